@@ -1,0 +1,65 @@
+# Language, warnings, sanitizers, ccache and output folders: everything that holds for every target.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g -DNDEBUG")
+
+# Not -Wpedantic: unsigned __int128 is used for 64x64 bit products.
+add_compile_options(-Wall -Wextra -Werror)
+
+# Objects carry both plain code, which the tests link quickly, and what link-time optimisation needs.
+if(ONETRIP_LTO)
+  add_compile_options(-flto=auto -ffat-lto-objects)
+endif()
+
+# onetrip_optimise_link(TARGET): link-time optimisation, where the build has it.
+function(onetrip_optimise_link target)
+  if(ONETRIP_LTO)
+    target_link_options(${target} PRIVATE -O2 -flto=auto)
+  endif()
+endfunction()
+
+# onetrip_plain_link(TARGET): none, whatever the build has.
+function(onetrip_plain_link target)
+  if(ONETRIP_LTO)
+    target_link_options(${target} PRIVATE -fno-lto)
+  endif()
+endfunction()
+
+if(ONETRIP_SANITIZE)
+  # -g1: reports need lines, not variables, and a third of the compile time goes with those.
+  add_compile_options(-fsanitize=${ONETRIP_SANITIZE} -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${ONETRIP_SANITIZE})
+  if(ONETRIP_SANITIZE MATCHES "undefined")
+    # A finding must fail the test, not scroll by.
+    add_compile_options(-fno-sanitize-recover=all)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Instrumented code makes gcc's flow analysis report variables that are always set; the builds
+    # without sanitizers keep the warning.
+    add_compile_options(-Wno-maybe-uninitialized)
+  endif()
+endif()
+
+if(ONETRIP_PLANTED_BUGS)
+  add_compile_definitions(ONETRIP_PLANTED_BUGS)
+endif()
+
+if(ONETRIP_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "ONETRIP_FUZZ needs clang++, which has libFuzzer; take the preset fuzz")
+  endif()
+  # fuzzer-no-link covers the libraries; clang 14 cannot emit the function check for coroutines.
+  add_compile_options(-fsanitize=fuzzer-no-link -fno-sanitize=function)
+endif()
+
+find_program(ONETRIP_CCACHE ccache)
+if(ONETRIP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${ONETRIP_CCACHE}")
+endif()

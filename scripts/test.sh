@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds the release, mutants, asan-ubsan, tsan and fuzz presets (or those
+# named as arguments) and runs every test of each (of mutants, the search for planted bugs). The last line is "N passed, N failed"; a build that fails
+# counts as one failure. Exit code 0 only when nothing failed.
+#
+# A fuzz target counts as one test; it runs for $ONETRIP_FUZZ_S seconds (30).
+set -uo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
+
+presets=("$@")
+((${#presets[@]})) || presets=(release mutants asan-ubsan tsan fuzz)
+jobs=$(nproc)
+passed=0
+failed=0
+
+scripts/install_deps.sh || exit 1
+
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+
+# ThreadSanitizer cannot place its shadow memory under some kernels' address randomisation.
+steady=()
+if setarch "$(uname -m)" -R true 2>/dev/null; then steady=(setarch "$(uname -m)" -R); fi
+
+# build PRESET: true when everything of it is built.
+build() {
+  cmake --preset "$1" >"build/$1-configure.log" 2>&1 || { cat "build/$1-configure.log"; return 1; }
+  cmake --build --preset "$1" -- -j "$jobs" --quiet
+}
+
+# count_cases REPORT: prints "PASSED FAILED" of a JUnit report.
+count_cases() {
+  python3 - "$1" <<'EOF'
+import sys
+import xml.etree.ElementTree as tree
+suite = tree.parse(sys.argv[1]).getroot()
+total, failed = (int(suite.get(name, "0")) for name in ("tests", "failures"))
+skipped = int(suite.get("skipped", "0")) + int(suite.get("disabled", "0"))
+print(total - failed - skipped, failed)
+EOF
+}
+
+# add_counts PASSED FAILED. Without two numbers, what should have counted did not come to its end.
+add_counts() {
+  if [[ ${1:-} =~ ^[0-9]+$ && ${2:-} =~ ^[0-9]+$ ]]; then
+    ((passed += $1, failed += $2))
+  else
+    echo "=== the tests above did not end"
+    ((failed += 1))
+  fi
+}
+
+# run_ctest PRESET: every case of ctest but compat, whose cases are counted one by one below. Of the
+# cases that passed nothing is shown; build/PRESET/Testing has everything.
+run_ctest() {
+  local report=$PWD/build/$1/tests.xml good bad
+  rm -f "$report"
+  "${steady[@]}" ctest --preset "$1" -j "$jobs" --exclude-regex '^compat$' --no-tests=error \
+    --output-junit "$report" | grep -vE '^ *[0-9]+/[0-9]+ Test +#.* Passed |^ +Start '
+  read -r good bad < <(count_cases "$report" 2>/dev/null)
+  add_counts "$good" "$bad"
+}
+
+# run_compat PRESET: the agent of that preset against redis-server; its last line has the counts.
+run_compat() {
+  local log=build/$1/compat.log good bad
+  timeout 1200 "${steady[@]}" python3 -B tests/compat/run.py --agent "build/$1/bin/onetrip-agent" \
+    2>&1 | tee "$log"
+  read -r good bad < <(sed -nE '$s/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' "$log")
+  add_counts "$good" "$bad"
+}
+
+# run_fuzz PRESET: every fuzz target from an empty corpus; what fails stays in build/PRESET.
+run_fuzz() {
+  local target name corpus
+  for target in build/"$1"/bin/*_fuzz; do
+    name=$(basename "$target")
+    corpus=build/$1/$name.corpus
+    rm -rf "$corpus"
+    mkdir -p "$corpus"
+    if "$target" -max_total_time="${ONETRIP_FUZZ_S:-30}" -max_len=4096 -rss_limit_mb=2048 \
+      -artifact_prefix="build/$1/$name." "$corpus" >"build/$1/$name.log" 2>&1; then
+      add_counts 1 0
+    else
+      echo "=== $name failed; build/$1/$name.log ends with:"
+      tail -n 15 "build/$1/$name.log"
+      add_counts 0 1
+    fi
+  done
+}
+
+mkdir -p build
+for preset in "${presets[@]}"; do
+  echo "=== $preset: build ($(date +%T))"
+  if ! build "$preset"; then
+    echo "=== $preset: the build failed"
+    ((failed += 1))
+    continue
+  fi
+  if [[ $preset == fuzz ]]; then
+    echo "=== $preset: run ($(date +%T))"
+    run_fuzz "$preset"
+    continue
+  fi
+  echo "=== $preset: unit, simulation and house tests ($(date +%T))"
+  run_ctest "$preset"
+  # The agents of the sanitizer builds are driven by the unit tests' sockets; against redis-server's
+  # deadlines they would be too slow.
+  if [[ $preset == release || $preset == dev ]]; then
+    echo "=== $preset: compatibility tests ($(date +%T))"
+    run_compat "$preset"
+  fi
+done
+
+echo "$passed passed, $failed failed"
+((failed == 0))
