@@ -1,0 +1,265 @@
+#include "client_core/base/option_table.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <vector>
+
+namespace onetrip {
+namespace {
+
+constexpr uint64_t kKiB = 1024;
+constexpr uint64_t kMiB = 1024 * kKiB;
+constexpr uint64_t kGiB = 1024 * kMiB;
+constexpr uint64_t kTiB = 1024 * kGiB;
+constexpr uint64_t kNoMax = std::numeric_limits<int64_t>::max();
+constexpr uint64_t kDayS = 24 * 3600;
+
+// clang-format off
+constexpr OptionRow kRows[] = {
+    {"config", OptionType::kText, "", "path",
+     "TOML file of options by the names below; environment and flags override it",
+     kUserAgent | kUserMemnode | kUserMaster, false, "", 0, 0, "", {}},
+    {"log-level", OptionType::kText, "info", "", "Least important lines to log",
+     kUserAgent | kUserMemnode | kUserMaster, false, "", 0, 0, "debug|info|warning|error|off",
+     &AgentOptions::log_level},
+
+    {"port", OptionType::kInteger, "6379", "", "TCP port to listen on; 0 for none",
+     kUserAgent, false, "port", 0, 65535, "", &AgentOptions::port},
+    {"bind", OptionType::kText, "127.0.0.1", "", "Address to listen on",
+     kUserAgent, false, "bind", 0, 0, "", &AgentOptions::bind},
+    {"unixsocket", OptionType::kText, "", "path", "Unix socket to listen on; empty for none",
+     kUserAgent, false, "unixsocket", 0, 0, "", &AgentOptions::unixsocket},
+    {"unixsocketperm", OptionType::kOctal, "0", "octal mode",
+     "Permissions of the unix socket; 0 leaves them to the umask",
+     kUserAgent, false, "unixsocketperm", 0, 0777, "", &AgentOptions::unixsocketperm},
+    {"tcp-backlog", OptionType::kInteger, "511", "connections",
+     "Connections that may wait to be accepted",
+     kUserAgent, false, "tcp-backlog", 1, 65535, "", &AgentOptions::tcp_backlog},
+    {"threads", OptionType::kInteger, "1", "threads",
+     "Workers; each serves its own connections on a core of its own",
+     kUserAgent, false, "", 1, 64, "", &AgentOptions::threads},
+
+    {"engine", OptionType::kText, "snapshot", "",
+     "How copies are kept equal: snapshot replicates every write, raw keeps one copy",
+     kUserAgent, false, "", 0, 0, "snapshot|raw", &AgentOptions::engine},
+    {"memory", OptionType::kSize, "1GiB", "bytes", "Memory of each embedded memory node",
+     kUserAgent, false, "", 8 * kMiB, 64 * kTiB, "", &AgentOptions::memory_bytes},
+    {"location-cache", OptionType::kSize, "64MiB", "bytes",
+     "Cache of key locations of each worker; 0 for none",
+     kUserAgent, false, "", 0, kTiB, "", &AgentOptions::location_cache_bytes},
+    {"databases", OptionType::kInteger, "16", "databases", "Databases that SELECT may choose from",
+     kUserAgent, false, "databases", 1, 1024, "", &AgentOptions::databases},
+
+    {"requirepass", OptionType::kText, "", "", "Password that AUTH must give; empty for none",
+     kUserAgent, true, "requirepass", 0, 0, "", &AgentOptions::requirepass},
+    {"maxclients", OptionType::kInteger, "10000", "clients", "Connections served at a time",
+     kUserAgent, true, "maxclients", 1, 1000000, "", &AgentOptions::maxclients},
+    {"timeout", OptionType::kInteger, "0", "s", "Close clients idle for so long; 0 for never",
+     kUserAgent, true, "timeout", 0, 365 * kDayS, "", &AgentOptions::timeout_s},
+    {"tcp-keepalive", OptionType::kInteger, "300", "s",
+     "Probe silent connections after so long; 0 for never",
+     kUserAgent, true, "tcp-keepalive", 0, 365 * kDayS, "", &AgentOptions::tcp_keepalive_s},
+    {"client-output-buffer-limit", OptionType::kOutputLimits,
+     "normal 256mb 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60", "bytes bytes s",
+     "Unsent replies at which a client is closed: class, hard limit, soft limit, seconds above it",
+     kUserAgent, true, "client-output-buffer-limit", 0, kNoMax, "", &AgentOptions::output_limits},
+    {"client-query-buffer-limit", OptionType::kSize, "1GiB", "bytes",
+     "Unfinished command at which a client is closed",
+     kUserAgent, true, "client-query-buffer-limit", kMiB, kNoMax, "",
+     &AgentOptions::query_buffer_bytes},
+    {"proto-max-bulk-len", OptionType::kSize, "1MiB", "bytes",
+     "Largest argument a command may carry; Redis goes no lower, values go no higher for now",
+     kUserAgent, true, "proto-max-bulk-len", kMiB, kMiB, "", &AgentOptions::bulk_bytes_max},
+
+    {"op-timeout-ms", OptionType::kInteger, "5000", "ms",
+     "Give up an operation on the memory nodes after so long",
+     kUserAgent, false, "", 1, 3600000, "", &AgentOptions::op_timeout_ms},
+    {"wait-polls-max", OptionType::kInteger, "64", "polls",
+     "Looks at another worker's unfinished write before waiting by timer",
+     kUserAgent, false, "", 0, 65536, "", &AgentOptions::wait_polls_max},
+    {"wait-timer-us", OptionType::kInteger, "50", "us",
+     "First timer of such a wait; later ones are longer",
+     kUserAgent, false, "", 1, 1000000, "", &AgentOptions::wait_timer_us},
+    {"epoch-tick-ms", OptionType::kInteger, "10", "ms",
+     "How often freed memory is looked at for reuse",
+     kUserAgent, false, "", 1, 60000, "", &AgentOptions::epoch_tick_ms},
+};
+// clang-format on
+
+struct SizeUnit {
+  std::string_view name;
+  uint64_t bytes;
+};
+constexpr SizeUnit kSizeUnits[] = {{"", 1},      {"b", 1},      {"k", 1000},
+                                   {"kb", kKiB}, {"kib", kKiB}, {"m", 1000000},
+                                   {"mb", kMiB}, {"mib", kMiB}, {"g", 1000000000},
+                                   {"gb", kGiB}, {"gib", kGiB}, {"t", 1000000000000},
+                                   {"tb", kTiB}, {"tib", kTiB}};
+
+// ASCII only, whatever the locale.
+std::string ToLower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+// True when all of `text` is a number in that base that fits.
+bool ParseNumber(std::string_view text, int base, uint64_t* value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *value, base);
+  return error == std::errc() && stop == end;
+}
+
+std::string Quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+
+std::string NumberText(uint64_t value, OptionType type) {
+  std::array<char, 24> buffer;
+  const int base = type == OptionType::kOctal ? 8 : 10;
+  const auto written = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, base);
+  return std::string(buffer.data(), written.ptr);
+}
+
+bool ReadNumber(const OptionRow& row, std::string_view text, uint64_t* value, std::string* error) {
+  const bool read = row.type == OptionType::kSize
+                        ? ParseSize(text, value)
+                        : ParseNumber(text, row.type == OptionType::kOctal ? 8 : 10, value);
+  if (read && *value >= row.min && *value <= row.max) return true;
+  *error = "must be ";
+  if (row.type == OptionType::kSize) *error += "a size such as 64mb or 1GiB, ";
+  if (row.type == OptionType::kOctal) *error += "an octal mode, ";
+  *error += NumberText(row.min, row.type) + " to " + NumberText(row.max, row.type) + ", not " +
+            Quoted(text);
+  return false;
+}
+
+bool IsChoice(std::string_view choices, std::string_view text) {
+  while (!choices.empty()) {
+    const size_t bar = choices.find('|');
+    if (choices.substr(0, bar) == text) return true;
+    if (bar == std::string_view::npos) break;
+    choices.remove_prefix(bar + 1);
+  }
+  return false;
+}
+
+bool CheckText(const OptionRow& row, std::string_view text, std::string* error) {
+  if (*row.choices == '\0' || IsChoice(row.choices, text)) return true;
+  *error = std::string("must be one of ") + row.choices + ", not " + Quoted(text);
+  return false;
+}
+
+std::vector<std::string> SplitWords(std::string_view text) {
+  std::vector<std::string> words;
+  size_t begin = 0;
+  while ((begin = text.find_first_not_of(' ', begin)) != std::string_view::npos) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    words.emplace_back(text.substr(begin, end - begin));
+    begin = end;
+  }
+  return words;
+}
+
+// Classes that `text` does not name keep their limits.
+bool ReadOutputLimits(std::string_view text, OutputBufferLimits* limits) {
+  OutputBufferLimits read = *limits;
+  const std::vector<std::string> words = SplitWords(text);
+  if (words.empty() || words.size() % 4 != 0) return false;
+  for (size_t i = 0; i < words.size(); i += 4) {
+    const std::string kind = ToLower(words[i]);
+    OutputBufferLimit limit;
+    if (!ParseSize(words[i + 1], &limit.hard_bytes) ||
+        !ParseSize(words[i + 2], &limit.soft_bytes) ||
+        !ParseNumber(words[i + 3], 10, &limit.soft_s)) {
+      return false;
+    }
+    if (kind == "normal") {
+      read.normal = limit;
+    } else if (kind == "slave" || kind == "replica") {
+      read.replica = limit;
+    } else if (kind == "pubsub") {
+      read.pubsub = limit;
+    } else {
+      return false;
+    }
+  }
+  *limits = read;
+  return true;
+}
+
+std::string OutputLimitText(const char* kind, const OutputBufferLimit& limit) {
+  return std::string(kind) + " " + std::to_string(limit.hard_bytes) + " " +
+         std::to_string(limit.soft_bytes) + " " + std::to_string(limit.soft_s);
+}
+
+}  // namespace
+
+std::span<const OptionRow> OptionTable() { return kRows; }
+
+const OptionRow* FindOption(std::string_view name) {
+  for (const OptionRow& row : kRows) {
+    if (name == row.name) return &row;
+  }
+  return nullptr;
+}
+
+const OptionRow* FindOptionByConfigAlias(std::string_view alias) {
+  if (alias.empty()) return nullptr;
+  for (const OptionRow& row : kRows) {
+    if (alias == row.config_alias) return &row;
+  }
+  return nullptr;
+}
+
+bool ParseSize(std::string_view text, uint64_t* bytes) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  uint64_t number = 0;
+  if (!ParseNumber(text.substr(0, digits), 10, &number)) return false;
+  const std::string unit = ToLower(text.substr(digits));
+  for (const SizeUnit& known : kSizeUnits) {
+    if (known.name == unit) return !__builtin_mul_overflow(number, known.bytes, bytes);
+  }
+  return false;
+}
+
+bool SetOption(const OptionRow& row, std::string_view text, AgentOptions* options,
+               std::string* error) {
+  if (const auto* number = std::get_if<uint64_t AgentOptions::*>(&row.agent_field)) {
+    uint64_t value = 0;
+    if (!ReadNumber(row, text, &value, error)) return false;
+    options->** number = value;
+    return true;
+  }
+  if (const auto* words = std::get_if<std::string AgentOptions::*>(&row.agent_field)) {
+    if (!CheckText(row, text, error)) return false;
+    options->** words = text;
+    return true;
+  }
+  if (const auto* limits = std::get_if<OutputBufferLimits AgentOptions::*>(&row.agent_field)) {
+    if (ReadOutputLimits(text, &(options->**limits))) return true;
+    *error = "must be groups of 'normal|replica|pubsub HARD SOFT SECONDS', not " + Quoted(text);
+    return false;
+  }
+  return CheckText(row, text, error);
+}
+
+std::string OptionText(const OptionRow& row, const AgentOptions& options) {
+  if (const auto* number = std::get_if<uint64_t AgentOptions::*>(&row.agent_field)) {
+    return NumberText(options.**number, row.type);
+  }
+  if (const auto* words = std::get_if<std::string AgentOptions::*>(&row.agent_field)) {
+    return options.**words;
+  }
+  if (const auto* found = std::get_if<OutputBufferLimits AgentOptions::*>(&row.agent_field)) {
+    const OutputBufferLimits& limits = options.**found;
+    return OutputLimitText("normal", limits.normal) + " " +
+           OutputLimitText("slave", limits.replica) + " " +
+           OutputLimitText("pubsub", limits.pubsub);
+  }
+  return "";
+}
+
+}  // namespace onetrip

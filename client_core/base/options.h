@@ -1,0 +1,84 @@
+// Options: what a process was told, as plain structs.
+//
+// Filled once at start from defaults, config file, environment and flags, the later overriding the
+// earlier; option_table.h has the rows. Immutable afterwards but for the fields that CONFIG SET may
+// change, which the owner of the struct guards.
+#ifndef ONETRIP_CLIENT_CORE_BASE_OPTIONS_H_
+#define ONETRIP_CLIENT_CORE_BASE_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+
+namespace onetrip {
+
+// A client whose unsent replies exceed the hard limit, or the soft one for that long, is closed.
+// 0: no such limit.
+struct OutputBufferLimit {
+  uint64_t hard_bytes = 0;
+  uint64_t soft_bytes = 0;
+  uint64_t soft_s = 0;
+
+  bool operator==(const OutputBufferLimit&) const = default;
+};
+
+// By class of client. Replicas do not exist here; the class is kept for tools that set it.
+struct OutputBufferLimits {
+  OutputBufferLimit normal;
+  OutputBufferLimit replica;
+  OutputBufferLimit pubsub;
+
+  bool operator==(const OutputBufferLimits&) const = default;
+};
+
+// Of onetrip-agent. The defaults are in the table; a default-constructed struct holds zeros, so
+// take DefaultAgentOptions() instead.
+struct AgentOptions {
+  // Listening.
+  uint64_t port = 0;  // 0: no TCP.
+  std::string bind;
+  std::string unixsocket;       // Path; empty: none.
+  uint64_t unixsocketperm = 0;  // Mode bits; 0: as the umask leaves them.
+  uint64_t tcp_backlog = 0;
+  uint64_t threads = 0;
+
+  // Storage.
+  std::string engine;                 // "snapshot" or "raw".
+  uint64_t memory_bytes = 0;          // Of each embedded memory node.
+  uint64_t location_cache_bytes = 0;  // Of each worker.
+  uint64_t databases = 0;
+
+  // Clients.
+  std::string requirepass;  // Empty: no password.
+  uint64_t maxclients = 0;
+  uint64_t timeout_s = 0;        // Idle clients are closed after it; 0: never.
+  uint64_t tcp_keepalive_s = 0;  // 0: off.
+  OutputBufferLimits output_limits;
+  uint64_t query_buffer_bytes = 0;
+  uint64_t bulk_bytes_max = 0;
+
+  // Bounds of waiting.
+  uint64_t op_timeout_ms = 0;
+  uint64_t wait_polls_max = 0;
+  uint64_t wait_timer_us = 0;
+  uint64_t epoch_tick_ms = 0;
+
+  std::string log_level;
+};
+
+// Every field at its default. Any thread.
+AgentOptions DefaultAgentOptions();
+
+enum class ParseAction : uint8_t {
+  kRun,    // *options is complete.
+  kPrint,  // --help or --version: print *message to stdout and exit with 0.
+  kFail,   // Print *message, one line, to stderr and exit with 1.
+};
+
+// Reads the agent's flags, environment and config file. Neither prints nor exits. *options is
+// defined only for kRun. Main thread, before others start (it reads the environment).
+ParseAction ParseAgentOptions(int argc, const char* const* argv, AgentOptions* options,
+                              std::string* message);
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_BASE_OPTIONS_H_

@@ -1,0 +1,50 @@
+// Planted bugs: deliberate breaches of protocol rules, by which the simulation proves that it would
+// find them (TESTING, "Mutants").
+//
+// In every build but the one of the preset `mutants` Planted() is a constant false and no code is
+// left of it. There, one bug at a time is switched on by TEST_planted_bug.
+#ifndef ONETRIP_CLIENT_CORE_BASE_PLANTED_BUG_H_
+#define ONETRIP_CLIENT_CORE_BASE_PLANTED_BUG_H_
+
+#include <cstdint>
+
+namespace onetrip {
+
+enum class Bug : uint8_t {
+  kNone,
+  // replication
+  kLoserDoesNotWait,     // a loser of a round returns before the primary has changed
+  kWinnerLeavesBackups,  // the winner does not turn the backups that others took
+  kRulesOfOneBackup,     // the rules are applied to the first answer, not to all
+  // kv
+  kBlindLoserAlwaysOk,      // a blind loser returns success whoever won
+  kBlindLoserForgetsKey,    // ... if the winner was blind, on whatever key
+  kCountingWritesBlind,     // a read-modify-write sets the blind bit
+  kCountingLoserDone,       // a read-modify-write that lost its round takes itself for done
+  kDeleteLoserCounts,       // a DEL that lost its round says that it removed the key
+  kExpiryRemovesWhatIsNow,  // an expired record's slot is emptied whatever it holds meanwhile
+  // index
+  kNoSecondSearch,         // an insert commits without searching again
+  kFailedKillIsSuccess,    // an insert goes on although it could not kill a foreign entry
+  kKilledInsertCommits,    // an insert whose entry was killed takes itself for done
+  kConstantEmpty,          // a freed slot always holds the same word
+  kStaleCacheBelieved,     // a cached slot word is used as the expected one, unread
+  kSplitEmptiesFirst,      // a split empties the parent's slot before it fills the child's
+  kFillingParentNotAsked,  // a search in a subtable that is being filled does not ask its parent
+  // memory
+  kEpochTooEarly,       // memory is reused one epoch too early
+  kPassedWhilePinned,   // a worker publishes an epoch that its operations have not left
+  kRetiredAtOnce,       // an unlinked object is reusable at once
+  kBitsCollectedTwice,  // the owner of a block does not clear the bits that it collects
+};
+
+#ifdef ONETRIP_PLANTED_BUGS
+inline Bug TEST_planted_bug = Bug::kNone;
+inline bool Planted(Bug bug) { return TEST_planted_bug == bug; }
+#else
+constexpr bool Planted(Bug /*bug*/) { return false; }
+#endif
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_BASE_PLANTED_BUG_H_

@@ -1,0 +1,55 @@
+// MasterClient: what a worker asks the master, behind an interface (in this process, simulated,
+// over a network). Never on the data path: a worker that cannot reach the master goes on with its
+// view.
+#ifndef ONETRIP_CLIENT_CORE_CLUSTER_MASTER_CLIENT_H_
+#define ONETRIP_CLIENT_CORE_CLUSTER_MASTER_CLIENT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "client_core/base/status.h"
+#include "client_core/cluster/view.h"
+#include "client_core/coro/task.h"
+#include "client_core/layout/types.h"
+
+namespace onetrip {
+
+// A worker's membership, from Join to Leave.
+struct Membership {
+  WorkerId id;
+  WorkerIndex index;
+  // Cluster time less this host's steady time: see ClusterClock.
+  int64_t clock_offset_us = 0;
+};
+
+class MasterClient {
+ public:
+  virtual ~MasterClient() = default;
+
+  // The version of the newest committed view; one load. Any thread.
+  [[nodiscard]] uint64_t view_version() const {
+    return view_version_.load(std::memory_order_acquire);
+  }
+  // The newest committed view. Any thread.
+  [[nodiscard]] virtual std::shared_ptr<const View> view() const = 0;
+
+  // Makes a member; the view returned by view() afterwards includes it.
+  // kUnavailable: kMaxWorkers are members, or the master does not answer.
+  virtual Task<Result<Membership>> Join() = 0;
+  // Ends a membership. REQUIRES: every operation of the worker has completed on every node.
+  virtual Task<Status> Leave(Membership membership) = 0;
+
+  // Maps `database` (all of them if none is named) to a fresh, empty keyspace. When it returns ok,
+  // the new view is committed. Old keyspaces are swept by the workers.
+  virtual Task<Status> FlushKeyspaces(std::optional<uint32_t> database) = 0;
+
+ protected:
+  // Set by the implementation once view() returns the view of this version.
+  std::atomic<uint64_t> view_version_{0};
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_CLUSTER_MASTER_CLIENT_H_

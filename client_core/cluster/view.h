@@ -1,0 +1,56 @@
+// View: one version of the cluster map, immutable (PROTOCOLS 2 and 6).
+//
+// Tells where every replica of every region lies and which keyspace a database number means. The
+// master makes views; workers hold one at a time and look a newer one up when its version changes.
+#ifndef ONETRIP_CLIENT_CORE_CLUSTER_VIEW_H_
+#define ONETRIP_CLIENT_CORE_CLUSTER_VIEW_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "client_core/base/check.h"
+#include "client_core/layout/global_addr.h"
+#include "client_core/layout/types.h"
+
+namespace onetrip {
+
+// A region's replicas: `nodes[0]` is the primary. `base[i]` is the region's first byte on nodes[i].
+struct RegionPlacement {
+  std::array<NodeId, kMaxReplicas> nodes;
+  std::array<uint64_t, kMaxReplicas> base;
+};
+
+struct View {
+  Epoch epoch;
+  int replicas = 3;
+  std::vector<RegionPlacement> regions;
+  std::array<KeyspaceId, kMaxDatabases> keyspaces;
+  uint16_t node_count = 0;
+  // One more than the largest index of a worker that has ever joined: how much of the epoch and
+  // counter tables is in use.
+  uint16_t worker_index_end = 0;
+
+  [[nodiscard]] bool Contains(GlobalAddr addr) const { return addr.region() < regions.size(); }
+
+  // Where replica `replica` of `addr` lies; 0 is the primary. REQUIRES: Contains(addr).
+  [[nodiscard]] RemoteAddr Locate(GlobalAddr addr, int replica) const {
+    CHECK(addr.region() < regions.size());
+    const RegionPlacement& placement = regions[addr.region()];
+    return {placement.nodes[replica], placement.base[replica] + addr.offset()};
+  }
+
+  // Where the replica of `addr` on `node` lies, or the primary's if it has none there.
+  [[nodiscard]] RemoteAddr LocateOn(GlobalAddr addr, NodeId node) const {
+    CHECK(addr.region() < regions.size());
+    const RegionPlacement& placement = regions[addr.region()];
+    for (int i = 0; i < replicas; ++i) {
+      if (placement.nodes[i] == node) return {node, placement.base[i] + addr.offset()};
+    }
+    return Locate(addr, 0);
+  }
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_CLUSTER_VIEW_H_

@@ -1,0 +1,62 @@
+// What a worker may ask a memory node's process: coarse blocks, and nothing else (PROTOCOLS 1).
+//
+// MemoryEndpoint is a node as the backends see it: bytes and a control entry. The node's process
+// implements it; fabric backends execute on it.
+#ifndef ONETRIP_CLIENT_CORE_FABRIC_CONTROL_H_
+#define ONETRIP_CLIENT_CORE_FABRIC_CONTROL_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "client_core/layout/global_addr.h"
+#include "client_core/layout/size_class.h"
+#include "client_core/layout/types.h"
+
+namespace onetrip {
+
+struct ControlRequest {
+  enum class Kind : uint8_t {
+    kAlloc,  // grant `size_class.blocks()` contiguous free blocks of a region this node is primary
+             // of
+    kGrant,  // record the grant of exactly the blocks at `block`: on the region's other replicas
+    kFree,   // take back the blocks at `block`
+  };
+  Kind kind = Kind::kAlloc;
+  SizeClass size_class;
+  WorkerId owner;
+  GlobalAddr block;  // kGrant, kFree: the first block
+};
+
+struct ControlReply {
+  enum class Outcome : uint8_t {
+    kDone,
+    kFull,      // kAlloc: no region has that many contiguous free blocks
+    kConflict,  // kGrant: a block is taken; kFree: it is not the caller's
+  };
+  Outcome outcome = Outcome::kDone;
+  GlobalAddr block;
+};
+
+// A memory node's memory and its control entry. Thread-safe: every worker may use it at any time.
+class MemoryEndpoint {
+ public:
+  virtual ~MemoryEndpoint() = default;
+
+  // Constant for the endpoint's life.
+  [[nodiscard]] virtual std::byte* base() const = 0;
+  [[nodiscard]] virtual uint64_t bytes() const = 0;
+
+  virtual ControlReply Handle(const ControlRequest& request) = 0;
+
+  // Whether the node answers; false from the moment it is lost.
+  [[nodiscard]] bool reachable() const { return reachable_.load(std::memory_order_acquire); }
+  void SetReachable(bool reachable) { reachable_.store(reachable, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> reachable_{true};
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_FABRIC_CONTROL_H_

@@ -1,0 +1,114 @@
+// Fabric: one-sided operations on memory nodes, the contract that every backend keeps (PROTOCOLS
+// 1).
+//
+// A worker has one Fabric and through it one ordered channel to each memory node.
+//  - READ and WRITE take any length and alignment and are not atomic: a concurrent reader may see
+//    any mixture at a grain of 8 bytes; an aligned 8-byte word is never torn.
+//  - CAS and FAA take one aligned 8-byte word and are atomic against every access to it.
+//  - Operations on one channel take effect in order; nothing orders two channels.
+//  - A node that is lost fails the operations on it: they may have taken effect, whole or in part,
+//    now or later. Operations refused before they were sent surely have not.
+// Knows nothing of the cluster: the LeaseGuard it is given says until when it may post.
+// Single-threaded, like all of a worker.
+#ifndef ONETRIP_CLIENT_CORE_FABRIC_FABRIC_H_
+#define ONETRIP_CLIENT_CORE_FABRIC_FABRIC_H_
+
+#include <coroutine>
+#include <cstdint>
+
+#include "client_core/base/clock.h"
+#include "client_core/base/status.h"
+#include "client_core/coro/task.h"
+#include "client_core/fabric/control.h"
+#include "client_core/fabric/round_trip.h"
+#include "client_core/layout/types.h"
+
+namespace onetrip {
+
+// Until when, by the executor's steady clock, a worker may touch memory nodes, and under which map.
+struct LeaseGuard {
+  static constexpr uint64_t kForever = ~uint64_t{0};
+  uint64_t deadline_ns = kForever;
+  Epoch epoch;
+};
+
+class Fabric {
+ public:
+  explicit Fabric(const Clock& clock) : clock_(clock) {}
+  virtual ~Fabric() = default;
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+
+  // An empty round trip from this worker's pool.
+  RoundTripPtr NewRoundTrip() { return pool_.Get(); }
+
+  // `co_await fabric.Post(rt)`: posts and waits until every node has answered or was lost.
+  //   ok               every operation took effect
+  //   kFenced          the lease has run out: nothing was sent
+  //   kUnknownOutcome  a node was lost: op(i).ok tells which operations surely took effect
+  // On a backend whose operations complete inline the caller never suspends. The caller is resumed
+  // from the executor.
+  class PostAwaiter {
+   public:
+    PostAwaiter(Fabric& fabric, const RoundTripPtr& round_trip)
+        : fabric_(fabric), round_trip_(round_trip) {}
+    bool await_ready() {
+      if (fabric_.lease_.deadline_ns != LeaseGuard::kForever &&
+          fabric_.clock_.NowNs() >= fabric_.lease_.deadline_ns) {
+        fenced_ = true;
+        return true;
+      }
+      return fabric_.inline_ && (fabric_.Submit(round_trip_, {}), true);
+    }
+    bool await_suspend(std::coroutine_handle<> waiter) {
+      return !fabric_.Submit(round_trip_, waiter);
+    }
+    Status await_resume() const {
+      if (fenced_) return Status(StatusCode::kFenced, "the lease has run out");
+      if (round_trip_->all_ok()) return Status::Ok();
+      return Status(StatusCode::kUnknownOutcome, "a memory node was lost");
+    }
+
+   private:
+    Fabric& fabric_;
+    const RoundTripPtr& round_trip_;
+    bool fenced_ = false;
+  };
+  [[nodiscard]] PostAwaiter Post(const RoundTripPtr& round_trip) {
+    return PostAwaiter(*this, round_trip);
+  }
+
+  // Asks a memory node for or gives it back coarse blocks (FUSEE 4.4); rare, off the data path.
+  // kUnavailable: surely not done. kUnknownOutcome: the node was lost meanwhile.
+  virtual Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) = 0;
+
+  // Hints that these bytes will be read soon. No effect but on memory of this host.
+  virtual void Prefetch(RemoteAddr /*at*/, uint32_t /*bytes*/) const {}
+
+  // Whether nothing that has failed may still take effect: every node that failed a batch has
+  // refused the rest of that connection since. Until then the worker's epoch stands still
+  // (PROTOCOLS 2, rule 1).
+  [[nodiscard]] virtual bool settled() const { return true; }
+
+  void set_lease(LeaseGuard lease) { lease_ = lease; }
+  [[nodiscard]] const LeaseGuard& lease() const { return lease_; }
+  // Operations always complete inside Submit.
+  [[nodiscard]] bool completes_inline() const { return inline_; }
+
+ protected:
+  Fabric(const Clock& clock, bool completes_inline) : clock_(clock), inline_(completes_inline) {}
+
+  // Posts every operation. Returns true if all nodes have answered already (`waiter` is then not
+  // resumed), else resumes `waiter` later, keeping a reference of its own until then.
+  virtual bool Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> waiter) = 0;
+
+ private:
+  const Clock& clock_;
+  RoundTripPool pool_;
+  LeaseGuard lease_;
+  bool inline_ = false;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_FABRIC_FABRIC_H_

@@ -1,0 +1,34 @@
+// The shm backend: memory nodes whose memory is mapped into this process. Operations run inline, on
+// the caller's CPU, without a system call; a worker that uses it never suspends on the fabric.
+#ifndef ONETRIP_CLIENT_CORE_FABRIC_SHM_H_
+#define ONETRIP_CLIENT_CORE_FABRIC_SHM_H_
+
+#include <vector>
+
+#include "client_core/fabric/fabric.h"
+
+namespace onetrip {
+
+class ShmFabric final : public Fabric {
+ public:
+  // `endpoints[i]` is node i; all outlive the fabric.
+  ShmFabric(const Clock& clock, const std::vector<MemoryEndpoint*>& endpoints);
+
+  Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) override;
+  void Prefetch(RemoteAddr at, uint32_t bytes) const override;
+
+ protected:
+  bool Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> waiter) override;
+
+ private:
+  struct Node {
+    MemoryEndpoint* endpoint;
+    std::byte* base;
+    uint64_t bytes;
+  };
+  std::vector<Node> nodes_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_FABRIC_SHM_H_

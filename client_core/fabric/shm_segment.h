@@ -1,0 +1,93 @@
+// ShmSegment: a memory node of this host as an agent's process sees it: the node's memory, mapped
+// here, and a unix socket to the node.
+//
+// Operations on the memory need nobody; only blocks are asked for over the socket. The node's death
+// closes the socket, which makes the segment unreachable at once and for good: whoever comes back
+// at the same place is attached to anew. One segment serves all workers of the process, each of
+// which must be made known to the node, which fences a worker by ending this process. Thread-safe.
+#ifndef ONETRIP_CLIENT_CORE_FABRIC_SHM_SEGMENT_H_
+#define ONETRIP_CLIENT_CORE_FABRIC_SHM_SEGMENT_H_
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "client_core/base/status.h"
+#include "client_core/coro/socket.h"
+#include "client_core/fabric/control.h"
+#include "client_core/layout/shm_wire.h"
+#include "client_core/layout/types.h"
+
+namespace onetrip {
+
+struct ShmAttachOptions {
+  std::string path;  // of the node's socket
+  uint64_t cluster = 0;
+  NodeId node{};
+  WorkerId worker{};
+  Epoch epoch{};             // of the worker's map
+  uint64_t incarnation = 0;  // of the memory that its map names; 0: any
+  // Gives the mapping up as soon as the node is lost, so that a node that comes back to its file
+  // need not end this process first; the addresses stay valid, with other memory behind them. Only
+  // for users who believe an operation if the segment is reachable after it, too.
+  bool release_when_lost = false;
+  uint64_t timeout_ms = 2000;  // for the node's every answer; a node that is silent so long is lost
+};
+
+class ShmSegment final : public MemoryEndpoint {
+ public:
+  // Attaches to the node that listens at `options.path`; blocks until it has answered. On failure
+  // *reason says in one line which node, and what is wrong. kUnavailable: nobody is there, or not
+  // yet. kFenced: the worker or its map is not accepted any more. kInvalidArgument: no retry will
+  // help.
+  static Result<std::unique_ptr<ShmSegment>> Attach(const ShmAttachOptions& options,
+                                                    std::string* reason);
+  // Unmaps, then tells the node that this process is no danger to it any more. REQUIRES: nobody
+  // uses the memory.
+  ~ShmSegment() override;
+
+  [[nodiscard]] std::byte* base() const override { return base_; }
+  [[nodiscard]] uint64_t bytes() const override { return bytes_; }
+  // Asks the node and waits for its answer. When the node is lost meanwhile the segment is
+  // unreachable afterwards, the outcome is kConflict and means nothing: it may have been done.
+  ControlReply Handle(const ControlRequest& request) override;
+
+  // Makes one more worker of this process known. Failures as for Attach.
+  Status AddWorker(WorkerId worker, Epoch epoch, std::string* reason);
+
+  // Names the memory: another one means that the node has lost what it held. Constant.
+  [[nodiscard]] uint64_t incarnation() const { return incarnation_; }
+
+ private:
+  explicit ShmSegment(const ShmAttachOptions& options) : options_(options) {}
+  Status Connect(std::string* reason);
+  Status SayHello(std::string* reason);
+  Status Map(const ShmVerdict& verdict, const UniqueFd& memory, std::string* reason);
+  // Sends `frame`, numbered, and reads the answer to it; false, and unreachable, when there is
+  // none. REQUIRES: mutex_ is held.
+  bool Exchange(ShmFrame frame, ShmFrame* answer);
+  bool Send(const ShmFrame& frame);
+  // `*memory`: a descriptor that came along.
+  bool Receive(ShmFrame* frame, UniqueFd* memory);
+  void Lose(const char* why);
+  void Watch();
+  [[nodiscard]] std::string Name() const;
+
+  const ShmAttachOptions options_;
+  UniqueFd socket_;
+  bool welcome_ = false;
+  std::byte* base_ = nullptr;
+  uint64_t bytes_ = 0;
+  uint64_t incarnation_ = 0;
+  std::mutex mutex_;  // one exchange at a time
+  uint32_t sequence_ = 0;
+  std::atomic<bool> lost_{false};
+  UniqueFd stop_;  // eventfd that ends the watcher
+  std::thread watcher_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_FABRIC_SHM_SEGMENT_H_

@@ -1,0 +1,226 @@
+#include "client_core/fabric/sim.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "client_core/fabric/memory_ops.h"
+
+namespace onetrip {
+
+SimNetwork::~SimNetwork() {
+  for (const SimFabric* fabric : fabrics_) CHECK(fabric == nullptr);
+}
+
+uint64_t SimNetwork::DrawLatency(NodeId node) {
+  const uint64_t spread = options_.latency_max_ns - options_.latency_min_ns;
+  uint64_t latency_ns = options_.latency_min_ns + executor_.rng().Below(spread + 1);
+  if (options_.tail_permille > 0 && executor_.rng().Below(1000) < options_.tail_permille) {
+    latency_ns *= options_.tail_factor;
+  }
+  return latency_ns * nodes_.at(node.value).slowness;
+}
+
+void SimNetwork::ResumeNode(NodeId node) {
+  nodes_.at(node.value).paused = false;
+  for (SimFabric* fabric : fabrics_) {
+    if (fabric == nullptr) continue;
+    SimFabric::Channel& channel = *fabric->channels_.at(node.value);
+    if (std::exchange(channel.stalled, false)) {
+      executor_.At(executor_.NowNs(), SimFabric::ApplyNext, &channel);
+    }
+  }
+}
+
+SimFabric::SimFabric(Executor& worker, SimNetwork& network)
+    : SimFabric(worker, nullptr, &network) {}
+
+SimFabric::SimFabric(Executor& worker, const std::vector<MemoryEndpoint*>& endpoints,
+                     SimFabricOptions options)
+    : SimFabric(worker, new SimNetwork(worker, endpoints, options), nullptr) {}
+
+SimFabric::SimFabric(Executor& worker, SimNetwork* own_network, SimNetwork* shared_network)
+    : Fabric(worker.clock()),
+      worker_(worker),
+      own_network_(own_network),
+      network_(own_network != nullptr ? *own_network : *shared_network),
+      index_(static_cast<uint32_t>(network_.fabrics_.size())) {
+  network_.fabrics_.push_back(this);
+  for (size_t node = 0; node < network_.node_count(); ++node) {
+    channels_.push_back(std::make_unique<Channel>());
+    channels_.back()->fabric = this;
+    channels_.back()->node = NodeId{static_cast<uint16_t>(node)};
+  }
+}
+
+SimFabric::~SimFabric() {
+  network_.fabrics_[index_] = nullptr;
+  for (auto& channel : channels_) {
+    for (auto* queue : {&channel->requests, &channel->replies}) {
+      for (Request& request : *queue) request.round_trip->Arm(0, {});
+    }
+  }
+}
+
+bool SimFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> waiter) {
+  const auto ops = round_trip->ops();
+  for (FabricOp& op : ops) op.ok = false;
+  // Node by node, in the order in which the batch first names them.
+  uint32_t nodes = 0;
+  for (uint64_t left = (uint64_t{1} << ops.size()) - 1; left != 0; ++nodes) {
+    const NodeId node = ops[std::countr_zero(left)].node;
+    uint64_t own = 0;
+    for (uint64_t bits = left; bits != 0; bits &= bits - 1) {
+      if (ops[std::countr_zero(bits)].node == node) own |= bits & -bits;
+    }
+    left &= ~own;
+    Enqueue(*channels_.at(node.value), round_trip, own);
+  }
+  if (nodes == 0) return true;
+  round_trip->Arm(nodes, waiter);
+  return false;
+}
+
+void SimFabric::Enqueue(Channel& channel, const RoundTripPtr& round_trip, uint64_t ops) {
+  Request request;
+  request.round_trip = round_trip;
+  request.ops = ops;
+  const uint64_t latency_ns = network_.DrawLatency(channel.node) * channel.slowness;
+  request.arrival_ns = std::max(network_.executor_.NowNs() + latency_ns, channel.last_arrival_ns);
+  channel.last_arrival_ns = request.arrival_ns;
+  if (network_.observer_ != nullptr) {
+    network_.observer_->Posted(*this, channel.node, *round_trip, ops);
+  }
+  channel.requests.push_back(std::move(request));
+  if (!channel.applying) StartApplying(channel);
+}
+
+void SimFabric::StartApplying(Channel& channel) {
+  channel.applying = true;
+  channel.left = channel.requests.front().ops;
+  channel.applied_bytes = 0;
+  Executor& executor = network_.executor_;
+  executor.At(std::max(channel.requests.front().arrival_ns, executor.NowNs()), ApplyNext, &channel);
+}
+
+bool SimFabric::ApplyStep(Channel& channel) {
+  if (channel.left == 0) return true;
+  MemoryEndpoint& endpoint = network_.endpoint(channel.node);
+  FabricOp& op = channel.requests.front().round_trip->ops()[std::countr_zero(channel.left)];
+  if (!InBounds(op, endpoint.bytes())) {
+    channel.left &= channel.left - 1;
+    return channel.left == 0;
+  }
+  FabricOp piece = op;
+  const bool is_bulk = op.kind == FabricOpKind::kRead || op.kind == FabricOpKind::kWrite;
+  if (is_bulk && op.bytes > 8 && network_.options_.step_ns > 0) {
+    const uint64_t left = op.bytes - channel.applied_bytes;
+    // A step ends on a word of remote memory, so that words are never torn.
+    uint64_t step = 8 * (1 + network_.executor_.rng().Below(8));
+    step -= (op.offset + channel.applied_bytes + step) % 8;
+    piece.bytes = static_cast<uint32_t>(std::min(left, step));
+    piece.offset += channel.applied_bytes;
+    piece.local += channel.applied_bytes;
+  }
+  ExecuteOp(piece, endpoint.base());
+  channel.applied_bytes += piece.bytes;
+  if (channel.applied_bytes < op.bytes) return false;
+  op.result = piece.result;
+  op.ok = true;
+  channel.applied_bytes = 0;
+  channel.left &= channel.left - 1;
+  ++network_.applied_ops_;
+  if (network_.observer_ != nullptr) network_.observer_->Applied(*this, channel.node, op);
+  return channel.left == 0;
+}
+
+void SimFabric::ApplyNext(void* arg) {
+  Channel& channel = *static_cast<Channel*>(arg);
+  SimNetwork& network = channel.fabric->network_;
+  if (network.nodes_[channel.node.value].paused) {
+    channel.stalled = true;
+    return;
+  }
+  const uint64_t now_ns = network.executor_.NowNs();
+  const bool lost = !network.endpoint(channel.node).reachable() || channel.fenced ||
+                    channel.requests.front().dropped;
+  if (!lost && !channel.fabric->ApplyStep(channel)) {
+    network.executor_.At(now_ns + network.options_.step_ns, ApplyNext, &channel);
+    return;
+  }
+  if (channel.requests.front().failed) {
+    channel.requests.pop_front();
+    channel.applying = false;
+    if (!channel.requests.empty()) channel.fabric->StartApplying(channel);
+    return;
+  }
+  const uint64_t back_ns =
+      lost ? network.options_.failure_ns : network.DrawLatency(channel.node) * channel.slowness;
+  channel.last_reply_ns = std::max(now_ns + back_ns, channel.last_reply_ns);
+  channel.replies.push_back(std::move(channel.requests.front()));
+  channel.requests.pop_front();
+  network.executor_.At(channel.last_reply_ns, DeliverReply, &channel);
+  channel.applying = false;
+  if (!channel.requests.empty()) channel.fabric->StartApplying(channel);
+}
+
+void SimFabric::DeliverReply(void* arg) {
+  Channel& channel = *static_cast<Channel*>(arg);
+  SimNetwork& network = channel.fabric->network_;
+  Request reply = std::move(channel.replies.front());
+  channel.replies.pop_front();
+  const auto ops = reply.round_trip->ops();
+  bool ok = true;
+  for (uint64_t bits = reply.ops; bits != 0; bits &= bits - 1) {
+    FabricOp& op = ops[std::countr_zero(bits)];
+    // Applied or not: the answer is lost with the node or with the connection.
+    if (reply.broken || !network.endpoint(channel.node).reachable()) op.ok = false;
+    ok &= op.ok;
+  }
+  if (network.observer_ != nullptr) network.observer_->Answered(*channel.fabric, channel.node, ok);
+  const std::coroutine_handle<> waiter = reply.round_trip->NodeAnswered();
+  if (waiter) channel.fabric->worker_.Schedule(waiter);
+}
+
+void SimFabric::BreakChannel(NodeId node) {
+  Channel& channel = *channels_.at(node.value);
+  for (Request& reply : channel.replies) reply.broken = true;
+  const uint64_t arriving = network_.executor_.rng().Below(channel.requests.size() + 1);
+  channel.last_reply_ns =
+      std::max(network_.executor_.NowNs() + network_.options_.failure_ns, channel.last_reply_ns);
+  for (size_t i = 0; i < channel.requests.size(); ++i) {
+    Request& request = channel.requests[i];
+    request.dropped |= i >= arriving;
+    if (std::exchange(request.failed, true)) continue;
+    request.broken = true;
+    channel.replies.push_back(request);
+    network_.executor_.At(channel.last_reply_ns, DeliverReply, &channel);
+  }
+}
+
+bool SimFabric::settled() const {
+  return std::none_of(channels_.begin(), channels_.end(), [](const auto& channel) {
+    return !channel->requests.empty() && channel->requests.front().failed;
+  });
+}
+
+void SimFabric::Fence(NodeId node) { channels_.at(node.value)->fenced = true; }
+
+Task<Result<ControlReply>> SimFabric::Control(NodeId node, ControlRequest request) {
+  MemoryEndpoint& endpoint = network_.endpoint(node);
+  co_await worker_.SleepFor(network_.DrawLatency(node));
+  while (network_.nodes_[node.value].paused) {
+    co_await worker_.SleepFor(network_.options_.failure_ns);
+  }
+  if (!endpoint.reachable() || channels_.at(node.value)->fenced) {
+    co_return Status(StatusCode::kUnavailable, "the memory node is lost");
+  }
+  const ControlReply reply = endpoint.Handle(request);
+  co_await worker_.SleepFor(network_.DrawLatency(node));
+  if (!endpoint.reachable()) {
+    co_return Status(StatusCode::kUnknownOutcome, "the memory node was lost");
+  }
+  co_return reply;
+}
+
+}  // namespace onetrip

@@ -1,0 +1,171 @@
+// The sim backend: memory nodes at a distance in virtual time, deterministic for a seed.
+//
+// Every batch takes a drawn latency to its node, is applied there piece by piece (bulk operations
+// in steps of a few words, so that others see them torn), and takes another latency back. Channels
+// are FIFO; nothing orders two channels. Applying and answering are separate events: between them a
+// node may be lost, a channel may break, and an operation whose poster has died still takes effect.
+// SimNetwork is what the fabrics of one world share; faults are asked of it and of the fabrics.
+#ifndef ONETRIP_CLIENT_CORE_FABRIC_SIM_H_
+#define ONETRIP_CLIENT_CORE_FABRIC_SIM_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "client_core/coro/executor.h"
+#include "client_core/fabric/fabric.h"
+
+namespace onetrip {
+
+struct SimFabricOptions {
+  uint64_t latency_min_ns = 800;  // one way
+  uint64_t latency_max_ns = 1200;
+  // So many of a thousand messages take tail_factor times as long.
+  uint32_t tail_permille = 0;
+  uint32_t tail_factor = 20;
+  // Bulk operations are applied in steps of 8..64 bytes this far apart; 0: in one step.
+  uint64_t step_ns = 5;
+  // How long a batch to a lost node takes to fail.
+  uint64_t failure_ns = 10'000;
+};
+
+class SimFabric;
+
+// Sees what happens between workers and memory nodes, in the order in which it happens.
+class SimObserver {
+ public:
+  virtual ~SimObserver() = default;
+  // `fabric` posted a batch with the operations of `ops` on `node`; bit i: operation i.
+  virtual void Posted(const SimFabric& fabric, NodeId node, const RoundTrip& round_trip,
+                      uint64_t ops) = 0;
+  // One operation has taken effect, `op.result` included.
+  virtual void Applied(const SimFabric& fabric, NodeId node, const FabricOp& op) = 0;
+  // The answer has reached the worker: whether every operation of `ops` is known to be done.
+  virtual void Answered(const SimFabric& fabric, NodeId node, bool ok) = 0;
+};
+
+class SimNetwork {
+ public:
+  // `executor` (its timers carry the messages) and the endpoints outlive it.
+  SimNetwork(Executor& executor, const std::vector<MemoryEndpoint*>& endpoints,
+             SimFabricOptions options)
+      : executor_(executor), options_(options) {
+    for (MemoryEndpoint* endpoint : endpoints) nodes_.push_back({endpoint, 1, false});
+  }
+  SimNetwork(const SimNetwork&) = delete;
+  SimNetwork& operator=(const SimNetwork&) = delete;
+  // REQUIRES: its fabrics are gone.
+  ~SimNetwork();
+
+  Executor& executor() { return executor_; }
+  [[nodiscard]] const SimFabricOptions& options() const { return options_; }
+  [[nodiscard]] size_t node_count() const { return nodes_.size(); }
+  [[nodiscard]] MemoryEndpoint& endpoint(NodeId node) const {
+    return *nodes_.at(node.value).endpoint;
+  }
+  void set_observer(SimObserver* observer) { observer_ = observer; }
+
+  // The node applies nothing until it is resumed; what is sent to it waits.
+  void PauseNode(NodeId node) { nodes_.at(node.value).paused = true; }
+  void ResumeNode(NodeId node);
+  // Messages to and from the node take `factor` times as long from now on.
+  void SetSlowness(NodeId node, uint32_t factor) { nodes_.at(node.value).slowness = factor; }
+
+  // Operations applied so far, of all fabrics.
+  [[nodiscard]] uint64_t applied_ops() const { return applied_ops_; }
+
+ private:
+  friend class SimFabric;
+  struct Node {
+    MemoryEndpoint* endpoint;
+    uint32_t slowness;
+    bool paused;
+  };
+  uint64_t DrawLatency(NodeId node);
+
+  Executor& executor_;
+  const SimFabricOptions options_;
+  std::vector<Node> nodes_;
+  std::vector<SimFabric*> fabrics_;
+  SimObserver* observer_ = nullptr;
+  uint64_t applied_ops_ = 0;
+};
+
+class SimFabric final : public Fabric {
+ public:
+  // One worker's fabric; `worker` is the executor it runs on. Both outlive it.
+  SimFabric(Executor& worker, SimNetwork& network);
+  // A worker with a network of its own, on its own executor.
+  SimFabric(Executor& worker, const std::vector<MemoryEndpoint*>& endpoints,
+            SimFabricOptions options);
+  ~SimFabric() override;
+
+  Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) override;
+
+  // The connection to `node` is lost: all that is on its way fails soon, with its outcome unknown,
+  // and of it a prefix, drawn at random, still takes effect, even later. What is posted from then
+  // on comes after that, for a new connection is made only when the node has fenced the old one.
+  void BreakChannel(NodeId node);
+  // Messages between this worker and `node` take `factor` times as long from now on.
+  void SetSlowness(NodeId node, uint32_t factor) { channels_.at(node.value)->slowness = factor; }
+  // The node refuses this worker from now on: nothing more of it takes effect there.
+  void Fence(NodeId node);
+
+  [[nodiscard]] bool settled() const override;
+
+  // For observers: which of the network's fabrics this is, in the order of their making.
+  [[nodiscard]] uint32_t index() const { return index_; }
+
+ protected:
+  bool Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> waiter) override;
+
+ private:
+  // The part of a round trip that goes to one node.
+  struct Request {
+    RoundTripPtr round_trip;
+    uint64_t ops = 0;  // bit i: operation i of the round trip
+    uint64_t arrival_ns = 0;
+    bool broken = false;   // its answer is lost
+    bool dropped = false;  // what has not been applied never is
+    bool failed = false;   // its poster knows already
+  };
+  // A queue pair: requests on their way, one being applied, replies on their way back.
+  struct Channel {
+    SimFabric* fabric = nullptr;
+    NodeId node;
+    uint32_t slowness = 1;
+    std::deque<Request> requests;
+    std::deque<Request> replies;
+    uint64_t left = 0;           // operations of requests.front() not yet applied
+    uint64_t applied_bytes = 0;  // of the first of them
+    uint64_t last_arrival_ns = 0;
+    uint64_t last_reply_ns = 0;
+    bool applying = false;
+    bool stalled = false;  // found its node paused
+    bool fenced = false;
+  };
+  static_assert(RoundTrip::kMaxOps <= 64, "operations are bits of a word");
+
+  // Takes `own_network`, if there is one.
+  SimFabric(Executor& worker, SimNetwork* own_network, SimNetwork* shared_network);
+  static void ApplyNext(void* channel);
+  static void DeliverReply(void* channel);
+  void StartApplying(Channel& channel);
+  // Applies one step; returns whether the request is finished.
+  bool ApplyStep(Channel& channel);
+  void Enqueue(Channel& channel, const RoundTripPtr& round_trip, uint64_t ops);
+
+  friend class SimNetwork;
+
+  Executor& worker_;
+  std::unique_ptr<SimNetwork> own_network_;
+  SimNetwork& network_;
+  uint32_t index_ = 0;
+  std::vector<std::unique_ptr<Channel>> channels_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_FABRIC_SIM_H_

@@ -1,0 +1,222 @@
+// Index: RACE hashing over SNAPSHOT-replicated slots (FUSEE 4.2; PROTOCOLS 4).
+//
+// Finds, inserts and moves the slots of keys; what a slot's record means is the caller's affair,
+// save that the index reads keys out of records to tell them apart. Lookups never miss a key that
+// is there throughout, while subtables split under them. Single-threaded: one Index per worker.
+#ifndef ONETRIP_CLIENT_CORE_INDEX_INDEX_H_
+#define ONETRIP_CLIENT_CORE_INDEX_INDEX_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "client_core/base/planted_bug.h"
+#include "client_core/base/status.h"
+#include "client_core/coro/task.h"
+#include "client_core/index/directory.h"
+#include "client_core/index/index_metrics.h"
+#include "client_core/index/key_hash.h"
+#include "client_core/index/location_cache.h"
+#include "client_core/layout/slot.h"
+#include "client_core/memory/allocator.h"
+#include "client_core/memory/operation.h"
+#include "client_core/replication/engine.h"
+
+namespace onetrip {
+
+// A slot and the word that was read from its primary.
+struct Entry {
+  GlobalAddr slot;
+  SlotWord word;
+};
+
+// What a search saw. A search that found nothing remembers where it looked, for Insert.
+struct SearchResult {
+  bool found = false;
+  // Found, but on its way to another subtable, or missing with an insert not yet allowed: wait.
+  bool busy = false;
+  Entry entry;
+  // The record of `entry`: whole when asked for, else header and key.
+  RoundTripPtr bytes;
+  const std::byte* record = nullptr;
+
+  // Not found: the subtable that was searched, and an empty slot for the key in it, if any.
+  Subtable table;
+  Entry empty;
+  bool has_empty = false;
+};
+
+// How much of a record a search reads.
+enum class ReadExtent : uint8_t { kKey, kWhole };
+
+enum class InsertOutcome : uint8_t {
+  kInserted,
+  kSearchAgain,  // the object was never visible: use it again
+  kRenew,        // a slot has named the object: retire it, take another, search again
+  kFull,         // no empty slot: Split, then search again
+};
+
+using GroupWords = std::array<uint64_t, kGroupWords>;
+
+// What a sweep or a split needs to know about the record behind each word of a group.
+struct GroupKeys {
+  std::array<KeyHash, kGroupWords> hash;
+  std::array<KeyspaceId, kGroupWords> keyspace;
+};
+
+class Index {
+ public:
+  // All outlive the index.
+  Index(WorkerContext& context, Reclaimer& reclaimer, Allocator& allocator, Engine& engine);
+
+  // Makes the first subtable unless another worker has. REQUIRES: completes before any other call.
+  Task<Status> Open();
+
+  // Finds the committed entry of `key`: one round trip if the location cache knows it or no
+  // fingerprint matches, two else. `first` goes with the first round trip: operations that the
+  // caller has put into it, or an empty one. REQUIRES: `operation` holds a pin for as long as the
+  // result is used.
+  Task<Status> Find(Operation& operation, const IndexKey& key, ReadExtent extent,
+                    RoundTripPtr first, SearchResult* result);
+
+  // Inserts `committed`, whose record is written on all replicas, after a search that found
+  // nothing. `entry` is filled when kInserted. The rule of PROTOCOLS 4, Insert.
+  Task<Result<InsertOutcome>> Insert(Operation& operation, const IndexKey& key,
+                                     const SearchResult& search, SlotWord committed, Entry* entry);
+
+  // Splits `table` in two, or waits a little if somebody else does. REQUIRES: the caller holds no
+  // pin. kOutOfMemory: no memory for another subtable, or the directory is at its depth.
+  Task<Status> Split(Subtable table);
+
+  // Whether the word now in a slot is a blind write of `key`: what lets a blind writer that lost
+  // its round return success (PROTOCOLS 4).
+  Task<Result<bool>> IsBlindWriteOf(Operation& operation, const IndexKey& key, Entry entry);
+
+  // A fresh EMPTY word of this worker.
+  SlotWord NewEmptyWord() {
+    if (Planted(Bug::kConstantEmpty)) return SlotWord::Empty(WorkerId{0}, 0);
+    return SlotWord::Empty(context_.membership.id, ++empty_sequence_);
+  }
+
+  // Remembers, or takes back, where a key is.
+  void CacheLocation(KeyHash hash, Entry entry) { cache_.Put(hash, {entry.slot, entry.word}); }
+  void PrefetchLocation(KeyHash hash) const { cache_.Prefetch(hash); }
+  void PrefetchRecord(KeyHash hash) const;
+
+  // For sweeps: which of `count` directory entries from `first` on are in use, and their subtables;
+  // one of a subtable's groups; and the keys that the group's words name, for words with an
+  // address.
+  Task<Status> ReadDirectoryStretch(Operation& operation, uint32_t first, uint32_t count,
+                                    std::vector<uint32_t>* used) {
+    return directory_.RefreshStretch(operation, first, count, used);
+  }
+  [[nodiscard]] Subtable SubtableAt(uint32_t entry) const { return directory_.At(entry); }
+  Task<Status> ReadGroup(Operation& operation, Subtable table, uint32_t group, GroupWords* words);
+  Task<Status> ReadGroupKeys(Operation& operation, Subtable table, uint32_t group,
+                             const GroupWords& words, GroupKeys* keys);
+
+  [[nodiscard]] const IndexMetrics& metrics() const { return metrics_; }
+  [[nodiscard]] const LocationCache& cache() const { return cache_; }
+
+ private:
+  // The two combined buckets of a key in one subtable, and their group headers, read earlier and
+  // later in the same batch.
+  struct Buckets {
+    std::array<const uint64_t*, 2> header_before;
+    std::array<const uint64_t*, 2> words;
+    std::array<const uint64_t*, 2> header;
+  };
+  // Where a subtable stands towards a key, by the group headers.
+  enum class Standing : uint8_t { kHere, kFilling, kMoved, kInvalid };
+  struct Candidates {
+    std::array<Entry, 2 * kCombinedWords> entries;
+    size_t count = 0;
+  };
+
+  // The reads of a cached location, and what it was.
+  struct CachedReads {
+    LocationCache::Location location;
+    const uint64_t* word = nullptr;
+    const std::byte* record = nullptr;
+    uint32_t bytes = 0;
+  };
+
+  // search.cc
+  // Adds the reads if the location is cached and can be validated in one batch; else returns false.
+  bool AddCachedReads(RoundTrip& round_trip, const IndexKey& key, ReadExtent extent,
+                      CachedReads* cached);
+  Task<Status> Search(Operation& operation, const IndexKey& key, ReadExtent extent,
+                      RoundTripPtr first, SearchResult* result);
+  void AddBucketReads(RoundTrip& round_trip, const Subtable& table, KeyHash hash, Buckets* buckets);
+  static Standing StandingOf(const Buckets& buckets, const Subtable& table, KeyHash hash,
+                             uint32_t* depth);
+  // Whether one of the two groups was still being filled when its bucket was read.
+  static bool WasFilling(const Buckets& buckets);
+  static bool GroupIsFilling(const Buckets& buckets, const Subtable& table, KeyHash hash,
+                             GlobalAddr slot);
+  // Entries of the two buckets with the key's fingerprint whose kind passes `wanted`.
+  template <typename Wanted>
+  static Candidates Matching(const Buckets& buckets, const Subtable& table, KeyHash hash,
+                             Wanted wanted);
+  static bool PickEmpty(const Buckets& buckets, const Subtable& table, KeyHash hash, Entry* empty);
+  static uint32_t ExtentBytes(SlotWord word, const IndexKey& key, ReadExtent extent);
+  // The first candidate whose record holds the key; result.found tells.
+  Task<Status> MatchKey(Operation& operation, const IndexKey& key, ReadExtent extent,
+                        const Candidates& candidates, SearchResult* result);
+
+  // insert.cc
+  Task<Result<InsertOutcome>> ResolveDuplicates(Operation& operation, const IndexKey& key,
+                                                const Subtable& table, Entry own);
+  Task<Status> Withdraw(Operation& operation, Entry own);
+
+  // split.cc
+  // The replica of a record to read together with a slot of `node`.
+  [[nodiscard]] RemoteAddr RecordReplica(const View& view, GlobalAddr record, NodeId node) const {
+    for (int replica = 0; replica < replicas_; ++replica) {
+      const RemoteAddr at = view.Locate(record, replica);
+      if (at.node == node) return at;
+    }
+    return view.Locate(record, 0);
+  }
+
+  // Split, once this worker's other coroutines are kept away from `table`.
+  Task<Status> SplitExclusively(Subtable table);
+  Task<Status> FormatSubtable(Operation& operation, GlobalAddr start, GroupHeader header);
+  Task<Status> WriteGroupHeaders(Operation& operation, GlobalAddr start, uint32_t first_group,
+                                 uint32_t count, GroupHeader header);
+  Task<Status> MoveGroup(Subtable from, GlobalAddr to, uint32_t group, uint32_t bit);
+  Task<Status> MoveEntry(Operation& operation, Entry from, GlobalAddr to, bool* again);
+
+  WorkerContext& context_;
+  Reclaimer& reclaimer_;
+  Allocator& allocator_;
+  Engine& engine_;
+  const int replicas_;  // of the engine
+  Directory directory_;
+  LocationCache cache_;
+  IndexMetrics metrics_;
+  uint64_t empty_sequence_ = 0;
+  std::vector<uint32_t> splitting_;  // directory entries that a coroutine of this worker splits
+};
+
+template <typename Wanted>
+Index::Candidates Index::Matching(const Buckets& buckets, const Subtable& table, KeyHash hash,
+                                  Wanted wanted) {
+  Candidates candidates;
+  for (int choice = 0; choice < 2; ++choice) {
+    const uint32_t first = CombinedFirstWord(hash.side(choice));
+    for (uint32_t i = 0; i < kCombinedWords; ++i) {
+      if (first + i == kGroupHeaderWord) continue;
+      const SlotWord word(buckets.words[choice][i]);
+      if (word.is_empty() || word.fingerprint() != hash.fingerprint() || !wanted(word.kind())) {
+        continue;
+      }
+      candidates.entries[candidates.count++] = {table.Word(hash.group(choice), first + i), word};
+    }
+  }
+  return candidates;
+}
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_INDEX_INDEX_H_

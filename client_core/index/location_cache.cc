@@ -1,0 +1,70 @@
+#include "client_core/index/location_cache.h"
+
+#include <sys/mman.h>
+
+#include <bit>
+#include <utility>
+
+#include "client_core/base/check.h"
+
+namespace onetrip {
+
+LocationCache::LocationCache(uint64_t bytes) {
+  const uint64_t lines = bytes < sizeof(Line) ? 1 : std::bit_floor(bytes / sizeof(Line));
+  mask_ = lines - 1;
+  // Zeroed pages, which are lines without entries, and which cost nothing until used.
+  void* memory = mmap(nullptr, lines * sizeof(Line), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  CHECK(memory != MAP_FAILED);
+  constexpr uint64_t kHugePagesFromBytes = 8ULL << 20;
+  if (lines * sizeof(Line) >= kHugePagesFromBytes) {
+    (void)madvise(memory, lines * sizeof(Line), MADV_HUGEPAGE);
+  }
+  lines_ = static_cast<Line*>(memory);
+}
+
+LocationCache::~LocationCache() { munmap(lines_, bytes()); }
+
+LocationCache::Entry* LocationCache::FindEntry(Line& line, KeyHash hash) {
+  if (line.entries[0].hash == Tag(hash)) return &line.entries[0];
+  if (line.entries[1].hash != Tag(hash)) return nullptr;
+  std::swap(line.entries[0], line.entries[1]);
+  return &line.entries[0];
+}
+
+bool LocationCache::Find(KeyHash hash, Location* location) {
+  Entry* entry = FindEntry(LineOf(hash), hash);
+  if (entry == nullptr) return false;
+  if (++entry->accesses == 1024) {  // forget slowly, so that a key's habits may change
+    entry->accesses /= 2;
+    entry->invalid /= 2;
+  }
+  if (entry->accesses >= kBypassAccesses && entry->invalid > entry->accesses / 2) return false;
+  *location = entry->location;
+  return true;
+}
+
+const LocationCache::Location* LocationCache::Peek(KeyHash hash) const {
+  const Line& line = LineOf(hash);
+  for (const Entry& entry : line.entries) {
+    if (entry.hash == Tag(hash)) return &entry.location;
+  }
+  return nullptr;
+}
+
+void LocationCache::Put(KeyHash hash, Location location) {
+  Line& line = LineOf(hash);
+  if (Entry* entry = FindEntry(line, hash); entry != nullptr) {
+    entry->location = location;
+    return;
+  }
+  line.entries[1] = line.entries[0];
+  line.entries[0] = Entry{Tag(hash), location, 0, 0};
+}
+
+void LocationCache::NoteInvalid(KeyHash hash) {
+  Entry* entry = FindEntry(LineOf(hash), hash);
+  if (entry != nullptr && entry->invalid < entry->accesses) ++entry->invalid;
+}
+
+}  // namespace onetrip

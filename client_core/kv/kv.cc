@@ -1,0 +1,151 @@
+#include "client_core/kv/kv.h"
+
+#include "client_core/kv/kv_impl.h"
+
+namespace onetrip {
+
+Kv::Kv(WorkerContext& context, Engine& engine) : impl_(std::make_unique<KvImpl>(context, engine)) {}
+Kv::~Kv() = default;
+
+Task<Status> Kv::Start() { return impl_->Start(); }
+Task<void> Kv::Stop() { return impl_->Stop(); }
+Task<Status> Kv::Get(Key key, ReadResult* result) { return impl_->Get(key, result); }
+Task<Status> Kv::Set(Key key, NewRecord record) { return impl_->Set(key, record); }
+Task<Status> Kv::Delete(Key key, bool* existed) { return impl_->Delete(key, existed); }
+Task<Status> Kv::ReadModifyWrite(Key key, Mutation& mutation) {
+  return impl_->ReadModifyWrite(key, mutation);
+}
+Task<Status> Kv::Flush(std::optional<uint32_t> database) { return impl_->Flush(database); }
+Task<Status> Kv::CountKeys(uint32_t database, uint64_t* keys) {
+  return impl_->CountKeys(database, keys);
+}
+void Kv::PrefetchLocation(Key key) const { impl_->PrefetchLocation(key); }
+void Kv::PrefetchRecord(Key key) const { impl_->PrefetchRecord(key); }
+uint64_t Kv::NowMs() const { return impl_->context().clock.NowMs(); }
+uint64_t Kv::NowUs() const { return impl_->context().clock.NowUs(); }
+const KvMetrics& Kv::metrics() const { return impl_->metrics(); }
+void Kv::ResetRoundTripMetrics() { impl_->ResetRoundTripMetrics(); }
+
+KvImpl::KvImpl(WorkerContext& context, Engine& engine)
+    : context_(context),
+      engine_(engine),
+      reclaimer_(context),
+      allocator_(context, reclaimer_),
+      index_(context, reclaimer_, allocator_, engine),
+      gate_(context.executor) {
+  metrics_.allocator = &allocator_.metrics();
+  metrics_.index = &index_.metrics();
+  metrics_.location_cache_bytes.Set(index_.cache().bytes());
+}
+
+KvImpl::~KvImpl() = default;
+
+Task<Status> KvImpl::Start() {
+  Status status = co_await reclaimer_.Join();
+  if (!status.ok()) co_return status;
+  status = co_await index_.Open();
+  if (!status.ok()) co_return status;
+  status = co_await LoadCounters();
+  if (!status.ok()) co_return status;
+  context_.executor.Spawn(gate_, RunTicks());
+  co_return Status::Ok();
+}
+
+Task<void> KvImpl::Stop() {
+  stopping_ = true;
+  co_await gate_.Close();
+  co_await allocator_.Drain();
+  // A worker that cannot say goodbye is expelled by the master later.
+  (void)co_await reclaimer_.Leave();
+}
+
+void KvImpl::ResetRoundTripMetrics() {
+  metrics_.get_round_trips.Reset();
+  metrics_.set_round_trips.Reset();
+  metrics_.del_round_trips.Reset();
+  metrics_.rmw_round_trips.Reset();
+  metrics_.gets_found.Reset();
+  metrics_.gets_missing.Reset();
+  metrics_.expired.Reset();
+  metrics_.lost_rounds.Reset();
+  metrics_.unknown_outcomes.Reset();
+}
+
+IndexKey KvImpl::MakeKey(const Key& key) {
+  CHECK(key.database < kMaxDatabases);
+  return IndexKey::Make(context_.view().keyspaces[key.database], key.bytes);
+}
+
+Status KvImpl::CheckSizes(const Key& key, const NewRecord& record) {
+  if (key.bytes.size() > kMaxKeyBytes) {
+    return Status(StatusCode::kTooLarge, "key is longer than 65535 bytes");
+  }
+  if (record.head.size() + record.tail.size() > kMaxValueBytes) {
+    return Status(StatusCode::kTooLarge, "value is longer than 1 MiB");
+  }
+  return Status::Ok();
+}
+
+bool KvImpl::IsExpired(const std::byte* record) const {
+  const uint64_t deadline_ms = LoadRecordHeader(record).deadline_ms;
+  return deadline_ms != 0 && context_.clock.NowMs() >= deadline_ms;
+}
+
+void KvImpl::PrefetchLocation(Key key) const {
+  if (key.database < kMaxDatabases) {
+    index_.PrefetchLocation(KeyHash(HashKey(context_.view().keyspaces[key.database], key.bytes)));
+  }
+}
+
+void KvImpl::PrefetchRecord(Key key) const {
+  if (key.database < kMaxDatabases) {
+    index_.PrefetchRecord(KeyHash(HashKey(context_.view().keyspaces[key.database], key.bytes)));
+  }
+}
+
+// FUSEE SEARCH. Linearized when the slot is read from the primary, or, of an expired record, when
+// the slot is emptied.
+Task<Status> KvImpl::Get(Key key, ReadResult* result) {
+  *result = ReadResult();
+  if (key.bytes.size() > kMaxKeyBytes) co_return Status::Ok();
+  Operation operation;
+  operation.pin = reclaimer_.Pin();
+  const IndexKey index_key = MakeKey(key);
+  Backoff backoff(context_, operation);
+  Status status;
+  while (true) {
+    SearchResult search;
+    status = co_await index_.Find(operation, index_key, ReadExtent::kWhole,
+                                  context_.fabric.NewRoundTrip(), &search);
+    if (!status.ok() || !search.found) break;
+    if (!RecordIsIntact(search.record, search.entry.word.size_class().bytes())) {
+      status = Status(StatusCode::kCorrupt, "a record fails its checksum");
+      break;
+    }
+    if (!IsExpired(search.record)) [[likely]] {
+      const RecordHeader header = LoadRecordHeader(search.record);
+      result->found_ = true;
+      result->record_ = {RecordValue(search.record), header.deadline_ms, header.version,
+                         header.type};
+      result->bytes_ = std::move(search.bytes);
+      break;
+    }
+    bool removed = false;
+    if (!search.busy) {
+      status = co_await RemoveExpired(operation, key.database, index_key, search, &removed);
+      AfterWrite();
+      if (!status.ok() || removed) break;
+    } else if (!co_await backoff.Wait()) {
+      status = kContended;
+      break;
+    }
+    if (OutOfTime(context_, operation)) {
+      status = kContended;
+      break;
+    }
+  }
+  (result->found_ ? metrics_.gets_found : metrics_.gets_missing).Add();
+  co_return Finish(metrics_.get_round_trips, operation, status);
+}
+
+}  // namespace onetrip

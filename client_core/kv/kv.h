@@ -1,0 +1,135 @@
+// Kv: the keys of one worker's cluster, by value semantics (PROTOCOLS 4; FUSEE 4).
+//
+// Every operation is linearizable per key, whoever else works on it. A record carries a value, a
+// deadline and a type byte that the store does not interpret; a record whose deadline has passed is
+// not there. Single-threaded: one Kv per worker. Keys and values that are passed in are borrowed
+// until the Task completes.
+//
+// Every operation may answer
+//   kOutOfMemory     nothing was applied; reads and deletes go on
+//   kTooLarge        key above kMaxKeyBytes or value above kMaxValueBytes; nothing was applied
+//   kUnknownOutcome  a memory node was lost, or the operation outlived its time: it may have
+//                    happened or may yet happen
+//   kUnavailable     nothing was applied: the key's subtable stayed busy, or no map is in force
+//   kFenced          the lease has run out; nothing was sent
+//   kCorrupt         remote memory holds bytes that no worker wrote
+#ifndef ONETRIP_CLIENT_CORE_KV_KV_H_
+#define ONETRIP_CLIENT_CORE_KV_KV_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "client_core/base/status.h"
+#include "client_core/coro/task.h"
+#include "client_core/fabric/round_trip.h"
+#include "client_core/kv/kv_metrics.h"
+#include "client_core/memory/worker_context.h"
+
+namespace onetrip {
+
+class KvImpl;
+
+// A key of a database; the view maps the database to the keyspace it is stored under.
+struct Key {
+  uint32_t database = 0;
+  std::string_view bytes;
+};
+
+struct RecordView {
+  std::string_view value;
+  uint64_t deadline_ms = 0;  // Unix milliseconds by the cluster clock; 0: never
+  uint64_t version = 0;      // differs for every write of the key
+  uint8_t type = 0;
+};
+
+// What a read found. The bytes of record() live as long as this object.
+class ReadResult {
+ public:
+  [[nodiscard]] bool found() const { return found_; }
+  // REQUIRES: found().
+  [[nodiscard]] const RecordView& record() const { return record_; }
+
+ private:
+  friend class KvImpl;
+  RoundTripPtr bytes_;
+  RecordView record_;
+  bool found_ = false;
+};
+
+// What to store: `head` followed by `tail`.
+struct NewRecord {
+  std::string_view head{};
+  std::string_view tail{};
+  uint64_t deadline_ms = 0;
+  uint8_t type = 0;
+};
+
+// What a read-modify-write makes of the record it saw.
+struct Change {
+  enum class Kind : uint8_t { kKeep, kDelete, kWrite };
+  static Change Keep() { return {}; }
+  static Change Delete() { return {Kind::kDelete, {}}; }
+  static Change Write(NewRecord record) { return {Kind::kWrite, record}; }
+
+  Kind kind = Kind::kKeep;
+  NewRecord record;  // may point into the record seen, or into the Mutation
+};
+
+class Mutation {
+ public:
+  virtual ~Mutation() = default;
+  // `current` is null when the key is missing or expired. Called once per attempt; only the last
+  // call took effect, so it must derive everything from `current` anew.
+  virtual Change Apply(const RecordView* current) = 0;
+};
+
+class Kv {
+ public:
+  // `context` and `engine` outlive it. Takes no round trip; REQUIRES Start() before any operation.
+  Kv(WorkerContext& context, class Engine& engine);
+  ~Kv();
+
+  // Formats the index if this is the cluster's first worker; starts background work.
+  Task<Status> Start();
+  // Waits for background work to end and gives back memory that can be. No operation may be
+  // running.
+  Task<void> Stop();
+
+  // `result` is cleared first and filled if the key is there.
+  Task<Status> Get(Key key, ReadResult* result);
+  // Stores without looking at what was there.
+  Task<Status> Set(Key key, NewRecord record);
+  // Removes; `existed` tells whether it was there.
+  Task<Status> Delete(Key key, bool* existed);
+  // Replaces atomically what `mutation` saw by what it made of it. `mutation` is borrowed.
+  Task<Status> ReadModifyWrite(Key key, Mutation& mutation);
+
+  // Empties `database`, or all. A key that was there is not seen by any operation that starts on
+  // any worker after this completes.
+  Task<Status> Flush(std::optional<uint32_t> database);
+  // Keys of `database`, expired ones that nobody has met yet included. Exact when no write is
+  // running.
+  Task<Status> CountKeys(uint32_t database, uint64_t* keys);
+
+  // Hints that `key` will be used soon: pulls its lines of the location cache, then, when called a
+  // second time with the first stage done, of index and record. Each returns at once.
+  void PrefetchLocation(Key key) const;
+  void PrefetchRecord(Key key) const;
+
+  // The cluster clock, by which deadlines count.
+  [[nodiscard]] uint64_t NowMs() const;
+  [[nodiscard]] uint64_t NowUs() const;
+
+  // Counters that other threads may read at any time.
+  [[nodiscard]] const KvMetrics& metrics() const;
+  void ResetRoundTripMetrics();
+
+ private:
+  std::unique_ptr<KvImpl> impl_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_KV_KV_H_

@@ -1,0 +1,133 @@
+// KvImpl: the operations of Kv and what they share. Private to kv/.
+#ifndef ONETRIP_CLIENT_CORE_KV_KV_IMPL_H_
+#define ONETRIP_CLIENT_CORE_KV_KV_IMPL_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "client_core/coro/sync.h"
+#include "client_core/index/index.h"
+#include "client_core/kv/kv.h"
+#include "client_core/memory/allocator.h"
+#include "client_core/memory/operation.h"
+#include "client_core/memory/reclaim.h"
+#include "client_core/replication/engine.h"
+
+namespace onetrip {
+
+// Nothing was applied: other workers won every round, or the key's subtable stayed busy.
+inline constexpr Status kContended(StatusCode::kUnavailable, "others keep changing the key");
+
+class KvImpl {
+ public:
+  KvImpl(WorkerContext& context, Engine& engine);
+  ~KvImpl();
+
+  Task<Status> Start();
+  Task<void> Stop();
+  Task<Status> Get(Key key, ReadResult* result);
+  Task<Status> Set(Key key, NewRecord record);
+  Task<Status> Delete(Key key, bool* existed);
+  Task<Status> ReadModifyWrite(Key key, Mutation& mutation);
+  Task<Status> Flush(std::optional<uint32_t> database);
+  Task<Status> CountKeys(uint32_t database, uint64_t* keys);
+
+  void PrefetchLocation(Key key) const;
+  void PrefetchRecord(Key key) const;
+  void ResetRoundTripMetrics();
+
+  WorkerContext& context() { return context_; }
+  const KvMetrics& metrics() const { return metrics_; }
+
+ private:
+  // Memory reserved for a record, and the record's bytes, ready to be written to it.
+  struct Draft {
+    GlobalAddr addr;
+    SizeClass size_class;
+    uint32_t bytes = 0;
+    RoundTripPtr buffer;  // its arena holds the record
+    std::byte* record = nullptr;
+  };
+
+  IndexKey MakeKey(const Key& key);
+  static Status CheckSizes(const Key& key, const NewRecord& record);
+  [[nodiscard]] bool IsExpired(const std::byte* record) const;
+  uint64_t NextVersion() {
+    return (uint64_t{context_.membership.id.value} << 40) | (++version_ & ((1ULL << 40) - 1));
+  }
+
+  // write.cc
+  Task<Status> Reserve(Draft* draft);
+  void Encode(const IndexKey& key, const NewRecord& record, Draft* draft);
+  void AddWrites(RoundTrip& round_trip, const Draft& draft) const;
+  [[nodiscard]] SlotWord WordFor(const IndexKey& key, const Draft& draft, bool blind) const;
+  // Takes fresh memory for a draft whose old memory a slot has named, and writes it there. Releases
+  // and renews the operation's pin.
+  Task<Status> Renew(Operation& operation, Draft* draft);
+  Task<Status> SetBlind(Operation& operation, const IndexKey& key, Draft* draft, bool* inserted);
+  // Inserts after a search that found nothing, splitting if need be. `done` tells whether to stop.
+  Task<Status> TryInsert(Operation& operation, const IndexKey& key, const SearchResult& search,
+                         bool blind, Draft* draft, bool* done);
+  void Abandon(const Draft& draft) {
+    if (!draft.addr.is_null()) allocator_.Retire(draft.addr, draft.size_class);
+  }
+  void Replaced(const IndexKey& key, SlotWord old_word, Entry now);
+
+  // remove.cc
+  // One attempt to empty the entry that `search` found; `removed` tells.
+  Task<Status> TryRemove(Operation& operation, const SearchResult& search, bool* removed);
+  Task<Status> RemoveExpired(Operation& operation, uint32_t database, const IndexKey& key,
+                             const SearchResult& search, bool* removed);
+
+  // rmw.cc
+  Task<Status> Attempt(Operation& operation, const Key& key, const IndexKey& index_key,
+                       Mutation& mutation, Draft* draft, bool* done);
+  Task<Status> Replace(Operation& operation, const Key& key, const IndexKey& index_key,
+                       const SearchResult& search, const NewRecord& record, Draft* draft,
+                       bool* done);
+
+  // sweep.cc
+  void Count(uint32_t database, KeyspaceId keyspace, int32_t delta);
+  // A seat may have been somebody else's before: its counts go on.
+  Task<Status> LoadCounters();
+  Task<void> PublishCounters();
+  Task<void> RunTicks();
+  Task<void> Sweep();
+  Task<Status> SweepPass(uint64_t* removed);
+  Task<Status> SweepSubtable(Subtable table, uint64_t* removed);
+
+  // Background work that the last operation made due. Inline on shm.
+  void AfterWrite() {
+    if (allocator_.wants_maintenance()) context_.executor.Spawn(gate_, allocator_.Maintain());
+  }
+  Status Finish(Histogram& histogram, const Operation& operation, Status status) {
+    histogram.Record(operation.round_trips);
+    if (status.code() == StatusCode::kUnknownOutcome) metrics_.unknown_outcomes.Add();
+    return status;
+  }
+
+  WorkerContext& context_;
+  Engine& engine_;
+  Reclaimer reclaimer_;
+  Allocator allocator_;
+  Index index_;
+  Gate gate_;
+  KvMetrics metrics_;
+  uint64_t version_ = 0;
+  // keys added less keys removed by this worker, per database; see KeyCounters
+  struct Tally {
+    KeyspaceId keyspace;
+    uint32_t count = 0;
+    bool dirty = false;
+  };
+  std::array<Tally, kMaxDatabases> tallies_;
+  bool publishing_ = false;
+  bool sweeping_ = false;
+  bool sweep_again_ = false;
+  bool stopping_ = false;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_KV_KV_IMPL_H_

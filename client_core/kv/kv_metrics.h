@@ -1,0 +1,33 @@
+// KvMetrics: what one worker's operations cost in round trips; the project's central claim,
+// counted.
+#ifndef ONETRIP_CLIENT_CORE_KV_KV_METRICS_H_
+#define ONETRIP_CLIENT_CORE_KV_KV_METRICS_H_
+
+#include "client_core/base/metrics.h"
+#include "client_core/index/index_metrics.h"
+#include "client_core/memory/allocator_metrics.h"
+
+namespace onetrip {
+
+// Written by the worker, read by any thread.
+struct KvMetrics {
+  // Round trips of completed operations, retries included.
+  Histogram get_round_trips;
+  Histogram set_round_trips;
+  Histogram del_round_trips;
+  Histogram rmw_round_trips;
+  Counter gets_found;
+  Counter gets_missing;
+  Counter expired;      // records removed because their deadline had passed
+  Counter lost_rounds;  // slot writes that another writer won
+  Counter unknown_outcomes;
+  Counter swept;  // records of flushed keyspaces removed
+  Counter location_cache_bytes;
+  // Of the layers below; live as long as the Kv.
+  const AllocatorMetrics* allocator = nullptr;
+  const IndexMetrics* index = nullptr;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_KV_KV_METRICS_H_

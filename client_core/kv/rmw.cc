@@ -1,0 +1,130 @@
+// Read-modify-write: read the record, build the new one out of place, swing the slot from exactly
+// the word that was read; whoever loses reads again (PROTOCOLS 4).
+#include "client_core/base/planted_bug.h"
+#include "client_core/kv/kv_impl.h"
+#include "client_core/layout/record_codec.h"
+
+namespace onetrip {
+
+Task<Status> KvImpl::ReadModifyWrite(Key key, Mutation& mutation) {
+  if (key.bytes.size() > kMaxKeyBytes) {
+    co_return Status(StatusCode::kTooLarge, "key is longer than 65535 bytes");
+  }
+  Operation operation;
+  operation.pin = reclaimer_.Pin();
+  const IndexKey index_key = MakeKey(key);
+  Draft draft;
+  Status status;
+  bool done = false;
+  while (!done && status.ok()) {
+    status = co_await Attempt(operation, key, index_key, mutation, &draft, &done);
+    if (!done && status.ok() && OutOfTime(context_, operation)) status = kContended;
+  }
+  // Memory reserved for an attempt that was not the last one.
+  if (status.code() != StatusCode::kUnknownOutcome) Abandon(draft);
+  AfterWrite();
+  co_return Finish(metrics_.rmw_round_trips, operation, status);
+}
+
+// One attempt; neither done nor failed means that somebody else was faster.
+Task<Status> KvImpl::Attempt(Operation& operation, const Key& key, const IndexKey& index_key,
+                             Mutation& mutation, Draft* draft, bool* done) {
+  SearchResult search;
+  Backoff backoff(context_, operation);
+  while (true) {
+    const Status status = co_await index_.Find(operation, index_key, ReadExtent::kWhole,
+                                               context_.fabric.NewRoundTrip(), &search);
+    if (!status.ok()) co_return status;
+    if (!search.busy) break;
+    if (!co_await backoff.Wait()) {
+      co_return kContended;
+    }
+  }
+  RecordView current;
+  const RecordView* seen = nullptr;
+  if (search.found) {
+    if (!RecordIsIntact(search.record, search.entry.word.size_class().bytes())) {
+      co_return Status(StatusCode::kCorrupt, "a record fails its checksum");
+    }
+    if (!IsExpired(search.record)) {
+      const RecordHeader header = LoadRecordHeader(search.record);
+      current = {RecordValue(search.record), header.deadline_ms, header.version, header.type};
+      seen = &current;
+    }
+  }
+  const Change change = mutation.Apply(seen);
+  switch (change.kind) {
+    case Change::Kind::kKeep:
+      if (search.found && seen == nullptr) {
+        co_return co_await RemoveExpired(operation, key.database, index_key, search, done);
+      }
+      *done = true;
+      co_return Status::Ok();
+    case Change::Kind::kDelete: {
+      if (!search.found) {
+        *done = true;
+        co_return Status::Ok();
+      }
+      const Status status = co_await TryRemove(operation, search, done);
+      if (*done) Count(key.database, index_key.keyspace, -1);
+      co_return status;
+    }
+    case Change::Kind::kWrite:
+      co_return co_await Replace(operation, key, index_key, search, change.record, draft, done);
+  }
+  co_return Status::Ok();
+}
+
+Task<Status> KvImpl::Replace(Operation& operation, const Key& key, const IndexKey& index_key,
+                             const SearchResult& search, const NewRecord& record, Draft* draft,
+                             bool* done) {
+  Status status = CheckSizes(key, record);
+  if (!status.ok()) co_return status;
+  const uint64_t bytes = RecordBytes(key.bytes.size(), record.head.size() + record.tail.size());
+  const SizeClass size_class = SizeClass::For(bytes);
+  if (draft->addr.is_null() || draft->size_class != size_class) {
+    Abandon(*draft);
+    draft->size_class = size_class;
+    draft->addr = allocator_.TryAllocate(size_class);
+    if (draft->addr.is_null()) {
+      // Waiting for memory takes giving up the pin, and with it all that was read.
+      operation.pin.Release();
+      status = co_await Reserve(draft);
+      operation.pin = reclaimer_.Pin();
+      co_return status;
+    }
+  }
+  draft->bytes = static_cast<uint32_t>(bytes);
+  Encode(index_key, record, draft);
+  AddWrites(*draft->buffer, *draft);
+  if (!search.found) {
+    // Whoever meets the tentative entry reads the record's key.
+    status = co_await Post(context_, operation, draft->buffer);
+    if (!status.ok()) co_return status;
+    status = co_await TryInsert(operation, index_key, search, /*blind=*/false, draft, done);
+    if (*done && status.ok()) {
+      Count(key.database, index_key.keyspace, 1);
+      draft->addr = GlobalAddr();
+    }
+    co_return status;
+  }
+  const SlotWord v_old = search.entry.word;
+  const SlotWord v_new = WordFor(index_key, *draft, Planted(Bug::kCountingWritesBlind));
+  // The record goes with the CAS of the backups: nobody reads it before the primary names it.
+  const Result<SlotOutcome> outcome = co_await engine_.Write(
+      operation, {search.entry.slot, v_old.bits(), v_new.bits(), draft->addr, draft->buffer.get()});
+  if (!outcome.ok()) co_return outcome.status();
+  *done = outcome.value().won || Planted(Bug::kCountingLoserDone);
+  if (outcome.value().won) {
+    Replaced(index_key, v_old, {search.entry.slot, v_new});
+  } else {
+    metrics_.lost_rounds.Add();
+    // The memory was written as one record and may be read as such by nobody; but the next attempt
+    // has another content, so it takes other memory.
+    Abandon(*draft);
+  }
+  draft->addr = GlobalAddr();
+  co_return Status::Ok();
+}
+
+}  // namespace onetrip

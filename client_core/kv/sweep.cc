@@ -1,0 +1,186 @@
+// What runs beside the operations: epochs, key counts, and the sweep of flushed keyspaces.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "client_core/kv/kv_impl.h"
+#include "client_core/layout/region_layout.h"
+
+namespace onetrip {
+namespace {
+
+constexpr uint32_t kDirectoryStretch = 1024;  // entries per READ
+
+constexpr uint64_t CounterWord(KeyspaceId keyspace, uint32_t count) {
+  return (uint64_t{keyspace.value} << 32) | count;
+}
+
+// Whether no database means this keyspace any more. Ids grow: one that is newer than the view's is
+// of a view that this worker has not heard of yet.
+bool IsFlushed(const View& view, KeyspaceId keyspace) {
+  KeyspaceId newest;
+  for (const KeyspaceId current : view.keyspaces) {
+    if (current == keyspace) return false;
+    newest = std::max(newest, current);
+  }
+  return keyspace < newest;
+}
+
+}  // namespace
+
+Task<void> KvImpl::RunTicks() {
+  const uint64_t tick_ns = context_.options.epoch_tick_us * 1000;
+  while (!stopping_) {
+    co_await context_.executor.SleepFor(tick_ns);
+    if (!stopping_) co_await allocator_.Maintain();
+  }
+}
+
+void KvImpl::Count(uint32_t database, KeyspaceId keyspace, int32_t delta) {
+  Tally& tally = tallies_[database];
+  if (keyspace < tally.keyspace) return;  // flushed meanwhile: counted nowhere
+  if (tally.keyspace < keyspace) tally = {keyspace, 0, false};
+  tally.count += static_cast<uint32_t>(delta);
+  tally.dirty = true;
+  if (!publishing_) context_.executor.Spawn(gate_, PublishCounters());
+}
+
+Task<Status> KvImpl::LoadCounters() {
+  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  const auto* counters = reinterpret_cast<const KeyCounters*>(
+      round_trip->Read(context_.view().Locate(KeyCounterAddr(context_.membership.index, 0), 0),
+                       sizeof(KeyCounters)));
+  const Status status = co_await context_.fabric.Post(round_trip);
+  if (!status.ok()) co_return status;
+  for (uint32_t database = 0; database < kMaxDatabases; ++database) {
+    const uint64_t word = counters->databases[database];
+    tallies_[database] = {KeyspaceId{static_cast<uint32_t>(word >> 32)},
+                          static_cast<uint32_t>(word), false};
+  }
+  co_return Status::Ok();
+}
+
+Task<void> KvImpl::PublishCounters() {
+  publishing_ = true;
+  for (bool dirty = true; dirty;) {
+    dirty = false;
+    RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+    const View& view = context_.view();
+    for (uint32_t database = 0; database < kMaxDatabases; ++database) {
+      Tally& tally = tallies_[database];
+      if (!tally.dirty || !round_trip->HasRoom(kMaxReplicas)) continue;
+      tally.dirty = false;
+      const GlobalAddr at = KeyCounterAddr(context_.membership.index, database);
+      for (int replica = 0; replica < engine_.replicas(); ++replica) {
+        round_trip->WriteWord(view.Locate(at, replica), CounterWord(tally.keyspace, tally.count));
+      }
+      dirty = true;
+    }
+    // A count that does not arrive is made good by the next one.
+    if (dirty) (void)co_await context_.fabric.Post(round_trip);
+  }
+  publishing_ = false;
+}
+
+Task<Status> KvImpl::CountKeys(uint32_t database, uint64_t* keys) {
+  CHECK(database < kMaxDatabases);
+  const View& view = context_.view();
+  const KeyspaceId keyspace = view.keyspaces[database];
+  const uint32_t workers = view.worker_index_end;
+  uint32_t sum = 0;
+  for (uint32_t first = 0; first < workers; first += RoundTrip::kMaxOps) {
+    const uint32_t end = std::min<uint32_t>(workers, first + RoundTrip::kMaxOps);
+    RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+    std::array<const uint64_t*, RoundTrip::kMaxOps> words{};
+    for (uint32_t worker = first; worker < end; ++worker) {
+      const WorkerIndex index{static_cast<uint16_t>(worker)};
+      words[worker - first] =
+          round_trip->ReadWord(context_.view().Locate(KeyCounterAddr(index, database), 0));
+    }
+    const Status status = co_await context_.fabric.Post(round_trip);
+    if (!status.ok()) co_return status;
+    for (uint32_t i = 0; i < end - first; ++i) {
+      if (*words[i] >> 32 == keyspace.value) sum += static_cast<uint32_t>(*words[i]);
+    }
+  }
+  // Counts are modulo 2^32; a momentary minus is one delete ahead of its insert's count.
+  *keys = sum > 0x80000000U ? 0 : sum;
+  co_return Status::Ok();
+}
+
+Task<Status> KvImpl::Flush(std::optional<uint32_t> database) {
+  const Status status = co_await context_.master.FlushKeyspaces(database);
+  if (!status.ok()) co_return status;
+  sweep_again_ = true;
+  if (!sweeping_) context_.executor.Spawn(gate_, Sweep());
+  co_return Status::Ok();
+}
+
+// Removes what no database means any more, pass after pass until one finds nothing: splits may
+// carry entries past it, and a write that began before the flush may still arrive behind it.
+Task<void> KvImpl::Sweep() {
+  constexpr uint64_t kPauseNs = 10'000'000;
+  constexpr uint32_t kQuietPauses = 20;  // of nothing found, before it is believed
+  sweeping_ = true;
+  uint32_t quiet = 0;
+  while (quiet < kQuietPauses && !stopping_) {
+    uint64_t removed = 0;
+    const bool look = sweep_again_ || quiet == 0 || quiet == kQuietPauses - 1;
+    if (std::exchange(sweep_again_, false)) quiet = 0;
+    if (look) (void)co_await SweepPass(&removed);
+    if (removed > 0) {
+      quiet = 0;
+      continue;
+    }
+    ++quiet;
+    if (!stopping_) co_await context_.executor.SleepFor(kPauseNs);
+  }
+  sweeping_ = false;
+}
+
+Task<Status> KvImpl::SweepPass(uint64_t* removed) {
+  for (uint32_t first = 0; first < kDirectoryEntries && !stopping_; first += kDirectoryStretch) {
+    Operation operation;
+    std::vector<uint32_t> used;
+    Status status =
+        co_await index_.ReadDirectoryStretch(operation, first, kDirectoryStretch, &used);
+    if (!status.ok()) co_return status;
+    for (const uint32_t entry : used) {
+      if (stopping_) co_return Status::Ok();
+      status = co_await SweepSubtable(index_.SubtableAt(entry), removed);
+      if (!status.ok()) co_return status;
+      AfterWrite();
+      co_await context_.executor.Yield();
+    }
+  }
+  co_return Status::Ok();
+}
+
+Task<Status> KvImpl::SweepSubtable(Subtable table, uint64_t* removed) {
+  for (uint32_t group = 0; group < kSubtableGroups; ++group) {
+    Operation operation;
+    operation.pin = reclaimer_.Pin();
+    GroupWords words;
+    Status status = co_await index_.ReadGroup(operation, table, group, &words);
+    if (!status.ok()) co_return status;
+    GroupKeys keys;
+    status = co_await index_.ReadGroupKeys(operation, table, group, words, &keys);
+    if (!status.ok()) co_return status;
+    for (uint32_t i = 0; i < kGroupWords; ++i) {
+      const SlotWord word(words[i]);
+      // Entries on the move are met in the subtable they move to, by a later pass at the latest.
+      if (i == kGroupHeaderWord || word.kind() != SlotKind::kObject) continue;
+      if (!IsFlushed(context_.view(), keys.keyspace[i])) continue;
+      SearchResult entry;
+      entry.entry = {table.Word(group, i), word};
+      bool gone = false;
+      status = co_await TryRemove(operation, entry, &gone);
+      if (!status.ok()) co_return status;
+      ++*removed;  // gone, or changed: another pass looks
+      metrics_.swept.Add(gone ? 1 : 0);
+    }
+  }
+  co_return Status::Ok();
+}
+
+}  // namespace onetrip

@@ -1,0 +1,46 @@
+// RecordHeader: the bytes ahead of key and value in every object, with the embedded operation log
+// (FUSEE 4.5) in its first word.
+//
+// A record is immutable once its slot names it, except `log_word`. `checksum` covers everything
+// behind it and both strings, so that a torn, recycled or rotten record is never believed.
+#ifndef ONETRIP_CLIENT_CORE_LAYOUT_RECORD_H_
+#define ONETRIP_CLIENT_CORE_LAYOUT_RECORD_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace onetrip {
+
+// What the operation log says a record was written for.
+enum class LogOpcode : uint8_t { kNone = 0, kInsert = 1, kUpdate = 2 };
+
+struct RecordHeader {
+  // 0: not decided. Else the slot word this record replaced, with kLogCommitted, written by the
+  // last writer of the round before it changes the primary slot.
+  uint64_t log_word;
+  uint32_t checksum;
+  uint16_t key_bytes;
+  uint8_t type;    // opaque to the store
+  uint8_t opcode;  // LogOpcode
+  uint32_t keyspace;
+  uint32_t value_bytes;
+  uint64_t deadline_ms;  // Unix milliseconds by the cluster clock; 0: never
+  uint64_t version;      // unique per write: worker id (upper 24 bits), sequence (lower 40)
+};
+
+inline constexpr uint64_t kLogCommitted = 1ULL << 63;
+inline constexpr uint64_t kRecordHeaderBytes = sizeof(RecordHeader);
+inline constexpr uint32_t kMaxKeyBytes = 65535;
+inline constexpr uint32_t kMaxValueBytes = 1024 * 1024;
+
+static_assert(sizeof(RecordHeader) == 40);
+static_assert(offsetof(RecordHeader, log_word) == 0, "the log commit is one aligned word");
+static_assert(offsetof(RecordHeader, checksum) == 8);
+static_assert(offsetof(RecordHeader, key_bytes) == 12, "the checksum covers all from here on");
+static_assert(offsetof(RecordHeader, keyspace) == 16);
+static_assert(offsetof(RecordHeader, deadline_ms) == 24);
+static_assert(offsetof(RecordHeader, version) == 32);
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_LAYOUT_RECORD_H_

@@ -1,0 +1,88 @@
+// Bytes of a region: its header with the block table, and the root area in region 0 that workers
+// share without asking anyone (epochs, key counters, directory).
+#ifndef ONETRIP_CLIENT_CORE_LAYOUT_REGION_LAYOUT_H_
+#define ONETRIP_CLIENT_CORE_LAYOUT_REGION_LAYOUT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "client_core/layout/global_addr.h"
+#include "client_core/layout/index_layout.h"
+#include "client_core/layout/size_class.h"
+#include "client_core/layout/types.h"
+
+namespace onetrip {
+
+// Who owns a block: 0 is free. A span's first block carries the span, the others kSpanTail.
+class BlockEntry {
+ public:
+  enum class Use : uint8_t { kFree = 0, kOwned = 1, kSpanTail = 2, kRoot = 3 };
+
+  constexpr BlockEntry() = default;
+  constexpr explicit BlockEntry(uint64_t bits) : bits_(bits) {}
+  constexpr BlockEntry(Use use, WorkerId owner, SizeClass size_class)
+      : bits_((static_cast<uint64_t>(use) << 56) |
+              (static_cast<uint64_t>(size_class.index()) << 48) | owner.value) {}
+
+  [[nodiscard]] constexpr uint64_t bits() const { return bits_; }
+  [[nodiscard]] constexpr Use use() const { return static_cast<Use>(bits_ >> 56); }
+  [[nodiscard]] constexpr WorkerId owner() const { return WorkerId{static_cast<uint32_t>(bits_)}; }
+  [[nodiscard]] constexpr SizeClass size_class() const {
+    return SizeClass(static_cast<uint8_t>(bits_ >> 48));
+  }
+
+ private:
+  uint64_t bits_ = 0;
+};
+
+struct RegionHeader {
+  uint64_t magic;
+  uint64_t layout_version;
+  uint64_t region;
+  uint64_t reserved[5];
+  uint64_t blocks[kBlocksPerRegion];  // BlockEntry
+};
+inline constexpr uint64_t kRegionMagic = 0x4f4e4554524950ULL;  // "ONETRIP"
+inline constexpr uint64_t kLayoutVersion = 1;
+static_assert(sizeof(RegionHeader) <= kRegionHeaderBytes);
+static_assert(offsetof(RegionHeader, blocks) == 64);
+
+// One word per live worker: the epoch it has passed, and the bytes it has retired and not yet
+// given back.
+struct EpochEntry {
+  uint64_t passed;  // 0: nobody here
+  uint64_t retired_bytes;
+};
+static_assert(sizeof(EpochEntry) == 16);
+
+// Keys that a worker added less those it removed, per database: keyspace id (upper 32 bits) and a
+// count modulo 2^32, in one word so that a reader never pairs one keyspace with another's count.
+struct KeyCounters {
+  uint64_t databases[kMaxDatabases];
+};
+static_assert(sizeof(KeyCounters) == 128);
+
+// Offsets in region 0.
+inline constexpr uint64_t kEpochTableOffset = kRegionHeaderBytes;
+inline constexpr uint64_t kEpochTableBytes = kMaxWorkers * sizeof(EpochEntry);
+inline constexpr uint64_t kKeyCountersOffset = kEpochTableOffset + kEpochTableBytes;
+inline constexpr uint64_t kKeyCountersBytes = kMaxWorkers * sizeof(KeyCounters);
+inline constexpr uint64_t kDirectoryOffset = kKeyCountersOffset + kKeyCountersBytes;
+inline constexpr uint64_t kDirectoryBytes = uint64_t{kDirectoryEntries} * 8;
+inline constexpr uint64_t kRootBytes = kDirectoryOffset + kDirectoryBytes;
+inline constexpr uint32_t kRootBlocks = (kRootBytes + kBlockBytes - 1) / kBlockBytes;
+static_assert(kRootBlocks == 3, "root area: 3 of region 0's 64 blocks");
+
+constexpr GlobalAddr EpochEntryAddr(WorkerIndex worker) {
+  return GlobalAddr(0, kEpochTableOffset + worker.value * sizeof(EpochEntry));
+}
+constexpr GlobalAddr KeyCounterAddr(WorkerIndex worker, uint32_t database) {
+  return GlobalAddr(0, kKeyCountersOffset + worker.value * sizeof(KeyCounters) + database * 8);
+}
+constexpr GlobalAddr DirectoryAddr(uint32_t entry) {
+  return GlobalAddr(0, kDirectoryOffset + uint64_t{entry} * 8);
+}
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_LAYOUT_REGION_LAYOUT_H_

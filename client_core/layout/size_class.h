@@ -1,0 +1,96 @@
+// Size classes of remote objects: quarter steps between powers of two from 64 bytes to 112 KiB,
+// then whole spans of 1..6 blocks. Six bits name one, which lets a slot word tell a reader how many
+// bytes to READ.
+#ifndef ONETRIP_CLIENT_CORE_LAYOUT_SIZE_CLASS_H_
+#define ONETRIP_CLIENT_CORE_LAYOUT_SIZE_CLASS_H_
+
+#include <bit>
+#include <cstdint>
+
+#include "client_core/layout/global_addr.h"
+
+namespace onetrip {
+
+// Ahead of the objects of every block: the free bitmap, one bit per object (FUSEE 4.4).
+inline constexpr uint64_t kBlockHeaderBytes = 512;
+inline constexpr uint32_t kBitmapWords = kBlockHeaderBytes / 8;
+// Ahead of block 0 of every region: the region header with the block table.
+inline constexpr uint64_t kRegionHeaderBytes = 4096;
+
+class SizeClass {
+ public:
+  static constexpr uint8_t kSlabClasses = 44;   // 64 B .. 112 KiB
+  static constexpr uint8_t kSpanBlocksMax = 6;  // then 1..6 whole blocks
+  static constexpr uint8_t kCount = kSlabClasses + kSpanBlocksMax;
+  static constexpr uint8_t kNone = 63;
+
+  constexpr SizeClass() = default;
+  constexpr explicit SizeClass(uint8_t index) : index_(index) {}
+
+  // The smallest class that holds `bytes`; kNone when none does.
+  static constexpr SizeClass For(uint64_t bytes) {
+    if (bytes <= 64) return SizeClass(0);
+    if (bytes <= SlabBytes(kSlabClasses - 1)) {
+      const auto log2 = static_cast<uint32_t>(std::bit_width(bytes - 1) - 1);  // bytes - 1 >= 64
+      const uint64_t quarter = 1ULL << (log2 - 2);
+      const uint64_t step = (bytes - (1ULL << log2) + quarter - 1) / quarter;  // 1..4
+      return SizeClass(static_cast<uint8_t>((log2 - 6) * 4 + step));
+    }
+    if (bytes > kSpanBlocksMax * kBlockBytes - kBlockHeaderBytes) return SizeClass(kNone);
+    const uint64_t blocks = (bytes + kBlockHeaderBytes + kBlockBytes - 1) / kBlockBytes;
+    return SizeClass(static_cast<uint8_t>(kSlabClasses + blocks - 1));
+  }
+
+  [[nodiscard]] constexpr uint8_t index() const { return index_; }
+  [[nodiscard]] constexpr bool is_valid() const { return index_ < kCount; }
+  [[nodiscard]] constexpr bool is_span() const { return index_ >= kSlabClasses; }
+  // Blocks that one allocation unit of this class takes from a memory node.
+  [[nodiscard]] constexpr uint32_t blocks() const {
+    return is_span() ? index_ - kSlabClasses + 1U : 1U;
+  }
+  // Bytes of one object, its slack included.
+  [[nodiscard]] constexpr uint64_t bytes() const {
+    return is_span() ? blocks() * kBlockBytes - kBlockHeaderBytes : SlabBytes(index_);
+  }
+
+  friend constexpr bool operator==(const SizeClass&, const SizeClass&) = default;
+
+ private:
+  static constexpr uint64_t SlabBytes(uint8_t index) {
+    const uint64_t base = 64ULL << (index / 4);
+    return base + (index % 4) * (base / 4);
+  }
+
+  uint8_t index_ = kNone;
+};
+
+// Where the first object of a block lies: block 0 of a region also holds the region header.
+constexpr uint64_t FirstObjectOffset(uint32_t block_in_region) {
+  return kBlockHeaderBytes + (block_in_region == 0 ? kRegionHeaderBytes : 0);
+}
+
+// Offset of the free bitmap within its block.
+constexpr uint64_t BitmapOffset(uint32_t block_in_region) {
+  return block_in_region == 0 ? kRegionHeaderBytes : 0;
+}
+
+// Objects of class `size_class` that one of its blocks holds.
+constexpr uint32_t ObjectsPerBlock(SizeClass size_class, uint32_t block_in_region) {
+  if (size_class.is_span()) return 1;
+  return static_cast<uint32_t>((kBlockBytes - FirstObjectOffset(block_in_region)) /
+                               size_class.bytes());
+}
+
+static_assert(SizeClass::For(1).bytes() == 64 && SizeClass::For(64).bytes() == 64);
+static_assert(SizeClass::For(65).bytes() == 80 && SizeClass::For(80).bytes() == 80);
+static_assert(SizeClass::For(81).bytes() == 96 && SizeClass::For(128).bytes() == 128);
+static_assert(SizeClass::For(129).bytes() == 160 && SizeClass::For(24576).bytes() == 24576);
+static_assert(SizeClass::For(114688).index() == SizeClass::kSlabClasses - 1);
+static_assert(SizeClass::For(114689).blocks() == 1 && SizeClass::For(114689).is_span());
+static_assert(!SizeClass::For(SizeClass::kSpanBlocksMax * kBlockBytes).is_valid());
+static_assert(SizeClass::kCount <= 63, "six bits name a class, 63 means none");
+static_assert(ObjectsPerBlock(SizeClass(0), 1) <= kBitmapWords * 64, "a bit for every object");
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_LAYOUT_SIZE_CLASS_H_

@@ -1,0 +1,380 @@
+#include "client_core/memory/allocator.h"
+
+#include <absl/cleanup/cleanup.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "client_core/base/planted_bug.h"
+#include "client_core/layout/region_layout.h"
+
+namespace onetrip {
+namespace {
+
+uint32_t BlockKey(GlobalAddr addr) { return addr.region() * kBlocksPerRegion + addr.block(); }
+
+uint16_t ObjectIndex(GlobalAddr addr, SizeClass size_class) {
+  const uint64_t in_block = addr.bits() - addr.block_start().bits();
+  return static_cast<uint16_t>((in_block - FirstObjectOffset(addr.block())) / size_class.bytes());
+}
+
+GlobalAddr ObjectAddr(GlobalAddr block_start, SizeClass size_class, uint16_t index) {
+  return block_start + FirstObjectOffset(block_start.block()) + index * size_class.bytes();
+}
+
+// Bitmap words per round trip: each costs an operation per backup.
+constexpr size_t kForeignBatch = RoundTrip::kMaxOps / (kMaxReplicas - 1);
+
+}  // namespace
+
+Allocator::Allocator(WorkerContext& context, Reclaimer& reclaimer)
+    : context_(context), reclaimer_(reclaimer) {
+  next_grant_node_ = context.membership.index.value;  // workers start at different nodes
+}
+
+Allocator::~Allocator() { CHECK(!maintaining_); }
+
+Allocator::Block* Allocator::FindOwn(GlobalAddr addr) {
+  const uint32_t key = BlockKey(addr);
+  if (key >= block_position_.size() || block_position_[key] == 0) return nullptr;
+  return blocks_[block_position_[key] - 1].get();
+}
+
+void Allocator::AddFree(Block& block, uint16_t index) {
+  if (block.free.empty()) {
+    auto& list = partial_[block.size_class.index()];
+    block.list_position = static_cast<uint32_t>(list.size());
+    list.push_back(&block);
+  }
+  block.free.push_back(index);
+  CHECK(block.free.size() <= block.objects);
+  if (block.free.size() == block.objects && !block.queued_for_return) {
+    block.queued_for_return = true;
+    wholly_free_.push_back(block.start);
+  }
+}
+
+void Allocator::Unlist(Block& block) {
+  auto& list = partial_[block.size_class.index()];
+  CHECK(list[block.list_position] == &block);
+  list[block.list_position] = list.back();
+  list[block.list_position]->list_position = block.list_position;
+  list.pop_back();
+}
+
+GlobalAddr Allocator::TryAllocate(SizeClass size_class) {
+  auto& list = partial_[size_class.index()];
+  if (list.empty()) return GlobalAddr();
+  Block& block = *list.back();
+  const uint16_t index = block.free.back();
+  block.free.pop_back();
+  if (block.free.empty()) list.pop_back();
+  metrics_.free_bytes.Sub(size_class.bytes());
+  metrics_.live_bytes.Add(size_class.bytes());
+  const GlobalAddr addr = ObjectAddr(block.start, size_class, index);
+  if (context_.memory_observer != nullptr) context_.memory_observer->Allocated(addr, size_class);
+  return addr;
+}
+
+void Allocator::Release(GlobalAddr addr, SizeClass size_class) {
+  const uint16_t index = ObjectIndex(addr, size_class);
+  if (context_.memory_observer != nullptr) context_.memory_observer->Released(addr, size_class);
+  if (Block* block = FindOwn(addr); block != nullptr) {
+    CHECK(block->size_class == size_class);
+    metrics_.live_bytes.Sub(size_class.bytes());
+    metrics_.free_bytes.Add(size_class.bytes());
+    AddFree(*block, index);
+    return;
+  }
+  const GlobalAddr word = addr.block_start() + BitmapOffset(addr.block()) + index / 64 * 8;
+  foreign_.push_back({word, 1ULL << (index % 64)});
+}
+
+void Allocator::FreeUnpublished(GlobalAddr addr, SizeClass size_class) {
+  Release(addr, size_class);
+}
+
+void Allocator::Retire(GlobalAddr addr, SizeClass size_class) {
+  retired_.push_back({addr, size_class, reclaimer_.current_epoch()});
+  if (context_.memory_observer != nullptr) context_.memory_observer->Retired(addr, size_class);
+  metrics_.retired_bytes.Add(size_class.bytes());
+  ++retired_since_tick_;
+  retired_bytes_since_tick_ += size_class.bytes();
+}
+
+void Allocator::ReleaseSafe() {
+  while (!retired_.empty() &&
+         (reclaimer_.IsSafe(retired_.front().epoch) || Planted(Bug::kRetiredAtOnce))) {
+    const Retired retired = retired_.front();
+    retired_.pop_front();
+    metrics_.retired_bytes.Sub(retired.size_class.bytes());
+    Release(retired.addr, retired.size_class);
+  }
+}
+
+Task<Result<GlobalAddr>> Allocator::Allocate(SizeClass size_class) {
+  CHECK(size_class.is_valid());
+  uint64_t deadline_ns = 0;
+  uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
+  while (true) {
+    if (const GlobalAddr addr = TryAllocate(size_class); !addr.is_null()) co_return addr;
+    co_await Maintain();
+    if (const GlobalAddr addr = TryAllocate(size_class); !addr.is_null()) co_return addr;
+    const Result<Block*> granted = co_await GrantBlock(size_class);
+    if (granted.ok()) continue;
+    if (granted.status().code() != StatusCode::kOutOfMemory) co_return granted.status();
+
+    // The pool is full. What others freed for us, and blocks that only we keep, may still help.
+    co_await SweepSome(static_cast<uint32_t>(blocks_.size()));
+    co_await ReturnFreeBlocks(/*all=*/true);
+    if (const GlobalAddr addr = TryAllocate(size_class); !addr.is_null()) co_return addr;
+    if ((co_await GrantBlock(size_class)).ok()) continue;
+
+    const uint64_t now_ns = context_.executor.NowNs();
+    if (deadline_ns == 0) deadline_ns = now_ns + context_.options.memory_wait_ms * 1'000'000;
+    const bool more_to_come =
+        !retired_.empty() || reclaimer_.others_retired_bytes() > 0 || gathering_ > 0;
+    if (!more_to_come || now_ns >= deadline_ns) {
+      metrics_.exhausted.Add();
+      co_return Status(StatusCode::kOutOfMemory, "no memory node has free memory");
+    }
+    co_await context_.executor.SleepFor(wait_ns);
+    wait_ns = std::min<uint64_t>(wait_ns * 2, context_.options.epoch_tick_us * 1000);
+  }
+}
+
+Task<Result<Allocator::Block*>> Allocator::GrantBlock(SizeClass size_class) {
+  const uint16_t nodes = context_.view().node_count;
+  Status failure(StatusCode::kOutOfMemory, "no memory node has free memory");
+  for (uint16_t i = 0; i < nodes; ++i) {
+    const NodeId node{static_cast<uint16_t>(next_grant_node_++ % nodes)};
+    ControlRequest request;
+    request.kind = ControlRequest::Kind::kAlloc;
+    request.size_class = size_class;
+    request.owner = context_.membership.id;
+    const Result<ControlReply> reply = co_await context_.fabric.Control(node, request);
+    if (!reply.ok()) {
+      failure = reply.status();
+      continue;
+    }
+    if (reply.value().outcome != ControlReply::Outcome::kDone) continue;
+    const GlobalAddr start = reply.value().block;
+    if (!context_.view().Contains(start)) {
+      co_return Status(StatusCode::kCorrupt, "a memory node granted a block outside the map");
+    }
+    const Status granted = co_await GrantOnBackups(start, size_class);
+    if (!granted.ok()) {
+      co_await ReturnBlock(start, size_class);
+      failure = granted;
+      continue;
+    }
+    AdoptBlock(start, size_class);
+    co_return FindOwn(start);
+  }
+  co_return failure;
+}
+
+Task<Status> Allocator::GrantOnBackups(GlobalAddr block, SizeClass size_class) {
+  for (int replica = 1; replica < context_.view().replicas; ++replica) {
+    ControlRequest request;
+    request.kind = ControlRequest::Kind::kGrant;
+    request.size_class = size_class;
+    request.owner = context_.membership.id;
+    request.block = block;
+    const NodeId node = context_.view().Locate(block, replica).node;
+    const Result<ControlReply> reply = co_await context_.fabric.Control(node, request);
+    if (!reply.ok()) co_return reply.status();
+    if (reply.value().outcome != ControlReply::Outcome::kDone) {
+      co_return Status(StatusCode::kCorrupt, "replicas disagree about who owns a block");
+    }
+  }
+  co_return Status::Ok();
+}
+
+void Allocator::AdoptBlock(GlobalAddr start, SizeClass size_class) {
+  auto block = std::make_unique<Block>();
+  block->start = start;
+  block->size_class = size_class;
+  block->objects = ObjectsPerBlock(size_class, start.block());
+  block->free.reserve(block->objects);
+  const uint32_t key = BlockKey(start);
+  if (key >= block_position_.size()) block_position_.resize(key + 1);
+  CHECK(block_position_[key] == 0);
+  blocks_.push_back(std::move(block));
+  block_position_[key] = static_cast<uint32_t>(blocks_.size());
+  Block& added = *blocks_.back();
+  // Lowest address first out.
+  for (uint32_t i = added.objects; i > 0; --i) AddFree(added, static_cast<uint16_t>(i - 1));
+  metrics_.owned_bytes.Add(uint64_t{size_class.blocks()} * kBlockBytes);
+  metrics_.free_bytes.Add(uint64_t{added.objects} * size_class.bytes());
+  metrics_.blocks_granted.Add();
+}
+
+void Allocator::RemoveBlock(Block& block) {
+  CHECK(block.free.size() == block.objects);
+  Unlist(block);
+  metrics_.owned_bytes.Sub(uint64_t{block.size_class.blocks()} * kBlockBytes);
+  metrics_.free_bytes.Sub(uint64_t{block.objects} * block.size_class.bytes());
+  metrics_.blocks_returned.Add();
+  const uint32_t key = BlockKey(block.start);
+  const uint32_t position = std::exchange(block_position_[key], 0);
+  if (position != blocks_.size()) {
+    block_position_[BlockKey(blocks_.back()->start)] = position;
+    std::swap(blocks_[position - 1], blocks_.back());
+  }
+  blocks_.pop_back();
+}
+
+Task<void> Allocator::ReturnBlock(GlobalAddr start, SizeClass size_class) {
+  // Backups first: the primary hands the block out again as soon as it has it back.
+  for (int replica = context_.view().replicas - 1; replica >= 0; --replica) {
+    ControlRequest request;
+    request.kind = ControlRequest::Kind::kFree;
+    request.size_class = size_class;
+    request.owner = context_.membership.id;
+    request.block = start;
+    const NodeId node = context_.view().Locate(start, replica).node;
+    // A node that does not answer has left or will be told by the master: nothing to do here.
+    (void)co_await context_.fabric.Control(node, request);
+  }
+}
+
+Task<void> Allocator::ReturnFreeBlocks(bool all) {
+  std::vector<GlobalAddr> candidates;
+  std::swap(candidates, wholly_free_);
+  for (const GlobalAddr start : candidates) {
+    Block* block = FindOwn(start);
+    if (block == nullptr) continue;
+    block->queued_for_return = false;
+    if (block->free.size() != block->objects) continue;
+    const SizeClass size_class = block->size_class;
+    // One wholly free block per class stays, so that a set and a delete in turn do not ask a memory
+    // node each time; unless memory is short, or the block is a span of its own. One whose bitmap
+    // is being read stays until that is over.
+    const bool last = partial_[size_class.index()].size() == 1;
+    if ((!all && last && !size_class.is_span()) || block->sweeping) {
+      block->queued_for_return = true;
+      wholly_free_.push_back(start);
+      continue;
+    }
+    RemoveBlock(*block);
+    ++gathering_;
+    co_await ReturnBlock(start, size_class);
+    --gathering_;
+  }
+}
+
+Task<Status> Allocator::FlushForeign() {
+  std::vector<ForeignFree> batch;
+  std::swap(batch, foreign_);
+  std::sort(batch.begin(), batch.end(),
+            [](const ForeignFree& a, const ForeignFree& b) { return a.word < b.word; });
+  // One addend per bitmap word.
+  std::vector<ForeignFree> words;
+  for (const ForeignFree& free : batch) {
+    if (words.empty() || words.back().word != free.word) {
+      words.push_back(free);
+      continue;
+    }
+    CHECK((words.back().bit & free.bit) == 0);  // an object freed twice
+    words.back().bit |= free.bit;
+  }
+  // Backups before the primary: the owner sweeps what the primary shows and may then return the
+  // block, after which no late addend may arrive anywhere.
+  Status first_failure;
+  for (size_t first = 0; first < words.size(); first += kForeignBatch) {
+    const size_t end = std::min(words.size(), first + kForeignBatch);
+    for (const bool backups : {true, false}) {
+      const View& view = context_.view();
+      RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+      for (size_t i = first; i < end; ++i) {
+        for (int replica = backups ? 1 : 0; replica < (backups ? view.replicas : 1); ++replica) {
+          round_trip->Faa(view.Locate(words[i].word, replica), words[i].bit);
+        }
+      }
+      if (round_trip->empty()) continue;
+      const Status status = co_await context_.fabric.Post(round_trip);
+      if (!status.ok()) first_failure = status;
+    }
+  }
+  co_return first_failure;
+}
+
+Task<Status> Allocator::SweepBlock(GlobalAddr start) {
+  Block* block = FindOwn(start);
+  // A bit must be collected once: two sweeps that read it would both subtract it.
+  if (block == nullptr || block->sweeping) co_return Status::Ok();
+  block->sweeping = true;
+  ++gathering_;
+  const Status status = co_await CollectFreed(*block);
+  --gathering_;
+  block->sweeping = false;
+  co_return status;
+}
+
+Task<Status> Allocator::CollectFreed(Block& block) {
+  const GlobalAddr bitmap = block.start + BitmapOffset(block.start.block());
+  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  const auto* words = reinterpret_cast<const uint64_t*>(
+      round_trip->Read(context_.view().Locate(bitmap, 0), kBlockHeaderBytes));
+  Status status = co_await context_.fabric.Post(round_trip);
+  if (!status.ok()) co_return status;
+  for (uint32_t i = 0; i < kBitmapWords; ++i) {
+    if (words[i] == 0) continue;
+    RoundTripPtr clear = context_.fabric.NewRoundTrip();
+    const View& view = context_.view();
+    for (int replica = 0; replica < view.replicas; ++replica) {
+      const uint64_t addend = Planted(Bug::kBitsCollectedTwice) ? 0 : -words[i];
+      clear->Faa(view.Locate(bitmap + i * 8, replica), addend);
+    }
+    status = co_await context_.fabric.Post(clear);
+    if (!status.ok()) co_return status;
+    for (uint64_t bits = words[i]; bits != 0; bits &= bits - 1) {
+      const auto index = static_cast<uint16_t>(i * 64 + std::countr_zero(bits));
+      if (index >= block.objects) {
+        co_return Status(StatusCode::kCorrupt, "a free bitmap names an object that does not exist");
+      }
+      metrics_.live_bytes.Sub(block.size_class.bytes());
+      metrics_.free_bytes.Add(block.size_class.bytes());
+      AddFree(block, index);
+    }
+  }
+  co_return Status::Ok();
+}
+
+Task<void> Allocator::SweepSome(uint32_t count) {
+  // Alone, nobody else frees our objects.
+  if (context_.view().worker_index_end <= 1) co_return;
+  for (uint32_t i = 0; i < count && !blocks_.empty(); ++i) {
+    const Block& block = *blocks_[next_sweep_++ % blocks_.size()];
+    if (block.free.size() == block.objects) continue;
+    (void)co_await SweepBlock(block.start);
+  }
+}
+
+Task<void> Allocator::Maintain() {
+  if (maintaining_) co_return;
+  maintaining_ = true;
+  const absl::Cleanup done = [this] { maintaining_ = false; };
+  retired_since_tick_ = 0;
+  retired_bytes_since_tick_ = 0;
+  // A failure leaves memory retired a little longer; the next round tries again.
+  (void)co_await reclaimer_.Tick(metrics_.retired_bytes.Value());
+  ReleaseSafe();
+  if (!foreign_.empty()) (void)co_await FlushForeign();
+  co_await SweepSome(kSweepBlocksPerTick);
+  if (!wholly_free_.empty()) co_await ReturnFreeBlocks(/*all=*/false);
+}
+
+Task<void> Allocator::Drain() {
+  const uint64_t deadline_ns = context_.executor.NowNs() + 1'000'000'000;
+  while (!retired_.empty() && context_.executor.NowNs() < deadline_ns) {
+    co_await Maintain();
+    if (!retired_.empty()) co_await context_.executor.SleepFor(1'000'000);
+  }
+  co_await Maintain();
+  co_await SweepSome(static_cast<uint32_t>(blocks_.size()));
+  co_await ReturnFreeBlocks(/*all=*/true);
+}
+
+}  // namespace onetrip

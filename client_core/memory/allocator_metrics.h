@@ -1,0 +1,23 @@
+// AllocatorMetrics: where one worker's share of the pool is.
+#ifndef ONETRIP_CLIENT_CORE_MEMORY_ALLOCATOR_METRICS_H_
+#define ONETRIP_CLIENT_CORE_MEMORY_ALLOCATOR_METRICS_H_
+
+#include "client_core/base/metrics.h"
+
+namespace onetrip {
+
+// Where this worker's bytes are, per replica; any thread may read. owned = live + free + block
+// headers and what no object of the class fits into.
+struct AllocatorMetrics {
+  Counter owned_bytes;    // whole blocks granted to this worker
+  Counter live_bytes;     // objects handed out and not yet back, by class size
+  Counter free_bytes;     // objects ready to be handed out
+  Counter retired_bytes;  // unlinked by this worker, whoever owns them, and waiting for their epoch
+  Counter blocks_granted;  // since the start
+  Counter blocks_returned;
+  Counter exhausted;  // allocations that ended with out of memory
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_MEMORY_ALLOCATOR_METRICS_H_

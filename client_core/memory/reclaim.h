@@ -1,0 +1,112 @@
+// Epoch-based reclamation across workers, without the master (PROTOCOLS 2, rules 1 and 2).
+//
+// Every operation pins the epoch it starts in. A worker publishes in the root area the epoch it has
+// passed: every operation it started earlier has completed on every node. The smallest published
+// epoch lets all go on to the next. Memory retired in epoch e is reused when every live worker has
+// passed e + 1, for then nobody who could have read its address before it was unlinked is still
+// running: an operation finds addresses only through slots it reads itself.
+#ifndef ONETRIP_CLIENT_CORE_MEMORY_RECLAIM_H_
+#define ONETRIP_CLIENT_CORE_MEMORY_RECLAIM_H_
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "client_core/base/check.h"
+#include "client_core/base/planted_bug.h"
+#include "client_core/base/status.h"
+#include "client_core/coro/task.h"
+#include "client_core/memory/worker_context.h"
+
+namespace onetrip {
+
+class Reclaimer;
+
+// An operation's presence in an epoch. Movable; ends with its scope.
+class EpochPin {
+ public:
+  EpochPin() = default;
+  EpochPin(EpochPin&& other) noexcept
+      : pins_(std::exchange(other.pins_, nullptr)),
+        observer_(other.observer_),
+        ticket_(other.ticket_) {}
+  EpochPin& operator=(EpochPin&& other) noexcept {
+    std::swap(pins_, other.pins_);
+    std::swap(observer_, other.observer_);
+    std::swap(ticket_, other.ticket_);
+    return *this;
+  }
+  ~EpochPin() { Release(); }
+
+  void Release() {
+    if (pins_ == nullptr) return;
+    --*std::exchange(pins_, nullptr);
+    if (observer_ != nullptr) observer_->Unpinned(ticket_);
+  }
+
+ private:
+  friend class Reclaimer;
+  EpochPin(uint32_t* pins, MemoryObserver* observer) : pins_(pins), observer_(observer) {
+    ++*pins_;
+    if (observer_ != nullptr) ticket_ = observer_->Pinned();
+  }
+  uint32_t* pins_ = nullptr;
+  MemoryObserver* observer_ = nullptr;
+  uint64_t ticket_ = 0;
+};
+
+class Reclaimer {
+ public:
+  explicit Reclaimer(WorkerContext& context) : context_(context) {}
+  ~Reclaimer();
+
+  // Publishes this worker's first epoch. REQUIRES: completes before any Pin.
+  Task<Status> Join();
+  // Withdraws from the table. REQUIRES: nothing is pinned. kUnavailable: nothing was done, since a
+  // failed batch may still take effect (Fabric::settled).
+  Task<Status> Leave();
+
+  // Keeps everything an operation can find from being reused until the pin is released. REQUIRES:
+  // released only when every batch of the operation has completed on every node.
+  EpochPin Pin() {
+    CHECK(current_ != 0);
+    return EpochPin(&pins_[current_ % pins_.size()], context_.memory_observer);
+  }
+
+  // The tag for memory that is unlinked now.
+  [[nodiscard]] uint64_t current_epoch() const { return current_; }
+  // Whether memory retired under `tag` may be reused.
+  [[nodiscard]] bool IsSafe(uint64_t tag) const {
+    return tag + (Planted(Bug::kEpochTooEarly) ? 1 : 2) <= smallest_passed_;
+  }
+
+  // One round trip: publishes what this worker has passed and its backlog, reads everybody's.
+  // Concurrent calls join the one that runs. kUnavailable: as for Leave.
+  Task<Status> Tick(uint64_t retired_bytes);
+
+  // Bytes that other workers had retired and not yet given back, as of the last Tick.
+  [[nodiscard]] uint64_t others_retired_bytes() const { return others_retired_bytes_; }
+  [[nodiscard]] uint64_t smallest_passed() const { return smallest_passed_; }
+
+ private:
+  // The oldest epoch with an operation still running, or the current one.
+  [[nodiscard]] uint64_t Passed() const {
+    if (Planted(Bug::kPassedWhilePinned)) return current_;
+    return current_ > 1 && pins_[(current_ - 1) % pins_.size()] != 0 ? current_ - 1 : current_;
+  }
+  [[nodiscard]] Status CheckSettled() const;
+  // One round trip: writes our entry, then reads the table. `others_largest_passed` may be null.
+  Task<Status> Publish(uint64_t passed, uint64_t retired_bytes, uint64_t* others_largest_passed);
+
+  WorkerContext& context_;
+  uint64_t current_ = 0;  // 0: not joined
+  uint64_t smallest_passed_ = 0;
+  uint64_t others_retired_bytes_ = 0;
+  // By epoch modulo its size: the current epoch is at most one ahead of the oldest pinned one.
+  std::array<uint32_t, 4> pins_{};
+  bool ticking_ = false;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_MEMORY_RECLAIM_H_

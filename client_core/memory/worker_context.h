@@ -1,0 +1,83 @@
+// WorkerContext: what every layer of one worker shares: executor, fabric, master, view, clock.
+#ifndef ONETRIP_CLIENT_CORE_MEMORY_WORKER_CONTEXT_H_
+#define ONETRIP_CLIENT_CORE_MEMORY_WORKER_CONTEXT_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "client_core/cluster/cluster_clock.h"
+#include "client_core/cluster/master_client.h"
+#include "client_core/cluster/view.h"
+#include "client_core/coro/executor.h"
+#include "client_core/fabric/fabric.h"
+#include "client_core/layout/global_addr.h"
+#include "client_core/layout/size_class.h"
+
+namespace onetrip {
+
+// Bounds of the data path; the option table sets them.
+struct DataPathOptions {
+  uint32_t wait_polls_max = 64;  // re-reads before a wait for another worker takes to timers
+  uint32_t wait_timer_us = 50;   // the first such timer; doubles up to wait_timer_max_us
+  uint32_t wait_timer_max_us = 1000;
+  uint64_t op_timeout_ms =
+      5000;  // an operation that still waits then ends with its outcome unknown
+  uint64_t epoch_tick_us = 10'000;     // an idle worker publishes its epoch this often
+  uint32_t retired_objects_max = 256;  // so many retired objects make maintenance due
+  uint64_t memory_wait_ms = 200;       // how long a full pool may wait for retired memory
+  uint64_t location_cache_bytes = 64ULL << 20;
+};
+
+// Sees what becomes of objects, for tests that watch memory: see Allocator.
+class MemoryObserver {
+ public:
+  virtual ~MemoryObserver() = default;
+  virtual void Allocated(GlobalAddr addr, SizeClass size_class) = 0;
+  virtual void Retired(GlobalAddr addr, SizeClass size_class) = 0;
+  // No operation can reach it any more; it may be allocated again.
+  virtual void Released(GlobalAddr addr, SizeClass size_class) = 0;
+  // An operation may read what is not released from now until Unpinned(ticket). Tickets are not 0.
+  virtual uint64_t Pinned() = 0;
+  virtual void Unpinned(uint64_t ticket) = 0;
+};
+
+// Single-threaded. What it refers to outlives it.
+class WorkerContext {
+ public:
+  WorkerContext(Executor& executor_in, Fabric& fabric_in, MasterClient& master_in,
+                Membership membership_in, const DataPathOptions& options_in)
+      : executor(executor_in),
+        fabric(fabric_in),
+        master(master_in),
+        membership(membership_in),
+        options(options_in),
+        clock(executor_in.clock(), membership_in.clock_offset_us),
+        view_(master_in.view()),
+        view_version_(view_->epoch.value) {}
+
+  // The newest view this worker has heard of. Take it anew after every wait: the reference is good
+  // until the next call.
+  const View& view() {
+    if (view_version_ != master.view_version()) [[unlikely]] {
+      view_ = master.view();
+      view_version_ = view_->epoch.value;
+    }
+    return *view_;
+  }
+
+  Executor& executor;
+  Fabric& fabric;
+  MasterClient& master;
+  const Membership membership;
+  const DataPathOptions options;
+  ClusterClock clock;
+  MemoryObserver* memory_observer = nullptr;
+
+ private:
+  std::shared_ptr<const View> view_;
+  uint64_t view_version_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_MEMORY_WORKER_CONTEXT_H_

@@ -1,0 +1,75 @@
+// Engine: how one 8-byte slot is kept the same on its replicas.
+//
+// The index, and every write of a key, change slots only through an engine. `snapshot` is FUSEE's
+// protocol; `raw` writes one replica without concurrency control, as a baseline.
+#ifndef ONETRIP_CLIENT_CORE_REPLICATION_ENGINE_H_
+#define ONETRIP_CLIENT_CORE_REPLICATION_ENGINE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "client_core/base/status.h"
+#include "client_core/coro/task.h"
+#include "client_core/layout/global_addr.h"
+#include "client_core/memory/operation.h"
+#include "client_core/memory/worker_context.h"
+
+namespace onetrip {
+
+// What became of a slot write.
+struct SlotOutcome {
+  // The slot went exactly from v_old to v_new: a compare-and-swap that succeeded.
+  bool won = false;
+  // Lost: the word seen in the primary once it was no longer v_old.
+  uint64_t current = 0;
+};
+
+struct SlotWrite {
+  GlobalAddr slot;
+  uint64_t v_old = 0;  // read from the primary; validated within this operation or known to be
+  uint64_t v_new = 0;  // differs from every other writer's, and from all the slot has held lately
+  // The log entry to commit before the primary changes: the first word of the record that v_new
+  // names. Null when v_new names none.
+  GlobalAddr log;
+  // Operations that go with the first round trip, ahead of the engine's own on each channel: the
+  // WRITEs of the record that v_new names, if they have not been posted yet. Borrowed; may be null.
+  RoundTrip* first = nullptr;
+};
+
+// The round trip that a write begins with.
+inline RoundTripPtr FirstRoundTrip(WorkerContext& context, const SlotWrite& write) {
+  return write.first != nullptr ? RoundTripPtr(write.first) : context.fabric.NewRoundTrip();
+}
+
+// The status of an operation that failed after one of its mutations was sent: no longer "surely not
+// applied".
+constexpr Status AfterSend(Status status) {
+  const bool claims_nothing_happened =
+      status.code() == StatusCode::kFenced || status.code() == StatusCode::kUnavailable;
+  return claims_nothing_happened
+             ? Status(StatusCode::kUnknownOutcome, "the operation was cut short")
+             : status;
+}
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // Replicas of every object and slot that this engine writes; the first is the primary.
+  [[nodiscard]] virtual int replicas() const = 0;
+  [[nodiscard]] virtual std::string_view name() const = 0;
+
+  // Changes a slot. kUnknownOutcome: a node was lost or the wait for the winner outlived the
+  // operation; v_new may yet appear.
+  virtual Task<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) = 0;
+};
+
+enum class EngineKind : uint8_t { kSnapshot, kRaw };
+
+// `context` outlives the engine.
+std::unique_ptr<Engine> MakeEngine(EngineKind kind, WorkerContext& context);
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_REPLICATION_ENGINE_H_

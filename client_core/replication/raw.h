@@ -1,0 +1,24 @@
+// RAW: one replica, one CAS (SWARM 7.1). The floor that no replicated engine can beat; it survives
+// nothing.
+#ifndef ONETRIP_CLIENT_CORE_REPLICATION_RAW_H_
+#define ONETRIP_CLIENT_CORE_REPLICATION_RAW_H_
+
+#include "client_core/replication/engine.h"
+
+namespace onetrip {
+
+class Raw final : public Engine {
+ public:
+  explicit Raw(WorkerContext& context) : context_(context) {}
+
+  [[nodiscard]] int replicas() const override { return 1; }
+  [[nodiscard]] std::string_view name() const override { return "raw"; }
+  Task<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) override;
+
+ private:
+  WorkerContext& context_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_REPLICATION_RAW_H_

@@ -1,0 +1,46 @@
+// The conflict resolution rules of SNAPSHOT as a pure function (FUSEE Algorithm 2).
+//
+// Every conflicting writer holds the same votes once all have CASed the backups, because each
+// backup changes once a round. So each writer decides alone, and all decide alike.
+#ifndef ONETRIP_CLIENT_CORE_REPLICATION_SNAPSHOT_RULES_H_
+#define ONETRIP_CLIENT_CORE_REPLICATION_SNAPSHOT_RULES_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+namespace onetrip {
+
+enum class Verdict : uint8_t {
+  kWinAll,       // rule 1: every backup took v_new
+  kWinMajority,  // rule 2: most backups took v_new
+  kAskMinimum,   // no majority and v_new has a vote: rule 3 decides, if the primary is unchanged
+  kLose,
+};
+
+// `votes`: per backup, the word it holds after the CAS round: v_new where the CAS succeeded, else
+// what was found. No backup (r = 1): v_new wins by rule 1. Lines 2-11 of Algorithm 2.
+inline Verdict EvaluateRules(std::span<const uint64_t> votes, uint64_t v_new) {
+  uint64_t majority = v_new;
+  size_t count = 0;
+  for (const uint64_t vote : votes) {
+    const auto same = static_cast<size_t>(std::count(votes.begin(), votes.end(), vote));
+    if (same > count) {
+      count = same;
+      majority = vote;
+    }
+  }
+  if (count == votes.size()) return majority == v_new ? Verdict::kWinAll : Verdict::kLose;
+  if (2 * count > votes.size()) return majority == v_new ? Verdict::kWinMajority : Verdict::kLose;
+  const bool has_vote = std::find(votes.begin(), votes.end(), v_new) != votes.end();
+  return has_vote ? Verdict::kAskMinimum : Verdict::kLose;
+}
+
+// Rule 3, after the primary was read and still holds v_old (lines 12-18).
+inline bool WinsByMinimum(std::span<const uint64_t> votes, uint64_t v_new) {
+  return *std::min_element(votes.begin(), votes.end()) == v_new;
+}
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_REPLICATION_SNAPSHOT_RULES_H_
