@@ -1,0 +1,400 @@
+#include "memnode/backing.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <thread>
+
+#include "client_core/base/secret.h"
+#include "client_core/layout/region_layout.h"
+
+namespace onetrip {
+namespace {
+
+constexpr uint64_t kHugePagesFromBytes = 128ULL << 20;
+constexpr int kClientsPollMs = 5;
+
+Status Refuse(std::string* reason, StatusCode code, std::string text) {
+  *reason = std::move(text);
+  return Status(code, "the node's memory cannot be had");
+}
+
+std::string ErrnoText(int error) { return std::strerror(error); }
+
+uint64_t Checksum(const ImageHeader& header) {
+  return XXH3_64bits(&header, offsetof(ImageHeader, checksum));
+}
+
+// Which boot of the host this is; zero where the kernel does not say.
+std::array<std::byte, 16> BootId() {
+  std::array<std::byte, 16> id{};
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string text;
+  if (file >> text) {
+    const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+    std::memcpy(id.data(), &hash, sizeof(hash));
+  }
+  return id;
+}
+
+// Kept until the descriptor is closed; not by its duplicates in other processes, for it is never
+// handed over.
+bool LockAgainstOtherNodes(int fd) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_len = 1;
+  return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+std::string Bytes(uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
+
+// Whether the process maps the file that `inode` and `path` name.
+bool Maps(const std::string& process, uint64_t inode, const std::string& path) {
+  std::ifstream maps(process + "/maps");
+  const std::string number = " " + std::to_string(inode) + " ";
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(number) != std::string::npos && line.ends_with(path)) return true;
+  }
+  return false;
+}
+
+// Sends SIGKILL to every process but this one that maps the file.
+void KillMappers(uint64_t inode, const std::string& path) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+    const int pid = std::atoi(entry.path().filename().c_str());
+    if (pid <= 0 || pid == getpid()) continue;
+    // The descriptor first: what is then seen to map the file is what it stands for.
+    const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!process.valid() || !Maps(entry.path(), inode, path)) continue;
+    syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+  }
+}
+
+}  // namespace
+
+Status EnsurePrivateDirectory(const std::string& path, std::string* reason) {
+  std::string directory = std::filesystem::path(path).parent_path();
+  if (directory.empty()) directory = ".";
+  if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    return Refuse(reason, StatusCode::kUnavailable,
+                  "cannot make directory " + directory + ": " + ErrnoText(errno));
+  }
+  struct stat info {};
+  if (stat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+    return Refuse(reason, StatusCode::kInvalidArgument, directory + " is no directory");
+  }
+  if (info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
+    return Refuse(reason, StatusCode::kInvalidArgument,
+                  "directory " + directory +
+                      " is open to others; give one of your own with mode 0700 (chmod 700)");
+  }
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<Backing>> Backing::Open(const BackingOptions& options, std::string* reason) {
+  if (options.bytes == 0 || options.bytes % kRegionBytes != 0) {
+    return Refuse(reason, StatusCode::kInvalidArgument,
+                  "a memory of " + Bytes(options.bytes) + " is not a number of whole regions");
+  }
+  std::unique_ptr<Backing> backing(new Backing(options));
+  FillRandom(std::as_writable_bytes(std::span(&backing->incarnation_, 1)));
+  Status status;
+  if (options.kind == BackingOptions::Kind::kSegment) status = backing->OpenSegment(reason);
+  if (options.kind == BackingOptions::Kind::kFile) status = backing->OpenFile(reason);
+  if (status.ok()) status = backing->Map(reason);
+  if (!status.ok()) return status;
+  return backing;
+}
+
+Backing::~Backing() {
+  if (base_ != nullptr) munmap(base_, options_.bytes);
+}
+
+uint64_t Backing::share_offset() const {
+  return options_.kind == BackingOptions::Kind::kFile ? kImageMemoryOffset : 0;
+}
+
+Status Backing::Map(std::string* reason) {
+  if (base_ != nullptr) return Status::Ok();
+  // Pages come when they are first written: a large pool costs nothing until it is used. A file has
+  // its room on the disk already.
+  const int flags = fd_.valid() ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* memory = mmap(nullptr, options_.bytes, PROT_READ | PROT_WRITE, flags, fd_.get(),
+                      static_cast<off_t>(share_offset()));
+  if (memory == MAP_FAILED) {
+    return Refuse(reason, StatusCode::kOutOfMemory,
+                  "the host refuses to map " + Bytes(options_.bytes) + ": " + ErrnoText(errno) +
+                      "; give a smaller --memory");
+  }
+  base_ = static_cast<std::byte*>(memory);
+  // Without huge pages almost every access of a large pool misses the TLB. A refusal costs speed
+  // only.
+  if (options_.bytes >= kHugePagesFromBytes) (void)madvise(memory, options_.bytes, MADV_HUGEPAGE);
+  return Status::Ok();
+}
+
+Status Backing::OpenSegment(std::string* reason) {
+  const auto size = static_cast<off_t>(options_.bytes);
+  if (options_.bytes >= kHugePagesFromBytes) {
+    // From the host's reserve of huge pages, if it has one that is large enough.
+    fd_ = UniqueFd(memfd_create("onetrip-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
+    if (fd_.valid() && ftruncate(fd_.get(), size) == 0) {
+      void* memory =
+          mmap(nullptr, options_.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
+      if (memory != MAP_FAILED) base_ = static_cast<std::byte*>(memory);
+    }
+  }
+  if (base_ == nullptr) {
+    fd_ = UniqueFd(memfd_create("onetrip-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!fd_.valid() || ftruncate(fd_.get(), size) != 0) {
+      return Refuse(reason, StatusCode::kOutOfMemory,
+                    "the host refuses a shared segment of " + Bytes(options_.bytes) + ": " +
+                        ErrnoText(errno) + "; give a smaller --memory");
+    }
+  }
+  // A segment that shrank would end every process that touches it.
+  if (fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return Refuse(reason, StatusCode::kUnavailable,
+                  "the host refuses to seal a shared segment: " + ErrnoText(errno));
+  }
+  return Status::Ok();
+}
+
+Status Backing::OpenFile(std::string* reason) {
+  const Status directory = EnsurePrivateDirectory(options_.path, reason);
+  if (!directory.ok()) return directory;
+  fd_ = UniqueFd(open(options_.path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  struct stat info {};
+  if (!fd_.valid() || fstat(fd_.get(), &info) != 0) {
+    return Refuse(reason, StatusCode::kUnavailable,
+                  "cannot open backing file " + options_.path + ": " + ErrnoText(errno));
+  }
+  if (!S_ISREG(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
+    return Refuse(reason, StatusCode::kInvalidArgument,
+                  "backing file " + options_.path +
+                      " is no regular file of your own with mode 0600; give another --backing");
+  }
+  if (!LockAgainstOtherNodes(fd_.get())) {
+    return Refuse(reason, StatusCode::kUnavailable,
+                  "backing file " + options_.path +
+                      " is in use by another memory node; stop it or give another --backing");
+  }
+  // The size that holds is that of after the lock.
+  ImageHeader header;
+  if (fstat(fd_.get(), &info) != 0) return Status(StatusCode::kUnavailable, "no size");
+  if (info.st_size == 0) return MakeImage(reason);
+  const ssize_t got = pread(fd_.get(), &header, sizeof(header), 0);
+  if (got != sizeof(header) || header.magic != kImageMagic) {
+    return Refuse(reason, StatusCode::kCorrupt,
+                  "backing file " + options_.path +
+                      " is no memory image; give another --backing, it is left as it is");
+  }
+  // Nobody was given it yet, so there is nothing in it.
+  if (header.image_version == kImageVersion && header.checksum == Checksum(header) &&
+      header.state == ImageState::kForming) {
+    return MakeImage(reason);
+  }
+  return CheckImage(header, static_cast<uint64_t>(info.st_size), reason);
+}
+
+Status Backing::MakeImage(std::string* reason) {
+  const auto image_bytes = static_cast<off_t>(kImageMemoryOffset + options_.bytes);
+  Status status;
+  // To nothing first: what an earlier attempt left behind must read as zeros.
+  if (ftruncate(fd_.get(), 0) != 0) {
+    status = Refuse(reason, StatusCode::kUnavailable,
+                    "cannot empty backing file " + options_.path + ": " + ErrnoText(errno));
+  }
+  owner_ = options_.owner;
+  if (status.ok()) status = WriteHeader(ImageState::kForming, reason);
+  if (status.ok()) {
+    // Now, not by a signal when a page is first written and the disk is full.
+    int error = EINTR;
+    while (error == EINTR) error = posix_fallocate(fd_.get(), 0, image_bytes);
+    if (error != 0) {
+      status = Refuse(reason, StatusCode::kOutOfMemory,
+                      "no room for backing file " + options_.path + " of " +
+                          Bytes(static_cast<uint64_t>(image_bytes)) + ": " + ErrnoText(error) +
+                          "; make room or give a smaller --memory");
+    }
+  }
+  // A file without an image is of no use to anybody.
+  if (!status.ok()) unlink(options_.path.c_str());
+  return status;
+}
+
+Status Backing::CheckImage(const ImageHeader& header, uint64_t file_bytes, std::string* reason) {
+  const std::string file = "backing file " + options_.path;
+  if (header.image_version != kImageVersion || header.layout_version != kLayoutVersion) {
+    return Refuse(reason, StatusCode::kInvalidArgument,
+                  file + " has image version " + std::to_string(header.image_version) +
+                      " and layout " + std::to_string(header.layout_version) +
+                      ", this program image version " + std::to_string(kImageVersion) +
+                      " and layout " + std::to_string(kLayoutVersion) +
+                      "; run the program that made it, or give another --backing");
+  }
+  if (header.checksum != Checksum(header)) {
+    return Refuse(reason, StatusCode::kCorrupt,
+                  file +
+                      " has a damaged header; its memory is not to be trusted: move it away and "
+                      "start the node without memory");
+  }
+  owner_ = MemoryOwner{.cluster = header.cluster, .node = NodeId{header.node}};
+  if (options_.owner.has_value()) {
+    const Status owned = SetOwner(*options_.owner, reason);
+    if (!owned.ok()) return owned;
+  }
+  if (header.memory_bytes != options_.bytes) {
+    return Refuse(reason, StatusCode::kInvalidArgument,
+                  file + " holds " + Bytes(header.memory_bytes) + " of memory, not " +
+                      Bytes(options_.bytes) + "; give the size it was made with");
+  }
+  if (file_bytes != kImageMemoryOffset + options_.bytes) {
+    return Refuse(reason, StatusCode::kCorrupt,
+                  file + " has " + Bytes(file_bytes) + " instead of " +
+                      Bytes(kImageMemoryOffset + options_.bytes) +
+                      "; it was cut: move it away and start the node without memory");
+  }
+  if (header.state != ImageState::kClean && header.state != ImageState::kInUse) {
+    return Refuse(reason, StatusCode::kCorrupt, file + " has a header in no known state");
+  }
+  clean_ = header.state == ImageState::kClean;
+  // A process that dies leaves its pages to the kernel; a host that goes down loses any of them.
+  const std::array<std::byte, 16> boot = BootId();
+  if (!clean_ && (header.boot != boot || boot == std::array<std::byte, 16>{})) {
+    return Refuse(reason, StatusCode::kCorrupt,
+                  file +
+                      " was in use when the host went down, so parts of it may be missing: move "
+                      "it away and start the node without memory");
+  }
+  adopted_ = true;
+  incarnation_ = header.incarnation;
+  life_ = header.life;
+  return Status::Ok();
+}
+
+Status Backing::SetOwner(const MemoryOwner& owner, std::string* reason) {
+  if (owner_.has_value() && owner_->cluster != owner.cluster) {
+    return Refuse(reason, StatusCode::kInvalidArgument,
+                  "backing file " + options_.path + " belongs to cluster " +
+                      std::to_string(owner_->cluster) + ", not to " +
+                      std::to_string(owner.cluster) + "; give this cluster's file");
+  }
+  if (owner_.has_value() && owner_->node != owner.node) {
+    return Refuse(reason, StatusCode::kInvalidArgument,
+                  "backing file " + options_.path + " belongs to memory node " +
+                      std::to_string(owner_->node.value) + ", not to " +
+                      std::to_string(owner.node.value) + "; give this node's file");
+  }
+  owner_ = owner;
+  return Status::Ok();
+}
+
+Status Backing::WriteHeader(ImageState state, std::string* reason) const {
+  ImageHeader header;
+  header.layout_version = kLayoutVersion;
+  header.cluster = owner_.value_or(MemoryOwner()).cluster;
+  header.memory_bytes = options_.bytes;
+  header.incarnation = incarnation_;
+  header.life = life_;
+  header.state = state;
+  header.node = owner_.value_or(MemoryOwner()).node.value;
+  header.boot = BootId();
+  header.checksum = Checksum(header);
+  // In one piece, whenever the process may be killed.
+  if (pwrite(fd_.get(), &header, sizeof(header), 0) != sizeof(header) || fsync(fd_.get()) != 0) {
+    return Refuse(reason, StatusCode::kUnavailable,
+                  "cannot write backing file " + options_.path + ": " + ErrnoText(errno));
+  }
+  return Status::Ok();
+}
+
+bool Backing::HasClients() const {
+  if (options_.kind != BackingOptions::Kind::kFile) return false;
+  if (flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) return true;
+  flock(fd_.get(), LOCK_UN);
+  return false;
+}
+
+Status Backing::EndClients(uint64_t grace_ms, uint64_t kill_ms, std::string* reason) {
+  struct stat info {};
+  if (options_.kind != BackingOptions::Kind::kFile || fstat(fd_.get(), &info) != 0) {
+    return Status::Ok();
+  }
+  std::error_code ignored;
+  const std::string path = std::filesystem::canonical(options_.path, ignored);
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  const auto grace_end = start + std::chrono::milliseconds(grace_ms);
+  const auto end = grace_end + std::chrono::milliseconds(kill_ms);
+  while (HasClients()) {
+    const auto now = Clock::now();
+    if (now >= end) {
+      return Refuse(reason, StatusCode::kUnavailable,
+                    "processes still map backing file " + options_.path +
+                        " and could not be ended; end them by hand");
+    }
+    if (now >= grace_end) KillMappers(info.st_ino, path);
+    std::this_thread::sleep_for(std::chrono::milliseconds(kClientsPollMs));
+  }
+  return Status::Ok();
+}
+
+Status Backing::MarkInUse(std::string* reason) {
+  if (options_.kind != BackingOptions::Kind::kFile) return Status::Ok();
+  CHECK(owner_.has_value());
+  if (HasClients()) {
+    return Refuse(reason, StatusCode::kUnavailable,
+                  "processes still map backing file " + options_.path +
+                      ", which they got from the node's former life; end them");
+  }
+  ++life_;
+  return WriteHeader(ImageState::kInUse, reason);
+}
+
+Status Backing::MarkClean(std::string* reason) {
+  if (options_.kind != BackingOptions::Kind::kFile) return Status::Ok();
+  if (HasClients()) {
+    return Refuse(
+        reason, StatusCode::kUnavailable,
+        "processes still map backing file " + options_.path + ", so it stays marked as in use");
+  }
+  if (msync(base_, options_.bytes, MS_SYNC) != 0) {
+    return Refuse(reason, StatusCode::kUnavailable,
+                  "cannot write backing file " + options_.path + ": " + ErrnoText(errno));
+  }
+  return WriteHeader(ImageState::kClean, reason);
+}
+
+Result<UniqueFd> Backing::Share() const {
+  if (options_.kind == BackingOptions::Kind::kPrivate) {
+    return Status(StatusCode::kInvalidArgument, "private memory is not shared");
+  }
+  // Opened anew, not duplicated: the lock below is the agent's, and ours is not given away.
+  const std::string self = "/proc/self/fd/" + std::to_string(fd_.get());
+  UniqueFd shared(open(self.c_str(), O_RDWR | O_CLOEXEC));
+  if (!shared.valid()) return Status(StatusCode::kUnavailable, "the memory cannot be opened again");
+  if (options_.kind == BackingOptions::Kind::kFile && flock(shared.get(), LOCK_SH | LOCK_NB) != 0) {
+    return Status(StatusCode::kUnavailable, "the memory cannot be locked for an agent");
+  }
+  return shared;
+}
+
+}  // namespace onetrip

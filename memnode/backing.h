@@ -1,0 +1,111 @@
+// Backing: where a memory node's bytes lie. Private to the process, a segment that agents of this
+// host map, or a file that survives the process.
+//
+// A file is an image: a header that says whose memory this is (ImageHeader), then the memory. It
+// belongs to one node at a time. Whoever is given a descriptor holds a lock on the file for as long
+// as its mapping lives, so a node that comes back knows whether processes of its former life could
+// still write, and does not go on before they have ended (PROTOCOLS 2, rule 2). Any thread may
+// Share(); everything else is for one thread.
+#ifndef ONETRIP_MEMNODE_BACKING_H_
+#define ONETRIP_MEMNODE_BACKING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "client_core/base/status.h"
+#include "client_core/coro/socket.h"
+#include "client_core/layout/shm_wire.h"
+#include "client_core/layout/types.h"
+
+namespace onetrip {
+
+// Whose memory it is.
+struct MemoryOwner {
+  uint64_t cluster = 0;
+  NodeId node{};
+  friend bool operator==(const MemoryOwner&, const MemoryOwner&) = default;
+};
+
+struct BackingOptions {
+  enum class Kind : uint8_t {
+    kPrivate,  // this process alone
+    kSegment,  // shared by descriptor; ends with the last process that has it
+    kFile,     // at `path`, in a directory of mode 0700, with mode 0600
+  };
+  Kind kind = Kind::kPrivate;
+  uint64_t bytes = 0;  // of memory: whole regions
+  std::string path{};
+  // Of kFile, if it is known yet: images of others are refused at once.
+  std::optional<MemoryOwner> owner{};
+};
+
+// Makes the directory that `path` lies in, if it is missing, and refuses one that others than its
+// owner may enter. `reason` then says what to do.
+Status EnsurePrivateDirectory(const std::string& path, std::string* reason);
+
+class Backing {
+ public:
+  // Maps the memory. A file that is missing is made, with all its room on the disk; one that is
+  // there must be of this size and layout, whole, and used by no other node. On
+  // failure `reason` says in one line what is wrong and what to do, and no file was changed.
+  static Result<std::unique_ptr<Backing>> Open(const BackingOptions& options, std::string* reason);
+  // Unmaps. Without Close() before it a file is left as by a death of the process.
+  ~Backing();
+
+  [[nodiscard]] std::byte* base() const { return base_; }
+  [[nodiscard]] uint64_t bytes() const { return options_.bytes; }
+  [[nodiscard]] const BackingOptions& options() const { return options_; }
+
+  // The memory is that of an earlier life of the node; otherwise it is all zero.
+  [[nodiscard]] bool is_adopted() const { return adopted_; }
+  // That life ended in order.
+  [[nodiscard]] bool was_clean() const { return clean_; }
+  // Names the memory: stays the same for as long as its bytes are kept.
+  [[nodiscard]] uint64_t incarnation() const { return incarnation_; }
+  // Whose the image is; unset for a new one without an owner yet.
+  [[nodiscard]] const std::optional<MemoryOwner>& owner() const { return owner_; }
+  // Says whose memory it will be; refused for an image that belongs to another.
+  Status SetOwner(const MemoryOwner& owner, std::string* reason);
+
+  // Whether processes that were given the file, in this life or an earlier one, still map it.
+  [[nodiscard]] bool HasClients() const;
+  // Waits for their end up to `grace_ms`, then kills them and waits `kill_ms` more at most.
+  Status EndClients(uint64_t grace_ms, uint64_t kill_ms, std::string* reason);
+
+  // The memory has been formatted, or checked, and will be served: a new life begins. Refused while
+  // the file has clients. REQUIRES: a file has an owner.
+  Status MarkInUse(std::string* reason);
+  // The life ends in order: everything reaches the file before its header says so. Refused while
+  // the file has clients, who might still write: it stays in use then, which loses nothing unless
+  // the host goes down.
+  Status MarkClean(std::string* reason);
+
+  // A descriptor for one agent, not for kPrivate. The memory begins at share_offset() in it.
+  Result<UniqueFd> Share() const;
+  [[nodiscard]] uint64_t share_offset() const;
+
+ private:
+  explicit Backing(const BackingOptions& options) : options_(options) {}
+  Status OpenSegment(std::string* reason);
+  Status OpenFile(std::string* reason);
+  Status MakeImage(std::string* reason);
+  Status CheckImage(const ImageHeader& header, uint64_t file_bytes, std::string* reason);
+  Status Map(std::string* reason);
+  Status WriteHeader(ImageState state, std::string* reason) const;
+
+  const BackingOptions options_;
+  UniqueFd fd_;  // a file's: carries the lock against other nodes, and is never given away
+  std::byte* base_ = nullptr;
+  bool adopted_ = false;
+  bool clean_ = false;
+  uint64_t incarnation_ = 0;
+  uint64_t life_ = 0;  // the former ones
+  std::optional<MemoryOwner> owner_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_MEMNODE_BACKING_H_

@@ -1,0 +1,271 @@
+#include "memnode/memory_node.h"
+
+#include <algorithm>
+
+namespace onetrip {
+
+uint64_t MemoryNode::BytesOn(NodeId self, const View& view) {
+  uint64_t bytes = 0;
+  for (const RegionPlacement& placement : view.regions) {
+    for (int replica = 0; replica < view.replicas; ++replica) {
+      if (placement.nodes[replica] != self) continue;
+      bytes = std::max(bytes, placement.base[replica] + kRegionBytes);
+    }
+  }
+  return bytes;
+}
+
+Result<std::unique_ptr<MemoryNode>> MemoryNode::Create(NodeId self, const View& view) {
+  const uint64_t bytes = BytesOn(self, view);
+  if (bytes == 0) return Status(StatusCode::kInvalidArgument, "a node without regions");
+  std::string reason;
+  Result<std::unique_ptr<Backing>> backing = Backing::Open({.bytes = bytes}, &reason);
+  if (!backing.ok()) return backing.status();
+  return Create(self, view, std::move(*backing), &reason);
+}
+
+Result<std::unique_ptr<MemoryNode>> MemoryNode::Create(NodeId self, const View& view,
+                                                       std::unique_ptr<Backing> backing,
+                                                       std::string* reason) {
+  const uint64_t bytes = BytesOn(self, view);
+  if (bytes == 0 || bytes != backing->bytes()) {
+    *reason = "the map places " + std::to_string(bytes) + " bytes on this memory node, which has " +
+              std::to_string(backing->bytes());
+    return Status(StatusCode::kInvalidArgument, "the map and the memory differ in size");
+  }
+  if (backing->owner().has_value() && backing->owner()->node != self) {
+    *reason = "the memory belongs to memory node " + std::to_string(backing->owner()->node.value) +
+              ", not to " + std::to_string(self.value);
+    return Status(StatusCode::kInvalidArgument, "another node's memory");
+  }
+  const bool is_adopted = backing->is_adopted();
+  std::unique_ptr<MemoryNode> node(new MemoryNode(std::move(backing)));
+  for (uint32_t region = 0; region < view.regions.size(); ++region) {
+    const RegionPlacement& placement = view.regions[region];
+    for (int replica = 0; replica < view.replicas; ++replica) {
+      if (placement.nodes[replica] != self) continue;
+      HostedRegion hosted;
+      hosted.region = region;
+      hosted.memory = node->base() + placement.base[replica];
+      hosted.is_primary = replica == 0;
+      hosted.used_before.resize(kBlocksPerRegion);
+      node->regions_.push_back(std::move(hosted));
+    }
+  }
+  // All of them before any: memory that is refused stays as it was.
+  for (const HostedRegion& hosted : node->regions_) {
+    const char* wrong = is_adopted ? Check(hosted) : nullptr;
+    if (wrong == nullptr) continue;
+    *reason = "region " + std::to_string(hosted.region) + " of the memory node's image " + wrong +
+              "; move the image away and start the node without memory";
+    return Status(StatusCode::kCorrupt, "the image cannot be adopted");
+  }
+  // An image says that it is in use when it can be adopted, and is touched only once it says so.
+  if (!is_adopted) {
+    for (HostedRegion& hosted : node->regions_) Format(hosted);
+  }
+  const Status in_use = node->backing_->MarkInUse(reason);
+  if (!in_use.ok()) return in_use;
+  if (is_adopted) {
+    for (HostedRegion& hosted : node->regions_) Adopt(hosted);
+  }
+  return node;
+}
+
+void MemoryNode::Format(HostedRegion& region) {
+  RegionHeader* header = Header(region);
+  header->magic = kRegionMagic;
+  header->layout_version = kLayoutVersion;
+  header->region = region.region;
+  region.free_blocks = kBlocksPerRegion;
+  if (region.region != 0) return;
+  for (uint32_t block = 0; block < kRootBlocks; ++block) {
+    StoreEntry(region, block, BlockEntry(BlockEntry::Use::kRoot, WorkerId{0}, SizeClass()));
+    --region.free_blocks;
+  }
+}
+
+bool MemoryNode::HasItsTails(const HostedRegion& region, uint32_t first) {
+  const BlockEntry owned = LoadEntry(region, first);
+  const uint32_t end = first + owned.size_class().blocks();
+  if (end > kBlocksPerRegion) return false;
+  const BlockEntry tail(BlockEntry::Use::kSpanTail, owned.owner(), owned.size_class());
+  for (uint32_t block = first + 1; block < end; ++block) {
+    if (LoadEntry(region, block).bits() != tail.bits()) return false;
+  }
+  return true;
+}
+
+const char* MemoryNode::Check(const HostedRegion& region) {
+  const RegionHeader* header = Header(region);
+  if (header->magic != kRegionMagic || header->region != region.region) {
+    return "has no header of its own";
+  }
+  if (header->layout_version != kLayoutVersion) return "has another layout";
+  for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
+    const BlockEntry entry = LoadEntry(region, block);
+    const bool is_root_area = region.region == 0 && block < kRootBlocks;
+    const bool is_root = entry.use() == BlockEntry::Use::kRoot;
+    if (is_root != is_root_area) return "has no sound root area";
+    if (is_root || entry.bits() == 0) continue;
+    const BlockEntry sound(entry.use(), entry.owner(), entry.size_class());
+    const bool is_used =
+        entry.use() == BlockEntry::Use::kOwned || entry.use() == BlockEntry::Use::kSpanTail;
+    if (!is_used || sound.bits() != entry.bits() || !entry.size_class().is_valid()) {
+      return "has a damaged block table";
+    }
+    if (entry.use() == BlockEntry::Use::kOwned && !HasItsTails(region, block)) {
+      return "has a span without its end in the block table";
+    }
+  }
+  return nullptr;
+}
+
+void MemoryNode::Adopt(HostedRegion& region) {
+  // What was free may have been used before that.
+  region.used_before.assign(kBlocksPerRegion, true);
+  for (uint32_t block = 0; block < kBlocksPerRegion;) {
+    const BlockEntry entry = LoadEntry(region, block);
+    if (entry.use() == BlockEntry::Use::kOwned) {
+      block += entry.size_class().blocks();
+      continue;
+    }
+    // A tail that no span claims: the node died between the parts of a grant or free.
+    if (entry.use() == BlockEntry::Use::kSpanTail) StoreEntry(region, block, BlockEntry());
+    if (entry.use() != BlockEntry::Use::kRoot) ++region.free_blocks;
+    ++block;
+  }
+}
+
+RegionHeader* MemoryNode::Header(const HostedRegion& region) {
+  return reinterpret_cast<RegionHeader*>(region.memory);
+}
+
+BlockEntry MemoryNode::LoadEntry(const HostedRegion& region, uint32_t block) {
+  return BlockEntry(__atomic_load_n(&Header(region)->blocks[block], __ATOMIC_ACQUIRE));
+}
+
+void MemoryNode::StoreEntry(const HostedRegion& region, uint32_t block, BlockEntry entry) {
+  __atomic_store_n(&Header(region)->blocks[block], entry.bits(), __ATOMIC_RELEASE);
+}
+
+MemoryNode::HostedRegion* MemoryNode::Find(GlobalAddr addr) {
+  for (HostedRegion& region : regions_) {
+    if (region.region == addr.region()) return &region;
+  }
+  return nullptr;
+}
+
+bool MemoryNode::IsFree(const HostedRegion& region, uint32_t first, uint32_t count) {
+  if (first + count > kBlocksPerRegion) return false;
+  for (uint32_t block = first; block < first + count; ++block) {
+    if (LoadEntry(region, block).use() != BlockEntry::Use::kFree) return false;
+  }
+  return true;
+}
+
+uint32_t MemoryNode::FindFree(const HostedRegion& region, SizeClass size_class) {
+  const uint32_t count = size_class.blocks();
+  if (region.free_blocks < count) return kBlocksPerRegion;
+  for (uint32_t i = 0; i < kBlocksPerRegion; ++i) {
+    const uint32_t first = (region.next_block + i) % kBlocksPerRegion;
+    // A span needs whole blocks; block 0 also holds the region header.
+    if (size_class.is_span() && first == 0) continue;
+    if (IsFree(region, first, count)) return first;
+  }
+  return kBlocksPerRegion;
+}
+
+void MemoryNode::Grant(HostedRegion& region, uint32_t first, const ControlRequest& request) {
+  const uint32_t count = request.size_class.blocks();
+  for (uint32_t block = first; block < first + count; ++block) {
+    if (region.used_before[block]) {
+      const uint64_t skip = block == 0 ? kRegionHeaderBytes : 0;
+      auto* words = reinterpret_cast<uint64_t*>(region.memory + block * kBlockBytes + skip);
+      for (uint64_t i = 0; i < (kBlockBytes - skip) / 8; ++i) {
+        __atomic_store_n(words + i, 0, __ATOMIC_RELAXED);
+      }
+    }
+    region.used_before[block] = true;
+  }
+  // The owner's entry last: until then the blocks are nobody's, whenever the process may die.
+  for (uint32_t block = first + count; block-- > first;) {
+    const auto use = block == first ? BlockEntry::Use::kOwned : BlockEntry::Use::kSpanTail;
+    StoreEntry(region, block, BlockEntry(use, request.owner, request.size_class));
+  }
+  region.free_blocks -= count;
+  region.next_block = (first + count) % kBlocksPerRegion;
+}
+
+ControlReply MemoryNode::Handle(const ControlRequest& request) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!request.size_class.is_valid()) return {ControlReply::Outcome::kConflict, {}};
+  switch (request.kind) {
+    case ControlRequest::Kind::kAlloc:
+      return Alloc(request);
+    case ControlRequest::Kind::kGrant:
+      return RecordGrant(request);
+    case ControlRequest::Kind::kFree:
+      return Free(request);
+  }
+  return {ControlReply::Outcome::kConflict, {}};
+}
+
+ControlReply MemoryNode::Alloc(const ControlRequest& request) {
+  for (size_t i = 0; i < regions_.size(); ++i) {
+    HostedRegion& region = regions_[(next_region_ + i) % regions_.size()];
+    if (!region.is_primary) continue;
+    const uint32_t first = FindFree(region, request.size_class);
+    if (first == kBlocksPerRegion) continue;
+    // The next request goes on here: fill a region before the next one is touched.
+    next_region_ = static_cast<uint32_t>((next_region_ + i) % regions_.size());
+    Grant(region, first, request);
+    return {ControlReply::Outcome::kDone, GlobalAddr(region.region, first * kBlockBytes)};
+  }
+  return {ControlReply::Outcome::kFull, {}};
+}
+
+ControlReply MemoryNode::RecordGrant(const ControlRequest& request) {
+  HostedRegion* region = Find(request.block);
+  if (region == nullptr || !IsFree(*region, request.block.block(), request.size_class.blocks())) {
+    return {ControlReply::Outcome::kConflict, request.block};
+  }
+  Grant(*region, request.block.block(), request);
+  return {ControlReply::Outcome::kDone, request.block};
+}
+
+ControlReply MemoryNode::Free(const ControlRequest& request) {
+  HostedRegion* region = Find(request.block);
+  const uint32_t first = request.block.block();
+  const uint32_t count = request.size_class.blocks();
+  if (region == nullptr || first + count > kBlocksPerRegion) {
+    return {ControlReply::Outcome::kConflict, request.block};
+  }
+  for (uint32_t block = first; block < first + count; ++block) {
+    const BlockEntry entry = LoadEntry(*region, block);
+    const auto use = block == first ? BlockEntry::Use::kOwned : BlockEntry::Use::kSpanTail;
+    if (entry.use() != use || entry.owner() != request.owner ||
+        entry.size_class() != request.size_class) {
+      return {ControlReply::Outcome::kConflict, request.block};
+    }
+  }
+  // The owner's entry first, for the same reason.
+  for (uint32_t block = first; block < first + count; ++block) {
+    StoreEntry(*region, block, BlockEntry());
+  }
+  region->free_blocks += count;
+  return {ControlReply::Outcome::kDone, request.block};
+}
+
+MemoryNodeStatus MemoryNode::status() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  MemoryNodeStatus status;
+  for (const HostedRegion& region : regions_) {
+    const uint32_t blocks = kBlocksPerRegion - (region.region == 0 ? kRootBlocks : 0);
+    status.blocks += blocks;
+    status.granted_blocks += blocks - region.free_blocks;
+  }
+  return status;
+}
+
+}  // namespace onetrip

@@ -1,0 +1,93 @@
+// MemoryNode: one memory node: holds regions, grants coarse blocks of them, and runs no protocol
+// (PROTOCOLS 1 and 2; FUSEE 4.4).
+//
+// A region's primary grants a block, its other replicas record the grant. A block is zeroed by
+// every node when it is granted. The block tables lie in the regions themselves, where recovery can
+// read them and a node that comes back with its memory finds them again. Thread-safe.
+#ifndef ONETRIP_MEMNODE_MEMORY_NODE_H_
+#define ONETRIP_MEMNODE_MEMORY_NODE_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client_core/base/status.h"
+#include "client_core/cluster/view.h"
+#include "client_core/fabric/control.h"
+#include "client_core/layout/region_layout.h"
+#include "memnode/backing.h"
+
+namespace onetrip {
+
+struct MemoryNodeStatus {
+  uint64_t blocks = 0;  // of all regions it holds, the root area's not counted
+  uint64_t granted_blocks = 0;
+};
+
+class MemoryNode final : public MemoryEndpoint {
+ public:
+  // Node `self` of `view`, with the regions that the view places on it, formatted. Memory is
+  // private to this process. kOutOfMemory: the host does not give that much address space.
+  static Result<std::unique_ptr<MemoryNode>> Create(NodeId self, const View& view);
+
+  // The same on `backing`, which must have the bytes that BytesOn() says and, if it is a file, this
+  // node as its owner. Memory of an earlier life
+  // is adopted: its headers and block tables are checked, every granted block keeps its owner, and
+  // what an interrupted grant or free left behind is free. On failure `reason` says in one line
+  // what is wrong, and adopted memory is as it was.
+  static Result<std::unique_ptr<MemoryNode>> Create(NodeId self, const View& view,
+                                                    std::unique_ptr<Backing> backing,
+                                                    std::string* reason);
+  // Bytes of memory that the view places on node `self`; 0: no region is there.
+  static uint64_t BytesOn(NodeId self, const View& view);
+
+  [[nodiscard]] std::byte* base() const override { return backing_->base(); }
+  [[nodiscard]] uint64_t bytes() const override { return backing_->bytes(); }
+  [[nodiscard]] Backing& backing() { return *backing_; }
+  ControlReply Handle(const ControlRequest& request) override;
+
+  [[nodiscard]] MemoryNodeStatus status() const;
+
+ private:
+  struct HostedRegion {
+    uint32_t region = 0;
+    std::byte* memory = nullptr;
+    bool is_primary = false;
+    uint32_t next_block = 0;  // where the search for free blocks starts
+    uint32_t free_blocks = 0;
+    std::vector<bool> used_before;  // blocks that need zeroing when granted
+  };
+
+  explicit MemoryNode(std::unique_ptr<Backing> backing) : backing_(std::move(backing)) {}
+  static void Format(HostedRegion& region);
+  // Looks only; the reason why the region cannot be adopted, or nullptr.
+  static const char* Check(const HostedRegion& region);
+  // REQUIRES: nothing is wrong with it.
+  static void Adopt(HostedRegion& region);
+  HostedRegion* Find(GlobalAddr addr);
+  static RegionHeader* Header(const HostedRegion& region);
+  static BlockEntry LoadEntry(const HostedRegion& region, uint32_t block);
+  static void StoreEntry(const HostedRegion& region, uint32_t block, BlockEntry entry);
+  // Whether the blocks behind `first`, which owns a span, are its tails.
+  static bool HasItsTails(const HostedRegion& region, uint32_t first);
+  // The first block of `count` contiguous free ones, or kBlocksPerRegion.
+  static uint32_t FindFree(const HostedRegion& region, SizeClass size_class);
+  static bool IsFree(const HostedRegion& region, uint32_t first, uint32_t count);
+  static void Grant(HostedRegion& region, uint32_t first, const ControlRequest& request);
+
+  ControlReply Alloc(const ControlRequest& request);
+  ControlReply RecordGrant(const ControlRequest& request);
+  ControlReply Free(const ControlRequest& request);
+
+  const std::unique_ptr<Backing> backing_;
+  mutable std::mutex mutex_;
+  std::vector<HostedRegion> regions_;
+  uint32_t next_region_ = 0;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_MEMNODE_MEMORY_NODE_H_

@@ -1,0 +1,89 @@
+// TcpServer: a memory node's side of the tcp fabric. One thread serves all channels.
+//
+// Frames are executed in the order they arrive on a channel, with the atomics that shm workers use
+// on the same memory. Because one thread reads, executes and answers, a channel that is closed has
+// nothing half done: closing is fencing, and a worker's new channel is welcomed only after its old
+// one was closed. Runs no protocol (PROTOCOLS 1).
+#ifndef ONETRIP_MEMNODE_TCP_SERVER_H_
+#define ONETRIP_MEMNODE_TCP_SERVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "client_core/base/secret.h"
+#include "client_core/base/status.h"
+#include "client_core/fabric/control.h"
+#include "client_core/layout/types.h"
+
+namespace onetrip {
+
+struct TcpServerOptions {
+  std::string host = "127.0.0.1";
+  uint16_t port = 0;  // 0: a free one
+  int backlog = 1024;
+  uint64_t cluster = 0;
+  NodeId node{};
+  Epoch epoch{};                         // workers with an older map are refused
+  uint64_t handshake_timeout_ms = 2000;  // a peer that has not proved itself by then is dropped
+  uint64_t stall_timeout_ms = 10'000;    // so is one that reads nothing of its answers
+  uint64_t channels_max = 16'384;        // beyond them, peers are refused
+  uint64_t busy_poll_us = 0;  // looks for frames without sleeping, so long after the last
+};
+
+struct TcpServerStats {
+  uint64_t channels = 0;  // open now, handshakes included
+  uint64_t frames = 0;    // executed
+  uint64_t operations = 0;
+  uint64_t welcomed = 0;
+  uint64_t refused = 0;  // handshakes
+  uint64_t errors = 0;   // channels ended for a fault of the peer
+};
+
+struct TcpServerCore;
+
+class TcpServer {
+ public:
+  // Listens and serves `endpoint`, which outlives the server, on a thread of its own. Without a
+  // secret the address must be loopback. On failure *reason says in one line what is wrong.
+  static Result<std::unique_ptr<TcpServer>> Start(MemoryEndpoint& endpoint, Secret secret,
+                                                  const TcpServerOptions& options,
+                                                  std::string* reason);
+  // Stops.
+  ~TcpServer();
+
+  // Tells the peers and ends; what is not executed by then never is. Any thread, more than once.
+  void Stop();
+
+  // The port that workers connect to.
+  [[nodiscard]] uint16_t port() const { return port_; }
+
+  // Refuses `worker` from now on: when this returns, nothing it has sent will be executed any more.
+  // Any thread but the server's own.
+  void Fence(WorkerId worker);
+  // Refuses workers with a map older than `epoch` from now on; open channels stay. As Fence.
+  void SetEpoch(Epoch epoch);
+
+  // Any thread.
+  [[nodiscard]] TcpServerStats stats() const;
+  // CPU time that the thread has used. Any thread, until Stop().
+  [[nodiscard]] uint64_t CpuNs() const;
+
+ private:
+  explicit TcpServer(std::unique_ptr<TcpServerCore> core, uint16_t port);
+  // Runs `fn` on the server's thread and waits; no effect once it has stopped.
+  void RunThere(const std::function<void()>& fn);
+
+  std::unique_ptr<TcpServerCore> core_;
+  const uint16_t port_;
+  std::mutex control_mutex_;  // guards stopped_, and that nobody waits for a thread that ends
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_MEMNODE_TCP_SERVER_H_
