@@ -1,0 +1,54 @@
+// Membership: the master's state as a pure state machine (PROTOCOLS 6): cluster map, worker ids,
+// keyspaces. No clock, no I/O, no thread: whoever drives it makes its effects durable and known.
+#ifndef ONETRIP_MASTER_MEMBERSHIP_H_
+#define ONETRIP_MASTER_MEMBERSHIP_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "client_core/base/status.h"
+#include "client_core/cluster/master_client.h"
+#include "client_core/cluster/view.h"
+
+namespace onetrip {
+
+struct ClusterShape {
+  uint16_t nodes = 3;
+  int replicas = 3;
+  uint64_t node_bytes = 1ULL << 30;  // per memory node; whole regions of it are used
+};
+
+class MembershipState {
+ public:
+  // kInvalidArgument: fewer nodes than replicas, more replicas than kMaxReplicas, or not one region
+  // per node.
+  static Result<MembershipState> Create(const ClusterShape& shape);
+  MembershipState() = default;
+
+  // Every change below makes a new view with the next epoch.
+  [[nodiscard]] const View& view() const { return view_; }
+
+  // A member with an id that nobody ever had. kUnavailable: kMaxWorkers are members, or the ids are
+  // used up.
+  Result<Membership> Join();
+  // Frees the member's index. kInvalidArgument: it is not a member.
+  Status Leave(const Membership& membership);
+  // A fresh keyspace for `database`, or for all.
+  Status FlushKeyspaces(std::optional<uint32_t> database);
+
+ private:
+  struct Seat {
+    WorkerId worker;
+    bool taken = false;
+  };
+
+  View view_;
+  std::vector<Seat> seats_;  // by worker index
+  uint32_t next_worker_ = 1;
+  uint32_t next_keyspace_ = 1;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_MASTER_MEMBERSHIP_H_
