@@ -1,0 +1,43 @@
+// CommandContext: everything one command sees while it runs.
+//
+// Built by the frontend per command (a handful of words on the connection's frame); every reference
+// outlives the command. `argv` are views into the read buffer: they stay valid until the command
+// has finished, and no longer. Thread rule: the connection's worker.
+#ifndef ONETRIP_REDIS_COMPAT_COMMAND_CONTEXT_H_
+#define ONETRIP_REDIS_COMPAT_COMMAND_CONTEXT_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "redis_compat/command_stats.h"
+#include "redis_compat/resp_writer.h"
+#include "redis_compat/server_hooks.h"
+#include "redis_compat/session.h"
+
+namespace onetrip {
+
+class Kv;
+struct CommandRow;
+
+struct CommandContext {
+  Session& session;
+  ServerHooks& hooks;
+  Kv& kv;
+  CommandStats& stats;  // The worker's own.
+  ReplyWriter& out;
+  std::span<const std::string_view> argv;  // argv[0] is the command's name; never empty.
+
+  // Filled by BeginCommand(); a caller that has looked the command up may do so instead.
+  const CommandRow* command = nullptr;
+
+  // Filled by BeginCommand().
+  uint64_t started_ns = 0;  // 0: this call is not timed.
+  uint64_t errors_before = 0;
+  OutputBuffer* dropped_from =
+      nullptr;  // The connection's buffer while CLIENT REPLY drops replies.
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_REDIS_COMPAT_COMMAND_CONTEXT_H_

@@ -1,0 +1,84 @@
+// The handlers of all commands, by family; the command table is their only caller.
+//
+// A handler finds its arguments checked for number only, and leaves exactly one reply.
+#ifndef ONETRIP_REDIS_COMPAT_COMMANDS_H_
+#define ONETRIP_REDIS_COMPAT_COMMANDS_H_
+
+#include "client_core/coro/task.h"
+#include "redis_compat/command_context.h"
+
+namespace onetrip {
+
+// connection_commands.cc
+void PingCommand(CommandContext& context);
+void EchoCommand(CommandContext& context);
+void QuitCommand(CommandContext& context);
+void ResetCommand(CommandContext& context);
+void HelloCommand(CommandContext& context);
+void AuthCommand(CommandContext& context);
+void SelectCommand(CommandContext& context);
+
+// client_commands.cc
+void ClientIdCommand(CommandContext& context);
+void ClientGetNameCommand(CommandContext& context);
+void ClientSetNameCommand(CommandContext& context);
+void ClientSetInfoCommand(CommandContext& context);
+void ClientInfoCommand(CommandContext& context);
+void ClientReplyCommand(CommandContext& context);
+void ClientNoEvictCommand(CommandContext& context);
+Task<void> ClientListCommand(CommandContext& context);
+Task<void> ClientKillCommand(CommandContext& context);
+
+// command_commands.cc
+void CommandCommand(CommandContext& context);
+void CommandCountCommand(CommandContext& context);
+void CommandInfoCommand(CommandContext& context);
+void CommandListCommand(CommandContext& context);
+void CommandDocsCommand(CommandContext& context);
+void CommandGetKeysCommand(CommandContext& context);
+void CommandGetKeysAndFlagsCommand(CommandContext& context);
+
+// server_commands.cc
+void ConfigGetCommand(CommandContext& context);
+void ConfigSetCommand(CommandContext& context);
+void ConfigResetStatCommand(CommandContext& context);
+void TimeCommand(CommandContext& context);
+Task<void> InfoCommand(CommandContext& context);
+Task<void> DbSizeCommand(CommandContext& context);
+Task<void> FlushAllCommand(CommandContext& context);
+Task<void> FlushDbCommand(CommandContext& context);
+// HELP of any container, made from the rows of its subcommands.
+void HelpCommand(CommandContext& context);
+
+// generic_commands.cc
+Task<void> DelCommand(CommandContext& context);
+Task<void> ExistsCommand(CommandContext& context);
+Task<void> TypeCommand(CommandContext& context);
+Task<void> TtlCommand(CommandContext& context);
+Task<void> PttlCommand(CommandContext& context);
+
+// string_commands.cc
+Task<void> GetCommand(CommandContext& context);
+Task<void> SetCommand(CommandContext& context);
+Task<void> SetNxCommand(CommandContext& context);
+Task<void> GetSetCommand(CommandContext& context);
+Task<void> GetDelCommand(CommandContext& context);
+Task<void> MGetCommand(CommandContext& context);
+Task<void> MSetCommand(CommandContext& context);
+
+// string_edit_commands.cc
+Task<void> StrLenCommand(CommandContext& context);
+Task<void> GetRangeCommand(CommandContext& context);
+Task<void> SetRangeCommand(CommandContext& context);
+Task<void> AppendCommand(CommandContext& context);
+
+// counter_commands.cc
+Task<void> IncrCommand(CommandContext& context);
+Task<void> DecrCommand(CommandContext& context);
+Task<void> IncrByCommand(CommandContext& context);
+Task<void> DecrByCommand(CommandContext& context);
+Task<void> IncrByFloatCommand(CommandContext& context);
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_REDIS_COMPAT_COMMANDS_H_

@@ -1,0 +1,158 @@
+#include "redis_compat/config_values.h"
+
+#include <array>
+#include <vector>
+
+#include "redis_compat/ascii.h"
+#include "redis_compat/inline_split.h"
+#include "redis_compat/numbers.h"
+
+namespace onetrip {
+namespace {
+
+struct MemoryUnit {
+  std::string_view name;
+  int64_t bytes;
+};
+constexpr std::array<MemoryUnit, 8> kMemoryUnits = {{{"", 1},
+                                                     {"b", 1},
+                                                     {"k", 1000},
+                                                     {"kb", 1024},
+                                                     {"m", 1000 * 1000},
+                                                     {"mb", 1024 * 1024},
+                                                     {"g", 1000 * 1000 * 1000},
+                                                     {"gb", 1024 * 1024 * 1024}}};
+
+// The letters of notify-keyspace-events that 'A' stands for, and those it does not, in the order
+// in which CONFIG GET shows them.
+constexpr std::string_view kAllEvents = "g$lshzxetd";
+constexpr std::string_view kOtherEvents = "KEmn";
+
+bool CheckRange(const ConfigRule& rule, int64_t value, std::string* canonical, std::string* error) {
+  if (value < rule.minimum || value > rule.maximum) {
+    *error = "argument must be between " + std::to_string(rule.minimum) + " and " +
+             std::to_string(rule.maximum) + " inclusive";
+    return false;
+  }
+  *canonical = std::to_string(value);
+  return true;
+}
+
+bool CheckEnum(const ConfigRule& rule, std::string_view value, std::string* canonical,
+               std::string* error) {
+  std::string_view rest = rule.choices;
+  while (!rest.empty()) {
+    const size_t comma = rest.find(", ");
+    const std::string_view choice = rest.substr(0, comma);
+    if (EqualsIgnoreCase(value, choice)) {
+      *canonical = choice;
+      return true;
+    }
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 2);
+  }
+  *error = "argument(s) must be one of the following: " + std::string(rule.choices);
+  return false;
+}
+
+bool CheckSave(std::string_view value, std::string* canonical, std::string* error) {
+  std::vector<std::string_view> words;
+  std::string storage;
+  *error = "Invalid save parameters";
+  if (!SplitInline(value, &words, &storage) || words.size() % 2 != 0) {
+    return false;
+  }
+  canonical->clear();
+  for (size_t i = 0; i < words.size(); i += 2) {
+    const auto seconds = ParseInt64(words[i]);
+    const auto changes = ParseInt64(words[i + 1]);
+    if (!seconds || *seconds < 1 || !changes || *changes < 0) {
+      return false;
+    }
+    *canonical += (i == 0 ? "" : " ") + std::to_string(*seconds) + " " + std::to_string(*changes);
+  }
+  return true;
+}
+
+bool CheckKeyEvents(std::string_view value, std::string* canonical, std::string* error) {
+  const auto given = [value](char letter) { return value.find(letter) != std::string_view::npos; };
+  if (value.find_first_not_of("Ag$lshzxeKEtmdn") != std::string_view::npos) {
+    *error = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
+    return false;
+  }
+  std::string events;
+  for (const char letter : kAllEvents) {
+    if (given(letter) || given('A')) events += letter;
+  }
+  if (events == kAllEvents) {
+    events = "A";
+  }
+  for (const char letter : kOtherEvents) {
+    if (given(letter)) events += letter;
+  }
+  *canonical = events;
+  return true;
+}
+
+}  // namespace
+
+std::optional<int64_t> ParseMemory(std::string_view text) {
+  const size_t unit_at = text.find_first_not_of("0123456789");
+  const std::string_view unit = unit_at == std::string_view::npos ? "" : text.substr(unit_at);
+  std::string_view digits = text.substr(0, unit_at);
+  while (digits.size() > 1 && digits.front() == '0') {
+    digits.remove_prefix(1);
+  }
+  const auto count = ParseInt64(digits);
+  if (!count) {
+    return std::nullopt;
+  }
+  for (const MemoryUnit& known : kMemoryUnits) {
+    int64_t bytes = 0;
+    if (EqualsIgnoreCase(unit, known.name) &&
+        !__builtin_mul_overflow(*count, known.bytes, &bytes)) {
+      return bytes;
+    }
+  }
+  return std::nullopt;
+}
+
+bool CheckConfigValue(const ConfigRule& rule, std::string_view value, std::string* canonical,
+                      std::string* error) {
+  switch (rule.kind) {
+    case ConfigKind::kText:
+      *canonical = value;
+      return true;
+    case ConfigKind::kYesNo:
+      if (!EqualsIgnoreCase(value, "yes") && !EqualsIgnoreCase(value, "no")) {
+        *error = "argument must be 'yes' or 'no'";
+        return false;
+      }
+      *canonical = ToLowerAscii(value);
+      return true;
+    case ConfigKind::kInteger: {
+      const auto number = ParseInt64(value);
+      if (!number) {
+        *error = "argument couldn't be parsed into an integer";
+        return false;
+      }
+      return CheckRange(rule, *number, canonical, error);
+    }
+    case ConfigKind::kMemory: {
+      const auto bytes = ParseMemory(value);
+      if (!bytes) {
+        *error = "argument must be a memory value";
+        return false;
+      }
+      return CheckRange(rule, *bytes, canonical, error);
+    }
+    case ConfigKind::kEnum:
+      return CheckEnum(rule, value, canonical, error);
+    case ConfigKind::kSave:
+      return CheckSave(value, canonical, error);
+    case ConfigKind::kKeyEvents:
+      return CheckKeyEvents(value, canonical, error);
+  }
+  return false;
+}
+
+}  // namespace onetrip

@@ -1,0 +1,181 @@
+// PING, ECHO, QUIT, RESET and the handshake: HELLO, AUTH, SELECT.
+#include <limits>
+#include <string>
+
+#include "redis_compat/ascii.h"
+#include "redis_compat/commands.h"
+#include "redis_compat/numbers.h"
+#include "redis_compat/reply_status.h"
+#include "redis_compat/version.h"
+
+namespace onetrip {
+namespace {
+
+constexpr char kWrongPassword[] = "WRONGPASS invalid username-password pair or user is disabled.";
+
+bool PasswordIsRight(CommandContext& context, std::string_view user, std::string_view password) {
+  const ServerConfig& config = context.hooks.config();
+  if (user != "default") {
+    return false;
+  }
+  return !config.password_required() || config.IsPassword(password);
+}
+
+// What HELLO asks for beside the protocol version.
+struct HelloOptions {
+  bool authenticate = false;
+  std::string_view user;
+  std::string_view password;
+  bool set_name = false;
+  std::string_view name;
+};
+
+// Reads HELLO's options; answers and returns false if there is something else among them.
+bool ReadHelloOptions(CommandContext& context, HelloOptions* options) {
+  const auto argv = context.argv;
+  for (size_t i = 2; i < argv.size(); ++i) {
+    const size_t left = argv.size() - 1 - i;
+    if (EqualsIgnoreCase(argv[i], "AUTH") && left >= 2) {
+      options->authenticate = true;
+      options->user = argv[i + 1];
+      options->password = argv[i + 2];
+      i += 2;
+    } else if (EqualsIgnoreCase(argv[i], "SETNAME") && left >= 1) {
+      options->set_name = true;
+      options->name = argv[i + 1];
+      i += 1;
+    } else {
+      context.out.Error("ERR Syntax error in HELLO option '" + std::string(argv[i]) + "'");
+      return false;
+    }
+  }
+  return true;
+}
+
+void ReplyHello(CommandContext& context) {
+  ReplyWriter& out = context.out;
+  out.Map(7);
+  out.Bulk("server");
+  out.Bulk("redis");
+  out.Bulk("version");
+  out.Bulk(kRedisVersion);
+  out.Bulk("proto");
+  out.Integer(out.protocol());
+  out.Bulk("id");
+  out.Integer(static_cast<int64_t>(context.session.id));
+  out.Bulk("mode");
+  out.Bulk("standalone");
+  out.Bulk("role");
+  out.Bulk("master");
+  out.Bulk("modules");
+  out.Array(0);
+}
+
+}  // namespace
+
+void PingCommand(CommandContext& context) {
+  if (context.argv.size() > 2) {
+    return context.out.Error("ERR wrong number of arguments for 'ping' command");
+  }
+  context.argv.size() == 1 ? context.out.Raw("+PONG\r\n") : context.out.Bulk(context.argv[1]);
+}
+
+void EchoCommand(CommandContext& context) { context.out.Bulk(context.argv[1]); }
+
+void QuitCommand(CommandContext& context) {
+  context.out.Ok();
+  context.session.close_after_reply = true;
+}
+
+void ResetCommand(CommandContext& context) {
+  Session& session = context.session;
+  session.database = 0;
+  session.name.clear();
+  session.authenticated = !context.hooks.config().password_required();
+  session.protocol = 2;
+  session.reply_mode = ReplyMode::kOn;
+  context.out.set_protocol(2);
+  if (context.dropped_from != nullptr) {
+    context.out.Redirect(context.dropped_from);
+  }
+  context.out.Simple("RESET");
+}
+
+void HelloCommand(CommandContext& context) {
+  Session& session = context.session;
+  ReplyWriter& out = context.out;
+  int protocol = session.protocol;
+  if (context.argv.size() > 1) {
+    const auto version = ParseInt64(context.argv[1]);
+    if (!version) {
+      return out.Error("ERR Protocol version is not an integer or out of range");
+    }
+    if (*version != 2 && *version != 3) {
+      return out.Error("NOPROTO unsupported protocol version");
+    }
+    protocol = static_cast<int>(*version);
+  }
+  HelloOptions options;
+  if (!ReadHelloOptions(context, &options)) {
+    return;
+  }
+  if (options.authenticate) {
+    if (!PasswordIsRight(context, options.user, options.password)) {
+      return out.Error(kWrongPassword);
+    }
+    session.authenticated = true;
+  }
+  if (!session.authenticated && context.hooks.config().password_required()) {
+    return out.Error(
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
+        "AUTH <user> <pass> option can be used to authenticate the client and select the RESP "
+        "protocol version at the same time");
+  }
+  if (options.set_name) {
+    if (!IsClientName(options.name)) {
+      return out.Error(kClientNameError);
+    }
+    session.name = options.name;
+  }
+  session.protocol = static_cast<uint8_t>(protocol);
+  out.set_protocol(protocol);
+  ReplyHello(context);
+}
+
+void AuthCommand(CommandContext& context) {
+  const auto argv = context.argv;
+  if (argv.size() > 3) {
+    return context.out.Error(kSyntaxError);
+  }
+  if (argv.size() == 2 && !context.hooks.config().password_required()) {
+    return context.out.Error(
+        "ERR AUTH <password> called without any password configured for the default user. Are you "
+        "sure your configuration is correct?");
+  }
+  const std::string_view user = argv.size() == 3 ? argv[1] : "default";
+  if (!PasswordIsRight(context, user, argv.back())) {
+    return context.out.Error(kWrongPassword);
+  }
+  context.session.authenticated = true;
+  context.out.Ok();
+}
+
+void SelectCommand(CommandContext& context) {
+  const auto index = ParseInt64(context.argv[1]);
+  if (!index) {
+    return context.out.Error(kNotIntegerError);
+  }
+  constexpr int64_t kIntMin = std::numeric_limits<int32_t>::min();
+  constexpr int64_t kIntMax = std::numeric_limits<int32_t>::max();
+  if (*index < kIntMin || *index > kIntMax) {
+    return context.out.Error(
+        "ERR value is out of range, value must between -2147483648 and 2147483647");
+  }
+  if (*index < 0 || *index >= context.hooks.config().databases()) {
+    return context.out.Error("ERR DB index is out of range");
+  }
+  context.session.database = static_cast<uint32_t>(*index);
+  context.out.Ok();
+}
+
+}  // namespace onetrip

@@ -1,0 +1,206 @@
+#include "redis_compat/dispatch.h"
+
+#include <string>
+
+#include "client_core/kv/kv.h"
+#include "redis_compat/ascii.h"
+#include "redis_compat/command_table.h"
+
+namespace onetrip {
+namespace {
+
+// How much of a name or an argument an error repeats.
+constexpr size_t kQuotedMax = 128;
+
+// Redis prints through C strings: a NUL byte ends what it quotes.
+std::string_view Quoted(std::string_view text) {
+  return text.substr(0, kQuotedMax).substr(0, text.find('\0'));
+}
+
+std::string UnknownCommandError(std::span<const std::string_view> argv) {
+  std::string arguments;
+  for (size_t i = 1; i < argv.size() && arguments.size() < kQuotedMax; ++i) {
+    const std::string_view quoted = Quoted(argv[i]).substr(0, kQuotedMax - arguments.size());
+    arguments.append("'").append(quoted).append("' ");
+  }
+  std::string message = "ERR unknown command '";
+  message.append(Quoted(argv[0])).append("', with args beginning with: ").append(arguments);
+  return message;
+}
+
+std::string UnknownSubcommandError(std::span<const std::string_view> argv) {
+  std::string message = "ERR unknown subcommand '";
+  message.append(Quoted(argv[1])).append("'. Try ").append(ToUpperAscii(argv[0]));
+  return message.append(" HELP.");
+}
+
+std::string ArityError(const CommandRow& row) {
+  std::string message = "ERR wrong number of arguments for '";
+  return message.append(row.name).append("' command");
+}
+
+// A browser that was lured into speaking to us: hang up without a word.
+bool IsCrossProtocol(std::string_view name) {
+  return EqualsIgnoreCase(name, "post") || EqualsIgnoreCase(name, "host:");
+}
+
+// CLIENT REPLY SKIP drops the reply of the one command behind it.
+void AdvanceReplyMode(Session& session) {
+  if (session.reply_mode == ReplyMode::kSkip) {
+    session.reply_mode = ReplyMode::kOn;
+  } else if (session.reply_mode == ReplyMode::kSkipNext) {
+    session.reply_mode = ReplyMode::kSkip;
+  }
+  if (session.dropped_replies != nullptr) {
+    session.dropped_replies->Clear();
+  }
+}
+
+void RedirectReplies(CommandContext& context) {
+  Session& session = context.session;
+  if (session.dropped_replies == nullptr) {
+    session.dropped_replies = std::make_unique<OutputBuffer>();
+  }
+  context.dropped_from = context.out.Redirect(session.dropped_replies.get());
+}
+
+// Ends a command that never reached its handler.
+CommandStart Refuse(CommandContext& context, std::string_view error) {
+  if (context.command != nullptr) {
+    context.stats.CountRejected(CommandId(*context.command));
+  }
+  context.out.Error(error);
+  context.stats.CountError(context.out.last_error_word());
+  ++context.session.errors;
+  AdvanceReplyMode(context.session);
+  return CommandStart::kAnswered;
+}
+
+CommandStart RefuseUnknown(CommandContext& context) {
+  const std::string_view name = context.argv[0];
+  if (IsCrossProtocol(name)) {
+    context.session.close_after_reply = true;
+    return CommandStart::kAnswered;
+  }
+  const CommandRow* const row = FindCommand(name);
+  return Refuse(context, row != nullptr ? UnknownSubcommandError(context.argv)
+                                        : UnknownCommandError(context.argv));
+}
+
+}  // namespace
+
+const CommandRow* LookUpCommand(std::span<const std::string_view> argv) {
+  const CommandRow* const row = FindCommand(argv[0]);
+  if (row != nullptr && row->is_container() && argv.size() > 1) {
+    return FindSubcommand(*row, argv[1]);
+  }
+  return row;
+}
+
+CommandStart BeginCommand(CommandContext& context) {
+  Session& session = context.session;
+  if (session.reply_mode == ReplyMode::kOff || session.reply_mode == ReplyMode::kSkip)
+      [[unlikely]] {
+    RedirectReplies(context);
+  }
+  const std::span<const std::string_view> argv = context.argv;
+  const CommandRow* const row = context.command != nullptr ? context.command : LookUpCommand(argv);
+  session.last_command = row;  // An unknown one too: CLIENT LIST shows it as NULL.
+  if (row == nullptr) [[unlikely]] {
+    return RefuseUnknown(context);
+  }
+  context.command = row;
+  if (!row->AcceptsArgumentCount(argv.size())) [[unlikely]] {
+    return Refuse(context, ArityError(*row));
+  }
+  if (!session.authenticated && (row->flags & kNoAuth) == 0 &&
+      context.hooks.config().password_required()) [[unlikely]] {
+    return Refuse(context, "NOAUTH Authentication required.");
+  }
+
+  ++session.commands;
+  context.errors_before = context.out.errors();
+  const size_t id = CommandId(*row);
+  if (context.stats.WantsTime(id)) [[unlikely]] {
+    context.started_ns = context.hooks.clock().NowNs();
+  }
+  if (row->immediate == nullptr) {
+    return CommandStart::kAwait;
+  }
+  row->immediate(context);
+  EndCommand(context);
+  return CommandStart::kAnswered;
+}
+
+void EndCommand(CommandContext& context) {
+  const size_t id = CommandId(*context.command);
+  context.stats.CountCall(id);
+  if (context.started_ns != 0) [[unlikely]] {
+    context.stats.AddTime(id, context.hooks.clock().NowNs() - context.started_ns);
+  }
+  if (context.out.errors() != context.errors_before) [[unlikely]] {
+    context.stats.CountFailed(id);
+    context.stats.CountError(context.out.last_error_word());
+    ++context.session.errors;
+  }
+  if (context.session.reply_mode != ReplyMode::kOn) [[unlikely]] {
+    AdvanceReplyMode(context.session);
+  }
+}
+
+Task<void> Dispatch(CommandContext& context) {
+  if (BeginCommand(context) == CommandStart::kAwait) {
+    co_await context.command->awaited(context);
+    EndCommand(context);
+  }
+}
+
+void AnswerProtocolError(const RespParser& parser, Session& session, CommandStats& stats,
+                         ReplyWriter& out) {
+  const bool silent =
+      session.reply_mode == ReplyMode::kOff || session.reply_mode == ReplyMode::kSkip;
+  if (!silent) {
+    out.Error(parser.error());
+  }
+  stats.CountError("ERR");
+  ++session.errors;
+  session.close_after_reply = true;
+}
+
+void PrefetchCommand(Kv& kv, uint32_t database, const CommandRow* row,
+                     std::span<const std::string_view> argv, PrefetchStage stage) {
+  // Beyond this many keys the lines would push each other out before they are used.
+  constexpr size_t kKeysMax = 16;
+  if (row == nullptr || row->keys.first == 0) {
+    return;
+  }
+  size_t keys = 0;
+  ForEachKey(*row, argv.size(), [&](size_t index) {
+    if (++keys > kKeysMax) {
+      return;
+    }
+    const Key key{database, argv[index]};
+    stage == PrefetchStage::kLocation ? kv.PrefetchLocation(key) : kv.PrefetchRecord(key);
+  });
+}
+
+void PrefetchCommand(Kv& kv, uint32_t database, std::span<const std::string_view> argv,
+                     PrefetchStage stage) {
+  PrefetchCommand(kv, database, LookUpCommand(argv), argv, stage);
+}
+
+RespLimits LimitsOf(const Session& session, const ServerConfig& config) {
+  RespLimits limits;
+  limits.bulk_max_bytes = config.bulk_max_bytes();
+  limits.must_authenticate = !session.authenticated && config.password_required();
+  return limits;
+}
+
+void InitializeSession(Session& session, uint64_t id, uint64_t now_ns, const ServerConfig& config) {
+  session.id = id;
+  session.connected_at_ns = now_ns;
+  session.last_activity_ns = now_ns;
+  session.authenticated = !config.password_required();
+}
+
+}  // namespace onetrip

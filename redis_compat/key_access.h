@@ -1,0 +1,81 @@
+// What every command on keys does around its storage operation.
+#ifndef ONETRIP_REDIS_COMPAT_KEY_ACCESS_H_
+#define ONETRIP_REDIS_COMPAT_KEY_ACCESS_H_
+
+#include <cstddef>
+
+#include "client_core/base/status.h"
+#include "client_core/kv/kv.h"
+#include "redis_compat/command_context.h"
+#include "redis_compat/reply_status.h"
+#include "redis_compat/value.h"
+
+namespace onetrip {
+
+// The key at argv[index], in the connection's database.
+inline Key KeyAt(const CommandContext& context, size_t index) {
+  return Key{context.session.database, context.argv[index]};
+}
+
+// Answers a read that failed and returns true. A key too long to be stored is simply not there.
+inline bool AnsweredReadFailure(CommandContext& context, Status status) {
+  if (status.ok() || status.code() == StatusCode::kTooLarge) [[likely]] {
+    return false;
+  }
+  ReplyStatus(context.out, status, StorageStep::kRead);
+  return true;
+}
+
+// Answers a write that failed and returns true.
+inline bool AnsweredWriteFailure(CommandContext& context, Key key, Status status,
+                                 StorageStep step = StorageStep::kWrite) {
+  if (status.ok()) [[likely]] {
+    return false;
+  }
+  ReplyWriteFailure(context.out, key.bytes.size(), status, step);
+  return true;
+}
+
+// Counts INFO's keyspace_hits and keyspace_misses.
+inline void CountLookup(CommandContext& context, bool found) {
+  found ? context.stats.CountHit() : context.stats.CountMiss();
+}
+
+// Keeps the memory of the keys behind argv[index] on its way while that key is worked on: every
+// `step`-th argument is a key. Call it before each key, in order.
+inline void PrefetchAhead(const CommandContext& context, size_t index, size_t step) {
+  // How many keys ahead each of the two stages runs: enough to cover a cache miss with the work on
+  // the keys between.
+  constexpr size_t kRecordAhead = 3;
+  constexpr size_t kLocationAhead = 6;
+  const size_t record = index + kRecordAhead * step;
+  const size_t location = index + kLocationAhead * step;
+  if (record < context.argv.size()) {
+    context.kv.PrefetchRecord(KeyAt(context, record));
+  }
+  if (location < context.argv.size()) {
+    context.kv.PrefetchLocation(KeyAt(context, location));
+  }
+}
+
+// A read-modify-write that can also refuse: Apply() leaves the reason in error().
+class CommandMutation : public Mutation {
+ public:
+  // Null if the last Apply() was content, else a complete error reply.
+  [[nodiscard]] const char* error() const { return error_; }
+
+ protected:
+  // For the start of Apply(): an attempt knows nothing of the ones before.
+  void Begin() { error_ = nullptr; }
+  Change Refuse(const char* error) {
+    error_ = error;
+    return Change::Keep();
+  }
+
+ private:
+  const char* error_ = nullptr;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_REDIS_COMPAT_KEY_ACCESS_H_

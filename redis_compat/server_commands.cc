@@ -1,0 +1,173 @@
+// CONFIG, INFO, DBSIZE, TIME, FLUSHALL, FLUSHDB, and HELP of every container.
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client_core/kv/kv.h"
+#include "redis_compat/ascii.h"
+#include "redis_compat/command_table.h"
+#include "redis_compat/commands.h"
+#include "redis_compat/info.h"
+#include "redis_compat/reply_status.h"
+
+namespace onetrip {
+namespace {
+
+std::string ConfigError(std::string_view name, std::string_view why) {
+  std::string message = "ERR CONFIG SET failed (possibly related to argument '";
+  return message.append(name).append("') - ").append(why);
+}
+
+// One parameter of a CONFIG SET that has passed all checks so far.
+struct Assignment {
+  std::string_view name;
+  std::string value;
+};
+
+// Checks names before values, as Redis does it: answers and returns false at the first bad one.
+bool CheckConfigNames(CommandContext& context) {
+  const ServerConfig& config = context.hooks.config();
+  const auto pairs = context.argv.subspan(2);
+  for (size_t i = 0; i < pairs.size(); i += 2) {
+    if (!config.Knows(pairs[i])) {
+      context.out.Error("ERR Unknown option or number of arguments for CONFIG SET - '" +
+                        std::string(pairs[i]) + "'");
+      return false;
+    }
+    if (!config.IsMutable(pairs[i])) {
+      context.out.Error(ConfigError(pairs[i], "can't set immutable config"));
+      return false;
+    }
+    for (size_t j = 0; j < i; j += 2) {
+      if (ServerConfig::FirstName(pairs[j]) == ServerConfig::FirstName(pairs[i])) {
+        context.out.Error(ConfigError(pairs[i], "duplicate parameter"));
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Reads FLUSHALL's and FLUSHDB's only option. Both words are accepted: keys are gone at once,
+// memory follows in the background either way.
+bool ReadFlushOption(CommandContext& context) {
+  const auto argv = context.argv;
+  if (argv.size() == 1) {
+    return true;
+  }
+  if (argv.size() == 2 &&
+      (EqualsIgnoreCase(argv[1], "SYNC") || EqualsIgnoreCase(argv[1], "ASYNC"))) {
+    return true;
+  }
+  context.out.Error(kSyntaxError);
+  return false;
+}
+
+Task<void> Flush(CommandContext& context, std::optional<uint32_t> database) {
+  if (!ReadFlushOption(context)) {
+    co_return;
+  }
+  const Status status = co_await context.kv.Flush(database);
+  status.ok() ? context.out.Ok() : ReplyStatus(context.out, status, StorageStep::kWrite);
+}
+
+}  // namespace
+
+void ConfigGetCommand(CommandContext& context) {
+  const auto found = context.hooks.config().Get(context.argv.subspan(2));
+  context.out.Map(found.size());
+  for (const auto& [name, value] : found) {
+    context.out.Bulk(name);
+    context.out.Bulk(value);
+  }
+}
+
+void ConfigSetCommand(CommandContext& context) {
+  ServerConfig& config = context.hooks.config();
+  const auto pairs = context.argv.subspan(2);
+  if (pairs.size() % 2 != 0) {
+    return context.out.Error(kSyntaxError);
+  }
+  if (!CheckConfigNames(context)) {
+    return;
+  }
+  std::vector<Assignment> assignments;
+  for (size_t i = 0; i < pairs.size(); i += 2) {
+    Assignment assignment{ServerConfig::FirstName(pairs[i]), {}};
+    std::string error;
+    if (!config.Check(pairs[i], pairs[i + 1], &assignment.value, &error)) {
+      return context.out.Error(ConfigError(pairs[i], error));
+    }
+    const char* const refusal = context.hooks.AcceptConfig(assignment.name, assignment.value);
+    if (refusal != nullptr) {
+      return context.out.Error(ConfigError(pairs[i], refusal));
+    }
+    assignments.push_back(std::move(assignment));
+  }
+  for (Assignment& assignment : assignments) {
+    config.Store(assignment.name, std::move(assignment.value));
+  }
+  context.out.Ok();
+}
+
+void ConfigResetStatCommand(CommandContext& context) {
+  context.hooks.ResetStats();
+  context.out.Ok();
+}
+
+void TimeCommand(CommandContext& context) {
+  constexpr uint64_t kUsPerSecond = 1'000'000;
+  const uint64_t now_us = context.hooks.clock().UnixUs();
+  context.out.Array(2);
+  context.out.BulkInteger(static_cast<int64_t>(now_us / kUsPerSecond));
+  context.out.BulkInteger(static_cast<int64_t>(now_us % kUsPerSecond));
+}
+
+Task<void> InfoCommand(CommandContext& context) {
+  InfoRequest request;
+  request.sections = SelectInfoSections(context.argv.subspan(1), context.hooks);
+  context.hooks.FillFacts(&request.facts);
+  context.hooks.SumCommandStats(&request.totals);
+  if (request.Wants("keyspace")) {
+    // A database that cannot be counted now gets no line, as if it were empty.
+    for (uint32_t database = 0; database < context.hooks.config().databases(); ++database) {
+      uint64_t keys = 0;
+      const Status status = co_await context.kv.CountKeys(database, &keys);
+      request.keys_per_database.push_back(status.ok() ? keys : 0);
+    }
+  }
+  context.out.Verbatim(RenderInfo(request, context.hooks), "txt");
+}
+
+Task<void> DbSizeCommand(CommandContext& context) {
+  uint64_t keys = 0;
+  const Status status = co_await context.kv.CountKeys(context.session.database, &keys);
+  status.ok() ? context.out.Integer(static_cast<int64_t>(keys))
+              : ReplyStatus(context.out, status, StorageStep::kRead);
+}
+
+Task<void> FlushAllCommand(CommandContext& context) { co_await Flush(context, std::nullopt); }
+
+Task<void> FlushDbCommand(CommandContext& context) {
+  co_await Flush(context, context.session.database);
+}
+
+void HelpCommand(CommandContext& context) {
+  const CommandRow* const container = FindCommand(context.argv[0]);
+  const auto subcommands = SubcommandsOf(*container);
+  const size_t prefix = container->name.size() + 1;
+  context.out.Array(1 + 2 * subcommands.size());
+  context.out.Simple(ToUpperAscii(container->name) +
+                     " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+  for (const CommandRow& row : subcommands) {
+    std::string line = ToUpperAscii(row.name.substr(prefix));
+    if (!row.syntax.empty()) {
+      line.append(" ").append(row.syntax);
+    }
+    context.out.Simple(line);
+    context.out.Simple("    " + std::string(row.summary) + ".");
+  }
+}
+
+}  // namespace onetrip

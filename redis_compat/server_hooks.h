@@ -1,0 +1,69 @@
+// ServerHooks: everything a command may ask of the process around it.
+//
+// The frontend implements it, one object per worker; redis_compat has no sockets, threads or clocks
+// of its own. Called on the worker's thread; none of it is on the path of a key command, so the
+// implementation may take locks.
+#ifndef ONETRIP_REDIS_COMPAT_SERVER_HOOKS_H_
+#define ONETRIP_REDIS_COMPAT_SERVER_HOOKS_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client_core/base/clock.h"
+#include "client_core/coro/task.h"
+#include "redis_compat/client_info.h"
+#include "redis_compat/command_stats.h"
+#include "redis_compat/server_config.h"
+#include "redis_compat/server_facts.h"
+#include "redis_compat/session.h"
+
+namespace onetrip {
+
+class ServerHooks {
+ public:
+  virtual ~ServerHooks() = default;
+
+  // The process's one configuration; outlives every command.
+  virtual ServerConfig& config() = 0;
+
+  // Steady time for ages, wall time for TIME. Expiry uses Kv::NowMs(), never this.
+  virtual const Clock& clock() = 0;
+
+  // Appends a snapshot of every connection of every worker, in any order. May suspend until the
+  // other workers have answered.
+  virtual Task<void> ListClients(std::vector<ClientSnapshot>* clients) = 0;
+
+  // Fills everything CLIENT INFO shows of the caller's own connection.
+  virtual void DescribeClient(const Session& session, ClientSnapshot* snapshot) = 0;
+
+  // Ends every connection that `filter` matches, except that the caller (`self_id`), if matched, is
+  // only counted: the command closes it after its reply. Returns how many matched.
+  virtual Task<uint64_t> KillClients(const ClientFilter& filter, uint64_t self_id) = 0;
+
+  // Numbers of the process for INFO; see ServerFacts. Fields not known stay at their defaults.
+  virtual void FillFacts(ServerFacts* facts) = 0;
+
+  // Names of sections that INFO shows beside Redis's own, in lower case ("onetrip"). They belong to
+  // the default set. The span lives as long as the hooks.
+  virtual std::vector<std::string_view> ExtraInfoSections() = 0;
+
+  // Appends the body of one of them as "field:value\r\n" lines, without its "# Title" line.
+  virtual void AppendInfoSection(std::string_view section, std::string* out) = 0;
+
+  // Adds up the call statistics of all workers.
+  virtual void SumCommandStats(CommandTotals* totals) = 0;
+
+  // CONFIG RESETSTAT: zeroes every counter of the process, the CommandStats of all workers
+  // included.
+  virtual void ResetStats() = 0;
+
+  // A value passed ServerConfig's own checks and is about to be stored. Returns null to accept, or
+  // a message (a string literal) that becomes the tail of CONFIG SET's error.
+  virtual const char* AcceptConfig(std::string_view name, std::string_view value) = 0;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_REDIS_COMPAT_SERVER_HOOKS_H_

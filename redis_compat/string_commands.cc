@@ -1,0 +1,226 @@
+// Whole strings: GET, SET and their relatives.
+#include <string>
+
+#include "redis_compat/commands.h"
+#include "redis_compat/key_access.h"
+#include "redis_compat/set_options.h"
+
+namespace onetrip {
+namespace {
+
+// Answers what a read of one string found.
+void ReplyString(CommandContext& context, const ReadResult& result) {
+  CountLookup(context, result.found());
+  if (!result.found()) {
+    return context.out.Null();
+  }
+  if (!IsString(result.record())) [[unlikely]] {
+    return context.out.Error(kWrongTypeError);
+  }
+  context.out.Bulk(result.record().value);
+}
+
+// SET with a condition, or with an answer or a deadline that comes from the old value.
+class ConditionalSet final : public CommandMutation {
+ public:
+  ConditionalSet(const SetOptions& options, std::string_view value, uint64_t deadline_ms)
+      : options_(options), value_(value), deadline_ms_(deadline_ms) {}
+
+  Change Apply(const RecordView* current) override {
+    Begin();
+    found_ = current != nullptr;
+    stored_ = false;
+    if (options_.answer_previous && found_) {
+      if (!IsString(*current)) {
+        return Refuse(kWrongTypeError);
+      }
+      // A copy: the bytes seen may go as soon as the operation is over.
+      previous_ = current->value;
+    }
+    if ((options_.only_if_missing && found_) || (options_.only_if_present && !found_)) {
+      return Change::Keep();
+    }
+    stored_ = true;
+    const bool keep = options_.keep_deadline && found_;
+    return Change::Write(StringRecord(value_, {}, keep ? current->deadline_ms : deadline_ms_));
+  }
+
+  // Of the last Apply().
+  [[nodiscard]] bool found() const { return found_; }
+  [[nodiscard]] bool stored() const { return stored_; }
+  [[nodiscard]] const std::string& previous() const { return previous_; }
+
+ private:
+  const SetOptions& options_;
+  std::string_view value_;
+  uint64_t deadline_ms_;
+  std::string previous_;
+  bool found_ = false;
+  bool stored_ = false;
+};
+
+class GetAndDelete final : public CommandMutation {
+ public:
+  Change Apply(const RecordView* current) override {
+    Begin();
+    found_ = current != nullptr;
+    if (!found_) {
+      return Change::Keep();
+    }
+    if (!IsString(*current)) {
+      return Refuse(kWrongTypeError);
+    }
+    previous_ = current->value;
+    return Change::Delete();
+  }
+
+  [[nodiscard]] bool found() const { return found_; }
+  [[nodiscard]] const std::string& previous() const { return previous_; }
+
+ private:
+  std::string previous_;
+  bool found_ = false;
+};
+
+// Runs a conditional SET and gives its outcome to `reply`, unless it failed.
+template <typename Reply>
+Task<void> SetConditionally(CommandContext& context, ConditionalSet& set, Reply reply) {
+  const Key key = KeyAt(context, 1);
+  const Status status = co_await context.kv.ReadModifyWrite(key, set);
+  if (AnsweredWriteFailure(context, key, status)) {
+    co_return;
+  }
+  set.error() != nullptr ? context.out.Error(set.error()) : reply(context.out, set);
+}
+
+void ReplyPrevious(ReplyWriter& out, const ConditionalSet& set) {
+  set.found() ? out.Bulk(set.previous()) : out.Null();
+}
+
+void ReplySetOutcome(ReplyWriter& out, const ConditionalSet& set) {
+  set.stored() ? out.Ok() : out.Null();
+}
+
+void ReplySetNxOutcome(ReplyWriter& out, const ConditionalSet& set) {
+  out.Integer(set.stored() ? 1 : 0);
+}
+
+Task<void> SetWithOptions(CommandContext& context) {
+  SetOptions options;
+  if (!ReadSetOptions(context.argv.subspan(3), &options)) {
+    context.out.Error(kSyntaxError);
+    co_return;
+  }
+  uint64_t deadline_ms = 0;
+  const char* const error = ReadDeadline(options, context.kv.NowMs(), &deadline_ms);
+  if (error != nullptr) {
+    context.out.Error(error);
+    co_return;
+  }
+  const std::string_view value = context.argv[2];
+  if (!options.is_blind()) {
+    ConditionalSet set(options, value, deadline_ms);
+    co_await SetConditionally(context, set,
+                              options.answer_previous ? ReplyPrevious : ReplySetOutcome);
+    co_return;
+  }
+  const Key key = KeyAt(context, 1);
+  const Status status = co_await context.kv.Set(key, StringRecord(value, {}, deadline_ms));
+  if (!AnsweredWriteFailure(context, key, status)) {
+    context.out.Ok();
+  }
+}
+
+}  // namespace
+
+Task<void> GetCommand(CommandContext& context) {
+  ReadResult result;
+  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  if (!AnsweredReadFailure(context, status)) {
+    ReplyString(context, result);
+  }
+}
+
+Task<void> SetCommand(CommandContext& context) {
+  if (context.argv.size() > 3) {
+    co_await SetWithOptions(context);
+    co_return;
+  }
+  const Key key = KeyAt(context, 1);
+  const Status status = co_await context.kv.Set(key, StringRecord(context.argv[2]));
+  if (!AnsweredWriteFailure(context, key, status)) {
+    context.out.Ok();
+  }
+}
+
+Task<void> SetNxCommand(CommandContext& context) {
+  const SetOptions options{.only_if_missing = true};
+  ConditionalSet set(options, context.argv[2], 0);
+  co_await SetConditionally(context, set, ReplySetNxOutcome);
+}
+
+Task<void> GetSetCommand(CommandContext& context) {
+  const SetOptions options{.answer_previous = true};
+  ConditionalSet set(options, context.argv[2], 0);
+  co_await SetConditionally(context, set, ReplyPrevious);
+}
+
+Task<void> GetDelCommand(CommandContext& context) {
+  const Key key = KeyAt(context, 1);
+  GetAndDelete mutation;
+  const Status status = co_await context.kv.ReadModifyWrite(key, mutation);
+  if (AnsweredWriteFailure(context, key, status)) {
+    co_return;
+  }
+  if (mutation.error() != nullptr) {
+    context.out.Error(mutation.error());
+  } else {
+    mutation.found() ? context.out.Bulk(mutation.previous()) : context.out.Null();
+  }
+}
+
+Task<void> MGetCommand(CommandContext& context) {
+  const uint64_t begin = context.out.buffer().position();
+  context.out.Array(context.argv.size() - 1);
+  for (size_t i = 1; i < context.argv.size(); ++i) {
+    PrefetchAhead(context, i, 1);
+    ReadResult result;
+    Status status = co_await context.kv.Get(KeyAt(context, i), &result);
+    if (status.code() == StatusCode::kTooLarge) {
+      status = Status::Ok();
+    }
+    if (!status.ok()) {
+      // One error for the whole command, unless the socket has taken a part of the reply: then the
+      // error stands for this key alone.
+      const bool taken_back = context.out.buffer().RollBackTo(begin);
+      ReplyStatus(context.out, status, StorageStep::kRead);
+      if (taken_back) {
+        co_return;
+      }
+      continue;
+    }
+    CountLookup(context, result.found());
+    const bool readable = result.found() && IsString(result.record());
+    readable ? context.out.Bulk(result.record().value) : context.out.Null();
+  }
+}
+
+Task<void> MSetCommand(CommandContext& context) {
+  const auto argv = context.argv;
+  if (argv.size() % 2 == 0) {
+    context.out.Error("ERR wrong number of arguments for 'mset' command");
+    co_return;
+  }
+  for (size_t i = 1; i < argv.size(); i += 2) {
+    PrefetchAhead(context, i, 2);
+    const Key key = KeyAt(context, i);
+    const Status status = co_await context.kv.Set(key, StringRecord(argv[i + 1]));
+    const StorageStep step = i > 1 ? StorageStep::kLaterWrite : StorageStep::kWrite;
+    if (AnsweredWriteFailure(context, key, status, step)) {
+      co_return;
+    }
+  }
+  context.out.Ok();
+}
+
+}  // namespace onetrip
