@@ -1,0 +1,176 @@
+#include "frontend/admin.h"
+
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+
+#include "client_core/base/log.h"
+#include "client_core/base/option_table.h"
+#include "client_core/base/version.h"
+#include "client_core/memory/allocator.h"
+#include "frontend/server.h"
+#include "frontend/worker.h"
+
+namespace onetrip {
+namespace {
+
+std::string OperatingSystem() {
+  utsname name{};
+  if (uname(&name) != 0) return "unknown";
+  return std::string(name.sysname) + " " + name.release + " " + name.machine;
+}
+
+std::string Executable() {
+  char path[4096];
+  const ssize_t size = readlink("/proc/self/exe", path, sizeof(path));
+  return size > 0 ? std::string(path, static_cast<size_t>(size)) : std::string();
+}
+
+uint64_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  uint64_t total_pages = 0;
+  uint64_t resident_pages = 0;
+  statm >> total_pages >> resident_pages;
+  return resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+double Seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
+
+// One pass over the workers' counters.
+void AddWorkers(const Server& server, ServerFacts* facts) {
+  uint64_t live_bytes = 0;
+  uint64_t free_bytes = 0;
+  uint64_t input_per_s = 0;
+  uint64_t output_per_s = 0;
+  for (const std::unique_ptr<Worker>& worker : server.workers()) {
+    const TrafficMetrics& traffic = worker->traffic();
+    facts->total_connections += traffic.connections.Value();
+    facts->net_input_bytes += traffic.input_bytes.Value();
+    facts->net_output_bytes += traffic.output_bytes.Value();
+    facts->reads_processed += traffic.reads.Value();
+    facts->writes_processed += traffic.writes.Value();
+    facts->commands_per_second += traffic.commands_per_s.Value();
+    facts->mem_clients_normal += traffic.client_bytes.Value();
+    facts->max_input_buffer = std::max(facts->max_input_buffer, traffic.input_buffer_max.Value());
+    facts->max_output_buffer =
+        std::max(facts->max_output_buffer, traffic.output_buffer_max.Value());
+    input_per_s += traffic.input_per_s.Value();
+    output_per_s += traffic.output_per_s.Value();
+    const KvMetrics& kv = worker->kv_metrics();
+    facts->expired_keys += kv.expired.Value();
+    live_bytes += kv.allocator->live_bytes.Value();
+    free_bytes += kv.allocator->free_bytes.Value();
+  }
+  facts->input_kbps = static_cast<double>(input_per_s) / 1024;
+  facts->output_kbps = static_cast<double>(output_per_s) / 1024;
+  const PoolUsage usage = server.storage().pool_usage();
+  facts->maxmemory = usage.capacity_bytes;
+  facts->used_memory = usage.granted_bytes - std::min(usage.granted_bytes, free_bytes);
+  facts->used_memory_dataset = std::min(live_bytes, facts->used_memory);
+  facts->used_memory_overhead = facts->used_memory - facts->used_memory_dataset;
+}
+
+}  // namespace
+
+ServerConfig& WorkerHooks::config() { return server_.config(); }
+const Clock& WorkerHooks::clock() { return server_.clock(); }
+
+Task<void> WorkerHooks::ListClients(std::vector<ClientSnapshot>* clients) {
+  std::vector<std::vector<ClientSnapshot>> found(server_.workers().size());
+  co_await server_.OnEveryWorker(
+      worker_, [&found](Worker& worker) { worker.ListClients(&found[worker.index()]); });
+  for (std::vector<ClientSnapshot>& part : found) {
+    std::move(part.begin(), part.end(), std::back_inserter(*clients));
+  }
+}
+
+void WorkerHooks::DescribeClient(const Session& session, ClientSnapshot* snapshot) {
+  for (const Connection* connection : worker_.connections()) {
+    if (&connection->session() != &session) continue;
+    connection->Describe(server_.clock().NowNs(), snapshot);
+    return;
+  }
+}
+
+Task<uint64_t> WorkerHooks::KillClients(const ClientFilter& filter, uint64_t self_id) {
+  std::vector<uint64_t> matched(server_.workers().size());
+  co_await server_.OnEveryWorker(worker_, [&](Worker& worker) {
+    matched[worker.index()] = worker.KillClients(filter, self_id);
+  });
+  uint64_t total = 0;
+  for (const uint64_t count : matched) total += count;
+  co_return total;
+}
+
+void WorkerHooks::FillFacts(ServerFacts* facts) {
+  facts->onetrip_version = ONETRIP_VERSION;
+  facts->os = OperatingSystem();
+  facts->run_id = server_.run_id();
+  facts->executable = Executable();
+  facts->process_id = static_cast<uint64_t>(getpid());
+  facts->tcp_port = server_.tcp_port();
+  facts->uptime_s = (server_.clock().NowNs() - server_.started_ns()) / 1'000'000'000;
+  facts->worker_threads = server_.workers().size();
+  facts->connected_clients = server_.open_clients();
+  facts->rejected_connections = server_.rejected_connections();
+  facts->started_at_unix_s = server_.started_at_unix_s();
+  facts->used_memory_rss = ResidentBytes();
+  facts->total_system_memory =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  rusage usage{};
+  if (getrusage(RUSAGE_SELF, &usage) == 0) {
+    facts->cpu_system_s = Seconds(usage.ru_stime);
+    facts->cpu_user_s = Seconds(usage.ru_utime);
+  }
+  AddWorkers(server_, facts);
+}
+
+void WorkerHooks::AppendInfoSection(std::string_view section, std::string* out) {
+  if (section == kOnetripSection) AppendOnetripSection(server_, out);
+}
+
+void WorkerHooks::SumCommandStats(CommandTotals* totals) {
+  for (const std::unique_ptr<Worker>& worker : server_.workers()) worker->stats().AddTo(totals);
+}
+
+// Each worker resets its own counters, in its next turn: only their owner may write them.
+void WorkerHooks::ResetStats() {
+  server_.ResetRejected();
+  for (const std::unique_ptr<Worker>& worker : server_.workers()) {
+    if (worker.get() == &worker_) {
+      worker->ResetStats();
+    } else {
+      worker->Post([target = worker.get()] { target->ResetStats(); });
+    }
+  }
+}
+
+const char* WorkerHooks::AcceptConfig(std::string_view name, std::string_view value) {
+  const OptionRow* row = FindOptionByConfigAlias(name);
+  if (row == nullptr || !row->runtime) return nullptr;
+  AgentOptions options = server_.options();
+  // Limits that are not part of this change keep their current values.
+  options.output_limits.normal.hard_bytes = server_.limits().output_hard_bytes;
+  options.output_limits.normal.soft_bytes = server_.limits().output_soft_bytes;
+  options.output_limits.normal.soft_s = server_.limits().output_soft_s;
+  options.tcp_keepalive_s = server_.limits().keepalive_s;
+  std::string error;
+  if (!SetOption(*row, value, &options, &error)) return "argument is out of range";
+  ApplyClientLimits(options, &server_.limits());
+  return nullptr;
+}
+
+void ApplyClientLimits(const AgentOptions& options, ClientLimits* limits) {
+  limits->output_hard_bytes = options.output_limits.normal.hard_bytes;
+  limits->output_soft_bytes = options.output_limits.normal.soft_bytes;
+  limits->output_soft_s = options.output_limits.normal.soft_s;
+  limits->keepalive_s = options.tcp_keepalive_s;
+}
+
+}  // namespace onetrip

@@ -1,0 +1,49 @@
+// Admin: what a process tells and lets itself be told: INFO, CLIENT LIST and KILL, CONFIG SET.
+#ifndef ONETRIP_FRONTEND_ADMIN_H_
+#define ONETRIP_FRONTEND_ADMIN_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client_core/base/clock.h"
+#include "client_core/base/options.h"
+#include "client_core/coro/task.h"
+#include "frontend/connection.h"
+#include "frontend/onetrip_info.h"
+#include "redis_compat/server_hooks.h"
+
+namespace onetrip {
+
+class Server;
+class Worker;
+
+// The hooks of one worker. Both outlive it.
+class WorkerHooks final : public ServerHooks {
+ public:
+  WorkerHooks(Server& server, Worker& worker) : server_(server), worker_(worker) {}
+
+  ServerConfig& config() override;
+  const Clock& clock() override;
+  Task<void> ListClients(std::vector<ClientSnapshot>* clients) override;
+  void DescribeClient(const Session& session, ClientSnapshot* snapshot) override;
+  Task<uint64_t> KillClients(const ClientFilter& filter, uint64_t self_id) override;
+  void FillFacts(ServerFacts* facts) override;
+  std::vector<std::string_view> ExtraInfoSections() override { return {kOnetripSection}; }
+  void AppendInfoSection(std::string_view section, std::string* out) override;
+  void SumCommandStats(CommandTotals* totals) override;
+  void ResetStats() override;
+  const char* AcceptConfig(std::string_view name, std::string_view value) override;
+
+ private:
+  Server& server_;
+  Worker& worker_;
+};
+
+// Puts the options that CONFIG SET may change into force.
+void ApplyClientLimits(const AgentOptions& options, ClientLimits* limits);
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_FRONTEND_ADMIN_H_

@@ -1,0 +1,340 @@
+#include "frontend/connection.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "client_core/base/log.h"
+#include "redis_compat/command_context.h"
+#include "redis_compat/command_table.h"
+#include "redis_compat/dispatch.h"
+#include "redis_compat/resp_writer.h"
+
+namespace onetrip {
+namespace {
+
+bool WouldBlock(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+}  // namespace
+
+void FlushQueue::Add(Connection* connection) {
+  if (std::exchange(connection->flush_queued_, true)) return;
+  waiting_.push_back(connection);
+}
+
+void FlushQueue::Remove(Connection* connection) {
+  if (connection->flush_queued_) std::erase(waiting_, connection);
+  std::replace(flushing_.begin(), flushing_.end(), connection, static_cast<Connection*>(nullptr));
+}
+
+void FlushQueue::FlushAll() {
+  if (waiting_.empty()) return;
+  // A flush may end its connection, and a coroutine it resumes may end others: Remove() then
+  // empties their places.
+  std::swap(waiting_, flushing_);
+  for (Connection* connection : flushing_) connection->flush_queued_ = false;
+  for (size_t i = 0; i < flushing_.size(); ++i) {
+    Connection* connection = std::exchange(flushing_[i], nullptr);
+    if (connection != nullptr) connection->Flush();
+  }
+  flushing_.clear();
+}
+
+Connection::Connection(ConnectionHost& host, UniqueFd fd, uint64_t id, std::string_view unix_path)
+    : host_(host),
+      fd_(std::move(fd)),
+      unix_path_(unix_path),
+      watcher_(
+          host.executor, fd_.get(),
+          [](void* self) { static_cast<Connection*>(self)->OnReadable(); },
+          [](void* self) { static_cast<Connection*>(self)->OnWritable(); }, this) {
+  InitializeSession(session_, id, host.executor.TurnNs(), host.config);
+  if (unix_path_.empty()) {
+    TuneTcp(fd_.get(),
+            static_cast<uint32_t>(host.limits.keepalive_s.load(std::memory_order_relaxed)));
+  }
+}
+
+Connection::~Connection() { host_.flush_queue.Remove(this); }
+
+void Connection::Wake() {
+  wait_for_ = WaitFor::kNothing;
+  const std::coroutine_handle<> waiter = std::exchange(waiter_, nullptr);
+  if (waiter) waiter.resume();
+}
+
+void Connection::Kill() {
+  Drop();
+  host_.flush_queue.Add(this);
+}
+
+void Connection::Finish() {
+  if (state_ != State::kOpen) return;
+  state_ = State::kFinishing;
+  host_.flush_queue.Add(this);
+}
+
+Task<void> Connection::Run() {
+  while (state_ == State::kOpen) {
+    ParseBatch();
+    if (batch_size_ > 1) PrefetchBatch();
+    if (batch_size_ > 0) {
+      co_await ExecuteBatch();
+      input_.Consume(batch_bytes_);
+    }
+    if (state_ != State::kOpen) break;
+    if (batch_end_ == RespResult::kError) {
+      ReplyWriter out(output_, session_.protocol);
+      AnswerProtocolError(parser_, session_, host_.stats, out);
+      break;
+    }
+    if (!output_.empty()) host_.flush_queue.Add(this);
+    if (batch_end_ == RespResult::kNeedMore) {
+      input_needed_ = parser_.wanted_bytes();
+      watcher_.WatchReads(true);
+      co_await Waiting{*this, WaitFor::kInput};
+    }
+  }
+  if (state_ == State::kOpen) state_ = State::kFinishing;
+  watcher_.WatchReads(false);
+  co_await SendRest();
+}
+
+// Arguments are views into the input, which must not move until the batch has run.
+void Connection::ParseBatch() {
+  arguments_.clear();
+  batch_size_ = 0;
+  batch_bytes_ = 0;
+  batch_end_ = RespResult::kCommand;
+  const RespLimits limits = LimitsOf(session_, host_.config);
+  // AUTH changes what the parser must enforce behind it.
+  const size_t most = limits.must_authenticate ? 1 : kBatchMax;
+  const std::string_view data = input_.data();
+  while (batch_size_ < most) {
+    batch_end_ = parser_.Next(data.substr(batch_bytes_), limits);
+    batch_bytes_ += parser_.consumed();
+    if (batch_end_ != RespResult::kCommand) break;
+    const std::span<const std::string_view> argv = parser_.argv();
+    batch_[batch_size_++] = {arguments_.size(), argv.size()};
+    arguments_.insert(arguments_.end(), argv.begin(), argv.end());
+    // Quoted arguments of an inline command lie in the parser until it is called again.
+    const std::less<const char*> before;
+    const char* const first = argv.front().data();
+    if (before(first, data.data()) || !before(first, data.data() + data.size())) break;
+  }
+  if (batch_size_ == 0) input_.Consume(batch_bytes_);
+}
+
+// The record's address is known only when the location has arrived, hence two passes: by the second
+// the first command's line is there.
+void Connection::PrefetchBatch() {
+  const std::span<const BatchCommand> commands(batch_.data(), batch_size_);
+  for (const BatchCommand& command : commands) {
+    PrefetchCommand(host_.kv, session_.database, ArgumentsOf(command), PrefetchStage::kLocation);
+  }
+  for (const BatchCommand& command : commands) {
+    PrefetchCommand(host_.kv, session_.database, ArgumentsOf(command), PrefetchStage::kRecord);
+  }
+}
+
+Task<void> Connection::ExecuteBatch() {
+  for (size_t i = 0; i < batch_size_ && state_ == State::kOpen; ++i) {
+    ReplyWriter out(output_, session_.protocol);
+    CommandContext context{session_,    host_.hooks, host_.kv,
+                           host_.stats, out,         ArgumentsOf(batch_[i])};
+    if (BeginCommand(context) == CommandStart::kAwait) {
+      co_await context.command->awaited(context);
+      EndCommand(context);
+    }
+    host_.traffic.commands.Add();
+    if (session_.close_after_reply) [[unlikely]] {
+      Finish();
+      co_return;
+    }
+    if (output_.size() > kFlushEarlyBytes) [[unlikely]] {
+      co_await RelieveOutput();
+    }
+  }
+}
+
+Task<void> Connection::RelieveOutput() {
+  if (!Send()) Drop();
+  DropIfOverHardLimit();
+  if (state_ == State::kDropped || output_.size() <= kFlushEarlyBytes) co_return;
+  host_.flush_queue.Add(this);
+  while (state_ == State::kOpen && output_.size() > kPauseBytes) {
+    co_await Waiting{*this, WaitFor::kOutput};
+  }
+}
+
+Task<void> Connection::SendRest() {
+  if (state_ != State::kDropped && !Send()) Drop();
+  finishing_since_ns_ = host_.executor.TurnNs();
+  while (state_ != State::kDropped && !output_.empty()) {
+    watcher_.WatchWrites(true);
+    co_await Waiting{*this, WaitFor::kOutput};
+  }
+}
+
+void Connection::OnReadable() {
+  if (wait_for_ != WaitFor::kInput) {
+    // A command is running: let the bytes wait in the kernel, and do not ask again before it ended.
+    watcher_.WatchReads(false);
+    return;
+  }
+  const std::span<char> room = input_.Room(input_needed_);
+  const size_t most = std::min(room.size(), std::max(kReadMaxBytes, input_needed_));
+  const ssize_t received = recv(fd_.get(), room.data(), most, 0);
+  if (received <= 0) {
+    if (received < 0 && WouldBlock(errno)) return;
+    // The client has gone. What it was owed was sent in the turn that produced it.
+    Drop();
+    Wake();
+    return;
+  }
+  const auto bytes = static_cast<size_t>(received);
+  host_.traffic.reads.Add();
+  host_.traffic.input_bytes.Add(bytes);
+  session_.last_activity_ns = host_.executor.TurnNs();
+  input_.Commit(bytes);
+  if (input_.size() > host_.config.query_buffer_max_bytes()) [[unlikely]] {
+    host_.traffic.query_limit_closes.Add();
+    LogWarning("client " + std::to_string(session_.id) +
+               " closed: its unfinished request exceeds client-query-buffer-limit");
+    Drop();
+  } else if (bytes < input_needed_) {
+    input_needed_ -= bytes;
+    return;
+  }
+  Wake();
+}
+
+bool Connection::Send() {
+  constexpr size_t kViews = 64;
+  // More rounds only while the socket takes everything.
+  for (int round = 0; round < 16 && !output_.empty(); ++round) {
+    std::array<std::string_view, kViews> views;
+    const size_t count = output_.Views(views);
+    size_t offered = 0;
+    ssize_t sent = 0;
+    if (count == 1) {
+      offered = views[0].size();
+      sent = send(fd_.get(), views[0].data(), offered, MSG_NOSIGNAL);
+    } else {
+      std::array<iovec, kViews> pieces;
+      for (size_t i = 0; i < count; ++i) {
+        // sendmsg only reads through it.
+        pieces[i] = {const_cast<char*>(views[i].data()), views[i].size()};
+        offered += views[i].size();
+      }
+      msghdr message{};
+      message.msg_iov = pieces.data();
+      message.msg_iovlen = count;
+      sent = sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+    }
+    if (sent < 0) return WouldBlock(errno);
+    last_sent_ns_ = host_.executor.TurnNs();
+    host_.traffic.writes.Add();
+    host_.traffic.output_bytes.Add(static_cast<uint64_t>(sent));
+    output_.Consume(static_cast<size_t>(sent));
+    if (static_cast<size_t>(sent) < offered) break;
+  }
+  return true;
+}
+
+void Connection::Flush() {
+  if (state_ != State::kDropped && !Send()) Drop();
+  DropIfOverHardLimit();
+  if (state_ == State::kDropped) {
+    Wake();
+    return;
+  }
+  watcher_.WatchWrites(!output_.empty());
+  const bool finishing = state_ == State::kFinishing;
+  const size_t resume_bytes = finishing ? 0 : kPauseBytes / 2;
+  if ((wait_for_ == WaitFor::kInput && finishing) ||
+      (wait_for_ == WaitFor::kOutput && output_.size() <= resume_bytes)) {
+    Wake();
+  }
+}
+
+void Connection::DropIfOverHardLimit() {
+  const uint64_t hard_bytes = host_.limits.output_hard_bytes.load(std::memory_order_relaxed);
+  if (hard_bytes == 0 || output_.size() <= hard_bytes) return;
+  CloseForOutput();
+  Drop();
+}
+
+void Connection::CloseForOutput() {
+  host_.traffic.output_limit_closes.Add();
+  LogWarning("client " + std::to_string(session_.id) +
+             " closed: unsent replies exceed client-output-buffer-limit");
+}
+
+bool Connection::OverSoftLimit(uint64_t now_ns) {
+  const uint64_t soft_bytes = host_.limits.output_soft_bytes.load(std::memory_order_relaxed);
+  const uint64_t soft_s = host_.limits.output_soft_s.load(std::memory_order_relaxed);
+  if (soft_bytes == 0 || soft_s == 0 || output_.size() <= soft_bytes) {
+    over_soft_since_ns_ = 0;
+    return false;
+  }
+  if (over_soft_since_ns_ == 0) over_soft_since_ns_ = now_ns;
+  return now_ns - over_soft_since_ns_ > soft_s * 1'000'000'000;
+}
+
+void Connection::Tend(uint64_t now_ns) {
+  const uint64_t idle_ns =
+      now_ns > session_.last_activity_ns ? now_ns - session_.last_activity_ns : 0;
+  const uint64_t timeout_ns = host_.config.timeout_s() * 1'000'000'000;
+  if (timeout_ns != 0 && idle_ns > timeout_ns && wait_for_ == WaitFor::kInput) Kill();
+  if (OverSoftLimit(now_ns)) {
+    CloseForOutput();
+    Kill();
+  }
+  if (finishing_since_ns_ != 0 && now_ns > finishing_since_ns_ + kLingerNs) Kill();
+  if (wait_for_ == WaitFor::kOutput && now_ns > last_sent_ns_ + kStalledNs) {
+    CloseForOutput();
+    Kill();
+  }
+  if (idle_ns > kReleaseAfterNs && wait_for_ == WaitFor::kInput) {
+    if (input_.size() == 0 && input_.capacity() > 0) {
+      input_.Release();
+      arguments_ = {};
+      if (!parser_.in_command()) parser_.Shrink();
+    }
+    if (output_.empty()) output_.Release();
+  }
+}
+
+size_t Connection::memory_bytes() const {
+  return sizeof(*this) + input_.capacity() + output_.memory_bytes() +
+         arguments_.capacity() * sizeof(std::string_view);
+}
+
+void Connection::Describe(uint64_t now_ns, ClientSnapshot* snapshot) const {
+  FillFromSession(session_, now_ns, snapshot);
+  snapshot->fd = fd_.get();
+  snapshot->unix_socket = !unix_path_.empty();
+  if (snapshot->unix_socket) {
+    snapshot->address = std::string(unix_path_) + ":0";
+    snapshot->local_address = snapshot->address;
+  } else {
+    snapshot->address = PeerAddress(fd_.get());
+    snapshot->local_address = LocalAddress(fd_.get());
+  }
+  snapshot->closing = state_ != State::kOpen;
+  snapshot->query_buffer_bytes = input_.size();
+  snapshot->query_buffer_free_bytes = input_.capacity() - input_.size();
+  snapshot->output_bytes = output_.size();
+  snapshot->output_chunks = output_.chunk_count();
+  snapshot->total_bytes = memory_bytes();
+  snapshot->wants_write = wait_for_ == WaitFor::kOutput;
+}
+
+}  // namespace onetrip

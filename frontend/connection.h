@@ -1,0 +1,218 @@
+// Connection: one client from accept to close, served by one coroutine on its worker.
+//
+// The coroutine reads, parses a run of commands, lets the store prefetch their keys, executes them
+// in order and appends their replies to the output buffer. The worker flushes that once per loop
+// turn, so the replies of a turn leave in one system call. While a command waits (for a memory
+// node, or for room in the output) nothing is read: the client's own socket buffer holds it back.
+#ifndef ONETRIP_FRONTEND_CONNECTION_H_
+#define ONETRIP_FRONTEND_CONNECTION_H_
+
+#include <array>
+#include <atomic>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client_core/base/metrics.h"
+#include "client_core/coro/loop_executor.h"
+#include "client_core/coro/socket.h"
+#include "client_core/coro/task.h"
+#include "frontend/query_buffer.h"
+#include "redis_compat/client_info.h"
+#include "redis_compat/command_stats.h"
+#include "redis_compat/output_buffer.h"
+#include "redis_compat/resp.h"
+#include "redis_compat/server_config.h"
+#include "redis_compat/server_hooks.h"
+#include "redis_compat/session.h"
+
+namespace onetrip {
+
+class Connection;
+class Kv;
+
+// What CONFIG SET may change and every worker reads (client-output-buffer-limit, tcp-keepalive).
+struct ClientLimits {
+  std::atomic<uint64_t> output_hard_bytes{0};  // 0: no limit, as in all of them.
+  std::atomic<uint64_t> output_soft_bytes{0};
+  std::atomic<uint64_t> output_soft_s{0};
+  std::atomic<uint64_t> keepalive_s{0};
+};
+
+// A worker's traffic; it counts, any thread reads.
+struct TrafficMetrics {
+  Counter input_bytes;
+  Counter output_bytes;
+  Counter reads;   // read() calls that brought bytes.
+  Counter writes;  // send() and sendmsg() calls that took bytes.
+  Counter commands;
+  Counter connections;          // Accepted since the start.
+  Counter output_limit_closes;  // Closed for unsent output beyond the limits.
+  Counter query_limit_closes;   // Closed for unconsumed input beyond the limit.
+  // As of the last look, once a second.
+  Counter client_bytes;
+  Counter input_buffer_max;
+  Counter output_buffer_max;
+  Counter commands_per_s;
+  Counter input_per_s;
+  Counter output_per_s;
+};
+
+// Connections with something to send or to end, in the order in which they asked.
+class FlushQueue {
+ public:
+  // Once, however often it asks before the next flush.
+  void Add(Connection* connection);
+  // Forgets a connection that goes away.
+  void Remove(Connection* connection);
+  // Flushes all of them. Called once per turn.
+  void FlushAll();
+
+ private:
+  std::vector<Connection*> waiting_;
+  std::vector<Connection*> flushing_;  // Null where a connection went away meanwhile.
+};
+
+// What a connection uses of its worker; all of it outlives the connection.
+struct ConnectionHost {
+  LoopExecutor& executor;
+  Kv& kv;
+  ServerHooks& hooks;
+  CommandStats& stats;
+  const ServerConfig& config;
+  const ClientLimits& limits;
+  TrafficMetrics& traffic;
+  FlushQueue& flush_queue;
+};
+
+class Connection {
+ public:
+  // Takes over an accepted, non-blocking socket. `unix_path` names the unix socket it came in by,
+  // empty for TCP; it outlives the connection.
+  Connection(ConnectionHost& host, UniqueFd fd, uint64_t id, std::string_view unix_path);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  // REQUIRES: Run() has ended, or never began.
+  ~Connection();
+
+  // Serves the client until either side ends it; what was answered is sent before it returns,
+  // unless the client is gone, was killed or does not take it. Once.
+  Task<void> Run();
+
+  // Ends it: at the end of the command that runs now, if any, without sending what is left. Takes
+  // effect in the flush of this turn or later, so the caller may be another connection.
+  void Kill();
+  // Ends it after the replies to what has been executed; nothing more is read.
+  void Finish();
+
+  // Sends what waits. The worker calls it, through the flush queue.
+  void Flush();
+
+  // Once a second: closes it when idle for too long or over a soft output limit for too long, and
+  // gives back memory that an idle client does not need.
+  void Tend(uint64_t now_ns);
+
+  [[nodiscard]] const Session& session() const { return session_; }
+  void Describe(uint64_t now_ns, ClientSnapshot* snapshot) const;
+  [[nodiscard]] size_t query_buffer_bytes() const { return input_.capacity(); }
+  [[nodiscard]] size_t output_buffer_bytes() const { return output_.size(); }
+  [[nodiscard]] size_t memory_bytes() const;
+
+ private:
+  friend class FlushQueue;
+
+  // Commands parsed ahead, so that the keys of all of them can be prefetched before the first runs.
+  static constexpr size_t kBatchMax = 16;
+  // A read takes no more than this, or what the running command is known to need: one client's
+  // pipeline must not keep the others waiting.
+  static constexpr size_t kReadMaxBytes = size_t{16} << 10;
+  // Unsent output that is worth a system call before the turn ends.
+  static constexpr size_t kFlushEarlyBytes = size_t{1} << 20;
+  // Unsent output beyond which nothing more is executed until the client has taken some of it. Far
+  // above what clients are known to leave unread while they still send.
+  static constexpr size_t kPauseBytes = size_t{64} << 20;
+  // A paused client that takes nothing for so long is closed.
+  static constexpr uint64_t kStalledNs = 60'000'000'000;
+  // A client that is to be closed has so long to take its last replies.
+  static constexpr uint64_t kLingerNs = 10'000'000'000;
+  // Buffers of a client that has been idle so long are given back.
+  static constexpr uint64_t kReleaseAfterNs = 2'000'000'000;
+
+  enum class State : uint8_t {
+    kOpen,
+    kFinishing,  // Sends what is left, then ends.
+    kDropped,    // Ends without another byte.
+  };
+  enum class WaitFor : uint8_t { kNothing, kInput, kOutput };
+
+  struct BatchCommand {
+    size_t first_argument;
+    size_t argument_count;
+  };
+
+  struct Waiting {
+    Connection& connection;
+    WaitFor what;
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> handle) const {
+      connection.waiter_ = handle;
+      connection.wait_for_ = what;
+    }
+    void await_resume() const noexcept {}
+  };
+
+  // Resumes the coroutine if it waits. The connection may be gone afterwards.
+  void Wake();
+  void OnReadable();
+  void OnWritable() { Flush(); }
+
+  // Parses commands into the batch, up to its end, the end of the input or an error.
+  void ParseBatch();
+  void PrefetchBatch();
+  [[nodiscard]] std::span<const std::string_view> ArgumentsOf(const BatchCommand& command) const {
+    return {arguments_.data() + command.first_argument, command.argument_count};
+  }
+  Task<void> ExecuteBatch();
+  // After a command whose replies have piled up: sends, and waits if the client does not keep up.
+  Task<void> RelieveOutput();
+  Task<void> SendRest();
+  // Sends as much as the socket takes. False when the connection is broken.
+  bool Send();
+  void Drop() { state_ = State::kDropped; }
+  void DropIfOverHardLimit();
+  void CloseForOutput();  // Counts and logs it.
+  [[nodiscard]] bool OverSoftLimit(uint64_t now_ns);
+
+  ConnectionHost& host_;
+  UniqueFd fd_;
+  std::string_view unix_path_;
+  FdWatcher watcher_;
+  Session session_;
+  RespParser parser_;
+  QueryBuffer input_;
+  OutputBuffer output_;
+
+  State state_ = State::kOpen;
+  WaitFor wait_for_ = WaitFor::kNothing;
+  bool flush_queued_ = false;
+  std::coroutine_handle<> waiter_;
+  size_t input_needed_ = 1;  // Bytes to come before parsing again makes sense.
+
+  std::array<BatchCommand, kBatchMax> batch_{};
+  size_t batch_size_ = 0;
+  size_t batch_bytes_ = 0;  // Input that the batch occupies.
+  RespResult batch_end_ = RespResult::kNeedMore;
+  std::vector<std::string_view> arguments_;  // Of the whole batch.
+
+  uint64_t last_sent_ns_ = 0;
+  uint64_t finishing_since_ns_ = 0;
+  uint64_t over_soft_since_ns_ = 0;  // 0: is not.
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_FRONTEND_CONNECTION_H_

@@ -1,0 +1,135 @@
+#include "frontend/embedded.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <utility>
+
+#include "client_core/fabric/shm.h"
+#include "client_core/kv/kv.h"
+#include "client_core/memory/worker_context.h"
+#include "client_core/replication/engine.h"
+
+namespace onetrip {
+namespace {
+
+std::string MiB(uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+DataPathOptions DataPath(const AgentOptions& options) {
+  DataPathOptions result;
+  result.wait_polls_max = static_cast<uint32_t>(options.wait_polls_max);
+  result.wait_timer_us = static_cast<uint32_t>(options.wait_timer_us);
+  result.op_timeout_ms = options.op_timeout_ms;
+  result.epoch_tick_us = options.epoch_tick_ms * 1000;
+  result.location_cache_bytes = options.location_cache_bytes;
+  return result;
+}
+
+EngineKind KindOf(const AgentOptions& options) {
+  return options.engine == "raw" ? EngineKind::kRaw : EngineKind::kSnapshot;
+}
+
+class EmbeddedWorker final : public WorkerStorage {
+ public:
+  EmbeddedWorker(Executor& executor, LocalMaster& master, Membership membership,
+                 const std::vector<MemoryEndpoint*>& endpoints, const AgentOptions& options)
+      : fabric_(executor.clock(), endpoints),
+        context_(executor, fabric_, master, membership, DataPath(options)),
+        engine_(MakeEngine(KindOf(options), context_)),
+        kv_(context_, *engine_) {}
+
+  Kv& kv() override { return kv_; }
+  Task<Status> Start() { return kv_.Start(); }
+  Task<void> Stop() override {
+    co_await kv_.Stop();
+    // The master is in this process: leaving cannot fail but by a bug that it reports itself.
+    (void)co_await context_.master.Leave(context_.membership);
+  }
+
+ private:
+  ShmFabric fabric_;
+  WorkerContext context_;
+  std::unique_ptr<Engine> engine_;
+  Kv kv_;
+};
+
+}  // namespace
+
+uint64_t UsableMemoryBytes() {
+  const uint64_t physical =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  uint64_t limit = 0;
+  // Holds "max" when there is no limit; the read fails then.
+  std::ifstream group("/sys/fs/cgroup/memory.max");
+  if (group >> limit && limit > 0) return std::min(physical, limit);
+  return physical;
+}
+
+Result<std::unique_ptr<Embedded>> Embedded::Create(const AgentOptions& options, const Clock& clock,
+                                                   std::string* reason) {
+  const uint64_t wanted_bytes = options.memory_bytes * kEmbeddedNodes;
+  const uint64_t usable_bytes = UsableMemoryBytes();
+  if (wanted_bytes / kEmbeddedNodes != options.memory_bytes || wanted_bytes > usable_bytes) {
+    *reason = std::to_string(kEmbeddedNodes) + " memory nodes of " + MiB(options.memory_bytes) +
+              " are more than this host's " + MiB(usable_bytes) +
+              " of memory; give a smaller --memory";
+    return Status(StatusCode::kOutOfMemory, "pool larger than memory");
+  }
+  if (options.databases > kMaxDatabases) {
+    *reason = "at most " + std::to_string(kMaxDatabases) + " databases; give a smaller --databases";
+    return Status(StatusCode::kInvalidArgument, "too many databases");
+  }
+  ClusterShape shape;
+  shape.nodes = kEmbeddedNodes;
+  shape.replicas = KindOf(options) == EngineKind::kRaw ? 1 : kEmbeddedNodes;
+  shape.node_bytes = options.memory_bytes;
+  Result<MembershipState> state = MembershipState::Create(shape);
+  if (!state.ok()) {
+    *reason = "memory nodes of " + MiB(options.memory_bytes) +
+              " are too small: " + state.status().message() + "; give a larger --memory";
+    return state.status();
+  }
+  const View view = state->view();
+  std::unique_ptr<Embedded> embedded(
+      new Embedded(options, clock, std::move(state.value()), shape.replicas));
+  for (uint16_t i = 0; i < kEmbeddedNodes; ++i) {
+    Result<std::unique_ptr<MemoryNode>> node = MemoryNode::Create(NodeId{i}, view);
+    if (!node.ok()) {
+      *reason = "the system does not give " + MiB(options.memory_bytes) +
+                " to a memory node; give a smaller --memory";
+      return node.status();
+    }
+    embedded->nodes_.push_back(std::move(node.value()));
+  }
+  return embedded;
+}
+
+Task<Result<std::unique_ptr<WorkerStorage>>> Embedded::Join(Executor& executor) {
+  Result<Membership> membership = co_await master_.Join();
+  if (!membership.ok()) co_return membership.status();
+  std::vector<MemoryEndpoint*> endpoints;
+  for (const std::unique_ptr<MemoryNode>& node : nodes_) endpoints.push_back(node.get());
+  auto worker = std::make_unique<EmbeddedWorker>(executor, master_, membership.value(),
+                                                 std::move(endpoints), options_);
+  const Status status = co_await worker->Start();
+  if (!status.ok()) co_return status;
+  std::unique_ptr<WorkerStorage> joined = std::move(worker);
+  co_return std::move(joined);
+}
+
+PoolUsage Embedded::pool_usage() const {
+  // Every replica's node counts its blocks: the sum holds each block `replicas_` times.
+  uint64_t blocks = 0;
+  uint64_t granted = 0;
+  for (const std::unique_ptr<MemoryNode>& node : nodes_) {
+    const MemoryNodeStatus status = node->status();
+    blocks += status.blocks;
+    granted += status.granted_blocks;
+  }
+  const auto replicas = static_cast<uint64_t>(replicas_);
+  return {blocks / replicas * kBlockBytes, granted / replicas * kBlockBytes};
+}
+
+}  // namespace onetrip

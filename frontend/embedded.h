@@ -1,0 +1,46 @@
+// Embedded: a whole cluster in this process: master and three memory nodes, reached over shm.
+//
+// What a user starts first. The only place that sees master, memory nodes and agent at once.
+#ifndef ONETRIP_FRONTEND_EMBEDDED_H_
+#define ONETRIP_FRONTEND_EMBEDDED_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client_core/base/clock.h"
+#include "client_core/base/options.h"
+#include "client_core/base/status.h"
+#include "frontend/storage.h"
+#include "master/local_master.h"
+#include "memnode/memory_node.h"
+
+namespace onetrip {
+
+inline constexpr uint16_t kEmbeddedNodes = 3;
+
+class Embedded final : public Storage {
+ public:
+  // `clock` outlives it. On failure `reason` is one line that says what to change.
+  static Result<std::unique_ptr<Embedded>> Create(const AgentOptions& options, const Clock& clock,
+                                                  std::string* reason);
+
+  Task<Result<std::unique_ptr<WorkerStorage>>> Join(Executor& executor) override;
+  PoolUsage pool_usage() const override;
+
+ private:
+  Embedded(const AgentOptions& options, const Clock& clock, MembershipState state, int replicas)
+      : options_(options), replicas_(replicas), master_(std::move(state), clock) {}
+
+  const AgentOptions options_;
+  const int replicas_;
+  LocalMaster master_;
+  std::vector<std::unique_ptr<MemoryNode>> nodes_;
+};
+
+// Bytes of memory this process may use: the host's, or its control group's if that is less.
+uint64_t UsableMemoryBytes();
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_FRONTEND_EMBEDDED_H_

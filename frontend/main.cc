@@ -1,0 +1,76 @@
+// onetrip-agent: RESP in front, a cluster behind; without --master the cluster is in here too.
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "client_core/base/clock.h"
+#include "client_core/base/log.h"
+#include "client_core/base/options.h"
+#include "client_core/base/version.h"
+#include "frontend/embedded.h"
+#include "frontend/server.h"
+
+namespace onetrip {
+namespace {
+
+int Fail(const std::string& reason) {
+  std::fprintf(stderr, "onetrip-agent: %s\n", reason.c_str());
+  return 1;
+}
+
+std::string ReadyLine(const Server& server) {
+  const AgentOptions& options = server.options();
+  std::string line = "onetrip-agent " ONETRIP_VERSION " is ready:";
+  if (server.tcp_port() != 0) {
+    line += " " + options.bind + ":" + std::to_string(server.tcp_port()) + ",";
+  }
+  if (!options.unixsocket.empty()) line += " " + options.unixsocket + ",";
+  line += " engine " + options.engine + ", " + std::to_string(kEmbeddedNodes) +
+          " embedded memory nodes of " + std::to_string(options.memory_bytes >> 20) + " MiB, " +
+          std::to_string(options.threads) + (options.threads == 1 ? " thread" : " threads");
+  return line;
+}
+
+int Run(const AgentOptions& options) {
+  LogLevel level = LogLevel::kInfo;
+  if (ParseLogLevel(options.log_level, &level)) SetLogLevel(level);
+  // Before any thread exists, so that all inherit it and only the main thread takes signals.
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+
+  const SystemClock clock;
+  std::string reason;
+  const Result<std::unique_ptr<Embedded>> cluster = Embedded::Create(options, clock, &reason);
+  if (!cluster.ok()) return Fail(reason);
+  Server server(options, clock, *cluster.value());
+  if (!server.Start(&reason).ok()) return Fail(reason);
+  std::printf("%s\n", ReadyLine(server).c_str());
+  std::fflush(stdout);
+
+  int signal = 0;
+  sigwait(&ends, &signal);
+  server.Stop();
+  return 0;
+}
+
+}  // namespace
+}  // namespace onetrip
+
+int main(int argc, char** argv) {
+  onetrip::AgentOptions options;
+  std::string message;
+  switch (onetrip::ParseAgentOptions(argc, argv, &options, &message)) {
+    case onetrip::ParseAction::kPrint:
+      std::printf("%s\n", message.c_str());
+      return 0;
+    case onetrip::ParseAction::kFail:
+      return onetrip::Fail(message);
+    case onetrip::ParseAction::kRun:
+      break;
+  }
+  return onetrip::Run(options);
+}

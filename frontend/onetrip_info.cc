@@ -1,0 +1,96 @@
+#include "frontend/onetrip_info.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+
+#include "client_core/index/index.h"
+#include "client_core/kv/kv.h"
+#include "client_core/memory/allocator.h"
+#include "frontend/server.h"
+#include "frontend/worker.h"
+
+namespace onetrip {
+namespace {
+
+void Field(std::string_view name, std::string_view value, std::string* out) {
+  out->append(name).append(":").append(value).append("\r\n");
+}
+
+void Field(std::string_view name, uint64_t value, std::string* out) {
+  Field(name, std::to_string(value), out);
+}
+
+// One kind of operation, over all workers.
+void RoundTrips(const Server& server, std::string_view kind, Histogram KvMetrics::*which,
+                std::string* out) {
+  // Eight kilobytes: too large for the stack of a worker that may be deep in a pipeline.
+  const auto sum = std::make_unique<Histogram>();
+  for (const std::unique_ptr<Worker>& worker : server.workers()) {
+    sum->Merge(worker->kv_metrics().*which);
+  }
+  const std::string name = "rtt_per_" + std::string(kind);
+  char mean[32];
+  std::snprintf(mean, sizeof(mean), "%.3f", sum->Mean());
+  Field(name, mean, out);
+  Field(name + "_histogram", HistogramText(*sum), out);
+}
+
+}  // namespace
+
+std::string HistogramText(const Histogram& histogram) {
+  std::string text;
+  for (size_t bucket = 0; bucket < Histogram::kBucketCount; ++bucket) {
+    const uint64_t count = histogram.CountOf(bucket);
+    if (count == 0) continue;
+    if (!text.empty()) text += ",";
+    text += std::to_string(Histogram::UpperBoundOf(bucket)) + "=" + std::to_string(count);
+  }
+  return text;
+}
+
+void AppendOnetripSection(const Server& server, std::string* out) {
+  Field("engine", server.options().engine, out);
+  Field("workers", server.workers().size(), out);
+  RoundTrips(server, "get", &KvMetrics::get_round_trips, out);
+  RoundTrips(server, "set", &KvMetrics::set_round_trips, out);
+  RoundTrips(server, "del", &KvMetrics::del_round_trips, out);
+  RoundTrips(server, "rmw", &KvMetrics::rmw_round_trips, out);
+
+  const auto sum = [&server](auto value) {
+    uint64_t total = 0;
+    for (const auto& worker : server.workers()) total += value(worker->kv_metrics());
+    return total;
+  };
+  Field("lost_rounds", sum([](const KvMetrics& m) { return m.lost_rounds.Value(); }), out);
+  Field("unknown_outcomes", sum([](const KvMetrics& m) { return m.unknown_outcomes.Value(); }),
+        out);
+  Field("swept_records", sum([](const KvMetrics& m) { return m.swept.Value(); }), out);
+  Field("location_cache_bytes",
+        sum([](const KvMetrics& m) { return m.location_cache_bytes.Value(); }), out);
+  Field("location_cache_hits", sum([](const KvMetrics& m) { return m.index->cache_hits.Value(); }),
+        out);
+  Field("location_cache_invalid",
+        sum([](const KvMetrics& m) { return m.index->cache_invalid.Value(); }), out);
+  Field("index_splits", sum([](const KvMetrics& m) { return m.index->splits.Value(); }), out);
+
+  // Per replica. granted = the cluster's own blocks + owned; owned = live + free + what headers and
+  // cutting leave over. Index subtables are among the live bytes.
+  const PoolUsage usage = server.storage().pool_usage();
+  Field("pool_capacity_bytes", usage.capacity_bytes, out);
+  Field("pool_granted_bytes", usage.granted_bytes, out);
+  Field("pool_owned_bytes",
+        sum([](const KvMetrics& m) { return m.allocator->owned_bytes.Value(); }), out);
+  Field("pool_live_bytes", sum([](const KvMetrics& m) { return m.allocator->live_bytes.Value(); }),
+        out);
+  Field("pool_free_bytes", sum([](const KvMetrics& m) { return m.allocator->free_bytes.Value(); }),
+        out);
+  Field("pool_retired_bytes",
+        sum([](const KvMetrics& m) { return m.allocator->retired_bytes.Value(); }), out);
+  Field("pool_index_bytes", sum([](const KvMetrics& m) { return m.index->subtable_bytes.Value(); }),
+        out);
+  Field("pool_exhausted", sum([](const KvMetrics& m) { return m.allocator->exhausted.Value(); }),
+        out);
+}
+
+}  // namespace onetrip

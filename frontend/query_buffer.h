@@ -1,0 +1,53 @@
+// QueryBuffer: the bytes one client has sent and that no command has consumed yet.
+//
+// Contiguous, so that the arguments of a command are views into it and a payload is copied once
+// only, from the kernel to here. It grows to what a command needs and gives memory back when told
+// to. Views into it die with Room() and Release(). Not thread-safe.
+#ifndef ONETRIP_FRONTEND_QUERY_BUFFER_H_
+#define ONETRIP_FRONTEND_QUERY_BUFFER_H_
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "client_core/base/check.h"
+
+namespace onetrip {
+
+class QueryBuffer {
+ public:
+  static constexpr size_t kFirstBytes = size_t{16} << 10;
+
+  [[nodiscard]] std::string_view data() const { return {memory_.get() + begin_, end_ - begin_}; }
+  [[nodiscard]] size_t size() const { return end_ - begin_; }
+  [[nodiscard]] size_t capacity() const { return capacity_; }
+
+  // Writable bytes behind the data: at least `wanted`, and enough for a read to be worth its
+  // system call. May move the data.
+  std::span<char> Room(size_t wanted);
+  // The first `bytes` of the last Room() now hold data.
+  void Commit(size_t bytes) {
+    CHECK(bytes <= capacity_ - end_);
+    end_ += bytes;
+  }
+  // Drops `bytes` from the front. REQUIRES: bytes <= size().
+  void Consume(size_t bytes) {
+    CHECK(bytes <= size());
+    begin_ += bytes;
+    if (begin_ == end_) begin_ = end_ = 0;
+  }
+  // Gives all memory back. REQUIRES: size() is 0.
+  void Release();
+
+ private:
+  std::unique_ptr<char[]> memory_;
+  size_t capacity_ = 0;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_FRONTEND_QUERY_BUFFER_H_

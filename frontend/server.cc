@@ -1,0 +1,190 @@
+#include "frontend/server.h"
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <future>
+#include <random>
+#include <utility>
+
+#include "client_core/base/log.h"
+#include "client_core/base/option_table.h"
+#include "client_core/coro/sync.h"
+#include "frontend/admin.h"
+
+namespace onetrip {
+namespace {
+
+// Descriptors that are no client's: listeners, loops, logs.
+constexpr uint64_t kReservedDescriptors = 64;
+
+std::string MakeRunId() {
+  std::random_device random;
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string id;
+  for (int i = 0; i < 40; ++i) id.push_back(kDigits[random() % 16]);
+  return id;
+}
+
+uint64_t MakeSeed() {
+  std::random_device random;
+  return (uint64_t{random()} << 32) | random();
+}
+
+// Asks for as many descriptors as maxclients needs, and says so if the system gives fewer.
+void RaiseDescriptorLimit(uint64_t max_clients) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t wanted = max_clients + kReservedDescriptors;
+  if (limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < wanted) {
+    LogWarning("maxclients is " + std::to_string(max_clients) + ", but the process may open only " +
+               std::to_string(limit.rlim_cur) + " descriptors; raise ulimit -n");
+  }
+}
+
+}  // namespace
+
+Server::Server(const AgentOptions& options, const Clock& clock, Storage& storage)
+    : options_(options),
+      clock_(clock),
+      storage_(storage),
+      run_id_(MakeRunId()),
+      started_ns_(clock.NowNs()),
+      started_at_unix_s_(clock.UnixUs() / 1'000'000) {
+  PublishOptions();
+  const uint64_t seed = MakeSeed();
+  const WorkerEnvironment environment{clock_, storage_, config_, limits_, open_clients_};
+  for (uint32_t i = 0; i < options_.threads; ++i) {
+    workers_.push_back(std::make_unique<Worker>(environment, i, seed));
+    workers_.back()->SetHooks(std::make_unique<WorkerHooks>(*this, *workers_.back()));
+  }
+}
+
+Server::~Server() { CHECK(acceptors_.empty()); }
+
+// CONFIG shows what the process was started with.
+void Server::PublishOptions() {
+  for (const OptionRow& row : OptionTable()) {
+    if (*row.config_alias == '\0' || (row.users & kUserAgent) == 0) continue;
+    // Some options have a Redis name that this CONFIG does not show.
+    (void)config_.SetAtStart(row.config_alias, OptionText(row, options_));
+  }
+  const PoolUsage usage = storage_.pool_usage();
+  (void)config_.SetAtStart("maxmemory", std::to_string(usage.capacity_bytes));
+  ApplyClientLimits(options_, &limits_);
+}
+
+Status Server::Listen(std::vector<UniqueFd>* listeners, std::string* reason) {
+  const auto backlog = static_cast<int>(options_.tcp_backlog);
+  if (options_.port != 0 || use_free_port_) {
+    const auto port = static_cast<uint16_t>(use_free_port_ ? 0 : options_.port);
+    Result<UniqueFd> listener = ListenTcp(options_.bind, port, backlog, reason);
+    if (!listener.ok()) return listener.status();
+    tcp_port_ = LocalPort(listener->get());
+    listeners->push_back(std::move(listener.value()));
+  }
+  if (!options_.unixsocket.empty()) {
+    Result<UniqueFd> listener = ListenUnix(
+        options_.unixsocket, static_cast<unsigned>(options_.unixsocketperm), backlog, reason);
+    if (!listener.ok()) return listener.status();
+    listeners->push_back(std::move(listener.value()));
+  }
+  if (!listeners->empty()) return Status::Ok();
+  *reason = "nowhere to listen: give --port or --unixsocket";
+  return Status(StatusCode::kInvalidArgument, "nowhere to listen");
+}
+
+Status Server::Start(std::string* reason) {
+  RaiseDescriptorLimit(options_.maxclients);
+  std::vector<UniqueFd> listeners;
+  Status status = Listen(&listeners, reason);
+  if (!status.ok()) return status;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    status = workers_[i]->Start();
+    if (status.ok()) continue;
+    *reason = "worker " + std::to_string(i) +
+              " cannot join the cluster: " + std::string(StatusCodeName(status.code())) + ", " +
+              status.message();
+    for (size_t j = 0; j < i; ++j) {
+      workers_[j]->CloseConnections([] {});
+      workers_[j]->StopAndJoin();
+    }
+    return status;
+  }
+  for (size_t i = 0; i < listeners.size(); ++i) {
+    const bool is_unix = i + 1 == listeners.size() && !options_.unixsocket.empty();
+    AttachListener(std::move(listeners[i]), is_unix ? options_.unixsocket : std::string_view());
+  }
+  return Status::Ok();
+}
+
+void Server::AttachListener(UniqueFd listener, std::string_view unix_path) {
+  // A function to post must be copyable, a descriptor with an owner is not.
+  workers_[0]->Post([this, fd = listener.Release(), unix_path] {
+    acceptors_.push_back(std::make_unique<Acceptor>(
+        workers_[0]->executor(), UniqueFd(fd),
+        [this, unix_path](UniqueFd accepted) { OnAccept(std::move(accepted), unix_path); }));
+  });
+}
+
+void Server::OnAccept(UniqueFd fd, std::string_view unix_path) {
+  if (open_clients_.load(std::memory_order_relaxed) >= config_.max_clients()) {
+    rejected_connections_.fetch_add(1, std::memory_order_relaxed);
+    constexpr std::string_view kRefusal = "-ERR max number of clients reached\r\n";
+    // A client that does not take these few bytes at once has lost nothing.
+    (void)!send(fd.get(), kRefusal.data(), kRefusal.size(), MSG_NOSIGNAL);
+    return;
+  }
+  open_clients_.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t id = next_client_id_++;
+  Worker& worker = *workers_[next_worker_++ % workers_.size()];
+  if (worker.index() == 0) {
+    worker.Adopt(std::move(fd), id, unix_path);
+  } else {
+    worker.Post([&worker, raw = fd.Release(), id, unix_path] {
+      worker.Adopt(UniqueFd(raw), id, unix_path);
+    });
+  }
+}
+
+Task<void> Server::OnEveryWorker(Worker& home, std::function<void(Worker&)> fn) {
+  Event all_done(home.executor());
+  size_t left = 1;  // Touched by home's thread only.
+  const auto count_down = [&left, &all_done] {
+    if (--left == 0) all_done.Set();
+  };
+  for (const std::unique_ptr<Worker>& worker : workers_) {
+    if (worker.get() == &home) continue;
+    ++left;
+    worker->Post([&fn, &home, &count_down, target = worker.get()] {
+      fn(*target);
+      home.Post(count_down);
+    });
+  }
+  fn(home);
+  count_down();
+  co_await all_done.Wait();
+}
+
+void Server::Stop() {
+  std::promise<void> detached;
+  workers_[0]->Post([this, &detached] {
+    acceptors_.clear();
+    detached.set_value();
+  });
+  detached.get_future().wait();
+  if (!options_.unixsocket.empty()) unlink(options_.unixsocket.c_str());
+  // All loops run until the last connection has ended: a command may be waiting for another worker.
+  std::vector<std::promise<void>> closed(workers_.size());
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i]->CloseConnections([&closed, i] { closed[i].set_value(); });
+  }
+  for (std::promise<void>& promise : closed) promise.get_future().wait();
+  for (const std::unique_ptr<Worker>& worker : workers_) worker->StopAndJoin();
+}
+
+}  // namespace onetrip

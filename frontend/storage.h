@@ -1,0 +1,48 @@
+// Storage: what the workers of an agent keep keys in, behind an interface, so that the server does
+// not know whether the memory nodes live in this process.
+#ifndef ONETRIP_FRONTEND_STORAGE_H_
+#define ONETRIP_FRONTEND_STORAGE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "client_core/base/status.h"
+#include "client_core/coro/executor.h"
+#include "client_core/coro/task.h"
+#include "client_core/kv/kv.h"
+
+namespace onetrip {
+
+// One worker's access to the cluster. Made, used and destroyed on that worker's thread.
+class WorkerStorage {
+ public:
+  virtual ~WorkerStorage() = default;
+
+  // The worker's keys; lives as long as this.
+  virtual Kv& kv() = 0;
+  // Gives back what the worker holds of the cluster. REQUIRES: no operation is running; nothing but
+  // destruction follows.
+  virtual Task<void> Stop() = 0;
+};
+
+// Bytes on one replica.
+struct PoolUsage {
+  uint64_t capacity_bytes = 0;  // What the pool can ever hand out.
+  uint64_t granted_bytes = 0;   // Blocks in the hands of workers, and the cluster's own.
+};
+
+class Storage {
+ public:
+  virtual ~Storage() = default;
+
+  // Joins the cluster as a worker whose executor is `executor`, which outlives the result. Fails as
+  // MasterClient::Join and Kv::Start do. Called on the worker's thread.
+  virtual Task<Result<std::unique_ptr<WorkerStorage>>> Join(Executor& executor) = 0;
+
+  // Any thread.
+  virtual PoolUsage pool_usage() const = 0;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_FRONTEND_STORAGE_H_

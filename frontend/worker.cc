@@ -1,0 +1,161 @@
+#include "frontend/worker.h"
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "client_core/coro/frame_pool.h"
+
+namespace onetrip {
+
+Worker::Worker(const WorkerEnvironment& environment, uint32_t index, uint64_t seed)
+    : environment_(environment),
+      index_(index),
+      executor_(environment.clock, seed + index),
+      connection_gate_(executor_),
+      background_gate_(executor_),
+      tend_timer_(*this) {
+  executor_.AddBeforeSleep([](void* queue) { static_cast<FlushQueue*>(queue)->FlushAll(); },
+                           &flush_queue_);
+}
+
+Worker::~Worker() { CHECK(!thread_.joinable()); }
+
+Status Worker::Start() {
+  CHECK(hooks_ != nullptr);
+  std::promise<Status> started;
+  std::future<Status> outcome = started.get_future();
+  thread_ = std::thread(
+      [this, &started] { ThreadMain([&started](Status status) { started.set_value(status); }); });
+  const Status status = outcome.get();
+  if (!status.ok()) thread_.join();
+  return status;
+}
+
+void Worker::ThreadMain(const std::function<void(Status)>& started) {
+  const Status status = BlockOn(executor_, JoinCluster());
+  if (status.ok()) {
+    host_.emplace(ConnectionHost{executor_, storage_->kv(), *hooks_, stats_, environment_.config,
+                                 environment_.limits, traffic_, flush_queue_});
+    executor_.timers().Add(&tend_timer_, executor_.NowNs() + kTendIntervalNs);
+  }
+  started(status);
+  if (status.ok()) {
+    executor_.Run();
+    tend_timer_.Cancel();
+    BlockOn(executor_, LeaveCluster());
+  }
+  TrimThreadFrames();
+}
+
+Task<Status> Worker::JoinCluster() {
+  Result<std::unique_ptr<WorkerStorage>> joined = co_await environment_.storage.Join(executor_);
+  if (!joined.ok()) co_return joined.status();
+  storage_ = std::move(joined.value());
+  co_return Status::Ok();
+}
+
+Task<void> Worker::LeaveCluster() {
+  co_await background_gate_.Close();
+  co_await storage_->Stop();
+  storage_.reset();
+}
+
+void Worker::CloseConnections(std::function<void()> done) {
+  Post(
+      [this, done = std::move(done)] { CHECK(executor_.Spawn(background_gate_, CloseAll(done))); });
+}
+
+Task<void> Worker::CloseAll(std::function<void()> done) {
+  for (Connection* connection : connections_) connection->Finish();
+  // A client that does not take its last replies is not waited for longer than this.
+  constexpr int kPatience = 20;
+  for (int i = 0; i < kPatience && connection_gate_.inside() > 0; ++i) {
+    co_await executor_.SleepFor(50'000'000);
+  }
+  for (Connection* connection : connections_) connection->Kill();
+  co_await connection_gate_.Close();
+  done();
+}
+
+void Worker::StopAndJoin() {
+  executor_.Stop();
+  thread_.join();
+}
+
+void Worker::Adopt(UniqueFd fd, uint64_t id, std::string_view unix_path) {
+  traffic_.connections.Add();
+  // Refused only when the worker is ending: the descriptor is closed with the task.
+  if (!executor_.Spawn(connection_gate_, Serve(std::move(fd), id, unix_path))) {
+    environment_.open_clients.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+Task<void> Worker::Serve(UniqueFd fd, uint64_t id, std::string_view unix_path) {
+  Connection connection(*host_, std::move(fd), id, unix_path);
+  connections_.push_back(&connection);
+  co_await connection.Run();
+  std::erase(connections_, &connection);
+  environment_.open_clients.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Worker::TendConnections() {
+  const uint64_t now_ns = executor_.NowNs();
+  TrafficMetrics& traffic = traffic_;
+  uint64_t bytes = 0;
+  uint64_t input_max = 0;
+  uint64_t output_max = 0;
+  for (Connection* connection : connections_) {
+    bytes += connection->memory_bytes();
+    input_max = std::max<uint64_t>(input_max, connection->query_buffer_bytes());
+    output_max = std::max<uint64_t>(output_max, connection->output_buffer_bytes());
+    connection->Tend(now_ns);
+  }
+  traffic.client_bytes.Set(bytes);
+  traffic.input_buffer_max.Set(input_max);
+  traffic.output_buffer_max.Set(output_max);
+  const auto rate = [](const Counter& total, uint64_t* before, Counter* per_second) {
+    const uint64_t now = total.Value();
+    // CONFIG RESETSTAT sets totals back.
+    per_second->Set(now >= *before ? now - *before : now);
+    *before = now;
+  };
+  rate(traffic.commands, &commands_before_, &traffic.commands_per_s);
+  rate(traffic.input_bytes, &input_before_, &traffic.input_per_s);
+  rate(traffic.output_bytes, &output_before_, &traffic.output_per_s);
+  executor_.timers().Add(&tend_timer_, now_ns + kTendIntervalNs);
+}
+
+void Worker::ListClients(std::vector<ClientSnapshot>* clients) const {
+  const uint64_t now_ns = executor_.TurnNs();
+  for (const Connection* connection : connections_) {
+    connection->Describe(now_ns, &clients->emplace_back());
+  }
+}
+
+uint64_t Worker::KillClients(const ClientFilter& filter, uint64_t self_id) {
+  uint64_t matched = 0;
+  for (Connection* connection : connections_) {
+    ClientSnapshot snapshot;
+    connection->Describe(executor_.TurnNs(), &snapshot);
+    if (!filter.Matches(snapshot)) continue;
+    ++matched;
+    if (snapshot.id != self_id) connection->Kill();
+  }
+  return matched;
+}
+
+void Worker::ResetStats() {
+  traffic_.input_bytes.Reset();
+  traffic_.output_bytes.Reset();
+  traffic_.reads.Reset();
+  traffic_.writes.Reset();
+  traffic_.commands.Reset();
+  traffic_.connections.Reset();
+  traffic_.output_limit_closes.Reset();
+  traffic_.query_limit_closes.Reset();
+  stats_.Reset();
+  kv().ResetRoundTripMetrics();
+}
+
+}  // namespace onetrip
