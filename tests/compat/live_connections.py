@@ -1,0 +1,313 @@
+"""Hard connections: deep pipelines, slow and half-closed peers, kills, limits, many of them."""
+
+import os
+import signal
+import socket
+import struct
+import threading
+import time
+
+from live import run_program, test
+from resp_client import Client, ConnectionClosed, encode
+
+
+def open_files(server):
+    return len(os.listdir("/proc/%d/fd" % server.pid))
+
+
+def rss_bytes(server):
+    with open("/proc/%d/statm" % server.pid) as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def wait_until(condition, within_s=5.0):
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()
+
+
+def send_in_background(client, data):
+    thread = threading.Thread(target=client.send_raw, args=(data,))
+    thread.start()
+    return thread
+
+
+@test("a pipeline of a hundred thousand commands is answered in order", on_redis_too=True)
+def deep_pipeline(context):
+    with context.agent() as server, server.connect(30) as client:
+        count = 100000
+        sender = send_in_background(client, encode([b"INCR", b"n"]) * count)
+        for i in range(count):
+            assert client.read_raw() == b":%d\r\n" % (i + 1)
+        sender.join()
+
+
+@test("a pipeline of ten thousand different commands is answered in order", on_redis_too=True)
+def mixed_pipeline(context):
+    with context.agent() as server, server.connect(30) as client:
+        data, wanted = [], []
+        for i in range(3400):
+            key = b"k%d" % (i % 50)
+            data += [encode([b"SET", key, b"v%d" % i]), encode([b"GET", key]), b"PING\r\n"]
+            wanted += [b"+OK\r\n", b"$%d\r\nv%d\r\n" % (len(str(i)) + 1, i), b"+PONG\r\n"]
+        sender = send_in_background(client, b"".join(data))
+        for answer in wanted:
+            assert client.read_raw() == answer
+        sender.join()
+
+
+@test("commands that come byte by byte", on_redis_too=True)
+def byte_by_byte(context):
+    with context.agent() as server, server.connect() as client:
+        data = encode([b"SET", b"key", b"\r\n$3\r\n"]) + encode([b"GET", b"key"]) + b"PING x\r\n"
+        for i in range(len(data)):
+            client.send_raw(data[i:i + 1])
+            time.sleep(0.0005)
+        assert [client.read_raw() for _ in range(3)] == [b"+OK\r\n", b"$6\r\n\r\n$3\r\n\r\n",
+                                                         b"$1\r\nx\r\n"]
+
+
+@test("a peer that does not read holds up nobody else and gets everything later")
+def slow_reader(context):
+    with context.agent() as server, server.connect(30) as slow, server.connect() as other:
+        value = b"x" * 100000
+        other.call("SET", "big", value)
+        before = rss_bytes(server)
+        sender = send_in_background(slow, encode([b"GET", b"big"]) * 500)
+        time.sleep(0.5)
+        started = time.monotonic()
+        for i in range(200):
+            assert other.call("SET", "k", i).value == b"OK"
+            assert other.call("GET", "k").value == b"%d" % i
+        assert time.monotonic() - started < 5, "the others wait for a slow reader"
+        grown = rss_bytes(server) - before
+        assert grown < 200 << 20, "the agent grew by %d bytes for one slow reader" % grown
+        answer = b"$100000\r\n" + value + b"\r\n"
+        for _ in range(500):
+            assert slow.read_raw() == answer
+        sender.join()
+        assert slow.call("PING").value == b"PONG"
+
+
+@test("a peer that closed its sending half gets every reply, then the end", on_redis_too=True)
+def half_closed(context):
+    with context.agent() as server, server.connect() as client:
+        client.send_raw(b"".join(encode([b"SET", b"k%d" % i, b"v"]) for i in range(1000)))
+        client.send_raw(encode([b"GET", b"k999"]))
+        replies = 0
+        client.sock.shutdown(socket.SHUT_WR)
+        try:
+            while True:
+                client.read_raw()
+                replies += 1
+        except ConnectionClosed:
+            pass
+        # Redis drops replies that are not written yet when the end arrives first; commands count.
+        with server.connect() as other:
+            assert wait_until(lambda: other.call("EXISTS", "k999").value == b"1")
+
+
+@test("a peer that resets its connection amid a pipeline harms nobody", on_redis_too=True)
+def reset_connection(context):
+    with context.agent() as server, server.connect() as other:
+        other.call("SET", "big", b"x" * 100000)
+        files = open_files(server)
+        for _ in range(50):
+            client = Client(port=server.port)
+            client.send_raw(encode([b"GET", b"big"]) * 50 + b"*3\r\n$3\r\nSET\r\n$1\r\nk")
+            client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
+        assert other.call("PING").value == b"PONG"
+        assert wait_until(lambda: open_files(server) <= files), "descriptors leak"
+
+
+@test("CLIENT KILL by id and by address ends the right connection", on_redis_too=True)
+def client_kill(context):
+    with context.agent() as server, server.connect() as boss:
+        victims = [server.connect() for _ in range(4)]
+        ids = [victim.call("CLIENT", "ID").value for victim in victims]
+        assert len(set(ids)) == 4
+        assert boss.call("CLIENT", "KILL", "ID", ids[1]).value == b"1"
+        address = "%s:%d" % victims[2].sock.getsockname()
+        assert boss.call("CLIENT", "KILL", address).value == b"OK"
+        address = "%s:%d" % victims[3].sock.getsockname()
+        assert boss.call("CLIENT", "KILL", "ADDR", address).value == b"1"
+        assert victims[0].call("PING").value == b"PONG"
+        for victim in victims[1:]:
+            try:
+                victim.call("PING")
+            except ConnectionClosed:
+                continue
+            raise AssertionError("a killed connection answers")
+        listing = boss.call("CLIENT", "LIST").value.decode()
+        assert "id=%s " % ids[0].decode() in listing, listing
+        assert wait_until(lambda: len(boss.call("CLIENT", "LIST").value.splitlines()) == 2)
+        for victim in victims:
+            victim.close()
+
+
+@test("CLIENT KILL across worker threads")
+def client_kill_threads(context):
+    with context.agent("--threads", "2") as server:
+        clients = [server.connect() for _ in range(8)]
+        ids = [client.call("CLIENT", "ID").value for client in clients]
+        listing = clients[0].call("CLIENT", "LIST").value
+        assert len(listing.splitlines()) == 8, listing
+        for i in range(1, 8):
+            assert clients[0].call("CLIENT", "KILL", "ID", ids[i]).value == b"1"
+        for client in clients[1:]:
+            try:
+                client.call("PING")
+            except ConnectionClosed:
+                continue
+            raise AssertionError("a killed connection answers")
+        assert clients[0].call("PING").value == b"PONG"
+        for client in clients:
+            client.close()
+
+
+@test("two thousand connections come and go without a trace", on_redis_too=True)
+def many_connections(context):
+    with context.agent() as server, server.connect() as keeper:
+        files = open_files(server)
+        for _ in range(4):
+            clients = [Client(port=server.port) for _ in range(500)]
+            for i, client in enumerate(clients):
+                client.send("SET", "k%d" % i, i)
+            for client in clients:
+                assert client.read_raw() == b"+OK\r\n"
+            for client in clients:
+                client.close()
+        assert keeper.call("GET", "k499").value == b"499"
+        assert wait_until(lambda: open_files(server) <= files), "descriptors leak"
+
+
+@test("maxclients: the next connection is told so and closed")
+def max_clients(context):
+    with context.agent("--maxclients", "10") as server:
+        assert wait_until(lambda: _connected(server) == 1)
+        clients = [server.connect() for _ in range(10)]
+        for client in clients:
+            assert client.call("PING").value == b"PONG"
+        extra = Client(port=server.port)
+        data, closed = extra.read_available(0.5)
+        assert data == b"-ERR max number of clients reached\r\n" and closed, (data, closed)
+        extra.close()
+        clients.pop().close()
+        assert wait_until(lambda: _answers(server)), "no room after a client left"
+        for client in clients:
+            client.close()
+
+
+def _connected(server):
+    with server.connect() as client:
+        return len(client.call("CLIENT", "LIST").value.splitlines())
+
+
+def _answers(server):
+    try:
+        with Client(port=server.port) as client:
+            return client.call("PING").value == b"PONG"
+    except (ConnectionClosed, ConnectionError):
+        return False
+
+
+@test("an idle connection is closed after `timeout` seconds", on_redis_too=True)
+def idle_timeout(context):
+    with context.agent() as server, server.connect() as busy, server.connect(10) as idle:
+        assert busy.call("CONFIG", "SET", "timeout", "1").value == b"OK"
+        idle.call("PING")
+        started = time.monotonic()
+        closed = False
+        idle.sock.settimeout(0.1)
+        while not closed and time.monotonic() - started < 6:
+            busy.call("PING")
+            try:
+                closed = idle.sock.recv(1) == b""
+            except socket.timeout:
+                pass
+        assert closed, "the idle connection is still open"
+        assert time.monotonic() - started > 0.9
+        assert busy.call("PING").value == b"PONG"
+
+
+@test("unix socket: commands, and the file goes with the agent")
+def unix_socket(context):
+    server = context.agent("--unixsocket", "{dir}/sock")
+    with server:
+        with Client(path=server.socket_path) as client:
+            assert client.call("SET", "k", b"\x00\r\n").value == b"OK"
+            assert client.call("GET", "k").value == b"\x00\r\n"
+        with server.connect() as client:
+            assert client.call("GET", "k").value == b"\x00\r\n"
+        code, out, _ = run_program(["redis-cli", "-s", server.socket_path, "PING"])
+        assert code == 0 and out == "PONG\n", out
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(timeout=10) == 0
+        assert not os.path.exists(server.socket_path), "the socket file stays behind"
+
+
+@test("a stale unix socket of an agent that was killed is taken over")
+def stale_unix_socket(context):
+    server = context.agent("--unixsocket", "{dir}/sock")
+    with server:
+        server.process.kill()
+        server.process.wait()
+        assert os.path.exists(server.socket_path)
+        server.start()
+        with Client(path=server.socket_path) as client:
+            assert client.call("PING").value == b"PONG"
+
+
+@test("SIGTERM and SIGINT end the agent with exit code 0, idle or under load")
+def signals(context):
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with context.agent() as server, server.connect() as client:
+            client.call("SET", "k", "v")
+            server.process.send_signal(number)
+            assert server.process.wait(timeout=10) == 0, server.log_tail()
+        with context.agent("--threads", "2") as server:
+            clients = [server.connect() for _ in range(4)]
+            senders = [send_in_background(c, encode([b"INCR", b"n"]) * 100000) for c in clients]
+            time.sleep(0.1)
+            server.process.send_signal(number)
+            assert server.process.wait(timeout=10) == 0, server.log_tail()
+            for sender, client in zip(senders, clients):
+                client.close()
+                sender.join()
+
+
+@test("a client that sends garbage for ever is closed, and memory does not grow")
+def garbage(context):
+    with context.agent() as server, server.connect() as keeper:
+        before = rss_bytes(server)
+        for data in (b"\x00" * 200000, os.urandom(200000), b"*1000000\r\n$100\r\n" * 10000,
+                     b"$" * 100000, b"*2\r\n" * 100000, b"\r\n" * 100000):
+            with Client(port=server.port, timeout_s=5) as client:
+                client.send_raw(data)
+                client.read_available(0.05)
+        assert keeper.call("PING").value == b"PONG"
+        assert rss_bytes(server) - before < 64 << 20
+
+
+def cpu_s(server):
+    with open("/proc/%d/stat" % server.pid) as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@test("an idle agent leaves the cores to others")
+def idle_agent(context):
+    with context.agent("--threads", "2") as server:
+        clients = [server.connect() for _ in range(20)]
+        for client in clients:
+            client.call("SET", "k", "v")
+        before = cpu_s(server)
+        time.sleep(2)
+        used = cpu_s(server) - before
+        assert used < 0.2, "%.2f s of CPU in 2 idle seconds" % used
+        for client in clients:
+            client.close()

@@ -1,0 +1,142 @@
+"""A small pool: full, freed, overwritten. Nothing half-written, nothing lost, memory comes back."""
+
+from live import run_program, test
+
+OOM = b"OOM command not allowed when used memory > 'maxmemory'."
+BATCH = 200
+
+
+def value_of(key, size=1000):
+    return (key.encode() + b"/") * (size // (len(key) + 1) + 1)
+
+
+def fill(client, prefix, size=1000, most=200000):
+    """SETs until the first OOM: (acknowledged keys, refused keys of the last batches)."""
+    stored, refused = [], []
+    number = 0
+    while not refused and number < most:
+        keys = ["%s%d" % (prefix, i) for i in range(number, number + BATCH)]
+        number += BATCH
+        replies = client.pipeline([("SET", key, value_of(key, size)) for key in keys])
+        for key, reply in zip(keys, replies):
+            if reply.is_error:
+                assert reply.value == OOM, reply.value
+                refused.append(key)
+            else:
+                stored.append(key)
+    assert refused, "no OOM after %d keys" % number
+    return stored, refused
+
+
+def check_values(client, keys, size=1000):
+    for first in range(0, len(keys), BATCH):
+        part = keys[first:first + BATCH]
+        for key, reply in zip(part, client.pipeline([("GET", key) for key in part])):
+            assert reply.value == value_of(key, size), "%s: %r" % (key, reply.value)
+
+
+@test("a full pool answers OOM; reads and DEL go on; DEL gives memory back")
+def full_pool(context):
+    with context.agent("--memory", "64MiB") as server, server.connect(30) as client:
+        stored, refused = fill(client, "k")
+        # Each replica holds every key: 64 MiB must take far more than a third of that in values.
+        assert len(stored) > 30000, "only %d values of 1000 bytes fit in 64 MiB" % len(stored)
+        check_values(client, stored)
+        for reply in client.pipeline([("GET", key) for key in refused]):
+            assert reply.value is None, "a refused SET left a value"
+        assert client.call("DBSIZE").value == b"%d" % len(stored)
+        assert client.call("EXISTS", stored[0]).value == b"1"
+        assert client.call("STRLEN", stored[0]).value == b"%d" % len(value_of(stored[0]))
+        # Refused writes leave what was there.
+        for command in (("APPEND", stored[1], b"x" * 100000), ("SETRANGE", stored[1], 300000, "x"),
+                        ("SET", stored[1], b"y" * 500000)):
+            reply = client.call(*command)
+            if reply.is_error:
+                assert reply.value == OOM, reply.value
+            else:
+                client.call("SET", stored[1], value_of(stored[1]))
+        check_values(client, stored[1:2])
+        half = stored[::2]
+        deleted = sum(int(reply.value) for reply in client.pipeline([("DEL", k) for k in half]))
+        assert deleted == len(half), "DEL deleted %d of %d" % (deleted, len(half))
+        assert client.call("DBSIZE").value == b"%d" % (len(stored) - len(half))
+        again, _ = fill(client, "again")
+        assert len(again) > len(half) * 0.8, (
+            "after %d DELs only %d SETs found room" % (len(half), len(again)))
+        check_values(client, stored[1::2])
+        check_values(client, again)
+
+
+@test("FLUSHALL of a full pool gives all of it back")
+def flush_full_pool(context):
+    with context.agent("--memory", "64MiB") as server, server.connect(60) as client:
+        first, _ = fill(client, "a", size=4000)
+        assert client.call("FLUSHALL").value == b"OK"
+        assert client.call("DBSIZE").value == b"0"
+        assert client.call("GET", first[0]).value is None
+        second, _ = fill(client, "b", size=4000)
+        assert len(second) > len(first) * 0.8, "%d, then %d" % (len(first), len(second))
+        check_values(client, second, 4000)
+
+
+@test("a full pool of one size takes other sizes once keys are deleted")
+def other_sizes(context):
+    with context.agent("--memory", "64MiB") as server, server.connect(60) as client:
+        small, _ = fill(client, "s", size=400, most=500000)
+        for first in range(0, len(small), 1000):
+            client.call("DEL", *small[first:first + 1000])
+        assert client.call("DBSIZE").value == b"0"
+        large, _ = fill(client, "l", size=50000)
+        assert len(large) * 50000 > 20 << 20, "only %d values of 50 kB fit" % len(large)
+        check_values(client, large, 50000)
+
+
+@test("a million overwrites of few keys do not exhaust a small pool")
+def overwrites(context):
+    with context.agent("--memory", "64MiB") as server:
+        code, out, err = run_program(
+            ["redis-benchmark", "-p", str(server.port), "-q", "-t", "set", "-n", "1000000", "-r",
+            "10",
+             "-d", "500", "-P", "50", "-c", "10"])
+        assert code == 0 and "rror" not in out + err, (out + err)[-300:]
+        with server.connect() as client:
+            assert client.call("DBSIZE").value == b"10"
+            assert client.call("SET", "after", b"x" * 100000).value == b"OK"
+
+
+@test("values that grow by APPEND through every size give their old memory back")
+def growing_values(context):
+    with context.agent("--memory", "64MiB") as server, server.connect(30) as client:
+        for turn in range(12):
+            key = "grow%d" % (turn % 3)
+            client.call("DEL", key)
+            replies = client.pipeline([("APPEND", key, b"z" * 5000)] * 200)
+            assert replies[-1].value == b"1000000", replies[-1].value
+        assert client.call("STRLEN", "grow0").value == b"1000000"
+
+
+@test("expired keys give their memory back to those that need it")
+def expired_keys(context):
+    with context.agent("--memory", "64MiB") as server, server.connect(30) as client:
+        for turn in range(4):
+            # The same names again: the room of what expired must be found on the way.
+            commands = [("SET", "e%d" % i, b"x" * 1000, "PX", 20) for i in range(10000)]
+            for first in range(0, len(commands), 1000):
+                replies = client.pipeline(commands[first:first + 1000])
+                bad = [reply.value for reply in replies if reply.is_error]
+                assert not bad, "turn %d: %r" % (turn, bad[0])
+
+
+@test("a value above 1 MiB is refused and the connection goes on")
+def value_too_large(context):
+    with context.agent() as server, server.connect() as client:
+        mib = 1 << 20
+        assert client.call("SET", "k", b"x" * mib).value == b"OK"
+        reply = client.call("APPEND", "k", "y")
+        assert reply.value == b"ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+        reply = client.call("SETRANGE", "k", mib, "y")
+        assert reply.value == b"ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+        assert client.call("STRLEN", "k").value == b"%d" % mib
+        client.send_raw(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048577\r\n")
+        data, closed = client.read_available(0.5)
+        assert data == b"-ERR Protocol error: invalid bulk length\r\n" and closed, (data, closed)

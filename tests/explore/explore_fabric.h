@@ -1,0 +1,53 @@
+// ExploreFabric: a backend that sends nothing. It holds what one client has posted until the
+// explorer, which keeps the memory nodes and the channels, says what came back.
+#ifndef ONETRIP_TESTS_EXPLORE_EXPLORE_FABRIC_H_
+#define ONETRIP_TESTS_EXPLORE_EXPLORE_FABRIC_H_
+
+#include <vector>
+
+#include "client_core/coro/executor.h"
+#include "client_core/fabric/fabric.h"
+
+namespace onetrip {
+
+class ExploreFabric final : public Fabric {
+ public:
+  explicit ExploreFabric(Executor& executor) : Fabric(executor.clock()), executor_(executor) {}
+  ~ExploreFabric() override {
+    for (RoundTripPtr& round_trip : outstanding_) round_trip->Arm(0, {});
+  }
+
+  // Round trips posted and not yet completed, in the order they were posted.
+  [[nodiscard]] std::vector<RoundTripPtr>& outstanding() { return outstanding_; }
+
+  // The round trip at `index` has its results filled in: schedules whoever waits for it.
+  void Complete(size_t index) {
+    const RoundTripPtr round_trip = outstanding_[index];
+    outstanding_.erase(outstanding_.begin() + static_cast<std::ptrdiff_t>(index));
+    if (const std::coroutine_handle<> waiter = round_trip->NodeAnswered()) {
+      executor_.Schedule(waiter);
+    }
+  }
+
+  // Blocks are granted before an exploration begins; nobody asks for more in it.
+  Task<Result<ControlReply>> Control(NodeId /*node*/, ControlRequest /*request*/) override {
+    co_return Status(StatusCode::kUnavailable, "no control plane in an exploration");
+  }
+
+ protected:
+  bool Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> waiter) override {
+    if (round_trip->empty()) return true;
+    // One answer stands for all nodes: the explorer knows when the last one came.
+    round_trip->Arm(1, waiter);
+    outstanding_.push_back(round_trip);
+    return false;
+  }
+
+ private:
+  Executor& executor_;
+  std::vector<RoundTripPtr> outstanding_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TESTS_EXPLORE_EXPLORE_FABRIC_H_

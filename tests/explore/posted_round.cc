@@ -1,0 +1,104 @@
+#include "tests/explore/posted_round.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace onetrip {
+namespace {
+
+constexpr uint64_t kWordBytes = 8;
+
+size_t WordsOf(const FabricOp& op) { return (op.bytes + kWordBytes - 1) / kWordBytes; }
+
+}  // namespace
+
+uint16_t CellTable::Touch(RemoteAddr at, size_t client, bool writes) {
+  const auto [found, is_new] =
+      index_.try_emplace({at.node.value, at.offset}, static_cast<uint16_t>(cells_.size()));
+  if (is_new) {
+    Cell cell;
+    cell.at = at;
+    cell.initial = scope_.InitialWord(at);
+    cells_.push_back(cell);
+  }
+  Cell& cell = cells_[found->second];
+  cell.accessors |= 1U << client;
+  if (writes) cell.writers |= 1U << client;
+  stale_ |= IsContended(cell) != cell.contended || (cell.writers != 0 && cell.slot < 0);
+  return found->second;
+}
+
+void CellTable::Freeze() {
+  slots_ = 0;
+  for (Cell& cell : cells_) {
+    cell.contended = IsContended(cell);
+    cell.slot = cell.writers != 0 ? static_cast<int>(slots_++) : -1;
+  }
+  CHECK(slots_ <= kSlotsMax);
+  stale_ = false;
+}
+
+const Cell* CellTable::Find(RemoteAddr at) const {
+  const auto found = index_.find({at.node.value, at.offset});
+  return found == index_.end() ? nullptr : &cells_[found->second];
+}
+
+bool PostedRound::SameAs(const PostedRound& other) const {
+  if (nodes != other.nodes || results != other.results) return false;
+  for (size_t node = 0; node < kNodesMax; ++node) {
+    if (!std::equal(by_node[node].begin(), by_node[node].end(), other.by_node[node].begin(),
+                    other.by_node[node].end(), [](const Access& a, const Access& b) {
+                      return a.kind == b.kind && a.cell == b.cell && a.result == b.result &&
+                             a.expected == b.expected && a.operand == b.operand;
+                    })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+PostedRound PostedRound::From(RoundTrip& round_trip, size_t client, CellTable& cells) {
+  PostedRound round;
+  for (const FabricOp& op : round_trip.ops()) {
+    CHECK(op.offset % kWordBytes == 0 && op.node.value < kNodesMax);
+    CHECK(op.kind != FabricOpKind::kWrite || op.bytes % kWordBytes == 0);
+    round.nodes |= 1U << op.node.value;
+    for (size_t word = 0; word < WordsOf(op); ++word) {
+      Access access;
+      access.kind = op.kind;
+      access.cell = cells.Touch({op.node, op.offset + word * kWordBytes}, client,
+                                op.kind != FabricOpKind::kRead);
+      if (op.kind == FabricOpKind::kCas) access.expected = op.expected;
+      if (op.kind == FabricOpKind::kCas || op.kind == FabricOpKind::kFaa) {
+        access.operand = op.operand;
+      }
+      if (op.kind == FabricOpKind::kWrite) {
+        std::memcpy(&access.operand, op.local + word * kWordBytes, kWordBytes);
+      } else {
+        access.result = static_cast<uint16_t>(round.results++);
+      }
+      round.by_node[op.node.value].push_back(access);
+    }
+  }
+  CHECK(round.results <= kResultsMax);
+  return round;
+}
+
+void PostedRound::FillIn(RoundTrip& round_trip, const std::vector<uint64_t>& results,
+                         uint32_t answered) {
+  size_t next = 0;
+  for (FabricOp& op : round_trip.ops()) {
+    op.ok = (answered >> op.node.value & 1) != 0;
+    if (op.kind == FabricOpKind::kWrite) continue;
+    if (op.kind != FabricOpKind::kRead) {
+      op.result = results[next++];
+      continue;
+    }
+    for (size_t word = 0; word < WordsOf(op); ++word, ++next) {
+      const uint64_t at = word * kWordBytes;
+      std::memcpy(op.local + at, &results[next], std::min<uint64_t>(kWordBytes, op.bytes - at));
+    }
+  }
+}
+
+}  // namespace onetrip

@@ -1,0 +1,92 @@
+// PostedRound: a round trip as the explorer sees it: per node, the words that are accessed one
+// after the other; and CellTable: which of those words matter to the order of steps.
+//
+// A word access is a step of its own only if some client writes the word and another accesses it.
+// Every other access commutes with all steps of other clients and is done together with the step
+// next to it on its channel. Which words are such becomes known while exploring; the explorer
+// starts over whenever it learns of another one, so that at the end the reduction holds for all it
+// did.
+#ifndef ONETRIP_TESTS_EXPLORE_POSTED_ROUND_H_
+#define ONETRIP_TESTS_EXPLORE_POSTED_ROUND_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "client_core/fabric/round_trip.h"
+#include "tests/explore/scope.h"
+
+namespace onetrip {
+
+// A word of one memory node that somebody has accessed.
+struct Cell {
+  RemoteAddr at;
+  uint64_t initial = 0;
+  uint32_t writers = 0;    // by client, one bit each
+  uint32_t accessors = 0;  // likewise
+  // As of the last Freeze(): the place in a state's words, or -1: never written; and whether
+  // accesses to it are steps.
+  int slot = -1;
+  bool contended = false;
+};
+
+class CellTable {
+ public:
+  static constexpr size_t kSlotsMax = 96;
+
+  explicit CellTable(const Scope& scope) : scope_(scope) {}
+
+  // The cell at `at`, which `client` accesses.
+  uint16_t Touch(RemoteAddr at, size_t client, bool writes);
+  // Takes note of what is known by now. REQUIRES: no state made before is used any longer.
+  void Freeze();
+  // Something has become known since Freeze().
+  [[nodiscard]] bool stale() const { return stale_; }
+
+  [[nodiscard]] const Cell& cell(uint16_t index) const { return cells_[index]; }
+  [[nodiscard]] const Cell* Find(RemoteAddr at) const;
+  [[nodiscard]] size_t slots() const { return slots_; }
+  [[nodiscard]] const std::vector<Cell>& cells() const { return cells_; }
+
+ private:
+  static bool IsContended(const Cell& cell) {
+    return cell.writers != 0 && (cell.accessors & (cell.accessors - 1)) != 0;
+  }
+
+  const Scope& scope_;
+  std::vector<Cell> cells_;
+  std::map<std::pair<uint16_t, uint64_t>, uint16_t> index_;
+  size_t slots_ = 0;
+  bool stale_ = false;
+};
+
+struct Access {
+  FabricOpKind kind = FabricOpKind::kRead;
+  uint16_t cell = 0;
+  uint16_t result = 0;  // where the word that was found goes; not for WRITE
+  uint64_t expected = 0;
+  uint64_t operand = 0;  // CAS: desired; FAA: addend; WRITE: the word
+};
+
+struct PostedRound {
+  static constexpr size_t kResultsMax = 64;
+
+  std::array<std::vector<Access>, kNodesMax> by_node;
+  uint32_t nodes = 0;    // one bit each
+  uint32_t results = 0;  // words
+
+  // Whether both would do the same.
+  [[nodiscard]] bool SameAs(const PostedRound& other) const;
+  // Takes `round_trip`, just posted by `client`, apart.
+  static PostedRound From(RoundTrip& round_trip, size_t client, CellTable& cells);
+  // Puts results into the round trip that this was made from; operations on nodes that are not in
+  // `answered` have failed.
+  static void FillIn(RoundTrip& round_trip, const std::vector<uint64_t>& results,
+                     uint32_t answered);
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TESTS_EXPLORE_POSTED_ROUND_H_

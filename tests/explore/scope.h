@@ -1,0 +1,155 @@
+// Scope: what an exploration is about. How many nodes, which operations each client does, which
+// production objects do them, what a sequential object would answer, and what must hold besides.
+//
+// A new protocol adds a Scope and its tests; fabric, scheduler, search and checker stay.
+#ifndef ONETRIP_TESTS_EXPLORE_SCOPE_H_
+#define ONETRIP_TESTS_EXPLORE_SCOPE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client_core/coro/task.h"
+#include "client_core/layout/types.h"
+#include "tests/explore/explore_executor.h"
+#include "tests/explore/explore_fabric.h"
+
+namespace onetrip {
+
+inline constexpr size_t kClientsMax = 3;
+inline constexpr size_t kNodesMax = 4;
+
+// One operation of a client's program; what its letters mean is the scope's affair.
+struct ProgramOp {
+  char kind = 'R';
+  bool reads_only = false;  // an operation whose outcome is unknown may then be forgotten
+};
+
+// What an operation ended with.
+struct OpResult {
+  enum class Kind : uint8_t {
+    kDone,
+    kUnknown,  // it may have happened, or may yet happen
+    kBroken,   // an answer that no schedule may bring about; `what` says why
+  };
+  Kind kind = Kind::kDone;
+  uint64_t value = 0;
+  const char* what = "";
+};
+
+// Something a client tells the scope the moment it learns it; see Scope::OnNote.
+struct Note {
+  uint32_t kind = 0;
+  uint64_t a = 0;
+  uint64_t b = 0;
+  friend bool operator==(const Note&, const Note&) = default;
+};
+
+// What one client's production objects stand on.
+struct ClientEnvironment {
+  size_t client;
+  ExploreExecutor& executor;
+  ExploreFabric& fabric;
+  std::vector<Note>& notes;
+};
+
+// An operation gives up after this long: longer than any sum of waits, so that no wait alone brings
+// it about.
+inline constexpr uint64_t kOpTimeoutMs = 1'000'000'000;
+
+// One worker: made anew for every replay, so its construction should be cheap.
+class ExploredClient {
+ public:
+  virtual ~ExploredClient() = default;
+  // Runs before the exploration, on the initial memory; it may only read.
+  virtual Task<bool> Open() { co_return true; }
+  // Operation `op` of the client's program.
+  virtual Task<OpResult> Run(size_t op) = 0;
+};
+
+// The words of the memory nodes at one moment.
+class MemoryView {
+ public:
+  virtual ~MemoryView() = default;
+  [[nodiscard]] virtual uint64_t Word(RemoteAddr at) const = 0;
+};
+
+// A word that has just been accessed.
+struct AppliedAccess {
+  size_t client;
+  RemoteAddr at;
+  bool is_cas;
+  bool changed;
+  uint64_t before;
+  uint64_t after;
+};
+
+class Scope {
+ public:
+  struct Faults {
+    int worker_crashes = 0;
+    int node_crashes = 0;
+  };
+  struct SpecStep {
+    uint64_t value;   // of the object afterwards
+    uint64_t result;  // of the operation
+  };
+
+  Scope(std::string name, size_t nodes, std::vector<std::vector<ProgramOp>> programs, Faults faults)
+      : name_(std::move(name)), nodes_(nodes), programs_(std::move(programs)), faults_(faults) {
+    CHECK(nodes_ <= kNodesMax && programs_.size() <= kClientsMax);
+  }
+  virtual ~Scope() = default;
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] size_t nodes() const { return nodes_; }
+  [[nodiscard]] const std::vector<std::vector<ProgramOp>>& programs() const { return programs_; }
+  [[nodiscard]] const Faults& faults() const { return faults_; }
+
+  [[nodiscard]] virtual std::unique_ptr<ExploredClient> MakeClient(
+      const ClientEnvironment& environment) const = 0;
+  // Whether a client remembers anything from one operation to the next (caches, counters). If not,
+  // all its histories meet again between two operations.
+  [[nodiscard]] virtual bool clients_remember() const = 0;
+  // Whether a poll that is answered as the one before leaves the client as it was, but for counters
+  // that decide only about time. The automaton tests this wherever it uses it.
+  [[nodiscard]] virtual bool polls_are_idle() const { return true; }
+  [[nodiscard]] virtual uint64_t InitialWord(RemoteAddr at) const = 0;
+
+  // The sequential object.
+  [[nodiscard]] virtual uint64_t InitialValue() const = 0;
+  [[nodiscard]] virtual SpecStep Apply(uint64_t value, size_t client, size_t op) const = 0;
+
+  // What else must hold; they return what is wrong, or nothing.
+  [[nodiscard]] virtual std::string OnAccess(const AppliedAccess& /*access*/,
+                                             const MemoryView& /*memory*/) const {
+    return "";
+  }
+  [[nodiscard]] virtual std::string OnNote(size_t /*client*/, const Note& /*note*/,
+                                           const MemoryView& /*memory*/) const {
+    return "";
+  }
+  // Nothing is left to happen. `crashed`: some worker or node has.
+  [[nodiscard]] virtual std::string OnQuiet(const MemoryView& /*memory*/, bool /*crashed*/) const {
+    return "";
+  }
+  // The object's value as the memory shows it once nothing is left to happen; false: it cannot be
+  // told.
+  [[nodiscard]] virtual bool FinalValue(const MemoryView& memory, uint32_t crashed_nodes,
+                                        uint64_t* value) const = 0;
+
+  // For timelines.
+  [[nodiscard]] virtual std::string WordName(uint64_t word) const;
+  [[nodiscard]] virtual std::string CellName(RemoteAddr at) const;
+
+ private:
+  const std::string name_;
+  const size_t nodes_;
+  const std::vector<std::vector<ProgramOp>> programs_;
+  const Faults faults_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TESTS_EXPLORE_SCOPE_H_

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Checks the rules of the house that a compiler does not.
+
+  house_check.py layout  --root DIR
+      who includes whom, file lengths, header guards, forbidden names and words
+  house_check.py headers --root DIR --compiler CXX [--include DIR]...
+      every header compiles alone
+
+Prints one line per violation, "path:line: what and what to do", and exits with 1 if there is any.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+
+LINES_MAX = 600
+
+# What each folder may include beside itself: the folders to its left in the order of the layers.
+_BASE = ["client_core/base"]
+_CORO = _BASE + ["client_core/coro"]
+_LAYOUT = _CORO + ["client_core/layout"]
+_FABRIC_CLUSTER = _LAYOUT + ["client_core/fabric", "client_core/cluster"]
+_MEMORY = _FABRIC_CLUSTER + ["client_core/memory"]
+_REPLICATION = _MEMORY + ["client_core/replication"]
+_INDEX = _REPLICATION + ["client_core/index"]
+_KV = _INDEX + ["client_core/kv"]
+MAY_INCLUDE = {
+    "client_core/base": [],
+    "client_core/coro": _BASE,
+    "client_core/layout": _CORO,
+    "client_core/fabric": _LAYOUT,
+    "client_core/cluster": _LAYOUT,
+    "client_core/memory": _FABRIC_CLUSTER,
+    "client_core/replication": _MEMORY,
+    "client_core/index": _REPLICATION,
+    "client_core/kv": _INDEX,
+    "redis_compat": _KV,
+    "frontend": _KV + ["redis_compat"],
+    "memnode": _FABRIC_CLUSTER,
+    "master": _LAYOUT + ["client_core/cluster"],
+}
+# The one place where agent, memory node and master meet.
+JOINING_FILE = re.compile(r"^frontend/embedded[^/]*$")
+JOINED = ["memnode", "master"]
+
+# Libraries whose headers cost seconds per file, and the only files that may include them.
+HEAVY = {
+    "spdlog/": re.compile(r"^client_core/base/log\.cc$"),
+    "CLI/": re.compile(r"^(client_core/base/options|.*_main)\.cc$"),
+    "grpc": re.compile(r"\.cc$"),
+    "sqlite3": re.compile(r"\.cc$"),
+}
+
+UNIT_PREFIXES = ["base", "coro", "layout", "fabric", "cluster", "master", "memnode", "memory",
+                 "replication", "index", "kv", "resp", "redis", "frontend"]
+GENERATED = ["client_core/base/version.h"]
+NAMELESS = re.compile(r"(^|_)(util|utils|common|misc|helper|helpers)$")
+SOURCE = re.compile(r"\.(h|cc|py|sh|cmake)$")
+INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
+# Spelled apart, so that this file passes its own check.
+UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+
+
+def source_files(root):
+    """Paths below root, '/'-separated, of every source file that is ours."""
+    found = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(f for f in folders if f != "build" and (f == ".ci" or f[0] != "."))
+        for name in names:
+            path = os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
+            if SOURCE.search(name) or name == "CMakeLists.txt" or path.startswith(".ci/"):
+                found.append(path)
+    return sorted(found)
+
+
+def folder_of(path):
+    """The folder of MAY_INCLUDE that holds path, or None."""
+    for folder in MAY_INCLUDE:
+        if path.startswith(folder + "/"):
+            return folder
+    return None
+
+
+def check_include(root, path, quote, target):
+    """Says what is wrong with one #include of path, or returns None."""
+    for prefix, allowed in HEAVY.items():
+        if target.startswith(prefix) and not allowed.search(path):
+            return f"<{target}> is heavy; include our own header in front of it"
+    if quote == "<":
+        return None
+    if not os.path.isfile(os.path.join(root, target)) and target not in GENERATED:
+        return f'"{target}" is no path from the repository\'s root'
+    user, used = folder_of(path), folder_of(target)
+    if user is None or used == user:
+        return None
+    if used is None:
+        return f'{user} may not include "{target}", which belongs to no layer'
+    if used in MAY_INCLUDE[user] or (used in JOINED and JOINING_FILE.match(path)):
+        return None
+    return f"{user} may not include {used}; move the code or turn the dependency round"
+
+
+def check_header(path, text):
+    """Yields (line, what) for rules of headers alone."""
+    guard = "ONETRIP_" + re.sub(r"[/.]", "_", path).upper() + "_"
+    if f"#ifndef {guard}\n#define {guard}\n" not in text:
+        yield 1, f"the include guard must be {guard}"
+    if NAMELESS.search(os.path.basename(path)[:-2]):
+        yield 1, "name the header after what it holds"
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(r"\s*using\s+namespace\b", line):
+            yield number, "no using-namespace in a header"
+
+
+def check_file(root, path):
+    """Yields (line, what) for every violation in one file."""
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        text = file.read()
+    lines = text.splitlines()
+    if len(lines) > LINES_MAX:
+        yield LINES_MAX, f"{len(lines)} lines; split it, {LINES_MAX} is the limit"
+    for number, line in enumerate(lines, 1):
+        if UNFINISHED.search(line):
+            yield number, "finish it, or open an issue"
+    if not path.endswith((".h", ".cc")):
+        return
+    for number, line in enumerate(lines, 1):
+        include = INCLUDE.match(line)
+        problem = include and check_include(root, path, include.group(1), include.group(2))
+        if problem:
+            yield number, problem
+        if re.match(r"\s*#\s*define\s+(private|protected)\b", line):
+            yield number, "tests reach in through TEST_ methods"
+    if path.endswith(".h"):
+        yield from check_header(path, text)
+    unit = re.match(r"^tests/unit/([^/]+)\.cc$", path)
+    if unit and not re.match(rf"^({'|'.join(UNIT_PREFIXES)})(_.*)?_test$", unit.group(1)):
+        yield 1, "belongs to no test program; name it FOLDER_*_test.cc (see tests/CMakeLists.txt)"
+
+
+def check_layout(root):
+    return [f"{path}:{line}: {what}"
+            for path in source_files(root) for line, what in check_file(root, path)]
+
+
+def compile_header(root, header, compiler, includes):
+    """The compiler's first complaint about a file that includes only header, or None."""
+    command = [compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c++"]
+    command += [f"-I{folder}" for folder in [root] + includes] + ["-"]
+    # In root, for a quoted include of standard input is looked up in the current folder first.
+    run = subprocess.run(command, input=f'#include "{header}"\n', text=True, capture_output=True,
+                         check=False, cwd=root)
+    if run.returncode == 0:
+        return None
+    errors = [line for line in run.stderr.splitlines() if "error:" in line]
+    return f"{header}:1: does not compile alone: {(errors or [run.stderr.strip()])[0]}"
+
+
+def check_headers(root, compiler, includes):
+    headers = [path for path in source_files(root) if path.endswith(".h")]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        answers = pool.map(lambda h: compile_header(root, h, compiler, includes), headers)
+        return [answer for answer in answers if answer]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("check", choices=["layout", "headers"])
+    parser.add_argument("--root", required=True)
+    parser.add_argument("--compiler", default="c++")
+    parser.add_argument("--include", action="append", default=[])
+    arguments = parser.parse_args()
+    root = os.path.abspath(arguments.root)
+    if arguments.check == "layout":
+        violations = check_layout(root)
+    else:
+        violations = check_headers(root, arguments.compiler, arguments.include)
+    for violation in violations:
+        print(violation)
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

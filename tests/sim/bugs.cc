@@ -1,0 +1,50 @@
+#include "tests/sim/bugs.h"
+
+namespace onetrip {
+namespace {
+
+constexpr PlantedBug kBugs[] = {
+    {Bug::kLoserDoesNotWait, "loser-does-not-wait", "small"},
+    {Bug::kWinnerLeavesBackups, "winner-leaves-backups", "small"},
+    {Bug::kRulesOfOneBackup, "rules-of-one-backup", "small"},
+    {Bug::kBlindLoserAlwaysOk, "blind-loser-always-ok", "small"},
+    {Bug::kBlindLoserForgetsKey, "blind-loser-forgets-key", "twins"},
+    {Bug::kCountingWritesBlind, "counting-writes-blind", "small"},
+    {Bug::kCountingLoserDone, "counting-loser-done", "small"},
+    {Bug::kDeleteLoserCounts, "delete-loser-counts", "small"},
+    {Bug::kExpiryRemovesWhatIsNow, "expiry-removes-what-is-now", "expiry"},
+    {Bug::kNoSecondSearch, "no-second-search", "small"},
+    {Bug::kFailedKillIsSuccess, "failed-kill-is-success", "small"},
+    {Bug::kKilledInsertCommits, "killed-insert-commits", "small"},
+    {Bug::kConstantEmpty, "constant-empty", "calm"},
+    {Bug::kStaleCacheBelieved, "stale-cache-believed", "small"},
+    {Bug::kSplitEmptiesFirst, "split-empties-first", "crowded"},
+    {Bug::kFillingParentNotAsked, "filling-parent-not-asked", "crowded"},
+    {Bug::kEpochTooEarly, "epoch-too-early", "tight"},
+    {Bug::kPassedWhilePinned, "passed-while-pinned", "tight"},
+    {Bug::kRetiredAtOnce, "retired-at-once", "tight"},
+    {Bug::kBitsCollectedTwice, "bits-collected-twice", "tight"},
+};
+
+}  // namespace
+
+std::span<const PlantedBug> PlantedBugs() { return kBugs; }
+
+bool PlantBug(std::string_view name) {
+#ifdef ONETRIP_PLANTED_BUGS
+  if (name == "none") {
+    TEST_planted_bug = Bug::kNone;
+    return true;
+  }
+  for (const PlantedBug& known : kBugs) {
+    if (known.name != name) continue;
+    TEST_planted_bug = known.bug;
+    return true;
+  }
+#else
+  (void)name;
+#endif
+  return false;
+}
+
+}  // namespace onetrip

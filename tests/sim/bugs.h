@@ -1,0 +1,29 @@
+// The planted bugs by name, and which scenario has to find each.
+#ifndef ONETRIP_TESTS_SIM_BUGS_H_
+#define ONETRIP_TESTS_SIM_BUGS_H_
+
+#include <ostream>
+#include <span>
+#include <string_view>
+
+#include "client_core/base/planted_bug.h"
+
+namespace onetrip {
+
+struct PlantedBug {
+  Bug bug;
+  std::string_view name;
+  std::string_view scenario;  // where to look for it
+};
+// By its name, in the name of a test.
+inline void PrintTo(const PlantedBug& bug, std::ostream* out) { *out << bug.name; }
+
+std::span<const PlantedBug> PlantedBugs();
+
+// Switches one on, "none" switches off. False if there is none of that name, or in a build without
+// them.
+bool PlantBug(std::string_view name);
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TESTS_SIM_BUGS_H_

@@ -1,0 +1,78 @@
+// The simulation must find every planted bug: in a build that has them (preset mutants).
+#include "tests/sim/bugs.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tests/sim/runs.h"
+
+namespace onetrip {
+namespace {
+
+// Tries seed after seed until a run fails; false if none does. In a child process, since a bug may
+// end in a CHECK as well as in a report.
+bool Finds(const PlantedBug& bug, uint64_t seeds) {
+  const pid_t child = fork();
+  if (child == 0) {
+    PlantBug(bug.name);
+    const Scenario* scenario = FindScenario(bug.scenario);
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+      const Report report =
+          bug.scenario == "small" ? RunSmallPrograms(seed, 200) : RunPlan(scenario->make(seed));
+      if (!report.ok()) _exit(1);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+}
+
+class PlantedBugTest : public testing::TestWithParam<PlantedBug> {};
+
+TEST_P(PlantedBugTest, IsFound) {
+  if (!PlantBug("none")) GTEST_SKIP() << "a build without planted bugs; take the preset mutants";
+  EXPECT_TRUE(Finds(GetParam(), 4000)) << GetParam().name << " in " << GetParam().scenario;
+}
+
+INSTANTIATE_TEST_SUITE_P(Bugs, PlantedBugTest,
+                         testing::ValuesIn(PlantedBugs().begin(), PlantedBugs().end()),
+                         [](const auto& info) {
+                           std::string name(info.param.name);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// A plan with a bug in it shrinks to one that is smaller and still fails.
+TEST(Shrinking, LeavesAPlanThatStillFails) {
+  if (!PlantBug("delete-loser-counts")) GTEST_SKIP() << "a build without planted bugs";
+  const Scenario* scenario = FindScenario("calm");
+  Plan failing;
+  for (uint64_t seed = 1; failing.program.empty() && seed < 2000; ++seed) {
+    Plan plan = scenario->make(seed);
+    if (!RunPlan(plan).ok()) failing = plan;
+  }
+  ASSERT_FALSE(failing.program.empty());
+  const auto size = [](const Plan& plan) {
+    size_t commands = 0;
+    for (const auto& client : plan.program) commands += client.size();
+    return commands;
+  };
+  const Plan smaller = Shrink(failing, 1000);
+  EXPECT_LT(size(smaller), size(failing));
+  EXPECT_LE(size(smaller), 8U);
+  EXPECT_FALSE(RunPlan(smaller).ok());
+  PlantBug("none");
+}
+
+TEST(Shrinking, ReturnsAPlanThatDoesNotFail) {
+  const Plan plan = FindScenario("calm")->make(1);
+  EXPECT_EQ(PlanToText(Shrink(plan)), PlanToText(plan));
+}
+
+}  // namespace
+}  // namespace onetrip

@@ -1,0 +1,89 @@
+#include "tests/sim/memory_watch.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace onetrip {
+
+void MemoryWatch::Fail(const char* what, GlobalAddr addr) {
+  if (!failure_.empty()) return;
+  failure_ = std::string(what) + ": region " + std::to_string(addr.region()) + ", offset " +
+             std::to_string(addr.offset());
+}
+
+void MemoryWatch::Allocated(GlobalAddr addr, SizeClass size_class) {
+  if (!objects_.try_emplace(addr.bits(), Object{Phase::kAllocated, size_class, 0}).second) {
+    Fail("an object was allocated that is in use", addr);
+  }
+  if (released_before_.contains(addr.bits())) ++reused_;
+  free_.erase(addr.bits());
+}
+
+void MemoryWatch::Retired(GlobalAddr addr, SizeClass size_class) {
+  const auto found = objects_.find(addr.bits());
+  if (found == objects_.end() || found->second.phase != Phase::kAllocated) {
+    return Fail("an object was retired that is not in use", addr);
+  }
+  if (found->second.size_class != size_class) Fail("an object was retired in another class", addr);
+  found->second.phase = Phase::kRetired;
+  found->second.retired_at = next_ticket_;
+}
+
+void MemoryWatch::Released(GlobalAddr addr, SizeClass size_class) {
+  const auto found = objects_.find(addr.bits());
+  if (found == objects_.end()) return Fail("an object was released twice", addr);
+  if (found->second.phase == Phase::kRetired && !pinned_.empty() &&
+      *pinned_.begin() < found->second.retired_at) {
+    Fail("an object was released while an operation runs that may read it", addr);
+  }
+  objects_.erase(found);
+  free_[addr.bits()] = size_class.bytes();
+  released_before_.insert(addr.bits());
+  Poison(addr, size_class);
+}
+
+void MemoryWatch::Written(NodeId node, uint64_t offset) {
+  if (free_.empty()) return;
+  for (uint32_t region = 0; region < view_.regions.size(); ++region) {
+    for (int replica = 0; replica < view_.replicas; ++replica) {
+      const RegionPlacement& placement = view_.regions[region];
+      const uint64_t base = placement.base[replica];
+      if (placement.nodes[replica] != node || offset < base || offset >= base + kRegionBytes) {
+        continue;
+      }
+      const GlobalAddr addr(region, offset - base);
+      const auto after = free_.upper_bound(addr.bits());
+      if (after == free_.begin()) return;
+      const auto& [start, bytes] = *std::prev(after);
+      if (addr.bits() < start + bytes) Fail("an object was written that is free", addr);
+      return;
+    }
+  }
+}
+
+void MemoryWatch::Poison(GlobalAddr addr, SizeClass size_class) {
+  for (int replica = 0; replica < view_.replicas; ++replica) {
+    const RemoteAddr at = view_.Locate(addr, replica);
+    // Enough of it: a record's header, which holds its checksum, is at its beginning.
+    std::memset(nodes_.at(at.node.value)->base() + at.offset, 0xdb,
+                std::min<uint64_t>(size_class.bytes(), 512));
+  }
+}
+
+uint64_t MemoryWatch::Pinned() {
+  pinned_.insert(next_ticket_);
+  return next_ticket_++;
+}
+
+uint64_t MemoryWatch::live_objects() const {
+  uint64_t live = 0;
+  for (const auto& [addr, object] : objects_) live += object.phase == Phase::kAllocated ? 1 : 0;
+  return live;
+}
+
+bool MemoryWatch::IsLive(GlobalAddr addr) const {
+  const auto found = objects_.find(addr.bits());
+  return found != objects_.end() && found->second.phase == Phase::kAllocated;
+}
+
+}  // namespace onetrip

@@ -1,0 +1,70 @@
+// MemoryWatch: follows every object of the pool through its life and poisons what is released.
+//
+// An object is allocated, retired, released, in this order (an unpublished one is released without
+// being retired), by whoever it may be. None is released before every operation has ended that was
+// pinned when it was retired, none is written while it is free; and whoever still reads a released
+// object reads poison, which no checksum passes.
+#ifndef ONETRIP_TESTS_SIM_MEMORY_WATCH_H_
+#define ONETRIP_TESTS_SIM_MEMORY_WATCH_H_
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "client_core/cluster/master_client.h"
+#include "client_core/memory/worker_context.h"
+
+namespace onetrip {
+
+class MemoryWatch final : public MemoryObserver {
+ public:
+  // `nodes` by their numbers; they outlive it. `view`: where replicas lie.
+  MemoryWatch(std::vector<MemoryEndpoint*> nodes, const View& view)
+      : nodes_(std::move(nodes)), view_(view) {}
+
+  void Allocated(GlobalAddr addr, SizeClass size_class) override;
+  void Retired(GlobalAddr addr, SizeClass size_class) override;
+  void Released(GlobalAddr addr, SizeClass size_class) override;
+  uint64_t Pinned() override;
+  void Unpinned(uint64_t ticket) override { pinned_.erase(ticket); }
+
+  // A worker has written at `offset` of a node's memory.
+  void Written(NodeId node, uint64_t offset);
+
+  // What has gone wrong first; empty if nothing.
+  [[nodiscard]] const std::string& failure() const { return failure_; }
+  // Objects that are allocated and not retired.
+  [[nodiscard]] uint64_t live_objects() const;
+  [[nodiscard]] bool IsLive(GlobalAddr addr) const;
+  // Allocations of an address that had been released before.
+  [[nodiscard]] uint64_t reused() const { return reused_; }
+
+ private:
+  enum class Phase : uint8_t { kAllocated, kRetired };
+  struct Object {
+    Phase phase;
+    SizeClass size_class;
+    uint64_t retired_at = 0;  // the next ticket then
+  };
+  void Fail(const char* what, GlobalAddr addr);
+  void Poison(GlobalAddr addr, SizeClass size_class);
+
+  std::vector<MemoryEndpoint*> nodes_;
+  const View view_;
+  absl::flat_hash_map<uint64_t, Object> objects_;
+  std::map<uint64_t, uint64_t> free_;  // released objects and their bytes, until allocated again
+  absl::flat_hash_set<uint64_t> released_before_;
+  std::set<uint64_t> pinned_;
+  uint64_t next_ticket_ = 1;
+  uint64_t reused_ = 0;
+  std::string failure_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TESTS_SIM_MEMORY_WATCH_H_

@@ -1,0 +1,161 @@
+#include "tests/sim/plan.h"
+
+#include <charconv>
+#include <sstream>
+
+namespace onetrip {
+namespace {
+
+struct FaultName {
+  FaultKind kind;
+  std::string_view name;
+};
+constexpr FaultName kFaultNames[] = {
+    {FaultKind::kCrashAgent, "crash-agent"}, {FaultKind::kPauseAgent, "pause-agent"},
+    {FaultKind::kPauseNode, "pause-node"},   {FaultKind::kLoseNode, "lose-node"},
+    {FaultKind::kSlowNode, "slow-node"},     {FaultKind::kBreakChannel, "break-channel"},
+    {FaultKind::kStepClock, "step-clock"},   {FaultKind::kDriftClock, "drift-clock"},
+    {FaultKind::kMasterDown, "master-down"}, {FaultKind::kSlowLink, "slow-link"},
+};
+
+// Every number of a plan, with its name in the text.
+template <typename Visit>
+void VisitSettings(Plan& plan, Visit visit) {
+  visit("seed", plan.seed);
+  visit("agents", plan.agents);
+  visit("nodes", plan.shape.nodes);
+  visit("replicas", plan.shape.replicas);
+  visit("node_bytes", plan.shape.node_bytes);
+  visit("latency_min_ns", plan.fabric.latency_min_ns);
+  visit("latency_max_ns", plan.fabric.latency_max_ns);
+  visit("tail_permille", plan.fabric.tail_permille);
+  visit("tail_factor", plan.fabric.tail_factor);
+  visit("step_ns", plan.fabric.step_ns);
+  visit("failure_ns", plan.fabric.failure_ns);
+  visit("wait_polls_max", plan.data_path.wait_polls_max);
+  visit("wait_timer_us", plan.data_path.wait_timer_us);
+  visit("wait_timer_max_us", plan.data_path.wait_timer_max_us);
+  visit("op_timeout_ms", plan.data_path.op_timeout_ms);
+  visit("epoch_tick_us", plan.data_path.epoch_tick_us);
+  visit("retired_objects_max", plan.data_path.retired_objects_max);
+  visit("memory_wait_ms", plan.data_path.memory_wait_ms);
+  visit("location_cache_bytes", plan.data_path.location_cache_bytes);
+  visit("tick_spread", plan.tick_spread);
+  visit("think_ns_max", plan.think_ns_max);
+  visit("clock_error_ns", plan.clock_error_ns);
+}
+
+template <typename Number>
+bool ParseNumber(std::string_view text, Number* number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool ParseSetting(std::string_view name, std::string_view value, Plan* plan) {
+  if (name == "scenario") {
+    plan->scenario = value;
+    return true;
+  }
+  bool known = false;
+  VisitSettings(*plan, [&](std::string_view setting, auto& number) {
+    if (setting == name) known = ParseNumber(value, &number);
+  });
+  return known;
+}
+
+// "fault KIND at_ns duration_ns agent node amount"
+bool ParseFault(const std::vector<std::string>& words, Fault* fault) {
+  if (words.size() != 7) return false;
+  for (const FaultName& known : kFaultNames) {
+    if (known.name != words[1]) continue;
+    fault->kind = known.kind;
+    return ParseNumber(words[2], &fault->at_ns) && ParseNumber(words[3], &fault->duration_ns) &&
+           ParseNumber(words[4], &fault->agent) && ParseNumber(words[5], &fault->node) &&
+           ParseNumber(words[6], &fault->amount);
+  }
+  return false;
+}
+
+std::string_view NameOf(FaultKind kind) {
+  for (const FaultName& known : kFaultNames) {
+    if (known.kind == kind) return known.name;
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string PlanToText(const Plan& plan) {
+  std::ostringstream text;
+  text << "scenario " << plan.scenario << "\n";
+  Plan copy = plan;
+  VisitSettings(copy,
+                [&](std::string_view name, auto number) { text << name << " " << number << "\n"; });
+  for (const Fault& fault : plan.faults) {
+    text << "fault " << NameOf(fault.kind) << " " << fault.at_ns << " " << fault.duration_ns << " "
+         << fault.agent << " " << fault.node << " " << fault.amount << "\n";
+  }
+  text << "program\n" << ProgramToText(plan.program);
+  return text.str();
+}
+
+bool PlanFromText(std::string_view text, Plan* plan, std::string* error) {
+  *plan = Plan();
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    const std::string line(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (line.empty() || line[0] == '#') continue;
+    if (line == "program") return ProgramFromText(text, &plan->program, error);
+    std::istringstream stream(line);
+    std::vector<std::string> words;
+    for (std::string word; stream >> word;) words.push_back(word);
+    Fault fault;
+    if (words[0] == "fault" && ParseFault(words, &fault)) {
+      plan->faults.push_back(fault);
+    } else if (words.size() != 2 || !ParseSetting(words[0], words[1], plan)) {
+      *error = "not a setting or a fault: " + line;
+      return false;
+    }
+  }
+  *error = "there is no line \"program\"";
+  return false;
+}
+
+std::string DescribeFault(const Fault& fault) {
+  std::string text(NameOf(fault.kind));
+  switch (fault.kind) {
+    case FaultKind::kCrashAgent:
+    case FaultKind::kPauseAgent:
+      text += " " + std::to_string(fault.agent);
+      break;
+    case FaultKind::kPauseNode:
+    case FaultKind::kLoseNode:
+      text += " " + std::to_string(fault.node);
+      break;
+    case FaultKind::kSlowNode:
+      text += " " + std::to_string(fault.node) + ", " + std::to_string(fault.amount) + " times";
+      break;
+    case FaultKind::kSlowLink:
+      text += " of agent " + std::to_string(fault.agent) + " to node " +
+              std::to_string(fault.node) + ", " + std::to_string(fault.amount) + " times";
+      break;
+    case FaultKind::kBreakChannel:
+      text += " of agent " + std::to_string(fault.agent) + " to node " + std::to_string(fault.node);
+      break;
+    case FaultKind::kStepClock:
+      text += " of agent " + std::to_string(fault.agent) + " by " + std::to_string(fault.amount) +
+              " ns";
+      break;
+    case FaultKind::kDriftClock:
+      text += " of agent " + std::to_string(fault.agent) + " by " + std::to_string(fault.amount) +
+              " ppm";
+      break;
+    case FaultKind::kMasterDown:
+      break;
+  }
+  if (fault.duration_ns > 0) text += ", for " + std::to_string(fault.duration_ns) + " ns";
+  return text;
+}
+
+}  // namespace onetrip

@@ -1,0 +1,77 @@
+// Plan: all that one simulated run does, as plain data.
+//
+// A scenario and a seed give a plan; running a plan twice gives the same trace. A shrinker deletes
+// commands and faults from a plan, a replay reads one from a text.
+#ifndef ONETRIP_TESTS_SIM_PLAN_H_
+#define ONETRIP_TESTS_SIM_PLAN_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client_core/fabric/sim.h"
+#include "client_core/memory/worker_context.h"
+#include "master/membership.h"
+#include "tests/support/workload.h"
+
+namespace onetrip {
+
+enum class FaultKind : uint8_t {
+  kCrashAgent,    // dies where it is; starts again as a new worker after `duration_ns`, if not 0
+  kPauseAgent,    // stands still for `duration_ns`
+  kPauseNode,     // applies nothing for `duration_ns`
+  kLoseNode,      // for good
+  kSlowNode,      // `amount` times as slow for `duration_ns`
+  kSlowLink,      // between `agent` and `node`, `amount` times as slow for `duration_ns`
+  kBreakChannel,  // from `agent` to `node`
+  kStepClock,     // of `agent`, by `amount` ns
+  kDriftClock,    // of `agent`, by `amount` ppm
+  kMasterDown,    // does not answer for `duration_ns`
+};
+
+struct Fault {
+  FaultKind kind = FaultKind::kPauseAgent;
+  uint64_t at_ns = 0;  // since the clients started
+  uint64_t duration_ns = 0;
+  uint32_t agent = 0;
+  uint32_t node = 0;
+  int64_t amount = 0;
+};
+
+struct Plan {
+  std::string scenario;
+  uint64_t seed = 0;
+  uint32_t agents = 3;  // of one worker each; client i is a client of agent i modulo this
+  ClusterShape shape{.nodes = 3, .replicas = 3, .node_bytes = 16ULL << 20};
+  SimFabricOptions fabric;
+  DataPathOptions data_path;
+  uint32_t tick_spread =
+      1;  // each agent's epochs tick so many times more rarely than the one's before
+  uint64_t think_ns_max = 4000;  // a client pauses at most so long before each command
+  uint64_t clock_error_ns = 0;   // how far the agents' clocks may be from the truth
+  Program program;
+  std::vector<Fault> faults;
+};
+
+// A kind of run: what a seed decides, and what is the same for all seeds.
+struct Scenario {
+  std::string_view name;
+  std::string_view about;
+  Plan (*make)(uint64_t seed);
+};
+std::span<const Scenario> Scenarios();
+// Null if there is none of that name.
+const Scenario* FindScenario(std::string_view name);
+
+// One setting, fault or command a line. Everything that a run depends on is in it.
+std::string PlanToText(const Plan& plan);
+// The inverse. False, with the line at fault in `error`, for anything else.
+bool PlanFromText(std::string_view text, Plan* plan, std::string* error);
+
+std::string DescribeFault(const Fault& fault);
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TESTS_SIM_PLAN_H_

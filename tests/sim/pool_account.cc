@@ -1,0 +1,36 @@
+#include "tests/sim/pool_account.h"
+
+#include <absl/container/flat_hash_set.h>
+
+#include "tests/support/index_worker.h"
+
+namespace onetrip {
+namespace {
+
+std::string Where(GlobalAddr addr) {
+  return "region " + std::to_string(addr.region()) + ", offset " + std::to_string(addr.offset());
+}
+
+}  // namespace
+
+std::string AccountForPool(const std::vector<MemoryEndpoint*>& nodes, const View& view,
+                           const MemoryWatch& memory) {
+  const IndexPicture picture = LookAtIndex(nodes, view);
+  if (!picture.replicas_agree) return "at rest the index differs between its replicas";
+  if (picture.unfinished != 0) return "at rest the index holds something unfinished";
+  if (picture.misplaced != 0) return "an entry of the index is where its key does not belong";
+  if (picture.duplicates != 0) return "a key has two entries in the index";
+  absl::flat_hash_set<uint64_t> named;
+  for (const GlobalAddr addr : picture.named) {
+    if (!named.insert(addr.bits()).second) return "two slots name one object: " + Where(addr);
+    if (!memory.IsLive(addr)) return "a slot names memory that is not in use: " + Where(addr);
+  }
+  const uint64_t live = memory.live_objects();
+  if (live != named.size()) {
+    return "memory leaks: " + std::to_string(live) + " objects are in use, " +
+           std::to_string(named.size()) + " are named by the index";
+  }
+  return {};
+}
+
+}  // namespace onetrip

@@ -1,0 +1,21 @@
+// The pool at rest: everything allocated is named by the index, and nothing else is.
+#ifndef ONETRIP_TESTS_SIM_POOL_ACCOUNT_H_
+#define ONETRIP_TESTS_SIM_POOL_ACCOUNT_H_
+
+#include <string>
+#include <vector>
+
+#include "client_core/cluster/view.h"
+#include "client_core/fabric/control.h"
+#include "tests/sim/memory_watch.h"
+
+namespace onetrip {
+
+// Walks the index in the memory of `nodes` and compares with what `memory` has seen. Returns what
+// is wrong, or nothing. REQUIRES: no operation is on its way and every worker has drained.
+std::string AccountForPool(const std::vector<MemoryEndpoint*>& nodes, const View& view,
+                           const MemoryWatch& memory);
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TESTS_SIM_POOL_ACCOUNT_H_

@@ -1,0 +1,306 @@
+// What a seed decides, scenario by scenario: settings from their legal ranges, commands, faults.
+#include <algorithm>
+#include <iterator>
+
+#include "client_core/base/rng.h"
+#include "tests/sim/crowded_keys.h"
+#include "tests/sim/plan.h"
+
+namespace onetrip {
+namespace {
+
+template <typename T, size_t n>
+T OneOf(Rng& rng, const T (&choices)[n]) {
+  return choices[rng.Below(n)];
+}
+
+// Settings that any seed may take with any commands.
+Plan MakeBase(std::string_view scenario, uint64_t seed, Rng& rng) {
+  Plan plan;
+  plan.scenario = scenario;
+  plan.seed = seed;
+  struct Latency {
+    uint64_t min_ns, max_ns;
+    uint32_t tail_permille;
+  };
+  constexpr Latency kLatencies[] = {
+      {500, 600, 0}, {500, 5000, 0}, {800, 1200, 30}, {100, 20'000, 0}, {300, 900, 150}};
+  const Latency latency = OneOf(rng, kLatencies);
+  plan.fabric.latency_min_ns = latency.min_ns;
+  plan.fabric.latency_max_ns = latency.max_ns;
+  plan.fabric.tail_permille = latency.tail_permille;
+  plan.fabric.step_ns = OneOf(rng, {0UL, 5UL, 50UL, 400UL});
+  plan.data_path.wait_polls_max = OneOf(rng, {0U, 1U, 4U, 64U});
+  plan.data_path.wait_timer_us = OneOf(rng, {1U, 10U, 50U});
+  plan.data_path.wait_timer_max_us = OneOf(rng, {50U, 1000U});
+  plan.data_path.epoch_tick_us = OneOf(rng, {20UL, 200UL, 2000UL});
+  plan.data_path.retired_objects_max = OneOf(rng, {1U, 3U, 256U});
+  plan.data_path.memory_wait_ms = OneOf(rng, {1UL, 20UL});
+  plan.data_path.location_cache_bytes = OneOf(rng, {64UL, 4096UL, 65'536UL});
+  plan.think_ns_max = OneOf(rng, {0UL, 1000UL, 4000UL, 30'000UL});
+  plan.agents = 2 + static_cast<uint32_t>(rng.Below(3));
+  return plan;
+}
+
+WorkloadOptions MakeOptions(Rng& rng, std::string_view mix) {
+  WorkloadOptions options;
+  options.clients = 2 + static_cast<uint32_t>(rng.Below(4));
+  options.operations = 4 + static_cast<uint32_t>(rng.Below(12));
+  options.hot_percent = OneOf(rng, {50U, 80U, 100U});
+  ApplyMix(*FindMix(mix), &options);
+  return options;
+}
+
+// One of the small programs, a client an agent.
+Plan MakeSmall(uint64_t seed) {
+  Rng rng(seed);
+  Plan plan = MakeBase("small", seed, rng);
+  const auto shapes = SmallShapes();
+  plan.program = MakeSmallProgram(shapes[rng.Below(shapes.size())]);
+  plan.agents = std::min<uint32_t>(static_cast<uint32_t>(plan.program.size()), 5);
+  return plan;
+}
+
+constexpr std::string_view kMixes[] = {
+    "reads_and_writes", "counters", "conditions", "append", "churn", "mixed", "multi"};
+
+Plan MakeCalm(uint64_t seed) {
+  Rng rng(seed);
+  Plan plan = MakeBase("calm", seed, rng);
+  plan.program = MakeProgram(rng.Next(), MakeOptions(rng, OneOf(rng, kMixes)));
+  return plan;
+}
+
+// Every object is reused as soon as the epochs allow it, and the epochs never rest.
+Plan MakeTight(uint64_t seed) {
+  Rng rng(seed);
+  Plan plan = MakeBase("tight", seed, rng);
+  plan.data_path.epoch_tick_us = 20;
+  plan.data_path.retired_objects_max = 1;
+  plan.data_path.location_cache_bytes = OneOf(rng, {64UL, 64UL, 65'536UL});
+  plan.think_ns_max = OneOf(rng, {0UL, 1000UL});
+  constexpr std::string_view kOverwriting[] = {"reads_and_writes", "reads_and_writes", "churn",
+                                               "mixed"};
+  WorkloadOptions options = MakeOptions(rng, OneOf(rng, kOverwriting));
+  options.clients = 3 + static_cast<uint32_t>(rng.Below(3));
+  options.operations = 20 + static_cast<uint32_t>(rng.Below(40));
+  options.hot_keys = 1 + static_cast<uint32_t>(rng.Below(3));
+  options.cold_keys = static_cast<uint32_t>(rng.Below(3));
+  options.value_bytes = {OneOf(rng, {40U, 300U, 1200U})};
+  plan.program = MakeProgram(rng.Next(), options);
+  // One agent, or one of its links, is slow, so that the others do much while it does one thing.
+  plan.tick_spread = OneOf(rng, {1U, 1U, 2U});
+  plan.data_path.retired_objects_max = OneOf(rng, {1U, 1U, 256U});
+  plan.fabric.latency_max_ns = std::min<uint64_t>(plan.fabric.latency_max_ns, 5000);
+  Fault slow;
+  slow.kind = FaultKind::kSlowLink;
+  slow.agent = static_cast<uint32_t>(rng.Below(plan.agents));
+  slow.amount = static_cast<int64_t>(2 + rng.Below(40));
+  const bool all_links = rng.Below(2) == 0;
+  const auto link = static_cast<uint32_t>(rng.Below(plan.shape.nodes));
+  for (slow.node = 0; slow.node < plan.shape.nodes; ++slow.node) {
+    if (all_links || slow.node == link) plan.faults.push_back(slow);
+  }
+  return plan;
+}
+
+// Deadlines that pass while others read, renew and replace them, by clocks that disagree.
+Plan MakeExpiry(uint64_t seed) {
+  Rng rng(seed);
+  Plan plan = MakeBase("expiry", seed, rng);
+  plan.think_ns_max = OneOf(rng, {100'000UL, 1'000'000UL, 3'000'000UL});
+  WorkloadOptions options = MakeOptions(rng, "expiry");
+  options.operations = 8 + static_cast<uint32_t>(rng.Below(16));
+  options.expiry_ms_max = OneOf(rng, {1U, 3U, 10U});
+  options.unix_start_ms = 1'700'000'000'000;
+  plan.program = MakeProgram(rng.Next(), options);
+  return plan;
+}
+
+// The same by clocks that disagree: set off, stepping, running fast or slow, within a bound.
+Plan MakeSkewed(uint64_t seed) {
+  Plan plan = MakeExpiry(seed);
+  Rng rng(~seed);
+  plan.scenario = "skewed";
+  const uint64_t half_ns = OneOf(rng, {1000UL, 50'000UL, 700'000UL});
+  plan.clock_error_ns = 4 * half_ns;
+  for (uint32_t agent = 0; agent < plan.agents; ++agent) {
+    for (int step = 0; step < 2; ++step) {
+      Fault fault;
+      fault.kind = FaultKind::kStepClock;
+      fault.at_ns = step == 0 ? 0 : rng.Below(20 * plan.think_ns_max);
+      fault.agent = agent;
+      fault.amount = static_cast<int64_t>(rng.Below(2 * half_ns)) - static_cast<int64_t>(half_ns);
+      plan.faults.push_back(fault);
+    }
+    Fault drift;
+    drift.kind = FaultKind::kDriftClock;
+    drift.agent = agent;
+    // Over the length of a run, a fraction of the bound.
+    drift.amount = static_cast<int64_t>(rng.Below(200)) - 100;
+    plan.faults.push_back(drift);
+  }
+  return plan;
+}
+
+// Keys that crowd a few buckets, so that subtables split under whatever else goes on.
+Plan MakeCrowded(uint64_t seed) {
+  Rng rng(seed);
+  Plan plan = MakeBase("crowded", seed, rng);
+  plan.think_ns_max = OneOf(rng, {0UL, 1000UL});
+  WorkloadOptions options =
+      MakeOptions(rng, OneOf(rng, {std::string_view("mixed"), std::string_view("churn"),
+                                   std::string_view("conditions"), std::string_view("counters")}));
+  options.clients = 3 + static_cast<uint32_t>(rng.Below(3));
+  options.operations = 30 + static_cast<uint32_t>(rng.Below(30));
+  options.hot_keys = 2;
+  options.cold_keys = 60;
+  options.hot_percent = 20;
+  plan.program = MakeProgram(rng.Next(), options);
+  RenameKeys(CrowdedKeys(), &plan.program);
+  return plan;
+}
+
+// Few keys that one slot may hold in turn, with one fingerprint.
+Plan MakeTwins(uint64_t seed) {
+  Rng rng(seed);
+  Plan plan = MakeBase("twins", seed, rng);
+  plan.think_ns_max = OneOf(rng, {0UL, 1000UL});
+  // Losers sleep, so that more than one thing happens to their slot before they look.
+  plan.fabric.latency_max_ns = std::min<uint64_t>(plan.fabric.latency_max_ns, 5000);
+  plan.data_path.wait_polls_max = 0;
+  plan.data_path.wait_timer_us = OneOf(rng, {20U, 100U});
+  plan.data_path.wait_timer_max_us = 200;
+  WorkloadOptions options = MakeOptions(rng, "mixed");
+  if (rng.Below(2) == 0) {
+    options.kinds = {{CommandKind::kSet, 8}, {CommandKind::kGetDel, 5}, {CommandKind::kGet, 1}};
+  }
+  options.clients = 4 + static_cast<uint32_t>(rng.Below(3));
+  options.operations = 10 + static_cast<uint32_t>(rng.Below(20));
+  options.hot_keys = 2;
+  options.cold_keys = 1;
+  plan.program = MakeProgram(rng.Next(), options);
+  RenameKeys(TwinKeys(), &plan.program);
+  return plan;
+}
+
+// Values so large that the pool is full soon: writes are refused, deletes make room.
+Plan MakeFull(uint64_t seed) {
+  Rng rng(seed);
+  Plan plan = MakeBase("full", seed, rng);
+  plan.fabric.step_ns = 0;
+  plan.data_path.memory_wait_ms = 1;
+  WorkloadOptions options;
+  options.kinds = {{CommandKind::kSet, 6},
+                   {CommandKind::kDel, 3},
+                   {CommandKind::kGet, 3},
+                   {CommandKind::kAppend, 1},
+                   {CommandKind::kGetDel, 1}};
+  options.clients = 3;
+  options.operations = 25 + static_cast<uint32_t>(rng.Below(20));
+  options.hot_keys = 2;
+  options.cold_keys = 60;
+  options.hot_percent = 20;
+  options.number_percent = 0;
+  options.value_bytes = {OneOf(rng, {200'000U, 400'000U, 900'000U})};
+  plan.program = MakeProgram(rng.Next(), options);
+  return plan;
+}
+
+Fault MakeFault(const Plan& plan, uint64_t span_ns, Rng& rng) {
+  constexpr FaultKind kKinds[] = {
+      FaultKind::kCrashAgent,   FaultKind::kCrashAgent, FaultKind::kPauseAgent,
+      FaultKind::kPauseNode,    FaultKind::kSlowNode,   FaultKind::kBreakChannel,
+      FaultKind::kBreakChannel, FaultKind::kMasterDown, FaultKind::kSlowLink};
+  Fault fault;
+  fault.kind = OneOf(rng, kKinds);
+  fault.at_ns = rng.Below(span_ns);
+  fault.duration_ns = 1000 + rng.Below(span_ns);
+  fault.agent = static_cast<uint32_t>(rng.Below(plan.agents));
+  fault.node = static_cast<uint32_t>(rng.Below(plan.shape.nodes));
+  switch (fault.kind) {
+    case FaultKind::kCrashAgent:
+      if (rng.Below(3) == 0) fault.duration_ns = 0;
+      break;
+    case FaultKind::kSlowNode:
+    case FaultKind::kSlowLink:
+      fault.amount = static_cast<int64_t>(2 + rng.Below(100));
+      break;
+    case FaultKind::kBreakChannel:
+      fault.duration_ns = 0;
+      break;
+    default:
+      break;
+  }
+  return fault;
+}
+
+// Connections that break again and again while memory is reused at once: what failed may still be
+// on its way when others go on.
+Plan MakeBroken(uint64_t seed) {
+  Plan plan = MakeTight(seed);
+  Rng rng(~seed);
+  plan.scenario = "broken";
+  plan.fabric.failure_ns = OneOf(rng, {100UL, 10'000UL});
+  plan.data_path.op_timeout_ms = 1;
+  const uint64_t count = 1 + rng.Below(6);
+  for (uint64_t i = 0; i < count; ++i) {
+    Fault fault;
+    fault.kind = FaultKind::kBreakChannel;
+    fault.at_ns = rng.Below(40 * 8 * plan.fabric.latency_max_ns);
+    fault.agent = plan.faults[0].agent;
+    fault.node = static_cast<uint32_t>(rng.Below(plan.shape.nodes));
+    plan.faults.push_back(fault);
+  }
+  return plan;
+}
+
+// Everything that may break, in the middle of everything that may be asked.
+Plan MakeFaults(uint64_t seed) {
+  Rng rng(seed);
+  Plan plan = MakeBase("faults", seed, rng);
+  plan.data_path.op_timeout_ms = OneOf(rng, {1UL, 5UL});
+  // Whoever waits for the dead waits long: without this most of a run would be ticks.
+  plan.data_path.epoch_tick_us = OneOf(rng, {100UL, 2000UL});
+  WorkloadOptions options = MakeOptions(rng, OneOf(rng, kMixes));
+  options.operations = 6 + static_cast<uint32_t>(rng.Below(14));
+  plan.program = MakeProgram(rng.Next(), options);
+  // About as long as the commands take.
+  const uint64_t span_ns =
+      options.operations * (plan.think_ns_max / 2 + 8 * plan.fabric.latency_max_ns);
+  const uint64_t count = 1 + rng.Below(4);
+  for (uint64_t i = 0; i < count; ++i) plan.faults.push_back(MakeFault(plan, span_ns, rng));
+  if (rng.Below(10) == 0) {
+    Fault loss;
+    loss.kind = FaultKind::kLoseNode;
+    loss.at_ns = rng.Below(span_ns);
+    loss.node = static_cast<uint32_t>(rng.Below(plan.shape.nodes));
+    plan.faults.push_back(loss);
+  }
+  return plan;
+}
+
+constexpr Scenario kScenarios[] = {
+    {"small", "programs of a few commands on one key", MakeSmall},
+    {"calm", "all kinds of commands, no fault", MakeCalm},
+    {"tight", "memory that is reused at once", MakeTight},
+    {"expiry", "deadlines that pass", MakeExpiry},
+    {"skewed", "deadlines that pass by clocks that disagree", MakeSkewed},
+    {"crowded", "subtables that split under the commands", MakeCrowded},
+    {"twins", "keys that share a slot and a fingerprint", MakeTwins},
+    {"full", "a pool without room", MakeFull},
+    {"broken", "connections that break while memory is reused", MakeBroken},
+    {"faults", "agents, nodes, channels and the master fail", MakeFaults},
+};
+
+}  // namespace
+
+std::span<const Scenario> Scenarios() { return kScenarios; }
+
+const Scenario* FindScenario(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kScenarios), std::end(kScenarios),
+                                   [&](const Scenario& known) { return known.name == name; });
+  return found == std::end(kScenarios) ? nullptr : found;
+}
+
+}  // namespace onetrip

@@ -1,0 +1,181 @@
+// simulate: runs the simulation, replays a failure, shrinks it.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+
+#include "client_core/base/planted_bug.h"
+#include "tests/sim/bugs.h"
+#include "tests/sim/runs.h"
+
+namespace onetrip {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+struct Flags {
+  std::string scenario;  // empty: all in turn
+  uint64_t seed = 1;
+  uint64_t seeds = 1000;
+  uint32_t rounds = 200;
+  double minutes = 0;
+  std::string plan;
+  std::string bug;
+  bool timeline = false;
+  bool shrink = false;
+};
+
+struct Totals {
+  uint64_t schedules = 0;
+  uint64_t commands = 0;
+  uint64_t unanswered = 0;
+  uint64_t fabric_ops = 0;
+  uint64_t faults = 0;
+  uint64_t reused = 0;
+  uint64_t splits = 0;
+
+  void Add(const Report& report, uint64_t count) {
+    schedules += count;
+    commands += report.commands;
+    unanswered += report.unanswered;
+    fabric_ops += report.fabric_ops;
+    faults += report.faults;
+    reused += report.reused;
+    splits += report.splits;
+  }
+};
+
+// Tells how to see the failure again, and makes it small if asked to.
+void Explain(const Flags& flags, const std::string& scenario, uint64_t seed, const Report& report) {
+  std::cout << "FAILED: " << report.failure << "\n";
+  if (flags.timeline) std::cout << report.timeline;
+  std::cout << "replay: simulate --scenario " << scenario << " --seed " << seed << " --seeds 1";
+  if (scenario == "small") std::cout << " --rounds " << flags.rounds;
+  if (!flags.bug.empty()) std::cout << " --bug " << flags.bug;
+  std::cout << " --timeline\n";
+}
+
+int ShrinkAndPrint(const Plan& plan) {
+  const Plan smaller = Shrink(plan);
+  RunOptions options;
+  options.timeline = true;
+  const Report report = RunPlan(smaller, options);
+  if (report.ok()) {
+    std::cout << "this plan does not fail by itself\n";
+    return 0;
+  }
+  const std::string file = "failing-" + smaller.scenario + ".plan";
+  std::ofstream(file) << PlanToText(smaller);
+  std::cout << report.timeline << "FAILED: " << report.failure << "\nshrunk to:\n"
+            << PlanToText(smaller) << "written: " << file << "\nreplay: simulate --plan " << file
+            << " --timeline\n";
+  return 1;
+}
+
+int RunPlanFile(const Flags& flags) {
+  std::ifstream file(flags.plan);
+  if (!file) {
+    std::cerr << "simulate: cannot read " << flags.plan << "\n";
+    return 2;
+  }
+  std::stringstream text;
+  text << file.rdbuf();
+  Plan plan;
+  std::string error;
+  if (!PlanFromText(text.str(), &plan, &error)) {
+    std::cerr << "simulate: " << flags.plan << ": " << error << "\n";
+    return 2;
+  }
+  if (flags.shrink) return ShrinkAndPrint(plan);
+  RunOptions options;
+  options.timeline = flags.timeline;
+  const Report report = RunPlan(plan, options);
+  std::cout << report.timeline;
+  std::cout << (report.ok() ? "passed" : "FAILED: " + report.failure) << "\n";
+  return report.ok() ? 0 : 1;
+}
+
+// Runs seed after seed; returns whether all passed.
+bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_seed, uint64_t count,
+                 SteadyClock::time_point until, Totals* totals) {
+  const auto start = SteadyClock::now();
+  Totals here;
+  RunOptions options;
+  options.timeline = flags.timeline;
+  const bool small = scenario.name == "small";
+  uint64_t seed = first_seed;
+  for (; seed < first_seed + count && (seed == first_seed || SteadyClock::now() < until); ++seed) {
+    const Report report = small ? RunSmallPrograms(seed, flags.rounds, options)
+                                : RunPlan(scenario.make(seed), options);
+    here.Add(report, small ? flags.rounds : 1);
+    if (!report.ok()) {
+      Explain(flags, std::string(scenario.name), seed, report);
+      if (flags.shrink) ShrinkAndPrint(scenario.make(seed));
+      return false;
+    }
+    if (flags.timeline) std::cout << report.timeline;
+  }
+  const std::chrono::duration<double> taken = SteadyClock::now() - start;
+  std::cout << scenario.name << ": seeds " << first_seed << ".." << seed - 1 << ", "
+            << here.schedules << " schedules, " << here.commands << " commands, " << here.faults
+            << " faults, " << here.unanswered << " outcomes unknown, " << here.reused
+            << " objects reused, " << here.splits << " splits, " << here.fabric_ops
+            << " fabric operations, "
+            << static_cast<uint64_t>(static_cast<double>(here.fabric_ops) / taken.count() / 1000)
+            << " k/s, " << taken.count() << " s" << std::endl;
+  totals->schedules += here.schedules;
+  return true;
+}
+
+int Run(const Flags& flags) {
+  if (!flags.bug.empty() && !PlantBug(flags.bug)) {
+    std::cerr << "simulate: --bug: no such bug, or a build without planted bugs; known are:";
+    for (const PlantedBug& bug : PlantedBugs()) std::cerr << " " << bug.name;
+    std::cerr << "\n";
+    return 2;
+  }
+  if (!flags.plan.empty()) return RunPlanFile(flags);
+  if (!flags.scenario.empty() && FindScenario(flags.scenario) == nullptr) {
+    std::cerr << "simulate: --scenario: known are:";
+    for (const Scenario& scenario : Scenarios()) std::cerr << " " << scenario.name;
+    std::cerr << "\n";
+    return 2;
+  }
+  const auto until = flags.minutes > 0 ? SteadyClock::now() +
+                                             std::chrono::duration_cast<SteadyClock::duration>(
+                                                 std::chrono::duration<double>(flags.minutes * 60))
+                                       : SteadyClock::time_point::max();
+  Totals totals;
+  uint64_t first = flags.seed;
+  do {
+    for (const Scenario& scenario : Scenarios()) {
+      if (!flags.scenario.empty() && scenario.name != flags.scenario) continue;
+      if (!RunScenario(flags, scenario, first, flags.seeds, until, &totals)) return 1;
+    }
+    first += flags.seeds;
+  } while (flags.minutes > 0 && SteadyClock::now() < until);
+  std::cout << totals.schedules << " schedules, no failure\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace onetrip
+
+int main(int argc, char** argv) {
+  onetrip::Flags flags;
+  CLI::App app("Runs the simulation: scenario after scenario, seed after seed.");
+  app.add_option("--scenario", flags.scenario, "Only this one");
+  app.add_option("--seed", flags.seed, "The first seed")->capture_default_str();
+  app.add_option("--seeds", flags.seeds, "Seeds per scenario")->capture_default_str();
+  app.add_option("--rounds", flags.rounds, "Programs per world of scenario small")
+      ->capture_default_str();
+  app.add_option("--minutes", flags.minutes, "Go on with further seeds for so long");
+  app.add_option("--plan", flags.plan, "Run the plan in this file instead");
+  app.add_option("--bug", flags.bug, "Plant this bug (builds of the preset mutants)");
+  app.add_flag("--timeline", flags.timeline, "Print who did what on which node");
+  app.add_flag("--shrink", flags.shrink, "Cut a failing plan down to what still fails");
+  CLI11_PARSE(app, argc, argv);
+  return onetrip::Run(flags);
+}

@@ -1,0 +1,161 @@
+// The simulation itself: that it is deterministic, that it holds, and that its parts work.
+//
+// How many seeds run is set so that they fit a CI run; scripts/simulate.sh goes on for as long as
+// one likes. ONETRIP_SIM_SCALE (1) multiplies them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include "tests/sim/plan.h"
+#include "tests/sim/runs.h"
+#include "tests/support/scale.h"
+
+namespace onetrip {
+namespace {
+
+uint64_t SeedsOf(int seeds) {
+  const char* scale = std::getenv("ONETRIP_SIM_SCALE");
+  // A sanitizer looks for other things than schedules: it gets a part of them.
+  const double factor = (scale == nullptr ? 1 : std::atof(scale)) * (kSlowdown > 1 ? 0.1 : 1);
+  return std::max<uint64_t>(1, static_cast<uint64_t>(Scaled(seeds) * factor));
+}
+
+struct ScenarioSeeds {
+  const char* scenario;
+  uint64_t first_seed;
+  int seeds;
+};
+
+void PrintTo(const ScenarioSeeds& seeds, std::ostream* out) { *out << seeds.scenario; }
+
+class Simulation : public testing::TestWithParam<ScenarioSeeds> {};
+
+TEST_P(Simulation, EveryHistoryIsLinearizableAndMemoryAddsUp) {
+  const Scenario* scenario = FindScenario(GetParam().scenario);
+  ASSERT_NE(scenario, nullptr);
+  const uint64_t first = GetParam().first_seed;
+  const uint64_t count = SeedsOf(GetParam().seeds);
+  uint64_t commands = 0;
+  uint64_t faults = 0;
+  uint64_t unanswered = 0;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    const Report report = RunPlan(scenario->make(seed));
+    ASSERT_TRUE(report.ok()) << report.failure << "\nreplay: simulate --scenario " << scenario->name
+                             << " --seed " << seed << " --seeds 1 --timeline";
+    commands += report.commands;
+    faults += report.faults;
+    unanswered += report.unanswered;
+  }
+  std::cout << scenario->name << ": " << count << " seeds, " << commands << " commands, " << faults
+            << " faults, " << unanswered << " outcomes unknown\n";
+}
+
+// Several cases of the slower ones, so that they share the cores.
+INSTANTIATE_TEST_SUITE_P(
+    Seeds, Simulation,
+    testing::Values(ScenarioSeeds{"calm", 1, 4000}, ScenarioSeeds{"tight", 1, 3000},
+                    ScenarioSeeds{"expiry", 1, 2500}, ScenarioSeeds{"skewed", 1, 2500},
+                    ScenarioSeeds{"crowded", 1, 2500}, ScenarioSeeds{"twins", 1, 2000},
+                    ScenarioSeeds{"full", 1, 60}, ScenarioSeeds{"broken", 1, 1500},
+                    ScenarioSeeds{"faults", 1, 10'000}, ScenarioSeeds{"faults", 100'001, 10'000}),
+    [](const auto& info) {
+      return std::string(info.param.scenario) + "_from_" + std::to_string(info.param.first_seed);
+    });
+
+class SmallPrograms : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(SmallPrograms, EveryScheduleIsLinearizable) {
+  constexpr uint32_t kRounds = 200;
+  constexpr int kWorlds = 1000;
+  const uint64_t first = GetParam();
+  const uint64_t worlds = SeedsOf(kWorlds);
+  for (uint64_t seed = first; seed < first + worlds; ++seed) {
+    const Report report = RunSmallPrograms(seed, kRounds);
+    ASSERT_TRUE(report.ok()) << report.failure << "\nreplay: simulate --scenario small --seed "
+                             << seed << " --seeds 1 --rounds " << kRounds << " --timeline";
+  }
+  std::cout << "small: " << worlds * kRounds << " schedules\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, SmallPrograms,
+                         testing::Values(1, 1'000'001, 2'000'001, 3'000'001, 4'000'001));
+
+// Seeds that have found something once.
+TEST(SimulationRegressions, AReadOfARecordThatExpiresMeanwhile) {
+  // A GET answered nil of a record that expired after its slot had been overwritten.
+  const Report report = RunPlan(FindScenario("expiry")->make(1375));
+  EXPECT_TRUE(report.ok()) << report.failure;
+}
+
+TEST(SimulationDeterminism, OnePlanOneTrace) {
+  for (const Scenario& scenario : Scenarios()) {
+    const int seeds = scenario.name == "full" ? 2 : Scaled(40);
+    for (uint64_t seed = 1; seed <= static_cast<uint64_t>(seeds); ++seed) {
+      const Plan plan = scenario.make(seed);
+      const Report first = RunPlan(plan);
+      const Report second = RunPlan(plan);
+      ASSERT_EQ(first.trace_hash, second.trace_hash) << scenario.name << ", seed " << seed;
+      ASSERT_EQ(first.steps, second.steps) << scenario.name << ", seed " << seed;
+    }
+  }
+  EXPECT_NE(RunPlan(FindScenario("calm")->make(1)).trace_hash,
+            RunPlan(FindScenario("calm")->make(2)).trace_hash);
+}
+
+TEST(SimulationPlans, SurviveBeingWrittenAndRead) {
+  for (const Scenario& scenario : Scenarios()) {
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      const Plan plan = scenario.make(seed);
+      const std::string text = PlanToText(plan);
+      Plan again;
+      std::string error;
+      ASSERT_TRUE(PlanFromText(text, &again, &error)) << error;
+      ASSERT_EQ(PlanToText(again), text) << scenario.name << ", seed " << seed;
+    }
+  }
+  const Plan plan = FindScenario("faults")->make(3);
+  Plan again;
+  std::string error;
+  ASSERT_TRUE(PlanFromText(PlanToText(plan), &again, &error));
+  EXPECT_EQ(RunPlan(plan).trace_hash, RunPlan(again).trace_hash);
+}
+
+TEST(SimulationPlans, ATextThatIsNoneIsRefusedWithTheLine) {
+  Plan plan;
+  std::string error;
+  EXPECT_FALSE(PlanFromText("seed x\nprogram\n", &plan, &error));
+  EXPECT_NE(error.find("seed x"), std::string::npos);
+  EXPECT_FALSE(PlanFromText("speed 3\nprogram\n", &plan, &error));
+  EXPECT_FALSE(PlanFromText("fault melt-node 1 2 3 4 5\nprogram\n", &plan, &error));
+  EXPECT_NE(error.find("melt-node"), std::string::npos);
+  EXPECT_FALSE(PlanFromText("seed 3\n", &plan, &error));
+}
+
+TEST(SimulationTimeline, TellsWhoDidWhatWhere) {
+  RunOptions options;
+  options.timeline = true;
+  Plan plan = FindScenario("small")->make(1);
+  plan.program = MakeSmallProgram("W WW RR R");
+  const Report report = RunPlan(plan, options);
+  for (const char* part :
+       {"sends \"SET\" \"k\"", "agent 0 @  node 0", "CAS @", "gets \"+OK", " us "}) {
+    EXPECT_NE(report.timeline.find(part), std::string::npos) << part;
+  }
+}
+
+TEST(SimulationSpeed, OfFabricOperationsIsPrinted) {
+  const auto start = std::chrono::steady_clock::now();
+  uint64_t operations = 0;
+  for (uint64_t seed = 1; seed <= 10; ++seed) operations += RunSmallPrograms(seed, 200).fabric_ops;
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  std::cout << static_cast<double>(operations) / taken.count() / 1e6
+            << " M fabric operations a second, checking included\n";
+  EXPECT_GT(operations, 100'000U);
+}
+
+}  // namespace
+}  // namespace onetrip

@@ -1,0 +1,22 @@
+// How much of a long test runs: all of it plainly, a part of it under a sanitizer.
+#ifndef ONETRIP_TESTS_SUPPORT_SCALE_H_
+#define ONETRIP_TESTS_SUPPORT_SCALE_H_
+
+#include <cstdint>
+
+namespace onetrip {
+
+#if defined(__SANITIZE_THREAD__)
+inline constexpr int kSlowdown = 10;
+#elif defined(__SANITIZE_ADDRESS__)
+inline constexpr int kSlowdown = 6;
+#else
+inline constexpr int kSlowdown = 1;
+#endif
+
+// `count` rounds of a test, or as many of them as this build runs in about the same time.
+constexpr int Scaled(int count) { return count / kSlowdown > 0 ? count / kSlowdown : 1; }
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TESTS_SUPPORT_SCALE_H_

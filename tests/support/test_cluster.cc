@@ -1,0 +1,95 @@
+#include "tests/support/test_cluster.h"
+
+#include <charconv>
+
+namespace onetrip {
+
+TestCluster::TestCluster(const Clock& clock, ClusterShape shape) {
+  Result<MembershipState> state = MembershipState::Create(shape);
+  CHECK(state.ok());
+  for (uint16_t i = 0; i < shape.nodes; ++i) {
+    Result<std::unique_ptr<MemoryNode>> node = MemoryNode::Create(NodeId{i}, state->view());
+    CHECK(node.ok());
+    nodes_.push_back(std::move(node.value()));
+  }
+  master_ = std::make_unique<LocalMaster>(std::move(state.value()), clock);
+}
+
+std::vector<MemoryEndpoint*> TestCluster::endpoints() {
+  std::vector<MemoryEndpoint*> endpoints;
+  for (auto& node : nodes_) endpoints.push_back(node.get());
+  return endpoints;
+}
+
+TestWorkerBase::TestWorkerBase(TestCluster& cluster, Executor& executor,
+                               std::unique_ptr<Fabric> fabric, DataPathOptions options)
+    : executor_(executor), fabric_(std::move(fabric)) {
+  Task<Result<Membership>> join = cluster.master().Join();
+  CHECK(join.Start());
+  const Result<Membership> membership = join.TakeResult();
+  CHECK(membership.ok());
+  context_ = std::make_unique<WorkerContext>(executor_, *fabric_, cluster.master(),
+                                             membership.value(), options);
+}
+
+TestWorker::TestWorker(TestCluster& cluster, Executor& executor, std::unique_ptr<Fabric> fabric,
+                       EngineKind engine, DataPathOptions options)
+    : TestWorkerBase(cluster, executor, std::move(fabric), options),
+      engine_(MakeEngine(engine, *context_)),
+      kv_(std::make_unique<Kv>(*context_, *engine_)) {}
+
+void TestWorker::Start() { CHECK(BlockOn(executor_, kv_->Start()).ok()); }
+void TestWorker::Stop() { BlockOn(executor_, kv_->Stop()); }
+
+Status TestWorker::Set(std::string_view key, std::string_view value, uint64_t deadline_ms) {
+  NewRecord record;
+  record.head = value;
+  record.deadline_ms = deadline_ms;
+  return BlockOn(executor_, kv_->Set({0, key}, record));
+}
+
+std::string TestWorker::Get(std::string_view key) {
+  ReadResult result;
+  const Status status = BlockOn(executor_, kv_->Get({0, key}, &result));
+  if (!status.ok()) return std::string("(error ") + status.message() + ")";
+  return result.found() ? std::string(result.record().value) : "(nil)";
+}
+
+bool TestWorker::Delete(std::string_view key) {
+  bool existed = false;
+  CHECK(BlockOn(executor_, kv_->Delete({0, key}, &existed)).ok());
+  return existed;
+}
+
+uint64_t TestWorker::CountKeys(uint32_t database) {
+  uint64_t keys = 0;
+  CHECK(BlockOn(executor_, kv_->CountKeys(database, &keys)).ok());
+  return keys;
+}
+
+ShmWorker::ShmWorker(TestCluster& cluster, EngineKind engine, DataPathOptions options,
+                     uint64_t seed)
+    : executor_(clock_, seed) {
+  worker_ = std::make_unique<TestWorker>(cluster, executor_,
+                                         std::make_unique<ShmFabric>(clock_, cluster.endpoints()),
+                                         engine, options);
+  worker_->Start();
+}
+
+ShmWorker::~ShmWorker() { worker_->Stop(); }
+
+Change AddMutation::Apply(const RecordView* current) {
+  int64_t value = 0;
+  if (current != nullptr) {
+    const std::string_view text = current->value;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+  }
+  sum_ = value + addend_;
+  text_ = std::to_string(sum_);
+  NewRecord record;
+  record.head = text_;
+  record.deadline_ms = current != nullptr ? current->deadline_ms : 0;
+  return Change::Write(record);
+}
+
+}  // namespace onetrip

@@ -1,0 +1,78 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <string>
+
+#include "client_core/base/rng.h"
+#include "frontend/query_buffer.h"
+
+namespace onetrip {
+namespace {
+
+void Put(QueryBuffer& buffer, std::string_view text) {
+  const std::span<char> room = buffer.Room(text.size());
+  ASSERT_GE(room.size(), text.size());
+  std::copy(text.begin(), text.end(), room.begin());
+  buffer.Commit(text.size());
+}
+
+TEST(QueryBufferTest, StartsWithSixteenKibibytesAndGrowsToWhatIsWanted) {
+  QueryBuffer buffer;
+  EXPECT_EQ(buffer.capacity(), 0U);
+  EXPECT_EQ(buffer.Room(1).size(), QueryBuffer::kFirstBytes);
+  EXPECT_GE(buffer.Room(1 << 20).size(), size_t{1} << 20);
+}
+
+TEST(QueryBufferTest, KeepsTheDataWhenItMoves) {
+  QueryBuffer buffer;
+  Put(buffer, "hello world");
+  buffer.Consume(6);
+  Put(buffer, std::string(100'000, 'x'));
+  EXPECT_EQ(buffer.data().substr(0, 7), "worldxx");
+  EXPECT_EQ(buffer.size(), 100'005U);
+}
+
+TEST(QueryBufferTest, ReusesTheFrontInsteadOfGrowing) {
+  QueryBuffer buffer;
+  for (int i = 0; i < 1000; ++i) {
+    Put(buffer, std::string(1000, 'a'));
+    buffer.Consume(i == 0 ? 990 : 1000);
+  }
+  EXPECT_EQ(buffer.size(), 10U);
+  EXPECT_EQ(buffer.capacity(), QueryBuffer::kFirstBytes);
+}
+
+TEST(QueryBufferTest, ReleaseGivesTheMemoryBack) {
+  QueryBuffer buffer;
+  Put(buffer, "abc");
+  buffer.Consume(3);
+  buffer.Release();
+  EXPECT_EQ(buffer.capacity(), 0U);
+  Put(buffer, "def");
+  EXPECT_EQ(buffer.data(), "def");
+}
+
+TEST(QueryBufferTest, BehavesAsAQueueOfBytesUnderRandomUse) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Rng rng(seed);
+    QueryBuffer buffer;
+    std::string model;
+    for (int step = 0; step < 2000; ++step) {
+      if (rng.Below(2) == 0) {
+        std::string text(rng.Below(3000), '\0');
+        for (char& byte : text) byte = static_cast<char>(rng.Next());
+        Put(buffer, text);
+        model += text;
+      } else {
+        const size_t bytes = rng.Below(model.size() + 1);
+        buffer.Consume(bytes);
+        model.erase(0, bytes);
+      }
+      ASSERT_EQ(buffer.data(), model) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace onetrip

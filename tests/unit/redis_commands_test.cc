@@ -1,0 +1,190 @@
+// Commands on keys, through parser and dispatch, on a real little cluster.
+//
+// What redis-server answers is compared at length elsewhere, by the compatibility test; here are
+// the rules one at a time.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "client_core/layout/record.h"
+#include "tests/unit/redis_client.h"
+
+namespace onetrip {
+namespace {
+
+constexpr char kOk[] = "+OK\r\n";
+constexpr char kNil[] = "$-1\r\n";
+constexpr char kSyntax[] = "-ERR syntax error\r\n";
+constexpr char kNotInteger[] = "-ERR value is not an integer or out of range\r\n";
+
+std::string Bulk(const std::string& value) {
+  return "$" + std::to_string(value.size()) + "\r\n" + value + "\r\n";
+}
+
+class RedisCommands : public testing::Test {
+ protected:
+  RedisWorker worker_;
+  RedisClient client_{worker_};
+};
+
+TEST_F(RedisCommands, SetStoresAndGetReads) {
+  EXPECT_EQ(client_("GET k"), kNil);
+  EXPECT_EQ(client_("SET k v"), kOk);
+  EXPECT_EQ(client_("get k"), Bulk("v"));
+  const std::string bytes("\0\r\n\xff", 4);
+  EXPECT_EQ(client_.Call({"SET", bytes, bytes}), kOk);
+  EXPECT_EQ(client_.Call({"GET", bytes}), Bulk(bytes));
+}
+
+TEST_F(RedisCommands, SetObeysItsConditions) {
+  EXPECT_EQ(client_("SET k 1 XX"), kNil);
+  EXPECT_EQ(client_("SET k 1 NX"), kOk);
+  EXPECT_EQ(client_("SET k 2 NX"), kNil);
+  EXPECT_EQ(client_("SET k 3 XX GET"), Bulk("1"));
+  EXPECT_EQ(client_("SET k 4 NX GET"), Bulk("3"));
+  EXPECT_EQ(client_("SET n 1 NX GET"), kNil);
+  EXPECT_EQ(client_("MGET k n"), "*2\r\n" + Bulk("3") + Bulk("1"));
+  EXPECT_EQ(client_("SET k 1 NX XX"), kSyntax);
+  EXPECT_EQ(client_("SET k 1 EX 10 PX 10"), kSyntax);
+}
+
+TEST_F(RedisCommands, SetDropsTheDeadlineUnlessToldToKeepIt) {
+  EXPECT_EQ(client_("SET k 1 EX 100"), kOk);
+  EXPECT_EQ(client_("TTL k"), ":100\r\n");
+  EXPECT_EQ(client_("SET k 2 KEEPTTL"), kOk);
+  EXPECT_EQ(client_("TTL k"), ":100\r\n");
+  EXPECT_EQ(client_("SET k 3"), kOk);
+  EXPECT_EQ(client_("TTL k"), ":-1\r\n");
+  EXPECT_EQ(client_("PTTL nokey"), ":-2\r\n");
+  EXPECT_EQ(client_("SET k 1 EX 0"), "-ERR invalid expire time in 'set' command\r\n");
+}
+
+TEST_F(RedisCommands, ADeadlineInThePastMakesTheKeyGoAway) {
+  EXPECT_EQ(client_("SET k 1"), kOk);
+  EXPECT_EQ(client_("SET k 2 PXAT 1"), kOk);
+  EXPECT_EQ(client_("GET k"), kNil);
+  EXPECT_EQ(client_("EXISTS k"), ":0\r\n");
+  EXPECT_EQ(client_("SET k 3 XX"), kNil);
+  EXPECT_EQ(client_("INCR k"), ":1\r\n");
+  EXPECT_EQ(client_("TTL k"), ":-1\r\n");
+}
+
+TEST_F(RedisCommands, EditsKeepTheDeadline) {
+  EXPECT_EQ(client_("SET k 1 EX 100"), kOk);
+  EXPECT_EQ(client_("INCR k"), ":2\r\n");
+  EXPECT_EQ(client_("APPEND k 0"), ":2\r\n");
+  EXPECT_EQ(client_("SETRANGE k 0 3"), ":2\r\n");
+  EXPECT_EQ(client_("INCRBYFLOAT k 0.5"), Bulk("30.5"));
+  EXPECT_EQ(client_("TTL k"), ":100\r\n");
+  EXPECT_EQ(client_("GETSET k x"), Bulk("30.5"));
+  EXPECT_EQ(client_("TTL k"), ":-1\r\n");
+}
+
+TEST_F(RedisCommands, CountersRefuseWhatIsNoNumberAndWhatOverflows) {
+  EXPECT_EQ(client_("INCR n"), ":1\r\n");
+  EXPECT_EQ(client_("INCRBY n 41"), ":42\r\n");
+  EXPECT_EQ(client_("DECRBY n 2"), ":40\r\n");
+  EXPECT_EQ(client_("DECR n"), ":39\r\n");
+  EXPECT_EQ(client_("INCRBY n x"), kNotInteger);
+  EXPECT_EQ(client_("SET n 9223372036854775807"), kOk);
+  EXPECT_EQ(client_("INCR n"), "-ERR increment or decrement would overflow\r\n");
+  EXPECT_EQ(client_("DECRBY n -9223372036854775808"), "-ERR decrement would overflow\r\n");
+  EXPECT_EQ(client_("SET n 007"), kOk);
+  EXPECT_EQ(client_("INCR n"), kNotInteger);
+  EXPECT_EQ(client_("INCRBYFLOAT n x"), "-ERR value is not a valid float\r\n");
+  EXPECT_EQ(client_("INCRBYFLOAT n inf"), "-ERR increment would produce NaN or Infinity\r\n");
+}
+
+TEST_F(RedisCommands, RangesCountFromBothEnds) {
+  EXPECT_EQ(client_("SET k abcdef"), kOk);
+  EXPECT_EQ(client_("GETRANGE k 0 -1"), Bulk("abcdef"));
+  EXPECT_EQ(client_("GETRANGE k -3 -2"), Bulk("de"));
+  EXPECT_EQ(client_("GETRANGE k 4 99"), Bulk("ef"));
+  EXPECT_EQ(client_("GETRANGE k 4 1"), Bulk(""));
+  EXPECT_EQ(client_("GETRANGE nokey 0 -1"), Bulk(""));
+  EXPECT_EQ(client_("SETRANGE k 2 XY"), ":6\r\n");
+  EXPECT_EQ(client_("GET k"), Bulk("abXYef"));
+  EXPECT_EQ(client_("SETRANGE k 8 Z"), ":9\r\n");
+  EXPECT_EQ(client_("GET k"), Bulk(std::string("abXYef\0\0Z", 9)));
+  EXPECT_EQ(client_("SETRANGE nokey 0 ''"), ":0\r\n");
+  EXPECT_EQ(client_("EXISTS nokey"), ":0\r\n");
+  EXPECT_EQ(client_("STRLEN k"), ":9\r\n");
+}
+
+TEST_F(RedisCommands, ValuesEndAtTheLimit) {
+  const std::string value(kMaxValueBytes, 'x');
+  EXPECT_EQ(client_.Call({"SET", "k", value}), kOk);
+  EXPECT_EQ(client_("GET k"), Bulk(value));
+  const std::string too_long = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n";
+  EXPECT_EQ(client_("APPEND k y"), too_long);
+  EXPECT_EQ(client_("SETRANGE k 1048576 y"), too_long);
+  EXPECT_EQ(client_("SETRANGE k 9223372036854775807 y"), too_long);
+  EXPECT_EQ(client_("SETRANGE k 1048575 y"), ":1048576\r\n");
+}
+
+TEST_F(RedisCommands, AKeyTooLongToBeStoredIsNotThere) {
+  const std::string key(kMaxKeyBytes + 1, 'k');
+  EXPECT_EQ(client_.Call({"GET", key}), kNil);
+  EXPECT_EQ(client_.Call({"DEL", key}), ":0\r\n");
+  EXPECT_EQ(client_.Call({"MGET", key, "a"}), std::string("*2\r\n") + kNil + kNil);
+  EXPECT_EQ(client_.Call({"SET", key, "v"}), "-ERR key exceeds maximum allowed size\r\n");
+  EXPECT_EQ(client_.Call({"INCR", key}), "-ERR key exceeds maximum allowed size\r\n");
+}
+
+TEST_F(RedisCommands, ManyKeysAreWorkedOnInOrder) {
+  EXPECT_EQ(client_("MSET a 1 b 2 a 3"), kOk);
+  EXPECT_EQ(client_("MGET a b c"), "*3\r\n" + Bulk("3") + Bulk("2") + kNil);
+  EXPECT_EQ(client_("EXISTS a a c"), ":2\r\n");
+  EXPECT_EQ(client_("DEL a c b a"), ":2\r\n");
+  EXPECT_EQ(client_("MSET a 1 b"), "-ERR wrong number of arguments for 'mset' command\r\n");
+}
+
+TEST_F(RedisCommands, GetDelAndSetNxTellWhatTheyFound) {
+  EXPECT_EQ(client_("SETNX k 1"), ":1\r\n");
+  EXPECT_EQ(client_("SETNX k 2"), ":0\r\n");
+  EXPECT_EQ(client_("TYPE k"), "+string\r\n");
+  EXPECT_EQ(client_("GETDEL k"), Bulk("1"));
+  EXPECT_EQ(client_("GETDEL k"), kNil);
+  EXPECT_EQ(client_("TYPE k"), "+none\r\n");
+}
+
+TEST_F(RedisCommands, DatabasesAreApart) {
+  EXPECT_EQ(client_("SET k 0"), kOk);
+  EXPECT_EQ(client_("SELECT 1"), kOk);
+  EXPECT_EQ(client_("GET k"), kNil);
+  EXPECT_EQ(client_("SET k 1"), kOk);
+  EXPECT_EQ(client_("DBSIZE"), ":1\r\n");
+  EXPECT_EQ(client_("FLUSHDB"), kOk);
+  EXPECT_EQ(client_("DBSIZE"), ":0\r\n");
+  EXPECT_EQ(client_("SELECT 0"), kOk);
+  EXPECT_EQ(client_("GET k"), Bulk("0"));
+  EXPECT_EQ(client_("FLUSHALL ASYNC"), kOk);
+  EXPECT_EQ(client_("GET k"), kNil);
+  EXPECT_EQ(client_("FLUSHALL SYNC ASYNC"), kSyntax);
+}
+
+TEST_F(RedisCommands, InfoCountsKeysHitsAndCalls) {
+  EXPECT_EQ(client_("SET k 0"), kOk);
+  EXPECT_EQ(client_("GET k"), Bulk("0"));
+  EXPECT_EQ(client_("GET nokey"), kNil);
+  EXPECT_EQ(client_("INCRBY k x"), kNotInteger);
+  EXPECT_EQ(client_("GET"), "-ERR wrong number of arguments for 'get' command\r\n");
+  const std::string info = client_("INFO everything");
+  for (const std::string_view line :
+       {"db0:keys=1,", "keyspace_hits:1\r\n", "keyspace_misses:1\r\n", "errorstat_ERR:count=2\r\n",
+        "cmdstat_set:calls=1,", "total_error_replies:2\r\n", "# Onetrip\r\nrtt:1\r\n"}) {
+    EXPECT_NE(info.find(line), std::string::npos) << line << "\n" << info;
+  }
+  EXPECT_NE(info.find("cmdstat_get:calls=2"), std::string::npos);
+  EXPECT_NE(info.find("rejected_calls=1,failed_calls=0"), std::string::npos);
+  EXPECT_EQ(client_("CONFIG RESETSTAT"), kOk);
+  EXPECT_NE(client_("INFO stats").find("keyspace_hits:0\r\n"), std::string::npos);
+}
+
+TEST_F(RedisCommands, APipelineIsAnsweredInOrder) {
+  EXPECT_EQ(client_.Send("SET k 1\r\nINCR k\r\nFOO\r\nGET k\r\n"),
+            "+OK\r\n:2\r\n-ERR unknown command 'FOO', with args beginning with: \r\n" + Bulk("2"));
+}
+
+}  // namespace
+}  // namespace onetrip

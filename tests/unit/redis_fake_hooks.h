@@ -1,0 +1,59 @@
+// FakeHooks: a process with one worker and no sockets, for tests and benches of commands.
+#ifndef ONETRIP_TESTS_UNIT_REDIS_FAKE_HOOKS_H_
+#define ONETRIP_TESTS_UNIT_REDIS_FAKE_HOOKS_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client_core/base/clock.h"
+#include "redis_compat/server_hooks.h"
+
+namespace onetrip {
+
+class FakeHooks final : public ServerHooks {
+ public:
+  ServerConfig& config() override { return config_; }
+  const Clock& clock() override { return clock_; }
+
+  Task<void> ListClients(std::vector<ClientSnapshot>* clients) override {
+    clients->insert(clients->end(), clients_.begin(), clients_.end());
+    co_return;
+  }
+  void DescribeClient(const Session& session, ClientSnapshot* snapshot) override {
+    snapshot->address = "127.0.0.1:5000";
+    snapshot->local_address = "127.0.0.1:6379";
+    snapshot->fd = 8;
+    FillFromSession(session, clock_.NowNs(), snapshot);
+  }
+  Task<uint64_t> KillClients(const ClientFilter& filter, uint64_t) override {
+    uint64_t matched = 0;
+    for (const ClientSnapshot& client : clients_) {
+      matched += filter.Matches(client) ? 1 : 0;
+    }
+    co_return matched;
+  }
+  void FillFacts(ServerFacts* facts) override { facts->tcp_port = 6379; }
+  std::vector<std::string_view> ExtraInfoSections() override { return {"onetrip"}; }
+  void AppendInfoSection(std::string_view, std::string* out) override { *out += "rtt:1\r\n"; }
+  void SumCommandStats(CommandTotals* totals) override { stats_.AddTo(totals); }
+  void ResetStats() override { stats_.Reset(); }
+  const char* AcceptConfig(std::string_view name, std::string_view value) override {
+    return name == "maxclients" && value == "13" ? "not that one" : nullptr;
+  }
+
+  CommandStats& stats() { return stats_; }
+  ManualClock& manual_clock() { return clock_; }
+  std::vector<ClientSnapshot>& clients() { return clients_; }
+
+ private:
+  ServerConfig config_;
+  ManualClock clock_;
+  CommandStats stats_;
+  std::vector<ClientSnapshot> clients_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TESTS_UNIT_REDIS_FAKE_HOOKS_H_

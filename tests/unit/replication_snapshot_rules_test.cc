@@ -1,0 +1,152 @@
+// The rules of SNAPSHOT, for every vote pattern of 1 to 4 backups and up to 5 writers.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "client_core/replication/snapshot_rules.h"
+
+namespace onetrip {
+namespace {
+
+constexpr size_t kMaxBackups = 4;
+constexpr uint64_t kMaxWriters = 5;
+
+// How a writer fares with these votes while the primary still holds v_old.
+bool Wins(const std::vector<uint64_t>& votes, uint64_t v_new) {
+  switch (EvaluateRules(votes, v_new)) {
+    case Verdict::kWinAll:
+    case Verdict::kWinMajority:
+      return true;
+    case Verdict::kAskMinimum:
+      return WinsByMinimum(votes, v_new);
+    case Verdict::kLose:
+      return false;
+  }
+  return false;
+}
+
+// Calls `visit` with every way to fill `votes` with words of `words`.
+template <typename Visit>
+void ForEveryPattern(size_t backups, const std::vector<uint64_t>& words, Visit visit) {
+  std::vector<size_t> digits(backups, 0);
+  std::vector<uint64_t> votes(backups);
+  while (true) {
+    for (size_t i = 0; i < backups; ++i) votes[i] = words[digits[i]];
+    visit(votes);
+    size_t digit = 0;
+    while (digit < backups && ++digits[digit] == words.size()) digits[digit++] = 0;
+    if (digit == backups) return;
+  }
+}
+
+std::vector<uint64_t> Writers(uint64_t count) {
+  std::vector<uint64_t> writers;
+  for (uint64_t i = 1; i <= count; ++i) writers.push_back(i * 100);
+  return writers;
+}
+
+size_t CountWinners(const std::vector<uint64_t>& votes, const std::vector<uint64_t>& writers) {
+  size_t winners = 0;
+  for (const uint64_t writer : writers) winners += Wins(votes, writer);
+  return winners;
+}
+
+// Every backup took the word of one of the writers: all patterns can happen, and since words are
+// compared only with each other, all orders of the writers are among them.
+TEST(SnapshotRulesTest, EveryPatternHasExactlyOneWinner) {
+  size_t patterns = 0;
+  for (size_t backups = 1; backups <= kMaxBackups; ++backups) {
+    for (uint64_t count = 1; count <= kMaxWriters; ++count) {
+      const std::vector<uint64_t> writers = Writers(count);
+      ForEveryPattern(backups, writers, [&](const std::vector<uint64_t>& votes) {
+        ASSERT_EQ(CountWinners(votes, writers), 1U) << testing::PrintToString(votes);
+        ++patterns;
+      });
+    }
+  }
+  EXPECT_EQ(patterns, 15U + 55 + 225 + 979) << "sums of n, n^2, n^3, n^4 for n up to 5";
+}
+
+TEST(SnapshotRulesTest, WithoutBackupsTheWriterWins) {
+  EXPECT_EQ(EvaluateRules({}, 7), Verdict::kWinAll);
+}
+
+TEST(SnapshotRulesTest, AWriterWithoutAVoteLoses) {
+  for (size_t backups = 1; backups <= kMaxBackups; ++backups) {
+    ForEveryPattern(backups, Writers(kMaxWriters), [&](const std::vector<uint64_t>& votes) {
+      for (const uint64_t outsider : {uint64_t{1}, uint64_t{250}, uint64_t{10'000}}) {
+        ASSERT_EQ(EvaluateRules(votes, outsider), Verdict::kLose);
+      }
+    });
+  }
+}
+
+TEST(SnapshotRulesTest, EachRuleAppliesWhereItShould) {
+  ForEveryPattern(kMaxBackups, Writers(3), [&](const std::vector<uint64_t>& votes) {
+    for (const uint64_t writer : Writers(3)) {
+      const auto own = static_cast<size_t>(std::count(votes.begin(), votes.end(), writer));
+      size_t most = 0;
+      for (const uint64_t vote : votes) {
+        most = std::max(most, static_cast<size_t>(std::count(votes.begin(), votes.end(), vote)));
+      }
+      Verdict expected = Verdict::kLose;
+      if (own == votes.size()) {
+        expected = Verdict::kWinAll;
+      } else if (2 * own > votes.size()) {
+        expected = Verdict::kWinMajority;
+      } else if (own > 0 && 2 * most <= votes.size()) {
+        expected = Verdict::kAskMinimum;
+      }
+      ASSERT_EQ(EvaluateRules(votes, writer), expected) << testing::PrintToString(votes);
+    }
+  });
+}
+
+// A writer whose CAS comes late finds some backups already repaired by the winner, or even, if the
+// round is over, words of later rounds. It must not believe that it has won; where rule 3 sends it
+// to the primary, the primary has changed, unless all it saw is the winner's repair.
+TEST(SnapshotRulesTest, ALateWriterNeverWinsAgainstTheWinner) {
+  for (size_t backups = 1; backups <= kMaxBackups; ++backups) {
+    const std::vector<uint64_t> writers = Writers(4);
+    ForEveryPattern(backups, writers, [&](const std::vector<uint64_t>& votes) {
+      uint64_t winner = 0;
+      for (const uint64_t writer : writers) winner = Wins(votes, writer) ? writer : winner;
+      for (const uint64_t late : writers) {
+        if (late == winner) continue;
+        // What each backup shows the late writer: its own vote where it has one; else the vote, the
+        // winner's repair (1), or a later round's word, below (2) or above (3) all others.
+        ForEveryPattern(backups, {0, 1, 2, 3}, [&](const std::vector<uint64_t>& shown) {
+          std::vector<uint64_t> seen = votes;
+          bool later_round = false;
+          for (size_t i = 0; i < backups; ++i) {
+            if (votes[i] == late || shown[i] == 0) continue;
+            seen[i] = shown[i] == 1 ? winner : shown[i] == 2 ? 1 : 10'000;
+            later_round |= shown[i] > 1;
+          }
+          const Verdict verdict = EvaluateRules(seen, late);
+          ASSERT_NE(verdict, Verdict::kWinAll);
+          ASSERT_NE(verdict, Verdict::kWinMajority);
+          ASSERT_TRUE(later_round || !Wins(seen, late)) << testing::PrintToString(seen);
+        });
+      }
+    });
+  }
+}
+
+// Words that no writer of the round wrote, such as those of the dead: nobody may win, but never
+// two.
+TEST(SnapshotRulesTest, NoPatternHasTwoWinners) {
+  for (size_t backups = 1; backups <= kMaxBackups; ++backups) {
+    const std::vector<uint64_t> writers = Writers(4);
+    std::vector<uint64_t> words = writers;
+    for (const uint64_t foreign : {uint64_t{0}, uint64_t{150}, ~uint64_t{0}}) {
+      words.push_back(foreign);
+    }
+    ForEveryPattern(backups, words, [&](const std::vector<uint64_t>& votes) {
+      ASSERT_LE(CountWinners(votes, writers), 1U) << testing::PrintToString(votes);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace onetrip

@@ -1,0 +1,274 @@
+// SNAPSHOT on the sim fabric: writers that meet on one slot, over thousands of schedules.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "client_core/coro/sync.h"
+#include "client_core/layout/record.h"
+#include "client_core/replication/snapshot.h"
+#include "tests/support/scale.h"
+#include "tests/support/test_cluster.h"
+
+namespace onetrip {
+namespace {
+
+// A slot and the log words of a few writers, in memory that nothing else uses.
+constexpr GlobalAddr kSlot(0, 10 * kBlockBytes);
+constexpr GlobalAddr LogOf(size_t writer) { return GlobalAddr(0, (11 + writer) * kBlockBytes); }
+// Words stay below the operation log's mark.
+constexpr uint64_t kWordMask = (1ULL << 62) - 1;
+
+class SlotCluster {
+ public:
+  SlotCluster(int replicas, size_t writers, uint64_t seed)
+      : executor_(seed),
+        cluster_(executor_.clock(), {.nodes = static_cast<uint16_t>(replicas),
+                                     .replicas = replicas,
+                                     .node_bytes = kRegionBytes}) {
+    for (size_t i = 0; i < writers; ++i) {
+      // Some writers are near and some are far, so that rounds interleave in every way.
+      const SimFabricOptions near{.latency_min_ns = 100, .latency_max_ns = 1500};
+      const SimFabricOptions far{.latency_min_ns = 500, .latency_max_ns = 6000};
+      auto fabric = std::make_unique<SimFabric>(executor_, cluster_.endpoints(),
+                                                executor_.rng().Below(3) == 0 ? far : near);
+      workers_.push_back(std::make_unique<TestWorkerBase>(cluster_, executor_, std::move(fabric)));
+      engines_.push_back(std::make_unique<Snapshot>(workers_.back()->context()));
+    }
+  }
+
+  SimExecutor& executor() { return executor_; }
+  TestCluster& cluster() { return cluster_; }
+  Engine& engine(size_t writer) { return *engines_[writer]; }
+  WorkerContext& context(size_t writer) { return workers_[writer]->context(); }
+  size_t writers() const { return workers_.size(); }
+  int replicas() { return context(0).view().replicas; }
+
+  // A replica's word, as it is now.
+  uint64_t& Word(GlobalAddr addr, int replica) {
+    const RemoteAddr at = context(0).view().Locate(addr, replica);
+    return *reinterpret_cast<uint64_t*>(cluster_.node(at.node.value).base() + at.offset);
+  }
+  void SetAll(GlobalAddr addr, uint64_t word) {
+    for (int replica = 0; replica < replicas(); ++replica) Word(addr, replica) = word;
+  }
+  bool AllAre(GlobalAddr addr, uint64_t word) {
+    for (int replica = 0; replica < replicas(); ++replica) {
+      if (Word(addr, replica) != word) return false;
+    }
+    return true;
+  }
+  uint64_t FreshWord() { return executor_.rng().Next() & kWordMask; }
+
+ private:
+  SimExecutor executor_;
+  TestCluster cluster_;
+  std::vector<std::unique_ptr<TestWorkerBase>> workers_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+};
+
+struct Attempt {
+  uint64_t v_old = 0;
+  uint64_t v_new = 0;
+  Status status;
+  SlotOutcome outcome;
+  uint32_t round_trips = 0;
+};
+
+Task<void> WriteAfter(SlotCluster* cluster, size_t writer, uint64_t delay_ns, bool with_log,
+                      Attempt* attempt) {
+  co_await cluster->executor().SleepFor(delay_ns);
+  Operation operation;
+  const Result<SlotOutcome> outcome = co_await cluster->engine(writer).Write(
+      operation, {kSlot, attempt->v_old, attempt->v_new, with_log ? LogOf(writer) : GlobalAddr()});
+  attempt->status = outcome.status();
+  if (outcome.ok()) attempt->outcome = outcome.value();
+  attempt->round_trips = operation.round_trips;
+}
+
+// Looks at the memory as it is, between any two of its changes but those of one instant.
+Task<void> WatchPrimary(SlotCluster* cluster, const std::vector<Attempt>* attempts, bool* stop) {
+  const uint64_t before = cluster->Word(kSlot, 0);
+  while (!*stop && cluster->Word(kSlot, 0) == before) co_await cluster->executor().SleepFor(3);
+  const uint64_t now = cluster->Word(kSlot, 0);
+  for (size_t writer = 0; writer < attempts->size(); ++writer) {
+    const bool is_winner = (*attempts)[writer].v_new == now;
+    if (is_winner || cluster->replicas() > 1) {
+      EXPECT_TRUE(cluster->AllAre(LogOf(writer), is_winner ? before | kLogCommitted : 0));
+    }
+    for (int backup = 1; is_winner && backup < cluster->replicas(); ++backup) {
+      EXPECT_EQ(cluster->Word(kSlot, backup), now) << "backups are repaired before the primary";
+    }
+  }
+}
+
+Task<void> Round(SlotCluster* cluster, std::vector<Attempt>* attempts) {
+  bool stop = false;
+  Gate gate(cluster->executor());
+  cluster->executor().Spawn(gate, WatchPrimary(cluster, attempts, &stop));
+  std::vector<Task<void>> tasks;
+  for (size_t writer = 0; writer < attempts->size(); ++writer) {
+    const uint64_t delay_ns = cluster->executor().rng().Below(3000);
+    tasks.push_back(WriteAfter(cluster, writer, delay_ns, true, &(*attempts)[writer]));
+  }
+  co_await WhenAll(std::move(tasks));
+  stop = true;
+  co_await gate.Close();
+}
+
+class SnapshotTest : public testing::TestWithParam<int> {};
+
+TEST_P(SnapshotTest, OneWriterOfARoundWinsAndTheOthersSeeItsWord) {
+  const int seeds = Scaled(40);
+  constexpr int kRounds = 60;
+  for (int seed = 0; seed < seeds; ++seed) {
+    SlotCluster cluster(GetParam(), 2 + static_cast<size_t>(seed) % 3, static_cast<uint64_t>(seed));
+    for (int round = 0; round < kRounds; ++round) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << " round " << round);
+      const uint64_t v_old = cluster.Word(kSlot, 0);
+      ASSERT_TRUE(cluster.AllAre(kSlot, v_old));
+      std::vector<Attempt> attempts(cluster.writers());
+      for (size_t writer = 0; writer < attempts.size(); ++writer) {
+        attempts[writer].v_old = v_old;
+        attempts[writer].v_new = cluster.FreshWord();
+        cluster.SetAll(LogOf(writer), 0);
+      }
+      BlockOn(cluster.executor(), Round(&cluster, &attempts));
+      const auto won = [](const Attempt& attempt) { return attempt.outcome.won; };
+      ASSERT_EQ(std::count_if(attempts.begin(), attempts.end(), won), 1);
+      const uint64_t winner = std::find_if(attempts.begin(), attempts.end(), won)->v_new;
+      EXPECT_TRUE(cluster.AllAre(kSlot, winner));
+      for (size_t writer = 0; writer < attempts.size(); ++writer) {
+        ASSERT_TRUE(attempts[writer].status.ok());
+        EXPECT_EQ(attempts[writer].outcome.current, winner);
+        // Without backups the CAS of the primary decides, after everybody's log was committed.
+        const bool committed = attempts[writer].v_new == winner || cluster.replicas() == 1;
+        EXPECT_TRUE(cluster.AllAre(LogOf(writer), committed ? v_old | kLogCommitted : 0));
+      }
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+Task<void> WriteOften(SlotCluster* cluster, size_t writer, int writes, std::vector<Attempt>* won) {
+  WorkerContext& context = cluster->context(writer);
+  for (int i = 0; i < writes; ++i) {
+    RoundTripPtr rt = context.fabric.NewRoundTrip();
+    const uint64_t* word = rt->ReadWord(context.view().Locate(kSlot, 0));
+    EXPECT_TRUE((co_await context.fabric.Post(rt)).ok());
+    Attempt attempt;
+    attempt.v_old = *word;
+    attempt.v_new = cluster->FreshWord();
+    // Some come so late that others have finished whole rounds meanwhile.
+    const uint64_t delay_ns =
+        context.executor.rng().Below(2) == 0 ? 0 : context.executor.rng().Below(20'000);
+    co_await WriteAfter(cluster, writer, delay_ns, i % 2 == 0, &attempt);
+    EXPECT_TRUE(attempt.status.ok());
+    EXPECT_NE(attempt.outcome.current, attempt.v_old);
+    if (attempt.outcome.won) won->push_back(attempt);
+  }
+}
+
+// Rounds overlap as they like; the writes that won form one chain from the first word to the last.
+TEST_P(SnapshotTest, WritesThatWonAreCompareAndSwaps) {
+  const int seeds = Scaled(60);
+  for (int seed = 0; seed < seeds; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SlotCluster cluster(GetParam(), 2 + static_cast<size_t>(seed) % 3,
+                        1000 + static_cast<uint64_t>(seed));
+    std::vector<Attempt> won;
+    std::vector<Task<void>> tasks;
+    for (size_t writer = 0; writer < cluster.writers(); ++writer) {
+      tasks.push_back(WriteOften(&cluster, writer, 40, &won));
+    }
+    BlockOn(cluster.executor(), [](std::vector<Task<void>> all) -> Task<void> {
+      co_await WhenAll(std::move(all));
+    }(std::move(tasks)));
+
+    std::map<uint64_t, uint64_t> next;
+    for (const Attempt& attempt : won) {
+      EXPECT_TRUE(next.emplace(attempt.v_old, attempt.v_new).second) << "a word was replaced twice";
+    }
+    uint64_t word = 0;
+    size_t length = 0;
+    for (auto at = next.find(word); at != next.end(); at = next.find(word)) {
+      word = at->second;
+      ++length;
+    }
+    EXPECT_EQ(length, won.size());
+    EXPECT_TRUE(cluster.AllAre(kSlot, word));
+    EXPECT_GT(won.size(), 20U);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST_P(SnapshotTest, AnUncontendedWriteTakesThreeRoundTripsWithALogAndTwoWithout) {
+  SlotCluster cluster(GetParam(), 1, 1);
+  const uint32_t cas_backups = GetParam() > 1 ? 1 : 0;
+  Attempt attempt{.v_old = 0, .v_new = 5, .status = {}, .outcome = {}, .round_trips = 0};
+  BlockOn(cluster.executor(), WriteAfter(&cluster, 0, 0, /*with_log=*/true, &attempt));
+  EXPECT_TRUE(attempt.outcome.won);
+  EXPECT_EQ(attempt.round_trips, cas_backups + 2);
+  attempt = {.v_old = 5, .v_new = 6, .status = {}, .outcome = {}, .round_trips = 0};
+  BlockOn(cluster.executor(), WriteAfter(&cluster, 0, 0, /*with_log=*/false, &attempt));
+  EXPECT_TRUE(attempt.outcome.won);
+  EXPECT_EQ(attempt.round_trips, cas_backups + 1);
+  EXPECT_TRUE(cluster.AllAre(kSlot, 6));
+  // An expected word of the past loses at once.
+  attempt = {.v_old = 5, .v_new = 7, .status = {}, .outcome = {}, .round_trips = 0};
+  BlockOn(cluster.executor(), WriteAfter(&cluster, 0, 0, /*with_log=*/true, &attempt));
+  EXPECT_FALSE(attempt.outcome.won);
+  EXPECT_EQ(attempt.outcome.current, 6U);
+  EXPECT_EQ(attempt.round_trips, 2U);
+  EXPECT_TRUE(cluster.AllAre(kSlot, 6));
+}
+
+INSTANTIATE_TEST_SUITE_P(Replicas, SnapshotTest, testing::Range(1, kMaxReplicas + 1));
+
+TEST(SnapshotFailureTest, ALostBackupLeavesThePrimaryAlone) {
+  SlotCluster cluster(3, 1, 1);
+  const NodeId backup = cluster.context(0).view().Locate(kSlot, 2).node;
+  cluster.cluster().node(backup.value).SetReachable(false);
+  Attempt attempt{.v_old = 0, .v_new = 5, .status = {}, .outcome = {}, .round_trips = 0};
+  BlockOn(cluster.executor(), WriteAfter(&cluster, 0, 0, true, &attempt));
+  EXPECT_EQ(attempt.status.code(), StatusCode::kUnknownOutcome);
+  EXPECT_EQ(cluster.Word(kSlot, 0), 0U);
+  EXPECT_TRUE(cluster.AllAre(LogOf(0), 0));
+}
+
+// A dead writer's words hold both backups and nobody will ever change the primary.
+TEST(SnapshotFailureTest, TheWaitForADeadWinnerIsBounded) {
+  SlotCluster cluster(3, 1, 1);
+  cluster.Word(kSlot, 1) = cluster.Word(kSlot, 2) = 99;
+  Attempt attempt{.v_old = 0, .v_new = 5, .status = {}, .outcome = {}, .round_trips = 0};
+  const uint64_t start_ns = cluster.executor().NowNs();
+  BlockOn(cluster.executor(), WriteAfter(&cluster, 0, 0, true, &attempt));
+  EXPECT_EQ(attempt.status.code(), StatusCode::kUnknownOutcome);
+  const DataPathOptions& options = cluster.context(0).options;
+  const uint64_t waited_ms = (cluster.executor().NowNs() - start_ns) / 1'000'000;
+  EXPECT_GE(waited_ms, options.op_timeout_ms);
+  EXPECT_LE(waited_ms, options.op_timeout_ms + 5);
+  // Polls first, then timers that double up to the largest.
+  const uint64_t timers = options.op_timeout_ms * 1000 / (options.wait_timer_max_us / 2);
+  EXPECT_LT(attempt.round_trips, options.wait_polls_max + timers + 30);
+  EXPECT_EQ(cluster.Word(kSlot, 0), 0U);
+}
+
+TEST(RawEngineTest, AWriteIsOneCasOnThePrimary) {
+  SlotCluster cluster(3, 1, 1);
+  const auto engine = MakeEngine(EngineKind::kRaw, cluster.context(0));
+  EXPECT_EQ(engine->replicas(), 1);
+  Operation operation;
+  auto outcome = BlockOn(cluster.executor(), engine->Write(operation, {kSlot, 0, 5, GlobalAddr()}));
+  EXPECT_TRUE(outcome->won);
+  outcome = BlockOn(cluster.executor(), engine->Write(operation, {kSlot, 0, 6, GlobalAddr()}));
+  EXPECT_FALSE(outcome->won);
+  EXPECT_EQ(outcome->current, 5U);
+  EXPECT_EQ(operation.round_trips, 2U);
+  EXPECT_EQ(cluster.Word(kSlot, 0), 5U);
+  EXPECT_EQ(cluster.Word(kSlot, 1), 0U);
+}
+
+}  // namespace
+}  // namespace onetrip
