@@ -16,7 +16,21 @@ void MemoryWatch::Allocated(GlobalAddr addr, SizeClass size_class) {
     Fail("an object was allocated that is in use", addr);
   }
   if (released_before_.contains(addr.bits())) ++reused_;
-  free_.erase(addr.bits());
+  ForgetFree(addr, size_class);
+}
+
+void MemoryWatch::ForgetFree(GlobalAddr addr, SizeClass size_class) {
+  // Its block may have gone back to its node since and have been granted in another class: what was
+  // released there, or in a span that reached into it, is no object any more.
+  const auto forget_before = [this](auto next, uint64_t from) {
+    while (next != free_.begin()) {
+      const auto last = std::prev(next);
+      if (last->first + last->second <= from) return;
+      next = free_.erase(last);
+    }
+  };
+  forget_before(free_.lower_bound(addr.bits() + size_class.bytes()), addr.bits());
+  forget_before(free_.lower_bound(addr.block_start().bits()), addr.block_start().bits());
 }
 
 void MemoryWatch::Retired(GlobalAddr addr, SizeClass size_class) {

@@ -52,12 +52,14 @@ class MemoryWatch final : public MemoryObserver {
     uint64_t retired_at = 0;  // the next ticket then
   };
   void Fail(const char* what, GlobalAddr addr);
+  // From now on nothing that is free lies where this object does.
+  void ForgetFree(GlobalAddr addr, SizeClass size_class);
   void Poison(GlobalAddr addr, SizeClass size_class);
 
   std::vector<MemoryEndpoint*> nodes_;
   const View view_;
   absl::flat_hash_map<uint64_t, Object> objects_;
-  std::map<uint64_t, uint64_t> free_;  // released objects and their bytes, until allocated again
+  std::map<uint64_t, uint64_t> free_;  // released objects and their bytes; none overlap
   absl::flat_hash_set<uint64_t> released_before_;
   std::set<uint64_t> pinned_;
   uint64_t next_ticket_ = 1;

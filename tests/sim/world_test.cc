@@ -8,8 +8,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <string>
 
+#include "client_core/layout/size_class.h"
+#include "tests/sim/memory_watch.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/runs.h"
 #include "tests/support/scale.h"
@@ -89,6 +92,40 @@ TEST(SimulationRegressions, AReadOfARecordThatExpiresMeanwhile) {
   // A GET answered nil of a record that expired after its slot had been overwritten.
   const Report report = RunPlan(FindScenario("expiry")->make(1375));
   EXPECT_TRUE(report.ok()) << report.failure;
+}
+
+// A span goes back to its node, and its last block is granted for small objects: writing those is
+// writing nothing that is free, but a write beside them still is.
+TEST(MemoryWatch, ForgetsWhatWasFreeInABlockThatChangedItsClass) {
+  const auto bytes = std::make_unique<std::byte[]>(kRegionBytes);
+  struct Endpoint final : MemoryEndpoint {
+    [[nodiscard]] std::byte* base() const override { return memory; }
+    [[nodiscard]] uint64_t bytes() const override { return kRegionBytes; }
+    ControlReply Handle(const ControlRequest& /*request*/) override { return {}; }
+    std::byte* memory = nullptr;
+  } endpoint;
+  endpoint.memory = bytes.get();
+  View view;
+  view.replicas = 1;
+  view.node_count = 1;
+  view.regions.push_back({});
+  MemoryWatch watch({&endpoint}, view);
+  const SizeClass span = SizeClass::For(2 * kBlockBytes - kBlockHeaderBytes);
+  const GlobalAddr spanning(0, 10 * kBlockBytes + kBlockHeaderBytes);
+  const SizeClass small = SizeClass::For(64);
+  const GlobalAddr later(0, 11 * kBlockBytes + kBlockHeaderBytes);
+  watch.Allocated(spanning, span);
+  watch.Released(spanning, span);
+  watch.Allocated(later, small);
+  watch.Written(NodeId{0}, later.offset());
+  watch.Written(NodeId{0}, later.block_start().offset());
+  EXPECT_EQ(watch.failure(), "");
+  watch.Allocated(later + 64, small);
+  watch.Released(later + 64, small);
+  watch.Written(NodeId{0}, later.offset());
+  EXPECT_EQ(watch.failure(), "");
+  watch.Written(NodeId{0}, later.offset() + 64 + 63);
+  EXPECT_NE(watch.failure(), "");
 }
 
 TEST(SimulationDeterminism, OnePlanOneTrace) {
