@@ -8,6 +8,9 @@ find_package(absl REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(Protobuf REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
+find_package(SQLite3 REQUIRED)
 
 # The sanitizers bring an allocator of their own.
 if(ONETRIP_SANITIZE)

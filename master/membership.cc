@@ -62,6 +62,7 @@ Result<Membership> MembershipState::Join() {
   if (index == seats_.size()) seats_.emplace_back();
   seats_[index] = {WorkerId{next_worker_++}, true};
   view_.worker_index_end = static_cast<uint16_t>(seats_.size());
+  view_.SetLive(WorkerIndex{static_cast<uint16_t>(index)}, true);
   ++view_.epoch.value;
   return Membership{seats_[index].worker, WorkerIndex{static_cast<uint16_t>(index)}, 0};
 }
@@ -72,6 +73,7 @@ Status MembershipState::Leave(const Membership& membership) {
     return Status(StatusCode::kInvalidArgument, "not a member");
   }
   seats_[index].taken = false;
+  view_.SetLive(membership.index, false);
   ++view_.epoch.value;
   return Status::Ok();
 }

@@ -6,11 +6,12 @@ set -euo pipefail
 packages=(
   build-essential cmake ninja-build ccache pkg-config
   libevent-dev libxxhash-dev libabsl-dev libcli11-dev libspdlog-dev libjemalloc-dev
-  libssl-dev
+  libssl-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libsqlite3-dev
+  nlohmann-json3-dev
   libhiredis-dev libgtest-dev libgmock-dev libbenchmark-dev
   redis-server redis-tools
   clang-format clang-tidy clang libclang-rt-14-dev
-  python3 gnuplot-nox procps
+  python3 gnuplot-nox procps iproute2
 )
 
 is_installed() {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "client_core/base/check.h"
@@ -21,7 +22,23 @@ struct RegionPlacement {
   std::array<uint64_t, kMaxReplicas> base;
 };
 
+// How agents reach a memory node.
+struct NodeAddress {
+  std::string tcp_host;  // empty: not over tcp
+  uint16_t tcp_port = 0;
+  std::string shm_path;  // of its unix socket; empty: not over shm
+  std::string host_id;   // of the host that the path is on
+  friend bool operator==(const NodeAddress&, const NodeAddress&) = default;
+};
+
+struct NodeInfo {
+  uint64_t incarnation = 0;  // names its memory; another one means that the old content is gone
+  NodeAddress address;
+  friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
+};
+
 struct View {
+  uint64_t cluster = 0;  // names the cluster; 0 inside one process
   Epoch epoch;
   int replicas = 3;
   std::vector<RegionPlacement> regions;
@@ -30,6 +47,19 @@ struct View {
   // One more than the largest index of a worker that has ever joined: how much of the epoch and
   // counter tables is in use.
   uint16_t worker_index_end = 0;
+  // Bit i % 64 of word i / 64: the worker with index i lives. An entry of another in the epoch
+  // table counts for nothing: its worker was fenced, or has not started yet.
+  std::array<uint64_t, kMaxWorkers / 64> live_seats{};
+  std::vector<NodeInfo> nodes;  // by id; empty inside one process, where nobody has an address
+
+  [[nodiscard]] bool IsLive(WorkerIndex worker) const {
+    return ((live_seats[worker.value / 64] >> (worker.value % 64)) & 1) != 0;
+  }
+  void SetLive(WorkerIndex worker, bool live) {
+    const uint64_t bit = 1ULL << (worker.value % 64);
+    uint64_t& word = live_seats[worker.value / 64];
+    word = live ? word | bit : word & ~bit;
+  }
 
   [[nodiscard]] bool Contains(GlobalAddr addr) const { return addr.region() < regions.size(); }
 

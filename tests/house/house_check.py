@@ -33,14 +33,16 @@ MAY_INCLUDE = {
     "client_core/layout": _CORO,
     "client_core/fabric": _LAYOUT,
     "client_core/cluster": _LAYOUT,
+    "client_core/control": _LAYOUT + ["client_core/cluster"],
     "client_core/memory": _FABRIC_CLUSTER,
     "client_core/replication": _MEMORY,
     "client_core/index": _REPLICATION,
     "client_core/kv": _INDEX,
     "redis_compat": _KV,
-    "frontend": _KV + ["redis_compat"],
-    "memnode": _FABRIC_CLUSTER,
-    "master": _LAYOUT + ["client_core/cluster"],
+    "frontend": _KV + ["client_core/control", "redis_compat"],
+    "memnode": _FABRIC_CLUSTER + ["client_core/control"],
+    "master": _LAYOUT + ["client_core/cluster", "client_core/control"],
+    "tool": _LAYOUT + ["client_core/cluster", "client_core/control"],
 }
 # The one place where agent, memory node and master meet.
 JOINING_FILE = re.compile(r"^frontend/embedded[^/]*$")
@@ -54,9 +56,10 @@ HEAVY = {
     "sqlite3": re.compile(r"\.cc$"),
 }
 
-UNIT_PREFIXES = ["base", "coro", "layout", "fabric", "cluster", "master", "memnode", "memory",
-                 "replication", "index", "kv", "resp", "redis", "frontend"]
-GENERATED = ["client_core/base/version.h"]
+UNIT_PREFIXES = ["base", "coro", "layout", "fabric", "cluster", "control", "master", "memnode",
+                 "memory", "replication", "index", "kv", "resp", "redis", "frontend", "tool"]
+GENERATED = ["client_core/base/version.h", "client_core/control/control.pb.h",
+             "client_core/control/control.grpc.pb.h"]
 NAMELESS = re.compile(r"(^|_)(util|utils|common|misc|helper|helpers)$")
 SOURCE = re.compile(r"\.(h|cc|py|sh|cmake)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')

@@ -1,0 +1,80 @@
+// NodeSession: a memory node's standing with the master.
+//
+// An interface, so that the node's process can be tested without a master. The master never speaks
+// to a node about data: it hands out its number and its share of the map, and tells it whom to
+// refuse.
+#ifndef ONETRIP_CLIENT_CORE_CONTROL_NODE_SESSION_H_
+#define ONETRIP_CLIENT_CORE_CONTROL_NODE_SESSION_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client_core/base/status.h"
+#include "client_core/cluster/view.h"
+#include "client_core/layout/types.h"
+
+namespace onetrip {
+
+// What a memory node offers.
+struct NodeOffer {
+  uint64_t bytes = 0;        // of memory, whole regions
+  uint64_t incarnation = 0;  // names the memory
+  // Of memory of an earlier life: whose it is.
+  bool adopted = false;
+  uint64_t owner_cluster = 0;
+  NodeId owner_node{};
+};
+
+// What the master made of it. The node listens only afterwards, so that its address is said later.
+struct NodePlace {
+  uint64_t cluster = 0;
+  NodeId node{};
+  View view;  // whose placement the node must hold
+  std::vector<WorkerId> expelled;
+};
+
+struct NodeReport {
+  uint64_t blocks = 0;
+  uint64_t granted_blocks = 0;
+  uint64_t operations = 0;
+};
+
+// What the master asks of a node that serves. Called on the session's thread, one at a time; may
+// block for as long as a fence takes.
+class NodeDuties {
+ public:
+  virtual ~NodeDuties() = default;
+  // Refuses `workers`, and every worker whose view is older than `epoch`. Ok: nothing of `workers`
+  // will touch the memory any more. Otherwise *reason says why in one line; the master asks again.
+  virtual Status Fence(const std::vector<WorkerId>& workers, Epoch epoch, std::string* reason) = 0;
+  // A new view is in force.
+  virtual void OnView(const std::shared_ptr<const View>& view) = 0;
+  // The node was taken for dead and has no place any more: it must end.
+  virtual void OnExpelled(const std::string& reason) = 0;
+  // For the cluster's status; called with every renewal.
+  virtual NodeReport Report() = 0;
+};
+
+class NodeSession {
+ public:
+  virtual ~NodeSession() = default;
+
+  // Finds the master and asks for a place; waits, and keeps trying, until enough nodes have joined
+  // that there is a map, or the master says no. Blocks. kUnavailable: the time that the session may
+  // take is over, or Stop() was called; kInvalidArgument: no retry will help. On failure *reason is
+  // one line.
+  virtual Result<NodePlace> Join(const NodeOffer& offer, std::string* reason) = 0;
+  // The node serves at `address`: agents may come. From here on the session renews the lease,
+  // reconnects when the master is away, and calls `duties`, which outlives it or Stop().
+  virtual Status Serve(const NodeAddress& address, NodeDuties* duties, std::string* reason) = 0;
+  // Says goodbye if `leave`, and ends. Any thread, more than once; never from a duty.
+  virtual void Stop(bool leave) = 0;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_CONTROL_NODE_SESSION_H_
