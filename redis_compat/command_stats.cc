@@ -10,7 +10,18 @@ constexpr size_t kErrorWordsMax = 128;
 
 }  // namespace
 
+CommandStats::~CommandStats() {
+  for (PerCommand& command : commands_) delete command.latency_ns.load(std::memory_order_relaxed);
+}
+
 void CommandStats::AddTime(size_t command, uint64_t elapsed_ns) {
+  std::atomic<Histogram*>& latency = commands_[command].latency_ns;
+  Histogram* histogram = latency.load(std::memory_order_relaxed);
+  if (histogram == nullptr) {
+    histogram = new Histogram();
+    latency.store(histogram, std::memory_order_release);
+  }
+  histogram->Record(elapsed_ns);
   const uint64_t calls = commands_[command].calls.load(std::memory_order_relaxed);
   // A sample taken later stands for all the calls that were not timed around it.
   const uint64_t weight = calls > kTimedFirst ? kSampleEvery : 1;
@@ -39,6 +50,8 @@ void CommandStats::AddTo(CommandTotals* totals) const {
     to.failed += from.failed.load(std::memory_order_relaxed);
     to.time_ns += from.time_ns.load(std::memory_order_relaxed);
     totals->calls += calls;
+    const Histogram* latency = from.latency_ns.load(std::memory_order_acquire);
+    if (latency != nullptr) totals->latency_ns[i].Merge(*latency);
   }
   totals->keyspace_hits += hits_.load(std::memory_order_relaxed);
   totals->keyspace_misses += misses_.load(std::memory_order_relaxed);
@@ -55,6 +68,8 @@ void CommandStats::Reset() {
     command.rejected.store(0, std::memory_order_relaxed);
     command.failed.store(0, std::memory_order_relaxed);
     command.time_ns.store(0, std::memory_order_relaxed);
+    Histogram* latency = command.latency_ns.load(std::memory_order_acquire);
+    if (latency != nullptr) latency->Reset();
   }
   hits_.store(0, std::memory_order_relaxed);
   misses_.store(0, std::memory_order_relaxed);

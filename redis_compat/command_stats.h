@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "client_core/base/metrics.h"
+
 namespace onetrip {
 
 // Sums over workers, as plain values.
@@ -27,6 +29,7 @@ struct CommandTotals {
     uint64_t time_ns = 0;   // Of the executed calls; extrapolated from samples.
   };
   std::vector<PerCommand> commands;        // By CommandRow id.
+  std::map<size_t, Histogram> latency_ns;  // Of the timed calls, by CommandRow id.
   std::map<std::string, uint64_t> errors;  // Error word -> replies.
   uint64_t error_replies = 0;
   uint64_t calls = 0;
@@ -44,6 +47,7 @@ class CommandStats {
   CommandStats() = default;
   CommandStats(const CommandStats&) = delete;
   CommandStats& operator=(const CommandStats&) = delete;
+  ~CommandStats();
 
   // The worker's side.
   [[nodiscard]] bool WantsTime(size_t command) const {
@@ -67,11 +71,13 @@ class CommandStats {
 
  private:
   using Counter = std::atomic<uint64_t>;
+
   struct PerCommand {
     Counter calls{0};
     Counter rejected{0};
     Counter failed{0};
     Counter time_ns{0};
+    std::atomic<Histogram*> latency_ns{nullptr};  // Made with the first timed call; owned.
   };
 
   // Legal without a locked instruction because only this worker writes.

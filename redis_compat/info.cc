@@ -161,6 +161,21 @@ void WriteCommandStats(InfoText& text, const InfoRequest& request, ServerHooks&)
   }
 }
 
+void WriteLatencyStats(InfoText& text, const InfoRequest& request, ServerHooks& hooks) {
+  if (hooks.config().Value("latency-tracking") != "yes") return;
+  for (const CommandRow& row : AllCommands()) {
+    const auto found = request.totals.latency_ns.find(CommandId(row));
+    if (found == request.totals.latency_ns.end() || found->second.Count() == 0) continue;
+    constexpr double kNsPerUs = 1000;
+    const auto us = [&](double percent) {
+      return static_cast<double>(found->second.Percentile(percent)) / kNsPerUs;
+    };
+    char line[96];
+    std::snprintf(line, sizeof(line), "p50=%.3f,p99=%.3f,p99.9=%.3f", us(50), us(99), us(99.9));
+    text.Field("latency_percentiles_usec_" + std::string(row.name), line);
+  }
+}
+
 void WriteErrorStats(InfoText& text, const InfoRequest& request, ServerHooks&) {
   for (const auto& [word, count] : request.totals.errors) {
     text.Field("errorstat_" + word, "count=" + std::to_string(count));
@@ -192,7 +207,7 @@ constexpr std::array<Section, 13> kSections = {{
     {"modules", "Modules", true, WriteNothing},
     {"commandstats", "Commandstats", false, WriteCommandStats},
     {"errorstats", "Errorstats", true, WriteErrorStats},
-    {"latencystats", "Latencystats", false, WriteNothing},
+    {"latencystats", "Latencystats", false, WriteLatencyStats},
     {"cluster", "Cluster", true, WriteCluster},
     {"keyspace", "Keyspace", true, WriteKeyspace},
 }};

@@ -79,7 +79,7 @@ constexpr Parameter kParameters[] = {
     {"slowlog-log-slower-than", "", "10000", Change::kAnyTime, Integer(-1, INT64_MAX)},
     {"slowlog-max-len", "", "128", Change::kAnyTime, kCountAny},
     {"latency-monitor-threshold", "", "0", Change::kAnyTime, kCountAny},
-    {"latency-tracking", "", "no", Change::kAnyTime, kYesNo},
+    {"latency-tracking", "", "yes", Change::kAnyTime, kYesNo},
     {"busy-reply-threshold", "lua-time-limit", "5000", Change::kAnyTime, kCountAny},
     {"tracking-table-max-keys", "", "1000000", Change::kAnyTime, kCountAny},
     {"replica-read-only", "slave-read-only", "yes", Change::kAnyTime, kYesNo},

@@ -70,6 +70,8 @@ def info_counts(context):
         fields = info(client, "everything")
         assert fields["cmdstat_get"].startswith("calls=6,"), fields["cmdstat_get"]
         assert fields["cmdstat_set"].startswith("calls=3,"), fields["cmdstat_set"]
+        assert re.fullmatch(r"p50=[0-9.]+,p99=[0-9.]+,p99\.9=[0-9.]+",
+                            fields["latency_percentiles_usec_get"]), fields
         assert re.search("failed_calls=1", fields["cmdstat_incr"]), fields["cmdstat_incr"]
         assert fields["errorstat_ERR"] == "count=2", fields["errorstat_ERR"]
         # An INCR of a key that exists looks it up as a write: neither hit nor miss.

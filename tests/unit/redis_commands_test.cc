@@ -164,6 +164,7 @@ TEST_F(RedisCommands, DatabasesAreApart) {
 }
 
 TEST_F(RedisCommands, InfoCountsKeysHitsAndCalls) {
+  worker_.hooks.manual_clock().Advance(1);  // at 0 nothing is timed
   EXPECT_EQ(client_("SET k 0"), kOk);
   EXPECT_EQ(client_("GET k"), Bulk("0"));
   EXPECT_EQ(client_("GET nokey"), kNil);
@@ -172,12 +173,17 @@ TEST_F(RedisCommands, InfoCountsKeysHitsAndCalls) {
   const std::string info = client_("INFO everything");
   for (const std::string_view line :
        {"db0:keys=1,", "keyspace_hits:1\r\n", "keyspace_misses:1\r\n", "errorstat_ERR:count=2\r\n",
-        "cmdstat_set:calls=1,", "total_error_replies:2\r\n", "# Onetrip\r\nrtt:1\r\n"}) {
+        "cmdstat_set:calls=1,", "total_error_replies:2\r\n", "# Onetrip\r\nrtt:1\r\n",
+        "latency_percentiles_usec_get:p50="}) {
     EXPECT_NE(info.find(line), std::string::npos) << line << "\n" << info;
   }
   EXPECT_NE(info.find("cmdstat_get:calls=2"), std::string::npos);
   EXPECT_NE(info.find("rejected_calls=1,failed_calls=0"), std::string::npos);
+  EXPECT_EQ(client_("CONFIG SET latency-tracking no"), kOk);
+  EXPECT_EQ(client_("INFO latencystats").find("latency_percentiles"), std::string::npos);
+  EXPECT_EQ(client_("CONFIG SET latency-tracking yes"), kOk);
   EXPECT_EQ(client_("CONFIG RESETSTAT"), kOk);
+  EXPECT_EQ(client_("INFO latencystats").find("usec_get"), std::string::npos);
   EXPECT_NE(client_("INFO stats").find("keyspace_hits:0\r\n"), std::string::npos);
 }
 
