@@ -1,0 +1,16 @@
+// HostId: names this host as processes that share memory must see it.
+#ifndef ONETRIP_CLIENT_CORE_BASE_HOST_ID_H_
+#define ONETRIP_CLIENT_CORE_BASE_HOST_ID_H_
+
+#include <string>
+
+namespace onetrip {
+
+// Two processes with the same id run under the same boot of the same kernel and see the same files:
+// a unix socket's path means the same to both. Made of the boot id and the mount namespace; a host
+// where these cannot be read gets an id of its own that nobody shares. Any thread.
+std::string HostId();
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_BASE_HOST_ID_H_

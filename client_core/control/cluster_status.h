@@ -1,0 +1,57 @@
+// ClusterStatusInfo: what the master tells people of the cluster, in plain C++; and how to ask.
+#ifndef ONETRIP_CLIENT_CORE_CONTROL_CLUSTER_STATUS_H_
+#define ONETRIP_CLIENT_CORE_CONTROL_CLUSTER_STATUS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "client_core/base/status.h"
+#include "client_core/control/control_options.h"
+
+namespace onetrip {
+
+enum class MemberKind : uint8_t { kAgent, kMemoryNode, kOther };
+
+struct MemberStatusInfo {
+  MemberKind kind = MemberKind::kOther;
+  uint64_t member = 0;  // its number
+  uint32_t node = 0;    // of a memory node
+  std::string state;    // "up", "lost", "left", "fencing"
+  uint64_t pid = 0;
+  std::string host;
+  std::string address;
+  std::string version;
+  uint64_t lease_left_ms = 0;
+  // Memory nodes.
+  uint64_t bytes = 0;
+  uint32_t regions = 0;
+  uint64_t blocks = 0;
+  uint64_t granted_blocks = 0;
+  uint64_t operations = 0;
+  // Agents.
+  uint64_t workers = 0;
+};
+
+struct ClusterStatusInfo {
+  uint64_t cluster = 0;
+  uint64_t epoch = 0;
+  uint32_t replicas = 0;
+  uint32_t nodes_expected = 0;
+  uint32_t regions = 0;
+  uint64_t region_bytes = 0;
+  uint32_t regions_fully_redundant = 0;
+  std::string state;  // "forming", "serving", "degraded"
+  uint64_t master_pid = 0;
+  uint64_t master_uptime_s = 0;
+  std::vector<MemberStatusInfo> members;
+};
+
+// Asks the master once, as a tool: opens a stream, proves itself, asks and goes. Blocks for at most
+// `options.connect_timeout_ms` and the request's timeout; does not need the cluster to serve.
+// kUnavailable: no answer in time; kInvalidArgument: no retry will help. *reason is one line.
+Result<ClusterStatusInfo> QueryStatus(const ControlOptions& options, std::string* reason);
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_CONTROL_CLUSTER_STATUS_H_
