@@ -11,6 +11,8 @@ find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(Protobuf REQUIRED)
 find_package(gRPC CONFIG REQUIRED)
 find_package(SQLite3 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+pkg_check_modules(HIREDIS REQUIRED IMPORTED_TARGET hiredis)
 
 # The sanitizers bring an allocator of their own.
 if(ONETRIP_SANITIZE)
@@ -22,7 +24,6 @@ endif()
 
 if(ONETRIP_TESTS)
   find_package(GTest REQUIRED)
-  pkg_check_modules(HIREDIS REQUIRED IMPORTED_TARGET hiredis)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
 endif()
 if(ONETRIP_BENCH)

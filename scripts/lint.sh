@@ -8,7 +8,7 @@
 set -uo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
 
-folders=(client_core memnode master redis_compat frontend tests bench)
+folders=(client_core memnode master redis_compat frontend tool tests bench)
 failures=0
 fail() {
   echo "lint.sh: $1" >&2

@@ -1,60 +1,49 @@
 #!/usr/bin/env bash
-# From a bare Debian 12 to a running store: installs what is missing, builds, starts an agent on
-# port ${ONETRIP_PORT:-6379} and shows it through redis-cli. Further arguments go to the agent.
+# From a bare Debian 12 to a running store: installs what is missing, builds, starts a cluster of
+# processes (a master, three memory nodes, two agents from port ${ONETRIP_PORT:-6379} on) and shows it
+# through redis-cli. Further arguments go to `onetrip up`.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
 port=${ONETRIP_PORT:-6379}
-run_dir=$PWD/build/run
-pid_file=$run_dir/agent-$port.pid
-log_file=$run_dir/agent-$port.log
+dir=build/run/cluster
+onetrip=build/release/bin/onetrip
 
 scripts/install_deps.sh
-if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
-  echo "quickstart.sh: port $port is taken; stop what listens there or choose another port:" \
-    "ONETRIP_PORT=7000 $0" >&2
-  exit 1
-fi
-
-echo "Building into build/release ..."
-mkdir -p "$run_dir"
-if ! cmake --preset release >"$run_dir/configure.log" 2>&1; then
-  cat "$run_dir/configure.log" >&2
-  exit 1
-fi
-cmake --build --preset release --target onetrip-agent
-
-# In a session of its own, so that it outlives this terminal.
-setsid build/release/bin/onetrip-agent --port "$port" "$@" >"$log_file" 2>&1 </dev/null &
-agent_pid=$!
-echo "$agent_pid" >"$pid_file"
-
-for ((attempt = 0; ; ++attempt)); do
-  if [[ "$(redis-cli -p "$port" ping 2>/dev/null)" == PONG ]]; then break; fi
-  if ! kill -0 "$agent_pid" 2>/dev/null || ((attempt == 150)); then
-    echo "quickstart.sh: the agent does not answer; its last words ($log_file):" >&2
-    tail -n 5 "$log_file" >&2
-    kill "$agent_pid" 2>/dev/null || true
-    rm -f "$pid_file"
+for taken in "$port" "$((port + 1))"; do
+  if (exec 3<>"/dev/tcp/127.0.0.1/$taken") 2>/dev/null; then
+    echo "quickstart.sh: port $taken is taken; stop what listens there or choose another port:" \
+      "ONETRIP_PORT=7000 $0" >&2
     exit 1
   fi
-  sleep 0.2
 done
-disown "$agent_pid"
+
+echo "Building into build/release ..."
+mkdir -p build/run
+if ! cmake --preset release >build/run/configure.log 2>&1; then
+  cat build/run/configure.log >&2
+  exit 1
+fi
+cmake --build --preset release --target onetrip onetrip-master onetrip-memnode onetrip-agent
+
+echo
+"$onetrip" up --dir "$dir" --port "$port" "$@"
 
 show() {
-  echo "\$ redis-cli -p $port $*"
-  redis-cli -p "$port" "$@"
+  echo "\$ redis-cli -p $*"
+  redis-cli -p "$@"
 }
 echo
-show SET greeting hello
-show GET greeting
-show INCR visits
-show INCR visits
-cat <<EOF
+show "$port" SET greeting hello
+show "$((port + 1))" GET greeting
+show "$port" INCR visits
+show "$((port + 1))" INCR visits
+echo
+"$onetrip" status --dir "$dir"
+cat <<END
 
-The agent runs as process $agent_pid on 127.0.0.1:$port; its log is build/run/agent-$port.log.
-Talk to it:  redis-cli -p $port
+Two agents, one keyspace. Talk to it:  redis-cli -p $port
 Measure it:  redis-benchmark -p $port -t ping,set,get,incr,mset -n 1000000 -P 16 -c 50
-Stop it:     kill \$(cat build/run/agent-$port.pid)
-EOF
+Watch it:    $onetrip status --dir $dir
+Stop it:     $onetrip down --dir $dir
+END

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the release, mutants, asan-ubsan, tsan and fuzz presets (or those
-# named as arguments) and runs every test of each (of mutants, the search for planted bugs). The last line is "N passed, N failed"; a build that fails
-# counts as one failure. Exit code 0 only when nothing failed.
+# named as arguments) and runs every test of each (of mutants, the search for planted bugs). The last
+# line is "N passed, N failed"; a build that fails counts as one failure. Exit code 0 only when
+# nothing failed.
 #
 # A fuzz target counts as one test; it runs for $ONETRIP_FUZZ_S seconds (30).
 set -uo pipefail
@@ -17,7 +18,8 @@ scripts/install_deps.sh || exit 1
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
-export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+# The control plane's library is not instrumented: what only it has seen is no report.
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1:ignore_noninstrumented_modules=1}
 
 # ThreadSanitizer cannot place its shadow memory under some kernels' address randomisation.
 steady=()
@@ -51,22 +53,21 @@ add_counts() {
   fi
 }
 
-# run_ctest PRESET: every case of ctest but compat, whose cases are counted one by one below. Of the
-# cases that passed nothing is shown; build/PRESET/Testing has everything.
+# run_ctest PRESET: every case of ctest but compat and cluster, whose cases are counted one by one
+# below. Of the cases that passed nothing is shown; build/PRESET/Testing has everything.
 run_ctest() {
   local report=$PWD/build/$1/tests.xml good bad
   rm -f "$report"
-  "${steady[@]}" ctest --preset "$1" -j "$jobs" --exclude-regex '^compat$' --no-tests=error \
+  "${steady[@]}" ctest --preset "$1" -j "$jobs" --exclude-regex '^(compat|cluster)$' --no-tests=error \
     --output-junit "$report" | grep -vE '^ *[0-9]+/[0-9]+ Test +#.* Passed |^ +Start '
   read -r good bad < <(count_cases "$report" 2>/dev/null)
   add_counts "$good" "$bad"
 }
 
-# run_compat PRESET: the agent of that preset against redis-server; its last line has the counts.
-run_compat() {
-  local log=build/$1/compat.log good bad
-  timeout 1200 "${steady[@]}" python3 -B tests/compat/run.py --agent "build/$1/bin/onetrip-agent" \
-    2>&1 | tee "$log"
+# run_python PRESET NAME COMMAND...: a program whose last line has the counts.
+run_python() {
+  local log=build/$1/$2.log good bad
+  timeout 1200 "${steady[@]}" python3 -B "${@:3}" 2>&1 | tee "$log"
   read -r good bad < <(sed -nE '$s/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' "$log")
   add_counts "$good" "$bad"
 }
@@ -109,7 +110,9 @@ for preset in "${presets[@]}"; do
   # deadlines they would be too slow.
   if [[ $preset == release || $preset == dev ]]; then
     echo "=== $preset: compatibility tests ($(date +%T))"
-    run_compat "$preset"
+    run_python "$preset" compat tests/compat/run.py --agent "build/$preset/bin/onetrip-agent"
+    echo "=== $preset: clusters of processes ($(date +%T))"
+    run_python "$preset" cluster tests/cluster/run.py --bin "build/$preset/bin"
   fi
 done
 

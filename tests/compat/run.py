@@ -11,7 +11,6 @@ import argparse
 import os
 import sys
 import time
-import traceback
 
 import cases_connection
 import cases_strings
@@ -20,29 +19,11 @@ import random_streams
 import rules
 import servers
 from differential import Mismatch, Pair
+from report import Report, run_live
 from steps import Batch, title
 
 
 RESTARTS_MAX = 20
-
-
-class Report:
-    def __init__(self, verbose):
-        self.verbose = verbose
-        self.passed = 0
-        self.failures = []
-
-    def passing(self, name, seconds):
-        self.passed += 1
-        if self.verbose:
-            print("ok    %s (%.2f s)" % (name, seconds), flush=True)
-
-    def failing(self, name, text):
-        self.failures.append(name)
-        print("FAIL  %s\n    %s" % (name, text), flush=True)
-
-    def skipped(self, name, text):
-        print("skip  %s: %s" % (name, text), flush=True)
 
 
 def parse_arguments():
@@ -143,22 +124,6 @@ def died(pair):
             text = text[text.rindex(mark):]
             break
     return "\n    the agent died: " + text[:3000]
-
-
-def run_live(tests, context, report):
-    for name, function in tests:
-        started = time.monotonic()
-        try:
-            function(context)
-            report.passing(name, time.monotonic() - started)
-        except live.Skip as skip:
-            report.skipped(name, skip)
-        except AssertionError as error:
-            line = traceback.extract_tb(error.__traceback__)[-1]
-            report.failing(name, "%s (%s:%d)" % (error or line.line,
-                                                 os.path.basename(line.filename), line.lineno))
-        except Exception as error:  # pylint: disable=broad-except
-            report.failing(name, "%s: %s" % (type(error).__name__, error))
 
 
 def main():

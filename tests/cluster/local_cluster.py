@@ -1,0 +1,125 @@
+"""A cluster of real processes on this host, started and stopped by `onetrip up` and `down`."""
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import servers
+from resp_client import Client
+
+
+class LocalCluster:
+    """Use it with `with`. connect() takes the agents in turn, so that a test written for one server
+    drives all of them."""
+
+    def __init__(self, bin_dir, memnodes=3, agents=2, fabric="shm", memory="256MiB", extra=()):
+        self.bin_dir = bin_dir
+        self.directory = tempfile.mkdtemp(prefix="onetrip_cluster.")
+        self.path = os.path.join(self.directory, "c")
+        self.agents = agents
+        self.flags = ["--memnodes", str(memnodes), "--agents", str(agents), "--fabric", fabric,
+                      "--memory", memory, "--timeout", "60"] + list(extra)
+        self.output = ""
+        self.port = 0
+        self._turn = itertools.count()
+
+    def tool(self, *arguments):
+        """Runs `onetrip`: (exit code, stdout, stderr)."""
+        done = subprocess.run([os.path.join(self.bin_dir, "onetrip")] + list(arguments),
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=120,
+                              check=False, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    def up(self):
+        # A free port may be taken meanwhile, or one of those behind it: another one is tried.
+        for attempt in range(5):
+            self.port = servers.free_port()
+            if self.port + self.agents > 65000:
+                continue
+            code, self.output, error = self.tool("up", "--dir", self.path, "--port",
+                                                 str(self.port), *self.flags)
+            if code == 0:
+                return self
+            if "already in use" not in error:
+                break
+        raise servers.StartFailed("onetrip up: %s" % error)
+
+    def down(self):
+        return self.tool("down", "--dir", self.path)
+
+    def __enter__(self):
+        return self.up()
+
+    def __exit__(self, *_):
+        try:
+            self.down()
+            self.kill_all()
+        finally:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def status(self):
+        code, output, error = self.tool("status", "--json", "--dir", self.path)
+        assert code == 0, error
+        return json.loads(output)
+
+    def record(self):
+        with open(os.path.join(self.path, "cluster.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def processes(self):
+        """name -> what the record says of it."""
+        record = self.record()
+        return {process["name"]: process
+                for process in [record["master"]] + record["memnodes"] + record["agents"]}
+
+    def connect(self, timeout_s=10.0, agent=None):
+        number = next(self._turn) % self.agents if agent is None else agent
+        return Client(port=self.port + number, timeout_s=timeout_s)
+
+    def command_line(self, name):
+        """How the process was started."""
+        with open("/proc/%d/cmdline" % self.processes()[name]["pid"], "rb") as file:
+            return [part.decode() for part in file.read().split(b"\0")[:-1]]
+
+    def send_signal(self, name, number):
+        os.kill(self.processes()[name]["pid"], number)
+
+    def log(self, name):
+        with open(self.processes()[name]["log"], encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def kill_all(self):
+        """What `down` has left behind, if anything."""
+        try:
+            processes = self.processes()
+        except OSError:
+            return
+        for process in processes.values():
+            try:
+                os.kill(process["pid"], signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+def wait_until(condition, what, within_s=30.0):
+    """Looks again and again until `condition` is true; fails when it has not become so in time."""
+    deadline = time.monotonic() + within_s
+    while True:
+        result = condition()
+        if result:
+            return result
+        assert time.monotonic() < deadline, "not within %.0f s: %s" % (within_s, what)
+        time.sleep(0.01)
+
+
+def is_gone(pid):
+    try:
+        with open("/proc/%d/stat" % pid, encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

@@ -1,0 +1,148 @@
+"""The master dies and comes back under load: nobody who works notices."""
+
+import signal
+import subprocess
+import threading
+import time
+
+from local_cluster import is_gone, wait_until
+from registry import test
+from several_agents import for_each_fabric
+
+
+class Load:
+    """INCR and GET on every agent until stop(); whatever is not an answer is a failure."""
+
+    def __init__(self, cluster):
+        self.done = 0
+        self.longest_s = 0.0
+        self._failures = []
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(cluster, i))
+                         for i in range(cluster.agents)]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, cluster, number):
+        try:
+            with cluster.connect(agent=number) as client:
+                while not self._stop.is_set():
+                    started = time.monotonic()
+                    reply = client.call("INCR", "n")
+                    assert not reply.is_error, reply.value
+                    reply = client.call("GET", "n")
+                    assert not reply.is_error, reply.value
+                    self.longest_s = max(self.longest_s, time.monotonic() - started)
+                    self.done += 1
+        except BaseException as error:  # pylint: disable=broad-except
+            self._failures.append(error)
+
+    def progress(self, count):
+        """Waits until `count` more rounds are done."""
+        goal = self.done + count
+        wait_until(lambda: self.done >= goal or self._failures, "%d rounds of load" % count)
+
+    def stop(self):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        if self._failures:
+            raise self._failures[0]
+
+
+def restart_master(cluster):
+    """Starts the master again where it was; the process."""
+    command = cluster.master_command
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL)
+
+
+def kill_master(cluster):
+    command = cluster.command_line("master")
+    command[command.index("--listen") + 1] = cluster.record()["master"]["address"]
+    cluster.master_command = command
+    pid = cluster.record()["master"]["pid"]
+    cluster.send_signal("master", signal.SIGKILL)
+    wait_until(lambda: is_gone(pid), "the master's end")
+
+
+def all_are_up(cluster):
+    status = cluster.status()
+    return status["master"]["state"] == "up" and all(
+        member["state"] == "up" for member in status["memnodes"] + status["agents"])
+
+
+@for_each_fabric("the master is killed and restarted under load")
+def killed_and_restarted(cluster):
+    load = Load(cluster)
+    master = None
+    try:
+        load.progress(200)
+        kill_master(cluster)
+        load.progress(200)
+        status = cluster.status()
+        assert status["master"]["state"] != "up", status["master"]
+        master = restart_master(cluster)
+        wait_until(lambda: all_are_up(cluster), "every member is back")
+        load.progress(200)
+        with cluster.connect(agent=1) as client:
+            assert client.call("SET", "x", "1").value == b"OK"
+            assert client.call("FLUSHDB").value == b"OK"
+            assert client.call("GET", "x").value is None
+        load.progress(200)
+    finally:
+        try:
+            load.stop()
+        finally:
+            if master is not None:
+                cluster.down()
+                master.terminate()
+                master.wait(timeout=20)
+
+
+@test("a FLUSHALL without a master fails in time, says why, and loses nothing")
+def flush_without_master(context):
+    with context.cluster() as cluster:
+        with cluster.connect(agent=0, timeout_s=60) as client:
+            assert client.call("SET", "k", "v").value == b"OK"
+            kill_master(cluster)
+            reply = client.call("FLUSHALL")
+            assert reply.is_error and b"master" in reply.value, reply.value
+            assert client.call("GET", "k").value == b"v"
+            assert client.call("SET", "k", "w").value == b"OK"
+        with cluster.connect(agent=1) as client:
+            assert client.call("GET", "k").value == b"w"
+
+
+@test("an agent that joins after the master's restart gets a worker id that nobody had")
+def join_after_restart(context):
+    with context.cluster(agents=2) as cluster:
+        agent = cluster.command_line("agent-1")
+        before = cluster.status()
+        kill_master(cluster)
+        master = restart_master(cluster)
+        try:
+            wait_until(lambda: all_are_up(cluster), "every member is back")
+            cluster.send_signal("agent-1", signal.SIGTERM)
+            pid = cluster.processes()["agent-1"]["pid"]
+            wait_until(lambda: is_gone(pid), "the agent's end")
+            second = subprocess.Popen(agent, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            try:
+                def answers():
+                    try:
+                        with cluster.connect(agent=1) as client:
+                            return client.call("INCR", "n").value == b"1"
+                    except OSError:
+                        return False
+                wait_until(answers, "the new agent answers")
+                members = {agent["member"] for agent in cluster.status()["agents"]
+                           if agent["state"] == "up"}
+                old = {agent["member"] for agent in before["agents"]}
+                assert len(members - old) == 1, (members, old)
+            finally:
+                second.terminate()
+                second.wait(timeout=20)
+        finally:
+            cluster.down()
+            master.terminate()
+            master.wait(timeout=20)

@@ -1,0 +1,66 @@
+"""The registry of tests on clusters of processes.
+
+A test is a function of a Context, registered by @test(name); it fails by an AssertionError. What
+was written for several workers of one agent runs here on several agents, over every fabric.
+"""
+
+import functools
+
+import live_threads
+from local_cluster import LocalCluster
+
+FABRICS = ("shm", "tcp", "mixed")
+
+_REGISTRY = []
+
+# What live_threads has for workers of one process, by function.
+SHARED = (live_threads.increments, live_threads.mixed_sums, live_threads.whole_values,
+          live_threads.appends, live_threads.single_winners, live_threads.delete_and_set,
+          live_threads.expiry, live_threads.flush_amid_writes)
+
+
+class Context:
+    """Where the programs are, and how a test starts a cluster of its own."""
+
+    def __init__(self, bin_dir):
+        self.bin_dir = bin_dir
+
+    def cluster(self, **options):
+        """A cluster that is not started yet; use it with `with`."""
+        return LocalCluster(self.bin_dir, **options)
+
+
+class InsteadOfAnAgent:
+    """A Context for tests that start one agent: they get a cluster of two."""
+
+    def __init__(self, context, fabric):
+        self.context = context
+        self.fabric = fabric
+
+    def agent(self, *_):
+        return self.context.cluster(fabric=self.fabric)
+
+
+def test(name):
+    def register(function):
+        _REGISTRY.append((name, function))
+        return function
+    return register
+
+
+def _shared(function, fabric, context):
+    function(InsteadOfAnAgent(context, fabric))
+
+
+def tests():
+    # Importing a module registers its tests.
+    import hosts  # pylint: disable=unused-import,import-outside-toplevel
+    import many_agents  # pylint: disable=unused-import,import-outside-toplevel
+    import master_restart  # pylint: disable=unused-import,import-outside-toplevel
+    import refusals  # pylint: disable=unused-import,import-outside-toplevel
+    import several_agents  # pylint: disable=unused-import,import-outside-toplevel
+    import tool  # pylint: disable=unused-import,import-outside-toplevel
+    shared = [("%s: %s, two agents" % (fabric, function.__name__.replace("_", " ")),
+               functools.partial(_shared, function, fabric))
+              for fabric in FABRICS for function in SHARED]
+    return shared + list(_REGISTRY)

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Tests with real processes: master, memory nodes and agents as a user deploys them.
+
+  tests/cluster/run.py --bin build/release/bin [--filter TEXT] [--list] [--verbose]
+
+Exit code 0 when everything passed; the last line is `N passed, N failed`.
+"""
+
+import argparse
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(1, os.path.join(os.path.dirname(HERE), "compat"))
+
+# pylint: disable=wrong-import-position
+import registry  # noqa: E402
+from report import Report, run_live  # noqa: E402
+
+
+def main():
+    root = os.path.dirname(os.path.dirname(HERE))
+    parser = argparse.ArgumentParser(prog="tests/cluster/run.py", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default=os.path.join(root, "build/release/bin"),
+                        help="folder of the programs (default build/release/bin)")
+    parser.add_argument("--filter", default="", help="run only tests whose name contains this")
+    parser.add_argument("--list", action="store_true", help="print the names and end")
+    parser.add_argument("--verbose", action="store_true", help="print passing tests too")
+    arguments = parser.parse_args()
+    bin_dir = os.path.abspath(arguments.bin)
+    for name in ("onetrip", "onetrip-master", "onetrip-memnode", "onetrip-agent"):
+        if not os.access(os.path.join(bin_dir, name), os.X_OK):
+            parser.error("no %s in %s; build it or pass --bin" % (name, bin_dir))
+    tests = [test for test in registry.tests() if arguments.filter in test[0]]
+    if arguments.list:
+        print("\n".join(test[0] for test in tests))
+        return 0
+    report = Report(arguments.verbose)
+    run_live(tests, registry.Context(bin_dir), report)
+    for name in report.failures:
+        print("failed: " + name)
+    print("%d passed, %d failed" % (report.passed, len(report.failures)))
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

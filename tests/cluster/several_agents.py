@@ -1,0 +1,90 @@
+"""Agents see each other's writes at once, whatever fabric each of them is on."""
+
+import threading
+
+from registry import FABRICS, test
+from resp_client import encode
+
+
+def for_each_fabric(name):
+    """Registers the test once per fabric."""
+    def register(function):
+        for fabric in FABRICS:
+            def run(context, fabric=fabric):
+                with context.cluster(fabric=fabric) as cluster:
+                    function(cluster)
+            test("%s: %s" % (fabric, name))(run)
+        return function
+    return register
+
+
+@for_each_fabric("what one agent has acknowledged the other reads next")
+def read_after_write(cluster):
+    with cluster.connect(agent=0) as first, cluster.connect(agent=1) as second:
+        clients = (first, second)
+        for turn in range(1500):
+            writer, reader = clients[turn % 2], clients[(turn + 1) % 2]
+            key = "k%d" % (turn % 7)
+            assert writer.call("SET", key, turn).value == b"OK"
+            assert reader.call("GET", key).value == b"%d" % turn
+            if turn % 5 == 0:
+                assert reader.call("DEL", key).value == b"1"
+                assert writer.call("GET", key).value is None
+                assert writer.call("EXISTS", key).value == b"0"
+        # Both count the same keys.
+        assert first.call("DBSIZE").value == second.call("DBSIZE").value
+
+
+@for_each_fabric("a FLUSHALL of one agent is in force on the other when it is answered")
+def flush(cluster):
+    with cluster.connect(agent=0) as first, cluster.connect(agent=1) as second:
+        for turn in range(30):
+            assert first.call("MSET", "a", turn, "b", turn).value == b"OK"
+            assert second.call("FLUSHALL").value == b"OK"
+            assert [part.value for part in first.call("MGET", "a", "b").value] == [None, None]
+            assert second.call("SET", "a", "new").value == b"OK"
+            assert first.call("GET", "a").value == b"new"
+
+
+@for_each_fabric("reads that follow a FLUSHALL never see what was before it")
+def flush_under_load(cluster):
+    stop = threading.Event()
+    failures = []
+
+    def write():
+        try:
+            with cluster.connect(agent=0) as client:
+                while not stop.is_set():
+                    client.send_raw(b"".join(encode([b"SET", b"k%d" % i, b"v"])
+                                             for i in range(50)))
+                    for _ in range(50):
+                        assert client.read_raw() == b"+OK\r\n"
+        except BaseException as error:  # pylint: disable=broad-except
+            failures.append(error)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        with cluster.connect(agent=1) as second, cluster.connect(agent=0) as first:
+            for turn in range(40):
+                assert second.call("SET", "mark", turn).value == b"OK"
+                assert second.call("FLUSHALL").value == b"OK"
+                assert first.call("GET", "mark").value is None
+    finally:
+        stop.set()
+        writer.join()
+    if failures:
+        raise failures[0]
+
+
+@for_each_fabric("a key expires for both agents at once")
+def expiry(cluster):
+    with cluster.connect(agent=0) as first, cluster.connect(agent=1) as second:
+        for turn in range(20):
+            key = "k%d" % turn
+            assert first.call("SET", key, "v", "PX", 40).value == b"OK"
+            left = int(second.call("PTTL", key).value)
+            assert left <= 40, left
+            while first.call("GET", key).value is not None:
+                pass
+            assert second.call("GET", key).value is None, "gone on one agent, there on the other"

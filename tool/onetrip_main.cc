@@ -1,0 +1,105 @@
+// onetrip: for people: a cluster on this host, and what any cluster is doing.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+#include "client_core/base/version.h"
+#include "tool/status.h"
+#include "tool/up.h"
+
+namespace onetrip {
+namespace {
+
+int Fail(const std::string& command, const std::string& reason) {
+  std::fprintf(stderr, "onetrip %s: %s\n", command.c_str(), reason.c_str());
+  return 1;
+}
+
+void AddUp(CLI::App& app, UpOptions* options) {
+  CLI::App* up = app.add_subcommand("up", "Start a cluster of processes on this host");
+  up->add_option("--dir", options->dir, "Where its record, logs and state go")
+      ->capture_default_str();
+  up->add_option("--memnodes", options->memnodes, "Memory nodes")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  up->add_option("--agents", options->agents, "Agents, each with a port of its own")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  up->add_option("--replicas", options->replicas,
+                 "Copies of every key; by default 3, or as many as there are memory nodes")
+      ->check(CLI::Range(1, 5));
+  up->add_option("--fabric", options->fabric,
+                 "How agents reach memory nodes: shm, tcp, or mixed, where they take turns")
+      ->check(CLI::IsMember({"shm", "tcp", "mixed"}))
+      ->capture_default_str();
+  up->add_option("--port", options->port, "Port of the first agent; the others follow")
+      ->check(CLI::Range(1, 65535))
+      ->capture_default_str();
+  up->add_option("--bind", options->bind, "Address that agents listen on")->capture_default_str();
+  up->add_option("--memory", options->memory, "Memory of each memory node, such as 512MiB")
+      ->capture_default_str();
+  up->add_option("--engine", options->engine, "The agents' engine, as onetrip-agent takes it");
+  up->add_option("--threads", options->threads, "Workers of each agent")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  up->add_flag("--persistent", options->persistent,
+               "Keep the memory in files, so that the next `up` finds what `down` left");
+  up->add_option("--timeout", options->timeout_s, "Seconds until the start counts as failed")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
+}
+
+void AddDown(CLI::App& app, DownOptions* options) {
+  CLI::App* down = app.add_subcommand("down", "Stop the cluster that `up` has started");
+  down->add_option("--dir", options->dir, "Its directory")->capture_default_str();
+  down->add_option("--grace-ms", options->grace_ms, "Time for each process to end in order")
+      ->capture_default_str();
+}
+
+void AddStatus(CLI::App& app, StatusOptions* options) {
+  CLI::App* status = app.add_subcommand("status", "Show nodes, agents, memory and speed");
+  CLI::Option* dir =
+      status->add_option("--dir", options->dir, "Directory of a cluster that `up` has started")
+          ->capture_default_str();
+  status->add_option("--master", options->master, "HOST:PORT of the master of any other cluster")
+      ->excludes(dir);
+  status->add_option("--secret-file", options->secret_file, "That cluster's secret");
+  status->add_option("--password", options->password, "The agents' password, if they have one")
+      ->envname("ONETRIP_PASSWORD");
+  status->add_flag("--json", options->json, "For programs");
+}
+
+int Run(int argc, char** argv) {
+  CLI::App app{"Onetrip: Redis-compatible storage on replicated memory nodes", "onetrip"};
+  app.set_version_flag("--version", "onetrip " ONETRIP_VERSION);
+  app.require_subcommand(1);
+  app.failure_message(CLI::FailureMessage::help);
+  UpOptions up;
+  DownOptions down;
+  StatusOptions status;
+  AddUp(app, &up);
+  AddDown(app, &down);
+  AddStatus(app, &status);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    std::fprintf(stderr, "onetrip: %s; see onetrip --help\n", error.what());
+    return 1;
+  }
+  std::string reason;
+  const std::string command = app.get_subcommands().front()->get_name();
+  if (command == "up") {
+    if (!Up(up, &reason).ok()) return Fail(command, reason);
+  } else if (command == "down") {
+    if (!Down(down, &reason).ok()) return Fail(command, reason);
+  } else if (!ShowStatus(status, &reason).ok()) {
+    return Fail(command, reason);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace onetrip
+
+int main(int argc, char** argv) { return onetrip::Run(argc, argv); }

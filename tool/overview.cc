@@ -1,0 +1,206 @@
+#include "tool/overview.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace onetrip {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Info = std::map<std::string, std::string>;
+using Row = std::vector<std::string>;
+
+uint64_t Number(const Info& info, const std::string& name) {
+  const auto found = info.find(name);
+  return found == info.end() ? 0 : std::strtoull(found->second.c_str(), nullptr, 10);
+}
+
+// The number after `key=` in "p50=1.003,p99=2.007".
+double Part(const std::string& text, const std::string& key) {
+  const size_t at = text.find(key + "=");
+  return at == std::string::npos ? 0 : std::atof(text.c_str() + at + key.size() + 1);
+}
+
+std::string Hex(uint64_t value) {
+  std::array<char, 20> text;
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
+  return text.data();
+}
+
+std::string Decimal(double value, int digits) {
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
+}
+
+std::string Bytes(uint64_t bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return Decimal(value, value < 10 && unit > 0 ? 1 : 0) + " " + kUnits[unit];
+}
+
+// Columns as wide as their widest cell; the first row is the heading.
+std::string Table(const std::vector<Row>& rows) {
+  std::vector<size_t> widths;
+  for (const Row& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line = " ";
+    for (size_t i = 0; i < row.size(); ++i) {
+      line += " " + row[i] + std::string(widths[i] - row[i].size() + 1, ' ');
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+std::string Latency(const AgentOverview& agent, const std::string& command) {
+  const auto found = agent.latency_us.find(command);
+  if (found == agent.latency_us.end()) return "-";
+  return Decimal(found->second.p50, 1) + " / " + Decimal(found->second.p99, 1);
+}
+
+std::string RoundTrips(const AgentOverview& agent, const std::string& kind) {
+  const auto found = agent.round_trips.find(kind);
+  return found == agent.round_trips.end() || found->second == 0 ? "-" : Decimal(found->second, 2);
+}
+
+std::string MemnodeTable(const Overview& overview) {
+  std::vector<Row> rows = {{"memnode", "state", "pid", "address", "regions", "granted", "memory"}};
+  for (const MemnodeOverview& node : overview.memnodes) {
+    rows.push_back({std::to_string(node.node), node.state, std::to_string(node.pid), node.address,
+                    std::to_string(node.regions), Bytes(node.granted_bytes), Bytes(node.bytes)});
+  }
+  return Table(rows);
+}
+
+std::string AgentTable(const Overview& overview) {
+  std::vector<Row> rows = {{"agent", "state", "pid", "address", "clients", "ops/s", "commands"}};
+  for (const AgentOverview& agent : overview.agents) {
+    rows.push_back({std::to_string(agent.member), agent.state, std::to_string(agent.pid),
+                    agent.address, std::to_string(agent.clients), std::to_string(agent.ops_per_s),
+                    std::to_string(agent.commands)});
+  }
+  return Table(rows);
+}
+
+std::string SpeedTable(const Overview& overview) {
+  std::vector<Row> rows = {
+      {"agent", "round trips: get", "set", "del", "rmw", "p50 / p99 us: get", "set", "incr"}};
+  for (const AgentOverview& agent : overview.agents) {
+    if (!agent.answered) continue;
+    rows.push_back({std::to_string(agent.member), RoundTrips(agent, "get"),
+                    RoundTrips(agent, "set"), RoundTrips(agent, "del"), RoundTrips(agent, "rmw"),
+                    Latency(agent, "get"), Latency(agent, "set"), Latency(agent, "incr")});
+  }
+  return rows.size() == 1 ? std::string() : "\n" + Table(rows);
+}
+
+Json ToJson(const MemnodeOverview& node) {
+  return {{"node", node.node},
+          {"member", node.member},
+          {"pid", node.pid},
+          {"address", node.address},
+          {"state", node.state},
+          {"host", node.host},
+          {"regions", node.regions},
+          {"bytes", node.bytes},
+          {"granted_bytes", node.granted_bytes},
+          {"operations", node.operations}};
+}
+
+Json ToJson(const AgentOverview& agent) {
+  Json latency = Json::object();
+  for (const auto& [command, us] : agent.latency_us) {
+    latency[command] = {{"p50", us.p50}, {"p99", us.p99}, {"p99.9", us.p999}};
+  }
+  return {{"member", agent.member},
+          {"pid", agent.pid},
+          {"address", agent.address},
+          {"state", agent.state},
+          {"host", agent.host},
+          {"answered", agent.answered},
+          {"clients", agent.clients},
+          {"ops_per_s", agent.ops_per_s},
+          {"commands", agent.commands},
+          {"round_trips", agent.round_trips},
+          {"latency_us", std::move(latency)}};
+}
+
+}  // namespace
+
+void TakeInfo(const Info& info, AgentOverview* agent) {
+  constexpr std::string_view kRoundTrips = "rtt_per_";
+  constexpr std::string_view kLatency = "latency_percentiles_usec_";
+  agent->answered = true;
+  agent->pid = Number(info, "process_id");
+  agent->clients = Number(info, "connected_clients");
+  agent->ops_per_s = Number(info, "instantaneous_ops_per_sec");
+  agent->commands = Number(info, "total_commands_processed");
+  agent->pool_capacity_bytes = Number(info, "pool_capacity_bytes");
+  agent->pool_granted_bytes = Number(info, "pool_granted_bytes");
+  agent->keys = 0;
+  for (const auto& [name, value] : info) {
+    if (name.starts_with("db") && value.starts_with("keys=")) {
+      agent->keys += static_cast<uint64_t>(Part(value, "keys"));
+    } else if (name.starts_with(kRoundTrips) && !name.ends_with("_histogram")) {
+      agent->round_trips[name.substr(kRoundTrips.size())] = std::atof(value.c_str());
+    } else if (name.starts_with(kLatency)) {
+      agent->latency_us[name.substr(kLatency.size())] = {Part(value, "p50"), Part(value, "p99"),
+                                                         Part(value, "p99.9")};
+    }
+  }
+}
+
+std::string OverviewText(const Overview& overview) {
+  const MasterOverview& master = overview.master;
+  std::string text = "cluster " + Hex(overview.cluster) + ": " + overview.state + ", epoch " +
+                     std::to_string(overview.epoch) + "\n";
+  text += "master: " + master.state + ", pid " + std::to_string(master.pid) + ", " +
+          master.address + "\n";
+  text += "regions: " + std::to_string(overview.regions) + ", " +
+          std::to_string(overview.regions_fully_redundant) + " of them on all of their " +
+          std::to_string(overview.replicas) + " memory nodes\n";
+  text += "keys: " + std::to_string(overview.keys) + ", memory: " + Bytes(overview.granted_bytes) +
+          " of " + Bytes(overview.capacity_bytes) + " (one replica), " +
+          std::to_string(overview.ops_per_s) + " ops/s\n\n";
+  return text + MemnodeTable(overview) + "\n" + AgentTable(overview) + SpeedTable(overview);
+}
+
+std::string OverviewJson(const Overview& overview) {
+  const MasterOverview& master = overview.master;
+  Json json = {{"cluster", Hex(overview.cluster)},
+               {"state", overview.state},
+               {"epoch", overview.epoch},
+               {"replicas", overview.replicas},
+               {"regions", overview.regions},
+               {"regions_fully_redundant", overview.regions_fully_redundant},
+               {"keys", overview.keys},
+               {"ops_per_s", overview.ops_per_s},
+               {"capacity_bytes", overview.capacity_bytes},
+               {"granted_bytes", overview.granted_bytes},
+               {"master",
+                {{"pid", master.pid},
+                 {"address", master.address},
+                 {"state", master.state},
+                 {"uptime_s", master.uptime_s}}},
+               {"memnodes", Json::array()},
+               {"agents", Json::array()}};
+  for (const MemnodeOverview& node : overview.memnodes) json["memnodes"].push_back(ToJson(node));
+  for (const AgentOverview& agent : overview.agents) json["agents"].push_back(ToJson(agent));
+  return json.dump(2) + "\n";
+}
+
+}  // namespace onetrip

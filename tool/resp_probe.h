@@ -1,0 +1,21 @@
+// What the tool asks agents, as any Redis client could.
+#ifndef ONETRIP_TOOL_RESP_PROBE_H_
+#define ONETRIP_TOOL_RESP_PROBE_H_
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace onetrip {
+
+// Whether the agent at HOST:PORT answers PING, also with -NOAUTH, within a second.
+bool Answers(const std::string& address);
+
+// Every field of its INFO everything, sections joined; nothing when it does not answer. `password`
+// may be empty.
+std::optional<std::map<std::string, std::string>> AgentInfo(const std::string& address,
+                                                            const std::string& password);
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TOOL_RESP_PROBE_H_
