@@ -6,6 +6,7 @@
 #include <future>
 #include <utility>
 
+#include "client_core/base/address.h"
 #include "client_core/base/log.h"
 #include "memnode/tcp_server_channel.h"
 

@@ -31,7 +31,8 @@ std::string ControlNonce();
 // The member's proof, over its claim and both nonces.
 std::string MemberMac(const Secret& secret, std::string_view member_nonce,
                       std::string_view master_nonce, const ControlClaim& claim);
-// The master's: over what it tells the member to be.
+// The master's: over what it tells the member to be, which is the claim with the verdict's cluster
+// and member in place of the member's own.
 std::string MasterMac(const Secret& secret, std::string_view member_nonce,
                       std::string_view master_nonce, const ControlClaim& claim);
 

@@ -20,13 +20,6 @@
 
 namespace onetrip {
 
-// Whether `address`, "127.0.0.1:6379", "[::1]:6379" or the same without a port, lies on this host.
-// Numeric addresses only: what a name means may change.
-bool IsLoopbackAddress(std::string_view address);
-
-// Without a secret only loopback addresses may be served or connected to.
-constexpr bool MayTalk(bool has_secret, bool is_loopback) { return has_secret || is_loopback; }
-
 // Where the sequence numbers of a connection's frames start; from the secret and both nonces.
 struct TcpSequences {
   uint64_t request = 0;

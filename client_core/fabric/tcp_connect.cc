@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "client_core/base/address.h"
 #include "client_core/base/log.h"
 #include "client_core/fabric/tcp_channel.h"
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "client_core/base/address.h"
 #include "client_core/base/rng.h"
 #include "client_core/fabric/handshake.h"
 
