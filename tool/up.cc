@@ -236,7 +236,7 @@ Status Up(const UpOptions& given, std::string* reason) {
   Result<std::unique_ptr<ClusterDir>> dir = ClusterDir::Open(options.dir, false, reason);
   if (!dir.ok()) return dir.status();
   if (dir.value()->has_record()) {
-    const Result<ClusterRecord> old = dir.value()->Load(reason);
+    Result<ClusterRecord> old = dir.value()->Load(reason);
     if (!old.ok()) return old.status();
     for (const ProcessRecord* process : old->all()) {
       if (!IsRunning(*process)) continue;
@@ -262,7 +262,7 @@ Status Up(const UpOptions& given, std::string* reason) {
 Status Down(const DownOptions& options, std::string* reason) {
   const Result<std::unique_ptr<ClusterDir>> dir = ClusterDir::Open(options.dir, true, reason);
   if (!dir.ok()) return dir.status();
-  const Result<ClusterRecord> record = dir.value()->Load(reason);
+  Result<ClusterRecord> record = dir.value()->Load(reason);
   if (!record.ok()) return record.status();
   std::string left;
   const auto end = [&](const ProcessRecord& process) {
@@ -283,8 +283,8 @@ Status Down(const DownOptions& options, std::string* reason) {
     return Status(StatusCode::kUnavailable, "not down");
   }
   dir.value()->Clear(record->persistent);
-  std::printf(record->persistent ? "The cluster is down; its data stays in %s.\n"
-                                 : "The cluster is down; nothing is left of it in %s.\n",
+  std::printf("The cluster is down; %s %s.\n",
+              record->persistent ? "its data stays in" : "nothing is left of it in",
               dir.value()->path().c_str());
   return Status::Ok();
 }

@@ -1,0 +1,76 @@
+// What `onetrip status` makes of what master and agents say.
+#include <gtest/gtest.h>
+
+#include "tool/overview.h"
+
+namespace onetrip {
+namespace {
+
+Overview MakeOverview() {
+  Overview overview;
+  overview.cluster = 0xabcdef;
+  overview.state = "serving";
+  overview.replicas = 3;
+  overview.regions = 64;
+  overview.regions_fully_redundant = 63;
+  overview.keys = 1234;
+  overview.capacity_bytes = 1ULL << 30;
+  overview.master = {77, "127.0.0.1:7400", "up", 12};
+  MemnodeOverview node;
+  node.pid = 78;
+  node.state = "lost";
+  node.regions = 64;
+  node.granted_bytes = 3 * 1024 * 1024;
+  overview.memnodes.push_back(node);
+  AgentOverview agent;
+  agent.state = "up";
+  agent.address = "127.0.0.1:7000";
+  TakeInfo({{"process_id", "79"},
+            {"db0", "keys=5,expires=0,avg_ttl=0"},
+            {"db3", "keys=2,expires=0,avg_ttl=0"},
+            {"instantaneous_ops_per_sec", "4711"},
+            {"rtt_per_get", "1.250"},
+            {"rtt_per_get_histogram", "1=3,2=1"},
+            {"latency_percentiles_usec_get", "p50=1.500,p99=20.250,p99.9=30.000"}},
+           &agent);
+  overview.agents.push_back(agent);
+  return overview;
+}
+
+TEST(Overview, TakesWhatAnAgentSays) {
+  const AgentOverview agent = MakeOverview().agents.front();
+  EXPECT_TRUE(agent.answered);
+  EXPECT_EQ(agent.pid, 79U);
+  EXPECT_EQ(agent.keys, 7U);
+  EXPECT_EQ(agent.ops_per_s, 4711U);
+  ASSERT_EQ(agent.round_trips.size(), 1U);
+  EXPECT_DOUBLE_EQ(agent.round_trips.at("get"), 1.25);
+  EXPECT_DOUBLE_EQ(agent.latency_us.at("get").p50, 1.5);
+  EXPECT_DOUBLE_EQ(agent.latency_us.at("get").p99, 20.25);
+  EXPECT_DOUBLE_EQ(agent.latency_us.at("get").p999, 30);
+}
+
+TEST(Overview, TextNamesEveryProcess) {
+  const std::string text = OverviewText(MakeOverview());
+  for (const char* word : {"0000000000abcdef", "serving", "127.0.0.1:7400", "63 of them", "1234",
+                           "1.0 GiB", "lost", "3.0 MiB", "78", "79", "4711", "1.25", "20.2"}) {
+    EXPECT_NE(text.find(word), std::string::npos) << word << "\n" << text;
+  }
+  // No line ends in blanks, none is as wide as a screen.
+  size_t begin = 0;
+  for (size_t end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    EXPECT_LE(end - begin, 100U) << text;
+    EXPECT_FALSE(end > begin && text[end - 1] == ' ') << text;
+  }
+}
+
+TEST(Overview, JsonHasMasterMemnodesAndAgents) {
+  const std::string json = OverviewJson(MakeOverview());
+  for (const char* part : {"\"memnodes\": [", "\"agents\": [", "\"master\": {", "\"pid\": 77",
+                           "\"address\": \"127.0.0.1:7000\"", "\"p99.9\": 30.0"}) {
+    EXPECT_NE(json.find(part), std::string::npos) << part << "\n" << json;
+  }
+}
+
+}  // namespace
+}  // namespace onetrip
