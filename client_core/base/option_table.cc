@@ -15,76 +15,132 @@ constexpr uint64_t kGiB = 1024 * kMiB;
 constexpr uint64_t kTiB = 1024 * kGiB;
 constexpr uint64_t kNoMax = std::numeric_limits<int64_t>::max();
 constexpr uint64_t kDayS = 24 * 3600;
+constexpr uint8_t kEverybody = kUserAgent | kUserMemnode | kUserMaster;
 
 // clang-format off
 constexpr OptionRow kRows[] = {
     {"config", OptionType::kText, "", "path",
      "TOML file of options by the names below; environment and flags override it",
-     kUserAgent | kUserMemnode | kUserMaster, false, "", 0, 0, "", {}},
+     kEverybody, false, "", 0, 0, "", {}},
     {"log-level", OptionType::kText, "info", "", "Least important lines to log",
-     kUserAgent | kUserMemnode | kUserMaster, false, "", 0, 0, "debug|info|warning|error|off",
-     &AgentOptions::log_level},
+     kEverybody, false, "", 0, 0, "debug|info|warning|error|off",
+     {.agent = &AgentOptions::log_level, .memnode = &MemnodeOptions::log_level,
+      .master = &MasterOptions::log_level}},
+
+    {"master", OptionType::kAddress, "", "HOST:PORT",
+     "Master of the cluster to join; empty to embed a cluster of its own",
+     kUserAgent, false, "", 0, 0, "", {.agent = &AgentOptions::master}},
+    {"master", OptionType::kAddress, "", "HOST:PORT", "Master of the cluster to join",
+     kUserMemnode, false, "", 0, 0, "", {.memnode = &MemnodeOptions::master}, true},
+    {"listen", OptionType::kAddress, "127.0.0.1:0", "HOST:PORT",
+     "Where agents reach the node over tcp; port 0 for a free one, beyond this host only with a "
+     "secret",
+     kUserMemnode, false, "", 0, 0, "", {.memnode = &MemnodeOptions::listen}},
+    {"listen", OptionType::kAddress, "127.0.0.1:7400", "HOST:PORT",
+     "Where members reach the master; port 0 for a free one, beyond this host only with a secret",
+     kUserMaster, false, "", 0, 0, "", {.master = &MasterOptions::listen}},
+    {"data-dir", OptionType::kText, "", "path",
+     "Directory of the cluster's membership, which outlives the master",
+     kUserMaster, false, "", 0, 0, "", {.master = &MasterOptions::data_dir}, true},
+    {"nodes", OptionType::kInteger, "3", "nodes",
+     "Memory nodes that must have joined before the cluster map is made",
+     kUserMaster, false, "", 1, 256, "", {.master = &MasterOptions::nodes}},
+    {"replicas", OptionType::kInteger, "3", "nodes", "Memory nodes that hold each region",
+     kUserMaster, false, "", 1, 5, "", {.master = &MasterOptions::replicas}},
+    {"lease-ms", OptionType::kInteger, "1000", "ms",
+     "Take a member for dead that was silent for so long",
+     kUserMaster, false, "", 100, 60000, "", {.master = &MasterOptions::lease_ms}},
+    {"fabric", OptionType::kText, "auto", "",
+     "How memory nodes are reached; auto: over shm those of this host that offer it, else over tcp",
+     kUserAgent, false, "", 0, 0, "auto|shm|tcp", {.agent = &AgentOptions::fabric}},
+    {"fabric", OptionType::kText, "both", "", "How agents may reach this memory node",
+     kUserMemnode, false, "", 0, 0, "shm|tcp|both", {.memnode = &MemnodeOptions::fabric}},
+    {"secret-file", OptionType::kText, "", "path",
+     "File, of mode 0600, with the secret that the cluster's processes share; empty for none",
+     kEverybody, false, "", 0, 0, "",
+     {.agent = &AgentOptions::secret_file, .memnode = &MemnodeOptions::secret_file,
+      .master = &MasterOptions::secret_file}},
+    {"connect-timeout-ms", OptionType::kInteger, "10000", "ms",
+     "Give up at start when the master has not answered for so long",
+     kUserAgent | kUserMemnode, false, "", 1, 3600000, "",
+     {.agent = &AgentOptions::connect_timeout_ms, .memnode = &MemnodeOptions::connect_timeout_ms}},
+    {"busy-poll-us", OptionType::kInteger, "0", "us",
+     "Look for tcp frames without sleeping for so long after the last one; 0 to sleep at once",
+     kUserAgent | kUserMemnode, false, "", 0, 1000000, "",
+     {.agent = &AgentOptions::busy_poll_us, .memnode = &MemnodeOptions::busy_poll_us}},
 
     {"port", OptionType::kInteger, "6379", "", "TCP port to listen on; 0 for none",
-     kUserAgent, false, "port", 0, 65535, "", &AgentOptions::port},
+     kUserAgent, false, "port", 0, 65535, "", {.agent = &AgentOptions::port}},
     {"bind", OptionType::kText, "127.0.0.1", "", "Address to listen on",
-     kUserAgent, false, "bind", 0, 0, "", &AgentOptions::bind},
+     kUserAgent, false, "bind", 0, 0, "", {.agent = &AgentOptions::bind}},
     {"unixsocket", OptionType::kText, "", "path", "Unix socket to listen on; empty for none",
-     kUserAgent, false, "unixsocket", 0, 0, "", &AgentOptions::unixsocket},
+     kUserAgent, false, "unixsocket", 0, 0, "", {.agent = &AgentOptions::unixsocket}},
     {"unixsocketperm", OptionType::kOctal, "0", "octal mode",
      "Permissions of the unix socket; 0 leaves them to the umask",
-     kUserAgent, false, "unixsocketperm", 0, 0777, "", &AgentOptions::unixsocketperm},
+     kUserAgent, false, "unixsocketperm", 0, 0777, "", {.agent = &AgentOptions::unixsocketperm}},
     {"tcp-backlog", OptionType::kInteger, "511", "connections",
      "Connections that may wait to be accepted",
-     kUserAgent, false, "tcp-backlog", 1, 65535, "", &AgentOptions::tcp_backlog},
+     kUserAgent, false, "tcp-backlog", 1, 65535, "", {.agent = &AgentOptions::tcp_backlog}},
     {"threads", OptionType::kInteger, "1", "threads",
      "Workers; each serves its own connections on a core of its own",
-     kUserAgent, false, "", 1, 64, "", &AgentOptions::threads},
+     kUserAgent, false, "", 1, 64, "", {.agent = &AgentOptions::threads}},
 
     {"engine", OptionType::kText, "snapshot", "",
      "How copies are kept equal: snapshot replicates every write, raw keeps one copy",
-     kUserAgent, false, "", 0, 0, "snapshot|raw", &AgentOptions::engine},
+     kUserAgent, false, "", 0, 0, "snapshot|raw", {.agent = &AgentOptions::engine}},
     {"memory", OptionType::kSize, "1GiB", "bytes", "Memory of each embedded memory node",
-     kUserAgent, false, "", 8 * kMiB, 64 * kTiB, "", &AgentOptions::memory_bytes},
+     kUserAgent, false, "", 8 * kMiB, 64 * kTiB, "", {.agent = &AgentOptions::memory_bytes}},
+    {"memory", OptionType::kSize, "1GiB", "bytes", "Memory of the node, in whole 16 MiB",
+     kUserMemnode, false, "", 16 * kMiB, 64 * kTiB, "", {.memnode = &MemnodeOptions::memory_bytes}},
+    {"socket", OptionType::kText, "", "path",
+     "Unix socket at which agents of this host get the memory; empty to derive one from the runtime "
+     "directory",
+     kUserMemnode, false, "", 0, 0, "", {.memnode = &MemnodeOptions::socket}},
+    {"backing", OptionType::kText, "", "path",
+     "File that keeps the memory when the node ends; empty for memory that ends with its users",
+     kUserMemnode, false, "", 0, 0, "", {.memnode = &MemnodeOptions::backing}},
     {"location-cache", OptionType::kSize, "64MiB", "bytes",
      "Cache of key locations of each worker; 0 for none",
-     kUserAgent, false, "", 0, kTiB, "", &AgentOptions::location_cache_bytes},
+     kUserAgent, false, "", 0, kTiB, "", {.agent = &AgentOptions::location_cache_bytes}},
     {"databases", OptionType::kInteger, "16", "databases", "Databases that SELECT may choose from",
-     kUserAgent, false, "databases", 1, 1024, "", &AgentOptions::databases},
+     kUserAgent, false, "databases", 1, 1024, "", {.agent = &AgentOptions::databases}},
 
     {"requirepass", OptionType::kText, "", "", "Password that AUTH must give; empty for none",
-     kUserAgent, true, "requirepass", 0, 0, "", &AgentOptions::requirepass},
+     kUserAgent, true, "requirepass", 0, 0, "", {.agent = &AgentOptions::requirepass}},
     {"maxclients", OptionType::kInteger, "10000", "clients", "Connections served at a time",
-     kUserAgent, true, "maxclients", 1, 1000000, "", &AgentOptions::maxclients},
+     kUserAgent, true, "maxclients", 1, 1000000, "", {.agent = &AgentOptions::maxclients}},
     {"timeout", OptionType::kInteger, "0", "s", "Close clients idle for so long; 0 for never",
-     kUserAgent, true, "timeout", 0, 365 * kDayS, "", &AgentOptions::timeout_s},
+     kUserAgent, true, "timeout", 0, 365 * kDayS, "", {.agent = &AgentOptions::timeout_s}},
     {"tcp-keepalive", OptionType::kInteger, "300", "s",
      "Probe silent connections after so long; 0 for never",
-     kUserAgent, true, "tcp-keepalive", 0, 365 * kDayS, "", &AgentOptions::tcp_keepalive_s},
+     kUserAgent, true, "tcp-keepalive", 0, 365 * kDayS, "",
+     {.agent = &AgentOptions::tcp_keepalive_s}},
     {"client-output-buffer-limit", OptionType::kOutputLimits,
      "normal 256mb 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60", "bytes bytes s",
      "Unsent replies at which a client is closed: class, hard limit, soft limit, seconds above it",
-     kUserAgent, true, "client-output-buffer-limit", 0, kNoMax, "", &AgentOptions::output_limits},
+     kUserAgent, true, "client-output-buffer-limit", 0, kNoMax, "",
+     {.agent = &AgentOptions::output_limits}},
     {"client-query-buffer-limit", OptionType::kSize, "1GiB", "bytes",
      "Unfinished command at which a client is closed",
      kUserAgent, true, "client-query-buffer-limit", kMiB, kNoMax, "",
-     &AgentOptions::query_buffer_bytes},
+     {.agent = &AgentOptions::query_buffer_bytes}},
     {"proto-max-bulk-len", OptionType::kSize, "1MiB", "bytes",
      "Largest argument a command may carry; Redis goes no lower, values go no higher for now",
-     kUserAgent, true, "proto-max-bulk-len", kMiB, kMiB, "", &AgentOptions::bulk_bytes_max},
+     kUserAgent, true, "proto-max-bulk-len", kMiB, kMiB, "",
+     {.agent = &AgentOptions::bulk_bytes_max}},
 
     {"op-timeout-ms", OptionType::kInteger, "5000", "ms",
      "Give up an operation on the memory nodes after so long",
-     kUserAgent, false, "", 1, 3600000, "", &AgentOptions::op_timeout_ms},
+     kUserAgent, false, "", 1, 3600000, "", {.agent = &AgentOptions::op_timeout_ms}},
     {"wait-polls-max", OptionType::kInteger, "64", "polls",
      "Looks at another worker's unfinished write before waiting by timer",
-     kUserAgent, false, "", 0, 65536, "", &AgentOptions::wait_polls_max},
+     kUserAgent, false, "", 0, 65536, "", {.agent = &AgentOptions::wait_polls_max}},
     {"wait-timer-us", OptionType::kInteger, "50", "us",
      "First timer of such a wait; later ones are longer",
-     kUserAgent, false, "", 1, 1000000, "", &AgentOptions::wait_timer_us},
+     kUserAgent, false, "", 1, 1000000, "", {.agent = &AgentOptions::wait_timer_us}},
     {"epoch-tick-ms", OptionType::kInteger, "10", "ms",
      "How often freed memory is looked at for reuse",
-     kUserAgent, false, "", 1, 60000, "", &AgentOptions::epoch_tick_ms},
+     kUserAgent, false, "", 1, 60000, "", {.agent = &AgentOptions::epoch_tick_ms}},
 };
 // clang-format on
 
@@ -147,6 +203,13 @@ bool IsChoice(std::string_view choices, std::string_view text) {
 }
 
 bool CheckText(const OptionRow& row, std::string_view text, std::string* error) {
+  if (row.type == OptionType::kAddress) {
+    std::string host;
+    uint16_t port = 0;
+    if (text.empty() || ParseHostPort(text, &host, &port)) return true;
+    *error = "must be HOST:PORT, not " + Quoted(text);
+    return false;
+  }
   if (*row.choices == '\0' || IsChoice(row.choices, text)) return true;
   *error = std::string("must be one of ") + row.choices + ", not " + Quoted(text);
   return false;
@@ -195,13 +258,24 @@ std::string OutputLimitText(const char* kind, const OutputBufferLimit& limit) {
          std::to_string(limit.soft_bytes) + " " + std::to_string(limit.soft_s);
 }
 
+const OptionField<AgentOptions>& FieldOf(const OptionRow& row, const AgentOptions& /*options*/) {
+  return row.fields.agent;
+}
+const OptionField<MemnodeOptions>& FieldOf(const OptionRow& row,
+                                           const MemnodeOptions& /*options*/) {
+  return row.fields.memnode;
+}
+const OptionField<MasterOptions>& FieldOf(const OptionRow& row, const MasterOptions& /*options*/) {
+  return row.fields.master;
+}
+
 }  // namespace
 
 std::span<const OptionRow> OptionTable() { return kRows; }
 
-const OptionRow* FindOption(std::string_view name) {
+const OptionRow* FindOption(OptionUser user, std::string_view name) {
   for (const OptionRow& row : kRows) {
-    if (name == row.name) return &row;
+    if ((row.users & user) != 0 && name == row.name) return &row;
   }
   return nullptr;
 }
@@ -225,20 +299,41 @@ bool ParseSize(std::string_view text, uint64_t* bytes) {
   return false;
 }
 
-bool SetOption(const OptionRow& row, std::string_view text, AgentOptions* options,
-               std::string* error) {
-  if (const auto* number = std::get_if<uint64_t AgentOptions::*>(&row.agent_field)) {
+bool ParseHostPort(std::string_view text, std::string* host, uint16_t* port) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return false;
+  std::string_view name = text.substr(0, colon);
+  const bool has_brackets = name.starts_with('[') && name.ends_with(']');
+  if (has_brackets) name = name.substr(1, name.size() - 2);
+  if (name.empty() || name.find_first_of("[]") != std::string_view::npos ||
+      (name.find(':') != std::string_view::npos) != has_brackets) {
+    return false;
+  }
+  uint64_t number = 0;
+  if (!ParseNumber(text.substr(colon + 1), 10, &number) ||
+      number > std::numeric_limits<uint16_t>::max()) {
+    return false;
+  }
+  *host = name;
+  *port = static_cast<uint16_t>(number);
+  return true;
+}
+
+template <typename Options>
+bool SetOption(const OptionRow& row, std::string_view text, Options* options, std::string* error) {
+  const OptionField<Options>& field = FieldOf(row, *options);
+  if (const auto* number = std::get_if<uint64_t Options::*>(&field)) {
     uint64_t value = 0;
     if (!ReadNumber(row, text, &value, error)) return false;
     options->** number = value;
     return true;
   }
-  if (const auto* words = std::get_if<std::string AgentOptions::*>(&row.agent_field)) {
+  if (const auto* words = std::get_if<std::string Options::*>(&field)) {
     if (!CheckText(row, text, error)) return false;
     options->** words = text;
     return true;
   }
-  if (const auto* limits = std::get_if<OutputBufferLimits AgentOptions::*>(&row.agent_field)) {
+  if (const auto* limits = std::get_if<OutputBufferLimits Options::*>(&field)) {
     if (ReadOutputLimits(text, &(options->**limits))) return true;
     *error = "must be groups of 'normal|replica|pubsub HARD SOFT SECONDS', not " + Quoted(text);
     return false;
@@ -246,14 +341,16 @@ bool SetOption(const OptionRow& row, std::string_view text, AgentOptions* option
   return CheckText(row, text, error);
 }
 
-std::string OptionText(const OptionRow& row, const AgentOptions& options) {
-  if (const auto* number = std::get_if<uint64_t AgentOptions::*>(&row.agent_field)) {
+template <typename Options>
+std::string OptionText(const OptionRow& row, const Options& options) {
+  const OptionField<Options>& field = FieldOf(row, options);
+  if (const auto* number = std::get_if<uint64_t Options::*>(&field)) {
     return NumberText(options.**number, row.type);
   }
-  if (const auto* words = std::get_if<std::string AgentOptions::*>(&row.agent_field)) {
+  if (const auto* words = std::get_if<std::string Options::*>(&field)) {
     return options.**words;
   }
-  if (const auto* found = std::get_if<OutputBufferLimits AgentOptions::*>(&row.agent_field)) {
+  if (const auto* found = std::get_if<OutputBufferLimits Options::*>(&field)) {
     const OutputBufferLimits& limits = options.**found;
     return OutputLimitText("normal", limits.normal) + " " +
            OutputLimitText("slave", limits.replica) + " " +
@@ -261,5 +358,12 @@ std::string OptionText(const OptionRow& row, const AgentOptions& options) {
   }
   return "";
 }
+
+template bool SetOption(const OptionRow&, std::string_view, AgentOptions*, std::string*);
+template bool SetOption(const OptionRow&, std::string_view, MemnodeOptions*, std::string*);
+template bool SetOption(const OptionRow&, std::string_view, MasterOptions*, std::string*);
+template std::string OptionText(const OptionRow&, const AgentOptions&);
+template std::string OptionText(const OptionRow&, const MemnodeOptions&);
+template std::string OptionText(const OptionRow&, const MasterOptions&);
 
 }  // namespace onetrip

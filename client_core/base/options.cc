@@ -15,10 +15,28 @@
 namespace onetrip {
 namespace {
 
-constexpr const char* kAgentName = "onetrip-agent";
-constexpr const char* kAgentSummary =
-    "Serves the Redis protocol; every command becomes one-sided operations on three replicated\n"
-    "memory nodes, which this program embeds.";
+struct Program {
+  OptionUser user;
+  const char* name;
+  const char* summary;
+  const char* example;  // Of a config file's line.
+  const char* example_variable;
+};
+
+constexpr Program kAgent = {
+    kUserAgent, "onetrip-agent",
+    "Serves the Redis protocol; every command becomes one-sided operations on replicated memory\n"
+    "nodes: those of the cluster of --master, or without it three that this program embeds.",
+    "port = 6379", "ONETRIP_PORT=6379"};
+constexpr Program kMemnode = {
+    kUserMemnode, "onetrip-memnode",
+    "Holds memory for the cluster of --master: agents read and write it by one-sided operations,\n"
+    "over shared memory on this host and over tcp.",
+    "memory = \"2GiB\"", "ONETRIP_MEMORY=2GiB"};
+constexpr Program kMaster = {
+    kUserMaster, "onetrip-master",
+    "Says who is a member of the cluster and where its data lies. Never on the data path.",
+    "lease-ms = 2000", "ONETRIP_LEASE_MS=2000"};
 
 using OptionTexts = std::map<std::string, std::string>;
 
@@ -31,13 +49,13 @@ std::string EnvironmentName(const OptionRow& row) {
 }
 
 // Two lines a flag, so that nothing depends on the width of the terminal.
-std::string HelpText(const char* program, const char* summary, OptionUser user) {
-  std::string text = std::string("Usage: ") + program + " [--OPTION VALUE]...\n\n" + summary +
-                     "\n\nEvery option may also stand in the config file (port = 6379) or in the "
-                     "environment\n(ONETRIP_PORT=6379). Flags win over the environment, which wins "
-                     "over the file.\n\nOptions:\n";
+std::string HelpText(const Program& program) {
+  std::string text = std::string("Usage: ") + program.name + " [--OPTION VALUE]...\n\n" +
+                     program.summary + "\n\nEvery option may also stand in the config file (" +
+                     program.example + ") or in the environment\n(" + program.example_variable +
+                     "). Flags win over the environment, which wins over the file.\n\nOptions:\n";
   for (const OptionRow& row : OptionTable()) {
-    if ((row.users & user) == 0) continue;
+    if ((row.users & program.user) == 0) continue;
     text += std::string("  --") + row.name;
     if (*row.choices != '\0') {
       text += std::string(" ") + row.choices;
@@ -46,6 +64,7 @@ std::string HelpText(const char* program, const char* summary, OptionUser user) 
     } else {
       text += row.type == OptionType::kInteger ? " <number>" : " <text>";
     }
+    if (row.is_required) text += "  (required)";
     if (*row.default_text != '\0') text += std::string("  (default ") + row.default_text + ")";
     text += std::string("\n      ") + row.help + ".\n";
   }
@@ -69,8 +88,8 @@ bool ReadConfigFile(const std::string& path, OptionUser user, OptionTexts* texts
     return false;
   }
   for (const CLI::ConfigItem& item : items) {
-    const OptionRow* row = item.parents.empty() ? FindOption(item.name) : nullptr;
-    if (row == nullptr || (row->users & user) == 0 || row == FindOption("config")) {
+    const OptionRow* row = item.parents.empty() ? FindOption(user, item.name) : nullptr;
+    if (row == nullptr || row == FindOption(user, "config")) {
       *message = path + ": unknown key '" + item.fullname() + "'; --help lists the known ones";
       return false;
     }
@@ -87,8 +106,8 @@ bool ReadConfigFile(const std::string& path, OptionUser user, OptionTexts* texts
 }
 
 // Reads argv into *flags by option name. kRun means: go on.
-ParseAction ReadFlags(const char* program, const char* summary, OptionUser user, int argc,
-                      const char* const* argv, OptionTexts* flags, std::string* message) {
+ParseAction ReadFlags(const Program& program, int argc, const char* const* argv, OptionTexts* flags,
+                      std::string* message) {
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
@@ -98,21 +117,22 @@ ParseAction ReadFlags(const char* program, const char* summary, OptionUser user,
   app.add_flag("--help,-h", help);
   app.add_flag("--version,-v", version);
   for (const OptionRow& row : OptionTable()) {
-    if ((row.users & user) != 0) app.add_option(std::string("--") + row.name, found[row.name]);
+    if ((row.users & program.user) != 0)
+      app.add_option(std::string("--") + row.name, found[row.name]);
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    *message = std::string(program) + ": " + error.what() + "; see --help";
+    *message = std::string(program.name) + ": " + error.what() + "; see --help";
     return ParseAction::kFail;
   }
   if (help || version) {
-    *message = help ? HelpText(program, summary, user)
-                    : std::string(program) + " " + ONETRIP_VERSION + "\n";
+    *message = help ? HelpText(program) : std::string(program.name) + " " + ONETRIP_VERSION + "\n";
     return ParseAction::kPrint;
   }
   if (const std::vector<std::string> extras = app.remaining(); !extras.empty()) {
-    *message = std::string(program) + ": unknown argument '" + extras.front() + "'; see --help";
+    *message =
+        std::string(program.name) + ": unknown argument '" + extras.front() + "'; see --help";
     return ParseAction::kFail;
   }
   for (const auto& [name, text] : found) {
@@ -121,42 +141,47 @@ ParseAction ReadFlags(const char* program, const char* summary, OptionUser user,
   return ParseAction::kRun;
 }
 
-}  // namespace
+OptionTexts ReadEnvironment(const Program& program) {
+  OptionTexts environment;
+  for (const OptionRow& row : OptionTable()) {
+    if ((row.users & program.user) == 0) continue;
+    const char* text = std::getenv(EnvironmentName(row).c_str());
+    if (text != nullptr) environment.emplace(row.name, text);
+  }
+  return environment;
+}
 
-AgentOptions DefaultAgentOptions() {
-  AgentOptions options;
+template <typename Options>
+Options Defaults(const Program& program) {
+  Options options;
   std::string error;
   for (const OptionRow& row : OptionTable()) {
-    if ((row.users & kUserAgent) != 0) CHECK(SetOption(row, row.default_text, &options, &error));
+    if ((row.users & program.user) == 0) continue;
+    CHECK(SetOption(row, row.default_text, &options, &error));
   }
   return options;
 }
 
-ParseAction ParseAgentOptions(int argc, const char* const* argv, AgentOptions* options,
-                              std::string* message) {
+template <typename Options>
+ParseAction Parse(const Program& program, int argc, const char* const* argv, Options* options,
+                  std::string* message) {
   OptionTexts flags;
-  const ParseAction action =
-      ReadFlags(kAgentName, kAgentSummary, kUserAgent, argc, argv, &flags, message);
+  const ParseAction action = ReadFlags(program, argc, argv, &flags, message);
   if (action != ParseAction::kRun) return action;
 
-  OptionTexts environment;
-  for (const OptionRow& row : OptionTable()) {
-    const char* text = std::getenv(EnvironmentName(row).c_str());
-    if (text != nullptr) environment.emplace(row.name, text);
-  }
-
+  OptionTexts environment = ReadEnvironment(program);
   std::string config_path;
   if (environment.contains("config")) config_path = environment["config"];
   if (flags.contains("config")) config_path = flags["config"];
   OptionTexts file;
-  if (!config_path.empty() && !ReadConfigFile(config_path, kUserAgent, &file, message)) {
-    *message = std::string(kAgentName) + ": " + *message;
+  if (!config_path.empty() && !ReadConfigFile(config_path, program.user, &file, message)) {
+    *message = std::string(program.name) + ": " + *message;
     return ParseAction::kFail;
   }
 
-  *options = DefaultAgentOptions();
+  *options = Defaults<Options>(program);
   for (const OptionRow& row : OptionTable()) {
-    if ((row.users & kUserAgent) == 0) continue;
+    if ((row.users & program.user) == 0) continue;
     struct Source {
       const OptionTexts& texts;
       std::string label;
@@ -169,12 +194,37 @@ ParseAction ParseAgentOptions(int argc, const char* const* argv, AgentOptions* o
       if (text == source.texts.end()) continue;
       std::string error;
       if (!SetOption(row, text->second, options, &error)) {
-        *message = std::string(kAgentName) + ": " + source.label + " " + error;
+        *message = std::string(program.name) + ": " + source.label + " " + error;
         return ParseAction::kFail;
       }
     }
+    if (row.is_required && OptionText(row, *options).empty()) {
+      *message = std::string(program.name) + ": --" + row.name +
+                 " must be given, as a flag, in the environment (" + EnvironmentName(row) +
+                 ") or in the config file";
+      return ParseAction::kFail;
+    }
   }
   return ParseAction::kRun;
+}
+
+}  // namespace
+
+AgentOptions DefaultAgentOptions() { return Defaults<AgentOptions>(kAgent); }
+MemnodeOptions DefaultMemnodeOptions() { return Defaults<MemnodeOptions>(kMemnode); }
+MasterOptions DefaultMasterOptions() { return Defaults<MasterOptions>(kMaster); }
+
+ParseAction ParseAgentOptions(int argc, const char* const* argv, AgentOptions* options,
+                              std::string* message) {
+  return Parse(kAgent, argc, argv, options, message);
+}
+ParseAction ParseMemnodeOptions(int argc, const char* const* argv, MemnodeOptions* options,
+                                std::string* message) {
+  return Parse(kMemnode, argc, argv, options, message);
+}
+ParseAction ParseMasterOptions(int argc, const char* const* argv, MasterOptions* options,
+                               std::string* message) {
+  return Parse(kMaster, argc, argv, options, message);
 }
 
 }  // namespace onetrip

@@ -30,8 +30,10 @@ struct OutputBufferLimits {
   bool operator==(const OutputBufferLimits&) const = default;
 };
 
-// Of onetrip-agent. The defaults are in the table; a default-constructed struct holds zeros, so
-// take DefaultAgentOptions() instead.
+// The defaults are in the table; a default-constructed struct holds zeros, so take
+// Default*Options() instead.
+
+// Of onetrip-agent.
 struct AgentOptions {
   // Listening.
   uint64_t port = 0;  // 0: no TCP.
@@ -46,6 +48,13 @@ struct AgentOptions {
   uint64_t memory_bytes = 0;          // Of each embedded memory node.
   uint64_t location_cache_bytes = 0;  // Of each worker.
   uint64_t databases = 0;
+
+  // Cluster.
+  std::string master;       // HOST:PORT; empty: embedded.
+  std::string fabric;       // "auto", "shm" or "tcp".
+  std::string secret_file;  // Path; empty: no secret.
+  uint64_t connect_timeout_ms = 0;
+  uint64_t busy_poll_us = 0;  // 0: sleeps at once.
 
   // Clients.
   std::string requirepass;  // Empty: no password.
@@ -65,8 +74,35 @@ struct AgentOptions {
   std::string log_level;
 };
 
-// Every field at its default. Any thread.
+// Of onetrip-memnode.
+struct MemnodeOptions {
+  std::string master;         // HOST:PORT.
+  uint64_t memory_bytes = 0;  // What is less than a whole region at its end is not used.
+  std::string fabric;         // "shm", "tcp" or "both".
+  std::string listen;         // HOST:PORT, for tcp; port 0: a free one.
+  std::string socket;         // Path of the unix socket, for shm; empty: derived.
+  std::string backing;        // Path of a file; empty: memory that ends with its users.
+  std::string secret_file;    // Path; empty: no secret.
+  uint64_t connect_timeout_ms = 0;
+  uint64_t busy_poll_us = 0;  // 0: sleeps at once.
+  std::string log_level;
+};
+
+// Of onetrip-master.
+struct MasterOptions {
+  std::string listen;    // HOST:PORT; port 0: a free one.
+  std::string data_dir;  // Path.
+  uint64_t replicas = 0;
+  uint64_t nodes = 0;  // That must have joined before there is a map.
+  uint64_t lease_ms = 0;
+  std::string secret_file;  // Path; empty: no secret.
+  std::string log_level;
+};
+
+// Every field at its default; those that must be given are empty. Any thread.
 AgentOptions DefaultAgentOptions();
+MemnodeOptions DefaultMemnodeOptions();
+MasterOptions DefaultMasterOptions();
 
 enum class ParseAction : uint8_t {
   kRun,    // *options is complete.
@@ -74,10 +110,14 @@ enum class ParseAction : uint8_t {
   kFail,   // Print *message, one line, to stderr and exit with 1.
 };
 
-// Reads the agent's flags, environment and config file. Neither prints nor exits. *options is
-// defined only for kRun. Main thread, before others start (it reads the environment).
+// Each reads the program's flags, environment and config file. Neither prints nor exits. *options
+// is defined only for kRun. Main thread, before others start (it reads the environment).
 ParseAction ParseAgentOptions(int argc, const char* const* argv, AgentOptions* options,
                               std::string* message);
+ParseAction ParseMemnodeOptions(int argc, const char* const* argv, MemnodeOptions* options,
+                                std::string* message);
+ParseAction ParseMasterOptions(int argc, const char* const* argv, MasterOptions* options,
+                               std::string* message);
 
 }  // namespace onetrip
 
