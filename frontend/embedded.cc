@@ -33,22 +33,26 @@ EngineKind KindOf(const AgentOptions& options) {
 
 class EmbeddedWorker final : public WorkerStorage {
  public:
-  EmbeddedWorker(Executor& executor, LocalMaster& master, Membership membership,
-                 const std::vector<MemoryEndpoint*>& endpoints, const AgentOptions& options)
-      : fabric_(executor.clock(), endpoints),
-        context_(executor, fabric_, master, membership, DataPath(options)),
+  EmbeddedWorker(Executor& executor, LocalMaster& master, std::unique_ptr<ViewHold> hold,
+                 Membership membership, const std::vector<MemoryEndpoint*>& endpoints,
+                 const AgentOptions& options)
+      : hold_(std::move(hold)),
+        fabric_(executor.clock(), endpoints),
+        context_(executor, fabric_, master, *hold_, membership, DataPath(options)),
         engine_(MakeEngine(KindOf(options), context_)),
         kv_(context_, *engine_) {}
 
   Kv& kv() override { return kv_; }
   Task<Status> Start() { return kv_.Start(); }
   Task<void> Stop() override {
-    co_await kv_.Stop();
-    // The master is in this process: leaving cannot fail but by a bug that it reports itself.
+    // Inline operations are settled at once, and the master is in this process: neither can fail
+    // but by a bug that it reports itself.
+    (void)co_await kv_.Stop();
     (void)co_await context_.master.Leave(context_.membership);
   }
 
  private:
+  std::unique_ptr<ViewHold> hold_;
   ShmFabric fabric_;
   WorkerContext context_;
   std::unique_ptr<Engine> engine_;
@@ -107,12 +111,13 @@ Result<std::unique_ptr<Embedded>> Embedded::Create(const AgentOptions& options, 
 }
 
 Task<Result<std::unique_ptr<WorkerStorage>>> Embedded::Join(Executor& executor) {
-  Result<Membership> membership = co_await master_.Join();
+  auto hold = std::make_unique<ViewHold>(executor);
+  Result<Membership> membership = co_await master_.Join(*hold);
   if (!membership.ok()) co_return membership.status();
   std::vector<MemoryEndpoint*> endpoints;
   for (const std::unique_ptr<MemoryNode>& node : nodes_) endpoints.push_back(node.get());
-  auto worker = std::make_unique<EmbeddedWorker>(executor, master_, membership.value(),
-                                                 std::move(endpoints), options_);
+  auto worker = std::make_unique<EmbeddedWorker>(
+      executor, master_, std::move(hold), membership.value(), std::move(endpoints), options_);
   const Status status = co_await worker->Start();
   if (!status.ok()) co_return status;
   std::unique_ptr<WorkerStorage> joined = std::move(worker);

@@ -4,10 +4,9 @@
 
 namespace onetrip {
 
-LocalMaster::LocalMaster(MembershipState state, const Clock& clock)
-    : state_(std::move(state)),
-      clock_offset_us_(static_cast<int64_t>(clock.UnixUs()) -
-                       static_cast<int64_t>(clock.NowNs() / 1000)) {
+LocalMaster::LocalMaster(MembershipState state, const Clock& clock) : state_(std::move(state)) {
+  clock_offset_us_ =
+      static_cast<int64_t>(clock.UnixUs()) - static_cast<int64_t>(clock.NowNs() / 1000);
   const std::lock_guard<std::mutex> lock(mutex_);
   Commit();
 }
@@ -22,11 +21,11 @@ std::shared_ptr<const View> LocalMaster::view() const {
   return view_;
 }
 
-Task<Result<Membership>> LocalMaster::Join() {
+Task<Result<Membership>> LocalMaster::Join(ViewHold& /*hold*/) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Result<Membership> membership = state_.Join();
   if (membership.ok()) {
-    membership->clock_offset_us = clock_offset_us_;
+    membership->clock_offset_us = clock_offset_us_.load();
     Commit();
   }
   co_return membership;

@@ -20,7 +20,7 @@ class LocalMaster final : public MasterClient {
   LocalMaster(MembershipState state, const Clock& clock);
 
   [[nodiscard]] std::shared_ptr<const View> view() const override;
-  Task<Result<Membership>> Join() override;
+  Task<Result<Membership>> Join(ViewHold& hold) override;
   Task<Status> Leave(Membership membership) override;
   Task<Status> FlushKeyspaces(std::optional<uint32_t> database) override;
 
@@ -31,7 +31,6 @@ class LocalMaster final : public MasterClient {
   mutable std::mutex mutex_;
   MembershipState state_;
   std::shared_ptr<const View> view_;
-  const int64_t clock_offset_us_;
 };
 
 }  // namespace onetrip

@@ -11,6 +11,7 @@
 
 #include "client_core/base/status.h"
 #include "client_core/cluster/view.h"
+#include "client_core/cluster/view_hold.h"
 #include "client_core/coro/task.h"
 #include "client_core/layout/types.h"
 
@@ -20,8 +21,7 @@ namespace onetrip {
 struct Membership {
   WorkerId id;
   WorkerIndex index;
-  // Cluster time less this host's steady time: see ClusterClock.
-  int64_t clock_offset_us = 0;
+  int64_t clock_offset_us = 0;  // MasterClient::clock_offset_us() at Join
 };
 
 class MasterClient {
@@ -35,9 +35,15 @@ class MasterClient {
   // The newest committed view. Any thread.
   [[nodiscard]] virtual std::shared_ptr<const View> view() const = 0;
 
-  // Makes a member; the view returned by view() afterwards includes it.
+  // Cluster time less this host's steady time, in microseconds; see ClusterClock. Moves slowly
+  // after the first Join. Any thread.
+  [[nodiscard]] const std::atomic<int64_t>& clock_offset_us() const { return clock_offset_us_; }
+
+  // Makes a member; every agent has a view with it when it returns. From now on `hold` is held
+  // while a change of the view needs it; it outlives the membership, or ends with the worker.
   // kUnavailable: kMaxWorkers are members, or the master does not answer.
-  virtual Task<Result<Membership>> Join() = 0;
+  // kUnknownOutcome: the connection broke; there may be a member that nobody is.
+  virtual Task<Result<Membership>> Join(ViewHold& hold) = 0;
   // Ends a membership. REQUIRES: every operation of the worker has completed on every node.
   virtual Task<Status> Leave(Membership membership) = 0;
 
@@ -48,6 +54,7 @@ class MasterClient {
  protected:
   // Set by the implementation once view() returns the view of this version.
   std::atomic<uint64_t> view_version_{0};
+  std::atomic<int64_t> clock_offset_us_{0};
 };
 
 }  // namespace onetrip

@@ -8,15 +8,39 @@ Kv::Kv(WorkerContext& context, Engine& engine) : impl_(std::make_unique<KvImpl>(
 Kv::~Kv() = default;
 
 Task<Status> Kv::Start() { return impl_->Start(); }
-Task<void> Kv::Stop() { return impl_->Stop(); }
-Task<Status> Kv::Get(Key key, ReadResult* result) { return impl_->Get(key, result); }
-Task<Status> Kv::Set(Key key, NewRecord record) { return impl_->Set(key, record); }
-Task<Status> Kv::Delete(Key key, bool* existed) { return impl_->Delete(key, existed); }
+Task<Status> Kv::Stop() { return impl_->Stop(); }
+Task<Status> Kv::Get(Key key, ReadResult* result) {
+  if (impl_->held()) [[unlikely]] {
+    return impl_->AfterHold([impl = impl_.get(), key, result] { return impl->Get(key, result); });
+  }
+  return impl_->Get(key, result);
+}
+Task<Status> Kv::Set(Key key, NewRecord record) {
+  if (impl_->held()) [[unlikely]] {
+    return impl_->AfterHold([impl = impl_.get(), key, record] { return impl->Set(key, record); });
+  }
+  return impl_->Set(key, record);
+}
+Task<Status> Kv::Delete(Key key, bool* existed) {
+  if (impl_->held()) [[unlikely]] {
+    return impl_->AfterHold(
+        [impl = impl_.get(), key, existed] { return impl->Delete(key, existed); });
+  }
+  return impl_->Delete(key, existed);
+}
 Task<Status> Kv::ReadModifyWrite(Key key, Mutation& mutation) {
+  if (impl_->held()) [[unlikely]] {
+    return impl_->AfterHold(
+        [impl = impl_.get(), key, &mutation] { return impl->ReadModifyWrite(key, mutation); });
+  }
   return impl_->ReadModifyWrite(key, mutation);
 }
 Task<Status> Kv::Flush(std::optional<uint32_t> database) { return impl_->Flush(database); }
 Task<Status> Kv::CountKeys(uint32_t database, uint64_t* keys) {
+  if (impl_->held()) [[unlikely]] {
+    return impl_->AfterHold(
+        [impl = impl_.get(), database, keys] { return impl->CountKeys(database, keys); });
+  }
   return impl_->CountKeys(database, keys);
 }
 void Kv::PrefetchLocation(Key key) const { impl_->PrefetchLocation(key); }
@@ -51,12 +75,19 @@ Task<Status> KvImpl::Start() {
   co_return Status::Ok();
 }
 
-Task<void> KvImpl::Stop() {
+Task<Status> KvImpl::Stop() {
   stopping_ = true;
   co_await gate_.Close();
   co_await allocator_.Drain();
-  // A worker that cannot say goodbye is expelled by the master later.
-  (void)co_await reclaimer_.Leave();
+  // What failed may still take effect until the node has fenced it: seconds at most, or the node is
+  // away for longer than a worker that ends can wait.
+  const uint64_t deadline_ns =
+      context_.executor.NowNs() + context_.options.op_timeout_ms * 1'000'000;
+  while (true) {
+    const Status status = co_await reclaimer_.Leave();
+    if (status.ok() || context_.executor.NowNs() >= deadline_ns) co_return status;
+    co_await context_.executor.SleepFor(context_.options.epoch_tick_us * 1000);
+  }
 }
 
 void KvImpl::ResetRoundTripMetrics() {

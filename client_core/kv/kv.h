@@ -3,14 +3,17 @@
 // Every operation is linearizable per key, whoever else works on it. A record carries a value, a
 // deadline and a type byte that the store does not interpret; a record whose deadline has passed is
 // not there. Single-threaded: one Kv per worker. Keys and values that are passed in are borrowed
-// until the Task completes.
+// until the Task completes. A Task is awaited in the turn that it was made in: an operation counts
+// as started from the call.
 //
 // Every operation may answer
 //   kOutOfMemory     nothing was applied; reads and deletes go on
 //   kTooLarge        key above kMaxKeyBytes or value above kMaxValueBytes; nothing was applied
 //   kUnknownOutcome  a memory node was lost, or the operation outlived its time: it may have
 //                    happened or may yet happen
-//   kUnavailable     nothing was applied: the key's subtable stayed busy, or no map is in force
+//   kUnavailable     nothing was applied: the key's subtable stayed busy, or the cluster is
+//   changing
+//                    its map and has not finished within op_timeout_ms
 //   kFenced          the lease has run out; nothing was sent
 //   kCorrupt         remote memory holds bytes that no worker wrote
 #ifndef ONETRIP_CLIENT_CORE_KV_KV_H_
@@ -94,8 +97,9 @@ class Kv {
   // Formats the index if this is the cluster's first worker; starts background work.
   Task<Status> Start();
   // Waits for background work to end and gives back memory that can be. No operation may be
-  // running.
-  Task<void> Stop();
+  // running. Not ok: something of this worker's may still take effect, even now; whoever it was
+  // must not leave the cluster, but be taken for dead by it.
+  Task<Status> Stop();
 
   // `result` is cleared first and filled if the key is there.
   Task<Status> Get(Key key, ReadResult* result);

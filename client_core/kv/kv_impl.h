@@ -16,6 +16,9 @@
 
 namespace onetrip {
 
+// Nothing was applied: the cluster changes its view, and has not done so in time.
+inline constexpr Status kHeld(StatusCode::kUnavailable,
+                              "the cluster is changing its map; the master has not finished");
 // Nothing was applied: other workers won every round, or the key's subtable stayed busy.
 inline constexpr Status kContended(StatusCode::kUnavailable, "others keep changing the key");
 
@@ -25,13 +28,23 @@ class KvImpl {
   ~KvImpl();
 
   Task<Status> Start();
-  Task<void> Stop();
+  Task<Status> Stop();
   Task<Status> Get(Key key, ReadResult* result);
   Task<Status> Set(Key key, NewRecord record);
   Task<Status> Delete(Key key, bool* existed);
   Task<Status> ReadModifyWrite(Key key, Mutation& mutation);
   Task<Status> Flush(std::optional<uint32_t> database);
   Task<Status> CountKeys(uint32_t database, uint64_t* keys);
+
+  // Whether operations must not start now.
+  [[nodiscard]] bool held() const { return context_.hold.held(); }
+  // Runs the operation that `start` makes when they may again.
+  template <typename Start>
+  Task<Status> AfterHold(Start start) {
+    const uint64_t patience_ns = context_.options.op_timeout_ms * 1'000'000;
+    if (!co_await context_.hold.Wait(context_.executor.NowNs() + patience_ns)) co_return kHeld;
+    co_return co_await start();
+  }
 
   void PrefetchLocation(Key key) const;
   void PrefetchRecord(Key key) const;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "client_core/layout/region_layout.h"
-
 namespace onetrip {
 
 Reclaimer::~Reclaimer() {
@@ -34,7 +32,7 @@ Task<Status> Reclaimer::Publish(uint64_t passed, uint64_t retired_bytes,
   uint64_t others_retired = 0;
   uint64_t others_largest = 0;
   for (uint32_t i = 0; i < entries; ++i) {
-    if (table[i].passed == 0) continue;
+    if (!Counts(table[i], i)) continue;
     smallest = std::min(smallest, table[i].passed);
     if (i == self.value) continue;
     others_retired += table[i].retired_bytes;
@@ -63,7 +61,7 @@ Task<Status> Reclaimer::Join() {
   if (!status.ok()) co_return status;
   uint64_t smallest = 0;
   for (uint32_t i = 0; i < entries; ++i) {
-    if (table[i].passed != 0 && i != context_.membership.index.value) {
+    if (Counts(table[i], i) && i != context_.membership.index.value) {
       smallest = smallest == 0 ? table[i].passed : std::min(smallest, table[i].passed);
     }
   }

@@ -5,6 +5,10 @@
 // epoch lets all go on to the next. Memory retired in epoch e is reused when every live worker has
 // passed e + 1, for then nobody who could have read its address before it was unlinked is still
 // running: an operation finds addresses only through slots it reads itself.
+//
+// An entry counts only if the view says that its seat's worker lives: what a dead worker left there
+// holds nobody back, once it can do nothing any more. A worker's first epoch is published when all
+// others have a view with its seat.
 #ifndef ONETRIP_CLIENT_CORE_MEMORY_RECLAIM_H_
 #define ONETRIP_CLIENT_CORE_MEMORY_RECLAIM_H_
 
@@ -16,6 +20,7 @@
 #include "client_core/base/planted_bug.h"
 #include "client_core/base/status.h"
 #include "client_core/coro/task.h"
+#include "client_core/layout/region_layout.h"
 #include "client_core/memory/worker_context.h"
 
 namespace onetrip {
@@ -95,6 +100,11 @@ class Reclaimer {
     return current_ > 1 && pins_[(current_ - 1) % pins_.size()] != 0 ? current_ - 1 : current_;
   }
   [[nodiscard]] Status CheckSettled() const;
+  // Whether entry `index` of the table is that of a worker who runs operations. Uses the newest
+  // view: a worker that had published when the table was read is in it.
+  [[nodiscard]] bool Counts(const EpochEntry& entry, uint32_t index) const {
+    return entry.passed != 0 && context_.view().IsLive(WorkerIndex{static_cast<uint16_t>(index)});
+  }
   // One round trip: writes our entry, then reads the table. `others_largest_passed` may be null.
   Task<Status> Publish(uint64_t passed, uint64_t retired_bytes, uint64_t* others_largest_passed);
 

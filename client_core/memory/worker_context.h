@@ -8,6 +8,7 @@
 #include "client_core/cluster/cluster_clock.h"
 #include "client_core/cluster/master_client.h"
 #include "client_core/cluster/view.h"
+#include "client_core/cluster/view_hold.h"
 #include "client_core/coro/executor.h"
 #include "client_core/fabric/fabric.h"
 #include "client_core/layout/global_addr.h"
@@ -45,13 +46,14 @@ class MemoryObserver {
 class WorkerContext {
  public:
   WorkerContext(Executor& executor_in, Fabric& fabric_in, MasterClient& master_in,
-                Membership membership_in, const DataPathOptions& options_in)
+                ViewHold& hold_in, Membership membership_in, const DataPathOptions& options_in)
       : executor(executor_in),
         fabric(fabric_in),
         master(master_in),
+        hold(hold_in),
         membership(membership_in),
         options(options_in),
-        clock(executor_in.clock(), membership_in.clock_offset_us),
+        clock(executor_in.clock(), master_in.clock_offset_us()),
         view_(master_in.view()),
         view_version_(view_->epoch.value) {}
 
@@ -68,6 +70,7 @@ class WorkerContext {
   Executor& executor;
   Fabric& fabric;
   MasterClient& master;
+  ViewHold& hold;  // looked at before an operation starts
   const Membership membership;
   const DataPathOptions options;
   ClusterClock clock;

@@ -18,7 +18,7 @@ class ExploreMaster final : public MasterClient {
     view_version_.store(view_->epoch.value, std::memory_order_release);
   }
   [[nodiscard]] std::shared_ptr<const View> view() const override { return view_; }
-  Task<Result<Membership>> Join() override { co_return kRefused; }
+  Task<Result<Membership>> Join(ViewHold& /*hold*/) override { co_return kRefused; }
   Task<Status> Leave(Membership /*membership*/) override { co_return kRefused; }
   Task<Status> FlushKeyspaces(std::optional<uint32_t> /*database*/) override { co_return kRefused; }
 

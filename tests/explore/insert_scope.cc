@@ -46,7 +46,8 @@ class InsertClient final : public ExploredClient {
       : options_(scope.options()),
         client_(environment.client),
         master_(scope.view()),
-        context_(environment.executor, environment.fabric, master_,
+        hold_(environment.executor),
+        context_(environment.executor, environment.fabric, master_, hold_,
                  {WorkerId{static_cast<uint32_t>(client_) + 1},
                   WorkerIndex{static_cast<uint16_t>(client_)}},
                  ExploreDataPathOptions()),
@@ -144,6 +145,7 @@ class InsertClient final : public ExploredClient {
   const InsertOptions& options_;
   const size_t client_;
   ExploreMaster master_;
+  ViewHold hold_;
   WorkerContext context_;
   Reclaimer reclaimer_;
   Allocator allocator_;

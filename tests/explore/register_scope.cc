@@ -42,7 +42,8 @@ class RegisterClient final : public ExploredClient {
         client_(environment.client),
         notes_(environment.notes),
         master_(scope.view()),
-        context_(environment.executor, environment.fabric, master_,
+        hold_(environment.executor),
+        context_(environment.executor, environment.fabric, master_, hold_,
                  {WorkerId{static_cast<uint32_t>(client_) + 1},
                   WorkerIndex{static_cast<uint16_t>(client_)}},
                  ExploreDataPathOptions()),
@@ -133,6 +134,7 @@ class RegisterClient final : public ExploredClient {
   const size_t client_;
   std::vector<Note>& notes_;
   ExploreMaster master_;
+  ViewHold hold_;
   WorkerContext context_;
   std::unique_ptr<Engine> engine_;
   uint64_t written_ = 0;  // kStaleExpected: the word this client believes to be in the slot

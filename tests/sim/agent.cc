@@ -12,6 +12,7 @@ namespace onetrip {
 Agent::Agent(SimExecutor& world, SimNetwork& network, SimMaster& master, uint64_t seed)
     : process_(world, seed),
       fabric_(std::make_unique<SimFabric>(process_, network)),
+      hold_(process_),
       master_(process_, master),
       gate_(process_) {}
 
@@ -20,14 +21,14 @@ Agent::~Agent() { process_.DropBackground(); }
 
 Task<Status> Agent::Start(DataPathOptions options, MemoryObserver* observer) {
   constexpr uint64_t kAskAgainNs = 50'000;
-  Result<Membership> membership = co_await master_.Join();
+  Result<Membership> membership = co_await master_.Join(hold_);
   while (!membership.ok()) {
     if (membership.status().code() != StatusCode::kUnavailable) co_return membership.status();
     co_await process_.SleepFor(kAskAgainNs);
-    membership = co_await master_.Join();
+    membership = co_await master_.Join(hold_);
   }
-  context_ =
-      std::make_unique<WorkerContext>(process_, *fabric_, master_, membership.value(), options);
+  context_ = std::make_unique<WorkerContext>(process_, *fabric_, master_, hold_, membership.value(),
+                                             options);
   context_->memory_observer = observer;
   engine_ = MakeEngine(EngineKind::kSnapshot, *context_);
   kv_ = std::make_unique<Kv>(*context_, *engine_);
@@ -37,8 +38,8 @@ Task<Status> Agent::Start(DataPathOptions options, MemoryObserver* observer) {
 }
 
 Task<void> Agent::Stop() {
-  co_await kv_->Stop();
-  (void)co_await context_->master.Leave(context_->membership);
+  const Status status = co_await kv_->Stop();
+  if (status.ok()) (void)co_await context_->master.Leave(context_->membership);
 }
 
 Task<void> Agent::Execute(const Command* command, std::string* reply) {

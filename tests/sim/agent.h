@@ -47,6 +47,7 @@ class Agent {
  private:
   SimProcess process_;
   std::unique_ptr<SimFabric> fabric_;
+  ViewHold hold_;
   SimMasterClient master_;
   FakeHooks hooks_;
   uint64_t next_session_ = 1;

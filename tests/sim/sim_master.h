@@ -36,16 +36,17 @@ class SimMasterClient final : public MasterClient {
   SimMasterClient(Executor& process, SimMaster& server) : process_(process), server_(server) {
     server_.clients_.push_back(this);
     view_version_.store(server_.master_.view_version());
+    clock_offset_us_.store(server_.master_.clock_offset_us());
   }
   ~SimMasterClient() override { std::erase(server_.clients_, this); }
   SimMasterClient(const SimMasterClient&) = delete;
   SimMasterClient& operator=(const SimMasterClient&) = delete;
 
   [[nodiscard]] std::shared_ptr<const View> view() const override { return server_.master_.view(); }
-  Task<Result<Membership>> Join() override {
+  Task<Result<Membership>> Join(ViewHold& hold) override {
     co_await process_.SleepFor(Latency());
     if (server_.down_) co_return Down();
-    Result<Membership> membership = co_await server_.master_.Join();
+    Result<Membership> membership = co_await server_.master_.Join(hold);
     Announce();
     co_await process_.SleepFor(Latency());
     co_return membership;

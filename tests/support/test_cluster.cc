@@ -23,12 +23,12 @@ std::vector<MemoryEndpoint*> TestCluster::endpoints() {
 
 TestWorkerBase::TestWorkerBase(TestCluster& cluster, Executor& executor,
                                std::unique_ptr<Fabric> fabric, DataPathOptions options)
-    : executor_(executor), fabric_(std::move(fabric)) {
-  Task<Result<Membership>> join = cluster.master().Join();
+    : executor_(executor), hold_(executor), fabric_(std::move(fabric)) {
+  Task<Result<Membership>> join = cluster.master().Join(hold_);
   CHECK(join.Start());
   const Result<Membership> membership = join.TakeResult();
   CHECK(membership.ok());
-  context_ = std::make_unique<WorkerContext>(executor_, *fabric_, cluster.master(),
+  context_ = std::make_unique<WorkerContext>(executor_, *fabric_, cluster.master(), hold_,
                                              membership.value(), options);
 }
 
@@ -39,7 +39,7 @@ TestWorker::TestWorker(TestCluster& cluster, Executor& executor, std::unique_ptr
       kv_(std::make_unique<Kv>(*context_, *engine_)) {}
 
 void TestWorker::Start() { CHECK(BlockOn(executor_, kv_->Start()).ok()); }
-void TestWorker::Stop() { BlockOn(executor_, kv_->Stop()); }
+void TestWorker::Stop() { CHECK(BlockOn(executor_, kv_->Stop()).ok()); }
 
 Status TestWorker::Set(std::string_view key, std::string_view value, uint64_t deadline_ms) {
   NewRecord record;

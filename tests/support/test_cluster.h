@@ -50,6 +50,7 @@ class TestWorkerBase {
 
  protected:
   Executor& executor_;
+  ViewHold hold_;
   std::unique_ptr<Fabric> fabric_;
   std::unique_ptr<WorkerContext> context_;
 };

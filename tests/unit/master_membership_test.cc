@@ -172,7 +172,8 @@ TEST(LocalMasterTest, ViewsAreImmutableAndVersionsTellThemApart) {
   LocalMaster master(MakeState(), executor.clock());
   const auto first = master.view();
   EXPECT_EQ(master.view_version(), first->epoch.value);
-  const Result<Membership> member = BlockOn(executor, master.Join());
+  ViewHold hold(executor);
+  const Result<Membership> member = BlockOn(executor, master.Join(hold));
   ASSERT_TRUE(member.ok());
   EXPECT_EQ(first->worker_index_end, 0);
   EXPECT_EQ(master.view()->worker_index_end, 1);
@@ -190,8 +191,7 @@ TEST(LocalMasterTest, TheClusterClockFollowsTheMastersWallClockOfTheStart) {
   executor.manual_clock().Advance(5'000'000'000);
   executor.manual_clock().SetUnixOriginUs(1'600'000'000'000'000);
   LocalMaster master(MakeState(), executor.clock());
-  const Result<Membership> member = BlockOn(executor, master.Join());
-  const ClusterClock clock(executor.clock(), member.value().clock_offset_us);
+  const ClusterClock clock(executor.clock(), master.clock_offset_us());
   EXPECT_EQ(clock.NowUs(), executor.clock().UnixUs());
   // The wall clock steps; the cluster's does not.
   executor.manual_clock().SetUnixOriginUs(1'000'000);
