@@ -1,5 +1,9 @@
 #include "master/membership.h"
 
+#include <utility>
+
+#include "client_core/base/check.h"
+
 namespace onetrip {
 namespace {
 
@@ -50,7 +54,29 @@ Result<MembershipState> MembershipState::Create(const ClusterShape& shape) {
   return state;
 }
 
-Result<Membership> MembershipState::Join() {
+MembershipState MembershipState::Restore(View view, std::span<const Membership> seats,
+                                         uint32_t next_worker, uint32_t next_keyspace) {
+  MembershipState state;
+  state.view_ = std::move(view);
+  state.GrowSeats(state.view_.worker_index_end);
+  state.view_.live_seats = {};
+  for (const Membership& membership : seats) {
+    CHECK(membership.index.value < kMaxWorkers);
+    state.GrowSeats(size_t{membership.index.value} + 1);
+    state.seats_[membership.index.value] = {membership.id, true};
+    state.view_.SetLive(membership.index, true);
+  }
+  state.next_worker_ = next_worker;
+  state.next_keyspace_ = next_keyspace;
+  return state;
+}
+
+void MembershipState::GrowSeats(size_t count) {
+  if (seats_.size() < count) seats_.resize(count);
+  view_.worker_index_end = static_cast<uint16_t>(seats_.size());
+}
+
+Result<Membership> MembershipState::TakeSeat() {
   if (next_worker_ > kMaxWorkerId) {
     return Status(StatusCode::kUnavailable, "all worker ids of this cluster are used up");
   }
@@ -59,26 +85,23 @@ Result<Membership> MembershipState::Join() {
   if (index == kMaxWorkers) {
     return Status(StatusCode::kUnavailable, "the cluster has its 1024 workers already");
   }
-  if (index == seats_.size()) seats_.emplace_back();
+  GrowSeats(index + 1);
   seats_[index] = {WorkerId{next_worker_++}, true};
-  view_.worker_index_end = static_cast<uint16_t>(seats_.size());
   view_.SetLive(WorkerIndex{static_cast<uint16_t>(index)}, true);
-  ++view_.epoch.value;
   return Membership{seats_[index].worker, WorkerIndex{static_cast<uint16_t>(index)}, 0};
 }
 
-Status MembershipState::Leave(const Membership& membership) {
+Status MembershipState::FreeSeat(const Membership& membership) {
   const uint16_t index = membership.index.value;
   if (index >= seats_.size() || !seats_[index].taken || seats_[index].worker != membership.id) {
     return Status(StatusCode::kInvalidArgument, "not a member");
   }
   seats_[index].taken = false;
   view_.SetLive(membership.index, false);
-  ++view_.epoch.value;
   return Status::Ok();
 }
 
-Status MembershipState::FlushKeyspaces(std::optional<uint32_t> database) {
+Status MembershipState::FreshKeyspaces(std::optional<uint32_t> database) {
   if (database.has_value() && *database >= kMaxDatabases) {
     return Status(StatusCode::kInvalidArgument, "no such database");
   }
@@ -87,8 +110,30 @@ Status MembershipState::FlushKeyspaces(std::optional<uint32_t> database) {
       view_.keyspaces[i] = KeyspaceId{next_keyspace_++};
     }
   }
-  ++view_.epoch.value;
   return Status::Ok();
+}
+
+void MembershipState::SetNodeAddress(NodeId node, const NodeAddress& address) {
+  CHECK(node.value < view_.nodes.size());
+  view_.nodes[node.value].address = address;
+}
+
+Result<Membership> MembershipState::Join() {
+  Result<Membership> membership = TakeSeat();
+  if (membership.ok()) NextEpoch();
+  return membership;
+}
+
+Status MembershipState::Leave(const Membership& membership) {
+  const Status status = FreeSeat(membership);
+  if (status.ok()) NextEpoch();
+  return status;
+}
+
+Status MembershipState::FlushKeyspaces(std::optional<uint32_t> database) {
+  const Status status = FreshKeyspaces(database);
+  if (status.ok()) NextEpoch();
+  return status;
 }
 
 }  // namespace onetrip

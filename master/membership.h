@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "client_core/base/status.h"
@@ -24,10 +25,16 @@ class MembershipState {
   // kInvalidArgument: fewer nodes than replicas, more replicas than kMaxReplicas, or not one region
   // per node.
   static Result<MembershipState> Create(const ClusterShape& shape);
+  // The state of a cluster that there was before, or whose map somebody else made: `view` without
+  // its seats, who sits where, and the first ids that nobody has had. REQUIRES: seats within
+  // kMaxWorkers.
+  static MembershipState Restore(View view, std::span<const Membership> seats, uint32_t next_worker,
+                                 uint32_t next_keyspace);
   MembershipState() = default;
 
-  // Every change below makes a new view with the next epoch.
   [[nodiscard]] const View& view() const { return view_; }
+
+  // Each of these three makes a new view with the next epoch.
 
   // A member with an id that nobody ever had. kUnavailable: kMaxWorkers are members, or the ids are
   // used up.
@@ -37,11 +44,26 @@ class MembershipState {
   // A fresh keyspace for `database`, or for all.
   Status FlushKeyspaces(std::optional<uint32_t> database);
 
+  // The steps of a change that several make together; NextEpoch() ends it, and makes it one view.
+  // Results and errors are those of Join, Leave and FlushKeyspaces.
+  Result<Membership> TakeSeat();
+  Status FreeSeat(const Membership& membership);
+  Status FreshKeyspaces(std::optional<uint32_t> database);
+  // REQUIRES: the view has the node, by id.
+  void SetNodeAddress(NodeId node, const NodeAddress& address);
+  void NextEpoch() { ++view_.epoch.value; }
+
+  // The first ids that nobody has had.
+  [[nodiscard]] uint32_t next_worker() const { return next_worker_; }
+  [[nodiscard]] uint32_t next_keyspace() const { return next_keyspace_; }
+
  private:
   struct Seat {
     WorkerId worker;
     bool taken = false;
   };
+
+  void GrowSeats(size_t count);
 
   View view_;
   std::vector<Seat> seats_;  // by worker index

@@ -1,0 +1,445 @@
+// Members: who attends, on which stream, until when; requests; cluster time.
+#include "master/coordinator.h"
+
+#include <algorithm>
+
+#include "client_core/layout/global_addr.h"
+
+namespace onetrip {
+namespace {
+
+constexpr uint64_t kUsPerMs = 1000;
+
+Status Refuse(StatusCode code, std::string* reason, std::string text) {
+  *reason = std::move(text);
+  return Status(code, "the master cannot start");
+}
+
+// What is wrong with `durable`; empty: nothing.
+std::string WhatMakesNoSense(const DurableState& durable) {
+  const ClusterRecord& cluster = durable.cluster;
+  if (cluster.replicas < 1 || cluster.replicas > kMaxReplicas || cluster.nodes < cluster.replicas) {
+    return "its number of replicas or nodes";
+  }
+  if (cluster.epoch == 0) {
+    const bool early = !durable.nodes.empty() || !durable.regions.empty() || !durable.seats.empty();
+    return early ? "nodes, regions or workers without a map" : "";
+  }
+  if (durable.nodes.size() < cluster.nodes || durable.regions.empty()) return "its cluster map";
+  for (const RegionPlacement& region : durable.regions) {
+    for (int i = 0; i < cluster.replicas; ++i) {
+      const uint16_t node = region.nodes[i].value;
+      if (node >= cluster.nodes || region.base[i] % kRegionBytes != 0 ||
+          region.base[i] + kRegionBytes > durable.nodes[node].bytes) {
+        return "the place of a region";
+      }
+    }
+  }
+  for (const auto& [index, seat] : durable.seats) {
+    if (index >= cluster.worker_index_end || index >= kMaxWorkers ||
+        seat.worker.value >= cluster.next_worker || !durable.agents.contains(seat.member)) {
+      return "the seat of worker " + std::to_string(seat.worker.value);
+    }
+  }
+  if (!durable.agents.empty() && durable.agents.rbegin()->first >= cluster.next_member) {
+    return "an agent whose number was never given out";
+  }
+  return "";
+}
+
+View DurableView(const DurableState& durable) {
+  View view;
+  view.cluster = durable.cluster.cluster;
+  view.epoch = Epoch{durable.cluster.epoch};
+  view.replicas = durable.cluster.replicas;
+  view.regions = durable.regions;
+  view.keyspaces = durable.cluster.keyspaces;
+  view.worker_index_end = durable.cluster.worker_index_end;
+  if (durable.cluster.epoch == 0) return view;
+  view.node_count = durable.cluster.nodes;
+  for (uint16_t node = 0; node < durable.cluster.nodes; ++node) {
+    view.nodes.push_back({durable.nodes[node].incarnation, durable.nodes[node].address});
+  }
+  return view;
+}
+
+}  // namespace
+
+Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
+                                        const DurableState& durable, uint64_t fresh_cluster,
+                                        uint64_t now_us, uint64_t unix_us, std::string* reason) {
+  if (options.replicas < 1 || options.replicas > kMaxReplicas || options.nodes < options.replicas ||
+      options.nodes > options.nodes_max) {
+    return Refuse(StatusCode::kInvalidArgument, reason,
+                  "there must be a memory node for every replica: " +
+                      std::to_string(options.replicas) + " replicas (at most " +
+                      std::to_string(kMaxReplicas) + ") on " + std::to_string(options.nodes) +
+                      " nodes (at most " + std::to_string(options.nodes_max) + ")");
+  }
+  Coordinator made;
+  made.options_ = options;
+  made.record_ = durable.cluster;
+  if (durable.cluster.cluster != 0) {
+    const std::string nonsense = WhatMakesNoSense(durable);
+    if (!nonsense.empty()) {
+      return Refuse(StatusCode::kCorrupt, reason,
+                    "the stored state makes no sense: " + nonsense + "; restore a copy of it");
+    }
+  }
+  if (made.record_.cluster == 0) made.record_.cluster = fresh_cluster;
+  if (made.record_.epoch == 0) {
+    made.record_.replicas = options.replicas;
+    made.record_.nodes = options.nodes;
+  } else if (made.record_.replicas != options.replicas || made.record_.nodes != options.nodes) {
+    made.Log(LogLevel::kWarning, "the cluster keeps its " + std::to_string(made.record_.replicas) +
+                                     " replicas on " + std::to_string(made.record_.nodes) +
+                                     " memory nodes, whatever the options say");
+  }
+  std::vector<Membership> seats;
+  for (const auto& [index, seat] : durable.seats) {
+    seats.push_back({seat.worker, WorkerIndex{index}, 0});
+  }
+  View view = DurableView(durable);
+  view.cluster = made.record_.cluster;
+  view.replicas = made.record_.replicas;
+  made.membership_ = MembershipState::Restore(std::move(view), seats, made.record_.next_worker,
+                                              made.record_.next_keyspace);
+  made.seats_ = durable.seats;
+  for (const NodeRecord& record : durable.nodes) made.nodes_.emplace_back().record = record;
+  for (const auto& [id, info] : durable.agents) {
+    Member& member = made.members_[id];
+    member.id = id;
+    member.info = info;
+    member.standing = Standing::kAway;
+    member.lease_end_us = now_us + (options.lease_ms + options.grace_ms) * kUsPerMs;
+  }
+  for (const auto& [index, seat] : durable.seats) {
+    Member& member = made.members_[seat.member];
+    member.seats.insert(index);
+    if (seat.expelled) member.standing = Standing::kExpelled;
+  }
+  // Every life of a master starts with a view of its own: it ends the holds of the life before.
+  if (made.has_map()) made.membership_.NextEpoch();
+  made.view_ = std::make_shared<const View>(made.membership_.view());
+  made.time_origin_us_ = std::max(unix_us, made.record_.time_us) - now_us;
+  made.last_tick_us_ = now_us;
+  made.SaveCluster();
+  return made;
+}
+
+uint64_t Coordinator::TickMs() const {
+  return std::clamp<uint64_t>(options_.lease_ms / 4, 10, 250);
+}
+
+void Coordinator::Send(StreamId stream, MasterMessage message) {
+  effects_.sends.push_back({stream, std::move(message)});
+}
+
+void Coordinator::Reply(StreamId stream, uint64_t request, StatusCode code, std::string reason) {
+  Send(stream, ReplyMessage{request, code, std::move(reason), {}});
+}
+
+void Coordinator::Close(StreamId stream, std::string reason) {
+  streams_.erase(stream);
+  effects_.closes.push_back({stream, std::move(reason)});
+}
+
+void Coordinator::Log(LogLevel level, std::string text) {
+  effects_.logs.push_back({level, std::move(text)});
+}
+
+void Coordinator::SaveCluster() {
+  const View& view = membership_.view();
+  record_.epoch = view.epoch.value;
+  record_.keyspaces = view.keyspaces;
+  record_.worker_index_end = view.worker_index_end;
+  record_.next_worker = membership_.next_worker();
+  record_.next_keyspace = membership_.next_keyspace();
+  effects_.change.cluster = record_;
+}
+
+void Coordinator::AdvanceDurableTime(uint64_t now_us) {
+  const uint64_t time_us = TimeUs(now_us);
+  const uint64_t lead_us = options_.time_lead_ms * kUsPerMs;
+  if (time_us + lead_us / 2 <= record_.time_us) return;
+  record_.time_us = time_us + lead_us;
+  SaveCluster();
+}
+
+std::optional<std::string> Coordinator::RefuseHello(const MemberHello& hello, bool* retry) const {
+  *retry = false;
+  if (hello.cluster != 0 && hello.cluster != record_.cluster) {
+    return "this is the master of another cluster (" + ClusterText(record_.cluster) + ", not " +
+           ClusterText(hello.cluster) + "); check the master's address";
+  }
+  if (hello.epoch > membership_.view().epoch.value) {
+    return "it has the cluster map of epoch " + std::to_string(hello.epoch) +
+           ", but this master knows only " + std::to_string(membership_.view().epoch.value) +
+           ": the master's data directory is an old copy; restore the newest one";
+  }
+  if (hello.kind != MemberKind::kOther && hello.member == 0 &&
+      members_.size() >= options_.members_max) {
+    *retry = true;
+    return "the cluster has " + std::to_string(members_.size()) + " members, as many as can be";
+  }
+  return std::nullopt;
+}
+
+Attendance Coordinator::Attend(uint64_t now_us, StreamId stream, const MemberHello& hello) {
+  Attendance attendance;
+  if (auto refusal = RefuseHello(hello, &attendance.retry)) {
+    attendance.reason = std::move(*refusal);
+    return attendance;
+  }
+  AdvanceDurableTime(now_us);
+  if (hello.kind == MemberKind::kOther) {
+    streams_[stream] = 0;
+    attendance.welcome = true;
+    return attendance;
+  }
+  if (hello.member != 0) {
+    attendance = AttendAgain(now_us, stream, hello);
+  } else {
+    attendance.welcome = true;
+    attendance.member = record_.next_member++;
+    SaveCluster();
+    Member& member = members_[attendance.member];
+    member.id = attendance.member;
+    StartAttending(member, now_us, stream, hello);
+  }
+  Pump(now_us);
+  return attendance;
+}
+
+Attendance Coordinator::AttendAgain(uint64_t now_us, StreamId stream, const MemberHello& hello) {
+  Attendance attendance;
+  const auto found = members_.find(hello.member);
+  const std::string name = "member " + std::to_string(hello.member);
+  if (hello.member >= record_.next_member) {
+    attendance.reason = name + " is not known: that number was never given out";
+    return attendance;
+  }
+  if (found == members_.end() && hello.kind == MemberKind::kAgent) {
+    attendance.reason = name + " was taken for dead and expelled; start the process again";
+    return attendance;
+  }
+  if (found != members_.end()) {
+    Member& member = found->second;
+    if (member.kind != hello.kind) {
+      attendance.reason = name + " is a process of another kind";
+      return attendance;
+    }
+    if (member.standing == Standing::kExpelled || member.standing == Standing::kFenced) {
+      attendance.reason = name + " was taken for dead and expelled; start the process again";
+      return attendance;
+    }
+    // The process has noticed sooner than the master that its earlier stream is broken.
+    if (member.stream != 0) {
+      Close(member.stream, "the process has opened a newer stream");
+      if (member.kind == MemberKind::kMemoryNode) {
+        NodeAway(member, "its stream was replaced", /*in_order=*/false);
+      } else {
+        FreeUnclaimedSeats(member);
+        DropRequests(member);
+      }
+    }
+  }
+  Member& member = members_[hello.member];
+  member.id = hello.member;
+  StartAttending(member, now_us, stream, hello);
+  attendance.welcome = true;
+  attendance.member = hello.member;
+  return attendance;
+}
+
+void Coordinator::StartAttending(Member& member, uint64_t now_us, StreamId stream,
+                                 const MemberHello& hello) {
+  member.kind = hello.kind;
+  member.info = {hello.pid, hello.host, hello.address, hello.version};
+  member.stream = stream;
+  member.standing = Standing::kUp;
+  member.lease_end_us = now_us + options_.lease_ms * kUsPerMs;
+  member.renewed_us = now_us;
+  streams_[stream] = member.id;
+  if (member.kind != MemberKind::kAgent) return;
+  effects_.change.agents[member.id] = member.info;
+  member.sent = 0;
+  member.late_since_us = 0;
+  if (AddressesKnown()) SendView(member, now_us);
+  if (hold_.has_value() && member.sent != 0) Send(stream, HoldForViewMessage{Epoch{hold_->epoch}});
+}
+
+Coordinator::Member* Coordinator::MemberOn(StreamId stream) {
+  const auto found = streams_.find(stream);
+  if (found == streams_.end()) return nullptr;
+  const auto member = members_.find(found->second);
+  return member == members_.end() ? nullptr : &member->second;
+}
+
+void Coordinator::FreeUnclaimedSeats(const Member& member) {
+  for (const Due& due : due_) {
+    const auto* joined = std::get_if<WorkerJoined>(&due.reply.body);
+    if (due.member != member.id || joined == nullptr) continue;
+    Change change;
+    change.kind = ChangeKind::kLeave;
+    change.member = member.id;
+    change.leave = {joined->worker, joined->index.value};
+    EnqueueOwn(std::move(change));
+  }
+}
+
+void Coordinator::DropRequests(const Member& member) {
+  std::erase_if(queue_, [&](const Change& change) {
+    return change.member == member.id && change.stream != 0;
+  });
+  std::erase_if(due_, [&](const Due& due) { return due.member == member.id; });
+}
+
+void Coordinator::OnMessage(uint64_t now_us, StreamId stream, const MemberMessage& message) {
+  if (!streams_.contains(stream)) return;
+  Member* const member = MemberOn(stream);
+  if (const auto* request = std::get_if<RequestMessage>(&message)) {
+    OnRequest(member, now_us, stream, *request);
+  } else if (member == nullptr) {
+    return;
+  } else if (const auto* renew = std::get_if<RenewMessage>(&message)) {
+    OnRenew(*member, now_us, *renew);
+    return;
+  } else if (const auto* held = std::get_if<ViewHeldMessage>(&message)) {
+    if (hold_.has_value() && held->epoch.value == hold_->epoch) member->held = hold_->epoch;
+  } else if (const auto* in_force = std::get_if<ViewInForceMessage>(&message)) {
+    OnViewInForce(*member, now_us, in_force->epoch);
+  } else if (const auto* fenced = std::get_if<FencedMessage>(&message)) {
+    OnFenced(*member, now_us, *fenced);
+  }
+  Pump(now_us);
+}
+
+void Coordinator::OnRenew(Member& member, uint64_t now_us, const RenewMessage& message) {
+  member.lease_end_us = now_us + options_.lease_ms * kUsPerMs;
+  member.renewed_us = now_us;
+  member.report = message.report;
+  if (member.node.has_value()) nodes_[*member.node].report = message.report;
+  Send(member.stream, RenewedMessage{message.sequence, TimeUs(now_us)});
+}
+
+void Coordinator::OnRequest(Member* member, uint64_t now_us, StreamId stream,
+                            const RequestMessage& message) {
+  if (std::holds_alternative<StatusRequest>(message.body)) {
+    Send(stream, ReplyMessage{message.id, StatusCode::kOk, {}, Status(now_us)});
+    return;
+  }
+  if (std::holds_alternative<LeaveRequest>(message.body)) {
+    Reply(stream, message.id, StatusCode::kOk);
+    if (member != nullptr) {
+      OnLeave(*member);
+    } else {
+      Close(stream, "");
+    }
+    return;
+  }
+  const bool agent = member != nullptr && member->kind == MemberKind::kAgent;
+  const bool node = member != nullptr && member->kind == MemberKind::kMemoryNode;
+  Change change;
+  change.stream = stream;
+  change.request = message.id;
+  if (node && std::holds_alternative<JoinNodeRequest>(message.body)) {
+    OnJoinNode(*member, now_us, message.id, std::get<JoinNodeRequest>(message.body));
+  } else if (node && std::holds_alternative<ServeNodeRequest>(message.body)) {
+    OnServeNode(*member, message.id, std::get<ServeNodeRequest>(message.body));
+  } else if (agent && std::holds_alternative<JoinWorkerRequest>(message.body)) {
+    change.kind = ChangeKind::kJoin;
+    Enqueue(*member, now_us, std::move(change));
+  } else if (agent && std::holds_alternative<LeaveWorkerRequest>(message.body)) {
+    change.kind = ChangeKind::kLeave;
+    change.leave = std::get<LeaveWorkerRequest>(message.body);
+    Enqueue(*member, now_us, std::move(change));
+  } else if (agent && std::holds_alternative<FlushRequest>(message.body)) {
+    change.kind = ChangeKind::kFlush;
+    change.database = std::get<FlushRequest>(message.body).database;
+    Enqueue(*member, now_us, std::move(change));
+  } else {
+    Reply(stream, message.id, StatusCode::kInvalidArgument,
+          "that is no request that this kind of process may make, or this master does not know it");
+  }
+}
+
+void Coordinator::OnLeave(Member& member) {
+  const StreamId stream = member.stream;
+  member.stream = 0;
+  Close(stream, "");
+  if (member.kind == MemberKind::kMemoryNode) {
+    NodeAway(member, "left", /*in_order=*/true);
+  } else {
+    member.left = true;
+    Expel(member, "it left before its workers had");
+  }
+}
+
+void Coordinator::OnStreamClosed(uint64_t now_us, StreamId stream) {
+  const auto found = streams_.find(stream);
+  if (found == streams_.end()) return;
+  Member* const member = MemberOn(stream);
+  streams_.erase(found);
+  if (member == nullptr) return;
+  member->stream = 0;
+  if (member->kind == MemberKind::kMemoryNode) {
+    NodeAway(*member, "its stream ended", /*in_order=*/false);
+  } else {
+    Expel(*member, "its stream ended, so it was taken for dead");
+  }
+  Pump(now_us);
+}
+
+void Coordinator::OnTick(uint64_t now_us) {
+  const uint64_t lease_us = options_.lease_ms * kUsPerMs;
+  // Was it this process that stood still, nobody's renewals can be judged by the clock.
+  if (now_us - last_tick_us_ > lease_us / 2) {
+    for (auto& [id, member] : members_) {
+      member.lease_end_us = std::max(member.lease_end_us, now_us + lease_us);
+      if (member.late_since_us != 0) member.late_since_us = now_us;
+    }
+  }
+  last_tick_us_ = now_us;
+  std::vector<uint64_t> ids;
+  ids.reserve(members_.size());
+  for (const auto& [id, member] : members_) ids.push_back(id);
+  for (const uint64_t id : ids) {
+    const auto found = members_.find(id);
+    if (found != members_.end()) OnMemberTick(found->second, now_us);
+  }
+  for (uint16_t node = 0; node < nodes_.size(); ++node) {
+    if (nodes_[node].fence_retry_us != 0 && now_us >= nodes_[node].fence_retry_us) {
+      nodes_[node].fence_retry_us = 0;
+      SendFences(node);
+    }
+  }
+  if (!streams_.empty()) AdvanceDurableTime(now_us);
+  Pump(now_us);
+}
+
+void Coordinator::OnMemberTick(Member& member, uint64_t now_us) {
+  const std::string lease = "its lease of " + std::to_string(options_.lease_ms) + " ms ran out";
+  if (member.kind == MemberKind::kMemoryNode) {
+    if (now_us < member.lease_end_us) return;
+    Close(member.stream, lease);
+    NodeAway(member, lease, /*in_order=*/false);
+    return;
+  }
+  if (member.standing == Standing::kAway && now_us >= member.lease_end_us) {
+    Expel(member, "it did not come back after the master's restart");
+  } else if (member.standing == Standing::kUp && now_us >= member.lease_end_us) {
+    Expel(member, lease);
+  } else if (member.standing == Standing::kUp && member.late_since_us != 0 &&
+             now_us - member.late_since_us >= options_.ack_timeout_ms * kUsPerMs) {
+    Expel(member, "it did not put the newest cluster map in force within " +
+                      std::to_string(options_.ack_timeout_ms) + " ms");
+  }
+}
+
+void Coordinator::OnStop(uint64_t now_us) {
+  record_.time_us = TimeUs(now_us);
+  SaveCluster();
+}
+
+}  // namespace onetrip

@@ -1,0 +1,272 @@
+// Coordinator: the master as a pure state machine (PROTOCOLS 2 and 6). Who is a member, who was
+// expelled and must be fenced, which view is in force, and in which order everybody learns of it.
+//
+// No clock, no I/O, no thread: events go in with the time, effects come out. Whoever drives it
+// makes the effects' change durable first and sends afterwards; when that fails, it goes back to a
+// copy from before the event. docs/MASTER.md tells the states; the parts are in coordinator*.cc.
+#ifndef ONETRIP_MASTER_COORDINATOR_H_
+#define ONETRIP_MASTER_COORDINATOR_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "client_core/base/log.h"
+#include "client_core/base/status.h"
+#include "master/durable_state.h"
+#include "master/membership.h"
+#include "master/messages.h"
+
+namespace onetrip {
+
+// One open stream of a process; numbered by the driver, never reused, never 0.
+using StreamId = uint64_t;
+
+struct CoordinatorOptions {
+  int replicas = 3;
+  uint16_t nodes = 3;  // that must have joined before the map is made
+  uint64_t lease_ms = 1000;
+  uint64_t grace_ms = 2000;          // beyond the lease, for agents to come back after a restart
+  uint64_t hold_timeout_ms = 3000;   // then a hold ends without its change
+  uint64_t flush_wait_ms = 4000;     // for everybody to attend, before a hold may start
+  uint64_t ack_timeout_ms = 10'000;  // an agent that takes a view no sooner is expelled
+  uint64_t fence_retry_ms = 200;     // after a node said that a fence is not done
+  uint64_t time_lead_ms = 2000;      // how far durable time runs ahead of what was told
+  size_t requests_max = 4096;        // that wait, of all members together
+  size_t members_max = 4096;
+  size_t nodes_max = 256;  // ids, spares included
+};
+
+// What became of a process that has proved itself.
+struct Attendance {
+  bool welcome = false;
+  bool retry = false;   // refused: whether trying again can help
+  std::string reason;   // refused: one line
+  uint64_t member = 0;  // 0: a tool
+};
+
+struct CoordinatorEffects {
+  struct Send {
+    StreamId stream;
+    MasterMessage message;
+  };
+  struct Close {
+    StreamId stream;
+    std::string reason;
+  };
+  struct LogLine {
+    LogLevel level;
+    std::string text;
+  };
+  DurableChange change;       // first
+  std::vector<Send> sends;    // then these, in order
+  std::vector<Close> closes;  // these after what was sent to them
+  std::vector<LogLine> logs;
+};
+
+// How people read and write a cluster's name.
+std::string ClusterText(uint64_t cluster);
+
+// Copyable. One thread. Every `now_us` is steady time in microseconds and never decreases.
+class Coordinator {
+ public:
+  // Goes on from `durable`. A new cluster gets the name `fresh_cluster`. `unix_us` is the wall
+  // clock's time. kCorrupt: `durable` makes no sense; kInvalidArgument: so do the options; *reason
+  // is one line. The effects of the start are waiting in TakeEffects().
+  static Result<Coordinator> Create(const CoordinatorOptions& options, const DurableState& durable,
+                                    uint64_t fresh_cluster, uint64_t now_us, uint64_t unix_us,
+                                    std::string* reason);
+  Coordinator() = default;
+
+  // A process has proved itself on `stream`. The verdict goes out before the effects' messages.
+  Attendance Attend(uint64_t now_us, StreamId stream, const MemberHello& hello);
+  // Something was said on a stream that was welcomed; what ended in between is ignored.
+  void OnMessage(uint64_t now_us, StreamId stream, const MemberMessage& message);
+  // The stream has ended, whoever ended it.
+  void OnStreamClosed(uint64_t now_us, StreamId stream);
+  // Time passes: leases, timeouts, retries. To be called every TickMs() while HasDeadlines().
+  void OnTick(uint64_t now_us);
+  // The master ends in order: the next one goes on with this time exactly.
+  void OnStop(uint64_t now_us);
+
+  [[nodiscard]] CoordinatorEffects TakeEffects() { return std::exchange(effects_, {}); }
+
+  [[nodiscard]] uint64_t TickMs() const;
+  [[nodiscard]] bool HasDeadlines() const { return !members_.empty(); }
+  [[nodiscard]] uint64_t lease_ms() const { return options_.lease_ms; }
+  [[nodiscard]] uint64_t cluster() const { return record_.cluster; }
+  [[nodiscard]] bool has_map() const { return record_.epoch != 0; }
+  // The newest view; without regions before there is a map.
+  [[nodiscard]] const View& view() const { return membership_.view(); }
+  // Cluster time, in microseconds since the Unix epoch.
+  [[nodiscard]] uint64_t TimeUs(uint64_t now_us) const { return time_origin_us_ + now_us; }
+  // For people; the fields that only the process knows are left alone.
+  [[nodiscard]] StatusReply Status(uint64_t now_us) const;
+
+ private:
+  enum class Standing : uint8_t {
+    kUp,
+    kAway,      // an agent of before a restart that has not come back yet
+    kExpelled,  // must be fenced on every node of the map
+    kFenced,    // was; its seats will be free in the next view
+  };
+
+  struct Member {
+    uint64_t id = 0;
+    MemberKind kind = MemberKind::kAgent;
+    AgentRecord info;
+    StreamId stream = 0;  // 0: does not attend
+    uint64_t lease_end_us = 0;
+    uint64_t renewed_us = 0;
+    MemberReport report;
+    // Agents.
+    Standing standing = Standing::kUp;
+    bool left = false;
+    std::set<uint16_t> seats;  // worker indices
+    uint64_t sent = 0;         // epoch of the newest view that it was sent; 0: none
+    uint64_t in_force = 0;
+    uint64_t held = 0;
+    uint64_t late_since_us = 0;  // it owes a ViewInForce since; 0: it owes none
+    // Memory nodes.
+    std::optional<uint16_t> node;
+    std::optional<uint64_t> join_request;  // waits for the map
+    JoinNodeRequest offer;
+  };
+
+  struct Node {
+    NodeRecord record;
+    uint64_t member = 0;  // that attends for it; 0: none
+    bool serving = false;
+    bool left = false;  // in order, when it does not attend
+    AgentRecord info;   // of the process that was there last
+    MemberReport report;
+    std::set<uint32_t> fenced;  // expelled workers that it has confirmed
+    uint64_t fence = 0;         // the one it has not answered; 0: none
+    std::vector<WorkerId> fence_workers;
+    uint64_t fence_retry_us = 0;  // 0: nothing to repeat
+    bool fence_complained = false;
+  };
+
+  enum class ChangeKind : uint8_t { kJoin, kLeave, kFlush, kAddress, kFenced, kRefresh };
+  // A change of the view that waits for its turn.
+  struct Change {
+    ChangeKind kind = ChangeKind::kRefresh;
+    uint64_t member = 0;  // who asked, or was fenced
+    StreamId stream = 0;  // where the reply goes; 0: nobody waits
+    uint64_t request = 0;
+    LeaveWorkerRequest leave;
+    std::optional<uint32_t> database;
+    uint16_t node = 0;
+    uint64_t since_us = 0;
+  };
+  // A reply that goes out once everybody is under the view of `epoch`.
+  struct Due {
+    uint64_t epoch = 0;
+    uint64_t member = 0;
+    StreamId stream = 0;
+    ReplyMessage reply;
+  };
+  struct Hold {
+    uint64_t epoch = 0;
+    uint64_t end_us = 0;
+  };
+
+  // coordinator.cc: members, leases, time.
+  std::optional<std::string> RefuseHello(const MemberHello& hello, bool* retry) const;
+  Attendance AttendAgain(uint64_t now_us, StreamId stream, const MemberHello& hello);
+  void StartAttending(Member& member, uint64_t now_us, StreamId stream, const MemberHello& hello);
+  Member* MemberOn(StreamId stream);
+  // Of joins whose reply the process can no longer get.
+  void FreeUnclaimedSeats(const Member& member);
+  void DropRequests(const Member& member);
+  void OnRenew(Member& member, uint64_t now_us, const RenewMessage& message);
+  void OnRequest(Member* member, uint64_t now_us, StreamId stream, const RequestMessage& message);
+  void OnLeave(Member& member);
+  void OnMemberTick(Member& member, uint64_t now_us);
+  void AdvanceDurableTime(uint64_t now_us);
+  void Send(StreamId stream, MasterMessage message);
+  void Reply(StreamId stream, uint64_t request, StatusCode code, std::string reason = {});
+  void Close(StreamId stream, std::string reason);
+  void Log(LogLevel level, std::string text);
+  void SaveCluster();
+
+  // coordinator_nodes.cc: memory nodes, the map, expulsion and fences.
+  void OnJoinNode(Member& member, uint64_t now_us, uint64_t request, const JoinNodeRequest& offer);
+  // Why the node may not join; *code tells whether that will last.
+  std::optional<std::string> RefuseNode(const Member& member, uint64_t now_us,
+                                        const JoinNodeRequest& offer, StatusCode* code) const;
+  std::optional<std::string> RefuseOwner(const JoinNodeRequest& offer) const;
+  std::optional<uint16_t> FindNode(uint64_t incarnation) const;
+  void TryMakeMap();
+  void PlaceNode(Member& member, uint16_t node, uint64_t request);
+  void OnServeNode(Member& member, uint64_t request, const ServeNodeRequest& message);
+  void NodeAway(Member& member, const std::string& why, bool in_order);
+  void Expel(Member& member, const std::string& why);
+  void ForgetAgent(uint64_t member);
+  void SendFences(uint16_t node);
+  void OnFenced(Member& member, uint64_t now_us, const FencedMessage& message);
+  void CheckFenced();
+  [[nodiscard]] std::vector<WorkerId> ExpelledWorkers() const;
+  [[nodiscard]] bool AllServe() const;
+  [[nodiscard]] bool AddressesKnown() const;
+
+  // coordinator_views.cc: changes of the view.
+  void Enqueue(const Member& member, uint64_t now_us, Change change);
+  void EnqueueOwn(Change change);
+  // Does whatever the queue and the members' answers allow now.
+  void Pump(uint64_t now_us);
+  void SettleHold(uint64_t now_us);
+  void TryStartHold(uint64_t now_us);
+  // Makes the next view of everything queued that may be in it; flushes only after a hold.
+  void Commit(uint64_t now_us, bool with_flushes);
+  [[nodiscard]] bool MayCommit(const Change& change, bool with_flushes) const;
+  void OnViewInForce(Member& member, uint64_t now_us, Epoch epoch);
+  void Apply(const Change& change, std::vector<Due>* due);
+  // Those that have waited since `since_us` or longer.
+  void FailFlushes(uint64_t since_us, const std::string& why);
+  void SendDueReplies();
+  void SendView(Member& member, uint64_t now_us);
+  void TellWhatJoinsWaitFor();
+  // Whether the agent could still act under an older view.
+  [[nodiscard]] static bool Counts(const Member& member);
+  [[nodiscard]] bool SomebodyAttendingIsLate() const;
+  [[nodiscard]] bool HasQueued(ChangeKind kind) const;
+  // Who keeps a hold from starting or ending; empty: nobody.
+  [[nodiscard]] std::string WhoIsAway() const;
+  [[nodiscard]] std::string WhoDoesNotHold(uint64_t epoch) const;
+
+  // coordinator_status.cc.
+  [[nodiscard]] std::string WaitingFor() const;
+  [[nodiscard]] std::string NodeStateName(uint16_t node) const;
+  void AddNodeStatus(uint64_t now_us, StatusReply* status) const;
+  void AddAgentStatus(uint64_t now_us, StatusReply* status) const;
+
+  CoordinatorOptions options_;
+  ClusterRecord record_;
+  std::vector<Node> nodes_;  // by id; empty before there is a map
+  MembershipState membership_;
+  std::shared_ptr<const View> view_;      // what members were sent last
+  std::map<uint16_t, SeatRecord> seats_;  // by worker index
+  std::map<uint64_t, Member> members_;
+  std::map<StreamId, uint64_t> streams_;  // to the member; 0: a tool
+  std::vector<uint64_t> forming_;         // members that wait for the map, in the order they joined
+  std::deque<Change> queue_;
+  std::vector<Due> due_;
+  std::optional<Hold> hold_;
+  uint64_t time_origin_us_ = 0;  // cluster time less steady time
+  uint64_t last_tick_us_ = 0;
+  uint64_t next_fence_ = 1;
+  std::string told_waiting_for_;
+  CoordinatorEffects effects_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_MASTER_COORDINATOR_H_

@@ -1,0 +1,314 @@
+// Memory nodes: who holds which number, the map, expulsion and fences.
+#include <algorithm>
+
+#include "client_core/layout/global_addr.h"
+#include "master/coordinator.h"
+#include "master/placement.h"
+
+namespace onetrip {
+namespace {
+
+std::string NodeText(size_t node) { return "memory node " + std::to_string(node); }
+
+}  // namespace
+
+std::optional<uint16_t> Coordinator::FindNode(uint64_t incarnation) const {
+  for (size_t node = 0; node < nodes_.size(); ++node) {
+    if (nodes_[node].record.incarnation == incarnation) return static_cast<uint16_t>(node);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Coordinator::RefuseOwner(const JoinNodeRequest& offer) const {
+  if (!offer.adopted || offer.owner_cluster == 0) return std::nullopt;
+  const std::string claimed = NodeText(offer.owner_node);
+  if (offer.owner_cluster != record_.cluster) {
+    return "its memory belongs to " + claimed + " of another cluster (" +
+           ClusterText(offer.owner_cluster) + ", this one is " + ClusterText(record_.cluster) +
+           "); check the master's address, or take another backing file";
+  }
+  if (!has_map()) {
+    return "its memory belongs to " + claimed +
+           " of this cluster, whose map this master has never made: the master's data directory is "
+           "an old copy; restore the newest one";
+  }
+  const std::optional<uint16_t> node = FindNode(offer.incarnation);
+  if (node.has_value() && *node == offer.owner_node) return std::nullopt;
+  if (node.has_value() || offer.owner_node >= nodes_.size()) {
+    return "its memory claims to be that of " + claimed + ", which is not so; take another file";
+  }
+  return "the memory of " + claimed + " was lost: this is another incarnation of it; bring the " +
+         "right backing file, or offer fresh memory as a spare";
+}
+
+std::optional<std::string> Coordinator::RefuseNode(const Member& member, uint64_t now_us,
+                                                   const JoinNodeRequest& offer,
+                                                   StatusCode* code) const {
+  *code = StatusCode::kInvalidArgument;
+  if (member.node.has_value() || member.join_request.has_value()) {
+    return "this stream's memory node has joined already";
+  }
+  if (offer.bytes < kRegionBytes) {
+    return "it offers " + std::to_string(offer.bytes) +
+           " bytes; a memory node needs at least one " + "region of 16 MiB";
+  }
+  if (offer.incarnation == 0) return "its memory has no incarnation";
+  if (auto refusal = RefuseOwner(offer)) return refusal;
+  for (const uint64_t waiting : forming_) {
+    const Member& other = members_.at(waiting);
+    if (other.offer.incarnation != offer.incarnation) continue;
+    return "the same memory is offered by process " + std::to_string(other.info.pid) + " on " +
+           other.info.host + " already";
+  }
+  const std::optional<uint16_t> found = FindNode(offer.incarnation);
+  if (!found.has_value()) {
+    if (has_map() && nodes_.size() >= options_.nodes_max) {
+      return "the cluster has given out " + std::to_string(nodes_.size()) +
+             " numbers of memory nodes, as many as can be";
+    }
+    return std::nullopt;
+  }
+  const Node& node = nodes_[*found];
+  if (offer.bytes < node.record.bytes) {
+    return NodeText(*found) + " had " + std::to_string(node.record.bytes) +
+           " bytes and comes back " + "with " + std::to_string(offer.bytes) +
+           "; give it the memory that it had";
+  }
+  if (node.member != 0 && node.member != member.id) {
+    // A process that has not renewed for half a lease may be dead already.
+    const Member& other = members_.at(node.member);
+    if (now_us - other.renewed_us > options_.lease_ms * 1000 / 2) *code = StatusCode::kUnavailable;
+    return NodeText(*found) + " is served by process " + std::to_string(other.info.pid) + " on " +
+           other.info.host + " already; stop that one first";
+  }
+  return std::nullopt;
+}
+
+void Coordinator::OnJoinNode(Member& member, uint64_t now_us, uint64_t request,
+                             const JoinNodeRequest& offer) {
+  StatusCode code = StatusCode::kOk;
+  if (const auto refusal = RefuseNode(member, now_us, offer, &code)) {
+    Log(LogLevel::kWarning, "refused a memory node, process " + std::to_string(member.info.pid) +
+                                " on " + member.info.host + ": " + *refusal);
+    Reply(member.stream, request, code, *refusal);
+    return;
+  }
+  member.offer = offer;
+  if (!has_map()) {
+    member.join_request = request;
+    forming_.push_back(member.id);
+    Log(LogLevel::kInfo, "a memory node of " + std::to_string(offer.bytes >> 20) +
+                             " MiB has come, " + std::to_string(forming_.size()) + " of " +
+                             std::to_string(record_.nodes));
+    TryMakeMap();
+    return;
+  }
+  const std::optional<uint16_t> known = FindNode(offer.incarnation);
+  if (known.has_value()) {
+    PlaceNode(member, *known, request);
+    return;
+  }
+  const auto spare = static_cast<uint16_t>(nodes_.size());
+  nodes_.emplace_back().record = {offer.incarnation, offer.bytes, {}};
+  effects_.change.nodes[spare] = nodes_[spare].record;
+  Log(LogLevel::kInfo, NodeText(spare) + " has joined as a spare, without regions");
+  PlaceNode(member, spare, request);
+}
+
+void Coordinator::TryMakeMap() {
+  if (forming_.size() < record_.nodes) return;
+  std::vector<uint64_t> node_bytes;
+  View view;
+  view.cluster = record_.cluster;
+  view.replicas = record_.replicas;
+  view.node_count = record_.nodes;
+  for (const uint64_t id : forming_) {
+    const JoinNodeRequest& offer = members_.at(id).offer;
+    const auto node = static_cast<uint16_t>(nodes_.size());
+    nodes_.emplace_back().record = {offer.incarnation, offer.bytes, {}};
+    effects_.change.nodes[node] = nodes_[node].record;
+    node_bytes.push_back(offer.bytes);
+    view.nodes.push_back({offer.incarnation, {}});
+  }
+  view.regions = PlaceRegions(node_bytes, record_.replicas);
+  // Each node has room for a region, and there is one for every replica.
+  CHECK(!view.regions.empty());
+  effects_.change.regions = view.regions;
+  membership_ =
+      MembershipState::Restore(std::move(view), {}, record_.next_worker, record_.next_keyspace);
+  const ::onetrip::Status fresh = membership_.FlushKeyspaces(std::nullopt);
+  CHECK(fresh.ok());
+  view_ = std::make_shared<const View>(membership_.view());
+  SaveCluster();
+  Log(LogLevel::kInfo, "the cluster has its map: " + std::to_string(view_->regions.size()) +
+                           " regions of 16 MiB, each on " + std::to_string(record_.replicas) +
+                           " of " + std::to_string(record_.nodes) + " memory nodes");
+  const std::vector<uint64_t> joined = std::exchange(forming_, {});
+  for (size_t node = 0; node < joined.size(); ++node) {
+    Member& member = members_.at(joined[node]);
+    PlaceNode(member, static_cast<uint16_t>(node), *std::exchange(member.join_request, {}));
+  }
+}
+
+void Coordinator::PlaceNode(Member& member, uint16_t node, uint64_t request) {
+  nodes_[node].member = member.id;
+  nodes_[node].info = member.info;
+  nodes_[node].serving = false;
+  member.node = node;
+  Send(member.stream,
+       ReplyMessage{
+           request, StatusCode::kOk, {}, NodeJoined{NodeId{node}, view_, ExpelledWorkers()}});
+}
+
+void Coordinator::OnServeNode(Member& member, uint64_t request, const ServeNodeRequest& message) {
+  if (!member.node.has_value()) {
+    Reply(member.stream, request, StatusCode::kInvalidArgument,
+          "a memory node must join before it serves");
+    return;
+  }
+  if (!message.address.has_value() ||
+      (message.address->tcp_host.empty() && message.address->shm_path.empty())) {
+    Reply(member.stream, request, StatusCode::kInvalidArgument,
+          "the memory node names no address at which an agent could reach it");
+    return;
+  }
+  const uint16_t id = *member.node;
+  Node& node = nodes_[id];
+  node.serving = true;
+  node.left = false;
+  if (node.record.address != *message.address) {
+    node.record.address = *message.address;
+    effects_.change.nodes[id] = node.record;
+    if (id < record_.nodes) {
+      Change change;
+      change.kind = ChangeKind::kAddress;
+      change.node = id;
+      EnqueueOwn(std::move(change));
+    }
+  }
+  Log(LogLevel::kInfo, NodeText(id) + " serves (process " + std::to_string(member.info.pid) +
+                           " on " + member.info.host + ")");
+  // Not after everybody knows the address: a node that waited for that could keep its own fences
+  // waiting, and with them those who must know.
+  Reply(member.stream, request, StatusCode::kOk);
+  SendFences(id);
+}
+
+void Coordinator::NodeAway(Member& member, const std::string& why, bool in_order) {
+  std::erase(forming_, member.id);
+  if (member.node.has_value()) {
+    const uint16_t id = *member.node;
+    Node& node = nodes_[id];
+    node.member = 0;
+    node.serving = false;
+    node.left = in_order;
+    node.fence = 0;
+    node.fence_retry_us = 0;
+    Log(in_order ? LogLevel::kInfo : LogLevel::kWarning,
+        NodeText(id) + (in_order ? " has left" : " is lost: " + why));
+  }
+  members_.erase(member.id);
+}
+
+bool Coordinator::AllServe() const {
+  return has_map() && std::all_of(nodes_.begin(), nodes_.begin() + record_.nodes,
+                                  [](const Node& node) { return node.serving; });
+}
+
+bool Coordinator::AddressesKnown() const {
+  return has_map() &&
+         std::all_of(view_->nodes.begin(), view_->nodes.end(),
+                     [](const NodeInfo& node) { return node.address != NodeAddress(); });
+}
+
+void Coordinator::ForgetAgent(uint64_t member) {
+  effects_.change.agents[member] = std::nullopt;
+  members_.erase(member);
+}
+
+void Coordinator::Expel(Member& member, const std::string& why) {
+  if (member.standing == Standing::kExpelled || member.standing == Standing::kFenced) return;
+  DropRequests(member);
+  member.standing = Standing::kExpelled;
+  if (member.stream != 0) {
+    Send(member.stream, ExpelledMessage{why});
+    Close(std::exchange(member.stream, 0), why);
+  }
+  const std::string name = "agent " + std::to_string(member.id) + " (process " +
+                           std::to_string(member.info.pid) + " on " + member.info.host + ")";
+  if (member.seats.empty()) {
+    Log(LogLevel::kInfo, name + (member.left ? " has left" : " is gone: " + why));
+    ForgetAgent(member.id);
+    return;
+  }
+  Log(LogLevel::kWarning, name + " is expelled: " + why + "; its " +
+                              std::to_string(member.seats.size()) + " workers are to be fenced");
+  for (const uint16_t index : member.seats) {
+    seats_[index].expelled = true;
+    effects_.change.seats[index] = seats_[index];
+  }
+  for (uint16_t node = 0; node < record_.nodes; ++node) SendFences(node);
+}
+
+std::vector<WorkerId> Coordinator::ExpelledWorkers() const {
+  std::vector<WorkerId> workers;
+  for (const auto& [index, seat] : seats_) {
+    if (seat.expelled) workers.push_back(seat.worker);
+  }
+  return workers;
+}
+
+void Coordinator::SendFences(uint16_t id) {
+  Node& node = nodes_[id];
+  // One at a time: its answer brings the rest on the way.
+  if (id >= record_.nodes || !node.serving || node.fence != 0 || node.fence_retry_us != 0) return;
+  std::vector<WorkerId> workers;
+  for (const WorkerId worker : ExpelledWorkers()) {
+    if (!node.fenced.contains(worker.value)) workers.push_back(worker);
+  }
+  if (workers.empty()) return;
+  node.fence = next_fence_++;
+  node.fence_workers = workers;
+  Send(members_.at(node.member).stream,
+       FenceMessage{node.fence, membership_.view().epoch, std::move(workers)});
+}
+
+void Coordinator::OnFenced(Member& member, uint64_t now_us, const FencedMessage& message) {
+  if (!member.node.has_value()) return;
+  const uint16_t id = *member.node;
+  Node& node = nodes_[id];
+  if (node.fence == 0 || message.id != node.fence) return;
+  node.fence = 0;
+  if (!message.done) {
+    if (!std::exchange(node.fence_complained, true)) {
+      Log(LogLevel::kWarning, NodeText(id) + " could not fence expelled workers yet: " +
+                                  message.reason + "; it is asked again");
+    }
+    node.fence_retry_us = now_us + options_.fence_retry_ms * 1000;
+    return;
+  }
+  node.fence_complained = false;
+  for (const WorkerId worker : node.fence_workers) node.fenced.insert(worker.value);
+  CheckFenced();
+  SendFences(id);
+}
+
+void Coordinator::CheckFenced() {
+  for (auto& [id, member] : members_) {
+    if (member.standing != Standing::kExpelled) continue;
+    const bool fenced =
+        std::all_of(nodes_.begin(), nodes_.begin() + record_.nodes, [&](const Node& node) {
+          return std::all_of(member.seats.begin(), member.seats.end(), [&](uint16_t index) {
+            return node.fenced.contains(seats_.at(index).worker.value);
+          });
+        });
+    if (!fenced) continue;
+    member.standing = Standing::kFenced;
+    Change change;
+    change.kind = ChangeKind::kFenced;
+    change.member = id;
+    EnqueueOwn(std::move(change));
+  }
+}
+
+}  // namespace onetrip

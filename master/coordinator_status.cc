@@ -1,0 +1,137 @@
+// What people are shown of the cluster.
+#include <algorithm>
+#include <cstdio>
+
+#include "client_core/layout/global_addr.h"
+#include "master/coordinator.h"
+
+namespace onetrip {
+
+std::string ClusterText(uint64_t cluster) {
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(cluster));
+  return text;
+}
+
+std::string Coordinator::WaitingFor() const {
+  if (!has_map()) {
+    return std::to_string(forming_.size()) + " of " + std::to_string(record_.nodes) +
+           " memory nodes have joined";
+  }
+  for (uint16_t node = 0; node < record_.nodes; ++node) {
+    if (nodes_[node].serving) continue;
+    return "memory node " + std::to_string(node) +
+           (nodes_[node].member != 0 ? " has joined and does not serve yet" : " is not there");
+  }
+  if (due_.empty() && queue_.empty()) return "";
+  const std::string who = WhoIsAway();
+  if (!who.empty()) return who;
+  for (const auto& [id, member] : members_) {
+    if (!Counts(member) ||
+        (hold_.has_value() ? member.held >= hold_->epoch
+                           : member.in_force >= membership_.view().epoch.value)) {
+      continue;
+    }
+    return "agent " + std::to_string(id) + " has not taken over the newest map yet";
+  }
+  return "";
+}
+
+std::string Coordinator::NodeStateName(uint16_t node) const {
+  if (nodes_[node].member == 0) return nodes_[node].left ? "left" : "lost";
+  if (!nodes_[node].serving) return "joining";
+  return node < record_.nodes ? "up" : "spare";
+}
+
+void Coordinator::AddNodeStatus(uint64_t now_us, StatusReply* status) const {
+  std::vector<uint32_t> regions(nodes_.size(), 0);
+  const View& view = membership_.view();
+  for (const RegionPlacement& region : view.regions) {
+    bool whole = true;
+    for (int i = 0; i < view.replicas; ++i) {
+      ++regions[region.nodes[i].value];
+      whole = whole && nodes_[region.nodes[i].value].serving;
+    }
+    if (whole) ++status->status.regions_fully_redundant;
+  }
+  const auto add = [&](uint64_t id, const AgentRecord& info, const MemberReport& report) {
+    MemberStatusInfo& one = status->status.members.emplace_back();
+    one.kind = MemberKind::kMemoryNode;
+    one.member = id;
+    one.pid = info.pid;
+    one.host = info.host;
+    one.address = info.address;
+    one.version = info.version;
+    one.blocks = report.blocks;
+    one.granted_blocks = report.granted_blocks;
+    one.operations = report.operations;
+    const auto member = members_.find(id);
+    if (member != members_.end() && member->second.lease_end_us > now_us) {
+      one.lease_left_ms = (member->second.lease_end_us - now_us) / 1000;
+    }
+    return &one;
+  };
+  for (uint16_t id = 0; id < nodes_.size(); ++id) {
+    const Node& node = nodes_[id];
+    MemberStatusInfo* const one = add(node.member, node.info, node.report);
+    one->node = id;
+    one->state = NodeStateName(id);
+    one->bytes = node.record.bytes;
+    one->regions = regions[id];
+  }
+  // Those that wait for the map have no number yet; they are shown in the order of their coming.
+  for (size_t i = 0; i < forming_.size(); ++i) {
+    const Member& member = members_.at(forming_[i]);
+    MemberStatusInfo* const one = add(member.id, member.info, member.report);
+    one->node = static_cast<uint32_t>(i);
+    one->state = "joining";
+    one->bytes = member.offer.bytes;
+  }
+}
+
+void Coordinator::AddAgentStatus(uint64_t now_us, StatusReply* status) const {
+  for (const auto& [id, member] : members_) {
+    if (member.kind != MemberKind::kAgent) continue;
+    MemberStatusInfo& one = status->status.members.emplace_back();
+    one.kind = MemberKind::kAgent;
+    one.member = id;
+    one.pid = member.info.pid;
+    one.host = member.info.host;
+    one.address = member.info.address;
+    one.version = member.info.version;
+    one.workers = member.seats.size();
+    switch (member.standing) {
+      case Standing::kUp:
+        one.state = "up";
+        break;
+      case Standing::kAway:
+        one.state = "lost";
+        break;
+      case Standing::kExpelled:
+      case Standing::kFenced:
+        one.state = "fencing";
+        break;
+    }
+    if (member.lease_end_us > now_us && member.stream != 0) {
+      one.lease_left_ms = (member.lease_end_us - now_us) / 1000;
+    }
+  }
+}
+
+StatusReply Coordinator::Status(uint64_t now_us) const {
+  StatusReply status;
+  ClusterStatusInfo& cluster = status.status;
+  cluster.cluster = record_.cluster;
+  cluster.epoch = membership_.view().epoch.value;
+  cluster.replicas = static_cast<uint32_t>(record_.replicas);
+  cluster.nodes_expected = record_.nodes;
+  cluster.regions = static_cast<uint32_t>(membership_.view().regions.size());
+  cluster.region_bytes = kRegionBytes;
+  cluster.state = !AddressesKnown() ? "forming" : AllServe() ? "serving" : "degraded";
+  AddNodeStatus(now_us, &status);
+  AddAgentStatus(now_us, &status);
+  status.waiting_for = WaitingFor();
+  return status;
+}
+
+}  // namespace onetrip

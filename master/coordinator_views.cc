@@ -1,0 +1,262 @@
+// Changes of the view: one after the other, several in one view where they wait together.
+#include <algorithm>
+
+#include "master/coordinator.h"
+
+namespace onetrip {
+namespace {
+
+std::string AgentText(uint64_t id, const AgentRecord& info) {
+  return "agent " + std::to_string(id) + " (process " + std::to_string(info.pid) + " on " +
+         info.host + ")";
+}
+
+}  // namespace
+
+void Coordinator::Enqueue(const Member& member, uint64_t now_us, Change change) {
+  if (queue_.size() + due_.size() >= options_.requests_max) {
+    Reply(change.stream, change.request, StatusCode::kUnavailable,
+          "the master has " + std::to_string(options_.requests_max) +
+              " requests waiting already; try again");
+    return;
+  }
+  change.member = member.id;
+  change.since_us = now_us;
+  queue_.push_back(std::move(change));
+}
+
+void Coordinator::EnqueueOwn(Change change) {
+  change.stream = 0;
+  queue_.push_back(std::move(change));
+}
+
+bool Coordinator::Counts(const Member& member) {
+  return member.kind == MemberKind::kAgent && member.standing != Standing::kFenced &&
+         (!member.seats.empty() || (member.stream != 0 && member.sent != 0));
+}
+
+bool Coordinator::SomebodyAttendingIsLate() const {
+  return std::any_of(members_.begin(), members_.end(), [](const auto& entry) {
+    const Member& member = entry.second;
+    return Counts(member) && member.stream != 0 && member.in_force < member.sent;
+  });
+}
+
+bool Coordinator::HasQueued(ChangeKind kind) const {
+  return std::any_of(queue_.begin(), queue_.end(),
+                     [kind](const Change& change) { return change.kind == kind; });
+}
+
+std::string Coordinator::WhoIsAway() const {
+  if (!AddressesKnown()) return "not all memory nodes have served yet";
+  for (const auto& [id, member] : members_) {
+    if (!Counts(member)) continue;
+    if (member.standing == Standing::kAway) {
+      return AgentText(id, member.info) + " has not come back after the master's restart";
+    }
+    if (member.standing == Standing::kExpelled) {
+      return AgentText(id, member.info) + " is expelled and not fenced on every memory node";
+    }
+  }
+  return "";
+}
+
+std::string Coordinator::WhoDoesNotHold(uint64_t epoch) const {
+  for (const auto& [id, member] : members_) {
+    if (Counts(member) && member.held < epoch) return AgentText(id, member.info);
+  }
+  return "";
+}
+
+void Coordinator::Pump(uint64_t now_us) {
+  const uint64_t wait_us = options_.flush_wait_ms * 1000;
+  if (!hold_.has_value() && now_us >= wait_us && HasQueued(ChangeKind::kFlush)) {
+    const std::string who = WhoIsAway();
+    FailFlushes(now_us - wait_us, who.empty() ? "agents are slow to take the newest map" : who);
+  }
+  // Every turn but the last commits a view, and by that empties the queue or makes somebody late.
+  while (has_map()) {
+    if (hold_.has_value()) SettleHold(now_us);
+    if (hold_.has_value() || SomebodyAttendingIsLate()) break;
+    if (HasQueued(ChangeKind::kFlush)) TryStartHold(now_us);
+    if (hold_.has_value()) continue;
+    const bool any = std::any_of(queue_.begin(), queue_.end(), [this](const Change& change) {
+      return MayCommit(change, /*with_flushes=*/false);
+    });
+    if (!any) break;
+    Commit(now_us, /*with_flushes=*/false);
+  }
+  SendDueReplies();
+  TellWhatJoinsWaitFor();
+}
+
+void Coordinator::TryStartHold(uint64_t now_us) {
+  // Held agents answer nobody: nothing that could take long may happen before the commit.
+  if (!WhoIsAway().empty()) return;
+  hold_ = Hold{membership_.view().epoch.value + 1, now_us + options_.hold_timeout_ms * 1000};
+  for (auto& [id, member] : members_) {
+    if (member.kind == MemberKind::kAgent && member.stream != 0 && member.sent != 0) {
+      Send(member.stream, HoldForViewMessage{Epoch{hold_->epoch}});
+    }
+  }
+}
+
+void Coordinator::SettleHold(uint64_t now_us) {
+  const std::string missing = WhoDoesNotHold(hold_->epoch);
+  if (missing.empty()) {
+    hold_.reset();
+    Commit(now_us, /*with_flushes=*/true);
+    return;
+  }
+  if (now_us < hold_->end_us) return;
+  Log(LogLevel::kWarning, "a flush was given up: " + missing +
+                              " did not stop its operations within " +
+                              std::to_string(options_.hold_timeout_ms) + " ms");
+  FailFlushes(now_us, missing + " did not stop its operations in time");
+  // The others are held until there is a view.
+  hold_.reset();
+  EnqueueOwn(Change());
+  Commit(now_us, /*with_flushes=*/false);
+}
+
+void Coordinator::FailFlushes(uint64_t since_us, const std::string& why) {
+  std::erase_if(queue_, [&](const Change& change) {
+    if (change.kind != ChangeKind::kFlush || change.since_us > since_us) return false;
+    Reply(change.stream, change.request, StatusCode::kUnavailable, "nothing was flushed: " + why);
+    return true;
+  });
+}
+
+bool Coordinator::MayCommit(const Change& change, bool with_flushes) const {
+  if (change.kind == ChangeKind::kFlush) return with_flushes;
+  return change.kind != ChangeKind::kJoin || AllServe();
+}
+
+void Coordinator::Commit(uint64_t now_us, bool with_flushes) {
+  std::vector<Due> due;
+  const std::deque<Change> queued = std::exchange(queue_, {});
+  for (const Change& change : queued) {
+    if (MayCommit(change, with_flushes)) {
+      Apply(change, &due);
+    } else {
+      queue_.push_back(change);
+    }
+  }
+  membership_.NextEpoch();
+  view_ = std::make_shared<const View>(membership_.view());
+  SaveCluster();
+  for (Due& one : due) {
+    one.epoch = view_->epoch.value;
+    due_.push_back(std::move(one));
+  }
+  const bool for_agents = AddressesKnown();
+  for (auto& [id, member] : members_) {
+    if (member.stream == 0) continue;
+    if (member.kind == MemberKind::kAgent ? for_agents : member.node.has_value()) {
+      SendView(member, now_us);
+    }
+  }
+}
+
+void Coordinator::Apply(const Change& change, std::vector<Due>* due) {
+  Due one;
+  one.member = change.member;
+  one.stream = change.stream;
+  one.reply.id = change.request;
+  const auto fail = [&](StatusCode code, std::string reason) {
+    if (change.stream != 0) Reply(change.stream, change.request, code, std::move(reason));
+  };
+  switch (change.kind) {
+    case ChangeKind::kJoin: {
+      const Result<Membership> seat = membership_.TakeSeat();
+      if (!seat.ok()) return fail(seat.status().code(), seat.status().message());
+      const uint16_t index = seat.value().index.value;
+      seats_[index] = {seat.value().id, change.member, false};
+      effects_.change.seats[index] = seats_[index];
+      members_.at(change.member).seats.insert(index);
+      one.reply.body = WorkerJoined{seat.value().id, seat.value().index};
+      break;
+    }
+    case ChangeKind::kLeave: {
+      const auto found = seats_.find(static_cast<uint16_t>(change.leave.index));
+      if (change.leave.index >= kMaxWorkers || found == seats_.end() ||
+          found->second.worker != change.leave.worker || found->second.member != change.member ||
+          found->second.expelled) {
+        return fail(StatusCode::kInvalidArgument,
+                    "worker " + std::to_string(change.leave.worker.value) + " at index " +
+                        std::to_string(change.leave.index) + " is none of this agent's");
+      }
+      const WorkerIndex index{found->first};
+      CHECK(membership_.FreeSeat({found->second.worker, index, 0}).ok());
+      members_.at(change.member).seats.erase(index.value);
+      seats_.erase(found);
+      effects_.change.seats[index.value] = std::nullopt;
+      break;
+    }
+    case ChangeKind::kFlush: {
+      const ::onetrip::Status status = membership_.FreshKeyspaces(change.database);
+      if (!status.ok()) return fail(status.code(), status.message());
+      break;
+    }
+    case ChangeKind::kAddress:
+      membership_.SetNodeAddress(NodeId{change.node}, nodes_[change.node].record.address);
+      return;
+    case ChangeKind::kFenced: {
+      const std::set<uint16_t> seats = members_.at(change.member).seats;
+      for (const uint16_t index : seats) {
+        const WorkerId worker = seats_.at(index).worker;
+        CHECK(membership_.FreeSeat({worker, WorkerIndex{index}, 0}).ok());
+        seats_.erase(index);
+        effects_.change.seats[index] = std::nullopt;
+        for (Node& node : nodes_) node.fenced.erase(worker.value);
+      }
+      Log(LogLevel::kInfo, "agent " + std::to_string(change.member) +
+                               " is fenced on every memory node; its " +
+                               std::to_string(seats.size()) + " seats are free");
+      ForgetAgent(change.member);
+      return;
+    }
+    case ChangeKind::kRefresh:
+      return;
+  }
+  if (change.stream != 0) due->push_back(std::move(one));
+}
+
+void Coordinator::SendView(Member& member, uint64_t now_us) {
+  Send(member.stream, ViewCommittedMessage{view_});
+  if (member.kind != MemberKind::kAgent) return;
+  member.sent = view_->epoch.value;
+  if (member.late_since_us == 0) member.late_since_us = now_us;
+}
+
+void Coordinator::OnViewInForce(Member& member, uint64_t now_us, Epoch epoch) {
+  if (member.kind != MemberKind::kAgent || epoch.value > member.sent) return;
+  member.in_force = std::max(member.in_force, epoch.value);
+  member.late_since_us = member.in_force < member.sent ? now_us : 0;
+}
+
+void Coordinator::SendDueReplies() {
+  if (due_.empty()) return;
+  uint64_t in_force = UINT64_MAX;
+  for (const auto& [id, member] : members_) {
+    if (Counts(member)) in_force = std::min(in_force, member.in_force);
+  }
+  std::erase_if(due_, [&](Due& due) {
+    if (due.epoch > in_force) return false;
+    Send(due.stream, std::move(due.reply));
+    return true;
+  });
+}
+
+void Coordinator::TellWhatJoinsWaitFor() {
+  if (AllServe() || !HasQueued(ChangeKind::kJoin)) {
+    told_waiting_for_.clear();
+    return;
+  }
+  const std::string what = WaitingFor();
+  if (what == told_waiting_for_) return;
+  Log(LogLevel::kInfo, "workers that join have to wait: " + what);
+  told_waiting_for_ = what;
+}
+
+}  // namespace onetrip

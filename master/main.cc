@@ -1,0 +1,82 @@
+// onetrip-master: who is in the cluster, and where its memory lies. Never on the data path.
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "client_core/base/clock.h"
+#include "client_core/base/log.h"
+#include "client_core/base/options.h"
+#include "client_core/base/version.h"
+#include "master/master_server.h"
+#include "master/sqlite_store.h"
+
+namespace onetrip {
+namespace {
+
+int Fail(const std::string& reason) {
+  std::fprintf(stderr, "onetrip-master: %s\n", reason.c_str());
+  return 1;
+}
+
+std::string ReadyLine(const MasterServer& server, const MasterOptions& options) {
+  return "onetrip-master " ONETRIP_VERSION " is ready: " + server.address() + ", cluster " +
+         ClusterText(server.cluster()) + ", data in " + options.data_dir + ", " +
+         std::to_string(options.replicas) + " replicas on " + std::to_string(options.nodes) +
+         " memory nodes, lease " + std::to_string(options.lease_ms) + " ms";
+}
+
+int Run(const MasterOptions& options) {
+  LogLevel level = LogLevel::kInfo;
+  if (ParseLogLevel(options.log_level, &level)) SetLogLevel(level);
+  // Before any thread exists, so that all inherit it and only the main thread takes signals.
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+
+  std::string reason;
+  Secret secret;
+  if (!options.secret_file.empty()) {
+    Result<Secret> loaded = LoadSecretFile(options.secret_file, &reason);
+    if (!loaded.ok()) return Fail(reason);
+    secret = std::move(*loaded);
+  }
+  const Result<std::unique_ptr<SqliteStore>> store = SqliteStore::Open(options.data_dir, &reason);
+  if (!store.ok()) return Fail(reason);
+  MasterServerOptions server_options;
+  server_options.listen = options.listen;
+  server_options.coordinator.replicas = static_cast<int>(options.replicas);
+  server_options.coordinator.nodes = static_cast<uint16_t>(options.nodes);
+  server_options.coordinator.lease_ms = options.lease_ms;
+  const SystemClock clock;
+  const Result<std::unique_ptr<MasterServer>> server =
+      MasterServer::Start(server_options, std::move(secret), *store.value(), clock, &reason);
+  if (!server.ok()) return Fail(reason);
+  std::printf("%s\n", ReadyLine(*server.value(), options).c_str());
+  std::fflush(stdout);
+
+  int signal = 0;
+  sigwait(&ends, &signal);
+  server.value()->Stop();
+  return 0;
+}
+
+}  // namespace
+}  // namespace onetrip
+
+int main(int argc, char** argv) {
+  onetrip::MasterOptions options;
+  std::string message;
+  switch (onetrip::ParseMasterOptions(argc, argv, &options, &message)) {
+    case onetrip::ParseAction::kPrint:
+      std::printf("%s\n", message.c_str());
+      return 0;
+    case onetrip::ParseAction::kFail:
+      return onetrip::Fail(message);
+    case onetrip::ParseAction::kRun:
+      break;
+  }
+  return onetrip::Run(options);
+}

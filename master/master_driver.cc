@@ -1,0 +1,435 @@
+#include "master/master_driver.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "client_core/base/log.h"
+#include "client_core/control/control.pb.h"
+#include "master/message_codec.h"
+
+namespace onetrip {
+namespace {
+
+constexpr uint64_t kUsPerMs = 1000;
+constexpr uint64_t kUsPerSecond = 1'000'000;
+// A peer that is refused again and again must not fill the disk with lines.
+constexpr uint64_t kRefusalsPerSecond = 5;
+
+void LogAt(LogLevel level, const std::string& text) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return LogDebug(text);
+    case LogLevel::kInfo:
+      return LogInfo(text);
+    case LogLevel::kWarning:
+      return LogWarning(text);
+    case LogLevel::kError:
+      return LogError(text);
+    case LogLevel::kOff:
+      return;
+  }
+}
+
+const char* KindText(MemberKind kind) {
+  switch (kind) {
+    case MemberKind::kAgent:
+      return "an agent";
+    case MemberKind::kMemoryNode:
+      return "a memory node";
+    case MemberKind::kOther:
+      break;
+  }
+  return "a tool";
+}
+
+}  // namespace
+
+MasterDriver::MasterDriver(const DriverOptions& options, Coordinator coordinator, Secret secret,
+                           const Clock& clock, Store& store)
+    : options_(options),
+      secret_(std::move(secret)),
+      clock_(clock),
+      store_(store),
+      cluster_(coordinator.cluster()),
+      started_us_(clock.NowNs() / 1000),
+      coordinator_(std::move(coordinator)) {}
+
+MasterDriver::~MasterDriver() { Stop(); }
+
+Status MasterDriver::Start(std::string* reason) {
+  CoordinatorEffects effects = coordinator_.TakeEffects();
+  const Status status = store_.Write(effects.change, reason);
+  if (!status.ok()) return status;
+  effects.change = {};
+  Perform(std::move(effects));
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "master");
+    Run();
+  });
+  return Status::Ok();
+}
+
+void MasterDriver::Stop() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  if (thread_.joinable()) thread_.join();
+  // Nobody takes events any more; streams that nobody has looked at must end, too.
+  for (Event& event : events_) {
+    if (auto* opened = std::get_if<OpenedEvent>(&event)) opened->stream->End("the master ends");
+  }
+  events_.clear();
+}
+
+StreamId MasterDriver::Opened(std::shared_ptr<MemberStream> stream) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (stopping_) return 0;
+  const StreamId id = next_stream_++;
+  events_.push_back(OpenedEvent{id, std::move(stream)});
+  wake_.notify_one();
+  return id;
+}
+
+bool MasterDriver::Post(Event event) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (stopping_) return false;
+  events_.push_back(std::move(event));
+  wake_.notify_one();
+  return true;
+}
+
+void MasterDriver::Said(StreamId stream, std::unique_ptr<control::FromMember> message) {
+  Post(SaidEvent{stream, std::move(message)});
+}
+
+void MasterDriver::Closed(StreamId stream) { Post(ClosedEvent{stream}); }
+
+void MasterDriver::Gone(StreamId stream) { Post(GoneEvent{stream}); }
+
+bool MasterDriver::NeedsTicks() const {
+  return coordinator_.HasDeadlines() || !streams_.empty() || !retries_.empty();
+}
+
+void MasterDriver::Run() {
+  std::deque<Event> events;
+  uint64_t next_tick_us = 0;
+  while (true) {
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      const auto ready = [this] { return stopping_ || !events_.empty(); };
+      if (!NeedsTicks()) {
+        next_tick_us = 0;
+        wake_.wait(lock, ready);
+      } else {
+        const uint64_t now_us = NowUs();
+        if (next_tick_us == 0) next_tick_us = now_us + coordinator_.TickMs() * kUsPerMs;
+        if (now_us < next_tick_us) {
+          wake_.wait_for(lock, std::chrono::microseconds(next_tick_us - now_us), ready);
+        }
+      }
+      if (stopping_) break;
+      events.swap(events_);
+    }
+    for (Event& event : events) Handle(event);
+    events.clear();
+    // After all that has come: a renewal that is here counts, however late this thread is.
+    if (next_tick_us != 0 && NowUs() >= next_tick_us) {
+      Tick();
+      next_tick_us = 0;
+    }
+  }
+  Drive([this](Coordinator& coordinator) { coordinator.OnStop(NowUs()); });
+  for (auto& [id, entry] : streams_) entry.stream->End("the master ends");
+  streams_.clear();
+}
+
+void MasterDriver::Handle(Event& event) {
+  if (auto* opened = std::get_if<OpenedEvent>(&event)) return OnOpened(*opened);
+  if (auto* said = std::get_if<SaidEvent>(&event)) return OnSaid(*said);
+  if (const auto* closed = std::get_if<ClosedEvent>(&event)) return OnClosed(closed->id);
+  const StreamId id = std::get<GoneEvent>(event).id;
+  OnClosed(id);
+  streams_.erase(id);
+}
+
+void MasterDriver::OnOpened(OpenedEvent& event) {
+  if (unproved_ >= options_.unproved_max) DropOldestUnproved();
+  Entry& entry = streams_[event.id];
+  entry.stream = std::move(event.stream);
+  entry.admission = std::make_unique<Admission>(secret_);
+  entry.deadline_us = NowUs() + options_.handshake_timeout_ms * kUsPerMs;
+  ++unproved_;
+  entry.stream->ReadNext();
+}
+
+void MasterDriver::DropOldestUnproved() {
+  for (auto& [id, entry] : streams_) {
+    if (entry.phase != Phase::kUnproved) continue;
+    LogRefusal("dropped " + entry.stream->peer() + ": " + std::to_string(unproved_) +
+               " processes are being admitted at once");
+    EndStream(id, entry, "too many processes are being admitted at once");
+    return;
+  }
+}
+
+void MasterDriver::EndStream(StreamId id, Entry& entry, const std::string& reason) {
+  if (entry.phase == Phase::kEnding) return;
+  const bool known = entry.phase != Phase::kUnproved;
+  if (!known) --unproved_;
+  entry.phase = Phase::kEnding;
+  entry.admission.reset();
+  entry.deadline_us = NowUs() + options_.end_timeout_ms * kUsPerMs;
+  entry.stream->End(reason);
+  if (!known) return;
+  const auto close = [this, id] {
+    return Drive([this, id](Coordinator& coordinator) { coordinator.OnStreamClosed(NowUs(), id); });
+  };
+  if (!close()) retries_.emplace_back(close);
+}
+
+void MasterDriver::OnClosed(StreamId id) {
+  const auto found = streams_.find(id);
+  if (found == streams_.end()) return;
+  if (found->second.phase == Phase::kUnproved) {
+    LogRefusal("the process at " + found->second.stream->peer() +
+               " went before it had proved that it belongs to the cluster");
+  }
+  EndStream(id, found->second, "");
+}
+
+void MasterDriver::LogRefusal(const std::string& line) {
+  const uint64_t second = NowUs() / kUsPerSecond;
+  if (second != refusals_second_) {
+    if (refusals_dropped_ != 0) {
+      LogWarning(std::to_string(refusals_dropped_) + " more processes were refused");
+    }
+    refusals_second_ = second;
+    refusals_logged_ = 0;
+    refusals_dropped_ = 0;
+  }
+  if (refusals_logged_++ < kRefusalsPerSecond) {
+    LogWarning(line);
+  } else {
+    ++refusals_dropped_;
+  }
+}
+
+void MasterDriver::OnSaid(SaidEvent& event) {
+  const auto found = streams_.find(event.id);
+  if (found == streams_.end()) return;
+  Entry& entry = found->second;
+  if (entry.phase == Phase::kEnding) return;
+  if (entry.phase == Phase::kUnproved) {
+    OnHandshake(event.id, entry, *event.message);
+  } else if (auto message = DecodeMemberMessage(*event.message)) {
+    if (entry.phase == Phase::kTool) {
+      entry.deadline_us = NowUs() + options_.tool_idle_ms * kUsPerMs;
+    }
+    OnMemberMessage(event.id, std::move(*message));
+  } else {
+    LogRefusal("ended the stream of " + entry.stream->peer() +
+               ": it said what no member may say, or this master does not know");
+    EndStream(event.id, entry, "that is no message that this master knows");
+  }
+  // The handler may have ended the stream.
+  const auto still = streams_.find(event.id);
+  if (still != streams_.end() && still->second.phase != Phase::kEnding) {
+    still->second.stream->ReadNext();
+  }
+}
+
+void MasterDriver::OnHandshake(StreamId id, Entry& entry, const control::FromMember& message) {
+  if (const auto refusal = entry.admission->OnMessage(message)) {
+    Refuse(id, entry, *refusal, /*retry=*/false);
+  } else if (entry.admission->state() == Admission::State::kProof) {
+    control::FromMaster challenge;
+    challenge.mutable_challenge()->set_nonce(entry.admission->nonce());
+    SendTo(id, challenge);
+  } else {
+    OnProved(id, entry);
+  }
+}
+
+void MasterDriver::OnProved(StreamId id, Entry& entry) {
+  const MemberHello hello = entry.admission->hello();
+  Attendance attendance;
+  const bool happened =
+      Drive([&](Coordinator& coordinator) { attendance = coordinator.Attend(NowUs(), id, hello); },
+            [&] {
+              if (!attendance.welcome) return;
+              control::FromMaster message;
+              control::Verdict* const verdict = message.mutable_verdict();
+              verdict->set_welcome(true);
+              verdict->set_cluster(cluster_);
+              verdict->set_member(attendance.member);
+              verdict->set_lease_ms(static_cast<uint32_t>(coordinator_.lease_ms()));
+              verdict->set_time_us(coordinator_.TimeUs(NowUs()));
+              verdict->set_mac(entry.admission->MasterProof(cluster_, attendance.member));
+              --unproved_;
+              entry.admission.reset();
+              const bool tool = hello.kind == MemberKind::kOther;
+              entry.phase = tool ? Phase::kTool : Phase::kMember;
+              entry.deadline_us = tool ? NowUs() + options_.tool_idle_ms * kUsPerMs : 0;
+              SendTo(id, message);
+            });
+  if (!happened) {
+    Refuse(id, entry, "the master cannot write its state now", /*retry=*/true);
+  } else if (!attendance.welcome) {
+    Refuse(id, entry, attendance.reason, attendance.retry);
+  }
+}
+
+void MasterDriver::Refuse(StreamId id, Entry& entry, const std::string& why, bool retry) {
+  std::string who = "a process";
+  if (entry.admission->hello().pid != 0) {
+    const MemberHello& hello = entry.admission->hello();
+    who = std::string(KindText(hello.kind)) + " (process " + std::to_string(hello.pid) + " on " +
+          hello.host + ")";
+  }
+  LogRefusal("refused " + who + " at " + entry.stream->peer() + ": " + why);
+  control::FromMaster message;
+  message.mutable_verdict()->set_reason("the master refused this process: " + why);
+  message.mutable_verdict()->set_retry(retry);
+  SendTo(id, message);
+  EndStream(id, entry, why);
+}
+
+void MasterDriver::OnMemberMessage(StreamId id, MemberMessage message) {
+  if (std::holds_alternative<RequestMessage>(message)) {
+    const uint64_t request = std::get<RequestMessage>(message).id;
+    const bool happened =
+        Drive([&](Coordinator& coordinator) { coordinator.OnMessage(NowUs(), id, message); });
+    if (happened) return;
+    control::FromMaster refused;
+    EncodeMasterMessage(ReplyMessage{request,
+                                     StatusCode::kUnavailable,
+                                     "the master cannot write its state now; nothing was changed",
+                                     {}},
+                        &refused);
+    SendTo(id, refused);
+    return;
+  }
+  if (std::holds_alternative<RenewMessage>(message)) {
+    // By far the most frequent event, and nothing of it is durable: no copy is needed.
+    coordinator_.OnMessage(NowUs(), id, message);
+    CoordinatorEffects effects = coordinator_.TakeEffects();
+    CHECK(effects.change.empty());
+    return Perform(std::move(effects));
+  }
+  const auto again = [this, id, message = std::move(message)] {
+    return Drive([&](Coordinator& coordinator) { coordinator.OnMessage(NowUs(), id, message); });
+  };
+  if (again()) return;
+  if (retries_.size() < options_.retries_max) {
+    retries_.emplace_back(again);
+  } else if (const auto found = streams_.find(id); found != streams_.end()) {
+    EndStream(id, found->second, "the master cannot write its state");
+  }
+}
+
+void MasterDriver::RetryForStore() {
+  while (!retries_.empty() && retries_.front()()) retries_.pop_front();
+}
+
+void MasterDriver::Tick() {
+  RetryForStore();
+  const uint64_t now_us = NowUs();
+  Drive([now_us](Coordinator& coordinator) { coordinator.OnTick(now_us); });
+  std::vector<StreamId> late;
+  for (const auto& [id, entry] : streams_) {
+    if (entry.deadline_us != 0 && now_us >= entry.deadline_us) late.push_back(id);
+  }
+  for (const StreamId id : late) {
+    const auto found = streams_.find(id);
+    if (found == streams_.end()) continue;
+    Entry& entry = found->second;
+    switch (entry.phase) {
+      case Phase::kUnproved:
+        Refuse(id, entry,
+               "it did not finish the handshake within " +
+                   std::to_string(options_.handshake_timeout_ms) + " ms",
+               /*retry=*/true);
+        break;
+      case Phase::kTool:
+        EndStream(id, entry, "it asked for nothing for a long time");
+        break;
+      case Phase::kEnding:
+        entry.stream->Abort();
+        entry.deadline_us = 0;
+        break;
+      case Phase::kMember:
+        break;
+    }
+  }
+}
+
+bool MasterDriver::WriteChange(const DurableChange& change) {
+  if (change.empty()) return true;
+  std::string reason;
+  if (store_.Write(change, &reason).ok()) {
+    if (std::exchange(store_failed_, false)) LogInfo("the master's state can be written again");
+    return true;
+  }
+  if (!std::exchange(store_failed_, true)) {
+    LogError(reason + "; members cannot join, leave or flush until that is mended");
+  }
+  return false;
+}
+
+bool MasterDriver::Drive(const std::function<void(Coordinator&)>& event,
+                         const std::function<void()>& before_sends) {
+  Coordinator before = coordinator_;
+  event(coordinator_);
+  CoordinatorEffects effects = coordinator_.TakeEffects();
+  if (!WriteChange(effects.change)) {
+    coordinator_ = std::move(before);
+    return false;
+  }
+  if (before_sends) before_sends();
+  Perform(std::move(effects));
+  return true;
+}
+
+void MasterDriver::Perform(CoordinatorEffects effects) {
+  for (const CoordinatorEffects::LogLine& line : effects.logs) LogAt(line.level, line.text);
+  control::FromMaster out;
+  // A view goes to everybody; it is encoded once.
+  const View* encoded = nullptr;
+  for (CoordinatorEffects::Send& send : effects.sends) {
+    const auto* committed = std::get_if<ViewCommittedMessage>(&send.message);
+    if (committed == nullptr || committed->view.get() != encoded) {
+      if (auto* reply = std::get_if<ReplyMessage>(&send.message)) {
+        if (auto* status = std::get_if<StatusReply>(&reply->body)) {
+          status->status.master_pid = static_cast<uint64_t>(getpid());
+          status->status.master_uptime_s = (NowUs() - started_us_) / kUsPerSecond;
+        }
+      }
+      out.Clear();
+      EncodeMasterMessage(send.message, &out);
+      encoded = committed == nullptr ? nullptr : committed->view.get();
+    }
+    SendTo(send.stream, out);
+  }
+  for (const CoordinatorEffects::Close& close : effects.closes) {
+    const auto found = streams_.find(close.stream);
+    if (found != streams_.end()) EndStream(close.stream, found->second, close.reason);
+  }
+}
+
+void MasterDriver::SendTo(StreamId id, const control::FromMaster& message) {
+  const auto found = streams_.find(id);
+  if (found == streams_.end() || found->second.phase == Phase::kEnding) return;
+  Entry& entry = found->second;
+  if (entry.stream->Send(message)) return;
+  // Its end comes as an event of its own, once the transport has given it up.
+  LogRefusal("dropped " + entry.stream->peer() + ": it does not read what the master sends");
+  entry.stream->Abort();
+}
+
+}  // namespace onetrip

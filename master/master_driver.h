@@ -1,0 +1,161 @@
+// MasterDriver: runs the coordinator. One thread takes what the streams say, one event after the
+// other: state machine, then store, then replies. Knows no gRPC: a stream is an interface.
+//
+// When the store cannot be written, the event has not happened: a request is refused, and what
+// cannot be refused (an end of a stream, a fence) is tried again until the store is back.
+#ifndef ONETRIP_MASTER_MASTER_DRIVER_H_
+#define ONETRIP_MASTER_MASTER_DRIVER_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <variant>
+
+#include "client_core/base/clock.h"
+#include "client_core/base/secret.h"
+#include "master/admission.h"
+#include "master/coordinator.h"
+#include "master/store.h"
+
+namespace onetrip {
+
+namespace control {
+class FromMaster;
+class FromMember;
+class Verdict;
+}  // namespace control
+
+struct DriverOptions {
+  uint64_t handshake_timeout_ms = 2000;  // a stream that has not proved itself by then is ended
+  uint64_t end_timeout_ms = 2000;        // to take the last messages of a stream that ends
+  uint64_t tool_idle_ms = 60'000;        // a tool that asks nothing for so long is ended
+  size_t unproved_max = 128;             // streams; beyond them the oldest is ended
+  size_t retries_max = 16'384;           // events that wait for the store
+};
+
+// A process's stream, as the driver uses it. Calls come from the driver's thread and return at
+// once.
+class MemberStream {
+ public:
+  virtual ~MemberStream() = default;
+  // False: the process does not read, and the stream is at its end.
+  virtual bool Send(const control::FromMaster& message) = 0;
+  // One more message may come; Said() follows.
+  virtual void ReadNext() = 0;
+  // Ends the stream once everything is sent; `reason` is for the process, empty when all is well.
+  virtual void End(const std::string& reason) = 0;
+  // Ends it now.
+  virtual void Abort() = 0;
+  // For people.
+  [[nodiscard]] virtual std::string peer() const = 0;
+};
+
+class MasterDriver {
+ public:
+  // `clock` and `store` outlive it.
+  MasterDriver(const DriverOptions& options, Coordinator coordinator, Secret secret,
+               const Clock& clock, Store& store);
+  // Stops.
+  ~MasterDriver();
+
+  // Makes the coordinator's first effects durable and starts the thread. On failure *reason is one
+  // line.
+  Status Start(std::string* reason);
+  // Ends all streams and the thread. More than once; not from the driver's thread.
+  void Stop();
+
+  // The next three: any thread. A stream is opened once and gone once.
+  // Its id, or 0 when the driver has ended. ReadNext() is called when it may say something.
+  StreamId Opened(std::shared_ptr<MemberStream> stream);
+  // A message has come.
+  void Said(StreamId stream, std::unique_ptr<control::FromMember> message);
+  // Nothing more will come: the process ended it, or is gone.
+  void Closed(StreamId stream);
+  // Nothing will be called any more.
+  void Gone(StreamId stream);
+
+  [[nodiscard]] uint64_t cluster() const { return cluster_; }
+
+ private:
+  enum class Phase : uint8_t { kUnproved, kMember, kTool, kEnding };
+  struct Entry {
+    std::shared_ptr<MemberStream> stream;
+    Phase phase = Phase::kUnproved;
+    std::unique_ptr<Admission> admission;
+    uint64_t deadline_us = 0;  // 0: none
+  };
+  struct OpenedEvent {
+    StreamId id;
+    std::shared_ptr<MemberStream> stream;
+  };
+  struct SaidEvent {
+    StreamId id;
+    std::unique_ptr<control::FromMember> message;
+  };
+  struct ClosedEvent {
+    StreamId id;
+  };
+  struct GoneEvent {
+    StreamId id;
+  };
+  using Event = std::variant<OpenedEvent, SaidEvent, ClosedEvent, GoneEvent>;
+
+  void Run();
+  bool Post(Event event);
+  void Handle(Event& event);
+  void OnOpened(OpenedEvent& event);
+  void OnSaid(SaidEvent& event);
+  void OnClosed(StreamId id);
+  void OnHandshake(StreamId id, Entry& entry, const control::FromMember& message);
+  void OnProved(StreamId id, Entry& entry);
+  void Refuse(StreamId id, Entry& entry, const std::string& why, bool retry);
+  void OnMemberMessage(StreamId id, MemberMessage message);
+  void Tick();
+  void RetryForStore();
+  void DropOldestUnproved();
+  [[nodiscard]] bool NeedsTicks() const;
+
+  // Whether the event happened: its change is durable, and its effects are under way.
+  bool Drive(const std::function<void(Coordinator&)>& event,
+             const std::function<void()>& before_sends = nullptr);
+  bool WriteChange(const DurableChange& change);
+  void Perform(CoordinatorEffects effects);
+  void SendTo(StreamId id, const control::FromMaster& message);
+  void EndStream(StreamId id, Entry& entry, const std::string& reason);
+  void LogRefusal(const std::string& line);
+  [[nodiscard]] uint64_t NowUs() const { return clock_.NowNs() / 1000; }
+
+  const DriverOptions options_;
+  const Secret secret_;
+  const Clock& clock_;
+  Store& store_;
+  const uint64_t cluster_;
+  const uint64_t started_us_;
+
+  // The driver's thread only.
+  Coordinator coordinator_;
+  std::map<StreamId, Entry> streams_;
+  std::deque<std::function<bool()>> retries_;
+  bool store_failed_ = false;
+  size_t unproved_ = 0;
+  uint64_t refusals_second_ = 0;
+  uint64_t refusals_logged_ = 0;
+  uint64_t refusals_dropped_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Event> events_;  // at most a few per stream: the next message is asked for
+  StreamId next_stream_ = 1;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_MASTER_MASTER_DRIVER_H_

@@ -1,0 +1,160 @@
+#include "master/master_server.h"
+
+#include <grpc/support/log.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/resource_quota.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "client_core/base/address.h"
+#include "client_core/base/log.h"
+#include "master/master_stream.h"
+
+namespace onetrip {
+namespace {
+
+constexpr size_t kQuotaBytes = 64 << 20;
+constexpr int kStreamsPerConnectionMax = 256;
+constexpr int kIdleConnectionMs = 30'000;
+
+// The library writes its own lines to stderr; they are of use to its developers only.
+void QuietLibrary() {
+  static std::once_flag once;
+  std::call_once(
+      once, [] { gpr_set_log_function([](gpr_log_func_args* args) { LogDebug(args->message); }); });
+}
+
+bool SplitAddress(const std::string& address, std::string* host, std::string* port) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon + 1 == address.size()) return false;
+  *host = address.substr(0, colon);
+  *port = address.substr(colon + 1);
+  if (host->size() > 2 && host->front() == '[' && host->back() == ']') {
+    *host = host->substr(1, host->size() - 2);
+  }
+  return !host->empty();
+}
+
+// Why nothing can listen at `address`: the library tells only that it failed.
+std::string WhyNotListen(const std::string& address) {
+  std::string host;
+  std::string port;
+  if (!SplitAddress(address, &host, &port)) return "it is no HOST:PORT";
+  addrinfo hints{};
+  hints.ai_flags = AI_PASSIVE;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int code = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  if (code != 0) return gai_strerror(code);
+  std::string why = "the address cannot be used";
+  const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int one = 1;
+  if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+  if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, 1) != 0) {
+    why = std::strerror(errno);
+  }
+  if (fd >= 0) close(fd);
+  freeaddrinfo(found);
+  return why;
+}
+
+uint64_t FreshCluster() {
+  uint64_t cluster = 0;
+  while (cluster == 0) FillRandom(std::as_writable_bytes(std::span(&cluster, 1)));
+  return cluster;
+}
+
+}  // namespace
+
+struct MasterServer::Core {
+  std::string host;
+  int port = 0;
+  std::unique_ptr<MasterDriver> driver;
+  std::unique_ptr<MasterService> service;
+  std::unique_ptr<grpc::Server> server;
+};
+
+MasterServer::MasterServer(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+
+MasterServer::~MasterServer() { Stop(); }
+
+Result<std::unique_ptr<MasterServer>> MasterServer::Start(const MasterServerOptions& options,
+                                                          Secret secret, Store& store,
+                                                          const Clock& clock, std::string* reason) {
+  const auto refuse = [reason](StatusCode code, std::string text) {
+    *reason = std::move(text);
+    return Status(code, "the master cannot start");
+  };
+  if (!MayTalk(!secret.empty(), IsLoopbackAddress(options.listen))) {
+    return refuse(StatusCode::kInvalidArgument,
+                  "will not listen on " + options.listen +
+                      " without a secret: give a --secret-file, or a numeric loopback address");
+  }
+  QuietLibrary();
+  const Result<DurableState> durable = store.Load(reason);
+  if (!durable.ok()) return durable.status();
+  Result<Coordinator> coordinator =
+      Coordinator::Create(options.coordinator, durable.value(), FreshCluster(),
+                          clock.NowNs() / 1000, clock.UnixUs(), reason);
+  if (!coordinator.ok()) return coordinator.status();
+
+  auto core = std::make_unique<Core>();
+  core->driver = std::make_unique<MasterDriver>(options.driver, std::move(*coordinator),
+                                                std::move(secret), clock, store);
+  core->service = std::make_unique<MasterService>(*core->driver, options.queue_messages_max,
+                                                  options.queue_bytes_max);
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &core->port);
+  builder.RegisterService(static_cast<grpc::Service*>(core->service->service()));
+  builder.SetResourceQuota(grpc::ResourceQuota("master").Resize(kQuotaBytes));
+  builder.SetMaxReceiveMessageSize(options.message_bytes_max);
+  // What is small on the wire must not be large in memory.
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  // Two masters on one port would each have half of the members.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnectionMax);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             static_cast<int>(options.driver.handshake_timeout_ms));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(options.keepalive_ms));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(options.keepalive_ms));
+  // Members may ask as often as they like whether the master is there.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  core->server = builder.BuildAndStart();
+  if (core->server == nullptr || core->port == 0) {
+    return refuse(StatusCode::kUnavailable,
+                  "cannot listen on " + options.listen + ": " + WhyNotListen(options.listen));
+  }
+  core->host = options.listen.substr(0, options.listen.rfind(':'));
+  std::unique_ptr<MasterServer> server(new MasterServer(std::move(core)));
+  // Streams that come before wait in the driver's queue.
+  const Status started = server->core_->driver->Start(reason);
+  if (!started.ok()) return started;
+  return server;
+}
+
+void MasterServer::Stop() {
+  if (core_->server == nullptr) return;
+  core_->driver->Stop();
+  core_->server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  core_->server->Wait();
+  core_->server.reset();
+}
+
+uint16_t MasterServer::port() const { return static_cast<uint16_t>(core_->port); }
+
+std::string MasterServer::address() const {
+  return core_->host + ":" + std::to_string(core_->port);
+}
+
+uint64_t MasterServer::cluster() const { return core_->driver->cluster(); }
+
+}  // namespace onetrip

@@ -1,0 +1,136 @@
+// What members and master say to each other once the handshake is over (control.proto), as plain
+// structs: the state machine and a simulation know neither protobuf nor gRPC.
+#ifndef ONETRIP_MASTER_MESSAGES_H_
+#define ONETRIP_MASTER_MESSAGES_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "client_core/base/status.h"
+#include "client_core/cluster/view.h"
+#include "client_core/control/cluster_status.h"
+#include "client_core/layout/types.h"
+
+namespace onetrip {
+
+// ---- From members ----
+
+// What a process says of itself when its stream opens; proved before the state machine sees it.
+struct MemberHello {
+  MemberKind kind = MemberKind::kOther;
+  uint64_t cluster = 0;  // 0: not known yet
+  uint64_t member = 0;   // 0: new
+  uint64_t epoch = 0;
+  std::string version;
+  uint64_t pid = 0;
+  std::string host;
+  std::string address;
+};
+
+struct MemberReport {
+  uint64_t blocks = 0;
+  uint64_t granted_blocks = 0;
+  uint64_t operations = 0;
+  uint64_t workers = 0;
+};
+
+struct RenewMessage {
+  uint64_t sequence = 0;
+  MemberReport report;
+};
+struct ViewHeldMessage {
+  Epoch epoch;
+};
+struct ViewInForceMessage {
+  Epoch epoch;
+};
+struct FencedMessage {
+  uint64_t id = 0;
+  bool done = false;
+  std::string reason;
+};
+
+struct JoinWorkerRequest {};
+struct LeaveWorkerRequest {
+  WorkerId worker;
+  uint32_t index = 0;
+};
+struct FlushRequest {
+  std::optional<uint32_t> database;  // nothing: all
+};
+struct JoinNodeRequest {
+  uint64_t bytes = 0;
+  uint64_t incarnation = 0;
+  bool adopted = false;
+  uint64_t owner_cluster = 0;
+  uint32_t owner_node = 0;
+};
+struct ServeNodeRequest {
+  std::optional<NodeAddress> address;  // nothing: it made no sense
+};
+struct StatusRequest {};
+struct LeaveRequest {};
+
+struct RequestMessage {
+  uint64_t id = 0;
+  // monostate: nothing that this master knows.
+  std::variant<std::monostate, JoinWorkerRequest, LeaveWorkerRequest, FlushRequest, JoinNodeRequest,
+               ServeNodeRequest, StatusRequest, LeaveRequest>
+      body;
+};
+
+using MemberMessage =
+    std::variant<RenewMessage, RequestMessage, ViewHeldMessage, ViewInForceMessage, FencedMessage>;
+
+// ---- From the master ----
+
+struct RenewedMessage {
+  uint64_t sequence = 0;
+  uint64_t time_us = 0;
+};
+
+struct WorkerJoined {
+  WorkerId worker;
+  WorkerIndex index;
+};
+struct NodeJoined {
+  NodeId node;
+  std::shared_ptr<const View> view;
+  std::vector<WorkerId> expelled;
+};
+struct StatusReply {
+  ClusterStatusInfo status;
+  std::string waiting_for;  // one line; empty: the cluster waits for nothing
+};
+
+struct ReplyMessage {
+  uint64_t id = 0;
+  StatusCode code = StatusCode::kOk;
+  std::string reason;  // one line, when not ok
+  std::variant<std::monostate, WorkerJoined, NodeJoined, StatusReply> body;
+};
+struct HoldForViewMessage {
+  Epoch epoch;
+};
+struct ViewCommittedMessage {
+  std::shared_ptr<const View> view;
+};
+struct FenceMessage {
+  uint64_t id = 0;
+  Epoch epoch;
+  std::vector<WorkerId> workers;
+};
+struct ExpelledMessage {
+  std::string reason;
+};
+
+using MasterMessage = std::variant<RenewedMessage, ReplyMessage, HoldForViewMessage,
+                                   ViewCommittedMessage, FenceMessage, ExpelledMessage>;
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_MASTER_MESSAGES_H_

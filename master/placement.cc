@@ -1,0 +1,101 @@
+#include "master/placement.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "client_core/base/check.h"
+#include "client_core/layout/global_addr.h"
+
+namespace onetrip {
+namespace {
+
+// What a global address can name.
+constexpr uint64_t kRegionsMax = 1ULL << (kAddrBits - kRegionBits);
+
+// The finaliser of MurmurHash3: every bit of the input moves every bit of the output.
+uint64_t Mix(uint64_t x) {
+  x ^= x >> 33;
+  x *= 0xff51afd7ed558ccdULL;
+  x ^= x >> 33;
+  x *= 0xc4ceb9fe1a85ec53ULL;
+  return x ^ (x >> 33);
+}
+
+uint64_t Weight(uint64_t region, uint64_t node) { return Mix(Mix(region + 1) + (node + 1)); }
+
+// Whether the nodes can hold `regions` more regions: a node holds a region at most once.
+bool Fits(const std::vector<uint64_t>& room, uint64_t regions, uint64_t replicas) {
+  uint64_t places = 0;
+  for (const uint64_t one : room) places += std::min(one, regions);
+  return places >= regions * replicas;
+}
+
+uint64_t MostRegions(const std::vector<uint64_t>& room, uint64_t replicas) {
+  uint64_t low = 0;
+  uint64_t high =
+      std::min(kRegionsMax, std::accumulate(room.begin(), room.end(), uint64_t{0}) / replicas);
+  while (low < high) {
+    const uint64_t middle = high - (high - low) / 2;
+    if (Fits(room, middle, replicas)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+}  // namespace
+
+std::vector<RegionPlacement> PlaceRegions(std::span<const uint64_t> node_bytes, int replicas) {
+  CHECK(replicas >= 1 && replicas <= kMaxReplicas);
+  const size_t nodes = node_bytes.size();
+  const auto wanted = static_cast<size_t>(replicas);
+  std::vector<uint64_t> room;
+  room.reserve(nodes);
+  for (const uint64_t bytes : node_bytes) {
+    room.push_back(std::min(bytes / kRegionBytes, kRegionsMax));
+  }
+  const uint64_t regions = nodes < wanted ? 0 : MostRegions(room, wanted);
+
+  std::vector<RegionPlacement> placements;
+  placements.reserve(regions);
+  std::vector<uint64_t> next_base(nodes, 0);
+  std::vector<uint64_t> primaries(nodes, 0);
+  std::vector<uint64_t> weights(nodes);
+  std::vector<uint16_t> order(nodes);
+  for (uint64_t region = 0; region < regions; ++region) {
+    std::iota(order.begin(), order.end(), uint16_t{0});
+    for (size_t node = 0; node < nodes; ++node) weights[node] = Weight(region, node);
+    // A node with room for all regions that are left comes first: passed over, its room would be
+    // lost, and the last regions would not find enough nodes.
+    const uint64_t left = regions - region;
+    std::sort(order.begin(), order.end(), [&](uint16_t a, uint16_t b) {
+      if ((room[a] == 0) != (room[b] == 0)) return room[b] == 0;
+      if ((room[a] >= left) != (room[b] >= left)) return room[a] >= left;
+      return weights[a] > weights[b];
+    });
+    const auto chosen_end = order.begin() + replicas;
+    // Of a region's nodes the one that is primary least often becomes its primary.
+    std::stable_sort(order.begin(), chosen_end,
+                     [&](uint16_t a, uint16_t b) { return weights[a] > weights[b]; });
+    const auto primary = std::min_element(order.begin(), chosen_end, [&](uint16_t a, uint16_t b) {
+      return primaries[a] < primaries[b];
+    });
+    std::iter_swap(order.begin(), primary);
+    ++primaries[order[0]];
+    RegionPlacement placement{};
+    for (size_t replica = 0; replica < wanted; ++replica) {
+      const uint16_t node = order[replica];
+      CHECK(room[node] > 0);
+      --room[node];
+      placement.nodes[replica] = NodeId{node};
+      placement.base[replica] = next_base[node];
+      next_base[node] += kRegionBytes;
+    }
+    placements.push_back(placement);
+  }
+  return placements;
+}
+
+}  // namespace onetrip

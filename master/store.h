@@ -1,0 +1,29 @@
+// Store: where the master's durable state lives, behind an interface so that tests and a simulation
+// can do without a disk.
+#ifndef ONETRIP_MASTER_STORE_H_
+#define ONETRIP_MASTER_STORE_H_
+
+#include <string>
+
+#include "client_core/base/status.h"
+#include "master/durable_state.h"
+
+namespace onetrip {
+
+// One thread at a time.
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // What all writes so far add up to; of a new store a DurableState without cluster. kCorrupt or
+  // kUnavailable: *reason says in one line what is wrong and where.
+  virtual Result<DurableState> Load(std::string* reason) = 0;
+
+  // Makes all of `change` durable, or nothing of it. Blocks until the disk has it. On failure
+  // *reason is one line; the next write may succeed.
+  virtual Status Write(const DurableChange& change, std::string* reason) = 0;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_MASTER_STORE_H_
