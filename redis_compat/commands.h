@@ -57,9 +57,21 @@ Task<void> TypeCommand(CommandContext& context);
 Task<void> TtlCommand(CommandContext& context);
 Task<void> PttlCommand(CommandContext& context);
 
+// expiry_commands.cc
+Task<void> ExpireCommand(CommandContext& context);
+Task<void> PExpireCommand(CommandContext& context);
+Task<void> ExpireAtCommand(CommandContext& context);
+Task<void> PExpireAtCommand(CommandContext& context);
+Task<void> ExpireTimeCommand(CommandContext& context);
+Task<void> PExpireTimeCommand(CommandContext& context);
+Task<void> PersistCommand(CommandContext& context);
+Task<void> GetExCommand(CommandContext& context);
+
 // string_commands.cc
 Task<void> GetCommand(CommandContext& context);
 Task<void> SetCommand(CommandContext& context);
+Task<void> SetExCommand(CommandContext& context);
+Task<void> PSetExCommand(CommandContext& context);
 Task<void> SetNxCommand(CommandContext& context);
 Task<void> GetSetCommand(CommandContext& context);
 Task<void> GetDelCommand(CommandContext& context);

@@ -18,16 +18,14 @@ constexpr std::array<UnitName, 4> kUnitNames = {{{"EX", ExpiryUnit::kSeconds},
                                                  {"EXAT", ExpiryUnit::kUnixSeconds},
                                                  {"PXAT", ExpiryUnit::kUnixMilliseconds}}};
 
-constexpr char kInvalid[] = "ERR invalid expire time in 'set' command";
+}  // namespace
 
-ExpiryUnit UnitOf(std::string_view word) {
+ExpiryUnit ExpiryUnitOf(std::string_view word) {
   for (const UnitName& known : kUnitNames) {
     if (EqualsIgnoreCase(word, known.name)) return known.unit;
   }
   return ExpiryUnit::kNone;
 }
-
-}  // namespace
 
 bool ReadSetOptions(std::span<const std::string_view> arguments, SetOptions* options) {
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -41,7 +39,7 @@ bool ReadSetOptions(std::span<const std::string_view> arguments, SetOptions* opt
     } else if (EqualsIgnoreCase(word, "KEEPTTL") && options->unit == ExpiryUnit::kNone) {
       options->keep_deadline = true;
     } else {
-      const ExpiryUnit unit = UnitOf(word);
+      const ExpiryUnit unit = ExpiryUnitOf(word);
       // The same unit may come twice, the last one counts; two different ones contradict.
       const bool fits = options->unit == ExpiryUnit::kNone || options->unit == unit;
       if (unit == ExpiryUnit::kNone || !fits || options->keep_deadline ||
@@ -55,29 +53,26 @@ bool ReadSetOptions(std::span<const std::string_view> arguments, SetOptions* opt
   return true;
 }
 
-const char* ReadDeadline(const SetOptions& options, uint64_t now_ms, uint64_t* deadline_ms) {
+const char* ReadDeadline(ExpiryUnit unit, std::string_view expiry, uint64_t now_ms,
+                         const char* invalid, uint64_t* deadline_ms) {
   constexpr int64_t kMsPerSecond = 1000;
   *deadline_ms = 0;
-  if (options.unit == ExpiryUnit::kNone) {
+  if (unit == ExpiryUnit::kNone) {
     return nullptr;
   }
-  const auto amount = ParseInt64(options.expiry);
+  const auto amount = ParseInt64(expiry);
   if (!amount) {
     return kNotIntegerError;
   }
   int64_t at_ms = *amount;
   if (at_ms <= 0) {
-    return kInvalid;
+    return invalid;
   }
-  const bool in_seconds =
-      options.unit == ExpiryUnit::kSeconds || options.unit == ExpiryUnit::kUnixSeconds;
-  if (in_seconds && __builtin_mul_overflow(at_ms, kMsPerSecond, &at_ms)) {
-    return kInvalid;
+  if (IsInSeconds(unit) && __builtin_mul_overflow(at_ms, kMsPerSecond, &at_ms)) {
+    return invalid;
   }
-  const bool from_now =
-      options.unit == ExpiryUnit::kSeconds || options.unit == ExpiryUnit::kMilliseconds;
-  if (from_now && __builtin_add_overflow(at_ms, static_cast<int64_t>(now_ms), &at_ms)) {
-    return kInvalid;
+  if (IsFromNow(unit) && __builtin_add_overflow(at_ms, static_cast<int64_t>(now_ms), &at_ms)) {
+    return invalid;
   }
   *deadline_ms = static_cast<uint64_t>(at_ms);
   return nullptr;

@@ -1,4 +1,4 @@
-// The options of SET, read and checked before the store is asked anything.
+// Deadlines as commands give them, and the options of SET, read before the store is asked anything.
 #ifndef ONETRIP_REDIS_COMPAT_SET_OPTIONS_H_
 #define ONETRIP_REDIS_COMPAT_SET_OPTIONS_H_
 
@@ -33,9 +33,21 @@ struct SetOptions {
 // Reads the arguments behind the value. False: a syntax error.
 bool ReadSetOptions(std::span<const std::string_view> arguments, SetOptions* options);
 
-// Turns the expiry into a deadline in unix milliseconds; 0 if there is none. Returns null, or the
-// error to answer. `now_ms` is the cluster clock.
-const char* ReadDeadline(const SetOptions& options, uint64_t now_ms, uint64_t* deadline_ms);
+// The unit that an option's name says, whatever its case; kNone if it says none.
+ExpiryUnit ExpiryUnitOf(std::string_view word);
+
+// Whether the number counts from now.
+constexpr bool IsFromNow(ExpiryUnit unit) {
+  return unit == ExpiryUnit::kSeconds || unit == ExpiryUnit::kMilliseconds;
+}
+constexpr bool IsInSeconds(ExpiryUnit unit) {
+  return unit == ExpiryUnit::kSeconds || unit == ExpiryUnit::kUnixSeconds;
+}
+
+// Turns an expiry into a deadline in unix milliseconds; 0 for a unit of kNone. Returns null, or the
+// error to answer: `invalid` for a number that is no time to come. `now_ms` is the cluster clock.
+const char* ReadDeadline(ExpiryUnit unit, std::string_view expiry, uint64_t now_ms,
+                         const char* invalid, uint64_t* deadline_ms);
 
 }  // namespace onetrip
 

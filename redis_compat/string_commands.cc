@@ -112,7 +112,8 @@ Task<void> SetWithOptions(CommandContext& context) {
     co_return;
   }
   uint64_t deadline_ms = 0;
-  const char* const error = ReadDeadline(options, context.kv.NowMs(), &deadline_ms);
+  const char* const error = ReadDeadline(options.unit, options.expiry, context.kv.NowMs(),
+                                         "ERR invalid expire time in 'set' command", &deadline_ms);
   if (error != nullptr) {
     context.out.Error(error);
     co_return;
@@ -151,6 +152,37 @@ Task<void> SetCommand(CommandContext& context) {
   if (!AnsweredWriteFailure(context, key, status)) {
     context.out.Ok();
   }
+}
+
+namespace {
+
+// SETEX and PSETEX: SET with the deadline in front of the value.
+Task<void> SetWithDeadline(CommandContext& context, ExpiryUnit unit, const char* invalid) {
+  uint64_t deadline_ms = 0;
+  const char* const error =
+      ReadDeadline(unit, context.argv[2], context.kv.NowMs(), invalid, &deadline_ms);
+  if (error != nullptr) {
+    context.out.Error(error);
+    co_return;
+  }
+  const Key key = KeyAt(context, 1);
+  const Status status =
+      co_await context.kv.Set(key, StringRecord(context.argv[3], {}, deadline_ms));
+  if (!AnsweredWriteFailure(context, key, status)) {
+    context.out.Ok();
+  }
+}
+
+}  // namespace
+
+Task<void> SetExCommand(CommandContext& context) {
+  return SetWithDeadline(context, ExpiryUnit::kSeconds,
+                         "ERR invalid expire time in 'setex' command");
+}
+
+Task<void> PSetExCommand(CommandContext& context) {
+  return SetWithDeadline(context, ExpiryUnit::kMilliseconds,
+                         "ERR invalid expire time in 'psetex' command");
 }
 
 Task<void> SetNxCommand(CommandContext& context) {

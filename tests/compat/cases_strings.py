@@ -15,7 +15,9 @@ def arity_cases():
     "mset": 2,
              "setnx": 2, "getset": 2, "getdel": 1, "incr": 1, "decr": 1, "incrby": 2, "decrby": 2,
              "incrbyfloat": 2, "append": 2, "strlen": 1, "getrange": 3, "setrange": 3, "ttl": 1,
-             "pttl": 1, "ping": 0, "echo": 1, "select": 1, "dbsize": 0, "time": 0, "flushall": 0,
+             "pttl": 1, "expire": 2, "pexpire": 2, "expireat": 2, "pexpireat": 2,
+             "expiretime": 1, "pexpiretime": 1, "persist": 1, "touch": 1, "setex": 3, "psetex": 3,
+             "getex": 1, "substr": 3, "ping": 0, "echo": 1, "select": 1, "dbsize": 0, "time": 0, "flushall": 0,
              "flushdb": 0, "auth": 1, "reset": 0, "client": 1, "config": 1, "command": 0}
     for name, wanted in names.items():
         steps = []
@@ -62,6 +64,53 @@ def set_option_cases():
         "SET k 1 NX GET", "GET k", "SET k 2 NX GET", "GET k", "SET k 3 XX GET", "GET k", "DEL k",
         "SET k 4 XX GET", "GET k", "SET k 5 GET", "SET k 6 GET EX 100", "TTL k",
         "SET k 7 GET KEEPTTL", "TTL k", "SET k 8 GET", "TTL k"]
+
+
+def deadline_cases():
+    """EXPIRE and its relatives: every condition on a missing, a plain and an expiring key."""
+    far = {"EXPIRE": "5000", "PEXPIRE": "5000000", "EXPIREAT": FAR_S, "PEXPIREAT": FAR_MS}
+    conditions = [""] + [" " + " ".join(chosen) for size in (1, 2, 3)
+                         for chosen in itertools.permutations(["NX", "XX", "GT", "LT"], size)]
+    for name, time in far.items():
+        steps = []
+        for condition in conditions:
+            for old in ("", " EX 100", " PXAT 33177117430000"):
+                steps += ["SET k v" + old, "%s k %s%s" % (name, time, condition), "TTL k"]
+            steps += ["DEL k", "%s k %s%s" % (name, time, condition), "EXISTS k"]
+        yield name + " with conditions", [
+            Batch(tuple(command(step) for step in steps[i:i + 60]))
+            for i in range(0, len(steps), 60)]
+        steps = []
+        for time in ("0", "-1", "1", "abc", "", "1.5", BIG, SMALL, "9223372036854775",
+                     "9223372036854776", "-9223372036854775", "-9223372036854776",
+                     "9223372036854775806", "+1", "01"):
+            steps += ["SET k v", (name, "k", time), (name, "none", time), (name, "k", time, "GT"),
+                      "EXISTS k"]
+        for bad in ("nx", "bogus", "NX XX", "GT LT", "NX GT", "XX GT", "XX LT", "NX NX", "GT GT"):
+            steps += ["SET k v", "%s k %s %s" % (name, far[name], bad), "TTL k",
+                      "%s k abc %s" % (name, bad), "%s none %s %s" % (name, far[name], bad)]
+        yield name + " at its edges", steps
+    yield "EXPIRETIME, PERSIST and TOUCH", [
+        "EXPIRETIME no", "PEXPIRETIME no", "PERSIST no", "SET k v", "EXPIRETIME k",
+        "PEXPIRETIME k", "PERSIST k", "PEXPIREAT k 33177117420499", "EXPIRETIME k",
+        "PEXPIRETIME k", "PEXPIREAT k 33177117420500", "EXPIRETIME k", "PEXPIRETIME k",
+        "PERSIST k", "TTL k", "PERSIST k", "GET k", "TOUCH k no k", "TOUCH no",
+        "EXPIREAT k " + FAR_S, "SET k w KEEPTTL", "EXPIRETIME k", "APPEND k x", "EXPIRETIME k",
+        "SET n 1 EXAT " + FAR_S, "INCR n", "EXPIRETIME n", "EXPIRE n -1", "GET n", "DBSIZE"]
+    yield "SETEX and PSETEX", [step for name in ("SETEX", "PSETEX") for time in (
+        "100000", "0", "-1", "abc", "", BIG, "9223372036854775", "9223372036854776", "1.5")
+        for step in ((name, "k", time, "v"), "GET k", "DEL k")] + [
+            "SET k old", "SETEX k 5000 new", "TTL k", "GET k", "PSETEX k 5000000 newer", "TTL k"]
+    steps = []
+    for options in ("", " EX 5000", " PX 5000000", " EXAT " + FAR_S, " PXAT " + FAR_MS, " PERSIST",
+                    " EX 0", " EX -1", " EX abc", " EX", " EX " + BIG, " EXAT 1", " PXAT 1",
+                    " PERSIST PERSIST", " PERSIST EX 10", " EX 10 PERSIST", " EX 10 EX 5000",
+                    " EX 10 PX 10", " NX", " KEEPTTL", " ex 5000", " persist"):
+        for old in ("SET k v", "SET k v EX 100", "DEL k"):
+            steps += [old, "GETEX k" + options, "TTL k"]
+    yield "GETEX", steps
+    yield "SUBSTR", ["SET k hello", "SUBSTR k 1 3", "SUBSTR k -3 -1", "SUBSTR no 0 -1",
+                     "SUBSTR k x 1"]
 
 
 def expiry_cases():
@@ -230,7 +279,7 @@ def key_cases():
 
 
 def cases():
-    for family in (key_cases, arity_cases, set_option_cases, expiry_cases, number_cases,
-    range_cases,
+    for family in (key_cases, arity_cases, set_option_cases, deadline_cases, expiry_cases,
+                   number_cases, range_cases,
                    size_cases):
         yield from family()

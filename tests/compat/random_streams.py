@@ -61,6 +61,19 @@ class Generator:
             (5, lambda: [b"GETRANGE", key(), pick(OFFSETS), pick(OFFSETS)]),
             (5, lambda: [b"SETRANGE", key(), pick(WRITE_OFFSETS), value()]),
             (4, lambda: [b"TTL", key()]),
+            (4, lambda: [pick([b"EXPIRE", b"PEXPIRE"]), key(), pick(
+                [b"5000000", b"6000000", b"0", b"-1", b"x", b"9223372036854775807"])]
+             + pick([[], [], [b"NX"], [b"XX"], [b"GT"], [b"LT"], [b"lt"], [b"what"]])),
+            (3, lambda: [pick([b"EXPIREAT", b"PEXPIREAT"]), key(), pick(
+                [b"33177117420", b"33177117420000", b"33177117421000", b"1", b"-5"])]
+             + pick([[], [], [b"NX"], [b"XX"], [b"GT"], [b"LT"]])),
+            (2, lambda: [b"PERSIST", key()]),
+            (2, lambda: [b"SETEX", key(), pick([b"5000", b"0", b"x"]), value()]),
+            (2, lambda: [b"PSETEX", key(), pick([b"5000000", b"-1", b""]), value()]),
+            (3, lambda: [b"GETEX", key()] + pick(
+                [[], [b"PERSIST"], [b"EX", b"5000"], [b"PX", b"5000000"], [b"EX", b"0"],
+                 [b"PXAT", b"33177117420000"], [b"EXAT", b"5"], [b"what"]])),
+            (1, lambda: [b"TOUCH"] + keys(4)),
             (3, lambda: [b"PTTL", key()]),
             (2, lambda: [b"DBSIZE"]),
             (1, lambda: pick([[b"FLUSHDB"], [b"FLUSHALL"], [b"FLUSHDB", b"ASYNC"],

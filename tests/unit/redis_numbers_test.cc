@@ -138,7 +138,9 @@ TEST(SetOptions, TurnsEveryUnitIntoADeadline) {
     SetOptions options;
     EXPECT_TRUE(ReadSetOptions(Split(line), &options));
     uint64_t deadline_ms = 0;
-    const char* const error = ReadDeadline(options, kNowMs, &deadline_ms);
+    const char* const error =
+        ReadDeadline(options.unit, options.expiry, kNowMs,
+                     "ERR invalid expire time in 'set' command", &deadline_ms);
     return error == nullptr ? std::to_string(deadline_ms) : std::string(error);
   };
   EXPECT_EQ(deadline(""), "0");
