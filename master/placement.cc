@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "client_core/base/check.h"
 #include "client_core/layout/global_addr.h"
@@ -45,6 +46,33 @@ uint64_t MostRegions(const std::vector<uint64_t>& room, uint64_t replicas) {
   return low;
 }
 
+// Of a region's nodes the one that is primary least often becomes its primary, as long as that
+// evens anything out.
+void SpreadPrimaries(int replicas, size_t nodes, std::vector<RegionPlacement>* placements) {
+  constexpr int kPassesMax = 64;
+  std::vector<uint64_t> primaries(nodes, 0);
+  for (const RegionPlacement& placement : *placements) ++primaries[placement.nodes[0].value];
+  bool moved = true;
+  for (int pass = 0; pass < kPassesMax && moved; ++pass) {
+    moved = false;
+    for (RegionPlacement& placement : *placements) {
+      int least = 0;
+      for (int i = 1; i < replicas; ++i) {
+        const uint64_t count = primaries[placement.nodes[i].value];
+        if (count < primaries[placement.nodes[least].value]) least = i;
+      }
+      const uint16_t from = placement.nodes[0].value;
+      const uint16_t to = placement.nodes[least].value;
+      if (primaries[from] <= primaries[to] + 1) continue;
+      --primaries[from];
+      ++primaries[to];
+      std::swap(placement.nodes[0], placement.nodes[least]);
+      std::swap(placement.base[0], placement.base[least]);
+      moved = true;
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<RegionPlacement> PlaceRegions(std::span<const uint64_t> node_bytes, int replicas) {
@@ -61,7 +89,6 @@ std::vector<RegionPlacement> PlaceRegions(std::span<const uint64_t> node_bytes, 
   std::vector<RegionPlacement> placements;
   placements.reserve(regions);
   std::vector<uint64_t> next_base(nodes, 0);
-  std::vector<uint64_t> primaries(nodes, 0);
   std::vector<uint64_t> weights(nodes);
   std::vector<uint16_t> order(nodes);
   for (uint64_t region = 0; region < regions; ++region) {
@@ -75,15 +102,9 @@ std::vector<RegionPlacement> PlaceRegions(std::span<const uint64_t> node_bytes, 
       if ((room[a] >= left) != (room[b] >= left)) return room[a] >= left;
       return weights[a] > weights[b];
     });
-    const auto chosen_end = order.begin() + replicas;
-    // Of a region's nodes the one that is primary least often becomes its primary.
-    std::stable_sort(order.begin(), chosen_end,
-                     [&](uint16_t a, uint16_t b) { return weights[a] > weights[b]; });
-    const auto primary = std::min_element(order.begin(), chosen_end, [&](uint16_t a, uint16_t b) {
-      return primaries[a] < primaries[b];
-    });
-    std::iter_swap(order.begin(), primary);
-    ++primaries[order[0]];
+    // By weight again, so that the primary is no matter of room.
+    std::sort(order.begin(), order.begin() + replicas,
+              [&](uint16_t a, uint16_t b) { return weights[a] > weights[b]; });
     RegionPlacement placement{};
     for (size_t replica = 0; replica < wanted; ++replica) {
       const uint16_t node = order[replica];
@@ -95,6 +116,7 @@ std::vector<RegionPlacement> PlaceRegions(std::span<const uint64_t> node_bytes, 
     }
     placements.push_back(placement);
   }
+  SpreadPrimaries(replicas, nodes, &placements);
   return placements;
 }
 

@@ -1,0 +1,108 @@
+// Where the regions of a cluster of processes lie.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "client_core/base/rng.h"
+#include "client_core/layout/global_addr.h"
+#include "master/placement.h"
+
+namespace onetrip {
+namespace {
+
+// Replicas on distinct nodes, whole regions within the nodes' bytes, none over another.
+void ExpectSound(const std::vector<RegionPlacement>& regions, const std::vector<uint64_t>& bytes,
+                 int replicas) {
+  std::set<std::pair<uint16_t, uint64_t>> places;
+  for (const RegionPlacement& region : regions) {
+    std::set<uint16_t> on;
+    for (int i = 0; i < replicas; ++i) {
+      const uint16_t node = region.nodes[i].value;
+      ASSERT_LT(node, bytes.size());
+      EXPECT_TRUE(on.insert(node).second);
+      EXPECT_EQ(region.base[i] % kRegionBytes, 0U);
+      EXPECT_LE(region.base[i] + kRegionBytes, bytes[node]);
+      EXPECT_TRUE(places.emplace(node, region.base[i]).second);
+    }
+  }
+}
+
+TEST(MasterPlacementTest, EqualNodesAreFilledAndSharePrimaries) {
+  for (uint64_t nodes = 1; nodes <= 9; ++nodes) {
+    for (int replicas = 1; replicas <= kMaxReplicas && static_cast<uint64_t>(replicas) <= nodes;
+         ++replicas) {
+      for (const uint64_t each : {1, 2, 3, 10, 64}) {
+        SCOPED_TRACE(testing::Message()
+                     << nodes << " nodes, " << replicas << " replicas, " << each);
+        const std::vector<uint64_t> bytes(nodes, each * kRegionBytes + 777);
+        const std::vector<RegionPlacement> regions = PlaceRegions(bytes, replicas);
+        ExpectSound(regions, bytes, replicas);
+        EXPECT_EQ(regions.size(), each * nodes / static_cast<uint64_t>(replicas));
+        std::vector<uint64_t> primaries(nodes, 0);
+        for (const RegionPlacement& region : regions) ++primaries[region.nodes[0].value];
+        const auto [least, most] = std::minmax_element(primaries.begin(), primaries.end());
+        EXPECT_LE(*most - *least, 2U);
+      }
+    }
+  }
+}
+
+TEST(MasterPlacementTest, UnequalNodesAreUsedAsFarAsDistinctReplicasCan) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Rng rng(seed);
+    const uint64_t nodes = 1 + rng.Below(8);
+    const int replicas = 1 + static_cast<int>(rng.Below(std::min<uint64_t>(nodes, kMaxReplicas)));
+    std::vector<uint64_t> bytes;
+    for (uint64_t i = 0; i < nodes; ++i)
+      bytes.push_back(rng.Below(40) * kRegionBytes + rng.Below(9));
+    const std::vector<RegionPlacement> regions = PlaceRegions(bytes, replicas);
+    ExpectSound(regions, bytes, replicas);
+    // One region more would not fit, whoever placed it.
+    uint64_t places = 0;
+    for (const uint64_t one : bytes) places += std::min(one / kRegionBytes, regions.size() + 1);
+    EXPECT_LT(places, (regions.size() + 1) * static_cast<uint64_t>(replicas));
+  }
+}
+
+TEST(MasterPlacementTest, TooFewNodesOrTooSmallOnesHoldNothing) {
+  EXPECT_TRUE(PlaceRegions(std::vector<uint64_t>{}, 1).empty());
+  EXPECT_TRUE(PlaceRegions(std::vector<uint64_t>(2, 1ULL << 30), 3).empty());
+  EXPECT_TRUE(PlaceRegions(std::vector<uint64_t>(3, kRegionBytes - 1), 3).empty());
+  EXPECT_TRUE(PlaceRegions(std::vector<uint64_t>{1ULL << 40, 1ULL << 40, 5}, 3).empty());
+}
+
+TEST(MasterPlacementTest, PlacementIsAFunctionOfItsArguments) {
+  const std::vector<uint64_t> bytes(5, 32 * kRegionBytes);
+  const std::vector<RegionPlacement> first = PlaceRegions(bytes, 3);
+  const std::vector<RegionPlacement> second = PlaceRegions(bytes, 3);
+  ASSERT_EQ(first.size(), second.size());
+  for (size_t i = 0; i < first.size(); ++i) {
+    for (int r = 0; r < 3; ++r) {
+      EXPECT_EQ(first[i].nodes[r], second[i].nodes[r]);
+      EXPECT_EQ(first[i].base[r], second[i].base[r]);
+    }
+  }
+}
+
+// The point of consistent hashing: with a sixth node, a replica moves only if it moves there or is
+// displaced by the bound. A placement by number would move nearly all.
+TEST(MasterPlacementTest, ANodeMoreMovesTheSmallerPartOfTheReplicas) {
+  const std::vector<RegionPlacement> five =
+      PlaceRegions(std::vector<uint64_t>(5, 96 * kRegionBytes), 3);
+  const std::vector<RegionPlacement> six =
+      PlaceRegions(std::vector<uint64_t>(6, 96 * kRegionBytes), 3);
+  uint64_t kept = 0;
+  for (size_t i = 0; i < five.size(); ++i) {
+    for (int a = 0; a < 3; ++a) {
+      for (int b = 0; b < 3; ++b) kept += five[i].nodes[a] == six[i].nodes[b] ? 1 : 0;
+    }
+  }
+  EXPECT_GT(kept * 3, five.size() * 3 * 2) << kept << " of " << five.size() * 3;
+}
+
+}  // namespace
+}  // namespace onetrip
