@@ -31,14 +31,14 @@ Task<Result<Membership>> LocalMaster::Join(ViewHold& /*hold*/) {
   co_return membership;
 }
 
-Task<Status> LocalMaster::Leave(Membership membership) {
+Task<Status> LocalMaster::Leave(ViewHold& /*hold*/, Membership membership) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const Status status = state_.Leave(membership);
   if (status.ok()) Commit();
   co_return status;
 }
 
-Task<Status> LocalMaster::FlushKeyspaces(std::optional<uint32_t> database) {
+Task<Status> LocalMaster::FlushKeyspaces(ViewHold& /*hold*/, std::optional<uint32_t> database) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const Status status = state_.FlushKeyspaces(database);
   if (status.ok()) Commit();

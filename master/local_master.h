@@ -21,8 +21,8 @@ class LocalMaster final : public MasterClient {
 
   [[nodiscard]] std::shared_ptr<const View> view() const override;
   Task<Result<Membership>> Join(ViewHold& hold) override;
-  Task<Status> Leave(Membership membership) override;
-  Task<Status> FlushKeyspaces(std::optional<uint32_t> database) override;
+  Task<Status> Leave(ViewHold& hold, Membership membership) override;
+  Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) override;
 
  private:
   // Makes the state's view the committed one. REQUIRES: mutex_ held.
