@@ -1,12 +1,9 @@
 #include "frontend/embedded.h"
 
-#include <unistd.h>
-
-#include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <utility>
 
+#include "client_core/base/host_memory.h"
 #include "client_core/fabric/shm.h"
 #include "client_core/kv/kv.h"
 #include "client_core/memory/worker_context.h"
@@ -48,7 +45,7 @@ class EmbeddedWorker final : public WorkerStorage {
     // Inline operations are settled at once, and the master is in this process: neither can fail
     // but by a bug that it reports itself.
     (void)co_await kv_.Stop();
-    (void)co_await context_.master.Leave(context_.membership);
+    (void)co_await context_.master.Leave(*hold_, context_.membership);
   }
 
  private:
@@ -60,16 +57,6 @@ class EmbeddedWorker final : public WorkerStorage {
 };
 
 }  // namespace
-
-uint64_t UsableMemoryBytes() {
-  const uint64_t physical =
-      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  uint64_t limit = 0;
-  // Holds "max" when there is no limit; the read fails then.
-  std::ifstream group("/sys/fs/cgroup/memory.max");
-  if (group >> limit && limit > 0) return std::min(physical, limit);
-  return physical;
-}
 
 Result<std::unique_ptr<Embedded>> Embedded::Create(const AgentOptions& options, const Clock& clock,
                                                    std::string* reason) {

@@ -38,9 +38,6 @@ class Embedded final : public Storage {
   std::vector<std::unique_ptr<MemoryNode>> nodes_;
 };
 
-// Bytes of memory this process may use: the host's, or its control group's if that is less.
-uint64_t UsableMemoryBytes();
-
 }  // namespace onetrip
 
 #endif  // ONETRIP_FRONTEND_EMBEDDED_H_

@@ -24,6 +24,7 @@ struct Membership {
   int64_t clock_offset_us = 0;  // MasterClient::clock_offset_us() at Join
 };
 
+// Every call of a worker names its hold, which also tells where the worker goes on.
 class MasterClient {
  public:
   virtual ~MasterClient() = default;
@@ -45,11 +46,12 @@ class MasterClient {
   // kUnknownOutcome: the connection broke; there may be a member that nobody is.
   virtual Task<Result<Membership>> Join(ViewHold& hold) = 0;
   // Ends a membership. REQUIRES: every operation of the worker has completed on every node.
-  virtual Task<Status> Leave(Membership membership) = 0;
+  virtual Task<Status> Leave(ViewHold& hold, Membership membership) = 0;
 
   // Maps `database` (all of them if none is named) to a fresh, empty keyspace. When it returns ok,
   // the new view is committed. Old keyspaces are swept by the workers.
-  virtual Task<Status> FlushKeyspaces(std::optional<uint32_t> database) = 0;
+  // kUnavailable: nothing was done. kUnknownOutcome: it may have been.
+  virtual Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) = 0;
 
  protected:
   // Set by the implementation once view() returns the view of this version.

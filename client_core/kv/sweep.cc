@@ -109,7 +109,7 @@ Task<Status> KvImpl::CountKeys(uint32_t database, uint64_t* keys) {
 }
 
 Task<Status> KvImpl::Flush(std::optional<uint32_t> database) {
-  const Status status = co_await context_.master.FlushKeyspaces(database);
+  const Status status = co_await context_.master.FlushKeyspaces(context_.hold, database);
   if (!status.ok()) co_return status;
   sweep_again_ = true;
   if (!sweeping_) context_.executor.Spawn(gate_, Sweep());

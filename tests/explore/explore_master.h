@@ -19,8 +19,10 @@ class ExploreMaster final : public MasterClient {
   }
   [[nodiscard]] std::shared_ptr<const View> view() const override { return view_; }
   Task<Result<Membership>> Join(ViewHold& /*hold*/) override { co_return kRefused; }
-  Task<Status> Leave(Membership /*membership*/) override { co_return kRefused; }
-  Task<Status> FlushKeyspaces(std::optional<uint32_t> /*database*/) override { co_return kRefused; }
+  Task<Status> Leave(ViewHold& /*hold*/, Membership /*membership*/) override { co_return kRefused; }
+  Task<Status> FlushKeyspaces(ViewHold& /*hold*/, std::optional<uint32_t> /*database*/) override {
+    co_return kRefused;
+  }
 
  private:
   static constexpr Status kRefused{StatusCode::kUnavailable, "no master in an exploration"};

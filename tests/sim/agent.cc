@@ -39,7 +39,7 @@ Task<Status> Agent::Start(DataPathOptions options, MemoryObserver* observer) {
 
 Task<void> Agent::Stop() {
   const Status status = co_await kv_->Stop();
-  if (status.ok()) (void)co_await context_->master.Leave(context_->membership);
+  if (status.ok()) (void)co_await context_->master.Leave(hold_, context_->membership);
 }
 
 Task<void> Agent::Execute(const Command* command, std::string* reply) {

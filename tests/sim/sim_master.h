@@ -51,17 +51,17 @@ class SimMasterClient final : public MasterClient {
     co_await process_.SleepFor(Latency());
     co_return membership;
   }
-  Task<Status> Leave(Membership membership) override {
+  Task<Status> Leave(ViewHold& hold, Membership membership) override {
     co_await process_.SleepFor(Latency());
     if (server_.down_) co_return Down();
-    const Status status = co_await server_.master_.Leave(membership);
+    const Status status = co_await server_.master_.Leave(hold, membership);
     Announce();
     co_return status;
   }
-  Task<Status> FlushKeyspaces(std::optional<uint32_t> database) override {
+  Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) override {
     co_await process_.SleepFor(Latency());
     if (server_.down_) co_return Down();
-    const Status status = co_await server_.master_.FlushKeyspaces(database);
+    const Status status = co_await server_.master_.FlushKeyspaces(hold, database);
     Announce();
     co_return status;
   }

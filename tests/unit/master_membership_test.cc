@@ -179,11 +179,11 @@ TEST(LocalMasterTest, ViewsAreImmutableAndVersionsTellThemApart) {
   EXPECT_EQ(master.view()->worker_index_end, 1);
   EXPECT_GT(master.view_version(), first->epoch.value);
   const KeyspaceId before = master.view()->keyspaces[2];
-  EXPECT_TRUE(BlockOn(executor, master.FlushKeyspaces(2)).ok());
+  EXPECT_TRUE(BlockOn(executor, master.FlushKeyspaces(hold, 2)).ok());
   EXPECT_NE(master.view()->keyspaces[2], before);
   EXPECT_EQ(first->keyspaces[2], before);
-  EXPECT_TRUE(BlockOn(executor, master.Leave(member.value())).ok());
-  EXPECT_FALSE(BlockOn(executor, master.Leave(member.value())).ok());
+  EXPECT_TRUE(BlockOn(executor, master.Leave(hold, member.value())).ok());
+  EXPECT_FALSE(BlockOn(executor, master.Leave(hold, member.value())).ok());
 }
 
 TEST(LocalMasterTest, TheClusterClockFollowsTheMastersWallClockOfTheStart) {

@@ -1,0 +1,89 @@
+#include "client_core/control/cluster_status.h"
+
+#include <future>
+#include <utility>
+
+#include "client_core/control/control.pb.h"
+#include "client_core/control/control_stream.h"
+#include "client_core/control/status_codec.h"
+
+namespace onetrip {
+namespace {
+
+MemberKind KindOf(control::Role role) {
+  if (role == control::ROLE_AGENT) return MemberKind::kAgent;
+  return role == control::ROLE_MEMORY_NODE ? MemberKind::kMemoryNode : MemberKind::kOther;
+}
+
+// A tool is no member: nobody expels it.
+class ToolHandler final : public ControlStream::Handler {
+  void OnExpelled(const std::string& /*reason*/) override {}
+};
+
+struct StatusAnswer {
+  Status status;
+  std::string reason;
+  ClusterStatusInfo info;
+};
+
+}  // namespace
+
+ClusterStatusInfo DecodeClusterStatus(const control::ClusterStatus& message) {
+  ClusterStatusInfo info;
+  info.cluster = message.cluster();
+  info.epoch = message.epoch();
+  info.replicas = message.replicas();
+  info.nodes_expected = message.nodes_expected();
+  info.regions = message.regions();
+  info.region_bytes = message.region_bytes();
+  info.regions_fully_redundant = message.regions_fully_redundant();
+  info.state = message.state();
+  info.master_pid = message.pid();
+  info.master_uptime_s = message.uptime_s();
+  for (const control::MemberStatus& from : message.members()) {
+    MemberStatusInfo& member = info.members.emplace_back();
+    member.kind = KindOf(from.role());
+    member.member = from.member();
+    member.node = from.node();
+    member.state = from.state();
+    member.pid = from.pid();
+    member.host = from.host();
+    member.address = from.address();
+    member.version = from.version();
+    member.lease_left_ms = from.lease_left_ms();
+    member.bytes = from.bytes();
+    member.regions = from.regions();
+    member.blocks = from.report().blocks();
+    member.granted_blocks = from.report().granted_blocks();
+    member.operations = from.report().operations();
+    member.workers = from.report().workers();
+  }
+  return info;
+}
+
+Result<ClusterStatusInfo> QueryStatus(const ControlOptions& options, std::string* reason) {
+  ToolHandler handler;
+  ControlStream stream(options.Copy(), ControlStream::Role::kTool, &handler);
+  const Status connected = stream.Connect(reason);
+  if (!connected.ok()) return connected;
+  control::Request request;
+  request.mutable_get_status();
+  std::promise<StatusAnswer> promise;
+  stream.Ask(request, options.request_timeout_ms,
+             [&promise](Status status, const std::string& why, const control::Reply* reply) {
+               StatusAnswer answer{status, why, {}};
+               if (reply != nullptr) answer.info = DecodeClusterStatus(reply->status());
+               promise.set_value(std::move(answer));
+             });
+  StatusAnswer answer = promise.get_future().get();
+  stream.Stop(/*leave=*/true);
+  if (answer.status.ok()) return std::move(answer.info);
+  *reason = answer.reason;
+  // Asking has no outcome: whoever got no answer may ask again.
+  if (answer.status.code() == StatusCode::kUnknownOutcome) {
+    return Status(StatusCode::kUnavailable, answer.status.message());
+  }
+  return answer.status;
+}
+
+}  // namespace onetrip

@@ -1,0 +1,215 @@
+#include "client_core/control/grpc_master_client.h"
+
+#include <coroutine>
+#include <utility>
+
+#include "client_core/base/log.h"
+#include "client_core/control/control.pb.h"
+#include "client_core/control/status_codec.h"
+#include "client_core/control/view_codec.h"
+
+namespace onetrip {
+
+// A request of a worker, shared by its coroutine and the session thread; the latter fills it and
+// then touches it no more.
+struct GrpcMasterClient::Call {
+  std::coroutine_handle<> waiter;
+  Status status;
+  std::string reason;
+  Membership membership;
+};
+
+// Asks, and goes on on the worker's thread when the answer is there.
+class GrpcMasterClient::CallAwaiter {
+ public:
+  CallAwaiter(GrpcMasterClient& client, const control::Request& request, uint64_t timeout_ms,
+              ViewHold& hold, std::shared_ptr<Call> call)
+      : client_(client),
+        request_(request),
+        timeout_ms_(timeout_ms),
+        hold_(hold),
+        call_(std::move(call)) {}
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> waiter) {
+    call_->waiter = waiter;
+    client_.Start(request_, timeout_ms_, hold_.door(), call_);
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  GrpcMasterClient& client_;
+  const control::Request& request_;
+  const uint64_t timeout_ms_;
+  ViewHold& hold_;
+  const std::shared_ptr<Call> call_;
+};
+
+Result<std::unique_ptr<GrpcMasterClient>> GrpcMasterClient::Connect(ControlOptions options,
+                                                                    ExpelledFn expelled,
+                                                                    std::string* reason) {
+  std::unique_ptr<GrpcMasterClient> client(
+      new GrpcMasterClient(std::move(options), std::move(expelled)));
+  const Status status = client->stream_->Connect(reason);
+  if (!status.ok()) return status;
+  return client;
+}
+
+GrpcMasterClient::GrpcMasterClient(ControlOptions options, ExpelledFn expelled)
+    : join_timeout_ms_(options.connect_timeout_ms),
+      request_timeout_ms_(options.request_timeout_ms),
+      expelled_(std::move(expelled)),
+      view_(std::make_shared<const View>()),
+      stream_(std::make_shared<ControlStream>(std::move(options), ControlStream::Role::kAgent,
+                                              static_cast<ControlStream::Handler*>(this))) {}
+
+GrpcMasterClient::~GrpcMasterClient() { stream_->Stop(/*leave=*/false); }
+
+void GrpcMasterClient::Stop() {
+  // Whoever goes while a worker of it may still be heard of must be taken for dead.
+  stream_->Stop(/*leave=*/members_.load() == 0);
+}
+
+// ---- Workers' threads ----
+
+std::shared_ptr<const View> GrpcMasterClient::view() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return view_;
+}
+
+std::string GrpcMasterClient::last_error() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return last_error_;
+}
+
+Task<Result<Membership>> GrpcMasterClient::Join(ViewHold& hold) {
+  control::Request request;
+  request.mutable_join_worker();
+  auto call = std::make_shared<Call>();
+  co_await CallAwaiter(*this, request, join_timeout_ms_, hold, call);
+  if (!call->status.ok()) co_return call->status;
+  co_return call->membership;
+}
+
+Task<Status> GrpcMasterClient::Leave(ViewHold& hold, Membership membership) {
+  control::Request request;
+  request.mutable_leave_worker()->set_worker(membership.id.value);
+  request.mutable_leave_worker()->set_index(membership.index.value);
+  auto call = std::make_shared<Call>();
+  co_await CallAwaiter(*this, request, request_timeout_ms_, hold, call);
+  co_return call->status;
+}
+
+Task<Status> GrpcMasterClient::FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) {
+  control::Request request;
+  request.mutable_flush()->set_all(!database.has_value());
+  request.mutable_flush()->set_database(database.value_or(0));
+  auto call = std::make_shared<Call>();
+  co_await CallAwaiter(*this, request, request_timeout_ms_, hold, call);
+  if (!call->status.ok()) LogWarning("control: a flush failed: " + call->reason);
+  co_return call->status;
+}
+
+// ---- The session thread ----
+
+void GrpcMasterClient::Start(const control::Request& request, uint64_t timeout_ms,
+                             const DoorPtr& door, std::shared_ptr<Call> call) {
+  const bool joins = request.has_join_worker();
+  const bool leaves = request.has_leave_worker();
+  stream_->Ask(request, timeout_ms,
+               [this, joins, leaves, door, call = std::move(call)](
+                   Status status, const std::string& reason, const control::Reply* reply) {
+                 call->status = status;
+                 call->reason = reason;
+                 if (!status.ok()) {
+                   const std::lock_guard<std::mutex> lock(mutex_);
+                   last_error_ = reason;
+                 } else if (joins) {
+                   const control::WorkerJoined& joined = reply->worker_joined();
+                   call->membership = {WorkerId{joined.worker()},
+                                       WorkerIndex{static_cast<uint16_t>(joined.index())},
+                                       clock_offset_us_.load()};
+                   offset_.Use();
+                   // It hears of every change from here on; one that is under way it has missed.
+                   if (hold_epoch_ != 0) door->Post([](ViewHold& hold) { hold.Hold(); });
+                   workers_.push_back(door);
+                   ++members_;
+                 } else if (leaves) {
+                   std::erase(workers_, door);
+                   --members_;
+                 }
+                 door->Post([call](ViewHold& hold) { hold.executor().Schedule(call->waiter); });
+               });
+}
+
+void GrpcMasterClient::AskStatus(std::function<void(const ClusterStatusInfo*)> done) {
+  control::Request request;
+  request.mutable_get_status();
+  stream_->Ask(request, request_timeout_ms_,
+               [done = std::move(done)](Status, const std::string&, const control::Reply* reply) {
+                 if (reply == nullptr) return done(nullptr);
+                 const ClusterStatusInfo info = DecodeClusterStatus(reply->status());
+                 done(&info);
+               });
+}
+
+void GrpcMasterClient::OnWelcome(const ControlWelcome& welcome) {
+  member_.store(welcome.member, std::memory_order_relaxed);
+}
+
+void GrpcMasterClient::OnTime(uint64_t time_us, uint64_t sent_ns, uint64_t received_ns) {
+  offset_.Add(time_us, sent_ns, received_ns);
+  clock_offset_us_.store(offset_.offset_us(), std::memory_order_relaxed);
+}
+
+void GrpcMasterClient::FillReport(control::Report* report) { report->set_workers(workers_.size()); }
+
+void GrpcMasterClient::OnMessage(const control::FromMaster& message) {
+  if (message.kind_case() == control::FromMaster::kHoldForView) {
+    hold_epoch_ = message.hold_for_view().epoch();
+    control::FromMember answer;
+    answer.mutable_view_held()->set_epoch(hold_epoch_);
+    TellWorkers([](ViewHold& hold) { hold.Hold(); }, answer);
+  } else if (message.kind_case() == control::FromMaster::kViewCommitted) {
+    OnView(message.view_committed().view());
+  }
+}
+
+void GrpcMasterClient::OnView(const control::View& message) {
+  std::string reason;
+  Result<View> decoded = DecodeView(message, &reason);
+  if (!decoded.ok()) return LogError("control: " + reason);
+  const uint64_t epoch = decoded->epoch.value;
+  if (epoch > view_version()) {
+    auto view = std::make_shared<const View>(std::move(decoded.value()));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    view_ = std::move(view);
+    view_version_.store(epoch, std::memory_order_release);
+  }
+  // An older view is one that was under way when a stream broke; the hold is for a newer one.
+  const bool releases = hold_epoch_ != 0 && epoch >= hold_epoch_;
+  if (releases) hold_epoch_ = 0;
+  control::FromMember answer;
+  answer.mutable_view_in_force()->set_epoch(epoch);
+  TellWorkers(
+      [releases](ViewHold& hold) {
+        if (releases) hold.Release();
+      },
+      answer);
+}
+
+void GrpcMasterClient::TellWorkers(const std::function<void(ViewHold&)>& change,
+                                   const control::FromMember& message) {
+  // Dies with the last of the posted calls, run or not: a worker that is gone starts nothing.
+  const std::shared_ptr<void> told(nullptr,
+                                   [weak = std::weak_ptr<ControlStream>(stream_), message](void*) {
+                                     const std::shared_ptr<ControlStream> stream = weak.lock();
+                                     if (stream == nullptr) return;
+                                     ControlStream* const raw = stream.get();
+                                     raw->Run([raw, message] { raw->Send(message); });
+                                   });
+  for (const DoorPtr& door : workers_) {
+    door->Post([change, told](ViewHold& hold) { change(hold); });
+  }
+}
+
+}  // namespace onetrip

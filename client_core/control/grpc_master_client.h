@@ -1,0 +1,106 @@
+// GrpcMasterClient: the master as all workers of an agent's process see it, over one ControlStream.
+//
+// What workers ask goes to the session thread, and they go on on their own. Changes of the view
+// travel the other way: to every worker's thread, and only when each has run them does the master
+// hear that they are done. While the master is away everything but Join, Leave and Flush goes on.
+#ifndef ONETRIP_CLIENT_CORE_CONTROL_GRPC_MASTER_CLIENT_H_
+#define ONETRIP_CLIENT_CORE_CONTROL_GRPC_MASTER_CLIENT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client_core/cluster/master_client.h"
+#include "client_core/control/cluster_status.h"
+#include "client_core/control/control_options.h"
+#include "client_core/control/control_stream.h"
+#include "client_core/control/offset_estimate.h"
+
+namespace onetrip {
+
+namespace control {
+class View;
+}  // namespace control
+
+class GrpcMasterClient final : public MasterClient, private ControlStream::Handler {
+ public:
+  // Called on the session thread when the cluster has taken this process for dead: the process must
+  // end. Nothing comes after it.
+  using ExpelledFn = std::function<void(const std::string& reason)>;
+
+  // Connects as an agent; blocks until the master has welcomed it. Failures as of
+  // ControlStream::Connect.
+  static Result<std::unique_ptr<GrpcMasterClient>> Connect(ControlOptions options,
+                                                           ExpelledFn expelled,
+                                                           std::string* reason);
+  ~GrpcMasterClient() override;
+
+  [[nodiscard]] std::shared_ptr<const View> view() const override;
+  // REQUIRES: `hold` belongs to a LoopExecutor.
+  Task<Result<Membership>> Join(ViewHold& hold) override;
+  Task<Status> Leave(ViewHold& hold, Membership membership) override;
+  Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) override;
+
+  // Why the last Join or Flush failed, in one line. Any thread.
+  [[nodiscard]] std::string last_error() const;
+  // Asks for the cluster's status; `done` is called on the session thread, with null if there was
+  // no answer. Any thread.
+  void AskStatus(std::function<void(const ClusterStatusInfo*)> done);
+
+  // Whether the master is there, and since when it is away, by CLOCK_MONOTONIC. Any thread.
+  [[nodiscard]] bool attending() const { return stream_->attending(); }
+  [[nodiscard]] uint64_t away_since_ns() const { return stream_->away_since_ns(); }
+  // Of this process among the cluster's members. Any thread.
+  [[nodiscard]] uint64_t member() const { return member_.load(std::memory_order_relaxed); }
+
+  // Says goodbye if every worker has left, and closes the stream. Not the session thread.
+  void Stop();
+
+ private:
+  struct Call;
+  class CallAwaiter;
+  using DoorPtr = std::shared_ptr<ViewHold::Door>;
+
+  GrpcMasterClient(ControlOptions options, ExpelledFn expelled);
+  void Start(const control::Request& request, uint64_t timeout_ms, const DoorPtr& door,
+             std::shared_ptr<Call> call);
+
+  void OnWelcome(const ControlWelcome& welcome) override;
+  void OnMessage(const control::FromMaster& message) override;
+  void OnExpelled(const std::string& reason) override { expelled_(reason); }
+  void OnTime(uint64_t time_us, uint64_t sent_ns, uint64_t received_ns) override;
+  void FillReport(control::Report* report) override;
+  [[nodiscard]] uint64_t KnownEpoch() override { return view_version(); }
+
+  void OnView(const control::View& message);
+  // Runs `change` on every worker's thread, then sends `message`.
+  void TellWorkers(const std::function<void(ViewHold&)>& change,
+                   const control::FromMember& message);
+
+  const uint64_t join_timeout_ms_;
+  const uint64_t request_timeout_ms_;
+  const ExpelledFn expelled_;
+  std::atomic<uint64_t> member_{0};
+  std::atomic<uint64_t> members_{0};  // workers that joined and have not left
+
+  // Session thread.
+  std::vector<DoorPtr> workers_;  // that are members
+  uint64_t hold_epoch_ = 0;       // of the view that operations wait for; 0: they do not
+  OffsetEstimate offset_;
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const View> view_;  // guarded by mutex_
+  std::string last_error_;            // guarded by mutex_
+
+  // Last: its thread uses all of the above. Shared with what is posted to workers.
+  std::shared_ptr<ControlStream> stream_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_CONTROL_GRPC_MASTER_CLIENT_H_

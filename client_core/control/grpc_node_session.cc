@@ -1,0 +1,275 @@
+#include "client_core/control/grpc_node_session.h"
+
+#include <chrono>
+#include <utility>
+
+#include "client_core/base/log.h"
+#include "client_core/control/control.pb.h"
+#include "client_core/control/view_codec.h"
+
+namespace onetrip {
+namespace {
+
+// What a JoinNode got, in plain C++. kCorrupt and *reason: it makes no sense.
+Result<NodePlace> DecodePlace(const control::NodeJoined& message, std::string* reason) {
+  Result<View> view = DecodeView(message.view(), reason);
+  if (!view.ok()) return view.status();
+  if (message.node() > UINT16_MAX) {
+    *reason = "the master sent a node number that is none";
+    return Status(StatusCode::kCorrupt, "not a place");
+  }
+  NodePlace place;
+  place.cluster = view->cluster;
+  place.node = NodeId{static_cast<uint16_t>(message.node())};
+  place.view = std::move(view.value());
+  for (const uint32_t worker : message.expelled_workers()) place.expelled.push_back({worker});
+  return place;
+}
+
+}  // namespace
+
+std::unique_ptr<NodeSession> MakeNodeSession(ControlOptions options) {
+  return std::make_unique<GrpcNodeSession>(std::move(options));
+}
+
+GrpcNodeSession::GrpcNodeSession(ControlOptions options)
+    : serve_timeout_ms_(options.connect_timeout_ms),
+      request_timeout_ms_(options.request_timeout_ms),
+      stream_(std::move(options), ControlStream::Role::kMemoryNode, this) {}
+
+GrpcNodeSession::~GrpcNodeSession() { Stop(false); }
+
+// ---- The node's main thread ----
+
+Result<NodePlace> GrpcNodeSession::Join(const NodeOffer& offer, std::string* reason) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    offer_ = offer;
+  }
+  const Status connected = stream_.Connect(reason);
+  if (!connected.ok()) return connected;
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto decided = [this] { return place_.has_value() || !failure_.ok() || stopped_; };
+  if (!changed_.wait_for(lock, std::chrono::seconds(1), decided)) {
+    LogInfo("control: waiting for a place: the master waits for more memory nodes");
+    changed_.wait(lock, decided);
+  }
+  if (place_.has_value()) return *place_;
+  *reason = stopped_ && failure_.ok() ? "stopped" : failure_reason_;
+  return failure_.ok() ? Status(StatusCode::kUnavailable, "stopped") : failure_;
+}
+
+Status GrpcNodeSession::Serve(const NodeAddress& address, NodeDuties* duties, std::string* reason) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  CHECK(place_.has_value() && duties_ == nullptr);
+  if (stopped_) {
+    *reason = "stopped";
+    return Status(StatusCode::kUnavailable, "stopped");
+  }
+  duties_ = duties;
+  address_ = address;
+  duty_thread_ = std::thread([this] { RunDuties(); });
+  stream_.Run([this] { AskToServe(); });
+  const auto decided = [this] { return serving_ || !failure_.ok() || stopped_; };
+  if (!changed_.wait_for(lock, std::chrono::milliseconds(serve_timeout_ms_), decided)) {
+    *reason = "the master does not answer: it is not known whether agents are told of this node";
+    return Status(StatusCode::kUnavailable, "no answer");
+  }
+  if (serving_) return Status::Ok();
+  *reason = failure_.ok() ? "stopped" : failure_reason_;
+  return failure_.ok() ? Status(StatusCode::kUnavailable, "stopped") : failure_;
+}
+
+void GrpcNodeSession::Stop(bool leave) {
+  const std::lock_guard<std::mutex> one_at_a_time(stop_mutex_);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  stream_.Stop(leave);
+  if (duty_thread_.joinable()) duty_thread_.join();
+}
+
+// ---- The session thread ----
+
+void GrpcNodeSession::OnWelcome(const ControlWelcome& /*welcome*/) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    in_place_ = false;
+  }
+  AskForPlace();
+}
+
+void GrpcNodeSession::AskForPlace() {
+  control::Request request;
+  control::JoinNode& join = *request.mutable_join_node();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    join.set_bytes(offer_.bytes);
+    join.set_incarnation(offer_.incarnation);
+    // Once there is a place the memory is that place's.
+    join.set_adopted(offer_.adopted || place_.has_value());
+    join.set_owner_cluster(place_.has_value() ? place_->cluster : offer_.owner_cluster);
+    join.set_owner_node(place_.has_value() ? place_->node.value : offer_.owner_node.value);
+  }
+  // There may be no map for as long as nodes are missing.
+  stream_.Ask(request, /*timeout_ms=*/0,
+              [this](Status status, const std::string& reason, const control::Reply* reply) {
+                OnPlace(status, reason, reply);
+              });
+}
+
+void GrpcNodeSession::OnPlace(Status status, const std::string& reason,
+                              const control::Reply* reply) {
+  // The stream broke: the next one asks again.
+  if (!status.ok() && !stream_.attending()) return;
+  std::string why = reason;
+  Result<NodePlace> place = status;
+  if (reply != nullptr) place = DecodePlace(reply->node_joined(), &why);
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (place.ok() && place_.has_value() && place->node != place_->node) {
+    place = Status(StatusCode::kInvalidArgument, "another place");
+    why = "the master has given this node another number";
+  }
+  if (!place.ok()) {
+    const bool served = duties_ != nullptr;
+    Fail(place.status(), why);
+    lock.unlock();
+    if (served) AddDuty([why](NodeDuties& duties) { duties.OnExpelled(why); });
+    return;
+  }
+  in_place_ = true;
+  epoch_ = place->view.epoch.value;
+  if (!place_.has_value()) {
+    place_ = std::move(place.value());
+    changed_.notify_all();
+    return;
+  }
+  lock.unlock();
+  const auto view = std::make_shared<const View>(place->view);
+  // Whom the master has expelled meanwhile the node refuses before agents hear of it again.
+  AddDuty([this, view, expelled = place->expelled](NodeDuties& duties) {
+    std::string failure;
+    const Status fenced =
+        expelled.empty() ? Status::Ok() : duties.Fence(expelled, Epoch{0}, &failure);
+    if (!fenced.ok()) LogWarning("control: expelled workers are not refused yet: " + failure);
+    duties.OnView(view);
+    stream_.Run([this] { AskToServe(); });
+  });
+}
+
+void GrpcNodeSession::AskToServe() {
+  control::Request request;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!in_place_ || !address_.has_value()) return;
+    EncodeNodeAddress(*address_, request.mutable_serve_node()->mutable_address());
+  }
+  stream_.Ask(request, request_timeout_ms_,
+              [this](Status status, const std::string& reason, const control::Reply*) {
+                // When the stream broke the next one asks again.
+                if (!status.ok() && !stream_.attending()) return;
+                if (status.code() == StatusCode::kUnknownOutcome) return AskToServe();
+                const std::lock_guard<std::mutex> lock(mutex_);
+                if (!status.ok()) return Fail(status, reason);
+                serving_ = true;
+                changed_.notify_all();
+              });
+}
+
+void GrpcNodeSession::OnMessage(const control::FromMaster& message) {
+  if (message.kind_case() == control::FromMaster::kFence) OnFence(message.fence());
+  if (message.kind_case() == control::FromMaster::kViewCommitted) {
+    OnView(message.view_committed().view());
+  }
+}
+
+void GrpcNodeSession::OnFence(const control::Fence& fence) {
+  std::vector<WorkerId> workers;
+  for (const uint32_t worker : fence.workers()) workers.push_back({worker});
+  AddDuty([this, workers, id = fence.id(), epoch = Epoch{fence.epoch()}](NodeDuties& duties) {
+    std::string reason;
+    const Status status = duties.Fence(workers, epoch, &reason);
+    control::FromMember message;
+    message.mutable_fenced()->set_id(id);
+    message.mutable_fenced()->set_done(status.ok());
+    message.mutable_fenced()->set_reason(reason);
+    stream_.Run([this, message] { stream_.Send(message); });
+  });
+}
+
+void GrpcNodeSession::OnView(const control::View& message) {
+  std::string reason;
+  Result<View> view = DecodeView(message, &reason);
+  if (!view.ok()) return LogError("control: " + reason);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    epoch_ = view->epoch.value;
+  }
+  AddDuty([shared = std::make_shared<const View>(std::move(view.value()))](NodeDuties& duties) {
+    duties.OnView(shared);
+  });
+}
+
+void GrpcNodeSession::OnExpelled(const std::string& reason) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Fail(Status(StatusCode::kInvalidArgument, "expelled"), reason);
+  }
+  AddDuty([reason](NodeDuties& duties) { duties.OnExpelled(reason); });
+}
+
+void GrpcNodeSession::Fail(Status status, const std::string& reason) {
+  if (!failure_.ok()) return;
+  failure_ = status;
+  failure_reason_ = reason;
+  changed_.notify_all();
+}
+
+uint64_t GrpcNodeSession::KnownEpoch() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return epoch_;
+}
+
+// A duty may take its time, a renewal may not: what is told is what was so a renewal ago.
+void GrpcNodeSession::FillReport(control::Report* report) {
+  bool ask = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    report->set_blocks(report_.blocks);
+    report->set_granted_blocks(report_.granted_blocks);
+    report->set_operations(report_.operations);
+    ask = !std::exchange(report_asked_, true);
+  }
+  if (!ask) return;
+  AddDuty([this](NodeDuties& duties) {
+    const NodeReport fresh = duties.Report();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    report_ = fresh;
+    report_asked_ = false;
+  });
+}
+
+// ---- The duty thread ----
+
+void GrpcNodeSession::AddDuty(std::function<void(NodeDuties&)> duty) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  duty_queue_.push_back(std::move(duty));
+  changed_.notify_all();
+}
+
+void GrpcNodeSession::RunDuties() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stopped_ || !duty_queue_.empty(); });
+    if (stopped_) return;
+    const std::function<void(NodeDuties&)> duty = std::move(duty_queue_.front());
+    duty_queue_.pop_front();
+    lock.unlock();
+    duty(*duties_);
+    lock.lock();
+  }
+}
+
+}  // namespace onetrip
