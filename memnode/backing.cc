@@ -11,9 +11,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -88,6 +90,12 @@ void KillMappers(uint64_t inode, const std::string& path) {
 }
 
 }  // namespace
+
+std::string HexName(uint64_t name) {
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(name));
+  return text.data();
+}
 
 Status EnsurePrivateDirectory(const std::string& path, std::string* reason) {
   std::string directory = std::filesystem::path(path).parent_path();
@@ -294,8 +302,8 @@ Status Backing::SetOwner(const MemoryOwner& owner, std::string* reason) {
   if (owner_.has_value() && owner_->cluster != owner.cluster) {
     return Refuse(reason, StatusCode::kInvalidArgument,
                   "backing file " + options_.path + " belongs to cluster " +
-                      std::to_string(owner_->cluster) + ", not to " +
-                      std::to_string(owner.cluster) + "; give this cluster's file");
+                      HexName(owner_->cluster) + ", not to " + HexName(owner.cluster) +
+                      "; give this cluster's file");
   }
   if (owner_.has_value() && owner_->node != owner.node) {
     return Refuse(reason, StatusCode::kInvalidArgument,

@@ -42,6 +42,9 @@ struct BackingOptions {
   std::optional<MemoryOwner> owner{};
 };
 
+// A cluster or memory as people see it: 16 hexadecimal digits.
+std::string HexName(uint64_t name);
+
 // Makes the directory that `path` lies in, if it is missing, and refuses one that others than its
 // owner may enter. `reason` then says what to do.
 Status EnsurePrivateDirectory(const std::string& path, std::string* reason);

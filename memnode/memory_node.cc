@@ -28,10 +28,10 @@ Result<std::unique_ptr<MemoryNode>> MemoryNode::Create(NodeId self, const View& 
                                                        std::unique_ptr<Backing> backing,
                                                        std::string* reason) {
   const uint64_t bytes = BytesOn(self, view);
-  if (bytes == 0 || bytes != backing->bytes()) {
+  if (bytes > backing->bytes()) {
     *reason = "the map places " + std::to_string(bytes) + " bytes on this memory node, which has " +
               std::to_string(backing->bytes());
-    return Status(StatusCode::kInvalidArgument, "the map and the memory differ in size");
+    return Status(StatusCode::kInvalidArgument, "more than the memory holds");
   }
   if (backing->owner().has_value() && backing->owner()->node != self) {
     *reason = "the memory belongs to memory node " + std::to_string(backing->owner()->node.value) +
@@ -39,18 +39,10 @@ Result<std::unique_ptr<MemoryNode>> MemoryNode::Create(NodeId self, const View& 
     return Status(StatusCode::kInvalidArgument, "another node's memory");
   }
   const bool is_adopted = backing->is_adopted();
-  std::unique_ptr<MemoryNode> node(new MemoryNode(std::move(backing)));
-  for (uint32_t region = 0; region < view.regions.size(); ++region) {
-    const RegionPlacement& placement = view.regions[region];
-    for (int replica = 0; replica < view.replicas; ++replica) {
-      if (placement.nodes[replica] != self) continue;
-      HostedRegion hosted;
-      hosted.region = region;
-      hosted.memory = node->base() + placement.base[replica];
-      hosted.is_primary = replica == 0;
-      hosted.used_before.resize(kBlocksPerRegion);
-      node->regions_.push_back(std::move(hosted));
-    }
+  std::unique_ptr<MemoryNode> node(new MemoryNode(std::move(backing), bytes));
+  if (const char* wrong = node->Place(self, view); wrong != nullptr) {
+    *reason = std::string("the map places ") + wrong + " on this memory node";
+    return Status(StatusCode::kInvalidArgument, "a map that makes no sense");
   }
   // All of them before any: memory that is refused stays as it was.
   for (const HostedRegion& hosted : node->regions_) {
@@ -70,6 +62,29 @@ Result<std::unique_ptr<MemoryNode>> MemoryNode::Create(NodeId self, const View& 
     for (HostedRegion& hosted : node->regions_) Adopt(hosted);
   }
   return node;
+}
+
+const char* MemoryNode::Place(NodeId self, const View& view) {
+  std::vector<bool> taken(bytes_ / kRegionBytes);
+  for (uint32_t region = 0; region < view.regions.size(); ++region) {
+    const RegionPlacement& placement = view.regions[region];
+    for (int replica = 0; replica < view.replicas; ++replica) {
+      if (placement.nodes[replica] != self) continue;
+      const uint64_t base = placement.base[replica];
+      if (base % kRegionBytes != 0 || base / kRegionBytes >= taken.size()) {
+        return "a region that is not in its memory";
+      }
+      if (taken[base / kRegionBytes]) return "two regions in one place";
+      taken[base / kRegionBytes] = true;
+      HostedRegion hosted;
+      hosted.region = region;
+      hosted.memory = this->base() + base;
+      hosted.is_primary = replica == 0;
+      hosted.used_before.resize(kBlocksPerRegion);
+      regions_.push_back(std::move(hosted));
+    }
+  }
+  return nullptr;
 }
 
 void MemoryNode::Format(HostedRegion& region) {
@@ -260,6 +275,7 @@ ControlReply MemoryNode::Free(const ControlRequest& request) {
 MemoryNodeStatus MemoryNode::status() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   MemoryNodeStatus status;
+  status.regions = regions_.size();
   for (const HostedRegion& region : regions_) {
     const uint32_t blocks = kBlocksPerRegion - (region.region == 0 ? kRootBlocks : 0);
     status.blocks += blocks;

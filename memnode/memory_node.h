@@ -23,6 +23,7 @@
 namespace onetrip {
 
 struct MemoryNodeStatus {
+  uint64_t regions = 0;
   uint64_t blocks = 0;  // of all regions it holds, the root area's not counted
   uint64_t granted_blocks = 0;
 };
@@ -33,11 +34,11 @@ class MemoryNode final : public MemoryEndpoint {
   // private to this process. kOutOfMemory: the host does not give that much address space.
   static Result<std::unique_ptr<MemoryNode>> Create(NodeId self, const View& view);
 
-  // The same on `backing`, which must have the bytes that BytesOn() says and, if it is a file, this
-  // node as its owner. Memory of an earlier life
-  // is adopted: its headers and block tables are checked, every granted block keeps its owner, and
-  // what an interrupted grant or free left behind is free. On failure `reason` says in one line
-  // what is wrong, and adopted memory is as it was.
+  // The same on `backing`, which must have the bytes that BytesOn() says, or more, whose rest is
+  // unused: all of it on a spare, where the view places nothing. A file must have this node as its
+  // owner. Memory of an earlier life is adopted: its headers and block tables are checked, every
+  // granted block keeps its owner, and what an interrupted grant or free left behind is free. On
+  // failure `reason` says in one line what is wrong, and adopted memory is as it was.
   static Result<std::unique_ptr<MemoryNode>> Create(NodeId self, const View& view,
                                                     std::unique_ptr<Backing> backing,
                                                     std::string* reason);
@@ -45,7 +46,8 @@ class MemoryNode final : public MemoryEndpoint {
   static uint64_t BytesOn(NodeId self, const View& view);
 
   [[nodiscard]] std::byte* base() const override { return backing_->base(); }
-  [[nodiscard]] uint64_t bytes() const override { return backing_->bytes(); }
+  // What the view places here: nobody may touch what lies behind.
+  [[nodiscard]] uint64_t bytes() const override { return bytes_; }
   [[nodiscard]] Backing& backing() { return *backing_; }
   ControlReply Handle(const ControlRequest& request) override;
 
@@ -61,7 +63,10 @@ class MemoryNode final : public MemoryEndpoint {
     std::vector<bool> used_before;  // blocks that need zeroing when granted
   };
 
-  explicit MemoryNode(std::unique_ptr<Backing> backing) : backing_(std::move(backing)) {}
+  MemoryNode(std::unique_ptr<Backing> backing, uint64_t bytes)
+      : backing_(std::move(backing)), bytes_(bytes) {}
+  // Enters the regions that the view places on node `self`; what is wrong with that, or nullptr.
+  const char* Place(NodeId self, const View& view);
   static void Format(HostedRegion& region);
   // Looks only; the reason why the region cannot be adopted, or nullptr.
   static const char* Check(const HostedRegion& region);
@@ -83,6 +88,7 @@ class MemoryNode final : public MemoryEndpoint {
   ControlReply Free(const ControlRequest& request);
 
   const std::unique_ptr<Backing> backing_;
+  const uint64_t bytes_;
   mutable std::mutex mutex_;
   std::vector<HostedRegion> regions_;
   uint32_t next_region_ = 0;

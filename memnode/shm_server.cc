@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <future>
 #include <utility>
 
 #include "client_core/base/log.h"
@@ -17,10 +16,6 @@
 namespace onetrip {
 namespace {
 
-constexpr int kAcceptsPerTurn = 64;
-constexpr uint64_t kExhaustedPauseNs = 10'000'000;
-constexpr uint64_t kSameLineNs = 60'000'000'000;
-
 bool HasEnded(int process) {
   pollfd ended{.fd = process, .events = POLLIN, .revents = 0};
   return poll(&ended, 1, 0) > 0;
@@ -28,24 +23,11 @@ bool HasEnded(int process) {
 
 }  // namespace
 
-void ShmServerCore::Accept() {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
-    bool exhausted = false;
-    UniqueFd fd = onetrip::Accept(listener.get(), &exhausted);
-    if (exhausted) {
-      // Out of descriptors: the connection stays in the queue, and asking again at once would spin.
-      listener_watcher->WatchReads(false);
-      executor.At(
-          executor.NowNs() + kExhaustedPauseNs,
-          [](void* self) { static_cast<ShmServerCore*>(self)->listener_watcher->WatchReads(true); },
-          this);
-    }
-    if (!fd.valid()) return;
-    connections.push_back(std::make_unique<ShmConnection>(*this, std::move(fd)));
-    connection_count.Set(connections.size());
-    ShmConnection* opened = connections.back().get();
-    if (!opened->Open()) Remove(opened);
-  }
+void ShmServerCore::Accept(UniqueFd fd) {
+  connections.push_back(std::make_unique<ShmConnection>(*this, std::move(fd)));
+  connection_count.Set(connections.size());
+  ShmConnection* opened = connections.back().get();
+  if (!opened->Open()) Remove(opened);
 }
 
 ShmRefusal ShmServerCore::CheckWorker(const ShmHello& hello, const ShmProcess* process) {
@@ -174,16 +156,27 @@ Status ShmServerCore::Fence(WorkerId id, UniqueFd* process) {
   return Status(StatusCode::kUnknownOutcome, "no descriptor to wait for the worker's end with");
 }
 
-void ShmServerCore::LogPeer(uint64_t what, const std::string& line) {
-  const uint64_t now_ns = executor.NowNs();
-  for (const LoggedLine& logged : logged_) {
-    if (logged.what == what && logged.time_ns != 0 && now_ns - logged.time_ns < kSameLineNs) return;
-  }
-  logged_[next_logged_++ % logged_.size()] = {.what = what, .time_ns = now_ns};
-  LogWarning(line);
+ShmServer::ShmServer(std::unique_ptr<ShmServerCore> core)
+    : core_(std::move(core)), thread_(core_->executor) {}
+
+Result<UniqueFd> ShmServer::Listen(const ShmServerOptions& options, std::string* reason) {
+  const Status directory = EnsurePrivateDirectory(options.path, reason);
+  if (!directory.ok()) return directory;
+  return ListenUnix(options.path, 0600, options.backlog, reason);
 }
 
-ShmServer::ShmServer(std::unique_ptr<ShmServerCore> core) : core_(std::move(core)) {}
+std::unique_ptr<ShmServer> ShmServer::Serve(MemoryEndpoint& endpoint, const Backing& backing,
+                                            const ShmServerOptions& options,
+                                            OnDeparture on_departure, UniqueFd listener) {
+  CHECK(backing.options().kind != BackingOptions::Kind::kPrivate);
+  static const SystemClock clock;
+  auto core =
+      std::make_unique<ShmServerCore>(clock, endpoint, backing, options, std::move(on_departure));
+  core->listener =
+      std::make_unique<Listener>(core->executor, std::move(listener),
+                                 [core = core.get()](UniqueFd fd) { core->Accept(std::move(fd)); });
+  return std::unique_ptr<ShmServer>(new ShmServer(std::move(core)));
+}
 
 Result<std::unique_ptr<ShmServer>> ShmServer::Start(MemoryEndpoint& endpoint,
                                                     const Backing& backing,
@@ -193,55 +186,29 @@ Result<std::unique_ptr<ShmServer>> ShmServer::Start(MemoryEndpoint& endpoint,
     *reason = "a memory node with private memory cannot serve shm";
     return Status(StatusCode::kInvalidArgument, "private memory");
   }
-  const Status directory = EnsurePrivateDirectory(options.path, reason);
-  if (!directory.ok()) return directory;
-  Result<UniqueFd> listener = ListenUnix(options.path, 0600, options.backlog, reason);
+  Result<UniqueFd> listener = Listen(options, reason);
   if (!listener.ok()) return listener.status();
-  static const SystemClock clock;
-  auto core =
-      std::make_unique<ShmServerCore>(clock, endpoint, backing, options, std::move(on_departure));
-  core->listener = std::move(*listener);
-  core->listener_watcher = std::make_unique<FdWatcher>(
-      core->executor, core->listener.get(),
-      [](void* self) { static_cast<ShmServerCore*>(self)->Accept(); }, nullptr, core.get());
-  core->listener_watcher->WatchReads(true);
-  std::unique_ptr<ShmServer> server(new ShmServer(std::move(core)));
-  server->thread_ = std::thread([loop = &server->core_->executor] { loop->Run(); });
-  return server;
+  return Serve(endpoint, backing, options, std::move(on_departure), std::move(*listener));
 }
 
 ShmServer::~ShmServer() { Stop(); }
 
 void ShmServer::Stop() {
-  const std::lock_guard<std::mutex> lock(control_mutex_);
-  if (std::exchange(stopped_, true)) return;
-  core_->executor.Stop();
-  thread_.join();
-  core_->listener_watcher.reset();
-  core_->listener.Reset();
-  unlink(core_->options.path.c_str());
-  core_->connections.clear();
-  core_->processes.clear();
-  core_->connection_count.Set(0);
-  core_->process_count.Set(0);
-}
-
-void ShmServer::RunThere(const std::function<void()>& fn) {
-  const std::lock_guard<std::mutex> lock(control_mutex_);
-  if (stopped_) return;
-  // Shared: the waiter may be gone before set_value has returned.
-  const auto done = std::make_shared<std::promise<void>>();
-  core_->executor.Post([&fn, done] {
-    fn();
-    done->set_value();
-  });
-  done->get_future().wait();
+  thread_.Stop([] {},
+               [this] {
+                 core_->listener.reset();
+                 unlink(core_->options.path.c_str());
+                 core_->connections.clear();
+                 core_->processes.clear();
+                 core_->connection_count.Set(0);
+                 core_->process_count.Set(0);
+               });
 }
 
 Status ShmServer::Fence(WorkerId worker, uint64_t timeout_ms) {
   UniqueFd process;
   Status status(StatusCode::kUnavailable, "the shm server has stopped");
-  RunThere([&] { status = core_->Fence(worker, &process); });
+  thread_.Run([&] { status = core_->Fence(worker, &process); });
   if (!status.ok() || !process.valid()) return status;
   pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
   const uint64_t end_ns = core_->executor.NowNs() + timeout_ms * 1'000'000;
@@ -256,7 +223,7 @@ Status ShmServer::Fence(WorkerId worker, uint64_t timeout_ms) {
 }
 
 void ShmServer::SetEpoch(Epoch epoch) {
-  RunThere([this, epoch] { core_->epoch = epoch; });
+  thread_.Run([this, epoch] { core_->epoch = epoch; });
 }
 
 ShmServerStats ShmServer::stats() const {

@@ -13,15 +13,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "client_core/base/status.h"
+#include "client_core/coro/socket.h"
 #include "client_core/fabric/control.h"
 #include "client_core/layout/types.h"
 #include "memnode/backing.h"
+#include "memnode/server_thread.h"
 
 namespace onetrip {
 
@@ -58,9 +58,16 @@ class ShmServer {
   // Called on the server's thread; must not call the server.
   using OnDeparture = std::function<void(const ShmDeparture&)>;
 
-  // Listens and hands out `backing`, whose memory `endpoint` serves; both outlive the server. A
-  // socket that a dead process left at the path is replaced, one that answers is refused. On
-  // failure *reason says in one line what is wrong.
+  // The socket that a server will accept on: agents may come from now on, and wait. One that a dead
+  // process left at the path is replaced, one that answers is refused. On failure *reason says in
+  // one line what is wrong.
+  static Result<UniqueFd> Listen(const ShmServerOptions& options, std::string* reason);
+  // Hands out `backing`, whose memory `endpoint` serves; both outlive the server. `listener` is
+  // Listen()'s. REQUIRES: the memory is not private.
+  static std::unique_ptr<ShmServer> Serve(MemoryEndpoint& endpoint, const Backing& backing,
+                                          const ShmServerOptions& options, OnDeparture on_departure,
+                                          UniqueFd listener);
+  // Both.
   static Result<std::unique_ptr<ShmServer>> Start(MemoryEndpoint& endpoint, const Backing& backing,
                                                   const ShmServerOptions& options,
                                                   OnDeparture on_departure, std::string* reason);
@@ -84,13 +91,9 @@ class ShmServer {
 
  private:
   explicit ShmServer(std::unique_ptr<ShmServerCore> core);
-  // Runs `fn` on the server's thread and waits; no effect once it has stopped.
-  void RunThere(const std::function<void()>& fn);
 
-  std::unique_ptr<ShmServerCore> core_;
-  std::mutex control_mutex_;  // guards stopped_, and that nobody waits for a thread that ends
-  bool stopped_ = false;
-  std::thread thread_;
+  const std::unique_ptr<ShmServerCore> core_;
+  ServerThread thread_;
 };
 
 }  // namespace onetrip

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <span>
 
-#include "client_core/base/log.h"
 #include "client_core/base/secret.h"
 
 namespace onetrip {
@@ -85,9 +84,9 @@ bool ShmConnection::Open() {
 
 void ShmConnection::LogRefusal(ShmRefusal refusal, uint32_t worker) {
   core_.refused.Add();
-  core_.LogPeer(uint64_t{worker} << 8 | static_cast<uint8_t>(refusal),
-                "shm: " + Name() + ", worker " + std::to_string(worker) +
-                    " refused: " + ShmRefusalText(refusal));
+  core_.log.Warn(uint64_t{worker} << 8 | static_cast<uint8_t>(refusal), core_.executor.NowNs(),
+                 "shm: " + Name() + ", worker " + std::to_string(worker) +
+                     " refused: " + ShmRefusalText(refusal));
 }
 
 bool ShmConnection::Refuse(ShmRefusal refusal, uint32_t worker) {
@@ -127,8 +126,8 @@ bool ShmConnection::OnFrame() {
 
 bool ShmConnection::Malformed() {
   core_.errors.Add();
-  core_.LogPeer(uint64_t{static_cast<uint32_t>(pid_)} << 8 | 0xffU,
-                "shm: connection of " + Name() + " closed: a frame is malformed");
+  core_.log.Warn(uint64_t{static_cast<uint32_t>(pid_)} << 8 | 0xffU, core_.executor.NowNs(),
+                 "shm: connection of " + Name() + " closed: a frame is malformed");
   return false;
 }
 

@@ -5,7 +5,6 @@
 
 #include <absl/container/flat_hash_map.h>
 
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +13,8 @@
 #include "client_core/coro/socket.h"
 #include "client_core/coro/timer_heap.h"
 #include "client_core/layout/shm_wire.h"
+#include "memnode/listener.h"
+#include "memnode/peer_log.h"
 #include "memnode/shm_server.h"
 
 namespace onetrip {
@@ -41,7 +42,8 @@ struct ShmServerCore {
         on_departure(std::move(departure)),
         epoch(given.epoch) {}
 
-  void Accept();
+  // A process has connected.
+  void Accept(UniqueFd fd);
   // The answer to a HELLO of the process `pid`, `*process` what stands for it; one that is welcome
   // is entered.
   ShmRefusal Admit(const ShmHello& hello, pid_t pid, UniqueFd* descriptor, ShmProcess** process);
@@ -56,7 +58,6 @@ struct ShmServerCore {
   // Refuses the worker from now on and kills its process. kOk: there is none, or `*process` tells
   // of its end.
   Status Fence(WorkerId worker, UniqueFd* process);
-  void LogPeer(uint64_t what, const std::string& line);
 
   LoopExecutor executor;
   MemoryEndpoint& endpoint;
@@ -79,16 +80,8 @@ struct ShmServerCore {
   absl::flat_hash_map<uint32_t, Worker> workers;
   std::vector<std::unique_ptr<ShmProcess>> processes;
   std::vector<std::unique_ptr<ShmConnection>> connections;
-  UniqueFd listener;
-  std::unique_ptr<FdWatcher> listener_watcher;
-
- private:
-  struct LoggedLine {
-    uint64_t what = 0;
-    uint64_t time_ns = 0;
-  };
-  std::array<LoggedLine, 64> logged_{};
-  size_t next_logged_ = 0;
+  PeerLog log;
+  std::unique_ptr<Listener> listener;
 };
 
 class ShmConnection {

@@ -1,23 +1,15 @@
 #include "memnode/tcp_server.h"
 
-#include <pthread.h>
-
-#include <ctime>
-#include <future>
 #include <utility>
 
 #include "client_core/base/address.h"
-#include "client_core/base/log.h"
 #include "memnode/tcp_server_channel.h"
 
 namespace onetrip {
 namespace {
 
-constexpr int kAcceptsPerTurn = 64;
-constexpr uint64_t kExhaustedPauseNs = 10'000'000;
-constexpr uint64_t kSameLineNs = 60'000'000'000;
-// Peers beyond the limit are told so, as long as there are not too many of them, too.
-constexpr uint64_t kRefusedPeersMax = 64;
+// Names a line of the log that no peer's is.
+constexpr uint64_t kTooManyStrangers = ~uint64_t{0};
 
 }  // namespace
 
@@ -35,7 +27,7 @@ TcpServerCore::TcpServerCore(const Clock& clock, MemoryEndpoint& served, Secret 
 
 TcpServerCore::~TcpServerCore() {
   executor.RemovePoller(this);
-  listener_watcher.reset();
+  listener.reset();
   channels.clear();
 }
 
@@ -43,30 +35,17 @@ bool TcpServerCore::Poll() {
   return options.busy_poll_us > 0 && executor.NowNs() - last_frame_ns < options.busy_poll_us * 1000;
 }
 
-void TcpServerCore::Accept() {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
-    bool exhausted = false;
-    UniqueFd fd = onetrip::Accept(listener.get(), &exhausted);
-    if (exhausted) {
-      // Out of descriptors: the connection stays in the queue, and asking again at once would spin.
-      listener_watcher->WatchReads(false);
-      executor.At(
-          executor.NowNs() + kExhaustedPauseNs,
-          [](void* self) {
-            auto* core = static_cast<TcpServerCore*>(self);
-            if (!core->stopping) core->listener_watcher->WatchReads(true);
-          },
-          this);
-    }
-    if (!fd.valid()) return;
-    if (channels.size() >= options.channels_max + kRefusedPeersMax) continue;
-    auto channel = std::make_unique<TcpServerChannel>(*this, std::move(fd));
-    TcpServerChannel* opened = channel.get();
-    opened->index = channels.size();
-    channels.push_back(std::move(channel));
-    channel_count.Set(channels.size());
-    if (channels.size() > options.channels_max) opened->Refuse(TcpRefusal::kFull);
+void TcpServerCore::Accept(UniqueFd fd) {
+  if (strangers.size() >= options.strangers_max) {
+    TcpServerChannel* first = strangers.begin()->second;
+    refused.Add();
+    log.Warn(kTooManyStrangers, executor.NowNs(),
+             "tcp: " + std::to_string(strangers.size()) +
+                 " peers have not proved themselves; the first of them are dropped");
+    Remove(first);
   }
+  channels.push_back(std::make_unique<TcpServerChannel>(*this, std::move(fd), channels.size()));
+  channel_count.Set(channels.size());
 }
 
 TcpRefusal TcpServerCore::Admit(const TcpHello& hello, TcpServerChannel* channel) {
@@ -75,6 +54,9 @@ TcpRefusal TcpServerCore::Admit(const TcpHello& hello, TcpServerChannel* channel
   Worker& worker = workers[hello.worker];
   if (worker.fenced) return TcpRefusal::kFenced;
   if (hello.incarnation <= worker.incarnation) return TcpRefusal::kStaleIncarnation;
+  if (worker.channel == nullptr && channels.size() - strangers.size() >= options.channels_max) {
+    return TcpRefusal::kFull;
+  }
   // The fence: from here on nothing of the old channel is executed.
   if (worker.channel != nullptr)
     std::exchange(worker.channel, nullptr)->Fail(TcpError::kSuperseded);
@@ -102,7 +84,7 @@ void TcpServerCore::Remove(TcpServerChannel* channel) {
 
 void TcpServerCore::GoodbyeToAll() {
   stopping = true;
-  listener_watcher->WatchReads(false);
+  listener->Pause();
   // From the back: a channel that cannot even be told goes, and the last takes its place.
   for (size_t i = channels.size(); i > 0; --i) channels[i - 1]->Fail(TcpError::kStopping);
 }
@@ -120,76 +102,58 @@ void TcpServerCore::GiveBack(TcpServerBuffer buffer) {
   }
 }
 
-void TcpServerCore::LogPeer(uint64_t what, const std::string& line) {
-  const uint64_t now_ns = executor.NowNs();
-  for (const LoggedLine& logged : logged_) {
-    if (logged.what == what && logged.time_ns != 0 && now_ns - logged.time_ns < kSameLineNs) return;
+TcpServer::TcpServer(std::unique_ptr<TcpServerCore> core, uint16_t port)
+    : core_(std::move(core)), port_(port), thread_(core_->executor) {}
+
+Result<UniqueFd> TcpServer::Listen(const TcpServerOptions& options, bool has_secret,
+                                   std::string* reason) {
+  Result<UniqueFd> listener = ListenTcp(options.host, options.port, options.backlog, reason);
+  if (!listener.ok()) return listener.status();
+  const std::string address = LocalAddress(listener->get());
+  if (!MayTalk(has_secret, IsLoopbackAddress(address))) {
+    *reason = "will not listen on " + address + ": " + TcpRefusalText(TcpRefusal::kSecretNeeded);
+    return Status(StatusCode::kInvalidArgument, "no secret");
   }
-  logged_[next_logged_++ % logged_.size()] = {.what = what, .time_ns = now_ns};
-  LogWarning(line);
+  return listener;
 }
 
-TcpServer::TcpServer(std::unique_ptr<TcpServerCore> core, uint16_t port)
-    : core_(std::move(core)), port_(port) {}
+std::unique_ptr<TcpServer> TcpServer::Serve(MemoryEndpoint& endpoint, Secret secret,
+                                            const TcpServerOptions& options, UniqueFd listener) {
+  static const SystemClock clock;
+  auto core = std::make_unique<TcpServerCore>(clock, endpoint, std::move(secret), options);
+  const uint16_t port = LocalPort(listener.get());
+  core->listener =
+      std::make_unique<Listener>(core->executor, std::move(listener),
+                                 [core = core.get()](UniqueFd fd) { core->Accept(std::move(fd)); });
+  return std::unique_ptr<TcpServer>(new TcpServer(std::move(core), port));
+}
 
 Result<std::unique_ptr<TcpServer>> TcpServer::Start(MemoryEndpoint& endpoint, Secret secret,
                                                     const TcpServerOptions& options,
                                                     std::string* reason) {
-  Result<UniqueFd> listener = ListenTcp(options.host, options.port, options.backlog, reason);
+  Result<UniqueFd> listener = Listen(options, !secret.empty(), reason);
   if (!listener.ok()) return listener.status();
-  const std::string address = LocalAddress(listener->get());
-  if (!MayTalk(!secret.empty(), IsLoopbackAddress(address))) {
-    *reason = "will not listen on " + address + ": " + TcpRefusalText(TcpRefusal::kSecretNeeded);
-    return Status(StatusCode::kInvalidArgument, "no secret");
-  }
-  static const SystemClock clock;
-  auto core = std::make_unique<TcpServerCore>(clock, endpoint, std::move(secret), options);
-  const uint16_t port = LocalPort(listener->get());
-  core->listener = std::move(*listener);
-  core->listener_watcher = std::make_unique<FdWatcher>(
-      core->executor, core->listener.get(),
-      [](void* self) { static_cast<TcpServerCore*>(self)->Accept(); }, nullptr, core.get());
-  core->listener_watcher->WatchReads(true);
-  std::unique_ptr<TcpServer> server(new TcpServer(std::move(core), port));
-  server->thread_ = std::thread([loop = &server->core_->executor] { loop->Run(); });
-  return server;
+  return Serve(endpoint, std::move(secret), options, std::move(*listener));
 }
 
 TcpServer::~TcpServer() { Stop(); }
 
 void TcpServer::Stop() {
-  const std::lock_guard<std::mutex> lock(control_mutex_);
-  if (std::exchange(stopped_, true)) return;
-  core_->executor.Post([this] {
-    core_->GoodbyeToAll();
-    core_->executor.Stop();
-  });
-  thread_.join();
-  // Peers see the end of their connections now.
-  core_->listener_watcher.reset();
-  core_->listener.Reset();
-  core_->channels.clear();
-  core_->channel_count.Set(0);
-}
-
-void TcpServer::RunThere(const std::function<void()>& fn) {
-  const std::lock_guard<std::mutex> lock(control_mutex_);
-  if (stopped_) return;
-  // Shared: the waiter may be gone before set_value has returned.
-  const auto done = std::make_shared<std::promise<void>>();
-  core_->executor.Post([&fn, done] {
-    fn();
-    done->set_value();
-  });
-  done->get_future().wait();
+  thread_.Stop([this] { core_->GoodbyeToAll(); },
+               [this] {
+                 // Peers see the end of their connections now.
+                 core_->listener.reset();
+                 core_->channels.clear();
+                 core_->channel_count.Set(0);
+               });
 }
 
 void TcpServer::Fence(WorkerId worker) {
-  RunThere([this, worker] { core_->Fence(worker); });
+  thread_.Run([this, worker] { core_->Fence(worker); });
 }
 
 void TcpServer::SetEpoch(Epoch epoch) {
-  RunThere([this, epoch] { core_->epoch = epoch; });
+  thread_.Run([this, epoch] { core_->epoch = epoch; });
 }
 
 TcpServerStats TcpServer::stats() const {
@@ -201,12 +165,6 @@ TcpServerStats TcpServer::stats() const {
           .errors = core_->errors.Value()};
 }
 
-uint64_t TcpServer::CpuNs() const {
-  clockid_t clock{};
-  timespec used{};
-  auto thread = const_cast<std::thread&>(thread_).native_handle();
-  if (pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &used) != 0) return 0;
-  return static_cast<uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(used.tv_nsec);
-}
+uint64_t TcpServer::CpuNs() { return thread_.CpuNs(); }
 
 }  // namespace onetrip

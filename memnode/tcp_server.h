@@ -8,16 +8,15 @@
 #define ONETRIP_MEMNODE_TCP_SERVER_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 
 #include "client_core/base/secret.h"
 #include "client_core/base/status.h"
+#include "client_core/coro/socket.h"
 #include "client_core/fabric/control.h"
 #include "client_core/layout/types.h"
+#include "memnode/server_thread.h"
 
 namespace onetrip {
 
@@ -30,7 +29,11 @@ struct TcpServerOptions {
   Epoch epoch{};                         // workers with an older map are refused
   uint64_t handshake_timeout_ms = 2000;  // a peer that has not proved itself by then is dropped
   uint64_t stall_timeout_ms = 10'000;    // so is one that reads nothing of its answers
-  uint64_t channels_max = 16'384;        // beyond them, peers are refused
+  uint64_t channels_max = 16'384;        // of workers; beyond them, workers are refused
+  // Peers that have not proved themselves; beyond them, the one that came first is dropped. Apart
+  // from the workers, so that strangers can keep none of them out; a whole cluster's workers come
+  // at once when a node comes back.
+  uint64_t strangers_max = 2048;
   uint64_t busy_poll_us = 0;  // looks for frames without sleeping, so long after the last
 };
 
@@ -47,8 +50,14 @@ struct TcpServerCore;
 
 class TcpServer {
  public:
-  // Listens and serves `endpoint`, which outlives the server, on a thread of its own. Without a
+  // The socket that a server will accept on: workers may come from now on, and wait. Without a
   // secret the address must be loopback. On failure *reason says in one line what is wrong.
+  static Result<UniqueFd> Listen(const TcpServerOptions& options, bool has_secret,
+                                 std::string* reason);
+  // Serves `endpoint`, which outlives the server, on a thread of its own. `listener` is Listen()'s.
+  static std::unique_ptr<TcpServer> Serve(MemoryEndpoint& endpoint, Secret secret,
+                                          const TcpServerOptions& options, UniqueFd listener);
+  // Both.
   static Result<std::unique_ptr<TcpServer>> Start(MemoryEndpoint& endpoint, Secret secret,
                                                   const TcpServerOptions& options,
                                                   std::string* reason);
@@ -70,18 +79,14 @@ class TcpServer {
   // Any thread.
   [[nodiscard]] TcpServerStats stats() const;
   // CPU time that the thread has used. Any thread, until Stop().
-  [[nodiscard]] uint64_t CpuNs() const;
+  [[nodiscard]] uint64_t CpuNs();
 
  private:
-  explicit TcpServer(std::unique_ptr<TcpServerCore> core, uint16_t port);
-  // Runs `fn` on the server's thread and waits; no effect once it has stopped.
-  void RunThere(const std::function<void()>& fn);
+  TcpServer(std::unique_ptr<TcpServerCore> core, uint16_t port);
 
-  std::unique_ptr<TcpServerCore> core_;
+  const std::unique_ptr<TcpServerCore> core_;
   const uint16_t port_;
-  std::mutex control_mutex_;  // guards stopped_, and that nobody waits for a thread that ends
-  bool stopped_ = false;
-  std::thread thread_;
+  ServerThread thread_;
 };
 
 }  // namespace onetrip

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include "client_core/base/log.h"
 #include "client_core/fabric/memory_ops.h"
 
 namespace onetrip {
@@ -34,10 +33,12 @@ FabricOp ToFabricOp(const TcpOp& op) {
 
 }  // namespace
 
-TcpServerChannel::TcpServerChannel(TcpServerCore& core, UniqueFd fd)
-    : core_(core),
+TcpServerChannel::TcpServerChannel(TcpServerCore& core, UniqueFd fd, size_t at)
+    : index(at),
+      core_(core),
       fd_(std::move(fd)),
       peer_(PeerAddress(fd_.get())),
+      arrival_(core.arrivals++),
       alarm_(*this),
       watcher_(
           core.executor, fd_.get(),
@@ -49,11 +50,13 @@ TcpServerChannel::TcpServerChannel(TcpServerCore& core, UniqueFd fd)
   handshake_.emplace(
       NodeHandshake::Policy{.cluster = core.options.cluster, .node = core.options.node}, nonce,
       core.secret);
+  core.strangers.emplace(arrival_, this);
   SetAlarm(core.options.handshake_timeout_ms * 1'000'000);
   watcher_.WatchReads(true);
 }
 
 TcpServerChannel::~TcpServerChannel() {
+  core_.strangers.erase(arrival_);
   core_.GiveBack(std::move(input_));
   core_.GiveBack(std::move(pending_));
   if (!is_worker_) return;
@@ -70,9 +73,9 @@ void TcpServerChannel::OnAlarm() {
   if (state_ == State::kHandshake) return Refuse(TcpRefusal::kSilent);
   if (state_ == State::kUp) {
     core_.errors.Add();
-    core_.LogPeer(uint64_t{worker_} << 8 | 0xffU, "tcp: channel of worker " +
-                                                      std::to_string(worker_) + " at " + peer_ +
-                                                      " closed: it does not read its answers");
+    core_.log.Warn(uint64_t{worker_} << 8 | 0xffU, core_.executor.NowNs(),
+                   "tcp: channel of worker " + std::to_string(worker_) + " at " + peer_ +
+                       " closed: it does not read its answers");
   }
   core_.Remove(this);
 }
@@ -102,6 +105,7 @@ void TcpServerChannel::ReadHandshake() {
       if (refusal == TcpRefusal::kNone) {
         worker_ = hello.worker;
         is_worker_ = true;
+        core_.strangers.erase(arrival_);
         handshake_->Welcome(core_.endpoint.bytes(), core_.epoch);
       } else {
         handshake_->Refuse(refusal);
@@ -135,9 +139,10 @@ void TcpServerChannel::Refuse(TcpRefusal refusal) {
   // A node that stops says so once itself.
   if (refusal != TcpRefusal::kStopping) {
     const TcpHello& hello = handshake_->hello();
-    core_.LogPeer(uint64_t{hello.worker} << 8 | static_cast<uint8_t>(refusal),
-                  "tcp: worker " + std::to_string(hello.worker) + " at " + peer_ +
-                      " refused: " + TcpRefusalText(refusal));
+    core_.log.Warn(uint64_t{hello.worker} << 8 | static_cast<uint8_t>(refusal),
+                   core_.executor.NowNs(),
+                   "tcp: worker " + std::to_string(hello.worker) + " at " + peer_ +
+                       " refused: " + TcpRefusalText(refusal));
   }
   SendHandshake();
   if (broken_) return core_.Remove(this);
@@ -184,9 +189,10 @@ size_t TcpServerChannel::Process(std::span<const std::byte> bytes) {
   if (broken_) return done;
   if (error != TcpError::kNone) {
     core_.errors.Add();
-    core_.LogPeer(uint64_t{worker_} << 8 | 0x80U | static_cast<uint8_t>(error),
-                  "tcp: channel of worker " + std::to_string(worker_) + " at " + peer_ +
-                      " closed: " + TcpErrorText(error));
+    core_.log.Warn(uint64_t{worker_} << 8 | 0x80U | static_cast<uint8_t>(error),
+                   core_.executor.NowNs(),
+                   "tcp: channel of worker " + std::to_string(worker_) + " at " + peer_ +
+                       " closed: " + TcpErrorText(error));
     Fail(error);
   } else {
     Send();

@@ -6,6 +6,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,8 @@
 #include "client_core/coro/socket.h"
 #include "client_core/coro/timer_heap.h"
 #include "client_core/fabric/handshake.h"
+#include "memnode/listener.h"
+#include "memnode/peer_log.h"
 #include "memnode/tcp_server.h"
 
 namespace onetrip {
@@ -37,14 +40,12 @@ struct TcpServerCore final : private Poller {
   void Remove(TcpServerChannel* channel);
   void Fence(WorkerId worker);
   void GoodbyeToAll();
-  void Accept();
+  // A peer has connected.
+  void Accept(UniqueFd fd);
 
   // Buffers for what a channel cannot process or send at once; most channels have none.
   TcpServerBuffer TakeBuffer();
   void GiveBack(TcpServerBuffer buffer);
-
-  // Logs a refusal or fault, but the same one of the same peer only once in a while.
-  void LogPeer(uint64_t what, const std::string& line);
 
   LoopExecutor executor;
   MemoryEndpoint& endpoint;
@@ -74,34 +75,30 @@ struct TcpServerCore final : private Poller {
   // Every worker that ever proved itself; ids have 22 bits and cost a proof, which bounds it.
   absl::flat_hash_map<uint32_t, Worker> workers;
   std::vector<std::unique_ptr<TcpServerChannel>> channels;
-  UniqueFd listener;
-  std::unique_ptr<FdWatcher> listener_watcher;
+  // Those of them whose peer has not proved itself, in the order they came, refused ones included.
+  std::map<uint64_t, TcpServerChannel*> strangers;
+  uint64_t arrivals = 0;
+  PeerLog log;
+  std::unique_ptr<Listener> listener;
 
  private:
   static constexpr size_t kSpareBuffersMax = 64;
-  struct LoggedLine {
-    uint64_t what = 0;
-    uint64_t time_ns = 0;
-  };
 
   bool Poll() override;
 
   std::vector<TcpServerBuffer> spare_buffers_;
-  std::array<LoggedLine, 64> logged_{};
-  size_t next_logged_ = 0;
 };
 
 class TcpServerChannel {
  public:
-  TcpServerChannel(TcpServerCore& core, UniqueFd fd);
+  // Begins as a stranger's. Will be at `at` in TcpServerCore::channels.
+  TcpServerChannel(TcpServerCore& core, UniqueFd fd, size_t at);
   ~TcpServerChannel();
 
   // Says why and executes nothing more; the connection goes when the peer has had time to read it.
   void Fail(TcpError error);
-  // Answers the peer, whatever it says, with a refusal.
-  void Refuse(TcpRefusal refusal);
 
-  size_t index = 0;  // in TcpServerCore::channels
+  size_t index;  // in TcpServerCore::channels
 
  private:
   enum class State : uint8_t { kHandshake, kUp, kClosing };
@@ -114,6 +111,8 @@ class TcpServerChannel {
     TcpServerChannel& channel_;
   };
 
+  // Answers the peer, whatever it says, with a refusal.
+  void Refuse(TcpRefusal refusal);
   void OnReadable();
   void OnWritable();
   void OnAlarm();
@@ -141,6 +140,7 @@ class TcpServerChannel {
   TcpServerCore& core_;
   UniqueFd fd_;
   const std::string peer_;
+  const uint64_t arrival_;  // its key in TcpServerCore::strangers, until it is a worker's
   State state_ = State::kHandshake;
   std::optional<NodeHandshake> handshake_;
   Alarm alarm_;

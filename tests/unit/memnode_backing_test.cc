@@ -180,7 +180,7 @@ TEST_F(MemnodeBackingTest, AnotherOwnerSizeOrLayoutIsRefusedByNameAndNothingIsTo
   BackingOptions options = Options();
   options.owner->cluster = 8;
   Open(options, StatusCode::kInvalidArgument);
-  EXPECT_THAT(reason_, HasSubstr("belongs to cluster 7, not to 8"));
+  EXPECT_THAT(reason_, HasSubstr("belongs to cluster 0000000000000007, not to 0000000000000008"));
   options = Options();
   options.owner->node = NodeId{4};
   Open(options, StatusCode::kInvalidArgument);

@@ -396,13 +396,52 @@ TEST_F(MemoryNodeFileTest, ARottenImageIsRefusedAndLeftAsItIs) {
   EXPECT_EQ(nodes_[0]->status().granted_blocks, 4U);
 }
 
-TEST_F(MemoryNodeFileTest, AMemoryOfAnotherSizeThanTheMapsIsRefused) {
-  for (const uint64_t bytes : {kRegionBytes, 64 * kRegionBytes}) {
-    auto backing = Backing::Open({.bytes = bytes}, &reason_);
-    ASSERT_TRUE(backing.ok());
-    EXPECT_FALSE(MemoryNode::Create(NodeId{0}, view_, std::move(*backing), &reason_).ok());
-    EXPECT_THAT(reason_, testing::HasSubstr(std::to_string(bytes)));
+TEST_F(MemoryNodeFileTest, AMemorySmallerThanTheMapsIsRefusedAndTheRestOfALargerOneIsUnused) {
+  auto backing = Backing::Open({.bytes = kRegionBytes}, &reason_);
+  ASSERT_TRUE(backing.ok());
+  EXPECT_FALSE(MemoryNode::Create(NodeId{0}, view_, std::move(*backing), &reason_).ok());
+  EXPECT_THAT(reason_, testing::HasSubstr(std::to_string(kRegionBytes)));
+
+  backing = Backing::Open({.bytes = 64 * kRegionBytes}, &reason_);
+  ASSERT_TRUE(backing.ok());
+  const auto node = MemoryNode::Create(NodeId{0}, view_, std::move(*backing), &reason_);
+  ASSERT_TRUE(node.ok()) << reason_;
+  const uint64_t placed = MemoryNode::BytesOn(NodeId{0}, view_);
+  EXPECT_EQ(node.value()->bytes(), placed);
+  EXPECT_EQ(node.value()->status().regions, placed / kRegionBytes);
+  const auto* words = reinterpret_cast<const uint64_t*>(node.value()->base() + placed);
+  for (uint64_t i = 0; i < kRegionBytes / 8; ++i) ASSERT_EQ(words[i], 0U);
+}
+
+TEST_F(MemoryNodeFileTest, AMapThatMakesNoSenseHereIsRefused) {
+  const auto create = [this](const View& view) {
+    auto backing = Backing::Open({.bytes = 64 * kRegionBytes}, &reason_);
+    CHECK(backing.ok());
+    return MemoryNode::Create(NodeId{0}, view, std::move(*backing), &reason_).ok();
+  };
+  const auto place = [this](uint64_t base) {
+    View view = view_;
+    for (RegionPlacement& region : view.regions) {
+      if (region.nodes[0] != NodeId{0}) continue;
+      region.base[0] = base;
+      break;
+    }
+    return view;
+  };
+  ASSERT_TRUE(create(view_)) << reason_;
+  EXPECT_FALSE(create(place(kRegionBytes / 2)));
+  EXPECT_THAT(reason_, testing::HasSubstr("a region that is not in its memory"));
+  EXPECT_FALSE(create(place(~uint64_t{0} - kRegionBytes + 1)));
+  EXPECT_FALSE(create(place(~uint64_t{0} / kRegionBytes * kRegionBytes)));
+  EXPECT_FALSE(create(place(64 * kRegionBytes)));
+  View twice = view_;
+  for (RegionPlacement& region : twice.regions) {
+    for (int i = 0; i < twice.replicas; ++i) {
+      if (region.nodes[i] == NodeId{0}) region.base[i] = 0;
+    }
   }
+  EXPECT_FALSE(create(twice));
+  EXPECT_THAT(reason_, testing::HasSubstr("two regions in one place"));
 }
 
 TEST_F(MemoryNodeFileTest, AnotherNodesMemoryIsRefused) {

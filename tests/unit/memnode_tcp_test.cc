@@ -114,6 +114,34 @@ TEST_F(MemnodeTcpTest, ChannelsBeyondTheLimitAreRefusedAndOpenOnesGoOn) {
   EXPECT_TRUE(Connects(*third)) << third->ConnectError(kNode);
 }
 
+TEST_F(MemnodeTcpTest, StrangersKeepNoWorkerOutAndTheFirstOfThemGo) {
+  TcpServerOptions options = ServerOptions();
+  options.channels_max = 2;
+  options.strangers_max = 3;
+  options.handshake_timeout_ms = 600'000;
+  StartServer(options);
+  const auto first = NewFabric(1);
+  ASSERT_TRUE(Connects(*first));
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 8; ++i) strangers.push_back(ConnectTo(server_->port()));
+  // One that was refused counts until it has gone.
+  ASSERT_GT(send(strangers.back().get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 0);
+  for (size_t i = 0; i < 5; ++i) {
+    bool closed = false;
+    EXPECT_THAT(ReadToEnd(strangers[i].get(), 20'000, &closed), testing::IsEmpty());
+    EXPECT_TRUE(closed) << i;
+  }
+  EXPECT_LE(server_->stats().channels, 4U);
+  // There is room for one more worker, and none for a third.
+  auto second = NewFabric(2);
+  EXPECT_TRUE(Connects(*second)) << second->ConnectError(kNode);
+  EXPECT_TRUE(Add(*first).ok());
+  EXPECT_TRUE(Add(*second).ok());
+  const auto third = NewFabric(3);
+  EXPECT_TRUE(Eventually([&] { return !third->ConnectError(kNode).empty(); }));
+  EXPECT_THAT(third->ConnectError(kNode), HasSubstr(TcpRefusalText(TcpRefusal::kFull)));
+}
+
 TEST_F(MemnodeTcpTest, ANewConnectionOfAWorkerEndsItsOldOne) {
   StartServer();
   RawWorker old(server_->port(), Hello(5, 1));

@@ -1,0 +1,130 @@
+// onetrip-memnode: memory for a cluster. Runs no protocol: it holds bytes, grants blocks, and
+// fences.
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "client_core/base/log.h"
+#include "client_core/base/options.h"
+#include "client_core/base/secret.h"
+#include "client_core/control/control_options.h"
+#include "memnode/node_process.h"
+
+namespace onetrip {
+namespace {
+
+// Of a node that the master took for dead: a fresh start joins anew.
+constexpr int kExpelledExitCode = 70;
+
+int Fail(const std::string& reason, int code = 1) {
+  std::fprintf(stderr, "onetrip-memnode: %s\n", reason.c_str());
+  return code;
+}
+
+// A descriptor for every channel and agent: as many as the process may have.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+sigset_t EndSignals() {
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  return ends;
+}
+
+int Live(NodeProcess& process) {
+  std::string reason;
+  const Status started = process.Start(&reason);
+  // Whoever was told to end while it waited for others has not failed.
+  if (process.is_interrupted()) return 0;
+  if (!started.ok()) return Fail(reason);
+  std::printf("%s\n", process.ReadyLine().c_str());
+  std::fflush(stdout);
+  const Status ended = process.Wait(&reason);
+  process.Stop();
+  return ended.ok() ? 0 : Fail(reason, kExpelledExitCode);
+}
+
+int Run(const MemnodeOptions& options) {
+  LogLevel level = LogLevel::kInfo;
+  if (ParseLogLevel(options.log_level, &level)) SetLogLevel(level);
+  RaiseDescriptorLimit();
+  // Before any thread exists, so that all inherit it.
+  const sigset_t ends = EndSignals();
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  const UniqueFd signals(signalfd(-1, &ends, SFD_CLOEXEC));
+  const UniqueFd done(eventfd(0, EFD_CLOEXEC));
+  if (!signals.valid() || !done.valid()) return Fail("the system gives no descriptors");
+
+  std::string reason;
+  Result<Secret> secret = Secret();
+  if (!options.secret_file.empty()) secret = LoadSecretFile(options.secret_file, &reason);
+  if (!secret.ok()) return Fail(reason);
+  ControlOptions control;
+  control.master = options.master;
+  control.secret = secret->Copy();
+  control.connect_timeout_ms = options.connect_timeout_ms;
+  // What the session would refuse is refused before there is a memory.
+  if (!CheckControlOptions(control, &reason).ok()) return Fail(reason);
+  NodeProcess process(options, std::move(*secret), [&control](const std::string& address) {
+    ControlOptions mine = control.Copy();
+    mine.address = address;
+    return MakeNodeSession(std::move(mine));
+  });
+
+  int code = 0;
+  std::thread life([&process, &done, &code] {
+    code = Live(process);
+    (void)eventfd_write(done.get(), 1);
+  });
+  pollfd waited[] = {{.fd = signals.get(), .events = POLLIN, .revents = 0},
+                     {.fd = done.get(), .events = POLLIN, .revents = 0}};
+  while (waited[1].revents == 0) {
+    if (poll(waited, 2, -1) < 0 && errno != EINTR) break;
+    if (waited[0].revents == 0) continue;
+    // The next one ends the process as if it had never been caught.
+    signalfd_siginfo signal{};
+    (void)!read(signals.get(), &signal, sizeof(signal));
+    waited[0].fd = -1;
+    std::signal(SIGTERM, SIG_DFL);
+    std::signal(SIGINT, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+    process.Interrupt();
+  }
+  life.join();
+  return code;
+}
+
+}  // namespace
+}  // namespace onetrip
+
+int main(int argc, char** argv) {
+  onetrip::MemnodeOptions options;
+  std::string message;
+  switch (onetrip::ParseMemnodeOptions(argc, argv, &options, &message)) {
+    case onetrip::ParseAction::kPrint:
+      std::printf("%s\n", message.c_str());
+      return 0;
+    case onetrip::ParseAction::kFail:
+      std::fprintf(stderr, "%s\n", message.c_str());
+      return 1;
+    case onetrip::ParseAction::kRun:
+      break;
+  }
+  return onetrip::Run(options);
+}

@@ -1,0 +1,311 @@
+#include "memnode/node_process.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "client_core/base/address.h"
+#include "client_core/base/host_id.h"
+#include "client_core/base/host_memory.h"
+#include "client_core/base/log.h"
+#include "client_core/base/option_table.h"
+#include "client_core/base/version.h"
+
+namespace onetrip {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr int kDetachPollMs = 5;
+
+std::string MiB(uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+uint64_t MsUntil(SteadyClock::time_point end) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - SteadyClock::now());
+  return left.count() > 0 ? static_cast<uint64_t>(left.count()) : 0;
+}
+
+std::string Names(const std::vector<WorkerId>& workers) {
+  std::string names;
+  for (const WorkerId worker : workers) {
+    names += (names.empty() ? "" : ", ") + std::to_string(worker.value);
+  }
+  return names;
+}
+
+}  // namespace
+
+NodeProcess::NodeProcess(MemnodeOptions options, Secret secret, MakeSession make_session,
+                         NodeProcessLimits limits)
+    : options_(std::move(options)),
+      secret_(std::move(secret)),
+      make_session_(std::move(make_session)),
+      limits_(limits) {}
+
+NodeProcess::~NodeProcess() { Stop(); }
+
+Status NodeProcess::Start(std::string* reason) {
+  Status status = OpenMemory(reason);
+  if (status.ok()) status = Listen(reason);
+  if (status.ok()) status = Join(reason);
+  if (status.ok()) status = TakePlace(reason);
+  if (status.ok()) status = Serve(reason);
+  if (!status.ok()) Stop();
+  return status;
+}
+
+Status NodeProcess::OpenMemory(std::string* reason) {
+  // First, for it costs nothing, and a file is made with all its room.
+  if (has_tcp() && !MayTalk(!secret_.empty(), IsLoopbackAddress(options_.listen))) {
+    *reason = "will not listen on " + options_.listen +
+              " without a secret; give --secret-file, or --listen with a loopback address";
+    return Status(StatusCode::kInvalidArgument, "no secret");
+  }
+  BackingOptions backing;
+  backing.bytes = options_.memory_bytes / kRegionBytes * kRegionBytes;
+  backing.path = options_.backing;
+  if (!options_.backing.empty()) {
+    backing.kind = BackingOptions::Kind::kFile;
+  } else {
+    backing.kind = has_shm() ? BackingOptions::Kind::kSegment : BackingOptions::Kind::kPrivate;
+    const uint64_t usable_bytes = UsableMemoryBytes();
+    if (backing.bytes > usable_bytes) {
+      *reason = "a memory of " + MiB(backing.bytes) + " is more than this host's " +
+                MiB(usable_bytes) + "; give a smaller --memory";
+      return Status(StatusCode::kOutOfMemory, "more than the host has");
+    }
+  }
+  Result<std::unique_ptr<Backing>> opened = Backing::Open(backing, reason);
+  if (!opened.ok()) return opened.status();
+  backing_ = std::move(*opened);
+  return Status::Ok();
+}
+
+Status NodeProcess::Listen(std::string* reason) {
+  if (has_tcp()) {
+    const Status status = ListenTcp(reason);
+    if (!status.ok()) return status;
+  }
+  return has_shm() ? ListenShm(reason) : Status::Ok();
+}
+
+Status NodeProcess::ListenTcp(std::string* reason) {
+  // The option's text was looked at when it was read.
+  CHECK(ParseHostPort(options_.listen, &tcp_options_.host, &tcp_options_.port));
+  tcp_options_.busy_poll_us = options_.busy_poll_us;
+  Result<UniqueFd> listener = TcpServer::Listen(tcp_options_, !secret_.empty(), reason);
+  if (!listener.ok()) return listener.status();
+  tcp_listener_ = std::move(*listener);
+  CHECK(ParseHostPort(LocalAddress(tcp_listener_.get()), &address_.tcp_host, &address_.tcp_port));
+  if (address_.tcp_host == "0.0.0.0" || address_.tcp_host == "::") {
+    *reason = "--listen " + options_.listen +
+              " is no address that agents could connect to; give one of this host's own";
+    return Status(StatusCode::kInvalidArgument, "a wildcard address");
+  }
+  return Status::Ok();
+}
+
+Status NodeProcess::ListenShm(std::string* reason) {
+  Result<SocketPlace> place = SocketPlace::Choose(options_.socket, backing_->incarnation(), reason);
+  if (!place.ok()) return place.status();
+  socket_ = *place;
+  shm_options_.path = socket_.path();
+  Result<UniqueFd> listener = ShmServer::Listen(shm_options_, reason);
+  if (!listener.ok()) return listener.status();
+  shm_listener_ = std::move(*listener);
+  address_.shm_path = socket_.path();
+  address_.host_id = HostId();
+  return Status::Ok();
+}
+
+Status NodeProcess::Join(std::string* reason) {
+  std::string address = address_.shm_path;
+  if (has_tcp()) address = LocalAddress(tcp_listener_.get());
+  const std::shared_ptr<NodeSession> session = make_session_(address);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    session_ = session;
+    if (interrupted_) {
+      *reason = "interrupted";
+      return Status(StatusCode::kUnavailable, "interrupted");
+    }
+  }
+  NodeOffer offer{.bytes = backing_->bytes(), .incarnation = backing_->incarnation()};
+  if (backing_->is_adopted() && backing_->owner().has_value()) {
+    offer.adopted = true;
+    offer.owner_cluster = backing_->owner()->cluster;
+    offer.owner_node = backing_->owner()->node;
+  }
+  Result<NodePlace> place = session->Join(offer, reason);
+  if (!place.ok()) return place.status();
+  place_ = std::move(*place);
+  return Status::Ok();
+}
+
+Status NodeProcess::TakePlace(std::string* reason) {
+  Status status = backing_->SetOwner({.cluster = place_.cluster, .node = place_.node}, reason);
+  if (!status.ok()) return status;
+  // Only now: they may be those of a cluster that this node is no part of.
+  status = backing_->EndClients(limits_.former_grace_ms, limits_.former_kill_ms, reason);
+  if (!status.ok()) return status;
+  const bool is_adopted = backing_->is_adopted();
+  Result<std::unique_ptr<MemoryNode>> node =
+      MemoryNode::Create(place_.node, place_.view, std::move(backing_), reason);
+  if (!node.ok()) return node.status();
+  node_ = std::move(*node);
+  if (is_adopted) {
+    LogInfo("adopted the memory of an earlier life: " +
+            std::to_string(node_->status().granted_blocks) + " blocks are granted");
+  }
+  return Status::Ok();
+}
+
+Status NodeProcess::Serve(std::string* reason) {
+  const Epoch epoch = place_.view.epoch;
+  if (has_tcp()) {
+    tcp_options_.cluster = place_.cluster;
+    tcp_options_.node = place_.node;
+    tcp_options_.epoch = epoch;
+    tcp_ = TcpServer::Serve(*node_, secret_.Copy(), tcp_options_, std::move(tcp_listener_));
+  }
+  if (has_shm()) {
+    shm_options_.cluster = place_.cluster;
+    shm_options_.node = place_.node;
+    shm_options_.epoch = epoch;
+    shm_ =
+        ShmServer::Serve(*node_, node_->backing(), shm_options_, nullptr, std::move(shm_listener_));
+  }
+  Status status = Fence(place_.expelled, epoch, reason);
+  if (!status.ok()) return status;
+  status = session_->Serve(address_, this, reason);
+  if (!status.ok()) return status;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  serving_ = true;
+  return Status::Ok();
+}
+
+Status NodeProcess::Wait(std::string* reason) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [this] { return interrupted_ || expelled_; });
+  if (!expelled_) return Status::Ok();
+  *reason = expelled_why_;
+  return Status(StatusCode::kFenced, "the node was expelled");
+}
+
+void NodeProcess::Interrupt() {
+  std::shared_ptr<NodeSession> joining;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    interrupted_ = true;
+    if (!serving_) joining = session_;
+  }
+  changed_.notify_all();
+  if (joining != nullptr) joining->Stop(/*leave=*/true);
+}
+
+bool NodeProcess::is_interrupted() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return interrupted_;
+}
+
+void NodeProcess::Stop() {
+  if (std::exchange(stopped_, true)) return;
+  std::shared_ptr<NodeSession> session;
+  bool leave = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    session = session_;
+    leave = !expelled_;
+  }
+  // First: agents learn that the node goes, and no duty comes any more.
+  if (session != nullptr) session->Stop(leave);
+  if (shm_ != nullptr) shm_->Stop();
+  if (tcp_ != nullptr) tcp_->Stop();
+  if (shm_listener_.valid()) unlink(socket_.path().c_str());
+  socket_.Leave();
+  if (node_ != nullptr) MarkClean();
+  // Another process may have the memory now.
+  shm_.reset();
+  tcp_.reset();
+  node_.reset();
+  backing_.reset();
+}
+
+void NodeProcess::MarkClean() {
+  // Agents give their mappings up as soon as they see the end of their connections.
+  const auto end = SteadyClock::now() + std::chrono::milliseconds(limits_.detach_ms);
+  while (node_->backing().HasClients() && SteadyClock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(kDetachPollMs));
+  }
+  std::string reason;
+  if (!node_->backing().MarkClean(&reason).ok()) LogWarning(reason);
+}
+
+Status NodeProcess::Fence(const std::vector<WorkerId>& workers, Epoch epoch, std::string* reason) {
+  epoch_ = std::max(epoch_, epoch);
+  if (tcp_ != nullptr) {
+    tcp_->SetEpoch(epoch_);
+    for (const WorkerId worker : workers) tcp_->Fence(worker);
+  }
+  if (shm_ != nullptr) {
+    shm_->SetEpoch(epoch_);
+    // All are killed before one is waited for.
+    for (const WorkerId worker : workers) (void)shm_->Fence(worker, /*timeout_ms=*/0);
+    const auto end = SteadyClock::now() + std::chrono::milliseconds(limits_.fence_ms);
+    for (const WorkerId worker : workers) {
+      const Status status = shm_->Fence(worker, MsUntil(end));
+      if (status.ok()) continue;
+      *reason = "worker " + std::to_string(worker.value) + " is not fenced: " + status.message();
+      LogWarning(*reason);
+      return status;
+    }
+  }
+  if (!workers.empty()) {
+    LogWarning("fenced workers " + Names(workers) + " at epoch " + std::to_string(epoch.value));
+  }
+  return Status::Ok();
+}
+
+void NodeProcess::OnView(const std::shared_ptr<const View>& view) {
+  // Regions do not move in this version.
+  if (MemoryNode::BytesOn(place_.node, *view) == node_->bytes()) return;
+  LogError("the cluster map of epoch " + std::to_string(view->epoch.value) +
+           " places other regions on this node than it holds; they are not served");
+}
+
+void NodeProcess::OnExpelled(const std::string& reason) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    expelled_ = true;
+    expelled_why_ = reason;
+  }
+  changed_.notify_all();
+}
+
+NodeReport NodeProcess::Report() {
+  const MemoryNodeStatus status = node_->status();
+  NodeReport report{.blocks = status.blocks, .granted_blocks = status.granted_blocks};
+  // Over shm nobody is asked, so nobody counts.
+  if (tcp_ != nullptr) report.operations = tcp_->stats().operations;
+  return report;
+}
+
+std::string NodeProcess::ReadyLine() const {
+  const uint64_t regions = node_->status().regions;
+  std::string line = "onetrip-memnode " ONETRIP_VERSION " is ready: node " +
+                     std::to_string(place_.node.value) + " of cluster " + HexName(place_.cluster) +
+                     ", " + MiB(node_->backing().bytes()) + " (" + std::to_string(regions) +
+                     (regions == 1 ? " region" : " regions") + ")";
+  if (tcp_ != nullptr) {
+    const bool is_v6 = address_.tcp_host.find(':') != std::string::npos;
+    line += ", tcp " + (is_v6 ? "[" + address_.tcp_host + "]" : address_.tcp_host) + ":" +
+            std::to_string(address_.tcp_port);
+  }
+  if (shm_ != nullptr) line += ", shm " + address_.shm_path;
+  return line + ", master " + options_.master;
+}
+
+}  // namespace onetrip

@@ -1,0 +1,116 @@
+// NodeProcess: the life of a memory node's process: its memory, its place in the cluster, its
+// servers.
+//
+// What can be found wrong without the master is found before it is asked: a place, once given, is
+// the node's for good. The order is the protocol (PROTOCOLS 2, rule 2): nobody is served before
+// whoever was expelled is fenced and the processes of the node's former life have ended; nobody is
+// told of the node before it serves.
+#ifndef ONETRIP_MEMNODE_NODE_PROCESS_H_
+#define ONETRIP_MEMNODE_NODE_PROCESS_H_
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "client_core/base/options.h"
+#include "client_core/base/secret.h"
+#include "client_core/base/status.h"
+#include "client_core/control/node_session.h"
+#include "memnode/backing.h"
+#include "memnode/memory_node.h"
+#include "memnode/shm_server.h"
+#include "memnode/socket_place.h"
+#include "memnode/tcp_server.h"
+
+namespace onetrip {
+
+// How long the node waits for processes that map its memory.
+struct NodeProcessLimits {
+  uint64_t former_grace_ms = 500;  // those of its former life, before they are killed
+  uint64_t former_kill_ms = 2000;  // and then until they have ended
+  uint64_t fence_ms = 2000;        // those of fenced workers, all of one fence together
+  uint64_t detach_ms = 1000;       // those that see the node stop, to give their mappings up
+};
+
+class NodeProcess final : private NodeDuties {
+ public:
+  // `address` tells people where the node will serve.
+  using MakeSession = std::function<std::unique_ptr<NodeSession>(const std::string& address)>;
+
+  NodeProcess(MemnodeOptions options, Secret secret, MakeSession make_session,
+              NodeProcessLimits limits = {});
+  // Stops.
+  ~NodeProcess() override;
+
+  // Opens the memory, joins and serves; blocks until then, or until Interrupt(). On failure *reason
+  // says in one line what is wrong and what to do, and the node has left. Once.
+  Status Start(std::string* reason);
+  // Blocks while the node serves. Ok: Interrupt() was called. kFenced: the master took the node for
+  // dead; *reason says why. REQUIRES: Start() was ok.
+  Status Wait(std::string* reason);
+  // Makes Start() and Wait() return. Any thread, more than once.
+  void Interrupt();
+  [[nodiscard]] bool is_interrupted();
+  // Leaves the cluster, stops serving, marks a file's memory as whole if nobody can write it any
+  // more, and lets go of it. By the thread that called Start().
+  void Stop();
+
+  // One line that says who and where the node is. REQUIRES: it serves.
+  [[nodiscard]] std::string ReadyLine() const;
+  // REQUIRES: as above.
+  [[nodiscard]] const NodeAddress& address() const { return address_; }
+  [[nodiscard]] const MemoryNode& node() const { return *node_; }
+
+ private:
+  Status Fence(const std::vector<WorkerId>& workers, Epoch epoch, std::string* reason) override;
+  void OnView(const std::shared_ptr<const View>& view) override;
+  void OnExpelled(const std::string& reason) override;
+  NodeReport Report() override;
+
+  // The steps of Start(), in their order.
+  Status OpenMemory(std::string* reason);
+  Status Listen(std::string* reason);
+  Status ListenTcp(std::string* reason);
+  Status ListenShm(std::string* reason);
+  Status Join(std::string* reason);
+  Status TakePlace(std::string* reason);
+  Status Serve(std::string* reason);
+
+  void MarkClean();
+  [[nodiscard]] bool has_tcp() const { return options_.fabric != "shm"; }
+  [[nodiscard]] bool has_shm() const { return options_.fabric != "tcp"; }
+
+  const MemnodeOptions options_;
+  const Secret secret_;
+  const MakeSession make_session_;
+  const NodeProcessLimits limits_;
+
+  std::unique_ptr<Backing> backing_;  // until there is a node
+  SocketPlace socket_;
+  UniqueFd tcp_listener_;  // until there is a server; so is the next
+  UniqueFd shm_listener_;
+  NodeAddress address_;
+  TcpServerOptions tcp_options_;
+  ShmServerOptions shm_options_;
+  NodePlace place_;
+  std::unique_ptr<MemoryNode> node_;
+  std::unique_ptr<TcpServer> tcp_;
+  std::unique_ptr<ShmServer> shm_;
+  Epoch epoch_;  // workers with an older map are refused
+  bool stopped_ = false;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::shared_ptr<NodeSession> session_;  // guarded by mutex_, like the rest
+  bool serving_ = false;
+  bool interrupted_ = false;
+  bool expelled_ = false;
+  std::string expelled_why_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_MEMNODE_NODE_PROCESS_H_

@@ -1,0 +1,654 @@
+// The life of a memory node's process, with a master that does what the test says: what is refused
+// and how, in which order things happen, whom it fences, what a later life finds.
+#include <sys/prctl.h>
+
+#include <condition_variable>
+#include <csignal>
+#include <optional>
+
+#include "client_core/base/host_id.h"
+#include "memnode/node_process.h"
+#include "tests/unit/memnode_shm_fixture.h"
+#include "tests/unit/tcp_peer.h"
+
+namespace onetrip {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr uint64_t kOffered = 4 * kRegionBytes;
+constexpr Epoch kEpoch{5};
+
+// What a session was asked, and what it answers. Outlives the sessions.
+struct Script {
+  // Null: Join waits for Stop().
+  std::function<Result<NodePlace>(const NodeOffer& offer, std::string* reason)> join;
+  std::function<Status(const NodeAddress& address, std::string* reason)> serve;
+  std::function<void()> stop;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stopped = false;             // guarded by mutex, like the rest
+  std::vector<std::string> events;  // in their order
+  std::string told;                 // address, for people
+  NodeOffer offer;
+  NodeAddress address;
+  NodeDuties* duties = nullptr;
+
+  void Note(const std::string& event) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    events.push_back(event);
+    changed.notify_all();
+  }
+  void Await(const std::string& event) {
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait(lock,
+                 [&] { return std::find(events.begin(), events.end(), event) != events.end(); });
+  }
+};
+
+class ScriptedSession final : public NodeSession {
+ public:
+  explicit ScriptedSession(Script& script) : script_(script) {}
+
+  Result<NodePlace> Join(const NodeOffer& offer, std::string* reason) override {
+    script_.offer = offer;
+    script_.Note("join");
+    if (script_.join != nullptr) return script_.join(offer, reason);
+    std::unique_lock<std::mutex> lock(script_.mutex);
+    script_.changed.wait(lock, [this] { return script_.stopped; });
+    *reason = "stopped";
+    return Status(StatusCode::kUnavailable, "stopped");
+  }
+  Status Serve(const NodeAddress& address, NodeDuties* duties, std::string* reason) override {
+    script_.address = address;
+    script_.duties = duties;
+    script_.Note("serve");
+    return script_.serve != nullptr ? script_.serve(address, reason) : Status::Ok();
+  }
+  void Stop(bool leave) override {
+    if (script_.stop != nullptr) script_.stop();
+    const std::lock_guard<std::mutex> lock(script_.mutex);
+    if (!std::exchange(script_.stopped, true)) {
+      script_.events.emplace_back(leave ? "leave" : "stop");
+    }
+    script_.changed.notify_all();
+  }
+
+ private:
+  Script& script_;
+};
+
+// A map that places `regions` regions on kNode, and nothing elsewhere.
+View MakeView(uint32_t regions) {
+  View view;
+  view.cluster = kCluster;
+  view.epoch = kEpoch;
+  view.replicas = 1;
+  view.node_count = kNode.value + 1;
+  for (uint32_t region = 0; region < regions; ++region) {
+    RegionPlacement placement{};
+    placement.nodes[0] = kNode;
+    placement.base[0] = uint64_t{region} * kRegionBytes;
+    view.regions.push_back(placement);
+  }
+  return view;
+}
+
+class MemnodeNodeProcessTest : public testing::Test {
+ protected:
+  MemnodeNodeProcessTest() {
+    std::string name = testing::TempDir() + "node-XXXXXX";
+    CHECK(mkdtemp(name.data()) != nullptr);
+    directory_ = name;
+    options_ = DefaultMemnodeOptions();
+    options_.master = "127.0.0.1:7400";
+    options_.memory_bytes = kOffered + kRegionBytes - 1;
+    options_.socket = directory_ + "/node.sock";
+    Place(4);
+  }
+  ~MemnodeNodeProcessTest() override {
+    process_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  void Place(uint32_t regions, std::vector<WorkerId> expelled = {}) {
+    script_.join = [regions, expelled](const NodeOffer& /*offer*/, std::string* /*reason*/) {
+      return NodePlace{
+          .cluster = kCluster, .node = kNode, .view = MakeView(regions), .expelled = expelled};
+    };
+  }
+  std::unique_ptr<NodeProcess> Make(NodeProcessLimits limits = {}) {
+    return std::make_unique<NodeProcess>(
+        options_, Secret(secret_),
+        [this](const std::string& address) {
+          script_.told = address;
+          script_.stopped = false;
+          return std::make_unique<ScriptedSession>(script_);
+        },
+        limits);
+  }
+  void Start(NodeProcessLimits limits = {}) {
+    process_ = Make(limits);
+    ASSERT_TRUE(process_->Start(&reason_).ok()) << reason_;
+  }
+  // Starts a process that must be refused for `why`, and leave nothing behind.
+  void ExpectRefused(const std::string& why) {
+    SCOPED_TRACE(why);
+    reason_.clear();
+    const auto process = Make();
+    EXPECT_FALSE(process->Start(&reason_).ok());
+    EXPECT_THAT(reason_, HasSubstr(why));
+    EXPECT_THAT(reason_, Not(HasSubstr("\n")));
+    EXPECT_FALSE(process->is_interrupted());
+    EXPECT_FALSE(std::filesystem::exists(options_.socket));
+    if (!script_.events.empty()) {
+      EXPECT_EQ(script_.events.back(), "leave");
+    }
+    script_.events.clear();
+  }
+
+  uint16_t port() const { return script_.address.tcp_port; }
+  static TcpHello Hello(uint32_t worker, Epoch epoch = kEpoch) {
+    TcpHello hello;
+    hello.cluster = kCluster;
+    hello.node = kNode.value;
+    hello.worker = worker;
+    hello.incarnation = 1;
+    hello.epoch = epoch.value;
+    return hello;
+  }
+  // What a worker is told over tcp; kNone: welcome.
+  TcpRefusal TcpAnswer(uint32_t worker, Epoch epoch = kEpoch) {
+    const RawWorker raw(port(), Hello(worker, epoch), secret_);
+    return raw.welcome() ? TcpRefusal::kNone : raw.refusal();
+  }
+  Result<std::unique_ptr<ShmSegment>> Attach(uint32_t worker, Epoch epoch = kEpoch) {
+    return ShmSegment::Attach({.path = script_.address.shm_path,
+                               .cluster = kCluster,
+                               .node = kNode,
+                               .worker = WorkerId{worker},
+                               .epoch = epoch,
+                               .timeout_ms = 20'000},
+                              &reason_);
+  }
+  Status Fence(const std::vector<WorkerId>& workers, Epoch epoch) {
+    reason_.clear();
+    return script_.duties->Fence(workers, epoch, &reason_);
+  }
+
+  std::string directory_;
+  std::string reason_;
+  const char* secret_ = "";
+  MemnodeOptions options_;
+  Script script_;
+  std::unique_ptr<NodeProcess> process_;
+};
+
+// Another process, which maps the memory, as `worker`, once it is told to, until it is killed. Made
+// before there is a node: a child has what its parent has open and mapped, locks included.
+class OtherProcess {
+ public:
+  OtherProcess(const std::string& path, uint32_t worker) {
+    int ends[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    talk_ = UniqueFd(ends[0]);
+    const UniqueFd other_end(ends[1]);
+    pid_ = fork();
+    if (pid_ == 0) Live(path, worker, other_end.get());
+  }
+  ~OtherProcess() {
+    if (pid_ > 0) kill(pid_, SIGKILL);
+    Wait();
+  }
+  // Whether the node gave it the memory.
+  bool Map() {
+    char answer = 0;
+    return write(talk_.get(), "m", 1) == 1 && read(talk_.get(), &answer, 1) == 1 && answer == 'y';
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  // The signal that ended it.
+  int Wait() {
+    int status = 0;
+    if (pid_ > 0) waitpid(pid_, &status, 0);
+    pid_ = 0;
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  }
+
+ private:
+  [[noreturn]] static void Live(const std::string& path, uint32_t worker, int talk) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    char word = 0;
+    CHECK(read(talk, &word, 1) == 1);
+    const UniqueFd fd = ConnectTo(path);
+    ShmFrame frame;
+    ShmGreeting greeting;
+    CHECK(ReadFrame(fd, &frame));
+    CHECK(DecodeShm(frame, &greeting) == ShmRefusal::kNone);
+    SendFrame(fd, EncodeShm(ShmHello{.nonce = greeting.nonce,
+                                     .cluster = kCluster,
+                                     .epoch = kEpoch.value,
+                                     .worker = worker,
+                                     .node = kNode.value}));
+    (void)!write(talk, Receive(fd) ? "y" : "n", 1);
+    for (;;) pause();
+  }
+  static bool Receive(const UniqueFd& fd) {
+    ShmFrame frame;
+    iovec io{.iov_base = frame.data(), .iov_len = frame.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &io;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    if (recvmsg(fd.get(), &message, MSG_WAITALL) != static_cast<ssize_t>(frame.size()))
+      return false;
+    ShmVerdict verdict;
+    const cmsghdr* rights = CMSG_FIRSTHDR(&message);
+    if (DecodeShm(frame, &verdict) != ShmRefusal::kNone || rights == nullptr) return false;
+    int memory = -1;
+    std::memcpy(&memory, CMSG_DATA(rights), sizeof(memory));
+    return mmap(nullptr, verdict.memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory,
+                static_cast<off_t>(verdict.memory_offset)) != MAP_FAILED;
+  }
+
+  pid_t pid_ = 0;
+  UniqueFd talk_;
+};
+
+TEST_F(MemnodeNodeProcessTest, ServesBothFabricsAndSaysWhoAndWhereItIs) {
+  Start();
+  EXPECT_THAT(script_.events, ElementsAre("join", "serve"));
+  EXPECT_EQ(script_.offer.bytes, kOffered) << "whole regions";
+  EXPECT_NE(script_.offer.incarnation, 0U);
+  EXPECT_FALSE(script_.offer.adopted);
+  const std::string tcp = "127.0.0.1:" + std::to_string(port());
+  EXPECT_EQ(script_.told, tcp);
+  EXPECT_EQ(script_.address, (NodeAddress{"127.0.0.1", port(), options_.socket, HostId()}));
+  EXPECT_THAT(process_->ReadyLine(),
+              testing::MatchesRegex("onetrip-memnode 0\\..* is ready: node 2 of cluster "
+                                    "0000000000000015, 64 MiB \\(4 regions\\), tcp " +
+                                    tcp + ", shm " + options_.socket + ", master 127.0.0.1:7400"));
+  EXPECT_EQ(TcpAnswer(1), TcpRefusal::kNone);
+  auto segment = Attach(2);
+  ASSERT_TRUE(segment.ok()) << reason_;
+  const ControlReply reply = (*segment)->Handle({.kind = ControlRequest::Kind::kAlloc,
+                                                 .size_class = SizeClass(3),
+                                                 .owner = WorkerId{2},
+                                                 .block = {}});
+  EXPECT_EQ(reply.outcome, Outcome::kDone);
+  const NodeReport report = script_.duties->Report();
+  EXPECT_EQ(report.blocks, 4 * kBlocksPerRegion - kRootBlocks);
+  EXPECT_EQ(report.granted_blocks, 1U);
+  segment->reset();
+  process_->Stop();
+  EXPECT_THAT(script_.events, ElementsAre("join", "serve", "leave"));
+  EXPECT_FALSE(std::filesystem::exists(options_.socket));
+}
+
+TEST_F(MemnodeNodeProcessTest, ServesOnlyTheFabricItWasTold) {
+  options_.fabric = "tcp";
+  Start();
+  EXPECT_EQ(script_.address, (NodeAddress{"127.0.0.1", port(), "", ""}));
+  EXPECT_THAT(process_->ReadyLine(), Not(HasSubstr("shm")));
+  EXPECT_EQ(TcpAnswer(1), TcpRefusal::kNone);
+  EXPECT_FALSE(std::filesystem::exists(options_.socket));
+  process_.reset();
+  options_.fabric = "shm";
+  // Nobody listens there, so nobody needs a secret.
+  options_.listen = "10.0.0.1:7500";
+  Start();
+  EXPECT_EQ(script_.told, options_.socket);
+  EXPECT_EQ(script_.address, (NodeAddress{"", 0, options_.socket, HostId()}));
+  EXPECT_THAT(process_->ReadyLine(), Not(HasSubstr("tcp")));
+  EXPECT_TRUE(Attach(1).ok()) << reason_;
+}
+
+TEST_F(MemnodeNodeProcessTest, WhatIsWrongWithoutTheMasterIsFoundBeforeItIsAsked) {
+  const MemnodeOptions good = options_;
+  script_.join = [](const NodeOffer& /*offer*/, std::string* /*reason*/) -> Result<NodePlace> {
+    ADD_FAILURE() << "asked";
+    return Status(StatusCode::kUnavailable, "asked");
+  };
+  for (const char* listen : {"10.1.2.3:0", "0.0.0.0:0", "[::]:0", "localhost:0"}) {
+    options_.listen = listen;
+    ExpectRefused("will not listen on " + options_.listen +
+                  " without a secret; give --secret-file");
+  }
+  secret_ = "sixteen bytes are enough";
+  for (const char* listen : {"0.0.0.0:0", "[::]:0"}) {
+    options_.listen = listen;
+    ExpectRefused("--listen " + options_.listen + " is no address that agents could connect to");
+  }
+  options_.listen = "192.0.2.1:0";
+  ExpectRefused("is not an address of this host");
+  secret_ = "";
+  options_ = good;
+
+  const auto other = ListenTcp("127.0.0.1", 0, 1, &reason_);
+  ASSERT_TRUE(other.ok());
+  options_.listen = "127.0.0.1:" + std::to_string(LocalPort(other.value().get()));
+  ExpectRefused("is taken by another process");
+  options_ = good;
+
+  options_.memory_bytes = uint64_t{64} << 40;
+  ExpectRefused("a memory of 67108864 MiB is more than this host's");
+  options_ = good;
+
+  options_.socket = directory_ + "/" + std::string(100, 's');
+  ExpectRefused("has more than 107 bytes");
+  options_.socket = directory_ + "/open/node.sock";
+  std::filesystem::create_directory(directory_ + "/open");
+  std::filesystem::permissions(directory_ + "/open", std::filesystem::perms(0755));
+  ExpectRefused("is open to others");
+  options_ = good;
+  options_.backing = directory_ + "/open/memory";
+  ExpectRefused("is open to others");
+  options_.backing = directory_ + "/other";
+  const int fd = open(options_.backing.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  EXPECT_EQ(write(fd, "no memory", 9), 9);
+  close(fd);
+  ExpectRefused("is no memory image");
+  EXPECT_THAT(script_.events, IsEmpty());
+}
+
+TEST_F(MemnodeNodeProcessTest, AMasterThatIsAwayOrSaysNoEndsTheNodeWithItsReason) {
+  for (const StatusCode code : {StatusCode::kUnavailable, StatusCode::kInvalidArgument}) {
+    script_.join = [code](const NodeOffer& /*offer*/, std::string* reason) -> Result<NodePlace> {
+      *reason = "the master says why";
+      return Status(code, "no");
+    };
+    ExpectRefused("the master says why");
+  }
+  Place(4);
+  script_.serve = [](const NodeAddress& /*address*/, std::string* reason) {
+    *reason = "the master has gone";
+    return Status(StatusCode::kUnavailable, "gone");
+  };
+  ExpectRefused("the master has gone");
+}
+
+TEST_F(MemnodeNodeProcessTest, APlaceThatTheMemoryCannotHoldIsRefused) {
+  Place(5);
+  ExpectRefused("the map places 83886080 bytes on this memory node, which has 67108864");
+  script_.join = [](const NodeOffer& /*offer*/, std::string* /*reason*/) {
+    NodePlace place{.cluster = kCluster, .node = kNode, .view = MakeView(4), .expelled = {}};
+    place.view.regions[3].base[0] = kRegionBytes;
+    return place;
+  };
+  ExpectRefused("two regions in one place");
+}
+
+TEST_F(MemnodeNodeProcessTest, ANodeWhoseFileOrSocketAnotherUsesIsRefused) {
+  options_.backing = directory_ + "/memory";
+  Start();
+  const auto first = std::move(process_);
+  const std::string socket = options_.socket;
+  options_.socket = directory_ + "/second.sock";
+  script_.events.clear();
+  ExpectRefused("backing file " + options_.backing + " is in use by another memory node");
+
+  options_.backing.clear();
+  options_.socket = socket;
+  const auto second = Make();
+  EXPECT_FALSE(second->Start(&reason_).ok());
+  EXPECT_THAT(reason_, HasSubstr(socket + " is taken by another process"));
+  EXPECT_TRUE(std::filesystem::exists(socket)) << "the other's";
+  EXPECT_TRUE(Attach(1).ok()) << reason_;
+}
+
+TEST_F(MemnodeNodeProcessTest, ALaterLifeOffersTheSameMemoryAndHasItsData) {
+  options_.backing = directory_ + "/memory";
+  Start();
+  const NodeOffer offer = script_.offer;
+  EXPECT_FALSE(offer.adopted);
+  GlobalAddr block;
+  {
+    auto segment = Attach(1);
+    ASSERT_TRUE(segment.ok()) << reason_;
+    block = (*segment)
+                ->Handle({.kind = ControlRequest::Kind::kAlloc,
+                          .size_class = SizeClass(3),
+                          .owner = WorkerId{1},
+                          .block = {}})
+                .block;
+    std::memset((*segment)->base() + block.bits() + 512, 0x5a, 64);
+  }
+  process_->Stop();
+
+  Start();
+  EXPECT_TRUE(script_.offer.adopted);
+  EXPECT_EQ(script_.offer.bytes, offer.bytes);
+  EXPECT_EQ(script_.offer.incarnation, offer.incarnation);
+  EXPECT_EQ(script_.offer.owner_cluster, kCluster);
+  EXPECT_EQ(script_.offer.owner_node, kNode);
+  EXPECT_EQ(script_.duties->Report().granted_blocks, 1U);
+  EXPECT_EQ(process_->node().base()[block.bits() + 512 + 63], std::byte{0x5a});
+  process_.reset();
+
+  // To another cluster, or as another node, it is of no use, and it stays what it is.
+  for (const uint64_t cluster : {kCluster + 1, kCluster}) {
+    script_.join = [cluster](const NodeOffer& /*offer*/, std::string* /*reason*/) {
+      NodePlace place{.cluster = cluster, .node = NodeId{0}, .view = MakeView(4), .expelled = {}};
+      for (RegionPlacement& region : place.view.regions) region.nodes[0] = NodeId{0};
+      return place;
+    };
+    ExpectRefused(cluster == kCluster ? "belongs to memory node 2, not to 0"
+                                      : "belongs to cluster 0000000000000015, not to");
+  }
+  Place(4);
+  Start();
+  EXPECT_EQ(script_.offer.incarnation, offer.incarnation);
+  EXPECT_EQ(script_.duties->Report().granted_blocks, 1U);
+}
+
+TEST_F(MemnodeNodeProcessTest, AProcessThatStillMapsTheFileIsEndedBeforeTheNextLifeServes) {
+  options_.backing = directory_ + "/memory";
+  OtherProcess holder(options_.socket, 1);
+  Start({.detach_ms = 0});
+  ASSERT_TRUE(holder.Map());
+  process_->Stop();
+  // Not for a cluster that this node is no part of.
+  script_.join = [](const NodeOffer& /*offer*/, std::string* /*reason*/) {
+    return NodePlace{.cluster = kCluster + 1, .node = kNode, .view = MakeView(4), .expelled = {}};
+  };
+  ExpectRefused("belongs to cluster");
+  Place(4);
+  script_.serve = [&holder](const NodeAddress& /*address*/, std::string* /*reason*/) {
+    EXPECT_EQ(holder.Wait(), SIGKILL);
+    return Status::Ok();
+  };
+  Start({.former_grace_ms = 0, .former_kill_ms = 20'000});
+  EXPECT_TRUE(script_.offer.adopted);
+}
+
+TEST_F(MemnodeNodeProcessTest, ASpareServesAndReportsAndGrantsNothing) {
+  Place(0);
+  Start();
+  EXPECT_THAT(process_->ReadyLine(), HasSubstr("64 MiB (0 regions)"));
+  EXPECT_EQ(script_.duties->Report().blocks, 0U);
+  auto segment = Attach(1);
+  ASSERT_TRUE(segment.ok()) << reason_;
+  EXPECT_EQ((*segment)
+                ->Handle({.kind = ControlRequest::Kind::kAlloc,
+                          .size_class = SizeClass(3),
+                          .owner = WorkerId{1},
+                          .block = {}})
+                .outcome,
+            Outcome::kFull);
+  RawWorker worker(port(), Hello(2));
+  ASSERT_TRUE(worker.welcome());
+  worker.Send(worker.Frame({{.kind = TcpOpKind::kRead, .bytes = 8}}));
+  const auto answers = worker.Answers();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].error, TcpError::kOutOfBounds);
+}
+
+TEST_F(MemnodeNodeProcessTest, WhatLiesBehindTheLastRegionIsNobodys) {
+  Place(2);
+  Start();
+  EXPECT_THAT(process_->ReadyLine(), HasSubstr("64 MiB (2 regions)"));
+  RawWorker worker(port(), Hello(2));
+  ASSERT_TRUE(worker.welcome());
+  worker.Send(
+      worker.Frame({{.kind = TcpOpKind::kRead, .bytes = 8, .offset = 2 * kRegionBytes - 8}}));
+  worker.Send(worker.Frame({{.kind = TcpOpKind::kRead, .bytes = 8, .offset = 2 * kRegionBytes}}));
+  const auto answers = worker.Answers();
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(answers[0].kind, TcpFrameKind::kBatch);
+  EXPECT_EQ(answers[1].error, TcpError::kOutOfBounds);
+  EXPECT_EQ(script_.duties->Report().operations, 1U);
+}
+
+TEST_F(MemnodeNodeProcessTest, WhoWasExpelledIsRefusedBeforeAnybodyHearsOfTheNode) {
+  Place(4, {WorkerId{7}, WorkerId{8}});
+  script_.serve = [this](const NodeAddress& /*address*/, std::string* /*reason*/) {
+    EXPECT_EQ(TcpAnswer(7), TcpRefusal::kFenced);
+    EXPECT_EQ(Attach(8).status().code(), StatusCode::kFenced);
+    EXPECT_EQ(TcpAnswer(9, Epoch{kEpoch.value - 1}), TcpRefusal::kStaleEpoch);
+    EXPECT_EQ(TcpAnswer(9), TcpRefusal::kNone);
+    return Status::Ok();
+  };
+  Start();
+}
+
+TEST_F(MemnodeNodeProcessTest, AFenceEndsProcessesAndChannelsAndRefusesOlderMaps) {
+  OtherProcess killed(options_.socket, 1);
+  OtherProcess spared(options_.socket, 2);
+  Start();
+  ASSERT_TRUE(killed.Map());
+  ASSERT_TRUE(spared.Map());
+  RawWorker worker(port(), Hello(3));
+  ASSERT_TRUE(worker.welcome());
+
+  EXPECT_TRUE(Fence({WorkerId{1}, WorkerId{3}, WorkerId{99}}, Epoch{9}).ok()) << reason_;
+  EXPECT_EQ(killed.Wait(), SIGKILL);
+  const auto answers = worker.Answers();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].error, TcpError::kFenced);
+  for (const uint32_t fenced : {1U, 3U, 99U}) {
+    EXPECT_EQ(TcpAnswer(fenced, Epoch{9}), TcpRefusal::kFenced);
+    EXPECT_EQ(Attach(fenced, Epoch{9}).status().code(), StatusCode::kFenced);
+  }
+  EXPECT_TRUE(Fence({WorkerId{1}}, Epoch{9}).ok()) << "again";
+  EXPECT_EQ(waitpid(spared.pid(), nullptr, WNOHANG), 0);
+
+  EXPECT_EQ(TcpAnswer(4, Epoch{8}), TcpRefusal::kStaleEpoch);
+  EXPECT_TRUE(Fence({}, Epoch{7}).ok());
+  EXPECT_EQ(TcpAnswer(4, Epoch{8}), TcpRefusal::kStaleEpoch) << "an epoch never goes back";
+  EXPECT_EQ(Attach(4, Epoch{8}).status().code(), StatusCode::kFenced);
+  EXPECT_EQ(TcpAnswer(4, Epoch{9}), TcpRefusal::kNone);
+}
+
+TEST_F(MemnodeNodeProcessTest, AFenceIsDoneOnlyIfItIsOnBothFabrics) {
+  Start({.fence_ms = 20});
+  // A worker in the node's own process cannot be ended.
+  auto segment = Attach(1);
+  ASSERT_TRUE(segment.ok()) << reason_;
+  RawWorker worker(port(), Hello(1));
+  ASSERT_TRUE(worker.welcome());
+  EXPECT_FALSE(Fence({WorkerId{1}}, Epoch{6}).ok());
+  EXPECT_THAT(reason_, HasSubstr("worker 1 is not fenced"));
+  EXPECT_THAT(reason_, Not(HasSubstr("\n")));
+  EXPECT_EQ(worker.Answers().back().error, TcpError::kFenced);
+  // The master asks again; in between the worker has given the memory up.
+  segment->reset();
+  while (!Fence({WorkerId{1}}, Epoch{6}).ok()) std::this_thread::yield();
+}
+
+TEST_F(MemnodeNodeProcessTest, ANodeThatWasTakenForDeadEndsWithoutGoodbye) {
+  Start();
+  std::thread master([this] { script_.duties->OnExpelled("its lease ran out"); });
+  EXPECT_EQ(process_->Wait(&reason_).code(), StatusCode::kFenced);
+  EXPECT_EQ(reason_, "its lease ran out");
+  master.join();
+  process_->Stop();
+  EXPECT_THAT(script_.events, ElementsAre("join", "serve", "stop"));
+}
+
+TEST_F(MemnodeNodeProcessTest, AnInterruptEndsAWaitForTheMapAndLaterTheService) {
+  const auto place = std::exchange(script_.join, nullptr);
+  process_ = Make();
+  std::thread caller([this] {
+    script_.Await("join");
+    process_->Interrupt();
+  });
+  EXPECT_FALSE(process_->Start(&reason_).ok());
+  caller.join();
+  EXPECT_TRUE(process_->is_interrupted());
+  EXPECT_THAT(script_.events, ElementsAre("join", "leave"));
+  EXPECT_FALSE(std::filesystem::exists(options_.socket));
+
+  // Before it began at all.
+  script_.events.clear();
+  process_ = Make();
+  process_->Interrupt();
+  EXPECT_FALSE(process_->Start(&reason_).ok());
+  EXPECT_THAT(script_.events, ElementsAre("leave"));
+
+  script_.events.clear();
+  script_.join = place;
+  Start();
+  std::thread second([this] { process_->Interrupt(); });
+  EXPECT_TRUE(process_->Wait(&reason_).ok());
+  second.join();
+  process_->Stop();
+  EXPECT_THAT(script_.events, ElementsAre("join", "serve", "leave"));
+}
+
+TEST_F(MemnodeNodeProcessTest, TheMasterHearsOfTheEndBeforeAnAgentDoes) {
+  options_.backing = directory_ + "/memory";
+  Start();
+  bool asked = false;
+  script_.stop = [&] {
+    asked = true;
+    EXPECT_EQ(TcpAnswer(1), TcpRefusal::kNone);
+    EXPECT_TRUE(Attach(2).ok());
+  };
+  process_->Stop();
+  script_.stop = nullptr;
+  EXPECT_TRUE(asked);
+  const auto backing = Backing::Open(
+      {.kind = BackingOptions::Kind::kFile, .bytes = kOffered, .path = options_.backing}, &reason_);
+  ASSERT_TRUE(backing.ok()) << reason_;
+  EXPECT_TRUE(backing.value()->was_clean());
+}
+
+TEST_F(MemnodeNodeProcessTest, ASocketsPlaceIsGivenOrInTheRuntimeDirectory) {
+  const std::string runtime = directory_ + "/runtime";
+  ASSERT_EQ(setenv("RUNTIME_DIRECTORY", (runtime + ":/elsewhere").c_str(), 1), 0);
+  const auto derived = SocketPlace::Choose("", 0xabc, &reason_);
+  unsetenv("RUNTIME_DIRECTORY");
+  ASSERT_TRUE(derived.ok()) << reason_;
+  EXPECT_EQ(derived.value().path(), runtime + "/memory-0000000000000abc.sock");
+  derived.value().Leave();
+  EXPECT_TRUE(std::filesystem::exists(runtime)) << "whoever made the service removes it";
+
+  const std::string made = directory_ + "/made";
+  const auto given = SocketPlace::Choose(made + "/node.sock", 1, &reason_);
+  ASSERT_TRUE(given.ok()) << reason_;
+  EXPECT_EQ(given.value().path(), made + "/node.sock");
+  const auto beside = SocketPlace::Choose(made + "/beside.sock", 1, &reason_);
+  ASSERT_TRUE(beside.ok());
+  beside.value().Leave();
+  EXPECT_TRUE(std::filesystem::exists(made)) << "was there before";
+  std::filesystem::create_directory(made + "/used");
+  given.value().Leave();
+  EXPECT_TRUE(std::filesystem::exists(made)) << "is used";
+  std::filesystem::remove(made + "/used");
+  given.value().Leave();
+  EXPECT_FALSE(std::filesystem::exists(made));
+
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(directory_);
+  const auto relative = SocketPlace::Choose("node.sock", 1, &reason_);
+  std::filesystem::current_path(before);
+  ASSERT_TRUE(relative.ok()) << reason_;
+  EXPECT_EQ(relative.value().path(), directory_ + "/node.sock");
+}
+
+}  // namespace
+}  // namespace onetrip
