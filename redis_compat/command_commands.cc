@@ -17,9 +17,9 @@ namespace {
 constexpr std::array<std::string_view, 10> kFlagNames = {
     "write",   "readonly", "denyoom", "admin",   "noscript",
     "loading", "stale",    "fast",    "no_auth", "allow_busy"};
-constexpr std::array<std::string_view, 9> kCategoryNames = {
-    "@keyspace", "@read", "@write",     "@string",    "@admin",
-    "@fast",     "@slow", "@dangerous", "@connection"};
+constexpr std::array<std::string_view, 10> kCategoryNames = {
+    "@keyspace", "@read", "@write", "@string",    "@bitmap",
+    "@admin",    "@fast", "@slow",  "@dangerous", "@connection"};
 constexpr std::array<std::string_view, 9> kKeyFlagNames = {
     "RW", "RO", "OW", "RM", "access", "update", "insert", "delete", "variable_flags"};
 constexpr std::array<std::string_view, 8> kTipNames = {
@@ -79,16 +79,18 @@ void ReplyInfo(ReplyWriter& out, const CommandRow& row) {
   out.Bulk(row.name);
   out.Integer(row.arity);
   ReplyBits(out, row.flags, kFlagNames);
+  const bool has_more = row.more_keys.first != 0;
   out.Integer(row.keys.first);
-  out.Integer(row.keys.last);
+  out.Integer(has_more ? row.more_keys.last : row.keys.last);
   out.Integer(row.keys.step);
   ReplyBits(out, row.categories, kCategoryNames);
   ReplyBits(out, row.tips, kTipNames, /*bulk=*/true);
   if (row.keys.first == 0) {
     out.Set(0);
   } else {
-    out.Set(1);
+    out.Set(has_more ? 2 : 1);
     ReplyKeySpecification(out, row.keys);
+    if (has_more) ReplyKeySpecification(out, row.more_keys);
   }
   const auto subcommands = SubcommandsOf(row);
   subcommands.empty() ? out.Set(0) : out.Array(subcommands.size());
@@ -107,6 +109,8 @@ std::string_view GroupName(CommandGroup group) {
       return "generic";
     case CommandGroup::kString:
       return "string";
+    case CommandGroup::kBitmap:
+      return "bitmap";
   }
   return "generic";
 }
@@ -226,10 +230,32 @@ const CommandRow* FindCallWithKeys(CommandContext& context) {
   return row;
 }
 
-// What this call does to its keys: SET's flags depend on its options.
-uint32_t KeyFlagsOfCall(const CommandRow& row, std::span<const std::string_view> call) {
+// BITFIELD's flags: it only reads if every step of it is a sound GET.
+uint32_t KeyFlagsOfBitField(std::span<const std::string_view> call) {
+  for (size_t i = 2; i < call.size();) {
+    const size_t left = call.size() - i - 1;
+    if (EqualsIgnoreCase(call[i], "get") && left >= 2) {
+      i += 3;
+    } else if (EqualsIgnoreCase(call[i], "overflow") && left >= 1) {
+      i += 2;
+    } else {
+      return kKeyRw | kKeyAccess | kKeyUpdate;
+    }
+  }
+  return kKeyRo | kKeyAccess;
+}
+
+// What this call does to the key at `position`: SET's flags depend on its options.
+uint32_t KeyFlagsOfCall(const CommandRow& row, std::span<const std::string_view> call,
+                        size_t position) {
+  if (row.more_keys.first != 0 && position >= static_cast<size_t>(row.more_keys.first)) {
+    return row.more_keys.flags;
+  }
   if ((row.keys.flags & kKeyVariable) == 0) {
     return row.keys.flags;
+  }
+  if (row.group == CommandGroup::kBitmap) {
+    return KeyFlagsOfBitField(call);
   }
   for (const std::string_view option : call.subspan(3)) {
     if (EqualsIgnoreCase(option, "get")) return kKeyRw | kKeyAccess | kKeyUpdate;
@@ -349,7 +375,7 @@ void CommandGetKeysAndFlagsCommand(CommandContext& context) {
   for (const size_t position : positions) {
     context.out.Array(2);
     context.out.Bulk(call[position]);
-    ReplyBits(context.out, KeyFlagsOfCall(*row, call), kKeyFlagNames);
+    ReplyBits(context.out, KeyFlagsOfCall(*row, call, position), kKeyFlagNames);
   }
 }
 

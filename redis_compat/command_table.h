@@ -37,11 +37,12 @@ enum CommandCategory : uint32_t {
   kCatRead = 1u << 1,
   kCatWrite = 1u << 2,
   kCatString = 1u << 3,
-  kCatAdmin = 1u << 4,
-  kCatFast = 1u << 5,
-  kCatSlow = 1u << 6,
-  kCatDangerous = 1u << 7,
-  kCatConnection = 1u << 8,
+  kCatBitmap = 1u << 4,
+  kCatAdmin = 1u << 5,
+  kCatFast = 1u << 6,
+  kCatSlow = 1u << 7,
+  kCatDangerous = 1u << 8,
+  kCatConnection = 1u << 9,
 };
 
 // What a command does to its keys, in the order in which COMMAND INFO lists it.
@@ -69,7 +70,7 @@ enum CommandTip : uint32_t {
   kTipSpecial = 1u << 7,
 };
 
-enum class CommandGroup : uint8_t { kConnection, kServer, kGeneric, kString };
+enum class CommandGroup : uint8_t { kConnection, kServer, kGeneric, kString, kBitmap };
 
 // Where the keys are in argv: from first, every step-th, to last (negative: counted from the end;
 // -1 is the last argument). first == 0: none.
@@ -97,6 +98,7 @@ struct CommandRow {
   uint32_t flags = 0;
   uint32_t categories = 0;
   CommandKeys keys = {};
+  CommandKeys more_keys = {};  // Of commands that treat the keys behind the first otherwise.
   uint32_t tips = 0;
   // Exactly one of the two, but for containers whose bare name does nothing.
   Immediate immediate = nullptr;
@@ -139,9 +141,11 @@ bool ForEachKey(const CommandRow& row, size_t argc, Visit visit) {
     return false;
   }
   const auto count = static_cast<int64_t>(argc);
-  const int64_t last = row.keys.last >= 0 ? row.keys.last : count + row.keys.last;
-  for (int64_t i = row.keys.first; i <= last && i < count; i += row.keys.step) {
-    visit(static_cast<size_t>(i));
+  for (const CommandKeys* keys : {&row.keys, &row.more_keys}) {
+    const int64_t last = keys->last >= 0 ? keys->last : count + keys->last;
+    for (int64_t i = keys->first; keys->first != 0 && i <= last && i < count; i += keys->step) {
+      visit(static_cast<size_t>(i));
+    }
   }
   return true;
 }

@@ -84,6 +84,17 @@ Task<void> GetRangeCommand(CommandContext& context);
 Task<void> SetRangeCommand(CommandContext& context);
 Task<void> AppendCommand(CommandContext& context);
 
+// bit_commands.cc
+Task<void> SetBitCommand(CommandContext& context);
+Task<void> GetBitCommand(CommandContext& context);
+Task<void> BitCountCommand(CommandContext& context);
+Task<void> BitPosCommand(CommandContext& context);
+Task<void> BitOpCommand(CommandContext& context);
+
+// bitfield_commands.cc
+Task<void> BitFieldCommand(CommandContext& context);
+Task<void> BitFieldRoCommand(CommandContext& context);
+
 // counter_commands.cc
 Task<void> IncrCommand(CommandContext& context);
 Task<void> DecrCommand(CommandContext& context);

@@ -16,6 +16,8 @@ inline constexpr uint32_t kCatOperator = kCatAdmin | kCatSlow | kCatDangerous;
 inline constexpr uint32_t kCatFlush = kCatKeyspace | kCatWrite | kCatSlow | kCatDangerous;
 inline constexpr uint32_t kCatInspect = kCatKeyspace | kCatRead | kCatFast;
 inline constexpr uint32_t kCatReadString = kCatRead | kCatString;
+inline constexpr uint32_t kCatReadBitmap = kCatRead | kCatBitmap;
+inline constexpr uint32_t kCatWriteBitmap = kCatWrite | kCatBitmap;
 inline constexpr uint32_t kCatWriteString = kCatWrite | kCatString;
 
 inline constexpr CommandKeys OneKey(uint32_t flags) { return {1, 1, 1, flags, {}}; }

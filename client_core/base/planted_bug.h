@@ -36,6 +36,19 @@ enum class Bug : uint8_t {
   kPassedWhilePinned,   // a worker publishes an epoch that its operations have not left
   kRetiredAtOnce,       // an unlinked object is reusable at once
   kBitsCollectedTwice,  // the owner of a block does not clear the bits that it collects
+  // registers
+  kNoAnnounce,              // a writer locks before what overtook its guess is at a majority
+  kNoWriteBack,             // a read returns what is not at a majority
+  kWriteBackWithoutBytes,   // a write-back carries the word alone
+  kSeenPerRegister,         // a read that saw any other tuple before takes that for complete
+  kInPlaceHashWithoutWord,  // the in-place hash does not cover the metadata word
+  kFirstWordPlain,          // the first word of a lane is installed by WRITE
+  kLockAtMinority,          // a timestamp lock is taken at one replica
+  kNoWriteLock,             // a writer rewrites without locking readers out
+  kNoReaderLock,            // a reader returns a guess without locking the writer out
+  kNoSecondRead,            // a reader locks a guess that it has read once
+  kNeverRewrite,            // a writer returns although its guess may have been stale
+  kSameWriterNewest,        // the same-writer rule returns the second tuple
 };
 
 #ifdef ONETRIP_PLANTED_BUGS

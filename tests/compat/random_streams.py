@@ -68,6 +68,13 @@ class Generator:
                 [b"33177117420", b"33177117420000", b"33177117421000", b"1", b"-5"])]
              + pick([[], [], [b"NX"], [b"XX"], [b"GT"], [b"LT"]])),
             (2, lambda: [b"PERSIST", key()]),
+            (2, lambda: [b"SETBIT", key(), pick(OFFSETS), pick([b"0", b"1", b"1", b"2"])]),
+            (1, lambda: [b"GETBIT", key(), pick(OFFSETS)]),
+            (1, lambda: [b"BITCOUNT", key()] + pick(
+                [[], [pick(OFFSETS), pick(OFFSETS)], [pick(OFFSETS), pick(OFFSETS), b"BIT"]])),
+            (1, lambda: [b"BITPOS", key(), pick([b"0", b"1"])] + pick(
+                [[], [pick(OFFSETS)], [pick(OFFSETS), pick(OFFSETS), b"bit"]])),
+            (1, lambda: [b"BITOP", pick([b"AND", b"OR", b"XOR", b"NOT"]), key()] + keys(3)),
             (2, lambda: [b"SETEX", key(), pick([b"5000", b"0", b"x"]), value()]),
             (2, lambda: [b"PSETEX", key(), pick([b"5000000", b"-1", b""]), value()]),
             (3, lambda: [b"GETEX", key()] + pick(

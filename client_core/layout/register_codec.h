@@ -1,0 +1,42 @@
+// Registers as bytes: encode buffers and in-place copies, look into what was read. What was read
+// may be torn, recycled or rotten: nothing here trusts it.
+#ifndef ONETRIP_CLIENT_CORE_LAYOUT_REGISTER_CODEC_H_
+#define ONETRIP_CLIENT_CORE_LAYOUT_REGISTER_CODEC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "client_core/layout/register_layout.h"
+#include "client_core/layout/types.h"
+
+namespace onetrip {
+
+// A value with the writer's name, borrowed.
+struct WrittenValue {
+  WorkerId worker;
+  std::span<const std::byte> bytes;
+};
+
+// Bytes of the bulk WRITE of a buffer: all of it but the lock word.
+constexpr uint32_t BufferBulkBytes(size_t value_bytes) {
+  return kBufferHeaderBytes - kBufferBulkOffset + static_cast<uint32_t>(value_bytes);
+}
+// Encodes that bulk into `to`, which has room for BufferBulkBytes and is aligned to 8.
+void EncodeBuffer(Ticks ticks, const WrittenValue& value, std::byte* to);
+// The value of the buffer whose bulk of `available` bytes is at `bulk`, if it is whole and of the
+// write at `ticks`. False otherwise.
+bool DecodeBuffer(const std::byte* bulk, size_t available, Ticks ticks, WrittenValue* value);
+
+constexpr uint32_t InPlaceBytes(size_t value_bytes) {
+  return kInPlaceHeaderBytes + static_cast<uint32_t>(value_bytes);
+}
+// Encodes an in-place copy into `to`, which has room for InPlaceBytes and is aligned to 8.
+// REQUIRES: word is VERIFIED; so whoever finds the copy of a write knows that.
+void EncodeInPlace(MetaWord word, const WrittenValue& value, std::byte* to);
+// The value at `area`, `available` bytes, if it is whole and of the write `word` (VERIFIED or not).
+bool DecodeInPlace(const std::byte* area, size_t available, MetaWord word, WrittenValue* value);
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_LAYOUT_REGISTER_CODEC_H_

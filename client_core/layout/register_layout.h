@@ -1,0 +1,179 @@
+// Registers: the remote bytes of In-n-Out (SWARM 4, figure 3; PROTOCOLS 3.1), bit by bit.
+//
+// A register is a header, a seal, K lanes of metadata words and an in-place area, contiguous on
+// each of its r replicas. The value of every write lies in an out-of-place buffer of its writer on
+// the same memory nodes. A metadata word orders writes and names the buffer:
+//
+//   63..32                        31..20              19..1            0
+//   ticks since the birth         region modulo 4096  offset / 32      VERIFIED
+//
+// Words compare as integers: time first, then the buffer, which no two writes share at a time; so
+// no two writes compare equal. 0: nothing was written. Ticks are 512 ns of cluster time and start
+// at 1: a register lives for 36 minutes of writes, and is then registered anew (it never wraps).
+#ifndef ONETRIP_CLIENT_CORE_LAYOUT_REGISTER_LAYOUT_H_
+#define ONETRIP_CLIENT_CORE_LAYOUT_REGISTER_LAYOUT_H_
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+
+#include "client_core/layout/global_addr.h"
+#include "client_core/layout/size_class.h"
+#include "client_core/layout/types.h"
+
+namespace onetrip {
+
+// Cluster time: nanoseconds / 512 since the Unix epoch. A type, since ticks since a birth are not.
+struct Ticks {
+  uint64_t value = 0;
+  friend auto operator<=>(const Ticks&, const Ticks&) = default;
+};
+inline constexpr uint32_t kTickShift = 9;
+constexpr Ticks TicksOfNs(uint64_t unix_ns) { return {unix_ns >> kTickShift}; }
+
+// A write's time in its register: ticks since the register's birth, from 1.
+using RegisterTime = uint32_t;
+// From here on no write begins: the register is exhausted. What is left of the 32 bits is for the
+// rewrites of writes that began before, each of which goes one tick beyond the largest.
+inline constexpr RegisterTime kRegisterTimeEnd = 0xfff00000U;
+
+// Where in the 4096 regions around its register a buffer lies.
+inline constexpr uint32_t kReachRegionBits = 12;
+inline constexpr uint64_t kBufferAlignBytes = 32;
+
+class MetaWord {
+ public:
+  constexpr MetaWord() = default;
+  constexpr explicit MetaWord(uint64_t bits) : bits_(bits) {}
+  // A guess. REQUIRES: CanName(register, buffer), time > 0.
+  constexpr MetaWord(RegisterTime time, GlobalAddr buffer)
+      : bits_((uint64_t{time} << kTimeShift) |
+              (uint64_t{buffer.region() & kRegionMask} << kRegionShift) |
+              ((buffer.offset() / kBufferAlignBytes) << kOffsetShift)) {}
+
+  // Whether a word of the register can point to the buffer: the same 4096 regions, aligned.
+  static constexpr bool CanName(GlobalAddr register_addr, GlobalAddr buffer) {
+    return (register_addr.region() & ~kRegionMask) == (buffer.region() & ~kRegionMask) &&
+           buffer.offset() % kBufferAlignBytes == 0;
+  }
+
+  [[nodiscard]] constexpr uint64_t bits() const { return bits_; }
+  [[nodiscard]] constexpr bool is_empty() const { return bits_ == 0; }
+  [[nodiscard]] constexpr RegisterTime time() const {
+    return static_cast<RegisterTime>(bits_ >> kTimeShift);
+  }
+  [[nodiscard]] constexpr bool verified() const { return (bits_ & 1) != 0; }
+  [[nodiscard]] constexpr MetaWord AsVerified() const { return MetaWord(bits_ | 1); }
+  // The same write, whether verified or not: what comparisons between writes are made on.
+  [[nodiscard]] constexpr MetaWord AsGuess() const { return MetaWord(bits_ & ~uint64_t{1}); }
+  [[nodiscard]] constexpr GlobalAddr buffer(GlobalAddr register_addr) const {
+    const auto region = static_cast<uint32_t>(bits_ >> kRegionShift) & kRegionMask;
+    const uint64_t offset = ((bits_ & kOffsetMask) >> kOffsetShift) * kBufferAlignBytes;
+    return {(register_addr.region() & ~kRegionMask) | region, offset};
+  }
+
+  friend constexpr auto operator<=>(const MetaWord&, const MetaWord&) = default;
+
+ private:
+  static constexpr int kTimeShift = 32;
+  static constexpr int kRegionShift = 20;
+  static constexpr int kOffsetShift = 1;
+  static constexpr uint32_t kRegionMask = (1U << kReachRegionBits) - 1;
+  static constexpr uint64_t kOffsetMask = (1ULL << kRegionShift) - 1;
+
+  uint64_t bits_ = 0;
+};
+static_assert(kRegionBytes / kBufferAlignBytes == 1U << 19, "an offset fits bits 19..1");
+static_assert(kBlockHeaderBytes % kBufferAlignBytes == 0 &&
+                  kRegionHeaderBytes % kBufferAlignBytes == 0,
+              "objects of classes that are multiples of 32 lie on multiples of 32");
+static_assert(MetaWord(7, GlobalAddr(4097, kRegionBytes - 32)).buffer(GlobalAddr(4096, 0)) ==
+              GlobalAddr(4097, kRegionBytes - 32));
+
+// One replica of a register; `lanes` and the in-place area follow it.
+struct RegisterHeader {
+  uint64_t key_hash;
+  uint64_t incarnation;  // differs between the lives of this memory as a register
+  uint64_t birth_ticks;  // Ticks
+  uint64_t final_word;   // what became of a register that was sealed (PROTOCOLS 3.4)
+  uint64_t seal;         // 0: open. Counts only if read by a READ of its own, after the lanes
+};
+inline constexpr uint32_t kRegisterHeaderBytes = sizeof(RegisterHeader);
+inline constexpr uint32_t kLanesOffset = kRegisterHeaderBytes;
+inline constexpr uint32_t kSealOffset = 32;
+static_assert(kRegisterHeaderBytes == 40 && offsetof(RegisterHeader, seal) == kSealOffset);
+static_assert(offsetof(RegisterHeader, final_word) == 24);
+
+// The in-place area; the value follows it. `hash` is XXH3 of everything behind it.
+struct InPlaceHeader {
+  uint64_t hash;
+  uint64_t word;  // MetaWord, VERIFIED: the copy is made when that is known
+  uint32_t value_bytes;
+  uint32_t worker;  // WorkerId of the writer of `word`
+};
+inline constexpr uint32_t kInPlaceHeaderBytes = sizeof(InPlaceHeader);
+static_assert(kInPlaceHeaderBytes == 24 && offsetof(InPlaceHeader, word) == 8);
+
+// An out-of-place buffer; the value follows it. `hash` is XXH3 of everything behind it. The lock
+// word is in no bulk WRITE: those begin at `hash`.
+struct BufferHeader {
+  uint64_t lock;  // LockWord of the write that the buffer holds; of an earlier one: not locked
+  uint64_t hash;
+  uint64_t ticks;  // Ticks of the write: the register's birth and the word's time
+  uint32_t value_bytes;
+  uint32_t worker;  // WorkerId
+};
+inline constexpr uint32_t kBufferHeaderBytes = sizeof(BufferHeader);
+inline constexpr uint32_t kBufferBulkOffset = 8;
+static_assert(kBufferHeaderBytes == 32 && offsetof(BufferHeader, hash) == kBufferBulkOffset);
+static_assert(offsetof(BufferHeader, ticks) == 16 && offsetof(BufferHeader, value_bytes) == 24);
+
+// A replica of a write's timestamp lock: the write's absolute time and who holds it. Larger times
+// are later; 0 is in fresh memory.
+enum class LockMode : uint8_t { kRead = 1, kWrite = 2 };
+class LockWord {
+ public:
+  constexpr LockWord() = default;
+  constexpr explicit LockWord(uint64_t bits) : bits_(bits) {}
+  constexpr LockWord(Ticks ticks, LockMode mode)
+      : bits_((ticks.value << 2) | static_cast<uint64_t>(mode)) {}
+  [[nodiscard]] constexpr uint64_t bits() const { return bits_; }
+  [[nodiscard]] constexpr Ticks ticks() const { return {bits_ >> 2}; }
+  friend constexpr bool operator==(const LockWord&, const LockWord&) = default;
+
+ private:
+  uint64_t bits_ = 0;
+};
+static_assert(TicksOfNs(~uint64_t{0}).value < 1ULL << 62, "time and mode fit the lock word");
+
+// Sizes that all registers of a keyspace may choose among; fixed for a register's life.
+inline constexpr uint32_t kLanesMax = 16;
+inline constexpr uint32_t kInPlaceValueMax = 1024;
+struct RegisterShape {
+  uint32_t lanes = 4;            // 1..kLanesMax
+  uint32_t in_place_bytes = 64;  // largest value with an in-place copy; a multiple of 8; 0: none
+  uint32_t buffer_bytes = 96;    // of every out-of-place buffer, header included
+
+  // Where the in-place area begins, and how long the whole register is.
+  [[nodiscard]] constexpr uint32_t in_place_offset() const { return kLanesOffset + 8 * lanes; }
+  [[nodiscard]] constexpr uint32_t register_bytes() const {
+    return in_place_offset() + (in_place_bytes == 0 ? 0 : kInPlaceHeaderBytes + in_place_bytes);
+  }
+  [[nodiscard]] constexpr uint32_t value_bytes_max() const {
+    return buffer_bytes - kBufferHeaderBytes;
+  }
+};
+static_assert(RegisterShape{}.register_bytes() == 160, "a 64-byte value takes the class of 160");
+
+// The smallest class for a buffer of values up to `value_bytes` that lies on multiples of 32.
+constexpr SizeClass BufferClass(uint64_t value_bytes) {
+  const SizeClass fits = SizeClass::For(kBufferHeaderBytes + value_bytes);
+  if (!fits.is_valid() || fits.bytes() % kBufferAlignBytes == 0) return fits;
+  return SizeClass(static_cast<uint8_t>(fits.index() + 1));
+}
+static_assert(BufferClass(32).bytes() == 64 && BufferClass(33).bytes() == 96);
+static_assert(BufferClass(64).bytes() == 96 && BufferClass(80).bytes() == 128);
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_LAYOUT_REGISTER_LAYOUT_H_

@@ -1,0 +1,128 @@
+// In-n-Out: a large max register on one memory node, one round trip to write, mostly one to read
+// (SWARM 4.3, 4.4).
+//
+// Out of place: a write puts its bytes into a buffer of its own and then raises a lane (CAS
+// chain) to the word that names it; the channel's order makes the bytes be there before the word.
+// In place: one replica of a register also holds a copy of the latest verified value, written
+// later, without locks; it is believed only if it is of the largest word and its hash matches.
+// Every step reads the seal last: a replica counts only if it was open after the step.
+//
+// These are the steps on one replica, each a coroutine that reports to a QuorumCall. What they
+// refer to is taken by value, since stragglers outlive the operation. All of a worker: one thread.
+#ifndef ONETRIP_CLIENT_CORE_REPLICATION_IN_N_OUT_H_
+#define ONETRIP_CLIENT_CORE_REPLICATION_IN_N_OUT_H_
+
+#include <cstdint>
+
+#include "client_core/coro/task.h"
+#include "client_core/layout/register_codec.h"
+#include "client_core/layout/register_layout.h"
+#include "client_core/memory/worker_context.h"
+#include "client_core/replication/guess_clock.h"
+#include "client_core/replication/quorum_call.h"
+
+namespace onetrip {
+
+// Bounds of the register protocols.
+struct RegisterOptions {
+  uint32_t cas_retries_max = 256;    // of one MAX: other writers of the lane that came in between
+  uint32_t restarts_max = 16;        // of a read whose word was lost with the node that held it
+  uint64_t widen_first_ns = 50'000;  // before any round trip was measured: see MaxRegister
+  uint64_t widen_min_ns = 5'000;
+  uint64_t widen_max_ns = 2'000'000;
+  uint64_t avoid_ns = 50'000'000;  // how long a node that made a read widen is asked last
+};
+
+// Which register, and its sizes. Constant for the life of a register.
+struct RegisterRef {
+  GlobalAddr addr;
+  uint64_t key_hash = 0;
+  uint64_t incarnation = 0;
+  Ticks birth;
+  RegisterShape shape;
+};
+
+// A register and what this worker remembers of it between operations; a cache entry. Outlives the
+// operations on it, not their stragglers.
+struct RegisterHandle {
+  RegisterRef ref;
+  RegisterTimes times;
+  MetaWord lane_word;     // what the worker's lane is thought to hold on all replicas
+  MetaWord not_in_place;  // the verified word that the last read did not find in place
+  bool writing = false;   // Safe-Guess allows one write in flight per worker and register
+
+  RegisterHandle() = default;
+  RegisterHandle(const RegisterRef& ref_in, const GuessClock& clock)
+      : ref(ref_in), times(clock.Times(ref_in.birth)) {}
+};
+
+// One MAX of a lane.
+struct LaneWrite {
+  MetaWord word;
+  MetaWord expected;  // what the lane is thought to hold; anything from `word` on counts as 0
+  uint8_t lane = 0;
+  bool read_lanes = false;  // and then READ header and lanes
+};
+
+class InNOut {
+ public:
+  // `context` outlives it.
+  InNOut(WorkerContext& context, const RegisterOptions& options)
+      : context_(context), options_(options) {}
+
+  // The lane that a worker writes.
+  static uint8_t LaneOf(WorkerId worker, const RegisterShape& shape) {
+    return static_cast<uint8_t>(worker.value % shape.lanes);
+  }
+  // The replica that has the in-place copy.
+  static int InPlaceReplica(const RegisterRef& ref, int replicas) {
+    return static_cast<int>(ref.key_hash % static_cast<uint64_t>(replicas));
+  }
+
+  // An empty batch with the WRITE of the buffer that `word` names on one replica.
+  RoundTripPtr WriteBuffer(const RegisterRef& ref, int replica, MetaWord word,
+                           const WrittenValue& value);
+
+  // write(w): `batch` (which may hold the WRITE of the buffer), then MAX of the lane, then READ of
+  // the seal; retries of the MAX are further round trips. The reply has `own_lane`, and with
+  // `read_lanes` the image and `largest`.
+  Task<void> Write(QuorumCall::Share share, RegisterRef ref, LaneWrite write, RoundTripPtr batch);
+
+  // read(), first round trip: header, lanes and (on the in-place replica) the in-place area by one
+  // READ, then the seal by another.
+  Task<void> Read(QuorumCall::Share share, RegisterRef ref);
+
+  // read(), second round trip: the buffer that `word` names. Counts only if it is of that write.
+  Task<void> ReadBuffer(QuorumCall::Share share, RegisterRef ref, MetaWord word);
+
+  // In the background, once `word` is known to be verified: marks it on all replicas where the lane
+  // holds it, and makes the in-place copy. Nothing rests on its success. `value` is copied before
+  // the first suspension.
+  Task<void> Verify(RegisterRef ref, uint8_t lane, MetaWord word, WrittenValue value,
+                    SharedPin pin);
+
+  // The in-place copy in the image of a reply to Read, if it is of the write `word`.
+  static bool ReadInPlace(const RegisterRef& ref, const ReplicaReply& reply, MetaWord word,
+                          WrittenValue* value);
+  // A lane of the image of a reply; empty if there is no image.
+  static MetaWord LaneIn(const ReplicaReply& reply, uint8_t lane);
+
+  // Where replica `replica` of `addr` lies if that is on the register's replica's node. REQUIRES:
+  // so it is; writers choose buffers in regions that lie on the nodes of their registers.
+  [[nodiscard]] RemoteAddr At(const RegisterRef& ref, int replica, GlobalAddr addr);
+  // The same for an address that was read. False if it is nowhere on that node.
+  [[nodiscard]] bool Find(const RegisterRef& ref, int replica, GlobalAddr addr, RemoteAddr* at);
+
+ private:
+  // A batch that a node answered counts for nothing once the node has left the map.
+  [[nodiscard]] bool StillThere(const RegisterRef& ref, int replica, NodeId node);
+  // Takes header and lanes from reply.image. False if they are another register's.
+  static bool Examine(const RegisterRef& ref, ReplicaReply& reply);
+
+  WorkerContext& context_;
+  const RegisterOptions options_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_REPLICATION_IN_N_OUT_H_

@@ -1,0 +1,165 @@
+// MaxRegister: a reliable max register over r In-n-Out registers (SWARM 2.3, appendix A; PROTOCOLS
+// 3.2): what was written to, or read from, a majority is never gone back behind.
+//
+// Writes go to all replicas and are done at q = r/2 + 1. Reads ask a preferred majority that
+// contains the replica with the in-place copy, and the others only when that takes several times
+// as long as round trips take lately ("widening"), or fails. Stragglers go on in the background
+// under this object's gate. Single-threaded, like all of a worker.
+#ifndef ONETRIP_CLIENT_CORE_REPLICATION_MAX_REGISTER_H_
+#define ONETRIP_CLIENT_CORE_REPLICATION_MAX_REGISTER_H_
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "client_core/base/status.h"
+#include "client_core/coro/sync.h"
+#include "client_core/coro/task.h"
+#include "client_core/memory/operation.h"
+#include "client_core/memory/worker_context.h"
+#include "client_core/replication/in_n_out.h"
+#include "client_core/replication/quorum_call.h"
+
+namespace onetrip {
+
+// One client operation on a register. Its pin is shared with stragglers: give it here, not in the
+// base.
+struct RegisterOperation : Operation {
+  SharedPin shared_pin;
+};
+
+// How a step ended: done, refused by a seal, or failed.
+//   kUnavailable, kFenced   too few replicas answered
+//   kNotFound               the memory at this address is another register's: drop the cached
+//   address
+struct [[nodiscard]] RegisterStep {
+  Status status;
+  uint64_t seal = 0;  // not 0: no majority of open replicas; this seal was met. `status` is ok
+
+  [[nodiscard]] bool done() const { return status.ok() && seal == 0; }
+};
+
+// What a max register holds: a write's word and, once fetched, its value.
+struct Tuple {
+  MetaWord word;  // VERIFIED if any replica says so
+  uint8_t lane = 0;
+  bool in_place = false;  // the value came from the in-place copy
+  bool has_value = false;
+  WrittenValue value;  // borrows from `holder`
+  RoundTripPtr holder;
+};
+
+class MaxRegister {
+ public:
+  // `context` outlives it.
+  MaxRegister(WorkerContext& context, const RegisterOptions& options)
+      : context_(context),
+        options_(options),
+        in_n_out_(context, options),
+        gate_(context.executor),
+        round_trip_ns_(options.widen_first_ns / kWidenFactor),
+        avoid_until_ns_(context.view().node_count) {}
+
+  // M.read(): the largest tuple, with its value, at a majority when this returns. `m` may hold the
+  // tuple of an earlier read: its value is not fetched again if it is still the largest. An empty
+  // word: nothing was ever written.
+  Task<RegisterStep> Read(RegisterOperation& operation, RegisterHandle& handle, Tuple* m);
+
+  // M.read() without its write-back: the largest word of a majority; no value.
+  Task<RegisterStep> ReadLanes(RegisterOperation& operation, RegisterHandle& handle,
+                               QuorumCall* call, Tuple* m);
+
+  // M.write(word, value) to all replicas, done at a majority. `call` is new, and holds what each
+  // has answered. With `read_lanes` M.read() without write-back runs in parallel: Largest(call).
+  // `before`, if not null: an earlier write to the same lane, whose answers say what it holds.
+  Task<RegisterStep> Write(RegisterOperation& operation, RegisterHandle& handle, MetaWord word,
+                           WrittenValue value, bool read_lanes, const QuorumCall* before,
+                           QuorumCall* call);
+
+  // M.write(*m) where `m` is of the answers of `call`: nothing is sent if a majority holds it. If
+  // its bytes are gone with the nodes that held them, m was at no majority: reads again, and *m is
+  // what is the largest then.
+  Task<RegisterStep> Announce(RegisterOperation& operation, RegisterHandle& handle,
+                              QuorumCall& call, Tuple* m);
+
+  // M.write(word as VERIFIED), in the background; see InNOut::Verify.
+  void Verify(RegisterOperation& operation, const RegisterHandle& handle, const Tuple& m);
+
+  // The largest word among the replicas that count.
+  [[nodiscard]] static Tuple Largest(const QuorumCall& call);
+
+  // Calls Ask(replica) for those not asked yet when `call` takes too long, and waits until it is
+  // decided or the operation is out of time.
+  template <typename Ask>
+  Task<void> WaitAndWiden(RegisterOperation& operation, QuorumCall& call, int needed, Ask ask);
+  // Runs one replica's step: inline where the fabric completes inline, else in the background.
+  void Start(Task<void> step);
+  // What `call` came to.
+  [[nodiscard]] RegisterStep End(RegisterOperation& operation, const QuorumCall& call, int needed);
+
+  [[nodiscard]] QuorumCall NewCall(const RegisterOperation& operation) {
+    return {context_.executor, replicas(), operation.shared_pin};
+  }
+  [[nodiscard]] int replicas() { return context_.view().replicas; }
+  [[nodiscard]] int majority() { return replicas() / 2 + 1; }
+  WorkerContext& context() { return context_; }
+  InNOut& in_n_out() { return in_n_out_; }
+  // Stragglers and background steps. Close it before `this` goes.
+  Gate& gate() { return gate_; }
+  // How often a step asked more replicas than the preferred ones.
+  [[nodiscard]] uint64_t widened() const { return widened_; }
+
+ private:
+  static constexpr uint64_t kWidenFactor = 4;
+
+  // The replicas in the order in which reads ask them: the one with the in-place copy first, those
+  // that have lately been slow or lost last.
+  void Order(const RegisterHandle& handle, std::array<uint8_t, kMaxReplicas>* order);
+  void Avoid(const RegisterHandle& handle, const QuorumCall& call);
+  // Fetches the value of *m from a replica of `call` that holds it. False: no such replica answers
+  // with the right bytes.
+  Task<bool> FetchValue(RegisterOperation& operation, const RegisterHandle& handle,
+                        const QuorumCall& call, Tuple* m);
+  // Writes m, bytes and word, to replicas that do not hold it until a majority does.
+  Task<RegisterStep> WriteBack(RegisterOperation& operation, const RegisterHandle& handle,
+                               const QuorumCall& call, const Tuple& m);
+  [[nodiscard]] static bool Holds(const QuorumCall& call, int replica, MetaWord word) {
+    return call.counts(replica) && call.reply(replica).largest.AsGuess() >= word.AsGuess();
+  }
+  [[nodiscard]] static int Holders(const QuorumCall& call, MetaWord word);
+  // When to widen, and measuring what that rests on.
+  [[nodiscard]] uint64_t WidenNs() const;
+  void Measure(uint64_t duration_ns);
+
+  WorkerContext& context_;
+  const RegisterOptions options_;
+  InNOut in_n_out_;
+  Gate gate_;
+  uint64_t round_trip_ns_;                // lately, smoothed
+  std::vector<uint64_t> avoid_until_ns_;  // by node
+  uint64_t widened_ = 0;
+};
+
+template <typename Ask>
+Task<void> MaxRegister::WaitAndWiden(RegisterOperation& operation, QuorumCall& call, int needed,
+                                     Ask ask) {
+  const uint64_t start_ns = context_.executor.NowNs();
+  (void)OutOfTime(context_, operation);  // the deadline counts from the first wait
+  const bool may_widen = !call.all_asked();
+  if (may_widen) {
+    co_await call.Wait(needed, std::min(start_ns + WidenNs(), operation.deadline_ns));
+    if (call.counted() < needed && call.sealed() == 0) {
+      ++widened_;
+      for (int replica = 0; replica < call.replicas(); ++replica) {
+        if (!call.asked(replica)) ask(replica);
+      }
+    }
+  }
+  co_await call.Wait(needed, operation.deadline_ns);
+  if (call.counted() >= needed) Measure(context_.executor.NowNs() - start_ns);
+}
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_REPLICATION_MAX_REGISTER_H_

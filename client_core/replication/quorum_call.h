@@ -1,0 +1,220 @@
+// QuorumCall: one step of a register protocol, asked of r replicas; whoever waits goes on as soon
+// as a quorum has answered.
+//
+// Each replica is asked by a coroutine of its own that holds a Share. Shares and the waiter share
+// one pooled state by an intrusive count, so that stragglers report, and keep what they use (the
+// operation's epoch pin included), long after the waiter's frame is gone. Replicas may be asked
+// later than others ("widening"). Single-threaded, like all of a worker.
+#ifndef ONETRIP_CLIENT_CORE_REPLICATION_QUORUM_CALL_H_
+#define ONETRIP_CLIENT_CORE_REPLICATION_QUORUM_CALL_H_
+
+#include <array>
+#include <coroutine>
+#include <cstdint>
+#include <utility>
+
+#include "client_core/base/check.h"
+#include "client_core/coro/executor.h"
+#include "client_core/coro/frame_pool.h"
+#include "client_core/fabric/round_trip.h"
+#include "client_core/layout/register_layout.h"
+#include "client_core/layout/types.h"
+#include "client_core/memory/reclaim.h"
+
+namespace onetrip {
+
+// An operation's epoch pin, counted: released when the operation and all its stragglers are done
+// (PROTOCOLS 2, rule 1). An empty one pins nothing.
+class SharedPin {
+ public:
+  SharedPin() = default;
+  explicit SharedPin(EpochPin pin)
+      : state_(new (AllocateFrame(sizeof(State))) State{1, std::move(pin)}) {}
+  SharedPin(const SharedPin& other) : state_(other.state_) {
+    if (state_ != nullptr) ++state_->references;
+  }
+  SharedPin(SharedPin&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  SharedPin& operator=(SharedPin other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~SharedPin() {
+    if (state_ == nullptr || --state_->references != 0) return;
+    state_->~State();
+    ReleaseFrame(state_, sizeof(State));
+  }
+
+ private:
+  struct State {
+    uint32_t references;
+    EpochPin pin;
+  };
+  State* state_ = nullptr;
+};
+
+// What one replica has answered.
+struct ReplicaReply {
+  enum class State : uint8_t {
+    kNotAsked,
+    kPending,
+    kCounted,  // the step took effect, and the seal read 0 after it
+    kSealed,
+    kFailed,  // the node was lost, or left the map, or what it holds is not what was asked for
+  };
+  State state = State::kNotAsked;
+  uint8_t lane = 0;          // where `largest` is
+  bool foreign = false;      // the header is another register's
+  uint32_t round_trips = 0;  // one after the other
+  uint64_t seal = 0;         // kSealed
+  MetaWord largest;          // of all lanes that were looked at
+  MetaWord own_lane;         // a write's lane, after it
+  LockWord lock;             // try_lock: what the replica holds after it
+  // Header, lanes and, if asked for, the in-place area; or the bulk of a buffer. Null: not read.
+  const std::byte* image = nullptr;
+  RoundTripPtr round_trip;  // keeps the image
+};
+
+class QuorumCall {
+  class Waiter;
+  struct State {
+    State(Executor& executor_in, int replicas_in, SharedPin pin_in)
+        : executor(executor_in), replicas(replicas_in), pin(std::move(pin_in)) {}
+    void Unref() {
+      if (--references != 0) return;
+      this->~State();
+      ReleaseFrame(this, sizeof(State));
+    }
+    [[nodiscard]] bool Decided(int needed) const {
+      return counted >= needed || sealed > 0 || counted + pending < needed;
+    }
+    void Report(ReplicaReply& reply, ReplicaReply::State state);
+
+    Executor& executor;
+    int replicas;
+    uint32_t references = 1;
+    int pending = 0;
+    int counted = 0;
+    int sealed = 0;
+    Waiter* waiter = nullptr;
+    SharedPin pin;
+    std::array<ReplicaReply, kMaxReplicas> replies;
+  };
+
+ public:
+  // The right and duty to report on one replica. One that is dropped reports failure.
+  class Share {
+   public:
+    Share(Share&& other) noexcept
+        : state_(std::exchange(other.state_, nullptr)), replica_(other.replica_) {}
+    Share& operator=(Share&&) = delete;
+    ~Share() {
+      if (state_ == nullptr) return;
+      if (reply().state == ReplicaReply::State::kPending) Report(ReplicaReply::State::kFailed);
+      state_->Unref();
+    }
+    [[nodiscard]] int replica() const { return replica_; }
+    [[nodiscard]] ReplicaReply& reply() const { return state_->replies[replica_]; }
+    // Once.
+    void Report(ReplicaReply::State state) { state_->Report(reply(), state); }
+
+   private:
+    friend class QuorumCall;
+    Share(State* state, int replica) : state_(state), replica_(replica) { ++state->references; }
+    State* state_;
+    int replica_;
+  };
+
+  QuorumCall(Executor& executor, int replicas, const SharedPin& pin)
+      : state_(new (AllocateFrame(sizeof(State))) State(executor, replicas, pin)) {}
+  QuorumCall(const QuorumCall&) = delete;
+  QuorumCall& operator=(const QuorumCall&) = delete;
+  ~QuorumCall() { state_->Unref(); }
+
+  // REQUIRES: not asked yet.
+  [[nodiscard]] Share Ask(int replica) {
+    ReplicaReply& reply = state_->replies[replica];
+    CHECK(reply.state == ReplicaReply::State::kNotAsked);
+    reply.state = ReplicaReply::State::kPending;
+    ++state_->pending;
+    return {state_, replica};
+  }
+  // The replica is not to be asked.
+  void Exclude(int replica) {
+    CHECK(state_->replies[replica].state == ReplicaReply::State::kNotAsked);
+    state_->replies[replica].state = ReplicaReply::State::kFailed;
+  }
+
+  [[nodiscard]] int replicas() const { return state_->replicas; }
+  [[nodiscard]] const ReplicaReply& reply(int replica) const { return state_->replies[replica]; }
+  [[nodiscard]] bool asked(int replica) const {
+    return reply(replica).state != ReplicaReply::State::kNotAsked;
+  }
+  [[nodiscard]] bool counts(int replica) const {
+    return reply(replica).state == ReplicaReply::State::kCounted;
+  }
+  [[nodiscard]] int counted() const { return state_->counted; }
+  [[nodiscard]] int sealed() const { return state_->sealed; }
+  [[nodiscard]] bool all_asked() const {
+    for (int replica = 0; replica < replicas(); ++replica) {
+      if (!asked(replica)) return false;
+    }
+    return true;
+  }
+  // `needed` replicas count, or a seal was met, or those asked cannot bring it to `needed`.
+  [[nodiscard]] bool Decided(int needed) const { return state_->Decided(needed); }
+
+  // `co_await call.Wait(needed, until_ns)`: goes on once Decided(needed), or at `until_ns` of the
+  // executor's clock. One waiter at a time.
+  Waiter Wait(int needed, uint64_t until_ns);
+
+ private:
+  State* state_;
+};
+
+// A timer, so that it can be taken out when the call is decided first.
+class QuorumCall::Waiter final : public Timer {
+ public:
+  Waiter(State* state, int needed, uint64_t until_ns)
+      : state_(state), needed_(needed), until_ns_(until_ns) {}
+  ~Waiter() override {
+    if (state_->waiter == this) state_->waiter = nullptr;
+  }
+  [[nodiscard]] bool await_ready() const noexcept { return state_->Decided(needed_); }
+  void await_suspend(std::coroutine_handle<> handle) {
+    CHECK(state_->waiter == nullptr);
+    handle_ = handle;
+    state_->waiter = this;
+    state_->executor.timers().Add(this, until_ns_);
+  }
+  void await_resume() const noexcept {}
+  void Fire() override {
+    state_->waiter = nullptr;
+    handle_.resume();
+  }
+
+ private:
+  friend struct State;
+  State* state_;  // the QuorumCall that is waited for keeps it
+  int needed_;
+  uint64_t until_ns_;
+  std::coroutine_handle<> handle_;
+};
+
+inline QuorumCall::Waiter QuorumCall::Wait(int needed, uint64_t until_ns) {
+  return {state_, needed, until_ns};
+}
+
+inline void QuorumCall::State::Report(ReplicaReply& reply, ReplicaReply::State state) {
+  CHECK(reply.state == ReplicaReply::State::kPending);
+  reply.state = state;
+  --pending;
+  counted += state == ReplicaReply::State::kCounted ? 1 : 0;
+  sealed += state == ReplicaReply::State::kSealed ? 1 : 0;
+  if (waiter == nullptr || !Decided(waiter->needed_)) return;
+  waiter->Cancel();
+  executor.Schedule(std::exchange(waiter, nullptr)->handle_);
+}
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_REPLICATION_QUORUM_CALL_H_

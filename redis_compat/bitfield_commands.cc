@@ -1,0 +1,207 @@
+// BITFIELD and BITFIELD_RO: integers of any width within a string.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "redis_compat/ascii.h"
+#include "redis_compat/bit_offset.h"
+#include "redis_compat/bits.h"
+#include "redis_compat/commands.h"
+#include "redis_compat/key_access.h"
+#include "redis_compat/numbers.h"
+
+namespace onetrip {
+namespace {
+
+struct FieldStep {
+  enum class Kind : uint8_t { kGet, kSet, kIncrBy };
+  Kind kind = Kind::kGet;
+  BitField field;
+  int64_t operand = 0;
+  BitOverflow overflow = BitOverflow::kWrap;
+};
+
+// "u8", "i64".
+bool ReadFieldType(CommandContext& context, std::string_view text, BitField* field) {
+  const bool sign_known = text.starts_with('i') || text.starts_with('u');
+  const auto bits = sign_known ? ParseInt64(text.substr(1)) : std::nullopt;
+  field->is_signed = text.starts_with('i');
+  if (!bits || *bits < 1 || *bits > (field->is_signed ? 64 : 63)) {
+    context.out.Error(
+        "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but "
+        "i64 is.");
+    return false;
+  }
+  field->bits = static_cast<uint32_t>(*bits);
+  return true;
+}
+
+bool ReadOverflow(CommandContext& context, std::string_view word, BitOverflow* overflow) {
+  if (EqualsIgnoreCase(word, "WRAP")) {
+    *overflow = BitOverflow::kWrap;
+  } else if (EqualsIgnoreCase(word, "SAT")) {
+    *overflow = BitOverflow::kSaturate;
+  } else if (EqualsIgnoreCase(word, "FAIL")) {
+    *overflow = BitOverflow::kFail;
+  } else {
+    context.out.Error("ERR Invalid OVERFLOW type specified");
+    return false;
+  }
+  return true;
+}
+
+// Reads all steps. False: the error is answered.
+bool ReadSteps(CommandContext& context, bool read_only, std::vector<FieldStep>* steps) {
+  const auto argv = context.argv;
+  BitOverflow overflow = BitOverflow::kWrap;
+  for (size_t i = 2; i < argv.size();) {
+    const size_t left = argv.size() - i - 1;
+    FieldStep step;
+    size_t arguments = 2;
+    if (EqualsIgnoreCase(argv[i], "GET") && left >= 2) {
+      step.kind = FieldStep::Kind::kGet;
+    } else if (EqualsIgnoreCase(argv[i], "SET") && left >= 3) {
+      step.kind = FieldStep::Kind::kSet;
+      arguments = 3;
+    } else if (EqualsIgnoreCase(argv[i], "INCRBY") && left >= 3) {
+      step.kind = FieldStep::Kind::kIncrBy;
+      arguments = 3;
+    } else if (EqualsIgnoreCase(argv[i], "OVERFLOW") && left >= 1) {
+      if (!ReadOverflow(context, argv[i + 1], &overflow)) return false;
+      i += 2;
+      continue;
+    } else {
+      context.out.Error(kSyntaxError);
+      return false;
+    }
+    if (!ReadFieldType(context, argv[i + 1], &step.field) ||
+        !ReadBitOffset(context, argv[i + 2], &step.field.offset, step.field.bits)) {
+      return false;
+    }
+    if (step.kind != FieldStep::Kind::kGet) {
+      const auto operand = ParseInt64(argv[i + 3]);
+      if (!operand) {
+        context.out.Error(kNotIntegerError);
+        return false;
+      }
+      step.operand = *operand;
+    }
+    step.overflow = overflow;
+    steps->push_back(step);
+    i += 1 + arguments;
+  }
+  const bool writes = std::any_of(steps->begin(), steps->end(), [](const FieldStep& step) {
+    return step.kind != FieldStep::Kind::kGet;
+  });
+  if (read_only && writes) {
+    context.out.Error("ERR BITFIELD_RO only supports the GET subcommand");
+    return false;
+  }
+  return true;
+}
+
+using FieldAnswers = std::vector<std::optional<int64_t>>;
+
+// Takes one step on `bytes`, which grow as it needs; true if it changed anything.
+bool TakeStep(const FieldStep& step, std::string* bytes, FieldAnswers* answers) {
+  const int64_t old = ReadBitField(*bytes, step.field);
+  if (step.kind == FieldStep::Kind::kGet) {
+    answers->emplace_back(old);
+    return false;
+  }
+  const bool sets = step.kind == FieldStep::Kind::kSet;
+  const std::optional<int64_t> fresh =
+      sets ? FitBitField(step.field, step.operand, step.overflow)
+           : AddToBitField(step.field, old, step.operand, step.overflow);
+  bytes->resize(std::max<size_t>(bytes->size(), (step.field.end() + 7) / 8), '\0');
+  if (!fresh) {
+    answers->emplace_back(std::nullopt);
+    return true;
+  }
+  WriteBitField(bytes, step.field, *fresh);
+  answers->emplace_back(sets ? old : *fresh);
+  return true;
+}
+
+class TakeSteps final : public CommandMutation {
+ public:
+  explicit TakeSteps(const std::vector<FieldStep>& steps) : steps_(steps) {}
+
+  Change Apply(const RecordView* current) override {
+    Begin();
+    answers_.clear();
+    if (current != nullptr && !IsString(*current)) {
+      return Refuse(kWrongTypeError);
+    }
+    bytes_ = current == nullptr ? std::string_view() : current->value;
+    bool writes = false;
+    for (const FieldStep& step : steps_) writes |= TakeStep(step, &bytes_, &answers_);
+    return writes ? Change::Write(
+                        StringRecord(bytes_, {}, current == nullptr ? 0 : current->deadline_ms))
+                  : Change::Keep();
+  }
+
+  [[nodiscard]] const FieldAnswers& answers() const { return answers_; }
+
+ private:
+  const std::vector<FieldStep>& steps_;
+  std::string bytes_;
+  FieldAnswers answers_;
+};
+
+void Reply(ReplyWriter& out, const FieldAnswers& answers) {
+  out.Array(answers.size());
+  for (const std::optional<int64_t>& answer : answers) {
+    answer ? out.Integer(*answer) : out.Null();
+  }
+}
+
+Task<void> RunReads(CommandContext& context, const std::vector<FieldStep>& steps) {
+  ReadResult result;
+  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  if (AnsweredReadFailure(context, status)) {
+    co_return;
+  }
+  CountLookup(context, result.found());
+  if (result.found() && !IsString(result.record())) {
+    context.out.Error(kWrongTypeError);
+    co_return;
+  }
+  std::string bytes(result.found() ? result.record().value : std::string_view());
+  FieldAnswers answers;
+  for (const FieldStep& step : steps) TakeStep(step, &bytes, &answers);
+  Reply(context.out, answers);
+}
+
+Task<void> RunBitField(CommandContext& context, bool read_only) {
+  std::vector<FieldStep> steps;
+  if (!ReadSteps(context, read_only, &steps)) {
+    co_return;
+  }
+  const bool writes = std::any_of(steps.begin(), steps.end(), [](const FieldStep& step) {
+    return step.kind != FieldStep::Kind::kGet;
+  });
+  if (!writes) {
+    co_await RunReads(context, steps);
+    co_return;
+  }
+  const Key key = KeyAt(context, 1);
+  TakeSteps mutation(steps);
+  const Status status = co_await context.kv.ReadModifyWrite(key, mutation);
+  if (AnsweredWriteFailure(context, key, status)) {
+    co_return;
+  }
+  if (mutation.error() != nullptr) {
+    context.out.Error(mutation.error());
+  } else {
+    Reply(context.out, mutation.answers());
+  }
+}
+
+}  // namespace
+
+Task<void> BitFieldCommand(CommandContext& context) { return RunBitField(context, false); }
+
+Task<void> BitFieldRoCommand(CommandContext& context) { return RunBitField(context, true); }
+
+}  // namespace onetrip

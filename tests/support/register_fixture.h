@@ -1,0 +1,163 @@
+// Workers on registers, with nothing else around: memory nodes of a few KiB, a map of one region,
+// buffers from a counter. For unit tests of the register protocols and for their simulation.
+#ifndef ONETRIP_TESTS_SUPPORT_REGISTER_FIXTURE_H_
+#define ONETRIP_TESTS_SUPPORT_REGISTER_FIXTURE_H_
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "client_core/coro/sim_executor.h"
+#include "client_core/fabric/sim.h"
+#include "client_core/replication/safe_guess.h"
+#include "tests/explore/explore_master.h"
+
+namespace onetrip {
+
+// A memory node of a few bytes, all 0 at first.
+class LittleNode final : public MemoryEndpoint {
+ public:
+  explicit LittleNode(size_t bytes) : words_(bytes / 8) {}
+  [[nodiscard]] std::byte* base() const override {
+    return reinterpret_cast<std::byte*>(words_.data());
+  }
+  [[nodiscard]] uint64_t bytes() const override { return words_.size() * 8; }
+  ControlReply Handle(const ControlRequest& /*request*/) override { return {}; }
+  void Clear() {
+    std::fill(words_.begin(), words_.end(), 0);
+    SetReachable(true);
+  }
+
+ private:
+  mutable std::vector<uint64_t> words_;
+};
+
+// Cluster time is ahead of the world's, so that clocks may lag.
+inline constexpr int64_t kClusterOffsetNs = 1'000'000'000;
+
+// A clock that does what it is told, also going back; cluster time for one GuessClock.
+class WildClock final : public Clock {
+ public:
+  explicit WildClock(const Clock& world) : world_(world) {}
+  [[nodiscard]] uint64_t NowNs() const override {
+    const auto now = static_cast<int64_t>(world_.NowNs()) + offset_ns_;
+    return now > 0 ? static_cast<uint64_t>(now) : 0;
+  }
+  [[nodiscard]] uint64_t UnixUs() const override { return NowNs() / 1000; }
+  void Jump(int64_t delta_ns) { offset_ns_ += delta_ns; }
+
+ private:
+  const Clock& world_;
+  int64_t offset_ns_ = kClusterOffsetNs;
+};
+
+// One worker: its own clock, fabric and protocols.
+struct RegisterWorker {
+  RegisterWorker(Executor& executor_in, SimNetwork& network, MasterClient& master, uint32_t id,
+                 const RegisterOptions& options = {})
+      : executor(executor_in),
+        fabric(std::make_unique<SimFabric>(executor_in, network)),
+        hold(executor_in),
+        context(executor_in, *fabric, master, hold,
+                Membership{WorkerId{id}, WorkerIndex{static_cast<uint16_t>(id)}},
+                DataPathOptions{}),
+        wild_clock(network.executor().clock()),
+        guess_clock(wild_clock, master.clock_offset_us()),
+        safe_guess(context, guess_clock, options) {}
+
+  Executor& executor;
+  std::unique_ptr<SimFabric> fabric;
+  ViewHold hold;
+  WorkerContext context;
+  WildClock wild_clock;
+  GuessClock guess_clock;
+  SafeGuess safe_guess;
+};
+
+// Registers from the bottom of region 0, buffers from above them.
+class LittleCluster {
+ public:
+  static constexpr uint64_t kRegistersOffset = 4096;
+  static constexpr uint64_t kBuffersOffset = 8192;
+
+  LittleCluster(int replicas, size_t node_bytes) : master_(MakeExploreView(replicas)) {
+    for (int i = 0; i < replicas; ++i) nodes_.push_back(std::make_unique<LittleNode>(node_bytes));
+  }
+
+  std::vector<MemoryEndpoint*> endpoints() const {
+    std::vector<MemoryEndpoint*> all;
+    for (const auto& node : nodes_) all.push_back(node.get());
+    return all;
+  }
+  ExploreMaster& master() { return master_; }
+  LittleNode& node(int replica) { return *nodes_[replica]; }
+  [[nodiscard]] int replicas() const { return static_cast<int>(nodes_.size()); }
+
+  // Back to zeroes: a new life.
+  void Clear() {
+    for (const auto& node : nodes_) node->Clear();
+    registers_ = 0;
+    next_buffer_ = kBuffersOffset;
+  }
+
+  // Writes a register's header on every replica, as its creator would before naming it anywhere.
+  RegisterRef CreateRegister(const RegisterShape& shape, uint64_t key_hash, Ticks birth) {
+    RegisterRef ref;
+    ref.addr = GlobalAddr(0, kRegistersOffset + registers_++ * 1536);
+    ref.key_hash = key_hash;
+    ref.incarnation = registers_;
+    ref.birth = birth;
+    ref.shape = shape;
+    CHECK(ref.addr.offset() + shape.register_bytes() <= kBuffersOffset);
+    for (int replica = 0; replica < replicas(); ++replica) {
+      const RegisterHeader header{key_hash, ref.incarnation, birth.value, 0, 0};
+      std::memcpy(nodes_[replica]->base() + ref.addr.offset(), &header, sizeof(header));
+    }
+    return ref;
+  }
+
+  OutBuffer NewBuffer(const RegisterShape& shape) {
+    const OutBuffer buffer{GlobalAddr(0, next_buffer_), {}};
+    next_buffer_ +=
+        (shape.buffer_bytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes;
+    CHECK(next_buffer_ <= nodes_[0]->bytes());
+    return buffer;
+  }
+  WriteBuffers NewBuffers(const RegisterShape& shape) {
+    return {NewBuffer(shape), NewBuffer(shape)};
+  }
+
+  // A replica's word, as it is now.
+  uint64_t& Word(GlobalAddr addr, int replica) {
+    return *reinterpret_cast<uint64_t*>(nodes_[replica]->base() + addr.offset());
+  }
+  MetaWord Lane(const RegisterRef& ref, int replica, uint32_t lane) {
+    return MetaWord(Word(ref.addr + kLanesOffset + 8 * lane, replica));
+  }
+  uint64_t& Seal(const RegisterRef& ref, int replica) {
+    return Word(ref.addr + kSealOffset, replica);
+  }
+
+ private:
+  std::vector<std::unique_ptr<LittleNode>> nodes_;
+  ExploreMaster master_;
+  uint64_t registers_ = 0;
+  uint64_t next_buffer_ = kBuffersOffset;
+};
+
+inline std::span<const std::byte> BytesOf(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+inline std::string TextOf(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TESTS_SUPPORT_REGISTER_FIXTURE_H_
