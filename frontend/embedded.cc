@@ -8,25 +8,12 @@
 #include "client_core/kv/kv.h"
 #include "client_core/memory/worker_context.h"
 #include "client_core/replication/engine.h"
+#include "frontend/data_path.h"
 
 namespace onetrip {
 namespace {
 
 std::string MiB(uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
-
-DataPathOptions DataPath(const AgentOptions& options) {
-  DataPathOptions result;
-  result.wait_polls_max = static_cast<uint32_t>(options.wait_polls_max);
-  result.wait_timer_us = static_cast<uint32_t>(options.wait_timer_us);
-  result.op_timeout_ms = options.op_timeout_ms;
-  result.epoch_tick_us = options.epoch_tick_ms * 1000;
-  result.location_cache_bytes = options.location_cache_bytes;
-  return result;
-}
-
-EngineKind KindOf(const AgentOptions& options) {
-  return options.engine == "raw" ? EngineKind::kRaw : EngineKind::kSnapshot;
-}
 
 class EmbeddedWorker final : public WorkerStorage {
  public:
@@ -35,8 +22,8 @@ class EmbeddedWorker final : public WorkerStorage {
                  const AgentOptions& options)
       : hold_(std::move(hold)),
         fabric_(executor.clock(), endpoints),
-        context_(executor, fabric_, master, *hold_, membership, DataPath(options)),
-        engine_(MakeEngine(KindOf(options), context_)),
+        context_(executor, fabric_, master, *hold_, membership, DataPathOf(options)),
+        engine_(MakeEngine(EngineOf(options), context_)),
         kv_(context_, *engine_) {}
 
   Kv& kv() override { return kv_; }
@@ -74,7 +61,7 @@ Result<std::unique_ptr<Embedded>> Embedded::Create(const AgentOptions& options, 
   }
   ClusterShape shape;
   shape.nodes = kEmbeddedNodes;
-  shape.replicas = KindOf(options) == EngineKind::kRaw ? 1 : kEmbeddedNodes;
+  shape.replicas = EngineOf(options) == EngineKind::kRaw ? 1 : kEmbeddedNodes;
   shape.node_bytes = options.memory_bytes;
   Result<MembershipState> state = MembershipState::Create(shape);
   if (!state.ok()) {
@@ -97,7 +84,7 @@ Result<std::unique_ptr<Embedded>> Embedded::Create(const AgentOptions& options, 
   return embedded;
 }
 
-Task<Result<std::unique_ptr<WorkerStorage>>> Embedded::Join(Executor& executor) {
+Task<Result<std::unique_ptr<WorkerStorage>>> Embedded::Join(LoopExecutor& executor) {
   auto hold = std::make_unique<ViewHold>(executor);
   Result<Membership> membership = co_await master_.Join(*hold);
   if (!membership.ok()) co_return membership.status();
@@ -109,6 +96,10 @@ Task<Result<std::unique_ptr<WorkerStorage>>> Embedded::Join(Executor& executor) 
   if (!status.ok()) co_return status;
   std::unique_ptr<WorkerStorage> joined = std::move(worker);
   co_return std::move(joined);
+}
+
+std::string Embedded::Describe() const {
+  return std::to_string(nodes_.size()) + " embedded memory nodes of " + MiB(options_.memory_bytes);
 }
 
 PoolUsage Embedded::pool_usage() const {

@@ -25,8 +25,9 @@ class Embedded final : public Storage {
   static Result<std::unique_ptr<Embedded>> Create(const AgentOptions& options, const Clock& clock,
                                                   std::string* reason);
 
-  Task<Result<std::unique_ptr<WorkerStorage>>> Join(Executor& executor) override;
+  Task<Result<std::unique_ptr<WorkerStorage>>> Join(LoopExecutor& executor) override;
   PoolUsage pool_usage() const override;
+  std::string Describe() const override;
 
  private:
   Embedded(const AgentOptions& options, const Clock& clock, MembershipState state, int replicas)

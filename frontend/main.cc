@@ -3,11 +3,13 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "client_core/base/clock.h"
 #include "client_core/base/log.h"
 #include "client_core/base/options.h"
 #include "client_core/base/version.h"
+#include "frontend/clustered.h"
 #include "frontend/embedded.h"
 #include "frontend/server.h"
 
@@ -26,10 +28,20 @@ std::string ReadyLine(const Server& server) {
     line += " " + options.bind + ":" + std::to_string(server.tcp_port()) + ",";
   }
   if (!options.unixsocket.empty()) line += " " + options.unixsocket + ",";
-  line += " engine " + options.engine + ", " + std::to_string(kEmbeddedNodes) +
-          " embedded memory nodes of " + std::to_string(options.memory_bytes >> 20) + " MiB, " +
+  line += " engine " + options.engine + ", " + server.storage().Describe() + ", " +
           std::to_string(options.threads) + (options.threads == 1 ? " thread" : " threads");
   return line;
+}
+
+// Null, with the reason in one line, when there is none to be had.
+std::unique_ptr<Storage> MakeStorage(const AgentOptions& options, const Clock& clock,
+                                     std::string* reason) {
+  if (options.master.empty()) {
+    Result<std::unique_ptr<Embedded>> embedded = Embedded::Create(options, clock, reason);
+    return embedded.ok() ? std::move(embedded.value()) : nullptr;
+  }
+  Result<std::unique_ptr<Clustered>> clustered = Clustered::Create(options, clock, reason);
+  return clustered.ok() ? std::move(clustered.value()) : nullptr;
 }
 
 int Run(const AgentOptions& options) {
@@ -44,9 +56,9 @@ int Run(const AgentOptions& options) {
 
   const SystemClock clock;
   std::string reason;
-  const Result<std::unique_ptr<Embedded>> cluster = Embedded::Create(options, clock, &reason);
-  if (!cluster.ok()) return Fail(reason);
-  Server server(options, clock, *cluster.value());
+  const std::unique_ptr<Storage> storage = MakeStorage(options, clock, &reason);
+  if (storage == nullptr) return Fail(reason);
+  Server server(options, clock, *storage);
   if (!server.Start(&reason).ok()) return Fail(reason);
   std::printf("%s\n", ReadyLine(server).c_str());
   std::fflush(stdout);

@@ -52,6 +52,7 @@ std::string HistogramText(const Histogram& histogram) {
 void AppendOnetripSection(const Server& server, std::string* out) {
   Field("engine", server.options().engine, out);
   Field("workers", server.workers().size(), out);
+  for (const InfoField& field : server.storage().Info()) Field(field.name, field.value, out);
   RoundTrips(server, "get", &KvMetrics::get_round_trips, out);
   RoundTrips(server, "set", &KvMetrics::set_round_trips, out);
   RoundTrips(server, "del", &KvMetrics::del_round_trips, out);

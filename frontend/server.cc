@@ -106,9 +106,10 @@ Status Server::Start(std::string* reason) {
   for (size_t i = 0; i < workers_.size(); ++i) {
     status = workers_[i]->Start();
     if (status.ok()) continue;
-    *reason = "worker " + std::to_string(i) +
-              " cannot join the cluster: " + std::string(StatusCodeName(status.code())) + ", " +
-              status.message();
+    const std::string why = storage_.join_error();
+    *reason =
+        "worker " + std::to_string(i) + " cannot join the cluster: " +
+        (why.empty() ? std::string(StatusCodeName(status.code())) + ", " + status.message() : why);
     for (size_t j = 0; j < i; ++j) {
       workers_[j]->CloseConnections([] {});
       workers_[j]->StopAndJoin();

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "client_core/base/status.h"
-#include "client_core/coro/executor.h"
+#include "client_core/coro/loop_executor.h"
 #include "client_core/coro/task.h"
 #include "client_core/kv/kv.h"
 
@@ -25,6 +27,12 @@ class WorkerStorage {
   virtual Task<void> Stop() = 0;
 };
 
+// A line of INFO.
+struct InfoField {
+  std::string name;
+  std::string value;
+};
+
 // Bytes on one replica.
 struct PoolUsage {
   uint64_t capacity_bytes = 0;  // What the pool can ever hand out.
@@ -37,10 +45,16 @@ class Storage {
 
   // Joins the cluster as a worker whose executor is `executor`, which outlives the result. Fails as
   // MasterClient::Join and Kv::Start do. Called on the worker's thread.
-  virtual Task<Result<std::unique_ptr<WorkerStorage>>> Join(Executor& executor) = 0;
+  virtual Task<Result<std::unique_ptr<WorkerStorage>>> Join(LoopExecutor& executor) = 0;
+  // Why the last Join failed, in one line; empty if there is no more to say than its status does.
+  virtual std::string join_error() const { return {}; }
 
-  // Any thread.
+  // These from any thread.
   virtual PoolUsage pool_usage() const = 0;
+  // Where the keys are, in a few words for the ready line; once a worker has joined.
+  virtual std::string Describe() const = 0;
+  // For INFO onetrip.
+  virtual std::vector<InfoField> Info() const { return {}; }
 };
 
 }  // namespace onetrip

@@ -125,8 +125,8 @@ void GrpcNodeSession::OnPlace(Status status, const std::string& reason,
   // The stream broke: the next one asks again.
   if (!status.ok() && !stream_.attending()) return;
   std::string why = reason;
-  Result<NodePlace> place = status;
-  if (reply != nullptr) place = DecodePlace(reply->node_joined(), &why);
+  Result<NodePlace> place =
+      reply != nullptr ? DecodePlace(reply->node_joined(), &why) : Result<NodePlace>(status);
   std::unique_lock<std::mutex> lock(mutex_);
   if (place.ok() && place_.has_value() && place->node != place_->node) {
     place = Status(StatusCode::kInvalidArgument, "another place");

@@ -11,6 +11,11 @@ ShmFabric::ShmFabric(const Clock& clock, const std::vector<MemoryEndpoint*>& end
   }
 }
 
+void ShmFabric::SetEndpoint(NodeId node, MemoryEndpoint* endpoint) {
+  CHECK(node.value < nodes_.size());
+  nodes_[node.value] = {endpoint, endpoint->base(), endpoint->bytes()};
+}
+
 bool ShmFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> /*waiter*/) {
   for (FabricOp& op : round_trip->ops()) {
     CHECK(op.node.value < nodes_.size());
@@ -19,6 +24,10 @@ bool ShmFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> /
     op.ok = false;
     if (!node.endpoint->reachable() || !InBounds(op, node.bytes)) continue;
     ExecuteOp(op, node.base);
+    // An acquire load, so what was read is older. What was written went to the node's memory if the
+    // flag still stands: taking the mapping away interrupts every CPU that uses it, after that.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    op.ok = node.endpoint->reachable();
   }
   return true;
 }

@@ -1,5 +1,7 @@
 // The shm backend: memory nodes whose memory is mapped into this process. Operations run inline, on
 // the caller's CPU, without a system call; a worker that uses it never suspends on the fabric.
+// An operation is believed only if its node is reachable after it, too: see release_when_lost in
+// shm_segment.h.
 #ifndef ONETRIP_CLIENT_CORE_FABRIC_SHM_H_
 #define ONETRIP_CLIENT_CORE_FABRIC_SHM_H_
 
@@ -11,8 +13,11 @@ namespace onetrip {
 
 class ShmFabric final : public Fabric {
  public:
-  // `endpoints[i]` is node i; all outlive the fabric.
+  // `endpoints[i]` is node i; all outlive the fabric, or until SetEndpoint replaces them.
   ShmFabric(const Clock& clock, const std::vector<MemoryEndpoint*>& endpoints);
+
+  // Node `node` is reached by `endpoint` from now on: it has come back.
+  void SetEndpoint(NodeId node, MemoryEndpoint* endpoint);
 
   Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) override;
   void Prefetch(RemoteAddr at, uint32_t bytes) const override;

@@ -1,0 +1,78 @@
+// Clustered: a cluster of processes as an agent's storage: a master, reached over the control
+// plane, and memory nodes, reached over shared memory or tcp.
+//
+// Beside the workers there is one thread that looks after what is slow: lost shm segments, and the
+// cluster's memory usage.
+#ifndef ONETRIP_FRONTEND_CLUSTERED_H_
+#define ONETRIP_FRONTEND_CLUSTERED_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "client_core/base/clock.h"
+#include "client_core/base/options.h"
+#include "client_core/base/secret.h"
+#include "client_core/base/status.h"
+#include "client_core/control/grpc_master_client.h"
+#include "frontend/shm_nodes.h"
+#include "frontend/storage.h"
+
+namespace onetrip {
+
+// The process's exit code when the cluster has expelled it.
+inline constexpr int kExpelledExitCode = 70;
+
+class Clustered final : public Storage {
+ public:
+  enum class FabricKind : uint8_t { kUndecided, kShm, kTcp };
+
+  // Connects to the master that `options` names. `clock` outlives it. When the cluster expels this
+  // process, it ends with kExpelledExitCode. On failure `reason` is one line.
+  static Result<std::unique_ptr<Clustered>> Create(const AgentOptions& options, const Clock& clock,
+                                                   std::string* reason);
+  // Says goodbye to the master if every worker has.
+  ~Clustered() override;
+
+  Task<Result<std::unique_ptr<WorkerStorage>>> Join(LoopExecutor& executor) override;
+  PoolUsage pool_usage() const override;
+  std::string join_error() const override;
+  std::string Describe() const override;
+  std::vector<InfoField> Info() const override;
+
+ private:
+  friend class ClusteredWorker;
+
+  Clustered(const AgentOptions& options, const Clock& clock, Secret secret);
+  Status Connect(std::string* reason);
+  void Tend();
+  void AskUsage();
+  void OnStatus(const ClusterStatusInfo& info);
+  // Settles which fabric this process uses. Not ok: *reason says why none does.
+  Status DecideFabric(const View& view, std::string* reason);
+  void Fail(std::string reason);
+
+  const AgentOptions options_;
+  const Clock& clock_;
+  const Secret secret_;
+  std::unique_ptr<GrpcMasterClient> master_;
+  ShmNodes shm_nodes_;
+
+  std::atomic<uint64_t> capacity_bytes_{0};
+  std::atomic<uint64_t> granted_bytes_{0};
+  std::atomic<FabricKind> fabric_{FabricKind::kUndecided};
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::string join_error_;  // guarded by mutex_
+  bool stop_ = false;       // guarded by mutex_
+  std::thread tend_thread_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_FRONTEND_CLUSTERED_H_

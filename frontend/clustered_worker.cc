@@ -1,0 +1,156 @@
+#include "frontend/clustered_worker.h"
+
+#include <utility>
+
+#include "client_core/base/log.h"
+#include "frontend/data_path.h"
+
+namespace onetrip {
+namespace {
+
+constexpr uint64_t kTendNs = 100'000'000;
+constexpr uint64_t kAttachAgainNs = 20'000'000;
+
+std::string Name(NodeId node, const View& view) {
+  const NodeAddress& address = view.nodes[node.value].address;
+  return "memory node " + std::to_string(node.value) + " at " + address.tcp_host + ":" +
+         std::to_string(address.tcp_port);
+}
+
+}  // namespace
+
+ClusteredWorker::ClusteredWorker(LoopExecutor& executor, Clustered& cluster)
+    : executor_(executor), cluster_(cluster), hold_(executor), tend_timer_(*this) {}
+
+ClusteredWorker::~ClusteredWorker() = default;
+
+Task<Status> ClusteredWorker::Start(std::string* reason) {
+  const Result<Membership> membership = co_await cluster_.master_->Join(hold_);
+  if (!membership.ok()) {
+    *reason = cluster_.master_->last_error();
+    co_return membership.status();
+  }
+  membership_ = membership.value();
+  const std::shared_ptr<const View> view = cluster_.master_->view();
+  Status status = cluster_.DecideFabric(*view, reason);
+  if (status.ok()) status = co_await ReachNodes(*view, reason);
+  if (status.ok()) {
+    Fabric& fabric = shm_ != nullptr ? static_cast<Fabric&>(*shm_) : *tcp_;
+    context_ = std::make_unique<WorkerContext>(executor_, fabric, *cluster_.master_, hold_,
+                                               membership_, DataPathOf(cluster_.options_));
+    engine_ = MakeEngine(EngineOf(cluster_.options_), *context_);
+    kv_ = std::make_unique<Kv>(*context_, *engine_);
+    status = co_await kv_->Start();
+    if (!status.ok()) *reason = status.message();
+  }
+  if (!status.ok()) {
+    // What has started may still be heard of: then the master must take this process for dead.
+    if (kv_ == nullptr) co_await Leave();
+    co_return status;
+  }
+  executor_.timers().Add(&tend_timer_, executor_.NowNs() + kTendNs);
+  co_return Status::Ok();
+}
+
+Task<Status> ClusteredWorker::ReachNodes(const View& view, std::string* reason) {
+  return cluster_.fabric_.load() == Clustered::FabricKind::kShm ? ReachOverShm(view, reason)
+                                                                : ReachOverTcp(view, reason);
+}
+
+Task<Status> ClusteredWorker::ReachOverShm(const View& view, std::string* reason) {
+  const uint64_t deadline_ns = executor_.NowNs() + cluster_.options_.connect_timeout_ms * 1'000'000;
+  for (uint32_t attempts = 1;; ++attempts) {
+    // Blocks, which hurts nobody: this worker serves no client yet.
+    const Status status = cluster_.shm_nodes_.AddWorker(membership_.id, view, reason);
+    if (status.ok()) break;
+    if (status.code() != StatusCode::kUnavailable || executor_.NowNs() >= deadline_ns) {
+      *reason += " (" + std::to_string(attempts) + " attempts)";
+      co_return status;
+    }
+    if (attempts == 1) LogWarning("shm: " + *reason + "; trying again");
+    co_await executor_.SleepFor(kAttachAgainNs);
+  }
+  generation_ = cluster_.shm_nodes_.generation();
+  segments_ = cluster_.shm_nodes_.segments();
+  std::vector<MemoryEndpoint*> endpoints;
+  for (const ShmNodes::SegmentPtr& segment : segments_) endpoints.push_back(segment.get());
+  shm_ = std::make_unique<ShmFabric>(executor_.clock(), endpoints);
+  co_return UseView(view, reason);
+}
+
+Task<Status> ClusteredWorker::ReachOverTcp(const View& view, std::string* reason) {
+  TcpFabricOptions options;
+  options.busy_poll_us = cluster_.options_.busy_poll_us;
+  const TcpIdentity identity{view.cluster, membership_.id, /*incarnation=*/1};
+  tcp_ = std::make_unique<TcpFabric>(executor_, identity, cluster_.secret_.Copy(), options);
+  const Status status = UseView(view, reason);
+  if (!status.ok()) co_return status;
+  const uint64_t timeout_ms = cluster_.options_.connect_timeout_ms;
+  const uint64_t deadline_ns = executor_.NowNs() + timeout_ms * 1'000'000;
+  for (uint16_t i = 0; i < view.node_count; ++i) {
+    const Status connected = co_await tcp_->Connected(NodeId{i}, deadline_ns);
+    if (connected.ok()) continue;
+    const std::string why = tcp_->ConnectError(NodeId{i});
+    *reason = (why.empty() ? Name(NodeId{i}, view) + ": no answer" : why) + " (tried for " +
+              std::to_string(timeout_ms) + " ms)";
+    co_return connected;
+  }
+  co_return Status::Ok();
+}
+
+Status ClusteredWorker::UseView(const View& view, std::string* reason) {
+  view_version_ = view.epoch.value;
+  const LeaseGuard lease{LeaseGuard::kForever, view.epoch};
+  if (shm_ != nullptr) shm_->set_lease(lease);
+  if (tcp_ == nullptr) return Status::Ok();
+  tcp_->set_lease(lease);
+  for (uint16_t i = 0; i < view.node_count; ++i) {
+    const NodeAddress& address = view.nodes[i].address;
+    // The address may be the old one: then nothing happens.
+    const Status status = tcp_->SetNode(NodeId{i}, address.tcp_host, address.tcp_port, reason);
+    if (!status.ok()) return status;
+  }
+  return Status::Ok();
+}
+
+void ClusteredWorker::Tend() {
+  executor_.timers().Add(&tend_timer_, executor_.NowNs() + kTendNs);
+  if (cluster_.master_->view_version() != view_version_) {
+    std::string reason;
+    if (!UseView(*cluster_.master_->view(), &reason).ok()) LogWarning("tcp: " + reason);
+  }
+  if (shm_ != nullptr && cluster_.shm_nodes_.generation() != generation_) TakeSegments();
+}
+
+void ClusteredWorker::TakeSegments() {
+  generation_ = cluster_.shm_nodes_.generation();
+  std::vector<ShmNodes::SegmentPtr> segments = cluster_.shm_nodes_.segments();
+  for (uint16_t i = 0; i < segments.size(); ++i) {
+    if (segments[i] != segments_[i]) shm_->SetEndpoint(NodeId{i}, segments[i].get());
+  }
+  // The old ones go only now that the fabric uses them no more.
+  segments_ = std::move(segments);
+}
+
+Task<void> ClusteredWorker::Leave() {
+  const Status status = co_await cluster_.master_->Leave(hold_, membership_);
+  if (!status.ok()) {
+    LogWarning("control: worker " + std::to_string(membership_.id.value) +
+               " could not say goodbye: " + status.message());
+  }
+  cluster_.shm_nodes_.RemoveWorker(membership_.id);
+}
+
+Task<void> ClusteredWorker::Stop() {
+  const Status status = co_await kv_->Stop();
+  if (status.ok()) {
+    co_await Leave();
+  } else {
+    LogWarning(
+        "worker " + std::to_string(membership_.id.value) +
+        " ends without a goodbye, for what it has sent may still take effect: " + status.message());
+  }
+  tend_timer_.Cancel();
+}
+
+}  // namespace onetrip

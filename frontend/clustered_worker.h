@@ -1,0 +1,72 @@
+// ClusteredWorker: one worker's access to a cluster of processes. Made, used and destroyed on the
+// worker's thread; frontend/clustered.h makes it.
+#ifndef ONETRIP_FRONTEND_CLUSTERED_WORKER_H_
+#define ONETRIP_FRONTEND_CLUSTERED_WORKER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client_core/coro/loop_executor.h"
+#include "client_core/fabric/shm.h"
+#include "client_core/fabric/tcp.h"
+#include "client_core/kv/kv.h"
+#include "client_core/memory/worker_context.h"
+#include "client_core/replication/engine.h"
+#include "frontend/clustered.h"
+
+namespace onetrip {
+
+class ClusteredWorker final : public WorkerStorage {
+ public:
+  // Both outlive it.
+  ClusteredWorker(LoopExecutor& executor, Clustered& cluster);
+  ~ClusteredWorker() override;
+
+  // Joins, reaches every memory node and opens the store. On failure *reason is one line, and the
+  // worker has left again as well as it could.
+  Task<Status> Start(std::string* reason);
+
+  Kv& kv() override { return *kv_; }
+  Task<void> Stop() override;
+
+ private:
+  // Several times a second: takes segments and addresses of nodes that came back.
+  class TendTimer final : public Timer {
+   public:
+    explicit TendTimer(ClusteredWorker& worker) : worker_(worker) {}
+    void Fire() override { worker_.Tend(); }
+
+   private:
+    ClusteredWorker& worker_;
+  };
+
+  Task<Status> ReachNodes(const View& view, std::string* reason);
+  Task<Status> ReachOverShm(const View& view, std::string* reason);
+  Task<Status> ReachOverTcp(const View& view, std::string* reason);
+  // Tells the fabric which view counts, and where its nodes are.
+  Status UseView(const View& view, std::string* reason);
+  void Tend();
+  void TakeSegments();
+  Task<void> Leave();
+
+  LoopExecutor& executor_;
+  Clustered& cluster_;
+  ViewHold hold_;
+  Membership membership_;
+  uint64_t view_version_ = 0;  // that the fabric was told
+  uint64_t generation_ = 0;    // of the segments
+  std::vector<ShmNodes::SegmentPtr> segments_;
+  // One of the two.
+  std::unique_ptr<ShmFabric> shm_;
+  std::unique_ptr<TcpFabric> tcp_;
+  std::unique_ptr<WorkerContext> context_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Kv> kv_;
+  TendTimer tend_timer_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_FRONTEND_CLUSTERED_WORKER_H_

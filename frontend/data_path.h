@@ -1,0 +1,27 @@
+// What the agent's options mean to the layers below, embedded or clustered.
+#ifndef ONETRIP_FRONTEND_DATA_PATH_H_
+#define ONETRIP_FRONTEND_DATA_PATH_H_
+
+#include "client_core/base/options.h"
+#include "client_core/memory/worker_context.h"
+#include "client_core/replication/engine.h"
+
+namespace onetrip {
+
+inline DataPathOptions DataPathOf(const AgentOptions& options) {
+  DataPathOptions result;
+  result.wait_polls_max = static_cast<uint32_t>(options.wait_polls_max);
+  result.wait_timer_us = static_cast<uint32_t>(options.wait_timer_us);
+  result.op_timeout_ms = options.op_timeout_ms;
+  result.epoch_tick_us = options.epoch_tick_ms * 1000;
+  result.location_cache_bytes = options.location_cache_bytes;
+  return result;
+}
+
+inline EngineKind EngineOf(const AgentOptions& options) {
+  return options.engine == "raw" ? EngineKind::kRaw : EngineKind::kSnapshot;
+}
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_FRONTEND_DATA_PATH_H_
