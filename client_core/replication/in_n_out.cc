@@ -61,15 +61,13 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
     const bool plainly = expected.is_empty() && Planted(Bug::kFirstWordPlain);
     if (plainly) batch->WriteWord(lane, write.word.bits());
     const size_t cas = batch->Cas(lane, expected.bits(), write.word.bits());
-    if (attempt == 0 && write.read_lanes) {
-      reply.image = batch->Read(at, ref.shape.in_place_offset());
-      reply.round_trip = batch;
-    }
+    const bool reads = attempt == 0 && write.read_lanes;
+    const std::byte* image = reads ? batch->Read(at, ref.shape.in_place_offset()) : nullptr;
     const uint64_t* seal = batch->ReadWord(Plus(at, kSealOffset));
     const Status status = co_await context_.fabric.Post(batch);
     ++reply.round_trips;
     if (!status.ok() || !StillThere(ref, share.replica(), at.node)) break;
-    if (attempt == 0 && write.read_lanes && !Examine(ref, reply)) break;
+    if (reads && !Examine(ref, image, batch, reply)) break;
 
     const MetaWord found(batch->op(cas).result);
     if (found == expected || found >= write.word) {
@@ -93,13 +91,13 @@ Task<void> InNOut::Read(QuorumCall::Share share, RegisterRef ref) {
   const RemoteAddr at = At(ref, share.replica(), ref.addr);
   const bool in_place = share.replica() == InPlaceReplica(ref, context_.view().replicas);
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
-  reply.image =
+  const std::byte* image =
       batch->Read(at, in_place ? ref.shape.register_bytes() : ref.shape.in_place_offset());
-  reply.round_trip = batch;
   const uint64_t* seal = batch->ReadWord(Plus(at, kSealOffset));
   const Status status = co_await context_.fabric.Post(batch);
   ++reply.round_trips;
-  if (!status.ok() || !StillThere(ref, share.replica(), at.node) || !Examine(ref, reply)) {
+  if (!status.ok() || !StillThere(ref, share.replica(), at.node) ||
+      !Examine(ref, image, batch, reply)) {
     co_return share.Report(State::kFailed);
   }
   reply.seal = *seal;
@@ -115,13 +113,14 @@ Task<void> InNOut::ReadBuffer(QuorumCall::Share share, RegisterRef ref, MetaWord
   }
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
   const uint32_t bytes = ref.shape.buffer_bytes - kBufferBulkOffset;
-  reply.image = batch->Read(at, bytes);
-  reply.round_trip = batch;
+  const std::byte* image = batch->Read(at, bytes);
   const Status status = co_await context_.fabric.Post(batch);
   ++reply.round_trips;
   WrittenValue value;
   const bool good = status.ok() && StillThere(ref, share.replica(), at.node) &&
-                    DecodeBuffer(reply.image, bytes, {ref.birth.value + word.time()}, &value);
+                    DecodeBuffer(image, bytes, {ref.birth.value + word.time()}, &value);
+  reply.image = image;
+  reply.round_trip = batch;
   share.Report(good ? State::kCounted : State::kFailed);
 }
 
@@ -161,7 +160,10 @@ MetaWord InNOut::LaneIn(const ReplicaReply& reply, uint8_t lane) {
                                 : MetaWord(WordAt(reply.image, kLanesOffset + 8 * lane));
 }
 
-bool InNOut::Examine(const RegisterRef& ref, ReplicaReply& reply) {
+bool InNOut::Examine(const RegisterRef& ref, const std::byte* image, const RoundTripPtr& batch,
+                     ReplicaReply& reply) {
+  reply.image = image;
+  reply.round_trip = batch;
   RegisterHeader header;
   std::memcpy(&header, reply.image, sizeof(header));
   reply.foreign = header.key_hash != ref.key_hash || header.incarnation != ref.incarnation ||

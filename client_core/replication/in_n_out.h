@@ -116,8 +116,10 @@ class InNOut {
  private:
   // A batch that a node answered counts for nothing once the node has left the map.
   [[nodiscard]] bool StillThere(const RegisterRef& ref, int replica, NodeId node);
-  // Takes header and lanes from reply.image. False if they are another register's.
-  static bool Examine(const RegisterRef& ref, ReplicaReply& reply);
+  // Takes header and lanes from `image`, which lies in `batch`, into the reply. False if they are
+  // another register's.
+  static bool Examine(const RegisterRef& ref, const std::byte* image, const RoundTripPtr& batch,
+                      ReplicaReply& reply);
 
   WorkerContext& context_;
   const RegisterOptions options_;

@@ -69,7 +69,8 @@ struct ReplicaReply {
   MetaWord largest;          // of all lanes that were looked at
   MetaWord own_lane;         // a write's lane, after it
   LockWord lock;             // try_lock: what the replica holds after it
-  // Header, lanes and, if asked for, the in-place area; or the bulk of a buffer. Null: not read.
+  // Header, lanes and, if asked for, the in-place area; or the bulk of a buffer. Null: not read,
+  // or not yet.
   const std::byte* image = nullptr;
   RoundTripPtr round_trip;  // keeps the image
 };
