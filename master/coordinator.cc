@@ -284,7 +284,7 @@ void Coordinator::FreeUnclaimedSeats(const Member& member) {
     change.kind = ChangeKind::kLeave;
     change.member = member.id;
     change.leave = {joined->worker, joined->index.value};
-    EnqueueOwn(std::move(change));
+    EnqueueOwn(change);
   }
 }
 
@@ -349,15 +349,15 @@ void Coordinator::OnRequest(Member* member, uint64_t now_us, StreamId stream,
     OnServeNode(*member, message.id, std::get<ServeNodeRequest>(message.body));
   } else if (agent && std::holds_alternative<JoinWorkerRequest>(message.body)) {
     change.kind = ChangeKind::kJoin;
-    Enqueue(*member, now_us, std::move(change));
+    Enqueue(*member, now_us, change);
   } else if (agent && std::holds_alternative<LeaveWorkerRequest>(message.body)) {
     change.kind = ChangeKind::kLeave;
     change.leave = std::get<LeaveWorkerRequest>(message.body);
-    Enqueue(*member, now_us, std::move(change));
+    Enqueue(*member, now_us, change);
   } else if (agent && std::holds_alternative<FlushRequest>(message.body)) {
     change.kind = ChangeKind::kFlush;
     change.database = std::get<FlushRequest>(message.body).database;
-    Enqueue(*member, now_us, std::move(change));
+    Enqueue(*member, now_us, change);
   } else {
     Reply(stream, message.id, StatusCode::kInvalidArgument,
           "that is no request that this kind of process may make, or this master does not know it");
@@ -408,10 +408,10 @@ void Coordinator::OnTick(uint64_t now_us) {
     const auto found = members_.find(id);
     if (found != members_.end()) OnMemberTick(found->second, now_us);
   }
-  for (uint16_t node = 0; node < nodes_.size(); ++node) {
+  for (size_t node = 0; node < nodes_.size(); ++node) {
     if (nodes_[node].fence_retry_us != 0 && now_us >= nodes_[node].fence_retry_us) {
       nodes_[node].fence_retry_us = 0;
-      SendFences(node);
+      SendFences(static_cast<uint16_t>(node));
     }
   }
   if (!streams_.empty()) AdvanceDurableTime(now_us);

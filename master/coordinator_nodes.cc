@@ -183,7 +183,7 @@ void Coordinator::OnServeNode(Member& member, uint64_t request, const ServeNodeR
       Change change;
       change.kind = ChangeKind::kAddress;
       change.node = id;
-      EnqueueOwn(std::move(change));
+      EnqueueOwn(change);
     }
   }
   Log(LogLevel::kInfo, NodeText(id) + " serves (process " + std::to_string(member.info.pid) +
@@ -294,7 +294,8 @@ void Coordinator::OnFenced(Member& member, uint64_t now_us, const FencedMessage&
 }
 
 void Coordinator::CheckFenced() {
-  for (auto& [id, member] : members_) {
+  for (auto& entry : members_) {
+    Member& member = entry.second;
     if (member.standing != Standing::kExpelled) continue;
     const bool fenced =
         std::all_of(nodes_.begin(), nodes_.begin() + record_.nodes, [&](const Node& node) {
@@ -306,8 +307,8 @@ void Coordinator::CheckFenced() {
     member.standing = Standing::kFenced;
     Change change;
     change.kind = ChangeKind::kFenced;
-    change.member = id;
-    EnqueueOwn(std::move(change));
+    change.member = member.id;
+    EnqueueOwn(change);
   }
 }
 

@@ -24,7 +24,7 @@ std::string Coordinator::WaitingFor() const {
            (nodes_[node].member != 0 ? " has joined and does not serve yet" : " is not there");
   }
   if (due_.empty() && queue_.empty()) return "";
-  const std::string who = WhoIsAway();
+  std::string who = WhoIsAway();
   if (!who.empty()) return who;
   for (const auto& [id, member] : members_) {
     if (!Counts(member) ||
@@ -71,7 +71,8 @@ void Coordinator::AddNodeStatus(uint64_t now_us, StatusReply* status) const {
     }
     return &one;
   };
-  for (uint16_t id = 0; id < nodes_.size(); ++id) {
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const auto id = static_cast<uint16_t>(i);
     const Node& node = nodes_[id];
     MemberStatusInfo* const one = add(node.member, node.info, node.report);
     one->node = id;

@@ -22,12 +22,12 @@ void Coordinator::Enqueue(const Member& member, uint64_t now_us, Change change) 
   }
   change.member = member.id;
   change.since_us = now_us;
-  queue_.push_back(std::move(change));
+  queue_.push_back(change);
 }
 
 void Coordinator::EnqueueOwn(Change change) {
   change.stream = 0;
-  queue_.push_back(std::move(change));
+  queue_.push_back(change);
 }
 
 bool Coordinator::Counts(const Member& member) {

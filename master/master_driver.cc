@@ -91,7 +91,7 @@ StreamId MasterDriver::Opened(std::shared_ptr<MemberStream> stream) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (stopping_) return 0;
   const StreamId id = next_stream_++;
-  events_.push_back(OpenedEvent{id, std::move(stream)});
+  events_.emplace_back(OpenedEvent{id, std::move(stream)});
   wake_.notify_one();
   return id;
 }

@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
@@ -44,20 +45,28 @@ inline void ApplyChange(const DurableChange& change, DurableState* state) {
   }
 }
 
-// A store in memory that can be told to fail.
+// A store in memory that can be told to fail. Any thread.
 class MemoryStore final : public Store {
  public:
-  Result<DurableState> Load(std::string* /*reason*/) override { return disk; }
+  Result<DurableState> Load(std::string* /*reason*/) override { return disk(); }
   Status Write(const DurableChange& change, std::string* reason) override {
     if (failing) {
       *reason = "the test's disk is full";
       return Status(StatusCode::kUnavailable, "full");
     }
-    ApplyChange(change, &disk);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ApplyChange(change, &disk_);
     return Status::Ok();
   }
-  DurableState disk;
+  DurableState disk() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return disk_;
+  }
   std::atomic<bool> failing = false;
+
+ private:
+  mutable std::mutex mutex_;
+  DurableState disk_;
 };
 
 class MasterBench {

@@ -316,7 +316,7 @@ TEST_F(MasterServerTest, BeforeTheProofNothingElseIsHeard) {
   ASSERT_TRUE(twice.Write(hello) && twice.Read(&message));
   ASSERT_TRUE(twice.Write(hello) && twice.Read(&message));
   EXPECT_FALSE(message.verdict().welcome());
-  EXPECT_TRUE(store_.disk.agents.empty());
+  EXPECT_TRUE(store_.disk().agents.empty());
 }
 
 TEST_F(MasterServerTest, AnOversizeHelloEndsTheStream) {
@@ -435,7 +435,7 @@ TEST_F(MasterServerTest, AFlushHoldsEverybody) {
   held.mutable_view_held()->set_epoch(message.hold_for_view().epoch());
   ASSERT_TRUE(a.Write(held));
   ASSERT_TRUE(b.ReadUntil(hold, &message));
-  EXPECT_EQ(store_.disk.cluster.keyspaces[5].value, before);
+  EXPECT_EQ(store_.disk().cluster.keyspaces[5].value, before);
   ASSERT_TRUE(b.Write(held));
   ASSERT_TRUE(b.ReadUntil(view, &message));
   EXPECT_NE(message.view_committed().view().keyspaces(5), before);
