@@ -74,7 +74,9 @@ int main(int argc, char** argv) {
       std::printf("%s\n", message.c_str());
       return 0;
     case onetrip::ParseAction::kFail:
-      return onetrip::Fail(message);
+      // Begins with the program's name already.
+      std::fprintf(stderr, "%s\n", message.c_str());
+      return 1;
     case onetrip::ParseAction::kRun:
       break;
   }

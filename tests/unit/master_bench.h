@@ -73,13 +73,13 @@ class MasterBench {
  public:
   static constexpr uint64_t kCluster = 0xc0ffee;
 
-  explicit MasterBench(const CoordinatorOptions& options = {}) : options_(options) { Start(); }
+  explicit MasterBench(const CoordinatorOptions& with = {}) : options(with) { Start(); }
 
   // As after a kill: what is not on the disk is gone, and so are all streams.
   void Start() {
     std::string reason;
     Result<Coordinator> made =
-        Coordinator::Create(options_, disk, kCluster, now_us, unix_us + now_us, &reason);
+        Coordinator::Create(options, disk, kCluster, now_us, unix_us + now_us, &reason);
     ASSERT_TRUE(made.ok()) << reason;
     coordinator = std::move(made.value());
     inbox.clear();
@@ -115,7 +115,7 @@ class MasterBench {
     hello.host = "testhost";
     return Attend(hello);
   }
-  void Say(StreamId stream, MemberMessage message) {
+  void Say(StreamId stream, const MemberMessage& message) {
     coordinator.OnMessage(now_us, stream, message);
     Settle();
   }
@@ -213,7 +213,7 @@ class MasterBench {
     Say(node, FencedMessage{fence->id, true, ""});
   }
 
-  CoordinatorOptions options_;
+  CoordinatorOptions options;
   DurableState disk;
   Coordinator coordinator;
   Attendance attendance;  // of the last Attend()

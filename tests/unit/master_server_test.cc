@@ -556,6 +556,7 @@ TEST_F(MasterServerTest, SixtyFourAgentsJoinAtOnce) {
   std::vector<uint32_t> workers(kAgents);
   std::vector<std::unique_ptr<RawClient>> agents(kAgents);
   std::vector<std::thread> threads;
+  threads.reserve(kAgents);
   for (int i = 0; i < kAgents; ++i) {
     threads.emplace_back([&, i] {
       agents[i] = std::make_unique<RawClient>(address());
