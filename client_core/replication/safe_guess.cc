@@ -116,8 +116,8 @@ Task<Result<ReadOutcome>> SafeGuess::Read(RegisterOperation& operation, Register
   ReadOutcome outcome;
   Tuple& m = outcome.tuple;
   const RegisterStep step = co_await max_register_.Read(operation, handle, &m);
-  if (!step.status.ok()) co_return step.status;
   if (LeaseRanOut()) co_return kLeaseRanOut;
+  if (!step.status.ok()) co_return step.status;
   if (step.seal != 0) {
     outcome.end = RegisterEnd::kInterrupted;
     outcome.seal = step.seal;
@@ -144,8 +144,8 @@ Task<Result<ReadOutcome>> SafeGuess::ReadGuess(RegisterOperation& operation, Reg
   for (uint32_t iteration = 0; iteration < 2 * kMaxWorkers + 2; ++iteration) {
     if (iteration > 0) {
       const RegisterStep step = co_await max_register_.Read(operation, handle, &m);
-      if (!step.status.ok()) co_return step.status;
       if (LeaseRanOut()) co_return kLeaseRanOut;
+      if (!step.status.ok()) co_return step.status;
       if (step.seal != 0) {
         outcome.end = RegisterEnd::kInterrupted;
         outcome.seal = step.seal;
@@ -164,8 +164,8 @@ Task<Result<ReadOutcome>> SafeGuess::ReadGuess(RegisterOperation& operation, Reg
       if (Planted(Bug::kNoReaderLock)) co_return outcome;
       const Result<bool> locked =
           co_await lock_.TryLock(operation, handle, m.word, LockMode::kRead);
-      if (!locked.ok()) co_return locked.status();
       if (LeaseRanOut()) co_return kLeaseRanOut;
+      if (!locked.ok()) co_return locked.status();
       if (locked.value()) {
         max_register_.Verify(operation, handle, m);
         co_return outcome;

@@ -223,7 +223,7 @@ void RegisterWorld::MakeWorkers() {
                                  static_cast<int64_t>(skew_ns));
     for (uint16_t node = 0; node < cluster_.replicas(); ++node) {
       if (rng_.Below(one_far_of) != 0) continue;
-      worker.parts.fabric->SetSlowness(NodeId{node}, 1 + static_cast<uint32_t>(rng_.Below(8)));
+      worker.parts.sim_fabric->SetSlowness(NodeId{node}, 1 + static_cast<uint32_t>(rng_.Below(8)));
     }
     writes_.push_back(program.find('W') != std::string::npos);
     worker.clients.push_back(RunClient(this, &worker, client++, program, !shared));
@@ -245,7 +245,7 @@ void RegisterWorld::PlanFaults() {
     const NodeId near = some_node();
     const auto slowness = static_cast<uint32_t>(10 + rng_.Below(100));
     for (uint16_t node = 0; node < cluster_.replicas(); ++node) {
-      if (node != near.value) worker->parts.fabric->SetSlowness(NodeId{node}, slowness);
+      if (node != near.value) worker->parts.sim_fabric->SetSlowness(NodeId{node}, slowness);
     }
   }
   if (!options_.faults) return;
@@ -261,7 +261,7 @@ void RegisterWorld::PlanFaults() {
     At(soon(), [this, worker, loses] {
       worker->process.Kill();
       for (uint16_t node = 0; loses && node < cluster_.replicas(); ++node) {
-        worker->parts.fabric->BreakChannel(NodeId{node});
+        worker->parts.sim_fabric->BreakChannel(NodeId{node});
       }
     });
   }
@@ -270,7 +270,7 @@ void RegisterWorld::PlanFaults() {
     Worker* worker = some_worker();
     const NodeId node = some_node();
     excused_ = node_crashes;
-    At(soon(), [worker, node] { worker->parts.fabric->BreakChannel(node); });
+    At(soon(), [worker, node] { worker->parts.sim_fabric->BreakChannel(node); });
   }
   for (uint64_t i = rng_.Below(4); i > 0; --i) {
     Worker* worker = some_worker();

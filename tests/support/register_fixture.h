@@ -38,41 +38,75 @@ class LittleNode final : public MemoryEndpoint {
   mutable std::vector<uint64_t> words_;
 };
 
-// Cluster time is ahead of the world's, so that clocks may lag.
-inline constexpr int64_t kClusterOffsetNs = 1'000'000'000;
+// Cluster time less the world's: years, so that clocks may lag and registers be old.
+inline constexpr int64_t kClusterOffsetNs = 1'700'000'000'000'000'000;
 
 // A clock that does what it is told, also going back; cluster time for one GuessClock.
 class WildClock final : public Clock {
  public:
-  explicit WildClock(const Clock& world) : world_(world) {}
+  // Borrows `world`.
+  void Follow(const Clock& world) { world_ = &world; }
   [[nodiscard]] uint64_t NowNs() const override {
-    const auto now = static_cast<int64_t>(world_.NowNs()) + offset_ns_;
-    return now > 0 ? static_cast<uint64_t>(now) : 0;
+    const int64_t world_ns = world_ == nullptr ? 0 : static_cast<int64_t>(world_->NowNs());
+    return static_cast<uint64_t>(std::max<int64_t>(world_ns + offset_ns_, 0));
   }
   [[nodiscard]] uint64_t UnixUs() const override { return NowNs() / 1000; }
   void Jump(int64_t delta_ns) { offset_ns_ += delta_ns; }
 
  private:
-  const Clock& world_;
+  const Clock* world_ = nullptr;
   int64_t offset_ns_ = kClusterOffsetNs;
 };
 
 // One worker: its own clock, fabric and protocols.
 struct RegisterWorker {
-  RegisterWorker(Executor& executor_in, SimNetwork& network, MasterClient& master, uint32_t id,
-                 const RegisterOptions& options = {})
+  RegisterWorker(Executor& executor_in, std::unique_ptr<Fabric> fabric_in, MasterClient& master,
+                 uint32_t id, const RegisterOptions& options = {})
       : executor(executor_in),
-        fabric(std::make_unique<SimFabric>(executor_in, network)),
+        fabric(std::move(fabric_in)),
         hold(executor_in),
         context(executor_in, *fabric, master, hold,
                 Membership{WorkerId{id}, WorkerIndex{static_cast<uint16_t>(id)}},
                 DataPathOptions{}),
-        wild_clock(network.executor().clock()),
         guess_clock(wild_clock, master.clock_offset_us()),
         safe_guess(context, guess_clock, options) {}
+  // On the network of a simulated world.
+  RegisterWorker(Executor& executor_in, SimNetwork& network, MasterClient& master, uint32_t id,
+                 const RegisterOptions& options = {})
+      : RegisterWorker(executor_in, std::make_unique<SimFabric>(executor_in, network), master, id,
+                       options) {
+    sim_fabric = static_cast<SimFabric*>(fabric.get());
+    wild_clock.Follow(network.executor().clock());
+  }
+
+  // Blocking conveniences, for one worker at a time. The value, "(empty)" or "(end N)".
+  std::string Get(RegisterHandle& handle, uint32_t* round_trips = nullptr) {
+    RegisterOperation operation;
+    Result<ReadOutcome> outcome = BlockOn(executor, safe_guess.Read(operation, handle));
+    if (round_trips != nullptr) *round_trips = operation.round_trips;
+    if (!outcome.ok()) return std::string("(") + outcome.status().message() + ")";
+    if (outcome->end == RegisterEnd::kEmpty) return "(empty)";
+    if (outcome->end == RegisterEnd::kInterrupted) {
+      return "(sealed " + std::to_string(outcome->seal) + ")";
+    }
+    const std::span<const std::byte> bytes = outcome->tuple.value.bytes;
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  WriteOutcome Set(RegisterHandle& handle, const WriteBuffers& buffers, std::string_view value,
+                   uint32_t* round_trips = nullptr) {
+    RegisterOperation operation;
+    WriteOutcome outcome;
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(value.data(), value.size()));
+    const Status status =
+        BlockOn(executor, safe_guess.Write(operation, handle, buffers, bytes, &outcome));
+    if (round_trips != nullptr) *round_trips = operation.round_trips;
+    CHECK(status.ok());
+    return outcome;
+  }
 
   Executor& executor;
-  std::unique_ptr<SimFabric> fabric;
+  std::unique_ptr<Fabric> fabric;
+  SimFabric* sim_fabric = nullptr;
   ViewHold hold;
   WorkerContext context;
   WildClock wild_clock;
