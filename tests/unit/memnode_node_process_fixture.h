@@ -117,7 +117,7 @@ class MemnodeNodeProcessTest : public testing::Test {
     std::filesystem::remove_all(directory_);
   }
 
-  void Place(uint32_t regions, std::vector<WorkerId> expelled = {}) {
+  void Place(uint32_t regions, const std::vector<WorkerId>& expelled = {}) {
     script_.join = [regions, expelled](const NodeOffer& /*offer*/, std::string* /*reason*/) {
       return NodePlace{
           .cluster = kCluster, .node = kNode, .view = MakeView(regions), .expelled = expelled};

@@ -18,7 +18,8 @@ TEST_F(MemnodeNodeProcessTest, ServesBothFabricsAndSaysWhoAndWhereItIs) {
   EXPECT_FALSE(script_.offer.adopted);
   const std::string tcp = "127.0.0.1:" + std::to_string(port());
   EXPECT_EQ(script_.told, tcp);
-  EXPECT_EQ(script_.address, (NodeAddress{"127.0.0.1", port(), options_.socket, HostId()}));
+  const NodeAddress both{"127.0.0.1", port(), options_.socket, HostId()};
+  EXPECT_EQ(script_.address, both);
   EXPECT_THAT(process_->ReadyLine(),
               testing::MatchesRegex("onetrip-memnode 0\\..* is ready: node 2 of cluster "
                                     "0000000000000015, 64 MiB \\(4 regions\\), tcp " +
@@ -43,7 +44,8 @@ TEST_F(MemnodeNodeProcessTest, ServesBothFabricsAndSaysWhoAndWhereItIs) {
 TEST_F(MemnodeNodeProcessTest, ServesOnlyTheFabricItWasTold) {
   options_.fabric = "tcp";
   Start();
-  EXPECT_EQ(script_.address, (NodeAddress{"127.0.0.1", port(), "", ""}));
+  const NodeAddress tcp_only{"127.0.0.1", port(), "", ""};
+  EXPECT_EQ(script_.address, tcp_only);
   EXPECT_THAT(process_->ReadyLine(), Not(HasSubstr("shm")));
   EXPECT_EQ(TcpAnswer(1), TcpRefusal::kNone);
   EXPECT_FALSE(std::filesystem::exists(options_.socket));
@@ -53,7 +55,8 @@ TEST_F(MemnodeNodeProcessTest, ServesOnlyTheFabricItWasTold) {
   options_.listen = "10.0.0.1:7500";
   Start();
   EXPECT_EQ(script_.told, options_.socket);
-  EXPECT_EQ(script_.address, (NodeAddress{"", 0, options_.socket, HostId()}));
+  const NodeAddress shm_only{"", 0, options_.socket, HostId()};
+  EXPECT_EQ(script_.address, shm_only);
   EXPECT_THAT(process_->ReadyLine(), Not(HasSubstr("tcp")));
   EXPECT_TRUE(Attach(1).ok()) << reason_;
 }
@@ -93,7 +96,7 @@ TEST_F(MemnodeNodeProcessTest, WhatIsWrongWithoutTheMasterIsFoundBeforeItIsAsked
   ExpectRefused("has more than 107 bytes");
   options_.socket = directory_ + "/open/node.sock";
   std::filesystem::create_directory(directory_ + "/open");
-  std::filesystem::permissions(directory_ + "/open", std::filesystem::perms(0755));
+  std::filesystem::permissions(directory_ + "/open", std::filesystem::perms{0755});
   ExpectRefused("is open to others");
   options_ = good;
   options_.backing = directory_ + "/open/memory";

@@ -122,8 +122,8 @@ TEST_F(MemnodeTcpTest, StrangersKeepNoWorkerOutAndTheFirstOfThemGo) {
   StartServer(options);
   const auto first = NewFabric(1);
   ASSERT_TRUE(Connects(*first));
-  std::vector<UniqueFd> strangers;
-  for (int i = 0; i < 8; ++i) strangers.push_back(ConnectTo(server_->port()));
+  std::array<UniqueFd, 8> strangers;
+  for (UniqueFd& stranger : strangers) stranger = ConnectTo(server_->port());
   // One that was refused counts until it has gone.
   ASSERT_GT(send(strangers.back().get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 0);
   for (size_t i = 0; i < 5; ++i) {
