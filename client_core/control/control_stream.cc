@@ -133,8 +133,11 @@ class ControlStream::Impl final : public ControlCall::Owner {
   std::mutex mutex_;
   // Guarded by mutex_.
   std::vector<std::function<void()>> posted_;
-  bool closed_ = false;                 // nothing is taken any more
-  std::unique_ptr<grpc::Alarm> alarm_;  // wakes the session thread; at most one is set
+  bool closed_ = false;  // nothing is taken any more
+  // Wakes the session thread. Set again, or given up, only when its event has been taken: one that
+  // is given up while it goes off takes gRPC's count of it below zero.
+  grpc::Alarm alarm_;
+  bool alarm_set_ = false;
 
   std::optional<std::promise<FirstWelcome>> first_;
   std::mutex stop_mutex_;
@@ -205,8 +208,9 @@ void ControlStream::Impl::Ask(const control::Request& request, uint64_t timeout_
 }
 
 void ControlStream::Impl::WakeUp() {
-  alarm_ = std::make_unique<grpc::Alarm>();
-  alarm_->Set(&events_, std::chrono::system_clock::now(), nullptr);
+  if (alarm_set_) return;
+  alarm_set_ = true;
+  alarm_.Set(&events_, std::chrono::system_clock::now(), nullptr);
 }
 
 void ControlStream::Impl::Stop(bool leave) {
@@ -250,7 +254,7 @@ void ControlStream::Impl::Main() {
     closed_ = true;
   }
   RunPosted();
-  alarm_.reset();
+  // The queue ends when the last event, the alarm's, has been taken.
   events_.Shutdown();
   void* tag = nullptr;
   bool ok = false;
@@ -269,7 +273,11 @@ void ControlStream::Impl::WaitForEvent() {
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                    gpr_time_from_nanos(static_cast<int64_t>(wait_ns), GPR_TIMESPAN));
   if (events_.AsyncNext(&tag, &ok, until) != grpc::CompletionQueue::GOT_EVENT) return;
-  if (tag == nullptr) return;  // the alarm
+  if (tag == nullptr) {  // the alarm
+    const std::lock_guard<std::mutex> lock(mutex_);
+    alarm_set_ = false;
+    return;
+  }
   ControlCall::OnEvent(tag, ok);
   if (call_->state() == ControlCall::State::kEnded) OnCallEnded();
 }
