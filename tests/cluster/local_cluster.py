@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -36,16 +37,15 @@ class LocalCluster:
         return done.returncode, done.stdout, done.stderr
 
     def up(self):
-        # A free port may be taken meanwhile, or one of those behind it: another one is tried.
-        for attempt in range(5):
-            self.port = servers.free_port()
-            if self.port + self.agents > 65000:
-                continue
+        # Below the ports that the system gives to outgoing connections; a port may be taken all the
+        # same, and then others are tried.
+        for _ in range(5):
+            self.port = random.randrange(10000, 30000)
             code, self.output, error = self.tool("up", "--dir", self.path, "--port",
                                                  str(self.port), *self.flags)
             if code == 0:
                 return self
-            if "already in use" not in error:
+            if "is taken" not in error:
                 break
         raise servers.StartFailed("onetrip up: %s" % error)
 
@@ -55,8 +55,10 @@ class LocalCluster:
     def __enter__(self):
         return self.up()
 
-    def __exit__(self, *_):
+    def __exit__(self, error, *_):
         try:
+            if error is not None:
+                self.show_logs()
             self.down()
             self.kill_all()
         finally:
@@ -92,6 +94,15 @@ class LocalCluster:
     def log(self, name):
         with open(self.processes()[name]["log"], encoding="utf-8", errors="replace") as file:
             return file.read()
+
+    def show_logs(self):
+        """What the processes of a cluster that failed a test have said last."""
+        try:
+            for name in self.processes():
+                print("    log of %s ends with:\n      %s" % (
+                    name, "\n      ".join(self.log(name).splitlines()[-4:])), flush=True)
+        except OSError as error:
+            print("    no logs: %s" % error)
 
     def kill_all(self):
         """What `down` has left behind, if anything."""

@@ -10,7 +10,7 @@ AGENTS = 64
 
 @test("64 agents: all join, all count, the sum is exact")
 def sixty_four(context):
-    with context.cluster(agents=AGENTS, memory="128MiB", extra=["--fabric", "mixed"]) as cluster:
+    with context.cluster(agents=AGENTS, memory="128MiB", fabric="mixed") as cluster:
         failures = []
 
         def work(first):

@@ -96,7 +96,7 @@ def flags(context):
             (["onetrip-master", "--bogus", "1"], "--bogus"),
             (["onetrip-master"], "--data-dir"),
             (["onetrip-master", "--data-dir", "/tmp", "--replicas", "9"], "replicas"),
-            (["onetrip-memnode", "--fabric", "pigeon"], "fabric"),
+            (["onetrip-memnode", "--master", "127.0.0.1:1", "--fabric", "pigeon"], "fabric"),
             (["onetrip-memnode"], "--master"),
             (["onetrip-agent", "--fabric", "pigeon"], "fabric")):
         code, output = run([os.path.join(context.bin_dir, command[0])] + command[1:])
