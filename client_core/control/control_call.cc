@@ -99,11 +99,8 @@ void ControlCall::Handle(Kind kind, bool ok) {
                             : OneLine(grpc_->status.error_message());
       return;
   }
-  // The first event that fails is the end; why is in the status.
-  if (!ok && state_ != State::kEnding) {
-    state_ = State::kEnding;
-    grpc_->context.TryCancel();
-  }
+  // The first event that fails is the end: the others fail with it, and the status tells why.
+  if (!ok) state_ = State::kEnding;
   FinishIfIdle();
 }
 

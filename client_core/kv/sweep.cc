@@ -29,9 +29,16 @@ bool IsFlushed(const View& view, KeyspaceId keyspace) {
 }  // namespace
 
 Task<void> KvImpl::RunTicks() {
+  // Nobody waits for the epochs of a cluster in which nothing was retired.
+  constexpr uint32_t kQuietTicks = 10;
   const uint64_t tick_ns = context_.options.epoch_tick_us * 1000;
   while (!stopping_) {
-    co_await context_.executor.SleepFor(tick_ns);
+    uint32_t ticks = 0;
+    do {
+      co_await context_.executor.SleepFor(tick_ns);
+      const bool quiet = allocator_.retired_count() == 0 && reclaimer_.others_retired_bytes() == 0;
+      ticks = quiet ? ticks + 1 : kQuietTicks;
+    } while (ticks < kQuietTicks && !stopping_);
     if (!stopping_) co_await allocator_.Maintain();
   }
 }
