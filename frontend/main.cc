@@ -80,7 +80,8 @@ int main(int argc, char** argv) {
       std::printf("%s\n", message.c_str());
       return 0;
     case onetrip::ParseAction::kFail:
-      return onetrip::Fail(message);
+      std::fprintf(stderr, "%s\n", message.c_str());
+      return 1;
     case onetrip::ParseAction::kRun:
       break;
   }

@@ -69,7 +69,13 @@ Task<void> Flush(CommandContext& context, std::optional<uint32_t> database) {
     co_return;
   }
   const Status status = co_await context.kv.Flush(database);
-  status.ok() ? context.out.Ok() : ReplyStatus(context.out, status, StorageStep::kWrite);
+  if (status.code() == StatusCode::kUnavailable) {
+    context.out.Error(
+        "TRYAGAIN Nothing was flushed; the master, which every flush goes through, did not do it "
+        "in time");
+  } else {
+    status.ok() ? context.out.Ok() : ReplyStatus(context.out, status, StorageStep::kWrite);
+  }
 }
 
 }  // namespace

@@ -107,6 +107,13 @@ std::string ReadyLine(const ProcessRecord& record) {
 }
 
 std::string AddressOf(const std::string& ready_line) {
+  // A memory node says first which node it is, then how it is reached.
+  for (const std::string_view fabric : {", tcp ", ", shm "}) {
+    const size_t at = ready_line.find(fabric);
+    if (!ready_line.starts_with("node ") || at == std::string::npos) continue;
+    const size_t begin = at + fabric.size();
+    return ready_line.substr(begin, ready_line.find(',', begin) - begin);
+  }
   return ready_line.substr(0, ready_line.find(','));
 }
 

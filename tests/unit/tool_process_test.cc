@@ -51,6 +51,9 @@ TEST_F(ToolProcess, ReadyLineIsTheLastWholeOne) {
   log << "onetrip-agent 1 is ready: b:2, engine raw\nonetrip-agent 1 is ready: c:3" << std::flush;
   EXPECT_EQ(ReadyLine(record), "b:2, engine raw");
   EXPECT_EQ(AddressOf(ReadyLine(record)), "b:2");
+  EXPECT_EQ(AddressOf("node 0 of cluster 1f, 64 MiB (4 regions), tcp a:1, shm /s, master b:2"),
+            "a:1");
+  EXPECT_EQ(AddressOf("node 0 of cluster 1f, 64 MiB (4 regions), shm /s, master b:2"), "/s");
   log << "\n" << std::flush;
   EXPECT_EQ(AddressOf(ReadyLine(record)), "c:3");
   EXPECT_EQ(LastLines(record.log, 1), "  onetrip-agent 1 is ready: c:3\n");
