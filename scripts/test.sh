@@ -19,7 +19,8 @@ scripts/install_deps.sh || exit 1
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 # The control plane's library is not instrumented: what only it has seen is no report.
-export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1:ignore_noninstrumented_modules=1}
+tsan_options=halt_on_error=1:second_deadlock_stack=1:ignore_noninstrumented_modules=1
+export TSAN_OPTIONS=${TSAN_OPTIONS:-$tsan_options:suppressions=$PWD/tests/tsan.supp}
 
 # ThreadSanitizer cannot place its shadow memory under some kernels' address randomisation.
 steady=()
