@@ -1,0 +1,311 @@
+// GrpcMasterClient: joins, holds and views of several workers, each with an executor that the test
+// turns by hand, so that nothing happens on a worker's thread that the test does not want.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "client_core/base/clock.h"
+#include "client_core/cluster/cluster_clock.h"
+#include "client_core/control/control.pb.h"
+#include "client_core/control/grpc_master_client.h"
+#include "client_core/control/offset_estimate.h"
+#include "client_core/control/view_codec.h"
+#include "client_core/coro/loop_executor.h"
+#include "client_core/coro/sync.h"
+#include "tests/unit/control_fake_master.h"
+
+namespace onetrip {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr auto kPatience = std::chrono::seconds(20);
+
+View ViewOf(uint64_t epoch) {
+  View view;
+  view.cluster = FakeMaster::kCluster;
+  view.epoch = Epoch{epoch};
+  view.replicas = 1;
+  view.node_count = 1;
+  view.nodes.resize(1);
+  view.regions.push_back({{NodeId{0}}, {0}});
+  return view;
+}
+
+control::FromMaster Committed(uint64_t epoch) {
+  control::FromMaster message;
+  EncodeView(ViewOf(epoch), message.mutable_view_committed()->mutable_view());
+  return message;
+}
+
+control::FromMaster HoldFor(uint64_t epoch) {
+  control::FromMaster message;
+  message.mutable_hold_for_view()->set_epoch(epoch);
+  return message;
+}
+
+FakeMaster::Wanted Held(uint64_t epoch) {
+  return [epoch](const control::FromMember& m) { return m.view_held().epoch() == epoch; };
+}
+FakeMaster::Wanted InForce(uint64_t epoch) {
+  return [epoch](const control::FromMember& m) { return m.view_in_force().epoch() == epoch; };
+}
+
+Task<void> WaitWhileHeld(ViewHold* hold, uint64_t patience_ns, bool* released) {
+  *released = co_await hold->Wait(hold->executor().NowNs() + patience_ns);
+}
+
+class MasterClientTest : public testing::Test {
+ protected:
+  // A worker without a thread: the test turns its executor.
+  struct Worker {
+    explicit Worker(uint64_t seed) : executor(clock, seed), hold(executor) {}
+    // Turns while `undone`; false if that lasts too long.
+    template <typename Predicate>
+    bool TurnWhile(Predicate undone) {
+      const auto end = std::chrono::steady_clock::now() + kPatience;
+      // Turns that sleep are ended by a nudge, not by luck.
+      while (undone() && std::chrono::steady_clock::now() < end) {
+        executor.At(
+            executor.NowNs() + 1'000'000, [](void*) {}, nullptr);
+        executor.RunOnce();
+      }
+      return !undone();
+    }
+    SystemClock clock;
+    LoopExecutor executor;
+    ViewHold hold;
+    Membership membership;
+  };
+
+  void Connect() {
+    std::string reason;
+    Result<std::unique_ptr<GrpcMasterClient>> client = GrpcMasterClient::Connect(
+        master_.ClientOptions(), [this](const std::string& why) { expelled_.set_value(why); },
+        &reason);
+    ASSERT_TRUE(client.ok()) << reason;
+    client_ = std::move(client.value());
+  }
+
+  Worker& Join() {
+    Worker& worker = *workers_.emplace_back(std::make_unique<Worker>(workers_.size() + 1));
+    Result<Membership> joined = BlockOn(worker.executor, client_->Join(worker.hold));
+    CHECK(joined.ok());
+    worker.membership = joined.value();
+    return worker;
+  }
+
+  // The session thread has handled what the master had sent before: it answers in order.
+  void Barrier() {
+    std::promise<bool> done;
+    client_->AskStatus([&done](const ClusterStatusInfo* info) { done.set_value(info != nullptr); });
+    EXPECT_TRUE(done.get_future().get());
+  }
+
+  FakeMaster master_;
+  std::promise<std::string> expelled_;
+  std::unique_ptr<GrpcMasterClient> client_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+TEST_F(MasterClientTest, WorkersJoinAndLeaveOnTheirOwnThreads) {
+  Connect();
+  Worker& first = Join();
+  Worker& second = Join();
+  EXPECT_EQ(first.membership.id.value, 1U);
+  EXPECT_EQ(second.membership.index.value, 1U);
+  // Without its thread a worker learns of nothing.
+  Task<Status> leave = client_->Leave(first.hold, first.membership);
+  ASSERT_FALSE(leave.Start());
+  ASSERT_TRUE(master_.Await([](const auto& m) { return m.request().has_leave_worker(); }));
+  Barrier();
+  EXPECT_FALSE(leave.done());
+  EXPECT_TRUE(first.TurnWhile([&] { return !leave.done(); }));
+  EXPECT_TRUE(leave.TakeResult().ok());
+  // One is left: this process must not say goodbye.
+  client_->Stop();
+  EXPECT_EQ(master_.Count([](const auto& m) { return m.request().has_leave(); }), 0U);
+}
+
+TEST_F(MasterClientTest, WhoHasNoWorkerLeftSaysGoodbye) {
+  Connect();
+  Worker& worker = Join();
+  EXPECT_TRUE(BlockOn(worker.executor, client_->Leave(worker.hold, worker.membership)).ok());
+  client_->Stop();
+  EXPECT_EQ(master_.Count([](const auto& m) { return m.request().has_leave(); }), 1U);
+}
+
+TEST_F(MasterClientTest, AHoldIsAcknowledgedOnlyWhenEveryWorkerStandsStill) {
+  Connect();
+  Worker& quick = Join();
+  Worker& slow = Join();
+  master_.Send(HoldFor(7));
+  Barrier();
+  EXPECT_TRUE(quick.TurnWhile([&] { return !quick.hold.held(); }));
+  Barrier();
+  EXPECT_FALSE(slow.hold.held());
+  EXPECT_EQ(master_.Count(Held(7)), 0U);
+  EXPECT_TRUE(slow.TurnWhile([&] { return !slow.hold.held(); }));
+  EXPECT_TRUE(master_.Await(Held(7)));
+  EXPECT_EQ(client_->view_version(), 0U);
+}
+
+TEST_F(MasterClientTest, AViewIsInForceOnlyWhenEveryWorkerGoesOnUnderIt) {
+  Connect();
+  Worker& quick = Join();
+  Worker& slow = Join();
+  master_.Send(HoldFor(7));
+  for (Worker* worker : {&quick, &slow}) {
+    ASSERT_TRUE(worker->TurnWhile([&] { return !worker->hold.held(); }));
+  }
+  ASSERT_TRUE(master_.Await(Held(7)));
+  bool released = false;
+  Gate gate(quick.executor);
+  quick.executor.Spawn(gate, WaitWhileHeld(&quick.hold, 60'000'000'000, &released));
+  master_.Send(Committed(7));
+  Barrier();
+  EXPECT_EQ(client_->view_version(), 7U);
+  EXPECT_EQ(client_->view()->regions.size(), 1U);
+  EXPECT_TRUE(quick.TurnWhile([&] { return gate.inside() > 0; }));
+  EXPECT_TRUE(released);
+  Barrier();
+  EXPECT_TRUE(slow.hold.held());
+  EXPECT_EQ(master_.Count(InForce(7)), 0U);
+  EXPECT_TRUE(slow.TurnWhile([&] { return slow.hold.held(); }));
+  EXPECT_TRUE(master_.Await(InForce(7)));
+}
+
+TEST_F(MasterClientTest, AHoldOutlivesItsStreamAndAnOlderView) {
+  Connect();
+  Worker& worker = Join();
+  master_.Send(HoldFor(7));
+  ASSERT_TRUE(worker.TurnWhile([&] { return !worker.hold.held(); }));
+  ASSERT_TRUE(master_.Await(Held(7)));
+  master_.Stop();
+  master_.Start();
+  ASSERT_TRUE(master_.AwaitStreams(2));
+  // A view from before the hold, as on any new stream: the commit may still come.
+  master_.Send(Committed(6));
+  ASSERT_TRUE(worker.TurnWhile([&] { return master_.Count(InForce(6)) == 0; }));
+  EXPECT_TRUE(worker.hold.held());
+  EXPECT_EQ(client_->view_version(), 6U);
+  master_.Send(Committed(8));
+  EXPECT_TRUE(worker.TurnWhile([&] { return worker.hold.held(); }));
+  EXPECT_TRUE(master_.Await(InForce(8)));
+}
+
+TEST_F(MasterClientTest, WhoJoinsDuringAHoldIsHeldFromItsFirstTurn) {
+  Connect();
+  master_.Send(HoldFor(3));
+  // There is nobody to hold.
+  ASSERT_TRUE(master_.Await(Held(3)));
+  Worker& worker = Join();
+  EXPECT_TRUE(worker.TurnWhile([&] { return !worker.hold.held(); }));
+  master_.Send(Committed(3));
+  EXPECT_TRUE(worker.TurnWhile([&] { return worker.hold.held(); }));
+}
+
+TEST_F(MasterClientTest, AWorkerThatDiesIsNotWaitedFor) {
+  Connect();
+  Worker& stays = Join();
+  Join();
+  master_.Send(HoldFor(7));
+  Barrier();
+  ASSERT_TRUE(stays.TurnWhile([&] { return !stays.hold.held(); }));
+  EXPECT_EQ(master_.Count(Held(7)), 0U);
+  workers_.pop_back();  // with what was posted to it
+  EXPECT_TRUE(master_.Await(Held(7)));
+  master_.Send(Committed(7));
+  ASSERT_TRUE(stays.TurnWhile([&] { return stays.hold.held(); }));
+  EXPECT_TRUE(master_.Await(InForce(7)));
+}
+
+TEST_F(MasterClientTest, AViewThatMakesNoSenseIsNotTaken) {
+  Connect();
+  master_.Send(Committed(2));
+  ASSERT_TRUE(master_.Await(InForce(2)));
+  control::FromMaster bad = Committed(3);
+  bad.mutable_view_committed()->mutable_view()->mutable_regions(0)->set_nodes(0, 9);
+  master_.Send(bad);
+  Barrier();
+  EXPECT_EQ(client_->view_version(), 2U);
+  EXPECT_EQ(master_.Count(InForce(3)), 0U);
+}
+
+TEST_F(MasterClientTest, AFlushThatTheMasterNeverAnswersHasAnUnknownOutcome) {
+  Connect();
+  Worker& worker = Join();
+  Task<Status> flush = client_->FlushKeyspaces(worker.hold, 3);
+  ASSERT_FALSE(flush.Start());
+  ASSERT_TRUE(master_.Await([](const auto& m) {
+    return m.request().has_flush() && m.request().flush().database() == 3 &&
+           !m.request().flush().all();
+  }));
+  master_.Stop();
+  ASSERT_TRUE(worker.TurnWhile([&] { return !flush.done(); }));
+  EXPECT_EQ(flush.TakeResult().code(), StatusCode::kUnknownOutcome);
+  EXPECT_THAT(client_->last_error(), HasSubstr("broke"));
+}
+
+TEST_F(MasterClientTest, TheProcessHearsThatItWasExpelled) {
+  Connect();
+  control::FromMaster message;
+  message.mutable_expelled()->set_reason("silence");
+  master_.Send(message);
+  EXPECT_EQ(expelled_.get_future().get(), "silence");
+}
+
+TEST_F(MasterClientTest, TheClusterClockIsTheMasters) {
+  Connect();
+  Worker& worker = Join();
+  const ClusterClock clock(worker.executor.clock(), client_->clock_offset_us());
+  const uint64_t before_us = worker.executor.clock().UnixUs();
+  // The fake's time is this host's wall clock; the bound is that of a very slow host.
+  EXPECT_NEAR(static_cast<double>(clock.NowUs()), static_cast<double>(before_us), 2'000'000);
+}
+
+TEST(OffsetEstimateTest, TheShortestRoundTripCountsUntilTheClockIsUsed) {
+  OffsetEstimate estimate;
+  // Truth: 5'000'000 us. A long way there makes the first sample wrong by half of it.
+  estimate.Add(5'000'000 + 1000, 0, 1'000'000);
+  EXPECT_EQ(estimate.offset_us(), 5'000'500);
+  estimate.Add(5'000'000 + 2005, 2'000'000, 2'010'000);
+  EXPECT_EQ(estimate.offset_us(), 5'000'000);
+  estimate.Add(5'000'000 + 3900, 3'000'000, 3'900'000);
+  EXPECT_EQ(estimate.offset_us(), 5'000'000);
+}
+
+TEST(OffsetEstimateTest, AClockInUseIsMovedSlowlyBothWays) {
+  OffsetEstimate estimate;
+  estimate.Add(1'000'000, 0, 0);
+  estimate.Use();
+  uint64_t now_ns = 0;
+  // The offset after so many answers of a master that is `goal_us` ahead; no step is larger.
+  const auto after = [&](int answers, int64_t goal_us, int64_t step_us) {
+    for (int i = 0; i < answers; ++i) {
+      const int64_t before_us = estimate.offset_us();
+      now_ns += 250'000'000;
+      estimate.Add(static_cast<uint64_t>(goal_us) + now_ns / 1000, now_ns, now_ns);
+      EXPECT_LE(std::abs(estimate.offset_us() - before_us), step_us);
+    }
+    return estimate.offset_us();
+  };
+  // An eighth of a millisecond in a quarter of a second; older samples are forgotten in time.
+  EXPECT_LT(after(20, 1'005'000, 125), 1'005'000);
+  EXPECT_EQ(after(60, 1'005'000, 125), 1'005'000);
+  EXPECT_GT(after(20, 1'000'000, 125), 1'000'000);
+  EXPECT_EQ(after(60, 1'000'000, 125), 1'000'000);
+  // Far off it goes faster, and never further than the goal.
+  EXPECT_EQ(after(400, 3'000'000, 12'500), 3'000'000);
+}
+
+}  // namespace
+}  // namespace onetrip

@@ -1,0 +1,116 @@
+// Operations while the cluster changes its view: they wait, for a while, and then did nothing.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "client_core/fabric/sim.h"
+#include "tests/support/memory_worker.h"
+
+namespace onetrip {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+
+class KvHoldTest : public testing::Test {
+ protected:
+  // A worker whose hold the test has, on the simulated fabric.
+  struct HeldWorker : TestWorkerBase {
+    HeldWorker(TestCluster& cluster, SimExecutor& executor)
+        : TestWorkerBase(cluster, executor, MakeSim(cluster, executor),
+                         {.op_timeout_ms = 50, .location_cache_bytes = 1 << 16}),
+          engine(MakeEngine(EngineKind::kSnapshot, *context_)),
+          kv(*context_, *engine) {
+      CHECK(BlockOn(executor, kv.Start()).ok());
+    }
+    ViewHold& hold() { return hold_; }
+    std::unique_ptr<Engine> engine;
+    Kv kv;
+  };
+
+  void TearDown() override {
+    worker_.hold().Release();
+    EXPECT_TRUE(BlockOn(executor_, worker_.kv.Stop()).ok());
+  }
+
+  static Task<void> Get(Kv* kv, Status* status, bool* done) {
+    ReadResult result;
+    *status = co_await kv->Get({0, "key"}, &result);
+    *done = true;
+  }
+
+  SimExecutor executor_{1};
+  TestCluster cluster_{executor_.clock(), {.nodes = 3, .replicas = 3, .node_bytes = 16ULL << 20}};
+  HeldWorker worker_{cluster_, executor_};
+  Gate gate_{executor_};
+};
+
+TEST_F(KvHoldTest, AnOperationWaitsForTheEndOfAHold) {
+  worker_.hold().Hold();
+  Status status;
+  bool done = false;
+  executor_.Spawn(gate_, Get(&worker_.kv, &status, &done));
+  executor_.RunUntil(executor_.NowNs() + 40 * kMs);
+  EXPECT_FALSE(done);
+  worker_.hold().Release();
+  executor_.RunUntil(executor_.NowNs() + 5 * kMs);
+  EXPECT_TRUE(done);
+  EXPECT_TRUE(status.ok());
+}
+
+TEST_F(KvHoldTest, AnOperationIsUnavailableWhenAHoldOutlivesItsTime) {
+  EXPECT_TRUE(BlockOn(executor_, worker_.kv.Set({0, "key"}, {.head = "old"})).ok());
+  worker_.hold().Hold();
+  const uint64_t before_ns = executor_.NowNs();
+  EXPECT_EQ(BlockOn(executor_, worker_.kv.Set({0, "key"}, {.head = "new"})).code(),
+            StatusCode::kUnavailable);
+  EXPECT_EQ(executor_.NowNs(), before_ns + 50 * kMs);
+  bool existed = false;
+  EXPECT_EQ(BlockOn(executor_, worker_.kv.Delete({0, "key"}, &existed)).code(),
+            StatusCode::kUnavailable);
+  AddMutation add(1);
+  EXPECT_EQ(BlockOn(executor_, worker_.kv.ReadModifyWrite({0, "key"}, add)).code(),
+            StatusCode::kUnavailable);
+  uint64_t keys = 0;
+  EXPECT_EQ(BlockOn(executor_, worker_.kv.CountKeys(0, &keys)).code(), StatusCode::kUnavailable);
+  worker_.hold().Release();
+  ReadResult result;
+  EXPECT_TRUE(BlockOn(executor_, worker_.kv.Get({0, "key"}, &result)).ok());
+  EXPECT_EQ(result.record().value, "old");
+}
+
+TEST_F(KvHoldTest, WhatHasStartedGoesOnAndWhatWaitsGoesOnInOrder) {
+  Status first;
+  bool first_done = false;
+  executor_.Spawn(gate_, Get(&worker_.kv, &first, &first_done));
+  worker_.hold().Hold();
+  Status second;
+  bool second_done = false;
+  executor_.Spawn(gate_, Get(&worker_.kv, &second, &second_done));
+  executor_.RunUntil(executor_.NowNs() + 20 * kMs);
+  EXPECT_TRUE(first_done);
+  EXPECT_FALSE(second_done);
+  // Released and held again before anybody has run: it stays held.
+  worker_.hold().Release();
+  worker_.hold().Hold();
+  executor_.RunUntil(executor_.NowNs() + 20 * kMs);
+  EXPECT_FALSE(second_done);
+  worker_.hold().Release();
+  executor_.RunUntil(executor_.NowNs() + 20 * kMs);
+  EXPECT_TRUE(second_done);
+  EXPECT_TRUE(second.ok());
+}
+
+TEST_F(KvHoldTest, ADestroyedWaiterLeavesTheHold) {
+  worker_.hold().Hold();
+  Status status;
+  bool done = false;
+  executor_.Spawn(gate_, Get(&worker_.kv, &status, &done));
+  executor_.DropBackground();
+  worker_.hold().Release();
+  executor_.RunUntil(executor_.NowNs() + 20 * kMs);
+  EXPECT_FALSE(done);
+}
+
+}  // namespace
+}  // namespace onetrip
