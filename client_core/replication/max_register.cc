@@ -144,6 +144,7 @@ Task<RegisterStep> MaxRegister::Read(RegisterOperation& operation, RegisterHandl
       // Not in the condition: gcc 12 builds a broken frame for some such awaits.
       const bool fetched = co_await FetchValue(operation, handle, call, m);
       if (!fetched) {
+        ++restarts_;
         *m = Tuple();
         continue;
       }
@@ -237,6 +238,7 @@ Task<RegisterStep> MaxRegister::Announce(RegisterOperation& operation, RegisterH
   if (Holders(call, m->word) >= majority()) co_return RegisterStep();
   const bool fetched = co_await FetchValue(operation, handle, call, m);
   if (fetched) co_return co_await WriteBack(operation, handle, call, *m);
+  ++restarts_;
   *m = Tuple();
   co_return co_await Read(operation, handle, m);
 }

@@ -109,6 +109,9 @@ class MaxRegister {
   Gate& gate() { return gate_; }
   // How often a step asked more replicas than the preferred ones.
   [[nodiscard]] uint64_t widened() const { return widened_; }
+  // How often a word's value was on no replica that answered: its nodes were lost, or its buffer
+  // was reused too early.
+  [[nodiscard]] uint64_t restarts() const { return restarts_; }
 
  private:
   static constexpr uint64_t kWidenFactor = 4;
@@ -139,6 +142,7 @@ class MaxRegister {
   uint64_t round_trip_ns_;                // lately, smoothed
   std::vector<uint64_t> avoid_until_ns_;  // by node
   uint64_t widened_ = 0;
+  uint64_t restarts_ = 0;
 };
 
 template <typename Ask>

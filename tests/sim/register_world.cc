@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,19 +18,25 @@
 namespace onetrip {
 namespace {
 
-constexpr size_t kNodeBytes = size_t{20} * 1024;
+constexpr size_t kNodeBytes = size_t{36} * 1024;
 constexpr uint64_t kHorizonNs = 30'000;  // faults begin within it
 constexpr uint64_t kStepsMax = 400'000;
 constexpr uint32_t kRegistersMax = 2;
 
+constexpr NodeId NodeOf(int replica) { return NodeId{static_cast<uint16_t>(replica)}; }
+
 // What the clients of a run do: 'W' and 'R', one string a client.
 using Programs = std::vector<std::string>;
 
-Programs MakePrograms(Rng& rng) {
+Programs MakePrograms(Rng& rng, bool recycles) {
   // Those that killed all mutants of the protocol when it was explored by hand.
   static const std::array<Programs, 5> kSmall{
       Programs{"W", "WW", "RR", "R"}, Programs{"WW", "WW", "RR"}, Programs{"W", "W", "RRR"},
       Programs{"WW", "RR", "RR"}, Programs{"W", "WW", "WR", "RR"}};
+  // A buffer comes back only after several epochs.
+  static const std::array<Programs, 2> kLong{Programs{"WWWWWWWW", "RRRRRRRRRR"},
+                                             Programs{"WWWWWWWW", "WWWWWWW", "RRRRRRRR"}};
+  if (recycles && rng.Below(4) != 0) return kLong[rng.Below(kLong.size())];
   if (rng.Below(4) != 0) return kSmall[rng.Below(kSmall.size())];
   Programs programs(2 + rng.Below(4));
   for (std::string& program : programs) {
@@ -51,6 +58,57 @@ SimFabricOptions MakeNetwork(Rng& rng) {
   options.failure_ns = 3000;
   return options;
 }
+
+// The buffers of one worker, reused as soon as PROTOCOLS 2 allows it: retired when a larger word is
+// at a majority, reused when no operation that began before is left anywhere.
+class RecycledBuffers {
+ public:
+  RecycledBuffers(LittleCluster& cluster, Reclaimer& reclaimer)
+      : cluster_(cluster), reclaimer_(reclaimer) {}
+
+  OutBuffer Take(const RegisterShape& shape) {
+    const auto safe = [this](const Retired& retired) { return reclaimer_.IsSafe(retired.tag); };
+    for (auto it = retired_.begin(); it != retired_.end();) {
+      if (safe(*it)) free_.push_back(it->buffer);
+      it = safe(*it) ? retired_.erase(it) : it + 1;
+    }
+    if (free_.empty()) return cluster_.NewBuffer(shape);
+    ++reused_;
+    const OutBuffer buffer = free_.back();
+    free_.pop_back();
+    return buffer;
+  }
+  // A write of this worker has ended, its words are at a majority or overtaken there.
+  void Written(const RegisterRef& ref, const WriteBuffers& buffers, const WriteOutcome& outcome) {
+    const auto used = [&](const OutBuffer& buffer, MetaWord word) {
+      return OutBuffer{buffer.addr, {ref.birth.value + word.time()}};
+    };
+    const bool rewritten = !outcome.rewrite.is_empty();
+    if (rewritten) {
+      Retire(used(buffers.guess, outcome.guess));
+    } else {
+      free_.push_back(buffers.rewrite);
+    }
+    OutBuffer& live = live_[ref.addr.bits()];
+    if (!live.addr.is_null()) Retire(live);
+    live = rewritten ? used(buffers.rewrite, outcome.rewrite) : used(buffers.guess, outcome.guess);
+  }
+  [[nodiscard]] uint32_t reused() const { return reused_; }
+
+ private:
+  struct Retired {
+    uint64_t tag;
+    OutBuffer buffer;
+  };
+  void Retire(const OutBuffer& buffer) { retired_.push_back({reclaimer_.current_epoch(), buffer}); }
+
+  LittleCluster& cluster_;
+  Reclaimer& reclaimer_;
+  std::vector<OutBuffer> free_;
+  std::vector<Retired> retired_;
+  std::map<uint64_t, OutBuffer> live_;  // by register
+  uint32_t reused_ = 0;
+};
 
 class RegisterWorld {
  public:
@@ -74,7 +132,9 @@ class RegisterWorld {
     SimProcess process;
     RegisterWorker parts;
     std::vector<RegisterHandle> handles;
-    std::vector<Task<void>> clients;  // first to go
+    Reclaimer reclaimer{parts.context};
+    std::unique_ptr<RecycledBuffers> recycled;  // null: every write takes fresh buffers
+    std::vector<Task<void>> clients;            // first to go
   };
 
   void MakeRegisters();
@@ -95,6 +155,16 @@ class RegisterWorld {
                               std::string program, bool alone);
   Task<void> Get(Worker& worker, uint32_t client, uint32_t index);
   Task<void> Set(Worker& worker, uint32_t client, uint32_t index);
+  static RegisterOperation Begin(Worker& worker) {
+    RegisterOperation operation;
+    if (worker.recycled != nullptr) operation.shared_pin = SharedPin(worker.reclaimer.Pin());
+    return operation;
+  }
+  WriteBuffers TakeBuffers(Worker& worker, const RegisterShape& shape) {
+    if (worker.recycled == nullptr) return cluster_.NewBuffers(shape);
+    const OutBuffer guess = worker.recycled->Take(shape);
+    return {guess, worker.recycled->Take(shape)};
+  }
   // An operation failed although a majority of nodes answered it.
   void Failed(std::string_view what, const Status& status) {
     if (excused_) return;
@@ -120,6 +190,7 @@ class RegisterWorld {
   uint32_t value_bytes_max_ = 0;
   uint64_t delay_ns_ = 0;
   bool excused_ = false;
+  bool loses_nodes_ = false;  // one, or a connection to one
   bool frozen_ = false;
 };
 
@@ -128,7 +199,7 @@ std::string KeyName(uint32_t index) { return std::string(1, static_cast<char>('a
 Task<void> RegisterWorld::Get(Worker& worker, uint32_t client, uint32_t index) {
   const size_t op = history_.Start(client, {"GET", KeyName(index)}, world_.NowNs());
   ++report_.operations;
-  RegisterOperation operation;
+  RegisterOperation operation = Begin(worker);
   const Result<ReadOutcome> outcome =
       co_await worker.parts.safe_guess.Read(operation, worker.handles[index]);
   if (!outcome.ok()) co_return Failed("GET", outcome.status());
@@ -154,10 +225,10 @@ Task<void> RegisterWorld::Set(Worker& worker, uint32_t client, uint32_t index) {
   const uint64_t bytes = rng_.Below(value_bytes_max_ - 8);
   while (value.size() < bytes) value += static_cast<char>('a' + values_ % 26);
   RegisterHandle& handle = worker.handles[index];
-  const WriteBuffers buffers = cluster_.NewBuffers(handle.ref.shape);
+  const WriteBuffers buffers = TakeBuffers(worker, handle.ref.shape);
   const size_t op = history_.Start(client, {"SET", KeyName(index), value}, world_.NowNs());
   ++report_.operations;
-  RegisterOperation operation;
+  RegisterOperation operation = Begin(worker);
   WriteOutcome outcome;
   const Status status =
       co_await worker.parts.safe_guess.Write(operation, handle, buffers, BytesOf(value), &outcome);
@@ -168,11 +239,18 @@ Task<void> RegisterWorld::Set(Worker& worker, uint32_t client, uint32_t index) {
     co_return Report("a write was interrupted or exhausted, but nobody seals");
   }
   history_.Finish(op, std::string(kRespOk), world_.NowNs());
+  if (worker.recycled != nullptr) worker.recycled->Written(handle.ref, buffers, outcome);
 }
 
 Task<void> RegisterWorld::RunClient(RegisterWorld* world, Worker* worker, uint32_t client,
                                     std::string program, bool alone) {
+  if (worker->recycled != nullptr) {
+    // Without a place in the epochs it must not touch what others recycle.
+    const Status joined = co_await worker->reclaimer.Join();
+    if (!joined.ok()) co_return;
+  }
   for (const char step : program) {
+    if (worker->recycled != nullptr) (void)co_await worker->reclaimer.Tick(0);
     co_await worker->process.SleepFor(world->rng_.Below(world->delay_ns_ + 1));
     const auto index = static_cast<uint32_t>(world->rng_.Below(world->registers_.size()));
     RegisterHandle& handle = worker->handles[index];
@@ -211,8 +289,9 @@ void RegisterWorld::MakeWorkers() {
   delay_ns_ = kDelays[rng_.Below(kDelays.size())];
   constexpr std::array<uint64_t, 4> kSkews{0, 2000, 20'000, 1'000'000};
   const uint64_t skew_ns = kSkews[rng_.Below(kSkews.size())];
-  const Programs programs = MakePrograms(rng_);
   const bool shared = rng_.Below(6) == 0;
+  const bool recycles = !shared && rng_.Below(6) == 0;
+  const Programs programs = MakePrograms(rng_, recycles);
   // Each worker has its own idea of which nodes are near.
   const uint64_t one_far_of = rng_.Below(2) == 0 ? 2 : 6;
   uint32_t client = 0;
@@ -221,9 +300,12 @@ void RegisterWorld::MakeWorkers() {
     Worker& worker = *workers_.back();
     worker.parts.wild_clock.Jump(static_cast<int64_t>(rng_.Below(2 * skew_ns + 1)) -
                                  static_cast<int64_t>(skew_ns));
-    for (uint16_t node = 0; node < cluster_.replicas(); ++node) {
+    for (int node = 0; node < cluster_.replicas(); ++node) {
       if (rng_.Below(one_far_of) != 0) continue;
-      worker.parts.sim_fabric->SetSlowness(NodeId{node}, 1 + static_cast<uint32_t>(rng_.Below(8)));
+      worker.parts.sim_fabric->SetSlowness(NodeOf(node), 1 + static_cast<uint32_t>(rng_.Below(8)));
+    }
+    if (recycles) {
+      worker.recycled = std::make_unique<RecycledBuffers>(cluster_, worker.reclaimer);
     }
     writes_.push_back(program.find('W') != std::string::npos);
     worker.clients.push_back(RunClient(this, &worker, client++, program, !shared));
@@ -244,12 +326,13 @@ void RegisterWorld::PlanFaults() {
     Worker* worker = some_worker();
     const NodeId near = some_node();
     const auto slowness = static_cast<uint32_t>(10 + rng_.Below(100));
-    for (uint16_t node = 0; node < cluster_.replicas(); ++node) {
-      if (node != near.value) worker->parts.sim_fabric->SetSlowness(NodeId{node}, slowness);
+    for (int node = 0; node < cluster_.replicas(); ++node) {
+      if (NodeOf(node) != near) worker->parts.sim_fabric->SetSlowness(NodeOf(node), slowness);
     }
   }
   if (!options_.faults) return;
   const bool node_crashes = rng_.Below(4) == 0;
+  loses_nodes_ = node_crashes;
   if (node_crashes) {
     const NodeId node = some_node();
     At(soon(), [this, node] { cluster_.node(node.value).SetReachable(false); });
@@ -258,10 +341,11 @@ void RegisterWorld::PlanFaults() {
     // What it sent may be lost with it, node by node a part.
     Worker* worker = some_worker();
     const bool loses = rng_.Below(2) == 0;
+    loses_nodes_ |= loses;
     At(soon(), [this, worker, loses] {
       worker->process.Kill();
-      for (uint16_t node = 0; loses && node < cluster_.replicas(); ++node) {
-        worker->parts.sim_fabric->BreakChannel(NodeId{node});
+      for (int node = 0; loses && node < cluster_.replicas(); ++node) {
+        worker->parts.sim_fabric->BreakChannel(NodeOf(node));
       }
     });
   }
@@ -270,6 +354,7 @@ void RegisterWorld::PlanFaults() {
     Worker* worker = some_worker();
     const NodeId node = some_node();
     excused_ = node_crashes;
+    loses_nodes_ = true;
     At(soon(), [worker, node] { worker->parts.sim_fabric->BreakChannel(node); });
   }
   for (uint64_t i = rng_.Below(4); i > 0; --i) {
@@ -302,8 +387,13 @@ void RegisterWorld::FreezeWriters() {
 
 void RegisterWorld::Finish() {
   for (size_t i = 0; i < workers_.size(); ++i) {
-    const Worker& worker = *workers_[i];
+    Worker& worker = *workers_[i];
     report_.slow_writes += worker.parts.safe_guess.slow_writes();
+    // Nothing is recycled under an operation that began before.
+    if (!loses_nodes_ && worker.parts.safe_guess.max_register().restarts() > 0) {
+      Report("a value was not in its buffer, but no node was lost");
+    }
+    if (worker.recycled != nullptr) report_.reused += worker.recycled->reused();
     report_.rewrites += worker.parts.safe_guess.rewrites();
     if (worker.process.dead() || (frozen_ && writes_[i])) continue;
     for (const Task<void>& client : worker.clients) {

@@ -3,8 +3,9 @@
 //
 // Everything about a run follows from its seed: replicas, sizes, programs, latencies, clocks that
 // are wrong or jump, a minority of nodes that crash, nodes and workers that pause, workers that
-// crash, channels that break. Then the history must be linearizable, every operation of a live
-// worker must have ended, and every read within the paper's bound of iterations.
+// crash, channels that break; in some, buffers are recycled by epochs as soon as that is allowed.
+// Then the history must be linearizable, every operation of a live worker must have ended, and
+// every read within the paper's bound of iterations.
 #ifndef ONETRIP_TESTS_SIM_REGISTER_WORLD_H_
 #define ONETRIP_TESTS_SIM_REGISTER_WORLD_H_
 
@@ -32,9 +33,9 @@ struct RegisterReport {
   uint64_t slow_writes = 0;
   uint64_t rewrites = 0;
   uint32_t iterations_max = 0;  // of a read
-  uint32_t same_writer_reads = 0;
-  uint32_t fast_reads = 0;   // of one round trip
-  uint32_t fast_writes = 0;  // likewise
+  uint32_t reused = 0;          // buffers that served a second write
+  uint32_t fast_reads = 0;      // of one round trip
+  uint32_t fast_writes = 0;     // likewise
   [[nodiscard]] bool ok() const { return failure.empty(); }
 };
 

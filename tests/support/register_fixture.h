@@ -15,6 +15,7 @@
 
 #include "client_core/coro/sim_executor.h"
 #include "client_core/fabric/sim.h"
+#include "client_core/layout/region_layout.h"
 #include "client_core/replication/safe_guess.h"
 #include "tests/explore/explore_master.h"
 
@@ -114,13 +115,15 @@ struct RegisterWorker {
   SafeGuess safe_guess;
 };
 
-// Registers from the bottom of region 0, buffers from above them.
+// The epoch table where it always is, registers behind it, buffers from above them. Workers with
+// ids up to kLiveWorkers may take part in epochs.
 class LittleCluster {
  public:
-  static constexpr uint64_t kRegistersOffset = 4096;
-  static constexpr uint64_t kBuffersOffset = 8192;
+  static constexpr uint64_t kRegistersOffset = kEpochTableOffset + kEpochTableBytes;
+  static constexpr uint64_t kBuffersOffset = kRegistersOffset + 4096;
+  static constexpr uint16_t kLiveWorkers = 8;
 
-  LittleCluster(int replicas, size_t node_bytes) : master_(MakeExploreView(replicas)) {
+  LittleCluster(int replicas, size_t node_bytes) : master_(MakeView(replicas)) {
     for (int i = 0; i < replicas; ++i) nodes_.push_back(std::make_unique<LittleNode>(node_bytes));
   }
 
@@ -179,6 +182,15 @@ class LittleCluster {
   }
 
  private:
+  static std::shared_ptr<const View> MakeView(int replicas) {
+    auto view = std::make_shared<View>(*MakeExploreView(replicas));
+    for (uint16_t index = 1; index <= kLiveWorkers; ++index) {
+      view->SetLive(WorkerIndex{index}, true);
+    }
+    view->worker_index_end = kLiveWorkers + 1;
+    return view;
+  }
+
   std::vector<std::unique_ptr<LittleNode>> nodes_;
   ExploreMaster master_;
   uint64_t registers_ = 0;

@@ -62,7 +62,7 @@ class InNOutTest : public testing::Test {
   static constexpr uint8_t kLane = 1;
 
   InNOutTest()
-      : cluster_(3, size_t{32} * 1024),
+      : cluster_(3, size_t{64} * 1024),
         executor_(1),
         network_(executor_, cluster_.endpoints(), SimFabricOptions{.step_ns = 5}),
         worker_(executor_, network_, cluster_.master(), 1),
@@ -205,7 +205,7 @@ TEST_F(InNOutTest, TheLargestLaneIsTheRegistersWord) {
   const std::array<RegisterTime, 4> times{7, 30, 12, 29};
   for (uint32_t lane = 0; lane < 4; ++lane) {
     cluster_.Word(ref_.addr + kLanesOffset + 8 * lane, 0) =
-        MetaWord(times[lane], GlobalAddr(0, 9216)).bits();
+        MetaWord(times[lane], GlobalAddr(0, 32768)).bits();
   }
   const ReplicaReply reply = Read();
   EXPECT_EQ(reply.state, State::kCounted);
@@ -283,7 +283,7 @@ TEST_F(InNOutTest, ALostNodeDoesNotCount) {
 TEST_F(InNOutTest, VerifyingTouchesNoOtherLane) {
   const MetaWord word = NewWord(10);
   (void)Write(word, MetaWord(), "one");
-  cluster_.Word(ref_.addr + kLanesOffset + 8 * kLane, 2) = MetaWord(3, GlobalAddr(0, 9216)).bits();
+  cluster_.Word(ref_.addr + kLanesOffset + 8 * kLane, 2) = MetaWord(3, GlobalAddr(0, 32768)).bits();
   Verify(word, "one");
   EXPECT_EQ(cluster_.Lane(ref_, 0, kLane), word.AsVerified());
   EXPECT_EQ(cluster_.Lane(ref_, 1, kLane), MetaWord());

@@ -11,7 +11,7 @@ class MaxRegisterTest : public testing::Test {
  protected:
   // Replica 0 has the in-place copy; reads prefer replicas 0 and 1.
   MaxRegisterTest()
-      : cluster_(3, size_t{32} * 1024),
+      : cluster_(3, size_t{64} * 1024),
         executor_(1),
         network_(executor_, cluster_.endpoints(), SimFabricOptions{}),
         ref_(cluster_.CreateRegister({}, /*key_hash=*/0, Ticks{1'000'000})) {
@@ -255,7 +255,6 @@ TEST_F(MaxRegisterTest, StragglersKeepTheOperationsPin) {
   };
   Tickets tickets;
   workers_[0]->context.memory_observer = &tickets;
-  // Region 0's epoch table lies below the registers.
   Reclaimer reclaimer(workers_[0]->context);
   ASSERT_TRUE(BlockOn(executor_, reclaimer.Join()).ok());
   network_.PauseNode(NodeId{2});
