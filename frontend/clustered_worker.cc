@@ -125,7 +125,7 @@ void ClusteredWorker::Tend() {
 void ClusteredWorker::TakeSegments() {
   generation_ = cluster_.shm_nodes_.generation();
   std::vector<ShmNodes::SegmentPtr> segments = cluster_.shm_nodes_.segments();
-  for (uint16_t i = 0; i < segments.size(); ++i) {
+  for (uint16_t i = 0; i < static_cast<uint16_t>(segments.size()); ++i) {
     if (segments[i] != segments_[i]) shm_->SetEndpoint(NodeId{i}, segments[i].get());
   }
   // The old ones go only now that the fabric uses them no more.
