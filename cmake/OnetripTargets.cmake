@@ -22,15 +22,20 @@ function(onetrip_library name)
                                               "${PROJECT_BINARY_DIR}/generated")
 endfunction()
 
-# onetrip_executable(NAME MAIN file DEPS target...)
-# A program whose main is in MAIN; nothing happens when that file does not exist.
+# onetrip_executable(NAME MAIN file DEPS target... [ON_DATA_PATH])
+# A program whose main is in MAIN; nothing happens when that file does not exist. ON_DATA_PATH: worth
+# the minutes of link-time optimisation.
 function(onetrip_executable name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "MAIN" "DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "ON_DATA_PATH" "MAIN" "DEPS")
   file(GLOB main CONFIGURE_DEPENDS "${ARG_MAIN}")
   if(main)
     add_executable(${name} ${main})
     target_link_libraries(${name} PRIVATE ${ARG_DEPS} ${ONETRIP_ALLOCATOR})
-    onetrip_optimise_link(${name})
+    if(ARG_ON_DATA_PATH)
+      onetrip_optimise_link(${name})
+    else()
+      onetrip_plain_link(${name})
+    endif()
   endif()
 endfunction()
 

@@ -3,7 +3,7 @@
 # differ from origin/main (or from $ONETRIP_LINT_BASE), and with --all on every file. --format
 # rewrites all files by clang-format and does nothing else.
 #
-# Without --all, clang-tidy starts no further file after $ONETRIP_TIDY_BUDGET_S seconds (180) and
+# Without --all, clang-tidy starts no further file after $ONETRIP_TIDY_BUDGET_S seconds (120) and
 # says which files it left out.
 set -uo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
@@ -69,7 +69,7 @@ tidy_one() {
 }
 export -f tidy_one
 
-budget_s=${ONETRIP_TIDY_BUDGET_S:-180}
+budget_s=${ONETRIP_TIDY_BUDGET_S:-120}
 [[ ${1:-} == --all ]] && budget_s=86400
 TIDY_DEADLINE=$(($(date +%s) + budget_s))
 export TIDY_DEADLINE

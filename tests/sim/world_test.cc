@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
                     ScenarioSeeds{"expiry", 1, 2500}, ScenarioSeeds{"skewed", 1, 2500},
                     ScenarioSeeds{"crowded", 1, 2500}, ScenarioSeeds{"twins", 1, 2000},
                     ScenarioSeeds{"full", 1, 60}, ScenarioSeeds{"broken", 1, 1500},
-                    ScenarioSeeds{"faults", 1, 10'000}, ScenarioSeeds{"faults", 100'001, 10'000}),
+                    ScenarioSeeds{"faults", 1, 8000}, ScenarioSeeds{"faults", 100'001, 8000}),
     [](const auto& info) {
       return std::string(info.param.scenario) + "_from_" + std::to_string(info.param.first_seed);
     });
@@ -73,7 +73,7 @@ class SmallPrograms : public testing::TestWithParam<uint64_t> {};
 
 TEST_P(SmallPrograms, EveryScheduleIsLinearizable) {
   constexpr uint32_t kRounds = 200;
-  constexpr int kWorlds = 1000;
+  constexpr int kWorlds = 700;
   const uint64_t first = GetParam();
   const uint64_t worlds = SeedsOf(kWorlds);
   for (uint64_t seed = first; seed < first + worlds; ++seed) {
