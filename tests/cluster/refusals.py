@@ -101,3 +101,15 @@ def flags(context):
             (["onetrip-agent", "--fabric", "pigeon"], "fabric")):
         code, output = run([os.path.join(context.bin_dir, command[0])] + command[1:])
         assert code == 1 and word in output, (command, output)
+
+
+@test("the example configs are read: every key of them is known")
+def example_configs(context):
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(
+        os.path.abspath(__file__)))), "deploy/config")
+    for name in ("master", "memnode", "agent"):
+        # The secret is looked for when all options have been read.
+        missing = "/nonexistent/secret-of-" + name
+        code, output = run([os.path.join(context.bin_dir, "onetrip-" + name), "--config",
+                            os.path.join(folder, name + ".toml"), "--secret-file", missing])
+        assert code == 1 and missing in output, output
