@@ -97,7 +97,7 @@ Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
   }
   std::vector<Membership> seats;
   for (const auto& [index, seat] : durable.seats) {
-    seats.push_back({seat.worker, WorkerIndex{index}, 0});
+    seats.push_back({seat.worker, WorkerIndex{index}});
   }
   View view = DurableView(durable);
   view.cluster = made.record_.cluster;

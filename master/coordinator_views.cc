@@ -187,7 +187,7 @@ void Coordinator::Apply(const Change& change, std::vector<Due>* due) {
                         std::to_string(change.leave.index) + " is none of this agent's");
       }
       const WorkerIndex index{found->first};
-      CHECK(membership_.FreeSeat({found->second.worker, index, 0}).ok());
+      CHECK(membership_.FreeSeat({found->second.worker, index}).ok());
       members_.at(change.member).seats.erase(index.value);
       seats_.erase(found);
       effects_.change.seats[index.value] = std::nullopt;
@@ -205,7 +205,7 @@ void Coordinator::Apply(const Change& change, std::vector<Due>* due) {
       const std::set<uint16_t> seats = members_.at(change.member).seats;
       for (const uint16_t index : seats) {
         const WorkerId worker = seats_.at(index).worker;
-        CHECK(membership_.FreeSeat({worker, WorkerIndex{index}, 0}).ok());
+        CHECK(membership_.FreeSeat({worker, WorkerIndex{index}}).ok());
         seats_.erase(index);
         effects_.change.seats[index] = std::nullopt;
         for (Node& node : nodes_) node.fenced.erase(worker.value);

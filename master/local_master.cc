@@ -24,10 +24,7 @@ std::shared_ptr<const View> LocalMaster::view() const {
 Task<Result<Membership>> LocalMaster::Join(ViewHold& /*hold*/) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Result<Membership> membership = state_.Join();
-  if (membership.ok()) {
-    membership->clock_offset_us = clock_offset_us_.load();
-    Commit();
-  }
+  if (membership.ok()) Commit();
   co_return membership;
 }
 

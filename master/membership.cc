@@ -88,7 +88,7 @@ Result<Membership> MembershipState::TakeSeat() {
   GrowSeats(index + 1);
   seats_[index] = {WorkerId{next_worker_++}, true};
   view_.SetLive(WorkerIndex{static_cast<uint16_t>(index)}, true);
-  return Membership{seats_[index].worker, WorkerIndex{static_cast<uint16_t>(index)}, 0};
+  return Membership{seats_[index].worker, WorkerIndex{static_cast<uint16_t>(index)}};
 }
 
 Status MembershipState::FreeSeat(const Membership& membership) {

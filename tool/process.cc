@@ -71,6 +71,7 @@ Status StartProcess(const std::vector<std::string>& argv, ProcessRecord* record,
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
   std::vector<char*> arguments;
+  arguments.reserve(argv.size() + 1);
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   const int error =

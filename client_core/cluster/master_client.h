@@ -21,7 +21,6 @@ namespace onetrip {
 struct Membership {
   WorkerId id;
   WorkerIndex index;
-  int64_t clock_offset_us = 0;  // MasterClient::clock_offset_us() at Join
 };
 
 // Every call of a worker names its hold, which also tells where the worker goes on.

@@ -126,8 +126,7 @@ void GrpcMasterClient::Start(const control::Request& request, uint64_t timeout_m
                  } else if (joins) {
                    const control::WorkerJoined& joined = reply->worker_joined();
                    call->membership = {WorkerId{joined.worker()},
-                                       WorkerIndex{static_cast<uint16_t>(joined.index())},
-                                       clock_offset_us_.load()};
+                                       WorkerIndex{static_cast<uint16_t>(joined.index())}};
                    offset_.Use();
                    // It hears of every change from here on; one that is under way it has missed.
                    if (hold_epoch_ != 0) door->Post([](ViewHold& hold) { hold.Hold(); });
