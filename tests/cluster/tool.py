@@ -85,7 +85,8 @@ def refusals(context):
         other = cluster.path + "2"
         code, _, error = cluster.tool("up", "--dir", other, "--port", str(cluster.port),
                                       "--memory", "64MiB")
-        assert code == 1 and "agent-0" in error and str(cluster.port) in error, error
+        # Both agents find their ports taken; either may be the first to say so.
+        assert code == 1 and "agent-" in error and "is taken" in error, error
         assert not os.path.exists(other), "a failed start leaves its directory"
         with cluster.connect(agent=0) as client:
             assert client.call("PING").value == b"PONG"
