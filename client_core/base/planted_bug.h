@@ -36,6 +36,7 @@ enum class Bug : uint8_t {
   kPassedWhilePinned,   // a worker publishes an epoch that its operations have not left
   kRetiredAtOnce,       // an unlinked object is reusable at once
   kBitsCollectedTwice,  // the owner of a block does not clear the bits that it collects
+  kRetiredRegistersKept,  // a worker does not forget registers that others retired
   // registers
   kNoAnnounce,              // a writer locks before what overtook its guess is at a majority
   kNoWriteBack,             // a read returns what is not at a majority
@@ -49,6 +50,17 @@ enum class Bug : uint8_t {
   kNoSecondRead,            // a reader locks a guess that it has read once
   kNeverRewrite,            // a writer returns although its guess may have been stale
   kSameWriterNewest,        // the same-writer rule returns the second tuple
+  // the two forms of a key
+  kSealNotRead,             // a step on a register counts whatever the seal says
+  kThawWithoutSeal,         // a register becomes an object before it is sealed at a majority
+  kLanesBeforeSeal,         // a freeze reads the lanes ahead of its seal
+  kInterruptedAlwaysRedone,  // an interrupted write is done again without asking
+  kInterruptedNeverRedone,   // ... or never
+  kInterruptedAsksSlotOnly,  // ... or by the slot's word alone
+  kFinalNotWritten,          // who replaces a register's object does not record what became of it
+  kDeleteOfMajority,         // a DEL that sealed a majority counts without looking at the slot
+  kDeleteCreditForgotten,    // a DEL that lost the slot says 0 whoever is credited
+  kConditionalDeleteSeals,   // an expired register is sealed as if by DEL
 };
 
 #ifdef ONETRIP_PLANTED_BUGS

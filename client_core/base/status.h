@@ -72,6 +72,8 @@ class [[nodiscard]] Result {
   }
   T& operator*() { return value(); }
   T* operator->() { return &value(); }
+  const T& operator*() const { return value(); }
+  const T* operator->() const { return &value(); }
 
  private:
   T value_{};

@@ -10,7 +10,6 @@
 // chose, because each searches after its own entry is visible.
 #include "client_core/base/planted_bug.h"
 #include "client_core/index/index.h"
-#include "client_core/layout/record_codec.h"
 
 namespace onetrip {
 

@@ -11,7 +11,7 @@
 
 #include "client_core/base/planted_bug.h"
 #include "client_core/index/index.h"
-#include "client_core/layout/record_codec.h"
+#include "client_core/layout/entry_codec.h"
 
 namespace onetrip {
 namespace {
@@ -21,9 +21,11 @@ constexpr Status kLost(StatusCode::kCorrupt, "the directory leads nowhere");
 }  // namespace
 
 uint32_t Index::ExtentBytes(SlotWord word, const IndexKey& key, ReadExtent extent) {
-  const uint64_t whole = word.size_class().bytes();
-  if (extent == ReadExtent::kWhole) return static_cast<uint32_t>(whole);
-  return static_cast<uint32_t>(std::min(whole, RecordBytes(key.bytes.size(), 0)));
+  // What a register holds is not read here, only whose it is.
+  if (extent == ReadExtent::kWhole && !word.is_register()) {
+    return static_cast<uint32_t>(word.size_class().bytes());
+  }
+  return EntryKeyEnd(word, key.bytes.size());
 }
 
 void Index::PrefetchRecord(KeyHash hash) const {
@@ -50,7 +52,8 @@ Task<Status> Index::Find(Operation& operation, const IndexKey& key, ReadExtent e
     if (!status.ok()) co_return status;
     const SlotWord now(*cached.word);
     const bool believed = now == cached.location.word || Planted(Bug::kStaleCacheBelieved);
-    if (believed && RecordHasKey(cached.record, cached.bytes, key.keyspace, key.bytes)) {
+    if (believed && EntryHasKey(cached.location.word, cached.record, cached.bytes, key.keyspace,
+                                key.bytes)) {
       metrics_.cache_hits.Add();
       result->found = true;
       result->entry = {cached.location.slot, cached.location.word};
@@ -159,7 +162,7 @@ bool Index::PickEmpty(const Buckets& buckets, const Subtable& table, KeyHash has
       const uint32_t i = (main_bucket + n) % kCombinedWords;
       if (first + i == kGroupHeaderWord) continue;
       const SlotWord word(buckets.words[choice][i]);
-      if (!word.is_empty()) continue;
+      if (!word.is_empty() || word.is_dropped()) continue;
       if (empties[choice]++ == 0) {
         first_empty[choice] = {table.Word(hash.group(choice), first + i), word};
       }
@@ -188,13 +191,12 @@ Task<Status> Index::MatchKey(Operation& operation, const IndexKey& key, ReadExte
   if (!status.ok()) co_return status;
   for (size_t i = 0; i < candidates.count; ++i) {
     const Entry& entry = candidates.entries[i];
-    if (!RecordHasKey(records[i], ExtentBytes(entry.word, key, extent), key.keyspace, key.bytes)) {
+    if (!EntryHasKey(entry.word, records[i], ExtentBytes(entry.word, key, extent), key.keyspace,
+                     key.bytes)) {
       continue;
     }
-    const RecordHeader header = LoadRecordHeader(records[i]);
-    if (SizeClass::For(RecordBytes(header.key_bytes, header.value_bytes)) !=
-        entry.word.size_class()) {
-      co_return Status(StatusCode::kCorrupt, "a slot gives its record another size");
+    if (!EntryHasItsClass(entry.word, records[i])) {
+      co_return Status(StatusCode::kCorrupt, "a slot gives what it names another size");
     }
     result->found = true;
     result->entry = entry;

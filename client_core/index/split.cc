@@ -10,6 +10,7 @@
 
 #include "client_core/base/planted_bug.h"
 #include "client_core/index/index.h"
+#include "client_core/layout/entry_codec.h"
 #include "client_core/layout/record_codec.h"
 #include "client_core/layout/region_layout.h"
 
@@ -188,23 +189,25 @@ Task<Status> Index::ReadGroupKeys(Operation& operation, Subtable table, uint32_t
   for (uint32_t i = 0; i < kGroupWords; ++i) {
     if (records[i] == nullptr) continue;
     const SlotWord word(words[i]);
-    const RecordHeader header = LoadRecordHeader(records[i]);
-    const uint64_t wanted = RecordBytes(header.key_bytes, 0);
-    if (wanted > word.size_class().bytes()) {
-      co_return Status(StatusCode::kCorrupt, "a record's key outgrows its object");
-    }
     const std::byte* record = records[i];
+    uint64_t available = std::min(kPeekBytes, word.size_class().bytes());
     RoundTripPtr longer = context_.fabric.NewRoundTrip();
-    if (wanted > std::min(kPeekBytes, word.size_class().bytes())) {
+    EntryKey key;
+    uint64_t key_bytes = 0;
+    if (EntryKeyLength(word, record, available, &key_bytes) &&
+        EntryKeyEnd(word, key_bytes) > available) {
       const View& now = context_.view();
-      record = longer->Read(RecordReplica(now, word.addr(), node), static_cast<uint32_t>(wanted));
+      available = EntryKeyEnd(word, key_bytes);
+      record =
+          longer->Read(RecordReplica(now, word.addr(), node), static_cast<uint32_t>(available));
       status = co_await Post(context_, operation, longer);
       if (!status.ok()) co_return status;
     }
-    keys->keyspace[i] = KeyspaceId{header.keyspace};
-    keys->hash[i] = KeyHash(
-        HashKey(keys->keyspace[i],
-                {reinterpret_cast<const char*>(record) + kRecordHeaderBytes, header.key_bytes}));
+    if (!LoadEntryKey(word, record, available, &key)) {
+      co_return Status(StatusCode::kCorrupt, "a key outgrows its object");
+    }
+    keys->keyspace[i] = key.keyspace;
+    keys->hash[i] = KeyHash(HashKey(key.keyspace, key.bytes));
   }
   co_return Status::Ok();
 }

@@ -60,6 +60,10 @@ KvImpl::KvImpl(WorkerContext& context, Engine& engine)
   metrics_.allocator = &allocator_.metrics();
   metrics_.index = &index_.metrics();
   metrics_.location_cache_bytes.Set(index_.cache().bytes());
+  if (engine.registers() == RegisterKind::kNone) return;
+  registers_ = std::make_unique<Registers>(context, allocator_);
+  allocator_.retired_registers().SetListener(&registers_->cache);
+  reclaimer_.SetBeforeEpoch(&allocator_.retired_registers());
 }
 
 KvImpl::~KvImpl() = default;
@@ -67,6 +71,10 @@ KvImpl::~KvImpl() = default;
 Task<Status> KvImpl::Start() {
   Status status = co_await reclaimer_.Join();
   if (!status.ok()) co_return status;
+  if (registers_) {
+    status = co_await allocator_.retired_registers().Join();
+    if (!status.ok()) co_return status;
+  }
   status = co_await index_.Open();
   if (!status.ok()) co_return status;
   status = co_await LoadCounters();
@@ -78,6 +86,7 @@ Task<Status> KvImpl::Start() {
 Task<Status> KvImpl::Stop() {
   stopping_ = true;
   co_await gate_.Close();
+  if (registers_) co_await registers_->safe_guess.Stop();
   co_await allocator_.Drain();
   // What failed may still take effect until the node has fenced it: seconds at most, or the node is
   // away for longer than a worker that ends can wait.
@@ -139,16 +148,44 @@ void KvImpl::PrefetchRecord(Key key) const {
 Task<Status> KvImpl::Get(Key key, ReadResult* result) {
   *result = ReadResult();
   if (key.bytes.size() > kMaxKeyBytes) co_return Status::Ok();
-  Operation operation;
-  operation.pin = reclaimer_.Pin();
+  RegisterOperation operation;
   const IndexKey index_key = MakeKey(key);
+  if (registers_) {
+    if (CachedRegister* entry = registers_->cache.Find(index_key); entry != nullptr) {
+      const Result<RegisterResult> read = co_await ReadRegister(operation, *entry, result);
+      if (!read.ok() || read.value() == RegisterResult::kDone) {
+        metrics_.gets_found.Add();
+        co_return Finish(metrics_.get_round_trips, operation, read.status());
+      }
+    }
+  }
+  operation.pin = reclaimer_.Pin();
   Backoff backoff(context_, operation);
   Status status;
   while (true) {
     SearchResult search;
+    const uint64_t forgotten = allocator_.retired_registers().forgotten();
     status = co_await index_.Find(operation, index_key, ReadExtent::kWhole,
                                   context_.fabric.NewRoundTrip(), &search);
     if (!status.ok() || !search.found) break;
+    if (search.entry.word.is_register()) {
+      CachedRegister* entry = Adopt(index_key, search, forgotten);
+      if (entry != nullptr) {
+        RegisterCache::Use use(registers_->cache, *entry);
+        const Result<RegisterResult> read = co_await ReadRegister(operation, *entry, result);
+        status = read.status();
+        if (!status.ok() || read.value() == RegisterResult::kDone) break;
+        if (!search.busy) {
+          status = co_await EndRegister(operation, index_key, search.entry, *entry, true);
+          AfterWrite();
+          if (!status.ok()) break;
+        }
+      }
+      const bool go_on = co_await backoff.Wait();
+      if (go_on) continue;
+      status = kContended;
+      break;
+    }
     if (!RecordIsIntact(search.record, search.entry.word.size_class().bytes())) {
       status = Status(StatusCode::kCorrupt, "a record fails its checksum");
       break;

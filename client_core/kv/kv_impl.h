@@ -4,11 +4,15 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 
 #include "client_core/coro/sync.h"
 #include "client_core/index/index.h"
 #include "client_core/kv/kv.h"
+#include "client_core/kv/registers.h"
+#include "client_core/layout/register_codec.h"
 #include "client_core/memory/allocator.h"
 #include "client_core/memory/operation.h"
 #include "client_core/memory/reclaim.h"
@@ -54,13 +58,25 @@ class KvImpl {
   const KvMetrics& metrics() const { return metrics_; }
 
  private:
-  // Memory reserved for a record, and the record's bytes, ready to be written to it.
+  // Memory reserved for a record or a register, and its bytes, ready to be written to it.
   struct Draft {
     GlobalAddr addr;
     SizeClass size_class;
     uint32_t bytes = 0;
-    RoundTripPtr buffer;  // its arena holds the record
+    RoundTripPtr buffer;  // its arena holds the bytes
     std::byte* record = nullptr;
+
+    bool is_register = false;
+    // Of a register: the buffer of its first word, and the bytes of the bulk WRITE to it.
+    OutBuffer out;
+    SizeClass out_class;
+    uint32_t out_bytes = 0;
+    std::byte* out_bulk = nullptr;
+    RegisterShape shape;
+    RegisterHeader header{};
+    RegisterTimes times;
+    MetaWord word;
+    std::string value;  // with its head
   };
 
   IndexKey MakeKey(const Key& key);
@@ -77,15 +93,24 @@ class KvImpl {
   [[nodiscard]] SlotWord WordFor(const IndexKey& key, const Draft& draft, bool blind) const;
   // Takes fresh memory for a draft whose old memory a slot has named, and writes it there. Releases
   // and renews the operation's pin.
-  Task<Status> Renew(Operation& operation, Draft* draft);
-  Task<Status> SetBlind(Operation& operation, const IndexKey& key, Draft* draft, bool* inserted);
+  Task<Status> Renew(Operation& operation, const IndexKey& key, Draft* draft);
+  Task<Status> SetRecord(RegisterOperation& operation, Key key, const IndexKey& index_key,
+                         const NewRecord& record);
+  Task<Status> SetBlind(RegisterOperation& operation, const IndexKey& key, Draft* draft,
+                        bool* inserted);
   // Inserts after a search that found nothing, splitting if need be. `done` tells whether to stop.
   Task<Status> TryInsert(Operation& operation, const IndexKey& key, const SearchResult& search,
                          bool blind, Draft* draft, bool* done);
   void Abandon(const Draft& draft) {
-    if (!draft.addr.is_null()) allocator_.Retire(draft.addr, draft.size_class);
+    if (draft.addr.is_null()) return;
+    allocator_.Retire(draft.addr, draft.size_class);
+    if (draft.is_register) registers_->cache.Retire(draft.out, draft.out_class);
   }
-  void Replaced(const IndexKey& key, SlotWord old_word, Entry now);
+  void Replaced(const IndexKey& key, const SearchResult& old, Entry now);
+  // The origin of the record that `search` found, which has to be told before the record is
+  // replaced; `first` then holds the WRITEs that do.
+  bool TellOrigin(const SearchResult& search, RecordOrigin* origin, RoundTripPtr* first);
+  void RetireOrigin(const RecordOrigin& origin);
 
   // remove.cc
   // One attempt to empty the entry that `search` found; `removed` tells.
@@ -94,11 +119,66 @@ class KvImpl {
                              const SearchResult& search, bool* removed);
 
   // rmw.cc
-  Task<Status> Attempt(Operation& operation, const Key& key, const IndexKey& index_key,
+  Task<Status> AttemptOnRegister(RegisterOperation& operation, const IndexKey& key,
+                                 const SearchResult& search, uint64_t forgotten,
+                                 Mutation& mutation, bool* done);
+  Task<Status> Attempt(RegisterOperation& operation, const Key& key, const IndexKey& index_key,
                        Mutation& mutation, Draft* draft, bool* done);
   Task<Status> Replace(Operation& operation, const Key& key, const IndexKey& index_key,
                        const SearchResult& search, const NewRecord& record, Draft* draft,
                        bool* done);
+
+  // register_ops.cc: keys that are held as registers.
+  [[nodiscard]] bool FitsRegister(const Key& key, const NewRecord& record) const;
+  [[nodiscard]] bool IsExpired(const KeyValue& value) const {
+    return value.deadline_ms != 0 && context_.clock.NowMs() >= value.deadline_ms;
+  }
+  // The cache entry of the register that `search` found; null: search again. `forgotten` is
+  // retired_registers().forgotten() from before the search.
+  CachedRegister* Adopt(const IndexKey& key, const SearchResult& search, uint64_t forgotten);
+  // What a step on a register came to.
+  enum class RegisterResult : uint8_t {
+    kDone,
+    kAgain,  // the register has ended, or must: look the key up
+  };
+  Task<Result<RegisterResult>> ReadRegister(RegisterOperation& operation, CachedRegister& entry,
+                                            ReadResult* result);
+  Task<Result<RegisterResult>> WriteRegister(RegisterOperation& operation, const IndexKey& key,
+                                             CachedRegister& entry, const NewRecord& record);
+  Task<Status> TakeBuffers(RegisterOperation& operation, CachedRegister& entry,
+                           WriteBuffers* buffers);
+  Task<Status> SetRegister(RegisterOperation& operation, Key key, const IndexKey& index_key,
+                           const NewRecord& record, bool* as_record);
+  Task<Result<RegisterResult>> SetThroughIndex(RegisterOperation& operation, Key key,
+                                               const IndexKey& index_key, Draft* draft,
+                                               bool* written, bool* renew_shape, bool* as_record);
+  Task<Status> ReserveRegister(const IndexKey& key, Draft* draft);
+  void EncodeRegister(const IndexKey& key, Draft* draft);
+  // This worker has made the register of `draft`.
+  void KeepRegister(const IndexKey& key, SlotWord word, const Draft& draft);
+  static void SetDraftValue(const NewRecord& record, Draft* draft);
+
+  // register_end.cc: how registers end (PROTOCOLS 3.4).
+  Task<Status> EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
+                           CachedRegister& entry, bool may_wait);
+  Task<Status> ThawRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
+                            CachedRegister& entry, const Tuple& f, bool may_wait);
+  // Who is credited with the register's end, if the slot says so.
+  Task<Result<std::optional<uint32_t>>> DropRegister(RegisterOperation& operation, Entry slot,
+                                                     uint32_t credit, bool in_background);
+  Task<void> FreeDropped(Entry dropped, SizeClass size_class);
+  Task<Result<RegisterResult>> ResolveInterrupted(RegisterOperation& operation,
+                                                  const IndexKey& key, CachedRegister& entry,
+                                                  const WriteOutcome& outcome);
+  Task<Result<RegisterResult>> DeleteRegister(RegisterOperation& operation, Key key,
+                                              const IndexKey& index_key, CachedRegister& entry,
+                                              bool* existed);
+  Task<Result<std::optional<uint32_t>>> CreditedDeleter(RegisterOperation& operation,
+                                                        const IndexKey& key,
+                                                        CachedRegister& entry, uint32_t credit);
+  Task<void> UnmapDeleted(CachedRegister* entry);
+  // Ends the register of a flushed keyspace.
+  Task<Status> SweepRegister(Entry slot, bool* gone);
 
   // sweep.cc
   void Count(uint32_t database, KeyspaceId keyspace, int32_t delta);
@@ -125,6 +205,7 @@ class KvImpl {
   Reclaimer reclaimer_;
   Allocator allocator_;
   Index index_;
+  std::unique_ptr<Registers> registers_;  // null: the engine has none
   Gate gate_;
   KvMetrics metrics_;
   uint64_t version_ = 0;

@@ -8,12 +8,19 @@ namespace onetrip {
 Task<Status> KvImpl::TryRemove(Operation& operation, const SearchResult& search, bool* removed) {
   const SlotWord v_old = search.entry.word;
   const SlotWord empty = index_.NewEmptyWord();
-  const Result<SlotOutcome> outcome = co_await engine_.Write(
-      operation, {search.entry.slot, v_old.bits(), empty.bits(), GlobalAddr()});
+  RecordOrigin origin;
+  RoundTripPtr tell;
+  const bool has_origin = TellOrigin(search, &origin, &tell);
+  const Result<SlotOutcome> outcome = co_await engine_.Write(operation, {.slot = search.entry.slot,
+                                                                         .v_old = v_old.bits(),
+                                                                         .v_new = empty.bits(),
+                                                                         .log = GlobalAddr(),
+                                                                         .first = tell.get()});
   if (!outcome.ok()) co_return outcome.status();
   *removed = outcome.value().won;
   if (*removed) {
     allocator_.Retire(v_old.addr(), v_old.size_class());
+    if (has_origin) RetireOrigin(origin);
   } else {
     metrics_.lost_rounds.Add();
   }
@@ -43,13 +50,26 @@ Task<Status> KvImpl::RemoveExpired(Operation& operation, uint32_t database, cons
 Task<Status> KvImpl::Delete(Key key, bool* existed) {
   *existed = false;
   if (key.bytes.size() > kMaxKeyBytes) co_return Status::Ok();
-  Operation operation;
+  RegisterOperation operation;
   operation.pin = reclaimer_.Pin();
   const IndexKey index_key = MakeKey(key);
   Backoff backoff(context_, operation);
   Status status;
+  CachedRegister* entry = registers_ ? registers_->cache.Find(index_key) : nullptr;
   while (true) {
+    if (entry != nullptr) {
+      const Result<RegisterResult> result =
+          co_await DeleteRegister(operation, key, index_key, *entry, existed);
+      status = result.status();
+      if (!status.ok() || result.value() == RegisterResult::kDone) break;
+      entry = nullptr;
+      if (OutOfTime(context_, operation)) {
+        status = kContended;
+        break;
+      }
+    }
     SearchResult search;
+    const uint64_t forgotten = allocator_.retired_registers().forgotten();
     status = co_await index_.Find(operation, index_key, ReadExtent::kKey,
                                   context_.fabric.NewRoundTrip(), &search);
     if (!status.ok()) break;
@@ -59,6 +79,10 @@ Task<Status> KvImpl::Delete(Key key, bool* existed) {
       break;
     }
     if (!search.found) break;
+    if (search.entry.word.is_register()) {
+      entry = Adopt(index_key, search, forgotten);
+      continue;
+    }
     bool removed = false;
     if (IsExpired(search.record)) {
       status = co_await RemoveExpired(operation, key.database, index_key, search, &removed);

@@ -10,7 +10,7 @@ Task<Status> KvImpl::ReadModifyWrite(Key key, Mutation& mutation) {
   if (key.bytes.size() > kMaxKeyBytes) {
     co_return Status(StatusCode::kTooLarge, "key is longer than 65535 bytes");
   }
-  Operation operation;
+  RegisterOperation operation;
   operation.pin = reclaimer_.Pin();
   const IndexKey index_key = MakeKey(key);
   Draft draft;
@@ -27,11 +27,13 @@ Task<Status> KvImpl::ReadModifyWrite(Key key, Mutation& mutation) {
 }
 
 // One attempt; neither done nor failed means that somebody else was faster.
-Task<Status> KvImpl::Attempt(Operation& operation, const Key& key, const IndexKey& index_key,
+Task<Status> KvImpl::Attempt(RegisterOperation& operation, const Key& key, const IndexKey& index_key,
                              Mutation& mutation, Draft* draft, bool* done) {
   SearchResult search;
   Backoff backoff(context_, operation);
+  uint64_t forgotten = 0;
   while (true) {
+    forgotten = allocator_.retired_registers().forgotten();
     const Status status = co_await index_.Find(operation, index_key, ReadExtent::kWhole,
                                                context_.fabric.NewRoundTrip(), &search);
     if (!status.ok()) co_return status;
@@ -39,6 +41,9 @@ Task<Status> KvImpl::Attempt(Operation& operation, const Key& key, const IndexKe
     if (!co_await backoff.Wait()) {
       co_return kContended;
     }
+  }
+  if (search.found && search.entry.word.is_register()) {
+    co_return co_await AttemptOnRegister(operation, index_key, search, forgotten, mutation, done);
   }
   RecordView current;
   const RecordView* seen = nullptr;
@@ -73,6 +78,27 @@ Task<Status> KvImpl::Attempt(Operation& operation, const Key& key, const IndexKe
       co_return co_await Replace(operation, key, index_key, search, change.record, draft, done);
   }
   co_return Status::Ok();
+}
+
+// A register is read first: a mutation that changes nothing leaves it as it is. One that does needs
+// a record.
+Task<Status> KvImpl::AttemptOnRegister(RegisterOperation& operation, const IndexKey& key,
+                                       const SearchResult& search, uint64_t forgotten,
+                                       Mutation& mutation, bool* done) {
+  CachedRegister* entry = Adopt(key, search, forgotten);
+  if (entry == nullptr) co_return Status::Ok();
+  RegisterCache::Use use(registers_->cache, *entry);
+  ReadResult current;
+  const Result<RegisterResult> read = co_await ReadRegister(operation, *entry, &current);
+  if (!read.ok()) co_return read.status();
+  if (read.value() == RegisterResult::kDone) {
+    const Change change = mutation.Apply(&current.record());
+    if (change.kind == Change::Kind::kKeep) {
+      *done = true;
+      co_return Status::Ok();
+    }
+  }
+  co_return co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/true);
 }
 
 Task<Status> KvImpl::Replace(Operation& operation, const Key& key, const IndexKey& index_key,
@@ -111,12 +137,15 @@ Task<Status> KvImpl::Replace(Operation& operation, const Key& key, const IndexKe
   const SlotWord v_old = search.entry.word;
   const SlotWord v_new = WordFor(index_key, *draft, Planted(Bug::kCountingWritesBlind));
   // The record goes with the CAS of the backups: nobody reads it before the primary names it.
+  RecordOrigin origin;
+  const bool has_origin = TellOrigin(search, &origin, &draft->buffer);
   const Result<SlotOutcome> outcome = co_await engine_.Write(
       operation, {search.entry.slot, v_old.bits(), v_new.bits(), draft->addr, draft->buffer.get()});
   if (!outcome.ok()) co_return outcome.status();
   *done = outcome.value().won || Planted(Bug::kCountingLoserDone);
   if (outcome.value().won) {
-    Replaced(index_key, v_old, {search.entry.slot, v_new});
+    Replaced(index_key, search, {search.entry.slot, v_new});
+    if (has_origin) RetireOrigin(origin);
   } else {
     metrics_.lost_rounds.Add();
     // The memory was written as one record and may be read as such by nobody; but the next attempt

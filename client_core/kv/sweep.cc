@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "client_core/kv/kv_impl.h"
+#include "client_core/layout/entry_codec.h"
 #include "client_core/layout/region_layout.h"
 
 namespace onetrip {
@@ -181,7 +182,15 @@ Task<Status> KvImpl::SweepSubtable(Subtable table, uint64_t* removed) {
       SearchResult entry;
       entry.entry = {table.Word(group, i), word};
       bool gone = false;
-      status = co_await TryRemove(operation, entry, &gone);
+      if (word.is_register()) {
+        status = co_await SweepRegister(entry.entry, &gone);
+      } else {
+        entry.bytes = context_.fabric.NewRoundTrip();
+        entry.record = entry.bytes->Read(context_.view().Locate(word.addr(), 0),
+                                         EntryKeyEnd(word, 0));
+        status = co_await Post(context_, operation, entry.bytes);
+        if (status.ok()) status = co_await TryRemove(operation, entry, &gone);
+      }
       if (!status.ok()) co_return status;
       ++*removed;  // gone, or changed: another pass looks
       metrics_.swept.Add(gone ? 1 : 0);

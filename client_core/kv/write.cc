@@ -35,19 +35,32 @@ void KvImpl::AddWrites(RoundTrip& round_trip, const Draft& draft) const {
   const View& view = context_.view();
   for (int replica = 0; replica < engine_.replicas(); ++replica) {
     round_trip.Write(view.Locate(draft.addr, replica), draft.record, draft.bytes);
+    if (!draft.is_register) continue;
+    round_trip.Write(view.Locate(draft.out.addr + kBufferBulkOffset, replica), draft.out_bulk,
+                     draft.out_bytes);
   }
 }
 
 SlotWord KvImpl::WordFor(const IndexKey& key, const Draft& draft, bool blind) const {
+  if (draft.is_register) {
+    return SlotWord::Register(key.hash.fingerprint(), draft.size_class, draft.addr, blind);
+  }
   return SlotWord::Make(SlotKind::kObject, key.hash.fingerprint(), draft.size_class, draft.addr,
                         blind);
 }
 
-Task<Status> KvImpl::Renew(Operation& operation, Draft* draft) {
+Task<Status> KvImpl::Renew(Operation& operation, const IndexKey& key, Draft* draft) {
   Abandon(*draft);
   draft->addr = GlobalAddr();
   operation.pin.Release();
-  Status status = co_await Reserve(draft);
+  Status status;
+  if (draft->is_register) {
+    const IndexKey copy = key;
+    status = co_await ReserveRegister(copy, draft);
+    if (status.ok()) EncodeRegister(copy, draft);
+  } else {
+    status = co_await Reserve(draft);
+  }
   operation.pin = reclaimer_.Pin();
   if (!status.ok()) co_return status;
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
@@ -57,24 +70,52 @@ Task<Status> KvImpl::Renew(Operation& operation, Draft* draft) {
 }
 
 // A record has taken the place of another: remember where, and give the old one back.
-void KvImpl::Replaced(const IndexKey& key, SlotWord old_word, Entry now) {
+void KvImpl::Replaced(const IndexKey& key, const SearchResult& old, Entry now) {
   index_.CacheLocation(key.hash, now);
-  allocator_.Retire(old_word.addr(), old_word.size_class());
+  allocator_.Retire(old.entry.word.addr(), old.entry.word.size_class());
+}
+
+// PROTOCOLS 3.4: whoever replaces a register's object first writes F into the register's final word,
+// in the same round trip as the first step of its own.
+bool KvImpl::TellOrigin(const SearchResult& search, RecordOrigin* origin, RoundTripPtr* first) {
+  if (!registers_ || !RecordHasOrigin(search.record, RecordKeyEnd(0), origin)) return false;
+  if (!*first) *first = context_.fabric.NewRoundTrip();
+  RegisterSeal::AddFinal(context_, **first, SlotWord(origin->register_word).addr(),
+                         origin->last_word);
+  return true;
+}
+
+void KvImpl::RetireOrigin(const RecordOrigin& origin) {
+  const SlotWord word(origin.register_word);
+  registers_->deleting.erase(word.addr().bits());
+  registers_->cache.Forget(word.addr());
+  allocator_.RetireRegister(word.addr(), word.size_class());
 }
 
 Task<Status> KvImpl::Set(Key key, NewRecord record) {
   Status status = CheckSizes(key, record);
   if (!status.ok()) co_return status;
+  RegisterOperation operation;
+  const IndexKey index_key = MakeKey(key);
+  bool as_record = !FitsRegister(key, record);
+  if (!as_record) {
+    status = co_await SetRegister(operation, key, index_key, record, &as_record);
+  }
+  if (as_record && status.ok()) status = co_await SetRecord(operation, key, index_key, record);
+  AfterWrite();
+  co_return Finish(metrics_.set_round_trips, operation, status);
+}
+
+Task<Status> KvImpl::SetRecord(RegisterOperation& operation, Key key, const IndexKey& index_key,
+                               const NewRecord& record) {
   Draft draft;
   draft.bytes =
       static_cast<uint32_t>(RecordBytes(key.bytes.size(), record.head.size() + record.tail.size()));
   draft.size_class = SizeClass::For(draft.bytes);
-  status = co_await Reserve(&draft);
+  Status status = co_await Reserve(&draft);
   if (!status.ok()) co_return status;
 
-  Operation operation;
   operation.pin = reclaimer_.Pin();
-  const IndexKey index_key = MakeKey(key);
   Encode(index_key, record, &draft);
   bool inserted = false;
   status = co_await SetBlind(operation, index_key, &draft, &inserted);
@@ -82,19 +123,19 @@ Task<Status> KvImpl::Set(Key key, NewRecord record) {
   // Whatever the outcome, no slot of ours to come will name this memory: an unknown outcome keeps
   // it.
   if (!status.ok() && status.code() != StatusCode::kUnknownOutcome) Abandon(draft);
-  AfterWrite();
-  co_return Finish(metrics_.set_round_trips, operation, status);
+  co_return status;
 }
 
 // FUSEE figure 9, UPDATE: (1) write the record, read the primary slot and the old record's key;
 // (2) CAS the backups; (3) commit the log; (4) CAS the primary.
-Task<Status> KvImpl::SetBlind(Operation& operation, const IndexKey& key, Draft* draft,
+Task<Status> KvImpl::SetBlind(RegisterOperation& operation, const IndexKey& key, Draft* draft,
                               bool* inserted) {
   RoundTripPtr first = draft->buffer;
   AddWrites(*first, *draft);
   Backoff backoff(context_, operation);
   while (true) {
     SearchResult search;
+    const uint64_t forgotten = allocator_.retired_registers().forgotten();
     Status status =
         co_await index_.Find(operation, key, ReadExtent::kKey, std::move(first), &search);
     if (!status.ok()) co_return status;
@@ -111,13 +152,29 @@ Task<Status> KvImpl::SetBlind(Operation& operation, const IndexKey& key, Draft* 
       if (OutOfTime(context_, operation)) co_return kContended;
       continue;
     }
-    const SlotWord v_old = search.entry.word;
+    if (search.entry.word.is_register()) {
+      CachedRegister* entry = Adopt(key, search, forgotten);
+      if (entry != nullptr) {
+        status = co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/true);
+        if (!status.ok()) co_return status;
+      }
+      if (OutOfTime(context_, operation)) co_return kContended;
+      continue;
+    }
     const SlotWord v_new = WordFor(key, *draft, /*blind=*/true);
-    const Result<SlotOutcome> outcome = co_await engine_.Write(
-        operation, {search.entry.slot, v_old.bits(), v_new.bits(), draft->addr});
+    RecordOrigin origin;
+    RoundTripPtr tell;
+    const bool has_origin = TellOrigin(search, &origin, &tell);
+    const Result<SlotOutcome> outcome =
+        co_await engine_.Write(operation, {.slot = search.entry.slot,
+                                           .v_old = search.entry.word.bits(),
+                                           .v_new = v_new.bits(),
+                                           .log = draft->addr,
+                                           .first = tell.get()});
     if (!outcome.ok()) co_return outcome.status();
     if (outcome.value().won) {
-      Replaced(key, v_old, {search.entry.slot, v_new});
+      Replaced(key, search, {search.entry.slot, v_new});
+      if (has_origin) RetireOrigin(origin);
       co_return Status::Ok();
     }
     metrics_.lost_rounds.Add();
@@ -148,7 +205,7 @@ Task<Status> KvImpl::TryInsert(Operation& operation, const IndexKey& key,
       co_return Status::Ok();
     case InsertOutcome::kRenew:
       metrics_.lost_rounds.Add();
-      co_return co_await Renew(operation, draft);
+      co_return co_await Renew(operation, key, draft);
     case InsertOutcome::kFull: {
       operation.pin.Release();
       const Status status = co_await index_.Split(search.table);

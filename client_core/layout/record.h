@@ -12,7 +12,12 @@
 namespace onetrip {
 
 // What the operation log says a record was written for.
-enum class LogOpcode : uint8_t { kNone = 0, kInsert = 1, kUpdate = 2 };
+enum class LogOpcode : uint8_t {
+  kNone = 0,
+  kInsert = 1,
+  kUpdate = 2,
+  kThawed = 3,  // took the place of a register: a RecordOrigin lies between header and key
+};
 
 struct RecordHeader {
   // 0: not decided. Else the slot word this record replaced, with kLogCommitted, written by the
@@ -27,6 +32,14 @@ struct RecordHeader {
   uint64_t deadline_ms;  // Unix milliseconds by the cluster clock; 0: never
   uint64_t version;      // unique per write: worker id (upper 24 bits), sequence (lower 40)
 };
+
+// The register that the record took the place of, and its last word, F: who replaces the record
+// writes it to the register first (PROTOCOLS 3.4, FREEZE). The register's memory lives until then.
+struct RecordOrigin {
+  uint64_t register_word;  // SlotWord
+  uint64_t last_word;      // MetaWord
+};
+static_assert(sizeof(RecordOrigin) == 16);
 
 inline constexpr uint64_t kLogCommitted = 1ULL << 63;
 inline constexpr uint64_t kRecordHeaderBytes = sizeof(RecordHeader);

@@ -16,6 +16,10 @@ uint32_t Checksum(const std::byte* record, uint64_t record_bytes) {
   return static_cast<uint32_t>(XXH3_64bits(record + kChecksumFrom, record_bytes - kChecksumFrom));
 }
 
+uint64_t KeyOffset(const RecordHeader& header) {
+  return RecordKeyOffset(static_cast<LogOpcode>(header.opcode));
+}
+
 }  // namespace
 
 void EncodeRecord(const RecordFields& fields, std::byte* to) {
@@ -32,6 +36,10 @@ void EncodeRecord(const RecordFields& fields, std::byte* to) {
   header.version = fields.version;
   std::memcpy(to, &header, sizeof(header));
   std::byte* at = to + sizeof(header);
+  if (fields.opcode == LogOpcode::kThawed) {
+    std::memcpy(at, &fields.origin, sizeof(fields.origin));
+    at += sizeof(fields.origin);
+  }
   for (const std::string_view part : {fields.key, fields.value_head, fields.value_tail}) {
     if (part.empty()) continue;
     std::memcpy(at, part.data(), part.size());
@@ -52,19 +60,31 @@ bool RecordHasKey(const std::byte* bytes, uint64_t available, KeyspaceId keyspac
   if (available < kRecordHeaderBytes + key.size()) return false;
   const RecordHeader header = LoadRecordHeader(bytes);
   return header.key_bytes == key.size() && header.keyspace == keyspace.value &&
-         (key.empty() || std::memcmp(bytes + kRecordHeaderBytes, key.data(), key.size()) == 0);
+         available >= KeyOffset(header) + key.size() &&
+         (key.empty() || std::memcmp(bytes + KeyOffset(header), key.data(), key.size()) == 0);
 }
 
 bool RecordIsIntact(const std::byte* bytes, uint64_t available) {
   if (available < kRecordHeaderBytes) return false;
   const RecordHeader header = LoadRecordHeader(bytes);
-  const uint64_t record_bytes = RecordBytes(header.key_bytes, header.value_bytes);
+  const uint64_t record_bytes = RecordBytesOf(header);
   return record_bytes <= available && Checksum(bytes, record_bytes) == header.checksum;
+}
+
+uint64_t RecordBytesOf(const RecordHeader& header) {
+  return KeyOffset(header) + header.key_bytes + header.value_bytes;
+}
+
+bool RecordHasOrigin(const std::byte* bytes, uint64_t available, RecordOrigin* origin) {
+  if (available < RecordKeyOffset(LogOpcode::kThawed)) return false;
+  if (LoadRecordHeader(bytes).opcode != static_cast<uint8_t>(LogOpcode::kThawed)) return false;
+  std::memcpy(origin, bytes + kRecordHeaderBytes, sizeof(*origin));
+  return true;
 }
 
 std::string_view RecordValue(const std::byte* bytes) {
   const RecordHeader header = LoadRecordHeader(bytes);
-  return {reinterpret_cast<const char*>(bytes) + kRecordHeaderBytes + header.key_bytes,
+  return {reinterpret_cast<const char*>(bytes) + KeyOffset(header) + header.key_bytes,
           header.value_bytes};
 }
 

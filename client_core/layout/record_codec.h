@@ -20,9 +20,19 @@ struct RecordFields {
   uint64_t version = 0;
   uint8_t type = 0;
   LogOpcode opcode = LogOpcode::kNone;
+  RecordOrigin origin{};  // kThawed
 };
 
-// Bytes that a record of these strings takes.
+// Where the key of a record begins.
+constexpr uint64_t RecordKeyOffset(LogOpcode opcode) {
+  return kRecordHeaderBytes + (opcode == LogOpcode::kThawed ? sizeof(RecordOrigin) : 0);
+}
+// The most bytes from a record's beginning to the end of a key of that length.
+constexpr uint64_t RecordKeyEnd(uint64_t key_bytes) {
+  return RecordKeyOffset(LogOpcode::kThawed) + key_bytes;
+}
+
+// Bytes that a record of these strings takes, without an origin.
 constexpr uint64_t RecordBytes(uint64_t key_bytes, uint64_t value_bytes) {
   return kRecordHeaderBytes + key_bytes + value_bytes;
 }
@@ -40,6 +50,13 @@ bool RecordHasKey(const std::byte* bytes, uint64_t available, KeyspaceId keyspac
 
 // Whether `available` bytes hold a whole record with a right checksum.
 bool RecordIsIntact(const std::byte* bytes, uint64_t available);
+
+// Bytes of the record whose header this is.
+uint64_t RecordBytesOf(const RecordHeader& header);
+
+// Whether `available` bytes of a record, which hold its key, say what register it took the place
+// of; fills `origin` then.
+bool RecordHasOrigin(const std::byte* bytes, uint64_t available, RecordOrigin* origin);
 
 // The value of an intact record.
 std::string_view RecordValue(const std::byte* bytes);

@@ -62,6 +62,17 @@ struct KeyCounters {
 };
 static_assert(sizeof(KeyCounters) == 128);
 
+// Registers that a worker has retired, for the others to forget: a ring of kRetiredRingEntries
+// addresses, and how many it has ever written there (PROTOCOLS 2, reclamation).
+struct RetiredRing {
+  uint64_t ring;    // GlobalAddr; 0: it has retired none
+  uint64_t head;    // entry i is at i % kRetiredRingEntries
+  uint64_t worker;  // WorkerId
+};
+static_assert(sizeof(RetiredRing) == 24);
+inline constexpr uint64_t kRetiredRingEntries = 4096;
+inline constexpr uint64_t kRetiredRingBytes = kRetiredRingEntries * 8;
+
 // Offsets in region 0.
 inline constexpr uint64_t kEpochTableOffset = kRegionHeaderBytes;
 inline constexpr uint64_t kEpochTableBytes = kMaxWorkers * sizeof(EpochEntry);
@@ -69,7 +80,9 @@ inline constexpr uint64_t kKeyCountersOffset = kEpochTableOffset + kEpochTableBy
 inline constexpr uint64_t kKeyCountersBytes = kMaxWorkers * sizeof(KeyCounters);
 inline constexpr uint64_t kDirectoryOffset = kKeyCountersOffset + kKeyCountersBytes;
 inline constexpr uint64_t kDirectoryBytes = uint64_t{kDirectoryEntries} * 8;
-inline constexpr uint64_t kRootBytes = kDirectoryOffset + kDirectoryBytes;
+inline constexpr uint64_t kRetiredRingsOffset = kDirectoryOffset + kDirectoryBytes;
+inline constexpr uint64_t kRetiredRingsBytes = kMaxWorkers * sizeof(RetiredRing);
+inline constexpr uint64_t kRootBytes = kRetiredRingsOffset + kRetiredRingsBytes;
 inline constexpr uint32_t kRootBlocks = (kRootBytes + kBlockBytes - 1) / kBlockBytes;
 static_assert(kRootBlocks == 3, "root area: 3 of region 0's 64 blocks");
 
@@ -81,6 +94,10 @@ constexpr GlobalAddr KeyCounterAddr(WorkerIndex worker, uint32_t database) {
 }
 constexpr GlobalAddr DirectoryAddr(uint32_t entry) {
   return GlobalAddr(0, kDirectoryOffset + uint64_t{entry} * 8);
+}
+
+constexpr GlobalAddr RetiredRingAddr(WorkerIndex worker) {
+  return GlobalAddr(0, kRetiredRingsOffset + worker.value * sizeof(RetiredRing));
 }
 
 }  // namespace onetrip

@@ -81,4 +81,15 @@ bool DecodeInPlace(const std::byte* area, size_t available, MetaWord word, Writt
   return true;
 }
 
+bool DecodeKeyValue(std::span<const std::byte> value, KeyValue* decoded) {
+  if (value.size() < kKeyValueHeadBytes) return false;
+  uint64_t head;
+  std::memcpy(&head, value.data(), sizeof(head));
+  decoded->type = static_cast<uint8_t>(head >> 56);
+  decoded->deadline_ms = head & (kKeyValueDeadlineEnd - 1);
+  decoded->bytes = {reinterpret_cast<const char*>(value.data()) + kKeyValueHeadBytes,
+                    value.size() - kKeyValueHeadBytes};
+  return true;
+}
+
 }  // namespace onetrip

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "client_core/layout/register_layout.h"
 #include "client_core/layout/types.h"
@@ -36,6 +37,22 @@ constexpr uint32_t InPlaceBytes(size_t value_bytes) {
 void EncodeInPlace(MetaWord word, const WrittenValue& value, std::byte* to);
 // The value at `area`, `available` bytes, if it is whole and of the write `word` (VERIFIED or not).
 bool DecodeInPlace(const std::byte* area, size_t available, MetaWord word, WrittenValue* value);
+
+// What a key's value is as the value of a register: a word with type and deadline, then the bytes.
+//
+//   63..56 type   55..0 deadline, Unix milliseconds by the cluster clock; 0: never
+struct KeyValue {
+  std::string_view bytes;
+  uint64_t deadline_ms = 0;
+  uint8_t type = 0;
+};
+inline constexpr uint64_t kKeyValueHeadBytes = 8;
+inline constexpr uint64_t kKeyValueDeadlineEnd = 1ULL << 56;
+constexpr uint64_t KeyValueHead(uint64_t deadline_ms, uint8_t type) {
+  return (uint64_t{type} << 56) | deadline_ms;
+}
+// False: it is too short for one.
+bool DecodeKeyValue(std::span<const std::byte> value, KeyValue* decoded);
 
 }  // namespace onetrip
 

@@ -1,6 +1,6 @@
 // Registers: the remote bytes of In-n-Out (SWARM 4, figure 3; PROTOCOLS 3.1), bit by bit.
 //
-// A register is a header, a seal, K lanes of metadata words and an in-place area, contiguous on
+// A register is a header, its key, K lanes of metadata words and an in-place area, contiguous on
 // each of its r replicas. The value of every write lies in an out-of-place buffer of its writer on
 // the same memory nodes. A metadata word orders writes and names the buffer:
 //
@@ -90,19 +90,76 @@ static_assert(kBlockHeaderBytes % kBufferAlignBytes == 0 &&
 static_assert(MetaWord(7, GlobalAddr(4097, kRegionBytes - 32)).buffer(GlobalAddr(4096, 0)) ==
               GlobalAddr(4097, kRegionBytes - 32));
 
-// One replica of a register; `lanes` and the in-place area follow it.
+// One replica of a register; key, lanes and the in-place area follow it.
 struct RegisterHeader {
-  uint64_t key_hash;
-  uint64_t incarnation;  // differs between the lives of this memory as a register
+  // 0, or the slot word that the register's creation replaced; see RecordHeader.
+  uint64_t log_word;
+  uint32_t keyspace;
+  uint16_t key_bytes;
+  uint8_t lanes;
+  uint8_t buffer_class;  // SizeClass of every out-of-place buffer
+  uint64_t incarnation;  // never twice: the creator's id (upper 24 bits) and its sequence
   uint64_t birth_ticks;  // Ticks
-  uint64_t final_word;   // what became of a register that was sealed (PROTOCOLS 3.4)
-  uint64_t seal;         // 0: open. Counts only if read by a READ of its own, after the lanes
+  uint64_t final_word;   // FinalWord: what became of a register that was sealed (PROTOCOLS 3.4)
+  uint64_t seal;  // SealWord. Counts only if read by a READ of its own, after the lanes
 };
 inline constexpr uint32_t kRegisterHeaderBytes = sizeof(RegisterHeader);
-inline constexpr uint32_t kLanesOffset = kRegisterHeaderBytes;
-inline constexpr uint32_t kSealOffset = 32;
-static_assert(kRegisterHeaderBytes == 40 && offsetof(RegisterHeader, seal) == kSealOffset);
-static_assert(offsetof(RegisterHeader, final_word) == 24);
+inline constexpr uint32_t kFinalOffset = 32;
+inline constexpr uint32_t kSealOffset = 40;
+static_assert(kRegisterHeaderBytes == 48 && offsetof(RegisterHeader, seal) == kSealOffset);
+static_assert(offsetof(RegisterHeader, final_word) == kFinalOffset);
+static_assert(offsetof(RegisterHeader, log_word) == 0, "the log commit is one aligned word");
+static_assert(offsetof(RegisterHeader, keyspace) == 8 && offsetof(RegisterHeader, lanes) == 14);
+static_assert(offsetof(RegisterHeader, incarnation) == 16);
+
+// A seal closes a register, once in its life: nothing counts on a replica after it.
+//
+//   63..34   33..2       1..0
+//   0        worker id   0 open, 1 FROZEN, 2 DELETED by that worker
+class SealWord {
+ public:
+  constexpr SealWord() = default;
+  constexpr explicit SealWord(uint64_t bits) : bits_(bits) {}
+  static constexpr SealWord Frozen() { return SealWord(1); }
+  static constexpr SealWord Deleted(WorkerId by) { return SealWord((uint64_t{by.value} << 2) | 2); }
+  [[nodiscard]] constexpr uint64_t bits() const { return bits_; }
+  [[nodiscard]] constexpr bool open() const { return bits_ == 0; }
+  [[nodiscard]] constexpr bool is_deleted() const { return (bits_ & 3) == 2; }
+  // REQUIRES: is_deleted().
+  [[nodiscard]] constexpr WorkerId deleter() const {
+    return WorkerId{static_cast<uint32_t>(bits_ >> 2)};
+  }
+  friend constexpr bool operator==(const SealWord&, const SealWord&) = default;
+
+ private:
+  uint64_t bits_ = 0;
+};
+
+// The last 14 bits of the id of the worker whose DEL is credited with a register's end: what there
+// is room for in the slot's word.
+inline constexpr int kCreditBits = 14;
+constexpr uint32_t CreditOf(WorkerId worker) { return worker.value & ((1U << kCreditBits) - 1); }
+
+// What a register came to, as its slot decided: its last word, F, which an object carries on; or
+// DROPPED, with the deleter that is credited. 0: not recorded yet, or the register lives.
+class FinalWord {
+ public:
+  constexpr FinalWord() = default;
+  constexpr explicit FinalWord(uint64_t bits) : bits_(bits) {}
+  static constexpr FinalWord Dropped(uint32_t credit) {
+    return FinalWord((uint64_t{credit} << 1) | 1);
+  }
+  [[nodiscard]] constexpr uint64_t bits() const { return bits_; }
+  [[nodiscard]] constexpr bool is_empty() const { return bits_ == 0; }
+  // A metadata word has a time from 1 on in its upper half.
+  [[nodiscard]] constexpr bool is_dropped() const { return bits_ != 0 && bits_ >> 32 == 0; }
+  [[nodiscard]] constexpr uint32_t credit() const { return static_cast<uint32_t>(bits_) >> 1; }
+  // REQUIRES: neither empty nor dropped.
+  [[nodiscard]] constexpr MetaWord word() const { return MetaWord(bits_); }
+
+ private:
+  uint64_t bits_ = 0;
+};
 
 // The in-place area; the value follows it. `hash` is XXH3 of everything behind it.
 struct InPlaceHeader {
@@ -146,24 +203,33 @@ class LockWord {
 };
 static_assert(TicksOfNs(~uint64_t{0}).value < 1ULL << 62, "time and mode fit the lock word");
 
-// Sizes that all registers of a keyspace may choose among; fixed for a register's life.
+// The sizes of a register, fixed for its life.
 inline constexpr uint32_t kLanesMax = 16;
 inline constexpr uint32_t kInPlaceValueMax = 1024;
 struct RegisterShape {
   uint32_t lanes = 4;            // 1..kLanesMax
   uint32_t in_place_bytes = 64;  // largest value with an in-place copy; a multiple of 8; 0: none
   uint32_t buffer_bytes = 96;    // of every out-of-place buffer, header included
+  uint32_t key_bytes = 0;
 
-  // Where the in-place area begins, and how long the whole register is.
-  [[nodiscard]] constexpr uint32_t in_place_offset() const { return kLanesOffset + 8 * lanes; }
+  // Where the lanes and the in-place area begin, and how long the whole register is.
+  [[nodiscard]] constexpr uint32_t lanes_offset() const {
+    return kRegisterHeaderBytes + (key_bytes + 7) / 8 * 8;
+  }
+  [[nodiscard]] constexpr uint32_t lane_offset(uint32_t lane) const {
+    return lanes_offset() + 8 * lane;
+  }
+  [[nodiscard]] constexpr uint32_t in_place_offset() const { return lane_offset(lanes); }
   [[nodiscard]] constexpr uint32_t register_bytes() const {
     return in_place_offset() + (in_place_bytes == 0 ? 0 : kInPlaceHeaderBytes + in_place_bytes);
   }
   [[nodiscard]] constexpr uint32_t value_bytes_max() const {
     return buffer_bytes - kBufferHeaderBytes;
   }
+  friend constexpr bool operator==(const RegisterShape&, const RegisterShape&) = default;
 };
-static_assert(RegisterShape{}.register_bytes() == 160, "a 64-byte value takes the class of 160");
+static_assert(RegisterShape{.in_place_bytes = 72, .key_bytes = 16}.register_bytes() == 192,
+              "a key of 16 bytes and a value of 64 with its 8 take the class of 192");
 
 // The smallest class for a buffer of values up to `value_bytes` that lies on multiples of 32.
 constexpr SizeClass BufferClass(uint64_t value_bytes) {
@@ -171,6 +237,7 @@ constexpr SizeClass BufferClass(uint64_t value_bytes) {
   if (!fits.is_valid() || fits.bytes() % kBufferAlignBytes == 0) return fits;
   return SizeClass(static_cast<uint8_t>(fits.index() + 1));
 }
+static_assert(BufferClass(72).bytes() == 128);
 static_assert(BufferClass(32).bytes() == 64 && BufferClass(33).bytes() == 96);
 static_assert(BufferClass(64).bytes() == 96 && BufferClass(80).bytes() == 128);
 

@@ -7,6 +7,7 @@
 
 #include "client_core/base/planted_bug.h"
 #include "client_core/layout/region_layout.h"
+#include "client_core/layout/register_layout.h"
 
 namespace onetrip {
 namespace {
@@ -28,7 +29,10 @@ constexpr size_t kForeignBatch = RoundTrip::kMaxOps / (kMaxReplicas - 1);
 }  // namespace
 
 Allocator::Allocator(WorkerContext& context, Reclaimer& reclaimer)
-    : context_(context), reclaimer_(reclaimer) {
+    : context_(context),
+      reclaimer_(reclaimer),
+      partial_(SizeClass::kCount),
+      retired_registers_(context, reclaimer) {
   next_grant_node_ = context.membership.index.value;  // workers start at different nodes
 }
 
@@ -42,7 +46,7 @@ Allocator::Block* Allocator::FindOwn(GlobalAddr addr) {
 
 void Allocator::AddFree(Block& block, uint16_t index) {
   if (block.free.empty()) {
-    auto& list = partial_[block.size_class.index()];
+    auto& list = partial_[block.list];
     block.list_position = static_cast<uint32_t>(list.size());
     list.push_back(&block);
   }
@@ -55,15 +59,42 @@ void Allocator::AddFree(Block& block, uint16_t index) {
 }
 
 void Allocator::Unlist(Block& block) {
-  auto& list = partial_[block.size_class.index()];
+  auto& list = partial_[block.list];
   CHECK(list[block.list_position] == &block);
   list[block.list_position] = list.back();
   list[block.list_position]->list_position = block.list_position;
   list.pop_back();
 }
 
+uint32_t Allocator::BufferList(SizeClass size_class, GlobalAddr at) {
+  const View& view = context_.view();
+  CHECK(view.Contains(at));
+  NodeSet set{{}, at.region() >> kReachRegionBits};
+  for (int i = 0; i < view.replicas; ++i) {
+    NodeId node = view.regions[at.region()].nodes[i];
+    for (int j = 0; j < i; ++j) {
+      if (node < set.nodes[j]) std::swap(node, set.nodes[j]);
+    }
+    set.nodes[i] = node;
+  }
+  const auto found = std::find(node_sets_.begin(), node_sets_.end(), set);
+  const auto index = static_cast<uint32_t>(found - node_sets_.begin());
+  if (found == node_sets_.end()) node_sets_.push_back(set);
+  const uint32_t list = (1 + index) * SizeClass::kCount + size_class.index();
+  if (list >= partial_.size()) partial_.resize(size_t{2 + index} * SizeClass::kCount);
+  return list;
+}
+
 GlobalAddr Allocator::TryAllocate(SizeClass size_class) {
-  auto& list = partial_[size_class.index()];
+  return TakeFrom(size_class.index(), size_class);
+}
+
+GlobalAddr Allocator::TryAllocateBuffer(SizeClass size_class, GlobalAddr near) {
+  return TakeFrom(BufferList(size_class, near), size_class);
+}
+
+GlobalAddr Allocator::TakeFrom(uint32_t list_index, SizeClass size_class) {
+  auto& list = partial_[list_index];
   if (list.empty()) return GlobalAddr();
   Block& block = *list.back();
   const uint16_t index = block.free.back();
@@ -102,6 +133,32 @@ void Allocator::Retire(GlobalAddr addr, SizeClass size_class) {
   retired_bytes_since_tick_ += size_class.bytes();
 }
 
+void Allocator::RetireRegister(GlobalAddr addr, SizeClass size_class) {
+  retired_registers_.Add(addr, size_class);
+  if (context_.memory_observer != nullptr) context_.memory_observer->Retired(addr, size_class);
+  metrics_.retired_bytes.Add(size_class.bytes());
+  ++retired_since_tick_;
+  retired_bytes_since_tick_ += size_class.bytes();
+}
+
+Task<void> Allocator::PublishRetiredRegisters() {
+  if (retired_registers_.needs_ring()) {
+    const SizeClass size_class = SizeClass::For(kRetiredRingBytes);
+    if (partial_[size_class.index()].empty()) {
+      const Status granted = co_await GrantBlock({size_class, GlobalAddr()});
+      if (!granted.ok()) co_return;  // the next round tries again
+    }
+    const GlobalAddr ring = TryAllocate(size_class);
+    if (ring.is_null()) co_return;
+    retired_registers_.GiveRing(ring);
+  }
+  std::vector<RetiredRegisters::Retired> published;
+  (void)co_await retired_registers_.Publish(&published);
+  for (const RetiredRegisters::Retired& retired : published) {
+    retired_.push_back({retired.addr, retired.size_class, reclaimer_.current_epoch()});
+  }
+}
+
 void Allocator::ReleaseSafe() {
   while (!retired_.empty() &&
          (reclaimer_.IsSafe(retired_.front().epoch) || Planted(Bug::kRetiredAtOnce))) {
@@ -113,27 +170,38 @@ void Allocator::ReleaseSafe() {
 }
 
 Task<Result<GlobalAddr>> Allocator::Allocate(SizeClass size_class) {
-  CHECK(size_class.is_valid());
+  return AllocateWanted({size_class, GlobalAddr()});
+}
+
+Task<Result<GlobalAddr>> Allocator::AllocateBuffer(SizeClass size_class, GlobalAddr near) {
+  return AllocateWanted({size_class, near});
+}
+
+Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
+  CHECK(want.size_class.is_valid());
+  const uint32_t list = ListFor(want);
+  const SizeClass size_class = want.size_class;
   uint64_t deadline_ns = 0;
   uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
   while (true) {
-    if (const GlobalAddr addr = TryAllocate(size_class); !addr.is_null()) co_return addr;
+    if (const GlobalAddr addr = TakeFrom(list, size_class); !addr.is_null()) co_return addr;
     co_await Maintain();
-    if (const GlobalAddr addr = TryAllocate(size_class); !addr.is_null()) co_return addr;
-    const Result<Block*> granted = co_await GrantBlock(size_class);
+    if (const GlobalAddr addr = TakeFrom(list, size_class); !addr.is_null()) co_return addr;
+    Status granted = co_await GrantBlock(want);
     if (granted.ok()) continue;
-    if (granted.status().code() != StatusCode::kOutOfMemory) co_return granted.status();
+    if (granted.code() != StatusCode::kOutOfMemory) co_return granted;
 
     // The pool is full. What others freed for us, and blocks that only we keep, may still help.
     co_await SweepSome(static_cast<uint32_t>(blocks_.size()));
     co_await ReturnFreeBlocks(/*all=*/true);
-    if (const GlobalAddr addr = TryAllocate(size_class); !addr.is_null()) co_return addr;
-    if ((co_await GrantBlock(size_class)).ok()) continue;
+    if (const GlobalAddr addr = TakeFrom(list, size_class); !addr.is_null()) co_return addr;
+    granted = co_await GrantBlock(want);
+    if (granted.ok()) continue;
 
     const uint64_t now_ns = context_.executor.NowNs();
     if (deadline_ns == 0) deadline_ns = now_ns + context_.options.memory_wait_ms * 1'000'000;
     const bool more_to_come =
-        !retired_.empty() || reclaimer_.others_retired_bytes() > 0 || gathering_ > 0;
+        retired_count() > 0 || reclaimer_.others_retired_bytes() > 0 || gathering_ > 0;
     if (!more_to_come || now_ns >= deadline_ns) {
       metrics_.exhausted.Add();
       co_return Status(StatusCode::kOutOfMemory, "no memory node has free memory");
@@ -143,10 +211,14 @@ Task<Result<GlobalAddr>> Allocator::Allocate(SizeClass size_class) {
   }
 }
 
-Task<Result<Allocator::Block*>> Allocator::GrantBlock(SizeClass size_class) {
+// A block for buffers has to lie on their registers' nodes. What is granted elsewhere serves the
+// registers there.
+Task<Status> Allocator::GrantBlock(Want want) {
+  const SizeClass size_class = want.size_class;
   const uint16_t nodes = context_.view().node_count;
   Status failure(StatusCode::kOutOfMemory, "no memory node has free memory");
-  for (uint16_t i = 0; i < nodes; ++i) {
+  const int attempts = want.near.is_null() ? nodes : 2 * nodes;
+  for (int i = 0; i < attempts; ++i) {
     const NodeId node{static_cast<uint16_t>(next_grant_node_++ % nodes)};
     ControlRequest request;
     request.kind = ControlRequest::Kind::kAlloc;
@@ -168,8 +240,9 @@ Task<Result<Allocator::Block*>> Allocator::GrantBlock(SizeClass size_class) {
       failure = granted;
       continue;
     }
-    AdoptBlock(start, size_class);
-    co_return FindOwn(start);
+    const uint32_t list = want.near.is_null() ? ListFor(want) : BufferList(size_class, start);
+    AdoptBlock(start, size_class, list);
+    if (list == ListFor(want)) co_return Status::Ok();
   }
   co_return failure;
 }
@@ -191,8 +264,9 @@ Task<Status> Allocator::GrantOnBackups(GlobalAddr block, SizeClass size_class) {
   co_return Status::Ok();
 }
 
-void Allocator::AdoptBlock(GlobalAddr start, SizeClass size_class) {
+void Allocator::AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list) {
   auto block = std::make_unique<Block>();
+  block->list = list;
   block->start = start;
   block->size_class = size_class;
   block->objects = ObjectsPerBlock(size_class, start.block());
@@ -251,7 +325,7 @@ Task<void> Allocator::ReturnFreeBlocks(bool all) {
     // One wholly free block per class stays, so that a set and a delete in turn do not ask a memory
     // node each time; unless memory is short, or the block is a span of its own. One whose bitmap
     // is being read stays until that is over.
-    const bool last = partial_[size_class.index()].size() == 1;
+    const bool last = partial_[block->list].size() == 1;
     if ((!all && last && !size_class.is_span()) || block->sweeping) {
       block->queued_for_return = true;
       wholly_free_.push_back(start);
@@ -358,6 +432,7 @@ Task<void> Allocator::Maintain() {
   const absl::Cleanup done = [this] { maintaining_ = false; };
   retired_since_tick_ = 0;
   retired_bytes_since_tick_ = 0;
+  if (retired_registers_.HasPending()) co_await PublishRetiredRegisters();
   // A failure leaves memory retired a little longer; the next round tries again.
   (void)co_await reclaimer_.Tick(metrics_.retired_bytes.Value());
   ReleaseSafe();
@@ -368,9 +443,9 @@ Task<void> Allocator::Maintain() {
 
 Task<void> Allocator::Drain() {
   const uint64_t deadline_ns = context_.executor.NowNs() + 1'000'000'000;
-  while (!retired_.empty() && context_.executor.NowNs() < deadline_ns) {
+  while (retired_count() > 0 && context_.executor.NowNs() < deadline_ns) {
     co_await Maintain();
-    if (!retired_.empty()) co_await context_.executor.SleepFor(1'000'000);
+    if (retired_count() > 0) co_await context_.executor.SleepFor(1'000'000);
   }
   co_await Maintain();
   co_await SweepSome(static_cast<uint32_t>(blocks_.size()));

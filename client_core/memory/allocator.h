@@ -21,6 +21,7 @@
 #include "client_core/layout/size_class.h"
 #include "client_core/memory/allocator_metrics.h"
 #include "client_core/memory/reclaim.h"
+#include "client_core/memory/retired_registers.h"
 #include "client_core/memory/worker_context.h"
 
 namespace onetrip {
@@ -40,12 +41,23 @@ class Allocator {
   // epoch pin, which could keep the memory it waits for from coming back.
   Task<Result<GlobalAddr>> Allocate(SizeClass size_class);
 
+  // The same for out-of-place buffers of the register at `near`: on its nodes, within the reach of
+  // its words, and in memory that has been a buffer or nothing since it was zeroed, so that no
+  // timestamp lock finds a leftover (PROTOCOLS 3.3).
+  GlobalAddr TryAllocateBuffer(SizeClass size_class, GlobalAddr near);
+  Task<Result<GlobalAddr>> AllocateBuffer(SizeClass size_class, GlobalAddr near);
+
   // Gives back an object that no slot has ever named.
   void FreeUnpublished(GlobalAddr addr, SizeClass size_class);
 
   // Gives back an object that a slot named until now, when no operation can reach it any more.
   // REQUIRES: this worker unlinked it, and retires it once.
   void Retire(GlobalAddr addr, SizeClass size_class);
+
+  // The same for a register: all workers forget its address first.
+  void RetireRegister(GlobalAddr addr, SizeClass size_class);
+  // The other workers' retired registers, and when to forget them.
+  RetiredRegisters& retired_registers() { return retired_registers_; }
 
   // Background work is due: Maintain() should run soon.
   [[nodiscard]] bool wants_maintenance() const {
@@ -60,7 +72,9 @@ class Allocator {
   Task<void> Drain();
 
   [[nodiscard]] const AllocatorMetrics& metrics() const { return metrics_; }
-  [[nodiscard]] size_t retired_count() const { return retired_.size(); }
+  [[nodiscard]] size_t retired_count() const {
+    return retired_.size() + (retired_registers_.HasPending() ? 1 : 0);
+  }
 
  private:
   static constexpr uint64_t kTickRetiredBytes = 512 * 1024;
@@ -71,7 +85,8 @@ class Allocator {
     SizeClass size_class;
     uint32_t objects = 0;
     std::vector<uint16_t> free;      // indices of free objects, last in first out
-    uint32_t list_position = 0;      // in partial_[class], while free is not empty
+    uint32_t list = 0;               // which of partial_
+    uint32_t list_position = 0;      // there, while free is not empty
     bool queued_for_return = false;  // in wholly_free_
     bool sweeping = false;           // its bitmap is being read; it is not returned meanwhile
   };
@@ -85,6 +100,21 @@ class Allocator {
     uint64_t bit;
   };
 
+  // What an allocation asks for: an object, or a buffer near a register.
+  struct Want {
+    SizeClass size_class;
+    GlobalAddr near;  // null: an object
+  };
+  // Which of partial_ has what is wanted, or takes a block at `block` that was granted for it.
+  [[nodiscard]] uint32_t ListFor(const Want& want) {
+    if (want.near.is_null()) return want.size_class.index();
+    return BufferList(want.size_class, want.near);
+  }
+  uint32_t BufferList(SizeClass size_class, GlobalAddr at);
+  GlobalAddr TakeFrom(uint32_t list, SizeClass size_class);
+  Task<Result<GlobalAddr>> AllocateWanted(Want want);
+  Task<void> PublishRetiredRegisters();
+
   Block* FindOwn(GlobalAddr addr);
   void AddFree(Block& block, uint16_t index);
   void Unlist(Block& block);
@@ -93,9 +123,9 @@ class Allocator {
   void ReleaseSafe();
 
   // A block (or span) of `size_class` from any memory node; kOutOfMemory when all are full.
-  Task<Result<Block*>> GrantBlock(SizeClass size_class);
+  Task<Status> GrantBlock(Want want);
   Task<Status> GrantOnBackups(GlobalAddr block, SizeClass size_class);
-  void AdoptBlock(GlobalAddr start, SizeClass size_class);
+  void AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list);
   Task<void> ReturnFreeBlocks(bool all);
   Task<void> ReturnBlock(GlobalAddr start, SizeClass size_class);
   Task<Status> FlushForeign();
@@ -110,9 +140,19 @@ class Allocator {
   AllocatorMetrics metrics_;
   std::vector<std::unique_ptr<Block>> blocks_;  // unordered; swept round robin
   std::vector<uint32_t> block_position_;        // by region * blocks + block: 1 + index
-  std::array<std::vector<Block*>, SizeClass::kCount> partial_;  // blocks with free objects
+  // Blocks with free objects: of records and registers by class, behind them of buffers by class
+  // for each of node_sets_.
+  std::vector<std::vector<Block*>> partial_;
+  // The sets of nodes that regions lie on, with the stretch of regions that a word can reach.
+  struct NodeSet {
+    std::array<NodeId, kMaxReplicas> nodes;  // ascending
+    uint32_t reach;
+    friend bool operator==(const NodeSet&, const NodeSet&) = default;
+  };
+  std::vector<NodeSet> node_sets_;
   std::vector<GlobalAddr> wholly_free_;  // candidates to return; checked when used
   std::deque<Retired> retired_;          // in order of epoch
+  RetiredRegisters retired_registers_;
   std::vector<ForeignFree> foreign_;
   uint32_t retired_since_tick_ = 0;
   uint64_t retired_bytes_since_tick_ = 0;

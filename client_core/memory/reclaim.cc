@@ -95,10 +95,14 @@ Task<Status> Reclaimer::Tick(uint64_t retired_bytes) {
   const Status settled = CheckSettled();
   if (!settled.ok()) co_return settled;
   ticking_ = true;
-  const Status status = co_await Publish(Passed(), retired_bytes, nullptr);
-  ticking_ = false;
+  Status status = co_await Publish(Passed(), retired_bytes, nullptr);
   // Nobody may run more than one epoch ahead of the slowest: two rings of pins suffice.
-  if (status.ok() && smallest_passed_ + 1 > current_) current_ = smallest_passed_ + 1;
+  const uint64_t next = smallest_passed_ + 1;
+  if (status.ok() && next > current_) {
+    if (before_ != nullptr) status = co_await before_->Prepare();
+    if (status.ok()) current_ = next;
+  }
+  ticking_ = false;
   co_return status;
 }
 

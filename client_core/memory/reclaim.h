@@ -27,6 +27,14 @@ namespace onetrip {
 
 class Reclaimer;
 
+// What has to happen before a worker goes on to the next epoch.
+class BeforeEpoch {
+ public:
+  virtual ~BeforeEpoch() = default;
+  // Not ok: the worker stays in its epoch for now.
+  virtual Task<Status> Prepare() = 0;
+};
+
 // An operation's presence in an epoch. Movable; ends with its scope.
 class EpochPin {
  public:
@@ -64,6 +72,9 @@ class Reclaimer {
  public:
   explicit Reclaimer(WorkerContext& context) : context_(context) {}
   ~Reclaimer();
+
+  // `before` is asked whenever all workers allow the next epoch; it outlives the reclaimer's use.
+  void SetBeforeEpoch(BeforeEpoch* before) { before_ = before; }
 
   // Publishes this worker's first epoch. REQUIRES: completes before any Pin.
   Task<Status> Join();
@@ -109,6 +120,7 @@ class Reclaimer {
   Task<Status> Publish(uint64_t passed, uint64_t retired_bytes, uint64_t* others_largest_passed);
 
   WorkerContext& context_;
+  BeforeEpoch* before_ = nullptr;
   uint64_t current_ = 0;  // 0: not joined
   uint64_t smallest_passed_ = 0;
   uint64_t others_retired_bytes_ = 0;

@@ -27,6 +27,8 @@ struct DataPathOptions {
   uint32_t retired_objects_max = 256;  // so many retired objects make maintenance due
   uint64_t memory_wait_ms = 200;       // how long a full pool may wait for retired memory
   uint64_t location_cache_bytes = 64ULL << 20;
+  uint64_t register_cache_entries = 1ULL << 20;  // registers that a worker remembers
+  uint32_t register_lanes = 4;                   // of registers that it creates
 };
 
 // Sees what becomes of objects, for tests that watch memory: see Allocator.

@@ -8,6 +8,8 @@ namespace onetrip {
 
 std::unique_ptr<Engine> MakeEngine(EngineKind kind, WorkerContext& context) {
   switch (kind) {
+    case EngineKind::kSwarm:
+      return std::make_unique<Swarm>(context);
     case EngineKind::kSnapshot:
       return std::make_unique<Snapshot>(context);
     case EngineKind::kRaw:

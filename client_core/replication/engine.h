@@ -1,7 +1,8 @@
-// Engine: how one 8-byte slot is kept the same on its replicas.
+// Engine: how one 8-byte slot is kept the same on its replicas, and in which form keys are held.
 //
-// The index, and every write of a key, change slots only through an engine. `snapshot` is FUSEE's
-// protocol; `raw` writes one replica without concurrency control, as a baseline.
+// The index, and every write of a record, change slots only through an engine. `snapshot` is
+// FUSEE's protocol, `swarm` the same with Safe-Guess registers for keys; `raw` writes one replica
+// without concurrency control, as a baseline.
 #ifndef ONETRIP_CLIENT_CORE_REPLICATION_ENGINE_H_
 #define ONETRIP_CLIENT_CORE_REPLICATION_ENGINE_H_
 
@@ -35,6 +36,9 @@ struct SlotWrite {
   // Operations that go with the first round trip, ahead of the engine's own on each channel: the
   // WRITEs of the record that v_new names, if they have not been posted yet. Borrowed; may be null.
   RoundTrip* first = nullptr;
+  // Others may propose the same v_new for the same reason; then it makes no difference whose round
+  // it was, and nobody is told that it won.
+  bool shared = false;
 };
 
 // The round trip that a write begins with.
@@ -52,6 +56,9 @@ constexpr Status AfterSend(Status status) {
              : status;
 }
 
+// kNone: as records only, whose slots change with every write.
+enum class RegisterKind : uint8_t { kNone, kSafeGuess };
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -59,13 +66,16 @@ class Engine {
   // Replicas of every object and slot that this engine writes; the first is the primary.
   [[nodiscard]] virtual int replicas() const = 0;
   [[nodiscard]] virtual std::string_view name() const = 0;
+  // How keys that are read and written blindly are held, beside the slots.
+  [[nodiscard]] virtual RegisterKind registers() const { return RegisterKind::kNone; }
 
   // Changes a slot. kUnknownOutcome: a node was lost or the wait for the winner outlived the
   // operation; v_new may yet appear.
   virtual Task<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) = 0;
 };
 
-enum class EngineKind : uint8_t { kSnapshot, kRaw };
+// kSwarm: SNAPSHOT slots; keys as Safe-Guess registers where that can be. kSnapshot: records only.
+enum class EngineKind : uint8_t { kSwarm, kSnapshot, kRaw };
 
 // `context` outlives the engine.
 std::unique_ptr<Engine> MakeEngine(EngineKind kind, WorkerContext& context);

@@ -57,7 +57,7 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
   // A CAS from a larger word would set the lane back.
   MetaWord expected = write.expected < write.word ? write.expected : MetaWord();
   for (uint32_t attempt = 0; attempt <= options_.cas_retries_max; ++attempt) {
-    const RemoteAddr lane = Plus(at, kLanesOffset + 8 * write.lane);
+    const RemoteAddr lane = Plus(at, ref.shape.lane_offset(write.lane));
     const bool plainly = expected.is_empty() && Planted(Bug::kFirstWordPlain);
     if (plainly) batch->WriteWord(lane, write.word.bits());
     const size_t cas = batch->Cas(lane, expected.bits(), write.word.bits());
@@ -76,8 +76,8 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
         reply.largest = reply.own_lane;
         reply.lane = write.lane;
       }
-      reply.seal = *seal;
-      co_return share.Report(*seal == 0 ? State::kCounted : State::kSealed);
+      reply.seal = Planted(Bug::kSealNotRead) ? 0 : *seal;
+      co_return share.Report(reply.seal == 0 ? State::kCounted : State::kSealed);
     }
     expected = found;
     batch = context_.fabric.NewRoundTrip();
@@ -100,8 +100,8 @@ Task<void> InNOut::Read(QuorumCall::Share share, RegisterRef ref) {
       !Examine(ref, image, batch, reply)) {
     co_return share.Report(State::kFailed);
   }
-  reply.seal = *seal;
-  share.Report(*seal == 0 ? State::kCounted : State::kSealed);
+  reply.seal = Planted(Bug::kSealNotRead) ? 0 : *seal;
+  share.Report(reply.seal == 0 ? State::kCounted : State::kSealed);
 }
 
 // Line 15.
@@ -124,6 +124,42 @@ Task<void> InNOut::ReadBuffer(QuorumCall::Share share, RegisterRef ref, MetaWord
   share.Report(good ? State::kCounted : State::kFailed);
 }
 
+// PROTOCOLS 3.4: the lanes are read after the seal, in the same batch.
+Task<void> InNOut::Seal(QuorumCall::Share share, RegisterRef ref, SealWord seal) {
+  ReplicaReply& reply = share.reply();
+  const RemoteAddr at = At(ref, share.replica(), ref.addr);
+  const bool in_place = share.replica() == InPlaceReplica(ref, context_.view().replicas);
+  const uint32_t bytes = in_place ? ref.shape.register_bytes() : ref.shape.in_place_offset();
+  RoundTripPtr batch = context_.fabric.NewRoundTrip();
+  const std::byte* image = nullptr;
+  if (Planted(Bug::kLanesBeforeSeal)) image = batch->Read(at, bytes);
+  const size_t cas = batch->Cas(Plus(at, kSealOffset), 0, seal.bits());
+  if (image == nullptr) image = batch->Read(at, bytes);
+  const Status status = co_await context_.fabric.Post(batch);
+  ++reply.round_trips;
+  if (!status.ok() || !StillThere(ref, share.replica(), at.node) ||
+      !Examine(ref, image, batch, reply)) {
+    co_return share.Report(State::kFailed);
+  }
+  const SealWord found(batch->op(cas).result);
+  reply.seal = found.open() ? seal.bits() : found.bits();
+  share.Report(State::kCounted);
+}
+
+Task<void> InNOut::ReadFinal(QuorumCall::Share share, RegisterRef ref) {
+  ReplicaReply& reply = share.reply();
+  const RemoteAddr at = At(ref, share.replica(), ref.addr);
+  RoundTripPtr batch = context_.fabric.NewRoundTrip();
+  const uint64_t* word = batch->ReadWord(Plus(at, kFinalOffset));
+  const Status status = co_await context_.fabric.Post(batch);
+  ++reply.round_trips;
+  if (!status.ok() || !StillThere(ref, share.replica(), at.node)) {
+    co_return share.Report(State::kFailed);
+  }
+  reply.final_word = *word;
+  share.Report(State::kCounted);
+}
+
 // SWARM Algorithm "write", line 7. A lane that does not hold the guess is left alone: it holds a
 // larger word, or a connection was lost and the replica may lack the buffer.
 Task<void> InNOut::Verify(RegisterRef ref, uint8_t lane, MetaWord word, WrittenValue value,
@@ -133,7 +169,7 @@ Task<void> InNOut::Verify(RegisterRef ref, uint8_t lane, MetaWord word, WrittenV
   for (int replica = 0; replica < replicas; ++replica) {
     const RemoteAddr at = At(ref, replica, ref.addr);
     if (!word.verified()) {
-      batch->Cas(Plus(at, kLanesOffset + 8 * lane), word.bits(), word.AsVerified().bits());
+      batch->Cas(Plus(at, ref.shape.lane_offset(lane)), word.bits(), word.AsVerified().bits());
     }
     if (replica == InPlaceReplica(ref, replicas) && ref.shape.in_place_bytes > 0 &&
         value.bytes.size() <= ref.shape.in_place_bytes) {
@@ -155,9 +191,9 @@ bool InNOut::ReadInPlace(const RegisterRef& ref, const ReplicaReply& reply, Meta
                        InPlaceBytes(ref.shape.in_place_bytes), word, value);
 }
 
-MetaWord InNOut::LaneIn(const ReplicaReply& reply, uint8_t lane) {
+MetaWord InNOut::LaneIn(const RegisterRef& ref, const ReplicaReply& reply, uint8_t lane) {
   return reply.image == nullptr ? MetaWord()
-                                : MetaWord(WordAt(reply.image, kLanesOffset + 8 * lane));
+                                : MetaWord(WordAt(reply.image, ref.shape.lane_offset(lane)));
 }
 
 bool InNOut::Examine(const RegisterRef& ref, const std::byte* image, const RoundTripPtr& batch,
@@ -166,10 +202,10 @@ bool InNOut::Examine(const RegisterRef& ref, const std::byte* image, const Round
   reply.round_trip = batch;
   RegisterHeader header;
   std::memcpy(&header, reply.image, sizeof(header));
-  reply.foreign = header.key_hash != ref.key_hash || header.incarnation != ref.incarnation ||
+  reply.foreign = header.incarnation != ref.incarnation ||
                   header.birth_ticks != ref.birth.value;
   for (uint32_t lane = 0; lane < ref.shape.lanes; ++lane) {
-    const MetaWord word(WordAt(reply.image, kLanesOffset + 8 * lane));
+    const MetaWord word(WordAt(reply.image, ref.shape.lane_offset(lane)));
     if (word <= reply.largest) continue;
     reply.largest = word;
     reply.lane = static_cast<uint8_t>(lane);

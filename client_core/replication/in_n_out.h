@@ -36,7 +36,6 @@ struct RegisterOptions {
 // Which register, and its sizes. Constant for the life of a register.
 struct RegisterRef {
   GlobalAddr addr;
-  uint64_t key_hash = 0;
   uint64_t incarnation = 0;
   Ticks birth;
   RegisterShape shape;
@@ -76,7 +75,7 @@ class InNOut {
   }
   // The replica that has the in-place copy.
   static int InPlaceReplica(const RegisterRef& ref, int replicas) {
-    return static_cast<int>(ref.key_hash % static_cast<uint64_t>(replicas));
+    return static_cast<int>(ref.incarnation % static_cast<uint64_t>(replicas));
   }
 
   // An empty batch with the WRITE of the buffer that `word` names on one replica.
@@ -95,6 +94,13 @@ class InNOut {
   // read(), second round trip: the buffer that `word` names. Counts only if it is of that write.
   Task<void> ReadBuffer(QuorumCall::Share share, RegisterRef ref, MetaWord word);
 
+  // CAS(seal, 0 -> `seal`), then READ of header, lanes and (on the in-place replica) the in-place
+  // area. Counts whichever seal is there now, which is in the reply: what was read is final.
+  Task<void> Seal(QuorumCall::Share share, RegisterRef ref, SealWord seal);
+
+  // READ of the final word, into the reply's `final_word`.
+  Task<void> ReadFinal(QuorumCall::Share share, RegisterRef ref);
+
   // In the background, once `word` is known to be verified: marks it on all replicas where the lane
   // holds it, and makes the in-place copy. Nothing rests on its success. `value` is copied before
   // the first suspension.
@@ -105,7 +111,7 @@ class InNOut {
   static bool ReadInPlace(const RegisterRef& ref, const ReplicaReply& reply, MetaWord word,
                           WrittenValue* value);
   // A lane of the image of a reply; empty if there is no image.
-  static MetaWord LaneIn(const ReplicaReply& reply, uint8_t lane);
+  static MetaWord LaneIn(const RegisterRef& ref, const ReplicaReply& reply, uint8_t lane);
 
   // Where replica `replica` of `addr` lies if that is on the register's replica's node. REQUIRES:
   // so it is; writers choose buffers in regions that lie on the nodes of their registers.

@@ -117,7 +117,7 @@ Task<RegisterStep> MaxRegister::ReadLanes(RegisterOperation& operation, Register
   for (int replica = 0; replica < call->replicas(); ++replica) {
     if (!call->counts(replica)) continue;
     const uint8_t lane = InNOut::LaneOf(context_.membership.id, handle.ref.shape);
-    handle.lane_word = std::max(handle.lane_word, InNOut::LaneIn(call->reply(replica), lane));
+    handle.lane_word = std::max(handle.lane_word, InNOut::LaneIn(handle.ref, call->reply(replica), lane));
   }
   co_return step;
 }
@@ -129,15 +129,7 @@ Task<RegisterStep> MaxRegister::Read(RegisterOperation& operation, RegisterHandl
     QuorumCall call = NewCall(operation);
     const RegisterStep read = co_await ReadLanes(operation, handle, &call, m);
     if (!read.done() || m->word.is_empty()) co_return read;
-    const int in_place = InNOut::InPlaceReplica(handle.ref, call.replicas());
-    if (!m->has_value && call.counts(in_place) &&
-        InNOut::ReadInPlace(handle.ref, call.reply(in_place), m->word, &m->value)) {
-      // A copy is made only of what is verified.
-      m->word = m->word.AsVerified();
-      m->has_value = true;
-      m->in_place = true;
-      m->holder = call.reply(in_place).round_trip;
-    }
+    TakeInPlace(handle, call, m);
     // PROTOCOLS 3.2: bytes that are on no reachable replica belong to a word that was not at a
     // majority.
     if (!m->has_value) {
@@ -156,6 +148,26 @@ Task<RegisterStep> MaxRegister::Read(RegisterOperation& operation, RegisterHandl
   }
   co_return RegisterStep{
       Status(StatusCode::kUnavailable, "no replica that answers has the value of a register"), 0};
+}
+
+void MaxRegister::TakeInPlace(const RegisterHandle& handle, const QuorumCall& call, Tuple* m) {
+  const int in_place = InNOut::InPlaceReplica(handle.ref, call.replicas());
+  if (m->has_value || !call.counts(in_place) ||
+      !InNOut::ReadInPlace(handle.ref, call.reply(in_place), m->word, &m->value)) {
+    return;
+  }
+  // A copy is made only of what is verified.
+  m->word = m->word.AsVerified();
+  m->has_value = true;
+  m->in_place = true;
+  m->holder = call.reply(in_place).round_trip;
+}
+
+Task<bool> MaxRegister::Value(RegisterOperation& operation, const RegisterHandle& handle,
+                              const QuorumCall& call, Tuple* m) {
+  TakeInPlace(handle, call, m);
+  if (m->has_value) co_return true;
+  co_return co_await FetchValue(operation, handle, call, m);
 }
 
 Task<bool> MaxRegister::FetchValue(RegisterOperation& operation, const RegisterHandle& handle,
@@ -205,7 +217,7 @@ Task<RegisterStep> MaxRegister::WriteBack(RegisterOperation& operation,
     RoundTripPtr batch = Planted(Bug::kWriteBackWithoutBytes)
                              ? context_.fabric.NewRoundTrip()
                              : in_n_out_.WriteBuffer(handle.ref, replica, m.word, m.value);
-    const LaneWrite write{m.word, InNOut::LaneIn(call.reply(replica), m.lane), m.lane, false};
+    const LaneWrite write{m.word, InNOut::LaneIn(handle.ref, call.reply(replica), m.lane), m.lane, false};
     Start(in_n_out_.Write(back.Ask(replica), handle.ref, write, std::move(batch)));
   }
   if (back.counted() < needed) {

@@ -83,6 +83,11 @@ class MaxRegister {
   Task<RegisterStep> Announce(RegisterOperation& operation, RegisterHandle& handle,
                               QuorumCall& call, Tuple* m);
 
+  // The value of *m, which is of the answers of `call`, from the in-place copy among them or from a
+  // buffer. False: no replica that answers has it.
+  Task<bool> Value(RegisterOperation& operation, const RegisterHandle& handle,
+                   const QuorumCall& call, Tuple* m);
+
   // M.write(word as VERIFIED), in the background; see InNOut::Verify.
   void Verify(RegisterOperation& operation, const RegisterHandle& handle, const Tuple& m);
 
@@ -98,6 +103,10 @@ class MaxRegister {
   // What `call` came to.
   [[nodiscard]] RegisterStep End(RegisterOperation& operation, const QuorumCall& call, int needed);
 
+  // When a step that would like more than a majority stops waiting for the rest.
+  [[nodiscard]] uint64_t WidenDeadlineNs() const {
+    return context_.executor.NowNs() + WidenNs();
+  }
   [[nodiscard]] QuorumCall NewCall(const RegisterOperation& operation) {
     return {context_.executor, replicas(), operation.shared_pin};
   }
@@ -120,6 +129,7 @@ class MaxRegister {
   // that have lately been slow or lost last.
   void Order(const RegisterHandle& handle, std::array<uint8_t, kMaxReplicas>* order);
   void Avoid(const RegisterHandle& handle, const QuorumCall& call);
+  void TakeInPlace(const RegisterHandle& handle, const QuorumCall& call, Tuple* m);
   // Fetches the value of *m from a replica of `call` that holds it. False: no such replica answers
   // with the right bytes.
   Task<bool> FetchValue(RegisterOperation& operation, const RegisterHandle& handle,

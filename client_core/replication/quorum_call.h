@@ -65,7 +65,8 @@ struct ReplicaReply {
   uint8_t lane = 0;          // where `largest` is
   bool foreign = false;      // the header is another register's
   uint32_t round_trips = 0;  // one after the other
-  uint64_t seal = 0;         // kSealed
+  uint64_t seal = 0;         // kSealed; of a step that seals, always
+  uint64_t final_word = 0;   // read by ReadFinal
   MetaWord largest;          // of all lanes that were looked at
   MetaWord own_lane;         // a write's lane, after it
   LockWord lock;             // try_lock: what the replica holds after it

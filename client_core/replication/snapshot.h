@@ -14,7 +14,7 @@
 
 namespace onetrip {
 
-class Snapshot final : public Engine {
+class Snapshot : public Engine {
  public:
   explicit Snapshot(WorkerContext& context)
       : context_(context), replicas_(context.view().replicas) {}
@@ -39,6 +39,14 @@ class Snapshot final : public Engine {
 
   WorkerContext& context_;
   const int replicas_;
+};
+
+// The same slots; keys are held as Safe-Guess registers where that can be (SWARM 5).
+class Swarm final : public Snapshot {
+ public:
+  using Snapshot::Snapshot;
+  [[nodiscard]] std::string_view name() const override { return "swarm"; }
+  [[nodiscard]] RegisterKind registers() const override { return RegisterKind::kSafeGuess; }
 };
 
 }  // namespace onetrip

@@ -144,16 +144,23 @@ class LittleCluster {
   }
 
   // Writes a register's header on every replica, as its creator would before naming it anywhere.
-  RegisterRef CreateRegister(const RegisterShape& shape, uint64_t key_hash, Ticks birth) {
+  RegisterRef CreateRegister(const RegisterShape& shape, uint64_t incarnation, Ticks birth) {
     RegisterRef ref;
     ref.addr = GlobalAddr(0, kRegistersOffset + registers_++ * 1536);
-    ref.key_hash = key_hash;
-    ref.incarnation = registers_;
+    ref.incarnation = incarnation;
     ref.birth = birth;
     ref.shape = shape;
     CHECK(ref.addr.offset() + shape.register_bytes() <= kBuffersOffset);
     for (int replica = 0; replica < replicas(); ++replica) {
-      const RegisterHeader header{key_hash, ref.incarnation, birth.value, 0, 0};
+      const RegisterHeader header{.log_word = 0,
+                                  .keyspace = 0,
+                                  .key_bytes = 0,
+                                  .lanes = static_cast<uint8_t>(shape.lanes),
+                                  .buffer_class = 0,
+                                  .incarnation = incarnation,
+                                  .birth_ticks = birth.value,
+                                  .final_word = 0,
+                                  .seal = 0};
       std::memcpy(nodes_[replica]->base() + ref.addr.offset(), &header, sizeof(header));
     }
     return ref;
@@ -175,7 +182,7 @@ class LittleCluster {
     return *reinterpret_cast<uint64_t*>(nodes_[replica]->base() + addr.offset());
   }
   MetaWord Lane(const RegisterRef& ref, int replica, uint32_t lane) {
-    return MetaWord(Word(ref.addr + kLanesOffset + 8 * lane, replica));
+    return MetaWord(Word(ref.addr + ref.shape.lane_offset(lane), replica));
   }
   uint64_t& Seal(const RegisterRef& ref, int replica) {
     return Word(ref.addr + kSealOffset, replica);

@@ -51,7 +51,17 @@ TEST(SlotWordTest, FieldsComeBackWhateverTheOthersAre) {
 
     const SlotWord frozen = word.WithKind(SlotKind::kFrozen);
     ASSERT_EQ(frozen, SlotWord::Make(SlotKind::kFrozen, fingerprint, size_class, addr, false));
-    ASSERT_EQ(word.WithBlind(!blind).bits() ^ word.bits(), 1ULL << 61);
+    ASSERT_EQ(SlotWord::Make(kind, fingerprint, size_class, addr, !blind).bits() ^
+                  word.bits(),
+              1ULL << 61);
+    const SlotWord reg = SlotWord::Register(fingerprint, size_class, addr, blind);
+    ASSERT_TRUE(reg.is_register());
+    ASSERT_EQ(reg.bits() ^ word.WithKind(SlotKind::kObject).bits(),
+              (1ULL << 62) | (uint64_t{blind} << 61));
+    ASSERT_TRUE(reg.WithKind(SlotKind::kTentative).is_register());
+    ASSERT_EQ(SlotWord::Dropped(addr, fingerprint).addr(), addr);
+    ASSERT_EQ(SlotWord::Dropped(addr, fingerprint).credit(), fingerprint);
+    ASSERT_TRUE(SlotWord::Dropped(addr, fingerprint).is_empty());
   }
 }
 
@@ -138,7 +148,9 @@ TEST(RegionLayoutTest, TheRootAreaIsTiled) {
   EXPECT_EQ(KeyCounterAddr(WorkerIndex{3}, kMaxDatabases - 1) + 8,
             KeyCounterAddr(WorkerIndex{4}, 0));
   EXPECT_EQ(KeyCounterAddr(WorkerIndex{kMaxWorkers - 1}, kMaxDatabases - 1) + 8, DirectoryAddr(0));
-  EXPECT_EQ((DirectoryAddr(kDirectoryEntries - 1) + 8).offset(), kRootBytes);
+  EXPECT_EQ(DirectoryAddr(kDirectoryEntries - 1) + 8, RetiredRingAddr(WorkerIndex{0}));
+  EXPECT_EQ((RetiredRingAddr(WorkerIndex{kMaxWorkers - 1}) + sizeof(RetiredRing)).offset(),
+            kRootBytes);
   EXPECT_LE(kRootBytes, kRootBlocks * kBlockBytes);
   EXPECT_GT(kRootBytes, (kRootBlocks - 1) * kBlockBytes);
 }

@@ -66,7 +66,7 @@ class InNOutTest : public testing::Test {
         executor_(1),
         network_(executor_, cluster_.endpoints(), SimFabricOptions{.step_ns = 5}),
         worker_(executor_, network_, cluster_.master(), 1),
-        ref_(cluster_.CreateRegister({}, /*key_hash=*/0, Ticks{1'000'000})) {}
+        ref_(cluster_.CreateRegister({}, /*incarnation=*/0, Ticks{1'000'000})) {}
 
   InNOut& in_n_out() { return worker_.safe_guess.max_register().in_n_out(); }
   MetaWord NewWord(RegisterTime time) { return {time, cluster_.NewBuffer(ref_.shape).addr}; }
@@ -174,7 +174,7 @@ TEST_F(InNOutTest, RetriesAreBounded) {
   network_.set_observer(nullptr);
   Hook hook([&](const FabricOp& op) {
     if (op.kind == FabricOpKind::kWrite || op.kind == FabricOpKind::kRead) {
-      cluster_.Word(ref_.addr + kLanesOffset + 8 * kLane, 0) =
+      cluster_.Word(ref_.addr + ref_.shape.lane_offset(kLane), 0) =
           MetaWord(++time, GlobalAddr(0, 0)).bits();
     }
   });
@@ -204,7 +204,7 @@ TEST_F(InNOutTest, AReplicaSealedBeforeTheLastReadDoesNotCount) {
 TEST_F(InNOutTest, TheLargestLaneIsTheRegistersWord) {
   const std::array<RegisterTime, 4> times{7, 30, 12, 29};
   for (uint32_t lane = 0; lane < 4; ++lane) {
-    cluster_.Word(ref_.addr + kLanesOffset + 8 * lane, 0) =
+    cluster_.Word(ref_.addr + ref_.shape.lane_offset(lane), 0) =
         MetaWord(times[lane], GlobalAddr(0, 32768)).bits();
   }
   const ReplicaReply reply = Read();
@@ -212,7 +212,7 @@ TEST_F(InNOutTest, TheLargestLaneIsTheRegistersWord) {
   EXPECT_EQ(reply.largest.time(), 30U);
   EXPECT_EQ(reply.lane, 1);
   for (uint8_t lane = 0; lane < 4; ++lane) {
-    EXPECT_EQ(InNOut::LaneIn(reply, lane).time(), times[lane]);
+    EXPECT_EQ(InNOut::LaneIn(ref_, reply, lane).time(), times[lane]);
   }
 }
 
@@ -283,7 +283,7 @@ TEST_F(InNOutTest, ALostNodeDoesNotCount) {
 TEST_F(InNOutTest, VerifyingTouchesNoOtherLane) {
   const MetaWord word = NewWord(10);
   (void)Write(word, MetaWord(), "one");
-  cluster_.Word(ref_.addr + kLanesOffset + 8 * kLane, 2) = MetaWord(3, GlobalAddr(0, 32768)).bits();
+  cluster_.Word(ref_.addr + ref_.shape.lane_offset(kLane), 2) = MetaWord(3, GlobalAddr(0, 32768)).bits();
   Verify(word, "one");
   EXPECT_EQ(cluster_.Lane(ref_, 0, kLane), word.AsVerified());
   EXPECT_EQ(cluster_.Lane(ref_, 1, kLane), MetaWord());

@@ -14,7 +14,7 @@ class MaxRegisterTest : public testing::Test {
       : cluster_(3, size_t{64} * 1024),
         executor_(1),
         network_(executor_, cluster_.endpoints(), SimFabricOptions{}),
-        ref_(cluster_.CreateRegister({}, /*key_hash=*/0, Ticks{1'000'000})) {
+        ref_(cluster_.CreateRegister({}, /*incarnation=*/0, Ticks{1'000'000})) {
     for (uint32_t id = 1; id <= 2; ++id) {
       workers_.push_back(
           std::make_unique<RegisterWorker>(executor_, network_, cluster_.master(), id));
@@ -62,7 +62,7 @@ class MaxRegisterTest : public testing::Test {
     EncodeBuffer(
         {ref_.birth.value + word.time()}, written,
         cluster_.node(replica).base() + word.buffer(ref_.addr).offset() + kBufferBulkOffset);
-    cluster_.Word(ref_.addr + kLanesOffset + 8 * lane, replica) = word.bits();
+    cluster_.Word(ref_.addr + ref_.shape.lane_offset(lane), replica) = word.bits();
   }
   void Settle() { ASSERT_TRUE(executor_.RunUntilIdle()); }
 
@@ -153,7 +153,7 @@ TEST_F(MaxRegisterTest, AWordWhoseBytesAreGoneWithItsNodeWasNotAtAMajority) {
 TEST_F(MaxRegisterTest, AWordWithoutBytesAnywhereIsAnErrorWithinABound) {
   const MetaWord word = NewWord(10);
   for (int replica = 0; replica < 3; ++replica) {
-    cluster_.Word(ref_.addr + kLanesOffset, replica) = word.bits();
+    cluster_.Word(ref_.addr + ref_.shape.lanes_offset(), replica) = word.bits();
   }
   const Done read = Read();
   EXPECT_EQ(read.step.status.code(), StatusCode::kUnavailable);

@@ -1,0 +1,151 @@
+#include "client_core/kv/register_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace onetrip {
+namespace {
+
+// Times so little ahead of the clock do not count as late: a millisecond.
+constexpr uint64_t kLateTicks = 1'000'000 >> kTickShift;
+
+}  // namespace
+
+RegisterCache::RegisterCache(WorkerContext& context, Allocator& allocator, GuessClock& clock,
+                             uint64_t entries_max)
+    : context_(context),
+      allocator_(allocator),
+      clock_(clock),
+      entries_max_(std::max<uint64_t>(entries_max, 1)) {}
+
+RegisterCache::~RegisterCache() {
+  CHECK(in_use_ == 0);
+  for (CachedRegister* entry : ring_) delete entry;
+}
+
+CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
+                                     const RegisterHeader& header, const RegisterShape& shape) {
+  if (const auto found = by_addr_.find(word.addr().bits()); found != by_addr_.end()) {
+    CachedRegister* entry = found->second;
+    if (entry->handle.ref.incarnation == header.incarnation) {
+      // Another key of the same hash may have taken its place.
+      by_hash_[entry->hash.bits()] = entry;
+      return entry;
+    }
+    // It left the index and came back before this worker was told.
+    Forget(word.addr());
+  }
+  if (ring_.size() >= entries_max_) MakeRoom();
+  RegisterRef ref;
+  ref.addr = word.addr();
+  ref.incarnation = header.incarnation;
+  ref.birth = Ticks{header.birth_ticks};
+  ref.shape = shape;
+  auto entry = std::make_unique<CachedRegister>(key, word, ref, SizeClass(header.buffer_class),
+                                                clock_, context_.executor);
+  if (const auto kept = kept_.find(ref.addr.bits()); kept != kept_.end()) {
+    entry->live = std::move(kept->second.live);
+    kept_.erase(kept);
+  }
+  entry->used = true;
+  entry->position = static_cast<uint32_t>(ring_.size());
+  ring_.push_back(entry.get());
+  by_hash_[key.hash.bits()] = entry.get();
+  by_addr_[ref.addr.bits()] = entry.get();
+  return entry.release();
+}
+
+void RegisterCache::Remove(CachedRegister* entry) {
+  const auto by_hash = by_hash_.find(entry->hash.bits());
+  if (by_hash != by_hash_.end() && by_hash->second == entry) by_hash_.erase(by_hash);
+  by_addr_.erase(entry->handle.ref.addr.bits());
+  ring_[entry->position] = ring_.back();
+  ring_[entry->position]->position = entry->position;
+  ring_.pop_back();
+  clock_.Forget(entry->handle.times);
+  entry->forgotten = true;
+  entry->write_ended.Set();
+  if (entry->users == 0) {
+    delete entry;
+  } else {
+    ++in_use_;
+  }
+}
+
+void RegisterCache::Destroy(CachedRegister* entry) {
+  --in_use_;
+  // Written to by an operation that ended after the entry had to go.
+  for (const OutBuffer& buffer : entry->live) {
+    if (entry->gone) {
+      Retire(buffer, entry->buffer_class);
+    } else {
+      Kept& kept = kept_[entry->handle.ref.addr.bits()];
+      kept.buffer_class = entry->buffer_class;
+      kept.live.push_back(buffer);
+    }
+  }
+  clock_.Forget(entry->handle.times);
+  delete entry;
+}
+
+void RegisterCache::Forget(GlobalAddr addr) {
+  if (const auto found = by_addr_.find(addr.bits()); found != by_addr_.end()) {
+    CachedRegister* entry = found->second;
+    RetireLive(*entry);
+    entry->gone = true;
+    Remove(entry);
+  }
+  if (const auto kept = kept_.find(addr.bits()); kept != kept_.end()) {
+    for (const OutBuffer& buffer : kept->second.live) Retire(buffer, kept->second.buffer_class);
+    kept_.erase(kept);
+  }
+}
+
+// The clock algorithm; entries in use stay.
+void RegisterCache::MakeRoom() {
+  for (size_t looked = 0; looked < 2 * ring_.size(); ++looked) {
+    hand_ = (hand_ + 1) % ring_.size();
+    CachedRegister* entry = ring_[hand_];
+    if (entry->users > 0) continue;
+    if (std::exchange(entry->used, false)) continue;
+    if (!entry->live.empty()) {
+      kept_[entry->handle.ref.addr.bits()] = {std::move(entry->live), entry->buffer_class};
+    }
+    Remove(entry);
+    return;
+  }
+}
+
+OutBuffer RegisterCache::TryTake(SizeClass size_class, GlobalAddr near) {
+  OutBuffer buffer{allocator_.TryAllocateBuffer(size_class, near), used_floor_};
+  if (!late_.empty()) {
+    if (const auto late = late_.find(buffer.addr.bits()); late != late_.end()) {
+      buffer.used = late->second;
+      late_.erase(late);
+    }
+  }
+  return buffer;
+}
+
+Task<Status> RegisterCache::Refill(SizeClass size_class, GlobalAddr near) {
+  const Result<GlobalAddr> addr = co_await allocator_.AllocateBuffer(size_class, near);
+  if (!addr.ok()) co_return addr.status();
+  allocator_.FreeUnpublished(addr.value(), size_class);
+  co_return Status::Ok();
+}
+
+void RegisterCache::Retire(OutBuffer buffer, SizeClass size_class) {
+  if (buffer.used.value > clock_.Now().value + kLateTicks) {
+    late_[buffer.addr.bits()] = buffer.used;
+  } else {
+    used_floor_ = std::max(used_floor_, buffer.used);
+  }
+  allocator_.Retire(buffer.addr, size_class);
+}
+
+void RegisterCache::RetireLive(CachedRegister& entry) {
+  for (const OutBuffer& buffer : entry.live) Retire(buffer, entry.buffer_class);
+  entry.live.clear();
+}
+
+}  // namespace onetrip

@@ -1,0 +1,152 @@
+// RegisterCache: the registers that a worker knows, by key: where they are, what it last saw there,
+// and which buffers its own words still name (SWARM 5, the location cache; PROTOCOLS 2, 3.1).
+//
+// An entry is used without asking the index. That is safe because the memory of a register that has
+// left the index is reused only after every worker has been told to Forget it. A key whose entry had
+// to make room for others costs a search; what its last word names is remembered for as long as
+// that may be read. Single-threaded; one per worker. Private to kv/.
+#ifndef ONETRIP_CLIENT_CORE_KV_REGISTER_CACHE_H_
+#define ONETRIP_CLIENT_CORE_KV_REGISTER_CACHE_H_
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/inlined_vector.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client_core/coro/sync.h"
+#include "client_core/index/key_hash.h"
+#include "client_core/layout/entry_codec.h"
+#include "client_core/layout/register_layout.h"
+#include "client_core/memory/allocator.h"
+#include "client_core/memory/retired_registers.h"
+#include "client_core/replication/safe_guess.h"
+
+namespace onetrip {
+
+// Buffers of this worker's words in one register: readable until a larger word of its own is at a
+// majority, or the register has left the index.
+using LiveBuffers = absl::InlinedVector<OutBuffer, 2>;
+
+struct CachedRegister {
+  CachedRegister(const IndexKey& key, SlotWord word_in, const RegisterRef& ref,
+                 SizeClass buffer_class_in, const GuessClock& clock, Executor& executor)
+      : hash(key.hash),
+        keyspace(key.keyspace),
+        key_bytes(key.bytes),
+        word(word_in),
+        buffer_class(buffer_class_in),
+        handle(ref, clock),
+        write_ended(executor) {}
+
+  const KeyHash hash;
+  const KeyspaceId keyspace;
+  const std::string key_bytes;
+  const SlotWord word;  // as committed; a split may show it in another kind
+  const SizeClass buffer_class;
+  RegisterHandle handle;
+  LiveBuffers live;
+  Event write_ended;  // for writers that wait: one write at a time
+  uint32_t users = 0;
+  bool forgotten = false;  // has left the index, or the cache
+  bool gone = false;       // has left the index
+  bool used = false;       // since the clock hand last passed
+  bool exhausted = false;  // of timestamps
+  uint32_t position = 0;   // in the cache's ring
+};
+
+class RegisterCache final : public RegisterListener {
+ public:
+  // All outlive it. Keeps about `entries_max` entries.
+  RegisterCache(WorkerContext& context, Allocator& allocator, GuessClock& clock,
+                uint64_t entries_max);
+  RegisterCache(const RegisterCache&) = delete;
+  RegisterCache& operator=(const RegisterCache&) = delete;
+  ~RegisterCache() override;
+
+  // Keeps an entry in place while an operation uses it.
+  class Use {
+   public:
+    Use(RegisterCache& cache, CachedRegister& entry) : cache_(cache), entry_(entry) {
+      ++entry_.users;
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    ~Use() {
+      if (--entry_.users == 0 && entry_.forgotten) cache_.Destroy(&entry_);
+    }
+
+   private:
+    RegisterCache& cache_;
+    CachedRegister& entry_;
+  };
+
+  // The entry of `key`, or null.
+  CachedRegister* Find(const IndexKey& key) {
+    const auto found = by_hash_.find(key.hash.bits());
+    if (found == by_hash_.end()) return nullptr;
+    CachedRegister* entry = found->second;
+    if (entry->keyspace != key.keyspace || entry->key_bytes != key.bytes) return nullptr;
+    entry->used = true;
+    return entry;
+  }
+  void Prefetch(KeyHash hash) const { by_hash_.prefetch(hash.bits()); }
+  [[nodiscard]] const CachedRegister* Peek(KeyHash hash) const {
+    const auto found = by_hash_.find(hash.bits());
+    return found == by_hash_.end() ? nullptr : found->second;
+  }
+
+  // The entry of the register that `word` names, whose shape and header are given, made if need be.
+  CachedRegister* Adopt(const IndexKey& key, SlotWord word, const RegisterHeader& header,
+                        const RegisterShape& shape);
+
+  // RegisterListener. What this worker's words named is retired.
+  void Forget(GlobalAddr addr) override;
+
+  // A buffer for a word of `entry`, from local memory; null when Refill is needed.
+  OutBuffer TryTake(SizeClass size_class, GlobalAddr near);
+  // Gets local memory for TryTake. REQUIRES: the caller holds no pin.
+  Task<Status> Refill(SizeClass size_class, GlobalAddr near);
+  // Back, unused.
+  void PutBack(OutBuffer buffer, SizeClass size_class) {
+    allocator_.FreeUnpublished(buffer.addr, size_class);
+  }
+  // Nothing that begins from now on can find it. `used` is the latest time of its words.
+  void Retire(OutBuffer buffer, SizeClass size_class);
+  // Retires what earlier words of `entry` named, for a larger one is at a majority.
+  void RetireLive(CachedRegister& entry);
+
+  [[nodiscard]] size_t size() const { return ring_.size(); }
+
+ private:
+  friend class Use;
+  struct Kept {
+    LiveBuffers live;
+    SizeClass buffer_class;
+  };
+  void Remove(CachedRegister* entry);
+  void Destroy(CachedRegister* entry);
+  void MakeRoom();
+
+  WorkerContext& context_;
+  Allocator& allocator_;
+  GuessClock& clock_;
+  const uint64_t entries_max_;
+  absl::flat_hash_map<uint64_t, CachedRegister*> by_hash_;
+  absl::flat_hash_map<uint64_t, CachedRegister*> by_addr_;
+  std::vector<CachedRegister*> ring_;  // swept by the clock hand
+  size_t hand_ = 0;
+  // Registers that are not cached, of which this worker's last word may still be the largest.
+  absl::flat_hash_map<uint64_t, Kept> kept_;
+  // Buffers whose words were ahead of the clock when they were retired, with their times; of all
+  // others the times are at most `used_floor_`.
+  absl::flat_hash_map<uint64_t, Ticks> late_;
+  Ticks used_floor_;
+  uint64_t in_use_ = 0;  // entries that were forgotten while they were used
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_KV_REGISTER_CACHE_H_

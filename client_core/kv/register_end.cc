@@ -1,0 +1,351 @@
+// How registers end: DEL, and the change into a record (PROTOCOLS 3.4).
+//
+//   the register's seals     then the slot, from the register's word to     then, before that goes
+//   FROZEN (or mixed)        a record with (X, F)                           final word of X = F
+//   DELETED by one D         DROPPED(X, D)                                  final word = DROPPED(D)
+//
+// What the slot goes to is decided by the slot alone; whoever meets a sealed register helps. A
+// register's memory is given up when its final word is written and nothing in the index names it.
+#include <utility>
+
+#include "client_core/base/planted_bug.h"
+#include "client_core/kv/kv_impl.h"
+#include "client_core/layout/entry_codec.h"
+#include "client_core/layout/record_codec.h"
+
+namespace onetrip {
+namespace {
+
+constexpr Status kUnresolved(StatusCode::kUnknownOutcome,
+                             "a write was interrupted, and what became of it could not be learned");
+
+bool Names(SlotWord word, GlobalAddr register_addr) {
+  return !word.is_empty() && word.is_register() && word.addr() == register_addr;
+}
+
+}  // namespace
+
+// The slot names `entry`; something has sealed it, or has to. Ok: the slot may have changed, by us
+// or by others. REQUIRES: `operation` has been pinned since before its search. With `may_wait` the
+// pins may be given up to wait for memory.
+Task<Status> KvImpl::EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
+                                 CachedRegister& entry, bool may_wait) {
+  RegisterCache::Use use(registers_->cache, entry);
+  if (may_wait) operation.shared_pin = SharedPin(reclaimer_.Pin());
+  const Result<SealOutcome> sealed =
+      co_await registers_->seal.Seal(operation, entry.handle, SealWord::Frozen());
+  if (!sealed.ok()) {
+    // The bytes of F went with a node: another majority has another F.
+    const bool again = sealed.status().code() == StatusCode::kNotFound;
+    co_return again ? Status::Ok() : AfterSend(sealed.status());
+  }
+  if (sealed->deleter.has_value()) {
+    const auto credited = co_await DropRegister(operation, slot, CreditOf(*sealed->deleter), false);
+    co_return credited.status();
+  }
+  co_return co_await ThawRegister(operation, key, slot, entry, sealed->f, may_wait);
+}
+
+Task<Status> KvImpl::ThawRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
+                                  CachedRegister& entry, const Tuple& f, bool may_wait) {
+  KeyValue value;
+  if (!DecodeKeyValue(f.value.bytes, &value)) {
+    co_return Status(StatusCode::kCorrupt, "a register that a slot names holds no value");
+  }
+  Draft draft;
+  draft.bytes = static_cast<uint32_t>(RecordBytes(key.bytes.size(), value.bytes.size()) +
+                                      sizeof(RecordOrigin));
+  draft.size_class = SizeClass::For(draft.bytes);
+  draft.addr = allocator_.TryAllocate(draft.size_class);
+  if (draft.addr.is_null()) {
+    if (!may_wait) co_return Status(StatusCode::kOutOfMemory, "no memory for a record");
+    operation.shared_pin = SharedPin();
+    operation.pin.Release();
+    const Status status = co_await Reserve(&draft);
+    operation.pin = reclaimer_.Pin();
+    // All that was known went with the pins; the memory stays at hand for the next attempt.
+    if (status.ok()) allocator_.FreeUnpublished(draft.addr, draft.size_class);
+    co_return status;
+  }
+  draft.buffer = context_.fabric.NewRoundTrip();
+  draft.record = draft.buffer->Reserve(draft.bytes);
+  RecordFields fields;
+  fields.keyspace = key.keyspace;
+  fields.key = key.bytes;
+  fields.value_head = value.bytes;
+  fields.deadline_ms = value.deadline_ms;
+  fields.version = NextVersion();
+  fields.type = value.type;
+  fields.opcode = LogOpcode::kThawed;
+  fields.origin = {entry.word.bits(), f.word.AsGuess().bits()};
+  EncodeRecord(fields, draft.record);
+  AddWrites(*draft.buffer, draft);
+  const SlotWord v_new = SlotWord::Make(SlotKind::kObject, key.hash.fingerprint(),
+                                        draft.size_class, draft.addr, /*blind=*/false);
+  const Result<SlotOutcome> outcome =
+      co_await engine_.Write(operation, {.slot = slot.slot,
+                                         .v_old = slot.word.bits(),
+                                         .v_new = v_new.bits(),
+                                         .log = draft.addr,
+                                         .first = draft.buffer.get()});
+  if (!outcome.ok()) co_return outcome.status();
+  if (outcome.value().won) {
+    index_.CacheLocation(key.hash, {slot.slot, v_new});
+    registers_->cache.Forget(entry.handle.ref.addr);
+  } else {
+    metrics_.lost_rounds.Add();
+    Abandon(draft);
+  }
+  co_return Status::Ok();
+}
+
+// Several may propose the same word, each on behalf of the same deleter.
+Task<Result<std::optional<uint32_t>>> KvImpl::DropRegister(RegisterOperation& operation,
+                                                           Entry slot, uint32_t credit,
+                                                           bool in_background) {
+  const GlobalAddr register_addr = slot.word.addr();
+  const SlotWord dropped = SlotWord::Dropped(register_addr, credit);
+  const Result<SlotOutcome> outcome = co_await engine_.Write(operation, {.slot = slot.slot,
+                                                                         .v_old = slot.word.bits(),
+                                                                         .v_new = dropped.bits(),
+                                                                         .log = GlobalAddr(),
+                                                                         .first = nullptr,
+                                                                         .shared = true});
+  if (!outcome.ok()) co_return outcome.status();
+  const SlotWord now = outcome.value().won ? dropped : SlotWord(outcome.value().current);
+  if (!now.is_dropped() || now.addr() != register_addr) {
+    metrics_.lost_rounds.Add();
+    co_return std::optional<uint32_t>();
+  }
+  registers_->cache.Forget(register_addr);
+  Task<void> free = FreeDropped({slot.slot, now}, slot.word.size_class());
+  if (in_background) {
+    co_await std::move(free);
+  } else {
+    context_.executor.Spawn(gate_, std::move(free));
+  }
+  co_return std::optional<uint32_t>(now.credit());
+}
+
+// In the background: records the end in the register, then frees the slot; whoever frees it gives
+// the register's memory up.
+Task<void> KvImpl::FreeDropped(Entry dropped, SizeClass size_class) {
+  Operation operation;
+  operation.pin = reclaimer_.Pin();
+  const GlobalAddr register_addr = dropped.word.addr();
+  RoundTripPtr first = context_.fabric.NewRoundTrip();
+  RegisterSeal::AddFinal(context_, *first, register_addr,
+                         FinalWord::Dropped(dropped.word.credit()).bits());
+  const Result<SlotOutcome> outcome =
+      co_await engine_.Write(operation, {.slot = dropped.slot,
+                                         .v_old = dropped.word.bits(),
+                                         .v_new = index_.NewEmptyWord().bits(),
+                                         .log = GlobalAddr(),
+                                         .first = first.get()});
+  registers_->deleting.erase(register_addr.bits());
+  if (outcome.ok() && outcome.value().won) allocator_.RetireRegister(register_addr, size_class);
+}
+
+// A write that met a seal: whether it took effect before the register ended, or has to be done
+// again. The operation keeps its pin throughout, so the register is still there to be asked.
+Task<Result<KvImpl::RegisterResult>> KvImpl::ResolveInterrupted(RegisterOperation& operation,
+                                                                const IndexKey& key,
+                                                                CachedRegister& entry,
+                                                                const WriteOutcome& outcome) {
+  if (Planted(Bug::kInterruptedAlwaysRedone)) co_return RegisterResult::kAgain;
+  if (Planted(Bug::kInterruptedNeverRedone)) co_return RegisterResult::kDone;
+  const GlobalAddr register_addr = entry.handle.ref.addr;
+  Backoff backoff(context_, operation);
+  FinalWord final_word;
+  while (true) {
+    SearchResult search;
+    Status status = co_await index_.Find(operation, key, ReadExtent::kKey,
+                                         context_.fabric.NewRoundTrip(), &search);
+    if (!status.ok()) co_return kUnresolved;
+    const bool still_there = search.found && Names(search.entry.word, register_addr);
+    if (!still_there && !search.busy) {
+      RecordOrigin origin;
+      const bool carried_on = search.found && !search.entry.word.is_register() &&
+                              RecordHasOrigin(search.record, RecordKeyEnd(0), &origin) &&
+                              SlotWord(origin.register_word).addr() == register_addr;
+      if (carried_on) {
+        final_word = FinalWord(origin.last_word);
+        break;
+      }
+      if (Planted(Bug::kInterruptedAsksSlotOnly)) co_return RegisterResult::kAgain;
+      const Result<FinalWord> recorded =
+          co_await registers_->seal.ReadFinal(operation, entry.handle);
+      if (!recorded.ok()) co_return kUnresolved;
+      final_word = recorded.value();
+      break;
+    }
+    if (still_there && !search.busy) {
+      status = co_await EndRegister(operation, key, search.entry, entry, /*may_wait=*/false);
+      if (!status.ok()) co_return kUnresolved;
+    }
+    const bool in_time = co_await backoff.Wait();
+    if (!in_time) co_return kUnresolved;
+  }
+
+  // Not recorded yet: its slot says DROPPED.
+  const bool dropped = final_word.is_empty() || final_word.is_dropped();
+  const MetaWord f = dropped ? MetaWord() : final_word.word().AsGuess();
+  const MetaWord w = outcome.guess.AsGuess();
+  const MetaWord w2 = outcome.rewrite.AsGuess();
+  if (!dropped && (f == w || f == w2)) co_return RegisterResult::kDone;
+  if (!w2.is_empty()) {
+    co_return dropped || f > w2 ? RegisterResult::kDone : RegisterResult::kAgain;
+  }
+  const Result<bool> locked = co_await registers_->safe_guess.timestamp_lock().TryLock(
+      operation, entry.handle, outcome.guess, LockMode::kWrite);
+  if (!locked.ok()) co_return kUnresolved;
+  co_return locked.value() ? RegisterResult::kAgain : RegisterResult::kDone;
+}
+
+// One round trip if all replicas take the seal: nobody else can be credited then.
+Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& operation, Key key,
+                                                            const IndexKey& index_key,
+                                                            CachedRegister& entry, bool* existed) {
+  RegisterCache::Use use(registers_->cache, entry);
+  operation.shared_pin = SharedPin(reclaimer_.Pin());
+  const GlobalAddr register_addr = entry.handle.ref.addr;
+  const WorkerId me = context_.membership.id;
+  std::optional<uint32_t> credited;
+  bool alive = true;
+  const bool first = registers_->deleting.insert(register_addr.bits()).second;
+  if (first) {
+    const Result<SealOutcome> sealed =
+        co_await registers_->seal.Seal(operation, entry.handle, SealWord::Deleted(me));
+    if (!sealed.ok()) {
+      const bool lost = sealed.status().code() == StatusCode::kNotFound;
+      co_return lost ? kUnresolved : AfterSend(sealed.status());
+    }
+    KeyValue value;
+    alive = DecodeKeyValue(sealed->f.value.bytes, &value) && !IsExpired(value);
+    if (sealed->all_mine) {
+      credited = CreditOf(me);
+      // Until the slot is empty.
+      ++entry.users;
+      context_.executor.Spawn(gate_, UnmapDeleted(&entry));
+    } else if (!sealed->any_frozen) {
+      const uint32_t credit = CreditOf(sealed->deleter.value_or(me));
+      const Result<std::optional<uint32_t>> asked =
+          co_await CreditedDeleter(operation, index_key, entry, credit);
+      if (!asked.ok()) co_return asked.status();
+      credited = asked.value();
+    }
+  }
+  if (credited.has_value()) {
+    if (*credited == CreditOf(me) || Planted(Bug::kDeleteCreditForgotten)) {
+      *existed = alive && !Planted(Bug::kDeleteCreditForgotten);
+      Count(key.database, index_key.keyspace, -1);
+    }
+    co_return RegisterResult::kDone;
+  }
+  // It becomes a record, or another DEL of this worker decides: help, and look again.
+  SearchResult search;
+  Status status = co_await index_.Find(operation, index_key, ReadExtent::kKey,
+                                       context_.fabric.NewRoundTrip(), &search);
+  if (!status.ok()) co_return first ? AfterSend(status) : status;
+  if (search.found && !search.busy && Names(search.entry.word, register_addr)) {
+    status = co_await EndRegister(operation, index_key, search.entry, entry, /*may_wait=*/true);
+    if (!status.ok()) co_return status;
+  }
+  co_return RegisterResult::kAgain;
+}
+
+// All of a majority's seals are DELETED: installs `credit` in the slot, or learns who was faster.
+// Nothing: the register has become a record.
+Task<Result<std::optional<uint32_t>>> KvImpl::CreditedDeleter(RegisterOperation& operation,
+                                                              const IndexKey& key,
+                                                              CachedRegister& entry,
+                                                              uint32_t credit) {
+  const GlobalAddr register_addr = entry.handle.ref.addr;
+  Backoff backoff(context_, operation);
+  while (true) {
+    SearchResult search;
+    const Status status = co_await index_.Find(operation, key, ReadExtent::kKey,
+                                               context_.fabric.NewRoundTrip(), &search);
+    if (!status.ok()) co_return AfterSend(status);
+    if (!search.busy && search.found && Names(search.entry.word, register_addr)) {
+      const Result<std::optional<uint32_t>> decided =
+          co_await DropRegister(operation, search.entry, credit, false);
+      if (!decided.ok()) co_return AfterSend(decided.status());
+      if (decided->has_value()) co_return *decided;
+    } else if (!search.busy) {
+      RecordOrigin origin;
+      if (search.found && !search.entry.word.is_register() &&
+          RecordHasOrigin(search.record, RecordKeyEnd(0), &origin) &&
+          SlotWord(origin.register_word).addr() == register_addr) {
+        co_return std::optional<uint32_t>();
+      }
+      const Result<FinalWord> recorded =
+          co_await registers_->seal.ReadFinal(operation, entry.handle);
+      if (!recorded.ok()) co_return AfterSend(recorded.status());
+      if (recorded->is_dropped()) co_return std::optional<uint32_t>(recorded->credit());
+      if (!recorded->is_empty()) co_return std::optional<uint32_t>();
+      // Dropped, and whoever did it is about to record for whom.
+    }
+    const bool in_time = co_await backoff.Wait();
+    if (!in_time) co_return kUnresolved;
+  }
+}
+
+// In the background, after a DEL in one round trip.
+Task<void> KvImpl::UnmapDeleted(CachedRegister* entry) {
+  const GlobalAddr register_addr = entry->handle.ref.addr;
+  {
+    RegisterOperation operation;
+    operation.pin = reclaimer_.Pin();
+    const IndexKey key = IndexKey::Make(entry->keyspace, entry->key_bytes);
+    Backoff backoff(context_, operation);
+    while (true) {
+      SearchResult search;
+      const Status status = co_await index_.Find(operation, key, ReadExtent::kKey,
+                                                 context_.fabric.NewRoundTrip(), &search);
+      if (!status.ok()) break;
+      if (!search.busy) {
+        if (!search.found || !Names(search.entry.word, register_addr)) break;
+        const auto decided =
+            co_await DropRegister(operation, search.entry, CreditOf(context_.membership.id), true);
+        if (!decided.ok() || decided->has_value()) break;
+      }
+      const bool in_time = co_await backoff.Wait();
+      if (!in_time) break;
+    }
+  }
+  RegisterCache::Use use(registers_->cache, *entry);
+  --entry->users;
+}
+
+// Nobody can name the key any more; its register still has to be closed to those who wrote to it
+// before.
+Task<Status> KvImpl::SweepRegister(Entry slot, bool* gone) {
+  RegisterOperation operation;
+  operation.shared_pin = SharedPin(reclaimer_.Pin());
+  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  const std::byte* bytes =
+      round_trip->Read(context_.view().Locate(slot.word.addr(), 0), kRegisterHeaderBytes);
+  const Status status = co_await Post(context_, operation, round_trip);
+  if (!status.ok()) co_return status;
+  RegisterHeader header;
+  RegisterRef ref;
+  if (!LoadRegisterShape(slot.word, bytes, &header, &ref.shape)) {
+    co_return Status(StatusCode::kCorrupt, "a slot names a register that is none");
+  }
+  ref.addr = slot.word.addr();
+  ref.incarnation = header.incarnation;
+  ref.birth = Ticks{header.birth_ticks};
+  const RegisterHandle handle(ref, registers_->clock);
+  const WorkerId me = context_.membership.id;
+  const Result<SealOutcome> sealed =
+      co_await registers_->seal.Seal(operation, handle, SealWord::Deleted(me));
+  if (!sealed.ok()) co_return sealed.status();
+  const Result<std::optional<uint32_t>> dropped =
+      co_await DropRegister(operation, slot, CreditOf(sealed->deleter.value_or(me)), true);
+  if (!dropped.ok()) co_return dropped.status();
+  *gone = dropped->has_value();
+  co_return Status::Ok();
+}
+
+}  // namespace onetrip

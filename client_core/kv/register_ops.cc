@@ -1,0 +1,357 @@
+// Keys that are held as registers: GET and SET in one round trip, and making new ones (SWARM 5;
+// PROTOCOLS 3.3, 4).
+#include <cstring>
+#include <utility>
+
+#include "client_core/base/planted_bug.h"
+#include "client_core/kv/kv_impl.h"
+#include "client_core/layout/entry_codec.h"
+
+namespace onetrip {
+namespace {
+
+// Differs for every write of a key: the incarnation is of one register, the word of one write.
+uint64_t VersionOf(const RegisterRef& ref, MetaWord word) {
+  uint64_t mixed = ref.incarnation * 0x9e3779b97f4a7c15ULL + word.AsGuess().bits();
+  mixed = (mixed ^ (mixed >> 31)) * 0xbf58476d1ce4e5b9ULL;
+  return mixed ^ (mixed >> 29);
+}
+
+}  // namespace
+
+bool KvImpl::FitsRegister(const Key& key, const NewRecord& record) const {
+  return registers_ != nullptr && key.bytes.size() <= kRegisterKeyBytesMax &&
+         record.head.size() + record.tail.size() <= kRegisterValueBytesMax &&
+         record.deadline_ms < kKeyValueDeadlineEnd;
+}
+
+// Whoever searched while a register was forgotten may hold the address of that very one.
+CachedRegister* KvImpl::Adopt(const IndexKey& key, const SearchResult& search,
+                              uint64_t forgotten) {
+  RegisterHeader header;
+  RegisterShape shape;
+  if (forgotten != allocator_.retired_registers().forgotten() ||
+      !LoadRegisterShape(search.entry.word, search.record, &header, &shape)) {
+    return nullptr;
+  }
+  const SlotWord word = search.entry.word;
+  return registers_->cache.Adopt(key, word, header, shape);
+}
+
+Task<Result<KvImpl::RegisterResult>> KvImpl::ReadRegister(RegisterOperation& operation,
+                                                          CachedRegister& entry,
+                                                          ReadResult* result) {
+  RegisterCache::Use use(registers_->cache, entry);
+  operation.shared_pin = SharedPin(reclaimer_.Pin());
+  Result<ReadOutcome> read = co_await registers_->safe_guess.Read(operation, entry.handle);
+  if (!read.ok()) co_return read.status();
+  if (read->end == RegisterEnd::kInterrupted) co_return RegisterResult::kAgain;
+  KeyValue value;
+  if (read->end != RegisterEnd::kDone || !DecodeKeyValue(read->tuple.value.bytes, &value)) {
+    co_return Status(StatusCode::kCorrupt, "a register that a slot names holds no value");
+  }
+  // Whether it was missing at one moment, only its slot can tell: the caller removes it there.
+  if (IsExpired(value)) co_return RegisterResult::kAgain;
+  result->found_ = true;
+  result->record_ = {value.bytes, value.deadline_ms, VersionOf(entry.handle.ref, read->tuple.word),
+                     value.type};
+  result->bytes_ = std::move(read->tuple.holder);
+  co_return RegisterResult::kDone;
+}
+
+// Both buffers before anything is posted: PROTOCOLS 2. The caller's pins are given up if that takes
+// waiting.
+Task<Status> KvImpl::TakeBuffers(RegisterOperation& operation, CachedRegister& entry,
+                                 WriteBuffers* buffers) {
+  const GlobalAddr near = entry.handle.ref.addr;
+  RegisterCache& cache = registers_->cache;
+  while (true) {
+    buffers->guess = cache.TryTake(entry.buffer_class, near);
+    if (!buffers->guess.addr.is_null()) {
+      buffers->rewrite = cache.TryTake(entry.buffer_class, near);
+      if (!buffers->rewrite.addr.is_null()) co_return Status::Ok();
+      cache.PutBack(buffers->guess, entry.buffer_class);
+    }
+    operation.shared_pin = SharedPin();
+    operation.pin.Release();
+    const Status status = co_await cache.Refill(entry.buffer_class, near);
+    if (!status.ok()) co_return status;
+    // Two of them have to be there at once.
+    const OutBuffer first = cache.TryTake(entry.buffer_class, near);
+    const Status more = co_await cache.Refill(entry.buffer_class, near);
+    cache.PutBack(first, entry.buffer_class);
+    if (!more.ok()) co_return more;
+  }
+}
+
+Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(RegisterOperation& operation,
+                                                           const IndexKey& key,
+                                                           CachedRegister& entry,
+                                                           const NewRecord& record) {
+  RegisterCache& cache = registers_->cache;
+  RegisterCache::Use use(cache, entry);
+  const uint64_t bytes = kKeyValueHeadBytes + record.head.size() + record.tail.size();
+  if (bytes > entry.handle.ref.shape.value_bytes_max() || entry.exhausted) {
+    co_return RegisterResult::kAgain;
+  }
+  WriteBuffers buffers;
+  while (true) {
+    while (entry.handle.writing && !entry.forgotten) {
+      entry.write_ended.Reset();
+      co_await entry.write_ended.Wait();
+    }
+    const Status taken = co_await TakeBuffers(operation, entry, &buffers);
+    if (!taken.ok()) co_return taken;
+    if (!entry.handle.writing || entry.forgotten) break;
+    cache.PutBack(buffers.guess, entry.buffer_class);
+    cache.PutBack(buffers.rewrite, entry.buffer_class);
+  }
+  if (entry.forgotten) {
+    cache.PutBack(buffers.guess, entry.buffer_class);
+    cache.PutBack(buffers.rewrite, entry.buffer_class);
+    co_return RegisterResult::kAgain;
+  }
+  operation.shared_pin = SharedPin(reclaimer_.Pin());
+  RoundTripPtr arena = context_.fabric.NewRoundTrip();
+  std::byte* value = arena->Reserve(bytes);
+  const uint64_t head = KeyValueHead(record.deadline_ms, record.type);
+  std::memcpy(value, &head, sizeof(head));
+  std::byte* at = value + sizeof(head);
+  for (const std::string_view part : {record.head, record.tail}) {
+    if (part.empty()) continue;
+    std::memcpy(at, part.data(), part.size());
+    at += part.size();
+  }
+  WriteOutcome outcome;
+  const Status status = co_await registers_->safe_guess.Write(
+      operation, entry.handle, buffers, {value, static_cast<size_t>(at - value)}, &outcome);
+  entry.write_ended.Set();
+
+  // What became of the buffers.
+  const Ticks birth = entry.handle.ref.birth;
+  LiveBuffers posted;
+  for (const auto& [word, buffer] : {std::pair(outcome.guess, buffers.guess),
+                                     std::pair(outcome.rewrite, buffers.rewrite)}) {
+    if (word.is_empty()) {
+      cache.PutBack(buffer, entry.buffer_class);
+    } else {
+      posted.push_back({buffer.addr, Ticks{birth.value + word.time()}});
+    }
+  }
+  Result<RegisterResult> result = RegisterResult::kDone;
+  if (!status.ok()) {
+    result = status;
+  } else if (outcome.end == RegisterEnd::kExhausted) {
+    entry.exhausted = true;
+    co_return RegisterResult::kAgain;
+  } else if (outcome.end == RegisterEnd::kInterrupted) {
+    result = co_await ResolveInterrupted(operation, key, entry, outcome);
+    if (result.ok()) cache.Forget(entry.handle.ref.addr);  // it has left the index
+  } else {
+    // The last word, or a larger one, is at a majority.
+    cache.RetireLive(entry);
+    if (posted.size() > 1) {
+      cache.Retire(posted.front(), entry.buffer_class);
+      posted.erase(posted.begin());
+    }
+  }
+  for (const OutBuffer& buffer : posted) {
+    if (entry.gone) {
+      cache.Retire(buffer, entry.buffer_class);
+    } else {
+      entry.live.push_back(buffer);
+    }
+  }
+  co_return result;
+}
+
+void KvImpl::SetDraftValue(const NewRecord& record, Draft* draft) {
+  const uint64_t head = KeyValueHead(record.deadline_ms, record.type);
+  draft->value.assign(reinterpret_cast<const char*>(&head), sizeof(head));
+  draft->value.append(record.head);
+  draft->value.append(record.tail);
+}
+
+// Register and buffer on the same nodes.
+Task<Status> KvImpl::ReserveRegister(const IndexKey& key, Draft* draft) {
+  const RegisterPlan plan = PlanRegister(key.bytes.size(), draft->value.size(),
+                                         context_.options.register_lanes);
+  draft->is_register = true;
+  draft->shape = plan.shape;
+  draft->size_class = plan.size_class;
+  draft->out_class = plan.buffer_class;
+  draft->addr = GlobalAddr();
+  GlobalAddr addr = allocator_.TryAllocate(plan.size_class);
+  if (addr.is_null()) {
+    const Result<GlobalAddr> allocated = co_await allocator_.Allocate(plan.size_class);
+    if (!allocated.ok()) co_return allocated.status();
+    addr = allocated.value();
+  }
+  while (true) {
+    draft->out = registers_->cache.TryTake(plan.buffer_class, addr);
+    if (!draft->out.addr.is_null()) break;
+    const Status status = co_await registers_->cache.Refill(plan.buffer_class, addr);
+    if (!status.ok()) {
+      allocator_.FreeUnpublished(addr, plan.size_class);
+      co_return status;
+    }
+  }
+  draft->addr = addr;
+  co_return Status::Ok();
+}
+
+// A register with its first word, which is verified: nobody else can have written yet. All of it is
+// on all replicas before a slot names it, so that no WRITE of it comes late.
+void KvImpl::EncodeRegister(const IndexKey& key, Draft* draft) {
+  draft->times = registers_->clock.Times(registers_->clock.Birth());
+  const std::optional<RegisterTime> time =
+      registers_->clock.Guess(draft->times, draft->out.used);
+  CHECK(time.has_value());  // a register that is born now
+  draft->word = MetaWord(*time, draft->out.addr).AsVerified();
+  draft->header = {.log_word = 0,
+                   .keyspace = key.keyspace.value,
+                   .key_bytes = static_cast<uint16_t>(key.bytes.size()),
+                   .lanes = static_cast<uint8_t>(draft->shape.lanes),
+                   .buffer_class = draft->out_class.index(),
+                   .incarnation = NextVersion(),
+                   .birth_ticks = draft->times.birth.value,
+                   .final_word = 0,
+                   .seal = 0};
+  const WrittenValue value{context_.membership.id,
+                           std::as_bytes(std::span(draft->value.data(), draft->value.size()))};
+  draft->buffer = context_.fabric.NewRoundTrip();
+  draft->out_bytes = BufferBulkBytes(draft->value.size());
+  draft->out_bulk = draft->buffer->Reserve(draft->out_bytes);
+  EncodeBuffer({draft->times.birth.value + *time}, value, draft->out_bulk);
+
+  draft->bytes = draft->shape.register_bytes();
+  draft->record = draft->buffer->Reserve(draft->bytes);
+  std::memset(draft->record, 0, draft->bytes);
+  std::memcpy(draft->record, &draft->header, sizeof(draft->header));
+  std::memcpy(draft->record + kRegisterHeaderBytes, key.bytes.data(), key.bytes.size());
+  const uint64_t word = draft->word.bits();
+  const uint8_t lane = InNOut::LaneOf(context_.membership.id, draft->shape);
+  std::memcpy(draft->record + draft->shape.lane_offset(lane), &word, sizeof(word));
+  if (draft->value.size() <= draft->shape.in_place_bytes) {
+    EncodeInPlace(draft->word, value, draft->record + draft->shape.in_place_offset());
+  }
+}
+
+void KvImpl::KeepRegister(const IndexKey& key, SlotWord word, const Draft& draft) {
+  CachedRegister* entry = registers_->cache.Adopt(key, word, draft.header, draft.shape);
+  entry->handle.times = draft.times;
+  entry->handle.lane_word = draft.word;
+  entry->live.push_back({draft.out.addr, Ticks{draft.times.birth.value + draft.word.time()}});
+}
+
+Task<Status> KvImpl::SetRegister(RegisterOperation& operation, Key key, const IndexKey& index_key,
+                                 const NewRecord& record, bool* as_record) {
+  Draft draft;
+  bool written = false;      // the draft's bytes are on all replicas
+  bool renew_shape = false;  // the key's register has to make room for another
+  Status status;
+  while (true) {
+    CachedRegister* entry = registers_->cache.Find(index_key);
+    if (entry != nullptr && !renew_shape) {
+      const Result<RegisterResult> result =
+          co_await WriteRegister(operation, index_key, *entry, record);
+      status = result.status();
+      if (!status.ok() || result.value() == RegisterResult::kDone) break;
+    }
+    if (draft.addr.is_null()) {
+      operation.shared_pin = SharedPin();
+      SetDraftValue(record, &draft);
+      status = co_await ReserveRegister(index_key, &draft);
+      if (!status.ok()) break;
+      EncodeRegister(index_key, &draft);
+      written = false;
+    }
+    operation.pin = reclaimer_.Pin();
+    const Result<RegisterResult> result = co_await SetThroughIndex(
+        operation, key, index_key, &draft, &written, &renew_shape, as_record);
+    operation.pin.Release();
+    status = result.status();
+    if (!status.ok() || *as_record) break;
+    if (result.value() == RegisterResult::kDone) co_return status;
+    if (OutOfTime(context_, operation)) {
+      status = kContended;
+      break;
+    }
+  }
+  operation.shared_pin = SharedPin();
+  if (status.code() != StatusCode::kUnknownOutcome) Abandon(draft);
+  co_return status;
+}
+
+// One attempt. kDone: the draft is the key's register now, or was overwritten at once by another
+// blind write, and belongs to nobody here any more.
+Task<Result<KvImpl::RegisterResult>> KvImpl::SetThroughIndex(
+    RegisterOperation& operation, Key key, const IndexKey& index_key, Draft* draft, bool* written,
+    bool* renew_shape, bool* as_record) {
+  RoundTripPtr first = *written ? context_.fabric.NewRoundTrip() : draft->buffer;
+  if (!std::exchange(*written, true)) AddWrites(*first, *draft);
+  SearchResult search;
+  const uint64_t forgotten = allocator_.retired_registers().forgotten();
+  Status status = co_await index_.Find(operation, index_key, ReadExtent::kKey, std::move(first),
+                                       &search);
+  if (!status.ok()) co_return status;
+  if (search.busy) {
+    Backoff backoff(context_, operation);
+    const bool in_time = co_await backoff.Wait();
+    if (!in_time) co_return kContended;
+    co_return RegisterResult::kAgain;
+  }
+  if (!search.found) {
+    bool done = false;
+    status = co_await TryInsert(operation, index_key, search, /*blind=*/true, draft, &done);
+    if (!status.ok()) co_return status;
+    if (!done) co_return RegisterResult::kAgain;
+    KeepRegister(index_key, WordFor(index_key, *draft, /*blind=*/true), *draft);
+    Count(key.database, index_key.keyspace, 1);
+    co_return RegisterResult::kDone;
+  }
+  if (search.entry.word.is_register()) {
+    CachedRegister* entry = Adopt(index_key, search, forgotten);
+    if (entry == nullptr) co_return RegisterResult::kAgain;
+    RegisterCache::Use use(registers_->cache, *entry);
+    *renew_shape =
+        draft->value.size() > entry->handle.ref.shape.value_bytes_max() || entry->exhausted;
+    if (!*renew_shape) co_return RegisterResult::kAgain;
+    status = co_await EndRegister(operation, index_key, search.entry, *entry, /*may_wait=*/true);
+    if (!status.ok()) co_return status;
+    co_return RegisterResult::kAgain;
+  }
+  // A record that was made by a read-modify-write, most likely by more of them to come, stays one
+  // until it is overwritten twice.
+  if (!search.entry.word.blind() && !*renew_shape) {
+    *as_record = true;
+    co_return RegisterResult::kAgain;
+  }
+  const SlotWord v_new = WordFor(index_key, *draft, /*blind=*/true);
+  RecordOrigin origin;
+  RoundTripPtr tell;
+  const bool has_origin = TellOrigin(search, &origin, &tell);
+  const Result<SlotOutcome> outcome =
+      co_await engine_.Write(operation, {.slot = search.entry.slot,
+                                         .v_old = search.entry.word.bits(),
+                                         .v_new = v_new.bits(),
+                                         .log = draft->addr,
+                                         .first = tell.get()});
+  if (!outcome.ok()) co_return outcome.status();
+  if (outcome.value().won) {
+    Replaced(index_key, search, {search.entry.slot, v_new});
+    if (has_origin) RetireOrigin(origin);
+    KeepRegister(index_key, v_new, *draft);
+    *renew_shape = false;
+    co_return RegisterResult::kDone;
+  }
+  metrics_.lost_rounds.Add();
+  const Result<bool> overwritten = co_await index_.IsBlindWriteOf(
+      operation, index_key, {search.entry.slot, SlotWord(outcome.value().current)});
+  if (!overwritten.ok()) co_return overwritten.status();
+  if (!overwritten.value()) co_return RegisterResult::kAgain;
+  Abandon(*draft);
+  co_return RegisterResult::kDone;
+}
+
+}  // namespace onetrip

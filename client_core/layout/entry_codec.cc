@@ -1,0 +1,102 @@
+#include "client_core/layout/entry_codec.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "client_core/layout/record_codec.h"
+
+namespace onetrip {
+namespace {
+
+RegisterHeader LoadRegisterHeader(const std::byte* bytes) {
+  RegisterHeader header;
+  std::memcpy(&header, bytes, sizeof(header));
+  return header;
+}
+
+// What a class of that size leaves for values in place.
+uint32_t InPlaceRoom(uint64_t class_bytes, const RegisterShape& shape) {
+  const uint64_t ahead = shape.in_place_offset() + kInPlaceHeaderBytes;
+  if (class_bytes < ahead + 8) return 0;
+  return static_cast<uint32_t>(std::min<uint64_t>((class_bytes - ahead) / 8 * 8, kInPlaceValueMax));
+}
+
+}  // namespace
+
+uint32_t EntryKeyEnd(SlotWord word, uint64_t key_bytes) {
+  const uint64_t end =
+      word.is_register() ? kRegisterHeaderBytes + key_bytes : RecordKeyEnd(key_bytes);
+  return static_cast<uint32_t>(std::min(end, word.size_class().bytes()));
+}
+
+bool EntryKeyLength(SlotWord word, const std::byte* bytes, uint64_t available, uint64_t* length) {
+  if (available < (word.is_register() ? kRegisterHeaderBytes : kRecordHeaderBytes)) return false;
+  *length = word.is_register() ? LoadRegisterHeader(bytes).key_bytes
+                               : LoadRecordHeader(bytes).key_bytes;
+  return true;
+}
+
+bool LoadEntryKey(SlotWord word, const std::byte* bytes, uint64_t available, EntryKey* key) {
+  uint64_t length = 0;
+  if (!EntryKeyLength(word, bytes, available, &length)) return false;
+  uint64_t offset = kRegisterHeaderBytes;
+  if (word.is_register()) {
+    key->keyspace = KeyspaceId{LoadRegisterHeader(bytes).keyspace};
+  } else {
+    const RecordHeader header = LoadRecordHeader(bytes);
+    key->keyspace = KeyspaceId{header.keyspace};
+    offset = RecordKeyOffset(static_cast<LogOpcode>(header.opcode));
+  }
+  if (offset + length > available) return false;
+  key->bytes = {reinterpret_cast<const char*>(bytes) + offset, length};
+  return true;
+}
+
+bool EntryHasKey(SlotWord word, const std::byte* bytes, uint64_t available, KeyspaceId keyspace,
+                 std::string_view key) {
+  if (!word.is_register()) return RecordHasKey(bytes, available, keyspace, key);
+  EntryKey found;
+  return LoadEntryKey(word, bytes, available, &found) && found.keyspace == keyspace &&
+         found.bytes == key;
+}
+
+bool EntryHasItsClass(SlotWord word, const std::byte* bytes) {
+  if (!word.is_register()) {
+    return SizeClass::For(RecordBytesOf(LoadRecordHeader(bytes))) == word.size_class();
+  }
+  RegisterHeader header;
+  RegisterShape shape;
+  return LoadRegisterShape(word, bytes, &header, &shape);
+}
+
+bool LoadRegisterShape(SlotWord word, const std::byte* bytes, RegisterHeader* header,
+                       RegisterShape* shape) {
+  *header = LoadRegisterHeader(bytes);
+  const SizeClass buffer_class(header->buffer_class);
+  if (header->lanes == 0 || header->lanes > kLanesMax || header->incarnation == 0 ||
+      !buffer_class.is_valid() || buffer_class.bytes() % kBufferAlignBytes != 0) {
+    return false;
+  }
+  shape->lanes = header->lanes;
+  shape->key_bytes = header->key_bytes;
+  shape->buffer_bytes = static_cast<uint32_t>(buffer_class.bytes());
+  shape->in_place_bytes = 0;
+  if (shape->in_place_offset() > word.size_class().bytes()) return false;
+  shape->in_place_bytes = InPlaceRoom(word.size_class().bytes(), *shape);
+  return true;
+}
+
+RegisterPlan PlanRegister(uint64_t key_bytes, uint64_t value_bytes, uint32_t lanes) {
+  RegisterPlan plan;
+  plan.shape.lanes = lanes;
+  plan.shape.key_bytes = static_cast<uint32_t>(key_bytes);
+  plan.shape.in_place_bytes =
+      value_bytes > kInPlaceValueMax ? 0 : static_cast<uint32_t>((value_bytes + 7) / 8 * 8);
+  plan.buffer_class = BufferClass(value_bytes);
+  plan.shape.buffer_bytes = static_cast<uint32_t>(plan.buffer_class.bytes());
+  plan.size_class = SizeClass::For(plan.shape.register_bytes());
+  plan.shape.in_place_bytes = InPlaceRoom(plan.size_class.bytes(), plan.shape);
+  return plan;
+}
+
+}  // namespace onetrip

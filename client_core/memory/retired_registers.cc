@@ -1,0 +1,133 @@
+#include "client_core/memory/retired_registers.h"
+
+#include <algorithm>
+
+#include "client_core/base/planted_bug.h"
+#include "client_core/layout/region_layout.h"
+
+namespace onetrip {
+namespace {
+
+constexpr uint64_t kEntriesPerBatch = 512;
+
+}  // namespace
+
+Task<Status> RetiredRegisters::Join() {
+  const View& view = context_.view();
+  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  std::byte* entry = round_trip->Reserve(sizeof(RetiredRing));
+  *reinterpret_cast<RetiredRing*>(entry) = {0, 0, context_.membership.id.value};
+  for (int replica = 0; replica < view.replicas; ++replica) {
+    round_trip->Write(view.Locate(RetiredRingAddr(context_.membership.index), replica), entry,
+                      sizeof(RetiredRing));
+  }
+  Status status = co_await context_.fabric.Post(round_trip);
+  if (!status.ok()) co_return status;
+  std::vector<RetiredRing> heads;
+  status = co_await ReadHeads(&heads);
+  if (!status.ok()) co_return status;
+  for (size_t i = 0; i < heads.size(); ++i) seen_[i] = {heads[i].worker, heads[i].head};
+  co_return Status::Ok();
+}
+
+Task<Status> RetiredRegisters::ReadHeads(std::vector<RetiredRing>* heads) {
+  const View& view = context_.view();
+  const uint32_t count = view.worker_index_end;
+  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  const auto* table = reinterpret_cast<const RetiredRing*>(
+      round_trip->Read(view.Locate(RetiredRingAddr(WorkerIndex{0}), 0),
+                       count * static_cast<uint32_t>(sizeof(RetiredRing))));
+  const Status status = co_await context_.fabric.Post(round_trip);
+  if (!status.ok()) co_return status;
+  heads->assign(table, table + count);
+  if (seen_.size() < count) seen_.resize(count);
+  co_return Status::Ok();
+}
+
+// The entries are on all replicas before the head that counts them is: they may lie on other nodes.
+Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
+  while (!unsafe_.empty() && reclaimer_.IsSafe(unsafe_.front().epoch)) {
+    tail_ = unsafe_.front().head;
+    unsafe_.pop_front();
+  }
+  const uint64_t count = std::min<uint64_t>(
+      {pending_.size(), kRetiredRingEntries - (head_ - tail_), kEntriesPerBatch});
+  if (count == 0) co_return Status::Ok();
+  const View& view = context_.view();
+  RoundTripPtr entries = context_.fabric.NewRoundTrip();
+  // One stretch, two if it wraps.
+  for (uint64_t done = 0; done < count;) {
+    const uint64_t at = (head_ + done) % kRetiredRingEntries;
+    const uint64_t stretch = std::min(count - done, kRetiredRingEntries - at);
+    auto* words = reinterpret_cast<uint64_t*>(entries->Reserve(stretch * 8));
+    for (uint64_t i = 0; i < stretch; ++i) words[i] = pending_[done + i].addr.bits();
+    for (int replica = 0; replica < view.replicas; ++replica) {
+      entries->Write(view.Locate(ring_ + at * 8, replica), reinterpret_cast<std::byte*>(words),
+                     static_cast<uint32_t>(stretch * 8));
+    }
+    done += stretch;
+  }
+  Status status = co_await context_.fabric.Post(entries);
+  if (!status.ok()) co_return status;
+
+  const View& now = context_.view();
+  RoundTripPtr head = context_.fabric.NewRoundTrip();
+  std::byte* entry = head->Reserve(sizeof(RetiredRing));
+  *reinterpret_cast<RetiredRing*>(entry) = {ring_.bits(), head_ + count,
+                                            context_.membership.id.value};
+  for (int replica = 0; replica < now.replicas; ++replica) {
+    head->Write(now.Locate(RetiredRingAddr(context_.membership.index), replica), entry,
+                sizeof(RetiredRing));
+  }
+  status = co_await context_.fabric.Post(head);
+  // A failure is tried again, with the same entries or more behind them.
+  if (!status.ok()) co_return status;
+  head_ += count;
+  unsafe_.push_back({head_, reclaimer_.current_epoch()});
+  for (uint64_t i = 0; i < count; ++i) {
+    published->push_back(pending_.front());
+    pending_.pop_front();
+  }
+  co_return Status::Ok();
+}
+
+Task<Status> RetiredRegisters::Prepare() {
+  if (Planted(Bug::kRetiredRegistersKept)) co_return Status::Ok();
+  std::vector<RetiredRing> heads;
+  Status status = co_await ReadHeads(&heads);
+  if (!status.ok()) co_return status;
+  for (size_t i = 0; i < heads.size(); ++i) {
+    if (i == context_.membership.index.value || heads[i].ring == 0) continue;
+    if (seen_[i].worker != heads[i].worker) seen_[i] = {heads[i].worker, 0};
+    if (heads[i].head <= seen_[i].head) continue;
+    status = co_await ReadRing(heads[i], seen_[i].head);
+    if (!status.ok()) co_return status;
+    seen_[i].head = heads[i].head;
+  }
+  co_return Status::Ok();
+}
+
+Task<Status> RetiredRegisters::ReadRing(const RetiredRing& ring, uint64_t from) {
+  if (ring.head - from > kRetiredRingEntries || !context_.view().Contains(GlobalAddr(ring.ring))) {
+    co_return Status(StatusCode::kCorrupt, "a ring of retired registers makes no sense");
+  }
+  while (from < ring.head) {
+    const uint64_t at = from % kRetiredRingEntries;
+    const uint64_t stretch =
+        std::min({ring.head - from, kRetiredRingEntries - at, kEntriesPerBatch});
+    RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+    const auto* words = reinterpret_cast<const uint64_t*>(
+        round_trip->Read(context_.view().Locate(GlobalAddr(ring.ring) + at * 8, 0),
+                         static_cast<uint32_t>(stretch * 8)));
+    const Status status = co_await context_.fabric.Post(round_trip);
+    if (!status.ok()) co_return status;
+    for (uint64_t i = 0; i < stretch; ++i) {
+      ++forgotten_;
+      if (listener_ != nullptr) listener_->Forget(GlobalAddr(words[i]));
+    }
+    from += stretch;
+  }
+  co_return Status::Ok();
+}
+
+}  // namespace onetrip

@@ -1,0 +1,91 @@
+// RetiredRegisters: tells all workers which registers have left the index, so that their memory can
+// be used again although they are reached through addresses that outlive operations (PROTOCOLS 2).
+//
+// A worker publishes what it retires in a ring of its own, within an epoch e. Whoever goes on to
+// epoch e + 2 has seen everybody's passing of e + 1, and therefore the entry; it forgets the
+// register before it does. Its operations that still know the address began in e + 1 or earlier. So
+// the memory is safe when all have passed e + 1, by the same rule as an object's.
+//
+// Single-threaded; one per worker.
+#ifndef ONETRIP_CLIENT_CORE_MEMORY_RETIRED_REGISTERS_H_
+#define ONETRIP_CLIENT_CORE_MEMORY_RETIRED_REGISTERS_H_
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "client_core/base/status.h"
+#include "client_core/coro/task.h"
+#include "client_core/layout/global_addr.h"
+#include "client_core/layout/size_class.h"
+#include "client_core/memory/reclaim.h"
+#include "client_core/memory/worker_context.h"
+
+namespace onetrip {
+
+// Who remembers registers between operations.
+class RegisterListener {
+ public:
+  virtual ~RegisterListener() = default;
+  // The register at `addr` has left the index: forget it.
+  virtual void Forget(GlobalAddr addr) = 0;
+};
+
+class RetiredRegisters final : public BeforeEpoch {
+ public:
+  struct Retired {
+    GlobalAddr addr;
+    SizeClass size_class;
+  };
+
+  RetiredRegisters(WorkerContext& context, Reclaimer& reclaimer)
+      : context_(context), reclaimer_(reclaimer) {}
+
+  // Whom to tell; outlives this.
+  void SetListener(RegisterListener* listener) { listener_ = listener; }
+  // Takes the worker's seat and notes what the others have published so far. REQUIRES: the worker
+  // has published its first epoch and has not yet looked anything up.
+  Task<Status> Join();
+
+  void Add(GlobalAddr addr, SizeClass size_class) { pending_.push_back({addr, size_class}); }
+  [[nodiscard]] bool HasPending() const { return !pending_.empty(); }
+  [[nodiscard]] bool needs_ring() const { return ring_.is_null(); }
+  // Memory of kRetiredRingBytes for the ring. Once.
+  void GiveRing(GlobalAddr ring) { ring_ = ring; }
+  // Publishes what is pending, as far as the ring has room; `published` is what was. REQUIRES:
+  // !needs_ring().
+  Task<Status> Publish(std::vector<Retired>* published);
+
+  // Forgets what others have retired.
+  Task<Status> Prepare() override;
+  // How often others' registers were forgotten: an operation that has seen this change must not
+  // remember what it found before.
+  [[nodiscard]] uint64_t forgotten() const { return forgotten_; }
+
+ private:
+  struct Seen {
+    uint64_t worker = 0;
+    uint64_t head = 0;
+  };
+  struct Unsafe {
+    uint64_t head;  // one behind the last entry
+    uint64_t epoch;
+  };
+  Task<Status> ReadHeads(std::vector<RetiredRing>* heads);
+  Task<Status> ReadRing(const RetiredRing& ring, uint64_t from);
+
+  WorkerContext& context_;
+  Reclaimer& reclaimer_;
+  RegisterListener* listener_ = nullptr;
+  std::deque<Retired> pending_;
+  GlobalAddr ring_;
+  uint64_t head_ = 0;
+  uint64_t tail_ = 0;           // entries before it have been seen by all
+  std::deque<Unsafe> unsafe_;   // the others, in order of epoch
+  std::vector<Seen> seen_;      // by worker index
+  uint64_t forgotten_ = 0;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_MEMORY_RETIRED_REGISTERS_H_
