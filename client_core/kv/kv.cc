@@ -86,7 +86,12 @@ Task<Status> KvImpl::Start() {
 Task<Status> KvImpl::Stop() {
   stopping_ = true;
   co_await gate_.Close();
-  if (registers_) co_await registers_->safe_guess.Stop();
+  if (registers_) {
+    constexpr uint64_t kSettleNs = 1'000'000'000;
+    co_await registers_->cache.Settle(registers_->safe_guess, reclaimer_,
+                                      context_.executor.NowNs() + kSettleNs);
+    co_await registers_->safe_guess.Stop();
+  }
   co_await allocator_.Drain();
   // What failed may still take effect until the node has fenced it: seconds at most, or the node is
   // away for longer than a worker that ends can wait.

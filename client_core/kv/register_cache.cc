@@ -81,6 +81,7 @@ void RegisterCache::Destroy(CachedRegister* entry) {
     } else {
       Kept& kept = kept_[entry->handle.ref.addr.bits()];
       kept.buffer_class = entry->buffer_class;
+      kept.ref = entry->handle.ref;
       kept.live.push_back(buffer);
     }
   }
@@ -89,6 +90,7 @@ void RegisterCache::Destroy(CachedRegister* entry) {
 }
 
 void RegisterCache::Forget(GlobalAddr addr) {
+  deleting_.erase(addr.bits());
   if (const auto found = by_addr_.find(addr.bits()); found != by_addr_.end()) {
     CachedRegister* entry = found->second;
     RetireLive(*entry);
@@ -109,7 +111,8 @@ void RegisterCache::MakeRoom() {
     if (entry->users > 0) continue;
     if (std::exchange(entry->used, false)) continue;
     if (!entry->live.empty()) {
-      kept_[entry->handle.ref.addr.bits()] = {std::move(entry->live), entry->buffer_class};
+      kept_[entry->handle.ref.addr.bits()] = {std::move(entry->live), entry->buffer_class,
+                                              entry->handle.ref};
     }
     Remove(entry);
     return;
@@ -141,6 +144,51 @@ void RegisterCache::Retire(OutBuffer buffer, SizeClass size_class) {
     used_floor_ = std::max(used_floor_, buffer.used);
   }
   allocator_.Retire(buffer.addr, size_class);
+}
+
+Task<void> RegisterCache::Settle(SafeGuess& safe_guess, Reclaimer& reclaimer, uint64_t until_ns) {
+  while (!ring_.empty()) {
+    CachedRegister* entry = ring_.back();
+    if (!entry->live.empty()) {
+      kept_[entry->handle.ref.addr.bits()] = {std::move(entry->live), entry->buffer_class,
+                                              entry->handle.ref};
+    }
+    Remove(entry);
+  }
+  std::vector<uint64_t> ended;
+  for (std::vector<uint64_t> addrs = KeptAddrs();
+       !addrs.empty() && context_.executor.NowNs() < until_ns; addrs.pop_back()) {
+    const auto found = kept_.find(addrs.back());
+    if (found == kept_.end()) continue;
+    const Kept kept = found->second;
+    RegisterOperation operation;
+    operation.shared_pin = SharedPin(reclaimer.Pin());
+    RegisterHandle handle(kept.ref, clock_);
+    Tuple m;
+    const RegisterStep step =
+        co_await safe_guess.max_register().Read(operation, handle, &m);
+    // A seal: others copy what it holds, and tell when that is over.
+    if (!step.done()) {
+      ended.push_back(addrs.back());
+      continue;
+    }
+    if (kept_.erase(kept.ref.addr.bits()) == 0) continue;  // retired meanwhile
+    for (const OutBuffer& buffer : kept.live) {
+      if (buffer.addr != m.word.buffer(kept.ref.addr)) Retire(buffer, kept.buffer_class);
+    }
+  }
+  const auto waits = [this](uint64_t addr) { return kept_.contains(addr); };
+  while (std::any_of(ended.begin(), ended.end(), waits) && context_.executor.NowNs() < until_ns) {
+    co_await allocator_.Maintain();
+    co_await context_.executor.SleepFor(uint64_t{context_.options.wait_timer_us} * 1000);
+  }
+}
+
+std::vector<uint64_t> RegisterCache::KeptAddrs() const {
+  std::vector<uint64_t> addrs;
+  for (const auto& [addr, kept] : kept_) addrs.push_back(addr);
+  std::sort(addrs.begin(), addrs.end());  // runs of a simulation do not depend on a hash seed
+  return addrs;
 }
 
 void RegisterCache::RetireLive(CachedRegister& entry) {

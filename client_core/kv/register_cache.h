@@ -9,6 +9,7 @@
 #define ONETRIP_CLIENT_CORE_KV_REGISTER_CACHE_H_
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <absl/container/inlined_vector.h>
 
 #include <cstdint>
@@ -105,6 +106,10 @@ class RegisterCache final : public RegisterListener {
   // RegisterListener. What this worker's words named is retired.
   void Forget(GlobalAddr addr) override;
 
+  // Whether no DEL of this worker has begun to seal the register at `addr`, and now one does. A
+  // worker's seals are all alike, so one DEL of it decides about a register; later ones help.
+  bool BeginDelete(GlobalAddr addr) { return deleting_.insert(addr.bits()).second; }
+
   // A buffer for a word of `entry`, from local memory; null when Refill is needed.
   OutBuffer TryTake(SizeClass size_class, GlobalAddr near);
   // Gets local memory for TryTake. REQUIRES: the caller holds no pin.
@@ -118,6 +123,11 @@ class RegisterCache final : public RegisterListener {
   // Retires what earlier words of `entry` named, for a larger one is at a majority.
   void RetireLive(CachedRegister& entry);
 
+  // For the end of a worker: retires the buffers of words that larger ones have overtaken, and of
+  // registers that end meanwhile once they are retired. What its last words still hold stays. At
+  // most until `until_ns`.
+  Task<void> Settle(SafeGuess& safe_guess, Reclaimer& reclaimer, uint64_t until_ns);
+
   [[nodiscard]] size_t size() const { return ring_.size(); }
 
  private:
@@ -125,7 +135,9 @@ class RegisterCache final : public RegisterListener {
   struct Kept {
     LiveBuffers live;
     SizeClass buffer_class;
+    RegisterRef ref;
   };
+  [[nodiscard]] std::vector<uint64_t> KeptAddrs() const;
   void Remove(CachedRegister* entry);
   void Destroy(CachedRegister* entry);
   void MakeRoom();
@@ -140,6 +152,7 @@ class RegisterCache final : public RegisterListener {
   size_t hand_ = 0;
   // Registers that are not cached, of which this worker's last word may still be the largest.
   absl::flat_hash_map<uint64_t, Kept> kept_;
+  absl::flat_hash_set<uint64_t> deleting_;  // until the register is forgotten
   // Buffers whose words were ahead of the clock when they were retired, with their times; of all
   // others the times are at most `used_floor_`.
   absl::flat_hash_map<uint64_t, Ticks> late_;

@@ -142,7 +142,6 @@ Task<void> KvImpl::FreeDropped(Entry dropped, SizeClass size_class) {
                                          .v_new = index_.NewEmptyWord().bits(),
                                          .log = GlobalAddr(),
                                          .first = first.get()});
-  registers_->deleting.erase(register_addr.bits());
   if (outcome.ok() && outcome.value().won) allocator_.RetireRegister(register_addr, size_class);
 }
 
@@ -212,7 +211,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
   const WorkerId me = context_.membership.id;
   std::optional<uint32_t> credited;
   bool alive = true;
-  const bool first = registers_->deleting.insert(register_addr.bits()).second;
+  const bool first = registers_->cache.BeginDelete(register_addr);
   if (first) {
     const Result<SealOutcome> sealed =
         co_await registers_->seal.Seal(operation, entry.handle, SealWord::Deleted(me));

@@ -2,8 +2,6 @@
 #ifndef ONETRIP_CLIENT_CORE_KV_REGISTERS_H_
 #define ONETRIP_CLIENT_CORE_KV_REGISTERS_H_
 
-#include <absl/container/flat_hash_set.h>
-
 #include "client_core/kv/register_cache.h"
 #include "client_core/memory/allocator.h"
 #include "client_core/memory/worker_context.h"
@@ -29,9 +27,6 @@ struct Registers {
   SafeGuess safe_guess;
   RegisterSeal seal;
   RegisterCache cache;
-  // Registers that a DEL of this worker has begun to seal. A worker's seals are all alike, so one
-  // DEL of it decides about a register; later ones help.
-  absl::flat_hash_set<uint64_t> deleting;
 };
 
 }  // namespace onetrip

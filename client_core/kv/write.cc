@@ -87,7 +87,6 @@ bool KvImpl::TellOrigin(const SearchResult& search, RecordOrigin* origin, RoundT
 
 void KvImpl::RetireOrigin(const RecordOrigin& origin) {
   const SlotWord word(origin.register_word);
-  registers_->deleting.erase(word.addr().bits());
   registers_->cache.Forget(word.addr());
   allocator_.RetireRegister(word.addr(), word.size_class());
 }

@@ -448,6 +448,12 @@ Task<void> Allocator::Drain() {
     if (retired_count() > 0) co_await context_.executor.SleepFor(1'000'000);
   }
   co_await Maintain();
+  if (retired_count() == 0) {
+    const Result<GlobalAddr> ring = co_await retired_registers_.Leave();
+    if (ring.ok() && !ring.value().is_null()) {
+      FreeUnpublished(ring.value(), SizeClass::For(kRetiredRingBytes));
+    }
+  }
   co_await SweepSome(static_cast<uint32_t>(blocks_.size()));
   co_await ReturnFreeBlocks(/*all=*/true);
 }

@@ -1,6 +1,7 @@
 #include "client_core/memory/retired_registers.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "client_core/base/planted_bug.h"
 #include "client_core/layout/region_layout.h"
@@ -12,16 +13,27 @@ constexpr uint64_t kEntriesPerBatch = 512;
 
 }  // namespace
 
-Task<Status> RetiredRegisters::Join() {
+Task<Status> RetiredRegisters::WriteHead(GlobalAddr ring, uint64_t head) {
   const View& view = context_.view();
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   std::byte* entry = round_trip->Reserve(sizeof(RetiredRing));
-  *reinterpret_cast<RetiredRing*>(entry) = {0, 0, context_.membership.id.value};
+  *reinterpret_cast<RetiredRing*>(entry) = {ring.bits(), head, context_.membership.id.value};
   for (int replica = 0; replica < view.replicas; ++replica) {
     round_trip->Write(view.Locate(RetiredRingAddr(context_.membership.index), replica), entry,
                       sizeof(RetiredRing));
   }
-  Status status = co_await context_.fabric.Post(round_trip);
+  co_return co_await context_.fabric.Post(round_trip);
+}
+
+Task<Result<GlobalAddr>> RetiredRegisters::Leave() {
+  if (ring_.is_null()) co_return GlobalAddr();
+  const Status status = co_await WriteHead(GlobalAddr(), 0);
+  if (!status.ok()) co_return status;
+  co_return std::exchange(ring_, GlobalAddr());
+}
+
+Task<Status> RetiredRegisters::Join() {
+  Status status = co_await WriteHead(GlobalAddr(), 0);
   if (!status.ok()) co_return status;
   std::vector<RetiredRing> heads;
   status = co_await ReadHeads(&heads);
@@ -70,16 +82,7 @@ Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
   Status status = co_await context_.fabric.Post(entries);
   if (!status.ok()) co_return status;
 
-  const View& now = context_.view();
-  RoundTripPtr head = context_.fabric.NewRoundTrip();
-  std::byte* entry = head->Reserve(sizeof(RetiredRing));
-  *reinterpret_cast<RetiredRing*>(entry) = {ring_.bits(), head_ + count,
-                                            context_.membership.id.value};
-  for (int replica = 0; replica < now.replicas; ++replica) {
-    head->Write(now.Locate(RetiredRingAddr(context_.membership.index), replica), entry,
-                sizeof(RetiredRing));
-  }
-  status = co_await context_.fabric.Post(head);
+  status = co_await WriteHead(ring_, head_ + count);
   // A failure is tried again, with the same entries or more behind them.
   if (!status.ok()) co_return status;
   head_ += count;

@@ -56,6 +56,10 @@ class RetiredRegisters final : public BeforeEpoch {
   // !needs_ring().
   Task<Status> Publish(std::vector<Retired>* published);
 
+  // Gives the ring's memory back, if there is one: nobody reads it any more. REQUIRES: everything
+  // that was published is safe, and nothing is pending; nothing is retired afterwards.
+  Task<Result<GlobalAddr>> Leave();
+
   // Forgets what others have retired.
   Task<Status> Prepare() override;
   // How often others' registers were forgotten: an operation that has seen this change must not
@@ -71,6 +75,7 @@ class RetiredRegisters final : public BeforeEpoch {
     uint64_t head;  // one behind the last entry
     uint64_t epoch;
   };
+  Task<Status> WriteHead(GlobalAddr ring, uint64_t head);
   Task<Status> ReadHeads(std::vector<RetiredRing>* heads);
   Task<Status> ReadRing(const RetiredRing& ring, uint64_t from);
 

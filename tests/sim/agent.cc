@@ -30,7 +30,7 @@ Task<Status> Agent::Start(DataPathOptions options, MemoryObserver* observer) {
   context_ = std::make_unique<WorkerContext>(process_, *fabric_, master_, hold_, membership.value(),
                                              options);
   context_->memory_observer = observer;
-  engine_ = MakeEngine(EngineKind::kSnapshot, *context_);
+  engine_ = MakeEngine(EngineKind::kSwarm, *context_);
   kv_ = std::make_unique<Kv>(*context_, *engine_);
   const Status status = co_await kv_->Start();
   started_ = status.ok();

@@ -25,6 +25,9 @@ std::string AccountForPool(const std::vector<MemoryEndpoint*>& nodes, const View
     if (!named.insert(addr.bits()).second) return "two slots name one object: " + Where(addr);
     if (!memory.IsLive(addr)) return "a slot names memory that is not in use: " + Where(addr);
   }
+  for (const GlobalAddr addr : picture.buffers) {
+    if (memory.IsLive(addr)) named.insert(addr.bits());
+  }
   const uint64_t live = memory.live_objects();
   if (live != named.size()) {
     return "memory leaks: " + std::to_string(live) + " objects are in use, " +

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "client_core/layout/entry_codec.h"
 #include "client_core/layout/record_codec.h"
 
 namespace onetrip {
@@ -234,10 +235,32 @@ IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& 
       ++picture.objects;
       picture.named.push_back(slot.addr());
       const std::byte* record = at(slot.addr(), 0);
-      const RecordHeader header = LoadRecordHeader(record);
-      const std::string key(reinterpret_cast<const char*>(record) + kRecordHeaderBytes,
-                            header.key_bytes);
-      const KeyHash hash(HashKey(KeyspaceId{header.keyspace}, key));
+      EntryKey entry_key;
+      if (!LoadEntryKey(slot, record, slot.size_class().bytes(), &entry_key)) {
+        ++picture.misplaced;
+        continue;
+      }
+      const std::string key(entry_key.bytes);
+      const KeyHash hash(HashKey(entry_key.keyspace, key));
+      RecordOrigin origin;
+      if (slot.is_register()) {
+        RegisterHeader header;
+        RegisterShape shape;
+        picture.misplaced += LoadRegisterShape(slot, record, &header, &shape) ? 0 : 1;
+        MetaWord largest;
+        for (int replica = 0; replica < view.replicas; ++replica) {
+          for (uint32_t lane = 0; lane < shape.lanes; ++lane) {
+            uint64_t lane_bits = 0;
+            std::memcpy(&lane_bits, at(slot.addr() + shape.lane_offset(lane), replica), 8);
+            if (lane_bits == 0) continue;
+            picture.buffers.push_back(MetaWord(lane_bits).buffer(slot.addr()));
+            largest = std::max(largest, MetaWord(lane_bits));
+          }
+        }
+        picture.named.push_back(largest.buffer(slot.addr()));
+      } else if (RecordHasOrigin(record, slot.size_class().bytes(), &origin)) {
+        picture.named.push_back(SlotWord(origin.register_word).addr());
+      }
       const uint32_t group = i / kGroupWords;
       picture.misplaced += hash.suffix(directory.depth()) != entry ||
                            (hash.group(0) != group && hash.group(1) != group) ||
