@@ -128,7 +128,7 @@ Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
 }
 
 uint64_t Coordinator::TickMs() const {
-  return std::clamp<uint64_t>(options_.lease_ms / 4, 10, 250);
+  return std::clamp<uint64_t>(options_.lease_ms / 6, 10, 200);
 }
 
 void Coordinator::Send(StreamId stream, MasterMessage message) {
@@ -320,7 +320,13 @@ void Coordinator::OnRenew(Member& member, uint64_t now_us, const RenewMessage& m
   member.renewed_us = now_us;
   member.report = message.report;
   if (member.node.has_value()) nodes_[*member.node].report = message.report;
-  Send(member.stream, RenewedMessage{message.sequence, TimeUs(now_us)});
+  if (message.quiet) return;
+  RenewedMessage renewed{message.sequence, TimeUs(now_us)};
+  for (const Node& node : nodes_) {
+    renewed.blocks += node.report.blocks;
+    renewed.granted_blocks += node.report.granted_blocks;
+  }
+  Send(member.stream, renewed);
 }
 
 void Coordinator::OnRequest(Member* member, uint64_t now_us, StreamId stream,
