@@ -49,6 +49,18 @@ enum class Bug : uint8_t {
   kNoSecondRead,            // a reader locks a guess that it has read once
   kNeverRewrite,            // a writer returns although its guess may have been stale
   kSameWriterNewest,        // the same-writer rule returns the second tuple
+  // the cluster and its master
+  kSweepsAtOnce,          // flushed keys are removed under operations that began before the flush
+  kNoHold,                // a worker that is asked to hold goes on
+  kCommitsBeforeAllHold,  // a flush is committed when the first agents hold
+  kHoldForgetsExpelled,   // a hold does not wait for agents that are not fenced yet
+  kHoldForgetsAway,       // a hold does not wait for agents of before a restart
+  kAnswersBeforeInForce,  // a change is answered before everybody has its view
+  kFencedOnOneNode,       // an agent's seats are free when one node has fenced it
+  kViewNotDurable,        // a view is not stored before it is sent
+  kRestartKeepsEpoch,     // a master starts without a view of its own
+  kSeatNotDurable,        // who took which seat is not stored
+  kAcknowledgedBeforeDurable,  // messages do not wait for the store
 };
 
 #ifdef ONETRIP_PLANTED_BUGS
