@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "client_core/base/planted_bug.h"
 #include "client_core/layout/global_addr.h"
 
 namespace onetrip {
@@ -119,7 +120,7 @@ Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
     if (seat.expelled) member.standing = Standing::kExpelled;
   }
   // Every life of a master starts with a view of its own: it ends the holds of the life before.
-  if (made.has_map()) made.membership_.NextEpoch();
+  if (made.has_map() && !Planted(Bug::kRestartKeepsEpoch)) made.membership_.NextEpoch();
   made.view_ = std::make_shared<const View>(made.membership_.view());
   made.time_origin_us_ = std::max(unix_us, made.record_.time_us) - now_us;
   made.last_tick_us_ = now_us;

@@ -67,6 +67,46 @@ class MemoryWatch final : public MemoryObserver {
   std::string failure_;
 };
 
+// What one worker does with memory. Outlives the worker.
+class WorkerMemory final : public MemoryObserver {
+ public:
+  explicit WorkerMemory(MemoryWatch& watch) : watch_(watch) {}
+
+  void Allocated(GlobalAddr addr, SizeClass size_class) override {
+    watch_.Allocated(addr, size_class);
+  }
+  void Retired(GlobalAddr addr, SizeClass size_class) override { watch_.Retired(addr, size_class); }
+  void Released(GlobalAddr addr, SizeClass size_class) override {
+    watch_.Released(addr, size_class);
+  }
+  uint64_t Pinned() override {
+    const uint64_t ticket = watch_.Pinned();
+    // Whoever is refused everywhere reads nothing, whatever it may think that it does.
+    if (refused_) {
+      watch_.Unpinned(ticket);
+    } else {
+      pinned_.insert(ticket);
+    }
+    return ticket;
+  }
+  void Unpinned(uint64_t ticket) override {
+    pinned_.erase(ticket);
+    watch_.Unpinned(ticket);
+  }
+
+  // From now on no memory node lets the worker touch anything.
+  void RefusedEverywhere() {
+    refused_ = true;
+    for (const uint64_t ticket : pinned_) watch_.Unpinned(ticket);
+    pinned_.clear();
+  }
+
+ private:
+  MemoryWatch& watch_;
+  absl::flat_hash_set<uint64_t> pinned_;
+  bool refused_ = false;
+};
+
 }  // namespace onetrip
 
 #endif  // ONETRIP_TESTS_SIM_MEMORY_WATCH_H_
