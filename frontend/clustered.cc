@@ -129,8 +129,8 @@ void Clustered::AddWorker(const std::shared_ptr<ViewHold::Door>& door, std::func
 
 void Clustered::TellWorkers() {
   const std::lock_guard<std::mutex> lock(workers_mutex_);
-  for (const auto& [door, tend] : workers_) {
-    door->Post([tend](ViewHold&) { tend(); });
+  for (const auto& worker : workers_) {
+    worker.first->Post([tend = worker.second](ViewHold&) { tend(); });
   }
 }
 

@@ -64,7 +64,7 @@ class MasterRenewalTest : public testing::Test {
     return message;
   }
 
-  const SystemClock clock_;
+  const SystemClock clock_{};
   const Secret secret_ = Secret("a secret of this test");
   MemoryStore store_;
   std::unique_ptr<MasterServer> server_;
