@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares agents by where their memory nodes are, and measures what a cluster costs at rest.
 
-  bench/compare_fabrics.py [--rounds 5] [--seconds 2] [--tests get,set]
+  bench/compare_fabrics.py [--rounds 5] [--seconds 2] [--tests get,set] [--huge-pages]
 
 In one run, in rotating order: the embedded agent, an agent of a cluster of processes over shm, one
 over tcp, and the null server, whose GET by one client is a bare round trip of the loopback device.
@@ -10,84 +10,17 @@ cluster in seconds, and an idle cluster's CPU share and memory.
 """
 
 import argparse
-import json
+import contextlib
 import os
-import shutil
 import statistics
-import subprocess
 import sys
-import tempfile
-import time
 
 import compare_redis
-from compare_servers import BenchError, Client, Server, free_port
+import idle_cost
+from cluster_processes import Cluster, pages_of, reserved_huge_pages, size_bytes
+from compare_servers import BenchError, Server
 
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 IDLE_S = 10.0
-
-
-def cpu_of(pid):
-    with open("/proc/%d/stat" % pid) as stat:
-        fields = stat.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
-
-
-def memory_of(pid):
-    """Resident bytes, and those of them that are shared memory: a memory node's pool."""
-    fields = {}
-    with open("/proc/%d/status" % pid) as status:
-        for line in status:
-            name, _, value = line.partition(":")
-            if name in ("VmRSS", "RssShmem"):
-                fields[name] = int(value.split()[0]) * 1024
-    return fields["VmRSS"], fields["RssShmem"]
-
-
-class Cluster(Server):
-    """`onetrip up` with one agent or more; as a Server it is its first agent."""
-
-    def __init__(self, name, bin_dir, fabric, memory, agents=1):
-        super().__init__(name, [])
-        self.tool = os.path.join(bin_dir, "onetrip")
-        self.path = os.path.join(self.directory, "c")
-        self.flags = ["--fabric", fabric, "--memory", memory, "--agents", str(agents)]
-        self.start_s = 0.0
-        self.record = None
-
-    def start(self, ready_within_s=60):
-        self.port = free_port()
-        started = time.monotonic()
-        done = subprocess.run([self.tool, "up", "--dir", self.path, "--port", str(self.port)]
-                              + self.flags, capture_output=True, check=False, text=True)
-        if done.returncode != 0:
-            raise BenchError("onetrip up: " + done.stderr)
-        client = Client(self.port)
-        client.call("SET", "first", "1")
-        client.close()
-        self.start_s = time.monotonic() - started
-        with open(os.path.join(self.path, "cluster.json")) as file:
-            self.record = json.load(file)
-
-        class Process:
-            pid = self.record["agents"][0]["pid"]
-        self.process = Process
-
-    def log_tail(self):
-        with open(self.record["agents"][0]["log"], errors="replace") as log:
-            return log.read()[-400:].strip()
-
-    def pids(self):
-        return {process["name"]: process["pid"] for process in
-                [self.record["master"]] + self.record["memnodes"] + self.record["agents"]}
-
-    def memnode_cpu_s(self):
-        return sum(cpu_of(node["pid"]) for node in self.record["memnodes"])
-
-    def stop(self):
-        if self.record is not None:
-            subprocess.run([self.tool, "down", "--dir", self.path], capture_output=True,
-                           check=False)
-        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def parse_arguments():
@@ -103,6 +36,9 @@ def parse_arguments():
     parser.add_argument("--keys", type=int, default=100000)
     parser.add_argument("--value-bytes", type=int, default=64)
     parser.add_argument("--memory", default="512MiB", help="of each memory node (default 512MiB)")
+    parser.add_argument("--huge-pages", action="store_true",
+                        help="as root: raise vm.nr_hugepages by what the shm cluster's memory nodes "
+                             "need, for the time of the run")
     parser.add_argument("--bin", default=os.path.join(root, "build/release/bin"))
     arguments = parser.parse_args()
     arguments.requests = 0
@@ -155,19 +91,36 @@ def print_rest(arguments):
         cluster = Cluster("idle", arguments.bin, fabric, arguments.memory, agents=2)
         try:
             cluster.start()
-            time.sleep(1.0)
-            before = {name: cpu_of(pid) for name, pid in cluster.pids().items()}
-            time.sleep(IDLE_S)
-            shares = {name: (cpu_of(pid) - before[name]) / IDLE_S
-                      for name, pid in cluster.pids().items()}
-            print("\nidle cluster over %s: up in %.2f s, %.2f %% of a core in all" % (
-                fabric, cluster.start_s, 100 * sum(shares.values())))
-            for name, pid in cluster.pids().items():
-                resident, shared = memory_of(pid)
-                print("  %-10s %5.2f %% of a core, %5.1f MiB beside the pool" % (
-                    name, 100 * shares[name], (resident - shared) / 1048576))
+            print("\nidle cluster over %s, up in %.2f s:" % (fabric, cluster.start_s))
+            idle_cost.measure(cluster, IDLE_S)
         finally:
             cluster.stop()
+
+
+def print_pages(servers, arguments):
+    """Which pages the pools have, of servers that have one."""
+    pool_bytes = size_bytes(arguments.memory)
+    print("pages of the pool:")
+    for server in servers:
+        pids = server.pids() if isinstance(server, Cluster) else {"": server.process.pid}
+        for name, pid in pids.items():
+            pages = pages_of(pid, pool_bytes)
+            if pages != "no pool":
+                print("  %-9s %-10s %s" % (server.name, name, pages))
+    print()
+
+
+def compare(servers, arguments, cases, results):
+    for server in servers:
+        server.start()
+        server.preload(arguments.keys, arguments.value_bytes)
+    print_pages(servers, arguments)
+    requests = {}
+    for case in cases:
+        arguments.clients = case[2]
+        requests[case] = compare_redis.choose_requests(servers[2], arguments, *case[:2])
+    for _ in range(arguments.rounds):
+        run_round(servers, arguments, cases, requests, results)
 
 
 def main():
@@ -183,25 +136,23 @@ def main():
                Server("null", [os.path.abspath(compare_redis.null_server_binary(arguments)),
                                "{port}"])]
     results = {}
+    # Three memory nodes by default.
+    reserve = (reserved_huge_pages(3 * size_bytes(arguments.memory)) if arguments.huge_pages
+               else contextlib.nullcontext())
     try:
-        for server in servers:
-            server.start()
-            server.preload(arguments.keys, arguments.value_bytes)
-        requests = {}
-        for case in cases:
-            arguments.clients = case[2]
-            requests[case] = compare_redis.choose_requests(servers[2], arguments, *case[:2])
-        for _ in range(arguments.rounds):
-            run_round(servers, arguments, cases, requests, results)
+        with reserve:
+            try:
+                compare(servers, arguments, cases, results)
+            finally:
+                # The pages go back only when nobody has them.
+                for server in servers:
+                    server.stop()
         print_results(results)
     except (BenchError, OSError) as error:
         print("compare_fabrics: %s" % error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
-    finally:
-        for server in servers:
-            server.stop()
     print_rest(arguments)
     return 0
 

@@ -17,7 +17,7 @@ import threading
 import time
 
 import compare_redis
-from compare_fabrics import Cluster
+from cluster_processes import Cluster
 from compare_servers import BenchError, Client
 
 

@@ -10,14 +10,15 @@
 
 #include "client_core/base/host_id.h"
 #include "client_core/base/log.h"
+#include "client_core/control/cluster_status.h"
 #include "client_core/layout/region_layout.h"
 #include "frontend/clustered_worker.h"
 
 namespace onetrip {
 namespace {
 
-constexpr auto kTendEvery = std::chrono::milliseconds(200);
-constexpr int kTendsPerUsage = 5;
+constexpr auto kTendEvery = std::chrono::seconds(1);
+constexpr auto kTendLostEvery = std::chrono::milliseconds(100);  // while a segment is lost
 
 ControlOptions ControlOptionsOf(const AgentOptions& options, const Secret& secret) {
   ControlOptions control;
@@ -97,50 +98,49 @@ Result<std::unique_ptr<Clustered>> Clustered::Create(const AgentOptions& options
 }
 
 Status Clustered::Connect(std::string* reason) {
-  Result<std::unique_ptr<GrpcMasterClient>> master =
-      GrpcMasterClient::Connect(ControlOptionsOf(options_, secret_), EndExpelled, reason);
+  Result<std::unique_ptr<GrpcMasterClient>> master = GrpcMasterClient::Connect(
+      ControlOptionsOf(options_, secret_), EndExpelled, reason, [this] { TellWorkers(); });
   if (!master.ok()) return master.status();
   master_ = std::move(master.value());
   tend_thread_ = std::thread([this] { Tend(); });
   return Status::Ok();
 }
 
+// Over tcp there is nothing to look after: the fabric connects again by itself.
 void Clustered::Tend() {
   std::unique_lock<std::mutex> lock(mutex_);
-  for (int round = 0; !stop_; ++round) {
-    lock.unlock();
-    if (round % kTendsPerUsage == 0) AskUsage();
-    if (fabric_.load() == FabricKind::kShm) shm_nodes_.Tend(*master_->view());
-    lock.lock();
-    wake_.wait_for(lock, kTendEvery, [this] { return stop_; });
+  while (!stop_) {
+    bool lost = false;
+    if (fabric_.load() == FabricKind::kShm) {
+      lock.unlock();
+      const uint64_t before = shm_nodes_.generation();
+      lost = !shm_nodes_.Tend(*master_->view());
+      if (shm_nodes_.generation() != before) TellWorkers();
+      lock.lock();
+    }
+    wake_.wait_for(lock, lost ? kTendLostEvery : kTendEvery, [this] { return stop_; });
   }
 }
 
-void Clustered::AskUsage() {
-  if (!master_->attending()) return;
-  master_->AskStatus([this](const ClusterStatusInfo* info) {
-    if (info != nullptr) OnStatus(*info);
-  });
+void Clustered::AddWorker(const std::shared_ptr<ViewHold::Door>& door, std::function<void()> tend) {
+  const std::lock_guard<std::mutex> lock(workers_mutex_);
+  workers_.emplace_back(door, std::move(tend));
 }
 
-void Clustered::OnStatus(const ClusterStatusInfo& info) {
-  uint64_t blocks = 0;
-  uint64_t granted = 0;
-  for (const MemberStatusInfo& member : info.members) {
-    if (member.kind != MemberKind::kMemoryNode || member.regions == 0) continue;
-    blocks += member.blocks;
-    granted += member.granted_blocks;
+void Clustered::TellWorkers() {
+  const std::lock_guard<std::mutex> lock(workers_mutex_);
+  for (const auto& worker : workers_) {
+    worker.first->Post([tend = worker.second](ViewHold&) { tend(); });
   }
-  if (info.replicas == 0 || blocks == 0) return;
-  capacity_bytes_ = blocks / info.replicas * kBlockBytes;
-  granted_bytes_ = granted / info.replicas * kBlockBytes;
 }
 
 PoolUsage Clustered::pool_usage() const {
-  const uint64_t told_bytes = capacity_bytes_.load();
+  const std::shared_ptr<const View> view = master_->view();
+  const uint64_t blocks = master_->blocks();
   // Until the nodes have told how much of their regions is for objects.
-  const uint64_t regions_bytes = master_->view()->regions.size() * kRegionBytes;
-  return {told_bytes != 0 ? told_bytes : regions_bytes, granted_bytes_.load()};
+  if (blocks == 0 || view->replicas == 0) return {view->regions.size() * kRegionBytes, 0};
+  const auto replicas = static_cast<uint64_t>(view->replicas);
+  return {blocks / replicas * kBlockBytes, master_->granted_blocks() / replicas * kBlockBytes};
 }
 
 void Clustered::Fail(std::string reason) {
@@ -175,11 +175,23 @@ Task<Result<std::unique_ptr<WorkerStorage>>> Clustered::Join(LoopExecutor& execu
   std::string reason;
   const Status status = co_await worker->Start(&reason);
   if (!status.ok()) {
-    Fail(std::move(reason));
+    Fail(reason + WhatTheMasterWaitsFor());
     co_return status;
   }
   std::unique_ptr<WorkerStorage> joined = std::move(worker);
   co_return std::move(joined);
+}
+
+std::string Clustered::WhatTheMasterWaitsFor() const {
+  constexpr uint64_t kPatienceMs = 1000;
+  if (!master_->attending()) return "";
+  ControlOptions control = ControlOptionsOf(options_, secret_);
+  control.connect_timeout_ms = kPatienceMs;
+  control.request_timeout_ms = kPatienceMs;
+  std::string reason;
+  const Result<ClusterStatusInfo> status = QueryStatus(control, &reason);
+  if (!status.ok() || status.value().waiting_for.empty()) return "";
+  return "; the cluster waits: " + status.value().waiting_for;
 }
 
 std::string Clustered::Describe() const {

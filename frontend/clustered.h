@@ -1,18 +1,20 @@
 // Clustered: a cluster of processes as an agent's storage: a master, reached over the control
 // plane, and memory nodes, reached over shared memory or tcp.
 //
-// Beside the workers there is one thread that looks after what is slow: lost shm segments, and the
-// cluster's memory usage.
+// Beside the workers there is one thread that looks after what is slow: lost shm segments.
 #ifndef ONETRIP_FRONTEND_CLUSTERED_H_
 #define ONETRIP_FRONTEND_CLUSTERED_H_
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "client_core/base/clock.h"
 #include "client_core/base/options.h"
@@ -50,11 +52,15 @@ class Clustered final : public Storage {
   Clustered(const AgentOptions& options, const Clock& clock, Secret secret);
   Status Connect(std::string* reason);
   void Tend();
-  void AskUsage();
-  void OnStatus(const ClusterStatusInfo& info);
+  // From here on `tend` runs on the worker's thread, for as long as the door's hold lives, whenever
+  // the view or a segment has changed.
+  void AddWorker(const std::shared_ptr<ViewHold::Door>& door, std::function<void()> tend);
+  void TellWorkers();
   // Settles which fabric this process uses. Not ok: *reason says why none does.
   Status DecideFabric(const View& view, std::string* reason);
   void Fail(std::string reason);
+  // "; the cluster waits: ...", or nothing if it does not. Blocks for a while.
+  [[nodiscard]] std::string WhatTheMasterWaitsFor() const;
 
   const AgentOptions options_;
   const Clock& clock_;
@@ -62,9 +68,11 @@ class Clustered final : public Storage {
   std::unique_ptr<GrpcMasterClient> master_;
   ShmNodes shm_nodes_;
 
-  std::atomic<uint64_t> capacity_bytes_{0};
-  std::atomic<uint64_t> granted_bytes_{0};
   std::atomic<FabricKind> fabric_{FabricKind::kUndecided};
+
+  std::mutex workers_mutex_;
+  // Guarded by workers_mutex_.
+  std::vector<std::pair<std::shared_ptr<ViewHold::Door>, std::function<void()>>> workers_;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -8,7 +8,6 @@
 namespace onetrip {
 namespace {
 
-constexpr uint64_t kTendNs = 100'000'000;
 constexpr uint64_t kAttachAgainNs = 20'000'000;
 
 std::string Name(NodeId node, const View& view) {
@@ -20,7 +19,7 @@ std::string Name(NodeId node, const View& view) {
 }  // namespace
 
 ClusteredWorker::ClusteredWorker(LoopExecutor& executor, Clustered& cluster)
-    : executor_(executor), cluster_(cluster), hold_(executor), tend_timer_(*this) {}
+    : executor_(executor), cluster_(cluster), hold_(executor) {}
 
 ClusteredWorker::~ClusteredWorker() = default;
 
@@ -48,7 +47,9 @@ Task<Status> ClusteredWorker::Start(std::string* reason) {
     if (kv_ == nullptr) co_await Leave();
     co_return status;
   }
-  executor_.timers().Add(&tend_timer_, executor_.NowNs() + kTendNs);
+  cluster_.AddWorker(hold_.door(), [this] { Tend(); });
+  // For what has changed before that.
+  Tend();
   co_return Status::Ok();
 }
 
@@ -114,7 +115,6 @@ Status ClusteredWorker::UseView(const View& view, std::string* reason) {
 }
 
 void ClusteredWorker::Tend() {
-  executor_.timers().Add(&tend_timer_, executor_.NowNs() + kTendNs);
   if (cluster_.master_->view_version() != view_version_) {
     std::string reason;
     if (!UseView(*cluster_.master_->view(), &reason).ok()) LogWarning("tcp: " + reason);
@@ -150,7 +150,6 @@ Task<void> ClusteredWorker::Stop() {
         "worker " + std::to_string(membership_.id.value) +
         " ends without a goodbye, for what it has sent may still take effect: " + status.message());
   }
-  tend_timer_.Cancel();
 }
 
 }  // namespace onetrip

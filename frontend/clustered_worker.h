@@ -32,21 +32,12 @@ class ClusteredWorker final : public WorkerStorage {
   Task<void> Stop() override;
 
  private:
-  // Several times a second: takes segments and addresses of nodes that came back.
-  class TendTimer final : public Timer {
-   public:
-    explicit TendTimer(ClusteredWorker& worker) : worker_(worker) {}
-    void Fire() override { worker_.Tend(); }
-
-   private:
-    ClusteredWorker& worker_;
-  };
-
   Task<Status> ReachNodes(const View& view, std::string* reason);
   Task<Status> ReachOverShm(const View& view, std::string* reason);
   Task<Status> ReachOverTcp(const View& view, std::string* reason);
   // Tells the fabric which view counts, and where its nodes are.
   Status UseView(const View& view, std::string* reason);
+  // Takes segments and addresses of nodes that came back, if there are any.
   void Tend();
   void TakeSegments();
   Task<void> Leave();
@@ -64,7 +55,6 @@ class ClusteredWorker final : public WorkerStorage {
   std::unique_ptr<WorkerContext> context_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Kv> kv_;
-  TendTimer tend_timer_;
 };
 
 }  // namespace onetrip

@@ -8,6 +8,7 @@
 #include "client_core/base/clock.h"
 #include "client_core/base/log.h"
 #include "client_core/base/options.h"
+#include "client_core/base/program_main.h"
 #include "client_core/base/version.h"
 #include "frontend/clustered.h"
 #include "frontend/embedded.h"
@@ -73,17 +74,5 @@ int Run(const AgentOptions& options) {
 }  // namespace onetrip
 
 int main(int argc, char** argv) {
-  onetrip::AgentOptions options;
-  std::string message;
-  switch (onetrip::ParseAgentOptions(argc, argv, &options, &message)) {
-    case onetrip::ParseAction::kPrint:
-      std::printf("%s\n", message.c_str());
-      return 0;
-    case onetrip::ParseAction::kFail:
-      std::fprintf(stderr, "%s\n", message.c_str());
-      return 1;
-    case onetrip::ParseAction::kRun:
-      break;
-  }
-  return onetrip::Run(options);
+  return onetrip::ParseAndRun(argc, argv, onetrip::ParseAgentOptions, onetrip::Run);
 }

@@ -56,9 +56,10 @@ void ShmNodes::RemoveWorker(WorkerId worker) {
   std::erase(workers_, worker);
 }
 
-void ShmNodes::Tend(const View& view) {
+bool ShmNodes::Tend(const View& view) {
   const std::lock_guard<std::mutex> lock(change_mutex_);
-  if (workers_.empty()) return;
+  if (workers_.empty()) return true;
+  bool all_there = true;
   const std::vector<SegmentPtr> have = segments();
   for (uint16_t i = 0; i < have.size() && i < view.nodes.size(); ++i) {
     if (have[i] == nullptr || have[i]->reachable()) continue;
@@ -67,9 +68,11 @@ void ShmNodes::Tend(const View& view) {
     if (Attach(NodeId{i}, view, &reason).ok()) {
       LogInfo("shm: memory node " + std::to_string(i) + " is back");
     } else {
+      all_there = false;
       LogDebug("shm: " + reason);
     }
   }
+  return all_there;
 }
 
 }  // namespace onetrip

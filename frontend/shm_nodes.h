@@ -31,8 +31,9 @@ class ShmNodes {
   // The worker has left the cluster, or was never in it.
   void RemoveWorker(WorkerId worker);
 
-  // Tries to attach anew to nodes that were lost. Blocks for as long as a node takes to answer.
-  void Tend(const View& view);
+  // Tries to attach anew to nodes that were lost; false while there are any. Blocks for as long as
+  // a node takes to answer.
+  bool Tend(const View& view);
 
   // Changes when a segment was replaced; one load.
   [[nodiscard]] uint64_t generation() const { return generation_.load(std::memory_order_acquire); }

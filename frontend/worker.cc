@@ -68,10 +68,15 @@ void Worker::CloseConnections(std::function<void()> done) {
 
 Task<void> Worker::CloseAll(std::function<void()> done) {
   for (Connection* connection : connections_) connection->Finish();
-  // A client that does not take its last replies is not waited for longer than this.
-  constexpr int kPatience = 20;
-  for (int i = 0; i < kPatience && connection_gate_.inside() > 0; ++i) {
-    co_await executor_.SleepFor(50'000'000);
+  // A client that does not take its last replies is not waited for longer than this. Most take them
+  // at once.
+  constexpr uint64_t kPatienceNs = 1'000'000'000;
+  constexpr uint64_t kLookNsMax = 50'000'000;
+  const uint64_t end_ns = executor_.NowNs() + kPatienceNs;
+  uint64_t look_ns = 1'000'000;
+  while (connection_gate_.inside() > 0 && executor_.NowNs() < end_ns) {
+    co_await executor_.SleepFor(look_ns);
+    look_ns = std::min(look_ns * 2, kLookNsMax);
   }
   for (Connection* connection : connections_) connection->Kill();
   co_await connection_gate_.Close();

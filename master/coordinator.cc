@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "client_core/base/planted_bug.h"
 #include "client_core/layout/global_addr.h"
 
 namespace onetrip {
@@ -119,7 +120,7 @@ Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
     if (seat.expelled) member.standing = Standing::kExpelled;
   }
   // Every life of a master starts with a view of its own: it ends the holds of the life before.
-  if (made.has_map()) made.membership_.NextEpoch();
+  if (made.has_map() && !Planted(Bug::kRestartKeepsEpoch)) made.membership_.NextEpoch();
   made.view_ = std::make_shared<const View>(made.membership_.view());
   made.time_origin_us_ = std::max(unix_us, made.record_.time_us) - now_us;
   made.last_tick_us_ = now_us;
@@ -128,7 +129,7 @@ Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
 }
 
 uint64_t Coordinator::TickMs() const {
-  return std::clamp<uint64_t>(options_.lease_ms / 4, 10, 250);
+  return std::clamp<uint64_t>(options_.lease_ms / 6, 10, 200);
 }
 
 void Coordinator::Send(StreamId stream, MasterMessage message) {
@@ -320,7 +321,13 @@ void Coordinator::OnRenew(Member& member, uint64_t now_us, const RenewMessage& m
   member.renewed_us = now_us;
   member.report = message.report;
   if (member.node.has_value()) nodes_[*member.node].report = message.report;
-  Send(member.stream, RenewedMessage{message.sequence, TimeUs(now_us)});
+  if (message.quiet) return;
+  RenewedMessage renewed{message.sequence, TimeUs(now_us)};
+  for (const Node& node : nodes_) {
+    renewed.blocks += node.report.blocks;
+    renewed.granted_blocks += node.report.granted_blocks;
+  }
+  Send(member.stream, renewed);
 }
 
 void Coordinator::OnRequest(Member* member, uint64_t now_us, StreamId stream,

@@ -65,6 +65,7 @@ void Coordinator::AddNodeStatus(uint64_t now_us, StatusReply* status) const {
     one.blocks = report.blocks;
     one.granted_blocks = report.granted_blocks;
     one.operations = report.operations;
+    one.page_bytes = report.page_bytes;
     const auto member = members_.find(id);
     if (member != members_.end() && member->second.lease_end_us > now_us) {
       one.lease_left_ms = (member->second.lease_end_us - now_us) / 1000;

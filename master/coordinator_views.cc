@@ -1,6 +1,7 @@
 // Changes of the view: one after the other, several in one view where they wait together.
 #include <algorithm>
 
+#include "client_core/base/planted_bug.h"
 #include "master/coordinator.h"
 
 namespace onetrip {
@@ -51,10 +52,10 @@ std::string Coordinator::WhoIsAway() const {
   if (!AddressesKnown()) return "not all memory nodes have served yet";
   for (const auto& [id, member] : members_) {
     if (!Counts(member)) continue;
-    if (member.standing == Standing::kAway) {
+    if (member.standing == Standing::kAway && !Planted(Bug::kHoldForgetsAway)) {
       return AgentText(id, member.info) + " has not come back after the master's restart";
     }
-    if (member.standing == Standing::kExpelled) {
+    if (member.standing == Standing::kExpelled && !Planted(Bug::kHoldForgetsExpelled)) {
       return AgentText(id, member.info) + " is expelled and not fenced on every memory node";
     }
   }
@@ -62,10 +63,17 @@ std::string Coordinator::WhoIsAway() const {
 }
 
 std::string Coordinator::WhoDoesNotHold(uint64_t epoch) const {
+  bool some_hold = false;
+  std::string who;
   for (const auto& [id, member] : members_) {
-    if (Counts(member) && member.held < epoch) return AgentText(id, member.info);
+    if (!Counts(member)) continue;
+    if (member.standing == Standing::kAway && Planted(Bug::kHoldForgetsAway)) continue;
+    if (member.standing == Standing::kExpelled && Planted(Bug::kHoldForgetsExpelled)) continue;
+    some_hold |= member.held >= epoch;
+    if (member.held < epoch && who.empty()) who = AgentText(id, member.info);
   }
-  return "";
+  if (some_hold && Planted(Bug::kCommitsBeforeAllHold)) return "";
+  return who;
 }
 
 void Coordinator::Pump(uint64_t now_us) {
@@ -144,7 +152,7 @@ void Coordinator::Commit(uint64_t now_us, bool with_flushes) {
   }
   membership_.NextEpoch();
   view_ = std::make_shared<const View>(membership_.view());
-  SaveCluster();
+  if (!Planted(Bug::kViewNotDurable)) SaveCluster();
   for (Due& one : due) {
     one.epoch = view_->epoch.value;
     due_.push_back(std::move(one));
@@ -172,7 +180,7 @@ void Coordinator::Apply(const Change& change, std::vector<Due>* due) {
       if (!seat.ok()) return fail(seat.status().code(), seat.status().message());
       const uint16_t index = seat.value().index.value;
       seats_[index] = {seat.value().id, change.member, false};
-      effects_.change.seats[index] = seats_[index];
+      if (!Planted(Bug::kSeatNotDurable)) effects_.change.seats[index] = seats_[index];
       members_.at(change.member).seats.insert(index);
       one.reply.body = WorkerJoined{seat.value().id, seat.value().index};
       break;
@@ -242,7 +250,7 @@ void Coordinator::SendDueReplies() {
     if (Counts(member)) in_force = std::min(in_force, member.in_force);
   }
   std::erase_if(due_, [&](Due& due) {
-    if (due.epoch > in_force) return false;
+    if (due.epoch > in_force && !Planted(Bug::kAnswersBeforeInForce)) return false;
     Send(due.stream, std::move(due.reply));
     return true;
   });

@@ -7,6 +7,7 @@
 #include "client_core/base/clock.h"
 #include "client_core/base/log.h"
 #include "client_core/base/options.h"
+#include "client_core/base/program_main.h"
 #include "client_core/base/version.h"
 #include "master/master_server.h"
 #include "master/sqlite_store.h"
@@ -67,18 +68,5 @@ int Run(const MasterOptions& options) {
 }  // namespace onetrip
 
 int main(int argc, char** argv) {
-  onetrip::MasterOptions options;
-  std::string message;
-  switch (onetrip::ParseMasterOptions(argc, argv, &options, &message)) {
-    case onetrip::ParseAction::kPrint:
-      std::printf("%s\n", message.c_str());
-      return 0;
-    case onetrip::ParseAction::kFail:
-      // Begins with the program's name already.
-      std::fprintf(stderr, "%s\n", message.c_str());
-      return 1;
-    case onetrip::ParseAction::kRun:
-      break;
-  }
-  return onetrip::Run(options);
+  return onetrip::ParseAndRun(argc, argv, onetrip::ParseMasterOptions, onetrip::Run);
 }

@@ -104,8 +104,18 @@ bool MasterDriver::Post(Event event) {
   return true;
 }
 
-void MasterDriver::Said(StreamId stream, std::unique_ptr<control::FromMember> message) {
+bool MasterDriver::Said(StreamId stream, std::unique_ptr<control::FromMember> message) {
+  if (message->has_renew() && message->renew().quiet()) {
+    const uint64_t now_us = NowUs();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = quiet_.find(stream);
+    if (found != quiet_.end()) {
+      found->second = {std::move(message), now_us};
+      return true;
+    }
+  }
   Post(SaidEvent{stream, std::move(message)});
+  return false;
 }
 
 void MasterDriver::Closed(StreamId stream) { Post(ClosedEvent{stream}); }
@@ -116,8 +126,17 @@ bool MasterDriver::NeedsTicks() const {
   return coordinator_.HasDeadlines() || !streams_.empty() || !retries_.empty();
 }
 
+// Just after the members' renewals, which come at multiples of a third of the lease: what runs
+// together wakes the processor once.
+uint64_t MasterDriver::NextTickUs() const {
+  constexpr uint64_t kBehindUs = 3000;
+  const uint64_t tick_us = coordinator_.TickMs() * kUsPerMs;
+  return (NowUs() / tick_us + 1) * tick_us + kBehindUs;
+}
+
 void MasterDriver::Run() {
   std::deque<Event> events;
+  std::vector<std::pair<StreamId, QuietRenewal>> quiet;
   uint64_t next_tick_us = 0;
   while (true) {
     {
@@ -128,14 +147,19 @@ void MasterDriver::Run() {
         wake_.wait(lock, ready);
       } else {
         const uint64_t now_us = NowUs();
-        if (next_tick_us == 0) next_tick_us = now_us + coordinator_.TickMs() * kUsPerMs;
+        if (next_tick_us == 0) next_tick_us = NextTickUs();
         if (now_us < next_tick_us) {
           wake_.wait_for(lock, std::chrono::microseconds(next_tick_us - now_us), ready);
         }
       }
       if (stopping_) break;
       events.swap(events_);
+      for (auto& [id, renewal] : quiet_) {
+        if (renewal.message != nullptr) quiet.emplace_back(id, std::move(renewal));
+      }
     }
+    for (const auto& [id, renewal] : quiet) HandleQuiet(id, renewal);
+    quiet.clear();
     for (Event& event : events) Handle(event);
     events.clear();
     // After all that has come: a renewal that is here counts, however late this thread is.
@@ -180,6 +204,10 @@ void MasterDriver::DropOldestUnproved() {
 
 void MasterDriver::EndStream(StreamId id, Entry& entry, const std::string& reason) {
   if (entry.phase == Phase::kEnding) return;
+  if (entry.phase == Phase::kMember) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    quiet_.erase(id);
+  }
   const bool known = entry.phase != Phase::kUnproved;
   if (!known) --unproved_;
   entry.phase = Phase::kEnding;
@@ -276,6 +304,10 @@ void MasterDriver::OnProved(StreamId id, Entry& entry) {
               const bool tool = hello.kind == MemberKind::kOther;
               entry.phase = tool ? Phase::kTool : Phase::kMember;
               entry.deadline_us = tool ? NowUs() + options_.tool_idle_ms * kUsPerMs : 0;
+              if (!tool) {
+                const std::lock_guard<std::mutex> lock(mutex_);
+                quiet_.emplace(id, QuietRenewal());
+              }
               SendTo(id, message);
             });
   if (!happened) {
@@ -315,13 +347,7 @@ void MasterDriver::OnMemberMessage(StreamId id, MemberMessage message) {
     SendTo(id, refused);
     return;
   }
-  if (std::holds_alternative<RenewMessage>(message)) {
-    // By far the most frequent event, and nothing of it is durable: no copy is needed.
-    coordinator_.OnMessage(NowUs(), id, message);
-    CoordinatorEffects effects = coordinator_.TakeEffects();
-    CHECK(effects.change.empty());
-    return Perform(std::move(effects));
-  }
+  if (std::holds_alternative<RenewMessage>(message)) return Renew(id, message, NowUs());
   const auto again = [this, id, message = std::move(message)] {
     return Drive([&](Coordinator& coordinator) { coordinator.OnMessage(NowUs(), id, message); });
   };
@@ -331,6 +357,23 @@ void MasterDriver::OnMemberMessage(StreamId id, MemberMessage message) {
   } else if (const auto found = streams_.find(id); found != streams_.end()) {
     EndStream(id, found->second, "the master cannot write its state");
   }
+}
+
+void MasterDriver::HandleQuiet(StreamId id, const QuietRenewal& renewal) {
+  const auto found = streams_.find(id);
+  if (found == streams_.end() || found->second.phase != Phase::kMember) return;
+  const auto message = DecodeMemberMessage(*renewal.message);
+  // Time does not go back for the coordinator, even if it was told of something later already.
+  if (message.has_value()) Renew(id, *message, std::max(renewal.came_us, handled_us_));
+}
+
+// By far the most frequent event, and nothing of it is durable: no copy is needed.
+void MasterDriver::Renew(StreamId id, const MemberMessage& message, uint64_t now_us) {
+  coordinator_.OnMessage(now_us, id, message);
+  handled_us_ = now_us;
+  CoordinatorEffects effects = coordinator_.TakeEffects();
+  CHECK(effects.change.empty());
+  Perform(std::move(effects));
 }
 
 void MasterDriver::RetryForStore() {
@@ -386,6 +429,7 @@ bool MasterDriver::Drive(const std::function<void(Coordinator&)>& event,
                          const std::function<void()>& before_sends) {
   Coordinator before = coordinator_;
   event(coordinator_);
+  handled_us_ = NowUs();
   CoordinatorEffects effects = coordinator_.TakeEffects();
   if (!WriteChange(effects.change)) {
     coordinator_ = std::move(before);

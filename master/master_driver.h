@@ -73,8 +73,9 @@ class MasterDriver {
   // The next three: any thread. A stream is opened once and gone once.
   // Its id, or 0 when the driver has ended. ReadNext() is called when it may say something.
   StreamId Opened(std::shared_ptr<MemberStream> stream);
-  // A message has come.
-  void Said(StreamId stream, std::unique_ptr<control::FromMember> message);
+  // A message has come. True: the stream may say more at once, for this one needs no answer;
+  // otherwise ReadNext() is called when it may.
+  bool Said(StreamId stream, std::unique_ptr<control::FromMember> message);
   // Nothing more will come: the process ended it, or is gone.
   void Closed(StreamId stream);
   // Nothing will be called any more.
@@ -106,8 +107,19 @@ class MasterDriver {
   };
   using Event = std::variant<OpenedEvent, SaidEvent, ClosedEvent, GoneEvent>;
 
+  // A quiet renewal. Nobody is woken for it: it is looked at in the next tick or with the next
+  // event, and counts from when it came.
+  struct QuietRenewal {
+    std::unique_ptr<control::FromMember> message;  // null: none
+    uint64_t came_us = 0;
+  };
+
   void Run();
   bool Post(Event event);
+  // When the first tick after now is due: every member of this host renews at such times, too.
+  [[nodiscard]] uint64_t NextTickUs() const;
+  void HandleQuiet(StreamId id, const QuietRenewal& renewal);
+  void Renew(StreamId id, const MemberMessage& message, uint64_t now_us);
   void Handle(Event& event);
   void OnOpened(OpenedEvent& event);
   void OnSaid(SaidEvent& event);
@@ -144,6 +156,7 @@ class MasterDriver {
   std::deque<std::function<bool()>> retries_;
   bool store_failed_ = false;
   size_t unproved_ = 0;
+  uint64_t handled_us_ = 0;  // the coordinator has been told of this time
   uint64_t refusals_second_ = 0;
   uint64_t refusals_logged_ = 0;
   uint64_t refusals_dropped_ = 0;
@@ -151,6 +164,7 @@ class MasterDriver {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Event> events_;  // at most a few per stream: the next message is asked for
+  std::map<StreamId, QuietRenewal> quiet_;  // of every member's stream, the newest
   StreamId next_stream_ = 1;
   bool stopping_ = false;
   std::thread thread_;

@@ -23,7 +23,6 @@ struct MasterServerOptions {
   int message_bytes_max = 4096;       // of what a member says; a HELLO is no exception
   size_t queue_messages_max = 1024;   // unsent, of one stream; then it is dropped
   size_t queue_bytes_max = 16 << 20;  // likewise
-  uint64_t keepalive_ms = 5000;       // of silence, then a peer is asked whether it is there
 };
 
 class MasterServer {

@@ -81,7 +81,7 @@ class GrpcMemberStream final
       id = id_;
     }
     if (ok) {
-      driver_.Said(id, std::move(message));
+      if (driver_.Said(id, std::move(message))) ReadNext();
     } else {
       driver_.Closed(id);
     }

@@ -9,7 +9,8 @@ namespace onetrip {
 namespace {
 
 MemberReport DecodeReport(const control::Report& report) {
-  return {report.blocks(), report.granted_blocks(), report.operations(), report.workers()};
+  return {report.blocks(), report.granted_blocks(), report.operations(), report.workers(),
+          report.page_bytes()};
 }
 
 RequestMessage DecodeRequest(const control::Request& message) {
@@ -82,6 +83,7 @@ void EncodeMemberStatus(const MemberStatusInfo& member, control::MemberStatus* o
   out->mutable_report()->set_granted_blocks(member.granted_blocks);
   out->mutable_report()->set_operations(member.operations);
   out->mutable_report()->set_workers(member.workers);
+  out->mutable_report()->set_page_bytes(member.page_bytes);
 }
 
 void EncodeStatus(const StatusReply& reply, control::ClusterStatus* out) {
@@ -108,8 +110,11 @@ class Encoder {
   explicit Encoder(control::FromMaster* out) : out_(out) {}
 
   void operator()(const RenewedMessage& message) const {
-    out_->mutable_renewed()->set_sequence(message.sequence);
-    out_->mutable_renewed()->set_time_us(message.time_us);
+    control::Renewed* const renewed = out_->mutable_renewed();
+    renewed->set_sequence(message.sequence);
+    renewed->set_time_us(message.time_us);
+    renewed->set_blocks(message.blocks);
+    renewed->set_granted_blocks(message.granted_blocks);
   }
   void operator()(const ReplyMessage& message) const {
     control::Reply* const reply = out_->mutable_reply();
@@ -153,7 +158,8 @@ class Encoder {
 std::optional<MemberMessage> DecodeMemberMessage(const control::FromMember& message) {
   switch (message.kind_case()) {
     case control::FromMember::kRenew:
-      return RenewMessage{message.renew().sequence(), DecodeReport(message.renew().report())};
+      return RenewMessage{message.renew().sequence(), DecodeReport(message.renew().report()),
+                          message.renew().quiet()};
     case control::FromMember::kRequest:
       return DecodeRequest(message.request());
     case control::FromMember::kViewHeld:

@@ -36,11 +36,13 @@ struct MemberReport {
   uint64_t granted_blocks = 0;
   uint64_t operations = 0;
   uint64_t workers = 0;
+  uint64_t page_bytes = 0;  // of a memory node's memory; 0: not known
 };
 
 struct RenewMessage {
   uint64_t sequence = 0;
   MemberReport report;
+  bool quiet = false;  // no answer is wanted
 };
 struct ViewHeldMessage {
   Epoch epoch;
@@ -91,6 +93,9 @@ using MemberMessage =
 struct RenewedMessage {
   uint64_t sequence = 0;
   uint64_t time_us = 0;
+  // Of all memory nodes, by their last reports.
+  uint64_t blocks = 0;
+  uint64_t granted_blocks = 0;
 };
 
 struct WorkerJoined {

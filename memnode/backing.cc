@@ -11,6 +11,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -28,7 +29,6 @@
 namespace onetrip {
 namespace {
 
-constexpr uint64_t kHugePagesFromBytes = 128ULL << 20;
 constexpr int kClientsPollMs = 5;
 
 Status Refuse(std::string* reason, StatusCode code, std::string text) {
@@ -141,6 +141,7 @@ uint64_t Backing::share_offset() const {
 
 Status Backing::Map(std::string* reason) {
   if (base_ != nullptr) return Status::Ok();
+  pages_.page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   // Pages come when they are first written: a large pool costs nothing until it is used. A file has
   // its room on the disk already.
   const int flags = fd_.valid() ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -154,7 +155,11 @@ Status Backing::Map(std::string* reason) {
   base_ = static_cast<std::byte*>(memory);
   // Without huge pages almost every access of a large pool misses the TLB. A refusal costs speed
   // only.
-  if (options_.bytes >= kHugePagesFromBytes) (void)madvise(memory, options_.bytes, MADV_HUGEPAGE);
+  if (options_.bytes >= kHugePagesFromBytes &&
+      madvise(memory, options_.bytes, MADV_HUGEPAGE) == 0 &&
+      IsGivenOnAdvice(ReadTransparentSetting(options_.kind))) {
+    pages_.page_bytes = std::max(pages_.page_bytes, ReadHugePageReserve().page_bytes);
+  }
   return Status::Ok();
 }
 
@@ -166,7 +171,10 @@ Status Backing::OpenSegment(std::string* reason) {
     if (fd_.valid() && ftruncate(fd_.get(), size) == 0) {
       void* memory =
           mmap(nullptr, options_.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
-      if (memory != MAP_FAILED) base_ = static_cast<std::byte*>(memory);
+      if (memory != MAP_FAILED) {
+        base_ = static_cast<std::byte*>(memory);
+        pages_ = {.page_bytes = ReadHugePageReserve().page_bytes, .is_reserved = true};
+      }
     }
   }
   if (base_ == nullptr) {

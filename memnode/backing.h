@@ -19,6 +19,7 @@
 #include "client_core/coro/socket.h"
 #include "client_core/layout/shm_wire.h"
 #include "client_core/layout/types.h"
+#include "memnode/huge_pages.h"
 
 namespace onetrip {
 
@@ -30,11 +31,9 @@ struct MemoryOwner {
 };
 
 struct BackingOptions {
-  enum class Kind : uint8_t {
-    kPrivate,  // this process alone
-    kSegment,  // shared by descriptor; ends with the last process that has it
-    kFile,     // at `path`, in a directory of mode 0700, with mode 0600
-  };
+  // kPrivate: this process alone. kSegment: shared by descriptor; ends with the last process that
+  // has it. kFile: at `path`, in a directory of mode 0700, with mode 0600.
+  using Kind = MemoryKind;
   Kind kind = Kind::kPrivate;
   uint64_t bytes = 0;  // of memory: whole regions
   std::string path{};
@@ -61,6 +60,8 @@ class Backing {
   [[nodiscard]] std::byte* base() const { return base_; }
   [[nodiscard]] uint64_t bytes() const { return options_.bytes; }
   [[nodiscard]] const BackingOptions& options() const { return options_; }
+  // What the memory's pages are, or may become as they are touched. Constant.
+  [[nodiscard]] const MemoryPages& pages() const { return pages_; }
 
   // The memory is that of an earlier life of the node; otherwise it is all zero.
   [[nodiscard]] bool is_adopted() const { return adopted_; }
@@ -102,6 +103,7 @@ class Backing {
   const BackingOptions options_;
   UniqueFd fd_;  // a file's: carries the lock against other nodes, and is never given away
   std::byte* base_ = nullptr;
+  MemoryPages pages_;
   bool adopted_ = false;
   bool clean_ = false;
   uint64_t incarnation_ = 0;

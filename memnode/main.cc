@@ -16,6 +16,7 @@
 
 #include "client_core/base/log.h"
 #include "client_core/base/options.h"
+#include "client_core/base/program_main.h"
 #include "client_core/base/secret.h"
 #include "client_core/control/control_options.h"
 #include "memnode/node_process.h"
@@ -114,17 +115,5 @@ int Run(const MemnodeOptions& options) {
 }  // namespace onetrip
 
 int main(int argc, char** argv) {
-  onetrip::MemnodeOptions options;
-  std::string message;
-  switch (onetrip::ParseMemnodeOptions(argc, argv, &options, &message)) {
-    case onetrip::ParseAction::kPrint:
-      std::printf("%s\n", message.c_str());
-      return 0;
-    case onetrip::ParseAction::kFail:
-      std::fprintf(stderr, "%s\n", message.c_str());
-      return 1;
-    case onetrip::ParseAction::kRun:
-      break;
-  }
-  return onetrip::Run(options);
+  return onetrip::ParseAndRun(argc, argv, onetrip::ParseMemnodeOptions, onetrip::Run);
 }

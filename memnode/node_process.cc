@@ -20,6 +20,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kDetachPollMs = 5;
+constexpr uint64_t kFormerKillMs = 10'000;  // until those that were killed have ended
 
 std::string MiB(uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
@@ -38,12 +39,10 @@ std::string Names(const std::vector<WorkerId>& workers) {
 
 }  // namespace
 
-NodeProcess::NodeProcess(MemnodeOptions options, Secret secret, MakeSession make_session,
-                         NodeProcessLimits limits)
+NodeProcess::NodeProcess(MemnodeOptions options, Secret secret, MakeSession make_session)
     : options_(std::move(options)),
       secret_(std::move(secret)),
-      make_session_(std::move(make_session)),
-      limits_(limits) {}
+      make_session_(std::move(make_session)) {}
 
 NodeProcess::~NodeProcess() { Stop(); }
 
@@ -81,6 +80,8 @@ Status NodeProcess::OpenMemory(std::string* reason) {
   Result<std::unique_ptr<Backing>> opened = Backing::Open(backing, reason);
   if (!opened.ok()) return opened.status();
   backing_ = std::move(*opened);
+  pages_ = backing_->pages();
+  LogInfo(PagesText(backing.kind, backing.bytes, pages_, ReadHugePageReserve()));
   return Status::Ok();
 }
 
@@ -149,7 +150,7 @@ Status NodeProcess::TakePlace(std::string* reason) {
   Status status = backing_->SetOwner({.cluster = place_.cluster, .node = place_.node}, reason);
   if (!status.ok()) return status;
   // Only now: they may be those of a cluster that this node is no part of.
-  status = backing_->EndClients(limits_.former_grace_ms, limits_.former_kill_ms, reason);
+  status = backing_->EndClients(options_.former_grace_ms, kFormerKillMs, reason);
   if (!status.ok()) return status;
   const bool is_adopted = backing_->is_adopted();
   Result<std::unique_ptr<MemoryNode>> node =
@@ -236,7 +237,7 @@ void NodeProcess::Stop() {
 
 void NodeProcess::MarkClean() {
   // Agents give their mappings up as soon as they see the end of their connections.
-  const auto end = SteadyClock::now() + std::chrono::milliseconds(limits_.detach_ms);
+  const auto end = SteadyClock::now() + std::chrono::milliseconds(options_.detach_timeout_ms);
   while (node_->backing().HasClients() && SteadyClock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(kDetachPollMs));
   }
@@ -254,7 +255,7 @@ Status NodeProcess::Fence(const std::vector<WorkerId>& workers, Epoch epoch, std
     shm_->SetEpoch(epoch_);
     // All are killed before one is waited for.
     for (const WorkerId worker : workers) (void)shm_->Fence(worker, /*timeout_ms=*/0);
-    const auto end = SteadyClock::now() + std::chrono::milliseconds(limits_.fence_ms);
+    const auto end = SteadyClock::now() + std::chrono::milliseconds(options_.fence_timeout_ms);
     for (const WorkerId worker : workers) {
       const Status status = shm_->Fence(worker, MsUntil(end));
       if (status.ok()) continue;
@@ -288,6 +289,7 @@ void NodeProcess::OnExpelled(const std::string& reason) {
 NodeReport NodeProcess::Report() {
   const MemoryNodeStatus status = node_->status();
   NodeReport report{.blocks = status.blocks, .granted_blocks = status.granted_blocks};
+  report.page_bytes = pages_.page_bytes;
   // Over shm nobody is asked, so nobody counts.
   if (tcp_ != nullptr) report.operations = tcp_->stats().operations;
   return report;

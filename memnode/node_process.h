@@ -27,21 +27,12 @@
 
 namespace onetrip {
 
-// How long the node waits for processes that map its memory.
-struct NodeProcessLimits {
-  uint64_t former_grace_ms = 500;  // those of its former life, before they are killed
-  uint64_t former_kill_ms = 2000;  // and then until they have ended
-  uint64_t fence_ms = 2000;        // those of fenced workers, all of one fence together
-  uint64_t detach_ms = 1000;       // those that see the node stop, to give their mappings up
-};
-
 class NodeProcess final : private NodeDuties {
  public:
   // `address` tells people where the node will serve.
   using MakeSession = std::function<std::unique_ptr<NodeSession>(const std::string& address)>;
 
-  NodeProcess(MemnodeOptions options, Secret secret, MakeSession make_session,
-              NodeProcessLimits limits = {});
+  NodeProcess(MemnodeOptions options, Secret secret, MakeSession make_session);
   // Stops.
   ~NodeProcess() override;
 
@@ -86,9 +77,9 @@ class NodeProcess final : private NodeDuties {
   const MemnodeOptions options_;
   const Secret secret_;
   const MakeSession make_session_;
-  const NodeProcessLimits limits_;
 
   std::unique_ptr<Backing> backing_;  // until there is a node
+  MemoryPages pages_;                 // of the memory
   SocketPlace socket_;
   UniqueFd tcp_listener_;  // until there is a server; so is the next
   UniqueFd shm_listener_;

@@ -48,6 +48,13 @@ std::string Bytes(uint64_t bytes) {
   return Decimal(value, value < 10 && unit > 0 ? 1 : 0) + " " + kUnits[unit];
 }
 
+// Of a power of two, which needs no decimals.
+std::string Whole(uint64_t bytes) {
+  const std::string text = Bytes(bytes);
+  const size_t point = text.find(".0 ");
+  return point == std::string::npos ? text : text.substr(0, point) + text.substr(point + 2);
+}
+
 // Columns as wide as their widest cell; the first row is the heading.
 std::string Table(const std::vector<Row>& rows) {
   std::vector<size_t> widths;
@@ -77,11 +84,17 @@ std::string RoundTrips(const AgentOverview& agent, const std::string& kind) {
   return found == agent.round_trips.end() || found->second == 0 ? "-" : Decimal(found->second, 2);
 }
 
+std::string Pages(const MemnodeOverview& node) {
+  return node.page_bytes == 0 ? "-" : Whole(node.page_bytes);
+}
+
 std::string MemnodeTable(const Overview& overview) {
-  std::vector<Row> rows = {{"memnode", "state", "pid", "address", "regions", "granted", "memory"}};
+  std::vector<Row> rows = {
+      {"memnode", "state", "pid", "address", "regions", "granted", "memory", "pages"}};
   for (const MemnodeOverview& node : overview.memnodes) {
     rows.push_back({std::to_string(node.node), node.state, std::to_string(node.pid), node.address,
-                    std::to_string(node.regions), Bytes(node.granted_bytes), Bytes(node.bytes)});
+                    std::to_string(node.regions), Bytes(node.granted_bytes), Bytes(node.bytes),
+                    Pages(node)});
   }
   return Table(rows);
 }
@@ -118,7 +131,8 @@ Json ToJson(const MemnodeOverview& node) {
           {"regions", node.regions},
           {"bytes", node.bytes},
           {"granted_bytes", node.granted_bytes},
-          {"operations", node.operations}};
+          {"operations", node.operations},
+          {"page_bytes", node.page_bytes}};
 }
 
 Json ToJson(const AgentOverview& agent) {
@@ -170,6 +184,7 @@ std::string OverviewText(const Overview& overview) {
                      std::to_string(overview.epoch) + "\n";
   text += "master: " + master.state + ", pid " + std::to_string(master.pid) + ", " +
           master.address + "\n";
+  if (!overview.waiting_for.empty()) text += "waiting for: " + overview.waiting_for + "\n";
   text += "regions: " + std::to_string(overview.regions) + ", " +
           std::to_string(overview.regions_fully_redundant) + " of them on all of their " +
           std::to_string(overview.replicas) + " memory nodes\n";
@@ -184,6 +199,7 @@ std::string OverviewJson(const Overview& overview) {
   Json json = {{"cluster", Hex(overview.cluster)},
                {"state", overview.state},
                {"epoch", overview.epoch},
+               {"waiting_for", overview.waiting_for},
                {"replicas", overview.replicas},
                {"regions", overview.regions},
                {"regions_fully_redundant", overview.regions_fully_redundant},

@@ -34,6 +34,7 @@ struct MemnodeOverview {
   uint64_t bytes = 0;
   uint64_t granted_bytes = 0;
   uint64_t operations = 0;  // that it executed itself: over tcp
+  uint64_t page_bytes = 0;  // of its memory's pages; 0: not known
 };
 
 struct AgentOverview {
@@ -57,6 +58,7 @@ struct Overview {
   uint64_t cluster = 0;
   uint64_t epoch = 0;
   std::string state;
+  std::string waiting_for;  // what joins, leaves and flushes wait for; empty: nothing
   uint32_t replicas = 0;
   uint32_t regions = 0;
   uint32_t regions_fully_redundant = 0;

@@ -20,6 +20,7 @@ void TakeStatus(const ClusterStatusInfo& status, Overview* overview) {
   overview->cluster = status.cluster;
   overview->epoch = status.epoch;
   overview->state = status.state;
+  overview->waiting_for = status.waiting_for;
   overview->replicas = status.replicas;
   overview->regions = status.regions;
   overview->regions_fully_redundant = status.regions_fully_redundant;
@@ -39,6 +40,7 @@ void TakeStatus(const ClusterStatusInfo& status, Overview* overview) {
       node.bytes = member.bytes;
       node.granted_bytes = member.granted_blocks * kBlockBytes;
       node.operations = member.operations;
+      node.page_bytes = member.page_bytes;
       overview->memnodes.push_back(std::move(node));
     } else if (member.kind == MemberKind::kAgent) {
       AgentOverview agent;

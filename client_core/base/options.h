@@ -85,6 +85,11 @@ struct MemnodeOptions {
   std::string secret_file;    // Path; empty: no secret.
   uint64_t connect_timeout_ms = 0;
   uint64_t busy_poll_us = 0;  // 0: sleeps at once.
+  // How long the node waits for agents that map its memory: of an earlier life, before they are
+  // killed; fenced and killed; those that see it stop.
+  uint64_t former_grace_ms = 0;
+  uint64_t fence_timeout_ms = 0;
+  uint64_t detach_timeout_ms = 0;
   std::string log_level;
 };
 

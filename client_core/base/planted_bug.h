@@ -52,7 +52,6 @@ enum class Bug : uint8_t {
   kSameWriterNewest,        // the same-writer rule returns the second tuple
   // the two forms of a key
   kSealNotRead,             // a step on a register counts whatever the seal says
-  kThawWithoutSeal,         // a register becomes an object before it is sealed at a majority
   kLanesBeforeSeal,         // a freeze reads the lanes ahead of its seal
   kInterruptedAlwaysRedone,  // an interrupted write is done again without asking
   kInterruptedNeverRedone,   // ... or never
@@ -60,7 +59,18 @@ enum class Bug : uint8_t {
   kFinalNotWritten,          // who replaces a register's object does not record what became of it
   kDeleteOfMajority,         // a DEL that sealed a majority counts without looking at the slot
   kDeleteCreditForgotten,    // a DEL that lost the slot says 0 whoever is credited
-  kConditionalDeleteSeals,   // an expired register is sealed as if by DEL
+  // the cluster and its master
+  kSweepsAtOnce,          // flushed keys are removed under operations that began before the flush
+  kNoHold,                // a worker that is asked to hold goes on
+  kCommitsBeforeAllHold,  // a flush is committed when the first agents hold
+  kHoldForgetsExpelled,   // a hold does not wait for agents that are not fenced yet
+  kHoldForgetsAway,       // a hold does not wait for agents of before a restart
+  kAnswersBeforeInForce,  // a change is answered before everybody has its view
+  kFencedOnOneNode,       // an agent's seats are free when one node has fenced it
+  kViewNotDurable,        // a view is not stored before it is sent
+  kRestartKeepsEpoch,     // a master starts without a view of its own
+  kSeatNotDurable,        // who took which seat is not stored
+  kAcknowledgedBeforeDurable,  // messages do not wait for the store
 };
 
 #ifdef ONETRIP_PLANTED_BUGS

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 
+#include "client_core/base/planted_bug.h"
 #include "client_core/coro/executor.h"
 #include "client_core/coro/loop_executor.h"
 #include "client_core/coro/task.h"
@@ -46,7 +47,7 @@ class ViewHold {
   // Waits while it is held; false once it still is at `deadline_ns` of the executor's clock.
   Task<bool> Wait(uint64_t deadline_ns);
 
-  void Hold() { held_ = true; }
+  void Hold() { held_ = !Planted(Bug::kNoHold); }
   // Waiters go on in a later turn, in the order of waiting.
   void Release();
 

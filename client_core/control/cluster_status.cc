@@ -38,6 +38,7 @@ ClusterStatusInfo DecodeClusterStatus(const control::ClusterStatus& message) {
   info.region_bytes = message.region_bytes();
   info.regions_fully_redundant = message.regions_fully_redundant();
   info.state = message.state();
+  info.waiting_for = message.waiting_for();
   info.master_pid = message.pid();
   info.master_uptime_s = message.uptime_s();
   for (const control::MemberStatus& from : message.members()) {
@@ -56,6 +57,7 @@ ClusterStatusInfo DecodeClusterStatus(const control::ClusterStatus& message) {
     member.blocks = from.report().blocks();
     member.granted_blocks = from.report().granted_blocks();
     member.operations = from.report().operations();
+    member.page_bytes = from.report().page_bytes();
     member.workers = from.report().workers();
   }
   return info;

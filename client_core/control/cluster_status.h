@@ -29,6 +29,7 @@ struct MemberStatusInfo {
   uint64_t blocks = 0;
   uint64_t granted_blocks = 0;
   uint64_t operations = 0;
+  uint64_t page_bytes = 0;  // of the pages that its memory may have; 0: not known
   // Agents.
   uint64_t workers = 0;
 };
@@ -42,6 +43,9 @@ struct ClusterStatusInfo {
   uint64_t region_bytes = 0;
   uint32_t regions_fully_redundant = 0;
   std::string state;  // "forming", "serving", "degraded"
+  // What joins, leaves and flushes wait for, in one line; empty: nothing. Where the master is asked
+  // in its own process, StatusReply has it.
+  std::string waiting_for;
   uint64_t master_pid = 0;
   uint64_t master_uptime_s = 0;
   std::vector<MemberStatusInfo> members;

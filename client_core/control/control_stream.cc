@@ -34,6 +34,10 @@ constexpr uint64_t kGoodbyeNs = 1'000'000'000;
 constexpr uint64_t kSilenceNs = 20'000'000'000;
 constexpr uint64_t kFastRenewals = 8;
 constexpr uint64_t kFastRenewNs = 2'000'000;
+// Later ones are quiet but for one in so long, for the clock and to hear that the master is there.
+constexpr uint64_t kLoudEveryNs = 2'000'000'000;
+constexpr uint64_t kRenewNsMax = 5'000'000'000;
+static_assert(2 * (kLoudEveryNs + kRenewNsMax) < kSilenceNs);
 constexpr size_t kAsksMax = 4096;
 
 std::string HostName() {
@@ -121,6 +125,7 @@ class ControlStream::Impl final : public ControlCall::Owner {
   uint64_t renew_ns_ = kNever;
   uint64_t heard_ns_ = 0;
   uint64_t renewals_ = 0;
+  uint64_t loud_ns_ = 0;                        // the last one that wanted an answer
   std::map<uint64_t, uint64_t> renewed_at_ns_;  // by sequence; unanswered ones
   uint64_t next_request_ = 1;
   std::map<uint64_t, Asked> asked_;
@@ -427,11 +432,20 @@ void ControlStream::Impl::Renew() {
   const uint64_t now_ns = clock_.NowNs();
   // The first ones come fast, for the clock: the best of several is good enough to start with.
   ++renewals_;
-  renew_ns_ = now_ns + (renewals_ < kFastRenewals ? kFastRenewNs : lease_ms_ * kNsPerMs / 4);
+  const bool fast = renewals_ < kFastRenewals;
+  // Three in a lease, at multiples of a third of it: what renews on one host does so together,
+  // which wakes the processor once. The master looks at that moment, too.
+  const uint64_t every_ns = std::min(lease_ms_ / 6 * 2 * kNsPerMs, kRenewNsMax);
+  renew_ns_ = fast ? now_ns + kFastRenewNs : (now_ns / every_ns + 1) * every_ns;
   control::FromMember message;
-  message.mutable_renew()->set_sequence(renewals_);
-  handler_->FillReport(message.mutable_renew()->mutable_report());
-  renewed_at_ns_[renewals_] = now_ns;
+  control::Renew& renew = *message.mutable_renew();
+  renew.set_sequence(renewals_);
+  renew.set_quiet(!fast && now_ns < loud_ns_ + kLoudEveryNs);
+  handler_->FillReport(renew.mutable_report());
+  if (!renew.quiet()) {
+    loud_ns_ = now_ns;
+    renewed_at_ns_[renewals_] = now_ns;
+  }
   call_->Send(message);
 }
 
@@ -442,6 +456,7 @@ void ControlStream::Impl::OnCallMessage(const control::FromMaster& message) {
       const auto sent = renewed_at_ns_.find(message.renewed().sequence());
       if (sent == renewed_at_ns_.end()) return;
       handler_->OnTime(message.renewed().time_us(), sent->second, heard_ns_);
+      handler_->OnUsage(message.renewed().blocks(), message.renewed().granted_blocks());
       renewed_at_ns_.erase(renewed_at_ns_.begin(), std::next(sent));
       return;
     }

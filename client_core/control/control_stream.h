@@ -50,6 +50,8 @@ class ControlStream {
     virtual void OnExpelled(const std::string& reason) = 0;
     // The cluster's time, told in answer to something sent at `sent_ns`, by CLOCK_MONOTONIC.
     virtual void OnTime(uint64_t /*time_us*/, uint64_t /*sent_ns*/, uint64_t /*received_ns*/) {}
+    // The memory nodes' blocks, all together, and how many of them are granted: every few seconds.
+    virtual void OnUsage(uint64_t /*blocks*/, uint64_t /*granted_blocks*/) {}
     // What the next renewal says.
     virtual void FillReport(control::Report* /*report*/) {}
     // The newest view this process has; 0: none.

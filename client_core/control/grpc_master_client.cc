@@ -5,7 +5,6 @@
 
 #include "client_core/base/log.h"
 #include "client_core/control/control.pb.h"
-#include "client_core/control/status_codec.h"
 #include "client_core/control/view_codec.h"
 
 namespace onetrip {
@@ -46,18 +45,20 @@ class GrpcMasterClient::CallAwaiter {
 
 Result<std::unique_ptr<GrpcMasterClient>> GrpcMasterClient::Connect(ControlOptions options,
                                                                     ExpelledFn expelled,
-                                                                    std::string* reason) {
+                                                                    std::string* reason,
+                                                                    NewViewFn new_view) {
   std::unique_ptr<GrpcMasterClient> client(
-      new GrpcMasterClient(std::move(options), std::move(expelled)));
+      new GrpcMasterClient(std::move(options), std::move(expelled), std::move(new_view)));
   const Status status = client->stream_->Connect(reason);
   if (!status.ok()) return status;
   return client;
 }
 
-GrpcMasterClient::GrpcMasterClient(ControlOptions options, ExpelledFn expelled)
+GrpcMasterClient::GrpcMasterClient(ControlOptions options, ExpelledFn expelled, NewViewFn new_view)
     : join_timeout_ms_(options.connect_timeout_ms),
       request_timeout_ms_(options.request_timeout_ms),
       expelled_(std::move(expelled)),
+      new_view_(std::move(new_view)),
       view_(std::make_shared<const View>()),
       stream_(std::make_shared<ControlStream>(std::move(options), ControlStream::Role::kAgent,
                                               static_cast<ControlStream::Handler*>(this))) {}
@@ -140,14 +141,12 @@ void GrpcMasterClient::Start(const control::Request& request, uint64_t timeout_m
                });
 }
 
-void GrpcMasterClient::AskStatus(std::function<void(const ClusterStatusInfo*)> done) {
+void GrpcMasterClient::TEST_Ask(std::function<void(bool answered)> done) {
   control::Request request;
   request.mutable_get_status();
   stream_->Ask(request, request_timeout_ms_,
                [done = std::move(done)](Status, const std::string&, const control::Reply* reply) {
-                 if (reply == nullptr) return done(nullptr);
-                 const ClusterStatusInfo info = DecodeClusterStatus(reply->status());
-                 done(&info);
+                 done(reply != nullptr);
                });
 }
 
@@ -158,6 +157,11 @@ void GrpcMasterClient::OnWelcome(const ControlWelcome& welcome) {
 void GrpcMasterClient::OnTime(uint64_t time_us, uint64_t sent_ns, uint64_t received_ns) {
   offset_.Add(time_us, sent_ns, received_ns);
   clock_offset_us_.store(offset_.offset_us(), std::memory_order_relaxed);
+}
+
+void GrpcMasterClient::OnUsage(uint64_t blocks, uint64_t granted_blocks) {
+  blocks_.store(blocks, std::memory_order_relaxed);
+  granted_blocks_.store(granted_blocks, std::memory_order_relaxed);
 }
 
 void GrpcMasterClient::FillReport(control::Report* report) { report->set_workers(workers_.size()); }
@@ -180,9 +184,12 @@ void GrpcMasterClient::OnView(const control::View& message) {
   const uint64_t epoch = decoded->epoch.value;
   if (epoch > view_version()) {
     auto view = std::make_shared<const View>(std::move(decoded.value()));
-    const std::lock_guard<std::mutex> lock(mutex_);
-    view_ = std::move(view);
-    view_version_.store(epoch, std::memory_order_release);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      view_ = std::move(view);
+      view_version_.store(epoch, std::memory_order_release);
+    }
+    if (new_view_ != nullptr) new_view_();
   }
   // An older view is one that was under way when a stream broke; the hold is for a newer one.
   const bool releases = hold_epoch_ != 0 && epoch >= hold_epoch_;

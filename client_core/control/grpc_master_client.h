@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "client_core/cluster/master_client.h"
-#include "client_core/control/cluster_status.h"
 #include "client_core/control/control_options.h"
 #include "client_core/control/control_stream.h"
 #include "client_core/control/offset_estimate.h"
@@ -32,12 +31,14 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   // Called on the session thread when the cluster has taken this process for dead: the process must
   // end. Nothing comes after it.
   using ExpelledFn = std::function<void(const std::string& reason)>;
+  // Called on the session thread when view() has become another one; must not block.
+  using NewViewFn = std::function<void()>;
 
-  // Connects as an agent; blocks until the master has welcomed it. Failures as of
-  // ControlStream::Connect.
+  // Connects as an agent; blocks until the master has welcomed it. `new_view` may be null. Failures
+  // as of ControlStream::Connect.
   static Result<std::unique_ptr<GrpcMasterClient>> Connect(ControlOptions options,
-                                                           ExpelledFn expelled,
-                                                           std::string* reason);
+                                                           ExpelledFn expelled, std::string* reason,
+                                                           NewViewFn new_view = nullptr);
   ~GrpcMasterClient() override;
 
   [[nodiscard]] std::shared_ptr<const View> view() const override;
@@ -48,15 +49,22 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
 
   // Why the last Join or Flush failed, in one line. Any thread.
   [[nodiscard]] std::string last_error() const;
-  // Asks for the cluster's status; `done` is called on the session thread, with null if there was
-  // no answer. Any thread.
-  void AskStatus(std::function<void(const ClusterStatusInfo*)> done);
+  // The memory nodes' blocks, all replicas counted, and how many of them are granted, as of a few
+  // seconds ago; 0 until the nodes have told. Any thread.
+  [[nodiscard]] uint64_t blocks() const { return blocks_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t granted_blocks() const {
+    return granted_blocks_.load(std::memory_order_relaxed);
+  }
 
   // Whether the master is there, and since when it is away, by CLOCK_MONOTONIC. Any thread.
   [[nodiscard]] bool attending() const { return stream_->attending(); }
   [[nodiscard]] uint64_t away_since_ns() const { return stream_->away_since_ns(); }
   // Of this process among the cluster's members. Any thread.
   [[nodiscard]] uint64_t member() const { return member_.load(std::memory_order_relaxed); }
+
+  // Asks the master something that changes nothing; `done` is called on the session thread, with
+  // whether it answered, after all that it had sent before. Any thread.
+  void TEST_Ask(std::function<void(bool answered)> done);
 
   // Says goodbye if every worker has left, and closes the stream. Not the session thread.
   void Stop();
@@ -66,7 +74,7 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   class CallAwaiter;
   using DoorPtr = std::shared_ptr<ViewHold::Door>;
 
-  GrpcMasterClient(ControlOptions options, ExpelledFn expelled);
+  GrpcMasterClient(ControlOptions options, ExpelledFn expelled, NewViewFn new_view);
   void Start(const control::Request& request, uint64_t timeout_ms, const DoorPtr& door,
              std::shared_ptr<Call> call);
 
@@ -74,6 +82,7 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   void OnMessage(const control::FromMaster& message) override;
   void OnExpelled(const std::string& reason) override { expelled_(reason); }
   void OnTime(uint64_t time_us, uint64_t sent_ns, uint64_t received_ns) override;
+  void OnUsage(uint64_t blocks, uint64_t granted_blocks) override;
   void FillReport(control::Report* report) override;
   [[nodiscard]] uint64_t KnownEpoch() override { return view_version(); }
 
@@ -85,7 +94,10 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   const uint64_t join_timeout_ms_;
   const uint64_t request_timeout_ms_;
   const ExpelledFn expelled_;
+  const NewViewFn new_view_;
   std::atomic<uint64_t> member_{0};
+  std::atomic<uint64_t> blocks_{0};
+  std::atomic<uint64_t> granted_blocks_{0};
   std::atomic<uint64_t> members_{0};  // workers that joined and have not left
 
   // Session thread.

@@ -232,23 +232,18 @@ uint64_t GrpcNodeSession::KnownEpoch() {
   return epoch_;
 }
 
-// A duty may take its time, a renewal may not: what is told is what was so a renewal ago.
 void GrpcNodeSession::FillReport(control::Report* report) {
-  bool ask = false;
+  NodeDuties* duties = nullptr;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    report->set_blocks(report_.blocks);
-    report->set_granted_blocks(report_.granted_blocks);
-    report->set_operations(report_.operations);
-    ask = !std::exchange(report_asked_, true);
+    duties = duties_;
   }
-  if (!ask) return;
-  AddDuty([this](NodeDuties& duties) {
-    const NodeReport fresh = duties.Report();
-    const std::lock_guard<std::mutex> lock(mutex_);
-    report_ = fresh;
-    report_asked_ = false;
-  });
+  if (duties == nullptr) return;
+  const NodeReport fresh = duties->Report();
+  report->set_blocks(fresh.blocks);
+  report->set_granted_blocks(fresh.granted_blocks);
+  report->set_operations(fresh.operations);
+  report->set_page_bytes(fresh.page_bytes);
 }
 
 // ---- The duty thread ----

@@ -71,8 +71,6 @@ class GrpcNodeSession final : public NodeSession, private ControlStream::Handler
   std::string failure_reason_;
   bool stopped_ = false;
   uint64_t epoch_ = 0;
-  NodeReport report_;
-  bool report_asked_ = false;
   NodeDuties* duties_ = nullptr;
   std::deque<std::function<void(NodeDuties&)>> duty_queue_;
 

@@ -41,10 +41,11 @@ struct NodeReport {
   uint64_t blocks = 0;
   uint64_t granted_blocks = 0;
   uint64_t operations = 0;
+  uint64_t page_bytes = 0;  // of the pages that the memory may have; 0: not known
 };
 
-// What the master asks of a node that serves. Called on the session's thread, one at a time; may
-// block for as long as a fence takes.
+// What the master asks of a node that serves. Called one at a time, and may block for as long as a
+// fence takes; but for Report().
 class NodeDuties {
  public:
   virtual ~NodeDuties() = default;
@@ -55,7 +56,8 @@ class NodeDuties {
   virtual void OnView(const std::shared_ptr<const View>& view) = 0;
   // The node was taken for dead and has no place any more: it must end.
   virtual void OnExpelled(const std::string& reason) = 0;
-  // For the cluster's status; called with every renewal.
+  // For the cluster's status; called with every renewal, which waits for it, on another thread than
+  // the rest and beside it: must not block.
   virtual NodeReport Report() = 0;
 };
 

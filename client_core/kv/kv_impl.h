@@ -186,6 +186,9 @@ class KvImpl {
   Task<Status> LoadCounters();
   Task<void> PublishCounters();
   Task<void> RunTicks();
+  // Waits until every operation has ended, on every worker, that may have started under an older
+  // view than the one remembered for the sweep.
+  Task<void> OutliveOldOperations();
   Task<void> Sweep();
   Task<Status> SweepPass(uint64_t* removed);
   Task<Status> SweepSubtable(Subtable table, uint64_t* removed);
@@ -219,6 +222,9 @@ class KvImpl {
   bool publishing_ = false;
   bool sweeping_ = false;
   bool sweep_again_ = false;
+  // What databases meant when the sweep began, and the epoch then.
+  std::array<KeyspaceId, kMaxDatabases> sweep_keyspaces_{};
+  uint64_t sweep_epoch_ = 0;
   bool stopping_ = false;
 };
 

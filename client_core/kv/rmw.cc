@@ -12,11 +12,13 @@ Task<Status> KvImpl::ReadModifyWrite(Key key, Mutation& mutation) {
   }
   RegisterOperation operation;
   operation.pin = reclaimer_.Pin();
-  const IndexKey index_key = MakeKey(key);
   Draft draft;
   Status status;
   bool done = false;
   while (!done && status.ok()) {
+    // Anew each time: an attempt may have given up its pin, and with it a keyspace that was
+    // flushed.
+    const IndexKey index_key = MakeKey(key);
     status = co_await Attempt(operation, key, index_key, mutation, &draft, &done);
     if (!done && status.ok() && OutOfTime(context_, operation)) status = kContended;
   }

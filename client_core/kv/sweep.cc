@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "client_core/base/planted_bug.h"
 #include "client_core/kv/kv_impl.h"
 #include "client_core/layout/entry_codec.h"
 #include "client_core/layout/region_layout.h"
@@ -16,11 +17,11 @@ constexpr uint64_t CounterWord(KeyspaceId keyspace, uint32_t count) {
   return (uint64_t{keyspace.value} << 32) | count;
 }
 
-// Whether no database means this keyspace any more. Ids grow: one that is newer than the view's is
-// of a view that this worker has not heard of yet.
-bool IsFlushed(const View& view, KeyspaceId keyspace) {
+// Whether no database means this keyspace any more, if they mean `keyspaces`. Ids grow: one that is
+// newer is of a later view.
+bool IsFlushed(const std::array<KeyspaceId, kMaxDatabases>& keyspaces, KeyspaceId keyspace) {
   KeyspaceId newest;
-  for (const KeyspaceId current : view.keyspaces) {
+  for (const KeyspaceId current : keyspaces) {
     if (current == keyspace) return false;
     newest = std::max(newest, current);
   }
@@ -124,8 +125,19 @@ Task<Status> KvImpl::Flush(std::optional<uint32_t> database) {
   co_return Status::Ok();
 }
 
+// Whoever has started in the old keyspace must find there what its own kind has left: a counter
+// that a sweep removes between two increments of before the flush would count one of them for
+// nothing.
+Task<void> KvImpl::OutliveOldOperations() {
+  while (!reclaimer_.IsSafe(sweep_epoch_) && !stopping_ && !Planted(Bug::kSweepsAtOnce)) {
+    co_await allocator_.Maintain();
+    if (reclaimer_.IsSafe(sweep_epoch_)) break;
+    co_await context_.executor.SleepFor(context_.options.epoch_tick_us * 1000);
+  }
+}
+
 // Removes what no database means any more, pass after pass until one finds nothing: splits may
-// carry entries past it, and a write that began before the flush may still arrive behind it.
+// carry entries past it, and a SET that waited for memory may still arrive behind it.
 Task<void> KvImpl::Sweep() {
   constexpr uint64_t kPauseNs = 10'000'000;
   constexpr uint32_t kQuietPauses = 20;  // of nothing found, before it is believed
@@ -134,7 +146,13 @@ Task<void> KvImpl::Sweep() {
   while (quiet < kQuietPauses && !stopping_) {
     uint64_t removed = 0;
     const bool look = sweep_again_ || quiet == 0 || quiet == kQuietPauses - 1;
-    if (std::exchange(sweep_again_, false)) quiet = 0;
+    if (std::exchange(sweep_again_, false)) {
+      quiet = 0;
+      sweep_keyspaces_ = context_.view().keyspaces;
+      sweep_epoch_ = reclaimer_.current_epoch();
+      co_await OutliveOldOperations();
+      if (stopping_) break;
+    }
     if (look) (void)co_await SweepPass(&removed);
     if (removed > 0) {
       quiet = 0;
@@ -178,7 +196,7 @@ Task<Status> KvImpl::SweepSubtable(Subtable table, uint64_t* removed) {
       const SlotWord word(words[i]);
       // Entries on the move are met in the subtable they move to, by a later pass at the latest.
       if (i == kGroupHeaderWord || word.kind() != SlotKind::kObject) continue;
-      if (!IsFlushed(context_.view(), keys.keyspace[i])) continue;
+      if (!IsFlushed(sweep_keyspaces_, keys.keyspace[i])) continue;
       SearchResult entry;
       entry.entry = {table.Word(group, i), word};
       bool gone = false;

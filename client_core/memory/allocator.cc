@@ -109,8 +109,12 @@ GlobalAddr Allocator::TakeFrom(uint32_t list_index, SizeClass size_class) {
 
 void Allocator::Release(GlobalAddr addr, SizeClass size_class) {
   const uint16_t index = ObjectIndex(addr, size_class);
-  if (context_.memory_observer != nullptr) context_.memory_observer->Released(addr, size_class);
-  if (Block* block = FindOwn(addr); block != nullptr) {
+  Block* block = FindOwn(addr);
+  if (context_.memory_observer != nullptr) {
+    const bool is_buffer = block != nullptr && block->list >= SizeClass::kCount;
+    context_.memory_observer->Released(addr, size_class, is_buffer ? kBufferBulkOffset : 0);
+  }
+  if (block != nullptr) {
     CHECK(block->size_class == size_class);
     metrics_.live_bytes.Sub(size_class.bytes());
     metrics_.free_bytes.Add(size_class.bytes());

@@ -37,8 +37,9 @@ class MemoryObserver {
   virtual ~MemoryObserver() = default;
   virtual void Allocated(GlobalAddr addr, SizeClass size_class) = 0;
   virtual void Retired(GlobalAddr addr, SizeClass size_class) = 0;
-  // No operation can reach it any more; it may be allocated again.
-  virtual void Released(GlobalAddr addr, SizeClass size_class) = 0;
+  // No operation can reach it any more; it may be allocated again. Its first `kept_bytes` still mean
+  // something: the lock word of a buffer.
+  virtual void Released(GlobalAddr addr, SizeClass size_class, uint32_t kept_bytes) = 0;
   // An operation may read what is not released from now until Unpinned(ticket). Tickets are not 0.
   virtual uint64_t Pinned() = 0;
   virtual void Unpinned(uint64_t ticket) = 0;

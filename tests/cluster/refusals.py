@@ -60,14 +60,6 @@ def wrong_secret(context):
             assert client.call("PING").value == b"PONG"
 
 
-@test("a master that is not there: which address, how long, exit code 1")
-def no_master(context):
-    for command in (["onetrip-agent", "--port", "0"], ["onetrip-memnode", "--memory", "64MiB"]):
-        code, output = run([os.path.join(context.bin_dir, command[0])] + command[1:]
-                           + ["--master", "127.0.0.1:1", "--connect-timeout-ms", "300"])
-        assert code == 1 and "127.0.0.1:1" in output, output
-
-
 @test("memory of another cluster, and memory that is in use, is refused and not touched")
 def foreign_memory(context):
     with context.cluster(extra=["--persistent"]) as first:

@@ -54,11 +54,13 @@ def _shared(function, fabric, context):
 
 def tests():
     # Importing a module registers its tests.
+    import expelled  # pylint: disable=unused-import,import-outside-toplevel
     import hosts  # pylint: disable=unused-import,import-outside-toplevel
     import many_agents  # pylint: disable=unused-import,import-outside-toplevel
     import master_restart  # pylint: disable=unused-import,import-outside-toplevel
     import refusals  # pylint: disable=unused-import,import-outside-toplevel
     import several_agents  # pylint: disable=unused-import,import-outside-toplevel
+    import start_failures  # pylint: disable=unused-import,import-outside-toplevel
     import tool  # pylint: disable=unused-import,import-outside-toplevel
     shared = [("%s: %s, two agents" % (fabric, function.__name__.replace("_", " ")),
                functools.partial(_shared, function, fabric))

@@ -9,27 +9,31 @@
 
 namespace onetrip {
 
-Agent::Agent(SimExecutor& world, SimNetwork& network, SimMaster& master, uint64_t seed)
-    : process_(world, seed),
-      fabric_(std::make_unique<SimFabric>(process_, network)),
+Agent::Agent(const World& world, uint32_t number, uint64_t seed, SimMasterClient::Events events)
+    : number_(number),
+      process_(world.executor, seed),
+      memory_(world.memory),
+      fabric_(std::make_unique<SimFabric>(process_, world.network)),
       hold_(process_),
-      master_(process_, master),
+      master_(process_, world.executor, world.master, world.control,
+              "agent " + std::to_string(number), std::move(events)),
       gate_(process_) {}
 
 // Frames first: they refer to everything below them.
 Agent::~Agent() { process_.DropBackground(); }
 
-Task<Status> Agent::Start(DataPathOptions options, MemoryObserver* observer) {
-  constexpr uint64_t kAskAgainNs = 50'000;
-  Result<Membership> membership = co_await master_.Join(hold_);
-  while (!membership.ok()) {
-    if (membership.status().code() != StatusCode::kUnavailable) co_return membership.status();
-    co_await process_.SleepFor(kAskAgainNs);
-    membership = co_await master_.Join(hold_);
-  }
+void Agent::Die() {
+  process_.Kill();
+  master_.link().Die();
+}
+
+Task<Status> Agent::Start(DataPathOptions options) {
+  master_.Connect();
+  const Result<Membership> membership = co_await master_.Join(hold_);
+  if (!membership.ok()) co_return membership.status();
   context_ = std::make_unique<WorkerContext>(process_, *fabric_, master_, hold_, membership.value(),
                                              options);
-  context_->memory_observer = observer;
+  context_->memory_observer = &memory_;
   engine_ = MakeEngine(EngineKind::kSwarm, *context_);
   kv_ = std::make_unique<Kv>(*context_, *engine_);
   const Status status = co_await kv_->Start();
@@ -37,9 +41,15 @@ Task<Status> Agent::Start(DataPathOptions options, MemoryObserver* observer) {
   co_return status;
 }
 
-Task<void> Agent::Stop() {
+Task<Status> Agent::Stop() {
   const Status status = co_await kv_->Stop();
-  if (status.ok()) (void)co_await context_->master.Leave(hold_, context_->membership);
+  if (!status.ok()) co_return status;
+  co_return co_await context_->master.Leave(hold_, context_->membership);
+}
+
+Task<void> Agent::End() {
+  (void)co_await master_.SayGoodbye(hold_);
+  Die();
 }
 
 Task<void> Agent::Execute(const Command* command, std::string* reply) {

@@ -1,9 +1,10 @@
-// Agent: one worker of the simulation: executor, fabric, engine, keys, and the sessions of its
-// clients, who talk to it in commands without a socket between.
+// Agent: an agent's process with one worker: executor, connection to the master, fabric, engine,
+// keys, and the sessions of its clients, who talk to it in commands without a socket between.
 #ifndef ONETRIP_TESTS_SIM_AGENT_H_
 #define ONETRIP_TESTS_SIM_AGENT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -13,7 +14,8 @@
 #include "client_core/kv/kv.h"
 #include "client_core/memory/worker_context.h"
 #include "client_core/replication/engine.h"
-#include "tests/sim/sim_master.h"
+#include "tests/sim/memory_watch.h"
+#include "tests/sim/sim_master_client.h"
 #include "tests/support/history.h"
 #include "tests/unit/redis_fake_hooks.h"
 
@@ -21,31 +23,57 @@ namespace onetrip {
 
 class Agent {
  public:
-  // An executor and a fabric; everything else comes with Start.
-  Agent(SimExecutor& world, SimNetwork& network, SimMaster& master, uint64_t seed);
+  struct World {
+    SimExecutor& executor;
+    SimNetwork& network;
+    SimMaster& master;
+    const ControlSettings& control;
+    MemoryWatch& memory;
+  };
+
+  // An executor and a fabric; everything else comes with Start. `number`: of its clients.
+  Agent(const World& world, uint32_t number, uint64_t seed, SimMasterClient::Events events);
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
   // Drops what still runs on it.
   ~Agent();
 
-  // Joins, asking again for as long as the master does not answer, and opens the index.
-  Task<Status> Start(DataPathOptions options, MemoryObserver* observer);
-  // REQUIRES: no command is running.
-  Task<void> Stop();
+  // Joins and opens the index. Not ok: the process must end.
+  Task<Status> Start(DataPathOptions options);
+  // Its worker leaves. REQUIRES: no command is running. Not ok: it is a member still.
+  Task<Status> Stop();
+  // The process ends in order. REQUIRES: its worker has left.
+  Task<void> End();
 
   // Executes one command and fills `reply` (RESP2).
   Task<void> Execute(const Command* command, std::string* reply);
 
+  // The process dies where it is: its connections end, its frames stay until it is destroyed.
+  void Die();
+  [[nodiscard]] bool dead() const { return process_.dead(); }
+  [[nodiscard]] uint32_t number() const { return number_; }
+
   SimProcess& process() { return process_; }
+  ControlLink& link() { return master_.link(); }
+  WorkerMemory& memory() { return memory_; }
   SimFabric& fabric() { return *fabric_; }
   Kv& kv() { return *kv_; }
   WorkerContext& context() { return *context_; }
+  // Whether it is between its start and its first command, or its end.
+  [[nodiscard]] bool starting() const { return !started_ && !dead(); }
   [[nodiscard]] bool started() const { return started_; }
   // What clients of it run under, so that it can be awaited.
   Gate& gate() { return gate_; }
+  // It takes no further commands.
+  void StartLeaving() { leaving_ = true; }
+  [[nodiscard]] bool leaving() const { return leaving_; }
+  // Clients with a command under way.
+  uint32_t& busy() { return busy_; }
 
  private:
+  const uint32_t number_;
   SimProcess process_;
+  WorkerMemory memory_;
   std::unique_ptr<SimFabric> fabric_;
   ViewHold hold_;
   SimMasterClient master_;
@@ -56,6 +84,8 @@ class Agent {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Kv> kv_;
   bool started_ = false;
+  bool leaving_ = false;
+  uint32_t busy_ = 0;
 };
 
 }  // namespace onetrip

@@ -24,6 +24,17 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kPassedWhilePinned, "passed-while-pinned", "tight"},
     {Bug::kRetiredAtOnce, "retired-at-once", "tight"},
     {Bug::kBitsCollectedTwice, "bits-collected-twice", "tight"},
+    {Bug::kSweepsAtOnce, "sweeps-at-once", "flush"},
+    {Bug::kNoHold, "no-hold", "flush"},
+    {Bug::kCommitsBeforeAllHold, "commits-before-all-hold", "flush"},
+    {Bug::kHoldForgetsExpelled, "hold-forgets-expelled", "members"},
+    {Bug::kHoldForgetsAway, "hold-forgets-away", "members"},
+    {Bug::kAnswersBeforeInForce, "answers-before-in-force", "turnover"},
+    {Bug::kFencedOnOneNode, "fenced-on-one-node", "turnover"},
+    {Bug::kViewNotDurable, "view-not-durable", "members"},
+    {Bug::kRestartKeepsEpoch, "restart-keeps-epoch", "members"},
+    {Bug::kSeatNotDurable, "seat-not-durable", "members"},
+    {Bug::kAcknowledgedBeforeDurable, "acknowledged-before-durable", "members"},
 };
 
 }  // namespace

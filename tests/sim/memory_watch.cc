@@ -43,7 +43,7 @@ void MemoryWatch::Retired(GlobalAddr addr, SizeClass size_class) {
   found->second.retired_at = next_ticket_;
 }
 
-void MemoryWatch::Released(GlobalAddr addr, SizeClass size_class) {
+void MemoryWatch::Released(GlobalAddr addr, SizeClass size_class, uint32_t kept_bytes) {
   const auto found = objects_.find(addr.bits());
   if (found == objects_.end()) return Fail("an object was released twice", addr);
   if (found->second.phase == Phase::kRetired && !pinned_.empty() &&
@@ -53,7 +53,7 @@ void MemoryWatch::Released(GlobalAddr addr, SizeClass size_class) {
   objects_.erase(found);
   free_[addr.bits()] = size_class.bytes();
   released_before_.insert(addr.bits());
-  Poison(addr, size_class);
+  Poison(addr, size_class, kept_bytes);
 }
 
 void MemoryWatch::Written(NodeId node, uint64_t offset) {
@@ -75,12 +75,12 @@ void MemoryWatch::Written(NodeId node, uint64_t offset) {
   }
 }
 
-void MemoryWatch::Poison(GlobalAddr addr, SizeClass size_class) {
+void MemoryWatch::Poison(GlobalAddr addr, SizeClass size_class, uint32_t kept_bytes) {
   for (int replica = 0; replica < view_.replicas; ++replica) {
     const RemoteAddr at = view_.Locate(addr, replica);
     // Enough of it: a record's header, which holds its checksum, is at its beginning.
-    std::memset(nodes_.at(at.node.value)->base() + at.offset, 0xdb,
-                std::min<uint64_t>(size_class.bytes(), 512));
+    std::memset(nodes_.at(at.node.value)->base() + at.offset + kept_bytes, 0xdb,
+                std::min<uint64_t>(size_class.bytes(), 512) - kept_bytes);
   }
 }
 

@@ -29,7 +29,7 @@ class MemoryWatch final : public MemoryObserver {
 
   void Allocated(GlobalAddr addr, SizeClass size_class) override;
   void Retired(GlobalAddr addr, SizeClass size_class) override;
-  void Released(GlobalAddr addr, SizeClass size_class) override;
+  void Released(GlobalAddr addr, SizeClass size_class, uint32_t kept_bytes) override;
   uint64_t Pinned() override;
   void Unpinned(uint64_t ticket) override { pinned_.erase(ticket); }
 
@@ -54,7 +54,7 @@ class MemoryWatch final : public MemoryObserver {
   void Fail(const char* what, GlobalAddr addr);
   // From now on nothing that is free lies where this object does.
   void ForgetFree(GlobalAddr addr, SizeClass size_class);
-  void Poison(GlobalAddr addr, SizeClass size_class);
+  void Poison(GlobalAddr addr, SizeClass size_class, uint32_t kept_bytes);
 
   std::vector<MemoryEndpoint*> nodes_;
   const View view_;
@@ -65,6 +65,46 @@ class MemoryWatch final : public MemoryObserver {
   uint64_t next_ticket_ = 1;
   uint64_t reused_ = 0;
   std::string failure_;
+};
+
+// What one worker does with memory. Outlives the worker.
+class WorkerMemory final : public MemoryObserver {
+ public:
+  explicit WorkerMemory(MemoryWatch& watch) : watch_(watch) {}
+
+  void Allocated(GlobalAddr addr, SizeClass size_class) override {
+    watch_.Allocated(addr, size_class);
+  }
+  void Retired(GlobalAddr addr, SizeClass size_class) override { watch_.Retired(addr, size_class); }
+  void Released(GlobalAddr addr, SizeClass size_class) override {
+    watch_.Released(addr, size_class);
+  }
+  uint64_t Pinned() override {
+    const uint64_t ticket = watch_.Pinned();
+    // Whoever is refused everywhere reads nothing, whatever it may think that it does.
+    if (refused_) {
+      watch_.Unpinned(ticket);
+    } else {
+      pinned_.insert(ticket);
+    }
+    return ticket;
+  }
+  void Unpinned(uint64_t ticket) override {
+    pinned_.erase(ticket);
+    watch_.Unpinned(ticket);
+  }
+
+  // From now on no memory node lets the worker touch anything.
+  void RefusedEverywhere() {
+    refused_ = true;
+    for (const uint64_t ticket : pinned_) watch_.Unpinned(ticket);
+    pinned_.clear();
+  }
+
+ private:
+  MemoryWatch& watch_;
+  absl::flat_hash_set<uint64_t> pinned_;
+  bool refused_ = false;
 };
 
 }  // namespace onetrip

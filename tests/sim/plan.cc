@@ -11,11 +11,22 @@ struct FaultName {
   std::string_view name;
 };
 constexpr FaultName kFaultNames[] = {
-    {FaultKind::kCrashAgent, "crash-agent"}, {FaultKind::kPauseAgent, "pause-agent"},
-    {FaultKind::kPauseNode, "pause-node"},   {FaultKind::kLoseNode, "lose-node"},
-    {FaultKind::kSlowNode, "slow-node"},     {FaultKind::kBreakChannel, "break-channel"},
-    {FaultKind::kStepClock, "step-clock"},   {FaultKind::kDriftClock, "drift-clock"},
-    {FaultKind::kMasterDown, "master-down"}, {FaultKind::kSlowLink, "slow-link"},
+    {FaultKind::kCrashAgent, "crash-agent"},
+    {FaultKind::kPauseAgent, "pause-agent"},
+    {FaultKind::kPauseNode, "pause-node"},
+    {FaultKind::kLoseNode, "lose-node"},
+    {FaultKind::kSlowNode, "slow-node"},
+    {FaultKind::kBreakChannel, "break-channel"},
+    {FaultKind::kStepClock, "step-clock"},
+    {FaultKind::kDriftClock, "drift-clock"},
+    {FaultKind::kMasterDown, "master-down"},
+    {FaultKind::kSlowLink, "slow-link"},
+    {FaultKind::kLeaveAgent, "leave-agent"},
+    {FaultKind::kPauseMaster, "pause-master"},
+    {FaultKind::kStoreFails, "store-fails"},
+    {FaultKind::kRestartNode, "restart-node"},
+    {FaultKind::kBreakControl, "break-control"},
+    {FaultKind::kBreakNodeControl, "break-node-control"},
 };
 
 // Every number of a plan, with its name in the text.
@@ -43,6 +54,20 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("tick_spread", plan.tick_spread);
   visit("think_ns_max", plan.think_ns_max);
   visit("clock_error_ns", plan.clock_error_ns);
+  visit("last_flush", plan.last_flush);
+  visit("control_latency_min_ns", plan.control.latency_min_ns);
+  visit("control_latency_max_ns", plan.control.latency_max_ns);
+  visit("notice_ns_max", plan.control.notice_ns_max);
+  visit("write_ns_max", plan.control.write_ns_max);
+  visit("fence_fails_percent", plan.control.fence_fails_percent);
+  visit("request_ms", plan.control.request_ms);
+  visit("lease_ms", plan.control.lease_ms);
+  visit("grace_ms", plan.control.grace_ms);
+  visit("hold_timeout_ms", plan.control.hold_timeout_ms);
+  visit("flush_wait_ms", plan.control.flush_wait_ms);
+  visit("ack_timeout_ms", plan.control.ack_timeout_ms);
+  visit("fence_retry_ms", plan.control.fence_retry_ms);
+  visit("time_lead_ms", plan.control.time_lead_ms);
 }
 
 template <typename Number>
@@ -127,10 +152,14 @@ std::string DescribeFault(const Fault& fault) {
   switch (fault.kind) {
     case FaultKind::kCrashAgent:
     case FaultKind::kPauseAgent:
+    case FaultKind::kBreakControl:
+    case FaultKind::kLeaveAgent:
       text += " " + std::to_string(fault.agent);
       break;
     case FaultKind::kPauseNode:
     case FaultKind::kLoseNode:
+    case FaultKind::kRestartNode:
+    case FaultKind::kBreakNodeControl:
       text += " " + std::to_string(fault.node);
       break;
     case FaultKind::kSlowNode:
@@ -152,6 +181,8 @@ std::string DescribeFault(const Fault& fault) {
               " ppm";
       break;
     case FaultKind::kMasterDown:
+    case FaultKind::kPauseMaster:
+    case FaultKind::kStoreFails:
       break;
   }
   if (fault.duration_ns > 0) text += ", for " + std::to_string(fault.duration_ns) + " ns";

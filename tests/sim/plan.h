@@ -14,12 +14,14 @@
 #include "client_core/fabric/sim.h"
 #include "client_core/memory/worker_context.h"
 #include "master/membership.h"
+#include "tests/sim/control_settings.h"
 #include "tests/support/workload.h"
 
 namespace onetrip {
 
 enum class FaultKind : uint8_t {
-  kCrashAgent,    // dies where it is; starts again as a new worker after `duration_ns`, if not 0
+  kCrashAgent,    // dies where it is; starts again as a new process after `duration_ns`, if not 0
+  kLeaveAgent,    // ends in order; starts again as a new process after `duration_ns`
   kPauseAgent,    // stands still for `duration_ns`
   kPauseNode,     // applies nothing for `duration_ns`
   kLoseNode,      // for good
@@ -28,7 +30,12 @@ enum class FaultKind : uint8_t {
   kBreakChannel,  // from `agent` to `node`
   kStepClock,     // of `agent`, by `amount` ns
   kDriftClock,    // of `agent`, by `amount` ppm
-  kMasterDown,    // does not answer for `duration_ns`
+  kMasterDown,    // dies; starts again from its store after `duration_ns`
+  kPauseMaster,   // stands still for `duration_ns`
+  kStoreFails,    // the master's, for `duration_ns`
+  kRestartNode,   // dies, and comes back with its memory after `duration_ns`
+  kBreakControl,  // the connection of `agent` to the master
+  kBreakNodeControl,  // the connection of `node` to the master
 };
 
 struct Fault {
@@ -46,11 +53,14 @@ struct Plan {
   uint32_t agents = 3;  // of one worker each; client i is a client of agent i modulo this
   ClusterShape shape{.nodes = 3, .replicas = 3, .node_bytes = 16ULL << 20};
   SimFabricOptions fabric;
+  ControlSettings control;
   DataPathOptions data_path;
   uint32_t tick_spread =
       1;  // each agent's epochs tick so many times more rarely than the one's before
   uint64_t think_ns_max = 4000;  // a client pauses at most so long before each command
   uint64_t clock_error_ns = 0;   // how far the agents' clocks may be from the truth
+  // 1: at the end, when all faults are over, an agent must be able to join and to flush.
+  uint32_t last_flush = 0;
   Program program;
   std::vector<Fault> faults;
 };

@@ -2,20 +2,13 @@
 #include <algorithm>
 #include <iterator>
 
-#include "client_core/base/rng.h"
 #include "tests/sim/crowded_keys.h"
 #include "tests/sim/plan.h"
+#include "tests/sim/scenario_parts.h"
 
 namespace onetrip {
-namespace {
 
-template <typename T, size_t n>
-T OneOf(Rng& rng, const T (&choices)[n]) {
-  return choices[rng.Below(n)];
-}
-
-// Settings that any seed may take with any commands.
-Plan MakeBase(std::string_view scenario, uint64_t seed, Rng& rng) {
+Plan MakeBasePlan(std::string_view scenario, uint64_t seed, Rng& rng) {
   Plan plan;
   plan.scenario = scenario;
   plan.seed = seed;
@@ -42,7 +35,7 @@ Plan MakeBase(std::string_view scenario, uint64_t seed, Rng& rng) {
   return plan;
 }
 
-WorkloadOptions MakeOptions(Rng& rng, std::string_view mix) {
+WorkloadOptions MakeWorkload(Rng& rng, std::string_view mix) {
   WorkloadOptions options;
   options.clients = 2 + static_cast<uint32_t>(rng.Below(4));
   options.operations = 4 + static_cast<uint32_t>(rng.Below(12));
@@ -51,37 +44,34 @@ WorkloadOptions MakeOptions(Rng& rng, std::string_view mix) {
   return options;
 }
 
-// One of the small programs, a client an agent.
-Plan MakeSmall(uint64_t seed) {
-  Rng rng(seed);
-  Plan plan = MakeBase("small", seed, rng);
-  const auto shapes = SmallShapes();
-  plan.program = MakeSmallProgram(shapes[rng.Below(shapes.size())]);
-  plan.agents = std::min<uint32_t>(static_cast<uint32_t>(plan.program.size()), 5);
-  return plan;
-}
-
-constexpr std::string_view kMixes[] = {
-    "reads_and_writes", "counters", "conditions", "append", "churn", "mixed", "multi"};
-
-Plan MakeCalm(uint64_t seed) {
-  Rng rng(seed);
-  Plan plan = MakeBase("calm", seed, rng);
-  plan.program = MakeProgram(rng.Next(), MakeOptions(rng, OneOf(rng, kMixes)));
-  return plan;
+void DrawControl(Plan* plan, Rng& rng) {
+  ControlSettings& control = plan->control;
+  control.latency_min_ns = OneOf(rng, {500UL, 2000UL});
+  control.latency_max_ns = OneOf(rng, {3000UL, 20'000UL, 100'000UL});
+  control.notice_ns_max = OneOf(rng, {1000UL, 50'000UL, 1'000'000UL});
+  control.write_ns_max = OneOf(rng, {0UL, 10'000UL, 100'000UL});
+  control.fence_fails_percent = OneOf(rng, {0U, 0U, 30U});
+  control.lease_ms = OneOf(rng, {1UL, 1UL, 4UL});
+  control.grace_ms = OneOf(rng, {1UL, 3UL});
+  control.hold_timeout_ms = OneOf(rng, {1UL, 3UL});
+  control.flush_wait_ms = OneOf(rng, {1UL, 4UL});
+  control.ack_timeout_ms = OneOf(rng, {2UL, 10UL});
+  control.fence_retry_ms = 1;
+  control.time_lead_ms = 2 * control.lease_ms;
+  control.request_ms = OneOf(rng, {2UL, 8UL});
 }
 
 // Every object is reused as soon as the epochs allow it, and the epochs never rest.
 Plan MakeTight(uint64_t seed) {
   Rng rng(seed);
-  Plan plan = MakeBase("tight", seed, rng);
+  Plan plan = MakeBasePlan("tight", seed, rng);
   plan.data_path.epoch_tick_us = 20;
   plan.data_path.retired_objects_max = 1;
   plan.data_path.location_cache_bytes = OneOf(rng, {64UL, 64UL, 65'536UL});
   plan.think_ns_max = OneOf(rng, {0UL, 1000UL});
   constexpr std::string_view kOverwriting[] = {"reads_and_writes", "reads_and_writes", "churn",
                                                "mixed"};
-  WorkloadOptions options = MakeOptions(rng, OneOf(rng, kOverwriting));
+  WorkloadOptions options = MakeWorkload(rng, OneOf(rng, kOverwriting));
   options.clients = 3 + static_cast<uint32_t>(rng.Below(3));
   options.operations = 20 + static_cast<uint32_t>(rng.Below(40));
   options.hot_keys = 1 + static_cast<uint32_t>(rng.Below(3));
@@ -104,12 +94,31 @@ Plan MakeTight(uint64_t seed) {
   return plan;
 }
 
+namespace {
+
+// One of the small programs, a client an agent.
+Plan MakeSmall(uint64_t seed) {
+  Rng rng(seed);
+  Plan plan = MakeBasePlan("small", seed, rng);
+  const auto shapes = SmallShapes();
+  plan.program = MakeSmallProgram(shapes[rng.Below(shapes.size())]);
+  plan.agents = std::min<uint32_t>(static_cast<uint32_t>(plan.program.size()), 5);
+  return plan;
+}
+
+Plan MakeCalm(uint64_t seed) {
+  Rng rng(seed);
+  Plan plan = MakeBasePlan("calm", seed, rng);
+  plan.program = MakeProgram(rng.Next(), MakeWorkload(rng, OneOf(rng, kAnyMixes)));
+  return plan;
+}
+
 // Deadlines that pass while others read, renew and replace them, by clocks that disagree.
 Plan MakeExpiry(uint64_t seed) {
   Rng rng(seed);
-  Plan plan = MakeBase("expiry", seed, rng);
+  Plan plan = MakeBasePlan("expiry", seed, rng);
   plan.think_ns_max = OneOf(rng, {100'000UL, 1'000'000UL, 3'000'000UL});
-  WorkloadOptions options = MakeOptions(rng, "expiry");
+  WorkloadOptions options = MakeWorkload(rng, "expiry");
   options.operations = 8 + static_cast<uint32_t>(rng.Below(16));
   options.expiry_ms_max = OneOf(rng, {1U, 3U, 10U});
   options.unix_start_ms = 1'700'000'000'000;
@@ -146,11 +155,11 @@ Plan MakeSkewed(uint64_t seed) {
 // Keys that crowd a few buckets, so that subtables split under whatever else goes on.
 Plan MakeCrowded(uint64_t seed) {
   Rng rng(seed);
-  Plan plan = MakeBase("crowded", seed, rng);
+  Plan plan = MakeBasePlan("crowded", seed, rng);
   plan.think_ns_max = OneOf(rng, {0UL, 1000UL});
   WorkloadOptions options =
-      MakeOptions(rng, OneOf(rng, {std::string_view("mixed"), std::string_view("churn"),
-                                   std::string_view("conditions"), std::string_view("counters")}));
+      MakeWorkload(rng, OneOf(rng, {std::string_view("mixed"), std::string_view("churn"),
+                                    std::string_view("conditions"), std::string_view("counters")}));
   options.clients = 3 + static_cast<uint32_t>(rng.Below(3));
   options.operations = 30 + static_cast<uint32_t>(rng.Below(30));
   options.hot_keys = 2;
@@ -164,14 +173,14 @@ Plan MakeCrowded(uint64_t seed) {
 // Few keys that one slot may hold in turn, with one fingerprint.
 Plan MakeTwins(uint64_t seed) {
   Rng rng(seed);
-  Plan plan = MakeBase("twins", seed, rng);
+  Plan plan = MakeBasePlan("twins", seed, rng);
   plan.think_ns_max = OneOf(rng, {0UL, 1000UL});
   // Losers sleep, so that more than one thing happens to their slot before they look.
   plan.fabric.latency_max_ns = std::min<uint64_t>(plan.fabric.latency_max_ns, 5000);
   plan.data_path.wait_polls_max = 0;
   plan.data_path.wait_timer_us = OneOf(rng, {20U, 100U});
   plan.data_path.wait_timer_max_us = 200;
-  WorkloadOptions options = MakeOptions(rng, "mixed");
+  WorkloadOptions options = MakeWorkload(rng, "mixed");
   if (rng.Below(2) == 0) {
     options.kinds = {{CommandKind::kSet, 8}, {CommandKind::kGetDel, 5}, {CommandKind::kGet, 1}};
   }
@@ -187,7 +196,7 @@ Plan MakeTwins(uint64_t seed) {
 // Values so large that the pool is full soon: writes are refused, deletes make room.
 Plan MakeFull(uint64_t seed) {
   Rng rng(seed);
-  Plan plan = MakeBase("full", seed, rng);
+  Plan plan = MakeBasePlan("full", seed, rng);
   plan.fabric.step_ns = 0;
   plan.data_path.memory_wait_ms = 1;
   WorkloadOptions options;
@@ -258,11 +267,12 @@ Plan MakeBroken(uint64_t seed) {
 // Everything that may break, in the middle of everything that may be asked.
 Plan MakeFaults(uint64_t seed) {
   Rng rng(seed);
-  Plan plan = MakeBase("faults", seed, rng);
+  Plan plan = MakeBasePlan("faults", seed, rng);
+  DrawControl(&plan, rng);
   plan.data_path.op_timeout_ms = OneOf(rng, {1UL, 5UL});
   // Whoever waits for the dead waits long: without this most of a run would be ticks.
   plan.data_path.epoch_tick_us = OneOf(rng, {100UL, 2000UL});
-  WorkloadOptions options = MakeOptions(rng, OneOf(rng, kMixes));
+  WorkloadOptions options = MakeWorkload(rng, OneOf(rng, kAnyMixes));
   options.operations = 6 + static_cast<uint32_t>(rng.Below(14));
   plan.program = MakeProgram(rng.Next(), options);
   // About as long as the commands take.
@@ -291,6 +301,9 @@ constexpr Scenario kScenarios[] = {
     {"full", "a pool without room", MakeFull},
     {"broken", "connections that break while memory is reused", MakeBroken},
     {"faults", "agents, nodes, channels and the master fail", MakeFaults},
+    {"flush", "keyspaces that are flushed under the commands", MakeFlush},
+    {"members", "agents, nodes and masters that die and come back, under flushes", MakeMembers},
+    {"turnover", "memory that is reused while agents come and go", MakeTurnover},
 };
 
 }  // namespace

@@ -1,82 +1,122 @@
-// SimMaster: the master's real state machine behind a slow network, and sometimes not there.
+// SimMaster: the master's process of a simulated world: the product's state machine, driven as
+// master/master_driver.cc drives it (event, store, messages, in this order), in virtual time.
+//
+// The store is in memory and slow: while it is written the process does nothing else. A crash loses
+// everything that is not in it, a write under way perhaps; the next life begins with what it holds.
+// What the master says is watched over all lives: it must never contradict itself.
 #ifndef ONETRIP_TESTS_SIM_SIM_MASTER_H_
 #define ONETRIP_TESTS_SIM_SIM_MASTER_H_
 
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
-#include <utility>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "client_core/coro/sim_executor.h"
-#include "master/local_master.h"
+#include "master/coordinator.h"
+#include "master/membership.h"
+#include "tests/sim/control_connection.h"
+#include "tests/sim/control_settings.h"
+#include "tests/sim/trace.h"
 
 namespace onetrip {
 
-// The master itself, as all agents share it.
-class SimMaster {
+class SimMaster final : private ControlConnection::MasterEnd {
  public:
-  SimMaster(MembershipState state, SimExecutor& world)
-      : world_(world), master_(std::move(state), world.clock()) {}
+  static constexpr uint64_t kCluster = 0xc0ffee;
 
-  // Down: requests fail as surely not done. What it has committed it still has afterwards.
-  void SetDown(bool down) { down_ = down; }
+  // Up from the start. What it is given outlives it.
+  SimMaster(SimExecutor& world, const ControlSettings& settings, const ClusterShape& shape,
+            Trace& trace);
+  SimMaster(const SimMaster&) = delete;
+  SimMaster& operator=(const SimMaster&) = delete;
+  ~SimMaster() override;
+
+  // A connection of `end`, the process `name`; lives as long as this object. Whether somebody is
+  // there to hear it shows later.
+  ControlConnection& Dial(const std::string& name, ControlConnection::MemberEnd& end);
+
+  void Crash();
+  void Restart();
+  [[nodiscard]] bool up() const { return coordinator_.has_value(); }
+  // Stands still: what arrives meanwhile waits.
+  void SetPaused(bool paused);
+  // Every write fails, as on a full disk.
+  void SetStoreFailing(bool failing) { store_failing_ = failing; }
+
+  // What it said wrong first; empty if nothing.
+  [[nodiscard]] const std::string& failure() const { return failure_; }
+  [[nodiscard]] uint64_t flushes() const { return flushes_; }
+  [[nodiscard]] uint64_t expelled() const { return expelled_; }
+  // The newest view that anybody was sent. REQUIRES: somebody was.
+  [[nodiscard]] const View& newest_view() const { return *newest_view_; }
 
  private:
-  friend class SimMasterClient;
+  // What happens to the state machine, and what is done when it is known whether it happened:
+  // nothing does while the store fails.
+  using EventFn = std::function<void(Coordinator&, uint64_t now_us)>;
+  using SettleFn = std::function<void(bool happened)>;
+  struct Writing {
+    CoordinatorEffects effects;
+    SettleFn settle;
+    std::optional<Coordinator> before;  // there if the write fails
+  };
+
+  void Heard(ControlConnection& connection, FromMemberMessage message) override;
+  static void OnTickTime(void* master);
+  static void OnWritten(void* master);
+  void Enqueue(std::function<void()> work);
+  // Does what there is to do, until it has to wait for the store.
+  void Work();
+  void Tick();
+  void OnHello(ControlConnection& connection, const MemberHello& hello);
+  void OnMessage(ControlConnection& connection, const MemberMessage& message);
+  void OnEnd(ControlConnection& connection);
+  // Drives `event`, again and again until the store takes it.
+  void DriveUntilItHappens(const EventFn& event);
+  void Drive(const EventFn& event, const SettleFn& settle);
+  void Perform(CoordinatorEffects effects);
+  void Watch(const ControlConnection& connection, const MasterMessage& message);
+  void WatchView(const View& view);
+  void WatchTime(uint64_t time_us);
+  void Fail(std::string text);
+  [[nodiscard]] uint64_t NowUs() const { return world_.NowNs() / 1000; }
+  [[nodiscard]] uint64_t TickNs() const { return settings_.lease_ms * 1'000'000 / 4; }
+
   SimExecutor& world_;
-  LocalMaster master_;
-  std::vector<class SimMasterClient*> clients_;
-  bool down_ = false;
-};
+  const ControlSettings& settings_;
+  Trace& trace_;
+  CoordinatorOptions options_;
+  std::vector<std::unique_ptr<ControlConnection>> connections_;  // by id - 1; of all lives
 
-// One agent's connection to it: requests take their time, a new view is heard of at once.
-class SimMasterClient final : public MasterClient {
- public:
-  // `process`: the agent's executor.
-  SimMasterClient(Executor& process, SimMaster& server) : process_(process), server_(server) {
-    server_.clients_.push_back(this);
-    view_version_.store(server_.master_.view_version());
-    clock_offset_us_.store(server_.master_.clock_offset_us());
-  }
-  ~SimMasterClient() override { std::erase(server_.clients_, this); }
-  SimMasterClient(const SimMasterClient&) = delete;
-  SimMasterClient& operator=(const SimMasterClient&) = delete;
+  // Survives a crash.
+  DurableState disk_;
+  bool store_failing_ = false;
 
-  [[nodiscard]] std::shared_ptr<const View> view() const override { return server_.master_.view(); }
-  Task<Result<Membership>> Join(ViewHold& hold) override {
-    co_await process_.SleepFor(Latency());
-    if (server_.down_) co_return Down();
-    Result<Membership> membership = co_await server_.master_.Join(hold);
-    Announce();
-    co_await process_.SleepFor(Latency());
-    co_return membership;
-  }
-  Task<Status> Leave(ViewHold& hold, Membership membership) override {
-    co_await process_.SleepFor(Latency());
-    if (server_.down_) co_return Down();
-    const Status status = co_await server_.master_.Leave(hold, membership);
-    Announce();
-    co_return status;
-  }
-  Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) override {
-    co_await process_.SleepFor(Latency());
-    if (server_.down_) co_return Down();
-    const Status status = co_await server_.master_.FlushKeyspaces(hold, database);
-    Announce();
-    co_return status;
-  }
+  // One life.
+  std::optional<Coordinator> coordinator_;
+  bool paused_ = false;
+  std::deque<std::function<void()>> inbox_;
+  size_t batch_ = 0;  // of the inbox, to be done before the next tick
+  bool tick_due_ = false;
+  uint64_t next_tick_ns_ = 0;
+  std::optional<Writing> writing_;
+  uint64_t written_ns_ = 0;  // when writing_ will be
+  std::vector<EventFn> retries_;
 
- private:
-  uint64_t Latency() { return 2000 + server_.world_.rng().Below(100'000); }
-  static Status Down() { return Status(StatusCode::kUnavailable, "the master does not answer"); }
-  void Announce() {
-    for (SimMasterClient* client : server_.clients_) {
-      client->view_version_.store(server_.master_.view_version());
-    }
-  }
-
-  Executor& process_;
-  SimMaster& server_;
+  // What it has said, over all lives.
+  std::string failure_;
+  std::set<uint32_t> workers_given_;
+  std::shared_ptr<const View> newest_view_;
+  std::map<uint64_t, std::shared_ptr<const View>> views_;
+  uint64_t told_us_ = 0;
+  uint64_t flushes_ = 0;
+  uint64_t expelled_ = 0;
 };
 
 }  // namespace onetrip

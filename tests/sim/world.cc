@@ -13,6 +13,10 @@ namespace {
 
 // A run that has not come to its end by then never will.
 constexpr uint64_t kStepsMax = 20'000'000;
+// Until an agent that was expelled starts anew.
+constexpr uint64_t kReviveNsMax = 200'000;
+// Until the last flush is tried again.
+constexpr uint64_t kFlushAgainNs = 50'000;
 
 std::vector<MemoryEndpoint*> Endpoints(const std::vector<std::unique_ptr<MemoryNode>>& nodes) {
   std::vector<MemoryEndpoint*> endpoints;
@@ -48,24 +52,15 @@ std::string Join(const Command& command) {
 }  // namespace
 
 World::World(const Plan& plan, const RunOptions& options)
-    : plan_(plan), executor_(plan.seed), trace_(executor_.clock(), options.timeline) {
-  Result<MembershipState> state = MembershipState::Create(plan_.shape);
-  CHECK(state.ok());
-  const View view = state->view();
-  for (uint16_t i = 0; i < plan_.shape.nodes; ++i) {
-    Result<std::unique_ptr<MemoryNode>> node = MemoryNode::Create(NodeId{i}, view);
-    CHECK(node.ok());
-    nodes_.push_back(std::move(node.value()));
-  }
-  network_ = std::make_unique<SimNetwork>(executor_, Endpoints(nodes_), plan_.fabric);
-  network_->set_observer(&trace_);
-  master_ = std::make_unique<SimMaster>(std::move(state.value()), executor_);
-  memory_ = std::make_unique<MemoryWatch>(Endpoints(nodes_), view);
-  trace_.set_memory(memory_.get());
+    : plan_(plan),
+      executor_(plan.seed),
+      trace_(executor_.clock(), options.timeline),
+      master_(executor_, plan_.control, plan_.shape, trace_) {
+  FormCluster();
   current_.resize(plan_.agents);
-  for (uint32_t agent = 0; agent < plan_.agents; ++agent) {
-    Agent& added = AddAgent(agent);
-    CHECK(BlockOn(added.process(), added.Start(OptionsOf(agent), memory_.get())).ok());
+  for (uint32_t number = 0; number < plan_.agents; ++number) {
+    Agent& agent = AddAgent(number);
+    CHECK(BlockOn(agent.process(), agent.Start(OptionsOf(number))).ok());
   }
 }
 
@@ -75,9 +70,48 @@ World::~World() {
   agents_.clear();
 }
 
+void World::FormCluster() {
+  nodes_.resize(plan_.shape.nodes);
+  node_by_id_.resize(plan_.shape.nodes);
+  const SimNode::Events events{
+      [this](NodeId node, const View& view) { OnPlaced(node, view); },
+      [this](NodeId node, WorkerId worker) { Refuse(node, worker); },
+      [this](NodeId node, bool reachable) { OnReachable(node, reachable); }};
+  for (uint32_t number = 0; number < plan_.shape.nodes; ++number) {
+    node_processes_.push_back(std::make_unique<SimNode>(executor_, master_, plan_.control, number,
+                                                        plan_.shape.node_bytes, events));
+    node_processes_.back()->Start();
+  }
+  const auto serves = [](const auto& node) { return node->serving(); };
+  while (!std::all_of(node_processes_.begin(), node_processes_.end(), serves)) {
+    CHECK(executor_.RunOnce());
+  }
+  for (const auto& node : node_processes_) node_by_id_[node->id()->value] = node.get();
+  network_ = std::make_unique<SimNetwork>(executor_, Endpoints(nodes_), plan_.fabric);
+  network_->set_observer(&trace_);
+  memory_ = std::make_unique<MemoryWatch>(Endpoints(nodes_), *memory_view_);
+  trace_.set_memory(memory_.get());
+}
+
+void World::OnPlaced(NodeId node, const View& view) {
+  if (memory_view_ == nullptr) memory_view_ = std::make_unique<const View>(view);
+  Result<std::unique_ptr<MemoryNode>> made = MemoryNode::Create(node, view);
+  CHECK(made.ok());
+  nodes_.at(node.value) = std::move(made.value());
+}
+
 Agent& World::AddAgent(uint32_t number) {
-  agents_.push_back(
-      std::make_unique<Agent>(executor_, *network_, *master_, plan_.seed * 64 + agents_.size()));
+  const Agent::World world{executor_, *network_, master_, plan_.control, *memory_};
+  const auto index = static_cast<uint32_t>(agents_.size());
+  const SimMasterClient::Events events{
+      [this, index](WorkerId worker) { OnJoined(agents_[index].get(), worker); },
+      [this, index](const std::string& reason) {
+        Agent* const agent = agents_[index].get();
+        trace_.Note("agent " + std::to_string(agent->number()) + " ends: " + reason);
+        Bury(agent);
+        Revive(agent->number(), 0, executor_.rng().Below(kReviveNsMax));
+      }};
+  agents_.push_back(std::make_unique<Agent>(world, number, plan_.seed * 64 + index, events));
   Agent& agent = *agents_.back();
   trace_.NameFabric(agent.fabric().index(), "agent " + std::to_string(number));
   current_[number] = &agent;
@@ -97,6 +131,7 @@ void World::Fail(std::string text) {
 Task<void> World::RunClient(Agent* agent, Client* client) {
   while (client->next < client->commands->size()) {
     co_await agent->process().SleepFor(executor_.rng().Below(plan_.think_ns_max + 1));
+    if (agent->leaving()) co_return;
     const Command& command = (*client->commands)[client->next++];
     const size_t index = history_.Start(client->id, command, executor_.NowNs());
     ++commands_;
@@ -104,7 +139,9 @@ Task<void> World::RunClient(Agent* agent, Client* client) {
       trace_.Note("client " + std::to_string(client->id) + " sends " + Join(command));
     }
     std::string reply;
+    ++agent->busy();
     co_await agent->Execute(&command, &reply);
+    --agent->busy();
     history_.Finish(index, reply, executor_.NowNs());
     trace_.Note(trace_.keeps_lines()
                     ? "client " + std::to_string(client->id) + " gets " + Quote(reply, 60)
@@ -131,10 +168,13 @@ void World::StartClients(uint32_t number) {
 
 Task<void> World::ReadKeys(Agent* agent, const std::vector<std::string>* keys) {
   for (const std::string& key : *keys) {
+    if (agent->leaving()) co_return;
     const Command command{"GET", key};
     const size_t index = history_.Start(kReader, command, executor_.NowNs());
     std::string reply;
+    ++agent->busy();
     co_await agent->Execute(&command, &reply);
+    --agent->busy();
     history_.Finish(index, reply, executor_.NowNs());
     trace_.Note(trace_.keeps_lines() ? "the last read gets " + Quote(reply, 60) : reply);
     if (history_.ops()[index].ending == Ending::kFault) {
@@ -143,19 +183,67 @@ Task<void> World::ReadKeys(Agent* agent, const std::vector<std::string>* keys) {
   }
 }
 
+Task<void> World::StopAgent(Agent* agent) { (void)co_await agent->Stop(); }
+
+void World::OutlastFaults(const std::vector<Fault>& faults) {
+  uint64_t end_ns = 0;
+  for (const Fault& fault : faults) end_ns = std::max(end_ns, fault.at_ns + fault.duration_ns);
+  executor_.RunUntil(started_ns_ + end_ns);
+}
+
+Task<void> World::StartAlone(Agent* agent, bool* started) {
+  *started = (co_await agent->Start(OptionsOf(agent->number()))).ok();
+}
+
+Task<void> World::FlushAll(Agent* agent, uint64_t until_ns, bool* flushed) {
+  const Command command{"FLUSHALL"};
+  while (!*flushed && executor_.NowNs() < until_ns) {
+    const size_t index = history_.Start(kFlusher, command, executor_.NowNs());
+    std::string reply;
+    co_await agent->Execute(&command, &reply);
+    history_.Finish(index, reply, executor_.NowNs());
+    trace_.Note("the last flush gets " + Quote(reply, 60));
+    *flushed = history_.ops()[index].ending == Ending::kAnswered;
+    co_await agent->process().SleepFor(kFlushAgainNs);
+  }
+}
+
+bool World::FlushAtTheEnd(const std::vector<std::string>& keys) {
+  const ControlSettings& control = plan_.control;
+  const uint64_t patience_ms =
+      10 * (control.lease_ms + control.grace_ms + control.hold_timeout_ms + control.flush_wait_ms +
+            control.ack_timeout_ms + control.request_ms);
+  const uint64_t until_ns = executor_.NowNs() + patience_ms * 1'000'000;
+  Agent* agent = nullptr;
+  bool started = false;
+  while (!started) {
+    if (executor_.NowNs() >= until_ns) Fail("after all faults no agent can join");
+    if (agent != nullptr) Bury(agent);
+    agent = &AddAgent(0);
+    agent->process().Spawn(agent->gate(), StartAlone(agent, &started));
+    if (!RunUntilDone("the last start")) return false;
+  }
+  bool flushed = false;
+  agent->process().Spawn(agent->gate(), FlushAll(agent, until_ns, &flushed));
+  if (!RunUntilDone("the last flush")) return false;
+  if (!flushed) Fail("after all faults nothing can be flushed");
+  agent->process().Spawn(agent->gate(), ReadKeys(agent, &keys));
+  return RunUntilDone("the reads after the last flush");
+}
+
 Agent* World::LiveAgent(uint32_t first) {
   for (uint32_t i = 0; i < plan_.agents; ++i) {
     Agent* agent = current_[(first + i) % plan_.agents];
-    if (!agent->process().dead() && agent->started()) return agent;
+    if (!agent->dead() && agent->started()) return agent;
   }
   return nullptr;
 }
 
 bool World::RunUntilDone(std::string_view what) {
   const auto busy = [this] {
-    if (starting_ > 0) return true;
+    if (reviving_ > 0) return true;
     return std::any_of(agents_.begin(), agents_.end(), [](const auto& agent) {
-      return !agent->process().dead() && agent->gate().inside() > 0;
+      return !agent->dead() && agent->gate().inside() > 0;
     });
   };
   for (uint64_t steps = 0; busy() && failure_.empty(); ++steps) {
@@ -166,6 +254,7 @@ bool World::RunUntilDone(std::string_view what) {
     }
   }
   if (!memory_->failure().empty()) Fail(memory_->failure());
+  if (!master_.failure().empty()) Fail(master_.failure());
   return failure_.empty();
 }
 
@@ -177,11 +266,11 @@ bool World::RunProgram(const Program& program, const std::vector<Fault>& faults)
     clients_.push_back(std::make_unique<Client>(Client{id, &program[id], 0}));
   }
   for (const Fault& fault : faults) {
-    planned_.push_back(std::make_unique<PlannedFault>(PlannedFault{this, fault}));
+    planned_.push_back(std::make_unique<PlannedFault>(PlannedFault{this, fault, nullptr}));
     executor_.At(started_ns_ + fault.at_ns, Strike, planned_.back().get());
   }
   for (uint32_t number = 0; number < plan_.agents; ++number) {
-    if (current_[number]->started() && !current_[number]->process().dead()) StartClients(number);
+    if (current_[number]->started() && !current_[number]->dead()) StartClients(number);
   }
   if (!RunUntilDone("the program")) return Explain();
 
@@ -192,6 +281,10 @@ bool World::RunProgram(const Program& program, const std::vector<Fault>& faults)
     if (agent == nullptr) break;
     agent->process().Spawn(agent->gate(), ReadKeys(agent, &keys));
     if (!RunUntilDone("the last reads")) return Explain();
+  }
+  if (plan_.last_flush != 0) {
+    OutlastFaults(faults);
+    if (!node_lost_ && !FlushAtTheEnd(keys)) return Explain();
   }
   const CheckResult result = CheckHistory(history_.ops(), CheckOptionsOf());
   if (!result.ok()) Fail(result.message);
@@ -218,10 +311,11 @@ bool World::Finish() {
   if (lossy_) return true;
   // The agents' last ticks would push out what the clients did.
   trace_.EndLines();
-  for (const auto& agent : agents_) agent->process().Spawn(agent->gate(), agent->Stop());
+  for (const auto& agent : agents_) {
+    if (!agent->dead()) agent->process().Spawn(agent->gate(), StopAgent(agent.get()));
+  }
   if (!RunUntilDone("the end")) return false;
-  const std::string wrong =
-      AccountForPool(Endpoints(nodes_), *agents_.front()->context().master.view(), *memory_);
+  const std::string wrong = AccountForPool(Endpoints(nodes_), master_.newest_view(), *memory_);
   if (!wrong.empty()) Fail(wrong);
   return failure_.empty();
 }
@@ -235,6 +329,8 @@ Report World::TakeReport() {
   report.fabric_ops = network_->applied_ops();
   report.faults = faults_;
   report.reused = memory_->reused();
+  report.flushes = master_.flushes();
+  report.expelled = master_.expelled();
   report.steps = executor_.steps();
   for (const auto& agent : agents_) {
     if (agent->started()) report.splits += agent->kv().metrics().index->splits.Value();

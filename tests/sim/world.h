@@ -1,6 +1,6 @@
 // World: a cluster of agents, memory nodes and a master in virtual time, and clients that send it
 // Redis commands, with faults; everything in it is production code but the network, the clocks and
-// the processes (TESTING, "Simulation").
+// the processes (TESTING, "Simulation"). The cluster forms by itself, as a real one does.
 //
 // A run records what the clients saw, watches memory while it goes, and decides at the end whether
 // what was seen was linearizable. Nothing but the plan decides what happens.
@@ -8,7 +8,9 @@
 #define ONETRIP_TESTS_SIM_WORLD_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +23,7 @@
 #include "tests/sim/memory_watch.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/sim_master.h"
+#include "tests/sim/sim_node.h"
 #include "tests/sim/trace.h"
 #include "tests/support/history.h"
 #include "tests/support/linearizability.h"
@@ -37,6 +40,8 @@ struct Report {
   uint64_t faults = 0;      // that happened
   uint64_t reused = 0;      // objects allocated a second time
   uint64_t splits = 0;      // of the index
+  uint64_t flushes = 0;     // that changed a view
+  uint64_t expelled = 0;    // agents that were told so
   uint64_t steps = 0;
   std::string timeline;  // if it was asked for
 
@@ -49,7 +54,7 @@ struct RunOptions {
 
 class World {
  public:
-  // Starts the agents; no fault happens before the first program.
+  // Forms the cluster and starts the agents; no fault happens before the first program.
   World(const Plan& plan, const RunOptions& options);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -75,46 +80,83 @@ class World {
   struct PlannedFault {
     World* world;
     Fault fault;
+    Agent* agent = nullptr;  // that it has struck
   };
 
-  static constexpr uint32_t kReader = 1000;  // the client of the last reads
+  // A dead agent whose place a new one is to take.
+  struct Revival {
+    World* world;
+    uint32_t number;
+    uint32_t attempt;
+  };
 
+  static constexpr uint32_t kReader = 1000;   // the client of the last reads
+  static constexpr uint32_t kFlusher = 1001;  // ... and of the last flush
+
+  void FormCluster();
+  void OnPlaced(NodeId node, const View& view);
+  void OnReachable(NodeId node, bool reachable);
+  // Nothing of `worker` takes effect on `node` any more.
+  void Refuse(NodeId node, WorkerId worker);
+  void OnJoined(Agent* agent, WorkerId worker);
   Agent& AddAgent(uint32_t number);
+  // Its process is dead.
+  void Bury(Agent* agent);
+  void Revive(uint32_t number, uint32_t attempt, uint64_t delay_ns);
+  static void ReviveNow(void* revival);
   [[nodiscard]] DataPathOptions OptionsOf(uint32_t number) const;
   // Runs until no live agent has a client any more; false if that takes too long.
   bool RunUntilDone(std::string_view what);
+  // Runs until every fault is over.
+  void OutlastFaults(const std::vector<Fault>& faults);
+  // A new agent joins and flushes; then nothing is there any more.
+  bool FlushAtTheEnd(const std::vector<std::string>& keys);
   Task<void> RunClient(Agent* agent, Client* client);
   Task<void> ReadKeys(Agent* agent, const std::vector<std::string>* keys);
-  Task<void> Restart(Agent* agent, uint32_t number);
+  Task<void> StopAgent(Agent* agent);
+  Task<void> Depart(Agent* agent, uint64_t away_ns);
+  Task<void> StartAlone(Agent* agent, bool* started);
+  Task<void> FlushAll(Agent* agent, uint64_t until_ns, bool* flushed);
+  Task<void> Start(Agent* agent, uint32_t attempt);
   void StartClients(uint32_t number);
   Agent* LiveAgent(uint32_t first);
   static void Strike(void* planned_fault);
   static void EndFault(void* planned_fault);
   void StrikeNow(PlannedFault& planned);
-  void EndNow(const Fault& fault);
+  void StrikeAgent(PlannedFault& planned);
+  void StrikeControl(const PlannedFault& planned);
+  void EndNow(const PlannedFault& planned);
   [[nodiscard]] CheckOptions CheckOptionsOf() const;
   bool Explain();
   void Fail(std::string text);
 
   const Plan plan_;
   SimExecutor executor_;
+  Trace trace_;
+  SimMaster master_;
+  std::vector<std::unique_ptr<SimNode>> node_processes_;
+  // By the numbers that the master gave.
+  std::vector<SimNode*> node_by_id_;
   std::vector<std::unique_ptr<MemoryNode>> nodes_;
-  std::unique_ptr<SimMaster> master_;
+  std::unique_ptr<const View> memory_view_;  // where regions lie, which never changes
   std::unique_ptr<SimNetwork> network_;
   std::unique_ptr<MemoryWatch> memory_;
-  Trace trace_;
+  std::map<WorkerId, Agent*> workers_;            // by the id that their agents were given
+  std::map<WorkerId, std::set<NodeId>> refused_;  // by whom
   History history_;
   std::vector<std::unique_ptr<Agent>> agents_;  // all that ever lived
   std::vector<Agent*> current_;                 // by number; those that died stay until replaced
   std::vector<std::unique_ptr<Client>> clients_;
   std::vector<std::unique_ptr<PlannedFault>> planned_;
+  std::vector<std::unique_ptr<Revival>> revivals_;
   std::string failure_;
   uint64_t started_ns_ = 0;
   uint64_t commands_ = 0;
   uint64_t unanswered_ = 0;
   uint64_t faults_ = 0;
-  uint32_t starting_ = 0;  // agents that are coming back
-  bool lossy_ = false;     // something was lost that keeps memory from adding up
+  uint32_t reviving_ = 0;   // agents that will be started anew
+  bool node_lost_ = false;  // for good
+  bool lossy_ = false;      // something was lost that keeps memory from adding up
 };
 
 }  // namespace onetrip

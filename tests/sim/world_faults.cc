@@ -1,10 +1,98 @@
-// How faults strike a World, and how they end.
+// How faults strike a World, how they end, and how agents come back.
 #include <string>
 #include <utility>
 
 #include "tests/sim/world.h"
 
 namespace onetrip {
+namespace {
+
+// How often an agent that cannot start is started again, and after how long.
+constexpr uint32_t kAttemptsMax = 6;
+constexpr uint64_t kStartAgainNs = 300'000;
+
+}  // namespace
+
+// ---- Memory nodes and their view of workers ----
+
+void World::OnReachable(NodeId node, bool reachable) {
+  MemoryNode& memory = *nodes_.at(node.value);
+  if (memory.reachable() == reachable) return;
+  memory.SetReachable(reachable);
+  if (reachable) return;
+  // With the process its connections are gone.
+  lossy_ = true;
+  for (const auto& agent : agents_) agent->fabric().BreakChannel(node);
+}
+
+void World::OnJoined(Agent* agent, WorkerId worker) {
+  workers_[worker] = agent;
+  // The cluster may have taken it for dead while it was still being told its name.
+  for (const NodeId node : refused_[worker]) agent->fabric().Fence(node);
+  if (refused_[worker].size() == nodes_.size()) agent->memory().RefusedEverywhere();
+}
+
+void World::Refuse(NodeId node, WorkerId worker) {
+  lossy_ = true;
+  std::set<NodeId>& by = refused_[worker];
+  if (!by.insert(node).second) return;
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return;
+  found->second->fabric().Fence(node);
+  if (by.size() == nodes_.size()) found->second->memory().RefusedEverywhere();
+}
+
+// ---- Agents ----
+
+void World::Bury(Agent* agent) {
+  if (agent->dead()) return;
+  agent->Die();
+  lossy_ = true;
+}
+
+void World::Revive(uint32_t number, uint32_t attempt, uint64_t delay_ns) {
+  ++reviving_;
+  revivals_.push_back(std::make_unique<Revival>(Revival{this, number, attempt}));
+  executor_.At(executor_.NowNs() + delay_ns, ReviveNow, revivals_.back().get());
+}
+
+void World::ReviveNow(void* arg) {
+  const Revival& revival = *static_cast<Revival*>(arg);
+  World& world = *revival.world;
+  --world.reviving_;
+  if (!world.current_.at(revival.number)->dead()) return;  // somebody else has taken its place
+  Agent& agent = world.AddAgent(revival.number);
+  agent.process().Spawn(agent.gate(), world.Start(&agent, revival.attempt));
+}
+
+Task<void> World::Start(Agent* agent, uint32_t attempt) {
+  const Status status = co_await agent->Start(OptionsOf(agent->number()));
+  if (status.ok()) {
+    StartClients(agent->number());
+    co_return;
+  }
+  trace_.Note("agent " + std::to_string(agent->number()) + " cannot start: " + status.message());
+  Bury(agent);
+  // Without its nodes it never will; its clients have nobody to talk to.
+  if (node_lost_ || attempt == kAttemptsMax) co_return;
+  Revive(agent->number(), attempt + 1, kStartAgainNs);
+}
+
+// In order: nothing of it is lost, unless it cannot tell what became of something.
+Task<void> World::Depart(Agent* agent, uint64_t away_ns) {
+  constexpr uint64_t kLookNs = 1000;
+  agent->StartLeaving();
+  while (agent->busy() > 0) co_await agent->process().SleepFor(kLookNs);
+  const Status status = co_await agent->Stop();
+  if (status.ok()) {
+    co_await agent->End();
+  } else {
+    Bury(agent);
+  }
+  Revive(agent->number(), 0, away_ns);
+}
+
+// ---- Faults ----
 
 void World::Strike(void* arg) {
   auto& planned = *static_cast<PlannedFault*>(arg);
@@ -12,44 +100,82 @@ void World::Strike(void* arg) {
 }
 
 void World::EndFault(void* arg) {
-  auto& planned = *static_cast<PlannedFault*>(arg);
-  planned.world->EndNow(planned.fault);
+  const auto& planned = *static_cast<PlannedFault*>(arg);
+  planned.world->EndNow(planned);
 }
 
 void World::StrikeNow(PlannedFault& planned) {
   const Fault& fault = planned.fault;
-  Agent& agent = *current_.at(fault.agent);
+  planned.agent = current_.at(fault.agent);
   const NodeId node{static_cast<uint16_t>(fault.node)};
-  const bool of_agent = fault.kind == FaultKind::kCrashAgent ||
-                        fault.kind == FaultKind::kPauseAgent ||
-                        fault.kind == FaultKind::kBreakChannel;
-  if (of_agent && (agent.process().dead() || !agent.started())) return;
+  const bool of_agent =
+      fault.kind == FaultKind::kCrashAgent || fault.kind == FaultKind::kPauseAgent ||
+      fault.kind == FaultKind::kBreakChannel || fault.kind == FaultKind::kBreakControl ||
+      fault.kind == FaultKind::kLeaveAgent;
+  if (of_agent && (planned.agent->dead() || !planned.agent->started())) return;
+  if (fault.kind == FaultKind::kLeaveAgent && planned.agent->leaving()) return;
   ++faults_;
   trace_.Note("FAULT " + DescribeFault(fault));
   switch (fault.kind) {
-    case FaultKind::kCrashAgent:
-      agent.process().Kill();
-      lossy_ = true;
-      break;
-    case FaultKind::kPauseAgent:
-      agent.process().Pause();
-      break;
     case FaultKind::kPauseNode:
       network_->PauseNode(node);
+      node_by_id_.at(node.value)->SetPaused(true);
       break;
     case FaultKind::kLoseNode:
-      nodes_.at(node.value)->SetReachable(false);
-      lossy_ = true;
+      node_lost_ = true;
+      node_by_id_.at(node.value)->Lose();
+      break;
+    case FaultKind::kRestartNode:
+      node_by_id_.at(node.value)->Crash();
       break;
     case FaultKind::kSlowNode:
       network_->SetSlowness(node, static_cast<uint32_t>(fault.amount));
       break;
+    case FaultKind::kCrashAgent:
+    case FaultKind::kLeaveAgent:
+    case FaultKind::kPauseAgent:
+    case FaultKind::kBreakChannel:
     case FaultKind::kSlowLink:
-      agent.fabric().SetSlowness(node, static_cast<uint32_t>(fault.amount));
+    case FaultKind::kStepClock:
+    case FaultKind::kDriftClock:
+      StrikeAgent(planned);
+      break;
+    case FaultKind::kMasterDown:
+    case FaultKind::kPauseMaster:
+    case FaultKind::kStoreFails:
+    case FaultKind::kBreakControl:
+    case FaultKind::kBreakNodeControl:
+      StrikeControl(planned);
+      break;
+  }
+  // Who ends comes back by itself.
+  const bool ends = fault.kind == FaultKind::kCrashAgent || fault.kind == FaultKind::kLeaveAgent;
+  if (fault.duration_ns > 0 && !ends) {
+    executor_.At(executor_.NowNs() + fault.duration_ns, EndFault, &planned);
+  }
+}
+
+void World::StrikeAgent(PlannedFault& planned) {
+  const Fault& fault = planned.fault;
+  Agent& agent = *planned.agent;
+  const NodeId node{static_cast<uint16_t>(fault.node)};
+  switch (fault.kind) {
+    case FaultKind::kCrashAgent:
+      Bury(&agent);
+      if (fault.duration_ns > 0) Revive(fault.agent, 0, fault.duration_ns);
+      break;
+    case FaultKind::kLeaveAgent:
+      agent.process().Spawn(agent.gate(), Depart(&agent, fault.duration_ns));
+      break;
+    case FaultKind::kPauseAgent:
+      agent.process().Pause();
       break;
     case FaultKind::kBreakChannel:
       agent.fabric().BreakChannel(node);
       lossy_ = true;
+      break;
+    case FaultKind::kSlowLink:
+      agent.fabric().SetSlowness(node, static_cast<uint32_t>(fault.amount));
       break;
     case FaultKind::kStepClock:
       agent.process().skewed_clock().Step(fault.amount);
@@ -57,56 +183,72 @@ void World::StrikeNow(PlannedFault& planned) {
     case FaultKind::kDriftClock:
       agent.process().skewed_clock().SetDriftPpm(fault.amount);
       break;
-    case FaultKind::kMasterDown:
-      master_->SetDown(true);
-      break;
-  }
-  if (fault.duration_ns > 0) {
-    executor_.At(executor_.NowNs() + fault.duration_ns, EndFault, &planned);
+    default:
+      CHECK(false);
   }
 }
 
-void World::EndNow(const Fault& fault) {
+void World::StrikeControl(const PlannedFault& planned) {
+  switch (planned.fault.kind) {
+    case FaultKind::kMasterDown:
+      master_.Crash();
+      break;
+    case FaultKind::kPauseMaster:
+      master_.SetPaused(true);
+      break;
+    case FaultKind::kStoreFails:
+      master_.SetStoreFailing(true);
+      break;
+    case FaultKind::kBreakControl:
+      planned.agent->link().Break();
+      break;
+    case FaultKind::kBreakNodeControl:
+      node_by_id_.at(planned.fault.node)->BreakControl();
+      break;
+    default:
+      CHECK(false);
+  }
+}
+
+void World::EndNow(const PlannedFault& planned) {
+  const Fault& fault = planned.fault;
   const NodeId node{static_cast<uint16_t>(fault.node)};
   trace_.Note("END OF " + DescribeFault(fault));
   switch (fault.kind) {
-    case FaultKind::kCrashAgent: {
-      Agent& agent = AddAgent(fault.agent);
-      ++starting_;
-      agent.process().Spawn(agent.gate(), Restart(&agent, fault.agent));
-      break;
-    }
     case FaultKind::kPauseAgent:
-      current_.at(fault.agent)->process().Resume();
+      planned.agent->process().Resume();
       break;
     case FaultKind::kPauseNode:
       network_->ResumeNode(node);
+      node_by_id_.at(node.value)->SetPaused(false);
+      break;
+    case FaultKind::kRestartNode:
+      if (!node_by_id_.at(node.value)->up()) node_by_id_.at(node.value)->Start();
       break;
     case FaultKind::kSlowNode:
       network_->SetSlowness(node, 1);
       break;
     case FaultKind::kSlowLink:
-      current_.at(fault.agent)->fabric().SetSlowness(node, 1);
+      planned.agent->fabric().SetSlowness(node, 1);
       break;
     case FaultKind::kMasterDown:
-      master_->SetDown(false);
+      master_.Restart();
       break;
+    case FaultKind::kPauseMaster:
+      master_.SetPaused(false);
+      break;
+    case FaultKind::kStoreFails:
+      master_.SetStoreFailing(false);
+      break;
+    case FaultKind::kCrashAgent:
+    case FaultKind::kLeaveAgent:
     case FaultKind::kLoseNode:
     case FaultKind::kBreakChannel:
+    case FaultKind::kBreakControl:
+    case FaultKind::kBreakNodeControl:
     case FaultKind::kStepClock:
     case FaultKind::kDriftClock:
       break;
-  }
-}
-
-Task<void> World::Restart(Agent* agent, uint32_t number) {
-  const Status status = co_await agent->Start(OptionsOf(number), memory_.get());
-  --starting_;
-  // Without its nodes an agent cannot start; its clients have nobody to talk to.
-  if (status.ok()) {
-    StartClients(number);
-  } else {
-    agent->process().Kill();
   }
 }
 

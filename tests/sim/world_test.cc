@@ -115,13 +115,13 @@ TEST(MemoryWatch, ForgetsWhatWasFreeInABlockThatChangedItsClass) {
   const SizeClass small = SizeClass::For(64);
   const GlobalAddr later(0, 11 * kBlockBytes + kBlockHeaderBytes);
   watch.Allocated(spanning, span);
-  watch.Released(spanning, span);
+  watch.Released(spanning, span, 0);
   watch.Allocated(later, small);
   watch.Written(NodeId{0}, later.offset());
   watch.Written(NodeId{0}, later.block_start().offset());
   EXPECT_EQ(watch.failure(), "");
   watch.Allocated(later + 64, small);
-  watch.Released(later + 64, small);
+  watch.Released(later + 64, small, 0);
   watch.Written(NodeId{0}, later.offset());
   EXPECT_EQ(watch.failure(), "");
   watch.Written(NodeId{0}, later.offset() + 64 + 63);

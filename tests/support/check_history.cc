@@ -17,13 +17,20 @@ struct Keys {
   std::vector<std::vector<Origin>> origins;  // per operation of the history
 };
 
+// All commands are on one database: a flush of any kind empties each key. Key by key, that is, for
+// what a flush does to several keys at once is not looked at.
 Keys SplitHistory(const std::vector<HistoryOp>& ops) {
   Keys keys;
   keys.origins.resize(ops.size());
   std::vector<HistoryOp> parts;
+  std::vector<HistoryOp> flushes;
   for (size_t i = 0; i < ops.size(); ++i) {
     parts.clear();
     SplitByKey(ops[i], &parts);
+    if (IsFlush(ops[i].argv)) {
+      flushes.insert(flushes.end(), parts.begin(), parts.end());
+      continue;
+    }
     for (HistoryOp& part : parts) {
       std::string key(KeyOf(part.argv));
       std::vector<HistoryOp>& steps = keys.steps[key];
@@ -31,6 +38,7 @@ Keys SplitHistory(const std::vector<HistoryOp>& ops) {
       steps.push_back(std::move(part));
     }
   }
+  for (auto& [key, steps] : keys.steps) steps.insert(steps.end(), flushes.begin(), flushes.end());
   return keys;
 }
 

@@ -31,6 +31,9 @@ constexpr auto kRows = std::to_array<Row>({
     {"exists", Verb::kExists, 2, 2},
     {"expire", Verb::kExpire, 3, kAnyNumber},
     {"expireat", Verb::kExpire, 3, kAnyNumber},
+    // What a flush does to one key; its reply says nothing of it.
+    {"flushall", Verb::kDel, 1, 2},
+    {"flushdb", Verb::kDel, 1, 2},
     {"get", Verb::kGet, 2, 2},
     {"getdel", Verb::kGetDel, 2, 2},
     {"getex", Verb::kGetEx, 2, kAnyNumber},
@@ -321,8 +324,13 @@ void CommandModel::CompileExpire(const Command& argv, std::string_view name, Com
   }
 }
 
+bool IsFlush(const Command& argv) {
+  const std::string name = CommandName(argv);
+  return name == "flushall" || name == "flushdb";
+}
+
 std::string_view KeyOf(const Command& argv) {
-  if (argv.size() < 2) return {};
+  if (argv.size() < 2 || IsFlush(argv)) return {};
   return argv[1];
 }
 
@@ -379,6 +387,8 @@ void SplitByKey(const HistoryOp& op, std::vector<HistoryOp>* steps) {
     }
   } else if ((name == "del" || name == "unlink" || name == "exists") && op.argv.size() > 2) {
     SplitCount(op, steps);
+  } else if (IsFlush(op.argv)) {
+    Append(StepOf(op, op.argv, op.reply == kRespOk ? "" : op.reply), steps);
   } else {
     Append(op, steps);
   }

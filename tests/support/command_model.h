@@ -211,8 +211,12 @@ class CommandModel {
 // is documented to be, and appends them; a command on one key is appended as it is. A count over
 // several keys says what each of them answered only if it is none or all of them; else the step's
 // reply is left empty, which stands for any. A count that no keys add up to becomes a step whose
-// reply nothing explains. Operations without effect and reads without an answer are dropped.
+// reply nothing explains. A flush becomes one step that belongs to every key, and says of none what
+// it held. Operations without effect and reads without an answer are dropped.
 void SplitByKey(const HistoryOp& op, std::vector<HistoryOp>* steps);
+
+// Whether the command empties whole databases: a step of it belongs to every key, and deletes it.
+bool IsFlush(const Command& argv);
 
 // The key of a command on one key; empty if it has none.
 std::string_view KeyOf(const Command& argv);

@@ -213,7 +213,7 @@ IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& 
     }
     return word;
   };
-  std::set<std::string> keys;
+  std::set<std::pair<uint32_t, std::string>> keys;  // with their keyspaces
   for (uint32_t entry = 0; entry < kDirectoryEntries; ++entry) {
     const DirectoryWord directory(word_at(DirectoryAddr(entry)));
     if (!directory.is_used()) continue;
@@ -265,7 +265,7 @@ IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& 
       picture.misplaced += hash.suffix(directory.depth()) != entry ||
                            (hash.group(0) != group && hash.group(1) != group) ||
                            hash.fingerprint() != slot.fingerprint();
-      picture.duplicates += keys.insert(key).second ? 0 : 1;
+      picture.duplicates += keys.emplace(header.keyspace, key).second ? 0 : 1;
     }
   }
   return picture;

@@ -191,6 +191,8 @@ class ClientMaker {
         return OverKeys("EXISTS", false);
       case Kind::kSetNew:
         return {"SET", NewKey(client_, op_), Value()};
+      case Kind::kFlush:
+        return {rng_.Below(2) == 0 ? "FLUSHALL" : "FLUSHDB"};
     }
     CHECK(false);
   }

@@ -52,6 +52,7 @@ enum class CommandKind : uint8_t {
   kDelSeveral,
   kExistsSeveral,
   kSetNew,  // SET of a key that nobody has used before
+  kFlush,   // FLUSHALL or FLUSHDB
 };
 
 struct KindWeight {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <future>
@@ -90,7 +91,7 @@ class MasterClientTest : public testing::Test {
     std::string reason;
     Result<std::unique_ptr<GrpcMasterClient>> client = GrpcMasterClient::Connect(
         master_.ClientOptions(), [this](const std::string& why) { expelled_.set_value(why); },
-        &reason);
+        &reason, [this] { ++new_views_; });
     ASSERT_TRUE(client.ok()) << reason;
     client_ = std::move(client.value());
   }
@@ -106,12 +107,13 @@ class MasterClientTest : public testing::Test {
   // The session thread has handled what the master had sent before: it answers in order.
   void Barrier() {
     std::promise<bool> done;
-    client_->AskStatus([&done](const ClusterStatusInfo* info) { done.set_value(info != nullptr); });
+    client_->TEST_Ask([&done](bool answered) { done.set_value(answered); });
     EXPECT_TRUE(done.get_future().get());
   }
 
   FakeMaster master_;
   std::promise<std::string> expelled_;
+  std::atomic<int> new_views_{0};
   std::unique_ptr<GrpcMasterClient> client_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
@@ -174,6 +176,7 @@ TEST_F(MasterClientTest, AViewIsInForceOnlyWhenEveryWorkerGoesOnUnderIt) {
   Barrier();
   EXPECT_EQ(client_->view_version(), 7U);
   EXPECT_EQ(client_->view()->regions.size(), 1U);
+  EXPECT_EQ(new_views_.load(), 1);
   EXPECT_TRUE(quick.TurnWhile([&] { return gate.inside() > 0; }));
   EXPECT_TRUE(released);
   Barrier();

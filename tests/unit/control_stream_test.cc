@@ -279,6 +279,14 @@ TEST(ControlStreamTest, AMemberIsWelcomedRenewsAndIsAnswered) {
   EXPECT_EQ(master.LastHello().member(), 0U);
   // More than those that come fast at first.
   EXPECT_TRUE(master.Await([](const auto& m) { return m.renew().sequence() >= 12; }));
+  // Those at first want an answer, for the clock; then most do not, but not none.
+  EXPECT_EQ(master.Count([](const auto& m) {
+    return m.has_renew() && m.renew().quiet() && m.renew().sequence() < 8;
+  }),
+            0U);
+  EXPECT_TRUE(master.Await([](const auto& m) { return m.renew().quiet(); }));
+  EXPECT_TRUE(
+      master.Await([](const auto& m) { return m.renew().sequence() > 12 && !m.renew().quiet(); }));
   EXPECT_TRUE(Ask(stream, StatusRequest(), 20'000).get().status.ok());
   stream.Stop(/*leave=*/true);
   EXPECT_EQ(master.Count([](const auto& m) { return m.request().has_leave(); }), 1U);

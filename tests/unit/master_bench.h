@@ -19,31 +19,9 @@
 #include "client_core/layout/global_addr.h"
 #include "master/coordinator.h"
 #include "master/store.h"
+#include "tests/support/durable_change.h"
 
 namespace onetrip {
-
-inline void ApplyChange(const DurableChange& change, DurableState* state) {
-  if (change.cluster.has_value()) state->cluster = *change.cluster;
-  for (const auto& [id, node] : change.nodes) {
-    if (state->nodes.size() <= id) state->nodes.resize(size_t{id} + 1);
-    state->nodes[id] = node;
-  }
-  if (!change.regions.empty()) state->regions = change.regions;
-  for (const auto& [index, seat] : change.seats) {
-    if (seat.has_value()) {
-      state->seats[index] = *seat;
-    } else {
-      state->seats.erase(index);
-    }
-  }
-  for (const auto& [id, agent] : change.agents) {
-    if (agent.has_value()) {
-      state->agents[id] = *agent;
-    } else {
-      state->agents.erase(id);
-    }
-  }
-}
 
 // A store in memory that can be told to fail. Any thread.
 class MemoryStore final : public Store {

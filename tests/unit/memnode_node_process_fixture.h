@@ -123,18 +123,16 @@ class MemnodeNodeProcessTest : public testing::Test {
           .cluster = kCluster, .node = kNode, .view = MakeView(regions), .expelled = expelled};
     };
   }
-  std::unique_ptr<NodeProcess> Make(NodeProcessLimits limits = {}) {
-    return std::make_unique<NodeProcess>(
-        options_, Secret(secret_),
-        [this](const std::string& address) {
-          script_.told = address;
-          script_.stopped = false;
-          return std::make_unique<ScriptedSession>(script_);
-        },
-        limits);
+  std::unique_ptr<NodeProcess> Make() {
+    return std::make_unique<NodeProcess>(options_, Secret(secret_),
+                                         [this](const std::string& address) {
+                                           script_.told = address;
+                                           script_.stopped = false;
+                                           return std::make_unique<ScriptedSession>(script_);
+                                         });
   }
-  void Start(NodeProcessLimits limits = {}) {
-    process_ = Make(limits);
+  void Start() {
+    process_ = Make();
     ASSERT_TRUE(process_->Start(&reason_).ok()) << reason_;
   }
   // Starts a process that must be refused for `why`, and leave nothing behind.

@@ -202,7 +202,8 @@ TEST_F(MemnodeNodeProcessTest, ALaterLifeOffersTheSameMemoryAndHasItsData) {
 TEST_F(MemnodeNodeProcessTest, AProcessThatStillMapsTheFileIsEndedBeforeTheNextLifeServes) {
   options_.backing = directory_ + "/memory";
   OtherProcess holder(options_.socket, 1);
-  Start({.detach_ms = 0});
+  options_.detach_timeout_ms = 0;
+  Start();
   ASSERT_TRUE(holder.Map());
   process_->Stop();
   // Not for a cluster that this node is no part of.
@@ -215,7 +216,8 @@ TEST_F(MemnodeNodeProcessTest, AProcessThatStillMapsTheFileIsEndedBeforeTheNextL
     EXPECT_EQ(holder.Wait(), SIGKILL);
     return Status::Ok();
   };
-  Start({.former_grace_ms = 0, .former_kill_ms = 20'000});
+  options_.former_grace_ms = 0;
+  Start();
   EXPECT_TRUE(script_.offer.adopted);
 }
 
@@ -298,7 +300,8 @@ TEST_F(MemnodeNodeProcessTest, AFenceEndsProcessesAndChannelsAndRefusesOlderMaps
 }
 
 TEST_F(MemnodeNodeProcessTest, AFenceIsDoneOnlyIfItIsOnBothFabrics) {
-  Start({.fence_ms = 20});
+  options_.fence_timeout_ms = 20;
+  Start();
   // A worker in the node's own process cannot be ended.
   auto segment = Attach(1);
   ASSERT_TRUE(segment.ok()) << reason_;

@@ -248,7 +248,7 @@ TEST_F(MaxRegisterTest, StragglersKeepTheOperationsPin) {
    public:
     void Allocated(GlobalAddr /*addr*/, SizeClass /*size_class*/) override {}
     void Retired(GlobalAddr /*addr*/, SizeClass /*size_class*/) override {}
-    void Released(GlobalAddr /*addr*/, SizeClass /*size_class*/) override {}
+    void Released(GlobalAddr /*addr*/, SizeClass /*size_class*/, uint32_t /*kept*/) override {}
     uint64_t Pinned() override { return ++pinned; }
     void Unpinned(uint64_t /*ticket*/) override { --pinned; }
     uint64_t pinned = 0;

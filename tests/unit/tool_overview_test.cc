@@ -21,7 +21,11 @@ Overview MakeOverview() {
   node.state = "lost";
   node.regions = 64;
   node.granted_bytes = 3 * 1024 * 1024;
+  node.page_bytes = 2 << 20;
   overview.memnodes.push_back(node);
+  node.page_bytes = 4096;
+  overview.memnodes.push_back(node);
+  overview.waiting_for = "memory node 0 is not there";
   AgentOverview agent;
   agent.state = "up";
   agent.address = "127.0.0.1:7000";
@@ -52,8 +56,10 @@ TEST(Overview, TakesWhatAnAgentSays) {
 
 TEST(Overview, TextNamesEveryProcess) {
   const std::string text = OverviewText(MakeOverview());
-  for (const char* word : {"0000000000abcdef", "serving", "127.0.0.1:7400", "63 of them", "1234",
-                           "1.0 GiB", "lost", "3.0 MiB", "78", "79", "4711", "1.25", "20.2"}) {
+  for (const char* word :
+       {"0000000000abcdef", "serving", "127.0.0.1:7400", "63 of them", "1234", "1.0 GiB", "lost",
+        "3.0 MiB", "78", "79", "4711", "1.25", "20.2", "waiting for: memory node 0 is not there",
+        "pages", " 2 MiB", " 4 KiB"}) {
     EXPECT_NE(text.find(word), std::string::npos) << word << "\n" << text;
   }
   // No line ends in blanks, none is as wide as a screen.
@@ -64,10 +70,19 @@ TEST(Overview, TextNamesEveryProcess) {
   }
 }
 
+TEST(Overview, WhoWaitsForNothingSaysNothing) {
+  Overview overview = MakeOverview();
+  overview.waiting_for.clear();
+  EXPECT_EQ(OverviewText(overview).find("waiting"), std::string::npos);
+  EXPECT_NE(OverviewJson(overview).find("\"waiting_for\": \"\""), std::string::npos);
+}
+
 TEST(Overview, JsonHasMasterMemnodesAndAgents) {
   const std::string json = OverviewJson(MakeOverview());
   for (const char* part : {"\"memnodes\": [", "\"agents\": [", "\"master\": {", "\"pid\": 77",
-                           "\"address\": \"127.0.0.1:7000\"", "\"p99.9\": 30.0"}) {
+                           "\"address\": \"127.0.0.1:7000\"", "\"p99.9\": 30.0",
+                           "\"waiting_for\": \"memory node 0 is not there\"",
+                           "\"page_bytes\": 2097152", "\"page_bytes\": 4096"}) {
     EXPECT_NE(json.find(part), std::string::npos) << part << "\n" << json;
   }
 }

@@ -1,0 +1,73 @@
+#include "tests/sim/control_text.h"
+
+namespace onetrip {
+namespace {
+
+// One overload for each message.
+struct Describer {
+  std::string operator()(const RenewMessage& /*renew*/) const { return "renew"; }
+  std::string operator()(const ViewHeldMessage& held) const {
+    return "held for view " + std::to_string(held.epoch.value);
+  }
+  std::string operator()(const ViewInForceMessage& message) const {
+    return "view " + std::to_string(message.epoch.value) + " is in force";
+  }
+  std::string operator()(const FencedMessage& fenced) const {
+    return "fence " + std::to_string(fenced.id) + (fenced.done ? " is done" : " is not done yet");
+  }
+  std::string operator()(const RequestMessage& request) const {
+    const std::string number = "request " + std::to_string(request.id) + ": ";
+    return number + std::visit(*this, request.body);
+  }
+  std::string operator()(const std::monostate& /*nothing*/) const { return "nothing known"; }
+  std::string operator()(const JoinWorkerRequest& /*join*/) const { return "a worker joins"; }
+  std::string operator()(const LeaveWorkerRequest& leave) const {
+    return "worker " + std::to_string(leave.worker.value) + " leaves";
+  }
+  std::string operator()(const FlushRequest& flush) const {
+    return "flush " +
+           (flush.database.has_value() ? "database " + std::to_string(*flush.database) : "all");
+  }
+  std::string operator()(const JoinNodeRequest& /*join*/) const { return "a node joins"; }
+  std::string operator()(const ServeNodeRequest& /*serve*/) const { return "the node serves"; }
+  std::string operator()(const StatusRequest& /*status*/) const { return "the status"; }
+  std::string operator()(const LeaveRequest& /*leave*/) const { return "goodbye"; }
+
+  std::string operator()(const RenewedMessage& /*renewed*/) const { return "renewed"; }
+  std::string operator()(const ReplyMessage& reply) const {
+    std::string text = "reply " + std::to_string(reply.id);
+    if (const auto* joined = std::get_if<WorkerJoined>(&reply.body)) {
+      text += ": worker " + std::to_string(joined->worker.value) + " in seat " +
+              std::to_string(joined->index.value);
+    }
+    return text + (reply.code == StatusCode::kOk ? "" : ": no, " + reply.reason);
+  }
+  std::string operator()(const HoldForViewMessage& hold) const {
+    return "hold for view " + std::to_string(hold.epoch.value);
+  }
+  std::string operator()(const ViewCommittedMessage& committed) const {
+    return "view " + std::to_string(committed.view->epoch.value) + ", keyspace " +
+           std::to_string(committed.view->keyspaces[0].value) + ", seats " +
+           std::to_string(committed.view->live_seats[0]);
+  }
+  std::string operator()(const FenceMessage& fence) const {
+    std::string text = "fence " + std::to_string(fence.id) + ", workers";
+    for (const WorkerId worker : fence.workers) text += " " + std::to_string(worker.value);
+    return text;
+  }
+  std::string operator()(const ExpelledMessage& expelled) const {
+    return "expelled: " + expelled.reason;
+  }
+};
+
+}  // namespace
+
+std::string DescribeControl(const MemberMessage& message) {
+  return std::visit(Describer(), message);
+}
+
+std::string DescribeControl(const MasterMessage& message) {
+  return std::visit(Describer(), message);
+}
+
+}  // namespace onetrip

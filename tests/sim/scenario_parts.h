@@ -1,0 +1,38 @@
+// What scenarios have in common: settings that a seed draws from their legal values.
+#ifndef ONETRIP_TESTS_SIM_SCENARIO_PARTS_H_
+#define ONETRIP_TESTS_SIM_SCENARIO_PARTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "client_core/base/rng.h"
+#include "tests/sim/plan.h"
+
+namespace onetrip {
+
+template <typename T, size_t n>
+T OneOf(Rng& rng, const T (&choices)[n]) {
+  return choices[rng.Below(n)];
+}
+
+// Mixes of commands for any circumstances.
+inline constexpr std::string_view kAnyMixes[] = {
+    "reads_and_writes", "counters", "conditions", "append", "churn", "mixed", "multi"};
+
+// Settings that any seed may take with any commands.
+Plan MakeBasePlan(std::string_view scenario, uint64_t seed, Rng& rng);
+// Clients and keys of a mix.
+WorkloadOptions MakeWorkload(Rng& rng, std::string_view mix);
+// The control plane on the scale of a run, so that leases end and waits are given up within it.
+void DrawControl(Plan* plan, Rng& rng);
+
+// Scenarios: scenarios.cc, then scenarios_members.cc.
+Plan MakeTight(uint64_t seed);
+Plan MakeFlush(uint64_t seed);
+Plan MakeMembers(uint64_t seed);
+Plan MakeTurnover(uint64_t seed);
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TESTS_SIM_SCENARIO_PARTS_H_

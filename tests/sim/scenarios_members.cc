@@ -1,0 +1,112 @@
+// Scenarios about who is a member: holds and flushes, agents, nodes and masters that come and go.
+#include <algorithm>
+
+#include "tests/sim/scenario_parts.h"
+
+namespace onetrip {
+namespace {
+
+void AddFlushes(uint32_t percent, WorkloadOptions* options) {
+  uint32_t weights = 0;
+  for (const KindWeight& kind : options->kinds) weights += kind.weight;
+  options->kinds.push_back({CommandKind::kFlush, std::max(1U, weights * percent / 100)});
+}
+
+// What may happen to processes and to the connections between them and the master.
+Fault MakeMemberFault(const Plan& plan, uint64_t span_ns, Rng& rng) {
+  constexpr FaultKind kKinds[] = {
+      FaultKind::kCrashAgent,   FaultKind::kLeaveAgent,   FaultKind::kPauseAgent,
+      FaultKind::kPauseAgent,   FaultKind::kMasterDown,   FaultKind::kMasterDown,
+      FaultKind::kPauseMaster,  FaultKind::kStoreFails,   FaultKind::kRestartNode,
+      FaultKind::kPauseNode,    FaultKind::kBreakControl, FaultKind::kBreakNodeControl,
+      FaultKind::kBreakChannel, FaultKind::kSlowLink};
+  Fault fault;
+  fault.kind = OneOf(rng, kKinds);
+  fault.at_ns = rng.Below(span_ns);
+  fault.duration_ns = 1000 + rng.Below(OneOf(rng, {100'000UL, 2'000'000UL}));
+  fault.agent = static_cast<uint32_t>(rng.Below(plan.agents));
+  fault.node = static_cast<uint32_t>(rng.Below(plan.shape.nodes));
+  if (fault.kind == FaultKind::kSlowLink) fault.amount = static_cast<int64_t>(2 + rng.Below(50));
+  const bool at_once = fault.kind == FaultKind::kBreakControl ||
+                       fault.kind == FaultKind::kBreakNodeControl ||
+                       fault.kind == FaultKind::kBreakChannel;
+  if (at_once) fault.duration_ns = 0;
+  return fault;
+}
+
+// How long the commands take, about.
+uint64_t SpanNs(const Plan& plan, const WorkloadOptions& options) {
+  return options.operations * (plan.think_ns_max / 2 + 8 * plan.fabric.latency_max_ns);
+}
+
+}  // namespace
+
+// Flushes in the middle of everything that may be asked, and nothing that breaks.
+Plan MakeFlush(uint64_t seed) {
+  Rng rng(seed);
+  Plan plan = MakeBasePlan("flush", seed, rng);
+  DrawControl(&plan, rng);
+  // Nobody is given up, however long the others take.
+  plan.control.lease_ms = 1000;
+  plan.control.hold_timeout_ms = 1000;
+  plan.control.flush_wait_ms = 1000;
+  plan.control.ack_timeout_ms = 1000;
+  plan.control.time_lead_ms = 2000;
+  plan.control.request_ms = 5000;
+  plan.data_path.epoch_tick_us = OneOf(rng, {200UL, 2000UL});
+  plan.fabric.step_ns = OneOf(rng, {0UL, 0UL, 0UL, 50UL});
+  WorkloadOptions options = MakeWorkload(rng, OneOf(rng, kAnyMixes));
+  AddFlushes(OneOf(rng, {5U, 15U, 40U}), &options);
+  plan.program = MakeProgram(rng.Next(), options);
+  plan.last_flush = static_cast<uint32_t>(rng.Below(2));
+  return plan;
+}
+
+// Agents and nodes come and go, the master dies and comes back, and keyspaces are flushed under it
+// all.
+Plan MakeMembers(uint64_t seed) {
+  Rng rng(seed);
+  Plan plan = MakeBasePlan("members", seed, rng);
+  DrawControl(&plan, rng);
+  plan.data_path.op_timeout_ms = OneOf(rng, {1UL, 5UL});
+  plan.data_path.epoch_tick_us = OneOf(rng, {200UL, 2000UL});
+  plan.fabric.step_ns = OneOf(rng, {0UL, 0UL, 0UL, 50UL});
+  plan.think_ns_max = OneOf(rng, {4000UL, 30'000UL, 100'000UL});
+  WorkloadOptions options = MakeWorkload(rng, OneOf(rng, kAnyMixes));
+  options.operations = 8 + static_cast<uint32_t>(rng.Below(16));
+  AddFlushes(OneOf(rng, {5U, 15U, 30U}), &options);
+  plan.program = MakeProgram(rng.Next(), options);
+  const uint64_t count = 1 + rng.Below(5);
+  for (uint64_t i = 0; i < count; ++i) {
+    plan.faults.push_back(MakeMemberFault(plan, SpanNs(plan, options), rng));
+  }
+  plan.last_flush = 1;
+  return plan;
+}
+
+// Memory that is reused at once while agents die, are expelled and join anew: who reads what is
+// decided by who is taken for alive.
+Plan MakeTurnover(uint64_t seed) {
+  Rng rng(seed);
+  Plan plan = MakeTight(seed);
+  plan.scenario = "turnover";
+  DrawControl(&plan, rng);
+  plan.data_path.op_timeout_ms = 1;
+  plan.data_path.epoch_tick_us = OneOf(rng, {20UL, 100UL});
+  plan.tick_spread = 1;
+  const uint64_t span_ns = 20 * (plan.think_ns_max / 2 + 8 * plan.fabric.latency_max_ns);
+  const uint64_t count = 1 + rng.Below(4);
+  for (uint64_t i = 0; i < count; ++i) {
+    Fault fault = MakeMemberFault(plan, span_ns, rng);
+    if (rng.Below(2) == 0) {
+      fault.kind =
+          OneOf(rng, {FaultKind::kCrashAgent, FaultKind::kPauseAgent, FaultKind::kLeaveAgent});
+      fault.duration_ns = 1000 + rng.Below(100'000);
+    }
+    plan.faults.push_back(fault);
+  }
+  plan.last_flush = rng.Below(4) == 0 ? 1 : 0;
+  return plan;
+}
+
+}  // namespace onetrip

@@ -1,0 +1,295 @@
+#include "tests/sim/sim_master.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client_core/base/planted_bug.h"
+#include "tests/sim/control_text.h"
+#include "tests/support/durable_change.h"
+
+namespace onetrip {
+
+SimMaster::SimMaster(SimExecutor& world, const ControlSettings& settings, const ClusterShape& shape,
+                     Trace& trace)
+    : world_(world), settings_(settings), trace_(trace) {
+  options_.replicas = shape.replicas;
+  options_.nodes = shape.nodes;
+  options_.lease_ms = settings.lease_ms;
+  options_.grace_ms = settings.grace_ms;
+  options_.hold_timeout_ms = settings.hold_timeout_ms;
+  options_.flush_wait_ms = settings.flush_wait_ms;
+  options_.ack_timeout_ms = settings.ack_timeout_ms;
+  options_.fence_retry_ms = settings.fence_retry_ms;
+  options_.time_lead_ms = settings.time_lead_ms;
+  Restart();
+}
+
+SimMaster::~SimMaster() = default;
+
+ControlConnection& SimMaster::Dial(const std::string& name, ControlConnection::MemberEnd& end) {
+  const StreamId id = connections_.size() + 1;
+  connections_.push_back(std::make_unique<ControlConnection>(
+      world_, settings_, id, name, static_cast<ControlConnection::MasterEnd&>(*this), end));
+  return *connections_.back();
+}
+
+void SimMaster::Fail(std::string text) {
+  if (failure_.empty()) failure_ = "the master: " + std::move(text);
+}
+
+// ---- Its life ----
+
+void SimMaster::Crash() {
+  if (!up()) return;
+  trace_.Note("the master dies");
+  // A write under way may have reached the disk: it was all of it or nothing.
+  if (writing_.has_value() && !writing_->before.has_value() && world_.rng().Below(2) == 0) {
+    ApplyChange(writing_->effects.change, &disk_);
+  }
+  coordinator_.reset();
+  writing_.reset();
+  inbox_.clear();
+  retries_.clear();
+  batch_ = 0;
+  tick_due_ = false;
+  paused_ = false;
+  for (const auto& connection : connections_) connection->KillMaster();
+}
+
+void SimMaster::Restart() {
+  if (up()) return;
+  std::string reason;
+  // Whoever starts it again may have a wall clock that is behind.
+  const uint64_t behind_us =
+      disk_.cluster.cluster == 0 ? 0 : world_.rng().Below(2 * settings_.time_lead_ms * 1000);
+  Result<Coordinator> made = Coordinator::Create(options_, disk_, kCluster, NowUs(),
+                                                 world_.clock().UnixUs() - behind_us, &reason);
+  if (!made.ok()) return Fail("it cannot start: " + reason);
+  coordinator_ = std::move(made.value());
+  trace_.Note("the master starts, epoch " + std::to_string(coordinator_->view().epoch.value));
+  // Its process is not there for anybody before these are durable.
+  CoordinatorEffects effects = coordinator_->TakeEffects();
+  ApplyChange(effects.change, &disk_);
+  effects.change = {};
+  Perform(std::move(effects));
+  next_tick_ns_ = world_.NowNs() + TickNs();
+  world_.At(next_tick_ns_, OnTickTime, this);
+}
+
+void SimMaster::SetPaused(bool paused) {
+  paused_ = paused;
+  Work();
+}
+
+void SimMaster::OnTickTime(void* arg) {
+  SimMaster& master = *static_cast<SimMaster*>(arg);
+  // Of an earlier life.
+  if (!master.up() || master.world_.NowNs() < master.next_tick_ns_) return;
+  master.tick_due_ = true;
+  master.next_tick_ns_ += master.TickNs();
+  master.world_.At(master.next_tick_ns_, OnTickTime, arg);
+  master.Work();
+}
+
+void SimMaster::Enqueue(std::function<void()> work) {
+  inbox_.push_back(std::move(work));
+  Work();
+}
+
+void SimMaster::Work() {
+  while (up() && !paused_ && !writing_.has_value()) {
+    if (batch_ > 0) {
+      --batch_;
+      const std::function<void()> work = std::move(inbox_.front());
+      inbox_.pop_front();
+      work();
+    } else if (std::exchange(tick_due_, false)) {
+      // After all that has come: a renewal that is here counts.
+      Tick();
+    } else if (!inbox_.empty()) {
+      batch_ = inbox_.size();
+    } else {
+      break;
+    }
+  }
+}
+
+void SimMaster::Tick() {
+  for (const EventFn& event : std::exchange(retries_, {})) {
+    inbox_.emplace_back([this, event] { DriveUntilItHappens(event); });
+  }
+  Drive([](Coordinator& coordinator, uint64_t now_us) { coordinator.OnTick(now_us); }, nullptr);
+}
+
+// ---- What processes say ----
+
+void SimMaster::Heard(ControlConnection& connection, FromMemberMessage message) {
+  if (!up()) {
+    connection.CloseMaster("nobody listens");
+    return;
+  }
+  Enqueue([this, &connection, message = std::move(message)] {
+    if (!connection.master_open()) return;
+    if (const auto* hello = std::get_if<MemberHello>(&message)) {
+      OnHello(connection, *hello);
+    } else if (const auto* said = std::get_if<MemberMessage>(&message)) {
+      OnMessage(connection, *said);
+    } else {
+      OnEnd(connection);
+    }
+  });
+}
+
+void SimMaster::OnHello(ControlConnection& connection, const MemberHello& hello) {
+  auto attendance = std::make_shared<Attendance>();
+  Drive(
+      [attendance, hello, id = connection.id()](Coordinator& coordinator, uint64_t now_us) {
+        *attendance = coordinator.Attend(now_us, id, hello);
+      },
+      [this, attendance, &connection](bool happened) {
+        if (!happened) *attendance = {.retry = true, .reason = "the master cannot write now"};
+        trace_.Note(connection.name() +
+                    (attendance->welcome ? " is welcome, member " : " is not ") +
+                    std::to_string(attendance->member) + attendance->reason);
+        if (attendance->welcome) WatchTime(coordinator_->TimeUs(NowUs()));
+        connection.SendToMember(*attendance);
+        if (!attendance->welcome) connection.CloseMaster(attendance->reason);
+      });
+}
+
+void SimMaster::OnMessage(ControlConnection& connection, const MemberMessage& message) {
+  const StreamId id = connection.id();
+  const EventFn event = [id, message](Coordinator& coordinator, uint64_t now_us) {
+    coordinator.OnMessage(now_us, id, message);
+  };
+  const bool renews = std::holds_alternative<RenewMessage>(message);
+  if (!renews) trace_.Note(connection.name() + " > master: " + DescribeControl(message));
+  const auto* request = std::get_if<RequestMessage>(&message);
+  if (request == nullptr && !renews) return DriveUntilItHappens(event);
+  Drive(event, [this, &connection, renews, number = request == nullptr ? 0 : request->id](bool ok) {
+    if (ok) return;
+    if (renews) return Fail("a renewal was to be durable");
+    connection.SendToMember(MasterMessage(ReplyMessage{
+        number, StatusCode::kUnavailable, "the master cannot write its state now", {}}));
+  });
+}
+
+void SimMaster::OnEnd(ControlConnection& connection) {
+  trace_.Note("the master hears the end of " + connection.name());
+  connection.CloseMaster("");
+  DriveUntilItHappens([id = connection.id()](Coordinator& coordinator, uint64_t now_us) {
+    coordinator.OnStreamClosed(now_us, id);
+  });
+}
+
+// ---- Event, store, messages ----
+
+void SimMaster::DriveUntilItHappens(const EventFn& event) {
+  Drive(event, [this, event](bool happened) {
+    if (!happened) retries_.push_back(event);
+  });
+}
+
+void SimMaster::Drive(const EventFn& event, const SettleFn& settle) {
+  Writing writing{{}, settle, {}};
+  if (store_failing_) writing.before = *coordinator_;
+  event(*coordinator_, NowUs());
+  writing.effects = coordinator_->TakeEffects();
+  if (writing.effects.change.empty()) {
+    if (settle) settle(true);
+    return Perform(std::move(writing.effects));
+  }
+  if (Planted(Bug::kAcknowledgedBeforeDurable) && !store_failing_) {
+    if (settle) settle(true);
+    CoordinatorEffects early = std::exchange(writing.effects, {});
+    writing.effects.change = std::exchange(early.change, {});
+    writing.settle = nullptr;
+    Perform(std::move(early));
+  }
+  writing_ = std::move(writing);
+  written_ns_ = world_.NowNs() + world_.rng().Below(settings_.write_ns_max + 1);
+  if (settings_.write_ns_max == 0) return OnWritten(this);
+  world_.At(written_ns_, OnWritten, this);
+}
+
+void SimMaster::OnWritten(void* arg) {
+  SimMaster& master = *static_cast<SimMaster*>(arg);
+  // Of an earlier life.
+  if (!master.writing_.has_value() || master.world_.NowNs() < master.written_ns_) return;
+  Writing writing = std::move(*master.writing_);
+  master.writing_.reset();
+  const bool happened = !writing.before.has_value();
+  if (happened) {
+    ApplyChange(writing.effects.change, &master.disk_);
+  } else {
+    master.coordinator_ = std::move(*writing.before);
+  }
+  if (writing.settle) writing.settle(happened);
+  if (happened) master.Perform(std::move(writing.effects));
+  master.Work();
+}
+
+void SimMaster::Perform(CoordinatorEffects effects) {
+  for (const CoordinatorEffects::LogLine& line : effects.logs) {
+    if (line.level == LogLevel::kError) Fail("an ERROR line: " + line.text);
+    if (trace_.keeps_lines()) trace_.Note("the master says: " + line.text);
+  }
+  for (CoordinatorEffects::Send& send : effects.sends) {
+    ControlConnection& connection = *connections_.at(send.stream - 1);
+    Watch(connection, send.message);
+    connection.SendToMember(std::move(send.message));
+  }
+  for (const CoordinatorEffects::Close& close : effects.closes) {
+    connections_.at(close.stream - 1)->CloseMaster(close.reason);
+  }
+}
+
+// ---- What it must never say ----
+
+void SimMaster::Watch(const ControlConnection& connection, const MasterMessage& message) {
+  if (const auto* renewed = std::get_if<RenewedMessage>(&message)) {
+    return WatchTime(renewed->time_us);
+  }
+  trace_.Note("master > " + connection.name() + ": " + DescribeControl(message));
+  if (const auto* committed = std::get_if<ViewCommittedMessage>(&message)) {
+    if (committed->view != newest_view_) WatchView(*committed->view);
+    newest_view_ = committed->view;
+  } else if (const auto* reply = std::get_if<ReplyMessage>(&message)) {
+    const auto* joined = std::get_if<WorkerJoined>(&reply->body);
+    if (joined != nullptr && !workers_given_.insert(joined->worker.value).second) {
+      Fail("it gave out worker " + std::to_string(joined->worker.value) + " twice");
+    }
+  } else if (std::holds_alternative<ExpelledMessage>(message)) {
+    ++expelled_;
+  }
+}
+
+void SimMaster::WatchView(const View& view) {
+  const auto [known, fresh] =
+      views_.try_emplace(view.epoch.value, std::make_shared<const View>(view));
+  const std::string epoch = std::to_string(view.epoch.value);
+  if (!fresh) {
+    const View& other = *known->second;
+    if (other.keyspaces != view.keyspaces || other.live_seats != view.live_seats ||
+        other.nodes != view.nodes) {
+      Fail("there are two views of epoch " + epoch);
+    }
+    return;
+  }
+  if (std::next(known) != views_.end()) return Fail("the view of epoch " + epoch + " goes back");
+  if (known == views_.begin()) return;
+  const View& last = *std::prev(known)->second;
+  for (uint32_t database = 0; database < kMaxDatabases; ++database) {
+    if (view.keyspaces[database] < last.keyspaces[database]) {
+      Fail("the view of epoch " + epoch + " names a keyspace that was flushed");
+    }
+  }
+  flushes_ += view.keyspaces == last.keyspaces ? 0 : 1;
+}
+
+void SimMaster::WatchTime(uint64_t time_us) {
+  if (time_us < told_us_) Fail("the cluster's time went back");
+  told_us_ = std::max(told_us_, time_us);
+}
+
+}  // namespace onetrip

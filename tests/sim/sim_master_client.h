@@ -1,0 +1,74 @@
+// SimMasterClient: the master as the one worker of a simulated agent sees it; what
+// client_core/control/grpc_master_client.cc is over gRPC, with its order of things: the newest view
+// is seen by the worker at once, a hold and its end reach it in a later turn, and only then does
+// the master hear of it.
+#ifndef ONETRIP_TESTS_SIM_SIM_MASTER_CLIENT_H_
+#define ONETRIP_TESTS_SIM_SIM_MASTER_CLIENT_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "client_core/cluster/master_client.h"
+#include "client_core/coro/sim_executor.h"
+#include "tests/sim/control_link.h"
+
+namespace onetrip {
+
+class SimMasterClient final : public MasterClient, private ControlLink::Owner {
+ public:
+  struct Events {
+    // The worker has its id and may act from now on.
+    std::function<void(WorkerId)> joined;
+    // The cluster has taken the process for dead: it must end.
+    std::function<void(const std::string& reason)> expelled;
+  };
+
+  // Everything outlives it; it outlives the executor's events. `name`: of the agent, for people.
+  SimMasterClient(SimProcess& process, SimExecutor& world, SimMaster& master,
+                  const ControlSettings& settings, std::string name, Events events);
+
+  // Dials. Once.
+  void Connect() { link_.Open(); }
+  ControlLink& link() { return link_; }
+
+  [[nodiscard]] std::shared_ptr<const View> view() const override { return view_; }
+  Task<Result<Membership>> Join(ViewHold& hold) override;
+  Task<Status> Leave(ViewHold& hold, Membership membership) override;
+  Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) override;
+  // The process says goodbye. REQUIRES: its worker has left.
+  Task<Status> SayGoodbye(ViewHold& hold);
+
+ private:
+  struct Call;
+  class CallAwaiter;
+  struct Posted {
+    uint64_t time_ns;
+    std::function<void(ViewHold&)> change;
+    MemberMessage then;
+  };
+
+  void OnMessage(const MasterMessage& message) override;
+  void OnExpelled(const std::string& reason) override { events_.expelled(reason); }
+  [[nodiscard]] uint64_t KnownEpoch() const override { return view_version(); }
+  void OnView(const std::shared_ptr<const View>& view);
+  void TellWorker(std::function<void(ViewHold&)> change, MemberMessage then);
+  static void OnPosted(void* client);
+
+  SimProcess& process_;
+  SimExecutor& world_;
+  const ControlSettings& settings_;
+  const Events events_;
+  std::shared_ptr<const View> view_ = std::make_shared<const View>();
+  ViewHold* worker_ = nullptr;  // once it is a member, until it has left
+  uint64_t hold_epoch_ = 0;     // of the view that operations wait for; 0: they do not
+  std::deque<Posted> posted_;
+  ControlLink link_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TESTS_SIM_SIM_MASTER_CLIENT_H_
