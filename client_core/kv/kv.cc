@@ -169,7 +169,7 @@ Task<Status> KvImpl::Get(Key key, ReadResult* result) {
   Status status;
   while (true) {
     SearchResult search;
-    const uint64_t forgotten = allocator_.retired_registers().forgotten();
+    const uint64_t forgotten = Forgotten();
     status = co_await index_.Find(operation, index_key, ReadExtent::kWhole,
                                   context_.fabric.NewRoundTrip(), &search);
     if (!status.ok() || !search.found) break;

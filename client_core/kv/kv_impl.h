@@ -133,8 +133,12 @@ class KvImpl {
   [[nodiscard]] bool IsExpired(const KeyValue& value) const {
     return value.deadline_ms != 0 && context_.clock.NowMs() >= value.deadline_ms;
   }
+  // How many registers have been forgotten: what a search found before that changes may be one.
+  [[nodiscard]] uint64_t Forgotten() const {
+    return registers_ ? registers_->cache.forgotten() : 0;
+  }
   // The cache entry of the register that `search` found; null: search again. `forgotten` is
-  // retired_registers().forgotten() from before the search.
+  // Forgotten() from before the search.
   CachedRegister* Adopt(const IndexKey& key, const SearchResult& search, uint64_t forgotten);
   // What a step on a register came to.
   enum class RegisterResult : uint8_t {
@@ -175,7 +179,8 @@ class KvImpl {
                                               bool* existed);
   Task<Result<std::optional<uint32_t>>> CreditedDeleter(RegisterOperation& operation,
                                                         const IndexKey& key,
-                                                        CachedRegister& entry, uint32_t credit);
+                                                        CachedRegister& entry,
+                                                        std::optional<uint32_t> credit);
   Task<void> UnmapDeleted(CachedRegister* entry);
   // Ends the register of a flushed keyspace.
   Task<Status> SweepRegister(Entry slot, bool* gone);

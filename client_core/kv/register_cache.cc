@@ -90,6 +90,7 @@ void RegisterCache::Destroy(CachedRegister* entry) {
 }
 
 void RegisterCache::Forget(GlobalAddr addr) {
+  ++forgotten_;
   deleting_.erase(addr.bits());
   if (const auto found = by_addr_.find(addr.bits()); found != by_addr_.end()) {
     CachedRegister* entry = found->second;

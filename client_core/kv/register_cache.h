@@ -128,6 +128,8 @@ class RegisterCache final : public RegisterListener {
   // most until `until_ns`.
   Task<void> Settle(SafeGuess& safe_guess, Reclaimer& reclaimer, uint64_t until_ns);
 
+  // How often Forget was called.
+  [[nodiscard]] uint64_t forgotten() const { return forgotten_; }
   [[nodiscard]] size_t size() const { return ring_.size(); }
 
  private:
@@ -157,6 +159,7 @@ class RegisterCache final : public RegisterListener {
   // others the times are at most `used_floor_`.
   absl::flat_hash_map<uint64_t, Ticks> late_;
   Ticks used_floor_;
+  uint64_t forgotten_ = 0;
   uint64_t in_use_ = 0;  // entries that were forgotten while they were used
 };
 

@@ -56,9 +56,10 @@ Task<Status> KvImpl::ThawRegister(RegisterOperation& operation, const IndexKey& 
   draft.bytes = static_cast<uint32_t>(RecordBytes(key.bytes.size(), value.bytes.size()) +
                                       sizeof(RecordOrigin));
   draft.size_class = SizeClass::For(draft.bytes);
-  draft.addr = allocator_.TryAllocate(draft.size_class);
+  const Result<GlobalAddr> at_once = co_await allocator_.AllocatePinned(draft.size_class);
+  if (at_once.ok()) draft.addr = at_once.value();
   if (draft.addr.is_null()) {
-    if (!may_wait) co_return Status(StatusCode::kOutOfMemory, "no memory for a record");
+    if (!may_wait) co_return at_once.status();
     operation.shared_pin = SharedPin();
     operation.pin.Release();
     const Status status = co_await Reserve(&draft);
@@ -226,8 +227,9 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
       // Until the slot is empty.
       ++entry.users;
       context_.executor.Spawn(gate_, UnmapDeleted(&entry));
-    } else if (!sealed->any_frozen) {
-      const uint32_t credit = CreditOf(sealed->deleter.value_or(me));
+    } else {
+      std::optional<uint32_t> credit;
+      if (!sealed->any_frozen) credit = CreditOf(sealed->deleter.value_or(me));
       const Result<std::optional<uint32_t>> asked =
           co_await CreditedDeleter(operation, index_key, entry, credit);
       if (!asked.ok()) co_return asked.status();
@@ -241,11 +243,12 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
     }
     co_return RegisterResult::kDone;
   }
-  // It becomes a record, or another DEL of this worker decides: help, and look again.
+  if (first) co_return RegisterResult::kAgain;
+  // Another DEL of this worker decides: help it, and look again.
   SearchResult search;
   Status status = co_await index_.Find(operation, index_key, ReadExtent::kKey,
                                        context_.fabric.NewRoundTrip(), &search);
-  if (!status.ok()) co_return first ? AfterSend(status) : status;
+  if (!status.ok()) co_return status;
   if (search.found && !search.busy && Names(search.entry.word, register_addr)) {
     status = co_await EndRegister(operation, index_key, search.entry, entry, /*may_wait=*/true);
     if (!status.ok()) co_return status;
@@ -253,12 +256,13 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
   co_return RegisterResult::kAgain;
 }
 
-// All of a majority's seals are DELETED: installs `credit` in the slot, or learns who was faster.
-// Nothing: the register has become a record.
+// A majority is sealed, by this worker's DEL among others. If all are DELETED, `credit` goes to the
+// slot; if some are FROZEN, the slot goes to a record, unless somebody who did not meet those was
+// faster. Returns who is credited; nothing: the register is a record, or has ended before.
 Task<Result<std::optional<uint32_t>>> KvImpl::CreditedDeleter(RegisterOperation& operation,
                                                               const IndexKey& key,
                                                               CachedRegister& entry,
-                                                              uint32_t credit) {
+                                                              std::optional<uint32_t> credit) {
   const GlobalAddr register_addr = entry.handle.ref.addr;
   Backoff backoff(context_, operation);
   while (true) {
@@ -267,10 +271,16 @@ Task<Result<std::optional<uint32_t>>> KvImpl::CreditedDeleter(RegisterOperation&
                                                context_.fabric.NewRoundTrip(), &search);
     if (!status.ok()) co_return AfterSend(status);
     if (!search.busy && search.found && Names(search.entry.word, register_addr)) {
-      const Result<std::optional<uint32_t>> decided =
-          co_await DropRegister(operation, search.entry, credit, false);
-      if (!decided.ok()) co_return AfterSend(decided.status());
-      if (decided->has_value()) co_return *decided;
+      if (credit.has_value()) {
+        const Result<std::optional<uint32_t>> decided =
+            co_await DropRegister(operation, search.entry, *credit, false);
+        if (!decided.ok()) co_return AfterSend(decided.status());
+        if (decided->has_value()) co_return *decided;
+      } else {
+        const Status ended =
+            co_await EndRegister(operation, key, search.entry, entry, /*may_wait=*/false);
+        if (!ended.ok()) co_return AfterSend(ended);
+      }
     } else if (!search.busy) {
       RecordOrigin origin;
       if (search.found && !search.entry.word.is_register() &&
@@ -281,7 +291,11 @@ Task<Result<std::optional<uint32_t>>> KvImpl::CreditedDeleter(RegisterOperation&
       const Result<FinalWord> recorded =
           co_await registers_->seal.ReadFinal(operation, entry.handle);
       if (!recorded.ok()) co_return AfterSend(recorded.status());
-      if (recorded->is_dropped()) co_return std::optional<uint32_t>(recorded->credit());
+      // Dropped for somebody else, perhaps long ago: that says nothing about the key now.
+      const uint32_t me = CreditOf(context_.membership.id);
+      if (recorded->is_dropped() && recorded->credit() == me) {
+        co_return std::optional<uint32_t>(me);
+      }
       if (!recorded->is_empty()) co_return std::optional<uint32_t>();
       // Dropped, and whoever did it is about to record for whom.
     }

@@ -30,7 +30,7 @@ CachedRegister* KvImpl::Adopt(const IndexKey& key, const SearchResult& search,
                               uint64_t forgotten) {
   RegisterHeader header;
   RegisterShape shape;
-  if (forgotten != allocator_.retired_registers().forgotten() ||
+  if (forgotten != Forgotten() ||
       !LoadRegisterShape(search.entry.word, search.record, &header, &shape)) {
     return nullptr;
   }
@@ -291,7 +291,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::SetThroughIndex(
   RoundTripPtr first = *written ? context_.fabric.NewRoundTrip() : draft->buffer;
   if (!std::exchange(*written, true)) AddWrites(*first, *draft);
   SearchResult search;
-  const uint64_t forgotten = allocator_.retired_registers().forgotten();
+  const uint64_t forgotten = Forgotten();
   Status status = co_await index_.Find(operation, index_key, ReadExtent::kKey, std::move(first),
                                        &search);
   if (!status.ok()) co_return status;

@@ -69,7 +69,7 @@ Task<Status> KvImpl::Delete(Key key, bool* existed) {
       }
     }
     SearchResult search;
-    const uint64_t forgotten = allocator_.retired_registers().forgotten();
+    const uint64_t forgotten = Forgotten();
     status = co_await index_.Find(operation, index_key, ReadExtent::kKey,
                                   context_.fabric.NewRoundTrip(), &search);
     if (!status.ok()) break;

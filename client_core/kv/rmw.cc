@@ -35,7 +35,7 @@ Task<Status> KvImpl::Attempt(RegisterOperation& operation, const Key& key, const
   Backoff backoff(context_, operation);
   uint64_t forgotten = 0;
   while (true) {
-    forgotten = allocator_.retired_registers().forgotten();
+    forgotten = Forgotten();
     const Status status = co_await index_.Find(operation, index_key, ReadExtent::kWhole,
                                                context_.fabric.NewRoundTrip(), &search);
     if (!status.ok()) co_return status;

@@ -134,7 +134,7 @@ Task<Status> KvImpl::SetBlind(RegisterOperation& operation, const IndexKey& key,
   Backoff backoff(context_, operation);
   while (true) {
     SearchResult search;
-    const uint64_t forgotten = allocator_.retired_registers().forgotten();
+    const uint64_t forgotten = Forgotten();
     Status status =
         co_await index_.Find(operation, key, ReadExtent::kKey, std::move(first), &search);
     if (!status.ok()) co_return status;

@@ -177,6 +177,15 @@ Task<Result<GlobalAddr>> Allocator::Allocate(SizeClass size_class) {
   return AllocateWanted({size_class, GlobalAddr()});
 }
 
+Task<Result<GlobalAddr>> Allocator::AllocatePinned(SizeClass size_class) {
+  CHECK(size_class.is_valid());
+  while (true) {
+    if (const GlobalAddr addr = TryAllocate(size_class); !addr.is_null()) co_return addr;
+    const Status granted = co_await GrantBlock({size_class, GlobalAddr()});
+    if (!granted.ok()) co_return granted;
+  }
+}
+
 Task<Result<GlobalAddr>> Allocator::AllocateBuffer(SizeClass size_class, GlobalAddr near) {
   return AllocateWanted({size_class, near});
 }

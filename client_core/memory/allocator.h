@@ -41,6 +41,10 @@ class Allocator {
   // epoch pin, which could keep the memory it waits for from coming back.
   Task<Result<GlobalAddr>> Allocate(SizeClass size_class);
 
+  // The same for a caller that holds a pin: asks memory nodes, but waits for nothing that is
+  // retired.
+  Task<Result<GlobalAddr>> AllocatePinned(SizeClass size_class);
+
   // The same for out-of-place buffers of the register at `near`: on its nodes, within the reach of
   // its words, and in memory that has been a buffer or nothing since it was zeroed, so that no
   // timestamp lock finds a leftover (PROTOCOLS 3.3).

@@ -125,7 +125,6 @@ Task<Status> RetiredRegisters::ReadRing(const RetiredRing& ring, uint64_t from) 
     const Status status = co_await context_.fabric.Post(round_trip);
     if (!status.ok()) co_return status;
     for (uint64_t i = 0; i < stretch; ++i) {
-      ++forgotten_;
       if (listener_ != nullptr) listener_->Forget(GlobalAddr(words[i]));
     }
     from += stretch;

@@ -62,9 +62,6 @@ class RetiredRegisters final : public BeforeEpoch {
 
   // Forgets what others have retired.
   Task<Status> Prepare() override;
-  // How often others' registers were forgotten: an operation that has seen this change must not
-  // remember what it found before.
-  [[nodiscard]] uint64_t forgotten() const { return forgotten_; }
 
  private:
   struct Seen {
@@ -88,7 +85,6 @@ class RetiredRegisters final : public BeforeEpoch {
   uint64_t tail_ = 0;           // entries before it have been seen by all
   std::deque<Unsafe> unsafe_;   // the others, in order of epoch
   std::vector<Seen> seen_;      // by worker index
-  uint64_t forgotten_ = 0;
 };
 
 }  // namespace onetrip

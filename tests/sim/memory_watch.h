@@ -76,8 +76,8 @@ class WorkerMemory final : public MemoryObserver {
     watch_.Allocated(addr, size_class);
   }
   void Retired(GlobalAddr addr, SizeClass size_class) override { watch_.Retired(addr, size_class); }
-  void Released(GlobalAddr addr, SizeClass size_class) override {
-    watch_.Released(addr, size_class);
+  void Released(GlobalAddr addr, SizeClass size_class, uint32_t kept_bytes) override {
+    watch_.Released(addr, size_class, kept_bytes);
   }
   uint64_t Pinned() override {
     const uint64_t ticket = watch_.Pinned();

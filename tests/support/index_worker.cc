@@ -265,7 +265,7 @@ IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& 
       picture.misplaced += hash.suffix(directory.depth()) != entry ||
                            (hash.group(0) != group && hash.group(1) != group) ||
                            hash.fingerprint() != slot.fingerprint();
-      picture.duplicates += keys.emplace(header.keyspace, key).second ? 0 : 1;
+      picture.duplicates += keys.emplace(entry_key.keyspace.value, key).second ? 0 : 1;
     }
   }
   return picture;
