@@ -321,7 +321,9 @@ void Coordinator::OnRenew(Member& member, uint64_t now_us, const RenewMessage& m
   member.renewed_us = now_us;
   member.report = message.report;
   if (member.node.has_value()) nodes_[*member.node].report = message.report;
-  if (message.quiet) return;
+  // A time that the store does not cover, after this process stood still, must not be told; the
+  // next tick makes it durable.
+  if (message.quiet || TimeUs(now_us) > record_.time_us) return;
   RenewedMessage renewed{message.sequence, TimeUs(now_us)};
   for (const Node& node : nodes_) {
     renewed.blocks += node.report.blocks;

@@ -36,9 +36,13 @@ def status(context):
         assert len(busy) == 1, shown["agents"]
         assert busy[0]["round_trips"]["get"] >= 1 and busy[0]["round_trips"]["set"] >= 1
         assert busy[0]["latency_us"]["get"]["p50"] > 0 and busy[0]["latency_us"]["set"]["p99"] > 0
+        # With the first renewal after its start.
+        wait_until(lambda: all(node["page_bytes"] >= 4096
+                               for node in cluster.status()["memnodes"]), "nodes tell their pages")
+        assert "memory: 256 MiB in pages of" in cluster.log("memnode-0"), cluster.log("memnode-0")
         code, table, error = cluster.tool("status", "--dir", cluster.path)
         assert code == 0, error
-        for word in ["master", "memnode", "agent", "up"] + [str(pid) for pid in pids]:
+        for word in ["master", "memnode", "agent", "up", "pages"] + [str(pid) for pid in pids]:
             assert word in table, (word, table)
         code, table, error = cluster.tool("status", "--master", processes["master"]["address"])
         assert code == 0 and str(shown["agents"][0]["pid"]) in table, (table, error)

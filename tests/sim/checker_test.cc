@@ -279,6 +279,44 @@ TEST(Checker, RejectsACountThatTheKeysCannotAddUpTo) {
   EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kNot);
 }
 
+TEST(Checker, TakesAFlushForADeleteOfEveryKey) {
+  const auto verdict = [](std::string flush_reply, const std::string& a, const std::string& b) {
+    Ops ops = {Op(0, 1, "MSET a 1 b 2", kOk), Op(2, 3, "FLUSHALL", std::move(flush_reply)),
+               Op(4, 5, "MGET a b", RespArray({a, b}))};
+    return CheckHistory(ops).verdict;
+  };
+  EXPECT_EQ(verdict(kOk, kNil, kNil), CheckVerdict::kLinearizable);
+  EXPECT_EQ(verdict(kOk, V("1"), kNil), CheckVerdict::kNot);
+  EXPECT_EQ(verdict(kOk, kNil, V("2")), CheckVerdict::kNot);
+  // Refused it has done nothing; of an unknown outcome it may have.
+  const std::string refused = RespError("TRYAGAIN Nothing was flushed");
+  EXPECT_EQ(verdict(refused, V("1"), V("2")), CheckVerdict::kLinearizable);
+  EXPECT_EQ(verdict(refused, kNil, V("2")), CheckVerdict::kNot);
+  const std::string unknown = RespError("UNKNOWN The operation may or may not");
+  EXPECT_EQ(verdict(unknown, V("1"), V("2")), CheckVerdict::kLinearizable);
+  EXPECT_EQ(verdict(unknown, kNil, kNil), CheckVerdict::kLinearizable);
+  // An answer that no flush gives.
+  EXPECT_EQ(verdict(RespError("ERR syntax error"), kNil, kNil), CheckVerdict::kNot);
+}
+
+TEST(Checker, LetsAFlushHappenOnceBetweenItsStartAndItsEnd) {
+  Ops ops = {Op(0, 1, "SET k 1", kOk), Op(2, 9, "FLUSHDB", kOk), Op(3, 4, "GET k", V("1")),
+             Op(5, 6, "GET k", kNil), Op(7, 8, "GET k", kNil)};
+  EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kLinearizable);
+  Answer(&ops[4], V("1"));
+  EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kNot) << "what was flushed came back";
+  // What is written beside it may be flushed or not.
+  ops = {Op(0, 5, "FLUSHALL ASYNC", kOk), Op(1, 2, "SET k 1", kOk), Op(6, 7, "GET k", V("1"))};
+  EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kLinearizable);
+  Answer(&ops[2], kNil);
+  EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kLinearizable);
+  // Counts over several keys are looked at with the flush.
+  ops = {Op(0, 1, "MSET a 1 b 2", kOk), Op(2, 3, "FLUSHALL", kOk), Op(4, 5, "DEL a b c", N(0))};
+  EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kLinearizable);
+  Answer(&ops[2], N(1));
+  EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kNot);
+}
+
 TEST(Checker, FailsARunInWhichDataWasDamaged) {
   const CheckResult result =
       CheckHistory({Op(0, 1, "GET k", RespError("ERR The stored data of this key is damaged"))});

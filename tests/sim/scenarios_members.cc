@@ -91,6 +91,11 @@ Plan MakeTurnover(uint64_t seed) {
   Plan plan = MakeTight(seed);
   plan.scenario = "turnover";
   DrawControl(&plan, rng);
+  // Some hear of a new worker long after it has begun to work.
+  plan.control.latency_max_ns = OneOf(rng, {20'000UL, 100'000UL, 800'000UL});
+  plan.control.lease_ms = OneOf(rng, {4UL, 10UL});
+  plan.control.request_ms = 20;
+  plan.control.time_lead_ms = 2 * plan.control.lease_ms;
   plan.data_path.op_timeout_ms = 1;
   plan.data_path.epoch_tick_us = OneOf(rng, {20UL, 100UL});
   plan.tick_spread = 1;
@@ -98,10 +103,12 @@ Plan MakeTurnover(uint64_t seed) {
   const uint64_t count = 1 + rng.Below(4);
   for (uint64_t i = 0; i < count; ++i) {
     Fault fault = MakeMemberFault(plan, span_ns, rng);
-    if (rng.Below(2) == 0) {
+    // A node that was away knows less of who owns which block than the others, and there are no
+    // repairs yet: writes that need a block may fail for good, which is no news here.
+    if (rng.Below(2) == 0 || fault.kind == FaultKind::kRestartNode) {
       fault.kind =
           OneOf(rng, {FaultKind::kCrashAgent, FaultKind::kPauseAgent, FaultKind::kLeaveAgent});
-      fault.duration_ns = 1000 + rng.Below(100'000);
+      fault.duration_ns = 1000 + rng.Below(20'000);
     }
     plan.faults.push_back(fault);
   }

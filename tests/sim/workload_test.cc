@@ -106,6 +106,23 @@ TEST(Workloads, ConsistOfCommandsThatTheModelKnows) {
   EXPECT_EQ(FindMix("mixed")->name, "mixed");
 }
 
+TEST(Workloads, FlushWholeDatabases) {
+  WorkloadOptions options;
+  options.operations = 100;
+  options.kinds = {{CommandKind::kFlush, 1}, {CommandKind::kSet, 1}};
+  std::map<std::string, int> names;
+  for (const auto& commands : MakeProgram(1, options)) {
+    for (const Command& command : commands) {
+      ++names[command[0]];
+      EXPECT_EQ(IsFlush(command), command[0] != "SET");
+      EXPECT_EQ(KeyOf(command).empty(), IsFlush(command));
+    }
+  }
+  EXPECT_EQ(names.size(), 3U);
+  EXPECT_GT(names["FLUSHALL"], 0);
+  EXPECT_GT(names["FLUSHDB"], 0);
+}
+
 TEST(Workloads, OfSeveralKeysNameDifferentOnes) {
   for (const auto& commands : MakeProgram(5, OptionsOf(*FindMix("multi")))) {
     for (const Command& command : commands) {

@@ -64,7 +64,9 @@ INSTANTIATE_TEST_SUITE_P(
                     ScenarioSeeds{"expiry", 1, 2500}, ScenarioSeeds{"skewed", 1, 2500},
                     ScenarioSeeds{"crowded", 1, 2500}, ScenarioSeeds{"twins", 1, 2000},
                     ScenarioSeeds{"full", 1, 60}, ScenarioSeeds{"broken", 1, 1500},
-                    ScenarioSeeds{"faults", 1, 8000}, ScenarioSeeds{"faults", 100'001, 8000}),
+                    ScenarioSeeds{"faults", 1, 8000}, ScenarioSeeds{"faults", 100'001, 8000},
+                    ScenarioSeeds{"flush", 1, 4000}, ScenarioSeeds{"members", 1, 4000},
+                    ScenarioSeeds{"turnover", 1, 1500}),
     [](const auto& info) {
       return std::string(info.param.scenario) + "_from_" + std::to_string(info.param.first_seed);
     });
@@ -141,6 +143,20 @@ TEST(SimulationDeterminism, OnePlanOneTrace) {
   }
   EXPECT_NE(RunPlan(FindScenario("calm")->make(1)).trace_hash,
             RunPlan(FindScenario("calm")->make(2)).trace_hash);
+}
+
+// What the scenarios are about does happen in them.
+TEST(SimulationMembers, FlushesAndExpulsionsHappen) {
+  uint64_t flushes = 0;
+  uint64_t expelled = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const Report report = RunPlan(FindScenario("members")->make(seed));
+    ASSERT_TRUE(report.ok()) << report.failure;
+    flushes += report.flushes;
+    expelled += report.expelled;
+  }
+  EXPECT_GT(flushes, 200U);
+  EXPECT_GT(expelled, 1U);
 }
 
 TEST(SimulationPlans, SurviveBeingWrittenAndRead) {

@@ -48,6 +48,26 @@ TEST(MasterRestartTest, EverythingIsFoundAgain) {
   EXPECT_NE(fresh, back);
 }
 
+TEST(MasterRestartTest, WhatAMasterThatStoodStillSaysOfTheTimeIsDurableToo) {
+  MasterBench bench;
+  bench.Form();
+  const StreamId agent = bench.AddAgent();
+  const uint64_t member = bench.attendance.member;
+  // It finds renewals before it has looked at the clock; then it dies, and whoever starts it again
+  // has a wall clock that is behind.
+  bench.now_us += 10'000'000;
+  bench.Say(agent, RenewMessage{});
+  const auto* told = bench.Last<RenewedMessage>(agent);
+  const uint64_t told_us = told == nullptr ? 0 : told->time_us;
+  EXPECT_LE(told_us, bench.disk.cluster.time_us);
+  bench.unix_us -= 60'000'000;
+  bench.Start();
+  const StreamId back = bench.Attend(MemberKind::kAgent, member);
+  bench.Say(back, RenewMessage{});
+  ASSERT_NE(bench.Last<RenewedMessage>(back), nullptr);
+  EXPECT_GE(bench.Last<RenewedMessage>(back)->time_us, told_us);
+}
+
 TEST(MasterRestartTest, AgentsHaveAGraceToComeBack) {
   MasterBench bench;
   bench.Form();
