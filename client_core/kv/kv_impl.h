@@ -181,7 +181,7 @@ class KvImpl {
                                                         const IndexKey& key,
                                                         CachedRegister& entry,
                                                         std::optional<uint32_t> credit);
-  Task<void> UnmapDeleted(CachedRegister* entry);
+  Task<void> UnmapDeleted(RegisterCache::Use use);
   // Ends the register of a flushed keyspace.
   Task<Status> SweepRegister(Entry slot, bool* gone);
 

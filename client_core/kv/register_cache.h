@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client_core/coro/sync.h"
@@ -70,18 +71,21 @@ class RegisterCache final : public RegisterListener {
   // Keeps an entry in place while an operation uses it.
   class Use {
    public:
-    Use(RegisterCache& cache, CachedRegister& entry) : cache_(cache), entry_(entry) {
-      ++entry_.users;
+    Use(RegisterCache& cache, CachedRegister& entry) : cache_(&cache), entry_(&entry) {
+      ++entry_->users;
     }
-    Use(const Use&) = delete;
-    Use& operator=(const Use&) = delete;
+    Use(Use&& other) noexcept
+        : cache_(other.cache_), entry_(std::exchange(other.entry_, nullptr)) {}
+    Use& operator=(Use&&) = delete;
     ~Use() {
-      if (--entry_.users == 0 && entry_.forgotten) cache_.Destroy(&entry_);
+      if (entry_ == nullptr) return;
+      if (--entry_->users == 0 && entry_->forgotten) cache_->Destroy(entry_);
     }
+    [[nodiscard]] CachedRegister& entry() const { return *entry_; }
 
    private:
-    RegisterCache& cache_;
-    CachedRegister& entry_;
+    RegisterCache* cache_;
+    CachedRegister* entry_;
   };
 
   // The entry of `key`, or null.

@@ -225,8 +225,8 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
     if (sealed->all_mine) {
       credited = CreditOf(me);
       // Until the slot is empty.
-      ++entry.users;
-      context_.executor.Spawn(gate_, UnmapDeleted(&entry));
+      context_.executor.Spawn(gate_,
+                              UnmapDeleted(RegisterCache::Use(registers_->cache, entry)));
     } else {
       std::optional<uint32_t> credit;
       if (!sealed->any_frozen) credit = CreditOf(sealed->deleter.value_or(me));
@@ -305,30 +305,27 @@ Task<Result<std::optional<uint32_t>>> KvImpl::CreditedDeleter(RegisterOperation&
 }
 
 // In the background, after a DEL in one round trip.
-Task<void> KvImpl::UnmapDeleted(CachedRegister* entry) {
-  const GlobalAddr register_addr = entry->handle.ref.addr;
-  {
-    RegisterOperation operation;
-    operation.pin = reclaimer_.Pin();
-    const IndexKey key = IndexKey::Make(entry->keyspace, entry->key_bytes);
-    Backoff backoff(context_, operation);
-    while (true) {
-      SearchResult search;
-      const Status status = co_await index_.Find(operation, key, ReadExtent::kKey,
-                                                 context_.fabric.NewRoundTrip(), &search);
-      if (!status.ok()) break;
-      if (!search.busy) {
-        if (!search.found || !Names(search.entry.word, register_addr)) break;
-        const auto decided =
-            co_await DropRegister(operation, search.entry, CreditOf(context_.membership.id), true);
-        if (!decided.ok() || decided->has_value()) break;
-      }
-      const bool in_time = co_await backoff.Wait();
-      if (!in_time) break;
+Task<void> KvImpl::UnmapDeleted(RegisterCache::Use use) {
+  const CachedRegister& entry = use.entry();
+  const uint32_t me = CreditOf(context_.membership.id);
+  RegisterOperation operation;
+  operation.pin = reclaimer_.Pin();
+  const IndexKey key = IndexKey::Make(entry.keyspace, entry.key_bytes);
+  Backoff backoff(context_, operation);
+  while (true) {
+    SearchResult search;
+    const Status status = co_await index_.Find(operation, key, ReadExtent::kKey,
+                                               context_.fabric.NewRoundTrip(), &search);
+    if (!status.ok()) co_return;
+    if (!search.busy) {
+      if (!search.found || !Names(search.entry.word, entry.handle.ref.addr)) co_return;
+      const auto decided =
+          co_await DropRegister(operation, search.entry, me, /*in_background=*/true);
+      if (!decided.ok() || decided->has_value()) co_return;
     }
+    const bool in_time = co_await backoff.Wait();
+    if (!in_time) co_return;
   }
-  RegisterCache::Use use(registers_->cache, *entry);
-  --entry->users;
 }
 
 // Nobody can name the key any more; its register still has to be closed to those who wrote to it

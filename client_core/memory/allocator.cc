@@ -103,7 +103,11 @@ GlobalAddr Allocator::TakeFrom(uint32_t list_index, SizeClass size_class) {
   metrics_.free_bytes.Sub(size_class.bytes());
   metrics_.live_bytes.Add(size_class.bytes());
   const GlobalAddr addr = ObjectAddr(block.start, size_class, index);
-  if (context_.memory_observer != nullptr) context_.memory_observer->Allocated(addr, size_class);
+  if (context_.memory_observer != nullptr) {
+    const bool is_buffer = list_index >= SizeClass::kCount;
+    context_.memory_observer->Allocated(addr, size_class,
+                                        is_buffer ? MemoryUse::kBuffer : MemoryUse::kObject);
+  }
   return addr;
 }
 
@@ -112,7 +116,8 @@ void Allocator::Release(GlobalAddr addr, SizeClass size_class) {
   Block* block = FindOwn(addr);
   if (context_.memory_observer != nullptr) {
     const bool is_buffer = block != nullptr && block->list >= SizeClass::kCount;
-    context_.memory_observer->Released(addr, size_class, is_buffer ? kBufferBulkOffset : 0);
+    context_.memory_observer->Released(addr, size_class,
+                                       is_buffer ? MemoryUse::kBuffer : MemoryUse::kObject);
   }
   if (block != nullptr) {
     CHECK(block->size_class == size_class);

@@ -31,15 +31,18 @@ struct DataPathOptions {
   uint32_t register_lanes = 4;                   // of registers that it creates
 };
 
+// What memory is taken for: see Allocator.
+enum class MemoryUse : uint8_t { kObject, kBuffer };
+
 // Sees what becomes of objects, for tests that watch memory: see Allocator.
 class MemoryObserver {
  public:
   virtual ~MemoryObserver() = default;
-  virtual void Allocated(GlobalAddr addr, SizeClass size_class) = 0;
+  virtual void Allocated(GlobalAddr addr, SizeClass size_class, MemoryUse use) = 0;
   virtual void Retired(GlobalAddr addr, SizeClass size_class) = 0;
-  // No operation can reach it any more; it may be allocated again. Its first `kept_bytes` still mean
-  // something: the lock word of a buffer.
-  virtual void Released(GlobalAddr addr, SizeClass size_class, uint32_t kept_bytes) = 0;
+  // No operation can reach it any more; it may be allocated again. The lock word of a buffer, its
+  // first, keeps its meaning.
+  virtual void Released(GlobalAddr addr, SizeClass size_class, MemoryUse use) = 0;
   // An operation may read what is not released from now until Unpinned(ticket). Tickets are not 0.
   virtual uint64_t Pinned() = 0;
   virtual void Unpinned(uint64_t ticket) = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client_core/layout/register_layout.h"
+
 namespace onetrip {
 
 void MemoryWatch::Fail(const char* what, GlobalAddr addr) {
@@ -11,8 +13,8 @@ void MemoryWatch::Fail(const char* what, GlobalAddr addr) {
              std::to_string(addr.offset());
 }
 
-void MemoryWatch::Allocated(GlobalAddr addr, SizeClass size_class) {
-  if (!objects_.try_emplace(addr.bits(), Object{Phase::kAllocated, size_class, 0}).second) {
+void MemoryWatch::Allocated(GlobalAddr addr, SizeClass size_class, MemoryUse use) {
+  if (!objects_.try_emplace(addr.bits(), Object{Phase::kAllocated, use, size_class, 0}).second) {
     Fail("an object was allocated that is in use", addr);
   }
   if (released_before_.contains(addr.bits())) ++reused_;
@@ -43,7 +45,7 @@ void MemoryWatch::Retired(GlobalAddr addr, SizeClass size_class) {
   found->second.retired_at = next_ticket_;
 }
 
-void MemoryWatch::Released(GlobalAddr addr, SizeClass size_class, uint32_t kept_bytes) {
+void MemoryWatch::Released(GlobalAddr addr, SizeClass size_class, MemoryUse use) {
   const auto found = objects_.find(addr.bits());
   if (found == objects_.end()) return Fail("an object was released twice", addr);
   if (found->second.phase == Phase::kRetired && !pinned_.empty() &&
@@ -53,7 +55,7 @@ void MemoryWatch::Released(GlobalAddr addr, SizeClass size_class, uint32_t kept_
   objects_.erase(found);
   free_[addr.bits()] = size_class.bytes();
   released_before_.insert(addr.bits());
-  Poison(addr, size_class, kept_bytes);
+  Poison(addr, size_class, use);
 }
 
 void MemoryWatch::Written(NodeId node, uint64_t offset) {
@@ -75,12 +77,13 @@ void MemoryWatch::Written(NodeId node, uint64_t offset) {
   }
 }
 
-void MemoryWatch::Poison(GlobalAddr addr, SizeClass size_class, uint32_t kept_bytes) {
+void MemoryWatch::Poison(GlobalAddr addr, SizeClass size_class, MemoryUse use) {
   for (int replica = 0; replica < view_.replicas; ++replica) {
     const RemoteAddr at = view_.Locate(addr, replica);
     // Enough of it: a record's header, which holds its checksum, is at its beginning.
-    std::memset(nodes_.at(at.node.value)->base() + at.offset + kept_bytes, 0xdb,
-                std::min<uint64_t>(size_class.bytes(), 512) - kept_bytes);
+    const uint64_t kept = use == MemoryUse::kBuffer ? kBufferBulkOffset : 0;
+    std::memset(nodes_.at(at.node.value)->base() + at.offset + kept, 0xdb,
+                std::min<uint64_t>(size_class.bytes(), 512) - kept);
   }
 }
 
@@ -91,8 +94,15 @@ uint64_t MemoryWatch::Pinned() {
 
 uint64_t MemoryWatch::live_objects() const {
   uint64_t live = 0;
-  for (const auto& [addr, object] : objects_) live += object.phase == Phase::kAllocated ? 1 : 0;
+  for (const auto& [addr, object] : objects_) live += IsLiveObject(object) ? 1 : 0;
   return live;
+}
+
+GlobalAddr MemoryWatch::LiveBesides(const absl::flat_hash_set<uint64_t>& named) const {
+  for (const auto& [addr, object] : objects_) {
+    if (IsLiveObject(object) && !named.contains(addr)) return GlobalAddr(addr);
+  }
+  return GlobalAddr();
 }
 
 bool MemoryWatch::IsLive(GlobalAddr addr) const {

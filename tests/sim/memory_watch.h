@@ -27,9 +27,9 @@ class MemoryWatch final : public MemoryObserver {
   MemoryWatch(std::vector<MemoryEndpoint*> nodes, const View& view)
       : nodes_(std::move(nodes)), view_(view) {}
 
-  void Allocated(GlobalAddr addr, SizeClass size_class) override;
+  void Allocated(GlobalAddr addr, SizeClass size_class, MemoryUse use) override;
   void Retired(GlobalAddr addr, SizeClass size_class) override;
-  void Released(GlobalAddr addr, SizeClass size_class, uint32_t kept_bytes) override;
+  void Released(GlobalAddr addr, SizeClass size_class, MemoryUse use) override;
   uint64_t Pinned() override;
   void Unpinned(uint64_t ticket) override { pinned_.erase(ticket); }
 
@@ -38,8 +38,11 @@ class MemoryWatch final : public MemoryObserver {
 
   // What has gone wrong first; empty if nothing.
   [[nodiscard]] const std::string& failure() const { return failure_; }
-  // Objects that are allocated and not retired.
+  // Objects that are allocated and not retired; of buffers only a worker knows which it has to keep,
+  // and one that has left keeps the last ones for good.
   [[nodiscard]] uint64_t live_objects() const;
+  // One that is in use and not among `named`; null if there is none.
+  [[nodiscard]] GlobalAddr LiveBesides(const absl::flat_hash_set<uint64_t>& named) const;
   [[nodiscard]] bool IsLive(GlobalAddr addr) const;
   // Allocations of an address that had been released before.
   [[nodiscard]] uint64_t reused() const { return reused_; }
@@ -48,13 +51,17 @@ class MemoryWatch final : public MemoryObserver {
   enum class Phase : uint8_t { kAllocated, kRetired };
   struct Object {
     Phase phase;
+    MemoryUse use;
     SizeClass size_class;
     uint64_t retired_at = 0;  // the next ticket then
   };
+  static bool IsLiveObject(const Object& object) {
+    return object.phase == Phase::kAllocated && object.use == MemoryUse::kObject;
+  }
   void Fail(const char* what, GlobalAddr addr);
   // From now on nothing that is free lies where this object does.
   void ForgetFree(GlobalAddr addr, SizeClass size_class);
-  void Poison(GlobalAddr addr, SizeClass size_class, uint32_t kept_bytes);
+  void Poison(GlobalAddr addr, SizeClass size_class, MemoryUse use);
 
   std::vector<MemoryEndpoint*> nodes_;
   const View view_;
@@ -72,12 +79,12 @@ class WorkerMemory final : public MemoryObserver {
  public:
   explicit WorkerMemory(MemoryWatch& watch) : watch_(watch) {}
 
-  void Allocated(GlobalAddr addr, SizeClass size_class) override {
-    watch_.Allocated(addr, size_class);
+  void Allocated(GlobalAddr addr, SizeClass size_class, MemoryUse use) override {
+    watch_.Allocated(addr, size_class, use);
   }
   void Retired(GlobalAddr addr, SizeClass size_class) override { watch_.Retired(addr, size_class); }
-  void Released(GlobalAddr addr, SizeClass size_class, uint32_t kept_bytes) override {
-    watch_.Released(addr, size_class, kept_bytes);
+  void Released(GlobalAddr addr, SizeClass size_class, MemoryUse use) override {
+    watch_.Released(addr, size_class, use);
   }
   uint64_t Pinned() override {
     const uint64_t ticket = watch_.Pinned();

@@ -26,12 +26,13 @@ std::string AccountForPool(const std::vector<MemoryEndpoint*>& nodes, const View
     if (!memory.IsLive(addr)) return "a slot names memory that is not in use: " + Where(addr);
   }
   for (const GlobalAddr addr : picture.buffers) {
-    if (memory.IsLive(addr)) named.insert(addr.bits());
+    if (!memory.IsLive(addr)) return "a register's value is not in use: " + Where(addr);
   }
   const uint64_t live = memory.live_objects();
   if (live != named.size()) {
     return "memory leaks: " + std::to_string(live) + " objects are in use, " +
-           std::to_string(named.size()) + " are named by the index";
+           std::to_string(named.size()) + " are named by the index; one that is not: " +
+           Where(memory.LiveBesides(named));
   }
   return {};
 }

@@ -253,11 +253,10 @@ IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& 
             uint64_t lane_bits = 0;
             std::memcpy(&lane_bits, at(slot.addr() + shape.lane_offset(lane), replica), 8);
             if (lane_bits == 0) continue;
-            picture.buffers.push_back(MetaWord(lane_bits).buffer(slot.addr()));
             largest = std::max(largest, MetaWord(lane_bits));
           }
         }
-        picture.named.push_back(largest.buffer(slot.addr()));
+        picture.buffers.push_back(largest.buffer(slot.addr()));
       } else if (RecordHasOrigin(record, slot.size_class().bytes(), &origin)) {
         picture.named.push_back(SlotWord(origin.register_word).addr());
       }

@@ -66,11 +66,10 @@ struct IndexPicture {
   uint64_t misplaced = 0;   // groups and entries where their suffix does not belong
   uint64_t duplicates = 0;  // keys with two entries
   bool replicas_agree = true;
-  // The memory of subtables, of records and registers, of registers that records took the place of,
-  // and of the buffers with the registers' values.
+  // The memory of subtables, of records and registers, and of registers that records took the place
+  // of.
   std::vector<GlobalAddr> named;
-  // Buffers that any lane names: others than the largest word's may be in use, or not any more.
-  std::vector<GlobalAddr> buffers;
+  std::vector<GlobalAddr> buffers;  // with the registers' values
 };
 
 // `nodes` by their numbers.

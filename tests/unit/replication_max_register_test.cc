@@ -246,9 +246,9 @@ TEST_F(MaxRegisterTest, AnotherRegistersMemoryIsToldApart) {
 TEST_F(MaxRegisterTest, StragglersKeepTheOperationsPin) {
   class Tickets final : public MemoryObserver {
    public:
-    void Allocated(GlobalAddr /*addr*/, SizeClass /*size_class*/) override {}
+    void Allocated(GlobalAddr /*addr*/, SizeClass /*size_class*/, MemoryUse /*use*/) override {}
     void Retired(GlobalAddr /*addr*/, SizeClass /*size_class*/) override {}
-    void Released(GlobalAddr /*addr*/, SizeClass /*size_class*/, uint32_t /*kept*/) override {}
+    void Released(GlobalAddr /*addr*/, SizeClass /*size_class*/, MemoryUse /*use*/) override {}
     uint64_t Pinned() override { return ++pinned; }
     void Unpinned(uint64_t /*ticket*/) override { --pinned; }
     uint64_t pinned = 0;
