@@ -109,6 +109,10 @@ void BM_Set(benchmark::State& state, EngineKind engine, bool zipf) {
             [](Store& store, const uint32_t* keys) { return Sets(store, keys, value); });
 }
 
+BENCHMARK_CAPTURE(BM_Get, swarm_zipf, EngineKind::kSwarm, true);
+BENCHMARK_CAPTURE(BM_Get, swarm_uniform, EngineKind::kSwarm, false);
+BENCHMARK_CAPTURE(BM_Set, swarm_zipf, EngineKind::kSwarm, true);
+BENCHMARK_CAPTURE(BM_Set, swarm_uniform, EngineKind::kSwarm, false);
 BENCHMARK_CAPTURE(BM_Get, snapshot_zipf, EngineKind::kSnapshot, true);
 BENCHMARK_CAPTURE(BM_Get, snapshot_uniform, EngineKind::kSnapshot, false);
 BENCHMARK_CAPTURE(BM_Set, snapshot_zipf, EngineKind::kSnapshot, true);

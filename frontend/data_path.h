@@ -15,11 +15,14 @@ inline DataPathOptions DataPathOf(const AgentOptions& options) {
   result.op_timeout_ms = options.op_timeout_ms;
   result.epoch_tick_us = options.epoch_tick_ms * 1000;
   result.location_cache_bytes = options.location_cache_bytes;
+  result.register_cache_entries = options.register_cache_keys;
+  result.register_lanes = static_cast<uint32_t>(options.register_lanes);
   return result;
 }
 
 inline EngineKind EngineOf(const AgentOptions& options) {
-  return options.engine == "raw" ? EngineKind::kRaw : EngineKind::kSnapshot;
+  if (options.engine == "raw") return EngineKind::kRaw;
+  return options.engine == "snapshot" ? EngineKind::kSnapshot : EngineKind::kSwarm;
 }
 
 }  // namespace onetrip

@@ -79,12 +79,13 @@ Task<Status> KvImpl::Start() {
   if (!status.ok()) co_return status;
   status = co_await LoadCounters();
   if (!status.ok()) co_return status;
-  context_.executor.Spawn(gate_, RunTicks());
+  StartTicks();
   co_return Status::Ok();
 }
 
 Task<Status> KvImpl::Stop() {
   stopping_ = true;
+  tick_timer_.Cancel();
   co_await gate_.Close();
   if (registers_) {
     constexpr uint64_t kSettleNs = 1'000'000'000;
@@ -137,14 +138,25 @@ bool KvImpl::IsExpired(const std::byte* record) const {
 }
 
 void KvImpl::PrefetchLocation(Key key) const {
-  if (key.database < kMaxDatabases) {
-    index_.PrefetchLocation(KeyHash(HashKey(context_.view().keyspaces[key.database], key.bytes)));
-  }
+  if (key.database >= kMaxDatabases) return;
+  const KeyHash hash(HashKey(context_.view().keyspaces[key.database], key.bytes));
+  if (registers_) registers_->cache.Prefetch(hash);
+  index_.PrefetchLocation(hash);
 }
 
 void KvImpl::PrefetchRecord(Key key) const {
-  if (key.database < kMaxDatabases) {
-    index_.PrefetchRecord(KeyHash(HashKey(context_.view().keyspaces[key.database], key.bytes)));
+  if (key.database >= kMaxDatabases) return;
+  const KeyHash hash(HashKey(context_.view().keyspaces[key.database], key.bytes));
+  const CachedRegister* entry = registers_ ? registers_->cache.Peek(hash) : nullptr;
+  if (entry == nullptr) return index_.PrefetchRecord(hash);
+  // Whatever is done with it, a majority of its replicas is.
+  const View& view = context_.view();
+  const RegisterRef& ref = entry->handle.ref;
+  const int in_place = InNOut::InPlaceReplica(ref, view.replicas);
+  for (int i = 0; i < view.replicas / 2 + 1; ++i) {
+    const uint32_t bytes =
+        i == 0 ? ref.shape.register_bytes() : ref.shape.in_place_offset();
+    context_.fabric.Prefetch(view.Locate(ref.addr, (in_place + i) % view.replicas), bytes);
   }
 }
 

@@ -190,7 +190,8 @@ class KvImpl {
   // A seat may have been somebody else's before: its counts go on.
   Task<Status> LoadCounters();
   Task<void> PublishCounters();
-  Task<void> RunTicks();
+  void StartTicks();
+  void OnTick();
   // Waits until every operation has ended, on every worker, that may have started under an older
   // view than the one remembered for the sweep.
   Task<void> OutliveOldOperations();
@@ -231,6 +232,17 @@ class KvImpl {
   std::array<KeyspaceId, kMaxDatabases> sweep_keyspaces_{};
   uint64_t sweep_epoch_ = 0;
   bool stopping_ = false;
+  // Fires as often as somebody may wait for this worker's epochs.
+  class TickTimer final : public Timer {
+   public:
+    explicit TickTimer(KvImpl& kv) : kv_(kv) {}
+    void Fire() override { kv_.OnTick(); }
+
+   private:
+    KvImpl& kv_;
+  };
+  TickTimer tick_timer_{*this};
+  uint32_t quiet_ticks_ = 0;
 };
 
 }  // namespace onetrip

@@ -20,7 +20,7 @@ uint64_t VersionOf(const RegisterRef& ref, MetaWord word) {
 }  // namespace
 
 bool KvImpl::FitsRegister(const Key& key, const NewRecord& record) const {
-  return registers_ != nullptr && key.bytes.size() <= kRegisterKeyBytesMax &&
+  return engine_.registers() == RegisterKind::kSafeGuess && key.bytes.size() <= kRegisterKeyBytesMax &&
          record.head.size() + record.tail.size() <= kRegisterValueBytesMax &&
          record.deadline_ms < kKeyValueDeadlineEnd;
 }

@@ -30,19 +30,22 @@ bool IsFlushed(const std::array<KeyspaceId, kMaxDatabases>& keyspaces, KeyspaceI
 
 }  // namespace
 
-Task<void> KvImpl::RunTicks() {
-  // Nobody waits for the epochs of a cluster in which nothing was retired.
-  constexpr uint32_t kQuietTicks = 10;
+void KvImpl::StartTicks() {
+  context_.executor.timers().Add(&tick_timer_,
+                                 context_.executor.NowNs() + context_.options.epoch_tick_us * 1000);
+}
+
+void KvImpl::OnTick() {
+  // Nobody waits for the epochs of a cluster in which nothing was retired: then this worker only
+  // looks, ten times more rarely, whether that is still so, and publishes at every other look.
+  constexpr uint64_t kQuietFactor = 10;
+  constexpr uint32_t kQuietTicks = 2;
+  const bool quiet = allocator_.retired_count() == 0 && reclaimer_.others_retired_bytes() == 0;
+  quiet_ticks_ = quiet ? quiet_ticks_ + 1 : 0;
+  if (quiet_ticks_ % kQuietTicks == 0) context_.executor.Spawn(gate_, allocator_.Maintain());
   const uint64_t tick_ns = context_.options.epoch_tick_us * 1000;
-  while (!stopping_) {
-    uint32_t ticks = 0;
-    do {
-      co_await context_.executor.SleepFor(tick_ns);
-      const bool quiet = allocator_.retired_count() == 0 && reclaimer_.others_retired_bytes() == 0;
-      ticks = quiet ? ticks + 1 : kQuietTicks;
-    } while (ticks < kQuietTicks && !stopping_);
-    if (!stopping_) co_await allocator_.Maintain();
-  }
+  context_.executor.timers().Add(
+      &tick_timer_, context_.executor.NowNs() + (quiet ? kQuietFactor * tick_ns : tick_ns));
 }
 
 void KvImpl::Count(uint32_t database, KeyspaceId keyspace, int32_t delta) {

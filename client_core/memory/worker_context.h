@@ -25,7 +25,7 @@ struct DataPathOptions {
       5000;  // an operation that still waits then ends with its outcome unknown
   uint64_t epoch_tick_us = 10'000;     // an idle worker publishes its epoch this often
   uint32_t retired_objects_max = 256;  // so many retired objects make maintenance due
-  uint64_t memory_wait_ms = 200;       // how long a full pool may wait for retired memory
+  uint64_t memory_wait_ms = 1000;      // how long a full pool may wait for retired memory
   uint64_t location_cache_bytes = 64ULL << 20;
   uint64_t register_cache_entries = 1ULL << 20;  // registers that a worker remembers
   uint32_t register_lanes = 4;                   // of registers that it creates

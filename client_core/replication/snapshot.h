@@ -21,6 +21,7 @@ class Snapshot : public Engine {
 
   [[nodiscard]] int replicas() const override { return replicas_; }
   [[nodiscard]] std::string_view name() const override { return "snapshot"; }
+  [[nodiscard]] RegisterKind registers() const override { return RegisterKind::kMet; }
   Task<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) override;
 
  private:

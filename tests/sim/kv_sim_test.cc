@@ -32,7 +32,7 @@ class World {
       workers_.push_back(std::make_unique<TestWorker>(
           cluster_, executor_,
           std::make_unique<SimFabric>(executor_, cluster_.endpoints(), options),
-          EngineKind::kSwarm, data_path));
+          EngineKind::kSnapshot, data_path));
       workers_.back()->Start();
     }
   }
