@@ -11,6 +11,7 @@ namespace onetrip {
 
 Agent::Agent(const World& world, uint32_t number, uint64_t seed, SimMasterClient::Events events)
     : number_(number),
+      engine_kind_(world.engine),
       process_(world.executor, seed),
       memory_(world.memory),
       fabric_(std::make_unique<SimFabric>(process_, world.network)),
@@ -34,7 +35,7 @@ Task<Status> Agent::Start(DataPathOptions options) {
   context_ = std::make_unique<WorkerContext>(process_, *fabric_, master_, hold_, membership.value(),
                                              options);
   context_->memory_observer = &memory_;
-  engine_ = MakeEngine(EngineKind::kSwarm, *context_);
+  engine_ = MakeEngine(engine_kind_, *context_);
   kv_ = std::make_unique<Kv>(*context_, *engine_);
   const Status status = co_await kv_->Start();
   started_ = status.ok();

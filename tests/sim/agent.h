@@ -29,6 +29,7 @@ class Agent {
     SimMaster& master;
     const ControlSettings& control;
     MemoryWatch& memory;
+    EngineKind engine;
   };
 
   // An executor and a fabric; everything else comes with Start. `number`: of its clients.
@@ -72,6 +73,7 @@ class Agent {
 
  private:
   const uint32_t number_;
+  const EngineKind engine_kind_;
   SimProcess process_;
   WorkerMemory memory_;
   std::unique_ptr<SimFabric> fabric_;

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <sstream>
 
+#include "client_core/base/check.h"
+
 namespace onetrip {
 namespace {
 
@@ -29,6 +31,14 @@ constexpr FaultName kFaultNames[] = {
     {FaultKind::kBreakNodeControl, "break-node-control"},
 };
 
+struct EngineOfPlan {
+  EngineKind kind;
+  std::string_view name;
+};
+// Not raw: without concurrency control there is nothing to check.
+constexpr EngineOfPlan kEngines[] = {{EngineKind::kSwarm, "swarm"},
+                                     {EngineKind::kSnapshot, "snapshot"}};
+
 // Every number of a plan, with its name in the text.
 template <typename Visit>
 void VisitSettings(Plan& plan, Visit visit) {
@@ -51,6 +61,8 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("retired_objects_max", plan.data_path.retired_objects_max);
   visit("memory_wait_ms", plan.data_path.memory_wait_ms);
   visit("location_cache_bytes", plan.data_path.location_cache_bytes);
+  visit("register_cache_entries", plan.data_path.register_cache_entries);
+  visit("register_lanes", plan.data_path.register_lanes);
   visit("tick_spread", plan.tick_spread);
   visit("think_ns_max", plan.think_ns_max);
   visit("clock_error_ns", plan.clock_error_ns);
@@ -80,6 +92,14 @@ bool ParseSetting(std::string_view name, std::string_view value, Plan* plan) {
   if (name == "scenario") {
     plan->scenario = value;
     return true;
+  }
+  if (name == "engine") {
+    for (const EngineOfPlan& known : kEngines) {
+      if (known.name != value) continue;
+      plan->engine = known.kind;
+      return true;
+    }
+    return false;
   }
   bool known = false;
   VisitSettings(*plan, [&](std::string_view setting, auto& number) {
@@ -112,7 +132,7 @@ std::string_view NameOf(FaultKind kind) {
 
 std::string PlanToText(const Plan& plan) {
   std::ostringstream text;
-  text << "scenario " << plan.scenario << "\n";
+  text << "scenario " << plan.scenario << "\nengine " << EngineName(plan.engine) << "\n";
   Plan copy = plan;
   VisitSettings(copy,
                 [&](std::string_view name, auto number) { text << name << " " << number << "\n"; });
@@ -145,6 +165,13 @@ bool PlanFromText(std::string_view text, Plan* plan, std::string* error) {
   }
   *error = "there is no line \"program\"";
   return false;
+}
+
+std::string_view EngineName(EngineKind kind) {
+  for (const EngineOfPlan& known : kEngines) {
+    if (known.kind == kind) return known.name;
+  }
+  CHECK(false);
 }
 
 std::string DescribeFault(const Fault& fault) {

@@ -13,6 +13,7 @@
 
 #include "client_core/fabric/sim.h"
 #include "client_core/memory/worker_context.h"
+#include "client_core/replication/engine.h"
 #include "master/membership.h"
 #include "tests/sim/control_settings.h"
 #include "tests/support/workload.h"
@@ -54,6 +55,8 @@ struct Plan {
   ClusterShape shape{.nodes = 3, .replicas = 3, .node_bytes = 16ULL << 20};
   SimFabricOptions fabric;
   ControlSettings control;
+  // How keys are held. A text that does not say so is of before there were registers.
+  EngineKind engine = EngineKind::kSnapshot;
   DataPathOptions data_path;
   uint32_t tick_spread =
       1;  // each agent's epochs tick so many times more rarely than the one's before
@@ -81,6 +84,9 @@ std::string PlanToText(const Plan& plan);
 bool PlanFromText(std::string_view text, Plan* plan, std::string* error);
 
 std::string DescribeFault(const Fault& fault);
+
+// "swarm" or "snapshot". REQUIRES: one of the engines that a plan may have.
+std::string_view EngineName(EngineKind kind);
 
 }  // namespace onetrip
 

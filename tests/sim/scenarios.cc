@@ -8,6 +8,19 @@
 
 namespace onetrip {
 
+namespace {
+
+// Of a generator of their own: what a seed decides otherwise does not depend on the engine.
+void DrawEngine(uint64_t seed, Plan* plan) {
+  constexpr uint64_t kStream = 0x5afe'9e55'0000'0000;
+  Rng rng(seed ^ kStream);
+  plan->engine = rng.Below(4) == 0 ? EngineKind::kSnapshot : EngineKind::kSwarm;
+  plan->data_path.register_lanes = OneOf(rng, {1U, 4U, 16U});
+  if (rng.Below(3) == 0) plan->data_path.register_cache_entries = 2 + rng.Below(7);
+}
+
+}  // namespace
+
 Plan MakeBasePlan(std::string_view scenario, uint64_t seed, Rng& rng) {
   Plan plan;
   plan.scenario = scenario;
@@ -32,6 +45,7 @@ Plan MakeBasePlan(std::string_view scenario, uint64_t seed, Rng& rng) {
   plan.data_path.location_cache_bytes = OneOf(rng, {64UL, 4096UL, 65'536UL});
   plan.think_ns_max = OneOf(rng, {0UL, 1000UL, 4000UL, 30'000UL});
   plan.agents = 2 + static_cast<uint32_t>(rng.Below(3));
+  DrawEngine(seed, &plan);
   return plan;
 }
 

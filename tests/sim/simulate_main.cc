@@ -35,6 +35,7 @@ struct Totals {
   uint64_t faults = 0;
   uint64_t reused = 0;
   uint64_t splits = 0;
+  uint64_t with_registers = 0;  // runs of engine swarm
 
   void Add(const Report& report, uint64_t count) {
     schedules += count;
@@ -44,12 +45,13 @@ struct Totals {
     faults += report.faults;
     reused += report.reused;
     splits += report.splits;
+    with_registers += report.engine == EngineName(EngineKind::kSwarm) ? count : 0;
   }
 };
 
 // Tells how to see the failure again, and makes it small if asked to.
 void Explain(const Flags& flags, const std::string& scenario, uint64_t seed, const Report& report) {
-  std::cout << "FAILED: " << report.failure << "\n";
+  std::cout << "FAILED: " << report.failure << "\nengine: " << report.engine << "\n";
   if (flags.timeline) std::cout << report.timeline;
   std::cout << "replay: simulate --scenario " << scenario << " --seed " << seed << " --seeds 1";
   if (scenario == "small") std::cout << " --rounds " << flags.rounds;
@@ -93,7 +95,8 @@ int RunPlanFile(const Flags& flags) {
   options.timeline = flags.timeline;
   const Report report = RunPlan(plan, options);
   std::cout << report.timeline;
-  std::cout << (report.ok() ? "passed" : "FAILED: " + report.failure) << "\n";
+  std::cout << "engine: " << report.engine << "\n"
+            << (report.ok() ? "passed" : "FAILED: " + report.failure) << "\n";
   return report.ok() ? 0 : 1;
 }
 
@@ -119,10 +122,10 @@ bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_se
   }
   const std::chrono::duration<double> taken = SteadyClock::now() - start;
   std::cout << scenario.name << ": seeds " << first_seed << ".." << seed - 1 << ", "
-            << here.schedules << " schedules, " << here.commands << " commands, " << here.faults
-            << " faults, " << here.unanswered << " outcomes unknown, " << here.reused
-            << " objects reused, " << here.splits << " splits, " << here.fabric_ops
-            << " fabric operations, "
+            << here.schedules << " schedules, " << here.with_registers << " of engine swarm, "
+            << here.commands << " commands, " << here.faults << " faults, " << here.unanswered
+            << " outcomes unknown, " << here.reused << " objects reused, " << here.splits
+            << " splits, " << here.fabric_ops << " fabric operations, "
             << static_cast<uint64_t>(static_cast<double>(here.fabric_ops) / taken.count() / 1000)
             << " k/s, " << taken.count() << " s" << std::endl;
   totals->schedules += here.schedules;

@@ -101,7 +101,7 @@ void World::OnPlaced(NodeId node, const View& view) {
 }
 
 Agent& World::AddAgent(uint32_t number) {
-  const Agent::World world{executor_, *network_, master_, plan_.control, *memory_};
+  const Agent::World world{executor_, *network_, master_, plan_.control, *memory_, plan_.engine};
   const auto index = static_cast<uint32_t>(agents_.size());
   const SimMasterClient::Events events{
       [this, index](WorkerId worker) { OnJoined(agents_[index].get(), worker); },
@@ -323,6 +323,7 @@ bool World::Finish() {
 Report World::TakeReport() {
   Report report;
   report.failure = failure_;
+  report.engine = EngineName(plan_.engine);
   report.trace_hash = trace_.hash();
   report.commands = commands_;
   report.unanswered = unanswered_;

@@ -32,7 +32,8 @@ namespace onetrip {
 
 // What a run came to.
 struct Report {
-  std::string failure;  // empty: nothing was found wrong
+  std::string failure;      // empty: nothing was found wrong
+  std::string_view engine;  // of the plan
   uint64_t trace_hash = 0;
   uint64_t commands = 0;    // sent
   uint64_t unanswered = 0;  // of these, with an outcome that nobody knows

@@ -177,6 +177,33 @@ TEST(SimulationPlans, SurviveBeingWrittenAndRead) {
   EXPECT_EQ(RunPlan(plan).trace_hash, RunPlan(again).trace_hash);
 }
 
+TEST(SimulationPlans, ThreeOfFourAreOfEngineSwarmAndAThirdHasATinyCache) {
+  constexpr uint64_t kSeeds = 1000;
+  uint64_t swarm = 0;
+  uint64_t tiny = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const Plan plan = FindScenario("calm")->make(seed);
+    swarm += plan.engine == EngineKind::kSwarm ? 1 : 0;
+    tiny += plan.data_path.register_cache_entries <= 8 ? 1 : 0;
+  }
+  EXPECT_GT(swarm, kSeeds * 7 / 10);
+  EXPECT_LT(swarm, kSeeds * 8 / 10);
+  EXPECT_GT(tiny, kSeeds / 4);
+  EXPECT_LT(tiny, kSeeds / 2);
+}
+
+TEST(SimulationPlans, ATextWithoutAnEngineMeansSnapshot) {
+  Plan plan;
+  std::string error;
+  ASSERT_TRUE(PlanFromText("seed 3\nengine swarm\nregister_lanes 16\nprogram\n", &plan, &error));
+  EXPECT_EQ(plan.engine, EngineKind::kSwarm);
+  EXPECT_EQ(plan.data_path.register_lanes, 16U);
+  ASSERT_TRUE(PlanFromText("seed 3\nprogram\n", &plan, &error));
+  EXPECT_EQ(plan.engine, EngineKind::kSnapshot);
+  EXPECT_FALSE(PlanFromText("engine raw\nprogram\n", &plan, &error));
+  EXPECT_NE(error.find("engine raw"), std::string::npos);
+}
+
 TEST(SimulationPlans, ATextThatIsNoneIsRefusedWithTheLine) {
   Plan plan;
   std::string error;
