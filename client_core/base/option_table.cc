@@ -85,7 +85,7 @@ constexpr OptionRow kRows[] = {
      "Workers; each serves its own connections on a core of its own",
      kUserAgent, false, "", 1, 64, "", {.agent = &AgentOptions::threads}},
 
-    {"engine", OptionType::kText, "swarm", "",
+    {"engine", OptionType::kText, "snapshot", "",
      "How keys are written: swarm as registers in one round trip, snapshot as records in four, raw "
      "as one copy",
      kUserAgent, false, "", 0, 0, "swarm|snapshot|raw", {.agent = &AgentOptions::engine}},

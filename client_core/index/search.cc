@@ -52,8 +52,8 @@ Task<Status> Index::Find(Operation& operation, const IndexKey& key, ReadExtent e
     if (!status.ok()) co_return status;
     const SlotWord now(*cached.word);
     const bool believed = now == cached.location.word || Planted(Bug::kStaleCacheBelieved);
-    if (believed && EntryHasKey(cached.location.word, cached.record, cached.bytes, key.keyspace,
-                                key.bytes)) {
+    if (believed &&
+        EntryHasKey(cached.location.word, cached.record, cached.bytes, key.keyspace, key.bytes)) {
       metrics_.cache_hits.Add();
       result->found = true;
       result->entry = {cached.location.slot, cached.location.word};

@@ -77,6 +77,7 @@ Task<Status> KvImpl::Start() {
   }
   status = co_await index_.Open();
   if (!status.ok()) co_return status;
+  if (engine_.registers() == RegisterKind::kSafeGuess) co_await allocator_.ReserveRetiredRing();
   status = co_await LoadCounters();
   if (!status.ok()) co_return status;
   StartTicks();
@@ -154,8 +155,7 @@ void KvImpl::PrefetchRecord(Key key) const {
   const RegisterRef& ref = entry->handle.ref;
   const int in_place = InNOut::InPlaceReplica(ref, view.replicas);
   for (int i = 0; i < view.replicas / 2 + 1; ++i) {
-    const uint32_t bytes =
-        i == 0 ? ref.shape.register_bytes() : ref.shape.in_place_offset();
+    const uint32_t bytes = i == 0 ? ref.shape.register_bytes() : ref.shape.in_place_offset();
     context_.fabric.Prefetch(view.Locate(ref.addr, (in_place + i) % view.replicas), bytes);
   }
 }
@@ -169,6 +169,11 @@ Task<Status> KvImpl::Get(Key key, ReadResult* result) {
   const IndexKey index_key = MakeKey(key);
   if (registers_) {
     if (CachedRegister* entry = registers_->cache.Find(index_key); entry != nullptr) {
+      if (ReadRegisterAtOnce(*entry, result)) {
+        operation.round_trips = 1;
+        metrics_.gets_found.Add();
+        co_return Finish(metrics_.get_round_trips, operation, Status::Ok());
+      }
       const Result<RegisterResult> read = co_await ReadRegister(operation, *entry, result);
       if (!read.ok() || read.value() == RegisterResult::kDone) {
         metrics_.gets_found.Add();

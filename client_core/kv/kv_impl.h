@@ -120,8 +120,8 @@ class KvImpl {
 
   // rmw.cc
   Task<Status> AttemptOnRegister(RegisterOperation& operation, const IndexKey& key,
-                                 const SearchResult& search, uint64_t forgotten,
-                                 Mutation& mutation, bool* done);
+                                 const SearchResult& search, uint64_t forgotten, Mutation& mutation,
+                                 bool* done);
   Task<Status> Attempt(RegisterOperation& operation, const Key& key, const IndexKey& index_key,
                        Mutation& mutation, Draft* draft, bool* done);
   Task<Status> Replace(Operation& operation, const Key& key, const IndexKey& index_key,
@@ -145,6 +145,11 @@ class KvImpl {
     kDone,
     kAgain,  // the register has ended, or must: look the key up
   };
+  // ReadRegister where the fabric completes inline and nobody interferes. Nothing suspends, so this
+  // worker's epoch stands still without a pin. False: take the long way.
+  bool ReadRegisterAtOnce(CachedRegister& entry, ReadResult* result);
+  bool TryTakeBuffers(const CachedRegister& entry, WriteBuffers* buffers);
+  bool FillResult(const CachedRegister& entry, Tuple& tuple, ReadResult* result) const;
   Task<Result<RegisterResult>> ReadRegister(RegisterOperation& operation, CachedRegister& entry,
                                             ReadResult* result);
   Task<Result<RegisterResult>> WriteRegister(RegisterOperation& operation, const IndexKey& key,
@@ -171,15 +176,14 @@ class KvImpl {
   Task<Result<std::optional<uint32_t>>> DropRegister(RegisterOperation& operation, Entry slot,
                                                      uint32_t credit, bool in_background);
   Task<void> FreeDropped(Entry dropped, SizeClass size_class);
-  Task<Result<RegisterResult>> ResolveInterrupted(RegisterOperation& operation,
-                                                  const IndexKey& key, CachedRegister& entry,
+  Task<Result<RegisterResult>> ResolveInterrupted(RegisterOperation& operation, const IndexKey& key,
+                                                  CachedRegister& entry,
                                                   const WriteOutcome& outcome);
   Task<Result<RegisterResult>> DeleteRegister(RegisterOperation& operation, Key key,
                                               const IndexKey& index_key, CachedRegister& entry,
                                               bool* existed);
   Task<Result<std::optional<uint32_t>>> CreditedDeleter(RegisterOperation& operation,
-                                                        const IndexKey& key,
-                                                        CachedRegister& entry,
+                                                        const IndexKey& key, CachedRegister& entry,
                                                         std::optional<uint32_t> credit);
   Task<void> UnmapDeleted(RegisterCache::Use use);
   // Ends the register of a flushed keyspace.

@@ -166,8 +166,7 @@ Task<void> RegisterCache::Settle(SafeGuess& safe_guess, Reclaimer& reclaimer, ui
     operation.shared_pin = SharedPin(reclaimer.Pin());
     RegisterHandle handle(kept.ref, clock_);
     Tuple m;
-    const RegisterStep step =
-        co_await safe_guess.max_register().Read(operation, handle, &m);
+    const RegisterStep step = co_await safe_guess.max_register().Read(operation, handle, &m);
     // A seal: others copy what it holds, and tell when that is over.
     if (!step.done()) {
       ended.push_back(addrs.back());

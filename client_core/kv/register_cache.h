@@ -2,8 +2,8 @@
 // and which buffers its own words still name (SWARM 5, the location cache; PROTOCOLS 2, 3.1).
 //
 // An entry is used without asking the index. That is safe because the memory of a register that has
-// left the index is reused only after every worker has been told to Forget it. A key whose entry had
-// to make room for others costs a search; what its last word names is remembered for as long as
+// left the index is reused only after every worker has been told to Forget it. A key whose entry
+// had to make room for others costs a search; what its last word names is remembered for as long as
 // that may be read. Single-threaded; one per worker. Private to kv/.
 #ifndef ONETRIP_CLIENT_CORE_KV_REGISTER_CACHE_H_
 #define ONETRIP_CLIENT_CORE_KV_REGISTER_CACHE_H_

@@ -20,14 +20,14 @@ uint64_t VersionOf(const RegisterRef& ref, MetaWord word) {
 }  // namespace
 
 bool KvImpl::FitsRegister(const Key& key, const NewRecord& record) const {
-  return engine_.registers() == RegisterKind::kSafeGuess && key.bytes.size() <= kRegisterKeyBytesMax &&
+  return engine_.registers() == RegisterKind::kSafeGuess &&
+         key.bytes.size() <= kRegisterKeyBytesMax &&
          record.head.size() + record.tail.size() <= kRegisterValueBytesMax &&
          record.deadline_ms < kKeyValueDeadlineEnd;
 }
 
 // Whoever searched while a register was forgotten may hold the address of that very one.
-CachedRegister* KvImpl::Adopt(const IndexKey& key, const SearchResult& search,
-                              uint64_t forgotten) {
+CachedRegister* KvImpl::Adopt(const IndexKey& key, const SearchResult& search, uint64_t forgotten) {
   RegisterHeader header;
   RegisterShape shape;
   if (forgotten != Forgotten() ||
@@ -38,6 +38,23 @@ CachedRegister* KvImpl::Adopt(const IndexKey& key, const SearchResult& search,
   return registers_->cache.Adopt(key, word, header, shape);
 }
 
+bool KvImpl::FillResult(const CachedRegister& entry, Tuple& tuple, ReadResult* result) const {
+  KeyValue value;
+  // Whether it was missing at one moment, only its slot can tell: the caller removes it there.
+  if (!DecodeKeyValue(tuple.value.bytes, &value) || IsExpired(value)) return false;
+  result->found_ = true;
+  result->record_ = {value.bytes, value.deadline_ms, VersionOf(entry.handle.ref, tuple.word),
+                     value.type};
+  result->bytes_ = std::move(tuple.holder);
+  return true;
+}
+
+bool KvImpl::ReadRegisterAtOnce(CachedRegister& entry, ReadResult* result) {
+  Tuple m;
+  return context_.fabric.completes_inline() &&
+         registers_->safe_guess.ReadAtOnce(entry.handle, &m) && FillResult(entry, m, result);
+}
+
 Task<Result<KvImpl::RegisterResult>> KvImpl::ReadRegister(RegisterOperation& operation,
                                                           CachedRegister& entry,
                                                           ReadResult* result) {
@@ -46,17 +63,21 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::ReadRegister(RegisterOperation& ope
   Result<ReadOutcome> read = co_await registers_->safe_guess.Read(operation, entry.handle);
   if (!read.ok()) co_return read.status();
   if (read->end == RegisterEnd::kInterrupted) co_return RegisterResult::kAgain;
-  KeyValue value;
-  if (read->end != RegisterEnd::kDone || !DecodeKeyValue(read->tuple.value.bytes, &value)) {
+  if (read->end != RegisterEnd::kDone || read->tuple.value.bytes.size() < kKeyValueHeadBytes) {
     co_return Status(StatusCode::kCorrupt, "a register that a slot names holds no value");
   }
-  // Whether it was missing at one moment, only its slot can tell: the caller removes it there.
-  if (IsExpired(value)) co_return RegisterResult::kAgain;
-  result->found_ = true;
-  result->record_ = {value.bytes, value.deadline_ms, VersionOf(entry.handle.ref, read->tuple.word),
-                     value.type};
-  result->bytes_ = std::move(read->tuple.holder);
-  co_return RegisterResult::kDone;
+  co_return FillResult(entry, read->tuple, result) ? RegisterResult::kDone : RegisterResult::kAgain;
+}
+
+bool KvImpl::TryTakeBuffers(const CachedRegister& entry, WriteBuffers* buffers) {
+  RegisterCache& cache = registers_->cache;
+  const GlobalAddr near = entry.handle.ref.addr;
+  buffers->guess = cache.TryTake(entry.buffer_class, near);
+  if (buffers->guess.addr.is_null()) return false;
+  buffers->rewrite = cache.TryTake(entry.buffer_class, near);
+  if (!buffers->rewrite.addr.is_null()) return true;
+  cache.PutBack(buffers->guess, entry.buffer_class);
+  return false;
 }
 
 // Both buffers before anything is posted: PROTOCOLS 2. The caller's pins are given up if that takes
@@ -65,13 +86,7 @@ Task<Status> KvImpl::TakeBuffers(RegisterOperation& operation, CachedRegister& e
                                  WriteBuffers* buffers) {
   const GlobalAddr near = entry.handle.ref.addr;
   RegisterCache& cache = registers_->cache;
-  while (true) {
-    buffers->guess = cache.TryTake(entry.buffer_class, near);
-    if (!buffers->guess.addr.is_null()) {
-      buffers->rewrite = cache.TryTake(entry.buffer_class, near);
-      if (!buffers->rewrite.addr.is_null()) co_return Status::Ok();
-      cache.PutBack(buffers->guess, entry.buffer_class);
-    }
+  while (!TryTakeBuffers(entry, buffers)) {
     operation.shared_pin = SharedPin();
     operation.pin.Release();
     const Status status = co_await cache.Refill(entry.buffer_class, near);
@@ -82,6 +97,7 @@ Task<Status> KvImpl::TakeBuffers(RegisterOperation& operation, CachedRegister& e
     cache.PutBack(first, entry.buffer_class);
     if (!more.ok()) co_return more;
   }
+  co_return Status::Ok();
 }
 
 Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(RegisterOperation& operation,
@@ -100,8 +116,10 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(RegisterOperation& op
       entry.write_ended.Reset();
       co_await entry.write_ended.Wait();
     }
-    const Status taken = co_await TakeBuffers(operation, entry, &buffers);
-    if (!taken.ok()) co_return taken;
+    if (!TryTakeBuffers(entry, &buffers)) {
+      const Status taken = co_await TakeBuffers(operation, entry, &buffers);
+      if (!taken.ok()) co_return taken;
+    }
     if (!entry.handle.writing || entry.forgotten) break;
     cache.PutBack(buffers.guess, entry.buffer_class);
     cache.PutBack(buffers.rewrite, entry.buffer_class);
@@ -111,7 +129,6 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(RegisterOperation& op
     cache.PutBack(buffers.rewrite, entry.buffer_class);
     co_return RegisterResult::kAgain;
   }
-  operation.shared_pin = SharedPin(reclaimer_.Pin());
   RoundTripPtr arena = context_.fabric.NewRoundTrip();
   std::byte* value = arena->Reserve(bytes);
   const uint64_t head = KeyValueHead(record.deadline_ms, record.type);
@@ -122,16 +139,26 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(RegisterOperation& op
     std::memcpy(at, part.data(), part.size());
     at += part.size();
   }
+  const std::span<const std::byte> bytes_of_value(value, static_cast<size_t>(at - value));
   WriteOutcome outcome;
-  const Status status = co_await registers_->safe_guess.Write(
-      operation, entry.handle, buffers, {value, static_cast<size_t>(at - value)}, &outcome);
-  entry.write_ended.Set();
+  Status status;
+  const bool at_once =
+      context_.fabric.completes_inline() &&
+      registers_->safe_guess.WriteAtOnce(entry.handle, buffers.guess, bytes_of_value, &outcome);
+  if (at_once) {
+    ++operation.round_trips;
+  } else {
+    operation.shared_pin = SharedPin(reclaimer_.Pin());
+    status = co_await registers_->safe_guess.Write(operation, entry.handle, buffers, bytes_of_value,
+                                                   &outcome);
+    entry.write_ended.Set();
+  }
 
   // What became of the buffers.
   const Ticks birth = entry.handle.ref.birth;
   LiveBuffers posted;
-  for (const auto& [word, buffer] : {std::pair(outcome.guess, buffers.guess),
-                                     std::pair(outcome.rewrite, buffers.rewrite)}) {
+  for (const auto& [word, buffer] :
+       {std::pair(outcome.guess, buffers.guess), std::pair(outcome.rewrite, buffers.rewrite)}) {
     if (word.is_empty()) {
       cache.PutBack(buffer, entry.buffer_class);
     } else {
@@ -174,8 +201,8 @@ void KvImpl::SetDraftValue(const NewRecord& record, Draft* draft) {
 
 // Register and buffer on the same nodes.
 Task<Status> KvImpl::ReserveRegister(const IndexKey& key, Draft* draft) {
-  const RegisterPlan plan = PlanRegister(key.bytes.size(), draft->value.size(),
-                                         context_.options.register_lanes);
+  const RegisterPlan plan =
+      PlanRegister(key.bytes.size(), draft->value.size(), context_.options.register_lanes);
   draft->is_register = true;
   draft->shape = plan.shape;
   draft->size_class = plan.size_class;
@@ -204,8 +231,7 @@ Task<Status> KvImpl::ReserveRegister(const IndexKey& key, Draft* draft) {
 // on all replicas before a slot names it, so that no WRITE of it comes late.
 void KvImpl::EncodeRegister(const IndexKey& key, Draft* draft) {
   draft->times = registers_->clock.Times(registers_->clock.Birth());
-  const std::optional<RegisterTime> time =
-      registers_->clock.Guess(draft->times, draft->out.used);
+  const std::optional<RegisterTime> time = registers_->clock.Guess(draft->times, draft->out.used);
   CHECK(time.has_value());  // a register that is born now
   draft->word = MetaWord(*time, draft->out.addr).AsVerified();
   draft->header = {.log_word = 0,
@@ -285,15 +311,16 @@ Task<Status> KvImpl::SetRegister(RegisterOperation& operation, Key key, const In
 
 // One attempt. kDone: the draft is the key's register now, or was overwritten at once by another
 // blind write, and belongs to nobody here any more.
-Task<Result<KvImpl::RegisterResult>> KvImpl::SetThroughIndex(
-    RegisterOperation& operation, Key key, const IndexKey& index_key, Draft* draft, bool* written,
-    bool* renew_shape, bool* as_record) {
+Task<Result<KvImpl::RegisterResult>> KvImpl::SetThroughIndex(RegisterOperation& operation, Key key,
+                                                             const IndexKey& index_key,
+                                                             Draft* draft, bool* written,
+                                                             bool* renew_shape, bool* as_record) {
   RoundTripPtr first = *written ? context_.fabric.NewRoundTrip() : draft->buffer;
   if (!std::exchange(*written, true)) AddWrites(*first, *draft);
   SearchResult search;
   const uint64_t forgotten = Forgotten();
-  Status status = co_await index_.Find(operation, index_key, ReadExtent::kKey, std::move(first),
-                                       &search);
+  Status status =
+      co_await index_.Find(operation, index_key, ReadExtent::kKey, std::move(first), &search);
   if (!status.ok()) co_return status;
   if (search.busy) {
     Backoff backoff(context_, operation);

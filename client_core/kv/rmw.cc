@@ -29,8 +29,9 @@ Task<Status> KvImpl::ReadModifyWrite(Key key, Mutation& mutation) {
 }
 
 // One attempt; neither done nor failed means that somebody else was faster.
-Task<Status> KvImpl::Attempt(RegisterOperation& operation, const Key& key, const IndexKey& index_key,
-                             Mutation& mutation, Draft* draft, bool* done) {
+Task<Status> KvImpl::Attempt(RegisterOperation& operation, const Key& key,
+                             const IndexKey& index_key, Mutation& mutation, Draft* draft,
+                             bool* done) {
   SearchResult search;
   Backoff backoff(context_, operation);
   uint64_t forgotten = 0;

@@ -207,8 +207,8 @@ Task<Status> KvImpl::SweepSubtable(Subtable table, uint64_t* removed) {
         status = co_await SweepRegister(entry.entry, &gone);
       } else {
         entry.bytes = context_.fabric.NewRoundTrip();
-        entry.record = entry.bytes->Read(context_.view().Locate(word.addr(), 0),
-                                         EntryKeyEnd(word, 0));
+        entry.record =
+            entry.bytes->Read(context_.view().Locate(word.addr(), 0), EntryKeyEnd(word, 0));
         status = co_await Post(context_, operation, entry.bytes);
         if (status.ok()) status = co_await TryRemove(operation, entry, &gone);
       }

@@ -75,8 +75,8 @@ void KvImpl::Replaced(const IndexKey& key, const SearchResult& old, Entry now) {
   allocator_.Retire(old.entry.word.addr(), old.entry.word.size_class());
 }
 
-// PROTOCOLS 3.4: whoever replaces a register's object first writes F into the register's final word,
-// in the same round trip as the first step of its own.
+// PROTOCOLS 3.4: whoever replaces a register's object first writes F into the register's final
+// word, in the same round trip as the first step of its own.
 bool KvImpl::TellOrigin(const SearchResult& search, RecordOrigin* origin, RoundTripPtr* first) {
   if (!registers_ || !RecordHasOrigin(search.record, RecordKeyEnd(0), origin)) return false;
   if (!*first) *first = context_.fabric.NewRoundTrip();

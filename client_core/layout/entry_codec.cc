@@ -31,8 +31,8 @@ uint32_t EntryKeyEnd(SlotWord word, uint64_t key_bytes) {
 
 bool EntryKeyLength(SlotWord word, const std::byte* bytes, uint64_t available, uint64_t* length) {
   if (available < (word.is_register() ? kRegisterHeaderBytes : kRecordHeaderBytes)) return false;
-  *length = word.is_register() ? LoadRegisterHeader(bytes).key_bytes
-                               : LoadRecordHeader(bytes).key_bytes;
+  *length =
+      word.is_register() ? LoadRegisterHeader(bytes).key_bytes : LoadRecordHeader(bytes).key_bytes;
   return true;
 }
 

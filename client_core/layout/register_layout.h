@@ -101,7 +101,7 @@ struct RegisterHeader {
   uint64_t incarnation;  // never twice: the creator's id (upper 24 bits) and its sequence
   uint64_t birth_ticks;  // Ticks
   uint64_t final_word;   // FinalWord: what became of a register that was sealed (PROTOCOLS 3.4)
-  uint64_t seal;  // SealWord. Counts only if read by a READ of its own, after the lanes
+  uint64_t seal;         // SealWord. Counts only if read by a READ of its own, after the lanes
 };
 inline constexpr uint32_t kRegisterHeaderBytes = sizeof(RegisterHeader);
 inline constexpr uint32_t kFinalOffset = 32;

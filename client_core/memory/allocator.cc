@@ -150,17 +150,15 @@ void Allocator::RetireRegister(GlobalAddr addr, SizeClass size_class) {
   retired_bytes_since_tick_ += size_class.bytes();
 }
 
+Task<void> Allocator::ReserveRetiredRing() {
+  if (!retired_registers_.needs_ring()) co_return;
+  const Result<GlobalAddr> ring = co_await AllocatePinned(SizeClass::For(kRetiredRingBytes));
+  if (ring.ok()) retired_registers_.GiveRing(ring.value());
+}
+
 Task<void> Allocator::PublishRetiredRegisters() {
-  if (retired_registers_.needs_ring()) {
-    const SizeClass size_class = SizeClass::For(kRetiredRingBytes);
-    if (partial_[size_class.index()].empty()) {
-      const Status granted = co_await GrantBlock({size_class, GlobalAddr()});
-      if (!granted.ok()) co_return;  // the next round tries again
-    }
-    const GlobalAddr ring = TryAllocate(size_class);
-    if (ring.is_null()) co_return;
-    retired_registers_.GiveRing(ring);
-  }
+  co_await ReserveRetiredRing();
+  if (retired_registers_.needs_ring()) co_return;  // the next round tries again
   std::vector<RetiredRegisters::Retired> published;
   (void)co_await retired_registers_.Publish(&published);
   for (const RetiredRegisters::Retired& retired : published) {

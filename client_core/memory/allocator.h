@@ -60,6 +60,9 @@ class Allocator {
 
   // The same for a register: all workers forget its address first.
   void RetireRegister(GlobalAddr addr, SizeClass size_class);
+  // Gets the memory that telling others of retired registers takes, before the pool is full; a
+  // failure is made up for later.
+  Task<void> ReserveRetiredRing();
   // The other workers' retired registers, and when to forget them.
   RetiredRegisters& retired_registers() { return retired_registers_; }
 

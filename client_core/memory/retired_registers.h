@@ -82,9 +82,9 @@ class RetiredRegisters final : public BeforeEpoch {
   std::deque<Retired> pending_;
   GlobalAddr ring_;
   uint64_t head_ = 0;
-  uint64_t tail_ = 0;           // entries before it have been seen by all
-  std::deque<Unsafe> unsafe_;   // the others, in order of epoch
-  std::vector<Seen> seen_;      // by worker index
+  uint64_t tail_ = 0;          // entries before it have been seen by all
+  std::deque<Unsafe> unsafe_;  // the others, in order of epoch
+  std::vector<Seen> seen_;     // by worker index
 };
 
 }  // namespace onetrip

@@ -56,8 +56,9 @@ constexpr Status AfterSend(Status status) {
              : status;
 }
 
-// kNone: there are no registers. kMet: keys are written as records; registers that other workers made
-// are read, and become records when they are written. kSafeGuess: keys are written as registers.
+// kNone: there are no registers. kMet: keys are written as records; registers that other workers
+// made are read, and become records when they are written. kSafeGuess: keys are written as
+// registers.
 enum class RegisterKind : uint8_t { kNone, kMet, kSafeGuess };
 
 class Engine {

@@ -91,9 +91,8 @@ Task<void> InNOut::Read(QuorumCall::Share share, RegisterRef ref) {
   const RemoteAddr at = At(ref, share.replica(), ref.addr);
   const bool in_place = share.replica() == InPlaceReplica(ref, context_.view().replicas);
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
-  const std::byte* image =
-      batch->Read(at, in_place ? ref.shape.register_bytes() : ref.shape.in_place_offset());
-  const uint64_t* seal = batch->ReadWord(Plus(at, kSealOffset));
+  const std::byte* image = nullptr;
+  const uint64_t* seal = AddReads(*batch, ref, share.replica(), in_place, &image);
   const Status status = co_await context_.fabric.Post(batch);
   ++reply.round_trips;
   if (!status.ok() || !StillThere(ref, share.replica(), at.node) ||
@@ -164,6 +163,14 @@ Task<void> InNOut::ReadFinal(QuorumCall::Share share, RegisterRef ref) {
 // larger word, or a connection was lost and the replica may lack the buffer.
 Task<void> InNOut::Verify(RegisterRef ref, uint8_t lane, MetaWord word, WrittenValue value,
                           SharedPin /*pin*/) {
+  RoundTripPtr batch = VerifyBatch(ref, lane, word, value);
+  if (batch->empty()) co_return;
+  // A lost replica is a later reader's second round trip, no more.
+  (void)co_await context_.fabric.Post(batch);
+}
+
+RoundTripPtr InNOut::VerifyBatch(const RegisterRef& ref, uint8_t lane, MetaWord word,
+                                 const WrittenValue& value) {
   const int replicas = context_.view().replicas;
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
   for (int replica = 0; replica < replicas; ++replica) {
@@ -179,9 +186,14 @@ Task<void> InNOut::Verify(RegisterRef ref, uint8_t lane, MetaWord word, WrittenV
       batch->Write(Plus(at, ref.shape.in_place_offset()), copy, bytes);
     }
   }
-  if (batch->empty()) co_return;
-  // A lost replica is a later reader's second round trip, no more.
-  (void)co_await context_.fabric.Post(batch);
+  return batch;
+}
+
+const uint64_t* InNOut::AddReads(RoundTrip& batch, const RegisterRef& ref, int replica,
+                                 bool in_place, const std::byte** image) {
+  const RemoteAddr at = At(ref, replica, ref.addr);
+  *image = batch.Read(at, in_place ? ref.shape.register_bytes() : ref.shape.in_place_offset());
+  return batch.ReadWord(Plus(at, kSealOffset));
 }
 
 bool InNOut::ReadInPlace(const RegisterRef& ref, const ReplicaReply& reply, MetaWord word,
@@ -202,8 +214,7 @@ bool InNOut::Examine(const RegisterRef& ref, const std::byte* image, const Round
   reply.round_trip = batch;
   RegisterHeader header;
   std::memcpy(&header, reply.image, sizeof(header));
-  reply.foreign = header.incarnation != ref.incarnation ||
-                  header.birth_ticks != ref.birth.value;
+  reply.foreign = header.incarnation != ref.incarnation || header.birth_ticks != ref.birth.value;
   for (uint32_t lane = 0; lane < ref.shape.lanes; ++lane) {
     const MetaWord word(WordAt(reply.image, ref.shape.lane_offset(lane)));
     if (word <= reply.largest) continue;

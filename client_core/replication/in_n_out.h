@@ -107,6 +107,19 @@ class InNOut {
   Task<void> Verify(RegisterRef ref, uint8_t lane, MetaWord word, WrittenValue value,
                     SharedPin pin);
 
+  // The same as one batch; empty if there is nothing to do.
+  RoundTripPtr VerifyBatch(const RegisterRef& ref, uint8_t lane, MetaWord word,
+                           const WrittenValue& value);
+
+  // Adds READs of header and lanes, and of the in-place area if asked for, then of the seal, whose
+  // place is returned.
+  const uint64_t* AddReads(RoundTrip& batch, const RegisterRef& ref, int replica, bool in_place,
+                           const std::byte** image);
+  // Takes header and lanes from `image`, which lies in `batch`, into the reply. False if they are
+  // another register's.
+  static bool Examine(const RegisterRef& ref, const std::byte* image, const RoundTripPtr& batch,
+                      ReplicaReply& reply);
+
   // The in-place copy in the image of a reply to Read, if it is of the write `word`.
   static bool ReadInPlace(const RegisterRef& ref, const ReplicaReply& reply, MetaWord word,
                           WrittenValue* value);
@@ -122,10 +135,6 @@ class InNOut {
  private:
   // A batch that a node answered counts for nothing once the node has left the map.
   [[nodiscard]] bool StillThere(const RegisterRef& ref, int replica, NodeId node);
-  // Takes header and lanes from `image`, which lies in `batch`, into the reply. False if they are
-  // another register's.
-  static bool Examine(const RegisterRef& ref, const std::byte* image, const RoundTripPtr& batch,
-                      ReplicaReply& reply);
 
   WorkerContext& context_;
   const RegisterOptions options_;

@@ -117,7 +117,8 @@ Task<RegisterStep> MaxRegister::ReadLanes(RegisterOperation& operation, Register
   for (int replica = 0; replica < call->replicas(); ++replica) {
     if (!call->counts(replica)) continue;
     const uint8_t lane = InNOut::LaneOf(context_.membership.id, handle.ref.shape);
-    handle.lane_word = std::max(handle.lane_word, InNOut::LaneIn(handle.ref, call->reply(replica), lane));
+    handle.lane_word =
+        std::max(handle.lane_word, InNOut::LaneIn(handle.ref, call->reply(replica), lane));
   }
   co_return step;
 }
@@ -217,7 +218,8 @@ Task<RegisterStep> MaxRegister::WriteBack(RegisterOperation& operation,
     RoundTripPtr batch = Planted(Bug::kWriteBackWithoutBytes)
                              ? context_.fabric.NewRoundTrip()
                              : in_n_out_.WriteBuffer(handle.ref, replica, m.word, m.value);
-    const LaneWrite write{m.word, InNOut::LaneIn(handle.ref, call.reply(replica), m.lane), m.lane, false};
+    const LaneWrite write{m.word, InNOut::LaneIn(handle.ref, call.reply(replica), m.lane), m.lane,
+                          false};
     Start(in_n_out_.Write(back.Ask(replica), handle.ref, write, std::move(batch)));
   }
   if (back.counted() < needed) {

@@ -104,9 +104,7 @@ class MaxRegister {
   [[nodiscard]] RegisterStep End(RegisterOperation& operation, const QuorumCall& call, int needed);
 
   // When a step that would like more than a majority stops waiting for the rest.
-  [[nodiscard]] uint64_t WidenDeadlineNs() const {
-    return context_.executor.NowNs() + WidenNs();
-  }
+  [[nodiscard]] uint64_t WidenDeadlineNs() const { return context_.executor.NowNs() + WidenNs(); }
   [[nodiscard]] QuorumCall NewCall(const RegisterOperation& operation) {
     return {context_.executor, replicas(), operation.shared_pin};
   }

@@ -39,8 +39,7 @@ Task<Result<SealOutcome>> RegisterSeal::Seal(RegisterOperation& operation,
     }
   }
   if (!one_deleter) outcome.deleter.reset();
-  outcome.all_mine =
-      mine == (Planted(Bug::kDeleteOfMajority) ? needed : call.replicas());
+  outcome.all_mine = mine == (Planted(Bug::kDeleteOfMajority) ? needed : call.replicas());
   outcome.f = MaxRegister::Largest(call);
   if (outcome.f.word.is_empty()) {
     co_return Status(StatusCode::kCorrupt, "a register that a slot names was never written");

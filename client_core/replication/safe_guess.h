@@ -70,12 +70,20 @@ class SafeGuess {
         max_register_(context, options),
         lock_(max_register_, options) {}
 
+  // READ and WRITE where the fabric completes inline, nobody interferes and nothing is missing:
+  // the same steps in one round trip, without a coroutine. False: nothing is known; take the long
+  // way. A WRITE then goes on with the guess that it has begun with, in *outcome.
+  bool ReadAtOnce(RegisterHandle& handle, Tuple* m);
+  bool WriteAtOnce(RegisterHandle& handle, const OutBuffer& buffer,
+                   std::span<const std::byte> value, WriteOutcome* outcome);
+
   // READ. kUnavailable: too few replicas. kNotFound: the address is another register's by now.
   // kFenced: the lease ran out meanwhile.
   Task<Result<ReadOutcome>> Read(RegisterOperation& operation, RegisterHandle& handle);
 
   // WRITE of `value`, which is borrowed until the task ends. REQUIRES: at most value_bytes_max of
   // the shape; no other write of this worker to this register is running.
+  // `*outcome` is new, or as a WriteAtOnce of the same value and buffers left it.
   // kUnknownOutcome: the value may be there, now or later, or never; so may `*outcome` tell which
   // words were posted. kInterrupted is no success: see PROTOCOLS 3.4 for what became of the words.
   Task<Status> Write(RegisterOperation& operation, RegisterHandle& handle, WriteBuffers buffers,
@@ -91,6 +99,8 @@ class SafeGuess {
   TimestampLock& timestamp_lock() { return lock_; }
 
  private:
+  // REQUIRES: the fabric completes inline.
+  bool PostInline(const RoundTripPtr& batch);
   // READ from the first guess on.
   Task<Result<ReadOutcome>> ReadGuess(RegisterOperation& operation, RegisterHandle& handle,
                                       Tuple first);

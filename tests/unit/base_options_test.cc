@@ -130,7 +130,7 @@ TEST(AgentOptions, EveryErrorIsOneLineThatNamesItsSource) {
       {{"--port", "7k"}, "--port"},
       {{"--memory", "lots"}, "--memory must be a size such as 64mb or 1GiB"},
       {{"--memory", "1k"}, "--memory"},
-      {{"--engine", "paxos"}, "--engine must be one of snapshot|raw, not 'paxos'"},
+      {{"--engine", "paxos"}, "--engine must be one of swarm|snapshot|raw, not 'paxos'"},
       {{"--fabric", "both"}, "--fabric must be one of auto|shm|tcp, not 'both'"},
       {{"--master", "somewhere"}, "--master must be HOST:PORT, not 'somewhere'"},
       {{"--listen", "127.0.0.1:1"}, "'--listen'"},
