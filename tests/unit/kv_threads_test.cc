@@ -2,6 +2,7 @@
 // real memory. Runs under ThreadSanitizer and AddressSanitizer as well.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <charconv>
 #include <string>
@@ -26,14 +27,21 @@ DataPathOptions Options() {
   return options;
 }
 
+class KvThreads : public testing::TestWithParam<EngineKind> {};
+INSTANTIATE_TEST_SUITE_P(Engines, KvThreads,
+                         testing::Values(EngineKind::kSnapshot, EngineKind::kSwarm),
+                         [](const testing::TestParamInfo<EngineKind>& info) {
+                           return info.param == EngineKind::kSwarm ? "swarm" : "snapshot";
+                         });
+
 template <typename Body>
-void OnThreads(TestCluster& cluster, Body body) {
+void OnThreads(TestCluster& cluster, EngineKind engine, Body body) {
   std::atomic<int> running{kThreads};
   std::vector<std::thread> threads;
   threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] {
-      ShmWorker worker(cluster, EngineKind::kSnapshot, Options(), static_cast<uint64_t>(i) + 1);
+      ShmWorker worker(cluster, engine, Options(), static_cast<uint64_t>(i) + 1);
       body(worker, i);
       // Others wait for our epoch: keep ticking until all are through.
       --running;
@@ -47,11 +55,11 @@ void OnThreads(TestCluster& cluster, Body body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(KvThreads, IncrementsSumExactly) {
+TEST_P(KvThreads, IncrementsSumExactly) {
   const SystemClock clock;
   TestCluster cluster(clock, kShape);
   const int increments = Scaled(60'000);
-  OnThreads(cluster, [&](ShmWorker& worker, int /*thread*/) {
+  OnThreads(cluster, GetParam(), [&](ShmWorker& worker, int /*thread*/) {
     for (int i = 0; i < increments; ++i) {
       AddMutation add(1);
       const std::string key = "counter" + std::to_string(i % 3);
@@ -65,11 +73,11 @@ TEST(KvThreads, IncrementsSumExactly) {
 }
 
 // Every value is one letter, repeated as often as its key and letter demand.
-TEST(KvThreads, ValuesAreNeverMixedOrTorn) {
+TEST_P(KvThreads, ValuesAreNeverMixedOrTorn) {
   const SystemClock clock;
   TestCluster cluster(clock, kShape);
   const int rounds = Scaled(60'000);
-  OnThreads(cluster, [&](ShmWorker& worker, int thread) {
+  OnThreads(cluster, GetParam(), [&](ShmWorker& worker, int thread) {
     Rng rng(static_cast<uint64_t>(thread) + 77);
     for (int i = 0; i < rounds; ++i) {
       const auto number = static_cast<int>(rng.Below(8));
@@ -97,11 +105,33 @@ TEST(KvThreads, ValuesAreNeverMixedOrTorn) {
   });
 }
 
-TEST(KvThreads, TheIndexGrowsUnderAllOfThemAndLosesNothing) {
+// Each thread counts a key of its own up by SET; nobody ever sees one of them go back.
+TEST_P(KvThreads, ReadsOfAKeyNeverGoBack) {
+  const SystemClock clock;
+  TestCluster cluster(clock, kShape);
+  const int rounds = Scaled(60'000);
+  OnThreads(cluster, GetParam(), [&](ShmWorker& worker, int thread) {
+    std::array<int, kThreads> seen{};
+    for (int i = 1; i <= rounds; ++i) {
+      ASSERT_TRUE(worker->Set("count" + std::to_string(thread), std::to_string(i)).ok());
+      seen[thread] = i;
+      const int other = i % kThreads;
+      const std::string value = worker->Get("count" + std::to_string(other));
+      const int now = value == "(nil)" ? 0 : std::stoi(value);
+      ASSERT_GE(now, seen[other]) << "of thread " << other;
+      if (other == thread) {
+        ASSERT_EQ(now, i);
+      }
+      seen[other] = now;
+    }
+  });
+}
+
+TEST_P(KvThreads, TheIndexGrowsUnderAllOfThemAndLosesNothing) {
   const SystemClock clock;
   TestCluster cluster(clock, kShape);
   const int keys = Scaled(40'000);
-  OnThreads(cluster, [&](ShmWorker& worker, int thread) {
+  OnThreads(cluster, GetParam(), [&](ShmWorker& worker, int thread) {
     for (int i = 0; i < keys; ++i) {
       const std::string key = std::to_string(thread) + ":" + std::to_string(i);
       ASSERT_TRUE(worker->Set(key, key).ok());
@@ -125,11 +155,11 @@ TEST(KvThreads, TheIndexGrowsUnderAllOfThemAndLosesNothing) {
 }
 
 // Each thread overwrites what others wrote: memory must find its way back to its owners.
-TEST(KvThreads, OverwritesOfEachOthersRecordsRecycleASmallPool) {
+TEST_P(KvThreads, OverwritesOfEachOthersRecordsRecycleASmallPool) {
   const SystemClock clock;
   TestCluster cluster(clock, kShape);
   const int rounds = Scaled(400'000);
-  OnThreads(cluster, [&](ShmWorker& worker, int thread) {
+  OnThreads(cluster, GetParam(), [&](ShmWorker& worker, int thread) {
     const std::string value(1000, static_cast<char>('a' + thread));
     for (int i = 0; i < rounds; ++i) {
       const Status status = worker->Set("k" + std::to_string(i % 7), value);
