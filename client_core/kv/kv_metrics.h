@@ -21,7 +21,10 @@ struct KvMetrics {
   Counter expired;      // records removed because their deadline had passed
   Counter lost_rounds;  // slot writes that another writer won
   Counter unknown_outcomes;
-  Counter swept;  // records of flushed keyspaces removed
+  Counter registers_thawed;    // registers that this worker turned into records
+  Counter registers_dropped;   // deleted registers whose slot it freed
+  Counter interrupted_writes;  // writes that met a seal, however they ended
+  Counter swept;               // records of flushed keyspaces removed
   Counter location_cache_bytes;
   // Of the layers below; live as long as the Kv.
   const AllocatorMetrics* allocator = nullptr;

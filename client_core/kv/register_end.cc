@@ -81,8 +81,8 @@ Task<Status> KvImpl::ThawRegister(RegisterOperation& operation, const IndexKey& 
   fields.origin = {entry.word.bits(), f.word.AsGuess().bits()};
   EncodeRecord(fields, draft.record);
   AddWrites(*draft.buffer, draft);
-  const SlotWord v_new = SlotWord::Make(SlotKind::kObject, key.hash.fingerprint(),
-                                        draft.size_class, draft.addr, /*blind=*/false);
+  const SlotWord v_new = SlotWord::Make(SlotKind::kObject, key.hash.fingerprint(), draft.size_class,
+                                        draft.addr, /*blind=*/false);
   const Result<SlotOutcome> outcome =
       co_await engine_.Write(operation, {.slot = slot.slot,
                                          .v_old = slot.word.bits(),
@@ -91,6 +91,7 @@ Task<Status> KvImpl::ThawRegister(RegisterOperation& operation, const IndexKey& 
                                          .first = draft.buffer.get()});
   if (!outcome.ok()) co_return outcome.status();
   if (outcome.value().won) {
+    metrics_.registers_thawed.Add();
     index_.CacheLocation(key.hash, {slot.slot, v_new});
     registers_->cache.Forget(entry.handle.ref.addr);
   } else {
@@ -101,9 +102,8 @@ Task<Status> KvImpl::ThawRegister(RegisterOperation& operation, const IndexKey& 
 }
 
 // Several may propose the same word, each on behalf of the same deleter.
-Task<Result<std::optional<uint32_t>>> KvImpl::DropRegister(RegisterOperation& operation,
-                                                           Entry slot, uint32_t credit,
-                                                           bool in_background) {
+Task<Result<std::optional<uint32_t>>> KvImpl::DropRegister(RegisterOperation& operation, Entry slot,
+                                                           uint32_t credit, bool in_background) {
   const GlobalAddr register_addr = slot.word.addr();
   const SlotWord dropped = SlotWord::Dropped(register_addr, credit);
   const Result<SlotOutcome> outcome = co_await engine_.Write(operation, {.slot = slot.slot,
@@ -143,7 +143,9 @@ Task<void> KvImpl::FreeDropped(Entry dropped, SizeClass size_class) {
                                          .v_new = index_.NewEmptyWord().bits(),
                                          .log = GlobalAddr(),
                                          .first = first.get()});
-  if (outcome.ok() && outcome.value().won) allocator_.RetireRegister(register_addr, size_class);
+  if (!outcome.ok() || !outcome.value().won) co_return;
+  metrics_.registers_dropped.Add();
+  allocator_.RetireRegister(register_addr, size_class);
 }
 
 // A write that met a seal: whether it took effect before the register ended, or has to be done
@@ -152,6 +154,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::ResolveInterrupted(RegisterOperatio
                                                                 const IndexKey& key,
                                                                 CachedRegister& entry,
                                                                 const WriteOutcome& outcome) {
+  metrics_.interrupted_writes.Add();
   if (Planted(Bug::kInterruptedAlwaysRedone)) co_return RegisterResult::kAgain;
   if (Planted(Bug::kInterruptedNeverRedone)) co_return RegisterResult::kDone;
   const GlobalAddr register_addr = entry.handle.ref.addr;
@@ -225,8 +228,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
     if (sealed->all_mine) {
       credited = CreditOf(me);
       // Until the slot is empty.
-      context_.executor.Spawn(gate_,
-                              UnmapDeleted(RegisterCache::Use(registers_->cache, entry)));
+      context_.executor.Spawn(gate_, UnmapDeleted(RegisterCache::Use(registers_->cache, entry)));
     } else {
       std::optional<uint32_t> credit;
       if (!sealed->any_frozen) credit = CreditOf(sealed->deleter.value_or(me));

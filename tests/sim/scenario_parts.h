@@ -20,6 +20,22 @@ T OneOf(Rng& rng, const T (&choices)[n]) {
 inline constexpr std::string_view kAnyMixes[] = {
     "reads_and_writes", "counters", "conditions", "append", "churn", "mixed", "multi"};
 
+// ... and those in which registers end under their writers, half of the time.
+inline constexpr std::string_view kRegisterMixes[] = {"reads_and_writes",
+                                                      "counters",
+                                                      "conditions",
+                                                      "append",
+                                                      "churn",
+                                                      "mixed",
+                                                      "multi",
+                                                      "registers",
+                                                      "registers",
+                                                      "registers",
+                                                      "endings",
+                                                      "endings",
+                                                      "reads_and_writes",
+                                                      "mixed"};
+
 // Settings that any seed may take with any commands.
 Plan MakeBasePlan(std::string_view scenario, uint64_t seed, Rng& rng);
 // Clients and keys of a mix.

@@ -83,8 +83,8 @@ Plan MakeTight(uint64_t seed) {
   plan.data_path.retired_objects_max = 1;
   plan.data_path.location_cache_bytes = OneOf(rng, {64UL, 64UL, 65'536UL});
   plan.think_ns_max = OneOf(rng, {0UL, 1000UL});
-  constexpr std::string_view kOverwriting[] = {"reads_and_writes", "reads_and_writes", "churn",
-                                               "mixed"};
+  constexpr std::string_view kOverwriting[] = {"reads_and_writes", "registers", "churn", "mixed",
+                                               "registers",        "endings"};
   WorkloadOptions options = MakeWorkload(rng, OneOf(rng, kOverwriting));
   options.clients = 3 + static_cast<uint32_t>(rng.Below(3));
   options.operations = 20 + static_cast<uint32_t>(rng.Below(40));
@@ -123,7 +123,7 @@ Plan MakeSmall(uint64_t seed) {
 Plan MakeCalm(uint64_t seed) {
   Rng rng(seed);
   Plan plan = MakeBasePlan("calm", seed, rng);
-  plan.program = MakeProgram(rng.Next(), MakeWorkload(rng, OneOf(rng, kAnyMixes)));
+  plan.program = MakeProgram(rng.Next(), MakeWorkload(rng, OneOf(rng, kRegisterMixes)));
   return plan;
 }
 
@@ -286,7 +286,7 @@ Plan MakeFaults(uint64_t seed) {
   plan.data_path.op_timeout_ms = OneOf(rng, {1UL, 5UL});
   // Whoever waits for the dead waits long: without this most of a run would be ticks.
   plan.data_path.epoch_tick_us = OneOf(rng, {100UL, 2000UL});
-  WorkloadOptions options = MakeWorkload(rng, OneOf(rng, kAnyMixes));
+  WorkloadOptions options = MakeWorkload(rng, OneOf(rng, kRegisterMixes));
   options.operations = 6 + static_cast<uint32_t>(rng.Below(14));
   plan.program = MakeProgram(rng.Next(), options);
   // About as long as the commands take.

@@ -35,6 +35,9 @@ struct Totals {
   uint64_t faults = 0;
   uint64_t reused = 0;
   uint64_t splits = 0;
+  uint64_t thawed = 0;
+  uint64_t dropped = 0;
+  uint64_t interrupted = 0;
   uint64_t with_registers = 0;  // runs of engine swarm
 
   void Add(const Report& report, uint64_t count) {
@@ -45,6 +48,9 @@ struct Totals {
     faults += report.faults;
     reused += report.reused;
     splits += report.splits;
+    thawed += report.thawed;
+    dropped += report.dropped;
+    interrupted += report.interrupted;
     with_registers += report.engine == EngineName(EngineKind::kSwarm) ? count : 0;
   }
 };
@@ -125,7 +131,9 @@ bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_se
             << here.schedules << " schedules, " << here.with_registers << " of engine swarm, "
             << here.commands << " commands, " << here.faults << " faults, " << here.unanswered
             << " outcomes unknown, " << here.reused << " objects reused, " << here.splits
-            << " splits, " << here.fabric_ops << " fabric operations, "
+            << " splits, " << here.thawed << " registers thawed, " << here.dropped << " dropped, "
+            << here.interrupted << " writes interrupted, " << here.fabric_ops
+            << " fabric operations, "
             << static_cast<uint64_t>(static_cast<double>(here.fabric_ops) / taken.count() / 1000)
             << " k/s, " << taken.count() << " s" << std::endl;
   totals->schedules += here.schedules;

@@ -144,7 +144,7 @@ TEST(SmallPrograms, HaveTheShapesThatFindPlantedBugs) {
                             {{"GET", "k"}, {"SET", "k", "4020"}},
                             {{"GET", "k"}}};
   EXPECT_EQ(program, expected);
-  EXPECT_EQ(SmallShapes().size(), 6U);
+  EXPECT_EQ(SmallShapes().size(), 12U);
   for (const std::string_view shape : SmallShapes()) {
     const Program small = MakeSmallProgram(shape, "key");
     EXPECT_GE(small.size(), 3U);

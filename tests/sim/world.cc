@@ -334,7 +334,12 @@ Report World::TakeReport() {
   report.expelled = master_.expelled();
   report.steps = executor_.steps();
   for (const auto& agent : agents_) {
-    if (agent->started()) report.splits += agent->kv().metrics().index->splits.Value();
+    if (!agent->started()) continue;
+    const KvMetrics& metrics = agent->kv().metrics();
+    report.splits += metrics.index->splits.Value();
+    report.thawed += metrics.registers_thawed.Value();
+    report.dropped += metrics.registers_dropped.Value();
+    report.interrupted += metrics.interrupted_writes.Value();
   }
   report.timeline = trace_.Timeline();
   return report;

@@ -35,14 +35,17 @@ struct Report {
   std::string failure;      // empty: nothing was found wrong
   std::string_view engine;  // of the plan
   uint64_t trace_hash = 0;
-  uint64_t commands = 0;    // sent
-  uint64_t unanswered = 0;  // of these, with an outcome that nobody knows
-  uint64_t fabric_ops = 0;  // applied at memory nodes
-  uint64_t faults = 0;      // that happened
-  uint64_t reused = 0;      // objects allocated a second time
-  uint64_t splits = 0;      // of the index
-  uint64_t flushes = 0;     // that changed a view
-  uint64_t expelled = 0;    // agents that were told so
+  uint64_t commands = 0;     // sent
+  uint64_t unanswered = 0;   // of these, with an outcome that nobody knows
+  uint64_t fabric_ops = 0;   // applied at memory nodes
+  uint64_t faults = 0;       // that happened
+  uint64_t reused = 0;       // objects allocated a second time
+  uint64_t splits = 0;       // of the index
+  uint64_t thawed = 0;       // registers that became records
+  uint64_t dropped = 0;      // registers that were deleted
+  uint64_t interrupted = 0;  // writes to registers that met a seal
+  uint64_t flushes = 0;      // that changed a view
+  uint64_t expelled = 0;     // agents that were told so
   uint64_t steps = 0;
   std::string timeline;  // if it was asked for
 

@@ -159,6 +159,23 @@ TEST(SimulationMembers, FlushesAndExpulsionsHappen) {
   EXPECT_GT(expelled, 1U);
 }
 
+TEST(SimulationRegisters, EndUnderTheirWriters) {
+  for (const std::string_view name : {"small", "calm", "tight", "broken", "faults"}) {
+    Report sum;
+    for (uint64_t seed = 1; seed <= 60; ++seed) {
+      const Report report =
+          name == "small" ? RunSmallPrograms(seed, 20) : RunPlan(FindScenario(name)->make(seed));
+      ASSERT_TRUE(report.ok()) << report.failure;
+      sum.thawed += report.thawed;
+      sum.dropped += report.dropped;
+      sum.interrupted += report.interrupted;
+    }
+    EXPECT_GT(sum.thawed, 20U) << name;
+    EXPECT_GT(sum.dropped, 20U) << name;
+    EXPECT_GT(sum.interrupted, 5U) << name;
+  }
+}
+
 TEST(SimulationPlans, SurviveBeingWrittenAndRead) {
   for (const Scenario& scenario : Scenarios()) {
     for (uint64_t seed = 1; seed <= 20; ++seed) {

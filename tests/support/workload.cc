@@ -276,6 +276,28 @@ const std::vector<Mix>& AllMixes() {
        2,
        3,
        20},
+      // Blind writes that read-modify-writes and deletes interrupt.
+      {"registers",
+       {{Kind::kSet, 45},
+        {Kind::kGet, 25},
+        {Kind::kIncr, 14},
+        {Kind::kDel, 6},
+        {Kind::kSetIfPresent, 4},
+        {Kind::kGetSet, 3},
+        {Kind::kAppend, 3}},
+       1,
+       1,
+       80},
+      // Keys that end again and again, by several at once.
+      {"endings",
+       {{Kind::kSet, 40},
+        {Kind::kDel, 30},
+        {Kind::kGet, 15},
+        {Kind::kIncr, 10},
+        {Kind::kGetDel, 5}},
+       1,
+       0,
+       100},
       {"growth",
        {{Kind::kSetNew, 70}, {Kind::kGet, 20}, {Kind::kIncr, 5}, {Kind::kDel, 5}},
        1,
@@ -327,7 +349,10 @@ void ApplyMix(const Mix& mix, WorkloadOptions* options) {
 
 std::span<const std::string_view> SmallShapes() {
   static constexpr auto kShapes = std::to_array<std::string_view>(
-      {"W WW RR R", "WW WW RR", "W W I RR R", "W W WI RW R", "WR WD RI R", "I I IR D"});
+      {"W WW RR R", "WW WW RR", "W W I RR R", "W W WI RW R", "WR WD RI R", "I I IR D",
+       // A register by then, which is frozen or deleted under the others.
+       "WW WWI RR I R", "WWWW WWW III RRR", "WWR WII ID R", "WWW WWR D D R", "WWD WD RD R",
+       "WWI WWD WRR I D"});
   return kShapes;
 }
 

@@ -79,7 +79,7 @@ struct WorkloadOptions {
 Program MakeProgram(uint64_t seed, const WorkloadOptions& options);
 
 // A mix with a name: reads_and_writes, counters, conditions, append, churn, expiry, mixed, multi,
-// growth; and expire_commands, which needs EXPIRE and its like.
+// registers, endings, growth; and expire_commands, which needs EXPIRE and its like.
 struct Mix {
   std::string_view name;
   std::vector<KindWeight> kinds;
