@@ -252,7 +252,9 @@ Task<Status> Allocator::GrantBlock(Want want) {
     }
     const Status granted = co_await GrantOnBackups(start, size_class);
     if (!granted.ok()) {
-      co_await ReturnBlock(start, size_class);
+      // One that a replica takes for somebody else's, since it was away when that was given back,
+      // would only be granted again: it stays ours and unused until a repair.
+      if (granted.code() != StatusCode::kUnavailable) co_await ReturnBlock(start, size_class);
       failure = granted;
       continue;
     }
@@ -274,7 +276,7 @@ Task<Status> Allocator::GrantOnBackups(GlobalAddr block, SizeClass size_class) {
     const Result<ControlReply> reply = co_await context_.fabric.Control(node, request);
     if (!reply.ok()) co_return reply.status();
     if (reply.value().outcome != ControlReply::Outcome::kDone) {
-      co_return Status(StatusCode::kCorrupt, "replicas disagree about who owns a block");
+      co_return Status(StatusCode::kUnavailable, "replicas disagree about who owns a block");
     }
   }
   co_return Status::Ok();
