@@ -254,8 +254,9 @@ Task<Status> Allocator::GrantBlock(Want want) {
     if (!granted.ok()) {
       // One that a replica takes for somebody else's, since it was away when that was given back,
       // would only be granted again: it stays ours and unused until a repair.
-      if (granted.code() != StatusCode::kUnavailable) co_await ReturnBlock(start, size_class);
-      failure = granted;
+      const bool disputed = granted.code() == StatusCode::kCorrupt;
+      if (!disputed) co_await ReturnBlock(start, size_class);
+      failure = disputed ? Status(StatusCode::kUnavailable, granted.message()) : granted;
       continue;
     }
     const uint32_t list = want.near.is_null() ? ListFor(want) : BufferList(size_class, start);
@@ -276,7 +277,7 @@ Task<Status> Allocator::GrantOnBackups(GlobalAddr block, SizeClass size_class) {
     const Result<ControlReply> reply = co_await context_.fabric.Control(node, request);
     if (!reply.ok()) co_return reply.status();
     if (reply.value().outcome != ControlReply::Outcome::kDone) {
-      co_return Status(StatusCode::kUnavailable, "replicas disagree about who owns a block");
+      co_return Status(StatusCode::kCorrupt, "replicas disagree about who owns a block");
     }
   }
   co_return Status::Ok();
