@@ -184,7 +184,7 @@ class KvImpl {
                                               bool* existed);
   Task<Result<std::optional<uint32_t>>> CreditedDeleter(RegisterOperation& operation,
                                                         const IndexKey& key, CachedRegister& entry,
-                                                        std::optional<uint32_t> credit);
+                                                        uint32_t credit);
   Task<void> UnmapDeleted(RegisterCache::Use use);
   // Ends the register of a flushed keyspace.
   Task<Status> SweepRegister(Entry slot, bool* gone);

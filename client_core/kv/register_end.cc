@@ -230,8 +230,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
       // Until the slot is empty.
       context_.executor.Spawn(gate_, UnmapDeleted(RegisterCache::Use(registers_->cache, entry)));
     } else {
-      std::optional<uint32_t> credit;
-      if (!sealed->any_frozen) credit = CreditOf(sealed->deleter.value_or(me));
+      const uint32_t credit = CreditOf(sealed->deleter.value_or(me));
       const Result<std::optional<uint32_t>> asked =
           co_await CreditedDeleter(operation, index_key, entry, credit);
       if (!asked.ok()) co_return asked.status();
@@ -258,13 +257,13 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
   co_return RegisterResult::kAgain;
 }
 
-// A majority is sealed, by this worker's DEL among others. If all are DELETED, `credit` goes to the
-// slot; if some are FROZEN, the slot goes to a record, unless somebody who did not meet those was
-// faster. Returns who is credited; nothing: the register is a record, or has ended before.
+// A majority is sealed, some perhaps FROZEN: a DEL may still take the register as it is. Installs
+// `credit` in the slot, or learns who was faster. Nothing: the register is a record, or has ended
+// before.
 Task<Result<std::optional<uint32_t>>> KvImpl::CreditedDeleter(RegisterOperation& operation,
                                                               const IndexKey& key,
                                                               CachedRegister& entry,
-                                                              std::optional<uint32_t> credit) {
+                                                              uint32_t credit) {
   const GlobalAddr register_addr = entry.handle.ref.addr;
   Backoff backoff(context_, operation);
   while (true) {
@@ -273,16 +272,10 @@ Task<Result<std::optional<uint32_t>>> KvImpl::CreditedDeleter(RegisterOperation&
                                                context_.fabric.NewRoundTrip(), &search);
     if (!status.ok()) co_return AfterSend(status);
     if (!search.busy && search.found && Names(search.entry.word, register_addr)) {
-      if (credit.has_value()) {
-        const Result<std::optional<uint32_t>> decided =
-            co_await DropRegister(operation, search.entry, *credit, false);
-        if (!decided.ok()) co_return AfterSend(decided.status());
-        if (decided->has_value()) co_return *decided;
-      } else {
-        const Status ended =
-            co_await EndRegister(operation, key, search.entry, entry, /*may_wait=*/false);
-        if (!ended.ok()) co_return AfterSend(ended);
-      }
+      const Result<std::optional<uint32_t>> decided =
+          co_await DropRegister(operation, search.entry, credit, /*in_background=*/false);
+      if (!decided.ok()) co_return AfterSend(decided.status());
+      if (decided->has_value()) co_return *decided;
     } else if (!search.busy) {
       RecordOrigin origin;
       if (search.found && !search.entry.word.is_register() &&

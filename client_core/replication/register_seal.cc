@@ -30,7 +30,6 @@ Task<Result<SealOutcome>> RegisterSeal::Seal(RegisterOperation& operation,
     const SealWord found(call.reply(replica).seal);
     mine += found == seal ? 1 : 0;
     if (!found.is_deleted()) {
-      outcome.any_frozen = true;
       one_deleter = false;
     } else if (outcome.deleter.has_value() && *outcome.deleter != found.deleter()) {
       one_deleter = false;

@@ -19,7 +19,6 @@ namespace onetrip {
 // What a majority or more of the replicas have said, all of them sealed.
 struct SealOutcome {
   bool all_mine = false;  // all r hold the seal that was asked for
-  bool any_frozen = false;
   // If all that answered are DELETED by one worker.
   std::optional<WorkerId> deleter;
   Tuple f;  // the largest lane; its value if it was asked for
