@@ -143,7 +143,8 @@ class KvImpl {
   // What a step on a register came to.
   enum class RegisterResult : uint8_t {
     kDone,
-    kAgain,  // the register has ended, or must: look the key up
+    kExpired,  // the value read has had its time
+    kAgain,    // the register has ended, or must: look the key up
   };
   // ReadRegister where the fabric completes inline and nobody interferes. Nothing suspends, so this
   // worker's epoch stands still without a pin. False: take the long way.
@@ -171,7 +172,7 @@ class KvImpl {
   Task<Status> EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                            CachedRegister& entry, bool may_wait);
   Task<Status> ThawRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
-                            CachedRegister& entry, const Tuple& f, bool may_wait);
+                            CachedRegister& entry, const Tuple& f, Draft* draft);
   // Who is credited with the register's end, if the slot says so.
   Task<Result<std::optional<uint32_t>>> DropRegister(RegisterOperation& operation, Entry slot,
                                                      uint32_t credit, bool in_background);

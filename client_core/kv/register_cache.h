@@ -56,6 +56,7 @@ struct CachedRegister {
   bool gone = false;       // has left the index
   bool used = false;       // since the clock hand last passed
   bool exhausted = false;  // of timestamps
+  SealWord met_seal;       // if an operation of this worker has met one
   uint32_t position = 0;   // in the cache's ring
 };
 

@@ -27,47 +27,61 @@ bool Names(SlotWord word, GlobalAddr register_addr) {
 
 // The slot names `entry`; something has sealed it, or has to. Ok: the slot may have changed, by us
 // or by others. REQUIRES: `operation` has been pinned since before its search. With `may_wait` the
-// pins may be given up to wait for memory.
+// pins may be given up to wait for memory. kOutOfMemory: this worker has sealed nothing.
 Task<Status> KvImpl::EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                                  CachedRegister& entry, bool may_wait) {
   RegisterCache::Use use(registers_->cache, entry);
+  // Memory for the record first, or a full pool would leave a frozen register behind. What F needs
+  // is not known yet, only the most that it can. For a DEL there is no record.
+  Draft draft;
+  if (!entry.met_seal.is_deleted()) {
+    const uint64_t most = entry.handle.ref.shape.value_bytes_max() - kKeyValueHeadBytes;
+    draft.size_class = SizeClass::For(RecordBytes(key.bytes.size(), most) + sizeof(RecordOrigin));
+    const Result<GlobalAddr> at_once = co_await allocator_.AllocatePinned(draft.size_class);
+    if (!at_once.ok() && !may_wait) co_return at_once.status();
+    if (!at_once.ok()) {
+      operation.shared_pin = SharedPin();
+      operation.pin.Release();
+      const Status status = co_await Reserve(&draft);
+      operation.pin = reclaimer_.Pin();
+      // All that was known went with the pins; the memory stays at hand for the next attempt.
+      if (status.ok()) allocator_.FreeUnpublished(draft.addr, draft.size_class);
+      co_return status;
+    }
+    draft.addr = at_once.value();
+  }
   if (may_wait) operation.shared_pin = SharedPin(reclaimer_.Pin());
   const Result<SealOutcome> sealed =
       co_await registers_->seal.Seal(operation, entry.handle, SealWord::Frozen());
-  if (!sealed.ok()) {
-    // The bytes of F went with a node: another majority has another F.
-    const bool again = sealed.status().code() == StatusCode::kNotFound;
-    co_return again ? Status::Ok() : AfterSend(sealed.status());
-  }
-  if (sealed->deleter.has_value()) {
+  Status status = sealed.status();
+  if (status.code() == StatusCode::kNotFound) {
+    status = Status::Ok();  // the bytes of F went with a node: another majority has another F
+  } else if (!status.ok()) {
+    status = AfterSend(status);
+  } else if (sealed->deleter.has_value()) {
     const auto credited = co_await DropRegister(operation, slot, CreditOf(*sealed->deleter), false);
-    co_return credited.status();
+    status = credited.status();
+  } else if (draft.addr.is_null()) {
+    entry.met_seal = SealWord::Frozen();  // the DELETED one did not answer: a record is needed
+  } else {
+    status = co_await ThawRegister(operation, key, slot, entry, sealed->f, &draft);
   }
-  co_return co_await ThawRegister(operation, key, slot, entry, sealed->f, may_wait);
+  if (!draft.addr.is_null()) allocator_.FreeUnpublished(draft.addr, draft.size_class);
+  co_return status;
 }
 
+// Takes the draft's memory once a slot may name it.
+
 Task<Status> KvImpl::ThawRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
-                                  CachedRegister& entry, const Tuple& f, bool may_wait) {
+                                  CachedRegister& entry, const Tuple& f, Draft* reserved) {
   KeyValue value;
   if (!DecodeKeyValue(f.value.bytes, &value)) {
     co_return Status(StatusCode::kCorrupt, "a register that a slot names holds no value");
   }
-  Draft draft;
+  Draft draft = std::exchange(*reserved, Draft());
   draft.bytes = static_cast<uint32_t>(RecordBytes(key.bytes.size(), value.bytes.size()) +
                                       sizeof(RecordOrigin));
-  draft.size_class = SizeClass::For(draft.bytes);
-  const Result<GlobalAddr> at_once = co_await allocator_.AllocatePinned(draft.size_class);
-  if (at_once.ok()) draft.addr = at_once.value();
-  if (draft.addr.is_null()) {
-    if (!may_wait) co_return at_once.status();
-    operation.shared_pin = SharedPin();
-    operation.pin.Release();
-    const Status status = co_await Reserve(&draft);
-    operation.pin = reclaimer_.Pin();
-    // All that was known went with the pins; the memory stays at hand for the next attempt.
-    if (status.ok()) allocator_.FreeUnpublished(draft.addr, draft.size_class);
-    co_return status;
-  }
+  CHECK(draft.bytes <= draft.size_class.bytes());
   draft.buffer = context_.fabric.NewRoundTrip();
   draft.record = draft.buffer->Reserve(draft.bytes);
   RecordFields fields;
@@ -230,7 +244,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
       // Until the slot is empty.
       context_.executor.Spawn(gate_, UnmapDeleted(RegisterCache::Use(registers_->cache, entry)));
     } else {
-      const uint32_t credit = CreditOf(sealed->deleter.value_or(me));
+      const uint32_t credit = CreditOf(sealed->one_deleter ? *sealed->deleter : me);
       const Result<std::optional<uint32_t>> asked =
           co_await CreditedDeleter(operation, index_key, entry, credit);
       if (!asked.ok()) co_return asked.status();
@@ -247,12 +261,17 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
   if (first) co_return RegisterResult::kAgain;
   // Another DEL of this worker decides: help it, and look again.
   SearchResult search;
-  Status status = co_await index_.Find(operation, index_key, ReadExtent::kKey,
-                                       context_.fabric.NewRoundTrip(), &search);
+  const Status status = co_await index_.Find(operation, index_key, ReadExtent::kKey,
+                                             context_.fabric.NewRoundTrip(), &search);
   if (!status.ok()) co_return status;
   if (search.found && !search.busy && Names(search.entry.word, register_addr)) {
-    status = co_await EndRegister(operation, index_key, search.entry, entry, /*may_wait=*/true);
-    if (!status.ok()) co_return status;
+    const Result<SealOutcome> sealed =
+        co_await registers_->seal.Seal(operation, entry.handle, SealWord::Deleted(me));
+    if (!sealed.ok()) co_return AfterSend(sealed.status());
+    const Result<std::optional<uint32_t>> dropped = co_await DropRegister(
+        operation, search.entry, CreditOf(sealed->one_deleter ? *sealed->deleter : me),
+        /*in_background=*/false);
+    if (!dropped.ok()) co_return AfterSend(dropped.status());
   }
   co_return RegisterResult::kAgain;
 }
@@ -346,8 +365,8 @@ Task<Status> KvImpl::SweepRegister(Entry slot, bool* gone) {
   const Result<SealOutcome> sealed =
       co_await registers_->seal.Seal(operation, handle, SealWord::Deleted(me));
   if (!sealed.ok()) co_return sealed.status();
-  const Result<std::optional<uint32_t>> dropped =
-      co_await DropRegister(operation, slot, CreditOf(sealed->deleter.value_or(me)), true);
+  const Result<std::optional<uint32_t>> dropped = co_await DropRegister(
+      operation, slot, CreditOf(sealed->one_deleter ? *sealed->deleter : me), true);
   if (!dropped.ok()) co_return dropped.status();
   *gone = dropped->has_value();
   co_return Status::Ok();

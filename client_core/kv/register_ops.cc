@@ -62,11 +62,15 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::ReadRegister(RegisterOperation& ope
   operation.shared_pin = SharedPin(reclaimer_.Pin());
   Result<ReadOutcome> read = co_await registers_->safe_guess.Read(operation, entry.handle);
   if (!read.ok()) co_return read.status();
-  if (read->end == RegisterEnd::kInterrupted) co_return RegisterResult::kAgain;
+  if (read->end == RegisterEnd::kInterrupted) {
+    entry.met_seal = SealWord(read->seal);
+    co_return RegisterResult::kAgain;
+  }
   if (read->end != RegisterEnd::kDone || read->tuple.value.bytes.size() < kKeyValueHeadBytes) {
     co_return Status(StatusCode::kCorrupt, "a register that a slot names holds no value");
   }
-  co_return FillResult(entry, read->tuple, result) ? RegisterResult::kDone : RegisterResult::kAgain;
+  co_return FillResult(entry, read->tuple, result) ? RegisterResult::kDone
+                                                   : RegisterResult::kExpired;
 }
 
 bool KvImpl::TryTakeBuffers(const CachedRegister& entry, WriteBuffers* buffers) {
@@ -172,6 +176,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(RegisterOperation& op
     entry.exhausted = true;
     co_return RegisterResult::kAgain;
   } else if (outcome.end == RegisterEnd::kInterrupted) {
+    entry.met_seal = SealWord(outcome.seal);
     result = co_await ResolveInterrupted(operation, key, entry, outcome);
     if (result.ok()) cache.Forget(entry.handle.ref.addr);  // it has left the index
   } else {

@@ -62,7 +62,12 @@ bool EntryHasKey(SlotWord word, const std::byte* bytes, uint64_t available, Keys
 
 bool EntryHasItsClass(SlotWord word, const std::byte* bytes) {
   if (!word.is_register()) {
-    return SizeClass::For(RecordBytesOf(LoadRecordHeader(bytes))) == word.size_class();
+    const RecordHeader header = LoadRecordHeader(bytes);
+    const uint64_t record_bytes = RecordBytesOf(header);
+    // The memory for one that takes a register's place is taken before its value is known.
+    return header.opcode == static_cast<uint8_t>(LogOpcode::kThawed)
+               ? record_bytes <= word.size_class().bytes()
+               : SizeClass::For(record_bytes) == word.size_class();
   }
   RegisterHeader header;
   RegisterShape shape;

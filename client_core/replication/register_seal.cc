@@ -24,20 +24,17 @@ Task<Result<SealOutcome>> RegisterSeal::Seal(RegisterOperation& operation,
 
   SealOutcome outcome;
   int mine = 0;
-  bool one_deleter = true;
+  outcome.one_deleter = true;
   for (int replica = 0; replica < call.replicas(); ++replica) {
     if (!call.counts(replica)) continue;
     const SealWord found(call.reply(replica).seal);
     mine += found == seal ? 1 : 0;
-    if (!found.is_deleted()) {
-      one_deleter = false;
-    } else if (outcome.deleter.has_value() && *outcome.deleter != found.deleter()) {
-      one_deleter = false;
-    } else {
-      outcome.deleter = found.deleter();
+    if (!found.is_deleted() ||
+        (outcome.deleter.has_value() && *outcome.deleter != found.deleter())) {
+      outcome.one_deleter = false;
     }
+    if (found.is_deleted()) outcome.deleter = found.deleter();
   }
-  if (!one_deleter) outcome.deleter.reset();
   outcome.all_mine = mine == (Planted(Bug::kDeleteOfMajority) ? needed : call.replicas());
   outcome.f = MaxRegister::Largest(call);
   if (outcome.f.word.is_empty()) {

@@ -19,8 +19,8 @@ namespace onetrip {
 // What a majority or more of the replicas have said, all of them sealed.
 struct SealOutcome {
   bool all_mine = false;  // all r hold the seal that was asked for
-  // If all that answered are DELETED by one worker.
-  std::optional<WorkerId> deleter;
+  std::optional<WorkerId> deleter;  // one of those who have DELETED it, if any
+  bool one_deleter = false;         // all that answered are DELETED by that one
   Tuple f;  // the largest lane; its value if it was asked for
 };
 
