@@ -2,6 +2,7 @@
 #ifndef ONETRIP_TESTS_SIM_BUGS_H_
 #define ONETRIP_TESTS_SIM_BUGS_H_
 
+#include <cstdint>
 #include <ostream>
 #include <span>
 #include <string_view>
@@ -14,6 +15,7 @@ struct PlantedBug {
   Bug bug;
   std::string_view name;
   std::string_view scenario;  // where to look for it
+  uint64_t seeds = 4000;      // of it, in which it must be found
 };
 // By its name, in the name of a test.
 inline void PrintTo(const PlantedBug& bug, std::ostream* out) { *out << bug.name; }

@@ -15,12 +15,12 @@ namespace {
 
 // Tries seed after seed until a run fails; false if none does. In a child process, since a bug may
 // end in a CHECK as well as in a report.
-bool Finds(const PlantedBug& bug, uint64_t seeds) {
+bool Finds(const PlantedBug& bug) {
   const pid_t child = fork();
   if (child == 0) {
     PlantBug(bug.name);
     const Scenario* scenario = FindScenario(bug.scenario);
-    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    for (uint64_t seed = 1; seed <= bug.seeds; ++seed) {
       const Report report =
           bug.scenario == "small" ? RunSmallPrograms(seed, 200) : RunPlan(scenario->make(seed));
       if (!report.ok()) _exit(1);
@@ -36,7 +36,7 @@ class PlantedBugTest : public testing::TestWithParam<PlantedBug> {};
 
 TEST_P(PlantedBugTest, IsFound) {
   if (!PlantBug("none")) GTEST_SKIP() << "a build without planted bugs; take the preset mutants";
-  EXPECT_TRUE(Finds(GetParam(), 4000)) << GetParam().name << " in " << GetParam().scenario;
+  EXPECT_TRUE(Finds(GetParam())) << GetParam().name << " in " << GetParam().scenario;
 }
 
 INSTANTIATE_TEST_SUITE_P(Bugs, PlantedBugTest,

@@ -91,16 +91,32 @@ Plan MakeTight(uint64_t seed) {
   options.hot_keys = 1 + static_cast<uint32_t>(rng.Below(3));
   options.cold_keys = static_cast<uint32_t>(rng.Below(3));
   options.value_bytes = {OneOf(rng, {40U, 300U, 1200U})};
+  // Values so long that the replica with the in-place copy takes its time, while another answers
+  // late: who freezes a register then decides by two replicas that it has met at different moments.
+  constexpr uint64_t kStream = 0x7160'0000'0000;
+  Rng long_values(seed ^ kStream);
+  const bool are_long = long_values.Below(4) == 0;
+  if (are_long) {
+    options.kinds = {{CommandKind::kSet, 60},
+                     {CommandKind::kGet, 20},
+                     {CommandKind::kGetSet, 10},
+                     {CommandKind::kSetIfPresent, 10}};
+    options.number_percent = 0;
+    options.value_bytes = {900};
+    options.hot_keys = 1;
+    options.cold_keys = 0;
+  }
   plan.program = MakeProgram(rng.Next(), options);
   // One agent, or one of its links, is slow, so that the others do much while it does one thing.
   plan.tick_spread = OneOf(rng, {1U, 1U, 2U});
   plan.data_path.retired_objects_max = OneOf(rng, {1U, 1U, 256U});
   plan.fabric.latency_max_ns = std::min<uint64_t>(plan.fabric.latency_max_ns, 5000);
+  if (are_long) plan.fabric.step_ns = OneOf(long_values, {5UL, 50UL, 400UL});
   Fault slow;
   slow.kind = FaultKind::kSlowLink;
   slow.agent = static_cast<uint32_t>(rng.Below(plan.agents));
   slow.amount = static_cast<int64_t>(2 + rng.Below(40));
-  const bool all_links = rng.Below(2) == 0;
+  const bool all_links = rng.Below(2) == 0 && !are_long;
   const auto link = static_cast<uint32_t>(rng.Below(plan.shape.nodes));
   for (slow.node = 0; slow.node < plan.shape.nodes; ++slow.node) {
     if (all_links || slow.node == link) plan.faults.push_back(slow);

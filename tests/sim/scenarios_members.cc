@@ -55,9 +55,23 @@ Plan MakeFlush(uint64_t seed) {
   plan.control.request_ms = 5000;
   plan.data_path.epoch_tick_us = OneOf(rng, {200UL, 2000UL});
   plan.fabric.step_ns = OneOf(rng, {0UL, 0UL, 0UL, 50UL});
-  WorkloadOptions options = MakeWorkload(rng, OneOf(rng, kAnyMixes));
+  // One agent is slow, so that a sweep may get ahead of what it began before the flush; counters
+  // tell what was swept between two increments.
+  constexpr uint64_t kStream = 0x510e'0000'0000;
+  Rng slowness(seed ^ kStream);
+  const bool is_slow = slowness.Below(2) == 0;
+  std::string_view mix = OneOf(rng, kAnyMixes);
+  if (is_slow && slowness.Below(2) == 0) mix = "counters";
+  WorkloadOptions options = MakeWorkload(rng, mix);
   AddFlushes(OneOf(rng, {5U, 15U, 40U}), &options);
   plan.program = MakeProgram(rng.Next(), options);
+  if (is_slow) {
+    Fault slow;
+    slow.kind = FaultKind::kSlowLink;
+    slow.agent = static_cast<uint32_t>(slowness.Below(plan.agents));
+    slow.amount = static_cast<int64_t>(2 + slowness.Below(60));
+    for (slow.node = 0; slow.node < plan.shape.nodes; ++slow.node) plan.faults.push_back(slow);
+  }
   plan.last_flush = static_cast<uint32_t>(rng.Below(2));
   return plan;
 }
