@@ -216,8 +216,15 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
 
     const uint64_t now_ns = context_.executor.NowNs();
     if (deadline_ns == 0) deadline_ns = now_ns + context_.options.memory_wait_ms * 1'000'000;
+    // A view that came after the last time that memory was short may be of a flush, whose sweep has
+    // yet to retire anything.
+    if (flushed_view_ != context_.view().epoch) {
+      flushed_view_ = context_.view().epoch;
+      flushed_ns_ = now_ns;
+    }
+    const bool flushed = now_ns < flushed_ns_ + context_.options.memory_wait_ms * 1'000'000;
     const bool more_to_come =
-        retired_count() > 0 || reclaimer_.others_retired_bytes() > 0 || gathering_ > 0;
+        flushed || retired_count() > 0 || reclaimer_.others_retired_bytes() > 0 || gathering_ > 0;
     if (!more_to_come || now_ns >= deadline_ns) {
       metrics_.exhausted.Add();
       co_return Status(StatusCode::kOutOfMemory, "no memory node has free memory");

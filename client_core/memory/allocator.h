@@ -167,6 +167,8 @@ class Allocator {
   uint32_t next_sweep_ = 0;
   uint32_t gathering_ = 0;  // sweeps and returns under way, which may bring memory
   bool maintaining_ = false;
+  Epoch flushed_view_;  // the view when memory was last short, and when that was first seen
+  uint64_t flushed_ns_ = 0;
 };
 
 }  // namespace onetrip

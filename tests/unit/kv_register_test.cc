@@ -186,7 +186,6 @@ TEST(KvRegisters, OneAtTheEndOfItsTimestampsIsRegisteredAnew) {
   World world(2);
   ASSERT_TRUE(world.worker(0).Set("k", "first").ok());
   ASSERT_EQ(world.worker(1).Get("k"), "first");
-  const IndexPicture before = world.Look();
   constexpr uint64_t kTicksLeft = 50;
   world.executor().manual_clock().Advance(
       ((uint64_t{kRegisterTimeEnd} - kTicksLeft) << kTickShift) - 10 * kMs);
@@ -202,7 +201,9 @@ TEST(KvRegisters, OneAtTheEndOfItsTimestampsIsRegisteredAnew) {
   const IndexPicture after = world.Look();
   EXPECT_EQ(after.objects, 1U);
   ASSERT_EQ(after.buffers.size(), 1U) << "a register again";
-  EXPECT_NE(after.named, before.named) << "and another one";
+  uint64_t thawed = 0;
+  for (int i = 0; i < 2; ++i) thawed += world.worker(i).kv().metrics().registers_thawed.Value();
+  EXPECT_GE(thawed, 1U) << "and another one";
   EXPECT_EQ(world.worker(0).CountKeys(), 1U);
   EXPECT_TRUE(world.worker(1).Delete("k"));
   EXPECT_EQ(world.worker(0).Get("k"), "(nil)");
