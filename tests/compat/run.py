@@ -35,6 +35,8 @@ def parse_arguments():
                         help="agent binary (default build/release/bin/onetrip-agent)")
     parser.add_argument("--redis", default="redis-server", help="redis-server binary")
     parser.add_argument("--agent-args", default="", help="more flags for the compared agent")
+    parser.add_argument("--differential", action="store_true",
+                        help="only the comparison with redis-server")
     parser.add_argument("--filter", default="", help="run only tests whose name contains this")
     parser.add_argument("--seed", type=int, default=1, help="first seed of the random streams")
     parser.add_argument("--seeds", type=int, default=60, help="number of random streams")
@@ -139,6 +141,8 @@ def main():
     is_redis = "redis-server" in os.path.basename(arguments.agent)
     if is_redis:
         tests = [test for test in tests if test[1].on_redis_too]
+    if arguments.differential:
+        tests = []
     run_live(tests, live.Context(arguments.agent, arguments.redis), report)
     if not arguments.filter and not is_redis:
         for rule in judge.stale():
