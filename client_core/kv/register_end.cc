@@ -52,7 +52,7 @@ Task<Status> KvImpl::EndRegister(RegisterOperation& operation, const IndexKey& k
   }
   if (may_wait) operation.shared_pin = SharedPin(reclaimer_.Pin());
   const Result<SealOutcome> sealed =
-      co_await registers_->seal.Seal(operation, entry.handle, SealWord::Frozen());
+      co_await registers_->seal.Seal(operation, entry.handle, SealWord::Frozen(), true);
   Status status = sealed.status();
   if (status.code() == StatusCode::kNotFound) {
     status = Status::Ok();  // the bytes of F went with a node: another majority has another F
@@ -232,7 +232,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
   const bool first = registers_->cache.BeginDelete(register_addr);
   if (first) {
     const Result<SealOutcome> sealed =
-        co_await registers_->seal.Seal(operation, entry.handle, SealWord::Deleted(me));
+        co_await registers_->seal.Seal(operation, entry.handle, SealWord::Deleted(me), true);
     if (!sealed.ok()) {
       const bool lost = sealed.status().code() == StatusCode::kNotFound;
       co_return lost ? kUnresolved : AfterSend(sealed.status());
@@ -266,7 +266,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
   if (!status.ok()) co_return status;
   if (search.found && !search.busy && Names(search.entry.word, register_addr)) {
     const Result<SealOutcome> sealed =
-        co_await registers_->seal.Seal(operation, entry.handle, SealWord::Deleted(me));
+        co_await registers_->seal.Seal(operation, entry.handle, SealWord::Deleted(me), false);
     if (!sealed.ok()) co_return AfterSend(sealed.status());
     const Result<std::optional<uint32_t>> dropped = co_await DropRegister(
         operation, search.entry, CreditOf(sealed->one_deleter ? *sealed->deleter : me),
@@ -363,7 +363,7 @@ Task<Status> KvImpl::SweepRegister(Entry slot, bool* gone) {
   const RegisterHandle handle(ref, registers_->clock);
   const WorkerId me = context_.membership.id;
   const Result<SealOutcome> sealed =
-      co_await registers_->seal.Seal(operation, handle, SealWord::Deleted(me));
+      co_await registers_->seal.Seal(operation, handle, SealWord::Deleted(me), false);
   if (!sealed.ok()) co_return sealed.status();
   const Result<std::optional<uint32_t>> dropped = co_await DropRegister(
       operation, slot, CreditOf(sealed->one_deleter ? *sealed->deleter : me), true);

@@ -7,7 +7,8 @@
 namespace onetrip {
 
 Task<Result<SealOutcome>> RegisterSeal::Seal(RegisterOperation& operation,
-                                             const RegisterHandle& handle, SealWord seal) {
+                                             const RegisterHandle& handle, SealWord seal,
+                                             bool with_value) {
   QuorumCall call = max_register_.NewCall(operation);
   InNOut& in_n_out = max_register_.in_n_out();
   for (int replica = 0; replica < call.replicas(); ++replica) {
@@ -40,6 +41,7 @@ Task<Result<SealOutcome>> RegisterSeal::Seal(RegisterOperation& operation,
   if (outcome.f.word.is_empty()) {
     co_return Status(StatusCode::kCorrupt, "a register that a slot names was never written");
   }
+  if (!with_value) co_return std::move(outcome);
   const bool valued = co_await max_register_.Value(operation, handle, call, &outcome.f);
   if (!valued) {
     co_return Status(StatusCode::kNotFound, "the last value of a register is on no replica");

@@ -31,10 +31,10 @@ class RegisterSeal {
 
   // Seals all replicas, those that are still open with `seal`, and reads the lanes behind it.
   // Waits for all of them as long as round trips take, then for a majority.
-  // kUnavailable: too few replicas answered; some may be sealed. kNotFound: F's value is on no
-  // replica that answers, so F was at no majority: ask again.
+  // kUnavailable: too few replicas answered; some may be sealed. kNotFound, only `with_value`: F's
+  // value is on no replica that answers, so F was at no majority: ask again.
   Task<Result<SealOutcome>> Seal(RegisterOperation& operation, const RegisterHandle& handle,
-                                 SealWord seal);
+                                 SealWord seal, bool with_value);
 
   // What is recorded at a majority. REQUIRES: the operation has been pinned since before the
   // register left its slot.
