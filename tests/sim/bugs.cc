@@ -36,7 +36,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kSweepsAtOnce, "sweeps-at-once", "flush", 20'000},
     {Bug::kNoHold, "no-hold", "flush"},
     {Bug::kCommitsBeforeAllHold, "commits-before-all-hold", "flush"},
-    {Bug::kHoldForgetsExpelled, "hold-forgets-expelled", "members"},
+    {Bug::kHoldForgetsExpelled, "hold-forgets-expelled", "members", 20'000},
     {Bug::kHoldForgetsAway, "hold-forgets-away", "members"},
     {Bug::kAnswersBeforeInForce, "answers-before-in-force", "turnover"},
     {Bug::kFencedOnOneNode, "fenced-on-one-node", "turnover"},
