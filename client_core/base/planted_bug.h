@@ -32,10 +32,10 @@ enum class Bug : uint8_t {
   kSplitEmptiesFirst,      // a split empties the parent's slot before it fills the child's
   kFillingParentNotAsked,  // a search in a subtable that is being filled does not ask its parent
   // memory
-  kEpochTooEarly,       // memory is reused one epoch too early
-  kPassedWhilePinned,   // a worker publishes an epoch that its operations have not left
-  kRetiredAtOnce,       // an unlinked object is reusable at once
-  kBitsCollectedTwice,  // the owner of a block does not clear the bits that it collects
+  kEpochTooEarly,         // memory is reused one epoch too early
+  kPassedWhilePinned,     // a worker publishes an epoch that its operations have not left
+  kRetiredAtOnce,         // an unlinked object is reusable at once
+  kBitsCollectedTwice,    // the owner of a block does not clear the bits that it collects
   kRetiredRegistersKept,  // a worker does not forget registers that others retired
   // registers
   kNoAnnounce,              // a writer locks before what overtook its guess is at a majority
@@ -51,8 +51,8 @@ enum class Bug : uint8_t {
   kNeverRewrite,            // a writer returns although its guess may have been stale
   kSameWriterNewest,        // the same-writer rule returns the second tuple
   // the two forms of a key
-  kSealNotRead,             // a step on a register counts whatever the seal says
-  kLanesBeforeSeal,         // a freeze reads the lanes ahead of its seal
+  kSealNotRead,              // a step on a register counts whatever the seal says
+  kLanesBeforeSeal,          // a freeze reads the lanes ahead of its seal
   kInterruptedAlwaysRedone,  // an interrupted write is done again without asking
   kInterruptedNeverRedone,   // ... or never
   kInterruptedAsksSlotOnly,  // ... or by the slot's word alone

@@ -18,10 +18,10 @@ namespace onetrip {
 
 // What a majority or more of the replicas have said, all of them sealed.
 struct SealOutcome {
-  bool all_mine = false;  // all r hold the seal that was asked for
+  bool all_mine = false;            // all r hold the seal that was asked for
   std::optional<WorkerId> deleter;  // one of those who have DELETED it, if any
   bool one_deleter = false;         // all that answered are DELETED by that one
-  Tuple f;  // the largest lane; its value if it was asked for
+  Tuple f;                          // the largest lane; its value if it was asked for
 };
 
 class RegisterSeal {

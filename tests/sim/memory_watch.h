@@ -38,8 +38,8 @@ class MemoryWatch final : public MemoryObserver {
 
   // What has gone wrong first; empty if nothing.
   [[nodiscard]] const std::string& failure() const { return failure_; }
-  // Objects that are allocated and not retired; of buffers only a worker knows which it has to keep,
-  // and one that has left keeps the last ones for good.
+  // Objects that are allocated and not retired; of buffers only a worker knows which it has to
+  // keep, and one that has left keeps the last ones for good.
   [[nodiscard]] uint64_t live_objects() const;
   // One that is in use and not among `named`; null if there is none.
   [[nodiscard]] GlobalAddr LiveBesides(const absl::flat_hash_set<uint64_t>& named) const;

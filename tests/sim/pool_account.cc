@@ -31,8 +31,8 @@ std::string AccountForPool(const std::vector<MemoryEndpoint*>& nodes, const View
   const uint64_t live = memory.live_objects();
   if (live != named.size()) {
     return "memory leaks: " + std::to_string(live) + " objects are in use, " +
-           std::to_string(named.size()) + " are named by the index; one that is not: " +
-           Where(memory.LiveBesides(named));
+           std::to_string(named.size()) +
+           " are named by the index; one that is not: " + Where(memory.LiveBesides(named));
   }
   return {};
 }

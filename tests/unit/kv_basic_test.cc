@@ -146,7 +146,9 @@ TEST_P(KvTest, OverwritesOfFewKeysRecycleASmallPool) {
   EXPECT_LT(worker_->kv().metrics().allocator->owned_bytes.Value(), 4ULL << 20);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, KvTest, testing::Values(EngineKind::kSwarm, EngineKind::kSnapshot, EngineKind::kRaw),
+INSTANTIATE_TEST_SUITE_P(Engines, KvTest,
+                         testing::Values(EngineKind::kSwarm, EngineKind::kSnapshot,
+                                         EngineKind::kRaw),
                          [](const auto& info) {
                            switch (info.param) {
                              case EngineKind::kSwarm:

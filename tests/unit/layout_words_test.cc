@@ -51,8 +51,7 @@ TEST(SlotWordTest, FieldsComeBackWhateverTheOthersAre) {
 
     const SlotWord frozen = word.WithKind(SlotKind::kFrozen);
     ASSERT_EQ(frozen, SlotWord::Make(SlotKind::kFrozen, fingerprint, size_class, addr, false));
-    ASSERT_EQ(SlotWord::Make(kind, fingerprint, size_class, addr, !blind).bits() ^
-                  word.bits(),
+    ASSERT_EQ(SlotWord::Make(kind, fingerprint, size_class, addr, !blind).bits() ^ word.bits(),
               1ULL << 61);
     const SlotWord reg = SlotWord::Register(fingerprint, size_class, addr, blind);
     ASSERT_TRUE(reg.is_register());

@@ -283,7 +283,8 @@ TEST_F(InNOutTest, ALostNodeDoesNotCount) {
 TEST_F(InNOutTest, VerifyingTouchesNoOtherLane) {
   const MetaWord word = NewWord(10);
   (void)Write(word, MetaWord(), "one");
-  cluster_.Word(ref_.addr + ref_.shape.lane_offset(kLane), 2) = MetaWord(3, GlobalAddr(0, 32768)).bits();
+  cluster_.Word(ref_.addr + ref_.shape.lane_offset(kLane), 2) =
+      MetaWord(3, GlobalAddr(0, 32768)).bits();
   Verify(word, "one");
   EXPECT_EQ(cluster_.Lane(ref_, 0, kLane), word.AsVerified());
   EXPECT_EQ(cluster_.Lane(ref_, 1, kLane), MetaWord());

@@ -16,7 +16,8 @@ class SafeGuessTest : public testing::Test {
       : cluster_(3, kNodeBytes),
         executor_(1),
         network_(executor_, cluster_.endpoints(), SimFabricOptions{}),
-        ref_(cluster_.CreateRegister({}, /*incarnation=*/0, TicksOfNs(kClusterOffsetNs - 1'000'000))) {
+        ref_(cluster_.CreateRegister({}, /*incarnation=*/0,
+                                     TicksOfNs(kClusterOffsetNs - 1'000'000))) {
     for (uint32_t id = 1; id <= 3; ++id) {
       workers_.push_back(
           std::make_unique<RegisterWorker>(executor_, network_, cluster_.master(), id));
