@@ -119,8 +119,10 @@ class RegisterCache final : public RegisterListener {
   OutBuffer TryTake(SizeClass size_class, GlobalAddr near);
   // Gets local memory for TryTake. REQUIRES: the caller holds no pin.
   Task<Status> Refill(SizeClass size_class, GlobalAddr near);
-  // Back, unused.
+  // Back, unused: with the time of its last word, if that is still ahead.
   void PutBack(OutBuffer buffer, SizeClass size_class) {
+    CHECK(!buffer.addr.is_null());
+    if (buffer.used > used_floor_) late_[buffer.addr.bits()] = buffer.used;
     allocator_.FreeUnpublished(buffer.addr, size_class);
   }
   // Nothing that begins from now on can find it. `used` is the latest time of its words.

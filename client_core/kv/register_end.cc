@@ -71,7 +71,6 @@ Task<Status> KvImpl::EndRegister(RegisterOperation& operation, const IndexKey& k
 }
 
 // Takes the draft's memory once a slot may name it.
-
 Task<Status> KvImpl::ThawRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                                   CachedRegister& entry, const Tuple& f, Draft* reserved) {
   KeyValue value;

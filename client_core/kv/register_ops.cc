@@ -239,6 +239,7 @@ void KvImpl::EncodeRegister(const IndexKey& key, Draft* draft) {
   const std::optional<RegisterTime> time = registers_->clock.Guess(draft->times, draft->out.used);
   CHECK(time.has_value());  // a register that is born now
   draft->word = MetaWord(*time, draft->out.addr).AsVerified();
+  draft->out.used = Ticks{draft->times.birth.value + *time};
   draft->header = {.log_word = 0,
                    .keyspace = key.keyspace.value,
                    .key_bytes = static_cast<uint16_t>(key.bytes.size()),
@@ -253,7 +254,7 @@ void KvImpl::EncodeRegister(const IndexKey& key, Draft* draft) {
   draft->buffer = context_.fabric.NewRoundTrip();
   draft->out_bytes = BufferBulkBytes(draft->value.size());
   draft->out_bulk = draft->buffer->Reserve(draft->out_bytes);
-  EncodeBuffer({draft->times.birth.value + *time}, value, draft->out_bulk);
+  EncodeBuffer(draft->out.used, value, draft->out_bulk);
 
   draft->bytes = draft->shape.register_bytes();
   draft->record = draft->buffer->Reserve(draft->bytes);
@@ -272,7 +273,7 @@ void KvImpl::KeepRegister(const IndexKey& key, SlotWord word, const Draft& draft
   CachedRegister* entry = registers_->cache.Adopt(key, word, draft.header, draft.shape);
   entry->handle.times = draft.times;
   entry->handle.lane_word = draft.word;
-  entry->live.push_back({draft.out.addr, Ticks{draft.times.birth.value + draft.word.time()}});
+  entry->live.push_back(draft.out);
 }
 
 Task<Status> KvImpl::SetRegister(RegisterOperation& operation, Key key, const IndexKey& index_key,
