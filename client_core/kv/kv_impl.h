@@ -98,6 +98,10 @@ class KvImpl {
                          const NewRecord& record);
   Task<Status> SetBlind(RegisterOperation& operation, const IndexKey& key, Draft* draft,
                         bool* inserted);
+  // kOverwritten: the draft lost to another blind write, just before which it counts as written.
+  enum class BlindOutcome : uint8_t { kWon, kOverwritten, kLost };
+  Task<Result<BlindOutcome>> OverwriteBlindly(Operation& operation, const IndexKey& key,
+                                              const SearchResult& search, const Draft& draft);
   // Inserts after a search that found nothing, splitting if need be. `done` tells whether to stop.
   Task<Status> TryInsert(Operation& operation, const IndexKey& key, const SearchResult& search,
                          bool blind, Draft* draft, bool* done);

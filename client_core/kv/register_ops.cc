@@ -360,30 +360,15 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::SetThroughIndex(RegisterOperation& 
     *as_record = true;
     co_return RegisterResult::kAgain;
   }
-  const SlotWord v_new = WordFor(index_key, *draft, /*blind=*/true);
-  RecordOrigin origin;
-  RoundTripPtr tell;
-  const bool has_origin = TellOrigin(search, &origin, &tell);
-  const Result<SlotOutcome> outcome =
-      co_await engine_.Write(operation, {.slot = search.entry.slot,
-                                         .v_old = search.entry.word.bits(),
-                                         .v_new = v_new.bits(),
-                                         .log = draft->addr,
-                                         .first = tell.get()});
+  const Result<BlindOutcome> outcome =
+      co_await OverwriteBlindly(operation, index_key, search, *draft);
   if (!outcome.ok()) co_return outcome.status();
-  if (outcome.value().won) {
-    Replaced(index_key, search, {search.entry.slot, v_new});
-    if (has_origin) RetireOrigin(origin);
-    KeepRegister(index_key, v_new, *draft);
-    *renew_shape = false;
-    co_return RegisterResult::kDone;
+  if (outcome.value() == BlindOutcome::kLost) co_return RegisterResult::kAgain;
+  if (outcome.value() == BlindOutcome::kWon) {
+    KeepRegister(index_key, WordFor(index_key, *draft, /*blind=*/true), *draft);
+  } else {
+    Abandon(*draft);
   }
-  metrics_.lost_rounds.Add();
-  const Result<bool> overwritten = co_await index_.IsBlindWriteOf(
-      operation, index_key, {search.entry.slot, SlotWord(outcome.value().current)});
-  if (!overwritten.ok()) co_return overwritten.status();
-  if (!overwritten.value()) co_return RegisterResult::kAgain;
-  Abandon(*draft);
   co_return RegisterResult::kDone;
 }
 

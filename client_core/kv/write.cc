@@ -160,33 +160,42 @@ Task<Status> KvImpl::SetBlind(RegisterOperation& operation, const IndexKey& key,
       if (OutOfTime(context_, operation)) co_return kContended;
       continue;
     }
-    const SlotWord v_new = WordFor(key, *draft, /*blind=*/true);
-    RecordOrigin origin;
-    RoundTripPtr tell;
-    const bool has_origin = TellOrigin(search, &origin, &tell);
-    const Result<SlotOutcome> outcome =
-        co_await engine_.Write(operation, {.slot = search.entry.slot,
-                                           .v_old = search.entry.word.bits(),
-                                           .v_new = v_new.bits(),
-                                           .log = draft->addr,
-                                           .first = tell.get()});
+    const Result<BlindOutcome> outcome = co_await OverwriteBlindly(operation, key, search, *draft);
     if (!outcome.ok()) co_return outcome.status();
-    if (outcome.value().won) {
-      Replaced(key, search, {search.entry.slot, v_new});
-      if (has_origin) RetireOrigin(origin);
-      co_return Status::Ok();
-    }
-    metrics_.lost_rounds.Add();
-    // Lost to another blind write of this key: ours happened just before it.
-    const Result<bool> overwritten = co_await index_.IsBlindWriteOf(
-        operation, key, {search.entry.slot, SlotWord(outcome.value().current)});
-    if (!overwritten.ok()) co_return overwritten.status();
-    if (overwritten.value() || Planted(Bug::kBlindLoserAlwaysOk)) {
-      Abandon(*draft);
-      co_return Status::Ok();
-    }
+    if (outcome.value() == BlindOutcome::kOverwritten) Abandon(*draft);
+    if (outcome.value() != BlindOutcome::kLost) co_return Status::Ok();
     if (OutOfTime(context_, operation)) co_return kContended;
   }
+}
+
+// The draft takes the place of the record that `search` found, whatever it holds.
+Task<Result<KvImpl::BlindOutcome>> KvImpl::OverwriteBlindly(Operation& operation,
+                                                            const IndexKey& key,
+                                                            const SearchResult& search,
+                                                            const Draft& draft) {
+  const SlotWord v_new = WordFor(key, draft, /*blind=*/true);
+  RecordOrigin origin;
+  RoundTripPtr tell;
+  const bool has_origin = TellOrigin(search, &origin, &tell);
+  const Result<SlotOutcome> outcome =
+      co_await engine_.Write(operation, {.slot = search.entry.slot,
+                                         .v_old = search.entry.word.bits(),
+                                         .v_new = v_new.bits(),
+                                         .log = draft.addr,
+                                         .first = tell.get()});
+  if (!outcome.ok()) co_return outcome.status();
+  if (outcome.value().won) {
+    Replaced(key, search, {search.entry.slot, v_new});
+    if (has_origin) RetireOrigin(origin);
+    co_return BlindOutcome::kWon;
+  }
+  metrics_.lost_rounds.Add();
+  // Lost to another blind write of this key: ours happened just before it.
+  const Result<bool> overwritten = co_await index_.IsBlindWriteOf(
+      operation, key, {search.entry.slot, SlotWord(outcome.value().current)});
+  if (!overwritten.ok()) co_return overwritten.status();
+  co_return overwritten.value() || Planted(Bug::kBlindLoserAlwaysOk) ? BlindOutcome::kOverwritten
+                                                                     : BlindOutcome::kLost;
 }
 
 Task<Status> KvImpl::TryInsert(Operation& operation, const IndexKey& key,
