@@ -93,10 +93,14 @@ void BM_Split(benchmark::State& state) {
     auto store = std::make_unique<Store>(1 << 20);
     for (keys = 0; keys < 1500; ++keys) store->Insert(keys);
     CHECK(store->worker().index().metrics().splits.Value() == 0);
-    const Subtable table = store->worker().index().SubtableAt(0);
-    state.ResumeTiming();
-    CHECK(BlockOn(store->executor(), store->worker().index().Split(table)).ok());
-    state.PauseTiming();
+    IndexWorker& worker = store->worker();
+    const Subtable table = worker.index().SubtableAt(0);
+    {
+      ViewHold::Presence presence(worker.context().hold);
+      state.ResumeTiming();
+      CHECK(BlockOn(store->executor(), worker.index().Split(presence, table)).ok());
+      state.PauseTiming();
+    }
     store.reset();
     state.ResumeTiming();
   }

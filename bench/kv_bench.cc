@@ -62,9 +62,9 @@ class Store {
   std::string names_;  // one after the other, as they would come from a socket
 };
 
-void PrefetchGroup(Store& store, const uint32_t* keys) {
+void PrefetchGroup(Store& store, const uint32_t* keys, KeyUse use) {
   for (int i = 0; i < kInFlight; ++i) store.kv().PrefetchLocation({0, store.name(keys[i])});
-  for (int i = 0; i < kInFlight; ++i) store.kv().PrefetchRecord({0, store.name(keys[i])});
+  for (int i = 0; i < kInFlight; ++i) store.kv().PrefetchRecord({0, store.name(keys[i])}, use);
 }
 
 Task<void> Gets(Store& store, const uint32_t* keys) {
@@ -86,12 +86,12 @@ Task<void> Sets(Store& store, const uint32_t* keys, std::string_view value) {
 }
 
 template <typename Group>
-void RunGroups(benchmark::State& state, EngineKind engine, bool zipf, Group group) {
+void RunGroups(benchmark::State& state, EngineKind engine, bool zipf, KeyUse use, Group group) {
   Store store(engine);
   const std::vector<uint32_t> keys = DrawKeys(zipf);
   size_t at = 0;
   for (auto _ : state) {
-    PrefetchGroup(store, &keys[at]);
+    PrefetchGroup(store, &keys[at], use);
     BlockOn(store.executor(), group(store, &keys[at]));
     at = (at + kInFlight) % kDraws;
   }
@@ -99,13 +99,13 @@ void RunGroups(benchmark::State& state, EngineKind engine, bool zipf, Group grou
 }
 
 void BM_Get(benchmark::State& state, EngineKind engine, bool zipf) {
-  RunGroups(state, engine, zipf,
+  RunGroups(state, engine, zipf, KeyUse::kRead,
             [](Store& store, const uint32_t* keys) { return Gets(store, keys); });
 }
 
 void BM_Set(benchmark::State& state, EngineKind engine, bool zipf) {
   static const std::string value(64, 'w');
-  RunGroups(state, engine, zipf,
+  RunGroups(state, engine, zipf, KeyUse::kWrite,
             [](Store& store, const uint32_t* keys) { return Sets(store, keys, value); });
 }
 
