@@ -11,7 +11,11 @@
 //  - between two operations, if the scope says that clients remember nothing; and
 //  - when a poll was answered as the one before and the same poll follows (Scope::polls_are_idle).
 //    Whatever is learned from such a state is run with two more idle polls as well, and must come
-//    out the same.
+//    out the same; and
+//  - of a client that asks quorums, when they differ only in answers that are not looked at later
+//    (Scope::IsLookedAtLater); or when its program is over and the same round trips are
+//    outstanding, whose coroutines know no more than what they have posted. Of what is learned
+//    from such states a part is run after another of their histories as well.
 #ifndef ONETRIP_TESTS_EXPLORE_CLIENT_AUTOMATON_H_
 #define ONETRIP_TESTS_EXPLORE_CLIENT_AUTOMATON_H_
 
@@ -55,11 +59,25 @@ class ClientAutomaton {
     bool running = false;
     bool has_timer = false;  // kWake is possible, beside round trips that are outstanding
     bool polls = false;      // an idle poll leads back here
+    uint32_t answers = 0;    // that the operation running has had
     std::vector<std::shared_ptr<const PostedRound>> outstanding;
+    // By round trip outstanding: the operation that it is of, and whether that has gone on without
+    // its answer and will not look at it any more.
+    std::vector<uint32_t> posted_by;
+    std::vector<bool> moot;
+    // asks_quorums(): what it may remember of its answers, hashed: those that are looked at later,
+    // with what it did; and the others since it last went on.
+    uint64_t remembered = 0;
+    uint64_t counted = 0;
+    // Another history that leads here.
+    bool has_twin = false;
+    StateId twin_parent = 0;
+    ClientInput twin_input;
   };
   struct Transition {
     StateId next = 0;
     bool returned = false;
+    bool silent = false;  // an answer after which the client did nothing
     OpResult result;
     std::vector<Note> notes;
   };
@@ -103,10 +121,17 @@ class ClientAutomaton {
   // Brings them there and feeds them; they stand behind `from` and `extra_polls` idle polls.
   Reaction React(StateId from, int extra_polls, const ClientInput& input);
   void BringTo(StateId id);
+  [[nodiscard]] bool IsSilent(StateId from, const ClientInput& input,
+                              const Reaction& reaction) const;
   [[nodiscard]] bool RepeatsItsRound(StateId id) const;
   [[nodiscard]] bool IsIdlePoll(StateId from, const ClientInput& input,
                                 const Reaction& reaction) const;
   void TestPoll(StateId from, const ClientInput& input, const Reaction& expected);
+  void TakeNote(StateId from, const ClientInput& input, State* next) const;
+  static uint64_t HashOf(const PostedRound& round);
+  static uint64_t HashOf(const State& state);
+  static bool AreAlike(const State& a, const State& b);
+  void TestTwin(StateId from, const ClientInput& input, const Reaction& expected);
   StateId RootOf(uint32_t op);
   void Fail(const std::string& what);
 
@@ -116,6 +141,7 @@ class ClientAutomaton {
   std::deque<State> states_;
   std::unordered_map<Key, Known, KeyHash> known_;
   std::unordered_map<uint32_t, StateId> roots_;
+  std::unordered_map<uint64_t, std::vector<StateId>> alike_;  // by HashOf
   std::unique_ptr<World> world_;
   StateId world_at_ = 0;
   uint64_t executed_ = 0;

@@ -29,10 +29,33 @@ class ExploreFabric final : public Fabric {
     }
   }
 
-  // Blocks are granted before an exploration begins; nobody asks for more in it.
-  Task<Result<ControlReply>> Control(NodeId /*node*/, ControlRequest /*request*/) override {
-    co_return Status(StatusCode::kUnavailable, "no control plane in an exploration");
+  // Blocks are granted before an exploration begins; nobody asks for more in it. The control plane
+  // has `count` blocks of region 0 for this client, from `first` on; none unless this is called.
+  struct Grant {
+    uint32_t block;
+    SizeClass size_class;
+  };
+  void OwnBlocks(uint32_t first, uint32_t count) {
+    next_block_ = first;
+    end_block_ = first + count;
   }
+  [[nodiscard]] const std::vector<Grant>& grants() const { return grants_; }
+
+  Task<Result<ControlReply>> Control(NodeId /*node*/, ControlRequest request) override {
+    ControlReply reply;
+    if (request.kind != ControlRequest::Kind::kAlloc) co_return reply;
+    const uint32_t blocks = request.size_class.blocks();
+    if (next_block_ + blocks > end_block_) {
+      co_return Status(StatusCode::kUnavailable, "no control plane in an exploration");
+    }
+    reply.block = GlobalAddr(0, next_block_ * kBlockBytes);
+    grants_.push_back({next_block_, request.size_class});
+    next_block_ += blocks;
+    co_return reply;
+  }
+
+  // No node is lost in an exploration.
+  void LeaveAside(NodeId /*node*/, bool /*aside*/) override {}
 
  protected:
   bool Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> waiter) override {
@@ -46,6 +69,9 @@ class ExploreFabric final : public Fabric {
  private:
   Executor& executor_;
   std::vector<RoundTripPtr> outstanding_;
+  uint32_t next_block_ = 0;
+  uint32_t end_block_ = 0;
+  std::vector<Grant> grants_;
 };
 
 }  // namespace onetrip

@@ -1,4 +1,4 @@
-// ExploreMaster: a master that has one view and grants nothing.
+// ExploreMaster: a master that has one view at a time and grants nothing.
 #ifndef ONETRIP_TESTS_EXPLORE_EXPLORE_MASTER_H_
 #define ONETRIP_TESTS_EXPLORE_EXPLORE_MASTER_H_
 
@@ -14,10 +14,17 @@ namespace onetrip {
 
 class ExploreMaster final : public MasterClient {
  public:
-  explicit ExploreMaster(std::shared_ptr<const View> view) : view_(std::move(view)) {
+  explicit ExploreMaster(std::shared_ptr<const View> view, int64_t clock_offset_us = 0)
+      : view_(std::move(view)) {
+    clock_offset_us_.store(clock_offset_us, std::memory_order_relaxed);
     view_version_.store(view_->epoch.value, std::memory_order_release);
   }
   [[nodiscard]] std::shared_ptr<const View> view() const override { return view_; }
+  // For tests that change the view under way.
+  void Commit(std::shared_ptr<const View> view) {
+    view_ = std::move(view);
+    view_version_.store(view_->epoch.value, std::memory_order_release);
+  }
   Task<Result<Membership>> Join(ViewHold& /*hold*/) override { co_return kRefused; }
   Task<Status> Leave(ViewHold& /*hold*/, Membership /*membership*/) override { co_return kRefused; }
   Task<Status> FlushKeyspaces(ViewHold& /*hold*/, std::optional<uint32_t> /*database*/) override {
@@ -26,7 +33,7 @@ class ExploreMaster final : public MasterClient {
 
  private:
   static constexpr Status kRefused{StatusCode::kUnavailable, "no master in an exploration"};
-  const std::shared_ptr<const View> view_;
+  std::shared_ptr<const View> view_;
 };
 
 // One region, the same bytes of `replicas` nodes, the first of which is the primary.
@@ -45,6 +52,8 @@ inline std::shared_ptr<const View> MakeExploreView(int replicas) {
 inline DataPathOptions ExploreDataPathOptions() {
   DataPathOptions options;
   options.wait_polls_max = 1;
+  // A node that is lost stays so.
+  options.node_loss_retries_max = 0;
   options.op_timeout_ms = kOpTimeoutMs;
   options.location_cache_bytes = 64;
   return options;

@@ -98,6 +98,11 @@ class Search {
       frame.moves = true;
       return true;
     }
+    if (system_.IsCut(next_)) {
+      ++result_.cut;
+      frame.moves = frame.completes = true;
+      return true;
+    }
     const uint64_t fingerprint = system_.FingerprintOf(next_);
     if (fingerprint == frame.fingerprint) return true;  // a poll
     frame.moves = true;
@@ -245,7 +250,7 @@ void Print(const Scope& scope, const ExploreOptions& options, const ExploreResul
                                 : std::to_string(options.preemptions_max) + " preemptions";
   std::printf(
       "explore %-18s r=%zu  %-28s %-15s %9llu states %10llu transitions  depth %3llu  "
-      "%6llu executed  %.2f s  %s\n",
+      "%6llu executed  %.2f s  %s%s\n",
       scope.name().c_str(), scope.nodes(), faults.empty() ? "no faults" : faults.c_str(),
       bound.c_str(), static_cast<unsigned long long>(result.states),
       static_cast<unsigned long long>(result.transitions),
@@ -253,7 +258,11 @@ void Print(const Scope& scope, const ExploreOptions& options, const ExploreResul
       static_cast<unsigned long long>(result.executed), result.seconds,
       !result.ok()      ? "VIOLATION"
       : result.complete ? "complete"
-                        : "cut short");
+                        : "cut short",
+      result.cut == 0 ? ""
+                      : (", but for " + std::to_string(result.cut) + " steps of operations " +
+                         "with too many answers")
+                            .c_str());
   std::fflush(stdout);
 }
 

@@ -36,6 +36,7 @@ struct ExploreResult {
   uint64_t states = 0;
   uint64_t transitions = 0;
   uint64_t depth = 0;
+  uint64_t cut = 0;       // transitions that were not followed: Scope::answers_max
   uint64_t executed = 0;  // steps that production code took, the others being known from those
   // Memory when nothing was left to happen, with what operations returned (keeps_results), hashed.
   std::set<uint64_t> endings;

@@ -12,27 +12,35 @@ size_t WordsOf(const FabricOp& op) { return (op.bytes + kWordBytes - 1) / kWordB
 
 }  // namespace
 
-uint16_t CellTable::Touch(RemoteAddr at, size_t client, bool writes) {
+uint16_t CellTable::Touch(RemoteAddr at, size_t client, FabricOpKind kind) {
   const auto [found, is_new] =
       index_.try_emplace({at.node.value, at.offset}, static_cast<uint16_t>(cells_.size()));
   if (is_new) {
     Cell cell;
     cell.at = at;
     cell.initial = scope_.InitialWord(at);
+    cell.named_later = scope_.IsNamedLater(at);
+    cell.is_polled = scope_.IsPolled(at);
+    cell.no_step = scope_.IsNoStep(at);
+    cell.for_readers = scope_.IsForReaders(at);
     cells_.push_back(cell);
   }
   Cell& cell = cells_[found->second];
   cell.accessors |= 1U << client;
-  if (writes) cell.writers |= 1U << client;
-  stale_ |= IsContended(cell) != cell.contended || (cell.writers != 0 && cell.slot < 0);
+  if (kind != FabricOpKind::kRead) cell.writers |= 1U << client;
+  cell.is_read |= kind != FabricOpKind::kWrite;
+  const bool steps_changed = !cell.named_later && (ReadSteps(cell) != cell.read_steps ||
+                                                   WriteSteps(cell) != cell.write_steps);
+  stale_ |= steps_changed || (cell.needs_slot() && cell.slot < 0);
   return found->second;
 }
 
 void CellTable::Freeze() {
   slots_ = 0;
   for (Cell& cell : cells_) {
-    cell.contended = IsContended(cell);
-    cell.slot = cell.writers != 0 ? static_cast<int>(slots_++) : -1;
+    cell.read_steps = cell.named_later ? 0 : ReadSteps(cell);
+    cell.write_steps = cell.named_later ? 0 : WriteSteps(cell);
+    cell.slot = cell.needs_slot() ? static_cast<int>(slots_++) : -1;
   }
   CHECK(slots_ <= kSlotsMax);
   stale_ = false;
@@ -66,14 +74,14 @@ PostedRound PostedRound::From(RoundTrip& round_trip, size_t client, CellTable& c
     for (size_t word = 0; word < WordsOf(op); ++word) {
       Access access;
       access.kind = op.kind;
-      access.cell = cells.Touch({op.node, op.offset + word * kWordBytes}, client,
-                                op.kind != FabricOpKind::kRead);
+      access.cell = cells.Touch({op.node, op.offset + word * kWordBytes}, client, op.kind);
       if (op.kind == FabricOpKind::kCas) access.expected = op.expected;
       if (op.kind == FabricOpKind::kCas || op.kind == FabricOpKind::kFaa) {
         access.operand = op.operand;
       }
       if (op.kind == FabricOpKind::kWrite) {
         std::memcpy(&access.operand, op.local + word * kWordBytes, kWordBytes);
+        access.is_unnoticed = cells.scope().IsUnnoticed(cells.cell(access.cell).at, access.operand);
       } else {
         access.result = static_cast<uint16_t>(round.results++);
       }
@@ -81,6 +89,7 @@ PostedRound PostedRound::From(RoundTrip& round_trip, size_t client, CellTable& c
     }
   }
   CHECK(round.results <= kResultsMax);
+  round.of_background = cells.scope().IsOfBackground(round, cells);
   return round;
 }
 

@@ -15,7 +15,10 @@ class MutableSnapshot final : public Engine {
   MutableSnapshot(RegisterMutant mutant, WorkerContext& context)
       : mutant_(mutant), context_(context) {}
 
-  [[nodiscard]] int replicas() const override { return context_.view().replicas; }
+  [[nodiscard]] int replicas() const { return context_.view().replicas; }
+  [[nodiscard]] int Replicas(const View& view, GlobalAddr addr) const override {
+    return view.LiveReplicas(addr);
+  }
   [[nodiscard]] std::string_view name() const override { return "snapshot with mutants"; }
 
   Task<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) override {

@@ -64,7 +64,9 @@ class RegisterClient final : public ExploredClient {
 
  private:
   static OpResult Failed(const Status& status) {
-    if (status.code() == StatusCode::kUnknownOutcome) return {OpResult::Kind::kUnknown, 0, ""};
+    const bool gave_up =
+        status.code() == StatusCode::kUnknownOutcome || status.code() == StatusCode::kUnavailable;
+    if (gave_up) return {OpResult::Kind::kUnknown, 0, ""};
     return {OpResult::Kind::kBroken, 0, status.message()};
   }
   static OpResult Done(uint64_t value) { return {OpResult::Kind::kDone, value, ""}; }

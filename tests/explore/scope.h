@@ -54,15 +54,11 @@ struct ClientEnvironment {
   std::vector<Note>& notes;
 };
 
-// An operation gives up after this long: longer than any sum of waits, so that no wait alone brings
-// it about.
-inline constexpr uint64_t kOpTimeoutMs = 1'000'000'000;
-
 // One worker: made anew for every replay, so its construction should be cheap.
 class ExploredClient {
  public:
   virtual ~ExploredClient() = default;
-  // Runs before the exploration, on the initial memory; it may only read.
+  // Runs before the exploration, on the initial memory. What it writes only itself ever sees.
   virtual Task<bool> Open() { co_return true; }
   // Operation `op` of the client's program.
   virtual Task<OpResult> Run(size_t op) = 0;
@@ -73,6 +69,8 @@ class MemoryView {
  public:
   virtual ~MemoryView() = default;
   [[nodiscard]] virtual uint64_t Word(RemoteAddr at) const = 0;
+  // One bit each; their words read as 0.
+  [[nodiscard]] virtual uint32_t crashed_nodes() const = 0;
 };
 
 // A word that has just been accessed.
@@ -84,6 +82,9 @@ struct AppliedAccess {
   uint64_t before;
   uint64_t after;
 };
+
+struct PostedRound;
+class CellTable;
 
 class Scope {
  public:
@@ -115,6 +116,43 @@ class Scope {
   // Whether a poll that is answered as the one before leaves the client as it was, but for counters
   // that decide only about time. The automaton tests this wherever it uses it.
   [[nodiscard]] virtual bool polls_are_idle() const { return true; }
+  // Whether clients ask nodes one by one and go on when a quorum has answered, as QuorumCall does:
+  // an answer that does not let its operation go on only waits to be counted. See system_quorum.cc.
+  [[nodiscard]] virtual bool asks_quorums() const { return false; }
+  // Whether an operation that has gone on may still be told something by an answer to `round`. If
+  // not, what it posts or returns when it goes on tells all that it knows from such answers: which
+  // of them it has counted makes no difference any more. Only asked for asks_quorums().
+  [[nodiscard]] virtual bool IsLookedAtLater(const PostedRound& /*round*/,
+                                             const CellTable& /*cells*/) const {
+    return true;
+  }
+  // Whether clients go on in the background when an operation has returned, in more steps than
+  // they have posted. Then timers fire only when nothing of their client is outstanding, and take
+  // no time.
+  [[nodiscard]] virtual bool works_in_background() const { return false; }
+  // Of such clients: whether who has posted `round` may know more than what he has posted, when
+  // its operation has returned.
+  [[nodiscard]] virtual bool IsOfBackground(const PostedRound& /*round*/,
+                                            const CellTable& /*cells*/) const {
+    return works_in_background();
+  }
+  // Of clients that ask quorums: a word that somebody may poll. Nobody must do that within a step.
+  [[nodiscard]] virtual bool IsPolled(RemoteAddr /*at*/) const { return !asks_quorums(); }
+  // A word that is accessed together with the step before it on its channel, although somebody may
+  // notice when: a bound of the exploration, for the scope to state.
+  [[nodiscard]] virtual bool IsNoStep(RemoteAddr /*at*/) const { return false; }
+  // A WRITE of `word` to what nobody can find yet, so that its moment is no step.
+  [[nodiscard]] virtual bool IsUnnoticed(RemoteAddr /*at*/, uint64_t /*word*/) const {
+    return false;
+  }
+  // A word that matters only if some client reads it.
+  [[nodiscard]] virtual bool IsForReaders(RemoteAddr /*at*/) const { return false; }
+  // An operation that has had so many answers is not followed any further.
+  [[nodiscard]] virtual uint32_t answers_max() const { return ~uint32_t{0}; }
+  // A word that gets one value, once, and is read only by those who found it named by a word
+  // written behind it on the same channel. The moment of its WRITE is no step; that it is such a
+  // word is checked at every access.
+  [[nodiscard]] virtual bool IsNamedLater(RemoteAddr /*at*/) const { return false; }
   [[nodiscard]] virtual uint64_t InitialWord(RemoteAddr at) const = 0;
 
   // The sequential object.

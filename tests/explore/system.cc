@@ -42,6 +42,13 @@ bool System::AllDone(const SystemState& state) const {
   return true;
 }
 
+bool System::IsCut(const SystemState& state) const {
+  for (size_t c = 0; c < automata_.size(); ++c) {
+    if (!state.clients[c].dead && StateOf(state, c).answers > scope_.answers_max()) return true;
+  }
+  return false;
+}
+
 int System::Waiting(const SystemState& state, size_t c, size_t node) const {
   const auto& outstanding = StateOf(state, c).outstanding;
   for (size_t i = 0; i < state.clients[c].flight_count; ++i) {
@@ -99,6 +106,9 @@ void System::AddStarts(const SystemState& state, size_t c, std::vector<Choice>* 
 
 void System::Choices(const SystemState& state, std::vector<Choice>* choices) {
   choices->clear();
+  for (size_t c = 0; scope_.asks_quorums() && c < automata_.size(); ++c) {
+    if (AddDeliveries(state, c, choices)) return;
+  }
   bool any_left = false;
   for (size_t c = 0; c < automata_.size(); ++c) {
     const auto client = static_cast<uint8_t>(c);
@@ -112,7 +122,7 @@ void System::Choices(const SystemState& state, std::vector<Choice>* choices) {
       }
     }
     if (now.dead) continue;
-    for (uint8_t i = 0; i < now.flight_count; ++i) {
+    for (uint8_t i = 0; i < now.flight_count && !scope_.asks_quorums(); ++i) {
       if (!IsComplete(state, c, i)) continue;
       const uint8_t unsure = now.flights[i].unsure;
       for (uint8_t lost = unsure;; lost = (lost - 1) & unsure) {
@@ -121,7 +131,7 @@ void System::Choices(const SystemState& state, std::vector<Choice>* choices) {
       }
     }
     if (known.has_timer) choices->push_back({Choice::Kind::kWake, client});
-    if (known.running && state.worker_crashes_left > 0) {
+    if (MayCrash(state, c)) {
       choices->push_back({Choice::Kind::kCrashWorker, client});
     }
     const bool is_idle = !known.running && known.op < scope_.programs()[c].size();
@@ -154,6 +164,12 @@ bool System::Apply(SystemState* state, const Choice& choice) {
     case Choice::Kind::kDeliver:
       good = Deliver(state, c, choice.round, choice.lost, /*late=*/false);
       break;
+    case Choice::Kind::kDeliverSet:
+      good = DeliverSet(state, c, choice);
+      break;
+    case Choice::Kind::kHold:
+      state->clients[c].fresh = 0;
+      break;
     case Choice::Kind::kWake:
       Say("client " + std::to_string(c) + ": a timer fires");
       input_ = ClientInput();
@@ -184,7 +200,8 @@ bool System::Settle(SystemState* state) {
   for (size_t c = 0; c < automata_.size(); ++c) {
     if (state->clients[c].flight_count == 0) continue;
     if (!Advance(state, c)) return false;
-    while (DeliversAtOnce(*state, c)) {
+    if (scope_.asks_quorums() && !SettleQuorums(state, c)) return false;
+    while (!scope_.asks_quorums() && DeliversAtOnce(*state, c)) {
       if (!Deliver(state, c, 0, 0, /*late=*/false) || !Advance(state, c)) return false;
     }
     ClientNow& client = state->clients[c];
@@ -192,6 +209,7 @@ bool System::Settle(SystemState* state) {
     for (size_t i = 0; i < client.flight_count; ++i) is_forgotten &= IsComplete(*state, c, i);
     if (is_forgotten) {
       client.flight_count = 0;
+      client.fresh = 0;
       client.state = ClientAutomaton::kInitial;
     }
   }
@@ -211,6 +229,34 @@ bool System::CheckEnd(const SystemState& state) {
          Fail("no order of the operations ends with " + scope_.WordName(value));
 }
 
+// Of the dead only what it posted matters, and of that only what changes memory.
+void System::AddRest(const SystemState& state, size_t c, Fingerprint* fingerprint) const {
+  const ClientNow& client = state.clients[c];
+  const auto& outstanding = StateOf(state, c).outstanding;
+  for (size_t node = 0; node < scope_.nodes(); ++node) {
+    for (size_t i = 0; i < client.flight_count; ++i) {
+      const auto& accesses = outstanding[i]->by_node[node];
+      for (size_t k = client.flights[i].applied[node]; k < accesses.size(); ++k) {
+        if (accesses[k].kind == FabricOpKind::kRead) continue;
+        fingerprint->Add(uint64_t{accesses[k].cell} << 8 | static_cast<uint64_t>(accesses[k].kind));
+        fingerprint->Add(accesses[k].expected);
+        fingerprint->Add(accesses[k].operand);
+      }
+    }
+    fingerprint->Add(~uint64_t{0} - node);
+  }
+}
+
+void System::AddFound(const SystemState& state, size_t c, size_t flight, size_t found_at,
+                      Fingerprint* fingerprint) const {
+  for (const auto& accesses : StateOf(state, c).outstanding[flight]->by_node) {
+    for (const Access& access : accesses) {
+      if (access.kind == FabricOpKind::kRead || access.kind == FabricOpKind::kWrite) continue;
+      fingerprint->Add(state.clients[c].found[found_at + access.result]);
+    }
+  }
+}
+
 uint64_t System::FingerprintOf(const SystemState& state) const {
   Fingerprint fingerprint;
   fingerprint.Add(uint64_t{state.monitor} | uint64_t{state.crashed_nodes} << 32 |
@@ -219,20 +265,28 @@ uint64_t System::FingerprintOf(const SystemState& state) const {
                   static_cast<uint64_t>(static_cast<uint8_t>(state.last_client)) << 56);
   for (size_t c = 0; c < automata_.size(); ++c) {
     const ClientNow& client = state.clients[c];
-    fingerprint.Add(uint64_t{client.state} | uint64_t{client.dead} << 32 |
-                    uint64_t{client.flight_count} << 40);
     fingerprint.Add(client.results);
+    if (client.dead) {
+      AddRest(state, c, &fingerprint);
+      continue;
+    }
+    fingerprint.Add(uint64_t{client.state} | uint64_t{client.flight_count} << 40 |
+                    uint64_t{client.fresh} << 48);
+    size_t at = 0;
     for (size_t i = 0; i < client.flight_count; ++i) {
+      const bool reads_moot = ReadsAreMoot(state, c, *StateOf(state, c).outstanding[i]);
       const Flight& flight = client.flights[i];
       const uint32_t results = StateOf(state, c).outstanding[i]->results;
       uint64_t applied = 0;
       for (const uint8_t count : flight.applied) applied = applied << 8 | count;
       fingerprint.Add(applied);
       fingerprint.Add(uint64_t{flight.failed} | uint64_t{flight.unsure} << 8);
-      for (uint32_t k = 0; k < results; ++k) fingerprint.Add(flight.results[k]);
+      for (uint32_t k = 0; k < results && !reads_moot; ++k) fingerprint.Add(client.found[at + k]);
+      if (reads_moot) AddFound(state, c, i, at, &fingerprint);
+      at += results;
     }
   }
-  for (size_t i = 0; i < cells_.slots(); ++i) fingerprint.Add(state.words[i]);
+  fingerprint.Add(state.words_hash);
   return fingerprint.value();
 }
 

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/explore/fingerprint.h"
 #include "tests/explore/system_state.h"
 
 namespace onetrip {
@@ -49,6 +50,8 @@ class System {
   // The same, whatever the cell table knows, for two states with the same words in memory and the
   // same results.
   [[nodiscard]] uint64_t EndingOf(const SystemState& state) const;
+  // Some operation has had more answers than are followed: Scope::answers_max.
+  [[nodiscard]] bool IsCut(const SystemState& state) const;
   // All operations of all clients that are alive have returned.
   [[nodiscard]] bool AllDone(const SystemState& state) const;
 
@@ -65,6 +68,7 @@ class System {
       return cell != nullptr && cell->slot >= 0 ? state_.words[cell->slot]
                                                 : system_.scope_.InitialWord(at);
     }
+    [[nodiscard]] uint32_t crashed_nodes() const override { return state_.crashed_nodes; }
 
    private:
     const System& system_;
@@ -78,9 +82,33 @@ class System {
   [[nodiscard]] bool CrashesLeft(const SystemState& state) const {
     return state.worker_crashes_left + state.node_crashes_left > 0;
   }
-  [[nodiscard]] bool IsStep(const SystemState& state, const Access& access, size_t index) const {
-    return !reduces_ || cells_.cell(access.cell).contended ||
+  [[nodiscard]] bool IsStep(const SystemState& state, size_t c, const Access& access,
+                            size_t index) const {
+    const bool writes = access.kind != FabricOpKind::kRead;
+    return !reduces_ || (!access.is_unnoticed && cells_.cell(access.cell).IsStep(c, writes)) ||
            (index == 0 && state.node_crashes_left > 0);
+  }
+  // Its worker, in the middle of something.
+  [[nodiscard]] bool MayCrash(const SystemState& state, size_t c) const {
+    const bool is_at_work = StateOf(state, c).running ||
+                            (scope_.works_in_background() && state.clients[c].flight_count > 0);
+    return is_at_work && state.worker_crashes_left > 0;
+  }
+  // All its operations have returned.
+  [[nodiscard]] bool IsOver(const SystemState& state, size_t c) const {
+    const ClientAutomaton::State& now = StateOf(state, c);
+    return !now.running && now.op == scope_.programs()[c].size();
+  }
+  // What its stragglers read then makes no difference to what they do: see system_quorum.cc.
+  [[nodiscard]] bool ReadsAreMoot(const SystemState& state, size_t c,
+                                  const PostedRound& round) const {
+    return scope_.asks_quorums() && !round.of_background && IsOver(state, c);
+  }
+  // Where in `found` the words of flight `flight` of `c` begin.
+  [[nodiscard]] size_t FoundAt(const SystemState& state, size_t c, size_t flight) const {
+    size_t at = 0;
+    for (size_t i = 0; i < flight; ++i) at += StateOf(state, c).outstanding[i]->results;
+    return at;
   }
   // The flight of `c` whose next access on `node` waits for a step, or -1.
   [[nodiscard]] int Waiting(const SystemState& state, size_t c, size_t node) const;
@@ -93,8 +121,26 @@ class System {
   bool AccessNext(SystemState* state, size_t c, size_t node);
   bool ApplyAccess(SystemState* state, size_t c, size_t flight, size_t node);
   bool Deliver(SystemState* state, size_t c, size_t flight, uint32_t lost, bool late);
+  // The input that answers `flight`, whose words begin at `found_at`.
+  void Answer(const SystemState& state, size_t c, size_t flight, size_t found_at, uint32_t lost,
+              bool late, ClientInput* input) const;
+
+  // Of clients that ask quorums: see system_quorum.cc.
+  void MarkFresh(SystemState* state, size_t c) const;
+  // The ways in which answers, some fresh one among them, let the operation of `c` go on.
+  void DeliverableSets(const SystemState& state, size_t c, std::vector<Choice>* choices);
+  [[nodiscard]] bool LetsItGoOn(const SystemState& state, size_t c, uint32_t set, uint32_t lost);
+  [[nodiscard]] bool MayHold(const SystemState& state, size_t c) const;
+  // False: no answer of `c` is fresh, so other steps may follow.
+  bool AddDeliveries(const SystemState& state, size_t c, std::vector<Choice>* choices);
+  bool DeliverSet(SystemState* state, size_t c, const Choice& choice);
+  bool SettleQuorums(SystemState* state, size_t c);
   bool Take(SystemState* state, size_t c, const ClientInput& input);
   bool Returned(SystemState* state, size_t c, size_t op, const OpResult& result);
+  void AddRest(const SystemState& state, size_t c, Fingerprint* fingerprint) const;
+  // The words found by CAS and FAA.
+  void AddFound(const SystemState& state, size_t c, size_t flight, size_t found_at,
+                Fingerprint* fingerprint) const;
   void CrashWorker(SystemState* state, size_t c);
   void CrashNode(SystemState* state, size_t node);
   // Everything that follows at once.
@@ -111,6 +157,8 @@ class System {
   Monitor monitor_;
   std::vector<std::unique_ptr<ClientAutomaton>> automata_;
   ClientInput input_;  // reused
+  ClientInput tried_;  // likewise
+  std::vector<Choice> sets_;
   std::string violation_;
   std::vector<std::string>* trace_ = nullptr;
   bool reduces_ = true;

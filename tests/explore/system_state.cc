@@ -5,7 +5,7 @@
 namespace onetrip {
 namespace {
 
-constexpr std::string_view kLetters = "satdwxn";  // by Choice::Kind
+constexpr std::string_view kLetters = "satdqhwxn";  // by Choice::Kind
 
 }  // namespace
 
@@ -43,14 +43,16 @@ std::optional<std::vector<Choice>> ParsePath(std::string_view text, CellTable* c
     if (word[0] == '@') {
       const RemoteAddr at{NodeId{static_cast<uint16_t>(number[0])}, number[1]};
       for (size_t client = 0; client < kClientsMax; ++client) {
-        if ((number[3] >> client & 1) != 0) cells->Touch(at, client, number[2] >> client & 1);
+        const bool writes = (number[2] >> client & 1) != 0;
+        const auto kind = writes ? FabricOpKind::kCas : FabricOpKind::kRead;
+        if ((number[3] >> client & 1) != 0) cells->Touch(at, client, kind);
       }
       continue;
     }
     const size_t kind = kLetters.find(word[0]);
     if (kind == std::string_view::npos) return std::nullopt;
     path.push_back({static_cast<Choice::Kind>(kind), static_cast<uint8_t>(number[0]),
-                    static_cast<uint8_t>(number[1]), static_cast<uint8_t>(number[2]),
+                    static_cast<uint8_t>(number[1]), static_cast<uint16_t>(number[2]),
                     static_cast<uint8_t>(number[3])});
   }
   return path;
