@@ -5,6 +5,7 @@
 
 #include "client_core/base/planted_bug.h"
 #include "client_core/layout/global_addr.h"
+#include "master/placement.h"
 
 namespace onetrip {
 namespace {
@@ -28,11 +29,17 @@ std::string WhatMakesNoSense(const DurableState& durable) {
   }
   if (durable.nodes.size() < cluster.nodes || durable.regions.empty()) return "its cluster map";
   for (const RegionPlacement& region : durable.regions) {
+    if (region.missing > cluster.replicas - Majority(cluster.replicas)) {
+      return "the number of a region's replicas";
+    }
     for (int i = 0; i < cluster.replicas; ++i) {
       const uint16_t node = region.nodes[i].value;
-      if (node >= cluster.nodes || region.base[i] % kRegionBytes != 0 ||
+      if (node >= durable.nodes.size() || region.base[i] % kRegionBytes != 0 ||
           region.base[i] + kRegionBytes > durable.nodes[node].bytes) {
         return "the place of a region";
+      }
+      if (durable.nodes[node].out && i < cluster.replicas - region.missing) {
+        return "a region on a node that is out";
       }
     }
   }
@@ -57,9 +64,17 @@ View DurableView(const DurableState& durable) {
   view.keyspaces = durable.cluster.keyspaces;
   view.worker_index_end = durable.cluster.worker_index_end;
   if (durable.cluster.epoch == 0) return view;
+  // All that hold a region, and those between.
   view.node_count = durable.cluster.nodes;
-  for (uint16_t node = 0; node < durable.cluster.nodes; ++node) {
-    view.nodes.push_back({durable.nodes[node].incarnation, durable.nodes[node].address});
+  for (const RegionPlacement& region : durable.regions) {
+    for (int i = 0; i < view.replicas; ++i) {
+      view.node_count =
+          std::max<uint16_t>(view.node_count, static_cast<uint16_t>(region.nodes[i].value + 1));
+    }
+  }
+  for (uint16_t id = 0; id < view.node_count; ++id) {
+    const NodeRecord& node = durable.nodes[id];
+    view.nodes.push_back({node.incarnation, node.address, node.out});
   }
   return view;
 }
@@ -106,7 +121,14 @@ Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
   made.membership_ = MembershipState::Restore(std::move(view), seats, made.record_.next_worker,
                                               made.record_.next_keyspace);
   made.seats_ = durable.seats;
-  for (const NodeRecord& record : durable.nodes) made.nodes_.emplace_back().record = record;
+  made.former_ = durable.former;
+  made.former_repairer_ = durable.cluster.repairer;
+  made.CountMissing();
+  for (const NodeRecord& record : durable.nodes) {
+    Node& node = made.nodes_.emplace_back();
+    node.record = record;
+    node.lost_at_us = now_us + (options.lease_ms + options.grace_ms) * kUsPerMs;
+  }
   for (const auto& [id, info] : durable.agents) {
     Member& member = made.members_[id];
     member.id = id;
@@ -122,6 +144,10 @@ Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
   // Every life of a master starts with a view of its own: it ends the holds of the life before.
   if (made.has_map() && !Planted(Bug::kRestartKeepsEpoch)) made.membership_.NextEpoch();
   made.view_ = std::make_shared<const View>(made.membership_.view());
+  made.placement_epoch_ = made.view_->epoch.value;
+  for (Node& node : made.nodes_) node.out_epoch = made.placement_epoch_;
+  // An answer to an earlier life is none to this one.
+  made.next_fence_ = made.next_repair_ = (made.placement_epoch_ << 24) + 1;
   made.time_origin_us_ = std::max(unix_us, made.record_.time_us) - now_us;
   made.last_tick_us_ = now_us;
   made.SaveCluster();
@@ -129,7 +155,10 @@ Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
 }
 
 uint64_t Coordinator::TickMs() const {
-  return std::clamp<uint64_t>(options_.lease_ms / 6, 10, 200);
+  const uint64_t tick_ms = std::clamp<uint64_t>(options_.lease_ms / 6, 10, 200);
+  // The pauses between copies are short.
+  const bool copies = missing_regions_ != 0 && !hold_.has_value() && SomebodyWorks() && AllServe();
+  return copies ? std::min(tick_ms, std::max<uint64_t>(options_.copy_pause_ms, 10)) : tick_ms;
 }
 
 void Coordinator::Send(StreamId stream, MasterMessage message) {
@@ -238,7 +267,7 @@ Attendance Coordinator::AttendAgain(uint64_t now_us, StreamId stream, const Memb
     if (member.stream != 0) {
       Close(member.stream, "the process has opened a newer stream");
       if (member.kind == MemberKind::kMemoryNode) {
-        NodeAway(member, "its stream was replaced", /*in_order=*/false);
+        NodeAway(member, now_us, "its stream was replaced", /*in_order=*/false);
       } else {
         FreeUnclaimedSeats(member);
         DropRequests(member);
@@ -266,8 +295,12 @@ void Coordinator::StartAttending(Member& member, uint64_t now_us, StreamId strea
   effects_.change.agents[member.id] = member.info;
   member.sent = 0;
   member.late_since_us = 0;
-  if (AddressesKnown()) SendView(member, now_us);
-  if (hold_.has_value() && member.sent != 0) Send(stream, HoldForViewMessage{Epoch{hold_->epoch}});
+  if (AddressesKnown() && MaySendView(member)) SendView(member, now_us);
+  if (hold_.has_value() && member.sent != 0) Send(stream, HoldMessage());
+  // It may not have got it; the id tells.
+  if (repair_.has_value() && repair_->member == member.id && member.sent != 0) {
+    Send(stream, repair_->message);
+  }
 }
 
 Coordinator::Member* Coordinator::MemberOn(StreamId stream) {
@@ -312,6 +345,8 @@ void Coordinator::OnMessage(uint64_t now_us, StreamId stream, const MemberMessag
     OnViewInForce(*member, now_us, in_force->epoch);
   } else if (const auto* fenced = std::get_if<FencedMessage>(&message)) {
     OnFenced(*member, now_us, *fenced);
+  } else if (const auto* repaired = std::get_if<RepairedMessage>(&message)) {
+    OnRepaired(*member, now_us, *repaired);
   }
   Pump(now_us);
 }
@@ -341,7 +376,7 @@ void Coordinator::OnRequest(Member* member, uint64_t now_us, StreamId stream,
   if (std::holds_alternative<LeaveRequest>(message.body)) {
     Reply(stream, message.id, StatusCode::kOk);
     if (member != nullptr) {
-      OnLeave(*member);
+      OnLeave(*member, now_us);
     } else {
       Close(stream, "");
     }
@@ -373,12 +408,12 @@ void Coordinator::OnRequest(Member* member, uint64_t now_us, StreamId stream,
   }
 }
 
-void Coordinator::OnLeave(Member& member) {
+void Coordinator::OnLeave(Member& member, uint64_t now_us) {
   const StreamId stream = member.stream;
   member.stream = 0;
   Close(stream, "");
   if (member.kind == MemberKind::kMemoryNode) {
-    NodeAway(member, "left", /*in_order=*/true);
+    NodeAway(member, now_us, "left", /*in_order=*/true);
   } else {
     member.left = true;
     Expel(member, "it left before its workers had");
@@ -393,7 +428,7 @@ void Coordinator::OnStreamClosed(uint64_t now_us, StreamId stream) {
   if (member == nullptr) return;
   member->stream = 0;
   if (member->kind == MemberKind::kMemoryNode) {
-    NodeAway(*member, "its stream ended", /*in_order=*/false);
+    NodeAway(*member, now_us, "its stream ended", /*in_order=*/false);
   } else {
     Expel(*member, "its stream ended, so it was taken for dead");
   }
@@ -432,7 +467,7 @@ void Coordinator::OnMemberTick(Member& member, uint64_t now_us) {
   if (member.kind == MemberKind::kMemoryNode) {
     if (now_us < member.lease_end_us) return;
     Close(member.stream, lease);
-    NodeAway(member, lease, /*in_order=*/false);
+    NodeAway(member, now_us, lease, /*in_order=*/false);
     return;
   }
   if (member.standing == Standing::kAway && now_us >= member.lease_end_us) {

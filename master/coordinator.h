@@ -33,13 +33,18 @@ struct CoordinatorOptions {
   int replicas = 3;
   uint16_t nodes = 3;  // that must have joined before the map is made
   uint64_t lease_ms = 1000;
-  uint64_t grace_ms = 2000;          // beyond the lease, for agents to come back after a restart
-  uint64_t hold_timeout_ms = 3000;   // then a hold ends without its change
-  uint64_t flush_wait_ms = 4000;     // for everybody to attend, before a hold may start
-  uint64_t ack_timeout_ms = 10'000;  // an agent that takes a view no sooner is expelled
-  uint64_t fence_retry_ms = 200;     // after a node said that a fence is not done
-  uint64_t time_lead_ms = 2000;      // how far durable time runs ahead of what was told
-  size_t requests_max = 4096;        // that wait, of all members together
+  uint64_t grace_ms = 2000;             // beyond the lease, for agents to come back after a restart
+  uint64_t hold_timeout_ms = 3000;      // then a hold ends without its change
+  uint64_t flush_wait_ms = 4000;        // for everybody to attend, before a hold may start
+  uint64_t ack_timeout_ms = 10'000;     // an agent that takes a view no sooner is expelled
+  uint64_t fence_retry_ms = 200;        // after a node said that a fence is not done
+  uint64_t repair_retry_ms = 200;       // after an agent said that a repair is not done
+  uint64_t repair_timeout_ms = 30'000;  // an agent that takes longer while others hold is expelled
+  uint64_t node_wait_ms = 2000;  // for a lost node, while there are no workers but some want to
+  uint64_t copy_pause_ms = 20;   // between regions at least, and copy_pause_factor of the last
+  uint64_t copy_pause_factor = 4;
+  uint64_t time_lead_ms = 2000;  // how far durable time runs ahead of what was told
+  size_t requests_max = 4096;    // that wait, of all members together
   size_t members_max = 4096;
   size_t nodes_max = 256;  // ids, spares included
 };
@@ -114,7 +119,7 @@ class Coordinator {
   enum class Standing : uint8_t {
     kUp,
     kAway,      // an agent of before a restart that has not come back yet
-    kExpelled,  // must be fenced on every node of the map
+    kExpelled,  // must be fenced on every node that is not out
     kFenced,    // was; its seats will be free in the next view
   };
 
@@ -152,9 +157,11 @@ class Coordinator {
     std::vector<WorkerId> fence_workers;
     uint64_t fence_retry_us = 0;  // 0: nothing to repeat
     bool fence_complained = false;
+    uint64_t lost_at_us = 0;  // it counts as lost then, unless it serves
+    uint64_t out_epoch = 0;   // of the view, or a later one, in which it went out
   };
 
-  enum class ChangeKind : uint8_t { kJoin, kLeave, kFlush, kAddress, kFenced, kRefresh };
+  enum class ChangeKind : uint8_t { kJoin, kLeave, kFlush, kAddress, kFenced, kNodeIn, kRefresh };
   // A change of the view that waits for its turn.
   struct Change {
     ChangeKind kind = ChangeKind::kRefresh;
@@ -173,9 +180,27 @@ class Coordinator {
     StreamId stream = 0;
     ReplyMessage reply;
   };
+  // What a hold is for.
+  enum class Work : uint8_t { kFlush, kNodeOut, kResolve, kCopy };
   struct Hold {
     uint64_t epoch = 0;
     uint64_t end_us = 0;
+    uint64_t since_us = 0;
+    Work work = Work::kFlush;
+    std::vector<NodeId> leave = {};  // of kNodeOut
+    uint32_t region = 0;             // of kCopy
+    NodeId target{};
+    bool repaired = false;
+    bool failed = false;
+  };
+  // What an agent was asked to do and has not answered; at most one.
+  struct Repair {
+    uint64_t id = 0;
+    RepairKind kind = RepairKind::kResolveSlots;
+    uint64_t member = 0;
+    uint64_t since_us = 0;
+    bool overtaken = false;  // a scrub of before a node went out: done, it counts for nothing
+    RepairMessage message;
   };
 
   // coordinator.cc: members, leases, time.
@@ -188,7 +213,7 @@ class Coordinator {
   void DropRequests(const Member& member);
   void OnRenew(Member& member, uint64_t now_us, const RenewMessage& message);
   void OnRequest(Member* member, uint64_t now_us, StreamId stream, const RequestMessage& message);
-  void OnLeave(Member& member);
+  void OnLeave(Member& member, uint64_t now_us);
   void OnMemberTick(Member& member, uint64_t now_us);
   void AdvanceDurableTime(uint64_t now_us);
   void Send(StreamId stream, MasterMessage message);
@@ -207,12 +232,13 @@ class Coordinator {
   void TryMakeMap();
   void PlaceNode(Member& member, uint16_t node, uint64_t request);
   void OnServeNode(Member& member, uint64_t request, const ServeNodeRequest& message);
-  void NodeAway(Member& member, const std::string& why, bool in_order);
+  void NodeAway(Member& member, uint64_t now_us, const std::string& why, bool in_order);
   void Expel(Member& member, const std::string& why);
   void ForgetAgent(uint64_t member);
   void SendFences(uint16_t node);
   void OnFenced(Member& member, uint64_t now_us, const FencedMessage& message);
   void CheckFenced();
+  void ForgetFormer(WorkerId worker);
   [[nodiscard]] std::vector<WorkerId> ExpelledWorkers() const;
   [[nodiscard]] bool AllServe() const;
   [[nodiscard]] bool AddressesKnown() const;
@@ -224,6 +250,8 @@ class Coordinator {
   void Pump(uint64_t now_us);
   void SettleHold(uint64_t now_us);
   void TryStartHold(uint64_t now_us);
+  void StartHold(uint64_t now_us, Hold hold);
+  [[nodiscard]] HoldForViewMessage HoldMessage() const;
   // Makes the next view of everything queued that may be in it; flushes only after a hold.
   void Commit(uint64_t now_us, bool with_flushes);
   [[nodiscard]] bool MayCommit(const Change& change, bool with_flushes) const;
@@ -232,19 +260,61 @@ class Coordinator {
   // Those that have waited since `since_us` or longer.
   void FailFlushes(uint64_t since_us, const std::string& why);
   void SendDueReplies();
+  // Whether the agent may be released into the newest view.
+  [[nodiscard]] bool MaySendView(const Member& member) const;
   void SendView(Member& member, uint64_t now_us);
   void TellWhatJoinsWaitFor();
   // Whether the agent could still act under an older view.
   [[nodiscard]] static bool Counts(const Member& member);
   [[nodiscard]] bool SomebodyAttendingIsLate() const;
   [[nodiscard]] bool HasQueued(ChangeKind kind) const;
-  // Who keeps a hold from starting or ending; empty: nobody.
-  [[nodiscard]] std::string WhoIsAway() const;
-  [[nodiscard]] std::string WhoDoesNotHold(uint64_t epoch) const;
+  // Who keeps a hold from starting or ending; empty: nobody. Agents that could do harm only on the
+  // nodes `leave` do not.
+  [[nodiscard]] std::string WhoIsAway(const std::vector<NodeId>& leave) const;
+  [[nodiscard]] std::string WhoDoesNotHold(const Hold& hold) const;
+
+  // coordinator_repairs.cc: nodes that go out and come back, and what agents repair.
+  // The nodes that are lost and could be put out now; none if one region did not keep its majority.
+  [[nodiscard]] std::vector<NodeId> Leaving(uint64_t now_us) const;
+  [[nodiscard]] std::optional<Hold> NextRepairHold(uint64_t now_us) const;
+  [[nodiscard]] std::optional<Hold> NextCopy(uint64_t now_us) const;
+  [[nodiscard]] bool StillDue(const Hold& hold, uint64_t now_us) const;
+  void SettleRepairHold(uint64_t now_us);
+  // Does what the hold was for, in the next view.
+  void CommitRepaired(uint64_t now_us);
+  void EndHold(uint64_t now_us, const std::string& why);
+  // In the next view, which the caller commits. REQUIRES: all hold.
+  void PutOut(const std::vector<NodeId>& nodes);
+  // Null: no agent has workers.
+  Member* Repairer();
+  [[nodiscard]] bool SomebodyWorks() const;
+  void SendRepair(Member& agent, uint64_t now_us, RepairOrder order);
+  void OnRepaired(Member& member, uint64_t now_us, const RepairedMessage& message);
+  // Of repairs whose agent is gone or takes too long.
+  void CheckRepairer(uint64_t now_us);
+  void CheckFormerRepairer(uint64_t now_us);
+  void StartScrub(uint64_t now_us);
+  void EnqueueNodesIn();
+  void NodeIn(uint16_t node);
+  void SaveRegions(const std::vector<uint32_t>& regions);
+  void CountMissing();
+  // Whether nobody acts under a view older than the one of `epoch`.
+  [[nodiscard]] bool InForceEverywhere(uint64_t epoch) const;
+  // Whether every node that is not out, nor among `leave`, refuses the expelled agent.
+  [[nodiscard]] bool IsHarmless(const Member& member, const std::vector<NodeId>& leave) const;
+  // Whether the node refuses all who were expelled.
+  [[nodiscard]] bool HasFencedAll(uint16_t node) const;
+  [[nodiscard]] bool HoldsRegion(NodeId node) const;
+  // Nodes that the view names; spares may have higher ids.
+  [[nodiscard]] uint16_t NodesInView() const {
+    return static_cast<uint16_t>(membership_.view().nodes.size());
+  }
 
   // coordinator_status.cc.
   [[nodiscard]] std::string WaitingFor() const;
-  [[nodiscard]] std::string NodeStateName(uint16_t node) const;
+  [[nodiscard]] std::string WhatRepairsWaitFor() const;
+  // `missing` of the node's `regions` replicas do not count.
+  [[nodiscard]] std::string NodeStateName(uint16_t node, uint32_t regions, uint32_t missing) const;
   void AddNodeStatus(uint64_t now_us, StatusReply* status) const;
   void AddAgentStatus(uint64_t now_us, StatusReply* status) const;
 
@@ -260,10 +330,22 @@ class Coordinator {
   std::deque<Change> queue_;
   std::vector<Due> due_;
   std::optional<Hold> hold_;
+  std::optional<Repair> repair_;
+  std::set<uint32_t> former_;   // DurableState::former
+  size_t missing_regions_ = 0;  // regions that lack a replica
+  uint64_t placement_epoch_ =
+      0;  // of the view, or a later one, that changed nodes or replicas last
+  uint64_t repair_not_before_us_ = 0;
+  uint64_t copy_not_before_us_ = 0;
+  uint64_t failed_repairer_ = 0;  // whose turn is over; 0: nobody's
+  uint64_t former_repairer_ =
+      0;  // of the life before: nobody else is released before it is; 0: none
+  uint64_t next_repair_ = 1;
   uint64_t time_origin_us_ = 0;  // cluster time less steady time
   uint64_t last_tick_us_ = 0;
   uint64_t next_fence_ = 1;
   std::string told_waiting_for_;
+  std::string told_not_done_;  // of a repair; empty since one was done
   CoordinatorEffects effects_;
 };
 

@@ -110,7 +110,7 @@ void Coordinator::OnJoinNode(Member& member, uint64_t now_us, uint64_t request,
     return;
   }
   const auto spare = static_cast<uint16_t>(nodes_.size());
-  nodes_.emplace_back().record = {offer.incarnation, offer.bytes, {}};
+  nodes_.emplace_back().record = {offer.incarnation, offer.bytes, {}, /*out=*/true};
   effects_.change.nodes[spare] = nodes_[spare].record;
   Log(LogLevel::kInfo, NodeText(spare) + " has joined as a spare, without regions");
   PlaceNode(member, spare, request);
@@ -126,7 +126,7 @@ void Coordinator::TryMakeMap() {
   for (const uint64_t id : forming_) {
     const JoinNodeRequest& offer = members_.at(id).offer;
     const auto node = static_cast<uint16_t>(nodes_.size());
-    nodes_.emplace_back().record = {offer.incarnation, offer.bytes, {}};
+    nodes_.emplace_back().record = {offer.incarnation, offer.bytes, {}, /*out=*/false};
     effects_.change.nodes[node] = nodes_[node].record;
     node_bytes.push_back(offer.bytes);
     view.nodes.push_back({offer.incarnation, {}});
@@ -134,12 +134,15 @@ void Coordinator::TryMakeMap() {
   view.regions = PlaceRegions(node_bytes, record_.replicas);
   // Each node has room for a region, and there is one for every replica.
   CHECK(!view.regions.empty());
-  effects_.change.regions = view.regions;
+  for (uint32_t region = 0; region < view.regions.size(); ++region) {
+    effects_.change.regions[region] = view.regions[region];
+  }
   membership_ =
       MembershipState::Restore(std::move(view), {}, record_.next_worker, record_.next_keyspace);
   const ::onetrip::Status fresh = membership_.FlushKeyspaces(std::nullopt);
   CHECK(fresh.ok());
   view_ = std::make_shared<const View>(membership_.view());
+  placement_epoch_ = view_->epoch.value;
   SaveCluster();
   Log(LogLevel::kInfo, "the cluster has its map: " + std::to_string(view_->regions.size()) +
                            " regions of 16 MiB, each on " + std::to_string(record_.replicas) +
@@ -180,7 +183,7 @@ void Coordinator::OnServeNode(Member& member, uint64_t request, const ServeNodeR
   if (node.record.address != *message.address) {
     node.record.address = *message.address;
     effects_.change.nodes[id] = node.record;
-    if (id < record_.nodes) {
+    if (id < NodesInView()) {
       Change change;
       change.kind = ChangeKind::kAddress;
       change.node = id;
@@ -195,7 +198,7 @@ void Coordinator::OnServeNode(Member& member, uint64_t request, const ServeNodeR
   SendFences(id);
 }
 
-void Coordinator::NodeAway(Member& member, const std::string& why, bool in_order) {
+void Coordinator::NodeAway(Member& member, uint64_t now_us, const std::string& why, bool in_order) {
   std::erase(forming_, member.id);
   if (member.node.has_value()) {
     const uint16_t id = *member.node;
@@ -203,6 +206,7 @@ void Coordinator::NodeAway(Member& member, const std::string& why, bool in_order
     node.member = 0;
     node.serving = false;
     node.left = in_order;
+    node.lost_at_us = now_us;
     node.fence = 0;
     node.fence_retry_us = 0;
     Log(in_order ? LogLevel::kInfo : LogLevel::kWarning,
@@ -212,14 +216,15 @@ void Coordinator::NodeAway(Member& member, const std::string& why, bool in_order
 }
 
 bool Coordinator::AllServe() const {
-  return has_map() && std::all_of(nodes_.begin(), nodes_.begin() + record_.nodes,
-                                  [](const Node& node) { return node.serving; });
+  return has_map() && std::all_of(nodes_.begin(), nodes_.begin() + NodesInView(),
+                                  [](const Node& node) { return node.serving || node.record.out; });
 }
 
 bool Coordinator::AddressesKnown() const {
   return has_map() &&
-         std::all_of(view_->nodes.begin(), view_->nodes.end(),
-                     [](const NodeInfo& node) { return node.address != NodeAddress(); });
+         std::all_of(view_->nodes.begin(), view_->nodes.end(), [](const NodeInfo& node) {
+           return node.out || node.address != NodeAddress();
+         });
 }
 
 void Coordinator::ForgetAgent(uint64_t member) {
@@ -248,7 +253,7 @@ void Coordinator::Expel(Member& member, const std::string& why) {
     seats_[index].expelled = true;
     effects_.change.seats[index] = seats_[index];
   }
-  for (uint16_t node = 0; node < record_.nodes; ++node) SendFences(node);
+  for (uint16_t node = 0; node < NodesInView(); ++node) SendFences(node);
 }
 
 std::vector<WorkerId> Coordinator::ExpelledWorkers() const {
@@ -256,13 +261,14 @@ std::vector<WorkerId> Coordinator::ExpelledWorkers() const {
   for (const auto& [index, seat] : seats_) {
     if (seat.expelled) workers.push_back(seat.worker);
   }
+  for (const uint32_t worker : former_) workers.push_back(WorkerId{worker});
   return workers;
 }
 
 void Coordinator::SendFences(uint16_t id) {
   Node& node = nodes_[id];
   // One at a time: its answer brings the rest on the way.
-  if (id >= record_.nodes || !node.serving || node.fence != 0 || node.fence_retry_us != 0) return;
+  if (id >= NodesInView() || !node.serving || node.fence != 0 || node.fence_retry_us != 0) return;
   std::vector<WorkerId> workers;
   for (const WorkerId worker : ExpelledWorkers()) {
     if (!node.fenced.contains(worker.value)) workers.push_back(worker);
@@ -289,22 +295,39 @@ void Coordinator::OnFenced(Member& member, uint64_t now_us, const FencedMessage&
     return;
   }
   node.fence_complained = false;
-  for (const WorkerId worker : node.fence_workers) node.fenced.insert(worker.value);
-  CheckFenced();
+  for (const WorkerId worker : node.fence_workers) {
+    node.fenced.insert(worker.value);
+    ForgetFormer(worker);
+  }
   SendFences(id);
+}
+
+void Coordinator::ForgetFormer(WorkerId worker) {
+  if (!former_.contains(worker.value)) return;
+  for (uint16_t id = 0; id < NodesInView(); ++id) {
+    if (!nodes_[id].fenced.contains(worker.value)) return;
+  }
+  former_.erase(worker.value);
+  effects_.change.former[worker.value] = false;
+  for (Node& node : nodes_) node.fenced.erase(worker.value);
 }
 
 void Coordinator::CheckFenced() {
   for (auto& entry : members_) {
     Member& member = entry.second;
     if (member.standing != Standing::kExpelled) continue;
-    const auto by =
-        std::count_if(nodes_.begin(), nodes_.begin() + record_.nodes, [&](const Node& node) {
-          return std::all_of(member.seats.begin(), member.seats.end(), [&](uint16_t index) {
-            return node.fenced.contains(seats_.at(index).worker.value);
-          });
-        });
-    if (by < (Planted(Bug::kFencedOnOneNode) ? 1 : record_.nodes)) continue;
+    uint16_t by = 0;
+    for (uint16_t id = 0; id < NodesInView(); ++id) {
+      const Node& node = nodes_[id];
+      const bool fenced = std::all_of(
+          member.seats.begin(), member.seats.end(),
+          [&](uint16_t index) { return node.fenced.contains(seats_.at(index).worker.value); });
+      // A node that nobody asks any more need not refuse it, until it comes back.
+      const bool gone =
+          node.record.out && (Planted(Bug::kOutIsFenced) || InForceEverywhere(node.out_epoch));
+      if (fenced || gone) ++by;
+    }
+    if (by < (Planted(Bug::kFencedOnOneNode) ? 1 : NodesInView())) continue;
     member.standing = Standing::kFenced;
     Change change;
     change.kind = ChangeKind::kFenced;

@@ -18,13 +18,16 @@ std::string Coordinator::WaitingFor() const {
     return std::to_string(forming_.size()) + " of " + std::to_string(record_.nodes) +
            " memory nodes have joined";
   }
-  for (uint16_t node = 0; node < record_.nodes; ++node) {
-    if (nodes_[node].serving) continue;
+  for (uint16_t node = 0; node < NodesInView(); ++node) {
+    if (nodes_[node].serving || nodes_[node].record.out) continue;
     return "memory node " + std::to_string(node) +
            (nodes_[node].member != 0 ? " has joined and does not serve yet" : " is not there");
   }
-  if (due_.empty() && queue_.empty()) return "";
-  std::string who = WhoIsAway();
+  if (due_.empty() && queue_.empty() && !hold_.has_value()) return WhatRepairsWaitFor();
+  if (former_repairer_ != 0) {
+    return "agent " + std::to_string(former_repairer_) + " has a repair under way";
+  }
+  std::string who = WhoIsAway(hold_.has_value() ? hold_->leave : std::vector<NodeId>());
   if (!who.empty()) return who;
   for (const auto& [id, member] : members_) {
     if (!Counts(member) ||
@@ -34,22 +37,42 @@ std::string Coordinator::WaitingFor() const {
     }
     return "agent " + std::to_string(id) + " has not taken over the newest map yet";
   }
+  if (hold_.has_value() && repair_.has_value()) {
+    return "agent " + std::to_string(repair_->member) + " has a repair under way";
+  }
   return "";
 }
 
-std::string Coordinator::NodeStateName(uint16_t node) const {
-  if (nodes_[node].member == 0) return nodes_[node].left ? "left" : "lost";
-  if (!nodes_[node].serving) return "joining";
-  return node < record_.nodes ? "up" : "spare";
+std::string Coordinator::WhatRepairsWaitFor() const {
+  const bool due = record_.resolve_due || record_.scrub_due || missing_regions_ != 0;
+  if (!due) return "";
+  for (uint16_t node = 0; node < NodesInView(); ++node) {
+    if (!nodes_[node].record.out || nodes_[node].serving || !HoldsRegion(NodeId{node})) continue;
+    return std::to_string(missing_regions_) + " regions lack a replica until memory node " +
+           std::to_string(node) + " is back";
+  }
+  if (!SomebodyWorks()) return "repairs need an agent with workers";
+  return "";
+}
+
+std::string Coordinator::NodeStateName(uint16_t node, uint32_t regions, uint32_t missing) const {
+  const Node& one = nodes_[node];
+  if (one.member == 0 && regions != 0 && one.record.out) return "out";
+  if (one.member == 0) return one.left ? "left" : "lost";
+  if (!one.serving) return "joining";
+  if (regions == 0) return "spare";
+  return missing == 0 ? "up" : "copying";
 }
 
 void Coordinator::AddNodeStatus(uint64_t now_us, StatusReply* status) const {
   std::vector<uint32_t> regions(nodes_.size(), 0);
+  std::vector<uint32_t> missing(nodes_.size(), 0);
   const View& view = membership_.view();
   for (const RegionPlacement& region : view.regions) {
-    bool whole = true;
+    bool whole = region.missing == 0;
     for (int i = 0; i < view.replicas; ++i) {
       ++regions[region.nodes[i].value];
+      if (i >= view.replicas - region.missing) ++missing[region.nodes[i].value];
       whole = whole && nodes_[region.nodes[i].value].serving;
     }
     if (whole) ++status->status.regions_fully_redundant;
@@ -77,7 +100,7 @@ void Coordinator::AddNodeStatus(uint64_t now_us, StatusReply* status) const {
     const Node& node = nodes_[id];
     MemberStatusInfo* const one = add(node.member, node.info, node.report);
     one->node = id;
-    one->state = NodeStateName(id);
+    one->state = NodeStateName(id, regions[id], missing[id]);
     one->bytes = node.record.bytes;
     one->regions = regions[id];
   }
@@ -129,7 +152,9 @@ StatusReply Coordinator::Status(uint64_t now_us) const {
   cluster.nodes_expected = record_.nodes;
   cluster.regions = static_cast<uint32_t>(membership_.view().regions.size());
   cluster.region_bytes = kRegionBytes;
-  cluster.state = !AddressesKnown() ? "forming" : AllServe() ? "serving" : "degraded";
+  cluster.state = !AddressesKnown()                     ? "forming"
+                  : AllServe() && missing_regions_ == 0 ? "serving"
+                                                        : "degraded";
   AddNodeStatus(now_us, &status);
   AddAgentStatus(now_us, &status);
   status.waiting_for = WaitingFor();

@@ -48,29 +48,32 @@ bool Coordinator::HasQueued(ChangeKind kind) const {
                      [kind](const Change& change) { return change.kind == kind; });
 }
 
-std::string Coordinator::WhoIsAway() const {
+std::string Coordinator::WhoIsAway(const std::vector<NodeId>& leave) const {
   if (!AddressesKnown()) return "not all memory nodes have served yet";
   for (const auto& [id, member] : members_) {
     if (!Counts(member)) continue;
     if (member.standing == Standing::kAway && !Planted(Bug::kHoldForgetsAway)) {
       return AgentText(id, member.info) + " has not come back after the master's restart";
     }
-    if (member.standing == Standing::kExpelled && !Planted(Bug::kHoldForgetsExpelled)) {
+    if (member.standing == Standing::kExpelled && !IsHarmless(member, leave) &&
+        !Planted(Bug::kHoldForgetsExpelled)) {
       return AgentText(id, member.info) + " is expelled and not fenced on every memory node";
     }
   }
   return "";
 }
 
-std::string Coordinator::WhoDoesNotHold(uint64_t epoch) const {
+std::string Coordinator::WhoDoesNotHold(const Hold& hold) const {
   bool some_hold = false;
   std::string who;
   for (const auto& [id, member] : members_) {
     if (!Counts(member)) continue;
     if (member.standing == Standing::kAway && Planted(Bug::kHoldForgetsAway)) continue;
     if (member.standing == Standing::kExpelled && Planted(Bug::kHoldForgetsExpelled)) continue;
-    some_hold |= member.held >= epoch;
-    if (member.held < epoch && who.empty()) who = AgentText(id, member.info);
+    const bool holds = member.held >= hold.epoch ||
+                       (hold.work == Work::kNodeOut && IsHarmless(member, hold.leave));
+    some_hold |= holds;
+    if (!holds && who.empty()) who = AgentText(id, member.info);
   }
   if (some_hold && Planted(Bug::kCommitsBeforeAllHold)) return "";
   return who;
@@ -79,38 +82,65 @@ std::string Coordinator::WhoDoesNotHold(uint64_t epoch) const {
 void Coordinator::Pump(uint64_t now_us) {
   const uint64_t wait_us = options_.flush_wait_ms * 1000;
   if (!hold_.has_value() && now_us >= wait_us && HasQueued(ChangeKind::kFlush)) {
-    const std::string who = WhoIsAway();
+    const std::string who = WhoIsAway({});
     FailFlushes(now_us - wait_us, who.empty() ? "agents are slow to take the newest map" : who);
   }
   // Every turn but the last commits a view, and by that empties the queue or makes somebody late.
   while (has_map()) {
+    CheckFenced();
+    CheckFormerRepairer(now_us);
+    CheckRepairer(now_us);
     if (hold_.has_value()) SettleHold(now_us);
-    if (hold_.has_value() || SomebodyAttendingIsLate()) break;
-    if (HasQueued(ChangeKind::kFlush)) TryStartHold(now_us);
+    if (hold_.has_value() || SomebodyAttendingIsLate() || former_repairer_ != 0) break;
+    // A worker knows that it has joined before it is asked to hold.
+    SendDueReplies();
+    TryStartHold(now_us);
     if (hold_.has_value()) continue;
+    EnqueueNodesIn();
     const bool any = std::any_of(queue_.begin(), queue_.end(), [this](const Change& change) {
       return MayCommit(change, /*with_flushes=*/false);
     });
     if (!any) break;
     Commit(now_us, /*with_flushes=*/false);
   }
+  if (has_map() && former_repairer_ == 0) StartScrub(now_us);
   SendDueReplies();
   TellWhatJoinsWaitFor();
 }
 
 void Coordinator::TryStartHold(uint64_t now_us) {
+  std::optional<Hold> next = NextRepairHold(now_us);
+  if (!next.has_value() && HasQueued(ChangeKind::kFlush)) next = Hold();
+  if (!next.has_value()) next = NextCopy(now_us);
   // Held agents answer nobody: nothing that could take long may happen before the commit.
-  if (!WhoIsAway().empty()) return;
-  hold_ = Hold{membership_.view().epoch.value + 1, now_us + options_.hold_timeout_ms * 1000};
+  if (next.has_value() && WhoIsAway(next->leave).empty()) StartHold(now_us, std::move(*next));
+}
+
+void Coordinator::StartHold(uint64_t now_us, Hold hold) {
+  hold.epoch = membership_.view().epoch.value + 1;
+  hold.since_us = now_us;
+  hold.end_us = now_us + options_.hold_timeout_ms * 1000;
+  hold_ = std::move(hold);
   for (auto& [id, member] : members_) {
     if (member.kind == MemberKind::kAgent && member.stream != 0 && member.sent != 0) {
-      Send(member.stream, HoldForViewMessage{Epoch{hold_->epoch}});
+      Send(member.stream, HoldMessage());
     }
   }
 }
 
+HoldForViewMessage Coordinator::HoldMessage() const {
+  HoldForViewMessage message{Epoch{hold_->epoch}, HoldKind::kStart, hold_->leave};
+  if (hold_->work == Work::kNodeOut || hold_->work == Work::kResolve) {
+    message.kind = HoldKind::kSlots;
+  } else if (hold_->work == Work::kCopy) {
+    message.kind = HoldKind::kAll;
+  }
+  return message;
+}
+
 void Coordinator::SettleHold(uint64_t now_us) {
-  const std::string missing = WhoDoesNotHold(hold_->epoch);
+  if (hold_->work != Work::kFlush) return SettleRepairHold(now_us);
+  const std::string missing = WhoDoesNotHold(*hold_);
   if (missing.empty()) {
     hold_.reset();
     Commit(now_us, /*with_flushes=*/true);
@@ -160,7 +190,8 @@ void Coordinator::Commit(uint64_t now_us, bool with_flushes) {
   const bool for_agents = AddressesKnown();
   for (auto& [id, member] : members_) {
     if (member.stream == 0) continue;
-    if (member.kind == MemberKind::kAgent ? for_agents : member.node.has_value()) {
+    if (member.kind == MemberKind::kAgent ? for_agents && MaySendView(member)
+                                          : member.node.has_value()) {
       SendView(member, now_us);
     }
   }
@@ -216,18 +247,28 @@ void Coordinator::Apply(const Change& change, std::vector<Due>* due) {
         CHECK(membership_.FreeSeat({worker, WorkerIndex{index}}).ok());
         seats_.erase(index);
         effects_.change.seats[index] = std::nullopt;
-        for (Node& node : nodes_) node.fenced.erase(worker.value);
+        // Whoever has not fenced it is out now, and does so before it comes back.
+        former_.insert(worker.value);
+        effects_.change.former[worker.value] = true;
+        ForgetFormer(worker);
       }
+      if (!seats.empty()) record_.resolve_due = true;
       Log(LogLevel::kInfo, "agent " + std::to_string(change.member) +
                                " is fenced on every memory node; its " +
                                std::to_string(seats.size()) + " seats are free");
       ForgetAgent(change.member);
       return;
     }
+    case ChangeKind::kNodeIn:
+      return NodeIn(change.node);
     case ChangeKind::kRefresh:
       return;
   }
   if (change.stream != 0) due->push_back(std::move(one));
+}
+
+bool Coordinator::MaySendView(const Member& member) const {
+  return former_repairer_ == 0 || former_repairer_ == member.id;
 }
 
 void Coordinator::SendView(Member& member, uint64_t now_us) {

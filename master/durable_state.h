@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,12 @@ struct ClusterRecord {
   uint64_t time_us = 0;  // no cluster time above it was ever told
   uint16_t worker_index_end = 0;
   std::array<KeyspaceId, kMaxDatabases> keyspaces{};
+  // Slots may be half-done: their writer died, or a node was put out.
+  bool resolve_due = false;
+  // A node was put out, and registers may lack their largest word on a live replica.
+  bool scrub_due = false;
+  // The agent that was asked for a repair while the others hold, and has not answered; 0: nobody.
+  uint64_t repairer = 0;
   friend bool operator==(const ClusterRecord&, const ClusterRecord&) = default;
 };
 
@@ -35,10 +42,11 @@ struct NodeRecord {
   uint64_t incarnation = 0;
   uint64_t bytes = 0;
   NodeAddress address;  // empty until it has served once
+  bool out = false;     // as in NodeInfo: put out, or a spare
   friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
 };
 
-// A worker's place, from its join until it has left or was fenced on every node of the map.
+// A worker's place, from its join until it has left, or was fenced on every node that is not out.
 struct SeatRecord {
   WorkerId worker;
   uint64_t member = 0;  // the agent
@@ -57,22 +65,25 @@ struct AgentRecord {
 struct DurableState {
   ClusterRecord cluster;
   std::vector<NodeRecord> nodes;           // by id
-  std::vector<RegionPlacement> regions;    // of the map, which never changes
+  std::vector<RegionPlacement> regions;    // by number, which never changes
   std::map<uint16_t, SeatRecord> seats;    // by worker index
   std::map<uint64_t, AgentRecord> agents;  // by member id; expelled ones stay until fenced
+  // Workers whose seats are free, but whom a node that was out then has not fenced.
+  std::set<uint32_t> former;
 };
 
 // What must be written together, before anything that depends on it is sent.
 struct DurableChange {
   std::optional<ClusterRecord> cluster;
   std::map<uint16_t, NodeRecord> nodes;
-  std::vector<RegionPlacement> regions;                   // empty: as before
+  std::map<uint32_t, RegionPlacement> regions;            // by number, without a gap at the end
   std::map<uint16_t, std::optional<SeatRecord>> seats;    // nothing: free
   std::map<uint64_t, std::optional<AgentRecord>> agents;  // nothing: gone
+  std::map<uint32_t, bool> former;                        // whether it is one
 
   [[nodiscard]] bool empty() const {
     return !cluster.has_value() && nodes.empty() && regions.empty() && seats.empty() &&
-           agents.empty();
+           agents.empty() && former.empty();
   }
 };
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client_core/base/check.h"
+#include "master/placement.h"
 
 namespace onetrip {
 namespace {
@@ -116,6 +117,29 @@ Status MembershipState::FreshKeyspaces(std::optional<uint32_t> database) {
 void MembershipState::SetNodeAddress(NodeId node, const NodeAddress& address) {
   CHECK(node.value < view_.nodes.size());
   view_.nodes[node.value].address = address;
+}
+
+void MembershipState::SetNodeOut(NodeId node, bool out) {
+  CHECK(node.value < view_.nodes.size());
+  view_.nodes[node.value].out = out;
+}
+
+std::vector<uint32_t> MembershipState::LoseNode(NodeId node) {
+  SetNodeOut(node, true);
+  std::vector<uint32_t> changed;
+  for (uint32_t region = 0; region < view_.regions.size(); ++region) {
+    if (LoseReplica(node, view_.replicas, &view_.regions[region])) changed.push_back(region);
+  }
+  return changed;
+}
+
+void MembershipState::CopyNext(uint32_t region, NodeId node) {
+  PutFirstOfMissing(node, view_.replicas, &view_.regions.at(region));
+}
+
+void MembershipState::CopyDone(uint32_t region, NodeId node) {
+  CopyNext(region, node);
+  --view_.regions[region].missing;
 }
 
 Result<Membership> MembershipState::Join() {

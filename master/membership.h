@@ -51,6 +51,15 @@ class MembershipState {
   Status FreshKeyspaces(std::optional<uint32_t> database);
   // REQUIRES: the view has the node, by id.
   void SetNodeAddress(NodeId node, const NodeAddress& address);
+  // REQUIRES: likewise.
+  void SetNodeOut(NodeId node, bool out);
+  // Its replicas are missing from now on, and it is out. REQUIRES: likewise, and another replica of
+  // each of its regions lives. Returns the regions that have changed.
+  std::vector<uint32_t> LoseNode(NodeId node);
+  // The copy on `node` is complete, and is the last of the live replicas. REQUIRES: it is missing.
+  void CopyDone(uint32_t region, NodeId node);
+  // Makes the missing replica on `node` the one that is copied next. REQUIRES: likewise.
+  void CopyNext(uint32_t region, NodeId node);
   void NextEpoch() { ++view_.epoch.value; }
 
   // The first ids that nobody has had.

@@ -134,7 +134,10 @@ class Encoder {
     }
   }
   void operator()(const HoldForViewMessage& message) const {
-    out_->mutable_hold_for_view()->set_epoch(message.epoch.value);
+    control::HoldForView* const hold = out_->mutable_hold_for_view();
+    hold->set_epoch(message.epoch.value);
+    hold->set_kind(static_cast<control::HoldForView::Kind>(message.kind));
+    for (const NodeId node : message.leave) hold->add_leave(node.value);
   }
   void operator()(const ViewCommittedMessage& message) const {
     EncodeView(*message.view, out_->mutable_view_committed()->mutable_view());
@@ -147,6 +150,13 @@ class Encoder {
   }
   void operator()(const ExpelledMessage& message) const {
     out_->mutable_expelled()->set_reason(message.reason);
+  }
+  void operator()(const RepairMessage& message) const {
+    control::Repair* const repair = out_->mutable_repair();
+    repair->set_id(message.id);
+    repair->set_kind(static_cast<control::Repair::Kind>(message.order.kind));
+    EncodeView(*message.order.view, repair->mutable_view());
+    repair->set_region(message.order.region);
   }
 
  private:
@@ -169,6 +179,9 @@ std::optional<MemberMessage> DecodeMemberMessage(const control::FromMember& mess
     case control::FromMember::kFenced:
       return FencedMessage{message.fenced().id(), message.fenced().done(),
                            message.fenced().reason()};
+    case control::FromMember::kRepaired:
+      return RepairedMessage{message.repaired().id(), message.repaired().done(),
+                             message.repaired().reason()};
     case control::FromMember::kHello:
     case control::FromMember::kProof:
     case control::FromMember::KIND_NOT_SET:

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client_core/base/status.h"
+#include "client_core/cluster/repair_order.h"
 #include "client_core/cluster/view.h"
 #include "client_core/control/cluster_status.h"
 #include "client_core/layout/types.h"
@@ -56,6 +57,13 @@ struct FencedMessage {
   std::string reason;
 };
 
+// The answer to a RepairMessage.
+struct RepairedMessage {
+  uint64_t id = 0;
+  bool done = false;
+  std::string reason;  // one line, when it is not done
+};
+
 struct JoinWorkerRequest {};
 struct LeaveWorkerRequest {
   WorkerId worker;
@@ -85,8 +93,8 @@ struct RequestMessage {
       body;
 };
 
-using MemberMessage =
-    std::variant<RenewMessage, RequestMessage, ViewHeldMessage, ViewInForceMessage, FencedMessage>;
+using MemberMessage = std::variant<RenewMessage, RequestMessage, ViewHeldMessage,
+                                   ViewInForceMessage, FencedMessage, RepairedMessage>;
 
 // ---- From the master ----
 
@@ -120,6 +128,13 @@ struct ReplyMessage {
 };
 struct HoldForViewMessage {
   Epoch epoch;
+  HoldKind kind = HoldKind::kStart;
+  std::vector<NodeId> leave = {};  // nodes that are taken for lost: what waits for them fails
+};
+// To an agent: do this, and say when it is done.
+struct RepairMessage {
+  uint64_t id = 0;
+  RepairOrder order;
 };
 struct ViewCommittedMessage {
   std::shared_ptr<const View> view;
@@ -133,8 +148,9 @@ struct ExpelledMessage {
   std::string reason;
 };
 
-using MasterMessage = std::variant<RenewedMessage, ReplyMessage, HoldForViewMessage,
-                                   ViewCommittedMessage, FenceMessage, ExpelledMessage>;
+using MasterMessage =
+    std::variant<RenewedMessage, ReplyMessage, HoldForViewMessage, ViewCommittedMessage,
+                 FenceMessage, ExpelledMessage, RepairMessage>;
 
 }  // namespace onetrip
 

@@ -120,4 +120,41 @@ std::vector<RegionPlacement> PlaceRegions(std::span<const uint64_t> node_bytes, 
   return placements;
 }
 
+namespace {
+
+// Moves the entry at `from` to `to`; those between keep their order.
+void Move(int from, int to, RegionPlacement* region) {
+  for (; from < to; ++from) {
+    std::swap(region->nodes[from], region->nodes[from + 1]);
+    std::swap(region->base[from], region->base[from + 1]);
+  }
+  for (; from > to; --from) {
+    std::swap(region->nodes[from], region->nodes[from - 1]);
+    std::swap(region->base[from], region->base[from - 1]);
+  }
+}
+
+int EntryOf(NodeId node, int replicas, const RegionPlacement& region) {
+  return static_cast<int>(std::find(region.nodes.begin(), region.nodes.begin() + replicas, node) -
+                          region.nodes.begin());
+}
+
+}  // namespace
+
+bool LoseReplica(NodeId node, int replicas, RegionPlacement* region) {
+  const int entry = EntryOf(node, replicas, *region);
+  if (entry >= replicas - region->missing) return false;
+  CHECK(region->missing + 1 < replicas);
+  Move(entry, replicas - 1, region);
+  ++region->missing;
+  return true;
+}
+
+void PutFirstOfMissing(NodeId node, int replicas, RegionPlacement* region) {
+  const int entry = EntryOf(node, replicas, *region);
+  const int first = replicas - region->missing;
+  CHECK(entry >= first && entry < replicas);
+  Move(entry, first, region);
+}
+
 }  // namespace onetrip

@@ -19,6 +19,16 @@ namespace onetrip {
 // Empty: no region fits. REQUIRES: 1 <= replicas <= kMaxReplicas.
 std::vector<RegionPlacement> PlaceRegions(std::span<const uint64_t> node_bytes, int replicas);
 
+// How many of a region's `replicas` must live.
+constexpr int Majority(int replicas) { return replicas / 2 + 1; }
+
+// `region` without `node`: its entry becomes the last of the missing ones, the order of the others
+// stays. Whether anything changed. REQUIRES: another replica lives, or `node` holds none.
+bool LoseReplica(NodeId node, int replicas, RegionPlacement* region);
+
+// Makes the entry of `node` the first of the missing ones. REQUIRES: it is one of them.
+void PutFirstOfMissing(NodeId node, int replicas, RegionPlacement* region);
+
 }  // namespace onetrip
 
 #endif  // ONETRIP_MASTER_PLACEMENT_H_

@@ -19,15 +19,29 @@ constexpr int kApplicationId = 0x4f4e4d41;  // "ONMA"
 constexpr const char* kSchema = R"(
 CREATE TABLE cluster (id INTEGER PRIMARY KEY CHECK (id = 0), cluster INTEGER, replicas INTEGER,
   nodes INTEGER, next_member INTEGER, next_worker INTEGER, next_keyspace INTEGER, epoch INTEGER,
-  time_us INTEGER, worker_index_end INTEGER);
+  time_us INTEGER, worker_index_end INTEGER, resolve_due INTEGER DEFAULT 0,
+  scrub_due INTEGER DEFAULT 0, repairer INTEGER DEFAULT 0);
 CREATE TABLE keyspaces (database INTEGER PRIMARY KEY, keyspace INTEGER);
 CREATE TABLE nodes (id INTEGER PRIMARY KEY, incarnation INTEGER, bytes INTEGER, tcp_host TEXT,
-  tcp_port INTEGER, shm_path TEXT, host_id TEXT);
+  tcp_port INTEGER, shm_path TEXT, host_id TEXT, out INTEGER DEFAULT 0);
 CREATE TABLE regions (region INTEGER, replica INTEGER, node INTEGER, base INTEGER,
+  missing INTEGER DEFAULT 0,
   PRIMARY KEY (region, replica)) WITHOUT ROWID;
 CREATE TABLE seats (worker_index INTEGER PRIMARY KEY, worker INTEGER, member INTEGER,
   expelled INTEGER);
 CREATE TABLE agents (id INTEGER PRIMARY KEY, pid INTEGER, host TEXT, address TEXT, version TEXT);
+CREATE TABLE former (worker INTEGER PRIMARY KEY);
+)";
+
+// A spare was told by its number alone.
+constexpr const char* kFromVersion1 = R"(
+ALTER TABLE cluster ADD COLUMN resolve_due INTEGER DEFAULT 0;
+ALTER TABLE cluster ADD COLUMN scrub_due INTEGER DEFAULT 0;
+ALTER TABLE cluster ADD COLUMN repairer INTEGER DEFAULT 0;
+ALTER TABLE nodes ADD COLUMN out INTEGER DEFAULT 0;
+UPDATE nodes SET out = 1 WHERE id >= (SELECT nodes FROM cluster);
+ALTER TABLE regions ADD COLUMN missing INTEGER DEFAULT 0;
+CREATE TABLE former (worker INTEGER PRIMARY KEY);
 )";
 
 // One prepared statement; values are bound and read from left to right.
@@ -103,7 +117,7 @@ bool MakeDirectory(const std::string& directory) {
 bool LoadCluster(sqlite3* db, ClusterRecord* cluster) {
   Statement row(db,
                 "SELECT cluster, replicas, nodes, next_member, next_worker, next_keyspace, epoch, "
-                "time_us, worker_index_end FROM cluster");
+                "time_us, worker_index_end, resolve_due, scrub_due, repairer FROM cluster");
   if (row.NextRow()) {
     cluster->cluster = row.Number();
     cluster->replicas = static_cast<int>(row.Number());
@@ -114,6 +128,9 @@ bool LoadCluster(sqlite3* db, ClusterRecord* cluster) {
     cluster->epoch = row.Number();
     cluster->time_us = row.Number();
     cluster->worker_index_end = static_cast<uint16_t>(row.Number());
+    cluster->resolve_due = row.Number() != 0;
+    cluster->scrub_due = row.Number() != 0;
+    cluster->repairer = row.Number();
   }
   Statement keyspaces(db, "SELECT database, keyspace FROM keyspaces");
   while (keyspaces.NextRow()) {
@@ -128,8 +145,8 @@ bool LoadCluster(sqlite3* db, ClusterRecord* cluster) {
 // False with SQLITE_OK as the error: rows that no master wrote.
 bool LoadNodes(sqlite3* db, DurableState* state) {
   Statement row(db,
-                "SELECT id, incarnation, bytes, tcp_host, tcp_port, shm_path, host_id FROM nodes "
-                "ORDER BY id");
+                "SELECT id, incarnation, bytes, tcp_host, tcp_port, shm_path, host_id, out FROM "
+                "nodes ORDER BY id");
   while (row.NextRow()) {
     if (row.Number() != state->nodes.size()) return false;
     NodeRecord& node = state->nodes.emplace_back();
@@ -139,8 +156,10 @@ bool LoadNodes(sqlite3* db, DurableState* state) {
     node.address.tcp_port = static_cast<uint16_t>(row.Number());
     node.address.shm_path = row.Text();
     node.address.host_id = row.Text();
+    node.out = row.Number() != 0;
   }
-  Statement region(db, "SELECT region, replica, node, base FROM regions ORDER BY region, replica");
+  Statement region(
+      db, "SELECT region, replica, node, base, missing FROM regions ORDER BY region, replica");
   while (region.NextRow()) {
     const uint64_t number = region.Number();
     const uint64_t replica = region.Number();
@@ -151,6 +170,7 @@ bool LoadNodes(sqlite3* db, DurableState* state) {
     if (replica == 0) state->regions.emplace_back();
     state->regions[number].nodes[replica] = NodeId{static_cast<uint16_t>(region.Number())};
     state->regions[number].base[replica] = region.Number();
+    state->regions[number].missing += region.Number() != 0 ? 1 : 0;
   }
   return row.ok() && region.ok();
 }
@@ -171,14 +191,17 @@ bool LoadAgents(sqlite3* db, DurableState* state) {
     record.address = agent.Text();
     record.version = agent.Text();
   }
-  return seat.ok() && agent.ok();
+  Statement former(db, "SELECT worker FROM former");
+  while (former.NextRow()) state->former.insert(static_cast<uint32_t>(former.Number()));
+  return seat.ok() && agent.ok() && former.ok();
 }
 
 bool WriteCluster(sqlite3* db, const ClusterRecord& cluster) {
-  Statement row(db, "REPLACE INTO cluster VALUES (0, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement row(db, "REPLACE INTO cluster VALUES (0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   row.Bind(cluster.cluster).Bind(static_cast<uint64_t>(cluster.replicas)).Bind(cluster.nodes);
   row.Bind(cluster.next_member).Bind(cluster.next_worker).Bind(cluster.next_keyspace);
   row.Bind(cluster.epoch).Bind(cluster.time_us).Bind(cluster.worker_index_end);
+  row.Bind(uint64_t{cluster.resolve_due}).Bind(uint64_t{cluster.scrub_due}).Bind(cluster.repairer);
   if (!row.Run()) return false;
   Statement keyspace(db,
                      "INSERT INTO keyspaces VALUES (?1, ?2) ON CONFLICT (database) DO UPDATE SET "
@@ -190,17 +213,19 @@ bool WriteCluster(sqlite3* db, const ClusterRecord& cluster) {
 }
 
 bool WriteNodes(sqlite3* db, const DurableChange& change, int replicas) {
-  Statement node(db, "REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?)");
+  Statement node(db, "REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
   for (const auto& [id, record] : change.nodes) {
     node.Bind(id).Bind(record.incarnation).Bind(record.bytes).Bind(record.address.tcp_host);
     node.Bind(record.address.tcp_port).Bind(record.address.shm_path).Bind(record.address.host_id);
+    node.Bind(uint64_t{record.out});
     if (!node.Run()) return false;
   }
-  Statement region(db, "REPLACE INTO regions VALUES (?, ?, ?, ?)");
-  for (size_t i = 0; i < change.regions.size(); ++i) {
+  Statement region(db, "REPLACE INTO regions VALUES (?, ?, ?, ?, ?)");
+  for (const auto& [number, placement] : change.regions) {
     for (int replica = 0; replica < replicas; ++replica) {
-      region.Bind(i).Bind(static_cast<uint64_t>(replica));
-      region.Bind(change.regions[i].nodes[replica].value).Bind(change.regions[i].base[replica]);
+      region.Bind(number).Bind(static_cast<uint64_t>(replica));
+      region.Bind(placement.nodes[replica].value).Bind(placement.base[replica]);
+      region.Bind(uint64_t{replica >= replicas - placement.missing});
       if (!region.Run()) return false;
     }
   }
@@ -228,7 +253,13 @@ bool WriteAgents(sqlite3* db, const DurableChange& change) {
       if (!put_agent.Bind(agent->version).Run()) return false;
     }
   }
-  return put_seat.ok() && drop_seat.ok() && put_agent.ok() && drop_agent.ok();
+  Statement put_former(db, "REPLACE INTO former VALUES (?)");
+  Statement drop_former(db, "DELETE FROM former WHERE worker = ?");
+  for (const auto& [worker, is_one] : change.former) {
+    if (!(is_one ? put_former : drop_former).Bind(worker).Run()) return false;
+  }
+  return put_seat.ok() && drop_seat.ok() && put_agent.ok() && drop_agent.ok() && put_former.ok() &&
+         drop_former.ok();
 }
 
 }  // namespace
@@ -313,6 +344,13 @@ Status SqliteStore::Prepare(std::string* reason) {
   if (application != static_cast<uint64_t>(kApplicationId)) {
     return fail(StatusCode::kInvalidArgument,
                 path_ + " is the database of another program; take another data directory");
+  }
+  if (version == 1) {
+    const std::string stamp = "PRAGMA user_version = " + std::to_string(kSchemaVersion);
+    if (!Execute(db_, kFromVersion1) || !Execute(db_, stamp.c_str())) {
+      return fail(StatusCode::kUnavailable, Error("cannot bring " + path_ + " up to date"));
+    }
+    version = kSchemaVersion;
   }
   if (version != static_cast<uint64_t>(kSchemaVersion)) {
     return fail(StatusCode::kInvalidArgument,

@@ -104,5 +104,27 @@ TEST(MasterPlacementTest, ANodeMoreMovesTheSmallerPartOfTheReplicas) {
   EXPECT_GT(kept * 3, five.size() * 3 * 2) << kept << " of " << five.size() * 3;
 }
 
+TEST(MasterPlacementTest, ALostReplicaGoesToTheEndAndComesBackFromThere) {
+  const auto nodes = [](const RegionPlacement& region) {
+    return std::vector<int>{region.nodes[0].value, region.nodes[1].value, region.nodes[2].value,
+                            region.nodes[3].value, region.nodes[4].value};
+  };
+  RegionPlacement region{};
+  for (uint16_t i = 0; i < 5; ++i) {
+    region.nodes[i] = NodeId{i};
+    region.base[i] = i * kRegionBytes;
+  }
+  EXPECT_FALSE(LoseReplica(NodeId{7}, 5, &region));
+  EXPECT_TRUE(LoseReplica(NodeId{0}, 5, &region));
+  EXPECT_EQ(nodes(region), (std::vector<int>{1, 2, 3, 4, 0}));
+  EXPECT_FALSE(LoseReplica(NodeId{0}, 5, &region)) << "it is missing already";
+  EXPECT_TRUE(LoseReplica(NodeId{3}, 5, &region));
+  EXPECT_EQ(nodes(region), (std::vector<int>{1, 2, 4, 0, 3}));
+  EXPECT_EQ(region.missing, 2);
+  PutFirstOfMissing(NodeId{3}, 5, &region);
+  EXPECT_EQ(nodes(region), (std::vector<int>{1, 2, 4, 3, 0}));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(region.base[i], region.nodes[i].value * kRegionBytes);
+}
+
 }  // namespace
 }  // namespace onetrip

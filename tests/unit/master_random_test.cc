@@ -1,403 +1,22 @@
-// Random agents, nodes, faults and restarts against the master's state machine; what must hold in
-// every order is checked with every message that it sends.
-//
-// An agent here is a process that may hang: the master's word that it is expelled changes nothing
-// for it. Its workers can act until every node has refused them.
-#include <gtest/gtest.h>
+// Whatever happens to members and to the master, what it says must hold together.
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include <algorithm>
-#include <map>
-#include <set>
+#include <cstdio>
+#include <string>
 
-#include "client_core/base/rng.h"
-#include "tests/unit/master_bench.h"
+#include "client_core/base/planted_bug.h"
+#include "tests/unit/master_random_cluster.h"
 
 namespace onetrip {
 namespace {
-
-constexpr int kNodes = 3;
-
-class RandomCluster {
- public:
-  explicit RandomCluster(uint64_t seed) : rng_(seed), bench_(Options()) {
-    bench_.on_send = [this](StreamId stream, const MasterMessage& message) {
-      OnSend(stream, message);
-    };
-  }
-
-  void Step() {
-    switch (rng_.Below(24)) {
-      case 0:
-        return AddAgent();
-      case 1:
-      case 2:
-      case 3:
-        return AskForWorker();
-      case 4:
-        return LeaveWorker();
-      case 5:
-        return Flush();
-      case 6:
-        return BreakAgent();
-      case 7:
-        return rng_.Below(4) == 0 ? LeaveAgent() : HangAgent();
-      case 8:
-        return rng_.Below(3) == 0 ? BreakNode() : StartNode();
-      case 9:
-        return StartNode();
-      case 10:
-        return rng_.Below(4) == 0 ? RestartMaster() : StartNode();
-      case 11:
-      case 12:
-        return PassTime();
-      default:
-        return DeliverOne();
-    }
-  }
-
-  // No more faults: everybody comes back, hears everything and answers.
-  void Heal() {
-    for (int round = 0; round < 200; ++round) {
-      for (int node = 0; node < kNodes; ++node) {
-        if (nodes_[node].stream == 0) StartNode(node);
-      }
-      bool heard = true;
-      while (heard) {
-        heard = false;
-        for (auto& [stream, agent] : agents_) heard = Hear(stream) || heard;
-        for (Node& node : nodes_) heard = Hear(node.stream) || heard;
-      }
-      PassTime();
-    }
-    for (const auto& [stream, agent] : agents_) {
-      EXPECT_TRUE(agent.pending.empty() || agent.hung) << "a request was never answered";
-    }
-    const StatusReply status = bench_.coordinator.Status(bench_.now_us);
-    EXPECT_EQ(status.status.state, "serving");
-    EXPECT_EQ(status.waiting_for, "");
-    // Everything that lives is on the disk and in the view, and nothing else.
-    std::set<uint32_t> live;
-    for (const auto& [worker, owner] : acting_) live.insert(worker);
-    std::set<uint32_t> seats;
-    for (const auto& [index, seat] : bench_.disk.seats) {
-      seats.insert(seat.worker.value);
-      EXPECT_FALSE(seat.expelled);
-      EXPECT_TRUE(bench_.coordinator.view().IsLive(WorkerIndex{index}));
-    }
-    for (const uint32_t worker : live) EXPECT_TRUE(seats.contains(worker)) << worker;
-  }
-
-  [[nodiscard]] uint64_t flushes() const { return flushes_; }
-  [[nodiscard]] uint64_t joins() const { return given_.size(); }
-  [[nodiscard]] uint64_t fenced() const { return fenced_workers_; }
-
- private:
-  struct Process {
-    uint64_t member = 0;
-    uint64_t held = 0;
-    uint64_t in_force = 0;
-    std::set<uint32_t> workers;
-  };
-  struct Agent {
-    int process = 0;
-    bool hung = false;  // says nothing any more
-    std::set<uint64_t> pending;
-    std::deque<MasterMessage> unheard;
-  };
-  struct Node {
-    StreamId stream = 0;
-    bool serving = false;
-    std::deque<MasterMessage> unheard;
-  };
-  struct Acting {
-    int process = 0;
-    uint16_t index = 0;
-    std::set<int> refused_by;
-  };
-
-  static CoordinatorOptions Options() {
-    CoordinatorOptions options;
-    options.hold_timeout_ms = 1500;
-    options.ack_timeout_ms = 3000;
-    return options;
-  }
-
-  // ---- What must hold ----
-
-  void OnSend(StreamId stream, const MasterMessage& message) {
-    if (const auto* committed = std::get_if<ViewCommittedMessage>(&message)) {
-      OnView(*committed->view);
-    }
-    if (const auto* reply = std::get_if<ReplyMessage>(&message)) OnReply(stream, *reply);
-    if (const auto agent = agents_.find(stream); agent != agents_.end()) {
-      agent->second.unheard.push_back(message);
-    }
-    for (Node& node : nodes_) {
-      if (node.stream == stream && stream != 0) node.unheard.push_back(message);
-    }
-    // What a process is sent before it knows that it is welcome.
-    if (stream != 0 && !agents_.contains(stream)) early_[stream].push_back(message);
-  }
-
-  void OnView(const View& view) {
-    const auto [known, fresh] = views_.emplace(view.epoch.value, view);
-    if (!fresh) {
-      EXPECT_EQ(known->second.keyspaces, view.keyspaces) << "two views of one epoch";
-      EXPECT_EQ(known->second.live_seats, view.live_seats);
-      EXPECT_EQ(known->second.nodes, view.nodes);
-      return;
-    }
-    EXPECT_EQ(std::prev(views_.end())->first, view.epoch.value) << "views go forward";
-    for (const auto& [worker, acting] : acting_) {
-      EXPECT_TRUE(view.IsLive(WorkerIndex{acting.index})) << "a worker that may act is ignored";
-    }
-    if (known != views_.begin() && std::prev(known)->second.keyspaces != view.keyspaces) {
-      for (const auto& [worker, acting] : acting_) {
-        EXPECT_GE(processes_[acting.process].held, view.epoch.value) << "not all hold";
-      }
-    }
-  }
-
-  void OnReply(StreamId stream, const ReplyMessage& reply) {
-    if (reply.code != StatusCode::kOk) return;
-    const auto flush = flush_epoch_.find({stream, reply.id});
-    if (flush != flush_epoch_.end()) {
-      ++flushes_;
-      // The keyspaces changed after the request; everybody is under that view.
-      const uint64_t changed = FirstChangeAfter(flush->second);
-      EXPECT_NE(changed, 0U);
-      for (const auto& [worker, acting] : acting_) {
-        EXPECT_GE(processes_[acting.process].in_force, changed) << "answered before in force";
-      }
-    }
-    const auto* joined = std::get_if<WorkerJoined>(&reply.body);
-    if (joined == nullptr) return;
-    EXPECT_TRUE(given_.insert(joined->worker.value).second) << "a worker id was reused";
-    for (const auto& [worker, acting] : acting_) {
-      EXPECT_NE(acting.index, joined->index.value) << "a seat was reused under its worker";
-      EXPECT_TRUE(views_.at(processes_[acting.process].in_force).IsLive(joined->index))
-          << "somebody who may act does not know the new worker";
-    }
-    const int process = agents_.at(stream).process;
-    acting_[joined->worker.value] = {process, joined->index.value, {}};
-  }
-
-  uint64_t FirstChangeAfter(uint64_t epoch) const {
-    for (auto view = views_.upper_bound(epoch); view != views_.end(); ++view) {
-      if (view == views_.begin()) continue;
-      if (std::prev(view)->second.keyspaces != view->second.keyspaces) return view->first;
-    }
-    return 0;
-  }
-
-  void Refused(int node, const std::vector<WorkerId>& workers) {
-    for (const WorkerId worker : workers) {
-      const auto acting = acting_.find(worker.value);
-      if (acting == acting_.end()) continue;
-      acting->second.refused_by.insert(node);
-      if (acting->second.refused_by.size() == kNodes) {
-        acting_.erase(acting);
-        ++fenced_workers_;
-      }
-    }
-  }
-
-  // ---- What happens ----
-
-  std::vector<StreamId> Talking() const {
-    std::vector<StreamId> streams;
-    for (const auto& [stream, agent] : agents_) {
-      if (!agent.hung) streams.push_back(stream);
-    }
-    return streams;
-  }
-  StreamId Pick() {
-    const std::vector<StreamId> streams = Talking();
-    return streams.empty() ? 0 : streams[rng_.Below(streams.size())];
-  }
-
-  void Attend(int process, uint64_t member) {
-    early_.clear();
-    const StreamId stream = bench_.Attend(MemberKind::kAgent, member);
-    if (!bench_.attendance.welcome) return;
-    processes_[process].member = bench_.attendance.member;
-    Agent& agent = agents_[stream];
-    agent.process = process;
-    agent.unheard = early_[stream];
-  }
-  void AddAgent() {
-    if (Talking().size() >= 4) return;
-    const int process = next_process_++;
-    processes_[process] = {};
-    Attend(process, 0);
-  }
-  void AskForWorker() {
-    const StreamId stream = Pick();
-    if (stream == 0) return;
-    AskPending(stream, JoinWorkerRequest());
-  }
-  template <typename Body>
-  void AskPending(StreamId stream, Body body) {
-    const uint64_t id = next_request_++;
-    agents_.at(stream).pending.insert(id);
-    if constexpr (std::is_same_v<Body, FlushRequest>) {
-      flush_epoch_[{stream, id}] = bench_.coordinator.view().epoch.value;
-    }
-    bench_.Say(stream, RequestMessage{id, std::move(body)});
-  }
-  void LeaveWorker() {
-    const StreamId stream = Pick();
-    if (stream == 0) return;
-    Process& process = processes_[agents_.at(stream).process];
-    if (process.workers.empty()) return;
-    const uint32_t worker = *process.workers.begin();
-    const uint16_t index = acting_.at(worker).index;
-    process.workers.erase(worker);
-    acting_.erase(worker);  // it has stopped by itself
-    AskPending(stream, LeaveWorkerRequest{WorkerId{worker}, index});
-  }
-  void Flush() {
-    const StreamId stream = Pick();
-    if (stream == 0) return;
-    FlushRequest flush;
-    if (rng_.Below(2) == 0) flush.database = static_cast<uint32_t>(rng_.Below(kMaxDatabases));
-    AskPending(stream, flush);
-  }
-  // The workers of a process that is cut off may act for a while yet.
-  void BreakAgent() {
-    const StreamId stream = Pick();
-    if (stream == 0 || rng_.Below(3) != 0) return;
-    agents_.erase(stream);
-    bench_.Break(stream);
-  }
-  void HangAgent() {
-    const StreamId stream = Pick();
-    if (stream == 0 || rng_.Below(3) != 0) return;
-    agents_.at(stream).hung = true;
-  }
-  void LeaveAgent() {
-    const StreamId stream = Pick();
-    if (stream == 0) return;
-    bench_.Ask(stream, LeaveRequest());
-    agents_.erase(stream);
-  }
-  void BreakNode() {
-    Node& node = nodes_[rng_.Below(kNodes)];
-    if (node.stream == 0) return;
-    const StreamId stream = node.stream;
-    node = {};
-    bench_.Break(stream);
-  }
-  void StartNode() { StartNode(static_cast<int>(rng_.Below(kNodes))); }
-  void StartNode(int id) {
-    Node& node = nodes_[id];
-    if (node.stream != 0) return;
-    early_.clear();
-    node.stream = bench_.Attend(MemberKind::kMemoryNode);
-    bench_.Ask(node.stream, MasterBench::Offer(100U + static_cast<uint64_t>(id)));
-  }
-  void RestartMaster() {
-    bench_.Start();
-    std::vector<Agent> agents;
-    for (const auto& [stream, agent] : agents_) agents.push_back(agent);
-    agents_.clear();
-    for (Node& node : nodes_) node = {};
-    for (const Agent& agent : agents) {
-      // One that hangs does not come back.
-      if (!agent.hung && rng_.Below(8) != 0) {
-        Attend(agent.process, processes_[agent.process].member);
-      }
-    }
-  }
-  void PassTime() {
-    for (int i = 0; i < 2; ++i) {
-      for (const StreamId stream : Talking()) bench_.Say(stream, RenewMessage{});
-      for (const Node& node : nodes_) {
-        if (node.stream != 0) bench_.Say(node.stream, RenewMessage{});
-      }
-      bench_.Advance(100);
-      std::erase_if(agents_,
-                    [&](const auto& agent) { return bench_.closed.contains(agent.first); });
-      for (Node& node : nodes_) {
-        if (bench_.closed.contains(node.stream)) node = {};
-      }
-    }
-  }
-  void DeliverOne() {
-    const uint64_t which = rng_.Below(kNodes + 4);
-    if (which < kNodes) {
-      Hear(nodes_[which].stream);
-    } else if (const StreamId stream = Pick(); stream != 0) {
-      Hear(stream);
-    }
-  }
-
-  // Takes the next message of the stream and answers as the process would.
-  bool Hear(StreamId stream) {
-    for (int id = 0; id < kNodes; ++id) {
-      if (nodes_[id].stream == stream && stream != 0) return HearNode(id);
-    }
-    const auto found = agents_.find(stream);
-    if (found == agents_.end() || found->second.hung || found->second.unheard.empty()) return false;
-    Agent& agent = found->second;
-    Process& process = processes_[agent.process];
-    const MasterMessage message = agent.unheard.front();
-    agent.unheard.pop_front();
-    if (const auto* committed = std::get_if<ViewCommittedMessage>(&message)) {
-      process.in_force = std::max(process.in_force, committed->view->epoch.value);
-      bench_.Say(stream, ViewInForceMessage{committed->view->epoch});
-    } else if (const auto* hold = std::get_if<HoldForViewMessage>(&message)) {
-      process.held = std::max(process.held, hold->epoch.value);
-      bench_.Say(stream, ViewHeldMessage{hold->epoch});
-    } else if (const auto* reply = std::get_if<ReplyMessage>(&message)) {
-      agent.pending.erase(reply->id);
-      if (const auto* joined = std::get_if<WorkerJoined>(&reply->body)) {
-        if (acting_.contains(joined->worker.value)) process.workers.insert(joined->worker.value);
-      }
-    }
-    return true;
-  }
-
-  bool HearNode(int id) {
-    Node& node = nodes_[id];
-    if (node.unheard.empty()) return false;
-    const MasterMessage message = node.unheard.front();
-    node.unheard.pop_front();
-    if (const auto* reply = std::get_if<ReplyMessage>(&message)) {
-      if (const auto* joined = std::get_if<NodeJoined>(&reply->body)) {
-        EXPECT_EQ(joined->node.value < kNodes, true);
-        Refused(id, joined->expelled);
-        node.serving = true;
-        bench_.Ask(node.stream, MasterBench::Serve(static_cast<uint16_t>(1 + rng_.Below(60'000))));
-      }
-    } else if (const auto* fence = std::get_if<FenceMessage>(&message)) {
-      const bool done = rng_.Below(5) != 0;
-      if (done) Refused(id, fence->workers);
-      bench_.Say(node.stream, FencedMessage{fence->id, done, done ? "" : "not yet"});
-    }
-    return true;
-  }
-
-  Rng rng_;
-  std::map<int, Process> processes_;
-  std::map<StreamId, Agent> agents_;
-  Node nodes_[kNodes];
-  std::map<uint32_t, Acting> acting_;  // workers that may act, as nodes and agents know it
-  std::map<uint64_t, View> views_;
-  std::map<StreamId, std::deque<MasterMessage>> early_;
-  std::map<std::pair<StreamId, uint64_t>, uint64_t> flush_epoch_;
-  std::set<uint32_t> given_;
-  int next_process_ = 1;
-  uint64_t next_request_ = 1'000'000;
-  uint64_t flushes_ = 0;
-  uint64_t fenced_workers_ = 0;
-  MasterBench bench_;
-};
 
 TEST(MasterRandomTest, WhateverHappensViewsComeInOrderAndNobodyIsForgotten) {
   uint64_t flushes = 0;
   uint64_t joins = 0;
   uint64_t fenced = 0;
+  uint64_t outs = 0;
+  uint64_t copies = 0;
   for (uint64_t seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomCluster cluster(seed);
@@ -412,12 +31,50 @@ TEST(MasterRandomTest, WhateverHappensViewsComeInOrderAndNobodyIsForgotten) {
     flushes += cluster.flushes();
     joins += cluster.joins();
     fenced += cluster.fenced();
+    outs += cluster.outs();
+    copies += cluster.copies();
   }
   // The faults leave room for all of it to happen.
   EXPECT_GT(flushes, 300U);
   EXPECT_GT(joins, 1500U);
   EXPECT_GT(fenced, 300U);
+  EXPECT_GT(outs, 300U);
+  EXPECT_GT(copies, 300U);
+  RecordProperty("flushes", std::to_string(flushes));
+  RecordProperty("joins", std::to_string(joins));
+  RecordProperty("fenced", std::to_string(fenced));
+  RecordProperty("outs", std::to_string(outs));
+  RecordProperty("copies", std::to_string(copies));
 }
+
+#ifdef ONETRIP_PLANTED_BUGS
+// In a child process, whose failures are what is wanted.
+bool Finds(Bug bug) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (std::freopen("/dev/null", "w", stdout) == nullptr) _exit(0);
+    TEST_planted_bug = bug;
+    for (uint64_t seed = 1; seed <= 400; ++seed) {
+      RandomCluster cluster(seed);
+      for (int step = 0; step < 1500; ++step) cluster.Step();
+      cluster.Heal();
+      if (testing::Test::HasFailure()) _exit(1);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+}
+
+TEST(MasterRandomTest, FindsPlantedBugs) {
+  EXPECT_FALSE(Finds(Bug::kNone));
+  EXPECT_TRUE(Finds(Bug::kOutUnresolved));
+  EXPECT_TRUE(Finds(Bug::kOutIsFenced));
+  EXPECT_TRUE(Finds(Bug::kFencedOnOneNode));
+  EXPECT_TRUE(Finds(Bug::kCommitsBeforeAllHold));
+}
+#endif
 
 }  // namespace
 }  // namespace onetrip

@@ -58,8 +58,10 @@ void ExpectEqual(const DurableState& a, const DurableState& b) {
   EXPECT_EQ(a.nodes, b.nodes);
   EXPECT_EQ(a.seats, b.seats);
   EXPECT_EQ(a.agents, b.agents);
+  EXPECT_EQ(a.former, b.former);
   ASSERT_EQ(a.regions.size(), b.regions.size());
   for (size_t i = 0; i < a.regions.size(); ++i) {
+    EXPECT_EQ(a.regions[i].missing, b.regions[i].missing);
     for (int r = 0; r < a.cluster.replicas; ++r) {
       EXPECT_EQ(a.regions[i].nodes[r], b.regions[i].nodes[r]);
       EXPECT_EQ(a.regions[i].base[r], b.regions[i].base[r]);
@@ -77,16 +79,28 @@ DurableChange RandomChange(Rng& rng, DurableState* state) {
   cluster.next_member += rng.Below(3);
   cluster.epoch += 1;
   cluster.time_us = rng.Next();
+  cluster.resolve_due = rng.Below(2) == 0;
+  cluster.scrub_due = rng.Below(2) == 0;
+  cluster.repairer = rng.Below(3);
   cluster.keyspaces[rng.Below(kMaxDatabases)] = KeyspaceId{static_cast<uint32_t>(rng.Next())};
   change.cluster = cluster;
   if (state->nodes.size() < 4) {
     change.nodes[static_cast<uint16_t>(state->nodes.size())] = {
-        rng.Next(), rng.Next(), {"10.0.0.1", 7000, "/run/it's \"here\".sock", "boot/4026531840"}};
+        rng.Next(),
+        rng.Next(),
+        {"10.0.0.1", 7000, "/run/it's \"here\".sock", "boot/4026531840"},
+        rng.Below(2) == 0};
   }
   if (state->regions.empty()) {
     for (uint64_t i = 0; i < 70; ++i) {
-      change.regions.push_back({{NodeId{2}, NodeId{0}, NodeId{1}}, {i << 24, i << 24, i << 24}});
+      change.regions[static_cast<uint32_t>(i)] = {{NodeId{2}, NodeId{0}, NodeId{1}},
+                                                  {i << 24, i << 24, i << 24}};
     }
+  } else {
+    const auto region = static_cast<uint32_t>(rng.Below(70));
+    change.regions[region] = state->regions[region];
+    change.regions[region].missing = static_cast<uint8_t>(rng.Below(3));
+    std::swap(change.regions[region].nodes[0], change.regions[region].nodes[2]);
   }
   const auto index = static_cast<uint16_t>(rng.Below(20));
   if (rng.Below(3) == 0) {
@@ -95,6 +109,7 @@ DurableChange RandomChange(Rng& rng, DurableState* state) {
     change.seats[index] = SeatRecord{WorkerId{static_cast<uint32_t>(rng.Below(1 << 22))},
                                      rng.Below(9), rng.Below(2) == 0};
   }
+  change.former[static_cast<uint32_t>(rng.Below(9))] = rng.Below(2) == 0;
   const uint64_t agent = rng.Below(9);
   if (rng.Below(3) == 0) {
     change.agents[agent] = std::nullopt;
@@ -201,6 +216,42 @@ TEST_F(MasterStoreTest, ANewerSchemaIsRefused) {
   RunSql("PRAGMA user_version = 99");
   EXPECT_EQ(OpenFails(), StatusCode::kInvalidArgument);
   EXPECT_NE(reason_.find("schema 99"), std::string::npos) << reason_;
+}
+
+// The first schema, which knew no node that is out.
+TEST_F(MasterStoreTest, AFileOfTheFirstSchemaIsBroughtUpToDate) {
+  std::filesystem::create_directory(dir_);
+  RunSql(R"(
+CREATE TABLE cluster (id INTEGER PRIMARY KEY CHECK (id = 0), cluster INTEGER, replicas INTEGER,
+  nodes INTEGER, next_member INTEGER, next_worker INTEGER, next_keyspace INTEGER, epoch INTEGER,
+  time_us INTEGER, worker_index_end INTEGER);
+CREATE TABLE keyspaces (database INTEGER PRIMARY KEY, keyspace INTEGER);
+CREATE TABLE nodes (id INTEGER PRIMARY KEY, incarnation INTEGER, bytes INTEGER, tcp_host TEXT,
+  tcp_port INTEGER, shm_path TEXT, host_id TEXT);
+CREATE TABLE regions (region INTEGER, replica INTEGER, node INTEGER, base INTEGER,
+  PRIMARY KEY (region, replica)) WITHOUT ROWID;
+CREATE TABLE seats (worker_index INTEGER PRIMARY KEY, worker INTEGER, member INTEGER,
+  expelled INTEGER);
+CREATE TABLE agents (id INTEGER PRIMARY KEY, pid INTEGER, host TEXT, address TEXT, version TEXT);
+INSERT INTO cluster VALUES (0, 5, 1, 1, 9, 8, 7, 6, 4, 3);
+INSERT INTO nodes VALUES (0, 100, 16777216, 'h', 1, '', ''), (1, 101, 16777216, 'h', 2, '', '');
+INSERT INTO regions VALUES (0, 0, 0, 0);
+PRAGMA application_id = 0x4f4e4d41;
+PRAGMA user_version = 1;)");
+  for (int life = 0; life < 2; ++life) {
+    const auto store = Open();
+    ASSERT_NE(store, nullptr);
+    const Result<DurableState> state = store->Load(&reason_);
+    ASSERT_TRUE(state.ok()) << reason_;
+    EXPECT_EQ(state->cluster.epoch, 6U);
+    EXPECT_FALSE(state->cluster.resolve_due || state->cluster.scrub_due);
+    ASSERT_EQ(state->nodes.size(), 2U);
+    EXPECT_FALSE(state->nodes[0].out);
+    EXPECT_TRUE(state->nodes[1].out) << "a spare";
+    ASSERT_EQ(state->regions.size(), 1U);
+    EXPECT_EQ(state->regions[0].missing, 0);
+    EXPECT_TRUE(state->former.empty());
+  }
 }
 
 TEST_F(MasterStoreTest, ADirectoryThatCannotBeIsNamed) {

@@ -1,0 +1,396 @@
+// Memory nodes that go out and come back, and what agents repair meanwhile (docs/MASTER.md).
+//
+// One repair at a time, and none whose agent could still be at it is followed by anything that it
+// could spoil: whoever was asked and does not answer is fenced first.
+#include <algorithm>
+
+#include "client_core/base/planted_bug.h"
+#include "client_core/layout/global_addr.h"
+#include "master/coordinator.h"
+#include "master/placement.h"
+
+namespace onetrip {
+namespace {
+
+const char* Text(RepairKind kind) {
+  switch (kind) {
+    case RepairKind::kResolveSlots:
+      return "the repair of the index";
+    case RepairKind::kScrubRegisters:
+      return "the repair of registers";
+    case RepairKind::kCopyRegion:
+      return "the copy of a region";
+  }
+  return "";
+}
+
+bool Contains(const std::vector<NodeId>& nodes, NodeId node) {
+  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+}
+
+std::string NodesText(const std::vector<NodeId>& nodes) {
+  std::string text = nodes.size() == 1 ? "memory node" : "memory nodes";
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    text += (i == 0 ? " " : ", ") + std::to_string(nodes[i].value);
+  }
+  return text;
+}
+
+}  // namespace
+
+// ---- What is so ----
+
+bool Coordinator::HoldsRegion(NodeId node) const {
+  const View& view = membership_.view();
+  return std::any_of(view.regions.begin(), view.regions.end(), [&](const RegionPlacement& region) {
+    const auto end = region.nodes.begin() + view.replicas;
+    return std::find(region.nodes.begin(), end, node) != end;
+  });
+}
+
+std::vector<NodeId> Coordinator::Leaving(uint64_t now_us) const {
+  const View& view = membership_.view();
+  std::vector<NodeId> leaving;
+  for (uint16_t id = 0; id < NodesInView(); ++id) {
+    const Node& node = nodes_[id];
+    if (!node.record.out && !node.serving && now_us >= node.lost_at_us) {
+      leaving.push_back(NodeId{id});
+    }
+  }
+  if (leaving.empty()) return {};
+  for (const RegionPlacement& region : view.regions) {
+    const auto live =
+        std::count_if(region.nodes.begin(), region.nodes.begin() + view.replicas - region.missing,
+                      [this](NodeId node) { return nodes_[node.value].serving; });
+    if (live < Majority(view.replicas)) return {};
+  }
+  return leaving;
+}
+
+bool Coordinator::IsHarmless(const Member& member, const std::vector<NodeId>& leave) const {
+  if (member.standing == Standing::kFenced) return true;
+  if (member.standing != Standing::kExpelled) return false;
+  for (uint16_t id = 0; id < NodesInView(); ++id) {
+    const Node& node = nodes_[id];
+    if (node.record.out || Contains(leave, NodeId{id})) continue;
+    for (const uint16_t index : member.seats) {
+      if (!node.fenced.contains(seats_.at(index).worker.value)) return false;
+    }
+  }
+  return true;
+}
+
+bool Coordinator::InForceEverywhere(uint64_t epoch) const {
+  return std::all_of(members_.begin(), members_.end(), [&](const auto& entry) {
+    const Member& member = entry.second;
+    return !Counts(member) || member.in_force >= epoch || IsHarmless(member, {});
+  });
+}
+
+bool Coordinator::HasFencedAll(uint16_t node) const {
+  const std::vector<WorkerId> workers = ExpelledWorkers();
+  return std::all_of(workers.begin(), workers.end(),
+                     [&](WorkerId worker) { return nodes_[node].fenced.contains(worker.value); });
+}
+
+bool Coordinator::SomebodyWorks() const {
+  return std::any_of(members_.begin(), members_.end(), [](const auto& entry) {
+    const Member& member = entry.second;
+    return member.kind == MemberKind::kAgent && member.standing == Standing::kUp &&
+           member.stream != 0 && member.sent != 0 && !member.seats.empty();
+  });
+}
+
+void Coordinator::CountMissing() {
+  const std::vector<RegionPlacement>& regions = membership_.view().regions;
+  missing_regions_ = static_cast<size_t>(
+      std::count_if(regions.begin(), regions.end(),
+                    [](const RegionPlacement& region) { return region.missing != 0; }));
+}
+
+void Coordinator::SaveRegions(const std::vector<uint32_t>& regions) {
+  for (const uint32_t region : regions) {
+    effects_.change.regions[region] = membership_.view().regions[region];
+  }
+  CountMissing();
+}
+
+// ---- What is due ----
+
+std::optional<Coordinator::Hold> Coordinator::NextRepairHold(uint64_t now_us) const {
+  if (now_us < repair_not_before_us_) return std::nullopt;
+  Hold hold;
+  hold.leave = Leaving(now_us);
+  if (!hold.leave.empty()) {
+    const bool long_enough = std::all_of(hold.leave.begin(), hold.leave.end(), [&](NodeId node) {
+      return now_us >= nodes_[node.value].lost_at_us + options_.node_wait_ms * 1000;
+    });
+    if (!SomebodyWorks() && !(long_enough && HasQueued(ChangeKind::kJoin))) return std::nullopt;
+    hold.work = Work::kNodeOut;
+    return hold;
+  }
+  if (!record_.resolve_due || !SomebodyWorks() || !AllServe()) return std::nullopt;
+  hold.work = Work::kResolve;
+  return hold;
+}
+
+std::optional<Coordinator::Hold> Coordinator::NextCopy(uint64_t now_us) const {
+  if (missing_regions_ == 0 || now_us < copy_not_before_us_ || now_us < repair_not_before_us_) {
+    return std::nullopt;
+  }
+  if (record_.scrub_due || record_.resolve_due || repair_.has_value() || !SomebodyWorks() ||
+      !AllServe() || !InForceEverywhere(placement_epoch_)) {
+    return std::nullopt;
+  }
+  const View& view = membership_.view();
+  for (uint32_t region = 0; region < view.regions.size(); ++region) {
+    const RegionPlacement& placement = view.regions[region];
+    for (int i = view.replicas - placement.missing; i < view.replicas; ++i) {
+      if (nodes_[placement.nodes[i].value].record.out) continue;
+      Hold hold;
+      hold.work = Work::kCopy;
+      hold.region = region;
+      hold.target = placement.nodes[i];
+      return hold;
+    }
+  }
+  return std::nullopt;
+}
+
+bool Coordinator::StillDue(const Hold& hold, uint64_t now_us) const {
+  if (hold.work == Work::kNodeOut) return Leaving(now_us) == hold.leave;
+  return AllServe() && SomebodyWorks();
+}
+
+// ---- Holds for a repair ----
+
+Coordinator::Member* Coordinator::Repairer() {
+  Member* first = nullptr;
+  for (auto& [id, member] : members_) {
+    const bool works = member.kind == MemberKind::kAgent && member.standing == Standing::kUp &&
+                       member.stream != 0 && member.sent != 0 && !member.seats.empty();
+    if (!works) continue;
+    if (id > failed_repairer_) return &member;
+    if (first == nullptr) first = &member;
+  }
+  return first;
+}
+
+void Coordinator::SettleRepairHold(uint64_t now_us) {
+  if (hold_->repaired) return CommitRepaired(now_us);
+  if (hold_->failed) return EndHold(now_us, "");
+  // What was asked for is waited for, whatever has changed meanwhile: it may be half done.
+  if (repair_.has_value() && repair_->kind != RepairKind::kScrubRegisters) return;
+  if (!StillDue(*hold_, now_us)) return EndHold(now_us, "");
+  const std::string missing = WhoDoesNotHold(*hold_);
+  if (!missing.empty()) {
+    if (now_us < hold_->end_us) return;
+    repair_not_before_us_ = now_us + options_.repair_retry_ms * 1000;
+    return EndHold(now_us, missing + " did not stop its operations within " +
+                               std::to_string(options_.hold_timeout_ms) + " ms");
+  }
+  // Nobody is amid a slot write: from here on the lost replicas have no say.
+  if (hold_->work == Work::kNodeOut) return CommitRepaired(now_us);
+  // One at a time.
+  if (repair_.has_value()) return;
+  Member* const agent = Repairer();
+  CHECK(agent != nullptr);
+  MembershipState proposed = membership_;
+  proposed.NextEpoch();
+  RepairOrder order;
+  if (hold_->work == Work::kCopy) {
+    order.kind = RepairKind::kCopyRegion;
+    order.region = hold_->region;
+    proposed.CopyNext(hold_->region, hold_->target);
+  }
+  order.view = std::make_shared<const View>(proposed.view());
+  SendRepair(*agent, now_us, std::move(order));
+}
+
+void Coordinator::CommitRepaired(uint64_t now_us) {
+  const Hold hold = *std::exchange(hold_, std::nullopt);
+  if (hold.work == Work::kCopy) {
+    membership_.CopyDone(hold.region, hold.target);
+    SaveRegions({hold.region});
+    copy_not_before_us_ = now_us + std::max(options_.copy_pause_ms * 1000,
+                                            options_.copy_pause_factor * (now_us - hold.since_us));
+    if (missing_regions_ == 0) {
+      Log(LogLevel::kInfo, "every region has all its replicas again");
+    }
+  } else if (hold.work == Work::kResolve) {
+    record_.resolve_due = false;
+  } else {
+    PutOut(hold.leave);
+  }
+  Commit(now_us, /*with_flushes=*/false);
+}
+
+// There is no way back: what is resolved without a node, now or after a restart, it has missed.
+void Coordinator::PutOut(const std::vector<NodeId>& nodes) {
+  const uint64_t epoch = membership_.view().epoch.value + 1;
+  for (const NodeId id : nodes) {
+    Node& node = nodes_[id.value];
+    node.record.out = true;
+    node.out_epoch = epoch;
+    effects_.change.nodes[id.value] = node.record;
+    SaveRegions(membership_.LoseNode(id));
+  }
+  record_.resolve_due = !Planted(Bug::kOutUnresolved);
+  record_.scrub_due = true;
+  // A scrub that is under way may have counted on what these nodes hold.
+  if (repair_.has_value()) repair_->overtaken = true;
+  placement_epoch_ = epoch;
+  Log(LogLevel::kWarning, NodesText(nodes) + " is put out: " + std::to_string(missing_regions_) +
+                              " of " + std::to_string(membership_.view().regions.size()) +
+                              " regions lack a replica, the cluster goes on without");
+}
+
+void Coordinator::EndHold(uint64_t now_us, const std::string& why) {
+  if (!why.empty()) Log(LogLevel::kWarning, "a repair is put off: " + why);
+  // The others are held until there is a view.
+  hold_.reset();
+  EnqueueOwn(Change());
+  Commit(now_us, /*with_flushes=*/false);
+}
+
+// ---- Repairs ----
+
+void Coordinator::SendRepair(Member& agent, uint64_t now_us, RepairOrder order) {
+  CHECK(!repair_.has_value());
+  Repair repair;
+  repair.id = next_repair_++;
+  repair.kind = order.kind;
+  repair.member = agent.id;
+  repair.since_us = now_us;
+  repair.message = {repair.id, std::move(order)};
+  Send(agent.stream, repair.message);
+  repair_ = std::move(repair);
+  if (repair_->kind == RepairKind::kScrubRegisters) return;
+  record_.repairer = agent.id;
+  SaveCluster();
+}
+
+void Coordinator::OnRepaired(Member& member, uint64_t now_us, const RepairedMessage& message) {
+  if (!repair_.has_value() || message.id != repair_->id || member.id != repair_->member) return;
+  const Repair repair = *std::exchange(repair_, std::nullopt);
+  if (!message.done) {
+    std::string text = std::string(Text(repair.kind)) + " by agent " + std::to_string(member.id) +
+                       " is not done: " + message.reason + "; it is tried again";
+    if (text != told_not_done_) Log(LogLevel::kWarning, text);
+    told_not_done_ = std::move(text);
+    repair_not_before_us_ = now_us + options_.repair_retry_ms * 1000;
+    failed_repairer_ = member.id;
+  } else {
+    told_not_done_.clear();
+    failed_repairer_ = 0;
+  }
+  if (repair.kind == RepairKind::kScrubRegisters) {
+    if (message.done && !repair.overtaken) record_.scrub_due = false;
+  } else {
+    record_.repairer = 0;
+    CHECK(hold_.has_value());
+    (message.done ? hold_->repaired : hold_->failed) = true;
+  }
+  SaveCluster();
+}
+
+void Coordinator::CheckRepairer(uint64_t now_us) {
+  if (!repair_.has_value()) return;
+  const auto found = members_.find(repair_->member);
+  const uint64_t since_us =
+      hold_.has_value() ? std::max(repair_->since_us, hold_->since_us) : now_us;
+  if (found != members_.end() && found->second.standing == Standing::kUp &&
+      now_us - since_us >= options_.repair_timeout_ms * 1000) {
+    Expel(found->second, "it did not end " + std::string(Text(repair_->kind)) + " within " +
+                             std::to_string(options_.repair_timeout_ms) + " ms");
+  }
+  const auto still = members_.find(repair_->member);
+  if (repair_->kind == RepairKind::kScrubRegisters) {
+    // It ends with the agent's last worker; beside another it does no harm.
+    const bool over = still == members_.end() || still->second.seats.empty() ||
+                      IsHarmless(still->second, Leaving(now_us));
+    if (over) repair_.reset();
+    return;
+  }
+  std::vector<NodeId> leave;
+  if (still != members_.end() && !IsHarmless(still->second, {})) {
+    // It may be at its repair on a node that is lost with it: without that node nobody need wait.
+    leave = Leaving(now_us);
+    if (leave.empty() || !IsHarmless(still->second, leave)) return;
+    Hold hold = *hold_;
+    hold.work = Work::kNodeOut;
+    hold.leave = leave;
+    if (!WhoDoesNotHold(hold).empty()) return;
+    hold_ = std::move(hold);
+  }
+  // Nothing of it comes any more: another agent does it again.
+  repair_.reset();
+  record_.repairer = 0;
+  SaveCluster();
+  if (!leave.empty()) return CommitRepaired(now_us);
+  hold_->end_us = now_us + options_.hold_timeout_ms * 1000;
+}
+
+void Coordinator::StartScrub(uint64_t now_us) {
+  // Slots first: operations wait for those.
+  if (!record_.scrub_due || record_.resolve_due || repair_.has_value() || hold_.has_value() ||
+      now_us < repair_not_before_us_ || !AllServe() || !InForceEverywhere(placement_epoch_)) {
+    return;
+  }
+  Member* const agent = Repairer();
+  if (agent != nullptr) SendRepair(*agent, now_us, {RepairKind::kScrubRegisters, view_, 0});
+}
+
+// Agents that hold for a repair of the last life are not released while it may still be at it.
+void Coordinator::CheckFormerRepairer(uint64_t now_us) {
+  if (former_repairer_ == 0) return;
+  const auto found = members_.find(former_repairer_);
+  const bool over = found == members_.end() || IsHarmless(found->second, {}) ||
+                    (found->second.sent != 0 && found->second.in_force >= found->second.sent);
+  // All hold since the last life: nodes that were lost with it may be put out at once.
+  const std::vector<NodeId> leave = over ? std::vector<NodeId>() : Leaving(now_us);
+  if (!over && (leave.empty() || !IsHarmless(found->second, leave))) return;
+  former_repairer_ = 0;
+  record_.repairer = 0;
+  SaveCluster();
+  if (!leave.empty()) {
+    PutOut(leave);
+    return Commit(now_us, /*with_flushes=*/false);
+  }
+  if (!AddressesKnown()) return;
+  for (auto& [id, member] : members_) {
+    if (member.kind == MemberKind::kAgent && member.stream != 0 && member.sent == 0) {
+      SendView(member, now_us);
+    }
+  }
+}
+
+// ---- Nodes that come back ----
+
+void Coordinator::EnqueueNodesIn() {
+  for (uint16_t id = 0; id < NodesInView(); ++id) {
+    const Node& node = nodes_[id];
+    if (!node.record.out || !node.serving || !HasFencedAll(id)) continue;
+    const bool queued = std::any_of(queue_.begin(), queue_.end(), [id](const Change& change) {
+      return change.kind == ChangeKind::kNodeIn && change.node == id;
+    });
+    if (queued || !HoldsRegion(NodeId{id})) continue;
+    Change change;
+    change.kind = ChangeKind::kNodeIn;
+    change.node = id;
+    EnqueueOwn(change);
+  }
+}
+
+void Coordinator::NodeIn(uint16_t id) {
+  Node& node = nodes_[id];
+  if (!node.record.out || !node.serving || !HasFencedAll(id)) return;
+  node.record.out = false;
+  effects_.change.nodes[id] = node.record;
+  membership_.SetNodeOut(NodeId{id}, false);
+  placement_epoch_ = membership_.view().epoch.value + 1;
+  Log(LogLevel::kInfo,
+      "memory node " + std::to_string(id) + " is back; what it has missed is copied to it");
+}
+
+}  // namespace onetrip

@@ -1,0 +1,247 @@
+// Memory nodes that are lost and come back, rule by rule: who holds, what is repaired by whom, and
+// when a view goes on without a node.
+#include <gtest/gtest.h>
+
+#include "tests/unit/master_repair_fixture.h"
+
+namespace onetrip {
+namespace {
+
+TEST_F(MasterRepairTest, ALostNodeIsPutOutWhenAllHold) {
+  const uint64_t epoch = view().epoch.value;
+  bench.Break(nodes[1]);
+  for (const StreamId agent : {a, b}) {
+    ASSERT_NE(HoldOf(agent), nullptr);
+    EXPECT_EQ(HoldOf(agent)->kind, HoldKind::kSlots);
+    EXPECT_EQ(HoldOf(agent)->leave, std::vector<NodeId>{NodeId{1}});
+  }
+  Holds(a);
+  EXPECT_EQ(view().epoch.value, epoch) << "b still works";
+  Holds(b);
+  EXPECT_EQ(view().epoch.value, epoch + 1);
+  EXPECT_TRUE(view().IsOut(NodeId{1}));
+  for (size_t region = 0; region < view().regions.size(); ++region) {
+    const RegionPlacement& placement = view().regions[region];
+    EXPECT_EQ(placement.missing, 1);
+    EXPECT_EQ(placement.nodes[2], NodeId{1});
+    EXPECT_EQ(bench.disk.regions[region], placement);
+  }
+  EXPECT_TRUE(bench.disk.nodes[1].out);
+  EXPECT_TRUE(bench.disk.cluster.resolve_due);
+  EXPECT_TRUE(bench.disk.cluster.scrub_due);
+  EXPECT_EQ(StateOf(1), "out");
+  EXPECT_EQ(Status().status.state, "degraded");
+  EXPECT_EQ(Status().status.regions_fully_redundant, 0U);
+}
+
+TEST_F(MasterRepairTest, SlotsAreResolvedOnceEverybodyDoesWithoutTheNode) {
+  bench.Break(nodes[1]);
+  AllHold();
+  const uint64_t epoch = view().epoch.value;
+  bench.TakeOver(a);
+  EXPECT_EQ(HoldOf(a), nullptr) << "b is under the older view";
+  bench.TakeOver(b);
+  for (const StreamId agent : {a, b}) {
+    ASSERT_NE(HoldOf(agent), nullptr);
+    EXPECT_EQ(HoldOf(agent)->kind, HoldKind::kSlots);
+    EXPECT_TRUE(HoldOf(agent)->leave.empty());
+  }
+  Holds(a);
+  EXPECT_EQ(RepairOf(a), nullptr) << "b still works";
+  Holds(b);
+  ASSERT_NE(RepairOf(a), nullptr);
+  EXPECT_EQ(RepairOf(b), nullptr);
+  const RepairOrder order = RepairOf(a)->order;
+  EXPECT_EQ(order.view->epoch.value, epoch + 1);
+  EXPECT_EQ(order.view->regions, view().regions);
+  EXPECT_TRUE(order.view->IsOut(NodeId{1}));
+  EXPECT_TRUE(bench.disk.cluster.resolve_due);
+  Answer(a, RepairKind::kResolveSlots);
+  EXPECT_EQ(view().epoch.value, epoch + 1);
+  EXPECT_FALSE(bench.disk.cluster.resolve_due);
+  // Workers join without the node.
+  TakeOver();
+  EXPECT_EQ(HoldOf(a), nullptr) << "once";
+  bench.AddWorker(b, {a, b});
+}
+
+TEST_F(MasterRepairTest, ASecondLossThatWouldTakeTheMajorityIsWaitedFor) {
+  LoseNode1();
+  Resolve();
+  Answer(a, RepairKind::kScrubRegisters);
+  const uint64_t epoch = view().epoch.value;
+  bench.Break(nodes[2]);
+  EXPECT_EQ(HoldOf(a), nullptr);
+  EXPECT_EQ(StateOf(2), "lost");
+  bench.Pass(5000, {nodes[0], a, b});
+  EXPECT_EQ(view().epoch.value, epoch);
+  EXPECT_EQ(Status().waiting_for, "memory node 2 is not there");
+  EXPECT_FALSE(bench.disk.nodes[2].out);
+}
+
+TEST_F(MasterRepairTest, ANodeThatIsBackBeforeAllHoldIsNotPutOut) {
+  bench.Break(nodes[1]);
+  Holds(a);
+  const uint64_t epoch = HoldOf(a)->epoch.value;
+  StartNode1();
+  EXPECT_EQ(view().epoch.value, epoch) << "an empty view ends the hold";
+  EXPECT_FALSE(view().IsOut(NodeId{1}));
+  EXPECT_FALSE(bench.disk.cluster.resolve_due);
+  TakeOver();
+  EXPECT_EQ(HoldOf(a), nullptr);
+  EXPECT_EQ(Status().status.state, "serving");
+}
+
+TEST_F(MasterRepairTest, ANodeThatIsBackDuringTheRepairHasMissedIt) {
+  LoseNode1();
+  AllHold();
+  StartNode1();
+  EXPECT_TRUE(view().IsOut(NodeId{1}));
+  Answer(a, RepairKind::kResolveSlots, /*done=*/false);
+  // Whether it is done or not.
+  TakeOver();
+  TakeOver();
+  EXPECT_FALSE(view().IsOut(NodeId{1}));
+  EXPECT_EQ(view().regions[0].missing, 1);
+  EXPECT_EQ(StateOf(1), "copying");
+  EXPECT_TRUE(bench.disk.cluster.resolve_due);
+  bench.Pass(bench.options.repair_retry_ms + 100, Everybody());
+  AllHold();
+  EXPECT_EQ(RepairOf(b)->order.view->regions[0].missing, 1);
+  Answer(b, RepairKind::kResolveSlots);
+  TakeOver();
+  Answer(a, RepairKind::kScrubRegisters);
+  ASSERT_NE(HoldOf(a), nullptr);
+  EXPECT_EQ(HoldOf(a)->kind, HoldKind::kAll) << "the copy comes last";
+}
+
+TEST_F(MasterRepairTest, RegistersAreScrubbedOnceTheSlotsAreAlike) {
+  LoseNode1();
+  EXPECT_EQ(RepairOf(a), nullptr);
+  AllHold();
+  Answer(a, RepairKind::kResolveSlots);
+  EXPECT_EQ(HoldOf(a), nullptr);
+  Answer(a, RepairKind::kScrubRegisters, /*done=*/false);
+  TakeOver();
+  bench.Pass(bench.options.repair_retry_ms + 100, {nodes[0], nodes[2], a, b});
+  ASSERT_NE(RepairOf(b), nullptr);
+  EXPECT_TRUE(bench.disk.cluster.scrub_due);
+  Answer(b, RepairKind::kScrubRegisters);
+  EXPECT_FALSE(bench.disk.cluster.scrub_due);
+}
+
+TEST_F(MasterRepairTest, AScrubThatANodesEndOvertookCountsForNothing) {
+  LoseNode1();
+  Resolve();
+  StartNode1();
+  TakeOver();
+  ASSERT_NE(RepairOf(a), nullptr);
+  bench.Break(nodes[1]);
+  AllHold();
+  TakeOver();
+  Answer(a, RepairKind::kScrubRegisters);
+  EXPECT_TRUE(bench.disk.cluster.scrub_due);
+}
+
+TEST_F(MasterRepairTest, RegionsAreCopiedOneByOneWhileAllHold) {
+  LoseNode1();
+  Resolve();
+  StartNode1();
+  TakeOver();
+  EXPECT_FALSE(view().IsOut(NodeId{1}));
+  EXPECT_EQ(view().regions[0].missing, 1) << "what it holds is old";
+  EXPECT_EQ(HoldOf(a), nullptr) << "no copy before registers are scrubbed";
+  EXPECT_EQ(StateOf(1), "copying");
+  Answer(a, RepairKind::kScrubRegisters);
+  for (uint32_t region = 0; region < 4; ++region) {
+    EXPECT_EQ(Status().status.regions_fully_redundant, region);
+    ASSERT_NE(HoldOf(a), nullptr) << region;
+    EXPECT_EQ(HoldOf(a)->kind, HoldKind::kAll);
+    EXPECT_TRUE(HoldOf(a)->leave.empty());
+    Holds(b);
+    EXPECT_EQ(RepairOf(a), nullptr);
+    Holds(a);
+    ASSERT_NE(RepairOf(a), nullptr);
+    EXPECT_EQ(RepairOf(a)->order.region, region);
+    EXPECT_EQ(RepairOf(a)->order.view->regions[region].missing, 1);
+    bench.now_us += 30'000;
+    Answer(a, RepairKind::kCopyRegion);
+    EXPECT_EQ(view().regions[region].missing, 0);
+    EXPECT_EQ(bench.disk.regions[region].missing, 0);
+    TakeOver();
+    // Four times as long as it took.
+    bench.Advance(110);
+    EXPECT_EQ(HoldOf(a), nullptr);
+    bench.Advance(10);
+  }
+  EXPECT_EQ(HoldOf(a), nullptr);
+  EXPECT_EQ(StateOf(1), "up");
+  EXPECT_EQ(Status().status.state, "serving");
+  // Now another may be lost.
+  bench.Break(nodes[2]);
+  ASSERT_NE(HoldOf(a), nullptr);
+  EXPECT_EQ(HoldOf(a)->leave, std::vector<NodeId>{NodeId{2}});
+}
+
+TEST_F(MasterRepairTest, ACopyThatIsNotDoneCountsForNothing) {
+  LoseNode1();
+  Resolve();
+  StartNode1();
+  TakeOver();
+  Answer(a, RepairKind::kScrubRegisters);
+  Holds(a);
+  Holds(b);
+  Answer(a, RepairKind::kCopyRegion, /*done=*/false);
+  EXPECT_EQ(view().regions[0].missing, 1);
+  TakeOver();
+  // Nor does one of a node that is lost again.
+  bench.Pass(bench.options.repair_retry_ms + 100, Everybody());
+  Holds(a);
+  bench.Break(nodes[1]);
+  TakeOver();
+  ASSERT_NE(HoldOf(a), nullptr);
+  EXPECT_EQ(HoldOf(a)->kind, HoldKind::kSlots);
+  EXPECT_EQ(view().regions[0].missing, 1);
+}
+
+TEST_F(MasterRepairTest, WithoutWorkersANodeIsWaitedForUntilOneWantsToJoin) {
+  for (const StreamId agent : {a, b}) {
+    bench.Ask(agent, LeaveWorkerRequest{worker[agent].worker, worker[agent].index.value});
+    TakeOver();
+    TakeOver();
+  }
+  bench.Break(nodes[1]);
+  bench.Pass(bench.options.node_wait_ms + 500, {nodes[0], nodes[2], a, b});
+  EXPECT_EQ(HoldOf(a), nullptr) << "nobody needs it";
+  const uint64_t join = bench.Ask(a, JoinWorkerRequest());
+  Holds(a);
+  Holds(b);
+  EXPECT_TRUE(view().IsOut(NodeId{1}));
+  EXPECT_EQ(RepairOf(a), nullptr) << "an agent without workers repairs nothing";
+  EXPECT_TRUE(bench.disk.cluster.resolve_due);
+  TakeOver();
+  EXPECT_NE(bench.ReplyTo(a, join), nullptr);
+  Holds(a);
+  Holds(b);
+  Answer(a, RepairKind::kResolveSlots);
+  EXPECT_FALSE(bench.disk.cluster.resolve_due);
+}
+
+TEST_F(MasterRepairTest, AJoinWaitsForANodeThatIsBackSoon) {
+  for (const StreamId agent : {a, b}) {
+    bench.Ask(agent, LeaveWorkerRequest{worker[agent].worker, worker[agent].index.value});
+    TakeOver();
+    TakeOver();
+  }
+  bench.Break(nodes[1]);
+  const uint64_t join = bench.Ask(a, JoinWorkerRequest());
+  bench.Pass(bench.options.node_wait_ms - 500, {nodes[0], nodes[2], a, b});
+  EXPECT_EQ(HoldOf(a), nullptr);
+  StartNode1();
+  TakeOver();
+  EXPECT_NE(bench.ReplyTo(a, join), nullptr);
+  EXPECT_FALSE(view().IsOut(NodeId{1}));
+}
+
+}  // namespace
+}  // namespace onetrip

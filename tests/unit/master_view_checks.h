@@ -1,0 +1,72 @@
+// What must hold of the replicas in every view that a master makes, over its restarts, too.
+#ifndef ONETRIP_TESTS_UNIT_MASTER_VIEW_CHECKS_H_
+#define ONETRIP_TESTS_UNIT_MASTER_VIEW_CHECKS_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "client_core/cluster/view.h"
+
+namespace onetrip {
+
+class ReplicaModel {
+ public:
+  // A view that nobody has seen before; `out` are the nodes that went out since `before`. Returns
+  // how many replicas live again. Fails the test when a region has lost its majority, or one lives
+  // that is out, or has been and was not copied.
+  size_t OnView(const View& view, const View& before, const std::set<int>& out) {
+    for (size_t region = 0; region < before.regions.size() && !out.empty(); ++region) {
+      for (int i = 0; i < view.replicas - before.regions[region].missing; ++i) {
+        const uint16_t node = before.regions[region].nodes[i].value;
+        if (out.contains(node)) stale_.insert({region, node});
+      }
+    }
+    if (!out.empty()) out_epoch_ = view.epoch.value;
+    size_t again = 0;
+    for (size_t region = 0; region < view.regions.size(); ++region) {
+      const RegionPlacement& placement = view.regions[region];
+      EXPECT_GT(2 * (view.replicas - placement.missing), view.replicas) << "no majority lives";
+      for (int i = 0; i < view.replicas - placement.missing; ++i) {
+        const Replica replica = {region, placement.nodes[i].value};
+        EXPECT_FALSE(view.IsOut(placement.nodes[i])) << "a live replica on a node that is out";
+        if (!stale_.contains(replica)) continue;
+        EXPECT_TRUE(copied_ == replica && copied_epoch_ == view.epoch.value)
+            << "a replica counts that was not copied: region " << region << ", node "
+            << replica.second;
+        stale_.erase(replica);
+        ++again;
+      }
+    }
+    return again;
+  }
+
+  void OnCopied(const View& order, uint32_t region) {
+    const RegionPlacement& placement = order.regions[region];
+    copied_ = {region, placement.nodes[order.replicas - placement.missing].value};
+    copied_epoch_ = order.epoch.value;
+  }
+  void OnResolved(const View& order) { resolved_epoch_ = order.epoch.value; }
+  void OnScrubbed(const View& order) { scrubbed_epoch_ = order.epoch.value; }
+  // Whether slots may be as a node has left them that is out.
+  [[nodiscard]] bool MustResolve() const { return resolved_epoch_ <= out_epoch_; }
+  // Whether a register's largest word may be on one live replica only.
+  [[nodiscard]] bool MustScrub() const { return scrubbed_epoch_ < out_epoch_; }
+
+ private:
+  using Replica = std::pair<size_t, uint16_t>;  // region, node
+
+  std::set<Replica> stale_;
+  Replica copied_;
+  uint64_t copied_epoch_ = 0;
+  uint64_t resolved_epoch_ = 1;
+  uint64_t scrubbed_epoch_ = 0;
+  uint64_t out_epoch_ = 0;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TESTS_UNIT_MASTER_VIEW_CHECKS_H_
