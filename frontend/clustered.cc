@@ -51,6 +51,7 @@ const char* NameOf(Clustered::FabricKind kind) {
 std::string WhyNotShm(const View& view) {
   const std::string host_id = HostId();
   for (size_t i = 0; i < view.nodes.size(); ++i) {
+    if (view.nodes[i].out) continue;
     const NodeAddress& address = view.nodes[i].address;
     const std::string name = "memory node " + std::to_string(i);
     if (address.shm_path.empty()) return name + " does not serve shm";
@@ -61,7 +62,7 @@ std::string WhyNotShm(const View& view) {
 
 std::string WhyNotTcp(const View& view) {
   for (size_t i = 0; i < view.nodes.size(); ++i) {
-    if (view.nodes[i].address.tcp_port == 0) {
+    if (!view.nodes[i].out && view.nodes[i].address.tcp_port == 0) {
       return "memory node " + std::to_string(i) + " does not serve tcp";
     }
   }

@@ -34,8 +34,7 @@ Task<Status> ClusteredWorker::Start(std::string* reason) {
   Status status = cluster_.DecideFabric(*view, reason);
   if (status.ok()) status = co_await ReachNodes(*view, reason);
   if (status.ok()) {
-    Fabric& fabric = shm_ != nullptr ? static_cast<Fabric&>(*shm_) : *tcp_;
-    context_ = std::make_unique<WorkerContext>(executor_, fabric, *cluster_.master_, hold_,
+    context_ = std::make_unique<WorkerContext>(executor_, fabric(), *cluster_.master_, hold_,
                                                membership_, DataPathOf(cluster_.options_));
     engine_ = MakeEngine(EngineOf(cluster_.options_), *context_);
     kv_ = std::make_unique<Kv>(*context_, *engine_);
@@ -89,6 +88,7 @@ Task<Status> ClusteredWorker::ReachOverTcp(const View& view, std::string* reason
   const uint64_t timeout_ms = cluster_.options_.connect_timeout_ms;
   const uint64_t deadline_ns = executor_.NowNs() + timeout_ms * 1'000'000;
   for (uint16_t i = 0; i < view.node_count; ++i) {
+    if (view.IsOut(NodeId{i})) continue;
     const Status connected = co_await tcp_->Connected(NodeId{i}, deadline_ns);
     if (connected.ok()) continue;
     const std::string why = tcp_->ConnectError(NodeId{i});
@@ -102,16 +102,21 @@ Task<Status> ClusteredWorker::ReachOverTcp(const View& view, std::string* reason
 Status ClusteredWorker::UseView(const View& view, std::string* reason) {
   view_version_ = view.epoch.value;
   const LeaseGuard lease{LeaseGuard::kForever, view.epoch};
-  if (shm_ != nullptr) shm_->set_lease(lease);
-  if (tcp_ == nullptr) return Status::Ok();
-  tcp_->set_lease(lease);
+  fabric().set_lease(lease);
+  Status first_failure;
   for (uint16_t i = 0; i < view.node_count; ++i) {
-    const NodeAddress& address = view.nodes[i].address;
-    // The address may be the old one: then nothing happens.
-    const Status status = tcp_->SetNode(NodeId{i}, address.tcp_host, address.tcp_port, reason);
-    if (!status.ok()) return status;
+    const bool is_out = view.IsOut(NodeId{i});
+    // In this order: nobody connects to where the node once was.
+    if (is_out) fabric().LeaveAside(NodeId{i}, true);
+    if (tcp_ != nullptr && !is_out) {
+      const NodeAddress& address = view.nodes[i].address;
+      // The address may be the old one: then nothing happens.
+      const Status status = tcp_->SetNode(NodeId{i}, address.tcp_host, address.tcp_port, reason);
+      if (!status.ok()) first_failure = status;
+    }
+    if (!is_out) fabric().LeaveAside(NodeId{i}, false);
   }
-  return Status::Ok();
+  return first_failure;
 }
 
 void ClusteredWorker::Tend() {
@@ -126,7 +131,8 @@ void ClusteredWorker::TakeSegments() {
   generation_ = cluster_.shm_nodes_.generation();
   std::vector<ShmNodes::SegmentPtr> segments = cluster_.shm_nodes_.segments();
   for (uint16_t i = 0; i < static_cast<uint16_t>(segments.size()); ++i) {
-    if (segments[i] != segments_[i]) shm_->SetEndpoint(NodeId{i}, segments[i].get());
+    const bool is_new = i >= segments_.size() || segments[i] != segments_[i];
+    if (is_new && segments[i] != nullptr) shm_->SetEndpoint(NodeId{i}, segments[i].get());
   }
   // The old ones go only now that the fabric uses them no more.
   segments_ = std::move(segments);

@@ -41,6 +41,7 @@ class ClusteredWorker final : public WorkerStorage {
   void Tend();
   void TakeSegments();
   Task<void> Leave();
+  Fabric& fabric() { return shm_ != nullptr ? static_cast<Fabric&>(*shm_) : *tcp_; }
 
   LoopExecutor& executor_;
   Clustered& cluster_;

@@ -22,6 +22,7 @@ inline DataPathOptions DataPathOf(const AgentOptions& options) {
 
 inline EngineKind EngineOf(const AgentOptions& options) {
   if (options.engine == "raw") return EngineKind::kRaw;
+  if (options.engine == "abd") return EngineKind::kAbd;
   return options.engine == "snapshot" ? EngineKind::kSnapshot : EngineKind::kSwarm;
 }
 

@@ -40,11 +40,15 @@ Status ShmNodes::AddWorker(WorkerId worker, const View& view, std::string* reaso
   std::erase(workers_, worker);
   workers_.push_back(worker);
   for (uint16_t i = 0; i < view.node_count; ++i) {
+    const bool is_out = view.IsOut(NodeId{i});
     const std::vector<SegmentPtr> have = segments();
     const bool is_there = i < have.size() && have[i] != nullptr && have[i]->reachable();
+    if (!is_there && is_out) continue;
+    // Also one that is out but still attached: it may come back as it is, and must know whom to
+    // fence.
     const Status status =
         is_there ? have[i]->AddWorker(worker, view.epoch, reason) : Attach(NodeId{i}, view, reason);
-    if (status.ok()) continue;
+    if (status.ok() || (is_out && status.code() == StatusCode::kUnavailable)) continue;
     std::erase(workers_, worker);
     return status;
   }
@@ -61,12 +65,14 @@ bool ShmNodes::Tend(const View& view) {
   if (workers_.empty()) return true;
   bool all_there = true;
   const std::vector<SegmentPtr> have = segments();
-  for (uint16_t i = 0; i < have.size() && i < view.nodes.size(); ++i) {
-    if (have[i] == nullptr || have[i]->reachable()) continue;
+  for (uint16_t i = 0; i < static_cast<uint16_t>(view.nodes.size()); ++i) {
+    if (view.IsOut(NodeId{i})) continue;
+    const bool is_new = i >= have.size() || have[i] == nullptr;
+    if (!is_new && have[i]->reachable()) continue;
     std::string reason;
     // Why it is not there has been said when it was lost; it is tried again.
     if (Attach(NodeId{i}, view, &reason).ok()) {
-      LogInfo("shm: memory node " + std::to_string(i) + " is back");
+      LogInfo("shm: memory node " + std::to_string(i) + (is_new ? " is here" : " is back"));
     } else {
       all_there = false;
       LogDebug("shm: " + reason);

@@ -25,14 +25,15 @@ class ShmNodes {
  public:
   using SegmentPtr = std::shared_ptr<ShmSegment>;
 
-  // Makes `worker` known to every node of `view`, attaching to those that are not attached yet.
+  // Makes `worker` known to every node of `view` that is not out, attaching to those that are not
+  // attached yet.
   // Blocks. Failures as of ShmSegment::Attach; may then be called again.
   Status AddWorker(WorkerId worker, const View& view, std::string* reason);
   // The worker has left the cluster, or was never in it.
   void RemoveWorker(WorkerId worker);
 
-  // Tries to attach anew to nodes that were lost; false while there are any. Blocks for as long as
-  // a node takes to answer.
+  // Tries to attach to nodes that were lost, or are not attached yet and are in the view; false
+  // while there are any. Blocks for as long as a node takes to answer.
   bool Tend(const View& view);
 
   // Changes when a segment was replaced; one load.

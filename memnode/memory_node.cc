@@ -39,14 +39,15 @@ Result<std::unique_ptr<MemoryNode>> MemoryNode::Create(NodeId self, const View& 
     return Status(StatusCode::kInvalidArgument, "another node's memory");
   }
   const bool is_adopted = backing->is_adopted();
-  std::unique_ptr<MemoryNode> node(new MemoryNode(std::move(backing), bytes));
-  if (const char* wrong = node->Place(self, view); wrong != nullptr) {
+  std::unique_ptr<MemoryNode> node(new MemoryNode(self, std::move(backing)));
+  node->epoch_ = view.epoch;
+  if (const char* wrong = node->Place(view, &node->regions_); wrong != nullptr) {
     *reason = std::string("the map places ") + wrong + " on this memory node";
     return Status(StatusCode::kInvalidArgument, "a map that makes no sense");
   }
   // All of them before any: memory that is refused stays as it was.
   for (const HostedRegion& hosted : node->regions_) {
-    const char* wrong = is_adopted ? Check(hosted) : nullptr;
+    const char* wrong = is_adopted && !hosted.is_missing ? Check(hosted) : nullptr;
     if (wrong == nullptr) continue;
     *reason = "region " + std::to_string(hosted.region) + " of the memory node's image " + wrong +
               "; move the image away and start the node without memory";
@@ -54,22 +55,26 @@ Result<std::unique_ptr<MemoryNode>> MemoryNode::Create(NodeId self, const View& 
   }
   // An image says that it is in use when it can be adopted, and is touched only once it says so.
   if (!is_adopted) {
-    for (HostedRegion& hosted : node->regions_) Format(hosted);
+    for (HostedRegion& hosted : node->regions_) {
+      if (!hosted.is_missing) Format(hosted);
+    }
   }
   const Status in_use = node->backing_->MarkInUse(reason);
   if (!in_use.ok()) return in_use;
   if (is_adopted) {
-    for (HostedRegion& hosted : node->regions_) Adopt(hosted);
+    for (HostedRegion& hosted : node->regions_) {
+      if (!hosted.is_missing) Adopt(hosted);
+    }
   }
   return node;
 }
 
-const char* MemoryNode::Place(NodeId self, const View& view) {
-  std::vector<bool> taken(bytes_ / kRegionBytes);
+const char* MemoryNode::Place(const View& view, std::vector<HostedRegion>* regions) const {
+  std::vector<bool> taken(bytes() / kRegionBytes);
   for (uint32_t region = 0; region < view.regions.size(); ++region) {
     const RegionPlacement& placement = view.regions[region];
     for (int replica = 0; replica < view.replicas; ++replica) {
-      if (placement.nodes[replica] != self) continue;
+      if (placement.nodes[replica] != self_) continue;
       const uint64_t base = placement.base[replica];
       if (base % kRegionBytes != 0 || base / kRegionBytes >= taken.size()) {
         return "a region that is not in its memory";
@@ -79,12 +84,41 @@ const char* MemoryNode::Place(NodeId self, const View& view) {
       HostedRegion hosted;
       hosted.region = region;
       hosted.memory = this->base() + base;
-      hosted.is_primary = replica == 0;
-      hosted.used_before.resize(kBlocksPerRegion);
-      regions_.push_back(std::move(hosted));
+      hosted.is_missing = replica >= view.replicas - placement.missing;
+      hosted.is_primary = replica == 0 && !hosted.is_missing;
+      // Who knows what is there by the time that it is not missing any more.
+      hosted.used_before.resize(kBlocksPerRegion, hosted.is_missing);
+      regions->push_back(std::move(hosted));
     }
   }
   return nullptr;
+}
+
+Status MemoryNode::UseView(const View& view, std::string* reason) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (view.epoch < epoch_) return Status::Ok();
+  std::vector<HostedRegion> regions;
+  if (const char* wrong = Place(view, &regions); wrong != nullptr) {
+    *reason = "the map of epoch " + std::to_string(view.epoch.value) + " places " + wrong +
+              " on this memory node";
+    return Status(StatusCode::kInvalidArgument, "a map that makes no sense");
+  }
+  for (HostedRegion& region : regions) {
+    const auto before =
+        std::find_if(regions_.begin(), regions_.end(), [&](const HostedRegion& known) {
+          return known.region == region.region && known.memory == region.memory;
+        });
+    if (before == regions_.end()) {
+      region.used_before.assign(kBlocksPerRegion, true);
+      continue;
+    }
+    region.next_block = before->next_block;
+    if (!region.is_missing) region.used_before = std::move(before->used_before);
+  }
+  regions_ = std::move(regions);
+  next_region_ = 0;
+  epoch_ = view.epoch;
+  return Status::Ok();
 }
 
 void MemoryNode::Format(HostedRegion& region) {
@@ -92,11 +126,9 @@ void MemoryNode::Format(HostedRegion& region) {
   header->magic = kRegionMagic;
   header->layout_version = kLayoutVersion;
   header->region = region.region;
-  region.free_blocks = kBlocksPerRegion;
   if (region.region != 0) return;
   for (uint32_t block = 0; block < kRootBlocks; ++block) {
     StoreEntry(region, block, BlockEntry(BlockEntry::Use::kRoot, WorkerId{0}, SizeClass()));
-    --region.free_blocks;
   }
 }
 
@@ -147,7 +179,6 @@ void MemoryNode::Adopt(HostedRegion& region) {
     }
     // A tail that no span claims: the node died between the parts of a grant or free.
     if (entry.use() == BlockEntry::Use::kSpanTail) StoreEntry(region, block, BlockEntry());
-    if (entry.use() != BlockEntry::Use::kRoot) ++region.free_blocks;
     ++block;
   }
 }
@@ -179,9 +210,16 @@ bool MemoryNode::IsFree(const HostedRegion& region, uint32_t first, uint32_t cou
   return true;
 }
 
+uint32_t MemoryNode::FreeBlocks(const HostedRegion& region) {
+  uint32_t free_blocks = 0;
+  for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
+    free_blocks += LoadEntry(region, block).use() == BlockEntry::Use::kFree ? 1 : 0;
+  }
+  return free_blocks;
+}
+
 uint32_t MemoryNode::FindFree(const HostedRegion& region, SizeClass size_class) {
   const uint32_t count = size_class.blocks();
-  if (region.free_blocks < count) return kBlocksPerRegion;
   for (uint32_t i = 0; i < kBlocksPerRegion; ++i) {
     const uint32_t first = (region.next_block + i) % kBlocksPerRegion;
     // A span needs whole blocks; block 0 also holds the region header.
@@ -208,7 +246,6 @@ void MemoryNode::Grant(HostedRegion& region, uint32_t first, const ControlReques
     const auto use = block == first ? BlockEntry::Use::kOwned : BlockEntry::Use::kSpanTail;
     StoreEntry(region, block, BlockEntry(use, request.owner, request.size_class));
   }
-  region.free_blocks -= count;
   region.next_block = (first + count) % kBlocksPerRegion;
 }
 
@@ -242,6 +279,8 @@ ControlReply MemoryNode::Alloc(const ControlRequest& request) {
 
 ControlReply MemoryNode::RecordGrant(const ControlRequest& request) {
   HostedRegion* region = Find(request.block);
+  // The caller may know of a copy before this node does.
+  if (region != nullptr && region->is_missing) return {ControlReply::Outcome::kFull, request.block};
   if (region == nullptr || !IsFree(*region, request.block.block(), request.size_class.blocks())) {
     return {ControlReply::Outcome::kConflict, request.block};
   }
@@ -253,7 +292,7 @@ ControlReply MemoryNode::Free(const ControlRequest& request) {
   HostedRegion* region = Find(request.block);
   const uint32_t first = request.block.block();
   const uint32_t count = request.size_class.blocks();
-  if (region == nullptr || first + count > kBlocksPerRegion) {
+  if (region == nullptr || region->is_missing || first + count > kBlocksPerRegion) {
     return {ControlReply::Outcome::kConflict, request.block};
   }
   for (uint32_t block = first; block < first + count; ++block) {
@@ -268,18 +307,18 @@ ControlReply MemoryNode::Free(const ControlRequest& request) {
   for (uint32_t block = first; block < first + count; ++block) {
     StoreEntry(*region, block, BlockEntry());
   }
-  region->free_blocks += count;
   return {ControlReply::Outcome::kDone, request.block};
 }
 
 MemoryNodeStatus MemoryNode::status() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   MemoryNodeStatus status;
-  status.regions = regions_.size();
   for (const HostedRegion& region : regions_) {
+    if (region.is_missing) continue;
+    ++status.regions;
     const uint32_t blocks = kBlocksPerRegion - (region.region == 0 ? kRootBlocks : 0);
     status.blocks += blocks;
-    status.granted_blocks += blocks - region.free_blocks;
+    status.granted_blocks += blocks - FreeBlocks(region);
   }
   return status;
 }

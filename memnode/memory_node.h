@@ -1,9 +1,11 @@
 // MemoryNode: one memory node: holds regions, grants coarse blocks of them, and runs no protocol
 // (PROTOCOLS 1 and 2; FUSEE 4.4).
 //
-// A region's primary grants a block, its other replicas record the grant. A block is zeroed by
+// A region's primary grants a block, its other live replicas record the grant. A block is zeroed by
 // every node when it is granted. The block tables lie in the regions themselves, where recovery can
-// read them and a node that comes back with its memory finds them again. Thread-safe.
+// read them and a node that comes back with its memory finds them again, and where an agent writes
+// them that copies a region to a node where it was missing: nothing that they say is remembered
+// elsewhere. Thread-safe.
 #ifndef ONETRIP_MEMNODE_MEMORY_NODE_H_
 #define ONETRIP_MEMNODE_MEMORY_NODE_H_
 
@@ -23,8 +25,8 @@
 namespace onetrip {
 
 struct MemoryNodeStatus {
-  uint64_t regions = 0;
-  uint64_t blocks = 0;  // of all regions it holds, the root area's not counted
+  uint64_t regions = 0;  // that are not missing
+  uint64_t blocks = 0;   // of all regions it holds, the root area's not counted
   uint64_t granted_blocks = 0;
 };
 
@@ -37,17 +39,25 @@ class MemoryNode final : public MemoryEndpoint {
   // The same on `backing`, which must have the bytes that BytesOn() says, or more, whose rest is
   // unused: all of it on a spare, where the view places nothing. A file must have this node as its
   // owner. Memory of an earlier life is adopted: its headers and block tables are checked, every
-  // granted block keeps its owner, and what an interrupted grant or free left behind is free. On
-  // failure `reason` says in one line what is wrong, and adopted memory is as it was.
+  // granted block keeps its owner, and what an interrupted grant or free left behind is free. What
+  // is missing here is neither looked at nor formatted: it will be overwritten. On failure `reason`
+  // says in one line what is wrong, and adopted memory is as it was.
   static Result<std::unique_ptr<MemoryNode>> Create(NodeId self, const View& view,
                                                     std::unique_ptr<Backing> backing,
                                                     std::string* reason);
   // Bytes of memory that the view places on node `self`; 0: no region is there.
   static uint64_t BytesOn(NodeId self, const View& view);
 
+  // Takes the roles that `view` gives the node: of a region, the first live replica is the primary,
+  // and one that is missing here is not granted from. Regions that are placed here anew get their
+  // places, and those that left give them up; memory is not touched. An older view than the one in
+  // use is ignored. kInvalidArgument: the view makes no sense for this memory, `reason` says why,
+  // and nothing has changed.
+  Status UseView(const View& view, std::string* reason);
+
   [[nodiscard]] std::byte* base() const override { return backing_->base(); }
-  // What the view places here: nobody may touch what lies behind.
-  [[nodiscard]] uint64_t bytes() const override { return bytes_; }
+  // All of the backing: a view to come may place regions anywhere in it.
+  [[nodiscard]] uint64_t bytes() const override { return backing_->bytes(); }
   [[nodiscard]] Backing& backing() { return *backing_; }
   ControlReply Handle(const ControlRequest& request) override;
 
@@ -58,15 +68,15 @@ class MemoryNode final : public MemoryEndpoint {
     uint32_t region = 0;
     std::byte* memory = nullptr;
     bool is_primary = false;
-    uint32_t next_block = 0;  // where the search for free blocks starts
-    uint32_t free_blocks = 0;
+    bool is_missing = false;        // here: what the memory holds means nothing yet
+    uint32_t next_block = 0;        // where the search for free blocks starts
     std::vector<bool> used_before;  // blocks that need zeroing when granted
   };
 
-  MemoryNode(std::unique_ptr<Backing> backing, uint64_t bytes)
-      : backing_(std::move(backing)), bytes_(bytes) {}
-  // Enters the regions that the view places on node `self`; what is wrong with that, or nullptr.
-  const char* Place(NodeId self, const View& view);
+  MemoryNode(NodeId self, std::unique_ptr<Backing> backing)
+      : self_(self), backing_(std::move(backing)) {}
+  // The regions that the view places on this node; what is wrong with that, or nullptr.
+  const char* Place(const View& view, std::vector<HostedRegion>* regions) const;
   static void Format(HostedRegion& region);
   // Looks only; the reason why the region cannot be adopted, or nullptr.
   static const char* Check(const HostedRegion& region);
@@ -78,6 +88,7 @@ class MemoryNode final : public MemoryEndpoint {
   static void StoreEntry(const HostedRegion& region, uint32_t block, BlockEntry entry);
   // Whether the blocks behind `first`, which owns a span, are its tails.
   static bool HasItsTails(const HostedRegion& region, uint32_t first);
+  static uint32_t FreeBlocks(const HostedRegion& region);
   // The first block of `count` contiguous free ones, or kBlocksPerRegion.
   static uint32_t FindFree(const HostedRegion& region, SizeClass size_class);
   static bool IsFree(const HostedRegion& region, uint32_t first, uint32_t count);
@@ -87,9 +98,11 @@ class MemoryNode final : public MemoryEndpoint {
   ControlReply RecordGrant(const ControlRequest& request);
   ControlReply Free(const ControlRequest& request);
 
+  const NodeId self_;
   const std::unique_ptr<Backing> backing_;
-  const uint64_t bytes_;
   mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  Epoch epoch_;  // of the view in use
   std::vector<HostedRegion> regions_;
   uint32_t next_region_ = 0;
 };

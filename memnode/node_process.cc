@@ -271,10 +271,11 @@ Status NodeProcess::Fence(const std::vector<WorkerId>& workers, Epoch epoch, std
 }
 
 void NodeProcess::OnView(const std::shared_ptr<const View>& view) {
-  // Regions do not move in this version.
-  if (MemoryNode::BytesOn(place_.node, *view) == node_->bytes()) return;
-  LogError("the cluster map of epoch " + std::to_string(view->epoch.value) +
-           " places other regions on this node than it holds; they are not served");
+  // Agents have given the node up, and what they had sent must not come to anything any more: the
+  // node's memory is made good before they use it again.
+  if (view->IsOut(place_.node) && tcp_ != nullptr) tcp_->CloseChannels();
+  std::string reason;
+  if (!node_->UseView(*view, &reason).ok()) LogError(reason + "; its roles stay as they were");
 }
 
 void NodeProcess::OnExpelled(const std::string& reason) {

@@ -71,6 +71,13 @@ void TcpServerCore::Fence(WorkerId id) {
   if (worker.channel != nullptr) std::exchange(worker.channel, nullptr)->Fail(TcpError::kFenced);
 }
 
+void TcpServerCore::CloseChannels() {
+  for (auto& [id, worker] : workers) {
+    if (worker.channel == nullptr) continue;
+    std::exchange(worker.channel, nullptr)->Fail(TcpError::kSuperseded);
+  }
+}
+
 void TcpServerCore::Remove(TcpServerChannel* channel) {
   const size_t index = channel->index;
   const std::unique_ptr<TcpServerChannel> removed = std::move(channels[index]);
@@ -150,6 +157,10 @@ void TcpServer::Stop() {
 
 void TcpServer::Fence(WorkerId worker) {
   thread_.Run([this, worker] { core_->Fence(worker); });
+}
+
+void TcpServer::CloseChannels() {
+  thread_.Run([this] { core_->CloseChannels(); });
 }
 
 void TcpServer::SetEpoch(Epoch epoch) {

@@ -73,6 +73,9 @@ class TcpServer {
   // Refuses `worker` from now on: when this returns, nothing it has sent will be executed any more.
   // Any thread but the server's own.
   void Fence(WorkerId worker);
+  // Closes every channel: when this returns, nothing that was sent on them will be executed any
+  // more. Workers may connect anew. As Fence.
+  void CloseChannels();
   // Refuses workers with a map older than `epoch` from now on; open channels stay. As Fence.
   void SetEpoch(Epoch epoch);
 

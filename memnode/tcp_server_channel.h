@@ -39,6 +39,7 @@ struct TcpServerCore final : private Poller {
   // Destroys `channel`.
   void Remove(TcpServerChannel* channel);
   void Fence(WorkerId worker);
+  void CloseChannels();
   void GoodbyeToAll();
   // A peer has connected.
   void Accept(UniqueFd fd);

@@ -5,6 +5,7 @@
 #include "client_core/kv/kv.h"
 #include "redis_compat/ascii.h"
 #include "redis_compat/command_table.h"
+#include "redis_compat/key_access.h"
 
 namespace onetrip {
 namespace {
@@ -180,7 +181,8 @@ void PrefetchCommand(Kv& kv, uint32_t database, const CommandRow* row,
       return;
     }
     const Key key{database, argv[index]};
-    stage == PrefetchStage::kLocation ? kv.PrefetchLocation(key) : kv.PrefetchRecord(key);
+    stage == PrefetchStage::kLocation ? kv.PrefetchLocation(key)
+                                      : kv.PrefetchRecord(key, UseOf(*row));
   });
 }
 

@@ -7,6 +7,7 @@
 #include "client_core/base/status.h"
 #include "client_core/kv/kv.h"
 #include "redis_compat/command_context.h"
+#include "redis_compat/command_table.h"
 #include "redis_compat/reply_status.h"
 #include "redis_compat/value.h"
 
@@ -41,6 +42,10 @@ inline void CountLookup(CommandContext& context, bool found) {
   found ? context.stats.CountHit() : context.stats.CountMiss();
 }
 
+inline KeyUse UseOf(const CommandRow& row) {
+  return (row.flags & CommandFlag::kWrite) != 0 ? KeyUse::kWrite : KeyUse::kRead;
+}
+
 // Keeps the memory of the keys behind argv[index] on its way while that key is worked on: every
 // `step`-th argument is a key. Call it before each key, in order.
 inline void PrefetchAhead(const CommandContext& context, size_t index, size_t step) {
@@ -51,7 +56,7 @@ inline void PrefetchAhead(const CommandContext& context, size_t index, size_t st
   const size_t record = index + kRecordAhead * step;
   const size_t location = index + kLocationAhead * step;
   if (record < context.argv.size()) {
-    context.kv.PrefetchRecord(KeyAt(context, record));
+    context.kv.PrefetchRecord(KeyAt(context, record), UseOf(*context.command));
   }
   if (location < context.argv.size()) {
     context.kv.PrefetchLocation(KeyAt(context, location));

@@ -85,10 +85,10 @@ constexpr OptionRow kRows[] = {
      "Workers; each serves its own connections on a core of its own",
      kUserAgent, false, "", 1, 64, "", {.agent = &AgentOptions::threads}},
 
-    {"engine", OptionType::kText, "snapshot", "",
-     "How keys are written: swarm as registers in one round trip, snapshot as records in four, raw "
-     "as one copy",
-     kUserAgent, false, "", 0, 0, "swarm|snapshot|raw", {.agent = &AgentOptions::engine}},
+    {"engine", OptionType::kText, "swarm", "",
+     "How keys are written: swarm as registers in one round trip, snapshot as records in four; for "
+     "comparison: abd as registers in two, raw as one copy",
+     kUserAgent, false, "", 0, 0, "swarm|snapshot|raw|abd", {.agent = &AgentOptions::engine}},
     {"memory", OptionType::kSize, "1GiB", "bytes", "Memory of each embedded memory node",
      kUserAgent, false, "", 8 * kMiB, 64 * kTiB, "", {.agent = &AgentOptions::memory_bytes}},
     {"memory", OptionType::kSize, "1GiB", "bytes", "Memory of the node, in whole 16 MiB",
@@ -114,7 +114,7 @@ constexpr OptionRow kRows[] = {
      kUserAgent, false, "", 1, 1ULL << 32, "", {.agent = &AgentOptions::register_cache_keys}},
     {"register-lanes", OptionType::kInteger, "4", "",
      "Metadata words of new registers, which writers spread over",
-     kUserAgent, false, "", 1, 16, "", {.agent = &AgentOptions::register_lanes}},
+     kUserAgent, false, "", 1, 64, "", {.agent = &AgentOptions::register_lanes}},
     {"location-cache", OptionType::kSize, "64MiB", "bytes",
      "Cache of key locations of each worker; 0 for none",
      kUserAgent, false, "", 0, kTiB, "", {.agent = &AgentOptions::location_cache_bytes}},

@@ -50,6 +50,8 @@ enum class Bug : uint8_t {
   kNoSecondRead,            // a reader locks a guess that it has read once
   kNeverRewrite,            // a writer returns although its guess may have been stale
   kSameWriterNewest,        // the same-writer rule returns the second tuple
+  kAbdStaleTimestamp,       // an ABD writer goes by its own last timestamp alone
+  kReadAwaitsVerified,      // a read of a guess waits until its writer has verified it
   // the two forms of a key
   kSealNotRead,              // a step on a register counts whatever the seal says
   kLanesBeforeSeal,          // a freeze reads the lanes ahead of its seal
@@ -59,6 +61,7 @@ enum class Bug : uint8_t {
   kFinalNotWritten,          // who replaces a register's object does not record what became of it
   kDeleteOfMajority,         // a DEL that sealed a majority counts without looking at the slot
   kDeleteCreditForgotten,    // a DEL that lost the slot says 0 whoever is credited
+  kReadAwaitsEnd,            // a GET that meets a seal waits for who put it there
   // the cluster and its master
   kSweepsAtOnce,          // flushed keys are removed under operations that began before the flush
   kNoHold,                // a worker that is asked to hold goes on
@@ -70,7 +73,12 @@ enum class Bug : uint8_t {
   kViewNotDurable,        // a view is not stored before it is sent
   kRestartKeepsEpoch,     // a master starts without a view of its own
   kSeatNotDurable,        // who took which seat is not stored
+  kOutUnresolved,         // slots stay as a lost node has left them
+  kOutIsFenced,           // a seat is free although agents may still ask a node that is out
   kAcknowledgedBeforeDurable,  // messages do not wait for the store
+  kResolveTakesBackup,         // a half-done slot write is carried on although readers saw the old
+  kNoScrub,                    // words of registers stay where a lost node has left them
+  kCopyForgetsBlock,           // a block of a region does not come to its new replica
 };
 
 #ifdef ONETRIP_PLANTED_BUGS

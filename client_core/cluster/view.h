@@ -20,6 +20,10 @@ namespace onetrip {
 struct RegionPlacement {
   std::array<NodeId, kMaxReplicas> nodes;
   std::array<uint64_t, kMaxReplicas> base;
+  // So many at the end are missing: their node is out, or the copy there is not complete. Nobody
+  // reads or writes them, but for a repair.
+  uint8_t missing = 0;
+  friend bool operator==(const RegionPlacement&, const RegionPlacement&) = default;
 };
 
 // How agents reach a memory node.
@@ -34,13 +38,15 @@ struct NodeAddress {
 struct NodeInfo {
   uint64_t incarnation = 0;  // names its memory; another one means that the old content is gone
   NodeAddress address;
+  // Lost, or without regions: nothing is sent to it or waited for.
+  bool out = false;
   friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
 };
 
 struct View {
   uint64_t cluster = 0;  // names the cluster; 0 inside one process
   Epoch epoch;
-  int replicas = 3;
+  int replicas = 3;  // of a region, the missing ones counted; quorums are of them
   std::vector<RegionPlacement> regions;
   std::array<KeyspaceId, kMaxDatabases> keyspaces;
   uint16_t node_count = 0;
@@ -63,6 +69,16 @@ struct View {
 
   [[nodiscard]] bool Contains(GlobalAddr addr) const { return addr.region() < regions.size(); }
 
+  [[nodiscard]] bool IsOut(NodeId node) const {
+    return node.value < nodes.size() && nodes[node.value].out;
+  }
+
+  // How many replicas of `addr` there are now; at least one. REQUIRES: Contains(addr).
+  [[nodiscard]] int LiveReplicas(GlobalAddr addr) const {
+    CHECK(addr.region() < regions.size());
+    return replicas - regions[addr.region()].missing;
+  }
+
   // Where replica `replica` of `addr` lies; 0 is the primary. REQUIRES: Contains(addr).
   [[nodiscard]] RemoteAddr Locate(GlobalAddr addr, int replica) const {
     CHECK(addr.region() < regions.size());
@@ -74,7 +90,7 @@ struct View {
   [[nodiscard]] RemoteAddr LocateOn(GlobalAddr addr, NodeId node) const {
     CHECK(addr.region() < regions.size());
     const RegionPlacement& placement = regions[addr.region()];
-    for (int i = 0; i < replicas; ++i) {
+    for (int i = 0; i < replicas - placement.missing; ++i) {
       if (placement.nodes[i] == node) return {node, placement.base[i] + addr.offset()};
     }
     return Locate(addr, 0);

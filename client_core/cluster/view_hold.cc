@@ -3,6 +3,14 @@
 #include <utility>
 
 namespace onetrip {
+namespace {
+
+constexpr uint64_t kLookAgainNs = 50'000;
+// Whoever waits for another worker's step waits for microseconds, unless that worker is gone or
+// stands still itself.
+constexpr uint64_t kImpatientNs = 20'000'000;
+
+}  // namespace
 
 void ViewHold::Door::Post(std::function<void(ViewHold&)> fn) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -20,21 +28,66 @@ ViewHold::ViewHold(LoopExecutor& executor) : ViewHold(static_cast<Executor&>(exe
 
 ViewHold::~ViewHold() {
   CHECK(first_ == nullptr);
+  CHECK(running_ == 0 && in_slots_ == 0);
+  still_timer_.Cancel();
   const std::lock_guard<std::mutex> lock(door_->mutex_);
   door_->executor_ = nullptr;
   door_->hold_ = nullptr;
 }
 
+Task<bool> ViewHold::Presence::EnterSlots(uint64_t deadline_ns) {
+  if (in_slots_ || hold_ == nullptr) co_return true;
+  while (hold_->kind_ == HoldKind::kSlots && !Planted(Bug::kNoHold)) {
+    if (hold_->executor_.NowNs() >= deadline_ns) co_return false;
+    co_await Waiter(*hold_, deadline_ns);
+  }
+  in_slots_ = true;
+  ++hold_->in_slots_;
+  co_return true;
+}
+
 Task<bool> ViewHold::Wait(uint64_t deadline_ns) {
-  while (held_) {
+  while (held()) {
     if (executor_.NowNs() >= deadline_ns) co_return false;
     co_await Waiter(*this, deadline_ns);
   }
   co_return true;
 }
 
+void ViewHold::Hold(HoldKind kind, std::function<void()> still) {
+  if (!Planted(Bug::kNoHold)) kind_ = kind;
+  since_ns_ = executor_.NowNs();
+  still_ = std::move(still);
+  is_still_ = false;
+  LookWhetherStill();
+}
+
+bool ViewHold::is_impatient() const {
+  return held() && kind_ != HoldKind::kStart && executor_.NowNs() >= since_ns_ + kImpatientNs;
+}
+
+bool ViewHold::IsStill() const {
+  if (!held() || kind_ == HoldKind::kStart) return true;
+  if (kind_ == HoldKind::kSlots) return in_slots_ == 0;
+  return running_ == 0 && (duties_ == nullptr || duties_->quiet());
+}
+
+void ViewHold::LookWhetherStill() {
+  still_timer_.Cancel();
+  if (!still_) return;
+  if (IsStill()) {
+    is_still_ = held();
+    std::exchange(still_, nullptr)();
+  } else {
+    executor_.timers().Add(&still_timer_, executor_.NowNs() + kLookAgainNs);
+  }
+}
+
 void ViewHold::Release() {
-  held_ = false;
+  kind_.reset();
+  still_ = nullptr;
+  is_still_ = false;
+  still_timer_.Cancel();
   while (first_ != nullptr) {
     Waiter* waiter = first_;
     waiter->Unlink();

@@ -1,8 +1,8 @@
-// ViewHold: the switch by which a worker stops starting operations while the cluster changes its
-// view, for changes that all agents must make together (control.proto, HoldForView).
+// ViewHold: how a worker stands still while the cluster changes its view, for changes that all
+// agents must make together (control.proto, HoldForView), and what the master may ask of it then.
 //
-// Operations look at it once, at their start; what has started goes on. Single-threaded, like all
-// of a worker; other threads reach it through its Door.
+// Operations look at it at their start; what has started goes on, and is counted, so that a hold
+// can wait for it. Single-threaded, like all of a worker; other threads reach it through its Door.
 #ifndef ONETRIP_CLIENT_CORE_CLUSTER_VIEW_HOLD_H_
 #define ONETRIP_CLIENT_CORE_CLUSTER_VIEW_HOLD_H_
 
@@ -10,13 +10,33 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "client_core/base/planted_bug.h"
+#include "client_core/base/status.h"
+#include "client_core/cluster/repair_order.h"
 #include "client_core/coro/executor.h"
 #include "client_core/coro/loop_executor.h"
 #include "client_core/coro/task.h"
 
 namespace onetrip {
+
+// What a worker does for the master; all on the worker's thread.
+class WorkerDuties {
+ public:
+  using DoneFn = std::function<void(Status)>;
+  virtual ~WorkerDuties() = default;
+  // Nothing is waited for from this memory node any more, nor sent to it, before UseView says
+  // otherwise.
+  virtual void LeaveNode(NodeId node) = 0;
+  // A new view is there: which nodes are out may have changed.
+  virtual void UseView(const View& view) = 0;
+  // Whether every batch of operations that have ended has completed on every node.
+  [[nodiscard]] virtual bool quiet() const = 0;
+  // Starts; `done` is called once, or destroyed with the worker.
+  virtual void Repair(RepairOrder order, DoneFn done) = 0;
+};
 
 class ViewHold {
  public:
@@ -34,22 +54,73 @@ class ViewHold {
     ViewHold* hold_ = nullptr;
   };
 
+  // Something of the worker that is under way: a hold of kAll waits for it. Once it may touch
+  // slots, which EnterSlots() says, a hold of kSlots does, too. Copies stand for parts that run
+  // beside.
+  class Presence {
+   public:
+    Presence() = default;
+    explicit Presence(ViewHold& hold) : hold_(&hold) { ++hold.running_; }
+    Presence(const Presence& other) : hold_(other.hold_), in_slots_(other.in_slots_) { Count(1); }
+    Presence(Presence&& other) noexcept
+        : hold_(std::exchange(other.hold_, nullptr)),
+          in_slots_(std::exchange(other.in_slots_, false)) {}
+    Presence& operator=(Presence other) noexcept {
+      swap(*this, other);
+      return *this;
+    }
+    ~Presence() { Count(-1); }
+
+    // Waits while slots are held; false if they still are at `deadline_ns`. At once if it is in.
+    Task<bool> EnterSlots(uint64_t deadline_ns);
+    // It has read nothing of a slot that it still relies on.
+    void LeaveSlots() {
+      if (std::exchange(in_slots_, false)) --hold_->in_slots_;
+    }
+
+   private:
+    friend void swap(Presence& a, Presence& b) noexcept {
+      std::swap(a.hold_, b.hold_);
+      std::swap(a.in_slots_, b.in_slots_);
+    }
+    void Count(int by) {
+      if (hold_ == nullptr) return;
+      hold_->running_ += by;
+      if (in_slots_) hold_->in_slots_ += by;
+    }
+    ViewHold* hold_ = nullptr;  // null: of nobody
+    bool in_slots_ = false;
+  };
+
   // `executor` outlives it. The first for masters that live on the worker's own thread.
   explicit ViewHold(Executor& executor) : executor_(executor), door_(std::make_shared<Door>()) {}
   explicit ViewHold(LoopExecutor& executor);
   ViewHold(const ViewHold&) = delete;
   ViewHold& operator=(const ViewHold&) = delete;
-  // REQUIRES: nobody waits.
+  // REQUIRES: nobody waits, and nothing is under way.
   ~ViewHold();
 
-  // Whether operations must wait before they start.
-  [[nodiscard]] bool held() const { return held_; }
+  // Whether operations must wait before they start; those on known registers need not when only
+  // slots are held.
+  [[nodiscard]] bool held() const { return kind_.has_value(); }
+  [[nodiscard]] bool holds_registers() const { return held() && kind_ != HoldKind::kSlots; }
+  [[nodiscard]] bool holds_all() const { return kind_ == HoldKind::kAll; }
+  // Whether the master was told that nothing is at the slots: nothing may be before Release().
+  [[nodiscard]] bool slots_are_still() const { return is_still_ && kind_ != HoldKind::kStart; }
+  // Whether those who wait for others should give up: the hold waits for them, and has for a while.
+  [[nodiscard]] bool is_impatient() const;
   // Waits while it is held; false once it still is at `deadline_ns` of the executor's clock.
   Task<bool> Wait(uint64_t deadline_ns);
 
-  void Hold() { held_ = !Planted(Bug::kNoHold); }
+  // Holds; `still` is called once everything has ended that `kind` waits for, perhaps at once, or
+  // destroyed by Release() and with the worker. Replaces a hold that there is.
+  void Hold(HoldKind kind = HoldKind::kStart, std::function<void()> still = nullptr);
   // Waiters go on in a later turn, in the order of waiting.
   void Release();
+
+  // Who does what the master asks; null: nobody any more. Outlives its being set.
+  void SetDuties(WorkerDuties* duties) { duties_ = duties; }
+  [[nodiscard]] WorkerDuties* duties() const { return duties_; }
 
   [[nodiscard]] Executor& executor() const { return executor_; }
   [[nodiscard]] const std::shared_ptr<Door>& door() const { return door_; }
@@ -75,9 +146,27 @@ class ViewHold {
     Waiter* previous_ = nullptr;
     bool queued_ = false;
   };
+  // Looks again whether all has ended.
+  class StillTimer final : public Timer {
+   public:
+    explicit StillTimer(ViewHold& hold) : hold_(hold) {}
+    void Fire() override { hold_.LookWhetherStill(); }
+
+   private:
+    ViewHold& hold_;
+  };
+  [[nodiscard]] bool IsStill() const;
+  void LookWhetherStill();
 
   Executor& executor_;
-  bool held_ = false;
+  std::optional<HoldKind> kind_;
+  std::function<void()> still_;
+  bool is_still_ = false;  // still_ was called
+  uint64_t since_ns_ = 0;
+  int running_ = 0;   // presences
+  int in_slots_ = 0;  // of them, those that may touch slots
+  WorkerDuties* duties_ = nullptr;
+  StillTimer still_timer_{*this};
   Waiter* first_ = nullptr;
   Waiter* last_ = nullptr;
   std::shared_ptr<Door> door_;

@@ -18,6 +18,14 @@ struct GrpcMasterClient::Call {
   Membership membership;
 };
 
+// The last repair that the master asked for, on whatever stream; it is done once.
+struct GrpcMasterClient::Repair {
+  uint64_t id = 0;  // 0: none
+  bool under_hold = false;
+  std::optional<Status> end;               // nothing: it runs
+  std::optional<control::View> next_view;  // comes into force after a repair under a hold
+};
+
 // Asks, and goes on on the worker's thread when the answer is there.
 class GrpcMasterClient::CallAwaiter {
  public:
@@ -59,6 +67,7 @@ GrpcMasterClient::GrpcMasterClient(ControlOptions options, ExpelledFn expelled, 
       request_timeout_ms_(options.request_timeout_ms),
       expelled_(std::move(expelled)),
       new_view_(std::move(new_view)),
+      repair_(std::make_unique<Repair>()),
       view_(std::make_shared<const View>()),
       stream_(std::make_shared<ControlStream>(std::move(options), ControlStream::Role::kAgent,
                                               static_cast<ControlStream::Handler*>(this))) {}
@@ -130,7 +139,9 @@ void GrpcMasterClient::Start(const control::Request& request, uint64_t timeout_m
                                        WorkerIndex{static_cast<uint16_t>(joined.index())}};
                    offset_.Use();
                    // It hears of every change from here on; one that is under way it has missed.
-                   if (hold_epoch_ != 0) door->Post([](ViewHold& hold) { hold.Hold(); });
+                   if (hold_epoch_ != 0) {
+                     door->Post([kind = hold_kind_](ViewHold& hold) { hold.Hold(kind); });
+                   }
                    workers_.push_back(door);
                    ++members_;
                  } else if (leaves) {
@@ -168,16 +179,93 @@ void GrpcMasterClient::FillReport(control::Report* report) { report->set_workers
 
 void GrpcMasterClient::OnMessage(const control::FromMaster& message) {
   if (message.kind_case() == control::FromMaster::kHoldForView) {
-    hold_epoch_ = message.hold_for_view().epoch();
-    control::FromMember answer;
-    answer.mutable_view_held()->set_epoch(hold_epoch_);
-    TellWorkers([](ViewHold& hold) { hold.Hold(); }, answer);
+    OnHold(message.hold_for_view());
+  } else if (message.kind_case() == control::FromMaster::kRepair) {
+    OnRepair(message.repair());
   } else if (message.kind_case() == control::FromMaster::kViewCommitted) {
     OnView(message.view_committed().view());
   }
 }
 
+void GrpcMasterClient::OnHold(const control::HoldForView& message) {
+  hold_epoch_ = message.epoch();
+  hold_kind_ = message.kind() == control::HoldForView::ALL     ? HoldKind::kAll
+               : message.kind() == control::HoldForView::SLOTS ? HoldKind::kSlots
+                                                               : HoldKind::kStart;
+  left_.clear();
+  for (const uint32_t node : message.leave()) {
+    left_.push_back(NodeId{static_cast<uint16_t>(node)});
+  }
+  control::FromMember answer;
+  answer.mutable_view_held()->set_epoch(hold_epoch_);
+  TellWorkers(
+      [kind = hold_kind_, left = left_](ViewHold& hold, const Told& told) {
+        for (const NodeId node : left) {
+          if (hold.duties() != nullptr) hold.duties()->LeaveNode(node);
+        }
+        hold.Hold(kind, [told] {});
+      },
+      answer);
+}
+
+// The first worker does it: one is enough, and each has all that it takes.
+void GrpcMasterClient::OnRepair(const control::Repair& message) {
+  if (message.id() == repair_->id) {
+    // Asked again, on a new stream.
+    if (repair_->end.has_value()) AnswerRepair();
+    return;
+  }
+  *repair_ = Repair();
+  repair_->id = message.id();
+  repair_->under_hold = message.kind() != control::Repair::SCRUB_REGISTERS;
+  std::string reason;
+  Result<View> view = DecodeView(message.view(), &reason);
+  if (!view.ok()) LogError("control: " + reason);
+  if (!view.ok() || workers_.empty()) {
+    return OnRepairEnded(message.id(), Status(StatusCode::kUnavailable, "no worker can do it"));
+  }
+  RepairOrder order;
+  order.kind = message.kind() == control::Repair::COPY_REGION       ? RepairKind::kCopyRegion
+               : message.kind() == control::Repair::SCRUB_REGISTERS ? RepairKind::kScrubRegisters
+                                                                    : RepairKind::kResolveSlots;
+  order.view = std::make_shared<const View>(std::move(view.value()));
+  order.region = message.region();
+  const auto done = [this, weak = std::weak_ptr<ControlStream>(stream_),
+                     id = message.id()](Status status) {
+    const std::shared_ptr<ControlStream> stream = weak.lock();
+    if (stream != nullptr) stream->Run([this, id, status] { OnRepairEnded(id, status); });
+  };
+  workers_.front()->Post([order, done](ViewHold& hold) {
+    if (hold.duties() == nullptr) {
+      return done(Status(StatusCode::kUnavailable, "the worker has not started, or has ended"));
+    }
+    hold.duties()->Repair(order, done);
+  });
+}
+
+void GrpcMasterClient::OnRepairEnded(uint64_t id, Status status) {
+  if (repair_->id != id) return;
+  repair_->end = status;
+  AnswerRepair();
+  if (!repair_->next_view.has_value()) return;
+  const control::View view = *std::exchange(repair_->next_view, std::nullopt);
+  OnView(view);
+}
+
+void GrpcMasterClient::AnswerRepair() {
+  control::FromMember answer;
+  answer.mutable_repaired()->set_id(repair_->id);
+  answer.mutable_repaired()->set_done(repair_->end->ok());
+  answer.mutable_repaired()->set_reason(std::string(repair_->end->message()));
+  stream_->Send(answer);
+}
+
 void GrpcMasterClient::OnView(const control::View& message) {
+  // Nobody goes on while a repair that others hold for still runs here.
+  if (repair_->id != 0 && repair_->under_hold && !repair_->end.has_value()) {
+    repair_->next_view = message;
+    return;
+  }
   std::string reason;
   Result<View> decoded = DecodeView(message, &reason);
   if (!decoded.ok()) return LogError("control: " + reason);
@@ -197,15 +285,17 @@ void GrpcMasterClient::OnView(const control::View& message) {
   control::FromMember answer;
   answer.mutable_view_in_force()->set_epoch(epoch);
   TellWorkers(
-      [releases](ViewHold& hold) {
+      [releases, view = this->view()](ViewHold& hold, const Told& /*told*/) {
+        if (hold.duties() != nullptr) hold.duties()->UseView(*view);
         if (releases) hold.Release();
       },
       answer);
 }
 
-void GrpcMasterClient::TellWorkers(const std::function<void(ViewHold&)>& change,
+void GrpcMasterClient::TellWorkers(const std::function<void(ViewHold&, const Told&)>& change,
                                    const control::FromMember& message) {
-  // Dies with the last of the posted calls, run or not: a worker that is gone starts nothing.
+  // Dies with the last of the posted calls, run or not, and of what they keep of it: a worker that
+  // is gone starts nothing.
   const std::shared_ptr<void> told(nullptr,
                                    [weak = std::weak_ptr<ControlStream>(stream_), message](void*) {
                                      const std::shared_ptr<ControlStream> stream = weak.lock();
@@ -214,7 +304,7 @@ void GrpcMasterClient::TellWorkers(const std::function<void(ViewHold&)>& change,
                                      raw->Run([raw, message] { raw->Send(message); });
                                    });
   for (const DoorPtr& door : workers_) {
-    door->Post([change, told](ViewHold& hold) { change(hold); });
+    door->Post([change, told](ViewHold& hold) { change(hold, told); });
   }
 }
 

@@ -23,6 +23,8 @@
 namespace onetrip {
 
 namespace control {
+class HoldForView;
+class Repair;
 class View;
 }  // namespace control
 
@@ -86,9 +88,15 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   void FillReport(control::Report* report) override;
   [[nodiscard]] uint64_t KnownEpoch() override { return view_version(); }
 
+  void OnHold(const control::HoldForView& message);
   void OnView(const control::View& message);
-  // Runs `change` on every worker's thread, then sends `message`.
-  void TellWorkers(const std::function<void(ViewHold&)>& change,
+  void OnRepair(const control::Repair& message);
+  void OnRepairEnded(uint64_t id, Status status);
+  void AnswerRepair();
+  // What goes with `change` to every worker's thread; once none of them has it any more, `message`
+  // is sent.
+  using Told = std::shared_ptr<void>;
+  void TellWorkers(const std::function<void(ViewHold&, const Told&)>& change,
                    const control::FromMember& message);
 
   const uint64_t join_timeout_ms_;
@@ -103,6 +111,10 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   // Session thread.
   std::vector<DoorPtr> workers_;  // that are members
   uint64_t hold_epoch_ = 0;       // of the view that operations wait for; 0: they do not
+  HoldKind hold_kind_ = HoldKind::kStart;
+  std::vector<NodeId> left_;  // memory nodes that were left with the hold
+  struct Repair;
+  std::unique_ptr<Repair> repair_;
   OffsetEstimate offset_;
 
   mutable std::mutex mutex_;

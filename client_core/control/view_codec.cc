@@ -37,6 +37,10 @@ Status DecodeRegion(const control::Region& message, int replicas, uint16_t nodes
   if (message.nodes_size() != replicas || message.bases_size() != replicas) {
     return Refuse(reason, "a region without all of its replicas");
   }
+  if (message.missing() >= static_cast<uint32_t>(replicas)) {
+    return Refuse(reason, "a region that is nowhere");
+  }
+  placement->missing = static_cast<uint8_t>(message.missing());
   for (int i = 0; i < replicas; ++i) {
     if (message.nodes(i) >= nodes) return Refuse(reason, "a region on a node that does not exist");
     const uint64_t base = message.bases(i);
@@ -81,11 +85,13 @@ void EncodeView(const View& view, control::View* message) {
       region->add_nodes(placement.nodes[i].value);
       region->add_bases(placement.base[i]);
     }
+    region->set_missing(placement.missing);
   }
   for (const KeyspaceId keyspace : view.keyspaces) message->add_keyspaces(keyspace.value);
   for (const NodeInfo& info : view.nodes) {
     control::Node* node = message->add_nodes();
     node->set_incarnation(info.incarnation);
+    node->set_out(info.out);
     EncodeNodeAddress(info.address, node->mutable_address());
   }
   message->set_worker_index_end(view.worker_index_end);
@@ -105,6 +111,7 @@ Result<View> DecodeView(const control::View& message, std::string* reason) {
   for (const control::Node& node : message.nodes()) {
     NodeInfo info;
     info.incarnation = node.incarnation();
+    info.out = node.out();
     if (!DecodeNodeAddress(node.address(), &info.address)) {
       return Refuse(reason, "a memory node at port " + std::to_string(node.address().tcp_port()));
     }

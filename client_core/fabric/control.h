@@ -31,7 +31,8 @@ struct ControlRequest {
 struct ControlReply {
   enum class Outcome : uint8_t {
     kDone,
-    kFull,      // kAlloc: no region has that many contiguous free blocks
+    kFull,      // kAlloc: no region has that many contiguous free blocks; kGrant: the region is
+                // missing here
     kConflict,  // kGrant: a block is taken; kFree: it is not the caller's
   };
   Outcome outcome = Outcome::kDone;

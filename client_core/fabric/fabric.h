@@ -82,12 +82,20 @@ class Fabric {
   // kUnavailable: surely not done. kUnknownOutcome: the node was lost meanwhile.
   virtual Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) = 0;
 
-  // Hints that these bytes will be read soon. No effect but on memory of this host.
-  virtual void Prefetch(RemoteAddr /*at*/, uint32_t /*bytes*/) const {}
+  // With `aside`, `node` is given up: what waits for it fails soon, with its outcome unknown, what
+  // is posted to it later is refused unsent, Control() is refused with kUnavailable, and settled()
+  // does not wait for it. What was sent may still take effect there, until the node has closed the
+  // channel; so its memory counts for nothing until it has been copied anew. Without, the node is
+  // taken back, on a new channel. Also of a node that is not known yet.
+  virtual void LeaveAside(NodeId node, bool aside) = 0;
 
-  // Whether nothing that has failed may still take effect: every node that failed a batch has
-  // refused the rest of that connection since. Until then the worker's epoch stands still
-  // (PROTOCOLS 2, rule 1).
+  // Hints that these bytes will be read soon, or written. No effect but on memory of this host.
+  virtual void Prefetch(RemoteAddr /*at*/, uint32_t /*bytes*/) const {}
+  virtual void PrefetchForWrite(RemoteAddr /*at*/, uint32_t /*bytes*/) const {}
+
+  // Whether nothing that has failed may still take effect, but on nodes that are left aside: every
+  // other node that failed a batch has refused the rest of that connection since. Until then the
+  // worker's epoch stands still (PROTOCOLS 2, rule 1).
   [[nodiscard]] virtual bool settled() const { return true; }
 
   void set_lease(LeaseGuard lease) { lease_ = lease; }

@@ -3,26 +3,53 @@
 #include "client_core/fabric/memory_ops.h"
 
 namespace onetrip {
+namespace {
+
+constexpr uint64_t kLineBytes = 64;
+
+// From the line that holds the first byte to the one that holds the last.
+template <int kForWrite>
+void PrefetchLines(const std::byte* from, uint32_t bytes) {
+  const std::byte* end = from + bytes;
+  from -= reinterpret_cast<uintptr_t>(from) % kLineBytes;
+  for (; from < end; from += kLineBytes) __builtin_prefetch(from, kForWrite);
+}
+
+}  // namespace
 
 ShmFabric::ShmFabric(const Clock& clock, const std::vector<MemoryEndpoint*>& endpoints)
     : Fabric(clock, /*completes_inline=*/true) {
-  for (MemoryEndpoint* endpoint : endpoints) {
-    nodes_.push_back({endpoint, endpoint->base(), endpoint->bytes()});
+  for (size_t i = 0; i < endpoints.size(); ++i) {
+    if (endpoints[i] != nullptr) SetEndpoint(NodeId{static_cast<uint16_t>(i)}, endpoints[i]);
   }
 }
 
+ShmFabric::Node& ShmFabric::At(NodeId node) {
+  if (nodes_.size() <= node.value) nodes_.resize(node.value + size_t{1});
+  return nodes_[node.value];
+}
+
 void ShmFabric::SetEndpoint(NodeId node, MemoryEndpoint* endpoint) {
-  CHECK(node.value < nodes_.size());
-  nodes_[node.value] = {endpoint, endpoint->base(), endpoint->bytes()};
+  Node& known = At(node);
+  known.endpoint = endpoint;
+  known.base = endpoint->base();
+  known.bytes = known.aside ? 0 : endpoint->bytes();
+}
+
+// An operation takes no time here: none is under way.
+void ShmFabric::LeaveAside(NodeId node, bool aside) {
+  Node& known = At(node);
+  known.aside = aside;
+  known.bytes = aside || known.endpoint == nullptr ? 0 : known.endpoint->bytes();
 }
 
 bool ShmFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> /*waiter*/) {
   for (FabricOp& op : round_trip->ops()) {
-    CHECK(op.node.value < nodes_.size());
+    op.ok = false;
+    if (op.node.value >= nodes_.size()) continue;
     const Node& node = nodes_[op.node.value];
     // Addresses may come out of remote memory: a bad one fails, it does not touch anything.
-    op.ok = false;
-    if (!node.endpoint->reachable() || !InBounds(op, node.bytes)) continue;
+    if (!InBounds(op, node.bytes) || !node.endpoint->reachable()) continue;
     ExecuteOp(op, node.base);
     // An acquire load, so what was read is older. What was written went to the node's memory if the
     // flag still stands: taking the mapping away interrupts every CPU that uses it, after that.
@@ -33,9 +60,9 @@ bool ShmFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> /
 }
 
 Task<Result<ControlReply>> ShmFabric::Control(NodeId node, ControlRequest request) {
-  CHECK(node.value < nodes_.size());
-  MemoryEndpoint* endpoint = nodes_[node.value].endpoint;
-  if (!endpoint->reachable()) {
+  const Node& known = At(node);
+  MemoryEndpoint* endpoint = known.endpoint;
+  if (known.aside || endpoint == nullptr || !endpoint->reachable()) {
     co_return Status(StatusCode::kUnavailable, "the memory node is lost");
   }
   const ControlReply reply = endpoint->Handle(request);
@@ -46,10 +73,15 @@ Task<Result<ControlReply>> ShmFabric::Control(NodeId node, ControlRequest reques
 }
 
 void ShmFabric::Prefetch(RemoteAddr at, uint32_t bytes) const {
+  if (at.node.value >= nodes_.size()) return;
   const Node& node = nodes_[at.node.value];
-  if (at.offset >= node.bytes) return;
-  for (uint64_t line = 0; line < bytes; line += 64)
-    __builtin_prefetch(node.base + at.offset + line);
+  if (at.offset < node.bytes) PrefetchLines<0>(node.base + at.offset, bytes);
+}
+
+void ShmFabric::PrefetchForWrite(RemoteAddr at, uint32_t bytes) const {
+  if (at.node.value >= nodes_.size()) return;
+  const Node& node = nodes_[at.node.value];
+  if (at.offset < node.bytes) PrefetchLines<1>(node.base + at.offset, bytes);
 }
 
 }  // namespace onetrip

@@ -13,24 +13,29 @@ namespace onetrip {
 
 class ShmFabric final : public Fabric {
  public:
-  // `endpoints[i]` is node i; all outlive the fabric, or until SetEndpoint replaces them.
+  // `endpoints[i]` is node i, null if it is not reached; all outlive the fabric, or until
+  // SetEndpoint replaces them.
   ShmFabric(const Clock& clock, const std::vector<MemoryEndpoint*>& endpoints);
 
-  // Node `node` is reached by `endpoint` from now on: it has come back.
+  // Node `node` is reached by `endpoint` from now on: it has come back, or is new.
   void SetEndpoint(NodeId node, MemoryEndpoint* endpoint);
 
   Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) override;
+  void LeaveAside(NodeId node, bool aside) override;
   void Prefetch(RemoteAddr at, uint32_t bytes) const override;
+  void PrefetchForWrite(RemoteAddr at, uint32_t bytes) const override;
 
  protected:
   bool Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> waiter) override;
 
  private:
   struct Node {
-    MemoryEndpoint* endpoint;
-    std::byte* base;
-    uint64_t bytes;
+    MemoryEndpoint* endpoint = nullptr;  // null: not reached yet
+    std::byte* base = nullptr;
+    uint64_t bytes = 0;  // 0 also while the node is left aside: nothing is within its bounds
+    bool aside = false;
   };
+  Node& At(NodeId node);
   std::vector<Node> nodes_;
 };
 

@@ -7,6 +7,26 @@
 #include "client_core/fabric/memory_ops.h"
 
 namespace onetrip {
+namespace {
+
+// Bytes that `ops` of a round trip carry to the node, or back.
+uint64_t BytesOf(std::span<const FabricOp> ops, uint64_t bits, FabricOpKind kind) {
+  uint64_t bytes = 0;
+  for (; bits != 0; bits &= bits - 1) {
+    const FabricOp& op = ops[std::countr_zero(bits)];
+    if (op.kind == kind) bytes += op.bytes;
+  }
+  return bytes;
+}
+
+bool AllAre(std::span<const FabricOp> ops, uint64_t bits, FabricOpKind kind) {
+  for (; bits != 0; bits &= bits - 1) {
+    if (ops[std::countr_zero(bits)].kind != kind) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 SimNetwork::~SimNetwork() {
   for (const SimFabric* fabric : fabrics_) CHECK(fabric == nullptr);
@@ -65,28 +85,53 @@ SimFabric::~SimFabric() {
 bool SimFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> waiter) {
   const auto ops = round_trip->ops();
   for (FabricOp& op : ops) op.ok = false;
+  if (network_.instant_) {
+    ApplyAtOnce(ops);
+    return true;
+  }
   // Node by node, in the order in which the batch first names them.
   uint32_t nodes = 0;
-  for (uint64_t left = (uint64_t{1} << ops.size()) - 1; left != 0; ++nodes) {
+  for (uint64_t left = (uint64_t{1} << ops.size()) - 1; left != 0;) {
     const NodeId node = ops[std::countr_zero(left)].node;
     uint64_t own = 0;
     for (uint64_t bits = left; bits != 0; bits &= bits - 1) {
       if (ops[std::countr_zero(bits)].node == node) own |= bits & -bits;
     }
     left &= ~own;
-    Enqueue(*channels_.at(node.value), round_trip, own);
+    Channel& channel = *channels_.at(node.value);
+    if (channel.aside) continue;
+    Enqueue(channel, round_trip, own);
+    ++nodes;
   }
-  if (nodes == 0) return true;
+  if (ops.empty()) return true;
+  if (nodes == 0) {
+    // In a later turn, as when a node fails it.
+    worker_.Schedule(waiter);
+    return false;
+  }
   round_trip->Arm(nodes, waiter);
   return false;
+}
+
+void SimFabric::ApplyAtOnce(std::span<FabricOp> ops) {
+  for (FabricOp& op : ops) {
+    MemoryEndpoint& endpoint = network_.endpoint(op.node);
+    CHECK(channels_[op.node.value]->requests.empty() && endpoint.reachable());
+    op.ok = InBounds(op, endpoint.bytes());
+    if (op.ok) ExecuteOp(op, endpoint.base());
+  }
 }
 
 void SimFabric::Enqueue(Channel& channel, const RoundTripPtr& round_trip, uint64_t ops) {
   Request request;
   request.round_trip = round_trip;
   request.ops = ops;
+  const SimFabricOptions& options = network_.options_;
+  core_free_ns_ = std::max(network_.executor_.NowNs(), core_free_ns_) + options.post_ns;
+  const uint64_t bytes = BytesOf(round_trip->ops(), ops, FabricOpKind::kWrite);
   const uint64_t latency_ns = network_.DrawLatency(channel.node) * channel.slowness;
-  request.arrival_ns = std::max(network_.executor_.NowNs() + latency_ns, channel.last_arrival_ns);
+  request.arrival_ns = std::max(core_free_ns_ + latency_ns + bytes * options.byte_ps / 1000,
+                                channel.last_arrival_ns);
   channel.last_arrival_ns = request.arrival_ns;
   if (network_.observer_ != nullptr) {
     network_.observer_->Posted(*this, channel.node, *round_trip, ops);
@@ -154,8 +199,14 @@ void SimFabric::ApplyNext(void* arg) {
     if (!channel.requests.empty()) channel.fabric->StartApplying(channel);
     return;
   }
-  const uint64_t back_ns =
-      lost ? network.options_.failure_ns : network.DrawLatency(channel.node) * channel.slowness;
+  uint64_t back_ns = network.options_.failure_ns;
+  if (!lost) {
+    const Request& request = channel.requests.front();
+    const std::span<const FabricOp> ops = request.round_trip->ops();
+    back_ns = network.DrawLatency(channel.node) * channel.slowness +
+              BytesOf(ops, request.ops, FabricOpKind::kRead) * network.options_.byte_ps / 1000;
+    if (!AllAre(ops, request.ops, FabricOpKind::kWrite)) back_ns += network.options_.fetch_ns;
+  }
   channel.last_reply_ns = std::max(now_ns + back_ns, channel.last_reply_ns);
   channel.replies.push_back(std::move(channel.requests.front()));
   channel.requests.pop_front();
@@ -198,9 +249,25 @@ void SimFabric::BreakChannel(NodeId node) {
   }
 }
 
+void SimFabric::CloseChannel(Channel& channel) {
+  for (Request& request : channel.requests) request.dropped |= request.failed;
+}
+
+void SimNetwork::CloseChannels(NodeId node) {
+  for (SimFabric* fabric : fabrics_) {
+    if (fabric != nullptr) SimFabric::CloseChannel(*fabric->channels_.at(node.value));
+  }
+}
+
+void SimFabric::LeaveAside(NodeId node, bool aside) {
+  Channel& channel = *channels_.at(node.value);
+  if (std::exchange(channel.aside, aside) == aside) return;
+  aside ? BreakChannel(node) : CloseChannel(channel);
+}
+
 bool SimFabric::settled() const {
   return std::none_of(channels_.begin(), channels_.end(), [](const auto& channel) {
-    return !channel->requests.empty() && channel->requests.front().failed;
+    return !channel->aside && !channel->requests.empty() && channel->requests.front().failed;
   });
 }
 
@@ -208,16 +275,17 @@ void SimFabric::Fence(NodeId node) { channels_.at(node.value)->fenced = true; }
 
 Task<Result<ControlReply>> SimFabric::Control(NodeId node, ControlRequest request) {
   MemoryEndpoint& endpoint = network_.endpoint(node);
+  const Channel& channel = *channels_.at(node.value);
+  const Status lost(StatusCode::kUnavailable, "the memory node is lost");
+  if (channel.aside) co_return lost;
   co_await worker_.SleepFor(network_.DrawLatency(node));
-  while (network_.nodes_[node.value].paused) {
+  while (network_.nodes_[node.value].paused && !channel.aside) {
     co_await worker_.SleepFor(network_.options_.failure_ns);
   }
-  if (!endpoint.reachable() || channels_.at(node.value)->fenced) {
-    co_return Status(StatusCode::kUnavailable, "the memory node is lost");
-  }
+  if (!endpoint.reachable() || channel.fenced || channel.aside) co_return lost;
   const ControlReply reply = endpoint.Handle(request);
   co_await worker_.SleepFor(network_.DrawLatency(node));
-  if (!endpoint.reachable()) {
+  if (!endpoint.reachable() || channel.aside) {
     co_return Status(StatusCode::kUnknownOutcome, "the memory node was lost");
   }
   co_return reply;

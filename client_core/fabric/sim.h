@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "client_core/coro/executor.h"
@@ -29,6 +30,16 @@ struct SimFabricOptions {
   uint64_t step_ns = 5;
   // How long a batch to a lost node takes to fail.
   uint64_t failure_ns = 10'000;
+
+  // What follows models a real network more closely; as they are, nothing of it is there.
+  // A worker's core hands one node after the other its part of a batch, this long for each.
+  uint64_t post_ns = 0;
+  // Picoseconds that a byte of a WRITE adds on its way to the node, and one of a READ on its way
+  // back.
+  uint64_t byte_ps = 0;
+  // An answer that brings something from memory (READ, CAS, FAA) leaves this much later than one
+  // that only confirms WRITEs.
+  uint64_t fetch_ns = 0;
 };
 
 class SimFabric;
@@ -73,6 +84,14 @@ class SimNetwork {
   // Messages to and from the node take `factor` times as long from now on.
   void SetSlowness(NodeId node, uint32_t factor) { nodes_.at(node.value).slowness = factor; }
 
+  // While true, batches take effect when they are posted and take no time: for setting up a world.
+  // No observer sees them. REQUIRES: nothing is on its way, and no node is lost.
+  void set_instant(bool instant) { instant_ = instant; }
+
+  // The node closes all channels, as one that comes back does before it serves: nothing that was
+  // sent to it and has failed takes effect any more.
+  void CloseChannels(NodeId node);
+
   // Operations applied so far, of all fabrics.
   [[nodiscard]] uint64_t applied_ops() const { return applied_ops_; }
 
@@ -91,6 +110,7 @@ class SimNetwork {
   std::vector<SimFabric*> fabrics_;
   SimObserver* observer_ = nullptr;
   uint64_t applied_ops_ = 0;
+  bool instant_ = false;
 };
 
 class SimFabric final : public Fabric {
@@ -104,6 +124,9 @@ class SimFabric final : public Fabric {
 
   Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) override;
 
+  // Leaving a node aside breaks the channel; to take it back is to be welcomed on a new one.
+  void LeaveAside(NodeId node, bool aside) override;
+
   // The connection to `node` is lost: all that is on its way fails soon, with its outcome unknown,
   // and of it a prefix, drawn at random, still takes effect, even later. What is posted from then
   // on comes after that, for a new connection is made only when the node has fenced the old one.
@@ -114,6 +137,9 @@ class SimFabric final : public Fabric {
   void Fence(NodeId node);
 
   [[nodiscard]] bool settled() const override;
+
+  // When the worker's core has handed over all that was posted; see SimFabricOptions::post_ns.
+  [[nodiscard]] uint64_t core_free_ns() const { return core_free_ns_; }
 
   // For observers: which of the network's fabrics this is, in the order of their making.
   [[nodiscard]] uint32_t index() const { return index_; }
@@ -145,6 +171,7 @@ class SimFabric final : public Fabric {
     bool applying = false;
     bool stalled = false;  // found its node paused
     bool fenced = false;
+    bool aside = false;
   };
   static_assert(RoundTrip::kMaxOps <= 64, "operations are bits of a word");
 
@@ -155,7 +182,10 @@ class SimFabric final : public Fabric {
   void StartApplying(Channel& channel);
   // Applies one step; returns whether the request is finished.
   bool ApplyStep(Channel& channel);
+  // The node has refused the rest of what has failed.
+  static void CloseChannel(Channel& channel);
   void Enqueue(Channel& channel, const RoundTripPtr& round_trip, uint64_t ops);
+  void ApplyAtOnce(std::span<FabricOp> ops);
 
   friend class SimNetwork;
 
@@ -163,6 +193,7 @@ class SimFabric final : public Fabric {
   std::unique_ptr<SimNetwork> own_network_;
   SimNetwork& network_;
   uint32_t index_ = 0;
+  uint64_t core_free_ns_ = 0;
   std::vector<std::unique_ptr<Channel>> channels_;
 };
 

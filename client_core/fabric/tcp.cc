@@ -74,12 +74,18 @@ Status TcpFabric::SetNode(NodeId node, const std::string& host, uint16_t port,
   std::memcpy(&address, found->ai_addr, found->ai_addrlen);
   const socklen_t address_bytes = found->ai_addrlen;
   freeaddrinfo(found);
-  if (channels_.size() <= node.value) channels_.resize(node.value + 1U);
-  auto& channel = channels_[node.value];
-  if (channel == nullptr) channel = std::make_unique<TcpChannel>(*this, node);
-  channel->SetAddress(address, address_bytes, host + " port " + std::to_string(port));
+  At(node).SetAddress(address, address_bytes, host + " port " + std::to_string(port));
   return Status::Ok();
 }
+
+TcpChannel& TcpFabric::At(NodeId node) {
+  if (channels_.size() <= node.value) channels_.resize(node.value + size_t{1});
+  auto& channel = channels_[node.value];
+  if (channel == nullptr) channel = std::make_unique<TcpChannel>(*this, node);
+  return *channel;
+}
+
+void TcpFabric::LeaveAside(NodeId node, bool aside) { At(node).LeaveAside(aside); }
 
 TcpChannel* TcpFabric::Find(NodeId node) const {
   return node.value < channels_.size() ? channels_[node.value].get() : nullptr;

@@ -68,6 +68,7 @@ class TcpFabric final : public Fabric, private Poller {
   [[nodiscard]] std::string ConnectError(NodeId node) const;
 
   Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) override;
+  void LeaveAside(NodeId node, bool aside) override;
 
   [[nodiscard]] bool settled() const override;
   [[nodiscard]] const TcpFabricStats& stats() const { return stats_; }
@@ -80,6 +81,7 @@ class TcpFabric final : public Fabric, private Poller {
 
   bool Poll() override;
   TcpChannel* Find(NodeId node) const;
+  TcpChannel& At(NodeId node);
   // Channels with something new to send; they leave in Poll().
   void MarkDirty(TcpChannel* channel) { dirty_.push_back(channel); }
 

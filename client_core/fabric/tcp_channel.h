@@ -1,6 +1,7 @@
 // TcpChannel: a worker's ordered channel to one memory node, over one connection after another.
 //
-//   kConnecting -> kHandshake -> kUp -> (lost) -> kConnecting, or kDown until the back-off ends
+//   kConnecting -> kHandshake -> kUp -> (lost) -> kConnecting, or kDown until the back-off ends, or
+//   the node is no longer left aside
 //
 // Requests wait in `pending_`, become frames, and wait in `sent_` for their answers, first in first
 // out. A round trip is answered once per channel: by the answer of its last frame, or by the loss
@@ -70,6 +71,9 @@ class TcpChannel {
 
   // Where the node is; drops a connection to elsewhere and connects.
   void SetAddress(const sockaddr_storage& address, socklen_t address_bytes, std::string name);
+
+  // With `aside` the connection ends, and none is made until it is called without.
+  void LeaveAside(bool aside);
 
   void Post(const RoundTripPtr& round_trip);
   // False when the call has failed at once.
@@ -186,6 +190,7 @@ class TcpChannel {
   // A frame of the round trip whose frames are being answered was executed in part only.
   bool round_trip_failed_ = false;
   bool unsettled_ = false;
+  bool aside_ = false;
   Ring<Request> pending_;
   Ring<Sent> sent_;
   TcpFrameWriter writer_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "client_core/base/address.h"
 #include "client_core/base/log.h"
@@ -52,7 +53,18 @@ void TcpChannel::SetAddress(const sockaddr_storage& address, socklen_t address_b
   name_ = "memory node " + std::to_string(node_.value) + " at " + std::move(name);
   Disconnect();
   FailAll();
+  if (aside_) return;
   Connect();
+}
+
+void TcpChannel::LeaveAside(bool aside) {
+  if (std::exchange(aside_, aside) == aside) return;
+  Disconnect();
+  FailAll();
+  // Nothing rests on what a node that is left aside does with what it was sent.
+  unsettled_ = false;
+  backoff_ms_ = fabric_.options_.backoff_min_ms;
+  if (!aside && address_bytes_ != 0) Connect();
 }
 
 void TcpChannel::SetAlarm(uint64_t delay_ns) {

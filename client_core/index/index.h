@@ -86,7 +86,8 @@ class Index {
 
   // Splits `table` in two, or waits a little if somebody else does. REQUIRES: the caller holds no
   // pin. kOutOfMemory: no memory for another subtable, or the directory is at its depth.
-  Task<Status> Split(Subtable table);
+  // `presence` is the caller's, who has left the slots; entered when it was needed.
+  Task<Status> Split(ViewHold::Presence& presence, Subtable table);
 
   // Whether the word now in a slot is a blind write of `key`: what lets a blind writer that lost
   // its round return success (PROTOCOLS 4).
@@ -172,7 +173,7 @@ class Index {
   // split.cc
   // The replica of a record to read together with a slot of `node`.
   [[nodiscard]] RemoteAddr RecordReplica(const View& view, GlobalAddr record, NodeId node) const {
-    for (int replica = 0; replica < replicas_; ++replica) {
+    for (int replica = 0; replica < engine_.Replicas(view, record); ++replica) {
       const RemoteAddr at = view.Locate(record, replica);
       if (at.node == node) return at;
     }
@@ -180,18 +181,38 @@ class Index {
   }
 
   // Split, once this worker's other coroutines are kept away from `table`.
-  Task<Status> SplitExclusively(Subtable table);
+  Task<Status> SplitExclusively(ViewHold::Presence& presence, Subtable table);
   Task<Status> FormatSubtable(Operation& operation, GlobalAddr start, GroupHeader header);
   Task<Status> WriteGroupHeaders(Operation& operation, GlobalAddr start, uint32_t first_group,
                                  uint32_t count, GroupHeader header);
-  Task<Status> MoveGroup(Subtable from, GlobalAddr to, uint32_t group, uint32_t bit);
+  Task<Status> MoveGroup(ViewHold::Presence& presence, Subtable from, GlobalAddr to, uint32_t group,
+                         uint32_t bit);
+  // Does `step`, which may be done again, until no memory node is lost under it; for some time.
+  template <typename Step>
+  Task<Status> Persist(Operation& operation, Step step) {
+    const uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
+    const uint64_t deadline_ns =
+        context_.executor.NowNs() + 2 * context_.options.op_timeout_ms * 1'000'000;
+    for (uint32_t retries = 0;; ++retries) {
+      const Status status = co_await step();
+      const bool lost =
+          status.code() == StatusCode::kUnknownOutcome || status.code() == StatusCode::kUnavailable;
+      if (!lost || retries == context_.options.node_loss_retries_max ||
+          context_.executor.NowNs() >= deadline_ns) {
+        co_return status;
+      }
+      operation.presence.LeaveSlots();
+      co_await context_.executor.SleepFor(wait_ns);
+      const bool entered = co_await operation.presence.EnterSlots(deadline_ns);
+      if (!entered) co_return status;
+    }
+  }
   Task<Status> MoveEntry(Operation& operation, Entry from, GlobalAddr to, bool* again);
 
   WorkerContext& context_;
   Reclaimer& reclaimer_;
   Allocator& allocator_;
   Engine& engine_;
-  const int replicas_;  // of the engine
   Directory directory_;
   LocationCache cache_;
   IndexMetrics metrics_;

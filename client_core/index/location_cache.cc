@@ -1,29 +1,16 @@
 #include "client_core/index/location_cache.h"
 
-#include <sys/mman.h>
-
 #include <bit>
 #include <utility>
 
-#include "client_core/base/check.h"
-
 namespace onetrip {
 
-LocationCache::LocationCache(uint64_t bytes) {
-  const uint64_t lines = bytes < sizeof(Line) ? 1 : std::bit_floor(bytes / sizeof(Line));
-  mask_ = lines - 1;
-  // Zeroed pages, which are lines without entries, and which cost nothing until used.
-  void* memory = mmap(nullptr, lines * sizeof(Line), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  CHECK(memory != MAP_FAILED);
-  constexpr uint64_t kHugePagesFromBytes = 8ULL << 20;
-  if (lines * sizeof(Line) >= kHugePagesFromBytes) {
-    (void)madvise(memory, lines * sizeof(Line), MADV_HUGEPAGE);
-  }
-  lines_ = static_cast<Line*>(memory);
-}
-
-LocationCache::~LocationCache() { munmap(lines_, bytes()); }
+// Zeroed lines are lines without entries.
+LocationCache::LocationCache(uint64_t bytes)
+    : memory_(bytes < sizeof(Line) ? sizeof(Line)
+                                   : std::bit_floor(bytes / sizeof(Line)) * sizeof(Line)),
+      lines_(reinterpret_cast<Line*>(memory_.start())),
+      mask_(memory_.bytes() / sizeof(Line) - 1) {}
 
 LocationCache::Entry* LocationCache::FindEntry(Line& line, KeyHash hash) {
   if (line.entries[0].hash == Tag(hash)) return &line.entries[0];

@@ -9,8 +9,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
+#include "client_core/base/zeroed_memory.h"
 #include "client_core/index/key_hash.h"
 #include "client_core/layout/global_addr.h"
 #include "client_core/layout/slot.h"
@@ -28,7 +28,6 @@ class LocationCache {
   explicit LocationCache(uint64_t bytes);
   LocationCache(const LocationCache&) = delete;
   LocationCache& operator=(const LocationCache&) = delete;
-  ~LocationCache();
 
   // Whether `location` was filled. Counts an access.
   bool Find(KeyHash hash, Location* location);
@@ -63,6 +62,7 @@ class LocationCache {
   static uint64_t Tag(KeyHash hash) { return hash.bits() | 1; }
   static Entry* FindEntry(Line& line, KeyHash hash);
 
+  ZeroedMemory memory_;
   Line* lines_;
   uint64_t mask_;
 };

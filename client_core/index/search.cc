@@ -89,7 +89,7 @@ bool Index::AddCachedReads(RoundTrip& round_trip, const IndexKey& key, ReadExten
   const RemoteAddr record = RecordReplica(view, cached->location.word.addr(), slot.node);
   // On another node than the slot's, the record could be read before the slot and be reused in
   // between. Engine raw promises nothing about that.
-  if (record.node != slot.node && replicas_ > 1) return false;
+  if (record.node != slot.node && engine_.Replicas(view, cached->location.slot) > 1) return false;
   cached->word = round_trip.ReadWord(slot);
   cached->bytes = ExtentBytes(cached->location.word, key, extent);
   cached->record = round_trip.Read(record, cached->bytes);

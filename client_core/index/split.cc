@@ -21,7 +21,6 @@ Index::Index(WorkerContext& context, Reclaimer& reclaimer, Allocator& allocator,
       reclaimer_(reclaimer),
       allocator_(allocator),
       engine_(engine),
-      replicas_(engine.replicas()),
       directory_(context),
       cache_(context.options.location_cache_bytes) {}
 
@@ -57,7 +56,7 @@ Task<Status> Index::FormatSubtable(Operation& operation, GlobalAddr start, Group
     words[i] = i % kGroupWords == kGroupHeaderWord ? header.bits() : 0;
   }
   const View& view = context_.view();
-  for (int replica = 0; replica < replicas_; ++replica) {
+  for (int replica = 0; replica < engine_.Replicas(view, start); ++replica) {
     round_trip->Write(view.Locate(start, replica), reinterpret_cast<std::byte*>(words),
                       kSubtableBytes);
   }
@@ -66,40 +65,47 @@ Task<Status> Index::FormatSubtable(Operation& operation, GlobalAddr start, Group
 
 Task<Status> Index::WriteGroupHeaders(Operation& operation, GlobalAddr start, uint32_t first_group,
                                       uint32_t count, GroupHeader header) {
-  const auto replicas = static_cast<size_t>(replicas_);
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   for (uint32_t group = first_group; group < first_group + count; ++group) {
-    if (!round_trip->HasRoom(replicas)) {
+    if (!round_trip->HasRoom(kMaxReplicas)) {
       const Status status = co_await Post(context_, operation, round_trip);
       if (!status.ok()) co_return status;
       round_trip = context_.fabric.NewRoundTrip();
     }
     const GlobalAddr at = start + group * kGroupBytes + kGroupHeaderWord * 8;
-    for (size_t replica = 0; replica < replicas; ++replica) {
-      round_trip->WriteWord(context_.view().Locate(at, static_cast<int>(replica)), header.bits());
+    const View& view = context_.view();
+    for (int replica = 0; replica < engine_.Replicas(view, at); ++replica) {
+      round_trip->WriteWord(view.Locate(at, replica), header.bits());
     }
   }
   co_return co_await Post(context_, operation, round_trip);
 }
 
 // Two coroutines of one worker would write the same lock word, which SNAPSHOT takes for one writer.
-Task<Status> Index::Split(Subtable table) {
+Task<Status> Index::Split(ViewHold::Presence& presence, Subtable table) {
   if (std::find(splitting_.begin(), splitting_.end(), table.entry) != splitting_.end()) {
     co_await context_.executor.SleepFor(uint64_t{context_.options.wait_timer_us} * 1000);
     co_return Status::Ok();
   }
   splitting_.push_back(table.entry);
-  const Status status = co_await SplitExclusively(table);
+  const Status status = co_await SplitExclusively(presence, table);
   splitting_.erase(std::find(splitting_.begin(), splitting_.end(), table.entry));
   co_return status;
 }
 
-Task<Status> Index::SplitExclusively(Subtable table) {
+Task<Status> Index::SplitExclusively(ViewHold::Presence& presence, Subtable table) {
   const SizeClass size_class = SizeClass::For(kSubtableBytes);
   const Result<GlobalAddr> start = co_await allocator_.Allocate(size_class);
   if (!start.ok()) co_return start.status();
   const GlobalAddr child_start = start.value();
+  const bool entered = co_await presence.EnterSlots(context_.executor.NowNs() +
+                                                    context_.options.op_timeout_ms * 1'000'000);
+  if (!entered) {
+    allocator_.FreeUnpublished(child_start, size_class);
+    co_return Status(StatusCode::kUnavailable, "the cluster is changing its map");
+  }
   Operation operation;
+  const LentPresence lent(presence, operation);
 
   // Lock: whoever swings the directory entry splits.
   const Result<DirectoryWord> seen = co_await directory_.Refresh(operation, table.entry);
@@ -117,7 +123,12 @@ Task<Status> Index::SplitExclusively(Subtable table) {
   if (mine) {
     const Result<SlotOutcome> outcome = co_await engine_.Write(
         operation, {DirectoryAddr(table.entry), seen.value().bits(), locked.bits(), GlobalAddr()});
-    if (!outcome.ok()) co_return outcome.status();
+    if (!outcome.ok()) {
+      if (outcome.status().code() != StatusCode::kUnknownOutcome) {
+        allocator_.FreeUnpublished(child_start, size_class);
+      }
+      co_return outcome.status();
+    }
     mine = outcome.value().won;
   }
   if (!mine) {
@@ -130,7 +141,8 @@ Task<Status> Index::SplitExclusively(Subtable table) {
   const GroupHeader parent_header(depth + 1, table.entry, /*filling=*/false);
   const GroupHeader filling(depth + 1, child_entry, /*filling=*/true);
   const GroupHeader open(depth + 1, child_entry, /*filling=*/false);
-  Status status = co_await FormatSubtable(operation, child_start, filling);
+  Status status =
+      co_await Persist(operation, [&] { return FormatSubtable(operation, child_start, filling); });
   if (!status.ok()) co_return status;
   // The child is locked too until it is filled: it must not split before.
   const DirectoryWord child(child_start, depth + 1, context_.membership.index, /*locked=*/true);
@@ -142,14 +154,18 @@ Task<Status> Index::SplitExclusively(Subtable table) {
   }
   metrics_.subtable_bytes.Add(kSubtableBytes);
 
-  status = co_await WriteGroupHeaders(operation, table.start, 0, kSubtableGroups, parent_header);
+  status = co_await Persist(operation, [&] {
+    return WriteGroupHeaders(operation, table.start, 0, kSubtableGroups, parent_header);
+  });
   if (!status.ok()) co_return status;
   directory_.Keep(child_entry, child);
   directory_.NoteDepth(table.entry, depth + 1);
   for (uint32_t group = 0; group < kSubtableGroups; ++group) {
-    status = co_await MoveGroup(table, child_start, group, depth);
+    status = co_await Persist(
+        operation, [&] { return MoveGroup(operation.presence, table, child_start, group, depth); });
     if (!status.ok()) co_return status;
-    status = co_await WriteGroupHeaders(operation, child_start, group, 1, open);
+    status = co_await Persist(
+        operation, [&] { return WriteGroupHeaders(operation, child_start, group, 1, open); });
     if (!status.ok()) co_return status;
   }
 
@@ -214,8 +230,10 @@ Task<Status> Index::ReadGroupKeys(Operation& operation, Subtable table, uint32_t
 
 // Moves what bit `bit` of the hash sends to the child. A word that changed while we tried to freeze
 // or kill it is looked at again.
-Task<Status> Index::MoveGroup(Subtable from, GlobalAddr to, uint32_t group, uint32_t bit) {
+Task<Status> Index::MoveGroup(ViewHold::Presence& presence, Subtable from, GlobalAddr to,
+                              uint32_t group, uint32_t bit) {
   Operation operation;
+  const LentPresence lent(presence, operation);
   operation.pin = reclaimer_.Pin();
   Backoff backoff(context_, operation);
   while (true) {
@@ -251,16 +269,20 @@ Task<Status> Index::MoveEntry(Operation& operation, Entry from, GlobalAddr to, b
     if (!killed.value().won) *again = true;
     co_return Status::Ok();
   }
-  if (from.word.kind() != SlotKind::kObject) {
-    co_return Status(StatusCode::kCorrupt, "a subtable that is being split holds a foreign word");
-  }
   const SlotWord frozen = from.word.WithKind(SlotKind::kFrozen);
-  const Result<SlotOutcome> froze =
-      co_await engine_.Write(operation, {from.slot, from.word.bits(), frozen.bits(), GlobalAddr()});
-  if (!froze.ok()) co_return froze.status();
-  if (!froze.value().won) {
-    *again = true;
-    co_return Status::Ok();
+  if (from.word.kind() == SlotKind::kFrozen) {
+    // By this split, before a node was lost; perhaps it is in the child already.
+    from.word = from.word.WithKind(SlotKind::kObject);
+  } else if (from.word.kind() != SlotKind::kObject) {
+    co_return Status(StatusCode::kCorrupt, "a subtable that is being split holds a foreign word");
+  } else {
+    const Result<SlotOutcome> froze = co_await engine_.Write(
+        operation, {from.slot, from.word.bits(), frozen.bits(), GlobalAddr()});
+    if (!froze.ok()) co_return froze.status();
+    if (!froze.value().won) {
+      *again = true;
+      co_return Status::Ok();
+    }
   }
   if (Planted(Bug::kSplitEmptiesFirst)) {
     (void)co_await engine_.Write(operation,
@@ -269,7 +291,8 @@ Task<Status> Index::MoveEntry(Operation& operation, Entry from, GlobalAddr to, b
   const Result<SlotOutcome> copied =
       co_await engine_.Write(operation, {to, 0, from.word.bits(), GlobalAddr()});
   if (!copied.ok()) co_return copied.status();
-  if (!copied.value().won) {
+  if (!copied.value().won &&
+      SlotWord(copied.value().current).WithKind(SlotKind::kFrozen) != frozen) {
     co_return Status(StatusCode::kCorrupt, "a slot of a subtable that is being filled was taken");
   }
   if (Planted(Bug::kSplitEmptiesFirst)) co_return Status::Ok();

@@ -1,5 +1,8 @@
 #include "client_core/kv/kv.h"
 
+#include <algorithm>
+
+#include "client_core/base/planted_bug.h"
 #include "client_core/kv/kv_impl.h"
 
 namespace onetrip {
@@ -10,13 +13,13 @@ Kv::~Kv() = default;
 Task<Status> Kv::Start() { return impl_->Start(); }
 Task<Status> Kv::Stop() { return impl_->Stop(); }
 Task<Status> Kv::Get(Key key, ReadResult* result) {
-  if (impl_->held()) [[unlikely]] {
+  if (impl_->holds_registers()) [[unlikely]] {
     return impl_->AfterHold([impl = impl_.get(), key, result] { return impl->Get(key, result); });
   }
   return impl_->Get(key, result);
 }
 Task<Status> Kv::Set(Key key, NewRecord record) {
-  if (impl_->held()) [[unlikely]] {
+  if (impl_->holds_registers()) [[unlikely]] {
     return impl_->AfterHold([impl = impl_.get(), key, record] { return impl->Set(key, record); });
   }
   return impl_->Set(key, record);
@@ -44,7 +47,7 @@ Task<Status> Kv::CountKeys(uint32_t database, uint64_t* keys) {
   return impl_->CountKeys(database, keys);
 }
 void Kv::PrefetchLocation(Key key) const { impl_->PrefetchLocation(key); }
-void Kv::PrefetchRecord(Key key) const { impl_->PrefetchRecord(key); }
+void Kv::PrefetchRecord(Key key, KeyUse use) const { impl_->PrefetchRecord(key, use); }
 uint64_t Kv::NowMs() const { return impl_->context().clock.NowMs(); }
 uint64_t Kv::NowUs() const { return impl_->context().clock.NowUs(); }
 const KvMetrics& Kv::metrics() const { return impl_->metrics(); }
@@ -61,14 +64,20 @@ KvImpl::KvImpl(WorkerContext& context, Engine& engine)
   metrics_.index = &index_.metrics();
   metrics_.location_cache_bytes.Set(index_.cache().bytes());
   if (engine.registers() == RegisterKind::kNone) return;
-  registers_ = std::make_unique<Registers>(context, allocator_);
+  registers_ = std::make_unique<Registers>(context, allocator_, engine.registers());
+  runs_inline_ = context.fabric.completes_inline() && !registers_->by_abd;
   allocator_.retired_registers().SetListener(&registers_->cache);
   reclaimer_.SetBeforeEpoch(&allocator_.retired_registers());
 }
 
-KvImpl::~KvImpl() = default;
+KvImpl::~KvImpl() {
+  if (context_.hold.duties() == this) context_.hold.SetDuties(nullptr);
+}
 
 Task<Status> KvImpl::Start() {
+  Operation operation;
+  const bool begun = co_await WaitToBegin(&operation);
+  if (!begun) co_return kHeld;
   Status status = co_await reclaimer_.Join();
   if (!status.ok()) co_return status;
   if (registers_) {
@@ -77,9 +86,11 @@ Task<Status> KvImpl::Start() {
   }
   status = co_await index_.Open();
   if (!status.ok()) co_return status;
-  if (engine_.registers() == RegisterKind::kSafeGuess) co_await allocator_.ReserveRetiredRing();
+  if (WritesRegisters(engine_.registers())) co_await allocator_.ReserveRetiredRing();
   status = co_await LoadCounters();
   if (!status.ok()) co_return status;
+  context_.hold.SetDuties(this);
+  UseView(context_.view());
   StartTicks();
   co_return Status::Ok();
 }
@@ -89,6 +100,9 @@ Task<Status> KvImpl::Stop() {
   tick_timer_.Cancel();
   co_await gate_.Close();
   if (registers_) {
+    Operation operation;
+    const bool released = co_await WaitToBegin(&operation);
+    if (!released) co_return kHeld;
     constexpr uint64_t kSettleNs = 1'000'000'000;
     co_await registers_->cache.Settle(registers_->safe_guess, reclaimer_,
                                       context_.executor.NowNs() + kSettleNs);
@@ -100,6 +114,9 @@ Task<Status> KvImpl::Stop() {
   const uint64_t deadline_ns =
       context_.executor.NowNs() + context_.options.op_timeout_ms * 1'000'000;
   while (true) {
+    Operation operation;
+    const bool released = co_await WaitToBegin(&operation);
+    if (!released) co_return kHeld;
     const Status status = co_await reclaimer_.Leave();
     if (status.ok() || context_.executor.NowNs() >= deadline_ns) co_return status;
     co_await context_.executor.SleepFor(context_.options.epoch_tick_us * 1000);
@@ -141,46 +158,82 @@ bool KvImpl::IsExpired(const std::byte* record) const {
 void KvImpl::PrefetchLocation(Key key) const {
   if (key.database >= kMaxDatabases) return;
   const KeyHash hash(HashKey(context_.view().keyspaces[key.database], key.bytes));
-  if (registers_) registers_->cache.Prefetch(hash);
+  if (registers_) registers_->cache.table().Prefetch(hash);
   index_.PrefetchLocation(hash);
 }
 
-void KvImpl::PrefetchRecord(Key key) const {
+void KvImpl::PrefetchRecord(Key key, KeyUse use) const {
   if (key.database >= kMaxDatabases) return;
   const KeyHash hash(HashKey(context_.view().keyspaces[key.database], key.bytes));
-  const CachedRegister* entry = registers_ ? registers_->cache.Peek(hash) : nullptr;
-  if (entry == nullptr) return index_.PrefetchRecord(hash);
-  // Whatever is done with it, a majority of its replicas is.
+  const RegisterPlace* place = registers_ ? registers_->cache.table().Find(hash) : nullptr;
+  if (place == nullptr) return index_.PrefetchRecord(hash);
+  const auto* entry = reinterpret_cast<const std::byte*>(place->entry);
+  __builtin_prefetch(entry);
+  __builtin_prefetch(entry + 64);
   const View& view = context_.view();
-  const RegisterRef& ref = entry->handle.ref;
-  const int in_place = InNOut::InPlaceReplica(ref, view.replicas);
+  const int live = view.LiveReplicas(place->addr);
+  // As of the view in which it was remembered.
+  int replica = place->in_place_replica % live;
+  if (use == KeyUse::kWrite) {
+    __builtin_prefetch(entry + 128);
+    for (int i = 0; i < live; ++i) {
+      context_.fabric.PrefetchForWrite(view.Locate(place->addr, i),
+                                       i == replica ? place->bytes : place->in_place_from);
+    }
+    return;
+  }
+  // A read asks a majority, and of one of them the in-place copy.
   for (int i = 0; i < view.replicas / 2 + 1; ++i) {
-    const uint32_t bytes = i == 0 ? ref.shape.register_bytes() : ref.shape.in_place_offset();
-    context_.fabric.Prefetch(view.Locate(ref.addr, (in_place + i) % view.replicas), bytes);
+    context_.fabric.Prefetch(view.Locate(place->addr, replica),
+                             i == 0 ? place->bytes : place->in_place_from);
+    if (++replica == live) replica = 0;
+  }
+}
+
+Task<Status> KvImpl::GetInline(Key key, ReadResult* result) {
+  *result = ReadResult();
+  if (GetAtOnce(key, result)) co_return Status::Ok();
+  const Status status = co_await GetSlowly(key, result);
+  co_return status;
+}
+
+// A read that loses a node begins again: at the latest under the view without that node it
+// succeeds.
+Task<Status> KvImpl::GetSlowly(Key key, ReadResult* result) {
+  *result = ReadResult();
+  if (key.bytes.size() > kMaxKeyBytes) co_return Status::Ok();
+  RegisterOperation operation;
+  operation.presence = ViewHold::Presence(context_.hold);
+  uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
+  for (uint32_t retries = 0;; ++retries) {
+    const Status status = co_await TryGet(operation, key, result);
+    const bool lost_node =
+        status.code() == StatusCode::kUnknownOutcome || status.code() == StatusCode::kUnavailable;
+    if (!lost_node || retries == context_.options.node_loss_retries_max ||
+        OutOfTime(context_, operation)) {
+      (result->found_ ? metrics_.gets_found : metrics_.gets_missing).Add();
+      co_return Finish(metrics_.get_round_trips, operation, status);
+    }
+    operation.shared_pin = SharedPin();
+    operation.pin.Release();
+    operation.presence.LeaveSlots();
+    co_await context_.executor.SleepFor(wait_ns);
+    wait_ns = std::min<uint64_t>(2 * wait_ns, uint64_t{context_.options.wait_timer_max_us} * 1000);
   }
 }
 
 // FUSEE SEARCH. Linearized when the slot is read from the primary, or, of an expired record, when
 // the slot is emptied.
-Task<Status> KvImpl::Get(Key key, ReadResult* result) {
+Task<Status> KvImpl::TryGet(RegisterOperation& operation, Key key, ReadResult* result) {
   *result = ReadResult();
-  if (key.bytes.size() > kMaxKeyBytes) co_return Status::Ok();
-  RegisterOperation operation;
   const IndexKey index_key = MakeKey(key);
-  if (registers_) {
-    if (CachedRegister* entry = registers_->cache.Find(index_key); entry != nullptr) {
-      if (ReadRegisterAtOnce(*entry, result)) {
-        operation.round_trips = 1;
-        metrics_.gets_found.Add();
-        co_return Finish(metrics_.get_round_trips, operation, Status::Ok());
-      }
-      const Result<RegisterResult> read = co_await ReadRegister(operation, *entry, result);
-      if (!read.ok() || read.value() == RegisterResult::kDone) {
-        metrics_.gets_found.Add();
-        co_return Finish(metrics_.get_round_trips, operation, read.status());
-      }
-    }
+  CachedRegister* known = registers_ ? registers_->cache.Find(index_key) : nullptr;
+  if (known != nullptr) {
+    const Result<RegisterResult> read = co_await ReadRegister(operation, *known, result);
+    if (!read.ok() || read.value() == RegisterResult::kDone) co_return read.status();
   }
+  const bool entered = co_await EnterSlots(operation);
+  if (!entered) co_return kHeld;
   operation.pin = reclaimer_.Pin();
   Backoff backoff(context_, operation);
   Status status;
@@ -197,7 +250,7 @@ Task<Status> KvImpl::Get(Key key, ReadResult* result) {
         const Result<RegisterResult> read = co_await ReadRegister(operation, *entry, result);
         status = read.status();
         if (!status.ok() || read.value() == RegisterResult::kDone) break;
-        if (!search.busy) {
+        if (!search.busy && !Planted(Bug::kReadAwaitsEnd)) {
           status = co_await EndRegister(operation, index_key, search.entry, *entry, true);
           AfterWrite();
           if (status.code() == StatusCode::kOutOfMemory) {
@@ -240,8 +293,7 @@ Task<Status> KvImpl::Get(Key key, ReadResult* result) {
       break;
     }
   }
-  (result->found_ ? metrics_.gets_found : metrics_.gets_missing).Add();
-  co_return Finish(metrics_.get_round_trips, operation, status);
+  co_return status;
 }
 
 }  // namespace onetrip

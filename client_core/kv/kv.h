@@ -88,6 +88,9 @@ class Mutation {
   virtual Change Apply(const RecordView* current) = 0;
 };
 
+// What a key is about to be used for.
+enum class KeyUse : uint8_t { kRead, kWrite };
+
 class Kv {
  public:
   // `context` and `engine` outlive it. Takes no round trip; REQUIRES Start() before any operation.
@@ -120,7 +123,7 @@ class Kv {
   // Hints that `key` will be used soon: pulls its lines of the location cache, then, when called a
   // second time with the first stage done, of index and record. Each returns at once.
   void PrefetchLocation(Key key) const;
-  void PrefetchRecord(Key key) const;
+  void PrefetchRecord(Key key, KeyUse use) const;
 
   // The cluster clock, by which deadlines count.
   [[nodiscard]] uint64_t NowMs() const;

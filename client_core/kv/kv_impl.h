@@ -26,22 +26,27 @@ inline constexpr Status kHeld(StatusCode::kUnavailable,
 // Nothing was applied: other workers won every round, or the key's subtable stayed busy.
 inline constexpr Status kContended(StatusCode::kUnavailable, "others keep changing the key");
 
-class KvImpl {
+class KvImpl final : private WorkerDuties {
  public:
   KvImpl(WorkerContext& context, Engine& engine);
-  ~KvImpl();
+  ~KvImpl() override;
 
   Task<Status> Start();
   Task<Status> Stop();
-  Task<Status> Get(Key key, ReadResult* result);
-  Task<Status> Set(Key key, NewRecord record);
+  Task<Status> Get(Key key, ReadResult* result) {
+    return runs_inline_ ? GetInline(key, result) : GetSlowly(key, result);
+  }
+  Task<Status> Set(Key key, NewRecord record) {
+    return runs_inline_ ? SetInline(key, record) : SetSlowly(key, record, {});
+  }
   Task<Status> Delete(Key key, bool* existed);
   Task<Status> ReadModifyWrite(Key key, Mutation& mutation);
   Task<Status> Flush(std::optional<uint32_t> database);
   Task<Status> CountKeys(uint32_t database, uint64_t* keys);
 
-  // Whether operations must not start now.
+  // Whether operations must not start now; those on known registers.
   [[nodiscard]] bool held() const { return context_.hold.held(); }
+  [[nodiscard]] bool holds_registers() const { return context_.hold.holds_registers(); }
   // Runs the operation that `start` makes when they may again.
   template <typename Start>
   Task<Status> AfterHold(Start start) {
@@ -51,13 +56,32 @@ class KvImpl {
   }
 
   void PrefetchLocation(Key key) const;
-  void PrefetchRecord(Key key) const;
+  void PrefetchRecord(Key key, KeyUse use) const;
   void ResetRoundTripMetrics();
 
   WorkerContext& context() { return context_; }
   const KvMetrics& metrics() const { return metrics_; }
 
  private:
+  // repair.cc: what the master asks when a memory node is lost or comes back.
+  void LeaveNode(NodeId node) override;
+  void UseView(const View& view) override;
+  [[nodiscard]] bool quiet() const override { return reclaimer_.is_idle(); }
+  void Repair(RepairOrder order, DoneFn done) override;
+  Task<void> RunRepair(RepairOrder order, DoneFn done);
+  Task<Status> ScrubRegisters();
+  Task<void> ScrubGroup(Subtable table, uint32_t group, Status* failure);
+  Task<Status> ScrubRegister(ViewHold::Presence& presence, IndexKey key);
+
+  // Background work that touches slots begins here, as an operation would; but it has the time to
+  // outlast a hold.
+  Task<bool> WaitToBegin(Operation* operation);
+  // What may touch slots waits here while they are held; false: for op_timeout_ms in vain.
+  Task<bool> EnterSlots(Operation& operation) {
+    return operation.presence.EnterSlots(context_.executor.NowNs() +
+                                         context_.options.op_timeout_ms * 1'000'000);
+  }
+
   // Memory reserved for a record or a register, and its bytes, ready to be written to it.
   struct Draft {
     GlobalAddr addr;
@@ -150,19 +174,35 @@ class KvImpl {
     kExpired,  // the value read has had its time
     kAgain,    // the register has ended, or must: look the key up
   };
-  // ReadRegister where the fabric completes inline and nobody interferes. Nothing suspends, so this
-  // worker's epoch stands still without a pin. False: take the long way.
-  bool ReadRegisterAtOnce(CachedRegister& entry, ReadResult* result);
+  // A write that has taken its buffers, and maybe posted its guess.
+  struct BegunWrite {
+    WriteBuffers buffers;
+    WriteOutcome outcome;
+  };
+  // GET and SET of a known register where the fabric completes inline and nobody interferes.
+  // Nothing suspends, so this worker's epoch stands still without a pin. False: take the long way,
+  // and go on with what was begun.
+  bool GetAtOnce(const Key& key, ReadResult* result);
+  bool SetAtOnce(const Key& key, const NewRecord& record, BegunWrite* begun);
+  // The same with the long way behind it. REQUIRES: runs_inline_.
+  Task<Status> GetInline(Key key, ReadResult* result);
+  Task<Status> SetInline(Key key, NewRecord record);
+  Task<Status> GetSlowly(Key key, ReadResult* result);
+  Task<Status> TryGet(RegisterOperation& operation, Key key, ReadResult* result);
+  Task<Status> SetSlowly(Key key, NewRecord record, BegunWrite begun);
   bool TryTakeBuffers(const CachedRegister& entry, WriteBuffers* buffers);
+  // The value of a register that `record` makes, in the arena of `round_trip`.
+  static std::span<const std::byte> AssembleValue(const NewRecord& record, RoundTrip& round_trip);
   bool FillResult(const CachedRegister& entry, Tuple& tuple, ReadResult* result) const;
   Task<Result<RegisterResult>> ReadRegister(RegisterOperation& operation, CachedRegister& entry,
                                             ReadResult* result);
   Task<Result<RegisterResult>> WriteRegister(RegisterOperation& operation, const IndexKey& key,
-                                             CachedRegister& entry, const NewRecord& record);
+                                             CachedRegister& entry, const NewRecord& record,
+                                             BegunWrite begun);
   Task<Status> TakeBuffers(RegisterOperation& operation, CachedRegister& entry,
                            WriteBuffers* buffers);
   Task<Status> SetRegister(RegisterOperation& operation, Key key, const IndexKey& index_key,
-                           const NewRecord& record, bool* as_record);
+                           const NewRecord& record, BegunWrite begun, bool* as_record);
   Task<Result<RegisterResult>> SetThroughIndex(RegisterOperation& operation, Key key,
                                                const IndexKey& index_key, Draft* draft,
                                                bool* written, bool* renew_shape, bool* as_record);
@@ -180,7 +220,8 @@ class KvImpl {
   // Who is credited with the register's end, if the slot says so.
   Task<Result<std::optional<uint32_t>>> DropRegister(RegisterOperation& operation, Entry slot,
                                                      uint32_t credit, bool in_background);
-  Task<void> FreeDropped(Entry dropped, SizeClass size_class);
+  Task<void> FreeDropped(ViewHold::Presence& presence, Entry dropped, SizeClass size_class);
+  Task<void> FreeBeside(ViewHold::Presence presence, Entry dropped, SizeClass size_class);
   Task<Result<RegisterResult>> ResolveInterrupted(RegisterOperation& operation, const IndexKey& key,
                                                   CachedRegister& entry,
                                                   const WriteOutcome& outcome);
@@ -190,9 +231,9 @@ class KvImpl {
   Task<Result<std::optional<uint32_t>>> CreditedDeleter(RegisterOperation& operation,
                                                         const IndexKey& key, CachedRegister& entry,
                                                         uint32_t credit);
-  Task<void> UnmapDeleted(RegisterCache::Use use);
+  Task<void> UnmapDeleted(ViewHold::Presence presence, RegisterCache::Use use);
   // Ends the register of a flushed keyspace.
-  Task<Status> SweepRegister(Entry slot, bool* gone);
+  Task<Status> SweepRegister(ViewHold::Presence& presence, Entry slot, bool* gone);
 
   // sweep.cc
   void Count(uint32_t database, KeyspaceId keyspace, int32_t delta);
@@ -224,6 +265,7 @@ class KvImpl {
   Allocator allocator_;
   Index index_;
   std::unique_ptr<Registers> registers_;  // null: the engine has none
+  bool runs_inline_ = false;              // Safe-Guess, on a fabric that completes inline
   Gate gate_;
   KvMetrics metrics_;
   uint64_t version_ = 0;

@@ -21,10 +21,12 @@ struct KvMetrics {
   Counter expired;      // records removed because their deadline had passed
   Counter lost_rounds;  // slot writes that another writer won
   Counter unknown_outcomes;
+  Counter records_left;        // by help that ended without knowing whether a slot names them
   Counter registers_thawed;    // registers that this worker turned into records
   Counter registers_dropped;   // deleted registers whose slot it freed
   Counter interrupted_writes;  // writes that met a seal, however they ended
   Counter swept;               // records of flushed keyspaces removed
+  Counter slots_resolved;      // half-done slot writes brought to an end for others
   Counter location_cache_bytes;
   // Of the layers below; live as long as the Kv.
   const AllocatorMetrics* allocator = nullptr;

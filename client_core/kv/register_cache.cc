@@ -20,7 +20,7 @@ RegisterCache::RegisterCache(WorkerContext& context, Allocator& allocator, Guess
 
 RegisterCache::~RegisterCache() {
   CHECK(in_use_ == 0);
-  for (CachedRegister* entry : ring_) delete entry;
+  for (CachedRegister* entry : ring_) entries_.Delete(entry);
 }
 
 CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
@@ -29,7 +29,7 @@ CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
     CachedRegister* entry = found->second;
     if (entry->handle.ref.incarnation == header.incarnation) {
       // Another key of the same hash may have taken its place.
-      by_hash_[entry->hash.bits()] = entry;
+      table_.Put(PlaceOf(entry));
       return entry;
     }
     // It left the index and came back before this worker was told.
@@ -41,23 +41,34 @@ CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
   ref.incarnation = header.incarnation;
   ref.birth = Ticks{header.birth_ticks};
   ref.shape = shape;
-  auto entry = std::make_unique<CachedRegister>(key, word, ref, SizeClass(header.buffer_class),
-                                                clock_, context_.executor);
+  CachedRegister* entry =
+      entries_.New(key, word, ref, SizeClass(header.buffer_class), clock_, context_.executor);
   if (const auto kept = kept_.find(ref.addr.bits()); kept != kept_.end()) {
     entry->live = std::move(kept->second.live);
     kept_.erase(kept);
   }
   entry->used = true;
   entry->position = static_cast<uint32_t>(ring_.size());
-  ring_.push_back(entry.get());
-  by_hash_[key.hash.bits()] = entry.get();
-  by_addr_[ref.addr.bits()] = entry.get();
-  return entry.release();
+  ring_.push_back(entry);
+  table_.Put(PlaceOf(entry));
+  by_addr_[ref.addr.bits()] = entry;
+  return entry;
+}
+
+RegisterPlace RegisterCache::PlaceOf(CachedRegister* entry) const {
+  const RegisterRef& ref = entry->handle.ref;
+  const int in_place = InNOut::InPlaceReplica(ref, context_.view().LiveReplicas(ref.addr));
+  return {.hash = entry->hash,
+          .entry = entry,
+          .addr = ref.addr,
+          .bytes = static_cast<uint16_t>(ref.shape.register_bytes()),
+          .in_place_from = static_cast<uint16_t>(ref.shape.in_place_offset()),
+          .in_place_replica = static_cast<uint8_t>(in_place)};
 }
 
 void RegisterCache::Remove(CachedRegister* entry) {
-  const auto by_hash = by_hash_.find(entry->hash.bits());
-  if (by_hash != by_hash_.end() && by_hash->second == entry) by_hash_.erase(by_hash);
+  const RegisterPlace* place = table_.Find(entry->hash);
+  if (place != nullptr && place->entry == entry) table_.Erase(entry->hash);
   by_addr_.erase(entry->handle.ref.addr.bits());
   ring_[entry->position] = ring_.back();
   ring_[entry->position]->position = entry->position;
@@ -66,7 +77,7 @@ void RegisterCache::Remove(CachedRegister* entry) {
   entry->forgotten = true;
   entry->write_ended.Set();
   if (entry->users == 0) {
-    delete entry;
+    entries_.Delete(entry);
   } else {
     ++in_use_;
   }
@@ -86,7 +97,7 @@ void RegisterCache::Destroy(CachedRegister* entry) {
     }
   }
   clock_.Forget(entry->handle.times);
-  delete entry;
+  entries_.Delete(entry);
 }
 
 void RegisterCache::Forget(GlobalAddr addr) {

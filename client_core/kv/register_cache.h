@@ -13,13 +13,14 @@
 #include <absl/container/inlined_vector.h>
 
 #include <cstdint>
-#include <memory>
-#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "client_core/base/slab.h"
 #include "client_core/coro/sync.h"
 #include "client_core/index/key_hash.h"
+#include "client_core/kv/register_table.h"
 #include "client_core/layout/entry_codec.h"
 #include "client_core/layout/register_layout.h"
 #include "client_core/memory/allocator.h"
@@ -32,33 +33,41 @@ namespace onetrip {
 // majority, or the register has left the index.
 using LiveBuffers = absl::InlinedVector<OutBuffer, 2>;
 
-struct CachedRegister {
+// The first two lines have all that a GET needs of a key of usual length.
+struct alignas(64) CachedRegister {
   CachedRegister(const IndexKey& key, SlotWord word_in, const RegisterRef& ref,
                  SizeClass buffer_class_in, const GuessClock& clock, Executor& executor)
-      : hash(key.hash),
+      : handle(ref, clock),
         keyspace(key.keyspace),
-        key_bytes(key.bytes),
-        word(word_in),
+        key_bytes(key.bytes.begin(), key.bytes.end()),
         buffer_class(buffer_class_in),
-        handle(ref, clock),
+        word(word_in),
+        hash(key.hash),
         write_ended(executor) {}
 
-  const KeyHash hash;
-  const KeyspaceId keyspace;
-  const std::string key_bytes;
-  const SlotWord word;  // as committed; a split may show it in another kind
-  const SizeClass buffer_class;
+  [[nodiscard]] std::string_view key() const { return {key_bytes.data(), key_bytes.size()}; }
+  [[nodiscard]] bool IsOf(const IndexKey& other) const {
+    return key() == other.bytes && keyspace == other.keyspace;
+  }
+
   RegisterHandle handle;
-  LiveBuffers live;
-  Event write_ended;  // for writers that wait: one write at a time
+  const KeyspaceId keyspace;
   uint32_t users = 0;
   bool forgotten = false;  // has left the index, or the cache
   bool gone = false;       // has left the index
   bool used = false;       // since the clock hand last passed
   bool exhausted = false;  // of timestamps
-  SealWord met_seal;       // if an operation of this worker has met one
   uint32_t position = 0;   // in the cache's ring
+  const absl::InlinedVector<char, 24> key_bytes;
+
+  LiveBuffers live;
+  const SizeClass buffer_class;
+  const SlotWord word;  // as committed; a split may show it in another kind
+  const KeyHash hash;
+  Event write_ended;  // for writers that wait: one write at a time
+  SealWord met_seal;  // if an operation of this worker has met one
 };
+static_assert(sizeof(RegisterHandle) == 80);
 
 class RegisterCache final : public RegisterListener {
  public:
@@ -91,18 +100,13 @@ class RegisterCache final : public RegisterListener {
 
   // The entry of `key`, or null.
   CachedRegister* Find(const IndexKey& key) {
-    const auto found = by_hash_.find(key.hash.bits());
-    if (found == by_hash_.end()) return nullptr;
-    CachedRegister* entry = found->second;
-    if (entry->keyspace != key.keyspace || entry->key_bytes != key.bytes) return nullptr;
-    entry->used = true;
-    return entry;
+    const RegisterPlace* place = table_.Find(key.hash);
+    if (place == nullptr || !place->entry->IsOf(key)) return nullptr;
+    place->entry->used = true;
+    return place->entry;
   }
-  void Prefetch(KeyHash hash) const { by_hash_.prefetch(hash.bits()); }
-  [[nodiscard]] const CachedRegister* Peek(KeyHash hash) const {
-    const auto found = by_hash_.find(hash.bits());
-    return found == by_hash_.end() ? nullptr : found->second;
-  }
+  // Where it is, without a look at any entry.
+  [[nodiscard]] const RegisterTable& table() const { return table_; }
 
   // The entry of the register that `word` names, whose shape and header are given, made if need be.
   CachedRegister* Adopt(const IndexKey& key, SlotWord word, const RegisterHeader& header,
@@ -115,8 +119,12 @@ class RegisterCache final : public RegisterListener {
   // worker's seals are all alike, so one DEL of it decides about a register; later ones help.
   bool BeginDelete(GlobalAddr addr) { return deleting_.insert(addr.bits()).second; }
 
-  // A buffer for a word of `entry`, from local memory; null when Refill is needed.
+  // A buffer for a word of the register at `near`, from local memory; null when Refill is needed.
   OutBuffer TryTake(SizeClass size_class, GlobalAddr near);
+  // Whether so many can be taken without Refill.
+  [[nodiscard]] bool HasBuffers(SizeClass size_class, GlobalAddr near, size_t count) {
+    return allocator_.HasBuffers(size_class, near, count);
+  }
   // Gets local memory for TryTake. REQUIRES: the caller holds no pin.
   Task<Status> Refill(SizeClass size_class, GlobalAddr near);
   // Back, unused: with the time of its last word, if that is still ahead.
@@ -147,6 +155,7 @@ class RegisterCache final : public RegisterListener {
     RegisterRef ref;
   };
   [[nodiscard]] std::vector<uint64_t> KeptAddrs() const;
+  [[nodiscard]] RegisterPlace PlaceOf(CachedRegister* entry) const;
   void Remove(CachedRegister* entry);
   void Destroy(CachedRegister* entry);
   void MakeRoom();
@@ -155,7 +164,8 @@ class RegisterCache final : public RegisterListener {
   Allocator& allocator_;
   GuessClock& clock_;
   const uint64_t entries_max_;
-  absl::flat_hash_map<uint64_t, CachedRegister*> by_hash_;
+  Slab<CachedRegister> entries_;
+  RegisterTable table_;
   absl::flat_hash_map<uint64_t, CachedRegister*> by_addr_;
   std::vector<CachedRegister*> ring_;  // swept by the clock hand
   size_t hand_ = 0;

@@ -42,11 +42,13 @@ Task<Status> KvImpl::EndRegister(RegisterOperation& operation, const IndexKey& k
     if (!at_once.ok()) {
       operation.shared_pin = SharedPin();
       operation.pin.Release();
-      const Status status = co_await Reserve(&draft);
+      operation.presence.LeaveSlots();
+      Status status = co_await Reserve(&draft);
+      const bool entered = co_await EnterSlots(operation);
       operation.pin = reclaimer_.Pin();
       // All that was known went with the pins; the memory stays at hand for the next attempt.
       if (status.ok()) allocator_.FreeUnpublished(draft.addr, draft.size_class);
-      co_return status;
+      co_return entered ? status : kHeld;
     }
     draft.addr = at_once.value();
   }
@@ -102,7 +104,14 @@ Task<Status> KvImpl::ThawRegister(RegisterOperation& operation, const IndexKey& 
                                          .v_new = v_new.bits(),
                                          .log = draft.addr,
                                          .first = draft.buffer.get()});
-  if (!outcome.ok()) co_return outcome.status();
+  if (!outcome.ok()) {
+    if (outcome.status().code() == StatusCode::kUnknownOutcome) {
+      metrics_.records_left.Add();
+    } else {
+      Abandon(draft);  // no slot names it, nor will
+    }
+    co_return outcome.status();
+  }
   if (outcome.value().won) {
     metrics_.registers_thawed.Add();
     index_.CacheLocation(key.hash, {slot.slot, v_new});
@@ -132,19 +141,24 @@ Task<Result<std::optional<uint32_t>>> KvImpl::DropRegister(RegisterOperation& op
     co_return std::optional<uint32_t>();
   }
   registers_->cache.Forget(register_addr);
-  Task<void> free = FreeDropped({slot.slot, now}, slot.word.size_class());
+  const Entry entry{slot.slot, now};
   if (in_background) {
-    co_await std::move(free);
+    co_await FreeDropped(operation.presence, entry, slot.word.size_class());
   } else {
-    context_.executor.Spawn(gate_, std::move(free));
+    context_.executor.Spawn(gate_, FreeBeside(operation.presence, entry, slot.word.size_class()));
   }
   co_return std::optional<uint32_t>(now.credit());
 }
 
+Task<void> KvImpl::FreeBeside(ViewHold::Presence presence, Entry dropped, SizeClass size_class) {
+  co_await FreeDropped(presence, dropped, size_class);
+}
+
 // In the background: records the end in the register, then frees the slot; whoever frees it gives
 // the register's memory up.
-Task<void> KvImpl::FreeDropped(Entry dropped, SizeClass size_class) {
+Task<void> KvImpl::FreeDropped(ViewHold::Presence& presence, Entry dropped, SizeClass size_class) {
   Operation operation;
+  const LentPresence lent(presence, operation);
   operation.pin = reclaimer_.Pin();
   const GlobalAddr register_addr = dropped.word.addr();
   RoundTripPtr first = context_.fabric.NewRoundTrip();
@@ -170,6 +184,8 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::ResolveInterrupted(RegisterOperatio
   metrics_.interrupted_writes.Add();
   if (Planted(Bug::kInterruptedAlwaysRedone)) co_return RegisterResult::kAgain;
   if (Planted(Bug::kInterruptedNeverRedone)) co_return RegisterResult::kDone;
+  const bool entered = co_await EnterSlots(operation);
+  if (!entered) co_return kUnresolved;
   const GlobalAddr register_addr = entry.handle.ref.addr;
   Backoff backoff(context_, operation);
   FinalWord final_word;
@@ -203,6 +219,8 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::ResolveInterrupted(RegisterOperatio
     if (!in_time) co_return kUnresolved;
   }
 
+  // It had not come to its word yet.
+  if (outcome.guess.is_empty() && outcome.rewrite.is_empty()) co_return RegisterResult::kAgain;
   // Not recorded yet: its slot says DROPPED.
   const bool dropped = final_word.is_empty() || final_word.is_dropped();
   const MetaWord f = dropped ? MetaWord() : final_word.word().AsGuess();
@@ -241,7 +259,8 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
     if (sealed->all_mine) {
       credited = CreditOf(me);
       // Until the slot is empty.
-      context_.executor.Spawn(gate_, UnmapDeleted(RegisterCache::Use(registers_->cache, entry)));
+      context_.executor.Spawn(
+          gate_, UnmapDeleted(operation.presence, RegisterCache::Use(registers_->cache, entry)));
     } else {
       const uint32_t credit = CreditOf(sealed->one_deleter ? *sealed->deleter : me);
       const Result<std::optional<uint32_t>> asked =
@@ -318,12 +337,13 @@ Task<Result<std::optional<uint32_t>>> KvImpl::CreditedDeleter(RegisterOperation&
 }
 
 // In the background, after a DEL in one round trip.
-Task<void> KvImpl::UnmapDeleted(RegisterCache::Use use) {
+Task<void> KvImpl::UnmapDeleted(ViewHold::Presence presence, RegisterCache::Use use) {
   const CachedRegister& entry = use.entry();
   const uint32_t me = CreditOf(context_.membership.id);
   RegisterOperation operation;
+  operation.presence = std::move(presence);
   operation.pin = reclaimer_.Pin();
-  const IndexKey key = IndexKey::Make(entry.keyspace, entry.key_bytes);
+  const IndexKey key = IndexKey::Make(entry.keyspace, entry.key());
   Backoff backoff(context_, operation);
   while (true) {
     SearchResult search;
@@ -343,8 +363,9 @@ Task<void> KvImpl::UnmapDeleted(RegisterCache::Use use) {
 
 // Nobody can name the key any more; its register still has to be closed to those who wrote to it
 // before.
-Task<Status> KvImpl::SweepRegister(Entry slot, bool* gone) {
+Task<Status> KvImpl::SweepRegister(ViewHold::Presence& presence, Entry slot, bool* gone) {
   RegisterOperation operation;
+  const LentPresence lent(presence, operation);
   operation.shared_pin = SharedPin(reclaimer_.Pin());
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   const std::byte* bytes =

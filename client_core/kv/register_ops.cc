@@ -17,11 +17,21 @@ uint64_t VersionOf(const RegisterRef& ref, MetaWord word) {
   return mixed ^ (mixed >> 29);
 }
 
+// Whether a register can take the value of `record`.
+bool FitsEntry(const NewRecord& record, const CachedRegister& entry) {
+  const uint64_t bytes = kKeyValueHeadBytes + record.head.size() + record.tail.size();
+  return bytes <= entry.handle.ref.shape.value_bytes_max() && !entry.exhausted;
+}
+
+// The buffer of a word that was posted.
+OutBuffer Posted(const CachedRegister& entry, MetaWord word, const OutBuffer& buffer) {
+  return {buffer.addr, Ticks{entry.handle.ref.birth.value + word.time()}};
+}
+
 }  // namespace
 
 bool KvImpl::FitsRegister(const Key& key, const NewRecord& record) const {
-  return engine_.registers() == RegisterKind::kSafeGuess &&
-         key.bytes.size() <= kRegisterKeyBytesMax &&
+  return WritesRegisters(engine_.registers()) && key.bytes.size() <= kRegisterKeyBytesMax &&
          record.head.size() + record.tail.size() <= kRegisterValueBytesMax &&
          record.deadline_ms < kKeyValueDeadlineEnd;
 }
@@ -49,10 +59,37 @@ bool KvImpl::FillResult(const CachedRegister& entry, Tuple& tuple, ReadResult* r
   return true;
 }
 
-bool KvImpl::ReadRegisterAtOnce(CachedRegister& entry, ReadResult* result) {
+bool KvImpl::GetAtOnce(const Key& key, ReadResult* result) {
+  CachedRegister* entry = registers_->cache.Find(MakeKey(key));
   Tuple m;
-  return context_.fabric.completes_inline() &&
-         registers_->safe_guess.ReadAtOnce(entry.handle, &m) && FillResult(entry, m, result);
+  if (entry == nullptr || !registers_->safe_guess.ReadAtOnce(entry->handle, &m) ||
+      !FillResult(*entry, m, result)) {
+    return false;
+  }
+  metrics_.gets_found.Add();
+  metrics_.get_round_trips.Record(1);
+  return true;
+}
+
+bool KvImpl::SetAtOnce(const Key& key, const NewRecord& record, BegunWrite* begun) {
+  RegisterCache& cache = registers_->cache;
+  if (!FitsRegister(key, record)) return false;
+  CachedRegister* entry = cache.Find(MakeKey(key));
+  if (entry == nullptr || entry->handle.writing || !FitsEntry(record, *entry)) return false;
+  const GlobalAddr near = entry->handle.ref.addr;
+  if (!cache.HasBuffers(entry->buffer_class, near, 2)) return false;
+  const OutBuffer buffer = cache.TryTake(entry->buffer_class, near);
+  const RoundTripPtr arena = context_.fabric.NewRoundTrip();
+  if (!registers_->safe_guess.WriteAtOnce(entry->handle, buffer, AssembleValue(record, *arena),
+                                          &begun->outcome)) {
+    begun->buffers = {buffer, cache.TryTake(entry->buffer_class, near)};
+    return false;
+  }
+  cache.RetireLive(*entry);
+  entry->live.push_back(Posted(*entry, begun->outcome.guess, buffer));
+  AfterWrite();
+  metrics_.set_round_trips.Record(1);
+  return true;
 }
 
 Task<Result<KvImpl::RegisterResult>> KvImpl::ReadRegister(RegisterOperation& operation,
@@ -60,7 +97,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::ReadRegister(RegisterOperation& ope
                                                           ReadResult* result) {
   RegisterCache::Use use(registers_->cache, entry);
   operation.shared_pin = SharedPin(reclaimer_.Pin());
-  Result<ReadOutcome> read = co_await registers_->safe_guess.Read(operation, entry.handle);
+  Result<ReadOutcome> read = co_await registers_->Read(operation, entry.handle);
   if (!read.ok()) co_return read.status();
   if (read->end == RegisterEnd::kInterrupted) {
     entry.met_seal = SealWord(read->seal);
@@ -76,12 +113,10 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::ReadRegister(RegisterOperation& ope
 bool KvImpl::TryTakeBuffers(const CachedRegister& entry, WriteBuffers* buffers) {
   RegisterCache& cache = registers_->cache;
   const GlobalAddr near = entry.handle.ref.addr;
+  if (!cache.HasBuffers(entry.buffer_class, near, 2)) return false;
   buffers->guess = cache.TryTake(entry.buffer_class, near);
-  if (buffers->guess.addr.is_null()) return false;
   buffers->rewrite = cache.TryTake(entry.buffer_class, near);
-  if (!buffers->rewrite.addr.is_null()) return true;
-  cache.PutBack(buffers->guess, entry.buffer_class);
-  return false;
+  return true;
 }
 
 // Both buffers before anything is posted: PROTOCOLS 2. The caller's pins are given up if that takes
@@ -107,15 +142,13 @@ Task<Status> KvImpl::TakeBuffers(RegisterOperation& operation, CachedRegister& e
 Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(RegisterOperation& operation,
                                                            const IndexKey& key,
                                                            CachedRegister& entry,
-                                                           const NewRecord& record) {
+                                                           const NewRecord& record,
+                                                           BegunWrite begun) {
   RegisterCache& cache = registers_->cache;
   RegisterCache::Use use(cache, entry);
-  const uint64_t bytes = kKeyValueHeadBytes + record.head.size() + record.tail.size();
-  if (bytes > entry.handle.ref.shape.value_bytes_max() || entry.exhausted) {
-    co_return RegisterResult::kAgain;
-  }
-  WriteBuffers buffers;
-  while (true) {
+  if (!FitsEntry(record, entry)) co_return RegisterResult::kAgain;
+  WriteBuffers& buffers = begun.buffers;
+  while (buffers.guess.addr.is_null()) {
     while (entry.handle.writing && !entry.forgotten) {
       entry.write_ended.Reset();
       co_await entry.write_ended.Wait();
@@ -127,46 +160,31 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(RegisterOperation& op
     if (!entry.handle.writing || entry.forgotten) break;
     cache.PutBack(buffers.guess, entry.buffer_class);
     cache.PutBack(buffers.rewrite, entry.buffer_class);
+    buffers = WriteBuffers();
   }
   if (entry.forgotten) {
     cache.PutBack(buffers.guess, entry.buffer_class);
     cache.PutBack(buffers.rewrite, entry.buffer_class);
     co_return RegisterResult::kAgain;
   }
-  RoundTripPtr arena = context_.fabric.NewRoundTrip();
-  std::byte* value = arena->Reserve(bytes);
-  const uint64_t head = KeyValueHead(record.deadline_ms, record.type);
-  std::memcpy(value, &head, sizeof(head));
-  std::byte* at = value + sizeof(head);
-  for (const std::string_view part : {record.head, record.tail}) {
-    if (part.empty()) continue;
-    std::memcpy(at, part.data(), part.size());
-    at += part.size();
-  }
-  const std::span<const std::byte> bytes_of_value(value, static_cast<size_t>(at - value));
-  WriteOutcome outcome;
-  Status status;
-  const bool at_once =
-      context_.fabric.completes_inline() &&
-      registers_->safe_guess.WriteAtOnce(entry.handle, buffers.guess, bytes_of_value, &outcome);
-  if (at_once) {
-    ++operation.round_trips;
-  } else {
-    operation.shared_pin = SharedPin(reclaimer_.Pin());
-    status = co_await registers_->safe_guess.Write(operation, entry.handle, buffers, bytes_of_value,
-                                                   &outcome);
-    entry.write_ended.Set();
-  }
+  const RoundTripPtr arena = context_.fabric.NewRoundTrip();
+  const std::span<const std::byte> value = AssembleValue(record, *arena);
+  operation.shared_pin = SharedPin(reclaimer_.Pin());
+  WriteOutcome& outcome = begun.outcome;
+  const Status status =
+      co_await registers_->Write(operation, entry.handle, buffers, value, &outcome);
+  entry.write_ended.Set();
 
   // What became of the buffers.
-  const Ticks birth = entry.handle.ref.birth;
   LiveBuffers posted;
   for (const auto& [word, buffer] :
        {std::pair(outcome.guess, buffers.guess), std::pair(outcome.rewrite, buffers.rewrite)}) {
-    if (word.is_empty()) {
+    if (word.is_empty() && outcome.wordless && buffer.addr == buffers.rewrite.addr) {
+      cache.Retire(buffer, entry.buffer_class);
+    } else if (word.is_empty()) {
       cache.PutBack(buffer, entry.buffer_class);
     } else {
-      posted.push_back({buffer.addr, Ticks{birth.value + word.time()}});
+      posted.push_back(Posted(entry, word, buffer));
     }
   }
   Result<RegisterResult> result = RegisterResult::kDone;
@@ -197,6 +215,20 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(RegisterOperation& op
   co_return result;
 }
 
+std::span<const std::byte> KvImpl::AssembleValue(const NewRecord& record, RoundTrip& round_trip) {
+  const uint64_t bytes = kKeyValueHeadBytes + record.head.size() + record.tail.size();
+  std::byte* value = round_trip.Reserve(bytes);
+  const uint64_t head = KeyValueHead(record.deadline_ms, record.type);
+  std::memcpy(value, &head, sizeof(head));
+  std::byte* at = value + sizeof(head);
+  for (const std::string_view part : {record.head, record.tail}) {
+    if (part.empty()) continue;
+    std::memcpy(at, part.data(), part.size());
+    at += part.size();
+  }
+  return {value, bytes};
+}
+
 void KvImpl::SetDraftValue(const NewRecord& record, Draft* draft) {
   const uint64_t head = KeyValueHead(record.deadline_ms, record.type);
   draft->value.assign(reinterpret_cast<const char*>(&head), sizeof(head));
@@ -207,7 +239,7 @@ void KvImpl::SetDraftValue(const NewRecord& record, Draft* draft) {
 // Register and buffer on the same nodes.
 Task<Status> KvImpl::ReserveRegister(const IndexKey& key, Draft* draft) {
   const RegisterPlan plan =
-      PlanRegister(key.bytes.size(), draft->value.size(), context_.options.register_lanes);
+      PlanRegister(key.bytes.size(), draft->value.size(), registers_->Lanes(context_.options));
   draft->is_register = true;
   draft->shape = plan.shape;
   draft->size_class = plan.size_class;
@@ -277,7 +309,7 @@ void KvImpl::KeepRegister(const IndexKey& key, SlotWord word, const Draft& draft
 }
 
 Task<Status> KvImpl::SetRegister(RegisterOperation& operation, Key key, const IndexKey& index_key,
-                                 const NewRecord& record, bool* as_record) {
+                                 const NewRecord& record, BegunWrite begun, bool* as_record) {
   Draft draft;
   bool written = false;      // the draft's bytes are on all replicas
   bool renew_shape = false;  // the key's register has to make room for another
@@ -286,22 +318,31 @@ Task<Status> KvImpl::SetRegister(RegisterOperation& operation, Key key, const In
     CachedRegister* entry = registers_->cache.Find(index_key);
     if (entry != nullptr && !renew_shape) {
       const Result<RegisterResult> result =
-          co_await WriteRegister(operation, index_key, *entry, record);
+          co_await WriteRegister(operation, index_key, *entry, record, std::exchange(begun, {}));
       status = result.status();
       if (!status.ok() || result.value() == RegisterResult::kDone) break;
     }
+    // Begun in this turn, on the entry that is there: what was posted must be brought to its end.
+    CHECK(begun.buffers.guess.addr.is_null());
     if (draft.addr.is_null()) {
       operation.shared_pin = SharedPin();
+      operation.presence.LeaveSlots();
       SetDraftValue(record, &draft);
       status = co_await ReserveRegister(index_key, &draft);
       if (!status.ok()) break;
       EncodeRegister(index_key, &draft);
       written = false;
     }
+    const bool entered = co_await EnterSlots(operation);
+    if (!entered) {
+      status = kHeld;
+      break;
+    }
     operation.pin = reclaimer_.Pin();
     const Result<RegisterResult> result = co_await SetThroughIndex(
         operation, key, index_key, &draft, &written, &renew_shape, as_record);
     operation.pin.Release();
+    operation.presence.LeaveSlots();
     status = result.status();
     if (!status.ok() || *as_record) break;
     if (result.value() == RegisterResult::kDone) co_return status;

@@ -51,6 +51,9 @@ Task<Status> KvImpl::Delete(Key key, bool* existed) {
   *existed = false;
   if (key.bytes.size() > kMaxKeyBytes) co_return Status::Ok();
   RegisterOperation operation;
+  operation.presence = ViewHold::Presence(context_.hold);
+  const bool entered = co_await EnterSlots(operation);
+  if (!entered) co_return kHeld;
   operation.pin = reclaimer_.Pin();
   const IndexKey index_key = MakeKey(key);
   Backoff backoff(context_, operation);

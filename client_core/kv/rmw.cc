@@ -11,6 +11,9 @@ Task<Status> KvImpl::ReadModifyWrite(Key key, Mutation& mutation) {
     co_return Status(StatusCode::kTooLarge, "key is longer than 65535 bytes");
   }
   RegisterOperation operation;
+  operation.presence = ViewHold::Presence(context_.hold);
+  const bool entered = co_await EnterSlots(operation);
+  if (!entered) co_return kHeld;
   operation.pin = reclaimer_.Pin();
   Draft draft;
   Status status;
@@ -118,9 +121,11 @@ Task<Status> KvImpl::Replace(Operation& operation, const Key& key, const IndexKe
     if (draft->addr.is_null()) {
       // Waiting for memory takes giving up the pin, and with it all that was read.
       operation.pin.Release();
+      operation.presence.LeaveSlots();
       status = co_await Reserve(draft);
+      const bool entered = co_await EnterSlots(operation);
       operation.pin = reclaimer_.Pin();
-      co_return status;
+      co_return entered ? status : kHeld;
     }
   }
   draft->bytes = static_cast<uint32_t>(bytes);

@@ -42,7 +42,9 @@ void KvImpl::OnTick() {
   constexpr uint32_t kQuietTicks = 2;
   const bool quiet = allocator_.retired_count() == 0 && reclaimer_.others_retired_bytes() == 0;
   quiet_ticks_ = quiet ? quiet_ticks_ + 1 : 0;
-  if (quiet_ticks_ % kQuietTicks == 0) context_.executor.Spawn(gate_, allocator_.Maintain());
+  if (quiet_ticks_ % kQuietTicks == 0 && !context_.hold.holds_all()) {
+    context_.executor.Spawn(gate_, allocator_.Maintain());
+  }
   const uint64_t tick_ns = context_.options.epoch_tick_us * 1000;
   context_.executor.timers().Add(
       &tick_timer_, context_.executor.NowNs() + (quiet ? kQuietFactor * tick_ns : tick_ns));
@@ -74,6 +76,7 @@ Task<Status> KvImpl::LoadCounters() {
 
 Task<void> KvImpl::PublishCounters() {
   publishing_ = true;
+  const ViewHold::Presence presence(context_.hold);
   for (bool dirty = true; dirty;) {
     dirty = false;
     RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
@@ -83,7 +86,7 @@ Task<void> KvImpl::PublishCounters() {
       if (!tally.dirty || !round_trip->HasRoom(kMaxReplicas)) continue;
       tally.dirty = false;
       const GlobalAddr at = KeyCounterAddr(context_.membership.index, database);
-      for (int replica = 0; replica < engine_.replicas(); ++replica) {
+      for (int replica = 0; replica < engine_.Replicas(view, at); ++replica) {
         round_trip->WriteWord(view.Locate(at, replica), CounterWord(tally.keyspace, tally.count));
       }
       dirty = true;
@@ -96,6 +99,7 @@ Task<void> KvImpl::PublishCounters() {
 
 Task<Status> KvImpl::CountKeys(uint32_t database, uint64_t* keys) {
   CHECK(database < kMaxDatabases);
+  const ViewHold::Presence presence(context_.hold);
   const View& view = context_.view();
   const KeyspaceId keyspace = view.keyspaces[database];
   const uint32_t workers = view.worker_index_end;
@@ -133,7 +137,7 @@ Task<Status> KvImpl::Flush(std::optional<uint32_t> database) {
 // nothing.
 Task<void> KvImpl::OutliveOldOperations() {
   while (!reclaimer_.IsSafe(sweep_epoch_) && !stopping_ && !Planted(Bug::kSweepsAtOnce)) {
-    co_await allocator_.Maintain();
+    if (!context_.hold.holds_all()) co_await allocator_.Maintain();
     if (reclaimer_.IsSafe(sweep_epoch_)) break;
     co_await context_.executor.SleepFor(context_.options.epoch_tick_us * 1000);
   }
@@ -188,6 +192,8 @@ Task<Status> KvImpl::SweepPass(uint64_t* removed) {
 Task<Status> KvImpl::SweepSubtable(Subtable table, uint64_t* removed) {
   for (uint32_t group = 0; group < kSubtableGroups; ++group) {
     Operation operation;
+    const bool released = co_await WaitToBegin(&operation);
+    if (!released) co_return kHeld;
     operation.pin = reclaimer_.Pin();
     GroupWords words;
     Status status = co_await index_.ReadGroup(operation, table, group, &words);
@@ -204,7 +210,7 @@ Task<Status> KvImpl::SweepSubtable(Subtable table, uint64_t* removed) {
       entry.entry = {table.Word(group, i), word};
       bool gone = false;
       if (word.is_register()) {
-        status = co_await SweepRegister(entry.entry, &gone);
+        status = co_await SweepRegister(operation.presence, entry.entry, &gone);
       } else {
         entry.bytes = context_.fabric.NewRoundTrip();
         entry.record =

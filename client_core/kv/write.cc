@@ -33,9 +33,11 @@ void KvImpl::Encode(const IndexKey& key, const NewRecord& record, Draft* draft) 
 
 void KvImpl::AddWrites(RoundTrip& round_trip, const Draft& draft) const {
   const View& view = context_.view();
-  for (int replica = 0; replica < engine_.replicas(); ++replica) {
+  for (int replica = 0; replica < engine_.Replicas(view, draft.addr); ++replica) {
     round_trip.Write(view.Locate(draft.addr, replica), draft.record, draft.bytes);
-    if (!draft.is_register) continue;
+  }
+  if (!draft.is_register) return;
+  for (int replica = 0; replica < engine_.Replicas(view, draft.out.addr); ++replica) {
     round_trip.Write(view.Locate(draft.out.addr + kBufferBulkOffset, replica), draft.out_bulk,
                      draft.out_bytes);
   }
@@ -53,6 +55,7 @@ Task<Status> KvImpl::Renew(Operation& operation, const IndexKey& key, Draft* dra
   Abandon(*draft);
   draft->addr = GlobalAddr();
   operation.pin.Release();
+  operation.presence.LeaveSlots();
   Status status;
   if (draft->is_register) {
     const IndexKey copy = key;
@@ -61,8 +64,10 @@ Task<Status> KvImpl::Renew(Operation& operation, const IndexKey& key, Draft* dra
   } else {
     status = co_await Reserve(draft);
   }
+  const bool entered = co_await EnterSlots(operation);
   operation.pin = reclaimer_.Pin();
   if (!status.ok()) co_return status;
+  if (!entered) co_return kHeld;
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   AddWrites(*round_trip, *draft);
   status = co_await Post(context_, operation, round_trip);
@@ -91,14 +96,22 @@ void KvImpl::RetireOrigin(const RecordOrigin& origin) {
   allocator_.RetireRegister(word.addr(), word.size_class());
 }
 
-Task<Status> KvImpl::Set(Key key, NewRecord record) {
+Task<Status> KvImpl::SetInline(Key key, NewRecord record) {
+  BegunWrite begun;
+  if (SetAtOnce(key, record, &begun)) co_return Status::Ok();
+  const Status status = co_await SetSlowly(key, record, begun);
+  co_return status;
+}
+
+Task<Status> KvImpl::SetSlowly(Key key, NewRecord record, BegunWrite begun) {
   Status status = CheckSizes(key, record);
   if (!status.ok()) co_return status;
   RegisterOperation operation;
+  operation.presence = ViewHold::Presence(context_.hold);
   const IndexKey index_key = MakeKey(key);
   bool as_record = !FitsRegister(key, record);
   if (!as_record) {
-    status = co_await SetRegister(operation, key, index_key, record, &as_record);
+    status = co_await SetRegister(operation, key, index_key, record, begun, &as_record);
   }
   if (as_record && status.ok()) status = co_await SetRecord(operation, key, index_key, record);
   AfterWrite();
@@ -113,7 +126,11 @@ Task<Status> KvImpl::SetRecord(RegisterOperation& operation, Key key, const Inde
   draft.size_class = SizeClass::For(draft.bytes);
   Status status = co_await Reserve(&draft);
   if (!status.ok()) co_return status;
-
+  const bool entered = co_await EnterSlots(operation);
+  if (!entered) {
+    allocator_.FreeUnpublished(draft.addr, draft.size_class);
+    co_return kHeld;
+  }
   operation.pin = reclaimer_.Pin();
   Encode(index_key, record, &draft);
   bool inserted = false;
@@ -216,9 +233,11 @@ Task<Status> KvImpl::TryInsert(Operation& operation, const IndexKey& key,
       co_return co_await Renew(operation, key, draft);
     case InsertOutcome::kFull: {
       operation.pin.Release();
-      const Status status = co_await index_.Split(search.table);
+      operation.presence.LeaveSlots();
+      const Status status = co_await index_.Split(operation.presence, search.table);
+      const bool entered = co_await EnterSlots(operation);
       operation.pin = reclaimer_.Pin();
-      co_return status;
+      co_return entered ? status : kHeld;
     }
   }
   co_return Status::Ok();

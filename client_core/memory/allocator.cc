@@ -23,9 +23,6 @@ GlobalAddr ObjectAddr(GlobalAddr block_start, SizeClass size_class, uint16_t ind
   return block_start + FirstObjectOffset(block_start.block()) + index * size_class.bytes();
 }
 
-// Bitmap words per round trip: each costs an operation per backup.
-constexpr size_t kForeignBatch = RoundTrip::kMaxOps / (kMaxReplicas - 1);
-
 }  // namespace
 
 Allocator::Allocator(WorkerContext& context, Reclaimer& reclaimer)
@@ -45,17 +42,19 @@ Allocator::Block* Allocator::FindOwn(GlobalAddr addr) {
 }
 
 void Allocator::AddFree(Block& block, uint16_t index) {
-  if (block.free.empty()) {
-    auto& list = partial_[block.list];
-    block.list_position = static_cast<uint32_t>(list.size());
-    list.push_back(&block);
-  }
+  if (block.free.empty()) Enlist(block);
   block.free.push_back(index);
   CHECK(block.free.size() <= block.objects);
   if (block.free.size() == block.objects && !block.queued_for_return) {
     block.queued_for_return = true;
     wholly_free_.push_back(block.start);
   }
+}
+
+void Allocator::Enlist(Block& block) {
+  auto& list = partial_[block.list];
+  block.list_position = static_cast<uint32_t>(list.size());
+  list.push_back(&block);
 }
 
 void Allocator::Unlist(Block& block) {
@@ -67,8 +66,32 @@ void Allocator::Unlist(Block& block) {
 }
 
 uint32_t Allocator::BufferList(SizeClass size_class, GlobalAddr at) {
+  if (node_sets_view_ != context_.view().epoch) [[unlikely]]
+    RelistBuffers();
+  CHECK(at.region() < node_set_of_.size());
+  return node_set_of_[at.region()] * SizeClass::kCount + size_class.index();
+}
+
+void Allocator::RelistBuffers() {
   const View& view = context_.view();
-  CHECK(view.Contains(at));
+  node_sets_view_ = view.epoch;
+  node_set_of_.resize(view.regions.size());
+  for (uint32_t region = 0; region < view.regions.size(); ++region) {
+    node_set_of_[region] = 1 + FindNodeSet(GlobalAddr(region, 0));
+  }
+  for (const std::unique_ptr<Block>& block : blocks_) {
+    if (block->list < SizeClass::kCount) continue;
+    const uint32_t set = node_set_of_[block->start.region()];
+    const uint32_t list = set * SizeClass::kCount + block->size_class.index();
+    if (list == block->list) continue;
+    if (!block->free.empty()) Unlist(*block);
+    block->list = list;
+    if (!block->free.empty()) Enlist(*block);
+  }
+}
+
+uint32_t Allocator::FindNodeSet(GlobalAddr at) {
+  const View& view = context_.view();
   NodeSet set{{}, at.region() >> kReachRegionBits};
   for (int i = 0; i < view.replicas; ++i) {
     NodeId node = view.regions[at.region()].nodes[i];
@@ -79,10 +102,11 @@ uint32_t Allocator::BufferList(SizeClass size_class, GlobalAddr at) {
   }
   const auto found = std::find(node_sets_.begin(), node_sets_.end(), set);
   const auto index = static_cast<uint32_t>(found - node_sets_.begin());
-  if (found == node_sets_.end()) node_sets_.push_back(set);
-  const uint32_t list = (1 + index) * SizeClass::kCount + size_class.index();
-  if (list >= partial_.size()) partial_.resize(size_t{2 + index} * SizeClass::kCount);
-  return list;
+  if (found == node_sets_.end()) {
+    node_sets_.push_back(set);
+    partial_.resize(size_t{2 + index} * SizeClass::kCount);
+  }
+  return index;
 }
 
 GlobalAddr Allocator::TryAllocate(SizeClass size_class) {
@@ -90,7 +114,23 @@ GlobalAddr Allocator::TryAllocate(SizeClass size_class) {
 }
 
 GlobalAddr Allocator::TryAllocateBuffer(SizeClass size_class, GlobalAddr near) {
-  return TakeFrom(BufferList(size_class, near), size_class);
+  const uint32_t list = BufferList(size_class, near);
+  const GlobalAddr addr = TakeFrom(list, size_class);
+  if (context_.fabric.completes_inline()) PrefetchNext(list, size_class);
+  return addr;
+}
+
+void Allocator::PrefetchNext(uint32_t list_index, SizeClass size_class) const {
+  constexpr uint64_t kBytesMax = 256;  // hardware follows by itself
+  const auto& list = partial_[list_index];
+  if (list.empty()) return;
+  const Block& block = *list.back();
+  const GlobalAddr addr = ObjectAddr(block.start, size_class, block.free.back());
+  const auto bytes = static_cast<uint32_t>(std::min(size_class.bytes(), kBytesMax));
+  const View& view = context_.view();
+  for (int i = 0; i < view.LiveReplicas(addr); ++i) {
+    context_.fabric.PrefetchForWrite(view.Locate(addr, i), bytes);
+  }
 }
 
 GlobalAddr Allocator::TakeFrom(uint32_t list_index, SizeClass size_class) {
@@ -195,25 +235,33 @@ Task<Result<GlobalAddr>> Allocator::AllocateBuffer(SizeClass size_class, GlobalA
 
 Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
   CHECK(want.size_class.is_valid());
-  const uint32_t list = ListFor(want);
   const SizeClass size_class = want.size_class;
   uint64_t deadline_ns = 0;
   uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
   while (true) {
+    // Anew each time: the view may have changed.
+    uint32_t list = ListFor(want);
     if (const GlobalAddr addr = TakeFrom(list, size_class); !addr.is_null()) co_return addr;
     co_await Maintain();
+    list = ListFor(want);
     if (const GlobalAddr addr = TakeFrom(list, size_class); !addr.is_null()) co_return addr;
     Status granted = co_await GrantBlock(want);
     if (granted.ok()) continue;
-    if (granted.code() != StatusCode::kOutOfMemory) co_return granted;
+    if (granted.code() == StatusCode::kCorrupt) co_return granted;
 
-    // The pool is full. What others freed for us, and blocks that only we keep, may still help.
+    // The pool is full, as far as it answers. What others freed for us, and blocks that only we
+    // keep, may still help.
     co_await SweepSome(static_cast<uint32_t>(blocks_.size()));
     co_await ReturnFreeBlocks(/*all=*/true);
+    list = ListFor(want);
     if (const GlobalAddr addr = TakeFrom(list, size_class); !addr.is_null()) co_return addr;
     granted = co_await GrantBlock(want);
     if (granted.ok()) continue;
 
+    // A node that does not answer will, or a view without it comes; but not before whoever asks
+    // here has ended, if everybody waits for that. Whoever is at a slot does not ask.
+    const bool lost = granted.code() != StatusCode::kOutOfMemory;
+    const bool view_to_come = lost && !context_.hold.holds_all();
     const uint64_t now_ns = context_.executor.NowNs();
     if (deadline_ns == 0) deadline_ns = now_ns + context_.options.memory_wait_ms * 1'000'000;
     // A view that came after the last time that memory was short may be of a flush, whose sweep has
@@ -223,9 +271,10 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
       flushed_ns_ = now_ns;
     }
     const bool flushed = now_ns < flushed_ns_ + context_.options.memory_wait_ms * 1'000'000;
-    const bool more_to_come =
-        flushed || retired_count() > 0 || reclaimer_.others_retired_bytes() > 0 || gathering_ > 0;
-    if (!more_to_come || now_ns >= deadline_ns) {
+    const bool more_to_come = flushed || view_to_come || retired_count() > 0 ||
+                              reclaimer_.others_retired_bytes() > 0 || gathering_ > 0;
+    if (!more_to_come || (lost && !view_to_come) || now_ns >= deadline_ns) {
+      if (lost) co_return Status(StatusCode::kUnavailable, "a memory node does not grant memory");
       metrics_.exhausted.Add();
       co_return Status(StatusCode::kOutOfMemory, "no memory node has free memory");
     }
@@ -243,6 +292,7 @@ Task<Status> Allocator::GrantBlock(Want want) {
   const int attempts = want.near.is_null() ? nodes : 2 * nodes;
   for (int i = 0; i < attempts; ++i) {
     const NodeId node{static_cast<uint16_t>(next_grant_node_++ % nodes)};
+    if (context_.view().IsOut(node)) continue;
     ControlRequest request;
     request.kind = ControlRequest::Kind::kAlloc;
     request.size_class = size_class;
@@ -274,7 +324,7 @@ Task<Status> Allocator::GrantBlock(Want want) {
 }
 
 Task<Status> Allocator::GrantOnBackups(GlobalAddr block, SizeClass size_class) {
-  for (int replica = 1; replica < context_.view().replicas; ++replica) {
+  for (int replica = 1; replica < context_.view().LiveReplicas(block); ++replica) {
     ControlRequest request;
     request.kind = ControlRequest::Kind::kGrant;
     request.size_class = size_class;
@@ -283,6 +333,9 @@ Task<Status> Allocator::GrantOnBackups(GlobalAddr block, SizeClass size_class) {
     const NodeId node = context_.view().Locate(block, replica).node;
     const Result<ControlReply> reply = co_await context_.fabric.Control(node, request);
     if (!reply.ok()) co_return reply.status();
+    if (reply.value().outcome == ControlReply::Outcome::kFull) {
+      co_return Status(StatusCode::kUnavailable, "a replica has yet to hear of a region's copy");
+    }
     if (reply.value().outcome != ControlReply::Outcome::kDone) {
       co_return Status(StatusCode::kCorrupt, "replicas disagree about who owns a block");
     }
@@ -327,7 +380,9 @@ void Allocator::RemoveBlock(Block& block) {
 
 Task<void> Allocator::ReturnBlock(GlobalAddr start, SizeClass size_class) {
   // Backups first: the primary hands the block out again as soon as it has it back.
-  for (int replica = context_.view().replicas - 1; replica >= 0; --replica) {
+  for (int replica = context_.view().LiveReplicas(start) - 1; replica >= 0; --replica) {
+    // The view may have changed since the last one.
+    if (replica >= context_.view().LiveReplicas(start)) continue;
     ControlRequest request;
     request.kind = ControlRequest::Kind::kFree;
     request.size_class = size_class;
@@ -364,97 +419,10 @@ Task<void> Allocator::ReturnFreeBlocks(bool all) {
   }
 }
 
-Task<Status> Allocator::FlushForeign() {
-  std::vector<ForeignFree> batch;
-  std::swap(batch, foreign_);
-  std::sort(batch.begin(), batch.end(),
-            [](const ForeignFree& a, const ForeignFree& b) { return a.word < b.word; });
-  // One addend per bitmap word.
-  std::vector<ForeignFree> words;
-  for (const ForeignFree& free : batch) {
-    if (words.empty() || words.back().word != free.word) {
-      words.push_back(free);
-      continue;
-    }
-    CHECK((words.back().bit & free.bit) == 0);  // an object freed twice
-    words.back().bit |= free.bit;
-  }
-  // Backups before the primary: the owner sweeps what the primary shows and may then return the
-  // block, after which no late addend may arrive anywhere.
-  Status first_failure;
-  for (size_t first = 0; first < words.size(); first += kForeignBatch) {
-    const size_t end = std::min(words.size(), first + kForeignBatch);
-    for (const bool backups : {true, false}) {
-      const View& view = context_.view();
-      RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-      for (size_t i = first; i < end; ++i) {
-        for (int replica = backups ? 1 : 0; replica < (backups ? view.replicas : 1); ++replica) {
-          round_trip->Faa(view.Locate(words[i].word, replica), words[i].bit);
-        }
-      }
-      if (round_trip->empty()) continue;
-      const Status status = co_await context_.fabric.Post(round_trip);
-      if (!status.ok()) first_failure = status;
-    }
-  }
-  co_return first_failure;
-}
-
-Task<Status> Allocator::SweepBlock(GlobalAddr start) {
-  Block* block = FindOwn(start);
-  // A bit must be collected once: two sweeps that read it would both subtract it.
-  if (block == nullptr || block->sweeping) co_return Status::Ok();
-  block->sweeping = true;
-  ++gathering_;
-  const Status status = co_await CollectFreed(*block);
-  --gathering_;
-  block->sweeping = false;
-  co_return status;
-}
-
-Task<Status> Allocator::CollectFreed(Block& block) {
-  const GlobalAddr bitmap = block.start + BitmapOffset(block.start.block());
-  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  const auto* words = reinterpret_cast<const uint64_t*>(
-      round_trip->Read(context_.view().Locate(bitmap, 0), kBlockHeaderBytes));
-  Status status = co_await context_.fabric.Post(round_trip);
-  if (!status.ok()) co_return status;
-  for (uint32_t i = 0; i < kBitmapWords; ++i) {
-    if (words[i] == 0) continue;
-    RoundTripPtr clear = context_.fabric.NewRoundTrip();
-    const View& view = context_.view();
-    for (int replica = 0; replica < view.replicas; ++replica) {
-      const uint64_t addend = Planted(Bug::kBitsCollectedTwice) ? 0 : -words[i];
-      clear->Faa(view.Locate(bitmap + i * 8, replica), addend);
-    }
-    status = co_await context_.fabric.Post(clear);
-    if (!status.ok()) co_return status;
-    for (uint64_t bits = words[i]; bits != 0; bits &= bits - 1) {
-      const auto index = static_cast<uint16_t>(i * 64 + std::countr_zero(bits));
-      if (index >= block.objects) {
-        co_return Status(StatusCode::kCorrupt, "a free bitmap names an object that does not exist");
-      }
-      metrics_.live_bytes.Sub(block.size_class.bytes());
-      metrics_.free_bytes.Add(block.size_class.bytes());
-      AddFree(block, index);
-    }
-  }
-  co_return Status::Ok();
-}
-
-Task<void> Allocator::SweepSome(uint32_t count) {
-  // Alone, nobody else frees our objects.
-  if (context_.view().worker_index_end <= 1) co_return;
-  for (uint32_t i = 0; i < count && !blocks_.empty(); ++i) {
-    const Block& block = *blocks_[next_sweep_++ % blocks_.size()];
-    if (block.free.size() == block.objects) continue;
-    (void)co_await SweepBlock(block.start);
-  }
-}
-
 Task<void> Allocator::Maintain() {
   if (maintaining_) co_return;
   maintaining_ = true;
+  const ViewHold::Presence presence(context_.hold);
   const absl::Cleanup done = [this] { maintaining_ = false; };
   retired_since_tick_ = 0;
   retired_bytes_since_tick_ = 0;
@@ -463,22 +431,35 @@ Task<void> Allocator::Maintain() {
   (void)co_await reclaimer_.Tick(metrics_.retired_bytes.Value());
   ReleaseSafe();
   if (!foreign_.empty()) (void)co_await FlushForeign();
+  if (!uncollected_.empty()) co_await CollectAgain();
   co_await SweepSome(kSweepBlocksPerTick);
   if (!wholly_free_.empty()) co_await ReturnFreeBlocks(/*all=*/false);
 }
 
 Task<void> Allocator::Drain() {
-  const uint64_t deadline_ns = context_.executor.NowNs() + 1'000'000'000;
+  constexpr uint64_t kPatienceNs = 1'000'000'000;
+  constexpr uint64_t kPauseNs = 1'000'000;
+  uint64_t deadline_ns = context_.executor.NowNs() + kPatienceNs;
+  // While all hold, nobody's epoch moves, and it is not for this worker to keep them waiting.
   while (retired_count() > 0 && context_.executor.NowNs() < deadline_ns) {
-    co_await Maintain();
-    if (retired_count() > 0) co_await context_.executor.SleepFor(1'000'000);
+    if (context_.hold.holds_all()) {
+      deadline_ns = context_.executor.NowNs() + kPatienceNs;
+    } else {
+      co_await Maintain();
+    }
+    if (retired_count() > 0) co_await context_.executor.SleepFor(kPauseNs);
   }
+  (void)co_await context_.hold.Wait(deadline_ns);
+  const ViewHold::Presence presence(context_.hold);
   co_await Maintain();
-  if (retired_count() == 0) {
+  while (retired_count() == 0) {
     const Result<GlobalAddr> ring = co_await retired_registers_.Leave();
     if (ring.ok() && !ring.value().is_null()) {
       FreeUnpublished(ring.value(), SizeClass::For(kRetiredRingBytes));
     }
+    // A node may be on its way out.
+    if (ring.ok() || context_.executor.NowNs() >= deadline_ns) break;
+    co_await context_.executor.SleepFor(kPauseNs);
   }
   co_await SweepSome(static_cast<uint32_t>(blocks_.size()));
   co_await ReturnFreeBlocks(/*all=*/true);

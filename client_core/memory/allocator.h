@@ -36,9 +36,11 @@ class Allocator {
   // An object of `size_class` from local memory; null when Allocate() is needed.
   GlobalAddr TryAllocate(SizeClass size_class);
 
-  // The same, asking memory nodes and waiting for retired memory if need be, at most
-  // memory_wait_ms. kOutOfMemory when the pool holds nothing more. REQUIRES: the caller holds no
-  // epoch pin, which could keep the memory it waits for from coming back.
+  // The same, asking memory nodes and waiting for retired memory, or for a view without a node that
+  // does not answer, if need be, at most memory_wait_ms. kOutOfMemory when the pool holds nothing
+  // more; kUnavailable when a node has not answered. While the worker is held nobody waits for a
+  // view, since the view may wait for the caller. REQUIRES: the caller holds no epoch pin, which
+  // could keep the memory it waits for from coming back.
   Task<Result<GlobalAddr>> Allocate(SizeClass size_class);
 
   // The same for a caller that holds a pin: asks memory nodes, but waits for nothing that is
@@ -49,6 +51,11 @@ class Allocator {
   // its words, and in memory that has been a buffer or nothing since it was zeroed, so that no
   // timestamp lock finds a leftover (PROTOCOLS 3.3).
   GlobalAddr TryAllocateBuffer(SizeClass size_class, GlobalAddr near);
+  // Whether TryAllocateBuffer would succeed `count` times; one block may have to do.
+  [[nodiscard]] bool HasBuffers(SizeClass size_class, GlobalAddr near, size_t count) {
+    const std::vector<Block*>& list = partial_[BufferList(size_class, near)];
+    return !list.empty() && (list.size() >= count || list.back()->free.size() >= count);
+  }
   Task<Result<GlobalAddr>> AllocateBuffer(SizeClass size_class, GlobalAddr near);
 
   // Gives back an object that no slot has ever named.
@@ -106,6 +113,11 @@ class Allocator {
     GlobalAddr word;  // of the bitmap
     uint64_t bit;
   };
+  // Bits that were found in a bitmap of this worker's own, and may still be there.
+  struct Uncollected {
+    GlobalAddr word;
+    uint64_t bits;
+  };
 
   // What an allocation asks for: an object, or a buffer near a register.
   struct Want {
@@ -118,12 +130,19 @@ class Allocator {
     return BufferList(want.size_class, want.near);
   }
   uint32_t BufferList(SizeClass size_class, GlobalAddr at);
+  // Puts blocks of buffers where the view has them now.
+  void RelistBuffers();
+  uint32_t FindNodeSet(GlobalAddr at);
+  // Pulls the lines of what TakeFrom will take next.
+  void PrefetchNext(uint32_t list, SizeClass size_class) const;
   GlobalAddr TakeFrom(uint32_t list, SizeClass size_class);
   Task<Result<GlobalAddr>> AllocateWanted(Want want);
   Task<void> PublishRetiredRegisters();
 
   Block* FindOwn(GlobalAddr addr);
   void AddFree(Block& block, uint16_t index);
+  // In and out of its list of partial_, by whether it has free objects.
+  void Enlist(Block& block);
   void Unlist(Block& block);
   // Back to the free list of its own block, or to the queue for its owner.
   void Release(GlobalAddr addr, SizeClass size_class);
@@ -139,6 +158,11 @@ class Allocator {
   // Collects what others freed in the block at `start`, unless that is being done already.
   Task<Status> SweepBlock(GlobalAddr start);
   Task<Status> CollectFreed(Block& block);
+  // Takes `bits` out of the bitmap word wherever it shows them, and the objects back once that is
+  // done on all replicas: nobody sets the bits until then.
+  Task<Status> Collect(Block& block, GlobalAddr word, uint64_t bits);
+  // The same for what has failed, when nothing that has failed may still take effect.
+  Task<void> CollectAgain();
   Task<void> SweepSome(uint32_t blocks);
   void RemoveBlock(Block& block);
 
@@ -150,17 +174,22 @@ class Allocator {
   // Blocks with free objects: of records and registers by class, behind them of buffers by class
   // for each of node_sets_.
   std::vector<std::vector<Block*>> partial_;
-  // The sets of nodes that regions lie on, with the stretch of regions that a word can reach.
+  // The sets of nodes that regions lie on, live or missing there, with the stretch of regions that
+  // a word can reach.
   struct NodeSet {
     std::array<NodeId, kMaxReplicas> nodes;  // ascending
     uint32_t reach;
     friend bool operator==(const NodeSet&, const NodeSet&) = default;
   };
   std::vector<NodeSet> node_sets_;
+  // By region: 1 + its index in node_sets_, as of one view.
+  std::vector<uint32_t> node_set_of_;
+  Epoch node_sets_view_{~uint64_t{0}};
   std::vector<GlobalAddr> wholly_free_;  // candidates to return; checked when used
   std::deque<Retired> retired_;          // in order of epoch
   RetiredRegisters retired_registers_;
   std::vector<ForeignFree> foreign_;
+  std::vector<Uncollected> uncollected_;
   uint32_t retired_since_tick_ = 0;
   uint64_t retired_bytes_since_tick_ = 0;
   uint32_t next_grant_node_ = 0;

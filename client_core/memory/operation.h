@@ -1,5 +1,5 @@
-// Operation: one client operation on its way through the layers: its epoch pin, its round trips,
-// and how long it may still wait for others.
+// Operation: one client operation on its way through the layers: its presence towards holds, its
+// epoch pin, its round trips, and how long it may still wait for others.
 #ifndef ONETRIP_CLIENT_CORE_MEMORY_OPERATION_H_
 #define ONETRIP_CLIENT_CORE_MEMORY_OPERATION_H_
 
@@ -13,9 +13,26 @@
 namespace onetrip {
 
 struct Operation {
+  ViewHold::Presence presence;
   EpochPin pin;
   uint32_t round_trips = 0;
   uint64_t deadline_ns = 0;  // set by the first wait
+};
+
+// Lends a presence to `operation`, which may leave the slots and enter them again.
+class LentPresence {
+ public:
+  LentPresence(ViewHold::Presence& presence, Operation& operation)
+      : presence_(presence), operation_(operation) {
+    swap(presence_, operation_.presence);
+  }
+  LentPresence(const LentPresence&) = delete;
+  LentPresence& operator=(const LentPresence&) = delete;
+  ~LentPresence() { swap(presence_, operation_.presence); }
+
+ private:
+  ViewHold::Presence& presence_;
+  Operation& operation_;
 };
 
 // Posts a round trip for `operation` and counts it.
@@ -41,9 +58,10 @@ class Backoff {
   Backoff(WorkerContext& context, Operation& operation)
       : context_(context), operation_(operation) {}
 
-  // Waits a little. Returns false, at once, when the operation has waited for op_timeout_ms in all.
+  // Waits a little. Returns false, at once, when the operation has waited for op_timeout_ms in all,
+  // or the cluster waits for it.
   Task<bool> Wait() {
-    if (OutOfTime(context_, operation_)) co_return false;
+    if (OutOfTime(context_, operation_) || context_.hold.is_impatient()) co_return false;
     if (polls_ < context_.options.wait_polls_max) {
       ++polls_;
       co_return true;

@@ -15,7 +15,7 @@ Task<Status> Reclaimer::Publish(uint64_t passed, uint64_t retired_bytes,
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   std::byte* entry = round_trip->Reserve(sizeof(EpochEntry));
   *reinterpret_cast<EpochEntry*>(entry) = {passed, retired_bytes};
-  for (int replica = 0; replica < view.replicas; ++replica) {
+  for (int replica = 0; replica < view.LiveReplicas(EpochEntryAddr(self)); ++replica) {
     round_trip->Write(view.Locate(EpochEntryAddr(self), replica), entry, sizeof(EpochEntry));
   }
   // An atomic between the write and the read: on shared memory a plain store may still be on its

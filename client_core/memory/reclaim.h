@@ -89,6 +89,13 @@ class Reclaimer {
     return EpochPin(&pins_[current_ % pins_.size()], context_.memory_observer);
   }
 
+  // Whether nothing is pinned.
+  [[nodiscard]] bool is_idle() const {
+    for (const uint32_t pins : pins_) {
+      if (pins != 0) return false;
+    }
+    return true;
+  }
   // The tag for memory that is unlinked now.
   [[nodiscard]] uint64_t current_epoch() const { return current_; }
   // Whether memory retired under `tag` may be reused.

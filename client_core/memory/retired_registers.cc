@@ -18,9 +18,9 @@ Task<Status> RetiredRegisters::WriteHead(GlobalAddr ring, uint64_t head) {
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   std::byte* entry = round_trip->Reserve(sizeof(RetiredRing));
   *reinterpret_cast<RetiredRing*>(entry) = {ring.bits(), head, context_.membership.id.value};
-  for (int replica = 0; replica < view.replicas; ++replica) {
-    round_trip->Write(view.Locate(RetiredRingAddr(context_.membership.index), replica), entry,
-                      sizeof(RetiredRing));
+  const GlobalAddr at = RetiredRingAddr(context_.membership.index);
+  for (int replica = 0; replica < view.LiveReplicas(at); ++replica) {
+    round_trip->Write(view.Locate(at, replica), entry, sizeof(RetiredRing));
   }
   co_return co_await context_.fabric.Post(round_trip);
 }
@@ -73,7 +73,7 @@ Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
     const uint64_t stretch = std::min(count - done, kRetiredRingEntries - at);
     auto* words = reinterpret_cast<uint64_t*>(entries->Reserve(stretch * 8));
     for (uint64_t i = 0; i < stretch; ++i) words[i] = pending_[done + i].addr.bits();
-    for (int replica = 0; replica < view.replicas; ++replica) {
+    for (int replica = 0; replica < view.LiveReplicas(ring_); ++replica) {
       entries->Write(view.Locate(ring_ + at * 8, replica), reinterpret_cast<std::byte*>(words),
                      static_cast<uint32_t>(stretch * 8));
     }

@@ -23,9 +23,10 @@ struct DataPathOptions {
   uint32_t wait_timer_max_us = 1000;
   uint64_t op_timeout_ms =
       5000;  // an operation that still waits then ends with its outcome unknown
-  uint64_t epoch_tick_us = 10'000;     // an idle worker publishes its epoch this often
-  uint32_t retired_objects_max = 256;  // so many retired objects make maintenance due
-  uint64_t memory_wait_ms = 1000;      // how long a full pool may wait for retired memory
+  uint32_t node_loss_retries_max = ~0U;  // how often a step that lost a node is begun again by then
+  uint64_t epoch_tick_us = 10'000;       // an idle worker publishes its epoch this often
+  uint32_t retired_objects_max = 256;    // so many retired objects make maintenance due
+  uint64_t memory_wait_ms = 1000;        // how long a full pool may wait for retired memory
   uint64_t location_cache_bytes = 64ULL << 20;
   uint64_t register_cache_entries = 1ULL << 20;  // registers that a worker remembers
   uint32_t register_lanes = 4;                   // of registers that it creates

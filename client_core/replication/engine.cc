@@ -12,6 +12,8 @@ std::unique_ptr<Engine> MakeEngine(EngineKind kind, WorkerContext& context) {
       return std::make_unique<Swarm>(context);
     case EngineKind::kSnapshot:
       return std::make_unique<Snapshot>(context);
+    case EngineKind::kAbd:
+      return std::make_unique<DmAbd>(context);
     case EngineKind::kRaw:
       return std::make_unique<Raw>(context);
   }

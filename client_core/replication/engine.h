@@ -1,8 +1,8 @@
 // Engine: how one 8-byte slot is kept the same on its replicas, and in which form keys are held.
 //
 // The index, and every write of a record, change slots only through an engine. `snapshot` is
-// FUSEE's protocol, `swarm` the same with Safe-Guess registers for keys; `raw` writes one replica
-// without concurrency control, as a baseline.
+// FUSEE's protocol, `swarm` the same with Safe-Guess registers for keys. Baselines: `abd` is
+// `swarm` with ABD in Safe-Guess's place, `raw` writes one replica without concurrency control.
 #ifndef ONETRIP_CLIENT_CORE_REPLICATION_ENGINE_H_
 #define ONETRIP_CLIENT_CORE_REPLICATION_ENGINE_H_
 
@@ -57,16 +57,20 @@ constexpr Status AfterSend(Status status) {
 }
 
 // kNone: there are no registers. kMet: keys are written as records; registers that other workers
-// made are read, and become records when they are written. kSafeGuess: keys are written as
-// registers.
-enum class RegisterKind : uint8_t { kNone, kMet, kSafeGuess };
+// made are read, and become records when they are written. kSafeGuess, kAbd: keys are written as
+// registers, by that protocol.
+enum class RegisterKind : uint8_t { kNone, kMet, kSafeGuess, kAbd };
+constexpr bool WritesRegisters(RegisterKind kind) {
+  return kind == RegisterKind::kSafeGuess || kind == RegisterKind::kAbd;
+}
 
 class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Replicas of every object and slot that this engine writes; the first is the primary.
-  [[nodiscard]] virtual int replicas() const = 0;
+  // So many replicas of the slot or object at `addr` this engine writes; the first is the primary.
+  // They change with the view. REQUIRES: view.Contains(addr).
+  [[nodiscard]] virtual int Replicas(const View& view, GlobalAddr addr) const = 0;
   [[nodiscard]] virtual std::string_view name() const = 0;
   // How keys that are read and written blindly are held, beside the slots.
   [[nodiscard]] virtual RegisterKind registers() const { return RegisterKind::kNone; }
@@ -76,8 +80,9 @@ class Engine {
   virtual Task<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) = 0;
 };
 
-// kSwarm: SNAPSHOT slots; keys as Safe-Guess registers where that can be. kSnapshot: records only.
-enum class EngineKind : uint8_t { kSwarm, kSnapshot, kRaw };
+// kSwarm: SNAPSHOT slots; keys as Safe-Guess registers where that can be. kAbd: the same with ABD.
+// kSnapshot: records only.
+enum class EngineKind : uint8_t { kSwarm, kSnapshot, kRaw, kAbd };
 
 // `context` outlives the engine.
 std::unique_ptr<Engine> MakeEngine(EngineKind kind, WorkerContext& context);

@@ -1,5 +1,6 @@
 #include "client_core/replication/in_n_out.h"
 
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -20,32 +21,45 @@ RemoteAddr Plus(RemoteAddr at, uint64_t bytes) { return {at.node, at.offset + by
 
 }  // namespace
 
-bool InNOut::Find(const RegisterRef& ref, int replica, GlobalAddr addr, RemoteAddr* at) {
+bool InNOut::Find(NodeId node, GlobalAddr addr, RemoteAddr* at) {
   const View& view = context_.view();
   if (!view.Contains(addr)) return false;
-  const NodeId node = view.Locate(ref.addr, replica).node;
   *at = view.LocateOn(addr, node);
   return at->node == node;
 }
 
-RemoteAddr InNOut::At(const RegisterRef& ref, int replica, GlobalAddr addr) {
-  RemoteAddr at;
-  CHECK(Find(ref, replica, addr, &at));
-  return at;
-}
-
-bool InNOut::StillThere(const RegisterRef& ref, int replica, NodeId node) {
-  return context_.view().Locate(ref.addr, replica).node == node;
-}
-
-RoundTripPtr InNOut::WriteBuffer(const RegisterRef& ref, int replica, MetaWord word,
+RoundTripPtr InNOut::WriteBuffer(const RegisterRef& ref, NodeId node, MetaWord word,
                                  const WrittenValue& value) {
+  RemoteAddr at;
+  if (!Find(node, word.buffer(ref.addr) + kBufferBulkOffset, &at)) return {};
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
   const uint32_t bytes = BufferBulkBytes(value.bytes.size());
   std::byte* bulk = batch->Reserve(bytes);
   EncodeBuffer({ref.birth.value + word.time()}, value, bulk);
-  const GlobalAddr buffer = word.buffer(ref.addr) + kBufferBulkOffset;
-  batch->Write(At(ref, replica, buffer), bulk, bytes);
+  batch->Write(at, bulk, bytes);
+  return batch;
+}
+
+RoundTripPtr InNOut::WriteBufferValue(NodeId node, GlobalAddr buffer,
+                                      std::span<const std::byte> bytes) {
+  RemoteAddr at;
+  if (!Find(node, buffer + kBufferHeaderBytes, &at)) return {};
+  RoundTripPtr batch = context_.fabric.NewRoundTrip();
+  if (bytes.empty()) return batch;
+  std::byte* copy = batch->Reserve(bytes.size());
+  std::memcpy(copy, bytes.data(), bytes.size());
+  batch->Write(at, copy, static_cast<uint32_t>(bytes.size()));
+  return batch;
+}
+
+RoundTripPtr InNOut::WriteBufferHeader(const RegisterRef& ref, NodeId node, MetaWord word,
+                                       const WrittenValue& value) {
+  RemoteAddr at;
+  if (!Find(node, word.buffer(ref.addr) + kBufferBulkOffset, &at)) return {};
+  RoundTripPtr batch = context_.fabric.NewRoundTrip();
+  std::byte* bulk = batch->Reserve(BufferBulkBytes(value.bytes.size()));
+  EncodeBuffer({ref.birth.value + word.time()}, value, bulk);
+  batch->Write(at, bulk, BufferBulkBytes(0));
   return batch;
 }
 
@@ -53,7 +67,8 @@ RoundTripPtr InNOut::WriteBuffer(const RegisterRef& ref, int replica, MetaWord w
 Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite write,
                          RoundTripPtr batch) {
   ReplicaReply& reply = share.reply();
-  const RemoteAddr at = At(ref, share.replica(), ref.addr);
+  RemoteAddr at;
+  if (!Find(share.node(), ref.addr, &at)) co_return share.Report(State::kFailed);
   // A CAS from a larger word would set the lane back.
   MetaWord expected = write.expected < write.word ? write.expected : MetaWord();
   for (uint32_t attempt = 0; attempt <= options_.cas_retries_max; ++attempt) {
@@ -66,7 +81,7 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
     const uint64_t* seal = batch->ReadWord(Plus(at, kSealOffset));
     const Status status = co_await context_.fabric.Post(batch);
     ++reply.round_trips;
-    if (!status.ok() || !StillThere(ref, share.replica(), at.node)) break;
+    if (!status.ok() || !StillThere(ref, at.node)) break;
     if (reads && !Examine(ref, image, batch, reply)) break;
 
     const MetaWord found(batch->op(cas).result);
@@ -86,17 +101,22 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
 }
 
 // SWARM Algorithm "read", line 12.
-Task<void> InNOut::Read(QuorumCall::Share share, RegisterRef ref) {
+Task<void> InNOut::Read(QuorumCall::Share share, RegisterRef ref, RoundTripPtr batch) {
   ReplicaReply& reply = share.reply();
-  const RemoteAddr at = At(ref, share.replica(), ref.addr);
-  const bool in_place = share.replica() == InPlaceReplica(ref, context_.view().replicas);
-  RoundTripPtr batch = context_.fabric.NewRoundTrip();
+  RemoteAddr at;
+  if (!Find(share.node(), ref.addr, &at)) co_return share.Report(State::kFailed);
+  const bool in_place = ReadsInPlace(ref, share);
+  if (!batch) batch = context_.fabric.NewRoundTrip();
   const std::byte* image = nullptr;
-  const uint64_t* seal = AddReads(*batch, ref, share.replica(), in_place, &image);
+  const uint64_t* seal = AddReads(*batch, ref, at, in_place, &image);
   const Status status = co_await context_.fabric.Post(batch);
   ++reply.round_trips;
-  if (!status.ok() || !StillThere(ref, share.replica(), at.node) ||
-      !Examine(ref, image, batch, reply)) {
+  if (!status.ok() || !StillThere(ref, at.node) || !Examine(ref, image, batch, reply)) {
+    co_return share.Report(State::kFailed);
+  }
+  // Where the region of its buffer is still missing a word cannot be read, nor be overtaken.
+  RemoteAddr buffer;
+  if (!reply.largest.is_empty() && !Find(at.node, reply.largest.buffer(ref.addr), &buffer)) {
     co_return share.Report(State::kFailed);
   }
   reply.seal = Planted(Bug::kSealNotRead) ? 0 : *seal;
@@ -107,7 +127,7 @@ Task<void> InNOut::Read(QuorumCall::Share share, RegisterRef ref) {
 Task<void> InNOut::ReadBuffer(QuorumCall::Share share, RegisterRef ref, MetaWord word) {
   ReplicaReply& reply = share.reply();
   RemoteAddr at;
-  if (!Find(ref, share.replica(), word.buffer(ref.addr) + kBufferBulkOffset, &at)) {
+  if (!Find(share.node(), word.buffer(ref.addr) + kBufferBulkOffset, &at)) {
     co_return share.Report(State::kFailed);
   }
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
@@ -116,7 +136,7 @@ Task<void> InNOut::ReadBuffer(QuorumCall::Share share, RegisterRef ref, MetaWord
   const Status status = co_await context_.fabric.Post(batch);
   ++reply.round_trips;
   WrittenValue value;
-  const bool good = status.ok() && StillThere(ref, share.replica(), at.node) &&
+  const bool good = status.ok() && StillThere(ref, at.node) &&
                     DecodeBuffer(image, bytes, {ref.birth.value + word.time()}, &value);
   reply.image = image;
   reply.round_trip = batch;
@@ -126,18 +146,23 @@ Task<void> InNOut::ReadBuffer(QuorumCall::Share share, RegisterRef ref, MetaWord
 // PROTOCOLS 3.4: the lanes are read after the seal, in the same batch.
 Task<void> InNOut::Seal(QuorumCall::Share share, RegisterRef ref, SealWord seal) {
   ReplicaReply& reply = share.reply();
-  const RemoteAddr at = At(ref, share.replica(), ref.addr);
-  const bool in_place = share.replica() == InPlaceReplica(ref, context_.view().replicas);
+  RemoteAddr at;
+  if (!Find(share.node(), ref.addr, &at)) co_return share.Report(State::kFailed);
+  const bool in_place = ReadsInPlace(ref, share);
   const uint32_t bytes = in_place ? ref.shape.register_bytes() : ref.shape.in_place_offset();
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
+  RoundTripPtr lanes = batch;
   const std::byte* image = nullptr;
-  if (Planted(Bug::kLanesBeforeSeal)) image = batch->Read(at, bytes);
+  if (Planted(Bug::kLanesBeforeSeal)) {
+    image = lanes->Read(at, bytes);
+    (void)co_await context_.fabric.Post(lanes);
+    batch = context_.fabric.NewRoundTrip();
+  }
   const size_t cas = batch->Cas(Plus(at, kSealOffset), 0, seal.bits());
   if (image == nullptr) image = batch->Read(at, bytes);
   const Status status = co_await context_.fabric.Post(batch);
   ++reply.round_trips;
-  if (!status.ok() || !StillThere(ref, share.replica(), at.node) ||
-      !Examine(ref, image, batch, reply)) {
+  if (!status.ok() || !StillThere(ref, at.node) || !Examine(ref, image, lanes, reply)) {
     co_return share.Report(State::kFailed);
   }
   const SealWord found(batch->op(cas).result);
@@ -147,12 +172,13 @@ Task<void> InNOut::Seal(QuorumCall::Share share, RegisterRef ref, SealWord seal)
 
 Task<void> InNOut::ReadFinal(QuorumCall::Share share, RegisterRef ref) {
   ReplicaReply& reply = share.reply();
-  const RemoteAddr at = At(ref, share.replica(), ref.addr);
+  RemoteAddr at;
+  if (!Find(share.node(), ref.addr, &at)) co_return share.Report(State::kFailed);
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
   const uint64_t* word = batch->ReadWord(Plus(at, kFinalOffset));
   const Status status = co_await context_.fabric.Post(batch);
   ++reply.round_trips;
-  if (!status.ok() || !StillThere(ref, share.replica(), at.node)) {
+  if (!status.ok() || !StillThere(ref, at.node)) {
     co_return share.Report(State::kFailed);
   }
   reply.final_word = *word;
@@ -163,63 +189,74 @@ Task<void> InNOut::ReadFinal(QuorumCall::Share share, RegisterRef ref) {
 // larger word, or a connection was lost and the replica may lack the buffer.
 Task<void> InNOut::Verify(RegisterRef ref, uint8_t lane, MetaWord word, WrittenValue value,
                           SharedPin /*pin*/) {
-  RoundTripPtr batch = VerifyBatch(ref, lane, word, value);
+  RoundTripPtr batch = context_.fabric.NewRoundTrip();
+  AddVerify(*batch, ref, lane, word, value);
   if (batch->empty()) co_return;
   // A lost replica is a later reader's second round trip, no more.
   (void)co_await context_.fabric.Post(batch);
 }
 
-RoundTripPtr InNOut::VerifyBatch(const RegisterRef& ref, uint8_t lane, MetaWord word,
-                                 const WrittenValue& value) {
-  const int replicas = context_.view().replicas;
-  RoundTripPtr batch = context_.fabric.NewRoundTrip();
-  for (int replica = 0; replica < replicas; ++replica) {
-    const RemoteAddr at = At(ref, replica, ref.addr);
-    if (!word.verified()) {
-      batch->Cas(Plus(at, ref.shape.lane_offset(lane)), word.bits(), word.AsVerified().bits());
-    }
-    if (replica == InPlaceReplica(ref, replicas) && ref.shape.in_place_bytes > 0 &&
-        value.bytes.size() <= ref.shape.in_place_bytes) {
-      const uint32_t bytes = InPlaceBytes(value.bytes.size());
-      std::byte* copy = batch->Reserve(bytes);
-      EncodeInPlace(word.AsVerified(), value, copy);
-      batch->Write(Plus(at, ref.shape.in_place_offset()), copy, bytes);
+void InNOut::AddVerify(RoundTrip& batch, const RegisterRef& ref, uint8_t lane, MetaWord word,
+                       const WrittenValue& value) {
+  const View& view = context_.view();
+  const int replicas = view.LiveReplicas(ref.addr);
+  if (!word.verified()) {
+    for (int replica = 0; replica < replicas; ++replica) {
+      batch.Cas(view.Locate(ref.addr + ref.shape.lane_offset(lane), replica), word.bits(),
+                word.AsVerified().bits());
     }
   }
-  return batch;
+  if (ref.shape.in_place_bytes == 0 || value.bytes.size() > ref.shape.in_place_bytes) return;
+  const uint32_t bytes = InPlaceBytes(value.bytes.size());
+  std::byte* copy = batch.Reserve(bytes);
+  EncodeInPlace(word.AsVerified(), value, copy);
+  const int replica = InPlaceReplica(ref, replicas);
+  batch.Write(view.Locate(ref.addr + ref.shape.in_place_offset(), replica), copy, bytes);
 }
 
-const uint64_t* InNOut::AddReads(RoundTrip& batch, const RegisterRef& ref, int replica,
+const uint64_t* InNOut::AddReads(RoundTrip& batch, const RegisterRef& ref, RemoteAddr at,
                                  bool in_place, const std::byte** image) {
-  const RemoteAddr at = At(ref, replica, ref.addr);
   *image = batch.Read(at, in_place ? ref.shape.register_bytes() : ref.shape.in_place_offset());
   return batch.ReadWord(Plus(at, kSealOffset));
 }
 
-bool InNOut::ReadInPlace(const RegisterRef& ref, const ReplicaReply& reply, MetaWord word,
-                         WrittenValue* value) {
-  if (reply.image == nullptr || ref.shape.in_place_bytes == 0) return false;
-  return DecodeInPlace(reply.image + ref.shape.in_place_offset(),
-                       InPlaceBytes(ref.shape.in_place_bytes), word, value);
+bool InNOut::IsOf(const RegisterRef& ref, const std::byte* image) {
+  return WordAt(image, offsetof(RegisterHeader, incarnation)) == ref.incarnation &&
+         WordAt(image, offsetof(RegisterHeader, birth_ticks)) == ref.birth.value;
 }
 
-MetaWord InNOut::LaneIn(const RegisterRef& ref, const ReplicaReply& reply, uint8_t lane) {
-  return reply.image == nullptr ? MetaWord()
-                                : MetaWord(WordAt(reply.image, ref.shape.lane_offset(lane)));
+MetaWord InNOut::LargestIn(const RegisterRef& ref, const std::byte* image, uint8_t* lane) {
+  MetaWord largest;
+  for (uint32_t i = 0; i < ref.shape.lanes; ++i) {
+    const MetaWord word(WordAt(image, ref.shape.lane_offset(i)));
+    if (word <= largest) continue;
+    largest = word;
+    *lane = static_cast<uint8_t>(i);
+  }
+  return largest;
+}
+
+MetaWord InNOut::LaneIn(const RegisterRef& ref, const std::byte* image, uint8_t lane) {
+  return MetaWord(WordAt(image, ref.shape.lane_offset(lane)));
+}
+
+bool InNOut::ReadInPlace(const RegisterRef& ref, const std::byte* image, MetaWord word,
+                         WrittenValue* value) {
+  return ref.shape.in_place_bytes > 0 &&
+         DecodeInPlace(image + ref.shape.in_place_offset(), InPlaceBytes(ref.shape.in_place_bytes),
+                       word, value);
 }
 
 bool InNOut::Examine(const RegisterRef& ref, const std::byte* image, const RoundTripPtr& batch,
                      ReplicaReply& reply) {
   reply.image = image;
   reply.round_trip = batch;
-  RegisterHeader header;
-  std::memcpy(&header, reply.image, sizeof(header));
-  reply.foreign = header.incarnation != ref.incarnation || header.birth_ticks != ref.birth.value;
-  for (uint32_t lane = 0; lane < ref.shape.lanes; ++lane) {
-    const MetaWord word(WordAt(reply.image, ref.shape.lane_offset(lane)));
-    if (word <= reply.largest) continue;
-    reply.largest = word;
-    reply.lane = static_cast<uint8_t>(lane);
+  reply.foreign = !IsOf(ref, image);
+  uint8_t lane = 0;
+  const MetaWord largest = LargestIn(ref, image, &lane);
+  if (largest > reply.largest) {
+    reply.largest = largest;
+    reply.lane = lane;
   }
   return !reply.foreign;
 }

@@ -13,6 +13,7 @@
 #define ONETRIP_CLIENT_CORE_REPLICATION_IN_N_OUT_H_
 
 #include <cstdint>
+#include <span>
 
 #include "client_core/coro/task.h"
 #include "client_core/layout/register_codec.h"
@@ -30,7 +31,8 @@ struct RegisterOptions {
   uint64_t widen_first_ns = 50'000;  // before any round trip was measured: see MaxRegister
   uint64_t widen_min_ns = 5'000;
   uint64_t widen_max_ns = 2'000'000;
-  uint64_t avoid_ns = 50'000'000;  // how long a node that made a read widen is asked last
+  uint64_t avoid_ns = 50'000'000;  // how long a node that does not answer is asked last, at most
+  bool in_place = true;            // reads take the in-place copy if there is one
 };
 
 // Which register, and its sizes. Constant for the life of a register.
@@ -73,14 +75,22 @@ class InNOut {
   static uint8_t LaneOf(WorkerId worker, const RegisterShape& shape) {
     return static_cast<uint8_t>(worker.value % shape.lanes);
   }
-  // The replica that has the in-place copy.
+  // Which of `replicas` live ones has the in-place copy. Another after a change of the view: a copy
+  // is believed wherever it is found to be right.
   static int InPlaceReplica(const RegisterRef& ref, int replicas) {
     return static_cast<int>(ref.incarnation % static_cast<uint64_t>(replicas));
   }
 
-  // An empty batch with the WRITE of the buffer that `word` names on one replica.
-  RoundTripPtr WriteBuffer(const RegisterRef& ref, int replica, MetaWord word,
+  // A batch with the WRITE of the buffer that `word` names on one replica's node; null if the
+  // buffer is not there, since its region is missing on that node: the replica is not to be asked.
+  RoundTripPtr WriteBuffer(const RegisterRef& ref, NodeId node, MetaWord word,
                            const WrittenValue& value);
+
+  // The two halves of that, for a value that goes ahead of its word: value, and then the header,
+  // without which the value is nobody's.
+  RoundTripPtr WriteBufferValue(NodeId node, GlobalAddr buffer, std::span<const std::byte> bytes);
+  RoundTripPtr WriteBufferHeader(const RegisterRef& ref, NodeId node, MetaWord word,
+                                 const WrittenValue& value);
 
   // write(w): `batch` (which may hold the WRITE of the buffer), then MAX of the lane, then READ of
   // the seal; retries of the MAX are further round trips. The reply has `own_lane`, and with
@@ -88,8 +98,8 @@ class InNOut {
   Task<void> Write(QuorumCall::Share share, RegisterRef ref, LaneWrite write, RoundTripPtr batch);
 
   // read(), first round trip: header, lanes and (on the in-place replica) the in-place area by one
-  // READ, then the seal by another.
-  Task<void> Read(QuorumCall::Share share, RegisterRef ref);
+  // READ, then the seal by another. What `batch`, if given, holds goes ahead of it.
+  Task<void> Read(QuorumCall::Share share, RegisterRef ref, RoundTripPtr batch = {});
 
   // read(), second round trip: the buffer that `word` names. Counts only if it is of that write.
   Task<void> ReadBuffer(QuorumCall::Share share, RegisterRef ref, MetaWord word);
@@ -107,34 +117,47 @@ class InNOut {
   Task<void> Verify(RegisterRef ref, uint8_t lane, MetaWord word, WrittenValue value,
                     SharedPin pin);
 
-  // The same as one batch; empty if there is nothing to do.
-  RoundTripPtr VerifyBatch(const RegisterRef& ref, uint8_t lane, MetaWord word,
-                           const WrittenValue& value);
+  // Adds to `batch` the operations of Verify, if there are any.
+  void AddVerify(RoundTrip& batch, const RegisterRef& ref, uint8_t lane, MetaWord word,
+                 const WrittenValue& value);
 
-  // Adds READs of header and lanes, and of the in-place area if asked for, then of the seal, whose
-  // place is returned.
-  const uint64_t* AddReads(RoundTrip& batch, const RegisterRef& ref, int replica, bool in_place,
-                           const std::byte** image);
+  // Adds READs of header and lanes at `at`, and of the in-place area if asked for, then of the
+  // seal, whose place is returned.
+  static const uint64_t* AddReads(RoundTrip& batch, const RegisterRef& ref, RemoteAddr at,
+                                  bool in_place, const std::byte** image);
   // Takes header and lanes from `image`, which lies in `batch`, into the reply. False if they are
   // another register's.
   static bool Examine(const RegisterRef& ref, const std::byte* image, const RoundTripPtr& batch,
                       ReplicaReply& reply);
 
-  // The in-place copy in the image of a reply to Read, if it is of the write `word`.
-  static bool ReadInPlace(const RegisterRef& ref, const ReplicaReply& reply, MetaWord word,
+  // Of an image with header and lanes, and for the last the in-place area: whether it is of the
+  // register, the largest word and its lane, one lane, and the in-place copy of the write `word`,
+  // if that is there.
+  static bool IsOf(const RegisterRef& ref, const std::byte* image);
+  static MetaWord LargestIn(const RegisterRef& ref, const std::byte* image, uint8_t* lane);
+  static MetaWord LaneIn(const RegisterRef& ref, const std::byte* image, uint8_t lane);
+  // Empty if the reply has no image.
+  static MetaWord LaneIn(const RegisterRef& ref, const ReplicaReply& reply, uint8_t lane) {
+    return reply.image == nullptr ? MetaWord() : LaneIn(ref, reply.image, lane);
+  }
+  static bool ReadInPlace(const RegisterRef& ref, const std::byte* image, MetaWord word,
                           WrittenValue* value);
-  // A lane of the image of a reply; empty if there is no image.
-  static MetaWord LaneIn(const RegisterRef& ref, const ReplicaReply& reply, uint8_t lane);
 
-  // Where replica `replica` of `addr` lies if that is on the register's replica's node. REQUIRES:
-  // so it is; writers choose buffers in regions that lie on the nodes of their registers.
-  [[nodiscard]] RemoteAddr At(const RegisterRef& ref, int replica, GlobalAddr addr);
-  // The same for an address that was read. False if it is nowhere on that node.
-  [[nodiscard]] bool Find(const RegisterRef& ref, int replica, GlobalAddr addr, RemoteAddr* at);
+  // Where the live replica of `addr` on `node` lies; false if none is there. Writers choose buffers
+  // in regions that lie on the nodes of their registers, but these come back one by one to a node
+  // that was out.
+  [[nodiscard]] bool Find(NodeId node, GlobalAddr addr, RemoteAddr* at);
 
  private:
-  // A batch that a node answered counts for nothing once the node has left the map.
-  [[nodiscard]] bool StillThere(const RegisterRef& ref, int replica, NodeId node);
+  // Whether what is read of a replica is read with an in-place area.
+  [[nodiscard]] bool ReadsInPlace(const RegisterRef& ref, const QuorumCall::Share& share) {
+    return options_.in_place && share.replica() == InPlaceReplica(ref, share.replicas());
+  }
+  // A batch that a node answered counts for nothing once the node is out.
+  [[nodiscard]] bool StillThere(const RegisterRef& ref, NodeId node) {
+    RemoteAddr at;
+    return Find(node, ref.addr, &at);
+  }
 
   WorkerContext& context_;
   const RegisterOptions options_;

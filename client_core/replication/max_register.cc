@@ -26,28 +26,41 @@ void MaxRegister::Measure(uint64_t duration_ns) {
   round_trip_ns_ = std::max<uint64_t>((round_trip_ns_ * 7 + bounded_ns) / 8, 1);
 }
 
-void MaxRegister::Order(const RegisterHandle& handle, std::array<uint8_t, kMaxReplicas>* order) {
-  const int count = replicas();
+void MaxRegister::Order(const RegisterHandle& handle, const QuorumCall& call,
+                        std::array<uint8_t, kMaxReplicas>* order) {
+  const int count = call.replicas();
   const int first = InNOut::InPlaceReplica(handle.ref, count);
   for (int i = 0; i < count; ++i) (*order)[i] = static_cast<uint8_t>((first + i) % count);
   if (context_.fabric.completes_inline()) return;
-  const View& view = context_.view();
   const uint64_t now_ns = context_.executor.NowNs();
   std::stable_partition(order->begin(), order->begin() + count, [&](uint8_t replica) {
-    const size_t node = view.Locate(handle.ref.addr, replica).node.value;
+    const size_t node = call.node(replica).value;
     return node >= avoid_until_ns_.size() || avoid_until_ns_[node] <= now_ns;
   });
 }
 
-void MaxRegister::Avoid(const RegisterHandle& handle, const QuorumCall& call) {
-  const View& view = context_.view();
-  const uint64_t until_ns = context_.executor.NowNs() + options_.avoid_ns;
+void MaxRegister::Avoid(const RegisterOperation& operation, const RegisterHandle& handle,
+                        const QuorumCall& call) {
+  const uint64_t now_ns = context_.executor.NowNs();
   for (int replica = 0; replica < call.replicas(); ++replica) {
     if (call.counts(replica) || !call.asked(replica)) continue;
-    const size_t node = view.Locate(handle.ref.addr, replica).node.value;
+    const size_t node = call.node(replica).value;
     if (node >= avoid_until_ns_.size()) avoid_until_ns_.resize(node + 1);
-    avoid_until_ns_[node] = until_ns;
+    const bool asks_already = avoid_until_ns_[node] > now_ns;
+    avoid_until_ns_[node] = now_ns + options_.avoid_ns;
+    if (asks_already) continue;
+    (void)context_.executor.Spawn(
+        gate_, AskAgain(handle.ref, replica, call.nodes(), operation.shared_pin));
   }
+}
+
+// Its answer comes behind the late one: one hiccup must not cost a second round trip for every
+// value that is in place there, for as long as a dead node would be avoided.
+Task<void> MaxRegister::AskAgain(RegisterRef ref, int replica, ReplicaNodes nodes, SharedPin pin) {
+  QuorumCall call(context_.executor, nodes, pin);
+  co_await in_n_out_.Read(call.Ask(replica), ref);
+  if (call.reply(replica).state == ReplicaReply::State::kFailed) co_return;
+  avoid_until_ns_[nodes.node[replica].value] = 0;
 }
 
 Tuple MaxRegister::Largest(const QuorumCall& call) {
@@ -94,14 +107,14 @@ Task<RegisterStep> MaxRegister::ReadLanes(RegisterOperation& operation, Register
                                           QuorumCall* call, Tuple* m) {
   const int needed = majority();
   std::array<uint8_t, kMaxReplicas> order{};
-  Order(handle, &order);
+  Order(handle, *call, &order);
   const auto ask = [this, call, ref = handle.ref](int replica) {
     Start(in_n_out_.Read(call->Ask(replica), ref));
   };
-  for (int i = 0; i < needed; ++i) ask(order[i]);
+  for (int i = 0; i < std::min(needed, call->replicas()); ++i) ask(order[i]);
   if (call->counted() < needed) {
     co_await WaitAndWiden(operation, *call, needed, ask);
-    if (call->all_asked()) Avoid(handle, *call);
+    if (call->all_asked()) Avoid(operation, handle, *call);
   }
   const RegisterStep step = End(operation, *call, needed);
   if (!step.done()) co_return step;
@@ -127,7 +140,7 @@ Task<RegisterStep> MaxRegister::ReadLanes(RegisterOperation& operation, Register
 Task<RegisterStep> MaxRegister::Read(RegisterOperation& operation, RegisterHandle& handle,
                                      Tuple* m) {
   for (uint32_t restart = 0; restart <= options_.restarts_max; ++restart) {
-    QuorumCall call = NewCall(operation);
+    QuorumCall call = NewCall(operation, handle.ref);
     const RegisterStep read = co_await ReadLanes(operation, handle, &call, m);
     if (!read.done() || m->word.is_empty()) co_return read;
     TakeInPlace(handle, call, m);
@@ -153,8 +166,9 @@ Task<RegisterStep> MaxRegister::Read(RegisterOperation& operation, RegisterHandl
 
 void MaxRegister::TakeInPlace(const RegisterHandle& handle, const QuorumCall& call, Tuple* m) {
   const int in_place = InNOut::InPlaceReplica(handle.ref, call.replicas());
-  if (m->has_value || !call.counts(in_place) ||
-      !InNOut::ReadInPlace(handle.ref, call.reply(in_place), m->word, &m->value)) {
+  if (m->has_value || !options_.in_place || !call.counts(in_place) ||
+      call.reply(in_place).image == nullptr ||
+      !InNOut::ReadInPlace(handle.ref, call.reply(in_place).image, m->word, &m->value)) {
     return;
   }
   // A copy is made only of what is verified.
@@ -173,7 +187,7 @@ Task<bool> MaxRegister::Value(RegisterOperation& operation, const RegisterHandle
 
 Task<bool> MaxRegister::FetchValue(RegisterOperation& operation, const RegisterHandle& handle,
                                    const QuorumCall& call, Tuple* m) {
-  QuorumCall fetch = NewCall(operation);
+  QuorumCall fetch = NewCall(operation, call);
   int first = -1;
   for (int replica = 0; replica < call.replicas(); ++replica) {
     const bool holds =
@@ -208,16 +222,21 @@ Task<bool> MaxRegister::FetchValue(RegisterOperation& operation, const RegisterH
 Task<RegisterStep> MaxRegister::WriteBack(RegisterOperation& operation,
                                           const RegisterHandle& handle, const QuorumCall& call,
                                           const Tuple& m) {
-  QuorumCall back = NewCall(operation);
+  QuorumCall back = NewCall(operation, call);
   const int needed = majority() - Holders(call, m.word);
   for (int replica = 0; replica < call.replicas(); ++replica) {
     if (Holds(call, replica, m.word)) {
       back.Exclude(replica);
       continue;
     }
-    RoundTripPtr batch = Planted(Bug::kWriteBackWithoutBytes)
-                             ? context_.fabric.NewRoundTrip()
-                             : in_n_out_.WriteBuffer(handle.ref, replica, m.word, m.value);
+    RoundTripPtr batch =
+        Planted(Bug::kWriteBackWithoutBytes)
+            ? context_.fabric.NewRoundTrip()
+            : in_n_out_.WriteBuffer(handle.ref, call.node(replica), m.word, m.value);
+    if (!batch) {
+      back.Exclude(replica);
+      continue;
+    }
     const LaneWrite write{m.word, InNOut::LaneIn(handle.ref, call.reply(replica), m.lane), m.lane,
                           false};
     Start(in_n_out_.Write(back.Ask(replica), handle.ref, write, std::move(batch)));
@@ -235,10 +254,15 @@ Task<RegisterStep> MaxRegister::Write(RegisterOperation& operation, RegisterHand
   const int needed = majority();
   const uint8_t lane = InNOut::LaneOf(value.worker, handle.ref.shape);
   for (int replica = 0; replica < call->replicas(); ++replica) {
+    RoundTripPtr batch = in_n_out_.WriteBuffer(handle.ref, call->node(replica), word, value);
+    if (!batch) {
+      call->Exclude(replica);
+      continue;
+    }
     const bool known = before != nullptr && before->counts(replica);
     const MetaWord expected = known ? before->reply(replica).own_lane : handle.lane_word;
     Start(in_n_out_.Write(call->Ask(replica), handle.ref, {word, expected, lane, read_lanes},
-                          in_n_out_.WriteBuffer(handle.ref, replica, word, value)));
+                          std::move(batch)));
   }
   handle.lane_word = std::max(handle.lane_word, word);
   if (call->counted() < needed) {

@@ -105,11 +105,17 @@ class MaxRegister {
 
   // When a step that would like more than a majority stops waiting for the rest.
   [[nodiscard]] uint64_t WidenDeadlineNs() const { return context_.executor.NowNs() + WidenNs(); }
-  [[nodiscard]] QuorumCall NewCall(const RegisterOperation& operation) {
-    return {context_.executor, replicas(), operation.shared_pin};
+  // A step on the replicas that are live now.
+  [[nodiscard]] QuorumCall NewCall(const RegisterOperation& operation, const RegisterRef& ref) {
+    return {context_.executor, ReplicaNodes::Of(context_.view(), ref.addr), operation.shared_pin};
   }
-  [[nodiscard]] int replicas() { return context_.view().replicas; }
-  [[nodiscard]] int majority() { return replicas() / 2 + 1; }
+  // A step that builds on the answers of `before`: its replicas have the same numbers.
+  [[nodiscard]] QuorumCall NewCall(const RegisterOperation& operation, const QuorumCall& before) {
+    return {context_.executor, before.nodes(), operation.shared_pin};
+  }
+  [[nodiscard]] const RegisterOptions& options() const { return options_; }
+  // Of all replicas, the missing ones counted.
+  [[nodiscard]] int majority() { return context_.view().replicas / 2 + 1; }
   WorkerContext& context() { return context_; }
   InNOut& in_n_out() { return in_n_out_; }
   // Stragglers and background steps. Close it before `this` goes.
@@ -125,8 +131,12 @@ class MaxRegister {
 
   // The replicas in the order in which reads ask them: the one with the in-place copy first, those
   // that have lately been slow or lost last.
-  void Order(const RegisterHandle& handle, std::array<uint8_t, kMaxReplicas>* order);
-  void Avoid(const RegisterHandle& handle, const QuorumCall& call);
+  void Order(const RegisterHandle& handle, const QuorumCall& call,
+             std::array<uint8_t, kMaxReplicas>* order);
+  // The nodes that `call` still waits for are asked last until they have answered, or for avoid_ns.
+  void Avoid(const RegisterOperation& operation, const RegisterHandle& handle,
+             const QuorumCall& call);
+  Task<void> AskAgain(RegisterRef ref, int replica, ReplicaNodes nodes, SharedPin pin);
   void TakeInPlace(const RegisterHandle& handle, const QuorumCall& call, Tuple* m);
   // Fetches the value of *m from a replica of `call` that holds it. False: no such replica answers
   // with the right bytes.
@@ -163,6 +173,7 @@ Task<void> MaxRegister::WaitAndWiden(RegisterOperation& operation, QuorumCall& c
     co_await call.Wait(needed, std::min(start_ns + WidenNs(), operation.deadline_ns));
     if (call.counted() < needed && call.sealed() == 0) {
       ++widened_;
+      ++operation.round_trips;  // what the others answer comes after a wait for the first ones
       for (int replica = 0; replica < call.replicas(); ++replica) {
         if (!call.asked(replica)) ask(replica);
       }

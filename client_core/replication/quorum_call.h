@@ -4,7 +4,8 @@
 // Each replica is asked by a coroutine of its own that holds a Share. Shares and the waiter share
 // one pooled state by an intrusive count, so that stragglers report, and keep what they use (the
 // operation's epoch pin included), long after the waiter's frame is gone. Replicas may be asked
-// later than others ("widening"). Single-threaded, like all of a worker.
+// later than others ("widening"). A call keeps the nodes that it began with: a replica that the
+// view has taken out since fails, none is asked twice. Single-threaded, like all of a worker.
 #ifndef ONETRIP_CLIENT_CORE_REPLICATION_QUORUM_CALL_H_
 #define ONETRIP_CLIENT_CORE_REPLICATION_QUORUM_CALL_H_
 
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "client_core/base/check.h"
+#include "client_core/cluster/view.h"
 #include "client_core/coro/executor.h"
 #include "client_core/coro/frame_pool.h"
 #include "client_core/fabric/round_trip.h"
@@ -76,11 +78,22 @@ struct ReplicaReply {
   RoundTripPtr round_trip;  // keeps the image
 };
 
+// The nodes that hold a register's live replicas, in the view's order.
+struct ReplicaNodes {
+  std::array<NodeId, kMaxReplicas> node;
+  int count = 0;
+
+  // REQUIRES: view.Contains(addr).
+  static ReplicaNodes Of(const View& view, GlobalAddr addr) {
+    return {view.regions[addr.region()].nodes, view.LiveReplicas(addr)};
+  }
+};
+
 class QuorumCall {
   class Waiter;
   struct State {
-    State(Executor& executor_in, int replicas_in, SharedPin pin_in)
-        : executor(executor_in), replicas(replicas_in), pin(std::move(pin_in)) {}
+    State(Executor& executor_in, const ReplicaNodes& nodes_in, SharedPin pin_in)
+        : executor(executor_in), nodes(nodes_in), pin(std::move(pin_in)) {}
     void Unref() {
       if (--references != 0) return;
       this->~State();
@@ -92,7 +105,7 @@ class QuorumCall {
     void Report(ReplicaReply& reply, ReplicaReply::State state);
 
     Executor& executor;
-    int replicas;
+    const ReplicaNodes nodes;
     uint32_t references = 1;
     int pending = 0;
     int counted = 0;
@@ -115,6 +128,8 @@ class QuorumCall {
       state_->Unref();
     }
     [[nodiscard]] int replica() const { return replica_; }
+    [[nodiscard]] NodeId node() const { return state_->nodes.node[replica_]; }
+    [[nodiscard]] int replicas() const { return state_->nodes.count; }
     [[nodiscard]] ReplicaReply& reply() const { return state_->replies[replica_]; }
     // Once.
     void Report(ReplicaReply::State state) { state_->Report(reply(), state); }
@@ -126,8 +141,8 @@ class QuorumCall {
     int replica_;
   };
 
-  QuorumCall(Executor& executor, int replicas, const SharedPin& pin)
-      : state_(new (AllocateFrame(sizeof(State))) State(executor, replicas, pin)) {}
+  QuorumCall(Executor& executor, const ReplicaNodes& nodes, const SharedPin& pin)
+      : state_(new (AllocateFrame(sizeof(State))) State(executor, nodes, pin)) {}
   QuorumCall(const QuorumCall&) = delete;
   QuorumCall& operator=(const QuorumCall&) = delete;
   ~QuorumCall() { state_->Unref(); }
@@ -146,7 +161,10 @@ class QuorumCall {
     state_->replies[replica].state = ReplicaReply::State::kFailed;
   }
 
-  [[nodiscard]] int replicas() const { return state_->replicas; }
+  // How many may be asked: those that were live when the call began.
+  [[nodiscard]] int replicas() const { return state_->nodes.count; }
+  [[nodiscard]] const ReplicaNodes& nodes() const { return state_->nodes; }
+  [[nodiscard]] NodeId node(int replica) const { return state_->nodes.node[replica]; }
   [[nodiscard]] const ReplicaReply& reply(int replica) const { return state_->replies[replica]; }
   [[nodiscard]] bool asked(int replica) const {
     return reply(replica).state != ReplicaReply::State::kNotAsked;

@@ -11,7 +11,7 @@ class Raw final : public Engine {
  public:
   explicit Raw(WorkerContext& context) : context_(context) {}
 
-  [[nodiscard]] int replicas() const override { return 1; }
+  [[nodiscard]] int Replicas(const View& /*view*/, GlobalAddr /*addr*/) const override { return 1; }
   [[nodiscard]] std::string_view name() const override { return "raw"; }
   Task<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) override;
 

@@ -9,7 +9,7 @@ namespace onetrip {
 Task<Result<SealOutcome>> RegisterSeal::Seal(RegisterOperation& operation,
                                              const RegisterHandle& handle, SealWord seal,
                                              bool with_value) {
-  QuorumCall call = max_register_.NewCall(operation);
+  QuorumCall call = max_register_.NewCall(operation, handle.ref);
   InNOut& in_n_out = max_register_.in_n_out();
   for (int replica = 0; replica < call.replicas(); ++replica) {
     max_register_.Start(in_n_out.Seal(call.Ask(replica), handle.ref, seal));
@@ -51,7 +51,7 @@ Task<Result<SealOutcome>> RegisterSeal::Seal(RegisterOperation& operation,
 
 Task<Result<FinalWord>> RegisterSeal::ReadFinal(RegisterOperation& operation,
                                                 const RegisterHandle& handle) {
-  QuorumCall call = max_register_.NewCall(operation);
+  QuorumCall call = max_register_.NewCall(operation, handle.ref);
   InNOut& in_n_out = max_register_.in_n_out();
   for (int replica = 0; replica < call.replicas(); ++replica) {
     max_register_.Start(in_n_out.ReadFinal(call.Ask(replica), handle.ref));
@@ -76,7 +76,7 @@ void RegisterSeal::AddFinal(WorkerContext& context, RoundTrip& round_trip, Globa
                             uint64_t final_bits) {
   if (Planted(Bug::kFinalNotWritten)) return;
   const View& view = context.view();
-  for (int replica = 0; replica < view.replicas; ++replica) {
+  for (int replica = 0; replica < view.LiveReplicas(addr); ++replica) {
     round_trip.WriteWord(view.Locate(addr + kFinalOffset, replica), final_bits);
   }
 }

@@ -3,7 +3,6 @@
 #include <absl/container/inlined_vector.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "client_core/base/planted_bug.h"
@@ -23,83 +22,6 @@ Status AfterPost(const Status& status) {
 }
 
 }  // namespace
-
-bool SafeGuess::ReadAtOnce(RegisterHandle& handle, Tuple* m) {
-  const RegisterRef& ref = handle.ref;
-  const int replicas = max_register_.replicas();
-  const int needed = max_register_.majority();
-  const int in_place = InNOut::InPlaceReplica(ref, replicas);
-  RoundTripPtr batch = context_.fabric.NewRoundTrip();
-  std::array<ReplicaReply, kMaxReplicas> replies;
-  std::array<const uint64_t*, kMaxReplicas> seals{};
-  for (int i = 0; i < needed; ++i) {
-    seals[i] = max_register_.in_n_out().AddReads(*batch, ref, (in_place + i) % replicas, i == 0,
-                                                 &replies[i].image);
-  }
-  if (!PostInline(batch)) return false;
-  for (int i = 0; i < needed; ++i) {
-    // All of the majority hold the same write: no write-back is due.
-    if (*seals[i] != 0 || !InNOut::Examine(ref, replies[i].image, batch, replies[i]) ||
-        replies[i].largest.AsGuess() != replies[0].largest.AsGuess()) {
-      return false;
-    }
-  }
-  if (!InNOut::ReadInPlace(ref, replies[0], replies[0].largest, &m->value)) return false;
-  m->word = replies[0].largest.AsVerified();
-  m->lane = replies[0].lane;
-  m->in_place = true;
-  m->has_value = true;
-  m->holder = std::move(batch);
-  handle.times.seen = std::max(handle.times.seen, m->word.time());
-  const uint8_t lane = InNOut::LaneOf(context_.membership.id, ref.shape);
-  handle.lane_word = std::max(handle.lane_word, InNOut::LaneIn(ref, replies[0], lane));
-  return !LeaseRanOut();
-}
-
-bool SafeGuess::WriteAtOnce(RegisterHandle& handle, const OutBuffer& buffer,
-                            std::span<const std::byte> bytes, WriteOutcome* outcome) {
-  const RegisterRef& ref = handle.ref;
-  const std::optional<RegisterTime> time = clock_.Guess(handle.times, buffer.used);
-  if (!time.has_value()) return false;
-  const MetaWord w(*time, buffer.addr);
-  outcome->guess = w;
-  InNOut& in_n_out = max_register_.in_n_out();
-  const int replicas = max_register_.replicas();
-  const WrittenValue value{context_.membership.id, bytes};
-  const uint8_t lane = InNOut::LaneOf(value.worker, ref.shape);
-  const MetaWord expected = handle.lane_word < w ? handle.lane_word : MetaWord();
-  RoundTripPtr batch = context_.fabric.NewRoundTrip();
-  const uint32_t bulk_bytes = BufferBulkBytes(bytes.size());
-  std::byte* bulk = batch->Reserve(bulk_bytes);
-  EncodeBuffer({ref.birth.value + *time}, value, bulk);
-  std::array<ReplicaReply, kMaxReplicas> replies;
-  std::array<const uint64_t*, kMaxReplicas> seals{};
-  std::array<size_t, kMaxReplicas> cas{};
-  for (int i = 0; i < replicas; ++i) {
-    batch->Write(in_n_out.At(ref, i, buffer.addr + kBufferBulkOffset), bulk, bulk_bytes);
-    cas[i] = batch->Cas(in_n_out.At(ref, i, ref.addr + ref.shape.lane_offset(lane)),
-                        expected.bits(), w.bits());
-    seals[i] = in_n_out.AddReads(*batch, ref, i, /*in_place=*/false, &replies[i].image);
-  }
-  if (!PostInline(batch)) return false;
-  for (int i = 0; i < replicas; ++i) {
-    if (*seals[i] != 0 || batch->op(cas[i]).result != expected.bits() ||
-        !InNOut::Examine(ref, replies[i].image, batch, replies[i]) ||
-        replies[i].largest.AsGuess() != w) {
-      return false;
-    }
-  }
-  handle.lane_word = w.AsVerified();
-  RoundTripPtr verify = in_n_out.VerifyBatch(ref, lane, w, value);
-  (void)PostInline(verify);
-  return !LeaseRanOut();
-}
-
-bool SafeGuess::PostInline(const RoundTripPtr& batch) {
-  Fabric::PostAwaiter post = context_.fabric.Post(batch);
-  CHECK(post.await_ready());
-  return post.await_resume().ok();
-}
 
 // PROTOCOLS 3.3, WRITE; SWARM Algorithm "write".
 Task<Status> SafeGuess::Write(RegisterOperation& operation, RegisterHandle& handle,
@@ -121,7 +43,7 @@ Task<Status> SafeGuess::Write(RegisterOperation& operation, RegisterHandle& hand
   const MetaWord w = outcome->guess;
 
   // In parallel: M.write(w); m = M.read() without its write-back.
-  QuorumCall first = max_register_.NewCall(operation);
+  QuorumCall first = max_register_.NewCall(operation, handle.ref);
   RegisterStep step =
       co_await max_register_.Write(operation, handle, w, value, true, nullptr, &first);
   if (step.done()) {
@@ -178,7 +100,7 @@ Task<RegisterStep> SafeGuess::WriteOvertaken(RegisterOperation& operation, Regis
   ++rewrites_;
   const MetaWord w2 = MetaWord(*above, buffer.addr).AsVerified();
   outcome->rewrite = w2;
-  QuorumCall second = max_register_.NewCall(operation);
+  QuorumCall second = max_register_.NewCall(operation, first);
   const RegisterStep step =
       co_await max_register_.Write(operation, handle, w2, value, false, &first, &second);
   if (step.done()) {
@@ -233,6 +155,7 @@ Task<Result<ReadOutcome>> SafeGuess::ReadGuess(RegisterOperation& operation, Reg
     }
     outcome.iterations = iteration + 1;
     if (m.word.verified()) co_return outcome;
+    if (Planted(Bug::kReadAwaitsVerified)) continue;
     const auto same_writer = [&](const Tuple& t) {
       return Planted(Bug::kSeenPerRegister) ? t.word != m.word : t.value.worker == m.value.worker;
     };
@@ -263,7 +186,7 @@ Task<Result<ReadOutcome>> SafeGuess::ReadGuess(RegisterOperation& operation, Reg
 }
 
 void SafeGuess::Repair(RegisterOperation& operation, RegisterHandle& handle, const Tuple& m) {
-  if (m.in_place) return;
+  if (m.in_place || !max_register_.options().in_place) return;
   const bool again = handle.not_in_place == m.word;
   handle.not_in_place = again ? MetaWord() : m.word;
   // Once is a writer whose copy is on its way.

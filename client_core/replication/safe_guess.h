@@ -59,6 +59,8 @@ struct WriteOutcome {
   uint64_t seal = 0;  // kInterrupted
   MetaWord guess;     // posted
   MetaWord rewrite;   // posted in the second buffer, after the guess was locked
+  // Bytes were posted to the second buffer, but no word (ABD): it is in use even so.
+  bool wordless = false;
 };
 
 class SafeGuess {
@@ -89,6 +91,16 @@ class SafeGuess {
   Task<Status> Write(RegisterOperation& operation, RegisterHandle& handle, WriteBuffers buffers,
                      std::span<const std::byte> value, WriteOutcome* outcome);
 
+  // READ from `first` on, which M.read() has returned and which is a guess.
+  Task<Result<ReadOutcome>> ReadGuess(RegisterOperation& operation, RegisterHandle& handle,
+                                      Tuple first);
+
+  // Whether what is known by now came too late to be believed.
+  [[nodiscard]] bool LeaseRanOut() const {
+    const uint64_t deadline_ns = context_.fabric.lease().deadline_ns;
+    return deadline_ns != LeaseGuard::kForever && context_.executor.NowNs() >= deadline_ns;
+  }
+
   // Waits for stragglers and background steps; nothing may be started afterwards.
   Task<void> Stop() { co_await max_register_.gate().Close(); }
 
@@ -101,19 +113,12 @@ class SafeGuess {
  private:
   // REQUIRES: the fabric completes inline.
   bool PostInline(const RoundTripPtr& batch);
-  // READ from the first guess on.
-  Task<Result<ReadOutcome>> ReadGuess(RegisterOperation& operation, RegisterHandle& handle,
-                                      Tuple first);
   // WRITE from the point on where `m` overtook the guess.
   Task<RegisterStep> WriteOvertaken(RegisterOperation& operation, RegisterHandle& handle,
                                     OutBuffer buffer, const WrittenValue& value, QuorumCall& first,
                                     Tuple m, WriteOutcome* outcome);
   // Makes the in-place copy of what was read if it is missing twice in a row.
   void Repair(RegisterOperation& operation, RegisterHandle& handle, const Tuple& m);
-  [[nodiscard]] bool LeaseRanOut() const {
-    const uint64_t deadline_ns = context_.fabric.lease().deadline_ns;
-    return deadline_ns != LeaseGuard::kForever && context_.executor.NowNs() >= deadline_ns;
-  }
 
   WorkerContext& context_;
   GuessClock& clock_;

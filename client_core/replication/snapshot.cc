@@ -1,53 +1,126 @@
 #include "client_core/replication/snapshot.h"
 
+#include <algorithm>
+
 #include "client_core/base/planted_bug.h"
 #include "client_core/layout/record.h"
 #include "client_core/replication/snapshot_rules.h"
 
 namespace onetrip {
+namespace {
+
+// What `first` holds of its caller has to be written wherever it failed, before the CAS that goes
+// with it; what is out needs it no more.
+RoundTripPtr WritesToRepeat(WorkerContext& context, RoundTrip& first, size_t count) {
+  RoundTripPtr repeated = context.fabric.NewRoundTrip();
+  for (size_t i = 0; i < count; ++i) {
+    const FabricOp& op = first.op(i);
+    if (op.ok || op.kind != FabricOpKind::kWrite || context.view().IsOut(op.node)) continue;
+    repeated->Write({op.node, op.offset}, op.local, op.bytes);
+  }
+  return repeated;
+}
+
+}  // namespace
+
+// Algorithm 4: a write that loses a node waits until it is back or out, its slots left to whoever
+// makes them alike meanwhile, and looks what the primary says.
+Task<Result<SlotOutcome>> Snapshot::Write(Operation& operation, SlotWrite write) {
+  CHECK(write.v_old != write.v_new);
+  const RoundTripPtr first(write.first);
+  const size_t first_writes = first ? first->size() : 0;
+  RoundTripPtr repeated;
+  Progress progress;
+  uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
+  for (uint32_t retries = 0;; ++retries) {
+    const Result<SlotOutcome> outcome = co_await Attempt(operation, write, &progress);
+    const StatusCode code = outcome.status().code();
+    const bool cut_short = code == StatusCode::kUnknownOutcome || code == StatusCode::kUnavailable;
+    if (outcome.ok()) co_return outcome;
+    if (!cut_short) co_return progress.touched ? AfterSend(outcome.status()) : outcome.status();
+    bool goes_on = !progress.overtaken && retries < context_.options.node_loss_retries_max &&
+                   !OutOfTime(context_, operation);
+    if (goes_on) {
+      operation.presence.LeaveSlots();
+      co_await context_.executor.SleepFor(wait_ns);
+      wait_ns =
+          std::min<uint64_t>(2 * wait_ns, uint64_t{context_.options.wait_timer_max_us} * 1000);
+      goes_on = co_await operation.presence.EnterSlots(operation.deadline_ns);
+    }
+    if (!goes_on && progress.touched) co_return AfterSend(outcome.status());
+    if (!goes_on) co_return Status(StatusCode::kUnavailable, "the slot's round was not decided");
+    progress.again = true;
+    if (first) {
+      repeated = WritesToRepeat(context_, *first, first_writes);
+      write.first = repeated.get();
+    }
+  }
+}
 
 // FUSEE Algorithm 1, WRITE from line 7 on: the caller has read v_old. REQUIRES: v_new is unique
 // among all writers.
-Task<Result<SlotOutcome>> Snapshot::Write(Operation& operation, SlotWrite write) {
-  CHECK(write.v_old != write.v_new);
+Task<Result<SlotOutcome>> Snapshot::Attempt(Operation& operation, const SlotWrite& write,
+                                            Progress* progress) {
+  // The master counts on it: who writes now would vote with replicas that others count no more.
+  CHECK(!context_.hold.slots_are_still());
+  Places places;
+  const View& view = context_.view();
+  places.count = view.LiveReplicas(write.slot);
+  for (int i = 0; i < places.count; ++i) places.at[i] = view.Locate(write.slot, i);
+  if (progress->again) {
+    const Result<uint64_t> now = co_await ReadPrimary(operation, places);
+    if (!now.ok()) co_return now.status();
+    if (*now == write.v_new) co_return SlotOutcome{true, write.v_new};
+    if (*now != write.v_old && progress->touched) {
+      // Others have gone on: from v_old, or from v_new.
+      progress->overtaken = true;
+      co_return Status(StatusCode::kUnknownOutcome, "a node was lost amid a write");
+    }
+    if (*now != write.v_old) co_return SlotOutcome{false, *now};
+  }
   Votes votes;
-  Status status = co_await CasBackups(operation, write, &votes);
+  Status status = co_await CasBackups(operation, write, places, progress, &votes);
   if (!status.ok()) co_return status;
   switch (EvaluateRules(votes.words(), write.v_new)) {
     case Verdict::kWinAll:
       break;
     case Verdict::kAskMinimum: {
-      const Result<uint64_t> v_check = co_await ReadPrimary(operation, write.slot);
-      if (!v_check.ok()) co_return AfterSend(v_check.status());
+      const Result<uint64_t> v_check = co_await ReadPrimary(operation, places);
+      if (!v_check.ok()) co_return v_check.status();
       if (v_check.value() != write.v_old) co_return SlotOutcome{false, v_check.value()};
       if (!WinsByMinimum(votes.words(), write.v_new)) {
-        co_return co_await AwaitChange(operation, write);
+        co_return co_await AwaitChange(operation, write, places);
       }
       [[fallthrough]];
     }
     case Verdict::kWinMajority:
-      status = co_await FixBackups(operation, write, votes);
-      if (!status.ok()) co_return AfterSend(status);
+      status = co_await FixBackups(operation, write, places, votes);
+      if (!status.ok()) co_return status;
       break;
     case Verdict::kLose:
-      co_return co_await AwaitChange(operation, write);
+      co_return co_await AwaitChange(operation, write, places);
   }
   status = co_await CommitLog(operation, write);
-  if (!status.ok()) co_return AfterSend(status);
-  co_return co_await CasPrimary(operation, write);
+  if (!status.ok()) co_return status;
+  progress->touched = true;
+  co_return co_await CasPrimary(operation, write, places);
 }
 
 // Line 7-9: every v_old that was found counts as v_new, for there the CAS succeeded. All backups
 // must answer: the rules are about all of them, not about a quorum.
-Task<Status> Snapshot::CasBackups(Operation& operation, const SlotWrite& write, Votes* votes) {
+Task<Status> Snapshot::CasBackups(Operation& operation, const SlotWrite& write,
+                                  const Places& places, Progress* progress, Votes* votes) {
   const RoundTripPtr round_trip = FirstRoundTrip(context_, write);
   const size_t first_cas = round_trip->size();
-  const View& view = context_.view();
-  for (int backup = 1; backup < replicas_; ++backup) {
-    round_trip->Cas(view.Locate(write.slot, backup), write.v_old, write.v_new);
+  for (int backup = 1; backup < places.count; ++backup) {
+    round_trip->Cas(places.at[backup], write.v_old, write.v_new);
   }
   if (round_trip->empty()) co_return Status::Ok();
   const Status status = co_await Post(context_, operation, round_trip);
+  for (size_t i = first_cas; i < round_trip->size(); ++i) {
+    const FabricOp& op = round_trip->op(i);
+    progress->touched |= !op.ok || op.result == write.v_old;
+  }
   if (!status.ok()) co_return status;
   for (size_t i = first_cas; i < round_trip->size(); ++i) {
     if (i > first_cas && Planted(Bug::kRulesOfOneBackup)) break;
@@ -60,12 +133,11 @@ Task<Status> Snapshot::CasBackups(Operation& operation, const SlotWrite& write, 
 // Line 14: the winner turns the backups that others took. Nobody else changes a backup any more in
 // this round, so every CAS finds the word that was voted.
 Task<Status> Snapshot::FixBackups(Operation& operation, const SlotWrite& write,
-                                  const Votes& votes) {
+                                  const Places& places, const Votes& votes) {
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  const View& view = context_.view();
   for (size_t i = 0; i < votes.count; ++i) {
     if (votes.word[i] == write.v_new || Planted(Bug::kWinnerLeavesBackups)) continue;
-    round_trip->Cas(view.Locate(write.slot, static_cast<int>(i) + 1), votes.word[i], write.v_new);
+    round_trip->Cas(places.at[i + 1], votes.word[i], write.v_new);
   }
   if (round_trip->empty()) co_return Status::Ok();
   const Status status = co_await Post(context_, operation, round_trip);
@@ -85,7 +157,7 @@ Task<Status> Snapshot::CommitLog(Operation& operation, const SlotWrite& write) {
   if (write.log.is_null()) co_return Status::Ok();
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   const View& view = context_.view();
-  for (int replica = 0; replica < replicas_; ++replica) {
+  for (int replica = 0; replica < view.LiveReplicas(write.log); ++replica) {
     round_trip->WriteWord(view.Locate(write.log, replica), write.v_old | kLogCommitted);
   }
   co_return co_await Post(context_, operation, round_trip);
@@ -93,33 +165,35 @@ Task<Status> Snapshot::CommitLog(Operation& operation, const SlotWrite& write) {
 
 // Lines 12 and 15. There is one winner a round, so the primary still holds v_old. Without backups
 // nobody votes, all writers come here, and this CAS is the decision.
-Task<Result<SlotOutcome>> Snapshot::CasPrimary(Operation& operation, const SlotWrite& write) {
+Task<Result<SlotOutcome>> Snapshot::CasPrimary(Operation& operation, const SlotWrite& write,
+                                               const Places& places) {
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  round_trip->Cas(context_.view().Locate(write.slot, 0), write.v_old, write.v_new);
+  round_trip->Cas(places.at[0], write.v_old, write.v_new);
   const Status status = co_await Post(context_, operation, round_trip);
   if (!status.ok()) co_return status;
   const uint64_t found = round_trip->op(0).result;
   if (found != write.v_old) {
-    if (replicas_ == 1 || write.shared) co_return SlotOutcome{false, found};
+    if (places.count == 1 || write.shared) co_return SlotOutcome{false, found};
     co_return Status(StatusCode::kCorrupt, "a primary slot changed under the round's winner");
   }
   co_return SlotOutcome{true, write.v_new};
 }
 
-Task<Result<uint64_t>> Snapshot::ReadPrimary(Operation& operation, GlobalAddr slot) {
+Task<Result<uint64_t>> Snapshot::ReadPrimary(Operation& operation, const Places& places) {
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  const uint64_t* word = round_trip->ReadWord(context_.view().Locate(slot, 0));
+  const uint64_t* word = round_trip->ReadWord(places.at[0]);
   const Status status = co_await Post(context_, operation, round_trip);
   if (!status.ok()) co_return status;
   co_return *word;
 }
 
 // Lines 17-21, with a bound: the winner may have died.
-Task<Result<SlotOutcome>> Snapshot::AwaitChange(Operation& operation, const SlotWrite& write) {
+Task<Result<SlotOutcome>> Snapshot::AwaitChange(Operation& operation, const SlotWrite& write,
+                                                const Places& places) {
   Backoff backoff(context_, operation);
   while (true) {
-    const Result<uint64_t> v_check = co_await ReadPrimary(operation, write.slot);
-    if (!v_check.ok()) co_return AfterSend(v_check.status());
+    const Result<uint64_t> v_check = co_await ReadPrimary(operation, places);
+    if (!v_check.ok()) co_return v_check.status();
     if (v_check.value() != write.v_old || Planted(Bug::kLoserDoesNotWait)) {
       co_return SlotOutcome{false, v_check.value()};
     }

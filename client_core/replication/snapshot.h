@@ -4,6 +4,10 @@
 // the same votes, one of them wins, repairs the backups, commits its log and changes the primary;
 // the others wait for that. Readers read the primary only. The winner knows that the slot went
 // exactly from v_old to v_new, so a SNAPSHOT write is a compare-and-swap.
+//
+// The slot's replicas are those that were live when an attempt at the write began: the master lets
+// all attempts end before it changes them, and what was cut short begins another under the new
+// view.
 #ifndef ONETRIP_CLIENT_CORE_REPLICATION_SNAPSHOT_H_
 #define ONETRIP_CLIENT_CORE_REPLICATION_SNAPSHOT_H_
 
@@ -16,30 +20,47 @@ namespace onetrip {
 
 class Snapshot : public Engine {
  public:
-  explicit Snapshot(WorkerContext& context)
-      : context_(context), replicas_(context.view().replicas) {}
+  explicit Snapshot(WorkerContext& context) : context_(context) {}
 
-  [[nodiscard]] int replicas() const override { return replicas_; }
+  [[nodiscard]] int Replicas(const View& view, GlobalAddr addr) const override {
+    return view.LiveReplicas(addr);
+  }
   [[nodiscard]] std::string_view name() const override { return "snapshot"; }
   [[nodiscard]] RegisterKind registers() const override { return RegisterKind::kMet; }
   Task<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) override;
 
  private:
+  // Where the replicas of a write's slot lie, from the beginning of an attempt to its end.
+  struct Places {
+    std::array<RemoteAddr, kMaxReplicas> at;
+    int count = 0;
+  };
+  // How far a write has come, over all its attempts.
+  struct Progress {
+    bool again = false;      // it was cut short
+    bool touched = false;    // v_new may be in a backup
+    bool overtaken = false;  // later rounds have hidden what became of it
+  };
   struct Votes {
     std::array<uint64_t, kMaxReplicas> word{};
     size_t count = 0;
     [[nodiscard]] std::span<const uint64_t> words() const { return {word.data(), count}; }
   };
 
-  Task<Status> CasBackups(Operation& operation, const SlotWrite& write, Votes* votes);
-  Task<Status> FixBackups(Operation& operation, const SlotWrite& write, const Votes& votes);
+  Task<Result<SlotOutcome>> Attempt(Operation& operation, const SlotWrite& write,
+                                    Progress* progress);
+  Task<Status> CasBackups(Operation& operation, const SlotWrite& write, const Places& places,
+                          Progress* progress, Votes* votes);
+  Task<Status> FixBackups(Operation& operation, const SlotWrite& write, const Places& places,
+                          const Votes& votes);
   Task<Status> CommitLog(Operation& operation, const SlotWrite& write);
-  Task<Result<SlotOutcome>> CasPrimary(Operation& operation, const SlotWrite& write);
-  Task<Result<uint64_t>> ReadPrimary(Operation& operation, GlobalAddr slot);
-  Task<Result<SlotOutcome>> AwaitChange(Operation& operation, const SlotWrite& write);
+  Task<Result<SlotOutcome>> CasPrimary(Operation& operation, const SlotWrite& write,
+                                       const Places& places);
+  Task<Result<uint64_t>> ReadPrimary(Operation& operation, const Places& places);
+  Task<Result<SlotOutcome>> AwaitChange(Operation& operation, const SlotWrite& write,
+                                        const Places& places);
 
   WorkerContext& context_;
-  const int replicas_;
 };
 
 // The same slots; keys are held as Safe-Guess registers where that can be (SWARM 5).
@@ -48,6 +69,14 @@ class Swarm final : public Snapshot {
   using Snapshot::Snapshot;
   [[nodiscard]] std::string_view name() const override { return "swarm"; }
   [[nodiscard]] RegisterKind registers() const override { return RegisterKind::kSafeGuess; }
+};
+
+// And with ABD: DM-ABD of SWARM 7.
+class DmAbd final : public Snapshot {
+ public:
+  using Snapshot::Snapshot;
+  [[nodiscard]] std::string_view name() const override { return "abd"; }
+  [[nodiscard]] RegisterKind registers() const override { return RegisterKind::kAbd; }
 };
 
 }  // namespace onetrip

@@ -11,14 +11,15 @@ Task<void> TimestampLock::LockReplica(QuorumCall::Share share, RegisterRef ref, 
   WorkerContext& context = max_register_.context();
   ReplicaReply& reply = share.reply();
   RemoteAddr at;
-  if (!max_register_.in_n_out().Find(ref, share.replica(), buffer, &at)) co_return;
+  if (!max_register_.in_n_out().Find(share.node(), buffer, &at)) co_return;
   LockWord expected;
   for (uint32_t attempt = 0; attempt <= options_.cas_retries_max; ++attempt) {
     RoundTripPtr batch = context.fabric.NewRoundTrip();
     batch->Cas(at, expected.bits(), lock.bits());
     const Status status = co_await context.fabric.Post(batch);
     ++reply.round_trips;
-    if (!status.ok() || context.view().Locate(ref.addr, share.replica()).node != at.node) break;
+    RemoteAddr still_at;
+    if (!status.ok() || !max_register_.in_n_out().Find(at.node, ref.addr, &still_at)) break;
     const LockWord found(batch->op(0).result);
     if (found == expected || found.ticks() >= lock.ticks()) {
       reply.lock = found == expected ? lock : found;
@@ -35,7 +36,7 @@ Task<Result<bool>> TimestampLock::TryLock(RegisterOperation& operation,
                                           LockMode mode) {
   const int needed = Planted(Bug::kLockAtMinority) ? 1 : max_register_.majority();
   const LockWord lock({handle.ref.birth.value + guess.time()}, mode);
-  QuorumCall call = max_register_.NewCall(operation);
+  QuorumCall call = max_register_.NewCall(operation, handle.ref);
   for (int replica = 0; replica < call.replicas(); ++replica) {
     max_register_.Start(
         LockReplica(call.Ask(replica), handle.ref, guess.buffer(handle.ref.addr), lock));

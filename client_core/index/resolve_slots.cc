@@ -1,0 +1,224 @@
+#include "client_core/index/resolve_slots.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "client_core/base/planted_bug.h"
+#include "client_core/layout/entry_codec.h"
+#include "client_core/layout/index_layout.h"
+#include "client_core/layout/record_codec.h"
+#include "client_core/layout/region_layout.h"
+#include "client_core/layout/register_codec.h"
+
+namespace onetrip {
+namespace {
+
+constexpr uint32_t kDirectoryStretch = 1024;  // words per READ
+constexpr size_t kSubtablesAtOnce = 4;
+
+// Behind the last entry that a subtable of this depth, or its split, may have made.
+uint32_t DirectoryEnd(uint32_t depth) {
+  return std::min(kDirectoryEntries, 2U << std::min(depth, kMaxDepth));
+}
+
+// Whether `other` is the record or register that `image` is, as far as nobody changes it: all but
+// the log word, and of a register what its creator wrote once.
+bool IsTheSame(SlotWord word, const std::byte* image, const std::byte* other, uint64_t bytes) {
+  const uint64_t fixed = word.is_register() ? uint64_t{kFinalOffset} : bytes;
+  return std::memcmp(image + sizeof(uint64_t), other + sizeof(uint64_t),
+                     fixed - sizeof(uint64_t)) == 0;
+}
+
+bool IsWhole(SlotWord word, const std::byte* image, uint64_t bytes, RegisterShape* shape) {
+  if (!word.is_register()) return RecordIsIntact(image, bytes);
+  RegisterHeader header;
+  return LoadRegisterShape(word, image, &header, shape);
+}
+
+}  // namespace
+
+Task<Status> SlotResolver::Run() {
+  std::vector<GlobalAddr> subtables;
+  Status status = co_await ResolveDirectory(&subtables);
+  for (size_t first = 0; status.ok() && first < subtables.size(); first += kSubtablesAtOnce) {
+    const size_t count = std::min(kSubtablesAtOnce, subtables.size() - first);
+    status = co_await ResolveSubtables(subtables.data() + first, count);
+  }
+  co_return status;
+}
+
+void SlotResolver::AddReads(RoundTrip& round_trip, GlobalAddr at, uint32_t words,
+                            std::vector<const uint64_t*>* images) const {
+  for (int replica = 0; replica < view_.LiveReplicas(at); ++replica) {
+    images->push_back(
+        reinterpret_cast<const uint64_t*>(round_trip.Read(view_.Locate(at, replica), words * 8)));
+  }
+}
+
+Task<Status> SlotResolver::ResolveDirectory(std::vector<GlobalAddr>* subtables) {
+  const int replicas = view_.LiveReplicas(DirectoryAddr(0));
+  // A subtable of depth d, or one that is being split to it, has an entry below 2^d: further on
+  // there is nothing.
+  uint32_t end = 2;
+  uint32_t count = 0;
+  for (uint32_t first = 0; first < end; first += count) {
+    count = std::min(end - first, kDirectoryStretch);
+    RoundTripPtr round_trip = fabric_.NewRoundTrip();
+    std::vector<const uint64_t*> images;
+    AddReads(*round_trip, DirectoryAddr(first), count, &images);
+    Status status = co_await fabric_.Post(round_trip);
+    if (!status.ok()) co_return status;
+    for (uint32_t i = 0; i < count; ++i) {
+      Found found{DirectoryAddr(first + i), replicas, {}};
+      bool differ = false;
+      for (int replica = 0; replica < replicas; ++replica) {
+        found.words[replica] = images[replica][i];
+        differ |= images[replica][i] != images[0][i];
+        // Of a new subtable, the one word that is there; of a known one, any of them.
+        const DirectoryWord word(images[replica][i]);
+        if (word.is_used()) end = std::max(end, DirectoryEnd(word.depth()));
+        const bool is_new =
+            word.is_used() && (subtables->empty() || subtables->back() != word.subtable());
+        if (is_new) subtables->push_back(word.subtable());
+      }
+      if (!differ) continue;
+      status = co_await Resolve(found, /*is_slot=*/false);
+      if (!status.ok()) co_return status;
+    }
+  }
+  co_return Status::Ok();
+}
+
+Task<Status> SlotResolver::ResolveSubtables(const GlobalAddr* subtables, size_t count) {
+  RoundTripPtr round_trip = fabric_.NewRoundTrip();
+  std::vector<const uint64_t*> images;
+  for (size_t i = 0; i < count; ++i) {
+    if (!view_.Contains(subtables[i])) {
+      co_return Status(StatusCode::kCorrupt, "a directory entry points outside the pool");
+    }
+    AddReads(*round_trip, subtables[i], kSubtableBytes / 8, &images);
+  }
+  Status status = co_await fabric_.Post(round_trip);
+  if (!status.ok()) co_return status;
+  const uint64_t* const* image = images.data();
+  for (size_t i = 0; i < count; ++i) {
+    const int replicas = view_.LiveReplicas(subtables[i]);
+    for (uint32_t word = 0; word < kSubtableBytes / 8; ++word) {
+      Found found{subtables[i] + word * 8, replicas, {}};
+      bool differ = false;
+      for (int replica = 0; replica < replicas; ++replica) {
+        found.words[replica] = image[replica][word];
+        differ |= image[replica][word] != image[0][word];
+      }
+      if (!differ) continue;
+      status = co_await Resolve(found, word % kGroupWords != kGroupHeaderWord);
+      if (!status.ok()) co_return status;
+    }
+    image += replicas;
+  }
+  co_return Status::Ok();
+}
+
+// Algorithm 3, lines 5-7. Directory entries and group headers name nothing that could be torn.
+Task<Status> SlotResolver::Resolve(Found found, bool is_slot) {
+  uint64_t chosen = found.words[0];
+  for (int replica = 0; replica < found.replicas && is_slot; ++replica) {
+    const Result<bool> whole =
+        co_await MakeWhole(SlotWord(found.words[replica]), view_.Locate(found.at, replica).node);
+    if (!whole.ok()) co_return whole.status();
+    if (!whole.value()) continue;
+    chosen = found.words[replica];
+    break;
+  }
+  if (Planted(Bug::kResolveTakesBackup)) chosen = found.words[found.replicas - 1];
+  // The primary last, as in any write.
+  for (const bool backups : {true, false}) {
+    RoundTripPtr round_trip = fabric_.NewRoundTrip();
+    for (int replica = backups ? 1 : 0; replica < (backups ? found.replicas : 1); ++replica) {
+      if (found.words[replica] == chosen) continue;
+      round_trip->Cas(view_.Locate(found.at, replica), found.words[replica], chosen);
+    }
+    if (round_trip->empty()) continue;
+    const Status status = co_await fabric_.Post(round_trip);
+    if (!status.ok()) co_return status;
+    for (size_t i = 0; i < round_trip->size(); ++i) {
+      if (round_trip->op(i).result == round_trip->op(i).expected) continue;
+      co_return Status(StatusCode::kCorrupt, "a slot changed while all slots were held");
+    }
+  }
+  ++resolved_;
+  co_return Status::Ok();
+}
+
+// The writes of what a word names go with its first CAS, ahead of it on every channel: whoever has
+// the word has what it names, unless that lies on other nodes.
+Task<Result<bool>> SlotResolver::MakeWhole(SlotWord word, NodeId node) {
+  if (word.is_empty()) co_return true;
+  if (!word.size_class().is_valid() || !view_.Contains(word.addr())) co_return false;
+  const GlobalAddr addr = word.addr();
+  const int replicas = view_.LiveReplicas(addr);
+  const uint64_t bytes = word.size_class().bytes();
+  RoundTripPtr round_trip = fabric_.NewRoundTrip();
+  std::array<const std::byte*, kMaxReplicas> images{};
+  for (int replica = 0; replica < replicas; ++replica) {
+    images[replica] = round_trip->Read(view_.Locate(addr, replica), static_cast<uint32_t>(bytes));
+  }
+  Status status = co_await fabric_.Post(round_trip);
+  if (!status.ok()) co_return status;
+  int source = -1;
+  RegisterShape shape;
+  for (int replica = 0; replica < replicas; ++replica) {
+    if (!IsWhole(word, images[replica], bytes, &shape)) continue;
+    const bool is_here = view_.Locate(addr, replica).node == node;
+    if (source < 0 || is_here) source = replica;
+  }
+  if (source < 0) co_return false;
+  const std::byte* image = images[source];
+  const uint64_t whole_bytes =
+      word.is_register() ? shape.register_bytes() : RecordBytesOf(LoadRecordHeader(image));
+  RoundTripPtr copies = fabric_.NewRoundTrip();
+  for (int replica = 0; replica < replicas; ++replica) {
+    if (IsTheSame(word, image, images[replica], whole_bytes)) continue;
+    copies->Write(view_.Locate(addr, replica), image, static_cast<uint32_t>(whole_bytes));
+  }
+  if (copies->empty()) co_return true;
+  status = co_await fabric_.Post(copies);
+  if (!status.ok()) co_return status;
+  if (word.is_register()) {
+    status = co_await CarryBuffers(word, image, view_.Locate(addr, source).node);
+    if (!status.ok()) co_return status;
+  }
+  co_return true;
+}
+
+// The values of a register that did not reach every replica: its creator's, and nobody else's, for
+// nobody else has found it.
+Task<Status> SlotResolver::CarryBuffers(SlotWord word, const std::byte* image, NodeId node) {
+  RegisterHeader header;
+  RegisterShape shape;
+  if (!LoadRegisterShape(word, image, &header, &shape)) co_return Status::Ok();
+  for (uint32_t lane = 0; lane < shape.lanes; ++lane) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, image + shape.lane_offset(lane), sizeof(bits));
+    if (bits == 0) continue;
+    const GlobalAddr bulk = MetaWord(bits).buffer(word.addr()) + kBufferBulkOffset;
+    if (!view_.Contains(bulk)) continue;
+    const auto bytes = static_cast<uint32_t>(shape.buffer_bytes - kBufferBulkOffset);
+    const RemoteAddr from = view_.LocateOn(bulk, node);
+    RoundTripPtr round_trip = fabric_.NewRoundTrip();
+    const std::byte* value = round_trip->Read(from, bytes);
+    Status status = co_await fabric_.Post(round_trip);
+    if (!status.ok()) co_return status;
+    round_trip->ClearOps();
+    for (int replica = 0; replica < view_.LiveReplicas(bulk); ++replica) {
+      const RemoteAddr to = view_.Locate(bulk, replica);
+      if (to.node != from.node) round_trip->Write(to, value, bytes);
+    }
+    if (round_trip->empty()) continue;
+    status = co_await fabric_.Post(round_trip);
+    if (!status.ok()) co_return status;
+  }
+  co_return Status::Ok();
+}
+
+}  // namespace onetrip

@@ -1,0 +1,157 @@
+// What the master asks of a worker when a memory node is lost or comes back (repair_order.h).
+#include <utility>
+#include <vector>
+
+#include "client_core/base/log.h"
+#include "client_core/base/planted_bug.h"
+#include "client_core/coro/sync.h"
+#include "client_core/index/resolve_slots.h"
+#include "client_core/kv/kv_impl.h"
+#include "client_core/layout/entry_codec.h"
+#include "client_core/memory/copy_region.h"
+
+namespace onetrip {
+namespace {
+
+constexpr uint32_t kDirectoryStretch = 1024;  // entries per READ
+constexpr uint32_t kGroupsAtOnce = 16;
+constexpr uint64_t kPatienceNs = 60'000'000'000;
+
+}  // namespace
+
+void KvImpl::LeaveNode(NodeId node) { context_.fabric.LeaveAside(node, /*aside=*/true); }
+
+void KvImpl::UseView(const View& view) {
+  for (uint16_t i = 0; i < view.node_count; ++i) {
+    context_.fabric.LeaveAside(NodeId{i}, view.IsOut(NodeId{i}));
+  }
+}
+
+Task<bool> KvImpl::WaitToBegin(Operation* operation) {
+  const uint64_t deadline_ns = context_.executor.NowNs() + kPatienceNs;
+  const bool released = co_await context_.hold.Wait(deadline_ns);
+  if (!released) co_return false;
+  operation->presence = ViewHold::Presence(context_.hold);
+  const bool entered = co_await operation->presence.EnterSlots(deadline_ns);
+  co_return entered;
+}
+
+void KvImpl::Repair(RepairOrder order, DoneFn done) {
+  if (stopping_) return done(Status(StatusCode::kUnavailable, "the worker is ending"));
+  context_.executor.Spawn(gate_, RunRepair(std::move(order), std::move(done)));
+}
+
+Task<void> KvImpl::RunRepair(RepairOrder order, DoneFn done) {
+  Status status;
+  switch (order.kind) {
+    case RepairKind::kResolveSlots: {
+      SlotResolver resolver(context_.fabric, *order.view);
+      status = co_await resolver.Run();
+      metrics_.slots_resolved.Add(resolver.resolved());
+      break;
+    }
+    case RepairKind::kScrubRegisters:
+      status = co_await ScrubRegisters();
+      break;
+    case RepairKind::kCopyRegion:
+      status = co_await CopyRegion(context_.fabric, *order.view, order.region);
+      break;
+  }
+  done(status);
+}
+
+// Entries move from a subtable to one further on in the directory, never back: in ascending order
+// none is missed, however many splits there are meanwhile.
+Task<Status> KvImpl::ScrubRegisters() {
+  if (!registers_ || Planted(Bug::kNoScrub)) co_return Status::Ok();
+  // Every look finds the next subtable and how far the directory reaches by now.
+  uint32_t end = 2;
+  uint32_t next = 0;
+  // A hold does not wait for it, and is waited for by nobody here: somebody begins again.
+  while (next < end && !stopping_ && !context_.hold.held()) {
+    const uint32_t count = std::min(end - next, kDirectoryStretch);
+    Operation operation;
+    std::vector<uint32_t> used;
+    Status status = co_await index_.ReadDirectoryStretch(operation, next, count, &used);
+    if (!status.ok()) co_return status;
+    next += count;
+    if (!used.empty()) {
+      next = used.front() + 1;
+      const Subtable table = index_.SubtableAt(used.front());
+      end = std::max(end, std::min(kDirectoryEntries, 2U << table.depth));
+      for (uint32_t group = 0; group < kSubtableGroups; group += kGroupsAtOnce) {
+        std::vector<Task<void>> groups;
+        for (uint32_t i = 0; i < kGroupsAtOnce; ++i) {
+          groups.push_back(ScrubGroup(table, group + i, &status));
+        }
+        co_await WhenAll(std::move(groups));
+        if (!status.ok()) co_return status;
+      }
+      co_await context_.executor.Yield();
+    }
+  }
+  co_return next < end ? kHeld : Status::Ok();
+}
+
+Task<void> KvImpl::ScrubGroup(Subtable table, uint32_t group, Status* failure) {
+  Operation operation;
+  const bool begun = co_await WaitToBegin(&operation);
+  if (!begun) {
+    *failure = kHeld;
+    co_return;
+  }
+  operation.pin = reclaimer_.Pin();
+  GroupWords words;
+  Status status = co_await index_.ReadGroup(operation, table, group, &words);
+  for (uint32_t i = 0; i < kGroupWords && status.ok(); ++i) {
+    const SlotWord word(words[i]);
+    if (i == kGroupHeaderWord || word.is_empty() || !word.is_register()) continue;
+    if (!word.size_class().is_valid() || !context_.view().Contains(word.addr())) continue;
+    RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+    const auto bytes = static_cast<uint32_t>(
+        std::min<uint64_t>(word.size_class().bytes(), EntryKeyEnd(word, kRegisterKeyBytesMax)));
+    const std::byte* image = round_trip->Read(context_.view().Locate(word.addr(), 0), bytes);
+    status = co_await Post(context_, operation, round_trip);
+    if (!status.ok()) break;
+    EntryKey key;
+    if (!LoadEntryKey(word, image, bytes, &key)) {
+      status = Status(StatusCode::kCorrupt, "a slot names a register that is none");
+      break;
+    }
+    status = co_await ScrubRegister(operation.presence, IndexKey::Make(key.keyspace, key.bytes));
+  }
+  if (!status.ok()) *failure = status;
+}
+
+// A read brings the largest word to a majority of the replicas; a register that is sealed is helped
+// to its end, so that no later copy can change what its end is.
+Task<Status> KvImpl::ScrubRegister(ViewHold::Presence& presence, IndexKey key) {
+  RegisterOperation operation;
+  const LentPresence lent(presence, operation);
+  operation.pin = reclaimer_.Pin();
+  Backoff backoff(context_, operation);
+  while (true) {
+    SearchResult search;
+    const uint64_t forgotten = Forgotten();
+    Status status = co_await index_.Find(operation, key, ReadExtent::kKey,
+                                         context_.fabric.NewRoundTrip(), &search);
+    if (!status.ok() || !search.found || !search.entry.word.is_register()) co_return status;
+    CachedRegister* entry = Adopt(key, search, forgotten);
+    if (entry != nullptr) {
+      RegisterCache::Use use(registers_->cache, *entry);
+      operation.shared_pin = SharedPin(reclaimer_.Pin());
+      const Result<ReadOutcome> read = co_await registers_->Read(operation, entry->handle);
+      if (!read.ok()) co_return read.status();
+      if (read->end != RegisterEnd::kInterrupted) co_return Status::Ok();
+      entry->met_seal = SealWord(read->seal);
+      if (!search.busy) {
+        status = co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false);
+        if (!status.ok()) co_return status;
+      }
+    }
+    const bool in_time = co_await backoff.Wait();
+    if (!in_time) co_return kContended;
+  }
+}
+
+}  // namespace onetrip

@@ -1,0 +1,155 @@
+// Objects that one worker frees in another's block: bits by FAA on the one side, the owner's sweeps
+// on the other (FUSEE 4.4).
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "client_core/base/planted_bug.h"
+#include "client_core/layout/region_layout.h"
+#include "client_core/memory/allocator.h"
+
+namespace onetrip {
+namespace {
+
+// Bitmap words per round trip: each costs an operation per backup.
+constexpr size_t kForeignBatch = RoundTrip::kMaxOps / (kMaxReplicas - 1);
+
+}  // namespace
+
+Task<Status> Allocator::FlushForeign() {
+  std::vector<ForeignFree> batch;
+  std::swap(batch, foreign_);
+  std::sort(batch.begin(), batch.end(),
+            [](const ForeignFree& a, const ForeignFree& b) { return a.word < b.word; });
+  // One addend per bitmap word.
+  std::vector<ForeignFree> words;
+  for (const ForeignFree& free : batch) {
+    if (words.empty() || words.back().word != free.word) {
+      words.push_back(free);
+      continue;
+    }
+    CHECK((words.back().bit & free.bit) == 0);  // an object freed twice
+    words.back().bit |= free.bit;
+  }
+  // Backups before the primary: the owner sweeps what the primary shows and may then return the
+  // block, after which no late addend may arrive anywhere. All where one view has them, so that no
+  // replica is asked twice: if the primary is lost in between, a backup that has the bits takes its
+  // place.
+  Status first_failure;
+  for (size_t first = 0; first < words.size(); first += kForeignBatch) {
+    const size_t end = std::min(words.size(), first + kForeignBatch);
+    const View& view = context_.view();
+    RoundTripPtr backups = context_.fabric.NewRoundTrip();
+    RoundTripPtr primary = context_.fabric.NewRoundTrip();
+    for (size_t i = first; i < end; ++i) {
+      primary->Faa(view.Locate(words[i].word, 0), words[i].bit);
+      for (int replica = 1; replica < view.LiveReplicas(words[i].word); ++replica) {
+        backups->Faa(view.Locate(words[i].word, replica), words[i].bit);
+      }
+    }
+    Status status;
+    if (!backups->empty()) status = co_await context_.fabric.Post(backups);
+    if (!status.ok()) first_failure = status;
+    status = co_await context_.fabric.Post(primary);
+    if (!status.ok()) first_failure = status;
+  }
+  co_return first_failure;
+}
+
+Task<Status> Allocator::SweepBlock(GlobalAddr start) {
+  Block* block = FindOwn(start);
+  // A bit must be collected once: two sweeps that read it would both subtract it.
+  if (block == nullptr || block->sweeping) co_return Status::Ok();
+  block->sweeping = true;
+  ++gathering_;
+  const Status status = co_await CollectFreed(*block);
+  --gathering_;
+  block->sweeping = false;
+  co_return status;
+}
+
+Task<Status> Allocator::CollectFreed(Block& block) {
+  const GlobalAddr bitmap = block.start + BitmapOffset(block.start.block());
+  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  const auto* words = reinterpret_cast<const uint64_t*>(
+      round_trip->Read(context_.view().Locate(bitmap, 0), kBlockHeaderBytes));
+  Status status = co_await context_.fabric.Post(round_trip);
+  if (!status.ok()) co_return status;
+  for (uint32_t i = 0; i < kBitmapWords; ++i) {
+    const GlobalAddr word = bitmap + i * 8;
+    uint64_t bits = words[i];
+    for (const Uncollected& known : uncollected_) {
+      if (known.word == word) bits &= ~known.bits;
+    }
+    if (bits == 0) continue;
+    status = co_await Collect(block, word, bits);
+    if (status.ok()) continue;
+    if (status.code() != StatusCode::kCorrupt) uncollected_.push_back({word, bits});
+    co_return status;
+  }
+  co_return Status::Ok();
+}
+
+Task<Status> Allocator::Collect(Block& block, GlobalAddr word, uint64_t bits) {
+  const auto first_index =
+      static_cast<uint32_t>((word.bits() - block.start.bits() - BitmapOffset(word.block())) * 8);
+  if (first_index + 64 - static_cast<uint32_t>(std::countl_zero(bits)) > block.objects) {
+    co_return Status(StatusCode::kCorrupt, "a free bitmap names an object that does not exist");
+  }
+  // A backup may lack a bit, or may have lost it already.
+  const View& view = context_.view();
+  const int replicas = view.LiveReplicas(word);
+  RoundTripPtr look = context_.fabric.NewRoundTrip();
+  RoundTripPtr clear = context_.fabric.NewRoundTrip();
+  std::array<RemoteAddr, kMaxReplicas> at{};
+  std::array<const uint64_t*, kMaxReplicas> found{};
+  for (int replica = 0; replica < replicas; ++replica) {
+    at[replica] = view.Locate(word, replica);
+    found[replica] = look->ReadWord(at[replica]);
+  }
+  Status status = co_await context_.fabric.Post(look);
+  if (!status.ok()) co_return status;
+  for (int replica = 0; replica < replicas; ++replica) {
+    const uint64_t addend = Planted(Bug::kBitsCollectedTwice) ? 0 : -(*found[replica] & bits);
+    clear->Faa(at[replica], addend);
+  }
+  status = co_await context_.fabric.Post(clear);
+  if (!status.ok()) co_return status;
+  for (uint64_t left = bits; left != 0; left &= left - 1) {
+    metrics_.live_bytes.Sub(block.size_class.bytes());
+    metrics_.free_bytes.Add(block.size_class.bytes());
+    AddFree(block, static_cast<uint16_t>(first_index + std::countr_zero(left)));
+  }
+  co_return Status::Ok();
+}
+
+Task<void> Allocator::CollectAgain() {
+  for (size_t i = 0; i < uncollected_.size();) {
+    const Uncollected known = uncollected_[i];
+    Block* block = FindOwn(known.word);
+    CHECK(block != nullptr);  // it has objects that are not free
+    if (block->sweeping || !context_.fabric.settled()) co_return;
+    block->sweeping = true;
+    ++gathering_;
+    const Status status = co_await Collect(*block, known.word, known.bits);
+    --gathering_;
+    block->sweeping = false;
+    if (!status.ok()) co_return;
+    const auto is_known = [&](const Uncollected& other) {
+      return other.word == known.word && other.bits == known.bits;
+    };
+    uncollected_.erase(std::find_if(uncollected_.begin(), uncollected_.end(), is_known));
+  }
+}
+
+Task<void> Allocator::SweepSome(uint32_t count) {
+  // Alone, nobody else frees our objects.
+  if (context_.view().worker_index_end <= 1) co_return;
+  for (uint32_t i = 0; i < count && !blocks_.empty(); ++i) {
+    const Block& block = *blocks_[next_sweep_++ % blocks_.size()];
+    if (block.free.size() == block.objects) continue;
+    (void)co_await SweepBlock(block.start);
+  }
+}
+
+}  // namespace onetrip

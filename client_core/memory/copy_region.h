@@ -1,0 +1,22 @@
+// CopyRegion: brings one region to a memory node that lacks it (FUSEE 5.2; PROTOCOLS 6).
+#ifndef ONETRIP_CLIENT_CORE_MEMORY_COPY_REGION_H_
+#define ONETRIP_CLIENT_CORE_MEMORY_COPY_REGION_H_
+
+#include <cstdint>
+
+#include "client_core/base/status.h"
+#include "client_core/cluster/view.h"
+#include "client_core/coro/task.h"
+#include "client_core/fabric/fabric.h"
+
+namespace onetrip {
+
+// Copies what is granted of `region`, and then its header with the block table, from the primary to
+// the first missing replica of `view`. What is free there may hold anything. Not ok: the copy is
+// not complete. REQUIRES: nothing else touches the region on either node meanwhile; the view has a
+// missing replica of it; `fabric` and `view` outlive the call.
+Task<Status> CopyRegion(Fabric& fabric, const View& view, uint32_t region);
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_MEMORY_COPY_REGION_H_
