@@ -15,6 +15,9 @@ struct Describer {
   std::string operator()(const FencedMessage& fenced) const {
     return "fence " + std::to_string(fenced.id) + (fenced.done ? " is done" : " is not done yet");
   }
+  std::string operator()(const RepairedMessage& repaired) const {
+    return "repair " + std::to_string(repaired.id) + (repaired.done ? " is done" : " is not done");
+  }
   std::string operator()(const RequestMessage& request) const {
     const std::string number = "request " + std::to_string(request.id) + ": ";
     return number + std::visit(*this, request.body);
@@ -43,7 +46,16 @@ struct Describer {
     return text + (reply.code == StatusCode::kOk ? "" : ": no, " + reply.reason);
   }
   std::string operator()(const HoldForViewMessage& hold) const {
-    return "hold for view " + std::to_string(hold.epoch.value);
+    static constexpr const char* kWhat[] = {"", ", slots", ", all"};
+    std::string text = "hold for view " + std::to_string(hold.epoch.value);
+    text += kWhat[static_cast<int>(hold.kind)];
+    for (const NodeId node : hold.leave) text += ", leave node " + std::to_string(node.value);
+    return text;
+  }
+  std::string operator()(const RepairMessage& repair) const {
+    static constexpr const char* kWhat[] = {"resolve slots", "scrub registers", "copy region"};
+    return "repair " + std::to_string(repair.id) + ": " +
+           kWhat[static_cast<int>(repair.order.kind)] + " " + std::to_string(repair.order.region);
   }
   std::string operator()(const ViewCommittedMessage& committed) const {
     return "view " + std::to_string(committed.view->epoch.value) + ", keyspace " +

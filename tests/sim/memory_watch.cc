@@ -59,7 +59,7 @@ void MemoryWatch::Released(GlobalAddr addr, SizeClass size_class, MemoryUse use)
 }
 
 void MemoryWatch::Written(NodeId node, uint64_t offset) {
-  if (free_.empty()) return;
+  if (free_.empty() || copying_) return;
   for (uint32_t region = 0; region < view_.regions.size(); ++region) {
     for (int replica = 0; replica < view_.replicas; ++replica) {
       const RegionPlacement& placement = view_.regions[region];

@@ -35,6 +35,8 @@ class MemoryWatch final : public MemoryObserver {
 
   // A worker has written at `offset` of a node's memory.
   void Written(NodeId node, uint64_t offset);
+  // While a region is copied, what is free is written, too.
+  void SetCopying(bool copying) { copying_ = copying; }
 
   // What has gone wrong first; empty if nothing.
   [[nodiscard]] const std::string& failure() const { return failure_; }
@@ -71,6 +73,7 @@ class MemoryWatch final : public MemoryObserver {
   std::set<uint64_t> pinned_;
   uint64_t next_ticket_ = 1;
   uint64_t reused_ = 0;
+  bool copying_ = false;
   std::string failure_;
 };
 

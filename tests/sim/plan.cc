@@ -15,6 +15,7 @@ struct FaultName {
 constexpr FaultName kFaultNames[] = {
     {FaultKind::kCrashAgent, "crash-agent"},
     {FaultKind::kPauseAgent, "pause-agent"},
+    {FaultKind::kFreezeAgent, "freeze-agent"},
     {FaultKind::kPauseNode, "pause-node"},
     {FaultKind::kLoseNode, "lose-node"},
     {FaultKind::kSlowNode, "slow-node"},
@@ -36,8 +37,8 @@ struct EngineOfPlan {
   std::string_view name;
 };
 // Not raw: without concurrency control there is nothing to check.
-constexpr EngineOfPlan kEngines[] = {{EngineKind::kSwarm, "swarm"},
-                                     {EngineKind::kSnapshot, "snapshot"}};
+constexpr EngineOfPlan kEngines[] = {
+    {EngineKind::kSwarm, "swarm"}, {EngineKind::kAbd, "abd"}, {EngineKind::kSnapshot, "snapshot"}};
 
 // Every number of a plan, with its name in the text.
 template <typename Visit>
@@ -67,6 +68,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("think_ns_max", plan.think_ns_max);
   visit("clock_error_ns", plan.clock_error_ns);
   visit("last_flush", plan.last_flush);
+  visit("last_loss", plan.last_loss);
   visit("control_latency_min_ns", plan.control.latency_min_ns);
   visit("control_latency_max_ns", plan.control.latency_max_ns);
   visit("notice_ns_max", plan.control.notice_ns_max);
@@ -91,6 +93,11 @@ bool ParseNumber(std::string_view text, Number* number) {
 bool ParseSetting(std::string_view name, std::string_view value, Plan* plan) {
   if (name == "scenario") {
     plan->scenario = value;
+    return true;
+  }
+  if (name == "engine" && value == "mixed") {
+    plan->engine = EngineKind::kSwarm;
+    plan->mixes_engines = true;
     return true;
   }
   if (name == "engine") {
@@ -132,7 +139,7 @@ std::string_view NameOf(FaultKind kind) {
 
 std::string PlanToText(const Plan& plan) {
   std::ostringstream text;
-  text << "scenario " << plan.scenario << "\nengine " << EngineName(plan.engine) << "\n";
+  text << "scenario " << plan.scenario << "\nengine " << EngineName(plan) << "\n";
   Plan copy = plan;
   VisitSettings(copy,
                 [&](std::string_view name, auto number) { text << name << " " << number << "\n"; });
@@ -179,6 +186,7 @@ std::string DescribeFault(const Fault& fault) {
   switch (fault.kind) {
     case FaultKind::kCrashAgent:
     case FaultKind::kPauseAgent:
+    case FaultKind::kFreezeAgent:
     case FaultKind::kBreakControl:
     case FaultKind::kLeaveAgent:
       text += " " + std::to_string(fault.agent);

@@ -24,6 +24,7 @@ enum class FaultKind : uint8_t {
   kCrashAgent,    // dies where it is; starts again as a new process after `duration_ns`, if not 0
   kLeaveAgent,    // ends in order; starts again as a new process after `duration_ns`
   kPauseAgent,    // stands still for `duration_ns`
+  kFreezeAgent,   // ... until the clients of the others are done; for good if `amount` is 1
   kPauseNode,     // applies nothing for `duration_ns`
   kLoseNode,      // for good
   kSlowNode,      // `amount` times as slow for `duration_ns`
@@ -57,6 +58,8 @@ struct Plan {
   ControlSettings control;
   // How keys are held. A text that does not say so is of before there were registers.
   EngineKind engine = EngineKind::kSnapshot;
+  // Every other agent, from the second on, is of engine snapshot whatever `engine` says.
+  bool mixes_engines = false;
   DataPathOptions data_path;
   uint32_t tick_spread =
       1;  // each agent's epochs tick so many times more rarely than the one's before
@@ -64,6 +67,9 @@ struct Plan {
   uint64_t clock_error_ns = 0;   // how far the agents' clocks may be from the truth
   // 1: at the end, when all faults are over, an agent must be able to join and to flush.
   uint32_t last_flush = 0;
+  // One more than the node that is lost for good at the end, when all faults are over and every
+  // region has all its replicas again: every key must be readable then; 0: none.
+  uint32_t last_loss = 0;
   Program program;
   std::vector<Fault> faults;
 };
@@ -87,6 +93,14 @@ std::string DescribeFault(const Fault& fault);
 
 // "swarm" or "snapshot". REQUIRES: one of the engines that a plan may have.
 std::string_view EngineName(EngineKind kind);
+// What a plan's text says: one of those, or "mixed".
+inline std::string_view EngineName(const Plan& plan) {
+  return plan.mixes_engines ? "mixed" : EngineName(plan.engine);
+}
+// The engine of an agent.
+inline EngineKind EngineOf(const Plan& plan, uint32_t agent) {
+  return plan.mixes_engines && agent % 2 == 1 ? EngineKind::kSnapshot : plan.engine;
+}
 
 }  // namespace onetrip
 

@@ -1,5 +1,5 @@
-// Safe-Guess over In-n-Out in simulation: histories of faulty worlds are linearizable, reads end
-// within the paper's bound, and every planted breach of the protocol's rules is found.
+// Safe-Guess and ABD over In-n-Out in simulation: histories of faulty worlds are linearizable,
+// reads end within the paper's bound, and every planted breach of the protocol's rules is found.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,6 +73,32 @@ TEST(RegisterSimulation, HistoriesAreLinearizableUnderFaults) {
   EXPECT_GT(totals.iterations_max, 2U);
 }
 
+TEST(RegisterSimulation, HistoriesOfAbdAreLinearizableUnderFaults) {
+  Totals totals;
+  RunSeeds(Scaled(10'000), {.protocol = RegisterProtocol::kAbd}, &totals);
+  EXPECT_EQ(totals.fast_writes, 0U);
+  EXPECT_EQ(totals.rewrites, 0U);
+  EXPECT_GT(totals.reused, 0U);
+  EXPECT_EQ(totals.iterations_max, 1U) << "there are no guesses";
+}
+
+// An agent of one protocol beside agents of the other.
+TEST(RegisterSimulation, HistoriesOfBothProtocolsOnOneRegisterAreLinearizable) {
+  Totals totals;
+  RunSeeds(Scaled(20'000), {.protocol = RegisterProtocol::kMixed}, &totals);
+  EXPECT_GT(totals.fast_writes, 0U);
+  EXPECT_GT(totals.rewrites, 0U);
+  EXPECT_GT(totals.iterations_max, 2U);
+}
+
+TEST(RegisterSimulation, ReadersOfAbdEndThoughWritersAreFrozenAtAnyStep) {
+  Totals totals;
+  RunSeeds(Scaled(2000),
+           {.protocol = RegisterProtocol::kMixed, .faults = false, .freeze_writers = true},
+           &totals);
+  EXPECT_LT(totals.finished, totals.operations) << "some writers were frozen in a write";
+}
+
 // SWARM C.2: no step waits for a writer. RunRegisters checks that all reads end, and the bound.
 TEST(RegisterSimulation, ReadersEndThoughWritersAreFrozenAtAnyStep) {
   Totals totals;
@@ -89,12 +115,13 @@ TEST(RegisterSimulation, ASeedIsOneRun) {
 #ifdef ONETRIP_PLANTED_BUGS
 // Tries seed after seed until a run fails; in a child process, since a bug may end in a CHECK. The
 // seed that found it, 0 if none did.
-bool Finds(Bug bug, uint64_t seeds) {
+bool Finds(const RegisterBug& bug, uint64_t seeds) {
   const pid_t child = fork();
   if (child == 0) {
-    TEST_planted_bug = bug;
+    TEST_planted_bug = bug.bug;
     for (uint64_t seed = 1; seed <= seeds; ++seed) {
-      const RegisterReport report = RunRegisters(seed, {.freeze_writers = seed % 4 == 0});
+      const RegisterReport report =
+          RunRegisters(seed, {.protocol = bug.protocol, .freeze_writers = seed % 4 == 0});
       if (report.ok()) continue;
       fprintf(stderr, "seed %llu: %s\n", static_cast<unsigned long long>(seed),
               report.failure.c_str());
@@ -112,7 +139,7 @@ class RegisterPlantedBugTest : public testing::TestWithParam<RegisterBug> {};
 
 TEST_P(RegisterPlantedBugTest, IsFound) {
 #ifdef ONETRIP_PLANTED_BUGS
-  EXPECT_TRUE(Finds(GetParam().bug, 400'000)) << GetParam().name;
+  EXPECT_TRUE(Finds(GetParam(), 400'000)) << GetParam().name;
 #else
   GTEST_SKIP() << "a build without planted bugs; take the preset mutants";
 #endif

@@ -84,10 +84,11 @@ class RecycledBuffers {
       return OutBuffer{buffer.addr, {ref.birth.value + word.time()}};
     };
     const bool rewritten = !outcome.rewrite.is_empty();
-    if (rewritten) {
+    if (!rewritten) free_.push_back(buffers.rewrite);
+    if (outcome.guess.is_empty()) {
+      free_.push_back(buffers.guess);
+    } else if (rewritten) {
       Retire(used(buffers.guess, outcome.guess));
-    } else {
-      free_.push_back(buffers.rewrite);
     }
     OutBuffer& live = live_[ref.addr.bits()];
     if (!live.addr.is_null()) Retire(live);
@@ -125,10 +126,20 @@ class RegisterWorld {
  private:
   struct Worker {
     Worker(RegisterWorld& in, uint32_t id, const RegisterOptions& options)
-        : process(in.world_, in.rng_.Next()),
+        : by_abd(!options.in_place),
+          process(in.world_, in.rng_.Next()),
           parts(process, in.network_, in.cluster_.master(), id, options) {
       for (const RegisterRef& ref : in.registers_) handles.emplace_back(ref, parts.guess_clock);
     }
+    Task<Result<ReadOutcome>> Read(RegisterOperation& operation, RegisterHandle& handle) {
+      return by_abd ? parts.abd.Read(operation, handle) : parts.safe_guess.Read(operation, handle);
+    }
+    Task<Status> Write(RegisterOperation& operation, RegisterHandle& handle, WriteBuffers buffers,
+                       std::span<const std::byte> value, WriteOutcome* outcome) {
+      return by_abd ? parts.abd.Write(operation, handle, buffers, value, outcome)
+                    : parts.safe_guess.Write(operation, handle, buffers, value, outcome);
+    }
+    const bool by_abd;
     SimProcess process;
     RegisterWorker parts;
     std::vector<RegisterHandle> handles;
@@ -200,8 +211,7 @@ Task<void> RegisterWorld::Get(Worker& worker, uint32_t client, uint32_t index) {
   const size_t op = history_.Start(client, {"GET", KeyName(index)}, world_.NowNs());
   ++report_.operations;
   RegisterOperation operation = Begin(worker);
-  const Result<ReadOutcome> outcome =
-      co_await worker.parts.safe_guess.Read(operation, worker.handles[index]);
+  const Result<ReadOutcome> outcome = co_await worker.Read(operation, worker.handles[index]);
   if (!outcome.ok()) co_return Failed("GET", outcome.status());
   ++report_.finished;
   report_.fast_reads += operation.round_trips == 1 ? 1 : 0;
@@ -230,8 +240,7 @@ Task<void> RegisterWorld::Set(Worker& worker, uint32_t client, uint32_t index) {
   ++report_.operations;
   RegisterOperation operation = Begin(worker);
   WriteOutcome outcome;
-  const Status status =
-      co_await worker.parts.safe_guess.Write(operation, handle, buffers, BytesOf(value), &outcome);
+  const Status status = co_await worker.Write(operation, handle, buffers, BytesOf(value), &outcome);
   if (!status.ok()) co_return Failed("SET", status);
   ++report_.finished;
   report_.fast_writes += operation.round_trips == 1 ? 1 : 0;
@@ -296,6 +305,8 @@ void RegisterWorld::MakeWorkers() {
   const uint64_t one_far_of = rng_.Below(2) == 0 ? 2 : 6;
   uint32_t client = 0;
   for (const std::string& program : programs) {
+    options.in_place = options_.protocol == RegisterProtocol::kSafeGuess ||
+                       (options_.protocol == RegisterProtocol::kMixed && rng_.Below(2) == 0);
     workers_.push_back(std::make_unique<Worker>(*this, client + 1, options));
     Worker& worker = *workers_.back();
     worker.parts.wild_clock.Jump(static_cast<int64_t>(rng_.Below(2 * skew_ns + 1)) -
@@ -449,6 +460,9 @@ constexpr RegisterBug kRegisterBugs[] = {
     {Bug::kNoSecondRead, "no_second_read"},
     {Bug::kNeverRewrite, "never_rewrite"},
     {Bug::kSameWriterNewest, "same_writer_newest"},
+    {Bug::kNoWriteBack, "abd_no_write_back", RegisterProtocol::kAbd},
+    {Bug::kAbdStaleTimestamp, "abd_stale_timestamp", RegisterProtocol::kAbd},
+    {Bug::kAbdStaleTimestamp, "mixed_stale_timestamp", RegisterProtocol::kMixed},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// A simulated world of workers that read and write registers by Safe-Guess, and nothing else: no
-// index, no allocator. Small enough for hundreds of thousands of schedules.
+// A simulated world of workers that read and write registers, by Safe-Guess, by ABD, or some by one
+// and some by the other, and nothing else: no index, no allocator. Small enough for hundreds of
+// thousands of schedules.
 //
 // Everything about a run follows from its seed: replicas, sizes, programs, latencies, clocks that
 // are wrong or jump, a minority of nodes that crash, nodes and workers that pause, workers that
@@ -19,7 +20,10 @@
 
 namespace onetrip {
 
+enum class RegisterProtocol : uint8_t { kSafeGuess, kAbd, kMixed };
+
 struct RegisterRunOptions {
+  RegisterProtocol protocol = RegisterProtocol::kSafeGuess;
   bool faults = true;
   // Writers stop for good at a random step; readers go on.
   bool freeze_writers = false;
@@ -45,6 +49,7 @@ RegisterReport RunRegisters(uint64_t seed, const RegisterRunOptions& options = {
 struct RegisterBug {
   Bug bug;
   std::string_view name;
+  RegisterProtocol protocol = RegisterProtocol::kSafeGuess;  // of the workers
 };
 // By its name, in the name of a test.
 inline void PrintTo(const RegisterBug& bug, std::ostream* out) { *out << bug.name; }

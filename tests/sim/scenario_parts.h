@@ -43,11 +43,13 @@ WorkloadOptions MakeWorkload(Rng& rng, std::string_view mix);
 // The control plane on the scale of a run, so that leases end and waits are given up within it.
 void DrawControl(Plan* plan, Rng& rng);
 
-// Scenarios: scenarios.cc, then scenarios_members.cc.
+// Scenarios: scenarios.cc, then scenarios_members.cc and scenarios_frozen.cc.
 Plan MakeTight(uint64_t seed);
 Plan MakeFlush(uint64_t seed);
 Plan MakeMembers(uint64_t seed);
 Plan MakeTurnover(uint64_t seed);
+Plan MakeRepairs(uint64_t seed);
+Plan MakeFrozen(uint64_t seed);
 
 }  // namespace onetrip
 

@@ -17,6 +17,7 @@ void DrawEngine(uint64_t seed, Plan* plan) {
   plan->engine = rng.Below(4) == 0 ? EngineKind::kSnapshot : EngineKind::kSwarm;
   plan->data_path.register_lanes = OneOf(rng, {1U, 4U, 16U});
   if (rng.Below(3) == 0) plan->data_path.register_cache_entries = 2 + rng.Below(7);
+  if (plan->engine == EngineKind::kSnapshot && rng.Below(4) == 0) plan->engine = EngineKind::kAbd;
 }
 
 }  // namespace
@@ -67,7 +68,7 @@ void DrawControl(Plan* plan, Rng& rng) {
   control.fence_fails_percent = OneOf(rng, {0U, 0U, 30U});
   control.lease_ms = OneOf(rng, {1UL, 1UL, 4UL});
   control.grace_ms = OneOf(rng, {1UL, 3UL});
-  control.hold_timeout_ms = OneOf(rng, {1UL, 3UL});
+  control.hold_timeout_ms = OneOf(rng, {3UL, 6UL});
   control.flush_wait_ms = OneOf(rng, {1UL, 4UL});
   control.ack_timeout_ms = OneOf(rng, {2UL, 10UL});
   control.fence_retry_ms = 1;
@@ -320,6 +321,16 @@ Plan MakeFaults(uint64_t seed) {
   return plan;
 }
 
+// Agents of both engines on one cluster: keys change their form under commands that know only one.
+Plan MakeMixed(uint64_t seed) {
+  constexpr Plan (*kUnder[])(uint64_t) = {MakeCalm, MakeTight, MakeFaults};
+  Plan plan = kUnder[seed % std::size(kUnder)](seed);
+  plan.scenario = "mixed";
+  plan.engine = EngineKind::kSwarm;
+  plan.mixes_engines = true;
+  return plan;
+}
+
 constexpr Scenario kScenarios[] = {
     {"small", "programs of a few commands on one key", MakeSmall},
     {"calm", "all kinds of commands, no fault", MakeCalm},
@@ -333,6 +344,10 @@ constexpr Scenario kScenarios[] = {
     {"faults", "agents, nodes, channels and the master fail", MakeFaults},
     {"flush", "keyspaces that are flushed under the commands", MakeFlush},
     {"members", "agents, nodes and masters that die and come back, under flushes", MakeMembers},
+    {"mixed", "agents of engines swarm and snapshot on one cluster", MakeMixed},
+    {"frozen", "writers that stand still at any step while others read", MakeFrozen},
+    {"repairs", "a memory node dies under writes and comes back, then another is lost",
+     MakeRepairs},
     {"turnover", "memory that is reused while agents come and go", MakeTurnover},
 };
 

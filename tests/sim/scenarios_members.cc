@@ -130,4 +130,38 @@ Plan MakeTurnover(uint64_t seed) {
   return plan;
 }
 
+// A memory node dies under writes and comes back, more than once perhaps, while agents die, too;
+// when every region has all its replicas again another node is lost for good.
+Plan MakeRepairs(uint64_t seed) {
+  Rng rng(seed);
+  Plan plan = MakeBasePlan("repairs", seed, rng);
+  DrawControl(&plan, rng);
+  plan.control.latency_max_ns = OneOf(rng, {3000UL, 20'000UL});
+  plan.control.lease_ms = 4;
+  plan.control.time_lead_ms = 8;
+  plan.data_path.op_timeout_ms = OneOf(rng, {5UL, 20UL});
+  plan.data_path.epoch_tick_us = OneOf(rng, {20UL, 200UL});
+  plan.data_path.retired_objects_max = OneOf(rng, {1UL, 256UL});
+  plan.fabric.step_ns = OneOf(rng, {0UL, 0UL, 0UL, 0UL, 5UL});
+  plan.think_ns_max = OneOf(rng, {1000UL, 4000UL, 30'000UL});
+  WorkloadOptions options = MakeWorkload(rng, OneOf(rng, kRegisterMixes));
+  options.operations = 20 + static_cast<uint32_t>(rng.Below(60));
+  plan.program = MakeProgram(rng.Next(), options);
+  const uint64_t span_ns = SpanNs(plan, options);
+  Fault away;
+  away.kind = rng.Below(4) == 0 ? FaultKind::kBreakNodeControl : FaultKind::kRestartNode;
+  away.at_ns = rng.Below(span_ns / 2);
+  away.duration_ns = away.kind == FaultKind::kRestartNode
+                         ? 1000 + rng.Below(OneOf(rng, {span_ns, 4 * span_ns}))
+                         : 0;
+  away.node = static_cast<uint32_t>(rng.Below(plan.shape.nodes));
+  plan.faults.push_back(away);
+  const uint64_t count = rng.Below(3);
+  for (uint64_t i = 0; i < count; ++i) {
+    plan.faults.push_back(MakeMemberFault(plan, span_ns, rng));
+  }
+  plan.last_loss = 1 + static_cast<uint32_t>(rng.Below(plan.shape.nodes));
+  return plan;
+}
+
 }  // namespace onetrip

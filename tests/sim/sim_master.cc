@@ -21,6 +21,10 @@ SimMaster::SimMaster(SimExecutor& world, const ControlSettings& settings, const 
   options_.ack_timeout_ms = settings.ack_timeout_ms;
   options_.fence_retry_ms = settings.fence_retry_ms;
   options_.time_lead_ms = settings.time_lead_ms;
+  options_.repair_retry_ms = settings.fence_retry_ms;
+  options_.repair_timeout_ms = 1000;
+  options_.node_wait_ms = settings.lease_ms;
+  options_.copy_pause_ms = 1;
   Restart();
 }
 
@@ -253,7 +257,7 @@ void SimMaster::Watch(const ControlConnection& connection, const MasterMessage& 
   trace_.Note("master > " + connection.name() + ": " + DescribeControl(message));
   if (const auto* committed = std::get_if<ViewCommittedMessage>(&message)) {
     if (committed->view != newest_view_) WatchView(*committed->view);
-    newest_view_ = committed->view;
+    if (std::exchange(newest_view_, committed->view) != committed->view && on_view_) on_view_();
   } else if (const auto* reply = std::get_if<ReplyMessage>(&message)) {
     const auto* joined = std::get_if<WorkerJoined>(&reply->body);
     if (joined != nullptr && !workers_given_.insert(joined->worker.value).second) {
@@ -271,7 +275,7 @@ void SimMaster::WatchView(const View& view) {
   if (!fresh) {
     const View& other = *known->second;
     if (other.keyspaces != view.keyspaces || other.live_seats != view.live_seats ||
-        other.nodes != view.nodes) {
+        other.nodes != view.nodes || other.regions != view.regions) {
       Fail("there are two views of epoch " + epoch);
     }
     return;

@@ -49,6 +49,9 @@ class SimMaster final : private ControlConnection::MasterEnd {
   // Every write fails, as on a full disk.
   void SetStoreFailing(bool failing) { store_failing_ = failing; }
 
+  // Called when newest_view() is another one.
+  void SetOnView(std::function<void()> on_view) { on_view_ = std::move(on_view); }
+
   // What it said wrong first; empty if nothing.
   [[nodiscard]] const std::string& failure() const { return failure_; }
   [[nodiscard]] uint64_t flushes() const { return flushes_; }
@@ -113,6 +116,7 @@ class SimMaster final : private ControlConnection::MasterEnd {
   std::string failure_;
   std::set<uint32_t> workers_given_;
   std::shared_ptr<const View> newest_view_;
+  std::function<void()> on_view_;
   std::map<uint64_t, std::shared_ptr<const View>> views_;
   uint64_t told_us_ = 0;
   uint64_t flushes_ = 0;

@@ -39,7 +39,7 @@ class SimMasterClient::CallAwaiter {
                           client.worker_ = &hold;
                           // It hears of every change from here on; one that is under way it has
                           // missed.
-                          if (client.hold_epoch_ != 0) hold.Hold();
+                          if (client.hold_epoch_ != 0) hold.Hold(client.hold_kind_);
                           client.events_.joined(joined->worker);
                         }
                         client.process_.Schedule(call->waiter);
@@ -95,13 +95,59 @@ Task<Status> SimMasterClient::SayGoodbye(ViewHold& hold) {
 void SimMasterClient::OnMessage(const MasterMessage& message) {
   if (const auto* hold = std::get_if<HoldForViewMessage>(&message)) {
     hold_epoch_ = hold->epoch.value;
-    TellWorker([](ViewHold& worker) { worker.Hold(); }, ViewHeldMessage{hold->epoch});
+    hold_kind_ = hold->kind;
+    TellWorker(
+        [kind = hold->kind, left = hold->leave](ViewHold& worker, std::function<void()> done) {
+          for (const NodeId node : left) {
+            if (worker.duties() != nullptr) worker.duties()->LeaveNode(node);
+          }
+          worker.Hold(kind, std::move(done));
+        },
+        [this, epoch = hold->epoch] { link_.Send(ViewHeldMessage{epoch}); });
+  } else if (const auto* repair = std::get_if<RepairMessage>(&message)) {
+    OnRepair(*repair);
   } else if (const auto* committed = std::get_if<ViewCommittedMessage>(&message)) {
     OnView(committed->view);
   }
 }
 
+void SimMasterClient::OnRepair(const RepairMessage& message) {
+  if (message.id == repair_.id) {
+    // Asked again, on a new connection.
+    if (repair_.end.has_value()) AnswerRepair();
+    return;
+  }
+  repair_ = {};
+  repair_.id = message.id;
+  repair_.under_hold = message.order.kind != RepairKind::kScrubRegisters;
+  const Status none(StatusCode::kUnavailable, "no worker can do it");
+  if (worker_ == nullptr) return OnRepairEnded(message.id, none);
+  TellWorker(
+      [this, message, none](ViewHold& worker, const std::function<void()>& /*done*/) {
+        const bool copies = message.order.kind == RepairKind::kCopyRegion;
+        if (worker.duties() == nullptr) return OnRepairEnded(message.id, none);
+        if (copies) events_.copying(true);
+        worker.duties()->Repair(message.order, [this, copies, id = message.id](Status status) {
+          if (copies) events_.copying(false);
+          OnRepairEnded(id, status);
+        });
+      },
+      [this, id = message.id, none] { OnRepairEnded(id, none); });
+}
+
+void SimMasterClient::OnRepairEnded(uint64_t id, Status status) {
+  if (repair_.id != id) return;
+  repair_.end = status;
+  AnswerRepair();
+  if (repair_.next_view != nullptr) OnView(std::exchange(repair_.next_view, nullptr));
+}
+
 void SimMasterClient::OnView(const std::shared_ptr<const View>& view) {
+  // Nobody goes on while a repair that others hold for still runs here.
+  if (repair_.id != 0 && repair_.under_hold && !repair_.end.has_value()) {
+    repair_.next_view = view;
+    return;
+  }
   const uint64_t epoch = view->epoch.value;
   if (epoch > view_version()) {
     view_ = view;
@@ -111,14 +157,16 @@ void SimMasterClient::OnView(const std::shared_ptr<const View>& view) {
   const bool releases = hold_epoch_ != 0 && epoch >= hold_epoch_;
   if (releases) hold_epoch_ = 0;
   TellWorker(
-      [releases](ViewHold& worker) {
+      [this, releases](ViewHold& worker, const std::function<void()>& done) {
+        if (worker.duties() != nullptr) worker.duties()->UseView(*view_);
         if (releases) worker.Release();
+        done();
       },
-      ViewInForceMessage{view->epoch});
+      [this, epoch = view->epoch] { link_.Send(ViewInForceMessage{epoch}); });
 }
 
-void SimMasterClient::TellWorker(std::function<void(ViewHold&)> change, MemberMessage then) {
-  if (worker_ == nullptr) return link_.Send(std::move(then));
+void SimMasterClient::TellWorker(ChangeFn change, std::function<void()> then) {
+  if (worker_ == nullptr) return then();
   uint64_t time_ns = process_.NowNs();
   if (world_.rng().Below(2) == 0) time_ns += world_.rng().Below(kPostNsMax);
   if (!posted_.empty()) time_ns = std::max(time_ns, posted_.back().time_ns);
@@ -130,8 +178,8 @@ void SimMasterClient::OnPosted(void* arg) {
   SimMasterClient& client = *static_cast<SimMasterClient*>(arg);
   Posted posted = std::move(client.posted_.front());
   client.posted_.pop_front();
-  if (client.worker_ != nullptr) posted.change(*client.worker_);
-  client.link_.Send(std::move(posted.then));
+  if (client.worker_ == nullptr) return posted.then();
+  posted.change(*client.worker_, posted.then);
 }
 
 }  // namespace onetrip

@@ -25,6 +25,8 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
     std::function<void(WorkerId)> joined;
     // The cluster has taken the process for dead: it must end.
     std::function<void(const std::string& reason)> expelled;
+    // From now on it copies a region, or does no more.
+    std::function<void(bool copying)> copying;
   };
 
   // Everything outlives it; it outlives the executor's events. `name`: of the agent, for people.
@@ -45,17 +47,24 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
  private:
   struct Call;
   class CallAwaiter;
+  // `then` is called by `change`, or instead of it when the worker is gone.
+  using ChangeFn = std::function<void(ViewHold&, std::function<void()> done)>;
   struct Posted {
     uint64_t time_ns;
-    std::function<void(ViewHold&)> change;
-    MemberMessage then;
+    ChangeFn change;
+    std::function<void()> then;
   };
 
   void OnMessage(const MasterMessage& message) override;
   void OnExpelled(const std::string& reason) override { events_.expelled(reason); }
   [[nodiscard]] uint64_t KnownEpoch() const override { return view_version(); }
   void OnView(const std::shared_ptr<const View>& view);
-  void TellWorker(std::function<void(ViewHold&)> change, MemberMessage then);
+  void OnRepair(const RepairMessage& message);
+  void OnRepairEnded(uint64_t id, Status status);
+  void AnswerRepair() {
+    link_.Send(RepairedMessage{repair_.id, repair_.end->ok(), std::string(repair_.end->message())});
+  }
+  void TellWorker(ChangeFn change, std::function<void()> then);
   static void OnPosted(void* client);
 
   SimProcess& process_;
@@ -65,6 +74,15 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
   std::shared_ptr<const View> view_ = std::make_shared<const View>();
   ViewHold* worker_ = nullptr;  // once it is a member, until it has left
   uint64_t hold_epoch_ = 0;     // of the view that operations wait for; 0: they do not
+  HoldKind hold_kind_ = HoldKind::kStart;
+  // The last repair that the master asked for, on whatever connection; it is done once.
+  struct Repair {
+    uint64_t id = 0;  // 0: none
+    bool under_hold = false;
+    std::optional<Status> end;              // nothing: it runs
+    std::shared_ptr<const View> next_view;  // comes into force after a repair under a hold
+  };
+  Repair repair_;
   std::deque<Posted> posted_;
   ControlLink link_;
 };

@@ -50,6 +50,8 @@ class SimNode::Life final : private ControlLink::Owner {
     epoch_ = joined.view->epoch.value;
     if (!std::exchange(node_.id_, joined.node).has_value()) {
       node_.events_.placed(joined.node, *joined.view);
+    } else {
+      UseView(*joined.view);
     }
     in_place_ = true;
     AddDuty([this, expelled = joined.expelled] {
@@ -57,6 +59,11 @@ class SimNode::Life final : private ControlLink::Owner {
       if (!std::exchange(open_, true)) node_.events_.reachable(*node_.id_, true);
       Serve();
     });
+  }
+
+  void UseView(const View& view) {
+    if (view.IsOut(*node_.id_)) node_.events_.close(*node_.id_);
+    node_.events_.viewed(*node_.id_, view);
   }
 
   void Serve() {
@@ -76,6 +83,7 @@ class SimNode::Life final : private ControlLink::Owner {
   void OnMessage(const MasterMessage& message) override {
     if (const auto* committed = std::get_if<ViewCommittedMessage>(&message)) {
       epoch_ = committed->view->epoch.value;
+      UseView(*committed->view);
     } else if (const auto* fence = std::get_if<FenceMessage>(&message)) {
       AddDuty([this, fence = *fence] {
         const bool done = node_.world_.rng().Below(100) >= node_.settings_.fence_fails_percent;

@@ -25,6 +25,10 @@ class SimNode {
     std::function<void(NodeId, WorkerId)> refuse;
     // Whether anybody can reach it.
     std::function<void(NodeId, bool reachable)> reachable;
+    // It closes all channels: nothing that was sent on them and has failed takes effect any more.
+    std::function<void(NodeId)> close;
+    // It was sent a view, and takes the roles that it has there.
+    std::function<void(NodeId, const View&)> viewed;
   };
 
   // What it is given outlives it. `number`: for people and for its memory's name; the master gives

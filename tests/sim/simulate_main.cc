@@ -23,6 +23,7 @@ struct Flags {
   double minutes = 0;
   std::string plan;
   std::string bug;
+  std::string engine;
   bool timeline = false;
   bool shrink = false;
 };
@@ -38,7 +39,7 @@ struct Totals {
   uint64_t thawed = 0;
   uint64_t dropped = 0;
   uint64_t interrupted = 0;
-  uint64_t with_registers = 0;  // runs of engine swarm
+  uint64_t with_registers = 0;  // runs of engines swarm and abd
 
   void Add(const Report& report, uint64_t count) {
     schedules += count;
@@ -51,7 +52,7 @@ struct Totals {
     thawed += report.thawed;
     dropped += report.dropped;
     interrupted += report.interrupted;
-    with_registers += report.engine == EngineName(EngineKind::kSwarm) ? count : 0;
+    with_registers += report.engine != EngineName(EngineKind::kSnapshot) ? count : 0;
   }
 };
 
@@ -116,6 +117,7 @@ bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_se
   const bool small = scenario.name == "small";
   uint64_t seed = first_seed;
   for (; seed < first_seed + count && (seed == first_seed || SteadyClock::now() < until); ++seed) {
+    if (!flags.engine.empty() && EngineName(scenario.make(seed).engine) != flags.engine) continue;
     const Report report = small ? RunSmallPrograms(seed, flags.rounds, options)
                                 : RunPlan(scenario.make(seed), options);
     here.Add(report, small ? flags.rounds : 1);
@@ -128,7 +130,7 @@ bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_se
   }
   const std::chrono::duration<double> taken = SteadyClock::now() - start;
   std::cout << scenario.name << ": seeds " << first_seed << ".." << seed - 1 << ", "
-            << here.schedules << " schedules, " << here.with_registers << " of engine swarm, "
+            << here.schedules << " schedules, " << here.with_registers << " with registers, "
             << here.commands << " commands, " << here.faults << " faults, " << here.unanswered
             << " outcomes unknown, " << here.reused << " objects reused, " << here.splits
             << " splits, " << here.thawed << " registers thawed, " << here.dropped << " dropped, "
@@ -184,6 +186,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--minutes", flags.minutes, "Go on with further seeds for so long");
   app.add_option("--plan", flags.plan, "Run the plan in this file instead");
+  app.add_option("--engine", flags.engine, "Only seeds that draw this engine");
   app.add_option("--bug", flags.bug, "Plant this bug (builds of the preset mutants)");
   app.add_flag("--timeline", flags.timeline, "Print who did what on which node");
   app.add_flag("--shrink", flags.shrink, "Cut a failing plan down to what still fails");

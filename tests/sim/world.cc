@@ -76,12 +76,18 @@ void World::FormCluster() {
   const SimNode::Events events{
       [this](NodeId node, const View& view) { OnPlaced(node, view); },
       [this](NodeId node, WorkerId worker) { Refuse(node, worker); },
-      [this](NodeId node, bool reachable) { OnReachable(node, reachable); }};
+      [this](NodeId node, bool reachable) { OnReachable(node, reachable); },
+      [this](NodeId node) { network_->CloseChannels(node); },
+      [this](NodeId node, const View& view) {
+        std::string reason;
+        if (!nodes_.at(node.value)->UseView(view, &reason).ok()) Fail("a node's roles: " + reason);
+      }};
   for (uint32_t number = 0; number < plan_.shape.nodes; ++number) {
     node_processes_.push_back(std::make_unique<SimNode>(executor_, master_, plan_.control, number,
                                                         plan_.shape.node_bytes, events));
     node_processes_.back()->Start();
   }
+  master_.SetOnView([this] { LookWhoIsRefused(); });
   const auto serves = [](const auto& node) { return node->serving(); };
   while (!std::all_of(node_processes_.begin(), node_processes_.end(), serves)) {
     CHECK(executor_.RunOnce());
@@ -91,6 +97,12 @@ void World::FormCluster() {
   network_->set_observer(&trace_);
   memory_ = std::make_unique<MemoryWatch>(Endpoints(nodes_), *memory_view_);
   trace_.set_memory(memory_.get());
+  const bool freezes =
+      std::any_of(plan_.faults.begin(), plan_.faults.end(),
+                  [](const Fault& fault) { return fault.kind == FaultKind::kFreezeAgent; });
+  if (!freezes) return;
+  wait_freedom_ = std::make_unique<WaitFreedom>(plan_, trace_, Endpoints(nodes_), *memory_view_);
+  network_->set_observer(wait_freedom_.get());
 }
 
 void World::OnPlaced(NodeId node, const View& view) {
@@ -101,7 +113,8 @@ void World::OnPlaced(NodeId node, const View& view) {
 }
 
 Agent& World::AddAgent(uint32_t number) {
-  const Agent::World world{executor_, *network_, master_, plan_.control, *memory_, plan_.engine};
+  const Agent::World world{executor_,     *network_, master_,
+                           plan_.control, *memory_,  EngineOf(plan_, number)};
   const auto index = static_cast<uint32_t>(agents_.size());
   const SimMasterClient::Events events{
       [this, index](WorkerId worker) { OnJoined(agents_[index].get(), worker); },
@@ -110,7 +123,8 @@ Agent& World::AddAgent(uint32_t number) {
         trace_.Note("agent " + std::to_string(agent->number()) + " ends: " + reason);
         Bury(agent);
         Revive(agent->number(), 0, executor_.rng().Below(kReviveNsMax));
-      }};
+      },
+      [this](bool copying) { memory_->SetCopying(copying); }};
   agents_.push_back(std::make_unique<Agent>(world, number, plan_.seed * 64 + index, events));
   Agent& agent = *agents_.back();
   trace_.NameFabric(agent.fabric().index(), "agent " + std::to_string(number));
@@ -139,10 +153,12 @@ Task<void> World::RunClient(Agent* agent, Client* client) {
       trace_.Note("client " + std::to_string(client->id) + " sends " + Join(command));
     }
     std::string reply;
+    WatchBeginning(agent);
     ++agent->busy();
     co_await agent->Execute(&command, &reply);
     --agent->busy();
     history_.Finish(index, reply, executor_.NowNs());
+    WatchEnd(agent, history_.ops()[index]);
     trace_.Note(trace_.keeps_lines()
                     ? "client " + std::to_string(client->id) + " gets " + Quote(reply, 60)
                     : reply);
@@ -172,15 +188,40 @@ Task<void> World::ReadKeys(Agent* agent, const std::vector<std::string>* keys) {
     const Command command{"GET", key};
     const size_t index = history_.Start(kReader, command, executor_.NowNs());
     std::string reply;
+    WatchBeginning(agent);
     ++agent->busy();
     co_await agent->Execute(&command, &reply);
     --agent->busy();
     history_.Finish(index, reply, executor_.NowNs());
+    WatchEnd(agent, history_.ops()[index]);
     trace_.Note(trace_.keeps_lines() ? "the last read gets " + Quote(reply, 60) : reply);
     if (history_.ops()[index].ending == Ending::kFault) {
       Fail("a reply that nothing excuses: " + DescribeOp(history_.ops()[index]));
     }
   }
+}
+
+WaitFreedom::Moment World::Now() const {
+  WaitFreedom::Moment moment;
+  moment.frozen = frozen_.size();
+  for (const auto& agent : agents_) {
+    if (!agent->started()) continue;
+    const KvMetrics& metrics = agent->kv().metrics();
+    moment.registers_ended += metrics.registers_thawed.Value() + metrics.registers_dropped.Value();
+  }
+  return moment;
+}
+
+void World::WatchBeginning(Agent* agent) {
+  if (wait_freedom_ != nullptr) wait_freedom_->Began(*agent, Now());
+}
+
+void World::WatchEnd(Agent* agent, const HistoryOp& op) {
+  if (wait_freedom_ == nullptr) return;
+  // What a read that gave up had proposed to a slot is left alone, for a recovery to find.
+  lossy_ |= op.ending != Ending::kAnswered;
+  std::string wrong = wait_freedom_->Ended(*agent, op, Now());
+  if (!wrong.empty()) Fail(std::move(wrong));
 }
 
 Task<void> World::StopAgent(Agent* agent) { (void)co_await agent->Stop(); }
@@ -208,12 +249,13 @@ Task<void> World::FlushAll(Agent* agent, uint64_t until_ns, bool* flushed) {
   }
 }
 
-bool World::FlushAtTheEnd(const std::vector<std::string>& keys) {
+uint64_t World::Patience() const {
   const ControlSettings& control = plan_.control;
-  const uint64_t patience_ms =
-      10 * (control.lease_ms + control.grace_ms + control.hold_timeout_ms + control.flush_wait_ms +
-            control.ack_timeout_ms + control.request_ms);
-  const uint64_t until_ns = executor_.NowNs() + patience_ms * 1'000'000;
+  return 10'000'000 * (control.lease_ms + control.grace_ms + control.hold_timeout_ms +
+                       control.flush_wait_ms + control.ack_timeout_ms + control.request_ms);
+}
+
+Agent* World::JoinAtTheEnd(uint64_t until_ns) {
   Agent* agent = nullptr;
   bool started = false;
   while (!started) {
@@ -221,8 +263,56 @@ bool World::FlushAtTheEnd(const std::vector<std::string>& keys) {
     if (agent != nullptr) Bury(agent);
     agent = &AddAgent(0);
     agent->process().Spawn(agent->gate(), StartAlone(agent, &started));
-    if (!RunUntilDone("the last start")) return false;
+    if (!RunUntilDone("the last start")) return nullptr;
   }
+  return agent;
+}
+
+Task<void> World::ReadAll(Agent* agent, const std::vector<std::string>* keys, uint64_t until_ns) {
+  for (const std::string& key : *keys) {
+    for (bool read = false; !read;) {
+      const Command command{"GET", key};
+      const size_t index = history_.Start(kReader, command, executor_.NowNs());
+      std::string reply;
+      co_await agent->Execute(&command, &reply);
+      history_.Finish(index, reply, executor_.NowNs());
+      trace_.Note("the last read gets " + Quote(reply, 60));
+      const Ending ending = history_.ops()[index].ending;
+      read = ending == Ending::kAnswered;
+      if (ending == Ending::kFault || (!read && executor_.NowNs() >= until_ns)) {
+        Fail("with one node lost a key cannot be read: " + DescribeOp(history_.ops()[index]));
+        co_return;
+      }
+    }
+  }
+}
+
+bool World::LoseAtTheEnd(const std::vector<std::string>& keys) {
+  const uint64_t until_ns = executor_.NowNs() + Patience();
+  Agent* const agent = JoinAtTheEnd(until_ns);
+  if (agent == nullptr) return false;
+  const auto is_whole = [this] {
+    const View& view = master_.newest_view();
+    return std::all_of(view.regions.begin(), view.regions.end(),
+                       [](const RegionPlacement& region) { return region.missing == 0; });
+  };
+  const auto serves = [](const auto& node) { return node->serving(); };
+  while (!is_whole() || !std::all_of(node_processes_.begin(), node_processes_.end(), serves)) {
+    if (executor_.NowNs() >= until_ns) Fail("after all faults regions still lack replicas");
+    if (!failure_.empty() || !executor_.RunOnce()) return false;
+  }
+  trace_.Note("every region is whole; one node more is lost");
+  ++lost_nodes_;
+  lossy_ = true;
+  node_by_id_.at(plan_.last_loss - 1)->Lose();
+  agent->process().Spawn(agent->gate(), ReadAll(agent, &keys, executor_.NowNs() + Patience()));
+  return RunUntilDone("the reads after the last loss");
+}
+
+bool World::FlushAtTheEnd(const std::vector<std::string>& keys) {
+  const uint64_t until_ns = executor_.NowNs() + Patience();
+  Agent* const agent = JoinAtTheEnd(until_ns);
+  if (agent == nullptr) return false;
   bool flushed = false;
   agent->process().Spawn(agent->gate(), FlushAll(agent, until_ns, &flushed));
   if (!RunUntilDone("the last flush")) return false;
@@ -234,7 +324,7 @@ bool World::FlushAtTheEnd(const std::vector<std::string>& keys) {
 Agent* World::LiveAgent(uint32_t first) {
   for (uint32_t i = 0; i < plan_.agents; ++i) {
     Agent* agent = current_[(first + i) % plan_.agents];
-    if (!agent->dead() && agent->started()) return agent;
+    if (!agent->dead() && agent->started() && !IsFrozen(agent)) return agent;
   }
   return nullptr;
 }
@@ -242,8 +332,8 @@ Agent* World::LiveAgent(uint32_t first) {
 bool World::RunUntilDone(std::string_view what) {
   const auto busy = [this] {
     if (reviving_ > 0) return true;
-    return std::any_of(agents_.begin(), agents_.end(), [](const auto& agent) {
-      return !agent->dead() && agent->gate().inside() > 0;
+    return std::any_of(agents_.begin(), agents_.end(), [this](const auto& agent) {
+      return !agent->dead() && agent->gate().inside() > 0 && !IsFrozen(agent.get());
     });
   };
   for (uint64_t steps = 0; busy() && failure_.empty(); ++steps) {
@@ -272,7 +362,10 @@ bool World::RunProgram(const Program& program, const std::vector<Fault>& faults)
   for (uint32_t number = 0; number < plan_.agents; ++number) {
     if (current_[number]->started() && !current_[number]->dead()) StartClients(number);
   }
+  program_runs_ = true;
   if (!RunUntilDone("the program")) return Explain();
+  program_runs_ = false;
+  if (!frozen_.empty() && !GoOnFrozen()) return Explain();
 
   // By two agents, for one of them may have its own memories of where things are.
   const std::vector<std::string> keys = KeysOf(program);
@@ -284,7 +377,11 @@ bool World::RunProgram(const Program& program, const std::vector<Fault>& faults)
   }
   if (plan_.last_flush != 0) {
     OutlastFaults(faults);
-    if (!node_lost_ && !FlushAtTheEnd(keys)) return Explain();
+    if (lost_nodes_ <= 1 && !FlushAtTheEnd(keys)) return Explain();
+  }
+  if (plan_.last_loss != 0 && lost_nodes_ == 0) {
+    OutlastFaults(faults);
+    if (!LoseAtTheEnd(keys)) return Explain();
   }
   const CheckResult result = CheckHistory(history_.ops(), CheckOptionsOf());
   if (!result.ok()) Fail(result.message);
@@ -307,14 +404,22 @@ bool World::Explain() {
 
 bool World::Finish() {
   if (!failure_.empty()) return false;
-  // What the dead hold is nobody's yet: whoever leaves would wait for it in vain.
-  if (lossy_) return true;
+  // What the dead hold is nobody's yet: whoever leaves would wait for it in vain. A read that gave
+  // up helping to end a register leaves a record for a recovery to find, though it is answered.
+  const auto gave_up = [](const auto& agent) {
+    if (!agent->started()) return false;
+    const KvMetrics& metrics = agent->kv().metrics();
+    return metrics.unknown_outcomes.Value() + metrics.records_left.Value() > 0;
+  };
+  if (lossy_ || std::any_of(agents_.begin(), agents_.end(), gave_up)) return true;
   // The agents' last ticks would push out what the clients did.
   trace_.EndLines();
   for (const auto& agent : agents_) {
     if (!agent->dead()) agent->process().Spawn(agent->gate(), StopAgent(agent.get()));
   }
   if (!RunUntilDone("the end")) return false;
+  // An agent that a last fault held up may have been expelled before it had ended.
+  if (lossy_) return true;
   const std::string wrong = AccountForPool(Endpoints(nodes_), master_.newest_view(), *memory_);
   if (!wrong.empty()) Fail(wrong);
   return failure_.empty();
@@ -323,7 +428,7 @@ bool World::Finish() {
 Report World::TakeReport() {
   Report report;
   report.failure = failure_;
-  report.engine = EngineName(plan_.engine);
+  report.engine = EngineName(plan_);
   report.trace_hash = trace_.hash();
   report.commands = commands_;
   report.unanswered = unanswered_;
@@ -341,6 +446,7 @@ Report World::TakeReport() {
     report.dropped += metrics.registers_dropped.Value();
     report.interrupted += metrics.interrupted_writes.Value();
   }
+  if (wait_freedom_ != nullptr) report.wait_freedom = wait_freedom_->report();
   report.timeline = trace_.Timeline();
   return report;
 }

@@ -25,6 +25,7 @@
 #include "tests/sim/sim_master.h"
 #include "tests/sim/sim_node.h"
 #include "tests/sim/trace.h"
+#include "tests/sim/wait_freedom.h"
 #include "tests/support/history.h"
 #include "tests/support/linearizability.h"
 
@@ -47,7 +48,8 @@ struct Report {
   uint64_t flushes = 0;      // that changed a view
   uint64_t expelled = 0;     // agents that were told so
   uint64_t steps = 0;
-  std::string timeline;  // if it was asked for
+  WaitFreedomReport wait_freedom;  // of plans that freeze agents
+  std::string timeline;            // if it was asked for
 
   [[nodiscard]] bool ok() const { return failure.empty(); }
 };
@@ -103,6 +105,9 @@ class World {
   // Nothing of `worker` takes effect on `node` any more.
   void Refuse(NodeId node, WorkerId worker);
   void OnJoined(Agent* agent, WorkerId worker);
+  // Whoever is refused by every node that is not out can do no harm any more.
+  void LookWhoIsRefused();
+  [[nodiscard]] bool IsRefused(const std::set<NodeId>& by) const;
   Agent& AddAgent(uint32_t number);
   // Its process is dead.
   void Bury(Agent* agent);
@@ -113,8 +118,14 @@ class World {
   bool RunUntilDone(std::string_view what);
   // Runs until every fault is over.
   void OutlastFaults(const std::vector<Fault>& faults);
-  // A new agent joins and flushes; then nothing is there any more.
+  // A new agent, which must be able to join; null: it fails.
+  Agent* JoinAtTheEnd(uint64_t until_ns);
+  // It flushes; then nothing is there any more.
   bool FlushAtTheEnd(const std::vector<std::string>& keys);
+  // Waits until every region is whole, loses a node for good, and reads every key.
+  bool LoseAtTheEnd(const std::vector<std::string>& keys);
+  Task<void> ReadAll(Agent* agent, const std::vector<std::string>* keys, uint64_t until_ns);
+  [[nodiscard]] uint64_t Patience() const;
   Task<void> RunClient(Agent* agent, Client* client);
   Task<void> ReadKeys(Agent* agent, const std::vector<std::string>* keys);
   Task<void> StopAgent(Agent* agent);
@@ -123,7 +134,15 @@ class World {
   Task<void> FlushAll(Agent* agent, uint64_t until_ns, bool* flushed);
   Task<void> Start(Agent* agent, uint32_t attempt);
   void StartClients(uint32_t number);
+  // Who neither is dead nor stands still until further notice.
   Agent* LiveAgent(uint32_t first);
+  [[nodiscard]] bool IsFrozen(const Agent* agent) const;
+  // Lets those go on that are not frozen for good, to their end.
+  bool GoOnFrozen();
+  // Around every command, if the plan freezes agents.
+  void WatchBeginning(Agent* agent);
+  void WatchEnd(Agent* agent, const HistoryOp& op);
+  [[nodiscard]] WaitFreedom::Moment Now() const;
   static void Strike(void* planned_fault);
   static void EndFault(void* planned_fault);
   void StrikeNow(PlannedFault& planned);
@@ -142,7 +161,8 @@ class World {
   // By the numbers that the master gave.
   std::vector<SimNode*> node_by_id_;
   std::vector<std::unique_ptr<MemoryNode>> nodes_;
-  std::unique_ptr<const View> memory_view_;  // where regions lie, which never changes
+  std::unique_ptr<const View> memory_view_;    // where regions lie, which never changes
+  std::unique_ptr<WaitFreedom> wait_freedom_;  // null: no agent is to be frozen
   std::unique_ptr<SimNetwork> network_;
   std::unique_ptr<MemoryWatch> memory_;
   std::map<WorkerId, Agent*> workers_;            // by the id that their agents were given
@@ -152,15 +172,17 @@ class World {
   std::vector<Agent*> current_;                 // by number; those that died stay until replaced
   std::vector<std::unique_ptr<Client>> clients_;
   std::vector<std::unique_ptr<PlannedFault>> planned_;
+  std::vector<const PlannedFault*> frozen_;  // those who stand still by kFreezeAgent
   std::vector<std::unique_ptr<Revival>> revivals_;
   std::string failure_;
   uint64_t started_ns_ = 0;
   uint64_t commands_ = 0;
   uint64_t unanswered_ = 0;
   uint64_t faults_ = 0;
-  uint32_t reviving_ = 0;   // agents that will be started anew
-  bool node_lost_ = false;  // for good
-  bool lossy_ = false;      // something was lost that keeps memory from adding up
+  uint32_t reviving_ = 0;  // agents that will be started anew
+  bool program_runs_ = false;
+  uint32_t lost_nodes_ = 0;  // for good
+  bool lossy_ = false;       // something was lost that keeps memory from adding up
 };
 
 }  // namespace onetrip

@@ -1,4 +1,5 @@
 // How faults strike a World, how they end, and how agents come back.
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -29,7 +30,21 @@ void World::OnJoined(Agent* agent, WorkerId worker) {
   workers_[worker] = agent;
   // The cluster may have taken it for dead while it was still being told its name.
   for (const NodeId node : refused_[worker]) agent->fabric().Fence(node);
-  if (refused_[worker].size() == nodes_.size()) agent->memory().RefusedEverywhere();
+  if (IsRefused(refused_[worker])) agent->memory().RefusedEverywhere();
+}
+
+bool World::IsRefused(const std::set<NodeId>& by) const {
+  for (uint16_t node = 0; node < static_cast<uint16_t>(nodes_.size()); ++node) {
+    if (!by.contains(NodeId{node}) && !master_.newest_view().IsOut(NodeId{node})) return false;
+  }
+  return true;
+}
+
+void World::LookWhoIsRefused() {
+  for (const auto& [worker, agent] : workers_) {
+    const auto by = refused_.find(worker);
+    if (by != refused_.end() && IsRefused(by->second)) agent->memory().RefusedEverywhere();
+  }
 }
 
 void World::Refuse(NodeId node, WorkerId worker) {
@@ -39,7 +54,7 @@ void World::Refuse(NodeId node, WorkerId worker) {
   const auto found = workers_.find(worker);
   if (found == workers_.end()) return;
   found->second->fabric().Fence(node);
-  if (by.size() == nodes_.size()) found->second->memory().RefusedEverywhere();
+  if (IsRefused(by)) found->second->memory().RefusedEverywhere();
 }
 
 // ---- Agents ----
@@ -73,8 +88,7 @@ Task<void> World::Start(Agent* agent, uint32_t attempt) {
   }
   trace_.Note("agent " + std::to_string(agent->number()) + " cannot start: " + status.message());
   Bury(agent);
-  // Without its nodes it never will; its clients have nobody to talk to.
-  if (node_lost_ || attempt == kAttemptsMax) co_return;
+  if (attempt == kAttemptsMax) co_return;
   Revive(agent->number(), attempt + 1, kStartAgainNs);
 }
 
@@ -110,10 +124,12 @@ void World::StrikeNow(PlannedFault& planned) {
   const NodeId node{static_cast<uint16_t>(fault.node)};
   const bool of_agent =
       fault.kind == FaultKind::kCrashAgent || fault.kind == FaultKind::kPauseAgent ||
-      fault.kind == FaultKind::kBreakChannel || fault.kind == FaultKind::kBreakControl ||
-      fault.kind == FaultKind::kLeaveAgent;
+      fault.kind == FaultKind::kFreezeAgent || fault.kind == FaultKind::kBreakChannel ||
+      fault.kind == FaultKind::kBreakControl || fault.kind == FaultKind::kLeaveAgent;
   if (of_agent && (planned.agent->dead() || !planned.agent->started())) return;
   if (fault.kind == FaultKind::kLeaveAgent && planned.agent->leaving()) return;
+  // Who waits for the others to be done has come too late.
+  if (fault.kind == FaultKind::kFreezeAgent && !program_runs_) return;
   ++faults_;
   trace_.Note("FAULT " + DescribeFault(fault));
   switch (fault.kind) {
@@ -122,7 +138,7 @@ void World::StrikeNow(PlannedFault& planned) {
       node_by_id_.at(node.value)->SetPaused(true);
       break;
     case FaultKind::kLoseNode:
-      node_lost_ = true;
+      ++lost_nodes_;
       node_by_id_.at(node.value)->Lose();
       break;
     case FaultKind::kRestartNode:
@@ -134,6 +150,7 @@ void World::StrikeNow(PlannedFault& planned) {
     case FaultKind::kCrashAgent:
     case FaultKind::kLeaveAgent:
     case FaultKind::kPauseAgent:
+    case FaultKind::kFreezeAgent:
     case FaultKind::kBreakChannel:
     case FaultKind::kSlowLink:
     case FaultKind::kStepClock:
@@ -170,6 +187,10 @@ void World::StrikeAgent(PlannedFault& planned) {
     case FaultKind::kPauseAgent:
       agent.process().Pause();
       break;
+    case FaultKind::kFreezeAgent:
+      agent.process().Pause();
+      frozen_.push_back(&planned);
+      break;
     case FaultKind::kBreakChannel:
       agent.fabric().BreakChannel(node);
       lossy_ = true;
@@ -186,6 +207,25 @@ void World::StrikeAgent(PlannedFault& planned) {
     default:
       CHECK(false);
   }
+}
+
+bool World::IsFrozen(const Agent* agent) const {
+  return std::any_of(frozen_.begin(), frozen_.end(),
+                     [agent](const PlannedFault* planned) { return planned->agent == agent; });
+}
+
+bool World::GoOnFrozen() {
+  for (const PlannedFault* planned : std::exchange(frozen_, {})) {
+    if (planned->fault.amount != 0) {
+      frozen_.push_back(planned);
+      // Nobody learns what became of what it does.
+      lossy_ = true;
+      continue;
+    }
+    trace_.Note("END OF " + DescribeFault(planned->fault));
+    planned->agent->process().Resume();
+  }
+  return RunUntilDone("what the frozen had begun");
 }
 
 void World::StrikeControl(const PlannedFault& planned) {
@@ -242,6 +282,7 @@ void World::EndNow(const PlannedFault& planned) {
       break;
     case FaultKind::kCrashAgent:
     case FaultKind::kLeaveAgent:
+    case FaultKind::kFreezeAgent:
     case FaultKind::kLoseNode:
     case FaultKind::kBreakChannel:
     case FaultKind::kBreakControl:

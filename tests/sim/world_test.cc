@@ -66,7 +66,8 @@ INSTANTIATE_TEST_SUITE_P(
                     ScenarioSeeds{"full", 1, 60}, ScenarioSeeds{"broken", 1, 1500},
                     ScenarioSeeds{"faults", 1, 8000}, ScenarioSeeds{"faults", 100'001, 8000},
                     ScenarioSeeds{"flush", 1, 4000}, ScenarioSeeds{"members", 1, 4000},
-                    ScenarioSeeds{"turnover", 1, 1500}),
+                    ScenarioSeeds{"mixed", 1, 1500}, ScenarioSeeds{"turnover", 1, 1500},
+                    ScenarioSeeds{"frozen", 10'001, 500}),
     [](const auto& info) {
       return std::string(info.param.scenario) + "_from_" + std::to_string(info.param.first_seed);
     });
@@ -194,17 +195,20 @@ TEST(SimulationPlans, SurviveBeingWrittenAndRead) {
   EXPECT_EQ(RunPlan(plan).trace_hash, RunPlan(again).trace_hash);
 }
 
-TEST(SimulationPlans, ThreeOfFourAreOfEngineSwarmAndAThirdHasATinyCache) {
+TEST(SimulationPlans, ThreeOfFourAreOfEngineSwarmSomeOfAbdAndAThirdHasATinyCache) {
   constexpr uint64_t kSeeds = 1000;
   uint64_t swarm = 0;
+  uint64_t abd = 0;
   uint64_t tiny = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const Plan plan = FindScenario("calm")->make(seed);
     swarm += plan.engine == EngineKind::kSwarm ? 1 : 0;
+    abd += plan.engine == EngineKind::kAbd ? 1 : 0;
     tiny += plan.data_path.register_cache_entries <= 8 ? 1 : 0;
   }
   EXPECT_GT(swarm, kSeeds * 7 / 10);
   EXPECT_LT(swarm, kSeeds * 8 / 10);
+  EXPECT_GT(abd, kSeeds / 25);
   EXPECT_GT(tiny, kSeeds / 4);
   EXPECT_LT(tiny, kSeeds / 2);
 }
@@ -217,6 +221,10 @@ TEST(SimulationPlans, ATextWithoutAnEngineMeansSnapshot) {
   EXPECT_EQ(plan.data_path.register_lanes, 16U);
   ASSERT_TRUE(PlanFromText("seed 3\nprogram\n", &plan, &error));
   EXPECT_EQ(plan.engine, EngineKind::kSnapshot);
+  ASSERT_TRUE(PlanFromText("engine mixed\nprogram\n", &plan, &error));
+  EXPECT_EQ(EngineOf(plan, 0), EngineKind::kSwarm);
+  EXPECT_EQ(EngineOf(plan, 1), EngineKind::kSnapshot);
+  EXPECT_NE(PlanToText(plan).find("engine mixed\n"), std::string::npos);
   EXPECT_FALSE(PlanFromText("engine raw\nprogram\n", &plan, &error));
   EXPECT_NE(error.find("engine raw"), std::string::npos);
 }

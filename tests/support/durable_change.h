@@ -12,7 +12,10 @@ inline void ApplyChange(const DurableChange& change, DurableState* state) {
     if (state->nodes.size() <= id) state->nodes.resize(size_t{id} + 1);
     state->nodes[id] = node;
   }
-  if (!change.regions.empty()) state->regions = change.regions;
+  for (const auto& [region, placement] : change.regions) {
+    if (state->regions.size() <= region) state->regions.resize(size_t{region} + 1);
+    state->regions[region] = placement;
+  }
   for (const auto& [index, seat] : change.seats) {
     if (seat.has_value()) {
       state->seats[index] = *seat;
@@ -25,6 +28,13 @@ inline void ApplyChange(const DurableChange& change, DurableState* state) {
       state->agents[id] = *agent;
     } else {
       state->agents.erase(id);
+    }
+  }
+  for (const auto& [worker, is_one] : change.former) {
+    if (is_one) {
+      state->former.insert(worker);
+    } else {
+      state->former.erase(worker);
     }
   }
 }

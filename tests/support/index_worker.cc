@@ -65,9 +65,9 @@ Task<Status> IndexWorker::WriteRecord(Operation& operation, const std::string& k
   fields.version = (uint64_t{context_->membership.id.value} << 40) | ++version_;
   fields.opcode = LogOpcode::kUpdate;
   EncodeRecord(fields, record);
-  for (int replica = 0; replica < engine_->replicas(); ++replica) {
-    round_trip->Write(context_->view().Locate(draft.addr, replica), record,
-                      static_cast<uint32_t>(bytes));
+  const View& view = context_->view();
+  for (int replica = 0; replica < engine_->Replicas(view, draft.addr); ++replica) {
+    round_trip->Write(view.Locate(draft.addr, replica), record, static_cast<uint32_t>(bytes));
   }
   co_return co_await Post(*context_, operation, round_trip);
 }
@@ -112,7 +112,8 @@ Task<Result<bool>> IndexWorker::Insert(std::string key, uint64_t value) {
     }
     if (outcome.value() == InsertOutcome::kFull) {
       operation.pin.Release();
-      status = co_await index_->Split(search.table);
+      ViewHold::Presence presence(hold_);
+      status = co_await index_->Split(presence, search.table);
       operation.pin = reclaimer().Pin();
       if (!status.ok()) co_return status;
     }
@@ -208,7 +209,7 @@ IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& 
   const auto word_at = [&](GlobalAddr addr) {
     uint64_t word = 0;
     std::memcpy(&word, at(addr, 0), 8);
-    for (int replica = 1; replica < view.replicas; ++replica) {
+    for (int replica = 1; replica < view.LiveReplicas(addr); ++replica) {
       picture.replicas_agree &= std::memcmp(&word, at(addr, replica), 8) == 0;
     }
     return word;
@@ -248,7 +249,7 @@ IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& 
         RegisterShape shape;
         picture.misplaced += LoadRegisterShape(slot, record, &header, &shape) ? 0 : 1;
         MetaWord largest;
-        for (int replica = 0; replica < view.replicas; ++replica) {
+        for (int replica = 0; replica < view.LiveReplicas(slot.addr()); ++replica) {
           for (uint32_t lane = 0; lane < shape.lanes; ++lane) {
             uint64_t lane_bits = 0;
             std::memcpy(&lane_bits, at(slot.addr() + shape.lane_offset(lane), replica), 8);

@@ -16,6 +16,7 @@
 #include "client_core/coro/sim_executor.h"
 #include "client_core/fabric/sim.h"
 #include "client_core/layout/region_layout.h"
+#include "client_core/replication/abd.h"
 #include "client_core/replication/safe_guess.h"
 #include "tests/explore/explore_master.h"
 
@@ -70,7 +71,8 @@ struct RegisterWorker {
                 Membership{WorkerId{id}, WorkerIndex{static_cast<uint16_t>(id)}},
                 DataPathOptions{}),
         guess_clock(wild_clock, master.clock_offset_us()),
-        safe_guess(context, guess_clock, options) {}
+        safe_guess(context, guess_clock, options),
+        abd(safe_guess) {}
   // On the network of a simulated world.
   RegisterWorker(Executor& executor_in, SimNetwork& network, MasterClient& master, uint32_t id,
                  const RegisterOptions& options = {})
@@ -113,6 +115,7 @@ struct RegisterWorker {
   WildClock wild_clock;
   GuessClock guess_clock;
   SafeGuess safe_guess;
+  Abd abd;  // with RegisterOptions::in_place false
 };
 
 // The epoch table where it always is, registers behind it, buffers from above them. Workers with

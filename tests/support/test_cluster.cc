@@ -1,8 +1,95 @@
 #include "tests/support/test_cluster.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cstring>
+#include <utility>
 
 namespace onetrip {
+
+void EditedMaster::Publish() {
+  auto view = std::make_shared<View>(*inner_.view());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const Edit& edit : edits_) edit(*view);
+  view->epoch.value += epochs_;
+  view_ = view;
+  view_version_.store(view->epoch.value, std::memory_order_release);
+  clock_offset_us_.store(inner_.clock_offset_us().load());
+}
+
+void EditedMaster::AddEdit(Edit edit) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    edits_.push_back(std::move(edit));
+    ++epochs_;
+  }
+  Publish();
+}
+
+Task<Result<Membership>> EditedMaster::Join(ViewHold& hold) {
+  Result<Membership> joined = co_await inner_.Join(hold);
+  Publish();
+  co_return joined;
+}
+
+Task<Status> EditedMaster::Leave(ViewHold& hold, Membership membership) {
+  const Status status = co_await inner_.Leave(hold, membership);
+  Publish();
+  co_return status;
+}
+
+Task<Status> EditedMaster::FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) {
+  const Status status = co_await inner_.FlushKeyspaces(hold, database);
+  Publish();
+  co_return status;
+}
+
+void TakeOut(View& view, NodeId node) {
+  if (view.nodes.size() < view.node_count) view.nodes.resize(view.node_count);
+  view.nodes[node.value].out = true;
+  for (RegionPlacement& placement : view.regions) {
+    const int live = view.replicas - placement.missing;
+    for (int i = 0; i < live; ++i) {
+      if (placement.nodes[i] != node) continue;
+      std::rotate(placement.nodes.begin() + i, placement.nodes.begin() + i + 1,
+                  placement.nodes.begin() + live);
+      std::rotate(placement.base.begin() + i, placement.base.begin() + i + 1,
+                  placement.base.begin() + live);
+      ++placement.missing;
+      break;
+    }
+  }
+}
+
+void TakeIn(View& view, NodeId node) { view.nodes[node.value].out = false; }
+
+void TestCluster::TellNodes() {
+  std::string reason;
+  for (auto& node : nodes_) CHECK(node->UseView(*master_->view(), &reason).ok());
+}
+
+void TestCluster::TakeOut(NodeId node) {
+  master_->AddEdit([node](View& view) { onetrip::TakeOut(view, node); });
+  TellNodes();
+}
+
+void TestCluster::BringBack(NodeId node) {
+  const auto view = master_->view();
+  for (const RegionPlacement& placement : view->regions) {
+    const int first = view->replicas - placement.missing;
+    if (placement.missing == 0 || placement.nodes[first] != node) continue;
+    std::memcpy(nodes_[node.value]->base() + placement.base[first],
+                nodes_[placement.nodes[0].value]->base() + placement.base[0], kRegionBytes);
+  }
+  master_->AddEdit([node](View& view) {
+    TakeIn(view, node);
+    for (RegionPlacement& placement : view.regions) {
+      const int first = view.replicas - placement.missing;
+      if (placement.missing > 0 && placement.nodes[first] == node) --placement.missing;
+    }
+  });
+  TellNodes();
+}
 
 TestCluster::TestCluster(const Clock& clock, ClusterShape shape) {
   Result<MembershipState> state = MembershipState::Create(shape);
@@ -12,7 +99,7 @@ TestCluster::TestCluster(const Clock& clock, ClusterShape shape) {
     CHECK(node.ok());
     nodes_.push_back(std::move(node.value()));
   }
-  master_ = std::make_unique<LocalMaster>(std::move(state.value()), clock);
+  master_ = std::make_unique<EditedMaster>(std::move(state.value()), clock);
 }
 
 std::vector<MemoryEndpoint*> TestCluster::endpoints() {

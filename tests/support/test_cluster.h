@@ -4,7 +4,10 @@
 #define ONETRIP_TESTS_SUPPORT_TEST_CLUSTER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,19 +26,61 @@
 
 namespace onetrip {
 
+// A LocalMaster whose views a test may edit: which nodes are out, what is missing where.
+class EditedMaster final : public MasterClient {
+ public:
+  using Edit = std::function<void(View& view)>;
+
+  EditedMaster(MembershipState state, const Clock& clock) : inner_(std::move(state), clock) {
+    Publish();
+  }
+  [[nodiscard]] std::shared_ptr<const View> view() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return view_;
+  }
+  Task<Result<Membership>> Join(ViewHold& hold) override;
+  Task<Status> Leave(ViewHold& hold, Membership membership) override;
+  Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) override;
+
+  // From now on every view is as the cluster's own with all edits made, one after the other.
+  // Commits one that is.
+  void AddEdit(Edit edit);
+
+ private:
+  void Publish();
+
+  LocalMaster inner_;
+  mutable std::mutex mutex_;
+  std::vector<Edit> edits_;           // guarded by mutex_
+  uint64_t epochs_ = 0;               // that edits have added; guarded by mutex_
+  std::shared_ptr<const View> view_;  // guarded by mutex_
+};
+
+// Takes `node` out: it is the last, and missing, of all regions that it holds.
+void TakeOut(View& view, NodeId node);
+// It serves again, and what it holds is missing yet.
+void TakeIn(View& view, NodeId node);
+
 // Memory nodes and master. Outlives its workers.
 class TestCluster {
  public:
   TestCluster(const Clock& clock, ClusterShape shape);
 
-  LocalMaster& master() { return *master_; }
+  EditedMaster& master() { return *master_; }
+  // Commits a view without `node`, and tells the node itself and the others. Workers' fabrics are
+  // the test's to tell.
+  void TakeOut(NodeId node);
+  // Commits a view with it, its regions copied by this call.
+  void BringBack(NodeId node);
   MemoryNode& node(size_t index) { return *nodes_[index]; }
   [[nodiscard]] size_t node_count() const { return nodes_.size(); }
   std::vector<MemoryEndpoint*> endpoints();
 
  private:
   std::vector<std::unique_ptr<MemoryNode>> nodes_;
-  std::unique_ptr<LocalMaster> master_;
+  void TellNodes();
+
+  std::unique_ptr<EditedMaster> master_;
 };
 
 // A worker without a Kv: executor, fabric and context, for tests of the layers below.
