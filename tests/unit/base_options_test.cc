@@ -77,7 +77,7 @@ TEST(AgentOptions, DefaultsWithoutArguments) {
   ASSERT_EQ(parsed.action, ParseAction::kRun) << parsed.message;
   EXPECT_EQ(parsed.options.port, 6379U);
   EXPECT_EQ(parsed.options.bind, "127.0.0.1");
-  EXPECT_EQ(parsed.options.engine, "snapshot");
+  EXPECT_EQ(parsed.options.engine, "swarm");
   EXPECT_EQ(parsed.options.memory_bytes, uint64_t{1} << 30);
   EXPECT_EQ(parsed.options.location_cache_bytes, uint64_t{64} << 20);
   EXPECT_EQ(parsed.options.op_timeout_ms, 5000U);
@@ -130,7 +130,7 @@ TEST(AgentOptions, EveryErrorIsOneLineThatNamesItsSource) {
       {{"--port", "7k"}, "--port"},
       {{"--memory", "lots"}, "--memory must be a size such as 64mb or 1GiB"},
       {{"--memory", "1k"}, "--memory"},
-      {{"--engine", "paxos"}, "--engine must be one of swarm|snapshot|raw, not 'paxos'"},
+      {{"--engine", "paxos"}, "--engine must be one of swarm|snapshot|raw|abd, not 'paxos'"},
       {{"--fabric", "both"}, "--fabric must be one of auto|shm|tcp, not 'both'"},
       {{"--master", "somewhere"}, "--master must be HOST:PORT, not 'somewhere'"},
       {{"--listen", "127.0.0.1:1"}, "'--listen'"},

@@ -133,7 +133,8 @@ TEST_P(KvTest, FullPoolAnswersOutOfMemoryAndServesOn) {
   // All of it serves another size class again.
   const std::string small(1000, 's');
   // A register has its value once more in a buffer.
-  const int keys = GetParam() == EngineKind::kSwarm ? 20'000 : 40'000;
+  const int keys =
+      GetParam() == EngineKind::kSwarm || GetParam() == EngineKind::kAbd ? 20'000 : 40'000;
   for (int i = 0; i < (kSlowdown > 1 ? 10'000 : keys); ++i)
     ASSERT_TRUE(worker_->Set(std::to_string(i), small).ok()) << i;
 }
@@ -148,13 +149,15 @@ TEST_P(KvTest, OverwritesOfFewKeysRecycleASmallPool) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, KvTest,
                          testing::Values(EngineKind::kSwarm, EngineKind::kSnapshot,
-                                         EngineKind::kRaw),
+                                         EngineKind::kRaw, EngineKind::kAbd),
                          [](const auto& info) {
                            switch (info.param) {
                              case EngineKind::kSwarm:
                                return "swarm";
                              case EngineKind::kSnapshot:
                                return "snapshot";
+                             case EngineKind::kAbd:
+                               return "abd";
                              case EngineKind::kRaw:
                                break;
                            }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "client_core/fabric/sim.h"
 #include "tests/support/memory_worker.h"
@@ -110,6 +111,129 @@ TEST_F(KvHoldTest, ADestroyedWaiterLeavesTheHold) {
   worker_.hold().Release();
   executor_.RunUntil(executor_.NowNs() + 20 * kMs);
   EXPECT_FALSE(done);
+}
+
+// Holds that wait for what is under way; keys are registers.
+class KvStillTest : public testing::Test {
+ protected:
+  struct HeldWorker : TestWorkerBase {
+    HeldWorker(TestCluster& cluster, SimExecutor& executor)
+        : TestWorkerBase(cluster, executor, MakeSim(cluster, executor),
+                         {.op_timeout_ms = 50, .location_cache_bytes = 1 << 16}),
+          engine(MakeEngine(EngineKind::kSwarm, *context_)),
+          kv(*context_, *engine) {
+      CHECK(BlockOn(executor, kv.Start()).ok());
+    }
+    ViewHold& hold() { return hold_; }
+    std::unique_ptr<Engine> engine;
+    Kv kv;
+  };
+
+  void SetUp() override {
+    ASSERT_TRUE(BlockOn(executor_, worker_.kv.Set({0, "known"}, {.head = "old"})).ok());
+    // Whoever waits for memory is not at the slots.
+    AddMutation add(1);
+    ASSERT_TRUE(BlockOn(executor_, worker_.kv.ReadModifyWrite({0, "number"}, add)).ok());
+  }
+  void TearDown() override {
+    worker_.hold().Release();
+    EXPECT_TRUE(BlockOn(executor_, worker_.kv.Stop()).ok());
+  }
+  static Task<void> Get(Kv* kv, std::string key, Status* status, bool* done) {
+    ReadResult result;
+    *status = co_await kv->Get({0, key}, &result);
+    *done = true;
+  }
+  static Task<void> Set(Kv* kv, std::string key, Status* status, bool* done) {
+    *status = co_await kv->Set({0, key}, {.head = "new"});
+    *done = true;
+  }
+  static Task<void> Add(Kv* kv, std::string key, Status* status, bool* done) {
+    AddMutation add(1);
+    *status = co_await kv->ReadModifyWrite({0, key}, add);
+    *done = true;
+  }
+  void Run(uint64_t ns) { executor_.RunUntil(executor_.NowNs() + ns); }
+
+  SimExecutor executor_{1};
+  TestCluster cluster_{executor_.clock(), {.nodes = 3, .replicas = 3, .node_bytes = 16ULL << 20}};
+  HeldWorker worker_{cluster_, executor_};
+  Gate gate_{executor_};
+  Status status_;
+  bool done_ = false;
+  bool still_ = false;
+};
+
+TEST_F(KvStillTest, RegistersGoOnWhileSlotsAreHeld) {
+  worker_.hold().Hold(HoldKind::kSlots, [this] { still_ = true; });
+  EXPECT_TRUE(still_);
+  for (const bool writes : {true, false}) {
+    executor_.Spawn(gate_, writes ? Set(&worker_.kv, "known", &status_, &done_)
+                                  : Get(&worker_.kv, "known", &status_, &done_));
+    Run(kMs);
+    EXPECT_TRUE(std::exchange(done_, false));
+    EXPECT_TRUE(status_.ok());
+  }
+  // What needs the index waits: another key, and an increment of this one.
+  bool other_done = false;
+  Status other;
+  executor_.Spawn(gate_, Set(&worker_.kv, "other", &other, &other_done));
+  executor_.Spawn(gate_, Add(&worker_.kv, "number", &status_, &done_));
+  Run(40 * kMs);
+  EXPECT_FALSE(other_done);
+  EXPECT_FALSE(done_);
+  worker_.hold().Release();
+  Run(5 * kMs);
+  EXPECT_TRUE(other_done && other.ok());
+  EXPECT_TRUE(done_ && status_.ok());
+}
+
+TEST_F(KvStillTest, AHoldOfSlotsWaitsForThoseWhoAreAtThem) {
+  executor_.Spawn(gate_, Add(&worker_.kv, "number", &status_, &done_));
+  worker_.hold().Hold(HoldKind::kSlots, [&] {
+    EXPECT_TRUE(done_);
+    still_ = true;
+  });
+  EXPECT_FALSE(still_);
+  Run(5 * kMs);
+  EXPECT_TRUE(still_);
+  EXPECT_TRUE(status_.ok());
+}
+
+TEST_F(KvStillTest, AHoldOfSlotsDoesNotWaitForRegisters) {
+  executor_.Spawn(gate_, Set(&worker_.kv, "known", &status_, &done_));
+  worker_.hold().Hold(HoldKind::kSlots, [this] { still_ = true; });
+  EXPECT_TRUE(still_);
+  EXPECT_FALSE(done_);
+  Run(kMs);
+  EXPECT_TRUE(done_);
+}
+
+TEST_F(KvStillTest, AHoldOfAllWaitsForEverythingAndHoldsRegistersToo) {
+  executor_.Spawn(gate_, Set(&worker_.kv, "known", &status_, &done_));
+  worker_.hold().Hold(HoldKind::kAll, [&] {
+    EXPECT_TRUE(done_);
+    still_ = true;
+  });
+  EXPECT_FALSE(still_);
+  Run(5 * kMs);
+  EXPECT_TRUE(still_);
+  done_ = false;
+  executor_.Spawn(gate_, Get(&worker_.kv, "known", &status_, &done_));
+  Run(20 * kMs);
+  EXPECT_FALSE(done_);
+  worker_.hold().Release();
+  Run(kMs);
+  EXPECT_TRUE(done_ && status_.ok());
+}
+
+TEST_F(KvStillTest, AReleasedHoldIsForgotten) {
+  executor_.Spawn(gate_, Add(&worker_.kv, "number", &status_, &done_));
+  worker_.hold().Hold(HoldKind::kAll, [this] { still_ = true; });
+  worker_.hold().Release();
+  Run(20 * kMs);
+  EXPECT_TRUE(done_);
+  EXPECT_FALSE(still_);
 }
 
 }  // namespace

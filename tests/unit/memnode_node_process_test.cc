@@ -237,26 +237,57 @@ TEST_F(MemnodeNodeProcessTest, ASpareServesAndReportsAndGrantsNothing) {
             Outcome::kFull);
   RawWorker worker(port(), Hello(2));
   ASSERT_TRUE(worker.welcome());
-  worker.Send(worker.Frame({{.kind = TcpOpKind::kRead, .bytes = 8}}));
+  worker.Send(worker.Frame({{.kind = TcpOpKind::kRead, .bytes = 8, .offset = kOffered}}));
   const auto answers = worker.Answers();
   ASSERT_EQ(answers.size(), 1U);
   EXPECT_EQ(answers[0].error, TcpError::kOutOfBounds);
 }
 
-TEST_F(MemnodeNodeProcessTest, WhatLiesBehindTheLastRegionIsNobodys) {
+TEST_F(MemnodeNodeProcessTest, AllMemoryIsWithinReachForRegionsToCome) {
   Place(2);
   Start();
   EXPECT_THAT(process_->ReadyLine(), HasSubstr("64 MiB (2 regions)"));
   RawWorker worker(port(), Hello(2));
   ASSERT_TRUE(worker.welcome());
-  worker.Send(
-      worker.Frame({{.kind = TcpOpKind::kRead, .bytes = 8, .offset = 2 * kRegionBytes - 8}}));
-  worker.Send(worker.Frame({{.kind = TcpOpKind::kRead, .bytes = 8, .offset = 2 * kRegionBytes}}));
+  worker.Send(worker.Frame({{.kind = TcpOpKind::kRead, .bytes = 8, .offset = kOffered - 8}}));
+  worker.Send(worker.Frame({{.kind = TcpOpKind::kRead, .bytes = 8, .offset = kOffered}}));
   const auto answers = worker.Answers();
   ASSERT_EQ(answers.size(), 2U);
   EXPECT_EQ(answers[0].kind, TcpFrameKind::kBatch);
   EXPECT_EQ(answers[1].error, TcpError::kOutOfBounds);
   EXPECT_EQ(script_.duties->Report().operations, 1U);
+}
+
+// The master gave the node up while it was away: what was sent to it before must come to nothing.
+TEST_F(MemnodeNodeProcessTest, ANodeThatFindsItselfOutClosesItsChannels) {
+  Place(2);
+  Start();
+  RawWorker worker(port(), Hello(2));
+  ASSERT_TRUE(worker.welcome());
+  auto view = std::make_shared<View>(MakeView(2));
+  view->nodes.resize(view->node_count);
+  script_.duties->OnView(view);
+  EXPECT_EQ(TcpAnswer(3), TcpRefusal::kNone) << "as long as it is in";
+  view = std::make_shared<View>(*view);
+  view->nodes[kNode.value].out = true;
+  for (RegionPlacement& region : view->regions) {
+    region.missing = 1;
+    region.nodes[1] = kNode;
+    region.base[1] = region.base[0];
+    region.nodes[0] = NodeId{0};
+  }
+  view->replicas = 2;
+  ++view->epoch.value;
+  script_.duties->OnView(view);
+  worker.Send(worker.Frame({{.kind = TcpOpKind::kRead, .bytes = 8}}));
+  const auto answers = worker.Answers();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].kind, TcpFrameKind::kGoodbye);
+  EXPECT_EQ(script_.duties->Report().operations, 0U);
+  EXPECT_EQ(script_.duties->Report().blocks, 0U) << "all its regions are missing";
+  TcpHello again = Hello(2);
+  again.incarnation = 2;
+  EXPECT_TRUE(RawWorker(port(), again, secret_).welcome());
 }
 
 TEST_F(MemnodeNodeProcessTest, WhoWasExpelledIsRefusedBeforeAnybodyHearsOfTheNode) {

@@ -74,15 +74,16 @@ class InNOutTest : public testing::Test {
   // One step on replica 0; its reply.
   template <typename Step>
   ReplicaReply Run(Step step) {
-    QuorumCall call(executor_, 3, SharedPin());
+    QuorumCall call(executor_, ReplicaNodes::Of(*cluster_.master().view(), ref_.addr), SharedPin());
     BlockOn(executor_, step(call.Ask(0)));
     return call.reply(0);
   }
   ReplicaReply Write(MetaWord word, MetaWord expected, std::string_view value,
                      bool read_lanes = false) {
     return Run([&](QuorumCall::Share share) {
-      return in_n_out().Write(std::move(share), ref_, {word, expected, kLane, read_lanes},
-                              in_n_out().WriteBuffer(ref_, 0, word, {WorkerId{7}, BytesOf(value)}));
+      return in_n_out().Write(
+          std::move(share), ref_, {word, expected, kLane, read_lanes},
+          in_n_out().WriteBuffer(ref_, NodeId{0}, word, {WorkerId{7}, BytesOf(value)}));
     });
   }
   ReplicaReply Read() {
@@ -105,7 +106,7 @@ class InNOutTest : public testing::Test {
   }
   std::string InPlace(const ReplicaReply& reply, MetaWord word) {
     WrittenValue value;
-    if (!InNOut::ReadInPlace(ref_, reply, word, &value)) return "(none)";
+    if (!InNOut::ReadInPlace(ref_, reply.image, word, &value)) return "(none)";
     EXPECT_EQ(value.worker.value, 7U);
     return TextOf(value.bytes);
   }

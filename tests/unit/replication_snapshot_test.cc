@@ -244,7 +244,8 @@ TEST(SnapshotFailureTest, TheWaitForADeadWinnerIsBounded) {
   Attempt attempt{.v_old = 0, .v_new = 5, .status = {}, .outcome = {}, .round_trips = 0};
   const uint64_t start_ns = cluster.executor().NowNs();
   BlockOn(cluster.executor(), WriteAfter(&cluster, 0, 0, true, &attempt));
-  EXPECT_EQ(attempt.status.code(), StatusCode::kUnknownOutcome);
+  // Its own word is nowhere.
+  EXPECT_EQ(attempt.status.code(), StatusCode::kUnavailable);
   const DataPathOptions& options = cluster.context(0).options;
   const uint64_t waited_ms = (cluster.executor().NowNs() - start_ns) / 1'000'000;
   EXPECT_GE(waited_ms, options.op_timeout_ms);
@@ -258,7 +259,7 @@ TEST(SnapshotFailureTest, TheWaitForADeadWinnerIsBounded) {
 TEST(RawEngineTest, AWriteIsOneCasOnThePrimary) {
   SlotCluster cluster(3, 1, 1);
   const auto engine = MakeEngine(EngineKind::kRaw, cluster.context(0));
-  EXPECT_EQ(engine->replicas(), 1);
+  EXPECT_EQ(engine->Replicas(cluster.context(0).view(), kSlot), 1);
   Operation operation;
   auto outcome = BlockOn(cluster.executor(), engine->Write(operation, {kSlot, 0, 5, GlobalAddr()}));
   EXPECT_TRUE(outcome->won);

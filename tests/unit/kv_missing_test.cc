@@ -1,0 +1,168 @@
+// A store that goes on with two of three memory nodes, whichever is out, and with all three again.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/support/index_worker.h"
+#include "tests/support/scale.h"
+#include "tests/support/test_cluster.h"
+
+namespace onetrip {
+namespace {
+
+constexpr ClusterShape kShape{.nodes = 3, .replicas = 3, .node_bytes = 64ULL << 20};
+
+struct Case {
+  EngineKind engine;
+  bool shm;
+};
+
+Task<void> Sleep(Executor* executor) { co_await executor->SleepFor(2'000'000); }
+
+class MissingNodeTest : public testing::TestWithParam<Case> {
+ protected:
+  MissingNodeTest() {
+    DataPathOptions options;
+    options.location_cache_bytes = 1 << 18;
+    options.epoch_tick_us = 100;
+    for (int i = 0; i < 2; ++i) {
+      std::unique_ptr<Fabric> fabric;
+      if (GetParam().shm) {
+        fabric = std::make_unique<ShmFabric>(executor().clock(), cluster().endpoints());
+      } else {
+        fabric = std::make_unique<SimFabric>(executor(), cluster().endpoints(), SimFabricOptions());
+      }
+      workers_.push_back(std::make_unique<TestWorker>(cluster(), executor(), std::move(fabric),
+                                                      GetParam().engine, options));
+      workers_.back()->Start();
+    }
+  }
+  ~MissingNodeTest() override {
+    for (auto& worker : workers_) worker->Stop();
+  }
+
+  Executor& executor() {
+    return GetParam().shm ? static_cast<Executor&>(loop_executor_) : sim_executor_;
+  }
+  TestCluster& cluster() { return cluster_; }
+  TestWorker& worker(size_t i) { return *workers_[i % workers_.size()]; }
+
+  // Nothing is under way: what runs behind operations has come to its end.
+  void Settle() { BlockOn(executor(), Sleep(&executor())); }
+  void TakeOut(NodeId node) {
+    Settle();
+    cluster().node(node.value).SetReachable(false);
+    for (auto& worker : workers_) worker->fabric().LeaveAside(node, true);
+    cluster().TakeOut(node);
+  }
+  void BringBack(NodeId node) {
+    Settle();
+    cluster().node(node.value).SetReachable(true);
+    for (auto& worker : workers_) worker->fabric().LeaveAside(node, false);
+    cluster().BringBack(node);
+  }
+  void Set(size_t i, const std::string& key, const std::string& value) {
+    ASSERT_TRUE(worker(i).Set(key, value).ok()) << key;
+    model_[key] = value;
+  }
+  void Add(size_t i, const std::string& key) {
+    AddMutation add(1);
+    const Status status = BlockOn(executor(), worker(i).kv().ReadModifyWrite({0, key}, add));
+    ASSERT_TRUE(status.ok()) << status.message();
+    model_[key] = std::to_string(add.sum());
+  }
+  void Delete(size_t i, const std::string& key) {
+    EXPECT_EQ(worker(i).Delete(key), model_.erase(key) == 1) << key;
+  }
+  // Some of everything, by both workers, of which the other knows the keys from before.
+  void Work(int round) {
+    const auto name = [](const char* kind, int i) { return kind + std::to_string(i); };
+    for (int i = 0; i < 40; ++i) {
+      const auto at = static_cast<size_t>(i) + static_cast<size_t>(round);
+      Set(at, name("set:", i), "round " + std::to_string(round));
+      Set(at + 1, name("set:", i), "again " + std::to_string(round));
+      Add(at, name("sum:", i % 5));
+      Set(at, name("new:", round * 100 + i), "value");
+      Delete(at + 1, name("new:", round * 100 + i - 7));
+      Add(at + 1, name("set:num", i));
+      if (i % 4 == 0) Delete(at, name("set:", i));
+    }
+  }
+  void ExpectAll() {
+    for (auto& worker : workers_) {
+      for (const auto& [key, value] : model_) ASSERT_EQ(worker->Get(key), value) << key;
+      EXPECT_EQ(worker->Get("never there"), "(nil)");
+    }
+    Settle();
+    const IndexPicture picture = LookAtIndex(cluster());
+    EXPECT_TRUE(picture.replicas_agree);
+    EXPECT_EQ(picture.unfinished, 0U);
+    EXPECT_EQ(picture.misplaced, 0U);
+    EXPECT_EQ(picture.duplicates, 0U);
+    EXPECT_EQ(picture.objects, model_.size());
+    EXPECT_EQ(worker(0).CountKeys(), model_.size());
+  }
+
+  SystemClock clock_;
+  LoopExecutor loop_executor_{clock_, 1};
+  SimExecutor sim_executor_{1};
+  TestCluster cluster_{executor().clock(), kShape};
+  std::vector<std::unique_ptr<TestWorker>> workers_;
+  std::map<std::string, std::string> model_;
+};
+
+TEST_P(MissingNodeTest, EverythingGoesOnWithoutOneNodeAfterTheOther) {
+  int round = 0;
+  Work(round++);
+  ExpectAll();
+  for (uint16_t lost = 0; lost < 3; ++lost) {
+    SCOPED_TRACE(lost);
+    TakeOut(NodeId{lost});
+    ExpectAll();
+    Work(round++);
+    ExpectAll();
+    BringBack(NodeId{lost});
+    ExpectAll();
+    Work(round++);
+    ExpectAll();
+  }
+}
+
+TEST_P(MissingNodeTest, TheIndexGrowsWithoutANode) {
+  const NodeId lost = cluster().master().view()->Locate(GlobalAddr(0, 0), 0).node;
+  const int keys = GetParam().shm && kSlowdown == 1 ? 20'000 : 6'000;
+  const auto name = [](int i) { return "key:" + std::to_string(i); };
+  for (int i = 0; i < keys / 2; ++i) Set(0, name(i), std::to_string(i));
+  TakeOut(lost);
+  for (int i = keys / 2; i < keys; ++i) Set(static_cast<size_t>(i), name(i), std::to_string(i));
+  ExpectAll();
+  EXPECT_GT(worker(0).kv().metrics().index->splits.Value(), 1U);
+  BringBack(lost);
+  // The others one by one: all that was written meanwhile is on the node that came back.
+  for (uint16_t node = 0; node < 3; ++node) {
+    if (NodeId{node} == lost) continue;
+    TakeOut(NodeId{node});
+    ExpectAll();
+    BringBack(NodeId{node});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, MissingNodeTest,
+                         testing::Values(Case{EngineKind::kSwarm, true},
+                                         Case{EngineKind::kSwarm, false},
+                                         Case{EngineKind::kSnapshot, true},
+                                         Case{EngineKind::kAbd, false}),
+                         [](const auto& info) {
+                           const std::string fabric = info.param.shm ? "Shm" : "Sim";
+                           switch (info.param.engine) {
+                             case EngineKind::kSwarm:
+                               return "Swarm" + fabric;
+                             case EngineKind::kAbd:
+                               return "Abd" + fabric;
+                             default:
+                               return "Snapshot" + fabric;
+                           }
+                         });
+
+}  // namespace
+}  // namespace onetrip

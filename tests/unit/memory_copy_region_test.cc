@@ -1,0 +1,77 @@
+// A region's way to a node that lacks it.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "client_core/memory/copy_region.h"
+#include "tests/support/memory_worker.h"
+
+namespace onetrip {
+namespace {
+
+class CopyRegionTest : public testing::Test {
+ protected:
+  static constexpr uint64_t kNodeBytes = 32ULL << 20;
+
+  std::byte* Region(int replica) {
+    const RemoteAddr at = view_.Locate(GlobalAddr(1, 0), replica);
+    return cluster_.node(at.node.value).base() + at.offset;
+  }
+  const RegionHeader& Header(int replica) {
+    return *reinterpret_cast<const RegionHeader*>(Region(replica));
+  }
+
+  SimExecutor executor_{1};
+  TestCluster cluster_{executor_.clock(), {.nodes = 3, .replicas = 3, .node_bytes = kNodeBytes}};
+  MemoryWorker worker_{cluster_, executor_, MakeSim(cluster_, executor_)};
+  View view_ = *cluster_.master().view();
+};
+
+TEST_F(CopyRegionTest, BringsWhatIsGrantedAndTheBlockTable) {
+  worker_.Join();
+  // Some objects and a span in region 1, each with content of its own.
+  Rng rng(7);
+  std::vector<GlobalAddr> addrs;
+  for (const uint64_t bytes : {64UL, 4096UL, 700'000UL}) {
+    for (int i = 0; i < 60 && addrs.size() < 6; ++i) {
+      const Result<GlobalAddr> addr = worker_.Allocate(SizeClass::For(bytes));
+      ASSERT_TRUE(addr.ok());
+      if (addr->region() != 1) continue;
+      addrs.push_back(*addr);
+      for (uint64_t at = 0; at + 8 <= bytes; at += 8) {
+        const uint64_t word = rng.Next();
+        std::memcpy(Region(0) + addr->offset() + at, &word, 8);
+      }
+    }
+  }
+  view_.regions[1].missing = 1;
+  // The target holds what it held in an earlier life.
+  std::memset(Region(2), 0x5a, kRegionBytes);
+  ASSERT_TRUE(BlockOn(executor_, CopyRegion(worker_.fabric(), view_, 1)).ok());
+  EXPECT_EQ(std::memcmp(Region(0), Region(2), sizeof(RegionHeader)), 0);
+  uint32_t used = 0;
+  for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
+    if (BlockEntry(Header(0).blocks[block]).use() == BlockEntry::Use::kFree) continue;
+    ++used;
+    const uint64_t at = block * kBlockBytes;
+    EXPECT_EQ(std::memcmp(Region(0) + at, Region(2) + at, kBlockBytes), 0) << "block " << block;
+  }
+  EXPECT_GE(used, addrs.empty() ? 0U : 1U);
+  // Live replicas were only read.
+  EXPECT_NE(Region(1)[kRegionBytes - 1], std::byte{0x5a});
+}
+
+TEST_F(CopyRegionTest, RefusesARegionThatIsWholeAndAPrimaryWithoutHeader) {
+  EXPECT_EQ(BlockOn(executor_, CopyRegion(worker_.fabric(), view_, 1)).code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(BlockOn(executor_, CopyRegion(worker_.fabric(), view_, 99)).code(),
+            StatusCode::kInvalidArgument);
+  view_.regions[1].missing = 1;
+  std::memset(Region(0), 0, sizeof(RegionHeader));
+  EXPECT_EQ(BlockOn(executor_, CopyRegion(worker_.fabric(), view_, 1)).code(),
+            StatusCode::kCorrupt);
+}
+
+}  // namespace
+}  // namespace onetrip

@@ -1,0 +1,254 @@
+// Memory of a pool where a node is lost, then out, then back.
+#include <gtest/gtest.h>
+
+#include "tests/support/memory_worker.h"
+
+namespace onetrip {
+namespace {
+
+constexpr ClusterShape kShape{.nodes = 4, .replicas = 3, .node_bytes = 48ULL << 20};
+constexpr SizeClass kSlab(3);
+constexpr SizeClass kSpan(SizeClass::kSlabClasses + 5);  // six blocks
+
+class MissingMemoryTest : public testing::Test {
+ protected:
+  MissingMemoryTest() {
+    DataPathOptions options;
+    options.memory_wait_ms = 50;
+    for (int i = 0; i < 2; ++i) {
+      workers_.push_back(std::make_unique<MemoryWorker>(cluster_, executor_,
+                                                        MakeSim(cluster_, executor_), options));
+      workers_.back()->Join();
+    }
+  }
+  ~MissingMemoryTest() override {
+    for (auto& worker : workers_) worker->Leave();
+  }
+
+  MemoryWorker& worker(size_t i) { return *workers_[i]; }
+  SimFabric& fabric(size_t i) { return static_cast<SimFabric&>(worker(i).fabric()); }
+  View view() { return *cluster_.master().view(); }
+  // It does not answer; nobody knows yet.
+  void Lose(NodeId node) { cluster_.node(node.value).SetReachable(false); }
+  void TakeOut(NodeId node) {
+    for (auto& worker : workers_) worker->fabric().LeaveAside(node, true);
+    cluster_.TakeOut(node);
+  }
+  void BringBack(NodeId node) {
+    cluster_.node(node.value).SetReachable(true);
+    for (auto& worker : workers_) worker->fabric().LeaveAside(node, false);
+    cluster_.BringBack(node);
+  }
+  bool Holds(GlobalAddr addr, NodeId node) {
+    const View now = view();
+    for (int i = 0; i < now.LiveReplicas(addr); ++i) {
+      if (now.Locate(addr, i).node == node) return true;
+    }
+    return false;
+  }
+  const RegionHeader& Header(GlobalAddr addr, int replica) {
+    const RemoteAddr at = view().Locate(GlobalAddr(addr.region(), 0), replica);
+    return *reinterpret_cast<const RegionHeader*>(cluster_.node(at.node.value).base() + at.offset);
+  }
+  uint64_t BitmapWord(GlobalAddr block, int replica) {
+    const RemoteAddr at = view().Locate(block + BitmapOffset(block.block()), replica);
+    return *reinterpret_cast<const uint64_t*>(cluster_.node(at.node.value).base() + at.offset);
+  }
+  // Both workers' epochs, in turn, until what is retired now may be used again.
+  void PassEpochs() {
+    for (int i = 0; i < 8; ++i) {
+      for (auto& worker : workers_) worker->Maintain();
+    }
+  }
+
+  SimExecutor executor_{1};
+  TestCluster cluster_{executor_.clock(), kShape};
+  std::vector<std::unique_ptr<MemoryWorker>> workers_;
+};
+
+TEST_F(MissingMemoryTest, GrantsAreMadeOnTheLiveReplicasOfEveryRegion) {
+  const NodeId lost = view().Locate(GlobalAddr(0, 0), 0).node;
+  Lose(lost);
+  TakeOut(lost);
+  std::vector<GlobalAddr> spans;
+  while (true) {
+    const Result<GlobalAddr> span = worker(0).Allocate(kSpan);
+    if (!span.ok()) {
+      EXPECT_EQ(span.status().code(), StatusCode::kOutOfMemory);
+      break;
+    }
+    spans.push_back(span.value());
+    for (int i = 0; i < view().LiveReplicas(spans.back()); ++i) {
+      EXPECT_EQ(BlockEntry(Header(spans.back(), i).blocks[spans.back().block()]).use(),
+                BlockEntry::Use::kOwned);
+    }
+    EXPECT_FALSE(Holds(spans.back(), lost));
+  }
+  // Also from the regions of which the lost node was the primary.
+  std::vector<bool> granted(view().regions.size());
+  for (const GlobalAddr span : spans) granted[span.region()] = true;
+  EXPECT_EQ(std::count(granted.begin(), granted.end(), true),
+            static_cast<std::ptrdiff_t>(granted.size()));
+  for (const GlobalAddr span : spans) {
+    worker(0).allocator().FreeUnpublished(span, kSpan);
+  }
+  BlockOn(executor_, worker(0).allocator().Drain());
+  for (uint16_t node = 0; node < 4; ++node) {
+    if (NodeId{node} != lost) {
+      EXPECT_EQ(cluster_.node(node).status().granted_blocks, 0U);
+    }
+  }
+  BringBack(lost);
+  EXPECT_TRUE(worker(1).Allocate(kSlab).ok());
+}
+
+Task<void> AwaitAll(std::vector<Task<void>> tasks) { co_await WhenAll(std::move(tasks)); }
+Task<void> TakeOutSoon(SimExecutor* executor, uint64_t after_ns, std::function<void()> then) {
+  co_await executor->SleepFor(after_ns);
+  then();
+}
+Task<void> AllocateInto(Allocator* allocator, SizeClass size_class, Result<GlobalAddr>* result) {
+  *result = co_await allocator->Allocate(size_class);
+}
+
+// All four nodes, one after the other: with one lost, no region is left whose grant succeeds for
+// long, for each node holds most regions.
+TEST_F(MissingMemoryTest, AllocatingWaitsForAViewWithoutTheLostNode) {
+  const NodeId lost{1};
+  Lose(lost);
+  Lose(NodeId{2});  // so that every region is on one of them
+  Result<GlobalAddr> result = Status(StatusCode::kCorrupt, "never set");
+  const uint64_t start_ns = executor_.NowNs();
+  std::vector<Task<void>> tasks;
+  tasks.push_back(AllocateInto(&worker(0).allocator(), kSlab, &result));
+  tasks.push_back(TakeOutSoon(&executor_, 10'000'000, [&] {
+    cluster_.node(2).SetReachable(true);
+    TakeOut(lost);
+  }));
+  BlockOn(executor_, AwaitAll(std::move(tasks)));
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_GE(executor_.NowNs() - start_ns, 10'000'000U);
+  EXPECT_FALSE(Holds(*result, lost));
+  BringBack(lost);
+}
+
+TEST_F(MissingMemoryTest, AllocatingGivesUpAfterItsTimeOrWhileAllIsHeld) {
+  Lose(NodeId{1});
+  Lose(NodeId{2});
+  const uint64_t start_ns = executor_.NowNs();
+  EXPECT_EQ(worker(0).Allocate(kSlab).status().code(), StatusCode::kUnavailable);
+  EXPECT_GE(executor_.NowNs() - start_ns, 50'000'000U);
+  const uint64_t held_ns = executor_.NowNs();
+  worker(0).context().hold.Hold(HoldKind::kAll);
+  EXPECT_EQ(worker(0).Allocate(kSlab).status().code(), StatusCode::kUnavailable);
+  EXPECT_LT(executor_.NowNs() - held_ns, 10'000'000U);
+  worker(0).context().hold.Release();
+  cluster_.node(1).SetReachable(true);
+  cluster_.node(2).SetReachable(true);
+  EXPECT_TRUE(worker(0).Allocate(kSlab).ok());
+}
+
+TEST_F(MissingMemoryTest, EpochsGoOnWithoutANodeThatIsOut) {
+  const NodeId lost = view().Locate(GlobalAddr(0, 0), 0).node;  // of the epoch table
+  const uint64_t before = worker(0).reclaimer().current_epoch();
+  Lose(lost);
+  PassEpochs();
+  EXPECT_LE(worker(0).reclaimer().current_epoch(), before + 1) << "nobody can publish";
+  TakeOut(lost);
+  PassEpochs();
+  EXPECT_GT(worker(0).reclaimer().current_epoch(), before + 3);
+  BringBack(lost);
+}
+
+// Objects that worker 1 frees for worker 0, while the primary of their bitmap is lost.
+TEST_F(MissingMemoryTest,
+       WhatWasFreedForTheOwnerWhileThePrimaryWasLostIsCollectedFromItsSuccessor) {
+  std::vector<GlobalAddr> objects;
+  objects.reserve(70);
+  for (int i = 0; i < 70; ++i) objects.push_back(worker(0).Allocate(kSlab).value());
+  const GlobalAddr block = objects.front().block_start();
+  const NodeId lost = view().Locate(block, 0).node;
+  for (const GlobalAddr addr : objects) worker(1).allocator().Retire(addr, kSlab);
+  Lose(lost);
+  // The master is told at some moment within the flush, too.
+  for (auto& worker : workers_) worker->fabric().LeaveAside(lost, true);
+  cluster_.TakeOut(lost);
+  const uint64_t live = worker(0).allocator().metrics().live_bytes.Value();
+  PassEpochs();
+  EXPECT_EQ(worker(0).allocator().metrics().live_bytes.Value(),
+            live - objects.size() * kSlab.bytes());
+  for (int i = 0; i < view().LiveReplicas(block); ++i) EXPECT_EQ(BitmapWord(block, i), 0U);
+  BringBack(lost);
+}
+
+// The owner finds the bits, and the node is lost before it has taken them out: nothing is free that
+// is not known to be out on all live replicas, and in the end everything is.
+TEST_F(MissingMemoryTest, BitsThatCouldNotBeTakenOutAreTakenOutLaterAndOnce) {
+  for (uint64_t after_ns = 0; after_ns < 12'000; after_ns += 500) {
+    SCOPED_TRACE(after_ns);
+    std::vector<GlobalAddr> objects;
+    objects.reserve(10);
+    for (int i = 0; i < 10; ++i) objects.push_back(worker(0).Allocate(kSlab).value());
+    const GlobalAddr block = objects.front().block_start();
+    ASSERT_EQ(objects.back().block_start(), block);
+    const NodeId lost = view().Locate(block, after_ns % 1000 == 0 ? 0 : 1).node;
+    const uint64_t live = worker(0).allocator().metrics().live_bytes.Value();
+    for (const GlobalAddr addr : objects) worker(1).allocator().Retire(addr, kSlab);
+    for (int i = 0; i < 8; ++i) {
+      (void)BlockOn(executor_, worker(0).reclaimer().Tick(0));
+      worker(1).Maintain();
+    }
+    ASSERT_NE(BitmapWord(block, 0), 0U);
+    std::vector<Task<void>> tasks;
+    tasks.push_back(worker(0).allocator().Maintain());
+    tasks.push_back(TakeOutSoon(&executor_, after_ns, [&] { Lose(lost); }));
+    BlockOn(executor_, AwaitAll(std::move(tasks)));
+    TakeOut(lost);
+    PassEpochs();
+    EXPECT_EQ(worker(0).allocator().metrics().live_bytes.Value(),
+              live - objects.size() * kSlab.bytes());
+    for (int i = 0; i < view().LiveReplicas(block); ++i) EXPECT_EQ(BitmapWord(block, i), 0U);
+    BringBack(lost);
+  }
+}
+
+// Regions of one set of nodes stay together, whatever their order is and whatever is missing.
+TEST_F(MissingMemoryTest, BuffersGoOnToComeFromBlocksOnTheirRegistersNodes) {
+  const GlobalAddr near = worker(0).Allocate(kSlab).value();
+  Allocator& allocator = worker(0).allocator();
+  const GlobalAddr first = BlockOn(executor_, allocator.AllocateBuffer(kSlab, near)).value();
+  const NodeId lost = view().Locate(near, 0).node;
+  Lose(lost);
+  TakeOut(lost);
+  const GlobalAddr second = allocator.TryAllocateBuffer(kSlab, near);
+  ASSERT_FALSE(second.is_null()) << "the block that it has still serves";
+  EXPECT_EQ(second.block_start(), first.block_start());
+  for (int i = 0; i < view().LiveReplicas(near); ++i) {
+    EXPECT_TRUE(Holds(second, view().Locate(near, i).node));
+  }
+  BringBack(lost);
+  // The register's region is given to another node: its blocks of buffers are others from now on.
+  const NodeId spare = [&] {
+    for (uint16_t i = 0; i < 4; ++i) {
+      if (!Holds(near, NodeId{i})) return NodeId{i};
+    }
+    return NodeId{0};
+  }();
+  cluster_.master().AddEdit([region = near.region(), spare](View& view) {
+    view.regions[region].nodes[2] = spare;
+    view.regions[region].missing = 1;
+  });
+  const auto third = BlockOn(executor_, allocator.AllocateBuffer(kSlab, near));
+  if (third.ok()) {
+    const View now = view();
+    std::vector<NodeId> mine(now.regions[third->region()].nodes.begin(),
+                             now.regions[third->region()].nodes.begin() + 3);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_NE(std::find(mine.begin(), mine.end(), now.regions[near.region()].nodes[i]),
+                mine.end());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace onetrip
