@@ -34,6 +34,11 @@ class Sleeper:
         assert process.poll() is None, self.log()
         return process
 
+    def freeze(self):
+        """Returns when all of its threads stand still: the signal alone tells one of them."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitpid(self.process.pid, os.WUNTRACED)
+
     def log(self):
         with open(self.log_path, errors="replace") as log:
             return log.read()
@@ -58,7 +63,7 @@ def wakes_up(context):
     with context.cluster(fabric="tcp") as cluster, Sleeper(cluster) as sleeper:
         with cluster.connect(agent=0) as other, cluster.connect(agent=1) as client:
             assert client.call("SET", "k", "before").value == b"OK"
-            sleeper.process.send_signal(signal.SIGSTOP)
+            sleeper.freeze()
             # Taken by the kernel: the agent finds it when it wakes up.
             client.send_raw(encode([b"SET", b"k", b"too late"]))
             wait_until(lambda: sleeper.state() == "gone", "it is expelled and fenced")
@@ -86,7 +91,7 @@ def never_wakes_up(context):
     with context.cluster(fabric="shm") as cluster, Sleeper(cluster) as sleeper:
         with cluster.connect(agent=0) as other, cluster.connect(agent=1) as client:
             assert client.call("SET", "k", "before").value == b"OK"
-            sleeper.process.send_signal(signal.SIGSTOP)
+            sleeper.freeze()
             # It could write the memory as soon as it woke up: it must not wake up.
             assert sleeper.process.wait(timeout=60) == -signal.SIGKILL
             wait_until(lambda: sleeper.state() == "gone", "it is fenced everywhere")

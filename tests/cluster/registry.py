@@ -57,6 +57,7 @@ def tests():
     import expelled  # pylint: disable=unused-import,import-outside-toplevel
     import hosts  # pylint: disable=unused-import,import-outside-toplevel
     import many_agents  # pylint: disable=unused-import,import-outside-toplevel
+    import node_lost  # pylint: disable=unused-import,import-outside-toplevel
     import master_restart  # pylint: disable=unused-import,import-outside-toplevel
     import refusals  # pylint: disable=unused-import,import-outside-toplevel
     import several_agents  # pylint: disable=unused-import,import-outside-toplevel

@@ -86,11 +86,14 @@ def deadline_cases():
         for time in ("0", "-1", "100000", "abc", "", "1.5", BIG, SMALL, "9223372036854775",
                      "9223372036854776", "-9223372036854775", "-9223372036854776",
                      "9223372036854775806", "+1", "01"):
-            steps += ["SET k v", (name, "k", time), (name, "none", time), (name, "k", time, "GT"),
+            steps += ["SET k v", (name, "k", time, "GT"), (name, "k", time), (name, "none", time),
                       "EXISTS k"]
         for bad in ("nx", "bogus", "NX XX", "GT LT", "NX GT", "XX GT", "XX LT", "NX NX", "GT GT"):
             steps += ["SET k v", "%s k %s %s" % (name, far[name], bad), "TTL k",
                       "%s k abc %s" % (name, bad), "%s none %s %s" % (name, far[name], bad)]
+        if name.endswith("AT"):  # A relative time would be greater once a millisecond has passed.
+            again = "%s k %s " % (name, far[name])
+            steps += ["SET k v", again, again + "GT", again + "LT"]
         yield name + " at its edges", steps
     yield "EXPIRETIME, PERSIST and TOUCH", [
         "EXPIRETIME no", "PEXPIRETIME no", "PERSIST no", "SET k v", "EXPIRETIME k",
