@@ -25,9 +25,10 @@ function(onetrip_optimise_link target)
   endif()
 endfunction()
 
-# onetrip_plain_link(TARGET): none, whatever the build has.
+# onetrip_plain_link(TARGET): none, whatever the build has, and no objects of its own for it.
 function(onetrip_plain_link target)
   if(ONETRIP_LTO)
+    target_compile_options(${target} PRIVATE -fno-lto)
     target_link_options(${target} PRIVATE -fno-lto)
   endif()
 endfunction()
@@ -61,5 +62,7 @@ endif()
 
 find_program(ONETRIP_CCACHE ccache)
 if(ONETRIP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${ONETRIP_CCACHE}")
+  # Checkouts of the same files in other places share what was compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}"
+                                  CCACHE_NOHASHDIR=1 "${ONETRIP_CCACHE}")
 endif()

@@ -112,8 +112,8 @@ for preset in "${presets[@]}"; do
   if [[ $preset == release || $preset == dev ]]; then
     echo "=== $preset: compatibility tests ($(date +%T))"
     run_python "$preset" compat tests/compat/run.py --agent "build/$preset/bin/onetrip-agent"
-    # Keys written blindly are registers then: the other form that a key can have.
-    run_python "$preset" compat-swarm tests/compat/run.py --differential --agent-args '--engine swarm' \
+    # All keys are records then: the other form that a key can have.
+    run_python "$preset" compat-snapshot tests/compat/run.py --differential --agent-args '--engine snapshot' \
       --agent "build/$preset/bin/onetrip-agent"
     echo "=== $preset: clusters of processes ($(date +%T))"
     run_python "$preset" cluster tests/cluster/run.py --bin "build/$preset/bin"
