@@ -157,21 +157,41 @@ def no_node_over_tcp(context):
             assert client.call("SET", "k", "v").value == b"OK"
 
 
-@test("a memory node that is lost: status and whoever wants to join say what is waited for")
-def lost_node(context):
+def lose_node(cluster, name):
+    """Kills it; which node it was."""
+    pid = cluster.processes()[name]["pid"]
+    lost = [node["node"] for node in cluster.status()["memnodes"] if node["pid"] == pid][0]
+    cluster.send_signal(name, signal.SIGKILL)
+    wait_until(lambda: is_gone(pid), "the node's end")
+    return lost
+
+
+def wait_for_status(cluster, why):
+    wait_until(lambda: cluster.status()["waiting_for"] == why, "the status says " + why)
+    code, table, _ = cluster.tool("status", "--dir", cluster.path)
+    assert code == 0 and "waiting for: " + why in table, table
+
+
+@test("memory nodes that are lost: agents join without one, not without two; status says why")
+def lost_nodes(context):
     # Agents that end wait so long for what the lost node may still do.
     with environment(ONETRIP_OP_TIMEOUT_MS="500"), context.cluster(fabric="tcp") as cluster:
         assert cluster.status()["waiting_for"] == ""
         code, table, _ = cluster.tool("status", "--dir", cluster.path)
         assert code == 0 and "waiting for" not in table, table
-        lost = [node for node in cluster.status()["memnodes"]
-                if node["pid"] == cluster.processes()["memnode-1"]["pid"]][0]
-        cluster.send_signal("memnode-1", signal.SIGKILL)
-        wait_until(lambda: is_gone(lost["pid"]), "the node's end")
-        why = "memory node %d is not there" % lost["node"]
-        wait_until(lambda: cluster.status()["waiting_for"] == why, "the status says " + why)
-        code, table, _ = cluster.tool("status", "--dir", cluster.path)
-        assert code == 0 and "waiting for: " + why in table, table
+        first = lose_node(cluster, "memnode-1")
+        wait_for_status(cluster, "16 regions lack a replica until memory node %d is back" % first)
+        joined = subprocess.Popen(agent_like(cluster, "--connect-timeout-ms", "20000"),
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: len([agent for agent in cluster.status()["agents"]
+                                    if agent["state"] == "up"]) == 3, "the third agent is up")
+        finally:
+            joined.terminate()
+            joined.wait(timeout=20)
+        why = "memory node %d is not there" % lose_node(cluster, "memnode-2")
+        wait_for_status(cluster, why)
         code, output = run(agent_like(cluster, "--connect-timeout-ms", "500"))
         line = one_line(output)
         assert code == 1 and cluster.record()["master"]["address"] in line and why in line, output
