@@ -59,10 +59,10 @@ void MemoryWatch::Released(GlobalAddr addr, SizeClass size_class, MemoryUse use)
 }
 
 void MemoryWatch::Written(NodeId node, uint64_t offset) {
-  if (free_.empty() || copying_) return;
+  if (free_.empty()) return;
   for (uint32_t region = 0; region < view_.regions.size(); ++region) {
-    for (int replica = 0; replica < view_.replicas; ++replica) {
-      const RegionPlacement& placement = view_.regions[region];
+    const RegionPlacement& placement = view_.regions[region];
+    for (int replica = 0; replica < view_.replicas - placement.missing; ++replica) {
       const uint64_t base = placement.base[replica];
       if (placement.nodes[replica] != node || offset < base || offset >= base + kRegionBytes) {
         continue;
@@ -78,7 +78,7 @@ void MemoryWatch::Written(NodeId node, uint64_t offset) {
 }
 
 void MemoryWatch::Poison(GlobalAddr addr, SizeClass size_class, MemoryUse use) {
-  for (int replica = 0; replica < view_.replicas; ++replica) {
+  for (int replica = 0; replica < view_.LiveReplicas(addr); ++replica) {
     const RemoteAddr at = view_.Locate(addr, replica);
     // Enough of it: a record's header, which holds its checksum, is at its beginning.
     const uint64_t kept = use == MemoryUse::kBuffer ? kBufferBulkOffset : 0;

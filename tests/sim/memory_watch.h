@@ -23,9 +23,13 @@ namespace onetrip {
 
 class MemoryWatch final : public MemoryObserver {
  public:
-  // `nodes` by their numbers; they outlive it. `view`: where replicas lie.
+  // `nodes` by their numbers; they outlive it. `view`: where replicas lie, until UseView().
   MemoryWatch(std::vector<MemoryEndpoint*> nodes, const View& view)
       : nodes_(std::move(nodes)), view_(view) {}
+
+  // The newest view that anybody has. What is missing under it means nothing: whatever was sent to
+  // a node before it went out, or copies a region to it, may be written there.
+  void UseView(const View& view) { view_ = view; }
 
   void Allocated(GlobalAddr addr, SizeClass size_class, MemoryUse use) override;
   void Retired(GlobalAddr addr, SizeClass size_class) override;
@@ -35,8 +39,6 @@ class MemoryWatch final : public MemoryObserver {
 
   // A worker has written at `offset` of a node's memory.
   void Written(NodeId node, uint64_t offset);
-  // While a region is copied, what is free is written, too.
-  void SetCopying(bool copying) { copying_ = copying; }
 
   // What has gone wrong first; empty if nothing.
   [[nodiscard]] const std::string& failure() const { return failure_; }
@@ -66,14 +68,13 @@ class MemoryWatch final : public MemoryObserver {
   void Poison(GlobalAddr addr, SizeClass size_class, MemoryUse use);
 
   std::vector<MemoryEndpoint*> nodes_;
-  const View view_;
+  View view_;
   absl::flat_hash_map<uint64_t, Object> objects_;
   std::map<uint64_t, uint64_t> free_;  // released objects and their bytes; none overlap
   absl::flat_hash_set<uint64_t> released_before_;
   std::set<uint64_t> pinned_;
   uint64_t next_ticket_ = 1;
   uint64_t reused_ = 0;
-  bool copying_ = false;
   std::string failure_;
 };
 

@@ -124,11 +124,8 @@ void SimMasterClient::OnRepair(const RepairMessage& message) {
   if (worker_ == nullptr) return OnRepairEnded(message.id, none);
   TellWorker(
       [this, message, none](ViewHold& worker, const std::function<void()>& /*done*/) {
-        const bool copies = message.order.kind == RepairKind::kCopyRegion;
         if (worker.duties() == nullptr) return OnRepairEnded(message.id, none);
-        if (copies) events_.copying(true);
-        worker.duties()->Repair(message.order, [this, copies, id = message.id](Status status) {
-          if (copies) events_.copying(false);
+        worker.duties()->Repair(message.order, [this, id = message.id](Status status) {
           OnRepairEnded(id, status);
         });
       },

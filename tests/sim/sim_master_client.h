@@ -25,8 +25,6 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
     std::function<void(WorkerId)> joined;
     // The cluster has taken the process for dead: it must end.
     std::function<void(const std::string& reason)> expelled;
-    // From now on it copies a region, or does no more.
-    std::function<void(bool copying)> copying;
   };
 
   // Everything outlives it; it outlives the executor's events. `name`: of the agent, for people.

@@ -87,7 +87,10 @@ void World::FormCluster() {
                                                         plan_.shape.node_bytes, events));
     node_processes_.back()->Start();
   }
-  master_.SetOnView([this] { LookWhoIsRefused(); });
+  master_.SetOnView([this] {
+    if (memory_ != nullptr) memory_->UseView(master_.newest_view());
+    LookWhoIsRefused();
+  });
   const auto serves = [](const auto& node) { return node->serving(); };
   while (!std::all_of(node_processes_.begin(), node_processes_.end(), serves)) {
     CHECK(executor_.RunOnce());
@@ -123,8 +126,7 @@ Agent& World::AddAgent(uint32_t number) {
         trace_.Note("agent " + std::to_string(agent->number()) + " ends: " + reason);
         Bury(agent);
         Revive(agent->number(), 0, executor_.rng().Below(kReviveNsMax));
-      },
-      [this](bool copying) { memory_->SetCopying(copying); }};
+      }};
   agents_.push_back(std::make_unique<Agent>(world, number, plan_.seed * 64 + index, events));
   Agent& agent = *agents_.back();
   trace_.NameFabric(agent.fabric().index(), "agent " + std::to_string(number));

@@ -131,6 +131,33 @@ TEST(MemoryWatch, ForgetsWhatWasFreeInABlockThatChangedItsClass) {
   EXPECT_NE(watch.failure(), "");
 }
 
+// A node that is out may still write what it was sent before.
+TEST(MemoryWatch, LeavesReplicasAloneThatAreMissing) {
+  const auto bytes = std::make_unique<std::byte[]>(2 * kRegionBytes);
+  struct Endpoint final : MemoryEndpoint {
+    [[nodiscard]] std::byte* base() const override { return memory; }
+    [[nodiscard]] uint64_t bytes() const override { return kRegionBytes; }
+    ControlReply Handle(const ControlRequest& /*request*/) override { return {}; }
+    std::byte* memory = nullptr;
+  } endpoints[2];
+  View view;
+  view.replicas = 2;
+  view.node_count = 2;
+  view.regions.push_back({});
+  view.regions[0].nodes[1] = NodeId{1};
+  for (int node = 0; node < 2; ++node) endpoints[node].memory = &bytes[node * kRegionBytes];
+  MemoryWatch watch({&endpoints[0], &endpoints[1]}, view);
+  const GlobalAddr addr(0, 10 * kBlockBytes + kBlockHeaderBytes);
+  watch.Allocated(addr, SizeClass::For(64), MemoryUse::kObject);
+  watch.Released(addr, SizeClass::For(64), MemoryUse::kObject);
+  view.regions[0].missing = 1;
+  watch.UseView(view);
+  watch.Written(NodeId{1}, addr.offset());
+  EXPECT_EQ(watch.failure(), "");
+  watch.Written(NodeId{0}, addr.offset());
+  EXPECT_NE(watch.failure(), "");
+}
+
 TEST(SimulationDeterminism, OnePlanOneTrace) {
   for (const Scenario& scenario : Scenarios()) {
     const int seeds = scenario.name == "full" ? 2 : Scaled(40);
