@@ -21,7 +21,7 @@ struct KvMetrics {
   Counter expired;      // records removed because their deadline had passed
   Counter lost_rounds;  // slot writes that another writer won
   Counter unknown_outcomes;
-  Counter records_left;        // by help that ended without knowing whether a slot names them
+  Counter objects_left;        // by help or cleaning that never learned whether a slot names them
   Counter registers_thawed;    // registers that this worker turned into records
   Counter registers_dropped;   // deleted registers whose slot it freed
   Counter interrupted_writes;  // writes that met a seal, however they ended

@@ -106,7 +106,7 @@ Task<Status> KvImpl::ThawRegister(RegisterOperation& operation, const IndexKey& 
                                          .first = draft.buffer.get()});
   if (!outcome.ok()) {
     if (outcome.status().code() == StatusCode::kUnknownOutcome) {
-      metrics_.records_left.Add();
+      metrics_.objects_left.Add();
     } else {
       Abandon(draft);  // no slot names it, nor will
     }
@@ -134,6 +134,7 @@ Task<Result<std::optional<uint32_t>>> KvImpl::DropRegister(RegisterOperation& op
                                                                          .log = GlobalAddr(),
                                                                          .first = nullptr,
                                                                          .shared = true});
+  if (outcome.status().code() == StatusCode::kUnknownOutcome) metrics_.objects_left.Add();
   if (!outcome.ok()) co_return outcome.status();
   const SlotWord now = outcome.value().won ? dropped : SlotWord(outcome.value().current);
   if (!now.is_dropped() || now.addr() != register_addr) {
@@ -170,6 +171,7 @@ Task<void> KvImpl::FreeDropped(ViewHold::Presence& presence, Entry dropped, Size
                                          .v_new = index_.NewEmptyWord().bits(),
                                          .log = GlobalAddr(),
                                          .first = first.get()});
+  if (outcome.status().code() == StatusCode::kUnknownOutcome) metrics_.objects_left.Add();
   if (!outcome.ok() || !outcome.value().won) co_return;
   metrics_.registers_dropped.Add();
   allocator_.RetireRegister(register_addr, size_class);

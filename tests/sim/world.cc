@@ -407,11 +407,12 @@ bool World::Explain() {
 bool World::Finish() {
   if (!failure_.empty()) return false;
   // What the dead hold is nobody's yet: whoever leaves would wait for it in vain. A read that gave
-  // up helping to end a register leaves a record for a recovery to find, though it is answered.
+  // up helping to end a register, and a DEL whose register could not be cleared away behind it,
+  // leave something for a recovery to find, though they are answered.
   const auto gave_up = [](const auto& agent) {
     if (!agent->started()) return false;
     const KvMetrics& metrics = agent->kv().metrics();
-    return metrics.unknown_outcomes.Value() + metrics.records_left.Value() > 0;
+    return metrics.unknown_outcomes.Value() + metrics.objects_left.Value() > 0;
   };
   if (lossy_ || std::any_of(agents_.begin(), agents_.end(), gave_up)) return true;
   // The agents' last ticks would push out what the clients did.
