@@ -40,6 +40,7 @@ struct CoordinatorOptions {
   uint64_t fence_retry_ms = 200;        // after a node said that a fence is not done
   uint64_t repair_retry_ms = 200;       // after an agent said that a repair is not done
   uint64_t repair_timeout_ms = 30'000;  // an agent that takes longer while others hold is expelled
+  uint64_t replace_after_ms = 10'000;   // a node that is out for so long is replaced by others
   uint64_t node_wait_ms = 2000;  // for a lost node, while there are no workers but some want to
   uint64_t copy_pause_ms = 20;   // between regions at least, and copy_pause_factor of the last
   uint64_t copy_pause_factor = 4;
@@ -161,7 +162,7 @@ class Coordinator {
     uint64_t out_epoch = 0;   // of the view, or a later one, in which it went out
   };
 
-  enum class ChangeKind : uint8_t { kJoin, kLeave, kFlush, kAddress, kFenced, kNodeIn, kRefresh };
+  enum class ChangeKind : uint8_t { kJoin, kLeave, kFlush, kAddress, kFenced, kNodeIn, kReplace, kRefresh };
   // A change of the view that waits for its turn.
   struct Change {
     ChangeKind kind = ChangeKind::kRefresh;
@@ -296,6 +297,14 @@ class Coordinator {
   void StartScrub(uint64_t now_us);
   void EnqueueNodesIn();
   void NodeIn(uint16_t node);
+  // Whether the node has been out for so long that others take its places, if they have room.
+  [[nodiscard]] bool IsToBeReplaced(uint16_t node, uint64_t now_us) const;
+  // By node id: the bytes of those that may take regions.
+  [[nodiscard]] std::vector<uint64_t> BytesToTake() const;
+  // Whether a node that may take regions has room for one that is missing on `lost`.
+  [[nodiscard]] bool HasRoomFor(NodeId lost) const;
+  void EnqueueReplacements(uint64_t now_us);
+  void ReplaceNode(uint16_t lost);
   void SaveRegions(const std::vector<uint32_t>& regions);
   void CountMissing();
   // Whether nobody acts under a view older than the one of `epoch`.

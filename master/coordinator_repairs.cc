@@ -393,4 +393,54 @@ void Coordinator::NodeIn(uint16_t id) {
       "memory node " + std::to_string(id) + " is back; what it has missed is copied to it");
 }
 
+// ---- Nodes that others take the place of ----
+
+bool Coordinator::IsToBeReplaced(uint16_t id, uint64_t now_us) const {
+  const Node& node = nodes_[id];
+  return node.record.out && !node.serving &&
+         now_us >= node.lost_at_us + options_.replace_after_ms * 1000 && HoldsRegion(NodeId{id});
+}
+
+std::vector<uint64_t> Coordinator::BytesToTake() const {
+  std::vector<uint64_t> bytes;
+  bytes.reserve(nodes_.size());
+  for (const Node& node : nodes_) bytes.push_back(node.serving ? node.record.bytes : 0);
+  return bytes;
+}
+
+bool Coordinator::HasRoomFor(NodeId lost) const {
+  std::vector<RegionPlacement> regions = membership_.view().regions;
+  return !::onetrip::ReplaceNode(lost, membership_.view().replicas, BytesToTake(), &regions)
+              .empty();
+}
+
+void Coordinator::EnqueueReplacements(uint64_t now_us) {
+  if (missing_regions_ == 0 || HasQueued(ChangeKind::kReplace)) return;
+  for (uint16_t id = 0; id < NodesInView(); ++id) {
+    if (!IsToBeReplaced(id, now_us) || !HasRoomFor(NodeId{id})) continue;
+    Change change;
+    change.kind = ChangeKind::kReplace;
+    change.node = id;
+    EnqueueOwn(change);
+  }
+}
+
+// What is missing stays missing until it is copied, so nobody need wait.
+void Coordinator::ReplaceNode(uint16_t lost) {
+  if (!nodes_[lost].record.out || nodes_[lost].serving) return;
+  std::vector<NodeInfo> infos;
+  infos.reserve(nodes_.size());
+  for (const Node& node : nodes_) {
+    infos.push_back({node.record.incarnation, node.record.address, node.record.out});
+  }
+  const uint16_t known = NodesInView();
+  const std::vector<uint32_t> changed =
+      membership_.ReplaceNode(NodeId{lost}, BytesToTake(), infos);
+  SaveRegions(changed);
+  placement_epoch_ = membership_.view().epoch.value + 1;
+  for (uint16_t id = known; id < NodesInView(); ++id) SendFences(id);
+  Log(LogLevel::kInfo, "memory node " + std::to_string(lost) + " is replaced: other nodes take " +
+                           std::to_string(changed.size()) + " of its regions, which are copied");
+}
+
 }  // namespace onetrip

@@ -49,7 +49,11 @@ std::string Coordinator::WhatRepairsWaitFor() const {
   for (uint16_t node = 0; node < NodesInView(); ++node) {
     if (!nodes_[node].record.out || nodes_[node].serving || !HoldsRegion(NodeId{node})) continue;
     return std::to_string(missing_regions_) + " regions lack a replica until memory node " +
-           std::to_string(node) + " is back";
+           std::to_string(node) + " is back" +
+           (HasRoomFor(NodeId{node})
+                ? ", or is replaced after " +
+                      std::to_string(options_.replace_after_ms / 1000) + " s"
+                : " or another with room for them joins");
   }
   if (!SomebodyWorks()) return "repairs need an agent with workers";
   return "";

@@ -96,6 +96,7 @@ void Coordinator::Pump(uint64_t now_us) {
     SendDueReplies();
     TryStartHold(now_us);
     if (hold_.has_value()) continue;
+    EnqueueReplacements(now_us);
     EnqueueNodesIn();
     const bool any = std::any_of(queue_.begin(), queue_.end(), [this](const Change& change) {
       return MayCommit(change, /*with_flushes=*/false);
@@ -261,6 +262,8 @@ void Coordinator::Apply(const Change& change, std::vector<Due>* due) {
     }
     case ChangeKind::kNodeIn:
       return NodeIn(change.node);
+    case ChangeKind::kReplace:
+      return ReplaceNode(change.node);
     case ChangeKind::kRefresh:
       return;
   }

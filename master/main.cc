@@ -51,6 +51,7 @@ int Run(const MasterOptions& options) {
   server_options.coordinator.replicas = static_cast<int>(options.replicas);
   server_options.coordinator.nodes = static_cast<uint16_t>(options.nodes);
   server_options.coordinator.lease_ms = options.lease_ms;
+  server_options.coordinator.replace_after_ms = options.replace_node_after_s * 1000;
   const SystemClock clock;
   const Result<std::unique_ptr<MasterServer>> server =
       MasterServer::Start(server_options, std::move(secret), *store.value(), clock, &reason);

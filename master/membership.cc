@@ -133,6 +133,22 @@ std::vector<uint32_t> MembershipState::LoseNode(NodeId node) {
   return changed;
 }
 
+std::vector<uint32_t> MembershipState::ReplaceNode(NodeId lost,
+                                                   std::span<const uint64_t> node_bytes,
+                                                   std::span<const NodeInfo> nodes) {
+  const std::vector<uint32_t> changed =
+      onetrip::ReplaceNode(lost, view_.replicas, node_bytes, &view_.regions);
+  for (const uint32_t region : changed) {
+    for (int i = 0; i < view_.replicas; ++i) {
+      const size_t end = view_.regions[region].nodes[i].value + size_t{1};
+      CHECK(end <= nodes.size());
+      while (view_.nodes.size() < end) view_.nodes.push_back(nodes[view_.nodes.size()]);
+    }
+  }
+  view_.node_count = static_cast<uint16_t>(view_.nodes.size());
+  return changed;
+}
+
 void MembershipState::CopyNext(uint32_t region, NodeId node) {
   PutFirstOfMissing(node, view_.replicas, &view_.regions.at(region));
 }

@@ -58,6 +58,11 @@ class MembershipState {
   std::vector<uint32_t> LoseNode(NodeId node);
   // The copy on `node` is complete, and is the last of the live replicas. REQUIRES: it is missing.
   void CopyDone(uint32_t region, NodeId node);
+  // What is missing on `lost` goes to nodes with room: ReplaceNode() of placement.h with
+  // `node_bytes`. Those that the view does not name yet are `nodes` by id; it names all up to the
+  // highest with a region then. Returns the regions that have changed.
+  std::vector<uint32_t> ReplaceNode(NodeId lost, std::span<const uint64_t> node_bytes,
+                                    std::span<const NodeInfo> nodes);
   // Makes the missing replica on `node` the one that is copied next. REQUIRES: likewise.
   void CopyNext(uint32_t region, NodeId node);
   void NextEpoch() { ++view_.epoch.value; }

@@ -1,7 +1,11 @@
 #include "master/placement.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "client_core/base/check.h"
@@ -155,6 +159,88 @@ void PutFirstOfMissing(NodeId node, int replicas, RegionPlacement* region) {
   const int first = replicas - region->missing;
   CHECK(entry >= first && entry < replicas);
   Move(entry, first, region);
+}
+
+namespace {
+
+using NodeSet = std::set<uint16_t>;
+
+NodeSet NodesOf(const RegionPlacement& region, int replicas) {
+  NodeSet nodes;
+  for (int i = 0; i < replicas; ++i) nodes.insert(region.nodes[i].value);
+  return nodes;
+}
+
+// The places that nothing lies in, by node, the lowest last.
+std::vector<std::vector<uint64_t>> FreePlaces(std::span<const uint64_t> node_bytes, int replicas,
+                                              const std::vector<RegionPlacement>& regions) {
+  std::vector<std::set<uint64_t>> taken(node_bytes.size());
+  for (const RegionPlacement& region : regions) {
+    for (int i = 0; i < replicas; ++i) {
+      if (region.nodes[i].value < taken.size()) {
+        taken[region.nodes[i].value].insert(region.base[i]);
+      }
+    }
+  }
+  std::vector<std::vector<uint64_t>> places(node_bytes.size());
+  for (size_t node = 0; node < node_bytes.size(); ++node) {
+    for (uint64_t place = node_bytes[node] / kRegionBytes; place-- > 0;) {
+      const uint64_t base = place * kRegionBytes;
+      if (!taken[node].contains(base)) places[node].push_back(base);
+    }
+  }
+  return places;
+}
+
+}  // namespace
+
+std::vector<uint32_t> ReplaceNode(NodeId lost, int replicas, std::span<const uint64_t> node_bytes,
+                                  std::vector<RegionPlacement>* regions) {
+  std::vector<std::vector<uint64_t>> places = FreePlaces(node_bytes, replicas, *regions);
+  std::map<NodeSet, size_t> alike;                // how many regions lie on these nodes
+  std::map<NodeSet, std::vector<uint32_t>> left;  // by the other nodes of each
+  for (uint32_t region = 0; region < regions->size(); ++region) {
+    const RegionPlacement& placement = (*regions)[region];
+    NodeSet nodes = NodesOf(placement, replicas);
+    ++alike[nodes];
+    const int entry = EntryOf(lost, replicas, placement);
+    if (entry == replicas || entry < replicas - placement.missing) continue;
+    nodes.erase(lost.value);
+    left[nodes].push_back(region);
+  }
+  std::vector<uint32_t> changed;
+  for (const auto& [others, wanted] : left) {
+    for (size_t done = 0; done < wanted.size();) {
+      // The best: where most of the like are; of several the one with most room.
+      std::optional<uint16_t> best;
+      std::array<size_t, 2> best_rank{};
+      for (uint16_t node = 0; node < places.size(); ++node) {
+        if (others.contains(node) || node == lost.value || places[node].empty()) continue;
+        NodeSet together = others;
+        together.insert(node);
+        const auto like = alike.find(together);
+        const std::array<size_t, 2> rank{like == alike.end() ? 0 : like->second,
+                                         places[node].size()};
+        if (!best.has_value() || rank > best_rank) {
+          best = node;
+          best_rank = rank;
+        }
+      }
+      if (!best.has_value()) break;
+      NodeSet together = others;
+      together.insert(*best);
+      for (; done < wanted.size() && !places[*best].empty(); ++done) {
+        RegionPlacement& placement = (*regions)[wanted[done]];
+        const int entry = EntryOf(lost, replicas, placement);
+        placement.nodes[entry] = NodeId{*best};
+        placement.base[entry] = places[*best].back();
+        places[*best].pop_back();
+        ++alike[together];
+        changed.push_back(wanted[done]);
+      }
+    }
+  }
+  return changed;
 }
 
 }  // namespace onetrip

@@ -29,6 +29,13 @@ bool LoseReplica(NodeId node, int replicas, RegionPlacement* region);
 // Makes the entry of `node` the first of the missing ones. REQUIRES: it is one of them.
 void PutFirstOfMissing(NodeId node, int replicas, RegionPlacement* region);
 
+// Gives what is missing on `lost` to other nodes, as far as they have room: node i takes regions
+// within its first node_bytes[i] bytes, and none if that is 0. Regions that lie on the same other
+// nodes go to the same one if it has room for them, for the buffers of a register lie on its nodes.
+// The entries stay missing. Returns the regions that have changed.
+std::vector<uint32_t> ReplaceNode(NodeId lost, int replicas, std::span<const uint64_t> node_bytes,
+                                  std::vector<RegionPlacement>* regions);
+
 }  // namespace onetrip
 
 #endif  // ONETRIP_MASTER_PLACEMENT_H_

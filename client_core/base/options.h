@@ -102,6 +102,7 @@ struct MasterOptions {
   uint64_t replicas = 0;
   uint64_t nodes = 0;  // That must have joined before there is a map.
   uint64_t lease_ms = 0;
+  uint64_t replace_node_after_s = 0;
   std::string secret_file;  // Path; empty: no secret.
   std::string log_level;
 };

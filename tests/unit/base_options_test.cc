@@ -202,17 +202,20 @@ TEST(MasterOptions, DefaultsAndFlags) {
   EXPECT_EQ(parsed.options.replicas, 3U);
   EXPECT_EQ(parsed.options.nodes, 3U);
   EXPECT_EQ(parsed.options.lease_ms, 1000U);
+  EXPECT_EQ(parsed.options.replace_node_after_s, 10U);
   EXPECT_EQ(parsed.options.secret_file, "");
 
   const Environment data("ONETRIP_DATA_DIR", "/e");
   parsed = ParseMaster({"--listen", "0.0.0.0:1", "--replicas", "2", "--nodes", "5", "--lease-ms",
-                        "100", "--secret-file", "/s", "--log-level", "off"});
+                        "100", "--replace-node-after-s", "0", "--secret-file", "/s", "--log-level",
+                        "off"});
   ASSERT_EQ(parsed.action, ParseAction::kRun) << parsed.message;
   EXPECT_EQ(parsed.options.listen, "0.0.0.0:1");
   EXPECT_EQ(parsed.options.data_dir, "/e");
   EXPECT_EQ(parsed.options.replicas, 2U);
   EXPECT_EQ(parsed.options.nodes, 5U);
   EXPECT_EQ(parsed.options.lease_ms, 100U);
+  EXPECT_EQ(parsed.options.replace_node_after_s, 0U);
   EXPECT_EQ(parsed.options.secret_file, "/s");
   EXPECT_EQ(parsed.options.log_level, "off");
 }

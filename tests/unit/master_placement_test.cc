@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <vector>
 
 #include "client_core/base/rng.h"
 #include "client_core/layout/global_addr.h"
@@ -124,6 +125,70 @@ TEST(MasterPlacementTest, ALostReplicaGoesToTheEndAndComesBackFromThere) {
   PutFirstOfMissing(NodeId{3}, 5, &region);
   EXPECT_EQ(nodes(region), (std::vector<int>{1, 2, 4, 3, 0}));
   for (int i = 0; i < 5; ++i) EXPECT_EQ(region.base[i], region.nodes[i].value * kRegionBytes);
+}
+
+// What is missing on `lost` in each region of a cluster of nodes with `places` places each.
+std::vector<RegionPlacement> Without(NodeId lost, int nodes, uint64_t places) {
+  std::vector<RegionPlacement> regions =
+      PlaceRegions(std::vector<uint64_t>(nodes, places * kRegionBytes), 3);
+  for (RegionPlacement& region : regions) LoseReplica(lost, 3, &region);
+  return regions;
+}
+
+TEST(MasterPlacementTest, ASpareTakesAllThatIsMissing) {
+  std::vector<RegionPlacement> regions = Without(NodeId{1}, 3, 8);
+  const std::vector<uint64_t> bytes = {8 * kRegionBytes, 0, 8 * kRegionBytes, 9 * kRegionBytes + 5};
+  const std::vector<uint32_t> changed = ReplaceNode(NodeId{1}, 3, bytes, &regions);
+  EXPECT_EQ(changed.size(), 8U);
+  ExpectSound(regions, std::vector<uint64_t>(4, 9 * kRegionBytes), 3);
+  for (const RegionPlacement& region : regions) {
+    EXPECT_EQ(region.nodes[2], NodeId{3});
+    EXPECT_EQ(region.missing, 1) << "nothing is copied yet";
+  }
+  EXPECT_TRUE(ReplaceNode(NodeId{1}, 3, bytes, &regions).empty()) << "once";
+}
+
+TEST(MasterPlacementTest, AReplacementTakesAsMuchAsItHasRoomFor) {
+  std::vector<RegionPlacement> regions = Without(NodeId{1}, 3, 8);
+  const uint64_t full = 8 * kRegionBytes;
+  EXPECT_TRUE(
+      ReplaceNode(NodeId{1}, 3, std::vector<uint64_t>{full, full, full}, &regions).empty());
+  EXPECT_EQ(
+      ReplaceNode(NodeId{1}, 3, std::vector<uint64_t>{full, 0, full, 3 * kRegionBytes}, &regions)
+          .size(),
+      3U);
+  EXPECT_EQ(ReplaceNode(NodeId{1}, 3,
+                        std::vector<uint64_t>{full, 0, full, 3 * kRegionBytes, 64 * kRegionBytes},
+                        &regions)
+                .size(),
+            5U);
+  ExpectSound(regions, std::vector<uint64_t>(5, 64 * kRegionBytes), 3);
+}
+
+// Buffers lie on their registers' nodes.
+TEST(MasterPlacementTest, RegionsThatWereTogetherStayTogether) {
+  std::vector<RegionPlacement> regions = Without(NodeId{2}, 6, 30);
+  const auto nodes_of = [](const RegionPlacement& region) {
+    return std::set<uint16_t>{region.nodes[0].value, region.nodes[1].value, region.nodes[2].value};
+  };
+  std::map<std::set<uint16_t>, std::set<std::set<uint16_t>>> became;
+  const std::vector<RegionPlacement> before = regions;
+  // Room on all that live, and on a spare.
+  const std::vector<uint64_t> bytes(7, 90 * kRegionBytes);
+  ReplaceNode(NodeId{2}, 3, bytes, &regions);
+  ExpectSound(regions, bytes, 3);
+  uint64_t replaced = 0;
+  for (size_t i = 0; i < regions.size(); ++i) {
+    became[nodes_of(before[i])].insert(nodes_of(regions[i]));
+    EXPECT_FALSE(nodes_of(regions[i]).contains(2));
+    if (before[i].missing != 0) {
+      ++replaced;
+    } else {
+      EXPECT_EQ(regions[i], before[i]) << "nothing else moves";
+    }
+  }
+  EXPECT_GT(replaced, 20U);
+  for (const auto& [from, to] : became) EXPECT_EQ(to.size(), 1U);
 }
 
 }  // namespace

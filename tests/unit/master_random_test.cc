@@ -17,6 +17,7 @@ TEST(MasterRandomTest, WhateverHappensViewsComeInOrderAndNobodyIsForgotten) {
   uint64_t fenced = 0;
   uint64_t outs = 0;
   uint64_t copies = 0;
+  uint64_t replaced = 0;
   for (uint64_t seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomCluster cluster(seed);
@@ -33,6 +34,7 @@ TEST(MasterRandomTest, WhateverHappensViewsComeInOrderAndNobodyIsForgotten) {
     fenced += cluster.fenced();
     outs += cluster.outs();
     copies += cluster.copies();
+    replaced += cluster.replaced();
   }
   // The faults leave room for all of it to happen.
   EXPECT_GT(flushes, 300U);
@@ -40,11 +42,13 @@ TEST(MasterRandomTest, WhateverHappensViewsComeInOrderAndNobodyIsForgotten) {
   EXPECT_GT(fenced, 300U);
   EXPECT_GT(outs, 300U);
   EXPECT_GT(copies, 300U);
+  EXPECT_GT(replaced, 300U);
   RecordProperty("flushes", std::to_string(flushes));
   RecordProperty("joins", std::to_string(joins));
   RecordProperty("fenced", std::to_string(fenced));
   RecordProperty("outs", std::to_string(outs));
   RecordProperty("copies", std::to_string(copies));
+  RecordProperty("replaced", std::to_string(replaced));
 }
 
 #ifdef ONETRIP_PLANTED_BUGS

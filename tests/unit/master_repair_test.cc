@@ -243,5 +243,173 @@ TEST_F(MasterRepairTest, AJoinWaitsForANodeThatIsBackSoon) {
   EXPECT_FALSE(view().IsOut(NodeId{1}));
 }
 
+class MasterReplaceTest : public MasterRepairTest {
+ protected:
+  // Node 1 is out, nothing is to be repaired but what it held, and a spare, node 3, serves.
+  void LoseNode1AndAddSpare() {
+    LoseNode1();
+    Resolve();
+    Answer(a, RepairKind::kScrubRegisters);
+    spare = bench.JoinNode(200);
+    bench.Ask(spare, MasterBench::Serve(7003));
+  }
+  void Pass(uint64_t ms) {
+    Streams who = {nodes[0], nodes[2], a, b};
+    if (spare != 0) who.push_back(spare);
+    bench.Pass(ms, who);
+  }
+  void CopyAll() {
+    for (int copies = 0; copies < 20 && Status().status.regions_fully_redundant < 4; ++copies) {
+      for (int waits = 0; waits < 20 && HoldOf(a) == nullptr; ++waits) Pass(100);
+      AllHold();
+      Answer(a, RepairKind::kCopyRegion);
+      TakeOver();
+    }
+  }
+  StreamId spare = 0;
+};
+
+TEST_F(MasterReplaceTest, ASpareTakesThePlaceOfANodeThatStaysAway) {
+  LoseNode1AndAddSpare();
+  EXPECT_EQ(StateOf(3), "spare");
+  EXPECT_EQ(Status().waiting_for,
+            "4 regions lack a replica until memory node 1 is back, or is replaced after 10 s");
+  Pass(9800);
+  EXPECT_EQ(StateOf(3), "spare");
+  EXPECT_EQ(view().nodes.size(), 3U);
+  Pass(400);
+  ASSERT_EQ(view().nodes.size(), 4U);
+  EXPECT_EQ(view().node_count, 4);
+  EXPECT_EQ(view().nodes[3].address.tcp_port, 7003);
+  for (const RegionPlacement& region : view().regions) {
+    EXPECT_EQ(region.nodes[2], NodeId{3});
+    EXPECT_EQ(region.missing, 1);
+  }
+  // Shown as coming before it counts.
+  TakeOver();
+  TakeOver();
+  EXPECT_FALSE(view().IsOut(NodeId{3}));
+  EXPECT_EQ(StateOf(3), "copying");
+  CopyAll();
+  EXPECT_EQ(Status().status.regions_fully_redundant, 4U);
+  EXPECT_EQ(StateOf(3), "up");
+  EXPECT_EQ(Status().waiting_for, "");
+  for (size_t region = 0; region < view().regions.size(); ++region) {
+    EXPECT_EQ(bench.disk.regions[region], view().regions[region]);
+  }
+  // Now another one may die.
+  bench.Break(nodes[2]);
+  AllHold();
+  EXPECT_TRUE(view().IsOut(NodeId{2}));
+}
+
+TEST_F(MasterReplaceTest, WithoutRoomAnywhereTheNodeIsWaitedFor) {
+  LoseNode1();
+  Resolve();
+  Answer(a, RepairKind::kScrubRegisters);
+  Pass(60'000);
+  for (const RegionPlacement& region : view().regions) EXPECT_EQ(region.nodes[2], NodeId{1});
+  EXPECT_EQ(Status().waiting_for,
+            "4 regions lack a replica until memory node 1 is back or another with room for them "
+            "joins");
+  // One that comes now is taken at once.
+  spare = bench.JoinNode(200);
+  bench.Ask(spare, MasterBench::Serve(7003));
+  Pass(200);
+  for (const RegionPlacement& region : view().regions) EXPECT_EQ(region.nodes[2], NodeId{3});
+}
+
+TEST_F(MasterReplaceTest, ANodeThatComesBackInTimeKeepsItsPlaces) {
+  LoseNode1AndAddSpare();
+  Pass(9000);
+  StartNode1();
+  bench.Pass(5000, {nodes[0], nodes[1], nodes[2], spare, a, b});
+  EXPECT_EQ(StateOf(1), "copying");
+  EXPECT_EQ(StateOf(3), "spare");
+  EXPECT_EQ(view().nodes.size(), 3U);
+}
+
+TEST_F(MasterReplaceTest, ANodeThatWasReplacedIsASpareWhenItIsBack) {
+  LoseNode1AndAddSpare();
+  Pass(10'200);
+  TakeOver();
+  TakeOver();
+  CopyAll();
+  StartNode1();
+  EXPECT_EQ(StateOf(1), "spare");
+  EXPECT_TRUE(view().IsOut(NodeId{1}));
+  // It takes the place of the next.
+  bench.Break(nodes[2]);
+  AllHold();
+  TakeOver();
+  Resolve();
+  Answer(a, RepairKind::kScrubRegisters);
+  bench.Pass(10'200, {nodes[0], nodes[1], spare, a, b});
+  TakeOver();
+  TakeOver();
+  for (const RegionPlacement& region : view().regions) EXPECT_EQ(region.nodes[2], NodeId{1});
+  EXPECT_FALSE(view().IsOut(NodeId{1}));
+  EXPECT_EQ(StateOf(1), "copying");
+}
+
+// Whoever was expelled might know the memory from before.
+TEST_F(MasterReplaceTest, ASpareIsNotInBeforeItRefusesAllWhoWereExpelled) {
+  LoseNode1AndAddSpare();
+  bench.Break(b);
+  for (const StreamId node : {nodes[0], nodes[2]}) bench.ConfirmFence(node);
+  EXPECT_EQ(bench.Last<FenceMessage>(spare), nullptr) << "it has no region";
+  bench.TakeOver(a);
+  for (int i = 0; i < 3; ++i) {
+    if (HoldOf(a) == nullptr) continue;
+    Holds(a);
+    Answer(a, RepairKind::kResolveSlots);
+    bench.TakeOver(a);
+  }
+  bench.Pass(10'200, {nodes[0], nodes[2], spare, a});
+  bench.TakeOver(a);
+  bench.TakeOver(a);
+  ASSERT_EQ(view().nodes.size(), 4U);
+  EXPECT_TRUE(view().IsOut(NodeId{3}));
+  ASSERT_NE(bench.Last<FenceMessage>(spare), nullptr);
+  bench.ConfirmFence(spare);
+  bench.TakeOver(a);
+  EXPECT_FALSE(view().IsOut(NodeId{3}));
+}
+
+TEST_F(MasterReplaceTest, ASpareThatDiesIsReplacedToo) {
+  LoseNode1AndAddSpare();
+  Pass(10'200);
+  TakeOver();
+  EXPECT_FALSE(view().IsOut(NodeId{3}));
+  bench.Break(spare);
+  spare = 0;
+  TakeOver();
+  AllHold();
+  TakeOver();
+  EXPECT_TRUE(view().IsOut(NodeId{3}));
+  Resolve();
+  Answer(a, RepairKind::kScrubRegisters);
+  spare = bench.JoinNode(201);
+  bench.Ask(spare, MasterBench::Serve(7004));
+  Pass(10'200);
+  for (const RegionPlacement& region : view().regions) EXPECT_EQ(region.nodes[2], NodeId{4});
+  TakeOver();
+  TakeOver();
+  CopyAll();
+  EXPECT_EQ(Status().status.regions_fully_redundant, 4U);
+}
+
+TEST_F(MasterReplaceTest, AReplacementIsRememberedOverARestart) {
+  LoseNode1AndAddSpare();
+  Pass(10'200);
+  TakeOver();
+  TakeOver();
+  const View before = view();
+  bench.Start();
+  EXPECT_EQ(view().regions, before.regions);
+  EXPECT_EQ(view().nodes, before.nodes);
+  EXPECT_EQ(view().node_count, before.node_count);
+}
+
 }  // namespace
 }  // namespace onetrip

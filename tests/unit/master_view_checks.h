@@ -26,9 +26,21 @@ class ReplicaModel {
       }
     }
     if (!out.empty()) out_epoch_ = view.epoch.value;
+    for (size_t region = 0; region < before.regions.size(); ++region) {
+      const std::set<uint16_t> then = NodesOf(before, region);
+      for (const uint16_t node : NodesOf(view, region)) {
+        if (!then.contains(node)) replaced_ += stale_.insert({region, node}).second ? 1 : 0;
+      }
+    }
+    std::set<std::pair<uint16_t, uint64_t>> places;
     size_t again = 0;
     for (size_t region = 0; region < view.regions.size(); ++region) {
       const RegionPlacement& placement = view.regions[region];
+      EXPECT_EQ(NodesOf(view, region).size(), static_cast<size_t>(view.replicas));
+      for (int i = 0; i < view.replicas; ++i) {
+        EXPECT_TRUE(places.emplace(placement.nodes[i].value, placement.base[i]).second)
+            << "two regions in one place";
+      }
       EXPECT_GT(2 * (view.replicas - placement.missing), view.replicas) << "no majority lives";
       for (int i = 0; i < view.replicas - placement.missing; ++i) {
         const Replica replica = {region, placement.nodes[i].value};
@@ -55,8 +67,15 @@ class ReplicaModel {
   [[nodiscard]] bool MustResolve() const { return resolved_epoch_ <= out_epoch_; }
   // Whether a register's largest word may be on one live replica only.
   [[nodiscard]] bool MustScrub() const { return scrubbed_epoch_ < out_epoch_; }
+  // Replicas that were given to another node.
+  [[nodiscard]] uint64_t replaced() const { return replaced_; }
 
  private:
+  static std::set<uint16_t> NodesOf(const View& view, size_t region) {
+    std::set<uint16_t> nodes;
+    for (int i = 0; i < view.replicas; ++i) nodes.insert(view.regions[region].nodes[i].value);
+    return nodes;
+  }
   using Replica = std::pair<size_t, uint16_t>;  // region, node
 
   std::set<Replica> stale_;
@@ -65,6 +84,7 @@ class ReplicaModel {
   uint64_t resolved_epoch_ = 1;
   uint64_t scrubbed_epoch_ = 0;
   uint64_t out_epoch_ = 0;
+  uint64_t replaced_ = 0;
 };
 
 }  // namespace onetrip
