@@ -22,6 +22,7 @@ struct ControlSettings {
   uint64_t ack_timeout_ms = 10'000;
   uint64_t fence_retry_ms = 200;
   uint64_t time_lead_ms = 2000;
+  uint64_t replace_after_ms = 10'000;
 };
 
 }  // namespace onetrip

@@ -46,6 +46,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("seed", plan.seed);
   visit("agents", plan.agents);
   visit("nodes", plan.shape.nodes);
+  visit("spares", plan.spares);
   visit("replicas", plan.shape.replicas);
   visit("node_bytes", plan.shape.node_bytes);
   visit("latency_min_ns", plan.fabric.latency_min_ns);
@@ -82,6 +83,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("ack_timeout_ms", plan.control.ack_timeout_ms);
   visit("fence_retry_ms", plan.control.fence_retry_ms);
   visit("time_lead_ms", plan.control.time_lead_ms);
+  visit("replace_after_ms", plan.control.replace_after_ms);
 }
 
 template <typename Number>

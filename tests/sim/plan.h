@@ -57,6 +57,7 @@ struct Plan {
   SimFabricOptions fabric;
   ControlSettings control;
   // How keys are held. A text that does not say so is of before there were registers.
+  uint32_t spares = 0;  // memory nodes beyond those that the map is made of
   EngineKind engine = EngineKind::kSnapshot;
   // Every other agent, from the second on, is of engine snapshot whatever `engine` says.
   bool mixes_engines = false;

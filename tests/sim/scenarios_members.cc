@@ -39,6 +39,25 @@ uint64_t SpanNs(const Plan& plan, const WorkloadOptions& options) {
   return options.operations * (plan.think_ns_max / 2 + 8 * plan.fabric.latency_max_ns);
 }
 
+// Some nodes more, which take the place of those that are away for long, or for good. The first
+// fault is of a node that is away.
+void AddSpares(Plan* plan, Rng& rng) {
+  plan->spares = 1 + static_cast<uint32_t>(rng.Below(2));
+  plan->control.replace_after_ms = OneOf(rng, {0UL, 1UL, 4UL});
+  Fault& away = plan->faults.front();
+  if (rng.Below(2) == 0) {
+    away.kind = FaultKind::kLoseNode;
+    away.duration_ns = 0;
+  }
+  const uint32_t nodes = plan->shape.nodes + plan->spares;
+  for (Fault& fault : plan->faults) {
+    if (&fault != &away) fault.node = static_cast<uint32_t>(rng.Below(nodes));
+  }
+  do {
+    plan->last_loss = 1 + static_cast<uint32_t>(rng.Below(nodes));
+  } while (away.kind == FaultKind::kLoseNode && plan->last_loss == away.node + 1);
+}
+
 }  // namespace
 
 // Flushes in the middle of everything that may be asked, and nothing that breaks.
@@ -161,6 +180,9 @@ Plan MakeRepairs(uint64_t seed) {
     plan.faults.push_back(MakeMemberFault(plan, span_ns, rng));
   }
   plan.last_loss = 1 + static_cast<uint32_t>(rng.Below(plan.shape.nodes));
+  constexpr uint64_t kStream = 0x59a2'0000'0000;
+  Rng spares(seed ^ kStream);
+  if (spares.Below(2) == 0) AddSpares(&plan, spares);
   return plan;
 }
 

@@ -21,6 +21,7 @@ SimMaster::SimMaster(SimExecutor& world, const ControlSettings& settings, const 
   options_.ack_timeout_ms = settings.ack_timeout_ms;
   options_.fence_retry_ms = settings.fence_retry_ms;
   options_.time_lead_ms = settings.time_lead_ms;
+  options_.replace_after_ms = settings.replace_after_ms;
   options_.repair_retry_ms = settings.fence_retry_ms;
   options_.repair_timeout_ms = 1000;
   options_.node_wait_ms = settings.lease_ms;

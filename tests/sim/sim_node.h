@@ -39,6 +39,7 @@ class SimNode {
   SimNode& operator=(const SimNode&) = delete;
   ~SimNode();
 
+  [[nodiscard]] bool lost() const { return lost_; }
   [[nodiscard]] bool serving() const { return serving_; }
   [[nodiscard]] std::optional<NodeId> id() const { return id_; }
 

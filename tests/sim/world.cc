@@ -71,8 +71,9 @@ World::~World() {
 }
 
 void World::FormCluster() {
-  nodes_.resize(plan_.shape.nodes);
-  node_by_id_.resize(plan_.shape.nodes);
+  const uint32_t count = plan_.shape.nodes + plan_.spares;
+  nodes_.resize(count);
+  node_by_id_.resize(count);
   const SimNode::Events events{
       [this](NodeId node, const View& view) { OnPlaced(node, view); },
       [this](NodeId node, WorkerId worker) { Refuse(node, worker); },
@@ -82,7 +83,7 @@ void World::FormCluster() {
         std::string reason;
         if (!nodes_.at(node.value)->UseView(view, &reason).ok()) Fail("a node's roles: " + reason);
       }};
-  for (uint32_t number = 0; number < plan_.shape.nodes; ++number) {
+  for (uint32_t number = 0; number < count; ++number) {
     node_processes_.push_back(std::make_unique<SimNode>(executor_, master_, plan_.control, number,
                                                         plan_.shape.node_bytes, events));
     node_processes_.back()->Start();
@@ -110,7 +111,12 @@ void World::FormCluster() {
 
 void World::OnPlaced(NodeId node, const View& view) {
   if (memory_view_ == nullptr) memory_view_ = std::make_unique<const View>(view);
-  Result<std::unique_ptr<MemoryNode>> made = MemoryNode::Create(node, view);
+  std::string reason;
+  Result<std::unique_ptr<Backing>> backing =
+      Backing::Open({.bytes = plan_.shape.node_bytes}, &reason);
+  CHECK(backing.ok());
+  Result<std::unique_ptr<MemoryNode>> made =
+      MemoryNode::Create(node, view, std::move(*backing), &reason);
   CHECK(made.ok());
   nodes_.at(node.value) = std::move(made.value());
 }
@@ -298,7 +304,7 @@ bool World::LoseAtTheEnd(const std::vector<std::string>& keys) {
     return std::all_of(view.regions.begin(), view.regions.end(),
                        [](const RegionPlacement& region) { return region.missing == 0; });
   };
-  const auto serves = [](const auto& node) { return node->serving(); };
+  const auto serves = [](const auto& node) { return node->serving() || node->lost(); };
   while (!is_whole() || !std::all_of(node_processes_.begin(), node_processes_.end(), serves)) {
     if (executor_.NowNs() >= until_ns) Fail("after all faults regions still lack replicas");
     if (!failure_.empty() || !executor_.RunOnce()) return false;
@@ -381,7 +387,7 @@ bool World::RunProgram(const Program& program, const std::vector<Fault>& faults)
     OutlastFaults(faults);
     if (lost_nodes_ <= 1 && !FlushAtTheEnd(keys)) return Explain();
   }
-  if (plan_.last_loss != 0 && lost_nodes_ == 0) {
+  if (plan_.last_loss != 0 && lost_nodes_ <= plan_.spares) {
     OutlastFaults(faults);
     if (!LoseAtTheEnd(keys)) return Explain();
   }

@@ -34,8 +34,9 @@ void World::OnJoined(Agent* agent, WorkerId worker) {
 }
 
 bool World::IsRefused(const std::set<NodeId>& by) const {
-  for (uint16_t node = 0; node < static_cast<uint16_t>(nodes_.size()); ++node) {
-    if (!by.contains(NodeId{node}) && !master_.newest_view().IsOut(NodeId{node})) return false;
+  const View& view = master_.newest_view();
+  for (uint16_t node = 0; node < view.node_count; ++node) {
+    if (!by.contains(NodeId{node}) && !view.IsOut(NodeId{node})) return false;
   }
   return true;
 }
