@@ -230,6 +230,8 @@ class Coordinator {
                                         const JoinNodeRequest& offer, StatusCode* code) const;
   std::optional<std::string> RefuseOwner(const JoinNodeRequest& offer) const;
   std::optional<uint16_t> FindNode(uint64_t incarnation) const;
+  // For one that nobody has heard of.
+  std::optional<uint16_t> FreeNumber() const;
   void TryMakeMap();
   void PlaceNode(Member& member, uint16_t node, uint64_t request);
   void OnServeNode(Member& member, uint64_t request, const ServeNodeRequest& message);

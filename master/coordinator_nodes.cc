@@ -20,6 +20,19 @@ std::optional<uint16_t> Coordinator::FindNode(uint64_t incarnation) const {
   return std::nullopt;
 }
 
+// Numbers of nodes that were replaced are kept for them, in case they come back, as long as there
+// are others.
+std::optional<uint16_t> Coordinator::FreeNumber() const {
+  if (nodes_.size() < options_.nodes_max) return static_cast<uint16_t>(nodes_.size());
+  std::optional<uint16_t> longest;
+  for (uint16_t id = 0; id < static_cast<uint16_t>(nodes_.size()); ++id) {
+    const Node& node = nodes_[id];
+    if (!node.record.out || node.member != 0 || HoldsRegion(NodeId{id})) continue;
+    if (!longest.has_value() || node.lost_at_us < nodes_[*longest].lost_at_us) longest = id;
+  }
+  return longest;
+}
+
 std::optional<std::string> Coordinator::RefuseOwner(const JoinNodeRequest& offer) const {
   if (!offer.adopted || offer.owner_cluster == 0) return std::nullopt;
   const std::string claimed = NodeText(offer.owner_node);
@@ -63,9 +76,9 @@ std::optional<std::string> Coordinator::RefuseNode(const Member& member, uint64_
   }
   const std::optional<uint16_t> found = FindNode(offer.incarnation);
   if (!found.has_value()) {
-    if (has_map() && nodes_.size() >= options_.nodes_max) {
+    if (has_map() && !FreeNumber().has_value()) {
       return "the cluster has given out " + std::to_string(nodes_.size()) +
-             " numbers of memory nodes, as many as can be";
+             " numbers of memory nodes, as many as can be, and none is free";
     }
     return std::nullopt;
   }
@@ -109,8 +122,12 @@ void Coordinator::OnJoinNode(Member& member, uint64_t now_us, uint64_t request,
     PlaceNode(member, *known, request);
     return;
   }
-  const auto spare = static_cast<uint16_t>(nodes_.size());
-  nodes_.emplace_back().record = {offer.incarnation, offer.bytes, {}, /*out=*/true};
+  const uint16_t spare = *FreeNumber();
+  if (spare == nodes_.size()) nodes_.emplace_back();
+  Node fresh;
+  fresh.record = {offer.incarnation, offer.bytes, {}, /*out=*/true};
+  fresh.out_epoch = nodes_[spare].out_epoch;
+  nodes_[spare] = std::move(fresh);
   effects_.change.nodes[spare] = nodes_[spare].record;
   Log(LogLevel::kInfo, NodeText(spare) + " has joined as a spare, without regions");
   PlaceNode(member, spare, request);

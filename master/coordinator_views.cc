@@ -238,9 +238,10 @@ void Coordinator::Apply(const Change& change, std::vector<Due>* due) {
       if (!status.ok()) return fail(status.code(), status.message());
       break;
     }
-    case ChangeKind::kAddress:
-      membership_.SetNodeAddress(NodeId{change.node}, nodes_[change.node].record.address);
-      return;
+    case ChangeKind::kAddress: {
+      const NodeRecord& node = nodes_[change.node].record;
+      return membership_.SetNode(NodeId{change.node}, node.incarnation, node.address);
+    }
     case ChangeKind::kFenced: {
       const std::set<uint16_t> seats = members_.at(change.member).seats;
       for (const uint16_t index : seats) {

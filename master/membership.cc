@@ -114,8 +114,9 @@ Status MembershipState::FreshKeyspaces(std::optional<uint32_t> database) {
   return Status::Ok();
 }
 
-void MembershipState::SetNodeAddress(NodeId node, const NodeAddress& address) {
+void MembershipState::SetNode(NodeId node, uint64_t incarnation, const NodeAddress& address) {
   CHECK(node.value < view_.nodes.size());
+  view_.nodes[node.value].incarnation = incarnation;
   view_.nodes[node.value].address = address;
 }
 

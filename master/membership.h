@@ -50,7 +50,7 @@ class MembershipState {
   Status FreeSeat(const Membership& membership);
   Status FreshKeyspaces(std::optional<uint32_t> database);
   // REQUIRES: the view has the node, by id.
-  void SetNodeAddress(NodeId node, const NodeAddress& address);
+  void SetNode(NodeId node, uint64_t incarnation, const NodeAddress& address);
   // REQUIRES: likewise.
   void SetNodeOut(NodeId node, bool out);
   // Its replicas are missing from now on, and it is out. REQUIRES: likewise, and another replica of

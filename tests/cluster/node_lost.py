@@ -98,13 +98,18 @@ def check(cluster, load):
             assert load.added <= counter <= load.added + load.unknown, (counter, load.added)
 
 
-def lose_and_return(cluster):
+def fill(cluster):
+    """With every key of Load, known to all agents."""
     with cluster.connect(agent=0) as first, cluster.connect(agent=1) as second:
         for number in range(cluster.agents):
             for i in range(KEYS):
                 key = "own%d:%d" % (number, i)
                 assert first.call("SET", key, VALUE).value == b"OK"
                 assert second.call("GET", key).value == VALUE
+
+
+def lose_and_return(cluster):
+    fill(cluster)
     load = Load(cluster)
     node = None
     try:

@@ -399,6 +399,34 @@ TEST_F(MasterReplaceTest, ASpareThatDiesIsReplacedToo) {
   EXPECT_EQ(Status().status.regions_fully_redundant, 4U);
 }
 
+TEST_F(MasterReplaceTest, NumbersOfReplacedNodesAreUsedAgainWhenThereAreNoOthers) {
+  bench.options.nodes_max = 4;
+  bench.Start();
+  for (uint64_t node = 0; node < 3; ++node) {
+    nodes[node] = bench.JoinNode(100 + node);
+    bench.Ask(nodes[node], MasterBench::Serve(static_cast<uint16_t>(7000 + node)));
+  }
+  for (StreamId* const agent : {&a, &b}) {
+    *agent = bench.Attend(MemberKind::kAgent, member[*agent], view().epoch.value);
+    bench.TakeOver(*agent);
+  }
+  LoseNode1AndAddSpare();
+  const StreamId refused = bench.Attend(MemberKind::kMemoryNode);
+  const uint64_t request = bench.Ask(refused, MasterBench::Offer(300));
+  EXPECT_EQ(bench.ReplyTo(refused, request)->code, StatusCode::kInvalidArgument);
+  Pass(10'200);
+  TakeOver();
+  TakeOver();
+  CopyAll();
+  // Node 1 holds nothing any more.
+  const StreamId fresh = bench.JoinNode(300);
+  bench.Ask(fresh, MasterBench::Serve(7001));
+  EXPECT_EQ(StateOf(1), "spare");
+  EXPECT_EQ(bench.disk.nodes[1].incarnation, 300U);
+  EXPECT_EQ(view().nodes[1].incarnation, 300U);
+  EXPECT_TRUE(view().IsOut(NodeId{1}));
+}
+
 TEST_F(MasterReplaceTest, AReplacementIsRememberedOverARestart) {
   LoseNode1AndAddSpare();
   Pass(10'200);
