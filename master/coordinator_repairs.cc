@@ -219,6 +219,8 @@ void Coordinator::CommitRepaired(uint64_t now_us) {
     }
   } else if (hold.work == Work::kResolve) {
     record_.resolve_due = false;
+    Log(LogLevel::kInfo, "slots are resolved; agents held theirs for " +
+                             std::to_string((now_us - hold.since_us + 500) / 1000) + " ms");
   } else {
     PutOut(hold.leave);
   }

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""What agents' clients notice of a memory node that is killed: GET and SET of keys that are there.
+"""What agents' clients notice of a process that dies or stands still.
 
-  bench/node_kill.py [--fabric shm|tcp] [--seconds 6] [--keys 1000] [--node 0]
+  bench/fault_latency.py [--fault node-killed] [--fabric shm|tcp] [--seconds 6] [--keys 1000]
 
-One client per agent of a cluster of two overwrites and reads keys that both agents know, in turn.
-First for --seconds without an event, then as long with a memory node killed by SIGKILL after a
-third. Prints of both, for GET and for SET: operations, failures, p50, p99, p99.9, the longest.
-Exit code 1 if an operation failed.
+One client per agent of a cluster of two reads and overwrites keys that both agents know (registers)
+and increments counters of its own (slots), in turn. First for --seconds without an event, then as
+long with the fault after a third: a memory node, the second agent or the master is killed by
+SIGKILL, or a memory node stands still for 3 s. Prints of both, for GET, SET and INCR: operations,
+failures, p50, p99, p99.9, the longest; and what the master says of it, in ms from the fault on.
+Of an agent that is killed the own client does not count. Exit code 1 if an operation failed.
 """
 
 import argparse
+import datetime
 import os
 import random
 import signal
@@ -22,7 +25,9 @@ from cluster_processes import Cluster
 from compare_servers import BenchError, Client
 
 VALUE = "v" * 64
-COMMANDS = ("GET", "SET")
+COMMANDS = ("GET", "SET", "INCR")
+FAULTS = ("node-killed", "node-stopped", "agent-killed", "master-killed")
+STOPPED_S = 3.0
 
 
 class Load(threading.Thread):
@@ -41,7 +46,10 @@ class Load(threading.Thread):
             end = time.perf_counter() + self.seconds
             while time.perf_counter() < end:
                 for command in COMMANDS:
-                    key = "key:%d" % rng.randrange(self.keys)
+                    number = rng.randrange(self.keys)
+                    key = "key:%d" % number
+                    if command == "INCR":
+                        key = "counter:%d:%d" % (self.port, number)
                     words = (command, key, VALUE) if command == "SET" else (command, key)
                     started = time.perf_counter()
                     try:
@@ -58,11 +66,44 @@ def run_load(cluster, seconds, keys, event=None):
     loads = [Load(cluster.port + i, seconds, keys) for i in range(2)]
     for load in loads:
         load.start()
-    if event is not None:
-        event()
+    struck = event() if event is not None else None
     for load in loads:
         load.join()
-    return loads
+    return loads, struck
+
+
+class Strike:
+    """The fault, a third into the load. Returns when it struck, in seconds of the epoch."""
+
+    def __init__(self, cluster, fault, seconds):
+        self.fault = fault
+        self.seconds = seconds
+        victim = {"agent": cluster.record["agents"][1], "master": cluster.record["master"],
+                  "node": cluster.record["memnodes"][0]}[fault.split("-")[0]]
+        self.pid = victim["pid"]
+
+    def __call__(self):
+        time.sleep(self.seconds / 3)
+        struck = time.time()
+        if self.fault != "node-stopped":
+            os.kill(self.pid, signal.SIGKILL)
+            return struck
+        os.kill(self.pid, signal.SIGSTOP)
+        time.sleep(STOPPED_S)
+        os.kill(self.pid, signal.SIGCONT)
+        return struck
+
+
+def show_log(path, struck):
+    """The master's lines since the fault."""
+    with open(path, encoding="utf-8", errors="replace") as log:
+        for line in log:
+            try:
+                at = datetime.datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S.%f").timestamp()
+            except ValueError:
+                continue
+            if at >= struck - 0.001:
+                print("  %8.0f ms  %s" % ((at - struck) * 1e3, line[24:].rstrip()))
 
 
 def show(name, loads):
@@ -79,20 +120,15 @@ def show(name, loads):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="bench/node_kill.py", description=__doc__,
+    parser = argparse.ArgumentParser(prog="bench/fault_latency.py", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fabric", default="tcp", choices=("shm", "tcp", "mixed"))
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--keys", type=int, default=1000)
-    parser.add_argument("--node", type=int, default=0, help="which memory node is killed")
+    parser.add_argument("--fault", default="node-killed", choices=FAULTS)
     parser.add_argument("--bin", default=os.path.join(compare_redis.ROOT, "build/release/bin"))
     arguments = parser.parse_args()
     cluster = Cluster("cluster", arguments.bin, arguments.fabric, "256MiB", agents=2)
-
-    def event():
-        time.sleep(arguments.seconds / 3)
-        os.kill(cluster.record["memnodes"][arguments.node]["pid"], signal.SIGKILL)
-
     try:
         cluster.start()
         for agent in range(2):
@@ -101,12 +137,17 @@ def main():
                 client.call("SET", "key:%d" % i, VALUE)
             client.close()
         run_load(cluster, 1.0, arguments.keys)
-        clean = show("without event", run_load(cluster, arguments.seconds, arguments.keys))
-        clean &= show("node killed",
-                      run_load(cluster, arguments.seconds, arguments.keys, event))
+        loads, _ = run_load(cluster, arguments.seconds, arguments.keys)
+        clean = show("without event", loads)
+        strike = Strike(cluster, arguments.fault, arguments.seconds)
+        loads, struck = run_load(cluster, arguments.seconds, arguments.keys, strike)
+        if arguments.fault == "agent-killed":
+            del loads[1]
+        clean &= show(arguments.fault, loads)
+        show_log(cluster.record["master"]["log"], struck)
         return 0 if clean else 1
     except (BenchError, OSError) as error:
-        print("node_kill: %s" % error, file=sys.stderr)
+        print("fault_latency: %s" % error, file=sys.stderr)
         return 1
     finally:
         cluster.stop()
