@@ -185,6 +185,11 @@ class Index {
   Task<Status> FormatSubtable(Operation& operation, GlobalAddr start, GroupHeader header);
   Task<Status> WriteGroupHeaders(Operation& operation, GlobalAddr start, uint32_t first_group,
                                  uint32_t count, GroupHeader header);
+  // False if the slots are held for too long.
+  Task<bool> EnterSlots(Operation& operation);
+  // A group of a split: moves what belongs to the child, whose group then gets the header `open`.
+  Task<void> FillGroup(ViewHold::Presence presence, Subtable from, GlobalAddr child, uint32_t group,
+                       GroupHeader open, Status* failure);
   Task<Status> MoveGroup(ViewHold::Presence& presence, Subtable from, GlobalAddr to, uint32_t group,
                          uint32_t bit);
   // Does `step`, which may be done again, until no memory node is lost under it; for some time.

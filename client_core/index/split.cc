@@ -7,14 +7,26 @@
 // more, the child's group is open. Whoever inserts meanwhile learns from the headers, which it
 // reads after its own entry is visible, that its key moves: see PROTOCOLS.md, "Splits".
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "client_core/base/planted_bug.h"
+#include "client_core/coro/sync.h"
 #include "client_core/index/index.h"
 #include "client_core/layout/entry_codec.h"
 #include "client_core/layout/record_codec.h"
 #include "client_core/layout/region_layout.h"
 
 namespace onetrip {
+namespace {
+
+// Of a split, at work at the same time: round trips of the network are what it takes its time for.
+constexpr uint32_t kGroupsAtOnce = 16;
+static_assert(kSubtableGroups % kGroupsAtOnce == 0);
+
+constexpr Status kMapChanges(StatusCode::kUnavailable, "the cluster is changing its map");
+
+}  // namespace
 
 Index::Index(WorkerContext& context, Reclaimer& reclaimer, Allocator& allocator, Engine& engine)
     : context_(context),
@@ -98,14 +110,13 @@ Task<Status> Index::SplitExclusively(ViewHold::Presence& presence, Subtable tabl
   const Result<GlobalAddr> start = co_await allocator_.Allocate(size_class);
   if (!start.ok()) co_return start.status();
   const GlobalAddr child_start = start.value();
-  const bool entered = co_await presence.EnterSlots(context_.executor.NowNs() +
-                                                    context_.options.op_timeout_ms * 1'000'000);
-  if (!entered) {
-    allocator_.FreeUnpublished(child_start, size_class);
-    co_return Status(StatusCode::kUnavailable, "the cluster is changing its map");
-  }
   Operation operation;
   const LentPresence lent(presence, operation);
+  const bool entered = co_await EnterSlots(operation);
+  if (!entered) {
+    allocator_.FreeUnpublished(child_start, size_class);
+    co_return kMapChanges;
+  }
 
   // Lock: whoever swings the directory entry splits.
   const Result<DirectoryWord> seen = co_await directory_.Refresh(operation, table.entry);
@@ -160,14 +171,19 @@ Task<Status> Index::SplitExclusively(ViewHold::Presence& presence, Subtable tabl
   if (!status.ok()) co_return status;
   directory_.Keep(child_entry, child);
   directory_.NoteDepth(table.entry, depth + 1);
-  for (uint32_t group = 0; group < kSubtableGroups; ++group) {
-    status = co_await Persist(
-        operation, [&] { return MoveGroup(operation.presence, table, child_start, group, depth); });
-    if (!status.ok()) co_return status;
-    status = co_await Persist(
-        operation, [&] { return WriteGroupHeaders(operation, child_start, group, 1, open); });
+  // The groups know nothing of each other. Each is at the slots by itself, and may leave them for a
+  // hold, which would wait for us in vain.
+  operation.presence.LeaveSlots();
+  for (uint32_t first = 0; first < kSubtableGroups; first += kGroupsAtOnce) {
+    std::vector<Task<void>> groups;
+    for (uint32_t group = first; group < first + kGroupsAtOnce; ++group) {
+      groups.push_back(FillGroup(operation.presence, table, child_start, group, open, &status));
+    }
+    co_await WhenAll(std::move(groups));
     if (!status.ok()) co_return status;
   }
+  const bool again = co_await EnterSlots(operation);
+  if (!again) co_return kMapChanges;
 
   // Unlock the child first: the parent's next split may only begin when this one is over.
   const DirectoryWord child_open(child_start, depth + 1, context_.membership.index, false);
@@ -180,6 +196,30 @@ Task<Status> Index::SplitExclusively(ViewHold::Presence& presence, Subtable tabl
   if (!outcome.ok()) co_return outcome.status();
   metrics_.splits.Add();
   co_return Status::Ok();
+}
+
+Task<bool> Index::EnterSlots(Operation& operation) {
+  const bool entered = co_await operation.presence.EnterSlots(
+      context_.executor.NowNs() + context_.options.op_timeout_ms * 1'000'000);
+  co_return entered;
+}
+
+Task<void> Index::FillGroup(ViewHold::Presence presence, Subtable from, GlobalAddr child,
+                            uint32_t group, GroupHeader open, Status* failure) {
+  Operation operation;
+  operation.presence = std::move(presence);
+  const bool entered = co_await EnterSlots(operation);
+  Status status = entered ? Status::Ok() : kMapChanges;
+  if (status.ok()) {
+    status = co_await Persist(operation, [&] {
+      return MoveGroup(operation.presence, from, child, group, open.depth() - 1);
+    });
+  }
+  if (status.ok()) {
+    status = co_await Persist(
+        operation, [&] { return WriteGroupHeaders(operation, child, group, 1, open); });
+  }
+  if (!status.ok()) *failure = status;
 }
 
 Task<Status> Index::ReadGroupKeys(Operation& operation, Subtable table, uint32_t group,
