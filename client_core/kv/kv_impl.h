@@ -158,8 +158,8 @@ class KvImpl final : private WorkerDuties {
 
   // register_ops.cc: keys that are held as registers.
   [[nodiscard]] bool FitsRegister(const Key& key, const NewRecord& record) const;
-  [[nodiscard]] bool IsExpired(const KeyValue& value) const {
-    return value.deadline_ms != 0 && context_.clock.NowMs() >= value.deadline_ms;
+  [[nodiscard]] static bool IsExpired(const KeyValue& value, uint64_t now_ms) {
+    return value.deadline_ms != 0 && now_ms >= value.deadline_ms;
   }
   // How many registers have been forgotten: what a search found before that changes may be one.
   [[nodiscard]] uint64_t Forgotten() const {

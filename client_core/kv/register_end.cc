@@ -250,6 +250,9 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
   bool alive = true;
   const bool first = registers_->cache.BeginDelete(register_addr);
   if (first) {
+    // Whether it was alive is judged by the time before the seal: what had time left then was there
+    // to be deleted, and others may have found it gone before that time was up.
+    const uint64_t began_ms = context_.clock.NowMs();
     const Result<SealOutcome> sealed =
         co_await registers_->seal.Seal(operation, entry.handle, SealWord::Deleted(me), true);
     if (!sealed.ok()) {
@@ -257,7 +260,8 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
       co_return lost ? kUnresolved : AfterSend(sealed.status());
     }
     KeyValue value;
-    alive = DecodeKeyValue(sealed->f.value.bytes, &value) && !IsExpired(value);
+    alive = DecodeKeyValue(sealed->f.value.bytes, &value) &&
+            !IsExpired(value, began_ms);
     if (sealed->all_mine) {
       credited = CreditOf(me);
       // Until the slot is empty.

@@ -30,10 +30,11 @@ OutBuffer Posted(const CachedRegister& entry, MetaWord word, const OutBuffer& bu
 
 }  // namespace
 
+// What has a deadline is a record: a DEL could not tell in one round trip whether it was in time.
 bool KvImpl::FitsRegister(const Key& key, const NewRecord& record) const {
   return WritesRegisters(engine_.registers()) && key.bytes.size() <= kRegisterKeyBytesMax &&
          record.head.size() + record.tail.size() <= kRegisterValueBytesMax &&
-         record.deadline_ms < kKeyValueDeadlineEnd;
+         record.deadline_ms == 0;
 }
 
 // Whoever searched while a register was forgotten may hold the address of that very one.
@@ -51,7 +52,9 @@ CachedRegister* KvImpl::Adopt(const IndexKey& key, const SearchResult& search, u
 bool KvImpl::FillResult(const CachedRegister& entry, Tuple& tuple, ReadResult* result) const {
   KeyValue value;
   // Whether it was missing at one moment, only its slot can tell: the caller removes it there.
-  if (!DecodeKeyValue(tuple.value.bytes, &value) || IsExpired(value)) return false;
+  if (!DecodeKeyValue(tuple.value.bytes, &value) || IsExpired(value, context_.clock.NowMs())) {
+    return false;
+  }
   result->found_ = true;
   result->record_ = {value.bytes, value.deadline_ms, VersionOf(entry.handle.ref, tuple.word),
                      value.type};

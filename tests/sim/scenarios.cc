@@ -154,6 +154,17 @@ Plan MakeExpiry(uint64_t seed) {
   options.expiry_ms_max = OneOf(rng, {1U, 3U, 10U});
   options.unix_start_ms = 1'700'000'000'000;
   plan.program = MakeProgram(rng.Next(), options);
+  // Agents that stand still for a while find in the midst of a command that time has passed.
+  constexpr uint64_t kStream = 0xe8f1'0000'0000;
+  Rng pauses(seed ^ kStream);
+  for (uint64_t left = pauses.Below(4); left > 0; --left) {
+    Fault fault;
+    fault.kind = FaultKind::kPauseAgent;
+    fault.at_ns = pauses.Below(10 * plan.think_ns_max);
+    fault.duration_ns = 1000 + pauses.Below(1'000'000 * options.expiry_ms_max);
+    fault.agent = static_cast<uint32_t>(pauses.Below(plan.agents));
+    plan.faults.push_back(fault);
+  }
   return plan;
 }
 

@@ -250,6 +250,8 @@ const std::vector<Mix>& AllMixes() {
         {Kind::kPttl, 15},
         {Kind::kSetKeepTtl, 10},
         {Kind::kGetDel, 10},
+        {Kind::kDel, 10},
+        {Kind::kSet, 10},
         {Kind::kTtl, 5}},
        1,
        2,
