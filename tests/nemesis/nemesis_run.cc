@@ -51,7 +51,10 @@ void NemesisRun::Start() {
     threads_.emplace_back([this, client] { RunClient(client); });
   }
   for (size_t agent = 0; agent < agents; ++agent) {
-    threads_.emplace_back([this, agent] { RunLasting(agent); });
+    for (const LastingRound round :
+         {&NemesisRun::IncrementAndWriteOnce, &NemesisRun::WriteRegister, &NemesisRun::ReadBack}) {
+      threads_.emplace_back([this, agent, round] { RunLasting(agent, round); });
+    }
   }
   closer_ = std::thread([this] { RunCloser(); });
 }
@@ -101,50 +104,48 @@ void NemesisRun::RunInGeneration(uint32_t client, Generation* generation, Connec
   }
 }
 
-void NemesisRun::RunLasting(size_t agent) {
+void NemesisRun::RunLasting(size_t agent, LastingRound round) {
   Rng rng(options_.seed * 31 + agent);
   Connection connection(options_.agents[agent], options_.timeout_ms);
-  uint64_t once = 0;
-  uint64_t next_once_ns = 0;
   while (!stop_) {
-    if (!connection.Connect()) {
+    if (connection.Connect()) {
+      (this->*round)(agent, rng, &connection);
+      Sleep(options_.pause_us * 1000);
+    } else {
       std::this_thread::sleep_for(kReconnectPause);
-      continue;
     }
-    if (NowNs() >= next_once_ns) {
-      const std::string key = Lasting::OnceKey(agent, once++);
-      const Command command = {"SET", key, Lasting::OnceValue(key)};
-      lasting_.WrittenOnce(key, ClassifyReply(command, Call(agent, &connection, command)));
-      next_once_ns = NowNs() + options_.once_interval_ms * kNsPerMs;
-    }
-    LastingRound(agent, rng, &connection);
-    Sleep(options_.pause_us * 1000);
   }
 }
 
-void NemesisRun::LastingRound(size_t agent, Rng& rng, Connection* connection) {
-  if (!connection->Connect()) return;
+void NemesisRun::IncrementAndWriteOnce(size_t agent, Rng& rng, Connection* connection) {
   const size_t counter = rng.Below(options_.counters);
   Command command = {"INCR", Lasting::CounterKey(counter)};
-  std::string reply = Call(agent, connection, command);
+  const std::string reply = Call(agent, connection, command);
   lasting_.Incremented(counter, reply, ClassifyReply(command, reply));
+  // Now and then: these keys stay.
+  if (rng.Below(options_.rounds_per_once) != 0 || !connection->Connect()) return;
+  const std::string key = Lasting::OnceKey(agent, next_once_++);
+  command = {"SET", key, Lasting::OnceValue(key)};
+  lasting_.WrittenOnce(key, ClassifyReply(command, Call(agent, connection, command)));
+}
 
-  if (!connection->Connect()) return;
+void NemesisRun::WriteRegister(size_t agent, Rng& /*rng*/, Connection* connection) {
   const uint64_t value = lasting_.NextValue(agent);
-  command = {"SET", Lasting::RegisterKey(agent), std::to_string(value)};
-  reply = Call(agent, connection, command);
+  const Command command = {"SET", Lasting::RegisterKey(agent), std::to_string(value)};
+  const std::string reply = Call(agent, connection, command);
   lasting_.RegisterWritten(agent, value, ClassifyReply(command, reply));
+}
 
-  if (!connection->Connect()) return;
+void NemesisRun::ReadBack(size_t agent, Rng& rng, Connection* connection) {
+  const std::string once = rng.Below(2) == 0 ? lasting_.AnyOnce(rng) : "";
+  if (!once.empty()) {
+    const std::string reply = Call(agent, connection, {"GET", once});
+    return lasting_.OnceRead(options_.agents[agent], once, reply);
+  }
   const size_t index = rng.Below(lasting_.registers());
   const uint64_t acknowledged = lasting_.Acknowledged(index);
-  reply = Call(agent, connection, {"GET", Lasting::RegisterKey(index)});
+  const std::string reply = Call(agent, connection, {"GET", Lasting::RegisterKey(index)});
   lasting_.RegisterRead(options_.agents[agent], index, acknowledged, reply);
-
-  const std::string once = lasting_.AnyOnce(rng);
-  if (once.empty() || !connection->Connect()) return;
-  reply = Call(agent, connection, {"GET", once});
-  lasting_.OnceRead(options_.agents[agent], once, reply);
 }
 
 void NemesisRun::RunCloser() {

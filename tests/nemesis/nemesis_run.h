@@ -1,8 +1,9 @@
 // A run of the nemesis client: its threads, and what they found.
 //
-// Per agent some clients that run the generations, and one that works on what lasts; one thread
-// that closes generations: every agent reads all of their keys, the history is checked, the keys
-// are deleted. A client that lost its connection connects anew until it is told to stop.
+// Per agent some clients that run the generations, and three that work on what lasts, by INCR, SET
+// and GET, each of which goes on when the others wait; one thread that closes generations: every
+// agent reads all of their keys, the history is checked, the keys are deleted. A client that lost
+// its connection connects anew until it is told to stop.
 #ifndef ONETRIP_TESTS_NEMESIS_NEMESIS_RUN_H_
 #define ONETRIP_TESTS_NEMESIS_NEMESIS_RUN_H_
 
@@ -30,8 +31,8 @@ struct NemesisOptions {
   uint32_t generation_ms = 1000;
   uint32_t timeout_ms = 8000;
   uint32_t counters = 4;
-  uint32_t once_interval_ms = 50;  // between keys that one client writes once
-  uint32_t pause_us = 2000;        // between rounds on what lasts
+  uint32_t rounds_per_once = 20;  // INCRs of a client between two keys that it writes once
+  uint32_t pause_us = 2000;       // between rounds on what lasts
   std::string history_dir = ".";
 };
 
@@ -69,9 +70,12 @@ class NemesisRun {
   // A client that runs generations; its number counts over all agents.
   void RunClient(uint32_t client);
   void RunInGeneration(uint32_t client, Generation* generation, Connection* connection);
-  // The client that works on what lasts.
-  void RunLasting(size_t agent);
-  void LastingRound(size_t agent, Rng& rng, Connection* connection);
+  // Clients that work on what lasts, round after round.
+  using LastingRound = void (NemesisRun::*)(size_t agent, Rng& rng, Connection* connection);
+  void RunLasting(size_t agent, LastingRound round);
+  void IncrementAndWriteOnce(size_t agent, Rng& rng, Connection* connection);
+  void WriteRegister(size_t agent, Rng& rng, Connection* connection);
+  void ReadBack(size_t agent, Rng& rng, Connection* connection);
   void RunCloser();
   void Close(Generation* generation);
   void ReadAll(Generation* generation);
@@ -94,6 +98,7 @@ class NemesisRun {
   Lasting lasting_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> stop_closing_{false};
+  std::atomic<uint64_t> next_once_{0};
   std::mutex generations_mutex_;
   std::map<uint64_t, std::shared_ptr<Generation>> generations_;
   std::mutex findings_mutex_;

@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+"""Breaks a cluster of processes at random while clients work on it, and judges what they saw.
+
+  tests/nemesis/nemesis.py --minutes 2 [--seed N] [--fabric shm|tcp|mixed] [--kinds KIND,KIND...]
+
+Every fault is drawn from the seed and printed as it happens; when it happens depends on how long
+the cluster takes to heal. Exit code 0 when all is well; the last line is `N passed, N failed`.
+"""
+
+import argparse
+import contextlib
+import os
+import random
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TESTS = os.path.dirname(HERE)
+sys.path[1:1] = [os.path.join(TESTS, "cluster"), os.path.join(TESTS, "compat")]
+
+# pylint: disable=wrong-import-position
+import faults  # noqa: E402
+import fleet  # noqa: E402
+from client import NemesisClient, print_report  # noqa: E402
+from live import Skip  # noqa: E402
+from local_cluster import LocalCluster, wait_until  # noqa: E402
+from report import Report  # noqa: E402
+from resp_client import Client  # noqa: E402
+
+PROGRAMS = ("onetrip", "onetrip-master", "onetrip-memnode", "onetrip-agent")
+AT_ONCE = 2
+CALM_S = 2.0
+WHOLE_S = 120
+# How an agent ends that was expelled: by itself, or by the memory nodes whose memory it maps.
+EXPELLED = (70, -9)
+
+
+class World:
+    """The cluster, the client and what faults need to know of each other."""
+
+    def __init__(self, cluster_fleet, client):
+        self.fleet = cluster_fleet
+        self.client = client
+        self.started = time.monotonic()
+        self.surprises = []
+        self.failures = []
+        self.log = []  # (kind, text, begin, end)
+        self.expelled = 0
+        self._may_expel = 0
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._watch = threading.Thread(target=self._watch_processes)
+
+    def say(self, text):
+        with self._lock:
+            print("%8.2f s  %s" % (time.monotonic() - self.started, text), flush=True)
+
+    @contextlib.contextmanager
+    def in_hand(self, *processes):
+        for process in processes:
+            process.in_hand = True
+        try:
+            yield
+        finally:
+            for process in processes:
+                process.in_hand = False
+
+    @contextlib.contextmanager
+    def agents_may_be_expelled(self):
+        with self._lock:
+            self._may_expel += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._may_expel -= 1
+
+    @contextlib.contextmanager
+    def agent_down(self, number):
+        self.client.tell("down %d" % number)
+        try:
+            yield
+        finally:
+            self.client.tell("up %d" % number)
+
+    @contextlib.contextmanager
+    def memory_full(self):
+        self.client.tell("full")
+        try:
+            yield
+        finally:
+            self.client.tell("free")
+
+    @staticmethod
+    def connect(address):
+        host, _, port = address.rpartition(":")
+        return Client(host=host, port=int(port), timeout_s=8.0)
+
+    def run(self, kind, fault):
+        """In a thread of its own."""
+        begin = time.monotonic()
+        self.say("%s: %s" % (kind, fault.text()))
+        try:
+            fault.run()
+        except Exception as error:  # pylint: disable=broad-except
+            self.failures.append("%s: %s: %s" % (fault.text(), type(error).__name__, error))
+            self.say("FAILED: " + self.failures[-1])
+        self.say("%s is over after %.1f s" % (kind, time.monotonic() - begin))
+        self.log.append((kind, fault.text(), begin, time.monotonic()))
+
+    def start_watching(self):
+        self._watch.start()
+
+    def stop_watching(self):
+        self._stop.set()
+        self._watch.join()
+
+    def _watch_processes(self):
+        """Nobody ends whom no fault has in hand; who does all the same is started again."""
+        while not self._stop.wait(0.05):
+            for process in self.fleet.processes.values():
+                if process.in_hand or process.poll() is None:
+                    continue
+                # A fault may have taken it in hand between the two looks.
+                time.sleep(0.02)
+                if process.in_hand:
+                    continue
+                self._note_end(process)
+                down = contextlib.nullcontext()
+                if process.name.startswith("agent"):
+                    number = self.fleet.named("agent").index(process)
+                    down = self.agent_down(number)
+                with self.in_hand(process), down:
+                    try:
+                        process.start()
+                    except AssertionError as error:
+                        self.failures.append(str(error))
+
+    def _note_end(self, process):
+        if self._may_expel and process.exit_code in EXPELLED:
+            self.expelled += 1
+            self.say("%s was expelled" % process.name)
+            return
+        self.surprises.append("%s ended by itself with code %d at %.2f s: %s" % (
+            process.name, process.exit_code, time.monotonic() - self.started,
+            process.last_words()))
+        self.say(self.surprises[-1])
+
+
+def break_things(world, rng, kinds, until):
+    """Draws faults until it is time, and waits for their end."""
+    running = []
+    weights = [faults.KINDS[kind].weight for kind in kinds]
+    while time.monotonic() < until and not world.failures:
+        time.sleep(rng.choice((0.0, 0.3, 1.0)) * rng.random())
+        kind = rng.choices(kinds, weights)[0]
+        fault = faults.KINDS[kind](rng, world)
+        # Of those that may not happen beside each other the later one waits.
+        while True:
+            running = [one for one in running if one[0].is_alive()]
+            if len(running) < AT_ONCE and all(one[1].place != fault.place for one in running):
+                break
+            time.sleep(0.02)
+        if time.monotonic() >= until:
+            break
+        thread = threading.Thread(target=world.run, args=(kind, fault))
+        thread.start()
+        running.append((thread, fault))
+    for thread, _ in running:
+        thread.join()
+
+
+def usable_kinds(names, report):
+    kinds = []
+    for kind in names:
+        try:
+            faults.KINDS[kind].require()
+            kinds.append(kind)
+        except Skip as skip:
+            report.skipped(kind, skip)
+    return kinds
+
+
+def check(report, name, problems):
+    if problems:
+        report.failing(name, "\n    ".join(problems))
+    else:
+        report.passing(name, 0)
+
+
+def run(arguments, report):
+    rng = random.Random(arguments.seed)
+    fabric = arguments.fabric or rng.choice(("shm", "tcp", "mixed"))
+    kinds = usable_kinds(arguments.kinds, report)
+    print("nemesis: seed %d, fabric %s, %.1f minutes, faults: %s" % (
+        arguments.seed, fabric, arguments.minutes, ", ".join(kinds)), flush=True)
+    fleet.adopt_orphans()
+    cluster = LocalCluster(arguments.bin, memnodes=arguments.memnodes, agents=3, fabric=fabric,
+                           memory=arguments.memory, extra=["--persistent"])
+    with cluster, contextlib.ExitStack() as stack:
+        processes = fleet.Fleet(cluster)
+        stack.callback(processes.kill_all)
+        client = NemesisClient(arguments.client, processes.addresses, arguments.seed)
+        stack.callback(client.kill)
+        world = World(processes, client)
+        for number in range(len(processes.addresses)):
+            client.tell("up %d" % number)
+        world.start_watching()
+        try:
+            break_things(world, rng, kinds, world.started + arguments.minutes * 60)
+            healed = []
+            try:
+                wait_until(processes.is_whole, "everybody is up and every region redundant",
+                           WHOLE_S)
+            except AssertionError as error:
+                healed = [str(error), "the status is %s" % processes.status()]
+            time.sleep(CALM_S)
+            world.say("healed; the last checks")
+            findings = client.finish()
+        finally:
+            world.stop_watching()
+        print_report(findings, world.log)
+        check(report, "what clients saw is explained, nothing is lost, sums are right",
+              findings["failures"])
+        check(report, "the faults were healed", world.failures + healed)
+        check(report, "no process ended by itself", world.surprises)
+        check(report, "every process ends cleanly", processes.end())
+        errors = ["%s: %s" % (process.name, line) for process in processes.processes.values()
+                  for line in process.errors()]
+        if errors:
+            print("lines of log that a human must act upon, %d:\n    %s" % (
+                len(errors), "\n    ".join(errors[:10])))
+        if report.failures:
+            keep_logs(cluster)
+
+
+def keep_logs(cluster):
+    """The logs outlive the cluster's folder."""
+    target = os.path.join(os.getcwd(), "nemesis-logs-%d" % os.getpid())
+    os.makedirs(target, exist_ok=True)
+    for name in cluster.processes():
+        with open(os.path.join(target, name + ".log"), "w", encoding="utf-8") as file:
+            file.write(cluster.log(name))
+    print("the logs are in " + target)
+
+
+def main():
+    build = os.path.join(os.path.dirname(TESTS), "build/release/bin")
+    parser = argparse.ArgumentParser(prog="tests/nemesis/nemesis.py", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default=build,
+                        help="folder of the programs (default build/release/bin)")
+    parser.add_argument("--client", help="nemesis_client (default: that of --bin)")
+    parser.add_argument("--minutes", type=float, default=2, help="of faults (default 2)")
+    parser.add_argument("--seed", type=int, default=random.randrange(10 ** 6),
+                        help="of faults and commands (default: a random one)")
+    parser.add_argument("--fabric", choices=("shm", "tcp", "mixed"),
+                        help="how agents reach memory nodes (default: drawn from the seed)")
+    parser.add_argument("--memnodes", type=int, default=3, help="memory nodes (default 3)")
+    parser.add_argument("--memory", default="128MiB", help="of each (default 128MiB)")
+    parser.add_argument("--kinds", default=",".join(faults.KINDS),
+                        help="kinds of faults (default %(default)s)")
+    arguments = parser.parse_args()
+    arguments.bin = os.path.abspath(arguments.bin)
+    arguments.client = os.path.abspath(arguments.client or
+                                       os.path.join(arguments.bin, "nemesis_client"))
+    arguments.kinds = arguments.kinds.split(",")
+    for program in [os.path.join(arguments.bin, name) for name in PROGRAMS] + [arguments.client]:
+        if not os.access(program, os.X_OK):
+            parser.error("no %s; build it, or pass --bin and --client" % program)
+    for kind in arguments.kinds:
+        if kind not in faults.KINDS:
+            parser.error("no kind %s; there are %s" % (kind, ", ".join(faults.KINDS)))
+    report = Report(verbose=True)
+    run(arguments, report)
+    for name in report.failures:
+        print("failed: " + name)
+    print("%d passed, %d failed" % (report.passed, len(report.failures)))
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
