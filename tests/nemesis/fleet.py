@@ -106,24 +106,23 @@ class Process:
 
 
 class Fleet:
-    """The processes of a LocalCluster, which is up."""
+    """Everybody by name. A subclass fills `processes`, in the order of a start, and `addresses`,
+    where clients reach the agents."""
 
-    def __init__(self, cluster):
-        self.cluster = cluster
+    def __init__(self):
         self.processes = {}
-        for name, record in cluster.processes().items():
-            command = cluster.command_line(name)
-            if name == "master":
-                # The members come back to where it was.
-                command[command.index("--listen") + 1] = record["address"]
-            self.processes[name] = Process(name, record["pid"], command, record["log"])
-        self.addresses = ["127.0.0.1:%d" % (cluster.port + i) for i in range(cluster.agents)]
+        self.addresses = []
+
+    def status(self):
+        """What `onetrip status --json` says."""
+        raise NotImplementedError
 
     def named(self, kind):
         return [process for name, process in self.processes.items() if name.startswith(kind)]
 
-    def status(self):
-        return self.cluster.status()
+    def show_logs(self):
+        for process in self.processes.values():
+            print("    log of %s ends with:\n      %s" % (process.name, process.last_words()))
 
     def is_whole(self):
         status = self.status()
@@ -157,3 +156,21 @@ class Fleet:
     def kill_all(self):
         for process in self.processes.values():
             process.send(signal.SIGKILL)
+
+
+class LocalFleet(Fleet):
+    """The processes of a LocalCluster, which is up."""
+
+    def __init__(self, cluster):
+        super().__init__()
+        self.cluster = cluster
+        for name, record in cluster.processes().items():
+            command = cluster.command_line(name)
+            if name == "master":
+                # The members come back to where it was.
+                command[command.index("--listen") + 1] = record["address"]
+            self.processes[name] = Process(name, record["pid"], command, record["log"])
+        self.addresses = ["127.0.0.1:%d" % (cluster.port + i) for i in range(cluster.agents)]
+
+    def status(self):
+        return self.cluster.status()

@@ -88,6 +88,7 @@ void Gaps::Stop(size_t agent, size_t command, uint64_t now_ns) {
 
 void Gaps::Keep(size_t command, const Gap& gap) {
   std::vector<Gap>& kept = longest_[command];
+  if (gap.ns < kKeptMinNs && !kept.empty()) return;
   if (kept.size() == kKeptMax && kept.back().ns >= gap.ns) return;
   const auto longer = [](const Gap& a, const Gap& b) { return a.ns > b.ns; };
   kept.insert(std::upper_bound(kept.begin(), kept.end(), gap, longer), gap);

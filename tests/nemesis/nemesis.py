@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Breaks a cluster of processes at random while clients work on it, and judges what they saw.
 
-  tests/nemesis/nemesis.py --minutes 2 [--seed N] [--fabric shm|tcp|mixed] [--kinds KIND,KIND...]
+  tests/nemesis/nemesis.py --minutes 2 [--seed N] [--fabric shm|tcp|mixed | --hosts] [--kinds KIND,KIND...]
 
 Every fault is drawn from the seed and printed as it happens; when it happens depends on how long
 the cluster takes to heal. Exit code 0 when all is well; the last line is `N passed, N failed`.
@@ -22,6 +22,7 @@ sys.path[1:1] = [os.path.join(TESTS, "cluster"), os.path.join(TESTS, "compat")]
 # pylint: disable=wrong-import-position
 import faults  # noqa: E402
 import fleet  # noqa: E402
+import partitions  # noqa: E402
 from client import NemesisClient, print_report  # noqa: E402
 from live import Skip  # noqa: E402
 from local_cluster import LocalCluster, wait_until  # noqa: E402
@@ -29,9 +30,11 @@ from report import Report  # noqa: E402
 from resp_client import Client  # noqa: E402
 
 PROGRAMS = ("onetrip", "onetrip-master", "onetrip-memnode", "onetrip-agent")
+AGENTS = 3
 AT_ONCE = 2
 CALM_S = 2.0
 WHOLE_S = 120
+KINDS = {**faults.KINDS, **partitions.KINDS}
 # How an agent ends that was expelled: by itself, or by the memory nodes whose memory it maps.
 EXPELLED = (70, -9)
 
@@ -94,6 +97,8 @@ class World:
 
     @staticmethod
     def connect(address):
+        if address.startswith("/"):
+            return Client(path=address, timeout_s=8.0)
         host, _, port = address.rpartition(":")
         return Client(host=host, port=int(port), timeout_s=8.0)
 
@@ -151,11 +156,11 @@ class World:
 def break_things(world, rng, kinds, until):
     """Draws faults until it is time, and waits for their end."""
     running = []
-    weights = [faults.KINDS[kind].weight for kind in kinds]
+    weights = [KINDS[kind].weight for kind in kinds]
     while time.monotonic() < until and not world.failures:
         time.sleep(rng.choice((0.0, 0.3, 1.0)) * rng.random())
         kind = rng.choices(kinds, weights)[0]
-        fault = faults.KINDS[kind](rng, world)
+        fault = KINDS[kind](rng, world)
         # Of those that may not happen beside each other the later one waits.
         while True:
             running = [one for one in running if one[0].is_alive()]
@@ -175,7 +180,7 @@ def usable_kinds(names, report):
     kinds = []
     for kind in names:
         try:
-            faults.KINDS[kind].require()
+            KINDS[kind].require()
             kinds.append(kind)
         except Skip as skip:
             report.skipped(kind, skip)
@@ -189,18 +194,33 @@ def check(report, name, problems):
         report.passing(name, 0)
 
 
+@contextlib.contextmanager
+def local_fleet(arguments, fabric):
+    with LocalCluster(arguments.bin, memnodes=arguments.memnodes, agents=AGENTS, fabric=fabric,
+                      memory=arguments.memory, extra=["--persistent"]) as cluster:
+        processes = fleet.LocalFleet(cluster)
+        try:
+            yield processes
+        finally:
+            processes.kill_all()
+
+
 def run(arguments, report):
     rng = random.Random(arguments.seed)
     fabric = arguments.fabric or rng.choice(("shm", "tcp", "mixed"))
-    kinds = usable_kinds(arguments.kinds, report)
+    # What a network of hosts makes possible, and what is only done on one.
+    unfit = faults.ONE_HOST if arguments.hosts else partitions.KINDS
+    kinds = usable_kinds([kind for kind in arguments.kinds if kind not in unfit], report)
+    fleet.adopt_orphans()
+    if arguments.hosts:
+        fabric = "tcp between hosts"
+        a_fleet = partitions.hosts_fleet(arguments.bin, arguments.memnodes, AGENTS,
+                                         arguments.memory)
+    else:
+        a_fleet = local_fleet(arguments, fabric)
     print("nemesis: seed %d, fabric %s, %.1f minutes, faults: %s" % (
         arguments.seed, fabric, arguments.minutes, ", ".join(kinds)), flush=True)
-    fleet.adopt_orphans()
-    cluster = LocalCluster(arguments.bin, memnodes=arguments.memnodes, agents=3, fabric=fabric,
-                           memory=arguments.memory, extra=["--persistent"])
-    with cluster, contextlib.ExitStack() as stack:
-        processes = fleet.Fleet(cluster)
-        stack.callback(processes.kill_all)
+    with a_fleet as processes, contextlib.ExitStack() as stack:
         client = NemesisClient(arguments.client, processes.addresses, arguments.seed)
         stack.callback(client.kill)
         world = World(processes, client)
@@ -209,18 +229,12 @@ def run(arguments, report):
         world.start_watching()
         try:
             break_things(world, rng, kinds, world.started + arguments.minutes * 60)
-            healed = []
-            try:
-                wait_until(processes.is_whole, "everybody is up and every region redundant",
-                           WHOLE_S)
-            except AssertionError as error:
-                healed = [str(error), "the status is %s" % processes.status()]
-            time.sleep(CALM_S)
-            world.say("healed; the last checks")
+            healed = heal(world)
             findings = client.finish()
         finally:
             world.stop_watching()
         print_report(findings, world.log)
+        print("agents expelled by what cut them off: %d" % world.expelled)
         check(report, "what clients saw is explained, nothing is lost, sums are right",
               findings["failures"])
         check(report, "the faults were healed", world.failures + healed)
@@ -232,16 +246,28 @@ def run(arguments, report):
             print("lines of log that a human must act upon, %d:\n    %s" % (
                 len(errors), "\n    ".join(errors[:10])))
         if report.failures:
-            keep_logs(cluster)
+            keep_logs(processes)
 
 
-def keep_logs(cluster):
+def heal(world):
+    """Waits until all is well, and a little longer; what is not."""
+    problems = []
+    try:
+        wait_until(world.fleet.is_whole, "everybody is up and every region redundant", WHOLE_S)
+    except AssertionError as error:
+        problems = [str(error), "the status is %s" % world.fleet.status()]
+    time.sleep(CALM_S)
+    world.say("healed; the last checks")
+    return problems
+
+
+def keep_logs(processes):
     """The logs outlive the cluster's folder."""
     target = os.path.join(os.getcwd(), "nemesis-logs-%d" % os.getpid())
     os.makedirs(target, exist_ok=True)
-    for name in cluster.processes():
-        with open(os.path.join(target, name + ".log"), "w", encoding="utf-8") as file:
-            file.write(cluster.log(name))
+    for process in processes.processes.values():
+        with open(os.path.join(target, process.name + ".log"), "wb") as file:
+            file.write(process.log_since(0))
     print("the logs are in " + target)
 
 
@@ -257,9 +283,12 @@ def main():
                         help="of faults and commands (default: a random one)")
     parser.add_argument("--fabric", choices=("shm", "tcp", "mixed"),
                         help="how agents reach memory nodes (default: drawn from the seed)")
+    parser.add_argument("--hosts", action="store_true",
+                        help="every process on a host of its own, a network namespace, between "
+                        "which the network is cut")
     parser.add_argument("--memnodes", type=int, default=3, help="memory nodes (default 3)")
     parser.add_argument("--memory", default="128MiB", help="of each (default 128MiB)")
-    parser.add_argument("--kinds", default=",".join(faults.KINDS),
+    parser.add_argument("--kinds", default=",".join(KINDS),
                         help="kinds of faults (default %(default)s)")
     arguments = parser.parse_args()
     arguments.bin = os.path.abspath(arguments.bin)
@@ -270,10 +299,13 @@ def main():
         if not os.access(program, os.X_OK):
             parser.error("no %s; build it, or pass --bin and --client" % program)
     for kind in arguments.kinds:
-        if kind not in faults.KINDS:
-            parser.error("no kind %s; there are %s" % (kind, ", ".join(faults.KINDS)))
+        if kind not in KINDS:
+            parser.error("no kind %s; there are %s" % (kind, ", ".join(KINDS)))
     report = Report(verbose=True)
-    run(arguments, report)
+    try:
+        run(arguments, report)
+    except Skip as skip:
+        report.skipped("nemesis", skip)
     for name in report.failures:
         print("failed: " + name)
     print("%d passed, %d failed" % (report.passed, len(report.failures)))

@@ -4,6 +4,7 @@
 // be stopped), "full" and "free" (the memory). Ends when stdin does, or on "end"; then every agent
 // must serve. Prints one JSON object; exit code 1 if anything in it is a failure.
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -57,6 +58,14 @@ Json GapsOf(const Gaps& gaps) {
   return all;
 }
 
+Json UnknownAtSeconds(const NemesisRun::Findings& findings) {
+  Json list = Json::array();
+  for (const auto& [second, commands] : findings.unknown_at_s) {
+    list.push_back({{"s", second}, {"commands", commands}});
+  }
+  return list;
+}
+
 Json ReportOf(const NemesisRun& run, Gaps& gaps, double seconds) {
   const NemesisRun::Findings& findings = run.findings();
   Json counters = Json::array();
@@ -68,6 +77,7 @@ Json ReportOf(const NemesisRun& run, Gaps& gaps, double seconds) {
   return {{"seconds", seconds},
           {"commands", findings.commands},
           {"unknown", findings.unknown},
+          {"unknown_at", UnknownAtSeconds(findings)},
           {"errors", findings.errors},
           {"connections_lost", findings.connections_lost},
           {"generations", findings.generations},
@@ -111,5 +121,7 @@ int main(int argc, char** argv) {
   app.add_option("--history-dir", options.history_dir, "Where histories that are wrong go")
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  // hiredis writes to agents that have just been killed.
+  std::signal(SIGPIPE, SIG_IGN);
   return onetrip::Run(options);
 }

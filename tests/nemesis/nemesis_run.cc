@@ -51,8 +51,8 @@ void NemesisRun::Start() {
     threads_.emplace_back([this, client] { RunClient(client); });
   }
   for (size_t agent = 0; agent < agents; ++agent) {
-    for (const LastingRound round :
-         {&NemesisRun::IncrementAndWriteOnce, &NemesisRun::WriteRegister, &NemesisRun::ReadBack}) {
+    for (const LastingRound round : {&NemesisRun::IncrementAndReadBack, &NemesisRun::WriteRegister,
+                                     &NemesisRun::ReadRegister}) {
       threads_.emplace_back([this, agent, round] { RunLasting(agent, round); });
     }
   }
@@ -117,14 +117,19 @@ void NemesisRun::RunLasting(size_t agent, LastingRound round) {
   }
 }
 
-void NemesisRun::IncrementAndWriteOnce(size_t agent, Rng& rng, Connection* connection) {
+void NemesisRun::IncrementAndReadBack(size_t agent, Rng& rng, Connection* connection) {
   const size_t counter = rng.Below(options_.counters);
   Command command = {"INCR", Lasting::CounterKey(counter)};
   const std::string reply = Call(agent, connection, command);
   lasting_.Incremented(counter, reply, ClassifyReply(command, reply));
+  if (!connection->Connect()) return;
+  std::string key = lasting_.AnyOnce(rng);
+  if (!key.empty()) {
+    lasting_.OnceRead(options_.agents[agent], key, Call(agent, connection, {"GET", key}));
+  }
   // Now and then: these keys stay.
   if (rng.Below(options_.rounds_per_once) != 0 || !connection->Connect()) return;
-  const std::string key = Lasting::OnceKey(agent, next_once_++);
+  key = Lasting::OnceKey(agent, next_once_++);
   command = {"SET", key, Lasting::OnceValue(key)};
   lasting_.WrittenOnce(key, ClassifyReply(command, Call(agent, connection, command)));
 }
@@ -136,12 +141,7 @@ void NemesisRun::WriteRegister(size_t agent, Rng& /*rng*/, Connection* connectio
   lasting_.RegisterWritten(agent, value, ClassifyReply(command, reply));
 }
 
-void NemesisRun::ReadBack(size_t agent, Rng& rng, Connection* connection) {
-  const std::string once = rng.Below(2) == 0 ? lasting_.AnyOnce(rng) : "";
-  if (!once.empty()) {
-    const std::string reply = Call(agent, connection, {"GET", once});
-    return lasting_.OnceRead(options_.agents[agent], once, reply);
-  }
+void NemesisRun::ReadRegister(size_t agent, Rng& rng, Connection* connection) {
   const size_t index = rng.Below(lasting_.registers());
   const uint64_t acknowledged = lasting_.Acknowledged(index);
   const std::string reply = Call(agent, connection, {"GET", Lasting::RegisterKey(index)});
@@ -273,7 +273,10 @@ void NemesisRun::Note(size_t agent, const Command& command, const std::string& r
   gaps_.Answered(agent, command, ending, NowNs());
   const std::lock_guard lock(findings_mutex_);
   if (ending == Ending::kAnswered) ++findings_.commands[CommandName(command)];
-  if (ending == Ending::kUnknown) ++findings_.unknown;
+  if (ending == Ending::kUnknown) {
+    ++findings_.unknown;
+    ++findings_.unknown_at_s[NowNs() / (1000 * kNsPerMs)][CommandName(command)];
+  }
   if (reply.empty()) {
     ++findings_.connections_lost;
   } else if (reply[0] == '-' && ending != Ending::kAnswered) {

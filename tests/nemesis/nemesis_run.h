@@ -46,6 +46,8 @@ class NemesisRun {
     std::map<std::string, uint64_t> errors;    // replies that say that nothing was done or nothing
                                                // is known, by their first word
     uint64_t unknown = 0;
+    // The same by monotonic second and command.
+    std::map<uint64_t, std::map<std::string, uint64_t>> unknown_at_s;
     uint64_t connections_lost = 0;
     uint64_t generations = 0;
     uint64_t configurations = 0;
@@ -73,9 +75,9 @@ class NemesisRun {
   // Clients that work on what lasts, round after round.
   using LastingRound = void (NemesisRun::*)(size_t agent, Rng& rng, Connection* connection);
   void RunLasting(size_t agent, LastingRound round);
-  void IncrementAndWriteOnce(size_t agent, Rng& rng, Connection* connection);
+  void IncrementAndReadBack(size_t agent, Rng& rng, Connection* connection);
   void WriteRegister(size_t agent, Rng& rng, Connection* connection);
-  void ReadBack(size_t agent, Rng& rng, Connection* connection);
+  void ReadRegister(size_t agent, Rng& rng, Connection* connection);
   void RunCloser();
   void Close(Generation* generation);
   void ReadAll(Generation* generation);

@@ -140,22 +140,23 @@ TEST(NemesisLastingTest, AnOldValueOfARegisterIsToldUnlessItsWriteMayHaveComeLat
 }
 
 constexpr Ending kOk = Ending::kAnswered;
+constexpr uint64_t kMs = 1'000'000;
 
 TEST(NemesisGapsTest, AGapEndsWithASuccessAndCountsOnlyWhileTheAgentIsUp) {
   Gaps gaps(2);
-  gaps.Answered(0, {"GET", "k"}, kOk, 5);
+  gaps.Answered(0, {"GET", "k"}, kOk, 5 * kMs);
   EXPECT_THAT(gaps.Longest(0), IsEmpty());
-  gaps.AgentUp(0, 10);
-  gaps.Answered(0, {"get", "k"}, kOk, 30);
-  gaps.Answered(0, {"GET", "k"}, Ending::kNotApplied, 40);
-  gaps.Answered(1, {"GET", "k"}, kOk, 50);
-  gaps.AgentDown(0, 100);
-  gaps.AgentUp(0, 1000);
-  gaps.End(1001);
-  ASSERT_EQ(gaps.Longest(0).size(), 3U);
-  EXPECT_EQ(gaps.Longest(0)[0].ns, 70U);
-  EXPECT_EQ(gaps.Longest(0)[0].start_ns, 30U);
-  EXPECT_EQ(gaps.Longest(0)[1].ns, 20U);
+  gaps.AgentUp(0, 10 * kMs);
+  gaps.Answered(0, {"get", "k"}, kOk, 30 * kMs);
+  gaps.Answered(0, {"GET", "k"}, Ending::kNotApplied, 40 * kMs);
+  gaps.Answered(1, {"GET", "k"}, kOk, 50 * kMs);
+  gaps.AgentDown(0, 100 * kMs);
+  gaps.AgentUp(0, 1000 * kMs);
+  gaps.End(1001 * kMs);
+  ASSERT_EQ(gaps.Longest(0).size(), 2U);
+  EXPECT_EQ(gaps.Longest(0)[0].ns, 70 * kMs);
+  EXPECT_EQ(gaps.Longest(0)[0].start_ns, 30 * kMs);
+  EXPECT_EQ(gaps.Longest(0)[1].ns, 20 * kMs);
 }
 
 TEST(NemesisGapsTest, WhileTheMemoryIsFullOnlyReadsAreExpected) {
