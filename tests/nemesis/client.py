@@ -68,7 +68,7 @@ def in_words(counts):
     return ", ".join("%d %s" % (count, name) for name, count in counts.items()) or "none"
 
 
-def print_report(findings, log):
+def print_report(findings, log, started):
     if "commands" not in findings:
         return
     print("faults: %d: %s" % (len(log), in_words(collections.Counter(
@@ -88,7 +88,8 @@ def print_report(findings, log):
         findings["written_once"], findings["written_once_unknown"]))
     for command, gaps in findings["longest_gap_ms"].items():
         print("longest gaps of %s: %s" % (command.upper(), "; ".join(
-            "%.0f ms (agent %d)" % (gap["ms"], gap["agent"]) for gap in gaps[:SHOWN_GAPS])))
+            "%.0f ms from %.2f s on (agent %d)" % (gap["ms"], gap["from_s"] - started, gap["agent"])
+            for gap in gaps[:SHOWN_GAPS])))
     print("longest gap in ms, by what happened meanwhile:")
     for kinds, gaps in sorted(table_of_gaps(findings, log).items()):
         print("  %s: %s" % (kinds, ", ".join(

@@ -14,8 +14,11 @@ from resp_client import ConnectionClosed, NoReply
 
 # How long the cluster may take to be whole again.
 REDUNDANT_S = 120
-FILL_VALUE = b"f" * 65536
-FILL_KEYS = 8
+AGENT_END_S = 30
+# Until one is refused; then smaller ones, for which there is still room.
+FILL_BYTES = (1 << 18, 1 << 14, 1 << 9)
+FILL_KEYS = 4
+DELETE_KEYS = 16
 
 
 class Fault:
@@ -170,7 +173,8 @@ class AgentPause(AgentFault):
 
 
 class AgentExpelled(AgentFault):
-    """Longer than its lease: it ends by itself, or is ended, and is started again."""
+    """Longer than its lease: it ends by itself, or is ended, and is started again. If the master was
+    away for a part of that, it may keep its seat."""
 
     def draw_time(self, rng):
         self.still_s = 2.0 + rng.random() * 4
@@ -183,8 +187,16 @@ class AgentExpelled(AgentFault):
             self.agent.freeze()
             time.sleep(self.still_s)
             self.agent.send(signal.SIGCONT)
-            self.agent.await_end()
-            self.agent.start()
+            wait_until(lambda: self.agent.poll() is not None or self.keeps_its_seat(),
+                       "%s ends, or has its seat" % self.agent.name, AGENT_END_S)
+            if self.agent.poll() is not None:
+                self.agent.start()
+
+    def keeps_its_seat(self):
+        status = self.world.fleet.status()
+        return status["master"]["state"] == "up" and any(
+            agent["state"] == "up" and agent["pid"] == self.agent.pid
+            for agent in status["agents"])
 
 
 class MasterFault(Fault):
@@ -242,25 +254,27 @@ class MemoryFull(Fault):
         raise AssertionError("no agent answers")
 
     def run(self):
-        number = 0
+        keys = []
         with self.world.memory_full():
             try:
-                deadline = time.monotonic() + 20
-                refused = False
-                while not refused and time.monotonic() < deadline:
-                    keys = ["%s%d" % (self.name, number + i) for i in range(FILL_KEYS)]
-                    number += FILL_KEYS
-                    replies = self.call(*[("SET", key, FILL_VALUE) for key in keys])
-                    refused = any(reply.is_error and reply.value.startswith(b"OOM")
-                                  for reply in replies)
-                self.world.say("%d keys of %d bytes %s the memory" % (
-                    number, len(FILL_VALUE), "fill" if refused else "do not fill"))
+                deadline = time.monotonic() + 30
+                for value_bytes in FILL_BYTES:
+                    while time.monotonic() < deadline and not self.fill(keys, value_bytes):
+                        pass
+                self.world.say("the memory is full with %d keys" % len(keys))
                 time.sleep(self.full_s)
             finally:
-                for begin in range(0, number, FILL_KEYS):
-                    self.delete(["%s%d" % (self.name, begin + i) for i in range(FILL_KEYS)])
-            # What was freed is there for others when everybody has seen the free's epoch.
+                for begin in range(0, len(keys), DELETE_KEYS):
+                    self.delete(keys[begin:begin + DELETE_KEYS])
+            # What was freed is there for others when nobody can be reading it any more.
             wait_until(self.takes_writes, "the memory takes writes again", 30)
+
+    def fill(self, keys, value_bytes):
+        """A few more keys; true if one of them was refused."""
+        some = ["%s%d" % (self.name, len(keys) + i) for i in range(FILL_KEYS)]
+        keys += some
+        replies = self.call(*[("SET", key, b"f" * value_bytes) for key in some])
+        return any(reply.is_error and reply.value.startswith(b"OOM") for reply in replies)
 
     def delete(self, keys):
         def gone():
@@ -331,5 +345,8 @@ KINDS = {
     "connections-cut": ConnectionsCut,
 }
 
+# An agent may end by them. The memory that it had is not given back, so a full one would stay full:
+# they happen when memory-full does no more.
+END_AGENTS = {"agent-kill", "agent-expelled", "connections-cut"}
 # Not done where every process has a host of its own.
 ONE_HOST = {"connections-cut"}

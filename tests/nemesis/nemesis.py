@@ -32,6 +32,8 @@ from resp_client import Client  # noqa: E402
 PROGRAMS = ("onetrip", "onetrip-master", "onetrip-memnode", "onetrip-agent")
 AGENTS = 3
 AT_ONCE = 2
+# Of the time, in which the memory may be filled and no agent ends.
+FULL_SHARE = 0.25
 CALM_S = 2.0
 WHOLE_S = 120
 KINDS = {**faults.KINDS, **partitions.KINDS}
@@ -123,6 +125,7 @@ class World:
 
     def _watch_processes(self):
         """Nobody ends whom no fault has in hand; who does all the same is started again."""
+        restarts = []
         while not self._stop.wait(0.05):
             for process in self.fleet.processes.values():
                 if process.in_hand or process.poll() is None:
@@ -131,16 +134,22 @@ class World:
                 time.sleep(0.02)
                 if process.in_hand:
                     continue
+                process.in_hand = True
                 self._note_end(process)
-                down = contextlib.nullcontext()
-                if process.name.startswith("agent"):
-                    number = self.fleet.named("agent").index(process)
-                    down = self.agent_down(number)
-                with self.in_hand(process), down:
-                    try:
-                        process.start()
-                    except AssertionError as error:
-                        self.failures.append(str(error))
+                restarts.append(threading.Thread(target=self._restart, args=(process,)))
+                restarts[-1].start()
+        for restart in restarts:
+            restart.join()
+
+    def _restart(self, process):
+        down = contextlib.nullcontext()
+        if process.name.startswith("agent"):
+            down = self.agent_down(self.fleet.named("agent").index(process))
+        with self.in_hand(process), down:
+            try:
+                process.start()
+            except AssertionError as error:
+                self.failures.append(str(error))
 
     def _note_end(self, process):
         if self._may_expel and process.exit_code in EXPELLED:
@@ -155,6 +164,8 @@ class World:
 
 def break_things(world, rng, kinds, until):
     """Draws faults until it is time, and waits for their end."""
+    if not kinds:
+        return
     running = []
     weights = [KINDS[kind].weight for kind in kinds]
     while time.monotonic() < until and not world.failures:
@@ -174,6 +185,16 @@ def break_things(world, rng, kinds, until):
         running.append((thread, fault))
     for thread, _ in running:
         thread.join()
+
+
+def phases(kinds, arguments):
+    """Pairs of the kinds that are drawn and the second until which they are."""
+    end_s = arguments.minutes * 60
+    if arguments.kinds != list(KINDS):
+        return [(kinds, end_s)]
+    end_agents = faults.END_AGENTS | set(partitions.KINDS)
+    return [([kind for kind in kinds if kind not in end_agents], end_s * FULL_SHARE),
+            ([kind for kind in kinds if kind != "memory-full"], end_s)]
 
 
 def usable_kinds(names, report):
@@ -228,12 +249,13 @@ def run(arguments, report):
             client.tell("up %d" % number)
         world.start_watching()
         try:
-            break_things(world, rng, kinds, world.started + arguments.minutes * 60)
+            for kinds, until_s in phases(kinds, arguments):
+                break_things(world, rng, kinds, world.started + until_s)
             healed = heal(world)
             findings = client.finish()
         finally:
             world.stop_watching()
-        print_report(findings, world.log)
+        print_report(findings, world.log, world.started)
         print("agents expelled by what cut them off: %d" % world.expelled)
         check(report, "what clients saw is explained, nothing is lost, sums are right",
               findings["failures"])
@@ -287,7 +309,7 @@ def main():
                         help="every process on a host of its own, a network namespace, between "
                         "which the network is cut")
     parser.add_argument("--memnodes", type=int, default=3, help="memory nodes (default 3)")
-    parser.add_argument("--memory", default="128MiB", help="of each (default 128MiB)")
+    parser.add_argument("--memory", default="256MiB", help="of each (default 256MiB)")
     parser.add_argument("--kinds", default=",".join(KINDS),
                         help="kinds of faults (default %(default)s)")
     arguments = parser.parse_args()
