@@ -48,7 +48,7 @@ Generation::Generation(uint64_t number, const GenerationOptions& options) : numb
   for (std::vector<Command>& commands : program_) {
     for (Command& command : commands) {
       ForEachKey(command, [&](std::string& key) {
-        key = prefix + key;
+        key.insert(0, prefix);
         keys.insert(key);
       });
     }
