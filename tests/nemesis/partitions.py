@@ -71,7 +71,10 @@ class HostsFleet(Fleet):
              os.path.join(self.bin_dir, "onetrip"), "status", "--json", "--master",
              self.address("master") + ":7400", "--secret-file", self.secret],
             stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True)
-        assert done.returncode == 0, done.stderr
+        if done.returncode != 0:
+            # There is nobody to ask but the master.
+            return {"master": {"state": "away"}, "memnodes": [], "agents": [], "regions": 0,
+                    "regions_fully_redundant": 0}
         return json.loads(done.stdout)
 
     def drop(self, source, target, undo=False):
