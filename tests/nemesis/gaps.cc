@@ -65,7 +65,10 @@ void Gaps::MemoryFree(uint64_t now_ns) {
 }
 
 void Gaps::End(uint64_t now_ns) {
-  for (size_t agent = 0; agent < up_.size(); ++agent) AgentDown(agent, now_ns);
+  const std::lock_guard lock(mutex_);
+  for (size_t agent = 0; agent < up_.size(); ++agent) {
+    for (size_t command = 0; command < kCommands.size(); ++command) Stop(agent, command, now_ns);
+  }
 }
 
 bool Gaps::IsUp(size_t agent) const {

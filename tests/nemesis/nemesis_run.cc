@@ -60,12 +60,12 @@ void NemesisRun::Start() {
 }
 
 void NemesisRun::Finish() {
+  gaps_.End(NowNs());
   stop_ = true;
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
   stop_closing_ = true;
   closer_.join();
-  gaps_.End(NowNs());
   for (size_t agent = 0; agent < options_.agents.size(); ++agent) ReadLasting(agent);
   const std::vector<std::string> failures = lasting_.failures();
   findings_.failures.insert(findings_.failures.end(), failures.begin(), failures.end());
