@@ -14,6 +14,7 @@ from resp_client import ConnectionClosed, NoReply
 
 # How long the cluster may take to be whole again.
 REDUNDANT_S = 120
+SETTLE_S = 0.5
 AGENT_END_S = 30
 # Until one is refused; then smaller ones, for which there is still room.
 FILL_BYTES = (1 << 18, 1 << 14, 1 << 9)
@@ -50,6 +51,8 @@ class NodeFault(Fault):
     place = "memory nodes"
 
     def await_redundancy(self):
+        # The master may take the node for lost only now, and two at once are no majority.
+        time.sleep(SETTLE_S)
         wait_until(self.world.fleet.is_redundant, "full redundancy", REDUNDANT_S)
 
 
@@ -86,6 +89,7 @@ class NodePause(NodeFault):
             self.node.freeze()
             time.sleep(self.still_s)
             self.node.send(signal.SIGCONT)
+            time.sleep(SETTLE_S)
             wait_until(lambda: self.node.poll() is not None or self.world.fleet.is_redundant(),
                        "full redundancy", REDUNDANT_S)
             if self.node.poll() is not None:
