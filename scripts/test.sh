@@ -120,6 +120,7 @@ for preset in "${presets[@]}"; do
   fi
   if [[ $preset == release ]]; then
     echo "=== $preset: a cluster broken at random ($(date +%T))"
+    run_python "$preset" nemesis-selftest tests/nemesis/selftest.py --bin "build/$preset/bin"
     run_python "$preset" nemesis tests/nemesis/nemesis.py --bin "build/$preset/bin" --minutes 2
   fi
 done
