@@ -121,7 +121,8 @@ for preset in "${presets[@]}"; do
   if [[ $preset == release ]]; then
     echo "=== $preset: a cluster broken at random ($(date +%T))"
     run_python "$preset" nemesis-selftest tests/nemesis/selftest.py --bin "build/$preset/bin"
-    run_python "$preset" nemesis tests/nemesis/nemesis.py --bin "build/$preset/bin" --minutes 2
+    run_python "$preset" nemesis tests/nemesis/nemesis.py --bin "build/$preset/bin" --minutes 2 \
+      --out "build/$preset/nemesis"
   fi
 done
 

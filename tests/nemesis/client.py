@@ -3,7 +3,6 @@
 import collections
 import contextlib
 import json
-import os
 import subprocess
 import threading
 
@@ -12,8 +11,8 @@ SHOWN_GAPS = 3
 
 
 class NemesisClient:
-    def __init__(self, program, addresses, seed):
-        command = [program, "--seed", str(seed), "--history-dir", os.getcwd()]
+    def __init__(self, program, addresses, seed, out):
+        command = [program, "--seed", str(seed), "--history-dir", out]
         for address in addresses:
             command += ["--agent", address]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -242,7 +242,8 @@ def run(arguments, report):
     print("nemesis: seed %d, fabric %s, %.1f minutes, faults: %s" % (
         arguments.seed, fabric, arguments.minutes, ", ".join(kinds)), flush=True)
     with a_fleet as processes, contextlib.ExitStack() as stack:
-        client = NemesisClient(arguments.client, processes.addresses, arguments.seed)
+        client = NemesisClient(arguments.client, processes.addresses, arguments.seed,
+                               arguments.out)
         stack.callback(client.kill)
         world = World(processes, client)
         for number in range(len(processes.addresses)):
@@ -268,7 +269,7 @@ def run(arguments, report):
             print("lines of log that a human must act upon, %d:\n    %s" % (
                 len(errors), "\n    ".join(errors[:10])))
         if report.failures:
-            keep_logs(processes)
+            keep_logs(processes, arguments.out)
 
 
 def heal(world):
@@ -283,9 +284,9 @@ def heal(world):
     return problems
 
 
-def keep_logs(processes):
+def keep_logs(processes, out):
     """The logs outlive the cluster's folder."""
-    target = os.path.join(os.getcwd(), "nemesis-logs-%d" % os.getpid())
+    target = os.path.join(out, "nemesis-logs-%d" % os.getpid())
     os.makedirs(target, exist_ok=True)
     for process in processes.processes.values():
         with open(os.path.join(target, process.name + ".log"), "wb") as file:
@@ -310,6 +311,8 @@ def main():
                         "which the network is cut")
     parser.add_argument("--memnodes", type=int, default=3, help="memory nodes (default 3)")
     parser.add_argument("--memory", default="256MiB", help="of each (default 256MiB)")
+    parser.add_argument("--out", default=".",
+                        help="folder for histories and logs of what failed (default .)")
     parser.add_argument("--kinds", default=",".join(KINDS),
                         help="kinds of faults (default %(default)s)")
     arguments = parser.parse_args()
@@ -317,6 +320,7 @@ def main():
     arguments.client = os.path.abspath(arguments.client or
                                        os.path.join(arguments.bin, "nemesis_client"))
     arguments.kinds = arguments.kinds.split(",")
+    os.makedirs(arguments.out, exist_ok=True)
     for program in [os.path.join(arguments.bin, name) for name in PROGRAMS] + [arguments.client]:
         if not os.access(program, os.X_OK):
             parser.error("no %s; build it, or pass --bin and --client" % program)

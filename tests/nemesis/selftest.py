@@ -58,11 +58,12 @@ TAMPERINGS = ((nothing, ""), (delete_written_once, "is lost"),
               (write_keys_of_generations, "not linearizable"))
 
 
-def tamper(bin_dir, action):
+def tamper(bin_dir, action, scratch):
     """What the clients have found to be wrong."""
     with LocalCluster(bin_dir, agents=AGENTS, memory="128MiB") as cluster:
         addresses = ["127.0.0.1:%d" % (cluster.port + i) for i in range(AGENTS)]
-        client = NemesisClient(os.path.join(bin_dir, "nemesis_client"), addresses, 1)
+        client = NemesisClient(os.path.join(bin_dir, "nemesis_client"), addresses, 1,
+                               scratch)
         try:
             for number in range(AGENTS):
                 client.tell("up %d" % number)
@@ -83,16 +84,14 @@ def main():
     bin_dir = os.path.abspath(parser.parse_args().bin)
     report = Report(verbose=True)
     with tempfile.TemporaryDirectory(prefix="onetrip_nemesis.") as scratch:
-        os.chdir(scratch)  # Histories go there.
         for action, word in TAMPERINGS:
             started = time.monotonic()
-            failures = tamper(bin_dir, action)
+            failures = tamper(bin_dir, action, scratch)
             name = "told apart: " + action.__name__.replace("_", " ")
             if any(word in failure for failure in failures) if word else not failures:
                 report.passing(name, time.monotonic() - started)
             else:
                 report.failing(name, "the clients say: %s" % failures[:3])
-        os.chdir(HERE)
     print("%d passed, %d failed" % (report.passed, len(report.failures)))
     return 1 if report.failures else 0
 
