@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -180,7 +181,7 @@ def break_things(world, rng, kinds, until):
             time.sleep(0.02)
         if time.monotonic() >= until:
             break
-        thread = threading.Thread(target=world.run, args=(kind, fault))
+        thread = threading.Thread(target=world.run, args=(kind, fault), daemon=True)
         thread.start()
         running.append((thread, fault))
     for thread, _ in running:
@@ -328,6 +329,8 @@ def main():
         if kind not in KINDS:
             parser.error("no kind %s; there are %s" % (kind, ", ".join(KINDS)))
     report = Report(verbose=True)
+    # Whoever loses patience leaves no processes and no network behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         run(arguments, report)
     except Skip as skip:
