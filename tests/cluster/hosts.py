@@ -22,9 +22,10 @@ def ip(*arguments):
 
 
 class Network:
-    """A bridge with HOSTS namespaces on it; each has a disk of its own as far as paths go."""
+    """A bridge with namespaces on it; each has a disk of its own as far as paths go."""
 
-    def __init__(self):
+    def __init__(self, hosts=HOSTS):
+        self.hosts = hosts
         self.tag = "ot%d" % os.getpid()
         self.directory = tempfile.mkdtemp(prefix="onetrip_hosts.")
         self.processes = []
@@ -42,7 +43,7 @@ class Network:
     def _make(self):
         ip("link", "add", self.tag, "type", "bridge")
         ip("link", "set", self.tag, "up")
-        for host in range(HOSTS):
+        for host in range(self.hosts):
             space, near, far = self.space(host), "%sa%d" % (self.tag, host), "%sb%d" % (self.tag,
                                                                                      host)
             ip("netns", "add", space)
@@ -95,7 +96,7 @@ class Network:
                 process.wait(timeout=15)
             except subprocess.TimeoutExpired:
                 process.kill()
-        for host in range(HOSTS):
+        for host in range(self.hosts):
             subprocess.run(["ip", "netns", "del", self.space(host)], capture_output=True,
                            check=False)
         subprocess.run(["ip", "link", "del", self.tag], capture_output=True, check=False)

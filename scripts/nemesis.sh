@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Breaks a cluster of processes at random for as long as one likes and judges what clients saw: runs of
+# tests/nemesis/nemesis.py of ten minutes at most, over every fabric in turn, with fresh seeds. Goes on
+# after a failure; the last line is "N passed, N failed", exit code 1 if anything failed.
+#
+#   scripts/nemesis.sh [--minutes N] [--seed FIRST] [nemesis.py's own flags]
+set -uo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
+
+minutes=10
+seed=$(($(date +%s) % 1000000))
+while (($#)); do
+  case "$1" in
+    --minutes) minutes=${2:?--minutes takes a number}; shift 2 ;;
+    --seed) seed=${2:?--seed takes a number}; shift 2 ;;
+    -h | --help) sed -n '2,6s/^# \?//p' "$0"; exit 0 ;;
+    *) break ;;
+  esac
+done
+
+scripts/install_deps.sh || exit 1
+cmake --preset release >/dev/null || exit 1
+cmake --build --preset release --target onetrip onetrip-master onetrip-memnode onetrip-agent \
+  nemesis_client -- --quiet || exit 1
+
+root=$PWD
+logs=$root/build/release/nemesis
+mkdir -p "$logs"
+cd "$logs" || exit 1
+passed=0
+failed=0
+fabrics=(shm tcp mixed)
+left=$minutes
+for ((run = 0; left > 0; ++run)); do
+  length=$((left < 10 ? left : 10))
+  ((left -= length))
+  log=$logs/$((seed + run)).log
+  python3 -B "$root/tests/nemesis/nemesis.py" --bin "$root/build/release/bin" --minutes "$length" \
+    --seed $((seed + run)) --fabric "${fabrics[run % 3]}" "$@" 2>&1 | tee "$log"
+  if read -r good bad < <(sed -nE '$s/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' "$log"); then
+    ((passed += good, failed += bad))
+  else
+    ((failed += 1))
+  fi
+done
+echo "$passed passed, $failed failed"
+((failed == 0))

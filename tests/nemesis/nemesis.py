@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+"""Breaks a cluster of processes at random while clients work on it, and judges what they saw.
+
+  tests/nemesis/nemesis.py --minutes 2 [--seed N] [--fabric shm|tcp|mixed | --hosts] [--kinds KIND,KIND...]
+
+Every fault is drawn from the seed and printed as it happens; when it happens depends on how long
+the cluster takes to heal. Exit code 0 when all is well; the last line is `N passed, N failed`.
+"""
+
+import argparse
+import contextlib
+import os
+import random
+import signal
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TESTS = os.path.dirname(HERE)
+sys.path[1:1] = [os.path.join(TESTS, "cluster"), os.path.join(TESTS, "compat")]
+
+# pylint: disable=wrong-import-position
+import faults  # noqa: E402
+import fleet  # noqa: E402
+import partitions  # noqa: E402
+from client import NemesisClient, print_report  # noqa: E402
+from live import Skip  # noqa: E402
+from local_cluster import LocalCluster, wait_until  # noqa: E402
+from report import Report  # noqa: E402
+from resp_client import Client  # noqa: E402
+
+PROGRAMS = ("onetrip", "onetrip-master", "onetrip-memnode", "onetrip-agent")
+AGENTS = 3
+AT_ONCE = 2
+# Of the time, in which the memory may be filled and no agent ends.
+FULL_SHARE = 0.25
+CALM_S = 2.0
+WHOLE_S = 120
+KINDS = {**faults.KINDS, **partitions.KINDS}
+# How an agent ends that was expelled: by itself, or by the memory nodes whose memory it maps.
+EXPELLED = (70, -9)
+
+
+class World:
+    """The cluster, the client and what faults need to know of each other."""
+
+    def __init__(self, cluster_fleet, client):
+        self.fleet = cluster_fleet
+        self.client = client
+        self.started = time.monotonic()
+        self.surprises = []
+        self.failures = []
+        self.log = []  # (kind, text, begin, end)
+        self.expelled = 0
+        self._may_expel = 0
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._watch = threading.Thread(target=self._watch_processes)
+
+    def say(self, text):
+        with self._lock:
+            print("%8.2f s  %s" % (time.monotonic() - self.started, text), flush=True)
+
+    @contextlib.contextmanager
+    def in_hand(self, *processes):
+        for process in processes:
+            process.in_hand = True
+        try:
+            yield
+        finally:
+            for process in processes:
+                process.in_hand = False
+
+    @contextlib.contextmanager
+    def agents_may_be_expelled(self):
+        with self._lock:
+            self._may_expel += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._may_expel -= 1
+
+    @contextlib.contextmanager
+    def agent_down(self, number):
+        self.client.tell("down %d" % number)
+        try:
+            yield
+        finally:
+            self.client.tell("up %d" % number)
+
+    @contextlib.contextmanager
+    def memory_full(self):
+        self.client.tell("full")
+        try:
+            yield
+        finally:
+            self.client.tell("free")
+
+    @staticmethod
+    def connect(address):
+        if address.startswith("/"):
+            return Client(path=address, timeout_s=8.0)
+        host, _, port = address.rpartition(":")
+        return Client(host=host, port=int(port), timeout_s=8.0)
+
+    def run(self, kind, fault):
+        """In a thread of its own."""
+        begin = time.monotonic()
+        self.say("%s: %s" % (kind, fault.text()))
+        try:
+            fault.run()
+        except Exception as error:  # pylint: disable=broad-except
+            self.failures.append("%s: %s: %s" % (fault.text(), type(error).__name__, error))
+            self.say("FAILED: " + self.failures[-1])
+        self.say("%s is over after %.1f s" % (kind, time.monotonic() - begin))
+        self.log.append((kind, fault.text(), begin, time.monotonic()))
+
+    def start_watching(self):
+        self._watch.start()
+
+    def stop_watching(self):
+        self._stop.set()
+        self._watch.join()
+
+    def _watch_processes(self):
+        """Nobody ends whom no fault has in hand; who does all the same is started again."""
+        restarts = []
+        while not self._stop.wait(0.05):
+            for process in self.fleet.processes.values():
+                if process.in_hand or process.poll() is None:
+                    continue
+                # A fault may have taken it in hand between the two looks.
+                time.sleep(0.02)
+                if process.in_hand:
+                    continue
+                process.in_hand = True
+                self._note_end(process)
+                restarts.append(threading.Thread(target=self._restart, args=(process,)))
+                restarts[-1].start()
+        for restart in restarts:
+            restart.join()
+
+    def _restart(self, process):
+        down = contextlib.nullcontext()
+        if process.name.startswith("agent"):
+            down = self.agent_down(self.fleet.named("agent").index(process))
+        with self.in_hand(process), down:
+            try:
+                process.start()
+            except AssertionError as error:
+                self.failures.append(str(error))
+
+    def _note_end(self, process):
+        if self._may_expel and process.exit_code in EXPELLED:
+            self.expelled += 1
+            self.say("%s was expelled" % process.name)
+            return
+        self.surprises.append("%s ended by itself with code %d at %.2f s: %s" % (
+            process.name, process.exit_code, time.monotonic() - self.started,
+            process.last_words()))
+        self.say(self.surprises[-1])
+
+
+def break_things(world, rng, kinds, until):
+    """Draws faults until it is time, and waits for their end."""
+    if not kinds:
+        return
+    running = []
+    weights = [KINDS[kind].weight for kind in kinds]
+    while time.monotonic() < until and not world.failures:
+        time.sleep(rng.choice((0.0, 0.3, 1.0)) * rng.random())
+        kind = rng.choices(kinds, weights)[0]
+        fault = KINDS[kind](rng, world)
+        # Of those that may not happen beside each other the later one waits.
+        while True:
+            running = [one for one in running if one[0].is_alive()]
+            if len(running) < AT_ONCE and all(one[1].place != fault.place for one in running):
+                break
+            time.sleep(0.02)
+        if time.monotonic() >= until:
+            break
+        thread = threading.Thread(target=world.run, args=(kind, fault), daemon=True)
+        thread.start()
+        running.append((thread, fault))
+    for thread, _ in running:
+        thread.join()
+
+
+def phases(kinds, arguments):
+    """Pairs of the kinds that are drawn and the second until which they are."""
+    end_s = arguments.minutes * 60
+    if arguments.kinds != list(KINDS):
+        return [(kinds, end_s)]
+    end_agents = faults.END_AGENTS | set(partitions.KINDS)
+    return [([kind for kind in kinds if kind not in end_agents], end_s * FULL_SHARE),
+            ([kind for kind in kinds if kind != "memory-full"], end_s)]
+
+
+def usable_kinds(names, report):
+    kinds = []
+    for kind in names:
+        try:
+            KINDS[kind].require()
+            kinds.append(kind)
+        except Skip as skip:
+            report.skipped(kind, skip)
+    return kinds
+
+
+def check(report, name, problems):
+    if problems:
+        report.failing(name, "\n    ".join(problems))
+    else:
+        report.passing(name, 0)
+
+
+@contextlib.contextmanager
+def local_fleet(arguments, fabric):
+    with LocalCluster(arguments.bin, memnodes=arguments.memnodes, agents=AGENTS, fabric=fabric,
+                      memory=arguments.memory, extra=["--persistent"]) as cluster:
+        processes = fleet.LocalFleet(cluster)
+        try:
+            yield processes
+        finally:
+            processes.kill_all()
+
+
+def run(arguments, report):
+    rng = random.Random(arguments.seed)
+    fabric = arguments.fabric or rng.choice(("shm", "tcp", "mixed"))
+    # What a network of hosts makes possible, and what is only done on one.
+    unfit = faults.ONE_HOST if arguments.hosts else partitions.KINDS
+    kinds = usable_kinds([kind for kind in arguments.kinds if kind not in unfit], report)
+    fleet.adopt_orphans()
+    if arguments.hosts:
+        fabric = "tcp between hosts"
+        a_fleet = partitions.hosts_fleet(arguments.bin, arguments.memnodes, AGENTS,
+                                         arguments.memory)
+    else:
+        a_fleet = local_fleet(arguments, fabric)
+    print("nemesis: seed %d, fabric %s, %.1f minutes, faults: %s" % (
+        arguments.seed, fabric, arguments.minutes, ", ".join(kinds)), flush=True)
+    with a_fleet as processes, contextlib.ExitStack() as stack:
+        client = NemesisClient(arguments.client, processes.addresses, arguments.seed,
+                               arguments.out)
+        stack.callback(client.kill)
+        world = World(processes, client)
+        for number in range(len(processes.addresses)):
+            client.tell("up %d" % number)
+        world.start_watching()
+        try:
+            for kinds, until_s in phases(kinds, arguments):
+                break_things(world, rng, kinds, world.started + until_s)
+            healed = heal(world)
+            findings = client.finish()
+        finally:
+            world.stop_watching()
+        print_report(findings, world.log, world.started)
+        print("agents expelled by what cut them off: %d" % world.expelled)
+        check(report, "what clients saw is explained, nothing is lost, sums are right",
+              findings["failures"])
+        check(report, "the faults were healed", world.failures + healed)
+        check(report, "no process ended by itself", world.surprises)
+        check(report, "every process ends cleanly", processes.end())
+        errors = ["%s: %s" % (process.name, line) for process in processes.processes.values()
+                  for line in process.errors()]
+        if errors:
+            print("lines of log that a human must act upon, %d:\n    %s" % (
+                len(errors), "\n    ".join(errors[:10])))
+        if report.failures:
+            keep_logs(processes, arguments.out)
+
+
+def heal(world):
+    """Waits until all is well, and a little longer; what is not."""
+    problems = []
+    try:
+        wait_until(world.fleet.is_whole, "everybody is up and every region redundant", WHOLE_S)
+    except AssertionError as error:
+        problems = [str(error), "the status is %s" % world.fleet.status()]
+    time.sleep(CALM_S)
+    world.say("healed; the last checks")
+    return problems
+
+
+def keep_logs(processes, out):
+    """The logs outlive the cluster's folder."""
+    target = os.path.join(out, "nemesis-logs-%d" % os.getpid())
+    os.makedirs(target, exist_ok=True)
+    for process in processes.processes.values():
+        with open(os.path.join(target, process.name + ".log"), "wb") as file:
+            file.write(process.log_since(0))
+    print("the logs are in " + target)
+
+
+def main():
+    build = os.path.join(os.path.dirname(TESTS), "build/release/bin")
+    parser = argparse.ArgumentParser(prog="tests/nemesis/nemesis.py", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default=build,
+                        help="folder of the programs (default build/release/bin)")
+    parser.add_argument("--client", help="nemesis_client (default: that of --bin)")
+    parser.add_argument("--minutes", type=float, default=2, help="of faults (default 2)")
+    parser.add_argument("--seed", type=int, default=random.randrange(10 ** 6),
+                        help="of faults and commands (default: a random one)")
+    parser.add_argument("--fabric", choices=("shm", "tcp", "mixed"),
+                        help="how agents reach memory nodes (default: drawn from the seed)")
+    parser.add_argument("--hosts", action="store_true",
+                        help="every process on a host of its own, a network namespace, between "
+                        "which the network is cut")
+    parser.add_argument("--memnodes", type=int, default=3, help="memory nodes (default 3)")
+    parser.add_argument("--memory", default="256MiB", help="of each (default 256MiB)")
+    parser.add_argument("--out", default=".",
+                        help="folder for histories and logs of what failed (default .)")
+    parser.add_argument("--kinds", default=",".join(KINDS),
+                        help="kinds of faults (default %(default)s)")
+    arguments = parser.parse_args()
+    arguments.bin = os.path.abspath(arguments.bin)
+    arguments.client = os.path.abspath(arguments.client or
+                                       os.path.join(arguments.bin, "nemesis_client"))
+    arguments.kinds = arguments.kinds.split(",")
+    os.makedirs(arguments.out, exist_ok=True)
+    for program in [os.path.join(arguments.bin, name) for name in PROGRAMS] + [arguments.client]:
+        if not os.access(program, os.X_OK):
+            parser.error("no %s; build it, or pass --bin and --client" % program)
+    for kind in arguments.kinds:
+        if kind not in KINDS:
+            parser.error("no kind %s; there are %s" % (kind, ", ".join(KINDS)))
+    report = Report(verbose=True)
+    # Whoever loses patience leaves no processes and no network behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        run(arguments, report)
+    except Skip as skip:
+        report.skipped("nemesis", skip)
+    for name in report.failures:
+        print("failed: " + name)
+    print("%d passed, %d failed" % (report.passed, len(report.failures)))
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+// A run of the nemesis client: its threads, and what they found.
+//
+// Per agent some clients that run the generations, and three that work on what lasts, by INCR, SET
+// and GET, each of which goes on when the others wait; one thread that closes generations: every
+// agent reads all of their keys, the history is checked, the keys are deleted. A client that lost
+// its connection connects anew until it is told to stop.
+#ifndef ONETRIP_TESTS_NEMESIS_NEMESIS_RUN_H_
+#define ONETRIP_TESTS_NEMESIS_NEMESIS_RUN_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/nemesis/connection.h"
+#include "tests/nemesis/gaps.h"
+#include "tests/nemesis/generation.h"
+#include "tests/nemesis/lasting.h"
+
+namespace onetrip {
+
+struct NemesisOptions {
+  std::vector<std::string> agents;  // addresses
+  uint64_t seed = 1;
+  uint32_t clients_per_agent = 2;  // that run generations
+  uint32_t operations = 150;       // of each of them in a generation
+  uint32_t generation_ms = 1000;
+  uint32_t timeout_ms = 8000;
+  uint32_t counters = 4;
+  uint32_t rounds_per_once = 20;  // INCRs of a client between two keys that it writes once
+  uint32_t pause_us = 2000;       // between rounds on what lasts
+  std::string history_dir = ".";
+};
+
+// Monotonic.
+uint64_t NowNs();
+
+class NemesisRun {
+ public:
+  struct Findings {
+    std::map<std::string, uint64_t> commands;  // answered, by name
+    std::map<std::string, uint64_t> errors;    // replies that say that nothing was done or nothing
+                                               // is known, by their first word
+    uint64_t unknown = 0;
+    // The same by monotonic second and command.
+    std::map<uint64_t, std::map<std::string, uint64_t>> unknown_at_s;
+    uint64_t connections_lost = 0;
+    uint64_t generations = 0;
+    uint64_t configurations = 0;
+    uint64_t counts_left = 0;
+    std::vector<std::string> failures;
+  };
+
+  explicit NemesisRun(NemesisOptions options);
+  ~NemesisRun();
+
+  void Start();
+  // All clients stop, what is left is checked, and everything that lasts is read by every agent,
+  // all of which must serve.
+  void Finish();
+
+  [[nodiscard]] Gaps& gaps() { return gaps_; }
+  [[nodiscard]] const Lasting& lasting() const { return lasting_; }
+  // REQUIRES: Finish() has returned.
+  [[nodiscard]] const Findings& findings() const { return findings_; }
+
+ private:
+  // A client that runs generations; its number counts over all agents.
+  void RunClient(uint32_t client);
+  void RunInGeneration(uint32_t client, Generation* generation, Connection* connection);
+  // Clients that work on what lasts, round after round.
+  using LastingRound = void (NemesisRun::*)(size_t agent, Rng& rng, Connection* connection);
+  void RunLasting(size_t agent, LastingRound round);
+  void IncrementAndReadBack(size_t agent, Rng& rng, Connection* connection);
+  void WriteRegister(size_t agent, Rng& rng, Connection* connection);
+  void ReadRegister(size_t agent, Rng& rng, Connection* connection);
+  void RunCloser();
+  void Close(Generation* generation);
+  void ReadAll(Generation* generation);
+  void DeleteAll(const Generation& generation);
+  void ReadLasting(size_t agent);
+
+  // Sends one command and notes what came of it: the reply, empty if none came.
+  std::string Call(size_t agent, Connection* connection, const Command& command);
+  void Note(size_t agent, const Command& command, const std::string& reply, Ending ending);
+  // The generation of this moment, entered.
+  std::shared_ptr<Generation> EnterGeneration();
+  // One that is over and left by all, taken out; null if there is none.
+  std::shared_ptr<Generation> TakeLeft();
+  [[nodiscard]] uint64_t EndOf(uint64_t generation) const;
+  void Fail(std::string message);
+
+  const NemesisOptions options_;
+  const uint64_t start_ns_;
+  Gaps gaps_;
+  Lasting lasting_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_closing_{false};
+  std::atomic<uint64_t> next_once_{0};
+  std::mutex generations_mutex_;
+  std::map<uint64_t, std::shared_ptr<Generation>> generations_;
+  std::mutex findings_mutex_;
+  Findings findings_;
+  std::vector<std::thread> threads_;
+  std::thread closer_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TESTS_NEMESIS_NEMESIS_RUN_H_

@@ -1,0 +1,174 @@
+// What judges a run can say no: runs that went wrong are made up here and must be told.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/nemesis/gaps.h"
+#include "tests/nemesis/generation.h"
+#include "tests/nemesis/lasting.h"
+
+namespace onetrip {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::string_view kUnknownError = "-UNKNOWN The operation may or may not\r\n";
+
+// A generation whose clients send what the test says, one after the other.
+class ScriptedGeneration {
+ public:
+  ScriptedGeneration() : generation_(7, {.seed = 1, .clients = 2, .operations = 4}) {}
+
+  void Do(const Command& command, std::string_view reply) {
+    const size_t index = generation_.Start(0, command, ++now_ns_);
+    generation_.Finish(index, std::string(reply), ++now_ns_);
+  }
+  [[nodiscard]] CheckVerdict Verdict() const { return generation_.Check().verdict; }
+
+ private:
+  Generation generation_;
+  uint64_t now_ns_ = 0;
+};
+
+TEST(NemesisGenerationTest, AnAcknowledgedWriteThatIsNotReadBackIsNotLinearizable) {
+  ScriptedGeneration run;
+  run.Do({"SET", "k", "a"}, "+OK\r\n");
+  EXPECT_EQ(run.Verdict(), CheckVerdict::kLinearizable);
+  run.Do({"GET", "k"}, "$-1\r\n");
+  EXPECT_EQ(run.Verdict(), CheckVerdict::kNot);
+}
+
+TEST(NemesisGenerationTest, AWriteOfUnknownOutcomeMayBeThereOrNotButNotComeAndGo) {
+  for (const std::string_view unknown : {std::string_view(), kUnknownError}) {
+    ScriptedGeneration run;
+    run.Do({"SET", "k", "a"}, "+OK\r\n");
+    run.Do({"SET", "k", "b"}, unknown);
+    run.Do({"GET", "k"}, "$1\r\na\r\n");
+    run.Do({"GET", "k"}, "$1\r\nb\r\n");
+    EXPECT_EQ(run.Verdict(), CheckVerdict::kLinearizable);
+    run.Do({"GET", "k"}, "$1\r\na\r\n");
+    EXPECT_EQ(run.Verdict(), CheckVerdict::kNot);
+  }
+}
+
+TEST(NemesisGenerationTest, ARefusedWriteMustNotBeSeen) {
+  ScriptedGeneration run;
+  run.Do({"INCR", "k"}, "-TRYAGAIN The operation was not executed\r\n");
+  run.Do({"INCR", "k"}, "-OOM command not allowed\r\n");
+  EXPECT_EQ(run.Verdict(), CheckVerdict::kLinearizable);
+  run.Do({"GET", "k"}, "$1\r\n1\r\n");
+  EXPECT_EQ(run.Verdict(), CheckVerdict::kNot);
+}
+
+TEST(NemesisGenerationTest, DamagedDataIsNeverExcused) {
+  ScriptedGeneration run;
+  run.Do({"GET", "k"}, "-ERR The stored data of this key is damaged\r\n");
+  EXPECT_EQ(run.Verdict(), CheckVerdict::kNot);
+}
+
+TEST(NemesisGenerationTest, KeysBelongToTheirGenerationAndMixesLeaveDeadlinesOut) {
+  for (uint64_t number = 0; number < 50; ++number) {
+    const Generation generation(number, {.seed = 3, .clients = 3, .operations = 40});
+    const std::string prefix = "g" + std::to_string(number) + ":";
+    for (const std::string& key : generation.keys()) EXPECT_TRUE(key.starts_with(prefix)) << key;
+    for (uint32_t client = 0; client < 3; ++client) {
+      for (const Command& command : generation.program(client)) {
+        EXPECT_TRUE(command[1].starts_with(prefix)) << command[0] << " " << command[1];
+        EXPECT_TRUE(command.size() < 4 || command[3] != "PX") << command[0] << " " << command[1];
+      }
+    }
+  }
+}
+
+TEST(NemesisLastingTest, ALostIncrementIsTold) {
+  Lasting lasting(1, 1);
+  for (int i = 1; i <= 3; ++i) lasting.Incremented(0, RespInteger(i), Ending::kAnswered);
+  lasting.Incremented(0, "", Ending::kUnknown);
+  lasting.CounterRead("a", 0, "$1\r\n3\r\n");
+  lasting.CounterRead("a", 0, "$1\r\n4\r\n");
+  EXPECT_THAT(lasting.failures(), IsEmpty());
+  lasting.CounterRead("a", 0, "$1\r\n2\r\n");
+  EXPECT_THAT(lasting.failures(), ElementsAre(HasSubstr("after 3 acknowledged INCRs and 1 of")));
+}
+
+TEST(NemesisLastingTest, AnIncrementThatHappenedTwiceIsTold) {
+  Lasting lasting(1, 1);
+  lasting.Incremented(0, RespInteger(1), Ending::kAnswered);
+  lasting.CounterRead("a", 0, "$1\r\n2\r\n");
+  EXPECT_THAT(lasting.failures(), ElementsAre(HasSubstr("counter:0")));
+}
+
+TEST(NemesisLastingTest, TwoIncrementsWithOneAnswerAreTold) {
+  Lasting lasting(1, 1);
+  lasting.Incremented(0, RespInteger(5), Ending::kAnswered);
+  lasting.Incremented(0, RespInteger(5), Ending::kAnswered);
+  EXPECT_THAT(lasting.failures(), ElementsAre(HasSubstr("answered 5 twice")));
+}
+
+TEST(NemesisLastingTest, AnAcknowledgedKeyThatIsMissingOrElseIsTold) {
+  Lasting lasting(1, 1);
+  const std::string key = Lasting::OnceKey(0, 4);
+  lasting.WrittenOnce(key, Ending::kAnswered);
+  lasting.OnceRead("a", key, RespBulk(Lasting::OnceValue(key)));
+  lasting.OnceRead("a", key, "-TRYAGAIN later\r\n");
+  lasting.OnceRead("a", key, "");
+  EXPECT_THAT(lasting.failures(), IsEmpty());
+  lasting.OnceRead("a", key, kRespNil);
+  lasting.OnceRead("b", key, RespBulk("another"));
+  EXPECT_THAT(lasting.failures(),
+              ElementsAre(AllOf(HasSubstr(key), HasSubstr("lost"), HasSubstr("by a")),
+                          AllOf(HasSubstr("another"), HasSubstr("by b"))));
+}
+
+TEST(NemesisLastingTest, AnOldValueOfARegisterIsToldUnlessItsWriteMayHaveComeLate) {
+  Lasting lasting(1, 1);
+  for (int i = 1; i <= 3; ++i) {
+    const uint64_t value = lasting.NextValue(0);
+    lasting.RegisterWritten(0, value, value == 2 ? Ending::kUnknown : Ending::kAnswered);
+  }
+  lasting.RegisterRead("a", 0, 3, "$1\r\n3\r\n");
+  lasting.RegisterRead("a", 0, 3, "$1\r\n2\r\n");
+  EXPECT_THAT(lasting.failures(), IsEmpty());
+  lasting.RegisterRead("a", 0, 3, "$1\r\n1\r\n");
+  lasting.RegisterRead("a", 0, 3, "$1\r\n4\r\n");
+  lasting.RegisterRead("a", 0, 3, kRespNil);
+  EXPECT_EQ(lasting.failures().size(), 3U);
+}
+
+constexpr Ending kOk = Ending::kAnswered;
+constexpr uint64_t kMs = 1'000'000;
+
+TEST(NemesisGapsTest, AGapEndsWithASuccessAndCountsOnlyWhileTheAgentIsUp) {
+  Gaps gaps(2);
+  gaps.Answered(0, {"GET", "k"}, kOk, 5 * kMs);
+  EXPECT_THAT(gaps.Longest(0), IsEmpty());
+  gaps.AgentUp(0, 10 * kMs);
+  gaps.Answered(0, {"get", "k"}, kOk, 30 * kMs);
+  gaps.Answered(0, {"GET", "k"}, Ending::kNotApplied, 40 * kMs);
+  gaps.Answered(1, {"GET", "k"}, kOk, 50 * kMs);
+  gaps.AgentDown(0, 100 * kMs);
+  gaps.AgentUp(0, 1000 * kMs);
+  gaps.End(1001 * kMs);
+  ASSERT_EQ(gaps.Longest(0).size(), 2U);
+  EXPECT_EQ(gaps.Longest(0)[0].ns, 70 * kMs);
+  EXPECT_EQ(gaps.Longest(0)[0].start_ns, 30 * kMs);
+  EXPECT_EQ(gaps.Longest(0)[1].ns, 20 * kMs);
+}
+
+TEST(NemesisGapsTest, WhileTheMemoryIsFullOnlyReadsAreExpected) {
+  Gaps gaps(1);
+  gaps.AgentUp(0, 0);
+  gaps.MemoryFull(10);
+  gaps.MemoryFree(1000);
+  gaps.End(1005);
+  EXPECT_EQ(gaps.Longest(0)[0].ns, 1005U);
+  EXPECT_EQ(gaps.Longest(1)[0].ns, 10U);
+  EXPECT_EQ(gaps.Longest(2)[0].ns, 10U);
+}
+
+}  // namespace
+}  // namespace onetrip
