@@ -118,12 +118,6 @@ for preset in "${presets[@]}"; do
     echo "=== $preset: clusters of processes ($(date +%T))"
     run_python "$preset" cluster tests/cluster/run.py --bin "build/$preset/bin"
   fi
-  if [[ $preset == release ]]; then
-    echo "=== $preset: a cluster broken at random ($(date +%T))"
-    run_python "$preset" nemesis-selftest tests/nemesis/selftest.py --bin "build/$preset/bin"
-    run_python "$preset" nemesis tests/nemesis/nemesis.py --bin "build/$preset/bin" --minutes 2 \
-      --out "build/$preset/nemesis"
-  fi
 done
 
 echo "$passed passed, $failed failed"
