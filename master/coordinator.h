@@ -162,7 +162,16 @@ class Coordinator {
     uint64_t out_epoch = 0;   // of the view, or a later one, in which it went out
   };
 
-  enum class ChangeKind : uint8_t { kJoin, kLeave, kFlush, kAddress, kFenced, kNodeIn, kReplace, kRefresh };
+  enum class ChangeKind : uint8_t {
+    kJoin,
+    kLeave,
+    kFlush,
+    kAddress,
+    kFenced,
+    kNodeIn,
+    kReplace,
+    kRefresh
+  };
   // A change of the view that waits for its turn.
   struct Change {
     ChangeKind kind = ChangeKind::kRefresh;

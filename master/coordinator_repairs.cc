@@ -436,8 +436,7 @@ void Coordinator::ReplaceNode(uint16_t lost) {
     infos.push_back({node.record.incarnation, node.record.address, node.record.out});
   }
   const uint16_t known = NodesInView();
-  const std::vector<uint32_t> changed =
-      membership_.ReplaceNode(NodeId{lost}, BytesToTake(), infos);
+  const std::vector<uint32_t> changed = membership_.ReplaceNode(NodeId{lost}, BytesToTake(), infos);
   SaveRegions(changed);
   placement_epoch_ = membership_.view().epoch.value + 1;
   for (uint16_t id = known; id < NodesInView(); ++id) SendFences(id);

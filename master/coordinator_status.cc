@@ -50,10 +50,9 @@ std::string Coordinator::WhatRepairsWaitFor() const {
     if (!nodes_[node].record.out || nodes_[node].serving || !HoldsRegion(NodeId{node})) continue;
     return std::to_string(missing_regions_) + " regions lack a replica until memory node " +
            std::to_string(node) + " is back" +
-           (HasRoomFor(NodeId{node})
-                ? ", or is replaced after " +
-                      std::to_string(options_.replace_after_ms / 1000) + " s"
-                : " or another with room for them joins");
+           (HasRoomFor(NodeId{node}) ? ", or is replaced after " +
+                                           std::to_string(options_.replace_after_ms / 1000) + " s"
+                                     : " or another with room for them joins");
   }
   if (!SomebodyWorks()) return "repairs need an agent with workers";
   return "";

@@ -216,8 +216,8 @@ Task<void> Index::FillGroup(ViewHold::Presence presence, Subtable from, GlobalAd
     });
   }
   if (status.ok()) {
-    status = co_await Persist(
-        operation, [&] { return WriteGroupHeaders(operation, child, group, 1, open); });
+    status = co_await Persist(operation,
+                              [&] { return WriteGroupHeaders(operation, child, group, 1, open); });
   }
   if (!status.ok()) *failure = status;
 }

@@ -125,9 +125,8 @@ void SimMasterClient::OnRepair(const RepairMessage& message) {
   TellWorker(
       [this, message, none](ViewHold& worker, const std::function<void()>& /*done*/) {
         if (worker.duties() == nullptr) return OnRepairEnded(message.id, none);
-        worker.duties()->Repair(message.order, [this, id = message.id](Status status) {
-          OnRepairEnded(id, status);
-        });
+        worker.duties()->Repair(
+            message.order, [this, id = message.id](Status status) { OnRepairEnded(id, status); });
       },
       [this, id = message.id, none] { OnRepairEnded(id, none); });
 }

@@ -206,9 +206,9 @@ TEST(MasterOptions, DefaultsAndFlags) {
   EXPECT_EQ(parsed.options.secret_file, "");
 
   const Environment data("ONETRIP_DATA_DIR", "/e");
-  parsed = ParseMaster({"--listen", "0.0.0.0:1", "--replicas", "2", "--nodes", "5", "--lease-ms",
-                        "100", "--replace-node-after-s", "0", "--secret-file", "/s", "--log-level",
-                        "off"});
+  parsed =
+      ParseMaster({"--listen", "0.0.0.0:1", "--replicas", "2", "--nodes", "5", "--lease-ms", "100",
+                   "--replace-node-after-s", "0", "--secret-file", "/s", "--log-level", "off"});
   ASSERT_EQ(parsed.action, ParseAction::kRun) << parsed.message;
   EXPECT_EQ(parsed.options.listen, "0.0.0.0:1");
   EXPECT_EQ(parsed.options.data_dir, "/e");

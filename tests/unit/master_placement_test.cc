@@ -151,8 +151,7 @@ TEST(MasterPlacementTest, ASpareTakesAllThatIsMissing) {
 TEST(MasterPlacementTest, AReplacementTakesAsMuchAsItHasRoomFor) {
   std::vector<RegionPlacement> regions = Without(NodeId{1}, 3, 8);
   const uint64_t full = 8 * kRegionBytes;
-  EXPECT_TRUE(
-      ReplaceNode(NodeId{1}, 3, std::vector<uint64_t>{full, full, full}, &regions).empty());
+  EXPECT_TRUE(ReplaceNode(NodeId{1}, 3, std::vector<uint64_t>{full, full, full}, &regions).empty());
   EXPECT_EQ(
       ReplaceNode(NodeId{1}, 3, std::vector<uint64_t>{full, 0, full, 3 * kRegionBytes}, &regions)
           .size(),

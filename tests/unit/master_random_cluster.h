@@ -247,14 +247,12 @@ class RandomCluster {
 
   // ---- Nodes that are out ----
 
-  static bool IsAsked(const View& view, int node) {
-    return node < view.node_count && !view.IsOut(NodeId{static_cast<uint16_t>(node)});
-  }
   // Whether the worker can reach no node that the newest view names, but those of `spare_me`.
   bool IsRefused(const Acting& acting, const std::set<int>& spare_me) const {
     const View& newest = std::prev(views_.end())->second;
     for (int node = 0; node < kNodes; ++node) {
-      if (IsAsked(newest, node) && !spare_me.contains(node) && !acting.refused_by.contains(node)) return false;
+      if (!IsAsked(newest, node) || spare_me.contains(node)) continue;
+      if (!acting.refused_by.contains(node)) return false;
     }
     return true;
   }
@@ -441,7 +439,6 @@ class RandomCluster {
     if (rng_.Below(2) == 0) flush.database = static_cast<uint32_t>(rng_.Below(kMaxDatabases));
     AskPending(stream, flush);
   }
-  // The workers of a process that is cut off may act for a while yet.
   void BreakAgent() {
     const StreamId stream = Pick();
     if (stream == 0 || rng_.Below(3) != 0) return;
@@ -475,7 +472,7 @@ class RandomCluster {
     bench_.Ask(node.stream, MasterBench::Offer(100U + static_cast<uint64_t>(id)));
   }
   void RestartMaster() {
-    // Two scrubs at once do no harm: who was at one is not remembered.
+    // Two scrubs at once do no harm.
     if (running_.has_value() && running_->kind == RepairKind::kScrubRegisters) running_.reset();
     bench_.Start();
     std::vector<Agent> agents;

@@ -13,6 +13,11 @@
 
 namespace onetrip {
 
+// Whether who is under `view` asks the node anything.
+inline bool IsAsked(const View& view, int node) {
+  return node < view.node_count && !view.IsOut(NodeId{static_cast<uint16_t>(node)});
+}
+
 class ReplicaModel {
  public:
   // A view that nobody has seen before; `out` are the nodes that went out since `before`. Returns
