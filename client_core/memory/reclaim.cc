@@ -32,11 +32,10 @@ Task<Status> Reclaimer::Publish(uint64_t passed, uint64_t retired_bytes,
   uint64_t others_retired = 0;
   uint64_t others_largest = 0;
   for (uint32_t i = 0; i < entries; ++i) {
+    if (i != self.value) others_largest = std::max(others_largest, table[i].passed);
     if (!Counts(table[i], i)) continue;
     smallest = std::min(smallest, table[i].passed);
-    if (i == self.value) continue;
-    others_retired += table[i].retired_bytes;
-    others_largest = std::max(others_largest, table[i].passed);
+    if (i != self.value) others_retired += table[i].retired_bytes;
   }
   // Who joins beside us starts at most one epoch from the others that we have seen.
   if (others_largest_passed != nullptr) *others_largest_passed = others_largest;
@@ -60,19 +59,24 @@ Task<Status> Reclaimer::Join() {
   Status status = co_await context_.fabric.Post(round_trip);
   if (!status.ok()) co_return status;
   uint64_t smallest = 0;
+  uint64_t largest = 1;
   for (uint32_t i = 0; i < entries; ++i) {
+    // What the dead have left counts here, in our own seat, too: nobody starts before it. Else of
+    // two who join at once, and of whom only one knows who died, one would start there, the other
+    // at 1.
+    largest = std::max(largest, table[i].passed);
     if (Counts(table[i], i) && i != context_.membership.index.value) {
       smallest = smallest == 0 ? table[i].passed : std::min(smallest, table[i].passed);
     }
   }
-  const uint64_t passed = std::max<uint64_t>(smallest, 1);
+  const uint64_t passed = smallest == 0 ? largest : smallest;
   uint64_t others_largest_passed = 0;
   status = co_await Publish(passed, 0, &others_largest_passed);
   if (!status.ok()) co_return status;
   // Now they are in the largest epoch published or in the next one. To start in an earlier one
   // would let us reuse what we unlink while operations of theirs still read it; to start in a later
   // one would let them pass while ours do.
-  current_ = std::max(passed, others_largest_passed);
+  current_ = std::max(largest, others_largest_passed);
   co_return Status::Ok();
 }
 

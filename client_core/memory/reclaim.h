@@ -8,7 +8,8 @@
 //
 // An entry counts only if the view says that its seat's worker lives: what a dead worker left there
 // holds nobody back, once it can do nothing any more. A worker's first epoch is published when all
-// others have a view with its seat.
+// others have a view with its seat, and is no smaller than any that the table holds, the dead's
+// included: epochs only grow, whatever views of the living those have who join.
 #ifndef ONETRIP_CLIENT_CORE_MEMORY_RECLAIM_H_
 #define ONETRIP_CLIENT_CORE_MEMORY_RECLAIM_H_
 

@@ -136,6 +136,37 @@ TEST_F(EpochTest, AWorkerThatDoesNotTickHoldsMemoryBackUntilItLeaves) {
   owner->Leave();
 }
 
+TEST_F(EpochTest, WorkersJoinNearEachOtherThoughOnlyOneKnowsThatAnotherDied) {
+  auto dead = NewJoinedWorker();
+  while (dead->reclaimer().current_epoch() < 9) dead->Maintain();
+  const WorkerIndex seat = dead->context().membership.index;
+  bool known = true;
+  const auto publish = [&] {
+    cluster_.master().AddEdit([&known, seat](View& view) { view.SetLive(seat, !known); });
+  };
+  auto knowing = NewWorker();
+  auto late = NewWorker();
+  publish();
+  knowing->Join();
+  known = false;
+  publish();
+  late->Join();
+  known = true;
+  publish();
+
+  const GlobalAddr addr = knowing->Allocate(kClass).value();
+  EpochPin pin = late->reclaimer().Pin();
+  knowing->allocator().Retire(addr, kClass);
+  for (int i = 0; i < 20; ++i) {
+    knowing->Maintain();
+    late->Maintain();
+  }
+  EXPECT_EQ(knowing->allocator().retired_count(), 1U);
+  pin.Release();
+  late->Leave();
+  knowing->Leave();
+}
+
 Task<void> TickOften(MemoryWorker* worker, const bool* stop) {
   while (!*stop) {
     EXPECT_TRUE((co_await worker->reclaimer().Tick(0)).ok());
