@@ -36,6 +36,7 @@ void KvImpl::StartTicks() {
 }
 
 void KvImpl::OnTick() {
+  context_.ForgetFormerViews();
   // Nobody waits for the epochs of a cluster in which nothing was retired: then this worker only
   // looks, ten times more rarely, whether that is still so, and publishes at every other look.
   constexpr uint64_t kQuietFactor = 10;

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "client_core/cluster/cluster_clock.h"
 #include "client_core/cluster/master_client.h"
@@ -65,14 +67,16 @@ class WorkerContext {
         view_version_(view_->epoch.value) {}
 
   // The newest view this worker has heard of. Take it anew after every wait: the reference is good
-  // until the next call.
+  // until the end of the executor's turn, however many views come meanwhile.
   const View& view() {
     if (view_version_ != master.view_version()) [[unlikely]] {
-      view_ = master.view();
+      former_views_.push_back(std::exchange(view_, master.view()));
       view_version_ = view_->epoch.value;
     }
     return *view_;
   }
+  // In a turn of its own, now and then: nobody refers to views that were replaced.
+  void ForgetFormerViews() { former_views_.clear(); }
 
   Executor& executor;
   Fabric& fabric;
@@ -85,6 +89,7 @@ class WorkerContext {
 
  private:
   std::shared_ptr<const View> view_;
+  std::vector<std::shared_ptr<const View>> former_views_;
   uint64_t view_version_;
 };
 
