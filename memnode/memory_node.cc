@@ -132,13 +132,12 @@ void MemoryNode::Format(HostedRegion& region) {
   }
 }
 
-bool MemoryNode::HasItsTails(const HostedRegion& region, uint32_t first) {
-  const BlockEntry owned = LoadEntry(region, first);
-  const uint32_t end = first + owned.size_class().blocks();
-  if (end > kBlocksPerRegion) return false;
-  const BlockEntry tail(BlockEntry::Use::kSpanTail, owned.owner(), owned.size_class());
-  for (uint32_t block = first + 1; block < end; ++block) {
-    if (LoadEntry(region, block).bits() != tail.bits()) return false;
+bool MemoryNode::IsGrant(const HostedRegion& region, uint32_t first, SizeClass size_class) {
+  if (first + size_class.blocks() > kBlocksPerRegion) return false;
+  for (uint32_t block = first; block < first + size_class.blocks(); ++block) {
+    const BlockEntry entry = LoadEntry(region, block);
+    const auto use = block == first ? BlockEntry::Use::kOwned : BlockEntry::Use::kSpanTail;
+    if (entry.use() != use || entry.size_class() != size_class) return false;
   }
   return true;
 }
@@ -161,7 +160,7 @@ const char* MemoryNode::Check(const HostedRegion& region) {
     if (!is_used || sound.bits() != entry.bits() || !entry.size_class().is_valid()) {
       return "has a damaged block table";
     }
-    if (entry.use() == BlockEntry::Use::kOwned && !HasItsTails(region, block)) {
+    if (entry.use() == BlockEntry::Use::kOwned && !IsGrant(region, block, entry.size_class())) {
       return "has a span without its end in the block table";
     }
   }
@@ -259,6 +258,8 @@ ControlReply MemoryNode::Handle(const ControlRequest& request) {
       return RecordGrant(request);
     case ControlRequest::Kind::kFree:
       return Free(request);
+    case ControlRequest::Kind::kTakeOver:
+      return TakeOver(request);
   }
   return {ControlReply::Outcome::kConflict, {}};
 }
@@ -292,20 +293,39 @@ ControlReply MemoryNode::Free(const ControlRequest& request) {
   HostedRegion* region = Find(request.block);
   const uint32_t first = request.block.block();
   const uint32_t count = request.size_class.blocks();
-  if (region == nullptr || region->is_missing || first + count > kBlocksPerRegion) {
+  if (region == nullptr || region->is_missing || !IsGrant(*region, first, request.size_class) ||
+      LoadEntry(*region, first).owner() != request.owner) {
     return {ControlReply::Outcome::kConflict, request.block};
-  }
-  for (uint32_t block = first; block < first + count; ++block) {
-    const BlockEntry entry = LoadEntry(*region, block);
-    const auto use = block == first ? BlockEntry::Use::kOwned : BlockEntry::Use::kSpanTail;
-    if (entry.use() != use || entry.owner() != request.owner ||
-        entry.size_class() != request.size_class) {
-      return {ControlReply::Outcome::kConflict, request.block};
-    }
   }
   // The owner's entry first, for the same reason.
   for (uint32_t block = first; block < first + count; ++block) {
     StoreEntry(*region, block, BlockEntry());
+  }
+  return {ControlReply::Outcome::kDone, request.block};
+}
+
+ControlReply MemoryNode::TakeOver(const ControlRequest& request) {
+  HostedRegion* region = Find(request.block);
+  const uint32_t first = request.block.block();
+  if (region == nullptr || region->is_missing) {
+    return {ControlReply::Outcome::kConflict, request.block};
+  }
+  // Who lost a race for it has looked at it before the winner used it.
+  if (region->is_primary && LoadEntry(*region, first).owner() != request.from) {
+    return {ControlReply::Outcome::kConflict, request.block};
+  }
+  // What its last owner was giving back, or getting, when it died is free here.
+  if (!region->is_primary && IsFree(*region, first, request.size_class.blocks())) {
+    Grant(*region, first, request);
+    return {ControlReply::Outcome::kDone, request.block};
+  }
+  if (!IsGrant(*region, first, request.size_class)) {
+    return {ControlReply::Outcome::kConflict, request.block};
+  }
+  // The first entry says whose all of them are.
+  for (uint32_t block = first + request.size_class.blocks(); block-- > first;) {
+    const auto use = block == first ? BlockEntry::Use::kOwned : BlockEntry::Use::kSpanTail;
+    StoreEntry(*region, block, BlockEntry(use, request.owner, request.size_class));
   }
   return {ControlReply::Outcome::kDone, request.block};
 }

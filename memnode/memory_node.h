@@ -86,8 +86,8 @@ class MemoryNode final : public MemoryEndpoint {
   static RegionHeader* Header(const HostedRegion& region);
   static BlockEntry LoadEntry(const HostedRegion& region, uint32_t block);
   static void StoreEntry(const HostedRegion& region, uint32_t block, BlockEntry entry);
-  // Whether the blocks behind `first`, which owns a span, are its tails.
-  static bool HasItsTails(const HostedRegion& region, uint32_t first);
+  // Whether the blocks from `first` on are one grant of that class.
+  static bool IsGrant(const HostedRegion& region, uint32_t first, SizeClass size_class);
   static uint32_t FreeBlocks(const HostedRegion& region);
   // The first block of `count` contiguous free ones, or kBlocksPerRegion.
   static uint32_t FindFree(const HostedRegion& region, SizeClass size_class);
@@ -97,6 +97,7 @@ class MemoryNode final : public MemoryEndpoint {
   ControlReply Alloc(const ControlRequest& request);
   ControlReply RecordGrant(const ControlRequest& request);
   ControlReply Free(const ControlRequest& request);
+  ControlReply TakeOver(const ControlRequest& request);
 
   const NodeId self_;
   const std::unique_ptr<Backing> backing_;

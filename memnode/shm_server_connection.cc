@@ -164,14 +164,15 @@ bool ShmConnection::OnWorker(const ShmHello& hello) {
 
 bool ShmConnection::OnControl(const ShmControl& control) {
   core_.requests.Add();
-  if (control.kind > static_cast<uint8_t>(ControlRequest::Kind::kFree)) return Malformed();
+  if (control.kind > static_cast<uint8_t>(ControlRequest::Kind::kTakeOver)) return Malformed();
   ShmReply reply{.prefix = {.sequence = control.prefix.sequence}, .outcome = kShmUnavailable};
   if (core_.endpoint.reachable()) {
     const ControlReply done =
         core_.endpoint.Handle({.kind = static_cast<ControlRequest::Kind>(control.kind),
                                .size_class = SizeClass(control.size_class),
                                .owner = WorkerId{control.owner},
-                               .block = GlobalAddr(control.block)});
+                               .block = GlobalAddr(control.block),
+                               .from = WorkerId{control.from}});
     reply.outcome = static_cast<uint8_t>(done.outcome);
     reply.block = done.block.bits();
   }

@@ -247,7 +247,8 @@ TcpError TcpServerChannel::ExecuteControl(const TcpFrame& frame) {
   TcpControlRequest body;
   if (frame.body.size() != sizeof(body) || frame.header.ops != 0) return TcpError::kMalformed;
   std::memcpy(&body, frame.body.data(), sizeof(body));
-  if (body.kind > static_cast<uint8_t>(ControlRequest::Kind::kFree) || body.zero != 0) {
+  if (body.kind > static_cast<uint8_t>(ControlRequest::Kind::kTakeOver) || body.zero != 0 ||
+      body.zeros != 0) {
     return TcpError::kMalformed;
   }
   TcpControlReply reply{.outcome = kTcpControlUnavailable};
@@ -256,7 +257,8 @@ TcpError TcpServerChannel::ExecuteControl(const TcpFrame& frame) {
         core_.endpoint.Handle({.kind = static_cast<ControlRequest::Kind>(body.kind),
                                .size_class = SizeClass(body.size_class),
                                .owner = WorkerId{body.owner},
-                               .block = GlobalAddr(body.block)});
+                               .block = GlobalAddr(body.block),
+                               .from = WorkerId{body.from}});
     reply.outcome = static_cast<uint8_t>(done.outcome);
     reply.block = done.block.bits();
   }

@@ -21,11 +21,14 @@ struct ControlRequest {
              // of
     kGrant,  // record the grant of exactly the blocks at `block`: on the region's other replicas
     kFree,   // take back the blocks at `block`
+    kTakeOver,  // they are `owner`'s from now on: the primary's only if they are `from`'s, the
+                // other replicas', which may know less, whoever has them
   };
   Kind kind = Kind::kAlloc;
   SizeClass size_class;
   WorkerId owner;
-  GlobalAddr block;  // kGrant, kFree: the first block
+  GlobalAddr block;  // kGrant, kFree, kTakeOver: the first block
+  WorkerId from{};   // kTakeOver
 };
 
 struct ControlReply {
@@ -33,7 +36,8 @@ struct ControlReply {
     kDone,
     kFull,      // kAlloc: no region has that many contiguous free blocks; kGrant: the region is
                 // missing here
-    kConflict,  // kGrant: a block is taken; kFree: it is not the caller's
+    kConflict,  // kGrant: a block is taken; kFree: it is not the caller's; kTakeOver: the blocks
+                // are not one grant of that class, or not `from`'s
   };
   Outcome outcome = Outcome::kDone;
   GlobalAddr block;

@@ -209,7 +209,8 @@ ControlReply ShmSegment::Handle(const ControlRequest& request) {
   const ShmControl control{.kind = static_cast<uint8_t>(request.kind),
                            .size_class = request.size_class.index(),
                            .owner = request.owner.value,
-                           .block = request.block.bits()};
+                           .block = request.block.bits(),
+                           .from = request.from.value};
   const ControlReply lost{ControlReply::Outcome::kConflict, request.block};
   if (!Exchange(EncodeShm(control), &answer)) return lost;
   if (DecodeShm(answer, &reply) != ShmRefusal::kNone ||

@@ -132,7 +132,8 @@ void TcpChannel::SendControl() {
   const TcpControlRequest body{.kind = static_cast<uint8_t>(call->request.kind),
                                .size_class = call->request.size_class.index(),
                                .owner = call->request.owner.value,
-                               .block = call->request.block.bits()};
+                               .block = call->request.block.bits(),
+                               .from = call->request.from.value};
   writer_.Begin();
   writer_.AddRaw(std::as_bytes(std::span(&body, 1)));
   writer_.End(TcpFrameKind::kControl, 0, next_.request++);

@@ -50,7 +50,7 @@ static_assert(offsetof(ImageHeader, checksum) == 72);
 // ---- Frames
 
 inline constexpr uint64_t kShmMagic = 0x0a4d485350495254;  // "TRIPSHM\n"
-inline constexpr uint16_t kShmVersion = 1;
+inline constexpr uint16_t kShmVersion = 2;
 inline constexpr size_t kShmFrameBytes = 64;
 
 enum class ShmFrameKind : uint8_t {
@@ -158,7 +158,8 @@ struct ShmControl {
   uint16_t zero = 0;
   uint32_t owner = 0;
   uint64_t block = 0;
-  std::array<std::byte, 32> zeros{};
+  uint32_t from = 0;
+  std::array<std::byte, 28> zeros{};
 };
 inline constexpr uint8_t kShmUnavailable = 0xff;  // an outcome: the node is lost, nothing done
 struct ShmReply {

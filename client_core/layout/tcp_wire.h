@@ -104,8 +104,10 @@ struct TcpControlRequest {
   uint16_t zero = 0;
   uint32_t owner = 0;
   uint64_t block = 0;
+  uint32_t from = 0;
+  uint32_t zeros = 0;
 };
-static_assert(sizeof(TcpControlRequest) == 16);
+static_assert(sizeof(TcpControlRequest) == 24);
 struct TcpControlReply {
   uint8_t outcome = 0;
   uint8_t zero[7] = {};
@@ -133,7 +135,7 @@ TcpError DecodeTcpFrame(std::span<const std::byte> bytes, uint64_t sequence, Tcp
 // ---- Handshake: worker HELLO, node CHALLENGE, worker PROOF, node VERDICT
 
 inline constexpr uint64_t kTcpMagic = 0x0a50435450495254;  // "TRIPTCP\n"
-inline constexpr uint16_t kTcpVersion = 1;
+inline constexpr uint16_t kTcpVersion = 2;
 
 enum class TcpMessage : uint8_t { kHello = 1, kChallenge = 2, kProof = 3, kVerdict = 4 };
 
