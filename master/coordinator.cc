@@ -123,6 +123,7 @@ Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
   made.seats_ = durable.seats;
   made.former_ = durable.former;
   made.former_repairer_ = durable.cluster.repairer;
+  made.take_over_due_ = made.record_.epoch != 0;
   made.CountMissing();
   for (const NodeRecord& record : durable.nodes) {
     Node& node = made.nodes_.emplace_back();

@@ -210,6 +210,7 @@ class Coordinator {
     uint64_t member = 0;
     uint64_t since_us = 0;
     bool overtaken = false;  // a scrub of before a node went out: done, it counts for nothing
+                             // (of before an agent's end: blocks that are taken over)
     RepairMessage message;
   };
 
@@ -305,7 +306,11 @@ class Coordinator {
   // Of repairs whose agent is gone or takes too long.
   void CheckRepairer(uint64_t now_us);
   void CheckFormerRepairer(uint64_t now_us);
-  void StartScrub(uint64_t now_us);
+  // What nobody holds for: registers are scrubbed, then blocks taken over.
+  void StartBackgroundRepair(uint64_t now_us);
+  // There are blocks, or may be, whose owner is gone.
+  void OrphanBlocks();
+  [[nodiscard]] LivingWorkers Living() const;
   void EnqueueNodesIn();
   void NodeIn(uint16_t node);
   // Whether the node has been out for so long that others take its places, if they have room.
@@ -361,6 +366,7 @@ class Coordinator {
   uint64_t former_repairer_ =
       0;  // of the life before: nobody else is released before it is; 0: none
   uint64_t next_repair_ = 1;
+  bool take_over_due_ = false;   // not durable: a restarted master has it done once
   uint64_t time_origin_us_ = 0;  // cluster time less steady time
   uint64_t last_tick_us_ = 0;
   uint64_t next_fence_ = 1;

@@ -20,6 +20,8 @@ const char* Text(RepairKind kind) {
       return "the repair of registers";
     case RepairKind::kCopyRegion:
       return "the copy of a region";
+    case RepairKind::kTakeOverBlocks:
+      return "taking over the memory of workers that are gone";
   }
   return "";
 }
@@ -180,7 +182,7 @@ void Coordinator::SettleRepairHold(uint64_t now_us) {
   if (hold_->repaired) return CommitRepaired(now_us);
   if (hold_->failed) return EndHold(now_us, "");
   // What was asked for is waited for, whatever has changed meanwhile: it may be half done.
-  if (repair_.has_value() && repair_->kind != RepairKind::kScrubRegisters) return;
+  if (repair_.has_value() && IsUnderHold(repair_->kind)) return;
   if (!StillDue(*hold_, now_us)) return EndHold(now_us, "");
   const std::string missing = WhoDoesNotHold(*hold_);
   if (!missing.empty()) {
@@ -267,7 +269,7 @@ void Coordinator::SendRepair(Member& agent, uint64_t now_us, RepairOrder order) 
   repair.message = {repair.id, std::move(order)};
   Send(agent.stream, repair.message);
   repair_ = std::move(repair);
-  if (repair_->kind == RepairKind::kScrubRegisters) return;
+  if (!IsUnderHold(repair_->kind)) return;
   record_.repairer = agent.id;
   SaveCluster();
 }
@@ -286,8 +288,11 @@ void Coordinator::OnRepaired(Member& member, uint64_t now_us, const RepairedMess
     told_not_done_.clear();
     failed_repairer_ = 0;
   }
+  const bool counts = message.done && !repair.overtaken;
   if (repair.kind == RepairKind::kScrubRegisters) {
-    if (message.done && !repair.overtaken) record_.scrub_due = false;
+    if (counts) record_.scrub_due = false;
+  } else if (repair.kind == RepairKind::kTakeOverBlocks) {
+    if (counts) take_over_due_ = false;
   } else {
     record_.repairer = 0;
     CHECK(hold_.has_value());
@@ -307,7 +312,7 @@ void Coordinator::CheckRepairer(uint64_t now_us) {
                              std::to_string(options_.repair_timeout_ms) + " ms");
   }
   const auto still = members_.find(repair_->member);
-  if (repair_->kind == RepairKind::kScrubRegisters) {
+  if (!IsUnderHold(repair_->kind)) {
     // It ends with the agent's last worker; beside another it does no harm.
     const bool over = still == members_.end() || still->second.seats.empty() ||
                       IsHarmless(still->second, Leaving(now_us));
@@ -333,14 +338,35 @@ void Coordinator::CheckRepairer(uint64_t now_us) {
   hold_->end_us = now_us + options_.hold_timeout_ms * 1000;
 }
 
-void Coordinator::StartScrub(uint64_t now_us) {
+void Coordinator::StartBackgroundRepair(uint64_t now_us) {
   // Slots first: operations wait for those.
-  if (!record_.scrub_due || record_.resolve_due || repair_.has_value() || hold_.has_value() ||
-      now_us < repair_not_before_us_ || !AllServe() || !InForceEverywhere(placement_epoch_)) {
+  if (!(record_.scrub_due || take_over_due_) || record_.resolve_due || repair_.has_value() ||
+      hold_.has_value() || now_us < repair_not_before_us_ || !AllServe() ||
+      !InForceEverywhere(placement_epoch_)) {
     return;
   }
   Member* const agent = Repairer();
-  if (agent != nullptr) SendRepair(*agent, now_us, {RepairKind::kScrubRegisters, view_, 0});
+  if (agent == nullptr) return;
+  if (record_.scrub_due) {
+    return SendRepair(*agent, now_us, {RepairKind::kScrubRegisters, view_, 0, {}});
+  }
+  SendRepair(*agent, now_us, {RepairKind::kTakeOverBlocks, view_, 0, Living()});
+}
+
+void Coordinator::OrphanBlocks() {
+  take_over_due_ = true;
+  if (repair_.has_value() && repair_->kind == RepairKind::kTakeOverBlocks) {
+    repair_->overtaken = true;
+  }
+}
+
+// Those count that are expelled and not fenced yet.
+LivingWorkers Coordinator::Living() const {
+  LivingWorkers living;
+  for (const auto& [index, seat] : seats_) living.ids.push_back(seat.worker);
+  std::sort(living.ids.begin(), living.ids.end());
+  living.next = WorkerId{membership_.next_worker()};
+  return living;
 }
 
 // Agents that hold for a repair of the last life are not released while it may still be at it.

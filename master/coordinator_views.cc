@@ -104,7 +104,7 @@ void Coordinator::Pump(uint64_t now_us) {
     if (!any) break;
     Commit(now_us, /*with_flushes=*/false);
   }
-  if (has_map() && former_repairer_ == 0) StartScrub(now_us);
+  if (has_map() && former_repairer_ == 0) StartBackgroundRepair(now_us);
   SendDueReplies();
   TellWhatJoinsWaitFor();
 }
@@ -231,6 +231,7 @@ void Coordinator::Apply(const Change& change, std::vector<Due>* due) {
       members_.at(change.member).seats.erase(index.value);
       seats_.erase(found);
       effects_.change.seats[index.value] = std::nullopt;
+      OrphanBlocks();
       break;
     }
     case ChangeKind::kFlush: {
@@ -255,6 +256,7 @@ void Coordinator::Apply(const Change& change, std::vector<Due>* due) {
         ForgetFormer(worker);
       }
       if (!seats.empty()) record_.resolve_due = true;
+      OrphanBlocks();
       Log(LogLevel::kInfo, "agent " + std::to_string(change.member) +
                                " is fenced on every memory node; its " +
                                std::to_string(seats.size()) + " seats are free");

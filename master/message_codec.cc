@@ -157,6 +157,8 @@ class Encoder {
     repair->set_kind(static_cast<control::Repair::Kind>(message.order.kind));
     EncodeView(*message.order.view, repair->mutable_view());
     repair->set_region(message.order.region);
+    for (const WorkerId id : message.order.living.ids) repair->add_living(id.value);
+    repair->set_next_worker(message.order.living.next.value);
   }
 
  private:

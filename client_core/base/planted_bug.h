@@ -78,6 +78,8 @@ enum class Bug : uint8_t {
   kAcknowledgedBeforeDurable,  // messages do not wait for the store
   kResolveTakesBackup,         // a half-done slot write is carried on although readers saw the old
   kNoScrub,                    // words of registers stay where a lost node has left them
+  kLanesNotNamed,              // blocks are taken over that registers' words still name
+  kTakenOverAtOnce,            // ... while operations may still use or free what is there
   kCopyForgetsBlock,           // a block of a region does not come to its new replica
 };
 

@@ -3,8 +3,10 @@
 #ifndef ONETRIP_CLIENT_CORE_CLUSTER_REPAIR_ORDER_H_
 #define ONETRIP_CLIENT_CORE_CLUSTER_REPAIR_ORDER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "client_core/cluster/view.h"
 
@@ -25,12 +27,30 @@ enum class RepairKind : uint8_t {
   kScrubRegisters,
   // Copy `region` to its first missing replica. All workers hold kAll.
   kCopyRegion,
+  // Take over the blocks of workers that are none of `living`. Nobody holds.
+  kTakeOverBlocks,
+};
+
+// Whether others hold meanwhile; else it ends, done or not, when a hold comes.
+constexpr bool IsUnderHold(RepairKind kind) {
+  return kind == RepairKind::kResolveSlots || kind == RepairKind::kCopyRegion;
+}
+
+// Who is, or may become, a worker.
+struct LivingWorkers {
+  std::vector<WorkerId> ids;  // ascending
+  WorkerId next{};            // from here on none has been given out yet
+  [[nodiscard]] bool Includes(WorkerId id) const {
+    return id.value >= next.value || std::binary_search(ids.begin(), ids.end(), id);
+  }
+  friend bool operator==(const LivingWorkers&, const LivingWorkers&) = default;
 };
 
 struct RepairOrder {
   RepairKind kind = RepairKind::kResolveSlots;
   std::shared_ptr<const View> view;  // to work under; may not be in force yet
   uint32_t region = 0;               // of kCopyRegion
+  LivingWorkers living = {};         // of kTakeOverBlocks
 };
 
 }  // namespace onetrip

@@ -5,6 +5,7 @@
 #ifndef ONETRIP_CLIENT_CORE_CLUSTER_VIEW_H_
 #define ONETRIP_CLIENT_CORE_CLUSTER_VIEW_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -65,6 +66,14 @@ struct View {
     const uint64_t bit = 1ULL << (worker.value % 64);
     uint64_t& word = live_seats[worker.value / 64];
     word = live ? word | bit : word & ~bit;
+  }
+
+  // Whether every replica is where `other` has it.
+  [[nodiscard]] bool SamePlaces(const View& other) const {
+    const auto out = [](const NodeInfo& a, const NodeInfo& b) { return a.out == b.out; };
+    return epoch == other.epoch ||
+           (regions == other.regions &&
+            std::equal(nodes.begin(), nodes.end(), other.nodes.begin(), other.nodes.end(), out));
   }
 
   [[nodiscard]] bool Contains(GlobalAddr addr) const { return addr.region() < regions.size(); }

@@ -9,6 +9,32 @@
 
 namespace onetrip {
 
+namespace {
+
+// Without its view.
+RepairOrder DecodeOrder(const control::Repair& message) {
+  RepairOrder order;
+  switch (message.kind()) {
+    case control::Repair::SCRUB_REGISTERS:
+      order.kind = RepairKind::kScrubRegisters;
+      break;
+    case control::Repair::COPY_REGION:
+      order.kind = RepairKind::kCopyRegion;
+      break;
+    case control::Repair::TAKE_OVER_BLOCKS:
+      order.kind = RepairKind::kTakeOverBlocks;
+      break;
+    default:
+      order.kind = RepairKind::kResolveSlots;
+  }
+  order.region = message.region();
+  for (const uint32_t id : message.living()) order.living.ids.push_back(WorkerId{id});
+  order.living.next = WorkerId{message.next_worker()};
+  return order;
+}
+
+}  // namespace
+
 // A request of a worker, shared by its coroutine and the session thread; the latter fills it and
 // then touches it no more.
 struct GrpcMasterClient::Call {
@@ -217,19 +243,15 @@ void GrpcMasterClient::OnRepair(const control::Repair& message) {
   }
   *repair_ = Repair();
   repair_->id = message.id();
-  repair_->under_hold = message.kind() != control::Repair::SCRUB_REGISTERS;
+  RepairOrder order = DecodeOrder(message);
+  repair_->under_hold = IsUnderHold(order.kind);
   std::string reason;
   Result<View> view = DecodeView(message.view(), &reason);
   if (!view.ok()) LogError("control: " + reason);
   if (!view.ok() || workers_.empty()) {
     return OnRepairEnded(message.id(), Status(StatusCode::kUnavailable, "no worker can do it"));
   }
-  RepairOrder order;
-  order.kind = message.kind() == control::Repair::COPY_REGION       ? RepairKind::kCopyRegion
-               : message.kind() == control::Repair::SCRUB_REGISTERS ? RepairKind::kScrubRegisters
-                                                                    : RepairKind::kResolveSlots;
   order.view = std::make_shared<const View>(std::move(view.value()));
-  order.region = message.region();
   const auto done = [this, weak = std::weak_ptr<ControlStream>(stream_),
                      id = message.id()](Status status) {
     const std::shared_ptr<ControlStream> stream = weak.lock();

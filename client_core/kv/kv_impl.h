@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "client_core/layout/register_codec.h"
 #include "client_core/memory/allocator.h"
 #include "client_core/memory/operation.h"
+#include "client_core/memory/orphan_blocks.h"
 #include "client_core/memory/reclaim.h"
 #include "client_core/replication/engine.h"
 
@@ -72,6 +74,26 @@ class KvImpl final : private WorkerDuties {
   Task<Status> ScrubRegisters();
   Task<void> ScrubGroup(Subtable table, uint32_t group, Status* failure);
   Task<Status> ScrubRegister(ViewHold::Presence& presence, IndexKey key);
+  // Every group of the index, some at a time, until one fails or operations are held.
+  using GroupVisitor = std::function<Task<void>(Subtable table, uint32_t group, Status* failure)>;
+  Task<Status> ForEachGroup(GroupVisitor visit);
+
+  // take_over.cc: memory of workers that are gone.
+  Task<Status> TakeOverBlocks(RepairOrder order);
+  // A buffer of somebody who is gone that a register's word names.
+  struct NamedBuffer {
+    RegisterRef ref;
+    SizeClass buffer_class;
+    OutBuffer buffer;
+  };
+  struct Estate;
+  Task<Status> LookAtNames(Estate& estate, const RepairOrder& order);
+  Task<void> NameGroup(Estate& estate, const View& view, Subtable table, uint32_t group,
+                       Status* failure);
+  Task<Status> NameOrigin(Estate& estate, Operation& operation, SlotWord word);
+  Task<Status> NameBuffers(Estate& estate, Operation& operation, SlotWord word);
+  Task<Status> NameBuffer(Estate& estate, Operation& operation, const NamedBuffer& named);
+  Task<Status> TakeOverBlock(Estate& estate, const OrphanBlocks::Block& block);
 
   // Background work that touches slots begins here, as an operation would; but it has the time to
   // outlast a hold.
@@ -293,6 +315,7 @@ class KvImpl final : private WorkerDuties {
     KvImpl& kv_;
   };
   TickTimer tick_timer_{*this};
+  bool taking_over_ = false;
   uint32_t quiet_ticks_ = 0;
 };
 

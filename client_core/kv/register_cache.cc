@@ -30,6 +30,7 @@ CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
     if (entry->handle.ref.incarnation == header.incarnation) {
       // Another key of the same hash may have taken its place.
       table_.Put(PlaceOf(entry));
+      entry->doubts = doubts_;
       return entry;
     }
     // It left the index and came back before this worker was told.
@@ -44,10 +45,15 @@ CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
   CachedRegister* entry =
       entries_.New(key, word, ref, SizeClass(header.buffer_class), clock_, context_.executor);
   if (const auto kept = kept_.find(ref.addr.bits()); kept != kept_.end()) {
-    entry->live = std::move(kept->second.live);
+    if (kept->second.ref.incarnation == ref.incarnation) {
+      entry->live = std::move(kept->second.live);
+    } else {
+      for (const OutBuffer& buffer : kept->second.live) Retire(buffer, kept->second.buffer_class);
+    }
     kept_.erase(kept);
   }
   entry->used = true;
+  entry->doubts = doubts_;
   entry->position = static_cast<uint32_t>(ring_.size());
   ring_.push_back(entry);
   table_.Put(PlaceOf(entry));
@@ -102,10 +108,12 @@ void RegisterCache::Destroy(CachedRegister* entry) {
 
 void RegisterCache::Forget(GlobalAddr addr) {
   ++forgotten_;
+  if (forgotten_since_.has_value()) forgotten_since_->insert(addr.bits());
   deleting_.erase(addr.bits());
   if (const auto found = by_addr_.find(addr.bits()); found != by_addr_.end()) {
     CachedRegister* entry = found->second;
-    RetireLive(*entry);
+    for (const OutBuffer& buffer : entry->live) Retire(buffer, entry->buffer_class);
+    entry->live.clear();
     entry->gone = true;
     Remove(entry);
   }
@@ -113,6 +121,14 @@ void RegisterCache::Forget(GlobalAddr addr) {
     for (const OutBuffer& buffer : kept->second.live) Retire(buffer, kept->second.buffer_class);
     kept_.erase(kept);
   }
+}
+
+// Who has searched meanwhile searches again, as for one that is forgotten.
+void RegisterCache::DoubtAll() {
+  ++forgotten_;
+  if (++doubts_ != 0) return;
+  doubts_ = 1;
+  for (CachedRegister* entry : ring_) entry->doubts = 0;
 }
 
 // The clock algorithm; entries in use stay.
@@ -184,8 +200,11 @@ Task<void> RegisterCache::Settle(SafeGuess& safe_guess, Reclaimer& reclaimer, ui
       continue;
     }
     if (kept_.erase(kept.ref.addr.bits()) == 0) continue;  // retired meanwhile
+    const uint64_t largest = kept.ref.birth.value + m.word.time();
     for (const OutBuffer& buffer : kept.live) {
-      if (buffer.addr != m.word.buffer(kept.ref.addr)) Retire(buffer, kept.buffer_class);
+      if (buffer.addr != m.word.buffer(kept.ref.addr) && buffer.used.value <= largest) {
+        Retire(buffer, kept.buffer_class);
+      }
     }
   }
   const auto waits = [this](uint64_t addr) { return kept_.contains(addr); };
@@ -202,9 +221,44 @@ std::vector<uint64_t> RegisterCache::KeptAddrs() const {
   return addrs;
 }
 
-void RegisterCache::RetireLive(CachedRegister& entry) {
-  for (const OutBuffer& buffer : entry.live) Retire(buffer, entry.buffer_class);
-  entry.live.clear();
+// What was inherited may be of a word that is at few replicas and ahead of all others.
+void RegisterCache::RetireUntil(Ticks now, SizeClass buffer_class, LiveBuffers* live) {
+  size_t ahead = 0;
+  for (const OutBuffer& buffer : *live) {
+    if (now < buffer.used) {
+      (*live)[ahead++] = buffer;
+    } else {
+      Retire(buffer, buffer_class);
+    }
+  }
+  live->resize(ahead);
+}
+
+void RegisterCache::RetireOvertaken(const RegisterRef& ref, Ticks now) {
+  const Ticks before{now.value - 1};
+  if (const auto found = by_addr_.find(ref.addr.bits()); found != by_addr_.end()) {
+    CachedRegister& entry = *found->second;
+    if (entry.handle.ref.incarnation == ref.incarnation) RetireLive(entry, before);
+  }
+  const auto kept = kept_.find(ref.addr.bits());
+  if (kept == kept_.end() || kept->second.ref.incarnation != ref.incarnation) return;
+  RetireUntil(before, kept->second.buffer_class, &kept->second.live);
+  if (kept->second.live.empty()) kept_.erase(kept);
+}
+
+void RegisterCache::Inherit(const RegisterRef& ref, SizeClass buffer_class, OutBuffer buffer) {
+  if (forgotten_since_->contains(ref.addr.bits())) return Retire(buffer, buffer_class);
+  if (const auto found = by_addr_.find(ref.addr.bits()); found != by_addr_.end()) {
+    CachedRegister& entry = *found->second;
+    if (entry.handle.ref.incarnation == ref.incarnation) entry.live.push_back(buffer);
+    return;
+  }
+  Kept& kept = kept_[ref.addr.bits()];
+  if (kept.live.empty()) {
+    kept.buffer_class = buffer_class;
+    kept.ref = ref;
+  }
+  if (kept.ref.incarnation == ref.incarnation) kept.live.push_back(buffer);
 }
 
 }  // namespace onetrip

@@ -13,6 +13,7 @@
 #include <absl/container/inlined_vector.h>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -53,11 +54,12 @@ struct alignas(64) CachedRegister {
   RegisterHandle handle;
   const KeyspaceId keyspace;
   uint32_t users = 0;
-  bool forgotten = false;  // has left the index, or the cache
-  bool gone = false;       // has left the index
-  bool used = false;       // since the clock hand last passed
-  bool exhausted = false;  // of timestamps
-  uint32_t position = 0;   // in the cache's ring
+  bool forgotten : 1 = false;  // has left the index, or the cache
+  bool gone : 1 = false;       // has left the index
+  bool exhausted : 1 = false;  // of timestamps
+  bool used = false;           // since the clock hand last passed
+  uint16_t doubts = 0;         // the cache's, when it was last seen in the index; 0: long ago
+  uint32_t position = 0;       // in the cache's ring
   const absl::InlinedVector<char, 24> key_bytes;
 
   LiveBuffers live;
@@ -101,7 +103,9 @@ class RegisterCache final : public RegisterListener {
   // The entry of `key`, or null.
   CachedRegister* Find(const IndexKey& key) {
     const RegisterPlace* place = table_.Find(key.hash);
-    if (place == nullptr || !place->entry->IsOf(key)) return nullptr;
+    if (place == nullptr || !place->entry->IsOf(key) || place->entry->doubts != doubts_) {
+      return nullptr;
+    }
     place->entry->used = true;
     return place->entry;
   }
@@ -114,10 +118,15 @@ class RegisterCache final : public RegisterListener {
 
   // RegisterListener. What this worker's words named is retired.
   void Forget(GlobalAddr addr) override;
+  // Find finds no entry until Adopt has seen its register in the index again.
+  void DoubtAll() override;
 
-  // Whether no DEL of this worker has begun to seal the register at `addr`, and now one does. A
-  // worker's seals are all alike, so one DEL of it decides about a register; later ones help.
-  bool BeginDelete(GlobalAddr addr) { return deleting_.insert(addr.bits()).second; }
+  // Whether no DEL of this worker has begun to seal the register, and now one does. A worker's
+  // seals are all alike, so one DEL of it decides about a register; later ones help.
+  bool BeginDelete(const RegisterRef& ref) {
+    const auto [at, is_new] = deleting_.try_emplace(ref.addr.bits(), ref.incarnation);
+    return is_new || std::exchange(at->second, ref.incarnation) != ref.incarnation;
+  }
 
   // A buffer for a word of the register at `near`, from local memory; null when Refill is needed.
   OutBuffer TryTake(SizeClass size_class, GlobalAddr near);
@@ -135,8 +144,19 @@ class RegisterCache final : public RegisterListener {
   }
   // Nothing that begins from now on can find it. `used` is the latest time of its words.
   void Retire(OutBuffer buffer, SizeClass size_class);
-  // Retires what earlier words of `entry` named, for a larger one is at a majority.
-  void RetireLive(CachedRegister& entry);
+  // Retires what words of `entry` until `now` named, for a larger one is at a majority.
+  void RetireLive(CachedRegister& entry, Ticks now) {
+    RetireUntil(now, entry.buffer_class, &entry.live);
+  }
+  // The same of the register, if it is known, for words before `now`, of which larger ones are in
+  // every quorum.
+  void RetireOvertaken(const RegisterRef& ref, Ticks now);
+  // From BeginInheriting on the cache remembers who is forgotten. `ref` has been in the index since
+  // then, and a word of somebody who is gone names the buffer, whose memory is this worker's now:
+  // it gives it back as if the word were its own, at once if the register has left the index.
+  void BeginInheriting() { forgotten_since_.emplace(); }
+  void Inherit(const RegisterRef& ref, SizeClass buffer_class, OutBuffer buffer);
+  void EndInheriting() { forgotten_since_.reset(); }
 
   // For the end of a worker: retires the buffers of words that larger ones have overtaken, and of
   // registers that end meanwhile once they are retired. What its last words still hold stays. At
@@ -156,6 +176,7 @@ class RegisterCache final : public RegisterListener {
   };
   [[nodiscard]] std::vector<uint64_t> KeptAddrs() const;
   [[nodiscard]] RegisterPlace PlaceOf(CachedRegister* entry) const;
+  void RetireUntil(Ticks now, SizeClass buffer_class, LiveBuffers* live);
   void Remove(CachedRegister* entry);
   void Destroy(CachedRegister* entry);
   void MakeRoom();
@@ -171,12 +192,15 @@ class RegisterCache final : public RegisterListener {
   size_t hand_ = 0;
   // Registers that are not cached, of which this worker's last word may still be the largest.
   absl::flat_hash_map<uint64_t, Kept> kept_;
-  absl::flat_hash_set<uint64_t> deleting_;  // until the register is forgotten
+  std::optional<absl::flat_hash_set<uint64_t>> forgotten_since_;  // BeginInheriting
+  // By address, the incarnation: until the register is forgotten.
+  absl::flat_hash_map<uint64_t, uint64_t> deleting_;
   // Buffers whose words were ahead of the clock when they were retired, with their times; of all
   // others the times are at most `used_floor_`.
   absl::flat_hash_map<uint64_t, Ticks> late_;
   Ticks used_floor_;
   uint64_t forgotten_ = 0;
+  uint16_t doubts_ = 1;
   uint64_t in_use_ = 0;  // entries that were forgotten while they were used
 };
 

@@ -248,7 +248,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
   const WorkerId me = context_.membership.id;
   std::optional<uint32_t> credited;
   bool alive = true;
-  const bool first = registers_->cache.BeginDelete(register_addr);
+  const bool first = registers_->cache.BeginDelete(entry.handle.ref);
   if (first) {
     // Whether it was alive is judged by the time before the seal: what had time left then was there
     // to be deleted, and others may have found it gone before that time was up.

@@ -88,8 +88,9 @@ bool KvImpl::SetAtOnce(const Key& key, const NewRecord& record, BegunWrite* begu
     begun->buffers = {buffer, cache.TryTake(entry->buffer_class, near)};
     return false;
   }
-  cache.RetireLive(*entry);
-  entry->live.push_back(Posted(*entry, begun->outcome.guess, buffer));
+  const OutBuffer posted = Posted(*entry, begun->outcome.guess, buffer);
+  cache.RetireLive(*entry, posted.used);
+  entry->live.push_back(posted);
   AfterWrite();
   metrics_.set_round_trips.Record(1);
   return true;
@@ -202,7 +203,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(RegisterOperation& op
     if (result.ok()) cache.Forget(entry.handle.ref.addr);  // it has left the index
   } else {
     // The last word, or a larger one, is at a majority.
-    cache.RetireLive(entry);
+    cache.RetireLive(entry, posted.back().used);
     if (posted.size() > 1) {
       cache.Retire(posted.front(), entry.buffer_class);
       posted.erase(posted.begin());

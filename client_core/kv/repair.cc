@@ -56,14 +56,23 @@ Task<void> KvImpl::RunRepair(RepairOrder order, DoneFn done) {
     case RepairKind::kCopyRegion:
       status = co_await CopyRegion(context_.fabric, *order.view, order.region);
       break;
+    case RepairKind::kTakeOverBlocks:
+      status = co_await TakeOverBlocks(std::move(order));
+      break;
   }
   done(status);
 }
 
-// Entries move from a subtable to one further on in the directory, never back: in ascending order
-// none is missed, however many splits there are meanwhile.
 Task<Status> KvImpl::ScrubRegisters() {
   if (!registers_ || Planted(Bug::kNoScrub)) co_return Status::Ok();
+  co_return co_await ForEachGroup([this](Subtable table, uint32_t group, Status* failure) {
+    return ScrubGroup(table, group, failure);
+  });
+}
+
+// Entries move from a subtable to one further on in the directory, never back: in ascending order
+// none is missed, however many splits there are meanwhile.
+Task<Status> KvImpl::ForEachGroup(GroupVisitor visit) {
   // Every look finds the next subtable and how far the directory reaches by now.
   uint32_t end = 2;
   uint32_t next = 0;
@@ -80,9 +89,11 @@ Task<Status> KvImpl::ScrubRegisters() {
       const Subtable table = index_.SubtableAt(used.front());
       end = std::max(end, std::min(kDirectoryEntries, 2U << table.depth));
       for (uint32_t group = 0; group < kSubtableGroups; group += kGroupsAtOnce) {
+        // A visit would wait for the hold's end, and the hold may be waiting for this to end.
+        if (context_.hold.held()) co_return kHeld;
         std::vector<Task<void>> groups;
         for (uint32_t i = 0; i < kGroupsAtOnce; ++i) {
-          groups.push_back(ScrubGroup(table, group + i, &status));
+          groups.push_back(visit(table, group + i, &status));
         }
         co_await WhenAll(std::move(groups));
         if (!status.ok()) co_return status;

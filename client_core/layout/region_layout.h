@@ -35,6 +35,16 @@ class BlockEntry {
   uint64_t bits_ = 0;
 };
 
+// Where an object is in its block or span, and back.
+constexpr uint16_t ObjectIndex(GlobalAddr addr, GlobalAddr block_start, SizeClass size_class) {
+  const uint64_t in_block = addr.bits() - block_start.bits();
+  return static_cast<uint16_t>((in_block - FirstObjectOffset(block_start.block())) /
+                               size_class.bytes());
+}
+constexpr GlobalAddr ObjectAddr(GlobalAddr block_start, SizeClass size_class, uint16_t index) {
+  return block_start + FirstObjectOffset(block_start.block()) + index * size_class.bytes();
+}
+
 struct RegionHeader {
   uint64_t magic;
   uint64_t layout_version;
@@ -43,17 +53,18 @@ struct RegionHeader {
   uint64_t blocks[kBlocksPerRegion];  // BlockEntry
 };
 inline constexpr uint64_t kRegionMagic = 0x4f4e4554524950ULL;  // "ONETRIP"
-inline constexpr uint64_t kLayoutVersion = 1;
+inline constexpr uint64_t kLayoutVersion = 2;
 static_assert(sizeof(RegionHeader) <= kRegionHeaderBytes);
 static_assert(offsetof(RegionHeader, blocks) == 64);
 
-// One word per live worker: the epoch it has passed, and the bytes it has retired and not yet
-// given back.
+// One per live worker: the epoch it has passed, the bytes it has retired and not yet given back,
+// and since when: what it unlinked in earlier epochs in blocks of others is with their owners.
 struct EpochEntry {
   uint64_t passed;  // 0: nobody here
   uint64_t retired_bytes;
+  uint64_t foreign_since;
 };
-static_assert(sizeof(EpochEntry) == 16);
+static_assert(sizeof(EpochEntry) == 24);
 
 // Keys that a worker added less those it removed, per database: keyspace id (upper 32 bits) and a
 // count modulo 2^32, in one word so that a reader never pairs one keyspace with another's count.
@@ -68,8 +79,9 @@ struct RetiredRing {
   uint64_t ring;    // GlobalAddr; 0: it has retired none
   uint64_t head;    // entry i is at i % kRetiredRingEntries
   uint64_t worker;  // WorkerId
+  uint64_t doubts;  // how often it has asked all to look every register up anew
 };
-static_assert(sizeof(RetiredRing) == 24);
+static_assert(sizeof(RetiredRing) == 32);
 inline constexpr uint64_t kRetiredRingEntries = 4096;
 inline constexpr uint64_t kRetiredRingBytes = kRetiredRingEntries * 8;
 

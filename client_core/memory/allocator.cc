@@ -14,15 +14,6 @@ namespace {
 
 uint32_t BlockKey(GlobalAddr addr) { return addr.region() * kBlocksPerRegion + addr.block(); }
 
-uint16_t ObjectIndex(GlobalAddr addr, SizeClass size_class) {
-  const uint64_t in_block = addr.bits() - addr.block_start().bits();
-  return static_cast<uint16_t>((in_block - FirstObjectOffset(addr.block())) / size_class.bytes());
-}
-
-GlobalAddr ObjectAddr(GlobalAddr block_start, SizeClass size_class, uint16_t index) {
-  return block_start + FirstObjectOffset(block_start.block()) + index * size_class.bytes();
-}
-
 }  // namespace
 
 Allocator::Allocator(WorkerContext& context, Reclaimer& reclaimer)
@@ -152,7 +143,7 @@ GlobalAddr Allocator::TakeFrom(uint32_t list_index, SizeClass size_class) {
 }
 
 void Allocator::Release(GlobalAddr addr, SizeClass size_class) {
-  const uint16_t index = ObjectIndex(addr, size_class);
+  const uint16_t index = ObjectIndex(addr, addr.block_start(), size_class);
   Block* block = FindOwn(addr);
   if (context_.memory_observer != nullptr) {
     const bool is_buffer = block != nullptr && block->list >= SizeClass::kCount;
@@ -175,7 +166,7 @@ void Allocator::FreeUnpublished(GlobalAddr addr, SizeClass size_class) {
 }
 
 void Allocator::Retire(GlobalAddr addr, SizeClass size_class) {
-  retired_.push_back({addr, size_class, reclaimer_.current_epoch()});
+  retired_.push_back({addr, size_class, reclaimer_.current_epoch(), NoteForeign(addr)});
   if (context_.memory_observer != nullptr) context_.memory_observer->Retired(addr, size_class);
   metrics_.retired_bytes.Add(size_class.bytes());
   ++retired_since_tick_;
@@ -183,7 +174,7 @@ void Allocator::Retire(GlobalAddr addr, SizeClass size_class) {
 }
 
 void Allocator::RetireRegister(GlobalAddr addr, SizeClass size_class) {
-  retired_registers_.Add(addr, size_class);
+  retired_registers_.Add({addr, size_class, NoteForeign(addr)});
   if (context_.memory_observer != nullptr) context_.memory_observer->Retired(addr, size_class);
   metrics_.retired_bytes.Add(size_class.bytes());
   ++retired_since_tick_;
@@ -202,7 +193,8 @@ Task<void> Allocator::PublishRetiredRegisters() {
   std::vector<RetiredRegisters::Retired> published;
   (void)co_await retired_registers_.Publish(&published);
   for (const RetiredRegisters::Retired& retired : published) {
-    retired_.push_back({retired.addr, retired.size_class, reclaimer_.current_epoch()});
+    retired_.push_back(
+        {retired.addr, retired.size_class, reclaimer_.current_epoch(), retired.foreign});
   }
 }
 
@@ -212,8 +204,37 @@ void Allocator::ReleaseSafe() {
     const Retired retired = retired_.front();
     retired_.pop_front();
     metrics_.retired_bytes.Sub(retired.size_class.bytes());
+    if (retired.foreign != 0) ForeignReleased(retired.foreign);
     Release(retired.addr, retired.size_class);
   }
+}
+
+uint64_t Allocator::NoteForeign(GlobalAddr addr) {
+  if (FindOwn(addr) != nullptr) return 0;
+  const uint64_t epoch = reclaimer_.current_epoch();
+  if (foreign_retired_.empty() || foreign_retired_.back().epoch != epoch) {
+    foreign_retired_.push_back({epoch, 0});
+  }
+  ++foreign_retired_.back().objects;
+  return epoch;
+}
+
+void Allocator::ForeignReleased(uint64_t foreign) {
+  const auto found =
+      std::find_if(foreign_retired_.begin(), foreign_retired_.end(),
+                   [&](const ForeignCount& count) { return count.epoch == foreign; });
+  CHECK(found != foreign_retired_.end() && found->objects > 0);
+  --found->objects;
+  while (!foreign_retired_.empty() && foreign_retired_.front().objects == 0) {
+    foreign_retired_.pop_front();
+  }
+}
+
+Reclaimer::Backlog Allocator::backlog() const {
+  Reclaimer::Backlog backlog;
+  backlog.bytes = metrics_.retired_bytes.Value();
+  if (!foreign_retired_.empty()) backlog.foreign_since = foreign_retired_.front().epoch;
+  return backlog;
 }
 
 Task<Result<GlobalAddr>> Allocator::Allocate(SizeClass size_class) {
@@ -343,7 +364,8 @@ Task<Status> Allocator::GrantOnBackups(GlobalAddr block, SizeClass size_class) {
   co_return Status::Ok();
 }
 
-void Allocator::AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list) {
+void Allocator::AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list,
+                           const std::vector<bool>* named) {
   auto block = std::make_unique<Block>();
   block->list = list;
   block->start = start;
@@ -357,9 +379,13 @@ void Allocator::AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list
   block_position_[key] = static_cast<uint32_t>(blocks_.size());
   Block& added = *blocks_.back();
   // Lowest address first out.
-  for (uint32_t i = added.objects; i > 0; --i) AddFree(added, static_cast<uint16_t>(i - 1));
+  for (uint32_t i = added.objects; i-- > 0;) {
+    if (named == nullptr || !(*named)[i]) AddFree(added, static_cast<uint16_t>(i));
+  }
+  const uint64_t free_bytes = added.free.size() * size_class.bytes();
   metrics_.owned_bytes.Add(uint64_t{size_class.blocks()} * kBlockBytes);
-  metrics_.free_bytes.Add(uint64_t{added.objects} * size_class.bytes());
+  metrics_.free_bytes.Add(free_bytes);
+  metrics_.live_bytes.Add(uint64_t{added.objects} * size_class.bytes() - free_bytes);
   metrics_.blocks_granted.Add();
 }
 
@@ -427,8 +453,13 @@ Task<void> Allocator::Maintain() {
   retired_since_tick_ = 0;
   retired_bytes_since_tick_ = 0;
   if (retired_registers_.HasPending()) co_await PublishRetiredRegisters();
+  if (doubt_wanted_) {
+    const Status doubted = co_await retired_registers_.DoubtAll();
+    doubt_wanted_ = !doubted.ok();
+    if (doubted.ok()) doubted_epoch_ = reclaimer_.current_epoch();
+  }
   // A failure leaves memory retired a little longer; the next round tries again.
-  (void)co_await reclaimer_.Tick(metrics_.retired_bytes.Value());
+  (void)co_await reclaimer_.Tick(backlog());
   ReleaseSafe();
   if (!foreign_.empty()) (void)co_await FlushForeign();
   if (!uncollected_.empty()) co_await CollectAgain();

@@ -70,6 +70,23 @@ class Allocator {
   // Gets the memory that telling others of retired registers takes, before the pool is full; a
   // failure is made up for later.
   Task<void> ReserveRetiredRing();
+  // Asks all workers to look every register up before they use it again (Maintain does), for one
+  // may have left the index by the hand of a worker that died before it told them.
+  void DoubtRegisters() {
+    doubt_wanted_ = true;
+    doubted_epoch_ = 0;
+  }
+  // Whether nobody uses a register any more that was not in the index when they were asked.
+  [[nodiscard]] bool registers_doubted() const {
+    return doubted_epoch_ != 0 && reclaimer_.IsSafe(doubted_epoch_);
+  }
+  // Makes this worker the owner of a block of `from`, who is gone, on all replicas: what is not
+  // `named` there, by index, is free. REQUIRES: nothing can reach or free that any more, and all
+  // that others freed in the block is in its bitmap (see OrphanBlocks). kUnavailable: a replica did
+  // not answer; kCorrupt: one says otherwise about the block. Both leave it for somebody else.
+  Task<Status> TakeOver(GlobalAddr start, SizeClass size_class, WorkerId from,
+                        const std::vector<bool>& named);
+
   // The other workers' retired registers, and when to forget them.
   RetiredRegisters& retired_registers() { return retired_registers_; }
 
@@ -108,6 +125,7 @@ class Allocator {
     GlobalAddr addr;
     SizeClass size_class;
     uint64_t epoch;
+    uint64_t foreign;  // 0, or when it was unlinked in a block of somebody else
   };
   struct ForeignFree {
     GlobalAddr word;  // of the bitmap
@@ -147,11 +165,17 @@ class Allocator {
   // Back to the free list of its own block, or to the queue for its owner.
   void Release(GlobalAddr addr, SizeClass size_class);
   void ReleaseSafe();
+  // When it is unlinked, and when it is on its way to its owner.
+  uint64_t NoteForeign(GlobalAddr addr);
+  void ForeignReleased(uint64_t foreign);
+  [[nodiscard]] Reclaimer::Backlog backlog() const;
 
   // A block (or span) of `size_class` from any memory node; kOutOfMemory when all are full.
   Task<Status> GrantBlock(Want want);
   Task<Status> GrantOnBackups(GlobalAddr block, SizeClass size_class);
-  void AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list);
+  // What is `named`, by index, is in use there; null: nothing is.
+  void AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list,
+                  const std::vector<bool>* named = nullptr);
   Task<void> ReturnFreeBlocks(bool all);
   Task<void> ReturnBlock(GlobalAddr start, SizeClass size_class);
   Task<Status> FlushForeign();
@@ -188,6 +212,13 @@ class Allocator {
   std::vector<GlobalAddr> wholly_free_;  // candidates to return; checked when used
   std::deque<Retired> retired_;          // in order of epoch
   RetiredRegisters retired_registers_;
+  bool doubt_wanted_ = false;
+  uint64_t doubted_epoch_ = 0;  // 0: not yet
+  struct ForeignCount {
+    uint64_t epoch;
+    uint64_t objects;
+  };
+  std::deque<ForeignCount> foreign_retired_;  // not released yet, by when they were unlinked
   std::vector<ForeignFree> foreign_;
   std::vector<Uncollected> uncollected_;
   uint32_t retired_since_tick_ = 0;

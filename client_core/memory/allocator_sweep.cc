@@ -142,6 +142,53 @@ Task<void> Allocator::CollectAgain() {
   }
 }
 
+Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerId from,
+                                 const std::vector<bool>& named) {
+  // The primary first: one of two who try gets it.
+  for (int replica = 0; replica < context_.view().LiveReplicas(start); ++replica) {
+    ControlRequest request;
+    request.kind = ControlRequest::Kind::kTakeOver;
+    request.size_class = size_class;
+    request.owner = context_.membership.id;
+    request.block = start;
+    request.from = from;
+    const Result<ControlReply> reply =
+        co_await context_.fabric.Control(context_.view().Locate(start, replica).node, request);
+    if (!reply.ok()) co_return reply.status();
+    if (reply.value().outcome != ControlReply::Outcome::kDone) {
+      co_return Status(StatusCode::kCorrupt, "replicas disagree about who owns a block");
+    }
+  }
+  // What others freed is swept from the bitmap in time, like everything that they free.
+  const View& view = context_.view();
+  const GlobalAddr bitmap = start + BitmapOffset(start.block());
+  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  std::array<const uint64_t*, kMaxReplicas> words{};
+  const int live = view.LiveReplicas(start);
+  for (int replica = 0; replica < live; ++replica) {
+    words[replica] = reinterpret_cast<const uint64_t*>(
+        round_trip->Read(view.Locate(bitmap, replica), kBlockHeaderBytes));
+  }
+  const Status status = co_await context_.fabric.Post(round_trip);
+  if (!status.ok()) co_return status;
+  std::vector<bool> used = named;
+  for (uint32_t i = 0; i < used.size(); ++i) {
+    for (int replica = 0; replica < live; ++replica) {
+      if ((words[replica][i / 64] >> (i % 64) & 1) != 0) used[i] = true;
+    }
+  }
+  // Never as buffers: what their lock words say of earlier writes is not known.
+  AdoptBlock(start, size_class, size_class.index(), &used);
+  if (context_.memory_observer != nullptr) {
+    for (uint32_t i = 0; i < used.size(); ++i) {
+      if (used[i]) continue;
+      context_.memory_observer->Reclaimed(ObjectAddr(start, size_class, static_cast<uint16_t>(i)),
+                                          size_class);
+    }
+  }
+  co_return Status::Ok();
+}
+
 Task<void> Allocator::SweepSome(uint32_t count) {
   // Alone, nobody else frees our objects.
   if (context_.view().worker_index_end <= 1) co_return;

@@ -8,13 +8,13 @@ Reclaimer::~Reclaimer() {
   for (const uint32_t pins : pins_) CHECK(pins == 0);
 }
 
-Task<Status> Reclaimer::Publish(uint64_t passed, uint64_t retired_bytes,
-                                uint64_t* others_largest_passed) {
+Task<Status> Reclaimer::Publish(uint64_t passed, Backlog backlog, uint64_t* others_largest_passed) {
   const View& view = context_.view();
   const WorkerIndex self = context_.membership.index;
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   std::byte* entry = round_trip->Reserve(sizeof(EpochEntry));
-  *reinterpret_cast<EpochEntry*>(entry) = {passed, retired_bytes};
+  *reinterpret_cast<EpochEntry*>(entry) = {passed, backlog.bytes,
+                                           std::min(passed, backlog.foreign_since)};
   for (int replica = 0; replica < view.LiveReplicas(EpochEntryAddr(self)); ++replica) {
     round_trip->Write(view.Locate(EpochEntryAddr(self), replica), entry, sizeof(EpochEntry));
   }
@@ -29,12 +29,14 @@ Task<Status> Reclaimer::Publish(uint64_t passed, uint64_t retired_bytes,
   if (!status.ok()) co_return status;
 
   uint64_t smallest = ~uint64_t{0};
+  uint64_t foreign_since = ~uint64_t{0};
   uint64_t others_retired = 0;
   uint64_t others_largest = 0;
   for (uint32_t i = 0; i < entries; ++i) {
     if (i != self.value) others_largest = std::max(others_largest, table[i].passed);
     if (!Counts(table[i], i)) continue;
     smallest = std::min(smallest, table[i].passed);
+    foreign_since = std::min(foreign_since, table[i].foreign_since);
     if (i != self.value) others_retired += table[i].retired_bytes;
   }
   // Who joins beside us starts at most one epoch from the others that we have seen.
@@ -42,6 +44,7 @@ Task<Status> Reclaimer::Publish(uint64_t passed, uint64_t retired_bytes,
   // Somebody has joined behind the part of the table that was read: no smallest follows from it.
   if (context_.view().worker_index_end > entries) co_return Status::Ok();
   others_retired_bytes_ = others_retired;
+  foreign_since_ = foreign_since;
   if (smallest != ~uint64_t{0}) smallest_passed_ = std::max(smallest_passed_, smallest);
   co_return Status::Ok();
 }
@@ -71,7 +74,7 @@ Task<Status> Reclaimer::Join() {
   }
   const uint64_t passed = smallest == 0 ? largest : smallest;
   uint64_t others_largest_passed = 0;
-  status = co_await Publish(passed, 0, &others_largest_passed);
+  status = co_await Publish(passed, {}, &others_largest_passed);
   if (!status.ok()) co_return status;
   // Now they are in the largest epoch published or in the next one. To start in an earlier one
   // would let us reuse what we unlink while operations of theirs still read it; to start in a later
@@ -91,15 +94,15 @@ Task<Status> Reclaimer::Leave() {
   const Status settled = CheckSettled();
   if (!settled.ok()) co_return settled;
   current_ = 0;
-  co_return co_await Publish(0, 0, nullptr);
+  co_return co_await Publish(0, {}, nullptr);
 }
 
-Task<Status> Reclaimer::Tick(uint64_t retired_bytes) {
+Task<Status> Reclaimer::Tick(Backlog backlog) {
   if (ticking_ || current_ == 0) co_return Status::Ok();
   const Status settled = CheckSettled();
   if (!settled.ok()) co_return settled;
   ticking_ = true;
-  Status status = co_await Publish(Passed(), retired_bytes, nullptr);
+  Status status = co_await Publish(Passed(), backlog, nullptr);
   // Nobody may run more than one epoch ahead of the slowest: two rings of pins suffice.
   const uint64_t next = smallest_passed_ + 1;
   if (status.ok() && next > current_) {

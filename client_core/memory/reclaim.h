@@ -104,13 +104,22 @@ class Reclaimer {
     return tag + (Planted(Bug::kEpochTooEarly) ? 1 : 2) <= smallest_passed_;
   }
 
+  // What a worker has retired and not yet given back: how many bytes, and the first epoch in which
+  // it unlinked some of it in a block of others; without any, as large as can be.
+  struct Backlog {
+    uint64_t bytes = 0;
+    uint64_t foreign_since = ~uint64_t{0};
+  };
   // One round trip: publishes what this worker has passed and its backlog, reads everybody's.
   // Concurrent calls join the one that runs. kUnavailable: as for Leave.
-  Task<Status> Tick(uint64_t retired_bytes);
+  Task<Status> Tick(Backlog backlog);
 
   // Bytes that other workers had retired and not yet given back, as of the last Tick.
   [[nodiscard]] uint64_t others_retired_bytes() const { return others_retired_bytes_; }
   [[nodiscard]] uint64_t smallest_passed() const { return smallest_passed_; }
+  // As of the last Tick: what anybody unlinked in earlier epochs than this in a block of others is
+  // with its owner, or was of a worker that died before.
+  [[nodiscard]] uint64_t foreign_since() const { return foreign_since_; }
 
  private:
   // The oldest epoch with an operation still running, or the current one.
@@ -125,13 +134,14 @@ class Reclaimer {
     return entry.passed != 0 && context_.view().IsLive(WorkerIndex{static_cast<uint16_t>(index)});
   }
   // One round trip: writes our entry, then reads the table. `others_largest_passed` may be null.
-  Task<Status> Publish(uint64_t passed, uint64_t retired_bytes, uint64_t* others_largest_passed);
+  Task<Status> Publish(uint64_t passed, Backlog backlog, uint64_t* others_largest_passed);
 
   WorkerContext& context_;
   BeforeEpoch* before_ = nullptr;
   uint64_t current_ = 0;  // 0: not joined
   uint64_t smallest_passed_ = 0;
   uint64_t others_retired_bytes_ = 0;
+  uint64_t foreign_since_ = 0;
   // By epoch modulo its size: the current epoch is at most one ahead of the oldest pinned one.
   std::array<uint32_t, 4> pins_{};
   bool ticking_ = false;

@@ -17,7 +17,8 @@ Task<Status> RetiredRegisters::WriteHead(GlobalAddr ring, uint64_t head) {
   const View& view = context_.view();
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   std::byte* entry = round_trip->Reserve(sizeof(RetiredRing));
-  *reinterpret_cast<RetiredRing*>(entry) = {ring.bits(), head, context_.membership.id.value};
+  *reinterpret_cast<RetiredRing*>(entry) = {ring.bits(), head, context_.membership.id.value,
+                                            doubts_};
   const GlobalAddr at = RetiredRingAddr(context_.membership.index);
   for (int replica = 0; replica < view.LiveReplicas(at); ++replica) {
     round_trip->Write(view.Locate(at, replica), entry, sizeof(RetiredRing));
@@ -38,8 +39,17 @@ Task<Status> RetiredRegisters::Join() {
   std::vector<RetiredRing> heads;
   status = co_await ReadHeads(&heads);
   if (!status.ok()) co_return status;
-  for (size_t i = 0; i < heads.size(); ++i) seen_[i] = {heads[i].worker, heads[i].head};
+  for (size_t i = 0; i < heads.size(); ++i) {
+    seen_[i] = {heads[i].worker, heads[i].head, heads[i].doubts};
+  }
   co_return Status::Ok();
+}
+
+Task<Status> RetiredRegisters::DoubtAll() {
+  ++doubts_;
+  const Status status = co_await WriteHead(ring_, head_);
+  if (status.ok() && listener_ != nullptr) listener_->DoubtAll();
+  co_return status;
 }
 
 Task<Status> RetiredRegisters::ReadHeads(std::vector<RetiredRing>* heads) {
@@ -100,9 +110,13 @@ Task<Status> RetiredRegisters::Prepare() {
   Status status = co_await ReadHeads(&heads);
   if (!status.ok()) co_return status;
   for (size_t i = 0; i < heads.size(); ++i) {
-    if (i == context_.membership.index.value || heads[i].ring == 0) continue;
-    if (seen_[i].worker != heads[i].worker) seen_[i] = {heads[i].worker, 0};
-    if (heads[i].head <= seen_[i].head) continue;
+    if (i == context_.membership.index.value) continue;
+    if (seen_[i].worker != heads[i].worker) seen_[i] = {heads[i].worker, 0, 0};
+    if (heads[i].doubts > seen_[i].doubts) {
+      seen_[i].doubts = heads[i].doubts;
+      if (listener_ != nullptr) listener_->DoubtAll();
+    }
+    if (heads[i].ring == 0 || heads[i].head <= seen_[i].head) continue;
     status = co_await ReadRing(heads[i], seen_[i].head);
     if (!status.ok()) co_return status;
     seen_[i].head = heads[i].head;

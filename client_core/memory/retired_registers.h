@@ -29,6 +29,8 @@ class RegisterListener {
   virtual ~RegisterListener() = default;
   // The register at `addr` has left the index: forget it.
   virtual void Forget(GlobalAddr addr) = 0;
+  // Any register may have: look each up before it is used again.
+  virtual void DoubtAll() = 0;
 };
 
 class RetiredRegisters final : public BeforeEpoch {
@@ -36,6 +38,7 @@ class RetiredRegisters final : public BeforeEpoch {
   struct Retired {
     GlobalAddr addr;
     SizeClass size_class;
+    uint64_t foreign;  // the caller's
   };
 
   RetiredRegisters(WorkerContext& context, Reclaimer& reclaimer)
@@ -47,7 +50,7 @@ class RetiredRegisters final : public BeforeEpoch {
   // has published its first epoch and has not yet looked anything up.
   Task<Status> Join();
 
-  void Add(GlobalAddr addr, SizeClass size_class) { pending_.push_back({addr, size_class}); }
+  void Add(const Retired& retired) { pending_.push_back(retired); }
   [[nodiscard]] bool HasPending() const { return !pending_.empty(); }
   [[nodiscard]] bool needs_ring() const { return ring_.is_null(); }
   // Memory of kRetiredRingBytes for the ring. Once.
@@ -55,6 +58,11 @@ class RetiredRegisters final : public BeforeEpoch {
   // Publishes what is pending, as far as the ring has room; `published` is what was. REQUIRES:
   // !needs_ring().
   Task<Status> Publish(std::vector<Retired>* published);
+
+  // Asks all workers, this one included, to look every register up anew. When every worker has
+  // passed the epoch after the one in which this ends, by the rule of the memory, nobody uses a
+  // register that was not in the index then.
+  Task<Status> DoubtAll();
 
   // Gives the ring's memory back, if there is one: nobody reads it any more. REQUIRES: everything
   // that was published is safe, and nothing is pending; nothing is retired afterwards.
@@ -67,6 +75,7 @@ class RetiredRegisters final : public BeforeEpoch {
   struct Seen {
     uint64_t worker = 0;
     uint64_t head = 0;
+    uint64_t doubts = 0;
   };
   struct Unsafe {
     uint64_t head;  // one behind the last entry
@@ -82,6 +91,7 @@ class RetiredRegisters final : public BeforeEpoch {
   std::deque<Retired> pending_;
   GlobalAddr ring_;
   uint64_t head_ = 0;
+  uint64_t doubts_ = 0;
   uint64_t tail_ = 0;          // entries before it have been seen by all
   std::deque<Unsafe> unsafe_;  // the others, in order of epoch
   std::vector<Seen> seen_;     // by worker index

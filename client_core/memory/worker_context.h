@@ -46,6 +46,10 @@ class MemoryObserver {
   // No operation can reach it any more; it may be allocated again. The lock word of a buffer, its
   // first, keeps its meaning.
   virtual void Released(GlobalAddr addr, SizeClass size_class, MemoryUse use) = 0;
+  // Of blocks whose owner is gone, in use or not: no slot or register names the object any more;
+  // and: it is as if it had been released, unless it was.
+  virtual void Unnamed(GlobalAddr addr) = 0;
+  virtual void Reclaimed(GlobalAddr addr, SizeClass size_class) = 0;
   // An operation may read what is not released from now until Unpinned(ticket). Tickets are not 0.
   virtual uint64_t Pinned() = 0;
   virtual void Unpinned(uint64_t ticket) = 0;

@@ -53,7 +53,8 @@ struct Describer {
     return text;
   }
   std::string operator()(const RepairMessage& repair) const {
-    static constexpr const char* kWhat[] = {"resolve slots", "scrub registers", "copy region"};
+    static constexpr const char* kWhat[] = {"resolve slots", "scrub registers", "copy region",
+                                            "take over blocks"};
     return "repair " + std::to_string(repair.id) + ": " +
            kWhat[static_cast<int>(repair.order.kind)] + " " + std::to_string(repair.order.region);
   }

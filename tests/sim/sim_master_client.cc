@@ -119,7 +119,7 @@ void SimMasterClient::OnRepair(const RepairMessage& message) {
   }
   repair_ = {};
   repair_.id = message.id;
-  repair_.under_hold = message.order.kind != RepairKind::kScrubRegisters;
+  repair_.under_hold = IsUnderHold(message.order.kind);
   const Status none(StatusCode::kUnavailable, "no worker can do it");
   if (worker_ == nullptr) return OnRepairEnded(message.id, none);
   TellWorker(

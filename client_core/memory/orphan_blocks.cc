@@ -1,0 +1,60 @@
+#include "client_core/memory/orphan_blocks.h"
+
+#include <cstddef>
+#include <iterator>
+
+namespace onetrip {
+
+Task<Status> OrphanBlocks::Find(Operation& operation, const LivingWorkers& living) {
+  const auto regions = static_cast<uint32_t>(context_.view().regions.size());
+  constexpr uint32_t kBytes = offsetof(RegionHeader, blocks) + kBlocksPerRegion * 8;
+  for (uint32_t region = 0; region < regions; ++region) {
+    RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+    const auto* header = reinterpret_cast<const RegionHeader*>(
+        round_trip->Read(context_.view().Locate(GlobalAddr(region, 0), 0), kBytes));
+    const Status status = co_await Post(context_, operation, round_trip);
+    if (!status.ok()) co_return status;
+    for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
+      const BlockEntry entry(header->blocks[block]);
+      if (entry.use() != BlockEntry::Use::kOwned || living.Includes(entry.owner())) continue;
+      if (!entry.size_class().is_valid()) {
+        co_return Status(StatusCode::kCorrupt, "a block table names no size class");
+      }
+      const GlobalAddr start(region, uint64_t{block} * kBlockBytes);
+      Block& orphan = blocks_[start.bits()];
+      orphan.start = start;
+      orphan.size_class = entry.size_class();
+      orphan.owner = entry.owner();
+      orphan.named.resize(ObjectsPerBlock(entry.size_class(), block));
+    }
+  }
+  co_return Status::Ok();
+}
+
+const OrphanBlocks::Block* OrphanBlocks::At(GlobalAddr addr) const {
+  const auto after = blocks_.upper_bound(addr.bits());
+  if (after == blocks_.begin()) return nullptr;
+  const Block& block = std::prev(after)->second;
+  const uint64_t end = block.start.bits() + uint64_t{block.size_class.blocks()} * kBlockBytes;
+  if (addr.bits() >= end) return nullptr;
+  return ObjectIndex(addr, block.start, block.size_class) < block.named.size() ? &block : nullptr;
+}
+
+void OrphanBlocks::Name(GlobalAddr addr) {
+  const Block* const block = At(addr);
+  if (block == nullptr) return;
+  blocks_[block->start.bits()].named[ObjectIndex(addr, block->start, block->size_class)] = true;
+}
+
+void OrphanBlocks::TellUnnamed() const {
+  if (context_.memory_observer == nullptr) return;
+  for (const auto& [addr, block] : blocks_) {
+    for (size_t i = 0; i < block.named.size(); ++i) {
+      if (block.named[i]) continue;
+      context_.memory_observer->Unnamed(
+          ObjectAddr(block.start, block.size_class, static_cast<uint16_t>(i)));
+    }
+  }
+}
+
+}  // namespace onetrip
