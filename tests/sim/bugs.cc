@@ -49,6 +49,8 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kResolveTakesBackup, "resolve-takes-backup", "repairs"},
     {Bug::kNoScrub, "no-scrub", "repairs", 20'000},
     {Bug::kCopyForgetsBlock, "copy-forgets-block", "repairs"},
+    {Bug::kLanesNotNamed, "lanes-not-named", "turnover"},
+    {Bug::kTakenOverAtOnce, "taken-over-at-once", "turnover"},
     {Bug::kAcknowledgedBeforeDurable, "acknowledged-before-durable", "members"},
 };
 

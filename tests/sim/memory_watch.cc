@@ -37,7 +37,7 @@ void MemoryWatch::ForgetFree(GlobalAddr addr, SizeClass size_class) {
 
 void MemoryWatch::Retired(GlobalAddr addr, SizeClass size_class) {
   const auto found = objects_.find(addr.bits());
-  if (found == objects_.end() || found->second.phase != Phase::kAllocated) {
+  if (found == objects_.end() || found->second.phase == Phase::kRetired) {
     return Fail("an object was retired that is not in use", addr);
   }
   if (found->second.size_class != size_class) Fail("an object was retired in another class", addr);
@@ -48,7 +48,7 @@ void MemoryWatch::Retired(GlobalAddr addr, SizeClass size_class) {
 void MemoryWatch::Released(GlobalAddr addr, SizeClass size_class, MemoryUse use) {
   const auto found = objects_.find(addr.bits());
   if (found == objects_.end()) return Fail("an object was released twice", addr);
-  if (found->second.phase == Phase::kRetired && !pinned_.empty() &&
+  if (found->second.phase != Phase::kAllocated && !pinned_.empty() &&
       *pinned_.begin() < found->second.retired_at) {
     Fail("an object was released while an operation runs that may read it", addr);
   }
@@ -56,6 +56,22 @@ void MemoryWatch::Released(GlobalAddr addr, SizeClass size_class, MemoryUse use)
   free_[addr.bits()] = size_class.bytes();
   released_before_.insert(addr.bits());
   Poison(addr, size_class, use);
+}
+
+// Whoever unlinked it may be about to retire it, or has not lived to.
+void MemoryWatch::Unnamed(GlobalAddr addr) {
+  const auto found = objects_.find(addr.bits());
+  if (found == objects_.end() || found->second.phase == Phase::kRetired) return;
+  found->second.phase = Phase::kUnnamed;
+  found->second.retired_at = next_ticket_;
+}
+
+void MemoryWatch::Reclaimed(GlobalAddr addr, SizeClass size_class) {
+  const auto found = objects_.find(addr.bits());
+  if (found == objects_.end()) return;
+  if (found->second.phase == Phase::kAllocated) Fail("an object was taken over in use", addr);
+  ++reclaimed_;
+  Released(addr, size_class, found->second.use);
 }
 
 void MemoryWatch::Written(NodeId node, uint64_t offset) {

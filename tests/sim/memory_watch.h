@@ -34,6 +34,8 @@ class MemoryWatch final : public MemoryObserver {
   void Allocated(GlobalAddr addr, SizeClass size_class, MemoryUse use) override;
   void Retired(GlobalAddr addr, SizeClass size_class) override;
   void Released(GlobalAddr addr, SizeClass size_class, MemoryUse use) override;
+  void Unnamed(GlobalAddr addr) override;
+  void Reclaimed(GlobalAddr addr, SizeClass size_class) override;
   uint64_t Pinned() override;
   void Unpinned(uint64_t ticket) override { pinned_.erase(ticket); }
 
@@ -48,11 +50,15 @@ class MemoryWatch final : public MemoryObserver {
   // One that is in use and not among `named`; null if there is none.
   [[nodiscard]] GlobalAddr LiveBesides(const absl::flat_hash_set<uint64_t>& named) const;
   [[nodiscard]] bool IsLive(GlobalAddr addr) const;
+  // Not in use, nor waiting for those who may still read it.
+  [[nodiscard]] bool IsFree(GlobalAddr addr) const { return !objects_.contains(addr.bits()); }
   // Allocations of an address that had been released before.
   [[nodiscard]] uint64_t reused() const { return reused_; }
+  // Objects that whoever had allocated or retired them did not live to release.
+  [[nodiscard]] uint64_t reclaimed() const { return reclaimed_; }
 
  private:
-  enum class Phase : uint8_t { kAllocated, kRetired };
+  enum class Phase : uint8_t { kAllocated, kUnnamed, kRetired };
   struct Object {
     Phase phase;
     MemoryUse use;
@@ -75,24 +81,33 @@ class MemoryWatch final : public MemoryObserver {
   std::set<uint64_t> pinned_;
   uint64_t next_ticket_ = 1;
   uint64_t reused_ = 0;
+  uint64_t reclaimed_ = 0;
   std::string failure_;
 };
 
-// What one worker does with memory. Outlives the worker.
+// What one worker does with memory. Outlives the worker. Whoever is refused everywhere does nothing
+// with it any more, whatever it may think that it does.
 class WorkerMemory final : public MemoryObserver {
  public:
   explicit WorkerMemory(MemoryWatch& watch) : watch_(watch) {}
 
   void Allocated(GlobalAddr addr, SizeClass size_class, MemoryUse use) override {
-    watch_.Allocated(addr, size_class, use);
+    if (!refused_) watch_.Allocated(addr, size_class, use);
   }
-  void Retired(GlobalAddr addr, SizeClass size_class) override { watch_.Retired(addr, size_class); }
+  void Retired(GlobalAddr addr, SizeClass size_class) override {
+    if (!refused_) watch_.Retired(addr, size_class);
+  }
   void Released(GlobalAddr addr, SizeClass size_class, MemoryUse use) override {
-    watch_.Released(addr, size_class, use);
+    if (!refused_) watch_.Released(addr, size_class, use);
+  }
+  void Unnamed(GlobalAddr addr) override {
+    if (!refused_) watch_.Unnamed(addr);
+  }
+  void Reclaimed(GlobalAddr addr, SizeClass size_class) override {
+    if (!refused_) watch_.Reclaimed(addr, size_class);
   }
   uint64_t Pinned() override {
     const uint64_t ticket = watch_.Pinned();
-    // Whoever is refused everywhere reads nothing, whatever it may think that it does.
     if (refused_) {
       watch_.Unpinned(ticket);
     } else {

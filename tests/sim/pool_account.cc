@@ -37,4 +37,16 @@ std::string AccountForPool(const std::vector<MemoryEndpoint*>& nodes, const View
   return {};
 }
 
+std::string AccountForNamed(const std::vector<MemoryEndpoint*>& nodes, const View& view,
+                            const MemoryWatch& memory) {
+  const IndexPicture picture = LookAtIndex(nodes, view);
+  for (const GlobalAddr addr : picture.named) {
+    if (memory.IsFree(addr)) return "a slot names memory that is free: " + Where(addr);
+  }
+  for (const GlobalAddr addr : picture.buffers) {
+    if (memory.IsFree(addr)) return "a register's value is free: " + Where(addr);
+  }
+  return {};
+}
+
 }  // namespace onetrip

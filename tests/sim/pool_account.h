@@ -16,6 +16,10 @@ namespace onetrip {
 std::string AccountForPool(const std::vector<MemoryEndpoint*>& nodes, const View& view,
                            const MemoryWatch& memory);
 
+// The same of a pool that is not at rest: what the index and registers name has not been released.
+std::string AccountForNamed(const std::vector<MemoryEndpoint*>& nodes, const View& view,
+                            const MemoryWatch& memory);
+
 }  // namespace onetrip
 
 #endif  // ONETRIP_TESTS_SIM_POOL_ACCOUNT_H_

@@ -259,7 +259,7 @@ Task<void> RegisterWorld::RunClient(RegisterWorld* world, Worker* worker, uint32
     if (!joined.ok()) co_return;
   }
   for (const char step : program) {
-    if (worker->recycled != nullptr) (void)co_await worker->reclaimer.Tick(0);
+    if (worker->recycled != nullptr) (void)co_await worker->reclaimer.Tick({});
     co_await worker->process.SleepFor(world->rng_.Below(world->delay_ns_ + 1));
     const auto index = static_cast<uint32_t>(world->rng_.Below(world->registers_.size()));
     RegisterHandle& handle = worker->handles[index];

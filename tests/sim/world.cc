@@ -412,6 +412,10 @@ bool World::Explain() {
 
 bool World::Finish() {
   if (!failure_.empty()) return false;
+  ending_ = true;
+  const std::string free = AccountForNamed(Endpoints(nodes_), master_.newest_view(), *memory_);
+  if (!free.empty()) Fail(free);
+  if (!failure_.empty()) return false;
   // What the dead hold is nobody's yet: whoever leaves would wait for it in vain. A read that gave
   // up helping to end a register, and a DEL whose register could not be cleared away behind it,
   // leave something for a recovery to find, though they are answered.

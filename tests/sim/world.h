@@ -181,6 +181,7 @@ class World {
   uint64_t faults_ = 0;
   uint32_t reviving_ = 0;  // agents that will be started anew
   bool program_runs_ = false;
+  bool ending_ = false;
   uint32_t lost_nodes_ = 0;  // for good
   bool lossy_ = false;       // something was lost that keeps memory from adding up
 };

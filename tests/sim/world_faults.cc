@@ -128,7 +128,9 @@ void World::StrikeNow(PlannedFault& planned) {
       fault.kind == FaultKind::kFreezeAgent || fault.kind == FaultKind::kBreakChannel ||
       fault.kind == FaultKind::kBreakControl || fault.kind == FaultKind::kLeaveAgent;
   if (of_agent && (planned.agent->dead() || !planned.agent->started())) return;
-  if (fault.kind == FaultKind::kLeaveAgent && planned.agent->leaving()) return;
+  // All leave at the end, for good.
+  const bool leaves = planned.agent->leaving() || ending_;
+  if (fault.kind == FaultKind::kLeaveAgent && leaves) return;
   // Who waits for the others to be done has come too late.
   if (fault.kind == FaultKind::kFreezeAgent && !program_runs_) return;
   ++faults_;

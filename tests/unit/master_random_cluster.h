@@ -341,7 +341,7 @@ class RandomCluster {
   void OnRelease(StreamId stream, const View& view) {
     const int process = agents_.contains(stream) ? agents_.at(stream).process : attending_process_;
     if (!running_.has_value() || process == 0 || process == running_process_) return;
-    if (running_->kind == RepairKind::kScrubRegisters || view.epoch < running_->view->epoch) {
+    if (!IsUnderHold(running_->kind) || view.epoch < running_->view->epoch) {
       return;
     }
     EXPECT_FALSE(MayRepair(running_process_, view)) << "released beside a repair";
@@ -473,7 +473,7 @@ class RandomCluster {
   }
   void RestartMaster() {
     // Two scrubs at once do no harm.
-    if (running_.has_value() && running_->kind == RepairKind::kScrubRegisters) running_.reset();
+    if (running_.has_value() && !IsUnderHold(running_->kind)) running_.reset();
     bench_.Start();
     std::vector<Agent> agents;
     for (const auto& [stream, agent] : agents_) agents.push_back(agent);
@@ -523,8 +523,7 @@ class RandomCluster {
     if (const auto* committed = std::get_if<ViewCommittedMessage>(&message)) {
       const uint64_t epoch = committed->view->epoch.value;
       const bool mine = running_.has_value() && running_process_ == agent.process;
-      if (mine && running_->kind != RepairKind::kScrubRegisters &&
-          committed->view->epoch >= running_->view->epoch) {
+      if (mine && IsUnderHold(running_->kind) && committed->view->epoch >= running_->view->epoch) {
         // The end of a repair comes before the view.
         running_.reset();
         process.task.reset();
@@ -532,7 +531,7 @@ class RandomCluster {
       process.in_force = std::max(process.in_force, epoch);
       bench_.Say(stream, ViewInForceMessage{committed->view->epoch});
     } else if (const auto* hold = std::get_if<HoldForViewMessage>(&message)) {
-      if (process.task.has_value() && process.task->kind == RepairKind::kScrubRegisters) {
+      if (process.task.has_value() && !IsUnderHold(process.task->kind)) {
         AnswerRepair(stream, /*done=*/false);
       }
       process.held = std::max(process.held, hold->epoch.value);

@@ -175,7 +175,44 @@ TEST_F(MasterRepairTest, TheSlotsOfADeadAgentAreResolvedByAnother) {
   EXPECT_FALSE(bench.disk.cluster.resolve_due);
   bench.TakeOver(b);
   EXPECT_EQ(HoldOf(b), nullptr) << "once";
-  EXPECT_EQ(RepairOf(b), nullptr) << "its registers are whole";
+  ASSERT_NE(RepairOf(b), nullptr);
+  EXPECT_EQ(RepairOf(b)->order.kind, RepairKind::kTakeOverBlocks) << "its registers are whole";
+}
+
+TEST_F(MasterRepairTest, TheMemoryOfTheDeadIsTakenOverOnce) {
+  bench.Break(a);
+  for (const StreamId node : nodes) bench.ConfirmFence(node);
+  bench.TakeOver(b);
+  EXPECT_EQ(RepairOf(b), nullptr) << "ahead of slots";
+  Holds(b);
+  Answer(b, RepairKind::kResolveSlots);
+  bench.TakeOver(b);
+  ASSERT_NE(RepairOf(b), nullptr);
+  const LivingWorkers living = RepairOf(b)->order.living;
+  EXPECT_FALSE(living.Includes(worker[a].worker));
+  EXPECT_TRUE(living.Includes(worker[b].worker));
+  EXPECT_TRUE(living.Includes(living.next)) << "who joins meanwhile";
+  Answer(b, RepairKind::kTakeOverBlocks, /*done=*/false);
+  EXPECT_EQ(RepairOf(b), nullptr);
+  bench.Pass(bench.options.repair_retry_ms + 100, {nodes[0], nodes[1], nodes[2], b});
+  Answer(b, RepairKind::kTakeOverBlocks);
+  bench.Pass(bench.options.repair_retry_ms + 100, {nodes[0], nodes[1], nodes[2], b});
+  EXPECT_EQ(RepairOf(b), nullptr);
+}
+
+TEST_F(MasterRepairTest, WhoLeavesWhileMemoryIsTakenOverMakesItDueAgain) {
+  bench.Ask(a, LeaveWorkerRequest{worker[a].worker, worker[a].index.value});
+  TakeOver();
+  ASSERT_NE(RepairOf(b), nullptr);
+  EXPECT_EQ(RepairOf(b)->order.kind, RepairKind::kTakeOverBlocks);
+  const WorkerJoined second = bench.AddWorker(a, {a, b});
+  bench.Ask(a, LeaveWorkerRequest{second.worker, second.index.value});
+  TakeOver();
+  Answer(b, RepairKind::kTakeOverBlocks);
+  ASSERT_NE(RepairOf(b), nullptr) << "that one was not looked for";
+  EXPECT_FALSE(RepairOf(b)->order.living.Includes(second.worker));
+  Answer(b, RepairKind::kTakeOverBlocks);
+  EXPECT_EQ(RepairOf(b), nullptr);
 }
 
 TEST_F(MasterRepairTest, ARestartGoesOnWhereItWas) {

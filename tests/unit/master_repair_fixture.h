@@ -52,8 +52,16 @@ class MasterRepairTest : public testing::Test {
     const auto* repair = bench.Last<RepairMessage>(agent);
     return repair == nullptr || answered.contains(repair->id) ? nullptr : repair;
   }
+  // What is not taken over yet is asked for when nothing else is; it is not what most tests are
+  // about.
   void Answer(StreamId agent, RepairKind kind, bool done = true) {
     const RepairMessage* repair = RepairOf(agent);
+    if (repair != nullptr && kind != RepairKind::kTakeOverBlocks &&
+        repair->order.kind == RepairKind::kTakeOverBlocks) {
+      answered.insert(repair->id);
+      bench.Say(agent, RepairedMessage{repair->id, true, ""});
+      repair = RepairOf(agent);
+    }
     ASSERT_NE(repair, nullptr);
     ASSERT_EQ(repair->order.kind, kind);
     answered.insert(repair->id);

@@ -410,6 +410,7 @@ TEST_F(MasterReplaceTest, NumbersOfReplacedNodesAreUsedAgainWhenThereAreNoOthers
     *agent = bench.Attend(MemberKind::kAgent, member[*agent], view().epoch.value);
     bench.TakeOver(*agent);
   }
+  Answer(a, RepairKind::kTakeOverBlocks);
   LoseNode1AndAddSpare();
   const StreamId refused = bench.Attend(MemberKind::kMemoryNode);
   const uint64_t request = bench.Ask(refused, MasterBench::Offer(300));

@@ -94,7 +94,7 @@ TEST_F(EpochTest, WhatFailedAndMayStillArriveHoldsMemoryBack) {
     EXPECT_FALSE(writer->fabric().settled());
     owner->allocator().Retire(addr, kClass);
     for (int i = 0; i < 10; ++i) {
-      EXPECT_EQ(BlockOn(executor_, writer->reclaimer().Tick(0)).code(), StatusCode::kUnavailable);
+      EXPECT_EQ(BlockOn(executor_, writer->reclaimer().Tick({})).code(), StatusCode::kUnavailable);
       owner->Maintain();
       ASSERT_EQ(owner->allocator().retired_count(), 1U) << "round " << round;
     }
@@ -169,7 +169,7 @@ TEST_F(EpochTest, WorkersJoinNearEachOtherThoughOnlyOneKnowsThatAnotherDied) {
 
 Task<void> TickOften(MemoryWorker* worker, const bool* stop) {
   while (!*stop) {
-    EXPECT_TRUE((co_await worker->reclaimer().Tick(0)).ok());
+    EXPECT_TRUE((co_await worker->reclaimer().Tick({})).ok());
     co_await worker->executor().SleepFor(100);
   }
 }
@@ -270,11 +270,11 @@ TEST_F(EpochTest, AWorkerThatHasJustJoinedIsWaitedFor) {
 TEST_F(EpochTest, TheBacklogOfOthersIsKnown) {
   auto first = NewJoinedWorker();
   auto second = NewJoinedWorker();
-  EXPECT_TRUE(BlockOn(executor_, first->reclaimer().Tick(12'345)).ok());
-  EXPECT_TRUE(BlockOn(executor_, second->reclaimer().Tick(55)).ok());
+  EXPECT_TRUE(BlockOn(executor_, first->reclaimer().Tick({.bytes = 12'345})).ok());
+  EXPECT_TRUE(BlockOn(executor_, second->reclaimer().Tick({.bytes = 55})).ok());
   EXPECT_EQ(second->reclaimer().others_retired_bytes(), 12'345U);
   first->Leave();
-  EXPECT_TRUE(BlockOn(executor_, second->reclaimer().Tick(55)).ok());
+  EXPECT_TRUE(BlockOn(executor_, second->reclaimer().Tick({.bytes = 55})).ok());
   EXPECT_EQ(second->reclaimer().others_retired_bytes(), 0U);
   second->Leave();
 }
@@ -343,7 +343,7 @@ TEST_F(EpochTest, ConcurrentAllocationsOnAFullPoolNeverGetTheSameObject) {
   }
   for (int i = 0; i < 6; ++i) {
     other->Maintain();
-    EXPECT_TRUE(BlockOn(executor_, owner->reclaimer().Tick(0)).ok());
+    EXPECT_TRUE(BlockOn(executor_, owner->reclaimer().Tick({})).ok());
   }
   EXPECT_EQ(other->allocator().retired_count(), 0U);
 

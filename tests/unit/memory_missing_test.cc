@@ -195,7 +195,7 @@ TEST_F(MissingMemoryTest, BitsThatCouldNotBeTakenOutAreTakenOutLaterAndOnce) {
     const uint64_t live = worker(0).allocator().metrics().live_bytes.Value();
     for (const GlobalAddr addr : objects) worker(1).allocator().Retire(addr, kSlab);
     for (int i = 0; i < 8; ++i) {
-      (void)BlockOn(executor_, worker(0).reclaimer().Tick(0));
+      (void)BlockOn(executor_, worker(0).reclaimer().Tick({}));
       worker(1).Maintain();
     }
     ASSERT_NE(BitmapWord(block, 0), 0U);

@@ -270,6 +270,8 @@ TEST_F(MaxRegisterTest, StragglersKeepTheOperationsPin) {
     void Allocated(GlobalAddr /*addr*/, SizeClass /*size_class*/, MemoryUse /*use*/) override {}
     void Retired(GlobalAddr /*addr*/, SizeClass /*size_class*/) override {}
     void Released(GlobalAddr /*addr*/, SizeClass /*size_class*/, MemoryUse /*use*/) override {}
+    void Unnamed(GlobalAddr /*addr*/) override {}
+    void Reclaimed(GlobalAddr /*addr*/, SizeClass /*size_class*/) override {}
     uint64_t Pinned() override { return ++pinned; }
     void Unpinned(uint64_t /*ticket*/) override { --pinned; }
     uint64_t pinned = 0;

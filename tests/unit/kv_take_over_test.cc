@@ -1,0 +1,149 @@
+// The memory of workers that died: what the index still names stays, the rest is used again.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/test_cluster.h"
+
+namespace onetrip {
+namespace {
+
+constexpr ClusterShape kShape{.nodes = 3, .replicas = 3, .node_bytes = 32ULL << 20};
+
+class TakeOverTest : public testing::TestWithParam<EngineKind> {
+ protected:
+  std::unique_ptr<TestWorker> NewWorker() {
+    DataPathOptions options;
+    options.location_cache_bytes = 1 << 18;
+    options.epoch_tick_us = 100;
+    auto worker = std::make_unique<TestWorker>(
+        cluster_, executor_,
+        std::make_unique<SimFabric>(executor_, cluster_.endpoints(), SimFabricOptions()),
+        GetParam(), options);
+    worker->Start();
+    return worker;
+  }
+  // As if killed: it does nothing more, and gives nothing back.
+  void Kill(std::unique_ptr<TestWorker> worker) {
+    BlockOn(executor_, Sleep());
+    const WorkerIndex seat = worker->context().membership.index;
+    worker.reset();
+    cluster_.master().AddEdit([seat](View& view) { view.SetLive(seat, false); });
+  }
+  Task<void> Sleep() { co_await executor_.SleepFor(20'000'000); }
+
+  Status TakeOver(const std::vector<TestWorker*>& living) {
+    TestWorker& worker = *living.front();
+    RepairOrder order;
+    order.kind = RepairKind::kTakeOverBlocks;
+    order.view = cluster_.master().view();
+    for (TestWorker* one : living) order.living.ids.push_back(one->context().membership.id);
+    order.living.next = WorkerId{1000};
+    Status result(StatusCode::kUnavailable, "not ended");
+    worker.context().hold.duties()->Repair(order, [&](Status status) { result = status; });
+    BlockOn(executor_, Sleep());
+    return result;
+  }
+  uint64_t GrantedBlocks() {
+    uint64_t blocks = 0;
+    for (size_t i = 0; i < cluster_.node_count(); ++i) {
+      blocks += cluster_.node(i).status().granted_blocks;
+    }
+    return blocks;
+  }
+  void Set(TestWorker& worker, const std::string& key, const std::string& value) {
+    const Status status = worker.Set(key, value);
+    ASSERT_TRUE(status.ok()) << status.message();
+    model_[key] = value;
+  }
+  void Add(TestWorker& worker, const std::string& key) {
+    AddMutation add(1);
+    ASSERT_TRUE(BlockOn(executor_, worker.kv().ReadModifyWrite({0, key}, add)).ok());
+    model_[key] = std::to_string(add.sum());
+  }
+  void ExpectAll(TestWorker& worker) {
+    for (const auto& [key, value] : model_) ASSERT_EQ(worker.Get(key), value) << key;
+  }
+
+  SimExecutor executor_{1};
+  TestCluster cluster_{executor_.clock(), kShape};
+  std::map<std::string, std::string> model_;
+};
+INSTANTIATE_TEST_SUITE_P(Engines, TakeOverTest,
+                         testing::Values(EngineKind::kSnapshot, EngineKind::kSwarm),
+                         [](const testing::TestParamInfo<EngineKind>& info) {
+                           return info.param == EngineKind::kSwarm ? "swarm" : "snapshot";
+                         });
+
+TEST_P(TakeOverTest, LivesOneAfterTheOtherTakeNoMoreMemoryThanOne) {
+  uint64_t after_first = 0;
+  for (int life = 0; life < 12; ++life) {
+    auto worker = NewWorker();
+    ASSERT_TRUE(TakeOver({worker.get()}).ok());
+    ExpectAll(*worker);
+    for (int i = 0; i < 300; ++i) {
+      const std::string number = std::to_string(i);
+      Set(*worker, "key" + number, "life " + std::to_string(life) + " " + number);
+      if (i % 3 == 0) Add(*worker, "sum" + number);
+      if (i % 3 == 1) Set(*worker, "long" + number, std::string(900 + i, 'a' + life));
+    }
+    // A register that becomes a record, and one that is gone.
+    Set(*worker, "number", "7");
+    Add(*worker, "number");
+    EXPECT_TRUE(worker->Delete("key5"));
+    model_.erase("key5");
+    ExpectAll(*worker);
+    if (life == 1) after_first = GrantedBlocks();
+    if (life == 4) after_first = GrantedBlocks();
+    if (life > 4) {
+      EXPECT_LE(GrantedBlocks(), after_first + 3) << "life " << life;
+    }
+    Kill(std::move(worker));
+  }
+}
+
+TEST_P(TakeOverTest, APoolThatADeadWorkerFilledIsThereForOthersOnceItsKeysAreGone) {
+  auto other = NewWorker();
+  auto worker = NewWorker();
+  int keys = 0;
+  while (worker->Set("key" + std::to_string(keys), std::string(2000, 'x')).ok()) ++keys;
+  ASSERT_GT(keys, 1000);
+  Kill(std::move(worker));
+  EXPECT_FALSE(other->Set("more", std::string(2000, 'x')).ok());
+  ASSERT_TRUE(TakeOver({other.get()}).ok());
+  EXPECT_EQ(other->Get("key0").size(), 2000U);
+  // What it takes over it can give back.
+  for (int i = 0; i < keys; ++i) ASSERT_TRUE(other->Delete("key" + std::to_string(i))) << i;
+  for (int i = 0; i < keys; ++i) {
+    const Status status = other->Set("new" + std::to_string(i), std::string(2000, 'y'));
+    ASSERT_TRUE(status.ok()) << i << ": " << status.message();
+  }
+  other->Stop();
+}
+
+TEST_P(TakeOverTest, OthersLookUpAnewWhatTheyKnow) {
+  auto taker = NewWorker();
+  auto reader = NewWorker();
+  auto worker = NewWorker();
+  for (int i = 0; i < 200; ++i) Set(*worker, "key" + std::to_string(i), "old");
+  ExpectAll(*reader);
+  Kill(std::move(worker));
+  ASSERT_TRUE(TakeOver({taker.get(), reader.get()}).ok());
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < 200; ++i) {
+      Set(*taker, "key" + std::to_string(i), "new " + std::to_string(round));
+      if (i % 2 == 0) Set(*reader, "key" + std::to_string(i), "newer " + std::to_string(round));
+      Set(*taker, "fresh" + std::to_string(round * 200 + i), "fresh");
+    }
+    ExpectAll(*reader);
+    ExpectAll(*taker);
+  }
+  reader->Stop();
+  taker->Stop();
+}
+
+}  // namespace
+}  // namespace onetrip
