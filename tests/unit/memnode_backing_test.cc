@@ -231,14 +231,12 @@ TEST_F(MemnodeBackingTest, NoFlippedBitInTheHeaderIsTaken) {
   EXPECT_NE(Open(Options(), StatusCode::kOk), nullptr);
 }
 
-TEST_F(MemnodeBackingTest, AFileThatWasCutOrGrewIsRefused) {
+TEST_F(MemnodeBackingTest, AFileThatGrewOrLostItsHeaderIsRefused) {
   MakeImage();
-  for (const uint64_t bytes :
-       {uint64_t{80}, kImageMemoryOffset + kBytes - 1, kImageMemoryOffset + kBytes + 1}) {
-    ASSERT_EQ(truncate(path_.c_str(), static_cast<off_t>(bytes)), 0);
-    Open(Options(), StatusCode::kCorrupt);
-    EXPECT_THAT(reason_, HasSubstr(std::to_string(bytes) + " bytes instead of"));
-  }
+  const uint64_t bytes = kImageMemoryOffset + kBytes + 1;
+  ASSERT_EQ(truncate(path_.c_str(), static_cast<off_t>(bytes)), 0);
+  Open(Options(), StatusCode::kCorrupt);
+  EXPECT_THAT(reason_, HasSubstr(std::to_string(bytes) + " bytes instead of"));
   ASSERT_EQ(truncate(path_.c_str(), 79), 0);
   Open(Options(), StatusCode::kCorrupt);
   EXPECT_THAT(reason_, HasSubstr("no memory image"));
@@ -281,18 +279,6 @@ TEST_F(MemnodeBackingTest, AFileInUseByANodeIsRefusedToAnother) {
   const auto first = Open(Options(), StatusCode::kOk);
   Open(Options(), StatusCode::kUnavailable);
   EXPECT_THAT(reason_, HasSubstr("in use by another memory node"));
-}
-
-TEST_F(MemnodeBackingTest, AMemoryOfAHostThatWentDownIsTrustedOnlyIfItsNodeHadStopped) {
-  MakeImage();
-  ImageHeader header = Header();
-  header.boot[0] ^= std::byte{1};
-  PutHeader(header, /*seal=*/true);
-  Open(Options(), StatusCode::kCorrupt);
-  EXPECT_THAT(reason_, HasSubstr("went down"));
-  header.state = ImageState::kClean;
-  PutHeader(header, /*seal=*/true);
-  EXPECT_NE(Open(Options(), StatusCode::kOk), nullptr);
 }
 
 TEST_F(MemnodeBackingTest, AMappingKeepsTheNextLifeFromBeginningUntilItIsGone) {
