@@ -216,12 +216,11 @@ void Coordinator::RepairAll(const std::string& node) {
 }
 
 void Coordinator::PlaceDamaged() {
-  for (uint16_t id = 0; id < nodes_.size(); ++id) {
-    Node& node = nodes_[id];
+  for (Node& node : nodes_) {
     if (node.damage.empty() || !node.record.out) continue;
     node.damage.clear();
     Member& member = members_.at(node.member);
-    PlaceNode(member, id, *std::exchange(member.join_request, {}));
+    PlaceNode(member, *member.node, *std::exchange(member.join_request, {}));
   }
 }
 
