@@ -52,6 +52,10 @@ std::array<std::byte, 16> HashBootId(const std::string& boot_id) {
   return id;
 }
 
+bool IsSound(const ImageHeader& header) {
+  return header.magic == kImageMagic && header.checksum == Checksum(header);
+}
+
 bool IsKnownVersion(uint32_t version) {
   return version == kImageVersion || version == kImageVersionWithoutSums;
 }
@@ -226,11 +230,11 @@ Status Backing::OpenFile(std::string* reason) {
                       " is in use by another memory node; stop it or give another --backing");
   }
   // The size that holds is that of after the lock.
-  ImageHeader header;
   if (fstat(fd_.get(), &info) != 0) return Status(StatusCode::kUnavailable, "no size");
   if (info.st_size == 0) return MakeImage(reason);
-  const ssize_t got = pread(fd_.get(), &header, sizeof(header), 0);
-  if (got != sizeof(header) || header.magic != kImageMagic) {
+  bool is_copy = false;
+  const ImageHeader header = ReadHeader(&is_copy);
+  if (header.magic != kImageMagic) {
     return Refuse(reason, StatusCode::kCorrupt,
                   "backing file " + options_.path +
                       " is no memory image; give another --backing, it is left as it is");
@@ -242,8 +246,27 @@ Status Backing::OpenFile(std::string* reason) {
   }
   const auto file_bytes = static_cast<uint64_t>(info.st_size);
   const Status sound = CheckImage(header, file_bytes, reason);
-  const bool is_short = file_bytes < kImageMemoryOffset + options_.bytes;
-  return sound.ok() && is_short ? Lengthen(file_bytes, reason) : sound;
+  if (!sound.ok()) return sound;
+  if (file_bytes < kImageMemoryOffset + options_.bytes) return Lengthen(file_bytes, reason);
+  if (!is_copy) return sound;
+  // Once it has a header nothing else tells.
+  return MarkDamaged(
+      "its header is damaged, which stood in bytes 0 to " + std::to_string(sizeof(header) - 1),
+      reason);
+}
+
+ImageHeader Backing::ReadHeader(bool* is_copy) const {
+  *is_copy = false;
+  ImageHeader header;
+  ImageHeader copy;
+  const auto size = static_cast<ssize_t>(sizeof(header));
+  if (pread(fd_.get(), &header, sizeof(header), 0) != size) header.magic = 0;
+  if (IsSound(header) || pread(fd_.get(), &copy, sizeof(copy), kImageHeaderCopyOffset) != size ||
+      !IsSound(copy)) {
+    return header;
+  }
+  *is_copy = true;
+  return copy;
 }
 
 // Once it has its size nothing else tells that it was cut.
@@ -293,10 +316,12 @@ Status Backing::CheckImage(const ImageHeader& header, uint64_t file_bytes, std::
                       "; run the program that made it, or give another --backing");
   }
   if (header.checksum != Checksum(header)) {
-    return Refuse(reason, StatusCode::kCorrupt,
-                  file +
-                      " has a damaged header, so it is not known whose memory it is: move it away "
-                      "and start the node without memory, which takes the lost one's place");
+    return Refuse(
+        reason, StatusCode::kCorrupt,
+        file +
+            " has a damaged header and no sound copy of it, so it is not known whose memory "
+            "it is: move it away and start the node without memory, which takes the lost "
+            "one's place");
   }
   owner_ = MemoryOwner{.cluster = header.cluster, .node = NodeId{header.node}};
   if (options_.owner.has_value()) {
@@ -361,8 +386,12 @@ Status Backing::WriteHeader(ImageState state, std::string* reason) const {
   header.node = owner_.value_or(MemoryOwner()).node.value;
   header.boot = HashBootId(options_.boot_id);
   header.checksum = Checksum(header);
-  // In one piece, whenever the process may be killed.
-  if (pwrite(fd_.get(), &header, sizeof(header), 0) != sizeof(header) || fsync(fd_.get()) != 0) {
+  // Each in one piece, whenever the process may be killed. The copy may be behind by this one
+  // change: what it says is true as well until both are on the disk, for nothing goes on before.
+  const auto size = static_cast<ssize_t>(sizeof(header));
+  if (pwrite(fd_.get(), &header, sizeof(header), 0) != size ||
+      pwrite(fd_.get(), &header, sizeof(header), kImageHeaderCopyOffset) != size ||
+      fsync(fd_.get()) != 0) {
     return Refuse(reason, StatusCode::kUnavailable,
                   "cannot write backing file " + options_.path + ": " + ErrnoText(errno));
   }

@@ -113,6 +113,8 @@ class Backing {
   Status OpenSegment(std::string* reason);
   Status OpenFile(std::string* reason);
   Status MakeImage(std::string* reason);
+  // The image's header, or its copy where only that is sound. Without magic: there is none.
+  ImageHeader ReadHeader(bool* is_copy) const;
   Status CheckImage(const ImageHeader& header, uint64_t file_bytes, std::string* reason);
   // Before anything is mapped that is not there.
   Status Lengthen(uint64_t file_bytes, std::string* reason);

@@ -16,13 +16,15 @@ namespace onetrip {
 
 static_assert(std::endian::native == std::endian::little, "images are little-endian memory");
 
-// ---- The image: header, checksums, unused room, then the memory
+// ---- The image: header, checksums, unused room, a copy of the header, then the memory
 
 inline constexpr uint64_t kImageMagic = 0x0a474d4950495254;  // "TRIPIMG\n"
 inline constexpr uint32_t kImageVersion = 2;
 inline constexpr uint32_t kImageVersionWithoutSums = 1;  // the same without checksums
 // The memory begins on a huge page of its own, so that it can be mapped with huge pages.
 inline constexpr uint64_t kImageMemoryOffset = 2ULL << 20;
+// Written with every header, behind it: counts only where the header itself is damaged.
+inline constexpr uint64_t kImageHeaderCopyOffset = kImageMemoryOffset - 4096;
 
 // How far an image has come. All others are refused.
 enum class ImageState : uint32_t {
@@ -63,7 +65,7 @@ struct ImageSumsHeader {
 };
 static_assert(sizeof(ImageSumsHeader) == 48 && offsetof(ImageSumsHeader, checksum) == 40);
 inline constexpr uint64_t kImageSumsMax =
-    (kImageMemoryOffset - kImageSumsOffset - sizeof(ImageSumsHeader)) / sizeof(uint64_t);
+    (kImageHeaderCopyOffset - kImageSumsOffset - sizeof(ImageSumsHeader)) / sizeof(uint64_t);
 
 // ---- Frames
 

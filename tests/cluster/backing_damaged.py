@@ -218,9 +218,10 @@ def cut(processes, written):
 
 
 def two_damaged(processes, written):
-    for node in (0, 1):
-        # Nothing is kept there: what is accepted as it is has all the data.
-        processes.flip_bit(node, MEMORY_OFFSET + 4095)
+    # Nothing is kept there: what is accepted as it is has all the data.
+    processes.flip_bit(0, MEMORY_OFFSET + 4095)
+    # The file's own header.
+    processes.flip_bit(1, 33)
     processes.start_master()
     for node in range(NODES):
         processes.start_node(node)

@@ -155,13 +155,14 @@ TEST_F(MemnodeMemorySumsTest, RangesThatTouchAreOneAndManyAreCounted) {
                                  std::to_string(kImageMemoryOffset + 17 * kMiB) + " to " +
                                  std::to_string(kImageMemoryOffset + 18 * kMiB - 1) +
                                  " are not what its node left there");
-  // More memory than a line could name.
-  std::vector<std::byte> memory(5 * kRegionBytes);
+  // More than a line should name.
+  std::vector<std::byte> memory(10 * kRegionBytes);
   const int fd = open(path_.c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_TRUE(WriteSums(fd, {.incarnation = 1, .life = 2}, memory).ok());
   EXPECT_EQ(FindDamage(fd, {.incarnation = 1, .life = 2}, memory), "");
-  for (uint64_t region = 0; region < 5; ++region) memory[region * kRegionBytes + 8] = std::byte{1};
-  EXPECT_THAT(FindDamage(fd, {.incarnation = 1, .life = 2}, memory), HasSubstr(", "));
+  for (uint64_t region = 0; region < 10; ++region) memory[region * kRegionBytes + 8] = std::byte{1};
+  EXPECT_THAT(FindDamage(fd, {.incarnation = 1, .life = 2}, memory),
+              HasSubstr(" and 2 more ranges are not what its node left there"));
   close(fd);
 }
 
