@@ -243,6 +243,27 @@ def two_damaged(processes, written):
     processes.stop_all()
 
 
+def broken_header(processes, written):
+    # It died, so there are no checksums, and the host has not been restarted: the map tells.
+    processes.start_master()
+    for node in range(NODES):
+        processes.start_node(node)
+    for node in range(NODES):
+        processes.await_ready("node-%d" % node)
+    processes.end("node-1", signal.SIGKILL)
+    processes.stop_all()
+    processes.flip_bit(1, MEMORY_OFFSET)
+    processes.start_master()
+    for node in range(NODES):
+        processes.start_node(node)
+    processes.start_agent()
+    processes.await_ready("agent")
+    expect_error(processes, 1, " has no header of its own")
+    processes.await_redundancy()
+    assert read_all(processes) == written
+    processes.stop_all()
+
+
 for _fabric in ("tcp", "shm"):
     @test("%s: backing files lose a bit, or their end: found, said, repaired from the others"
           % _fabric)
@@ -251,6 +272,7 @@ for _fabric in ("tcp", "shm"):
             written = form_and_fill(processes)
             two_damaged(processes, written)
             flipped_bit(processes, written)
+            broken_header(processes, written)
             cut(processes, written)
             # All of it is on the other two.
             processes.end("node-0", signal.SIGKILL)
