@@ -142,7 +142,7 @@ class Coordinator {
     uint64_t late_since_us = 0;  // it owes a ViewInForce since; 0: it owes none
     // Memory nodes.
     std::optional<uint16_t> node;
-    std::optional<uint64_t> join_request;  // waits for the map
+    std::optional<uint64_t> join_request;  // waits for the map, or until its node is out
     JoinNodeRequest offer;
   };
 
@@ -150,8 +150,9 @@ class Coordinator {
     NodeRecord record;
     uint64_t member = 0;  // that attends for it; 0: none
     bool serving = false;
-    bool left = false;  // in order, when it does not attend
-    AgentRecord info;   // of the process that was there last
+    std::string damage;  // of the memory that `member` brings, until the node is out; empty: none
+    bool left = false;   // in order, when it does not attend
+    AgentRecord info;    // of the process that was there last
     MemberReport report;
     std::set<uint32_t> fenced;  // expelled workers that it has confirmed
     uint64_t fence = 0;         // the one it has not answered; 0: none
@@ -244,6 +245,11 @@ class Coordinator {
   std::optional<uint16_t> FreeNumber() const;
   void TryMakeMap();
   void PlaceNode(Member& member, uint16_t node, uint64_t request);
+  // The node's memory counts for nothing: it waits until it is out.
+  void AwaitOut(Member& member, uint64_t now_us, uint16_t node, uint64_t request);
+  void RepairAll(const std::string& node);
+  // Gives those that are out now their places.
+  void PlaceDamaged();
   void OnServeNode(Member& member, uint64_t request, const ServeNodeRequest& message);
   void NodeAway(Member& member, uint64_t now_us, const std::string& why, bool in_order);
   void Expel(Member& member, const std::string& why);
@@ -277,6 +283,7 @@ class Coordinator {
   [[nodiscard]] bool MaySendView(const Member& member) const;
   void SendView(Member& member, uint64_t now_us);
   void TellWhatJoinsWaitFor();
+  void TellWhatDamagedWaitFor();
   // Whether the agent could still act under an older view.
   [[nodiscard]] static bool Counts(const Member& member);
   [[nodiscard]] bool SomebodyAttendingIsLate() const;
@@ -289,6 +296,8 @@ class Coordinator {
   // coordinator_repairs.cc: nodes that go out and come back, and what agents repair.
   // The nodes that are lost and could be put out now; none if one region did not keep its majority.
   [[nodiscard]] std::vector<NodeId> Leaving(uint64_t now_us) const;
+  // Those of them that somebody needs to be out: a worker, or the node itself to be of use again.
+  [[nodiscard]] std::vector<NodeId> DueOut(uint64_t now_us) const;
   [[nodiscard]] std::optional<Hold> NextRepairHold(uint64_t now_us) const;
   [[nodiscard]] std::optional<Hold> NextCopy(uint64_t now_us) const;
   [[nodiscard]] bool StillDue(const Hold& hold, uint64_t now_us) const;
@@ -297,7 +306,9 @@ class Coordinator {
   void CommitRepaired(uint64_t now_us);
   void EndHold(uint64_t now_us, const std::string& why);
   // In the next view, which the caller commits. REQUIRES: all hold.
-  void PutOut(const std::vector<NodeId>& nodes);
+  void PutOut(const std::vector<NodeId>& nodes, uint64_t now_us);
+  // Regions of which fewer than a majority of replicas is on nodes that serve.
+  [[nodiscard]] size_t RegionsWithoutMajority() const;
   // Null: no agent has workers.
   Member* Repairer();
   [[nodiscard]] bool SomebodyWorks() const;
@@ -337,6 +348,8 @@ class Coordinator {
 
   // coordinator_status.cc.
   [[nodiscard]] std::string WaitingFor() const;
+  // What keeps nodes with damaged memory from being put out, and which; empty: there are none.
+  [[nodiscard]] std::string WhatDamagedWaitFor() const;
   [[nodiscard]] std::string WhatRepairsWaitFor() const;
   // `missing` of the node's `regions` replicas do not count.
   [[nodiscard]] std::string NodeStateName(uint16_t node, uint32_t regions, uint32_t missing) const;
@@ -371,6 +384,7 @@ class Coordinator {
   uint64_t last_tick_us_ = 0;
   uint64_t next_fence_ = 1;
   std::string told_waiting_for_;
+  std::string told_damaged_;
   std::string told_not_done_;  // of a repair; empty since one was done
   CoordinatorEffects effects_;
 };

@@ -9,6 +9,9 @@
 namespace onetrip {
 namespace {
 
+// Of what a node says of its memory.
+constexpr size_t kDamageBytesMax = 500;
+
 std::string NodeText(size_t node) { return "memory node " + std::to_string(node); }
 
 }  // namespace
@@ -119,7 +122,13 @@ void Coordinator::OnJoinNode(Member& member, uint64_t now_us, uint64_t request,
   }
   const std::optional<uint16_t> known = FindNode(offer.incarnation);
   if (known.has_value()) {
-    PlaceNode(member, *known, request);
+    if (offer.accepted && !nodes_[*known].record.out) RepairAll(NodeText(*known));
+    // Of one that is out nobody counts on what the memory holds.
+    if (offer.damage.empty() || nodes_[*known].record.out) {
+      PlaceNode(member, *known, request);
+    } else {
+      AwaitOut(member, now_us, *known, request);
+    }
     return;
   }
   const uint16_t spare = *FreeNumber();
@@ -181,8 +190,42 @@ void Coordinator::PlaceNode(Member& member, uint16_t node, uint64_t request) {
            request, StatusCode::kOk, {}, NodeJoined{NodeId{node}, view_, ExpelledWorkers()}});
 }
 
+void Coordinator::AwaitOut(Member& member, uint64_t now_us, uint16_t id, uint64_t request) {
+  Node& node = nodes_[id];
+  node.member = member.id;
+  node.info = member.info;
+  node.serving = false;
+  node.damage = member.offer.damage.substr(0, kDamageBytesMax);
+  // It will not serve as it is, however long it is waited for.
+  node.lost_at_us = std::min(node.lost_at_us, now_us);
+  member.node = id;
+  member.join_request = request;
+  Log(LogLevel::kWarning, NodeText(id) + " (process " + std::to_string(member.info.pid) + " on " +
+                              member.info.host + ") comes with damaged memory: " + node.damage);
+}
+
+// Its replicas may differ from the others anywhere.
+void Coordinator::RepairAll(const std::string& node) {
+  Log(LogLevel::kWarning, node +
+                              " comes with damaged memory that somebody has accepted as it is: " +
+                              "slots and registers are made alike");
+  record_.resolve_due = true;
+  record_.scrub_due = true;
+  if (repair_.has_value()) repair_->overtaken = true;
+  SaveCluster();
+}
+
+void Coordinator::PlaceDamaged() {
+  for (Node& node : nodes_) {
+    if (node.damage.empty() || !node.record.out) continue;
+    node.damage.clear();
+    Member& member = members_.at(node.member);
+    PlaceNode(member, *member.node, *std::exchange(member.join_request, {}));
+  }
+}
+
 void Coordinator::OnServeNode(Member& member, uint64_t request, const ServeNodeRequest& message) {
-  if (!member.node.has_value()) {
+  if (!member.node.has_value() || member.join_request.has_value()) {
     Reply(member.stream, request, StatusCode::kInvalidArgument,
           "a memory node must join before it serves");
     return;
@@ -222,6 +265,7 @@ void Coordinator::NodeAway(Member& member, uint64_t now_us, const std::string& w
     Node& node = nodes_[id];
     node.member = 0;
     node.serving = false;
+    node.damage.clear();
     node.left = in_order;
     node.lost_at_us = now_us;
     node.fence = 0;

@@ -51,7 +51,6 @@ bool Coordinator::HoldsRegion(NodeId node) const {
 }
 
 std::vector<NodeId> Coordinator::Leaving(uint64_t now_us) const {
-  const View& view = membership_.view();
   std::vector<NodeId> leaving;
   for (uint16_t id = 0; id < NodesInView(); ++id) {
     const Node& node = nodes_[id];
@@ -59,14 +58,30 @@ std::vector<NodeId> Coordinator::Leaving(uint64_t now_us) const {
       leaving.push_back(NodeId{id});
     }
   }
-  if (leaving.empty()) return {};
-  for (const RegionPlacement& region : view.regions) {
-    const auto live =
-        std::count_if(region.nodes.begin(), region.nodes.begin() + view.replicas - region.missing,
-                      [this](NodeId node) { return nodes_[node.value].serving; });
-    if (live < Majority(view.replicas)) return {};
-  }
+  if (!leaving.empty() && RegionsWithoutMajority() != 0) return {};
   return leaving;
+}
+
+size_t Coordinator::RegionsWithoutMajority() const {
+  const View& view = membership_.view();
+  return static_cast<size_t>(
+      std::count_if(view.regions.begin(), view.regions.end(), [&](const RegionPlacement& region) {
+        const auto live = std::count_if(region.nodes.begin(),
+                                        region.nodes.begin() + view.replicas - region.missing,
+                                        [this](NodeId node) { return nodes_[node.value].serving; });
+        return live < Majority(view.replicas);
+      }));
+}
+
+std::vector<NodeId> Coordinator::DueOut(uint64_t now_us) const {
+  std::vector<NodeId> leave = Leaving(now_us);
+  const bool long_enough = std::all_of(leave.begin(), leave.end(), [&](NodeId node) {
+    return now_us >= nodes_[node.value].lost_at_us + options_.node_wait_ms * 1000;
+  });
+  if (SomebodyWorks() || (long_enough && HasQueued(ChangeKind::kJoin))) return leave;
+  // Nobody needs to go on without the others, which may come back as they were.
+  std::erase_if(leave, [this](NodeId node) { return nodes_[node.value].damage.empty(); });
+  return leave;
 }
 
 bool Coordinator::IsHarmless(const Member& member, const std::vector<NodeId>& leave) const {
@@ -122,15 +137,12 @@ void Coordinator::SaveRegions(const std::vector<uint32_t>& regions) {
 std::optional<Coordinator::Hold> Coordinator::NextRepairHold(uint64_t now_us) const {
   if (now_us < repair_not_before_us_) return std::nullopt;
   Hold hold;
-  hold.leave = Leaving(now_us);
+  hold.leave = DueOut(now_us);
   if (!hold.leave.empty()) {
-    const bool long_enough = std::all_of(hold.leave.begin(), hold.leave.end(), [&](NodeId node) {
-      return now_us >= nodes_[node.value].lost_at_us + options_.node_wait_ms * 1000;
-    });
-    if (!SomebodyWorks() && !(long_enough && HasQueued(ChangeKind::kJoin))) return std::nullopt;
     hold.work = Work::kNodeOut;
     return hold;
   }
+  if (!Leaving(now_us).empty()) return std::nullopt;
   if (!record_.resolve_due || !SomebodyWorks() || !AllServe()) return std::nullopt;
   hold.work = Work::kResolve;
   return hold;
@@ -160,7 +172,7 @@ std::optional<Coordinator::Hold> Coordinator::NextCopy(uint64_t now_us) const {
 }
 
 bool Coordinator::StillDue(const Hold& hold, uint64_t now_us) const {
-  if (hold.work == Work::kNodeOut) return Leaving(now_us) == hold.leave;
+  if (hold.work == Work::kNodeOut) return DueOut(now_us) == hold.leave;
   return AllServe() && SomebodyWorks();
 }
 
@@ -224,18 +236,20 @@ void Coordinator::CommitRepaired(uint64_t now_us) {
     Log(LogLevel::kInfo, "slots are resolved; agents held theirs for " +
                              std::to_string((now_us - hold.since_us + 500) / 1000) + " ms");
   } else {
-    PutOut(hold.leave);
+    PutOut(hold.leave, now_us);
   }
   Commit(now_us, /*with_flushes=*/false);
 }
 
 // There is no way back: what is resolved without a node, now or after a restart, it has missed.
-void Coordinator::PutOut(const std::vector<NodeId>& nodes) {
+void Coordinator::PutOut(const std::vector<NodeId>& nodes, uint64_t now_us) {
   const uint64_t epoch = membership_.view().epoch.value + 1;
   for (const NodeId id : nodes) {
     Node& node = nodes_[id.value];
     node.record.out = true;
     node.out_epoch = epoch;
+    // From now on it may come back, and others are to take its places only if it does not.
+    if (!node.damage.empty()) node.lost_at_us = now_us;
     effects_.change.nodes[id.value] = node.record;
     SaveRegions(membership_.LoseNode(id));
   }
@@ -382,7 +396,7 @@ void Coordinator::CheckFormerRepairer(uint64_t now_us) {
   record_.repairer = 0;
   SaveCluster();
   if (!leave.empty()) {
-    PutOut(leave);
+    PutOut(leave, now_us);
     return Commit(now_us, /*with_flushes=*/false);
   }
   if (!AddressesKnown()) return;

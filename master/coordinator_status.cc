@@ -1,6 +1,7 @@
 // What people are shown of the cluster.
 #include <algorithm>
 #include <cstdio>
+#include <vector>
 
 #include "client_core/layout/global_addr.h"
 #include "master/coordinator.h"
@@ -18,6 +19,7 @@ std::string Coordinator::WaitingFor() const {
     return std::to_string(forming_.size()) + " of " + std::to_string(record_.nodes) +
            " memory nodes have joined";
   }
+  if (std::string damaged = WhatDamagedWaitFor(); !damaged.empty()) return damaged;
   for (uint16_t node = 0; node < NodesInView(); ++node) {
     if (nodes_[node].serving || nodes_[node].record.out) continue;
     return "memory node " + std::to_string(node) +
@@ -43,6 +45,31 @@ std::string Coordinator::WaitingFor() const {
   return "";
 }
 
+std::string Coordinator::WhatDamagedWaitFor() const {
+  std::vector<NodeId> damaged;
+  std::string numbers;
+  std::string absent;
+  for (uint16_t id = 0; id < NodesInView(); ++id) {
+    const Node& node = nodes_[id];
+    if (node.record.out || node.serving) continue;
+    if (!node.damage.empty()) damaged.push_back(NodeId{id});
+    std::string& text = node.damage.empty() ? absent : numbers;
+    text += (text.empty() ? "" : ", ") + std::to_string(id);
+  }
+  if (damaged.empty()) return "";
+  const std::string whose = damaged.size() == 1 ? "memory node " : "memory nodes ";
+  const std::string is = "the memory of " + whose + numbers + " is damaged";
+  if (const size_t regions = RegionsWithoutMajority(); regions != 0) {
+    const std::string lacking = std::to_string(regions) + " regions have no majority without it";
+    if (!absent.empty()) return is + ", and " + lacking + ": memory nodes must be back: " + absent;
+    return is + ", and " + lacking +
+           ": start with --accept-damaged yes to go on with what it holds";
+  }
+  const std::string who = WhoIsAway(damaged);
+  return is + "; it is copied from the others once all agents do without it" +
+         (who.empty() ? "" : ": " + who);
+}
+
 std::string Coordinator::WhatRepairsWaitFor() const {
   const bool due = record_.resolve_due || record_.scrub_due || missing_regions_ != 0;
   if (!due) return "";
@@ -62,6 +89,7 @@ std::string Coordinator::NodeStateName(uint16_t node, uint32_t regions, uint32_t
   const Node& one = nodes_[node];
   if (one.member == 0 && regions != 0 && one.record.out) return "out";
   if (one.member == 0) return one.left ? "left" : "lost";
+  if (!one.damage.empty()) return "damaged";
   if (!one.serving) return "joining";
   if (regions == 0) return "spare";
   return missing == 0 ? "up" : "copying";

@@ -105,8 +105,10 @@ void Coordinator::Pump(uint64_t now_us) {
     Commit(now_us, /*with_flushes=*/false);
   }
   if (has_map() && former_repairer_ == 0) StartBackgroundRepair(now_us);
+  PlaceDamaged();
   SendDueReplies();
   TellWhatJoinsWaitFor();
+  TellWhatDamagedWaitFor();
 }
 
 void Coordinator::TryStartHold(uint64_t now_us) {
@@ -192,7 +194,7 @@ void Coordinator::Commit(uint64_t now_us, bool with_flushes) {
   for (auto& [id, member] : members_) {
     if (member.stream == 0) continue;
     if (member.kind == MemberKind::kAgent ? for_agents && MaySendView(member)
-                                          : member.node.has_value()) {
+                                          : member.node.has_value() && !member.join_request) {
       SendView(member, now_us);
     }
   }
@@ -312,6 +314,13 @@ void Coordinator::TellWhatJoinsWaitFor() {
   if (what == told_waiting_for_) return;
   Log(LogLevel::kInfo, "workers that join have to wait: " + what);
   told_waiting_for_ = what;
+}
+
+void Coordinator::TellWhatDamagedWaitFor() {
+  std::string what = WhatDamagedWaitFor();
+  if (what == told_damaged_) return;
+  if (!what.empty()) Log(LogLevel::kWarning, what);
+  told_damaged_ = std::move(what);
 }
 
 }  // namespace onetrip

@@ -32,8 +32,9 @@ RequestMessage DecodeRequest(const control::Request& message) {
     }
     case control::Request::kJoinNode: {
       const control::JoinNode& join = message.join_node();
-      request.body = JoinNodeRequest{join.bytes(), join.incarnation(), join.adopted(),
-                                     join.owner_cluster(), join.owner_node()};
+      request.body = JoinNodeRequest{join.bytes(),         join.incarnation(), join.adopted(),
+                                     join.owner_cluster(), join.owner_node(),  join.damage(),
+                                     join.accepted()};
       break;
     }
     case control::Request::kServeNode: {

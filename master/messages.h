@@ -78,6 +78,8 @@ struct JoinNodeRequest {
   bool adopted = false;
   uint64_t owner_cluster = 0;
   uint32_t owner_node = 0;
+  std::string damage = {};  // of that memory; empty: none
+  bool accepted = false;    // there is, but it is to count as it is
 };
 struct ServeNodeRequest {
   std::optional<NodeAddress> address;  // nothing: it made no sense

@@ -25,6 +25,7 @@
 
 #include "client_core/base/secret.h"
 #include "client_core/layout/region_layout.h"
+#include "memnode/memory_sums.h"
 
 namespace onetrip {
 namespace {
@@ -42,16 +43,21 @@ uint64_t Checksum(const ImageHeader& header) {
   return XXH3_64bits(&header, offsetof(ImageHeader, checksum));
 }
 
-// Which boot of the host this is; zero where the kernel does not say.
-std::array<std::byte, 16> BootId() {
+// As it stands in a header: zero when it is not known.
+std::array<std::byte, 16> HashBootId(const std::string& boot_id) {
   std::array<std::byte, 16> id{};
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string text;
-  if (file >> text) {
-    const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-    std::memcpy(id.data(), &hash, sizeof(hash));
-  }
+  if (boot_id.empty()) return id;
+  const XXH128_hash_t hash = XXH3_128bits(boot_id.data(), boot_id.size());
+  std::memcpy(id.data(), &hash, sizeof(hash));
   return id;
+}
+
+bool IsSound(const ImageHeader& header) {
+  return header.magic == kImageMagic && header.checksum == Checksum(header);
+}
+
+bool IsKnownVersion(uint32_t version) {
+  return version == kImageVersion || version == kImageVersionWithoutSums;
 }
 
 // Kept until the descriptor is closed; not by its duplicates in other processes, for it is never
@@ -91,6 +97,13 @@ void KillMappers(uint64_t inode, const std::string& path) {
 
 }  // namespace
 
+std::string ReadBootId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string text;
+  file >> text;
+  return text;
+}
+
 std::string HexName(uint64_t name) {
   std::array<char, 17> text{};
   std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(name));
@@ -128,6 +141,10 @@ Result<std::unique_ptr<Backing>> Backing::Open(const BackingOptions& options, st
   if (options.kind == BackingOptions::Kind::kFile) status = backing->OpenFile(reason);
   if (status.ok()) status = backing->Map(reason);
   if (!status.ok()) return status;
+  if (backing->has_sums_ && backing->damage_.empty()) {
+    backing->damage_ = FindDamage(backing->fd_.get(), {backing->incarnation_, backing->life_},
+                                  {static_cast<const std::byte*>(backing->base_), options.bytes});
+  }
   return backing;
 }
 
@@ -213,25 +230,67 @@ Status Backing::OpenFile(std::string* reason) {
                       " is in use by another memory node; stop it or give another --backing");
   }
   // The size that holds is that of after the lock.
-  ImageHeader header;
   if (fstat(fd_.get(), &info) != 0) return Status(StatusCode::kUnavailable, "no size");
   if (info.st_size == 0) return MakeImage(reason);
-  const ssize_t got = pread(fd_.get(), &header, sizeof(header), 0);
-  if (got != sizeof(header) || header.magic != kImageMagic) {
+  bool is_copy = false;
+  const ImageHeader header = ReadHeader(&is_copy);
+  if (header.magic != kImageMagic) {
     return Refuse(reason, StatusCode::kCorrupt,
                   "backing file " + options_.path +
                       " is no memory image; give another --backing, it is left as it is");
   }
   // Nobody was given it yet, so there is nothing in it.
-  if (header.image_version == kImageVersion && header.checksum == Checksum(header) &&
+  if (IsKnownVersion(header.image_version) && header.checksum == Checksum(header) &&
       header.state == ImageState::kForming) {
     return MakeImage(reason);
   }
-  return CheckImage(header, static_cast<uint64_t>(info.st_size), reason);
+  const auto file_bytes = static_cast<uint64_t>(info.st_size);
+  const Status sound = CheckImage(header, file_bytes, reason);
+  if (!sound.ok()) return sound;
+  if (file_bytes < kImageMemoryOffset + options_.bytes) return Lengthen(file_bytes, reason);
+  if (!is_copy) return sound;
+  // Once it has a header nothing else tells.
+  return MarkDamaged(
+      "its header is damaged, which stood in bytes 0 to " + std::to_string(sizeof(header) - 1),
+      reason);
+}
+
+ImageHeader Backing::ReadHeader(bool* is_copy) const {
+  *is_copy = false;
+  ImageHeader header;
+  ImageHeader copy;
+  const auto size = static_cast<ssize_t>(sizeof(header));
+  if (pread(fd_.get(), &header, sizeof(header), 0) != size) header.magic = 0;
+  if (IsSound(header) || pread(fd_.get(), &copy, sizeof(copy), kImageHeaderCopyOffset) != size ||
+      !IsSound(copy)) {
+    return header;
+  }
+  *is_copy = true;
+  return copy;
+}
+
+// Once it has its size nothing else tells that it was cut.
+Status Backing::Lengthen(uint64_t file_bytes, std::string* reason) {
+  const uint64_t whole_bytes = kImageMemoryOffset + options_.bytes;
+  const Status marked = MarkDamaged("it was cut: bytes " + std::to_string(file_bytes) + " to " +
+                                        std::to_string(whole_bytes - 1) + " are missing",
+                                    reason);
+  return marked.ok() ? TakeRoom(reason) : marked;
+}
+
+Status Backing::TakeRoom(std::string* reason) const {
+  const auto image_bytes = static_cast<off_t>(kImageMemoryOffset + options_.bytes);
+  // Now, not by a signal when a page is first written and the disk is full.
+  int error = EINTR;
+  while (error == EINTR) error = posix_fallocate(fd_.get(), 0, image_bytes);
+  if (error == 0) return Status::Ok();
+  return Refuse(reason, StatusCode::kOutOfMemory,
+                "no room for backing file " + options_.path + " of " +
+                    Bytes(static_cast<uint64_t>(image_bytes)) + ": " + ErrnoText(error) +
+                    "; make room or give a smaller --memory");
 }
 
 Status Backing::MakeImage(std::string* reason) {
-  const auto image_bytes = static_cast<off_t>(kImageMemoryOffset + options_.bytes);
   Status status;
   // To nothing first: what an earlier attempt left behind must read as zeros.
   if (ftruncate(fd_.get(), 0) != 0) {
@@ -240,17 +299,7 @@ Status Backing::MakeImage(std::string* reason) {
   }
   owner_ = options_.owner;
   if (status.ok()) status = WriteHeader(ImageState::kForming, reason);
-  if (status.ok()) {
-    // Now, not by a signal when a page is first written and the disk is full.
-    int error = EINTR;
-    while (error == EINTR) error = posix_fallocate(fd_.get(), 0, image_bytes);
-    if (error != 0) {
-      status = Refuse(reason, StatusCode::kOutOfMemory,
-                      "no room for backing file " + options_.path + " of " +
-                          Bytes(static_cast<uint64_t>(image_bytes)) + ": " + ErrnoText(error) +
-                          "; make room or give a smaller --memory");
-    }
-  }
+  if (status.ok()) status = TakeRoom(reason);
   // A file without an image is of no use to anybody.
   if (!status.ok()) unlink(options_.path.c_str());
   return status;
@@ -258,7 +307,7 @@ Status Backing::MakeImage(std::string* reason) {
 
 Status Backing::CheckImage(const ImageHeader& header, uint64_t file_bytes, std::string* reason) {
   const std::string file = "backing file " + options_.path;
-  if (header.image_version != kImageVersion || header.layout_version != kLayoutVersion) {
+  if (!IsKnownVersion(header.image_version) || header.layout_version != kLayoutVersion) {
     return Refuse(reason, StatusCode::kInvalidArgument,
                   file + " has image version " + std::to_string(header.image_version) +
                       " and layout " + std::to_string(header.layout_version) +
@@ -267,10 +316,12 @@ Status Backing::CheckImage(const ImageHeader& header, uint64_t file_bytes, std::
                       "; run the program that made it, or give another --backing");
   }
   if (header.checksum != Checksum(header)) {
-    return Refuse(reason, StatusCode::kCorrupt,
-                  file +
-                      " has a damaged header; its memory is not to be trusted: move it away and "
-                      "start the node without memory");
+    return Refuse(
+        reason, StatusCode::kCorrupt,
+        file +
+            " has a damaged header and no sound copy of it, so it is not known whose memory "
+            "it is: move it away and start the node without memory, which takes the lost "
+            "one's place");
   }
   owner_ = MemoryOwner{.cluster = header.cluster, .node = NodeId{header.node}};
   if (options_.owner.has_value()) {
@@ -282,23 +333,24 @@ Status Backing::CheckImage(const ImageHeader& header, uint64_t file_bytes, std::
                   file + " holds " + Bytes(header.memory_bytes) + " of memory, not " +
                       Bytes(options_.bytes) + "; give the size it was made with");
   }
-  if (file_bytes != kImageMemoryOffset + options_.bytes) {
+  if (file_bytes > kImageMemoryOffset + options_.bytes) {
     return Refuse(reason, StatusCode::kCorrupt,
                   file + " has " + Bytes(file_bytes) + " instead of " +
                       Bytes(kImageMemoryOffset + options_.bytes) +
-                      "; it was cut: move it away and start the node without memory");
+                      "; nothing that a node does makes it longer: give the file that it left");
   }
-  if (header.state != ImageState::kClean && header.state != ImageState::kInUse) {
+  if (header.state != ImageState::kClean && header.state != ImageState::kInUse &&
+      header.state != ImageState::kDamaged) {
     return Refuse(reason, StatusCode::kCorrupt, file + " has a header in no known state");
   }
   clean_ = header.state == ImageState::kClean;
+  has_sums_ = clean_ && header.image_version != kImageVersionWithoutSums;
   // A process that dies leaves its pages to the kernel; a host that goes down loses any of them.
-  const std::array<std::byte, 16> boot = BootId();
-  if (!clean_ && (header.boot != boot || boot == std::array<std::byte, 16>{})) {
-    return Refuse(reason, StatusCode::kCorrupt,
-                  file +
-                      " was in use when the host went down, so parts of it may be missing: move "
-                      "it away and start the node without memory");
+  const std::array<std::byte, 16> boot = HashBootId(options_.boot_id);
+  if (header.state == ImageState::kDamaged) {
+    damage_ = "it was found damaged at an earlier start";
+  } else if (!clean_ && (header.boot != boot || boot == std::array<std::byte, 16>{})) {
+    damage_ = "it was in use when the host went down, so any part of it may be missing";
   }
   adopted_ = true;
   incarnation_ = header.incarnation;
@@ -332,10 +384,14 @@ Status Backing::WriteHeader(ImageState state, std::string* reason) const {
   header.life = life_;
   header.state = state;
   header.node = owner_.value_or(MemoryOwner()).node.value;
-  header.boot = BootId();
+  header.boot = HashBootId(options_.boot_id);
   header.checksum = Checksum(header);
-  // In one piece, whenever the process may be killed.
-  if (pwrite(fd_.get(), &header, sizeof(header), 0) != sizeof(header) || fsync(fd_.get()) != 0) {
+  // Each in one piece, whenever the process may be killed. The copy may be behind by this one
+  // change: what it says is true as well until both are on the disk, for nothing goes on before.
+  const auto size = static_cast<ssize_t>(sizeof(header));
+  if (pwrite(fd_.get(), &header, sizeof(header), 0) != size ||
+      pwrite(fd_.get(), &header, sizeof(header), kImageHeaderCopyOffset) != size ||
+      fsync(fd_.get()) != 0) {
     return Refuse(reason, StatusCode::kUnavailable,
                   "cannot write backing file " + options_.path + ": " + ErrnoText(errno));
   }
@@ -382,7 +438,13 @@ Status Backing::MarkInUse(std::string* reason) {
                       ", which they got from the node's former life; end them");
   }
   ++life_;
+  damage_.clear();
   return WriteHeader(ImageState::kInUse, reason);
+}
+
+Status Backing::MarkDamaged(const std::string& damage, std::string* reason) {
+  damage_ = damage;
+  return WriteHeader(ImageState::kDamaged, reason);
 }
 
 Status Backing::MarkClean(std::string* reason) {
@@ -392,7 +454,10 @@ Status Backing::MarkClean(std::string* reason) {
         reason, StatusCode::kUnavailable,
         "processes still map backing file " + options_.path + ", so it stays marked as in use");
   }
-  if (msync(base_, options_.bytes, MS_SYNC) != 0) {
+  // The header last: sums that it does not speak of do not count.
+  const std::span<const std::byte> memory(base_, options_.bytes);
+  if (msync(base_, options_.bytes, MS_SYNC) != 0 ||
+      !WriteSums(fd_.get(), {incarnation_, life_}, memory).ok()) {
     return Refuse(reason, StatusCode::kUnavailable,
                   "cannot write backing file " + options_.path + ": " + ErrnoText(errno));
   }

@@ -4,8 +4,10 @@
 // A file is an image: a header that says whose memory this is (ImageHeader), then the memory. It
 // belongs to one node at a time. Whoever is given a descriptor holds a lock on the file for as long
 // as its mapping lives, so a node that comes back knows whether processes of its former life could
-// still write, and does not go on before they have ended (PROTOCOLS 2, rule 2). Any thread may
-// Share(); everything else is for one thread.
+// still write, and does not go on before they have ended (PROTOCOLS 2, rule 2). Memory of an
+// earlier life that the file did not keep is damaged: it stays as it is, over any number of starts,
+// until the node begins a new life on it. Any thread may Share(); everything else is for one
+// thread.
 #ifndef ONETRIP_MEMNODE_BACKING_H_
 #define ONETRIP_MEMNODE_BACKING_H_
 
@@ -30,6 +32,9 @@ struct MemoryOwner {
   friend bool operator==(const MemoryOwner&, const MemoryOwner&) = default;
 };
 
+// Names this boot of the host; empty where the kernel does not say.
+std::string ReadBootId();
+
 struct BackingOptions {
   // kPrivate: this process alone. kSegment: shared by descriptor; ends with the last process that
   // has it. kFile: at `path`, in a directory of mode 0700, with mode 0600.
@@ -39,6 +44,8 @@ struct BackingOptions {
   std::string path{};
   // Of kFile, if it is known yet: images of others are refused at once.
   std::optional<MemoryOwner> owner{};
+  // What a process that dies wrote is there as long as this stays the same. Empty: not known.
+  std::string boot_id = ReadBootId();
 };
 
 // A cluster or memory as people see it: 16 hexadecimal digits.
@@ -51,8 +58,9 @@ Status EnsurePrivateDirectory(const std::string& path, std::string* reason);
 class Backing {
  public:
   // Maps the memory. A file that is missing is made, with all its room on the disk; one that is
-  // there must be of this size and layout, whole, and used by no other node. On
-  // failure `reason` says in one line what is wrong and what to do, and no file was changed.
+  // there must be of this size and layout, and used by no other node. One that was cut gets its
+  // size back, and is damaged. On failure `reason` says in one line what is wrong and what to do,
+  // and no file was changed.
   static Result<std::unique_ptr<Backing>> Open(const BackingOptions& options, std::string* reason);
   // Unmaps. Without Close() before it a file is left as by a death of the process.
   ~Backing();
@@ -67,6 +75,14 @@ class Backing {
   [[nodiscard]] bool is_adopted() const { return adopted_; }
   // That life ended in order.
   [[nodiscard]] bool was_clean() const { return clean_; }
+  // Why the memory cannot be trusted, in one line without the file's name; empty: it can. Such
+  // memory must not be served. The next life on it begins without: everything is put there anew.
+  [[nodiscard]] const std::string& damage() const { return damage_; }
+  // From now on and over restarts, until the next life. REQUIRES: adopted, and `damage` is not
+  // empty.
+  Status MarkDamaged(const std::string& damage, std::string* reason);
+  // The memory is taken for sound, whatever is known of it.
+  void AcceptDamage() { damage_.clear(); }
   // Names the memory: stays the same for as long as its bytes are kept.
   [[nodiscard]] uint64_t incarnation() const { return incarnation_; }
   // Whose the image is; unset for a new one without an owner yet.
@@ -79,12 +95,13 @@ class Backing {
   // Waits for their end up to `grace_ms`, then kills them and waits `kill_ms` more at most.
   Status EndClients(uint64_t grace_ms, uint64_t kill_ms, std::string* reason);
 
-  // The memory has been formatted, or checked, and will be served: a new life begins. Refused while
-  // the file has clients. REQUIRES: a file has an owner.
+  // The memory has been formatted, or checked, and will be served: a new life begins, and checksums
+  // of the last one count no more. Refused while the file has clients. REQUIRES: a file has an
+  // owner.
   Status MarkInUse(std::string* reason);
-  // The life ends in order: everything reaches the file before its header says so. Refused while
-  // the file has clients, who might still write: it stays in use then, which loses nothing unless
-  // the host goes down.
+  // The life ends in order: everything, and checksums of it, reaches the file before its header
+  // says so. Refused while the file has clients, who might still write: it stays in use then, which
+  // loses nothing unless the host goes down. REQUIRES: nobody in this process writes any more.
   Status MarkClean(std::string* reason);
 
   // A descriptor for one agent, not for kPrivate. The memory begins at share_offset() in it.
@@ -96,7 +113,12 @@ class Backing {
   Status OpenSegment(std::string* reason);
   Status OpenFile(std::string* reason);
   Status MakeImage(std::string* reason);
+  // The image's header, or its copy where only that is sound. Without magic: there is none.
+  ImageHeader ReadHeader(bool* is_copy) const;
   Status CheckImage(const ImageHeader& header, uint64_t file_bytes, std::string* reason);
+  // Before anything is mapped that is not there.
+  Status Lengthen(uint64_t file_bytes, std::string* reason);
+  Status TakeRoom(std::string* reason) const;
   Status Map(std::string* reason);
   Status WriteHeader(ImageState state, std::string* reason) const;
 
@@ -106,6 +128,8 @@ class Backing {
   MemoryPages pages_;
   bool adopted_ = false;
   bool clean_ = false;
+  bool has_sums_ = false;  // that hold
+  std::string damage_;
   uint64_t incarnation_ = 0;
   uint64_t life_ = 0;  // the former ones
   std::optional<MemoryOwner> owner_;

@@ -41,16 +41,15 @@ Result<std::unique_ptr<MemoryNode>> MemoryNode::Create(NodeId self, const View& 
   const bool is_adopted = backing->is_adopted();
   std::unique_ptr<MemoryNode> node(new MemoryNode(self, std::move(backing)));
   node->epoch_ = view.epoch;
-  if (const char* wrong = node->Place(view, &node->regions_); wrong != nullptr) {
-    *reason = std::string("the map places ") + wrong + " on this memory node";
+  const char* misplaced = Place(self, view, *node->backing_, &node->regions_);
+  if (misplaced != nullptr) {
+    *reason = std::string("the map places ") + misplaced + " on this memory node";
     return Status(StatusCode::kInvalidArgument, "a map that makes no sense");
   }
   // All of them before any: memory that is refused stays as it was.
-  for (const HostedRegion& hosted : node->regions_) {
-    const char* wrong = is_adopted && !hosted.is_missing ? Check(hosted) : nullptr;
-    if (wrong == nullptr) continue;
-    *reason = "region " + std::to_string(hosted.region) + " of the memory node's image " + wrong +
-              "; move the image away and start the node without memory";
+  if (const std::string wrong = WhyNotAdopted(self, view, *node->backing_); !wrong.empty()) {
+    *reason = "the memory node's image cannot be adopted: " + wrong +
+              "; move it away and start the node without memory";
     return Status(StatusCode::kCorrupt, "the image cannot be adopted");
   }
   // An image says that it is in use when it can be adopted, and is touched only once it says so.
@@ -69,12 +68,25 @@ Result<std::unique_ptr<MemoryNode>> MemoryNode::Create(NodeId self, const View& 
   return node;
 }
 
-const char* MemoryNode::Place(const View& view, std::vector<HostedRegion>* regions) const {
-  std::vector<bool> taken(bytes() / kRegionBytes);
+std::string MemoryNode::WhyNotAdopted(NodeId self, const View& view, const Backing& backing) {
+  std::vector<HostedRegion> regions;
+  if (!backing.is_adopted() || Place(self, view, backing, &regions) != nullptr) return "";
+  for (const HostedRegion& hosted : regions) {
+    if (hosted.is_missing) continue;
+    if (!backing.damage().empty()) return backing.damage();
+    const char* wrong = Check(hosted);
+    if (wrong != nullptr) return "region " + std::to_string(hosted.region) + " " + wrong;
+  }
+  return "";
+}
+
+const char* MemoryNode::Place(NodeId self, const View& view, const Backing& backing,
+                              std::vector<HostedRegion>* regions) {
+  std::vector<bool> taken(backing.bytes() / kRegionBytes);
   for (uint32_t region = 0; region < view.regions.size(); ++region) {
     const RegionPlacement& placement = view.regions[region];
     for (int replica = 0; replica < view.replicas; ++replica) {
-      if (placement.nodes[replica] != self_) continue;
+      if (placement.nodes[replica] != self) continue;
       const uint64_t base = placement.base[replica];
       if (base % kRegionBytes != 0 || base / kRegionBytes >= taken.size()) {
         return "a region that is not in its memory";
@@ -83,7 +95,7 @@ const char* MemoryNode::Place(const View& view, std::vector<HostedRegion>* regio
       taken[base / kRegionBytes] = true;
       HostedRegion hosted;
       hosted.region = region;
-      hosted.memory = this->base() + base;
+      hosted.memory = backing.base() + base;
       hosted.is_missing = replica >= view.replicas - placement.missing;
       hosted.is_primary = replica == 0 && !hosted.is_missing;
       // Who knows what is there by the time that it is not missing any more.
@@ -98,7 +110,7 @@ Status MemoryNode::UseView(const View& view, std::string* reason) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (view.epoch < epoch_) return Status::Ok();
   std::vector<HostedRegion> regions;
-  if (const char* wrong = Place(view, &regions); wrong != nullptr) {
+  if (const char* wrong = Place(self_, view, *backing_, &regions); wrong != nullptr) {
     *reason = "the map of epoch " + std::to_string(view.epoch.value) + " places " + wrong +
               " on this memory node";
     return Status(StatusCode::kInvalidArgument, "a map that makes no sense");

@@ -40,11 +40,15 @@ class MemoryNode final : public MemoryEndpoint {
   // unused: all of it on a spare, where the view places nothing. A file must have this node as its
   // owner. Memory of an earlier life is adopted: its headers and block tables are checked, every
   // granted block keeps its owner, and what an interrupted grant or free left behind is free. What
-  // is missing here is neither looked at nor formatted: it will be overwritten. On failure `reason`
+  // is missing here is neither looked at nor formatted: it will be overwritten. kCorrupt: the
+  // memory is damaged, or says what it cannot, where the view counts on it. On failure `reason`
   // says in one line what is wrong, and adopted memory is as it was.
   static Result<std::unique_ptr<MemoryNode>> Create(NodeId self, const View& view,
                                                     std::unique_ptr<Backing> backing,
                                                     std::string* reason);
+  // What is wrong with memory of an earlier life, which Create() would refuse for it: of its
+  // damage(), and of its headers and block tables; empty: nothing. REQUIRES: nobody writes it.
+  static std::string WhyNotAdopted(NodeId self, const View& view, const Backing& backing);
   // Bytes of memory that the view places on node `self`; 0: no region is there.
   static uint64_t BytesOn(NodeId self, const View& view);
 
@@ -75,8 +79,9 @@ class MemoryNode final : public MemoryEndpoint {
 
   MemoryNode(NodeId self, std::unique_ptr<Backing> backing)
       : self_(self), backing_(std::move(backing)) {}
-  // The regions that the view places on this node; what is wrong with that, or nullptr.
-  const char* Place(const View& view, std::vector<HostedRegion>* regions) const;
+  // The regions that the view places on node `self`; what is wrong with that, or nullptr.
+  static const char* Place(NodeId self, const View& view, const Backing& backing,
+                           std::vector<HostedRegion>* regions);
   static void Format(HostedRegion& region);
   // Looks only; the reason why the region cannot be adopted, or nullptr.
   static const char* Check(const HostedRegion& region);

@@ -29,6 +29,12 @@ uint64_t MsUntil(SteadyClock::time_point end) {
   return left.count() > 0 ? static_cast<uint64_t>(left.count()) : 0;
 }
 
+void LogDamage(const std::string& path, const std::string& damage) {
+  LogError("backing file " + path + " is damaged: " + damage +
+           "; it is not served, and left as it is until the other memory nodes do without it: then "
+           "all of its regions are copied from them");
+}
+
 std::string Names(const std::vector<WorkerId>& workers) {
   std::string names;
   for (const WorkerId worker : workers) {
@@ -50,6 +56,7 @@ Status NodeProcess::Start(std::string* reason) {
   Status status = OpenMemory(reason);
   if (status.ok()) status = Listen(reason);
   if (status.ok()) status = Join(reason);
+  if (status.ok()) status = CheckMemory(reason);
   if (status.ok()) status = TakePlace(reason);
   if (status.ok()) status = Serve(reason);
   if (!status.ok()) Stop();
@@ -82,6 +89,16 @@ Status NodeProcess::OpenMemory(std::string* reason) {
   backing_ = std::move(*opened);
   pages_ = backing_->pages();
   LogInfo(PagesText(backing.kind, backing.bytes, pages_, ReadHugePageReserve()));
+  const std::string damage = backing_->damage();
+  if (damage.empty()) return Status::Ok();
+  if (options_.accept_damaged == "yes") {
+    LogWarning("backing file " + backing.path + " is damaged: " + damage +
+               "; --accept-damaged says that it is served as it is");
+    accepts_damage_ = true;
+    backing_->AcceptDamage();
+  } else {
+    LogDamage(backing.path, damage);
+  }
   return Status::Ok();
 }
 
@@ -135,6 +152,8 @@ Status NodeProcess::Join(std::string* reason) {
     }
   }
   NodeOffer offer{.bytes = backing_->bytes(), .incarnation = backing_->incarnation()};
+  offer.damage = backing_->damage();
+  offer.accepted = accepts_damage_;
   if (backing_->is_adopted() && backing_->owner().has_value()) {
     offer.adopted = true;
     offer.owner_cluster = backing_->owner()->cluster;
@@ -143,16 +162,30 @@ Status NodeProcess::Join(std::string* reason) {
   Result<NodePlace> place = session->Join(offer, reason);
   if (!place.ok()) return place.status();
   place_ = std::move(*place);
-  return Status::Ok();
+  return backing_->SetOwner({.cluster = place_.cluster, .node = place_.node}, reason);
+}
+
+Status NodeProcess::CheckMemory(std::string* reason) {
+  // Only now: they may be those of a cluster that this node is no part of.
+  const Status ended = backing_->EndClients(options_.former_grace_ms, kFormerKillMs, reason);
+  // What was damaged before it joined has a place that does not count on it.
+  if (!ended.ok() || !backing_->damage().empty()) return ended;
+  const std::string wrong = MemoryNode::WhyNotAdopted(place_.node, place_.view, *backing_);
+  if (wrong.empty()) return Status::Ok();
+  if (accepts_damage_) {
+    *reason = "backing file " + options_.backing + " cannot be accepted as it is: " + wrong +
+              "; without --accept-damaged its regions are copied from other memory nodes";
+    return Status(StatusCode::kCorrupt, "the image cannot be adopted");
+  }
+  const Status marked = backing_->MarkDamaged(wrong, reason);
+  if (!marked.ok()) return marked;
+  LogDamage(options_.backing, wrong);
+  session_->Stop(/*leave=*/true);
+  return Join(reason);
 }
 
 Status NodeProcess::TakePlace(std::string* reason) {
-  Status status = backing_->SetOwner({.cluster = place_.cluster, .node = place_.node}, reason);
-  if (!status.ok()) return status;
-  // Only now: they may be those of a cluster that this node is no part of.
-  status = backing_->EndClients(options_.former_grace_ms, kFormerKillMs, reason);
-  if (!status.ok()) return status;
-  const bool is_adopted = backing_->is_adopted();
+  const bool is_adopted = backing_->is_adopted() && backing_->damage().empty();
   Result<std::unique_ptr<MemoryNode>> node =
       MemoryNode::Create(place_.node, place_.view, std::move(backing_), reason);
   if (!node.ok()) return node.status();

@@ -36,8 +36,9 @@ class NodeProcess final : private NodeDuties {
   // Stops.
   ~NodeProcess() override;
 
-  // Opens the memory, joins and serves; blocks until then, or until Interrupt(). On failure *reason
-  // says in one line what is wrong and what to do, and the node has left. Once.
+  // Opens the memory, joins and serves; blocks until then, or until Interrupt(). Damaged memory
+  // serves once the master has given it up, which may take as long as other nodes are away. On
+  // failure *reason says in one line what is wrong and what to do, and the node has left. Once.
   Status Start(std::string* reason);
   // Blocks while the node serves. Ok: Interrupt() was called. kFenced: the master took the node for
   // dead; *reason says why. REQUIRES: Start() was ok.
@@ -67,6 +68,8 @@ class NodeProcess final : private NodeDuties {
   Status ListenTcp(std::string* reason);
   Status ListenShm(std::string* reason);
   Status Join(std::string* reason);
+  // Memory that says what it cannot is damaged, which only the map can tell: the node joins again.
+  Status CheckMemory(std::string* reason);
   Status TakePlace(std::string* reason);
   Status Serve(std::string* reason);
 
@@ -80,6 +83,7 @@ class NodeProcess final : private NodeDuties {
 
   std::unique_ptr<Backing> backing_;  // until there is a node
   MemoryPages pages_;                 // of the memory
+  bool accepts_damage_ = false;       // has taken damaged memory for sound
   SocketPlace socket_;
   UniqueFd tcp_listener_;  // until there is a server; so is the next
   UniqueFd shm_listener_;

@@ -103,6 +103,10 @@ constexpr OptionRow kRows[] = {
     {"backing", OptionType::kText, "", "path",
      "File that keeps the memory when the node ends; empty for memory that ends with its users",
      kUserMemnode, false, "", 0, 0, "", {.memnode = &MemnodeOptions::backing}},
+    {"accept-damaged", OptionType::kText, "no", "",
+     "Serve a backing file that is damaged as it is, instead of waiting to get its regions from "
+     "other nodes; for one start, when no others have them",
+     kUserMemnode, false, "", 0, 0, "yes|no", {.memnode = &MemnodeOptions::accept_damaged}},
     {"former-grace-ms", OptionType::kInteger, "500", "ms",
      "Kill agents that still use the backing file of an earlier life after so long",
      kUserMemnode, false, "", 0, 600000, "", {.memnode = &MemnodeOptions::former_grace_ms}},

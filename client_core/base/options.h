@@ -78,13 +78,14 @@ struct AgentOptions {
 
 // Of onetrip-memnode.
 struct MemnodeOptions {
-  std::string master;         // HOST:PORT.
-  uint64_t memory_bytes = 0;  // What is less than a whole region at its end is not used.
-  std::string fabric;         // "shm", "tcp" or "both".
-  std::string listen;         // HOST:PORT, for tcp; port 0: a free one.
-  std::string socket;         // Path of the unix socket, for shm; empty: derived.
-  std::string backing;        // Path of a file; empty: memory that ends with its users.
-  std::string secret_file;    // Path; empty: no secret.
+  std::string master;          // HOST:PORT.
+  uint64_t memory_bytes = 0;   // What is less than a whole region at its end is not used.
+  std::string fabric;          // "shm", "tcp" or "both".
+  std::string listen;          // HOST:PORT, for tcp; port 0: a free one.
+  std::string socket;          // Path of the unix socket, for shm; empty: derived.
+  std::string backing;         // Path of a file; empty: memory that ends with its users.
+  std::string accept_damaged;  // "yes": a damaged file is served as it is; "no": made anew.
+  std::string secret_file;     // Path; empty: no secret.
   uint64_t connect_timeout_ms = 0;
   uint64_t busy_poll_us = 0;  // 0: sleeps at once.
   // How long the node waits for agents that map its memory: of an earlier life, before they are

@@ -18,7 +18,8 @@ struct MemberStatusInfo {
   uint64_t member = 0;  // its number
   uint32_t node = 0;    // of a memory node
   std::string state;    // "up", "lost", "left", "fencing"; memory nodes also "joining", "spare",
-                        // "out" (lost, the cluster goes on without), "copying" (back, incomplete)
+                        // "damaged" (its memory is, and it is not out yet), "out" (lost, the
+                        // cluster goes on without), "copying" (back, incomplete)
   uint64_t pid = 0;
   std::string host;
   std::string address;

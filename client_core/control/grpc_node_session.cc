@@ -51,7 +51,9 @@ Result<NodePlace> GrpcNodeSession::Join(const NodeOffer& offer, std::string* rea
   std::unique_lock<std::mutex> lock(mutex_);
   const auto decided = [this] { return place_.has_value() || !failure_.ok() || stopped_; };
   if (!changed_.wait_for(lock, std::chrono::seconds(1), decided)) {
-    LogInfo("control: waiting for a place: the master waits for more memory nodes");
+    LogInfo(offer_.damage.empty()
+                ? "control: waiting for a place: the master waits for more memory nodes"
+                : "control: waiting for a place: the map counts on this node's memory as it was");
     changed_.wait(lock, decided);
   }
   if (place_.has_value()) return *place_;
@@ -112,6 +114,9 @@ void GrpcNodeSession::AskForPlace() {
     join.set_adopted(offer_.adopted || place_.has_value());
     join.set_owner_cluster(place_.has_value() ? place_->cluster : offer_.owner_cluster);
     join.set_owner_node(place_.has_value() ? place_->node.value : offer_.owner_node.value);
+    // A place is given when nobody counts on what was there.
+    if (!place_.has_value()) join.set_damage(offer_.damage);
+    join.set_accepted(!place_.has_value() && offer_.accepted);
   }
   // There may be no map for as long as nodes are missing.
   stream_.Ask(request, /*timeout_ms=*/0,

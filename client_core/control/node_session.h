@@ -27,6 +27,10 @@ struct NodeOffer {
   bool adopted = false;
   uint64_t owner_cluster = 0;
   NodeId owner_node{};
+  // Why that memory cannot be trusted, one line; empty: it can. The place is given once the view
+  // does not count on it any more, which may take as long as other nodes are away.
+  std::string damage = {};
+  bool accepted = false;  // it cannot, but is to count as it is
 };
 
 // What the master made of it. The node listens only afterwards, so that its address is said later.

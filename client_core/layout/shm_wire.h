@@ -16,18 +16,22 @@ namespace onetrip {
 
 static_assert(std::endian::native == std::endian::little, "images are little-endian memory");
 
-// ---- The image: header, unused room, then the memory
+// ---- The image: header, checksums, unused room, a copy of the header, then the memory
 
 inline constexpr uint64_t kImageMagic = 0x0a474d4950495254;  // "TRIPIMG\n"
-inline constexpr uint32_t kImageVersion = 1;
+inline constexpr uint32_t kImageVersion = 2;
+inline constexpr uint32_t kImageVersionWithoutSums = 1;  // the same without checksums
 // The memory begins on a huge page of its own, so that it can be mapped with huge pages.
 inline constexpr uint64_t kImageMemoryOffset = 2ULL << 20;
+// Written with every header, behind it: counts only where the header itself is damaged.
+inline constexpr uint64_t kImageHeaderCopyOffset = kImageMemoryOffset - 4096;
 
 // How far an image has come. All others are refused.
 enum class ImageState : uint32_t {
   kForming = 1,  // nobody has been given it yet: whoever finds it so starts over
   kInUse = 2,    // by a node; left so when the node died
   kClean = 3,    // the node stopped in order and everything has reached the file
+  kDamaged = 4,  // the memory cannot be trusted, and no other has been put there yet
 };
 
 struct ImageHeader {
@@ -46,6 +50,22 @@ struct ImageHeader {
 };
 static_assert(sizeof(ImageHeader) == 80 && offsetof(ImageHeader, boot) == 56);
 static_assert(offsetof(ImageHeader, checksum) == 72);
+
+// Checksums of the memory, as of an end in order: `count` words behind the header of their own, one
+// for each chunk. They hold for a clean image of the same incarnation and life.
+inline constexpr uint64_t kImageSumsMagic = 0x0a4d555350495254;  // "TRIPSUM\n"
+inline constexpr uint64_t kImageSumsOffset = 4096;
+struct ImageSumsHeader {
+  uint64_t magic = kImageSumsMagic;
+  uint64_t incarnation = 0;
+  uint64_t life = 0;
+  uint64_t chunk_bytes = 0;  // of memory
+  uint64_t count = 0;
+  uint64_t checksum = 0;  // XXH3 of all that precedes, and of the words
+};
+static_assert(sizeof(ImageSumsHeader) == 48 && offsetof(ImageSumsHeader, checksum) == 40);
+inline constexpr uint64_t kImageSumsMax =
+    (kImageHeaderCopyOffset - kImageSumsOffset - sizeof(ImageSumsHeader)) / sizeof(uint64_t);
 
 // ---- Frames
 

@@ -54,6 +54,7 @@ def _shared(function, fabric, context):
 
 def tests():
     # Importing a module registers its tests.
+    import backing_damaged  # pylint: disable=unused-import,import-outside-toplevel
     import expelled  # pylint: disable=unused-import,import-outside-toplevel
     import hosts  # pylint: disable=unused-import,import-outside-toplevel
     import many_agents  # pylint: disable=unused-import,import-outside-toplevel

@@ -19,11 +19,12 @@
 
 #include "client_core/base/rng.h"
 #include "tests/unit/master_bench.h"
+#include "tests/unit/master_random_parts.h"
 #include "tests/unit/master_view_checks.h"
 
 namespace onetrip {
 
-class RandomCluster {
+class RandomCluster : private RandomClusterParts {
  public:
   static constexpr int kNodes = 6;  // two more than the map is made of
   static constexpr int kReplicas = 3;
@@ -77,6 +78,9 @@ class RandomCluster {
   void Heal() {
     for (int round = 0; round < 200; ++round) {
       for (int node = 0; node < kNodes; ++node) {
+        // Of those that wait for each other all are accepted.
+        if (round == 20) accept_one_in_ = 1;
+        if (memories_[node].damaged && round == 20) BreakNode(nodes_[node]);
         if (nodes_[node].stream == 0) StartNode(node);
       }
       if (!SomebodyWorks()) {
@@ -118,40 +122,9 @@ class RandomCluster {
   [[nodiscard]] uint64_t outs() const { return outs_; }
   [[nodiscard]] uint64_t copies() const { return copies_; }
   [[nodiscard]] uint64_t replaced() const { return replicas_.replaced(); }
+  [[nodiscard]] uint64_t damaged() const { return damaged_; }
 
  private:
-  struct Task {
-    uint64_t id = 0;
-    RepairKind kind = RepairKind::kResolveSlots;
-    std::shared_ptr<const View> view;
-    uint32_t region = 0;
-  };
-  struct Process {
-    uint64_t member = 0;
-    uint64_t held = 0;
-    HoldKind held_how = HoldKind::kStart;
-    std::optional<Task> task;  // a repair that it is at
-    uint64_t in_force = 0;
-    std::set<uint32_t> workers;
-  };
-  struct Agent {
-    int process = 0;
-    bool hung = false;  // says nothing any more
-    std::set<uint64_t> pending;
-    std::deque<MasterMessage> unheard;
-  };
-  struct Node {
-    StreamId stream = 0;
-    bool serving = false;
-    std::deque<MasterMessage> unheard;
-  };
-  struct Acting {
-    int process = 0;
-    uint16_t index = 0;
-    std::set<int> refused_by;
-    size_t known_nodes = 0;  // of a zombie: those with higher numbers it has never heard of
-  };
-
   static CoordinatorOptions Options() {
     CoordinatorOptions options;
     options.hold_timeout_ms = 1500;
@@ -456,8 +429,8 @@ class RandomCluster {
     bench_.Ask(stream, LeaveRequest());
     agents_.erase(stream);
   }
-  void BreakNode() {
-    Node& node = nodes_[rng_.Below(kNodes)];
+  void BreakNode() { BreakNode(nodes_[rng_.Below(kNodes)]); }
+  void BreakNode(Node& node) {
     if (node.stream == 0) return;
     const StreamId stream = node.stream;
     node = {};
@@ -469,7 +442,16 @@ class RandomCluster {
     if (node.stream != 0) return;
     early_.clear();
     node.stream = bench_.Attend(MemberKind::kMemoryNode);
-    bench_.Ask(node.stream, MasterBench::Offer(100U + static_cast<uint64_t>(id)));
+    JoinNodeRequest offer = MasterBench::Offer(100U + static_cast<uint64_t>(id));
+    NodeMemory& memory = memories_[id];
+    // Damage lasts until it is of no account, or somebody takes it for sound.
+    if (memory.number >= 0 && rng_.Below(4 + 4 * calm_) == 0) memory.damaged = true;
+    if (memory.damaged && rng_.Below(accept_one_in_) != 0) {
+      offer.damage = "its file was cut";
+    } else {
+      offer.accepted = std::exchange(memory.damaged, false);
+    }
+    bench_.Ask(node.stream, offer);
   }
   void RestartMaster() {
     // Two scrubs at once do no harm.
@@ -556,14 +538,18 @@ class RandomCluster {
     if (const auto* reply = std::get_if<ReplyMessage>(&message)) {
       if (const auto* joined = std::get_if<NodeJoined>(&reply->body)) {
         EXPECT_LT(joined->node.value, kNodes);
-        numbers_[id] = joined->node.value;
-        Refused(numbers_[id], joined->expelled);
+        if (std::exchange(memories_[id].damaged, false)) {
+          ExpectNotCountedOn(*joined->view, joined->node);
+          ++damaged_;
+        }
+        memories_[id].number = joined->node.value;
+        Refused(memories_[id].number, joined->expelled);
         node.serving = true;
         bench_.Ask(node.stream, MasterBench::Serve(static_cast<uint16_t>(1 + rng_.Below(60'000))));
       }
     } else if (const auto* fence = std::get_if<FenceMessage>(&message)) {
       const bool done = rng_.Below(5) != 0;
-      if (done) Refused(numbers_[id], fence->workers);
+      if (done) Refused(memories_[id].number, fence->workers);
       bench_.Say(node.stream, FencedMessage{fence->id, done, done ? "" : "not yet"});
     }
     return true;
@@ -574,7 +560,7 @@ class RandomCluster {
   std::map<int, Process> processes_;
   std::map<StreamId, Agent> agents_;
   Node nodes_[kNodes];
-  int numbers_[kNodes] = {-1, -1, -1, -1, -1, -1};  // what the map calls them
+  NodeMemory memories_[kNodes];
   std::map<uint32_t, Acting> acting_;   // workers that may act, as nodes and agents know it
   std::map<uint32_t, Acting> zombies_;  // that may, on nodes that are out and nobody asks
   std::optional<Task> running_;
@@ -583,6 +569,8 @@ class RandomCluster {
   ReplicaModel replicas_;
   uint64_t outs_ = 0;
   uint64_t copies_ = 0;
+  uint64_t damaged_ = 0;
+  uint64_t accept_one_in_ = 8;  // nodes that start with damaged memory
   std::map<uint64_t, View> views_;
   std::map<StreamId, std::deque<MasterMessage>> early_;
   std::map<std::pair<StreamId, uint64_t>, uint64_t> flush_epoch_;

@@ -18,6 +18,7 @@ TEST(MasterRandomTest, WhateverHappensViewsComeInOrderAndNobodyIsForgotten) {
   uint64_t outs = 0;
   uint64_t copies = 0;
   uint64_t replaced = 0;
+  uint64_t damaged = 0;
   for (uint64_t seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomCluster cluster(seed);
@@ -35,6 +36,7 @@ TEST(MasterRandomTest, WhateverHappensViewsComeInOrderAndNobodyIsForgotten) {
     outs += cluster.outs();
     copies += cluster.copies();
     replaced += cluster.replaced();
+    damaged += cluster.damaged();
   }
   // The faults leave room for all of it to happen.
   EXPECT_GT(flushes, 300U);
@@ -43,12 +45,14 @@ TEST(MasterRandomTest, WhateverHappensViewsComeInOrderAndNobodyIsForgotten) {
   EXPECT_GT(outs, 300U);
   EXPECT_GT(copies, 300U);
   EXPECT_GT(replaced, 300U);
+  EXPECT_GT(damaged, 300U);
   RecordProperty("flushes", std::to_string(flushes));
   RecordProperty("joins", std::to_string(joins));
   RecordProperty("fenced", std::to_string(fenced));
   RecordProperty("outs", std::to_string(outs));
   RecordProperty("copies", std::to_string(copies));
   RecordProperty("replaced", std::to_string(replaced));
+  RecordProperty("damaged", std::to_string(damaged));
 }
 
 #ifdef ONETRIP_PLANTED_BUGS

@@ -18,6 +18,13 @@ inline bool IsAsked(const View& view, int node) {
   return node < view.node_count && !view.IsOut(NodeId{static_cast<uint16_t>(node)});
 }
 
+// The place of a node whose memory is damaged.
+inline void ExpectNotCountedOn(const View& view, NodeId node) {
+  for (const RegionPlacement& region : view.regions) {
+    for (int i = 0; i < view.replicas - region.missing; ++i) EXPECT_NE(region.nodes[i], node);
+  }
+}
+
 class ReplicaModel {
  public:
   // A view that nobody has seen before; `out` are the nodes that went out since `before`. Returns

@@ -1,5 +1,9 @@
 // The life of a memory node's process, with a master that does what the test says: what is refused
 // and how, in which order things happen, whom it fences, what a later life finds.
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
 #include "client_core/base/host_id.h"
 #include "tests/unit/memnode_node_process_fixture.h"
 
@@ -197,6 +201,139 @@ TEST_F(MemnodeNodeProcessTest, ALaterLifeOffersTheSameMemoryAndHasItsData) {
   Start();
   EXPECT_EQ(script_.offer.incarnation, offer.incarnation);
   EXPECT_EQ(script_.duties->Report().granted_blocks, 1U);
+}
+
+// A file that was stopped in order, and lost a bit of its first block table since.
+class MemnodeDamagedFileTest : public MemnodeNodeProcessTest {
+ protected:
+  MemnodeDamagedFileTest() {
+    options_.backing = directory_ + "/memory";
+    Start();
+    incarnation_ = script_.offer.incarnation;
+    process_->Stop();
+    process_.reset();
+    FlipBit();
+    before_ = Content();
+    script_.events.clear();
+  }
+  void FlipBit() const {
+    std::fstream file(options_.backing, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(kImageMemoryOffset + 64 + 8 * 40));
+    file.put(1);
+  }
+  std::string Content() const {
+    std::ifstream file(options_.backing, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // The place of a node that is out: nothing is counted on.
+  void PlaceOut() {
+    script_.join = [this](const NodeOffer& offer, std::string* /*reason*/) {
+      offers_.push_back(offer);
+      NodePlace place{.cluster = kCluster, .node = kNode, .view = MakeView(4), .expelled = {}};
+      // Another node has what this one lacks.
+      place.view.replicas = 2;
+      place.view.nodes.resize(place.view.node_count);
+      place.view.nodes[kNode.value].out = true;
+      for (RegionPlacement& region : place.view.regions) {
+        region.missing = 1;
+        region.nodes = {NodeId{0}, kNode};
+        region.base[1] = region.base[0];
+      }
+      return place;
+    };
+  }
+
+  uint64_t incarnation_ = 0;
+  std::string before_;
+  std::vector<NodeOffer> offers_;
+};
+
+TEST_F(MemnodeDamagedFileTest, ItIsOfferedAsDamagedUntilThePlaceDoesNotCountOnIt) {
+  // The master waits; the process is told to end.
+  script_.join = nullptr;
+  process_ = Make();
+  std::thread caller([this] {
+    script_.Await("join");
+    process_->Interrupt();
+  });
+  EXPECT_FALSE(process_->Start(&reason_).ok());
+  caller.join();
+  process_.reset();
+  EXPECT_THAT(script_.offer.damage, HasSubstr("bytes 2097152 to 3145727 are not what"));
+  EXPECT_TRUE(Content() == before_) << "left as it is";
+
+  PlaceOut();
+  Start();
+  ASSERT_EQ(offers_.size(), 1U);
+  EXPECT_TRUE(offers_[0].adopted);
+  EXPECT_EQ(offers_[0].incarnation, incarnation_);
+  EXPECT_EQ(offers_[0].owner_node, kNode);
+  EXPECT_THAT(offers_[0].damage, HasSubstr("bytes 2097152 to 3145727"));
+  EXPECT_FALSE(offers_[0].accepted);
+  EXPECT_EQ(script_.duties->Report().blocks, 0U) << "all is missing";
+  process_.reset();
+  Start();
+  EXPECT_EQ(offers_.back().damage, "") << "a new life has begun on it";
+}
+
+TEST_F(MemnodeDamagedFileTest, APlaceThatCountsOnItIsRefused) {
+  ExpectRefused("cannot be adopted: bytes 2097152 to 3145727");
+  EXPECT_TRUE(Content() == before_);
+}
+
+TEST_F(MemnodeDamagedFileTest, ItIsAcceptedOnlyIfItsHeadersAreSound) {
+  options_.accept_damaged = "yes";
+  ExpectRefused("cannot be accepted as it is: region 0 has a damaged block table");
+  EXPECT_EQ(script_.offer.damage, "");
+  EXPECT_TRUE(script_.offer.accepted);
+  EXPECT_TRUE(Content() == before_);
+  {
+    std::fstream file(options_.backing, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(kImageMemoryOffset + 64 + 8 * 40));
+    file.put(0);
+    file.seekp(static_cast<std::streamoff>(kImageMemoryOffset + kRegionHeaderBytes + 4));
+    file.put(1);
+  }
+  Start();
+  EXPECT_TRUE(script_.offer.accepted);
+  EXPECT_EQ(script_.offer.incarnation, incarnation_);
+  EXPECT_EQ(process_->node().base()[kRegionHeaderBytes + 4], std::byte{1});
+  process_.reset();
+  Start();
+  EXPECT_FALSE(script_.offer.accepted) << "it is as its node left it";
+}
+
+// Trusted until the map says that there is a region.
+TEST_F(MemnodeDamagedFileTest, HeadersThatCannotBeAdoptedAreDamageThatIsToldInASecondJoin) {
+  options_.accept_damaged = "yes";
+  {
+    std::fstream file(options_.backing, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(kImageMemoryOffset + 64 + 8 * 40));
+    file.put(0);
+  }
+  Start();
+  // Killed.
+  {
+    const std::string killed = directory_ + "/killed";
+    std::filesystem::copy_file(options_.backing, killed);
+    options_.backing = killed;
+  }
+  process_.reset();
+  options_.accept_damaged = "no";
+  FlipBit();
+  PlaceOut();
+  const auto out = script_.join;
+  script_.join = [this, out](const NodeOffer& offer, std::string* reason) -> Result<NodePlace> {
+    if (!offer.damage.empty()) return out(offer, reason);
+    offers_.push_back(offer);
+    return NodePlace{.cluster = kCluster, .node = kNode, .view = MakeView(4), .expelled = {}};
+  };
+  script_.events.clear();
+  Start();
+  ASSERT_EQ(offers_.size(), 2U);
+  EXPECT_EQ(offers_[0].damage, "");
+  EXPECT_EQ(offers_[1].damage, "region 0 has a damaged block table");
+  EXPECT_THAT(script_.events, ElementsAre("join", "leave", "join", "serve"));
 }
 
 TEST_F(MemnodeNodeProcessTest, AProcessThatStillMapsTheFileIsEndedBeforeTheNextLifeServes) {

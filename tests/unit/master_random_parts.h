@@ -1,0 +1,58 @@
+// What a random cluster (master_random_cluster.h) keeps of its members.
+#ifndef ONETRIP_TESTS_UNIT_MASTER_RANDOM_PARTS_H_
+#define ONETRIP_TESTS_UNIT_MASTER_RANDOM_PARTS_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "master/coordinator.h"
+#include "master/messages.h"
+
+namespace onetrip {
+
+struct RandomClusterParts {
+  struct Task {
+    uint64_t id = 0;
+    RepairKind kind = RepairKind::kResolveSlots;
+    std::shared_ptr<const View> view;
+    uint32_t region = 0;
+  };
+  struct Process {
+    uint64_t member = 0;
+    uint64_t held = 0;
+    HoldKind held_how = HoldKind::kStart;
+    std::optional<Task> task;  // a repair that it is at
+    uint64_t in_force = 0;
+    std::set<uint32_t> workers;
+  };
+  struct Agent {
+    int process = 0;
+    bool hung = false;  // says nothing any more
+    std::set<uint64_t> pending;
+    std::deque<MasterMessage> unheard;
+  };
+  struct Node {
+    StreamId stream = 0;
+    bool serving = false;
+    std::deque<MasterMessage> unheard;
+  };
+  // Of a node, over all lives of its process.
+  struct NodeMemory {
+    int number = -1;  // what the map calls it
+    // It cannot be trusted, and no place was given to the node since that counts on nothing in it.
+    bool damaged = false;
+  };
+  struct Acting {
+    int process = 0;
+    uint16_t index = 0;
+    std::set<int> refused_by;
+    size_t known_nodes = 0;  // of a zombie: those with higher numbers it has never heard of
+  };
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TESTS_UNIT_MASTER_RANDOM_PARTS_H_
