@@ -169,6 +169,39 @@ TEST_F(MemoryNodeTest, ConflictingGrantsAndForeignFreesAreRefused) {
   EXPECT_EQ(nodes_[0]->status().granted_blocks, granted - 1);
 }
 
+TEST_F(MemoryNodeTest, OneOfTwoWhoTakeABlockOverGetsIt) {
+  const auto take = [&](uint16_t node, SizeClass size_class, GlobalAddr block, uint32_t from,
+                        uint32_t owner) {
+    return nodes_[node]
+        ->Handle({.kind = Kind::kTakeOver,
+                  .size_class = size_class,
+                  .owner = WorkerId{owner},
+                  .block = block,
+                  .from = WorkerId{from}})
+        .outcome;
+  };
+  for (const SizeClass size_class : {kSlab, Span(3)}) {
+    const GlobalAddr block = Alloc(0, size_class, 1).block;
+    const uint16_t backup = Backup(block);
+    ASSERT_EQ(Ask(backup, Kind::kGrant, size_class, 1, block).outcome, Outcome::kDone);
+    At(block, 0)[5000] = std::byte{7};
+    EXPECT_EQ(take(0, SizeClass(4), block, 1, 2), Outcome::kConflict);
+    EXPECT_EQ(take(0, size_class, block, 1, 2), Outcome::kDone);
+    EXPECT_EQ(take(0, size_class, block, 1, 3), Outcome::kConflict);
+    // One that knows less follows, whoever it takes for the owner.
+    EXPECT_EQ(take(backup, size_class, block, 9, 2), Outcome::kDone);
+    EXPECT_EQ(At(block, 0)[5000], std::byte{7});
+    EXPECT_EQ(Ask(0, Kind::kFree, size_class, 1, block).outcome, Outcome::kConflict);
+    EXPECT_EQ(Ask(backup, Kind::kFree, size_class, 2, block).outcome, Outcome::kDone);
+    // Its owner died while it gave it back.
+    EXPECT_EQ(take(0, size_class, block, 2, 4), Outcome::kDone);
+    EXPECT_EQ(take(backup, size_class, block, 2, 4), Outcome::kDone);
+    EXPECT_EQ(Ask(backup, Kind::kFree, size_class, 4, block).outcome, Outcome::kDone);
+    EXPECT_EQ(Ask(0, Kind::kFree, size_class, 4, block).outcome, Outcome::kDone);
+    EXPECT_EQ(take(0, size_class, block, 4, 5), Outcome::kConflict) << "it is nobody's";
+  }
+}
+
 TEST_F(MemoryNodeTest, PartOfASpanIsNeitherFreedNorGranted) {
   const GlobalAddr span = Alloc(0, Span(3)).block;
   for (const uint64_t block : {0, 1, 2}) {
@@ -366,8 +399,8 @@ TEST_F(MemoryNodeFileTest, ARottenImageIsRefusedAndLeftAsItIs) {
       {word_offset(TableWord(slab)), uint64_t{1} << 40, "damaged block table"},
       {word_offset(TableWord(slab)), uint64_t{1} << 63, "damaged block table"},
       {word_offset(TableWord(slab)), uint64_t{0x3f - 3} << 48, "damaged block table"},
-      {word_offset(TableWord(span)), 1, "span without its end"},
-      {word_offset(TableWord(span + kBlockBytes)), 1, "span without its end"},
+      {word_offset(TableWord(span)), uint64_t{1} << 48, "span without its end"},
+      {word_offset(TableWord(span + kBlockBytes)), uint64_t{1} << 48, "span without its end"},
       {word_offset(TableWord(span + 3 * kBlockBytes)) + 8 * 20, 99, "damaged block table"},
       {word_offset(TableWord(span)) + 8 * 30, uint64_t{3} << 56, "root area"},
   };
