@@ -223,7 +223,10 @@ Task<Status> KvImpl::NameBuffer(Estate& estate, Operation& operation, const Name
 }
 
 Task<Status> KvImpl::TakeOverBlock(Estate& estate, const OrphanBlocks::Block& block) {
-  const ViewHold::Presence presence(context_.hold);
+  // While it is at slots the replicas stay where they are, and all of them are asked.
+  Operation operation;
+  const bool begun = co_await WaitToBegin(&operation);
+  if (!begun) co_return kHeld;
   const Status status =
       co_await allocator_.TakeOver(block.start, block.size_class, block.owner, block.named);
   const auto found = estate.buffers.find(block.start.bits());

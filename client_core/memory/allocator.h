@@ -81,9 +81,10 @@ class Allocator {
     return doubted_epoch_ != 0 && reclaimer_.IsSafe(doubted_epoch_);
   }
   // Makes this worker the owner of a block of `from`, who is gone, on all replicas: what is not
-  // `named` there, by index, is free. REQUIRES: nothing can reach or free that any more, and all
-  // that others freed in the block is in its bitmap (see OrphanBlocks). kUnavailable: a replica did
-  // not answer; kCorrupt: one says otherwise about the block. Both leave it for somebody else.
+  // `named` there, by index, is free. REQUIRES: the caller is at slots; nothing can reach or free
+  // that any more, and all that others freed in the block is in its bitmap (see OrphanBlocks).
+  // kUnavailable: a replica did not answer; kCorrupt: one says otherwise about the block. Both
+  // leave it for somebody else.
   Task<Status> TakeOver(GlobalAddr start, SizeClass size_class, WorkerId from,
                         const std::vector<bool>& named);
 
