@@ -8,7 +8,7 @@
 namespace onetrip {
 namespace {
 
-constexpr size_t kNodeBytes = size_t{32} * 1024;
+constexpr size_t kNodeBytes = size_t{40} * 1024;
 
 class TimestampLockTest : public testing::Test {
  protected:
