@@ -210,8 +210,9 @@ class Coordinator {
     RepairKind kind = RepairKind::kResolveSlots;
     uint64_t member = 0;
     uint64_t since_us = 0;
-    bool overtaken = false;  // a scrub of before a node went out: done, it counts for nothing
-                             // (of before an agent's end: blocks that are taken over)
+    // A scrub of before a node went out, or a look for blocks of before a worker's end: done, it
+    // counts for nothing.
+    bool overtaken = false;
     RepairMessage message;
   };
 

@@ -25,6 +25,7 @@ constexpr Status kReplicasChanged(StatusCode::kUnavailable,
                                   "where replicas live has changed meanwhile");
 constexpr Status kWorkerSilent(StatusCode::kUnavailable, "a worker keeps the epoch from going on");
 constexpr Status kStopped(StatusCode::kUnavailable, "the worker is ending, or at it already");
+constexpr Status kNotLiving(StatusCode::kCorrupt, "the master does not count this worker itself");
 constexpr uint64_t kPatienceNs = 30'000'000'000;
 
 }  // namespace
@@ -37,6 +38,8 @@ struct KvImpl::Estate {
 
 // One at a time, or the second would take for free what was taken from the first's blocks since.
 Task<Status> KvImpl::TakeOverBlocks(RepairOrder order) {
+  // Its own blocks would be orphans.
+  if (!order.living.Includes(context_.membership.id)) co_return kNotLiving;
   if (std::exchange(taking_over_, true)) co_return kStopped;
   if (registers_) registers_->cache.BeginInheriting();
   const absl::Cleanup done = [this] {

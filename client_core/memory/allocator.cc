@@ -378,6 +378,7 @@ void Allocator::AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list
   blocks_.push_back(std::move(block));
   block_position_[key] = static_cast<uint32_t>(blocks_.size());
   Block& added = *blocks_.back();
+  CHECK(named == nullptr || named->size() == added.objects);
   // Lowest address first out.
   for (uint32_t i = added.objects; i-- > 0;) {
     if (named == nullptr || !(*named)[i]) AddFree(added, static_cast<uint16_t>(i));

@@ -70,7 +70,6 @@ void MemoryWatch::Reclaimed(GlobalAddr addr, SizeClass size_class) {
   const auto found = objects_.find(addr.bits());
   if (found == objects_.end()) return;
   if (found->second.phase == Phase::kAllocated) Fail("an object was taken over in use", addr);
-  ++reclaimed_;
   Released(addr, size_class, found->second.use);
 }
 

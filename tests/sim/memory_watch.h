@@ -54,8 +54,6 @@ class MemoryWatch final : public MemoryObserver {
   [[nodiscard]] bool IsFree(GlobalAddr addr) const { return !objects_.contains(addr.bits()); }
   // Allocations of an address that had been released before.
   [[nodiscard]] uint64_t reused() const { return reused_; }
-  // Objects that whoever had allocated or retired them did not live to release.
-  [[nodiscard]] uint64_t reclaimed() const { return reclaimed_; }
 
  private:
   enum class Phase : uint8_t { kAllocated, kUnnamed, kRetired };
@@ -81,7 +79,6 @@ class MemoryWatch final : public MemoryObserver {
   std::set<uint64_t> pinned_;
   uint64_t next_ticket_ = 1;
   uint64_t reused_ = 0;
-  uint64_t reclaimed_ = 0;
   std::string failure_;
 };
 

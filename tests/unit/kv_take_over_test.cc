@@ -124,6 +124,22 @@ TEST_P(TakeOverTest, APoolThatADeadWorkerFilledIsThereForOthersOnceItsKeysAreGon
   other->Stop();
 }
 
+TEST_P(TakeOverTest, AnOrderThatDoesNotCountItsOwnWorkerIsRefused) {
+  auto worker = NewWorker();
+  Set(*worker, "key", "value");
+  RepairOrder order;
+  order.kind = RepairKind::kTakeOverBlocks;
+  order.view = cluster_.master().view();
+  order.living.next = WorkerId{1000};
+  Status result;
+  worker->context().hold.duties()->Repair(order, [&](Status status) { result = status; });
+  BlockOn(executor_, Sleep());
+  EXPECT_EQ(result.code(), StatusCode::kCorrupt);
+  Set(*worker, "other", "value");
+  ExpectAll(*worker);
+  worker->Stop();
+}
+
 TEST_P(TakeOverTest, OthersLookUpAnewWhatTheyKnow) {
   auto taker = NewWorker();
   auto reader = NewWorker();
