@@ -232,6 +232,14 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::ResolveInterrupted(RegisterOperatio
   if (!w2.is_empty()) {
     co_return dropped || f > w2 ? RegisterResult::kDone : RegisterResult::kAgain;
   }
+  // Nobody has read it without a lock where the register came to less: what is everywhere ahead of
+  // the seals is in F.
+  const bool may_be_read = dropped || f > w;
+  if (may_be_read && !Planted(Bug::kInterruptedForgetsReaders)) {
+    // It began before the register's end was complete: it came just ahead of that.
+    if (outcome.spread == GuessSpread::kFresh) co_return RegisterResult::kDone;
+    if (outcome.spread == GuessSpread::kUnknown) co_return kUnresolved;
+  }
   const Result<bool> locked = co_await registers_->safe_guess.timestamp_lock().TryLock(
       operation, entry.handle, outcome.guess, LockMode::kWrite);
   if (!locked.ok()) co_return kUnresolved;

@@ -54,9 +54,8 @@ bool DecodeBuffer(const std::byte* bulk, size_t available, Ticks ticks, WrittenV
 }
 
 void EncodeInPlace(MetaWord word, const WrittenValue& value, std::byte* to) {
-  CHECK(word.verified());
   const InPlaceHeader header{.hash = 0,
-                             .word = word.bits(),
+                             .word = word.AsVerified().bits(),
                              .value_bytes = static_cast<uint32_t>(value.bytes.size()),
                              .worker = value.worker.value};
   std::memcpy(to, &header, sizeof(header));

@@ -32,8 +32,8 @@ bool DecodeBuffer(const std::byte* bulk, size_t available, Ticks ticks, WrittenV
 constexpr uint32_t InPlaceBytes(size_t value_bytes) {
   return kInPlaceHeaderBytes + static_cast<uint32_t>(value_bytes);
 }
-// Encodes an in-place copy into `to`, which has room for InPlaceBytes and is aligned to 8.
-// REQUIRES: word is VERIFIED; so whoever finds the copy of a write knows that.
+// Encodes an in-place copy of the write `word` into `to`, which has room for InPlaceBytes and is
+// aligned to 8. The copy does not tell whether the write is VERIFIED.
 void EncodeInPlace(MetaWord word, const WrittenValue& value, std::byte* to);
 // The value at `area`, `available` bytes, if it is whole and of the write `word` (VERIFIED or not).
 bool DecodeInPlace(const std::byte* area, size_t available, MetaWord word, WrittenValue* value);

@@ -4,12 +4,14 @@
 // each of its r replicas. The value of every write lies in an out-of-place buffer of its writer on
 // the same memory nodes. A metadata word orders writes and names the buffer:
 //
-//   63..32                        31..20              19..1            0
-//   ticks since the birth         region modulo 4096  offset / 32      VERIFIED
+//   63..32                  31..21              20..2         1          0
+//   ticks since the birth   region modulo 2048  offset / 32   VERIFIED   FIRSTHAND
 //
 // Words compare as integers: time first, then the buffer, which no two writes share at a time; so
 // no two writes compare equal. 0: nothing was written. Ticks are 512 ns of cluster time and start
 // at 1: a register lives for 36 minutes of writes, and is then registered anew (it never wraps).
+// FIRSTHAND: a guess that its writer has put there itself, after it had read all lanes there. Who
+// writes back the word of another leaves it out, and nobody adds it to a word that is there.
 #ifndef ONETRIP_CLIENT_CORE_LAYOUT_REGISTER_LAYOUT_H_
 #define ONETRIP_CLIENT_CORE_LAYOUT_REGISTER_LAYOUT_H_
 
@@ -37,8 +39,8 @@ using RegisterTime = uint32_t;
 // rewrites of writes that began before, each of which goes one tick beyond the largest.
 inline constexpr RegisterTime kRegisterTimeEnd = 0xfff00000U;
 
-// Where in the 4096 regions around its register a buffer lies.
-inline constexpr uint32_t kReachRegionBits = 12;
+// Where in the 2048 regions around its register a buffer lies.
+inline constexpr uint32_t kReachRegionBits = 11;
 inline constexpr uint64_t kBufferAlignBytes = 32;
 
 class MetaWord {
@@ -51,7 +53,7 @@ class MetaWord {
               (uint64_t{buffer.region() & kRegionMask} << kRegionShift) |
               ((buffer.offset() / kBufferAlignBytes) << kOffsetShift)) {}
 
-  // Whether a word of the register can point to the buffer: the same 4096 regions, aligned.
+  // Whether a word of the register can point to the buffer: the same 2048 regions, aligned.
   static constexpr bool CanName(GlobalAddr register_addr, GlobalAddr buffer) {
     return (register_addr.region() & ~kRegionMask) == (buffer.region() & ~kRegionMask) &&
            buffer.offset() % kBufferAlignBytes == 0;
@@ -62,10 +64,19 @@ class MetaWord {
   [[nodiscard]] constexpr RegisterTime time() const {
     return static_cast<RegisterTime>(bits_ >> kTimeShift);
   }
-  [[nodiscard]] constexpr bool verified() const { return (bits_ & 1) != 0; }
-  [[nodiscard]] constexpr MetaWord AsVerified() const { return MetaWord(bits_ | 1); }
-  // The same write, whether verified or not: what comparisons between writes are made on.
-  [[nodiscard]] constexpr MetaWord AsGuess() const { return MetaWord(bits_ & ~uint64_t{1}); }
+  [[nodiscard]] constexpr bool verified() const { return (bits_ & kVerified) != 0; }
+  [[nodiscard]] constexpr bool firsthand() const { return (bits_ & kFirsthand) != 0; }
+  // The same write in one of its three forms. As a guess is what comparisons between writes are
+  // made on.
+  [[nodiscard]] constexpr MetaWord AsVerified() const {
+    return MetaWord((bits_ & ~kFirsthand) | kVerified);
+  }
+  [[nodiscard]] constexpr MetaWord AsFirsthand() const {
+    return MetaWord((bits_ & ~kVerified) | kFirsthand);
+  }
+  [[nodiscard]] constexpr MetaWord AsGuess() const {
+    return MetaWord(bits_ & ~(kVerified | kFirsthand));
+  }
   [[nodiscard]] constexpr GlobalAddr buffer(GlobalAddr register_addr) const {
     const auto region = static_cast<uint32_t>(bits_ >> kRegionShift) & kRegionMask;
     const uint64_t offset = ((bits_ & kOffsetMask) >> kOffsetShift) * kBufferAlignBytes;
@@ -75,20 +86,25 @@ class MetaWord {
   friend constexpr auto operator<=>(const MetaWord&, const MetaWord&) = default;
 
  private:
+  static constexpr uint64_t kFirsthand = 1;
+  static constexpr uint64_t kVerified = 2;
   static constexpr int kTimeShift = 32;
-  static constexpr int kRegionShift = 20;
-  static constexpr int kOffsetShift = 1;
+  static constexpr int kRegionShift = 21;
+  static constexpr int kOffsetShift = 2;
   static constexpr uint32_t kRegionMask = (1U << kReachRegionBits) - 1;
   static constexpr uint64_t kOffsetMask = (1ULL << kRegionShift) - 1;
 
   uint64_t bits_ = 0;
 };
-static_assert(kRegionBytes / kBufferAlignBytes == 1U << 19, "an offset fits bits 19..1");
+static_assert(kRegionBytes / kBufferAlignBytes == 1U << 19, "an offset fits bits 20..2");
 static_assert(kBlockHeaderBytes % kBufferAlignBytes == 0 &&
                   kRegionHeaderBytes % kBufferAlignBytes == 0,
               "objects of classes that are multiples of 32 lie on multiples of 32");
 static_assert(MetaWord(7, GlobalAddr(4097, kRegionBytes - 32)).buffer(GlobalAddr(4096, 0)) ==
               GlobalAddr(4097, kRegionBytes - 32));
+static_assert(MetaWord(7, GlobalAddr(0, 32)).AsVerified() >
+                  MetaWord(7, GlobalAddr(0, 32)).AsFirsthand(),
+              "VERIFIED if any replica says so");
 
 // One replica of a register; key, lanes and the in-place area follow it.
 struct RegisterHeader {
@@ -164,7 +180,7 @@ class FinalWord {
 // The in-place area; the value follows it. `hash` is XXH3 of everything behind it.
 struct InPlaceHeader {
   uint64_t hash;
-  uint64_t word;  // MetaWord, VERIFIED: the copy is made when that is known
+  uint64_t word;  // MetaWord as VERIFIED, whether the write is or not
   uint32_t value_bytes;
   uint32_t worker;  // WorkerId of the writer of `word`
 };

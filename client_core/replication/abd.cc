@@ -73,7 +73,8 @@ Task<RegisterStep> Abd::ReadTimestamp(RegisterOperation& operation, const Regist
       call->Exclude(replica);
       continue;
     }
-    max_register_.Start(in_n_out.Read(call->Ask(replica), ref, std::move(batch)));
+    max_register_.Start(
+        in_n_out.Read(call->Ask(replica), ref, /*looks_twice=*/false, std::move(batch)));
   }
   if (call->counted() < needed) {
     co_await max_register_.WaitAndWiden(operation, *call, needed, [](int /*replica*/) {});

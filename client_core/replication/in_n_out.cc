@@ -70,25 +70,47 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
   RemoteAddr at;
   if (!Find(share.node(), ref.addr, &at)) co_return share.Report(State::kFailed);
   // A CAS from a larger word would set the lane back.
-  MetaWord expected = write.expected < write.word ? write.expected : MetaWord();
+  MetaWord expected = write.expected.AsGuess() < write.word.AsGuess() ? write.expected : MetaWord();
+  bool untouched = false;  // there was no seal and nothing larger
   for (uint32_t attempt = 0; attempt <= options_.cas_retries_max; ++attempt) {
     const RemoteAddr lane = Plus(at, ref.shape.lane_offset(write.lane));
     const bool plainly = expected.is_empty() && Planted(Bug::kFirstWordPlain);
     if (plainly) batch->WriteWord(lane, write.word.bits());
-    const size_t cas = batch->Cas(lane, expected.bits(), write.word.bits());
+    // The lanes first: who reads the word in its lane finds there all that is looked at here.
     const bool reads = attempt == 0 && write.read_lanes;
-    const std::byte* image = reads ? batch->Read(at, ref.shape.in_place_offset()) : nullptr;
+    const std::byte* image = nullptr;
+    if (reads && !Planted(Bug::kLanesAfterCas)) {
+      image = batch->Read(at, ref.shape.in_place_offset());
+    }
+    const size_t cas = batch->Cas(lane, expected.bits(), write.word.bits());
+    if (reads && image == nullptr) image = batch->Read(at, ref.shape.in_place_offset());
     const uint64_t* seal = batch->ReadWord(Plus(at, kSealOffset));
     const Status status = co_await context_.fabric.Post(batch);
     ++reply.round_trips;
     if (!status.ok() || !StillThere(ref, at.node)) break;
     if (reads && !Examine(ref, image, batch, reply)) break;
+    if (reads) untouched = reply.largest < write.word && WordAt(image, kSealOffset) == 0;
 
     const MetaWord found(batch->op(cas).result);
-    if (found == expected || found >= write.word) {
-      reply.own_lane = found == expected ? write.word : found;
-      if (reply.own_lane > reply.largest) {
-        reply.largest = reply.own_lane;
+    const bool took = found == expected;
+    if (took || found.AsGuess() >= write.word.AsGuess()) {
+      // Put there by this very write, perhaps overtaken in its lane since: what has come after it
+      // is not to be looked at.
+      const EarlierLook& earlier = write.earlier;
+      const bool took_earlier = !took && (earlier.took || (earlier.posted && found == write.word));
+      if (took_earlier && !Planted(Bug::kLooksAgain)) {
+        if (!earlier.known) break;
+        reply.largest = earlier.largest;
+        reply.lane = earlier.lane;
+        untouched = earlier.open && earlier.largest < write.word;
+      } else if (!took && earlier.lost) {
+        break;
+      }
+      reply.firsthand = untouched && (took || took_earlier);
+      reply.own_lane = took ? write.word : found;
+      const MetaWord in_lane = took_earlier ? write.word : reply.own_lane;
+      if (in_lane > reply.largest) {
+        reply.largest = in_lane;
         reply.lane = write.lane;
       }
       reply.seal = Planted(Bug::kSealNotRead) ? 0 : *seal;
@@ -101,14 +123,16 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
 }
 
 // SWARM Algorithm "read", line 12.
-Task<void> InNOut::Read(QuorumCall::Share share, RegisterRef ref, RoundTripPtr batch) {
+Task<void> InNOut::Read(QuorumCall::Share share, RegisterRef ref, bool looks_twice,
+                        RoundTripPtr batch) {
   ReplicaReply& reply = share.reply();
   RemoteAddr at;
   if (!Find(share.node(), ref.addr, &at)) co_return share.Report(State::kFailed);
   const bool in_place = ReadsInPlace(ref, share);
   if (!batch) batch = context_.fabric.NewRoundTrip();
   const std::byte* image = nullptr;
-  const uint64_t* seal = AddReads(*batch, ref, at, in_place, &image);
+  const uint64_t* seal =
+      AddReads(*batch, ref, at, in_place, looks_twice ? ref.shape.in_place_offset() : 0, &image);
   const Status status = co_await context_.fabric.Post(batch);
   ++reply.round_trips;
   if (!status.ok() || !StillThere(ref, at.node) || !Examine(ref, image, batch, reply)) {
@@ -119,6 +143,10 @@ Task<void> InNOut::Read(QuorumCall::Share share, RegisterRef ref, RoundTripPtr b
   if (!reply.largest.is_empty() && !Find(at.node, reply.largest.buffer(ref.addr), &buffer)) {
     co_return share.Report(State::kFailed);
   }
+  // One READ is not of one moment: its first lanes may have grown before its last ones were read.
+  uint8_t lane = 0;
+  const auto* again = reinterpret_cast<const std::byte*>(seal) - kSealOffset;
+  reply.steady = looks_twice && LargestIn(ref, again, &lane) == reply.largest;
   reply.seal = Planted(Bug::kSealNotRead) ? 0 : *seal;
   share.Report(reply.seal == 0 ? State::kCounted : State::kSealed);
 }
@@ -187,37 +215,66 @@ Task<void> InNOut::ReadFinal(QuorumCall::Share share, RegisterRef ref) {
 
 // SWARM Algorithm "write", line 7. A lane that does not hold the guess is left alone: it holds a
 // larger word, or a connection was lost and the replica may lack the buffer.
-Task<void> InNOut::Verify(RegisterRef ref, uint8_t lane, MetaWord word, WrittenValue value,
-                          SharedPin /*pin*/) {
+Task<void> InNOut::Verify(RegisterRef ref, uint8_t lane, MetaWord word, SharedPin /*pin*/) {
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
-  AddVerify(*batch, ref, lane, word, value);
+  AddVerify(*batch, ref, lane, word);
   if (batch->empty()) co_return;
   // A lost replica is a later reader's second round trip, no more.
   (void)co_await context_.fabric.Post(batch);
 }
 
-void InNOut::AddVerify(RoundTrip& batch, const RegisterRef& ref, uint8_t lane, MetaWord word,
-                       const WrittenValue& value) {
+Task<void> InNOut::CopyInPlace(RegisterRef ref, MetaWord word, WrittenValue value,
+                               SharedPin /*pin*/) {
   const View& view = context_.view();
-  const int replicas = view.LiveReplicas(ref.addr);
-  if (!word.verified()) {
-    for (int replica = 0; replica < replicas; ++replica) {
-      batch.Cas(view.Locate(ref.addr + ref.shape.lane_offset(lane), replica), word.bits(),
-                word.AsVerified().bits());
-    }
+  RoundTripPtr batch = context_.fabric.NewRoundTrip();
+  AddInPlace(*batch, ref, view.Locate(ref.addr, InPlaceReplica(ref, view.LiveReplicas(ref.addr))),
+             word, value);
+  if (batch->empty()) co_return;
+  (void)co_await context_.fabric.Post(batch);
+}
+
+void InNOut::AddVerify(RoundTrip& batch, const RegisterRef& ref, uint8_t lane, MetaWord word) {
+  if (word.verified()) return;
+  const View& view = context_.view();
+  for (int replica = 0; replica < view.LiveReplicas(ref.addr); ++replica) {
+    batch.Cas(view.Locate(ref.addr + ref.shape.lane_offset(lane), replica), word.bits(),
+              word.AsVerified().bits());
   }
+}
+
+void InNOut::AddInPlace(RoundTrip& batch, const RegisterRef& ref, RemoteAddr at, MetaWord word,
+                        const WrittenValue& value) {
   if (ref.shape.in_place_bytes == 0 || value.bytes.size() > ref.shape.in_place_bytes) return;
   const uint32_t bytes = InPlaceBytes(value.bytes.size());
   std::byte* copy = batch.Reserve(bytes);
-  EncodeInPlace(word.AsVerified(), value, copy);
-  const int replica = InPlaceReplica(ref, replicas);
-  batch.Write(view.Locate(ref.addr + ref.shape.in_place_offset(), replica), copy, bytes);
+  EncodeInPlace(word, value, copy);
+  batch.Write(Plus(at, ref.shape.in_place_offset()), copy, bytes);
 }
 
 const uint64_t* InNOut::AddReads(RoundTrip& batch, const RegisterRef& ref, RemoteAddr at,
-                                 bool in_place, const std::byte** image) {
+                                 bool in_place, uint64_t seal_to, const std::byte** image) {
   *image = batch.Read(at, in_place ? ref.shape.register_bytes() : ref.shape.in_place_offset());
-  return batch.ReadWord(Plus(at, kSealOffset));
+  const uint64_t bytes = seal_to == 0 ? sizeof(uint64_t) : seal_to - kSealOffset;
+  return reinterpret_cast<const uint64_t*>(
+      batch.Read(Plus(at, kSealOffset), static_cast<uint32_t>(bytes)));
+}
+
+EarlierLook InNOut::LookBack(const RegisterRef& ref, RoundTrip& batch, NodeId node) {
+  EarlierLook look;
+  for (const FabricOp& op : batch.ops()) {
+    if (op.node != node) continue;
+    look.posted = true;
+    if (op.kind == FabricOpKind::kCas) {
+      look.took = op.ok && op.result == op.expected;
+      look.lost = !op.ok;
+    }
+    // The seal is the only other READ.
+    if (op.kind != FabricOpKind::kRead || op.bytes == sizeof(uint64_t) || !op.ok) continue;
+    look.known = true;
+    look.open = WordAt(op.local, kSealOffset) == 0;
+    look.largest = LargestIn(ref, op.local, &look.lane);
+  }
+  return look;
 }
 
 bool InNOut::IsOf(const RegisterRef& ref, const std::byte* image) {

@@ -3,8 +3,8 @@
 //
 // Out of place: a write puts its bytes into a buffer of its own and then raises a lane (CAS
 // chain) to the word that names it; the channel's order makes the bytes be there before the word.
-// In place: one replica of a register also holds a copy of the latest verified value, written
-// later, without locks; it is believed only if it is of the largest word and its hash matches.
+// In place: one replica of a register also holds a copy of the latest value, written ahead of its
+// word, without locks; it is believed only if it is of the largest word and its hash matches.
 // Every step reads the seal last: a replica counts only if it was open after the step.
 //
 // These are the steps on one replica, each a coroutine that reports to a QuorumCall. What they
@@ -33,6 +33,7 @@ struct RegisterOptions {
   uint64_t widen_max_ns = 2'000'000;
   uint64_t avoid_ns = 50'000'000;  // how long a node that does not answer is asked last, at most
   bool in_place = true;            // reads take the in-place copy if there is one
+  bool ask_all = false;            // every read asks every replica at once, as if contended
 };
 
 // Which register, and its sizes. Constant for the life of a register.
@@ -49,12 +50,25 @@ struct RegisterHandle {
   RegisterRef ref;
   RegisterTimes times;
   MetaWord lane_word;     // what the worker's lane is thought to hold on all replicas
-  MetaWord not_in_place;  // the verified word that the last read did not find in place
+  MetaWord not_in_place;  // the word that the last read did not find in place
   bool writing = false;   // Safe-Guess allows one write in flight per worker and register
+  // So many reads more ask all replicas at once: one has lately met a guess.
+  uint8_t contended = 0;
 
   RegisterHandle() = default;
   RegisterHandle(const RegisterRef& ref_in, const GuessClock& clock)
       : ref(ref_in), times(clock.Times(ref_in.birth)) {}
+};
+
+// What an earlier batch of the same write did at a replica, and found there ahead of that.
+struct EarlierLook {
+  bool posted = false;
+  bool known = false;  // the rest, but for `lost`
+  bool took = false;   // the word was put there
+  bool lost = false;   // whether it was, is not known
+  bool open = false;   // no seal
+  uint8_t lane = 0;
+  MetaWord largest;
 };
 
 // One MAX of a lane.
@@ -62,7 +76,8 @@ struct LaneWrite {
   MetaWord word;
   MetaWord expected;  // what the lane is thought to hold; anything from `word` on counts as 0
   uint8_t lane = 0;
-  bool read_lanes = false;  // and then READ header and lanes
+  bool read_lanes = false;   // READ header and lanes first
+  EarlierLook earlier = {};  // with `read_lanes`: counts where that has put the word there
 };
 
 class InNOut {
@@ -92,14 +107,16 @@ class InNOut {
   RoundTripPtr WriteBufferHeader(const RegisterRef& ref, NodeId node, MetaWord word,
                                  const WrittenValue& value);
 
-  // write(w): `batch` (which may hold the WRITE of the buffer), then MAX of the lane, then READ of
-  // the seal; retries of the MAX are further round trips. The reply has `own_lane`, and with
-  // `read_lanes` the image and `largest`.
+  // write(w): `batch` (which may hold WRITEs of the value), then MAX of the lane, then READ of the
+  // seal; retries of the MAX are further round trips. The reply has `own_lane`, and with
+  // `read_lanes` the image, `largest` and `firsthand`.
   Task<void> Write(QuorumCall::Share share, RegisterRef ref, LaneWrite write, RoundTripPtr batch);
 
   // read(), first round trip: header, lanes and (on the in-place replica) the in-place area by one
-  // READ, then the seal by another. What `batch`, if given, holds goes ahead of it.
-  Task<void> Read(QuorumCall::Share share, RegisterRef ref, RoundTripPtr batch = {});
+  // READ, then the seal by another; with `looks_twice` that one reads the lanes once more. What
+  // `batch`, if given, holds goes ahead of it.
+  Task<void> Read(QuorumCall::Share share, RegisterRef ref, bool looks_twice = false,
+                  RoundTripPtr batch = {});
 
   // read(), second round trip: the buffer that `word` names. Counts only if it is of that write.
   Task<void> ReadBuffer(QuorumCall::Share share, RegisterRef ref, MetaWord word);
@@ -112,23 +129,28 @@ class InNOut {
   Task<void> ReadFinal(QuorumCall::Share share, RegisterRef ref);
 
   // In the background, once `word` is known to be verified: marks it on all replicas where the lane
-  // holds it, and makes the in-place copy. Nothing rests on its success. `value` is copied before
-  // the first suspension.
-  Task<void> Verify(RegisterRef ref, uint8_t lane, MetaWord word, WrittenValue value,
-                    SharedPin pin);
+  // holds it. Nothing rests on its success.
+  Task<void> Verify(RegisterRef ref, uint8_t lane, MetaWord word, SharedPin pin);
+  // In the background: makes the in-place copy, where there is to be one. Nothing rests on its
+  // success. `value` is copied before the first suspension.
+  Task<void> CopyInPlace(RegisterRef ref, MetaWord word, WrittenValue value, SharedPin pin);
 
-  // Adds to `batch` the operations of Verify, if there are any.
-  void AddVerify(RoundTrip& batch, const RegisterRef& ref, uint8_t lane, MetaWord word,
-                 const WrittenValue& value);
+  // Add to `batch` the operations of Verify, and of CopyInPlace for the replica at `at`.
+  void AddVerify(RoundTrip& batch, const RegisterRef& ref, uint8_t lane, MetaWord word);
+  static void AddInPlace(RoundTrip& batch, const RegisterRef& ref, RemoteAddr at, MetaWord word,
+                         const WrittenValue& value);
 
   // Adds READs of header and lanes at `at`, and of the in-place area if asked for, then of the
-  // seal, whose place is returned.
+  // seal, whose place is returned; of what lies behind it up to `seal_to`, too, if that is not 0.
   static const uint64_t* AddReads(RoundTrip& batch, const RegisterRef& ref, RemoteAddr at,
-                                  bool in_place, const std::byte** image);
+                                  bool in_place, uint64_t seal_to, const std::byte** image);
   // Takes header and lanes from `image`, which lies in `batch`, into the reply. False if they are
   // another register's.
   static bool Examine(const RegisterRef& ref, const std::byte* image, const RoundTripPtr& batch,
                       ReplicaReply& reply);
+
+  // What `batch`, of SafeGuess::WriteAtOnce, has found and done at `node`.
+  static EarlierLook LookBack(const RegisterRef& ref, RoundTrip& batch, NodeId node);
 
   // Of an image with header and lanes, and for the last the in-place area: whether it is of the
   // register, the largest word and its lane, one lane, and the in-place copy of the write `word`,

@@ -26,17 +26,19 @@ void MaxRegister::Measure(uint64_t duration_ns) {
   round_trip_ns_ = std::max<uint64_t>((round_trip_ns_ * 7 + bounded_ns) / 8, 1);
 }
 
-void MaxRegister::Order(const RegisterHandle& handle, const QuorumCall& call,
-                        std::array<uint8_t, kMaxReplicas>* order) {
+int MaxRegister::Order(const RegisterHandle& handle, const QuorumCall& call,
+                       std::array<uint8_t, kMaxReplicas>* order) {
   const int count = call.replicas();
   const int first = InNOut::InPlaceReplica(handle.ref, count);
   for (int i = 0; i < count; ++i) (*order)[i] = static_cast<uint8_t>((first + i) % count);
-  if (context_.fabric.completes_inline()) return;
+  if (context_.fabric.completes_inline()) return count;
   const uint64_t now_ns = context_.executor.NowNs();
-  std::stable_partition(order->begin(), order->begin() + count, [&](uint8_t replica) {
-    const size_t node = call.node(replica).value;
-    return node >= avoid_until_ns_.size() || avoid_until_ns_[node] <= now_ns;
-  });
+  const auto* avoided =
+      std::stable_partition(order->begin(), order->begin() + count, [&](uint8_t replica) {
+        const size_t node = call.node(replica).value;
+        return node >= avoid_until_ns_.size() || avoid_until_ns_[node] <= now_ns;
+      });
+  return static_cast<int>(avoided - order->begin());
 }
 
 void MaxRegister::Avoid(const RegisterOperation& operation, const RegisterHandle& handle,
@@ -73,6 +75,17 @@ Tuple MaxRegister::Largest(const QuorumCall& call) {
   return m;
 }
 
+bool MaxRegister::AllHoldFirsthand(const QuorumCall& call, MetaWord m) {
+  if (m.verified() || !(m.firsthand() || Planted(Bug::kSecondhandCounts))) return false;
+  for (int replica = 0; replica < call.replicas(); ++replica) {
+    if (!call.counts(replica)) continue;
+    const MetaWord held = call.reply(replica).largest;
+    if (Planted(Bug::kSecondhandCounts) ? held.AsGuess() != m.AsGuess() : held != m) return false;
+    if (!call.reply(replica).steady && !Planted(Bug::kOneLook)) return false;
+  }
+  return true;
+}
+
 int MaxRegister::Holders(const QuorumCall& call, MetaWord word) {
   int holders = 0;
   for (int replica = 0; replica < call.replicas(); ++replica) {
@@ -106,22 +119,32 @@ RegisterStep MaxRegister::End(RegisterOperation& operation, const QuorumCall& ca
 Task<RegisterStep> MaxRegister::ReadLanes(RegisterOperation& operation, RegisterHandle& handle,
                                           QuorumCall* call, Tuple* m) {
   const int needed = majority();
+  const int all = context_.view().replicas;
   std::array<uint8_t, kMaxReplicas> order{};
-  Order(handle, *call, &order);
-  const auto ask = [this, call, ref = handle.ref](int replica) {
-    Start(in_n_out_.Read(call->Ask(replica), ref));
+  const int prompt = Order(handle, *call, &order);
+  const bool asks_all = prompt == all && (handle.contended > 0 || options_.ask_all);
+  const auto ask = [this, call, asks_all, ref = handle.ref](int replica) {
+    Start(in_n_out_.Read(call->Ask(replica), ref, /*looks_twice=*/asks_all));
   };
-  for (int i = 0; i < std::min(needed, call->replicas()); ++i) ask(order[i]);
+  for (int i = 0; i < (asks_all ? all : std::min(needed, call->replicas())); ++i) ask(order[i]);
   if (call->counted() < needed) {
     co_await WaitAndWiden(operation, *call, needed, ask);
-    if (call->all_asked()) Avoid(operation, handle, *call);
+    if (call->all_asked() && !asks_all) Avoid(operation, handle, *call);
   }
   const RegisterStep step = End(operation, *call, needed);
   if (!step.done()) co_return step;
-  const Tuple largest = Largest(*call);
+  Tuple largest = Largest(*call);
+  if (asks_all && (AllHoldFirsthand(*call, largest.word) || !call->counts(order[0]))) {
+    co_await call->Wait(all, WidenDeadlineNs());
+    if (call->counted() < all && call->sealed() == 0) Avoid(operation, handle, *call);
+    largest = Largest(*call);
+    const int enough = Planted(Bug::kMajorityIsEverywhere) ? needed : all;
+    largest.everywhere = call->counted() >= enough && AllHoldFirsthand(*call, largest.word);
+  }
   if (m->word.AsGuess() == largest.word.AsGuess()) {
     m->word = std::max(m->word, largest.word);
     m->lane = largest.lane;
+    m->everywhere = largest.everywhere;
   } else {
     *m = largest;
   }
@@ -171,8 +194,6 @@ void MaxRegister::TakeInPlace(const RegisterHandle& handle, const QuorumCall& ca
       !InNOut::ReadInPlace(handle.ref, call.reply(in_place).image, m->word, &m->value)) {
     return;
   }
-  // A copy is made only of what is verified.
-  m->word = m->word.AsVerified();
   m->has_value = true;
   m->in_place = true;
   m->holder = call.reply(in_place).round_trip;
@@ -233,12 +254,19 @@ Task<RegisterStep> MaxRegister::WriteBack(RegisterOperation& operation,
         Planted(Bug::kWriteBackWithoutBytes)
             ? context_.fabric.NewRoundTrip()
             : in_n_out_.WriteBuffer(handle.ref, call.node(replica), m.word, m.value);
+    // Only its writer puts a guess there first-hand.
+    const MetaWord word = m.word.verified() ? m.word : m.word.AsGuess();
     if (!batch) {
       back.Exclude(replica);
       continue;
     }
-    const LaneWrite write{m.word, InNOut::LaneIn(handle.ref, call.reply(replica), m.lane), m.lane,
-                          false};
+    const ReplicaReply& reply = call.reply(replica);
+    const bool own = !reply.own_lane.is_empty() &&
+                     m.lane == InNOut::LaneOf(context_.membership.id, handle.ref.shape);
+    const LaneWrite write{
+        .word = word,
+        .expected = own ? reply.own_lane : InNOut::LaneIn(handle.ref, reply, m.lane),
+        .lane = m.lane};
     Start(in_n_out_.Write(back.Ask(replica), handle.ref, write, std::move(batch)));
   }
   if (back.counted() < needed) {
@@ -250,19 +278,31 @@ Task<RegisterStep> MaxRegister::WriteBack(RegisterOperation& operation,
 // Appendix A, WRITE.
 Task<RegisterStep> MaxRegister::Write(RegisterOperation& operation, RegisterHandle& handle,
                                       MetaWord word, WrittenValue value, bool read_lanes,
-                                      const QuorumCall* before, QuorumCall* call) {
+                                      const QuorumCall* before, QuorumCall* call,
+                                      const RoundTripPtr& begun) {
   const int needed = majority();
   const uint8_t lane = InNOut::LaneOf(value.worker, handle.ref.shape);
+  const int in_place =
+      options_.in_place ? InNOut::InPlaceReplica(handle.ref, call->replicas()) : call->replicas();
   for (int replica = 0; replica < call->replicas(); ++replica) {
     RoundTripPtr batch = in_n_out_.WriteBuffer(handle.ref, call->node(replica), word, value);
     if (!batch) {
       call->Exclude(replica);
       continue;
     }
+    RemoteAddr at;
+    if (replica == in_place && in_n_out_.Find(call->node(replica), handle.ref.addr, &at)) {
+      InNOut::AddInPlace(*batch, handle.ref, at, word, value);
+    }
     const bool known = before != nullptr && before->counts(replica);
-    const MetaWord expected = known ? before->reply(replica).own_lane : handle.lane_word;
-    Start(in_n_out_.Write(call->Ask(replica), handle.ref, {word, expected, lane, read_lanes},
-                          std::move(batch)));
+    const LaneWrite write{.word = word,
+                          .expected = known ? before->reply(replica).own_lane : handle.lane_word,
+                          .lane = lane,
+                          .read_lanes = read_lanes,
+                          .earlier = begun
+                                         ? InNOut::LookBack(handle.ref, *begun, call->node(replica))
+                                         : EarlierLook()};
+    Start(in_n_out_.Write(call->Ask(replica), handle.ref, write, std::move(batch)));
   }
   handle.lane_word = std::max(handle.lane_word, word);
   if (call->counted() < needed) {
@@ -283,7 +323,13 @@ Task<RegisterStep> MaxRegister::Announce(RegisterOperation& operation, RegisterH
 
 void MaxRegister::Verify(RegisterOperation& operation, const RegisterHandle& handle,
                          const Tuple& m) {
-  Start(in_n_out_.Verify(handle.ref, m.lane, m.word, m.value, operation.shared_pin));
+  Start(in_n_out_.Verify(handle.ref, m.lane, m.word, operation.shared_pin));
+}
+
+void MaxRegister::CopyInPlace(RegisterOperation& operation, const RegisterHandle& handle,
+                              const Tuple& m) {
+  if (!options_.in_place) return;
+  Start(in_n_out_.CopyInPlace(handle.ref, m.word, m.value, operation.shared_pin));
 }
 
 }  // namespace onetrip

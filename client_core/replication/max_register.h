@@ -3,7 +3,8 @@
 //
 // Writes go to all replicas and are done at q = r/2 + 1. Reads ask a preferred majority that
 // contains the replica with the in-place copy, and the others only when that takes several times
-// as long as round trips take lately ("widening"), or fails. Stragglers go on in the background
+// as long as round trips take lately ("widening"), fails, or a read has lately found a guess.
+// Stragglers go on in the background
 // under this object's gate. Single-threaded, like all of a worker.
 #ifndef ONETRIP_CLIENT_CORE_REPLICATION_MAX_REGISTER_H_
 #define ONETRIP_CLIENT_CORE_REPLICATION_MAX_REGISTER_H_
@@ -46,6 +47,9 @@ struct Tuple {
   uint8_t lane = 0;
   bool in_place = false;  // the value came from the in-place copy
   bool has_value = false;
+  // A guess that every replica of the register, none missing, held first-hand and as its largest.
+  // Its writer never locks readers out of it: PROTOCOLS, "A guess that is everywhere".
+  bool everywhere = false;
   WrittenValue value;  // borrows from `holder`
   RoundTripPtr holder;
 };
@@ -66,16 +70,19 @@ class MaxRegister {
   // word: nothing was ever written.
   Task<RegisterStep> Read(RegisterOperation& operation, RegisterHandle& handle, Tuple* m);
 
-  // M.read() without its write-back: the largest word of a majority; no value.
+  // M.read() without its write-back: the largest word of a majority; no value. Of a contended
+  // register it asks all replicas, and waits for all, at most as long as before widening, when that
+  // may save a round trip.
   Task<RegisterStep> ReadLanes(RegisterOperation& operation, RegisterHandle& handle,
                                QuorumCall* call, Tuple* m);
 
   // M.write(word, value) to all replicas, done at a majority. `call` is new, and holds what each
   // has answered. With `read_lanes` M.read() without write-back runs in parallel: Largest(call).
   // `before`, if not null: an earlier write to the same lane, whose answers say what it holds.
+  // `begun`, if not null: an earlier batch of this very write, which has been answered.
   Task<RegisterStep> Write(RegisterOperation& operation, RegisterHandle& handle, MetaWord word,
                            WrittenValue value, bool read_lanes, const QuorumCall* before,
-                           QuorumCall* call);
+                           QuorumCall* call, const RoundTripPtr& begun = {});
 
   // M.write(*m) where `m` is of the answers of `call`: nothing is sent if a majority holds it. If
   // its bytes are gone with the nodes that held them, m was at no majority: reads again, and *m is
@@ -90,6 +97,8 @@ class MaxRegister {
 
   // M.write(word as VERIFIED), in the background; see InNOut::Verify.
   void Verify(RegisterOperation& operation, const RegisterHandle& handle, const Tuple& m);
+  // The in-place copy of m, in the background; see InNOut::CopyInPlace.
+  void CopyInPlace(RegisterOperation& operation, const RegisterHandle& handle, const Tuple& m);
 
   // The largest word among the replicas that count.
   [[nodiscard]] static Tuple Largest(const QuorumCall& call);
@@ -130,9 +139,11 @@ class MaxRegister {
   static constexpr uint64_t kWidenFactor = 4;
 
   // The replicas in the order in which reads ask them: the one with the in-place copy first, those
-  // that have lately been slow or lost last.
-  void Order(const RegisterHandle& handle, const QuorumCall& call,
-             std::array<uint8_t, kMaxReplicas>* order);
+  // that have lately been slow or lost last. Returns how many have not been.
+  int Order(const RegisterHandle& handle, const QuorumCall& call,
+            std::array<uint8_t, kMaxReplicas>* order);
+  // Whether all that have answered hold `m` first-hand and, looked at twice, as their largest.
+  [[nodiscard]] static bool AllHoldFirsthand(const QuorumCall& call, MetaWord m);
   // The nodes that `call` still waits for are asked last until they have answered, or for avoid_ns.
   void Avoid(const RegisterOperation& operation, const RegisterHandle& handle,
              const QuorumCall& call);

@@ -64,8 +64,13 @@ struct ReplicaReply {
     kFailed,  // the node was lost, or left the map, or what it holds is not what was asked for
   };
   State state = State::kNotAsked;
-  uint8_t lane = 0;          // where `largest` is
-  bool foreign = false;      // the header is another register's
+  uint8_t lane = 0;      // where `largest` is
+  bool foreign = false;  // the header is another register's
+  // A write with `read_lanes`: it put the word there itself, and when it looked, ahead of its CAS,
+  // there was no seal and nothing larger.
+  bool firsthand = false;
+  // A read that looks twice: what is the largest was so still in a READ that began after the first.
+  bool steady = false;
   uint32_t round_trips = 0;  // one after the other
   uint64_t seal = 0;         // kSealed; of a step that seals, always
   uint64_t final_word = 0;   // read by ReadFinal
@@ -91,6 +96,12 @@ struct ReplicaNodes {
 
 class QuorumCall {
   class Waiter;
+
+ public:
+  // As `needed` of a wait: for so many answers, sealed ones included.
+  static constexpr int Answers(int count) { return kMaxReplicas + count; }
+
+ private:
   struct State {
     State(Executor& executor_in, const ReplicaNodes& nodes_in, SharedPin pin_in)
         : executor(executor_in), nodes(nodes_in), pin(std::move(pin_in)) {}
@@ -100,6 +111,9 @@ class QuorumCall {
       ReleaseFrame(this, sizeof(State));
     }
     [[nodiscard]] bool Decided(int needed) const {
+      if (needed > kMaxReplicas) {
+        return counted + sealed >= needed - kMaxReplicas || pending == 0;
+      }
       return counted >= needed || sealed > 0 || counted + pending < needed;
     }
     void Report(ReplicaReply& reply, ReplicaReply::State state);

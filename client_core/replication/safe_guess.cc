@@ -12,6 +12,9 @@ namespace {
 
 constexpr Status kLeaseRanOut{StatusCode::kFenced, "the lease ran out during the operation"};
 
+// After a read that met a guess so many reads of the register ask all replicas at once.
+constexpr uint8_t kContendedReads = 64;
+
 // A write some of whose operations were posted.
 Status AfterPost(const Status& status) {
   const bool claims_nothing_happened =
@@ -44,8 +47,12 @@ Task<Status> SafeGuess::Write(RegisterOperation& operation, RegisterHandle& hand
 
   // In parallel: M.write(w); m = M.read() without its write-back.
   QuorumCall first = max_register_.NewCall(operation, handle.ref);
-  RegisterStep step =
-      co_await max_register_.Write(operation, handle, w, value, true, nullptr, &first);
+  RegisterStep step = co_await max_register_.Write(operation, handle, w.AsFirsthand(), value, true,
+                                                   nullptr, &first, outcome->begun);
+  if (step.seal != 0) {
+    co_await first.Wait(QuorumCall::Answers(max_register_.majority()), operation.deadline_ns);
+    outcome->spread = SpreadOf(first, *outcome);
+  }
   if (step.done()) {
     Tuple m = MaxRegister::Largest(first);
     if (m.word.AsGuess() <= w) {
@@ -101,15 +108,26 @@ Task<RegisterStep> SafeGuess::WriteOvertaken(RegisterOperation& operation, Regis
   const MetaWord w2 = MetaWord(*above, buffer.addr).AsVerified();
   outcome->rewrite = w2;
   QuorumCall second = max_register_.NewCall(operation, first);
-  const RegisterStep step =
-      co_await max_register_.Write(operation, handle, w2, value, false, &first, &second);
-  if (step.done()) {
-    Tuple written;
-    written.word = w2;
-    written.value = value;
-    max_register_.Verify(operation, handle, written);
+  co_return co_await max_register_.Write(operation, handle, w2, value, false, &first, &second);
+}
+
+// PROTOCOLS, "A guess that is everywhere".
+GuessSpread SafeGuess::SpreadOf(const QuorumCall& first, const WriteOutcome& outcome) {
+  int fresh = 0;
+  // An earlier batch may have been answered by a node that has left since.
+  bool hindered = first.replicas() < context_.view().replicas && !outcome.begun;
+  for (int replica = 0; replica < first.replicas(); ++replica) {
+    const ReplicaReply& reply = first.reply(replica);
+    const bool answered =
+        reply.state == ReplicaReply::State::kCounted || reply.state == ReplicaReply::State::kSealed;
+    if (answered && reply.firsthand) ++fresh;
+    hindered |= answered && !reply.firsthand;
+    const bool not_posted =
+        reply.state == ReplicaReply::State::kFailed && reply.round_trips == 0 && !outcome.begun;
+    hindered |= not_posted;
   }
-  co_return step;
+  if (fresh >= max_register_.majority()) return GuessSpread::kFresh;
+  return hindered ? GuessSpread::kHindered : GuessSpread::kUnknown;
 }
 
 // PROTOCOLS 3.3, READ, when the first tuple is verified or none is there.
@@ -128,7 +146,12 @@ Task<Result<ReadOutcome>> SafeGuess::Read(RegisterOperation& operation, Register
     outcome.end = RegisterEnd::kEmpty;
     co_return outcome;
   }
-  if (!m.word.verified()) co_return co_await ReadGuess(operation, handle, std::move(m));
+  if (!m.word.verified()) {
+    handle.contended = kContendedReads;
+    if (!m.everywhere) co_return co_await ReadGuess(operation, handle, std::move(m));
+  } else if (handle.contended > 0) {
+    --handle.contended;
+  }
   Repair(operation, handle, m);
   co_return outcome;
 }
@@ -154,12 +177,13 @@ Task<Result<ReadOutcome>> SafeGuess::ReadGuess(RegisterOperation& operation, Reg
       }
     }
     outcome.iterations = iteration + 1;
-    if (m.word.verified()) co_return outcome;
+    if (m.word.verified() || m.everywhere) co_return outcome;
     if (Planted(Bug::kReadAwaitsVerified)) continue;
     const auto same_writer = [&](const Tuple& t) {
-      return Planted(Bug::kSeenPerRegister) ? t.word != m.word : t.value.worker == m.value.worker;
+      return Planted(Bug::kSeenPerRegister) ? t.word.AsGuess() != m.word.AsGuess()
+                                            : t.value.worker == m.value.worker;
     };
-    const auto same_tuple = [&](const Tuple& t) { return t.word == m.word; };
+    const auto same_tuple = [&](const Tuple& t) { return t.word.AsGuess() == m.word.AsGuess(); };
     const auto before = std::find_if(seen.begin(), seen.end(), same_writer);
     if (std::any_of(seen.begin(), seen.end(), same_tuple) || Planted(Bug::kNoSecondRead)) {
       // Read twice: its timestamp was fresh.
@@ -170,10 +194,11 @@ Task<Result<ReadOutcome>> SafeGuess::ReadGuess(RegisterOperation& operation, Reg
       if (!locked.ok()) co_return locked.status();
       if (locked.value()) {
         max_register_.Verify(operation, handle, m);
+        if (!m.in_place) max_register_.CopyInPlace(operation, handle, m);
         co_return outcome;
       }
-      outcome.stalls += not_locked == m.word ? 1 : 0;
-      not_locked = m.word;
+      outcome.stalls += not_locked == m.word.AsGuess() ? 1 : 0;
+      not_locked = m.word.AsGuess();
     } else if (before != seen.end()) {
       // The writer has moved on, so that write was complete; what is returned is that write.
       if (!Planted(Bug::kSameWriterNewest)) m = *before;
@@ -187,10 +212,10 @@ Task<Result<ReadOutcome>> SafeGuess::ReadGuess(RegisterOperation& operation, Reg
 
 void SafeGuess::Repair(RegisterOperation& operation, RegisterHandle& handle, const Tuple& m) {
   if (m.in_place || !max_register_.options().in_place) return;
-  const bool again = handle.not_in_place == m.word;
-  handle.not_in_place = again ? MetaWord() : m.word;
-  // Once is a writer whose copy is on its way.
-  if (again) max_register_.Verify(operation, handle, m);
+  const bool again = handle.not_in_place == m.word.AsGuess();
+  handle.not_in_place = again ? MetaWord() : m.word.AsGuess();
+  // Once is a copy that another is about to make.
+  if (again) max_register_.CopyInPlace(operation, handle, m);
 }
 
 }  // namespace onetrip

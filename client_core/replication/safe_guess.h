@@ -3,8 +3,9 @@
 //
 // A writer guesses a timestamp and finds out in the same round trip whether the guess was fresh. If
 // it cannot tell, it locks readers out of the guess and writes again with a time that surely is. A
-// reader returns what is verified, or a guess that it has read twice and locked the writer out of,
-// or the first of two tuples of one writer. Single-threaded, like all of a worker.
+// reader returns what is verified, or a guess that it finds everywhere, or one that it has read
+// twice and locked the writer out of, or the first of two tuples of one writer. Single-threaded,
+// like all of a worker.
 #ifndef ONETRIP_CLIENT_CORE_REPLICATION_SAFE_GUESS_H_
 #define ONETRIP_CLIENT_CORE_REPLICATION_SAFE_GUESS_H_
 
@@ -52,15 +53,26 @@ struct ReadOutcome {
   uint32_t stalls = 0;
 };
 
+// Whether a guess may have been read without a lock, by those who saw it everywhere. A writer whose
+// guess was overtaken need not ask: what overtook it has hindered it.
+enum class GuessSpread : uint8_t {
+  kHindered,  // nobody has, nor will: some replica cannot show it first-hand and as its largest
+  kFresh,     // perhaps; at a majority there was no seal, and nothing larger, when the write came
+  kUnknown,
+};
+
 // Of the buffers, those of posted words are in use until a larger word is at a majority or the
 // register has gone; one whose word is empty was not used.
+
 struct WriteOutcome {
   RegisterEnd end = RegisterEnd::kDone;
-  uint64_t seal = 0;  // kInterrupted
-  MetaWord guess;     // posted
-  MetaWord rewrite;   // posted in the second buffer, after the guess was locked
+  uint64_t seal = 0;                            // kInterrupted
+  GuessSpread spread = GuessSpread::kHindered;  // kInterrupted
+  MetaWord guess;                               // posted
+  MetaWord rewrite;  // posted in the second buffer, after the guess was locked
   // Bytes were posted to the second buffer, but no word (ABD): it is in use even so.
   bool wordless = false;
+  RoundTripPtr begun;  // what a WriteAtOnce that gave up has posted
 };
 
 class SafeGuess {
@@ -91,7 +103,7 @@ class SafeGuess {
   Task<Status> Write(RegisterOperation& operation, RegisterHandle& handle, WriteBuffers buffers,
                      std::span<const std::byte> value, WriteOutcome* outcome);
 
-  // READ from `first` on, which M.read() has returned and which is a guess.
+  // READ from `first` on, which M.read() has returned and which is a guess that is not everywhere.
   Task<Result<ReadOutcome>> ReadGuess(RegisterOperation& operation, RegisterHandle& handle,
                                       Tuple first);
 
@@ -117,6 +129,8 @@ class SafeGuess {
   Task<RegisterStep> WriteOvertaken(RegisterOperation& operation, RegisterHandle& handle,
                                     OutBuffer buffer, const WrittenValue& value, QuorumCall& first,
                                     Tuple m, WriteOutcome* outcome);
+  // What the answers to the guess's M.write say.
+  [[nodiscard]] GuessSpread SpreadOf(const QuorumCall& first, const WriteOutcome& outcome);
   // Makes the in-place copy of what was read if it is missing twice in a row.
   void Repair(RegisterOperation& operation, RegisterHandle& handle, const Tuple& m);
 

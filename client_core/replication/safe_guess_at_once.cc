@@ -36,10 +36,10 @@ bool SafeGuess::ReadAtOnce(RegisterHandle& handle, Tuple* m) {
     const MetaWord word = InNOut::LargestIn(ref, images[i], &m->lane);
     // All of the majority hold the same write: no write-back is due.
     if (i > 0 && word.AsGuess() != largest.AsGuess()) return false;
-    largest = word;
+    largest = std::max(largest, word);
   }
-  if (!InNOut::ReadInPlace(ref, images[0], largest, &m->value)) return false;
-  m->word = largest.AsVerified();
+  if (!largest.verified() || !InNOut::ReadInPlace(ref, images[0], largest, &m->value)) return false;
+  m->word = largest;
   m->in_place = true;
   m->has_value = true;
   m->holder = std::move(batch);
@@ -55,12 +55,13 @@ bool SafeGuess::WriteAtOnce(RegisterHandle& handle, const OutBuffer& buffer,
   const std::optional<RegisterTime> time = clock_.Guess(handle.times, buffer.used);
   if (!time.has_value()) return false;
   const MetaWord w(*time, buffer.addr);
+  const MetaWord posted = w.AsFirsthand();
   outcome->guess = w;
   InNOut& in_n_out = max_register_.in_n_out();
   const View& view = context_.view();
   const WrittenValue value{context_.membership.id, bytes};
   const uint8_t lane = InNOut::LaneOf(value.worker, ref.shape);
-  const MetaWord expected = handle.lane_word < w ? handle.lane_word : MetaWord();
+  const MetaWord expected = handle.lane_word.AsGuess() < w ? handle.lane_word : MetaWord();
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
   const uint32_t bulk_bytes = BufferBulkBytes(bytes.size());
   std::byte* bulk = batch->Reserve(bulk_bytes);
@@ -69,30 +70,36 @@ bool SafeGuess::WriteAtOnce(RegisterHandle& handle, const OutBuffer& buffer,
   std::array<const uint64_t*, kMaxReplicas> seals;
   std::array<size_t, kMaxReplicas> cas;
   const int live = view.LiveReplicas(ref.addr);
+  if (live < view.replicas / 2 + 1) return false;
+  const int in_place = InNOut::InPlaceReplica(ref, live);
   for (int i = 0; i < live; ++i) {
     const RemoteAddr at = view.Locate(ref.addr, i);
     RemoteAddr bulk_at;
     if (!in_n_out.Find(at.node, buffer.addr + kBufferBulkOffset, &bulk_at)) return false;
     batch->Write(bulk_at, bulk, bulk_bytes);
-    cas[i] =
-        batch->Cas({at.node, at.offset + ref.shape.lane_offset(lane)}, expected.bits(), w.bits());
+    if (i == in_place) InNOut::AddInPlace(*batch, ref, at, w, value);
     images[i] = batch->Read(at, ref.shape.in_place_offset());
+    cas[i] = batch->Cas({at.node, at.offset + ref.shape.lane_offset(lane)}, expected.bits(),
+                        posted.bits());
     seals[i] = batch->ReadWord({at.node, at.offset + kSealOffset});
   }
+  outcome->begun = batch;
   if (!PostInline(batch)) return false;
   for (int i = 0; i < live; ++i) {
     uint8_t largest_lane = 0;
     if (*seals[i] != 0 || batch->op(cas[i]).result != expected.bits() ||
         !InNOut::IsOf(ref, images[i]) ||
-        InNOut::LargestIn(ref, images[i], &largest_lane).AsGuess() != w) {
+        InNOut::LargestIn(ref, images[i], &largest_lane).AsGuess() >= w) {
       return false;
     }
   }
+  if (LeaseRanOut()) return false;
+  outcome->begun = {};
   handle.lane_word = w.AsVerified();
   batch->ClearOps();
-  in_n_out.AddVerify(*batch, ref, lane, w, value);
+  in_n_out.AddVerify(*batch, ref, lane, posted);
   (void)PostInline(batch);
-  return !LeaseRanOut();
+  return true;
 }
 
 }  // namespace onetrip

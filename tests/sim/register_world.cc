@@ -301,6 +301,7 @@ void RegisterWorld::MakeWorkers() {
   const bool shared = rng_.Below(6) == 0;
   const bool recycles = !shared && rng_.Below(6) == 0;
   const Programs programs = MakePrograms(rng_, recycles);
+  options.ask_all = rng_.Below(2) == 0;
   // Each worker has its own idea of which nodes are near.
   const uint64_t one_far_of = rng_.Below(2) == 0 ? 2 : 6;
   uint32_t client = 0;
@@ -460,6 +461,10 @@ constexpr RegisterBug kRegisterBugs[] = {
     {Bug::kNoSecondRead, "no_second_read"},
     {Bug::kNeverRewrite, "never_rewrite"},
     {Bug::kSameWriterNewest, "same_writer_newest"},
+    {Bug::kLanesAfterCas, "lanes_after_cas"},
+    {Bug::kSecondhandCounts, "secondhand_counts"},
+    {Bug::kMajorityIsEverywhere, "majority_is_everywhere"},
+    {Bug::kOneLook, "one_look"},
     {Bug::kNoWriteBack, "abd_no_write_back", RegisterProtocol::kAbd},
     {Bug::kAbdStaleTimestamp, "abd_stale_timestamp", RegisterProtocol::kAbd},
     {Bug::kAbdStaleTimestamp, "mixed_stale_timestamp", RegisterProtocol::kMixed},

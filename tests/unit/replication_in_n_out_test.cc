@@ -16,7 +16,7 @@ TEST(MetaWordTest, OrdersByTimeThenBufferAndFindsTheBufferAgain) {
   Rng rng(1);
   for (int i = 0; i < 20'000; ++i) {
     const GlobalAddr home(static_cast<uint32_t>(rng.Below(1U << 24)), 0);
-    const auto region = static_cast<uint32_t>((home.region() & ~0xfffU) | rng.Below(4096));
+    const auto region = static_cast<uint32_t>((home.region() & ~0x7ffU) | rng.Below(2048));
     const GlobalAddr buffer(region, rng.Below(kRegionBytes / 32) * 32);
     ASSERT_TRUE(MetaWord::CanName(home, buffer));
     const auto time = static_cast<RegisterTime>(1 + rng.Below(UINT32_MAX - 2));
@@ -26,10 +26,14 @@ TEST(MetaWordTest, OrdersByTimeThenBufferAndFindsTheBufferAgain) {
     EXPECT_FALSE(word.verified());
     EXPECT_EQ(word.AsVerified().buffer(home), buffer);
     EXPECT_EQ(word.AsVerified().AsGuess(), word);
+    EXPECT_EQ(word.AsFirsthand().AsGuess(), word);
+    EXPECT_EQ(word.AsFirsthand().AsVerified(), word.AsVerified());
+    EXPECT_EQ(word.AsFirsthand().buffer(home), buffer);
+    EXPECT_GT(word.AsVerified(), word.AsFirsthand());
     EXPECT_GT(word.AsVerified(), word);
     EXPECT_GT(MetaWord(time + 1, GlobalAddr(0, 0)), word.AsVerified());
   }
-  EXPECT_FALSE(MetaWord::CanName(GlobalAddr(4095, 0), GlobalAddr(4096, 0)));
+  EXPECT_FALSE(MetaWord::CanName(GlobalAddr(2047, 0), GlobalAddr(2048, 0)));
   EXPECT_FALSE(MetaWord::CanName(GlobalAddr(0, 0), GlobalAddr(0, 16)));
 }
 
@@ -102,7 +106,8 @@ class InNOutTest : public testing::Test {
     return good ? TextOf(value.bytes) : "(none)";
   }
   void Verify(MetaWord word, std::string_view value) {
-    BlockOn(executor_, in_n_out().Verify(ref_, kLane, word, {WorkerId{7}, BytesOf(value)}, {}));
+    BlockOn(executor_, in_n_out().Verify(ref_, kLane, word, {}));
+    BlockOn(executor_, in_n_out().CopyInPlace(ref_, word, {WorkerId{7}, BytesOf(value)}, {}));
   }
   std::string InPlace(const ReplicaReply& reply, MetaWord word) {
     WrittenValue value;

@@ -91,7 +91,7 @@ TEST_F(MaxRegisterTest, AWriteTakesOneRoundTripAndReachesAllReplicas) {
   for (int replica = 0; replica < 3; ++replica) EXPECT_EQ(cluster_.Lane(ref_, replica, 1), word);
 }
 
-TEST_F(MaxRegisterTest, AGuessIsReadInTwoRoundTripsAndAVerifiedValueInOne) {
+TEST_F(MaxRegisterTest, AValueInPlaceIsReadInOneRoundTripVerifiedOrNot) {
   const MetaWord word = NewWord(10);
   (void)Write(word, "hello");
   Settle();
@@ -99,7 +99,8 @@ TEST_F(MaxRegisterTest, AGuessIsReadInTwoRoundTripsAndAVerifiedValueInOne) {
   EXPECT_EQ(guess.value(), "hello");
   EXPECT_EQ(guess.m.value.worker.value, 1U);
   EXPECT_FALSE(guess.m.word.verified());
-  EXPECT_EQ(guess.round_trips, 2U);
+  EXPECT_TRUE(guess.m.in_place);
+  EXPECT_EQ(guess.round_trips, 1U);
   RegisterOperation operation;
   max_register().Verify(operation, handles_[0], guess.m);
   Settle();

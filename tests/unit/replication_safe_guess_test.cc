@@ -48,6 +48,16 @@ class SafeGuessTest : public testing::Test {
     }
     return word;
   }
+  // As if its writer had put it on all replicas, and the copy in place with it.
+  MetaWord PlantEverywhere(RegisterTime time, uint32_t worker_id, std::string_view value) {
+    const MetaWord word = PlantGuess(time, worker_id, value, {0, 1, 2}).AsFirsthand();
+    for (int replica = 0; replica < 3; ++replica) {
+      cluster_.Word(ref_.addr + ref_.shape.lane_offset(worker_id % 4), replica) = word.bits();
+    }
+    EncodeInPlace(word, {WorkerId{worker_id}, BytesOf(value)},
+                  cluster_.node(0).base() + ref_.addr.offset() + ref_.shape.in_place_offset());
+    return word;
+  }
   RegisterTime Now() {
     return static_cast<RegisterTime>(worker(0).guess_clock.Now().value - ref_.birth.value);
   }
@@ -120,6 +130,39 @@ TEST_F(SafeGuessTest, AReaderFinishesADeadWritersGuess) {
   EXPECT_EQ(cluster_.Lane(ref_, 0, 1).AsGuess(), guess);
   EXPECT_EQ(Get(1, &round_trips), "orphan");
   EXPECT_EQ(round_trips, 1U);
+}
+
+// Nobody has to be locked out of it. Only reads of a contended register look for it.
+TEST_F(SafeGuessTest, AGuessThatIsEverywhereIsReadWithoutALock) {
+  const MetaWord guess = PlantEverywhere(Now(), 9, "in flight");
+  uint32_t round_trips = 0;
+  EXPECT_EQ(Get(0, &round_trips), "in flight");
+  EXPECT_EQ(round_trips, 2U) << "the lanes of two replicas, those of all";
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(Get(0, &round_trips), "in flight");
+    EXPECT_EQ(round_trips, 1U);
+  }
+  Settle();
+  EXPECT_EQ(cluster_.Lane(ref_, 0, 1), guess) << "its writer is still to say what became of it";
+  EXPECT_EQ(cluster_.Word(GlobalAddr(guess.buffer(ref_.addr)), 0), 0U) << "no lock";
+}
+
+// Another has put it there: its writer may look at that replica later, and find something larger.
+TEST_F(SafeGuessTest, AGuessThatAReaderHasSpreadIsLocked) {
+  const MetaWord guess = PlantEverywhere(Now(), 9, "in flight");
+  cluster_.Word(ref_.addr + ref_.shape.lane_offset(1), 2) = guess.AsGuess().bits();
+  EXPECT_EQ(Get(0), "in flight");
+  Settle();
+  EXPECT_NE(cluster_.Word(GlobalAddr(guess.buffer(ref_.addr)), 0), 0U);
+  EXPECT_TRUE(cluster_.Lane(ref_, 0, 1).verified());
+}
+
+TEST_F(SafeGuessTest, AGuessThatOneReplicaDoesNotAnswerForIsLocked) {
+  const MetaWord guess = PlantEverywhere(Now(), 9, "in flight");
+  cluster_.node(2).SetReachable(false);
+  EXPECT_EQ(Get(0), "in flight");
+  Settle();
+  EXPECT_NE(cluster_.Word(GlobalAddr(guess.buffer(ref_.addr)), 0), 0U);
 }
 
 TEST_F(SafeGuessTest, AGuessThatItsWriterLockedIsNotReturned) {
@@ -250,6 +293,7 @@ TEST_F(SafeGuessTest, ASealInterruptsReadsAndWrites) {
   EXPECT_EQ(outcome.end, RegisterEnd::kInterrupted);
   EXPECT_EQ(outcome.seal, 5U);
   EXPECT_FALSE(outcome.guess.is_empty());
+  EXPECT_EQ(outcome.spread, GuessSpread::kHindered) << "the seals were there before it";
 }
 
 TEST_F(SafeGuessTest, AWriteThatMayHaveHappenedIsOfUnknownOutcome) {
@@ -410,6 +454,45 @@ TEST(SafeGuessOnShm, NothingSuspendsOnTheFastPath) {
     EXPECT_EQ(TextOf(outcome_read.value().tuple.value.bytes), value);
     EXPECT_EQ(reading.round_trips, 1U);
   }
+}
+
+// Between the two batches of a write readers may return its guess, and others go beyond it: what
+// they wrote must not make it look overtaken. `lane` is where they do.
+void OvertakeBetweenBatches(uint32_t lane) {
+  LittleCluster cluster(3, kNodeBytes);
+  SimExecutor executor(1);
+  RegisterWorker worker(executor,
+                        std::make_unique<ShmFabric>(executor.clock(), cluster.endpoints()),
+                        cluster.master(), 1);
+  const RegisterRef ref = cluster.CreateRegister({}, 1, TicksOfNs(kClusterOffsetNs - 1'000'000));
+  RegisterHandle handle(ref, worker.guess_clock);
+  const auto plant = [&](int replica, uint32_t at_lane, MetaWord word, std::string_view value) {
+    EncodeBuffer({ref.birth.value + word.time()}, {WorkerId{5}, BytesOf(value)},
+                 cluster.node(replica).base() + word.buffer(ref.addr).offset() + kBufferBulkOffset);
+    cluster.Word(ref.addr + ref.shape.lane_offset(at_lane), replica) = word.bits();
+  };
+  // One replica's lane is not as expected, so the write gives up after its guess is at the others.
+  plant(2, 1, {1, cluster.NewBuffer(ref.shape).addr}, "old");
+  const WriteBuffers buffers = cluster.NewBuffers(ref.shape);
+  WriteOutcome outcome;
+  ASSERT_FALSE(worker.safe_guess.WriteAtOnce(handle, buffers.guess, BytesOf("mine"), &outcome));
+  ASSERT_TRUE(outcome.begun);
+  const MetaWord newer(outcome.guess.time() + 1000, cluster.NewBuffer(ref.shape).addr);
+  for (const int replica : {0, 1}) plant(replica, lane, newer, "newer");
+
+  RegisterOperation operation;
+  Task<Status> write =
+      worker.safe_guess.Write(operation, handle, buffers, BytesOf("mine"), &outcome);
+  ASSERT_TRUE(write.Start());
+  EXPECT_TRUE(write.TakeResult().ok());
+  EXPECT_TRUE(outcome.rewrite.is_empty());
+  EXPECT_EQ(cluster.Word(buffers.guess.addr, 0), 0U) << "readers were not locked out";
+}
+
+TEST(SafeGuessOnShm, AWriteThatIsPostedTwiceBelievesItsFirstLook) { OvertakeBetweenBatches(2); }
+
+TEST(SafeGuessOnShm, AWriteThatIsPostedTwiceBelievesItsFirstLookInItsOwnLaneToo) {
+  OvertakeBetweenBatches(1);
 }
 
 }  // namespace
