@@ -2,7 +2,8 @@
 """Checks the rules of the house that a compiler does not.
 
   house_check.py layout  --root DIR
-      who includes whom, file lengths, header guards, forbidden names and words
+      who includes whom, file lengths, header guards, forbidden names and words, views that are
+      used after a wait
   house_check.py headers --root DIR --compiler CXX [--include DIR]...
       every header compiles alone
 
