@@ -271,7 +271,7 @@ def run(arguments, report):
         finally:
             world.stop_watching()
         print_report(findings, world.log, world.started)
-        print("agents expelled by what cut them off: %d, by a busy host: %d" % (
+        print("agents expelled by what cut them off: %d, since they were silent: %d" % (
             world.expelled, world.starved))
         check(report, "what clients saw is explained, nothing is lost, sums are right",
               findings["failures"])
