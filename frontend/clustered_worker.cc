@@ -74,7 +74,7 @@ Task<Status> ClusteredWorker::ReachOverShm(const View& view, std::string* reason
   segments_ = cluster_.shm_nodes_.segments();
   std::vector<MemoryEndpoint*> endpoints;
   for (const ShmNodes::SegmentPtr& segment : segments_) endpoints.push_back(segment.get());
-  shm_ = std::make_unique<ShmFabric>(executor_.clock(), endpoints);
+  shm_ = std::make_unique<ShmFabric>(executor_.clock(), endpoints, &executor_);
   co_return UseView(view, reason);
 }
 

@@ -291,6 +291,7 @@ void Coordinator::StartAttending(Member& member, uint64_t now_us, StreamId strea
   member.standing = Standing::kUp;
   member.lease_end_us = now_us + options_.lease_ms * kUsPerMs;
   member.renewed_us = now_us;
+  if (members_.size() == 1) last_tick_us_ = now_us;  // without members there were no ticks
   streams_[stream] = member.id;
   if (member.kind != MemberKind::kAgent) return;
   effects_.change.agents[member.id] = member.info;
@@ -427,24 +428,37 @@ void Coordinator::OnStreamClosed(uint64_t now_us, StreamId stream) {
   Member* const member = MemberOn(stream);
   streams_.erase(found);
   if (member == nullptr) return;
+  NoticeStall(now_us);
   member->stream = 0;
   if (member->kind == MemberKind::kMemoryNode) {
     NodeAway(*member, now_us, "its stream ended", /*in_order=*/false);
+  } else if (now_us < stall_over_us_) {
+    FreeUnclaimedSeats(*member);
+    DropRequests(*member);
+    member->standing = Standing::kAway;
+    Log(LogLevel::kInfo, AgentText(*member) +
+                             " is away: its stream ended while the master stood "
+                             "still, or soon after; it has its lease to come back");
   } else {
     Expel(*member, "its stream ended, so it was taken for dead");
   }
   Pump(now_us);
 }
 
-void Coordinator::OnTick(uint64_t now_us) {
+void Coordinator::NoticeStall(uint64_t now_us) {
   const uint64_t lease_us = options_.lease_ms * kUsPerMs;
-  // Was it this process that stood still, nobody's renewals can be judged by the clock.
-  if (now_us - last_tick_us_ > lease_us / 2) {
-    for (auto& [id, member] : members_) {
-      member.lease_end_us = std::max(member.lease_end_us, now_us + lease_us);
-      if (member.late_since_us != 0) member.late_since_us = now_us;
-    }
+  if (now_us - last_tick_us_ <= lease_us / 2) return;
+  // Nobody's renewals can be judged by the clock, and connections may have broken unheard.
+  for (auto& [id, member] : members_) {
+    member.lease_end_us = std::max(member.lease_end_us, now_us + lease_us);
+    if (member.late_since_us != 0) member.late_since_us = now_us;
   }
+  last_tick_us_ = now_us;
+  stall_over_us_ = now_us + lease_us;
+}
+
+void Coordinator::OnTick(uint64_t now_us) {
+  NoticeStall(now_us);
   last_tick_us_ = now_us;
   std::vector<uint64_t> ids;
   ids.reserve(members_.size());
@@ -472,7 +486,7 @@ void Coordinator::OnMemberTick(Member& member, uint64_t now_us) {
     return;
   }
   if (member.standing == Standing::kAway && now_us >= member.lease_end_us) {
-    Expel(member, "it did not come back after the master's restart");
+    Expel(member, "it did not come back after the master's restart or standstill");
   } else if (member.standing == Standing::kUp && now_us >= member.lease_end_us) {
     Expel(member, lease);
   } else if (member.standing == Standing::kUp && member.late_since_us != 0 &&

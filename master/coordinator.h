@@ -119,7 +119,7 @@ class Coordinator {
  private:
   enum class Standing : uint8_t {
     kUp,
-    kAway,      // an agent of before a restart that has not come back yet
+    kAway,      // an agent of before a restart or a stall that has its lease to come back
     kExpelled,  // must be fenced on every node that is not out
     kFenced,    // was; its seats will be free in the next view
   };
@@ -228,6 +228,8 @@ class Coordinator {
   void OnRequest(Member* member, uint64_t now_us, StreamId stream, const RequestMessage& message);
   void OnLeave(Member& member, uint64_t now_us);
   void OnMemberTick(Member& member, uint64_t now_us);
+  // To be called before time or a stream's end is judged: this process may have stood still.
+  void NoticeStall(uint64_t now_us);
   void AdvanceDurableTime(uint64_t now_us);
   void Send(StreamId stream, MasterMessage message);
   void Reply(StreamId stream, uint64_t request, StatusCode code, std::string reason = {});
@@ -285,6 +287,7 @@ class Coordinator {
   void SendView(Member& member, uint64_t now_us);
   void TellWhatJoinsWaitFor();
   void TellWhatDamagedWaitFor();
+  [[nodiscard]] static std::string AgentText(const Member& member);
   // Whether the agent could still act under an older view.
   [[nodiscard]] static bool Counts(const Member& member);
   [[nodiscard]] bool SomebodyAttendingIsLate() const;
@@ -383,6 +386,8 @@ class Coordinator {
   bool take_over_due_ = false;   // not durable: a restarted master has it done once
   uint64_t time_origin_us_ = 0;  // cluster time less steady time
   uint64_t last_tick_us_ = 0;
+  // Until then a stream may have ended because this process stood still, not the one behind it.
+  uint64_t stall_over_us_ = 0;
   uint64_t next_fence_ = 1;
   std::string told_waiting_for_;
   std::string told_damaged_;

@@ -267,7 +267,8 @@ void Coordinator::NodeAway(Member& member, uint64_t now_us, const std::string& w
     node.serving = false;
     node.damage.clear();
     node.left = in_order;
-    node.lost_at_us = now_us;
+    // It may be as well as before, and come back at once.
+    node.lost_at_us = in_order ? now_us : std::max(now_us, stall_over_us_);
     node.fence = 0;
     node.fence_retry_us = 0;
     Log(in_order ? LogLevel::kInfo : LogLevel::kWarning,
@@ -301,8 +302,7 @@ void Coordinator::Expel(Member& member, const std::string& why) {
     Send(member.stream, ExpelledMessage{why});
     Close(std::exchange(member.stream, 0), why);
   }
-  const std::string name = "agent " + std::to_string(member.id) + " (process " +
-                           std::to_string(member.info.pid) + " on " + member.info.host + ")";
+  const std::string name = AgentText(member);
   if (member.seats.empty()) {
     Log(LogLevel::kInfo, name + (member.left ? " has left" : " is gone: " + why));
     ForgetAgent(member.id);

@@ -5,14 +5,11 @@
 #include "master/coordinator.h"
 
 namespace onetrip {
-namespace {
 
-std::string AgentText(uint64_t id, const AgentRecord& info) {
-  return "agent " + std::to_string(id) + " (process " + std::to_string(info.pid) + " on " +
-         info.host + ")";
+std::string Coordinator::AgentText(const Member& member) {
+  return "agent " + std::to_string(member.id) + " (process " + std::to_string(member.info.pid) +
+         " on " + member.info.host + ")";
 }
-
-}  // namespace
 
 void Coordinator::Enqueue(const Member& member, uint64_t now_us, Change change) {
   if (queue_.size() + due_.size() >= options_.requests_max) {
@@ -53,11 +50,11 @@ std::string Coordinator::WhoIsAway(const std::vector<NodeId>& leave) const {
   for (const auto& [id, member] : members_) {
     if (!Counts(member)) continue;
     if (member.standing == Standing::kAway && !Planted(Bug::kHoldForgetsAway)) {
-      return AgentText(id, member.info) + " has not come back after the master's restart";
+      return AgentText(member) + " has not come back after the master's restart or standstill";
     }
     if (member.standing == Standing::kExpelled && !IsHarmless(member, leave) &&
         !Planted(Bug::kHoldForgetsExpelled)) {
-      return AgentText(id, member.info) + " is expelled and not fenced on every memory node";
+      return AgentText(member) + " is expelled and not fenced on every memory node";
     }
   }
   return "";
@@ -73,7 +70,7 @@ std::string Coordinator::WhoDoesNotHold(const Hold& hold) const {
     const bool holds = member.held >= hold.epoch ||
                        (hold.work == Work::kNodeOut && IsHarmless(member, hold.leave));
     some_hold |= holds;
-    if (!holds && who.empty()) who = AgentText(id, member.info);
+    if (!holds && who.empty()) who = AgentText(member);
   }
   if (some_hold && Planted(Bug::kCommitsBeforeAllHold)) return "";
   return who;

@@ -118,6 +118,12 @@ for preset in "${presets[@]}"; do
     echo "=== $preset: clusters of processes ($(date +%T))"
     run_python "$preset" cluster tests/cluster/run.py --bin "build/$preset/bin"
   fi
+  if [[ $preset == release ]]; then
+    # Always the same faults, at times of their own; scripts/nemesis.sh draws others for as long as one likes.
+    echo "=== $preset: a cluster broken at random ($(date +%T))"
+    run_python "$preset" nemesis tests/nemesis/nemesis.py --bin "build/$preset/bin" --minutes 1 \
+      --fabric mixed --seed 7 --out "build/$preset/nemesis"
+  fi
 done
 
 echo "$passed passed, $failed failed"

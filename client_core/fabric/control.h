@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 
 #include "client_core/layout/global_addr.h"
 #include "client_core/layout/size_class.h"
@@ -43,6 +45,12 @@ struct ControlReply {
   GlobalAddr block;
 };
 
+// A request that somebody has started and does not wait for.
+struct PendingControl {
+  std::atomic<bool> done{false};      // set last
+  std::optional<ControlReply> reply;  // nothing: the node was lost meanwhile; it may have been done
+};
+
 // A memory node's memory and its control entry. Thread-safe: every worker may use it at any time.
 class MemoryEndpoint {
  public:
@@ -53,6 +61,14 @@ class MemoryEndpoint {
   [[nodiscard]] virtual uint64_t bytes() const = 0;
 
   virtual ControlReply Handle(const ControlRequest& request) = 0;
+  // Starts the same, without waiting for it. What is in this process is done at once.
+  virtual std::shared_ptr<const PendingControl> Start(const ControlRequest& request) {
+    auto pending = std::make_shared<PendingControl>();
+    const ControlReply reply = Handle(request);
+    if (reachable()) pending->reply = reply;
+    pending->done.store(true, std::memory_order_release);
+    return pending;
+  }
 
   // Whether the node answers; false from the moment it is lost.
   [[nodiscard]] bool reachable() const { return reachable_.load(std::memory_order_acquire); }

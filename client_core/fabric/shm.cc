@@ -1,11 +1,19 @@
 #include "client_core/fabric/shm.h"
 
+#include <algorithm>
+#include <memory>
+
+#include "client_core/base/check.h"
 #include "client_core/fabric/memory_ops.h"
 
 namespace onetrip {
 namespace {
 
 constexpr uint64_t kLineBytes = 64;
+// How long a worker sleeps before it looks for an answer again: a node of this host takes tens of
+// microseconds, one that hangs is given up after a while.
+constexpr uint64_t kLookNsMin = 10'000;
+constexpr uint64_t kLookNsMax = 1'000'000;
 
 // From the line that holds the first byte to the one that holds the last.
 template <int kForWrite>
@@ -17,8 +25,9 @@ void PrefetchLines(const std::byte* from, uint32_t bytes) {
 
 }  // namespace
 
-ShmFabric::ShmFabric(const Clock& clock, const std::vector<MemoryEndpoint*>& endpoints)
-    : Fabric(clock, /*completes_inline=*/true) {
+ShmFabric::ShmFabric(const Clock& clock, const std::vector<MemoryEndpoint*>& endpoints,
+                     Executor* executor)
+    : Fabric(clock, /*completes_inline=*/true), executor_(executor) {
   for (size_t i = 0; i < endpoints.size(); ++i) {
     if (endpoints[i] != nullptr) SetEndpoint(NodeId{static_cast<uint16_t>(i)}, endpoints[i]);
   }
@@ -61,15 +70,21 @@ bool ShmFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> /
 
 Task<Result<ControlReply>> ShmFabric::Control(NodeId node, ControlRequest request) {
   const Node& known = At(node);
-  MemoryEndpoint* endpoint = known.endpoint;
-  if (known.aside || endpoint == nullptr || !endpoint->reachable()) {
+  if (known.aside || known.endpoint == nullptr || !known.endpoint->reachable()) {
     co_return Status(StatusCode::kUnavailable, "the memory node is lost");
   }
-  const ControlReply reply = endpoint->Handle(request);
-  if (!endpoint->reachable()) {
+  const std::shared_ptr<const PendingControl> pending = known.endpoint->Start(request);
+  // The endpoint ends every request within its time.
+  for (uint64_t look_ns = kLookNsMin; !pending->done.load(std::memory_order_acquire);
+       look_ns = std::min(2 * look_ns, kLookNsMax)) {
+    CHECK(executor_ != nullptr);
+    co_await executor_->SleepFor(look_ns);
+    if (At(node).aside) co_return Status(StatusCode::kUnknownOutcome, "the memory node was left");
+  }
+  if (!pending->reply.has_value()) {
     co_return Status(StatusCode::kUnknownOutcome, "the memory node was lost");
   }
-  co_return reply;
+  co_return *pending->reply;
 }
 
 void ShmFabric::Prefetch(RemoteAddr at, uint32_t bytes) const {

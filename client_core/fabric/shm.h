@@ -1,12 +1,13 @@
 // The shm backend: memory nodes whose memory is mapped into this process. Operations run inline, on
-// the caller's CPU, without a system call; a worker that uses it never suspends on the fabric.
-// An operation is believed only if its node is reachable after it, too: see release_when_lost in
-// shm_segment.h.
+// the caller's CPU, without a system call; a worker that uses it never suspends on them. Only what
+// it asks a node's process for takes time. An operation is believed only if its node is reachable
+// after it, too: see release_when_lost in shm_segment.h.
 #ifndef ONETRIP_CLIENT_CORE_FABRIC_SHM_H_
 #define ONETRIP_CLIENT_CORE_FABRIC_SHM_H_
 
 #include <vector>
 
+#include "client_core/coro/executor.h"
 #include "client_core/fabric/fabric.h"
 
 namespace onetrip {
@@ -14,8 +15,9 @@ namespace onetrip {
 class ShmFabric final : public Fabric {
  public:
   // `endpoints[i]` is node i, null if it is not reached; all outlive the fabric, or until
-  // SetEndpoint replaces them.
-  ShmFabric(const Clock& clock, const std::vector<MemoryEndpoint*>& endpoints);
+  // SetEndpoint replaces them. `executor` is the worker's; null: all endpoints are in this process.
+  ShmFabric(const Clock& clock, const std::vector<MemoryEndpoint*>& endpoints,
+            Executor* executor = nullptr);
 
   // Node `node` is reached by `endpoint` from now on: it has come back, or is new.
   void SetEndpoint(NodeId node, MemoryEndpoint* endpoint);
@@ -36,6 +38,8 @@ class ShmFabric final : public Fabric {
     bool aside = false;
   };
   Node& At(NodeId node);
+
+  Executor* const executor_;
   std::vector<Node> nodes_;
 };
 

@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <future>
+#include <optional>
 #include <utility>
 
 #include "client_core/base/log.h"
@@ -79,8 +81,8 @@ Result<std::unique_ptr<ShmSegment>> ShmSegment::Attach(const ShmAttachOptions& o
   Status status = segment->Connect(reason);
   if (status.ok()) status = segment->SayHello(reason);
   if (!status.ok()) return status;
-  segment->stop_ = UniqueFd(eventfd(0, EFD_CLOEXEC));
-  if (!segment->stop_.valid()) {
+  segment->wake_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!segment->wake_.valid()) {
     return Refuse(reason, StatusCode::kUnavailable,
                   segment->Name() + ": no descriptor to watch it with");
   }
@@ -90,8 +92,8 @@ Result<std::unique_ptr<ShmSegment>> ShmSegment::Attach(const ShmAttachOptions& o
 
 ShmSegment::~ShmSegment() {
   if (watcher_.joinable()) {
-    const uint64_t one = 1;
-    (void)!write(stop_.get(), &one, sizeof(one));
+    ending_ = true;
+    WakeWatcher();
     watcher_.join();
   }
   if (base_ != nullptr) munmap(base_, bytes_);
@@ -183,56 +185,77 @@ Status ShmSegment::Map(const ShmVerdict& verdict, const UniqueFd& memory, std::s
 }
 
 Status ShmSegment::AddWorker(WorkerId worker, Epoch epoch, std::string* reason) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  ShmFrame answer;
-  ShmVerdict verdict;
   const ShmHello hello{.cluster = options_.cluster,
                        .epoch = epoch.value,
                        .worker = worker.value,
                        .node = options_.node.value,
                        .incarnation = incarnation_};
-  if (!Exchange(EncodeShm(hello, ShmFrameKind::kWorker), &answer) ||
-      DecodeShm(answer, &verdict) != ShmRefusal::kNone) {
+  // Shared: the watcher may still be in set_value() when the answer is here.
+  const auto told = std::make_shared<std::promise<std::optional<ShmVerdict>>>();
+  Ask(EncodeShm(hello, ShmFrameKind::kWorker), [told](const ShmFrame* answer) {
+    ShmVerdict verdict;
+    const bool ok = answer != nullptr && DecodeShm(*answer, &verdict) == ShmRefusal::kNone;
+    told->set_value(ok ? std::optional(verdict) : std::nullopt);
+  });
+  const std::optional<ShmVerdict> verdict = told->get_future().get();
+  if (!verdict.has_value()) {
     return Refuse(reason, StatusCode::kUnavailable, Name() + ": the node is lost");
   }
-  if (verdict.refusal == 0) return Status::Ok();
-  const auto refusal = static_cast<ShmRefusal>(verdict.refusal);
+  if (verdict->refusal == 0) return Status::Ok();
+  const auto refusal = static_cast<ShmRefusal>(verdict->refusal);
   return Refuse(reason, CodeOf(refusal),
                 Name() + ": worker " + std::to_string(worker.value) +
                     " refused by the node: " + ShmRefusalText(refusal));
 }
 
 ControlReply ShmSegment::Handle(const ControlRequest& request) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  ShmFrame answer;
-  ShmReply reply;
+  const std::shared_ptr<const PendingControl> pending = Start(request);
+  pending->done.wait(false, std::memory_order_acquire);
+  return pending->reply.value_or(ControlReply{ControlReply::Outcome::kConflict, request.block});
+}
+
+std::shared_ptr<const PendingControl> ShmSegment::Start(const ControlRequest& request) {
   const ShmControl control{.kind = static_cast<uint8_t>(request.kind),
                            .size_class = request.size_class.index(),
                            .owner = request.owner.value,
                            .block = request.block.bits(),
                            .from = request.from.value};
-  const ControlReply lost{ControlReply::Outcome::kConflict, request.block};
-  if (!Exchange(EncodeShm(control), &answer)) return lost;
-  if (DecodeShm(answer, &reply) != ShmRefusal::kNone ||
-      reply.outcome > static_cast<uint8_t>(ControlReply::Outcome::kConflict)) {
-    Lose(reply.outcome == kShmUnavailable ? "the node is lost to itself" : "a malformed answer");
-    return lost;
-  }
-  return {static_cast<ControlReply::Outcome>(reply.outcome), GlobalAddr(reply.block)};
+  auto pending = std::make_shared<PendingControl>();
+  Ask(EncodeShm(control), [this, pending](const ShmFrame* answer) {
+    ShmReply reply;
+    if (answer == nullptr) {
+    } else if (DecodeShm(*answer, &reply) != ShmRefusal::kNone ||
+               reply.outcome > static_cast<uint8_t>(ControlReply::Outcome::kConflict)) {
+      Lose(reply.outcome == kShmUnavailable ? "the node is lost to itself" : "a malformed answer");
+    } else {
+      pending->reply = {static_cast<ControlReply::Outcome>(reply.outcome), GlobalAddr(reply.block)};
+    }
+    pending->done.store(true, std::memory_order_release);
+    pending->done.notify_all();
+  });
+  return pending;
 }
 
-bool ShmSegment::Exchange(ShmFrame frame, ShmFrame* answer) {
-  if (!reachable()) return false;
+void ShmSegment::Ask(ShmFrame frame, AnswerFn done) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!closed_ && reachable()) {
+      questions_.push_back({frame, std::move(done)});
+      if (questions_.size() == 1) SendFirst();
+      return;
+    }
+  }
+  done(nullptr);
+}
+
+void ShmSegment::SendFirst() {
+  ShmFrame& frame = questions_.front().frame;
   ShmPrefix prefix = DecodeShmPrefix(frame);
   prefix.sequence = ++sequence_;
   std::memcpy(frame.data(), &prefix, sizeof(prefix));
-  if (!Send(frame) || !Receive(answer, nullptr)) {
-    Lose("no answer in time");
-    return false;
-  }
-  if (DecodeShmPrefix(*answer).sequence == sequence_) return true;
-  Lose("an answer to another question");
-  return false;
+  answer_end_ = SteadyClock::now() + std::chrono::milliseconds(options_.timeout_ms);
+  if (!Send(frame)) Lose("it takes no question");
+  WakeWatcher();
 }
 
 bool ShmSegment::Send(const ShmFrame& frame) {
@@ -275,12 +298,72 @@ void ShmSegment::Lose(const char* why) {
   LogWarning("shm: " + Name() + " lost: " + why);
 }
 
+// ---- The watcher's thread ----
+
+void ShmSegment::WakeWatcher() const {
+  const uint64_t one = 1;
+  (void)!write(wake_.get(), &one, sizeof(one));
+}
+
+int ShmSegment::AnswerWithinMs() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (questions_.empty()) return -1;
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(answer_end_ - SteadyClock::now());
+  // Rounded up: it must be over then.
+  return left.count() < 0 ? 0 : static_cast<int>(left.count()) + 1;
+}
+
 void ShmSegment::Watch() {
-  std::array<pollfd, 2> watched{{{.fd = socket_.get(), .events = POLLRDHUP, .revents = 0},
-                                 {.fd = stop_.get(), .events = POLLIN, .revents = 0}}};
-  while (poll(watched.data(), watched.size(), -1) < 0 && errno == EINTR) {
+  ShmFrame answer;
+  size_t have = 0;
+  while (!lost_ && !ending_) {
+    std::array<pollfd, 2> watched{
+        {{.fd = socket_.get(), .events = POLLIN | POLLRDHUP, .revents = 0},
+         {.fd = wake_.get(), .events = POLLIN, .revents = 0}}};
+    const int ready = poll(watched.data(), watched.size(), AnswerWithinMs());
+    uint64_t woken = 0;
+    if (ready > 0 && watched[1].revents != 0) (void)!read(wake_.get(), &woken, sizeof(woken));
+    if (ready > 0 && (watched[0].revents & ~POLLIN) != 0) {
+      Lose("it has ended or closed the connection");
+    } else if (ready > 0 && watched[0].revents != 0) {
+      if (!ReadSome(&answer, &have)) Lose("it has ended or closed the connection");
+      if (have == answer.size()) {
+        have = 0;
+        OnAnswer(answer);
+      }
+    } else if (AnswerWithinMs() == 0) {
+      Lose("no answer in time");
+    }
   }
-  if (watched[1].revents == 0) Lose("it has ended or closed the connection");
+  std::deque<Question> left;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closed_ = true;
+    left.swap(questions_);
+  }
+  for (const Question& question : left) question.done(nullptr);
+}
+
+bool ShmSegment::ReadSome(ShmFrame* answer, size_t* have) const {
+  const ssize_t got =
+      recv(socket_.get(), answer->data() + *have, answer->size() - *have, MSG_DONTWAIT);
+  if (got > 0) *have += static_cast<size_t>(got);
+  return got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+void ShmSegment::OnAnswer(const ShmFrame& answer) {
+  AnswerFn done;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (questions_.empty() || DecodeShmPrefix(answer).sequence != sequence_) {
+      return Lose("an answer to another question");
+    }
+    done = std::move(questions_.front().done);
+    questions_.pop_front();
+    if (!questions_.empty()) SendFirst();
+  }
+  done(&answer);
 }
 
 }  // namespace onetrip

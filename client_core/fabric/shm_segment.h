@@ -1,14 +1,18 @@
 // ShmSegment: a memory node of this host as an agent's process sees it: the node's memory, mapped
 // here, and a unix socket to the node.
 //
-// Operations on the memory need nobody; only blocks are asked for over the socket. The node's death
-// closes the socket, which makes the segment unreachable at once and for good: whoever comes back
-// at the same place is attached to anew. One segment serves all workers of the process, each of
-// which must be made known to the node, which fences a worker by ending this process. Thread-safe.
+// Operations on the memory need nobody; only blocks are asked for over the socket, one question at
+// a time, and a thread of the segment waits for the answers. The node's death closes the socket,
+// which makes the segment unreachable at once and for good: whoever comes back at the same place is
+// attached to anew. One segment serves all workers of the process, each of which must be made known
+// to the node, which fences a worker by ending this process. Thread-safe.
 #ifndef ONETRIP_CLIENT_CORE_FABRIC_SHM_SEGMENT_H_
 #define ONETRIP_CLIENT_CORE_FABRIC_SHM_SEGMENT_H_
 
 #include <atomic>
+#include <chrono>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -50,11 +54,14 @@ class ShmSegment final : public MemoryEndpoint {
 
   [[nodiscard]] std::byte* base() const override { return base_; }
   [[nodiscard]] uint64_t bytes() const override { return bytes_; }
-  // Asks the node and waits for its answer. When the node is lost meanwhile the segment is
-  // unreachable afterwards, the outcome is kConflict and means nothing: it may have been done.
+  // Asks the node; ends when it has answered or was lost, which it is when it has not answered
+  // within the timeout.
+  std::shared_ptr<const PendingControl> Start(const ControlRequest& request) override;
+  // Waits for that. When the node is lost meanwhile the segment is unreachable afterwards, the
+  // outcome is kConflict and means nothing: it may have been done.
   ControlReply Handle(const ControlRequest& request) override;
 
-  // Makes one more worker of this process known. Failures as for Attach.
+  // Makes one more worker of this process known; blocks. Failures as for Attach.
   Status AddWorker(WorkerId worker, Epoch epoch, std::string* reason);
 
   // Names the memory: another one means that the node has lost what it held. Constant.
@@ -65,14 +72,28 @@ class ShmSegment final : public MemoryEndpoint {
   Status Connect(std::string* reason);
   Status SayHello(std::string* reason);
   Status Map(const ShmVerdict& verdict, const UniqueFd& memory, std::string* reason);
-  // Sends `frame`, numbered, and reads the answer to it; false, and unreachable, when there is
-  // none. REQUIRES: mutex_ is held.
-  bool Exchange(ShmFrame frame, ShmFrame* answer);
+  // Takes the answer; null: there is none, and the segment is unreachable.
+  using AnswerFn = std::function<void(const ShmFrame* answer)>;
+  struct Question {
+    ShmFrame frame;
+    AnswerFn done;
+  };
+  // Sends `frame`, numbered, when its turn comes. `done` is called once, by the watcher or at once.
+  void Ask(ShmFrame frame, AnswerFn done);
+  // REQUIRES: mutex_ is held.
+  void SendFirst();
+  void OnAnswer(const ShmFrame& answer);
+  // False: the connection is at its end.
+  bool ReadSome(ShmFrame* answer, size_t* have) const;
+  void WakeWatcher() const;
   bool Send(const ShmFrame& frame);
   // `*memory`: a descriptor that came along.
   bool Receive(ShmFrame* frame, UniqueFd* memory);
   void Lose(const char* why);
+  // Reads answers until the node is lost or this object ends, then fails what is left.
   void Watch();
+  // Until the first question must be answered, for poll().
+  int AnswerWithinMs();
   [[nodiscard]] std::string Name() const;
 
   const ShmAttachOptions options_;
@@ -81,11 +102,17 @@ class ShmSegment final : public MemoryEndpoint {
   std::byte* base_ = nullptr;
   uint64_t bytes_ = 0;
   uint64_t incarnation_ = 0;
-  std::mutex mutex_;  // one exchange at a time
-  uint32_t sequence_ = 0;
   std::atomic<bool> lost_{false};
-  UniqueFd stop_;  // eventfd that ends the watcher
+  std::atomic<bool> ending_{false};
+  UniqueFd wake_;  // eventfd of the watcher
   std::thread watcher_;
+
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  std::deque<Question> questions_;  // the first one has been sent
+  uint32_t sequence_ = 0;           // of the one that was sent last
+  std::chrono::steady_clock::time_point answer_end_;
+  bool closed_ = false;  // nothing is asked any more
 };
 
 }  // namespace onetrip

@@ -157,6 +157,7 @@ Task<Status> KvImpl::NameBuffers(Estate& estate, Operation& operation, SlotWord 
   for (int time = 0; time < times; ++time) {
     const View& view = context_.view();
     const int live = view.LiveReplicas(word.addr());
+    const int majority = view.replicas / 2 + 1;
     RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
     std::array<const std::byte*, kMaxReplicas> images{};
     for (int replica = 0; replica < live; ++replica) {
@@ -190,7 +191,6 @@ Task<Status> KvImpl::NameBuffers(Estate& estate, Operation& operation, SlotWord 
     }
     // At a majority; less would do while a node is out, until a region is copied from the others.
     std::sort(largest.begin(), largest.begin() + live, std::greater<>());
-    const int majority = view.replicas / 2 + 1;
     if (live >= majority) everywhere = std::max(everywhere, largest[majority - 1]);
   }
   const Ticks overtaken{ref.birth.value + everywhere.time()};

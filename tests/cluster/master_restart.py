@@ -5,6 +5,7 @@ import subprocess
 import threading
 import time
 
+from live import Skip
 from local_cluster import is_gone, wait_until
 from registry import test
 from several_agents import for_each_fabric
@@ -98,6 +99,37 @@ def killed_and_restarted(cluster):
                 cluster.down()
                 master.terminate()
                 master.wait(timeout=20)
+
+
+def cut_connections(address):
+    """Both ends of every tcp connection with the master at `address` are told that it broke."""
+    port = address.rpartition(":")[2]
+    done = subprocess.run(["ss", "-K", "-t", "state", "established",
+                           "( sport = :%s or dport = :%s )" % (port, port)],
+                          capture_output=True, check=False, text=True)
+    if done.returncode != 0 or done.stderr.strip():
+        raise Skip("this host does not let connections be cut: " + done.stderr.strip())
+
+
+@for_each_fabric("connections that break while the master stands still expel nobody")
+def broken_while_master_stood_still(cluster):
+    load = Load(cluster)
+    try:
+        load.progress(100)
+        seats = {agent["pid"]: agent["member"] for agent in cluster.status()["agents"]}
+        cluster.send_signal("master", signal.SIGSTOP)
+        try:
+            # For longer than half a lease, by which it knows that it did.
+            time.sleep(1.5)
+            cut_connections(cluster.record()["master"]["address"])
+            load.progress(100)
+        finally:
+            cluster.send_signal("master", signal.SIGCONT)
+        wait_until(lambda: all_are_up(cluster), "every member is back")
+        assert seats == {agent["pid"]: agent["member"] for agent in cluster.status()["agents"]}
+        load.progress(100)
+    finally:
+        load.stop()
 
 
 @test("a FLUSHALL without a master fails in time, says why, and loses nothing")

@@ -2,7 +2,8 @@
 """Checks the rules of the house that a compiler does not.
 
   house_check.py layout  --root DIR
-      who includes whom, file lengths, header guards, forbidden names and words
+      who includes whom, file lengths, header guards, forbidden names and words, views that are
+      used after a wait
   house_check.py headers --root DIR --compiler CXX [--include DIR]...
       every header compiles alone
 
@@ -118,6 +119,26 @@ def check_header(path, text):
             yield number, "no using-namespace in a header"
 
 
+def check_views(lines):
+    """Yields (line, what) where a reference to a worker's view is used after a wait: the view may
+    have been replaced and freed meanwhile (WorkerContext::view)."""
+    for begin, line in enumerate(lines):
+        taken = re.match(r"( *)const View& (\w+) = .*\bview\(\);", line)
+        if not taken:
+            continue
+        used = re.compile(rf"(?<![.\w>]){taken.group(2)}\b(?!\()")
+        waited = False
+        for number, later in enumerate(lines[begin + 1:], begin + 2):
+            if later.strip() and not later.startswith(taken.group(1)):
+                break
+            if f"View& {taken.group(2)} =" in later:
+                break
+            if waited and used.search(later):
+                yield number, f"take `{taken.group(2)}` anew after a wait: it may be freed"
+                break
+            waited |= "co_await" in later
+
+
 def check_file(root, path):
     """Yields (line, what) for every violation in one file."""
     with open(os.path.join(root, path), encoding="utf-8") as file:
@@ -137,6 +158,7 @@ def check_file(root, path):
             yield number, problem
         if re.match(r"\s*#\s*define\s+(private|protected)\b", line):
             yield number, "tests reach in through TEST_ methods"
+    yield from check_views(lines)
     if path.endswith(".h"):
         yield from check_header(path, text)
     unit = re.match(r"^tests/unit/([^/]+)\.cc$", path)

@@ -56,6 +56,13 @@ class HouseCheck(unittest.TestCase):
                                  '#include "client_core/base/status.h"\n'
                                  '#include "client_core/fabric/shm.h"\n')
 
+    def test_a_view_is_taken_anew_after_a_wait(self):
+        body = "  const View& view = context_.view();\n  co_await Post(view);\n%s  Use(%s);\n}\n"
+        self.expect_violation("client_core/kv/x.cc", body % ("", "view.replicas"), "take `view` anew")
+        self.expect_no_violation("client_core/kv/x.cc", body % ("", "context_.view().replicas"))
+        self.expect_no_violation("client_core/kv/x.cc",
+                                 body % ("  const View& view = context_.view();\n", "view.replicas"))
+
     def test_fabric_and_cluster_do_not_know_each_other(self):
         self.expect_violation("client_core/fabric/x.cc", '#include "client_core/cluster/view.h"\n',
                               "may not include client_core/cluster")

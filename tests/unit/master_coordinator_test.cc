@@ -449,6 +449,78 @@ TEST(MasterExpulsionTest, AMasterThatStoodStillExpelsNobody) {
   EXPECT_NE(bench.Last<ExpelledMessage>(a), nullptr) << "from then on it is judged";
 }
 
+// Connections that break while the master stands still are no proof of anything: it hears of all of
+// them when it wakes, before or after its next tick.
+TEST(MasterExpulsionTest, AStreamThatEndedWhileTheMasterStoodStillMayComeBack) {
+  for (const bool tick_first : {false, true}) {
+    MasterBench bench;
+    const Streams nodes = bench.Form();
+    const StreamId a = bench.AddAgent();
+    const uint64_t a_member = bench.attendance.member;
+    const StreamId b = bench.AddAgent();
+    const uint64_t b_member = bench.attendance.member;
+    const WorkerJoined a_worker = bench.AddWorker(a, {a, b});
+    const WorkerJoined b_worker = bench.AddWorker(b, {a, b});
+    const uint64_t join = bench.Ask(b, JoinWorkerRequest());
+    bench.Pass(500, {nodes[0], nodes[1], nodes[2], a, b});
+    bench.now_us += bench.options.lease_ms * 1000;
+    if (tick_first) bench.Advance(1);
+    bench.Break(a);
+    bench.Break(b);
+    EXPECT_FALSE(bench.disk.seats.at(a_worker.index.value).expelled);
+    EXPECT_FALSE(bench.disk.seats.at(b_worker.index.value).expelled);
+    const StreamId back = bench.Attend(MemberKind::kAgent, b_member, bench.SentEpoch(b));
+    EXPECT_TRUE(bench.attendance.welcome) << bench.attendance.reason;
+    bench.TakeOver(back);
+    // The other one has its lease, and is waited for until then.
+    const uint64_t flush = bench.Ask(back, FlushRequest{});
+    EXPECT_EQ(bench.Last<HoldForViewMessage>(back), nullptr) << "a may act under the older view";
+    bench.Pass(bench.options.lease_ms - 200, {nodes[0], nodes[1], nodes[2], back});
+    EXPECT_FALSE(bench.disk.seats.at(a_worker.index.value).expelled);
+    bench.Pass(400, {nodes[0], nodes[1], nodes[2], back});
+    EXPECT_TRUE(bench.disk.seats.at(a_worker.index.value).expelled);
+    bench.Attend(MemberKind::kAgent, a_member);
+    EXPECT_FALSE(bench.attendance.welcome);
+    for (const StreamId node : nodes) bench.ConfirmFence(node);
+    ASSERT_NE(bench.Last<HoldForViewMessage>(back), nullptr);
+    bench.Say(back, ViewHeldMessage{bench.Last<HoldForViewMessage>(back)->epoch});
+    bench.TakeOver(back);
+    ASSERT_NE(bench.ReplyTo(back, flush), nullptr);
+    EXPECT_EQ(bench.ReplyTo(back, flush)->code, StatusCode::kOk);
+    EXPECT_EQ(bench.ReplyTo(b, join), nullptr);
+    EXPECT_EQ(bench.disk.seats.size(), 1U) << "the worker whose reply was lost is no worker";
+  }
+}
+
+TEST(MasterExpulsionTest, AMasterThatRunsActsOnTheEndOfAStreamAtOnce) {
+  MasterBench bench;
+  const Streams nodes = bench.Form();
+  const StreamId a = bench.AddAgent();
+  const StreamId b = bench.AddAgent();
+  const WorkerJoined worker = bench.AddWorker(a, {a, b});
+  bench.Advance(100);
+  bench.Advance(2 * bench.options.lease_ms);
+  bench.Pass(bench.options.lease_ms + 100, {nodes[0], nodes[1], nodes[2], a, b});
+  bench.Break(a);
+  EXPECT_TRUE(bench.disk.seats.at(worker.index.value).expelled) << "a lease after it stood still";
+  EXPECT_NE(bench.Last<FenceMessage>(nodes[0]), nullptr);
+}
+
+TEST(MasterExpulsionTest, NodesWhoseStreamsEndedWhileTheMasterStoodStillAreWaitedFor) {
+  MasterBench bench;
+  const Streams nodes = bench.Form();
+  const StreamId a = bench.AddAgent();
+  bench.AddWorker(a, {a});
+  bench.Pass(500, {nodes[0], nodes[1], nodes[2], a});
+  bench.now_us += bench.options.lease_ms * 1000;
+  bench.Break(nodes[0]);
+  bench.Pass(bench.options.lease_ms - 200, {nodes[1], nodes[2], a});
+  EXPECT_EQ(bench.Last<HoldForViewMessage>(a), nullptr) << "it is not lost yet";
+  bench.Pass(400, {nodes[1], nodes[2], a});
+  ASSERT_NE(bench.Last<HoldForViewMessage>(a), nullptr);
+  EXPECT_EQ(bench.Last<HoldForViewMessage>(a)->leave, std::vector<NodeId>{NodeId{0}});
+}
+
 TEST(MasterExpulsionTest, WhoLeavesInOrderLeavesNothingBehind) {
   MasterBench bench;
   const Streams nodes = bench.Form();

@@ -16,9 +16,14 @@
 #include <filesystem>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <vector>
 
 #include "client_core/base/rng.h"
+#include "client_core/coro/loop_executor.h"
+#include "client_core/coro/sync.h"
+#include "client_core/fabric/shm.h"
 #include "client_core/fabric/shm_segment.h"
 #include "memnode/shm_server.h"
 #include "tests/support/scale.h"
@@ -123,6 +128,44 @@ TEST_F(MemnodeShmSegmentTest, ANodeThatDoesNotAnswerInTimeIsLost) {
     EXPECT_EQ(attached.status().code(), StatusCode::kUnavailable);
   }
   answering.unlock();
+}
+
+// A worker goes on while a node that hangs owes it an answer, and is free of it as soon as the node
+// is left aside.
+TEST_F(MemnodeShmSegmentTest, NoWorkerStandsStillForANodeThatHangs) {
+  std::mutex answering;
+  answering.lock();
+  StartNode(4096, [&answering](uint32_t sequence) {
+    const std::lock_guard<std::mutex> wait(answering);
+    return EncodeShm(ShmReply{.prefix = {.sequence = sequence}});
+  });
+  auto segment = Attach(AttachOptions(), StatusCode::kOk);
+  ASSERT_NE(segment, nullptr);
+  const SystemClock clock;
+  LoopExecutor executor(clock, 1);
+  std::vector<MemoryEndpoint*> endpoints(kNode.value + 1U);
+  endpoints[kNode.value] = segment.get();
+  ShmFabric fabric(clock, endpoints, &executor);
+  const auto ask = [](ShmFabric* on, std::optional<StatusCode>* code) -> Task<void> {
+    const Result<ControlReply> reply = co_await on->Control(kNode, ControlRequest());
+    *code = reply.status().code();
+  };
+  Gate gate(executor);
+  std::optional<StatusCode> first;
+  std::optional<StatusCode> second;
+  ASSERT_TRUE(executor.Spawn(gate, ask(&fabric, &first)));
+  ASSERT_TRUE(executor.Spawn(gate, ask(&fabric, &second)));
+  const auto sleep = [](Executor* on) -> Task<void> { co_await on->SleepFor(5'000'000); };
+  BlockOn(executor, sleep(&executor));
+  EXPECT_FALSE(first.has_value() || second.has_value());
+  EXPECT_TRUE(segment->reachable());
+  fabric.LeaveAside(kNode, true);
+  BlockOn(executor, [](Gate* left) -> Task<void> { co_await left->Close(); }(&gate));
+  EXPECT_EQ(first, StatusCode::kUnknownOutcome);
+  EXPECT_EQ(second, StatusCode::kUnknownOutcome);
+  EXPECT_TRUE(segment->reachable()) << "it has its time to answer";
+  answering.unlock();
+  segment.reset();
 }
 
 }  // namespace
