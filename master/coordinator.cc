@@ -63,6 +63,7 @@ View DurableView(const DurableState& durable) {
   view.regions = durable.regions;
   view.keyspaces = durable.cluster.keyspaces;
   view.worker_index_end = durable.cluster.worker_index_end;
+  view.records_only = durable.cluster.records_only;
   if (durable.cluster.epoch == 0) return view;
   // All that hold a region, and those between.
   view.node_count = durable.cluster.nodes;
@@ -71,6 +72,11 @@ View DurableView(const DurableState& durable) {
       view.node_count =
           std::max<uint16_t>(view.node_count, static_cast<uint16_t>(region.nodes[i].value + 1));
     }
+  }
+  // ... and those that are to hold some, or held some.
+  for (uint16_t id = view.node_count; id < static_cast<uint16_t>(durable.nodes.size()); ++id) {
+    const NodeRecord& node = durable.nodes[id];
+    if (!node.out || node.wish != NodeWish::kNone) view.node_count = static_cast<uint16_t>(id + 1);
   }
   for (uint16_t id = 0; id < view.node_count; ++id) {
     const NodeRecord& node = durable.nodes[id];
@@ -158,7 +164,8 @@ Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
 uint64_t Coordinator::TickMs() const {
   const uint64_t tick_ms = std::clamp<uint64_t>(options_.lease_ms / 6, 10, 200);
   // The pauses between copies are short.
-  const bool copies = missing_regions_ != 0 && !hold_.has_value() && SomebodyWorks() && AllServe();
+  const bool copies = (missing_regions_ != 0 || MovesAreWanted()) && !hold_.has_value() &&
+                      SomebodyWorks() && AllServe();
   return copies ? std::min(tick_ms, std::max<uint64_t>(options_.copy_pause_ms, 10)) : tick_ms;
 }
 
@@ -383,6 +390,9 @@ void Coordinator::OnRequest(Member* member, uint64_t now_us, StreamId stream,
       Close(stream, "");
     }
     return;
+  }
+  if (member == nullptr && std::holds_alternative<MoveRegionsRequest>(message.body)) {
+    return OnMoveRegions(stream, message.id, std::get<MoveRegionsRequest>(message.body));
   }
   const bool agent = member != nullptr && member->kind == MemberKind::kAgent;
   const bool node = member != nullptr && member->kind == MemberKind::kMemoryNode;

@@ -171,6 +171,9 @@ class Coordinator {
     kFenced,
     kNodeIn,
     kReplace,
+    kNameNodes,
+    kIdleOut,
+    kMovesOver,
     kRefresh
   };
   // A change of the view that waits for its turn.
@@ -192,7 +195,7 @@ class Coordinator {
     ReplyMessage reply;
   };
   // What a hold is for.
-  enum class Work : uint8_t { kFlush, kNodeOut, kResolve, kCopy };
+  enum class Work : uint8_t { kFlush, kNodeOut, kResolve, kCopy, kRecordsOnly, kMove };
   struct Hold {
     uint64_t epoch = 0;
     uint64_t end_us = 0;
@@ -201,6 +204,7 @@ class Coordinator {
     std::vector<NodeId> leave = {};  // of kNodeOut
     uint32_t region = 0;             // of kCopy
     NodeId target{};
+    RegionMove move = {};  // of kMove
     bool repaired = false;
     bool failed = false;
   };
@@ -350,11 +354,31 @@ class Coordinator {
     return static_cast<uint16_t>(membership_.view().nodes.size());
   }
 
+  // coordinator_moves.cc: regions that go from living nodes to others.
+  void OnMoveRegions(StreamId stream, uint64_t request, const MoveRegionsRequest& wanted);
+  [[nodiscard]] std::optional<std::string> RefuseDrain(uint16_t node) const;
+  [[nodiscard]] bool MovesAreWanted() const;
+  // Whether the node may be given regions of others; for that it comes into the view.
+  [[nodiscard]] bool TakesRegions(uint16_t node) const;
+  [[nodiscard]] MovePlanner PlanMoves() const;
+  // Whether nothing else is to be done before.
+  [[nodiscard]] bool MayMove(uint64_t now_us) const;
+  [[nodiscard]] std::optional<Hold> NextMove(uint64_t now_us) const;
+  [[nodiscard]] bool RegistersAreToEnd() const {
+    return record_.records_only && !registers_ended_ && MovesAreWanted();
+  }
+  void CommitMove(const Hold& hold, uint64_t now_us);
+  void EnqueueMoveChanges(uint64_t now_us);
+  void NameNodes(uint16_t last);
+  void IdleOut(uint16_t node);
+  void MovesOver();
+
   // coordinator_status.cc.
   [[nodiscard]] std::string WaitingFor() const;
   // What keeps nodes with damaged memory from being put out, and which; empty: there are none.
   [[nodiscard]] std::string WhatDamagedWaitFor() const;
   [[nodiscard]] std::string WhatRepairsWaitFor() const;
+  [[nodiscard]] std::string Moving() const;
   // `missing` of the node's `regions` replicas do not count.
   [[nodiscard]] std::string NodeStateName(uint16_t node, uint32_t regions, uint32_t missing) const;
   void AddNodeStatus(uint64_t now_us, StatusReply* status) const;
@@ -375,10 +399,13 @@ class Coordinator {
   std::optional<Repair> repair_;
   std::set<uint32_t> former_;   // DurableState::former
   size_t missing_regions_ = 0;  // regions that lack a replica
+  std::vector<uint32_t> held_;  // by node: replicas that are there, or missing there
   uint64_t placement_epoch_ =
       0;  // of the view, or a later one, that changed nodes or replicas last
   uint64_t repair_not_before_us_ = 0;
   uint64_t copy_not_before_us_ = 0;
+  uint64_t move_not_before_us_ = 0;
+  bool registers_ended_ = false;  // since the view says records_only; not durable
   uint64_t failed_repairer_ = 0;  // whose turn is over; 0: nobody's
   uint64_t former_repairer_ =
       0;  // of the life before: nobody else is released before it is; 0: none

@@ -169,6 +169,7 @@ void Coordinator::TryMakeMap() {
   CHECK(fresh.ok());
   view_ = std::make_shared<const View>(membership_.view());
   placement_epoch_ = view_->epoch.value;
+  CountMissing();
   SaveCluster();
   Log(LogLevel::kInfo, "the cluster has its map: " + std::to_string(view_->regions.size()) +
                            " regions of 16 MiB, each on " + std::to_string(record_.replicas) +
@@ -240,6 +241,8 @@ void Coordinator::OnServeNode(Member& member, uint64_t request, const ServeNodeR
   Node& node = nodes_[id];
   node.serving = true;
   node.left = false;
+  // There may be room for what has to move.
+  move_not_before_us_ = 0;
   if (node.record.address != *message.address) {
     node.record.address = *message.address;
     effects_.change.nodes[id] = node.record;

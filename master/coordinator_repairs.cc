@@ -22,6 +22,10 @@ const char* Text(RepairKind kind) {
       return "the copy of a region";
     case RepairKind::kTakeOverBlocks:
       return "taking over the memory of workers that are gone";
+    case RepairKind::kEndRegisters:
+      return "the change of registers into records";
+    case RepairKind::kMoveRegion:
+      return "the move of a region";
   }
   return "";
 }
@@ -43,11 +47,7 @@ std::string NodesText(const std::vector<NodeId>& nodes) {
 // ---- What is so ----
 
 bool Coordinator::HoldsRegion(NodeId node) const {
-  const View& view = membership_.view();
-  return std::any_of(view.regions.begin(), view.regions.end(), [&](const RegionPlacement& region) {
-    const auto end = region.nodes.begin() + view.replicas;
-    return std::find(region.nodes.begin(), end, node) != end;
-  });
+  return node.value < held_.size() && held_[node.value] != 0;
 }
 
 std::vector<NodeId> Coordinator::Leaving(uint64_t now_us) const {
@@ -75,6 +75,8 @@ size_t Coordinator::RegionsWithoutMajority() const {
 
 std::vector<NodeId> Coordinator::DueOut(uint64_t now_us) const {
   std::vector<NodeId> leave = Leaving(now_us);
+  // What has no region goes without a hold.
+  std::erase_if(leave, [this](NodeId node) { return !HoldsRegion(node); });
   const bool long_enough = std::all_of(leave.begin(), leave.end(), [&](NodeId node) {
     return now_us >= nodes_[node.value].lost_at_us + options_.node_wait_ms * 1000;
   });
@@ -119,10 +121,13 @@ bool Coordinator::SomebodyWorks() const {
 }
 
 void Coordinator::CountMissing() {
-  const std::vector<RegionPlacement>& regions = membership_.view().regions;
-  missing_regions_ = static_cast<size_t>(
-      std::count_if(regions.begin(), regions.end(),
-                    [](const RegionPlacement& region) { return region.missing != 0; }));
+  const View& view = membership_.view();
+  missing_regions_ = 0;
+  held_.assign(view.nodes.size(), 0);
+  for (const RegionPlacement& region : view.regions) {
+    missing_regions_ += region.missing != 0 ? 1 : 0;
+    for (int i = 0; i < view.replicas; ++i) ++held_.at(region.nodes[i].value);
+  }
 }
 
 void Coordinator::SaveRegions(const std::vector<uint32_t>& regions) {
@@ -204,7 +209,10 @@ void Coordinator::SettleRepairHold(uint64_t now_us) {
                                std::to_string(options_.hold_timeout_ms) + " ms");
   }
   // Nobody is amid a slot write: from here on the lost replicas have no say.
-  if (hold_->work == Work::kNodeOut) return CommitRepaired(now_us);
+  if (hold_->work == Work::kNodeOut || hold_->work == Work::kRecordsOnly ||
+      (hold_->work == Work::kMove && Planted(Bug::kMoveUncopied))) {
+    return CommitRepaired(now_us);
+  }
   // One at a time.
   if (repair_.has_value()) return;
   Member* const agent = Repairer();
@@ -216,6 +224,12 @@ void Coordinator::SettleRepairHold(uint64_t now_us) {
     order.kind = RepairKind::kCopyRegion;
     order.region = hold_->region;
     proposed.CopyNext(hold_->region, hold_->target);
+  } else if (hold_->work == Work::kMove) {
+    const RegionMove& move = hold_->move;
+    order.kind = RepairKind::kMoveRegion;
+    order.region = move.region;
+    order.source = move.from;
+    order.target = {move.to, move.base};
   }
   order.view = std::make_shared<const View>(proposed.view());
   SendRepair(*agent, now_us, std::move(order));
@@ -235,6 +249,8 @@ void Coordinator::CommitRepaired(uint64_t now_us) {
     record_.resolve_due = false;
     Log(LogLevel::kInfo, "slots are resolved; agents held theirs for " +
                              std::to_string((now_us - hold.since_us + 500) / 1000) + " ms");
+  } else if (hold.work == Work::kMove || hold.work == Work::kRecordsOnly) {
+    CommitMove(hold, now_us);
   } else {
     PutOut(hold.leave, now_us);
   }
@@ -307,6 +323,8 @@ void Coordinator::OnRepaired(Member& member, uint64_t now_us, const RepairedMess
     if (counts) record_.scrub_due = false;
   } else if (repair.kind == RepairKind::kTakeOverBlocks) {
     if (counts) take_over_due_ = false;
+  } else if (repair.kind == RepairKind::kEndRegisters) {
+    registers_ended_ = message.done;
   } else {
     record_.repairer = 0;
     CHECK(hold_.has_value());
@@ -354,8 +372,8 @@ void Coordinator::CheckRepairer(uint64_t now_us) {
 
 void Coordinator::StartBackgroundRepair(uint64_t now_us) {
   // Slots first: operations wait for those.
-  if (!(record_.scrub_due || take_over_due_) || record_.resolve_due || repair_.has_value() ||
-      hold_.has_value() || now_us < repair_not_before_us_ || !AllServe() ||
+  if (!(record_.scrub_due || take_over_due_ || RegistersAreToEnd()) || record_.resolve_due ||
+      repair_.has_value() || hold_.has_value() || now_us < repair_not_before_us_ || !AllServe() ||
       !InForceEverywhere(placement_epoch_)) {
     return;
   }
@@ -364,6 +382,7 @@ void Coordinator::StartBackgroundRepair(uint64_t now_us) {
   if (record_.scrub_due) {
     return SendRepair(*agent, now_us, {RepairKind::kScrubRegisters, view_, 0, {}});
   }
+  if (RegistersAreToEnd()) return SendRepair(*agent, now_us, {RepairKind::kEndRegisters, view_});
   SendRepair(*agent, now_us, {RepairKind::kTakeOverBlocks, view_, 0, Living()});
 }
 
@@ -416,7 +435,7 @@ void Coordinator::EnqueueNodesIn() {
     const bool queued = std::any_of(queue_.begin(), queue_.end(), [id](const Change& change) {
       return change.kind == ChangeKind::kNodeIn && change.node == id;
     });
-    if (queued || !HoldsRegion(NodeId{id})) continue;
+    if (queued || !(HoldsRegion(NodeId{id}) || TakesRegions(id))) continue;
     Change change;
     change.kind = ChangeKind::kNodeIn;
     change.node = id;
@@ -431,8 +450,9 @@ void Coordinator::NodeIn(uint16_t id) {
   effects_.change.nodes[id] = node.record;
   membership_.SetNodeOut(NodeId{id}, false);
   placement_epoch_ = membership_.view().epoch.value + 1;
-  Log(LogLevel::kInfo,
-      "memory node " + std::to_string(id) + " is back; what it has missed is copied to it");
+  Log(LogLevel::kInfo, "memory node " + std::to_string(id) +
+                           (HoldsRegion(NodeId{id}) ? " is back; what it has missed is copied to it"
+                                                    : " is in, to be given regions"));
 }
 
 // ---- Nodes that others take the place of ----
@@ -446,7 +466,9 @@ bool Coordinator::IsToBeReplaced(uint16_t id, uint64_t now_us) const {
 std::vector<uint64_t> Coordinator::BytesToTake() const {
   std::vector<uint64_t> bytes;
   bytes.reserve(nodes_.size());
-  for (const Node& node : nodes_) bytes.push_back(node.serving ? node.record.bytes : 0);
+  for (const Node& node : nodes_) {
+    bytes.push_back(node.serving && node.record.wish != NodeWish::kDrain ? node.record.bytes : 0);
+  }
   return bytes;
 }
 

@@ -85,14 +85,39 @@ std::string Coordinator::WhatRepairsWaitFor() const {
   return "";
 }
 
+std::string Coordinator::Moving() const {
+  if (!MovesAreWanted()) return "";
+  std::string text;
+  for (size_t id = 0; id < nodes_.size(); ++id) {
+    const NodeRecord& record = nodes_[id].record;
+    const uint32_t held = id < held_.size() ? held_[id] : 0;
+    std::string one;
+    if (record.wish == NodeWish::kDrain && held != 0) {
+      one = "is draining, " + std::to_string(held) + " of " +
+            std::to_string(std::max(held, record.wish_regions)) + " regions left";
+    } else if (record.wish == NodeWish::kShare) {
+      one = "is given its share, it has " + std::to_string(held) + " regions";
+    }
+    if (!one.empty())
+      text += (text.empty() ? "" : "; ") + ("memory node " + std::to_string(id)) + " " + one;
+  }
+  if (!SomebodyWorks()) return text + "; moves need an agent with workers";
+  if (!PlanMoves().Next().has_value()) return text + "; there is no room for them";
+  return RegistersAreToEnd() ? text + "; keys become records first" : text;
+}
+
 std::string Coordinator::NodeStateName(uint16_t node, uint32_t regions, uint32_t missing) const {
   const Node& one = nodes_[node];
+  const NodeWish wish = one.record.wish;
+  if (wish == NodeWish::kDrain && regions == 0) return "drained";
   if (one.member == 0 && regions != 0 && one.record.out) return "out";
   if (one.member == 0) return one.left ? "left" : "lost";
   if (!one.damage.empty()) return "damaged";
   if (!one.serving) return "joining";
-  if (regions == 0) return "spare";
-  return missing == 0 ? "up" : "copying";
+  if (missing != 0) return "copying";
+  if (wish == NodeWish::kDrain) return "draining";
+  if (wish == NodeWish::kShare) return "filling";
+  return regions == 0 ? "spare" : "up";
 }
 
 void Coordinator::AddNodeStatus(uint64_t now_us, StatusReply* status) const {
@@ -189,6 +214,7 @@ StatusReply Coordinator::Status(uint64_t now_us) const {
   AddNodeStatus(now_us, &status);
   AddAgentStatus(now_us, &status);
   status.waiting_for = WaitingFor();
+  status.moving = Moving();
   return status;
 }
 

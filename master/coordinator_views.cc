@@ -94,6 +94,7 @@ void Coordinator::Pump(uint64_t now_us) {
     TryStartHold(now_us);
     if (hold_.has_value()) continue;
     EnqueueReplacements(now_us);
+    EnqueueMoveChanges(now_us);
     EnqueueNodesIn();
     const bool any = std::any_of(queue_.begin(), queue_.end(), [this](const Change& change) {
       return MayCommit(change, /*with_flushes=*/false);
@@ -112,6 +113,7 @@ void Coordinator::TryStartHold(uint64_t now_us) {
   std::optional<Hold> next = NextRepairHold(now_us);
   if (!next.has_value() && HasQueued(ChangeKind::kFlush)) next = Hold();
   if (!next.has_value()) next = NextCopy(now_us);
+  if (!next.has_value()) next = NextMove(now_us);
   // Held agents answer nobody: nothing that could take long may happen before the commit.
   if (next.has_value() && WhoIsAway(next->leave).empty()) StartHold(now_us, std::move(*next));
 }
@@ -132,7 +134,9 @@ HoldForViewMessage Coordinator::HoldMessage() const {
   HoldForViewMessage message{Epoch{hold_->epoch}, HoldKind::kStart, hold_->leave};
   if (hold_->work == Work::kNodeOut || hold_->work == Work::kResolve) {
     message.kind = HoldKind::kSlots;
-  } else if (hold_->work == Work::kCopy) {
+  } else if (hold_->work == Work::kMove && Planted(Bug::kMoveUnderWrites)) {
+    message.kind = HoldKind::kStart;
+  } else if (hold_->work != Work::kFlush) {
     message.kind = HoldKind::kAll;
   }
   return message;
@@ -266,6 +270,12 @@ void Coordinator::Apply(const Change& change, std::vector<Due>* due) {
       return NodeIn(change.node);
     case ChangeKind::kReplace:
       return ReplaceNode(change.node);
+    case ChangeKind::kNameNodes:
+      return NameNodes(change.node);
+    case ChangeKind::kIdleOut:
+      return IdleOut(change.node);
+    case ChangeKind::kMovesOver:
+      return MovesOver();
     case ChangeKind::kRefresh:
       return;
   }

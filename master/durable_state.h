@@ -35,14 +35,24 @@ struct ClusterRecord {
   bool scrub_due = false;
   // The agent that was asked for a repair while the others hold, and has not answered; 0: nobody.
   uint64_t repairer = 0;
+  bool records_only = false;  // as in View
   friend bool operator==(const ClusterRecord&, const ClusterRecord&) = default;
+};
+
+// What was asked for a node's regions.
+enum class NodeWish : uint8_t {
+  kNone,
+  kShare,  // it is given its share; then the wish is over
+  kDrain,  // it gives all, and is given none, until told otherwise
 };
 
 struct NodeRecord {
   uint64_t incarnation = 0;
   uint64_t bytes = 0;
   NodeAddress address;  // empty until it has served once
-  bool out = false;     // as in NodeInfo: put out, or a spare
+  bool out = false;     // as in NodeInfo: put out, or without regions
+  NodeWish wish = NodeWish::kNone;
+  uint32_t wish_regions = 0;  // that it held when it was to drain
   friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
 };
 

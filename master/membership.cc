@@ -143,11 +143,20 @@ std::vector<uint32_t> MembershipState::ReplaceNode(NodeId lost,
     for (int i = 0; i < view_.replicas; ++i) {
       const size_t end = view_.regions[region].nodes[i].value + size_t{1};
       CHECK(end <= nodes.size());
-      while (view_.nodes.size() < end) view_.nodes.push_back(nodes[view_.nodes.size()]);
+      NameNodes(nodes.first(end));
     }
   }
-  view_.node_count = static_cast<uint16_t>(view_.nodes.size());
   return changed;
+}
+
+void MembershipState::NameNodes(std::span<const NodeInfo> nodes) {
+  while (view_.nodes.size() < nodes.size()) view_.nodes.push_back(nodes[view_.nodes.size()]);
+  view_.node_count = static_cast<uint16_t>(view_.nodes.size());
+}
+
+void MembershipState::MoveReplica(const RegionMove& move) {
+  CHECK(move.to.value < view_.nodes.size());
+  ApplyMove(move, view_.replicas, &view_.regions.at(move.region));
 }
 
 void MembershipState::CopyNext(uint32_t region, NodeId node) {

@@ -11,6 +11,7 @@
 #include "client_core/base/status.h"
 #include "client_core/cluster/master_client.h"
 #include "client_core/cluster/view.h"
+#include "master/placement.h"
 
 namespace onetrip {
 
@@ -63,6 +64,12 @@ class MembershipState {
   // highest with a region then. Returns the regions that have changed.
   std::vector<uint32_t> ReplaceNode(NodeId lost, std::span<const uint64_t> node_bytes,
                                     std::span<const NodeInfo> nodes);
+  // A replica is on another node from now on. REQUIRES: it was where `move` says; the view names
+  // the other node.
+  void MoveReplica(const RegionMove& move);
+  // The view names `nodes` by id, as far as it did not, with what they are now.
+  void NameNodes(std::span<const NodeInfo> nodes);
+  void SetRecordsOnly(bool records_only) { view_.records_only = records_only; }
   // Makes the missing replica on `node` the one that is copied next. REQUIRES: likewise.
   void CopyNext(uint32_t region, NodeId node);
   void NextEpoch() { ++view_.epoch.value; }

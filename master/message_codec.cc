@@ -44,6 +44,14 @@ RequestMessage DecodeRequest(const control::Request& message) {
       request.body = std::move(serve);
       break;
     }
+    case control::Request::kMoveRegions: {
+      const control::MoveRegions& move = message.move_regions();
+      // Another wish is one that this master does not know.
+      if (control::MoveRegions::Wish_IsValid(move.wish())) {
+        request.body = MoveRegionsRequest{move.node(), static_cast<NodeWish>(move.wish())};
+      }
+      break;
+    }
     case control::Request::kGetStatus:
       request.body = StatusRequest();
       break;
@@ -100,6 +108,7 @@ void EncodeStatus(const StatusReply& reply, control::ClusterStatus* out) {
   out->set_pid(status.master_pid);
   out->set_uptime_s(status.master_uptime_s);
   out->set_waiting_for(reply.waiting_for);
+  out->set_moving(reply.moving);
   for (const MemberStatusInfo& member : status.members) {
     EncodeMemberStatus(member, out->add_members());
   }
@@ -160,6 +169,9 @@ class Encoder {
     repair->set_region(message.order.region);
     for (const WorkerId id : message.order.living.ids) repair->add_living(id.value);
     repair->set_next_worker(message.order.living.next.value);
+    repair->set_source(message.order.source.value);
+    repair->set_target(message.order.target.node.value);
+    repair->set_target_base(message.order.target.offset);
   }
 
  private:

@@ -15,6 +15,7 @@
 #include "client_core/cluster/view.h"
 #include "client_core/control/cluster_status.h"
 #include "client_core/layout/types.h"
+#include "master/durable_state.h"
 
 namespace onetrip {
 
@@ -84,6 +85,11 @@ struct JoinNodeRequest {
 struct ServeNodeRequest {
   std::optional<NodeAddress> address;  // nothing: it made no sense
 };
+// From tools.
+struct MoveRegionsRequest {
+  uint32_t node = 0;
+  NodeWish wish = NodeWish::kNone;
+};
 struct StatusRequest {};
 struct LeaveRequest {};
 
@@ -91,7 +97,7 @@ struct RequestMessage {
   uint64_t id = 0;
   // monostate: nothing that this master knows.
   std::variant<std::monostate, JoinWorkerRequest, LeaveWorkerRequest, FlushRequest, JoinNodeRequest,
-               ServeNodeRequest, StatusRequest, LeaveRequest>
+               ServeNodeRequest, MoveRegionsRequest, StatusRequest, LeaveRequest>
       body;
 };
 
@@ -120,6 +126,7 @@ struct NodeJoined {
 struct StatusReply {
   ClusterStatusInfo status;
   std::string waiting_for;  // one line; empty: the cluster waits for nothing
+  std::string moving;       // one line; empty: no regions move
 };
 
 struct ReplyMessage {

@@ -243,4 +243,134 @@ std::vector<uint32_t> ReplaceNode(NodeId lost, int replicas, std::span<const uin
   return changed;
 }
 
+MovePlanner::MovePlanner(std::span<const MovePart> nodes, int replicas,
+                         std::vector<RegionPlacement> regions)
+    : nodes_(nodes.begin(), nodes.end()),
+      replicas_(replicas),
+      regions_(std::move(regions)),
+      used_(nodes.size(), 0),
+      primaries_(nodes.size(), 0) {
+  std::vector<uint64_t> bytes;
+  bytes.reserve(nodes.size());
+  for (const MovePart& node : nodes) bytes.push_back(node.takes ? node.bytes : 0);
+  places_ = FreePlaces(bytes, replicas, regions_);
+  for (const RegionPlacement& region : regions_) {
+    for (int i = 0; i < replicas; ++i) ++used_.at(region.nodes[i].value);
+    ++primaries_[region.nodes[0].value];
+  }
+}
+
+uint64_t MovePlanner::left_on_draining() const {
+  uint64_t left = 0;
+  for (const RegionPlacement& region : regions_) {
+    for (int i = 0; i < replicas_ - region.missing; ++i) {
+      left += nodes_[region.nodes[i].value].drains ? 1 : 0;
+    }
+  }
+  return left;
+}
+
+bool MovePlanner::LessFull(uint64_t a, uint64_t b) const {
+  return (used_[a] + 1) * (nodes_[b].bytes / kRegionBytes) <
+         (used_[b] + 1) * (nodes_[a].bytes / kRegionBytes);
+}
+
+std::optional<RegionMove> MovePlanner::Next() {
+  std::optional<RegionMove> move = Drain();
+  return move.has_value() ? move : Share();
+}
+
+std::optional<RegionMove> MovePlanner::Drain() {
+  for (uint32_t region = drained_; region < regions_.size(); ++region) {
+    const RegionPlacement& placement = regions_[region];
+    bool drains = false;
+    for (int i = 0; i < replicas_ - placement.missing; ++i) {
+      const NodeId from = placement.nodes[i];
+      if (!nodes_[from.value].drains) continue;
+      drains = true;
+      const std::optional<NodeId> to = TargetFor(region);
+      if (to.has_value()) return Make(region, from, *to);
+    }
+    if (!drains && region == drained_) ++drained_;
+  }
+  return std::nullopt;
+}
+
+std::optional<NodeId> MovePlanner::TargetFor(uint32_t region) const {
+  std::optional<uint16_t> best;
+  for (uint16_t node = 0; node < static_cast<uint16_t>(nodes_.size()); ++node) {
+    if (!nodes_[node].takes || nodes_[node].drains || places_[node].empty() ||
+        EntryOf(NodeId{node}, replicas_, regions_[region]) < replicas_) {
+      continue;
+    }
+    // Of equals whom the region ranks first, so that they are not filled one after the other.
+    const bool better = !best.has_value() || LessFull(node, *best) ||
+                        (!LessFull(*best, node) && Weight(region, node) > Weight(region, *best));
+    if (better) best = node;
+  }
+  return best.has_value() ? std::optional<NodeId>(NodeId{*best}) : std::nullopt;
+}
+
+std::optional<RegionMove> MovePlanner::Share() {
+  std::optional<uint16_t> to;
+  std::vector<uint16_t> givers;
+  for (uint16_t node = 0; node < static_cast<uint16_t>(nodes_.size()); ++node) {
+    const MovePart& part = nodes_[node];
+    if (part.shares && part.takes && !part.drains && !places_[node].empty() &&
+        (!to.has_value() || LessFull(node, *to))) {
+      to = node;
+    }
+    if (used_[node] != 0 && !part.drains) givers.push_back(node);
+  }
+  if (!to.has_value()) return std::nullopt;
+  std::stable_sort(givers.begin(), givers.end(),
+                   [this](uint16_t a, uint16_t b) { return LessFull(b, a); });
+  for (const uint16_t from : givers) {
+    // Fair when neither would be the fuller one for it.
+    const uint64_t room_from = nodes_[from].bytes / kRegionBytes;
+    const uint64_t room_to = nodes_[*to].bytes / kRegionBytes;
+    if ((used_[*to] + 1) * room_from > (used_[from] - 1) * room_to) break;
+    const std::optional<uint32_t> region = RegionFor(NodeId{from}, NodeId{*to});
+    if (region.has_value()) return Make(*region, NodeId{from}, NodeId{*to});
+  }
+  return std::nullopt;
+}
+
+// As often one whose primary is there as the node is to be primary.
+std::optional<uint32_t> MovePlanner::RegionFor(NodeId from, NodeId to) const {
+  const auto replicas = static_cast<uint64_t>(replicas_);
+  const bool as_primary = primaries_[to.value] * replicas <= used_[to.value];
+  std::optional<uint32_t> other;
+  for (uint32_t region = 0; region < regions_.size(); ++region) {
+    const int entry = EntryOf(from, replicas_, regions_[region]);
+    if (entry >= replicas_ - regions_[region].missing ||
+        EntryOf(to, replicas_, regions_[region]) < replicas_) {
+      continue;
+    }
+    if ((entry == 0) == as_primary) return region;
+    if (!other.has_value()) other = region;
+  }
+  return other;
+}
+
+RegionMove MovePlanner::Make(uint32_t region, NodeId from, NodeId to) {
+  const RegionMove move{region, from, to, places_[to.value].back()};
+  places_[to.value].pop_back();
+  if (regions_[region].nodes[0] == from) {
+    --primaries_[from.value];
+    ++primaries_[to.value];
+  }
+  --used_[from.value];
+  ++used_[to.value];
+  ApplyMove(move, replicas_, &regions_[region]);
+  return move;
+}
+
+void ApplyMove(const RegionMove& move, int replicas, RegionPlacement* region) {
+  const int entry = EntryOf(move.from, replicas, *region);
+  CHECK(entry < replicas && EntryOf(move.to, replicas, *region) == replicas);
+  region->nodes[entry] = move.to;
+  region->base[entry] = move.base;
+}
+
 }  // namespace onetrip

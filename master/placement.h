@@ -7,6 +7,8 @@
 #define ONETRIP_MASTER_PLACEMENT_H_
 
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -35,6 +37,59 @@ void PutFirstOfMissing(NodeId node, int replicas, RegionPlacement* region);
 // The entries stay missing. Returns the regions that have changed.
 std::vector<uint32_t> ReplaceNode(NodeId lost, int replicas, std::span<const uint64_t> node_bytes,
                                   std::vector<RegionPlacement>* regions);
+
+// How a memory node takes part when regions move from living nodes to others.
+struct MovePart {
+  uint64_t bytes = 0;   // that it offers
+  bool drains = false;  // gives all that it has
+  bool takes = false;   // may be given what others have to give
+  bool shares = false;  // is to have its share of what there is: takes, too
+};
+
+// One replica goes from `from` to the place at `base` on `to`.
+struct RegionMove {
+  uint32_t region = 0;
+  NodeId from;
+  NodeId to;
+  uint64_t base = 0;
+};
+
+// Which regions move, one after the other, until nodes that drain have none, and nodes that share
+// are as full as the others: first the former, to nodes that are least full, then from the fullest
+// to those that share. What is missing anywhere stays where it is.
+class MovePlanner {
+ public:
+  // `nodes` by id, all that hold a region among them.
+  MovePlanner(std::span<const MovePart> nodes, int replicas, std::vector<RegionPlacement> regions);
+
+  // The next move, which counts as made afterwards; nothing: none is left, or there is no room.
+  std::optional<RegionMove> Next();
+
+  // How many live replicas are on nodes that drain, after what Next() has made of it.
+  [[nodiscard]] uint64_t left_on_draining() const;
+
+ private:
+  std::optional<RegionMove> Drain();
+  std::optional<RegionMove> Share();
+  // Where the region's entry of `from` would go.
+  [[nodiscard]] std::optional<NodeId> TargetFor(uint32_t region) const;
+  // A region that `from` can give to `to`.
+  [[nodiscard]] std::optional<uint32_t> RegionFor(NodeId from, NodeId to) const;
+  RegionMove Make(uint32_t region, NodeId from, NodeId to);
+  // Whether `a` would be less full with one region more than `b` is.
+  [[nodiscard]] bool LessFull(uint64_t a, uint64_t b) const;
+
+  const std::vector<MovePart> nodes_;
+  const int replicas_;
+  std::vector<RegionPlacement> regions_;
+  std::vector<uint64_t> used_;                 // by node: places, those of missing replicas counted
+  std::vector<uint64_t> primaries_;            // by node
+  std::vector<std::vector<uint64_t>> places_;  // by node: that are free, the lowest last
+  uint32_t drained_ = 0;                       // regions below have nothing to be drained
+};
+
+// Puts the replica that `move` names where it says, in the same position. REQUIRES: there is one.
+void ApplyMove(const RegionMove& move, int replicas, RegionPlacement* region);
 
 }  // namespace onetrip
 

@@ -20,10 +20,11 @@ constexpr const char* kSchema = R"(
 CREATE TABLE cluster (id INTEGER PRIMARY KEY CHECK (id = 0), cluster INTEGER, replicas INTEGER,
   nodes INTEGER, next_member INTEGER, next_worker INTEGER, next_keyspace INTEGER, epoch INTEGER,
   time_us INTEGER, worker_index_end INTEGER, resolve_due INTEGER DEFAULT 0,
-  scrub_due INTEGER DEFAULT 0, repairer INTEGER DEFAULT 0);
+  scrub_due INTEGER DEFAULT 0, repairer INTEGER DEFAULT 0, records_only INTEGER DEFAULT 0);
 CREATE TABLE keyspaces (database INTEGER PRIMARY KEY, keyspace INTEGER);
 CREATE TABLE nodes (id INTEGER PRIMARY KEY, incarnation INTEGER, bytes INTEGER, tcp_host TEXT,
-  tcp_port INTEGER, shm_path TEXT, host_id TEXT, out INTEGER DEFAULT 0);
+  tcp_port INTEGER, shm_path TEXT, host_id TEXT, out INTEGER DEFAULT 0, wish INTEGER DEFAULT 0,
+  wish_regions INTEGER DEFAULT 0);
 CREATE TABLE regions (region INTEGER, replica INTEGER, node INTEGER, base INTEGER,
   missing INTEGER DEFAULT 0,
   PRIMARY KEY (region, replica)) WITHOUT ROWID;
@@ -42,6 +43,12 @@ ALTER TABLE nodes ADD COLUMN out INTEGER DEFAULT 0;
 UPDATE nodes SET out = 1 WHERE id >= (SELECT nodes FROM cluster);
 ALTER TABLE regions ADD COLUMN missing INTEGER DEFAULT 0;
 CREATE TABLE former (worker INTEGER PRIMARY KEY);
+)";
+
+constexpr const char* kFromVersion2 = R"(
+ALTER TABLE cluster ADD COLUMN records_only INTEGER DEFAULT 0;
+ALTER TABLE nodes ADD COLUMN wish INTEGER DEFAULT 0;
+ALTER TABLE nodes ADD COLUMN wish_regions INTEGER DEFAULT 0;
 )";
 
 // One prepared statement; values are bound and read from left to right.
@@ -117,7 +124,8 @@ bool MakeDirectory(const std::string& directory) {
 bool LoadCluster(sqlite3* db, ClusterRecord* cluster) {
   Statement row(db,
                 "SELECT cluster, replicas, nodes, next_member, next_worker, next_keyspace, epoch, "
-                "time_us, worker_index_end, resolve_due, scrub_due, repairer FROM cluster");
+                "time_us, worker_index_end, resolve_due, scrub_due, repairer, records_only FROM "
+                "cluster");
   if (row.NextRow()) {
     cluster->cluster = row.Number();
     cluster->replicas = static_cast<int>(row.Number());
@@ -131,6 +139,7 @@ bool LoadCluster(sqlite3* db, ClusterRecord* cluster) {
     cluster->resolve_due = row.Number() != 0;
     cluster->scrub_due = row.Number() != 0;
     cluster->repairer = row.Number();
+    cluster->records_only = row.Number() != 0;
   }
   Statement keyspaces(db, "SELECT database, keyspace FROM keyspaces");
   while (keyspaces.NextRow()) {
@@ -145,8 +154,8 @@ bool LoadCluster(sqlite3* db, ClusterRecord* cluster) {
 // False with SQLITE_OK as the error: rows that no master wrote.
 bool LoadNodes(sqlite3* db, DurableState* state) {
   Statement row(db,
-                "SELECT id, incarnation, bytes, tcp_host, tcp_port, shm_path, host_id, out FROM "
-                "nodes ORDER BY id");
+                "SELECT id, incarnation, bytes, tcp_host, tcp_port, shm_path, host_id, out, wish, "
+                "wish_regions FROM nodes ORDER BY id");
   while (row.NextRow()) {
     if (row.Number() != state->nodes.size()) return false;
     NodeRecord& node = state->nodes.emplace_back();
@@ -157,6 +166,10 @@ bool LoadNodes(sqlite3* db, DurableState* state) {
     node.address.shm_path = row.Text();
     node.address.host_id = row.Text();
     node.out = row.Number() != 0;
+    const uint64_t wish = row.Number();
+    if (wish > static_cast<uint64_t>(NodeWish::kDrain)) return false;
+    node.wish = static_cast<NodeWish>(wish);
+    node.wish_regions = static_cast<uint32_t>(row.Number());
   }
   Statement region(
       db, "SELECT region, replica, node, base, missing FROM regions ORDER BY region, replica");
@@ -197,11 +210,12 @@ bool LoadAgents(sqlite3* db, DurableState* state) {
 }
 
 bool WriteCluster(sqlite3* db, const ClusterRecord& cluster) {
-  Statement row(db, "REPLACE INTO cluster VALUES (0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement row(db, "REPLACE INTO cluster VALUES (0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   row.Bind(cluster.cluster).Bind(static_cast<uint64_t>(cluster.replicas)).Bind(cluster.nodes);
   row.Bind(cluster.next_member).Bind(cluster.next_worker).Bind(cluster.next_keyspace);
   row.Bind(cluster.epoch).Bind(cluster.time_us).Bind(cluster.worker_index_end);
   row.Bind(uint64_t{cluster.resolve_due}).Bind(uint64_t{cluster.scrub_due}).Bind(cluster.repairer);
+  row.Bind(uint64_t{cluster.records_only});
   if (!row.Run()) return false;
   Statement keyspace(db,
                      "INSERT INTO keyspaces VALUES (?1, ?2) ON CONFLICT (database) DO UPDATE SET "
@@ -213,11 +227,12 @@ bool WriteCluster(sqlite3* db, const ClusterRecord& cluster) {
 }
 
 bool WriteNodes(sqlite3* db, const DurableChange& change, int replicas) {
-  Statement node(db, "REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement node(db, "REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (const auto& [id, record] : change.nodes) {
     node.Bind(id).Bind(record.incarnation).Bind(record.bytes).Bind(record.address.tcp_host);
     node.Bind(record.address.tcp_port).Bind(record.address.shm_path).Bind(record.address.host_id);
-    node.Bind(uint64_t{record.out});
+    node.Bind(uint64_t{record.out}).Bind(static_cast<uint64_t>(record.wish));
+    node.Bind(record.wish_regions);
     if (!node.Run()) return false;
   }
   Statement region(db, "REPLACE INTO regions VALUES (?, ?, ?, ?, ?)");
@@ -345,9 +360,10 @@ Status SqliteStore::Prepare(std::string* reason) {
     return fail(StatusCode::kInvalidArgument,
                 path_ + " is the database of another program; take another data directory");
   }
-  if (version == 1) {
+  if (version == 1 || version == 2) {
     const std::string stamp = "PRAGMA user_version = " + std::to_string(kSchemaVersion);
-    if (!Execute(db_, kFromVersion1) || !Execute(db_, stamp.c_str())) {
+    if ((version == 1 && !Execute(db_, kFromVersion1)) || !Execute(db_, kFromVersion2) ||
+        !Execute(db_, stamp.c_str())) {
       return fail(StatusCode::kUnavailable, Error("cannot bring " + path_ + " up to date"));
     }
     version = kSchemaVersion;

@@ -115,12 +115,14 @@ Status MemoryNode::UseView(const View& view, std::string* reason) {
               " on this memory node";
     return Status(StatusCode::kInvalidArgument, "a map that makes no sense");
   }
+  // Who missed a view does not know who used its memory under that one.
+  const bool missed_one = view.epoch.value > epoch_.value + 1;
   for (HostedRegion& region : regions) {
     const auto before =
         std::find_if(regions_.begin(), regions_.end(), [&](const HostedRegion& known) {
           return known.region == region.region && known.memory == region.memory;
         });
-    if (before == regions_.end()) {
+    if (before == regions_.end() || missed_one) {
       region.used_before.assign(kBlocksPerRegion, true);
       continue;
     }
@@ -292,9 +294,9 @@ ControlReply MemoryNode::Alloc(const ControlRequest& request) {
 
 ControlReply MemoryNode::RecordGrant(const ControlRequest& request) {
   HostedRegion* region = Find(request.block);
-  // The caller may know of a copy before this node does.
-  if (region != nullptr && region->is_missing) return {ControlReply::Outcome::kFull, request.block};
-  if (region == nullptr || !IsFree(*region, request.block.block(), request.size_class.blocks())) {
+  // The caller may know of a copy, or of a region that has moved here, before this node does.
+  if (region == nullptr || region->is_missing) return {ControlReply::Outcome::kFull, request.block};
+  if (!IsFree(*region, request.block.block(), request.size_class.blocks())) {
     return {ControlReply::Outcome::kConflict, request.block};
   }
   Grant(*region, request.block.block(), request);

@@ -79,10 +79,12 @@ Result<ClusterRecord> ClusterDir::Read(const std::string& path, std::string* rea
     ClusterRecord record;
     record.fabric = json.at("fabric");
     record.persistent = json.at("persistent");
+    record.memory = json.value("memory", "");
     record.master = ProcessFromJson(json.at("master"));
     for (const Json& memnode : json.at("memnodes")) {
       record.memnodes.push_back(ProcessFromJson(memnode));
     }
+    record.memnodes_started = json.value("memnodes_started", record.memnodes.size());
     for (const Json& agent : json.at("agents")) record.agents.push_back(ProcessFromJson(agent));
     return record;
   } catch (const Json::exception& broken) {
@@ -91,10 +93,9 @@ Result<ClusterRecord> ClusterDir::Read(const std::string& path, std::string* rea
 }
 
 Status ClusterDir::Save(const ClusterRecord& record, std::string* reason) const {
-  Json json = {{"fabric", record.fabric},
-               {"persistent", record.persistent},
-               {"master", ToJson(record.master)},
-               {"memnodes", Json::array()},
+  Json json = {{"fabric", record.fabric},         {"persistent", record.persistent},
+               {"memory", record.memory},         {"memnodes_started", record.memnodes_started},
+               {"master", ToJson(record.master)}, {"memnodes", Json::array()},
                {"agents", Json::array()}};
   for (const ProcessRecord& memnode : record.memnodes) json["memnodes"].push_back(ToJson(memnode));
   for (const ProcessRecord& agent : record.agents) json["agents"].push_back(ToJson(agent));

@@ -15,7 +15,9 @@ namespace onetrip {
 // In the order in which they were started.
 struct ClusterRecord {
   std::string fabric;
-  bool persistent = false;  // memory nodes keep their memory in files
+  bool persistent = false;      // memory nodes keep their memory in files
+  std::string memory;           // of each memory node, as onetrip-memnode takes it
+  size_t memnodes_started = 0;  // those that were ended since counted
   ProcessRecord master;
   std::vector<ProcessRecord> memnodes;
   std::vector<ProcessRecord> agents;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "client_core/base/version.h"
+#include "tool/node.h"
 #include "tool/status.h"
 #include "tool/up.h"
 
@@ -69,6 +70,40 @@ void AddStatus(CLI::App& app, StatusOptions* options) {
   status->add_flag("--json", options->json, "For programs");
 }
 
+// What both commands about one memory node take.
+void AddNodeOptions(CLI::App* command, NodeOptions* options) {
+  CLI::Option* dir =
+      command->add_option("--dir", options->dir, "Directory of a cluster that `up` has started")
+          ->capture_default_str();
+  command->add_option("--master", options->master, "HOST:PORT of the master of any other cluster")
+      ->excludes(dir);
+  command->add_option("--secret-file", options->secret_file, "That cluster's secret");
+  command->add_flag("!--no-wait", options->wait,
+                    "Ask for it and go; `onetrip status` shows how far it is");
+}
+
+void AddNodeCommands(CLI::App& app, NodeOptions* options) {
+  CLI::App* node = app.add_subcommand("node", "Add memory nodes to a cluster, or drain them");
+  node->require_subcommand(1);
+  CLI::App* add = node->add_subcommand(
+      "add",
+      "Give a memory node its share of the regions, while clients go on. Without a number one more "
+      "is started in --dir, like the others; with --master, start onetrip-memnode there first");
+  add->add_option("node", options->node,
+                  "Its number in `onetrip status`: a spare, or one that was "
+                  "drained");
+  AddNodeOptions(add, options);
+  CLI::App* drain = node->add_subcommand(
+      "drain",
+      "Give a memory node's regions to the others, while clients go on. When it has none its "
+      "process "
+      "is ended, if `up` or `node add` has started it and this command waits; else it may be "
+      "switched off. It is given no regions until `node add` names it, or it comes with other "
+      "memory");
+  drain->add_option("node", options->node, "Its number in `onetrip status`")->required();
+  AddNodeOptions(drain, options);
+}
+
 int Run(int argc, char** argv) {
   CLI::App app{"Onetrip: Redis-compatible storage on replicated memory nodes", "onetrip"};
   app.set_version_flag("--version", "onetrip " ONETRIP_VERSION);
@@ -80,6 +115,8 @@ int Run(int argc, char** argv) {
   AddUp(app, &up);
   AddDown(app, &down);
   AddStatus(app, &status);
+  NodeOptions node;
+  AddNodeCommands(app, &node);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -93,6 +130,10 @@ int Run(int argc, char** argv) {
     if (!Up(up, &reason).ok()) return Fail(command, reason);
   } else if (command == "down") {
     if (!Down(down, &reason).ok()) return Fail(command, reason);
+  } else if (command == "node") {
+    const std::string what = app.get_subcommands().front()->get_subcommands().front()->get_name();
+    const bool ok = (what == "add" ? AddNode(node, &reason) : DrainNode(node, &reason)).ok();
+    if (!ok) return Fail("node " + what, reason);
   } else if (!ShowStatus(status, &reason).ok()) {
     return Fail(command, reason);
   }

@@ -185,6 +185,7 @@ std::string OverviewText(const Overview& overview) {
   text += "master: " + master.state + ", pid " + std::to_string(master.pid) + ", " +
           master.address + "\n";
   if (!overview.waiting_for.empty()) text += "waiting for: " + overview.waiting_for + "\n";
+  if (!overview.moving.empty()) text += "moving: " + overview.moving + "\n";
   text += "regions: " + std::to_string(overview.regions) + ", " +
           std::to_string(overview.regions_fully_redundant) + " of them on all of their " +
           std::to_string(overview.replicas) + " memory nodes\n";
@@ -200,6 +201,7 @@ std::string OverviewJson(const Overview& overview) {
                {"state", overview.state},
                {"epoch", overview.epoch},
                {"waiting_for", overview.waiting_for},
+               {"moving", overview.moving},
                {"replicas", overview.replicas},
                {"regions", overview.regions},
                {"regions_fully_redundant", overview.regions_fully_redundant},

@@ -59,6 +59,7 @@ struct Overview {
   uint64_t epoch = 0;
   std::string state;
   std::string waiting_for;  // what joins, leaves and flushes wait for; empty: nothing
+  std::string moving;       // which regions move, and how far that is; empty: none
   uint32_t replicas = 0;
   uint32_t regions = 0;
   uint32_t regions_fully_redundant = 0;

@@ -21,6 +21,7 @@ void TakeStatus(const ClusterStatusInfo& status, Overview* overview) {
   overview->epoch = status.epoch;
   overview->state = status.state;
   overview->waiting_for = status.waiting_for;
+  overview->moving = status.moving;
   overview->replicas = status.replicas;
   overview->regions = status.regions;
   overview->regions_fully_redundant = status.regions_fully_redundant;

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -16,6 +15,7 @@
 
 #include "tool/cluster_dir.h"
 #include "tool/process.h"
+#include "tool/programs.h"
 #include "tool/resp_probe.h"
 
 namespace onetrip {
@@ -27,14 +27,6 @@ volatile sig_atomic_t interrupted = 0;
 void Interrupt(int /*signal*/) { interrupted = 1; }
 
 Status Failed() { return Status(StatusCode::kUnavailable, "the cluster did not start"); }
-
-// The other programs lie beside this one.
-std::string ProgramPath(const std::string& name) {
-  std::array<char, 4096> self;
-  const ssize_t length = readlink("/proc/self/exe", self.data(), self.size());
-  const std::string path(self.data(), static_cast<size_t>(std::max<ssize_t>(length, 0)));
-  return path.substr(0, path.rfind('/') + 1) + name;
-}
 
 // One run of `up`: what it has started so far, and the way back.
 class Start {
@@ -58,6 +50,8 @@ class Start {
   Status StartAll(std::string* reason) {
     record_.fabric = options_.fabric;
     record_.persistent = options_.persistent;
+    record_.memory = options_.memory;
+    record_.memnodes_started = options_.memnodes;
     for (const std::string& folder : {dir_.log_dir(), dir_.run_dir(), dir_.path() + "/memory"}) {
       std::filesystem::create_directories(folder);
       chmod(folder.c_str(), 0700);
@@ -67,8 +61,8 @@ class Start {
     if (!status.ok()) return status;
     for (uint16_t i = 0; status.ok() && i < options_.memnodes; ++i) {
       record_.memnodes.emplace_back();
-      status =
-          Launch("memnode-" + std::to_string(i), MemnodeArgv(i), &record_.memnodes.back(), reason);
+      status = Launch("memnode-" + std::to_string(i), MemnodeArgv(dir_, record_, i),
+                      &record_.memnodes.back(), reason);
     }
     for (uint16_t i = 0; status.ok() && i < options_.agents; ++i) {
       record_.agents.emplace_back();
@@ -94,22 +88,6 @@ class Start {
             std::to_string(options_.memnodes),
             "--replicas",
             std::to_string(options_.replicas)};
-  }
-
-  Argv MemnodeArgv(uint16_t node) const {
-    Argv argv = {ProgramPath("onetrip-memnode"),
-                 "--master",
-                 record_.master.address,
-                 "--memory",
-                 options_.memory,
-                 "--fabric",
-                 options_.fabric == "mixed" ? "both" : options_.fabric,
-                 "--listen",
-                 "127.0.0.1:0",
-                 "--socket",
-                 dir_.run_dir() + "/node-" + std::to_string(node) + ".sock"};
-    if (options_.persistent) argv.insert(argv.end(), {"--backing", dir_.backing(node)});
-    return argv;
   }
 
   Argv AgentArgv(uint16_t agent) const {

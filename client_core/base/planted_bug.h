@@ -87,6 +87,9 @@ enum class Bug : uint8_t {
   kLanesNotNamed,              // blocks are taken over that registers' words still name
   kTakenOverAtOnce,            // ... while operations may still use or free what is there
   kCopyForgetsBlock,           // a block of a region does not come to its new replica
+  kMoveUncopied,               // a region is on another node before the copy there is whole
+  kMoveUnderWrites,            // ... or copied while operations are under way
+  kMovesRegisters,             // registers are kept while their regions move
 };
 
 #ifdef ONETRIP_PLANTED_BUGS

@@ -1,5 +1,5 @@
-// What the master asks of agents when a memory node is lost or comes back (PROTOCOLS 6): to hold
-// operations, and one of them to repair.
+// What the master asks of agents when a memory node is lost or comes back, or when regions move
+// (PROTOCOLS 6): to hold operations, and one of them to repair.
 #ifndef ONETRIP_CLIENT_CORE_CLUSTER_REPAIR_ORDER_H_
 #define ONETRIP_CLIENT_CORE_CLUSTER_REPAIR_ORDER_H_
 
@@ -29,11 +29,17 @@ enum class RepairKind : uint8_t {
   kCopyRegion,
   // Take over the blocks of workers that are none of `living`. Nobody holds.
   kTakeOverBlocks,
+  // Make a record of every register. Nobody holds; `view`, which lets nobody make another, is in
+  // force everywhere.
+  kEndRegisters,
+  // Copy the replica of `region` on `source` to `target`. All workers hold kAll.
+  kMoveRegion,
 };
 
 // Whether others hold meanwhile; else it ends, done or not, when a hold comes.
 constexpr bool IsUnderHold(RepairKind kind) {
-  return kind == RepairKind::kResolveSlots || kind == RepairKind::kCopyRegion;
+  return kind == RepairKind::kResolveSlots || kind == RepairKind::kCopyRegion ||
+         kind == RepairKind::kMoveRegion;
 }
 
 // Who is, or may become, a worker.
@@ -49,8 +55,10 @@ struct LivingWorkers {
 struct RepairOrder {
   RepairKind kind = RepairKind::kResolveSlots;
   std::shared_ptr<const View> view;  // to work under; may not be in force yet
-  uint32_t region = 0;               // of kCopyRegion
+  uint32_t region = 0;               // of kCopyRegion and kMoveRegion
   LivingWorkers living = {};         // of kTakeOverBlocks
+  NodeId source{};                   // of kMoveRegion
+  RemoteAddr target{};               // of kMoveRegion: the region's first byte there
 };
 
 }  // namespace onetrip

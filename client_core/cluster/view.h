@@ -58,6 +58,9 @@ struct View {
   // table counts for nothing: its worker was fenced, or has not started yet.
   std::array<uint64_t, kMaxWorkers / 64> live_seats{};
   std::vector<NodeInfo> nodes;  // by id; empty inside one process, where nobody has an address
+  // Regions move: no key becomes a register, and who writes to one makes it a record. A register's
+  // buffers would not lie on its nodes any more.
+  bool records_only = false;
 
   [[nodiscard]] bool IsLive(WorkerIndex worker) const {
     return ((live_seats[worker.value / 64] >> (worker.value % 64)) & 1) != 0;

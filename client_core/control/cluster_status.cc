@@ -20,11 +20,36 @@ class ToolHandler final : public ControlStream::Handler {
   void OnExpelled(const std::string& /*reason*/) override {}
 };
 
-struct StatusAnswer {
+struct ToolAnswer {
   Status status;
   std::string reason;
-  ClusterStatusInfo info;
+  control::Reply reply;
 };
+
+// One request on a stream of its own.
+Status AskOnce(const ControlOptions& options, const control::Request& request,
+               control::Reply* reply, std::string* reason) {
+  ToolHandler handler;
+  ControlStream stream(options.Copy(), ControlStream::Role::kTool, &handler);
+  const Status connected = stream.Connect(reason);
+  if (!connected.ok()) return connected;
+  std::promise<ToolAnswer> promise;
+  stream.Ask(request, options.request_timeout_ms,
+             [&promise](Status status, const std::string& why, const control::Reply* said) {
+               ToolAnswer answer{status, why, {}};
+               if (said != nullptr) answer.reply = *said;
+               promise.set_value(std::move(answer));
+             });
+  ToolAnswer answer = promise.get_future().get();
+  stream.Stop(/*leave=*/true);
+  *reply = std::move(answer.reply);
+  if (!answer.status.ok()) *reason = answer.reason;
+  // Whoever got no answer may ask again.
+  if (answer.status.code() == StatusCode::kUnknownOutcome) {
+    return Status(StatusCode::kUnavailable, answer.status.message());
+  }
+  return answer.status;
+}
 
 }  // namespace
 
@@ -39,6 +64,7 @@ ClusterStatusInfo DecodeClusterStatus(const control::ClusterStatus& message) {
   info.regions_fully_redundant = message.regions_fully_redundant();
   info.state = message.state();
   info.waiting_for = message.waiting_for();
+  info.moving = message.moving();
   info.master_pid = message.pid();
   info.master_uptime_s = message.uptime_s();
   for (const control::MemberStatus& from : message.members()) {
@@ -64,28 +90,21 @@ ClusterStatusInfo DecodeClusterStatus(const control::ClusterStatus& message) {
 }
 
 Result<ClusterStatusInfo> QueryStatus(const ControlOptions& options, std::string* reason) {
-  ToolHandler handler;
-  ControlStream stream(options.Copy(), ControlStream::Role::kTool, &handler);
-  const Status connected = stream.Connect(reason);
-  if (!connected.ok()) return connected;
   control::Request request;
   request.mutable_get_status();
-  std::promise<StatusAnswer> promise;
-  stream.Ask(request, options.request_timeout_ms,
-             [&promise](Status status, const std::string& why, const control::Reply* reply) {
-               StatusAnswer answer{status, why, {}};
-               if (reply != nullptr) answer.info = DecodeClusterStatus(reply->status());
-               promise.set_value(std::move(answer));
-             });
-  StatusAnswer answer = promise.get_future().get();
-  stream.Stop(/*leave=*/true);
-  if (answer.status.ok()) return std::move(answer.info);
-  *reason = answer.reason;
-  // Asking has no outcome: whoever got no answer may ask again.
-  if (answer.status.code() == StatusCode::kUnknownOutcome) {
-    return Status(StatusCode::kUnavailable, answer.status.message());
-  }
-  return answer.status;
+  control::Reply reply;
+  const Status status = AskOnce(options, request, &reply, reason);
+  if (!status.ok()) return status;
+  return DecodeClusterStatus(reply.status());
+}
+
+Status AskToMoveRegions(const ControlOptions& options, uint32_t node, RegionWish wish,
+                        std::string* reason) {
+  control::Request request;
+  request.mutable_move_regions()->set_node(node);
+  request.mutable_move_regions()->set_wish(static_cast<control::MoveRegions::Wish>(wish));
+  control::Reply reply;
+  return AskOnce(options, request, &reply, reason);
 }
 
 }  // namespace onetrip

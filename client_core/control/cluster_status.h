@@ -19,7 +19,8 @@ struct MemberStatusInfo {
   uint32_t node = 0;    // of a memory node
   std::string state;    // "up", "lost", "left", "fencing"; memory nodes also "joining", "spare",
                         // "damaged" (its memory is, and it is not out yet), "out" (lost, the
-                        // cluster goes on without), "copying" (back, incomplete)
+                        // cluster goes on without), "copying" (back, incomplete), "filling" (given
+                        // its share), "draining", "drained" (may be switched off)
   uint64_t pid = 0;
   std::string host;
   std::string address;
@@ -48,6 +49,8 @@ struct ClusterStatusInfo {
   // What joins, leaves and flushes wait for, in one line; empty: nothing. Where the master is asked
   // in its own process, StatusReply has it.
   std::string waiting_for;
+  // Which regions move, and how far that is, in one line; empty: none. Likewise.
+  std::string moving;
   uint64_t master_pid = 0;
   uint64_t master_uptime_s = 0;
   std::vector<MemberStatusInfo> members;
@@ -57,6 +60,14 @@ struct ClusterStatusInfo {
 // `options.connect_timeout_ms` and the request's timeout; does not need the cluster to serve.
 // kUnavailable: no answer in time; kInvalidArgument: no retry will help. *reason is one line.
 Result<ClusterStatusInfo> QueryStatus(const ControlOptions& options, std::string* reason);
+
+// What is to become of a memory node's regions; see MoveRegions in control.proto.
+enum class RegionWish : uint8_t { kNone, kShare, kDrain };
+
+// Asks the master for it, likewise. Ok: it is durable, and happens from now on. kInvalidArgument:
+// it cannot be; *reason says why. Asking twice is asking once.
+Status AskToMoveRegions(const ControlOptions& options, uint32_t node, RegionWish wish,
+                        std::string* reason);
 
 }  // namespace onetrip
 

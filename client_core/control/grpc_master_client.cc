@@ -24,10 +24,18 @@ RepairOrder DecodeOrder(const control::Repair& message) {
     case control::Repair::TAKE_OVER_BLOCKS:
       order.kind = RepairKind::kTakeOverBlocks;
       break;
+    case control::Repair::END_REGISTERS:
+      order.kind = RepairKind::kEndRegisters;
+      break;
+    case control::Repair::MOVE_REGION:
+      order.kind = RepairKind::kMoveRegion;
+      break;
     default:
       order.kind = RepairKind::kResolveSlots;
   }
   order.region = message.region();
+  order.source = NodeId{static_cast<uint16_t>(message.source())};
+  order.target = {NodeId{static_cast<uint16_t>(message.target())}, message.target_base()};
   for (const uint32_t id : message.living()) order.living.ids.push_back(WorkerId{id});
   order.living.next = WorkerId{message.next_worker()};
   return order;

@@ -96,6 +96,7 @@ void EncodeView(const View& view, control::View* message) {
   }
   message->set_worker_index_end(view.worker_index_end);
   for (const uint64_t word : view.live_seats) message->add_live_seats(word);
+  message->set_records_only(view.records_only);
 }
 
 Result<View> DecodeView(const control::View& message, std::string* reason) {
@@ -106,6 +107,7 @@ Result<View> DecodeView(const control::View& message, std::string* reason) {
     return Refuse(reason, std::to_string(message.replicas()) + " replicas");
   }
   view.replicas = static_cast<int>(message.replicas());
+  view.records_only = message.records_only();
   if (message.nodes_size() > UINT16_MAX) return Refuse(reason, "too many memory nodes");
   view.node_count = static_cast<uint16_t>(message.nodes_size());
   for (const control::Node& node : message.nodes()) {

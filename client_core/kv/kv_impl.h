@@ -65,15 +65,19 @@ class KvImpl final : private WorkerDuties {
   const KvMetrics& metrics() const { return metrics_; }
 
  private:
-  // repair.cc: what the master asks when a memory node is lost or comes back.
+  // repair.cc: what the master asks when a memory node is lost or comes back, or regions move.
   void LeaveNode(NodeId node) override;
   void UseView(const View& view) override;
   [[nodiscard]] bool quiet() const override { return reclaimer_.is_idle(); }
   void Repair(RepairOrder order, DoneFn done) override;
   Task<void> RunRepair(RepairOrder order, DoneFn done);
   Task<Status> ScrubRegisters();
-  Task<void> ScrubGroup(Subtable table, uint32_t group, Status* failure);
+  Task<Status> EndRegisters();
+  // Visits every register that the group names.
+  using RegisterVisitor = Task<Status> (KvImpl::*)(ViewHold::Presence& presence, IndexKey key);
+  Task<void> ScrubGroup(Subtable table, uint32_t group, RegisterVisitor visit, Status* failure);
   Task<Status> ScrubRegister(ViewHold::Presence& presence, IndexKey key);
+  Task<Status> MakeRecord(ViewHold::Presence& presence, IndexKey key);
   // Every group of the index, some at a time, until one fails or operations are held.
   using GroupVisitor = std::function<Task<void>(Subtable table, uint32_t group, Status* failure)>;
   Task<Status> ForEachGroup(GroupVisitor visit);

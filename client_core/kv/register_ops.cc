@@ -31,10 +31,11 @@ OutBuffer Posted(const CachedRegister& entry, MetaWord word, const OutBuffer& bu
 }  // namespace
 
 // What has a deadline is a record: a DEL could not tell in one round trip whether it was in time.
+// While regions move everything is.
 bool KvImpl::FitsRegister(const Key& key, const NewRecord& record) const {
   return WritesRegisters(engine_.registers()) && key.bytes.size() <= kRegisterKeyBytesMax &&
          record.head.size() + record.tail.size() <= kRegisterValueBytesMax &&
-         record.deadline_ms == 0;
+         record.deadline_ms == 0 && !context_.view().records_only;
 }
 
 // Whoever searched while a register was forgotten may hold the address of that very one.

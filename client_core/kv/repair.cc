@@ -1,4 +1,5 @@
-// What the master asks of a worker when a memory node is lost or comes back (repair_order.h).
+// What the master asks of a worker when a memory node is lost or comes back, and when regions move
+// (repair_order.h).
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,13 @@ Task<void> KvImpl::RunRepair(RepairOrder order, DoneFn done) {
     case RepairKind::kTakeOverBlocks:
       status = co_await TakeOverBlocks(std::move(order));
       break;
+    case RepairKind::kEndRegisters:
+      status = co_await EndRegisters();
+      break;
+    case RepairKind::kMoveRegion:
+      status = co_await MoveRegion(context_.fabric, *order.view, order.region, order.source,
+                                   order.target);
+      break;
   }
   done(status);
 }
@@ -66,7 +74,18 @@ Task<void> KvImpl::RunRepair(RepairOrder order, DoneFn done) {
 Task<Status> KvImpl::ScrubRegisters() {
   if (!registers_ || Planted(Bug::kNoScrub)) co_return Status::Ok();
   co_return co_await ForEachGroup([this](Subtable table, uint32_t group, Status* failure) {
-    return ScrubGroup(table, group, failure);
+    return ScrubGroup(table, group, &KvImpl::ScrubRegister, failure);
+  });
+}
+
+// None is made meanwhile, so none is left afterwards.
+Task<Status> KvImpl::EndRegisters() {
+  if (!registers_) {
+    co_return Status(StatusCode::kUnavailable, "this agent's engine knows no registers");
+  }
+  if (Planted(Bug::kMovesRegisters)) co_return Status::Ok();
+  co_return co_await ForEachGroup([this](Subtable table, uint32_t group, Status* failure) {
+    return ScrubGroup(table, group, &KvImpl::MakeRecord, failure);
   });
 }
 
@@ -104,7 +123,8 @@ Task<Status> KvImpl::ForEachGroup(GroupVisitor visit) {
   co_return next < end ? kHeld : Status::Ok();
 }
 
-Task<void> KvImpl::ScrubGroup(Subtable table, uint32_t group, Status* failure) {
+Task<void> KvImpl::ScrubGroup(Subtable table, uint32_t group, RegisterVisitor visit,
+                              Status* failure) {
   Operation operation;
   const bool begun = co_await WaitToBegin(&operation);
   if (!begun) {
@@ -129,7 +149,7 @@ Task<void> KvImpl::ScrubGroup(Subtable table, uint32_t group, Status* failure) {
       status = Status(StatusCode::kCorrupt, "a slot names a register that is none");
       break;
     }
-    status = co_await ScrubRegister(operation.presence, IndexKey::Make(key.keyspace, key.bytes));
+    status = co_await (this->*visit)(operation.presence, IndexKey::Make(key.keyspace, key.bytes));
   }
   if (!status.ok()) *failure = status;
 }
@@ -159,6 +179,29 @@ Task<Status> KvImpl::ScrubRegister(ViewHold::Presence& presence, IndexKey key) {
         status = co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false);
         if (!status.ok()) co_return status;
       }
+    }
+    const bool in_time = co_await backoff.Wait();
+    if (!in_time) co_return kContended;
+  }
+}
+
+// As whoever writes to a register that is to be a record; what is in it stays.
+Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, IndexKey key) {
+  RegisterOperation operation;
+  const LentPresence lent(presence, operation);
+  operation.pin = reclaimer_.Pin();
+  Backoff backoff(context_, operation);
+  while (true) {
+    SearchResult search;
+    const uint64_t forgotten = Forgotten();
+    Status status = co_await index_.Find(operation, key, ReadExtent::kKey,
+                                         context_.fabric.NewRoundTrip(), &search);
+    if (!status.ok() || !search.found || !search.entry.word.is_register()) co_return status;
+    CachedRegister* entry = Adopt(key, search, forgotten);
+    if (entry != nullptr && !search.busy) {
+      operation.shared_pin = SharedPin(reclaimer_.Pin());
+      status = co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false);
+      if (!status.ok()) co_return status;
     }
     const bool in_time = co_await backoff.Wait();
     if (!in_time) co_return kContended;

@@ -328,6 +328,12 @@ Task<Status> Allocator::GrantBlock(Want want) {
     if (!context_.view().Contains(start)) {
       co_return Status(StatusCode::kCorrupt, "a memory node granted a block outside the map");
     }
+    // A node that has not heard yet that the region has moved: what it says of that means nothing.
+    if (context_.view().Locate(start, 0).node != node) {
+      failure =
+          Status(StatusCode::kUnavailable, "a memory node has yet to hear of a region's move");
+      continue;
+    }
     const Status granted = co_await GrantOnBackups(start, size_class);
     if (!granted.ok()) {
       // One that a replica takes for somebody else's, since it was away when that was given back,
@@ -355,7 +361,7 @@ Task<Status> Allocator::GrantOnBackups(GlobalAddr block, SizeClass size_class) {
     const Result<ControlReply> reply = co_await context_.fabric.Control(node, request);
     if (!reply.ok()) co_return reply.status();
     if (reply.value().outcome == ControlReply::Outcome::kFull) {
-      co_return Status(StatusCode::kUnavailable, "a replica has yet to hear of a region's copy");
+      co_return Status(StatusCode::kUnavailable, "a replica has yet to hear of its region");
     }
     if (reply.value().outcome != ControlReply::Outcome::kDone) {
       co_return Status(StatusCode::kCorrupt, "replicas disagree about who owns a block");

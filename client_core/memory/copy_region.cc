@@ -39,14 +39,8 @@ Task<void> CarryChunk(const Way& way, uint64_t offset, Status* status) {
   if (!carried.ok()) *status = carried;
 }
 
-}  // namespace
-
-Task<Status> CopyRegion(Fabric& fabric, const View& view, uint32_t region) {
-  if (region >= view.regions.size() || view.regions[region].missing == 0) {
-    co_return Status(StatusCode::kInvalidArgument, "no replica of the region is missing");
-  }
-  const GlobalAddr start(region, 0);
-  const Way way{fabric, view.Locate(start, 0), view.Locate(start, view.LiveReplicas(start))};
+Task<Status> CarryRegion(Way way, uint32_t region) {
+  Fabric& fabric = way.fabric;
   RoundTripPtr round_trip = fabric.NewRoundTrip();
   RegionHeader header;
   const std::byte* bytes = round_trip->Read(way.from, sizeof(header));
@@ -54,7 +48,7 @@ Task<Status> CopyRegion(Fabric& fabric, const View& view, uint32_t region) {
   if (!status.ok()) co_return status;
   std::memcpy(&header, bytes, sizeof(header));
   if (header.magic != kRegionMagic || header.region != region) {
-    co_return Status(StatusCode::kCorrupt, "the primary of the region has no header of it");
+    co_return Status(StatusCode::kCorrupt, "where the region is to be there is no header of it");
   }
   for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
     if (BlockEntry(header.blocks[block]).use() == BlockEntry::Use::kFree) continue;
@@ -70,6 +64,27 @@ Task<Status> CopyRegion(Fabric& fabric, const View& view, uint32_t region) {
   // Last, and whole: until then the target's block table says what it did.
   status = co_await Carry(way, 0, sizeof(header));
   co_return status;
+}
+
+}  // namespace
+
+Task<Status> CopyRegion(Fabric& fabric, const View& view, uint32_t region) {
+  if (region >= view.regions.size() || view.regions[region].missing == 0) {
+    co_return Status(StatusCode::kInvalidArgument, "no replica of the region is missing");
+  }
+  const GlobalAddr start(region, 0);
+  const Way way{fabric, view.Locate(start, 0), view.Locate(start, view.LiveReplicas(start))};
+  co_return co_await CarryRegion(way, region);
+}
+
+Task<Status> MoveRegion(Fabric& fabric, const View& view, uint32_t region, NodeId source,
+                        RemoteAddr target) {
+  const GlobalAddr start(region, 0);
+  if (!view.Contains(start) || view.LocateOn(start, source).node != source) {
+    co_return Status(StatusCode::kInvalidArgument, "no replica of the region is there");
+  }
+  const Way way{fabric, view.LocateOn(start, source), target};
+  co_return co_await CarryRegion(way, region);
 }
 
 }  // namespace onetrip

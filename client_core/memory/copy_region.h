@@ -1,4 +1,5 @@
-// CopyRegion: brings one region to a memory node that lacks it (FUSEE 5.2; PROTOCOLS 6).
+// CopyRegion and MoveRegion: bring one region to a memory node that lacks it (FUSEE 5.2; PROTOCOLS
+// 6).
 #ifndef ONETRIP_CLIENT_CORE_MEMORY_COPY_REGION_H_
 #define ONETRIP_CLIENT_CORE_MEMORY_COPY_REGION_H_
 
@@ -16,6 +17,12 @@ namespace onetrip {
 // not complete. REQUIRES: nothing else touches the region on either node meanwhile; the view has a
 // missing replica of it; `fabric` and `view` outlive the call.
 Task<Status> CopyRegion(Fabric& fabric, const View& view, uint32_t region);
+
+// The same from the replica of `region` on the node `source`, whatever differs between the
+// replicas, to a place at `target` where nothing lies. kInvalidArgument: the view has no live
+// replica there.
+Task<Status> MoveRegion(Fabric& fabric, const View& view, uint32_t region, NodeId source,
+                        RemoteAddr target);
 
 }  // namespace onetrip
 

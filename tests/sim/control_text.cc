@@ -33,6 +33,11 @@ struct Describer {
   }
   std::string operator()(const JoinNodeRequest& /*join*/) const { return "a node joins"; }
   std::string operator()(const ServeNodeRequest& /*serve*/) const { return "the node serves"; }
+  std::string operator()(const MoveRegionsRequest& move) const {
+    static constexpr const char* kWhat[] = {" keeps its regions", " is to have its share",
+                                            " is to drain"};
+    return "node " + std::to_string(move.node) + kWhat[static_cast<int>(move.wish)];
+  }
   std::string operator()(const StatusRequest& /*status*/) const { return "the status"; }
   std::string operator()(const LeaveRequest& /*leave*/) const { return "goodbye"; }
 
@@ -53,15 +58,16 @@ struct Describer {
     return text;
   }
   std::string operator()(const RepairMessage& repair) const {
-    static constexpr const char* kWhat[] = {"resolve slots", "scrub registers", "copy region",
-                                            "take over blocks"};
+    static constexpr const char* kWhat[] = {"resolve slots",    "scrub registers", "copy region",
+                                            "take over blocks", "end registers",   "move region"};
     return "repair " + std::to_string(repair.id) + ": " +
            kWhat[static_cast<int>(repair.order.kind)] + " " + std::to_string(repair.order.region);
   }
   std::string operator()(const ViewCommittedMessage& committed) const {
     return "view " + std::to_string(committed.view->epoch.value) + ", keyspace " +
            std::to_string(committed.view->keyspaces[0].value) + ", seats " +
-           std::to_string(committed.view->live_seats[0]);
+           std::to_string(committed.view->live_seats[0]) +
+           (committed.view->records_only ? ", records only" : "");
   }
   std::string operator()(const FenceMessage& fence) const {
     std::string text = "fence " + std::to_string(fence.id) + ", workers";

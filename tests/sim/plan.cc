@@ -30,6 +30,8 @@ constexpr FaultName kFaultNames[] = {
     {FaultKind::kRestartNode, "restart-node"},
     {FaultKind::kBreakControl, "break-control"},
     {FaultKind::kBreakNodeControl, "break-node-control"},
+    {FaultKind::kDrainNode, "drain-node"},
+    {FaultKind::kFillNode, "fill-node"},
 };
 
 struct EngineOfPlan {
@@ -197,6 +199,8 @@ std::string DescribeFault(const Fault& fault) {
     case FaultKind::kLoseNode:
     case FaultKind::kRestartNode:
     case FaultKind::kBreakNodeControl:
+    case FaultKind::kDrainNode:
+    case FaultKind::kFillNode:
       text += " " + std::to_string(fault.node);
       break;
     case FaultKind::kSlowNode:

@@ -38,6 +38,8 @@ enum class FaultKind : uint8_t {
   kRestartNode,   // dies, and comes back with its memory after `duration_ns`
   kBreakControl,  // the connection of `agent` to the master
   kBreakNodeControl,  // the connection of `node` to the master
+  kDrainNode,         // somebody asks that `node` gives its regions to others
+  kFillNode,          // ... is given its share
 };
 
 struct Fault {

@@ -49,6 +49,7 @@ Plan MakeFlush(uint64_t seed);
 Plan MakeMembers(uint64_t seed);
 Plan MakeTurnover(uint64_t seed);
 Plan MakeRepairs(uint64_t seed);
+Plan MakeMoves(uint64_t seed);
 Plan MakeFrozen(uint64_t seed);
 
 }  // namespace onetrip

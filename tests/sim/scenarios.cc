@@ -359,6 +359,8 @@ constexpr Scenario kScenarios[] = {
     {"frozen", "writers that stand still at any step while others read", MakeFrozen},
     {"repairs", "a memory node dies under writes and comes back, then another is lost",
      MakeRepairs},
+    {"moves", "memory nodes drain and are given their share of regions, under writes and faults",
+     MakeMoves},
     {"turnover", "memory that is reused while agents come and go", MakeTurnover},
 };
 

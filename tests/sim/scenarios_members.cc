@@ -186,4 +186,44 @@ Plan MakeRepairs(uint64_t seed) {
   return plan;
 }
 
+// Regions move between nodes that live: some are to drain, others are given their share, and may be
+// told otherwise before that is done. In half of the seeds processes and connections fail
+// meanwhile. In the end drained nodes are switched off, then another node is lost for good.
+Plan MakeMoves(uint64_t seed) {
+  constexpr uint64_t kStream = 0x6d0e'0000'0000;
+  Plan plan = MakeRepairs(seed);
+  plan.scenario = "moves";
+  Rng rng(seed ^ kStream);
+  plan.shape.node_bytes = 32ULL << 20;
+  plan.spares = 1 + static_cast<uint32_t>(rng.Below(2));
+  plan.control.replace_after_ms = OneOf(rng, {1UL, 4UL});
+  plan.mixes_engines = plan.engine == EngineKind::kSwarm && rng.Below(8) == 0;
+  const uint32_t nodes = plan.shape.nodes + plan.spares;
+  uint64_t span_ns = 0;
+  for (const std::vector<Command>& client : plan.program) {
+    span_ns =
+        std::max(span_ns, client.size() * (plan.think_ns_max / 2 + 8 * plan.fabric.latency_max_ns));
+  }
+  if (rng.Below(2) == 0) plan.faults.clear();
+  for (Fault& fault : plan.faults) {
+    fault.node = static_cast<uint32_t>(rng.Below(nodes));
+    // Who is lost for good is not needed for what is to be shown.
+    if (fault.kind == FaultKind::kLoseNode) fault.kind = FaultKind::kBreakNodeControl;
+  }
+  const uint64_t count = 1 + rng.Below(3);
+  for (uint64_t i = 0; i < count; ++i) {
+    Fault fault;
+    fault.kind = rng.Below(3) == 0 ? FaultKind::kFillNode : FaultKind::kDrainNode;
+    fault.at_ns = rng.Below(span_ns / 2);
+    // One that has regions, to begin with, or one that has none.
+    fault.node = fault.kind == FaultKind::kDrainNode
+                     ? static_cast<uint32_t>(rng.Below(plan.shape.nodes))
+                     : plan.shape.nodes + static_cast<uint32_t>(rng.Below(plan.spares));
+    if (i > 0 && rng.Below(4) == 0) fault.node = static_cast<uint32_t>(rng.Below(nodes));
+    plan.faults.push_back(fault);
+  }
+  plan.last_loss = 1 + static_cast<uint32_t>(rng.Below(nodes));
+  return plan;
+}
+
 }  // namespace onetrip

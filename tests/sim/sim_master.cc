@@ -8,6 +8,11 @@
 #include "tests/support/durable_change.h"
 
 namespace onetrip {
+namespace {
+
+constexpr StreamId kToolStream = UINT64_MAX;
+
+}  // namespace
 
 SimMaster::SimMaster(SimExecutor& world, const ControlSettings& settings, const ClusterShape& shape,
                      Trace& trace)
@@ -79,6 +84,29 @@ void SimMaster::Restart() {
   Perform(std::move(effects));
   next_tick_ns_ = world_.NowNs() + TickNs();
   world_.At(next_tick_ns_, OnTickTime, this);
+}
+
+void SimMaster::AskToMoveRegions(uint32_t node, NodeWish wish) {
+  if (!up()) return;
+  Enqueue([this, node, wish] {
+    DriveUntilItHappens([node, wish](Coordinator& coordinator, uint64_t now_us) {
+      coordinator.Attend(now_us, kToolStream, MemberHello());
+      coordinator.OnMessage(now_us, kToolStream, RequestMessage{1, MoveRegionsRequest{node, wish}});
+      coordinator.OnStreamClosed(now_us, kToolStream);
+    });
+  });
+}
+
+bool SimMaster::SettledMoves(std::vector<NodeId>* drained) const {
+  // What it knows and nobody has heard may be lost with it.
+  if (!up() || writing_.has_value() || newest_view_->epoch != coordinator_->view().epoch) {
+    return false;
+  }
+  const StatusReply reply = coordinator_->Status(NowUs());
+  for (const MemberStatusInfo& member : reply.status.members) {
+    if (member.state == "drained") drained->push_back(NodeId{static_cast<uint16_t>(member.node)});
+  }
+  return reply.moving.empty() || reply.moving.ends_with("no room for them");
 }
 
 void SimMaster::SetPaused(bool paused) {
@@ -240,6 +268,7 @@ void SimMaster::Perform(CoordinatorEffects effects) {
     if (trace_.keeps_lines()) trace_.Note("the master says: " + line.text);
   }
   for (CoordinatorEffects::Send& send : effects.sends) {
+    if (send.stream == kToolStream) continue;
     ControlConnection& connection = *connections_.at(send.stream - 1);
     Watch(connection, send.message);
     connection.SendToMember(std::move(send.message));
@@ -276,7 +305,8 @@ void SimMaster::WatchView(const View& view) {
   if (!fresh) {
     const View& other = *known->second;
     if (other.keyspaces != view.keyspaces || other.live_seats != view.live_seats ||
-        other.nodes != view.nodes || other.regions != view.regions) {
+        other.nodes != view.nodes || other.regions != view.regions ||
+        other.records_only != view.records_only) {
       Fail("there are two views of epoch " + epoch);
     }
     return;

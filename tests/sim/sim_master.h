@@ -49,6 +49,12 @@ class SimMaster final : private ControlConnection::MasterEnd {
   // Every write fails, as on a full disk.
   void SetStoreFailing(bool failing) { store_failing_ = failing; }
 
+  // Somebody asks it what is to become of a node's regions, with a tool; no answer is awaited.
+  void AskToMoveRegions(uint32_t node, NodeWish wish);
+  // Nodes that it calls drained, whose loss must not matter; none while regions are to be moved
+  // that have room elsewhere, or while it is down.
+  [[nodiscard]] bool SettledMoves(std::vector<NodeId>* drained) const;
+
   // Called when newest_view() is another one.
   void SetOnView(std::function<void()> on_view) { on_view_ = std::move(on_view); }
 

@@ -124,6 +124,8 @@ class World {
   bool FlushAtTheEnd(const std::vector<std::string>& keys);
   // Waits until every region is whole, loses a node for good, and reads every key.
   bool LoseAtTheEnd(const std::vector<std::string>& keys);
+  // Waits until no region moves, and switches the nodes off that are drained.
+  bool LoseDrained(uint64_t until_ns);
   Task<void> ReadAll(Agent* agent, const std::vector<std::string>* keys, uint64_t until_ns);
   [[nodiscard]] uint64_t Patience() const;
   Task<void> RunClient(Agent* agent, Client* client);

@@ -165,6 +165,8 @@ void World::StrikeNow(PlannedFault& planned) {
     case FaultKind::kStoreFails:
     case FaultKind::kBreakControl:
     case FaultKind::kBreakNodeControl:
+    case FaultKind::kDrainNode:
+    case FaultKind::kFillNode:
       StrikeControl(planned);
       break;
   }
@@ -248,6 +250,12 @@ void World::StrikeControl(const PlannedFault& planned) {
     case FaultKind::kBreakNodeControl:
       node_by_id_.at(planned.fault.node)->BreakControl();
       break;
+    case FaultKind::kDrainNode:
+      master_.AskToMoveRegions(planned.fault.node, NodeWish::kDrain);
+      break;
+    case FaultKind::kFillNode:
+      master_.AskToMoveRegions(planned.fault.node, NodeWish::kShare);
+      break;
     default:
       CHECK(false);
   }
@@ -290,6 +298,8 @@ void World::EndNow(const PlannedFault& planned) {
     case FaultKind::kBreakChannel:
     case FaultKind::kBreakControl:
     case FaultKind::kBreakNodeControl:
+    case FaultKind::kDrainNode:
+    case FaultKind::kFillNode:
     case FaultKind::kStepClock:
     case FaultKind::kDriftClock:
       break;

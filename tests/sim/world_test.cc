@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
                     ScenarioSeeds{"faults", 1, 8000}, ScenarioSeeds{"faults", 100'001, 8000},
                     ScenarioSeeds{"flush", 1, 4000}, ScenarioSeeds{"members", 1, 4000},
                     ScenarioSeeds{"mixed", 1, 1500}, ScenarioSeeds{"turnover", 1, 1500},
-                    ScenarioSeeds{"frozen", 10'001, 500}),
+                    ScenarioSeeds{"frozen", 10'001, 500}, ScenarioSeeds{"moves", 1, 400}),
     [](const auto& info) {
       return std::string(info.param.scenario) + "_from_" + std::to_string(info.param.first_seed);
     });

@@ -190,5 +190,78 @@ TEST(MasterPlacementTest, RegionsThatWereTogetherStayTogether) {
   for (const auto& [from, to] : became) EXPECT_EQ(to.size(), 1U);
 }
 
+// The map that PlaceRegions makes for nodes of `regions` regions each.
+std::vector<RegionPlacement> Placed(uint64_t nodes, uint64_t regions) {
+  return PlaceRegions(std::vector<uint64_t>(nodes, regions * kRegionBytes), 3);
+}
+
+std::vector<uint64_t> Used(const std::vector<RegionPlacement>& regions, size_t nodes) {
+  std::vector<uint64_t> used(nodes, 0);
+  for (const RegionPlacement& region : regions) {
+    for (int i = 0; i < 3; ++i) ++used.at(region.nodes[i].value);
+  }
+  return used;
+}
+
+// Makes all moves that there are; returns how many.
+uint64_t MoveAll(const std::vector<MovePart>& parts, std::vector<RegionPlacement>* regions) {
+  MovePlanner planner(parts, 3, *regions);
+  uint64_t moves = 0;
+  while (const std::optional<RegionMove> move = planner.Next()) {
+    ApplyMove(*move, 3, &(*regions)[move->region]);
+    ++moves;
+  }
+  return moves;
+}
+
+TEST(MasterPlacementTest, ANodeThatDrainsGivesEachRegionOnce) {
+  std::vector<RegionPlacement> regions = Placed(5, 24);
+  const std::vector<uint64_t> before = Used(regions, 5);
+  std::vector<MovePart> parts(5, {48 * kRegionBytes, false, true, false});
+  parts[2] = {48 * kRegionBytes, true, false, false};
+  EXPECT_EQ(MoveAll(parts, &regions), before[2]);
+  ExpectSound(regions, std::vector<uint64_t>(5, 48 * kRegionBytes), 3);
+  const std::vector<uint64_t> used = Used(regions, 5);
+  EXPECT_EQ(used[2], 0U);
+  for (const uint64_t node : {0, 1, 3, 4}) EXPECT_NEAR(used[node], 30, 1) << node;
+}
+
+TEST(MasterPlacementTest, WhatHasNoRoomStaysWhereItIs) {
+  std::vector<RegionPlacement> regions = Placed(4, 12);
+  std::vector<MovePart> parts(4, {14 * kRegionBytes, false, true, false});
+  parts[1] = {14 * kRegionBytes, true, false, false};
+  const uint64_t held = Used(regions, 4)[1];
+  MovePlanner planner(parts, 3, regions);
+  uint64_t moves = 0;
+  while (planner.Next().has_value()) ++moves;
+  EXPECT_EQ(moves, 6U);
+  EXPECT_EQ(planner.left_on_draining(), held - 6);
+}
+
+TEST(MasterPlacementTest, SharesAreByTheBytesThatNodesOffer) {
+  std::vector<RegionPlacement> regions = Placed(3, 30);
+  std::vector<MovePart> parts(3, {30 * kRegionBytes, false, true, false});
+  parts.push_back({60 * kRegionBytes, false, true, true});
+  MoveAll(parts, &regions);
+  ExpectSound(regions, {30 * kRegionBytes, 30 * kRegionBytes, 30 * kRegionBytes, 60 * kRegionBytes},
+              3);
+  // Every region once at most: 30 of 30, rather than 36 of 60.
+  const std::vector<uint64_t> used = Used(regions, 4);
+  EXPECT_EQ(used[3], 30U);
+  for (const uint64_t node : {0, 1, 2}) EXPECT_EQ(used[node], 20U) << node;
+  uint64_t primaries = 0;
+  for (const RegionPlacement& region : regions) primaries += region.nodes[0] == NodeId{3} ? 1 : 0;
+  EXPECT_NEAR(primaries, 10, 1);
+  EXPECT_EQ(MoveAll(parts, &regions), 0U) << "fair is fair";
+}
+
+TEST(MasterPlacementTest, TwoNodesThatShareAreFilledAlike) {
+  std::vector<RegionPlacement> regions = Placed(3, 25);
+  std::vector<MovePart> parts(5, {25 * kRegionBytes, false, true, false});
+  parts[3].shares = parts[4].shares = true;
+  MoveAll(parts, &regions);
+  for (const uint64_t used : Used(regions, 5)) EXPECT_NEAR(used, 15, 1);
+}
+
 }  // namespace
 }  // namespace onetrip
