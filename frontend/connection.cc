@@ -203,7 +203,10 @@ void Connection::OnReadable() {
   host_.traffic.input_bytes.Add(bytes);
   session_.last_activity_ns = host_.executor.TurnNs();
   input_.Commit(bytes);
-  if (input_.size() > host_.config.query_buffer_max_bytes()) [[unlikely]] {
+  // Queued commands have not been executed either.
+  const uint64_t queued_bytes =
+      session_.transaction == nullptr ? 0 : session_.transaction->queued_bytes;
+  if (input_.size() + queued_bytes > host_.config.query_buffer_max_bytes()) [[unlikely]] {
     host_.traffic.query_limit_closes.Add();
     LogWarning("client " + std::to_string(session_.id) +
                " closed: its unfinished request exceeds client-query-buffer-limit");

@@ -25,7 +25,9 @@ struct ClientSnapshot {
   uint64_t idle_s = 0;
   bool unix_socket = false;
   bool no_evict = false;
-  bool closing = false;  // close_after_reply is set.
+  bool closing = false;                     // close_after_reply is set.
+  std::optional<uint64_t> queued_commands;  // Of an open transaction.
+  uint64_t queued_bytes = 0;
   uint32_t database = 0;
   uint64_t query_buffer_bytes = 0;       // Received, not yet consumed.
   uint64_t query_buffer_free_bytes = 0;  // Room left behind them.

@@ -9,11 +9,13 @@
 #include "redis_compat/connection_rows.h"
 #include "redis_compat/key_rows.h"
 #include "redis_compat/server_rows.h"
+#include "redis_compat/transaction_rows.h"
 
 namespace onetrip {
 namespace {
 
-constexpr size_t kRowCount = kConnectionRows.size() + kServerRows.size() + kKeyRows.size();
+constexpr size_t kRowCount =
+    kConnectionRows.size() + kServerRows.size() + kTransactionRows.size() + kKeyRows.size();
 static_assert(kRowCount <= CommandStats::kCommandsMax, "every row has a place for its statistics");
 
 constexpr std::array<CommandRow, kRowCount> JoinRows() {
@@ -21,6 +23,7 @@ constexpr std::array<CommandRow, kRowCount> JoinRows() {
   size_t at = 0;
   for (const CommandRow& row : kConnectionRows) all[at++] = row;
   for (const CommandRow& row : kServerRows) all[at++] = row;
+  for (const CommandRow& row : kTransactionRows) all[at++] = row;
   for (const CommandRow& row : kKeyRows) all[at++] = row;
   return all;
 }

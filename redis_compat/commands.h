@@ -50,6 +50,13 @@ Task<void> FlushDbCommand(CommandContext& context);
 // HELP of any container, made from the rows of its subcommands.
 void HelpCommand(CommandContext& context);
 
+// transaction_commands.cc
+void MultiCommand(CommandContext& context);
+void DiscardCommand(CommandContext& context);
+void UnwatchCommand(CommandContext& context);
+Task<void> WatchCommand(CommandContext& context);
+Task<void> ExecCommand(CommandContext& context);
+
 // generic_commands.cc
 Task<void> DelCommand(CommandContext& context);
 Task<void> ExistsCommand(CommandContext& context);

@@ -94,6 +94,7 @@ void ResetCommand(CommandContext& context) {
   session.authenticated = !context.hooks.config().password_required();
   session.protocol = 2;
   session.reply_mode = ReplyMode::kOn;
+  session.transaction.reset();
   context.out.set_protocol(2);
   if (context.dropped_from != nullptr) {
     context.out.Redirect(context.dropped_from);

@@ -5,6 +5,7 @@
 #include "client_core/kv/kv.h"
 #include "redis_compat/ascii.h"
 #include "redis_compat/command_table.h"
+#include "redis_compat/commands.h"
 #include "redis_compat/key_access.h"
 
 namespace onetrip {
@@ -65,16 +66,65 @@ void RedirectReplies(CommandContext& context) {
   context.dropped_from = context.out.Redirect(session.dropped_replies.get());
 }
 
+std::string ExecAbortError(std::string_view why) {
+  constexpr std::string_view kGenericWord = "ERR ";
+  if (why.starts_with(kGenericWord)) {
+    why.remove_prefix(kGenericWord.size());
+  }
+  std::string message = "EXECABORT Transaction discarded because of: ";
+  return message.append(why);
+}
+
 // Ends a command that never reached its handler.
 CommandStart Refuse(CommandContext& context, std::string_view error) {
+  Transaction* const transaction = context.session.transaction.get();
+  if (transaction != nullptr && transaction->open) {
+    transaction->refused = true;
+  }
   if (context.command != nullptr) {
     context.stats.CountRejected(CommandId(*context.command));
   }
-  context.out.Error(error);
+  if (context.command != nullptr && context.command->awaited == ExecCommand) {
+    context.session.transaction.reset();
+    context.out.Error(ExecAbortError(error));
+  } else {
+    context.out.Error(error);
+  }
   context.stats.CountError(context.out.last_error_word());
   ++context.session.errors;
   AdvanceReplyMode(context.session);
   return CommandStart::kAnswered;
+}
+
+// Takes a command into the open transaction.
+CommandStart Queue(CommandContext& context, Transaction& transaction) {
+  if ((context.command->flags & kNoMulti) != 0) {
+    return Refuse(context, "ERR Command not allowed inside a transaction");
+  }
+  transaction.Queue(context.command, context.argv);
+  context.out.Simple("QUEUED");
+  AdvanceReplyMode(context.session);
+  return CommandStart::kAnswered;
+}
+
+void OpenBooks(CommandContext& context) {
+  context.errors_before = context.out.errors();
+  if (context.stats.WantsTime(CommandId(*context.command))) [[unlikely]] {
+    context.started_ns = context.hooks.clock().NowNs();
+  }
+}
+
+void CloseBooks(CommandContext& context) {
+  const size_t id = CommandId(*context.command);
+  context.stats.CountCall(id);
+  if (context.started_ns != 0) [[unlikely]] {
+    context.stats.AddTime(id, context.hooks.clock().NowNs() - context.started_ns);
+  }
+  if (context.out.errors() != context.errors_before) [[unlikely]] {
+    context.stats.CountFailed(id);
+    context.stats.CountError(context.out.last_error_word());
+    ++context.session.errors;
+  }
 }
 
 CommandStart RefuseUnknown(CommandContext& context) {
@@ -120,11 +170,11 @@ CommandStart BeginCommand(CommandContext& context) {
   }
 
   ++session.commands;
-  context.errors_before = context.out.errors();
-  const size_t id = CommandId(*row);
-  if (context.stats.WantsTime(id)) [[unlikely]] {
-    context.started_ns = context.hooks.clock().NowNs();
+  if (session.transaction != nullptr && session.transaction->open && (row->flags & kNotQueued) == 0)
+      [[unlikely]] {
+    return Queue(context, *session.transaction);
   }
+  OpenBooks(context);
   if (row->immediate == nullptr) {
     return CommandStart::kAwait;
   }
@@ -134,19 +184,20 @@ CommandStart BeginCommand(CommandContext& context) {
 }
 
 void EndCommand(CommandContext& context) {
-  const size_t id = CommandId(*context.command);
-  context.stats.CountCall(id);
-  if (context.started_ns != 0) [[unlikely]] {
-    context.stats.AddTime(id, context.hooks.clock().NowNs() - context.started_ns);
-  }
-  if (context.out.errors() != context.errors_before) [[unlikely]] {
-    context.stats.CountFailed(id);
-    context.stats.CountError(context.out.last_error_word());
-    ++context.session.errors;
-  }
+  CloseBooks(context);
   if (context.session.reply_mode != ReplyMode::kOn) [[unlikely]] {
     AdvanceReplyMode(context.session);
   }
+}
+
+Task<void> RunInside(CommandContext& context) {
+  OpenBooks(context);
+  if (context.command->immediate != nullptr) {
+    context.command->immediate(context);
+  } else {
+    co_await context.command->awaited(context);
+  }
+  CloseBooks(context);
 }
 
 Task<void> Dispatch(CommandContext& context) {

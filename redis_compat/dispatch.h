@@ -41,6 +41,11 @@ CommandStart BeginCommand(CommandContext& context);
 // Closes the books of a command that BeginCommand() left to be awaited.
 void EndCommand(CommandContext& context);
 
+// Runs a command that has been queued, with the books that it would have by itself. The reply mode
+// is that of the EXEC around it. REQUIRES: context.command is set and has passed BeginCommand()'s
+// checks.
+Task<void> RunInside(CommandContext& context);
+
 // All of it in one Task, for callers to whom a coroutine frame does not matter.
 Task<void> Dispatch(CommandContext& context);
 

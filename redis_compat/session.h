@@ -10,6 +10,7 @@
 #include <string>
 
 #include "redis_compat/output_buffer.h"
+#include "redis_compat/transaction.h"
 
 namespace onetrip {
 
@@ -45,6 +46,9 @@ struct Session {
   const CommandRow* last_command = nullptr;  // Null when the last one was unknown.
   // Where replies go that CLIENT REPLY drops; made when first needed.
   std::unique_ptr<OutputBuffer> dropped_replies;
+
+  // Null: neither MULTI nor WATCH since the last EXEC.
+  std::unique_ptr<Transaction> transaction;
 
   // Counters of this connection.
   uint64_t commands = 0;
