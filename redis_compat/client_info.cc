@@ -16,10 +16,12 @@ void Field(std::string* out, std::string_view name, uint64_t value) {
 
 std::string FlagsOf(const ClientSnapshot& client) {
   std::string flags;
+  if (client.monitors) flags += 'O';
   if (client.queued_commands.has_value()) flags += 'x';
   if (client.closing) flags += 'c';
   if (client.unix_socket) flags += 'U';
   if (client.no_evict) flags += 'e';
+  if (client.no_touch) flags += 'T';
   return flags.empty() ? "N" : flags;
 }
 
@@ -35,6 +37,8 @@ void FillFromSession(const Session& session, uint64_t now_ns, ClientSnapshot* sn
   snapshot->age_s = seconds_since(session.connected_at_ns);
   snapshot->idle_s = seconds_since(session.last_activity_ns);
   snapshot->no_evict = session.no_evict;
+  snapshot->no_touch = session.no_touch;
+  snapshot->monitors = session.monitors;
   snapshot->closing = session.close_after_reply;
   snapshot->database = session.database;
   snapshot->command = session.last_command != nullptr ? session.last_command->name : "NULL";
@@ -85,7 +89,7 @@ bool ClientFilter::Matches(const ClientSnapshot& client) const {
   if (address.has_value() && *address != client.address) return false;
   if (local_address.has_value() && *local_address != client.local_address) return false;
   if (user.has_value() && *user != "default") return false;
-  if (only_other_types) return false;
+  if (only_other_types || client.age_s < age_s_min) return false;
   return !excluded_id.has_value() || *excluded_id != client.id;
 }
 

@@ -1,4 +1,5 @@
 // The COMMAND family: the command table, told to clients.
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -294,6 +295,33 @@ void ReplyNames(ReplyWriter& out, const std::vector<std::string_view>& names) {
 }
 
 }  // namespace
+
+void AclWhoAmICommand(CommandContext& context) { context.out.Bulk("default"); }
+
+void AclUsersCommand(CommandContext& context) { ReplyNames(context.out, {"default"}); }
+
+void AclCatCommand(CommandContext& context) {
+  if (context.argv.size() > 3) {
+    return ReplySubcommandSyntaxError(context);
+  }
+  if (context.argv.size() == 2) {
+    context.out.Array(kCategoryNames.size());
+    for (const std::string_view name : kCategoryNames) context.out.Bulk(name.substr(1));
+    return;
+  }
+  const std::string_view category = context.argv[2];
+  const bool known = std::any_of(
+      kCategoryNames.begin(), kCategoryNames.end(),
+      [category](std::string_view name) { return EqualsIgnoreCase(name.substr(1), category); });
+  if (!known) {
+    return context.out.Error("ERR Unknown category '" + std::string(category) + "'");
+  }
+  std::vector<std::string_view> names;
+  for (const CommandRow& row : AllCommands()) {
+    if (HasCategory(row, category)) names.push_back(row.name);
+  }
+  ReplyNames(context.out, names);
+}
 
 void CommandCommand(CommandContext& context) {
   context.out.Array(TopLevelCommandCount());

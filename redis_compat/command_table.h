@@ -32,8 +32,9 @@ enum CommandFlag : uint32_t {
   kNoMulti = 1u << 11,  // Refused inside a transaction.
   kAllowBusy = 1u << 12,
   // Ours, not listed.
-  kContainer = 1u << 16,  // Has subcommands, in the rows behind it.
-  kNotQueued = 1u << 17,  // Runs at once inside a transaction.
+  kContainer = 1u << 16,     // Has subcommands, in the rows behind it.
+  kNotQueued = 1u << 17,     // Runs at once inside a transaction.
+  kConstantTime = 1u << 18,  // Made from the complexity.
 };
 
 // ACL categories, in the order in which COMMAND INFO lists them.
@@ -125,6 +126,7 @@ struct CommandRow {
   [[nodiscard]] constexpr bool is_subcommand() const {
     return name.find('|') != std::string_view::npos;
   }
+  [[nodiscard]] constexpr bool takes_constant_time() const { return (flags & kConstantTime) != 0; }
   [[nodiscard]] constexpr bool AcceptsArgumentCount(size_t count) const {
     const auto given = static_cast<int64_t>(count);
     return arity >= 0 ? given == arity : given >= -arity;

@@ -1,6 +1,7 @@
 // PING, ECHO, QUIT, RESET and the handshake: HELLO, AUTH, SELECT.
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "redis_compat/ascii.h"
 #include "redis_compat/commands.h"
@@ -95,6 +96,11 @@ void ResetCommand(CommandContext& context) {
   session.protocol = 2;
   session.reply_mode = ReplyMode::kOn;
   session.transaction.reset();
+  session.no_evict = false;
+  session.no_touch = false;
+  if (std::exchange(session.monitors, false)) {
+    context.hooks.observation().monitors.fetch_sub(1, std::memory_order_relaxed);
+  }
   context.out.set_protocol(2);
   if (context.dropped_from != nullptr) {
     context.out.Redirect(context.dropped_from);

@@ -1,9 +1,11 @@
 #include "redis_compat/dispatch.h"
 
+#include <algorithm>
 #include <string>
 
 #include "client_core/kv/kv.h"
 #include "redis_compat/ascii.h"
+#include "redis_compat/call_watch.h"
 #include "redis_compat/command_table.h"
 #include "redis_compat/commands.h"
 #include "redis_compat/key_access.h"
@@ -109,7 +111,8 @@ CommandStart Queue(CommandContext& context, Transaction& transaction) {
 
 void OpenBooks(CommandContext& context) {
   context.errors_before = context.out.errors();
-  if (context.stats.WantsTime(CommandId(*context.command))) [[unlikely]] {
+  context.sampled = context.stats.WantsTime(CommandId(*context.command));
+  if (context.sampled || MustBeTimed(context)) [[unlikely]] {
     context.started_ns = context.hooks.clock().NowNs();
   }
 }
@@ -117,8 +120,16 @@ void OpenBooks(CommandContext& context) {
 void CloseBooks(CommandContext& context) {
   const size_t id = CommandId(*context.command);
   context.stats.CountCall(id);
+  uint64_t took_ns = context.waited_ns;
   if (context.started_ns != 0) [[unlikely]] {
-    context.stats.AddTime(id, context.hooks.clock().NowNs() - context.started_ns);
+    took_ns = context.hooks.clock().NowNs() - context.started_ns;
+    if (context.sampled) context.stats.AddTime(id, took_ns);
+  }
+  if (took_ns != 0) [[unlikely]] {
+    NoteCallTime(context, took_ns);
+  }
+  if (context.hooks.observation().monitors.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    ShowToMonitors(context);
   }
   if (context.out.errors() != context.errors_before) [[unlikely]] {
     context.stats.CountFailed(id);
@@ -146,6 +157,19 @@ const CommandRow* LookUpCommand(std::span<const std::string_view> argv) {
     return FindSubcommand(*row, argv[1]);
   }
   return row;
+}
+
+bool WritesSomething(const Session& session, std::span<const std::string_view> argv) {
+  const CommandRow* const row = LookUpCommand(argv);
+  if (row == nullptr) {
+    return false;
+  }
+  if (row->awaited != ExecCommand || session.transaction == nullptr) {
+    return (row->flags & kWrite) != 0;
+  }
+  const auto& queue = session.transaction->queue;
+  return std::any_of(queue.begin(), queue.end(),
+                     [](const QueuedCommand& queued) { return (queued.row->flags & kWrite) != 0; });
 }
 
 CommandStart BeginCommand(CommandContext& context) {

@@ -33,6 +33,9 @@ enum class CommandStart : uint8_t {
 // REQUIRES: argv is not empty.
 const CommandRow* LookUpCommand(std::span<const std::string_view> argv);
 
+// Whether a call may change keys: EXEC does if something in its queue does. For CLIENT PAUSE.
+bool WritesSomething(const Session& session, std::span<const std::string_view> argv);
+
 // Finds the command (unless the caller has put LookUpCommand()'s row into the context), checks
 // name, subcommand, arity and authentication, and runs it if it needs no storage. REQUIRES:
 // context.argv is not empty.

@@ -210,6 +210,15 @@ void ServerConfig::Store(std::string_view name, std::string canonical) {
   Publish(kParameters[index].name, values_[index]);
 }
 
+uint64_t ServerConfig::noted_call_ns() const {
+  constexpr uint64_t kNsPerUs = 1000;
+  constexpr uint64_t kNsPerMs = 1'000'000;
+  const int64_t slow_us = slow_call_us();
+  const uint64_t latency_ms = latency_threshold_ms();
+  const uint64_t slow_ns = slow_us < 0 ? UINT64_MAX : static_cast<uint64_t>(slow_us) * kNsPerUs;
+  return latency_ms == 0 ? slow_ns : std::min(slow_ns, latency_ms * kNsPerMs);
+}
+
 bool ServerConfig::SetAtStart(std::string_view name, std::string_view value) {
   std::string canonical;
   std::string error;
@@ -231,6 +240,11 @@ void ServerConfig::Publish(std::string_view name, const std::string& canonical) 
   if (name == "maxclients") max_clients_.store(number, kRelaxed);
   if (name == "timeout") timeout_s_.store(number, kRelaxed);
   if (name == "client-query-buffer-limit") query_buffer_max_bytes_.store(number, kRelaxed);
+  if (name == "slowlog-log-slower-than") {
+    slow_call_us_.store(static_cast<int64_t>(number), kRelaxed);
+  }
+  if (name == "slowlog-max-len") slow_calls_max_.store(number, kRelaxed);
+  if (name == "latency-monitor-threshold") latency_threshold_ms_.store(number, kRelaxed);
   if (name == "databases") databases_.store(static_cast<uint32_t>(number), kRelaxed);
 }
 

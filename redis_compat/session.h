@@ -36,6 +36,8 @@ struct Session {
   // Set by commands, obeyed by the frontend.
   bool close_after_reply = false;  // Send what is in the buffer, then close; run nothing more.
   bool no_evict = false;           // Accepted and shown; nothing evicts clients yet.
+  bool no_touch = false;           // The same; reads do not change what is kept yet.
+  bool monitors = false;           // Gets a line for every call; counted in Observation::monitors.
   ReplyMode reply_mode = ReplyMode::kOn;
   uint8_t protocol = 2;  // RESP version, 2 or 3. The frontend's ReplyWriters start from it.
 
