@@ -119,6 +119,8 @@ std::string_view GroupName(CommandGroup group) {
       return "transactions";
     case CommandGroup::kScripting:
       return "scripting";
+    case CommandGroup::kCluster:
+      return "cluster";
   }
   return "generic";
 }

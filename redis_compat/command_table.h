@@ -88,6 +88,7 @@ enum class CommandGroup : uint8_t {
   kBitmap,
   kTransactions,
   kScripting,
+  kCluster,
 };
 
 // Where the keys are in argv: from first, every step-th, to last (negative: counted from the end;

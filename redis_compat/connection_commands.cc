@@ -96,8 +96,6 @@ void ResetCommand(CommandContext& context) {
   session.protocol = 2;
   session.reply_mode = ReplyMode::kOn;
   session.transaction.reset();
-  session.no_evict = false;
-  session.no_touch = false;
   if (std::exchange(session.monitors, false)) {
     context.hooks.observation().monitors.fetch_sub(1, std::memory_order_relaxed);
   }

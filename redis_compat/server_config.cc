@@ -52,9 +52,11 @@ constexpr Parameter kParameters[] = {
     {"timeout", "", "0", Change::kAnyTime, kIntAny},
     {"tcp-keepalive", "", "300", Change::kAnyTime, kIntAny},
     {"client-query-buffer-limit", "", "1073741824", Change::kAnyTime, Memory(1 << 20, INT64_MAX)},
-    {"client-output-buffer-limit", "",
-     "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60", Change::kAtStart,
-     kText},
+    {"client-output-buffer-limit",
+     "",
+     "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
+     Change::kAnyTime,
+     {.kind = ConfigKind::kOutputLimits}},
     {"databases", "", "16", Change::kAtStart, Integer(1, 1024)},
     {"port", "", "6379", Change::kAtStart, Integer(0, 65535)},
     {"bind", "", "127.0.0.1", Change::kAtStart, kText},
@@ -199,7 +201,7 @@ bool ServerConfig::Check(std::string_view name, std::string_view value, std::str
                          std::string* error) const {
   const size_t index = IndexOf(name);
   CHECK(index < kParameterCount);
-  return CheckConfigValue(kParameters[index].rule, value, canonical, error);
+  return CheckConfigValue(kParameters[index].rule, Value(name), value, canonical, error);
 }
 
 void ServerConfig::Store(std::string_view name, std::string canonical) {
