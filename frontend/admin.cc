@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 #include <fstream>
+#include <memory>
 
 #include "client_core/base/log.h"
 #include "client_core/base/option_table.h"
@@ -78,7 +80,9 @@ void AddWorkers(const Server& server, ServerFacts* facts) {
 
 }  // namespace
 
-ServerConfig& WorkerHooks::config() { return server_.config(); }
+WorkerHooks::WorkerHooks(Server& server, Worker& worker)
+    : ServerHooks(server.config(), server.observation()), server_(server), worker_(worker) {}
+
 const Clock& WorkerHooks::clock() { return server_.clock(); }
 
 Task<void> WorkerHooks::ListClients(std::vector<ClientSnapshot>* clients) {
@@ -117,6 +121,7 @@ void WorkerHooks::FillFacts(ServerFacts* facts) {
   facts->tcp_port = server_.tcp_port();
   facts->uptime_s = (server_.clock().NowNs() - server_.started_ns()) / 1'000'000'000;
   facts->worker_threads = server_.workers().size();
+  facts->replicas = server_.storage().replicas();
   facts->connected_clients = server_.open_clients();
   facts->rejected_connections = server_.rejected_connections();
   facts->started_at_unix_s = server_.started_at_unix_s();
@@ -165,6 +170,30 @@ const char* WorkerHooks::AcceptConfig(std::string_view name, std::string_view va
   ApplyClientLimits(options, &server_.limits());
   return nullptr;
 }
+
+void WorkerHooks::SendToMonitors(const std::string& line) {
+  const auto shared = std::make_shared<const std::string>(line);
+  for (const std::unique_ptr<Worker>& worker : server_.workers()) {
+    if (worker.get() == &worker_) {
+      worker->SendToMonitors(*shared);
+    } else {
+      worker->Post([target = worker.get(), shared] { target->SendToMonitors(*shared); });
+    }
+  }
+}
+
+// In steps: the end of the process is not held up.
+Task<void> WorkerHooks::SleepFor(uint64_t ns) {
+  constexpr uint64_t kStepNs = 20'000'000;
+  const uint64_t end_ns = worker_.executor().NowNs() + ns;
+  for (uint64_t now_ns = worker_.executor().NowNs(); now_ns < end_ns && !worker_.closing();
+       now_ns = worker_.executor().NowNs()) {
+    co_await worker_.executor().SleepFor(std::min(kStepNs, end_ns - now_ns));
+  }
+}
+
+// The signal that an operator would send.
+void WorkerHooks::Shutdown() { kill(getpid(), SIGTERM); }
 
 void ApplyClientLimits(const AgentOptions& options, ClientLimits* limits) {
   limits->output_hard_bytes = options.output_limits.normal.hard_bytes;

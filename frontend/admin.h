@@ -22,9 +22,8 @@ class Worker;
 // The hooks of one worker. Both outlive it.
 class WorkerHooks final : public ServerHooks {
  public:
-  WorkerHooks(Server& server, Worker& worker) : server_(server), worker_(worker) {}
+  WorkerHooks(Server& server, Worker& worker);
 
-  ServerConfig& config() override;
   const Clock& clock() override;
   Task<void> ListClients(std::vector<ClientSnapshot>* clients) override;
   void DescribeClient(const Session& session, ClientSnapshot* snapshot) override;
@@ -35,6 +34,9 @@ class WorkerHooks final : public ServerHooks {
   void SumCommandStats(CommandTotals* totals) override;
   void ResetStats() override;
   const char* AcceptConfig(std::string_view name, std::string_view value) override;
+  void SendToMonitors(const std::string& line) override;
+  Task<void> SleepFor(uint64_t ns) override;
+  void Shutdown() override;
 
  private:
   Server& server_;

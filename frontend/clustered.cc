@@ -144,6 +144,8 @@ PoolUsage Clustered::pool_usage() const {
   return {blocks / replicas * kBlockBytes, master_->granted_blocks() / replicas * kBlockBytes};
 }
 
+uint64_t Clustered::replicas() const { return static_cast<uint64_t>(master_->view()->replicas); }
+
 void Clustered::Fail(std::string reason) {
   const std::lock_guard<std::mutex> lock(mutex_);
   join_error_ = std::move(reason);

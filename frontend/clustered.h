@@ -42,6 +42,7 @@ class Clustered final : public Storage {
 
   Task<Result<std::unique_ptr<WorkerStorage>>> Join(LoopExecutor& executor) override;
   PoolUsage pool_usage() const override;
+  uint64_t replicas() const override;
   std::string join_error() const override;
   std::string Describe() const override;
   std::vector<InfoField> Info() const override;

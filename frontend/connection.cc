@@ -61,7 +61,12 @@ Connection::Connection(ConnectionHost& host, UniqueFd fd, uint64_t id, std::stri
   }
 }
 
-Connection::~Connection() { host_.flush_queue.Remove(this); }
+Connection::~Connection() {
+  host_.flush_queue.Remove(this);
+  if (session_.monitors) {
+    host_.hooks.observation().monitors.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
 
 void Connection::Wake() {
   wait_for_ = WaitFor::kNothing;
@@ -148,9 +153,20 @@ Task<void> Connection::ExecuteBatch() {
     ReplyWriter out(output_, session_.protocol);
     CommandContext context{session_,    host_.hooks, host_.kv,
                            host_.stats, out,         ArgumentsOf(batch_[i])};
+    if (host_.hooks.observation().pause.was_begun()) [[unlikely]] {
+      co_await WaitForPause(context.argv);
+      if (state_ != State::kOpen) co_return;
+    }
+    executing_ = true;
     if (BeginCommand(context) == CommandStart::kAwait) {
+      const uint64_t begun_ns = host_.executor.TurnNs();
       co_await context.command->awaited(context);
+      context.waited_ns = host_.executor.TurnNs() - begun_ns;
       EndCommand(context);
+    }
+    executing_ = false;
+    if (!pushed_.empty()) [[unlikely]] {
+      Push(std::exchange(pushed_, {}));
     }
     host_.traffic.commands.Add();
     if (session_.close_after_reply) [[unlikely]] {
@@ -160,6 +176,23 @@ Task<void> Connection::ExecuteBatch() {
     if (output_.size() > kFlushEarlyBytes) [[unlikely]] {
       co_await RelieveOutput();
     }
+  }
+}
+
+void Connection::Push(std::string_view bytes) {
+  if (executing_) {
+    pushed_.append(bytes);
+    return;
+  }
+  output_.Append(bytes);
+  host_.flush_queue.Add(this);
+}
+
+Task<void> Connection::WaitForPause(std::span<const std::string_view> argv) {
+  const bool is_write = WritesSomething(session_, argv);
+  while (state_ == State::kOpen &&
+         host_.hooks.observation().pause.Holds(is_write, host_.executor.NowNs())) {
+    co_await host_.executor.SleepFor(kPauseLookNs);
   }
 }
 
@@ -203,7 +236,10 @@ void Connection::OnReadable() {
   host_.traffic.input_bytes.Add(bytes);
   session_.last_activity_ns = host_.executor.TurnNs();
   input_.Commit(bytes);
-  if (input_.size() > host_.config.query_buffer_max_bytes()) [[unlikely]] {
+  // Queued commands have not been executed either.
+  const uint64_t queued_bytes =
+      session_.transaction == nullptr ? 0 : session_.transaction->queued_bytes;
+  if (input_.size() + queued_bytes > host_.config.query_buffer_max_bytes()) [[unlikely]] {
     host_.traffic.query_limit_closes.Add();
     LogWarning("client " + std::to_string(session_.id) +
                " closed: its unfinished request exceeds client-query-buffer-limit");
@@ -265,7 +301,9 @@ void Connection::Flush() {
 }
 
 void Connection::DropIfOverHardLimit() {
-  const uint64_t hard_bytes = host_.limits.output_hard_bytes.load(std::memory_order_relaxed);
+  const uint64_t hard_bytes = session_.monitors
+                                  ? kMonitorOutputMaxBytes
+                                  : host_.limits.output_hard_bytes.load(std::memory_order_relaxed);
   if (hard_bytes == 0 || output_.size() <= hard_bytes) return;
   CloseForOutput();
   Drop();

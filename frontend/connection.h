@@ -109,6 +109,9 @@ class Connection {
   // Ends it after the replies to what has been executed; nothing more is read.
   void Finish();
 
+  // Sends bytes that answer nothing, behind the reply that is being written now, if any.
+  void Push(std::string_view bytes);
+
   // Sends what waits. The worker calls it, through the flush queue.
   void Flush();
 
@@ -141,6 +144,11 @@ class Connection {
   static constexpr uint64_t kLingerNs = 10'000'000'000;
   // Buffers of a client that has been idle so long are given back.
   static constexpr uint64_t kReleaseAfterNs = 2'000'000'000;
+  // What a connection that monitors may leave unsent: Redis's limit for replicas, which it is to
+  // it.
+  static constexpr size_t kMonitorOutputMaxBytes = size_t{256} << 20;
+  // How often a paused client looks whether the pause is over.
+  static constexpr uint64_t kPauseLookNs = 5'000'000;
 
   enum class State : uint8_t {
     kOpen,
@@ -177,6 +185,8 @@ class Connection {
     return {arguments_.data() + command.first_argument, command.argument_count};
   }
   Task<void> ExecuteBatch();
+  // Returns when CLIENT PAUSE lets the command run.
+  Task<void> WaitForPause(std::span<const std::string_view> argv);
   // After a command whose replies have piled up: sends, and waits if the client does not keep up.
   Task<void> RelieveOutput();
   Task<void> SendRest();
@@ -199,6 +209,8 @@ class Connection {
   State state_ = State::kOpen;
   WaitFor wait_for_ = WaitFor::kNothing;
   bool flush_queued_ = false;
+  bool executing_ = false;
+  std::string pushed_;  // Waits for the running command's reply.
   std::coroutine_handle<> waiter_;
   size_t input_needed_ = 1;  // Bytes to come before parsing again makes sense.
 

@@ -27,6 +27,7 @@ class Embedded final : public Storage {
 
   Task<Result<std::unique_ptr<WorkerStorage>>> Join(LoopExecutor& executor) override;
   PoolUsage pool_usage() const override;
+  uint64_t replicas() const override { return static_cast<uint64_t>(replicas_); }
   std::string Describe() const override;
 
  private:

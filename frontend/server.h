@@ -22,6 +22,7 @@
 #include "frontend/connection.h"
 #include "frontend/storage.h"
 #include "frontend/worker.h"
+#include "redis_compat/observation.h"
 #include "redis_compat/server_config.h"
 
 namespace onetrip {
@@ -48,6 +49,7 @@ class Server {
   [[nodiscard]] const Clock& clock() const { return clock_; }
   [[nodiscard]] const Storage& storage() const { return storage_; }
   [[nodiscard]] ServerConfig& config() { return config_; }
+  [[nodiscard]] Observation& observation() { return observation_; }
   [[nodiscard]] ClientLimits& limits() { return limits_; }
   [[nodiscard]] const std::string& run_id() const { return run_id_; }
   [[nodiscard]] uint64_t started_ns() const { return started_ns_; }
@@ -76,6 +78,7 @@ class Server {
   Storage& storage_;
   ServerConfig config_;
   ClientLimits limits_;
+  Observation observation_;
   std::string run_id_;
   uint64_t started_ns_;
   uint64_t started_at_unix_s_;

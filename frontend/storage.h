@@ -51,6 +51,8 @@ class Storage {
 
   // These from any thread.
   virtual PoolUsage pool_usage() const = 0;
+  // Of every key.
+  virtual uint64_t replicas() const = 0;
   // Where the keys are, in a few words for the ready line; once a worker has joined.
   virtual std::string Describe() const = 0;
   // For INFO onetrip.

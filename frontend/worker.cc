@@ -67,6 +67,7 @@ void Worker::CloseConnections(std::function<void()> done) {
 }
 
 Task<void> Worker::CloseAll(std::function<void()> done) {
+  closing_ = true;
   for (Connection* connection : connections_) connection->Finish();
   // A client that does not take its last replies is not waited for longer than this. Most take them
   // at once.
@@ -148,6 +149,12 @@ uint64_t Worker::KillClients(const ClientFilter& filter, uint64_t self_id) {
     if (snapshot.id != self_id) connection->Kill();
   }
   return matched;
+}
+
+void Worker::SendToMonitors(const std::string& line) {
+  for (Connection* connection : connections_) {
+    if (connection->session().monitors) connection->Push(line);
+  }
 }
 
 void Worker::ResetStats() {

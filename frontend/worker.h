@@ -70,11 +70,15 @@ class Worker {
   [[nodiscard]] Kv& kv() { return storage_->kv(); }
   // Takes a connection over and serves it. `unix_path` outlives the worker.
   void Adopt(UniqueFd fd, uint64_t id, std::string_view unix_path);
+  // Whether its connections are being ended.
+  [[nodiscard]] bool closing() const { return closing_; }
   [[nodiscard]] const std::vector<Connection*>& connections() const { return connections_; }
   void ListClients(std::vector<ClientSnapshot>* clients) const;
   // Ends those that `filter` matches, except `self_id`, which is counted only; returns how many
   // matched.
   uint64_t KillClients(const ClientFilter& filter, uint64_t self_id);
+  // Sends a line to its connections that have said MONITOR.
+  void SendToMonitors(const std::string& line);
   // Zeroes traffic, command and round trip counters; what is open stays counted.
   void ResetStats();
 
@@ -110,6 +114,7 @@ class Worker {
   std::unique_ptr<WorkerStorage> storage_;
   std::optional<ConnectionHost> host_;  // From Start() on.
   std::vector<Connection*> connections_;
+  bool closing_ = false;
   TendTimer tend_timer_;
   uint64_t commands_before_ = 0;  // Totals at the last look.
   uint64_t input_before_ = 0;

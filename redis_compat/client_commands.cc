@@ -113,6 +113,15 @@ bool ReadKillOption(CommandContext& context, std::string_view option, std::strin
     filter->user = value;
     return true;
   }
+  if (EqualsIgnoreCase(option, "MAXAGE")) {
+    const auto age_s = ParseInt64(value);
+    if (!age_s || *age_s < 1) {
+      context.out.Error("ERR maxage is not an integer or out of range");
+      return false;
+    }
+    filter->age_s_min = static_cast<uint64_t>(*age_s);
+    return true;
+  }
   const bool yes = EqualsIgnoreCase(value, "yes");
   if (EqualsIgnoreCase(option, "SKIPME") && (yes || EqualsIgnoreCase(value, "no"))) {
     *skip_me = yes;

@@ -16,9 +16,12 @@ void Field(std::string* out, std::string_view name, uint64_t value) {
 
 std::string FlagsOf(const ClientSnapshot& client) {
   std::string flags;
+  if (client.monitors) flags += 'O';
+  if (client.queued_commands.has_value()) flags += 'x';
   if (client.closing) flags += 'c';
   if (client.unix_socket) flags += 'U';
   if (client.no_evict) flags += 'e';
+  if (client.no_touch) flags += 'T';
   return flags.empty() ? "N" : flags;
 }
 
@@ -34,9 +37,15 @@ void FillFromSession(const Session& session, uint64_t now_ns, ClientSnapshot* sn
   snapshot->age_s = seconds_since(session.connected_at_ns);
   snapshot->idle_s = seconds_since(session.last_activity_ns);
   snapshot->no_evict = session.no_evict;
+  snapshot->no_touch = session.no_touch;
+  snapshot->monitors = session.monitors;
   snapshot->closing = session.close_after_reply;
   snapshot->database = session.database;
   snapshot->command = session.last_command != nullptr ? session.last_command->name : "NULL";
+  if (session.transaction != nullptr && session.transaction->open) {
+    snapshot->queued_commands = session.transaction->queue.size();
+    snapshot->queued_bytes = session.transaction->queued_bytes;
+  }
   snapshot->protocol = session.protocol;
   snapshot->library_name = session.library_name;
   snapshot->library_version = session.library_version;
@@ -52,12 +61,14 @@ void AppendClientLine(const ClientSnapshot& client, std::string* out) {
   Field(out, "idle", client.idle_s);
   Field(out, "flags", FlagsOf(client));
   Field(out, "db", client.database);
-  // There are no subscriptions and no transactions yet.
-  out->append("sub=0 psub=0 ssub=0 multi=-1 ");
+  // There are no subscriptions yet.
+  out->append("sub=0 psub=0 ssub=0 ");
+  Field(out, "multi", client.queued_commands ? std::to_string(*client.queued_commands) : "-1");
   Field(out, "qbuf", client.query_buffer_bytes);
   Field(out, "qbuf-free", client.query_buffer_free_bytes);
   Field(out, "argv-mem", client.argument_bytes);
-  out->append("multi-mem=0 rbs=0 rbp=0 obl=0 ");
+  Field(out, "multi-mem", client.queued_bytes);
+  out->append("rbs=0 rbp=0 obl=0 ");
   Field(out, "oll", client.output_chunks);
   Field(out, "omem", client.output_bytes);
   Field(out, "tot-mem", client.total_bytes);
@@ -78,7 +89,7 @@ bool ClientFilter::Matches(const ClientSnapshot& client) const {
   if (address.has_value() && *address != client.address) return false;
   if (local_address.has_value() && *local_address != client.local_address) return false;
   if (user.has_value() && *user != "default") return false;
-  if (only_other_types) return false;
+  if (only_other_types || client.age_s < age_s_min) return false;
   return !excluded_id.has_value() || *excluded_id != client.id;
 }
 

@@ -25,7 +25,11 @@ struct ClientSnapshot {
   uint64_t idle_s = 0;
   bool unix_socket = false;
   bool no_evict = false;
-  bool closing = false;  // close_after_reply is set.
+  bool no_touch = false;
+  bool monitors = false;
+  bool closing = false;                     // close_after_reply is set.
+  std::optional<uint64_t> queued_commands;  // Of an open transaction.
+  uint64_t queued_bytes = 0;
   uint32_t database = 0;
   uint64_t query_buffer_bytes = 0;       // Received, not yet consumed.
   uint64_t query_buffer_free_bytes = 0;  // Room left behind them.
@@ -60,6 +64,7 @@ struct ClientFilter {
   std::optional<std::string> user;      // There is one user, "default".
   bool only_other_types = false;        // TYPE master, replica or pubsub: nobody is.
   std::optional<uint64_t> excluded_id;  // SKIPME yes: the caller.
+  uint64_t age_s_min = 0;               // MAXAGE.
 
   [[nodiscard]] bool Matches(const ClientSnapshot& client) const;
 };

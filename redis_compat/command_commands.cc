@@ -1,4 +1,5 @@
 // The COMMAND family: the command table, told to clients.
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -14,18 +15,21 @@ namespace onetrip {
 namespace {
 
 // Names of the bits, lowest first.
-constexpr std::array<std::string_view, 10> kFlagNames = {
-    "write",   "readonly", "denyoom", "admin",   "noscript",
-    "loading", "stale",    "fast",    "no_auth", "allow_busy"};
-constexpr std::array<std::string_view, 10> kCategoryNames = {
-    "@keyspace", "@read", "@write", "@string",    "@bitmap",
-    "@admin",    "@fast", "@slow",  "@dangerous", "@connection"};
+constexpr std::array<std::string_view, 13> kFlagNames = {
+    "write",     "readonly",     "denyoom", "admin",   "noscript",         "loading",
+    "stale",     "skip_slowlog", "fast",    "no_auth", "no_async_loading", "no_multi",
+    "allow_busy"};
+constexpr std::array<std::string_view, 12> kCategoryNames = {
+    "@keyspace", "@read", "@write",     "@string",     "@bitmap",      "@admin",
+    "@fast",     "@slow", "@dangerous", "@connection", "@transaction", "@scripting"};
 constexpr std::array<std::string_view, 9> kKeyFlagNames = {
     "RW", "RO", "OW", "RM", "access", "update", "insert", "delete", "variable_flags"};
-constexpr std::array<std::string_view, 8> kTipNames = {
-    "nondeterministic_output",  "nondeterministic_output_order", "request_policy:all_shards",
-    "request_policy:all_nodes", "request_policy:multi_shard",    "response_policy:all_succeeded",
-    "response_policy:agg_sum",  "response_policy:special"};
+constexpr std::array<std::string_view, 10> kTipNames = {
+    "nondeterministic_output",       "nondeterministic_output_order",
+    "request_policy:all_shards",     "request_policy:all_nodes",
+    "request_policy:multi_shard",    "response_policy:all_succeeded",
+    "response_policy:one_succeeded", "response_policy:agg_sum",
+    "response_policy:agg_min",       "response_policy:special"};
 
 // The names of the bits that are set, as a set of simple strings (tips: of bulk strings).
 void ReplyBits(ReplyWriter& out, uint32_t bits, std::span<const std::string_view> names,
@@ -111,6 +115,12 @@ std::string_view GroupName(CommandGroup group) {
       return "string";
     case CommandGroup::kBitmap:
       return "bitmap";
+    case CommandGroup::kTransactions:
+      return "transactions";
+    case CommandGroup::kScripting:
+      return "scripting";
+    case CommandGroup::kCluster:
+      return "cluster";
   }
   return "generic";
 }
@@ -287,6 +297,33 @@ void ReplyNames(ReplyWriter& out, const std::vector<std::string_view>& names) {
 }
 
 }  // namespace
+
+void AclWhoAmICommand(CommandContext& context) { context.out.Bulk("default"); }
+
+void AclUsersCommand(CommandContext& context) { ReplyNames(context.out, {"default"}); }
+
+void AclCatCommand(CommandContext& context) {
+  if (context.argv.size() > 3) {
+    return ReplySubcommandSyntaxError(context);
+  }
+  if (context.argv.size() == 2) {
+    context.out.Array(kCategoryNames.size());
+    for (const std::string_view name : kCategoryNames) context.out.Bulk(name.substr(1));
+    return;
+  }
+  const std::string_view category = context.argv[2];
+  const bool known = std::any_of(
+      kCategoryNames.begin(), kCategoryNames.end(),
+      [category](std::string_view name) { return EqualsIgnoreCase(name.substr(1), category); });
+  if (!known) {
+    return context.out.Error("ERR Unknown category '" + std::string(category) + "'");
+  }
+  std::vector<std::string_view> names;
+  for (const CommandRow& row : AllCommands()) {
+    if (HasCategory(row, category)) names.push_back(row.name);
+  }
+  ReplyNames(context.out, names);
+}
 
 void CommandCommand(CommandContext& context) {
   context.out.Array(TopLevelCommandCount());

@@ -33,6 +33,10 @@ struct CommandContext {
 
   // Filled by BeginCommand().
   uint64_t started_ns = 0;  // 0: this call is not timed.
+  bool sampled = false;     // Its time is one of those that stand for all calls of the command.
+  // Filled by the frontend between awaiting the command and EndCommand(): how long it has been
+  // suspended, to the turn of the loop; 0: never.
+  uint64_t waited_ns = 0;
   uint64_t errors_before = 0;
   OutputBuffer* dropped_from =
       nullptr;  // The connection's buffer while CLIENT REPLY drops replies.

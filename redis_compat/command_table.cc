@@ -5,23 +5,40 @@
 
 #include "client_core/base/check.h"
 #include "redis_compat/ascii.h"
+#include "redis_compat/cluster_rows.h"
 #include "redis_compat/command_stats.h"
 #include "redis_compat/connection_rows.h"
 #include "redis_compat/key_rows.h"
+#include "redis_compat/observation_rows.h"
 #include "redis_compat/server_rows.h"
+#include "redis_compat/service_rows.h"
+#include "redis_compat/transaction_rows.h"
 
 namespace onetrip {
 namespace {
 
-constexpr size_t kRowCount = kConnectionRows.size() + kServerRows.size() + kKeyRows.size();
+constexpr size_t kRowCount = kConnectionRows.size() + kServerRows.size() + kServiceRows.size() +
+                             kObservationRows.size() + kClusterRows.size() +
+                             kTransactionRows.size() + kKeyRows.size();
 static_assert(kRowCount <= CommandStats::kCommandsMax, "every row has a place for its statistics");
 
 constexpr std::array<CommandRow, kRowCount> JoinRows() {
   std::array<CommandRow, kRowCount> all;
   size_t at = 0;
-  for (const CommandRow& row : kConnectionRows) all[at++] = row;
-  for (const CommandRow& row : kServerRows) all[at++] = row;
-  for (const CommandRow& row : kKeyRows) all[at++] = row;
+  const auto add = [&](std::span<const CommandRow> rows) {
+    for (const CommandRow& row : rows) {
+      all[at] = row;
+      if (row.complexity.starts_with("O(1)")) all[at].flags |= kConstantTime;
+      ++at;
+    }
+  };
+  add(kConnectionRows);
+  add(kServerRows);
+  add(kServiceRows);
+  add(kObservationRows);
+  add(kClusterRows);
+  add(kTransactionRows);
+  add(kKeyRows);
   return all;
 }
 

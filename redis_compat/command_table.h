@@ -25,10 +25,16 @@ enum CommandFlag : uint32_t {
   kNoScript = 1u << 4,
   kLoading = 1u << 5,
   kStale = 1u << 6,
-  kFast = 1u << 7,
-  kNoAuth = 1u << 8,  // May run before the client has given the password.
-  kAllowBusy = 1u << 9,
-  kContainer = 1u << 16,  // Ours: has subcommands, in the rows behind it. Not listed.
+  kSkipSlowlog = 1u << 7,
+  kFast = 1u << 8,
+  kNoAuth = 1u << 9,  // May run before the client has given the password.
+  kNoAsyncLoading = 1u << 10,
+  kNoMulti = 1u << 11,  // Refused inside a transaction.
+  kAllowBusy = 1u << 12,
+  // Ours, not listed.
+  kContainer = 1u << 16,     // Has subcommands, in the rows behind it.
+  kNotQueued = 1u << 17,     // Runs at once inside a transaction.
+  kConstantTime = 1u << 18,  // Made from the complexity.
 };
 
 // ACL categories, in the order in which COMMAND INFO lists them.
@@ -43,6 +49,8 @@ enum CommandCategory : uint32_t {
   kCatSlow = 1u << 7,
   kCatDangerous = 1u << 8,
   kCatConnection = 1u << 9,
+  kCatTransaction = 1u << 10,
+  kCatScripting = 1u << 11,
 };
 
 // What a command does to its keys, in the order in which COMMAND INFO lists it.
@@ -66,11 +74,22 @@ enum CommandTip : uint32_t {
   kTipAllNodes = 1u << 3,
   kTipMultiShard = 1u << 4,
   kTipAllSucceeded = 1u << 5,
-  kTipAggSum = 1u << 6,
-  kTipSpecial = 1u << 7,
+  kTipOneSucceeded = 1u << 6,
+  kTipAggSum = 1u << 7,
+  kTipAggMin = 1u << 8,
+  kTipSpecial = 1u << 9,
 };
 
-enum class CommandGroup : uint8_t { kConnection, kServer, kGeneric, kString, kBitmap };
+enum class CommandGroup : uint8_t {
+  kConnection,
+  kServer,
+  kGeneric,
+  kString,
+  kBitmap,
+  kTransactions,
+  kScripting,
+  kCluster,
+};
 
 // Where the keys are in argv: from first, every step-th, to last (negative: counted from the end;
 // -1 is the last argument). first == 0: none.
@@ -108,6 +127,7 @@ struct CommandRow {
   [[nodiscard]] constexpr bool is_subcommand() const {
     return name.find('|') != std::string_view::npos;
   }
+  [[nodiscard]] constexpr bool takes_constant_time() const { return (flags & kConstantTime) != 0; }
   [[nodiscard]] constexpr bool AcceptsArgumentCount(size_t count) const {
     const auto given = static_cast<int64_t>(count);
     return arity >= 0 ? given == arity : given >= -arity;

@@ -4,6 +4,10 @@
 #ifndef ONETRIP_REDIS_COMPAT_COMMANDS_H_
 #define ONETRIP_REDIS_COMPAT_COMMANDS_H_
 
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
 #include "client_core/coro/task.h"
 #include "redis_compat/command_context.h"
 
@@ -29,7 +33,53 @@ void ClientNoEvictCommand(CommandContext& context);
 Task<void> ClientListCommand(CommandContext& context);
 Task<void> ClientKillCommand(CommandContext& context);
 
+// client_control_commands.cc
+void ClientPauseCommand(CommandContext& context);
+void ClientUnpauseCommand(CommandContext& context);
+void ClientUnblockCommand(CommandContext& context);
+void ClientGetRedirCommand(CommandContext& context);
+void ClientTrackingInfoCommand(CommandContext& context);
+void ClientNoTouchCommand(CommandContext& context);
+
+// observation_commands.cc
+void SlowLogGetCommand(CommandContext& context);
+void SlowLogLenCommand(CommandContext& context);
+void SlowLogResetCommand(CommandContext& context);
+void LatencyLatestCommand(CommandContext& context);
+void LatencyHistoryCommand(CommandContext& context);
+void LatencyGraphCommand(CommandContext& context);
+void LatencyResetCommand(CommandContext& context);
+void LatencyDoctorCommand(CommandContext& context);
+void LatencyHistogramCommand(CommandContext& context);
+void MonitorCommand(CommandContext& context);
+
+// debug_commands.cc
+Task<void> DebugCommand(CommandContext& context);
+
+// service_commands.cc
+void WaitCommand(CommandContext& context);
+void RoleCommand(CommandContext& context);
+void SaveCommand(CommandContext& context);
+void BgSaveCommand(CommandContext& context);
+void BgRewriteAofCommand(CommandContext& context);
+void LastSaveCommand(CommandContext& context);
+void ShutdownCommand(CommandContext& context);
+void LolwutCommand(CommandContext& context);
+void ClusterCommand(CommandContext& context);
+void FunctionListCommand(CommandContext& context);
+void FunctionStatsCommand(CommandContext& context);
+void FunctionFlushCommand(CommandContext& context);
+void FunctionDumpCommand(CommandContext& context);
+void FunctionKillCommand(CommandContext& context);
+void FunctionDeleteCommand(CommandContext& context);
+// What several of them read and answer alike. An empty timeout has been answered.
+std::optional<uint64_t> ReadTimeoutMs(CommandContext& context, std::string_view text);
+void ReplySubcommandSyntaxError(CommandContext& context);
+
 // command_commands.cc
+void AclWhoAmICommand(CommandContext& context);
+void AclUsersCommand(CommandContext& context);
+void AclCatCommand(CommandContext& context);
 void CommandCommand(CommandContext& context);
 void CommandCountCommand(CommandContext& context);
 void CommandInfoCommand(CommandContext& context);
@@ -49,6 +99,13 @@ Task<void> FlushAllCommand(CommandContext& context);
 Task<void> FlushDbCommand(CommandContext& context);
 // HELP of any container, made from the rows of its subcommands.
 void HelpCommand(CommandContext& context);
+
+// transaction_commands.cc
+void MultiCommand(CommandContext& context);
+void DiscardCommand(CommandContext& context);
+void UnwatchCommand(CommandContext& context);
+Task<void> WatchCommand(CommandContext& context);
+Task<void> ExecCommand(CommandContext& context);
 
 // generic_commands.cc
 Task<void> DelCommand(CommandContext& context);

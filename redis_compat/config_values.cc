@@ -93,6 +93,47 @@ bool CheckKeyEvents(std::string_view value, std::string* canonical, std::string*
   return true;
 }
 
+// Reads "CLASS hard soft seconds" as often as it comes, over the limits of all classes in
+// `current`.
+bool CheckOutputLimits(std::string_view current, std::string_view value, std::string* canonical,
+                       std::string* error) {
+  constexpr size_t kWordsPerClass = 4;
+  std::vector<std::string_view> limits;
+  std::vector<std::string_view> words;
+  std::string storage;
+  (void)SplitInline(current, &limits, &storage);  // Ours: it has no quotes.
+  if (!SplitInline(value, &words, &storage) || words.size() % kWordsPerClass != 0) {
+    *error = "Wrong number of arguments in buffer limit configuration.";
+    return false;
+  }
+  std::vector<std::string> merged(limits.begin(), limits.end());
+  for (size_t i = 0; i < words.size(); i += kWordsPerClass) {
+    const std::string name =
+        EqualsIgnoreCase(words[i], "replica") ? "slave" : ToLowerAscii(words[i]);
+    size_t at = 0;
+    while (at < merged.size() && merged[at] != name) at += kWordsPerClass;
+    if (at >= merged.size()) {
+      *error = "Invalid client class specified in buffer limit configuration.";
+      return false;
+    }
+    const auto hard = ParseMemory(words[i + 1]);
+    const auto soft = ParseMemory(words[i + 2]);
+    const auto seconds = ParseInt64(words[i + 3]);
+    if (!hard || !soft || !seconds || *seconds < 0) {
+      *error = "Error in hard, soft or soft_seconds setting in buffer limit configuration.";
+      return false;
+    }
+    merged[at + 1] = std::to_string(*hard);
+    merged[at + 2] = std::to_string(*soft);
+    merged[at + 3] = std::to_string(*seconds);
+  }
+  canonical->clear();
+  for (const std::string& word : merged) {
+    canonical->append(canonical->empty() ? "" : " ").append(word);
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<int64_t> ParseMemory(std::string_view text) {
@@ -116,8 +157,8 @@ std::optional<int64_t> ParseMemory(std::string_view text) {
   return std::nullopt;
 }
 
-bool CheckConfigValue(const ConfigRule& rule, std::string_view value, std::string* canonical,
-                      std::string* error) {
+bool CheckConfigValue(const ConfigRule& rule, std::string_view current, std::string_view value,
+                      std::string* canonical, std::string* error) {
   switch (rule.kind) {
     case ConfigKind::kText:
       *canonical = value;
@@ -151,6 +192,8 @@ bool CheckConfigValue(const ConfigRule& rule, std::string_view value, std::strin
       return CheckSave(value, canonical, error);
     case ConfigKind::kKeyEvents:
       return CheckKeyEvents(value, canonical, error);
+    case ConfigKind::kOutputLimits:
+      return CheckOutputLimits(current, value, canonical, error);
   }
   return false;
 }

@@ -12,13 +12,14 @@
 namespace onetrip {
 
 enum class ConfigKind : uint8_t {
-  kText,      // Anything.
-  kYesNo,     // "yes" or "no".
-  kInteger,   // Decimal, between minimum and maximum.
-  kMemory,    // Bytes, also written "64mb"; shown in bytes.
-  kEnum,      // One of `choices`, which are separated by ", ".
-  kSave,      // Pairs of seconds and changes.
-  kKeyEvents  // Letters of notify-keyspace-events.
+  kText,         // Anything.
+  kYesNo,        // "yes" or "no".
+  kInteger,      // Decimal, between minimum and maximum.
+  kMemory,       // Bytes, also written "64mb"; shown in bytes.
+  kEnum,         // One of `choices`, which are separated by ", ".
+  kSave,         // Pairs of seconds and changes.
+  kKeyEvents,    // Letters of notify-keyspace-events.
+  kOutputLimits  // Class, hard limit, soft limit, seconds; of one class or several.
 };
 
 struct ConfigRule {
@@ -33,9 +34,9 @@ struct ConfigRule {
 std::optional<int64_t> ParseMemory(std::string_view text);
 
 // Checks `value` against `rule` and brings it to the form CONFIG GET shows. Returns false with
-// Redis's words in `error`.
-bool CheckConfigValue(const ConfigRule& rule, std::string_view value, std::string* canonical,
-                      std::string* error);
+// Redis's words in `error`. `current`: the parameter's value; what `value` does not name stays.
+bool CheckConfigValue(const ConfigRule& rule, std::string_view current, std::string_view value,
+                      std::string* canonical, std::string* error);
 
 }  // namespace onetrip
 

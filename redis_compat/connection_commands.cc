@@ -1,6 +1,7 @@
 // PING, ECHO, QUIT, RESET and the handshake: HELLO, AUTH, SELECT.
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "redis_compat/ascii.h"
 #include "redis_compat/commands.h"
@@ -94,6 +95,10 @@ void ResetCommand(CommandContext& context) {
   session.authenticated = !context.hooks.config().password_required();
   session.protocol = 2;
   session.reply_mode = ReplyMode::kOn;
+  session.transaction.reset();
+  if (std::exchange(session.monitors, false)) {
+    context.hooks.observation().monitors.fetch_sub(1, std::memory_order_relaxed);
+  }
   context.out.set_protocol(2);
   if (context.dropped_from != nullptr) {
     context.out.Redirect(context.dropped_from);

@@ -1,10 +1,13 @@
 #include "redis_compat/dispatch.h"
 
+#include <algorithm>
 #include <string>
 
 #include "client_core/kv/kv.h"
 #include "redis_compat/ascii.h"
+#include "redis_compat/call_watch.h"
 #include "redis_compat/command_table.h"
+#include "redis_compat/commands.h"
 #include "redis_compat/key_access.h"
 
 namespace onetrip {
@@ -65,16 +68,74 @@ void RedirectReplies(CommandContext& context) {
   context.dropped_from = context.out.Redirect(session.dropped_replies.get());
 }
 
+std::string ExecAbortError(std::string_view why) {
+  constexpr std::string_view kGenericWord = "ERR ";
+  if (why.starts_with(kGenericWord)) {
+    why.remove_prefix(kGenericWord.size());
+  }
+  std::string message = "EXECABORT Transaction discarded because of: ";
+  return message.append(why);
+}
+
 // Ends a command that never reached its handler.
 CommandStart Refuse(CommandContext& context, std::string_view error) {
+  Transaction* const transaction = context.session.transaction.get();
+  if (transaction != nullptr && transaction->open) {
+    transaction->refused = true;
+  }
   if (context.command != nullptr) {
     context.stats.CountRejected(CommandId(*context.command));
   }
-  context.out.Error(error);
+  if (context.command != nullptr && context.command->awaited == ExecCommand) {
+    context.session.transaction.reset();
+    context.out.Error(ExecAbortError(error));
+  } else {
+    context.out.Error(error);
+  }
   context.stats.CountError(context.out.last_error_word());
   ++context.session.errors;
   AdvanceReplyMode(context.session);
   return CommandStart::kAnswered;
+}
+
+// Takes a command into the open transaction.
+CommandStart Queue(CommandContext& context, Transaction& transaction) {
+  if ((context.command->flags & kNoMulti) != 0) {
+    return Refuse(context, "ERR Command not allowed inside a transaction");
+  }
+  transaction.Queue(context.command, context.argv);
+  context.out.Simple("QUEUED");
+  AdvanceReplyMode(context.session);
+  return CommandStart::kAnswered;
+}
+
+void OpenBooks(CommandContext& context) {
+  context.errors_before = context.out.errors();
+  context.sampled = context.stats.WantsTime(CommandId(*context.command));
+  if (context.sampled || MustBeTimed(context)) [[unlikely]] {
+    context.started_ns = context.hooks.clock().NowNs();
+  }
+}
+
+void CloseBooks(CommandContext& context) {
+  const size_t id = CommandId(*context.command);
+  context.stats.CountCall(id);
+  uint64_t took_ns = context.waited_ns;
+  if (context.started_ns != 0) [[unlikely]] {
+    took_ns = context.hooks.clock().NowNs() - context.started_ns;
+    if (context.sampled) context.stats.AddTime(id, took_ns);
+  }
+  if (took_ns != 0) [[unlikely]] {
+    NoteCallTime(context, took_ns);
+  }
+  if (context.hooks.observation().monitors.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    ShowToMonitors(context);
+  }
+  if (context.out.errors() != context.errors_before) [[unlikely]] {
+    context.stats.CountFailed(id);
+    context.stats.CountError(context.out.last_error_word());
+    ++context.session.errors;
+  }
 }
 
 CommandStart RefuseUnknown(CommandContext& context) {
@@ -96,6 +157,19 @@ const CommandRow* LookUpCommand(std::span<const std::string_view> argv) {
     return FindSubcommand(*row, argv[1]);
   }
   return row;
+}
+
+bool WritesSomething(const Session& session, std::span<const std::string_view> argv) {
+  const CommandRow* const row = LookUpCommand(argv);
+  if (row == nullptr) {
+    return false;
+  }
+  if (row->awaited != ExecCommand || session.transaction == nullptr) {
+    return (row->flags & kWrite) != 0;
+  }
+  const auto& queue = session.transaction->queue;
+  return std::any_of(queue.begin(), queue.end(),
+                     [](const QueuedCommand& queued) { return (queued.row->flags & kWrite) != 0; });
 }
 
 CommandStart BeginCommand(CommandContext& context) {
@@ -120,11 +194,11 @@ CommandStart BeginCommand(CommandContext& context) {
   }
 
   ++session.commands;
-  context.errors_before = context.out.errors();
-  const size_t id = CommandId(*row);
-  if (context.stats.WantsTime(id)) [[unlikely]] {
-    context.started_ns = context.hooks.clock().NowNs();
+  if (session.transaction != nullptr && session.transaction->open && (row->flags & kNotQueued) == 0)
+      [[unlikely]] {
+    return Queue(context, *session.transaction);
   }
+  OpenBooks(context);
   if (row->immediate == nullptr) {
     return CommandStart::kAwait;
   }
@@ -134,19 +208,20 @@ CommandStart BeginCommand(CommandContext& context) {
 }
 
 void EndCommand(CommandContext& context) {
-  const size_t id = CommandId(*context.command);
-  context.stats.CountCall(id);
-  if (context.started_ns != 0) [[unlikely]] {
-    context.stats.AddTime(id, context.hooks.clock().NowNs() - context.started_ns);
-  }
-  if (context.out.errors() != context.errors_before) [[unlikely]] {
-    context.stats.CountFailed(id);
-    context.stats.CountError(context.out.last_error_word());
-    ++context.session.errors;
-  }
+  CloseBooks(context);
   if (context.session.reply_mode != ReplyMode::kOn) [[unlikely]] {
     AdvanceReplyMode(context.session);
   }
+}
+
+Task<void> RunInside(CommandContext& context) {
+  OpenBooks(context);
+  if (context.command->immediate != nullptr) {
+    context.command->immediate(context);
+  } else {
+    co_await context.command->awaited(context);
+  }
+  CloseBooks(context);
 }
 
 Task<void> Dispatch(CommandContext& context) {

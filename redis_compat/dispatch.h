@@ -33,6 +33,9 @@ enum class CommandStart : uint8_t {
 // REQUIRES: argv is not empty.
 const CommandRow* LookUpCommand(std::span<const std::string_view> argv);
 
+// Whether a call may change keys: EXEC does if something in its queue does. For CLIENT PAUSE.
+bool WritesSomething(const Session& session, std::span<const std::string_view> argv);
+
 // Finds the command (unless the caller has put LookUpCommand()'s row into the context), checks
 // name, subcommand, arity and authentication, and runs it if it needs no storage. REQUIRES:
 // context.argv is not empty.
@@ -40,6 +43,11 @@ CommandStart BeginCommand(CommandContext& context);
 
 // Closes the books of a command that BeginCommand() left to be awaited.
 void EndCommand(CommandContext& context);
+
+// Runs a command that has been queued, with the books that it would have by itself. The reply mode
+// is that of the EXEC around it. REQUIRES: context.command is set and has passed BeginCommand()'s
+// checks.
+Task<void> RunInside(CommandContext& context);
 
 // All of it in one Task, for callers to whom a coroutine frame does not matter.
 Task<void> Dispatch(CommandContext& context);

@@ -52,9 +52,11 @@ constexpr Parameter kParameters[] = {
     {"timeout", "", "0", Change::kAnyTime, kIntAny},
     {"tcp-keepalive", "", "300", Change::kAnyTime, kIntAny},
     {"client-query-buffer-limit", "", "1073741824", Change::kAnyTime, Memory(1 << 20, INT64_MAX)},
-    {"client-output-buffer-limit", "",
-     "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60", Change::kAtStart,
-     kText},
+    {"client-output-buffer-limit",
+     "",
+     "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
+     Change::kAnyTime,
+     {.kind = ConfigKind::kOutputLimits}},
     {"databases", "", "16", Change::kAtStart, Integer(1, 1024)},
     {"port", "", "6379", Change::kAtStart, Integer(0, 65535)},
     {"bind", "", "127.0.0.1", Change::kAtStart, kText},
@@ -199,7 +201,7 @@ bool ServerConfig::Check(std::string_view name, std::string_view value, std::str
                          std::string* error) const {
   const size_t index = IndexOf(name);
   CHECK(index < kParameterCount);
-  return CheckConfigValue(kParameters[index].rule, value, canonical, error);
+  return CheckConfigValue(kParameters[index].rule, Value(name), value, canonical, error);
 }
 
 void ServerConfig::Store(std::string_view name, std::string canonical) {
@@ -208,6 +210,15 @@ void ServerConfig::Store(std::string_view name, std::string canonical) {
   const std::lock_guard lock(mutex_);
   values_[index] = std::move(canonical);
   Publish(kParameters[index].name, values_[index]);
+}
+
+uint64_t ServerConfig::noted_call_ns() const {
+  constexpr uint64_t kNsPerUs = 1000;
+  constexpr uint64_t kNsPerMs = 1'000'000;
+  const int64_t slow_us = slow_call_us();
+  const uint64_t latency_ms = latency_threshold_ms();
+  const uint64_t slow_ns = slow_us < 0 ? UINT64_MAX : static_cast<uint64_t>(slow_us) * kNsPerUs;
+  return latency_ms == 0 ? slow_ns : std::min(slow_ns, latency_ms * kNsPerMs);
 }
 
 bool ServerConfig::SetAtStart(std::string_view name, std::string_view value) {
@@ -231,6 +242,11 @@ void ServerConfig::Publish(std::string_view name, const std::string& canonical) 
   if (name == "maxclients") max_clients_.store(number, kRelaxed);
   if (name == "timeout") timeout_s_.store(number, kRelaxed);
   if (name == "client-query-buffer-limit") query_buffer_max_bytes_.store(number, kRelaxed);
+  if (name == "slowlog-log-slower-than") {
+    slow_call_us_.store(static_cast<int64_t>(number), kRelaxed);
+  }
+  if (name == "slowlog-max-len") slow_calls_max_.store(number, kRelaxed);
+  if (name == "latency-monitor-threshold") latency_threshold_ms_.store(number, kRelaxed);
   if (name == "databases") databases_.store(static_cast<uint32_t>(number), kRelaxed);
 }
 

@@ -39,6 +39,24 @@ class ServerConfig {
   [[nodiscard]] uint64_t query_buffer_max_bytes() const {
     return query_buffer_max_bytes_.load(std::memory_order_relaxed);
   }
+  // SLOWLOG keeps calls that took at least so long, the last so many; -1: none.
+  [[nodiscard]] int64_t slow_call_us() const {
+    return slow_call_us_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] uint64_t slow_calls_max() const {
+    return slow_calls_max_.load(std::memory_order_relaxed);
+  }
+  // LATENCY samples calls that took at least so long; 0: none.
+  [[nodiscard]] uint64_t latency_threshold_ms() const {
+    return latency_threshold_ms_.load(std::memory_order_relaxed);
+  }
+  // The shorter of the two.
+  [[nodiscard]] uint64_t noted_call_ns() const;
+  // Whether SLOWLOG asks for calls so short that each must be timed.
+  [[nodiscard]] bool times_every_call() const {
+    const int64_t us = slow_call_us();
+    return us >= 0 && us < kTimedByTurnUs;
+  }
   [[nodiscard]] uint32_t databases() const { return databases_.load(std::memory_order_relaxed); }
 
   // Whether `password` is the one that requirepass sets; takes the same time for all of one length.
@@ -70,6 +88,10 @@ class ServerConfig {
   bool SetAtStart(std::string_view name, std::string_view value);
 
  private:
+  // A call of constant time that never waits takes less; one that waits is timed by the turns of
+  // the loop.
+  static constexpr int64_t kTimedByTurnUs = 1000;
+
   void Publish(std::string_view name, const std::string& canonical);
 
   mutable std::mutex mutex_;
@@ -80,6 +102,9 @@ class ServerConfig {
   std::atomic<uint64_t> max_clients_{0};
   std::atomic<uint64_t> timeout_s_{0};
   std::atomic<uint64_t> query_buffer_max_bytes_{0};
+  std::atomic<int64_t> slow_call_us_{0};
+  std::atomic<uint64_t> slow_calls_max_{0};
+  std::atomic<uint64_t> latency_threshold_ms_{0};
   std::atomic<uint32_t> databases_{0};
 };
 

@@ -38,6 +38,8 @@ struct ServerFacts {
   uint64_t mem_clients_normal = 0;
   std::string allocator = "jemalloc";
 
+  uint64_t replicas = 1;  // Of every key. An acknowledged write is on a majority of them.
+
   // stats
   uint64_t total_connections = 0;
   uint64_t rejected_connections = 0;

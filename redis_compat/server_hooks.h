@@ -15,6 +15,7 @@
 #include "client_core/coro/task.h"
 #include "redis_compat/client_info.h"
 #include "redis_compat/command_stats.h"
+#include "redis_compat/observation.h"
 #include "redis_compat/server_config.h"
 #include "redis_compat/server_facts.h"
 #include "redis_compat/session.h"
@@ -23,10 +24,13 @@ namespace onetrip {
 
 class ServerHooks {
  public:
+  // Both are one for the process and outlive every command. They may be made after this.
+  ServerHooks(ServerConfig& config, Observation& observation)
+      : config_(config), observation_(observation) {}
   virtual ~ServerHooks() = default;
 
-  // The process's one configuration; outlives every command.
-  virtual ServerConfig& config() = 0;
+  [[nodiscard]] ServerConfig& config() const { return config_; }
+  [[nodiscard]] Observation& observation() const { return observation_; }
 
   // Steady time for ages, wall time for TIME. Expiry uses Kv::NowMs(), never this.
   virtual const Clock& clock() = 0;
@@ -62,6 +66,19 @@ class ServerHooks {
   // A value passed ServerConfig's own checks and is about to be stored. Returns null to accept, or
   // a message (a string literal) that becomes the tail of CONFIG SET's error.
   virtual const char* AcceptConfig(std::string_view name, std::string_view value) = 0;
+
+  // Sends a line to every connection that has said MONITOR, behind what it is sent now.
+  virtual void SendToMonitors(const std::string& line) = 0;
+
+  // Goes on `ns` nanoseconds from now or a little later.
+  virtual Task<void> SleepFor(uint64_t ns) = 0;
+
+  // Ends the process in order, once the running commands have ended.
+  virtual void Shutdown() = 0;
+
+ private:
+  ServerConfig& config_;
+  Observation& observation_;
 };
 
 }  // namespace onetrip

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "redis_compat/output_buffer.h"
+#include "redis_compat/transaction.h"
 
 namespace onetrip {
 
@@ -35,6 +36,8 @@ struct Session {
   // Set by commands, obeyed by the frontend.
   bool close_after_reply = false;  // Send what is in the buffer, then close; run nothing more.
   bool no_evict = false;           // Accepted and shown; nothing evicts clients yet.
+  bool no_touch = false;           // The same; reads do not change what is kept yet.
+  bool monitors = false;           // Gets a line for every call; counted in Observation::monitors.
   ReplyMode reply_mode = ReplyMode::kOn;
   uint8_t protocol = 2;  // RESP version, 2 or 3. The frontend's ReplyWriters start from it.
 
@@ -45,6 +48,9 @@ struct Session {
   const CommandRow* last_command = nullptr;  // Null when the last one was unknown.
   // Where replies go that CLIENT REPLY drops; made when first needed.
   std::unique_ptr<OutputBuffer> dropped_replies;
+
+  // Null: neither MULTI nor WATCH since the last EXEC.
+  std::unique_ptr<Transaction> transaction;
 
   // Counters of this connection.
   uint64_t commands = 0;

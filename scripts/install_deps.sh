@@ -12,7 +12,11 @@ packages=(
   redis-server redis-tools
   clang-format clang-tidy clang libclang-rt-14-dev
   python3 gnuplot-nox procps iproute2
+  python3-redis ruby ruby-redis
 )
+# Node.js may have come from elsewhere, with an npm of its own.
+command -v node >/dev/null || packages+=(nodejs)
+command -v npm >/dev/null || packages+=(npm)
 
 is_installed() {
   [[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" == installed ]]

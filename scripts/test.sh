@@ -115,6 +115,8 @@ for preset in "${presets[@]}"; do
     # All keys are records then: the other form that a key can have.
     run_python "$preset" compat-snapshot tests/compat/run.py --differential --agent-args '--engine snapshot' \
       --agent "build/$preset/bin/onetrip-agent"
+    echo "=== $preset: real clients ($(date +%T))"
+    run_python "$preset" clients tests/clients/run.py --agent "build/$preset/bin/onetrip-agent"
     echo "=== $preset: clusters of processes ($(date +%T))"
     run_python "$preset" cluster tests/cluster/run.py --bin "build/$preset/bin"
   fi

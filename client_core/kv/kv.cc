@@ -7,7 +7,7 @@
 
 namespace onetrip {
 
-Kv::Kv(WorkerContext& context, Engine& engine) : impl_(std::make_unique<KvImpl>(context, engine)) {}
+Kv::Kv(WorkerContext& context, Engine& engine) : impl_(std::make_shared<KvImpl>(context, engine)) {}
 Kv::~Kv() = default;
 
 Task<Status> Kv::Start() { return impl_->Start(); }

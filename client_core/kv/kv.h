@@ -43,7 +43,7 @@ struct Key {
 struct RecordView {
   std::string_view value;
   uint64_t deadline_ms = 0;  // Unix milliseconds by the cluster clock; 0: never
-  uint64_t version = 0;      // differs for every write of the key
+  uint64_t version = 0;      // differs for every write of the key; its form does not matter
   uint8_t type = 0;
 };
 
@@ -56,6 +56,7 @@ class ReadResult {
 
  private:
   friend class KvImpl;
+  friend class StagedKv;
   RoundTripPtr bytes_;
   RecordView record_;
   bool found_ = false;
@@ -95,7 +96,8 @@ class Kv {
  public:
   // `context` and `engine` outlive it. Takes no round trip; REQUIRES Start() before any operation.
   Kv(WorkerContext& context, class Engine& engine);
-  ~Kv();
+  virtual ~Kv();
+  Kv& operator=(const Kv&) = delete;
 
   // Formats the index if this is the cluster's first worker; starts background work.
   Task<Status> Start();
@@ -104,14 +106,16 @@ class Kv {
   // must not leave the cluster, but be taken for dead by it.
   Task<Status> Stop();
 
+  // Whatever works on a single key is virtual: StagedKv does it on a copy.
+
   // `result` is cleared first and filled if the key is there.
-  Task<Status> Get(Key key, ReadResult* result);
+  virtual Task<Status> Get(Key key, ReadResult* result);
   // Stores without looking at what was there.
-  Task<Status> Set(Key key, NewRecord record);
+  virtual Task<Status> Set(Key key, NewRecord record);
   // Removes; `existed` tells whether it was there.
-  Task<Status> Delete(Key key, bool* existed);
+  virtual Task<Status> Delete(Key key, bool* existed);
   // Replaces atomically what `mutation` saw by what it made of it. `mutation` is borrowed.
-  Task<Status> ReadModifyWrite(Key key, Mutation& mutation);
+  virtual Task<Status> ReadModifyWrite(Key key, Mutation& mutation);
 
   // Empties `database`, or all. A key that was there is not seen by any operation that starts on
   // any worker after this completes.
@@ -133,8 +137,12 @@ class Kv {
   [[nodiscard]] const KvMetrics& metrics() const;
   void ResetRoundTripMetrics();
 
+ protected:
+  // Another face of the same store.
+  Kv(const Kv& store) = default;
+
  private:
-  std::unique_ptr<KvImpl> impl_;
+  std::shared_ptr<KvImpl> impl_;
 };
 
 }  // namespace onetrip

@@ -46,6 +46,9 @@ class KvImpl final : private WorkerDuties {
   Task<Status> Flush(std::optional<uint32_t> database);
   Task<Status> CountKeys(uint32_t database, uint64_t* keys);
 
+  // kTooLarge for what no record can hold.
+  static Status CheckSizes(const Key& key, const NewRecord& record);
+
   // Whether operations must not start now; those on known registers.
   [[nodiscard]] bool held() const { return context_.hold.held(); }
   [[nodiscard]] bool holds_registers() const { return context_.hold.holds_registers(); }
@@ -130,7 +133,6 @@ class KvImpl final : private WorkerDuties {
   };
 
   IndexKey MakeKey(const Key& key);
-  static Status CheckSizes(const Key& key, const NewRecord& record);
   [[nodiscard]] bool IsExpired(const std::byte* record) const;
   uint64_t NextVersion() {
     return (uint64_t{context_.membership.id.value} << 40) | (++version_ & ((1ULL << 40) - 1));

@@ -90,7 +90,8 @@ Task<Status> KvImpl::ThawRegister(RegisterOperation& operation, const IndexKey& 
   fields.key = key.bytes;
   fields.value_head = value.bytes;
   fields.deadline_ms = value.deadline_ms;
-  fields.version = NextVersion();
+  // The same write in another form: whoever compares versions sees no change.
+  fields.version = VersionOf(entry.handle.ref, f.word);
   fields.type = value.type;
   fields.opcode = LogOpcode::kThawed;
   fields.origin = {entry.word.bits(), f.word.AsGuess().bits()};

@@ -10,13 +10,6 @@
 namespace onetrip {
 namespace {
 
-// Differs for every write of a key: the incarnation is of one register, the word of one write.
-uint64_t VersionOf(const RegisterRef& ref, MetaWord word) {
-  uint64_t mixed = ref.incarnation * 0x9e3779b97f4a7c15ULL + word.AsGuess().bits();
-  mixed = (mixed ^ (mixed >> 31)) * 0xbf58476d1ce4e5b9ULL;
-  return mixed ^ (mixed >> 29);
-}
-
 // Whether a register can take the value of `record`.
 bool FitsEntry(const NewRecord& record, const CachedRegister& entry) {
   const uint64_t bytes = kKeyValueHeadBytes + record.head.size() + record.tail.size();

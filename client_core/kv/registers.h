@@ -22,6 +22,13 @@ namespace onetrip {
 inline constexpr uint64_t kRegisterKeyBytesMax = 256;
 inline constexpr uint64_t kRegisterValueBytesMax = 8192;
 
+// Differs for every write of a key: the incarnation is of one register, the word of one write.
+inline uint64_t VersionOf(const RegisterRef& ref, MetaWord word) {
+  uint64_t mixed = ref.incarnation * 0x9e3779b97f4a7c15ULL + word.AsGuess().bits();
+  mixed = (mixed ^ (mixed >> 31)) * 0xbf58476d1ce4e5b9ULL;
+  return mixed ^ (mixed >> 29);
+}
+
 struct Registers {
   Registers(WorkerContext& context, Allocator& allocator, RegisterKind kind)
       : by_abd(kind == RegisterKind::kAbd),

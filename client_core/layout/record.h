@@ -30,7 +30,9 @@ struct RecordHeader {
   uint32_t keyspace;
   uint32_t value_bytes;
   uint64_t deadline_ms;  // Unix milliseconds by the cluster clock; 0: never
-  uint64_t version;      // unique per write: worker id (upper 24 bits), sequence (lower 40)
+  // Unique per write of a key: worker id (upper 24 bits), sequence (lower 40). A thawed record has
+  // the version of the register's last write.
+  uint64_t version;
 };
 
 // The register that the record took the place of, and its last word, F: who replaces the record

@@ -89,3 +89,95 @@ def expiry(cluster):
             while first.call("GET", key).value is not None:
                 pass
             assert second.call("GET", key).value is None, "gone on one agent, there on the other"
+
+
+@for_each_fabric("WATCH notices what the other agent does to the key, whatever form it has")
+def watch_across_agents(cluster):
+    changes = (["SET", "k", "2"], ["INCR", "k"], ["DEL", "k"], ["EXPIRE", "k", "100"],
+               ["SET", "k", "1"], ["FLUSHALL"])
+    with cluster.connect(agent=0) as first, cluster.connect(agent=1) as second:
+        for start in (["SET", "k", "1"], ["INCRBY", "k", "1"]):
+            for change in changes:
+                for body in (["SET", "k", "mine"], ["SET", "other", "mine"]):
+                    first.call("DEL", "k", "other")
+                    first.call(*start)
+                    for notices in (True, False):
+                        first.call("WATCH", "k")
+                        if notices:
+                            second.call(*change)
+                        first.call("MULTI")
+                        first.call(*body)
+                        reply = first.call("EXEC")
+                        assert (reply.value is None) == notices, (start, change, body, reply)
+                        assert second.call("EXISTS", body[1]).value == (
+                            b"1" if not notices or (body[1] == "k" and change[0] not in
+                                                    ("DEL", "FLUSHALL")) else b"0")
+
+
+@for_each_fabric("increments by WATCH and MULTI from two agents sum exactly")
+def optimistic_increments(cluster):
+    rounds, workers = 60, 4
+    failures = []
+
+    def work(number):
+        try:
+            with cluster.connect(agent=number % 2) as client:
+                for _ in range(rounds):
+                    while True:
+                        client.call("WATCH", "n")
+                        value = int(client.call("GET", "n").value or 0)
+                        client.call("MULTI")
+                        client.call("SET", "n", value + 1)
+                        if client.call("EXEC").value is not None:
+                            break
+        except BaseException as error:  # pylint: disable=broad-except
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    with cluster.connect() as client:
+        assert client.call("GET", "n").value == b"%d" % (rounds * workers)
+
+
+@for_each_fabric("a transaction on one key is one step for the other agent")
+def one_key_transactions(cluster):
+    """Each adds two letters at a time and takes none away: a reader never sees an odd number."""
+    stop = threading.Event()
+    failures = []
+
+    def work(agent):
+        try:
+            with cluster.connect(agent=agent) as client:
+                for _ in range(150):
+                    client.send_raw(b"".join(encode(command) for command in (
+                        [b"MULTI"], [b"APPEND", b"k", b"a"], [b"APPEND", b"k", b"b"], [b"EXEC"])))
+                    for _ in range(3):
+                        client.read_raw()
+                    assert client.read_raw().startswith(b"*2\r\n")
+        except BaseException as error:  # pylint: disable=broad-except
+            failures.append(error)
+
+    def read():
+        try:
+            with cluster.connect(agent=1) as client:
+                while not stop.is_set():
+                    value = client.call("GET", "k").value or b""
+                    assert value == b"ab" * (len(value) // 2), value[-8:]
+        except BaseException as error:  # pylint: disable=broad-except
+            failures.append(error)
+
+    reader = threading.Thread(target=read)
+    writers = [threading.Thread(target=work, args=(i % 2,)) for i in range(4)]
+    for thread in [reader] + writers:
+        thread.start()
+    for thread in writers:
+        thread.join()
+    stop.set()
+    reader.join()
+    assert not failures, failures
+    with cluster.connect() as client:
+        assert client.call("STRLEN", "k").value == b"%d" % (4 * 150 * 2)

@@ -137,6 +137,16 @@ def server_cases():
         "CONFIG SET latency-monitor-threshold 0", "CONFIG SET lua-time-limit 1000",
         "CONFIG SET lua-time-limit 5000", "CONFIG SET tracking-table-max-keys 10",
         "CONFIG SET tracking-table-max-keys 1000000"]
+    limits = "client-output-buffer-limit"
+    yield "CONFIG SET of output buffer limits", [
+        ("CONFIG", "SET", limits, "normal 0 0 0"), ("CONFIG", "GET", limits),
+        ("CONFIG", "SET", limits, "normal 100mb 50mb 10"), ("CONFIG", "GET", limits),
+        ("CONFIG", "SET", limits, "REPLICA 1mb 500k 1 pubsub 2gb 3gb 4"), ("CONFIG", "GET", limits),
+        ("CONFIG", "SET", limits, "bogus 1 2 3"), ("CONFIG", "SET", limits, "normal 1 2"),
+        ("CONFIG", "SET", limits, "normal 1 x 3"), ("CONFIG", "SET", limits, "normal 1 2 -3"),
+        ("CONFIG", "SET", limits, ""), ("CONFIG", "GET", limits),
+        ("CONFIG", "SET", limits, "normal 0 0 0 slave 268435456 67108864 60"),
+        ("CONFIG", "SET", limits, "pubsub 33554432 8388608 60"), ("CONFIG", "GET", limits)]
     yield "TIME, DBSIZE and INFO", [
         "TIME", "TIME x", "DBSIZE", "DBSIZE x", "INFO", "INFO server", "INFO SERVER clients",
         "INFO nosuch", "INFO everything", "INFO default"]

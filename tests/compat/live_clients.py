@@ -129,3 +129,41 @@ def ready_line(context):
         time.sleep(0.1)
         lines = [line for line in server.log_tail().splitlines() if str(server.port) in line]
         assert len(lines) == 1, server.log_tail()
+
+
+@test("redis-benchmark with RESP3", on_redis_too=True)
+def benchmark_resp3(context):
+    with context.agent() as server:
+        benchmark(server, "-3", "-P", "4", "-t", "ping,set,get,incr,mset", "-n", "20000", "-c", "20")
+
+
+@test("redis-cli --latency and --latency-history measure", on_redis_too=True)
+def cli_latency(context):
+    with context.agent() as server:
+        # Without a terminal it measures for one interval and prints minimum, maximum, average, samples.
+        numbers = cli(server, "--latency", "-i", "1").split()
+        assert len(numbers) == 4 and float(numbers[0]) <= float(numbers[2]) <= float(numbers[1])
+        assert int(numbers[3]) > 1, numbers
+
+
+@test("redis-cli sends transactions and shows MONITOR", on_redis_too=True)
+def cli_transactions(context):
+    with context.agent() as server:
+        out = cli(server, stdin=b"MULTI\nSET k 1\nINCR k\nEXEC\nMULTI\nNOSUCH\nEXEC\nWATCH k\n"
+                                b"INCR k\nMULTI\nINCR k\nEXEC\nGET k\n")
+        lines = [line for line in out.split("\n") if line and not line.startswith("ERR unknown")]
+        assert lines == ["OK", "QUEUED", "QUEUED", "OK", "2", "OK",
+                         "EXECABORT Transaction discarded because of previous errors.", "OK", "3",
+                         "OK", "QUEUED", "3"], lines
+        monitor = subprocess.Popen(["stdbuf", "-oL", "redis-cli", "-p", str(server.port),
+                                    "MONITOR"], stdout=subprocess.PIPE)
+        try:
+            assert monitor.stdout.readline() == b"OK\n"
+            cli(server, "SET", "shown", "by monitor")
+            lines = [monitor.stdout.readline()]
+            while b"shown" not in lines[-1]:
+                lines.append(monitor.stdout.readline())
+            assert lines[-1].endswith(b'] "SET" "shown" "by monitor"\n'), lines
+        finally:
+            monitor.kill()
+            monitor.wait()

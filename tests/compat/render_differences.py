@@ -25,19 +25,22 @@ def cell(text):
 
 
 def table(heading, text, entries):
+    """`entries` are pairs of a name and its reason."""
     lines = ["", "## " + heading, "", text, "", "| where | why |", "|---|---|"]
-    lines += ["| %s | %s |" % (cell(rule.name), cell(rule.reason)) for rule in entries]
+    lines += ["| %s | %s |" % (cell(name), cell(reason)) for name, reason in entries]
     return "\n".join(lines) + "\n"
 
 
 def render():
     loaded = rules.load()
-    by_kind = {kind: [rule for rule in loaded if rule.kind == kind]
+    by_kind = {kind: [(rule.name, rule.reason) for rule in loaded if rule.kind == kind]
                for kind in ("difference", "normalise", "tolerance")}
     out = HEAD
     if by_kind["difference"]:
         out += table("Differences on purpose", "Commands that answer otherwise than Redis.",
                      by_kind["difference"])
+    out += table("Differences that replies do not show", "What else an application may notice.",
+                 rules.statements())
     out += table("Values that no two servers share",
                  "Both replies are freed of these values, then compared.",
                  by_kind["normalise"] + by_kind["tolerance"])

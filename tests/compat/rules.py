@@ -56,6 +56,13 @@ def load(path=PATH):
             for entry in data.get(kind, [])]
 
 
+def statements(path=PATH):
+    """(name, reason) of what is only documented."""
+    with open(path, "rb") as source:
+        data = tomllib.load(source)
+    return [(entry["name"], entry["reason"]) for entry in data.get("statement", [])]
+
+
 class Judge:
     """Decides whether two outcomes of one step are equal under the rules."""
 

@@ -14,7 +14,9 @@ import time
 
 import cases_bits
 import cases_connection
+import cases_service
 import cases_strings
+import cases_transactions
 import live
 import random_streams
 import rules
@@ -52,7 +54,8 @@ def parse_arguments():
 
 def differential_tests(arguments):
     """(name, which pair, protocol, steps) of every stream."""
-    for module in (cases_strings, cases_bits, cases_connection):
+    for module in (cases_strings, cases_bits, cases_connection, cases_transactions,
+                   cases_service):
         for name, steps in module.cases():
             for protocol in (2, 3):
                 yield "%s [RESP%d]" % (name, protocol), "open", protocol, steps

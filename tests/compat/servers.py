@@ -114,7 +114,8 @@ class Server:
 def redis_server(binary="redis-server", password=None):
     """The reference. Values are limited to the agent's 1 MiB, so that both refuse the same ones."""
     flags = ["--port", "{port}", "--bind", HOST, "--dir", "{dir}", "--save", "",
-             "--appendonly", "no", "--proto-max-bulk-len", "1048576"]
+             "--appendonly", "no", "--proto-max-bulk-len", "1048576",
+             "--enable-debug-command", "yes"]
     if password:
         flags += ["--requirepass", password]
     return Server("redis-server", binary, flags, password)

@@ -12,6 +12,7 @@ namespace onetrip {
 Agent::Agent(const World& world, uint32_t number, uint64_t seed, SimMasterClient::Events events)
     : number_(number),
       engine_kind_(world.engine),
+      transactions_every_(world.transactions_every),
       process_(world.executor, seed),
       memory_(world.memory),
       fabric_(std::make_unique<SimFabric>(process_, world.network)),
@@ -56,12 +57,32 @@ Task<void> Agent::End() {
 Task<void> Agent::Execute(const Command* command, std::string* reply) {
   Session session;
   InitializeSession(session, next_session_++, process_.NowNs(), hooks_.config());
+  if (transactions_every_ != 0 && session.id % transactions_every_ == 0) {
+    co_await SendInTransaction(&session, command, reply);
+  } else {
+    co_await Send(&session, command, reply);
+  }
+}
+
+Task<void> Agent::Send(Session* session, const Command* command, std::string* reply) {
   OutputBuffer output;
-  ReplyWriter out(output, session.protocol);
+  ReplyWriter out(output, session->protocol);
   const std::vector<std::string_view> argv(command->begin(), command->end());
-  CommandContext context{session, hooks_, *kv_, hooks_.stats(), out, argv};
+  CommandContext context{*session, hooks_, *kv_, hooks_.stats(), out, argv};
   co_await Dispatch(context);
   *reply = output.TEST_ToString();
+}
+
+// The command's own reply, or EXEC's if that is an error.
+Task<void> Agent::SendInTransaction(Session* session, const Command* command, std::string* reply) {
+  constexpr std::string_view kArrayOfOne = "*1\r\n";
+  const Command multi{"MULTI"};
+  const Command exec{"EXEC"};
+  co_await Send(session, &multi, reply);
+  co_await Send(session, command, reply);
+  if (*reply != "+QUEUED\r\n") co_return;
+  co_await Send(session, &exec, reply);
+  if (reply->starts_with(kArrayOfOne)) reply->erase(0, kArrayOfOne.size());
 }
 
 }  // namespace onetrip

@@ -30,6 +30,7 @@ class Agent {
     const ControlSettings& control;
     MemoryWatch& memory;
     EngineKind engine;
+    uint32_t transactions_every;
   };
 
   // An executor and a fabric; everything else comes with Start. `number`: of its clients.
@@ -46,7 +47,7 @@ class Agent {
   // The process ends in order. REQUIRES: its worker has left.
   Task<void> End();
 
-  // Executes one command and fills `reply` (RESP2).
+  // Executes one command, some of them as a transaction, and fills `reply` (RESP2).
   Task<void> Execute(const Command* command, std::string* reply);
 
   // The process dies where it is: its connections end, its frames stay until it is destroyed.
@@ -72,8 +73,12 @@ class Agent {
   uint32_t& busy() { return busy_; }
 
  private:
+  Task<void> Send(Session* session, const Command* command, std::string* reply);
+  Task<void> SendInTransaction(Session* session, const Command* command, std::string* reply);
+
   const uint32_t number_;
   const EngineKind engine_kind_;
+  const uint32_t transactions_every_;
   SimProcess process_;
   WorkerMemory memory_;
   std::unique_ptr<SimFabric> fabric_;

@@ -11,6 +11,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kBlindLoserForgetsKey, "blind-loser-forgets-key", "twins"},
     {Bug::kCountingWritesBlind, "counting-writes-blind", "small"},
     {Bug::kCountingLoserDone, "counting-loser-done", "small"},
+    {Bug::kStagedStoreBlind, "staged-store-blind", "small"},
     {Bug::kDeleteLoserCounts, "delete-loser-counts", "small"},
     {Bug::kExpiryRemovesWhatIsNow, "expiry-removes-what-is-now", "expiry"},
     {Bug::kNoSecondSearch, "no-second-search", "small"},

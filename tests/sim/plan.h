@@ -67,7 +67,9 @@ struct Plan {
   uint32_t tick_spread =
       1;  // each agent's epochs tick so many times more rarely than the one's before
   uint64_t think_ns_max = 4000;  // a client pauses at most so long before each command
-  uint64_t clock_error_ns = 0;   // how far the agents' clocks may be from the truth
+  // Every so many-th command of an agent goes between MULTI and EXEC; 0: none.
+  uint32_t transactions_every = 0;
+  uint64_t clock_error_ns = 0;  // how far the agents' clocks may be from the truth
   // 1: at the end, when all faults are over, an agent must be able to join and to flush.
   uint32_t last_flush = 0;
   // One more than the node that is lost for good at the end, when all faults are over and every

@@ -10,7 +10,8 @@ namespace onetrip {
 
 namespace {
 
-// Of a generator of their own: what a seed decides otherwise does not depend on the engine.
+// Of a generator of their own: what a seed decides otherwise does not depend on the engine, or on
+// what goes through transactions.
 void DrawEngine(uint64_t seed, Plan* plan) {
   constexpr uint64_t kStream = 0x5afe'9e55'0000'0000;
   Rng rng(seed ^ kStream);
@@ -18,6 +19,7 @@ void DrawEngine(uint64_t seed, Plan* plan) {
   plan->data_path.register_lanes = OneOf(rng, {1U, 4U, 16U});
   if (rng.Below(3) == 0) plan->data_path.register_cache_entries = 2 + rng.Below(7);
   if (plan->engine == EngineKind::kSnapshot && rng.Below(4) == 0) plan->engine = EngineKind::kAbd;
+  if (rng.Below(3) == 0) plan->transactions_every = 1 + static_cast<uint32_t>(rng.Below(3));
 }
 
 }  // namespace

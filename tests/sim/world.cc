@@ -122,8 +122,13 @@ void World::OnPlaced(NodeId node, const View& view) {
 }
 
 Agent& World::AddAgent(uint32_t number) {
-  const Agent::World world{executor_,     *network_, master_,
-                           plan_.control, *memory_,  EngineOf(plan_, number)};
+  const Agent::World world{executor_,
+                           *network_,
+                           master_,
+                           plan_.control,
+                           *memory_,
+                           EngineOf(plan_, number),
+                           plan_.transactions_every};
   const auto index = static_cast<uint32_t>(agents_.size());
   const SimMasterClient::Events events{
       [this, index](WorkerId worker) { OnJoined(agents_[index].get(), worker); },

@@ -14,7 +14,7 @@ namespace onetrip {
 
 class FakeHooks final : public ServerHooks {
  public:
-  ServerConfig& config() override { return config_; }
+  FakeHooks() : ServerHooks(config_, observation_) {}
   const Clock& clock() override { return clock_; }
 
   Task<void> ListClients(std::vector<ClientSnapshot>* clients) override {
@@ -42,13 +42,21 @@ class FakeHooks final : public ServerHooks {
   const char* AcceptConfig(std::string_view name, std::string_view value) override {
     return name == "maxclients" && value == "13" ? "not that one" : nullptr;
   }
+  void SendToMonitors(const std::string& line) override { monitored_ += line; }
+  Task<void> SleepFor(uint64_t) override { co_return; }
+  void Shutdown() override { shut_down_ = true; }
 
+  std::string& monitored() { return monitored_; }
+  [[nodiscard]] bool shut_down() const { return shut_down_; }
   CommandStats& stats() { return stats_; }
   ManualClock& manual_clock() { return clock_; }
   std::vector<ClientSnapshot>& clients() { return clients_; }
 
  private:
   ServerConfig config_;
+  Observation observation_;
+  std::string monitored_;
+  bool shut_down_ = false;
   ManualClock clock_;
   CommandStats stats_;
   std::vector<ClientSnapshot> clients_;

@@ -100,13 +100,13 @@ TEST(ConfigValues, ShowsKeyspaceEventsInTheirOrder) {
   const ConfigRule rule{.kind = ConfigKind::kKeyEvents};
   std::string canonical;
   std::string error;
-  ASSERT_TRUE(CheckConfigValue(rule, "KEA", &canonical, &error));
+  ASSERT_TRUE(CheckConfigValue(rule, "", "KEA", &canonical, &error));
   EXPECT_EQ(canonical, "AKE");
-  ASSERT_TRUE(CheckConfigValue(rule, "xgE", &canonical, &error));
+  ASSERT_TRUE(CheckConfigValue(rule, "", "xgE", &canonical, &error));
   EXPECT_EQ(canonical, "gxE");
-  ASSERT_TRUE(CheckConfigValue(rule, "", &canonical, &error));
+  ASSERT_TRUE(CheckConfigValue(rule, "", "", &canonical, &error));
   EXPECT_EQ(canonical, "");
-  EXPECT_FALSE(CheckConfigValue(rule, "q", &canonical, &error));
+  EXPECT_FALSE(CheckConfigValue(rule, "", "q", &canonical, &error));
 }
 
 std::vector<std::string_view> Split(std::string_view line) {

@@ -1,0 +1,69 @@
+// StagedKv: a Kv that does what is asked of one key to a copy of it, and stores the outcome at
+// once.
+//
+// It makes a transaction on one key linearizable: Load() reads the key, the operations between work
+// on the copy and take no round trip, and Store() is one read-modify-write that changes nothing if
+// the key is not as Load() found it. Other keys go straight to the store. Single-threaded.
+#ifndef ONETRIP_CLIENT_CORE_KV_STAGED_KV_H_
+#define ONETRIP_CLIENT_CORE_KV_STAGED_KV_H_
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "client_core/kv/kv.h"
+
+namespace onetrip {
+
+// What a key was at one moment; by value, so that it may be kept.
+struct KeyVersion {
+  bool found = false;
+  uint64_t version = 0;
+
+  friend bool operator==(const KeyVersion&, const KeyVersion&) = default;
+};
+
+inline KeyVersion VersionIn(const RecordView* record) {
+  return record == nullptr ? KeyVersion{} : KeyVersion{true, record->version};
+}
+
+class StagedKv final : public Kv {
+ public:
+  // `store` and the bytes of `key` outlive it.
+  StagedKv(Kv& store, Key key) : Kv(store), store_(store), key_(key) {}
+
+  // Reads the key and forgets what was staged. REQUIRES: no ReadResult of this is alive.
+  Task<Status> Load();
+  // What the last Load() found.
+  [[nodiscard]] const KeyVersion& loaded() const { return loaded_; }
+  // Stores what was staged if the key is still as loaded(); `stored` tells. Without a change to
+  // store it is: the outcome is that of the moment of Load().
+  Task<Status> Store(bool* stored);
+  // Frees the values that were replaced. REQUIRES: no ReadResult of this is alive.
+  void ForgetReplaced();
+
+  Task<Status> Get(Key key, ReadResult* result) override;
+  Task<Status> Set(Key key, NewRecord record) override;
+  Task<Status> Delete(Key key, bool* existed) override;
+  Task<Status> ReadModifyWrite(Key key, Mutation& mutation) override;
+
+ private:
+  [[nodiscard]] bool IsStaged(const Key& key) const {
+    return key.database == key_.database && key.bytes == key_.bytes;
+  }
+  // The copy as it stands; null when there is no such key.
+  [[nodiscard]] const RecordView* Current();
+  void Keep(const NewRecord& record);
+
+  Kv& store_;
+  const Key key_;
+  KeyVersion loaded_;
+  std::deque<std::string> values_;  // the last one is current_'s; reads may still look at others
+  RecordView current_;
+  bool exists_ = false;
+  bool changed_ = false;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_KV_STAGED_KV_H_

@@ -1,0 +1,213 @@
+// MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+//
+// A transaction whose commands and watched keys are all one key is one linearizable step: the
+// commands run on a copy of the key, and one read-modify-write stores what they made of it if the
+// key is still what they saw (kv/staged_kv.h). Any other transaction runs in order, each of its
+// commands by itself: what other connections do may come between them.
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client_core/kv/staged_kv.h"
+#include "redis_compat/command_table.h"
+#include "redis_compat/commands.h"
+#include "redis_compat/dispatch.h"
+#include "redis_compat/key_access.h"
+#include "redis_compat/reply_status.h"
+#include "redis_compat/transaction.h"
+
+namespace onetrip {
+namespace {
+
+// Every attempt but the last was in vain because another connection's write was not.
+constexpr int kAttemptsMax = 1000;
+
+Transaction& TransactionOf(Session& session) {
+  if (session.transaction == nullptr) {
+    session.transaction = std::make_unique<Transaction>();
+  }
+  return *session.transaction;
+}
+
+bool IsOpen(const Session& session) {
+  return session.transaction != nullptr && session.transaction->open;
+}
+
+// The key that is the only one the transaction is about; empty when there are others, or commands
+// without keys.
+std::optional<Key> OnlyKey(const Session& session, const Transaction& transaction) {
+  std::optional<Key> only;
+  bool alone = !transaction.queue.empty();
+  const auto add = [&](const Key& key) {
+    if (!only.has_value()) only = key;
+    alone &= only->database == key.database && only->bytes == key.bytes;
+  };
+  for (const WatchedKey& watched : transaction.watched) add({watched.database, watched.bytes});
+  for (const QueuedCommand& queued : transaction.queue) {
+    alone &= ForEachKey(*queued.row, queued.argv.size(), [&](size_t index) {
+      add({session.database, queued.argv[index]});
+    });
+  }
+  return alone ? only : std::nullopt;
+}
+
+Task<void> RunQueued(CommandContext& context, Kv& kv, ReplyWriter& out,
+                     const QueuedCommand& queued) {
+  const std::vector<std::string_view> argv(queued.argv.begin(), queued.argv.end());
+  CommandContext inner{context.session, context.hooks, kv, context.stats, out, argv};
+  inner.command = queued.row;
+  inner.dropped_from = context.dropped_from;
+  co_await RunInside(inner);
+}
+
+void AppendAll(OutputBuffer& from, ReplyWriter& to) {
+  std::array<std::string_view, 64> views;
+  while (!from.empty()) {
+    const size_t count = from.Views(views);
+    for (size_t i = 0; i < count; ++i) {
+      to.Raw(views[i]);
+      from.Consume(views[i].size());
+    }
+  }
+}
+
+// One attempt: runs the queue on the copy that `staged` has loaded and stores the outcome.
+Task<Status> TryOnOneKey(CommandContext& context, const Transaction& transaction, StagedKv& staged,
+                         OutputBuffer& replies, bool* stored) {
+  ReplyWriter out(replies, context.out.protocol());
+  out.Array(transaction.queue.size());
+  for (const QueuedCommand& queued : transaction.queue) {
+    co_await RunQueued(context, staged, out, queued);
+    staged.ForgetReplaced();
+  }
+  co_return co_await staged.Store(stored);
+}
+
+Task<void> ExecuteOnOneKey(CommandContext& context, const Transaction& transaction, Key key) {
+  StagedKv staged(context.kv, key);
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    Status status = co_await staged.Load();
+    if (AnsweredReadFailure(context, status)) {
+      co_return;
+    }
+    for (const WatchedKey& watched : transaction.watched) {
+      if (staged.loaded() != watched.seen) {
+        context.out.NullArray();
+        co_return;
+      }
+    }
+    OutputBuffer replies;
+    bool stored = false;
+    status = co_await TryOnOneKey(context, transaction, staged, replies, &stored);
+    if (AnsweredWriteFailure(context, key, status)) {
+      co_return;
+    }
+    if (stored) {
+      AppendAll(replies, context.out);
+      co_return;
+    }
+  }
+  ReplyStatus(context.out, Status(StatusCode::kUnavailable, "others keep changing the key"),
+              StorageStep::kWrite);
+}
+
+// Answers and returns false unless every watched key is what it was.
+Task<bool> WatchedAreUnchanged(CommandContext& context, const Transaction& transaction) {
+  for (const WatchedKey& watched : transaction.watched) {
+    ReadResult result;
+    const Status status = co_await context.kv.Get({watched.database, watched.bytes}, &result);
+    if (AnsweredReadFailure(context, status)) {
+      co_return false;
+    }
+    if (VersionIn(result.found() ? &result.record() : nullptr) != watched.seen) {
+      context.out.NullArray();
+      co_return false;
+    }
+  }
+  co_return true;
+}
+
+Task<void> ExecuteInOrder(CommandContext& context, const Transaction& transaction) {
+  const bool unchanged = co_await WatchedAreUnchanged(context, transaction);
+  if (!unchanged) {
+    co_return;
+  }
+  context.out.Array(transaction.queue.size());
+  for (const QueuedCommand& queued : transaction.queue) {
+    co_await RunQueued(context, context.kv, context.out, queued);
+  }
+  // The errors among the replies are those of the commands, and counted there.
+  context.errors_before = context.out.errors();
+}
+
+}  // namespace
+
+void MultiCommand(CommandContext& context) {
+  if (IsOpen(context.session)) {
+    return context.out.Error("ERR MULTI calls can not be nested");
+  }
+  TransactionOf(context.session).open = true;
+  context.out.Ok();
+}
+
+void DiscardCommand(CommandContext& context) {
+  if (!IsOpen(context.session)) {
+    return context.out.Error("ERR DISCARD without MULTI");
+  }
+  context.session.transaction.reset();
+  context.out.Ok();
+}
+
+void UnwatchCommand(CommandContext& context) {
+  if (context.session.transaction != nullptr) {
+    context.session.transaction->watched.clear();
+  }
+  context.out.Ok();
+}
+
+Task<void> WatchCommand(CommandContext& context) {
+  if (IsOpen(context.session)) {
+    context.out.Error("ERR WATCH inside MULTI is not allowed");
+    co_return;
+  }
+  for (size_t i = 1; i < context.argv.size(); ++i) {
+    const Key key = KeyAt(context, i);
+    std::vector<WatchedKey>& watched = TransactionOf(context.session).watched;
+    bool known = false;
+    for (const WatchedKey& other : watched) {
+      known |= other.database == key.database && other.bytes == key.bytes;
+    }
+    if (known) {
+      continue;
+    }
+    ReadResult result;
+    const Status status = co_await context.kv.Get(key, &result);
+    if (AnsweredReadFailure(context, status)) {
+      co_return;
+    }
+    watched.push_back({key.database, std::string(key.bytes),
+                       VersionIn(result.found() ? &result.record() : nullptr)});
+  }
+  context.out.Ok();
+}
+
+Task<void> ExecCommand(CommandContext& context) {
+  if (!IsOpen(context.session)) {
+    context.out.Error("ERR EXEC without MULTI");
+    co_return;
+  }
+  const Transaction& transaction = *context.session.transaction;
+  const std::optional<Key> key = OnlyKey(context.session, transaction);
+  if (transaction.refused) {
+    context.out.Error("EXECABORT Transaction discarded because of previous errors.");
+  } else if (key.has_value()) {
+    co_await ExecuteOnOneKey(context, transaction, *key);
+  } else {
+    co_await ExecuteInOrder(context, transaction);
+  }
+  // Whatever has come of it.
+  context.session.transaction.reset();
+}
+
+}  // namespace onetrip

@@ -1,0 +1,104 @@
+// ioredis through what applications do with it; see run.py. Usage: ioredis.js PORT
+import Redis from "ioredis";
+import { assert, countOptimistically, port, restart, run, sleep } from "./steps.js";
+
+const connect = (options = {}) => new Redis({ port, ...options });
+const redis = connect({ connectionName: "io" });
+
+async function release(client, token) {
+  await client.watch("lock");
+  if ((await client.get("lock")) !== token) {
+    await client.unwatch();
+    return false;
+  }
+  const replies = await client.multi().del("lock").exec();
+  return replies !== null && replies[0][1] === 1;
+}
+
+run({
+  async connect() {
+    assert.equal(await redis.ping(), "PONG");
+    assert.equal(await redis.set("greeting", "hello"), "OK");
+    assert.equal(await redis.get("greeting"), "hello");
+    assert.equal(await redis.get("missing"), null);
+    assert.equal(await redis.client("GETNAME"), "io");
+    assert.match(await redis.info("server"), /redis_mode:standalone/);
+  },
+  async pool() {
+    const clients = [0, 1, 2, 3].map(() => connect());
+    await Promise.all(
+      [...Array(400).keys()].map((i) => clients[i % 4].incr("pooled")),
+    );
+    assert.equal(await redis.get("pooled"), "400");
+    await Promise.all(clients.map((client) => client.quit()));
+  },
+  async pipeline() {
+    const pipe = redis.pipeline();
+    for (let i = 0; i < 200; ++i) pipe.set(`p${i}`, i).get(`p${i}`);
+    const replies = await pipe.exec();
+    assert.equal(replies.length, 400);
+    replies.forEach(([error, reply], i) => {
+      assert.equal(error, null);
+      assert.equal(reply, i % 2 ? String((i - 1) / 2) : "OK");
+    });
+  },
+  async multi() {
+    const replies = await redis.multi().set("m", 1).incr("m").incrby("m", 5).get("m").exec();
+    assert.deepEqual(replies, [[null, "OK"], [null, 2], [null, 7], [null, "7"]]);
+    await redis.set("text", "x");
+    const mixed = await redis.multi().incr("text").set("after", 1).exec();
+    assert.match(mixed[0][0].message, /not an integer/);
+    assert.equal(mixed[1][1], "OK");
+  },
+  async watch() {
+    await redis.set("balance", 0);
+    await countOptimistically(connect, async (client) => {
+      await client.watch("balance");
+      const value = Number(await client.get("balance"));
+      return client.multi().set("balance", value + 1).exec();
+    });
+    assert.equal(await redis.get("balance"), "80");
+  },
+  async lock() {
+    const other = connect();
+    assert.equal(await redis.set("lock", "a", "PX", 30000, "NX"), "OK");
+    assert.equal(await other.set("lock", "b", "PX", 30000, "NX"), null);
+    assert.equal(await release(other, "b"), false);
+    assert.equal(await release(redis, "a"), true);
+    assert.equal(await release(redis, "a"), false);
+    assert.equal(await other.set("lock", "b", "PX", 20, "NX"), "OK");
+    await sleep(80);
+    assert.equal(await redis.set("lock", "a", "PX", 30000, "NX"), "OK");
+    await other.quit();
+  },
+  async rate_limit() {
+    const allowed = async () => {
+      const [[, count]] = await redis.multi().incr("rate").expire("rate", 1, "NX").exec();
+      return count <= 5;
+    };
+    const answers = [];
+    for (let i = 0; i < 7; ++i) answers.push(await allowed());
+    assert.deepEqual(answers, [true, true, true, true, true, false, false]);
+    await sleep(1100);
+    assert.equal(await allowed(), true);
+  },
+  async cache() {
+    assert.equal(await redis.setex("page", 100, "text"), "OK");
+    const ttl = await redis.ttl("page");
+    assert.ok(ttl > 0 && ttl <= 100);
+    await redis.set("short", "text", "PX", 30);
+    await sleep(80);
+    assert.equal(await redis.get("short"), null);
+    assert.equal(await redis.mset({ c1: "1", c2: "2" }), "OK");
+    assert.deepEqual(await redis.mget("c1", "c2", "c3"), ["1", "2", null]);
+    assert.equal(await redis.getex("page", "PERSIST"), "text");
+    assert.equal(await redis.ttl("page"), -1);
+  },
+  async reconnect() {
+    redis.on("error", () => {});
+    await redis.set("before", 1);
+    await restart();
+    assert.equal(await redis.set("after", 2), "OK");
+    assert.equal(await redis.get("after"), "2");
+  },
+});

@@ -1,0 +1,111 @@
+// node-redis with HELLO 3 through what applications do with it; see run.py.
+// Usage: node_redis.js PORT
+import { createClient, createClientPool, WatchError } from "redis";
+import { assert, countOptimistically, port, restart, run, sleep } from "./steps.js";
+
+const options = { RESP: 3, socket: { port, reconnectStrategy: () => 50 } };
+const connect = () => createClient(options).on("error", () => {}).connect();
+const redis = await connect();
+
+// Null when a watched key has changed.
+async function execute(transaction) {
+  try {
+    return await transaction.exec();
+  } catch (error) {
+    if (error instanceof WatchError) return null;
+    throw error;
+  }
+}
+
+async function release(client, token) {
+  await client.watch("lock");
+  if ((await client.get("lock")) !== token) {
+    await client.unwatch();
+    return false;
+  }
+  const replies = await execute(client.multi().del("lock"));
+  return replies !== null && replies[0] === 1;
+}
+
+const take = (client, token, ms) =>
+  client.set("lock", token, { condition: "NX", expiration: { type: "PX", value: ms } });
+
+run({
+  async connect() {
+    assert.equal(await redis.ping(), "PONG");
+    assert.equal(await redis.set("greeting", "hello"), "OK");
+    assert.equal(await redis.get("greeting"), "hello");
+    assert.equal(await redis.get("missing"), null);
+    const hello = await redis.sendCommand(["HELLO"]);
+    assert.equal(hello.proto, 3);
+    assert.match(await redis.info("server"), /redis_mode:standalone/);
+  },
+  async pool() {
+    // Its clean-up ends clients that are closed already, and throws: later than this runs.
+    const limits = { minimum: 1, maximum: 4, cleanupDelay: 600_000 };
+    const pool = await createClientPool(options, limits).connect();
+    await Promise.all([...Array(400).keys()].map(() => pool.incr("pooled")));
+    assert.equal(await redis.get("pooled"), "400");
+    await pool.close();
+  },
+  async pipeline() {
+    const replies = await Promise.all(
+      [...Array(200).keys()].flatMap((i) => [redis.set(`p${i}`, i), redis.get(`p${i}`)]),
+    );
+    replies.forEach((reply, i) => assert.equal(reply, i % 2 ? String((i - 1) / 2) : "OK"));
+  },
+  async multi() {
+    const replies = await redis.multi().set("m", 1).incr("m").incrBy("m", 5).get("m").exec();
+    assert.deepEqual(replies, ["OK", 2, 7, "7"]);
+  },
+  async watch() {
+    await redis.set("balance", 0);
+    await countOptimistically(connect, async (client) => {
+      await client.watch("balance");
+      const value = Number(await client.get("balance"));
+      return execute(client.multi().set("balance", value + 1));
+    });
+    assert.equal(await redis.get("balance"), "80");
+  },
+  async lock() {
+    const other = await connect();
+    assert.equal(await take(redis, "a", 30000), "OK");
+    assert.equal(await take(other, "b", 30000), null);
+    assert.equal(await release(other, "b"), false);
+    assert.equal(await release(redis, "a"), true);
+    assert.equal(await release(redis, "a"), false);
+    assert.equal(await take(other, "b", 20), "OK");
+    await sleep(80);
+    assert.equal(await take(redis, "a", 30000), "OK");
+    await other.quit();
+  },
+  async rate_limit() {
+    const allowed = async () => {
+      const [count] = await redis.multi().incr("rate").expire("rate", 1, "NX").exec();
+      return count <= 5;
+    };
+    const answers = [];
+    for (let i = 0; i < 7; ++i) answers.push(await allowed());
+    assert.deepEqual(answers, [true, true, true, true, true, false, false]);
+    await sleep(1100);
+    assert.equal(await allowed(), true);
+  },
+  async cache() {
+    assert.equal(await redis.setEx("page", 100, "text"), "OK");
+    const ttl = await redis.ttl("page");
+    assert.ok(ttl > 0 && ttl <= 100);
+    await redis.pSetEx("short", 30, "text");
+    await sleep(80);
+    assert.equal(await redis.get("short"), null);
+    assert.equal(await redis.mSet({ c1: "1", c2: "2" }), "OK");
+    assert.deepEqual(await redis.mGet(["c1", "c2", "c3"]), ["1", "2", null]);
+    assert.equal(await redis.persist("page"), 1);
+    assert.equal(await redis.ttl("page"), -1);
+  },
+  async reconnect() {
+    await redis.set("before", 1);
+    await restart();
+    assert.equal(await redis.set("after", 2), "OK");
+    assert.equal(await redis.get("after"), "2");
+  },
+});

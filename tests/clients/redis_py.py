@@ -1,0 +1,132 @@
+"""redis-py through what applications do with it; see run.py. Usage: redis_py.py PORT"""
+
+import sys
+import threading
+import time
+
+import redis
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
+
+PORT = int(sys.argv[1])
+
+
+def client(**options):
+    return redis.Redis(port=PORT, decode_responses=True, **options)
+
+
+def connect():
+    with client(client_name="py") as r:
+        assert r.ping()
+        assert r.set("greeting", "hello") and r.get("greeting") == "hello"
+        assert r.get("missing") is None
+        assert r.client_getname() == "py"
+        assert r.info("server")["redis_mode"] == "standalone"
+
+
+def pool():
+    shared = redis.BlockingConnectionPool(port=PORT, max_connections=4, timeout=20)
+    threads = [threading.Thread(target=lambda: [redis.Redis(connection_pool=shared).incr("pooled")
+                                                for _ in range(50)]) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert client().get("pooled") == "400"
+    shared.disconnect()
+
+
+def pipeline():
+    pipe = client().pipeline(transaction=False)
+    for i in range(200):
+        pipe.set("p%d" % i, i)
+        pipe.get("p%d" % i)
+    assert pipe.execute() == [part for i in range(200) for part in (True, str(i))]
+
+
+def multi():
+    r = client()
+    pipe = r.pipeline(transaction=True)
+    assert pipe.set("m", 1).incr("m").incrby("m", 5).get("m").execute() == [True, 2, 7, "7"]
+    r.set("text", "x")
+    replies = r.pipeline().incr("text").set("after", 1).execute(raise_on_error=False)
+    assert isinstance(replies[0], redis.ResponseError) and r.get("after") == "1"
+
+
+def watch():
+    r = client()
+    r.set("balance", 0)
+
+    def add(pipe):
+        value = int(pipe.get("balance"))
+        pipe.multi()
+        pipe.set("balance", value + 1)
+
+    threads = [threading.Thread(target=lambda: [client().transaction(add, "balance")
+                                                for _ in range(20)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert r.get("balance") == "80"
+
+
+def release(r, token):
+    """Deletes the lock if it is still ours: compare-and-delete without a script."""
+    with r.pipeline() as pipe:
+        pipe.watch("lock")
+        if pipe.get("lock") != token:
+            return False
+        pipe.multi()
+        pipe.delete("lock")
+        try:
+            return pipe.execute() == [1]
+        except redis.WatchError:
+            return False
+
+
+def lock():
+    r, other = client(), client()
+    assert r.set("lock", "a", nx=True, px=30000)
+    assert other.set("lock", "b", nx=True, px=30000) is None
+    assert not release(other, "b") and r.get("lock") == "a"
+    assert release(r, "a") and not release(r, "a")
+    assert other.set("lock", "b", nx=True, px=20)
+    time.sleep(0.08)
+    assert r.set("lock", "a", nx=True, px=30000)
+
+
+def rate_limit():
+    r = client()
+
+    def allowed():
+        count, _ = r.pipeline().incr("rate").expire("rate", 1, nx=True).execute()
+        return count <= 5
+
+    assert [allowed() for _ in range(7)] == [True] * 5 + [False] * 2
+    time.sleep(1.1)
+    assert allowed()
+
+
+def cache():
+    r = client()
+    assert r.setex("page", 100, "text") and 0 < r.ttl("page") <= 100
+    assert r.set("short", "text", px=30) and r.get("short") == "text"
+    time.sleep(0.08)
+    assert r.get("short") is None and r.ttl("short") == -2
+    assert r.mset({"c1": "1", "c2": "2"}) and r.mget("c1", "c2", "c3") == ["1", "2", None]
+    assert r.getex("page", persist=True) == "text" and r.ttl("page") == -1
+
+
+def reconnect():
+    r = client(retry=Retry(ConstantBackoff(0.05), 200),
+               retry_on_error=[redis.ConnectionError, redis.TimeoutError])
+    r.set("before", 1)
+    print("restart", flush=True)
+    sys.stdin.readline()
+    assert r.set("after", 2) and r.get("after") == "2"
+
+
+for step in (connect, pool, pipeline, multi, watch, lock, rate_limit, cache, reconnect):
+    step()
+    print("ok", step.__name__, flush=True)

@@ -1,0 +1,109 @@
+# ruby-redis through what applications do with it; see run.py. Usage: ruby_redis.rb PORT
+require "redis"
+
+PORT = ARGV[0].to_i
+$stdout.sync = true
+
+def client(**options) = Redis.new(port: PORT, **options)
+
+def check(truth)
+  raise "not so: #{caller(1..1).first}" unless truth
+end
+
+def release(redis, token)
+  redis.watch("lock") do
+    if redis.get("lock") == token
+      redis.multi { |transaction| transaction.del("lock") } == [1]
+    else
+      redis.unwatch
+      false
+    end
+  end
+end
+
+STEPS = {
+  connect: lambda {
+    redis = client(id: "rb")
+    check redis.ping == "PONG"
+    check redis.set("greeting", "hello") == "OK" && redis.get("greeting") == "hello"
+    check redis.get("missing").nil?
+    check redis.info["redis_mode"] == "standalone"
+    redis.close
+  },
+  pool: lambda {
+    clients = Queue.new
+    4.times { clients << client }
+    8.times.map { Thread.new { 50.times { c = clients.pop; c.incr("pooled"); clients << c } } }
+     .each(&:join)
+    check client.get("pooled") == "400"
+  },
+  pipeline: lambda {
+    replies = client.pipelined { |p| 200.times { |i| p.set("p#{i}", i); p.get("p#{i}") } }
+    check replies == (0...200).flat_map { |i| ["OK", i.to_s] }
+  },
+  multi: lambda {
+    replies = client.multi { |t| t.set("m", 1); t.incr("m"); t.incrby("m", 5); t.get("m") }
+    check replies == ["OK", 2, 7, "7"]
+  },
+  watch: lambda {
+    client.set("balance", 0)
+    4.times.map do
+      Thread.new do
+        redis = client
+        20.times do
+          done = nil
+          until done
+            done = redis.watch("balance") do
+              value = redis.get("balance").to_i
+              redis.multi { |t| t.set("balance", value + 1) }
+            end
+          end
+        end
+      end
+    end.each(&:join)
+    check client.get("balance") == "80"
+  },
+  lock: lambda {
+    one, other = client, client
+    check one.set("lock", "a", nx: true, px: 30_000)
+    check !other.set("lock", "b", nx: true, px: 30_000)
+    check !release(other, "b") && one.get("lock") == "a"
+    check release(one, "a") && !release(one, "a")
+    check other.set("lock", "b", nx: true, px: 20)
+    sleep 0.08
+    check one.set("lock", "a", nx: true, px: 30_000)
+  },
+  rate_limit: lambda {
+    redis = client
+    allowed = lambda {
+      count = redis.incr("rate")
+      redis.expire("rate", 1) if count == 1
+      count <= 5
+    }
+    check 7.times.map { allowed.call } == [true] * 5 + [false] * 2
+    sleep 1.1
+    check allowed.call
+  },
+  cache: lambda {
+    redis = client
+    check redis.setex("page", 100, "text") == "OK" && redis.ttl("page").between?(1, 100)
+    redis.set("short", "text", px: 30)
+    sleep 0.08
+    check redis.get("short").nil? && redis.ttl("short") == -2
+    redis.mset("c1", "1", "c2", "2")
+    check redis.mget("c1", "c2", "c3") == ["1", "2", nil]
+    check redis.persist("page") && redis.ttl("page") == -1
+  },
+  reconnect: lambda {
+    redis = client(reconnect_attempts: 100, reconnect_delay: 0.05, reconnect_delay_max: 0.05)
+    redis.set("before", 1)
+    puts "restart"
+    $stdin.gets
+    check redis.set("after", 2) == "OK" && redis.get("after") == "2"
+  }
+}.freeze
+
+STEPS.each do |name, step|
+  step.call
+  puts "ok #{name}"
+end
