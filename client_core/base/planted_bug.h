@@ -21,6 +21,7 @@ enum class Bug : uint8_t {
   kBlindLoserForgetsKey,    // ... if the winner was blind, on whatever key
   kCountingWritesBlind,     // a read-modify-write sets the blind bit
   kCountingLoserDone,       // a read-modify-write that lost its round takes itself for done
+  kScanForgetsGrowth,       // a walk over keys ends where the index ended when it began
   kDeleteLoserCounts,       // a DEL that lost its round says that it removed the key
   kExpiryRemovesWhatIsNow,  // an expired record's slot is emptied whatever it holds meanwhile
   // index
