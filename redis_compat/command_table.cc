@@ -7,13 +7,16 @@
 #include "redis_compat/ascii.h"
 #include "redis_compat/command_stats.h"
 #include "redis_compat/connection_rows.h"
+#include "redis_compat/hyperloglog_rows.h"
 #include "redis_compat/key_rows.h"
+#include "redis_compat/keyspace_rows.h"
 #include "redis_compat/server_rows.h"
 
 namespace onetrip {
 namespace {
 
-constexpr size_t kRowCount = kConnectionRows.size() + kServerRows.size() + kKeyRows.size();
+constexpr size_t kRowCount = kConnectionRows.size() + kServerRows.size() + kKeyspaceRows.size() +
+                             kKeyRows.size() + kHyperLogLogRows.size();
 static_assert(kRowCount <= CommandStats::kCommandsMax, "every row has a place for its statistics");
 
 constexpr std::array<CommandRow, kRowCount> JoinRows() {
@@ -21,7 +24,9 @@ constexpr std::array<CommandRow, kRowCount> JoinRows() {
   size_t at = 0;
   for (const CommandRow& row : kConnectionRows) all[at++] = row;
   for (const CommandRow& row : kServerRows) all[at++] = row;
+  for (const CommandRow& row : kKeyspaceRows) all[at++] = row;
   for (const CommandRow& row : kKeyRows) all[at++] = row;
+  for (const CommandRow& row : kHyperLogLogRows) all[at++] = row;
   return all;
 }
 

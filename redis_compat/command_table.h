@@ -38,11 +38,12 @@ enum CommandCategory : uint32_t {
   kCatWrite = 1u << 2,
   kCatString = 1u << 3,
   kCatBitmap = 1u << 4,
-  kCatAdmin = 1u << 5,
-  kCatFast = 1u << 6,
-  kCatSlow = 1u << 7,
-  kCatDangerous = 1u << 8,
-  kCatConnection = 1u << 9,
+  kCatHyperLogLog = 1u << 5,
+  kCatAdmin = 1u << 6,
+  kCatFast = 1u << 7,
+  kCatSlow = 1u << 8,
+  kCatDangerous = 1u << 9,
+  kCatConnection = 1u << 10,
 };
 
 // What a command does to its keys, in the order in which COMMAND INFO lists it.
@@ -67,10 +68,22 @@ enum CommandTip : uint32_t {
   kTipMultiShard = 1u << 4,
   kTipAllSucceeded = 1u << 5,
   kTipAggSum = 1u << 6,
-  kTipSpecial = 1u << 7,
+  kTipSpecial = 1u << 7,  // of the reply
+  kTipAggMin = 1u << 8,
+  kTipSpecialRequest = 1u << 9,
+  // The first two again, for commands that list them last.
+  kTipLastNondeterministicOutput = 1u << 10,
+  kTipLastNondeterministicOrder = 1u << 11,
 };
 
-enum class CommandGroup : uint8_t { kConnection, kServer, kGeneric, kString, kBitmap };
+enum class CommandGroup : uint8_t {
+  kConnection,
+  kServer,
+  kGeneric,
+  kString,
+  kBitmap,
+  kHyperLogLog
+};
 
 // Where the keys are in argv: from first, every step-th, to last (negative: counted from the end;
 // -1 is the last argument). first == 0: none.

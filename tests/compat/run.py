@@ -14,6 +14,7 @@ import time
 
 import cases_bits
 import cases_connection
+import cases_keys
 import cases_strings
 import live
 import random_streams
@@ -52,7 +53,7 @@ def parse_arguments():
 
 def differential_tests(arguments):
     """(name, which pair, protocol, steps) of every stream."""
-    for module in (cases_strings, cases_bits, cases_connection):
+    for module in (cases_strings, cases_bits, cases_keys, cases_connection):
         for name, steps in module.cases():
             for protocol in (2, 3):
                 yield "%s [RESP%d]" % (name, protocol), "open", protocol, steps
