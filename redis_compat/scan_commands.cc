@@ -2,10 +2,11 @@
 #include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
+#include <deque>
 #include <string>
-#include <vector>
 
 #include "redis_compat/ascii.h"
 #include "redis_compat/commands.h"
@@ -25,24 +26,29 @@ struct ScanOptions {
   uint32_t count = 10;
 };
 
-// Collects the names of keys that fit.
+// Collects the names of keys that fit; if told so, each once, however often a walk meets it.
 class KeyCollector final : public KeyVisitor {
  public:
-  explicit KeyCollector(const ScanOptions& options) : options_(options) {}
+  explicit KeyCollector(const ScanOptions& options, bool once = false)
+      : options_(options), once_(once) {}
 
   bool Wants(std::string_view key) override {
     return !options_.has_pattern || GlobMatch(options_.pattern, key, GlobCase::kExact);
   }
   void Visit(std::string_view key, const KeyFacts& facts) override {
     if (options_.has_type && !EqualsIgnoreCase(options_.type, ValueTypeName(facts.type))) return;
+    if (once_ && known_.contains(key)) return;
     names_.emplace_back(key);
+    if (once_) known_.insert(names_.back());
   }
 
-  [[nodiscard]] std::vector<std::string>& names() { return names_; }
+  [[nodiscard]] const std::deque<std::string>& names() const { return names_; }
 
  private:
   const ScanOptions& options_;
-  std::vector<std::string> names_;
+  const bool once_;
+  std::deque<std::string> names_;  // which stay where they are
+  absl::flat_hash_set<std::string_view> known_;
 };
 
 // Reads a cursor as Redis does, by strtoul. False: it is none.
@@ -117,7 +123,7 @@ Task<void> KeysCommand(CommandContext& context) {
   ScanOptions options;
   options.pattern = context.argv[1];
   options.has_pattern = options.pattern != "*";
-  KeyCollector keys(options);
+  KeyCollector keys(options, /*once=*/true);
   for (uint64_t cursor = 0;;) {
     const Status status =
         co_await context.kv.Scan(context.session.database, kKeysPerStep, keys, &cursor);
@@ -126,11 +132,11 @@ Task<void> KeysCommand(CommandContext& context) {
     }
     if (cursor == 0) break;
   }
-  // A walk may meet a key more than once.
-  absl::flat_hash_set<std::string_view> once(keys.names().begin(), keys.names().end());
-  context.out.Array(once.size());
-  for (const std::string_view name : once) {
+  context.out.Array(keys.names().size());
+  uint32_t told = 0;
+  for (const std::string& name : keys.names()) {
     context.out.Bulk(name);
+    if (++told % kKeysPerStep == 0) co_await context.kv.Yield();
   }
 }
 

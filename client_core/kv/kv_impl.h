@@ -90,6 +90,9 @@ class KvImpl final : private WorkerDuties {
 
   // scan.cc
   struct ListedKey;
+  template <typename Step>
+  Task<Status> AgainWhenLost(Step step);
+  Task<Status> EnterAndFindSubtable(uint32_t* entry, uint32_t end);
   Task<Status> ListKeys(uint32_t database, Subtable table, uint32_t group, uint32_t groups,
                         std::vector<ListedKey>* keys);
   Task<void> ListGroup(uint32_t database, Subtable table, uint32_t group,

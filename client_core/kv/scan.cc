@@ -73,7 +73,8 @@ Task<Status> KvImpl::Scan(uint32_t database, uint32_t keys_wanted, KeyVisitor& v
   while (true) {
     if (place.group == 0 || !index_.KnowsSubtable(place.entry)) {
       const uint32_t asked = place.entry;
-      const Status status = co_await FindSubtable(&place.entry, place.end);
+      const Status status = co_await AgainWhenLost(
+          [this, &place] { return EnterAndFindSubtable(&place.entry, place.end); });
       if (!status.ok()) co_return status;
       if (place.entry != asked) place.group = 0;
       if (place.entry >= place.end) {
@@ -90,7 +91,8 @@ Task<Status> KvImpl::Scan(uint32_t database, uint32_t keys_wanted, KeyVisitor& v
     if (!Planted(Bug::kScanForgetsGrowth)) place.end = std::max(place.end, DirectoryEnd(table));
     const uint32_t count = std::min(at_once, kSubtableGroups - place.group);
     std::vector<ListedKey> keys;
-    Status status = co_await ListKeys(database, table, place.group, count, &keys);
+    Status status = co_await AgainWhenLost(
+        [&] { return ListKeys(database, table, place.group, count, &keys); });
     if (!status.ok()) co_return status;
     // Large steps where there are few keys, or many are wanted; else no more than asked for.
     met += keys.size();
@@ -109,28 +111,43 @@ Task<Status> KvImpl::Scan(uint32_t database, uint32_t keys_wanted, KeyVisitor& v
   }
 }
 
-// The keys of `groups` groups that may be there. Begins again when a node is lost.
-Task<Status> KvImpl::ListKeys(uint32_t database, Subtable table, uint32_t group, uint32_t groups,
-                              std::vector<ListedKey>* keys) {
+// Reads that lost a node are done again: at the latest under the view without that node they
+// succeed.
+template <typename Step>
+Task<Status> KvImpl::AgainWhenLost(Step step) {
   Operation waiting;
   Backoff backoff(context_, waiting);
   for (uint32_t retries = 0;; ++retries) {
-    keys->clear();
-    Status status;
-    std::vector<Task<void>> parts;
-    for (uint32_t i = 0; i < groups; ++i) {
-      parts.push_back(ListGroup(database, table, group + i, keys, &status));
-    }
-    co_await WhenAll(std::move(parts));
+    const Status status = co_await step();
     const bool lost_node =
         status.code() == StatusCode::kUnknownOutcome || status.code() == StatusCode::kUnavailable;
     if (!lost_node) co_return status;
-    // It has read and nothing else.
     constexpr Status kLost(StatusCode::kUnavailable, "a memory node was lost");
     if (retries == context_.options.node_loss_retries_max) co_return kLost;
     const bool in_time = co_await backoff.Wait();
     if (!in_time) co_return kLost;
   }
+}
+
+Task<Status> KvImpl::EnterAndFindSubtable(uint32_t* entry, uint32_t end) {
+  Operation operation;
+  operation.presence = ViewHold::Presence(context_.hold);
+  const bool entered = co_await EnterSlots(operation);
+  if (!entered) co_return kHeld;
+  co_return co_await FindSubtable(entry, end);
+}
+
+// The keys of `groups` groups that may be there.
+Task<Status> KvImpl::ListKeys(uint32_t database, Subtable table, uint32_t group, uint32_t groups,
+                              std::vector<ListedKey>* keys) {
+  keys->clear();
+  Status status;
+  std::vector<Task<void>> parts;
+  for (uint32_t i = 0; i < groups; ++i) {
+    parts.push_back(ListGroup(database, table, group + i, keys, &status));
+  }
+  co_await WhenAll(std::move(parts));
+  co_return status;
 }
 
 Task<void> KvImpl::ListGroup(uint32_t database, Subtable table, uint32_t group,

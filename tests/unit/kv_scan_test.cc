@@ -129,7 +129,8 @@ INSTANTIATE_TEST_SUITE_P(Engines, KvScanTest,
 // How many keys that were there throughout were not met.
 int MissedWhileGrowing(uint64_t seed) {
   constexpr int kThroughout = 200;
-  constexpr int kMore = 4000;
+  constexpr int kWriters = 8;
+  constexpr int kMorePerWriter = 1000;
   SimExecutor executor(seed);
   TestCluster cluster(executor.clock(), {.nodes = 3, .replicas = 3, .node_bytes = 64ULL << 20});
   const SimFabricOptions latency{.latency_min_ns = 100, .latency_max_ns = 1500, .step_ns = 0};
@@ -144,21 +145,21 @@ int MissedWhileGrowing(uint64_t seed) {
   for (int i = 0; i < kThroughout; ++i) {
     EXPECT_TRUE(writer->Set("there:" + std::to_string(i), "v").ok());
   }
-  bool done = false;
+  int writing = kWriters;
   int missed = 0;
   int walks = 0;
-  const auto grow = [](Kv* kv, bool* over) -> Task<void> {
-    for (int i = 0; i < kMore; ++i) {
-      const std::string key = "more:" + std::to_string(i);
+  const auto grow = [](Kv* kv, int number, int* left) -> Task<void> {
+    for (int i = 0; i < kMorePerWriter; ++i) {
+      const std::string key = "more:" + std::to_string(number) + ":" + std::to_string(i);
       NewRecord record;
       record.head = "v";
       const Status status = co_await kv->Set(Key{0, key}, record);
       EXPECT_TRUE(status.ok()) << status.message();
     }
-    *over = true;
+    --*left;
   };
-  const auto walk = [](Kv* kv, const bool* over, int* absent, int* count) -> Task<void> {
-    while (!*over) {
+  const auto walk = [](Kv* kv, const int* left, int* absent, int* count) -> Task<void> {
+    while (*left > 0) {
       Names names;
       (void)co_await Walk(kv, 0, 100, &names);
       ++*count;
@@ -171,8 +172,8 @@ int MissedWhileGrowing(uint64_t seed) {
     co_await WhenAll(std::move(tasks));
   };
   std::vector<Task<void>> tasks;
-  tasks.push_back(grow(&writer->kv(), &done));
-  tasks.push_back(walk(&walker->kv(), &done, &missed, &walks));
+  for (int i = 0; i < kWriters; ++i) tasks.push_back(grow(&writer->kv(), i, &writing));
+  tasks.push_back(walk(&walker->kv(), &writing, &missed, &walks));
   BlockOn(executor, both(std::move(tasks)));
   EXPECT_GT(writer->kv().metrics().index->splits.Value(), 2U);
   EXPECT_GT(walks, 1);
