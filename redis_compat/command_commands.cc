@@ -19,17 +19,19 @@ constexpr std::array<std::string_view, 13> kFlagNames = {
     "write",     "readonly",     "denyoom", "admin",   "noscript",         "loading",
     "stale",     "skip_slowlog", "fast",    "no_auth", "no_async_loading", "no_multi",
     "allow_busy"};
-constexpr std::array<std::string_view, 12> kCategoryNames = {
-    "@keyspace", "@read", "@write",     "@string",     "@bitmap",      "@admin",
+constexpr std::array<std::string_view, 13> kCategoryNames = {
+    "@keyspace", "@read", "@write",     "@string",     "@bitmap",      "@hyperloglog", "@admin",
     "@fast",     "@slow", "@dangerous", "@connection", "@transaction", "@scripting"};
 constexpr std::array<std::string_view, 9> kKeyFlagNames = {
     "RW", "RO", "OW", "RM", "access", "update", "insert", "delete", "variable_flags"};
-constexpr std::array<std::string_view, 10> kTipNames = {
+constexpr std::array<std::string_view, 13> kTipNames = {
     "nondeterministic_output",       "nondeterministic_output_order",
     "request_policy:all_shards",     "request_policy:all_nodes",
     "request_policy:multi_shard",    "response_policy:all_succeeded",
     "response_policy:one_succeeded", "response_policy:agg_sum",
-    "response_policy:agg_min",       "response_policy:special"};
+    "response_policy:special",       "response_policy:agg_min",
+    "request_policy:special",        "nondeterministic_output",
+    "nondeterministic_output_order"};
 
 // The names of the bits that are set, as a set of simple strings (tips: of bulk strings).
 void ReplyBits(ReplyWriter& out, uint32_t bits, std::span<const std::string_view> names,
@@ -115,6 +117,8 @@ std::string_view GroupName(CommandGroup group) {
       return "string";
     case CommandGroup::kBitmap:
       return "bitmap";
+    case CommandGroup::kHyperLogLog:
+      return "hyperloglog";
     case CommandGroup::kTransactions:
       return "transactions";
     case CommandGroup::kScripting:

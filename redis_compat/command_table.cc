@@ -8,7 +8,9 @@
 #include "redis_compat/cluster_rows.h"
 #include "redis_compat/command_stats.h"
 #include "redis_compat/connection_rows.h"
+#include "redis_compat/hyperloglog_rows.h"
 #include "redis_compat/key_rows.h"
+#include "redis_compat/keyspace_rows.h"
 #include "redis_compat/observation_rows.h"
 #include "redis_compat/server_rows.h"
 #include "redis_compat/service_rows.h"
@@ -19,7 +21,8 @@ namespace {
 
 constexpr size_t kRowCount = kConnectionRows.size() + kServerRows.size() + kServiceRows.size() +
                              kObservationRows.size() + kClusterRows.size() +
-                             kTransactionRows.size() + kKeyRows.size();
+                             kTransactionRows.size() + kKeyspaceRows.size() + kKeyRows.size() +
+                             kHyperLogLogRows.size();
 static_assert(kRowCount <= CommandStats::kCommandsMax, "every row has a place for its statistics");
 
 constexpr std::array<CommandRow, kRowCount> JoinRows() {
@@ -38,7 +41,9 @@ constexpr std::array<CommandRow, kRowCount> JoinRows() {
   add(kObservationRows);
   add(kClusterRows);
   add(kTransactionRows);
+  add(kKeyspaceRows);
   add(kKeyRows);
+  add(kHyperLogLogRows);
   return all;
 }
 

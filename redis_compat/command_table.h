@@ -44,13 +44,14 @@ enum CommandCategory : uint32_t {
   kCatWrite = 1u << 2,
   kCatString = 1u << 3,
   kCatBitmap = 1u << 4,
-  kCatAdmin = 1u << 5,
-  kCatFast = 1u << 6,
-  kCatSlow = 1u << 7,
-  kCatDangerous = 1u << 8,
-  kCatConnection = 1u << 9,
-  kCatTransaction = 1u << 10,
-  kCatScripting = 1u << 11,
+  kCatHyperLogLog = 1u << 5,
+  kCatAdmin = 1u << 6,
+  kCatFast = 1u << 7,
+  kCatSlow = 1u << 8,
+  kCatDangerous = 1u << 9,
+  kCatConnection = 1u << 10,
+  kCatTransaction = 1u << 11,
+  kCatScripting = 1u << 12,
 };
 
 // What a command does to its keys, in the order in which COMMAND INFO lists it.
@@ -76,8 +77,12 @@ enum CommandTip : uint32_t {
   kTipAllSucceeded = 1u << 5,
   kTipOneSucceeded = 1u << 6,
   kTipAggSum = 1u << 7,
-  kTipAggMin = 1u << 8,
-  kTipSpecial = 1u << 9,
+  kTipSpecial = 1u << 8,  // of the reply
+  kTipAggMin = 1u << 9,
+  kTipSpecialRequest = 1u << 10,
+  // The first two again, for commands that list them last.
+  kTipLastNondeterministicOutput = 1u << 11,
+  kTipLastNondeterministicOrder = 1u << 12,
 };
 
 enum class CommandGroup : uint8_t {
@@ -86,6 +91,7 @@ enum class CommandGroup : uint8_t {
   kGeneric,
   kString,
   kBitmap,
+  kHyperLogLog,
   kTransactions,
   kScripting,
   kCluster,

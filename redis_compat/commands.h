@@ -124,6 +124,36 @@ Task<void> PExpireTimeCommand(CommandContext& context);
 Task<void> PersistCommand(CommandContext& context);
 Task<void> GetExCommand(CommandContext& context);
 
+// scan_commands.cc
+Task<void> ScanCommand(CommandContext& context);
+Task<void> KeysCommand(CommandContext& context);
+Task<void> RandomKeyCommand(CommandContext& context);
+
+// move_commands.cc
+Task<void> RenameCommand(CommandContext& context);
+Task<void> RenameNxCommand(CommandContext& context);
+Task<void> MoveCommand(CommandContext& context);
+Task<void> CopyCommand(CommandContext& context);
+Task<void> MSetNxCommand(CommandContext& context);
+
+// dump_commands.cc
+Task<void> DumpCommand(CommandContext& context);
+Task<void> RestoreCommand(CommandContext& context);
+
+// object_commands.cc
+Task<void> ObjectEncodingCommand(CommandContext& context);
+Task<void> ObjectRefCountCommand(CommandContext& context);
+Task<void> ObjectIdleTimeCommand(CommandContext& context);
+Task<void> ObjectFreqCommand(CommandContext& context);
+Task<void> MemoryUsageCommand(CommandContext& context);
+Task<void> MemoryStatsCommand(CommandContext& context);
+void MemoryDoctorCommand(CommandContext& context);
+void MemoryMallocStatsCommand(CommandContext& context);
+void MemoryPurgeCommand(CommandContext& context);
+
+// lcs_command.cc
+Task<void> LcsCommand(CommandContext& context);
+
 // string_commands.cc
 Task<void> GetCommand(CommandContext& context);
 Task<void> SetCommand(CommandContext& context);
@@ -151,6 +181,11 @@ Task<void> BitOpCommand(CommandContext& context);
 // bitfield_commands.cc
 Task<void> BitFieldCommand(CommandContext& context);
 Task<void> BitFieldRoCommand(CommandContext& context);
+
+// hyperloglog_commands.cc
+Task<void> PfAddCommand(CommandContext& context);
+Task<void> PfCountCommand(CommandContext& context);
+Task<void> PfMergeCommand(CommandContext& context);
 
 // counter_commands.cc
 Task<void> IncrCommand(CommandContext& context);

@@ -1,10 +1,10 @@
 // PING, ECHO, QUIT, RESET and the handshake: HELLO, AUTH, SELECT.
-#include <limits>
 #include <string>
 #include <utility>
 
 #include "redis_compat/ascii.h"
 #include "redis_compat/commands.h"
+#include "redis_compat/database_index.h"
 #include "redis_compat/numbers.h"
 #include "redis_compat/reply_status.h"
 #include "redis_compat/version.h"
@@ -166,20 +166,11 @@ void AuthCommand(CommandContext& context) {
 }
 
 void SelectCommand(CommandContext& context) {
-  const auto index = ParseInt64(context.argv[1]);
-  if (!index) {
-    return context.out.Error(kNotIntegerError);
+  uint32_t database = 0;
+  if (!ReadDatabaseIndex(context, context.argv[1], &database)) {
+    return;
   }
-  constexpr int64_t kIntMin = std::numeric_limits<int32_t>::min();
-  constexpr int64_t kIntMax = std::numeric_limits<int32_t>::max();
-  if (*index < kIntMin || *index > kIntMax) {
-    return context.out.Error(
-        "ERR value is out of range, value must between -2147483648 and 2147483647");
-  }
-  if (*index < 0 || *index >= context.hooks.config().databases()) {
-    return context.out.Error("ERR DB index is out of range");
-  }
-  context.session.database = static_cast<uint32_t>(*index);
+  context.session.database = database;
   context.out.Ok();
 }
 

@@ -18,6 +18,7 @@ inline constexpr uint32_t kCatInspect = kCatKeyspace | kCatRead | kCatFast;
 inline constexpr uint32_t kCatReadString = kCatRead | kCatString;
 inline constexpr uint32_t kCatReadBitmap = kCatRead | kCatBitmap;
 inline constexpr uint32_t kCatWriteBitmap = kCatWrite | kCatBitmap;
+inline constexpr uint32_t kCatReadKeyspace = kCatKeyspace | kCatRead | kCatSlow;
 inline constexpr uint32_t kCatWriteString = kCatWrite | kCatString;
 
 inline constexpr CommandKeys OneKey(uint32_t flags) { return {1, 1, 1, flags, {}}; }

@@ -22,6 +22,7 @@ enum class Bug : uint8_t {
   kCountingWritesBlind,     // a read-modify-write sets the blind bit
   kCountingLoserDone,       // a read-modify-write that lost its round takes itself for done
   kStagedStoreBlind,        // a transaction stores its outcome whatever the key has become
+  kScanForgetsGrowth,       // a walk over keys ends where the index ended when it began
   kDeleteLoserCounts,       // a DEL that lost its round says that it removed the key
   kExpiryRemovesWhatIsNow,  // an expired record's slot is emptied whatever it holds meanwhile
   // index

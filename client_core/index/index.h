@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "client_core/base/planted_bug.h"
@@ -17,6 +18,7 @@
 #include "client_core/index/index_metrics.h"
 #include "client_core/index/key_hash.h"
 #include "client_core/index/location_cache.h"
+#include "client_core/layout/entry_codec.h"
 #include "client_core/layout/slot.h"
 #include "client_core/memory/allocator.h"
 #include "client_core/memory/operation.h"
@@ -112,9 +114,16 @@ class Index {
     return directory_.RefreshStretch(operation, first, count, used);
   }
   [[nodiscard]] Subtable SubtableAt(uint32_t entry) const { return directory_.At(entry); }
+  [[nodiscard]] bool KnowsSubtable(uint32_t entry) const { return directory_.Knows(entry); }
+  [[nodiscard]] Subtable SubtableOf(KeyHash hash) const { return directory_.Lookup(hash); }
   Task<Status> ReadGroup(Operation& operation, Subtable table, uint32_t group, GroupWords* words);
   Task<Status> ReadGroupKeys(Operation& operation, Subtable table, uint32_t group,
                              const GroupWords& words, GroupKeys* keys);
+  // The same, with what was read of each: at least its header and its key, borrowed for the call.
+  using EntryVisitor =
+      std::function<void(uint32_t word, const EntryKey& key, const std::byte* record)>;
+  Task<Status> ReadGroupEntries(Operation& operation, Subtable table, uint32_t group,
+                                const GroupWords& words, EntryVisitor visit);
 
   [[nodiscard]] const IndexMetrics& metrics() const { return metrics_; }
   [[nodiscard]] const LocationCache& cache() const { return cache_; }

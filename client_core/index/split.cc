@@ -224,6 +224,15 @@ Task<void> Index::FillGroup(ViewHold::Presence presence, Subtable from, GlobalAd
 
 Task<Status> Index::ReadGroupKeys(Operation& operation, Subtable table, uint32_t group,
                                   const GroupWords& words, GroupKeys* keys) {
+  return ReadGroupEntries(operation, table, group, words,
+                          [keys](uint32_t word, const EntryKey& key, const std::byte* /*record*/) {
+                            keys->keyspace[word] = key.keyspace;
+                            keys->hash[word] = KeyHash(HashKey(key.keyspace, key.bytes));
+                          });
+}
+
+Task<Status> Index::ReadGroupEntries(Operation& operation, Subtable table, uint32_t group,
+                                     const GroupWords& words, EntryVisitor visit) {
   constexpr uint64_t kPeekBytes = 128;  // holds the keys of most records
   const View& view = context_.view();
   const NodeId node = view.Locate(table.Word(group, 0), 0).node;
@@ -262,8 +271,7 @@ Task<Status> Index::ReadGroupKeys(Operation& operation, Subtable table, uint32_t
     if (!LoadEntryKey(word, record, available, &key)) {
       co_return Status(StatusCode::kCorrupt, "a key outgrows its object");
     }
-    keys->keyspace[i] = key.keyspace;
-    keys->hash[i] = KeyHash(HashKey(key.keyspace, key.bytes));
+    visit(i, key, record);
   }
   co_return Status::Ok();
 }

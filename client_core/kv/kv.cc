@@ -46,8 +46,16 @@ Task<Status> Kv::CountKeys(uint32_t database, uint64_t* keys) {
   }
   return impl_->CountKeys(database, keys);
 }
+Task<Status> Kv::Scan(uint32_t database, uint32_t keys_wanted, KeyVisitor& visitor,
+                      uint64_t* cursor) {
+  return impl_->Scan(database, keys_wanted, visitor, cursor);
+}
+Task<Status> Kv::RandomKey(uint32_t database, std::string* key, bool* found) {
+  return impl_->RandomKey(database, key, found);
+}
 void Kv::PrefetchLocation(Key key) const { impl_->PrefetchLocation(key); }
 void Kv::PrefetchRecord(Key key, KeyUse use) const { impl_->PrefetchRecord(key, use); }
+Task<void> Kv::Yield() { co_await impl_->context().executor.Yield(); }
 uint64_t Kv::NowMs() const { return impl_->context().clock.NowMs(); }
 uint64_t Kv::NowUs() const { return impl_->context().clock.NowUs(); }
 const KvMetrics& Kv::metrics() const { return impl_->metrics(); }

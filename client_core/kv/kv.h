@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "client_core/base/status.h"
@@ -92,6 +93,22 @@ class Mutation {
 // What a key is about to be used for.
 enum class KeyUse : uint8_t { kRead, kWrite };
 
+// What a walk tells of a key beside its name.
+struct KeyFacts {
+  uint64_t deadline_ms = 0;  // as RecordView's
+  uint8_t type = 0;
+};
+
+// Whom a walk over keys tells what it meets. Strings are borrowed for the call.
+class KeyVisitor {
+ public:
+  virtual ~KeyVisitor() = default;
+  // Whether to go on with a key of that name; it may have gone already. Asked of every key.
+  virtual bool Wants(std::string_view key) = 0;
+  // A key that is wanted is there.
+  virtual void Visit(std::string_view key, const KeyFacts& facts) = 0;
+};
+
 class Kv {
  public:
   // `context` and `engine` outlive it. Takes no round trip; REQUIRES Start() before any operation.
@@ -124,10 +141,23 @@ class Kv {
   // running.
   Task<Status> CountKeys(uint32_t database, uint64_t* keys);
 
+  // One step of a walk over the keys of `database`. `*cursor` is 0 to begin, then what the step
+  // before has left there; 0: that was the last one. Any worker may take the next step, at any
+  // time. A key that is there from the first step's call to the last one's return is met, however
+  // the index grows; perhaps more than once. A step meets about `keys_wanted` keys, wanted by the
+  // visitor or not; fewer at the end, and where it finds few keys of this database. What a step
+  // that fails has told is true, but the step has to be taken again.
+  Task<Status> Scan(uint32_t database, uint32_t keys_wanted, KeyVisitor& visitor, uint64_t* cursor);
+  // Any key of `database`.
+  Task<Status> RandomKey(uint32_t database, std::string* key, bool* found);
+
   // Hints that `key` will be used soon: pulls its lines of the location cache, then, when called a
   // second time with the first stage done, of index and record. Each returns at once.
   void PrefetchLocation(Key key) const;
   void PrefetchRecord(Key key, KeyUse use) const;
+
+  // Lets others of this worker go on, amid work that takes long.
+  Task<void> Yield();
 
   // The cluster clock, by which deadlines count.
   [[nodiscard]] uint64_t NowMs() const;

@@ -2,12 +2,14 @@
 #ifndef ONETRIP_CLIENT_CORE_KV_KV_IMPL_H_
 #define ONETRIP_CLIENT_CORE_KV_KV_IMPL_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "client_core/coro/sync.h"
 #include "client_core/index/index.h"
@@ -45,6 +47,8 @@ class KvImpl final : private WorkerDuties {
   Task<Status> ReadModifyWrite(Key key, Mutation& mutation);
   Task<Status> Flush(std::optional<uint32_t> database);
   Task<Status> CountKeys(uint32_t database, uint64_t* keys);
+  Task<Status> Scan(uint32_t database, uint32_t keys_wanted, KeyVisitor& visitor, uint64_t* cursor);
+  Task<Status> RandomKey(uint32_t database, std::string* key, bool* found);
 
   // kTooLarge for what no record can hold.
   static Status CheckSizes(const Key& key, const NewRecord& record);
@@ -81,9 +85,28 @@ class KvImpl final : private WorkerDuties {
   Task<void> ScrubGroup(Subtable table, uint32_t group, RegisterVisitor visit, Status* failure);
   Task<Status> ScrubRegister(ViewHold::Presence& presence, IndexKey key);
   Task<Status> MakeRecord(ViewHold::Presence& presence, IndexKey key);
+  // The first subtable from directory entry `*entry` on, which becomes its; from `end` on none.
+  Task<Status> FindSubtable(uint32_t* entry, uint32_t end);
+  // Behind the last entry of subtables that may have taken keys from `table`, or from such.
+  static uint32_t DirectoryEnd(const Subtable& table) {
+    return std::min(kDirectoryEntries, 2U << table.depth);
+  }
   // Every group of the index, some at a time, until one fails or operations are held.
   using GroupVisitor = std::function<Task<void>(Subtable table, uint32_t group, Status* failure)>;
   Task<Status> ForEachGroup(GroupVisitor visit);
+
+  // scan.cc
+  struct ListedKey;
+  template <typename Step>
+  Task<Status> AgainWhenLost(Step step);
+  Task<Status> EnterAndFindSubtable(uint32_t* entry, uint32_t end);
+  Task<Status> ListKeys(uint32_t database, Subtable table, uint32_t group, uint32_t groups,
+                        std::vector<ListedKey>* keys);
+  Task<void> ListGroup(uint32_t database, Subtable table, uint32_t group,
+                       std::vector<ListedKey>* keys, Status* failure);
+  // Whether keys of registers are there.
+  Task<Status> LookAtRegisters(uint32_t database, std::vector<ListedKey>* keys);
+  Task<void> LookAtRegister(uint32_t database, ListedKey* key, Status* failure);
 
   // take_over.cc: memory of workers that are gone.
   Task<Status> TakeOverBlocks(RepairOrder order);

@@ -89,38 +89,46 @@ Task<Status> KvImpl::EndRegisters() {
   });
 }
 
+Task<Status> KvImpl::FindSubtable(uint32_t* entry, uint32_t end) {
+  while (*entry < end) {
+    const uint32_t count = std::min(end - *entry, kDirectoryStretch);
+    Operation operation;
+    std::vector<uint32_t> used;
+    const Status status = co_await index_.ReadDirectoryStretch(operation, *entry, count, &used);
+    if (!status.ok()) co_return status;
+    if (!used.empty()) {
+      *entry = used.front();
+      co_return Status::Ok();
+    }
+    *entry += count;
+  }
+  co_return Status::Ok();
+}
+
 // Entries move from a subtable to one further on in the directory, never back: in ascending order
 // none is missed, however many splits there are meanwhile.
 Task<Status> KvImpl::ForEachGroup(GroupVisitor visit) {
-  // Every look finds the next subtable and how far the directory reaches by now.
+  // Every subtable tells how far the directory reaches by now.
   uint32_t end = 2;
-  uint32_t next = 0;
   // A hold does not wait for it, and is waited for by nobody here: somebody begins again.
-  while (next < end && !stopping_ && !context_.hold.held()) {
-    const uint32_t count = std::min(end - next, kDirectoryStretch);
-    Operation operation;
-    std::vector<uint32_t> used;
-    Status status = co_await index_.ReadDirectoryStretch(operation, next, count, &used);
-    if (!status.ok()) co_return status;
-    next += count;
-    if (!used.empty()) {
-      next = used.front() + 1;
-      const Subtable table = index_.SubtableAt(used.front());
-      end = std::max(end, std::min(kDirectoryEntries, 2U << table.depth));
-      for (uint32_t group = 0; group < kSubtableGroups; group += kGroupsAtOnce) {
-        // A visit would wait for the hold's end, and the hold may be waiting for this to end.
-        if (context_.hold.held()) co_return kHeld;
-        std::vector<Task<void>> groups;
-        for (uint32_t i = 0; i < kGroupsAtOnce; ++i) {
-          groups.push_back(visit(table, group + i, &status));
-        }
-        co_await WhenAll(std::move(groups));
-        if (!status.ok()) co_return status;
+  for (uint32_t next = 0; !stopping_ && !context_.hold.held(); ++next) {
+    Status status = co_await FindSubtable(&next, end);
+    if (!status.ok() || next >= end) co_return status;
+    const Subtable table = index_.SubtableAt(next);
+    end = std::max(end, DirectoryEnd(table));
+    for (uint32_t group = 0; group < kSubtableGroups; group += kGroupsAtOnce) {
+      // A visit would wait for the hold's end, and the hold may be waiting for this to end.
+      if (context_.hold.held()) co_return kHeld;
+      std::vector<Task<void>> groups;
+      for (uint32_t i = 0; i < kGroupsAtOnce; ++i) {
+        groups.push_back(visit(table, group + i, &status));
       }
-      co_await context_.executor.Yield();
+      co_await WhenAll(std::move(groups));
+      if (!status.ok()) co_return status;
     }
+    co_await context_.executor.Yield();
   }
-  co_return next < end ? kHeld : Status::Ok();
+  co_return kHeld;
 }
 
 Task<void> KvImpl::ScrubGroup(Subtable table, uint32_t group, RegisterVisitor visit,

@@ -57,6 +57,7 @@ def tests():
     import live_info  # pylint: disable=unused-import,import-outside-toplevel
     import live_memory  # pylint: disable=unused-import,import-outside-toplevel
     import live_service  # pylint: disable=unused-import,import-outside-toplevel
+    import live_values_move  # pylint: disable=unused-import,import-outside-toplevel
     import live_threads  # pylint: disable=unused-import,import-outside-toplevel
     import selftest  # pylint: disable=unused-import,import-outside-toplevel
     return list(_REGISTRY)

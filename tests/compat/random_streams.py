@@ -83,6 +83,21 @@ class Generator:
             (1, lambda: [b"TOUCH"] + keys(4)),
             (3, lambda: [b"PTTL", key()]),
             (2, lambda: [b"DBSIZE"]),
+            (1, lambda: [b"SCAN", b"0", b"COUNT", b"1000000"] + pick(
+                [[], [b"MATCH", b"*"], [b"MATCH", b"[a-c]"], [b"TYPE", b"string"], [b"what"]])),
+            (1, lambda: [b"KEYS", pick([b"*", b"[ab]", b"long*", b"", b"?"])]),
+            (2, lambda: [pick([b"RENAME", b"RENAMENX"]), key(), key()]),
+            (2, lambda: [b"COPY", key(), key()] + pick(
+                [[], [], [b"REPLACE"], [b"DB", b"1"], [b"DB", b"0", b"REPLACE"], [b"what"]])),
+            (1, lambda: [b"MOVE", key(), pick([b"0", b"1", b"15", b"16"])]),
+            (2, lambda: [b"PFADD", key()] + [value() for _ in range(self.random.randint(0, 3))]),
+            (1, lambda: [b"PFCOUNT"] + keys(3)),
+            (1, lambda: [b"PFMERGE", key()] + keys(2)),
+            (1, lambda: [b"OBJECT", b"ENCODING", b"none"]),
+            (1, lambda: [b"RESTORE", key(), pick([b"0", b"x", b"-1"]), value()]),
+            (1, lambda: [b"MSETNX"] + [item for k in keys(3) for item in (k, value())]),
+            (1, lambda: [b"LCS", pick(KEYS[:3]), pick(KEYS[:3])] + pick(
+                [[], [b"LEN"], [b"IDX"], [b"IDX", b"WITHMATCHLEN", b"MINMATCHLEN", b"2"]])),
             (1, lambda: pick([[b"FLUSHDB"], [b"FLUSHALL"], [b"FLUSHDB", b"ASYNC"],
                               [b"FLUSHALL", b"sync"], [b"FLUSHALL", b"what"]])),
             (2, lambda: [b"SELECT", pick([b"0", b"1", b"15", b"16", b"-1", b"x", b"0"])]),
@@ -146,7 +161,7 @@ def stream(seed, length=150):
 
 
 # Their replies hold values that no two servers share; raw bytes are compared as they are.
-UNLIKE = {b"INFO", b"CLIENT", b"TIME", b"TTL", b"PTTL", b"HELLO", b"COMMAND", b"CONFIG"}
+UNLIKE = {b"INFO", b"CLIENT", b"TIME", b"TTL", b"PTTL", b"HELLO", b"COMMAND", b"CONFIG", b"SCAN", b"KEYS"}
 NOISE = [b"\r\n", b"\n", b"\r", b"*", b"$", b"-", b"0", b"9", b"\x01", b"\xff", b" ", b'"', b"'",
          b"*3\r\n", b"$-1\r\n", b"*-1\r\n", b"PING\r\n", b"\\x"]
 

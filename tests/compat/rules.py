@@ -40,13 +40,17 @@ def sort_elements(text):
     """An aggregate's elements in byte order, nested ones too, for sets and maps without order."""
     raw = text.encode("latin-1")
     try:
-        parts = elements(raw)
+        return _sorted(raw).decode("latin-1")
     except (ValueError, IndexError, KeyError):
         return text
+
+
+def _sorted(raw):
+    parts = elements(raw)
     if parts is None:
-        return text
+        return raw
     head = raw[:raw.index(b"\r\n") + 2]
-    return (head + b"".join(sorted(parts))).decode("latin-1")
+    return head + b"".join(sorted(_sorted(part) for part in parts))
 
 
 def load(path=PATH):

@@ -14,6 +14,7 @@ import time
 
 import cases_bits
 import cases_connection
+import cases_keys
 import cases_service
 import cases_strings
 import cases_transactions
@@ -54,7 +55,7 @@ def parse_arguments():
 
 def differential_tests(arguments):
     """(name, which pair, protocol, steps) of every stream."""
-    for module in (cases_strings, cases_bits, cases_connection, cases_transactions,
+    for module in (cases_strings, cases_bits, cases_keys, cases_connection, cases_transactions,
                    cases_service):
         for name, steps in module.cases():
             for protocol in (2, 3):

@@ -6,14 +6,17 @@ A proxy stands between the harness and a second redis-server and changes what pa
 import socket
 import threading
 
+import cases_bits
 import cases_connection
+import cases_keys
 import cases_strings
+import render_commands
 import render_differences
 import rules
 from differential import Mismatch, Pair
 from live import test
 from resp_client import Client
-from servers import free_port, redis_server
+from servers import agent, free_port, redis_server
 from steps import Outcome
 
 # What the proxy does to replies, and a stream in which that must be seen.
@@ -121,7 +124,8 @@ def rules_accept(_context):
 
 @test("self-test: case names are unique", on_redis_too=True)
 def unique_names(_context):
-    names = [name for module in (cases_strings, cases_connection) for name, _ in module.cases()]
+    names = [name for module in (cases_strings, cases_bits, cases_keys, cases_connection)
+             for name, _ in module.cases()]
     assert len(names) == len(set(names)), sorted(n for n in names if names.count(n) > 1)
 
 
@@ -130,3 +134,27 @@ def rendered_differences(_context):
     with open(render_differences.TARGET) as current:
         assert current.read() == render_differences.render(), (
             "out of date: run tests/compat/render_differences.py")
+
+
+@test("docs/COMMANDS.md is what the command table says", on_redis_too=True)
+def rendered_commands(_context):
+    text, stale = render_commands.render()
+    assert not stale, "commands.toml is about no command: %s" % stale
+    with open(render_commands.TARGET) as current:
+        assert current.read() == text, "out of date: run tests/compat/render_commands.py"
+
+
+def command_names(server):
+    server.start()
+    try:
+        with server.connect() as client:
+            return {name.value.decode() for name in client.call("COMMAND", "LIST").value}
+    finally:
+        server.stop()
+
+
+@test("docs/COMMANDS.md speaks of every command")
+def listed_commands(context):
+    listed = {name for _, name in render_commands.redis_commands()}
+    assert command_names(redis_server(context.redis_binary)) == listed
+    assert command_names(agent(context.agent_binary)) == render_commands.table_rows()

@@ -30,6 +30,13 @@ class Raw:
 
 
 @dataclass(frozen=True)
+class Walk:
+    """SCAN with these arguments behind the cursor, until it is back at 0; the keys met, in order."""
+    args: tuple
+    on: int = 0
+
+
+@dataclass(frozen=True)
 class Sleep:
     ms: int
 
@@ -64,6 +71,10 @@ def batch(*items, on=0):
     return Batch(tuple(command(item) for item in items), on)
 
 
+def walk(text="", on=0):
+    return Walk(tuple(to_bytes(arg) for arg in text.split(" ") if arg), on)
+
+
 def on(connection, item):
     return command(item, connection)
 
@@ -76,6 +87,8 @@ def title(step):
     """The command as text; rules match on this. Bytes that are not printable are escaped."""
     if isinstance(step, Raw):
         return "RAW " + show_bytes(step.data, 160)
+    if isinstance(step, Walk):
+        return "walk " + b" ".join(step.args).decode("latin-1")
     if isinstance(step, Sleep):
         return "sleep %d ms" % step.ms
     return " ".join(arg.decode("latin-1").encode("unicode_escape").decode("ascii")
@@ -103,6 +116,8 @@ class Peer:
     def send(self, step):
         client = self.client(step.on)
         try:
+            if isinstance(step, Walk):
+                return
             if isinstance(step, Raw):
                 client.send_raw(step.data)
             elif isinstance(step, Batch):
@@ -118,6 +133,8 @@ class Peer:
         if isinstance(step, Raw):
             raw, closed = client.read_available(QUIET_S)
             return [Outcome(raw, closed)]
+        if isinstance(step, Walk):
+            return [self._walk(client, step.args)]
         count = len(step.commands) if isinstance(step, Batch) else 1
         return [self._one(client) for _ in range(count)]
 
@@ -127,6 +144,18 @@ class Peer:
             return [outcome]
         raw, closed = self.client(step.on).read_available(PATIENCE_S)
         return [Outcome(outcome.raw + raw, closed)]
+
+    @staticmethod
+    def _walk(client, args):
+        cursor, keys = b"0", set()
+        while True:
+            reply = client.call("SCAN", cursor, *args)
+            if reply.is_error:
+                return Outcome(reply.value)
+            cursor = reply.value[0].value
+            keys |= {key.value for key in reply.value[1].value}
+            if cursor == b"0":
+                return Outcome(repr(sorted(keys)).encode())
 
     @staticmethod
     def _one(client):

@@ -1,0 +1,183 @@
+// PFADD, PFCOUNT, PFMERGE: how many different elements a key was given, within a percent.
+#include <memory>
+#include <span>
+#include <string>
+
+#include "redis_compat/commands.h"
+#include "redis_compat/hyperloglog.h"
+#include "redis_compat/key_copy.h"
+
+namespace onetrip {
+namespace {
+
+constexpr char kNotHllError[] = "WRONGTYPE Key is not a valid HyperLogLog string value.";
+constexpr char kDamagedError[] = "INVALIDOBJ Corrupted HLL object detected";
+
+// Null if the record is a HyperLogLog, else what is answered.
+const char* ErrorOf(const RecordView& record) {
+  if (!IsString(record)) return kWrongTypeError;
+  return IsHll(record.value) ? nullptr : kNotHllError;
+}
+
+class AddElements final : public CommandMutation {
+ public:
+  explicit AddElements(std::span<const std::string_view> elements) : elements_(elements) {}
+
+  Change Apply(const RecordView* current) override {
+    Begin();
+    const char* const error = current == nullptr ? nullptr : ErrorOf(*current);
+    if (error != nullptr) return Refuse(error);
+    value_ = current == nullptr ? NewHll() : std::string(current->value);
+    changed_ = current == nullptr;
+    for (const std::string_view element : elements_) {
+      const HllChange change = AddToHll(element, &value_);
+      if (change == HllChange::kDamaged) return Refuse(kDamagedError);
+      changed_ |= change == HllChange::kChanged;
+    }
+    if (!changed_) return Change::Keep();
+    ForgetHllCount(&value_);
+    return Change::Write(StringRecord(value_, {}, current == nullptr ? 0 : current->deadline_ms));
+  }
+
+  [[nodiscard]] bool changed() const { return changed_; }
+
+ private:
+  std::span<const std::string_view> elements_;
+  std::string value_;
+  bool changed_ = false;
+};
+
+// Counts, and lets the value remember it.
+class CountElements final : public CommandMutation {
+ public:
+  Change Apply(const RecordView* current) override {
+    Begin();
+    count_ = 0;
+    found_ = current != nullptr;
+    if (!found_) return Change::Keep();
+    const char* const error = ErrorOf(*current);
+    if (error != nullptr) return Refuse(error);
+    if (HllHasCount(current->value, &count_)) return Change::Keep();
+    HllRegisters registers{};
+    if (!MergeHll(current->value, &registers)) return Refuse(kDamagedError);
+    count_ = CountHll(registers);
+    counted_ = true;
+    value_ = current->value;
+    RememberHllCount(count_, &value_);
+    return Change::Write(StringRecord(value_, {}, current->deadline_ms));
+  }
+
+  [[nodiscard]] bool found() const { return found_; }
+  // Whether there is a count to answer, even if it could not be stored.
+  [[nodiscard]] bool counted() const { return counted_; }
+  [[nodiscard]] uint64_t count() const { return count_; }
+
+ private:
+  std::string value_;
+  bool found_ = false;
+  bool counted_ = false;
+  uint64_t count_ = 0;
+};
+
+// What PFMERGE and PFCOUNT gather from several keys.
+struct Union {
+  HllRegisters registers{};
+  bool any_dense = false;
+};
+
+// Adds the keys from argv[first] on. False: it has answered.
+Task<bool> Gather(CommandContext& context, size_t first, Union* all) {
+  for (size_t i = first; i < context.argv.size(); ++i) {
+    ReadResult result;
+    const Status status = co_await context.kv.Get(KeyAt(context, i), &result);
+    if (AnsweredReadFailure(context, status)) co_return false;
+    CountLookup(context, result.found());
+    if (!result.found()) continue;
+    const char* error = ErrorOf(result.record());
+    if (error == nullptr) {
+      all->any_dense |= IsDenseHll(result.record().value);
+      if (!MergeHll(result.record().value, &all->registers)) error = kDamagedError;
+    }
+    if (error != nullptr) {
+      context.out.Error(error);
+      co_return false;
+    }
+  }
+  co_return true;
+}
+
+class StoreUnion final : public CommandMutation {
+ public:
+  explicit StoreUnion(const Union& sources) : sources_(sources) {}
+
+  Change Apply(const RecordView* current) override {
+    Begin();
+    const char* const error = current == nullptr ? nullptr : ErrorOf(*current);
+    if (error != nullptr) return Refuse(error);
+    value_ = current == nullptr ? NewHll() : std::string(current->value);
+    HllRegisters registers = sources_.registers;
+    if (!MergeHll(value_, &registers)) return Refuse(kDamagedError);
+    if (sources_.any_dense && !MakeHllDense(&value_)) return Refuse(kDamagedError);
+    for (uint32_t i = 0; i < kHllRegisters; ++i) {
+      if (registers[i] == 0) continue;
+      if (RaiseHllRegister(i, registers[i], &value_) == HllChange::kDamaged) {
+        return Refuse(kDamagedError);
+      }
+    }
+    ForgetHllCount(&value_);
+    return Change::Write(StringRecord(value_, {}, current == nullptr ? 0 : current->deadline_ms));
+  }
+
+ private:
+  const Union& sources_;
+  std::string value_;
+};
+
+}  // namespace
+
+Task<void> PfAddCommand(CommandContext& context) {
+  const Key key = KeyAt(context, 1);
+  AddElements mutation(context.argv.subspan(2));
+  const Status status = co_await context.kv.ReadModifyWrite(key, mutation);
+  if (AnsweredWriteFailure(context, key, status)) {
+    co_return;
+  }
+  mutation.error() != nullptr ? context.out.Error(mutation.error())
+                              : context.out.Integer(mutation.changed() ? 1 : 0);
+}
+
+Task<void> PfCountCommand(CommandContext& context) {
+  if (context.argv.size() > 2) {
+    auto all = std::make_unique<Union>();
+    const bool gathered = co_await Gather(context, 1, all.get());
+    if (gathered) context.out.Integer(static_cast<int64_t>(CountHll(all->registers)));
+    co_return;
+  }
+  const Key key = KeyAt(context, 1);
+  CountElements mutation;
+  const Status status = co_await context.kv.ReadModifyWrite(key, mutation);
+  // A count that could not be stored is still one.
+  if (!status.ok() && !mutation.counted() && AnsweredReadFailure(context, status)) {
+    co_return;
+  }
+  CountLookup(context, mutation.found());
+  mutation.error() != nullptr ? context.out.Error(mutation.error())
+                              : context.out.Integer(static_cast<int64_t>(mutation.count()));
+}
+
+Task<void> PfMergeCommand(CommandContext& context) {
+  auto sources = std::make_unique<Union>();
+  const bool gathered = co_await Gather(context, 1, sources.get());
+  if (!gathered) {
+    co_return;
+  }
+  const Key key = KeyAt(context, 1);
+  StoreUnion mutation(*sources);
+  const Status status = co_await context.kv.ReadModifyWrite(key, mutation);
+  if (AnsweredWriteFailure(context, key, status)) {
+    co_return;
+  }
+  mutation.error() != nullptr ? context.out.Error(mutation.error()) : context.out.Ok();
+}
+
+}  // namespace onetrip

@@ -1,0 +1,185 @@
+// LCS: the longest common subsequence of two strings, as Redis 7.0 finds it (of several longest
+// ones the same, and the same ranges).
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "redis_compat/ascii.h"
+#include "redis_compat/commands.h"
+#include "redis_compat/key_copy.h"
+#include "redis_compat/numbers.h"
+
+namespace onetrip {
+namespace {
+
+// Cells between two looks at others.
+constexpr uint64_t kCellsAtOnce = 200'000;
+
+struct LcsOptions {
+  bool length_only = false;
+  bool ranges = false;
+  bool with_match_length = false;
+  int64_t shortest_match = 0;
+};
+
+// Answers what is wrong and returns false.
+bool ReadLcsOptions(CommandContext& context, LcsOptions* options) {
+  const auto argv = context.argv;
+  for (size_t i = 3; i < argv.size(); ++i) {
+    if (EqualsIgnoreCase(argv[i], "IDX")) {
+      options->ranges = true;
+    } else if (EqualsIgnoreCase(argv[i], "LEN")) {
+      options->length_only = true;
+    } else if (EqualsIgnoreCase(argv[i], "WITHMATCHLEN")) {
+      options->with_match_length = true;
+    } else if (EqualsIgnoreCase(argv[i], "MINMATCHLEN") && i + 1 < argv.size()) {
+      const auto length = ParseInt64(argv[++i]);
+      if (!length) {
+        context.out.Error(kNotIntegerError);
+        return false;
+      }
+      options->shortest_match = std::max<int64_t>(*length, 0);
+    } else {
+      context.out.Error(kSyntaxError);
+      return false;
+    }
+  }
+  if (options->ranges && options->length_only) {
+    context.out.Error("ERR If you want both the length and indexes, please just use IDX.");
+    return false;
+  }
+  return true;
+}
+
+// Lengths of the longest common subsequences of all beginnings of `a` and `b`.
+class LcsTable {
+ public:
+  LcsTable(std::string_view a, std::string_view b)
+      : a_(a), b_(b), lengths_((a.size() + 1) * (b.size() + 1)) {}
+
+  // Fills the row of `a`'s beginning of `size` bytes. REQUIRES: the one before is filled.
+  void FillRow(size_t size) {
+    for (size_t j = 1; j <= b_.size(); ++j) {
+      Cell(size, j) = a_[size - 1] == b_[j - 1] ? Cell(size - 1, j - 1) + 1
+                                                : std::max(Cell(size - 1, j), Cell(size, j - 1));
+    }
+  }
+  [[nodiscard]] uint32_t At(size_t i, size_t j) const { return lengths_[i * (b_.size() + 1) + j]; }
+  [[nodiscard]] uint32_t length() const { return lengths_.back(); }
+
+ private:
+  uint32_t& Cell(size_t i, size_t j) { return lengths_[i * (b_.size() + 1) + j]; }
+
+  std::string_view a_;
+  std::string_view b_;
+  std::vector<uint32_t> lengths_;
+};
+
+// A part that the strings have in common; both ends belong to it.
+struct Match {
+  size_t a_first = 0;
+  size_t a_last = 0;
+  size_t b_first = 0;
+  size_t b_last = 0;
+  [[nodiscard]] size_t length() const { return a_last - a_first + 1; }
+};
+
+// Walks from the ends to the beginnings, as Redis does, which decides what is found.
+void Trace(const LcsTable& table, std::string_view a, std::string_view b, std::string* common,
+           std::vector<Match>* matches) {
+  common->resize(table.length());
+  size_t left = table.length();
+  size_t i = a.size();
+  size_t j = b.size();
+  bool open = false;
+  while (i > 0 && j > 0) {
+    if (a[i - 1] != b[j - 1]) {
+      table.At(i - 1, j) > table.At(i, j - 1) ? --i : --j;
+      open = false;
+      continue;
+    }
+    (*common)[--left] = a[i - 1];
+    --i;
+    --j;
+    if (open) {
+      matches->back().a_first = i;
+      matches->back().b_first = j;
+    } else {
+      matches->push_back({i, i, j, j});
+      open = true;
+    }
+  }
+}
+
+void ReplyMatches(ReplyWriter& out, const LcsOptions& options, std::vector<Match> matches,
+                  uint32_t length) {
+  std::erase_if(matches, [&](const Match& match) {
+    return static_cast<int64_t>(match.length()) < options.shortest_match;
+  });
+  out.Map(2);
+  out.Bulk("matches");
+  out.Array(matches.size());
+  for (const Match& match : matches) {
+    out.Array(options.with_match_length ? 3 : 2);
+    out.Array(2);
+    out.Integer(static_cast<int64_t>(match.a_first));
+    out.Integer(static_cast<int64_t>(match.a_last));
+    out.Array(2);
+    out.Integer(static_cast<int64_t>(match.b_first));
+    out.Integer(static_cast<int64_t>(match.b_last));
+    if (options.with_match_length) out.Integer(static_cast<int64_t>(match.length()));
+  }
+  out.Bulk("len");
+  out.Integer(length);
+}
+
+}  // namespace
+
+Task<void> LcsCommand(CommandContext& context) {
+  RecordCopy a;
+  RecordCopy b;
+  for (RecordCopy* copy : {&a, &b}) {
+    const Status status = co_await ReadCopy(context.kv, KeyAt(context, copy == &a ? 1 : 2), copy);
+    if (AnsweredReadFailure(context, status)) {
+      co_return;
+    }
+    CountLookup(context, copy->found);
+  }
+  const auto is_string = [](const RecordCopy& copy) {
+    return !copy.found || copy.type == static_cast<uint8_t>(ValueType::kString);
+  };
+  if (!is_string(a) || !is_string(b)) {
+    context.out.Error("ERR The specified keys must contain string values");
+    co_return;
+  }
+  LcsOptions options;
+  if (!ReadLcsOptions(context, &options)) {
+    co_return;
+  }
+  const uint64_t cells = (a.value.size() + 1) * (b.value.size() + 1);
+  if (cells * sizeof(uint32_t) > static_cast<uint64_t>(context.hooks.config().bulk_max_bytes())) {
+    context.out.Error(
+        "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
+    co_return;
+  }
+  LcsTable table(a.value, b.value);
+  uint64_t filled = 0;
+  for (size_t row = 1; row <= a.value.size(); ++row) {
+    table.FillRow(row);
+    filled += b.value.size() + 1;
+    if (filled < kCellsAtOnce) continue;
+    filled = 0;
+    co_await context.kv.Yield();
+  }
+  if (options.length_only) {
+    context.out.Integer(table.length());
+    co_return;
+  }
+  std::string common;
+  std::vector<Match> matches;
+  Trace(table, a.value, b.value, &common, &matches);
+  options.ranges ? ReplyMatches(context.out, options, std::move(matches), table.length())
+                 : context.out.Bulk(common);
+}
+
+}  // namespace onetrip

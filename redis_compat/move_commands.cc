@@ -1,0 +1,193 @@
+// Commands that bring a value to another key: RENAME, RENAMENX, MOVE, COPY; and MSETNX.
+//
+// Each writes the target before it removes the source: whatever fails, no value is lost.
+#include <algorithm>
+#include <vector>
+
+#include "redis_compat/ascii.h"
+#include "redis_compat/commands.h"
+#include "redis_compat/database_index.h"
+#include "redis_compat/key_copy.h"
+
+namespace onetrip {
+namespace {
+
+constexpr char kNoSuchKeyError[] = "ERR no such key";
+constexpr char kSameKeyError[] = "ERR source and destination objects are the same";
+
+enum class MoveOutcome : uint8_t { kMoved, kNoSource, kTargetThere, kFailed };
+
+// A value that changes between the copy and the removal is copied again, so many times.
+constexpr int kMoveTries = 100;
+
+// kFailed: it has answered.
+Task<MoveOutcome> Move(CommandContext& context, Key from, Key to, bool replace) {
+  Kv& kv = context.kv;
+  RecordCopy source;
+  Status status = co_await ReadCopy(kv, from, &source);
+  if (AnsweredReadFailure(context, status)) co_return MoveOutcome::kFailed;
+  if (!source.found) co_return MoveOutcome::kNoSource;
+  const bool same_key = from.database == to.database && from.bytes == to.bytes;
+  if (same_key) co_return replace ? MoveOutcome::kMoved : MoveOutcome::kTargetThere;
+  for (int tries = 0; tries < kMoveTries; ++tries) {
+    // What the first try has stored is ours to replace.
+    StoreCopy store(source, replace || tries > 0);
+    status = co_await kv.ReadModifyWrite(to, store);
+    const StorageStep step = tries > 0 ? StorageStep::kLaterWrite : StorageStep::kWrite;
+    if (AnsweredWriteFailure(context, to, status, step)) co_return MoveOutcome::kFailed;
+    if (!store.stored()) co_return MoveOutcome::kTargetThere;
+    RemoveIfSame remove(source);
+    status = co_await kv.ReadModifyWrite(from, remove);
+    if (AnsweredWriteFailure(context, from, status, StorageStep::kLaterWrite)) {
+      co_return MoveOutcome::kFailed;
+    }
+    if (!remove.changed()) co_return MoveOutcome::kMoved;
+    source = remove.now();
+  }
+  ReplyStatus(context.out, Status(StatusCode::kUnavailable, "others keep changing the key"),
+              StorageStep::kLaterWrite);
+  co_return MoveOutcome::kFailed;
+}
+
+struct CopyOptions {
+  uint32_t database = 0;
+  bool replace = false;
+};
+
+// Answers what is wrong and returns false.
+bool ReadCopyOptions(CommandContext& context, CopyOptions* options) {
+  const auto argv = context.argv;
+  for (size_t i = 3; i < argv.size(); ++i) {
+    if (EqualsIgnoreCase(argv[i], "REPLACE")) {
+      options->replace = true;
+    } else if (EqualsIgnoreCase(argv[i], "DB") && i + 1 < argv.size()) {
+      if (!ReadDatabaseIndex(context, argv[++i], &options->database)) return false;
+    } else {
+      context.out.Error(kSyntaxError);
+      return false;
+    }
+  }
+  return true;
+}
+
+// A key with its value, of MSETNX.
+struct Assignment {
+  std::string_view key;
+  RecordCopy record;
+};
+
+// In the order of their keys, so that of two calls over common keys one is first at the first of
+// them; of a key that comes twice the last.
+std::vector<Assignment> ReadAssignments(std::span<const std::string_view> argv) {
+  std::vector<Assignment> all;
+  for (size_t end = argv.size(); end > 1; end -= 2) {
+    const size_t i = end - 2;
+    const std::string_view key = argv[i];
+    all.push_back({key, RecordCopy::OfString(argv[i + 1])});
+  }
+  const auto by_key = [](const Assignment& a, const Assignment& b) { return a.key < b.key; };
+  std::stable_sort(all.begin(), all.end(), by_key);
+  const auto same_key = [](const Assignment& a, const Assignment& b) { return a.key == b.key; };
+  all.erase(std::unique(all.begin(), all.end(), same_key), all.end());
+  return all;
+}
+
+}  // namespace
+
+Task<void> RenameCommand(CommandContext& context) {
+  const MoveOutcome outcome = co_await Move(context, KeyAt(context, 1), KeyAt(context, 2), true);
+  if (outcome == MoveOutcome::kNoSource) {
+    context.out.Error(kNoSuchKeyError);
+  } else if (outcome == MoveOutcome::kMoved) {
+    context.out.Ok();
+  }
+}
+
+Task<void> RenameNxCommand(CommandContext& context) {
+  const MoveOutcome outcome = co_await Move(context, KeyAt(context, 1), KeyAt(context, 2), false);
+  if (outcome == MoveOutcome::kNoSource) {
+    context.out.Error(kNoSuchKeyError);
+  } else if (outcome != MoveOutcome::kFailed) {
+    context.out.Integer(outcome == MoveOutcome::kMoved ? 1 : 0);
+  }
+}
+
+Task<void> MoveCommand(CommandContext& context) {
+  uint32_t database = 0;
+  if (!ReadDatabaseIndex(context, context.argv[2], &database)) {
+    co_return;
+  }
+  if (database == context.session.database) {
+    context.out.Error(kSameKeyError);
+    co_return;
+  }
+  const Key to{database, context.argv[1]};
+  const MoveOutcome outcome = co_await Move(context, KeyAt(context, 1), to, false);
+  if (outcome != MoveOutcome::kFailed) {
+    context.out.Integer(outcome == MoveOutcome::kMoved ? 1 : 0);
+  }
+}
+
+Task<void> CopyCommand(CommandContext& context) {
+  CopyOptions options;
+  options.database = context.session.database;
+  if (!ReadCopyOptions(context, &options)) {
+    co_return;
+  }
+  const Key from = KeyAt(context, 1);
+  const Key to{options.database, context.argv[2]};
+  if (from.database == to.database && from.bytes == to.bytes) {
+    context.out.Error(kSameKeyError);
+    co_return;
+  }
+  RecordCopy source;
+  Status status = co_await ReadCopy(context.kv, from, &source);
+  if (AnsweredReadFailure(context, status)) {
+    co_return;
+  }
+  CountLookup(context, source.found);
+  if (!source.found) {
+    context.out.Integer(0);
+    co_return;
+  }
+  StoreCopy store(source, options.replace);
+  status = co_await context.kv.ReadModifyWrite(to, store);
+  if (!AnsweredWriteFailure(context, to, status)) {
+    context.out.Integer(store.stored() ? 1 : 0);
+  }
+}
+
+// Takes one key after the other if it is free, and gives back what it has taken when one is not.
+Task<void> MSetNxCommand(CommandContext& context) {
+  if (context.argv.size() % 2 == 0) {
+    context.out.Error("ERR wrong number of arguments for 'msetnx' command");
+    co_return;
+  }
+  const std::vector<Assignment> all = ReadAssignments(context.argv);
+  const uint32_t database = context.session.database;
+  Status status;
+  size_t taken = 0;
+  for (bool is_free = true; is_free && taken < all.size(); taken += is_free ? 1 : 0) {
+    StoreCopy store(all[taken].record, /*replace=*/false);
+    status = co_await context.kv.ReadModifyWrite(Key{database, all[taken].key}, store);
+    is_free = status.ok() && store.stored();
+  }
+  if (taken == all.size()) {
+    context.out.Integer(1);
+    co_return;
+  }
+  Status given_back;
+  for (size_t i = 0; i < taken; ++i) {
+    // What others have made of it meanwhile stays theirs.
+    RemoveIfSame remove(all[i].record);
+    const Status removed = co_await context.kv.ReadModifyWrite(Key{database, all[i].key}, remove);
+    if (!removed.ok()) given_back = removed;
+  }
+  if (!given_back.ok()) {
+    ReplyStatus(context.out, given_back, StorageStep::kLaterWrite);
+  } else if (!AnsweredWriteFailure(context, Key{database, all[taken].key}, status)) {
+    context.out.Integer(0);
+  }
+}
+
+}  // namespace onetrip
