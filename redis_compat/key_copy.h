@@ -33,12 +33,8 @@ struct RecordCopy {
   }
 };
 
-inline Task<Status> ReadCopy(Kv& kv, Key key, RecordCopy* copy) {
-  ReadResult result;
-  const Status status = co_await kv.Get(key, &result);
-  *copy = result.found() ? RecordCopy::Of(result.record()) : RecordCopy();
-  co_return status;
-}
+// What `key` holds, or that it is not there. `copy` outlives the task.
+Task<Status> ReadCopy(Kv& kv, Key key, RecordCopy* copy);
 
 // Stores a copy; unless something is there, if told so.
 class StoreCopy final : public CommandMutation {
