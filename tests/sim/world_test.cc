@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
                     ScenarioSeeds{"expiry", 1, 2500}, ScenarioSeeds{"skewed", 1, 2500},
                     ScenarioSeeds{"crowded", 1, 2500}, ScenarioSeeds{"twins", 1, 2000},
                     ScenarioSeeds{"full", 1, 60}, ScenarioSeeds{"broken", 1, 1500},
-                    ScenarioSeeds{"faults", 1, 8000}, ScenarioSeeds{"faults", 100'001, 8000},
+                    ScenarioSeeds{"faults", 1, 6000}, ScenarioSeeds{"faults", 100'001, 6000},
                     ScenarioSeeds{"flush", 1, 4000}, ScenarioSeeds{"members", 1, 4000},
                     ScenarioSeeds{"mixed", 1, 1500}, ScenarioSeeds{"turnover", 1, 1500},
                     ScenarioSeeds{"frozen", 10'001, 500}, ScenarioSeeds{"moves", 1, 400}),
@@ -87,8 +87,7 @@ TEST_P(SmallPrograms, EveryScheduleIsLinearizable) {
   std::cout << "small: " << worlds * kRounds << " schedules\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, SmallPrograms,
-                         testing::Values(1, 1'000'001, 2'000'001, 3'000'001, 4'000'001));
+INSTANTIATE_TEST_SUITE_P(Worlds, SmallPrograms, testing::Values(1, 1'000'001, 2'000'001));
 
 // Seeds that have found something once.
 TEST(SimulationRegressions, AReadOfARecordThatExpiresMeanwhile) {
