@@ -180,8 +180,14 @@ Task<void> Connection::ExecuteBatch() {
 }
 
 void Connection::Push(std::string_view bytes) {
+  if (state_ != State::kOpen) return;
   if (executing_) {
     pushed_.append(bytes);
+    if (pushed_.size() > kMonitorOutputMaxBytes) {
+      pushed_ = {};
+      CloseForOutput();
+      Kill();
+    }
     return;
   }
   output_.Append(bytes);

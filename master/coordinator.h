@@ -405,8 +405,10 @@ class Coordinator {
   uint64_t repair_not_before_us_ = 0;
   uint64_t copy_not_before_us_ = 0;
   uint64_t move_not_before_us_ = 0;
-  bool registers_ended_ = false;  // since the view says records_only; not durable
-  uint64_t failed_repairer_ = 0;  // whose turn is over; 0: nobody's
+  // Since the view says records_only, and slots were last resolved; not durable.
+  bool registers_ended_ = false;
+  bool ended_registers_last_ = false;  // of what is done beside other work
+  uint64_t failed_repairer_ = 0;       // whose turn is over; 0: nobody's
   uint64_t former_repairer_ =
       0;  // of the life before: nobody else is released before it is; 0: none
   uint64_t next_repair_ = 1;

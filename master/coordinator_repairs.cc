@@ -3,6 +3,7 @@
 // One repair at a time, and none whose agent could still be at it is followed by anything that it
 // could spoil: whoever was asked and does not answer is fenced first.
 #include <algorithm>
+#include <utility>
 
 #include "client_core/base/planted_bug.h"
 #include "client_core/layout/global_addr.h"
@@ -247,6 +248,7 @@ void Coordinator::CommitRepaired(uint64_t now_us) {
     }
   } else if (hold.work == Work::kResolve) {
     record_.resolve_due = false;
+    registers_ended_ = false;  // one may be back that only a backup named
     Log(LogLevel::kInfo, "slots are resolved; agents held theirs for " +
                              std::to_string((now_us - hold.since_us + 500) / 1000) + " ms");
   } else if (hold.work == Work::kMove || hold.work == Work::kRecordsOnly) {
@@ -324,7 +326,7 @@ void Coordinator::OnRepaired(Member& member, uint64_t now_us, const RepairedMess
   } else if (repair.kind == RepairKind::kTakeOverBlocks) {
     if (counts) take_over_due_ = false;
   } else if (repair.kind == RepairKind::kEndRegisters) {
-    registers_ended_ = message.done;
+    registers_ended_ = counts;
   } else {
     record_.repairer = 0;
     CHECK(hold_.has_value());
@@ -382,7 +384,13 @@ void Coordinator::StartBackgroundRepair(uint64_t now_us) {
   if (record_.scrub_due) {
     return SendRepair(*agent, now_us, {RepairKind::kScrubRegisters, view_, 0, {}});
   }
-  if (RegistersAreToEnd()) return SendRepair(*agent, now_us, {RepairKind::kEndRegisters, view_});
+  // In turns: records may need the memory that is taken over, and that may have to wait for long.
+  const bool ends_registers =
+      RegistersAreToEnd() && !(take_over_due_ && std::exchange(ended_registers_last_, false));
+  if (ends_registers) {
+    ended_registers_last_ = true;
+    return SendRepair(*agent, now_us, {RepairKind::kEndRegisters, view_});
+  }
   SendRepair(*agent, now_us, {RepairKind::kTakeOverBlocks, view_, 0, Living()});
 }
 

@@ -159,17 +159,26 @@ const CommandRow* LookUpCommand(std::span<const std::string_view> argv) {
   return row;
 }
 
+namespace {
+
+// PFCOUNT of one key remembers what it has counted.
+bool Writes(const CommandRow& row) {
+  return (row.flags & kWrite) != 0 || row.awaited == PfCountCommand;
+}
+
+}  // namespace
+
 bool WritesSomething(const Session& session, std::span<const std::string_view> argv) {
   const CommandRow* const row = LookUpCommand(argv);
   if (row == nullptr) {
     return false;
   }
   if (row->awaited != ExecCommand || session.transaction == nullptr) {
-    return (row->flags & kWrite) != 0;
+    return Writes(*row);
   }
   const auto& queue = session.transaction->queue;
   return std::any_of(queue.begin(), queue.end(),
-                     [](const QueuedCommand& queued) { return (queued.row->flags & kWrite) != 0; });
+                     [](const QueuedCommand& queued) { return Writes(*queued.row); });
 }
 
 CommandStart BeginCommand(CommandContext& context) {

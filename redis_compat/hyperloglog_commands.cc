@@ -166,8 +166,9 @@ Task<void> PfCountCommand(CommandContext& context) {
 }
 
 Task<void> PfMergeCommand(CommandContext& context) {
+  // What the target holds counts when it is written.
   auto sources = std::make_unique<Union>();
-  const bool gathered = co_await Gather(context, 1, sources.get());
+  const bool gathered = co_await Gather(context, 2, sources.get());
   if (!gathered) {
     co_return;
   }

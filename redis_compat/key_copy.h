@@ -20,13 +20,15 @@ struct RecordCopy {
   std::string value;
   uint64_t deadline_ms = 0;
   uint8_t type = 0;
+  uint64_t version = 0;  // of the write that was read; 0: of none
 
   static RecordCopy Of(const RecordView& record) {
-    return {true, std::string(record.value), record.deadline_ms, record.type};
+    return {true, std::string(record.value), record.deadline_ms, record.type, record.version};
   }
   static RecordCopy OfString(std::string_view value) {
-    return {true, std::string(value), 0, static_cast<uint8_t>(ValueType::kString)};
+    return {true, std::string(value), 0, static_cast<uint8_t>(ValueType::kString), 0};
   }
+  // Whether `record` holds the same, whoever wrote it.
   [[nodiscard]] bool Equals(const RecordView& record) const {
     return found && type == record.type && deadline_ms == record.deadline_ms &&
            value == record.value;
@@ -36,14 +38,15 @@ struct RecordCopy {
 // What `key` holds, or that it is not there. `copy` outlives the task.
 Task<Status> ReadCopy(Kv& kv, Key key, RecordCopy* copy);
 
-// Stores a copy; unless something is there, if told so.
+// Stores a copy. Without `replace` only where nothing is, or what equals `over`.
 class StoreCopy final : public CommandMutation {
  public:
-  StoreCopy(const RecordCopy& copy, bool replace) : copy_(copy), replace_(replace) {}
+  StoreCopy(const RecordCopy& copy, bool replace, const RecordCopy* over = nullptr)
+      : copy_(copy), replace_(replace), over_(over) {}
 
   Change Apply(const RecordView* current) override {
     Begin();
-    stored_ = replace_ || current == nullptr;
+    stored_ = replace_ || current == nullptr || (over_ != nullptr && over_->Equals(*current));
     if (!stored_) return Change::Keep();
     NewRecord record;
     record.head = copy_.value;
@@ -57,17 +60,21 @@ class StoreCopy final : public CommandMutation {
  private:
   const RecordCopy& copy_;
   const bool replace_;
+  const RecordCopy* const over_;
   bool stored_ = false;
 };
 
-// Removes a key that still holds what was read of it.
+// Removes a key that still holds the very write that was read of it; where that is not known, the
+// same value.
 class RemoveIfSame final : public CommandMutation {
  public:
   explicit RemoveIfSame(const RecordCopy& copy) : copy_(copy) {}
 
   Change Apply(const RecordView* current) override {
     Begin();
-    changed_ = current != nullptr && !copy_.Equals(*current);
+    const bool same = current != nullptr && (copy_.version != 0 ? copy_.version == current->version
+                                                                : copy_.Equals(*current));
+    changed_ = current != nullptr && !same;
     if (current == nullptr) return Change::Keep();
     if (!changed_) return Change::Delete();
     now_ = RecordCopy::Of(*current);

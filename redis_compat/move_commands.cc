@@ -2,6 +2,7 @@
 //
 // Each writes the target before it removes the source: whatever fails, no value is lost.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "redis_compat/ascii.h"
@@ -29,20 +30,23 @@ Task<MoveOutcome> Move(CommandContext& context, Key from, Key to, bool replace) 
   if (!source.found) co_return MoveOutcome::kNoSource;
   const bool same_key = from.database == to.database && from.bytes == to.bytes;
   if (same_key) co_return replace ? MoveOutcome::kMoved : MoveOutcome::kTargetThere;
+  RecordCopy stored;  // by the last try: ours to replace
   for (int tries = 0; tries < kMoveTries; ++tries) {
-    // What the first try has stored is ours to replace.
-    StoreCopy store(source, replace || tries > 0);
+    StoreCopy store(source, replace, tries > 0 ? &stored : nullptr);
     status = co_await kv.ReadModifyWrite(to, store);
     const StorageStep step = tries > 0 ? StorageStep::kLaterWrite : StorageStep::kWrite;
     if (AnsweredWriteFailure(context, to, status, step)) co_return MoveOutcome::kFailed;
-    if (!store.stored()) co_return MoveOutcome::kTargetThere;
+    // On a later try others have written to both since: as if they had after the move.
+    if (!store.stored()) {
+      co_return tries > 0 ? MoveOutcome::kMoved : MoveOutcome::kTargetThere;
+    }
     RemoveIfSame remove(source);
     status = co_await kv.ReadModifyWrite(from, remove);
     if (AnsweredWriteFailure(context, from, status, StorageStep::kLaterWrite)) {
       co_return MoveOutcome::kFailed;
     }
     if (!remove.changed()) co_return MoveOutcome::kMoved;
-    source = remove.now();
+    stored = std::exchange(source, remove.now());
   }
   ReplyStatus(context.out, Status(StatusCode::kUnavailable, "others keep changing the key"),
               StorageStep::kLaterWrite);

@@ -37,11 +37,14 @@ struct Transaction {
   bool open = false;     // MULTI was said.
   bool refused = false;  // A command could not be queued: EXEC runs none.
   std::vector<QueuedCommand> queue;
-  uint64_t queued_bytes = 0;  // Of arguments in the queue.
+  uint64_t queued_bytes = 0;  // Of the queue, what it takes to hold it included.
   std::vector<WatchedKey> watched;
 
   void Queue(const CommandRow* row, std::span<const std::string_view> argv) {
-    for (const std::string_view argument : argv) queued_bytes += argument.size();
+    queued_bytes += sizeof(QueuedCommand);
+    for (const std::string_view argument : argv) {
+      queued_bytes += sizeof(std::string) + argument.size();
+    }
     queue.emplace_back(row, argv);
   }
 };

@@ -22,6 +22,8 @@ namespace {
 
 // Every attempt but the last was in vain because another connection's write was not.
 constexpr int kAttemptsMax = 1000;
+// So many commands of a transaction run before other connections have their turn.
+constexpr int kCommandsAtOnce = 64;
 
 Transaction& TransactionOf(Session& session) {
   if (session.transaction == nullptr) {
@@ -45,6 +47,8 @@ std::optional<Key> OnlyKey(const Session& session, const Transaction& transactio
   };
   for (const WatchedKey& watched : transaction.watched) add({watched.database, watched.bytes});
   for (const QueuedCommand& queued : transaction.queue) {
+    // Their other key may be in another database.
+    alone &= queued.row->awaited != MoveCommand && queued.row->awaited != CopyCommand;
     alone &= ForEachKey(*queued.row, queued.argv.size(), [&](size_t index) {
       add({session.database, queued.argv[index]});
     });
@@ -77,9 +81,14 @@ Task<Status> TryOnOneKey(CommandContext& context, const Transaction& transaction
                          OutputBuffer& replies, bool* stored) {
   ReplyWriter out(replies, context.out.protocol());
   out.Array(transaction.queue.size());
+  int since_yield = 0;
   for (const QueuedCommand& queued : transaction.queue) {
     co_await RunQueued(context, staged, out, queued);
     staged.ForgetReplaced();
+    // Nothing in it waits for anything.
+    if (++since_yield < kCommandsAtOnce) continue;
+    since_yield = 0;
+    co_await context.kv.Yield();
   }
   co_return co_await staged.Store(stored);
 }

@@ -1,0 +1,50 @@
+// Values that move between keys: what is removed, and what is overwritten, when others write
+// meanwhile.
+#include <gtest/gtest.h>
+
+#include "redis_compat/key_copy.h"
+
+namespace onetrip {
+namespace {
+
+RecordView Record(std::string_view value, uint64_t version) {
+  return {value, 0, version, static_cast<uint8_t>(ValueType::kString)};
+}
+
+// Of two RENAMEs that cross, each would remove what the other has stored, and both values were
+// gone.
+TEST(KeyCopyTest, OnlyTheVeryWriteThatWasReadIsRemoved) {
+  RemoveIfSame remove(RecordCopy::Of(Record("x", 7)));
+  const RecordView another = Record("x", 8);
+  (void)remove.Apply(&another);
+  EXPECT_TRUE(remove.changed());
+  EXPECT_EQ(remove.now().version, 8U);
+  const RecordView same = Record("x", 7);
+  (void)remove.Apply(&same);
+  EXPECT_FALSE(remove.changed());
+}
+
+TEST(KeyCopyTest, WhereTheWriteIsNotKnownTheValueDecides) {
+  RemoveIfSame remove(RecordCopy::OfString("x"));
+  const RecordView same = Record("x", 8);
+  (void)remove.Apply(&same);
+  EXPECT_FALSE(remove.changed());
+  const RecordView other = Record("y", 8);
+  (void)remove.Apply(&other);
+  EXPECT_TRUE(remove.changed());
+}
+
+TEST(KeyCopyTest, ALaterTryReplacesOnlyWhatTheOneBeforeHasStored) {
+  const RecordCopy before = RecordCopy::OfString("old");
+  const RecordCopy now = RecordCopy::OfString("new");
+  StoreCopy store(now, /*replace=*/false, &before);
+  const RecordView ours = Record("old", 3);
+  (void)store.Apply(&ours);
+  EXPECT_TRUE(store.stored());
+  const RecordView theirs = Record("theirs", 4);
+  (void)store.Apply(&theirs);
+  EXPECT_FALSE(store.stored());
+}
+
+}  // namespace
+}  // namespace onetrip
