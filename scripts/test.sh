@@ -65,11 +65,13 @@ run_ctest() {
   add_counts "$good" "$bad"
 }
 
-# run_python PRESET NAME COMMAND...: a program whose last line has the counts.
+# run_python PRESET NAME COMMAND...: a program whose last line has the counts; count_python counts.
 run_python() {
-  local log=build/$1/$2.log good bad
-  timeout 1200 "${steady[@]}" python3 -B "${@:3}" 2>&1 | tee "$log"
-  read -r good bad < <(sed -nE '$s/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' "$log")
+  timeout 1200 "${steady[@]}" python3 -B "${@:3}" 2>&1 | tee "build/$1/$2.log"
+}
+count_python() {
+  local good bad
+  read -r good bad < <(sed -nE '$s/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' "build/$1/$2.log")
   add_counts "$good" "$bad"
 }
 
@@ -111,20 +113,27 @@ for preset in "${presets[@]}"; do
   # deadlines they would be too slow.
   if [[ $preset == release || $preset == dev ]]; then
     echo "=== $preset: compatibility tests ($(date +%T))"
-    run_python "$preset" compat tests/compat/run.py --agent "build/$preset/bin/onetrip-agent"
-    # All keys are records then: the other form that a key can have.
+    # Side by side, for each mostly waits for its servers. Under engine snapshot all keys are records:
+    # the other form that a key can have.
     run_python "$preset" compat-snapshot tests/compat/run.py --differential --agent-args '--engine snapshot' \
-      --agent "build/$preset/bin/onetrip-agent"
+      --agent "build/$preset/bin/onetrip-agent" &
+    run_python "$preset" compat tests/compat/run.py --agent "build/$preset/bin/onetrip-agent"
+    wait
+    count_python "$preset" compat
+    count_python "$preset" compat-snapshot
     echo "=== $preset: real clients ($(date +%T))"
     run_python "$preset" clients tests/clients/run.py --agent "build/$preset/bin/onetrip-agent"
+    count_python "$preset" clients
     echo "=== $preset: clusters of processes ($(date +%T))"
     run_python "$preset" cluster tests/cluster/run.py --bin "build/$preset/bin"
+    count_python "$preset" cluster
   fi
   if [[ $preset == release ]]; then
     # Always the same faults, at times of their own; scripts/nemesis.sh draws others for as long as one likes.
     echo "=== $preset: a cluster broken at random ($(date +%T))"
     run_python "$preset" nemesis tests/nemesis/nemesis.py --bin "build/$preset/bin" --minutes 1 \
       --fabric mixed --seed 7 --out "build/$preset/nemesis"
+    count_python "$preset" nemesis
   fi
 done
 
