@@ -38,7 +38,7 @@ struct RecordCopy {
 // What `key` holds, or that it is not there. `copy` outlives the task.
 Task<Status> ReadCopy(Kv& kv, Key key, RecordCopy* copy);
 
-// Stores a copy. Without `replace` only where nothing is, or what equals `over`.
+// Stores a copy. Without `replace` only where nothing is, or what equals `over`. Copies outlive it.
 class StoreCopy final : public CommandMutation {
  public:
   StoreCopy(const RecordCopy& copy, bool replace, const RecordCopy* over = nullptr)
@@ -65,7 +65,7 @@ class StoreCopy final : public CommandMutation {
 };
 
 // Removes a key that still holds the very write that was read of it; where that is not known, the
-// same value.
+// same value. The copy outlives it.
 class RemoveIfSame final : public CommandMutation {
  public:
   explicit RemoveIfSame(const RecordCopy& copy) : copy_(copy) {}

@@ -14,7 +14,8 @@ RecordView Record(std::string_view value, uint64_t version) {
 // Of two RENAMEs that cross, each would remove what the other has stored, and both values were
 // gone.
 TEST(KeyCopyTest, OnlyTheVeryWriteThatWasReadIsRemoved) {
-  RemoveIfSame remove(RecordCopy::Of(Record("x", 7)));
+  const RecordCopy copy = RecordCopy::Of(Record("x", 7));
+  RemoveIfSame remove(copy);
   const RecordView another = Record("x", 8);
   (void)remove.Apply(&another);
   EXPECT_TRUE(remove.changed());
@@ -25,7 +26,8 @@ TEST(KeyCopyTest, OnlyTheVeryWriteThatWasReadIsRemoved) {
 }
 
 TEST(KeyCopyTest, WhereTheWriteIsNotKnownTheValueDecides) {
-  RemoveIfSame remove(RecordCopy::OfString("x"));
+  const RecordCopy copy = RecordCopy::OfString("x");
+  RemoveIfSame remove(copy);
   const RecordView same = Record("x", 8);
   (void)remove.Apply(&same);
   EXPECT_FALSE(remove.changed());
