@@ -53,23 +53,19 @@ enum class Bug : uint8_t {
   kNeverRewrite,            // a writer returns although its guess may have been stale
   kSameWriterNewest,        // the same-writer rule returns the second tuple
   kAbdStaleTimestamp,       // an ABD writer goes by its own last timestamp alone
-  kLanesAfterCas,           // a writer looks at the lanes when its guess may have been read already
   kSecondhandCounts,        // a read takes a guess for everywhere where others have put it
   kMajorityIsEverywhere,    // ... or that is at a majority
-  kOneLook,                 // ... or that was the largest in a READ of several moments
-  kLooksAgain,              // a write that is posted twice looks at what came after the first time
   kReadAwaitsVerified,      // a read of a guess waits until its writer has verified it
   // the two forms of a key
-  kSealNotRead,                // a step on a register counts whatever the seal says
-  kLanesBeforeSeal,            // a freeze reads the lanes ahead of its seal
-  kInterruptedAlwaysRedone,    // an interrupted write is done again without asking
-  kInterruptedNeverRedone,     // ... or never
-  kInterruptedForgetsReaders,  // ... or without asking whether it may have been read
-  kInterruptedAsksSlotOnly,    // ... or by the slot's word alone
-  kFinalNotWritten,            // who replaces a register's object does not record what became of it
-  kDeleteOfMajority,           // a DEL that sealed a majority counts without looking at the slot
-  kDeleteCreditForgotten,      // a DEL that lost the slot says 0 whoever is credited
-  kReadAwaitsEnd,              // a GET that meets a seal waits for who put it there
+  kSealNotRead,              // a step on a register counts whatever the seal says
+  kLanesBeforeSeal,          // a freeze reads the lanes ahead of its seal
+  kInterruptedAlwaysRedone,  // an interrupted write is done again without asking
+  kInterruptedNeverRedone,   // ... or never
+  kInterruptedAsksSlotOnly,  // ... or by the slot's word alone
+  kFinalNotWritten,          // who replaces a register's object does not record what became of it
+  kDeleteOfMajority,         // a DEL that sealed a majority counts without looking at the slot
+  kDeleteCreditForgotten,    // a DEL that lost the slot says 0 whoever is credited
+  kReadAwaitsEnd,            // a GET that meets a seal waits for who put it there
   // the cluster and its master
   kSweepsAtOnce,          // flushed keys are removed under operations that began before the flush
   kNoHold,                // a worker that is asked to hold goes on

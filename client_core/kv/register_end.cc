@@ -236,7 +236,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::ResolveInterrupted(RegisterOperatio
   // Nobody has read it without a lock where the register came to less: what is everywhere ahead of
   // the seals is in F.
   const bool may_be_read = dropped || f > w;
-  if (may_be_read && !Planted(Bug::kInterruptedForgetsReaders)) {
+  if (may_be_read) {
     // It began before the register's end was complete: it came just ahead of that.
     if (outcome.spread == GuessSpread::kFresh) co_return RegisterResult::kDone;
     if (outcome.spread == GuessSpread::kUnknown) co_return kUnresolved;

@@ -78,12 +78,8 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
     if (plainly) batch->WriteWord(lane, write.word.bits());
     // The lanes first: who reads the word in its lane finds there all that is looked at here.
     const bool reads = attempt == 0 && write.read_lanes;
-    const std::byte* image = nullptr;
-    if (reads && !Planted(Bug::kLanesAfterCas)) {
-      image = batch->Read(at, ref.shape.in_place_offset());
-    }
+    const std::byte* image = reads ? batch->Read(at, ref.shape.in_place_offset()) : nullptr;
     const size_t cas = batch->Cas(lane, expected.bits(), write.word.bits());
-    if (reads && image == nullptr) image = batch->Read(at, ref.shape.in_place_offset());
     const uint64_t* seal = batch->ReadWord(Plus(at, kSealOffset));
     const Status status = co_await context_.fabric.Post(batch);
     ++reply.round_trips;
@@ -98,7 +94,7 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
       // is not to be looked at.
       const EarlierLook& earlier = write.earlier;
       const bool took_earlier = !took && (earlier.took || (earlier.posted && found == write.word));
-      if (took_earlier && !Planted(Bug::kLooksAgain)) {
+      if (took_earlier) {
         if (!earlier.known) break;
         reply.largest = earlier.largest;
         reply.lane = earlier.lane;

@@ -81,7 +81,7 @@ bool MaxRegister::AllHoldFirsthand(const QuorumCall& call, MetaWord m) {
     if (!call.counts(replica)) continue;
     const MetaWord held = call.reply(replica).largest;
     if (Planted(Bug::kSecondhandCounts) ? held.AsGuess() != m.AsGuess() : held != m) return false;
-    if (!call.reply(replica).steady && !Planted(Bug::kOneLook)) return false;
+    if (!call.reply(replica).steady) return false;
   }
   return true;
 }

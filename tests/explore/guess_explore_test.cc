@@ -99,8 +99,6 @@ TEST_P(ExploreGuessPlantedBug, IsFound) {
 INSTANTIATE_TEST_SUITE_P(
     Bugs, ExploreGuessPlantedBug,
     testing::Values(
-        GuessBug{
-            Bug::kNoWriteBack, "no_write_back", {.programs = {"W", "RR"}, .faults = kNodeCrash}, 1},
         GuessBug{Bug::kWriteBackWithoutBytes,
                  "write_back_without_bytes",
                  {.programs = {"W", "RR"}, .faults = kNodeCrash},

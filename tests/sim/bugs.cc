@@ -31,7 +31,6 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kLanesBeforeSeal, "lanes-before-seal", "tight"},
     {Bug::kInterruptedAlwaysRedone, "interrupted-always-redone", "small"},
     {Bug::kInterruptedNeverRedone, "interrupted-never-redone", "small"},
-    {Bug::kInterruptedForgetsReaders, "interrupted-forgets-readers", "small", 20'000},
     {Bug::kInterruptedAsksSlotOnly, "interrupted-asks-slot-only", "small"},
     {Bug::kFinalNotWritten, "final-not-written", "tight"},
     {Bug::kDeleteOfMajority, "delete-of-majority", "small"},

@@ -144,6 +144,8 @@ TEST_F(InNOutTest, AWriteIsOneRoundTripAndItsBufferIsThereBeforeItsWord) {
   EXPECT_EQ(reply.own_lane, word);
   EXPECT_EQ(reply.largest, word);
   EXPECT_EQ(reply.lane, kLane);
+  EXPECT_EQ(InNOut::LaneIn(ref_, reply.image, kLane), MetaWord()) << "it looks before its CAS";
+  EXPECT_TRUE(reply.firsthand);
   EXPECT_EQ(cluster_.Lane(ref_, 0, kLane), word);
   EXPECT_EQ(cluster_.Word(word.buffer(ref_.addr), 0), 0U) << "the lock word is in no bulk WRITE";
   EXPECT_EQ(ValueOf(ReadBuffer(word), word), "hello");
