@@ -37,7 +37,10 @@ TEST(SimulationFrozen, ReadsEndThoughWritersStandStill) {
             << sum.round_trips_max << " round trips\n";
   EXPECT_GT(sum.among_frozen, sum.reads / 4);
   EXPECT_GT(sum.helped, 0U);
-  EXPECT_GT(sum.excused, 0U);
+  // Rare: the part of the seeds that a sanitizer gets may have none.
+  if (kSlowdown == 1) {
+    EXPECT_GT(sum.excused, 0U);
+  }
   EXPECT_LT(sum.excused, sum.among_frozen / 10) << "the exception is one";
   EXPECT_GT(sum.round_trips_max, 6U);
   EXPECT_GT(interrupted, 0U);
