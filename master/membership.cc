@@ -137,7 +137,7 @@ std::vector<uint32_t> MembershipState::LoseNode(NodeId node) {
 std::vector<uint32_t> MembershipState::ReplaceNode(NodeId lost,
                                                    std::span<const uint64_t> node_bytes,
                                                    std::span<const NodeInfo> nodes) {
-  const std::vector<uint32_t> changed =
+  std::vector<uint32_t> changed =
       onetrip::ReplaceNode(lost, view_.replicas, node_bytes, &view_.regions);
   for (const uint32_t region : changed) {
     for (int i = 0; i < view_.replicas; ++i) {

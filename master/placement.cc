@@ -214,7 +214,8 @@ std::vector<uint32_t> ReplaceNode(NodeId lost, int replicas, std::span<const uin
       // The best: where most of the like are; of several the one with most room.
       std::optional<uint16_t> best;
       std::array<size_t, 2> best_rank{};
-      for (uint16_t node = 0; node < places.size(); ++node) {
+      const auto node_end = static_cast<uint16_t>(places.size());
+      for (uint16_t node = 0; node < node_end; ++node) {
         if (others.contains(node) || node == lost.value || places[node].empty()) continue;
         NodeSet together = others;
         together.insert(node);

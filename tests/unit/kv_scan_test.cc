@@ -172,6 +172,7 @@ int MissedWhileGrowing(uint64_t seed) {
     co_await WhenAll(std::move(tasks));
   };
   std::vector<Task<void>> tasks;
+  tasks.reserve(kWriters + 1);
   for (int i = 0; i < kWriters; ++i) tasks.push_back(grow(&writer->kv(), i, &writing));
   tasks.push_back(walk(&walker->kv(), &writing, &missed, &walks));
   BlockOn(executor, both(std::move(tasks)));

@@ -123,7 +123,7 @@ TEST(MasterFormationTest, ANodeThatComesBackIsTheSameNode) {
 TEST(MasterFormationTest, LostMemoryForeignMemoryAndSecondNodesAreRefused) {
   MasterBench bench;
   const Streams nodes = bench.Form();
-  const auto refusal = [&](JoinNodeRequest offer) {
+  const auto refusal = [&](const JoinNodeRequest& offer) {
     const StreamId stream = bench.Attend(MemberKind::kMemoryNode);
     const ReplyMessage* reply = bench.ReplyTo(stream, bench.Ask(stream, offer));
     EXPECT_NE(reply, nullptr);

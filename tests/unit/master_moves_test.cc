@@ -6,8 +6,6 @@
 namespace onetrip {
 namespace {
 
-constexpr uint64_t kNodeBytes = 4 * kRegionBytes;
-
 // Memory nodes 0 to 2 with four regions on each; node 3, a spare with as much room, serves.
 class MasterMovesTest : public MasterRepairTest {
  protected:
