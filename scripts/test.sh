@@ -4,7 +4,7 @@
 # line is "N passed, N failed"; a build that fails counts as one failure. Exit code 0 only when
 # nothing failed.
 #
-# A fuzz target counts as one test; it runs for $ONETRIP_FUZZ_S seconds (15).
+# A fuzz target counts as one test; it runs for $ONETRIP_FUZZ_S seconds (10).
 set -uo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
 
@@ -83,7 +83,7 @@ run_fuzz() {
     corpus=build/$1/$name.corpus
     rm -rf "$corpus"
     mkdir -p "$corpus"
-    if "$target" -max_total_time="${ONETRIP_FUZZ_S:-15}" -max_len=4096 -rss_limit_mb=2048 \
+    if "$target" -max_total_time="${ONETRIP_FUZZ_S:-10}" -max_len=4096 -rss_limit_mb=2048 \
       -artifact_prefix="build/$1/$name." "$corpus" >"build/$1/$name.log" 2>&1; then
       add_counts 1 0
     else
