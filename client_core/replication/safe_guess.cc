@@ -78,6 +78,8 @@ Task<RegisterStep> SafeGuess::WriteOvertaken(RegisterOperation& operation, Regis
                                              OutBuffer buffer, const WrittenValue& value,
                                              QuorumCall& first, Tuple m, WriteOutcome* outcome) {
   const MetaWord w = outcome->guess;
+  // Or somebody may have read it without a lock, and this would be too late.
+  CHECK(IsHindered(first));
   ++slow_writes_;
   clock_.Resynchronise(w.time(), m.word.time());
   handle.times.seen = std::max(handle.times.seen, m.word.time());
@@ -111,17 +113,27 @@ Task<RegisterStep> SafeGuess::WriteOvertaken(RegisterOperation& operation, Regis
   co_return co_await max_register_.Write(operation, handle, w2, value, false, &first, &second);
 }
 
+bool SafeGuess::IsHindered(const QuorumCall& first) {
+  for (int replica = 0; replica < first.replicas(); ++replica) {
+    const ReplicaReply& reply = first.reply(replica);
+    const bool answered =
+        reply.state == ReplicaReply::State::kCounted || reply.state == ReplicaReply::State::kSealed;
+    if (answered && !reply.firsthand) return true;
+  }
+  return false;
+}
+
 // PROTOCOLS, "A guess that is everywhere".
 GuessSpread SafeGuess::SpreadOf(const QuorumCall& first, const WriteOutcome& outcome) {
   int fresh = 0;
   // An earlier batch may have been answered by a node that has left since.
-  bool hindered = first.replicas() < context_.view().replicas && !outcome.begun;
+  bool hindered =
+      IsHindered(first) || (first.replicas() < context_.view().replicas && !outcome.begun);
   for (int replica = 0; replica < first.replicas(); ++replica) {
     const ReplicaReply& reply = first.reply(replica);
     const bool answered =
         reply.state == ReplicaReply::State::kCounted || reply.state == ReplicaReply::State::kSealed;
     if (answered && reply.firsthand) ++fresh;
-    hindered |= answered && !reply.firsthand;
     const bool not_posted =
         reply.state == ReplicaReply::State::kFailed && reply.round_trips == 0 && !outcome.begun;
     hindered |= not_posted;

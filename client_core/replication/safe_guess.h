@@ -129,6 +129,9 @@ class SafeGuess {
   Task<RegisterStep> WriteOvertaken(RegisterOperation& operation, RegisterHandle& handle,
                                     OutBuffer buffer, const WrittenValue& value, QuorumCall& first,
                                     Tuple m, WriteOutcome* outcome);
+  // Whether a replica has answered the guess's M.write that cannot show it to readers first-hand
+  // and as its largest.
+  [[nodiscard]] static bool IsHindered(const QuorumCall& first);
   // What the answers to the guess's M.write say.
   [[nodiscard]] GuessSpread SpreadOf(const QuorumCall& first, const WriteOutcome& outcome);
   // Makes the in-place copy of what was read if it is missing twice in a row.
