@@ -22,7 +22,7 @@ OFFSETS = [b"0", b"1", b"2", b"5", b"-1", b"-2", b"-5", b"63", b"64", b"100", b"
            b"9223372036854775807", b"-9223372036854775808", b"x", b"", b"1.5"]
 WRITE_OFFSETS = [b"0", b"1", b"5", b"63", b"64", b"70", b"500", b"-1", b"1048576", b"1048575", b"x",
                  b"9223372036854775807", b"536870912"]
-SET_OPTIONS = [[b"NX"], [b"XX"], [b"GET"], [b"KEEPTTL"], [b"EX", b"100"], [b"PX", b"100000"],
+SET_OPTIONS = [[b"NX"], [b"XX"], [b"GET"], [b"KEEPTTL"],
                [b"EXAT", b"33177117420"], [b"PXAT", b"33177117420000"], [b"EX", b"0"],
                [b"PX", b"-1"], [b"EX", b"abc"], [b"EX"], [b"nx"], [b"get"], [b"bogus"],
                [b"EX", b"9223372036854775807"], [b"EXAT", b"0"], [b"PXAT", b"-5"],
@@ -32,6 +32,10 @@ SET_OPTIONS = [[b"NX"], [b"XX"], [b"GET"], [b"KEEPTTL"], [b"EX", b"100"], [b"PX"
 class Generator:
     def __init__(self, seed):
         self.random = random.Random(seed)
+        # GT and LT compare with the deadline that is there: no two alike from now on, for whether
+        # a millisecond passes between two commands is no server's promise.
+        self.periods = list(range(6000, 606000, 60))
+        self.random.shuffle(self.periods)
         pick = self.random.choice
         key, value, number, real = (lambda: pick(KEYS)), (lambda: pick(VALUES)), (
             lambda: pick(NUMBERS)), (lambda: pick(FLOATS))
@@ -61,8 +65,9 @@ class Generator:
             (5, lambda: [b"GETRANGE", key(), pick(OFFSETS), pick(OFFSETS)]),
             (5, lambda: [b"SETRANGE", key(), pick(WRITE_OFFSETS), value()]),
             (4, lambda: [b"TTL", key()]),
-            (4, lambda: [pick([b"EXPIRE", b"PEXPIRE"]), key(), pick(
-                [b"5000000", b"6000000", b"0", b"-1", b"x", b"9223372036854775807"])]
+            (4, lambda: pick([
+                [b"EXPIRE", key(), self.seconds()], [b"PEXPIRE", key(), self.milliseconds()],
+                [pick([b"EXPIRE", b"PEXPIRE"]), key(), pick([b"0", b"-1", b"x", b"9223372036854775807"])]])
              + pick([[], [], [b"NX"], [b"XX"], [b"GT"], [b"LT"], [b"lt"], [b"what"]])),
             (3, lambda: [pick([b"EXPIREAT", b"PEXPIREAT"]), key(), pick(
                 [b"33177117420", b"33177117420000", b"33177117421000", b"1", b"-5"])]
@@ -75,10 +80,10 @@ class Generator:
             (1, lambda: [b"BITPOS", key(), pick([b"0", b"1"])] + pick(
                 [[], [pick(OFFSETS)], [pick(OFFSETS), pick(OFFSETS), b"bit"]])),
             (1, lambda: [b"BITOP", pick([b"AND", b"OR", b"XOR", b"NOT"]), key()] + keys(3)),
-            (2, lambda: [b"SETEX", key(), pick([b"5000", b"0", b"x"]), value()]),
-            (2, lambda: [b"PSETEX", key(), pick([b"5000000", b"-1", b""]), value()]),
+            (2, lambda: [b"SETEX", key(), pick([self.seconds(), b"0", b"x"]), value()]),
+            (2, lambda: [b"PSETEX", key(), pick([self.milliseconds(), b"-1", b""]), value()]),
             (3, lambda: [b"GETEX", key()] + pick(
-                [[], [b"PERSIST"], [b"EX", b"5000"], [b"PX", b"5000000"], [b"EX", b"0"],
+                [[], [b"PERSIST"], [b"EX", self.seconds()], [b"PX", self.milliseconds()], [b"EX", b"0"],
                  [b"PXAT", b"33177117420000"], [b"EXAT", b"5"], [b"what"]])),
             (1, lambda: [b"TOUCH"] + keys(4)),
             (3, lambda: [b"PTTL", key()]),
@@ -124,10 +129,17 @@ class Generator:
         ]
         self.weights = [weight for weight, _ in self.makers]
 
+    def seconds(self):
+        return b"%d" % self.periods.pop()
+
+    def milliseconds(self):
+        return b"%d000" % self.periods.pop()
+
     def set_options(self):
         options = []
         for _ in range(self.random.randint(1, 3)):
-            options += self.random.choice(SET_OPTIONS)
+            options += self.random.choice(
+                SET_OPTIONS + [[b"EX", self.seconds()], [b"PX", self.milliseconds()]])
         return options
 
     def bad_arity(self):
