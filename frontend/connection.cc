@@ -126,7 +126,7 @@ void Connection::ParseBatch() {
     batch_bytes_ += parser_.consumed();
     if (batch_end_ != RespResult::kCommand) break;
     const std::span<const std::string_view> argv = parser_.argv();
-    batch_[batch_size_++] = {arguments_.size(), argv.size()};
+    batch_[batch_size_++] = {arguments_.size(), argv.size(), nullptr};
     arguments_.insert(arguments_.end(), argv.begin(), argv.end());
     // Quoted arguments of an inline command lie in the parser until it is called again.
     const std::less<const char*> before;
@@ -139,20 +139,23 @@ void Connection::ParseBatch() {
 // The record's address is known only when the location has arrived, hence two passes: by the second
 // the first command's line is there.
 void Connection::PrefetchBatch() {
-  const std::span<const BatchCommand> commands(batch_.data(), batch_size_);
-  for (const BatchCommand& command : commands) {
-    PrefetchCommand(host_.kv, session_.database, ArgumentsOf(command), PrefetchStage::kLocation);
+  const std::span<BatchCommand> commands(batch_.data(), batch_size_);
+  for (BatchCommand& command : commands) {
+    command.row = LookUpCommand(ArgumentsOf(command));
+    PrefetchCommand(host_.kv, session_.database, command.row, ArgumentsOf(command),
+                    PrefetchStage::kLocation);
   }
   for (const BatchCommand& command : commands) {
-    PrefetchCommand(host_.kv, session_.database, ArgumentsOf(command), PrefetchStage::kRecord);
+    PrefetchCommand(host_.kv, session_.database, command.row, ArgumentsOf(command),
+                    PrefetchStage::kRecord);
   }
 }
 
 Task<void> Connection::ExecuteBatch() {
   for (size_t i = 0; i < batch_size_ && state_ == State::kOpen; ++i) {
     ReplyWriter out(output_, session_.protocol);
-    CommandContext context{session_,    host_.hooks, host_.kv,
-                           host_.stats, out,         ArgumentsOf(batch_[i])};
+    CommandContext context{
+        session_, host_.hooks, host_.kv, host_.stats, out, ArgumentsOf(batch_[i]), batch_[i].row};
     if (host_.hooks.observation().pause.was_begun()) [[unlikely]] {
       co_await WaitForPause(context.argv);
       if (state_ != State::kOpen) co_return;

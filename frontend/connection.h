@@ -160,6 +160,7 @@ class Connection {
   struct BatchCommand {
     size_t first_argument;
     size_t argument_count;
+    const CommandRow* row;  // null: not looked up yet, or unknown
   };
 
   struct Waiting {

@@ -208,10 +208,11 @@ CommandStart BeginCommand(CommandContext& context) {
     return Queue(context, *session.transaction);
   }
   OpenBooks(context);
-  if (row->immediate == nullptr) {
+  if (row->immediate != nullptr) {
+    row->immediate(context);
+  } else if (row->at_once == nullptr || !row->at_once(context)) {
     return CommandStart::kAwait;
   }
-  row->immediate(context);
   EndCommand(context);
   return CommandStart::kAnswered;
 }
@@ -268,11 +269,6 @@ void PrefetchCommand(Kv& kv, uint32_t database, const CommandRow* row,
     stage == PrefetchStage::kLocation ? kv.PrefetchLocation(key)
                                       : kv.PrefetchRecord(key, UseOf(*row));
   });
-}
-
-void PrefetchCommand(Kv& kv, uint32_t database, std::span<const std::string_view> argv,
-                     PrefetchStage stage) {
-  PrefetchCommand(kv, database, LookUpCommand(argv), argv, stage);
 }
 
 RespLimits LimitsOf(const Session& session, const ServerConfig& config) {

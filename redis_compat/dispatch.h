@@ -1,8 +1,8 @@
 // Dispatch: from argv to an answered command.
 //
-// BeginCommand() makes every check that needs no storage and runs commands that need none; what is
-// left is one Task to await. Split in two so that the frontend's loop over a pipeline needs no
-// coroutine frame of ours:
+// BeginCommand() makes every check that needs no storage and runs commands that need none, or need
+// not wait for it; what is left is one Task to await. Split in two so that the frontend's loop over
+// a pipeline needs no coroutine frame of ours:
 //
 //   if (BeginCommand(context) == CommandStart::kAwait) {
 //     co_await context.command->awaited(context);
@@ -62,11 +62,9 @@ enum class PrefetchStage : uint8_t { kLocation, kRecord };
 
 // Tells the storage which keys a command will touch, so that their memory is on its way when the
 // command runs; for the next commands of a pipeline. Does nothing for commands without keys. `row`
-// is LookUpCommand(argv): a caller that keeps it looks each command of a pipeline up once.
+// is LookUpCommand(argv).
 void PrefetchCommand(Kv& kv, uint32_t database, const CommandRow* row,
                      std::span<const std::string_view> argv, PrefetchStage stage);
-void PrefetchCommand(Kv& kv, uint32_t database, std::span<const std::string_view> argv,
-                     PrefetchStage stage);
 
 // What the parser must enforce for this connection now.
 RespLimits LimitsOf(const Session& session, const ServerConfig& config);

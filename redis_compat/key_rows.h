@@ -172,7 +172,8 @@ inline constexpr auto kKeyRows = std::to_array<CommandRow>({
      .flags = kReadOnly | kFast,
      .categories = kCatReadString | kCatFast,
      .keys = OneKey(kKeyRo | kKeyAccess),
-     .awaited = GetCommand},
+     .awaited = GetCommand,
+     .at_once = GetAtOnce},
     {.name = "set",
      .syntax = "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | "
                "PXAT unix-time-milliseconds | KEEPTTL]",

@@ -142,6 +142,13 @@ Task<void> GetCommand(CommandContext& context) {
   }
 }
 
+bool GetAtOnce(CommandContext& context) {
+  ReadResult result;
+  if (!context.kv.GetAtOnce(KeyAt(context, 1), &result)) return false;
+  ReplyString(context, result);
+  return true;
+}
+
 Task<void> SetCommand(CommandContext& context) {
   if (context.argv.size() > 3) {
     co_await SetWithOptions(context);

@@ -18,6 +18,7 @@ Task<Status> Kv::Get(Key key, ReadResult* result) {
   }
   return impl_->Get(key, result);
 }
+bool Kv::GetAtOnce(Key key, ReadResult* result) { return impl_->TryGetAtOnce(key, result); }
 Task<Status> Kv::Set(Key key, NewRecord record) {
   if (impl_->holds_registers()) [[unlikely]] {
     return impl_->AfterHold([impl = impl_.get(), key, record] { return impl->Set(key, record); });
@@ -177,12 +178,12 @@ void KvImpl::PrefetchRecord(Key key, KeyUse use) const {
   if (place == nullptr) return index_.PrefetchRecord(hash);
   const auto* entry = reinterpret_cast<const std::byte*>(place->entry);
   __builtin_prefetch(entry);
-  __builtin_prefetch(entry + 64);
   const View& view = context_.view();
   const int live = view.LiveReplicas(place->addr);
   // As of the view in which it was remembered.
   int replica = place->in_place_replica % live;
   if (use == KeyUse::kWrite) {
+    __builtin_prefetch(entry + 64);
     __builtin_prefetch(entry + 128);
     for (int i = 0; i < live; ++i) {
       context_.fabric.PrefetchForWrite(view.Locate(place->addr, i),

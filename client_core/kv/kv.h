@@ -127,6 +127,9 @@ class Kv {
 
   // `result` is cleared first and filled if the key is there.
   virtual Task<Status> Get(Key key, ReadResult* result);
+  // The same where nothing has to be waited for. False: `result` means nothing and nothing has
+  // happened; Get() tells. `result` is as it was made.
+  virtual bool GetAtOnce(Key key, ReadResult* result);
   // Stores without looking at what was there.
   virtual Task<Status> Set(Key key, NewRecord record);
   // Removes; `existed` tells whether it was there.

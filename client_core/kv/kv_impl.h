@@ -40,6 +40,9 @@ class KvImpl final : private WorkerDuties {
   Task<Status> Get(Key key, ReadResult* result) {
     return runs_inline_ ? GetInline(key, result) : GetSlowly(key, result);
   }
+  bool TryGetAtOnce(const Key& key, ReadResult* result) {
+    return runs_inline_ && !holds_registers() && GetAtOnce(key, result);
+  }
   Task<Status> Set(Key key, NewRecord record) {
     return runs_inline_ ? SetInline(key, record) : SetSlowly(key, record, {});
   }
@@ -212,8 +215,8 @@ class KvImpl final : private WorkerDuties {
 
   // register_ops.cc: keys that are held as registers.
   [[nodiscard]] bool FitsRegister(const Key& key, const NewRecord& record) const;
-  [[nodiscard]] static bool IsExpired(const KeyValue& value, uint64_t now_ms) {
-    return value.deadline_ms != 0 && now_ms >= value.deadline_ms;
+  [[nodiscard]] bool IsExpired(const KeyValue& value) const {
+    return value.deadline_ms != 0 && context_.clock.NowMs() >= value.deadline_ms;
   }
   // How many registers have been forgotten: what a search found before that changes may be one.
   [[nodiscard]] uint64_t Forgotten() const {
@@ -247,7 +250,7 @@ class KvImpl final : private WorkerDuties {
   bool TryTakeBuffers(const CachedRegister& entry, WriteBuffers* buffers);
   // The value of a register that `record` makes, in the arena of `round_trip`.
   static std::span<const std::byte> AssembleValue(const NewRecord& record, RoundTrip& round_trip);
-  bool FillResult(const CachedRegister& entry, Tuple& tuple, ReadResult* result) const;
+  bool FillResult(const RegisterRef& ref, Tuple& tuple, ReadResult* result) const;
   Task<Result<RegisterResult>> ReadRegister(RegisterOperation& operation, CachedRegister& entry,
                                             ReadResult* result);
   Task<Result<RegisterResult>> WriteRegister(RegisterOperation& operation, const IndexKey& key,

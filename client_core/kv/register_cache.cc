@@ -30,7 +30,6 @@ CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
     if (entry->handle.ref.incarnation == header.incarnation) {
       // Another key of the same hash may have taken its place.
       table_.Put(PlaceOf(entry));
-      entry->doubts = doubts_;
       return entry;
     }
     // It left the index and came back before this worker was told.
@@ -52,8 +51,6 @@ CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
     }
     kept_.erase(kept);
   }
-  entry->used = true;
-  entry->doubts = doubts_;
   entry->position = static_cast<uint32_t>(ring_.size());
   ring_.push_back(entry);
   table_.Put(PlaceOf(entry));
@@ -69,7 +66,9 @@ RegisterPlace RegisterCache::PlaceOf(CachedRegister* entry) const {
           .addr = ref.addr,
           .bytes = static_cast<uint16_t>(ref.shape.register_bytes()),
           .in_place_from = static_cast<uint16_t>(ref.shape.in_place_offset()),
-          .in_place_replica = static_cast<uint8_t>(in_place)};
+          .doubts = doubts_,
+          .in_place_replica = static_cast<uint8_t>(in_place),
+          .used = true};
 }
 
 void RegisterCache::Remove(CachedRegister* entry) {
@@ -128,7 +127,10 @@ void RegisterCache::DoubtAll() {
   ++forgotten_;
   if (++doubts_ != 0) return;
   doubts_ = 1;
-  for (CachedRegister* entry : ring_) entry->doubts = 0;
+  for (CachedRegister* entry : ring_) {
+    RegisterPlace* place = table_.Find(entry->hash);
+    if (place != nullptr) place->doubts = 0;
+  }
 }
 
 // The clock algorithm; entries in use stay.
@@ -137,7 +139,9 @@ void RegisterCache::MakeRoom() {
     hand_ = (hand_ + 1) % ring_.size();
     CachedRegister* entry = ring_[hand_];
     if (entry->users > 0) continue;
-    if (std::exchange(entry->used, false)) continue;
+    RegisterPlace* place = table_.Find(entry->hash);
+    const bool is_its = place != nullptr && place->entry == entry;
+    if (is_its && std::exchange(place->used, false)) continue;
     if (!entry->live.empty()) {
       kept_[entry->handle.ref.addr.bits()] = {std::move(entry->live), entry->buffer_class,
                                               entry->handle.ref};

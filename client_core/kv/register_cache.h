@@ -12,6 +12,7 @@
 #include <absl/container/flat_hash_set.h>
 #include <absl/container/inlined_vector.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -34,7 +35,7 @@ namespace onetrip {
 // majority, or the register has left the index.
 using LiveBuffers = absl::InlinedVector<OutBuffer, 2>;
 
-// The first two lines have all that a GET needs of a key of usual length.
+// The first line has all that a GET needs.
 struct alignas(64) CachedRegister {
   CachedRegister(const IndexKey& key, SlotWord word_in, const RegisterRef& ref,
                  SizeClass buffer_class_in, const GuessClock& clock, Executor& executor)
@@ -57,8 +58,6 @@ struct alignas(64) CachedRegister {
   bool forgotten : 1 = false;  // has left the index, or the cache
   bool gone : 1 = false;       // has left the index
   bool exhausted : 1 = false;  // of timestamps
-  bool used = false;           // since the clock hand last passed
-  uint16_t doubts = 0;         // the cache's, when it was last seen in the index; 0: long ago
   uint32_t position = 0;       // in the cache's ring
   const absl::InlinedVector<char, 24> key_bytes;
 
@@ -69,7 +68,7 @@ struct alignas(64) CachedRegister {
   Event write_ended;  // for writers that wait: one write at a time
   SealWord met_seal;  // if an operation of this worker has met one
 };
-static_assert(sizeof(RegisterHandle) == 80);
+static_assert(offsetof(RegisterHandle, lane_word) + sizeof(MetaWord) == 64);
 
 class RegisterCache final : public RegisterListener {
  public:
@@ -102,11 +101,14 @@ class RegisterCache final : public RegisterListener {
 
   // The entry of `key`, or null.
   CachedRegister* Find(const IndexKey& key) {
-    const RegisterPlace* place = table_.Find(key.hash);
-    if (place == nullptr || !place->entry->IsOf(key) || place->entry->doubts != doubts_) {
-      return nullptr;
-    }
-    place->entry->used = true;
+    CachedRegister* entry = FindByHash(key.hash);
+    return entry != nullptr && entry->IsOf(key) ? entry : nullptr;
+  }
+  // The entry of a key of that hash, which the caller compares with what it reads; or null.
+  CachedRegister* FindByHash(KeyHash hash) {
+    RegisterPlace* place = table_.Find(hash);
+    if (place == nullptr || place->doubts != doubts_) return nullptr;
+    place->used = true;
     return place->entry;
   }
   // Where it is, without a look at any entry.

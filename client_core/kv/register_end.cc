@@ -269,7 +269,8 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
       co_return lost ? kUnresolved : AfterSend(sealed.status());
     }
     KeyValue value;
-    alive = DecodeKeyValue(sealed->f.value.bytes, &value) && !IsExpired(value, began_ms);
+    alive = DecodeKeyValue(sealed->f.value.bytes, &value) &&
+            (value.deadline_ms == 0 || began_ms < value.deadline_ms);
     if (sealed->all_mine) {
       credited = CreditOf(me);
       // Until the slot is empty.

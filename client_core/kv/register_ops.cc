@@ -43,24 +43,26 @@ CachedRegister* KvImpl::Adopt(const IndexKey& key, const SearchResult& search, u
   return registers_->cache.Adopt(key, word, header, shape);
 }
 
-bool KvImpl::FillResult(const CachedRegister& entry, Tuple& tuple, ReadResult* result) const {
+bool KvImpl::FillResult(const RegisterRef& ref, Tuple& tuple, ReadResult* result) const {
   KeyValue value;
   // Whether it was missing at one moment, only its slot can tell: the caller removes it there.
-  if (!DecodeKeyValue(tuple.value.bytes, &value) || IsExpired(value, context_.clock.NowMs())) {
-    return false;
-  }
+  if (!DecodeKeyValue(tuple.value.bytes, &value) || IsExpired(value)) return false;
   result->found_ = true;
-  result->record_ = {value.bytes, value.deadline_ms, VersionOf(entry.handle.ref, tuple.word),
-                     value.type};
+  result->record_ = {value.bytes, value.deadline_ms, VersionOf(ref, tuple.word), value.type};
   result->bytes_ = std::move(tuple.holder);
   return true;
 }
 
 bool KvImpl::GetAtOnce(const Key& key, ReadResult* result) {
-  CachedRegister* entry = registers_->cache.Find(MakeKey(key));
+  const IndexKey index_key = MakeKey(key);
+  CachedRegister* entry = registers_->cache.FindByHash(index_key.hash);
+  if (entry == nullptr) return false;
+  const RegisterRef& ref = entry->handle.ref;
   Tuple m;
-  if (entry == nullptr || !registers_->safe_guess.ReadAtOnce(entry->handle, &m) ||
-      !FillResult(*entry, m, result)) {
+  const std::byte* image = nullptr;
+  if (!registers_->safe_guess.ReadAtOnce(entry->handle, &m, &image) ||
+      !RegisterHasKey(image, ref.shape.register_bytes(), index_key.keyspace, index_key.bytes) ||
+      !FillResult(ref, m, result)) {
     return false;
   }
   metrics_.gets_found.Add();
@@ -104,8 +106,8 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::ReadRegister(RegisterOperation& ope
   if (read->end != RegisterEnd::kDone || read->tuple.value.bytes.size() < kKeyValueHeadBytes) {
     co_return Status(StatusCode::kCorrupt, "a register that a slot names holds no value");
   }
-  co_return FillResult(entry, read->tuple, result) ? RegisterResult::kDone
-                                                   : RegisterResult::kExpired;
+  co_return FillResult(entry.handle.ref, read->tuple, result) ? RegisterResult::kDone
+                                                              : RegisterResult::kExpired;
 }
 
 bool KvImpl::TryTakeBuffers(const CachedRegister& entry, WriteBuffers* buffers) {

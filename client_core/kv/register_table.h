@@ -24,17 +24,19 @@ struct RegisterPlace {
   GlobalAddr addr;
   uint16_t bytes = 0;          // of all of the register
   uint16_t in_place_from = 0;  // where its in-place area begins
+  uint16_t doubts = 0;         // the cache's, when it was last seen in the index; 0: long ago
   uint8_t in_place_replica = 0;
+  bool used = false;  // since the clock hand last passed
 };
 
 class RegisterTable {
  public:
   RegisterTable() : memory_(kFirstPlaces * sizeof(RegisterPlace)), mask_(kFirstPlaces - 1) {}
 
-  // Null if there is none. Good until the next Put or Erase.
-  [[nodiscard]] const RegisterPlace* Find(KeyHash hash) const {
+  // Null if there is none. Good until the next Put or Erase. Hash and entry are not to be changed.
+  [[nodiscard]] RegisterPlace* Find(KeyHash hash) const {
     for (size_t at = Start(hash);; at = (at + 1) & mask_) {
-      const RegisterPlace& place = places()[at];
+      RegisterPlace& place = places()[at];
       if (place.entry == nullptr) return nullptr;
       if (place.hash.bits() == hash.bits()) return &place;
     }

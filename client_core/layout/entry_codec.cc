@@ -52,12 +52,18 @@ bool LoadEntryKey(SlotWord word, const std::byte* bytes, uint64_t available, Ent
   return true;
 }
 
+bool RegisterHasKey(const std::byte* bytes, uint64_t available, KeyspaceId keyspace,
+                    std::string_view key) {
+  if (available < kRegisterHeaderBytes + key.size()) return false;
+  const RegisterHeader header = LoadRegisterHeader(bytes);
+  return header.key_bytes == key.size() && header.keyspace == keyspace.value &&
+         (key.empty() || std::memcmp(bytes + kRegisterHeaderBytes, key.data(), key.size()) == 0);
+}
+
 bool EntryHasKey(SlotWord word, const std::byte* bytes, uint64_t available, KeyspaceId keyspace,
                  std::string_view key) {
-  if (!word.is_register()) return RecordHasKey(bytes, available, keyspace, key);
-  EntryKey found;
-  return LoadEntryKey(word, bytes, available, &found) && found.keyspace == keyspace &&
-         found.bytes == key;
+  return word.is_register() ? RegisterHasKey(bytes, available, keyspace, key)
+                            : RecordHasKey(bytes, available, keyspace, key);
 }
 
 bool EntryHasItsClass(SlotWord word, const std::byte* bytes) {

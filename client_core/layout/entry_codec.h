@@ -24,7 +24,9 @@ struct EntryKey {
 bool EntryKeyLength(SlotWord word, const std::byte* bytes, uint64_t available, uint64_t* length);
 // The key, if it is within them.
 bool LoadEntryKey(SlotWord word, const std::byte* bytes, uint64_t available, EntryKey* key);
-// Whether they hold that key, wholly.
+// Whether they hold that key, wholly; of a register by itself, too.
+bool RegisterHasKey(const std::byte* bytes, uint64_t available, KeyspaceId keyspace,
+                    std::string_view key);
 bool EntryHasKey(SlotWord word, const std::byte* bytes, uint64_t available, KeyspaceId keyspace,
                  std::string_view key);
 // Whether what they hold, a key included, is of the word's size class.

@@ -86,8 +86,9 @@ class SafeGuess {
 
   // READ and WRITE where the fabric completes inline, nobody interferes and nothing is missing:
   // the same steps in one round trip, without a coroutine. False: nothing is known; take the long
-  // way. A WRITE then goes on with the guess that it has begun with, in *outcome.
-  bool ReadAtOnce(RegisterHandle& handle, Tuple* m);
+  // way. A WRITE then goes on with the guess that it has begun with, in *outcome. A READ leaves in
+  // `*image` all of a replica, which lives as long as *m.
+  bool ReadAtOnce(RegisterHandle& handle, Tuple* m, const std::byte** image);
   bool WriteAtOnce(RegisterHandle& handle, const OutBuffer& buffer,
                    std::span<const std::byte> value, WriteOutcome* outcome);
 

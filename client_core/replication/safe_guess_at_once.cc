@@ -13,7 +13,7 @@ bool SafeGuess::PostInline(const RoundTripPtr& batch) {
   return post.await_resume().ok();
 }
 
-bool SafeGuess::ReadAtOnce(RegisterHandle& handle, Tuple* m) {
+bool SafeGuess::ReadAtOnce(RegisterHandle& handle, Tuple* m, const std::byte** image) {
   const RegisterRef& ref = handle.ref;
   const View& view = context_.view();
   const int needed = view.replicas / 2 + 1;
@@ -43,6 +43,7 @@ bool SafeGuess::ReadAtOnce(RegisterHandle& handle, Tuple* m) {
   m->in_place = true;
   m->has_value = true;
   m->holder = std::move(batch);
+  *image = images[0];
   handle.times.seen = std::max(handle.times.seen, m->word.time());
   const uint8_t own = InNOut::LaneOf(context_.membership.id, ref.shape);
   handle.lane_word = std::max(handle.lane_word, InNOut::LaneIn(ref, images[0], own));
