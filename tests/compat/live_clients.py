@@ -1,5 +1,6 @@
 """Real clients: redis-cli, redis-benchmark and a C++ program on hiredis."""
 
+import re
 import subprocess
 import time
 
@@ -61,6 +62,34 @@ def cli_stat(context):
             process.wait()
         assert "keys" in lines[1], lines
         assert lines[2].split()[0] == "1", lines  # One key.
+
+
+def summary_of(out):
+    """What --bigkeys and --memkeys say of a keyspace of strings: (keys, the biggest's name and size,
+    strings, their sum)."""
+    keys = re.search(r"^Sampled (\d+) keys in the keyspace!$", out, re.M)
+    biggest = re.search(r"^Biggest string found '\"(.*)\"' has (\d+) bytes$", out, re.M)
+    strings = re.search(r"^(\d+) strings with (\d+) bytes \(100.00% of keys", out, re.M)
+    assert keys and biggest and strings and "rror" not in out, out
+    return (int(keys[1]), (biggest[1], int(biggest[2])), int(strings[1]), int(strings[2]))
+
+
+@test("redis-cli --scan, --bigkeys and --memkeys find every key", on_redis_too=True)
+def cli_key_statistics(context):
+    with context.agent() as server:
+        sizes = {"key:%d" % i: i % 40 + 1 for i in range(1000)}
+        sizes["the biggest"] = 50000
+        data = b"".join(b'SET "%s" %s\r\n' % (key.encode(), b"x" * size)
+                        for key, size in sizes.items())
+        assert "errors: 0, replies: 1001" in cli(server, "--pipe", stdin=data)
+        assert sorted(cli(server, "--scan").splitlines()) == sorted(sizes)
+        assert sorted(cli(server, "--scan", "--pattern", "key:99?").splitlines()) == [
+            "key:99%d" % i for i in range(10)]
+        total = sum(sizes.values())
+        assert summary_of(cli(server, "--bigkeys")) == (1001, ("the biggest", 50000), 1001, total)
+        keys, (biggest, biggest_bytes), strings, in_memory = summary_of(cli(server, "--memkeys"))
+        assert (keys, biggest, strings) == (1001, "the biggest", 1001)
+        assert biggest_bytes > 50000 and in_memory > total + biggest_bytes - 50000
 
 
 @test("redis-cli: help of the server's commands", on_redis_too=True)
@@ -132,7 +161,7 @@ def ready_line(context):
 
 
 @test("redis-benchmark with RESP3", on_redis_too=True)
-def benchmark_resp3(context):
+def benchmark_all_resp3(context):
     with context.agent() as server:
         benchmark(server, "-3", "-P", "4", "-t", "ping,set,get,incr,mset", "-n", "20000", "-c", "20")
 
