@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Real Redis clients against an agent: redis-py, ruby-redis, ioredis and node-redis (HELLO 3).
+"""Real Redis clients against an agent: hiredis, redis-py, ruby-redis, ioredis and node-redis.
 
   tests/clients/run.py [--agent build/release/bin/onetrip-agent] [--filter NAME]
 
 Each client program goes through the same steps, prints "ok STEP" after each, and prints "restart"
 when it wants the agent to be restarted. All of them run at once, each with an agent of its own.
-The clients of Node.js are installed here by `npm ci` when they are not yet. Exit code 0 when
-everything passed; the last line is `N passed, N failed`. `--agent redis-server` must pass too.
+hiredis's program is built with the agent and lies beside it. The clients of Node.js, which say
+HELLO 3, are installed here by `npm ci` when they are not yet. Exit code 0 when everything passed;
+the last line is `N passed, N failed`. `--agent redis-server` must pass too (hiredis's program is
+then that of build/release/bin).
 """
 
 import argparse
@@ -23,8 +25,9 @@ import servers  # pylint: disable=wrong-import-position
 
 STEPS = ["connect", "pool", "pipeline", "multi", "watch", "lock", "rate_limit", "cache",
          "reconnect"]
-# Debian's Python, which has python3-redis, whatever runs this.
+# Debian's Python, which has python3-redis, whatever runs this. {bin}: where built programs are.
 CLIENTS = {
+    "hiredis": ["{bin}/hiredis_client"],
     "redis-py": ["/usr/bin/python3", "redis_py.py"],
     "ruby-redis": ["/usr/bin/ruby", "ruby_redis.rb"],
     "ioredis": ["node", "ioredis.js"],
@@ -67,25 +70,29 @@ def drive(command, server):
     return done, "".join(rest)
 
 
-def run_client(name, agent, outcomes):
+def run_client(name, agent, binaries, outcomes):
+    command = [word.format(bin=binaries) for word in CLIENTS[name]]
     with servers.agent(agent) as server:
-        outcomes[name] = drive(CLIENTS[name], server)
+        outcomes[name] = drive(command, server)
 
 
 def main():
     parser = argparse.ArgumentParser(prog="tests/clients/run.py", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--agent", default=os.path.join(ROOT, "build/release/bin/onetrip-agent"))
+    release = os.path.join(ROOT, "build/release/bin")
+    parser.add_argument("--agent", default=os.path.join(release, "onetrip-agent"))
     parser.add_argument("--filter", default="", help="run only clients whose name contains this")
     arguments = parser.parse_args()
     agent = arguments.agent
     if os.sep in agent:
         agent = os.path.abspath(agent)
+    binaries = release if os.path.basename(agent) == "redis-server" else os.path.dirname(agent)
     names = [name for name in CLIENTS if arguments.filter in name]
     if any(CLIENTS[name][0] == "node" for name in names):
         install_node_clients()
     outcomes = {}
-    threads = [threading.Thread(target=run_client, args=(name, agent, outcomes)) for name in names]
+    threads = [threading.Thread(target=run_client, args=(name, agent, binaries, outcomes))
+               for name in names]
     for thread in threads:
         thread.start()
     for thread in threads:

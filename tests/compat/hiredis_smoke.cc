@@ -4,71 +4,40 @@
 // agent and this program. hiredis 0.14 speaks RESP2 only.
 
 #include <gtest/gtest.h>
-#include <hiredis/hiredis.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "tests/clients/hiredis_connection.h"
 
 namespace onetrip {
 namespace {
-
-struct FreeContext {
-  void operator()(redisContext* context) const { redisFree(context); }
-};
-struct FreeReply {
-  void operator()(redisReply* reply) const { freeReplyObject(reply); }
-};
-using Context = std::unique_ptr<redisContext, FreeContext>;
-using Reply = std::unique_ptr<redisReply, FreeReply>;
 
 std::string Environment(const char* name) {
   const char* value = getenv(name);
   return value == nullptr ? "" : value;
 }
 
-Context ConnectTcp() {
-  return Context(redisConnect("127.0.0.1", std::stoi(Environment("ONETRIP_PORT"))));
+HiredisConnection ConnectTcp() {
+  return HiredisConnection::ToPort(std::stoi(Environment("ONETRIP_PORT")));
 }
-
-std::string_view Text(const Reply& reply) { return {reply->str, reply->len}; }
 
 class HiredisTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (Environment("ONETRIP_PORT").empty()) GTEST_SKIP() << "ONETRIP_PORT is not set";
-    context_ = ConnectTcp();
-    ASSERT_EQ(context_->err, 0) << context_->errstr;
+    connection_.emplace(ConnectTcp());
+    ASSERT_FALSE(connection_->failed());
     ASSERT_NE(Call({"FLUSHALL"}), nullptr);
   }
 
-  // One command with binary-safe arguments. Null when the connection failed.
-  Reply Call(const std::vector<std::string>& args) {
-    Append(args);
-    return Next();
-  }
+  Reply Call(const std::vector<std::string>& args) { return connection_->Call(args); }
+  void Append(const std::vector<std::string>& args) { connection_->Append(args); }
+  Reply Next() { return connection_->Next(); }
 
-  void Append(const std::vector<std::string>& args) {
-    std::vector<const char*> data;
-    std::vector<size_t> sizes;
-    for (const std::string& arg : args) {
-      data.push_back(arg.data());
-      sizes.push_back(arg.size());
-    }
-    redisAppendCommandArgv(context_.get(), static_cast<int>(args.size()), data.data(),
-                           sizes.data());
-  }
-
-  Reply Next() {
-    void* reply = nullptr;
-    if (redisGetReply(context_.get(), &reply) != REDIS_OK) return nullptr;
-    return Reply(static_cast<redisReply*>(reply));
-  }
-
-  Context context_;
+  std::optional<HiredisConnection> connection_;
 };
 
 TEST_F(HiredisTest, RepliesHaveTheirTypes) {
@@ -128,39 +97,39 @@ TEST_F(HiredisTest, AValueOfOneMebibyteComesBackWhole) {
 
 TEST_F(HiredisTest, DataOutlivesTheConnection) {
   EXPECT_EQ(Text(Call({"SET", "k", "kept"})), "OK");
-  ASSERT_EQ(redisReconnect(context_.get()), REDIS_OK);
+  ASSERT_TRUE(connection_->Reconnect());
   EXPECT_EQ(Text(Call({"GET", "k"})), "kept");
-  context_ = ConnectTcp();
+  connection_ = ConnectTcp();
   EXPECT_EQ(Text(Call({"GET", "k"})), "kept");
 }
 
 TEST_F(HiredisTest, AProtocolErrorClosesAndAReconnectHeals) {
-  EXPECT_EQ(redisAppendFormattedCommand(context_.get(), "*1\r\n$x\r\n", 8), REDIS_OK);
+  EXPECT_EQ(redisAppendFormattedCommand(connection_->context(), "*1\r\n$x\r\n", 8), REDIS_OK);
   const Reply error = Next();
   ASSERT_NE(error, nullptr);
   EXPECT_EQ(Text(error), "ERR Protocol error: invalid bulk length");
   EXPECT_EQ(Call({"PING"}), nullptr);
-  ASSERT_EQ(redisReconnect(context_.get()), REDIS_OK);
+  ASSERT_TRUE(connection_->Reconnect());
   EXPECT_EQ(Text(Call({"PING"})), "PONG");
 }
 
 TEST_F(HiredisTest, TheUnixSocketServesTheSameData) {
   EXPECT_EQ(Text(Call({"SET", "k", "same"})), "OK");
-  context_.reset(redisConnectUnix(Environment("ONETRIP_SOCKET").c_str()));
-  ASSERT_EQ(context_->err, 0) << context_->errstr;
+  connection_ = HiredisConnection::ToSocket(Environment("ONETRIP_SOCKET"));
+  ASSERT_FALSE(connection_->failed());
   EXPECT_EQ(Text(Call({"GET", "k"})), "same");
 }
 
 TEST_F(HiredisTest, ManyContextsInterleave) {
-  std::vector<Context> contexts;
-  contexts.reserve(50);
-  for (int i = 0; i < 50; ++i) contexts.push_back(ConnectTcp());
+  std::vector<HiredisConnection> connections;
+  connections.reserve(50);
+  for (int i = 0; i < 50; ++i) connections.push_back(ConnectTcp());
   for (int round = 0; round < 20; ++round) {
-    for (const Context& context : contexts) redisAppendCommand(context.get(), "INCR shared");
-    for (const Context& context : contexts) {
-      void* reply = nullptr;
-      ASSERT_EQ(redisGetReply(context.get(), &reply), REDIS_OK);
-      EXPECT_EQ(Reply(static_cast<redisReply*>(reply))->type, REDIS_REPLY_INTEGER);
+    for (HiredisConnection& connection : connections) connection.Append({"INCR", "shared"});
+    for (HiredisConnection& connection : connections) {
+      const Reply reply = connection.Next();
+      ASSERT_NE(reply, nullptr);
+      EXPECT_EQ(reply->type, REDIS_REPLY_INTEGER);
     }
   }
   EXPECT_EQ(Text(Call({"GET", "shared"})), "1000");
