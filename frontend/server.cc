@@ -20,6 +20,21 @@ namespace {
 // Descriptors that are no client's: listeners, loops, logs.
 constexpr uint64_t kReservedDescriptors = 64;
 
+// Redis's own words.
+constexpr std::string_view kProtectedModeError =
+    "-DENIED Redis is running in protected mode because protected mode is enabled and no password "
+    "is set for the default user. In this mode connections are only accepted from the loopback "
+    "interface. If you want to connect from external computers to Redis you may adopt one of the "
+    "following solutions: 1) Just disable protected mode sending the command 'CONFIG SET "
+    "protected-mode no' from the loopback interface by connecting to Redis from the same host the "
+    "server is running, however MAKE SURE Redis is not publicly accessible from internet if you do "
+    "so. Use CONFIG REWRITE to make this change permanent. 2) Alternatively you can just disable "
+    "the protected mode by editing the Redis configuration file, and setting the protected mode "
+    "option to 'no', and then restarting the server. 3) If you started the server manually just "
+    "for testing, restart it with the '--protected-mode no' option. 4) Setup a an authentication "
+    "password for the default user. NOTE: You only need to do one of the above things in order for "
+    "the server to start accepting connections from the outside.\r\n";
+
 std::string MakeRunId() {
   std::random_device random;
   constexpr char kDigits[] = "0123456789abcdef";
@@ -71,10 +86,8 @@ void Server::PublishOptions() {
   for (const OptionRow& row : OptionTable()) {
     if (*row.config_alias == '\0' || (row.users & kUserAgent) == 0) continue;
     // Some options have a Redis name that this CONFIG does not show.
-    (void)config_.SetAtStart(row.config_alias, OptionText(row, options_));
+    (void)config_.SetByServer(row.config_alias, OptionText(row, options_));
   }
-  const PoolUsage usage = storage_.pool_usage();
-  (void)config_.SetAtStart("maxmemory", std::to_string(usage.capacity_bytes));
   ApplyClientLimits(options_, &limits_);
 }
 
@@ -132,14 +145,23 @@ void Server::AttachListener(UniqueFd listener, std::string_view unix_path) {
   });
 }
 
+bool Server::IsStranger(const UniqueFd& fd, std::string_view unix_path) const {
+  if (!unix_path.empty() || !config_.protected_mode() || config_.password_required()) return false;
+  const std::string peer = PeerAddress(fd.get());
+  return !peer.starts_with("127.0.0.1:") && !peer.starts_with("[::1]:");
+}
+
+void Server::Refuse(UniqueFd fd, std::string_view error) {
+  rejected_connections_.fetch_add(1, std::memory_order_relaxed);
+  // A client that does not take these few bytes at once has lost nothing.
+  (void)!send(fd.get(), error.data(), error.size(), MSG_NOSIGNAL);
+}
+
 void Server::OnAccept(UniqueFd fd, std::string_view unix_path) {
   if (open_clients_.load(std::memory_order_relaxed) >= config_.max_clients()) {
-    rejected_connections_.fetch_add(1, std::memory_order_relaxed);
-    constexpr std::string_view kRefusal = "-ERR max number of clients reached\r\n";
-    // A client that does not take these few bytes at once has lost nothing.
-    (void)!send(fd.get(), kRefusal.data(), kRefusal.size(), MSG_NOSIGNAL);
-    return;
+    return Refuse(std::move(fd), "-ERR max number of clients reached\r\n");
   }
+  if (IsStranger(fd, unix_path)) return Refuse(std::move(fd), kProtectedModeError);
   open_clients_.fetch_add(1, std::memory_order_relaxed);
   const uint64_t id = next_client_id_++;
   Worker& worker = *workers_[next_worker_++ % workers_.size()];

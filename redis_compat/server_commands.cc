@@ -78,9 +78,17 @@ Task<void> Flush(CommandContext& context, std::optional<uint32_t> database) {
   }
 }
 
+// The pool grows and shrinks with the memory nodes.
+void ShowPoolSize(CommandContext& context) {
+  ServerFacts facts;
+  context.hooks.FillFacts(&facts);
+  (void)context.hooks.config().SetByServer("maxmemory", std::to_string(facts.maxmemory));
+}
+
 }  // namespace
 
 void ConfigGetCommand(CommandContext& context) {
+  ShowPoolSize(context);
   const auto found = context.hooks.config().Get(context.argv.subspan(2));
   context.out.Map(found.size());
   for (const auto& [name, value] : found) {
@@ -98,6 +106,7 @@ void ConfigSetCommand(CommandContext& context) {
   if (!CheckConfigNames(context)) {
     return;
   }
+  ShowPoolSize(context);
   std::vector<Assignment> assignments;
   for (size_t i = 0; i < pairs.size(); i += 2) {
     Assignment assignment{ServerConfig::FirstName(pairs[i]), {}};

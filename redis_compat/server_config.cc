@@ -20,6 +20,8 @@ struct Parameter {
   std::string_view initial;
   Change change;
   ConfigRule rule;
+  // Why CONFIG SET takes no value but the one that is there; empty: it does.
+  std::string_view fixed_because = {};
 };
 
 constexpr int64_t kIntMax = 2147483647;
@@ -46,6 +48,7 @@ constexpr ConfigRule Enum(std::string_view choices) {
 constexpr Parameter kParameters[] = {
     // These rule something here.
     {"requirepass", "", "", Change::kAnyTime, kText},
+    {"protected-mode", "", "yes", Change::kAnyTime, kYesNo},
     // Values end at one mebibyte for now, whatever Redis would allow.
     {"proto-max-bulk-len", "", "1048576", Change::kAnyTime, Memory(kBulkMaxBytes, kBulkMaxBytes)},
     {"maxclients", "", "10000", Change::kAnyTime, Integer(1, 4294967295)},
@@ -61,18 +64,20 @@ constexpr Parameter kParameters[] = {
     {"port", "", "6379", Change::kAtStart, Integer(0, 65535)},
     {"bind", "", "127.0.0.1", Change::kAtStart, kText},
     {"unixsocket", "", "", Change::kAtStart, kText},
-    {"maxmemory", "", "0", Change::kAnyTime, kMemoryAny},
-    {"maxmemory-policy", "", "noeviction", Change::kAnyTime, Enum(kPolicies)},
+    {"maxmemory", "", "0", Change::kAnyTime, kMemoryAny,
+     "it is what the pool of memory nodes holds; add memory nodes for more"},
+    {"maxmemory-policy", "", "noeviction", Change::kAnyTime, Enum(kPolicies),
+     "nothing is evicted; the only policy is noeviction"},
+    {"maxmemory-clients", "", "0", Change::kAnyTime, kMemoryAny,
+     "no client is evicted; client-output-buffer-limit bounds each"},
     // These are kept and shown, since clients and tools ask for them.
     {"maxmemory-samples", "", "5", Change::kAnyTime, Integer(1, 64)},
-    {"maxmemory-clients", "", "0", Change::kAnyTime, kMemoryAny},
     {"save", "", "", Change::kAnyTime, {.kind = ConfigKind::kSave}},
     {"appendonly", "", "no", Change::kAnyTime, kYesNo},
     {"appendfsync", "", "everysec", Change::kAnyTime, Enum("everysec, always, no")},
     {"dir", "", "", Change::kAtStart, kText},
     {"dbfilename", "", "dump.rdb", Change::kAtStart, kText},
     {"daemonize", "", "no", Change::kAtStart, kYesNo},
-    {"protected-mode", "", "yes", Change::kAnyTime, kYesNo},
     {"cluster-enabled", "", "no", Change::kAtStart, kYesNo},
     {"io-threads", "", "1", Change::kAtStart, Integer(1, 128)},
     {"hz", "", "10", Change::kAnyTime, kIntAny},
@@ -201,7 +206,16 @@ bool ServerConfig::Check(std::string_view name, std::string_view value, std::str
                          std::string* error) const {
   const size_t index = IndexOf(name);
   CHECK(index < kParameterCount);
-  return CheckConfigValue(kParameters[index].rule, Value(name), value, canonical, error);
+  const Parameter& parameter = kParameters[index];
+  const std::string current = Value(name);
+  if (!CheckConfigValue(parameter.rule, current, value, canonical, error)) {
+    return false;
+  }
+  if (parameter.fixed_because.empty() || *canonical == current) {
+    return true;
+  }
+  *error = parameter.fixed_because;
+  return false;
 }
 
 void ServerConfig::Store(std::string_view name, std::string canonical) {
@@ -221,10 +235,12 @@ uint64_t ServerConfig::noted_call_ns() const {
   return latency_ms == 0 ? slow_ns : std::min(slow_ns, latency_ms * kNsPerMs);
 }
 
-bool ServerConfig::SetAtStart(std::string_view name, std::string_view value) {
+bool ServerConfig::SetByServer(std::string_view name, std::string_view value) {
   std::string canonical;
   std::string error;
-  if (!Knows(name) || !Check(name, value, &canonical, &error)) {
+  const size_t index = IndexOf(name);
+  if (index == kParameterCount ||
+      !CheckConfigValue(kParameters[index].rule, Value(name), value, &canonical, &error)) {
     return false;
   }
   Store(name, std::move(canonical));
@@ -237,6 +253,7 @@ void ServerConfig::Publish(std::string_view name, const std::string& canonical) 
     password_required_.store(!canonical.empty(), kRelaxed);
     return;
   }
+  if (name == "protected-mode") protected_mode_.store(canonical == "yes", kRelaxed);
   const auto number = static_cast<uint64_t>(ParseInt64(canonical).value_or(0));
   if (name == "proto-max-bulk-len") bulk_max_bytes_.store(static_cast<int64_t>(number), kRelaxed);
   if (name == "maxclients") max_clients_.store(number, kRelaxed);

@@ -1,7 +1,7 @@
 // ServerConfig: the parameters that CONFIG GET and CONFIG SET show, with Redis's names.
 //
-// One per process. Some of them rule something here (requirepass, proto-max-bulk-len, maxclients,
-// timeout, databases); the others exist because clients and tools ask for them: they are checked,
+// One per process. Some of them rule something here (requirepass, protected-mode, maxclients,
+// timeout, databases and more); the others exist because clients and tools ask for them: they are checked,
 // kept and reported. Any thread; texts are behind a lock, what the data path reads is atomic.
 #ifndef ONETRIP_REDIS_COMPAT_SERVER_CONFIG_H_
 #define ONETRIP_REDIS_COMPAT_SERVER_CONFIG_H_
@@ -38,6 +38,10 @@ class ServerConfig {
   [[nodiscard]] uint64_t timeout_s() const { return timeout_s_.load(std::memory_order_relaxed); }
   [[nodiscard]] uint64_t query_buffer_max_bytes() const {
     return query_buffer_max_bytes_.load(std::memory_order_relaxed);
+  }
+  // Whether clients of other hosts are refused as long as there is no password.
+  [[nodiscard]] bool protected_mode() const {
+    return protected_mode_.load(std::memory_order_relaxed);
   }
   // SLOWLOG keeps calls that took at least so long, the last so many; -1: none.
   [[nodiscard]] int64_t slow_call_us() const {
@@ -76,16 +80,17 @@ class ServerConfig {
   [[nodiscard]] static std::string_view FirstName(std::string_view name);
   // Whether CONFIG SET may change it. REQUIRES: Knows(name).
   [[nodiscard]] bool IsMutable(std::string_view name) const;
-  // Checks `value` and brings it to its canonical form. Returns false and says why in `error`.
-  // REQUIRES: Knows(name).
+  // Checks `value`, as CONFIG SET gives it, and brings it to its canonical form. Returns false and
+  // says why in `error`. REQUIRES: Knows(name).
   bool Check(std::string_view name, std::string_view value, std::string* canonical,
              std::string* error) const;
   // Stores a canonical value. REQUIRES: Check() made it from a value it accepted.
   void Store(std::string_view name, std::string canonical);
 
-  // For start-up: like Check() and Store(), but sets immutable parameters too (port, bind,
-  // unixsocket, databases, maxmemory). Returns false if the name or the value is no good.
-  bool SetAtStart(std::string_view name, std::string_view value);
+  // For what the process decides: like Check() and Store(), but sets what clients may not change,
+  // too (port, bind, unixsocket, databases, maxmemory). Returns false if the name or the value is
+  // no good.
+  bool SetByServer(std::string_view name, std::string_view value);
 
  private:
   // A call of constant time that never waits takes less; one that waits is timed by the turns of
@@ -98,6 +103,7 @@ class ServerConfig {
   std::vector<std::string> values_;  // By position in the table of parameters.
 
   std::atomic<bool> password_required_{false};
+  std::atomic<bool> protected_mode_{true};
   std::atomic<int64_t> bulk_max_bytes_{0};
   std::atomic<uint64_t> max_clients_{0};
   std::atomic<uint64_t> timeout_s_{0};

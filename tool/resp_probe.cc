@@ -38,7 +38,7 @@ bool Answers(const std::string& address) {
   const Reply reply(static_cast<redisReply*>(redisCommand(context.get(), "PING")));
   if (reply == nullptr) return false;
   const std::string text(reply->str == nullptr ? "" : reply->str, reply->len);
-  return text == "PONG" || text.starts_with("NOAUTH");
+  return text == "PONG" || text.starts_with("NOAUTH") || text.starts_with("DENIED");
 }
 
 std::optional<std::map<std::string, std::string>> AgentInfo(const std::string& address,

@@ -8,7 +8,7 @@
 
 namespace onetrip {
 
-// Whether the agent at HOST:PORT answers PING, also with -NOAUTH, within a second.
+// Whether the agent at HOST:PORT answers PING, also with -NOAUTH or -DENIED, within a second.
 bool Answers(const std::string& address);
 
 // Every field of its INFO everything, sections joined; nothing when it does not answer. `password`

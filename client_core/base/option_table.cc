@@ -130,6 +130,9 @@ constexpr OptionRow kRows[] = {
 
     {"requirepass", OptionType::kText, "", "", "Password that AUTH must give; empty for none",
      kUserAgent, true, "requirepass", 0, 0, "", {.agent = &AgentOptions::requirepass}},
+    {"protected-mode", OptionType::kText, "yes", "",
+     "Without a password, take connections from 127.0.0.1 and ::1 only",
+     kUserAgent, true, "protected-mode", 0, 0, "yes|no", {.agent = &AgentOptions::protected_mode}},
     {"maxclients", OptionType::kInteger, "10000", "clients", "Connections served at a time",
      kUserAgent, true, "maxclients", 1, 1000000, "", {.agent = &AgentOptions::maxclients}},
     {"timeout", OptionType::kInteger, "0", "s", "Close clients idle for so long; 0 for never",

@@ -97,7 +97,7 @@ def help_and_version(context):
     assert code == 0
     for flag in ("--port", "--bind", "--unixsocket", "--threads", "--engine", "--memory",
     "--config",
-                 "--requirepass", "--maxclients", "--timeout", "--op-timeout-ms",
+                 "--requirepass", "--protected-mode", "--maxclients", "--timeout", "--op-timeout-ms",
                  "--location-cache"):
         assert flag in out, "no %s in --help" % flag
     code, out, _ = run_program([context.agent_binary, "--version"])

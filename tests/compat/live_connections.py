@@ -7,6 +7,7 @@ import struct
 import threading
 import time
 
+import servers
 from live import run_program, test
 from resp_client import Client, ConnectionClosed, encode
 
@@ -200,6 +201,31 @@ def max_clients(context):
         assert wait_until(lambda: _answers(server)), "no room after a client left"
         for client in clients:
             client.close()
+
+
+@test("protected mode: who is not 127.0.0.1 is refused in Redis's words until there is a password")
+def protected_mode(context):
+    def stranger_hears(server):
+        with Client(port=server.port, source="127.0.0.2") as stranger:
+            return stranger.read_available(0.2)
+
+    settings = [("protected-mode", "no"), ("protected-mode", "yes"), ("requirepass", "secret"),
+                ("requirepass", "")]
+    with context.agent("--unixsocket", "{dir}/sock") as server, \
+            servers.redis_server(context.redis_binary) as redis:
+        said, closed = stranger_hears(server)
+        assert said.startswith(b"-DENIED Redis is running in protected mode") and closed, said
+        assert (said, closed) == stranger_hears(redis)
+        with server.connect() as ours, redis.connect() as theirs:
+            assert b"\r\nrejected_connections:1\r\n" in ours.call("INFO", "stats").value
+            for name, value in settings:
+                for client in (ours, theirs):
+                    assert client.call("CONFIG", "SET", name, value).value == b"OK"
+                assert stranger_hears(server) == stranger_hears(redis), (name, value)
+        with Client(path=server.socket_path) as local:
+            assert local.call("PING").value == b"PONG"
+    with context.agent("--protected-mode", "no") as server:
+        assert stranger_hears(server) == (b"", False)
 
 
 def _connected(server):

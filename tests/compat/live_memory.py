@@ -35,6 +35,44 @@ def check_values(client, keys, size=1000):
             assert reply.value == value_of(key, size), "%s: %r" % (key, reply.value)
 
 
+def check_commands_of_full_pool(client, keys):
+    """Writes say OOM and nothing else, or find room; reads and DEL go on. Takes three keys away."""
+    big = b"x" * 3000
+    replies = client.pipeline([
+        ("SET", "new", big), ("SETNX", "new", big), ("SETEX", "new", 100, big),
+        ("SET", keys[0], big, "GET"), ("GETSET", keys[0], big), ("MSET", "m1", big, "m2", big),
+        ("MSETNX", "m1", big, "m2", big), ("APPEND", keys[0], big), ("SETRANGE", keys[0], 0, big),
+        ("SETBIT", "new bits", 30000, 1), ("BITFIELD", "new bits", "SET", "u8", 30000, 1),
+        ("BITOP", "AND", "new bits", keys[0], keys[1]), ("COPY", keys[0], "new"),
+        ("RENAME", keys[0], "new"), ("MOVE", keys[0], 1), ("PFADD", "new hll", "a", "b"),
+        ("RESTORE", "new", 0, client.call("DUMP", keys[2]).value), ("EXPIRE", keys[1], 100)])
+    refused = [reply.value for reply in replies if reply.is_error]
+    assert set(refused) == {OOM} and len(refused) >= 10, refused
+    replies = client.pipeline([
+        ("MGET", keys[2], "none"), ("TTL", keys[2]), ("TYPE", keys[2]), ("DUMP", keys[2]),
+        ("GETRANGE", keys[2], 0, 5), ("SCAN", 0), ("TOUCH", keys[2]), ("RANDOMKEY",),
+        ("UNLINK", keys[2]), ("DEL", keys[0], keys[1], "new", "new bits", "new hll", "m1", "m2")])
+    assert not any(reply.is_error for reply in replies), replies
+
+
+@test("CONFIG SET promises no limit of memory and no eviction that there is not")
+def limits_of_memory(context):
+    with context.agent("--memory", "64MiB") as server, server.connect() as client:
+        def shown(name):
+            return client.call("CONFIG", "GET", name).pairs()[name.encode()].value
+        pool = shown("maxmemory")
+        assert b"\r\nmaxmemory:%s\r\n" % pool in client.call("INFO", "memory").value
+        for name, value, same in (("maxmemory", "1mb", pool), ("maxmemory", "0", pool),
+                                  ("maxmemory-policy", "allkeys-lru", b"noeviction"),
+                                  ("maxmemory-clients", "1mb", b"0")):
+            reply = client.call("CONFIG", "SET", name, value)
+            assert reply.is_error and reply.value.startswith(
+                b"ERR CONFIG SET failed (possibly related to argument '%s') - " % name.encode()
+                ), reply.value
+            assert shown(name) == same, shown(name)
+            assert client.call("CONFIG", "SET", name, same).value == b"OK"
+
+
 @test("a full pool answers OOM; reads and DEL go on; DEL gives memory back")
 def full_pool(context):
     with context.agent("--memory", "64MiB") as server, server.connect(30) as client:
@@ -48,6 +86,8 @@ def full_pool(context):
         assert client.call("DBSIZE").value == b"%d" % len(stored)
         assert client.call("EXISTS", stored[0]).value == b"1"
         assert client.call("STRLEN", stored[0]).value == b"%d" % len(value_of(stored[0]))
+        check_commands_of_full_pool(client, stored[-3:])
+        del stored[-3:]
         # Refused writes leave what was there.
         for command in (("APPEND", stored[1], b"x" * 100000), ("SETRANGE", stored[1], 300000, "x"),
                         ("SET", stored[1], b"y" * 500000)):

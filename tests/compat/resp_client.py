@@ -50,15 +50,19 @@ def to_bytes(arg):
 
 
 class Client:
-    """One connection by TCP (port) or unix socket (path). One thread at a time."""
+    """One connection by TCP (port) or unix socket (path). One thread at a time.
 
-    def __init__(self, port=None, path=None, timeout_s=10.0, host="127.0.0.1"):
+    `source`: this side's address, where the system is not to choose it.
+    """
+
+    def __init__(self, port=None, path=None, timeout_s=10.0, host="127.0.0.1", source=None):
         if path is not None:
             self.sock = socket.socket(socket.AF_UNIX)
             self.sock.settimeout(timeout_s)
             self.sock.connect(path)
         else:
-            self.sock = socket.create_connection((host, port), timeout=timeout_s)
+            self.sock = socket.create_connection((host, port), timeout=timeout_s,
+                                                 source_address=source and (source, 0))
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.timeout_s = timeout_s
         self.buffer = bytearray()

@@ -42,9 +42,13 @@ inline std::string BulkReply(std::string_view value) {
 // A blocking client that gives up after some seconds.
 class TestClient {
  public:
-  explicit TestClient(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+  // `source`: the client's own address.
+  explicit TestClient(uint16_t port, const std::string& source = "127.0.0.1")
+      : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
+    CHECK(inet_pton(AF_INET, source.c_str(), &address.sin_addr) == 1);
+    CHECK(bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     Connect(reinterpret_cast<const sockaddr*>(&address), sizeof(address));

@@ -82,6 +82,24 @@ TEST(ServerTest, AClientMayKillItself) {
   EXPECT_TRUE(client.Closed());
 }
 
+TEST(ServerTest, ProtectedModeRefusesOtherHostsUntilThereIsAPassword) {
+  TestAgent agent;
+  TestClient local(agent.port());
+  EXPECT_EQ(local.Ask({"PING"}, "+PONG\r\n"), "+PONG\r\n");
+  const std::string elsewhere = "127.0.0.2";
+  TestClient stranger(agent.port(), elsewhere);
+  EXPECT_EQ(stranger.ReadLine().substr(0, 8), "-DENIED ");
+  EXPECT_TRUE(stranger.Closed());
+  EXPECT_EQ(local.Ask({"CONFIG", "SET", "requirepass", "pw"}, "+OK\r\n"), "+OK\r\n");
+  TestClient known(agent.port(), elsewhere);
+  EXPECT_EQ(known.Ask({"AUTH", "pw"}, "+OK\r\n"), "+OK\r\n");
+  EXPECT_EQ(local.Ask({"CONFIG", "SET", "requirepass", "", "protected-mode", "no"}, "+OK\r\n"),
+            "+OK\r\n");
+  TestClient welcome(agent.port(), elsewhere);
+  EXPECT_EQ(welcome.Ask({"PING"}, "+PONG\r\n"), "+PONG\r\n");
+  EXPECT_EQ(InfoField(local, "stats", "rejected_connections"), "1");
+}
+
 TEST(ServerTest, ClientsBeyondMaxclientsAreToldAndClosed) {
   TestAgent agent;
   TestClient first(agent.port());

@@ -203,12 +203,25 @@ TEST(ReplyStatus, AsksToTryAgainOnlyIfNothingHappened) {
 
 TEST(ServerConfig, TakesStartUpValuesAndRefusesNonsense) {
   ServerConfig config;
-  EXPECT_TRUE(config.SetAtStart("port", "7000"));
-  EXPECT_TRUE(config.SetAtStart("maxmemory", "64mb"));
-  EXPECT_FALSE(config.SetAtStart("port", "70000"));
-  EXPECT_FALSE(config.SetAtStart("nosuch", "1"));
+  EXPECT_TRUE(config.SetByServer("port", "7000"));
+  EXPECT_TRUE(config.SetByServer("maxmemory", "64mb"));
+  EXPECT_FALSE(config.SetByServer("port", "70000"));
+  EXPECT_FALSE(config.SetByServer("nosuch", "1"));
   EXPECT_EQ(config.Value("port"), "7000");
   EXPECT_EQ(config.Value("maxmemory"), "67108864");
+}
+
+TEST(ServerConfig, LetsClientsSetNoLimitThatNobodyKeeps) {
+  ServerConfig config;
+  ASSERT_TRUE(config.SetByServer("maxmemory", "64mb"));
+  std::string canonical;
+  std::string error;
+  EXPECT_TRUE(config.Check("maxmemory", "65536kb", &canonical, &error));
+  EXPECT_EQ(canonical, "67108864");
+  EXPECT_FALSE(config.Check("maxmemory", "32mb", &canonical, &error));
+  EXPECT_NE(error.find("pool of memory nodes"), std::string::npos) << error;
+  EXPECT_FALSE(config.Check("maxmemory-policy", "allkeys-lru", &canonical, &error));
+  EXPECT_TRUE(config.Check("maxmemory-policy", "noeviction", &canonical, &error));
 }
 
 TEST(ServerConfig, ComparesPasswords) {
