@@ -38,6 +38,9 @@ struct CommandContext {
   // suspended, to the turn of the loop; 0: never.
   uint64_t waited_ns = 0;
   uint64_t errors_before = 0;
+  // Filled by the command: keys that it looked for and found, or did not.
+  uint32_t hits = 0;
+  uint32_t misses = 0;
   OutputBuffer* dropped_from =
       nullptr;  // The connection's buffer while CLIENT REPLY drops replies.
 };

@@ -59,8 +59,10 @@ class CommandStats {
   void AddTime(size_t command, uint64_t elapsed_ns);
   void CountRejected(size_t command) { Add(commands_[command].rejected, 1); }
   void CountFailed(size_t command) { Add(commands_[command].failed, 1); }
-  void CountHit() { Add(hits_, 1); }
-  void CountMiss() { Add(misses_, 1); }
+  void CountLookups(uint64_t hits, uint64_t misses) {
+    Add(hits_, hits);
+    Add(misses_, misses);
+  }
   // Takes a lock; errors are not the hot path. At most 128 different words are told apart.
   void CountError(std::string_view word);
 

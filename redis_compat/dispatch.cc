@@ -117,13 +117,22 @@ void OpenBooks(CommandContext& context) {
   }
 }
 
-void CloseBooks(CommandContext& context) {
+uint64_t TimeTaken(CommandContext& context) {
+  return context.started_ns == 0 ? context.waited_ns
+                                 : context.hooks.clock().NowNs() - context.started_ns;
+}
+
+bool HasFailed(const CommandContext& context) {
+  return context.out.errors() != context.errors_before;
+}
+
+// `took_ns`: 0 if nobody has measured. `error_word`: empty if the call went well.
+void EnterInBooks(CommandContext& context, uint64_t took_ns, std::string_view error_word) {
   const size_t id = CommandId(*context.command);
   context.stats.CountCall(id);
-  uint64_t took_ns = context.waited_ns;
-  if (context.started_ns != 0) [[unlikely]] {
-    took_ns = context.hooks.clock().NowNs() - context.started_ns;
-    if (context.sampled) context.stats.AddTime(id, took_ns);
+  context.stats.CountLookups(context.hits, context.misses);
+  if (context.sampled && context.started_ns != 0) [[unlikely]] {
+    context.stats.AddTime(id, took_ns);
   }
   if (took_ns != 0) [[unlikely]] {
     NoteCallTime(context, took_ns);
@@ -131,11 +140,16 @@ void CloseBooks(CommandContext& context) {
   if (context.hooks.observation().monitors.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     ShowToMonitors(context);
   }
-  if (context.out.errors() != context.errors_before) [[unlikely]] {
+  if (!error_word.empty()) [[unlikely]] {
     context.stats.CountFailed(id);
-    context.stats.CountError(context.out.last_error_word());
+    context.stats.CountError(error_word);
     ++context.session.errors;
   }
+}
+
+void CloseBooks(CommandContext& context) {
+  EnterInBooks(context, TimeTaken(context),
+               HasFailed(context) ? context.out.last_error_word() : std::string_view());
 }
 
 CommandStart RefuseUnknown(CommandContext& context) {
@@ -224,14 +238,19 @@ void EndCommand(CommandContext& context) {
   }
 }
 
-Task<void> RunInside(CommandContext& context) {
+Task<void> RunInside(CommandContext& context, CallEnd* end) {
   OpenBooks(context);
   if (context.command->immediate != nullptr) {
     context.command->immediate(context);
   } else {
     co_await context.command->awaited(context);
   }
-  CloseBooks(context);
+  end->took_ns = TimeTaken(context);
+  if (HasFailed(context)) end->error_word = context.out.last_error_word();
+}
+
+void EndInside(CommandContext& context, const CallEnd& end) {
+  EnterInBooks(context, end.took_ns, end.error_word);
 }
 
 Task<void> Dispatch(CommandContext& context) {

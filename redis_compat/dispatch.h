@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "client_core/coro/task.h"
@@ -44,10 +45,19 @@ CommandStart BeginCommand(CommandContext& context);
 // Closes the books of a command that BeginCommand() left to be awaited.
 void EndCommand(CommandContext& context);
 
-// Runs a command that has been queued, with the books that it would have by itself. The reply mode
-// is that of the EXEC around it. REQUIRES: context.command is set and has passed BeginCommand()'s
-// checks.
-Task<void> RunInside(CommandContext& context);
+// What has become of a call inside EXEC.
+struct CallEnd {
+  uint64_t took_ns = 0;    // 0: nobody has measured.
+  std::string error_word;  // Empty: it went well.
+};
+
+// Runs a command that has been queued, in the reply mode of the EXEC around it. REQUIRES:
+// context.command is set and has passed BeginCommand()'s checks.
+Task<void> RunInside(CommandContext& context, CallEnd* end);
+
+// Enters a call of RunInside() in the books, as it would be by itself. Not for one that was in
+// vain.
+void EndInside(CommandContext& context, const CallEnd& end);
 
 // All of it in one Task, for callers to whom a coroutine frame does not matter.
 Task<void> Dispatch(CommandContext& context);

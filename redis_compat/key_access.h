@@ -39,7 +39,7 @@ inline bool AnsweredWriteFailure(CommandContext& context, Key key, Status status
 
 // Counts INFO's keyspace_hits and keyspace_misses.
 inline void CountLookup(CommandContext& context, bool found) {
-  found ? context.stats.CountHit() : context.stats.CountMiss();
+  ++(found ? context.hits : context.misses);
 }
 
 inline KeyUse UseOf(const CommandRow& row) {

@@ -1,8 +1,9 @@
 // ServerConfig: the parameters that CONFIG GET and CONFIG SET show, with Redis's names.
 //
 // One per process. Some of them rule something here (requirepass, protected-mode, maxclients,
-// timeout, databases and more); the others exist because clients and tools ask for them: they are checked,
-// kept and reported. Any thread; texts are behind a lock, what the data path reads is atomic.
+// timeout, databases and more); the others exist because clients and tools ask for them: they are
+// checked, kept and reported. Any thread; texts are behind a lock, what the data path reads is
+// atomic.
 #ifndef ONETRIP_REDIS_COMPAT_SERVER_CONFIG_H_
 #define ONETRIP_REDIS_COMPAT_SERVER_CONFIG_H_
 

@@ -5,6 +5,7 @@
 // key is still what they saw (kv/staged_kv.h). Any other transaction runs in order, each of its
 // commands by itself: what other connections do may come between them.
 #include <array>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,14 +57,36 @@ std::optional<Key> OnlyKey(const Session& session, const Transaction& transactio
   return alone ? only : std::nullopt;
 }
 
-Task<void> RunQueued(CommandContext& context, Kv& kv, ReplyWriter& out,
-                     const QueuedCommand& queued) {
-  const std::vector<std::string_view> argv(queued.argv.begin(), queued.argv.end());
-  CommandContext inner{context.session, context.hooks, kv, context.stats, out, argv};
-  inner.command = queued.row;
-  inner.dropped_from = context.dropped_from;
-  co_await RunInside(inner);
-}
+// A queued command on its way. Stays where it was made: the context looks at the arguments.
+class QueuedCall {
+ public:
+  QueuedCall(const CommandContext& exec, Kv& kv, ReplyWriter& out, const QueuedCommand& queued)
+      : argv_(queued.argv.begin(), queued.argv.end()), context_{exec.session, exec.hooks, kv,
+                                                                exec.stats,   out,        argv_} {
+    context_.command = queued.row;
+    context_.dropped_from = exec.dropped_from;
+  }
+  QueuedCall(const QueuedCall&) = delete;
+  QueuedCall& operator=(const QueuedCall&) = delete;
+
+  Task<void> Run() { return RunInside(context_, &end_); }
+  void EnterInBooks() { EndInside(context_, end_); }
+
+ private:
+  const std::vector<std::string_view> argv_;
+  CommandContext context_;
+  CallEnd end_;
+};
+
+// One run of the queue on the copy of the key. Nobody else hears of it unless it is stored.
+struct Attempt {
+  explicit Attempt(int protocol) : out(replies, protocol) {}
+
+  OutputBuffer replies;
+  ReplyWriter out;
+  std::deque<QueuedCall> calls;
+  bool stored = false;
+};
 
 void AppendAll(OutputBuffer& from, ReplyWriter& to) {
   std::array<std::string_view, 64> views;
@@ -76,26 +99,25 @@ void AppendAll(OutputBuffer& from, ReplyWriter& to) {
   }
 }
 
-// One attempt: runs the queue on the copy that `staged` has loaded and stores the outcome.
+// Runs the queue on the copy that `staged` has loaded and stores the outcome.
 Task<Status> TryOnOneKey(CommandContext& context, const Transaction& transaction, StagedKv& staged,
-                         OutputBuffer& replies, bool* stored) {
-  ReplyWriter out(replies, context.out.protocol());
-  out.Array(transaction.queue.size());
+                         Attempt* attempt) {
+  attempt->out.Array(transaction.queue.size());
   int since_yield = 0;
   for (const QueuedCommand& queued : transaction.queue) {
-    co_await RunQueued(context, staged, out, queued);
+    co_await attempt->calls.emplace_back(context, staged, attempt->out, queued).Run();
     staged.ForgetReplaced();
     // Nothing in it waits for anything.
     if (++since_yield < kCommandsAtOnce) continue;
     since_yield = 0;
     co_await context.kv.Yield();
   }
-  co_return co_await staged.Store(stored);
+  co_return co_await staged.Store(&attempt->stored);
 }
 
 Task<void> ExecuteOnOneKey(CommandContext& context, const Transaction& transaction, Key key) {
   StagedKv staged(context.kv, key);
-  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+  for (int i = 0; i < kAttemptsMax; ++i) {
     Status status = co_await staged.Load();
     if (AnsweredReadFailure(context, status)) {
       co_return;
@@ -106,14 +128,14 @@ Task<void> ExecuteOnOneKey(CommandContext& context, const Transaction& transacti
         co_return;
       }
     }
-    OutputBuffer replies;
-    bool stored = false;
-    status = co_await TryOnOneKey(context, transaction, staged, replies, &stored);
+    Attempt attempt(context.out.protocol());
+    status = co_await TryOnOneKey(context, transaction, staged, &attempt);
     if (AnsweredWriteFailure(context, key, status)) {
       co_return;
     }
-    if (stored) {
-      AppendAll(replies, context.out);
+    if (attempt.stored) {
+      for (QueuedCall& call : attempt.calls) call.EnterInBooks();
+      AppendAll(attempt.replies, context.out);
       co_return;
     }
   }
@@ -144,7 +166,9 @@ Task<void> ExecuteInOrder(CommandContext& context, const Transaction& transactio
   }
   context.out.Array(transaction.queue.size());
   for (const QueuedCommand& queued : transaction.queue) {
-    co_await RunQueued(context, context.kv, context.out, queued);
+    QueuedCall call(context, context.kv, context.out, queued);
+    co_await call.Run();
+    call.EnterInBooks();
   }
   // The errors among the replies are those of the commands, and counted there.
   context.errors_before = context.out.errors();

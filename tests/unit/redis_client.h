@@ -27,7 +27,9 @@ struct RedisWorker {
 
 class RedisClient {
  public:
-  explicit RedisClient(RedisWorker& worker) : worker_(worker) {
+  explicit RedisClient(RedisWorker& worker) : RedisClient(worker, worker.worker->kv()) {}
+  // `kv`: another face of the worker's store.
+  RedisClient(RedisWorker& worker, Kv& kv) : worker_(worker), kv_(kv) {
     InitializeSession(session_, worker.next_client_id++, worker.hooks.clock().NowNs(),
                       worker.hooks.config());
   }
@@ -70,13 +72,13 @@ class RedisClient {
     if (result == RespResult::kNeedMore) {
       return false;
     }
-    CommandContext context{session_,      hooks, worker_.worker->kv(),
-                           hooks.stats(), out,   parser_.argv()};
+    CommandContext context{session_, hooks, kv_, hooks.stats(), out, parser_.argv()};
     BlockOn(worker_.worker.executor(), Dispatch(context));
     return true;
   }
 
   RedisWorker& worker_;
+  Kv& kv_;
   Session session_;
   RespParser parser_;
   OutputBuffer output_;
