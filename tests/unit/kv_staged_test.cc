@@ -1,0 +1,215 @@
+// StagedKv: a copy of one key, and when it is stored.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "client_core/kv/staged_kv.h"
+#include "client_core/layout/record.h"
+#include "tests/support/racing_kv.h"
+#include "tests/support/test_cluster.h"
+
+namespace onetrip {
+namespace {
+
+class StagedKvTest : public testing::TestWithParam<EngineKind> {
+ protected:
+  template <typename T>
+  T Run(Task<T> task) {
+    return BlockOn(worker_.executor(), std::move(task));
+  }
+
+  std::string Read(Kv& kv, std::string_view key) {
+    ReadResult result;
+    const Status status = Run(kv.Get({0, key}, &result));
+    if (!status.ok()) return "(error)";
+    return result.found() ? std::string(result.record().value) : "(nil)";
+  }
+  Status Write(Kv& kv, std::string_view key, std::string_view value, uint64_t deadline_ms = 0) {
+    return Run(kv.Set({0, key}, {.head = value, .deadline_ms = deadline_ms}));
+  }
+  bool Remove(Kv& kv, std::string_view key) {
+    bool existed = false;
+    EXPECT_TRUE(Run(kv.Delete({0, key}, &existed)).ok());
+    return existed;
+  }
+  int64_t Add(Kv& kv, std::string_view key, int64_t addend) {
+    AddMutation mutation(addend);
+    EXPECT_TRUE(Run(kv.ReadModifyWrite({0, key}, mutation)).ok());
+    return mutation.sum();
+  }
+  bool Load() { return Run(staged_.Load()).ok(); }
+  // Whether the copy came to be the key.
+  bool Store() {
+    bool stored = false;
+    EXPECT_TRUE(Run(staged_.Store(&stored)).ok());
+    return stored;
+  }
+
+  SystemClock clock_;
+  TestCluster cluster_{clock_, {.nodes = 3, .replicas = 3, .node_bytes = 64ULL << 20}};
+  ShmWorker worker_{cluster_, GetParam(), {.location_cache_bytes = 1 << 20}};
+  StagedKv staged_{worker_->kv(), {0, "k"}};
+};
+
+INSTANTIATE_TEST_SUITE_P(Engines, StagedKvTest,
+                         testing::Values(EngineKind::kSwarm, EngineKind::kSnapshot));
+
+TEST_P(StagedKvTest, NobodySeesTheCopyBeforeItIsStored) {
+  ASSERT_TRUE(worker_->Set("k", "1").ok());
+  ASSERT_TRUE(Load());
+  EXPECT_EQ(Read(staged_, "k"), "1");
+  EXPECT_EQ(Add(staged_, "k", 4), 5);
+  ASSERT_TRUE(Write(staged_, "k", "copy").ok());
+  EXPECT_EQ(Read(staged_, "k"), "copy");
+  EXPECT_EQ(worker_->Get("k"), "1");
+  EXPECT_TRUE(Store());
+  EXPECT_EQ(worker_->Get("k"), "copy");
+}
+
+TEST_P(StagedKvTest, OtherKeysGoStraightToTheStore) {
+  ASSERT_TRUE(worker_->Set("other", "1").ok());
+  ASSERT_TRUE(Load());
+  EXPECT_EQ(Read(staged_, "other"), "1");
+  EXPECT_EQ(Add(staged_, "other", 1), 2);
+  EXPECT_EQ(worker_->Get("other"), "2");
+  ASSERT_TRUE(Write(staged_, "another", "x").ok());
+  EXPECT_EQ(worker_->Get("another"), "x");
+  EXPECT_TRUE(Remove(staged_, "another"));
+  EXPECT_EQ(worker_->Get("another"), "(nil)");
+}
+
+TEST_P(StagedKvTest, AKeyThatSomebodyWroteSinceIsLeftAlone) {
+  ASSERT_TRUE(worker_->Set("k", "1").ok());
+  ASSERT_TRUE(Load());
+  ASSERT_TRUE(Write(staged_, "k", "copy").ok());
+  // Even by the same value.
+  ASSERT_TRUE(worker_->Set("k", "1").ok());
+  EXPECT_FALSE(Store());
+  EXPECT_EQ(worker_->Get("k"), "1");
+}
+
+TEST_P(StagedKvTest, AKeyThatSomebodyMadeOrRemovedSinceIsLeftAlone) {
+  ASSERT_TRUE(Load());
+  EXPECT_FALSE(staged_.loaded().found);
+  ASSERT_TRUE(Write(staged_, "k", "copy").ok());
+  ASSERT_TRUE(worker_->Set("k", "theirs").ok());
+  EXPECT_FALSE(Store());
+  EXPECT_EQ(worker_->Get("k"), "theirs");
+  ASSERT_TRUE(Load());
+  ASSERT_TRUE(Write(staged_, "k", "copy").ok());
+  EXPECT_TRUE(worker_->Delete("k"));
+  EXPECT_FALSE(Store());
+  EXPECT_EQ(worker_->Get("k"), "(nil)");
+}
+
+TEST_P(StagedKvTest, ACopyThatNobodyChangedIsStoredWhateverTheKeyIsNow) {
+  ASSERT_TRUE(worker_->Set("k", "1").ok());
+  ASSERT_TRUE(Load());
+  EXPECT_EQ(Read(staged_, "k"), "1");
+  ASSERT_TRUE(worker_->Set("k", "2").ok());
+  EXPECT_TRUE(Store());
+  EXPECT_EQ(worker_->Get("k"), "2");
+}
+
+TEST_P(StagedKvTest, RemovingTheCopyRemovesTheKey) {
+  ASSERT_TRUE(worker_->Set("k", "1").ok());
+  ASSERT_TRUE(Load());
+  EXPECT_TRUE(Remove(staged_, "k"));
+  EXPECT_FALSE(Remove(staged_, "k"));
+  EXPECT_EQ(Read(staged_, "k"), "(nil)");
+  EXPECT_EQ(worker_->Get("k"), "1");
+  EXPECT_TRUE(Store());
+  EXPECT_EQ(worker_->Get("k"), "(nil)");
+}
+
+TEST_P(StagedKvTest, RemovingNothingIsNoChange) {
+  ASSERT_TRUE(Load());
+  EXPECT_FALSE(Remove(staged_, "k"));
+  ASSERT_TRUE(worker_->Set("k", "theirs").ok());
+  EXPECT_TRUE(Store());
+  EXPECT_EQ(worker_->Get("k"), "theirs");
+}
+
+TEST_P(StagedKvTest, LoadingAgainForgetsTheCopy) {
+  ASSERT_TRUE(worker_->Set("k", "1").ok());
+  ASSERT_TRUE(Load());
+  ASSERT_TRUE(Write(staged_, "k", "copy").ok());
+  ASSERT_TRUE(Load());
+  EXPECT_EQ(Read(staged_, "k"), "1");
+  EXPECT_TRUE(Store());
+  EXPECT_EQ(worker_->Get("k"), "1");
+}
+
+TEST_P(StagedKvTest, AttemptsGoOnUntilNobodyIsFaster) {
+  ASSERT_TRUE(worker_->Set("k", "1").ok());
+  RacingKv racing(worker_->kv(), 2, "10");
+  StagedKv staged(racing, {0, "k"});
+  int attempts = 0;
+  bool stored = false;
+  while (!stored) {
+    ++attempts;
+    ASSERT_TRUE(Run(staged.Load()).ok());
+    Add(staged, "k", 1);
+    ASSERT_TRUE(Run(staged.Store(&stored)).ok());
+  }
+  EXPECT_EQ(attempts, 3);
+  EXPECT_EQ(worker_->Get("k"), "11");
+}
+
+TEST_P(StagedKvTest, ACopyWhoseTimeHasPassedIsNotThere) {
+  const uint64_t deadline_ms = worker_->kv().NowMs() + 30;
+  ASSERT_TRUE(worker_->Set("k", "brief", deadline_ms).ok());
+  ASSERT_TRUE(Load());
+  ASSERT_TRUE(staged_.loaded().found);
+  while (worker_->kv().NowMs() < deadline_ms) {
+  }
+  EXPECT_EQ(Read(staged_, "k"), "(nil)");
+  EXPECT_EQ(Add(staged_, "k", 3), 3);
+  // The key is not what was loaded: it has gone.
+  EXPECT_FALSE(Store());
+  ASSERT_TRUE(Load());
+  EXPECT_FALSE(staged_.loaded().found);
+  EXPECT_EQ(Add(staged_, "k", 3), 3);
+  EXPECT_TRUE(Store());
+  EXPECT_EQ(worker_->Get("k"), "3");
+}
+
+TEST_P(StagedKvTest, TheDeadlineIsStoredWithTheCopy) {
+  ASSERT_TRUE(Load());
+  const uint64_t deadline_ms = worker_->kv().NowMs() + 100'000;
+  ASSERT_TRUE(Write(staged_, "k", "v", deadline_ms).ok());
+  ASSERT_TRUE(Store());
+  ReadResult result;
+  ASSERT_TRUE(Run(worker_->kv().Get({0, "k"}, &result)).ok());
+  ASSERT_TRUE(result.found());
+  EXPECT_EQ(result.record().deadline_ms, deadline_ms);
+}
+
+TEST_P(StagedKvTest, WhatWasReadLastsUntilReplacedValuesAreForgotten) {
+  ASSERT_TRUE(worker_->Set("k", "first").ok());
+  ASSERT_TRUE(Load());
+  {
+    ReadResult before;
+    ASSERT_TRUE(Run(staged_.Get({0, "k"}, &before)).ok());
+    ASSERT_TRUE(Write(staged_, "k", "second").ok());
+    EXPECT_EQ(before.record().value, "first");
+  }
+  staged_.ForgetReplaced();
+  EXPECT_EQ(Read(staged_, "k"), "second");
+}
+
+TEST_P(StagedKvTest, WhatIsTooLargeIsRefusedAtOnce) {
+  ASSERT_TRUE(worker_->Set("k", "1").ok());
+  ASSERT_TRUE(Load());
+  const std::string large(kMaxValueBytes + 1, 'x');
+  EXPECT_EQ(Write(staged_, "k", large).code(), StatusCode::kTooLarge);
+  EXPECT_EQ(Read(staged_, "k"), "1");
+  const std::string long_key(kMaxKeyBytes + 1, 'k');
+  StagedKv impossible(worker_->kv(), {0, long_key});
+  EXPECT_TRUE(Run(impossible.Load()).ok());
+  EXPECT_EQ(Read(impossible, long_key), "(nil)");
+  EXPECT_EQ(Write(impossible, long_key, "v").code(), StatusCode::kTooLarge);
+}
+
+}  // namespace
+}  // namespace onetrip
