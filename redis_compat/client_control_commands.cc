@@ -1,4 +1,5 @@
 // CLIENT subcommands that hold others back, and those about features that nobody uses here.
+#include <algorithm>
 #include <string>
 
 #include "redis_compat/ascii.h"
@@ -23,7 +24,9 @@ void ClientPauseCommand(CommandContext& context) {
   }
   constexpr uint64_t kNsPerMs = 1'000'000;
   const uint64_t now_ns = context.hooks.clock().NowNs();
-  context.hooks.observation().pause.Begin(now_ns, now_ns + *timeout_ms * kNsPerMs, writes_only);
+  // Centuries are as good as for ever.
+  const uint64_t ms = std::min((UINT64_MAX - now_ns) / kNsPerMs, *timeout_ms);
+  context.hooks.observation().pause.Begin(now_ns, now_ns + ms * kNsPerMs, writes_only);
   context.out.Ok();
 }
 

@@ -179,6 +179,15 @@ TEST_F(RedisSession, CommandDescribesItself) {
             std::string::npos);
 }
 
+TEST_F(RedisSession, APauseOfCenturiesHoldsWritesInAnHour) {
+  for (const char* ms : {"18446744073709", "18446744073710", "9223372036854775807"}) {
+    EXPECT_EQ(client_(std::string("CLIENT PAUSE ") + ms + " WRITE"), "+OK\r\n");
+    const uint64_t in_an_hour_ns = worker_.hooks.clock().NowNs() + 3'600'000'000'000;
+    EXPECT_TRUE(worker_.hooks.observation().pause.Holds(true, in_an_hour_ns)) << ms;
+    EXPECT_EQ(client_("CLIENT UNPAUSE"), "+OK\r\n");
+  }
+}
+
 TEST_F(RedisSession, TimeIsTheWallClock) {
   worker_.hooks.manual_clock().SetUnixOriginUs(1'234'567'890'000'042);
   EXPECT_EQ(client_("TIME"), "*2\r\n$10\r\n1234567890\r\n$2\r\n42\r\n");
