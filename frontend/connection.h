@@ -193,7 +193,10 @@ class Connection {
   Task<void> SendRest();
   // Sends as much as the socket takes. False when the connection is broken.
   bool Send();
-  void Drop() { state_ = State::kDropped; }
+  void Drop() {
+    state_ = State::kDropped;
+    session_.abandoned = true;
+  }
   void DropIfOverHardLimit();
   void CloseForOutput();  // Counts and logs it.
   [[nodiscard]] bool OverSoftLimit(uint64_t now_ns);

@@ -7,6 +7,7 @@
 #define ONETRIP_REDIS_COMPAT_KEY_COPY_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,7 +21,7 @@ struct RecordCopy {
   std::string value;
   uint64_t deadline_ms = 0;
   uint8_t type = 0;
-  uint64_t version = 0;  // of the write that was read; 0: of none
+  uint64_t version = 0;  // of the write that was read
 
   static RecordCopy Of(const RecordView& record) {
     return {true, std::string(record.value), record.deadline_ms, record.type, record.version};
@@ -28,53 +29,49 @@ struct RecordCopy {
   static RecordCopy OfString(std::string_view value) {
     return {true, std::string(value), 0, static_cast<uint8_t>(ValueType::kString), 0};
   }
-  // Whether `record` holds the same, whoever wrote it.
-  [[nodiscard]] bool Equals(const RecordView& record) const {
-    return found && type == record.type && deadline_ms == record.deadline_ms &&
-           value == record.value;
-  }
 };
 
 // What `key` holds, or that it is not there. `copy` outlives the task.
 Task<Status> ReadCopy(Kv& kv, Key key, RecordCopy* copy);
 
-// Stores a copy. Without `replace` only where nothing is, or what equals `over`. Copies outlive it.
+// Stores a copy, which outlives it. Without `replace` only where nothing is, or the write of the
+// version `over`.
 class StoreCopy final : public CommandMutation {
  public:
-  StoreCopy(const RecordCopy& copy, bool replace, const RecordCopy* over = nullptr)
+  StoreCopy(const RecordCopy& copy, bool replace, std::optional<uint64_t> over = std::nullopt)
       : copy_(copy), replace_(replace), over_(over) {}
 
   Change Apply(const RecordView* current) override {
     Begin();
-    stored_ = replace_ || current == nullptr || (over_ != nullptr && over_->Equals(*current));
+    stored_ = replace_ || current == nullptr || current->version == over_;
     if (!stored_) return Change::Keep();
     NewRecord record;
     record.head = copy_.value;
     record.deadline_ms = copy_.deadline_ms;
     record.type = copy_.type;
-    return Change::Write(record);
+    return Change::Write(record, &version_);
   }
 
   [[nodiscard]] bool stored() const { return stored_; }
+  // Of what it has stored.
+  [[nodiscard]] uint64_t version() const { return version_; }
 
  private:
   const RecordCopy& copy_;
   const bool replace_;
-  const RecordCopy* const over_;
+  const std::optional<uint64_t> over_;
   bool stored_ = false;
+  uint64_t version_ = 0;
 };
 
-// Removes a key that still holds the very write that was read of it; where that is not known, the
-// same value. The copy outlives it.
+// Removes a key that still holds the very write of that version.
 class RemoveIfSame final : public CommandMutation {
  public:
-  explicit RemoveIfSame(const RecordCopy& copy) : copy_(copy) {}
+  explicit RemoveIfSame(uint64_t version) : version_(version) {}
 
   Change Apply(const RecordView* current) override {
     Begin();
-    const bool same = current != nullptr && (copy_.version != 0 ? copy_.version == current->version
-                                                                : copy_.Equals(*current));
-    changed_ = current != nullptr && !same;
+    changed_ = current != nullptr && current->version != version_;
     if (current == nullptr) return Change::Keep();
     if (!changed_) return Change::Delete();
     now_ = RecordCopy::Of(*current);
@@ -86,7 +83,7 @@ class RemoveIfSame final : public CommandMutation {
   [[nodiscard]] const RecordCopy& now() const { return now_; }
 
  private:
-  const RecordCopy& copy_;
+  const uint64_t version_;
   bool changed_ = false;
   RecordCopy now_;
 };

@@ -2,7 +2,7 @@
 //
 // Each writes the target before it removes the source: whatever fails, no value is lost.
 #include <algorithm>
-#include <utility>
+#include <optional>
 #include <vector>
 
 #include "redis_compat/ascii.h"
@@ -30,9 +30,9 @@ Task<MoveOutcome> Move(CommandContext& context, Key from, Key to, bool replace) 
   if (!source.found) co_return MoveOutcome::kNoSource;
   const bool same_key = from.database == to.database && from.bytes == to.bytes;
   if (same_key) co_return replace ? MoveOutcome::kMoved : MoveOutcome::kTargetThere;
-  RecordCopy stored;  // by the last try: ours to replace
+  std::optional<uint64_t> stored;  // by the last try: ours to replace
   for (int tries = 0; tries < kMoveTries; ++tries) {
-    StoreCopy store(source, replace, tries > 0 ? &stored : nullptr);
+    StoreCopy store(source, replace, stored);
     status = co_await kv.ReadModifyWrite(to, store);
     const StorageStep step = tries > 0 ? StorageStep::kLaterWrite : StorageStep::kWrite;
     if (AnsweredWriteFailure(context, to, status, step)) co_return MoveOutcome::kFailed;
@@ -40,13 +40,14 @@ Task<MoveOutcome> Move(CommandContext& context, Key from, Key to, bool replace) 
     if (!store.stored()) {
       co_return tries > 0 ? MoveOutcome::kMoved : MoveOutcome::kTargetThere;
     }
-    RemoveIfSame remove(source);
+    stored = store.version();
+    RemoveIfSame remove(source.version);
     status = co_await kv.ReadModifyWrite(from, remove);
     if (AnsweredWriteFailure(context, from, status, StorageStep::kLaterWrite)) {
       co_return MoveOutcome::kFailed;
     }
     if (!remove.changed()) co_return MoveOutcome::kMoved;
-    stored = std::exchange(source, remove.now());
+    source = remove.now();
   }
   ReplyStatus(context.out, Status(StatusCode::kUnavailable, "others keep changing the key"),
               StorageStep::kLaterWrite);
@@ -78,6 +79,7 @@ bool ReadCopyOptions(CommandContext& context, CopyOptions* options) {
 struct Assignment {
   std::string_view key;
   RecordCopy record;
+  uint64_t version = 0;  // once it is stored
 };
 
 // In the order of their keys, so that of two calls over common keys one is first at the first of
@@ -87,7 +89,7 @@ std::vector<Assignment> ReadAssignments(std::span<const std::string_view> argv) 
   for (size_t end = argv.size(); end > 1; end -= 2) {
     const size_t i = end - 2;
     const std::string_view key = argv[i];
-    all.push_back({key, RecordCopy::OfString(argv[i + 1])});
+    all.push_back({key, RecordCopy::OfString(argv[i + 1]), 0});
   }
   const auto by_key = [](const Assignment& a, const Assignment& b) { return a.key < b.key; };
   std::stable_sort(all.begin(), all.end(), by_key);
@@ -167,7 +169,7 @@ Task<void> MSetNxCommand(CommandContext& context) {
     context.out.Error("ERR wrong number of arguments for 'msetnx' command");
     co_return;
   }
-  const std::vector<Assignment> all = ReadAssignments(context.argv);
+  std::vector<Assignment> all = ReadAssignments(context.argv);
   const uint32_t database = context.session.database;
   Status status;
   size_t taken = 0;
@@ -175,6 +177,7 @@ Task<void> MSetNxCommand(CommandContext& context) {
     StoreCopy store(all[taken].record, /*replace=*/false);
     status = co_await context.kv.ReadModifyWrite(Key{database, all[taken].key}, store);
     is_free = status.ok() && store.stored();
+    all[taken].version = store.version();
   }
   if (taken == all.size()) {
     context.out.Integer(1);
@@ -183,7 +186,7 @@ Task<void> MSetNxCommand(CommandContext& context) {
   Status given_back;
   for (size_t i = 0; i < taken; ++i) {
     // What others have made of it meanwhile stays theirs.
-    RemoveIfSame remove(all[i].record);
+    RemoveIfSame remove(all[i].version);
     const Status removed = co_await context.kv.ReadModifyWrite(Key{database, all[i].key}, remove);
     if (!removed.ok()) given_back = removed;
   }

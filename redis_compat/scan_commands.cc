@@ -131,6 +131,9 @@ Task<void> KeysCommand(CommandContext& context) {
       co_return;
     }
     if (cursor == 0) break;
+    if (context.session.abandoned) {
+      co_return context.out.Error("ERR The connection has been closed");
+    }
   }
   context.out.Array(keys.names().size());
   uint32_t told = 0;

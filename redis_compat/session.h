@@ -52,6 +52,10 @@ struct Session {
   // Null: neither MULTI nor WATCH since the last EXEC.
   std::unique_ptr<Transaction> transaction;
 
+  // Set by the frontend: the connection has been cut, and nobody waits for a reply. What takes long
+  // and only reads may end.
+  bool abandoned = false;
+
   // Counters of this connection.
   uint64_t commands = 0;
   uint64_t errors = 0;

@@ -75,11 +75,15 @@ struct NewRecord {
 struct Change {
   enum class Kind : uint8_t { kKeep, kDelete, kWrite };
   static Change Keep() { return {}; }
-  static Change Delete() { return {Kind::kDelete, {}}; }
-  static Change Write(NewRecord record) { return {Kind::kWrite, record}; }
+  static Change Delete() { return {Kind::kDelete, {}, nullptr}; }
+  // `version`, unless null, is told the version that the record gets.
+  static Change Write(NewRecord record, uint64_t* version = nullptr) {
+    return {Kind::kWrite, record, version};
+  }
 
   Kind kind = Kind::kKeep;
   NewRecord record;  // may point into the record seen, or into the Mutation
+  uint64_t* version = nullptr;
 };
 
 class Mutation {

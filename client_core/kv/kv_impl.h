@@ -210,8 +210,7 @@ class KvImpl final : private WorkerDuties {
   Task<Status> Attempt(RegisterOperation& operation, const Key& key, const IndexKey& index_key,
                        Mutation& mutation, Draft* draft, bool* done);
   Task<Status> Replace(Operation& operation, const Key& key, const IndexKey& index_key,
-                       const SearchResult& search, const NewRecord& record, Draft* draft,
-                       bool* done);
+                       const SearchResult& search, const Change& change, Draft* draft, bool* done);
 
   // register_ops.cc: keys that are held as registers.
   [[nodiscard]] bool FitsRegister(const Key& key, const NewRecord& record) const;

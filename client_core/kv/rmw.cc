@@ -81,7 +81,7 @@ Task<Status> KvImpl::Attempt(RegisterOperation& operation, const Key& key,
       co_return status;
     }
     case Change::Kind::kWrite:
-      co_return co_await Replace(operation, key, index_key, search, change.record, draft, done);
+      co_return co_await Replace(operation, key, index_key, search, change, draft, done);
   }
   co_return Status::Ok();
 }
@@ -108,8 +108,9 @@ Task<Status> KvImpl::AttemptOnRegister(RegisterOperation& operation, const Index
 }
 
 Task<Status> KvImpl::Replace(Operation& operation, const Key& key, const IndexKey& index_key,
-                             const SearchResult& search, const NewRecord& record, Draft* draft,
+                             const SearchResult& search, const Change& change, Draft* draft,
                              bool* done) {
+  const NewRecord& record = change.record;
   Status status = CheckSizes(key, record);
   if (!status.ok()) co_return status;
   const uint64_t bytes = RecordBytes(key.bytes.size(), record.head.size() + record.tail.size());
@@ -130,6 +131,7 @@ Task<Status> KvImpl::Replace(Operation& operation, const Key& key, const IndexKe
   }
   draft->bytes = static_cast<uint32_t>(bytes);
   Encode(index_key, record, draft);
+  if (change.version != nullptr) *change.version = LoadRecordHeader(draft->record).version;
   AddWrites(*draft->buffer, *draft);
   if (!search.found) {
     // Whoever meets the tentative entry reads the record's key.

@@ -125,6 +125,7 @@ Task<Status> StagedKv::ReadModifyWrite(Key key, Mutation& mutation) {
     case Change::Kind::kWrite:
       status = KvImpl::CheckSizes(key, change.record);
       if (status.ok()) Keep(change.record);
+      if (change.version != nullptr) *change.version = current_.version;
       break;
   }
   co_return status;

@@ -192,5 +192,46 @@ TEST_F(RedisCommands, APipelineIsAnsweredInOrder) {
             "+OK\r\n:2\r\n-ERR unknown command 'FOO', with args beginning with: \r\n" + Bulk("2"));
 }
 
+// Somebody writes to `victim` just before a read-modify-write of `key`.
+class InterferingKv final : public Kv {
+ public:
+  InterferingKv(Kv& store, std::string key, std::string victim, std::string value)
+      : Kv(store),
+        store_(store),
+        key_(std::move(key)),
+        victim_(std::move(victim)),
+        value_(std::move(value)) {}
+
+  Task<Status> ReadModifyWrite(Key key, Mutation& mutation) override {
+    if (key.bytes == key_) {
+      const Status status = co_await store_.Set({key.database, victim_}, {.head = value_});
+      if (!status.ok()) co_return status;
+    }
+    co_return co_await store_.ReadModifyWrite(key, mutation);
+  }
+
+ private:
+  Kv& store_;
+  const std::string key_, victim_, value_;
+};
+
+TEST_F(RedisCommands, MsetnxGivesBackWhatItHasTakenAndNothingElse) {
+  EXPECT_EQ(client_("SET c 0"), kOk);
+  EXPECT_EQ(client_("MSETNX a 1 b 2 c 3"), ":0\r\n");
+  EXPECT_EQ(client_("MGET a b c"), "*3\r\n" + std::string(kNil) + kNil + Bulk("0"));
+  // The same value, but written by somebody else.
+  InterferingKv interfering(worker_.worker->kv(), "c", "a", "1");
+  RedisClient other(worker_, interfering);
+  EXPECT_EQ(other("MSETNX a 1 b 2 c 3"), ":0\r\n");
+  EXPECT_EQ(client_("MGET a b c"), "*3\r\n" + Bulk("1") + kNil + Bulk("0"));
+}
+
+TEST_F(RedisCommands, KeysEndsWhenNobodyWaitsForItAnyMore) {
+  for (int i = 0; i < 3000; ++i) client_("SET key:" + std::to_string(i) + " v");
+  EXPECT_EQ(client_("KEYS nothing"), "*0\r\n");
+  client_.session().abandoned = true;
+  EXPECT_EQ(client_("KEYS nothing"), "-ERR The connection has been closed\r\n");
+}
+
 }  // namespace
 }  // namespace onetrip
