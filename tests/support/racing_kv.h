@@ -20,6 +20,7 @@ class RacingKv final : public Kv {
     --races_;
     co_return co_await store_.Set(key, {.head = value_});
   }
+  bool GetAtOnce(Key /*key*/, ReadResult* /*result*/) override { return false; }
 
  private:
   Kv& store_;
