@@ -321,9 +321,8 @@ ControlReply MemoryNode::Free(const ControlRequest& request) {
 ControlReply MemoryNode::TakeOver(const ControlRequest& request) {
   HostedRegion* region = Find(request.block);
   const uint32_t first = request.block.block();
-  if (region == nullptr || region->is_missing) {
-    return {ControlReply::Outcome::kConflict, request.block};
-  }
+  // As of a grant.
+  if (region == nullptr || region->is_missing) return {ControlReply::Outcome::kFull, request.block};
   // Who lost a race for it has looked at it before the winner used it.
   if (region->is_primary && LoadEntry(*region, first).owner() != request.from) {
     return {ControlReply::Outcome::kConflict, request.block};

@@ -36,8 +36,8 @@ struct ControlRequest {
 struct ControlReply {
   enum class Outcome : uint8_t {
     kDone,
-    kFull,      // kAlloc: no region has that many contiguous free blocks; kGrant: the region is
-                // missing here
+    kFull,      // kAlloc: no region has that many contiguous free blocks; kGrant, kTakeOver: the
+                // region is missing here
     kConflict,  // kGrant: a block is taken; kFree: it is not the caller's; kTakeOver: the blocks
                 // are not one grant of that class, or not `from`'s
   };

@@ -328,8 +328,12 @@ Task<Status> Allocator::GrantBlock(Want want) {
     if (!context_.view().Contains(start)) {
       co_return Status(StatusCode::kCorrupt, "a memory node granted a block outside the map");
     }
-    // A node that has not heard yet that the region has moved: what it says of that means nothing.
+    // The node has not heard yet that the region has moved, and what it says of that means nothing;
+    // or it has, before this worker, and would keep the block for it.
     if (context_.view().Locate(start, 0).node != node) {
+      request.kind = ControlRequest::Kind::kFree;
+      request.block = start;
+      (void)co_await context_.fabric.Control(node, request);
       failure =
           Status(StatusCode::kUnavailable, "a memory node has yet to hear of a region's move");
       continue;

@@ -155,6 +155,9 @@ Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerI
     const Result<ControlReply> reply =
         co_await context_.fabric.Control(context_.view().Locate(start, replica).node, request);
     if (!reply.ok()) co_return reply.status();
+    if (reply.value().outcome == ControlReply::Outcome::kFull) {
+      co_return Status(StatusCode::kUnavailable, "a replica has yet to hear of its region");
+    }
     if (reply.value().outcome != ControlReply::Outcome::kDone) {
       co_return Status(StatusCode::kCorrupt, "replicas disagree about who owns a block");
     }

@@ -85,7 +85,24 @@ TEST_F(MemoryNodeRolesTest, AMissingRegionIsNeitherGrantedNorFreedNorFormatted) 
   const GlobalAddr block(0, 30 * kBlockBytes);
   EXPECT_EQ(Ask(Kind::kAlloc), Outcome::kFull);
   EXPECT_EQ(Ask(Kind::kGrant, block), Outcome::kFull) << "no conflict: it may hear of it later";
+  EXPECT_EQ(Ask(Kind::kTakeOver, block), Outcome::kFull) << "likewise";
   EXPECT_EQ(Ask(Kind::kFree, block), Outcome::kConflict);
+}
+
+// Under a view that it was not told of its memory may have been another region's.
+TEST_F(MemoryNodeRolesTest, WhoMissedAViewZeroesWhatItGrantsFromThenOn) {
+  Make(MapOf(1, kSelf, 1));
+  const auto granted = [this] {
+    EXPECT_EQ(Ask(Kind::kAlloc), Outcome::kDone);
+    return node_->base() + last_.block.offset();
+  };
+  std::memset(node_->base() + kRootBlocks * kBlockBytes, 0x5a,
+              (kBlocksPerRegion - kRootBlocks) * kBlockBytes);
+  EXPECT_EQ(granted()[9], std::byte{0x5a}) << "fresh memory is not written to";
+  Use(MapOf(2, kSelf, 1));
+  EXPECT_EQ(granted()[9], std::byte{0x5a});
+  Use(MapOf(4, kSelf, 1));
+  EXPECT_EQ(granted()[9], std::byte{0});
 }
 
 // An agent writes the block table, and blocks that nobody owned hold what was there before.

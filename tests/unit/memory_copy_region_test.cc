@@ -73,5 +73,37 @@ TEST_F(CopyRegionTest, RefusesARegionThatIsWholeAndAPrimaryWithoutHeader) {
             StatusCode::kCorrupt);
 }
 
+TEST_F(CopyRegionTest, AMoveBringsWhatTheSourceHasWhateverTheOthersHave) {
+  worker_.Join();
+  Result<GlobalAddr> addr = worker_.Allocate(SizeClass::For(4096));
+  while (addr.ok() && addr->region() != 1) addr = worker_.Allocate(SizeClass::For(700'000));
+  ASSERT_TRUE(addr.ok());
+  const uint64_t block = uint64_t{addr->block()} * kBlockBytes;
+  std::memset(Region(1) + block + 100, 0x31, 1000);
+  // Where the other region has a replica, on a third node.
+  const NodeId source = view_.regions[1].nodes[1];
+  int replica = 0;
+  while (view_.regions[0].nodes[replica] == source) ++replica;
+  const RemoteAddr target = view_.Locate(GlobalAddr(0, 0), replica);
+  const std::byte* moved = cluster_.node(target.node.value).base() + target.offset;
+  const std::vector<std::byte> primary(Region(0), Region(0) + kRegionBytes);
+  ASSERT_TRUE(BlockOn(executor_, MoveRegion(worker_.fabric(), view_, 1, source, target)).ok());
+  EXPECT_EQ(std::memcmp(moved, Region(1), sizeof(RegionHeader)), 0);
+  EXPECT_EQ(std::memcmp(moved + block, Region(1) + block, kBlockBytes), 0);
+  EXPECT_EQ(moved[block + 100], std::byte{0x31});
+  EXPECT_EQ(std::memcmp(primary.data(), Region(0), kRegionBytes), 0);
+
+  const auto move = [&](uint32_t region, NodeId from) {
+    return BlockOn(executor_, MoveRegion(worker_.fabric(), view_, region, from, target)).code();
+  };
+  EXPECT_EQ(move(1, NodeId{9}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(move(99, source), StatusCode::kInvalidArgument);
+  view_.regions[1].missing = 2;
+  EXPECT_EQ(move(1, source), StatusCode::kInvalidArgument) << "it is not there";
+  view_.regions[1].missing = 0;
+  std::memset(Region(1), 0, sizeof(RegionHeader));
+  EXPECT_EQ(move(1, source), StatusCode::kCorrupt);
+}
+
 }  // namespace
 }  // namespace onetrip

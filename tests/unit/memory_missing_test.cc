@@ -102,6 +102,28 @@ TEST_F(MissingMemoryTest, GrantsAreMadeOnTheLiveReplicasOfEveryRegion) {
   EXPECT_TRUE(worker(1).Allocate(kSlab).ok());
 }
 
+// Regions have moved, and nodes know it before the worker does: what they grant it is not its own.
+TEST_F(MissingMemoryTest, ABlockOfANodeThatIsAheadIsGivenBack) {
+  View ahead = view();
+  ahead.epoch = Epoch{ahead.epoch.value + 1};
+  for (RegionPlacement& region : ahead.regions) {
+    std::swap(region.nodes[0], region.nodes[1]);
+    std::swap(region.base[0], region.base[1]);
+  }
+  const auto granted = [this] {
+    uint64_t blocks = 0;
+    for (uint16_t node = 0; node < 4; ++node) blocks += cluster_.node(node).status().granted_blocks;
+    return blocks;
+  };
+  const uint64_t before = granted();
+  for (uint16_t node = 0; node < 4; ++node) {
+    std::string reason;
+    ASSERT_TRUE(cluster_.node(node).UseView(ahead, &reason).ok()) << reason;
+  }
+  EXPECT_EQ(worker(0).Allocate(kSpan).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(granted(), before);
+}
+
 Task<void> AwaitAll(std::vector<Task<void>> tasks) { co_await WhenAll(std::move(tasks)); }
 Task<void> TakeOutSoon(SimExecutor* executor, uint64_t after_ns, std::function<void()> then) {
   co_await executor->SleepFor(after_ns);
