@@ -92,7 +92,11 @@ Task<Status> KvImpl::EndRegisters() {
 Task<Status> KvImpl::FindSubtable(uint32_t* entry, uint32_t end) {
   while (*entry < end) {
     const uint32_t count = std::min(end - *entry, kDirectoryStretch);
+    // As before a visit: ForEachGroup.
+    if (context_.hold.held()) co_return kHeld;
     Operation operation;
+    const bool begun = co_await WaitToBegin(&operation);
+    if (!begun) co_return kHeld;
     std::vector<uint32_t> used;
     const Status status = co_await index_.ReadDirectoryStretch(operation, *entry, count, &used);
     if (!status.ok()) co_return status;

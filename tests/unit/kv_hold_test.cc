@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -100,6 +101,22 @@ TEST_F(KvHoldTest, WhatHasStartedGoesOnAndWhatWaitsGoesOnInOrder) {
   executor_.RunUntil(executor_.NowNs() + 20 * kMs);
   EXPECT_TRUE(second_done);
   EXPECT_TRUE(second.ok());
+}
+
+// A region of the directory may move under a hold of all.
+TEST_F(KvHoldTest, AHoldOfAllWaitsForAWalksReadOfTheDirectory) {
+  std::optional<Status> walked;
+  RepairOrder order;
+  order.kind = RepairKind::kScrubRegisters;
+  order.view = cluster_.master().view();
+  worker_.hold().duties()->Repair(order, [&](Status status) { walked = status; });
+  bool still = false;
+  worker_.hold().Hold(HoldKind::kAll, [&] { still = true; });
+  EXPECT_FALSE(still);
+  executor_.RunUntil(executor_.NowNs() + 5 * kMs);
+  EXPECT_TRUE(still);
+  ASSERT_TRUE(walked.has_value());
+  EXPECT_FALSE(walked->ok()) << "somebody begins again";
 }
 
 TEST_F(KvHoldTest, ADestroyedWaiterLeavesTheHold) {
