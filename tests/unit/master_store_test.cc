@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "client_core/base/rng.h"
 #include "master/sqlite_store.h"
@@ -251,6 +252,45 @@ PRAGMA user_version = 1;)");
     ASSERT_EQ(state->regions.size(), 1U);
     EXPECT_EQ(state->regions[0].missing, 0);
     EXPECT_TRUE(state->former.empty());
+  }
+}
+
+// The second, which knew no regions that move.
+TEST_F(MasterStoreTest, AFileOfTheSecondSchemaIsBroughtUpToDate) {
+  std::filesystem::create_directory(dir_);
+  RunSql(R"(
+CREATE TABLE cluster (id INTEGER PRIMARY KEY CHECK (id = 0), cluster INTEGER, replicas INTEGER,
+  nodes INTEGER, next_member INTEGER, next_worker INTEGER, next_keyspace INTEGER, epoch INTEGER,
+  time_us INTEGER, worker_index_end INTEGER, resolve_due INTEGER DEFAULT 0,
+  scrub_due INTEGER DEFAULT 0, repairer INTEGER DEFAULT 0);
+CREATE TABLE keyspaces (database INTEGER PRIMARY KEY, keyspace INTEGER);
+CREATE TABLE nodes (id INTEGER PRIMARY KEY, incarnation INTEGER, bytes INTEGER, tcp_host TEXT,
+  tcp_port INTEGER, shm_path TEXT, host_id TEXT, out INTEGER DEFAULT 0);
+CREATE TABLE regions (region INTEGER, replica INTEGER, node INTEGER, base INTEGER,
+  missing INTEGER DEFAULT 0, PRIMARY KEY (region, replica)) WITHOUT ROWID;
+CREATE TABLE seats (worker_index INTEGER PRIMARY KEY, worker INTEGER, member INTEGER,
+  expelled INTEGER);
+CREATE TABLE agents (id INTEGER PRIMARY KEY, pid INTEGER, host TEXT, address TEXT, version TEXT);
+CREATE TABLE former (worker INTEGER PRIMARY KEY);
+INSERT INTO cluster VALUES (0, 5, 1, 1, 9, 8, 7, 6, 4, 3, 1, 1, 2);
+INSERT INTO nodes VALUES (0, 100, 16777216, 'h', 1, '', '', 0), (1, 101, 1, 'h', 2, '', '', 1);
+INSERT INTO regions VALUES (0, 0, 0, 0, 0);
+INSERT INTO former VALUES (3);
+PRAGMA application_id = 0x4f4e4d41;
+PRAGMA user_version = 2;)");
+  for (int life = 0; life < 2; ++life) {
+    const auto store = Open();
+    ASSERT_NE(store, nullptr);
+    const Result<DurableState> state = store->Load(&reason_);
+    ASSERT_TRUE(state.ok()) << reason_;
+    EXPECT_TRUE(state->cluster.resolve_due && state->cluster.scrub_due);
+    EXPECT_EQ(state->cluster.repairer, 2U);
+    EXPECT_FALSE(state->cluster.records_only);
+    ASSERT_EQ(state->nodes.size(), 2U);
+    EXPECT_TRUE(state->nodes[1].out);
+    EXPECT_EQ(state->nodes[0].wish, NodeWish::kNone);
+    EXPECT_EQ(state->nodes[0].wish_regions, 0U);
+    EXPECT_EQ(state->former, std::set<uint32_t>{3});
   }
 }
 
