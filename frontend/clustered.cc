@@ -100,7 +100,7 @@ Result<std::unique_ptr<Clustered>> Clustered::Create(const AgentOptions& options
 
 Status Clustered::Connect(std::string* reason) {
   Result<std::unique_ptr<GrpcMasterClient>> master = GrpcMasterClient::Connect(
-      ControlOptionsOf(options_, secret_), EndExpelled, reason, [this] { TellWorkers(); });
+      ControlOptionsOf(options_, secret_), EndExpelled, reason, [this] { OnNewView(); });
   if (!master.ok()) return master.status();
   master_ = std::move(master.value());
   tend_thread_ = std::thread([this] { Tend(); });
@@ -112,6 +112,7 @@ void Clustered::Tend() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stop_) {
     bool lost = false;
+    is_new_ = false;
     if (fabric_.load() == FabricKind::kShm) {
       lock.unlock();
       const uint64_t before = shm_nodes_.generation();
@@ -119,8 +120,17 @@ void Clustered::Tend() {
       if (shm_nodes_.generation() != before) TellWorkers();
       lock.lock();
     }
-    wake_.wait_for(lock, lost ? kTendLostEvery : kTendEvery, [this] { return stop_; });
+    wake_.wait_for(lock, lost ? kTendLostEvery : kTendEvery, [this] { return stop_ || is_new_; });
   }
+}
+
+void Clustered::OnNewView() {
+  TellWorkers();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    is_new_ = true;
+  }
+  wake_.notify_all();
 }
 
 void Clustered::AddWorker(const std::shared_ptr<ViewHold::Door>& door, std::function<void()> tend) {

@@ -57,6 +57,8 @@ class Clustered final : public Storage {
   // the view or a segment has changed.
   void AddWorker(const std::shared_ptr<ViewHold::Door>& door, std::function<void()> tend);
   void TellWorkers();
+  // Segments of nodes that are new in it are taken at once.
+  void OnNewView();
   // Settles which fabric this process uses. Not ok: *reason says why none does.
   Status DecideFabric(const View& view, std::string* reason);
   void Fail(std::string reason);
@@ -79,6 +81,7 @@ class Clustered final : public Storage {
   std::condition_variable wake_;
   std::string join_error_;  // guarded by mutex_
   bool stop_ = false;       // guarded by mutex_
+  bool is_new_ = false;     // the view is, for the thread that tends; guarded by mutex_
   std::thread tend_thread_;
 };
 

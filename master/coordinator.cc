@@ -163,10 +163,9 @@ Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
 
 uint64_t Coordinator::TickMs() const {
   const uint64_t tick_ms = std::clamp<uint64_t>(options_.lease_ms / 6, 10, 200);
-  // The pauses between copies are short.
-  const bool copies = (missing_regions_ != 0 || MovesAreWanted()) && !hold_.has_value() &&
-                      SomebodyWorks() && AllServe();
-  return copies ? std::min(tick_ms, std::max<uint64_t>(options_.copy_pause_ms, 10)) : tick_ms;
+  // The pauses between copies are short; what else a copy or a move waits for is told.
+  const bool pauses = !hold_.has_value() && last_tick_us_ < copy_not_before_us_;
+  return pauses ? std::min(tick_ms, std::max<uint64_t>(options_.copy_pause_ms, 10)) : tick_ms;
 }
 
 void Coordinator::Send(StreamId stream, MasterMessage message) {
@@ -304,6 +303,7 @@ void Coordinator::StartAttending(Member& member, uint64_t now_us, StreamId strea
   effects_.change.agents[member.id] = member.info;
   member.sent = 0;
   member.late_since_us = 0;
+  member.reaches.clear();
   if (AddressesKnown() && MaySendView(member)) SendView(member, now_us);
   if (hold_.has_value() && member.sent != 0) Send(stream, HoldMessage());
   // It may not have got it; the id tells.
@@ -356,6 +356,8 @@ void Coordinator::OnMessage(uint64_t now_us, StreamId stream, const MemberMessag
     OnFenced(*member, now_us, *fenced);
   } else if (const auto* repaired = std::get_if<RepairedMessage>(&message)) {
     OnRepaired(*member, now_us, *repaired);
+  } else if (const auto* reached = std::get_if<ReachedMessage>(&message)) {
+    OnReached(*member, *reached);
   }
   Pump(now_us);
 }

@@ -124,6 +124,11 @@ class Coordinator {
     kFenced,    // was; its seats will be free in the next view
   };
 
+  struct ReachQuestion {
+    uint64_t id = 0;
+    bool reached = false;
+  };
+
   struct Member {
     uint64_t id = 0;
     MemberKind kind = MemberKind::kAgent;
@@ -140,6 +145,8 @@ class Coordinator {
     uint64_t in_force = 0;
     uint64_t held = 0;
     uint64_t late_since_us = 0;  // it owes a ViewInForce since; 0: it owes none
+    // By node: the question whether it reaches the node as that is now, and whether it has said so.
+    std::map<uint16_t, ReachQuestion> reaches;
     // Memory nodes.
     std::optional<uint16_t> node;
     std::optional<uint64_t> join_request;  // waits for the map, or until its node is out
@@ -354,6 +361,16 @@ class Coordinator {
     return static_cast<uint16_t>(membership_.view().nodes.size());
   }
 
+  // coordinator_reach.cc: which agents reach the nodes that regions come to.
+  [[nodiscard]] bool IsToBeGiven(uint16_t node) const;
+  // Asks those who have not been asked.
+  void AskWhoReaches();
+  void OnReached(Member& member, const ReachedMessage& message);
+  // What was said of the node was of a life of it, or of a channel, that is over.
+  void ForgetWhoReaches(uint16_t node);
+  // One line about an agent that does not reach the node, or has not said so; empty: all do.
+  [[nodiscard]] std::string WhoDoesNotReach(NodeId node) const;
+
   // coordinator_moves.cc: regions that go from living nodes to others.
   void OnMoveRegions(StreamId stream, uint64_t request, const MoveRegionsRequest& wanted);
   [[nodiscard]] std::optional<std::string> RefuseDrain(uint16_t node) const;
@@ -397,9 +414,10 @@ class Coordinator {
   std::vector<Due> due_;
   std::optional<Hold> hold_;
   std::optional<Repair> repair_;
-  std::set<uint32_t> former_;   // DurableState::former
-  size_t missing_regions_ = 0;  // regions that lack a replica
-  std::vector<uint32_t> held_;  // by node: replicas that are there, or missing there
+  std::set<uint32_t> former_;      // DurableState::former
+  size_t missing_regions_ = 0;     // regions that lack a replica
+  std::vector<uint32_t> held_;     // by node: replicas that are there, or missing there
+  std::vector<uint32_t> lacking_;  // by node: those that are missing there
   uint64_t placement_epoch_ =
       0;  // of the view, or a later one, that changed nodes or replicas last
   uint64_t repair_not_before_us_ = 0;
@@ -412,6 +430,7 @@ class Coordinator {
   uint64_t former_repairer_ =
       0;  // of the life before: nobody else is released before it is; 0: none
   uint64_t next_repair_ = 1;
+  uint64_t next_reach_ = 1;
   bool take_over_due_ = false;   // not durable: a restarted master has it done once
   uint64_t time_origin_us_ = 0;  // cluster time less steady time
   uint64_t last_tick_us_ = 0;

@@ -2,6 +2,7 @@
 // (docs/MASTER.md). One at a time, under a hold of everything: what a view says is there is there.
 #include <algorithm>
 
+#include "client_core/base/planted_bug.h"
 #include "client_core/layout/global_addr.h"
 #include "master/coordinator.h"
 #include "master/placement.h"
@@ -122,6 +123,7 @@ std::optional<Coordinator::Hold> Coordinator::NextMove(uint64_t now_us) const {
   if (!move.has_value() || move->to.value >= NodesInView() || nodes_[move->to.value].record.out) {
     return std::nullopt;
   }
+  if (!WhoDoesNotReach(move->to).empty() && !Planted(Bug::kMoveUnreached)) return std::nullopt;
   Hold hold;
   hold.work = record_.records_only ? Work::kMove : Work::kRecordsOnly;
   hold.move = *move;

@@ -266,6 +266,7 @@ void Coordinator::NodeAway(Member& member, uint64_t now_us, const std::string& w
   if (member.node.has_value()) {
     const uint16_t id = *member.node;
     Node& node = nodes_[id];
+    ForgetWhoReaches(id);
     node.member = 0;
     node.serving = false;
     node.damage.clear();

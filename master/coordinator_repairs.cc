@@ -125,9 +125,13 @@ void Coordinator::CountMissing() {
   const View& view = membership_.view();
   missing_regions_ = 0;
   held_.assign(view.nodes.size(), 0);
+  lacking_.assign(view.nodes.size(), 0);
   for (const RegionPlacement& region : view.regions) {
     missing_regions_ += region.missing != 0 ? 1 : 0;
-    for (int i = 0; i < view.replicas; ++i) ++held_.at(region.nodes[i].value);
+    for (int i = 0; i < view.replicas; ++i) {
+      ++held_.at(region.nodes[i].value);
+      if (i >= view.replicas - region.missing) ++lacking_.at(region.nodes[i].value);
+    }
   }
 }
 
@@ -163,10 +167,14 @@ std::optional<Coordinator::Hold> Coordinator::NextCopy(uint64_t now_us) const {
     return std::nullopt;
   }
   const View& view = membership_.view();
+  std::vector<bool> may_copy;
+  for (uint16_t id = 0; id < NodesInView(); ++id) {
+    may_copy.push_back(!nodes_[id].record.out && WhoDoesNotReach(NodeId{id}).empty());
+  }
   for (uint32_t region = 0; region < view.regions.size(); ++region) {
     const RegionPlacement& placement = view.regions[region];
     for (int i = view.replicas - placement.missing; i < view.replicas; ++i) {
-      if (nodes_[placement.nodes[i].value].record.out) continue;
+      if (!may_copy[placement.nodes[i].value]) continue;
       Hold hold;
       hold.work = Work::kCopy;
       hold.region = region;
@@ -455,6 +463,7 @@ void Coordinator::NodeIn(uint16_t id) {
   Node& node = nodes_[id];
   if (!node.record.out || !node.serving || !HasFencedAll(id)) return;
   node.record.out = false;
+  ForgetWhoReaches(id);
   effects_.change.nodes[id] = node.record;
   membership_.SetNodeOut(NodeId{id}, false);
   placement_epoch_ = membership_.view().epoch.value + 1;

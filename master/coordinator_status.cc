@@ -82,17 +82,24 @@ std::string Coordinator::WhatRepairsWaitFor() const {
                                      : " or another with room for them joins");
   }
   if (!SomebodyWorks()) return "repairs need an agent with workers";
+  for (uint16_t node = 0; node < NodesInView(); ++node) {
+    if (lacking_[node] == 0 || nodes_[node].record.out) continue;
+    std::string who = WhoDoesNotReach(NodeId{node});
+    if (!who.empty()) return who;
+  }
   return "";
 }
 
 std::string Coordinator::Moving() const {
   if (!MovesAreWanted()) return "";
   std::string text;
+  bool drains = false;
   for (size_t id = 0; id < nodes_.size(); ++id) {
     const NodeRecord& record = nodes_[id].record;
     const uint32_t held = id < held_.size() ? held_[id] : 0;
     std::string one;
     if (record.wish == NodeWish::kDrain && held != 0) {
+      drains = true;
       one = "is draining, " + std::to_string(held) + " of " +
             std::to_string(std::max(held, record.wish_regions)) + " regions left";
     } else if (record.wish == NodeWish::kShare) {
@@ -102,14 +109,24 @@ std::string Coordinator::Moving() const {
       text += (text.empty() ? "" : "; ") + ("memory node " + std::to_string(id)) + " " + one;
   }
   if (!SomebodyWorks()) return text + "; moves need an agent with workers";
-  if (!PlanMoves().Next().has_value()) return text + "; there is no room for them";
+  if (missing_regions_ != 0 || !AllServe()) {
+    return text + "; they wait until no region lacks a replica";
+  }
+  const std::optional<RegionMove> move = PlanMoves().Next();
+  if (!move.has_value()) return text + (drains ? "; there is no room for them" : "");
+  if (move->to.value < NodesInView() && !nodes_[move->to.value].record.out) {
+    const std::string who = WhoDoesNotReach(move->to);
+    if (!who.empty()) return text + "; " + who;
+  }
   return RegistersAreToEnd() ? text + "; keys become records first" : text;
 }
 
 std::string Coordinator::NodeStateName(uint16_t node, uint32_t regions, uint32_t missing) const {
   const Node& one = nodes_[node];
   const NodeWish wish = one.record.wish;
-  if (wish == NodeWish::kDrain && regions == 0) return "drained";
+  // Not while somebody may still ask it.
+  const bool idle = one.record.out && (one.member == 0 || InForceEverywhere(one.out_epoch));
+  if (wish == NodeWish::kDrain && regions == 0 && idle) return "drained";
   if (one.member == 0 && regions != 0 && one.record.out) return "out";
   if (one.member == 0) return one.left ? "left" : "lost";
   if (!one.damage.empty()) return "damaged";

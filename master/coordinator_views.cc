@@ -102,6 +102,7 @@ void Coordinator::Pump(uint64_t now_us) {
     if (!any) break;
     Commit(now_us, /*with_flushes=*/false);
   }
+  if (has_map()) AskWhoReaches();
   if (has_map() && former_repairer_ == 0) StartBackgroundRepair(now_us);
   PlaceDamaged();
   SendDueReplies();

@@ -173,6 +173,10 @@ class Encoder {
     repair->set_target(message.order.target.node.value);
     repair->set_target_base(message.order.target.offset);
   }
+  void operator()(const ReachMessage& message) const {
+    out_->mutable_reach()->set_id(message.id);
+    out_->mutable_reach()->set_node(message.node.value);
+  }
 
  private:
   control::FromMaster* out_;
@@ -197,6 +201,8 @@ std::optional<MemberMessage> DecodeMemberMessage(const control::FromMember& mess
     case control::FromMember::kRepaired:
       return RepairedMessage{message.repaired().id(), message.repaired().done(),
                              message.repaired().reason()};
+    case control::FromMember::kReached:
+      return ReachedMessage{message.reached().id()};
     case control::FromMember::kHello:
     case control::FromMember::kProof:
     case control::FromMember::KIND_NOT_SET:

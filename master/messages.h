@@ -58,6 +58,11 @@ struct FencedMessage {
   std::string reason;
 };
 
+// The answer to a ReachMessage, when it is so.
+struct ReachedMessage {
+  uint64_t id = 0;
+};
+
 // The answer to a RepairMessage.
 struct RepairedMessage {
   uint64_t id = 0;
@@ -101,8 +106,9 @@ struct RequestMessage {
       body;
 };
 
-using MemberMessage = std::variant<RenewMessage, RequestMessage, ViewHeldMessage,
-                                   ViewInForceMessage, FencedMessage, RepairedMessage>;
+using MemberMessage =
+    std::variant<RenewMessage, RequestMessage, ViewHeldMessage, ViewInForceMessage, FencedMessage,
+                 RepairedMessage, ReachedMessage>;
 
 // ---- From the master ----
 
@@ -145,6 +151,11 @@ struct RepairMessage {
   uint64_t id = 0;
   RepairOrder order;
 };
+// To an agent: say when every worker has a channel to this memory node.
+struct ReachMessage {
+  uint64_t id = 0;
+  NodeId node;
+};
 struct ViewCommittedMessage {
   std::shared_ptr<const View> view;
 };
@@ -159,7 +170,7 @@ struct ExpelledMessage {
 
 using MasterMessage =
     std::variant<RenewedMessage, ReplyMessage, HoldForViewMessage, ViewCommittedMessage,
-                 FenceMessage, ExpelledMessage, RepairMessage>;
+                 FenceMessage, ExpelledMessage, RepairMessage, ReachMessage>;
 
 }  // namespace onetrip
 

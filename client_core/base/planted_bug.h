@@ -87,6 +87,7 @@ enum class Bug : uint8_t {
   kCopyForgetsBlock,           // a block of a region does not come to its new replica
   kMoveUncopied,               // a region is on another node before the copy there is whole
   kMoveUnderWrites,            // ... or copied while operations are under way
+  kMoveUnreached,              // ... before everybody has a channel to its new node
   kMovesRegisters,             // registers are kept while their regions move
 };
 

@@ -6,6 +6,7 @@ namespace onetrip {
 namespace {
 
 constexpr uint64_t kLookAgainNs = 50'000;
+constexpr uint64_t kReachAgainNs = 1'000'000;
 // Whoever waits for another worker's step waits for microseconds, unless that worker is gone or
 // stands still itself.
 constexpr uint64_t kImpatientNs = 20'000'000;
@@ -30,6 +31,7 @@ ViewHold::~ViewHold() {
   CHECK(first_ == nullptr);
   CHECK(running_ == 0 && in_slots_ == 0);
   still_timer_.Cancel();
+  reach_timer_.Cancel();
   const std::lock_guard<std::mutex> lock(door_->mutex_);
   door_->executor_ = nullptr;
   door_->hold_ = nullptr;
@@ -81,6 +83,29 @@ void ViewHold::LookWhetherStill() {
   } else {
     executor_.timers().Add(&still_timer_, executor_.NowNs() + kLookAgainNs);
   }
+}
+
+void ViewHold::SetDuties(WorkerDuties* duties) {
+  duties_ = duties;
+  if (duties != nullptr) return;
+  awaited_.clear();
+  reach_timer_.Cancel();
+}
+
+void ViewHold::AwaitReach(NodeId node, std::function<void()> reached) {
+  awaited_.emplace_back(node, std::move(reached));
+  LookWhoIsReached();
+}
+
+void ViewHold::LookWhoIsReached() {
+  reach_timer_.Cancel();
+  std::erase_if(awaited_, [this](const auto& awaited) {
+    const bool reached = duties_ != nullptr && duties_->Reaches(awaited.first);
+    if (reached) awaited.second();
+    return reached;
+  });
+  if (awaited_.empty()) return;
+  executor_.timers().Add(&reach_timer_, executor_.NowNs() + kReachAgainNs);
 }
 
 void ViewHold::Release() {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "client_core/base/planted_bug.h"
 #include "client_core/base/status.h"
@@ -32,6 +33,8 @@ class WorkerDuties {
   virtual void LeaveNode(NodeId node) = 0;
   // A new view is there: which nodes are out may have changed.
   virtual void UseView(const View& view) = 0;
+  // Whether there is a channel to the memory node.
+  [[nodiscard]] virtual bool Reaches(NodeId node) const = 0;
   // Whether every batch of operations that have ended has completed on every node.
   [[nodiscard]] virtual bool quiet() const = 0;
   // Starts; `done` is called once, or destroyed with the worker.
@@ -118,8 +121,12 @@ class ViewHold {
   // Waiters go on in a later turn, in the order of waiting.
   void Release();
 
+  // `reached` is called once when the worker has a channel to `node`; before it has duties it has
+  // none. Destroyed when nobody has them any more, and with the worker.
+  void AwaitReach(NodeId node, std::function<void()> reached);
+
   // Who does what the master asks; null: nobody any more. Outlives its being set.
-  void SetDuties(WorkerDuties* duties) { duties_ = duties; }
+  void SetDuties(WorkerDuties* duties);
   [[nodiscard]] WorkerDuties* duties() const { return duties_; }
 
   [[nodiscard]] Executor& executor() const { return executor_; }
@@ -155,6 +162,16 @@ class ViewHold {
    private:
     ViewHold& hold_;
   };
+  // Looks again who is reached.
+  class ReachTimer final : public Timer {
+   public:
+    explicit ReachTimer(ViewHold& hold) : hold_(hold) {}
+    void Fire() override { hold_.LookWhoIsReached(); }
+
+   private:
+    ViewHold& hold_;
+  };
+  void LookWhoIsReached();
   [[nodiscard]] bool IsStill() const;
   void LookWhetherStill();
 
@@ -167,6 +184,8 @@ class ViewHold {
   int in_slots_ = 0;  // of them, those that may touch slots
   WorkerDuties* duties_ = nullptr;
   StillTimer still_timer_{*this};
+  std::vector<std::pair<NodeId, std::function<void()>>> awaited_;  // of AwaitReach
+  ReachTimer reach_timer_{*this};
   Waiter* first_ = nullptr;
   Waiter* last_ = nullptr;
   std::shared_ptr<Door> door_;

@@ -214,6 +214,8 @@ void GrpcMasterClient::FillReport(control::Report* report) { report->set_workers
 void GrpcMasterClient::OnMessage(const control::FromMaster& message) {
   if (message.kind_case() == control::FromMaster::kHoldForView) {
     OnHold(message.hold_for_view());
+  } else if (message.kind_case() == control::FromMaster::kReach) {
+    OnReach(message.reach());
   } else if (message.kind_case() == control::FromMaster::kRepair) {
     OnRepair(message.repair());
   } else if (message.kind_case() == control::FromMaster::kViewCommitted) {
@@ -240,6 +242,14 @@ void GrpcMasterClient::OnHold(const control::HoldForView& message) {
         hold.Hold(kind, [told] {});
       },
       answer);
+}
+
+void GrpcMasterClient::OnReach(const control::Reach& message) {
+  control::FromMember answer;
+  answer.mutable_reached()->set_id(message.id());
+  const NodeId node{static_cast<uint16_t>(message.node())};
+  TellWorkers([node](ViewHold& hold, const Told& told) { hold.AwaitReach(node, [told] {}); },
+              answer);
 }
 
 // The first worker does it: one is enough, and each has all that it takes.

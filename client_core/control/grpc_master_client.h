@@ -24,6 +24,7 @@ namespace onetrip {
 
 namespace control {
 class HoldForView;
+class Reach;
 class Repair;
 class View;
 }  // namespace control
@@ -89,6 +90,7 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   [[nodiscard]] uint64_t KnownEpoch() override { return view_version(); }
 
   void OnHold(const control::HoldForView& message);
+  void OnReach(const control::Reach& message);
   void OnView(const control::View& message);
   void OnRepair(const control::Repair& message);
   void OnRepairEnded(uint64_t id, Status status);

@@ -89,6 +89,9 @@ class Fabric {
   // taken back, on a new channel. Also of a node that is not known yet.
   virtual void LeaveAside(NodeId node, bool aside) = 0;
 
+  // Whether what is posted to `node` now goes out on a channel that is open, as far as is known.
+  [[nodiscard]] virtual bool Reaches(NodeId node) const = 0;
+
   // Hints that these bytes will be read soon, or written. No effect but on memory of this host.
   virtual void Prefetch(RemoteAddr /*at*/, uint32_t /*bytes*/) const {}
   virtual void PrefetchForWrite(RemoteAddr /*at*/, uint32_t /*bytes*/) const {}

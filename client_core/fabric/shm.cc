@@ -52,6 +52,12 @@ void ShmFabric::LeaveAside(NodeId node, bool aside) {
   known.bytes = aside || known.endpoint == nullptr ? 0 : known.endpoint->bytes();
 }
 
+bool ShmFabric::Reaches(NodeId node) const {
+  if (node.value >= nodes_.size()) return false;
+  const Node& known = nodes_[node.value];
+  return !known.aside && known.endpoint != nullptr && known.endpoint->reachable();
+}
+
 bool ShmFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> /*waiter*/) {
   for (FabricOp& op : round_trip->ops()) {
     op.ok = false;

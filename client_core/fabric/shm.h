@@ -24,6 +24,7 @@ class ShmFabric final : public Fabric {
 
   Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) override;
   void LeaveAside(NodeId node, bool aside) override;
+  [[nodiscard]] bool Reaches(NodeId node) const override;
   void Prefetch(RemoteAddr at, uint32_t bytes) const override;
   void PrefetchForWrite(RemoteAddr at, uint32_t bytes) const override;
 

@@ -70,6 +70,8 @@ SimFabric::SimFabric(Executor& worker, SimNetwork* own_network, SimNetwork* shar
     channels_.push_back(std::make_unique<Channel>());
     channels_.back()->fabric = this;
     channels_.back()->node = NodeId{static_cast<uint16_t>(node)};
+    // Nobody has told of it yet.
+    channels_.back()->aside = network_.options().open_ns_max != 0;
   }
 }
 
@@ -99,7 +101,7 @@ bool SimFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> w
     }
     left &= ~own;
     Channel& channel = *channels_.at(node.value);
-    if (channel.aside) continue;
+    if (!IsOpen(channel)) continue;
     Enqueue(channel, round_trip, own);
     ++nodes;
   }
@@ -262,7 +264,19 @@ void SimNetwork::CloseChannels(NodeId node) {
 void SimFabric::LeaveAside(NodeId node, bool aside) {
   Channel& channel = *channels_.at(node.value);
   if (std::exchange(channel.aside, aside) == aside) return;
-  aside ? BreakChannel(node) : CloseChannel(channel);
+  if (aside) return BreakChannel(node);
+  CloseChannel(channel);
+  const uint64_t open_ns_max = network_.options_.open_ns_max;
+  if (open_ns_max == 0) return;
+  channel.opens_ns = network_.executor_.NowNs() + network_.executor_.rng().Below(open_ns_max + 1);
+}
+
+bool SimFabric::IsOpen(const Channel& channel) const {
+  return !channel.aside && network_.executor_.NowNs() >= channel.opens_ns;
+}
+
+bool SimFabric::Reaches(NodeId node) const {
+  return IsOpen(*channels_.at(node.value)) && network_.endpoint(node).reachable();
 }
 
 bool SimFabric::settled() const {
@@ -277,7 +291,7 @@ Task<Result<ControlReply>> SimFabric::Control(NodeId node, ControlRequest reques
   MemoryEndpoint& endpoint = network_.endpoint(node);
   const Channel& channel = *channels_.at(node.value);
   const Status lost(StatusCode::kUnavailable, "the memory node is lost");
-  if (channel.aside) co_return lost;
+  if (!IsOpen(channel)) co_return lost;
   co_await worker_.SleepFor(network_.DrawLatency(node));
   while (network_.nodes_[node.value].paused && !channel.aside) {
     co_await worker_.SleepFor(network_.options_.failure_ns);

@@ -31,6 +31,10 @@ struct SimFabricOptions {
   // How long a batch to a lost node takes to fail.
   uint64_t failure_ns = 10'000;
 
+  // A node that a worker knows of, or takes back, is reached so long after that at most; what is
+  // posted meanwhile fails unsent. 0: it is reached at once.
+  uint64_t open_ns_max = 0;
+
   // What follows models a real network more closely; as they are, nothing of it is there.
   // A worker's core hands one node after the other its part of a batch, this long for each.
   uint64_t post_ns = 0;
@@ -126,6 +130,7 @@ class SimFabric final : public Fabric {
 
   // Leaving a node aside breaks the channel; to take it back is to be welcomed on a new one.
   void LeaveAside(NodeId node, bool aside) override;
+  [[nodiscard]] bool Reaches(NodeId node) const override;
 
   // The connection to `node` is lost: all that is on its way fails soon, with its outcome unknown,
   // and of it a prefix, drawn at random, still takes effect, even later. What is posted from then
@@ -172,6 +177,7 @@ class SimFabric final : public Fabric {
     bool stalled = false;  // found its node paused
     bool fenced = false;
     bool aside = false;
+    uint64_t opens_ns = 0;  // nothing is posted before
   };
   static_assert(RoundTrip::kMaxOps <= 64, "operations are bits of a word");
 
@@ -182,6 +188,7 @@ class SimFabric final : public Fabric {
   void StartApplying(Channel& channel);
   // Applies one step; returns whether the request is finished.
   bool ApplyStep(Channel& channel);
+  [[nodiscard]] bool IsOpen(const Channel& channel) const;
   // The node has refused the rest of what has failed.
   static void CloseChannel(Channel& channel);
   void Enqueue(Channel& channel, const RoundTripPtr& round_trip, uint64_t ops);

@@ -87,14 +87,18 @@ TcpChannel& TcpFabric::At(NodeId node) {
 
 void TcpFabric::LeaveAside(NodeId node, bool aside) { At(node).LeaveAside(aside); }
 
+bool TcpFabric::Reaches(NodeId node) const {
+  const TcpChannel* const channel = Find(node);
+  return channel != nullptr && channel->is_up();
+}
+
 TcpChannel* TcpFabric::Find(NodeId node) const {
   return node.value < channels_.size() ? channels_[node.value].get() : nullptr;
 }
 
 Task<Status> TcpFabric::Connected(NodeId node, uint64_t deadline_ns) {
   while (true) {
-    const TcpChannel* channel = Find(node);
-    if (channel != nullptr && channel->is_up()) co_return Status::Ok();
+    if (Reaches(node)) co_return Status::Ok();
     if (executor_.NowNs() >= deadline_ns) {
       co_return Status(StatusCode::kUnavailable, "the memory node cannot be reached");
     }

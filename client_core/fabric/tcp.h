@@ -69,6 +69,7 @@ class TcpFabric final : public Fabric, private Poller {
 
   Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) override;
   void LeaveAside(NodeId node, bool aside) override;
+  [[nodiscard]] bool Reaches(NodeId node) const override;
 
   [[nodiscard]] bool settled() const override;
   [[nodiscard]] const TcpFabricStats& stats() const { return stats_; }

@@ -78,6 +78,7 @@ class KvImpl final : private WorkerDuties {
   // repair.cc: what the master asks when a memory node is lost or comes back, or regions move.
   void LeaveNode(NodeId node) override;
   void UseView(const View& view) override;
+  [[nodiscard]] bool Reaches(NodeId node) const override { return context_.fabric.Reaches(node); }
   // A batch that has failed may still take effect, where another region lies by then.
   [[nodiscard]] bool quiet() const override {
     return reclaimer_.is_idle() && context_.fabric.settled();

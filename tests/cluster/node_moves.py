@@ -47,7 +47,7 @@ def grow_and_shrink(cluster):
         check(cluster, load)
 
 
-for _fabric in ("shm", "tcp"):
+for _fabric in ("tcp", "mixed"):
     @test("%s: a memory node is added, another drained and killed under load, then a third dies"
           % _fabric)
     def _grow_and_shrink(context, fabric=_fabric):

@@ -56,6 +56,7 @@ class ExploreFabric final : public Fabric {
 
   // No node is lost in an exploration.
   void LeaveAside(NodeId /*node*/, bool /*aside*/) override {}
+  [[nodiscard]] bool Reaches(NodeId /*node*/) const override { return true; }
 
  protected:
   bool Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> waiter) override {

@@ -38,9 +38,24 @@ Task<Status> Agent::Start(DataPathOptions options) {
   context_->memory_observer = &memory_;
   engine_ = MakeEngine(engine_kind_, *context_);
   kv_ = std::make_unique<Kv>(*context_, *engine_);
+  co_await ReachNodes();
   const Status status = co_await kv_->Start();
   started_ = status.ok();
   co_return status;
+}
+
+Task<void> Agent::ReachNodes() {
+  constexpr uint64_t kLookNs = 1000;
+  for (uint16_t i = 0; i < context_->view().node_count; ++i) {
+    const NodeId node{i};
+    // It may come in or go out meanwhile.
+    const auto is_out = [&] { return context_->view().IsOut(node); };
+    fabric_->LeaveAside(node, is_out());
+    while (!is_out() && !fabric_->Reaches(node)) {
+      co_await process_.SleepFor(kLookNs);
+      fabric_->LeaveAside(node, is_out());
+    }
+  }
 }
 
 Task<Status> Agent::Stop() {

@@ -73,6 +73,8 @@ class Agent {
   uint32_t& busy() { return busy_; }
 
  private:
+  // Until there is a channel to every node.
+  Task<void> ReachNodes();
   Task<void> Send(Session* session, const Command* command, std::string* reply);
   Task<void> SendInTransaction(Session* session, const Command* command, std::string* reply);
 

@@ -52,6 +52,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kCopyForgetsBlock, "copy-forgets-block", "repairs"},
     {Bug::kMoveUncopied, "move-uncopied", "moves"},
     {Bug::kMoveUnderWrites, "move-under-writes", "moves"},
+    {Bug::kMoveUnreached, "move-unreached", "moves"},
     {Bug::kMovesRegisters, "moves-registers", "moves"},
     {Bug::kLanesNotNamed, "lanes-not-named", "turnover"},
     {Bug::kTakenOverAtOnce, "taken-over-at-once", "turnover"},

@@ -18,6 +18,9 @@ struct Describer {
   std::string operator()(const RepairedMessage& repaired) const {
     return "repair " + std::to_string(repaired.id) + (repaired.done ? " is done" : " is not done");
   }
+  std::string operator()(const ReachedMessage& reached) const {
+    return "question " + std::to_string(reached.id) + ": the node is reached";
+  }
   std::string operator()(const RequestMessage& request) const {
     const std::string number = "request " + std::to_string(request.id) + ": ";
     return number + std::visit(*this, request.body);
@@ -62,6 +65,10 @@ struct Describer {
                                             "take over blocks", "end registers",   "move region"};
     return "repair " + std::to_string(repair.id) + ": " +
            kWhat[static_cast<int>(repair.order.kind)] + " " + std::to_string(repair.order.region);
+  }
+  std::string operator()(const ReachMessage& reach) const {
+    return "question " + std::to_string(reach.id) + ": say when node " +
+           std::to_string(reach.node.value) + " is reached";
   }
   std::string operator()(const ViewCommittedMessage& committed) const {
     return "view " + std::to_string(committed.view->epoch.value) + ", keyspace " +

@@ -57,6 +57,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("tail_factor", plan.fabric.tail_factor);
   visit("step_ns", plan.fabric.step_ns);
   visit("failure_ns", plan.fabric.failure_ns);
+  visit("open_ns_max", plan.fabric.open_ns_max);
   visit("wait_polls_max", plan.data_path.wait_polls_max);
   visit("wait_timer_us", plan.data_path.wait_timer_us);
   visit("wait_timer_max_us", plan.data_path.wait_timer_max_us);

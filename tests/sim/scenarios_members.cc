@@ -198,6 +198,9 @@ Plan MakeMoves(uint64_t seed) {
   plan.spares = 1 + static_cast<uint32_t>(rng.Below(2));
   plan.control.replace_after_ms = OneOf(rng, {1UL, 4UL});
   plan.mixes_engines = plan.engine == EngineKind::kSwarm && rng.Below(8) == 0;
+  constexpr uint64_t kChannels = 0x0be7'0000'0000;
+  Rng channels(seed ^ kChannels);
+  plan.fabric.open_ns_max = OneOf(channels, {0UL, 20'000UL, 500'000UL, 5'000'000UL});
   const uint32_t nodes = plan.shape.nodes + plan.spares;
   uint64_t span_ns = 0;
   for (const std::vector<Command>& client : plan.program) {

@@ -104,6 +104,12 @@ void SimMasterClient::OnMessage(const MasterMessage& message) {
           worker.Hold(kind, std::move(done));
         },
         [this, epoch = hold->epoch] { link_.Send(ViewHeldMessage{epoch}); });
+  } else if (const auto* reach = std::get_if<ReachMessage>(&message)) {
+    TellWorker(
+        [node = reach->node](ViewHold& worker, std::function<void()> done) {
+          worker.AwaitReach(node, std::move(done));
+        },
+        [this, id = reach->id] { link_.Send(ReachedMessage{id}); });
   } else if (const auto* repair = std::get_if<RepairMessage>(&message)) {
     OnRepair(*repair);
   } else if (const auto* committed = std::get_if<ViewCommittedMessage>(&message)) {

@@ -160,7 +160,8 @@ Task<void> World::RunClient(Agent* agent, Client* client) {
     co_await agent->process().SleepFor(executor_.rng().Below(plan_.think_ns_max + 1));
     if (agent->leaving()) co_return;
     const Command& command = (*client->commands)[client->next++];
-    const size_t index = history_.Start(client->id, command, executor_.NowNs());
+    const uint64_t begun_ns = executor_.NowNs();
+    const size_t index = history_.Start(client->id, command, begun_ns);
     ++commands_;
     if (trace_.keeps_lines()) {
       trace_.Note("client " + std::to_string(client->id) + " sends " + Join(command));
@@ -179,11 +180,48 @@ Task<void> World::RunClient(Agent* agent, Client* client) {
     if (ending == Ending::kUnknown) {
       ++unanswered_;
       lossy_ = true;
+      const std::string why_not = WhyNotUnknown(agent, command, begun_ns);
+      if (!why_not.empty()) Fail(why_not + ": " + DescribeOp(history_.ops()[index]));
+    } else if (ending == Ending::kAnswered && command.front() == "SET") {
+      set_keys_.emplace(agent, command[1]);
     }
     if (ending == Ending::kFault) {
       Fail("a reply that nothing excuses: " + DescribeOp(history_.ops()[index]));
     }
   }
+}
+
+std::string World::WhyNotUnknown(const Agent* agent, const Command& command,
+                                 uint64_t begun_ns) const {
+  if (OnlyMoves()) return "regions have moved, and nothing has failed";
+  if (begun_ns > last_loss_ns_ && OnlyWritesRegisters() &&
+      set_keys_.contains({agent, command[1]})) {
+    return "no node was lost while it ran";
+  }
+  return "";
+}
+
+bool World::OnlyWritesRegisters() const {
+  // A longer value may need another register.
+  std::set<size_t> value_bytes;
+  for (const std::vector<Command>& client : plan_.program) {
+    for (const Command& command : client) {
+      if (command.front() == "GET") continue;
+      if (command.front() != "SET" || command.size() != 3) return false;
+      value_bytes.insert(command[2].size());
+    }
+  }
+  return value_bytes.size() <= 1 && plan_.engine == EngineKind::kSwarm && !plan_.mixes_engines &&
+         plan_.transactions_every == 0 &&
+         std::all_of(plan_.faults.begin(), plan_.faults.end(),
+                     [](const Fault& fault) { return fault.kind == FaultKind::kRestartNode; });
+}
+
+bool World::OnlyMoves() const {
+  return !plan_.faults.empty() &&
+         std::all_of(plan_.faults.begin(), plan_.faults.end(), [](const Fault& fault) {
+           return fault.kind == FaultKind::kDrainNode || fault.kind == FaultKind::kFillNode;
+         });
 }
 
 // The program again, when its agent starts anew: what was on its way stays unanswered.

@@ -151,6 +151,14 @@ class World {
   void StrikeAgent(PlannedFault& planned);
   void StrikeControl(const PlannedFault& planned);
   void EndNow(const PlannedFault& planned);
+  // Why the outcome of the agent's command, which began at `begun_ns`, may not be unknown; empty:
+  // it may.
+  [[nodiscard]] std::string WhyNotUnknown(const Agent* agent, const Command& command,
+                                          uint64_t begun_ns) const;
+  // Whether nodes are away now and then, and every write after a key's first is one of a register.
+  [[nodiscard]] bool OnlyWritesRegisters() const;
+  // Whether regions move, and nothing else happens that the clients do not ask for.
+  [[nodiscard]] bool OnlyMoves() const;
   [[nodiscard]] CheckOptions CheckOptionsOf() const;
   bool Explain();
   void Fail(std::string text);
@@ -178,6 +186,9 @@ class World {
   std::vector<std::unique_ptr<Revival>> revivals_;
   std::string failure_;
   uint64_t started_ns_ = 0;
+  uint64_t last_loss_ns_ = 0;  // when a node was last lost
+  // Whose SETs of which keys were acknowledged: the agent knows their registers.
+  std::set<std::pair<const Agent*, std::string>> set_keys_;
   uint64_t commands_ = 0;
   uint64_t unanswered_ = 0;
   uint64_t faults_ = 0;

@@ -21,6 +21,7 @@ void World::OnReachable(NodeId node, bool reachable) {
   if (memory.reachable() == reachable) return;
   memory.SetReachable(reachable);
   if (reachable) return;
+  last_loss_ns_ = executor_.NowNs();
   // With the process its connections are gone.
   lossy_ = true;
   for (const auto& agent : agents_) agent->fabric().BreakChannel(node);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -59,6 +60,21 @@ FakeMaster::Wanted Held(uint64_t epoch) {
 FakeMaster::Wanted InForce(uint64_t epoch) {
   return [epoch](const control::FromMember& m) { return m.view_in_force().epoch() == epoch; };
 }
+
+FakeMaster::Wanted Reached(uint64_t id) {
+  return [id](const control::FromMember& m) { return m.reached().id() == id; };
+}
+
+// A worker that reaches whom the test says, and does nothing else.
+class FakeDuties final : public WorkerDuties {
+ public:
+  void LeaveNode(NodeId /*node*/) override {}
+  void UseView(const View& /*view*/) override {}
+  [[nodiscard]] bool Reaches(NodeId node) const override { return reached == node; }
+  [[nodiscard]] bool quiet() const override { return true; }
+  void Repair(RepairOrder /*order*/, DoneFn done) override { done(Status::Ok()); }
+  std::optional<NodeId> reached;
+};
 
 Task<void> WaitWhileHeld(ViewHold* hold, uint64_t patience_ns, bool* released) {
   *released = co_await hold->Wait(hold->executor().NowNs() + patience_ns);
@@ -184,6 +200,51 @@ TEST_F(MasterClientTest, AViewIsInForceOnlyWhenEveryWorkerGoesOnUnderIt) {
   EXPECT_EQ(master_.Count(InForce(7)), 0U);
   EXPECT_TRUE(slow.TurnWhile([&] { return slow.hold.held(); }));
   EXPECT_TRUE(master_.Await(InForce(7)));
+}
+
+TEST_F(MasterClientTest, ANodeIsReachedWhenEveryWorkerReachesIt) {
+  Connect();
+  Worker& first = Join();
+  Worker& second = Join();
+  FakeDuties duties;
+  second.hold.SetDuties(&duties);
+  control::FromMaster message;
+  message.mutable_reach()->set_id(31);
+  message.mutable_reach()->set_node(4);
+  master_.Send(message);
+  Barrier();
+  const auto turn = [&](Worker& worker) {
+    for (int i = 0; i < 3; ++i) {
+      bool slept = false;
+      worker.executor.At(
+          worker.executor.NowNs() + 2'000'000, [](void* flag) { *static_cast<bool*>(flag) = true; },
+          &slept);
+      ASSERT_TRUE(worker.TurnWhile([&] { return !slept; }));
+    }
+    Barrier();
+  };
+  turn(first);
+  turn(second);
+  EXPECT_EQ(master_.Count(Reached(31)), 0U);
+  duties.reached = NodeId{4};
+  turn(second);
+  EXPECT_EQ(master_.Count(Reached(31)), 0U) << "the first has not started yet";
+  first.hold.SetDuties(&duties);
+  turn(first);
+  EXPECT_EQ(master_.Count(Reached(31)), 1U);
+
+  // Who ends will never reach it, nor use it.
+  message.mutable_reach()->set_id(32);
+  message.mutable_reach()->set_node(5);
+  master_.Send(message);
+  Barrier();
+  turn(first);
+  turn(second);
+  EXPECT_EQ(master_.Count(Reached(32)), 0U);
+  first.hold.SetDuties(nullptr);
+  second.hold.SetDuties(nullptr);
+  Barrier();
+  EXPECT_EQ(master_.Count(Reached(32)), 1U);
 }
 
 TEST_F(MasterClientTest, AHoldOutlivesItsStreamAndAnOlderView) {

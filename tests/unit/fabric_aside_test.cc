@@ -13,7 +13,10 @@ TEST_P(FabricAsideTest, ANodeLeftAsideIsRefusedUntilItIsTakenBack) {
   RoundTripPtr rt = fabric_->NewRoundTrip();
   rt->WriteWord({kNode0, 0}, 1);
   rt->WriteWord({kNode1, 0}, 2);
+  EXPECT_TRUE(fabric_->Reaches(kNode0));
   fabric_->LeaveAside(kNode0, true);
+  EXPECT_FALSE(fabric_->Reaches(kNode0));
+  EXPECT_TRUE(fabric_->Reaches(kNode1));
   EXPECT_EQ(Post(rt).code(), StatusCode::kUnknownOutcome);
   EXPECT_FALSE(rt->op(0).ok);
   EXPECT_TRUE(rt->op(1).ok);
@@ -31,6 +34,7 @@ TEST_P(FabricAsideTest, ANodeLeftAsideIsRefusedUntilItIsTakenBack) {
   fabric_->LeaveAside(kNode0, true);
   fabric_->LeaveAside(kNode0, false);
   EXPECT_TRUE(Post(rt).ok());
+  EXPECT_TRUE(fabric_->Reaches(kNode0));
   EXPECT_EQ(node(0).word(0), 1U);
   EXPECT_TRUE(BlockOn(executor(), fabric_->Control(kNode0, ControlRequest())).ok());
   EXPECT_TRUE(fabric_->settled());
@@ -39,6 +43,7 @@ TEST_P(FabricAsideTest, ANodeLeftAsideIsRefusedUntilItIsTakenBack) {
 TEST_P(FabricAsideTest, ANodeThatNobodyKnowsYetMayBeLeftAside) {
   if (std::string(GetParam().name) == "sim") return;  // has all its nodes from the start
   constexpr NodeId kUnknown{9};
+  EXPECT_FALSE(fabric_->Reaches(kUnknown));
   fabric_->LeaveAside(kUnknown, true);
   RoundTripPtr rt = fabric_->NewRoundTrip();
   rt->WriteWord({kUnknown, 0}, 1);

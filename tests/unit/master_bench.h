@@ -72,7 +72,13 @@ class MasterBench {
     for (CoordinatorEffects::Send& send : effects.sends) {
       CheckDurable(send.message);
       if (on_send) on_send(send.stream, send.message);
+      const auto* reach = std::get_if<ReachMessage>(&send.message);
+      if (reach != nullptr && reaches_nodes) questions_.emplace_back(send.stream, reach->id);
       inbox[send.stream].push_back(std::move(send.message));
+    }
+    for (const auto& [stream, id] : std::exchange(questions_, {})) {
+      coordinator.OnMessage(now_us, stream, ReachedMessage{id});
+      Settle();
     }
     for (const CoordinatorEffects::Close& close : effects.closes) closed.insert(close.stream);
     for (CoordinatorEffects::LogLine& line : effects.logs) log.push_back(std::move(line.text));
@@ -201,6 +207,7 @@ class MasterBench {
   std::set<StreamId> closed;
   std::vector<std::string> log;
   std::function<void(StreamId, const MasterMessage&)> on_send;
+  bool reaches_nodes = true;  // agents say at once that they reach whom they are asked about
 
  private:
   // Nothing is said that a restart would not know.
@@ -221,6 +228,7 @@ class MasterBench {
     }
   }
 
+  std::vector<std::pair<StreamId, uint64_t>> questions_;
   StreamId next_stream_ = 1;
   uint64_t next_request_ = 1;
 };

@@ -95,6 +95,8 @@ TEST_F(MasterMovesTest, ADrainedNodeHasGivenAllItsRegionsOneByOne) {
     EXPECT_EQ(Status().status.regions_fully_redundant, 4U);
     TakeOver();
   }
+  EXPECT_EQ(Held(1), 0U);
+  EXPECT_EQ(StateOf(1), "draining") << "somebody may still ask it";
   TakeOver();
   EXPECT_EQ(StateOf(1), "drained");
   EXPECT_TRUE(view().IsOut(NodeId{1}));
@@ -129,6 +131,66 @@ TEST_F(MasterMovesTest, ANodeThatIsFilledGetsItsShareAndOfPrimariesToo) {
   EXPECT_EQ(bench.disk.nodes[3].wish, NodeWish::kNone) << "it has been given what it was to have";
   Pass(3000);
   EXPECT_EQ(HoldOf(a), nullptr);
+}
+
+TEST_F(MasterMovesTest, NothingMovesToANodeThatAnAgentDoesNotReach) {
+  bench.reaches_nodes = false;
+  Wish(1, NodeWish::kDrain);
+  const auto pass = [this] {
+    for (int turn = 0; turn < 10; ++turn) {
+      TakeOver();
+      Pass(100);
+    }
+  };
+  pass();
+  ASSERT_NE(bench.Last<ReachMessage>(a), nullptr);
+  EXPECT_EQ(bench.Last<ReachMessage>(a)->node, NodeId{3});
+  EXPECT_EQ(bench.Last<ReachMessage>(nodes[0]), nullptr);
+  EXPECT_EQ(HoldOf(a), nullptr) << "not even registers end before";
+  const std::string draining = "memory node 1 is draining, 4 of 4 regions left; agent ";
+  const std::string unreached = " (process 4711 on testhost) does not reach memory node 3 yet";
+  EXPECT_EQ(Status().moving, draining + std::to_string(member[a]) + unreached);
+  const auto say = [this](StreamId agent) {
+    bench.Say(agent, ReachedMessage{bench.Last<ReachMessage>(agent)->id});
+  };
+  say(a);
+  EXPECT_EQ(Status().moving, draining + std::to_string(member[b]) + unreached);
+  EXPECT_EQ(HoldOf(a), nullptr);
+  say(b);
+  ForgoRegisters();
+  MoveOne();
+
+  // A question is asked once, and again when the node was away; what was meant for the first life
+  // counts for nothing.
+  const uint64_t old_id = bench.Last<ReachMessage>(a)->id;
+  bench.Break(spare);
+  spare = bench.JoinNode(200);
+  bench.Ask(spare, MasterBench::Serve(7003));
+  pass();
+  EXPECT_NE(bench.Last<ReachMessage>(a)->id, old_id);
+  say(b);
+  bench.Say(a, ReachedMessage{old_id});
+  pass();
+  EXPECT_EQ(HoldOf(a), nullptr);
+  say(a);
+  MoveOne();
+  EXPECT_EQ(Held(1), 2U);
+}
+
+TEST_F(MasterMovesTest, AnAgentOnANewStreamSaysAnewWhomItReaches) {
+  Wish(1, NodeWish::kDrain);
+  ForgoRegisters();
+  MoveOne();
+  bench.reaches_nodes = false;
+  b = bench.Attend(MemberKind::kAgent, member[b]);
+  for (int turn = 0; turn < 10; ++turn) {
+    TakeOver();
+    Pass(100);
+  }
+  EXPECT_EQ(HoldOf(a), nullptr);
+  ASSERT_NE(bench.Last<ReachMessage>(b), nullptr);
+  bench.Say(b, ReachedMessage{bench.Last<ReachMessage>(b)->id});
+  MoveOne();
 }
 
 TEST_F(MasterMovesTest, WhatCannotBeDrainedIsRefusedAndSaysWhatIsMissing) {
@@ -188,6 +250,7 @@ TEST_F(MasterMovesTest, ATargetThatDiesInAMoveLeavesTheRegionWhereItIs) {
   EXPECT_TRUE(view().IsOut(NodeId{3})) << "without a hold, since it has no region";
   EXPECT_EQ(HoldOf(a), nullptr);
   EXPECT_FALSE(view().records_only) << "nothing can move now";
+  EXPECT_EQ(bench.coordinator.TickMs(), bench.options.lease_ms / 6) << "no pause is to end soon";
   EXPECT_EQ(Status().moving,
             "memory node 1 is draining, 4 of 4 regions left; there is no room for them");
   EXPECT_EQ(Status().status.state, "serving");
@@ -217,6 +280,9 @@ TEST_F(MasterMovesTest, ANodeThatIsLostAmidADrainIsReplacedElsewhere) {
   nodes[1] = nodes[0];
   AllHold();
   EXPECT_TRUE(view().IsOut(NodeId{1}));
+  EXPECT_EQ(Status().moving,
+            "memory node 1 is draining, 3 of 4 regions left; they wait until no region lacks a "
+            "replica");
   TakeOver();
   Resolve();
   Answer(a, RepairKind::kScrubRegisters);

@@ -30,6 +30,7 @@ class RandomCluster : private RandomClusterParts {
   static constexpr int kReplicas = 3;
 
   explicit RandomCluster(uint64_t seed) : rng_(seed), calm_(seed % 4), bench_(Options()) {
+    bench_.reaches_nodes = false;  // Hear() says it
     bench_.on_send = [this](StreamId stream, const MasterMessage& message) {
       OnSend(stream, message);
     };
@@ -519,6 +520,8 @@ class RandomCluster : private RandomClusterParts {
       process.held = std::max(process.held, hold->epoch.value);
       process.held_how = hold->kind;
       bench_.Say(stream, ViewHeldMessage{hold->epoch});
+    } else if (const auto* reach = std::get_if<ReachMessage>(&message)) {
+      bench_.Say(stream, ReachedMessage{reach->id});
     } else if (const auto* repair = std::get_if<RepairMessage>(&message)) {
       process.task = {repair->id, repair->order.kind, repair->order.view, repair->order.region};
     } else if (const auto* reply = std::get_if<ReplyMessage>(&message)) {

@@ -183,6 +183,25 @@ TEST_F(MasterRepairTest, RegionsAreCopiedOneByOneWhileAllHold) {
   EXPECT_EQ(HoldOf(a)->leave, std::vector<NodeId>{NodeId{2}});
 }
 
+TEST_F(MasterRepairTest, NothingIsCopiedToANodeThatAnAgentDoesNotReach) {
+  LoseNode1();
+  Resolve();
+  bench.reaches_nodes = false;
+  StartNode1();
+  TakeOver();
+  Answer(a, RepairKind::kScrubRegisters);
+  bench.Pass(1000, Everybody());
+  EXPECT_EQ(HoldOf(a), nullptr);
+  EXPECT_EQ(StateOf(1), "copying");
+  bench.Say(a, ReachedMessage{bench.Last<ReachMessage>(a)->id});
+  EXPECT_EQ(Status().waiting_for, "agent " + std::to_string(member[b]) +
+                                      " (process 4711 on testhost) does not reach memory node 1 "
+                                      "yet");
+  EXPECT_EQ(HoldOf(a), nullptr);
+  bench.Say(b, ReachedMessage{bench.Last<ReachMessage>(b)->id});
+  EXPECT_NE(HoldOf(a), nullptr);
+}
+
 TEST_F(MasterRepairTest, ACopyThatIsNotDoneCountsForNothing) {
   LoseNode1();
   Resolve();
