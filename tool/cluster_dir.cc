@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -108,6 +110,19 @@ Status ClusterDir::Save(const ClusterRecord& record, std::string* reason) const 
     return Fail(reason, "cannot write " + path + ": " + std::strerror(errno));
   }
   return Status::Ok();
+}
+
+size_t ClusterDir::backed_nodes() const {
+  size_t count = 0;
+  std::error_code ignored;
+  for (const auto& file : std::filesystem::directory_iterator(path_ + "/memory", ignored)) {
+    size_t number = 0;
+    const std::string name = file.path().filename();
+    if (std::sscanf(name.c_str(), "node-%zu.img", &number) == 1 && file.path() == backing(number)) {
+      count = std::max(count, number + 1);
+    }
+  }
+  return count;
 }
 
 void ClusterDir::Clear(bool keep_data) {

@@ -51,6 +51,8 @@ class ClusterDir {
   [[nodiscard]] std::string backing(size_t node) const {
     return path_ + "/memory/node-" + std::to_string(node) + ".img";
   }
+  // One more than the highest number of a memory node that has a file; 0: none has.
+  [[nodiscard]] size_t backed_nodes() const;
 
   // Removes everything that `up` made; `keep_data`: but not the master's state and the nodes'
   // files. The directory itself goes if it is empty then.

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "client_core/base/host_id.h"
 #include "client_core/control/cluster_status.h"
 #include "client_core/control/control_options.h"
 #include "tool/cluster_dir.h"
@@ -44,6 +45,11 @@ Status FindMaster(const NodeOptions& options, ControlOptions* control, std::stri
   return Status::Ok();
 }
 
+// Whether the member is this host's process; another host has processes of the same numbers.
+bool IsHere(const MemberStatusInfo& member, pid_t pid) {
+  return member.pid == static_cast<uint64_t>(pid) && member.host == HostName();
+}
+
 const MemberStatusInfo* FindNode(const ClusterStatusInfo& status, uint32_t node) {
   for (const MemberStatusInfo& member : status.members) {
     if (member.kind == MemberKind::kMemoryNode && member.node == node) return &member;
@@ -69,7 +75,8 @@ Status WaitWhile(const ControlOptions& control, uint32_t node, const std::string
       *after = *member;
       // One that is away for a while goes on when it is back, or is replaced.
       const bool away = member->state == "out" || member->state == "lost" ||
-                        member->state == "joining" || member->state == "copying";
+                        member->state == "left" || member->state == "joining" ||
+                        member->state == "damaged" || member->state == "copying";
       if (member->state != state && !(away && !status->moving.empty())) return Status::Ok();
       if (status->moving != told) {
         std::printf("%s\n", status->moving.c_str());
@@ -128,8 +135,7 @@ Status NumberOf(const ControlOptions& control, pid_t pid, uint32_t* node, std::s
   const Result<ClusterStatusInfo> status = QueryStatus(control, reason);
   if (!status.ok()) return status.status();
   for (const MemberStatusInfo& member : status->members) {
-    if (member.kind != MemberKind::kMemoryNode || member.pid != static_cast<uint64_t>(pid))
-      continue;
+    if (member.kind != MemberKind::kMemoryNode || !IsHere(member, pid)) continue;
     *node = member.node;
     return Status::Ok();
   }
@@ -142,10 +148,10 @@ Status EndMemnode(const NodeOptions& options, const MemberStatusInfo& member, st
   if (!dir.ok()) return dir.status();
   Result<ClusterRecord> record = dir.value()->Load(reason);
   if (!record.ok()) return record.status();
-  const auto found = std::find_if(
-      record->memnodes.begin(), record->memnodes.end(), [&](const ProcessRecord& process) {
-        return static_cast<uint64_t>(process.pid) == member.pid && IsRunning(process);
-      });
+  const auto found = std::find_if(record->memnodes.begin(), record->memnodes.end(),
+                                  [&](const ProcessRecord& process) {
+                                    return IsHere(member, process.pid) && IsRunning(process);
+                                  });
   if (found == record->memnodes.end()) return Status::Ok();
   bool forced = false;
   if (!EndProcess(*found, options.timeout_s * 1000, &forced)) {

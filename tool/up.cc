@@ -227,6 +227,10 @@ Status Up(const UpOptions& given, std::string* reason) {
     dir = ClusterDir::Open(options.dir, false, reason);
     if (!dir.ok()) return dir.status();
   }
+  // Without all that keep something of it, the cluster of before would wait for the others.
+  const size_t backed = options.persistent ? dir.value()->backed_nodes() : 0;
+  options.memnodes =
+      static_cast<uint16_t>(std::clamp<size_t>(backed, options.memnodes, UINT16_MAX));
   struct sigaction action {};
   action.sa_handler = Interrupt;
   sigaction(SIGINT, &action, nullptr);

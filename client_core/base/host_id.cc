@@ -17,4 +17,9 @@ std::string HostId() {
   return boot + "/" + std::to_string(mounts.st_ino);
 }
 
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "unknown";
+}
+
 }  // namespace onetrip

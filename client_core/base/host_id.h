@@ -11,6 +11,9 @@ namespace onetrip {
 // where these cannot be read gets an id of its own that nobody shares. Any thread.
 std::string HostId();
 
+// What the host calls itself, for people. Any thread.
+std::string HostName();
+
 }  // namespace onetrip
 
 #endif  // ONETRIP_CLIENT_CORE_BASE_HOST_ID_H_

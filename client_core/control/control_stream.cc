@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "client_core/base/clock.h"
+#include "client_core/base/host_id.h"
 #include "client_core/base/log.h"
 #include "client_core/base/rng.h"
 #include "client_core/base/version.h"
@@ -39,11 +40,6 @@ constexpr uint64_t kLoudEveryNs = 2'000'000'000;
 constexpr uint64_t kRenewNsMax = 5'000'000'000;
 static_assert(2 * (kLoudEveryNs + kRenewNsMax) < kSilenceNs);
 constexpr size_t kAsksMax = 4096;
-
-std::string HostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "unknown";
-}
 
 std::string Refused(StatusCode code) {
   return "the master says: " + std::string(StatusCodeName(code));

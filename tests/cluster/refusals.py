@@ -77,7 +77,10 @@ def foreign_memory(context):
             os.makedirs(first.path + "/run", mode=0o700, exist_ok=True)
             code, output = run(stranger)
             assert code == 1 and "cluster" in output, output
+        # All that have a file are started, whatever is asked for.
+        first.flags[first.flags.index("--memnodes") + 1] = "1"
         first.up()
+        assert len(first.status()["memnodes"]) == 3
         with first.connect() as client:
             assert client.call("GET", "k").value == b"v"
 
