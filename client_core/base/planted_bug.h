@@ -56,6 +56,7 @@ enum class Bug : uint8_t {
   kSecondhandCounts,        // a read takes a guess for everywhere where others have put it
   kMajorityIsEverywhere,    // ... or that is at a majority
   kReadAwaitsVerified,      // a read of a guess waits until its writer has verified it
+  kPostedAtMinority,        // a write is posted although it cannot reach a majority
   // the two forms of a key
   kSealNotRead,              // a step on a register counts whatever the seal says
   kLanesBeforeSeal,          // a freeze reads the lanes ahead of its seal

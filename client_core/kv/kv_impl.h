@@ -256,6 +256,10 @@ class KvImpl final : private WorkerDuties {
   Task<Result<RegisterResult>> WriteRegister(RegisterOperation& operation, const IndexKey& key,
                                              CachedRegister& entry, const NewRecord& record,
                                              BegunWrite begun);
+  [[nodiscard]] bool HasMajority(const CachedRegister& entry);
+  // Until a write has a majority to go to; the caller's pins are given up. kUnavailable: there was
+  // none for as long as the operation may wait, and nothing was posted.
+  Task<Status> AwaitMajority(RegisterOperation& operation, const CachedRegister& entry);
   Task<Status> TakeBuffers(RegisterOperation& operation, CachedRegister& entry,
                            WriteBuffers* buffers);
   Task<Status> SetRegister(RegisterOperation& operation, Key key, const IndexKey& index_key,

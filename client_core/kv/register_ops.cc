@@ -76,7 +76,7 @@ bool KvImpl::SetAtOnce(const Key& key, const NewRecord& record, BegunWrite* begu
   CachedRegister* entry = cache.Find(MakeKey(key));
   if (entry == nullptr || entry->handle.writing || !FitsEntry(record, *entry)) return false;
   const GlobalAddr near = entry->handle.ref.addr;
-  if (!cache.HasBuffers(entry->buffer_class, near, 2)) return false;
+  if (!cache.HasBuffers(entry->buffer_class, near, 2) || !HasMajority(*entry)) return false;
   const OutBuffer buffer = cache.TryTake(entry->buffer_class, near);
   const RoundTripPtr arena = context_.fabric.NewRoundTrip();
   if (!registers_->safe_guess.WriteAtOnce(entry->handle, buffer, AssembleValue(record, *arena),
@@ -119,6 +119,26 @@ bool KvImpl::TryTakeBuffers(const CachedRegister& entry, WriteBuffers* buffers) 
   return true;
 }
 
+bool KvImpl::HasMajority(const CachedRegister& entry) {
+  return registers_->safe_guess.max_register().ReachesMajority(entry.handle.ref) ||
+         Planted(Bug::kPostedAtMinority);
+}
+
+Task<Status> KvImpl::AwaitMajority(RegisterOperation& operation, const CachedRegister& entry) {
+  Backoff backoff(context_, operation);
+  while (!HasMajority(entry) && !entry.forgotten) {
+    operation.shared_pin = SharedPin();
+    operation.pin.Release();
+    const bool in_time = co_await backoff.Wait();
+    if (!in_time) {
+      co_return Status(StatusCode::kUnavailable, "too few memory nodes are there for a write");
+    }
+  }
+  // What is posted has as long again, or it would be given up as soon as it is on its way.
+  operation.deadline_ns = 0;
+  co_return Status::Ok();
+}
+
 // Both buffers before anything is posted: PROTOCOLS 2. The caller's pins are given up if that takes
 // waiting.
 Task<Status> KvImpl::TakeBuffers(RegisterOperation& operation, CachedRegister& entry,
@@ -152,6 +172,10 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(RegisterOperation& op
     while (entry.handle.writing && !entry.forgotten) {
       entry.write_ended.Reset();
       co_await entry.write_ended.Wait();
+    }
+    if (!HasMajority(entry)) {
+      const Status reached = co_await AwaitMajority(operation, entry);
+      if (!reached.ok()) co_return reached;
     }
     if (!TryTakeBuffers(entry, &buffers)) {
       const Status taken = co_await TakeBuffers(operation, entry, &buffers);

@@ -122,6 +122,15 @@ class MaxRegister {
   [[nodiscard]] QuorumCall NewCall(const RegisterOperation& operation, const QuorumCall& before) {
     return {context_.executor, before.nodes(), operation.shared_pin};
   }
+  // Whether there are channels to a majority of the replicas: a write that is posted without them
+  // is of unknown outcome.
+  [[nodiscard]] bool ReachesMajority(const RegisterRef& ref) {
+    const ReplicaNodes nodes = ReplicaNodes::Of(context_.view(), ref.addr);
+    const auto end = nodes.node.begin() + nodes.count;
+    return std::count_if(nodes.node.begin(), end, [this](NodeId node) {
+             return context_.fabric.Reaches(node);
+           }) >= majority();
+  }
   [[nodiscard]] const RegisterOptions& options() const { return options_; }
   // Of all replicas, the missing ones counted.
   [[nodiscard]] int majority() { return context_.view().replicas / 2 + 1; }

@@ -54,6 +54,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kMoveUnderWrites, "move-under-writes", "moves"},
     {Bug::kMoveUnreached, "move-unreached", "moves"},
     {Bug::kMovesRegisters, "moves-registers", "moves"},
+    {Bug::kPostedAtMinority, "posted-at-minority", "minority"},
     {Bug::kLanesNotNamed, "lanes-not-named", "turnover"},
     {Bug::kTakenOverAtOnce, "taken-over-at-once", "turnover"},
     {Bug::kAcknowledgedBeforeDurable, "acknowledged-before-durable", "members"},

@@ -363,6 +363,7 @@ constexpr Scenario kScenarios[] = {
      MakeRepairs},
     {"moves", "memory nodes drain and are given their share of regions, under writes and faults",
      MakeMoves},
+    {"minority", "two memory nodes of three are away while keys are written", MakeMinority},
     {"turnover", "memory that is reused while agents come and go", MakeTurnover},
 };
 

@@ -117,6 +117,43 @@ Plan MakeMembers(uint64_t seed) {
   return plan;
 }
 
+// Two nodes of three are away at once, and come back: a write that begins meanwhile waits for them.
+Plan MakeMinority(uint64_t seed) {
+  Rng rng(seed);
+  Plan plan = MakeBasePlan("minority", seed, rng);
+  DrawControl(&plan, rng);
+  plan.engine = EngineKind::kSwarm;
+  plan.data_path.op_timeout_ms = OneOf(rng, {1UL, 5UL});
+  plan.fabric.step_ns = OneOf(rng, {0UL, 0UL, 0UL, 5UL});
+  plan.think_ns_max = OneOf(rng, {1000UL, 4000UL, 30'000UL});
+  WorkloadOptions options = MakeWorkload(rng, "reads_and_writes");
+  options.operations = 20 + static_cast<uint32_t>(rng.Below(40));
+  // Half of the time every write after a key's first is one of a register, which has room for it.
+  if (rng.Below(2) == 0) {
+    options.kinds = {{CommandKind::kGet, 50}, {CommandKind::kSet, 50}};
+    options.value_bytes = {40};
+    options.number_percent = 0;
+    plan.transactions_every = 0;
+    plan.data_path.register_cache_entries = DataPathOptions().register_cache_entries;
+  }
+  plan.program = MakeProgram(rng.Next(), options);
+  const uint64_t span_ns = SpanNs(plan, options);
+  const uint64_t count = 1 + rng.Below(3);
+  for (uint64_t i = 0; i < count; ++i) {
+    Fault fault;
+    fault.kind = FaultKind::kRestartNode;
+    fault.at_ns = rng.Below(span_ns);
+    fault.node = static_cast<uint32_t>(rng.Below(plan.shape.nodes));
+    for (int node = 0; node < 2; ++node) {
+      fault.duration_ns = 1000 + rng.Below(OneOf(rng, {100'000UL, 2'000'000UL}));
+      plan.faults.push_back(fault);
+      fault.node = (fault.node + 1) % plan.shape.nodes;
+      fault.at_ns += rng.Below(20'000);
+    }
+  }
+  return plan;
+}
+
 // Memory that is reused at once while agents die, are expelled and join anew: who reads what is
 // decided by who is taken for alive.
 Plan MakeTurnover(uint64_t seed) {

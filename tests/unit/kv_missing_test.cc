@@ -1,7 +1,9 @@
 // A store that goes on with two of three memory nodes, whichever is out, and with all three again.
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <map>
+#include <optional>
 
 #include "tests/support/index_worker.h"
 #include "tests/support/scale.h"
@@ -145,6 +147,40 @@ TEST_P(MissingNodeTest, TheIndexGrowsWithoutANode) {
     ExpectAll();
     BringBack(NodeId{node});
   }
+}
+
+Task<void> SetInto(Kv* kv, NewRecord record, std::optional<Status>* status) {
+  *status = co_await kv->Set({0, "key"}, record);
+}
+
+TEST_P(MissingNodeTest, AWriteWithoutAMajorityIsPostedWhenThereIsOne) {
+  if (GetParam().engine == EngineKind::kSnapshot) return;  // has no registers
+  Set(0, "key", "one");
+  Settle();
+  const auto reach = [this](std::initializer_list<size_t> nodes, bool is_reached) {
+    for (const size_t node : nodes) cluster().node(node).SetReachable(is_reached);
+  };
+  Gate gate(executor());
+  std::optional<Status> status;
+  NewRecord record;
+  record.head = "two";
+  reach({1, 2}, false);
+  ASSERT_TRUE(executor().Spawn(gate, SetInto(&worker(0).kv(), record, &status)));
+  Settle();
+  EXPECT_FALSE(status.has_value());
+  reach({2}, true);
+  for (int i = 0; i < 1000 && !status.has_value(); ++i) Settle();
+  ASSERT_TRUE(status.has_value());
+  EXPECT_TRUE(status->ok());
+  EXPECT_EQ(worker(1).Get("key"), "two");
+  reach({1}, true);
+
+  // Who gives up has posted nothing.
+  if (GetParam().shm) return;  // time is real there
+  reach({1, 2}, false);
+  EXPECT_EQ(worker(0).Set("key", "three").code(), StatusCode::kUnavailable);
+  reach({1, 2}, true);
+  EXPECT_EQ(worker(1).Get("key"), "two");
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, MissingNodeTest,
