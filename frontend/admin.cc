@@ -182,6 +182,11 @@ void WorkerHooks::SendToMonitors(const std::string& line) {
   }
 }
 
+Task<void> WorkerHooks::SetActiveExpiry(bool active) {
+  co_await server_.OnEveryWorker(worker_,
+                                 [active](Worker& worker) { worker.kv().SetActiveExpiry(active); });
+}
+
 // In steps: the end of the process is not held up.
 Task<void> WorkerHooks::SleepFor(uint64_t ns) {
   constexpr uint64_t kStepNs = 20'000'000;

@@ -35,6 +35,7 @@ class WorkerHooks final : public ServerHooks {
   void ResetStats() override;
   const char* AcceptConfig(std::string_view name, std::string_view value) override;
   void SendToMonitors(const std::string& line) override;
+  Task<void> SetActiveExpiry(bool active) override;
   Task<void> SleepFor(uint64_t ns) override;
   void Shutdown() override;
 

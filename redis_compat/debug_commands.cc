@@ -104,9 +104,11 @@ bool IsHarmless(std::string_view name, size_t argc) {
     std::string_view name;
     size_t argc;
   };
-  constexpr Known kKnown[] = {{"SET-ACTIVE-EXPIRE", 3}, {"QUICKLIST-PACKED-THRESHOLD", 3},
-                              {"CHANGE-REPL-ID", 2},    {"SET-DISABLE-DENY-SCRIPTS", 3},
-                              {"REPLYBUFFER", 4},       {"PAUSE-CRON", 3},
+  constexpr Known kKnown[] = {{"QUICKLIST-PACKED-THRESHOLD", 3},
+                              {"CHANGE-REPL-ID", 2},
+                              {"SET-DISABLE-DENY-SCRIPTS", 3},
+                              {"REPLYBUFFER", 4},
+                              {"PAUSE-CRON", 3},
                               {"DICT-RESIZING", 3}};
   for (const Known& known : kKnown) {
     if (EqualsIgnoreCase(name, known.name)) return argc == known.argc;
@@ -126,7 +128,7 @@ void Help(ReplyWriter& out) {
       "ERROR <message>",
       "    Answers with that error.",
       "SET-ACTIVE-EXPIRE <0|1>",
-      "    Changes nothing: expired keys are gone either way.",
+      "    Whether this agent removes expired keys that nobody touches.",
       "HELP",
       "    Lists these subcommands.",
   };
@@ -153,6 +155,10 @@ Task<void> DebugCommand(CommandContext& context) {
           "ERR Wrong protocol type name. Please use one of the following: "
           "string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false");
     }
+  } else if (argv.size() == 3 && EqualsIgnoreCase(name, "SET-ACTIVE-EXPIRE")) {
+    // As atoi reads what is no number.
+    co_await context.hooks.SetActiveExpiry(ParseInt64(argv[2]).value_or(0) != 0);
+    context.out.Ok();
   } else if (IsHarmless(name, argv.size())) {
     context.out.Ok();
   } else {

@@ -187,11 +187,13 @@ void WriteCluster(InfoText& text, const InfoRequest&, ServerHooks&) {
 }
 
 void WriteKeyspace(InfoText& text, const InfoRequest& request, ServerHooks&) {
-  for (size_t database = 0; database < request.keys_per_database.size(); ++database) {
-    const uint64_t keys = request.keys_per_database[database];
-    if (keys > 0) {
+  for (size_t database = 0; database < request.databases.size(); ++database) {
+    const DatabaseFacts& facts = request.databases[database];
+    if (facts.keys > 0) {
       text.Field("db" + std::to_string(database),
-                 "keys=" + std::to_string(keys) + ",expires=0,avg_ttl=0");
+                 "keys=" + std::to_string(facts.keys) +
+                     ",expires=" + std::to_string(facts.with_deadline) +
+                     ",avg_ttl=" + std::to_string(facts.average_left_ms));
     }
   }
 }

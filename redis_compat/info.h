@@ -14,12 +14,19 @@
 
 namespace onetrip {
 
+struct DatabaseFacts {
+  uint64_t keys = 0;
+  // An estimate where there are many keys.
+  uint64_t with_deadline = 0;
+  uint64_t average_left_ms = 0;  // Until their deadlines.
+};
+
 // Everything one INFO needs, gathered before a byte is written.
 struct InfoRequest {
   std::vector<std::string_view> sections;  // In the order of output; lower case.
   ServerFacts facts;
   CommandTotals totals;
-  std::vector<uint64_t> keys_per_database;  // Filled if the keyspace section is wanted.
+  std::vector<DatabaseFacts> databases;  // Filled if the keyspace section is wanted.
 
   [[nodiscard]] bool Wants(std::string_view section) const;
 };

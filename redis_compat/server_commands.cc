@@ -85,6 +85,21 @@ void ShowPoolSize(CommandContext& context) {
   (void)context.hooks.config().SetByServer("maxmemory", std::to_string(facts.maxmemory));
 }
 
+// A database that cannot be counted now gets no line, as if it were empty.
+Task<void> DescribeDatabase(CommandContext& context, uint32_t database, DatabaseFacts* facts) {
+  const Status counted = co_await context.kv.CountKeys(database, &facts->keys);
+  if (!counted.ok()) facts->keys = 0;
+  if (facts->keys == 0) co_return;
+  DeadlineSample sample;
+  const Status sampled = co_await context.kv.SampleDeadlines(database, &sample);
+  if (!sampled.ok() || sample.with_deadline == 0) co_return;
+  facts->average_left_ms = sample.left_ms / sample.with_deadline;
+  // The share of all that the part of the index has shown.
+  const double scale =
+      sample.is_whole ? 1 : static_cast<double>(facts->keys) / static_cast<double>(sample.keys);
+  facts->with_deadline = static_cast<uint64_t>(static_cast<double>(sample.with_deadline) * scale);
+}
+
 }  // namespace
 
 void ConfigGetCommand(CommandContext& context) {
@@ -145,11 +160,9 @@ Task<void> InfoCommand(CommandContext& context) {
   context.hooks.FillFacts(&request.facts);
   context.hooks.SumCommandStats(&request.totals);
   if (request.Wants("keyspace")) {
-    // A database that cannot be counted now gets no line, as if it were empty.
     for (uint32_t database = 0; database < context.hooks.config().databases(); ++database) {
-      uint64_t keys = 0;
-      const Status status = co_await context.kv.CountKeys(database, &keys);
-      request.keys_per_database.push_back(status.ok() ? keys : 0);
+      request.databases.emplace_back();
+      co_await DescribeDatabase(context, database, &request.databases.back());
     }
   }
   context.out.Verbatim(RenderInfo(request, context.hooks), "txt");

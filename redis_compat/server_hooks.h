@@ -70,6 +70,10 @@ class ServerHooks {
   // Sends a line to every connection that has said MONITOR, behind what it is sent now.
   virtual void SendToMonitors(const std::string& line) = 0;
 
+  // Whether this process removes expired keys that nobody touches; at once on the caller's worker,
+  // and on all of them when it completes.
+  virtual Task<void> SetActiveExpiry(bool active) = 0;
+
   // Goes on `ns` nanoseconds from now or a little later.
   virtual Task<void> SleepFor(uint64_t ns) = 0;
 

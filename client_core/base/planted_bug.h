@@ -25,6 +25,7 @@ enum class Bug : uint8_t {
   kScanForgetsGrowth,       // a walk over keys ends where the index ended when it began
   kDeleteLoserCounts,       // a DEL that lost its round says that it removed the key
   kExpiryRemovesWhatIsNow,  // an expired record's slot is emptied whatever it holds meanwhile
+  kWalkRemovesWhatIsNow,    // ... by a walk that found it expired a little earlier
   // index
   kNoSecondSearch,         // an insert commits without searching again
   kFailedKillIsSuccess,    // an insert goes on although it could not kill a foreign entry

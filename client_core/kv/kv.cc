@@ -54,6 +54,10 @@ Task<Status> Kv::Scan(uint32_t database, uint32_t keys_wanted, KeyVisitor& visit
 Task<Status> Kv::RandomKey(uint32_t database, std::string* key, bool* found) {
   return impl_->RandomKey(database, key, found);
 }
+Task<Status> Kv::SampleDeadlines(uint32_t database, DeadlineSample* sample) {
+  return impl_->SampleDeadlines(database, sample);
+}
+void Kv::SetActiveExpiry(bool active) { impl_->SetActiveExpiry(active); }
 void Kv::PrefetchLocation(Key key) const { impl_->PrefetchLocation(key); }
 void Kv::PrefetchRecord(Key key, KeyUse use) const { impl_->PrefetchRecord(key, use); }
 Task<void> Kv::Yield() { co_await impl_->context().executor.Yield(); }

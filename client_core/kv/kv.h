@@ -113,6 +113,14 @@ class KeyVisitor {
   virtual void Visit(std::string_view key, const KeyFacts& facts) = 0;
 };
 
+// What a part of the index shows of a database's keys.
+struct DeadlineSample {
+  uint64_t keys = 0;
+  uint64_t with_deadline = 0;
+  uint64_t left_ms = 0;   // until these deadlines, all added up
+  bool is_whole = false;  // it was no part, but all of the index
+};
+
 class Kv {
  public:
   // `context` and `engine` outlive it. Takes no round trip; REQUIRES Start() before any operation.
@@ -144,7 +152,7 @@ class Kv {
   // Empties `database`, or all. A key that was there is not seen by any operation that starts on
   // any worker after this completes.
   Task<Status> Flush(std::optional<uint32_t> database);
-  // Keys of `database`, expired ones that nobody has met yet included. Exact when no write is
+  // Keys of `database`, expired ones that are not removed yet included. Exact when no write is
   // running.
   Task<Status> CountKeys(uint32_t database, uint64_t* keys);
 
@@ -157,6 +165,11 @@ class Kv {
   Task<Status> Scan(uint32_t database, uint32_t keys_wanted, KeyVisitor& visitor, uint64_t* cursor);
   // Any key of `database`.
   Task<Status> RandomKey(uint32_t database, std::string* key, bool* found);
+  // Which share of `database`'s keys has a deadline: by those in two subtables, some thousands.
+  Task<Status> SampleDeadlines(uint32_t database, DeadlineSample* sample);
+
+  // Whether this worker removes expired keys that nobody meets. It does from Start() on.
+  void SetActiveExpiry(bool active);
 
   // Hints that `key` will be used soon: pulls its lines of the location cache, then, when called a
   // second time with the first stage done, of index and record. Each returns at once.

@@ -52,6 +52,8 @@ class KvImpl final : private WorkerDuties {
   Task<Status> CountKeys(uint32_t database, uint64_t* keys);
   Task<Status> Scan(uint32_t database, uint32_t keys_wanted, KeyVisitor& visitor, uint64_t* cursor);
   Task<Status> RandomKey(uint32_t database, std::string* key, bool* found);
+  Task<Status> SampleDeadlines(uint32_t database, DeadlineSample* sample);
+  void SetActiveExpiry(bool active) { active_expiry_ = active; }
 
   // kTooLarge for what no record can hold.
   static Status CheckSizes(const Key& key, const NewRecord& record);
@@ -107,6 +109,8 @@ class KvImpl final : private WorkerDuties {
   template <typename Step>
   Task<Status> AgainWhenLost(Step step);
   Task<Status> EnterAndFindSubtable(uint32_t* entry, uint32_t end);
+  // The same, from the first entry on if none is left.
+  Task<Status> FindSubtableAround(uint32_t* entry, uint32_t end);
   Task<Status> ListKeys(uint32_t database, Subtable table, uint32_t group, uint32_t groups,
                         std::vector<ListedKey>* keys);
   Task<void> ListGroup(uint32_t database, Subtable table, uint32_t group,
@@ -114,6 +118,19 @@ class KvImpl final : private WorkerDuties {
   // Whether keys of registers are there.
   Task<Status> LookAtRegisters(uint32_t database, std::vector<ListedKey>* keys);
   Task<void> LookAtRegister(uint32_t database, ListedKey* key, Status* failure);
+  void AddToSample(const std::vector<ListedKey>& keys, DeadlineSample* sample) const;
+
+  // expiry.cc
+  struct ExpiredRecord;
+  struct ExpiryLook;
+  void WalkForExpiredIfDue();
+  Task<void> WalkForExpired();
+  Task<void> LookAtNextGroups(ExpiryLook* look);
+  Task<void> FindNextSubtable(ExpiryLook* look);
+  Task<void> RemoveExpiredOfGroup(Subtable table, uint32_t group, ExpiryLook* look);
+  Task<void> LetClientsIn(ExpiryLook* look);
+  Task<Status> ListExpired(Operation& operation, Subtable table, uint32_t group, ExpiryLook* look,
+                           std::vector<ExpiredRecord>* expired);
 
   // take_over.cc: memory of workers that are gone.
   Task<Status> TakeOverBlocks(RepairOrder order);
@@ -356,6 +373,13 @@ class KvImpl final : private WorkerDuties {
   TickTimer tick_timer_{*this};
   bool taking_over_ = false;
   uint32_t quiet_ticks_ = 0;
+  // Where the walk for expired records goes on, how far the directory reaches, and when.
+  uint32_t expiry_entry_ = 0;
+  uint32_t expiry_group_ = 0;
+  uint32_t expiry_end_ = 1;
+  uint64_t next_expiry_walk_ns_ = 0;
+  bool expiring_ = false;
+  bool active_expiry_ = true;
 };
 
 }  // namespace onetrip

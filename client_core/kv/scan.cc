@@ -1,4 +1,4 @@
-// Walks over the keys of a database (SCAN, KEYS, RANDOMKEY).
+// Walks over the keys of a database (SCAN, KEYS, RANDOMKEY, and INFO's count of deadlines).
 //
 // A walk goes through the directory in ascending order, and through a subtable's groups. A split
 // moves entries from a subtable to the same group of one further on, and empties a slot only once
@@ -137,6 +137,14 @@ Task<Status> KvImpl::EnterAndFindSubtable(uint32_t* entry, uint32_t end) {
   co_return co_await FindSubtable(entry, end);
 }
 
+Task<Status> KvImpl::FindSubtableAround(uint32_t* entry, uint32_t end) {
+  Status status = co_await EnterAndFindSubtable(entry, end);
+  if (!status.ok() || *entry < end) co_return status;
+  *entry = 0;
+  status = co_await EnterAndFindSubtable(entry, end);
+  co_return status;
+}
+
 // The keys of `groups` groups that may be there.
 Task<Status> KvImpl::ListKeys(uint32_t database, Subtable table, uint32_t group, uint32_t groups,
                               std::vector<ListedKey>* keys) {
@@ -247,6 +255,43 @@ Task<Status> KvImpl::RandomKey(uint32_t database, std::string* key, bool* found)
   }
   *found = sample.has_one();
   co_return status;
+}
+
+// Any part of the index does: keys are spread over it by their hashes.
+Task<Status> KvImpl::SampleDeadlines(uint32_t database, DeadlineSample* sample) {
+  constexpr uint32_t kSubtables = 2;
+  *sample = {};
+  uint32_t entry = index_.SubtableOf(KeyHash(context_.executor.rng().Next())).entry;
+  uint32_t end = std::max(entry + 1, DirectoryEnd(index_.SubtableAt(0)));
+  uint32_t first = end;
+  for (uint32_t subtables = 0;; ++subtables) {
+    Status status = co_await AgainWhenLost([&] { return FindSubtableAround(&entry, end); });
+    if (!status.ok()) co_return status;
+    sample->is_whole = entry == first;
+    if (sample->is_whole || subtables == kSubtables) co_return Status::Ok();
+    if (subtables == 0) first = entry;
+    const Subtable table = index_.SubtableAt(entry++);
+    end = std::max(end, DirectoryEnd(table));
+    for (uint32_t group = 0; group < kSubtableGroups; group += kAtOnce) {
+      std::vector<ListedKey> keys;
+      status =
+          co_await AgainWhenLost([&] { return ListKeys(database, table, group, kAtOnce, &keys); });
+      if (!status.ok()) co_return status;
+      AddToSample(keys, sample);
+      co_await context_.executor.Yield();
+    }
+  }
+}
+
+// Registers have no deadlines, so nobody has to look at them.
+void KvImpl::AddToSample(const std::vector<ListedKey>& keys, DeadlineSample* sample) const {
+  const uint64_t now_ms = context_.clock.NowMs();
+  sample->keys += keys.size();
+  for (const ListedKey& key : keys) {
+    if (key.facts.deadline_ms == 0) continue;
+    ++sample->with_deadline;
+    sample->left_ms += key.facts.deadline_ms - std::min(now_ms, key.facts.deadline_ms);
+  }
 }
 
 }  // namespace onetrip

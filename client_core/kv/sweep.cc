@@ -46,6 +46,7 @@ void KvImpl::OnTick() {
   if (quiet_ticks_ % kQuietTicks == 0 && !context_.hold.holds_all()) {
     context_.executor.Spawn(gate_, allocator_.Maintain());
   }
+  WalkForExpiredIfDue();
   const uint64_t tick_ns = context_.options.epoch_tick_us * 1000;
   context_.executor.timers().Add(
       &tick_timer_, context_.executor.NowNs() + (quiet ? kQuietFactor * tick_ns : tick_ns));

@@ -27,6 +27,7 @@ struct DataPathOptions {
       5000;  // an operation that still waits then ends with its outcome unknown
   uint32_t node_loss_retries_max = ~0U;  // how often a step that lost a node is begun again by then
   uint64_t epoch_tick_us = 10'000;       // an idle worker publishes its epoch this often
+  uint64_t expiry_rest_us = 100'000;     // between walks for expired records; 0: none
   uint32_t retired_objects_max = 256;    // so many retired objects make maintenance due
   uint64_t memory_wait_ms = 1000;        // how long a full pool may wait for retired memory
   uint64_t location_cache_bytes = 64ULL << 20;

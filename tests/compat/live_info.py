@@ -35,7 +35,7 @@ def info_fields(context):
         assert re.fullmatch(r"[0-9a-f]{40}", fields["run_id"]), fields["run_id"]
         assert fields["tcp_port"] == str(server.port)
         assert int(fields["process_id"]) == server.pid
-        assert re.match(r"keys=2,expires=\d+", fields["db0"]), fields["db0"]
+        assert re.match(r"keys=2,expires=1,avg_ttl=\d+$", fields["db0"]), fields["db0"]
         assert int(fields["connected_clients"]) >= 1
         assert int(fields["used_memory"]) > 0
 
@@ -205,3 +205,27 @@ def config_requirepass(context):
         assert client.call("CONFIG", "SET", "requirepass", "").value == b"OK"
         with Client(port=server.port) as other:
             assert other.call("PING").value == b"PONG"
+
+
+@test("expired keys go though nobody touches them, unless DEBUG SET-ACTIVE-EXPIRE says 0",
+      on_redis_too=True)
+def active_expiry(context):
+    def expired(client):
+        return int(info(client, "stats")["expired_keys"])
+
+    def keys(client):
+        return int(client.call("DBSIZE").value)
+
+    with context.agent() as server, server.connect() as client:
+        before = expired(client)
+        assert client.call("DEBUG", "SET-ACTIVE-EXPIRE", "0").value == b"OK"
+        for i in range(100):
+            client.call("SET", "t%d" % i, "v", "PX", "1")
+        time.sleep(0.3)
+        assert (keys(client), expired(client)) == (100, before)
+        assert client.call("GET", "t0").value is None
+        assert client.call("DEBUG", "SET-ACTIVE-EXPIRE", "1").value == b"OK"
+        give_up = time.monotonic() + 30
+        while keys(client) > 0 and time.monotonic() < give_up:
+            time.sleep(0.05)
+        assert (keys(client), expired(client)) == (0, before + 100)

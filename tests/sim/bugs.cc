@@ -14,6 +14,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kStagedStoreBlind, "staged-store-blind", "small"},
     {Bug::kDeleteLoserCounts, "delete-loser-counts", "small"},
     {Bug::kExpiryRemovesWhatIsNow, "expiry-removes-what-is-now", "expiry"},
+    {Bug::kWalkRemovesWhatIsNow, "walk-removes-what-is-now", "expiry"},
     {Bug::kNoSecondSearch, "no-second-search", "small"},
     {Bug::kFailedKillIsSuccess, "failed-kill-is-success", "small"},
     {Bug::kKilledInsertCommits, "killed-insert-commits", "small"},

@@ -63,6 +63,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("wait_timer_max_us", plan.data_path.wait_timer_max_us);
   visit("op_timeout_ms", plan.data_path.op_timeout_ms);
   visit("epoch_tick_us", plan.data_path.epoch_tick_us);
+  visit("expiry_rest_us", plan.data_path.expiry_rest_us);
   visit("retired_objects_max", plan.data_path.retired_objects_max);
   visit("memory_wait_ms", plan.data_path.memory_wait_ms);
   visit("location_cache_bytes", plan.data_path.location_cache_bytes);

@@ -40,6 +40,9 @@ inline constexpr std::string_view kRegisterMixes[] = {"reads_and_writes",
 Plan MakeBasePlan(std::string_view scenario, uint64_t seed, Rng& rng);
 // Clients and keys of a mix.
 WorkloadOptions MakeWorkload(Rng& rng, std::string_view mix);
+// Makes the commands those with deadlines, which pass while walks for expired records are under
+// way.
+void AddDeadlines(Rng& rng, Plan* plan, WorkloadOptions* options);
 // The control plane on the scale of a run, so that leases end and waits are given up within it.
 void DrawControl(Plan* plan, Rng& rng);
 

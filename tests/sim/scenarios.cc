@@ -24,6 +24,8 @@ void DrawEngine(uint64_t seed, Plan* plan) {
 
 }  // namespace
 
+constexpr int64_t kUnixStartMs = 1'700'000'000'000;
+
 Plan MakeBasePlan(std::string_view scenario, uint64_t seed, Rng& rng) {
   Plan plan;
   plan.scenario = scenario;
@@ -59,6 +61,16 @@ WorkloadOptions MakeWorkload(Rng& rng, std::string_view mix) {
   options.hot_percent = OneOf(rng, {50U, 80U, 100U});
   ApplyMix(*FindMix(mix), &options);
   return options;
+}
+
+void AddDeadlines(Rng& rng, Plan* plan, WorkloadOptions* options) {
+  // So long that they pass within the run, and walks meet them.
+  plan->think_ns_max = OneOf(rng, {100'000UL, 400'000UL});
+  plan->data_path.expiry_rest_us = OneOf(rng, {200UL, 1000UL});
+  ApplyMix(*FindMix("expiry"), options);
+  options->operations = 8 + static_cast<uint32_t>(rng.Below(16));
+  options->expiry_ms_max = OneOf(rng, {1U, 3U});
+  options->unix_start_ms = kUnixStartMs;
 }
 
 void DrawControl(Plan* plan, Rng& rng) {
@@ -154,7 +166,7 @@ Plan MakeExpiry(uint64_t seed) {
   WorkloadOptions options = MakeWorkload(rng, "expiry");
   options.operations = 8 + static_cast<uint32_t>(rng.Below(16));
   options.expiry_ms_max = OneOf(rng, {1U, 3U, 10U});
-  options.unix_start_ms = 1'700'000'000'000;
+  options.unix_start_ms = kUnixStartMs;
   plan.program = MakeProgram(rng.Next(), options);
   // Agents that stand still for a while find in the midst of a command that time has passed.
   constexpr uint64_t kStream = 0xe8f1'0000'0000;
@@ -167,6 +179,7 @@ Plan MakeExpiry(uint64_t seed) {
     fault.agent = static_cast<uint32_t>(pauses.Below(plan.agents));
     plan.faults.push_back(fault);
   }
+  plan.data_path.expiry_rest_us = OneOf(pauses, {100UL, 1000UL, 100'000UL});
   return plan;
 }
 
@@ -318,6 +331,9 @@ Plan MakeFaults(uint64_t seed) {
   plan.data_path.epoch_tick_us = OneOf(rng, {100UL, 2000UL});
   WorkloadOptions options = MakeWorkload(rng, OneOf(rng, kRegisterMixes));
   options.operations = 6 + static_cast<uint32_t>(rng.Below(14));
+  constexpr uint64_t kStream = 0xdead'0000'0000;
+  Rng deadlines(seed ^ kStream);
+  if (deadlines.Below(5) == 0) AddDeadlines(deadlines, &plan, &options);
   plan.program = MakeProgram(rng.Next(), options);
   // About as long as the commands take.
   const uint64_t span_ns =

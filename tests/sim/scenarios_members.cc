@@ -161,6 +161,14 @@ Plan MakeTurnover(uint64_t seed) {
   Plan plan = MakeTight(seed);
   plan.scenario = "turnover";
   DrawControl(&plan, rng);
+  constexpr uint64_t kStream = 0xdead'0000'0000;
+  Rng deadlines(seed ^ kStream);
+  if (deadlines.Below(5) == 0) {
+    WorkloadOptions options = MakeWorkload(deadlines, "expiry");
+    AddDeadlines(deadlines, &plan, &options);
+    options.hot_keys = 1 + static_cast<uint32_t>(deadlines.Below(3));
+    plan.program = MakeProgram(deadlines.Next(), options);
+  }
   // Some hear of a new worker long after it has begun to work.
   plan.control.latency_max_ns = OneOf(rng, {20'000UL, 100'000UL, 800'000UL});
   plan.control.lease_ms = OneOf(rng, {4UL, 10UL});

@@ -43,10 +43,15 @@ class FakeHooks final : public ServerHooks {
     return name == "maxclients" && value == "13" ? "not that one" : nullptr;
   }
   void SendToMonitors(const std::string& line) override { monitored_ += line; }
+  Task<void> SetActiveExpiry(bool active) override {
+    active_expiry_ = active;
+    co_return;
+  }
   Task<void> SleepFor(uint64_t) override { co_return; }
   void Shutdown() override { shut_down_ = true; }
 
   std::string& monitored() { return monitored_; }
+  [[nodiscard]] bool active_expiry() const { return active_expiry_; }
   [[nodiscard]] bool shut_down() const { return shut_down_; }
   CommandStats& stats() { return stats_; }
   ManualClock& manual_clock() { return clock_; }
@@ -56,6 +61,7 @@ class FakeHooks final : public ServerHooks {
   ServerConfig config_;
   Observation observation_;
   std::string monitored_;
+  bool active_expiry_ = true;
   bool shut_down_ = false;
   ManualClock clock_;
   CommandStats stats_;
