@@ -18,6 +18,19 @@ namespace {
 
 constexpr Status kLost(StatusCode::kCorrupt, "the directory leads nowhere");
 
+// PROTOCOLS, "A read of slots has witnesses". Goes with every READ of slots from their primary:
+// the batch fails unless a majority of the slot's nodes still lets this worker in. Where the fabric
+// completes inline whoever is fenced has ended; without nodes in the view none is ever put out.
+void AddWitnesses(WorkerContext& context, const Engine& engine, GlobalAddr slot,
+                  RoundTrip& round_trip) {
+  const View& view = context.view();
+  if (context.fabric.completes_inline() || view.nodes.empty()) return;
+  const int asked = std::min(view.replicas / 2 + 1, engine.Replicas(view, slot));
+  for (int replica = 1; replica < asked; ++replica) {
+    (void)round_trip.ReadWord(view.Locate(slot, replica));
+  }
+}
+
 }  // namespace
 
 uint32_t Index::ExtentBytes(SlotWord word, const IndexKey& key, ReadExtent extent) {
@@ -93,6 +106,7 @@ bool Index::AddCachedReads(RoundTrip& round_trip, const IndexKey& key, ReadExten
   cached->word = round_trip.ReadWord(slot);
   cached->bytes = ExtentBytes(cached->location.word, key, extent);
   cached->record = round_trip.Read(record, cached->bytes);
+  AddWitnesses(context_, engine_, cached->location.slot, round_trip);
   return true;
 }
 
@@ -112,6 +126,7 @@ void Index::AddBucketReads(RoundTrip& round_trip, const Subtable& table, KeyHash
     buckets->header[choice] =
         round_trip.ReadWord(view.Locate(table.Word(hash.group(choice), kGroupHeaderWord), 0));
   }
+  AddWitnesses(context_, engine_, table.Word(hash.group(0), kGroupHeaderWord), round_trip);
 }
 
 Index::Standing Index::StandingOf(const Buckets& buckets, const Subtable& table, KeyHash hash,
@@ -290,6 +305,7 @@ Task<Status> Index::ReadGroup(Operation& operation, Subtable table, uint32_t gro
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   const auto* read = reinterpret_cast<const uint64_t*>(
       round_trip->Read(context_.view().Locate(table.Word(group, 0), 0), kGroupBytes));
+  AddWitnesses(context_, engine_, table.Word(group, 0), *round_trip);
   const Status status = co_await Post(context_, operation, round_trip);
   if (status.ok()) std::copy_n(read, kGroupWords, words->begin());
   co_return status;

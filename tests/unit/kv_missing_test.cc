@@ -183,6 +183,32 @@ TEST_P(MissingNodeTest, AWriteWithoutAMajorityIsPostedWhenThereIsOne) {
   EXPECT_EQ(worker(1).Get("key"), "two");
 }
 
+// Whom nobody but the primary lets in may have been expelled, and the primary have been lost.
+TEST_P(MissingNodeTest, ASlotIsNotReadWithoutWitnesses) {
+  if (GetParam().shm) return;  // whoever is fenced there has ended
+  TakeOut(NodeId{0});
+  BringBack(NodeId{0});  // the view knows its nodes now
+  Add(0, "sum");
+  EXPECT_EQ(worker(0).Get("sum"), "1");  // and remembers where it is
+  const NodeId primary = cluster().master().view()->Locate(GlobalAddr(0, 0), 0).node;
+  const auto reach_others = [&](bool is_reached) {
+    Settle();
+    for (uint16_t node = 0; node < 3; ++node) {
+      if (NodeId{node} != primary) cluster().node(node).SetReachable(is_reached);
+    }
+  };
+  reach_others(false);
+  for (const char* key : {"sum", "never there"}) {
+    for (auto& worker : workers_) {
+      ReadResult result;
+      EXPECT_FALSE(BlockOn(executor(), worker->kv().Get({0, key}, &result)).ok()) << key;
+    }
+  }
+  reach_others(true);
+  EXPECT_EQ(worker(0).Get("sum"), "1");
+  EXPECT_EQ(worker(1).Get("never there"), "(nil)");
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, MissingNodeTest,
                          testing::Values(Case{EngineKind::kSwarm, true},
                                          Case{EngineKind::kSwarm, false},
