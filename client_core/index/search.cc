@@ -25,9 +25,14 @@ void AddWitnesses(WorkerContext& context, const Engine& engine, GlobalAddr slot,
                   RoundTrip& round_trip) {
   const View& view = context.view();
   if (context.fabric.completes_inline() || view.nodes.empty()) return;
-  const int asked = std::min(view.replicas / 2 + 1, engine.Replicas(view, slot));
-  for (int replica = 1; replica < asked; ++replica) {
-    (void)round_trip.ReadWord(view.Locate(slot, replica));
+  const int live = engine.Replicas(view, slot);
+  int needed = std::min(view.replicas / 2 + 1, live) - 1;
+  for (int replica = 1; replica < live && needed > 0; ++replica) {
+    const RemoteAddr at = view.Locate(slot, replica);
+    const bool any_will_do = live - replica > needed;
+    if (any_will_do && !context.fabric.Reaches(at.node)) continue;
+    (void)round_trip.ReadWord(at);
+    --needed;
   }
 }
 
