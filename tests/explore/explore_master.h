@@ -56,6 +56,7 @@ inline DataPathOptions ExploreDataPathOptions() {
   options.node_loss_retries_max = 0;
   options.op_timeout_ms = kOpTimeoutMs;
   options.location_cache_bytes = 64;
+  options.expiry_rest_us = 0;
   return options;
 }
 
