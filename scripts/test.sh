@@ -32,6 +32,17 @@ build() {
   cmake --build --preset "$1" -- -j "$jobs" --quiet
 }
 
+# Builds what comes later while tests wait for their processes rather than for the processors. What
+# fails then fails again, and is told, when its turn comes.
+ahead=
+build_ahead() {
+  local preset
+  for preset in "$@"; do
+    nice -n 19 cmake --preset "$preset" && nice -n 19 cmake --build --preset "$preset" -- -j "$jobs" --quiet
+  done >build/ahead.log 2>&1 &
+  ahead=$!
+}
+
 # count_cases REPORT: prints "PASSED FAILED" of a JUnit report.
 count_cases() {
   python3 - "$1" <<'EOF'
@@ -95,8 +106,10 @@ run_fuzz() {
 }
 
 mkdir -p build
-for preset in "${presets[@]}"; do
+for ((i = 0; i < ${#presets[@]}; ++i)); do
+  preset=${presets[i]}
   echo "=== $preset: build ($(date +%T))"
+  [[ -z $ahead ]] || wait "$ahead"
   if ! build "$preset"; then
     echo "=== $preset: the build failed"
     ((failed += 1))
@@ -113,12 +126,14 @@ for preset in "${presets[@]}"; do
   # deadlines they would be too slow.
   if [[ $preset == release || $preset == dev ]]; then
     echo "=== $preset: compatibility tests ($(date +%T))"
+    build_ahead "${presets[@]:i+1}"
     # Side by side, for each mostly waits for its servers. Under engine snapshot all keys are records:
     # the other form that a key can have.
     run_python "$preset" compat-snapshot tests/compat/run.py --differential --agent-args '--engine snapshot' \
       --agent "build/$preset/bin/onetrip-agent" &
+    snapshot=$!
     run_python "$preset" compat tests/compat/run.py --agent "build/$preset/bin/onetrip-agent"
-    wait
+    wait "$snapshot"
     count_python "$preset" compat
     count_python "$preset" compat-snapshot
     echo "=== $preset: real clients ($(date +%T))"

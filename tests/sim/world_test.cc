@@ -60,11 +60,11 @@ TEST_P(Simulation, EveryHistoryIsLinearizableAndMemoryAddsUp) {
 // Several cases of the slower ones, so that they share the cores.
 INSTANTIATE_TEST_SUITE_P(
     Seeds, Simulation,
-    testing::Values(ScenarioSeeds{"calm", 1, 4000}, ScenarioSeeds{"tight", 1, 2500},
-                    ScenarioSeeds{"expiry", 1, 2500}, ScenarioSeeds{"skewed", 1, 2500},
-                    ScenarioSeeds{"crowded", 1, 2500}, ScenarioSeeds{"twins", 1, 2000},
-                    ScenarioSeeds{"full", 1, 60}, ScenarioSeeds{"broken", 1, 1500},
-                    ScenarioSeeds{"faults", 1, 5000}, ScenarioSeeds{"faults", 100'001, 5000},
+    testing::Values(ScenarioSeeds{"calm", 1, 2500}, ScenarioSeeds{"tight", 1, 1000},
+                    ScenarioSeeds{"expiry", 1, 1700}, ScenarioSeeds{"skewed", 1, 1500},
+                    ScenarioSeeds{"crowded", 1, 1500}, ScenarioSeeds{"twins", 1, 1500},
+                    ScenarioSeeds{"full", 1, 60}, ScenarioSeeds{"broken", 1, 1000},
+                    ScenarioSeeds{"faults", 1, 3500}, ScenarioSeeds{"faults", 100'001, 3500},
                     ScenarioSeeds{"flush", 1, 3000}, ScenarioSeeds{"members", 1, 3000},
                     ScenarioSeeds{"mixed", 1, 1500}, ScenarioSeeds{"turnover", 1, 1200},
                     ScenarioSeeds{"frozen", 10'001, 500}, ScenarioSeeds{"moves", 1, 250}),
