@@ -36,10 +36,10 @@ build() {
 # fails then fails again, and is told, when its turn comes.
 ahead=
 build_ahead() {
-  local preset
-  for preset in "$@"; do
-    nice -n 19 cmake --preset "$preset" && nice -n 19 cmake --build --preset "$preset" -- -j "$jobs" --quiet
-  done >build/ahead.log 2>&1 &
+  (
+    renice -n 19 "$BASHPID"
+    for preset in "$@"; do build "$preset"; done
+  ) >build/ahead.log 2>&1 &
   ahead=$!
 }
 
