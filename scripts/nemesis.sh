@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Breaks a cluster of processes at random for as long as one likes and judges what clients saw: runs of
-# tests/nemesis/nemesis.py of ten minutes at most, over every fabric in turn, with fresh seeds. Goes on
-# after a failure; the last line is "N passed, N failed", exit code 1 if anything failed.
+# tests/nemesis/nemesis.py of five minutes at most, over every fabric and between hosts in turn, with
+# fresh seeds. Goes on after a failure. Then what all runs came to; the last line is "N passed, N failed",
+# exit code 1 if anything failed.
 #
 #   scripts/nemesis.sh [--minutes N] [--seed FIRST] [nemesis.py's own flags]
 set -uo pipefail
@@ -13,7 +14,7 @@ while (($#)); do
   case "$1" in
     --minutes) minutes=${2:?--minutes takes a number}; shift 2 ;;
     --seed) seed=${2:?--seed takes a number}; shift 2 ;;
-    -h | --help) sed -n '2,6s/^# \?//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,7s/^# \?//p' "$0"; exit 0 ;;
     *) break ;;
   esac
 done
@@ -29,19 +30,26 @@ mkdir -p "$logs"
 cd "$logs" || exit 1
 passed=0
 failed=0
-fabrics=(shm tcp mixed)
+places=('--fabric shm' --hosts '--fabric tcp' --hosts '--fabric mixed' --hosts)
 left=$minutes
+done_logs=()
 for ((run = 0; left > 0; ++run)); do
-  length=$((left < 10 ? left : 10))
+  length=$((left < 5 ? left : 5))
   ((left -= length))
   log=$logs/$((seed + run)).log
+  done_logs+=("$log")
+  # shellcheck disable=SC2086  # two words
   python3 -B "$root/tests/nemesis/nemesis.py" --bin "$root/build/release/bin" --minutes "$length" \
-    --seed $((seed + run)) --fabric "${fabrics[run % 3]}" "$@" 2>&1 | tee "$log"
+    --seed $((seed + run)) ${places[run % 6]} "$@" 2>&1 | tee "$log"
   if read -r good bad < <(sed -nE '$s/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' "$log"); then
     ((passed += good, failed += bad))
   else
     ((failed += 1))
   fi
 done
+sed -nE 's/^faults: [0-9]+: (.*)$/\1/p' "${done_logs[@]}" | tr ',' '\n' |
+  awk '{n[$2] += $1; all += $1} END {
+    printf "faults: %d", all; for (kind in n) printf ", %d %s", n[kind], kind; print ""}'
+sed -nE 's/^operations: ([0-9]+) .*$/\1/p' "${done_logs[@]}" | awk '{n += $1} END {print "operations: " n}'
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -101,7 +101,7 @@ class NodePause(NodeFault):
 
 class TwoNodes(NodeFault):
     """Without a majority nothing is written; it is there again soon."""
-    weight = 1
+    weight = 2
 
     def draw(self, rng):
         self.nodes = rng.sample(self.world.fleet.named("memnode"), 2)
@@ -349,8 +349,5 @@ KINDS = {
     "connections-cut": ConnectionsCut,
 }
 
-# An agent may end by them. The memory that it had is not given back, so a full one would stay full:
-# they happen when memory-full does no more.
-END_AGENTS = {"agent-kill", "agent-expelled", "connections-cut"}
 # Not done where every process has a host of its own.
 ONE_HOST = {"connections-cut"}

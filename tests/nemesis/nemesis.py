@@ -34,8 +34,6 @@ from resp_client import Client  # noqa: E402
 PROGRAMS = ("onetrip", "onetrip-master", "onetrip-memnode", "onetrip-agent")
 AGENTS = 3
 AT_ONCE = 2
-# Of the time, in which the memory may be filled and no agent ends.
-FULL_SHARE = 0.25
 CALM_S = 2.0
 WHOLE_S = 120
 KINDS = {**faults.KINDS, **partitions.KINDS}
@@ -201,16 +199,6 @@ def break_things(world, rng, kinds, until):
         thread.join()
 
 
-def phases(kinds, arguments):
-    """Pairs of the kinds that are drawn and the second until which they are."""
-    end_s = arguments.minutes * 60
-    if arguments.kinds != list(KINDS):
-        return [(kinds, end_s)]
-    end_agents = faults.END_AGENTS | set(partitions.KINDS)
-    return [([kind for kind in kinds if kind not in end_agents], end_s * FULL_SHARE),
-            ([kind for kind in kinds if kind != "memory-full"], end_s)]
-
-
 def usable_kinds(names, report):
     kinds = []
     for kind in names:
@@ -264,8 +252,7 @@ def run(arguments, report):
             client.tell("up %d" % number)
         world.start_watching()
         try:
-            for kinds, until_s in phases(kinds, arguments):
-                break_things(world, rng, kinds, world.started + until_s)
+            break_things(world, rng, kinds, world.started + arguments.minutes * 60)
             healed = heal(world)
             findings = client.finish()
         finally:
