@@ -38,14 +38,19 @@ ViewHold::~ViewHold() {
 }
 
 Task<bool> ViewHold::Presence::EnterSlots(uint64_t deadline_ns) {
-  if (in_slots_ || hold_ == nullptr) co_return true;
-  while (hold_->kind_ == HoldKind::kSlots && !Planted(Bug::kNoHold)) {
+  while (!TryEnterSlots()) {
     if (hold_->executor_.NowNs() >= deadline_ns) co_return false;
     co_await Waiter(*hold_, deadline_ns);
   }
+  co_return true;
+}
+
+bool ViewHold::Presence::TryEnterSlots() {
+  if (in_slots_ || hold_ == nullptr) return true;
+  if (hold_->kind_ == HoldKind::kSlots && !Planted(Bug::kNoHold)) return false;
   in_slots_ = true;
   ++hold_->in_slots_;
-  co_return true;
+  return true;
 }
 
 Task<bool> ViewHold::Wait(uint64_t deadline_ns) {

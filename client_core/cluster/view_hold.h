@@ -76,6 +76,8 @@ class ViewHold {
 
     // Waits while slots are held; false if they still are at `deadline_ns`. At once if it is in.
     Task<bool> EnterSlots(uint64_t deadline_ns);
+    // The same where nothing has to be waited for; false where it has.
+    bool TryEnterSlots();
     // It has read nothing of a slot that it still relies on.
     void LeaveSlots() {
       if (std::exchange(in_slots_, false)) --hold_->in_slots_;

@@ -78,6 +78,14 @@ class Fabric {
     return PostAwaiter(*this, round_trip);
   }
 
+  // The same in this turn. REQUIRES: completes_inline().
+  Status PostInline(const RoundTripPtr& round_trip) {
+    PostAwaiter post(*this, round_trip);
+    CHECK(inline_);
+    (void)post.await_ready();
+    return post.await_resume();
+  }
+
   // Asks a memory node for or gives it back coarse blocks (FUSEE 4.4); rare, off the data path.
   // kUnavailable: surely not done. kUnknownOutcome: the node was lost meanwhile.
   virtual Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) = 0;

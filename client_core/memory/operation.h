@@ -42,6 +42,13 @@ inline Fabric::PostAwaiter Post(WorkerContext& context, Operation& operation,
   return context.fabric.Post(round_trip);
 }
 
+// The same in this turn. REQUIRES: the fabric completes inline.
+inline Status PostInline(WorkerContext& context, Operation& operation,
+                         const RoundTripPtr& round_trip) {
+  ++operation.round_trips;
+  return context.fabric.PostInline(round_trip);
+}
+
 // Whether `operation` has retried for op_timeout_ms, counted from the first time it asks.
 inline bool OutOfTime(const WorkerContext& context, Operation& operation) {
   const uint64_t now_ns = context.executor.NowNs();

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "client_core/base/status.h"
-#include "client_core/coro/task.h"
+#include "client_core/coro/maybe_task.h"
 #include "client_core/layout/global_addr.h"
 #include "client_core/memory/operation.h"
 #include "client_core/memory/worker_context.h"
@@ -77,7 +77,7 @@ class Engine {
 
   // Changes a slot. kUnknownOutcome: a node was lost or the wait for the winner outlived the
   // operation; v_new may yet appear.
-  virtual Task<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) = 0;
+  virtual MaybeTask<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) = 0;
 };
 
 // kSwarm: SNAPSHOT slots; keys as Safe-Guess registers where that can be. kAbd: the same with ABD.

@@ -2,7 +2,7 @@
 
 namespace onetrip {
 
-Task<Result<SlotOutcome>> Raw::Write(Operation& operation, SlotWrite write) {
+Task<Result<SlotOutcome>> Raw::CasOne(Operation& operation, SlotWrite write) {
   const RoundTripPtr round_trip = FirstRoundTrip(context_, write);
   const size_t cas =
       round_trip->Cas(context_.view().Locate(write.slot, 0), write.v_old, write.v_new);

@@ -13,9 +13,13 @@ class Raw final : public Engine {
 
   [[nodiscard]] int Replicas(const View& /*view*/, GlobalAddr /*addr*/) const override { return 1; }
   [[nodiscard]] std::string_view name() const override { return "raw"; }
-  Task<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) override;
+  MaybeTask<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) override {
+    return CasOne(operation, write);
+  }
 
  private:
+  Task<Result<SlotOutcome>> CasOne(Operation& operation, SlotWrite write);
+
   WorkerContext& context_;
 };
 

@@ -124,8 +124,6 @@ class SafeGuess {
   TimestampLock& timestamp_lock() { return lock_; }
 
  private:
-  // REQUIRES: the fabric completes inline.
-  bool PostInline(const RoundTripPtr& batch);
   // WRITE from the point on where `m` overtook the guess.
   Task<RegisterStep> WriteOvertaken(RegisterOperation& operation, RegisterHandle& handle,
                                     OutBuffer buffer, const WrittenValue& value, QuorumCall& first,

@@ -7,12 +7,6 @@
 
 namespace onetrip {
 
-bool SafeGuess::PostInline(const RoundTripPtr& batch) {
-  Fabric::PostAwaiter post = context_.fabric.Post(batch);
-  CHECK(post.await_ready());
-  return post.await_resume().ok();
-}
-
 bool SafeGuess::ReadAtOnce(RegisterHandle& handle, Tuple* m, const std::byte** image) {
   const RegisterRef& ref = handle.ref;
   const View& view = context_.view();
@@ -29,7 +23,7 @@ bool SafeGuess::ReadAtOnce(RegisterHandle& handle, Tuple* m, const std::byte** i
     seals[i] = batch->ReadWord({at.node, at.offset + kSealOffset});
     if (++replica == live) replica = 0;
   }
-  if (!PostInline(batch)) return false;
+  if (!context_.fabric.PostInline(batch).ok()) return false;
   MetaWord largest;
   for (int i = 0; i < needed; ++i) {
     if (*seals[i] != 0 || !InNOut::IsOf(ref, images[i])) return false;
@@ -85,7 +79,7 @@ bool SafeGuess::WriteAtOnce(RegisterHandle& handle, const OutBuffer& buffer,
     seals[i] = batch->ReadWord({at.node, at.offset + kSealOffset});
   }
   outcome->begun = batch;
-  if (!PostInline(batch)) return false;
+  if (!context_.fabric.PostInline(batch).ok()) return false;
   for (int i = 0; i < live; ++i) {
     uint8_t largest_lane = 0;
     if (*seals[i] != 0 || batch->op(cas[i]).result != expected.bits() ||
@@ -99,7 +93,7 @@ bool SafeGuess::WriteAtOnce(RegisterHandle& handle, const OutBuffer& buffer,
   handle.lane_word = w.AsVerified();
   batch->ClearOps();
   in_n_out.AddVerify(*batch, ref, lane, posted);
-  (void)PostInline(batch);
+  (void)context_.fabric.PostInline(batch);
   return true;
 }
 

@@ -23,16 +23,59 @@ RoundTripPtr WritesToRepeat(WorkerContext& context, RoundTrip& first, size_t cou
 
 }  // namespace
 
+MaybeTask<Result<SlotOutcome>> Snapshot::Write(Operation& operation, SlotWrite write) {
+  CHECK(write.v_old != write.v_new);
+  Progress progress;
+  if (write.first != nullptr) progress.first_writes = write.first->size();
+  if (context_.fabric.completes_inline()) {
+    std::optional<Result<SlotOutcome>> outcome = WriteAtOnce(operation, write, &progress);
+    if (outcome.has_value()) return *outcome;
+  }
+  return WriteSlowly(operation, write, progress);
+}
+
+std::optional<Result<SlotOutcome>> Snapshot::WriteAtOnce(Operation& operation,
+                                                         const SlotWrite& write,
+                                                         Progress* progress) {
+  CHECK(!context_.hold.slots_are_still());
+  const Places places = PlacesOf(write.slot);
+  RoundTripPtr round_trip = FirstRoundTrip(context_, write);
+  AddCasBackups(*round_trip, write, places);
+  Votes votes;
+  if (!round_trip->empty()) {
+    const Status posted = PostInline(context_, operation, round_trip);
+    progress->again = !TakeVotes(*round_trip, posted, write, places, progress, &votes).ok();
+    if (progress->again) return std::nullopt;
+  }
+  progress->votes = votes;
+  if (EvaluateRules(votes.words(), write.v_new) != Verdict::kWinAll) return std::nullopt;
+  round_trip = context_.fabric.NewRoundTrip();
+  AddCommitLog(*round_trip, write);
+  if (!round_trip->empty() && !PostInline(context_, operation, round_trip).ok()) {
+    progress->again = progress->touched = true;
+    return std::nullopt;
+  }
+  round_trip->ClearOps();
+  round_trip->Cas(places.at[0], write.v_old, write.v_new);
+  if (!PostInline(context_, operation, round_trip).ok()) {
+    progress->again = progress->touched = true;
+    return std::nullopt;
+  }
+  return JudgePrimary(round_trip->op(0).result, write, places);
+}
+
 // Algorithm 4: a write that loses a node waits until it is back or out, its slots left to whoever
 // makes them alike meanwhile, and looks what the primary says.
-Task<Result<SlotOutcome>> Snapshot::Write(Operation& operation, SlotWrite write) {
-  CHECK(write.v_old != write.v_new);
+Task<Result<SlotOutcome>> Snapshot::WriteSlowly(Operation& operation, SlotWrite write,
+                                                Progress progress) {
   const RoundTripPtr first(write.first);
-  const size_t first_writes = first ? first->size() : 0;
   RoundTripPtr repeated;
-  Progress progress;
   uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
   for (uint32_t retries = 0;; ++retries) {
+    if (progress.again && first) {
+      repeated = WritesToRepeat(context_, *first, progress.first_writes);
+      write.first = repeated.get();
+    }
     const Result<SlotOutcome> outcome = co_await Attempt(operation, write, &progress);
     const StatusCode code = outcome.status().code();
     const bool cut_short = code == StatusCode::kUnknownOutcome || code == StatusCode::kUnavailable;
@@ -50,10 +93,6 @@ Task<Result<SlotOutcome>> Snapshot::Write(Operation& operation, SlotWrite write)
     if (!goes_on && progress.touched) co_return AfterSend(outcome.status());
     if (!goes_on) co_return Status(StatusCode::kUnavailable, "the slot's round was not decided");
     progress.again = true;
-    if (first) {
-      repeated = WritesToRepeat(context_, *first, first_writes);
-      write.first = repeated.get();
-    }
   }
 }
 
@@ -63,10 +102,9 @@ Task<Result<SlotOutcome>> Snapshot::Attempt(Operation& operation, const SlotWrit
                                             Progress* progress) {
   // The master counts on it: who writes now would vote with replicas that others count no more.
   CHECK(!context_.hold.slots_are_still());
-  Places places;
-  const View& view = context_.view();
-  places.count = view.LiveReplicas(write.slot);
-  for (int i = 0; i < places.count; ++i) places.at[i] = view.Locate(write.slot, i);
+  const Places places = PlacesOf(write.slot);
+  Votes votes;
+  Status status;
   if (progress->again) {
     const Result<uint64_t> now = co_await ReadPrimary(operation, places);
     if (!now.ok()) co_return now.status();
@@ -78,9 +116,12 @@ Task<Result<SlotOutcome>> Snapshot::Attempt(Operation& operation, const SlotWrit
     }
     if (*now != write.v_old) co_return SlotOutcome{false, *now};
   }
-  Votes votes;
-  Status status = co_await CasBackups(operation, write, places, progress, &votes);
-  if (!status.ok()) co_return status;
+  if (progress->votes.has_value() && !progress->again) {
+    votes = *progress->votes;
+  } else {
+    status = co_await CasBackups(operation, write, places, progress, &votes);
+    if (!status.ok()) co_return status;
+  }
   switch (EvaluateRules(votes.words(), write.v_new)) {
     case Verdict::kWinAll:
       break;
@@ -106,28 +147,45 @@ Task<Result<SlotOutcome>> Snapshot::Attempt(Operation& operation, const SlotWrit
   co_return co_await CasPrimary(operation, write, places);
 }
 
+Snapshot::Places Snapshot::PlacesOf(GlobalAddr slot) const {
+  const View& view = context_.view();
+  Places places;
+  places.count = view.LiveReplicas(slot);
+  for (int i = 0; i < places.count; ++i) places.at[i] = view.Locate(slot, i);
+  return places;
+}
+
 // Line 7-9: every v_old that was found counts as v_new, for there the CAS succeeded. All backups
 // must answer: the rules are about all of them, not about a quorum.
 Task<Status> Snapshot::CasBackups(Operation& operation, const SlotWrite& write,
                                   const Places& places, Progress* progress, Votes* votes) {
   const RoundTripPtr round_trip = FirstRoundTrip(context_, write);
-  const size_t first_cas = round_trip->size();
-  for (int backup = 1; backup < places.count; ++backup) {
-    round_trip->Cas(places.at[backup], write.v_old, write.v_new);
-  }
+  AddCasBackups(*round_trip, write, places);
   if (round_trip->empty()) co_return Status::Ok();
   const Status status = co_await Post(context_, operation, round_trip);
-  for (size_t i = first_cas; i < round_trip->size(); ++i) {
-    const FabricOp& op = round_trip->op(i);
+  co_return TakeVotes(*round_trip, status, write, places, progress, votes);
+}
+
+void Snapshot::AddCasBackups(RoundTrip& round_trip, const SlotWrite& write, const Places& places) {
+  for (int backup = 1; backup < places.count; ++backup) {
+    round_trip.Cas(places.at[backup], write.v_old, write.v_new);
+  }
+}
+
+Status Snapshot::TakeVotes(const RoundTrip& round_trip, Status status, const SlotWrite& write,
+                           const Places& places, Progress* progress, Votes* votes) {
+  const size_t first_cas = round_trip.size() - static_cast<size_t>(places.count - 1);
+  for (size_t i = first_cas; i < round_trip.size(); ++i) {
+    const FabricOp& op = round_trip.op(i);
     progress->touched |= !op.ok || op.result == write.v_old;
   }
-  if (!status.ok()) co_return status;
-  for (size_t i = first_cas; i < round_trip->size(); ++i) {
+  if (!status.ok()) return status;
+  for (size_t i = first_cas; i < round_trip.size(); ++i) {
     if (i > first_cas && Planted(Bug::kRulesOfOneBackup)) break;
-    const uint64_t found = round_trip->op(i).result;
+    const uint64_t found = round_trip.op(i).result;
     votes->word[votes->count++] = found == write.v_old ? write.v_new : found;
   }
-  co_return Status::Ok();
+  return status;
 }
 
 // Line 14: the winner turns the backups that others took. Nobody else changes a backup any more in
@@ -154,13 +212,18 @@ Task<Status> Snapshot::FixBackups(Operation& operation, const SlotWrite& write,
 // FUSEE 4.5: the last writer records the old value before the primary changes, on every replica of
 // its record, so that a recovery can tell a decided write from an undecided one.
 Task<Status> Snapshot::CommitLog(Operation& operation, const SlotWrite& write) {
-  if (write.log.is_null()) co_return Status::Ok();
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  AddCommitLog(*round_trip, write);
+  if (round_trip->empty()) co_return Status::Ok();
+  co_return co_await Post(context_, operation, round_trip);
+}
+
+void Snapshot::AddCommitLog(RoundTrip& round_trip, const SlotWrite& write) const {
+  if (write.log.is_null()) return;
   const View& view = context_.view();
   for (int replica = 0; replica < view.LiveReplicas(write.log); ++replica) {
-    round_trip->WriteWord(view.Locate(write.log, replica), write.v_old | kLogCommitted);
+    round_trip.WriteWord(view.Locate(write.log, replica), write.v_old | kLogCommitted);
   }
-  co_return co_await Post(context_, operation, round_trip);
 }
 
 // Lines 12 and 15. There is one winner a round, so the primary still holds v_old. Without backups
@@ -171,12 +234,14 @@ Task<Result<SlotOutcome>> Snapshot::CasPrimary(Operation& operation, const SlotW
   round_trip->Cas(places.at[0], write.v_old, write.v_new);
   const Status status = co_await Post(context_, operation, round_trip);
   if (!status.ok()) co_return status;
-  const uint64_t found = round_trip->op(0).result;
-  if (found != write.v_old) {
-    if (places.count == 1 || write.shared) co_return SlotOutcome{false, found};
-    co_return Status(StatusCode::kCorrupt, "a primary slot changed under the round's winner");
-  }
-  co_return SlotOutcome{true, write.v_new};
+  co_return JudgePrimary(round_trip->op(0).result, write, places);
+}
+
+Result<SlotOutcome> Snapshot::JudgePrimary(uint64_t found, const SlotWrite& write,
+                                           const Places& places) {
+  if (found == write.v_old) return SlotOutcome{true, write.v_new};
+  if (places.count == 1 || write.shared) return SlotOutcome{false, found};
+  return Status(StatusCode::kCorrupt, "a primary slot changed under the round's winner");
 }
 
 Task<Result<uint64_t>> Snapshot::ReadPrimary(Operation& operation, const Places& places) {

@@ -12,6 +12,7 @@
 #define ONETRIP_CLIENT_CORE_REPLICATION_SNAPSHOT_H_
 
 #include <array>
+#include <optional>
 
 #include "client_core/layout/types.h"
 #include "client_core/replication/engine.h"
@@ -27,7 +28,7 @@ class Snapshot : public Engine {
   }
   [[nodiscard]] std::string_view name() const override { return "snapshot"; }
   [[nodiscard]] RegisterKind registers() const override { return RegisterKind::kMet; }
-  Task<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) override;
+  MaybeTask<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) override;
 
  private:
   // Where the replicas of a write's slot lie, from the beginning of an attempt to its end.
@@ -35,20 +36,35 @@ class Snapshot : public Engine {
     std::array<RemoteAddr, kMaxReplicas> at;
     int count = 0;
   };
-  // How far a write has come, over all its attempts.
-  struct Progress {
-    bool again = false;      // it was cut short
-    bool touched = false;    // v_new may be in a backup
-    bool overtaken = false;  // later rounds have hidden what became of it
-  };
   struct Votes {
     std::array<uint64_t, kMaxReplicas> word{};
     size_t count = 0;
     [[nodiscard]] std::span<const uint64_t> words() const { return {word.data(), count}; }
   };
+  // How far a write has come, over all its attempts.
+  struct Progress {
+    size_t first_writes = 0;  // of `first`, those that the caller has put there
+    bool again = false;       // it was cut short
+    bool touched = false;     // v_new may be in a backup
+    bool overtaken = false;   // later rounds have hidden what became of it
+    std::optional<Votes> votes;  // of the attempt that is to go on
+  };
 
+  // Rule 1 where the fabric completes inline: the same steps without a coroutine. Nothing: `progress`
+  // says from where WriteSlowly goes on.
+  std::optional<Result<SlotOutcome>> WriteAtOnce(Operation& operation, const SlotWrite& write,
+                                                 Progress* progress);
+  Task<Result<SlotOutcome>> WriteSlowly(Operation& operation, SlotWrite write, Progress progress);
   Task<Result<SlotOutcome>> Attempt(Operation& operation, const SlotWrite& write,
                                     Progress* progress);
+  [[nodiscard]] Places PlacesOf(GlobalAddr slot) const;
+  // The steps' batches, and what their answers mean.
+  static void AddCasBackups(RoundTrip& round_trip, const SlotWrite& write, const Places& places);
+  static Status TakeVotes(const RoundTrip& round_trip, Status status, const SlotWrite& write,
+                          const Places& places, Progress* progress, Votes* votes);
+  void AddCommitLog(RoundTrip& round_trip, const SlotWrite& write) const;
+  static Result<SlotOutcome> JudgePrimary(uint64_t found, const SlotWrite& write,
+                                          const Places& places);
   Task<Status> CasBackups(Operation& operation, const SlotWrite& write, const Places& places,
                           Progress* progress, Votes* votes);
   Task<Status> FixBackups(Operation& operation, const SlotWrite& write, const Places& places,

@@ -21,7 +21,12 @@ class MutableSnapshot final : public Engine {
   }
   [[nodiscard]] std::string_view name() const override { return "snapshot with mutants"; }
 
-  Task<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) override {
+  MaybeTask<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) override {
+    return WriteWithMutant(operation, write);
+  }
+
+ private:
+  Task<Result<SlotOutcome>> WriteWithMutant(Operation& operation, SlotWrite write) {
     if (mutant_ == RegisterMutant::kPrimaryBeforeBackups) {
       const Result<uint64_t> found =
           co_await Cas(operation, write.slot, 0, write.v_old, write.v_new);
@@ -60,7 +65,6 @@ class MutableSnapshot final : public Engine {
     co_return SlotOutcome{found.value() == write.v_old, found.value()};
   }
 
- private:
   [[nodiscard]] bool WinsMinimum(const std::vector<uint64_t>& votes, uint64_t v_new) const {
     if (mutant_ == RegisterMutant::kEveryVoterWins) return true;
     return mutant_ != RegisterMutant::kNobodyWinsByMinimum && WinsByMinimum(votes, v_new);
