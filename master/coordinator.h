@@ -332,6 +332,8 @@ class Coordinator {
   // Of repairs whose agent is gone or takes too long.
   void CheckRepairer(uint64_t now_us);
   void CheckFormerRepairer(uint64_t now_us);
+  // Registers are to be scrubbed, whatever a scrub that is under way comes to.
+  void ScrubAnew();
   // What nobody holds for: registers are scrubbed, then blocks taken over.
   void StartBackgroundRepair(uint64_t now_us);
   // There are blocks, or may be, whose owner is gone.

@@ -211,8 +211,7 @@ void Coordinator::RepairAll(const std::string& node) {
                               " comes with damaged memory that somebody has accepted as it is: " +
                               "slots and registers are made alike");
   record_.resolve_due = true;
-  record_.scrub_due = true;
-  if (repair_.has_value()) repair_->overtaken = true;
+  ScrubAnew();
   SaveCluster();
 }
 

@@ -187,6 +187,16 @@ std::optional<Coordinator::Hold> Coordinator::NextCopy(uint64_t now_us) const {
 
 bool Coordinator::StillDue(const Hold& hold, uint64_t now_us) const {
   if (hold.work == Work::kNodeOut) return DueOut(now_us) == hold.leave;
+  // Whoever ended amid a write may have left words whose bytes the target does not have: that is
+  // scrubbed first.
+  const bool ended_in_between =
+      std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
+        const Member& member = entry.second;
+        const bool ended =
+            member.standing == Standing::kExpelled || member.standing == Standing::kFenced;
+        return ended && !member.seats.empty() && member.held < hold.epoch;
+      });
+  if (hold.work == Work::kCopy && ended_in_between) return false;
   return AllServe() && SomebodyWorks();
 }
 
@@ -267,6 +277,11 @@ void Coordinator::CommitRepaired(uint64_t now_us) {
   Commit(now_us, /*with_flushes=*/false);
 }
 
+void Coordinator::ScrubAnew() {
+  record_.scrub_due = true;
+  if (repair_.has_value()) repair_->overtaken = true;
+}
+
 // There is no way back: what is resolved without a node, now or after a restart, it has missed.
 void Coordinator::PutOut(const std::vector<NodeId>& nodes, uint64_t now_us) {
   const uint64_t epoch = membership_.view().epoch.value + 1;
@@ -280,9 +295,8 @@ void Coordinator::PutOut(const std::vector<NodeId>& nodes, uint64_t now_us) {
     SaveRegions(membership_.LoseNode(id));
   }
   record_.resolve_due = !Planted(Bug::kOutUnresolved);
-  record_.scrub_due = true;
-  // A scrub that is under way may have counted on what these nodes hold.
-  if (repair_.has_value()) repair_->overtaken = true;
+  // One that is under way may have counted on what these nodes hold.
+  ScrubAnew();
   placement_epoch_ = epoch;
   Log(LogLevel::kWarning, NodesText(nodes) + " is put out: " + std::to_string(missing_regions_) +
                               " of " + std::to_string(membership_.view().regions.size()) +

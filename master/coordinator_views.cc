@@ -259,7 +259,10 @@ void Coordinator::Apply(const Change& change, std::vector<Due>* due) {
         effects_.change.former[worker.value] = true;
         ForgetFormer(worker);
       }
-      if (!seats.empty()) record_.resolve_due = true;
+      if (!seats.empty()) {
+        record_.resolve_due = true;
+        if (missing_regions_ != 0) ScrubAnew();
+      }
       OrphanBlocks();
       Log(LogLevel::kInfo, "agent " + std::to_string(change.member) +
                                " is fenced on every memory node; its " +

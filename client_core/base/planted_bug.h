@@ -57,6 +57,7 @@ enum class Bug : uint8_t {
   kSecondhandCounts,        // a read takes a guess for everywhere where others have put it
   kMajorityIsEverywhere,    // ... or that is at a majority
   kReadAwaitsVerified,      // a read of a guess waits until its writer has verified it
+  kBytesNotBeside,          // a write's bytes go only where its register is live
   kPostedAtMinority,        // a write is posted although it cannot reach a majority
   // the two forms of a key
   kSealNotRead,              // a step on a register counts whatever the seal says
@@ -84,6 +85,8 @@ enum class Bug : uint8_t {
   kAcknowledgedBeforeDurable,  // messages do not wait for the store
   kResolveTakesBackup,         // a half-done slot write is carried on although readers saw the old
   kNoScrub,                    // words of registers stay where a lost node has left them
+  kScrubLeavesBytes,           // ... or their bytes
+  kNoWitnesses,                // slots are read from the primary alone
   kLanesNotNamed,              // blocks are taken over that registers' words still name
   kTakenOverAtOnce,            // ... while operations may still use or free what is there
   kCopyForgetsBlock,           // a block of a region does not come to its new replica

@@ -1,8 +1,8 @@
 // MaybeTask<T>: what a function returns that often has its result at once and else goes on as a
 // Task. The first costs no coroutine frame.
 //
-// Awaited exactly once, like a Task, and in the expression that calls the function: unlike a Task's,
-// the work has begun by then.
+// Awaited exactly once, like a Task, and in the expression that calls the function: unlike a
+// Task's, the work has begun by then.
 #ifndef ONETRIP_CLIENT_CORE_CORO_MAYBE_TASK_H_
 #define ONETRIP_CLIENT_CORE_CORO_MAYBE_TASK_H_
 
@@ -17,8 +17,8 @@ namespace onetrip {
 template <typename T>
 class [[nodiscard]] MaybeTask {
  public:
-  MaybeTask(T value) : value_(std::move(value)) {}      // NOLINT(google-explicit-constructor)
-  MaybeTask(Task<T> task) : task_(std::move(task)) {}   // NOLINT(google-explicit-constructor)
+  MaybeTask(T value) : value_(std::move(value)) {}     // NOLINT(google-explicit-constructor)
+  MaybeTask(Task<T> task) : task_(std::move(task)) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool await_ready() const noexcept { return value_.has_value(); }
   // Returns false when the Task ended inline.

@@ -24,7 +24,7 @@ constexpr Status kLost(StatusCode::kCorrupt, "the directory leads nowhere");
 void AddWitnesses(WorkerContext& context, const Engine& engine, GlobalAddr slot,
                   RoundTrip& round_trip) {
   const View& view = context.view();
-  if (context.fabric.completes_inline() || view.nodes.empty()) return;
+  if (context.fabric.completes_inline() || view.nodes.empty() || Planted(Bug::kNoWitnesses)) return;
   const int live = engine.Replicas(view, slot);
   int needed = std::min(view.replicas / 2 + 1, live) - 1;
   for (int replica = 1; replica < live && needed > 0; ++replica) {

@@ -166,8 +166,8 @@ Task<void> KvImpl::ScrubGroup(Subtable table, uint32_t group, RegisterVisitor vi
   if (!status.ok()) *failure = status;
 }
 
-// A read brings the largest word to a majority of the replicas; a register that is sealed is helped
-// to its end, so that no later copy can change what its end is.
+// A read brings the largest word to a majority of the replicas, and its bytes are brought to all; a
+// register that is sealed is helped to its end, so that no later copy can change what its end is.
 Task<Status> KvImpl::ScrubRegister(ViewHold::Presence& presence, IndexKey key) {
   RegisterOperation operation;
   const LentPresence lent(presence, operation);
@@ -185,6 +185,10 @@ Task<Status> KvImpl::ScrubRegister(ViewHold::Presence& presence, IndexKey key) {
       operation.shared_pin = SharedPin(reclaimer_.Pin());
       const Result<ReadOutcome> read = co_await registers_->Read(operation, entry->handle);
       if (!read.ok()) co_return read.status();
+      if (read->end == RegisterEnd::kDone && !Planted(Bug::kScrubLeavesBytes)) {
+        co_return co_await registers_->safe_guess.max_register().MakeWhole(
+            operation, entry->handle.ref, read->tuple);
+      }
       if (read->end != RegisterEnd::kInterrupted) co_return Status::Ok();
       entry->met_seal = SealWord(read->seal);
       if (!search.busy) {

@@ -104,6 +104,7 @@ Task<RegisterStep> Abd::WriteWord(RegisterOperation& operation, RegisterHandle& 
     max_register_.Start(in_n_out.Write(
         call.Ask(replica), ref, {.word = w, .expected = expected, .lane = lane}, std::move(batch)));
   }
+  max_register_.WriteBeside(operation, ref, call.nodes(), w, value);
   handle.lane_word = std::max(handle.lane_word, w);
   if (call.counted() < needed) {
     co_await max_register_.WaitAndWiden(operation, call, needed, [](int /*replica*/) {});

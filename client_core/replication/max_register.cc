@@ -304,11 +304,80 @@ Task<RegisterStep> MaxRegister::Write(RegisterOperation& operation, RegisterHand
                                          : EarlierLook()};
     Start(in_n_out_.Write(call->Ask(replica), handle.ref, write, std::move(batch)));
   }
+  WriteBeside(operation, handle.ref, call->nodes(), word, value);
   handle.lane_word = std::max(handle.lane_word, word);
   if (call->counted() < needed) {
     co_await WaitAndWiden(operation, *call, needed, [](int /*replica*/) {});
   }
   co_return End(operation, *call, needed);
+}
+
+bool MaxRegister::HasBeside(const RegisterRef& ref, GlobalAddr buffer) {
+  const View& view = context_.view();
+  if (view.LiveReplicas(ref.addr) == view.replicas || Planted(Bug::kBytesNotBeside)) return false;
+  const ReplicaNodes nodes = ReplicaNodes::Of(view, ref.addr);
+  const ReplicaNodes holders = ReplicaNodes::Of(view, buffer);
+  return !std::all_of(holders.node.begin(), holders.node.begin() + holders.count,
+                      [&](NodeId node) { return nodes.Include(node); });
+}
+
+void MaxRegister::WriteBeside(RegisterOperation& operation, const RegisterRef& ref,
+                              const ReplicaNodes& nodes, MetaWord word, const WrittenValue& value) {
+  const GlobalAddr buffer = word.buffer(ref.addr);
+  if (!HasBeside(ref, buffer)) return;
+  const ReplicaNodes holders = ReplicaNodes::Of(context_.view(), buffer);
+  for (int replica = 0; replica < holders.count; ++replica) {
+    const NodeId node = holders.node[replica];
+    RoundTripPtr batch;
+    if (!nodes.Include(node)) batch = in_n_out_.WriteBuffer(ref, node, word, value);
+    if (!batch) continue;
+    (void)context_.executor.Spawn(gate_, FinishBeside(node, buffer + kBufferBulkOffset,
+                                                      std::move(batch), operation.shared_pin));
+  }
+}
+
+// Whoever is fenced has ended for everybody else, and what he leaves is scrubbed; so does whoever
+// cannot finish before he leaves.
+Task<void> MaxRegister::FinishBeside(NodeId node, GlobalAddr to, RoundTripPtr batch,
+                                     SharedPin /*pin*/) {
+  const FabricOp& bytes = batch->op(0);
+  RoundTripPtr post = batch;
+  uint64_t gives_up_ns = LeaseGuard::kForever;
+  while (true) {
+    const Status status = co_await context_.fabric.Post(post);
+    if (status.ok() || status.code() == StatusCode::kFenced) co_return;
+    const uint64_t now_ns = context_.executor.NowNs();
+    if (gate_.closed() && gives_up_ns == LeaseGuard::kForever) {
+      gives_up_ns = now_ns + context_.options.op_timeout_ms * 1'000'000;
+    }
+    RemoteAddr at;
+    if (now_ns >= gives_up_ns || !in_n_out_.Find(node, to, &at)) co_return;
+    co_await context_.executor.SleepFor(options_.widen_max_ns);
+    if (!in_n_out_.Find(node, to, &at)) co_return;
+    post = context_.fabric.NewRoundTrip();
+    post->Write(at, bytes.local, bytes.bytes);
+  }
+}
+
+Task<Status> MaxRegister::MakeWhole(RegisterOperation& operation, const RegisterRef& ref,
+                                    const Tuple& m) {
+  const GlobalAddr bulk = m.word.buffer(ref.addr) + kBufferBulkOffset;
+  const uint32_t bytes = ref.shape.buffer_bytes - kBufferBulkOffset;
+  const ReplicaNodes nodes = ReplicaNodes::Of(context_.view(), bulk);
+  RoundTripPtr look = context_.fabric.NewRoundTrip();
+  std::array<const std::byte*, kMaxReplicas> images{};
+  for (int replica = 0; replica < nodes.count; ++replica) {
+    images[replica] = look->Read(context_.view().Locate(bulk, replica), bytes);
+  }
+  Status status = co_await Post(context_, operation, look);
+  const Ticks ticks{ref.birth.value + m.word.time()};
+  for (int replica = 0; replica < nodes.count && status.ok(); ++replica) {
+    WrittenValue value;
+    if (DecodeBuffer(images[replica], bytes, ticks, &value)) continue;
+    const RoundTripPtr mend = in_n_out_.WriteBuffer(ref, nodes.node[replica], m.word, m.value);
+    if (mend) status = co_await Post(context_, operation, mend);
+  }
+  co_return status;
 }
 
 Task<RegisterStep> MaxRegister::Announce(RegisterOperation& operation, RegisterHandle& handle,

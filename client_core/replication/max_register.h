@@ -95,6 +95,16 @@ class MaxRegister {
   Task<bool> Value(RegisterOperation& operation, const RegisterHandle& handle,
                    const QuorumCall& call, Tuple* m);
 
+  // The part of every M.write that counts for nothing yet: the bytes of `word` go, too, where its
+  // buffer is live and the register, not of `nodes` there, is still to come back (PROTOCOLS, "Words
+  // and their bytes"). In the background, until it is done; nothing is copied before that.
+  void WriteBeside(RegisterOperation& operation, const RegisterRef& ref, const ReplicaNodes& nodes,
+                   MetaWord word, const WrittenValue& value);
+  // Whether there is such a place.
+  [[nodiscard]] bool HasBeside(const RegisterRef& ref, GlobalAddr buffer);
+  // For scrubs: the bytes of m, which was read, are wherever its buffer is live.
+  Task<Status> MakeWhole(RegisterOperation& operation, const RegisterRef& ref, const Tuple& m);
+
   // M.write(word as VERIFIED), in the background; see InNOut::Verify.
   void Verify(RegisterOperation& operation, const RegisterHandle& handle, const Tuple& m);
   // The in-place copy of m, in the background; see InNOut::CopyInPlace.
@@ -157,6 +167,8 @@ class MaxRegister {
   void Avoid(const RegisterOperation& operation, const RegisterHandle& handle,
              const QuorumCall& call);
   Task<void> AskAgain(RegisterRef ref, int replica, ReplicaNodes nodes, SharedPin pin);
+  // Posts `batch`, one WRITE to `to` on `node`, until it is done or has become pointless.
+  Task<void> FinishBeside(NodeId node, GlobalAddr to, RoundTripPtr batch, SharedPin pin);
   void TakeInPlace(const RegisterHandle& handle, const QuorumCall& call, Tuple* m);
   // Fetches the value of *m from a replica of `call` that holds it. False: no such replica answers
   // with the right bytes.

@@ -9,6 +9,7 @@
 #ifndef ONETRIP_CLIENT_CORE_REPLICATION_QUORUM_CALL_H_
 #define ONETRIP_CLIENT_CORE_REPLICATION_QUORUM_CALL_H_
 
+#include <algorithm>
 #include <array>
 #include <coroutine>
 #include <cstdint>
@@ -91,6 +92,9 @@ struct ReplicaNodes {
   // REQUIRES: view.Contains(addr).
   static ReplicaNodes Of(const View& view, GlobalAddr addr) {
     return {view.regions[addr.region()].nodes, view.LiveReplicas(addr)};
+  }
+  [[nodiscard]] bool Include(NodeId one) const {
+    return std::find(node.begin(), node.begin() + count, one) != node.begin() + count;
   }
 };
 

@@ -65,7 +65,7 @@ bool SafeGuess::WriteAtOnce(RegisterHandle& handle, const OutBuffer& buffer,
   std::array<const uint64_t*, kMaxReplicas> seals;
   std::array<size_t, kMaxReplicas> cas;
   const int live = view.LiveReplicas(ref.addr);
-  if (live < view.replicas / 2 + 1) return false;
+  if (live < view.replicas / 2 + 1 || max_register_.HasBeside(ref, buffer.addr)) return false;
   const int in_place = InNOut::InPlaceReplica(ref, live);
   for (int i = 0; i < live; ++i) {
     const RemoteAddr at = view.Locate(ref.addr, i);

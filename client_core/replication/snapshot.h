@@ -43,15 +43,15 @@ class Snapshot : public Engine {
   };
   // How far a write has come, over all its attempts.
   struct Progress {
-    size_t first_writes = 0;  // of `first`, those that the caller has put there
-    bool again = false;       // it was cut short
-    bool touched = false;     // v_new may be in a backup
-    bool overtaken = false;   // later rounds have hidden what became of it
+    size_t first_writes = 0;     // of `first`, those that the caller has put there
+    bool again = false;          // it was cut short
+    bool touched = false;        // v_new may be in a backup
+    bool overtaken = false;      // later rounds have hidden what became of it
     std::optional<Votes> votes;  // of the attempt that is to go on
   };
 
-  // Rule 1 where the fabric completes inline: the same steps without a coroutine. Nothing: `progress`
-  // says from where WriteSlowly goes on.
+  // Rule 1 where the fabric completes inline: the same steps without a coroutine. Nothing:
+  // `progress` says from where WriteSlowly goes on.
   std::optional<Result<SlotOutcome>> WriteAtOnce(Operation& operation, const SlotWrite& write,
                                                  Progress* progress);
   Task<Result<SlotOutcome>> WriteSlowly(Operation& operation, SlotWrite write, Progress progress);

@@ -74,21 +74,26 @@ void TestCluster::TakeOut(NodeId node) {
 }
 
 void TestCluster::BringBack(NodeId node) {
+  while (BringBackRegion(node)) {
+  }
+}
+
+bool TestCluster::BringBackRegion(NodeId node) {
   const auto view = master_->view();
-  for (const RegionPlacement& placement : view->regions) {
+  for (uint32_t region = 0; region < view->regions.size(); ++region) {
+    const RegionPlacement& placement = view->regions[region];
     const int first = view->replicas - placement.missing;
     if (placement.missing == 0 || placement.nodes[first] != node) continue;
     std::memcpy(nodes_[node.value]->base() + placement.base[first],
                 nodes_[placement.nodes[0].value]->base() + placement.base[0], kRegionBytes);
+    master_->AddEdit([node, region](View& edited) {
+      TakeIn(edited, node);
+      --edited.regions[region].missing;
+    });
+    TellNodes();
+    return true;
   }
-  master_->AddEdit([node](View& view) {
-    TakeIn(view, node);
-    for (RegionPlacement& placement : view.regions) {
-      const int first = view.replicas - placement.missing;
-      if (placement.missing > 0 && placement.nodes[first] == node) --placement.missing;
-    }
-  });
-  TellNodes();
+  return false;
 }
 
 TestCluster::TestCluster(const Clock& clock, ClusterShape shape) {

@@ -72,6 +72,8 @@ class TestCluster {
   void TakeOut(NodeId node);
   // Commits a view with it, its regions copied by this call.
   void BringBack(NodeId node);
+  // The next of them; false: there is none.
+  bool BringBackRegion(NodeId node);
   MemoryNode& node(size_t index) { return *nodes_[index]; }
   [[nodiscard]] size_t node_count() const { return nodes_.size(); }
   std::vector<MemoryEndpoint*> endpoints();

@@ -137,6 +137,44 @@ TEST_F(MasterRepairTest, ANodeThatIsBackBeforeItFencedADeadRepairerIsWaitedFor) 
   EXPECT_NE(RepairOf(b), nullptr) << "in the same hold";
 }
 
+// What an agent has left of a write is made whole ahead of the next copy, which may bring the word
+// to a node where the bytes are not.
+TEST_F(MasterRepairTest, NothingIsCopiedBehindAnAgentThatEndedBeforeItHeld) {
+  LoseNode1();
+  Resolve();
+  StartNode1();
+  TakeOver();
+  Answer(a, RepairKind::kScrubRegisters);
+  Holds(a);
+  bench.Break(b);
+  for (const StreamId node : nodes) bench.ConfirmFence(node);
+  EXPECT_EQ(RepairOf(a), nullptr);
+  bench.TakeOver(a);  // the view that ends the hold
+  EXPECT_TRUE(bench.disk.cluster.scrub_due);
+  bench.TakeOver(a);
+  Holds(a);
+  Answer(a, RepairKind::kResolveSlots);
+  bench.TakeOver(a);
+  EXPECT_EQ(HoldOf(a), nullptr);
+  Answer(a, RepairKind::kScrubRegisters);
+  Holds(a);
+  Answer(a, RepairKind::kCopyRegion);
+  EXPECT_FALSE(bench.disk.cluster.scrub_due);
+}
+
+TEST_F(MasterRepairTest, AScrubOfBeforeAnAgentsEndDoesNotCount) {
+  LoseNode1();
+  Resolve();
+  StartNode1();
+  TakeOver();
+  ASSERT_NE(RepairOf(a), nullptr);
+  bench.Break(b);
+  for (const StreamId node : nodes) bench.ConfirmFence(node);
+  bench.TakeOver(a);
+  Answer(a, RepairKind::kScrubRegisters);
+  EXPECT_TRUE(bench.disk.cluster.scrub_due);
+}
+
 TEST_F(MasterRepairTest, AnAgentThatDoesNotEndItsRepairIsExpelled) {
   LoseNode1();
   AllHold();

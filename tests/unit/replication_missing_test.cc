@@ -168,11 +168,13 @@ TEST_F(MissingReplicaTest, SlotsAreWrittenOnTheLiveReplicasOnly) {
     Lose(NodeId{lost});
     EXPECT_EQ(engine->Replicas(context.view(), kSlot), 2);
     Operation operation;
-    const auto won = BlockOn(executor_, WriteSlot(engine.get(), &operation, {kSlot, 10, 11, GlobalAddr()}));
+    const auto won =
+        BlockOn(executor_, WriteSlot(engine.get(), &operation, {kSlot, 10, 11, GlobalAddr()}));
     ASSERT_TRUE(won.ok());
     EXPECT_TRUE(won->won);
     EXPECT_EQ(operation.round_trips, 2U);
-    const auto beaten = BlockOn(executor_, WriteSlot(engine.get(), &operation, {kSlot, 10, 12, GlobalAddr()}));
+    const auto beaten =
+        BlockOn(executor_, WriteSlot(engine.get(), &operation, {kSlot, 10, 12, GlobalAddr()}));
     ASSERT_TRUE(beaten.ok());
     EXPECT_FALSE(beaten->won);
     EXPECT_EQ(beaten->current, 11U);

@@ -262,9 +262,11 @@ TEST(RawEngineTest, AWriteIsOneCasOnThePrimary) {
   const auto engine = MakeEngine(EngineKind::kRaw, cluster.context(0));
   EXPECT_EQ(engine->Replicas(cluster.context(0).view(), kSlot), 1);
   Operation operation;
-  auto outcome = BlockOn(cluster.executor(), WriteSlot(engine.get(), &operation, {kSlot, 0, 5, GlobalAddr()}));
+  auto outcome =
+      BlockOn(cluster.executor(), WriteSlot(engine.get(), &operation, {kSlot, 0, 5, GlobalAddr()}));
   EXPECT_TRUE(outcome->won);
-  outcome = BlockOn(cluster.executor(), WriteSlot(engine.get(), &operation, {kSlot, 0, 6, GlobalAddr()}));
+  outcome =
+      BlockOn(cluster.executor(), WriteSlot(engine.get(), &operation, {kSlot, 0, 6, GlobalAddr()}));
   EXPECT_FALSE(outcome->won);
   EXPECT_EQ(outcome->current, 5U);
   EXPECT_EQ(operation.round_trips, 2U);
