@@ -61,7 +61,8 @@ void MemoryWatch::Released(GlobalAddr addr, SizeClass size_class, MemoryUse use)
 // Whoever unlinked it may be about to retire it, or has not lived to.
 void MemoryWatch::Unnamed(GlobalAddr addr) {
   const auto found = objects_.find(addr.bits());
-  if (found == objects_.end() || found->second.phase == Phase::kRetired) return;
+  // Two may look for it one after the other: nobody names it again that was seen unnamed.
+  if (found == objects_.end() || found->second.phase != Phase::kAllocated) return;
   found->second.phase = Phase::kUnnamed;
   found->second.retired_at = next_ticket_;
 }
