@@ -13,6 +13,7 @@
 
 #include "client_core/base/planted_bug.h"
 #include "client_core/base/status.h"
+#include "client_core/coro/maybe_task.h"
 #include "client_core/coro/task.h"
 #include "client_core/index/directory.h"
 #include "client_core/index/index_metrics.h"
@@ -78,8 +79,8 @@ class Index {
   // fingerprint matches, two else. `first` goes with the first round trip: operations that the
   // caller has put into it, or an empty one. REQUIRES: `operation` holds a pin for as long as the
   // result is used.
-  Task<Status> Find(Operation& operation, const IndexKey& key, ReadExtent extent,
-                    RoundTripPtr first, SearchResult* result);
+  MaybeTask<Status> Find(Operation& operation, const IndexKey& key, ReadExtent extent,
+                         RoundTripPtr first, SearchResult* result);
 
   // Inserts `committed`, whose record is written on all replicas, after a search that found
   // nothing. `entry` is filled when kInserted. The rule of PROTOCOLS 4, Insert.
@@ -155,6 +156,17 @@ class Index {
   // Adds the reads if the location is cached and can be validated in one batch; else returns false.
   bool AddCachedReads(RoundTrip& round_trip, const IndexKey& key, ReadExtent extent,
                       CachedReads* cached);
+  // Whether the reads have found the key where it was thought to be; fills `result` then.
+  bool TakeCached(const IndexKey& key, const CachedReads& cached, RoundTripPtr* bytes,
+                  SearchResult* result);
+  Task<Status> FindCached(Operation& operation, const IndexKey& key, ReadExtent extent,
+                          RoundTripPtr first, CachedReads cached, SearchResult* result);
+  // The key is not where `cached`, which has been read, thought that it was.
+  Task<Status> FindMoved(Operation& operation, const IndexKey& key, ReadExtent extent,
+                         CachedReads cached, RoundTripPtr first, SearchResult* result);
+  // By its buckets.
+  Task<Status> FindUncached(Operation& operation, const IndexKey& key, ReadExtent extent,
+                            RoundTripPtr first, SearchResult* result);
   Task<Status> Search(Operation& operation, const IndexKey& key, ReadExtent extent,
                       RoundTripPtr first, SearchResult* result);
   void AddBucketReads(RoundTrip& round_trip, const Subtable& table, KeyHash hash, Buckets* buckets);

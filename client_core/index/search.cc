@@ -61,39 +61,66 @@ void Index::PrefetchRecord(KeyHash hash) const {
 // FUSEE 4.6, SEARCH with the index cache: the slot and the record it held go in one batch. The slot
 // is read first on the same channel, so that a slot that still holds the word proves that the
 // record behind it was in place when it was read.
-Task<Status> Index::Find(Operation& operation, const IndexKey& key, ReadExtent extent,
-                         RoundTripPtr first, SearchResult* result) {
+MaybeTask<Status> Index::Find(Operation& operation, const IndexKey& key, ReadExtent extent,
+                              RoundTripPtr first, SearchResult* result) {
   *result = SearchResult();
   CachedReads cached;
-  if (AddCachedReads(*first, key, extent, &cached)) {
-    Status status = co_await Post(context_, operation, first);
+  if (!AddCachedReads(*first, key, extent, &cached)) {
+    return FindUncached(operation, key, extent, std::move(first), result);
+  }
+  if (!context_.fabric.completes_inline()) {
+    return FindCached(operation, key, extent, std::move(first), cached, result);
+  }
+  const Status status = PostInline(context_, operation, first);
+  if (!status.ok() || TakeCached(key, cached, &first, result)) return status;
+  return FindMoved(operation, key, extent, cached, std::move(first), result);
+}
+
+Task<Status> Index::FindCached(Operation& operation, const IndexKey& key, ReadExtent extent,
+                               RoundTripPtr first, CachedReads cached, SearchResult* result) {
+  const Status status = co_await Post(context_, operation, first);
+  if (!status.ok() || TakeCached(key, cached, &first, result)) co_return status;
+  co_return co_await FindMoved(operation, key, extent, cached, std::move(first), result);
+}
+
+bool Index::TakeCached(const IndexKey& key, const CachedReads& cached, RoundTripPtr* bytes,
+                       SearchResult* result) {
+  const LocationCache::Location& location = cached.location;
+  const bool believed = *cached.word == location.word.bits() || Planted(Bug::kStaleCacheBelieved);
+  if (!believed ||
+      !EntryHasKey(location.word, cached.record, cached.bytes, key.keyspace, key.bytes)) {
+    return false;
+  }
+  metrics_.cache_hits.Add();
+  result->found = true;
+  result->entry = {location.slot, location.word};
+  result->bytes = std::move(*bytes);
+  result->record = cached.record;
+  return true;
+}
+
+Task<Status> Index::FindMoved(Operation& operation, const IndexKey& key, ReadExtent extent,
+                              CachedReads cached, RoundTripPtr first, SearchResult* result) {
+  const SlotWord now(*cached.word);
+  metrics_.cache_invalid.Add();
+  cache_.NoteInvalid(key.hash);
+  // The key's own slot, most likely, with a newer record: one more round trip tells.
+  if (now.kind() == SlotKind::kObject && now.fingerprint() == key.hash.fingerprint()) {
+    Candidates newer;
+    newer.entries[newer.count++] = {cached.location.slot, now};
+    const Status status = co_await MatchKey(operation, key, extent, newer, result);
     if (!status.ok()) co_return status;
-    const SlotWord now(*cached.word);
-    const bool believed = now == cached.location.word || Planted(Bug::kStaleCacheBelieved);
-    if (believed &&
-        EntryHasKey(cached.location.word, cached.record, cached.bytes, key.keyspace, key.bytes)) {
-      metrics_.cache_hits.Add();
-      result->found = true;
-      result->entry = {cached.location.slot, cached.location.word};
-      result->bytes = std::move(first);
-      result->record = cached.record;
+    if (result->found) {
+      CacheLocation(key.hash, result->entry);
       co_return Status::Ok();
     }
-    metrics_.cache_invalid.Add();
-    cache_.NoteInvalid(key.hash);
-    // The key's own slot, most likely, with a newer record: one more round trip tells.
-    if (now.kind() == SlotKind::kObject && now.fingerprint() == key.hash.fingerprint()) {
-      Candidates newer;
-      newer.entries[newer.count++] = {cached.location.slot, now};
-      status = co_await MatchKey(operation, key, extent, newer, result);
-      if (!status.ok()) co_return status;
-      if (result->found) {
-        CacheLocation(key.hash, result->entry);
-        co_return Status::Ok();
-      }
-    }
-    first = context_.fabric.NewRoundTrip();
   }
+  first = context_.fabric.NewRoundTrip();
+  co_return co_await FindUncached(operation, key, extent, std::move(first), result);
+}
+
+Task<Status> Index::FindUncached(Operation& operation, const IndexKey& key, ReadExtent extent,
+                                 RoundTripPtr first, SearchResult* result) {
   const Status status = co_await Search(operation, key, extent, std::move(first), result);
   if (status.ok() && result->found && !result->busy) CacheLocation(key.hash, result->entry);
   co_return status;
