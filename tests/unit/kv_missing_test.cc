@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <string_view>
 
 #include "tests/support/index_worker.h"
 #include "tests/support/scale.h"
@@ -115,6 +116,74 @@ class MissingNodeTest : public testing::TestWithParam<Case> {
     EXPECT_EQ(worker(0).CountKeys(), model_.size());
   }
 
+  // A key of a record, which everybody has looked up; its slot's primary.
+  NodeId RememberSum() {
+    TakeOut(NodeId{0});
+    BringBack(NodeId{0});  // the view knows its nodes now
+    Add(0, "sum");
+    for (auto& worker : workers_) EXPECT_EQ(worker->Get("sum"), "1");
+    return cluster().master().view()->Locate(GlobalAddr(0, 0), 0).node;
+  }
+  void ReachOthers(NodeId primary, bool is_reached) {
+    Settle();
+    for (uint16_t node = 0; node < 3; ++node) {
+      if (NodeId{node} != primary) cluster().node(node).SetReachable(is_reached);
+    }
+  }
+  int ReadsOfPrimaryAlone(NodeId primary) {
+    ReachOthers(primary, false);
+    int read = 0;
+    for (const char* key : {"sum", "never there"}) {
+      for (auto& worker : workers_) {
+        ReadResult result;
+        read += BlockOn(executor(), worker->kv().Get({0, key}, &result)).ok() ? 1 : 0;
+      }
+    }
+    return read;
+  }
+  // Each comes back region by region, while registers are written.
+  void LoseNodesInTurn() {
+    constexpr int kKeys = 480;
+    const auto name = [](int i) { return "key:" + std::to_string(i); };
+    // Registers and their buffers lie in many regions.
+    for (int i = 0; i < kKeys; ++i) {
+      Set(static_cast<size_t>(i), name(i), std::string(3000, 'a'));
+      Set(static_cast<size_t>(i) + 1, name(i), "before");
+    }
+    int next = 0;
+    for (int i = 0; i < 6; ++i) {
+      const NodeId lost{static_cast<uint16_t>(i % 3)};
+      TakeOut(lost);
+      Settle();
+      cluster().node(lost.value).SetReachable(true);
+      for (auto& worker : workers_) worker->fabric().LeaveAside(lost, false);
+      while (cluster().BringBackRegion(lost)) {
+        for (int j = 0; j < 20; ++j, ++next) {
+          Set(static_cast<size_t>(j), name(next % kKeys), "in between " + std::to_string(next));
+        }
+        Settle();
+      }
+    }
+  }
+  // Takes the bytes of `keys` registers from one node; how many are there again after a scrub.
+  size_t WholeAfterScrub(size_t keys) {
+    // Too long for a copy in place.
+    const std::string value = "these bytes " + std::string(2000, 'b');
+    for (size_t i = 0; i < keys; ++i) Set(i, "key:" + std::to_string(i), value);
+    Settle();
+    std::byte* const base = cluster().node(2).base();
+    const std::string_view memory(reinterpret_cast<const char*>(base), cluster().node(2).bytes());
+    for (size_t at = memory.find(value); at != memory.npos; at = memory.find(value, at + 1)) {
+      base[at] = std::byte{'x'};
+    }
+    Scrub();
+    size_t whole = 0;
+    for (size_t at = memory.find(value); at != memory.npos; at = memory.find(value, at + 1)) {
+      ++whole;
+    }
+    return whole;
+  }
+
   SystemClock clock_;
   LoopExecutor loop_executor_{clock_, 1};
   SimExecutor sim_executor_{1};
@@ -143,51 +212,14 @@ TEST_P(MissingNodeTest, EverythingGoesOnWithoutOneNodeAfterTheOther) {
 // A register's region and that of its buffers come back one after the other. What is written in
 // between has to be whole on that node when the others are lost in their turn.
 TEST_P(MissingNodeTest, WhatIsWrittenWhileRegionsComeBackOutlivesTheOtherNodes) {
-  constexpr int kKeys = 480;
-  const auto name = [](int i) { return "key:" + std::to_string(i); };
-  // Registers and their buffers lie in many regions.
-  for (int i = 0; i < kKeys; ++i) {
-    Set(static_cast<size_t>(i), name(i), std::string(3000, 'a'));
-    Set(static_cast<size_t>(i) + 1, name(i), "before");
-  }
-  int next = 0;
-  for (int i = 0; i < 6; ++i) {
-    const NodeId lost{static_cast<uint16_t>(i % 3)};
-    SCOPED_TRACE(i);
-    TakeOut(lost);
-    Settle();
-    cluster().node(lost.value).SetReachable(true);
-    for (auto& worker : workers_) worker->fabric().LeaveAside(lost, false);
-    while (cluster().BringBackRegion(lost)) {
-      for (int j = 0; j < 20; ++j, ++next) {
-        Set(static_cast<size_t>(j), name(next % kKeys), "in between " + std::to_string(next));
-      }
-      Settle();
-    }
-    ExpectAll();
-  }
+  LoseNodesInTurn();
+  ExpectAll();
 }
 
 // Of a write that was cut short a node may have the word and not the bytes.
 TEST_P(MissingNodeTest, AScrubBringsBytesToEveryNode) {
-  constexpr size_t kKeys = 40;
-  // Too long for a copy in place.
-  const std::string value = "these bytes " + std::string(2000, 'b');
-  for (size_t i = 0; i < kKeys; ++i) Set(i, "key:" + std::to_string(i), value);
-  Settle();
-  std::byte* const base = cluster().node(2).base();
-  const std::string_view memory(reinterpret_cast<const char*>(base), cluster().node(2).bytes());
-  size_t found = 0;
-  for (size_t at = memory.find(value); at != memory.npos; at = memory.find(value, at + 1)) {
-    base[at] = std::byte{'x'};
-    ++found;
-  }
-  ASSERT_GE(found, kKeys);
-  Scrub();
-  if (GetParam().engine == EngineKind::kSnapshot) return;  // there are no registers
-  size_t whole = 0;
-  for (size_t at = memory.find(value); at != memory.npos; at = memory.find(value, at + 1)) ++whole;
-  EXPECT_EQ(whole, kKeys);
+  const size_t keys = 40;
+  EXPECT_EQ(WholeAfterScrub(keys), GetParam().engine == EngineKind::kSnapshot ? 0 : keys);
 }
 
 TEST_P(MissingNodeTest, TheIndexGrowsWithoutANode) {
@@ -246,36 +278,47 @@ TEST_P(MissingNodeTest, AWriteWithoutAMajorityIsPostedWhenThereIsOne) {
 // Whom nobody but the primary lets in may have been expelled, and the primary have been lost.
 TEST_P(MissingNodeTest, ASlotIsNotReadWithoutWitnesses) {
   if (GetParam().shm) return;  // whoever is fenced there has ended
-  TakeOut(NodeId{0});
-  BringBack(NodeId{0});  // the view knows its nodes now
-  Add(0, "sum");
-  EXPECT_EQ(worker(0).Get("sum"), "1");  // and remembers where it is
-  const NodeId primary = cluster().master().view()->Locate(GlobalAddr(0, 0), 0).node;
-  const auto reach_others = [&](bool is_reached) {
-    Settle();
-    for (uint16_t node = 0; node < 3; ++node) {
-      if (NodeId{node} != primary) cluster().node(node).SetReachable(is_reached);
-    }
-  };
-  reach_others(false);
-  for (const char* key : {"sum", "never there"}) {
-    for (auto& worker : workers_) {
-      ReadResult result;
-      EXPECT_FALSE(BlockOn(executor(), worker->kv().Get({0, key}, &result)).ok()) << key;
-    }
-  }
-  // Any of them will do.
+  const NodeId primary = RememberSum();
+  EXPECT_EQ(ReadsOfPrimaryAlone(primary), 0);
+  // Any of the others will do.
   for (uint16_t node = 0; node < 3; ++node) {
     if (NodeId{node} == primary) continue;
-    reach_others(true);
+    ReachOthers(primary, true);
     cluster().node(node).SetReachable(false);
     for (auto& worker : workers_) {
       EXPECT_EQ(worker->Get("sum"), "1");
       EXPECT_EQ(worker->Get("never there"), "(nil)");
     }
   }
-  reach_others(true);
+  ReachOthers(primary, true);
 }
+
+#ifdef ONETRIP_PLANTED_BUGS
+TEST_P(MissingNodeTest, PlantedBugBytesNotBesideIsFound) {
+  if (GetParam().engine == EngineKind::kSnapshot) return;
+  TEST_planted_bug = Bug::kBytesNotBeside;
+  LoseNodesInTurn();
+  TEST_planted_bug = Bug::kNone;
+  int wrong = 0;
+  for (const auto& [key, value] : model_) wrong += worker(0).Get(key) == value ? 0 : 1;
+  EXPECT_GT(wrong, 0);
+}
+
+TEST_P(MissingNodeTest, PlantedBugScrubLeavesBytesIsFound) {
+  TEST_planted_bug = Bug::kScrubLeavesBytes;
+  EXPECT_EQ(WholeAfterScrub(40), 0U);
+  TEST_planted_bug = Bug::kNone;
+}
+
+TEST_P(MissingNodeTest, PlantedBugNoWitnessesIsFound) {
+  if (GetParam().shm) return;
+  const NodeId primary = RememberSum();
+  TEST_planted_bug = Bug::kNoWitnesses;
+  EXPECT_GT(ReadsOfPrimaryAlone(primary), 0);
+  TEST_planted_bug = Bug::kNone;
+  ReachOthers(primary, true);
+}
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Engines, MissingNodeTest,
                          testing::Values(Case{EngineKind::kSwarm, true},

@@ -190,7 +190,7 @@ TEST(KvScanGrowthTest, WhatIsThereThroughoutIsMetWhileTheIndexGrows) {
 }
 
 #ifdef ONETRIP_PLANTED_BUGS
-TEST(KvScanGrowthTest, AWalkThatForgetsGrowthIsFound) {
+TEST(KvScanGrowthTest, PlantedBugScanForgetsGrowthIsFound) {
   TEST_planted_bug = Bug::kScanForgetsGrowth;
   int missed = 0;
   for (uint64_t seed = 1; seed <= 5; ++seed) missed += MissedWhileGrowing(seed);
