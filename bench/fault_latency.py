@@ -8,14 +8,17 @@ and increments counters of its own (slots), in turn. First for --seconds without
 long with the fault after a third: a memory node, the second agent or the master is killed by
 SIGKILL, or a memory node stands still for 3 s. Prints of both, for GET, SET and INCR: operations,
 failures, p50, p99, p99.9, the longest; and what the master says of it, in ms from the fault on.
-Of an agent that is killed the own client does not count. Exit code 1 if an operation failed.
+Of an agent that is killed the own client does not count. --fill SETs of random keys ahead of it make
+the index, which is looked through afterwards, as large as one likes. Exit code 1 if an operation failed.
 """
 
 import argparse
+import contextlib
 import datetime
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -125,12 +128,20 @@ def main():
     parser.add_argument("--fabric", default="tcp", choices=("shm", "tcp", "mixed"))
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--keys", type=int, default=1000)
+    parser.add_argument("--fill", type=int, default=0)
+    parser.add_argument("--memory", default="256MiB", help="of a memory node (default 256MiB)")
     parser.add_argument("--fault", default="node-killed", choices=FAULTS)
     parser.add_argument("--bin", default=os.path.join(compare_redis.ROOT, "build/release/bin"))
     arguments = parser.parse_args()
-    cluster = Cluster("cluster", arguments.bin, arguments.fabric, "256MiB", agents=2)
+    cluster = Cluster("cluster", arguments.bin, arguments.fabric, arguments.memory, agents=2)
     try:
         cluster.start()
+        if arguments.fill:
+            subprocess.run(["redis-benchmark", "-p", str(cluster.port), "-t", "set", "-P", "32", "-q",
+                            "-n", str(arguments.fill), "-r", str(arguments.fill), "-d", "64"],
+                           check=True, stdout=subprocess.DEVNULL, timeout=300)
+            with contextlib.closing(Client(cluster.port)) as client:
+                print("%d keys" % client.call("DBSIZE"))
         for agent in range(2):
             client = Client(cluster.port + agent)
             for i in range(arguments.keys):
