@@ -521,6 +521,7 @@ Report World::TakeReport() {
   report.faults = faults_;
   report.reused = memory_->reused();
   report.flushes = master_.flushes();
+  report.swaps = master_.swaps();
   report.expelled = master_.expelled();
   report.steps = executor_.steps();
   for (const auto& agent : agents_) {

@@ -133,6 +133,13 @@ bool KeySearch::Prepare(const InitialState& initial) {
     events_.push_back({op.start, false, i});
     if (!unknown) events_.push_back({op.end, true, i});
   }
+  // What a swap has put away, no write to the key wipes out.
+  const bool swaps = std::any_of(ops_.begin(), ops_.end(), [](const Op& op) {
+    return op.compiled.verb == CompiledOp::Verb::kSwap;
+  });
+  if (swaps) {
+    for (Op& op : ops_) op.compiled.blind = false;
+  }
   if (!timed) {
     for (Op& op : ops_) {
       op.compiled.start_ns = 0;
