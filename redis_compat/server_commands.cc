@@ -147,13 +147,14 @@ void ConfigSetCommand(CommandContext& context) {
     if (!config.Check(pairs[i], pairs[i + 1], &assignment.value, &error)) {
       return context.out.Error(ConfigError(pairs[i], error));
     }
-    const char* const refusal = context.hooks.AcceptConfig(assignment.name, assignment.value);
+    const char* const refusal = context.hooks.CheckConfig(assignment.name, assignment.value);
     if (refusal != nullptr) {
       return context.out.Error(ConfigError(pairs[i], refusal));
     }
     assignments.push_back(std::move(assignment));
   }
   for (Assignment& assignment : assignments) {
+    context.hooks.ApplyConfig(assignment.name, assignment.value);
     config.Store(assignment.name, std::move(assignment.value));
   }
   context.out.Ok();
