@@ -357,6 +357,13 @@ TEST(Checker, LetsNoWriteLandInTheOtherDatabaseAfterASwap) {
          Op(5, 6, "GET k", kNil),       Op(7, 8, "SWAPDB 0 1", kOk), Op(10, 11, "GET k", V("1")),
          Op(12, 13, "SWAPDB 0 1", kOk), Op(14, 15, "GET k", V("1"))};
   EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kNot);
+  // What others see there from the other database's side.
+  ops = {Op(0, 5, "SET k 1", kOk), Op(1, 2, "SWAPDB 0 1", kOk), Op(3, 4, "GET k", kNil),
+         Op(6, 7, "GET k", V("1"))};
+  ops[2].database = ops[3].database = 1;
+  EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kNot) << "it came there after the swap";
+  Answer(&ops[2], V("1"));
+  EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kLinearizable);
   // What is put away expires there.
   ops = {Op(0, 1, "SET k 1 PX 5", kOk), Op(2, 3, "SWAPDB 0 1", kOk), Op(20, 21, "SWAPDB 0 1", kOk),
          Op(22, 23, "GET k", kNil)};

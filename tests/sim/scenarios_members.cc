@@ -124,6 +124,7 @@ Plan MakeSwap(uint64_t seed) {
   Rng rng(seed ^ kStream);
   Plan plan = rng.Below(2) == 0 ? MakeFlush(seed) : MakeMembers(seed);
   plan.scenario = "swap";
+  plan.databases = 2;
   const uint64_t percent = OneOf(rng, {5UL, 15UL, 30UL});
   for (std::vector<Command>& client : plan.program) {
     for (Command& command : client) {

@@ -17,8 +17,8 @@ struct Keys {
   std::vector<std::vector<Origin>> origins;  // per operation of the history
 };
 
-// All commands are on one database: a flush of any kind empties each key, a swap exchanges each.
-// Key by key, that is, for what it does to several keys at once is not looked at.
+// A flush empties each key, a swap exchanges each for that of the other database. Key by key, that
+// is, for what it does to several keys at once is not looked at.
 Keys SplitHistory(const std::vector<HistoryOp>& ops) {
   Keys keys;
   keys.origins.resize(ops.size());

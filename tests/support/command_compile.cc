@@ -121,6 +121,7 @@ bool CommandModel::Compile(const HistoryOp& op, CompiledOp* compiled, std::strin
     return false;
   }
   compiled->verb = row->verb;
+  compiled->elsewhere = op.database != 0;
   if (op.argv.size() < row->words_min || op.argv.size() > row->words_max) {
     Refuse("ERR wrong number of arguments for '" + name + "' command", compiled);
   } else {

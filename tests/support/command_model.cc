@@ -70,6 +70,10 @@ KeyState Swapped(const KeyState& state) {
 
 }  // namespace
 
+void Outcomes::Swap() {
+  for (size_t i = 0; i < size_; ++i) items_[i].next = Swapped(items_[i].next);
+}
+
 CommandModel::CommandModel(const ModelOptions& options) : options_(options) {
   values_.emplace_back();  // the id of a missing key
   empty_ = Bulk(Intern(""));
@@ -181,6 +185,12 @@ KeyState CommandModel::WithDeadlineOf(const CompiledOp& op, KeyState state) cons
 }
 
 void CommandModel::Step(const CompiledOp& op, const KeyState& state, Outcomes* outcomes) {
+  if (op.elsewhere) {
+    CompiledOp here = op;
+    here.elsewhere = false;
+    Step(here, Swapped(state), outcomes);
+    return outcomes->Swap();
+  }
   outcomes->Clear();
   KeyState now = state;
   now.time_ns = std::max(state.time_ns, op.start_ns);

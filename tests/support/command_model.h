@@ -3,8 +3,8 @@
 // Written from the documentation of Redis, not with the code under test. A command is compiled
 // once; a step then compares numbers. Values are interned: a state is a few words.
 //
-// All commands are on one database, but for SWAPDB: it exchanges what the key holds there for what
-// the key of the same name holds in another one, which no command but FLUSHALL reaches meanwhile.
+// There are two databases: a key's state is what it holds in the one, and what the key of that name
+// holds in the other one. SWAPDB exchanges the two.
 //
 // Expiry. A command takes effect at some true time between its start and its end, and along one
 // order these times do not decrease. A clock of the cluster is wrong by `clock_error_ns` at most:
@@ -118,6 +118,7 @@ struct CompiledOp {
   bool answer_integer = false;         // SETNX
   bool inert = false;                  // by its reply, it has changed nothing
   bool blind = false;                  // what it leaves does not depend on what it found
+  bool elsewhere = false;              // it is on the other database
   uint32_t value = KeyState::kAbsent;  // the argument; of kRefused, the error
   int64_t amount = 0;                  // addend, offset, or start of a range
   int64_t range_end = 0;
@@ -139,6 +140,8 @@ class Outcomes {
  public:
   void Add(const ModelReply& reply, const KeyState& next) { items_[size_++] = {reply, next}; }
   void Clear() { size_ = 0; }
+  // As if the databases had been swapped.
+  void Swap();
   [[nodiscard]] const Outcome* begin() const { return items_.data(); }
   [[nodiscard]] const Outcome* end() const { return items_.data() + size_; }
   [[nodiscard]] size_t size() const { return size_; }
