@@ -123,7 +123,8 @@ void Coordinator::TryStartHold(uint64_t now_us) {
 // What a lost node or agent has left half done must not come to its end in the other database; and
 // what is under way on a lost node takes too long to end.
 bool Coordinator::MaySwap(uint64_t now_us) const {
-  return HasQueued(ChangeKind::kSwap) && !record_.resolve_due && Leaving(now_us).empty();
+  return HasQueued(ChangeKind::kSwap) && !HasQueued(ChangeKind::kFenced) && !record_.resolve_due &&
+         Leaving(now_us).empty();
 }
 
 void Coordinator::StartHold(uint64_t now_us, Hold hold) {

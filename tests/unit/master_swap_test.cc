@@ -134,6 +134,23 @@ TEST_F(MasterSwapTest, ALostNodeGoesFirst) {
   EXPECT_EQ(view().keyspaces, Swapped(before, 0, 1));
 }
 
+TEST_F(MasterSwapTest, SlotsOfAnAgentThatDiesMeanwhileAreResolvedFirst) {
+  const uint64_t swap = bench.Ask(a, SwapRequest{0, 1});
+  Holds(a);
+  bench.Break(b);
+  for (const StreamId node : nodes) bench.ConfirmFence(node);
+  bench.TakeOver(a);
+  EXPECT_EQ(view().keyspaces, before) << "b has left slots half written";
+  Holds(a);
+  EXPECT_EQ(HoldOf(a)->kind, HoldKind::kSlots);
+  Answer(a, RepairKind::kResolveSlots);
+  bench.TakeOver(a);
+  Holds(a);
+  bench.TakeOver(a);
+  EXPECT_EQ(view().keyspaces, Swapped(before, 0, 1));
+  EXPECT_NE(bench.ReplyTo(a, swap), nullptr);
+}
+
 TEST_F(MasterSwapTest, OfNoDatabaseItIsRefused) {
   const uint64_t swap = bench.Ask(a, SwapRequest{0, kMaxDatabases});
   AllHold();
