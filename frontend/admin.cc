@@ -156,19 +156,28 @@ void WorkerHooks::ResetStats() {
   }
 }
 
-const char* WorkerHooks::AcceptConfig(std::string_view name, std::string_view value) {
-  const OptionRow* row = FindOptionByConfigAlias(name);
-  if (row == nullptr || !row->runtime) return nullptr;
-  AgentOptions options = server_.options();
+bool WorkerHooks::OptionsWith(std::string_view name, std::string_view value,
+                              AgentOptions* options) const {
+  *options = server_.options();
   // Limits that are not part of this change keep their current values.
-  options.output_limits.normal.hard_bytes = server_.limits().output_hard_bytes;
-  options.output_limits.normal.soft_bytes = server_.limits().output_soft_bytes;
-  options.output_limits.normal.soft_s = server_.limits().output_soft_s;
-  options.tcp_keepalive_s = server_.limits().keepalive_s;
+  options->output_limits.normal.hard_bytes = server_.limits().output_hard_bytes;
+  options->output_limits.normal.soft_bytes = server_.limits().output_soft_bytes;
+  options->output_limits.normal.soft_s = server_.limits().output_soft_s;
+  options->tcp_keepalive_s = server_.limits().keepalive_s;
+  const OptionRow* row = FindOptionByConfigAlias(name);
+  if (row == nullptr || !row->runtime) return true;
   std::string error;
-  if (!SetOption(*row, value, &options, &error)) return "argument is out of range";
-  ApplyClientLimits(options, &server_.limits());
-  return nullptr;
+  return SetOption(*row, value, options, &error);
+}
+
+const char* WorkerHooks::CheckConfig(std::string_view name, std::string_view value) {
+  AgentOptions options;
+  return OptionsWith(name, value, &options) ? nullptr : "argument is out of range";
+}
+
+void WorkerHooks::ApplyConfig(std::string_view name, std::string_view value) {
+  AgentOptions options;
+  if (OptionsWith(name, value, &options)) ApplyClientLimits(options, &server_.limits());
 }
 
 void WorkerHooks::SendToMonitors(const std::string& line) {

@@ -33,13 +33,17 @@ class WorkerHooks final : public ServerHooks {
   void AppendInfoSection(std::string_view section, std::string* out) override;
   void SumCommandStats(CommandTotals* totals) override;
   void ResetStats() override;
-  const char* AcceptConfig(std::string_view name, std::string_view value) override;
+  const char* CheckConfig(std::string_view name, std::string_view value) override;
+  void ApplyConfig(std::string_view name, std::string_view value) override;
   void SendToMonitors(const std::string& line) override;
   Task<void> SetActiveExpiry(bool active) override;
   Task<void> SleepFor(uint64_t ns) override;
   void Shutdown() override;
 
  private:
+  // The options in force, and with them what CONFIG SET is asked for; false: that cannot be.
+  bool OptionsWith(std::string_view name, std::string_view value, AgentOptions* options) const;
+
   Server& server_;
   Worker& worker_;
 };

@@ -416,6 +416,10 @@ void Coordinator::OnRequest(Member* member, uint64_t now_us, StreamId stream,
     change.kind = ChangeKind::kFlush;
     change.database = std::get<FlushRequest>(message.body).database;
     Enqueue(*member, now_us, change);
+  } else if (agent && std::holds_alternative<SwapRequest>(message.body)) {
+    change.kind = ChangeKind::kSwap;
+    change.swap = std::get<SwapRequest>(message.body);
+    Enqueue(*member, now_us, change);
   } else {
     Reply(stream, message.id, StatusCode::kInvalidArgument,
           "that is no request that this kind of process may make, or this master does not know it");

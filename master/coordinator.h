@@ -174,6 +174,7 @@ class Coordinator {
     kJoin,
     kLeave,
     kFlush,
+    kSwap,
     kAddress,
     kFenced,
     kNodeIn,
@@ -191,6 +192,7 @@ class Coordinator {
     uint64_t request = 0;
     LeaveWorkerRequest leave;
     std::optional<uint32_t> database;
+    SwapRequest swap;
     uint16_t node = 0;
     uint64_t since_us = 0;
   };
@@ -201,8 +203,9 @@ class Coordinator {
     StreamId stream = 0;
     ReplyMessage reply;
   };
-  // What a hold is for.
-  enum class Work : uint8_t { kFlush, kNodeOut, kResolve, kCopy, kRecordsOnly, kMove };
+  // What a hold is for. A flush lets go on what has started: nobody looks into the old keyspace. A
+  // swap waits for it: its other database would see it come.
+  enum class Work : uint8_t { kFlush, kSwap, kNodeOut, kResolve, kCopy, kRecordsOnly, kMove };
   struct Hold {
     uint64_t epoch = 0;
     uint64_t end_us = 0;
@@ -283,15 +286,20 @@ class Coordinator {
   void Pump(uint64_t now_us);
   void SettleHold(uint64_t now_us);
   void TryStartHold(uint64_t now_us);
+  [[nodiscard]] bool MaySwap(uint64_t now_us) const;
   void StartHold(uint64_t now_us, Hold hold);
   [[nodiscard]] HoldForViewMessage HoldMessage() const;
-  // Makes the next view of everything queued that may be in it; flushes only after a hold.
-  void Commit(uint64_t now_us, bool with_flushes);
-  [[nodiscard]] bool MayCommit(const Change& change, bool with_flushes) const;
+  // Makes the next view of everything queued that may be in it. Changes of keyspaces are only after
+  // a hold for them, `held`.
+  void Commit(uint64_t now_us, std::optional<Work> held = std::nullopt);
+  [[nodiscard]] bool MayCommit(const Change& change, std::optional<Work> held) const;
   void OnViewInForce(Member& member, uint64_t now_us, Epoch epoch);
   void Apply(const Change& change, std::vector<Due>* due);
+  [[nodiscard]] bool HasQueuedOfKeyspaces() const {
+    return HasQueued(ChangeKind::kFlush) || HasQueued(ChangeKind::kSwap);
+  }
   // Those that have waited since `since_us` or longer.
-  void FailFlushes(uint64_t since_us, const std::string& why);
+  void FailChangesOfKeyspaces(uint64_t since_us, const std::string& why);
   void SendDueReplies();
   // Whether the agent may be released into the newest view.
   [[nodiscard]] bool MaySendView(const Member& member) const;

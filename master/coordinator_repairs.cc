@@ -274,7 +274,7 @@ void Coordinator::CommitRepaired(uint64_t now_us) {
   } else {
     PutOut(hold.leave, now_us);
   }
-  Commit(now_us, /*with_flushes=*/false);
+  Commit(now_us);
 }
 
 void Coordinator::ScrubAnew() {
@@ -308,7 +308,7 @@ void Coordinator::EndHold(uint64_t now_us, const std::string& why) {
   // The others are held until there is a view.
   hold_.reset();
   EnqueueOwn(Change());
-  Commit(now_us, /*with_flushes=*/false);
+  Commit(now_us);
 }
 
 // ---- Repairs ----
@@ -446,7 +446,7 @@ void Coordinator::CheckFormerRepairer(uint64_t now_us) {
   SaveCluster();
   if (!leave.empty()) {
     PutOut(leave, now_us);
-    return Commit(now_us, /*with_flushes=*/false);
+    return Commit(now_us);
   }
   if (!AddressesKnown()) return;
   for (auto& [id, member] : members_) {

@@ -78,9 +78,9 @@ std::string Coordinator::WhoDoesNotHold(const Hold& hold) const {
 
 void Coordinator::Pump(uint64_t now_us) {
   const uint64_t wait_us = options_.flush_wait_ms * 1000;
-  if (!hold_.has_value() && now_us >= wait_us && HasQueued(ChangeKind::kFlush)) {
+  if (!hold_.has_value() && now_us >= wait_us && HasQueuedOfKeyspaces()) {
     const std::string who = WhoIsAway({});
-    FailFlushes(now_us - wait_us, who.empty() ? "agents are slow to take the newest map" : who);
+    FailChangesOfKeyspaces(now_us - wait_us, who.empty() ? "the map changes too slowly" : who);
   }
   // Every turn but the last commits a view, and by that empties the queue or makes somebody late.
   while (has_map()) {
@@ -97,10 +97,10 @@ void Coordinator::Pump(uint64_t now_us) {
     EnqueueMoveChanges(now_us);
     EnqueueNodesIn();
     const bool any = std::any_of(queue_.begin(), queue_.end(), [this](const Change& change) {
-      return MayCommit(change, /*with_flushes=*/false);
+      return MayCommit(change, std::nullopt);
     });
     if (!any) break;
-    Commit(now_us, /*with_flushes=*/false);
+    Commit(now_us);
   }
   if (has_map()) AskWhoReaches();
   if (has_map() && former_repairer_ == 0) StartBackgroundRepair(now_us);
@@ -112,11 +112,19 @@ void Coordinator::Pump(uint64_t now_us) {
 
 void Coordinator::TryStartHold(uint64_t now_us) {
   std::optional<Hold> next = NextRepairHold(now_us);
+  if (!next.has_value() && MaySwap(now_us)) next = Hold{.work = Work::kSwap};
   if (!next.has_value() && HasQueued(ChangeKind::kFlush)) next = Hold();
   if (!next.has_value()) next = NextCopy(now_us);
   if (!next.has_value()) next = NextMove(now_us);
   // Held agents answer nobody: nothing that could take long may happen before the commit.
   if (next.has_value() && WhoIsAway(next->leave).empty()) StartHold(now_us, std::move(*next));
+}
+
+// What a lost node or agent has left half done must not come to its end in the other database; and
+// what is under way on a lost node takes too long to end.
+bool Coordinator::MaySwap(uint64_t now_us) const {
+  return HasQueued(ChangeKind::kSwap) && !HasQueued(ChangeKind::kFenced) && !record_.resolve_due &&
+         Leaving(now_us).empty();
 }
 
 void Coordinator::StartHold(uint64_t now_us, Hold hold) {
@@ -135,7 +143,8 @@ HoldForViewMessage Coordinator::HoldMessage() const {
   HoldForViewMessage message{Epoch{hold_->epoch}, HoldKind::kStart, hold_->leave};
   if (hold_->work == Work::kNodeOut || hold_->work == Work::kResolve) {
     message.kind = HoldKind::kSlots;
-  } else if (hold_->work == Work::kMove && Planted(Bug::kMoveUnderWrites)) {
+  } else if ((hold_->work == Work::kMove && Planted(Bug::kMoveUnderWrites)) ||
+             (hold_->work == Work::kSwap && Planted(Bug::kSwapUnderOperations))) {
     message.kind = HoldKind::kStart;
   } else if (hold_->work != Work::kFlush) {
     message.kind = HoldKind::kAll;
@@ -144,42 +153,45 @@ HoldForViewMessage Coordinator::HoldMessage() const {
 }
 
 void Coordinator::SettleHold(uint64_t now_us) {
-  if (hold_->work != Work::kFlush) return SettleRepairHold(now_us);
+  const Work work = hold_->work;
+  if (work != Work::kFlush && work != Work::kSwap) return SettleRepairHold(now_us);
+  // Another hold comes first now.
+  if (work == Work::kSwap && !MaySwap(now_us)) return EndHold(now_us, "");
   const std::string missing = WhoDoesNotHold(*hold_);
   if (missing.empty()) {
     hold_.reset();
-    Commit(now_us, /*with_flushes=*/true);
+    Commit(now_us, work);
     return;
   }
   if (now_us < hold_->end_us) return;
-  Log(LogLevel::kWarning, "a flush was given up: " + missing +
-                              " did not stop its operations within " +
+  Log(LogLevel::kWarning, std::string(work == Work::kSwap ? "a swap of databases" : "a flush") +
+                              " was given up: " + missing + " did not stop its operations within " +
                               std::to_string(options_.hold_timeout_ms) + " ms");
-  FailFlushes(now_us, missing + " did not stop its operations in time");
-  // The others are held until there is a view.
-  hold_.reset();
-  EnqueueOwn(Change());
-  Commit(now_us, /*with_flushes=*/false);
+  FailChangesOfKeyspaces(now_us, missing + " did not stop its operations in time");
+  EndHold(now_us, "");
 }
 
-void Coordinator::FailFlushes(uint64_t since_us, const std::string& why) {
+void Coordinator::FailChangesOfKeyspaces(uint64_t since_us, const std::string& why) {
   std::erase_if(queue_, [&](const Change& change) {
-    if (change.kind != ChangeKind::kFlush || change.since_us > since_us) return false;
-    Reply(change.stream, change.request, StatusCode::kUnavailable, "nothing was flushed: " + why);
+    const bool swap = change.kind == ChangeKind::kSwap;
+    if ((!swap && change.kind != ChangeKind::kFlush) || change.since_us > since_us) return false;
+    Reply(change.stream, change.request, StatusCode::kUnavailable,
+          (swap ? "nothing was swapped: " : "nothing was flushed: ") + why);
     return true;
   });
 }
 
-bool Coordinator::MayCommit(const Change& change, bool with_flushes) const {
-  if (change.kind == ChangeKind::kFlush) return with_flushes;
+bool Coordinator::MayCommit(const Change& change, std::optional<Work> held) const {
+  if (change.kind == ChangeKind::kSwap) return held == Work::kSwap;
+  if (change.kind == ChangeKind::kFlush) return held == Work::kSwap || held == Work::kFlush;
   return change.kind != ChangeKind::kJoin || AllServe();
 }
 
-void Coordinator::Commit(uint64_t now_us, bool with_flushes) {
+void Coordinator::Commit(uint64_t now_us, std::optional<Work> held) {
   std::vector<Due> due;
   const std::deque<Change> queued = std::exchange(queue_, {});
   for (const Change& change : queued) {
-    if (MayCommit(change, with_flushes)) {
+    if (MayCommit(change, held)) {
       Apply(change, &due);
     } else {
       queue_.push_back(change);
@@ -240,6 +252,12 @@ void Coordinator::Apply(const Change& change, std::vector<Due>* due) {
     }
     case ChangeKind::kFlush: {
       const ::onetrip::Status status = membership_.FreshKeyspaces(change.database);
+      if (!status.ok()) return fail(status.code(), status.message());
+      break;
+    }
+    case ChangeKind::kSwap: {
+      const ::onetrip::Status status =
+          membership_.ExchangeKeyspaces(change.swap.first, change.swap.second);
       if (!status.ok()) return fail(status.code(), status.message());
       break;
     }

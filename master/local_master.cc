@@ -1,8 +1,33 @@
 #include "master/local_master.h"
 
+#include <coroutine>
 #include <utility>
 
 namespace onetrip {
+
+// Lives in the frame of who asked for it.
+struct LocalMaster::Swap {
+  uint32_t first;
+  uint32_t second;
+  DoorPtr door;  // to who asked
+  std::coroutine_handle<> waiter;
+  Status status;
+};
+
+class LocalMaster::SwapAwaiter {
+ public:
+  SwapAwaiter(LocalMaster& master, Swap& swap) : master_(master), swap_(swap) {}
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> waiter) {
+    swap_.waiter = waiter;
+    master_.Enqueue(&swap_);
+  }
+  Status await_resume() const noexcept { return swap_.status; }
+
+ private:
+  LocalMaster& master_;
+  Swap& swap_;
+};
 
 LocalMaster::LocalMaster(MembershipState state, const Clock& clock) : state_(std::move(state)) {
   clock_offset_us_ =
@@ -21,17 +46,23 @@ std::shared_ptr<const View> LocalMaster::view() const {
   return view_;
 }
 
-Task<Result<Membership>> LocalMaster::Join(ViewHold& /*hold*/) {
+Task<Result<Membership>> LocalMaster::Join(ViewHold& hold) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Result<Membership> membership = state_.Join();
-  if (membership.ok()) Commit();
+  if (!membership.ok()) co_return membership;
+  Commit();
+  // It has nothing under way, and starts nothing before the swaps.
+  if (!swaps_.empty()) hold.Hold(HoldKind::kAll);
+  workers_.push_back(hold.door());
   co_return membership;
 }
 
-Task<Status> LocalMaster::Leave(ViewHold& /*hold*/, Membership membership) {
+Task<Status> LocalMaster::Leave(ViewHold& hold, Membership membership) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const Status status = state_.Leave(membership);
-  if (status.ok()) Commit();
+  if (!status.ok()) co_return status;
+  Commit();
+  std::erase(workers_, hold.door());
   co_return status;
 }
 
@@ -40,6 +71,37 @@ Task<Status> LocalMaster::FlushKeyspaces(ViewHold& /*hold*/, std::optional<uint3
   const Status status = state_.FlushKeyspaces(database);
   if (status.ok()) Commit();
   co_return status;
+}
+
+Task<Status> LocalMaster::SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) {
+  Swap swap{first, second, hold.door(), nullptr, Status::Ok()};
+  const Status status = co_await SwapAwaiter(*this, swap);
+  co_return status;
+}
+
+void LocalMaster::Enqueue(Swap* swap) {
+  std::shared_ptr<void> told;  // dies after the lock
+  const std::lock_guard<std::mutex> lock(mutex_);
+  swaps_.push_back(swap);
+  if (swaps_.size() > 1) return;
+  // Dies with the last of the holds' copies: then everybody stands still.
+  told = std::shared_ptr<void>(nullptr, [this](void*) { CommitSwaps(); });
+  for (const DoorPtr& door : workers_) {
+    door->Post([told](ViewHold& hold) { hold.Hold(HoldKind::kAll, [told] {}); });
+  }
+}
+
+// All of it under the lock: no hold for the next swaps may come ahead of the release from these.
+void LocalMaster::CommitSwaps() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (Swap* swap : swaps_) swap->status = state_.SwapKeyspaces(swap->first, swap->second);
+  Commit();
+  for (const DoorPtr& door : workers_) {
+    door->Post([](ViewHold& hold) { hold.Release(); });
+  }
+  for (const Swap* swap : std::exchange(swaps_, {})) {
+    swap->door->Post([waiter = swap->waiter](ViewHold& hold) { hold.executor().Schedule(waiter); });
+  }
 }
 
 }  // namespace onetrip

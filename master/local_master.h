@@ -6,14 +6,16 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "client_core/base/clock.h"
 #include "client_core/cluster/master_client.h"
+#include "client_core/cluster/view_hold.h"
 #include "master/membership.h"
 
 namespace onetrip {
 
-// Thread-safe: one for all workers of the process.
+// Thread-safe: one for all workers of the process. Outlives their executors.
 class LocalMaster final : public MasterClient {
  public:
   // `clock` outlives it; its wall time at this moment becomes the cluster's.
@@ -23,14 +25,26 @@ class LocalMaster final : public MasterClient {
   Task<Result<Membership>> Join(ViewHold& hold) override;
   Task<Status> Leave(ViewHold& hold, Membership membership) override;
   Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) override;
+  // Waits as long as the slowest worker takes to end what is under way.
+  Task<Status> SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) override;
 
  private:
+  using DoorPtr = std::shared_ptr<ViewHold::Door>;
+  struct Swap;
+  class SwapAwaiter;
+
   // Makes the state's view the committed one. REQUIRES: mutex_ held.
   void Commit();
+  // It waits for its turn; the first of several makes all workers hold.
+  void Enqueue(Swap* swap);
+  // Every worker stands still, or is gone: makes all swaps that wait, and lets the workers go on.
+  void CommitSwaps();
 
   mutable std::mutex mutex_;
   MembershipState state_;
   std::shared_ptr<const View> view_;
+  std::vector<DoorPtr> workers_;
+  std::vector<Swap*> swaps_;  // that wait; not empty: workers hold, or are about to
 };
 
 }  // namespace onetrip

@@ -114,6 +114,14 @@ Status MembershipState::FreshKeyspaces(std::optional<uint32_t> database) {
   return Status::Ok();
 }
 
+Status MembershipState::ExchangeKeyspaces(uint32_t first, uint32_t second) {
+  if (first >= kMaxDatabases || second >= kMaxDatabases) {
+    return Status(StatusCode::kInvalidArgument, "no such database");
+  }
+  std::swap(view_.keyspaces[first], view_.keyspaces[second]);
+  return Status::Ok();
+}
+
 void MembershipState::SetNode(NodeId node, uint64_t incarnation, const NodeAddress& address) {
   CHECK(node.value < view_.nodes.size());
   view_.nodes[node.value].incarnation = incarnation;
@@ -182,6 +190,12 @@ Status MembershipState::Leave(const Membership& membership) {
 
 Status MembershipState::FlushKeyspaces(std::optional<uint32_t> database) {
   const Status status = FreshKeyspaces(database);
+  if (status.ok()) NextEpoch();
+  return status;
+}
+
+Status MembershipState::SwapKeyspaces(uint32_t first, uint32_t second) {
+  const Status status = ExchangeKeyspaces(first, second);
   if (status.ok()) NextEpoch();
   return status;
 }

@@ -35,7 +35,7 @@ class MembershipState {
 
   [[nodiscard]] const View& view() const { return view_; }
 
-  // Each of these three makes a new view with the next epoch.
+  // Each of these four makes a new view with the next epoch.
 
   // A member with an id that nobody ever had. kUnavailable: kMaxWorkers are members, or the ids are
   // used up.
@@ -44,12 +44,15 @@ class MembershipState {
   Status Leave(const Membership& membership);
   // A fresh keyspace for `database`, or for all.
   Status FlushKeyspaces(std::optional<uint32_t> database);
+  // Two databases exchange their keyspaces. kInvalidArgument: one is none.
+  Status SwapKeyspaces(uint32_t first, uint32_t second);
 
   // The steps of a change that several make together; NextEpoch() ends it, and makes it one view.
-  // Results and errors are those of Join, Leave and FlushKeyspaces.
+  // Results and errors are those of Join, Leave, FlushKeyspaces and SwapKeyspaces.
   Result<Membership> TakeSeat();
   Status FreeSeat(const Membership& membership);
   Status FreshKeyspaces(std::optional<uint32_t> database);
+  Status ExchangeKeyspaces(uint32_t first, uint32_t second);
   // REQUIRES: the view has the node, by id.
   void SetNode(NodeId node, uint64_t incarnation, const NodeAddress& address);
   // REQUIRES: likewise.

@@ -30,6 +30,9 @@ RequestMessage DecodeRequest(const control::Request& message) {
       request.body = flush;
       break;
     }
+    case control::Request::kSwap:
+      request.body = SwapRequest{message.swap().first(), message.swap().second()};
+      break;
     case control::Request::kJoinNode: {
       const control::JoinNode& join = message.join_node();
       request.body = JoinNodeRequest{join.bytes(),         join.incarnation(), join.adopted(),

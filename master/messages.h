@@ -78,6 +78,10 @@ struct LeaveWorkerRequest {
 struct FlushRequest {
   std::optional<uint32_t> database;  // nothing: all
 };
+struct SwapRequest {
+  uint32_t first = 0;
+  uint32_t second = 0;
+};
 struct JoinNodeRequest {
   uint64_t bytes = 0;
   uint64_t incarnation = 0;
@@ -101,8 +105,8 @@ struct LeaveRequest {};
 struct RequestMessage {
   uint64_t id = 0;
   // monostate: nothing that this master knows.
-  std::variant<std::monostate, JoinWorkerRequest, LeaveWorkerRequest, FlushRequest, JoinNodeRequest,
-               ServeNodeRequest, MoveRegionsRequest, StatusRequest, LeaveRequest>
+  std::variant<std::monostate, JoinWorkerRequest, LeaveWorkerRequest, FlushRequest, SwapRequest,
+               JoinNodeRequest, ServeNodeRequest, MoveRegionsRequest, StatusRequest, LeaveRequest>
       body;
 };
 

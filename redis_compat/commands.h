@@ -97,6 +97,7 @@ Task<void> InfoCommand(CommandContext& context);
 Task<void> DbSizeCommand(CommandContext& context);
 Task<void> FlushAllCommand(CommandContext& context);
 Task<void> FlushDbCommand(CommandContext& context);
+Task<void> SwapDbCommand(CommandContext& context);
 // HELP of any container, made from the rows of its subcommands.
 void HelpCommand(CommandContext& context);
 

@@ -116,6 +116,18 @@ bool IsHarmless(std::string_view name, size_t argc) {
   return false;
 }
 
+// What an agent holds is not its own to be saved and loaded again.
+void ReplyToReload(CommandContext& context) {
+  for (const std::string_view option : context.argv.subspan(2)) {
+    const bool known = EqualsIgnoreCase(option, "MERGE") || EqualsIgnoreCase(option, "NOFLUSH") ||
+                       EqualsIgnoreCase(option, "NOSAVE");
+    if (known) continue;
+    return context.out.Error(
+        "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
+  }
+  context.out.Ok();
+}
+
 void Help(ReplyWriter& out) {
   constexpr std::string_view kLines[] = {
       "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
@@ -129,6 +141,8 @@ void Help(ReplyWriter& out) {
       "    Answers with that error.",
       "SET-ACTIVE-EXPIRE <0|1>",
       "    Whether this agent removes expired keys that nobody touches.",
+      "RELOAD [MERGE | NOFLUSH | NOSAVE ...]",
+      "    Does nothing.",
       "HELP",
       "    Lists these subcommands.",
   };
@@ -159,6 +173,8 @@ Task<void> DebugCommand(CommandContext& context) {
     // As atoi reads what is no number.
     co_await context.hooks.SetActiveExpiry(ParseInt64(argv[2]).value_or(0) != 0);
     context.out.Ok();
+  } else if (EqualsIgnoreCase(name, "RELOAD")) {
+    ReplyToReload(context);
   } else if (IsHarmless(name, argv.size())) {
     context.out.Ok();
   } else {

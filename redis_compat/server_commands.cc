@@ -1,4 +1,5 @@
-// CONFIG, INFO, DBSIZE, TIME, FLUSHALL, FLUSHDB, and HELP of every container.
+// CONFIG, INFO, DBSIZE, TIME, FLUSHALL, FLUSHDB, SWAPDB, and HELP of every container.
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "redis_compat/command_table.h"
 #include "redis_compat/commands.h"
 #include "redis_compat/info.h"
+#include "redis_compat/numbers.h"
 #include "redis_compat/reply_status.h"
 
 namespace onetrip {
@@ -64,18 +66,34 @@ bool ReadFlushOption(CommandContext& context) {
   return false;
 }
 
+// `unavailable`: when nothing was done.
+void ReplyToChange(CommandContext& context, Status status, std::string_view unavailable) {
+  if (status.code() == StatusCode::kUnavailable) {
+    context.out.Error(unavailable);
+  } else {
+    status.ok() ? context.out.Ok() : ReplyStatus(context.out, status, StorageStep::kWrite);
+  }
+}
+
 Task<void> Flush(CommandContext& context, std::optional<uint32_t> database) {
   if (!ReadFlushOption(context)) {
     co_return;
   }
   const Status status = co_await context.kv.Flush(database);
-  if (status.code() == StatusCode::kUnavailable) {
-    context.out.Error(
-        "TRYAGAIN Nothing was flushed; the master, which every flush goes through, did not do it "
-        "in time");
-  } else {
-    status.ok() ? context.out.Ok() : ReplyStatus(context.out, status, StorageStep::kWrite);
+  ReplyToChange(context, status,
+                "TRYAGAIN Nothing was flushed; the master, which every flush goes through, did not "
+                "do it in time");
+}
+
+bool ReadIndexToSwap(CommandContext& context, size_t at, std::string_view refusal,
+                     int64_t* database) {
+  const auto index = ParseInt64(context.argv[at]);
+  if (!index || *index != static_cast<int32_t>(*index)) {
+    context.out.Error(refusal);
+    return false;
   }
+  *database = *index;
+  return true;
 }
 
 // The pool grows and shrinks with the memory nodes.
@@ -129,13 +147,14 @@ void ConfigSetCommand(CommandContext& context) {
     if (!config.Check(pairs[i], pairs[i + 1], &assignment.value, &error)) {
       return context.out.Error(ConfigError(pairs[i], error));
     }
-    const char* const refusal = context.hooks.AcceptConfig(assignment.name, assignment.value);
+    const char* const refusal = context.hooks.CheckConfig(assignment.name, assignment.value);
     if (refusal != nullptr) {
       return context.out.Error(ConfigError(pairs[i], refusal));
     }
     assignments.push_back(std::move(assignment));
   }
   for (Assignment& assignment : assignments) {
+    context.hooks.ApplyConfig(assignment.name, assignment.value);
     config.Store(assignment.name, std::move(assignment.value));
   }
   context.out.Ok();
@@ -179,6 +198,25 @@ Task<void> FlushAllCommand(CommandContext& context) { co_await Flush(context, st
 
 Task<void> FlushDbCommand(CommandContext& context) {
   co_await Flush(context, context.session.database);
+}
+
+Task<void> SwapDbCommand(CommandContext& context) {
+  int64_t first = 0;
+  int64_t second = 0;
+  if (!ReadIndexToSwap(context, 1, "ERR invalid first DB index", &first) ||
+      !ReadIndexToSwap(context, 2, "ERR invalid second DB index", &second)) {
+    co_return;
+  }
+  const int64_t databases = context.hooks.config().databases();
+  if (std::min(first, second) < 0 || std::max(first, second) >= databases) {
+    context.out.Error("ERR DB index is out of range");
+    co_return;
+  }
+  const Status status =
+      co_await context.kv.Swap(static_cast<uint32_t>(first), static_cast<uint32_t>(second));
+  ReplyToChange(context, status,
+                "TRYAGAIN Nothing was swapped; the master, which every swap goes through, did not "
+                "do it in time");
 }
 
 void HelpCommand(CommandContext& context) {

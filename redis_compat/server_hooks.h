@@ -63,9 +63,12 @@ class ServerHooks {
   // included.
   virtual void ResetStats() = 0;
 
-  // A value passed ServerConfig's own checks and is about to be stored. Returns null to accept, or
-  // a message (a string literal) that becomes the tail of CONFIG SET's error.
-  virtual const char* AcceptConfig(std::string_view name, std::string_view value) = 0;
+  // Whether a value that passed ServerConfig's own checks may be stored: null, or a message (a
+  // string literal) that becomes the tail of CONFIG SET's error. Changes nothing.
+  virtual const char* CheckConfig(std::string_view name, std::string_view value) = 0;
+
+  // A value that passed all checks is about to be stored: it takes effect.
+  virtual void ApplyConfig(std::string_view name, std::string_view value) = 0;
 
   // Sends a line to every connection that has said MONITOR, behind what it is sent now.
   virtual void SendToMonitors(const std::string& line) = 0;

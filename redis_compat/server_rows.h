@@ -194,6 +194,16 @@ inline constexpr auto kServerRows = std::to_array<CommandRow>({
      .categories = kCatFlush,
      .tips = kTipAllShards | kTipAllSucceeded,
      .awaited = FlushDbCommand},
+    {.name = "swapdb",
+     .syntax = "index1 index2",
+     .summary = "Lets two databases exchange their keys, for all agents at one moment",
+     .since = "4.0.0",
+     .complexity = "O(1)",
+     .group = CommandGroup::kServer,
+     .arity = 3,
+     .flags = kWrite | kFast,
+     .categories = kCatKeyspace | kCatWrite | kCatFast | kCatDangerous,
+     .awaited = SwapDbCommand},
 });
 
 }  // namespace onetrip

@@ -73,6 +73,7 @@ enum class Bug : uint8_t {
   kSweepsAtOnce,          // flushed keys are removed under operations that began before the flush
   kNoHold,                // a worker that is asked to hold goes on
   kCommitsBeforeAllHold,  // a flush is committed when the first agents hold
+  kSwapUnderOperations,   // databases are swapped while operations are under way
   kHoldForgetsExpelled,   // a hold does not wait for agents that are not fenced yet
   kHoldForgetsAway,       // a hold does not wait for agents of before a restart
   kAnswersBeforeInForce,  // a change is answered before everybody has its view

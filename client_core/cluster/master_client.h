@@ -51,6 +51,10 @@ class MasterClient {
   // the new view is committed. Old keyspaces are swept by the workers.
   // kUnavailable: nothing was done. kUnknownOutcome: it may have been.
   virtual Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) = 0;
+  // Lets two databases exchange their keyspaces while nothing is under way on any memory node: no
+  // operation on either may land in the other. Results as FlushKeyspaces.
+  // REQUIRES: both below kMaxDatabases.
+  virtual Task<Status> SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) = 0;
 
  protected:
   // Set by the implementation once view() returns the view of this version.

@@ -14,17 +14,21 @@ constexpr uint64_t kImpatientNs = 20'000'000;
 }  // namespace
 
 void ViewHold::Door::Post(std::function<void(ViewHold&)> fn) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (executor_ == nullptr) return;
-  // The hold may die before the turn comes; it dies on that very thread.
-  executor_->Post([door = hold_->door_, fn = std::move(fn)] {
-    if (door->hold_ != nullptr) fn(*door->hold_);
-  });
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (hold_ == nullptr) return;
+    if (executor_ != nullptr) {
+      // The hold may die before the turn comes; it dies on that very thread.
+      return executor_->Post([door = hold_->door_, fn = std::move(fn)] {
+        if (door->hold_ != nullptr) fn(*door->hold_);
+      });
+    }
+  }
+  fn(*hold_);
 }
 
 ViewHold::ViewHold(LoopExecutor& executor) : ViewHold(static_cast<Executor&>(executor)) {
   door_->executor_ = &executor;
-  door_->hold_ = this;
 }
 
 ViewHold::~ViewHold() {

@@ -47,14 +47,15 @@ class ViewHold {
   class Door {
    public:
     // Runs `fn` on the worker's thread in a later turn, in the order of posting. When the worker is
-    // gone, or goes before that, `fn` is destroyed without running. Any thread.
+    // gone, or goes before that, `fn` is destroyed without running. Any thread. Where the worker's
+    // executor is no loop, all is on one thread: it runs at once.
     void Post(std::function<void(ViewHold&)> fn);
 
    private:
     friend class ViewHold;
     std::mutex mutex_;
-    LoopExecutor* executor_ = nullptr;  // null: the worker is gone, or nobody may post to it
-    ViewHold* hold_ = nullptr;
+    LoopExecutor* executor_ = nullptr;  // null: the worker is gone, or has no loop
+    ViewHold* hold_ = nullptr;          // null: the worker is gone
   };
 
   // Something of the worker that is under way: a hold of kAll waits for it. Once it may touch
@@ -98,7 +99,9 @@ class ViewHold {
   };
 
   // `executor` outlives it. The first for masters that live on the worker's own thread.
-  explicit ViewHold(Executor& executor) : executor_(executor), door_(std::make_shared<Door>()) {}
+  explicit ViewHold(Executor& executor) : executor_(executor), door_(std::make_shared<Door>()) {
+    door_->hold_ = this;
+  }
   explicit ViewHold(LoopExecutor& executor);
   ViewHold(const ViewHold&) = delete;
   ViewHold& operator=(const ViewHold&) = delete;

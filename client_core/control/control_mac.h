@@ -14,7 +14,7 @@
 namespace onetrip {
 
 // Changes when old and new processes would misunderstand each other.
-inline constexpr uint32_t kControlProtocol = 3;
+inline constexpr uint32_t kControlProtocol = 4;
 inline constexpr size_t kControlNonceBytes = 32;
 
 // What a member claims in its HELLO.

@@ -153,6 +153,16 @@ Task<Status> GrpcMasterClient::FlushKeyspaces(ViewHold& hold, std::optional<uint
   co_return call->status;
 }
 
+Task<Status> GrpcMasterClient::SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) {
+  control::Request request;
+  request.mutable_swap()->set_first(first);
+  request.mutable_swap()->set_second(second);
+  auto call = std::make_shared<Call>();
+  co_await CallAwaiter(*this, request, request_timeout_ms_, hold, call);
+  if (!call->status.ok()) LogWarning("control: a swap of databases failed: " + call->reason);
+  co_return call->status;
+}
+
 // ---- The session thread ----
 
 void GrpcMasterClient::Start(const control::Request& request, uint64_t timeout_ms,

@@ -49,6 +49,7 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   Task<Result<Membership>> Join(ViewHold& hold) override;
   Task<Status> Leave(ViewHold& hold, Membership membership) override;
   Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) override;
+  Task<Status> SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) override;
 
   // Why the last Join or Flush failed, in one line. Any thread.
   [[nodiscard]] std::string last_error() const;

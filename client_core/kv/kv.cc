@@ -40,6 +40,7 @@ Task<Status> Kv::ReadModifyWrite(Key key, Mutation& mutation) {
   return impl_->ReadModifyWrite(key, mutation);
 }
 Task<Status> Kv::Flush(std::optional<uint32_t> database) { return impl_->Flush(database); }
+Task<Status> Kv::Swap(uint32_t first, uint32_t second) { return impl_->Swap(first, second); }
 Task<Status> Kv::CountKeys(uint32_t database, uint64_t* keys) {
   if (impl_->held()) [[unlikely]] {
     return impl_->AfterHold(

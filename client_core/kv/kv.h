@@ -152,6 +152,9 @@ class Kv {
   // Empties `database`, or all. A key that was there is not seen by any operation that starts on
   // any worker after this completes.
   Task<Status> Flush(std::optional<uint32_t> database);
+  // Lets two databases exchange their keys, all of them at one moment, for all workers.
+  // REQUIRES: both are below kMaxDatabases.
+  Task<Status> Swap(uint32_t first, uint32_t second);
   // Keys of `database`, expired ones that are not removed yet included. Exact when no write is
   // running.
   Task<Status> CountKeys(uint32_t database, uint64_t* keys);

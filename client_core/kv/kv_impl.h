@@ -50,6 +50,7 @@ class KvImpl final : private WorkerDuties {
   Task<Status> Delete(Key key, bool* existed);
   Task<Status> ReadModifyWrite(Key key, Mutation& mutation);
   Task<Status> Flush(std::optional<uint32_t> database);
+  Task<Status> Swap(uint32_t first, uint32_t second);
   Task<Status> CountKeys(uint32_t database, uint64_t* keys);
   Task<Status> Scan(uint32_t database, uint32_t keys_wanted, KeyVisitor& visitor, uint64_t* cursor);
   Task<Status> RandomKey(uint32_t database, std::string* key, bool* found);
@@ -316,7 +317,11 @@ class KvImpl final : private WorkerDuties {
   Task<Status> SweepRegister(ViewHold::Presence& presence, Entry slot, bool* gone);
 
   // sweep.cc
+  struct Tally;
   void Count(uint32_t database, KeyspaceId keyspace, int32_t delta);
+  // Where this worker counts the keys of a keyspace of the newest view that `database` has, or had
+  // when the operation began.
+  Tally& TallyOf(uint32_t database, KeyspaceId keyspace);
   // A seat may have been somebody else's before: its counts go on.
   Task<Status> LoadCounters();
   Task<void> PublishCounters();
@@ -349,7 +354,7 @@ class KvImpl final : private WorkerDuties {
   Gate gate_;
   KvMetrics metrics_;
   uint64_t version_ = 0;
-  // keys added less keys removed by this worker, per database; see KeyCounters
+  // keys added less keys removed by this worker, per keyspace; see KeyCounters
   struct Tally {
     KeyspaceId keyspace;
     uint32_t count = 0;

@@ -17,15 +17,15 @@ constexpr uint64_t CounterWord(KeyspaceId keyspace, uint32_t count) {
   return (uint64_t{keyspace.value} << 32) | count;
 }
 
-// Whether no database means this keyspace any more, if they mean `keyspaces`. Ids grow: one that is
-// newer is of a later view.
+bool IsMeant(const std::array<KeyspaceId, kMaxDatabases>& keyspaces, KeyspaceId keyspace) {
+  return std::find(keyspaces.begin(), keyspaces.end(), keyspace) != keyspaces.end();
+}
+
+// Whether no database means this keyspace any more, if they mean `keyspaces`. The newest id that
+// was given out is always one of them, whoever has swapped: what is newer is of a later view.
 bool IsFlushed(const std::array<KeyspaceId, kMaxDatabases>& keyspaces, KeyspaceId keyspace) {
-  KeyspaceId newest;
-  for (const KeyspaceId current : keyspaces) {
-    if (current == keyspace) return false;
-    newest = std::max(newest, current);
-  }
-  return keyspace < newest;
+  return !IsMeant(keyspaces, keyspace) &&
+         keyspace < *std::max_element(keyspaces.begin(), keyspaces.end());
 }
 
 }  // namespace
@@ -53,12 +53,27 @@ void KvImpl::OnTick() {
 }
 
 void KvImpl::Count(uint32_t database, KeyspaceId keyspace, int32_t delta) {
-  Tally& tally = tallies_[database];
-  if (keyspace < tally.keyspace) return;  // flushed meanwhile: counted nowhere
-  if (tally.keyspace < keyspace) tally = {keyspace, 0, false};
+  if (!IsMeant(context_.view().keyspaces, keyspace)) return;  // flushed meanwhile: counted nowhere
+  Tally& tally = TallyOf(database, keyspace);
   tally.count += static_cast<uint32_t>(delta);
   tally.dirty = true;
   if (!publishing_) context_.executor.Spawn(gate_, PublishCounters());
+}
+
+KvImpl::Tally& KvImpl::TallyOf(uint32_t database, KeyspaceId keyspace) {
+  if (tallies_[database].keyspace == keyspace) [[likely]]
+    return tallies_[database];
+  for (Tally& tally : tallies_) {
+    if (tally.keyspace == keyspace) return tally;
+  }
+  // There is one, for there are as many as databases, and this keyspace has none.
+  const auto is_free = [this](const Tally& tally) {
+    return !IsMeant(context_.view().keyspaces, tally.keyspace);
+  };
+  Tally* tally = &tallies_[database];
+  if (!is_free(*tally)) tally = std::find_if(tallies_.begin(), tallies_.end(), is_free);
+  *tally = {keyspace, 0, false};
+  return *tally;
 }
 
 Task<Status> KvImpl::LoadCounters() {
@@ -68,10 +83,10 @@ Task<Status> KvImpl::LoadCounters() {
                        sizeof(KeyCounters)));
   const Status status = co_await context_.fabric.Post(round_trip);
   if (!status.ok()) co_return status;
-  for (uint32_t database = 0; database < kMaxDatabases; ++database) {
-    const uint64_t word = counters->databases[database];
-    tallies_[database] = {KeyspaceId{static_cast<uint32_t>(word >> 32)},
-                          static_cast<uint32_t>(word), false};
+  for (uint32_t i = 0; i < kMaxDatabases; ++i) {
+    const uint64_t word = counters->words[i];
+    tallies_[i] = {KeyspaceId{static_cast<uint32_t>(word >> 32)}, static_cast<uint32_t>(word),
+                   false};
   }
   co_return Status::Ok();
 }
@@ -83,11 +98,11 @@ Task<void> KvImpl::PublishCounters() {
     dirty = false;
     RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
     const View& view = context_.view();
-    for (uint32_t database = 0; database < kMaxDatabases; ++database) {
-      Tally& tally = tallies_[database];
+    for (uint32_t i = 0; i < kMaxDatabases; ++i) {
+      Tally& tally = tallies_[i];
       if (!tally.dirty || !round_trip->HasRoom(kMaxReplicas)) continue;
       tally.dirty = false;
-      const GlobalAddr at = KeyCounterAddr(context_.membership.index, database);
+      const GlobalAddr at = KeyCounterAddr(context_.membership.index, i);
       for (int replica = 0; replica < engine_.Replicas(view, at); ++replica) {
         round_trip->WriteWord(view.Locate(at, replica), CounterWord(tally.keyspace, tally.count));
       }
@@ -109,16 +124,18 @@ Task<Status> KvImpl::CountKeys(uint32_t database, uint64_t* keys) {
   for (uint32_t first = 0; first < workers; first += RoundTrip::kMaxOps) {
     const uint32_t end = std::min<uint32_t>(workers, first + RoundTrip::kMaxOps);
     RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-    std::array<const uint64_t*, RoundTrip::kMaxOps> words{};
+    std::array<const KeyCounters*, RoundTrip::kMaxOps> counters{};
     for (uint32_t worker = first; worker < end; ++worker) {
       const WorkerIndex index{static_cast<uint16_t>(worker)};
-      words[worker - first] =
-          round_trip->ReadWord(context_.view().Locate(KeyCounterAddr(index, database), 0));
+      counters[worker - first] = reinterpret_cast<const KeyCounters*>(round_trip->Read(
+          context_.view().Locate(KeyCounterAddr(index, 0), 0), sizeof(KeyCounters)));
     }
     const Status status = co_await context_.fabric.Post(round_trip);
     if (!status.ok()) co_return status;
     for (uint32_t i = 0; i < end - first; ++i) {
-      if (*words[i] >> 32 == keyspace.value) sum += static_cast<uint32_t>(*words[i]);
+      for (const uint64_t word : counters[i]->words) {
+        if (word >> 32 == keyspace.value) sum += static_cast<uint32_t>(word);
+      }
     }
   }
   // Counts are modulo 2^32; a momentary minus is one delete ahead of its insert's count.
@@ -132,6 +149,12 @@ Task<Status> KvImpl::Flush(std::optional<uint32_t> database) {
   sweep_again_ = true;
   if (!sweeping_) context_.executor.Spawn(gate_, Sweep());
   co_return Status::Ok();
+}
+
+Task<Status> KvImpl::Swap(uint32_t first, uint32_t second) {
+  CHECK(first < kMaxDatabases && second < kMaxDatabases);
+  if (first == second) co_return Status::Ok();
+  co_return co_await context_.master.SwapKeyspaces(context_.hold, first, second);
 }
 
 // Whoever has started in the old keyspace must find there what its own kind has left: a counter

@@ -66,10 +66,11 @@ struct EpochEntry {
 };
 static_assert(sizeof(EpochEntry) == 24);
 
-// Keys that a worker added less those it removed, per database: keyspace id (upper 32 bits) and a
-// count modulo 2^32, in one word so that a reader never pairs one keyspace with another's count.
+// Keys that a worker added less those it removed, per keyspace: its id (upper 32 bits) and a count
+// modulo 2^32, in one word so that a reader never pairs one keyspace with another's count. There
+// are as many words as databases, and any word may be any keyspace's: databases swap theirs.
 struct KeyCounters {
-  uint64_t databases[kMaxDatabases];
+  uint64_t words[kMaxDatabases];
 };
 static_assert(sizeof(KeyCounters) == 128);
 
@@ -101,8 +102,8 @@ static_assert(kRootBlocks == 3, "root area: 3 of region 0's 64 blocks");
 constexpr GlobalAddr EpochEntryAddr(WorkerIndex worker) {
   return GlobalAddr(0, kEpochTableOffset + worker.value * sizeof(EpochEntry));
 }
-constexpr GlobalAddr KeyCounterAddr(WorkerIndex worker, uint32_t database) {
-  return GlobalAddr(0, kKeyCountersOffset + worker.value * sizeof(KeyCounters) + database * 8);
+constexpr GlobalAddr KeyCounterAddr(WorkerIndex worker, uint32_t word) {
+  return GlobalAddr(0, kKeyCountersOffset + worker.value * sizeof(KeyCounters) + word * 8);
 }
 constexpr GlobalAddr DirectoryAddr(uint32_t entry) {
   return GlobalAddr(0, kDirectoryOffset + uint64_t{entry} * 8);

@@ -79,6 +79,10 @@ def killed_and_restarted(cluster):
     master = None
     try:
         load.progress(200)
+        with cluster.connect(agent=0) as client:
+            assert client.call("SELECT", "2").value == b"OK"
+            assert client.call("SET", "x", "two").value == b"OK"
+            assert client.call("SWAPDB", "2", "3").value == b"OK"
         kill_master(cluster)
         load.progress(200)
         status = cluster.status()
@@ -90,6 +94,11 @@ def killed_and_restarted(cluster):
             assert client.call("SET", "x", "1").value == b"OK"
             assert client.call("FLUSHDB").value == b"OK"
             assert client.call("GET", "x").value is None
+            assert client.call("SELECT", "3").value == b"OK"
+            assert client.call("GET", "x").value == b"two"
+            assert client.call("SWAPDB", "2", "3").value == b"OK"
+            assert client.call("GET", "x").value is None
+            assert client.call("DBSIZE").value == b"0"
         load.progress(200)
     finally:
         try:

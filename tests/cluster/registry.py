@@ -16,7 +16,8 @@ _REGISTRY = []
 # What live_threads has for workers of one process, by function.
 SHARED = (live_threads.increments, live_threads.mixed_sums, live_threads.whole_values,
           live_threads.appends, live_threads.single_winners, live_threads.delete_and_set,
-          live_threads.expiry, live_threads.flush_amid_writes)
+          live_threads.expiry, live_threads.flush_amid_writes,
+          live_threads.swap_amid_increments)
 
 
 class Context:

@@ -46,6 +46,27 @@ def flush(cluster):
             assert first.call("GET", "a").value == b"new"
 
 
+@for_each_fabric("a SWAPDB of one agent is in force on the other when it is answered")
+def swap(cluster):
+    with cluster.connect(agent=0) as first, cluster.connect(agent=1) as second:
+        assert second.call("SELECT", "5").value == b"OK"
+        for turn in range(20):
+            assert first.call("MSET", "a", turn, "b", turn).value == b"OK"
+            assert second.call("SET", "a", "five").value == b"OK"
+            assert second.call("DEL", "b").value in (b"0", b"1")
+            swapper = (first, second)[turn % 2]
+            assert swapper.call("SWAPDB", "0", "5").value == b"OK"
+            assert [part.value for part in second.call("MGET", "a", "b").value] == [
+                b"%d" % turn] * 2
+            assert [part.value for part in first.call("MGET", "a", "b").value] == [b"five", None]
+            assert second.call("DBSIZE").value == b"2"
+            assert first.call("DBSIZE").value == b"1"
+            if turn % 4 == 3:
+                assert first.call("FLUSHDB").value == b"OK"
+                assert first.call("DBSIZE").value == b"0"
+                assert second.call("DBSIZE").value == b"2"
+
+
 @for_each_fabric("reads that follow a FLUSHALL never see what was before it")
 def flush_under_load(cluster):
     stop = threading.Event()

@@ -69,6 +69,27 @@ def database_cases():
         on(0, "SELECT 1"), on(1, "SELECT 2"), on(0, "SET k one"), on(1, "SET k two"),
         on(0, "GET k"), on(1, "GET k"), on(1, "FLUSHDB"), on(0, "GET k"), on(1, "GET k"),
         on(0, "DBSIZE"), on(1, "DBSIZE"), on(0, "RESET"), on(0, "GET k")]
+    yield "SWAPDB: arguments", [
+        "SET k zero", "SWAPDB", "SWAPDB 0", "SWAPDB 0 1 2", "SWAPDB a b", "SWAPDB 0 b", "SWAPDB b 0",
+        "SWAPDB 0 16", "SWAPDB 16 0", "SWAPDB -1 0", "SWAPDB 0 -1", "SWAPDB 99999999999 0",
+        "SWAPDB 0 99999999999", "SWAPDB 3000000000 0", "SWAPDB -3000000000 0", "SWAPDB 1.5 0",
+        "SWAPDB 0 99999999999999999999", 'SWAPDB "" 0', 'SWAPDB 0 ""', "SWAPDB 16 16", "SWAPDB 00 1",
+        "SWAPDB +1 0", "SWAPDB 0 0", "SWAPDB 15 15", "GET k", "swapdb 0 1", "GET k", "SWAPDB 1 0",
+        "GET k", "COMMAND INFO swapdb", "COMMAND GETKEYS SWAPDB 0 1"]
+    swapped = both_forms("k", "zero") + ["SET e v EX 1000", "SELECT 1", "SET k one", "SET one v",
+                                         "SELECT 0", "SWAPDB 0 1"]
+    both = ["SELECT 1"] + look + ["TTL e", "SELECT 0"]
+    yield "SWAPDB", swapped + look + both + [
+        "GET k", "APPEND k x", "DEL one", "SET new v", "DBSIZE", "SELECT 1", "DEL k2", "DBSIZE",
+        "SELECT 0", "SWAPDB 1 0"] + look + both + [
+        "SWAPDB 0 7", "SWAPDB 7 15", "SWAPDB 15 3", "SELECT 3", "KEYS *", "DBSIZE", "TTL e",
+        "FLUSHDB", "SWAPDB 3 0", "SELECT 0", "DBSIZE", "SET k v", "DBSIZE", "SWAPDB 0 1", "DBSIZE",
+        "FLUSHALL"] + look
+    yield "SWAPDB of two connections", [
+        on(0, "SET k zero"), on(1, "SELECT 1"), on(1, "SET k one"), on(0, "SWAPDB 0 1"),
+        on(1, "GET k"), on(0, "GET k"), on(1, "FLUSHDB"), on(1, "DBSIZE"), on(0, "DBSIZE"),
+        on(1, "SWAPDB 1 0"), on(0, "GET k"), on(1, "GET k"), on(0, "MULTI"), on(0, "SET k 1"),
+        on(0, "SWAPDB 0 1"), on(0, "GET k"), on(0, "SWAPDB 0 x"), on(0, "EXEC"), on(1, "GET k")]
     steps = both_forms("k", "v") + ["SET e v EX 1000"]
     steps += ["MOVE k 1", "MOVE k 1", "MOVE k2 1", "MOVE e 1", "EXISTS k k2 e", "SELECT 1", "GET k",
               "GET k2", "TTL e", "SET b one", "SELECT 0", "SET b zero", "MOVE b 1", "GET b",

@@ -47,6 +47,7 @@ def observation_cases():
     yield "DEBUG", [
         "DEBUG", "DEBUG BOGUS", "DEBUG SLEEP 0", "DEBUG SLEEP 0.01", "DEBUG SLEEP",
         "DEBUG JMAP", "DEBUG SET-ACTIVE-EXPIRE 0", "DEBUG SET-ACTIVE-EXPIRE 1", "DEBUG OBJECT no",
+        "SET k v", "DEBUG RELOAD", "DEBUG RELOAD x", "DEBUG RELOAD merge", "GET k",
         ("DEBUG", "ERROR", "MYWORD text")] + [
             "DEBUG PROTOCOL " + kind for kind in (
                 "string", "integer", "double", "null", "array", "set", "map", "verbatim",

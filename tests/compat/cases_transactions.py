@@ -95,6 +95,14 @@ def watch_cases():
             for change in choices:
                 stream += steps + ["WATCH k", on(1, change), "MULTI"] + body + ["EXEC", "GET k"]
             yield "WATCH of a key %s, then %s" % (form, " ".join(body)), stream
+    for here in ("SET k 1", "INCR k", "DEL k"):
+        for there in ("SET k 1", "SET k 2", "DEL k"):
+            fill = ["DEL k", here, "SELECT 1", "DEL k", there, "SELECT 0"]
+            yield "WATCH, then SWAPDB: %s here, %s there" % (here, there), fill + [
+                "WATCH k", on(1, "SWAPDB 0 1"), "MULTI", "SET k mine", "EXEC", "GET k"] + fill + [
+                "WATCH k", on(1, "SWAPDB 2 3"), "MULTI", "SET k mine", "SET other mine", "EXEC",
+                "GET k"] + fill + [
+                "WATCH k", on(1, "SWAPDB 0 1"), on(1, "SWAPDB 0 1"), "MULTI", "SET k mine", "EXEC"]
     yield "WATCH and one's own changes", [
         "SET k 1", "WATCH k", "SET k 2", "MULTI", "GET k", "EXEC", "WATCH k", "GET k", "MULTI",
         "INCR k", "EXEC", "MULTI", "INCR k", "EXEC", "GET k"]

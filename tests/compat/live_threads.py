@@ -183,6 +183,35 @@ def expiry(context):
             assert client.call("DBSIZE").value == b"0"
 
 
+@test("two threads: SWAPDB amid increments loses none and takes along what was there")
+def swap_amid_increments(context):
+    with context.agent(*THREADS) as server:
+        def work(client, number):
+            for turn in range(15):
+                if number > 0:
+                    for raw in burst(client, [b"INCR", b"n"], 40):
+                        assert raw.startswith(b":"), raw
+                    continue
+                assert client.call("SET", "mark", turn).value == b"OK"
+                assert client.call("SWAPDB", "0", "1").value == b"OK"
+                with server.connect() as other:
+                    assert other.call("SELECT", "1").value == b"OK"
+                    assert other.call("GET", "mark").value == b"%d" % turn
+                    before = b"%d" % (turn - 1) if turn > 0 else None
+                    assert other.call("SELECT", "0").value == b"OK"
+                    assert other.call("GET", "mark").value == before
+
+        in_parallel(server, 4, work)
+        with server.connect() as client:
+            total = 0
+            for database in ("0", "1"):
+                assert client.call("SELECT", database).value == b"OK"
+                total += int(client.call("GET", "n").value or 0)
+                keys = client.call("KEYS", "*").value
+                assert client.call("DBSIZE").value == b"%d" % len(keys), keys
+            assert total == 3 * 15 * 40, total
+
+
 @test("two threads: FLUSHALL amid writes leaves a store that works")
 def flush_amid_writes(context):
     with context.agent(*THREADS) as server:

@@ -105,6 +105,8 @@ class Generator:
                 [[], [b"LEN"], [b"IDX"], [b"IDX", b"WITHMATCHLEN", b"MINMATCHLEN", b"2"]])),
             (1, lambda: pick([[b"FLUSHDB"], [b"FLUSHALL"], [b"FLUSHDB", b"ASYNC"],
                               [b"FLUSHALL", b"sync"], [b"FLUSHALL", b"what"]])),
+            (1, lambda: [b"SWAPDB", pick([b"0", b"1", b"0", b"15"]), pick(
+                [b"1", b"0", b"15", b"16", b"x"])]),
             (2, lambda: [b"SELECT", pick([b"0", b"1", b"15", b"16", b"-1", b"x", b"0"])]),
             (1, lambda: pick([[b"PING"], [b"PING", value()], [b"ping", b"a", b"b"]])),
             (1, lambda: [b"ECHO", value()]),

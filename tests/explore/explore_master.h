@@ -30,6 +30,9 @@ class ExploreMaster final : public MasterClient {
   Task<Status> FlushKeyspaces(ViewHold& /*hold*/, std::optional<uint32_t> /*database*/) override {
     co_return kRefused;
   }
+  Task<Status> SwapKeyspaces(ViewHold& /*hold*/, uint32_t /*first*/, uint32_t /*second*/) override {
+    co_return kRefused;
+  }
 
  private:
   static constexpr Status kRefused{StatusCode::kUnavailable, "no master in an exploration"};

@@ -69,9 +69,10 @@ Task<void> Agent::End() {
   Die();
 }
 
-Task<void> Agent::Execute(const Command* command, std::string* reply) {
+Task<void> Agent::Execute(const Command* command, std::string* reply, uint32_t database) {
   Session session;
   InitializeSession(session, next_session_++, process_.NowNs(), hooks_.config());
+  session.database = database;
   if (transactions_every_ != 0 && session.id % transactions_every_ == 0) {
     co_await SendInTransaction(&session, command, reply);
   } else {

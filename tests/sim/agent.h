@@ -48,7 +48,7 @@ class Agent {
   Task<void> End();
 
   // Executes one command, some of them as a transaction, and fills `reply` (RESP2).
-  Task<void> Execute(const Command* command, std::string* reply);
+  Task<void> Execute(const Command* command, std::string* reply, uint32_t database = 0);
 
   // The process dies where it is: its connections end, its frames stay until it is destroyed.
   void Die();

@@ -41,6 +41,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kSweepsAtOnce, "sweeps-at-once", "flush", 20'000},
     {Bug::kNoHold, "no-hold", "flush"},
     {Bug::kCommitsBeforeAllHold, "commits-before-all-hold", "flush", 20'000},
+    {Bug::kSwapUnderOperations, "swap-under-operations", "swap"},
     {Bug::kHoldForgetsExpelled, "hold-forgets-expelled", "members", 20'000},
     {Bug::kHoldForgetsAway, "hold-forgets-away", "members"},
     {Bug::kAnswersBeforeInForce, "answers-before-in-force", "turnover"},

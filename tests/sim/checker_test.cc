@@ -317,6 +317,61 @@ TEST(Checker, LetsAFlushHappenOnceBetweenItsStartAndItsEnd) {
   EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kNot);
 }
 
+TEST(Checker, TakesASwapForAnExchangeOfEveryKey) {
+  Ops ops = {Op(0, 1, "MSET a 1 b 2", kOk),
+             Op(2, 3, "SWAPDB 0 1", kOk),
+             Op(4, 5, "MGET a b", RespArray({kNil, kNil})),
+             Op(6, 7, "SET a 3", kOk),
+             Op(8, 9, "SWAPDB 0 1", kOk),
+             Op(10, 11, "MGET a b", RespArray({V("1"), V("2")})),
+             Op(12, 13, "SWAPDB 0 1", kOk),
+             Op(14, 15, "GET a", V("3"))};
+  EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kLinearizable);
+  for (const size_t swap : {1U, 4U, 6U}) {
+    Ops refused = ops;
+    Answer(&refused[swap], RespError("TRYAGAIN Nothing was swapped"));
+    EXPECT_EQ(CheckHistory(refused).verdict, CheckVerdict::kNot) << swap;
+    Answer(&refused[swap], RespError("UNKNOWN The operation may or may not"));
+    EXPECT_EQ(CheckHistory(refused).verdict, CheckVerdict::kLinearizable) << swap;
+    Answer(&refused[swap], RespError("ERR DB index is out of range"));
+    EXPECT_EQ(CheckHistory(refused).verdict, CheckVerdict::kNot) << "no answer to it: " << swap;
+  }
+  // FLUSHDB leaves what is in the other database, FLUSHALL does not.
+  for (const bool all : {false, true}) {
+    ops = {Op(0, 1, "SET k 1", kOk), Op(2, 3, "SWAPDB 0 1", kOk),
+           Op(4, 5, all ? "FLUSHALL" : "FLUSHDB", kOk), Op(6, 7, "SWAPDB 0 1", kOk),
+           Op(8, 9, "GET k", all ? kNil : V("1"))};
+    EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kLinearizable);
+    Answer(&ops[4], all ? V("1") : kNil);
+    EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kNot);
+  }
+}
+
+// A write lands in the database that it began in, or after the swap in the one that it finds: not
+// in the other one once that was looked at.
+TEST(Checker, LetsNoWriteLandInTheOtherDatabaseAfterASwap) {
+  Ops ops = {Op(0, 9, "SET k 1", kOk), Op(1, 2, "SWAPDB 0 1", kOk), Op(3, 4, "GET k", kNil),
+             Op(5, 6, "SWAPDB 0 1", kOk), Op(7, 8, "GET k", V("1"))};
+  EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kLinearizable);
+  ops = {Op(0, 9, "SET k 1", kOk),      Op(1, 2, "SWAPDB 0 1", kOk), Op(3, 4, "SWAPDB 0 1", kOk),
+         Op(5, 6, "GET k", kNil),       Op(7, 8, "SWAPDB 0 1", kOk), Op(10, 11, "GET k", V("1")),
+         Op(12, 13, "SWAPDB 0 1", kOk), Op(14, 15, "GET k", V("1"))};
+  EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kNot);
+  // What others see there from the other database's side.
+  ops = {Op(0, 5, "SET k 1", kOk), Op(1, 2, "SWAPDB 0 1", kOk), Op(3, 4, "GET k", kNil),
+         Op(6, 7, "GET k", V("1"))};
+  ops[2].database = ops[3].database = 1;
+  EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kNot) << "it came there after the swap";
+  Answer(&ops[2], V("1"));
+  EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kLinearizable);
+  // What is put away expires there.
+  ops = {Op(0, 1, "SET k 1 PX 5", kOk), Op(2, 3, "SWAPDB 0 1", kOk), Op(20, 21, "SWAPDB 0 1", kOk),
+         Op(22, 23, "GET k", kNil)};
+  EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kLinearizable);
+  Answer(&ops[3], V("1"));
+  EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kNot);
+}
+
 TEST(Checker, FailsARunInWhichDataWasDamaged) {
   const CheckResult result =
       CheckHistory({Op(0, 1, "GET k", RespError("ERR The stored data of this key is damaged"))});

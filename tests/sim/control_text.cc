@@ -30,6 +30,9 @@ struct Describer {
   std::string operator()(const LeaveWorkerRequest& leave) const {
     return "worker " + std::to_string(leave.worker.value) + " leaves";
   }
+  std::string operator()(const SwapRequest& swap) const {
+    return "swap " + std::to_string(swap.first) + " and " + std::to_string(swap.second);
+  }
   std::string operator()(const FlushRequest& flush) const {
     return "flush " +
            (flush.database.has_value() ? "database " + std::to_string(*flush.database) : "all");

@@ -71,6 +71,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("register_lanes", plan.data_path.register_lanes);
   visit("tick_spread", plan.tick_spread);
   visit("think_ns_max", plan.think_ns_max);
+  visit("databases", plan.databases);
   visit("transactions_every", plan.transactions_every);
   visit("clock_error_ns", plan.clock_error_ns);
   visit("last_flush", plan.last_flush);

@@ -67,6 +67,7 @@ struct Plan {
   uint32_t tick_spread =
       1;  // each agent's epochs tick so many times more rarely than the one's before
   uint64_t think_ns_max = 4000;  // a client pauses at most so long before each command
+  uint32_t databases = 1;        // that the clients are on; 2 at most
   // Every so many-th command of an agent goes between MULTI and EXEC; 0: none.
   uint32_t transactions_every = 0;
   uint64_t clock_error_ns = 0;  // how far the agents' clocks may be from the truth

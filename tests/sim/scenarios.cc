@@ -373,6 +373,7 @@ constexpr Scenario kScenarios[] = {
     {"faults", "agents, nodes, channels and the master fail", MakeFaults},
     {"flush", "keyspaces that are flushed under the commands", MakeFlush},
     {"members", "agents, nodes and masters that die and come back, under flushes", MakeMembers},
+    {"swap", "databases that are swapped under the commands, and under faults", MakeSwap},
     {"mixed", "agents of engines swarm and snapshot on one cluster", MakeMixed},
     {"frozen", "writers that stand still at any step while others read", MakeFrozen},
     {"repairs", "a memory node dies under writes and comes back, then another is lost",

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tests/sim/scenario_parts.h"
+#include "tests/support/command_model.h"
 
 namespace onetrip {
 namespace {
@@ -114,6 +115,22 @@ Plan MakeMembers(uint64_t seed) {
     plan.faults.push_back(MakeMemberFault(plan, SpanNs(plan, options), rng));
   }
   plan.last_flush = 1;
+  return plan;
+}
+
+// Databases that are swapped in the middle of everything; in half of the seeds nothing breaks.
+Plan MakeSwap(uint64_t seed) {
+  constexpr uint64_t kStream = 0x5a9b'0000'0000;
+  Rng rng(seed ^ kStream);
+  Plan plan = rng.Below(2) == 0 ? MakeFlush(seed) : MakeMembers(seed);
+  plan.scenario = "swap";
+  plan.databases = 2;
+  const uint64_t percent = OneOf(rng, {5UL, 15UL, 30UL});
+  for (std::vector<Command>& client : plan.program) {
+    for (Command& command : client) {
+      if (rng.Below(100) < (IsOfAllKeys(command) ? 70 : percent)) command = {"SWAPDB", "0", "1"};
+    }
+  }
   return plan;
 }
 

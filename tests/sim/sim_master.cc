@@ -1,6 +1,7 @@
 #include "tests/sim/sim_master.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "client_core/base/planted_bug.h"
@@ -314,12 +315,19 @@ void SimMaster::WatchView(const View& view) {
   if (std::next(known) != views_.end()) return Fail("the view of epoch " + epoch + " goes back");
   if (known == views_.begin()) return;
   const View& last = *std::prev(known)->second;
-  for (uint32_t database = 0; database < kMaxDatabases; ++database) {
-    if (view.keyspaces[database] < last.keyspaces[database]) {
-      Fail("the view of epoch " + epoch + " names a keyspace that was flushed");
+  // Each is new, or one of the last view's, in whichever database.
+  const KeyspaceId newest = *std::max_element(last.keyspaces.begin(), last.keyspaces.end());
+  std::set<KeyspaceId> known_keyspaces(last.keyspaces.begin(), last.keyspaces.end());
+  bool flushed = false;
+  for (const KeyspaceId keyspace : view.keyspaces) {
+    if (known_keyspaces.erase(keyspace) != 0) continue;
+    flushed = true;
+    if (keyspace <= newest) {
+      Fail("the view of epoch " + epoch + " names a keyspace that was flushed, or one twice");
     }
   }
-  flushes_ += view.keyspaces == last.keyspaces ? 0 : 1;
+  flushes_ += flushed ? 1 : 0;
+  swaps_ += !flushed && view.keyspaces != last.keyspaces ? 1 : 0;
 }
 
 void SimMaster::WatchTime(uint64_t time_us) {

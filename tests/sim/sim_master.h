@@ -61,6 +61,7 @@ class SimMaster final : private ControlConnection::MasterEnd {
   // What it said wrong first; empty if nothing.
   [[nodiscard]] const std::string& failure() const { return failure_; }
   [[nodiscard]] uint64_t flushes() const { return flushes_; }
+  [[nodiscard]] uint64_t swaps() const { return swaps_; }
   [[nodiscard]] uint64_t expelled() const { return expelled_; }
   // The newest view that anybody was sent. REQUIRES: somebody was.
   [[nodiscard]] const View& newest_view() const { return *newest_view_; }
@@ -126,6 +127,7 @@ class SimMaster final : private ControlConnection::MasterEnd {
   std::map<uint64_t, std::shared_ptr<const View>> views_;
   uint64_t told_us_ = 0;
   uint64_t flushes_ = 0;
+  uint64_t swaps_ = 0;  // of them, those in which nothing was flushed
   uint64_t expelled_ = 0;
 };
 

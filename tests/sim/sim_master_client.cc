@@ -86,6 +86,12 @@ Task<Status> SimMasterClient::FlushKeyspaces(ViewHold& hold, std::optional<uint3
   co_return call->status;
 }
 
+Task<Status> SimMasterClient::SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) {
+  auto call = std::make_shared<Call>();
+  co_await CallAwaiter(*this, SwapRequest{first, second}, hold, call);
+  co_return call->status;
+}
+
 Task<Status> SimMasterClient::SayGoodbye(ViewHold& hold) {
   auto call = std::make_shared<Call>();
   co_await CallAwaiter(*this, LeaveRequest(), hold, call);

@@ -39,6 +39,7 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
   Task<Result<Membership>> Join(ViewHold& hold) override;
   Task<Status> Leave(ViewHold& hold, Membership membership) override;
   Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) override;
+  Task<Status> SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) override;
   // The process says goodbye. REQUIRES: its worker has left.
   Task<Status> SayGoodbye(ViewHold& hold);
 

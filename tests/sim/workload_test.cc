@@ -114,8 +114,8 @@ TEST(Workloads, FlushWholeDatabases) {
   for (const auto& commands : MakeProgram(1, options)) {
     for (const Command& command : commands) {
       ++names[command[0]];
-      EXPECT_EQ(IsFlush(command), command[0] != "SET");
-      EXPECT_EQ(KeyOf(command).empty(), IsFlush(command));
+      EXPECT_EQ(IsOfAllKeys(command), command[0] != "SET");
+      EXPECT_EQ(KeyOf(command).empty(), IsOfAllKeys(command));
     }
   }
   EXPECT_EQ(names.size(), 3U);

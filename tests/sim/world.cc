@@ -161,7 +161,8 @@ Task<void> World::RunClient(Agent* agent, Client* client) {
     if (agent->leaving()) co_return;
     const Command& command = (*client->commands)[client->next++];
     const uint64_t begun_ns = executor_.NowNs();
-    const size_t index = history_.Start(client->id, command, begun_ns);
+    const uint32_t database = (client->id + client->id / plan_.agents) % plan_.databases;
+    const size_t index = history_.Start(client->id, command, begun_ns, database);
     ++commands_;
     if (trace_.keeps_lines()) {
       trace_.Note("client " + std::to_string(client->id) + " sends " + Join(command));
@@ -169,7 +170,7 @@ Task<void> World::RunClient(Agent* agent, Client* client) {
     std::string reply;
     WatchBeginning(agent);
     ++agent->busy();
-    co_await agent->Execute(&command, &reply);
+    co_await agent->Execute(&command, &reply, database);
     --agent->busy();
     history_.Finish(index, reply, executor_.NowNs());
     WatchEnd(agent, history_.ops()[index]);
@@ -234,14 +235,15 @@ void World::StartClients(uint32_t number) {
 }
 
 Task<void> World::ReadKeys(Agent* agent, const std::vector<std::string>* keys) {
-  for (const std::string& key : *keys) {
+  for (size_t i = 0; i < keys->size() * plan_.databases; ++i) {
     if (agent->leaving()) co_return;
-    const Command command{"GET", key};
-    const size_t index = history_.Start(kReader, command, executor_.NowNs());
+    const Command command{"GET", (*keys)[i / plan_.databases]};
+    const uint32_t database = i % plan_.databases;
+    const size_t index = history_.Start(kReader, command, executor_.NowNs(), database);
     std::string reply;
     WatchBeginning(agent);
     ++agent->busy();
-    co_await agent->Execute(&command, &reply);
+    co_await agent->Execute(&command, &reply, database);
     --agent->busy();
     history_.Finish(index, reply, executor_.NowNs());
     WatchEnd(agent, history_.ops()[index]);
@@ -521,6 +523,7 @@ Report World::TakeReport() {
   report.faults = faults_;
   report.reused = memory_->reused();
   report.flushes = master_.flushes();
+  report.swaps = master_.swaps();
   report.expelled = master_.expelled();
   report.steps = executor_.steps();
   for (const auto& agent : agents_) {

@@ -46,6 +46,7 @@ struct Report {
   uint64_t dropped = 0;      // registers that were deleted
   uint64_t interrupted = 0;  // writes to registers that met a seal
   uint64_t flushes = 0;      // that changed a view
+  uint64_t swaps = 0;        // of databases, likewise
   uint64_t expelled = 0;     // agents that were told so
   uint64_t steps = 0;
   WaitFreedomReport wait_freedom;  // of plans that freeze agents

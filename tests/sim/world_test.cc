@@ -173,6 +173,16 @@ TEST(SimulationDeterminism, OnePlanOneTrace) {
 }
 
 // What the scenarios are about does happen in them.
+TEST(SimulationMembers, SwapsHappen) {
+  uint64_t swaps = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Report report = RunPlan(FindScenario("swap")->make(seed));
+    EXPECT_TRUE(report.ok()) << report.failure;
+    swaps += report.swaps;
+  }
+  EXPECT_GT(swaps, 20U);
+}
+
 TEST(SimulationMembers, FlushesAndExpulsionsHappen) {
   uint64_t flushes = 0;
   uint64_t expelled = 0;

@@ -17,18 +17,18 @@ struct Keys {
   std::vector<std::vector<Origin>> origins;  // per operation of the history
 };
 
-// All commands are on one database: a flush of any kind empties each key. Key by key, that is, for
-// what a flush does to several keys at once is not looked at.
+// A flush empties each key, a swap exchanges each for that of the other database. Key by key, that
+// is, for what it does to several keys at once is not looked at.
 Keys SplitHistory(const std::vector<HistoryOp>& ops) {
   Keys keys;
   keys.origins.resize(ops.size());
   std::vector<HistoryOp> parts;
-  std::vector<HistoryOp> flushes;
+  std::vector<HistoryOp> of_all;
   for (size_t i = 0; i < ops.size(); ++i) {
     parts.clear();
     SplitByKey(ops[i], &parts);
-    if (IsFlush(ops[i].argv)) {
-      flushes.insert(flushes.end(), parts.begin(), parts.end());
+    if (IsOfAllKeys(ops[i].argv)) {
+      of_all.insert(of_all.end(), parts.begin(), parts.end());
       continue;
     }
     for (HistoryOp& part : parts) {
@@ -38,7 +38,7 @@ Keys SplitHistory(const std::vector<HistoryOp>& ops) {
       steps.push_back(std::move(part));
     }
   }
-  for (auto& [key, steps] : keys.steps) steps.insert(steps.end(), flushes.begin(), flushes.end());
+  for (auto& [key, steps] : keys.steps) steps.insert(steps.end(), of_all.begin(), of_all.end());
   return keys;
 }
 

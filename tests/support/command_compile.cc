@@ -31,8 +31,8 @@ constexpr auto kRows = std::to_array<Row>({
     {"exists", Verb::kExists, 2, 2},
     {"expire", Verb::kExpire, 3, kAnyNumber},
     {"expireat", Verb::kExpire, 3, kAnyNumber},
-    // What a flush does to one key; its reply says nothing of it.
-    {"flushall", Verb::kDel, 1, 2},
+    // What a flush or a swap does to one key; its reply says nothing of it.
+    {"flushall", Verb::kFlushAll, 1, 2},
     {"flushdb", Verb::kDel, 1, 2},
     {"get", Verb::kGet, 2, 2},
     {"getdel", Verb::kGetDel, 2, 2},
@@ -49,6 +49,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"setnx", Verb::kSet, 3, 3},
     {"setrange", Verb::kSetRange, 4, 4},
     {"strlen", Verb::kStrLen, 2, 2},
+    {"swapdb", Verb::kSwap, 3, 3},
     {"ttl", Verb::kTtl, 2, 2},
     {"type", Verb::kType, 2, 2},
     {"unlink", Verb::kDel, 2, 2},
@@ -92,13 +93,16 @@ bool IsInert(const CompiledOp& op) {
     case Verb::kSetRange:
     case Verb::kAdd:
       return op.reply.kind == Kind::kError;
+    case Verb::kFlushAll:
+    case Verb::kSwap:
+      return false;
   }
   return false;
 }
 
 bool IsBlind(const CompiledOp& op) {
   const bool any = op.reply.kind == Kind::kAny;
-  if (op.verb == Verb::kDel || op.verb == Verb::kGetDel) return any;
+  if (op.verb == Verb::kDel || op.verb == Verb::kGetDel || op.verb == Verb::kFlushAll) return any;
   return op.verb == Verb::kSet && !op.only_if_missing && !op.only_if_present &&
          op.expiry != Expiry::kKeep && (any || !op.answer_previous);
 }
@@ -117,6 +121,7 @@ bool CommandModel::Compile(const HistoryOp& op, CompiledOp* compiled, std::strin
     return false;
   }
   compiled->verb = row->verb;
+  compiled->elsewhere = op.database != 0;
   if (op.argv.size() < row->words_min || op.argv.size() > row->words_max) {
     Refuse("ERR wrong number of arguments for '" + name + "' command", compiled);
   } else {
@@ -217,6 +222,8 @@ void CommandModel::CompileArguments(const Command& argv, CompiledOp* compiled) {
     case Verb::kPttl:
     case Verb::kDel:
     case Verb::kPersist:
+    case Verb::kFlushAll:
+    case Verb::kSwap:
       return;
   }
 }
@@ -324,13 +331,13 @@ void CommandModel::CompileExpire(const Command& argv, std::string_view name, Com
   }
 }
 
-bool IsFlush(const Command& argv) {
+bool IsOfAllKeys(const Command& argv) {
   const std::string name = CommandName(argv);
-  return name == "flushall" || name == "flushdb";
+  return name == "flushall" || name == "flushdb" || name == "swapdb";
 }
 
 std::string_view KeyOf(const Command& argv) {
-  if (argv.size() < 2 || IsFlush(argv)) return {};
+  if (argv.size() < 2 || IsOfAllKeys(argv)) return {};
   return argv[1];
 }
 
@@ -387,7 +394,7 @@ void SplitByKey(const HistoryOp& op, std::vector<HistoryOp>* steps) {
     }
   } else if ((name == "del" || name == "unlink" || name == "exists") && op.argv.size() > 2) {
     SplitCount(op, steps);
-  } else if (IsFlush(op.argv)) {
+  } else if (IsOfAllKeys(op.argv)) {
     Append(StepOf(op, op.argv, op.reply == kRespOk ? "" : op.reply), steps);
   } else {
     Append(op, steps);

@@ -51,13 +51,28 @@ ModelReply Integer(int64_t number) { return {Kind::kInteger, number}; }
 constexpr ModelReply kNil = {Kind::kNil, 0};
 ModelReply Bulk(uint32_t value) { return {Kind::kBulk, value}; }
 
-KeyState Missing(int64_t time_ns) {
-  KeyState state;
-  state.time_ns = time_ns;
-  return state;
+KeyState Missing(const KeyState& state, int64_t time_ns) {
+  KeyState missing;
+  missing.time_ns = time_ns;
+  missing.away = state.away;
+  return missing;
+}
+KeyState Missing(const KeyState& state) { return Missing(state, state.time_ns); }
+
+KeyState Swapped(const KeyState& state) {
+  KeyState swapped = state;
+  swapped.value = state.away.value;
+  swapped.deadline_earliest_ms = state.away.deadline_earliest_ms;
+  swapped.deadline_latest_ms = state.away.deadline_latest_ms;
+  swapped.away = {state.value, state.deadline_earliest_ms, state.deadline_latest_ms};
+  return swapped;
 }
 
 }  // namespace
+
+void Outcomes::Swap() {
+  for (size_t i = 0; i < size_; ++i) items_[i].next = Swapped(items_[i].next);
+}
 
 CommandModel::CommandModel(const ModelOptions& options) : options_(options) {
   values_.emplace_back();  // the id of a missing key
@@ -136,6 +151,12 @@ std::string CommandModel::Encode(const ModelReply& reply) const {
 
 std::string CommandModel::Describe(const KeyState& state) const {
   constexpr size_t kShownBytesMax = 48;
+  if (state.away.value != KeyState::kAbsent) {
+    KeyState here = state;
+    here.away = {};
+    return Describe(here) + ", in the other database " +
+           Quote(values_[state.away.value].bytes, kShownBytesMax);
+  }
   if (!state.present()) return "(missing)";
   std::string text = Quote(values_[state.value].bytes, kShownBytesMax);
   if (state.has_deadline()) {
@@ -164,11 +185,22 @@ KeyState CommandModel::WithDeadlineOf(const CompiledOp& op, KeyState state) cons
 }
 
 void CommandModel::Step(const CompiledOp& op, const KeyState& state, Outcomes* outcomes) {
+  if (op.elsewhere) {
+    CompiledOp here = op;
+    here.elsewhere = false;
+    Step(here, Swapped(state), outcomes);
+    return outcomes->Swap();
+  }
   outcomes->Clear();
   KeyState now = state;
   now.time_ns = std::max(state.time_ns, op.start_ns);
   if (now.time_ns > op.latest_ns) return;
   if (op.verb == Verb::kRefused) return Offer(op, {Kind::kError, op.value}, now, outcomes);
+  if (op.verb == Verb::kSwap) return Offer(op, ok_, Swapped(now), outcomes);
+  if (op.verb == Verb::kFlushAll) {
+    now.away = {};
+    return Offer(op, ok_, Missing(now), outcomes);
+  }
   if (!state.present()) return StepMissing(op, now, outcomes);
   if (!state.has_deadline() || op.blind) return StepPresent(op, now, outcomes);
   const int64_t clock_min_ms = ClockMinMs(now.time_ns);
@@ -181,7 +213,7 @@ void CommandModel::Step(const CompiledOp& op, const KeyState& state, Outcomes* o
   if (state.deadline_earliest_ms <= std::min(ClockMaxMs(op.latest_ns), kForever / kNsPerMs)) {
     const int64_t gone_ns =
         state.deadline_earliest_ms * kNsPerMs - static_cast<int64_t>(options_.clock_error_ns);
-    StepMissing(op, Missing(std::max(now.time_ns, gone_ns)), outcomes);
+    StepMissing(op, Missing(now, std::max(now.time_ns, gone_ns)), outcomes);
   }
 }
 
@@ -219,6 +251,8 @@ void CommandModel::StepMissing(const CompiledOp& op, const KeyState& state, Outc
     case Verb::kAdd:
       return StepAdd(op, state, outcomes);
     case Verb::kRefused:
+    case Verb::kFlushAll:
+    case Verb::kSwap:
       CHECK(false);
   }
 }
@@ -231,7 +265,7 @@ void CommandModel::StepPresent(const CompiledOp& op, const KeyState& state, Outc
     case Verb::kGet:
       return Offer(op, Bulk(state.value), state, outcomes);
     case Verb::kGetDel:
-      return Offer(op, Bulk(state.value), Missing(state.time_ns), outcomes);
+      return Offer(op, Bulk(state.value), Missing(state), outcomes);
     case Verb::kGetEx:
       return Offer(op, Bulk(state.value), WithDeadlineOf(op, state), outcomes);
     case Verb::kGetRange: {
@@ -257,7 +291,7 @@ void CommandModel::StepPresent(const CompiledOp& op, const KeyState& state, Outc
       return Offer(op, op.answer_previous ? previous : ok_, WithDeadlineOf(op, next), outcomes);
     }
     case Verb::kDel:
-      return Offer(op, Integer(1), Missing(state.time_ns), outcomes);
+      return Offer(op, Integer(1), Missing(state), outcomes);
     case Verb::kAppend:
       return StepAppend(op, state, outcomes);
     case Verb::kSetRange:
@@ -270,6 +304,8 @@ void CommandModel::StepPresent(const CompiledOp& op, const KeyState& state, Outc
       next.deadline_earliest_ms = next.deadline_latest_ms = kForever;
       return Offer(op, Integer(state.has_deadline() ? 1 : 0), next, outcomes);
     case Verb::kRefused:
+    case Verb::kFlushAll:
+    case Verb::kSwap:
       CHECK(false);
   }
 }
@@ -373,7 +409,7 @@ void CommandModel::StepExpire(const CompiledOp& op, const KeyState& state,
   // A deadline in the past removes the key at once.
   const bool past =
       op.expiry == Expiry::kFromNow ? op.expiry_ms <= 0 : op.expiry_ms <= ClockMinMs(op.start_ns);
-  Offer(op, Integer(1), past ? Missing(state.time_ns) : accepted, outcomes);
+  Offer(op, Integer(1), past ? Missing(state) : accepted, outcomes);
 }
 
 }  // namespace onetrip

@@ -1,7 +1,10 @@
 // What commands on one key mean, one after the other: the sequential specification.
 //
 // Written from the documentation of Redis, not with the code under test. A command is compiled
-// once; a step then compares numbers. Values are interned: a state is four words.
+// once; a step then compares numbers. Values are interned: a state is a few words.
+//
+// There are two databases: a key's state is what it holds in the one, and what the key of that name
+// holds in the other one. SWAPDB exchanges the two.
 //
 // Expiry. A command takes effect at some true time between its start and its end, and along one
 // order these times do not decrease. A clock of the cluster is wrong by `clock_error_ns` at most:
@@ -52,6 +55,14 @@ struct KeyState {
   int64_t deadline_earliest_ms = kForever;
   int64_t deadline_latest_ms = kForever;
   int64_t time_ns = 0;  // unix time at which the last step took effect, at the earliest
+  // Value and deadline of the key of that name in the other database.
+  struct Away {
+    uint32_t value = kAbsent;
+    int64_t deadline_earliest_ms = kForever;
+    int64_t deadline_latest_ms = kForever;
+    friend bool operator==(const Away&, const Away&) = default;
+  };
+  Away away;
 
   [[nodiscard]] bool present() const { return value != kAbsent; }
   [[nodiscard]] bool has_deadline() const { return deadline_earliest_ms != kForever; }
@@ -92,6 +103,8 @@ struct CompiledOp {
     kAdd,
     kExpire,
     kPersist,
+    kFlushAll,
+    kSwap,
   };
   enum class Expiry : uint8_t { kNone, kAt, kFromNow, kKeep, kRemove };
 
@@ -105,6 +118,7 @@ struct CompiledOp {
   bool answer_integer = false;         // SETNX
   bool inert = false;                  // by its reply, it has changed nothing
   bool blind = false;                  // what it leaves does not depend on what it found
+  bool elsewhere = false;              // it is on the other database
   uint32_t value = KeyState::kAbsent;  // the argument; of kRefused, the error
   int64_t amount = 0;                  // addend, offset, or start of a range
   int64_t range_end = 0;
@@ -126,6 +140,8 @@ class Outcomes {
  public:
   void Add(const ModelReply& reply, const KeyState& next) { items_[size_++] = {reply, next}; }
   void Clear() { size_ = 0; }
+  // As if the databases had been swapped.
+  void Swap();
   [[nodiscard]] const Outcome* begin() const { return items_.data(); }
   [[nodiscard]] const Outcome* end() const { return items_.data() + size_; }
   [[nodiscard]] size_t size() const { return size_; }
@@ -211,12 +227,12 @@ class CommandModel {
 // is documented to be, and appends them; a command on one key is appended as it is. A count over
 // several keys says what each of them answered only if it is none or all of them; else the step's
 // reply is left empty, which stands for any. A count that no keys add up to becomes a step whose
-// reply nothing explains. A flush becomes one step that belongs to every key, and says of none what
-// it held. Operations without effect and reads without an answer are dropped.
+// reply nothing explains. A flush or a swap becomes one step that belongs to every key, and says of
+// none what it held. Operations without effect and reads without an answer are dropped.
 void SplitByKey(const HistoryOp& op, std::vector<HistoryOp>* steps);
 
-// Whether the command empties whole databases: a step of it belongs to every key, and deletes it.
-bool IsFlush(const Command& argv);
+// Whether the command empties or swaps whole databases: a step of it belongs to every key.
+bool IsOfAllKeys(const Command& argv);
 
 // The key of a command on one key; empty if it has none.
 std::string_view KeyOf(const Command& argv);

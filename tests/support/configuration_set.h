@@ -95,7 +95,7 @@ class ConfigurationSet {
   static constexpr size_t kHeadsMin = 64;
 
   static bool Dominates(const Configuration& a, const Configuration& b) {
-    return a.done == b.done && a.state.value == b.state.value &&
+    return a.done == b.done && a.state.value == b.state.value && a.state.away == b.state.away &&
            a.state.has_deadline() == b.state.has_deadline() && a.state.time_ns <= b.state.time_ns &&
            a.state.deadline_earliest_ms <= b.state.deadline_earliest_ms &&
            a.state.deadline_latest_ms >= b.state.deadline_latest_ms &&
@@ -106,6 +106,7 @@ class ConfigurationSet {
   [[nodiscard]] size_t HeadOf(const Configuration& item) const {
     const uint64_t mixed = (item.done * 0x9e3779b97f4a7c15ULL) ^
                            (uint64_t{item.state.value} * 0xc2b2ae3d27d4eb4fULL) ^
+                           (uint64_t{item.state.away.value} * 0x94d049bb133111ebULL) ^
                            (item.state.has_deadline() ? 0xff51afd7ed558ccdULL : 0);
     return static_cast<size_t>((mixed ^ (mixed >> 29)) * 0xbf58476d1ce4e5b9ULL >>
                                (64 - std::bit_width(heads_.size() - 1)));

@@ -129,11 +129,12 @@ bool IsReadOnly(const Command& argv) {
   return std::find(kNames.begin(), kNames.end(), CommandName(argv)) != kNames.end();
 }
 
-size_t History::Start(uint32_t client, Command argv, uint64_t now_ns) {
+size_t History::Start(uint32_t client, Command argv, uint64_t now_ns, uint32_t database) {
   CHECK(!argv.empty());
   HistoryOp& op = ops_.emplace_back();
   op.argv = std::move(argv);
   op.client = client;
+  op.database = database;
   op.start = position_++;
   op.start_ns = now_ns;
   return ops_.size() - 1;
@@ -166,7 +167,7 @@ std::string DescribeOp(const HistoryOp& op) {
   }
   text += " us " + Microseconds(op.start_ns) + "..";
   text += op.end_ns == HistoryOp::kNever ? "?" : Microseconds(op.end_ns);
-  text += " ";
+  text += op.database == 0 ? " " : " (database 1) ";
   for (const std::string& argument : op.argv) {
     const bool plain = !argument.empty() && argument.size() <= kShownBytesMax &&
                        std::all_of(argument.begin(), argument.end(), [](char c) {

@@ -29,7 +29,8 @@ struct HistoryOp {
   Command argv;
   std::string reply;  // RESP2; empty: none came
   uint32_t client = 0;
-  uint64_t start = 0;  // a position in the common order of all starts and ends
+  uint32_t database = 0;  // or 1: the other one
+  uint64_t start = 0;     // a position in the common order of all starts and ends
   uint64_t end = kNever;
   uint64_t start_ns = 0;  // on true time
   uint64_t end_ns = kNever;
@@ -50,7 +51,7 @@ bool IsReadOnly(const Command& argv);
 class History {
  public:
   // The command is about to be sent. Returns its index.
-  size_t Start(uint32_t client, Command argv, uint64_t now_ns);
+  size_t Start(uint32_t client, Command argv, uint64_t now_ns, uint32_t database = 0);
 
   // The reply has arrived whole. REQUIRES: no reply was given for `index` before. An operation for
   // which this is never called stays kUnknown.

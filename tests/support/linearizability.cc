@@ -133,6 +133,13 @@ bool KeySearch::Prepare(const InitialState& initial) {
     events_.push_back({op.start, false, i});
     if (!unknown) events_.push_back({op.end, true, i});
   }
+  // What the key of that name is in the other database, no write to it wipes out.
+  const bool has_two = std::any_of(ops_.begin(), ops_.end(), [](const Op& op) {
+    return op.compiled.elsewhere || op.compiled.verb == CompiledOp::Verb::kSwap;
+  });
+  if (has_two) {
+    for (Op& op : ops_) op.compiled.blind = false;
+  }
   if (!timed) {
     for (Op& op : ops_) {
       op.compiled.start_ns = 0;
@@ -256,8 +263,8 @@ bool KeySearch::StartOpen(uint32_t op) {
 
 bool KeySearch::SameEffect(const CompiledOp& a, const CompiledOp& b) {
   const auto effect = [](const CompiledOp& op) {
-    return std::tie(op.verb, op.expiry, op.only_if_missing, op.only_if_present, op.only_if_greater,
-                    op.only_if_less, op.value, op.amount, op.expiry_ms);
+    return std::tie(op.verb, op.elsewhere, op.expiry, op.only_if_missing, op.only_if_present,
+                    op.only_if_greater, op.only_if_less, op.value, op.amount, op.expiry_ms);
   };
   // A deadline counted from now depends on when now was.
   return a.expiry != CompiledOp::Expiry::kFromNow && effect(a) == effect(b);

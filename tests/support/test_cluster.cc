@@ -44,6 +44,12 @@ Task<Status> EditedMaster::FlushKeyspaces(ViewHold& hold, std::optional<uint32_t
   co_return status;
 }
 
+Task<Status> EditedMaster::SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) {
+  const Status status = co_await inner_.SwapKeyspaces(hold, first, second);
+  Publish();
+  co_return status;
+}
+
 void TakeOut(View& view, NodeId node) {
   if (view.nodes.size() < view.node_count) view.nodes.resize(view.node_count);
   view.nodes[node.value].out = true;

@@ -41,6 +41,8 @@ class EditedMaster final : public MasterClient {
   Task<Result<Membership>> Join(ViewHold& hold) override;
   Task<Status> Leave(ViewHold& hold, Membership membership) override;
   Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) override;
+  // Workers are released before they see the new view: nothing else may be under way.
+  Task<Status> SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) override;
 
   // From now on every view is as the cluster's own with all edits made, one after the other.
   // Commits one that is.

@@ -51,6 +51,16 @@ struct RandomClusterParts {
     std::set<int> refused_by;
     size_t known_nodes = 0;  // of a zombie: those with higher numbers it has never heard of
   };
+
+  // Whether a keyspace of before is another database's now.
+  static bool Swaps(const View& before, const View& view) {
+    for (uint32_t i = 0; i < kMaxDatabases; ++i) {
+      for (uint32_t j = 0; j < kMaxDatabases; ++j) {
+        if (i != j && before.keyspaces[i] == view.keyspaces[j]) return true;
+      }
+    }
+    return false;
+  }
 };
 
 }  // namespace onetrip

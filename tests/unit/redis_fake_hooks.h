@@ -39,8 +39,11 @@ class FakeHooks final : public ServerHooks {
   void AppendInfoSection(std::string_view, std::string* out) override { *out += "rtt:1\r\n"; }
   void SumCommandStats(CommandTotals* totals) override { stats_.AddTo(totals); }
   void ResetStats() override { stats_.Reset(); }
-  const char* AcceptConfig(std::string_view name, std::string_view value) override {
+  const char* CheckConfig(std::string_view name, std::string_view value) override {
     return name == "maxclients" && value == "13" ? "not that one" : nullptr;
+  }
+  void ApplyConfig(std::string_view name, std::string_view value) override {
+    applied_.append(name).append("=").append(value).append(" ");
   }
   void SendToMonitors(const std::string& line) override { monitored_ += line; }
   Task<void> SetActiveExpiry(bool active) override {
@@ -51,6 +54,7 @@ class FakeHooks final : public ServerHooks {
   void Shutdown() override { shut_down_ = true; }
 
   std::string& monitored() { return monitored_; }
+  [[nodiscard]] const std::string& applied() const { return applied_; }
   [[nodiscard]] bool active_expiry() const { return active_expiry_; }
   [[nodiscard]] bool shut_down() const { return shut_down_; }
   CommandStats& stats() { return stats_; }
@@ -60,6 +64,7 @@ class FakeHooks final : public ServerHooks {
  private:
   ServerConfig config_;
   Observation observation_;
+  std::string applied_;
   std::string monitored_;
   bool active_expiry_ = true;
   bool shut_down_ = false;

@@ -143,7 +143,9 @@ TEST_F(RedisSession, ConfigChangesAllOrNothing) {
             "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - not that "
             "one\r\n");
   EXPECT_EQ(client_("CONFIG GET timeout"), "*2\r\n$7\r\ntimeout\r\n$1\r\n0\r\n");
+  EXPECT_EQ(worker_.hooks.applied(), "") << "nothing takes effect of a change that is refused";
   EXPECT_EQ(client_("CONFIG SET timeout 5 maxclients 14"), kOk);
+  EXPECT_EQ(worker_.hooks.applied(), "timeout=5 maxclients=14 ");
   EXPECT_EQ(worker_.hooks.config().timeout_s(), 5U);
   EXPECT_EQ(worker_.hooks.config().max_clients(), 14U);
   EXPECT_EQ(client_("CONFIG SET foo bar"),
