@@ -112,7 +112,7 @@ TEST_F(RedisCommands, RangesCountFromBothEnds) {
 }
 
 TEST_F(RedisCommands, ValuesEndAtTheLimit) {
-  const std::string value(kMaxValueBytes, 'x');
+  const std::string value(kRecordValueBytesMax, 'x');
   EXPECT_EQ(client_.Call({"SET", "k", value}), kOk);
   EXPECT_EQ(client_("GET k"), Bulk(value));
   const std::string too_long = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n";
