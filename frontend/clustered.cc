@@ -72,7 +72,10 @@ std::string WhyNotTcp(const View& view) {
 }  // namespace
 
 Clustered::Clustered(const AgentOptions& options, const Clock& clock, Secret secret)
-    : options_(options), clock_(clock), secret_(std::move(secret)) {}
+    : Storage(options.large_value_bytes),
+      options_(options),
+      clock_(clock),
+      secret_(std::move(secret)) {}
 
 Clustered::~Clustered() {
   {

@@ -34,8 +34,9 @@ Task<Status> ClusteredWorker::Start(std::string* reason) {
   Status status = cluster_.DecideFabric(*view, reason);
   if (status.ok()) status = co_await ReachNodes(*view, reason);
   if (status.ok()) {
-    context_ = std::make_unique<WorkerContext>(executor_, fabric(), *cluster_.master_, hold_,
-                                               membership_, DataPathOf(cluster_.options_));
+    context_ =
+        std::make_unique<WorkerContext>(executor_, fabric(), *cluster_.master_, hold_, membership_,
+                                        DataPathOf(cluster_.options_, cluster_.large_values()));
     engine_ = MakeEngine(EngineOf(cluster_.options_), *context_);
     kv_ = std::make_unique<Kv>(*context_, *engine_);
     status = co_await kv_->Start();

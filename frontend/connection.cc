@@ -92,6 +92,8 @@ Task<void> Connection::Run() {
     if (batch_size_ > 0) {
       co_await ExecuteBatch();
       input_.Consume(batch_bytes_);
+      input_.Shrink();
+      if (input_.capacity() <= kLargeRequestBytes) input_share_ = {};
     }
     if (state_ != State::kOpen) break;
     if (batch_end_ == RespResult::kError) {
@@ -102,6 +104,10 @@ Task<void> Connection::Run() {
     if (!output_.empty()) host_.flush_queue.Add(this);
     if (batch_end_ == RespResult::kNeedMore) {
       input_needed_ = parser_.wanted_bytes();
+      if (input_.size() + input_needed_ > kLargeRequestBytes) [[unlikely]] {
+        co_await TakeRequestMemory();
+        if (state_ != State::kOpen) break;
+      }
       watcher_.WatchReads(true);
       co_await Waiting{*this, WaitFor::kInput};
     }
@@ -197,6 +203,21 @@ void Connection::Push(std::string_view bytes) {
   host_.flush_queue.Add(this);
 }
 
+// Of a command of many large arguments only the first has to wait: who has a share may not wait for
+// more of it.
+Task<void> Connection::TakeRequestMemory() {
+  const uint64_t needed = input_.size() + input_needed_;
+  if (needed <= input_share_.bytes()) co_return;
+  if (input_share_.bytes() > 0) {
+    input_share_.Grow(needed - input_share_.bytes());
+    co_return;
+  }
+  MemoryBudget::Turn turn(host_.large_requests, needed);
+  while (!turn.Take(&input_share_) && state_ == State::kOpen) {
+    co_await host_.executor.SleepFor(kBudgetLookNs);
+  }
+}
+
 Task<void> Connection::WaitForPause(std::span<const std::string_view> argv) {
   const bool is_write = WritesSomething(session_, argv);
   while (state_ == State::kOpen &&
@@ -231,7 +252,8 @@ void Connection::OnReadable() {
     return;
   }
   const std::span<char> room = input_.Room(input_needed_);
-  const size_t most = std::min(room.size(), std::max(kReadMaxBytes, input_needed_));
+  const size_t most =
+      std::min({room.size(), std::max(kReadMaxBytes, input_needed_), kMoveMaxBytes});
   const ssize_t received = recv(fd_.get(), room.data(), most, 0);
   if (received <= 0) {
     if (received < 0 && WouldBlock(errno)) return;
@@ -262,10 +284,17 @@ void Connection::OnReadable() {
 
 bool Connection::Send() {
   constexpr size_t kViews = 64;
-  // More rounds only while the socket takes everything.
-  for (int round = 0; round < 16 && !output_.empty(); ++round) {
+  // More rounds only while the socket takes everything, and the turn stays short.
+  size_t left = kMoveMaxBytes;
+  for (int round = 0; round < 16 && !output_.empty() && left > 0; ++round) {
     std::array<std::string_view, kViews> views;
-    const size_t count = output_.Views(views);
+    size_t count = output_.Views(views);
+    size_t fits = left;
+    for (size_t i = 0; i < count; ++i) {
+      views[i] = views[i].substr(0, fits);
+      fits -= views[i].size();
+      if (fits == 0) count = i + 1;
+    }
     size_t offered = 0;
     ssize_t sent = 0;
     if (count == 1) {
@@ -289,6 +318,7 @@ bool Connection::Send() {
     host_.traffic.output_bytes.Add(static_cast<uint64_t>(sent));
     output_.Consume(static_cast<size_t>(sent));
     if (static_cast<size_t>(sent) < offered) break;
+    left -= offered;
   }
   return true;
 }

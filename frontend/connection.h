@@ -12,11 +12,13 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "client_core/base/memory_budget.h"
 #include "client_core/base/metrics.h"
 #include "client_core/coro/loop_executor.h"
 #include "client_core/coro/socket.h"
@@ -87,6 +89,7 @@ struct ConnectionHost {
   const ClientLimits& limits;
   TrafficMetrics& traffic;
   FlushQueue& flush_queue;
+  std::shared_ptr<MemoryBudget> large_requests;
 };
 
 class Connection {
@@ -133,6 +136,12 @@ class Connection {
   // A read takes no more than this, or what the running command is known to need: one client's
   // pipeline must not keep the others waiting.
   static constexpr size_t kReadMaxBytes = size_t{16} << 10;
+  // What one read or one write moves at most: a turn of the loop stays short.
+  static constexpr size_t kMoveMaxBytes = size_t{512} << 10;
+  // A request that needs more memory takes it from the budget for large values.
+  static constexpr size_t kLargeRequestBytes = size_t{1} << 20;
+  // How often a request that waits for the budget looks again.
+  static constexpr uint64_t kBudgetLookNs = 500'000;
   // Unsent output that is worth a system call before the turn ends.
   static constexpr size_t kFlushEarlyBytes = size_t{1} << 20;
   // Unsent output beyond which nothing more is executed until the client has taken some of it. Far
@@ -186,6 +195,8 @@ class Connection {
     return {arguments_.data() + command.first_argument, command.argument_count};
   }
   Task<void> ExecuteBatch();
+  // Waits until the memory that the request needs is there; takes more if it turns out to need it.
+  Task<void> TakeRequestMemory();
   // Returns when CLIENT PAUSE lets the command run.
   Task<void> WaitForPause(std::span<const std::string_view> argv);
   // After a command whose replies have piled up: sends, and waits if the client does not keep up.
@@ -208,6 +219,7 @@ class Connection {
   Session session_;
   RespParser parser_;
   QueryBuffer input_;
+  MemoryBudget::Share input_share_;  // Of a large request.
   OutputBuffer output_;
 
   State state_ = State::kOpen;

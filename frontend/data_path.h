@@ -5,10 +5,12 @@
 #include "client_core/base/options.h"
 #include "client_core/memory/worker_context.h"
 #include "client_core/replication/engine.h"
+#include "frontend/storage.h"
 
 namespace onetrip {
 
-inline DataPathOptions DataPathOf(const AgentOptions& options) {
+inline DataPathOptions DataPathOf(const AgentOptions& options,
+                                  const LargeValueBudgets& large_values) {
   DataPathOptions result;
   result.wait_polls_max = static_cast<uint32_t>(options.wait_polls_max);
   result.wait_timer_us = static_cast<uint32_t>(options.wait_timer_us);
@@ -17,6 +19,7 @@ inline DataPathOptions DataPathOf(const AgentOptions& options) {
   result.location_cache_bytes = options.location_cache_bytes;
   result.register_cache_entries = options.register_cache_keys;
   result.register_lanes = static_cast<uint32_t>(options.register_lanes);
+  result.large_values = large_values.values;
   return result;
 }
 

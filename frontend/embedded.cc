@@ -19,10 +19,10 @@ class EmbeddedWorker final : public WorkerStorage {
  public:
   EmbeddedWorker(Executor& executor, LocalMaster& master, std::unique_ptr<ViewHold> hold,
                  Membership membership, const std::vector<MemoryEndpoint*>& endpoints,
-                 const AgentOptions& options)
+                 const AgentOptions& options, const LargeValueBudgets& large_values)
       : hold_(std::move(hold)),
         fabric_(executor.clock(), endpoints),
-        context_(executor, fabric_, master, *hold_, membership, DataPathOf(options)),
+        context_(executor, fabric_, master, *hold_, membership, DataPathOf(options, large_values)),
         engine_(MakeEngine(EngineOf(options), context_)),
         kv_(context_, *engine_) {}
 
@@ -90,8 +90,9 @@ Task<Result<std::unique_ptr<WorkerStorage>>> Embedded::Join(LoopExecutor& execut
   if (!membership.ok()) co_return membership.status();
   std::vector<MemoryEndpoint*> endpoints;
   for (const std::unique_ptr<MemoryNode>& node : nodes_) endpoints.push_back(node.get());
-  auto worker = std::make_unique<EmbeddedWorker>(
-      executor, master_, std::move(hold), membership.value(), std::move(endpoints), options_);
+  auto worker =
+      std::make_unique<EmbeddedWorker>(executor, master_, std::move(hold), membership.value(),
+                                       std::move(endpoints), options_, large_values());
   const Status status = co_await worker->Start();
   if (!status.ok()) co_return status;
   std::unique_ptr<WorkerStorage> joined = std::move(worker);

@@ -32,7 +32,10 @@ class Embedded final : public Storage {
 
  private:
   Embedded(const AgentOptions& options, const Clock& clock, MembershipState state, int replicas)
-      : options_(options), replicas_(replicas), master_(std::move(state), clock) {}
+      : Storage(options.large_value_bytes),
+        options_(options),
+        replicas_(replicas),
+        master_(std::move(state), clock) {}
 
   const AgentOptions options_;
   const int replicas_;

@@ -73,6 +73,11 @@ void AppendOnetripSection(const Server& server, std::string* out) {
         out);
   Field("location_cache_invalid",
         sum([](const KvMetrics& m) { return m.index->cache_invalid.Value(); }), out);
+  const LargeValueBudgets& large = server.storage().large_values();
+  Field("large_value_memory_bytes", large.requests->bytes() + large.values->bytes(), out);
+  Field("large_value_request_bytes", large.requests->used_bytes(), out);
+  Field("large_value_read_bytes", large.values->used_bytes(), out);
+  Field("large_value_waiting", large.requests->waiting() + large.values->waiting(), out);
   Field("index_splits", sum([](const KvMetrics& m) { return m.index->splits.Value(); }), out);
 
   // Per replica. granted = the cluster's own blocks + owned; owned = live + free + what headers and

@@ -13,28 +13,37 @@ constexpr size_t kRoomMinBytes = 4096;
 std::span<char> QueryBuffer::Room(size_t wanted) {
   wanted = std::max(wanted, kRoomMinBytes);
   const size_t held = size();
-  if (capacity_ - end_ < wanted) {
-    if (capacity_ - held >= wanted) {
-      std::memmove(memory_.get(), memory_.get() + begin_, held);
+  if (capacity() - end_ < wanted) {
+    if (capacity() - held >= wanted) {
+      std::memmove(start(), start() + begin_, held);
+      begin_ = 0;
+      end_ = held;
     } else {
       // Doubling bounds the copying for a command of many arguments.
-      const size_t larger = std::max({kFirstBytes, held + wanted, held > 0 ? 2 * capacity_ : 0});
-      std::unique_ptr<char[]> memory(new char[larger]);
-      if (held > 0) std::memcpy(memory.get(), memory_.get() + begin_, held);
-      memory_ = std::move(memory);
-      capacity_ = larger;
+      MoveTo(std::max({kFirstBytes, held + wanted, held > 0 ? 2 * capacity() : 0}));
     }
-    begin_ = 0;
-    end_ = held;
   }
-  return {memory_.get() + end_, capacity_ - end_};
+  return {start() + end_, capacity() - end_};
+}
+
+void QueryBuffer::MoveTo(size_t bytes) {
+  const size_t held = size();
+  LargeMemory memory(bytes);
+  if (held > 0) std::memcpy(memory.start(), start() + begin_, held);
+  memory_ = std::move(memory);
+  begin_ = 0;
+  end_ = held;
 }
 
 void QueryBuffer::Release() {
   CHECK(size() == 0);
-  memory_.reset();
-  capacity_ = 0;
+  memory_ = LargeMemory();
   begin_ = end_ = 0;
+}
+
+void QueryBuffer::Shrink() {
+  if (capacity() <= kLargeBytes || size() > kLargeBytes / 2) return;
+  size() == 0 ? Release() : MoveTo(std::max(kFirstBytes, 2 * size()));
 }
 
 }  // namespace onetrip

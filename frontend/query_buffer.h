@@ -8,11 +8,11 @@
 
 #include <cstddef>
 #include <cstring>
-#include <memory>
 #include <span>
 #include <string_view>
 
 #include "client_core/base/check.h"
+#include "client_core/base/large_memory.h"
 
 namespace onetrip {
 
@@ -20,16 +20,16 @@ class QueryBuffer {
  public:
   static constexpr size_t kFirstBytes = size_t{16} << 10;
 
-  [[nodiscard]] std::string_view data() const { return {memory_.get() + begin_, end_ - begin_}; }
+  [[nodiscard]] std::string_view data() const { return {start() + begin_, end_ - begin_}; }
   [[nodiscard]] size_t size() const { return end_ - begin_; }
-  [[nodiscard]] size_t capacity() const { return capacity_; }
+  [[nodiscard]] size_t capacity() const { return memory_.bytes(); }
 
   // Writable bytes behind the data: at least `wanted`, and enough for a read to be worth its
   // system call. May move the data.
   std::span<char> Room(size_t wanted);
   // The first `bytes` of the last Room() now hold data.
   void Commit(size_t bytes) {
-    CHECK(bytes <= capacity_ - end_);
+    CHECK(bytes <= capacity() - end_);
     end_ += bytes;
   }
   // Drops `bytes` from the front. REQUIRES: bytes <= size().
@@ -40,10 +40,18 @@ class QueryBuffer {
   }
   // Gives all memory back. REQUIRES: size() is 0.
   void Release();
+  // Gives back what a large command has left behind, if it is done; may move the data.
+  void Shrink();
 
  private:
-  std::unique_ptr<char[]> memory_;
-  size_t capacity_ = 0;
+  // From here on memory is not kept for what comes next.
+  static constexpr size_t kLargeBytes = size_t{1} << 20;
+
+  [[nodiscard]] char* start() const { return reinterpret_cast<char*>(memory_.start()); }
+  // The data moves to memory of so many bytes.
+  void MoveTo(size_t bytes);
+
+  LargeMemory memory_;
   size_t begin_ = 0;
   size_t end_ = 0;
 };

@@ -39,9 +39,20 @@ struct PoolUsage {
   uint64_t granted_bytes = 0;   // Blocks in the hands of workers, and the cluster's own.
 };
 
+// What values above 1 MiB may take of the process's memory, on all workers together. Whoever waits
+// for the second may hold some of the first, never the other way round.
+struct LargeValueBudgets {
+  std::shared_ptr<MemoryBudget> requests;  // being read in or executed
+  std::shared_ptr<MemoryBudget> values;    // read for a command, until its reply is sent
+};
+
 class Storage {
  public:
+  explicit Storage(uint64_t large_value_bytes)
+      : large_values_{std::make_shared<MemoryBudget>(large_value_bytes / 2),
+                      std::make_shared<MemoryBudget>(large_value_bytes / 2)} {}
   virtual ~Storage() = default;
+  [[nodiscard]] const LargeValueBudgets& large_values() const { return large_values_; }
 
   // Joins the cluster as a worker whose executor is `executor`, which outlives the result. Fails as
   // MasterClient::Join and Kv::Start do. Called on the worker's thread.
@@ -57,6 +68,9 @@ class Storage {
   virtual std::string Describe() const = 0;
   // For INFO onetrip.
   virtual std::vector<InfoField> Info() const { return {}; }
+
+ private:
+  const LargeValueBudgets large_values_;
 };
 
 }  // namespace onetrip

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
+#include "client_core/base/large_memory.h"
 #include "redis_compat/ascii.h"
 #include "redis_compat/bit_offset.h"
 #include "redis_compat/bits.h"
@@ -22,12 +24,17 @@ class SetOneBit final : public CommandMutation {
     if (current != nullptr && !IsString(*current)) {
       return Refuse(kWrongTypeError);
     }
-    bytes_ = current == nullptr ? std::string_view() : current->value;
-    bytes_.resize(std::max<size_t>(bytes_.size(), bit_ / 8 + 1), '\0');
-    const BitField field{false, 1, bit_};
-    old_ = ReadBitField(bytes_, field) != 0;
-    WriteBitField(&bytes_, field, value_ ? 1 : 0);
-    return Change::Write(StringRecord(bytes_, {}, current == nullptr ? 0 : current->deadline_ms));
+    const std::string_view old = current == nullptr ? std::string_view() : current->value;
+    const size_t at = bit_ / 8;
+    byte_.assign(1, at < old.size() ? old[at] : '\0');
+    const BitField field{false, 1, bit_ % 8};
+    old_ = ReadBitField(byte_, field) != 0;
+    WriteBitField(&byte_, field, value_ ? 1 : 0);
+    NewRecord record = StringRecord(old.substr(0, std::min(at, old.size())), byte_,
+                                    current == nullptr ? 0 : current->deadline_ms);
+    record.gap_bytes = at - record.head.size();
+    record.rest = old.substr(std::min(at + 1, old.size()));
+    return Change::Write(record);
   }
 
   // Before the last Apply().
@@ -36,7 +43,7 @@ class SetOneBit final : public CommandMutation {
  private:
   const uint64_t bit_;
   const bool value_;
-  std::string bytes_;
+  std::string byte_;  // the one with the bit
   bool old_ = false;
 };
 
@@ -84,58 +91,83 @@ bool AnsweredWrongType(CommandContext& context, const ReadResult& result) {
   return true;
 }
 
+// What is worked on before others of the worker get a turn: some hundred microseconds.
+constexpr uint64_t kPieceBytes = uint64_t{512} << 10;
+
 // Answers BITCOUNT for a string that is there.
-void CountIn(CommandContext& context, std::string_view value) {
+Task<void> CountIn(CommandContext& context, std::string_view value) {
   const auto argv = context.argv;
   BitRange range{0, 8 * uint64_t{value.size()}};
   if (argv.size() == 4 || argv.size() == 5) {
     const auto start = ParseInt64(argv[2]);
     const auto end = ParseInt64(argv[3]);
     if (!start || !end) {
-      return context.out.Error(kNotIntegerError);
+      context.out.Error(kNotIntegerError);
+      co_return;
     }
     if (*start < 0 && *end < 0 && *start > *end) {
-      return context.out.Integer(0);
+      context.out.Integer(0);
+      co_return;
     }
     BitUnit unit = BitUnit::kByte;
     if (argv.size() == 5 && !ReadUnit(argv[4], &unit)) {
-      return context.out.Error(kSyntaxError);
+      context.out.Error(kSyntaxError);
+      co_return;
     }
     range = Range(value.size(), *start, *end, unit);
   } else if (argv.size() != 2) {
-    return context.out.Error(kSyntaxError);
+    context.out.Error(kSyntaxError);
+    co_return;
   }
-  context.out.Integer(static_cast<int64_t>(CountBits(value, range.begin, range.end)));
+  uint64_t count = 0;
+  for (uint64_t begin = range.begin; begin < range.end;) {
+    const uint64_t end = std::min(range.end, begin + 8 * kPieceBytes);
+    count += CountBits(value, begin, end);
+    begin = end;
+    if (begin < range.end) co_await context.kv.Yield();
+  }
+  context.out.Integer(static_cast<int64_t>(count));
 }
 
 // Answers BITPOS for a string that is there.
-void FindIn(CommandContext& context, std::string_view value, bool bit) {
+Task<void> FindIn(CommandContext& context, std::string_view value, bool bit) {
   const auto argv = context.argv;
   BitRange range{0, 8 * uint64_t{value.size()}};
   if (argv.size() > 6) {
-    return context.out.Error(kSyntaxError);
+    context.out.Error(kSyntaxError);
+    co_return;
   }
   if (argv.size() > 3) {
     const auto start = ParseInt64(argv[3]);
     if (!start) {
-      return context.out.Error(kNotIntegerError);
+      context.out.Error(kNotIntegerError);
+      co_return;
     }
     BitUnit unit = BitUnit::kByte;
     if (argv.size() == 6 && !ReadUnit(argv[5], &unit)) {
-      return context.out.Error(kSyntaxError);
+      context.out.Error(kSyntaxError);
+      co_return;
     }
     const auto end = argv.size() > 4 ? ParseInt64(argv[4]) : std::optional<int64_t>(-1);
     if (!end) {
-      return context.out.Error(kNotIntegerError);
+      context.out.Error(kNotIntegerError);
+      co_return;
     }
     range = Range(value.size(), *start, *end, unit);
   }
   if (range.begin == range.end) {
-    return context.out.Integer(-1);
+    context.out.Integer(-1);
+    co_return;
   }
-  const auto found = FindBit(value, bit, range.begin, range.end);
-  if (found) {
-    return context.out.Integer(static_cast<int64_t>(*found));
+  for (uint64_t begin = range.begin; begin < range.end;) {
+    const uint64_t end = std::min(range.end, begin + 8 * kPieceBytes);
+    const auto found = FindBit(value, bit, begin, end);
+    if (found) {
+      context.out.Integer(static_cast<int64_t>(*found));
+      co_return;
+    }
+    begin = end;
+    if (begin < range.end) co_await context.kv.Yield();
   }
   // Behind a string whose end nobody named there are zeros for ever.
   const bool open = argv.size() <= 4;
@@ -155,31 +187,44 @@ bool ReadOperation(std::string_view word, BitOperation* operation) {
   return false;
 }
 
-// Takes one more source into `bytes`; a shorter one counts as if zeros followed.
-void Combine(BitOperation operation, std::string_view source, bool is_first, std::string* bytes) {
-  if (is_first) {
-    *bytes = source;
-    if (operation == BitOperation::kNot) {
-      for (char& byte : *bytes) byte = static_cast<char>(~byte);
-    }
-    return;
+// What BITOP has made of its sources so far.
+class Combination {
+ public:
+  [[nodiscard]] std::string_view bytes() const {
+    return {reinterpret_cast<const char*>(memory_.start()), size_};
   }
-  bytes->resize(std::max(bytes->size(), source.size()), '\0');
-  for (size_t i = 0; i < bytes->size(); ++i) {
-    const char other = i < source.size() ? source[i] : '\0';
-    char& byte = (*bytes)[i];
-    switch (operation) {
-      case BitOperation::kAnd:
-        byte = static_cast<char>(byte & other);
-        break;
-      case BitOperation::kOr:
-        byte = static_cast<char>(byte | other);
-        break;
-      default:
-        byte = static_cast<char>(byte ^ other);
+
+  // Takes one more source; a shorter one counts as if zeros followed.
+  Task<void> Add(Kv& kv, BitOperation operation, std::string_view source) {
+    const size_t size = std::max(size_, source.size());
+    LargeMemory memory(size);
+    char* const to = reinterpret_cast<char*>(memory.start());
+    for (size_t begin = 0; begin < size;) {
+      const size_t end = std::min<size_t>(size, begin + kPieceBytes / 4);
+      for (size_t i = begin; i < end; ++i) {
+        to[i] =
+            Join(operation, i < size_ ? bytes()[i] : '\0', i < source.size() ? source[i] : '\0');
+      }
+      begin = end;
+      if (begin < size) co_await kv.Yield();
     }
+    memory_ = std::move(memory);
+    size_ = size;
+    is_first_ = false;
   }
-}
+
+ private:
+  [[nodiscard]] char Join(BitOperation operation, char before, char source) const {
+    if (operation == BitOperation::kNot) return static_cast<char>(~source);
+    if (is_first_) return source;
+    if (operation == BitOperation::kAnd) return static_cast<char>(before & source);
+    return static_cast<char>(operation == BitOperation::kOr ? before | source : before ^ source);
+  }
+
+  LargeMemory memory_;
+  size_t size_ = 0;
+  bool is_first_ = true;
+};
 
 }  // namespace
 
@@ -209,7 +254,9 @@ Task<void> GetBitCommand(CommandContext& context) {
     co_return;
   }
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  const auto at = static_cast<int64_t>(bit / 8);
+  const Status status =
+      co_await context.kv.GetPart(KeyAt(context, 1), {.first = at, .last = at}, &result);
   if (AnsweredReadFailure(context, status)) {
     co_return;
   }
@@ -218,7 +265,7 @@ Task<void> GetBitCommand(CommandContext& context) {
     co_return;
   }
   const bool set =
-      result.found() && ReadBitField(result.record().value, BitField{false, 1, bit}) != 0;
+      result.found() && ReadBitField(result.record().value, BitField{false, 1, bit % 8}) != 0;
   context.out.Integer(set ? 1 : 0);
 }
 
@@ -230,7 +277,11 @@ Task<void> BitCountCommand(CommandContext& context) {
   }
   CountLookup(context, result.found());
   if (!AnsweredWrongType(context, result)) {
-    result.found() ? CountIn(context, result.record().value) : context.out.Integer(0);
+    if (result.found()) {
+      co_await CountIn(context, result.record().value);
+    } else {
+      context.out.Integer(0);
+    }
   }
 }
 
@@ -251,8 +302,11 @@ Task<void> BitPosCommand(CommandContext& context) {
   }
   CountLookup(context, result.found());
   if (!AnsweredWrongType(context, result)) {
-    result.found() ? FindIn(context, result.record().value, *bit == 1)
-                   : context.out.Integer(*bit == 1 ? -1 : 0);
+    if (result.found()) {
+      co_await FindIn(context, result.record().value, *bit == 1);
+    } else {
+      context.out.Integer(*bit == 1 ? -1 : 0);
+    }
   }
 }
 
@@ -270,7 +324,7 @@ Task<void> BitOpCommand(CommandContext& context) {
     context.out.Error("ERR BITOP NOT must be called with a single source key.");
     co_return;
   }
-  std::string bytes;
+  Combination combination;
   for (size_t i = kFirstSource; i < argv.size(); ++i) {
     PrefetchAhead(context, i, 1);
     ReadResult result;
@@ -279,9 +333,10 @@ Task<void> BitOpCommand(CommandContext& context) {
       co_return;
     }
     CountLookup(context, result.found());
-    Combine(operation, result.found() ? result.record().value : std::string_view(),
-            i == kFirstSource, &bytes);
+    co_await combination.Add(context.kv, operation,
+                             result.found() ? result.record().value : std::string_view());
   }
+  const std::string_view bytes = combination.bytes();
   const Key destination = KeyAt(context, 2);
   bool existed = false;
   const Status status = bytes.empty() ? co_await context.kv.Delete(destination, &existed)

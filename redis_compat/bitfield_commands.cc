@@ -123,6 +123,32 @@ bool TakeStep(const FieldStep& step, std::string* bytes, FieldAnswers* answers) 
   return true;
 }
 
+// The bytes that steps touch, from the first to the last: all that has to be copied of a string.
+struct Window {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+Window WindowOf(const std::vector<FieldStep>& steps) {
+  Window window{UINT64_MAX, 0};
+  for (const FieldStep& step : steps) {
+    window.begin = std::min(window.begin, step.field.offset / 8);
+    window.end = std::max(window.end, (step.field.end() + 7) / 8);
+  }
+  return steps.empty() ? Window() : window;
+}
+
+// Takes the steps on the bytes of the window; true if any changed anything.
+bool TakeAll(std::vector<FieldStep> steps, const Window& window, std::string* bytes,
+             FieldAnswers* answers) {
+  bool writes = false;
+  for (FieldStep& step : steps) {
+    step.field.offset -= 8 * window.begin;
+    writes |= TakeStep(step, bytes, answers);
+  }
+  return writes;
+}
+
 class TakeSteps final : public CommandMutation {
  public:
   explicit TakeSteps(const std::vector<FieldStep>& steps) : steps_(steps) {}
@@ -133,12 +159,17 @@ class TakeSteps final : public CommandMutation {
     if (current != nullptr && !IsString(*current)) {
       return Refuse(kWrongTypeError);
     }
-    bytes_ = current == nullptr ? std::string_view() : current->value;
-    bool writes = false;
-    for (const FieldStep& step : steps_) writes |= TakeStep(step, &bytes_, &answers_);
-    return writes ? Change::Write(
-                        StringRecord(bytes_, {}, current == nullptr ? 0 : current->deadline_ms))
-                  : Change::Keep();
+    const std::string_view old = current == nullptr ? std::string_view() : current->value;
+    const Window window = WindowOf(steps_);
+    const std::string_view head = old.substr(0, std::min<uint64_t>(window.begin, old.size()));
+    bytes_ = old.substr(head.size(), window.end - window.begin);
+    if (!TakeAll(steps_, window, &bytes_, &answers_)) {
+      return Change::Keep();
+    }
+    NewRecord record = StringRecord(head, bytes_, current == nullptr ? 0 : current->deadline_ms);
+    record.gap_bytes = window.begin - head.size();
+    record.rest = old.substr(std::min<uint64_t>(window.begin + bytes_.size(), old.size()));
+    return Change::Write(record);
   }
 
   [[nodiscard]] const FieldAnswers& answers() const { return answers_; }
@@ -158,7 +189,11 @@ void Reply(ReplyWriter& out, const FieldAnswers& answers) {
 
 Task<void> RunReads(CommandContext& context, const std::vector<FieldStep>& steps) {
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  const Window window = WindowOf(steps);
+  const Status status = co_await context.kv.GetPart(
+      KeyAt(context, 1),
+      {.first = static_cast<int64_t>(window.begin), .last = static_cast<int64_t>(window.end) - 1},
+      &result);
   if (AnsweredReadFailure(context, status)) {
     co_return;
   }
@@ -169,7 +204,7 @@ Task<void> RunReads(CommandContext& context, const std::vector<FieldStep>& steps
   }
   std::string bytes(result.found() ? result.record().value : std::string_view());
   FieldAnswers answers;
-  for (const FieldStep& step : steps) TakeStep(step, &bytes, &answers);
+  (void)TakeAll(steps, window, &bytes, &answers);
   Reply(context.out, answers);
 }
 

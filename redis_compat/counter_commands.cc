@@ -38,6 +38,8 @@ class AddInteger final : public CommandMutation {
                                       current == nullptr ? 0 : current->deadline_ms));
   }
 
+  // No longer one is a number.
+  [[nodiscard]] ValueRange wanted() const override { return {0, 63}; }
   // After the last Apply().
   [[nodiscard]] int64_t sum() const { return sum_; }
 

@@ -24,7 +24,8 @@ Task<void> Sleep(CommandContext& context) {
 
 Task<void> DescribeObject(CommandContext& context) {
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 2), &result);
+  constexpr ValueRange kBeginning{0, 63};
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 2), kBeginning, &result);
   if (AnsweredReadFailure(context, status)) {
     co_return;
   }
@@ -38,7 +39,7 @@ Task<void> DescribeObject(CommandContext& context) {
                                     : value.size() <= kEmbeddedBytesMax ? "embstr"
                                                                         : "raw";
   context.out.Simple("Value at:0x0 refcount:1 encoding:" + std::string(encoding) +
-                     " serializedlength:" + std::to_string(value.size() + 1) +
+                     " serializedlength:" + std::to_string(result.record().value_bytes + 1) +
                      " lru:0 lru_seconds_idle:0");
 }
 

@@ -58,11 +58,11 @@ constexpr char kBusyKeyError[] = "BUSYKEY Target key name already exists.";
 
 // Whether RESTORE may go on to look at the payload; answers if not.
 Task<bool> KeyIsFree(CommandContext& context, Key key) {
-  RecordCopy there;
-  const Status status = co_await ReadCopy(context.kv, key, &there);
+  ReadResult there;
+  const Status status = co_await context.kv.GetPart(key, kNoValue, &there);
   if (AnsweredReadFailure(context, status)) co_return false;
-  if (there.found) context.out.Error(kBusyKeyError);
-  co_return !there.found;
+  if (there.found()) context.out.Error(kBusyKeyError);
+  co_return !there.found();
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ class ReadAndSetDeadline final : public CommandMutation {
     if (deadline_error_ != nullptr) {
       return Refuse(deadline_error_);
     }
-    value_ = current->value;
+    value_.Keep(*current);
     if (deadline_ms_ != 0 && deadline_ms_ <= now_ms_) {
       return Change::Delete();
     }
@@ -137,14 +137,14 @@ class ReadAndSetDeadline final : public CommandMutation {
   }
 
   [[nodiscard]] bool found() const { return found_; }
-  [[nodiscard]] const std::string& value() const { return value_; }
+  [[nodiscard]] const KeptValue& value() const { return value_; }
 
  private:
   const uint64_t deadline_ms_;  // 0: none any more
   const uint64_t now_ms_;
   const char* const deadline_error_;
   bool found_ = false;
-  std::string value_;
+  KeptValue value_;
 };
 
 // `amount` of `unit` as unix milliseconds, which may have passed long ago. False: no number of 64
@@ -187,7 +187,7 @@ Task<void> Expire(CommandContext& context, ExpiryUnit unit) {
 // EXPIRETIME and PEXPIRETIME: the deadline itself; -1 without one, -2 without a key.
 Task<void> TellDeadline(CommandContext& context, bool in_ms) {
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), kNoValue, &result);
   if (AnsweredReadFailure(context, status)) {
     co_return;
   }
@@ -282,7 +282,7 @@ Task<void> GetExCommand(CommandContext& context) {
   if (mutation.error() != nullptr) {
     context.out.Error(mutation.error());
   } else {
-    mutation.found() ? context.out.Bulk(mutation.value()) : context.out.Null();
+    mutation.found() ? mutation.value().Reply(context) : context.out.Null();
   }
 }
 

@@ -45,7 +45,7 @@ Task<void> ExistsCommand(CommandContext& context) {
   for (size_t i = 1; i < context.argv.size(); ++i) {
     PrefetchAhead(context, i, 1);
     ReadResult result;
-    const Status status = co_await context.kv.Get(KeyAt(context, i), &result);
+    const Status status = co_await context.kv.GetPart(KeyAt(context, i), kNoValue, &result);
     if (AnsweredReadFailure(context, status)) {
       co_return;
     }
@@ -57,7 +57,7 @@ Task<void> ExistsCommand(CommandContext& context) {
 
 Task<void> TypeCommand(CommandContext& context) {
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), kNoValue, &result);
   if (AnsweredReadFailure(context, status)) {
     co_return;
   }
@@ -67,7 +67,7 @@ Task<void> TypeCommand(CommandContext& context) {
 
 Task<void> TtlCommand(CommandContext& context) {
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), kNoValue, &result);
   if (AnsweredReadFailure(context, status)) {
     co_return;
   }
@@ -80,7 +80,7 @@ Task<void> TtlCommand(CommandContext& context) {
 
 Task<void> PttlCommand(CommandContext& context) {
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), kNoValue, &result);
   if (AnsweredReadFailure(context, status)) {
     co_return;
   }

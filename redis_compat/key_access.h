@@ -3,6 +3,9 @@
 #define ONETRIP_REDIS_COMPAT_KEY_ACCESS_H_
 
 #include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
 
 #include "client_core/base/status.h"
 #include "client_core/kv/kv.h"
@@ -41,6 +44,38 @@ inline bool AnsweredWriteFailure(CommandContext& context, Key key, Status status
 inline void CountLookup(CommandContext& context, bool found) {
   ++(found ? context.hits : context.misses);
 }
+
+// Whether the command's reply is all that this client waits for: one of many must not keep the
+// others from their part of the budget for large values.
+enum class ReplyIs : uint8_t { kAlone, kOneOfMany };
+
+// Answers with a value, or a part of it, that `holder`, if it is not null, keeps until it is sent.
+inline void ReplyValue(CommandContext& context, std::string_view value,
+                       const std::shared_ptr<LargeValue>& holder, ReplyIs reply = ReplyIs::kAlone) {
+  if (holder == nullptr) [[likely]] {
+    return context.out.Bulk(value);
+  }
+  if (reply == ReplyIs::kOneOfMany || context.session.transaction != nullptr) holder->share = {};
+  context.out.BulkShared(holder, value);
+}
+
+// A value that was seen, beyond the call that has seen it: a copy, unless it is a large one.
+class KeptValue {
+ public:
+  void Keep(const RecordView& seen) {
+    holder_ = seen.holder == nullptr ? nullptr : *seen.holder;
+    copy_ = holder_ == nullptr ? seen.value : std::string_view();
+    value_ = seen.value;
+  }
+  void Reply(CommandContext& context) const {
+    ReplyValue(context, holder_ == nullptr ? std::string_view(copy_) : value_, holder_);
+  }
+
+ private:
+  std::shared_ptr<LargeValue> holder_;
+  std::string copy_;
+  std::string_view value_;
+};
 
 inline KeyUse UseOf(const CommandRow& row) {
   return (row.flags & CommandFlag::kWrite) != 0 ? KeyUse::kWrite : KeyUse::kRead;

@@ -5,7 +5,12 @@ namespace onetrip {
 Task<Status> ReadCopy(Kv& kv, Key key, RecordCopy* copy) {
   ReadResult result;
   const Status status = co_await kv.Get(key, &result);
-  *copy = result.found() ? RecordCopy::Of(result.record()) : RecordCopy();
+  *copy = RecordCopy();
+  if (result.found()) {
+    RecordView record = result.record();
+    if (result.holder() != nullptr) record.holder = &result.holder();
+    *copy = RecordCopy::Of(record);
+  }
   co_return status;
 }
 

@@ -7,6 +7,7 @@
 #define ONETRIP_REDIS_COMPAT_KEY_COPY_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,16 +19,34 @@ namespace onetrip {
 // A record as it was when it was read.
 struct RecordCopy {
   bool found = false;
-  std::string value;
+  std::string value;  // unless it lies elsewhere
   uint64_t deadline_ms = 0;
   uint8_t type = 0;
   uint64_t version = 0;  // of the write that was read
+  std::string_view elsewhere = {};
+  std::shared_ptr<LargeValue> holder = nullptr;  // of what lies there; null: who made this is
+
+  [[nodiscard]] std::string_view bytes() const {
+    return elsewhere.data() != nullptr ? elsewhere : std::string_view(value);
+  }
 
   static RecordCopy Of(const RecordView& record) {
-    return {true, std::string(record.value), record.deadline_ms, record.type, record.version};
+    RecordCopy copy{true, {}, record.deadline_ms, record.type, record.version};
+    if (record.holder == nullptr) {
+      copy.value = record.value;
+      return copy;
+    }
+    copy.elsewhere = record.value;
+    copy.holder = *record.holder;
+    // Whoever copies may have to read another value before this one goes.
+    copy.holder->share = {};
+    return copy;
   }
+  // Of bytes that outlive it.
   static RecordCopy OfString(std::string_view value) {
-    return {true, std::string(value), 0, static_cast<uint8_t>(ValueType::kString), 0};
+    RecordCopy copy{true, {}, 0, static_cast<uint8_t>(ValueType::kString), 0};
+    copy.elsewhere = value;
+    return copy;
   }
 };
 
@@ -46,12 +65,13 @@ class StoreCopy final : public CommandMutation {
     stored_ = replace_ || current == nullptr || current->version == over_;
     if (!stored_) return Change::Keep();
     NewRecord record;
-    record.head = copy_.value;
+    record.head = copy_.bytes();
     record.deadline_ms = copy_.deadline_ms;
     record.type = copy_.type;
     return Change::Write(record, &version_);
   }
 
+  [[nodiscard]] ValueRange wanted() const override { return kNoValue; }
   [[nodiscard]] bool stored() const { return stored_; }
   // Of what it has stored.
   [[nodiscard]] uint64_t version() const { return version_; }

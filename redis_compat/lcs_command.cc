@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "client_core/base/large_memory.h"
 #include "redis_compat/ascii.h"
 #include "redis_compat/commands.h"
 #include "redis_compat/key_copy.h"
@@ -55,24 +56,29 @@ bool ReadLcsOptions(CommandContext& context, LcsOptions* options) {
 class LcsTable {
  public:
   LcsTable(std::string_view a, std::string_view b)
-      : a_(a), b_(b), lengths_((a.size() + 1) * (b.size() + 1)) {}
+      : a_(a), b_(b), memory_((a.size() + 1) * (b.size() + 1) * sizeof(uint32_t)) {
+    for (size_t j = 0; j <= b_.size(); ++j) Cell(0, j) = 0;
+  }
 
   // Fills the row of `a`'s beginning of `size` bytes. REQUIRES: the one before is filled.
   void FillRow(size_t size) {
+    Cell(size, 0) = 0;
     for (size_t j = 1; j <= b_.size(); ++j) {
       Cell(size, j) = a_[size - 1] == b_[j - 1] ? Cell(size - 1, j - 1) + 1
                                                 : std::max(Cell(size - 1, j), Cell(size, j - 1));
     }
   }
-  [[nodiscard]] uint32_t At(size_t i, size_t j) const { return lengths_[i * (b_.size() + 1) + j]; }
-  [[nodiscard]] uint32_t length() const { return lengths_.back(); }
+  [[nodiscard]] uint32_t At(size_t i, size_t j) const { return cells()[i * (b_.size() + 1) + j]; }
+  [[nodiscard]] uint32_t length() const { return At(a_.size(), b_.size()); }
 
  private:
-  uint32_t& Cell(size_t i, size_t j) { return lengths_[i * (b_.size() + 1) + j]; }
+  [[nodiscard]] uint32_t* cells() const { return reinterpret_cast<uint32_t*>(memory_.start()); }
+  uint32_t& Cell(size_t i, size_t j) { return cells()[i * (b_.size() + 1) + j]; }
 
   std::string_view a_;
   std::string_view b_;
-  std::vector<uint32_t> lengths_;
+  // Some hundred megabytes perhaps, which are paid for row by row.
+  const LargeMemory memory_;
 };
 
 // A part that the strings have in common; both ends belong to it.
@@ -156,17 +162,17 @@ Task<void> LcsCommand(CommandContext& context) {
   if (!ReadLcsOptions(context, &options)) {
     co_return;
   }
-  const uint64_t cells = (a.value.size() + 1) * (b.value.size() + 1);
+  const uint64_t cells = (a.bytes().size() + 1) * (b.bytes().size() + 1);
   if (cells * sizeof(uint32_t) > static_cast<uint64_t>(context.hooks.config().bulk_max_bytes())) {
     context.out.Error(
         "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
     co_return;
   }
-  LcsTable table(a.value, b.value);
+  LcsTable table(a.bytes(), b.bytes());
   uint64_t filled = 0;
-  for (size_t row = 1; row <= a.value.size(); ++row) {
+  for (size_t row = 1; row <= a.bytes().size(); ++row) {
     table.FillRow(row);
-    filled += b.value.size() + 1;
+    filled += b.bytes().size() + 1;
     if (filled < kCellsAtOnce) continue;
     filled = 0;
     co_await context.kv.Yield();
@@ -177,7 +183,7 @@ Task<void> LcsCommand(CommandContext& context) {
   }
   std::string common;
   std::vector<Match> matches;
-  Trace(table, a.value, b.value, &common, &matches);
+  Trace(table, a.bytes(), b.bytes(), &common, &matches);
   options.ranges ? ReplyMatches(context.out, options, std::move(matches), table.length())
                  : context.out.Bulk(common);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "client_core/layout/extent.h"
 #include "client_core/layout/record_codec.h"
 #include "client_core/layout/size_class.h"
 #include "redis_compat/ascii.h"
@@ -15,9 +16,11 @@
 namespace onetrip {
 namespace {
 
-// Reads the key at argv[2]; true if it is there, else it has answered.
+// Reads the key at argv[2], and of its value what could be a number; true if it is there, else it
+// has answered.
 Task<bool> FindKey(CommandContext& context, ReadResult* result) {
-  const Status status = co_await context.kv.Get(KeyAt(context, 2), result);
+  constexpr ValueRange kBeginning{0, 63};
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 2), kBeginning, result);
   if (AnsweredReadFailure(context, status)) co_return false;
   if (!result->found()) context.out.Null();
   co_return result->found();
@@ -30,10 +33,17 @@ std::string_view EncodingOf(std::string_view value) {
   return value.size() <= kEmbeddedMax ? "embstr" : "raw";
 }
 
-// Bytes of a record on one memory node, and of its slot in the index.
-uint64_t RecordUsage(size_t key_bytes, size_t value_bytes) {
+// Bytes of a record on one memory node, with its extents, and of its slot in the index.
+uint64_t RecordUsage(size_t key_bytes, uint64_t value_bytes) {
   constexpr uint64_t kSlotBytes = 8;
-  return SizeClass::For(RecordBytes(key_bytes, value_bytes)).bytes() + kSlotBytes;
+  if (value_bytes <= kRecordValueBytesMax) {
+    return SizeClass::For(RecordBytes(key_bytes, value_bytes)).bytes() + kSlotBytes;
+  }
+  const ExtentList list = PlanExtents(value_bytes, kExtentBytesMax);
+  const uint64_t root_bytes = RecordBytes(key_bytes, ExtentListBytes(list.extents.size()));
+  uint64_t bytes = SizeClass::ForRoot(root_bytes).bytes() + kSlotBytes;
+  for (const ExtentRef& extent : list.extents) bytes += extent.size_class.bytes();
+  return bytes;
 }
 
 }  // namespace
@@ -88,7 +98,7 @@ Task<void> MemoryUsageCommand(CommandContext& context) {
   const bool found = co_await FindKey(context, &result);
   if (!found) co_return;
   context.out.Integer(
-      static_cast<int64_t>(RecordUsage(argv[2].size(), result.record().value.size())));
+      static_cast<int64_t>(RecordUsage(argv[2].size(), result.record().value_bytes)));
 }
 
 Task<void> MemoryStatsCommand(CommandContext& context) {

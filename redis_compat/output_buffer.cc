@@ -5,17 +5,27 @@
 
 namespace onetrip {
 
+void OutputBuffer::SealOpen() {
+  if (cursor_ == begin_) return;
+  const char* const base = open_.get();
+  sealed_.push_back(Sealed{std::move(open_), nullptr, base, static_cast<size_t>(limit_ - base),
+                           static_cast<size_t>(begin_ - base),
+                           static_cast<size_t>(cursor_ - base)});
+  sealed_bytes_ += static_cast<size_t>(cursor_ - begin_);
+  begin_ = cursor_ = limit_ = nullptr;
+}
+
+void OutputBuffer::AppendShared(std::shared_ptr<const void> owner, std::string_view bytes) {
+  if (bytes.empty()) return;
+  SealOpen();
+  sealed_.push_back(Sealed{nullptr, std::move(owner), bytes.data(), bytes.size(), 0, bytes.size()});
+  sealed_bytes_ += bytes.size();
+  memory_bytes_ += bytes.size();
+}
+
 void OutputBuffer::AddChunk(size_t bytes) {
-  // The open chunk goes to the end of the queue, or away if nothing is in it.
-  if (cursor_ != begin_) {
-    const char* const base = open_.get();
-    sealed_.push_back(Sealed{std::move(open_), static_cast<size_t>(limit_ - base),
-                             static_cast<size_t>(begin_ - base),
-                             static_cast<size_t>(cursor_ - base)});
-    sealed_bytes_ += static_cast<size_t>(cursor_ - begin_);
-  } else if (open_ != nullptr) {
-    memory_bytes_ -= static_cast<size_t>(limit_ - open_.get());
-  }
+  SealOpen();
+  if (open_ != nullptr) memory_bytes_ -= static_cast<size_t>(limit_ - open_.get());
   const size_t capacity = std::max(bytes, kChunkBytes);
   open_ = std::make_unique_for_overwrite<char[]>(capacity);
   begin_ = cursor_ = open_.get();
@@ -27,7 +37,7 @@ size_t OutputBuffer::Views(std::span<std::string_view> views) const {
   size_t count = 0;
   for (size_t i = sealed_head_; i < sealed_.size() && count < views.size(); ++i) {
     const Sealed& chunk = sealed_[i];
-    views[count++] = std::string_view(chunk.memory.get() + chunk.begin, chunk.end - chunk.begin);
+    views[count++] = std::string_view(chunk.start + chunk.begin, chunk.end - chunk.begin);
   }
   if (cursor_ != begin_ && count < views.size()) {
     views[count++] = std::string_view(begin_, static_cast<size_t>(cursor_ - begin_));
@@ -47,6 +57,7 @@ void OutputBuffer::Consume(size_t bytes) {
     if (chunk.begin == chunk.end) {
       memory_bytes_ -= chunk.capacity;
       chunk.memory.reset();
+      chunk.owner.reset();
       ++sealed_head_;
     }
   }

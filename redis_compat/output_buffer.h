@@ -45,6 +45,9 @@ class OutputBuffer {
     Commit(text.size());
   }
 
+  // The same without a copy: `owner` keeps `bytes` until they are sent.
+  void AppendShared(std::shared_ptr<const void> owner, std::string_view bytes);
+
   // Bytes waiting to be sent.
   [[nodiscard]] size_t size() const {
     return sealed_bytes_ + static_cast<size_t>(cursor_ - begin_);
@@ -84,12 +87,16 @@ class OutputBuffer {
   // A full chunk, waiting in front of the open one.
   struct Sealed {
     std::unique_ptr<char[]> memory;
+    std::shared_ptr<const void> owner;  // of foreign bytes, which begin at `start`
+    const char* start = nullptr;
     size_t capacity = 0;
     size_t begin = 0;
     size_t end = 0;
   };
 
   void AddChunk(size_t bytes);
+  // The open chunk goes to the end of the queue, if anything is in it.
+  void SealOpen();
 
   // The open chunk: [begin_, cursor_) is waiting, [cursor_, limit_) is free.
   std::unique_ptr<char[]> open_;

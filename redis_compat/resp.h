@@ -25,8 +25,8 @@ struct RespLimits {
   static constexpr int64_t kUnauthenticatedArgumentsMax = 10;
   static constexpr int64_t kUnauthenticatedBulkMaxBytes = 16384;
 
-  int64_t bulk_max_bytes = int64_t{1} << 20;  // proto-max-bulk-len.
-  bool must_authenticate = false;             // A password is set and this client has not given it.
+  int64_t bulk_max_bytes = int64_t{512} << 20;  // proto-max-bulk-len.
+  bool must_authenticate = false;  // A password is set and this client has not given it.
 };
 
 enum class RespResult : uint8_t {

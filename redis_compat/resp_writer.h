@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string_view>
+#include <utility>
 
 #include "redis_compat/output_buffer.h"
 
@@ -48,6 +50,12 @@ class ReplyWriter {
     p[0] = '\r';
     p[1] = '\n';
     buffer_->Commit(static_cast<size_t>(p + 2 - start));
+  }
+  // The same without a copy of the value, which `owner` keeps until it is sent.
+  void BulkShared(std::shared_ptr<const void> owner, std::string_view value) {
+    Header('$', value.size());
+    buffer_->AppendShared(std::move(owner), value);
+    Raw("\r\n");
   }
   // An integer as a bulk string.
   void BulkInteger(int64_t value);

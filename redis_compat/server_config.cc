@@ -25,7 +25,8 @@ struct Parameter {
 };
 
 constexpr int64_t kIntMax = 2147483647;
-constexpr int64_t kBulkMaxBytes = int64_t{1} << 20;
+constexpr int64_t kBulkMinBytes = int64_t{1} << 20;
+constexpr int64_t kBulkMaxBytes = int64_t{512} << 20;
 constexpr std::string_view kPolicies =
     "volatile-lru, volatile-lfu, volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, "
     "allkeys-random, noeviction";
@@ -49,8 +50,8 @@ constexpr Parameter kParameters[] = {
     // These rule something here.
     {"requirepass", "", "", Change::kAnyTime, kText},
     {"protected-mode", "", "yes", Change::kAnyTime, kYesNo},
-    // Values end at one mebibyte for now, whatever Redis would allow.
-    {"proto-max-bulk-len", "", "1048576", Change::kAnyTime, Memory(kBulkMaxBytes, kBulkMaxBytes)},
+    // Values end there, whatever Redis would allow.
+    {"proto-max-bulk-len", "", "536870912", Change::kAnyTime, Memory(kBulkMinBytes, kBulkMaxBytes)},
     {"maxclients", "", "10000", Change::kAnyTime, Integer(1, 4294967295)},
     {"timeout", "", "0", Change::kAnyTime, kIntAny},
     {"tcp-keepalive", "", "300", Change::kAnyTime, kIntAny},

@@ -17,7 +17,7 @@ void ReplyString(CommandContext& context, const ReadResult& result) {
   if (!IsString(result.record())) [[unlikely]] {
     return context.out.Error(kWrongTypeError);
   }
-  context.out.Bulk(result.record().value);
+  ReplyValue(context, result.record().value, result.holder());
 }
 
 // SET with a condition, or with an answer or a deadline that comes from the old value.
@@ -34,8 +34,7 @@ class ConditionalSet final : public CommandMutation {
       if (!IsString(*current)) {
         return Refuse(kWrongTypeError);
       }
-      // A copy: the bytes seen may go as soon as the operation is over.
-      previous_ = current->value;
+      previous_.Keep(*current);
     }
     if ((options_.only_if_missing && found_) || (options_.only_if_present && !found_)) {
       return Change::Keep();
@@ -45,16 +44,19 @@ class ConditionalSet final : public CommandMutation {
     return Change::Write(StringRecord(value_, {}, keep ? current->deadline_ms : deadline_ms_));
   }
 
+  [[nodiscard]] ValueRange wanted() const override {
+    return options_.answer_previous ? kWholeValue : kNoValue;
+  }
   // Of the last Apply().
   [[nodiscard]] bool found() const { return found_; }
   [[nodiscard]] bool stored() const { return stored_; }
-  [[nodiscard]] const std::string& previous() const { return previous_; }
+  [[nodiscard]] const KeptValue& previous() const { return previous_; }
 
  private:
   const SetOptions& options_;
   std::string_view value_;
   uint64_t deadline_ms_;
-  std::string previous_;
+  KeptValue previous_;
   bool found_ = false;
   bool stored_ = false;
 };
@@ -70,15 +72,15 @@ class GetAndDelete final : public CommandMutation {
     if (!IsString(*current)) {
       return Refuse(kWrongTypeError);
     }
-    previous_ = current->value;
+    previous_.Keep(*current);
     return Change::Delete();
   }
 
   [[nodiscard]] bool found() const { return found_; }
-  [[nodiscard]] const std::string& previous() const { return previous_; }
+  [[nodiscard]] const KeptValue& previous() const { return previous_; }
 
  private:
-  std::string previous_;
+  KeptValue previous_;
   bool found_ = false;
 };
 
@@ -90,19 +92,19 @@ Task<void> SetConditionally(CommandContext& context, ConditionalSet& set, Reply 
   if (AnsweredWriteFailure(context, key, status)) {
     co_return;
   }
-  set.error() != nullptr ? context.out.Error(set.error()) : reply(context.out, set);
+  set.error() != nullptr ? context.out.Error(set.error()) : reply(context, set);
 }
 
-void ReplyPrevious(ReplyWriter& out, const ConditionalSet& set) {
-  set.found() ? out.Bulk(set.previous()) : out.Null();
+void ReplyPrevious(CommandContext& context, const ConditionalSet& set) {
+  set.found() ? set.previous().Reply(context) : context.out.Null();
 }
 
-void ReplySetOutcome(ReplyWriter& out, const ConditionalSet& set) {
-  set.stored() ? out.Ok() : out.Null();
+void ReplySetOutcome(CommandContext& context, const ConditionalSet& set) {
+  set.stored() ? context.out.Ok() : context.out.Null();
 }
 
-void ReplySetNxOutcome(ReplyWriter& out, const ConditionalSet& set) {
-  out.Integer(set.stored() ? 1 : 0);
+void ReplySetNxOutcome(CommandContext& context, const ConditionalSet& set) {
+  context.out.Integer(set.stored() ? 1 : 0);
 }
 
 Task<void> SetWithOptions(CommandContext& context) {
@@ -214,7 +216,7 @@ Task<void> GetDelCommand(CommandContext& context) {
   if (mutation.error() != nullptr) {
     context.out.Error(mutation.error());
   } else {
-    mutation.found() ? context.out.Bulk(mutation.previous()) : context.out.Null();
+    mutation.found() ? mutation.previous().Reply(context) : context.out.Null();
   }
 }
 
@@ -240,7 +242,11 @@ Task<void> MGetCommand(CommandContext& context) {
     }
     CountLookup(context, result.found());
     const bool readable = result.found() && IsString(result.record());
-    readable ? context.out.Bulk(result.record().value) : context.out.Null();
+    if (readable) {
+      ReplyValue(context, result.record().value, result.holder(), ReplyIs::kOneOfMany);
+    } else {
+      context.out.Null();
+    }
   }
 }
 

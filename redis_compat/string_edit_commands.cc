@@ -9,23 +9,6 @@
 namespace onetrip {
 namespace {
 
-// The part of `value` from `start` to `end`, both included and counted from the end when negative.
-std::string_view Part(std::string_view value, int64_t start, int64_t end) {
-  const auto size = static_cast<int64_t>(value.size());
-  if (start < 0 && end < 0 && start > end) {
-    return {};
-  }
-  const auto from_front = [size](int64_t index) {
-    return std::max<int64_t>(index < 0 ? size + index : index, 0);
-  };
-  start = from_front(start);
-  end = std::min(from_front(end), size - 1);
-  if (size == 0 || start > end) {
-    return {};
-  }
-  return value.substr(static_cast<size_t>(start), static_cast<size_t>(end - start + 1));
-}
-
 class AppendBytes final : public CommandMutation {
  public:
   AppendBytes(std::string_view bytes, int64_t limit_bytes)
@@ -77,16 +60,13 @@ class OverwriteRange final : public CommandMutation {
         end > limit_bytes_) {
       return Refuse(kTooLongError);
     }
-    // What stays in front is taken from the old record; the rest is put together here.
     const auto offset = static_cast<size_t>(offset_);
-    const std::string_view head = old.substr(0, std::min(offset, old.size()));
-    tail_.assign(offset - head.size(), '\0');
-    tail_.append(bytes_);
-    if (static_cast<size_t>(end) < old.size()) {
-      tail_.append(old.substr(static_cast<size_t>(end)));
-    }
-    size_ = head.size() + tail_.size();
-    return Change::Write(StringRecord(head, tail_, current == nullptr ? 0 : current->deadline_ms));
+    NewRecord record = StringRecord(old.substr(0, std::min(offset, old.size())), bytes_,
+                                    current == nullptr ? 0 : current->deadline_ms);
+    record.gap_bytes = offset - record.head.size();
+    record.rest = old.substr(std::min(static_cast<size_t>(end), old.size()));
+    size_ = record.bytes();
+    return Change::Write(record);
   }
 
   [[nodiscard]] size_t size() const { return size_; }
@@ -95,7 +75,6 @@ class OverwriteRange final : public CommandMutation {
   int64_t offset_;
   std::string_view bytes_;
   int64_t limit_bytes_;
-  std::string tail_;
   size_t size_ = 0;
 };
 
@@ -103,7 +82,7 @@ class OverwriteRange final : public CommandMutation {
 
 Task<void> StrLenCommand(CommandContext& context) {
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), kNoValue, &result);
   if (AnsweredReadFailure(context, status)) {
     co_return;
   }
@@ -113,7 +92,7 @@ Task<void> StrLenCommand(CommandContext& context) {
   } else if (!IsString(result.record())) {
     context.out.Error(kWrongTypeError);
   } else {
-    context.out.Integer(static_cast<int64_t>(result.record().value.size()));
+    context.out.Integer(static_cast<int64_t>(result.record().value_bytes));
   }
 }
 
@@ -125,7 +104,8 @@ Task<void> GetRangeCommand(CommandContext& context) {
     co_return;
   }
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  const Status status =
+      co_await context.kv.GetPart(KeyAt(context, 1), {.first = *start, .last = *end}, &result);
   if (AnsweredReadFailure(context, status)) {
     co_return;
   }
@@ -135,7 +115,7 @@ Task<void> GetRangeCommand(CommandContext& context) {
   } else if (!IsString(result.record())) {
     context.out.Error(kWrongTypeError);
   } else {
-    context.out.Bulk(Part(result.record().value, *start, *end));
+    ReplyValue(context, result.record().value, result.holder());
   }
 }
 

@@ -147,7 +147,8 @@ Task<void> ExecuteOnOneKey(CommandContext& context, const Transaction& transacti
 Task<bool> WatchedAreUnchanged(CommandContext& context, const Transaction& transaction) {
   for (const WatchedKey& watched : transaction.watched) {
     ReadResult result;
-    const Status status = co_await context.kv.Get({watched.database, watched.bytes}, &result);
+    const Status status =
+        co_await context.kv.GetPart({watched.database, watched.bytes}, kNoValue, &result);
     if (AnsweredReadFailure(context, status)) {
       co_return false;
     }
@@ -215,7 +216,7 @@ Task<void> WatchCommand(CommandContext& context) {
       continue;
     }
     ReadResult result;
-    const Status status = co_await context.kv.Get(key, &result);
+    const Status status = co_await context.kv.GetPart(key, kNoValue, &result);
     if (AnsweredReadFailure(context, status)) {
       co_return;
     }

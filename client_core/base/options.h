@@ -48,6 +48,7 @@ struct AgentOptions {
   uint64_t memory_bytes = 0;         // Of each embedded memory node.
   uint64_t register_cache_keys = 0;  // Of each worker.
   uint64_t register_lanes = 0;
+  uint64_t large_value_bytes = 0;
   uint64_t location_cache_bytes = 0;  // Of each worker.
   uint64_t databases = 0;
 

@@ -45,6 +45,10 @@ class RoundTrip {
   // READ `bytes` at `at` into the arena. Returns the destination, valid while the round trip lives
   // and filled once it has completed.
   const std::byte* Read(RemoteAddr at, uint32_t bytes);
+  // The same into `into`, which outlives the round trip.
+  void ReadTo(RemoteAddr at, std::byte* into, uint32_t bytes) {
+    Add(FabricOpKind::kRead, at, bytes).local = into;
+  }
   // READ of one aligned word; its value is op(index).local as a word. Returns the op's index.
   const uint64_t* ReadWord(RemoteAddr at) {
     return reinterpret_cast<const uint64_t*>(Read(at, sizeof(uint64_t)));

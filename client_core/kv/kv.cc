@@ -1,11 +1,54 @@
 #include "client_core/kv/kv.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "client_core/base/planted_bug.h"
 #include "client_core/kv/kv_impl.h"
 
 namespace onetrip {
+namespace {
+
+// What `range` says of a value that is there whole, or is that part already.
+std::string_view PartIn(const RecordView& record, ValueRange range) {
+  if (record.value.size() != record.value_bytes) return record.value;
+  const ValuePart part = PartOf(record.value_bytes, range);
+  return record.value.substr(part.offset, part.bytes);
+}
+
+}  // namespace
+
+ValuePart PartOf(uint64_t value_bytes, ValueRange range) {
+  const auto size = static_cast<int64_t>(value_bytes);
+  if (range.first < 0 && range.last < 0 && range.first > range.last) return {};
+  const auto from_front = [size](int64_t index) {
+    return std::max<int64_t>(index < 0 ? size + index : index, 0);
+  };
+  const int64_t first = from_front(range.first);
+  const int64_t last = std::min(from_front(range.last), size - 1);
+  if (size == 0 || first > last) return {};
+  return {static_cast<uint64_t>(first), static_cast<uint64_t>(last - first + 1)};
+}
+
+void NewRecord::CopyTo(uint64_t offset, std::span<char> to) const {
+  // Takes what lies before the part that begins `length` bytes further on.
+  const auto copy = [&](const char* from, uint64_t length) {
+    if (offset >= length) {
+      offset -= length;
+      return;
+    }
+    const uint64_t bytes = std::min<uint64_t>(length - offset, to.size());
+    if (bytes > 0 && from != nullptr) std::memcpy(to.data(), from + offset, bytes);
+    if (bytes > 0 && from == nullptr) std::memset(to.data(), 0, bytes);
+    to = to.subspan(bytes);
+    offset = 0;
+  };
+  copy(head.data(), head.size());
+  copy(nullptr, gap_bytes);
+  copy(tail.data(), tail.size());
+  copy(rest.data(), rest.size());
+  CHECK(to.empty());
+}
 
 Kv::Kv(WorkerContext& context, Engine& engine) : impl_(std::make_shared<KvImpl>(context, engine)) {}
 Kv::~Kv() = default;
@@ -17,6 +60,13 @@ Task<Status> Kv::Get(Key key, ReadResult* result) {
     return impl_->AfterHold([impl = impl_.get(), key, result] { return impl->Get(key, result); });
   }
   return impl_->Get(key, result);
+}
+Task<Status> Kv::GetPart(Key key, ValueRange range, ReadResult* result) {
+  if (impl_->holds_registers()) [[unlikely]] {
+    return impl_->AfterHold(
+        [impl = impl_.get(), key, range, result] { return impl->GetPart(key, range, result); });
+  }
+  return impl_->GetPart(key, range, result);
 }
 bool Kv::GetAtOnce(Key key, ReadResult* result) { return impl_->TryGetAtOnce(key, result); }
 Task<Status> Kv::Set(Key key, NewRecord record) {
@@ -158,8 +208,8 @@ Status KvImpl::CheckSizes(const Key& key, const NewRecord& record) {
   if (key.bytes.size() > kMaxKeyBytes) {
     return Status(StatusCode::kTooLarge, "key is longer than 65535 bytes");
   }
-  if (record.head.size() + record.tail.size() > kMaxValueBytes) {
-    return Status(StatusCode::kTooLarge, "value is longer than 1 MiB");
+  if (record.bytes() > kMaxValueBytes) {
+    return Status(StatusCode::kTooLarge, "value is longer than 512 MiB");
   }
   return Status::Ok();
 }
@@ -204,27 +254,36 @@ void KvImpl::PrefetchRecord(Key key, KeyUse use) const {
   }
 }
 
-Task<Status> KvImpl::GetInline(Key key, ReadResult* result) {
+Task<Status> KvImpl::GetInline(Key key, ValueRange range, ReadResult* result) {
   *result = ReadResult();
-  if (GetAtOnce(key, result)) co_return Status::Ok();
-  const Status status = co_await GetSlowly(key, result);
+  if (GetAtOnce(key, result)) {
+    result->record_.value = PartIn(result->record_, range);
+    co_return Status::Ok();
+  }
+  const Status status = co_await GetSlowly(key, range, result);
   co_return status;
 }
 
 // A read that loses a node begins again: at the latest under the view without that node it
 // succeeds.
-Task<Status> KvImpl::GetSlowly(Key key, ReadResult* result) {
+Task<Status> KvImpl::GetSlowly(Key key, ValueRange range, ReadResult* result) {
   *result = ReadResult();
   if (key.bytes.size() > kMaxKeyBytes) co_return Status::Ok();
   RegisterOperation operation;
   operation.presence = ViewHold::Presence(context_.hold);
+  Room room;
   uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
   for (uint32_t retries = 0;; ++retries) {
-    const Status status = co_await TryGet(operation, key, result);
+    Status status = co_await TryGet(operation, key, range, &room, result);
+    if (room.turn) [[unlikely]] {
+      status = co_await WaitForRoom(operation, &room);
+      if (status.ok()) continue;
+    }
     const bool lost_node =
         status.code() == StatusCode::kUnknownOutcome || status.code() == StatusCode::kUnavailable;
     if (!lost_node || retries == context_.options.node_loss_retries_max ||
         OutOfTime(context_, operation)) {
+      result->record_.value = PartIn(result->record_, range);
       (result->found_ ? metrics_.gets_found : metrics_.gets_missing).Add();
       co_return Finish(metrics_.get_round_trips, operation, status);
     }
@@ -238,7 +297,8 @@ Task<Status> KvImpl::GetSlowly(Key key, ReadResult* result) {
 
 // FUSEE SEARCH. Linearized when the slot is read from the primary, or, of an expired record, when
 // the slot is emptied.
-Task<Status> KvImpl::TryGet(RegisterOperation& operation, Key key, ReadResult* result) {
+Task<Status> KvImpl::TryGet(RegisterOperation& operation, Key key, ValueRange range, Room* room,
+                            ReadResult* result) {
   *result = ReadResult();
   const IndexKey index_key = MakeKey(key);
   CachedRegister* known = registers_ ? registers_->cache.Find(index_key) : nullptr;
@@ -286,11 +346,10 @@ Task<Status> KvImpl::TryGet(RegisterOperation& operation, Key key, ReadResult* r
       break;
     }
     if (!IsExpired(search.record)) [[likely]] {
-      const RecordHeader header = LoadRecordHeader(search.record);
-      result->found_ = true;
-      result->record_ = {RecordValue(search.record), header.deadline_ms, header.version,
-                         header.type};
-      result->bytes_ = std::move(search.bytes);
+      FillFromRecord(search, result);
+      if (search.entry.word.size_class().is_root()) [[unlikely]] {
+        status = co_await ReadFromExtents(operation, range, room, result);
+      }
       break;
     }
     bool removed = false;

@@ -22,9 +22,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "client_core/base/large_memory.h"
+#include "client_core/base/memory_budget.h"
 #include "client_core/base/status.h"
 #include "client_core/coro/task.h"
 #include "client_core/fabric/round_trip.h"
@@ -41,11 +44,36 @@ struct Key {
   std::string_view bytes;
 };
 
+// Which bytes of a value, both ends included, counted from 0, or from its end when negative: as
+// GETRANGE counts.
+struct ValueRange {
+  int64_t first = 0;
+  int64_t last = -1;
+};
+inline constexpr ValueRange kWholeValue{0, -1};
+inline constexpr ValueRange kNoValue{1, 0};
+
+struct ValuePart {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+// What `range` means for a value of so many bytes.
+ValuePart PartOf(uint64_t value_bytes, ValueRange range);
+
+// Memory with a value that was read from extents, and its share of the budget for such.
+struct LargeValue {
+  LargeMemory memory;
+  MemoryBudget::Share share;
+};
+
 struct RecordView {
-  std::string_view value;
+  std::string_view value;    // the part that was asked for
+  uint64_t value_bytes = 0;  // of all of it
   uint64_t deadline_ms = 0;  // Unix milliseconds by the cluster clock; 0: never
   uint64_t version = 0;      // differs for every write of the key; its form does not matter
   uint8_t type = 0;
+  // What keeps a value that lies in extents, for whoever wants to keep it, too; null for others.
+  const std::shared_ptr<LargeValue>* holder = nullptr;
 };
 
 // What a read found. The bytes of record() live as long as this object.
@@ -54,21 +82,32 @@ class ReadResult {
   [[nodiscard]] bool found() const { return found_; }
   // REQUIRES: found().
   [[nodiscard]] const RecordView& record() const { return record_; }
+  // What keeps the value beyond this object; null if only this does.
+  [[nodiscard]] const std::shared_ptr<LargeValue>& holder() const { return large_; }
 
  private:
   friend class KvImpl;
   friend class StagedKv;
   RoundTripPtr bytes_;
+  std::shared_ptr<LargeValue> large_;
   RecordView record_;
   bool found_ = false;
 };
 
-// What to store: `head` followed by `tail`.
+// What to store: `head`, `gap_bytes` zero bytes, `tail`, `rest`.
 struct NewRecord {
   std::string_view head{};
   std::string_view tail{};
   uint64_t deadline_ms = 0;
   uint8_t type = 0;
+  uint64_t gap_bytes = 0;
+  std::string_view rest{};
+
+  [[nodiscard]] uint64_t bytes() const {
+    return head.size() + gap_bytes + tail.size() + rest.size();
+  }
+  // The value's bytes from `offset` on. REQUIRES: it has as many as `to`.
+  void CopyTo(uint64_t offset, std::span<char> to) const;
 };
 
 // What a read-modify-write makes of the record it saw.
@@ -92,6 +131,8 @@ class Mutation {
   // `current` is null when the key is missing or expired. Called once per attempt; only the last
   // call took effect, so it must derive everything from `current` anew.
   virtual Change Apply(const RecordView* current) = 0;
+  // What it looks at of a value that lies in extents; of others it sees all.
+  [[nodiscard]] virtual ValueRange wanted() const { return kWholeValue; }
 };
 
 // What a key is about to be used for.
@@ -139,8 +180,11 @@ class Kv {
 
   // `result` is cleared first and filled if the key is there.
   virtual Task<Status> Get(Key key, ReadResult* result);
-  // The same where nothing has to be waited for. False: `result` means nothing and nothing has
-  // happened; Get() tells. `result` is as it was made.
+  // The same, reading no more than it must of a value that lies in extents; record().value is that
+  // part.
+  virtual Task<Status> GetPart(Key key, ValueRange range, ReadResult* result);
+  // The same as Get() where nothing has to be waited for. False: `result` means nothing and nothing
+  // has happened; Get() tells. `result` is as it was made.
   virtual bool GetAtOnce(Key key, ReadResult* result);
   // Stores without looking at what was there.
   virtual Task<Status> Set(Key key, NewRecord record);

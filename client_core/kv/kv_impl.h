@@ -16,6 +16,7 @@
 #include "client_core/index/index.h"
 #include "client_core/kv/kv.h"
 #include "client_core/kv/registers.h"
+#include "client_core/layout/extent.h"
 #include "client_core/layout/register_codec.h"
 #include "client_core/memory/allocator.h"
 #include "client_core/memory/operation.h"
@@ -38,8 +39,9 @@ class KvImpl final : private WorkerDuties {
 
   Task<Status> Start();
   Task<Status> Stop();
-  Task<Status> Get(Key key, ReadResult* result) {
-    return runs_inline_ ? GetInline(key, result) : GetSlowly(key, result);
+  Task<Status> Get(Key key, ReadResult* result) { return GetPart(key, kWholeValue, result); }
+  Task<Status> GetPart(Key key, ValueRange range, ReadResult* result) {
+    return runs_inline_ ? GetInline(key, range, result) : GetSlowly(key, range, result);
   }
   bool TryGetAtOnce(const Key& key, ReadResult* result) {
     return runs_inline_ && !holds_registers() && GetAtOnce(key, result);
@@ -57,7 +59,7 @@ class KvImpl final : private WorkerDuties {
   Task<Status> SampleDeadlines(uint32_t database, DeadlineSample* sample);
   void SetActiveExpiry(bool active) { active_expiry_ = active; }
 
-  // kTooLarge for what no record can hold.
+  // kTooLarge for what is too long to be stored.
   static Status CheckSizes(const Key& key, const NewRecord& record);
 
   // Whether operations must not start now; those on known registers.
@@ -147,6 +149,7 @@ class KvImpl final : private WorkerDuties {
   Task<void> NameGroup(Estate& estate, const View& view, Subtable table, uint32_t group,
                        Status* failure);
   Task<Status> NameOrigin(Estate& estate, Operation& operation, SlotWord word);
+  Task<Status> NameExtents(Estate& estate, Operation& operation, SlotWord root);
   Task<Status> NameBuffers(Estate& estate, Operation& operation, SlotWord word);
   Task<Status> NameBuffer(Estate& estate, Operation& operation, const NamedBuffer& named);
   Task<Status> TakeOverBlock(Estate& estate, const OrphanBlocks::Block& block);
@@ -161,10 +164,21 @@ class KvImpl final : private WorkerDuties {
                                          context_.options.op_timeout_ms * 1'000'000);
   }
 
+  // A value that lies in extents, all of them written, which no root names yet.
+  struct WrittenExtents {
+    ExtentList list;
+    uint64_t version = 0;
+  };
   // Memory reserved for a record or a register, and its bytes, ready to be written to it.
   struct Draft {
     GlobalAddr addr;
     SizeClass size_class;
+    std::optional<WrittenExtents> extents;  // of a root
+    // What was reserved is somebody else's now.
+    void Forget() {
+      addr = GlobalAddr();
+      extents.reset();
+    }
     uint32_t bytes = 0;
     RoundTripPtr buffer;  // its arena holds the bytes
     std::byte* record = nullptr;
@@ -190,6 +204,8 @@ class KvImpl final : private WorkerDuties {
 
   // write.cc
   Task<Status> Reserve(Draft* draft);
+  // Class and bytes of the record that holds `record`, or of the root of its extents.
+  static void Measure(const Key& key, const NewRecord& record, Draft* draft);
   void Encode(const IndexKey& key, const NewRecord& record, Draft* draft);
   void AddWrites(RoundTrip& round_trip, const Draft& draft) const;
   [[nodiscard]] SlotWord WordFor(const IndexKey& key, const Draft& draft, bool blind) const;
@@ -197,7 +213,7 @@ class KvImpl final : private WorkerDuties {
   // and renews the operation's pin.
   Task<Status> Renew(Operation& operation, const IndexKey& key, Draft* draft);
   Task<Status> SetRecord(RegisterOperation& operation, Key key, const IndexKey& index_key,
-                         const NewRecord& record);
+                         const NewRecord& record, Draft* draft);
   Task<Status> SetBlind(RegisterOperation& operation, const IndexKey& key, Draft* draft,
                         bool* inserted);
   // kOverwritten: the draft lost to another blind write, just before which it counts as written.
@@ -207,16 +223,64 @@ class KvImpl final : private WorkerDuties {
   // Inserts after a search that found nothing, splitting if need be. `done` tells whether to stop.
   Task<Status> TryInsert(Operation& operation, const IndexKey& key, const SearchResult& search,
                          bool blind, Draft* draft, bool* done);
-  void Abandon(const Draft& draft) {
+  void AbandonObject(const Draft& draft) {
     if (draft.addr.is_null()) return;
     allocator_.Retire(draft.addr, draft.size_class);
     if (draft.is_register) registers_->cache.Retire(draft.out, draft.out_class);
   }
-  void Replaced(const IndexKey& key, const SearchResult& old, Entry now);
+  void Abandon(const Draft& draft) {
+    AbandonObject(draft);
+    if (draft.extents) RetireAll(draft.extents->list);
+  }
   // The origin of the record that `search` found, which has to be told before the record is
   // replaced; `first` then holds the WRITEs that do.
   bool TellOrigin(const SearchResult& search, RecordOrigin* origin, RoundTripPtr* first);
   void RetireOrigin(const RecordOrigin& origin);
+
+  // extents.cc: values that no record holds.
+  // An operation's part of the budget for values that are read, from when it asks for it until the
+  // value is there.
+  struct Room {
+    std::optional<MemoryBudget::Turn> turn;  // it waits
+    MemoryBudget::Share share;
+  };
+  [[nodiscard]] bool NeedsExtents(const NewRecord& record) const {
+    return record.bytes() > context_.options.record_value_bytes_max;
+  }
+  // Takes memory for the extents of `record`, which is borrowed, and writes them, some at a time.
+  // REQUIRES: the caller has neither pin nor presence. Whatever fails leaves nothing behind.
+  Task<Status> WriteExtents(const NewRecord& record, std::optional<WrittenExtents>* written);
+  Task<void> WriteExtent(const NewRecord& record, WrittenExtents* written, uint32_t number,
+                         Status* failure);
+  Task<Status> PostExtent(const RoundTripPtr& round_trip, const std::byte* image, uint32_t bytes,
+                          ExtentRef* ref);
+  // What the intact record says that `search` found; of a root, its own value.
+  static void FillFromRecord(const SearchResult& search, ReadResult* result);
+  // Puts what the root's extents hold of `range` in place of that. REQUIRES: `operation` has been
+  // pinned since before the search. kUnavailable with a turn in `room`: it has to wait for that.
+  Task<Status> ReadFromExtents(Operation& operation, ValueRange range, Room* room,
+                               ReadResult* result);
+  // Waits for it, without pin and presence. Ok: `operation` has both again, and begins anew.
+  Task<Status> WaitForRoom(RegisterOperation& operation, Room* room);
+  // Behind work without pin and presence; `draft`, unless null, gets its memory in between.
+  Task<Status> BeginAnew(RegisterOperation& operation, Draft* draft);
+  struct ExtentSpan {
+    uint64_t first;
+    uint64_t last;  // included
+  };
+  Task<Status> ReadExtents(Operation& operation, const ExtentList& list, uint64_t version,
+                           ExtentSpan span, std::byte* into);
+  Task<void> ReadExtent(Operation& operation, const ExtentList& list, uint64_t version,
+                        uint32_t number, std::byte* into, Status* failure);
+  void RetireAll(const ExtentList& list);
+  // Of a root that this worker has taken out of the index. REQUIRES: `operation` has been pinned
+  // since before then: the root is still what it was.
+  Task<void> RetireExtents(Operation& operation, SlotWord root);
+  // Replace() by a value in extents: writing them takes giving up the pin, so what was `seen` is
+  // compared with what is there then.
+  Task<Status> ReplaceByExtents(RegisterOperation& operation, const Key& key,
+                                const RecordView* seen, const Change& change, Draft* draft,
+                                bool* done);
 
   // remove.cc
   // One attempt to empty the entry that `search` found; `removed` tells.
@@ -229,7 +293,7 @@ class KvImpl final : private WorkerDuties {
                                  const SearchResult& search, uint64_t forgotten, Mutation& mutation,
                                  bool* done);
   Task<Status> Attempt(RegisterOperation& operation, const Key& key, const IndexKey& index_key,
-                       Mutation& mutation, Draft* draft, bool* done);
+                       Mutation& mutation, Room* room, Draft* draft, bool* done);
   Task<Status> Replace(Operation& operation, const Key& key, const IndexKey& index_key,
                        const SearchResult& search, const Change& change, Draft* draft, bool* done);
 
@@ -262,10 +326,11 @@ class KvImpl final : private WorkerDuties {
   bool GetAtOnce(const Key& key, ReadResult* result);
   bool SetAtOnce(const Key& key, const NewRecord& record, BegunWrite* begun);
   // The same with the long way behind it. REQUIRES: runs_inline_.
-  Task<Status> GetInline(Key key, ReadResult* result);
+  Task<Status> GetInline(Key key, ValueRange range, ReadResult* result);
   Task<Status> SetInline(Key key, NewRecord record);
-  Task<Status> GetSlowly(Key key, ReadResult* result);
-  Task<Status> TryGet(RegisterOperation& operation, Key key, ReadResult* result);
+  Task<Status> GetSlowly(Key key, ValueRange range, ReadResult* result);
+  Task<Status> TryGet(RegisterOperation& operation, Key key, ValueRange range, Room* room,
+                      ReadResult* result);
   Task<Status> SetSlowly(Key key, NewRecord record, BegunWrite begun);
   bool TryTakeBuffers(const CachedRegister& entry, WriteBuffers* buffers);
   // The value of a register that `record` makes, in the arena of `round_trip`.

@@ -12,7 +12,7 @@ namespace {
 
 // Whether a register can take the value of `record`.
 bool FitsEntry(const NewRecord& record, const CachedRegister& entry) {
-  const uint64_t bytes = kKeyValueHeadBytes + record.head.size() + record.tail.size();
+  const uint64_t bytes = kKeyValueHeadBytes + record.bytes();
   return bytes <= entry.handle.ref.shape.value_bytes_max() && !entry.exhausted;
 }
 
@@ -27,7 +27,7 @@ OutBuffer Posted(const CachedRegister& entry, MetaWord word, const OutBuffer& bu
 // While regions move everything is.
 bool KvImpl::FitsRegister(const Key& key, const NewRecord& record) const {
   return WritesRegisters(engine_.registers()) && key.bytes.size() <= kRegisterKeyBytesMax &&
-         record.head.size() + record.tail.size() <= kRegisterValueBytesMax &&
+         record.bytes() <= kRegisterValueBytesMax && !NeedsExtents(record) &&
          record.deadline_ms == 0 && !context_.view().records_only;
 }
 
@@ -48,7 +48,9 @@ bool KvImpl::FillResult(const RegisterRef& ref, Tuple& tuple, ReadResult* result
   // Whether it was missing at one moment, only its slot can tell: the caller removes it there.
   if (!DecodeKeyValue(tuple.value.bytes, &value) || IsExpired(value)) return false;
   result->found_ = true;
-  result->record_ = {value.bytes, value.deadline_ms, VersionOf(ref, tuple.word), value.type};
+  result->record_ = {value.bytes,       value.bytes.size(),
+                     value.deadline_ms, VersionOf(ref, tuple.word),
+                     value.type,        nullptr};
   result->bytes_ = std::move(tuple.holder);
   return true;
 }
@@ -240,24 +242,19 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(RegisterOperation& op
 }
 
 std::span<const std::byte> KvImpl::AssembleValue(const NewRecord& record, RoundTrip& round_trip) {
-  const uint64_t bytes = kKeyValueHeadBytes + record.head.size() + record.tail.size();
+  const uint64_t bytes = kKeyValueHeadBytes + record.bytes();
   std::byte* value = round_trip.Reserve(bytes);
   const uint64_t head = KeyValueHead(record.deadline_ms, record.type);
   std::memcpy(value, &head, sizeof(head));
-  std::byte* at = value + sizeof(head);
-  for (const std::string_view part : {record.head, record.tail}) {
-    if (part.empty()) continue;
-    std::memcpy(at, part.data(), part.size());
-    at += part.size();
-  }
+  record.CopyTo(0, {reinterpret_cast<char*>(value) + sizeof(head), record.bytes()});
   return {value, bytes};
 }
 
 void KvImpl::SetDraftValue(const NewRecord& record, Draft* draft) {
   const uint64_t head = KeyValueHead(record.deadline_ms, record.type);
-  draft->value.assign(reinterpret_cast<const char*>(&head), sizeof(head));
-  draft->value.append(record.head);
-  draft->value.append(record.tail);
+  draft->value.resize(sizeof(head) + record.bytes());
+  std::memcpy(draft->value.data(), &head, sizeof(head));
+  record.CopyTo(0, std::span(draft->value).subspan(sizeof(head)));
 }
 
 // Register and buffer on the same nodes.

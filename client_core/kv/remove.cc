@@ -19,6 +19,8 @@ Task<Status> KvImpl::TryRemove(Operation& operation, const SearchResult& search,
   if (!outcome.ok()) co_return outcome.status();
   *removed = outcome.value().won;
   if (*removed) {
+    if (v_old.size_class().is_root()) [[unlikely]]
+      co_await RetireExtents(operation, v_old);
     allocator_.Retire(v_old.addr(), v_old.size_class());
     if (has_origin) RetireOrigin(origin);
   } else {

@@ -16,13 +16,16 @@ Task<Status> KvImpl::ReadModifyWrite(Key key, Mutation& mutation) {
   if (!entered) co_return kHeld;
   operation.pin = reclaimer_.Pin();
   Draft draft;
+  Room room;
   Status status;
   bool done = false;
   while (!done && status.ok()) {
     // Anew each time: an attempt may have given up its pin, and with it a keyspace that was
     // flushed.
     const IndexKey index_key = MakeKey(key);
-    status = co_await Attempt(operation, key, index_key, mutation, &draft, &done);
+    status = co_await Attempt(operation, key, index_key, mutation, &room, &draft, &done);
+    if (room.turn) [[unlikely]]
+      status = co_await WaitForRoom(operation, &room);
     if (!done && status.ok() && OutOfTime(context_, operation)) status = kContended;
   }
   // Memory reserved for an attempt that was not the last one.
@@ -33,8 +36,8 @@ Task<Status> KvImpl::ReadModifyWrite(Key key, Mutation& mutation) {
 
 // One attempt; neither done nor failed means that somebody else was faster.
 Task<Status> KvImpl::Attempt(RegisterOperation& operation, const Key& key,
-                             const IndexKey& index_key, Mutation& mutation, Draft* draft,
-                             bool* done) {
+                             const IndexKey& index_key, Mutation& mutation, Room* room,
+                             Draft* draft, bool* done) {
   SearchResult search;
   Backoff backoff(context_, operation);
   uint64_t forgotten = 0;
@@ -51,16 +54,21 @@ Task<Status> KvImpl::Attempt(RegisterOperation& operation, const Key& key,
   if (search.found && search.entry.word.is_register()) {
     co_return co_await AttemptOnRegister(operation, index_key, search, forgotten, mutation, done);
   }
-  RecordView current;
+  ReadResult current;
   const RecordView* seen = nullptr;
   if (search.found) {
     if (!RecordIsIntact(search.record, search.entry.word.size_class().bytes())) {
       co_return Status(StatusCode::kCorrupt, "a record fails its checksum");
     }
     if (!IsExpired(search.record)) {
-      const RecordHeader header = LoadRecordHeader(search.record);
-      current = {RecordValue(search.record), header.deadline_ms, header.version, header.type};
-      seen = &current;
+      FillFromRecord(search, &current);
+      if (search.entry.word.size_class().is_root()) [[unlikely]] {
+        const Status status =
+            co_await ReadFromExtents(operation, mutation.wanted(), room, &current);
+        if (!status.ok()) co_return status;
+        current.record_.holder = &current.large_;
+      }
+      seen = &current.record();
     }
   }
   const Change change = mutation.Apply(seen);
@@ -81,6 +89,9 @@ Task<Status> KvImpl::Attempt(RegisterOperation& operation, const Key& key,
       co_return status;
     }
     case Change::Kind::kWrite:
+      if (NeedsExtents(change.record)) [[unlikely]] {
+        co_return co_await ReplaceByExtents(operation, key, seen, change, draft, done);
+      }
       co_return co_await Replace(operation, key, index_key, search, change, draft, done);
   }
   co_return Status::Ok();
@@ -113,12 +124,11 @@ Task<Status> KvImpl::Replace(Operation& operation, const Key& key, const IndexKe
   const NewRecord& record = change.record;
   Status status = CheckSizes(key, record);
   if (!status.ok()) co_return status;
-  const uint64_t bytes = RecordBytes(key.bytes.size(), record.head.size() + record.tail.size());
-  const SizeClass size_class = SizeClass::For(bytes);
-  if (draft->addr.is_null() || draft->size_class != size_class) {
-    Abandon(*draft);
-    draft->size_class = size_class;
-    draft->addr = allocator_.TryAllocate(size_class);
+  const SizeClass reserved = draft->size_class;
+  Measure(key, record, draft);
+  if (draft->addr.is_null() || draft->size_class != reserved) {
+    if (!draft->addr.is_null()) allocator_.Retire(draft->addr, reserved);
+    draft->addr = allocator_.TryAllocate(draft->size_class);
     if (draft->addr.is_null()) {
       // Waiting for memory takes giving up the pin, and with it all that was read.
       operation.pin.Release();
@@ -129,7 +139,6 @@ Task<Status> KvImpl::Replace(Operation& operation, const Key& key, const IndexKe
       co_return entered ? status : kHeld;
     }
   }
-  draft->bytes = static_cast<uint32_t>(bytes);
   Encode(index_key, record, draft);
   if (change.version != nullptr) *change.version = LoadRecordHeader(draft->record).version;
   AddWrites(*draft->buffer, *draft);
@@ -140,7 +149,7 @@ Task<Status> KvImpl::Replace(Operation& operation, const Key& key, const IndexKe
     status = co_await TryInsert(operation, index_key, search, /*blind=*/false, draft, done);
     if (*done && status.ok()) {
       Count(key.database, index_key.keyspace, 1);
-      draft->addr = GlobalAddr();
+      draft->Forget();
     }
     co_return status;
   }
@@ -154,7 +163,11 @@ Task<Status> KvImpl::Replace(Operation& operation, const Key& key, const IndexKe
   if (!outcome.ok()) co_return outcome.status();
   *done = outcome.value().won || Planted(Bug::kCountingLoserDone);
   if (outcome.value().won) {
-    Replaced(index_key, search, {search.entry.slot, v_new});
+    index_.CacheLocation(index_key.hash, {search.entry.slot, v_new});
+    const SlotWord old = search.entry.word;
+    if (old.size_class().is_root()) [[unlikely]]
+      co_await RetireExtents(operation, old);
+    allocator_.Retire(old.addr(), old.size_class());
     if (has_origin) RetireOrigin(origin);
   } else {
     metrics_.lost_rounds.Add();
@@ -162,7 +175,7 @@ Task<Status> KvImpl::Replace(Operation& operation, const Key& key, const IndexKe
     // has another content, so it takes other memory.
     Abandon(*draft);
   }
-  draft->addr = GlobalAddr();
+  draft->Forget();
   co_return Status::Ok();
 }
 

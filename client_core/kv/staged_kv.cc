@@ -19,6 +19,7 @@ class ReplaceIfUnchanged final : public Mutation {
     return unchanged_ ? outcome_ : Change::Keep();
   }
 
+  [[nodiscard]] ValueRange wanted() const override { return kNoValue; }
   // Of the last Apply().
   [[nodiscard]] bool unchanged() const { return unchanged_; }
 
@@ -75,10 +76,10 @@ const RecordView* StagedKv::Current() {
 }
 
 void StagedKv::Keep(const NewRecord& record) {
-  std::string value;
-  value.reserve(record.head.size() + record.tail.size());
-  value.append(record.head).append(record.tail);
+  std::string value(record.bytes(), '\0');
+  record.CopyTo(0, value);
   current_ = {.value = values_.emplace_back(std::move(value)),
+              .value_bytes = record.bytes(),
               .deadline_ms = record.deadline_ms,
               .type = record.type};
   exists_ = true;
@@ -92,6 +93,14 @@ Task<Status> StagedKv::Get(Key key, ReadResult* result) {
   result->found_ = current != nullptr;
   if (current != nullptr) result->record_ = *current;
   co_return Status::Ok();
+}
+
+Task<Status> StagedKv::GetPart(Key key, ValueRange range, ReadResult* result) {
+  if (!IsStaged(key)) co_return co_await store_.GetPart(key, range, result);
+  const Status status = co_await Get(key, result);
+  const ValuePart part = PartOf(result->record_.value_bytes, range);
+  result->record_.value = result->record_.value.substr(part.offset, part.bytes);
+  co_return status;
 }
 
 Task<Status> StagedKv::Set(Key key, NewRecord record) {

@@ -43,6 +43,7 @@ class StagedKv final : public Kv {
   void ForgetReplaced();
 
   Task<Status> Get(Key key, ReadResult* result) override;
+  Task<Status> GetPart(Key key, ValueRange range, ReadResult* result) override;
   bool GetAtOnce(Key /*key*/, ReadResult* /*result*/) override { return false; }
   Task<Status> Set(Key key, NewRecord record) override;
   Task<Status> Delete(Key key, bool* existed) override;

@@ -116,6 +116,8 @@ Task<void> KvImpl::NameGroup(Estate& estate, const View& view, Subtable table, u
       status = Status(StatusCode::kCorrupt, "a slot points outside the pool");
     } else if (word.is_register()) {
       status = co_await NameBuffers(estate, operation, word);
+    } else if (word.size_class().is_root()) {
+      status = co_await NameExtents(estate, operation, word);
     } else {
       status = co_await NameOrigin(estate, operation, word);
     }
@@ -134,6 +136,22 @@ Task<Status> KvImpl::NameOrigin(Estate& estate, Operation& operation, SlotWord w
   if (status.ok() && RecordHasOrigin(record, bytes, &origin)) {
     estate.orphans.Name(SlotWord(origin.register_word).addr());
   }
+  co_return status;
+}
+
+// Wherever the root is: of blocks that were one worker's, some may have been taken over already.
+Task<Status> KvImpl::NameExtents(Estate& estate, Operation& operation, SlotWord root) {
+  if (Planted(Bug::kExtentsNotNamed)) co_return Status::Ok();
+  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  const auto bytes = static_cast<uint32_t>(root.size_class().bytes());
+  const std::byte* record = round_trip->Read(context_.view().Locate(root.addr(), 0), bytes);
+  const Status status = co_await Post(context_, operation, round_trip);
+  if (!status.ok()) co_return status;
+  ExtentList list;
+  if (!RecordIsIntact(record, bytes) || !LoadExtentList(RecordValue(record), &list)) {
+    co_return Status(StatusCode::kCorrupt, "a slot names a root that is none");
+  }
+  for (const ExtentRef& ref : list.extents) estate.orphans.Name(ref.addr);
   co_return status;
 }
 

@@ -16,16 +16,33 @@ Task<Status> KvImpl::Reserve(Draft* draft) {
   co_return Status::Ok();
 }
 
+void KvImpl::Measure(const Key& key, const NewRecord& record, Draft* draft) {
+  const uint64_t value_bytes =
+      draft->extents ? ExtentListBytes(draft->extents->list.extents.size()) : record.bytes();
+  const uint64_t bytes = RecordBytes(key.bytes.size(), value_bytes);
+  draft->bytes = static_cast<uint32_t>(bytes);
+  draft->size_class = draft->extents ? SizeClass::ForRoot(bytes) : SizeClass::For(bytes);
+}
+
 void KvImpl::Encode(const IndexKey& key, const NewRecord& record, Draft* draft) {
   draft->buffer = context_.fabric.NewRoundTrip();
   draft->record = draft->buffer->Reserve(draft->bytes);
   RecordFields fields;
   fields.keyspace = key.keyspace;
   fields.key = key.bytes;
-  fields.value_head = record.head;
-  fields.value_tail = record.tail;
+  std::string list;
+  if (draft->extents) {
+    list = EncodeExtentList(draft->extents->list);
+    fields.value_head = list;
+    fields.version = draft->extents->version;
+  } else {
+    fields.value_head = record.head;
+    fields.value_gap = record.gap_bytes;
+    fields.value_tail = record.tail;
+    fields.value_rest = record.rest;
+    fields.version = NextVersion();
+  }
   fields.deadline_ms = record.deadline_ms;
-  fields.version = NextVersion();
   fields.type = record.type;
   fields.opcode = LogOpcode::kUpdate;
   EncodeRecord(fields, draft->record);
@@ -52,7 +69,8 @@ SlotWord KvImpl::WordFor(const IndexKey& key, const Draft& draft, bool blind) co
 }
 
 Task<Status> KvImpl::Renew(Operation& operation, const IndexKey& key, Draft* draft) {
-  Abandon(*draft);
+  // Extents stay: nobody follows a word that is not committed.
+  AbandonObject(*draft);
   draft->addr = GlobalAddr();
   operation.pin.Release();
   operation.presence.LeaveSlots();
@@ -72,12 +90,6 @@ Task<Status> KvImpl::Renew(Operation& operation, const IndexKey& key, Draft* dra
   AddWrites(*round_trip, *draft);
   status = co_await Post(context_, operation, round_trip);
   co_return status;
-}
-
-// A record has taken the place of another: remember where, and give the old one back.
-void KvImpl::Replaced(const IndexKey& key, const SearchResult& old, Entry now) {
-  index_.CacheLocation(key.hash, now);
-  allocator_.Retire(old.entry.word.addr(), old.entry.word.size_class());
 }
 
 // PROTOCOLS 3.4: whoever replaces a register's object first writes F into the register's final
@@ -105,6 +117,10 @@ Task<Status> KvImpl::SetInline(Key key, NewRecord record) {
 
 Task<Status> KvImpl::SetSlowly(Key key, NewRecord record, BegunWrite begun) {
   Status status = CheckSizes(key, record);
+  Draft draft;
+  if (status.ok() && NeedsExtents(record)) [[unlikely]] {
+    status = co_await WriteExtents(record, &draft.extents);
+  }
   if (!status.ok()) co_return status;
   RegisterOperation operation;
   operation.presence = ViewHold::Presence(context_.hold);
@@ -113,32 +129,33 @@ Task<Status> KvImpl::SetSlowly(Key key, NewRecord record, BegunWrite begun) {
   if (!as_record) {
     status = co_await SetRegister(operation, key, index_key, record, begun, &as_record);
   }
-  if (as_record && status.ok()) status = co_await SetRecord(operation, key, index_key, record);
+  if (as_record && status.ok()) {
+    status = co_await SetRecord(operation, key, index_key, record, &draft);
+  }
   AfterWrite();
   co_return Finish(metrics_.set_round_trips, operation, status);
 }
 
 Task<Status> KvImpl::SetRecord(RegisterOperation& operation, Key key, const IndexKey& index_key,
-                               const NewRecord& record) {
-  Draft draft;
-  draft.bytes =
-      static_cast<uint32_t>(RecordBytes(key.bytes.size(), record.head.size() + record.tail.size()));
-  draft.size_class = SizeClass::For(draft.bytes);
-  Status status = co_await Reserve(&draft);
-  if (!status.ok()) co_return status;
-  const bool entered = co_await EnterSlots(operation);
-  if (!entered) {
-    allocator_.FreeUnpublished(draft.addr, draft.size_class);
-    co_return kHeld;
+                               const NewRecord& record, Draft* draft) {
+  Measure(key, record, draft);
+  Status status = co_await Reserve(draft);
+  if (status.ok()) {
+    const bool entered = co_await EnterSlots(operation);
+    if (!entered) status = kHeld;
+  }
+  if (!status.ok()) {
+    Abandon(*draft);
+    co_return status;
   }
   operation.pin = reclaimer_.Pin();
-  Encode(index_key, record, &draft);
+  Encode(index_key, record, draft);
   bool inserted = false;
-  status = co_await SetBlind(operation, index_key, &draft, &inserted);
+  status = co_await SetBlind(operation, index_key, draft, &inserted);
   if (inserted) Count(key.database, index_key.keyspace, 1);
   // Whatever the outcome, no slot of ours to come will name this memory: an unknown outcome keeps
   // it.
-  if (!status.ok() && status.code() != StatusCode::kUnknownOutcome) Abandon(draft);
+  if (!status.ok() && status.code() != StatusCode::kUnknownOutcome) Abandon(*draft);
   co_return status;
 }
 
@@ -202,7 +219,11 @@ Task<Result<KvImpl::BlindOutcome>> KvImpl::OverwriteBlindly(Operation& operation
                                          .first = tell.get()});
   if (!outcome.ok()) co_return outcome.status();
   if (outcome.value().won) {
-    Replaced(key, search, {search.entry.slot, v_new});
+    index_.CacheLocation(key.hash, {search.entry.slot, v_new});
+    const SlotWord old = search.entry.word;
+    if (old.size_class().is_root()) [[unlikely]]
+      co_await RetireExtents(operation, old);
+    allocator_.Retire(old.addr(), old.size_class());
     if (has_origin) RetireOrigin(origin);
     co_return BlindOutcome::kWon;
   }

@@ -70,6 +70,7 @@ bool EntryHasItsClass(SlotWord word, const std::byte* bytes) {
   if (!word.is_register()) {
     const RecordHeader header = LoadRecordHeader(bytes);
     const uint64_t record_bytes = RecordBytesOf(header);
+    if (word.size_class().is_root()) return SizeClass::ForRoot(record_bytes) == word.size_class();
     // The memory for one that takes a register's place is taken before its value is known.
     return header.opcode == static_cast<uint8_t>(LogOpcode::kThawed)
                ? record_bytes <= word.size_class().bytes()

@@ -46,7 +46,9 @@ static_assert(sizeof(RecordOrigin) == 16);
 inline constexpr uint64_t kLogCommitted = 1ULL << 63;
 inline constexpr uint64_t kRecordHeaderBytes = sizeof(RecordHeader);
 inline constexpr uint32_t kMaxKeyBytes = 65535;
-inline constexpr uint32_t kMaxValueBytes = 1024 * 1024;
+// Of a value that lies in its record; a longer one lies in extents (extent.h).
+inline constexpr uint32_t kRecordValueBytesMax = 1024 * 1024;
+inline constexpr uint32_t kMaxValueBytes = 512 * 1024 * 1024;
 
 static_assert(sizeof(RecordHeader) == 40);
 static_assert(offsetof(RecordHeader, log_word) == 0, "the log commit is one aligned word");

@@ -16,6 +16,11 @@ uint32_t Checksum(const std::byte* record, uint64_t record_bytes) {
   return static_cast<uint32_t>(XXH3_64bits(record + kChecksumFrom, record_bytes - kChecksumFrom));
 }
 
+std::byte* Put(std::byte* at, std::string_view part) {
+  if (!part.empty()) std::memcpy(at, part.data(), part.size());
+  return at + part.size();
+}
+
 uint64_t KeyOffset(const RecordHeader& header) {
   return RecordKeyOffset(static_cast<LogOpcode>(header.opcode));
 }
@@ -24,8 +29,9 @@ uint64_t KeyOffset(const RecordHeader& header) {
 
 void EncodeRecord(const RecordFields& fields, std::byte* to) {
   CHECK(fields.key.size() <= kMaxKeyBytes);
-  const uint64_t value_bytes = fields.value_head.size() + fields.value_tail.size();
-  CHECK(value_bytes <= kMaxValueBytes);
+  const uint64_t value_bytes = fields.value_head.size() + fields.value_gap +
+                               fields.value_tail.size() + fields.value_rest.size();
+  CHECK(value_bytes <= kRecordValueBytesMax);
   RecordHeader header{};
   header.key_bytes = static_cast<uint16_t>(fields.key.size());
   header.type = fields.type;
@@ -40,11 +46,11 @@ void EncodeRecord(const RecordFields& fields, std::byte* to) {
     std::memcpy(at, &fields.origin, sizeof(fields.origin));
     at += sizeof(fields.origin);
   }
-  for (const std::string_view part : {fields.key, fields.value_head, fields.value_tail}) {
-    if (part.empty()) continue;
-    std::memcpy(at, part.data(), part.size());
-    at += part.size();
-  }
+  at = Put(at, fields.key);
+  at = Put(at, fields.value_head);
+  std::memset(at, 0, fields.value_gap);
+  at = Put(at + fields.value_gap, fields.value_tail);
+  at = Put(at, fields.value_rest);
   header.checksum = Checksum(to, static_cast<uint64_t>(at - to));
   std::memcpy(to + offsetof(RecordHeader, checksum), &header.checksum, sizeof(header.checksum));
 }

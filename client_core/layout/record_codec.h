@@ -14,8 +14,11 @@ namespace onetrip {
 struct RecordFields {
   KeyspaceId keyspace;
   std::string_view key;
-  std::string_view value_head;  // the value is head followed by tail
+  // The value: these, one behind the other.
+  std::string_view value_head;
+  uint64_t value_gap = 0;  // zero bytes
   std::string_view value_tail;
+  std::string_view value_rest;
   uint64_t deadline_ms = 0;
   uint64_t version = 0;
   uint8_t type = 0;

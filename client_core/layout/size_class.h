@@ -1,6 +1,7 @@
 // Size classes of remote objects: quarter steps between powers of two from 64 bytes to 112 KiB,
-// then whole spans of 1..6 blocks. Six bits name one, which lets a slot word tell a reader how many
-// bytes to READ.
+// then whole spans of 1..6 blocks, then two of roots. Six bits name one, which lets a slot word
+// tell a reader how many bytes to READ, and whoever replaces the word unread whether extents go
+// with the object (layout/extent.h).
 #ifndef ONETRIP_CLIENT_CORE_LAYOUT_SIZE_CLASS_H_
 #define ONETRIP_CLIENT_CORE_LAYOUT_SIZE_CLASS_H_
 
@@ -19,15 +20,25 @@ inline constexpr uint64_t kRegionHeaderBytes = 4096;
 
 class SizeClass {
  public:
-  static constexpr uint8_t kSlabClasses = 44;   // 64 B .. 112 KiB
-  static constexpr uint8_t kSpanBlocksMax = 6;  // then 1..6 whole blocks
-  static constexpr uint8_t kCount = kSlabClasses + kSpanBlocksMax;
+  static constexpr uint8_t kSlabClasses = 44;                       // 64 B .. 112 KiB
+  static constexpr uint8_t kSpanBlocksMax = 6;                      // then 1..6 whole blocks
+  static constexpr uint8_t kSizes = kSlabClasses + kSpanBlocksMax;  // classes by size alone
+  static constexpr uint8_t kRootClasses = 2;  // 8 KiB, and 80 KiB for long keys
+  static constexpr uint8_t kCount = kSizes + kRootClasses;
   static constexpr uint8_t kNone = 63;
 
   constexpr SizeClass() = default;
   constexpr explicit SizeClass(uint8_t index) : index_(index) {}
 
-  // The smallest class that holds `bytes`; kNone when none does.
+  // The smallest class of roots that holds `bytes`; kNone when none does.
+  static constexpr SizeClass ForRoot(uint64_t bytes) {
+    for (uint8_t index = kSizes; index < kCount; ++index) {
+      if (bytes <= RootBytes(index)) return SizeClass(index);
+    }
+    return SizeClass(kNone);
+  }
+
+  // The smallest class that holds `bytes`, but for roots; kNone when none does.
   static constexpr SizeClass For(uint64_t bytes) {
     if (bytes <= 64) return SizeClass(0);
     if (bytes <= SlabBytes(kSlabClasses - 1)) {
@@ -43,19 +54,25 @@ class SizeClass {
 
   [[nodiscard]] constexpr uint8_t index() const { return index_; }
   [[nodiscard]] constexpr bool is_valid() const { return index_ < kCount; }
-  [[nodiscard]] constexpr bool is_span() const { return index_ >= kSlabClasses; }
+  [[nodiscard]] constexpr bool is_span() const { return index_ >= kSlabClasses && !is_root(); }
+  // Its objects are roots, and no others are.
+  [[nodiscard]] constexpr bool is_root() const { return index_ >= kSizes && index_ < kCount; }
   // Blocks that one allocation unit of this class takes from a memory node.
   [[nodiscard]] constexpr uint32_t blocks() const {
     return is_span() ? index_ - kSlabClasses + 1U : 1U;
   }
   // Bytes of one object, its slack included.
   [[nodiscard]] constexpr uint64_t bytes() const {
+    if (is_root()) return RootBytes(index_);
     return is_span() ? blocks() * kBlockBytes - kBlockHeaderBytes : SlabBytes(index_);
   }
 
   friend constexpr bool operator==(const SizeClass&, const SizeClass&) = default;
 
  private:
+  static constexpr uint64_t RootBytes(uint8_t index) {
+    return index == kSizes ? 8 * 1024 : 80 * 1024;
+  }
   static constexpr uint64_t SlabBytes(uint8_t index) {
     const uint64_t base = 64ULL << (index / 4);
     return base + (index % 4) * (base / 4);
@@ -88,6 +105,8 @@ static_assert(SizeClass::For(129).bytes() == 160 && SizeClass::For(24576).bytes(
 static_assert(SizeClass::For(114688).index() == SizeClass::kSlabClasses - 1);
 static_assert(SizeClass::For(114689).blocks() == 1 && SizeClass::For(114689).is_span());
 static_assert(!SizeClass::For(SizeClass::kSpanBlocksMax * kBlockBytes).is_valid());
+static_assert(SizeClass::ForRoot(8192).bytes() == 8192 && SizeClass::ForRoot(8193).is_root());
+static_assert(!SizeClass::ForRoot(81921).is_valid() && !SizeClass().is_root());
 static_assert(SizeClass::kCount <= 63, "six bits name a class, 63 means none");
 static_assert(ObjectsPerBlock(SizeClass(0), 1) <= kBitmapWords * 64, "a bit for every object");
 

@@ -27,7 +27,6 @@ enum class SlotKind : uint8_t {
   kTentative = 1,  // an insert that has not yet searched for duplicates; readers ignore it
   kObject = 2,     // a committed entry: an immutable record
   kFrozen = 3,     // a committed entry on its way to another subtable; readable, not writable
-  kExtents = 5,    // reserved: a value in several objects
   kIntent = 6,     // reserved: a transaction's intent
 };
 

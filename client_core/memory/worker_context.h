@@ -7,13 +7,16 @@
 #include <utility>
 #include <vector>
 
+#include "client_core/base/memory_budget.h"
 #include "client_core/cluster/cluster_clock.h"
 #include "client_core/cluster/master_client.h"
 #include "client_core/cluster/view.h"
 #include "client_core/cluster/view_hold.h"
 #include "client_core/coro/executor.h"
 #include "client_core/fabric/fabric.h"
+#include "client_core/layout/extent.h"
 #include "client_core/layout/global_addr.h"
+#include "client_core/layout/record.h"
 #include "client_core/layout/size_class.h"
 
 namespace onetrip {
@@ -33,6 +36,12 @@ struct DataPathOptions {
   uint64_t location_cache_bytes = 64ULL << 20;
   uint64_t register_cache_entries = 1ULL << 20;  // registers that a worker remembers
   uint32_t register_lanes = 4;                   // of registers that it creates
+  // Values longer than this are kept in extents, each with so many bytes of them. Only tests make
+  // them smaller.
+  uint32_t record_value_bytes_max = kRecordValueBytesMax;
+  uint32_t extent_bytes = kExtentBytesMax;
+  // Of values in extents that are read, the process's; null: without a bound.
+  std::shared_ptr<MemoryBudget> large_values = nullptr;
 };
 
 // What memory is taken for: see Allocator.

@@ -1,6 +1,7 @@
 """Hand-written streams over the string and key commands, with their edges."""
 
 import itertools
+import random
 
 from steps import Batch, Sleep, batch, command, on
 
@@ -8,6 +9,8 @@ BIG = "9223372036854775807"
 SMALL = "-9223372036854775808"
 FAR_S, FAR_MS = "33177117420", "33177117420000"
 MIB = 1 << 20
+# Nothing that could be compressed.
+LARGE = random.Random(1).randbytes(3 * MIB // 2)
 
 
 def arity_cases():
@@ -203,8 +206,25 @@ def range_cases():
 
 
 def size_cases():
-    """The limit of one value is 1 MiB on both (redis-server is started with that limit)."""
-    yield "values up to 1 MiB", [
+    """The agent keeps values above 1 MiB in several objects. Both end at 2 MiB here (servers.py)."""
+    yield "values above 1 MiB", [
+        ("SET", "k", LARGE), "GET k", "STRLEN k", "GETRANGE k 1048000 1048700", "GETRANGE k -5 -1",
+        "TTL k", "TYPE k", "OBJECT ENCODING k", "GETBIT k 12000000", "BITCOUNT k",
+        "BITCOUNT k 1000000 1200000", "BITPOS k 1 1048576", "BITPOS k 0", "APPEND k tail", "GET k",
+        "SETRANGE k 1200000 middle", "GETRANGE k 1199990 1200010", "SETBIT k 9000001 1", "GET k",
+        "BITFIELD k GET u8 8400000 SET u16 8400008 4660 INCRBY i32 12000000 77", "GET k",
+        "EXPIRE k 1000", "PERSIST k", "GET k", "COPY k c", "GET c", "RENAME k r", "EXISTS k",
+        "GET r", "DUMP r", "BITOP XOR x c r", "BITCOUNT x", "BITOP NOT x c", "GET x",
+        ("GETSET", "r", b"short"), "GET r", ("SET", "r", LARGE, "GET"), ("SET", "r", LARGE, "NX"),
+        ("SETNX", "r", LARGE), "GETEX r PERSIST", "GETDEL r", "EXISTS r", "INCR c", "INCRBYFLOAT c 1",
+        "PFCOUNT c", "MULTI", "APPEND c 1", "STRLEN c", "GETRANGE c 0 5", "EXEC", "GET c",
+        "WATCH c", "MULTI", "GET c", ("SET", "d", b"1"), "EXEC", ("MSET", "a", LARGE, "b", LARGE),
+        "MGET a b no a", ("MSETNX", "m", LARGE, "n", b"1"), "GET m", "DEL a b c d m n x",
+        ("SET", "k", b"small"), "SETRANGE k 1500000 far", "GETRANGE k 0 10", "STRLEN k", "DBSIZE"]
+    yield "values up to 2 MiB", [
+        ("SET", "k", b"x" * (2 * MIB)), "STRLEN k", "APPEND k y", "SETRANGE k 2097151 z", "SETRANGE k 2097151 zz",
+        ("APPEND", "k", ""), "SETBIT k 16777215 1", "SETBIT k 16777216 1", "GETRANGE k -3 -1", "DEL k"]
+    yield "values of about 1 MiB", [
         ("SET", "k", b"x" * MIB), "STRLEN k", "GET k", "GETRANGE k 1048570 2000000", "APPEND k y",
         "STRLEN k", "SETRANGE k 1048575 z", "GETRANGE k -3 -1", "SETRANGE k 1048575 zz", "STRLEN k",
         ("SET", "k", b"y" * (MIB - 1)), "APPEND k 1", "APPEND k 2", "STRLEN k", "GETDEL k",

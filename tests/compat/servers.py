@@ -112,9 +112,9 @@ class Server:
 
 
 def redis_server(binary="redis-server", password=None):
-    """The reference. Values are limited to the agent's 1 MiB, so that both refuse the same ones."""
+    """The reference. Values end at 2 MiB on both, so that a stream which reaches the limit stays short."""
     flags = ["--port", "{port}", "--bind", HOST, "--dir", "{dir}", "--save", "",
-             "--appendonly", "no", "--proto-max-bulk-len", "1048576",
+             "--appendonly", "no", "--proto-max-bulk-len", "2097152",
              "--enable-debug-command", "yes"]
     if password:
         flags += ["--requirepass", password]
@@ -128,6 +128,8 @@ def agent(binary, password=None, extra=()):
     flags = ["--port", "{port}"] + list(extra)
     if "--memory" not in extra:
         flags += ["--memory", "256MiB"]
+    if "--proto-max-bulk-len" not in extra:
+        flags += ["--proto-max-bulk-len", "2MiB"]
     if password:
         flags += ["--requirepass", password]
     return Server("agent", binary, flags, password)

@@ -64,6 +64,7 @@ struct Plan {
   // Every other agent, from the second on, is of engine snapshot whatever `engine` says.
   bool mixes_engines = false;
   DataPathOptions data_path;
+  uint64_t large_value_bytes = 0;  // an agent's budget for values in extents; 0: none
   uint32_t tick_spread =
       1;  // each agent's epochs tick so many times more rarely than the one's before
   uint64_t think_ns_max = 4000;  // a client pauses at most so long before each command

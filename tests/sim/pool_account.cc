@@ -20,6 +20,7 @@ std::string AccountForPool(const std::vector<MemoryEndpoint*>& nodes, const View
   if (picture.unfinished != 0) return "at rest the index holds something unfinished";
   if (picture.misplaced != 0) return "an entry of the index is where its key does not belong";
   if (picture.duplicates != 0) return "a key has two entries in the index";
+  if (picture.damaged != 0) return "an extent that a slot's root names is not whole everywhere";
   absl::flat_hash_set<uint64_t> named;
   for (const GlobalAddr addr : picture.named) {
     if (!named.insert(addr.bits()).second) return "two slots name one object: " + Where(addr);

@@ -360,6 +360,21 @@ Plan MakeMixed(uint64_t seed) {
   return plan;
 }
 
+// Values of some hundred bytes that lie in extents, under whatever else may happen.
+Plan MakeExtents(uint64_t seed) {
+  constexpr Plan (*kUnder[])(uint64_t) = {MakeTight,    MakeTurnover, MakeExpiry, MakeFaults,
+                                          MakeTurnover, MakeFlush,    MakeTight,  MakeRepairs,
+                                          MakeBroken,   MakeCalm,     MakeMoves,  MakeMembers};
+  Rng rng(seed ^ 0xe87e'0000'0000);
+  Plan plan = kUnder[seed % std::size(kUnder)](seed);
+  plan.scenario = "extents";
+  plan.data_path.record_value_bytes_max = OneOf(rng, {10U, 35U, 250U});
+  plan.data_path.extent_bytes = OneOf(rng, {30U, 100U, 700U});
+  plan.large_value_bytes = OneOf(rng, {0UL, 100UL, 3000UL});
+  if (rng.Below(2) == 0) plan.engine = EngineKind::kSnapshot;
+  return plan;
+}
+
 constexpr Scenario kScenarios[] = {
     {"small", "programs of a few commands on one key", MakeSmall},
     {"calm", "all kinds of commands, no fault", MakeCalm},
@@ -382,6 +397,7 @@ constexpr Scenario kScenarios[] = {
      MakeMoves},
     {"minority", "two memory nodes of three are away while keys are written", MakeMinority},
     {"turnover", "memory that is reused while agents come and go", MakeTurnover},
+    {"extents", "values in extents, under what other scenarios are about", MakeExtents},
 };
 
 }  // namespace

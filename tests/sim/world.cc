@@ -148,6 +148,9 @@ Agent& World::AddAgent(uint32_t number) {
 DataPathOptions World::OptionsOf(uint32_t number) const {
   DataPathOptions options = plan_.data_path;
   for (uint32_t i = 0; i < number; ++i) options.epoch_tick_us *= plan_.tick_spread;
+  if (plan_.large_value_bytes != 0) {
+    options.large_values = std::make_shared<MemoryBudget>(plan_.large_value_bytes);
+  }
   return options;
 }
 

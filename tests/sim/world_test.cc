@@ -67,7 +67,8 @@ INSTANTIATE_TEST_SUITE_P(
                     ScenarioSeeds{"faults", 1, 3500}, ScenarioSeeds{"faults", 100'001, 3500},
                     ScenarioSeeds{"flush", 1, 3000}, ScenarioSeeds{"members", 1, 3000},
                     ScenarioSeeds{"mixed", 1, 1500}, ScenarioSeeds{"turnover", 1, 1200},
-                    ScenarioSeeds{"frozen", 10'001, 500}, ScenarioSeeds{"moves", 1, 250}),
+                    ScenarioSeeds{"frozen", 10'001, 500}, ScenarioSeeds{"moves", 1, 250},
+                    ScenarioSeeds{"extents", 1, 400}),
     [](const auto& info) {
       return std::string(info.param.scenario) + "_from_" + std::to_string(info.param.first_seed);
     });

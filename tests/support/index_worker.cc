@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client_core/layout/entry_codec.h"
+#include "client_core/layout/extent.h"
 #include "client_core/layout/record_codec.h"
 
 namespace onetrip {
@@ -258,6 +259,21 @@ IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& 
           }
         }
         picture.buffers.push_back(largest.buffer(slot.addr()));
+      } else if (slot.size_class().is_root()) {
+        ExtentList list;
+        picture.misplaced += LoadExtentList(RecordValue(record), &list) ? 0 : 1;
+        const uint64_t version = LoadRecordHeader(record).version;
+        for (uint32_t number = 0; number < list.extents.size(); ++number) {
+          const GlobalAddr addr = list.extents[number].addr;
+          picture.named.push_back(addr);
+          for (int replica = 0; replica < view.LiveReplicas(addr); ++replica) {
+            ExtentHeader header;
+            std::memcpy(&header, at(addr, replica), sizeof(header));
+            const std::byte* piece = at(addr, replica) + sizeof(header);
+            picture.damaged +=
+                !ExtentIsIntact(header, version, number, piece, list.BytesOf(number));
+          }
+        }
       } else if (RecordHasOrigin(record, slot.size_class().bytes(), &origin)) {
         picture.named.push_back(SlotWord(origin.register_word).addr());
       }

@@ -83,7 +83,8 @@ TEST(AgentOptions, DefaultsWithoutArguments) {
   EXPECT_EQ(parsed.options.op_timeout_ms, 5000U);
   EXPECT_EQ(parsed.options.wait_polls_max, 64U);
   EXPECT_EQ(parsed.options.output_limits.pubsub.soft_s, 60U);
-  EXPECT_EQ(parsed.options.bulk_bytes_max, uint64_t{1} << 20);
+  EXPECT_EQ(parsed.options.bulk_bytes_max, uint64_t{512} << 20);
+  EXPECT_EQ(parsed.options.large_value_bytes, uint64_t{1} << 30);
   EXPECT_EQ(parsed.options.master, "");
   EXPECT_EQ(parsed.options.fabric, "auto");
   EXPECT_EQ(parsed.options.secret_file, "");

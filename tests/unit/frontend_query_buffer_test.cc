@@ -53,6 +53,22 @@ TEST(QueryBufferTest, ReleaseGivesTheMemoryBack) {
   EXPECT_EQ(buffer.data(), "def");
 }
 
+TEST(QueryBufferTest, GivesBackWhatALargeCommandTook) {
+  QueryBuffer buffer;
+  Put(buffer, std::string(10 << 20, 'x'));
+  buffer.Shrink();
+  EXPECT_GE(buffer.capacity(), size_t{10} << 20) << "it is not done yet";
+  Put(buffer, "next command");
+  buffer.Consume(10 << 20);
+  buffer.Shrink();
+  EXPECT_EQ(buffer.capacity(), QueryBuffer::kFirstBytes);
+  EXPECT_EQ(buffer.data(), "next command");
+  Put(buffer, std::string(2 << 20, 'x'));
+  buffer.Consume(buffer.size());
+  buffer.Shrink();
+  EXPECT_EQ(buffer.capacity(), 0U);
+}
+
 TEST(QueryBufferTest, BehavesAsAQueueOfBytesUnderRandomUse) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     Rng rng(seed);

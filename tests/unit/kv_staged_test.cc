@@ -201,8 +201,8 @@ TEST_P(StagedKvTest, WhatWasReadLastsUntilReplacedValuesAreForgotten) {
 TEST_P(StagedKvTest, WhatIsTooLargeIsRefusedAtOnce) {
   ASSERT_TRUE(worker_->Set("k", "1").ok());
   ASSERT_TRUE(Load());
-  const std::string large(kMaxValueBytes + 1, 'x');
-  EXPECT_EQ(Write(staged_, "k", large).code(), StatusCode::kTooLarge);
+  EXPECT_EQ(Run(staged_.Set({0, "k"}, {.gap_bytes = uint64_t{kMaxValueBytes} + 1})).code(),
+            StatusCode::kTooLarge);
   EXPECT_EQ(Read(staged_, "k"), "1");
   const std::string long_key(kMaxKeyBytes + 1, 'k');
   StagedKv impossible(worker_->kv(), {0, long_key});

@@ -15,10 +15,12 @@ constexpr ClusterShape kShape{.nodes = 3, .replicas = 3, .node_bytes = 32ULL << 
 
 class TakeOverTest : public testing::TestWithParam<EngineKind> {
  protected:
-  std::unique_ptr<TestWorker> NewWorker() {
+  std::unique_ptr<TestWorker> NewWorker(uint32_t record_value_bytes_max = kRecordValueBytesMax) {
     DataPathOptions options;
     options.location_cache_bytes = 1 << 18;
     options.epoch_tick_us = 100;
+    options.record_value_bytes_max = record_value_bytes_max;
+    options.extent_bytes = 400;
     auto worker = std::make_unique<TestWorker>(
         cluster_, executor_,
         std::make_unique<SimFabric>(executor_, cluster_.endpoints(), SimFabricOptions()),
@@ -81,13 +83,14 @@ INSTANTIATE_TEST_SUITE_P(Engines, TakeOverTest,
 TEST_P(TakeOverTest, LivesOneAfterTheOtherTakeNoMoreMemoryThanOne) {
   uint64_t after_first = 0;
   for (int life = 0; life < 12; ++life) {
-    auto worker = NewWorker();
+    auto worker = NewWorker(/*record_value_bytes_max=*/1050);
     ASSERT_TRUE(TakeOver({worker.get()}).ok());
     ExpectAll(*worker);
     for (int i = 0; i < 300; ++i) {
       const std::string number = std::to_string(i);
       Set(*worker, "key" + number, "life " + std::to_string(life) + " " + number);
       if (i % 3 == 0) Add(*worker, "sum" + number);
+      // Half of them in extents.
       if (i % 3 == 1) Set(*worker, "long" + number, std::string(900 + i, 'a' + life));
     }
     // A register that becomes a record, and one that is gone.

@@ -111,9 +111,10 @@ TEST(RecordTest, AKeyIsTheSameOnlyInFullAndInItsKeyspace) {
 
 TEST(RecordTest, EveryLengthUpToTheLimitsIsCarried) {
   const std::string key(kMaxKeyBytes, 'k');
-  const std::string value(kMaxValueBytes, 'v');
+  const std::string value(kRecordValueBytesMax, 'v');
   for (const size_t key_bytes : {size_t{0}, size_t{1}, size_t{255}, size_t{kMaxKeyBytes}}) {
-    for (const size_t value_bytes : {size_t{0}, size_t{1}, size_t{64}, size_t{kMaxValueBytes}}) {
+    for (const size_t value_bytes :
+         {size_t{0}, size_t{1}, size_t{64}, size_t{kRecordValueBytesMax}}) {
       RecordFields fields;
       fields.key = std::string_view(key).substr(0, key_bytes);
       fields.value_head = std::string_view(value).substr(0, value_bytes / 3);

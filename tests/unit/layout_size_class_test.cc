@@ -9,12 +9,13 @@ namespace onetrip {
 namespace {
 
 constexpr uint64_t kLargestSlab = SizeClass(SizeClass::kSlabClasses - 1).bytes();
-constexpr uint64_t kLargest = SizeClass(SizeClass::kCount - 1).bytes();
+constexpr uint64_t kLargest = SizeClass(SizeClass::kSizes - 1).bytes();
 
 TEST(SizeClassTest, EveryClassIsTheClassOfItsOwnSize) {
-  for (uint8_t index = 0; index < SizeClass::kCount; ++index) {
+  for (uint8_t index = 0; index < SizeClass::kSizes; ++index) {
     const SizeClass size_class(index);
     EXPECT_TRUE(size_class.is_valid());
+    EXPECT_FALSE(size_class.is_root());
     EXPECT_EQ(SizeClass::For(size_class.bytes()), size_class) << int{index};
     EXPECT_EQ(size_class.is_span(), index >= SizeClass::kSlabClasses);
     EXPECT_EQ(size_class.bytes() % kObjectAlignBytes, 0U);
@@ -32,7 +33,7 @@ TEST(SizeClassTest, EverySizeGetsTheSmallestClassThatHoldsIt) {
     last = size_class.index();
     ASSERT_TRUE(last == 0 || SizeClass(last - 1).bytes() < bytes) << bytes;
   }
-  EXPECT_EQ(last, SizeClass::kCount - 1);
+  EXPECT_EQ(last, SizeClass::kSizes - 1);
   EXPECT_FALSE(SizeClass::For(kLargest + 1).is_valid());
   EXPECT_FALSE(SizeClass::For(~uint64_t{0}).is_valid());
 }
@@ -47,7 +48,22 @@ TEST(SizeClassTest, SlabsWasteLessThanAQuarterAndSpansLessThanABlock) {
 }
 
 TEST(SizeClassTest, TheLargestRecordFits) {
-  EXPECT_TRUE(SizeClass::For(RecordBytes(kMaxKeyBytes, kMaxValueBytes)).is_valid());
+  EXPECT_TRUE(SizeClass::For(RecordBytes(kMaxKeyBytes, kRecordValueBytesMax)).is_valid());
+}
+
+TEST(SizeClassTest, RootsHaveClassesOfTheirOwn) {
+  for (uint8_t index = SizeClass::kSizes; index < SizeClass::kCount; ++index) {
+    const SizeClass size_class(index);
+    EXPECT_TRUE(size_class.is_valid());
+    EXPECT_TRUE(size_class.is_root());
+    EXPECT_FALSE(size_class.is_span());
+    EXPECT_EQ(size_class.blocks(), 1U);
+    EXPECT_EQ(SizeClass::ForRoot(size_class.bytes()), size_class);
+    EXPECT_EQ(size_class.bytes() % kObjectAlignBytes, 0U);
+    EXPECT_GT(SizeClass::ForRoot(size_class.bytes() + 1).index(), index);
+  }
+  EXPECT_EQ(SizeClass::ForRoot(0).index(), SizeClass::kSizes);
+  EXPECT_FALSE(SizeClass::ForRoot(~uint64_t{0}).is_valid());
 }
 
 TEST(SizeClassTest, ObjectsOfABlockLieInsideItAndHaveABitEach) {

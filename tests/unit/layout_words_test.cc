@@ -100,7 +100,7 @@ TEST(GroupHeaderTest, FieldsComeBackAndForeignWordsAreNoHeaders) {
   EXPECT_FALSE(GroupHeader().is_valid());
   EXPECT_FALSE(GroupHeader(0x1234).is_valid());
   const SlotWord slot =
-      SlotWord::Make(SlotKind::kIntent, 0xff, SizeClass(63), GlobalAddr(kAddrLimit - 16), true);
+      SlotWord::Make(SlotKind::kFrozen, 0xff, SizeClass(63), GlobalAddr(kAddrLimit - 16), true);
   EXPECT_FALSE(GroupHeader(slot.bits()).is_valid());
 }
 

@@ -161,7 +161,7 @@ TEST_F(SlabTest, AFullPoolRecoversByWhatIsFreed) {
   ExpectMetricsAddUp();
   // Whole blocks change their class.
   for (const GlobalAddr addr : objects) worker_.allocator().Retire(addr, size_class);
-  EXPECT_GT(AllocateAll(SizeClass(SizeClass::kCount - 1)).size(), 15U);
+  EXPECT_GT(AllocateAll(SizeClass(SizeClass::kSizes - 1)).size(), 15U);
   ExpectMetricsAddUp();
 }
 

@@ -112,7 +112,8 @@ TEST_F(RedisCommands, RangesCountFromBothEnds) {
 }
 
 TEST_F(RedisCommands, ValuesEndAtTheLimit) {
-  const std::string value(kMaxValueBytes, 'x');
+  const std::string value(kRecordValueBytesMax, 'x');
+  EXPECT_EQ(client_("CONFIG SET proto-max-bulk-len 1048576"), kOk);
   EXPECT_EQ(client_.Call({"SET", "k", value}), kOk);
   EXPECT_EQ(client_("GET k"), Bulk(value));
   const std::string too_long = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n";

@@ -8,7 +8,7 @@ namespace onetrip {
 namespace {
 
 RecordView Record(std::string_view value, uint64_t version) {
-  return {value, 0, version, static_cast<uint8_t>(ValueType::kString)};
+  return {value, value.size(), 0, version, static_cast<uint8_t>(ValueType::kString)};
 }
 
 // Of two RENAMEs that cross, each would remove what the other has stored, and both values were

@@ -107,7 +107,7 @@ TEST(RespParser, RefusesLengthsThatAreNoLengths) {
     EXPECT_EQ(ErrorOf(line), "ERR Protocol error: invalid multibulk length") << line;
   }
   for (const std::string_view line :
-       {"*1\r\n$x\r\n", "*1\r\n$-1\r\n", "*1\r\n$04\r\n", "*1\r\n$\r\n", "*1\r\n$1048577\r\n",
+       {"*1\r\n$x\r\n", "*1\r\n$-1\r\n", "*1\r\n$04\r\n", "*1\r\n$\r\n", "*1\r\n$536870913\r\n",
         "*1\r\n$99999999999999999999\r\n"}) {
     EXPECT_EQ(ErrorOf(line), "ERR Protocol error: invalid bulk length") << line;
   }

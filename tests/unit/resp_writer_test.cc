@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -110,7 +111,12 @@ TEST(OutputBuffer, GivesBackWhatWasAppendedInOrder) {
     if (rng.Below(3) > 0) {
       const size_t size = rng.Below(50) == 0 ? rng.Below(60'000) : rng.Below(200);
       const std::string piece(size, static_cast<char>('a' + step % 26));
-      buffer.Append(piece);
+      if (rng.Below(10) == 0) {
+        auto owner = std::make_shared<const std::string>(piece);
+        buffer.AppendShared(owner, *owner);
+      } else {
+        buffer.Append(piece);
+      }
       expected += piece;
     } else {
       const size_t size = rng.Below(expected.size() + 1);
@@ -122,6 +128,25 @@ TEST(OutputBuffer, GivesBackWhatWasAppendedInOrder) {
       ASSERT_EQ(buffer.TEST_ToString(), expected);
     }
   }
+}
+
+TEST(OutputBuffer, LetsGoOfForeignBytesOnceTheyAreSentOrTakenBack) {
+  auto owner = std::make_shared<const std::string>(100'000, 'v');
+  OutputBuffer buffer;
+  ReplyWriter out(buffer, 2);
+  out.Ok();
+  const uint64_t begin = buffer.position();
+  out.BulkShared(owner, std::string_view(*owner).substr(10));
+  EXPECT_EQ(buffer.TEST_ToString(), "+OK\r\n$99990\r\n" + std::string(99'990, 'v') + "\r\n");
+  EXPECT_EQ(owner.use_count(), 2);
+  EXPECT_TRUE(buffer.RollBackTo(begin));
+  EXPECT_EQ(buffer.TEST_ToString(), "+OK\r\n");
+  EXPECT_EQ(owner.use_count(), 1);
+  out.BulkShared(owner, *owner);
+  out.Ok();
+  buffer.Consume(buffer.size() - 7);
+  EXPECT_EQ(buffer.TEST_ToString(), "\r\n+OK\r\n");
+  EXPECT_EQ(owner.use_count(), 1);
 }
 
 TEST(OutputBuffer, RollsBackToAPlaceNotYetSent) {

@@ -1,0 +1,57 @@
+#include "client_core/base/memory_budget.h"
+
+#include <algorithm>
+
+namespace onetrip {
+
+MemoryBudget::Share::~Share() {
+  if (budget_ == nullptr) return;
+  const std::lock_guard<std::mutex> lock(budget_->mutex_);
+  budget_->used_bytes_ -= bytes_;
+}
+
+void MemoryBudget::Share::Grow(uint64_t bytes) {
+  if (budget_ == nullptr) return;
+  const std::lock_guard<std::mutex> lock(budget_->mutex_);
+  budget_->used_bytes_ += bytes;
+  bytes_ += bytes;
+}
+
+MemoryBudget::Turn::Turn(std::shared_ptr<MemoryBudget> budget, uint64_t bytes)
+    : budget_(std::move(budget)), bytes_(bytes) {
+  const std::lock_guard<std::mutex> lock(budget_->mutex_);
+  budget_->waiting_.push_back(this);
+}
+
+MemoryBudget::Turn::~Turn() {
+  const std::lock_guard<std::mutex> lock(budget_->mutex_);
+  std::erase(budget_->waiting_, this);
+}
+
+bool MemoryBudget::Turn::Take(Share* share) {
+  Share taken;
+  {
+    const std::lock_guard<std::mutex> lock(budget_->mutex_);
+    const bool fits =
+        budget_->used_bytes_ == 0 ||
+        (bytes_ <= budget_->bytes_ && budget_->used_bytes_ <= budget_->bytes_ - bytes_);
+    if (!fits || budget_->waiting_.empty() || budget_->waiting_.front() != this) return false;
+    budget_->waiting_.pop_front();
+    budget_->used_bytes_ += bytes_;
+    taken = Share(budget_, bytes_);
+  }
+  *share = std::move(taken);
+  return true;
+}
+
+uint64_t MemoryBudget::used_bytes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return used_bytes_;
+}
+
+size_t MemoryBudget::waiting() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return waiting_.size();
+}
+
+}  // namespace onetrip

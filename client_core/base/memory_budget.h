@@ -1,0 +1,77 @@
+// MemoryBudget: a bound for what large values take of a process's memory at once.
+//
+// Whoever needs memory takes a place in a queue (Turn) and gets a Share when it is the first there
+// and its bytes fit, or when nobody has any: what is larger than the whole budget goes alone.
+// Nobody who has a share may wait for another of the same budget. Any thread.
+#ifndef ONETRIP_CLIENT_CORE_BASE_MEMORY_BUDGET_H_
+#define ONETRIP_CLIENT_CORE_BASE_MEMORY_BUDGET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace onetrip {
+
+class MemoryBudget {
+ public:
+  explicit MemoryBudget(uint64_t bytes) : bytes_(bytes) {}
+  MemoryBudget(const MemoryBudget&) = delete;
+  MemoryBudget& operator=(const MemoryBudget&) = delete;
+
+  // Bytes that somebody has; they go back with it.
+  class Share {
+   public:
+    Share() = default;
+    Share(Share&& other) noexcept
+        : budget_(std::move(other.budget_)), bytes_(std::exchange(other.bytes_, 0)) {}
+    Share& operator=(Share other) noexcept {
+      std::swap(budget_, other.budget_);
+      std::swap(bytes_, other.bytes_);
+      return *this;
+    }
+    ~Share();
+
+    [[nodiscard]] uint64_t bytes() const { return bytes_; }
+    // Takes more, whether it fits or not: for needs that were not known before.
+    void Grow(uint64_t bytes);
+
+   private:
+    friend class MemoryBudget;
+    Share(std::shared_ptr<MemoryBudget> budget, uint64_t bytes)
+        : budget_(std::move(budget)), bytes_(bytes) {}
+    std::shared_ptr<MemoryBudget> budget_;
+    uint64_t bytes_ = 0;
+  };
+
+  // A place in the queue, until it goes.
+  class Turn {
+   public:
+    Turn(std::shared_ptr<MemoryBudget> budget, uint64_t bytes);
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn();
+    // True: `share` has the bytes, and the place is given up. Else try again later.
+    bool Take(Share* share);
+
+   private:
+    std::shared_ptr<MemoryBudget> budget_;
+    const uint64_t bytes_;
+  };
+
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] uint64_t used_bytes() const;
+  [[nodiscard]] size_t waiting() const;
+
+ private:
+  const uint64_t bytes_;
+  mutable std::mutex mutex_;
+  uint64_t used_bytes_ = 0;          // guarded by mutex_
+  std::deque<const Turn*> waiting_;  // guarded by mutex_
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_BASE_MEMORY_BUDGET_H_

@@ -1,0 +1,285 @@
+// Values in extents (layout/extent.h): written before their root, read behind it, retired with it.
+//
+// Extents are written without a pin and with a presence each, for 512 MiB take a while: nobody
+// waits for an epoch or a hold any longer than for one of them. What is written so is nobody's yet,
+// so that whatever else happens it can be given back. Where the fabric completes inline others of
+// this worker get a turn between any two copies of an extent.
+#include <array>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "client_core/base/planted_bug.h"
+#include "client_core/coro/sync.h"
+#include "client_core/kv/kv_impl.h"
+#include "client_core/layout/record_codec.h"
+
+namespace onetrip {
+namespace {
+
+// What an operation has on the network at the same time: bounds its memory beside the value's.
+constexpr size_t kExtentsAtOnce = 4;
+
+size_t AtOnce(const Fabric& fabric) { return fabric.completes_inline() ? 1 : kExtentsAtOnce; }
+
+constexpr Status kDamaged(StatusCode::kCorrupt, "an extent fails its checksum");
+constexpr Status kNotARoot(StatusCode::kCorrupt, "a root lists no extents");
+constexpr Status kNeverFits(StatusCode::kOutOfMemory, "the pool is smaller than the value");
+constexpr Status kNoRoom(StatusCode::kUnavailable, "large values take all memory that they may");
+constexpr Status kHoldWaits(StatusCode::kUnavailable, "the cluster waits for a long read");
+
+bool IsLost(const Status& status) {
+  return status.code() == StatusCode::kUnknownOutcome || status.code() == StatusCode::kUnavailable;
+}
+
+}  // namespace
+
+Task<Status> KvImpl::WriteExtents(const NewRecord& record, std::optional<WrittenExtents>* written) {
+  const uint32_t extent_bytes = context_.options.extent_bytes;
+  const uint64_t count = (record.bytes() + extent_bytes - 1) / extent_bytes;
+  if (count > kExtentsMax) co_return Status(StatusCode::kTooLarge, "value has too many extents");
+  if (record.bytes() > context_.view().regions.size() * kRegionBytes) co_return kNeverFits;
+  WrittenExtents& extents = written->emplace();
+  extents.list = PlanExtents(record.bytes(), extent_bytes);
+  extents.version = NextVersion();
+  Status status;
+  for (uint32_t first = 0; first < count && status.ok();) {
+    std::vector<Task<void>> writes;
+    for (size_t i = 0; i < AtOnce(context_.fabric) && first < count; ++i) {
+      writes.push_back(WriteExtent(record, &extents, first++, &status));
+    }
+    co_await WhenAll(std::move(writes));
+    if (context_.fabric.completes_inline()) co_await context_.executor.Yield();
+  }
+  if (!status.ok()) {
+    RetireAll(extents.list);
+    written->reset();
+    AfterWrite();
+  }
+  // No slot can name what was written: whatever became of it, nothing was applied.
+  if (status.code() == StatusCode::kUnknownOutcome) {
+    co_return Status(StatusCode::kUnavailable, "a memory node was lost");
+  }
+  co_return status;
+}
+
+Task<void> KvImpl::WriteExtent(const NewRecord& record, WrittenExtents* written, uint32_t number,
+                               Status* failure) {
+  const uint32_t bytes = written->list.BytesOf(number);
+  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  std::byte* image = round_trip->Reserve(kExtentHeaderBytes + bytes);
+  std::byte* piece = image + kExtentHeaderBytes;
+  record.CopyTo(uint64_t{number} * written->list.extent_bytes,
+                {reinterpret_cast<char*>(piece), bytes});
+  const ExtentHeader header = MakeExtentHeader(written->version, number, piece, bytes);
+  std::memcpy(image, &header, sizeof(header));
+  const uint64_t deadline_ns =
+      context_.executor.NowNs() + context_.options.op_timeout_ms * 1'000'000;
+  Status status;
+  for (uint32_t retries = 0;; ++retries) {
+    const bool released = co_await context_.hold.Wait(deadline_ns);
+    status = kHeld;
+    if (!released) break;
+    status = co_await PostExtent(round_trip, image, kExtentHeaderBytes + bytes,
+                                 &written->list.extents[number]);
+    const bool again = IsLost(status) && retries < context_.options.node_loss_retries_max &&
+                       context_.executor.NowNs() < deadline_ns;
+    if (!again) break;
+    co_await context_.executor.SleepFor(uint64_t{context_.options.wait_timer_us} * 1000);
+  }
+  if (!status.ok()) *failure = status;
+}
+
+// Written once more it is the same bytes at the same place, which nobody else has.
+Task<Status> KvImpl::PostExtent(const RoundTripPtr& round_trip, const std::byte* image,
+                                uint32_t bytes, ExtentRef* ref) {
+  Operation operation;
+  operation.presence = ViewHold::Presence(context_.hold);
+  if (ref->addr.is_null()) ref->addr = allocator_.TryAllocate(ref->size_class);
+  if (ref->addr.is_null()) {
+    const Result<GlobalAddr> addr = co_await allocator_.Allocate(ref->size_class);
+    if (!addr.ok()) co_return addr.status();
+    ref->addr = addr.value();
+  }
+  // Of one view, whatever comes meanwhile: no replica is left out.
+  std::array<RemoteAddr, kMaxReplicas> at;
+  const View& view = context_.view();
+  const int replicas = engine_.Replicas(view, ref->addr);
+  for (int i = 0; i < replicas; ++i) at[i] = view.Locate(ref->addr, i);
+  const int in_a_turn = context_.fabric.completes_inline() ? 1 : replicas;
+  Status status;
+  for (int first = 0; first < replicas && status.ok(); first += in_a_turn) {
+    if (context_.fabric.completes_inline()) co_await context_.executor.Yield();
+    round_trip->ClearOps();
+    for (int i = first; i < first + in_a_turn; ++i) round_trip->Write(at[i], image, bytes);
+    status = co_await Post(context_, operation, round_trip);
+  }
+  co_return status;
+}
+
+void KvImpl::FillFromRecord(const SearchResult& search, ReadResult* result) {
+  const RecordHeader header = LoadRecordHeader(search.record);
+  const std::string_view value = RecordValue(search.record);
+  result->found_ = true;
+  result->record_ = {value, value.size(), header.deadline_ms, header.version, header.type, nullptr};
+  result->bytes_ = search.bytes;
+}
+
+Task<Status> KvImpl::ReadFromExtents(Operation& operation, ValueRange range, Room* room,
+                                     ReadResult* result) {
+  ExtentList list;
+  const bool is_root = LoadExtentList(result->record_.value, &list);
+  const ValuePart part = PartOf(list.value_bytes, range);
+  result->found_ = false;
+  result->record_.value = {};
+  result->record_.value_bytes = list.value_bytes;
+  if (!is_root) co_return kNotARoot;
+  if (part.bytes > 0) {
+    // Whole extents, for a checksum covers a whole one.
+    const uint64_t first = part.offset / list.extent_bytes;
+    const uint64_t last = (part.offset + part.bytes - 1) / list.extent_bytes;
+    const uint64_t bytes = (last - first) * list.extent_bytes + list.BytesOf(last);
+    if (context_.options.large_values != nullptr && room->share.bytes() < bytes) {
+      room->share = {};
+      room->turn.emplace(context_.options.large_values, bytes);
+      if (!room->turn->Take(&room->share)) co_return kNoRoom;
+      room->turn.reset();
+    }
+    result->large_ = std::make_shared<LargeValue>();
+    result->large_->memory = LargeMemory(bytes);
+    result->large_->share = std::move(room->share);
+    const Status status = co_await ReadExtents(operation, list, result->record_.version,
+                                               {first, last}, result->large_->memory.start());
+    if (!status.ok()) co_return status;
+    const std::byte* value = result->large_->memory.start() + (part.offset % list.extent_bytes);
+    result->record_.value = {reinterpret_cast<const char*>(value), part.bytes};
+  }
+  result->found_ = true;
+  co_return Status::Ok();
+}
+
+Task<Status> KvImpl::WaitForRoom(RegisterOperation& operation, Room* room) {
+  constexpr uint64_t kLookAgainNs = 500'000;
+  operation.shared_pin = SharedPin();
+  operation.pin.Release();
+  operation.presence = ViewHold::Presence();
+  while (!room->turn->Take(&room->share)) co_await context_.executor.SleepFor(kLookAgainNs);
+  room->turn.reset();
+  co_return co_await BeginAnew(operation, nullptr);
+}
+
+Task<Status> KvImpl::BeginAnew(RegisterOperation& operation, Draft* draft) {
+  // What took long was not spent on waiting for others.
+  operation.deadline_ns = 0;
+  const uint64_t patience_ns = context_.options.op_timeout_ms * 1'000'000;
+  const bool released = co_await context_.hold.Wait(context_.executor.NowNs() + patience_ns);
+  if (!released) co_return kHeld;
+  operation.presence = ViewHold::Presence(context_.hold);
+  if (draft != nullptr) {
+    const Status reserved = co_await Reserve(draft);
+    if (!reserved.ok()) co_return reserved;
+  }
+  const bool entered = co_await EnterSlots(operation);
+  operation.pin = reclaimer_.Pin();
+  co_return entered ? Status::Ok() : kHeld;
+}
+
+Task<Status> KvImpl::ReadExtents(Operation& operation, const ExtentList& list, uint64_t version,
+                                 ExtentSpan span, std::byte* into) {
+  Status status;
+  for (uint64_t next = span.first; next <= span.last && status.ok();) {
+    std::vector<Task<void>> reads;
+    for (size_t i = 0; i < AtOnce(context_.fabric) && next <= span.last; ++i, ++next) {
+      reads.push_back(ReadExtent(operation, list, version, static_cast<uint32_t>(next),
+                                 into + (next - span.first) * list.extent_bytes, &status));
+    }
+    co_await WhenAll(std::move(reads));
+    if (context_.fabric.completes_inline()) co_await context_.executor.Yield();
+    if (status.ok() && next <= span.last && context_.hold.is_impatient()) co_return kHoldWaits;
+  }
+  co_return status;
+}
+
+Task<void> KvImpl::ReadExtent(Operation& operation, const ExtentList& list, uint64_t version,
+                              uint32_t number, std::byte* into, Status* failure) {
+  const GlobalAddr addr = list.extents[number].addr;
+  const uint32_t bytes = list.BytesOf(number);
+  const View& view = context_.view();
+  if (!view.Contains(addr)) {
+    *failure = kNotARoot;
+    co_return;
+  }
+  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  const std::byte* read = round_trip->Read(view.Locate(addr, 0), kExtentHeaderBytes);
+  round_trip->ReadTo(view.Locate(addr + kExtentHeaderBytes, 0), into, bytes);
+  const Status status = co_await Post(context_, operation, round_trip);
+  if (!status.ok()) {
+    *failure = status;
+    co_return;
+  }
+  ExtentHeader header;
+  std::memcpy(&header, read, sizeof(header));
+  if (!ExtentIsIntact(header, version, number, into, bytes)) *failure = kDamaged;
+}
+
+void KvImpl::RetireAll(const ExtentList& list) {
+  for (const ExtentRef& ref : list.extents) {
+    if (!ref.addr.is_null()) allocator_.Retire(ref.addr, ref.size_class);
+  }
+}
+
+// One replica that answers will do: the root is whole on all of them, for a slot has named it.
+Task<void> KvImpl::RetireExtents(Operation& operation, SlotWord root) {
+  if (Planted(Bug::kExtentsKept)) co_return;
+  const auto bytes = static_cast<uint32_t>(root.size_class().bytes());
+  for (int replica = 0; replica < engine_.Replicas(context_.view(), root.addr()); ++replica) {
+    RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+    const std::byte* record = round_trip->Read(context_.view().Locate(root.addr(), replica), bytes);
+    const Status status = co_await Post(context_, operation, round_trip);
+    ExtentList list;
+    if (!status.ok() || !RecordIsIntact(record, bytes) ||
+        !LoadExtentList(RecordValue(record), &list)) {
+      continue;
+    }
+    RetireAll(list);
+    co_return;
+  }
+  metrics_.objects_left.Add();
+}
+
+Task<Status> KvImpl::ReplaceByExtents(RegisterOperation& operation, const Key& key,
+                                      const RecordView* seen, const Change& change, Draft* draft,
+                                      bool* done) {
+  Status status = CheckSizes(key, change.record);
+  if (!status.ok()) co_return status;
+  Abandon(*draft);
+  draft->Forget();
+  operation.shared_pin = SharedPin();
+  operation.pin.Release();
+  operation.presence = ViewHold::Presence();
+  status = co_await WriteExtents(change.record, &draft->extents);
+  if (!status.ok()) co_return status;
+  Measure(key, change.record, draft);
+  status = co_await BeginAnew(operation, draft);
+  if (!status.ok()) co_return status;
+
+  const IndexKey index_key = MakeKey(key);
+  SearchResult now;
+  status = co_await index_.Find(operation, index_key, ReadExtent::kWhole,
+                                context_.fabric.NewRoundTrip(), &now);
+  if (!status.ok()) co_return status;
+  // A version is of one write of the key: what has it is what was seen, wherever it lies by now.
+  const bool is_there = now.found && !now.entry.word.is_register() && !IsExpired(now.record);
+  const bool unchanged = seen == nullptr
+                             ? !now.found || (!now.entry.word.is_register() && !is_there)
+                             : is_there && LoadRecordHeader(now.record).version == seen->version;
+  if (!now.busy && (unchanged || Planted(Bug::kExtentsUnchecked))) {
+    status = co_await Replace(operation, key, index_key, now, change, draft, done);
+    if (!status.ok() || *done) co_return status;
+  }
+  Abandon(*draft);
+  draft->Forget();
+  co_return Status::Ok();
+}
+
+}  // namespace onetrip

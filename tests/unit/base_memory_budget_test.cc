@@ -1,0 +1,92 @@
+// MemoryBudget: who gets a share, and when; LargeMemory: memory of any size.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "client_core/base/large_memory.h"
+#include "client_core/base/memory_budget.h"
+
+namespace onetrip {
+namespace {
+
+using Share = MemoryBudget::Share;
+using Turn = MemoryBudget::Turn;
+
+TEST(MemoryBudgetTest, SharesFitAndGoBackWithTheirOwner) {
+  auto budget = std::make_shared<MemoryBudget>(100);
+  Share first;
+  {
+    Share second;
+    EXPECT_TRUE(Turn(budget, 60).Take(&first));
+    EXPECT_TRUE(Turn(budget, 40).Take(&second));
+    EXPECT_EQ(budget->used_bytes(), 100U);
+    Share third;
+    EXPECT_FALSE(Turn(budget, 1).Take(&third));
+  }
+  EXPECT_EQ(budget->used_bytes(), 60U);
+  Share moved = std::move(first);
+  EXPECT_EQ(budget->used_bytes(), 60U);
+  moved = {};
+  EXPECT_EQ(budget->used_bytes(), 0U);
+}
+
+TEST(MemoryBudgetTest, WhatIsTooLargeGoesAlone) {
+  auto budget = std::make_shared<MemoryBudget>(100);
+  Share small;
+  ASSERT_TRUE(Turn(budget, 1).Take(&small));
+  Share large;
+  Turn turn(budget, 1000);
+  EXPECT_FALSE(turn.Take(&large));
+  small = {};
+  EXPECT_TRUE(turn.Take(&large));
+  EXPECT_EQ(large.bytes(), 1000U);
+  Share other;
+  EXPECT_FALSE(Turn(budget, 1).Take(&other));
+}
+
+TEST(MemoryBudgetTest, NobodyOvertakesWhoWaits) {
+  auto budget = std::make_shared<MemoryBudget>(100);
+  Share held;
+  ASSERT_TRUE(Turn(budget, 50).Take(&held));
+  Share large;
+  Share small;
+  std::optional<Turn> first;
+  first.emplace(budget, 80);
+  Turn second(budget, 10);
+  EXPECT_FALSE(first->Take(&large));
+  EXPECT_FALSE(second.Take(&small)) << "it would fit";
+  EXPECT_EQ(budget->waiting(), 2U);
+  first.reset();  // given up
+  EXPECT_TRUE(second.Take(&small));
+  EXPECT_EQ(budget->waiting(), 0U);
+}
+
+TEST(MemoryBudgetTest, AShareGrowsWhetherItFitsOrNot) {
+  auto budget = std::make_shared<MemoryBudget>(100);
+  Share share;
+  ASSERT_TRUE(Turn(budget, 90).Take(&share));
+  share.Grow(90);
+  EXPECT_EQ(share.bytes(), 180U);
+  EXPECT_EQ(budget->used_bytes(), 180U);
+  share = {};
+  EXPECT_EQ(budget->used_bytes(), 0U);
+}
+
+TEST(LargeMemoryTest, MemoryOfAnySizeCanBeFilledAndMoved) {
+  for (const size_t bytes : {size_t{1}, size_t{4096}, (size_t{4} << 20) - 1, size_t{9} << 20}) {
+    LargeMemory memory(bytes);
+    ASSERT_EQ(memory.bytes(), bytes);
+    std::memset(memory.start(), 7, bytes);
+    LargeMemory moved = std::move(memory);
+    EXPECT_EQ(memory.start(), nullptr);
+    EXPECT_EQ(moved.start()[bytes - 1], std::byte{7});
+    memory = std::move(moved);
+    EXPECT_EQ(memory.bytes(), bytes);
+  }
+}
+
+}  // namespace
+}  // namespace onetrip
