@@ -30,6 +30,8 @@ constexpr uint64_t kNever = ~uint64_t{0};
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kAttemptNs = 3'000'000'000;  // of one call until its welcome
 constexpr uint64_t kGoodbyeNs = 1'000'000'000;
+// Of a call that has failed until gRPC says so of all its parts.
+constexpr uint64_t kEndingNs = 3'000'000'000;
 // A master that stands still keeps its connections; only one that is gone for longer than anybody
 // would leave it standing is given up.
 constexpr uint64_t kSilenceNs = 20'000'000'000;
@@ -92,6 +94,10 @@ class ControlStream::Impl final : public ControlCall::Owner {
   [[nodiscard]] uint64_t NextTimeNs() const;
   void StartCall();
   void OnCallEnded();
+  void EndCall(const ControlCall& call);
+  // Goes on without a call that does not come to its end.
+  void AbandonCall();
+  void EndEvents();
   void Renew();
   void OnReply(const control::Reply& reply);
   void FailAsked(bool sent_only, const char* why);
@@ -106,9 +112,12 @@ class ControlStream::Impl final : public ControlCall::Owner {
 
   // Session thread.
   Rng rng_;
-  grpc::CompletionQueue events_;
+  std::unique_ptr<grpc::CompletionQueue> events_ = std::make_unique<grpc::CompletionQueue>();
   std::unique_ptr<ControlCall> call_;
-  uint64_t attempt_end_ns_ = kNever;  // of call_'s handshake
+  // Of which an event is still to come, or never will (seen of gRPC 1.51: Finish() of a stream whose
+  // connection was reset while this process stood still).
+  std::vector<std::unique_ptr<ControlCall>> abandoned_;
+  uint64_t attempt_end_ns_ = kNever;  // of call_'s handshake, or of its end
   uint64_t retry_ns_ = 0;             // when to dial, while there is no call
   uint64_t backoff_ms_;
   uint64_t attempts_ = 0;
@@ -211,7 +220,7 @@ void ControlStream::Impl::Ask(const control::Request& request, uint64_t timeout_
 void ControlStream::Impl::WakeUp() {
   if (alarm_set_) return;
   alarm_set_ = true;
-  alarm_.Set(&events_, std::chrono::system_clock::now(), nullptr);
+  alarm_.Set(events_.get(), std::chrono::system_clock::now(), nullptr);
 }
 
 void ControlStream::Impl::Stop(bool leave) {
@@ -255,11 +264,32 @@ void ControlStream::Impl::Main() {
     closed_ = true;
   }
   RunPosted();
-  // The queue ends when the last event, the alarm's, has been taken.
-  events_.Shutdown();
-  void* tag = nullptr;
-  bool ok = false;
-  while (events_.Next(&tag, &ok)) {
+  EndEvents();
+}
+
+// The queue ends when the last event, the alarm's, has been taken. What gRPC does not give back
+// stays its own.
+void ControlStream::Impl::EndEvents() {
+  events_->Shutdown();
+  const gpr_timespec until =
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                   gpr_time_from_nanos(static_cast<int64_t>(kEndingNs), GPR_TIMESPAN));
+  while (true) {
+    void* tag = nullptr;
+    bool ok = false;
+    switch (events_->AsyncNext(&tag, &ok, until)) {
+      case grpc::CompletionQueue::GOT_EVENT:
+        if (!abandoned_.empty() && tag != nullptr) ControlCall::OnEvent(tag, ok);
+        continue;
+      case grpc::CompletionQueue::SHUTDOWN:
+        return;
+      case grpc::CompletionQueue::TIMEOUT:
+        for (auto& call : abandoned_) {
+          if (call->state() != ControlCall::State::kEnded) (void)call.release();
+        }
+        (void)events_.release();
+        return;
+    }
   }
 }
 
@@ -273,14 +303,17 @@ void ControlStream::Impl::WaitForEvent() {
   const gpr_timespec until =
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                    gpr_time_from_nanos(static_cast<int64_t>(wait_ns), GPR_TIMESPAN));
-  if (events_.AsyncNext(&tag, &ok, until) != grpc::CompletionQueue::GOT_EVENT) return;
+  if (events_->AsyncNext(&tag, &ok, until) != grpc::CompletionQueue::GOT_EVENT) return;
   if (tag == nullptr) {  // the alarm
     const std::lock_guard<std::mutex> lock(mutex_);
     alarm_set_ = false;
     return;
   }
   ControlCall::OnEvent(tag, ok);
-  if (call_->state() == ControlCall::State::kEnded) OnCallEnded();
+  std::erase_if(abandoned_, [](const auto& call) {
+    return call->state() == ControlCall::State::kEnded;
+  });
+  if (call_ != nullptr && call_->state() == ControlCall::State::kEnded) OnCallEnded();
 }
 
 void ControlStream::Impl::RunPosted() {
@@ -315,6 +348,7 @@ void ControlStream::Impl::OnTime() {
   }
   if (now_ns >= attempt_end_ns_) {
     attempt_end_ns_ = kNever;
+    if (call_ != nullptr && call_->state() == ControlCall::State::kEnding) AbandonCall();
     if (call_ != nullptr) call_->Cancel(false, "no answer in time");
   }
   if (call_ == nullptr && !done_ && !stopping_ && now_ns >= retry_ns_) StartCall();
@@ -323,6 +357,8 @@ void ControlStream::Impl::OnTime() {
                   "it has said nothing for " + std::to_string(kSilenceNs / 1'000'000'000) + " s");
   }
   if (up() && now_ns >= renew_ns_) Renew();
+  const bool ending = call_ != nullptr && call_->state() == ControlCall::State::kEnding;
+  if (ending && attempt_end_ns_ == kNever) attempt_end_ns_ = now_ns + kEndingNs;
   for (auto at = asked_.begin(); at != asked_.end();) {
     if (now_ns < at->second.deadline_ns) {
       ++at;
@@ -353,7 +389,7 @@ void ControlStream::Impl::StartCall() {
   hello.set_host(options_.host.empty() ? HostName() : options_.host);
   hello.set_address(options_.address);
   attempt_end_ns_ = clock_.NowNs() + kAttemptNs;
-  call_ = std::make_unique<ControlCall>(options_.master, hello, options_.secret, &events_, this);
+  call_ = std::make_unique<ControlCall>(options_.master, hello, options_.secret, events_.get(), this);
 }
 
 void ControlStream::Impl::OnCallUp(const control::Verdict& verdict, uint64_t asked_ns) {
@@ -393,10 +429,22 @@ void ControlStream::Impl::ReportFirst(Status status, std::string reason) {
   first_.reset();
 }
 
+void ControlStream::Impl::AbandonCall() {
+  LogWarning("control: the connection to the master at " + options_.master +
+             " has failed and does not come to an end; it is given up");
+  abandoned_.push_back(std::move(call_));
+  EndCall(*abandoned_.back());
+}
+
 void ControlStream::Impl::OnCallEnded() {
-  const bool was_up = call_->was_up();
-  const ControlCall::Refusal refusal = call_->refusal();
-  call_.reset();
+  const std::unique_ptr<ControlCall> call = std::move(call_);
+  EndCall(*call);
+}
+
+void ControlStream::Impl::EndCall(const ControlCall& call) {
+  const bool was_up = call.was_up();
+  ControlCall::Refusal refusal = call.refusal();
+  if (refusal.reason.empty()) refusal.reason = "the connection broke";
   attempt_end_ns_ = kNever;
   attending_.store(false, std::memory_order_release);
   const uint64_t now_ns = clock_.NowNs();
