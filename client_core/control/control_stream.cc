@@ -114,8 +114,8 @@ class ControlStream::Impl final : public ControlCall::Owner {
   Rng rng_;
   std::unique_ptr<grpc::CompletionQueue> events_ = std::make_unique<grpc::CompletionQueue>();
   std::unique_ptr<ControlCall> call_;
-  // Of which an event is still to come, or never will (seen of gRPC 1.51: Finish() of a stream whose
-  // connection was reset while this process stood still).
+  // Of which an event is still to come, or never will (seen of gRPC 1.51: Finish() of a stream
+  // whose connection was reset while this process stood still).
   std::vector<std::unique_ptr<ControlCall>> abandoned_;
   uint64_t attempt_end_ns_ = kNever;  // of call_'s handshake, or of its end
   uint64_t retry_ns_ = 0;             // when to dial, while there is no call
@@ -310,9 +310,8 @@ void ControlStream::Impl::WaitForEvent() {
     return;
   }
   ControlCall::OnEvent(tag, ok);
-  std::erase_if(abandoned_, [](const auto& call) {
-    return call->state() == ControlCall::State::kEnded;
-  });
+  std::erase_if(abandoned_,
+                [](const auto& call) { return call->state() == ControlCall::State::kEnded; });
   if (call_ != nullptr && call_->state() == ControlCall::State::kEnded) OnCallEnded();
 }
 
@@ -389,7 +388,8 @@ void ControlStream::Impl::StartCall() {
   hello.set_host(options_.host.empty() ? HostName() : options_.host);
   hello.set_address(options_.address);
   attempt_end_ns_ = clock_.NowNs() + kAttemptNs;
-  call_ = std::make_unique<ControlCall>(options_.master, hello, options_.secret, events_.get(), this);
+  call_ =
+      std::make_unique<ControlCall>(options_.master, hello, options_.secret, events_.get(), this);
 }
 
 void ControlStream::Impl::OnCallUp(const control::Verdict& verdict, uint64_t asked_ns) {
