@@ -134,6 +134,9 @@ Task<Status> KvImpl::ReadFromExtents(Operation& operation, ValueRange range, Roo
   result->record_.value = {};
   result->record_.value_bytes = list.value_bytes;
   if (!is_root) co_return kNotARoot;
+  // A mutation may keep what an attempt has shown it, and that one has lost: it must not wait for
+  // the memory that it has itself.
+  if (room->shown != nullptr) room->share = std::move(std::exchange(room->shown, nullptr)->share);
   if (part.bytes > 0) {
     // Whole extents, for a checksum covers a whole one.
     const uint64_t first = part.offset / list.extent_bytes;
@@ -148,6 +151,7 @@ Task<Status> KvImpl::ReadFromExtents(Operation& operation, ValueRange range, Roo
     result->large_ = std::make_shared<LargeValue>();
     result->large_->memory = LargeMemory(bytes);
     result->large_->share = std::move(room->share);
+    room->shown = result->large_;
     const Status status = co_await ReadExtents(operation, list, result->record_.version,
                                                {first, last}, result->large_->memory.start());
     if (!status.ok()) co_return status;

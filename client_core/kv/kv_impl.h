@@ -243,6 +243,7 @@ class KvImpl final : private WorkerDuties {
   struct Room {
     std::optional<MemoryBudget::Turn> turn;  // it waits
     MemoryBudget::Share share;
+    std::shared_ptr<LargeValue> shown;  // by the last attempt; its share is in there
   };
   [[nodiscard]] bool NeedsExtents(const NewRecord& record) const {
     return record.bytes() > context_.options.record_value_bytes_max;
