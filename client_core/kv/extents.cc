@@ -39,9 +39,8 @@ Task<Status> KvImpl::WriteExtents(const NewRecord& record, std::optional<Written
   const uint64_t count = (record.bytes() + extent_bytes - 1) / extent_bytes;
   if (count > kExtentsMax) co_return Status(StatusCode::kTooLarge, "value has too many extents");
   if (record.bytes() > context_.view().regions.size() * kRegionBytes) co_return kNeverFits;
-  WrittenExtents& extents = written->emplace();
-  extents.list = PlanExtents(record.bytes(), extent_bytes);
-  extents.version = NextVersion();
+  WrittenExtents& extents =
+      written->emplace(WrittenExtents{PlanExtents(record.bytes(), extent_bytes), NextVersion()});
   Status status;
   for (uint32_t first = 0; first < count && status.ok();) {
     std::vector<Task<void>> writes;
