@@ -361,6 +361,7 @@ Task<void> MaxRegister::FinishBeside(NodeId node, GlobalAddr to, RoundTripPtr ba
 
 Task<Status> MaxRegister::MakeWhole(RegisterOperation& operation, const RegisterRef& ref,
                                     const Tuple& m) {
+  CHECK(m.has_value && !m.word.is_empty());
   const GlobalAddr bulk = m.word.buffer(ref.addr) + kBufferBulkOffset;
   const uint32_t bytes = ref.shape.buffer_bytes - kBufferBulkOffset;
   const ReplicaNodes nodes = ReplicaNodes::Of(context_.view(), bulk);
