@@ -414,11 +414,27 @@ Agent* World::LiveAgent(uint32_t first) {
   return nullptr;
 }
 
+bool World::IsBeyondRepair() const {
+  if (lost_nodes_ == 0) return false;
+  const uint32_t replicas = plan_.shape.replicas;
+  const auto is_lost = [&](const RegionPlacement& region) {
+    uint32_t whole = 0;
+    for (uint32_t i = 0; i + region.missing < replicas; ++i) {
+      if (!node_by_id_.at(region.nodes[i].value)->lost()) ++whole;
+    }
+    return whole <= replicas / 2;
+  };
+  const std::vector<RegionPlacement>& regions = master_.newest_view().regions;
+  return std::any_of(regions.begin(), regions.end(), is_lost);
+}
+
 bool World::RunUntilDone(std::string_view what) {
   const auto busy = [this] {
     if (reviving_ > 0) return true;
     return std::any_of(agents_.begin(), agents_.end(), [this](const auto& agent) {
-      return !agent->dead() && agent->gate().inside() > 0 && !IsFrozen(agent.get());
+      const bool waits_in_vain = !agent->started() && IsBeyondRepair();
+      return !agent->dead() && agent->gate().inside() > 0 && !IsFrozen(agent.get()) &&
+             !waits_in_vain;
     });
   };
   for (uint64_t steps = 0; busy() && failure_.empty(); ++steps) {
@@ -462,11 +478,11 @@ bool World::RunProgram(const Program& program, const std::vector<Fault>& faults)
   }
   if (plan_.last_flush != 0) {
     OutlastFaults(faults);
-    if (lost_nodes_ <= 1 && !FlushAtTheEnd(keys)) return Explain();
+    if (lost_nodes_ <= 1 && !IsBeyondRepair() && !FlushAtTheEnd(keys)) return Explain();
   }
   if (plan_.last_loss != 0 && lost_nodes_ <= plan_.spares) {
     OutlastFaults(faults);
-    if (!LoseAtTheEnd(keys)) return Explain();
+    if (!IsBeyondRepair() && !LoseAtTheEnd(keys)) return Explain();
   }
   const CheckResult result = CheckHistory(history_.ops(), CheckOptionsOf());
   if (!result.ok()) Fail(result.message);

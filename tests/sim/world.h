@@ -140,6 +140,9 @@ class World {
   // Who neither is dead nor stands still until further notice.
   Agent* LiveAgent(uint32_t first);
   [[nodiscard]] bool IsFrozen(const Agent* agent) const;
+  // Whether some region has no majority any more that could make it whole, for a node is lost for
+  // good while others lack what they missed: nobody can start, and no repair ends.
+  [[nodiscard]] bool IsBeyondRepair() const;
   // Lets those go on that are not frozen for good, to their end.
   bool GoOnFrozen();
   // Around every command, if the plan freezes agents.
