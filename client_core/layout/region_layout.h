@@ -53,7 +53,7 @@ struct RegionHeader {
   uint64_t blocks[kBlocksPerRegion];  // BlockEntry
 };
 inline constexpr uint64_t kRegionMagic = 0x4f4e4554524950ULL;  // "ONETRIP"
-inline constexpr uint64_t kLayoutVersion = 4;
+inline constexpr uint64_t kLayoutVersion = 5;
 static_assert(sizeof(RegionHeader) <= kRegionHeaderBytes);
 static_assert(offsetof(RegionHeader, blocks) == 64);
 
@@ -74,16 +74,19 @@ struct KeyCounters {
 };
 static_assert(sizeof(KeyCounters) == 128);
 
-// Registers that a worker has retired, for the others to forget: a ring of kRetiredRingEntries
-// addresses, and how many it has ever written there (PROTOCOLS 2, reclamation).
+// Registers that a worker has retired, for the others to forget: a ring of addresses, and how many
+// it has ever written there (PROTOCOLS 2, reclamation). The ring is the few entries that every seat
+// has, so that memory can come back when there is none, or an object.
 struct RetiredRing {
   uint64_t ring;    // GlobalAddr; 0: it has retired none
-  uint64_t head;    // entry i is at i % kRetiredRingEntries
+  uint64_t head;    // entry i is at i modulo the ring's entries
   uint64_t worker;  // WorkerId
   uint64_t doubts;  // how often it has asked all to look every register up anew
 };
 static_assert(sizeof(RetiredRing) == 32);
-inline constexpr uint64_t kRetiredRingEntries = 4096;
+inline constexpr uint64_t kSeatRingEntries = 8;
+inline constexpr uint64_t kSeatRingBytes = kSeatRingEntries * 8;
+inline constexpr uint64_t kRetiredRingEntries = 4096;  // of one that is an object
 inline constexpr uint64_t kRetiredRingBytes = kRetiredRingEntries * 8;
 
 // Offsets in region 0.
@@ -95,7 +98,9 @@ inline constexpr uint64_t kDirectoryOffset = kKeyCountersOffset + kKeyCountersBy
 inline constexpr uint64_t kDirectoryBytes = uint64_t{kDirectoryEntries} * 8;
 inline constexpr uint64_t kRetiredRingsOffset = kDirectoryOffset + kDirectoryBytes;
 inline constexpr uint64_t kRetiredRingsBytes = kMaxWorkers * sizeof(RetiredRing);
-inline constexpr uint64_t kRootBytes = kRetiredRingsOffset + kRetiredRingsBytes;
+inline constexpr uint64_t kSeatRingsOffset = kRetiredRingsOffset + kRetiredRingsBytes;
+inline constexpr uint64_t kSeatRingsBytes = kMaxWorkers * kSeatRingBytes;
+inline constexpr uint64_t kRootBytes = kSeatRingsOffset + kSeatRingsBytes;
 inline constexpr uint32_t kRootBlocks = (kRootBytes + kBlockBytes - 1) / kBlockBytes;
 static_assert(kRootBlocks == 3, "root area: 3 of region 0's 64 blocks");
 
@@ -111,6 +116,10 @@ constexpr GlobalAddr DirectoryAddr(uint32_t entry) {
 
 constexpr GlobalAddr RetiredRingAddr(WorkerIndex worker) {
   return GlobalAddr(0, kRetiredRingsOffset + worker.value * sizeof(RetiredRing));
+}
+
+constexpr GlobalAddr SeatRingAddr(WorkerIndex worker) {
+  return GlobalAddr(0, kSeatRingsOffset + worker.value * kSeatRingBytes);
 }
 
 }  // namespace onetrip

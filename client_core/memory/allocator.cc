@@ -189,7 +189,6 @@ Task<void> Allocator::ReserveRetiredRing() {
 
 Task<void> Allocator::PublishRetiredRegisters() {
   co_await ReserveRetiredRing();
-  if (retired_registers_.needs_ring()) co_return;  // the next round tries again
   std::vector<RetiredRegisters::Retired> published;
   (void)co_await retired_registers_.Publish(&published);
   for (const RetiredRegisters::Retired& retired : published) {

@@ -11,6 +11,10 @@ namespace {
 
 constexpr uint64_t kEntriesPerBatch = 512;
 
+uint64_t EntriesOf(GlobalAddr ring, WorkerIndex seat) {
+  return ring == SeatRingAddr(seat) ? kSeatRingEntries : kRetiredRingEntries;
+}
+
 }  // namespace
 
 Task<Status> RetiredRegisters::WriteHead(GlobalAddr ring, uint64_t head) {
@@ -27,10 +31,11 @@ Task<Status> RetiredRegisters::WriteHead(GlobalAddr ring, uint64_t head) {
 }
 
 Task<Result<GlobalAddr>> RetiredRegisters::Leave() {
-  if (ring_.is_null()) co_return GlobalAddr();
+  if (ring_.is_null() && given_.is_null()) co_return GlobalAddr();
   const Status status = co_await WriteHead(GlobalAddr(), 0);
   if (!status.ok()) co_return status;
-  co_return std::exchange(ring_, GlobalAddr());
+  ring_ = GlobalAddr();
+  co_return std::exchange(given_, GlobalAddr());
 }
 
 Task<Status> RetiredRegisters::Join() {
@@ -72,15 +77,19 @@ Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
     tail_ = unsafe_.front().head;
     unsafe_.pop_front();
   }
+  const WorkerIndex seat = context_.membership.index;
+  // Nobody is behind in the ring that is left.
+  if (head_ == tail_) ring_ = given_.is_null() ? SeatRingAddr(seat) : given_;
+  const uint64_t ring_entries = EntriesOf(ring_, seat);
   const uint64_t count = std::min<uint64_t>(
-      {pending_.size(), kRetiredRingEntries - (head_ - tail_), kEntriesPerBatch});
+      {pending_.size(), ring_entries - (head_ - tail_), kEntriesPerBatch});
   if (count == 0) co_return Status::Ok();
   const View& view = context_.view();
   RoundTripPtr entries = context_.fabric.NewRoundTrip();
   // One stretch, two if it wraps.
   for (uint64_t done = 0; done < count;) {
-    const uint64_t at = (head_ + done) % kRetiredRingEntries;
-    const uint64_t stretch = std::min(count - done, kRetiredRingEntries - at);
+    const uint64_t at = (head_ + done) % ring_entries;
+    const uint64_t stretch = std::min(count - done, ring_entries - at);
     auto* words = reinterpret_cast<uint64_t*>(entries->Reserve(stretch * 8));
     for (uint64_t i = 0; i < stretch; ++i) words[i] = pending_[done + i].addr.bits();
     for (int replica = 0; replica < view.LiveReplicas(ring_); ++replica) {
@@ -117,21 +126,22 @@ Task<Status> RetiredRegisters::Prepare() {
       if (listener_ != nullptr) listener_->DoubtAll();
     }
     if (heads[i].ring == 0 || heads[i].head <= seen_[i].head) continue;
-    status = co_await ReadRing(heads[i], seen_[i].head);
+    status = co_await ReadRing(WorkerIndex{static_cast<uint16_t>(i)}, heads[i], seen_[i].head);
     if (!status.ok()) co_return status;
     seen_[i].head = heads[i].head;
   }
   co_return Status::Ok();
 }
 
-Task<Status> RetiredRegisters::ReadRing(const RetiredRing& ring, uint64_t from) {
-  if (ring.head - from > kRetiredRingEntries || !context_.view().Contains(GlobalAddr(ring.ring))) {
+Task<Status> RetiredRegisters::ReadRing(WorkerIndex seat, const RetiredRing& ring,
+                                        uint64_t from) {
+  const uint64_t ring_entries = EntriesOf(GlobalAddr(ring.ring), seat);
+  if (ring.head - from > ring_entries || !context_.view().Contains(GlobalAddr(ring.ring))) {
     co_return Status(StatusCode::kCorrupt, "a ring of retired registers makes no sense");
   }
   while (from < ring.head) {
-    const uint64_t at = from % kRetiredRingEntries;
-    const uint64_t stretch =
-        std::min({ring.head - from, kRetiredRingEntries - at, kEntriesPerBatch});
+    const uint64_t at = from % ring_entries;
+    const uint64_t stretch = std::min({ring.head - from, ring_entries - at, kEntriesPerBatch});
     RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
     const auto* words = reinterpret_cast<const uint64_t*>(
         round_trip->Read(context_.view().Locate(GlobalAddr(ring.ring) + at * 8, 0),

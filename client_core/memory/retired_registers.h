@@ -52,11 +52,11 @@ class RetiredRegisters final : public BeforeEpoch {
 
   void Add(const Retired& retired) { pending_.push_back(retired); }
   [[nodiscard]] bool HasPending() const { return !pending_.empty(); }
-  [[nodiscard]] bool needs_ring() const { return ring_.is_null(); }
+  // Until it is given one, the ring is that of the seat, whose few entries take as many rounds.
+  [[nodiscard]] bool needs_ring() const { return given_.is_null(); }
   // Memory of kRetiredRingBytes for the ring. Once.
-  void GiveRing(GlobalAddr ring) { ring_ = ring; }
-  // Publishes what is pending, as far as the ring has room; `published` is what was. REQUIRES:
-  // !needs_ring().
+  void GiveRing(GlobalAddr ring) { given_ = ring; }
+  // Publishes what is pending, as far as the ring has room; `published` is what was.
   Task<Status> Publish(std::vector<Retired>* published);
 
   // Asks all workers, this one included, to look every register up anew. When every worker has
@@ -64,7 +64,7 @@ class RetiredRegisters final : public BeforeEpoch {
   // register that was not in the index then.
   Task<Status> DoubtAll();
 
-  // Gives the ring's memory back, if there is one: nobody reads it any more. REQUIRES: everything
+  // Gives the ring's memory back, if it was given any: nobody reads it any more. REQUIRES: everything
   // that was published is safe, and nothing is pending; nothing is retired afterwards.
   Task<Result<GlobalAddr>> Leave();
 
@@ -83,13 +83,14 @@ class RetiredRegisters final : public BeforeEpoch {
   };
   Task<Status> WriteHead(GlobalAddr ring, uint64_t head);
   Task<Status> ReadHeads(std::vector<RetiredRing>* heads);
-  Task<Status> ReadRing(const RetiredRing& ring, uint64_t from);
+  Task<Status> ReadRing(WorkerIndex seat, const RetiredRing& ring, uint64_t from);
 
   WorkerContext& context_;
   Reclaimer& reclaimer_;
   RegisterListener* listener_ = nullptr;
   std::deque<Retired> pending_;
-  GlobalAddr ring_;
+  GlobalAddr given_;
+  GlobalAddr ring_;  // null: nothing has been published yet
   uint64_t head_ = 0;
   uint64_t doubts_ = 0;
   uint64_t tail_ = 0;          // entries before it have been seen by all

@@ -45,8 +45,12 @@ class TakeOverTest : public testing::TestWithParam<EngineKind> {
     for (TestWorker* one : living) order.living.ids.push_back(one->context().membership.id);
     order.living.next = WorkerId{1000};
     Status result(StatusCode::kUnavailable, "not ended");
-    worker.context().hold.duties()->Repair(order, [&](Status status) { result = status; });
-    BlockOn(executor_, Sleep());
+    bool ended = false;
+    worker.context().hold.duties()->Repair(order, [&](Status status) {
+      result = status;
+      ended = true;
+    });
+    for (int i = 0; i < 100 && !ended; ++i) BlockOn(executor_, Sleep());
     return result;
   }
   uint64_t GrantedBlocks() {
@@ -124,6 +128,30 @@ TEST_P(TakeOverTest, APoolThatADeadWorkerFilledIsThereForOthersOnceItsKeysAreGon
     const Status status = other->Set("new" + std::to_string(i), std::string(2000, 'y'));
     ASSERT_TRUE(status.ok()) << i << ": " << status.message();
   }
+  other->Stop();
+}
+
+// The one that is left has no memory at all, not even to tell others what it deletes.
+TEST_P(TakeOverTest, APoolThatTheDeadFilledIsThereAgainThoughItsKeysWereDeletedBefore) {
+  auto worker = NewWorker();
+  int keys = 0;
+  while (worker->Set("key" + std::to_string(keys), std::string(2000, 'x')).ok()) ++keys;
+  ASSERT_GT(keys, 1000);
+  Kill(std::move(worker));
+  auto other = NewWorker();
+  auto reader = NewWorker();
+  EXPECT_FALSE(other->Set("more", std::string(2000, 'x')).ok());
+  EXPECT_EQ(reader->Get("key7").size(), 2000U);
+  for (int i = 0; i < keys; ++i) ASSERT_TRUE(other->Delete("key" + std::to_string(i))) << i;
+  EXPECT_EQ(reader->Get("key7"), "(nil)");
+  ASSERT_TRUE(TakeOver({other.get(), reader.get()}).ok());
+  for (int i = 0; i < keys; ++i) {
+    const Status status = other->Set("new" + std::to_string(i), std::string(2000, 'y'));
+    ASSERT_TRUE(status.ok()) << i << ": " << status.message();
+  }
+  EXPECT_EQ(reader->Get("key7"), "(nil)");
+  EXPECT_EQ(reader->Get("new7"), std::string(2000, 'y'));
+  reader->Stop();
   other->Stop();
 }
 
