@@ -9,6 +9,7 @@ the cluster takes to heal. Exit code 0 when all is well; the last line is `N pas
 
 import argparse
 import contextlib
+import functools
 import os
 import random
 import re
@@ -64,13 +65,21 @@ class World:
 
     @contextlib.contextmanager
     def in_hand(self, *processes):
+        """Waits for those that are being started again: two who start one would start two."""
         for process in processes:
-            process.in_hand = True
+            wait_until(functools.partial(self._take, process),
+                       "%s is nobody else's" % process.name, WHOLE_S)
         try:
             yield
         finally:
             for process in processes:
                 process.in_hand = False
+
+    def _take(self, process):
+        with self._lock:
+            free = not process.in_hand
+            process.in_hand = True
+        return free
 
     @contextlib.contextmanager
     def agents_may_be_expelled(self):
@@ -133,9 +142,11 @@ class World:
                     continue
                 # A fault may have taken it in hand between the two looks.
                 time.sleep(0.02)
-                if process.in_hand:
+                if not self._take(process):
                     continue
-                process.in_hand = True
+                if process.poll() is None:
+                    process.in_hand = False
+                    continue
                 self._note_end(process)
                 restarts.append(threading.Thread(target=self._restart, args=(process,)))
                 restarts[-1].start()
@@ -146,11 +157,13 @@ class World:
         down = contextlib.nullcontext()
         if process.name.startswith("agent"):
             down = self.agent_down(self.fleet.named("agent").index(process))
-        with self.in_hand(process), down:
-            try:
+        try:
+            with down:
                 process.start()
-            except AssertionError as error:
-                self.failures.append(str(error))
+        except AssertionError as error:
+            self.failures.append(str(error))
+        finally:
+            process.in_hand = False
 
     def _note_end(self, process):
         if self._may_expel and process.exit_code in EXPELLED:
