@@ -26,7 +26,7 @@ constexpr Status kReplicasChanged(StatusCode::kUnavailable,
 constexpr Status kWorkerSilent(StatusCode::kUnavailable, "a worker keeps the epoch from going on");
 constexpr Status kStopped(StatusCode::kUnavailable, "the worker is ending, or at it already");
 constexpr Status kNotLiving(StatusCode::kCorrupt, "the master does not count this worker itself");
-constexpr uint64_t kPatienceNs = 30'000'000'000;
+constexpr uint64_t kPatienceNs = 5'000'000'000;
 
 }  // namespace
 
