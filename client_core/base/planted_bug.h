@@ -40,6 +40,7 @@ enum class Bug : uint8_t {
   kRetiredAtOnce,         // an unlinked object is reusable at once
   kBitsCollectedTwice,    // the owner of a block does not clear the bits that it collects
   kRetiredRegistersKept,  // a worker does not forget registers that others retired
+  kRingLeftEarly,         // a worker leaves the ring of its seat before the others have read it
   kExtentsKept,           // who replaces or removes a root does not retire its extents
   kExtentsNotNamed,       // blocks are taken over that hold extents of roots which slots name
   kExtentsUnchecked,      // a value in extents replaces whatever its key has become meanwhile

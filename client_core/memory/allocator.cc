@@ -182,7 +182,10 @@ void Allocator::RetireRegister(GlobalAddr addr, SizeClass size_class) {
 }
 
 Task<void> Allocator::ReserveRetiredRing() {
-  if (!retired_registers_.needs_ring()) co_return;
+  if (!retired_registers_.needs_ring() ||
+      retired_registers_.added() < context_.options.retired_ring_after) {
+    co_return;
+  }
   const Result<GlobalAddr> ring = co_await AllocatePinned(SizeClass::For(kRetiredRingBytes));
   if (ring.ok()) retired_registers_.GiveRing(ring.value());
 }

@@ -79,10 +79,11 @@ Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
   }
   const WorkerIndex seat = context_.membership.index;
   // Nobody is behind in the ring that is left.
-  if (head_ == tail_) ring_ = given_.is_null() ? SeatRingAddr(seat) : given_;
+  if (head_ == tail_ || Planted(Bug::kRingLeftEarly))
+    ring_ = given_.is_null() ? SeatRingAddr(seat) : given_;
   const uint64_t ring_entries = EntriesOf(ring_, seat);
-  const uint64_t count = std::min<uint64_t>(
-      {pending_.size(), ring_entries - (head_ - tail_), kEntriesPerBatch});
+  const uint64_t count =
+      std::min<uint64_t>({pending_.size(), ring_entries - (head_ - tail_), kEntriesPerBatch});
   if (count == 0) co_return Status::Ok();
   const View& view = context_.view();
   RoundTripPtr entries = context_.fabric.NewRoundTrip();
@@ -133,8 +134,7 @@ Task<Status> RetiredRegisters::Prepare() {
   co_return Status::Ok();
 }
 
-Task<Status> RetiredRegisters::ReadRing(WorkerIndex seat, const RetiredRing& ring,
-                                        uint64_t from) {
+Task<Status> RetiredRegisters::ReadRing(WorkerIndex seat, const RetiredRing& ring, uint64_t from) {
   const uint64_t ring_entries = EntriesOf(GlobalAddr(ring.ring), seat);
   if (ring.head - from > ring_entries || !context_.view().Contains(GlobalAddr(ring.ring))) {
     co_return Status(StatusCode::kCorrupt, "a ring of retired registers makes no sense");

@@ -52,6 +52,7 @@ class RetiredRegisters final : public BeforeEpoch {
 
   void Add(const Retired& retired) { pending_.push_back(retired); }
   [[nodiscard]] bool HasPending() const { return !pending_.empty(); }
+  [[nodiscard]] uint64_t added() const { return head_ + pending_.size(); }
   // Until it is given one, the ring is that of the seat, whose few entries take as many rounds.
   [[nodiscard]] bool needs_ring() const { return given_.is_null(); }
   // Memory of kRetiredRingBytes for the ring. Once.
@@ -64,8 +65,8 @@ class RetiredRegisters final : public BeforeEpoch {
   // register that was not in the index then.
   Task<Status> DoubtAll();
 
-  // Gives the ring's memory back, if it was given any: nobody reads it any more. REQUIRES: everything
-  // that was published is safe, and nothing is pending; nothing is retired afterwards.
+  // Gives the ring's memory back, if it was given any: nobody reads it any more. REQUIRES:
+  // everything that was published is safe, and nothing is pending; nothing is retired afterwards.
   Task<Result<GlobalAddr>> Leave();
 
   // Forgets what others have retired.

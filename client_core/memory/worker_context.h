@@ -40,6 +40,9 @@ struct DataPathOptions {
   // them smaller.
   uint32_t record_value_bytes_max = kRecordValueBytesMax;
   uint32_t extent_bytes = kExtentBytesMax;
+  // Registers that a worker retires before it takes memory to tell others of many at a time. Only
+  // tests let it wait.
+  uint32_t retired_ring_after = 0;
   // Of values in extents that are read, the process's; null: without a bound.
   std::shared_ptr<MemoryBudget> large_values = nullptr;
 };

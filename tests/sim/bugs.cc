@@ -27,6 +27,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kRetiredAtOnce, "retired-at-once", "tight"},
     {Bug::kBitsCollectedTwice, "bits-collected-twice", "tight"},
     {Bug::kRetiredRegistersKept, "retired-registers-kept", "tight"},
+    {Bug::kRingLeftEarly, "ring-left-early", "tight"},
     {Bug::kExtentsKept, "extents-kept", "extents"},
     {Bug::kExtentsNotNamed, "extents-not-named", "extents"},
     {Bug::kExtentsUnchecked, "extents-unchecked", "extents"},

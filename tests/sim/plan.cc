@@ -65,6 +65,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("epoch_tick_us", plan.data_path.epoch_tick_us);
   visit("expiry_rest_us", plan.data_path.expiry_rest_us);
   visit("retired_objects_max", plan.data_path.retired_objects_max);
+  visit("retired_ring_after", plan.data_path.retired_ring_after);
   visit("memory_wait_ms", plan.data_path.memory_wait_ms);
   visit("location_cache_bytes", plan.data_path.location_cache_bytes);
   visit("register_cache_entries", plan.data_path.register_cache_entries);
@@ -88,6 +89,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("lease_ms", plan.control.lease_ms);
   visit("grace_ms", plan.control.grace_ms);
   visit("hold_timeout_ms", plan.control.hold_timeout_ms);
+  visit("copy_hold_timeout_ms", plan.control.copy_hold_timeout_ms);
   visit("flush_wait_ms", plan.control.flush_wait_ms);
   visit("ack_timeout_ms", plan.control.ack_timeout_ms);
   visit("fence_retry_ms", plan.control.fence_retry_ms);

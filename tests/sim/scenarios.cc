@@ -51,6 +51,9 @@ Plan MakeBasePlan(std::string_view scenario, uint64_t seed, Rng& rng) {
   plan.think_ns_max = OneOf(rng, {0UL, 1000UL, 4000UL, 30'000UL});
   plan.agents = 2 + static_cast<uint32_t>(rng.Below(3));
   DrawEngine(seed, &plan);
+  constexpr uint64_t kStream = 0x4196'0000'0000;
+  Rng rings(seed ^ kStream);
+  plan.data_path.retired_ring_after = OneOf(rings, {0U, 0U, 3U, 12U, 1000U});
   return plan;
 }
 
@@ -88,6 +91,7 @@ void DrawControl(Plan* plan, Rng& rng) {
   control.fence_retry_ms = 1;
   control.time_lead_ms = 2 * control.lease_ms;
   control.request_ms = OneOf(rng, {2UL, 8UL});
+  control.copy_hold_timeout_ms = std::min(control.hold_timeout_ms, control.ack_timeout_ms / 2);
 }
 
 // Every object is reused as soon as the epochs allow it, and the epochs never rest.
