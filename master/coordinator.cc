@@ -163,9 +163,11 @@ Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
 
 uint64_t Coordinator::TickMs() const {
   const uint64_t tick_ms = std::clamp<uint64_t>(options_.lease_ms / 6, 10, 200);
-  // The pauses between copies are short; what else a copy or a move waits for is told.
-  const bool pauses = !hold_.has_value() && last_tick_us_ < copy_not_before_us_;
-  return pauses ? std::min(tick_ms, std::max<uint64_t>(options_.copy_pause_ms, 10)) : tick_ms;
+  // Holds for copies are short, and so are the pauses between them; what else a copy or a move
+  // waits for is told.
+  const bool is_short =
+      hold_.has_value() ? IsOfRegion(hold_->work) : last_tick_us_ < copy_not_before_us_;
+  return is_short ? std::min(tick_ms, std::max<uint64_t>(options_.copy_pause_ms, 10)) : tick_ms;
 }
 
 void Coordinator::Send(StreamId stream, MasterMessage message) {

@@ -33,8 +33,11 @@ struct CoordinatorOptions {
   int replicas = 3;
   uint16_t nodes = 3;  // that must have joined before the map is made
   uint64_t lease_ms = 1000;
-  uint64_t grace_ms = 2000;             // beyond the lease, for agents to come back after a restart
-  uint64_t hold_timeout_ms = 3000;      // then a hold ends without its change
+  uint64_t grace_ms = 2000;         // beyond the lease, for agents to come back after a restart
+  uint64_t hold_timeout_ms = 3000;  // then a hold ends without its change
+  // The same for copies and moves, during which all stand still: one that hangs is not waited for.
+  // Doubles, up to the other, until one succeeds.
+  uint64_t copy_hold_timeout_ms = 100;
   uint64_t flush_wait_ms = 4000;        // for everybody to attend, before a hold may start
   uint64_t ack_timeout_ms = 10'000;     // an agent that takes a view no sooner is expelled
   uint64_t fence_retry_ms = 200;        // after a node said that a fence is not done
@@ -206,6 +209,10 @@ class Coordinator {
   // What a hold is for. A flush lets go on what has started: nobody looks into the old keyspace. A
   // swap waits for it: its other database would see it come.
   enum class Work : uint8_t { kFlush, kSwap, kNodeOut, kResolve, kCopy, kRecordsOnly, kMove };
+  // All stand still for one region's sake, which could as well wait.
+  static bool IsOfRegion(Work work) {
+    return work == Work::kCopy || work == Work::kRecordsOnly || work == Work::kMove;
+  }
   struct Hold {
     uint64_t epoch = 0;
     uint64_t end_us = 0;
@@ -288,6 +295,7 @@ class Coordinator {
   void TryStartHold(uint64_t now_us);
   [[nodiscard]] bool MaySwap(uint64_t now_us) const;
   void StartHold(uint64_t now_us, Hold hold);
+  [[nodiscard]] uint64_t HoldTimeoutMs(Work work) const;
   [[nodiscard]] HoldForViewMessage HoldMessage() const;
   // Makes the next view of everything queued that may be in it. Changes of keyspaces are only after
   // a hold for them, `held`.
@@ -432,6 +440,7 @@ class Coordinator {
       0;  // of the view, or a later one, that changed nodes or replicas last
   uint64_t repair_not_before_us_ = 0;
   uint64_t copy_not_before_us_ = 0;
+  uint32_t copies_given_up_ = 0;  // in a row: somebody did not hold in time
   uint64_t move_not_before_us_ = 0;
   // Since the view says records_only, and slots were last resolved; not durable.
   bool registers_ended_ = false;

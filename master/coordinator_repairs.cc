@@ -223,9 +223,14 @@ void Coordinator::SettleRepairHold(uint64_t now_us) {
   const std::string missing = WhoDoesNotHold(*hold_);
   if (!missing.empty()) {
     if (now_us < hold_->end_us) return;
-    repair_not_before_us_ = now_us + options_.repair_retry_ms * 1000;
+    // What waits for a copy need not be waited for by what is more urgent.
+    const bool of_region = IsOfRegion(hold_->work);
+    (of_region ? copy_not_before_us_ : repair_not_before_us_) =
+        now_us + options_.repair_retry_ms * 1000;
+    const uint64_t timeout_ms = HoldTimeoutMs(hold_->work);
+    if (of_region) ++copies_given_up_;
     return EndHold(now_us, missing + " did not stop its operations within " +
-                               std::to_string(options_.hold_timeout_ms) + " ms");
+                               std::to_string(timeout_ms) + " ms");
   }
   // Nobody is amid a slot write: from here on the lost replicas have no say.
   if (hold_->work == Work::kNodeOut || hold_->work == Work::kRecordsOnly ||
@@ -256,6 +261,7 @@ void Coordinator::SettleRepairHold(uint64_t now_us) {
 
 void Coordinator::CommitRepaired(uint64_t now_us) {
   const Hold hold = *std::exchange(hold_, std::nullopt);
+  if (IsOfRegion(hold.work)) copies_given_up_ = 0;
   if (hold.work == Work::kCopy) {
     membership_.CopyDone(hold.region, hold.target);
     SaveRegions({hold.region});

@@ -127,10 +127,19 @@ bool Coordinator::MaySwap(uint64_t now_us) const {
          Leaving(now_us).empty();
 }
 
+uint64_t Coordinator::HoldTimeoutMs(Work work) const {
+  if (!IsOfRegion(work)) return options_.hold_timeout_ms;
+  uint64_t timeout_ms = options_.copy_hold_timeout_ms;
+  for (uint32_t i = 0; i < copies_given_up_ && timeout_ms < options_.hold_timeout_ms; ++i) {
+    timeout_ms *= 2;
+  }
+  return std::min(timeout_ms, options_.hold_timeout_ms);
+}
+
 void Coordinator::StartHold(uint64_t now_us, Hold hold) {
   hold.epoch = membership_.view().epoch.value + 1;
   hold.since_us = now_us;
-  hold.end_us = now_us + options_.hold_timeout_ms * 1000;
+  hold.end_us = now_us + HoldTimeoutMs(hold.work) * 1000;
   hold_ = std::move(hold);
   for (auto& [id, member] : members_) {
     if (member.kind == MemberKind::kAgent && member.stream != 0 && member.sent != 0) {

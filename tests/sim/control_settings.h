@@ -18,6 +18,7 @@ struct ControlSettings {
   uint64_t lease_ms = 1000;
   uint64_t grace_ms = 2000;
   uint64_t hold_timeout_ms = 3000;
+  uint64_t copy_hold_timeout_ms = 100;
   uint64_t flush_wait_ms = 4000;
   uint64_t ack_timeout_ms = 10'000;
   uint64_t fence_retry_ms = 200;

@@ -23,6 +23,7 @@ SimMaster::SimMaster(SimExecutor& world, const ControlSettings& settings, const 
   options_.lease_ms = settings.lease_ms;
   options_.grace_ms = settings.grace_ms;
   options_.hold_timeout_ms = settings.hold_timeout_ms;
+  options_.copy_hold_timeout_ms = settings.copy_hold_timeout_ms;
   options_.flush_wait_ms = settings.flush_wait_ms;
   options_.ack_timeout_ms = settings.ack_timeout_ms;
   options_.fence_retry_ms = settings.fence_retry_ms;

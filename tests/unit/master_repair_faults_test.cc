@@ -200,6 +200,35 @@ TEST_F(MasterRepairTest, AHoldThatIsNotAnsweredEndsAndIsTriedAgain) {
   EXPECT_NE(HoldOf(b), nullptr);
 }
 
+// All stand still in it, so one that hangs is waited for as shortly as possible.
+TEST_F(MasterRepairTest, AHoldForACopyIsSoonGivenUp) {
+  LoseNode1();
+  Resolve();
+  StartNode1();
+  TakeOver();
+  Answer(a, RepairKind::kScrubRegisters);
+  const std::vector<StreamId> all = {nodes[0], nodes[1], nodes[2], a, b};
+  uint64_t timeout_ms = bench.options.copy_hold_timeout_ms;
+  for (int attempt = 0; attempt < 3; ++attempt, timeout_ms *= 2) {
+    ASSERT_NE(HoldOf(a), nullptr);
+    EXPECT_EQ(HoldOf(a)->kind, HoldKind::kAll);
+    Holds(a);
+    const uint64_t epoch = HoldOf(a)->epoch.value;
+    bench.Pass(timeout_ms - 100, all);
+    EXPECT_LT(view().epoch.value, epoch);
+    bench.Pass(100, all);
+    EXPECT_EQ(view().epoch.value, epoch);
+    EXPECT_EQ(view().regions[0].missing, 1);
+    bench.TakeOver(a);
+    bench.Pass(bench.options.repair_retry_ms + 100, all);
+    EXPECT_EQ(HoldOf(a), nullptr) << "b hangs still";
+    bench.TakeOver(b);
+  }
+  AllHold();
+  Answer(a, RepairKind::kCopyRegion);
+  EXPECT_EQ(view().regions[0].missing, 0);
+}
+
 TEST_F(MasterRepairTest, TheSlotsOfADeadAgentAreResolvedByAnother) {
   bench.Break(a);
   for (const StreamId node : nodes) bench.ConfirmFence(node);

@@ -214,7 +214,7 @@ TEST_F(MasterRepairTest, ACopyThatIsNotDoneCountsForNothing) {
   EXPECT_EQ(view().regions[0].missing, 1);
   TakeOver();
   // Nor does one of a node that is lost again.
-  bench.Pass(bench.options.repair_retry_ms + 100, Everybody());
+  bench.Pass(bench.options.repair_retry_ms, Everybody());
   Holds(a);
   bench.Break(nodes[1]);
   TakeOver();
