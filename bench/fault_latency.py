@@ -6,7 +6,8 @@
 One client per agent of a cluster of two reads and overwrites keys that both agents know (registers)
 and increments counters of its own (slots), in turn. First for --seconds without an event, then as
 long with the fault after a third: a memory node, the second agent or the master is killed by
-SIGKILL, or a memory node stands still for 3 s. Prints of both, for GET, SET and INCR: operations,
+SIGKILL, or a memory node stands still for 3 s. An agent that was killed is started again at
+once. Prints of both, for GET, SET and INCR: operations,
 failures, p50, p99, p99.9, the longest; and what the master says of it, in ms from the fault on.
 Of an agent that is killed the own client does not count. --fill SETs of random keys ahead of it make
 the index, which is looked through afterwards, as large as one likes. Exit code 1 if an operation failed.
@@ -84,12 +85,19 @@ class Strike:
         victim = {"agent": cluster.record["agents"][1], "master": cluster.record["master"],
                   "node": cluster.record["memnodes"][0]}[fault.split("-")[0]]
         self.pid = victim["pid"]
+        self.port = cluster.port + 1
+        self.next_agent = None
+        self.answers_ms = None
 
     def __call__(self):
         time.sleep(self.seconds / 3)
+        with open("/proc/%d/cmdline" % self.pid, encoding="utf-8") as file:
+            command = file.read().split("\0")[:-1]
         struck = time.time()
         if self.fault != "node-stopped":
             os.kill(self.pid, signal.SIGKILL)
+            if self.fault == "agent-killed":
+                self.start_again(command, struck)
             return struck
         os.kill(self.pid, signal.SIGSTOP)
         time.sleep(STOPPED_S)
@@ -97,10 +105,32 @@ class Strike:
         return struck
 
 
-def show_log(path, struck):
-    """The master's lines since the fault."""
+    def start_again(self, command, struck):
+        """Another agent in its place, until that answers."""
+        self.next_agent = subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                                           stderr=subprocess.DEVNULL)
+        while self.answers_ms is None:
+            if self.next_agent.poll() is not None:
+                raise BenchError("the next agent has ended with %d" % self.next_agent.returncode)
+            try:
+                with contextlib.closing(Client(self.port)) as client:
+                    client.call("GET", "key:0")
+                    self.answers_ms = (time.time() - struck) * 1e3
+            except (BenchError, OSError):
+                time.sleep(0.001)
+
+    def end(self):
+        if self.next_agent is not None:
+            self.next_agent.terminate()
+            self.next_agent.wait(30)
+
+
+def show_log(path, struck, only=""):
+    """The lines since the fault."""
     with open(path, encoding="utf-8", errors="replace") as log:
         for line in log:
+            if only not in line:
+                continue
             try:
                 at = datetime.datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S.%f").timestamp()
             except ValueError:
@@ -156,6 +186,10 @@ def main():
             del loads[1]
         clean &= show(arguments.fault, loads)
         show_log(cluster.record["master"]["log"], struck)
+        if arguments.fault == "agent-killed":
+            show_log(cluster.record["agents"][0]["log"], struck, "took over")
+            print("  %8.0f ms  an agent that was started in its place answers" % strike.answers_ms)
+        strike.end()
         return 0 if clean else 1
     except (BenchError, OSError) as error:
         print("fault_latency: %s" % error, file=sys.stderr)
