@@ -54,7 +54,6 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kRestartKeepsEpoch, "restart-keeps-epoch", "members"},
     {Bug::kSeatNotDurable, "seat-not-durable", "members"},
     {Bug::kResolveTakesBackup, "resolve-takes-backup", "repairs"},
-    {Bug::kNoScrub, "no-scrub", "repairs", 20'000},
     {Bug::kCopyForgetsBlock, "copy-forgets-block", "repairs"},
     {Bug::kMoveUncopied, "move-uncopied", "moves"},
     {Bug::kMoveUnderWrites, "move-under-writes", "moves"},
