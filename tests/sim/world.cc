@@ -187,7 +187,7 @@ Task<void> World::RunClient(Agent* agent, Client* client) {
       const std::string why_not = WhyNotUnknown(agent, command, begun_ns);
       if (!why_not.empty()) Fail(why_not + ": " + DescribeOp(history_.ops()[index]));
     } else if (ending == Ending::kAnswered && command.front() == "SET") {
-      set_keys_.emplace(agent, command[1]);
+      set_keys_.try_emplace({agent, command[1]}, executor_.NowNs());
     }
     if (ending == Ending::kFault) {
       Fail("a reply that nothing excuses: " + DescribeOp(history_.ops()[index]));
@@ -198,8 +198,9 @@ Task<void> World::RunClient(Agent* agent, Client* client) {
 std::string World::WhyNotUnknown(const Agent* agent, const Command& command,
                                  uint64_t begun_ns) const {
   if (OnlyMoves()) return "regions have moved, and nothing has failed";
-  if (begun_ns > last_loss_ns_ && OnlyWritesRegisters() &&
-      set_keys_.contains({agent, command[1]})) {
+  const auto known = set_keys_.find({agent, command[1]});
+  if (begun_ns > last_loss_ns_ && OnlyWritesRegisters() && known != set_keys_.end() &&
+      known->second < begun_ns) {
     return "no node was lost while it ran";
   }
   return "";

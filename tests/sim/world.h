@@ -191,8 +191,8 @@ class World {
   std::string failure_;
   uint64_t started_ns_ = 0;
   uint64_t last_loss_ns_ = 0;  // when a node was last lost
-  // Whose SETs of which keys were acknowledged: the agent knows their registers.
-  std::set<std::pair<const Agent*, std::string>> set_keys_;
+  // Whose SETs of which keys were first acknowledged when: the agent knows their registers since.
+  std::map<std::pair<const Agent*, std::string>, uint64_t> set_keys_;
   uint64_t commands_ = 0;
   uint64_t unanswered_ = 0;
   uint64_t faults_ = 0;
