@@ -198,12 +198,10 @@ Task<void> World::RunClient(Agent* agent, Client* client) {
 std::string World::WhyNotUnknown(const Agent* agent, const Command& command,
                                  uint64_t begun_ns) const {
   if (OnlyMoves()) return "regions have moved, and nothing has failed";
+  if (begun_ns <= last_loss_ns_ || !OnlyWritesRegisters()) return "";
   const auto known = set_keys_.find({agent, command[1]});
-  if (begun_ns > last_loss_ns_ && OnlyWritesRegisters() && known != set_keys_.end() &&
-      known->second < begun_ns) {
-    return "no node was lost while it ran";
-  }
-  return "";
+  const bool was_known = known != set_keys_.end() && known->second < begun_ns;
+  return was_known ? "no node was lost while it ran" : "";
 }
 
 bool World::OnlyWritesRegisters() const {
