@@ -104,7 +104,6 @@ class Strike:
         os.kill(self.pid, signal.SIGCONT)
         return struck
 
-
     def start_again(self, command, struck):
         """Another agent in its place, until that answers."""
         self.next_agent = subprocess.Popen(command, stdout=subprocess.DEVNULL,

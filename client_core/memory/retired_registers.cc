@@ -79,8 +79,9 @@ Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
   }
   const WorkerIndex seat = context_.membership.index;
   // Nobody is behind in the ring that is left.
-  if (head_ == tail_ || Planted(Bug::kRingLeftEarly))
+  if (head_ == tail_ || Planted(Bug::kRingLeftEarly)) {
     ring_ = given_.is_null() ? SeatRingAddr(seat) : given_;
+  }
   const uint64_t ring_entries = EntriesOf(ring_, seat);
   const uint64_t count =
       std::min<uint64_t>({pending_.size(), ring_entries - (head_ - tail_), kEntriesPerBatch});
