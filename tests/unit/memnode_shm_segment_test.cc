@@ -15,7 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
-#include <mutex>
+#include <future>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -51,7 +51,7 @@ class MemnodeShmSegmentTest : public MemnodeShmServerTest {
           const UniqueFd fd(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
           ShmFrame frame;
           SendFrame(fd, EncodeShm(ShmGreeting{.nonce = 1}));
-          CHECK(ReadFrame(fd, &frame));
+          if (!ReadFrame(fd, &frame)) return;
           HandOver(fd, EncodeShm(ShmVerdict{.memory_bytes = memory_bytes}));
           if (!ReadFrame(fd, &frame) || answer == nullptr) return;
           SendFrame(fd, answer(DecodeShmPrefix(frame).sequence));
@@ -111,10 +111,9 @@ TEST_F(MemnodeShmSegmentTest, ANodeThatAcceptsButSaysNothingIsGivenUp) {
 }
 
 TEST_F(MemnodeShmSegmentTest, ANodeThatDoesNotAnswerInTimeIsLost) {
-  std::mutex answering;
-  answering.lock();
-  StartNode(4096, [&answering](uint32_t sequence) {
-    const std::lock_guard<std::mutex> wait(answering);
+  std::promise<void> answering;
+  StartNode(4096, [may_answer = answering.get_future().share()](uint32_t sequence) {
+    may_answer.wait();
     return EncodeShm(ShmReply{.prefix = {.sequence = sequence}});
   });
   ShmAttachOptions options = AttachOptions();
@@ -127,16 +126,15 @@ TEST_F(MemnodeShmSegmentTest, ANodeThatDoesNotAnswerInTimeIsLost) {
   } else {
     EXPECT_EQ(attached.status().code(), StatusCode::kUnavailable);
   }
-  answering.unlock();
+  answering.set_value();
 }
 
 // A worker goes on while a node that hangs owes it an answer, and is free of it as soon as the node
 // is left aside.
 TEST_F(MemnodeShmSegmentTest, NoWorkerStandsStillForANodeThatHangs) {
-  std::mutex answering;
-  answering.lock();
-  StartNode(4096, [&answering](uint32_t sequence) {
-    const std::lock_guard<std::mutex> wait(answering);
+  std::promise<void> answering;
+  StartNode(4096, [may_answer = answering.get_future().share()](uint32_t sequence) {
+    may_answer.wait();
     return EncodeShm(ShmReply{.prefix = {.sequence = sequence}});
   });
   auto segment = Attach(AttachOptions(), StatusCode::kOk);
@@ -164,7 +162,7 @@ TEST_F(MemnodeShmSegmentTest, NoWorkerStandsStillForANodeThatHangs) {
   EXPECT_EQ(first, StatusCode::kUnknownOutcome);
   EXPECT_EQ(second, StatusCode::kUnknownOutcome);
   EXPECT_TRUE(segment->reachable()) << "it has its time to answer";
-  answering.unlock();
+  answering.set_value();
   segment.reset();
 }
 
