@@ -137,7 +137,7 @@ class Connection {
   // pipeline must not keep the others waiting.
   static constexpr size_t kReadMaxBytes = size_t{16} << 10;
   // What one read or one write moves at most: a turn of the loop stays short.
-  static constexpr size_t kMoveMaxBytes = size_t{512} << 10;
+  static constexpr size_t kMoveMaxBytes = kTurnBytes;
   // A request that needs more memory takes it from the budget for large values.
   static constexpr size_t kLargeRequestBytes = size_t{1} << 20;
   // How often a request that waits for the budget looks again.

@@ -16,7 +16,7 @@ namespace {
 // From here on memory is pages of its own.
 constexpr size_t kMappedBytes = size_t{4} << 20;
 // What the kernel takes back at a time: it keeps others of the process from mapping meanwhile.
-constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr size_t kReturnBytes = size_t{1} << 20;
 
 // Gives pages back on a thread of its own, which the first of them starts.
 class PageReturner {
@@ -47,8 +47,8 @@ class PageReturner {
       const auto [start, bytes] = waiting_.front();
       waiting_.pop_front();
       lock.unlock();
-      for (size_t at = 0; at < bytes; at += kPieceBytes) {
-        (void)madvise(start + at, std::min(kPieceBytes, bytes - at), MADV_DONTNEED);
+      for (size_t at = 0; at < bytes; at += kReturnBytes) {
+        (void)madvise(start + at, std::min(kReturnBytes, bytes - at), MADV_DONTNEED);
       }
       munmap(start, bytes);
       lock.lock();

@@ -7,9 +7,15 @@
 #define ONETRIP_CLIENT_CORE_BASE_LARGE_MEMORY_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace onetrip {
+
+// What of a large value a worker works on in one turn: the others of its connections wait
+// meanwhile. Where each of its pages is touched for the first time it takes the longest, half a
+// millisecond.
+inline constexpr uint32_t kTurnBytes = uint32_t{128} << 10;
 
 class LargeMemory {
  public:

@@ -2,8 +2,9 @@
 //
 // Extents are written without a pin and with a presence each, for 512 MiB take a while: nobody
 // waits for an epoch or a hold any longer than for one of them. What is written so is nobody's yet,
-// so that whatever else happens it can be given back. Where the fabric completes inline others of
-// this worker get a turn between any two copies of an extent.
+// so that whatever else happens it can be given back. All copying is done by the piece:
+// others of this worker get a turn between any two.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -21,6 +22,12 @@ namespace {
 constexpr size_t kExtentsAtOnce = 4;
 
 size_t AtOnce(const Fabric& fabric) { return fabric.completes_inline() ? 1 : kExtentsAtOnce; }
+
+// Bytes of one extent to copy in a turn: all that are worked on at once share it.
+uint32_t PieceBytes(const WorkerContext& context) {
+  const size_t shared = context.options.turn_bytes / AtOnce(context.fabric);
+  return static_cast<uint32_t>(std::max<size_t>(shared, 1));
+}
 
 constexpr Status kDamaged(StatusCode::kCorrupt, "an extent fails its checksum");
 constexpr Status kNotARoot(StatusCode::kCorrupt, "a root lists no extents");
@@ -48,7 +55,6 @@ Task<Status> KvImpl::WriteExtents(const NewRecord& record, std::optional<Written
       writes.push_back(WriteExtent(record, &extents, first++, &status));
     }
     co_await WhenAll(std::move(writes));
-    if (context_.fabric.completes_inline()) co_await context_.executor.Yield();
   }
   if (!status.ok()) {
     RetireAll(extents.list);
@@ -68,8 +74,12 @@ Task<void> KvImpl::WriteExtent(const NewRecord& record, WrittenExtents* written,
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   std::byte* image = round_trip->Reserve(kExtentHeaderBytes + bytes);
   std::byte* piece = image + kExtentHeaderBytes;
-  record.CopyTo(uint64_t{number} * written->list.extent_bytes,
-                {reinterpret_cast<char*>(piece), bytes});
+  const uint64_t begin = uint64_t{number} * written->list.extent_bytes;
+  for (uint32_t from = 0; from < bytes; from += PieceBytes(context_)) {
+    co_await context_.executor.Yield();
+    record.CopyTo(begin + from, {reinterpret_cast<char*>(piece) + from,
+                                 std::min(PieceBytes(context_), bytes - from)});
+  }
   const ExtentHeader header = MakeExtentHeader(written->version, number, piece, bytes);
   std::memcpy(image, &header, sizeof(header));
   const uint64_t deadline_ns =
@@ -107,11 +117,16 @@ Task<Status> KvImpl::PostExtent(const RoundTripPtr& round_trip, const std::byte*
   for (int i = 0; i < replicas; ++i) at[i] = view.Locate(ref->addr, i);
   const int in_a_turn = context_.fabric.completes_inline() ? 1 : replicas;
   Status status;
-  for (int first = 0; first < replicas && status.ok(); first += in_a_turn) {
-    if (context_.fabric.completes_inline()) co_await context_.executor.Yield();
-    round_trip->ClearOps();
-    for (int i = first; i < first + in_a_turn; ++i) round_trip->Write(at[i], image, bytes);
-    status = co_await Post(context_, operation, round_trip);
+  for (int first = 0; first < replicas; first += in_a_turn) {
+    for (uint32_t from = 0; from < bytes && status.ok(); from += PieceBytes(context_)) {
+      if (context_.fabric.completes_inline()) co_await context_.executor.Yield();
+      round_trip->ClearOps();
+      for (int i = first; i < first + in_a_turn; ++i) {
+        round_trip->Write({at[i].node, at[i].offset + from}, image + from,
+                          std::min(PieceBytes(context_), bytes - from));
+      }
+      status = co_await Post(context_, operation, round_trip);
+    }
   }
   co_return status;
 }
@@ -197,7 +212,6 @@ Task<Status> KvImpl::ReadExtents(Operation& operation, const ExtentList& list, u
                                  into + (next - span.first) * list.extent_bytes, &status));
     }
     co_await WhenAll(std::move(reads));
-    if (context_.fabric.completes_inline()) co_await context_.executor.Yield();
     if (status.ok() && next <= span.last && context_.hold.is_impatient()) co_return kHoldWaits;
   }
   co_return status;
@@ -207,18 +221,23 @@ Task<void> KvImpl::ReadExtent(Operation& operation, const ExtentList& list, uint
                               uint32_t number, std::byte* into, Status* failure) {
   const GlobalAddr addr = list.extents[number].addr;
   const uint32_t bytes = list.BytesOf(number);
-  const View& view = context_.view();
-  if (!view.Contains(addr)) {
+  if (!context_.view().Contains(addr)) {
     *failure = kNotARoot;
     co_return;
   }
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  const std::byte* read = round_trip->Read(view.Locate(addr, 0), kExtentHeaderBytes);
-  round_trip->ReadTo(view.Locate(addr + kExtentHeaderBytes, 0), into, bytes);
-  const Status status = co_await Post(context_, operation, round_trip);
-  if (!status.ok()) {
-    *failure = status;
-    co_return;
+  const std::byte* read =
+      round_trip->Read(context_.view().Locate(addr, 0), kExtentHeaderBytes);
+  for (uint32_t from = 0; from < bytes; from += PieceBytes(context_)) {
+    if (context_.fabric.completes_inline()) co_await context_.executor.Yield();
+    round_trip->ReadTo(context_.view().Locate(addr + kExtentHeaderBytes + from, 0), into + from,
+                       std::min(PieceBytes(context_), bytes - from));
+    const Status status = co_await Post(context_, operation, round_trip);
+    if (!status.ok()) {
+      *failure = status;
+      co_return;
+    }
+    round_trip->ClearOps();
   }
   ExtentHeader header;
   std::memcpy(&header, read, sizeof(header));

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "client_core/base/large_memory.h"
 #include "client_core/base/memory_budget.h"
 #include "client_core/cluster/cluster_clock.h"
 #include "client_core/cluster/master_client.h"
@@ -40,6 +41,7 @@ struct DataPathOptions {
   // them smaller.
   uint32_t record_value_bytes_max = kRecordValueBytesMax;
   uint32_t extent_bytes = kExtentBytesMax;
+  uint32_t turn_bytes = kTurnBytes;  // of an extent that are copied in one turn
   // Registers that a worker retires before it takes memory to tell others of many at a time. Only
   // tests let it wait.
   uint32_t retired_ring_after = 0;

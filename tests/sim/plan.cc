@@ -72,6 +72,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("register_lanes", plan.data_path.register_lanes);
   visit("record_value_bytes_max", plan.data_path.record_value_bytes_max);
   visit("extent_bytes", plan.data_path.extent_bytes);
+  visit("turn_bytes", plan.data_path.turn_bytes);
   visit("large_value_bytes", plan.large_value_bytes);
   visit("tick_spread", plan.tick_spread);
   visit("think_ns_max", plan.think_ns_max);

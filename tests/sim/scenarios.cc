@@ -376,6 +376,7 @@ Plan MakeExtents(uint64_t seed) {
   plan.data_path.extent_bytes = OneOf(rng, {30U, 100U, 700U});
   plan.large_value_bytes = OneOf(rng, {0UL, 100UL, 3000UL});
   if (rng.Below(2) == 0) plan.engine = EngineKind::kSnapshot;
+  plan.data_path.turn_bytes = OneOf(rng, {32U, 128U, kTurnBytes});
   return plan;
 }
 
