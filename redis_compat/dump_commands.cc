@@ -1,6 +1,9 @@
 // DUMP and RESTORE: values as bytes that redis-server reads and writes too.
+#include <span>
 #include <string>
+#include <utility>
 
+#include "client_core/base/large_memory.h"
 #include "client_core/layout/record.h"
 #include "redis_compat/ascii.h"
 #include "redis_compat/commands.h"
@@ -56,6 +59,48 @@ bool ReadRestoreOptions(CommandContext& context, RestoreOptions* options) {
 
 constexpr char kBusyKeyError[] = "BUSYKEY Target key name already exists.";
 
+// CRC-64 of `bytes` behind others.
+Task<uint64_t> Crc64ByTurns(Kv& kv, std::string_view bytes, uint64_t before) {
+  uint64_t crc = before;
+  for (size_t from = 0; from < bytes.size(); from += kTurnBytes) {
+    if (from > 0) co_await kv.Yield();
+    crc = Crc64(bytes.substr(from, kTurnBytes), crc);
+  }
+  co_return crc;
+}
+
+Task<bool> IsSoundDump(Kv& kv, std::string_view payload) {
+  DumpChecksum checksum;
+  if (!LoadDumpChecksum(payload, &checksum)) co_return false;
+  const uint64_t crc = co_await Crc64ByTurns(kv, payload.substr(0, checksum.checked_bytes), 0);
+  co_return crc == checksum.crc;
+}
+
+// What RESTORE stores: bytes of the payload, or memory of its own.
+struct RestoredString {
+  std::string integer;
+  LargeMemory memory;
+  std::string_view bytes;
+};
+
+// REQUIRES: IsSoundDump(payload). False: there is no string in it.
+Task<bool> Restore(Kv& kv, std::string_view payload, RestoredString* restored) {
+  DumpedString dumped;
+  if (!LoadString(payload, kMaxValueBytes, &dumped)) co_return false;
+  restored->integer = std::move(dumped.integer);
+  restored->bytes = dumped.form == DumpedString::Form::kInteger ? restored->integer : dumped.bytes;
+  if (dumped.form != DumpedString::Form::kCompressed) co_return true;
+  restored->memory = LargeMemory(dumped.value_bytes);
+  const std::span<char> to(reinterpret_cast<char*>(restored->memory.start()), dumped.value_bytes);
+  restored->bytes = {to.data(), to.size()};
+  Decompressor decompressor(dumped.bytes, to);
+  while (decompressor.Advance(kTurnBytes)) {
+    if (decompressor.is_done()) co_return true;
+    co_await kv.Yield();
+  }
+  co_return false;
+}
+
 // Whether RESTORE may go on to look at the payload; answers if not.
 Task<bool> KeyIsFree(CommandContext& context, Key key) {
   ReadResult there;
@@ -79,7 +124,10 @@ Task<void> DumpCommand(CommandContext& context) {
   } else if (!IsString(result.record())) {
     context.out.Error(kWrongTypeError);
   } else {
-    context.out.Bulk(DumpString(result.record().value));
+    const DumpParts parts = BeginDump(result.record().value);
+    uint64_t crc = Crc64(parts.head);
+    crc = co_await Crc64ByTurns(context.kv, parts.plain, crc);
+    ReplyWithin(context, {parts.head, parts.plain, DumpFooter(crc)}, result.holder());
   }
 }
 
@@ -102,15 +150,18 @@ Task<void> RestoreCommand(CommandContext& context) {
     context.out.Error("ERR Invalid TTL value, must be >= 0");
     co_return;
   }
-  if (!IsSoundDump(context.argv[3])) {
+  const bool is_sound = co_await IsSoundDump(context.kv, context.argv[3]);
+  if (!is_sound) {
     context.out.Error("ERR DUMP payload version or checksum are wrong");
     co_return;
   }
-  RecordCopy record = RecordCopy::OfString({});
-  if (!LoadString(context.argv[3], kMaxValueBytes, &record.value)) {
+  RestoredString restored;
+  const bool is_string = co_await Restore(context.kv, context.argv[3], &restored);
+  if (!is_string) {
     context.out.Error("ERR Bad data format");
     co_return;
   }
+  RecordCopy record = RecordCopy::OfString(restored.bytes);
   const uint64_t now_ms = context.kv.NowMs();
   if (*ttl_ms > 0) {
     record.deadline_ms = static_cast<uint64_t>(*ttl_ms) + (options.absolute ? 0 : now_ms);

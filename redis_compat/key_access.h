@@ -59,6 +59,26 @@ inline void ReplyValue(CommandContext& context, std::string_view value,
   context.out.BulkShared(holder, value);
 }
 
+// A reply of three parts, the middle one a value as above.
+struct ReplyParts {
+  std::string_view head;
+  std::string_view value;
+  std::string_view tail;
+};
+inline void ReplyWithin(CommandContext& context, const ReplyParts& parts,
+                        const std::shared_ptr<LargeValue>& holder) {
+  context.out.BulkHeader(parts.head.size() + parts.value.size() + parts.tail.size());
+  context.out.Raw(parts.head);
+  if (holder == nullptr) {
+    context.out.Raw(parts.value);
+  } else {
+    if (context.session.transaction != nullptr) holder->share = {};
+    context.out.buffer().AppendShared(holder, parts.value);
+  }
+  context.out.Raw(parts.tail);
+  context.out.Raw("\r\n");
+}
+
 // A value that was seen, beyond the call that has seen it: a copy, unless it is a large one.
 class KeptValue {
  public:

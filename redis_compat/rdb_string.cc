@@ -30,17 +30,25 @@ constexpr uint8_t kCompressed = 3;
 // Strings up to this length are looked at for integers.
 constexpr size_t kIntegerTextMax = 11;
 
-constexpr std::array<uint64_t, 256> MakeCrcTable() {
+// Table n: what a byte contributes when n bytes follow it. Eight bytes are looked up at a time.
+using CrcTables = std::array<std::array<uint64_t, 256>, 8>;
+constexpr CrcTables MakeCrcTables() {
   constexpr uint64_t kReflected = 0x95ac9329ac4bc9b5ULL;
-  std::array<uint64_t, 256> table{};
+  CrcTables tables{};
   for (uint64_t byte = 0; byte < 256; ++byte) {
     uint64_t crc = byte;
     for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? kReflected : 0);
-    table[byte] = crc;
+    tables[0][byte] = crc;
   }
-  return table;
+  for (size_t n = 1; n < tables.size(); ++n) {
+    for (size_t byte = 0; byte < 256; ++byte) {
+      const uint64_t before = tables[n - 1][byte];
+      tables[n][byte] = tables[0][before & 0xff] ^ (before >> 8);
+    }
+  }
+  return tables;
 }
-constexpr std::array<uint64_t, 256> kCrcTable = MakeCrcTable();
+constexpr CrcTables kCrcTables = MakeCrcTables();
 
 template <typename Integer>
 void Append(Integer value, std::string* out) {
@@ -137,34 +145,6 @@ class Reader {
   std::string_view rest_;
 };
 
-// LZF: literal runs of up to 32 bytes, and references of up to 8,192 bytes back. False: damaged.
-bool Decompress(std::string_view from, uint64_t bytes, std::string* to) {
-  to->clear();
-  to->reserve(bytes);
-  for (size_t i = 0; i < from.size();) {
-    const auto control = static_cast<uint8_t>(from[i++]);
-    if (control < 32) {
-      const size_t run = control + 1U;
-      if (from.size() - i < run || bytes - to->size() < run) return false;
-      to->append(from.substr(i, run));
-      i += run;
-      continue;
-    }
-    size_t length = control >> 5;
-    if (length == 7) {
-      if (i == from.size()) return false;
-      length += static_cast<uint8_t>(from[i++]);
-    }
-    length += 2;
-    if (i == from.size()) return false;
-    const size_t back = ((control & 31U) << 8 | static_cast<uint8_t>(from[i++])) + 1;
-    if (back > to->size() || bytes - to->size() < length) return false;
-    // Byte by byte: what is referred to may be what is being written.
-    for (size_t n = 0; n < length; ++n) to->push_back((*to)[to->size() - back]);
-  }
-  return to->size() == bytes;
-}
-
 template <typename Integer>
 bool TakeAsText(Reader* reader, std::string* value) {
   Integer number = 0;
@@ -173,48 +153,62 @@ bool TakeAsText(Reader* reader, std::string* value) {
   return true;
 }
 
-bool LoadEncoded(Reader* reader, uint64_t encoding, uint64_t bytes_max, std::string* value) {
-  if (encoding == kInt8) return TakeAsText<int8_t>(reader, value);
-  if (encoding == kInt16) return TakeAsText<int16_t>(reader, value);
-  if (encoding == kInt32) return TakeAsText<int32_t>(reader, value);
+bool LoadEncoded(Reader* reader, uint64_t encoding, uint64_t bytes_max, DumpedString* string) {
+  string->form = DumpedString::Form::kInteger;
+  if (encoding == kInt8) return TakeAsText<int8_t>(reader, &string->integer);
+  if (encoding == kInt16) return TakeAsText<int16_t>(reader, &string->integer);
+  if (encoding == kInt32) return TakeAsText<int32_t>(reader, &string->integer);
+  string->form = DumpedString::Form::kCompressed;
   uint64_t compressed_bytes = 0;
-  uint64_t bytes = 0;
-  std::string_view compressed;
   return encoding == kCompressed && reader->TakePlainLength(&compressed_bytes) &&
-         reader->TakePlainLength(&bytes) && bytes <= bytes_max &&
-         reader->Take(compressed_bytes, &compressed) && Decompress(compressed, bytes, value);
+         reader->TakePlainLength(&string->value_bytes) && string->value_bytes <= bytes_max &&
+         reader->Take(compressed_bytes, &string->bytes);
 }
 
 }  // namespace
 
-uint64_t Crc64(std::string_view bytes) {
-  uint64_t crc = 0;
-  for (const char c : bytes) crc = kCrcTable[(crc ^ static_cast<uint8_t>(c)) & 0xff] ^ (crc >> 8);
+uint64_t Crc64(std::string_view bytes, uint64_t before) {
+  uint64_t crc = before;
+  for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), sizeof(word));
+    word ^= crc;
+    crc = 0;
+    for (size_t i = 0; i < 8; ++i) crc ^= kCrcTables[7 - i][(word >> (8 * i)) & 0xff];
+  }
+  for (const char c : bytes) {
+    crc = kCrcTables[0][(crc ^ static_cast<uint8_t>(c)) & 0xff] ^ (crc >> 8);
+  }
   return crc;
 }
 
-std::string DumpString(std::string_view value) {
-  std::string payload(1, kTypeString);
-  if (!AppendAsInteger(value, &payload)) {
-    AppendLength(value.size(), &payload);
-    payload.append(value);
+DumpParts BeginDump(std::string_view value) {
+  DumpParts parts{std::string(1, kTypeString), {}};
+  if (!AppendAsInteger(value, &parts.head)) {
+    AppendLength(value.size(), &parts.head);
+    parts.plain = value;
   }
-  Append(kVersion, &payload);
-  Append(Crc64(payload), &payload);
-  return payload;
+  return parts;
 }
 
-bool IsSoundDump(std::string_view payload) {
+std::string DumpFooter(uint64_t crc) {
+  std::string footer;
+  Append(kVersion, &footer);
+  Append(Crc64(footer, crc), &footer);
+  return footer;
+}
+
+bool LoadDumpChecksum(std::string_view payload, DumpChecksum* checksum) {
   if (payload.size() < kFooterBytes) return false;
   uint16_t version = 0;
-  uint64_t crc = 0;
   const char* const footer = payload.data() + payload.size() - kFooterBytes;
   std::memcpy(&version, footer, sizeof(version));
-  std::memcpy(&crc, footer + sizeof(version), sizeof(crc));
-  return version <= kVersion && crc == Crc64(payload.substr(0, payload.size() - sizeof(crc)));
+  std::memcpy(&checksum->crc, footer + sizeof(version), sizeof(checksum->crc));
+  checksum->checked_bytes = payload.size() - sizeof(checksum->crc);
+  return version <= kVersion;
 }
 
-bool LoadString(std::string_view payload, uint64_t bytes_max, std::string* value) {
+bool LoadString(std::string_view payload, uint64_t bytes_max, DumpedString* string) {
   Reader reader(payload.substr(0, payload.size() - kFooterBytes));
   char type = 0;
   uint64_t length = 0;
@@ -222,10 +216,42 @@ bool LoadString(std::string_view payload, uint64_t bytes_max, std::string* value
   if (!reader.Take(&type) || type != kTypeString || !reader.TakeLength(&length, &encoded)) {
     return false;
   }
-  if (encoded) return LoadEncoded(&reader, length, bytes_max, value);
-  std::string_view plain;
-  if (length > bytes_max || !reader.Take(length, &plain)) return false;
-  *value = plain;
+  if (encoded) return LoadEncoded(&reader, length, bytes_max, string);
+  return length <= bytes_max && reader.Take(length, &string->bytes);
+}
+
+bool Decompressor::Advance(size_t bytes) {
+  const size_t end = bytes < to_.size() - made_ ? made_ + bytes : to_.size();
+  while (made_ < end && taken_ < from_.size()) {
+    if (!TakeOne()) return false;
+  }
+  // Nothing more to make, and still something to take, or the other way round.
+  return is_done() || (made_ < to_.size() && taken_ < from_.size());
+}
+
+bool Decompressor::TakeOne() {
+  const auto next = [this] { return static_cast<uint8_t>(from_[taken_++]); };
+  const size_t room = to_.size() - made_;
+  const uint8_t control = next();
+  if (control < 32) {
+    const size_t run = control + 1U;
+    if (from_.size() - taken_ < run || room < run) return false;
+    std::memcpy(to_.data() + made_, from_.data() + taken_, run);
+    taken_ += run;
+    made_ += run;
+    return true;
+  }
+  size_t length = control >> 5;
+  if (length == 7) {
+    if (taken_ == from_.size()) return false;
+    length += next();
+  }
+  length += 2;
+  if (taken_ == from_.size()) return false;
+  const size_t back = ((control & 31U) << 8 | next()) + 1;
+  if (back > made_ || room < length) return false;
+  // Byte by byte: what is referred to may be what is being written.
+  for (size_t n = 0; n < length; ++n, ++made_) to_[made_] = to_[made_ - back];
   return true;
 }
 

@@ -57,6 +57,8 @@ class ReplyWriter {
     buffer_->AppendShared(std::move(owner), value);
     Raw("\r\n");
   }
+  // The same in parts: `bytes` of Raw() must follow, and a line end.
+  void BulkHeader(size_t bytes) { Header('$', bytes); }
   // An integer as a bulk string.
   void BulkInteger(int64_t value);
 
