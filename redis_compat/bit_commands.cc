@@ -1,6 +1,7 @@
 // Bits of strings: SETBIT, GETBIT, BITCOUNT, BITPOS, BITOP.
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -91,9 +92,6 @@ bool AnsweredWrongType(CommandContext& context, const ReadResult& result) {
   return true;
 }
 
-// What is worked on before others of the worker get a turn: some hundred microseconds.
-constexpr uint64_t kPieceBytes = uint64_t{512} << 10;
-
 // Answers BITCOUNT for a string that is there.
 Task<void> CountIn(CommandContext& context, std::string_view value) {
   const auto argv = context.argv;
@@ -121,7 +119,7 @@ Task<void> CountIn(CommandContext& context, std::string_view value) {
   }
   uint64_t count = 0;
   for (uint64_t begin = range.begin; begin < range.end;) {
-    const uint64_t end = std::min(range.end, begin + 8 * kPieceBytes);
+    const uint64_t end = std::min(range.end, begin + 8 * uint64_t{kTurnBytes});
     count += CountBits(value, begin, end);
     begin = end;
     if (begin < range.end) co_await context.kv.Yield();
@@ -160,7 +158,7 @@ Task<void> FindIn(CommandContext& context, std::string_view value, bool bit) {
     co_return;
   }
   for (uint64_t begin = range.begin; begin < range.end;) {
-    const uint64_t end = std::min(range.end, begin + 8 * kPieceBytes);
+    const uint64_t end = std::min(range.end, begin + 8 * uint64_t{kTurnBytes});
     const auto found = FindBit(value, bit, begin, end);
     if (found) {
       context.out.Integer(static_cast<int64_t>(*found));
@@ -187,6 +185,23 @@ bool ReadOperation(std::string_view word, BitOperation* operation) {
   return false;
 }
 
+// Makes out[i] of what is there and the source's byte. REQUIRES: all have the same size.
+void Join(BitOperation operation, std::string_view source, std::span<char> out) {
+  const auto each = [&](auto join) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<char>(join(out[i], source[i]));
+  };
+  switch (operation) {
+    case BitOperation::kAnd:
+      return each([](char a, char b) { return a & b; });
+    case BitOperation::kOr:
+      return each([](char a, char b) { return a | b; });
+    case BitOperation::kXor:
+      return each([](char a, char b) { return a ^ b; });
+    case BitOperation::kNot:
+      return each([](char, char b) { return ~b; });
+  }
+}
+
 // What BITOP has made of its sources so far.
 class Combination {
  public:
@@ -197,28 +212,37 @@ class Combination {
   // Takes one more source; a shorter one counts as if zeros followed.
   Task<void> Add(Kv& kv, BitOperation operation, std::string_view source) {
     const size_t size = std::max(size_, source.size());
-    LargeMemory memory(size);
-    char* const to = reinterpret_cast<char*>(memory.start());
-    for (size_t begin = 0; begin < size;) {
-      const size_t end = std::min<size_t>(size, begin + kPieceBytes / 4);
-      for (size_t i = begin; i < end; ++i) {
-        to[i] =
-            Join(operation, i < size_ ? bytes()[i] : '\0', i < source.size() ? source[i] : '\0');
-      }
-      begin = end;
-      if (begin < size) co_await kv.Yield();
+    if (size > size_) co_await Grow(kv, size);
+    // Of the first there is nothing to be joined with.
+    const BitOperation join =
+        is_first_ && operation != BitOperation::kNot ? BitOperation::kOr : operation;
+    for (size_t begin = 0; begin < size; begin += kTurnBytes) {
+      if (begin > 0) co_await kv.Yield();
+      const std::span<char> out = all().subspan(begin, std::min<size_t>(kTurnBytes, size - begin));
+      const std::string_view there = source.substr(std::min(begin, source.size()), out.size());
+      Join(join, there, out.first(there.size()));
+      if (join == BitOperation::kAnd) std::ranges::fill(out.subspan(there.size()), '\0');
     }
-    memory_ = std::move(memory);
-    size_ = size;
     is_first_ = false;
   }
 
  private:
-  [[nodiscard]] char Join(BitOperation operation, char before, char source) const {
-    if (operation == BitOperation::kNot) return static_cast<char>(~source);
-    if (is_first_) return source;
-    if (operation == BitOperation::kAnd) return static_cast<char>(before & source);
-    return static_cast<char>(operation == BitOperation::kOr ? before | source : before ^ source);
+  [[nodiscard]] std::span<char> all() const {
+    return {reinterpret_cast<char*>(memory_.start()), size_};
+  }
+
+  // To `size` bytes; the new ones are zeros.
+  Task<void> Grow(Kv& kv, size_t size) {
+    LargeMemory memory(size);
+    char* const to = reinterpret_cast<char*>(memory.start());
+    for (size_t begin = 0; begin < size; begin += kTurnBytes) {
+      if (begin > 0) co_await kv.Yield();
+      const std::string_view old = bytes().substr(std::min(begin, size_), kTurnBytes);
+      std::ranges::copy(old, to + begin);
+      std::fill(to + begin + old.size(), to + std::min<size_t>(begin + kTurnBytes, size), '\0');
+    }
+    memory_ = std::move(memory);
+    size_ = size;
   }
 
   LargeMemory memory_;

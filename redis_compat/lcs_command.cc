@@ -14,7 +14,7 @@ namespace onetrip {
 namespace {
 
 // Cells between two looks at others.
-constexpr uint64_t kCellsAtOnce = 200'000;
+constexpr size_t kCellsAtOnce = kTurnBytes / sizeof(uint32_t);
 
 struct LcsOptions {
   bool length_only = false;
@@ -56,16 +56,18 @@ bool ReadLcsOptions(CommandContext& context, LcsOptions* options) {
 class LcsTable {
  public:
   LcsTable(std::string_view a, std::string_view b)
-      : a_(a), b_(b), memory_((a.size() + 1) * (b.size() + 1) * sizeof(uint32_t)) {
-    for (size_t j = 0; j <= b_.size(); ++j) Cell(0, j) = 0;
-  }
+      : a_(a), b_(b), memory_((a.size() + 1) * (b.size() + 1) * sizeof(uint32_t)) {}
 
-  // Fills the row of `a`'s beginning of `size` bytes. REQUIRES: the one before is filled.
-  void FillRow(size_t size) {
-    Cell(size, 0) = 0;
-    for (size_t j = 1; j <= b_.size(); ++j) {
-      Cell(size, j) = a_[size - 1] == b_[j - 1] ? Cell(size - 1, j - 1) + 1
-                                                : std::max(Cell(size - 1, j), Cell(size, j - 1));
+  // Cells [begin, end) of the row of `a`'s beginning of `size` bytes, for `b`'s beginnings of so
+  // many. REQUIRES: the row before and the cells before are filled.
+  void Fill(size_t size, size_t begin, size_t end) {
+    for (size_t j = begin; j < end; ++j) {
+      if (size == 0 || j == 0) {
+        Cell(size, j) = 0;
+      } else {
+        Cell(size, j) = a_[size - 1] == b_[j - 1] ? Cell(size - 1, j - 1) + 1
+                                                  : std::max(Cell(size - 1, j), Cell(size, j - 1));
+      }
     }
   }
   [[nodiscard]] uint32_t At(size_t i, size_t j) const { return cells()[i * (b_.size() + 1) + j]; }
@@ -91,31 +93,51 @@ struct Match {
 };
 
 // Walks from the ends to the beginnings, as Redis does, which decides what is found.
-void Trace(const LcsTable& table, std::string_view a, std::string_view b, std::string* common,
-           std::vector<Match>* matches) {
-  common->resize(table.length());
-  size_t left = table.length();
-  size_t i = a.size();
-  size_t j = b.size();
-  bool open = false;
-  while (i > 0 && j > 0) {
-    if (a[i - 1] != b[j - 1]) {
-      table.At(i - 1, j) > table.At(i, j - 1) ? --i : --j;
-      open = false;
-      continue;
+class LcsWalk {
+ public:
+  // All of them outlive it. REQUIRES: the table is filled.
+  LcsWalk(const LcsTable& table, std::string_view a, std::string_view b)
+      : table_(table), a_(a), b_(b), i_(a.size()), j_(b.size()), left_(table.length()) {
+    common_.resize(left_);
+  }
+
+  // Takes so many steps, or all that are left. False: it has arrived.
+  bool Advance(size_t steps) {
+    for (; i_ > 0 && j_ > 0 && steps > 0; --steps) TakeStep();
+    return i_ > 0 && j_ > 0;
+  }
+  [[nodiscard]] const std::string& common() const { return common_; }
+  [[nodiscard]] std::vector<Match>& matches() { return matches_; }
+
+ private:
+  void TakeStep() {
+    if (a_[i_ - 1] != b_[j_ - 1]) {
+      table_.At(i_ - 1, j_) > table_.At(i_, j_ - 1) ? --i_ : --j_;
+      open_ = false;
+      return;
     }
-    (*common)[--left] = a[i - 1];
-    --i;
-    --j;
-    if (open) {
-      matches->back().a_first = i;
-      matches->back().b_first = j;
+    common_[--left_] = a_[i_ - 1];
+    --i_;
+    --j_;
+    if (open_) {
+      matches_.back().a_first = i_;
+      matches_.back().b_first = j_;
     } else {
-      matches->push_back({i, i, j, j});
-      open = true;
+      matches_.push_back({i_, i_, j_, j_});
+      open_ = true;
     }
   }
-}
+
+  const LcsTable& table_;
+  const std::string_view a_;
+  const std::string_view b_;
+  size_t i_;
+  size_t j_;
+  size_t left_;
+  std::string common_;
+  std::vector<Match> matches_;
+  bool open_ = false;
+};
 
 void ReplyMatches(ReplyWriter& out, const LcsOptions& options, std::vector<Match> matches,
                   uint32_t length) {
@@ -169,23 +191,26 @@ Task<void> LcsCommand(CommandContext& context) {
     co_return;
   }
   LcsTable table(a.bytes(), b.bytes());
-  uint64_t filled = 0;
-  for (size_t row = 1; row <= a.bytes().size(); ++row) {
-    table.FillRow(row);
-    filled += b.bytes().size() + 1;
-    if (filled < kCellsAtOnce) continue;
-    filled = 0;
-    co_await context.kv.Yield();
+  const size_t row_cells = b.bytes().size() + 1;
+  size_t filled = 0;
+  for (size_t row = 0; row <= a.bytes().size(); ++row) {
+    for (size_t begin = 0; begin < row_cells; begin += kCellsAtOnce) {
+      const size_t end = std::min(row_cells, begin + kCellsAtOnce);
+      table.Fill(row, begin, end);
+      filled += end - begin;
+      if (filled < kCellsAtOnce) continue;
+      filled = 0;
+      co_await context.kv.Yield();
+    }
   }
   if (options.length_only) {
     context.out.Integer(table.length());
     co_return;
   }
-  std::string common;
-  std::vector<Match> matches;
-  Trace(table, a.bytes(), b.bytes(), &common, &matches);
-  options.ranges ? ReplyMatches(context.out, options, std::move(matches), table.length())
-                 : context.out.Bulk(common);
+  LcsWalk walk(table, a.bytes(), b.bytes());
+  while (walk.Advance(kCellsAtOnce)) co_await context.kv.Yield();
+  options.ranges ? ReplyMatches(context.out, options, std::move(walk.matches()), table.length())
+                 : context.out.Bulk(walk.common());
 }
 
 }  // namespace onetrip
