@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <utility>
@@ -106,6 +107,7 @@ Task<void> Connection::Run() {
       input_needed_ = parser_.wanted_bytes();
       if (input_.size() + input_needed_ > kLargeRequestBytes) [[unlikely]] {
         co_await TakeRequestMemory();
+        if (state_ == State::kOpen) co_await MakeInputRoom();
         if (state_ != State::kOpen) break;
       }
       watcher_.WatchReads(true);
@@ -167,12 +169,15 @@ Task<void> Connection::ExecuteBatch() {
       if (state_ != State::kOpen) co_return;
     }
     executing_ = true;
-    if (BeginCommand(context) == CommandStart::kAwait) {
+    const CommandStart start = BeginCommand(context);
+    if (start == CommandStart::kAwait) {
       const uint64_t begun_ns = host_.executor.TurnNs();
       co_await context.command->awaited(context);
       context.waited_ns = host_.executor.TurnNs() - begun_ns;
       EndCommand(context);
     }
+    if (start == CommandStart::kQueue) [[unlikely]]
+      co_await QueueCommand(context);
     executing_ = false;
     if (!pushed_.empty()) [[unlikely]] {
       Push(std::exchange(pushed_, {}));
@@ -216,6 +221,18 @@ Task<void> Connection::TakeRequestMemory() {
   while (!turn.Take(&input_share_) && state_ == State::kOpen) {
     co_await host_.executor.SleepFor(kBudgetLookNs);
   }
+}
+
+Task<void> Connection::MakeInputRoom() {
+  if (input_.Fits(input_needed_)) co_return;
+  LargeMemory larger(input_.BytesFor(input_needed_));
+  const std::string_view held = input_.data();
+  for (size_t from = 0; from < held.size(); from += kTurnBytes) {
+    if (from > 0) co_await host_.executor.Yield();
+    std::memcpy(larger.start() + from, held.data() + from,
+                std::min<size_t>(kTurnBytes, held.size() - from));
+  }
+  input_.TakeCopy(std::move(larger));
 }
 
 Task<void> Connection::WaitForPause(std::span<const std::string_view> argv) {
@@ -344,6 +361,8 @@ void Connection::DropIfOverHardLimit() {
                                   ? kMonitorOutputMaxBytes
                                   : host_.limits.output_hard_bytes.load(std::memory_order_relaxed);
   if (hard_bytes == 0 || output_.size() <= hard_bytes) return;
+  // A value in extents may be larger than any limit, and has its memory from the budget for such.
+  if (output_.size() - output_.LargestShared() <= hard_bytes) return;
   CloseForOutput();
   Drop();
 }

@@ -197,6 +197,8 @@ class Connection {
   Task<void> ExecuteBatch();
   // Waits until the memory that the request needs is there; takes more if it turns out to need it.
   Task<void> TakeRequestMemory();
+  // Makes room for what the request is known to need, moving by the piece what is there.
+  Task<void> MakeInputRoom();
   // Returns when CLIENT PAUSE lets the command run.
   Task<void> WaitForPause(std::span<const std::string_view> argv);
   // After a command whose replies have piled up: sends, and waits if the client does not keep up.

@@ -1,6 +1,7 @@
 #include "frontend/query_buffer.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace onetrip {
 namespace {
@@ -14,22 +15,32 @@ std::span<char> QueryBuffer::Room(size_t wanted) {
   wanted = std::max(wanted, kRoomMinBytes);
   const size_t held = size();
   if (capacity() - end_ < wanted) {
-    if (capacity() - held >= wanted) {
+    if (Fits(wanted)) {
       std::memmove(start(), start() + begin_, held);
       begin_ = 0;
       end_ = held;
     } else {
-      // Doubling bounds the copying for a command of many arguments.
-      MoveTo(std::max({kFirstBytes, held + wanted, held > 0 ? 2 * capacity() : 0}));
+      MoveTo(BytesFor(wanted));
     }
   }
   return {start() + end_, capacity() - end_};
 }
 
+size_t QueryBuffer::BytesFor(size_t wanted) const {
+  const size_t needed = size() + wanted + (wanted > kLargeBytes ? kSpareBytes : 0);
+  // Doubling bounds the copying for a command of many arguments.
+  return std::max({kFirstBytes, needed, size() > 0 ? 2 * capacity() : 0});
+}
+
 void QueryBuffer::MoveTo(size_t bytes) {
-  const size_t held = size();
   LargeMemory memory(bytes);
-  if (held > 0) std::memcpy(memory.start(), start() + begin_, held);
+  if (size() > 0) std::memcpy(memory.start(), start() + begin_, size());
+  TakeCopy(std::move(memory));
+}
+
+void QueryBuffer::TakeCopy(LargeMemory memory) {
+  const size_t held = size();
+  CHECK(memory.bytes() > held);
   memory_ = std::move(memory);
   begin_ = 0;
   end_ = held;

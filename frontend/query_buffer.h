@@ -27,6 +27,11 @@ class QueryBuffer {
   // Writable bytes behind the data: at least `wanted`, and enough for a read to be worth its
   // system call. May move the data.
   std::span<char> Room(size_t wanted);
+  // Whether Room(wanted) would not have to take other memory; and how much that would be.
+  [[nodiscard]] bool Fits(size_t wanted) const { return capacity() - size() >= wanted; }
+  [[nodiscard]] size_t BytesFor(size_t wanted) const;
+  // Goes on in `memory`, which begins with a copy of data(). REQUIRES: it is larger than that.
+  void TakeCopy(LargeMemory memory);
   // The first `bytes` of the last Room() now hold data.
   void Commit(size_t bytes) {
     CHECK(bytes <= capacity() - end_);
@@ -44,6 +49,9 @@ class QueryBuffer {
   void Shrink();
 
  private:
+  // Behind a large request's known bytes: for arguments that follow a large one, which then need
+  // not be moved.
+  static constexpr size_t kSpareBytes = size_t{64} << 10;
   // From here on memory is not kept for what comes next.
   static constexpr size_t kLargeBytes = size_t{1} << 20;
 

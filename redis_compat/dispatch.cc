@@ -98,14 +98,19 @@ CommandStart Refuse(CommandContext& context, std::string_view error) {
   return CommandStart::kAnswered;
 }
 
+void AnswerQueued(CommandContext& context) {
+  context.out.Simple("QUEUED");
+  AdvanceReplyMode(context.session);
+}
+
 // Takes a command into the open transaction.
 CommandStart Queue(CommandContext& context, Transaction& transaction) {
   if ((context.command->flags & kNoMulti) != 0) {
     return Refuse(context, "ERR Command not allowed inside a transaction");
   }
   transaction.Queue(context.command, context.argv);
-  context.out.Simple("QUEUED");
-  AdvanceReplyMode(context.session);
+  if (transaction.queue.back().CopyNext(context.argv)) return CommandStart::kQueue;
+  AnswerQueued(context);
   return CommandStart::kAnswered;
 }
 
@@ -192,7 +197,7 @@ bool WritesSomething(const Session& session, std::span<const std::string_view> a
   }
   const auto& queue = session.transaction->queue;
   return std::any_of(queue.begin(), queue.end(),
-                     [](const QueuedCommand& queued) { return Writes(*queued.row); });
+                     [](const QueuedCommand& queued) { return Writes(*queued.row()); });
 }
 
 CommandStart BeginCommand(CommandContext& context) {
@@ -231,6 +236,13 @@ CommandStart BeginCommand(CommandContext& context) {
   return CommandStart::kAnswered;
 }
 
+Task<void> QueueCommand(CommandContext& context) {
+  do {
+    co_await context.kv.Yield();
+  } while (context.session.transaction->queue.back().CopyNext(context.argv));
+  AnswerQueued(context);
+}
+
 void EndCommand(CommandContext& context) {
   CloseBooks(context);
   if (context.session.reply_mode != ReplyMode::kOn) [[unlikely]] {
@@ -254,10 +266,12 @@ void EndInside(CommandContext& context, const CallEnd& end) {
 }
 
 Task<void> Dispatch(CommandContext& context) {
-  if (BeginCommand(context) == CommandStart::kAwait) {
+  const CommandStart start = BeginCommand(context);
+  if (start == CommandStart::kAwait) {
     co_await context.command->awaited(context);
     EndCommand(context);
   }
+  if (start == CommandStart::kQueue) co_await QueueCommand(context);
 }
 
 void AnswerProtocolError(const RespParser& parser, Session& session, CommandStats& stats,

@@ -4,10 +4,12 @@
 // not wait for it; what is left is one Task to await. Split in two so that the frontend's loop over
 // a pipeline needs no coroutine frame of ours:
 //
-//   if (BeginCommand(context) == CommandStart::kAwait) {
+//   const CommandStart start = BeginCommand(context);
+//   if (start == CommandStart::kAwait) {
 //     co_await context.command->awaited(context);
 //     EndCommand(context);
 //   }
+//   if (start == CommandStart::kQueue) co_await QueueCommand(context);
 //
 // Every command leaves exactly one reply in context.out (CLIENT REPLY OFF aside). Afterwards the
 // frontend looks at session.close_after_reply. Thread rule: the connection's worker.
@@ -28,6 +30,7 @@ namespace onetrip {
 enum class CommandStart : uint8_t {
   kAnswered,  // Done, statistics included.
   kAwait,     // Await context.command->awaited(context), then call EndCommand(context).
+  kQueue,     // Await QueueCommand(context).
 };
 
 // The row of a call, the subcommand's where there is one; null for an unknown command.
@@ -44,6 +47,9 @@ CommandStart BeginCommand(CommandContext& context);
 
 // Closes the books of a command that BeginCommand() left to be awaited.
 void EndCommand(CommandContext& context);
+
+// Ends taking a large command into the open transaction, as BeginCommand() does with others.
+Task<void> QueueCommand(CommandContext& context);
 
 // What has become of a call inside EXEC.
 struct CallEnd {

@@ -1,6 +1,7 @@
 #include "redis_compat/output_buffer.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace onetrip {
@@ -23,6 +24,26 @@ void OutputBuffer::AppendShared(std::shared_ptr<const void> owner, std::string_v
   memory_bytes_ += bytes.size();
 }
 
+void OutputBuffer::AppendAll(OutputBuffer& from) {
+  std::array<std::string_view, 1> all;
+  if (from.size() <= kChunkBytes && from.Views(all) == 1 && all[0].size() == from.size()) {
+    Append(all[0]);
+    from.Consume(from.size());
+    return;
+  }
+  SealOpen();
+  from.SealOpen();
+  for (size_t i = from.sealed_head_; i < from.sealed_.size(); ++i) {
+    memory_bytes_ += from.sealed_[i].capacity;
+    from.memory_bytes_ -= from.sealed_[i].capacity;
+    sealed_.push_back(std::move(from.sealed_[i]));
+  }
+  sealed_bytes_ += from.sealed_bytes_;
+  from.consumed_bytes_ += std::exchange(from.sealed_bytes_, 0);
+  from.sealed_.clear();
+  from.sealed_head_ = 0;
+}
+
 void OutputBuffer::AddChunk(size_t bytes) {
   SealOpen();
   if (open_ != nullptr) memory_bytes_ -= static_cast<size_t>(limit_ - open_.get());
@@ -43,6 +64,14 @@ size_t OutputBuffer::Views(std::span<std::string_view> views) const {
     views[count++] = std::string_view(begin_, static_cast<size_t>(cursor_ - begin_));
   }
   return count;
+}
+
+size_t OutputBuffer::LargestShared() const {
+  size_t largest = 0;
+  for (size_t i = sealed_head_; i < sealed_.size(); ++i) {
+    if (sealed_[i].owner != nullptr) largest = std::max(largest, sealed_[i].end - sealed_[i].begin);
+  }
+  return largest;
 }
 
 void OutputBuffer::Consume(size_t bytes) {

@@ -48,11 +48,16 @@ class OutputBuffer {
   // The same without a copy: `owner` keeps `bytes` until they are sent.
   void AppendShared(std::shared_ptr<const void> owner, std::string_view bytes);
 
+  // The same for all that waits in `from`, which is empty afterwards.
+  void AppendAll(OutputBuffer& from);
+
   // Bytes waiting to be sent.
   [[nodiscard]] size_t size() const {
     return sealed_bytes_ + static_cast<size_t>(cursor_ - begin_);
   }
   [[nodiscard]] bool empty() const { return size() == 0; }
+  // Of them, the most that one owner keeps.
+  [[nodiscard]] size_t LargestShared() const;
 
   // Fills `views` with the waiting bytes from the front, as many chunks as fit; returns how many
   // were filled. For writev.

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "client_core/base/large_memory.h"
 #include "client_core/kv/staged_kv.h"
 
 namespace onetrip {
@@ -19,12 +20,27 @@ namespace onetrip {
 struct CommandRow;
 
 // A call that has passed every check; its arguments are its own, for the read buffer moves on.
-struct QueuedCommand {
-  QueuedCommand(const CommandRow* call, std::span<const std::string_view> arguments)
-      : row(call), argv(arguments.begin(), arguments.end()) {}
+class QueuedCommand {
+ public:
+  // CopyNext() brings the arguments' bytes.
+  QueuedCommand(const CommandRow* row, std::span<const std::string_view> arguments);
 
-  const CommandRow* row;
-  std::vector<std::string> argv;
+  // Copies up to kTurnBytes more of the same arguments. False: now they are all there.
+  bool CopyNext(std::span<const std::string_view> arguments);
+
+  [[nodiscard]] const CommandRow* row() const { return row_; }
+  [[nodiscard]] std::span<const std::string_view> argv() const { return argv_; }
+  // What it takes to hold it.
+  [[nodiscard]] uint64_t bytes() const {
+    return sizeof(*this) + argv_.size() * sizeof(std::string_view) + memory_.bytes();
+  }
+
+ private:
+  const CommandRow* row_;
+  LargeMemory memory_;  // of the arguments, one behind the other
+  std::vector<std::string_view> argv_;
+  size_t next_ = 0;    // argument to go on with
+  size_t copied_ = 0;  // of its bytes
 };
 
 struct WatchedKey {
@@ -41,11 +57,7 @@ struct Transaction {
   std::vector<WatchedKey> watched;
 
   void Queue(const CommandRow* row, std::span<const std::string_view> argv) {
-    queued_bytes += sizeof(QueuedCommand);
-    for (const std::string_view argument : argv) {
-      queued_bytes += sizeof(std::string) + argument.size();
-    }
-    queue.emplace_back(row, argv);
+    queued_bytes += queue.emplace_back(row, argv).bytes();
   }
 };
 

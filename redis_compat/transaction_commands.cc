@@ -4,12 +4,13 @@
 // commands run on a copy of the key, and one read-modify-write stores what they made of it if the
 // key is still what they saw (kv/staged_kv.h). Any other transaction runs in order, each of its
 // commands by itself: what other connections do may come between them.
-#include <array>
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "client_core/base/check.h"
 #include "client_core/kv/staged_kv.h"
 #include "redis_compat/command_table.h"
 #include "redis_compat/commands.h"
@@ -19,6 +20,35 @@
 #include "redis_compat/transaction.h"
 
 namespace onetrip {
+
+QueuedCommand::QueuedCommand(const CommandRow* row, std::span<const std::string_view> arguments)
+    : row_(row) {
+  size_t bytes = 0;
+  for (const std::string_view argument : arguments) bytes += argument.size();
+  memory_ = LargeMemory(bytes);
+  const char* at = reinterpret_cast<const char*>(memory_.start());
+  for (const std::string_view argument : arguments) {
+    argv_.emplace_back(at, argument.size());
+    at += argument.size();
+  }
+}
+
+bool QueuedCommand::CopyNext(std::span<const std::string_view> arguments) {
+  CHECK(arguments.size() == argv_.size());
+  size_t left = kTurnBytes;
+  while (next_ < arguments.size() && left > 0) {
+    const std::string_view piece = arguments[next_].substr(copied_, left);
+    // The memory is ours; argv_ only shows it.
+    std::ranges::copy(piece, const_cast<char*>(argv_[next_].data()) + copied_);
+    left -= piece.size();
+    copied_ += piece.size();
+    if (copied_ < arguments[next_].size()) break;
+    ++next_;
+    copied_ = 0;
+  }
+  return next_ < arguments.size();
+}
+
 namespace {
 
 // Every attempt but the last was in vain because another connection's write was not.
@@ -49,9 +79,9 @@ std::optional<Key> OnlyKey(const Session& session, const Transaction& transactio
   for (const WatchedKey& watched : transaction.watched) add({watched.database, watched.bytes});
   for (const QueuedCommand& queued : transaction.queue) {
     // Their other key may be in another database.
-    alone &= queued.row->awaited != MoveCommand && queued.row->awaited != CopyCommand;
-    alone &= ForEachKey(*queued.row, queued.argv.size(), [&](size_t index) {
-      add({session.database, queued.argv[index]});
+    alone &= queued.row()->awaited != MoveCommand && queued.row()->awaited != CopyCommand;
+    alone &= ForEachKey(*queued.row(), queued.argv().size(), [&](size_t index) {
+      add({session.database, queued.argv()[index]});
     });
   }
   return alone ? only : std::nullopt;
@@ -61,9 +91,8 @@ std::optional<Key> OnlyKey(const Session& session, const Transaction& transactio
 class QueuedCall {
  public:
   QueuedCall(const CommandContext& exec, Kv& kv, ReplyWriter& out, const QueuedCommand& queued)
-      : argv_(queued.argv.begin(), queued.argv.end()), context_{exec.session, exec.hooks, kv,
-                                                                exec.stats,   out,        argv_} {
-    context_.command = queued.row;
+      : context_{exec.session, exec.hooks, kv, exec.stats, out, queued.argv()} {
+    context_.command = queued.row();
     context_.dropped_from = exec.dropped_from;
   }
   QueuedCall(const QueuedCall&) = delete;
@@ -73,7 +102,6 @@ class QueuedCall {
   void EnterInBooks() { EndInside(context_, end_); }
 
  private:
-  const std::vector<std::string_view> argv_;
   CommandContext context_;
   CallEnd end_;
 };
@@ -87,17 +115,6 @@ struct Attempt {
   std::deque<QueuedCall> calls;
   bool stored = false;
 };
-
-void AppendAll(OutputBuffer& from, ReplyWriter& to) {
-  std::array<std::string_view, 64> views;
-  while (!from.empty()) {
-    const size_t count = from.Views(views);
-    for (size_t i = 0; i < count; ++i) {
-      to.Raw(views[i]);
-      from.Consume(views[i].size());
-    }
-  }
-}
 
 // Runs the queue on the copy that `staged` has loaded and stores the outcome.
 Task<Status> TryOnOneKey(CommandContext& context, const Transaction& transaction, StagedKv& staged,
@@ -135,7 +152,7 @@ Task<void> ExecuteOnOneKey(CommandContext& context, const Transaction& transacti
     }
     if (attempt.stored) {
       for (QueuedCall& call : attempt.calls) call.EnterInBooks();
-      AppendAll(attempt.replies, context.out);
+      context.out.buffer().AppendAll(attempt.replies);
       co_return;
     }
   }

@@ -226,8 +226,7 @@ Task<void> KvImpl::ReadExtent(Operation& operation, const ExtentList& list, uint
     co_return;
   }
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  const std::byte* read =
-      round_trip->Read(context_.view().Locate(addr, 0), kExtentHeaderBytes);
+  const std::byte* read = round_trip->Read(context_.view().Locate(addr, 0), kExtentHeaderBytes);
   for (uint32_t from = 0; from < bytes; from += PieceBytes(context_)) {
     if (context_.fabric.completes_inline()) co_await context_.executor.Yield();
     round_trip->ReadTo(context_.view().Locate(addr + kExtentHeaderBytes + from, 0), into + from,

@@ -1,5 +1,7 @@
 #include "client_core/kv/staged_kv.h"
 
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "client_core/base/planted_bug.h"
@@ -32,17 +34,27 @@ class ReplaceIfUnchanged final : public Mutation {
 }  // namespace
 
 Task<Status> StagedKv::Load() {
+  values_.clear();
   ReadResult result;
   Status status = co_await store_.Get(key_, &result);
   // A key too long to be stored is not there.
   if (status.code() == StatusCode::kTooLarge) status = Status::Ok();
-  values_.clear();
-  changed_ = false;
   exists_ = status.ok() && result.found();
+  changed_ = false;
   loaded_ = VersionIn(exists_ ? &result.record() : nullptr);
-  if (exists_) {
-    current_ = result.record();
-    current_.value = values_.emplace_back(current_.value);
+  if (!exists_) co_return status;
+  current_ = result.record();
+  if (result.holder() != nullptr) {
+    values_.push_back(result.holder());
+    // Others need not wait until the transaction is over.
+    result.holder()->share = {};
+    current_.holder = Holder();
+  } else {
+    const RecordView& seen = result.record();
+    const NewRecord copy{.head = seen.value, .deadline_ms = seen.deadline_ms, .type = seen.type};
+    co_await Keep(copy);
+    current_.version = seen.version;
+    changed_ = false;
   }
   co_return status;
 }
@@ -75,13 +87,25 @@ const RecordView* StagedKv::Current() {
   return exists_ ? &current_ : nullptr;
 }
 
-void StagedKv::Keep(const NewRecord& record) {
-  std::string value(record.bytes(), '\0');
-  record.CopyTo(0, value);
-  current_ = {.value = values_.emplace_back(std::move(value)),
-              .value_bytes = record.bytes(),
+std::shared_ptr<LargeValue>* StagedKv::Holder() {
+  std::shared_ptr<LargeValue>& last = values_.back();
+  return last->memory.bytes() > kTurnBytes ? &last : nullptr;
+}
+
+Task<void> StagedKv::Keep(NewRecord record) {
+  auto value = std::make_shared<LargeValue>();
+  value->memory = LargeMemory(record.bytes());
+  const std::span<char> to(reinterpret_cast<char*>(value->memory.start()), record.bytes());
+  for (size_t from = 0; from < to.size(); from += kTurnBytes) {
+    if (from > 0) co_await Yield();
+    record.CopyTo(from, to.subspan(from, std::min<size_t>(kTurnBytes, to.size() - from)));
+  }
+  values_.push_back(std::move(value));
+  current_ = {.value = {to.data(), to.size()},
+              .value_bytes = to.size(),
               .deadline_ms = record.deadline_ms,
-              .type = record.type};
+              .type = record.type,
+              .holder = Holder()};
   exists_ = true;
   changed_ = true;
 }
@@ -91,7 +115,10 @@ Task<Status> StagedKv::Get(Key key, ReadResult* result) {
   const RecordView* const current = Current();
   *result = ReadResult();
   result->found_ = current != nullptr;
-  if (current != nullptr) result->record_ = *current;
+  if (current != nullptr) {
+    result->record_ = *current;
+    if (current->holder != nullptr) result->large_ = *current->holder;
+  }
   co_return Status::Ok();
 }
 
@@ -106,7 +133,7 @@ Task<Status> StagedKv::GetPart(Key key, ValueRange range, ReadResult* result) {
 Task<Status> StagedKv::Set(Key key, NewRecord record) {
   if (!IsStaged(key)) co_return co_await store_.Set(key, record);
   const Status status = KvImpl::CheckSizes(key, record);
-  if (status.ok()) Keep(record);
+  if (status.ok()) co_await Keep(record);
   co_return status;
 }
 
@@ -133,7 +160,7 @@ Task<Status> StagedKv::ReadModifyWrite(Key key, Mutation& mutation) {
       break;
     case Change::Kind::kWrite:
       status = KvImpl::CheckSizes(key, change.record);
-      if (status.ok()) Keep(change.record);
+      if (status.ok()) co_await Keep(change.record);
       if (change.version != nullptr) *change.version = current_.version;
       break;
   }

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 #include <deque>
-#include <string>
+#include <memory>
 
 #include "client_core/kv/kv.h"
 
@@ -55,12 +55,16 @@ class StagedKv final : public Kv {
   }
   // The copy as it stands; null when there is no such key.
   [[nodiscard]] const RecordView* Current();
-  void Keep(const NewRecord& record);
+  // Makes the copy what `record` says, a large one by the piece.
+  Task<void> Keep(NewRecord record);
+  // What keeps the copy's value for others, too; null for a small one.
+  [[nodiscard]] std::shared_ptr<LargeValue>* Holder();
 
   Kv& store_;
   const Key key_;
   KeyVersion loaded_;
-  std::deque<std::string> values_;  // the last one is current_'s; reads may still look at others
+  // The last one is current_'s; reads may still look at others.
+  std::deque<std::shared_ptr<LargeValue>> values_;
   RecordView current_;
   bool exists_ = false;
   bool changed_ = false;

@@ -212,7 +212,7 @@ def large_values(context):
         for name, call in {"SET": ("SET", "k", large), "GET": ("GET", "k"),
                            "APPEND": ("APPEND", "k", "tail"),
                            "SETRANGE": ("SETRANGE", "k", 1 << 20, "middle"),
-                           "BITCOUNT": ("BITCOUNT", "k")}.items():
+                           "BITCOUNT": ("BITCOUNT", "k"), "DUMP": ("DUMP", "k")}.items():
             run = lambda: replies.__setitem__(name, client.call(*call).value)
             longest = longest_ping_ms(other, run)
             # Milliseconds if nothing else runs here, which is no promise of this machine's.
@@ -224,6 +224,20 @@ def large_values(context):
         assert client.call("GET", "k").value == bytes(changed)
         assert client.call("GETRANGE", "k", 63 << 20, (63 << 20) + 9).value == \
             bytes(changed[63 << 20:(63 << 20) + 10])
+        assert client.call("RESTORE", "k", 0, replies["DUMP"], "REPLACE").value == b"OK"
+        client.pipeline([("MULTI",), ("SETRANGE", "k", 0, "first"), ("GET", "k")])
+        changed[0:5] = b"first"
+        executed = [reply.value for reply in client.call("EXEC").value]
+        assert executed == [b"%d" % len(changed), bytes(changed)]
+        # One value does not count, two do.
+        limits = "client-output-buffer-limit"
+        assert client.call("CONFIG", "SET", limits, "normal 1mb 0 0").value == b"OK"
+        assert client.call("GET", "k").value == bytes(changed)
+        with server.connect(60) as greedy:
+            greedy.send("MGET", "k", "k", "k")
+            _, closed = greedy.read_available(5)
+            assert closed
+        assert client.call("CONFIG", "SET", limits, "normal 1gb 0 0").value == b"OK"
         assert client.call("RENAME", "k", "r").value == b"OK"
         # What does not fit is refused and leaves nothing behind.
         for _ in range(3):

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <string>
+#include <utility>
 
 #include "client_core/base/rng.h"
 #include "frontend/query_buffer.h"
@@ -67,6 +69,21 @@ TEST(QueryBufferTest, GivesBackWhatALargeCommandTook) {
   buffer.Consume(buffer.size());
   buffer.Shrink();
   EXPECT_EQ(buffer.capacity(), 0U);
+}
+
+TEST(QueryBufferTest, GoesOnInACopyThatOthersMade) {
+  QueryBuffer buffer;
+  Put(buffer, "done" + std::string(3 << 20, 'x'));
+  buffer.Consume(4);
+  EXPECT_TRUE(buffer.Fits(1000)) << "what comes behind a large argument";
+  ASSERT_FALSE(buffer.Fits(3 << 20));
+  LargeMemory larger(buffer.BytesFor(3 << 20));
+  std::memcpy(larger.start(), buffer.data().data(), buffer.size());
+  buffer.TakeCopy(std::move(larger));
+  EXPECT_EQ(buffer.data(), std::string(3 << 20, 'x'));
+  EXPECT_TRUE(buffer.Fits(3 << 20));
+  Put(buffer, "tail");
+  EXPECT_TRUE(buffer.data().ends_with("xtail"));
 }
 
 TEST(QueryBufferTest, BehavesAsAQueueOfBytesUnderRandomUse) {

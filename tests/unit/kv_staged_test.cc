@@ -1,6 +1,7 @@
 // StagedKv: a copy of one key, and when it is stored.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
 #include "client_core/kv/staged_kv.h"
@@ -196,6 +197,27 @@ TEST_P(StagedKvTest, WhatWasReadLastsUntilReplacedValuesAreForgotten) {
   }
   staged_.ForgetReplaced();
   EXPECT_EQ(Read(staged_, "k"), "second");
+}
+
+TEST_P(StagedKvTest, ALargeValueIsSharedWithWhoReadsIt) {
+  const std::string value(3 << 20, 'v');
+  ASSERT_TRUE(worker_->Set("k", value).ok());
+  ASSERT_TRUE(Load());
+  std::shared_ptr<LargeValue> kept;
+  {
+    ReadResult before;
+    ASSERT_TRUE(Run(staged_.Get({0, "k"}, &before)).ok());
+    kept = before.holder();
+    ASSERT_NE(kept, nullptr);
+    EXPECT_TRUE(before.record().value == value);
+    ASSERT_TRUE(Run(staged_.Set({0, "k"}, {.head = before.record().value, .tail = "x"})).ok());
+    EXPECT_TRUE(before.record().value == value);
+  }
+  staged_.ForgetReplaced();
+  EXPECT_EQ(kept.use_count(), 1);
+  EXPECT_TRUE(Read(staged_, "k") == value + "x");
+  EXPECT_TRUE(Store());
+  EXPECT_TRUE(Read(worker_->kv(), "k") == value + "x");
 }
 
 TEST_P(StagedKvTest, WhatIsTooLargeIsRefusedAtOnce) {

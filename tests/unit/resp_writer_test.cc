@@ -112,6 +112,16 @@ TEST(OutputBuffer, GivesBackWhatWasAppendedInOrder) {
       const size_t size = rng.Below(50) == 0 ? rng.Below(60'000) : rng.Below(200);
       const std::string piece(size, static_cast<char>('a' + step % 26));
       if (rng.Below(10) == 0) {
+        OutputBuffer other;
+        other.Append(piece.substr(0, size / 2));
+        if (rng.Below(2) == 0) other.AppendShared(nullptr, "shared");
+        other.Append(std::string_view(piece).substr(size / 2));
+        other.Consume(rng.Below(other.size() + 1));
+        expected += other.TEST_ToString();
+        buffer.AppendAll(other);
+        ASSERT_TRUE(other.empty());
+        continue;
+      } else if (rng.Below(10) == 0) {
         auto owner = std::make_shared<const std::string>(piece);
         buffer.AppendShared(owner, *owner);
       } else {
