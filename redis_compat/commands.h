@@ -92,6 +92,7 @@ void CommandGetKeysAndFlagsCommand(CommandContext& context);
 void ConfigGetCommand(CommandContext& context);
 void ConfigSetCommand(CommandContext& context);
 void ConfigResetStatCommand(CommandContext& context);
+void ConfigRewriteCommand(CommandContext& context);
 void TimeCommand(CommandContext& context);
 Task<void> InfoCommand(CommandContext& context);
 Task<void> DbSizeCommand(CommandContext& context);
@@ -187,6 +188,7 @@ Task<void> BitFieldRoCommand(CommandContext& context);
 // hyperloglog_commands.cc
 Task<void> PfAddCommand(CommandContext& context);
 Task<void> PfCountCommand(CommandContext& context);
+Task<void> PfDebugCommand(CommandContext& context);
 Task<void> PfMergeCommand(CommandContext& context);
 
 // counter_commands.cc

@@ -107,6 +107,7 @@ bool IsHarmless(std::string_view name, size_t argc) {
   };
   constexpr Known kKnown[] = {{"QUICKLIST-PACKED-THRESHOLD", 3},
                               {"CHANGE-REPL-ID", 2},
+                              {"LOADAOF", 2},
                               {"SET-DISABLE-DENY-SCRIPTS", 3},
                               {"REPLYBUFFER", 4},
                               {"PAUSE-CRON", 3},

@@ -247,6 +247,23 @@ bool MakeHllDense(std::string* value) {
   return sound;
 }
 
+std::string DescribeHllRuns(std::string_view value) {
+  std::string text;
+  for (size_t at = kHeaderBytes; at < value.size();) {
+    const Run run = Run::At(value, at);
+    if (run.bytes == 0) break;
+    if (!text.empty()) text.push_back(' ');
+    if (run.count == 0) {
+      text.append(run.bytes == 1 ? "z:" : "Z:");
+    } else {
+      text.append("v:").append(std::to_string(run.count)).append(",");
+    }
+    text.append(std::to_string(run.length));
+    at += run.bytes;
+  }
+  return text;
+}
+
 bool MergeHll(std::string_view value, HllRegisters* registers) {
   if (!IsDenseHll(value)) {
     return ForEachRun(value, [registers](uint32_t first, const Run& run) {

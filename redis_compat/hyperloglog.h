@@ -38,6 +38,10 @@ HllChange RaiseHllRegister(uint32_t index, uint8_t count, std::string* value);
 // False: it is damaged.
 bool MakeHllDense(std::string* value);
 
+// The runs of a sparse value as PFDEBUG shows them, damaged or not: "Z:16000 v:3,1 z:12".
+// REQUIRES: !IsDenseHll(value).
+std::string DescribeHllRuns(std::string_view value);
+
 // Raises registers to those of `value`, where these are larger. False: it is damaged.
 bool MergeHll(std::string_view value, HllRegisters* registers);
 uint64_t CountHll(const HllRegisters& registers);

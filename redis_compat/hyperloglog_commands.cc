@@ -1,8 +1,10 @@
-// PFADD, PFCOUNT, PFMERGE: how many different elements a key was given, within a percent.
+// PFADD, PFCOUNT, PFMERGE, PFDEBUG: how many different elements a key was given, within a percent.
 #include <memory>
 #include <span>
 #include <string>
 
+#include "client_core/base/check.h"
+#include "redis_compat/ascii.h"
 #include "redis_compat/commands.h"
 #include "redis_compat/hyperloglog.h"
 #include "redis_compat/key_copy.h"
@@ -11,6 +13,7 @@ namespace onetrip {
 namespace {
 
 constexpr char kNotHllError[] = "WRONGTYPE Key is not a valid HyperLogLog string value.";
+constexpr char kNoSuchHllError[] = "ERR The specified key does not exist";
 constexpr char kDamagedError[] = "INVALIDOBJ Corrupted HLL object detected";
 
 // Null if the record is a HyperLogLog, else what is answered.
@@ -133,6 +136,75 @@ class StoreUnion final : public CommandMutation {
   std::string value_;
 };
 
+class MakeDense final : public CommandMutation {
+ public:
+  Change Apply(const RecordView* current) override {
+    Begin();
+    converted_ = false;
+    if (current == nullptr) return Refuse(kNoSuchHllError);
+    const char* const error = ErrorOf(*current);
+    if (error != nullptr) return Refuse(error);
+    value_ = current->value;
+    if (IsDenseHll(value_)) return Change::Keep();
+    if (!MakeHllDense(&value_)) return Refuse(kDamagedError);
+    converted_ = true;
+    return Change::Write(StringRecord(value_, {}, current->deadline_ms));
+  }
+
+  [[nodiscard]] bool converted() const { return converted_; }
+  [[nodiscard]] const std::string& value() const { return value_; }
+
+ private:
+  std::string value_;
+  bool converted_ = false;
+};
+
+// The two subcommands of PFDEBUG that convert first.
+Task<void> ShowDense(CommandContext& context, bool registers) {
+  const Key key = KeyAt(context, 2);
+  MakeDense mutation;
+  const Status status = co_await context.kv.ReadModifyWrite(key, mutation);
+  if (AnsweredWriteFailure(context, key, status)) {
+    co_return;
+  }
+  if (mutation.error() != nullptr) {
+    context.out.Error(mutation.error());
+  } else if (!registers) {
+    context.out.Integer(mutation.converted() ? 1 : 0);
+  } else {
+    HllRegisters values{};
+    CHECK(MergeHll(mutation.value(), &values));
+    context.out.Array(kHllRegisters);
+    for (const uint8_t value : values) context.out.Integer(value);
+  }
+}
+
+// Those that look, and what no subcommand is told, which is asked for the key first.
+Task<void> ShowStored(CommandContext& context) {
+  ReadResult result;
+  const Status status = co_await context.kv.Get(KeyAt(context, 2), &result);
+  if (AnsweredReadFailure(context, status)) {
+    co_return;
+  }
+  const char* const error = result.found() ? ErrorOf(result.record()) : kNoSuchHllError;
+  if (error != nullptr) {
+    context.out.Error(error);
+    co_return;
+  }
+  const std::string_view name = context.argv[1];
+  const std::string_view value = result.record().value;
+  const bool dense = IsDenseHll(value);
+  if (EqualsIgnoreCase(name, "ENCODING")) {
+    context.out.Simple(dense ? "dense" : "sparse");
+  } else if (!EqualsIgnoreCase(name, "DECODE")) {
+    context.out.Error("ERR Unknown PFDEBUG subcommand '" + std::string(name) + "'");
+  } else if (dense) {
+    context.out.Error("ERR HLL encoding is not sparse");
+  } else {
+    context.out.Bulk(DescribeHllRuns(value));
+  }
+}
+
 }  // namespace
 
 Task<void> PfAddCommand(CommandContext& context) {
@@ -179,6 +251,13 @@ Task<void> PfMergeCommand(CommandContext& context) {
     co_return;
   }
   mutation.error() != nullptr ? context.out.Error(mutation.error()) : context.out.Ok();
+}
+
+Task<void> PfDebugCommand(CommandContext& context) {
+  const std::string_view name = context.argv[1];
+  if (EqualsIgnoreCase(name, "GETREG")) return ShowDense(context, true);
+  if (EqualsIgnoreCase(name, "TODENSE")) return ShowDense(context, false);
+  return ShowStored(context);
 }
 
 }  // namespace onetrip

@@ -165,6 +165,11 @@ void ConfigResetStatCommand(CommandContext& context) {
   context.out.Ok();
 }
 
+// An agent's config file is another than Redis's, and its operator's.
+void ConfigRewriteCommand(CommandContext& context) {
+  context.out.Error("ERR The server is running without a config file");
+}
+
 void TimeCommand(CommandContext& context) {
   constexpr uint64_t kUsPerSecond = 1'000'000;
   const uint64_t now_us = context.hooks.clock().UnixUs();

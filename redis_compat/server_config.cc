@@ -31,6 +31,8 @@ constexpr std::string_view kPolicies =
     "volatile-lru, volatile-lfu, volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, "
     "allkeys-random, noeviction";
 
+constexpr std::string_view kChosenAtStart = "it is chosen when the agent starts";
+
 constexpr ConfigRule kText = {};
 constexpr ConfigRule kYesNo = {.kind = ConfigKind::kYesNo};
 constexpr ConfigRule Integer(int64_t minimum, int64_t maximum) {
@@ -62,8 +64,8 @@ constexpr Parameter kParameters[] = {
      Change::kAnyTime,
      {.kind = ConfigKind::kOutputLimits}},
     {"databases", "", "16", Change::kAtStart, Integer(1, 1024)},
-    {"port", "", "6379", Change::kAtStart, Integer(0, 65535)},
-    {"bind", "", "127.0.0.1", Change::kAtStart, kText},
+    {"port", "", "6379", Change::kAnyTime, Integer(0, 65535), kChosenAtStart},
+    {"bind", "", "127.0.0.1", Change::kAnyTime, kText, kChosenAtStart},
     {"unixsocket", "", "", Change::kAtStart, kText},
     {"maxmemory", "", "0", Change::kAnyTime, kMemoryAny,
      "it is what the pool of memory nodes holds; add memory nodes for more"},
@@ -90,6 +92,7 @@ constexpr Parameter kParameters[] = {
     {"latency-tracking", "", "yes", Change::kAnyTime, kYesNo},
     {"busy-reply-threshold", "lua-time-limit", "5000", Change::kAnyTime, kCountAny},
     {"tracking-table-max-keys", "", "1000000", Change::kAnyTime, kCountAny},
+    {"replicaof", "slaveof", "", Change::kAtStart, kText},
     {"replica-read-only", "slave-read-only", "yes", Change::kAnyTime, kYesNo},
     {"replica-serve-stale-data", "slave-serve-stale-data", "yes", Change::kAnyTime, kYesNo},
     {"min-replicas-to-write", "min-slaves-to-write", "0", Change::kAnyTime, kIntAny},

@@ -136,11 +136,17 @@ void ClusterCommand(CommandContext& context) {
 
 void FunctionListCommand(CommandContext& context) {
   const auto argv = context.argv;
+  bool with_code = false;
+  bool named = false;
   for (size_t i = 2; i < argv.size(); ++i) {
-    if (EqualsIgnoreCase(argv[i], "WITHCODE")) continue;
-    if (!EqualsIgnoreCase(argv[i], "LIBRARYNAME")) {
+    if (!with_code && EqualsIgnoreCase(argv[i], "WITHCODE")) {
+      with_code = true;
+      continue;
+    }
+    if (named || !EqualsIgnoreCase(argv[i], "LIBRARYNAME")) {
       return context.out.Error("ERR Unknown argument " + std::string(argv[i]));
     }
+    named = true;
     if (++i == argv.size()) {
       return context.out.Error("ERR library name argument was not given");
     }

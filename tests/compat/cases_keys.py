@@ -232,6 +232,13 @@ def hyperloglog_cases():
         "PFMERGE b", "GET b", "PFMERGE b a", "GET b", "PFCOUNT b", "TTL b", "PFMERGE a none",
         "TTL a", "SET s x", "PFADD s y", "PFCOUNT s", "PFCOUNT a s", "PFMERGE a s", "PFMERGE s a",
         "GET s", "APPEND a junk", "PFCOUNT a", "PFADD a more", "PFCOUNT a b", "PFMERGE c a"]
+    yield "PFDEBUG", [
+        "PFDEBUG", "PFDEBUG ENCODING", "PFDEBUG ENCODING none", "PFDEBUG BOGUS none",
+        "PFADD a x y z", "PFDEBUG BOGUS a", "PFDEBUG encoding a", "PFDEBUG DECODE a",
+        "PFDEBUG DECODE a b", "EXPIRE a 1000", "PFDEBUG GETREG a", "PFDEBUG ENCODING a", "TTL a",
+        "PFDEBUG DECODE a", "PFDEBUG GETREG a", "PFCOUNT a", "PFADD b", "PFDEBUG DECODE b",
+        "PFDEBUG TODENSE b", "PFDEBUG TODENSE b", "PFDEBUG ENCODING b", "GET b", "SET s x",
+        "PFDEBUG ENCODING s", "PFDEBUG GETREG s", "PFDEBUG BOGUS s", "PFDEBUG TODENSE none"]
     for name, count, in_one in (("few", 40, 1), ("some", 700, 3), ("many", 6000, 50)):
         steps = []
         for i in range(count):
@@ -252,7 +259,8 @@ def hyperloglog_cases():
                  header[:4] + b"\x00" + header[5:] + b"\x00" * 12287):
         steps += [("SET", "k", data), "PFCOUNT k", "PFCOUNT k none", ("SET", "k", data),
                   "PFADD k a b c", "GET k", ("SET", "k", data), "PFMERGE to k", "GET to",
-                  "PFMERGE k", "GET k", "DEL to"]
+                  "PFMERGE k", "GET k", "DEL to", ("SET", "k", data), "PFDEBUG ENCODING k",
+                  "PFDEBUG DECODE k", "PFDEBUG TODENSE k", "GET k"]
     yield "HyperLogLogs that are none", batches(steps)
 
 
@@ -261,6 +269,7 @@ def row_cases():
         "COMMAND GETKEYS RENAME a b", "COMMAND GETKEYS COPY a b DB 1", "COMMAND GETKEYS MOVE a 1",
         "COMMAND GETKEYS MSETNX a 1 b 2", "COMMAND GETKEYS LCS a b IDX", "COMMAND GETKEYS SCAN 0",
         "COMMAND GETKEYS OBJECT ENCODING a", "COMMAND GETKEYS MEMORY USAGE a SAMPLES 5",
+        "COMMAND GETKEYS PFDEBUG GETREG a",
         "COMMAND GETKEYS PFMERGE a b c", "COMMAND GETKEYSANDFLAGS PFMERGE a b c",
         "COMMAND GETKEYSANDFLAGS RENAME a b", "COMMAND GETKEYSANDFLAGS COPY a b",
         "COMMAND GETKEYSANDFLAGS LCS a b"]
