@@ -237,10 +237,16 @@ Task<void> Connection::MakeInputRoom() {
 
 Task<void> Connection::WaitForPause(std::span<const std::string_view> argv) {
   const bool is_write = WritesSomething(session_, argv);
-  while (state_ == State::kOpen &&
-         host_.hooks.observation().pause.Holds(is_write, host_.executor.NowNs())) {
-    co_await host_.executor.SleepFor(kPauseLookNs);
-  }
+  Observation& observation = host_.hooks.observation();
+  const auto held = [this, is_write, &observation] {
+    return state_ == State::kOpen && observation.pause.Holds(is_write, host_.executor.NowNs());
+  };
+  if (!held()) co_return;
+  paused_ = true;
+  observation.paused.fetch_add(1, std::memory_order_relaxed);
+  while (held()) co_await host_.executor.SleepFor(kPauseLookNs);
+  observation.paused.fetch_sub(1, std::memory_order_relaxed);
+  paused_ = false;
 }
 
 Task<void> Connection::RelieveOutput() {
@@ -424,11 +430,11 @@ void Connection::Describe(uint64_t now_ns, ClientSnapshot* snapshot) const {
     snapshot->address = PeerAddress(fd_.get());
     snapshot->local_address = LocalAddress(fd_.get());
   }
+  snapshot->paused = paused_;
   snapshot->closing = state_ != State::kOpen;
   snapshot->query_buffer_bytes = input_.size();
   snapshot->query_buffer_free_bytes = input_.capacity() - input_.size();
   snapshot->output_bytes = output_.size();
-  snapshot->output_chunks = output_.chunk_count();
   snapshot->total_bytes = memory_bytes();
   snapshot->wants_write = wait_for_ == WaitFor::kOutput;
 }

@@ -228,6 +228,7 @@ class Connection {
   WaitFor wait_for_ = WaitFor::kNothing;
   bool flush_queued_ = false;
   bool executing_ = false;
+  bool paused_ = false;
   std::string pushed_;  // Waits for the running command's reply.
   std::coroutine_handle<> waiter_;
   size_t input_needed_ = 1;  // Bytes to come before parsing again makes sense.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "redis_compat/command_table.h"
+#include "redis_compat/output_buffer.h"
 
 namespace onetrip {
 namespace {
@@ -18,11 +19,25 @@ std::string FlagsOf(const ClientSnapshot& client) {
   std::string flags;
   if (client.monitors) flags += 'O';
   if (client.queued_commands.has_value()) flags += 'x';
+  if (client.paused) flags += 'b';
   if (client.closing) flags += 'c';
   if (client.unix_socket) flags += 'U';
   if (client.no_evict) flags += 'e';
   if (client.no_touch) flags += 'T';
   return flags.empty() ? "N" : flags;
+}
+
+// Redis's reply buffer of fixed size takes the first replies, a list of blocks of that size what
+// comes behind them.
+void AppendOutputFields(uint64_t bytes, std::string* out) {
+  constexpr uint64_t kBlock = OutputBuffer::kChunkBytes;
+  const uint64_t in_buffer = std::min(bytes, kBlock);
+  const uint64_t in_list = bytes - in_buffer;
+  Field(out, "rbs", kBlock);
+  Field(out, "rbp", in_buffer);
+  Field(out, "obl", in_buffer);
+  Field(out, "oll", (in_list + kBlock - 1) / kBlock);
+  Field(out, "omem", in_list);
 }
 
 }  // namespace
@@ -68,9 +83,7 @@ void AppendClientLine(const ClientSnapshot& client, std::string* out) {
   Field(out, "qbuf-free", client.query_buffer_free_bytes);
   Field(out, "argv-mem", client.argument_bytes);
   Field(out, "multi-mem", client.queued_bytes);
-  out->append("rbs=0 rbp=0 obl=0 ");
-  Field(out, "oll", client.output_chunks);
-  Field(out, "omem", client.output_bytes);
+  AppendOutputFields(client.output_bytes, out);
   Field(out, "tot-mem", client.total_bytes);
   Field(out, "events", client.wants_write ? "rw" : "r");
   Field(out, "cmd", client.command);

@@ -27,6 +27,7 @@ struct ClientSnapshot {
   bool no_evict = false;
   bool no_touch = false;
   bool monitors = false;
+  bool paused = false;                      // Waits for the end of CLIENT PAUSE.
   bool closing = false;                     // close_after_reply is set.
   std::optional<uint64_t> queued_commands;  // Of an open transaction.
   uint64_t queued_bytes = 0;
@@ -35,7 +36,6 @@ struct ClientSnapshot {
   uint64_t query_buffer_free_bytes = 0;  // Room left behind them.
   uint64_t argument_bytes = 0;           // Arguments of the running command.
   uint64_t output_bytes = 0;             // Replies not yet sent.
-  uint64_t output_chunks = 0;            // Chunks they lie in.
   uint64_t total_bytes = 0;              // Memory this connection holds.
   bool wants_write = false;              // Waits for the socket to become writable.
   std::string command;                   // "client|list", or "NULL" before the first.

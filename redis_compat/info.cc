@@ -50,7 +50,9 @@ void WriteClients(InfoText& text, const InfoRequest& request, ServerHooks& hooks
   text.Field("maxclients", hooks.config().max_clients());
   text.Field("client_recent_max_input_buffer", request.facts.max_input_buffer);
   text.Field("client_recent_max_output_buffer", request.facts.max_output_buffer);
-  text.Zeros({"blocked_clients", "tracking_clients", "clients_in_timeout_table"});
+  text.Field("blocked_clients",
+             uint64_t{hooks.observation().paused.load(std::memory_order_relaxed)});
+  text.Zeros({"tracking_clients", "clients_in_timeout_table"});
 }
 
 void WriteMemory(InfoText& text, const InfoRequest& request, ServerHooks& hooks) {

@@ -79,10 +79,7 @@ class OutputBuffer {
   // Drops everything; keeps one chunk.
   void Clear() { Consume(size()); }
 
-  // For CLIENT LIST: chunks in use and bytes of memory held.
-  [[nodiscard]] size_t chunk_count() const {
-    return sealed_.size() - sealed_head_ + (begin_ ? 1 : 0);
-  }
+  // Bytes of memory held, for CLIENT LIST.
   [[nodiscard]] size_t memory_bytes() const { return memory_bytes_; }
 
   // Everything as one string; for tests and tools.

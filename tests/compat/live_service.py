@@ -1,5 +1,6 @@
 """SHUTDOWN, MONITOR, CLIENT PAUSE, SLOWLOG and LATENCY of an agent with two threads."""
 
+import re
 import time
 
 from live import test
@@ -79,8 +80,12 @@ def pause(context):
         clients[0].call("CLIENT", "PAUSE", "100000", "WRITE")
         clients[1].send("SET", "n", "x")
         assert clients[2].call("GET", "n").value == b"4"
+        wait_until(lambda: b"blocked_clients:1\r\n" in clients[0].call("INFO", "clients").value)
+        flags = re.findall(rb"flags=(\S+)", clients[0].call("CLIENT", "LIST").value)
+        assert sorted(flags) == [b"N", b"N", b"N", b"b"], flags
         clients[3].call("CLIENT", "UNPAUSE")
         assert clients[1].read_raw() == b"+OK\r\n"
+        assert b"blocked_clients:0\r\n" in clients[0].call("INFO", "clients").value
         # A transaction that writes waits, one that reads does not.
         clients[0].call("CLIENT", "PAUSE", "100000", "WRITE")
         clients[1].send_raw(b"".join(encode(c) for c in ([b"MULTI"], [b"GET", b"n"], [b"EXEC"])))
