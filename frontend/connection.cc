@@ -404,6 +404,7 @@ void Connection::Tend(uint64_t now_ns) {
     CloseForOutput();
     Kill();
   }
+  if (wait_for_ == WaitFor::kInput) input_.ShrinkToRecent();
   if (idle_ns > kReleaseAfterNs && wait_for_ == WaitFor::kInput) {
     if (input_.size() == 0 && input_.capacity() > 0) {
       input_.Release();

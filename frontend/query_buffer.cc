@@ -57,4 +57,10 @@ void QueryBuffer::Shrink() {
   size() == 0 ? Release() : MoveTo(std::max(kFirstBytes, 2 * size()));
 }
 
+void QueryBuffer::ShrinkToRecent() {
+  const size_t recent = std::exchange(recent_bytes_, size());
+  if (size() > 0 || capacity() <= kSmallBytes || 2 * recent >= capacity()) return;
+  MoveTo(std::max(kFirstBytes, 2 * recent));
+}
+
 }  // namespace onetrip

@@ -6,6 +6,7 @@
 #ifndef ONETRIP_FRONTEND_QUERY_BUFFER_H_
 #define ONETRIP_FRONTEND_QUERY_BUFFER_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <span>
@@ -36,6 +37,7 @@ class QueryBuffer {
   void Commit(size_t bytes) {
     CHECK(bytes <= capacity() - end_);
     end_ += bytes;
+    recent_bytes_ = std::max(recent_bytes_, size());
   }
   // Drops `bytes` from the front. REQUIRES: bytes <= size().
   void Consume(size_t bytes) {
@@ -47,6 +49,9 @@ class QueryBuffer {
   void Release();
   // Gives back what a large command has left behind, if it is done; may move the data.
   void Shrink();
+  // Called regularly, gives back what an empty buffer has not needed since the last call, if that
+  // is more than half of it.
+  void ShrinkToRecent();
 
  private:
   // Behind a large request's known bytes: for arguments that follow a large one, which then need
@@ -54,6 +59,8 @@ class QueryBuffer {
   static constexpr size_t kSpareBytes = size_t{64} << 10;
   // From here on memory is not kept for what comes next.
   static constexpr size_t kLargeBytes = size_t{1} << 20;
+  // Up to here it is.
+  static constexpr size_t kSmallBytes = size_t{32} << 10;
 
   [[nodiscard]] char* start() const { return reinterpret_cast<char*>(memory_.start()); }
   // The data moves to memory of so many bytes.
@@ -62,6 +69,7 @@ class QueryBuffer {
   LargeMemory memory_;
   size_t begin_ = 0;
   size_t end_ = 0;
+  size_t recent_bytes_ = 0;  // the most that it held since ShrinkToRecent()
 };
 
 }  // namespace onetrip

@@ -107,5 +107,28 @@ TEST(QueryBufferTest, BehavesAsAQueueOfBytesUnderRandomUse) {
   }
 }
 
+TEST(QueryBufferTest, GivesBackWhatItHasNotNeededForAWhile) {
+  QueryBuffer buffer;
+  const auto hold = [&buffer](size_t bytes) {
+    Put(buffer, std::string(bytes, 'x'));
+    buffer.Consume(bytes);
+  };
+  hold(400'000);
+  const size_t most = buffer.capacity();
+  buffer.ShrinkToRecent();
+  EXPECT_EQ(buffer.capacity(), most) << "it was needed just now";
+  hold(40'000);
+  buffer.ShrinkToRecent();
+  EXPECT_GE(buffer.capacity(), 40'000U);
+  EXPECT_LT(buffer.capacity(), most / 2);
+  Put(buffer, "data");
+  buffer.ShrinkToRecent();
+  EXPECT_GE(buffer.capacity(), 40'000U) << "it holds something";
+  buffer.Consume(4);
+  buffer.ShrinkToRecent();
+  buffer.ShrinkToRecent();
+  EXPECT_EQ(buffer.capacity(), QueryBuffer::kFirstBytes);
+}
+
 }  // namespace
 }  // namespace onetrip
