@@ -115,7 +115,8 @@ constexpr Parameter kParameters[] = {
     {"lazyfree-lazy-server-del", "", "no", Change::kAnyTime, kYesNo},
     {"lazyfree-lazy-user-del", "", "no", Change::kAnyTime, kYesNo},
     {"lazyfree-lazy-user-flush", "", "no", Change::kAnyTime, kYesNo},
-    {"activedefrag", "", "no", Change::kAtStart, kYesNo},
+    {"activedefrag", "", "no", Change::kAnyTime, kYesNo,
+     "Active defragmentation cannot be enabled: values lie in the pool of memory nodes"},
     {"active-expire-effort", "", "1", Change::kAnyTime, Integer(1, 10)},
 };
 constexpr size_t kParameterCount = std::size(kParameters);
