@@ -88,7 +88,9 @@ class KeptValue {
     value_ = seen.value;
   }
   void Reply(CommandContext& context) const {
-    ReplyValue(context, holder_ == nullptr ? std::string_view(copy_) : value_, holder_);
+    std::string_view kept = value_;
+    if (holder_ == nullptr) kept = copy_;
+    ReplyValue(context, kept, holder_);
   }
 
  private:

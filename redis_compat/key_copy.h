@@ -27,7 +27,8 @@ struct RecordCopy {
   std::shared_ptr<LargeValue> holder = nullptr;  // of what lies there; null: who made this is
 
   [[nodiscard]] std::string_view bytes() const {
-    return elsewhere.data() != nullptr ? elsewhere : std::string_view(value);
+    if (elsewhere.data() != nullptr) return elsewhere;
+    return value;
   }
 
   static RecordCopy Of(const RecordView& record) {
