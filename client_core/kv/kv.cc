@@ -278,6 +278,7 @@ Task<Status> KvImpl::GetSlowly(Key key, ValueRange range, ReadResult* result) {
     if (room.turn) [[unlikely]] {
       status = co_await WaitForRoom(operation, &room);
       if (status.ok()) continue;
+      co_return Finish(metrics_.get_round_trips, operation, status);
     }
     const bool lost_node =
         status.code() == StatusCode::kUnknownOutcome || status.code() == StatusCode::kUnavailable;

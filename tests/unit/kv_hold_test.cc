@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "client_core/base/memory_budget.h"
 #include "client_core/fabric/sim.h"
 #include "tests/support/memory_worker.h"
 
@@ -18,12 +19,23 @@ class KvHoldTest : public testing::Test {
  protected:
   // A worker whose hold the test has, on the simulated fabric.
   struct HeldWorker : TestWorkerBase {
-    HeldWorker(TestCluster& cluster, SimExecutor& executor)
+    HeldWorker(TestCluster& cluster, SimExecutor& executor,
+               std::shared_ptr<MemoryBudget> large_values = nullptr)
         : TestWorkerBase(cluster, executor, MakeSim(cluster, executor),
-                         {.op_timeout_ms = 50, .location_cache_bytes = 1 << 16}),
+                         Options(std::move(large_values))),
           engine(MakeEngine(EngineKind::kSnapshot, *context_)),
           kv(*context_, *engine) {
       CHECK(BlockOn(executor, kv.Start()).ok());
+    }
+    // Values of some hundred bytes are large.
+    static DataPathOptions Options(std::shared_ptr<MemoryBudget> large_values) {
+      DataPathOptions options;
+      options.op_timeout_ms = 50;
+      options.location_cache_bytes = 1 << 16;
+      options.record_value_bytes_max = 100;
+      options.extent_bytes = 64;
+      options.large_values = std::move(large_values);
+      return options;
     }
     ViewHold& hold() { return hold_; }
     std::unique_ptr<Engine> engine;
@@ -79,6 +91,34 @@ TEST_F(KvHoldTest, AnOperationIsUnavailableWhenAHoldOutlivesItsTime) {
   ReadResult result;
   EXPECT_TRUE(BlockOn(executor_, worker_.kv.Get({0, "key"}, &result)).ok());
   EXPECT_EQ(result.record().value, "old");
+}
+
+TEST_F(KvHoldTest, AReadThatHasWaitedForRoomBeginsAnewOnlyBehindTheHold) {
+  constexpr uint64_t kBytes = 1000;
+  const auto budget = std::make_shared<MemoryBudget>(kBytes);
+  HeldWorker worker(cluster_, executor_, budget);
+  const std::string value(500, 'v');
+  EXPECT_TRUE(BlockOn(executor_, worker.kv.Set({0, "key"}, {.head = value})).ok());
+  MemoryBudget::Share all;
+  ASSERT_TRUE(MemoryBudget::Turn(budget, kBytes).Take(&all));
+  Status status;
+  bool done = false;
+  executor_.Spawn(gate_, Get(&worker.kv, &status, &done));
+  executor_.RunUntil(executor_.NowNs() + 5 * kMs);
+  EXPECT_EQ(budget->waiting(), 1U);
+  worker.hold().Hold();
+  all = {};
+  executor_.RunUntil(executor_.NowNs() + 45 * kMs);
+  EXPECT_FALSE(done);
+  executor_.RunUntil(executor_.NowNs() + 10 * kMs);
+  EXPECT_TRUE(done);
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  worker.hold().Release();
+  ReadResult result;
+  EXPECT_TRUE(BlockOn(executor_, worker.kv.Get({0, "key"}, &result)).ok());
+  EXPECT_EQ(result.record().value, value);
+  result = ReadResult();
+  EXPECT_TRUE(BlockOn(executor_, worker.kv.Stop()).ok());
 }
 
 TEST_F(KvHoldTest, WhatHasStartedGoesOnAndWhatWaitsGoesOnInOrder) {
