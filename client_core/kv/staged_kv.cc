@@ -35,26 +35,22 @@ class ReplaceIfUnchanged final : public Mutation {
 
 Task<Status> StagedKv::Load() {
   values_.clear();
-  ReadResult result;
-  Status status = co_await store_.Get(key_, &result);
+  seen_ = ReadResult();
+  ++loads_;
+  Status status = co_await store_.Get(key_, &seen_);
   // A key too long to be stored is not there.
   if (status.code() == StatusCode::kTooLarge) status = Status::Ok();
-  exists_ = status.ok() && result.found();
+  exists_ = status.ok() && seen_.found();
   changed_ = false;
-  loaded_ = VersionIn(exists_ ? &result.record() : nullptr);
+  loaded_ = VersionIn(exists_ ? &seen_.record() : nullptr);
   if (!exists_) co_return status;
-  current_ = result.record();
-  if (result.holder() != nullptr) {
-    values_.push_back(result.holder());
+  current_ = seen_.record();
+  if (seen_.holder() != nullptr) {
+    values_.push_back(seen_.holder());
+    seen_ = ReadResult();
     // Others need not wait until the transaction is over.
-    result.holder()->share = {};
+    values_.back()->share = {};
     current_.holder = Holder();
-  } else {
-    const RecordView& seen = result.record();
-    const NewRecord copy{.head = seen.value, .deadline_ms = seen.deadline_ms, .type = seen.type};
-    co_await Keep(copy);
-    current_.version = seen.version;
-    changed_ = false;
   }
   co_return status;
 }
@@ -92,17 +88,26 @@ std::shared_ptr<LargeValue>* StagedKv::Holder() {
   return last->memory.bytes() > kTurnBytes ? &last : nullptr;
 }
 
-Task<void> StagedKv::Keep(NewRecord record) {
-  auto value = std::make_shared<LargeValue>();
-  value->memory = LargeMemory(record.bytes());
-  const std::span<char> to(reinterpret_cast<char*>(value->memory.start()), record.bytes());
-  for (size_t from = 0; from < to.size(); from += kTurnBytes) {
+Task<std::shared_ptr<LargeValue>> StagedKv::Copy(NewRecord record) {
+  auto copy = std::make_shared<LargeValue>();
+  copy->memory = LargeMemory(record.bytes());
+  const std::span<char> to(reinterpret_cast<char*>(copy->memory.start()), record.bytes());
+  // Who comes in between may change the key.
+  const bool in_haste = loads_ > kPatientLoads && to.size() <= kRecordValueBytesMax;
+  const size_t piece = in_haste ? kRecordValueBytesMax : kTurnBytes;
+  for (size_t from = 0; from < to.size(); from += piece) {
     if (from > 0) co_await Yield();
-    record.CopyTo(from, to.subspan(from, std::min<size_t>(kTurnBytes, to.size() - from)));
+    record.CopyTo(from, to.subspan(from, std::min(piece, to.size() - from)));
   }
-  values_.push_back(std::move(value));
-  current_ = {.value = {to.data(), to.size()},
-              .value_bytes = to.size(),
+  co_return copy;
+}
+
+Task<void> StagedKv::Keep(NewRecord record) {
+  const uint64_t bytes = record.bytes();
+  std::shared_ptr<LargeValue> copy = co_await Copy(record);
+  values_.push_back(std::move(copy));
+  current_ = {.value = {reinterpret_cast<const char*>(values_.back()->memory.start()), bytes},
+              .value_bytes = bytes,
               .deadline_ms = record.deadline_ms,
               .type = record.type,
               .holder = Holder()};
@@ -127,6 +132,15 @@ Task<Status> StagedKv::GetPart(Key key, ValueRange range, ReadResult* result) {
   const Status status = co_await Get(key, result);
   const ValuePart part = PartOf(result->record_.value_bytes, range);
   result->record_.value = result->record_.value.substr(part.offset, part.bytes);
+  if (result->large_ == nullptr || part.bytes == result->record_.value_bytes) co_return status;
+  // Who keeps a part must not keep all of the value with it: a reply counts as its own bytes.
+  const std::shared_ptr<LargeValue> whole = std::exchange(result->large_, nullptr);
+  result->record_.holder = nullptr;
+  if (part.bytes <= kTurnBytes) co_return status;
+  const NewRecord kept{.head = result->record_.value};
+  result->large_ = co_await Copy(kept);
+  const std::byte* const own = result->large_->memory.start();
+  result->record_.value = {reinterpret_cast<const char*>(own), part.bytes};
   co_return status;
 }
 

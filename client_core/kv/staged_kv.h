@@ -55,15 +55,23 @@ class StagedKv final : public Kv {
   }
   // The copy as it stands; null when there is no such key.
   [[nodiscard]] const RecordView* Current();
-  // Makes the copy what `record` says, a large one by the piece.
+  // The bytes of `record` in memory of their own: by the piece, in turns, unless others were
+  // faster again and again.
+  Task<std::shared_ptr<LargeValue>> Copy(NewRecord record);
+  // Makes the copy what `record` says.
   Task<void> Keep(NewRecord record);
   // What keeps the copy's value for others, too; null for a small one.
   [[nodiscard]] std::shared_ptr<LargeValue>* Holder();
 
+  // After so many loads values that fit into a record are copied in one turn.
+  static constexpr uint32_t kPatientLoads = 8;
+
   Kv& store_;
   const Key key_;
+  uint32_t loads_ = 0;
   KeyVersion loaded_;
-  // The last one is current_'s; reads may still look at others.
+  ReadResult seen_;  // by the last Load(), unless values_ has what it saw
+  // The last one is current_'s, unless that is seen_'s; reads may still look at others.
   std::deque<std::shared_ptr<LargeValue>> values_;
   RecordView current_;
   bool exists_ = false;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "client_core/coro/sync.h"
 #include "client_core/kv/staged_kv.h"
 #include "client_core/layout/record.h"
 #include "tests/support/racing_kv.h"
@@ -218,6 +219,67 @@ TEST_P(StagedKvTest, ALargeValueIsSharedWithWhoReadsIt) {
   EXPECT_TRUE(Read(staged_, "k") == value + "x");
   EXPECT_TRUE(Store());
   EXPECT_TRUE(Read(worker_->kv(), "k") == value + "x");
+}
+
+// A reply that keeps a part counts as so many bytes.
+TEST_P(StagedKvTest, APartOfALargeValueDoesNotKeepAllOfIt) {
+  constexpr int64_t kMiB = 1 << 20;
+  std::string value(3 * kMiB, 'v');
+  for (size_t i = 0; i < value.size(); i += 1000) value[i] = static_cast<char>('a' + i / 1000 % 26);
+  for (const bool replaced : {false, true}) {
+    ASSERT_TRUE(worker_->Set("k", value).ok());
+    ASSERT_TRUE(Load());
+    if (replaced) {
+      ASSERT_TRUE(Write(staged_, "k", value).ok());
+    }
+    const auto part = [this](int64_t first, int64_t last) {
+      ReadResult result;
+      EXPECT_TRUE(Run(staged_.GetPart({0, "k"}, {.first = first, .last = last}, &result)).ok());
+      return result;
+    };
+    const ReadResult little = part(-10, -1);
+    EXPECT_EQ(little.holder(), nullptr);
+    EXPECT_EQ(little.record().value, value.substr(value.size() - 10));
+    EXPECT_EQ(little.record().value_bytes, value.size());
+    const ReadResult much = part(1000, kMiB + 999);
+    ASSERT_NE(much.holder(), nullptr);
+    EXPECT_LT(much.holder()->memory.bytes(), value.size() / 2);
+    EXPECT_TRUE(much.record().value == value.substr(1000, kMiB));
+    const ReadResult all = part(0, -1);
+    ASSERT_NE(all.holder(), nullptr);
+    EXPECT_TRUE(all.record().value == value);
+  }
+}
+
+// The writer has every turn that the copying leaves it.
+TEST_P(StagedKvTest, WhoIsAlwaysFasterIsNotSoForEver) {
+  const std::string value(500'000, 'v');
+  ASSERT_TRUE(worker_->Set("k", value).ok());
+  bool stop = false;
+  Gate gate(worker_.executor());
+  const auto write = [](Kv* kv, Executor* executor, const bool* stop) -> Task<void> {
+    while (!*stop) {
+      EXPECT_TRUE((co_await kv->Set({0, "k"}, {.head = "theirs"})).ok());
+      co_await executor->Yield();
+    }
+  };
+  ASSERT_TRUE(worker_.executor().Spawn(gate, write(&worker_->kv(), &worker_.executor(), &stop)));
+  const auto attempt = [](StagedKv* staged, std::string_view value, bool* stored) -> Task<void> {
+    EXPECT_TRUE((co_await staged->Load()).ok());
+    const NewRecord record{.head = value};
+    EXPECT_TRUE((co_await staged->Set({0, "k"}, record)).ok());
+    EXPECT_TRUE((co_await staged->Store(stored)).ok());
+  };
+  int attempts = 0;
+  bool stored = false;
+  while (!stored && attempts < 50) {
+    ++attempts;
+    Run(attempt(&staged_, value, &stored));
+  }
+  stop = true;
+  Run([](Gate* end) -> Task<void> { co_await end->Close(); }(&gate));
+  EXPECT_TRUE(stored);
+  EXPECT_GT(attempts, 2) << "nobody was in the way";
 }
 
 TEST_P(StagedKvTest, WhatIsTooLargeIsRefusedAtOnce) {
