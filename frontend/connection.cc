@@ -367,7 +367,7 @@ void Connection::DropIfOverHardLimit() {
                                   ? kMonitorOutputMaxBytes
                                   : host_.limits.output_hard_bytes.load(std::memory_order_relaxed);
   if (hard_bytes == 0 || output_.size() <= hard_bytes) return;
-  // A value in extents may be larger than any limit, and has its memory from the budget for such.
+  // A value in extents may be larger than any limit: one of them does not count.
   if (output_.size() - output_.LargestShared() <= hard_bytes) return;
   CloseForOutput();
   Drop();

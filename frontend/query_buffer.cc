@@ -4,12 +4,6 @@
 #include <utility>
 
 namespace onetrip {
-namespace {
-
-// Less room than this behind the data, and the data moves to the front.
-constexpr size_t kRoomMinBytes = 4096;
-
-}  // namespace
 
 std::span<char> QueryBuffer::Room(size_t wanted) {
   wanted = std::max(wanted, kRoomMinBytes);
@@ -27,7 +21,7 @@ std::span<char> QueryBuffer::Room(size_t wanted) {
 }
 
 size_t QueryBuffer::BytesFor(size_t wanted) const {
-  const size_t needed = size() + wanted + (wanted > kLargeBytes ? kSpareBytes : 0);
+  const size_t needed = size() + wanted + (wanted > kLargeBytes ? kSpareBytes : kRoomMinBytes);
   // Doubling bounds the copying for a command of many arguments.
   return std::max({kFirstBytes, needed, size() > 0 ? 2 * capacity() : 0});
 }

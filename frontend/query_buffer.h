@@ -29,7 +29,9 @@ class QueryBuffer {
   // system call. May move the data.
   std::span<char> Room(size_t wanted);
   // Whether Room(wanted) would not have to take other memory; and how much that would be.
-  [[nodiscard]] bool Fits(size_t wanted) const { return capacity() - size() >= wanted; }
+  [[nodiscard]] bool Fits(size_t wanted) const {
+    return capacity() - size() >= std::max(wanted, kRoomMinBytes);
+  }
   [[nodiscard]] size_t BytesFor(size_t wanted) const;
   // Goes on in `memory`, which begins with a copy of data(). REQUIRES: it is larger than that.
   void TakeCopy(LargeMemory memory);
@@ -54,6 +56,8 @@ class QueryBuffer {
   void ShrinkToRecent();
 
  private:
+  // Less room than this behind the data, and the data moves.
+  static constexpr size_t kRoomMinBytes = 4096;
   // Behind a large request's known bytes: for arguments that follow a large one, which then need
   // not be moved.
   static constexpr size_t kSpareBytes = size_t{64} << 10;

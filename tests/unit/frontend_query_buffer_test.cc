@@ -35,6 +35,19 @@ TEST(QueryBufferTest, KeepsTheDataWhenItMoves) {
   EXPECT_EQ(buffer.size(), 100'005U);
 }
 
+TEST(QueryBufferTest, WhatWasWantedComesWithoutAMoveInWhateverPieces) {
+  for (const size_t wanted : {size_t{20'000}, size_t{300'000}, size_t{3} << 20}) {
+    QueryBuffer buffer;
+    (void)buffer.Room(wanted);
+    const char* const start = buffer.data().data();
+    for (size_t left = wanted; left > 0; left -= (left + 1) / 2) {
+      EXPECT_TRUE(buffer.Fits(left));
+      Put(buffer, std::string((left + 1) / 2, 'x'));
+      ASSERT_EQ(buffer.data().data(), start) << left << " of " << wanted << " to come";
+    }
+  }
+}
+
 TEST(QueryBufferTest, ReusesTheFrontInsteadOfGrowing) {
   QueryBuffer buffer;
   for (int i = 0; i < 1000; ++i) {
