@@ -75,7 +75,10 @@ class ViewHold {
     }
     ~Presence() { Count(-1); }
 
-    // Waits while slots are held; false if they still are at `deadline_ns`. At once if it is in.
+    [[nodiscard]] bool IsOf(const ViewHold& hold) const { return hold_ == &hold; }
+
+    // Waits while slots are held; false if they still are at `deadline_ns`. At once if it is in, or
+    // of nobody.
     Task<bool> EnterSlots(uint64_t deadline_ns);
     // The same where nothing has to be waited for; false where it has.
     bool TryEnterSlots();

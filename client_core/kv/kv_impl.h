@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "client_core/base/check.h"
 #include "client_core/coro/maybe_task.h"
 #include "client_core/coro/sync.h"
 #include "client_core/index/index.h"
@@ -158,7 +159,9 @@ class KvImpl final : private WorkerDuties {
   // outlast a hold.
   Task<bool> WaitToBegin(Operation* operation);
   // What may touch slots waits here while they are held; false: for op_timeout_ms in vain.
+  // REQUIRES: it has a presence, by which a hold sees it.
   MaybeTask<bool> EnterSlots(Operation& operation) {
+    CHECK(operation.presence.IsOf(context_.hold));
     if (operation.presence.TryEnterSlots()) return true;
     return operation.presence.EnterSlots(context_.executor.NowNs() +
                                          context_.options.op_timeout_ms * 1'000'000);
