@@ -37,6 +37,7 @@ class WorkerHooks final : public ServerHooks {
   void ApplyConfig(std::string_view name, std::string_view value) override;
   void SendToMonitors(const std::string& line) override;
   Task<void> SetActiveExpiry(bool active) override;
+  std::shared_ptr<MemoryBudget> large_requests() override;
   Task<void> SleepFor(uint64_t ns) override;
   void Shutdown() override;
 

@@ -20,6 +20,10 @@
 namespace onetrip {
 namespace {
 
+uint64_t QueuedBytes(const Session& session) {
+  return session.transaction == nullptr ? 0 : session.transaction->queued_bytes;
+}
+
 bool WouldBlock(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 }  // namespace
@@ -94,7 +98,7 @@ Task<void> Connection::Run() {
       co_await ExecuteBatch();
       input_.Consume(batch_bytes_);
       input_.Shrink();
-      if (input_.capacity() <= kLargeRequestBytes) input_share_ = {};
+      CountQueued();
     }
     if (state_ != State::kOpen) break;
     if (batch_end_ == RespResult::kError) {
@@ -164,6 +168,7 @@ Task<void> Connection::ExecuteBatch() {
     ReplyWriter out(output_, session_.protocol);
     CommandContext context{
         session_, host_.hooks, host_.kv, host_.stats, out, ArgumentsOf(batch_[i]), batch_[i].row};
+    context.flow = this;
     if (host_.hooks.observation().pause.was_begun()) [[unlikely]] {
       co_await WaitForPause(context.argv);
       if (state_ != State::kOpen) co_return;
@@ -211,15 +216,29 @@ void Connection::Push(std::string_view bytes) {
 // Of a command of many large arguments only the first has to wait: who has a share may not wait for
 // more of it.
 Task<void> Connection::TakeRequestMemory() {
-  const uint64_t needed = input_.size() + input_needed_;
+  const uint64_t needed = input_.size() + input_needed_ + QueuedBytes(session_);
   if (needed <= input_share_.bytes()) co_return;
   if (input_share_.bytes() > 0) {
     input_share_.Grow(needed - input_share_.bytes());
     co_return;
   }
-  MemoryBudget::Turn turn(host_.large_requests, needed);
+  MemoryBudget::Turn turn(host_.large_values.requests, needed);
   while (!turn.Take(&input_share_) && state_ == State::kOpen) {
     co_await host_.executor.SleepFor(kBudgetLookNs);
+  }
+  // It was us who did not read.
+  session_.last_activity_ns = host_.executor.TurnNs();
+}
+
+void Connection::CountQueued() {
+  const uint64_t queued = QueuedBytes(session_);
+  const uint64_t input = input_.capacity() > kLargeRequestBytes ? input_.capacity() : 0;
+  if (input == 0 && queued <= kLargeRequestBytes) {
+    input_share_ = {};
+  } else if (input_share_.bytes() == 0) {
+    input_share_ = MemoryBudget::Share::TakeNow(host_.large_values.requests, input + queued);
+  } else if (input + queued > input_share_.bytes()) {
+    input_share_.Grow(input + queued - input_share_.bytes());
   }
 }
 
@@ -254,7 +273,19 @@ Task<void> Connection::RelieveOutput() {
   DropIfOverHardLimit();
   if (state_ == State::kDropped || output_.size() <= kFlushEarlyBytes) co_return;
   host_.flush_queue.Add(this);
+  resume_bytes_ = kPauseBytes / 2;
   while (state_ == State::kOpen && output_.size() > kPauseBytes) {
+    co_await Waiting{*this, WaitFor::kOutput};
+  }
+}
+
+Task<void> Connection::AwaitTaken() {
+  if (!Send()) Drop();
+  DropIfOverHardLimit();
+  if (state_ == State::kDropped || output_.empty()) co_return;
+  host_.flush_queue.Add(this);
+  resume_bytes_ = 0;
+  while (state_ != State::kDropped && !output_.empty()) {
     co_await Waiting{*this, WaitFor::kOutput};
   }
 }
@@ -262,6 +293,7 @@ Task<void> Connection::RelieveOutput() {
 Task<void> Connection::SendRest() {
   if (state_ != State::kDropped && !Send()) Drop();
   finishing_since_ns_ = host_.executor.TurnNs();
+  resume_bytes_ = 0;
   while (state_ != State::kDropped && !output_.empty()) {
     watcher_.WatchWrites(true);
     co_await Waiting{*this, WaitFor::kOutput};
@@ -291,9 +323,7 @@ void Connection::OnReadable() {
   session_.last_activity_ns = host_.executor.TurnNs();
   input_.Commit(bytes);
   // Queued commands have not been executed either.
-  const uint64_t queued_bytes =
-      session_.transaction == nullptr ? 0 : session_.transaction->queued_bytes;
-  if (input_.size() + queued_bytes > host_.config.query_buffer_max_bytes()) [[unlikely]] {
+  if (input_.size() + QueuedBytes(session_) > host_.config.query_buffer_max_bytes()) [[unlikely]] {
     host_.traffic.query_limit_closes.Add();
     LogWarning("client " + std::to_string(session_.id) +
                " closed: its unfinished request exceeds client-query-buffer-limit");
@@ -355,9 +385,8 @@ void Connection::Flush() {
   }
   watcher_.WatchWrites(!output_.empty());
   const bool finishing = state_ == State::kFinishing;
-  const size_t resume_bytes = finishing ? 0 : kPauseBytes / 2;
   if ((wait_for_ == WaitFor::kInput && finishing) ||
-      (wait_for_ == WaitFor::kOutput && output_.size() <= resume_bytes)) {
+      (wait_for_ == WaitFor::kOutput && output_.size() <= resume_bytes_)) {
     Wake();
   }
 }
@@ -404,6 +433,13 @@ void Connection::Tend(uint64_t now_ns) {
     CloseForOutput();
     Kill();
   }
+  const uint64_t moved_ns = std::max(last_sent_ns_, session_.last_activity_ns);
+  if (now_ns > moved_ns + kStalledNs && KeepsOthersWaiting()) {
+    LogWarning("client " + std::to_string(session_.id) +
+               " closed: it keeps memory for large values that others wait for, and has neither "
+               "sent nor taken anything for a minute");
+    Kill();
+  }
   if (wait_for_ == WaitFor::kInput) input_.ShrinkToRecent();
   if (idle_ns > kReleaseAfterNs && wait_for_ == WaitFor::kInput) {
     if (input_.size() == 0 && input_.capacity() > 0) {
@@ -413,6 +449,15 @@ void Connection::Tend(uint64_t now_ns) {
     }
     if (output_.empty()) output_.Release();
   }
+}
+
+bool Connection::KeepsOthersWaiting() const {
+  // What executes will be done.
+  const bool keeps_request = wait_for_ != WaitFor::kNothing && input_share_.bytes() > 0 &&
+                             host_.large_values.requests->waiting() > 0;
+  // But perhaps not before its client has taken the replies to what went before.
+  const bool keeps_value = output_.LargestShared() > 0 && host_.large_values.values->waiting() > 0;
+  return keeps_request || keeps_value;
 }
 
 size_t Connection::memory_bytes() const {

@@ -24,9 +24,11 @@
 #include "client_core/coro/socket.h"
 #include "client_core/coro/task.h"
 #include "frontend/query_buffer.h"
+#include "frontend/storage.h"
 #include "redis_compat/client_info.h"
 #include "redis_compat/command_stats.h"
 #include "redis_compat/output_buffer.h"
+#include "redis_compat/reply_flow.h"
 #include "redis_compat/resp.h"
 #include "redis_compat/server_config.h"
 #include "redis_compat/server_hooks.h"
@@ -89,10 +91,10 @@ struct ConnectionHost {
   const ClientLimits& limits;
   TrafficMetrics& traffic;
   FlushQueue& flush_queue;
-  std::shared_ptr<MemoryBudget> large_requests;
+  const LargeValueBudgets& large_values;
 };
 
-class Connection {
+class Connection final : private ReplyFlow {
  public:
   // Takes over an accepted, non-blocking socket. `unix_path` names the unix socket it came in by,
   // empty for TCP; it outlives the connection.
@@ -118,8 +120,9 @@ class Connection {
   // Sends what waits. The worker calls it, through the flush queue.
   void Flush();
 
-  // Once a second: closes it when idle for too long or over a soft output limit for too long, and
-  // gives back memory that an idle client does not need.
+  // Once a second: closes it when idle for too long, over a soft output limit for too long, or in
+  // the way of others that wait for memory for large values, and gives back memory that an idle
+  // client does not need.
   void Tend(uint64_t now_ns);
 
   [[nodiscard]] const Session& session() const { return session_; }
@@ -144,10 +147,10 @@ class Connection {
   static constexpr uint64_t kBudgetLookNs = 500'000;
   // Unsent output that is worth a system call before the turn ends.
   static constexpr size_t kFlushEarlyBytes = size_t{1} << 20;
-  // Unsent output beyond which nothing more is executed until the client has taken some of it. Far
-  // above what clients are known to leave unread while they still send.
-  static constexpr size_t kPauseBytes = size_t{64} << 20;
-  // A paused client that takes nothing for so long is closed.
+  // Unsent output beyond which nothing more is executed until the client has taken some of it.
+  static constexpr size_t kPauseBytes = kMostBytes;
+  // A paused client that takes nothing for so long is closed; so is one that neither sends nor
+  // takes anything and keeps memory that others wait for.
   static constexpr uint64_t kStalledNs = 60'000'000'000;
   // A client that is to be closed has so long to take its last replies.
   static constexpr uint64_t kLingerNs = 10'000'000'000;
@@ -197,10 +200,14 @@ class Connection {
   Task<void> ExecuteBatch();
   // Waits until the memory that the request needs is there; takes more if it turns out to need it.
   Task<void> TakeRequestMemory();
+  // Counts what the open transaction keeps of requests, too.
+  void CountQueued();
+  [[nodiscard]] bool KeepsOthersWaiting() const;
   // Makes room for what the request is known to need, moving by the piece what is there.
   Task<void> MakeInputRoom();
   // Returns when CLIENT PAUSE lets the command run.
   Task<void> WaitForPause(std::span<const std::string_view> argv);
+  Task<void> AwaitTaken() override;
   // After a command whose replies have piled up: sends, and waits if the client does not keep up.
   Task<void> RelieveOutput();
   Task<void> SendRest();
@@ -209,6 +216,8 @@ class Connection {
   void Drop() {
     state_ = State::kDropped;
     session_.abandoned = true;
+    // A command that still runs may wait for what its own replies keep.
+    output_.Clear();
   }
   void DropIfOverHardLimit();
   void CloseForOutput();  // Counts and logs it.
@@ -221,11 +230,12 @@ class Connection {
   Session session_;
   RespParser parser_;
   QueryBuffer input_;
-  MemoryBudget::Share input_share_;  // Of a large request.
+  MemoryBudget::Share input_share_;  // Of a large request, and of what MULTI has queued.
   OutputBuffer output_;
 
   State state_ = State::kOpen;
   WaitFor wait_for_ = WaitFor::kNothing;
+  size_t resume_bytes_ = 0;  // Unsent output at which kOutput has been waited for.
   bool flush_queued_ = false;
   bool executing_ = false;
   bool paused_ = false;

@@ -37,7 +37,7 @@ void Worker::ThreadMain(const std::function<void(Status)>& started) {
   if (status.ok()) {
     host_.emplace(ConnectionHost{executor_, storage_->kv(), *hooks_, stats_, environment_.config,
                                  environment_.limits, traffic_, flush_queue_,
-                                 environment_.storage.large_values().requests});
+                                 environment_.storage.large_values()});
     executor_.timers().Add(&tend_timer_, executor_.NowNs() + kTendIntervalNs);
   }
   started(status);

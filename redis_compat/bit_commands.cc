@@ -349,6 +349,7 @@ Task<void> BitOpCommand(CommandContext& context) {
     co_return;
   }
   Combination combination;
+  MemoryBudget::Share share;
   for (size_t i = kFirstSource; i < argv.size(); ++i) {
     PrefetchAhead(context, i, 1);
     ReadResult result;
@@ -357,8 +358,9 @@ Task<void> BitOpCommand(CommandContext& context) {
       co_return;
     }
     CountLookup(context, result.found());
-    co_await combination.Add(context.kv, operation,
-                             result.found() ? result.record().value : std::string_view());
+    const std::string_view source = result.found() ? result.record().value : std::string_view();
+    if (source.size() > combination.bytes().size()) share = CountMemory(context, source.size());
+    co_await combination.Add(context.kv, operation, source);
   }
   const std::string_view bytes = combination.bytes();
   const Key destination = KeyAt(context, 2);

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "redis_compat/command_stats.h"
+#include "redis_compat/reply_flow.h"
 #include "redis_compat/resp_writer.h"
 #include "redis_compat/server_hooks.h"
 #include "redis_compat/session.h"
@@ -43,6 +44,11 @@ struct CommandContext {
   uint32_t misses = 0;
   OutputBuffer* dropped_from =
       nullptr;  // The connection's buffer while CLIENT REPLY drops replies.
+
+  bool answered_large = false;  // By the command: its replies keep values that lie in extents.
+
+  // Null where replies are kept until all of them are there.
+  ReplyFlow* flow = nullptr;
 };
 
 }  // namespace onetrip

@@ -14,8 +14,10 @@
 namespace onetrip {
 
 // connection_commands.cc
-void PingCommand(CommandContext& context);
-void EchoCommand(CommandContext& context);
+bool PingAtOnce(CommandContext& context);
+Task<void> PingCommand(CommandContext& context);
+bool EchoAtOnce(CommandContext& context);
+Task<void> EchoCommand(CommandContext& context);
 void QuitCommand(CommandContext& context);
 void ResetCommand(CommandContext& context);
 void HelloCommand(CommandContext& context);

@@ -5,6 +5,7 @@
 #include "redis_compat/ascii.h"
 #include "redis_compat/commands.h"
 #include "redis_compat/database_index.h"
+#include "redis_compat/key_access.h"
 #include "redis_compat/numbers.h"
 #include "redis_compat/reply_status.h"
 #include "redis_compat/version.h"
@@ -74,14 +75,45 @@ void ReplyHello(CommandContext& context) {
 
 }  // namespace
 
-void PingCommand(CommandContext& context) {
-  if (context.argv.size() > 2) {
-    return context.out.Error("ERR wrong number of arguments for 'ping' command");
-  }
-  context.argv.size() == 1 ? context.out.Raw("+PONG\r\n") : context.out.Bulk(context.argv[1]);
+namespace {
+
+// Answers an argument unless that is more than a turn's work.
+bool RepeatAtOnce(CommandContext& context, std::string_view argument) {
+  if (argument.size() > kTurnBytes) return false;
+  context.out.Bulk(argument);
+  return true;
 }
 
-void EchoCommand(CommandContext& context) { context.out.Bulk(context.argv[1]); }
+// Answers it by the piece, and keeps no more of it twice than has to be sent.
+Task<void> Repeat(CommandContext& context, std::string_view argument) {
+  context.out.BulkHeader(argument.size());
+  for (size_t from = 0; from < argument.size(); from += kTurnBytes) {
+    if (from > 0) co_await context.kv.Yield();
+    if (MustAwaitTaken(context)) co_await AwaitTaken(context);
+    if (context.session.abandoned) co_return;
+    context.out.Raw(argument.substr(from, kTurnBytes));
+  }
+  context.out.Raw("\r\n");
+}
+
+}  // namespace
+
+bool PingAtOnce(CommandContext& context) {
+  if (context.argv.size() == 2) return RepeatAtOnce(context, context.argv[1]);
+  context.argv.size() == 1 ? context.out.Raw("+PONG\r\n")
+                           : context.out.Error("ERR wrong number of arguments for 'ping' command");
+  return true;
+}
+
+Task<void> PingCommand(CommandContext& context) {
+  if (!PingAtOnce(context)) co_await Repeat(context, context.argv[1]);
+}
+
+bool EchoAtOnce(CommandContext& context) { return RepeatAtOnce(context, context.argv[1]); }
+
+Task<void> EchoCommand(CommandContext& context) {
+  if (!EchoAtOnce(context)) co_await Repeat(context, context.argv[1]);
+}
 
 void QuitCommand(CommandContext& context) {
   context.out.Ok();

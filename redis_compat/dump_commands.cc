@@ -80,23 +80,25 @@ Task<bool> IsSoundDump(Kv& kv, std::string_view payload) {
 struct RestoredString {
   std::string integer;
   LargeMemory memory;
+  MemoryBudget::Share share;  // of it
   std::string_view bytes;
 };
 
 // REQUIRES: IsSoundDump(payload). False: there is no string in it.
-Task<bool> Restore(Kv& kv, std::string_view payload, RestoredString* restored) {
+Task<bool> Restore(CommandContext& context, std::string_view payload, RestoredString* restored) {
   DumpedString dumped;
   if (!LoadString(payload, kMaxValueBytes, &dumped)) co_return false;
   restored->integer = std::move(dumped.integer);
   restored->bytes = dumped.form == DumpedString::Form::kInteger ? restored->integer : dumped.bytes;
   if (dumped.form != DumpedString::Form::kCompressed) co_return true;
   restored->memory = LargeMemory(dumped.value_bytes);
+  restored->share = CountMemory(context, dumped.value_bytes);
   const std::span<char> to(reinterpret_cast<char*>(restored->memory.start()), dumped.value_bytes);
   restored->bytes = {to.data(), to.size()};
   Decompressor decompressor(dumped.bytes, to);
   while (decompressor.Advance(kTurnBytes)) {
     if (decompressor.is_done()) co_return true;
-    co_await kv.Yield();
+    co_await context.kv.Yield();
   }
   co_return false;
 }
@@ -156,7 +158,7 @@ Task<void> RestoreCommand(CommandContext& context) {
     co_return;
   }
   RestoredString restored;
-  const bool is_string = co_await Restore(context.kv, context.argv[3], &restored);
+  const bool is_string = co_await Restore(context, context.argv[3], &restored);
   if (!is_string) {
     context.out.Error("ERR Bad data format");
     co_return;

@@ -45,17 +45,35 @@ inline void CountLookup(CommandContext& context, bool found) {
   ++(found ? context.hits : context.misses);
 }
 
-// Whether the command's reply is all that this client waits for: one of many must not keep the
-// others from their part of the budget for large values.
-enum class ReplyIs : uint8_t { kAlone, kOneOfMany };
+// Counts memory that the call takes for large values, beside those that it reads: others wait
+// until it is given back, the call itself does not.
+inline MemoryBudget::Share CountMemory(CommandContext& context, uint64_t bytes) {
+  if (bytes <= kRecordValueBytesMax) return {};
+  return MemoryBudget::Share::TakeNow(context.hooks.large_requests(), bytes);
+}
+
+// Lets the client take what was answered so far: who keeps a share of the budget for values that
+// are read, if only in a reply, must not wait for another one.
+inline Task<void> AwaitTaken(CommandContext& context) {
+  context.answered_large = false;
+  if (context.dropped_from != nullptr) {
+    context.out.buffer().Clear();
+  } else if (context.flow != nullptr) {
+    co_await context.flow->AwaitTaken();
+  }
+}
+// Whether a call that has more to answer should do so.
+inline bool MustAwaitTaken(const CommandContext& context) {
+  return context.answered_large || context.out.buffer().size() > ReplyFlow::kMostBytes;
+}
 
 // Answers with a value, or a part of it, that `holder`, if it is not null, keeps until it is sent.
 inline void ReplyValue(CommandContext& context, std::string_view value,
-                       const std::shared_ptr<LargeValue>& holder, ReplyIs reply = ReplyIs::kAlone) {
+                       const std::shared_ptr<LargeValue>& holder) {
   if (holder == nullptr) [[likely]] {
     return context.out.Bulk(value);
   }
-  if (reply == ReplyIs::kOneOfMany || context.session.transaction != nullptr) holder->share = {};
+  context.answered_large = true;
   context.out.BulkShared(holder, value);
 }
 
@@ -72,7 +90,7 @@ inline void ReplyWithin(CommandContext& context, const ReplyParts& parts,
   if (holder == nullptr) {
     context.out.Raw(parts.value);
   } else {
-    if (context.session.transaction != nullptr) holder->share = {};
+    context.answered_large = true;
     context.out.buffer().AppendShared(holder, parts.value);
   }
   context.out.Raw(parts.tail);

@@ -3,9 +3,9 @@
 namespace onetrip {
 
 Task<Status> ReadCopy(Kv& kv, Key key, RecordCopy* copy) {
+  *copy = RecordCopy();
   ReadResult result;
   const Status status = co_await kv.Get(key, &result);
-  *copy = RecordCopy();
   if (result.found()) {
     RecordView record = result.record();
     if (result.holder() != nullptr) record.holder = &result.holder();

@@ -39,8 +39,6 @@ struct RecordCopy {
     }
     copy.elsewhere = record.value;
     copy.holder = *record.holder;
-    // Whoever copies may have to read another value before this one goes.
-    copy.holder->share = {};
     return copy;
   }
   // Of bytes that outlive it.
@@ -51,7 +49,8 @@ struct RecordCopy {
   }
 };
 
-// What `key` holds, or that it is not there. `copy` outlives the task.
+// What `key` holds, or that it is not there. What `copy` had before is given up first: of large
+// values it keeps one at a time. It outlives the task.
 Task<Status> ReadCopy(Kv& kv, Key key, RecordCopy* copy);
 
 // Stores a copy, which outlives it. Without `replace` only where nothing is, or the write of the
@@ -94,19 +93,16 @@ class RemoveIfSame final : public CommandMutation {
     Begin();
     changed_ = current != nullptr && current->version != version_;
     if (current == nullptr) return Change::Keep();
-    if (!changed_) return Change::Delete();
-    now_ = RecordCopy::Of(*current);
-    return Change::Keep();
+    return changed_ ? Change::Keep() : Change::Delete();
   }
 
-  // Whether it held something else, and what.
+  [[nodiscard]] ValueRange wanted() const override { return kNoValue; }
+  // Whether it held something else.
   [[nodiscard]] bool changed() const { return changed_; }
-  [[nodiscard]] const RecordCopy& now() const { return now_; }
 
  private:
   const uint64_t version_;
   bool changed_ = false;
-  RecordCopy now_;
 };
 
 }  // namespace onetrip

@@ -172,6 +172,10 @@ Task<void> LcsCommand(CommandContext& context) {
       co_return;
     }
     CountLookup(context, copy->found);
+    // Who reads the other one must not keep a share of what is read.
+    if (copy->holder != nullptr) {
+      copy->holder->share = CountMemory(context, copy->holder->memory.bytes());
+    }
   }
   const auto is_string = [](const RecordCopy& copy) {
     return !copy.found || copy.type == static_cast<uint8_t>(ValueType::kString);
@@ -190,6 +194,7 @@ Task<void> LcsCommand(CommandContext& context) {
         "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
     co_return;
   }
+  const MemoryBudget::Share share = CountMemory(context, cells * sizeof(uint32_t));
   LcsTable table(a.bytes(), b.bytes());
   const size_t row_cells = b.bytes().size() + 1;
   size_t filled = 0;

@@ -47,7 +47,12 @@ Task<MoveOutcome> Move(CommandContext& context, Key from, Key to, bool replace) 
       co_return MoveOutcome::kFailed;
     }
     if (!remove.changed()) co_return MoveOutcome::kMoved;
-    source = remove.now();
+    status = co_await ReadCopy(kv, from, &source);
+    if (AnsweredWriteFailure(context, from, status, StorageStep::kLaterWrite)) {
+      co_return MoveOutcome::kFailed;
+    }
+    // What others have made of it since is gone: as if they had after the move.
+    if (!source.found) co_return MoveOutcome::kMoved;
   }
   ReplyStatus(context.out, Status(StatusCode::kUnavailable, "others keep changing the key"),
               StorageStep::kLaterWrite);

@@ -7,11 +7,13 @@
 #define ONETRIP_REDIS_COMPAT_SERVER_HOOKS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "client_core/base/clock.h"
+#include "client_core/base/memory_budget.h"
 #include "client_core/coro/task.h"
 #include "redis_compat/client_info.h"
 #include "redis_compat/command_stats.h"
@@ -76,6 +78,10 @@ class ServerHooks {
   // Whether this process removes expired keys that nobody touches; at once on the caller's worker,
   // and on all of them when it completes.
   virtual Task<void> SetActiveExpiry(bool active) = 0;
+
+  // What requests, and what commands make of large values, take of the process's memory; null: that
+  // is not counted.
+  virtual std::shared_ptr<MemoryBudget> large_requests() = 0;
 
   // Goes on `ns` nanoseconds from now or a little later.
   virtual Task<void> SleepFor(uint64_t ns) = 0;

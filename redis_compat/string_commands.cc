@@ -243,9 +243,14 @@ Task<void> MGetCommand(CommandContext& context) {
     CountLookup(context, result.found());
     const bool readable = result.found() && IsString(result.record());
     if (readable) {
-      ReplyValue(context, result.record().value, result.holder(), ReplyIs::kOneOfMany);
+      ReplyValue(context, result.record().value, result.holder());
     } else {
       context.out.Null();
+    }
+    if (MustAwaitTaken(context)) [[unlikely]] {
+      result = ReadResult();
+      co_await AwaitTaken(context);
+      if (context.session.abandoned) co_return;
     }
   }
 }

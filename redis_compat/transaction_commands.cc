@@ -95,11 +95,14 @@ class QueuedCall {
     context_.command = queued.row();
     context_.dropped_from = exec.dropped_from;
   }
+  // Where the replies go out while others are still to come.
+  void SetFlow(ReplyFlow* flow) { context_.flow = flow; }
   QueuedCall(const QueuedCall&) = delete;
   QueuedCall& operator=(const QueuedCall&) = delete;
 
   Task<void> Run() { return RunInside(context_, &end_); }
   void EnterInBooks() { EndInside(context_, end_); }
+  [[nodiscard]] bool must_await_taken() const { return MustAwaitTaken(context_); }
 
  private:
   CommandContext context_;
@@ -133,7 +136,7 @@ Task<Status> TryOnOneKey(CommandContext& context, const Transaction& transaction
 }
 
 Task<void> ExecuteOnOneKey(CommandContext& context, const Transaction& transaction, Key key) {
-  StagedKv staged(context.kv, key);
+  StagedKv staged(context.kv, key, context.hooks.large_requests());
   for (int i = 0; i < kAttemptsMax; ++i) {
     Status status = co_await staged.Load();
     if (AnsweredReadFailure(context, status)) {
@@ -185,8 +188,10 @@ Task<void> ExecuteInOrder(CommandContext& context, const Transaction& transactio
   context.out.Array(transaction.queue.size());
   for (const QueuedCommand& queued : transaction.queue) {
     QueuedCall call(context, context.kv, context.out, queued);
+    call.SetFlow(context.flow);
     co_await call.Run();
     call.EnterInBooks();
+    if (call.must_await_taken()) co_await AwaitTaken(context);
   }
   // The errors among the replies are those of the commands, and counted there.
   context.errors_before = context.out.errors();

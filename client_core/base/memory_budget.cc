@@ -17,6 +17,13 @@ void MemoryBudget::Share::Grow(uint64_t bytes) {
   bytes_ += bytes;
 }
 
+MemoryBudget::Share MemoryBudget::Share::TakeNow(std::shared_ptr<MemoryBudget> budget,
+                                                 uint64_t bytes) {
+  Share share(std::move(budget), 0);
+  share.Grow(bytes);
+  return share;
+}
+
 MemoryBudget::Turn::Turn(std::shared_ptr<MemoryBudget> budget, uint64_t bytes)
     : budget_(std::move(budget)), bytes_(bytes) {
   const std::lock_guard<std::mutex> lock(budget_->mutex_);

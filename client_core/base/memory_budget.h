@@ -37,6 +37,9 @@ class MemoryBudget {
     [[nodiscard]] uint64_t bytes() const { return bytes_; }
     // Takes more, whether it fits or not: for needs that were not known before.
     void Grow(uint64_t bytes);
+    // The same for what is kept already, so that nobody can be made to wait for it. `budget` may be
+    // null: a share of nothing.
+    static Share TakeNow(std::shared_ptr<MemoryBudget> budget, uint64_t bytes);
 
    private:
     friend class MemoryBudget;

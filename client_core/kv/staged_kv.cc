@@ -48,8 +48,6 @@ Task<Status> StagedKv::Load() {
   if (seen_.holder() != nullptr) {
     values_.push_back(seen_.holder());
     seen_ = ReadResult();
-    // Others need not wait until the transaction is over.
-    values_.back()->share = {};
     current_.holder = Holder();
   }
   co_return status;
@@ -91,6 +89,9 @@ std::shared_ptr<LargeValue>* StagedKv::Holder() {
 Task<std::shared_ptr<LargeValue>> StagedKv::Copy(NewRecord record) {
   auto copy = std::make_shared<LargeValue>();
   copy->memory = LargeMemory(record.bytes());
+  if (record.bytes() > kRecordValueBytesMax) {
+    copy->share = MemoryBudget::Share::TakeNow(made_, record.bytes());
+  }
   const std::span<char> to(reinterpret_cast<char*>(copy->memory.start()), record.bytes());
   // Who comes in between may change the key.
   const bool in_haste = loads_ > kPatientLoads && to.size() <= kRecordValueBytesMax;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
 
 #include "client_core/kv/kv.h"
 
@@ -29,8 +30,10 @@ inline KeyVersion VersionIn(const RecordView* record) {
 
 class StagedKv final : public Kv {
  public:
-  // `store` and the bytes of `key` outlive it.
-  StagedKv(Kv& store, Key key) : Kv(store), store_(store), key_(key) {}
+  // `store` and the bytes of `key` outlive it. Large values that it makes count in `made`, unless
+  // that is null; one that it reads keeps its share as long as the copy, or a reply, keeps it.
+  StagedKv(Kv& store, Key key, std::shared_ptr<MemoryBudget> made = nullptr)
+      : Kv(store), store_(store), key_(key), made_(std::move(made)) {}
 
   // Reads the key and forgets what was staged. REQUIRES: no ReadResult of this is alive.
   Task<Status> Load();
@@ -68,6 +71,7 @@ class StagedKv final : public Kv {
 
   Kv& store_;
   const Key key_;
+  const std::shared_ptr<MemoryBudget> made_;
   uint32_t loads_ = 0;
   KeyVersion loaded_;
   ReadResult seen_;  // by the last Load(), unless values_ has what it saw

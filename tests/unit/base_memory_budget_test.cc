@@ -71,8 +71,13 @@ TEST(MemoryBudgetTest, AShareGrowsWhetherItFitsOrNot) {
   share.Grow(90);
   EXPECT_EQ(share.bytes(), 180U);
   EXPECT_EQ(budget->used_bytes(), 180U);
+  Share kept = Share::TakeNow(budget, 50);
+  EXPECT_EQ(kept.bytes(), 50U);
+  EXPECT_EQ(budget->used_bytes(), 230U);
   share = {};
+  kept = {};
   EXPECT_EQ(budget->used_bytes(), 0U);
+  EXPECT_EQ(Share::TakeNow(nullptr, 50).bytes(), 0U);
 }
 
 TEST(LargeMemoryTest, MemoryOfAnySizeCanBeFilledAndMoved) {

@@ -56,6 +56,20 @@ TEST_F(RedisLargeValues, AreReadAndWrittenByThePiece) {
   EXPECT_EQ(InTurns({"COPY", "k", "j"}), ":1\r\n");
   EXPECT_GE(turns(), 5 * kPieces);
   EXPECT_TRUE(Value("j") == value_ + "tail");
+  EXPECT_EQ(InTurns({"RENAME", "j", "r"}), "+OK\r\n");
+  EXPECT_LT(turns(), 6 * kPieces) << "what is moved is read once";
+  EXPECT_TRUE(Value("r") == value_ + "tail");
+}
+
+TEST_F(RedisLargeValues, AreRepeatedByThePiece) {
+  EXPECT_TRUE(InTurns({"ECHO", value_}) == Bulk(value_));
+  EXPECT_GE(turns(), kPieces - 1);
+  EXPECT_TRUE(InTurns({"PING", value_}) == Bulk(value_));
+  EXPECT_GE(turns(), kPieces - 1);
+  client_("MULTI");
+  EXPECT_EQ(InTurns({"ECHO", value_}), "+QUEUED\r\n");
+  EXPECT_TRUE(InTurns({"EXEC"}) == "*1\r\n" + Bulk(value_));
+  EXPECT_GE(turns(), kPieces - 1);
 }
 
 TEST_F(RedisLargeValues, AreDumpedAndRestoredByThePiece) {

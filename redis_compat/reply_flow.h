@@ -1,0 +1,25 @@
+// ReplyFlow: how a command that answers more than memory should hold waits for its client.
+#ifndef ONETRIP_REDIS_COMPAT_REPLY_FLOW_H_
+#define ONETRIP_REDIS_COMPAT_REPLY_FLOW_H_
+
+#include <cstddef>
+
+#include "client_core/coro/task.h"
+
+namespace onetrip {
+
+class ReplyFlow {
+ public:
+  // Replies beyond which nothing is added before the client has taken them. Far above what clients
+  // are known to leave unread while they still send.
+  static constexpr size_t kMostBytes = size_t{64} << 20;
+
+  virtual ~ReplyFlow() = default;
+  // Returns when the client has taken everything that was answered so far, or never will, for the
+  // connection ends: Session::abandoned. What was taken cannot be rolled back.
+  virtual Task<void> AwaitTaken() = 0;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_REDIS_COMPAT_REPLY_FLOW_H_

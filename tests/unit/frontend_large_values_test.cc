@@ -1,0 +1,196 @@
+// Large values in an agent's memory: what replies, transactions and commands on several of them
+// take of the budget, and who loses it.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "frontend/connection.h"
+#include "frontend/server.h"
+#include "frontend/worker.h"
+#include "tests/unit/frontend_fixture.h"
+
+namespace onetrip {
+namespace {
+
+class LargeValuesTest : public testing::Test {
+ protected:
+  // More than sockets hold.
+  static constexpr size_t kBytes = size_t{9} << 20;
+  static constexpr int kKeys = 4;
+
+  // Room for one value to be read, and for one request.
+  static AgentOptions Options() {
+    AgentOptions options = TestAgent::SmallOptions();
+    options.memory_bytes = 256ULL << 20;
+    options.large_value_bytes = 3 * kBytes;
+    return options;
+  }
+
+  LargeValuesTest() {
+    for (int i = 0; i < kKeys; ++i) {
+      EXPECT_EQ(other_.Ask({"SET", Key(i), Value(i)}, "+OK\r\n"), "+OK\r\n");
+    }
+    // It does not grow then.
+    const int receive_bytes = 256 << 10;
+    setsockopt(client_.fd(), SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes));
+  }
+
+  static std::string Key(int i) { return "k" + std::to_string(i); }
+  static std::string Value(int i) { return std::string(kBytes, static_cast<char>('a' + i)); }
+  const LargeValueBudgets& budgets() { return agent_.server().storage().large_values(); }
+
+  // Whether it becomes so.
+  static bool Soon(const std::function<bool()>& holds) {
+    for (int i = 0; i < 20'000; ++i) {
+      if (holds()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+  // The most that connections had to send at one of many moments from now on.
+  size_t MostUnsent() {
+    size_t most = 0;
+    for (int i = 0; i < 50; ++i) {
+      OnWorker([&most](Connection& connection) {
+        most = std::max(most, connection.output_buffer_bytes());
+      });
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return most;
+  }
+  void OnWorker(const std::function<void(Connection&)>& visit) {
+    Worker& worker = *agent_.server().workers()[0];
+    std::promise<void> done;
+    worker.Post([&] {
+      for (Connection* connection : worker.connections()) visit(*connection);
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+  // As if a minute had passed in which nobody sent or took anything.
+  void PassAMinute() {
+    OnWorker(
+        [](Connection& connection) { connection.Tend(SystemClock().NowNs() + 61'000'000'000); });
+  }
+
+  TestAgent agent_{Options()};
+  TestClient client_{agent_.port()};
+  TestClient other_{agent_.port()};
+};
+
+TEST_F(LargeValuesTest, MGetKeepsOneValueAtATime) {
+  EXPECT_TRUE(client_.Send(Resp({"MGET", "k0", "k1", "missing", "k2", "k3"})));
+  ASSERT_TRUE(Soon([&] { return budgets().values->used_bytes() > 0; }));
+  EXPECT_LT(MostUnsent(), kBytes + 100);
+  EXPECT_EQ(client_.ReadLine(), "*5\r\n");
+  EXPECT_TRUE(client_.ReadBulk() == Value(0));
+  EXPECT_TRUE(client_.ReadBulk() == Value(1));
+  EXPECT_EQ(client_.ReadLine(), "$-1\r\n");
+  EXPECT_TRUE(client_.ReadBulk() == Value(2));
+  EXPECT_LT(MostUnsent(), kBytes + 100);
+  EXPECT_TRUE(client_.ReadBulk() == Value(3));
+  EXPECT_EQ(client_.Ask({"PING"}, "+PONG\r\n"), "+PONG\r\n");
+  EXPECT_EQ(budgets().values->used_bytes(), 0U);
+}
+
+TEST_F(LargeValuesTest, MGetOfAClientThatGoesAwayEnds) {
+  EXPECT_TRUE(client_.Send(Resp({"MGET", "k0", "k1", "k2", "k3"})));
+  ASSERT_TRUE(Soon([&] { return budgets().values->used_bytes() > 0; }));
+  client_.Close();
+  EXPECT_TRUE(Soon([&] { return budgets().values->used_bytes() == 0; }));
+  EXPECT_TRUE(Soon([&] { return agent_.server().open_clients() == 1; }));
+}
+
+TEST_F(LargeValuesTest, MGetWithoutRepliesKeepsNothing) {
+  EXPECT_TRUE(client_.Send(Resp({"CLIENT", "REPLY", "OFF"}) + Resp({"MGET", "k0", "k1", "k2"}) +
+                           Resp({"CLIENT", "REPLY", "ON"}) + Resp({"PING"})));
+  EXPECT_EQ(client_.ReadLine(), "+OK\r\n");
+  EXPECT_EQ(client_.ReadLine(), "+PONG\r\n");
+  EXPECT_EQ(budgets().values->used_bytes(), 0U);
+}
+
+TEST_F(LargeValuesTest, ATransactionOverKeysKeepsOneValueAtATime) {
+  EXPECT_TRUE(client_.Send(Resp({"MULTI"}) + Resp({"GET", "k0"}) + Resp({"MGET", "k1", "k2"}) +
+                           Resp({"GET", "k3"}) + Resp({"EXEC"})));
+  EXPECT_EQ(client_.ReadLine(), "+OK\r\n");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client_.ReadLine(), "+QUEUED\r\n");
+  ASSERT_TRUE(Soon([&] { return budgets().values->used_bytes() > 0; }));
+  EXPECT_LT(MostUnsent(), kBytes + 100);
+  EXPECT_EQ(client_.ReadLine(), "*3\r\n");
+  EXPECT_TRUE(client_.ReadBulk() == Value(0));
+  EXPECT_EQ(client_.ReadLine(), "*2\r\n");
+  for (int i = 1; i < kKeys; ++i) EXPECT_TRUE(client_.ReadBulk() == Value(i));
+}
+
+TEST_F(LargeValuesTest, ATransactionOnAKeyCountsWhatItKeeps) {
+  EXPECT_TRUE(client_.Send(Resp({"MULTI"}) + Resp({"GET", "k0"}) +
+                           Resp({"SETRANGE", "k0", "0", "x"}) + Resp({"GET", "k0"}) +
+                           Resp({"EXEC"})));
+  EXPECT_EQ(client_.ReadLine(), "+OK\r\n");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client_.ReadLine(), "+QUEUED\r\n");
+  EXPECT_EQ(client_.ReadLine(), "*3\r\n");
+  EXPECT_EQ(budgets().values->used_bytes(), kBytes) << "what was read";
+  EXPECT_EQ(budgets().requests->used_bytes(), kBytes) << "what was made of it";
+  EXPECT_TRUE(client_.ReadBulk() == Value(0));
+  EXPECT_EQ(client_.ReadLine(), ":" + std::to_string(kBytes) + "\r\n");
+  std::string changed = Value(0);
+  changed[0] = 'x';
+  EXPECT_TRUE(client_.ReadBulk() == changed);
+  EXPECT_TRUE(Soon([&] { return budgets().values->used_bytes() == 0; }));
+  EXPECT_TRUE(Soon([&] { return budgets().requests->used_bytes() == 0; }));
+}
+
+TEST_F(LargeValuesTest, WhatIsQueuedCountsUntilItIsDiscarded) {
+  EXPECT_EQ(client_.Ask({"MULTI"}, "+OK\r\n"), "+OK\r\n");
+  EXPECT_EQ(client_.Ask({"SET", "q", Value(1)}, "+QUEUED\r\n"), "+QUEUED\r\n");
+  EXPECT_TRUE(Soon([&] {
+    const uint64_t used = budgets().requests->used_bytes();
+    return used >= kBytes && used < kBytes + (1 << 20);
+  }));
+  EXPECT_EQ(client_.Ask({"SET", "q", Value(2)}, "+QUEUED\r\n"), "+QUEUED\r\n")
+      << "it does not wait for itself";
+  EXPECT_TRUE(Soon([&] { return budgets().requests->used_bytes() >= 2 * kBytes; }));
+  EXPECT_EQ(client_.Ask({"DISCARD"}, "+OK\r\n"), "+OK\r\n");
+  EXPECT_TRUE(Soon([&] { return budgets().requests->used_bytes() == 0; }));
+}
+
+// Every one of them reads or makes more than the budget has at a time.
+TEST_F(LargeValuesTest, CommandsOnSeveralDoNotWaitForThemselves) {
+  const std::string length = ":" + std::to_string(kBytes) + "\r\n";
+  EXPECT_EQ(client_.Ask({"BITOP", "OR", "d", "k0", "k1", "k2"}, length), length);
+  EXPECT_EQ(client_.Ask({"COPY", "k0", "c"}, ":1\r\n"), ":1\r\n");
+  EXPECT_EQ(client_.Ask({"RENAME", "c", "k1"}, "+OK\r\n"), "+OK\r\n");
+  const std::string refused =
+      "-ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len\r\n";
+  EXPECT_EQ(client_.Ask({"LCS", "k0", "k2"}, refused), refused);
+  EXPECT_EQ(budgets().values->used_bytes(), 0U);
+  EXPECT_EQ(budgets().requests->used_bytes(), 0U);
+}
+
+TEST_F(LargeValuesTest, WhoKeepsOthersWaitingForAMinuteIsClosed) {
+  EXPECT_TRUE(client_.Send(Resp({"GET", "k0"}) + Resp({"GET", "k1"})));
+  ASSERT_TRUE(Soon([&] { return budgets().values->waiting() > 0; })) << "for what it has itself";
+  PassAMinute();
+  EXPECT_TRUE(Soon([&] { return agent_.server().open_clients() == 1; }));
+  EXPECT_TRUE(other_.Send(Resp({"GET", "k0"})));
+  EXPECT_TRUE(other_.ReadBulk() == Value(0));
+
+  TestClient half(agent_.port());
+  EXPECT_TRUE(half.Send("*3\r\n$3\r\nSET\r\n$1\r\nh\r\n$" + std::to_string(kBytes) + "\r\nabc"));
+  ASSERT_TRUE(Soon([&] { return budgets().requests->used_bytes() > 0; }));
+  PassAMinute();
+  EXPECT_EQ(agent_.server().open_clients(), 2U) << "nobody waits";
+  std::thread sender([&] { EXPECT_EQ(other_.Ask({"SET", "s", Value(3)}, "+OK\r\n"), "+OK\r\n"); });
+  ASSERT_TRUE(Soon([&] { return budgets().requests->waiting() > 0; }));
+  PassAMinute();
+  sender.join();
+  EXPECT_TRUE(half.Closed());
+}
+
+}  // namespace
+}  // namespace onetrip
