@@ -35,20 +35,15 @@ void FlushQueue::Add(Connection* connection) {
 
 void FlushQueue::Remove(Connection* connection) {
   if (connection->flush_queued_) std::erase(waiting_, connection);
-  std::replace(flushing_.begin(), flushing_.end(), connection, static_cast<Connection*>(nullptr));
 }
 
 void FlushQueue::FlushAll() {
-  if (waiting_.empty()) return;
-  // A flush may end its connection, and a coroutine it resumes may end others: Remove() then
-  // empties their places.
-  std::swap(waiting_, flushing_);
-  for (Connection* connection : flushing_) connection->flush_queued_ = false;
-  for (size_t i = 0; i < flushing_.size(); ++i) {
-    Connection* connection = std::exchange(flushing_[i], nullptr);
-    if (connection != nullptr) connection->Flush();
+  // A flush runs nothing else, so nobody comes or goes meanwhile.
+  for (Connection* connection : waiting_) {
+    connection->flush_queued_ = false;
+    connection->Flush();
   }
-  flushing_.clear();
+  waiting_.clear();
 }
 
 Connection::Connection(ConnectionHost& host, UniqueFd fd, uint64_t id, std::string_view unix_path)
@@ -77,6 +72,12 @@ void Connection::Wake() {
   wait_for_ = WaitFor::kNothing;
   const std::coroutine_handle<> waiter = std::exchange(waiter_, nullptr);
   if (waiter) waiter.resume();
+}
+
+void Connection::WakeLater() {
+  wait_for_ = WaitFor::kNothing;
+  const std::coroutine_handle<> waiter = std::exchange(waiter_, nullptr);
+  if (waiter) host_.executor.Schedule(waiter);
 }
 
 void Connection::Kill() {
@@ -269,7 +270,7 @@ Task<void> Connection::WaitForPause(std::span<const std::string_view> argv) {
 }
 
 Task<void> Connection::RelieveOutput() {
-  if (!Send()) Drop();
+  if (state_ == State::kDropped || !Send()) Drop();
   DropIfOverHardLimit();
   if (state_ == State::kDropped || output_.size() <= kFlushEarlyBytes) co_return;
   host_.flush_queue.Add(this);
@@ -280,7 +281,7 @@ Task<void> Connection::RelieveOutput() {
 }
 
 Task<void> Connection::AwaitTaken() {
-  if (!Send()) Drop();
+  if (state_ == State::kDropped || !Send()) Drop();
   DropIfOverHardLimit();
   if (state_ == State::kDropped || output_.empty()) co_return;
   host_.flush_queue.Add(this);
@@ -380,14 +381,14 @@ void Connection::Flush() {
   if (state_ != State::kDropped && !Send()) Drop();
   DropIfOverHardLimit();
   if (state_ == State::kDropped) {
-    Wake();
+    WakeLater();
     return;
   }
   watcher_.WatchWrites(!output_.empty());
   const bool finishing = state_ == State::kFinishing;
   if ((wait_for_ == WaitFor::kInput && finishing) ||
       (wait_for_ == WaitFor::kOutput && output_.size() <= resume_bytes_)) {
-    Wake();
+    WakeLater();
   }
 }
 
@@ -429,7 +430,8 @@ void Connection::Tend(uint64_t now_ns) {
     Kill();
   }
   if (finishing_since_ns_ != 0 && now_ns > finishing_since_ns_ + kLingerNs) Kill();
-  if (wait_for_ == WaitFor::kOutput && now_ns > last_sent_ns_ + kStalledNs) {
+  const bool is_paused = wait_for_ == WaitFor::kOutput && resume_bytes_ > 0;
+  if (is_paused && now_ns > last_sent_ns_ + kStalledNs) {
     CloseForOutput();
     Kill();
   }
@@ -456,7 +458,10 @@ bool Connection::KeepsOthersWaiting() const {
   const bool keeps_request = wait_for_ != WaitFor::kNothing && input_share_.bytes() > 0 &&
                              host_.large_values.requests->waiting() > 0;
   // But perhaps not before its client has taken the replies to what went before.
-  const bool keeps_value = output_.LargestShared() > 0 && host_.large_values.values->waiting() > 0;
+  // These are of both budgets: transactions answer with what they have made, too.
+  const bool keeps_value =
+      output_.LargestShared() > 0 &&
+      (host_.large_values.values->waiting() > 0 || host_.large_values.requests->waiting() > 0);
   return keeps_request || keeps_value;
 }
 

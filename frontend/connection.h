@@ -78,7 +78,6 @@ class FlushQueue {
 
  private:
   std::vector<Connection*> waiting_;
-  std::vector<Connection*> flushing_;  // Null where a connection went away meanwhile.
 };
 
 // What a connection uses of its worker; all of it outlives the connection.
@@ -188,6 +187,8 @@ class Connection final : private ReplyFlow {
 
   // Resumes the coroutine if it waits. The connection may be gone afterwards.
   void Wake();
+  // The same in a turn of its own: what it then has to send is flushed before the loop may sleep.
+  void WakeLater();
   void OnReadable();
   void OnWritable() { Flush(); }
 
@@ -216,7 +217,8 @@ class Connection final : private ReplyFlow {
   void Drop() {
     state_ = State::kDropped;
     session_.abandoned = true;
-    // A command that still runs may wait for what its own replies keep.
+    // A command that still runs may wait for what its own replies keep. What it answers from now
+    // on is not sent either: it would stand where what is gone now was owed.
     output_.Clear();
   }
   void DropIfOverHardLimit();

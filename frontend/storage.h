@@ -40,7 +40,8 @@ struct PoolUsage {
 };
 
 // What values above 1 MiB may take of the process's memory, on all workers together. Whoever waits
-// for the second may hold some of the first, never the other way round.
+// for the second may hold some of the first, never the other way round but in replies, which
+// clients take; those that do not take them for a minute, and keep others waiting, are closed.
 struct LargeValueBudgets {
   std::shared_ptr<MemoryBudget> requests;  // being read in or executed
   std::shared_ptr<MemoryBudget> values;    // read for a command, until its reply is sent

@@ -54,14 +54,7 @@ inline MemoryBudget::Share CountMemory(CommandContext& context, uint64_t bytes) 
 
 // Lets the client take what was answered so far: who keeps a share of the budget for values that
 // are read, if only in a reply, must not wait for another one.
-inline Task<void> AwaitTaken(CommandContext& context) {
-  context.answered_large = false;
-  if (context.dropped_from != nullptr) {
-    context.out.buffer().Clear();
-  } else if (context.flow != nullptr) {
-    co_await context.flow->AwaitTaken();
-  }
-}
+Task<void> AwaitTaken(CommandContext& context);
 // Whether a call that has more to answer should do so.
 inline bool MustAwaitTaken(const CommandContext& context) {
   return context.answered_large || context.out.buffer().size() > ReplyFlow::kMostBytes;

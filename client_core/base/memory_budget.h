@@ -2,7 +2,8 @@
 //
 // Whoever needs memory takes a place in a queue (Turn) and gets a Share when it is the first there
 // and its bytes fit, or when nobody has any: what is larger than the whole budget goes alone.
-// Nobody who has a share may wait for another of the same budget. Any thread.
+// Nobody who has a share may wait for another of the same budget, unless it is sure to get rid of
+// the first meanwhile: as one in a reply, which the client takes or is closed. Any thread.
 #ifndef ONETRIP_CLIENT_CORE_BASE_MEMORY_BUDGET_H_
 #define ONETRIP_CLIENT_CORE_BASE_MEMORY_BUDGET_H_
 
