@@ -1,6 +1,10 @@
 // Commands on keys of any type: DEL and UNLINK, EXISTS, TYPE, TTL, PTTL.
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include "redis_compat/commands.h"
-#include "redis_compat/key_access.h"
+#include "redis_compat/key_batch.h"
 
 namespace onetrip {
 namespace {
@@ -23,34 +27,65 @@ int64_t TimeLeftMs(const ReadResult& result, uint64_t now_ms) {
 
 }  // namespace
 
+namespace {
+
+struct KeyOutcome {
+  Status status;
+  bool was_there = false;
+};
+
+Task<void> DeleteOne(CommandContext& context, size_t index, KeyOutcome* outcome) {
+  *outcome = {};
+  outcome->status = co_await context.kv.Delete(KeyAt(context, index), &outcome->was_there);
+  // A key too long to be stored is not there to be removed.
+  if (outcome->status.code() == StatusCode::kTooLarge) outcome->status = Status::Ok();
+}
+
+Task<void> LookForOne(CommandContext& context, size_t index, KeyOutcome* outcome) {
+  ReadResult result;
+  outcome->status = co_await context.kv.GetPart(KeyAt(context, index), kNoValue, &result);
+  outcome->was_there = result.found();
+}
+
+}  // namespace
+
 Task<void> DelCommand(CommandContext& context) {
+  std::vector<KeyOutcome> batch(context.kv.keys_at_once());
   int64_t removed = 0;
-  for (size_t i = 1; i < context.argv.size(); ++i) {
-    PrefetchAhead(context, i, 1);
-    bool existed = false;
-    const Status status = co_await context.kv.Delete(KeyAt(context, i), &existed);
-    // A key too long to be stored is not there to be removed.
-    if (!status.ok() && status.code() != StatusCode::kTooLarge) {
-      ReplyStatus(context.out, status,
+  for (size_t i = 1; i < context.argv.size();) {
+    const size_t end = BatchEnd(context, i, 1);
+    co_await RunBatch(context, i, end, 1, [&](size_t index, size_t place) {
+      return DeleteOne(context, index, &batch[place]);
+    });
+    const std::span<const KeyOutcome> outcomes(batch.data(), end - i);
+    removed += std::ranges::count_if(outcomes, &KeyOutcome::was_there);
+    const KeyOutcome* const failed = WorstOf(outcomes);
+    if (failed != nullptr) {
+      ReplyStatus(context.out, failed->status,
                   removed > 0 ? StorageStep::kLaterWrite : StorageStep::kWrite);
       co_return;
     }
-    removed += existed ? 1 : 0;
+    i = end;
   }
   context.out.Integer(removed);
 }
 
 Task<void> ExistsCommand(CommandContext& context) {
+  std::vector<KeyOutcome> batch(context.kv.keys_at_once());
   int64_t found = 0;
-  for (size_t i = 1; i < context.argv.size(); ++i) {
-    PrefetchAhead(context, i, 1);
-    ReadResult result;
-    const Status status = co_await context.kv.GetPart(KeyAt(context, i), kNoValue, &result);
-    if (AnsweredReadFailure(context, status)) {
-      co_return;
+  for (size_t i = 1; i < context.argv.size();) {
+    const size_t end = BatchEnd(context, i, 1);
+    co_await RunBatch(context, i, end, 1, [&](size_t index, size_t place) {
+      return LookForOne(context, index, &batch[place]);
+    });
+    for (const KeyOutcome& outcome : std::span(batch.data(), end - i)) {
+      if (AnsweredReadFailure(context, outcome.status)) {
+        co_return;
+      }
+      CountLookup(context, outcome.was_there);
+      found += outcome.was_there ? 1 : 0;
     }
-    CountLookup(context, result.found());
-    found += result.found() ? 1 : 0;
+    i = end;
   }
   context.out.Integer(found);
 }

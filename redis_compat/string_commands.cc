@@ -1,8 +1,13 @@
 // Whole strings: GET, SET and their relatives.
+#include <algorithm>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "client_core/base/large_memory.h"
 #include "redis_compat/commands.h"
-#include "redis_compat/key_access.h"
+#include "redis_compat/key_batch.h"
 #include "redis_compat/set_options.h"
 
 namespace onetrip {
@@ -220,40 +225,109 @@ Task<void> GetDelCommand(CommandContext& context) {
   }
 }
 
+namespace {
+
+// A key of MGET.
+struct Lookup {
+  ReadResult result;
+  Status status;
+
+  // Large values wait for memory, one after the other: whoever has some may not wait for more.
+  [[nodiscard]] bool is_to_come() const {
+    return result.found() && result.record().value.size() != result.record().value_bytes;
+  }
+};
+
+Task<void> LookUp(CommandContext& context, size_t index, Lookup* lookup) {
+  const Key key = KeyAt(context, index);
+  lookup->status = co_await context.kv.GetPart(key, kUnlessLarge, &lookup->result);
+}
+
+}  // namespace
+
 Task<void> MGetCommand(CommandContext& context) {
   const uint64_t begin = context.out.buffer().position();
   context.out.Array(context.argv.size() - 1);
-  for (size_t i = 1; i < context.argv.size(); ++i) {
-    PrefetchAhead(context, i, 1);
-    ReadResult result;
-    Status status = co_await context.kv.Get(KeyAt(context, i), &result);
-    if (status.code() == StatusCode::kTooLarge) {
-      status = Status::Ok();
+  std::vector<Lookup> batch(context.kv.keys_at_once());
+  size_t since_yield = 0;
+  size_t end = 1;
+  for (size_t i = 1, first = 1; i < context.argv.size(); ++i) {
+    if (i == end) {
+      first = i;
+      end = BatchEnd(context, i, 1);
+      if (end > i + 1) {
+        co_await RunBatch(context, i, end, 1, [&](size_t index, size_t place) {
+          return LookUp(context, index, &batch[place]);
+        });
+      }
     }
-    if (!status.ok()) {
+    Lookup lookup = std::exchange(batch[i - first], {});
+    if (end == first + 1 || lookup.is_to_come()) {
+      PrefetchAhead(context, i, 1);
+      lookup.status = co_await context.kv.Get(KeyAt(context, i), &lookup.result);
+    }
+    if (lookup.status.code() == StatusCode::kTooLarge) lookup.status = Status::Ok();
+    if (!lookup.status.ok()) {
       // One error for the whole command, unless the socket has taken a part of the reply: then the
       // error stands for this key alone.
       const bool taken_back = context.out.buffer().RollBackTo(begin);
-      ReplyStatus(context.out, status, StorageStep::kRead);
+      ReplyStatus(context.out, lookup.status, StorageStep::kRead);
       if (taken_back) {
         co_return;
       }
       continue;
     }
+    const ReadResult& result = lookup.result;
     CountLookup(context, result.found());
     const bool readable = result.found() && IsString(result.record());
     if (readable) {
       ReplyValue(context, result.record().value, result.holder());
+      since_yield += result.holder() == nullptr ? result.record().value.size() : 0;
     } else {
       context.out.Null();
     }
     if (MustAwaitTaken(context)) [[unlikely]] {
-      result = ReadResult();
+      lookup = {};
       co_await AwaitTaken(context);
       if (context.session.abandoned) co_return;
     }
+    if (since_yield < kTurnBytes) [[likely]]
+      continue;
+    since_yield = 0;
+    co_await context.kv.Yield();
   }
 }
+
+namespace {
+
+struct SetOutcome {
+  Status status;
+  bool done = false;
+};
+
+Task<void> SetOne(CommandContext& context, size_t index, SetOutcome* outcome) {
+  outcome->status =
+      co_await context.kv.Set(KeyAt(context, index), StringRecord(context.argv[index + 1]));
+  outcome->done = outcome->status.ok();
+}
+
+// Behind the keys that are set together with argv[first]: large values are written one by one, and
+// of a key that comes twice the last value stands.
+size_t SetBatchEnd(const CommandContext& context, size_t first) {
+  const auto argv = context.argv;
+  const size_t most = BatchEnd(context, first, 2);
+  size_t bytes = argv[first + 1].size();
+  for (size_t end = first + 2; end < most; end += 2) {
+    bytes += argv[end + 1].size();
+    if (bytes > kTurnBytes) return end;
+    for (size_t i = first; i < end; i += 2) {
+      if (argv[i] == argv[end]) return end;
+    }
+  }
+  return most;
+}
+
+}  // namespace
 
 Task<void> MSetCommand(CommandContext& context) {
   const auto argv = context.argv;
@@ -261,14 +335,22 @@ Task<void> MSetCommand(CommandContext& context) {
     context.out.Error("ERR wrong number of arguments for 'mset' command");
     co_return;
   }
-  for (size_t i = 1; i < argv.size(); i += 2) {
-    PrefetchAhead(context, i, 2);
-    const Key key = KeyAt(context, i);
-    const Status status = co_await context.kv.Set(key, StringRecord(argv[i + 1]));
-    const StorageStep step = i > 1 ? StorageStep::kLaterWrite : StorageStep::kWrite;
-    if (AnsweredWriteFailure(context, key, status, step)) {
+  std::vector<SetOutcome> batch(context.kv.keys_at_once());
+  for (size_t i = 1; i < argv.size();) {
+    const size_t end = SetBatchEnd(context, i);
+    co_await RunBatch(context, i, end, 2, [&](size_t index, size_t place) {
+      return SetOne(context, index, &batch[place]);
+    });
+    const std::span<const SetOutcome> outcomes(batch.data(), (end - i) / 2);
+    const SetOutcome* const failed = WorstOf(outcomes);
+    if (failed != nullptr) {
+      const bool some_done = i > 1 || std::ranges::any_of(outcomes, &SetOutcome::done);
+      const Key key = KeyAt(context, i + 2 * static_cast<size_t>(failed - outcomes.data()));
+      (void)AnsweredWriteFailure(context, key, failed->status,
+                                 some_done ? StorageStep::kLaterWrite : StorageStep::kWrite);
       co_return;
     }
+    i = end;
   }
   context.out.Ok();
 }

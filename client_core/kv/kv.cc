@@ -20,6 +20,7 @@ std::string_view PartIn(const RecordView& record, ValueRange range) {
 
 ValuePart PartOf(uint64_t value_bytes, ValueRange range) {
   const auto size = static_cast<int64_t>(value_bytes);
+  if (range.unless_large && value_bytes > kRecordValueBytesMax) return {};
   if (range.first < 0 && range.last < 0 && range.first > range.last) return {};
   const auto from_front = [size](int64_t index) {
     return std::max<int64_t>(index < 0 ? size + index : index, 0);
@@ -111,6 +112,10 @@ Task<Status> Kv::SampleDeadlines(uint32_t database, DeadlineSample* sample) {
 void Kv::SetActiveExpiry(bool active) { impl_->SetActiveExpiry(active); }
 void Kv::PrefetchLocation(Key key) const { impl_->PrefetchLocation(key); }
 void Kv::PrefetchRecord(Key key, KeyUse use) const { impl_->PrefetchRecord(key, use); }
+size_t Kv::keys_at_once() const {
+  constexpr size_t kOverANetwork = 16;
+  return impl_->context().fabric.completes_inline() ? 1 : kOverANetwork;
+}
 Task<void> Kv::Yield() { co_await impl_->context().executor.Yield(); }
 uint64_t Kv::NowMs() const { return impl_->context().clock.NowMs(); }
 uint64_t Kv::NowUs() const { return impl_->context().clock.NowUs(); }

@@ -49,9 +49,11 @@ struct Key {
 struct ValueRange {
   int64_t first = 0;
   int64_t last = -1;
+  bool unless_large = false;  // nothing of a value above kRecordValueBytesMax
 };
 inline constexpr ValueRange kWholeValue{0, -1};
 inline constexpr ValueRange kNoValue{1, 0};
+inline constexpr ValueRange kUnlessLarge{0, -1, true};
 
 struct ValuePart {
   uint64_t offset = 0;
@@ -217,6 +219,10 @@ class Kv {
 
   // Whether this worker removes expired keys that nobody meets. It does from Start() on.
   void SetActiveExpiry(bool active);
+
+  // On how many keys at a time a command over several should work: 1 where nothing waits for a
+  // network.
+  [[nodiscard]] virtual size_t keys_at_once() const;
 
   // Hints that `key` will be used soon: pulls its lines of the location cache, then, when called a
   // second time with the first stage done, of index and record. Each returns at once.

@@ -51,6 +51,8 @@ class StagedKv final : public Kv {
   Task<Status> Set(Key key, NewRecord record) override;
   Task<Status> Delete(Key key, bool* existed) override;
   Task<Status> ReadModifyWrite(Key key, Mutation& mutation) override;
+  // One operation at a time works on the copy.
+  [[nodiscard]] size_t keys_at_once() const override { return 1; }
 
  private:
   [[nodiscard]] bool IsStaged(const Key& key) const {

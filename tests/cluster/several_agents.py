@@ -35,6 +35,40 @@ def read_after_write(cluster):
         assert first.call("DBSIZE").value == second.call("DBSIZE").value
 
 
+@for_each_fabric("commands over several keys answer as if they took one after the other")
+def several_keys(cluster):
+    large = b"l" * (3 << 20)
+    with cluster.connect(agent=0) as first, cluster.connect(agent=1) as second:
+        for count in (1, 2, 15, 16, 17, 100, 1000):
+            keys = [b"k%d" % i for i in range(count)]
+            pairs = [part for key in keys for part in (key, b"1" + key)]
+            # Of a key that comes again the last value stands, next to each other and far apart.
+            pairs += [b"k0", b"2", b"k0", b"3", keys[-1], b"4"]
+            assert first.call("MSET", *pairs).value == b"OK"
+            expected = [b"1" + key for key in keys]
+            expected[0] = b"3"
+            expected[-1] = b"4"
+            for client in (first, second):
+                reply = client.call("MGET", b"none", *keys, b"k0", b"x" * 70000)
+                assert [part.value for part in reply.value] == [None] + expected + [
+                    expected[0], None]
+                assert client.call("EXISTS", *keys, b"none", b"k0").value == b"%d" % (count + 1)
+            assert second.call("DEL", b"k0", *keys, b"none", b"k0").value == b"%d" % count
+            assert first.call("EXISTS", *keys).value == b"0"
+            assert first.call("DBSIZE").value == b"0"
+        assert first.call("MSET", b"a", b"1", b"b", large, b"c", b"3").value == b"OK"
+        assert second.call("LPUSH", b"d", b"x").is_error  # no such type yet: nothing is there
+        reply = second.call("MGET", b"a", b"b", b"d", b"b", b"c")
+        assert [part.value for part in reply.value] == [b"1", large, None, large, b"3"]
+        assert second.call("MULTI").value == b"OK"
+        for command in (("MSET", b"a", b"5", b"a", b"6"), ("MGET", b"a", b"a"), ("DEL", b"a", b"a")):
+            assert second.call(*command).value == b"QUEUED"
+        done, values, removed = second.call("EXEC").value
+        assert (done.value, [part.value for part in values.value], removed.value) == (
+            b"OK", [b"6", b"6"], b"1")
+        assert first.call("UNLINK", b"a", b"b", b"c").value == b"2"
+
+
 @for_each_fabric("a FLUSHALL of one agent is in force on the other when it is answered")
 def flush(cluster):
     with cluster.connect(agent=0) as first, cluster.connect(agent=1) as second:
