@@ -143,7 +143,7 @@ Task<Status> KvImpl::ReadFromExtents(Operation& operation, ValueRange range, Roo
                                      ReadResult* result) {
   ExtentList list;
   const bool is_root = LoadExtentList(result->record_.value, &list);
-  const ValuePart part = PartOf(list.value_bytes, range);
+  const ValuePart part = PartOf(list.value_bytes, range.unless_large ? kNoValue : range);
   result->found_ = false;
   result->record_.value = {};
   result->record_.value_bytes = list.value_bytes;

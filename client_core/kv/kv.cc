@@ -20,7 +20,6 @@ std::string_view PartIn(const RecordView& record, ValueRange range) {
 
 ValuePart PartOf(uint64_t value_bytes, ValueRange range) {
   const auto size = static_cast<int64_t>(value_bytes);
-  if (range.unless_large && value_bytes > kRecordValueBytesMax) return {};
   if (range.first < 0 && range.last < 0 && range.first > range.last) return {};
   const auto from_front = [size](int64_t index) {
     return std::max<int64_t>(index < 0 ? size + index : index, 0);

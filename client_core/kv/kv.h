@@ -49,7 +49,7 @@ struct Key {
 struct ValueRange {
   int64_t first = 0;
   int64_t last = -1;
-  bool unless_large = false;  // nothing of a value above kRecordValueBytesMax
+  bool unless_large = false;  // nothing of a value that lies in extents
 };
 inline constexpr ValueRange kWholeValue{0, -1};
 inline constexpr ValueRange kNoValue{1, 0};
