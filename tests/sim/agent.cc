@@ -5,9 +5,36 @@
 
 #include "redis_compat/dispatch.h"
 #include "redis_compat/output_buffer.h"
+#include "redis_compat/reply_flow.h"
 #include "redis_compat/resp_writer.h"
 
 namespace onetrip {
+
+namespace {
+
+// A client that takes a while, and then all that is there.
+class SlowClient final : public ReplyFlow {
+ public:
+  SlowClient(Executor& executor, OutputBuffer& output) : executor_(executor), output_(output) {}
+
+  Task<void> AwaitTaken() override {
+    constexpr uint64_t kMostNs = 20'000;
+    co_await executor_.SleepFor(executor_.rng().Below(kMostNs));
+    Take();
+  }
+  void Take() {
+    taken_ += output_.TEST_ToString();
+    output_.Clear();
+  }
+  [[nodiscard]] const std::string& taken() const { return taken_; }
+
+ private:
+  Executor& executor_;
+  OutputBuffer& output_;
+  std::string taken_;
+};
+
+}  // namespace
 
 Agent::Agent(const World& world, uint32_t number, uint64_t seed, SimMasterClient::Events events)
     : number_(number),
@@ -84,9 +111,12 @@ Task<void> Agent::Send(Session* session, const Command* command, std::string* re
   OutputBuffer output;
   ReplyWriter out(output, session->protocol);
   const std::vector<std::string_view> argv(command->begin(), command->end());
+  SlowClient client(process_, output);
   CommandContext context{*session, hooks_, *kv_, hooks_.stats(), out, argv};
+  context.flow = &client;
   co_await Dispatch(context);
-  *reply = output.TEST_ToString();
+  client.Take();
+  *reply = client.taken();
 }
 
 // The command's own reply, or EXEC's if that is an error.
