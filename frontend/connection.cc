@@ -280,15 +280,15 @@ Task<void> Connection::RelieveOutput() {
   }
 }
 
-Task<void> Connection::AwaitTaken() {
+Task<bool> Connection::AwaitTaken() {
   if (state_ == State::kDropped || !Send()) Drop();
   DropIfOverHardLimit();
-  if (state_ == State::kDropped || output_.empty()) co_return;
-  host_.flush_queue.Add(this);
   resume_bytes_ = 0;
-  while (state_ != State::kDropped && !output_.empty()) {
+  while (!output_.empty() && !TakesNothing(host_.executor.TurnNs())) {
+    host_.flush_queue.Add(this);
     co_await Waiting{*this, WaitFor::kOutput};
   }
+  co_return output_.empty();
 }
 
 Task<void> Connection::SendRest() {
@@ -430,6 +430,7 @@ void Connection::Tend(uint64_t now_ns) {
     Kill();
   }
   if (finishing_since_ns_ != 0 && now_ns > finishing_since_ns_ + kLingerNs) Kill();
+  if (wait_for_ == WaitFor::kOutput && resume_bytes_ == 0 && TakesNothing(now_ns)) WakeLater();
   const bool is_paused = wait_for_ == WaitFor::kOutput && resume_bytes_ > 0;
   if (is_paused && now_ns > last_sent_ns_ + kStalledNs) {
     CloseForOutput();

@@ -151,6 +151,8 @@ class Connection final : private ReplyFlow {
   // A paused client that takes nothing for so long is closed; so is one that neither sends nor
   // takes anything and keeps memory that others wait for.
   static constexpr uint64_t kStalledNs = 60'000'000'000;
+  // For so long a command waits for a client that takes nothing of its replies.
+  static constexpr uint64_t kTakesNothingNs = 1'000'000'000;
   // A client that is to be closed has so long to take its last replies.
   static constexpr uint64_t kLingerNs = 10'000'000'000;
   // Buffers of a client that has been idle so long are given back.
@@ -208,7 +210,12 @@ class Connection final : private ReplyFlow {
   Task<void> MakeInputRoom();
   // Returns when CLIENT PAUSE lets the command run.
   Task<void> WaitForPause(std::span<const std::string_view> argv);
-  Task<void> AwaitTaken() override;
+  Task<bool> AwaitTaken() override;
+  // Whether it is time to go on without: its client may want to send more before it takes anything.
+  [[nodiscard]] bool TakesNothing(uint64_t now_ns) const {
+    return state_ == State::kOpen && output_.size() <= kMostBytes &&
+           now_ns > last_sent_ns_ + kTakesNothingNs;
+  }
   // After a command whose replies have piled up: sends, and waits if the client does not keep up.
   Task<void> RelieveOutput();
   Task<void> SendRest();

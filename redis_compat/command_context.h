@@ -7,6 +7,7 @@
 #define ONETRIP_REDIS_COMPAT_COMMAND_CONTEXT_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -20,6 +21,7 @@ namespace onetrip {
 
 class Kv;
 struct CommandRow;
+struct LargeValue;
 
 struct CommandContext {
   Session& session;
@@ -45,7 +47,8 @@ struct CommandContext {
   OutputBuffer* dropped_from =
       nullptr;  // The connection's buffer while CLIENT REPLY drops replies.
 
-  bool answered_large = false;  // By the command: its replies keep values that lie in extents.
+  // By the command: the last value in extents that its replies keep; null: none.
+  std::shared_ptr<LargeValue> answered_large = nullptr;
 
   // Null where replies are kept until all of them are there.
   ReplyFlow* flow = nullptr;

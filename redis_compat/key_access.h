@@ -53,11 +53,12 @@ inline MemoryBudget::Share CountMemory(CommandContext& context, uint64_t bytes) 
 }
 
 // Lets the client take what was answered so far: who keeps a share of the budget for values that
-// are read, if only in a reply, must not wait for another one.
+// are read, if only in a reply, must not wait for another one. Of a client that does not take it
+// the last large value counts no more.
 Task<void> AwaitTaken(CommandContext& context);
 // Whether a call that has more to answer should do so.
 inline bool MustAwaitTaken(const CommandContext& context) {
-  return context.answered_large || context.out.buffer().size() > ReplyFlow::kMostBytes;
+  return context.answered_large != nullptr || context.out.buffer().size() > ReplyFlow::kMostBytes;
 }
 
 // Answers with a value, or a part of it, that `holder`, if it is not null, keeps until it is sent.
@@ -66,7 +67,7 @@ inline void ReplyValue(CommandContext& context, std::string_view value,
   if (holder == nullptr) [[likely]] {
     return context.out.Bulk(value);
   }
-  context.answered_large = true;
+  context.answered_large = holder;
   context.out.BulkShared(holder, value);
 }
 
@@ -83,7 +84,7 @@ inline void ReplyWithin(CommandContext& context, const ReplyParts& parts,
   if (holder == nullptr) {
     context.out.Raw(parts.value);
   } else {
-    context.answered_large = true;
+    context.answered_large = holder;
     context.out.buffer().AppendShared(holder, parts.value);
   }
   context.out.Raw(parts.tail);

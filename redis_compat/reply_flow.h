@@ -15,9 +15,10 @@ class ReplyFlow {
   static constexpr size_t kMostBytes = size_t{64} << 20;
 
   virtual ~ReplyFlow() = default;
-  // Returns when the client has taken everything that was answered so far, or never will, for the
-  // connection ends: Session::abandoned. What was taken cannot be rolled back.
-  virtual Task<void> AwaitTaken() = 0;
+  // Goes on when the client has taken everything that was answered so far, or never will, for the
+  // connection ends: Session::abandoned. What was taken cannot be rolled back. False: it takes
+  // nothing, perhaps before it has sent all that it has to say, and kMostBytes are not reached.
+  virtual Task<bool> AwaitTaken() = 0;
 };
 
 }  // namespace onetrip

@@ -103,6 +103,7 @@ class QueuedCall {
   Task<void> Run() { return RunInside(context_, &end_); }
   void EnterInBooks() { EndInside(context_, end_); }
   [[nodiscard]] bool must_await_taken() const { return MustAwaitTaken(context_); }
+  Task<void> AwaitTaken() { return onetrip::AwaitTaken(context_); }
 
  private:
   CommandContext context_;
@@ -191,7 +192,7 @@ Task<void> ExecuteInOrder(CommandContext& context, const Transaction& transactio
     call.SetFlow(context.flow);
     co_await call.Run();
     call.EnterInBooks();
-    if (call.must_await_taken()) co_await AwaitTaken(context);
+    if (call.must_await_taken()) co_await call.AwaitTaken();
   }
   // The errors among the replies are those of the commands, and counted there.
   context.errors_before = context.out.errors();

@@ -12,15 +12,17 @@ namespace onetrip {
 
 namespace {
 
-// A client that takes a while, and then all that is there.
+// A client that takes a while, and then all that is there, or nothing before the end.
 class SlowClient final : public ReplyFlow {
  public:
   SlowClient(Executor& executor, OutputBuffer& output) : executor_(executor), output_(output) {}
 
-  Task<void> AwaitTaken() override {
+  Task<bool> AwaitTaken() override {
     constexpr uint64_t kMostNs = 20'000;
     co_await executor_.SleepFor(executor_.rng().Below(kMostNs));
-    Take();
+    const bool takes_it = executor_.rng().Below(4) > 0;
+    if (takes_it) Take();
+    co_return takes_it;
   }
   void Take() {
     taken_ += output_.TEST_ToString();
