@@ -256,12 +256,17 @@ Task<void> Connection::MakeInputRoom() {
 }
 
 Task<void> Connection::WaitForPause(std::span<const std::string_view> argv) {
+  // What will be refused does not wait for it.
+  const CommandRow* const row = LookUpCommand(argv);
+  if (row == nullptr || !row->AcceptsArgumentCount(argv.size())) co_return;
   const bool is_write = WritesSomething(session_, argv);
   Observation& observation = host_.hooks.observation();
   const auto held = [this, is_write, &observation] {
     return state_ == State::kOpen && observation.pause.Holds(is_write, host_.executor.NowNs());
   };
   if (!held()) co_return;
+  // What was answered before.
+  host_.flush_queue.Add(this);
   paused_ = true;
   observation.paused.fetch_add(1, std::memory_order_relaxed);
   while (held()) co_await host_.executor.SleepFor(kPauseLookNs);

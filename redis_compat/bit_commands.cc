@@ -30,6 +30,10 @@ class SetOneBit final : public CommandMutation {
     byte_.assign(1, at < old.size() ? old[at] : '\0');
     const BitField field{false, 1, bit_ % 8};
     old_ = ReadBitField(byte_, field) != 0;
+    // Who watches the key is not to hear of what changes nothing.
+    if (at < old.size() && old_ == value_) {
+      return Change::Keep();
+    }
     WriteBitField(&byte_, field, value_ ? 1 : 0);
     NewRecord record = StringRecord(old.substr(0, std::min(at, old.size())), byte_,
                                     current == nullptr ? 0 : current->deadline_ms);

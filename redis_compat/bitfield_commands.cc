@@ -113,14 +113,16 @@ bool TakeStep(const FieldStep& step, std::string* bytes, FieldAnswers* answers) 
   const std::optional<int64_t> fresh =
       sets ? FitBitField(step.field, step.operand, step.overflow)
            : AddToBitField(step.field, old, step.operand, step.overflow);
-  bytes->resize(std::max<size_t>(bytes->size(), (step.field.end() + 7) / 8), '\0');
+  const size_t needed = (step.field.end() + 7) / 8;
+  const bool grows = needed > bytes->size();
+  if (grows) bytes->resize(needed, '\0');
   if (!fresh) {
     answers->emplace_back(std::nullopt);
-    return true;
+    return grows;
   }
   WriteBitField(bytes, step.field, *fresh);
   answers->emplace_back(sets ? old : *fresh);
-  return true;
+  return grows || *fresh != old;
 }
 
 // The bytes that steps touch, from the first to the last: all that has to be copied of a string.

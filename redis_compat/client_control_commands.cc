@@ -23,10 +23,13 @@ void ClientPauseCommand(CommandContext& context) {
     return;
   }
   constexpr uint64_t kNsPerMs = 1'000'000;
-  const uint64_t now_ns = context.hooks.clock().NowNs();
+  const Clock& clock = context.hooks.clock();
+  const uint64_t now_ns = clock.NowNs();
+  // An end that Redis's clock cannot tell lies in the past there.
+  const bool can_end = *timeout_ms <= static_cast<uint64_t>(INT64_MAX) - clock.UnixUs() / 1000;
   // Centuries are as good as for ever.
   const uint64_t ms = std::min((UINT64_MAX - now_ns) / kNsPerMs, *timeout_ms);
-  context.hooks.observation().pause.Begin(now_ns, now_ns + ms * kNsPerMs, writes_only);
+  if (can_end) context.hooks.observation().pause.Begin(now_ns, now_ns + ms * kNsPerMs, writes_only);
   context.out.Ok();
 }
 

@@ -85,6 +85,8 @@ bool ReplyExample(ReplyWriter& out, std::string_view type) {
     out.Push(2);
     out.Bulk("server-cpu-usage");
     out.Integer(42);
+    // A push answers nothing.
+    out.Bulk("Some real reply following the push reply");
   } else if (EqualsIgnoreCase(type, "verbatim")) {
     out.Verbatim("This is a verbatim\nstring", "txt");
   } else if (EqualsIgnoreCase(type, "bignum")) {

@@ -220,6 +220,9 @@ CommandStart BeginCommand(CommandContext& context) {
       context.hooks.config().password_required()) [[unlikely]] {
     return Refuse(context, "NOAUTH Authentication required.");
   }
+  if (session.monitors && (row->flags & (kWrite | kReadOnly)) != 0) [[unlikely]] {
+    return Refuse(context, "ERR Replica can't interact with the keyspace");
+  }
 
   ++session.commands;
   if (session.transaction != nullptr && session.transaction->open && (row->flags & kNotQueued) == 0)

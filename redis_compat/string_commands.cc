@@ -52,6 +52,8 @@ class ConditionalSet final : public CommandMutation {
   [[nodiscard]] ValueRange wanted() const override {
     return options_.answer_previous ? kWholeValue : kNoValue;
   }
+  // Whether it answers with what was there.
+  [[nodiscard]] bool reads() const { return options_.answer_previous; }
   // Of the last Apply().
   [[nodiscard]] bool found() const { return found_; }
   [[nodiscard]] bool stored() const { return stored_; }
@@ -97,6 +99,7 @@ Task<void> SetConditionally(CommandContext& context, ConditionalSet& set, Reply 
   if (AnsweredWriteFailure(context, key, status)) {
     co_return;
   }
+  if (set.reads()) CountLookup(context, set.found());
   set.error() != nullptr ? context.out.Error(set.error()) : reply(context, set);
 }
 
@@ -218,6 +221,7 @@ Task<void> GetDelCommand(CommandContext& context) {
   if (AnsweredWriteFailure(context, key, status)) {
     co_return;
   }
+  CountLookup(context, mutation.found());
   if (mutation.error() != nullptr) {
     context.out.Error(mutation.error());
   } else {
@@ -334,6 +338,14 @@ Task<void> MSetCommand(CommandContext& context) {
   if (argv.size() % 2 == 0) {
     context.out.Error("ERR wrong number of arguments for 'mset' command");
     co_return;
+  }
+  for (size_t i = 1; i < argv.size(); i += 2) {
+    // None is set then.
+    if (argv[i].size() > kMaxKeyBytes) {
+      ReplyWriteFailure(context.out, argv[i].size(), Status(StatusCode::kTooLarge, "key too long"),
+                        StorageStep::kWrite);
+      co_return;
+    }
   }
   std::vector<SetOutcome> batch(context.kv.keys_at_once());
   for (size_t i = 1; i < argv.size();) {

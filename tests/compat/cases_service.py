@@ -7,7 +7,7 @@ def client_cases():
     yield "CLIENT PAUSE, UNPAUSE and UNBLOCK", [
         "CLIENT PAUSE", "CLIENT PAUSE abc", "CLIENT PAUSE -1", "CLIENT PAUSE 1 BOGUS",
         "CLIENT PAUSE 1 WRITE x", "CLIENT UNPAUSE", "CLIENT UNPAUSE x", "CLIENT PAUSE 30 ALL",
-        "PING", "CLIENT PAUSE 0", "CLIENT PAUSE 100000 WRITE", "PING", "GET k",
+        "PING", "CLIENT PAUSE 9223372036854775807", "SET k v", "CLIENT PAUSE 0", "CLIENT PAUSE 100000 WRITE", "PING", "GET k",
         on(1, "CLIENT UNPAUSE"), "SET k v", "GET k", "CLIENT PAUSE 50 write", "SET k w", "GET k",
         "CLIENT PAUSE 99999999999999999999", "CLIENT UNBLOCK", "CLIENT UNBLOCK 999999",
         "CLIENT UNBLOCK 999999 TIMEOUT", "CLIENT UNBLOCK 999999 error", "CLIENT UNBLOCK 1 BOGUS",
@@ -43,7 +43,7 @@ def observation_cases():
         Raw(b""), on(1, ("SET", "k", b"a\"b\\c\n\r\t\x07\x08\x00\xff")), Raw(b""),
         on(1, "CONFIG GET save"), on(1, "NOSUCH"), on(1, "GET"), Raw(b""),
         on(1, "MULTI"), on(1, "GET k"), on(1, "EXEC"), Raw(b""), on(1, "AUTH a b"), Raw(b""),
-        Raw(b"PING\r\n"), Raw(b"RESET\r\n"), on(1, "PING"), Raw(b""), "PING"]
+        Raw(b"PING\r\n"), Raw(b"GET k\r\nGET\r\nDBSIZE\r\n"), Raw(b"RESET\r\n"), on(1, "PING"), Raw(b""), "PING"]
     yield "DEBUG", [
         "DEBUG", "DEBUG BOGUS", "DEBUG SLEEP 0", "DEBUG SLEEP 0.01", "DEBUG SLEEP",
         "DEBUG JMAP", "DEBUG SET-ACTIVE-EXPIRE 0", "DEBUG SET-ACTIVE-EXPIRE 1", "DEBUG OBJECT no",

@@ -20,6 +20,12 @@ def queueing_cases():
         "EXEC", "MULTI", "WATCH", "EXEC", "EXEC"]
     yield "nested MULTI and WATCH inside are errors that abort nothing", [
         "MULTI", "MULTI", "SET k v", "EXEC", "MULTI", "WATCH k", "SET k w", "EXEC", "GET k"]
+    yield "writes that change nothing do not touch watched keys", [
+        "SET a 1", "WATCH a", on(1, "SETBIT a 1 0"), on(1, "BITFIELD a SET u8 0 49"),
+        on(1, "BITFIELD a OVERFLOW FAIL INCRBY u8 0 300"), on(1, "BITFIELD a INCRBY u8 0 0"), "MULTI",
+        "GET a", "EXEC", "WATCH a", on(1, "SETBIT a 1 1"), "MULTI", "GET a", "EXEC", "WATCH a",
+        on(1, "BITFIELD a SET u8 8 0"), "MULTI", "GET a", "EXEC", "WATCH a", on(1, "SETBIT a 100 0"),
+        "MULTI", "GET a", "EXEC", "WATCH none", on(1, "SETBIT none 3 0"), "MULTI", "GET none", "EXEC"]
     yield "errors while it runs stop nothing", [
         "SET s text", "MULTI", "INCR s", "SET t 1", "INCRBY t x", "INCR t", "SET s v EX 0",
         "SELECT 99", "EXEC", "MGET s t", "MULTI", "INCR s", "APPEND s x", "EXEC", "GET s",

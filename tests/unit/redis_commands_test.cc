@@ -138,6 +138,9 @@ TEST_F(RedisCommands, ManyKeysAreWorkedOnInOrder) {
   EXPECT_EQ(client_("EXISTS a a c"), ":2\r\n");
   EXPECT_EQ(client_("DEL a c b a"), ":2\r\n");
   EXPECT_EQ(client_("MSET a 1 b"), "-ERR wrong number of arguments for 'mset' command\r\n");
+  const std::string long_key(70000, 'k');
+  EXPECT_TRUE(client_.Call({"MSET", "fresh", "1", long_key, "2"}).starts_with("-ERR key exceeds"));
+  EXPECT_EQ(client_("EXISTS fresh"), ":0\r\n") << "none of them is set";
 }
 
 TEST_F(RedisCommands, GetDelAndSetNxTellWhatTheyFound) {
@@ -186,6 +189,13 @@ TEST_F(RedisCommands, InfoCountsKeysHitsAndCalls) {
   EXPECT_EQ(client_("CONFIG RESETSTAT"), kOk);
   EXPECT_EQ(client_("INFO latencystats").find("usec_get"), std::string::npos);
   EXPECT_NE(client_("INFO stats").find("keyspace_hits:0\r\n"), std::string::npos);
+  // What writes and answers with the old value has looked for it.
+  for (const std::string_view call :
+       {"GETSET k 1", "SET k 2 GET", "GETDEL k", "GETDEL k", "SETNX k 3"}) {
+    client_(call);
+  }
+  const std::string stats = client_("INFO stats");
+  EXPECT_NE(stats.find("keyspace_hits:3\r\nkeyspace_misses:1\r\n"), std::string::npos) << stats;
 }
 
 TEST_F(RedisCommands, APipelineIsAnsweredInOrder) {
