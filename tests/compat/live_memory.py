@@ -229,12 +229,15 @@ def large_values(context):
         changed[0:5] = b"first"
         executed = [reply.value for reply in client.call("EXEC").value]
         assert executed == [b"%d" % len(changed), bytes(changed)]
-        # One value does not count, two do.
+        # One value does not count, two do; MGET sends one after the other.
         limits = "client-output-buffer-limit"
         assert client.call("CONFIG", "SET", limits, "normal 1mb 0 0").value == b"OK"
         assert client.call("GET", "k").value == bytes(changed)
+        reply = client.call("MGET", "k", "none", "k", "k")
+        assert [part.value for part in reply.value] == [bytes(changed), None] + [bytes(changed)] * 2
         with server.connect(60) as greedy:
-            greedy.send("MGET", "k", "k", "k")
+            greedy.pipeline([("MULTI",), ("GET", "k"), ("SETRANGE", "k", 0, "first"), ("GET", "k")])
+            greedy.send("EXEC")
             _, closed = greedy.read_available(5)
             assert closed
         assert client.call("CONFIG", "SET", limits, "normal 1gb 0 0").value == b"OK"
