@@ -101,7 +101,7 @@ class Connection final : private ReplyFlow {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   // REQUIRES: Run() has ended, or never began.
-  ~Connection();
+  ~Connection() override;
 
   // Serves the client until either side ends it; what was answered is sent before it returns,
   // unless the client is gone, was killed or does not take it. Once.
