@@ -196,11 +196,11 @@ Task<void> WorkerHooks::SetActiveExpiry(bool active) {
                                  [active](Worker& worker) { worker.kv().SetActiveExpiry(active); });
 }
 
-// In steps: the end of the process is not held up.
 std::shared_ptr<MemoryBudget> WorkerHooks::large_requests() {
   return server_.storage().large_values().requests;
 }
 
+// In steps: the end of the process is not held up.
 Task<void> WorkerHooks::SleepFor(uint64_t ns) {
   constexpr uint64_t kStepNs = 20'000'000;
   const uint64_t end_ns = worker_.executor().NowNs() + ns;

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "client_core/base/check.h"
 #include "client_core/base/log.h"
 #include "redis_compat/command_context.h"
 #include "redis_compat/command_table.h"
@@ -342,6 +343,8 @@ void Connection::OnReadable() {
 }
 
 bool Connection::Send() {
+  // What stood before it in the output may be gone: it would be taken for that.
+  CHECK(state_ != State::kDropped);
   constexpr size_t kViews = 64;
   // More rounds only while the socket takes everything, and the turn stays short.
   size_t left = kMoveMaxBytes;
@@ -436,7 +439,8 @@ void Connection::Tend(uint64_t now_ns) {
   }
   if (finishing_since_ns_ != 0 && now_ns > finishing_since_ns_ + kLingerNs) Kill();
   if (wait_for_ == WaitFor::kOutput && resume_bytes_ == 0 && TakesNothing(now_ns)) WakeLater();
-  const bool is_paused = wait_for_ == WaitFor::kOutput && resume_bytes_ > 0;
+  const bool is_paused =
+      wait_for_ == WaitFor::kOutput && (resume_bytes_ > 0 || output_.size() > kMostBytes);
   if (is_paused && now_ns > last_sent_ns_ + kStalledNs) {
     CloseForOutput();
     Kill();

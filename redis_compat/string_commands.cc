@@ -306,13 +306,11 @@ namespace {
 
 struct SetOutcome {
   Status status;
-  bool done = false;
 };
 
 Task<void> SetOne(CommandContext& context, size_t index, SetOutcome* outcome) {
   outcome->status =
       co_await context.kv.Set(KeyAt(context, index), StringRecord(context.argv[index + 1]));
-  outcome->done = outcome->status.ok();
 }
 
 // Behind the keys that are set together with argv[first]: large values are written one by one, and
@@ -356,7 +354,8 @@ Task<void> MSetCommand(CommandContext& context) {
     const std::span<const SetOutcome> outcomes(batch.data(), (end - i) / 2);
     const SetOutcome* const failed = WorstOf(outcomes);
     if (failed != nullptr) {
-      const bool some_done = i > 1 || std::ranges::any_of(outcomes, &SetOutcome::done);
+      const auto is_set = [](const SetOutcome& outcome) { return outcome.status.ok(); };
+      const bool some_done = i > 1 || std::ranges::any_of(outcomes, is_set);
       const Key key = KeyAt(context, i + 2 * static_cast<size_t>(failed - outcomes.data()));
       (void)AnsweredWriteFailure(context, key, failed->status,
                                  some_done ? StorageStep::kLaterWrite : StorageStep::kWrite);

@@ -95,11 +95,11 @@ class QueuedCall {
     context_.command = queued.row();
     context_.dropped_from = exec.dropped_from;
   }
-  // Where the replies go out while others are still to come.
-  void SetFlow(ReplyFlow* flow) { context_.flow = flow; }
   QueuedCall(const QueuedCall&) = delete;
   QueuedCall& operator=(const QueuedCall&) = delete;
 
+  // Where the replies go out while others are still to come.
+  void SetFlow(ReplyFlow* flow) { context_.flow = flow; }
   Task<void> Run() { return RunInside(context_, &end_); }
   void EnterInBooks() { EndInside(context_, end_); }
   [[nodiscard]] bool must_await_taken() const { return MustAwaitTaken(context_); }

@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "client_core/base/clock.h"
@@ -52,13 +51,9 @@ class FakeHooks final : public ServerHooks {
     active_expiry_ = active;
     co_return;
   }
-  std::shared_ptr<MemoryBudget> large_requests() override { return large_requests_; }
+  std::shared_ptr<MemoryBudget> large_requests() override { return nullptr; }
   Task<void> SleepFor(uint64_t) override { co_return; }
   void Shutdown() override { shut_down_ = true; }
-
-  void SetLargeRequests(std::shared_ptr<MemoryBudget> budget) {
-    large_requests_ = std::move(budget);
-  }
 
   std::string& monitored() { return monitored_; }
   [[nodiscard]] const std::string& applied() const { return applied_; }
@@ -75,7 +70,6 @@ class FakeHooks final : public ServerHooks {
   std::string monitored_;
   bool active_expiry_ = true;
   bool shut_down_ = false;
-  std::shared_ptr<MemoryBudget> large_requests_;
   ManualClock clock_;
   CommandStats stats_;
   std::vector<ClientSnapshot> clients_;
