@@ -27,6 +27,7 @@ ControlOptions ControlOptionsOf(const AgentOptions& options, const Secret& secre
   control.address =
       options.port != 0 ? options.bind + ":" + std::to_string(options.port) : options.unixsocket;
   control.connect_timeout_ms = options.connect_timeout_ms;
+  control.engine = options.engine;
   return control;
 }
 

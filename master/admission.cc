@@ -4,6 +4,7 @@
 
 #include "client_core/base/check.h"
 #include "client_core/control/control.pb.h"
+#include "client_core/control/control_mac.h"
 
 namespace onetrip {
 namespace {
@@ -37,6 +38,7 @@ bool KindOf(uint32_t role, MemberKind* kind) {
 }  // namespace
 
 Admission::Admission(const Secret& secret) : secret_(secret), nonce_(ControlNonce()) {}
+Admission::~Admission() = default;
 
 std::optional<std::string> Admission::OnHello(const control::FromMember& message) {
   if (message.kind_case() != control::FromMember::kHello) {
@@ -59,8 +61,12 @@ std::optional<std::string> Admission::OnHello(const control::FromMember& message
   hello_.pid = hello.pid();
   hello_.host = Plain(hello.host());
   hello_.address = Plain(hello.address());
-  member_nonce_ = hello.nonce();
-  claim_ = {static_cast<uint32_t>(hello.role()), hello.cluster(), hello.member(), hello.epoch()};
+  hello_.engine = Plain(hello.engine());
+  hello_.life = hello.life();
+  hello_.time_us = hello.time_us();
+  hello_.wall_us = hello.wall_us();
+  hello_.host_id = Plain(hello.host_id());
+  said_ = std::make_unique<control::Hello>(hello);
   state_ = State::kProof;
   return std::nullopt;
 }
@@ -72,8 +78,7 @@ std::optional<std::string> Admission::OnMessage(const control::FromMember& messa
     refusal = OnHello(message);
   } else if (message.kind_case() != control::FromMember::kProof) {
     refusal = "its second message is no PROOF";
-  } else if (!ControlMacMatches(message.proof().mac(),
-                                MemberMac(secret_, member_nonce_, nonce_, claim_))) {
+  } else if (!ControlMacMatches(message.proof().mac(), MemberMac(secret_, nonce_, *said_))) {
     refusal = "it does not know the cluster's secret; give both the same --secret-file";
   } else {
     state_ = State::kProved;
@@ -82,12 +87,9 @@ std::optional<std::string> Admission::OnMessage(const control::FromMember& messa
   return refusal;
 }
 
-std::string Admission::MasterProof(uint64_t cluster, uint64_t member) const {
+std::string Admission::MasterProof(const control::Verdict& verdict) const {
   CHECK(state_ == State::kProved);
-  ControlClaim claim = claim_;
-  claim.cluster = cluster;
-  claim.member = member;
-  return MasterMac(secret_, member_nonce_, nonce_, claim);
+  return MasterMac(secret_, nonce_, *said_, verdict);
 }
 
 }  // namespace onetrip

@@ -6,17 +6,19 @@
 #define ONETRIP_MASTER_ADMISSION_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "client_core/base/secret.h"
-#include "client_core/control/control_mac.h"
 #include "master/messages.h"
 
 namespace onetrip {
 
 namespace control {
 class FromMember;
+class Hello;
+class Verdict;
 }  // namespace control
 
 class Admission {
@@ -25,6 +27,7 @@ class Admission {
 
   // `secret` outlives the object.
   explicit Admission(const Secret& secret);
+  ~Admission();
 
   // Takes the next message. Refused: one line that says why and what to do. Nothing: go on; in
   // kProof the challenge is to be sent, in kProved the verdict. REQUIRES: kHello or kProof.
@@ -35,8 +38,8 @@ class Admission {
   [[nodiscard]] const std::string& nonce() const { return nonce_; }
   // What the process claims; proved from kProved on.
   [[nodiscard]] const MemberHello& hello() const { return hello_; }
-  // The master's proof to a process that is welcome as `member` of `cluster`. REQUIRES: kProved.
-  [[nodiscard]] std::string MasterProof(uint64_t cluster, uint64_t member) const;
+  // The master's proof of its verdict. REQUIRES: kProved.
+  [[nodiscard]] std::string MasterProof(const control::Verdict& verdict) const;
 
  private:
   std::optional<std::string> OnHello(const control::FromMember& message);
@@ -44,8 +47,7 @@ class Admission {
   const Secret& secret_;
   State state_ = State::kHello;
   std::string nonce_;
-  std::string member_nonce_;
-  ControlClaim claim_;
+  std::unique_ptr<control::Hello> said_;
   MemberHello hello_;
 };
 

@@ -1,4 +1,4 @@
-// Members: who attends, on which stream, until when; requests; cluster time.
+// Lives, leases and requests of members.
 #include "master/coordinator.h"
 
 #include <algorithm>
@@ -11,6 +11,8 @@ namespace onetrip {
 namespace {
 
 constexpr uint64_t kUsPerMs = 1000;
+// Of which it is remembered how far they came. A member would have to be away for as many starts.
+constexpr size_t kLivesMax = 1000;
 
 Status Refuse(StatusCode code, std::string* reason, std::string text) {
   *reason = std::move(text);
@@ -89,7 +91,8 @@ View DurableView(const DurableState& durable) {
 
 Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
                                         const DurableState& durable, uint64_t fresh_cluster,
-                                        uint64_t now_us, uint64_t unix_us, std::string* reason) {
+                                        uint64_t fresh_life, uint64_t now_us, uint64_t unix_us,
+                                        std::string* reason) {
   if (options.replicas < 1 || options.replicas > kMaxReplicas || options.nodes < options.replicas ||
       options.nodes > options.nodes_max) {
     return Refuse(StatusCode::kInvalidArgument, reason,
@@ -148,6 +151,7 @@ Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
     member.seats.insert(index);
     if (seat.expelled) member.standing = Standing::kExpelled;
   }
+  made.StartLife(durable, fresh_life);
   // Every life of a master starts with a view of its own: it ends the holds of the life before.
   if (made.has_map() && !Planted(Bug::kRestartKeepsEpoch)) made.membership_.NextEpoch();
   made.view_ = std::make_shared<const View>(made.membership_.view());
@@ -155,18 +159,39 @@ Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
   for (Node& node : made.nodes_) node.out_epoch = made.placement_epoch_;
   // An answer to an earlier life is none to this one.
   made.next_fence_ = made.next_repair_ = (made.placement_epoch_ << 24) + 1;
-  made.time_origin_us_ = std::max(unix_us, made.record_.time_us) - now_us;
+  made.StartTime(now_us, unix_us, durable.cluster.cluster == 0);
   made.last_tick_us_ = now_us;
   made.SaveCluster();
   return made;
 }
 
+// What the life before has told comes to an end here: a copy of the state from before that is known
+// by it, however often it is started.
+void Coordinator::StartLife(const DurableState& durable, uint64_t fresh_life) {
+  auto lives = durable.lives;
+  if (durable.cluster.cluster != 0) {
+    lives[durable.cluster.life] = durable.cluster.epoch;
+    effects_.change.lives[durable.cluster.life] = durable.cluster.epoch;
+  }
+  while (lives.size() > kLivesMax) {
+    // Members of one that is not listed are judged by the entry of life 0.
+    const auto oldest =
+        std::min_element(std::next(lives.begin()), lives.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    effects_.change.lives[oldest->first] = std::nullopt;
+    lives.erase(oldest);
+  }
+  lives_ = std::make_shared<const std::map<uint64_t, uint64_t>>(std::move(lives));
+  record_.life = fresh_life;
+}
+
 uint64_t Coordinator::TickMs() const {
   const uint64_t tick_ms = std::clamp<uint64_t>(options_.lease_ms / 6, 10, 200);
-  // Holds for copies are short, and so are the pauses between them; what else a copy or a move
-  // waits for is told.
-  const bool is_short =
-      hold_.has_value() ? IsOfRegion(hold_->work) : last_tick_us_ < copy_not_before_us_;
+  // Holds for copies are short, and so are the pauses between them and the time that a member has
+  // to come back; what else a copy or a move waits for is told.
+  const bool is_short = hold_.has_value()
+                            ? IsOfRegion(hold_->work)
+                            : last_tick_us_ < std::max(copy_not_before_us_, away_until_us_);
   return is_short ? std::min(tick_ms, std::max<uint64_t>(options_.copy_pause_ms, 10)) : tick_ms;
 }
 
@@ -195,123 +220,6 @@ void Coordinator::SaveCluster() {
   record_.next_worker = membership_.next_worker();
   record_.next_keyspace = membership_.next_keyspace();
   effects_.change.cluster = record_;
-}
-
-void Coordinator::AdvanceDurableTime(uint64_t now_us) {
-  const uint64_t time_us = TimeUs(now_us);
-  const uint64_t lead_us = options_.time_lead_ms * kUsPerMs;
-  if (time_us + lead_us / 2 <= record_.time_us) return;
-  record_.time_us = time_us + lead_us;
-  SaveCluster();
-}
-
-std::optional<std::string> Coordinator::RefuseHello(const MemberHello& hello, bool* retry) const {
-  *retry = false;
-  if (hello.cluster != 0 && hello.cluster != record_.cluster) {
-    return "this is the master of another cluster (" + ClusterText(record_.cluster) + ", not " +
-           ClusterText(hello.cluster) + "); check the master's address";
-  }
-  if (hello.epoch > membership_.view().epoch.value) {
-    return "it has the cluster map of epoch " + std::to_string(hello.epoch) +
-           ", but this master knows only " + std::to_string(membership_.view().epoch.value) +
-           ": the master's data directory is an old copy; restore the newest one";
-  }
-  if (hello.kind != MemberKind::kOther && hello.member == 0 &&
-      members_.size() >= options_.members_max) {
-    *retry = true;
-    return "the cluster has " + std::to_string(members_.size()) + " members, as many as can be";
-  }
-  return std::nullopt;
-}
-
-Attendance Coordinator::Attend(uint64_t now_us, StreamId stream, const MemberHello& hello) {
-  Attendance attendance;
-  if (auto refusal = RefuseHello(hello, &attendance.retry)) {
-    attendance.reason = std::move(*refusal);
-    return attendance;
-  }
-  AdvanceDurableTime(now_us);
-  if (hello.kind == MemberKind::kOther) {
-    streams_[stream] = 0;
-    attendance.welcome = true;
-    return attendance;
-  }
-  if (hello.member != 0) {
-    attendance = AttendAgain(now_us, stream, hello);
-  } else {
-    attendance.welcome = true;
-    attendance.member = record_.next_member++;
-    SaveCluster();
-    Member& member = members_[attendance.member];
-    member.id = attendance.member;
-    StartAttending(member, now_us, stream, hello);
-  }
-  Pump(now_us);
-  return attendance;
-}
-
-Attendance Coordinator::AttendAgain(uint64_t now_us, StreamId stream, const MemberHello& hello) {
-  Attendance attendance;
-  const auto found = members_.find(hello.member);
-  const std::string name = "member " + std::to_string(hello.member);
-  if (hello.member >= record_.next_member) {
-    attendance.reason = name + " is not known: that number was never given out";
-    return attendance;
-  }
-  if (found == members_.end() && hello.kind == MemberKind::kAgent) {
-    attendance.reason = name + " was taken for dead and expelled; start the process again";
-    return attendance;
-  }
-  if (found != members_.end()) {
-    Member& member = found->second;
-    if (member.kind != hello.kind) {
-      attendance.reason = name + " is a process of another kind";
-      return attendance;
-    }
-    if (member.standing == Standing::kExpelled || member.standing == Standing::kFenced) {
-      attendance.reason = name + " was taken for dead and expelled; start the process again";
-      return attendance;
-    }
-    // The process has noticed sooner than the master that its earlier stream is broken.
-    if (member.stream != 0) {
-      Close(member.stream, "the process has opened a newer stream");
-      if (member.kind == MemberKind::kMemoryNode) {
-        NodeAway(member, now_us, "its stream was replaced", /*in_order=*/false);
-      } else {
-        FreeUnclaimedSeats(member);
-        DropRequests(member);
-      }
-    }
-  }
-  Member& member = members_[hello.member];
-  member.id = hello.member;
-  StartAttending(member, now_us, stream, hello);
-  attendance.welcome = true;
-  attendance.member = hello.member;
-  return attendance;
-}
-
-void Coordinator::StartAttending(Member& member, uint64_t now_us, StreamId stream,
-                                 const MemberHello& hello) {
-  member.kind = hello.kind;
-  member.info = {hello.pid, hello.host, hello.address, hello.version};
-  member.stream = stream;
-  member.standing = Standing::kUp;
-  member.lease_end_us = now_us + options_.lease_ms * kUsPerMs;
-  member.renewed_us = now_us;
-  if (members_.size() == 1) last_tick_us_ = now_us;  // without members there were no ticks
-  streams_[stream] = member.id;
-  if (member.kind != MemberKind::kAgent) return;
-  effects_.change.agents[member.id] = member.info;
-  member.sent = 0;
-  member.late_since_us = 0;
-  member.reaches.clear();
-  if (AddressesKnown() && MaySendView(member)) SendView(member, now_us);
-  if (hold_.has_value() && member.sent != 0) Send(stream, HoldMessage());
-  // It may not have got it; the id tells.
-  if (repair_.has_value() && repair_->member == member.id && member.sent != 0) {
-    Send(stream, repair_->message);
-  }
 }
 
 Coordinator::Member* Coordinator::MemberOn(StreamId stream) {
@@ -433,14 +341,14 @@ void Coordinator::OnLeave(Member& member, uint64_t now_us) {
   member.stream = 0;
   Close(stream, "");
   if (member.kind == MemberKind::kMemoryNode) {
-    NodeAway(member, now_us, "left", /*in_order=*/true);
+    NodeAway(member, now_us, "left", Away::kLeft);
   } else {
     member.left = true;
     Expel(member, "it left before its workers had");
   }
 }
 
-void Coordinator::OnStreamClosed(uint64_t now_us, StreamId stream) {
+void Coordinator::OnStreamClosed(uint64_t now_us, StreamId stream, bool has_ended) {
   const auto found = streams_.find(stream);
   if (found == streams_.end()) return;
   Member* const member = MemberOn(stream);
@@ -448,19 +356,35 @@ void Coordinator::OnStreamClosed(uint64_t now_us, StreamId stream) {
   if (member == nullptr) return;
   NoticeStall(now_us);
   member->stream = 0;
+  has_ended |= Planted(Bug::kResetIsDeath);
   if (member->kind == MemberKind::kMemoryNode) {
-    NodeAway(*member, now_us, "its stream ended", /*in_order=*/false);
-  } else if (now_us < stall_over_us_) {
-    FreeUnclaimedSeats(*member);
-    DropRequests(*member);
-    member->standing = Standing::kAway;
-    Log(LogLevel::kInfo, AgentText(*member) +
-                             " is away: its stream ended while the master stood "
-                             "still, or soon after; it has its lease to come back");
+    NodeAway(*member, now_us, has_ended ? "its process has ended" : "its stream ended",
+             has_ended ? Away::kLost : Away::kMayReturn);
+  } else if (has_ended) {
+    Expel(*member, "its process has ended");
   } else {
-    Expel(*member, "its stream ended, so it was taken for dead");
+    AgentAway(*member, now_us);
   }
   Pump(now_us);
+}
+
+uint64_t Coordinator::AwayUntil(uint64_t now_us) {
+  const uint64_t until_us =
+      std::max(stall_over_us_, now_us + options_.lease_ms * kUsPerMs / kAwayPerLease);
+  away_until_us_ = std::max(away_until_us_, until_us);
+  return until_us;
+}
+
+// It may live as well as before, on the other side of a connection that broke: then it is back at
+// once, or when it hears of that with its next renewal.
+void Coordinator::AgentAway(Member& member, uint64_t now_us) {
+  FreeUnclaimedSeats(member);
+  DropRequests(member);
+  member.standing = Standing::kAway;
+  member.lease_end_us = std::min(member.lease_end_us, AwayUntil(now_us));
+  const uint64_t left_us = member.lease_end_us - std::min(now_us, member.lease_end_us);
+  Log(LogLevel::kInfo, AgentText(member) + " is away: its stream ended; it has " +
+                           std::to_string(left_us / kUsPerMs) + " ms to come back");
 }
 
 void Coordinator::NoticeStall(uint64_t now_us) {
@@ -491,6 +415,7 @@ void Coordinator::OnTick(uint64_t now_us) {
       SendFences(static_cast<uint16_t>(node));
     }
   }
+  LetWallClockDecide(now_us);
   if (!streams_.empty()) AdvanceDurableTime(now_us);
   Pump(now_us);
 }
@@ -500,11 +425,11 @@ void Coordinator::OnMemberTick(Member& member, uint64_t now_us) {
   if (member.kind == MemberKind::kMemoryNode) {
     if (now_us < member.lease_end_us) return;
     Close(member.stream, lease);
-    NodeAway(member, now_us, lease, /*in_order=*/false);
+    NodeAway(member, now_us, lease, Away::kLost);
     return;
   }
   if (member.standing == Standing::kAway && now_us >= member.lease_end_us) {
-    Expel(member, "it did not come back after the master's restart or standstill");
+    Expel(member, "it has lost its stream and did not come back in time");
   } else if (member.standing == Standing::kUp && now_us >= member.lease_end_us) {
     Expel(member, lease);
   } else if (member.standing == Standing::kUp && member.late_since_us != 0 &&
@@ -515,6 +440,10 @@ void Coordinator::OnMemberTick(Member& member, uint64_t now_us) {
 }
 
 void Coordinator::OnStop(uint64_t now_us) {
+  // Then nobody will come back who knows the time.
+  record_.nobody_stayed =
+      members_.empty() &&
+      std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.left; });
   record_.time_us = TimeUs(now_us);
   SaveCluster();
 }

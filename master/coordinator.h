@@ -56,9 +56,10 @@ struct CoordinatorOptions {
 // What became of a process that has proved itself.
 struct Attendance {
   bool welcome = false;
-  bool retry = false;   // refused: whether trying again can help
-  std::string reason;   // refused: one line
-  uint64_t member = 0;  // 0: a tool
+  bool retry = false;     // refused: whether trying again can help
+  bool expelled = false;  // refused: it was a member, and was taken for dead
+  std::string reason;     // refused: one line
+  uint64_t member = 0;    // 0: a tool
 };
 
 struct CoordinatorEffects {
@@ -86,20 +87,25 @@ std::string ClusterText(uint64_t cluster);
 // Copyable. One thread. Every `now_us` is steady time in microseconds and never decreases.
 class Coordinator {
  public:
-  // Goes on from `durable`. A new cluster gets the name `fresh_cluster`. `unix_us` is the wall
-  // clock's time. kCorrupt: `durable` makes no sense; kInvalidArgument: so do the options; *reason
-  // is one line. The effects of the start are waiting in TakeEffects().
+  // A member whose stream ended has this part of a lease to come back: a member renews three times
+  // in a lease, and may hear of the end only by that.
+  static constexpr uint64_t kAwayPerLease = 2;
+
+  // Goes on from `durable`. A new cluster gets the name `fresh_cluster`, this life of its master
+  // the name `fresh_life`, which is no other's and not 0. `unix_us` is the wall clock's time.
+  // kCorrupt: `durable` makes no sense; kInvalidArgument: so do the options; *reason is one line.
+  // The effects of the start are waiting in TakeEffects().
   static Result<Coordinator> Create(const CoordinatorOptions& options, const DurableState& durable,
-                                    uint64_t fresh_cluster, uint64_t now_us, uint64_t unix_us,
-                                    std::string* reason);
+                                    uint64_t fresh_cluster, uint64_t fresh_life, uint64_t now_us,
+                                    uint64_t unix_us, std::string* reason);
   Coordinator() = default;
 
   // A process has proved itself on `stream`. The verdict goes out before the effects' messages.
   Attendance Attend(uint64_t now_us, StreamId stream, const MemberHello& hello);
   // Something was said on a stream that was welcomed; what ended in between is ignored.
   void OnMessage(uint64_t now_us, StreamId stream, const MemberMessage& message);
-  // The stream has ended, whoever ended it.
-  void OnStreamClosed(uint64_t now_us, StreamId stream);
+  // The stream has ended, whoever ended it. `has_ended`: so has the process, for certain.
+  void OnStreamClosed(uint64_t now_us, StreamId stream, bool has_ended = false);
   // Time passes: leases, timeouts, retries. To be called every TickMs() while HasDeadlines().
   void OnTick(uint64_t now_us);
   // The master ends in order: the next one goes on with this time exactly.
@@ -115,14 +121,16 @@ class Coordinator {
   // The newest view; without regions before there is a map.
   [[nodiscard]] const View& view() const { return membership_.view(); }
   // Cluster time, in microseconds since the Unix epoch.
-  [[nodiscard]] uint64_t TimeUs(uint64_t now_us) const { return time_origin_us_ + now_us; }
+  [[nodiscard]] uint64_t TimeUs(uint64_t now_us) const;
+  // This life's name, of those that a master of the cluster has had.
+  [[nodiscard]] uint64_t life() const { return record_.life; }
   // For people; the fields that only the process knows are left alone.
   [[nodiscard]] StatusReply Status(uint64_t now_us) const;
 
  private:
   enum class Standing : uint8_t {
     kUp,
-    kAway,      // an agent of before a restart or a stall that has its lease to come back
+    kAway,      // an agent of before a restart, or whose stream ended: it may come back for a while
     kExpelled,  // must be fenced on every node that is not out
     kFenced,    // was; its seats will be free in the next view
   };
@@ -140,7 +148,9 @@ class Coordinator {
     uint64_t lease_end_us = 0;
     uint64_t renewed_us = 0;
     MemberReport report;
+    uint64_t wall_origin_us = 0;  // its host's wall clock less this one's steady clock; 0: unknown
     // Agents.
+    std::string engine;
     Standing standing = Standing::kUp;
     bool left = false;
     std::set<uint16_t> seats;  // worker indices
@@ -237,10 +247,28 @@ class Coordinator {
     RepairMessage message;
   };
 
-  // coordinator.cc: members, leases, time.
+  // How a memory node went, or whether it has gone at all.
+  enum class Away : uint8_t { kLeft, kLost, kMayReturn };
+
+  // coordinator_attend.cc: who attends; engines; time.
+  // From what the master's first life knows, or the stored time: who comes back knows better.
+  void StartTime(uint64_t now_us, uint64_t unix_us, bool is_first);
+  // A member that was away has gone on counting.
+  void HearTime(uint64_t now_us, const MemberHello& hello);
+  // When nobody is left who could know better.
+  void LetWallClockDecide(uint64_t now_us);
+  void AdvanceDurableTime(uint64_t now_us);
+  static EngineFamily FamilyOf(const std::string& engine);
+  // Why an agent of this engine may not work on this cluster's memory.
+  [[nodiscard]] std::optional<std::string> RefuseEngine(const std::string& engine) const;
+  // That a member which was welcomed by that life may have heard of.
+  [[nodiscard]] uint64_t NewestEpochOf(uint64_t life) const;
   std::optional<std::string> RefuseHello(const MemberHello& hello, bool* retry) const;
   Attendance AttendAgain(uint64_t now_us, StreamId stream, const MemberHello& hello);
   void StartAttending(Member& member, uint64_t now_us, StreamId stream, const MemberHello& hello);
+
+  // coordinator.cc: lives, leases, requests.
+  void StartLife(const DurableState& durable, uint64_t fresh_life);
   Member* MemberOn(StreamId stream);
   // Of joins whose reply the process can no longer get.
   void FreeUnclaimedSeats(const Member& member);
@@ -248,10 +276,12 @@ class Coordinator {
   void OnRenew(Member& member, uint64_t now_us, const RenewMessage& message);
   void OnRequest(Member* member, uint64_t now_us, StreamId stream, const RequestMessage& message);
   void OnLeave(Member& member, uint64_t now_us);
+  // Until when a member whose stream ended may come back.
+  uint64_t AwayUntil(uint64_t now_us);
+  void AgentAway(Member& member, uint64_t now_us);
   void OnMemberTick(Member& member, uint64_t now_us);
   // To be called before time or a stream's end is judged: this process may have stood still.
   void NoticeStall(uint64_t now_us);
-  void AdvanceDurableTime(uint64_t now_us);
   void Send(StreamId stream, MasterMessage message);
   void Reply(StreamId stream, uint64_t request, StatusCode code, std::string reason = {});
   void Close(StreamId stream, std::string reason);
@@ -275,7 +305,7 @@ class Coordinator {
   // Gives those that are out now their places.
   void PlaceDamaged();
   void OnServeNode(Member& member, uint64_t request, const ServeNodeRequest& message);
-  void NodeAway(Member& member, uint64_t now_us, const std::string& why, bool in_order);
+  void NodeAway(Member& member, uint64_t now_us, const std::string& why, Away away);
   void Expel(Member& member, const std::string& why);
   void ForgetAgent(uint64_t member);
   void SendFences(uint16_t node);
@@ -308,7 +338,7 @@ class Coordinator {
   }
   // Those that have waited since `since_us` or longer.
   void FailChangesOfKeyspaces(uint64_t since_us, const std::string& why);
-  void SendDueReplies();
+  void SendDueReplies(uint64_t now_us);
   // Whether the agent may be released into the newest view.
   [[nodiscard]] bool MaySendView(const Member& member) const;
   void SendView(Member& member, uint64_t now_us);
@@ -450,11 +480,20 @@ class Coordinator {
       0;  // of the life before: nobody else is released before it is; 0: none
   uint64_t next_repair_ = 1;
   uint64_t next_reach_ = 1;
-  bool take_over_due_ = false;   // not durable: a restarted master has it done once
-  uint64_t time_origin_us_ = 0;  // cluster time less steady time
+  bool take_over_due_ = false;  // not durable: a restarted master has it done once
+  std::shared_ptr<const std::map<uint64_t, uint64_t>> lives_;  // DurableState::lives
+  uint64_t time_origin_us_ = 0;                                // cluster time less steady time
+  // It is as much ahead of what members know, by the lead of the stored time: since then it runs at
+  // half speed until it is not.
+  uint64_t time_ahead_us_ = 0;
+  uint64_t ahead_since_us_ = 0;
+  bool time_is_known_ = false;    // from somebody; nobody joins before
+  uint64_t wall_decides_us_ = 0;  // then nobody is waited for who might know it
+  uint64_t wall_origin_us_ = 0;   // this host's wall clock less steady time
   uint64_t last_tick_us_ = 0;
   // Until then a stream may have ended because this process stood still, not the one behind it.
   uint64_t stall_over_us_ = 0;
+  uint64_t away_until_us_ = 0;  // somebody whose stream ended may come back until then
   uint64_t next_fence_ = 1;
   std::string told_waiting_for_;
   std::string told_damaged_;

@@ -260,7 +260,8 @@ void Coordinator::OnServeNode(Member& member, uint64_t request, const ServeNodeR
   SendFences(id);
 }
 
-void Coordinator::NodeAway(Member& member, uint64_t now_us, const std::string& why, bool in_order) {
+void Coordinator::NodeAway(Member& member, uint64_t now_us, const std::string& why, Away away) {
+  const bool in_order = away == Away::kLeft;
   std::erase(forming_, member.id);
   if (member.node.has_value()) {
     const uint16_t id = *member.node;
@@ -271,7 +272,7 @@ void Coordinator::NodeAway(Member& member, uint64_t now_us, const std::string& w
     node.damage.clear();
     node.left = in_order;
     // It may be as well as before, and come back at once.
-    node.lost_at_us = in_order ? now_us : std::max(now_us, stall_over_us_);
+    node.lost_at_us = away == Away::kMayReturn ? AwayUntil(now_us) : now_us;
     node.fence = 0;
     node.fence_retry_us = 0;
     Log(in_order ? LogLevel::kInfo : LogLevel::kWarning,

@@ -25,6 +25,9 @@ std::string Coordinator::WaitingFor() const {
     return "memory node " + std::to_string(node) +
            (nodes_[node].member != 0 ? " has joined and does not serve yet" : " is not there");
   }
+  if (!time_is_known_ && HasQueued(ChangeKind::kJoin)) {
+    return "for a member of before the restart, which knows the cluster's time, to come back";
+  }
   if (due_.empty() && queue_.empty() && !hold_.has_value()) return WhatRepairsWaitFor();
   if (former_repairer_ != 0) {
     return "agent " + std::to_string(former_repairer_) + " has a repair under way";

@@ -50,7 +50,7 @@ std::string Coordinator::WhoIsAway(const std::vector<NodeId>& leave) const {
   for (const auto& [id, member] : members_) {
     if (!Counts(member)) continue;
     if (member.standing == Standing::kAway && !Planted(Bug::kHoldForgetsAway)) {
-      return AgentText(member) + " has not come back after the master's restart or standstill";
+      return AgentText(member) + " has not come back yet";
     }
     if (member.standing == Standing::kExpelled && !IsHarmless(member, leave) &&
         !Planted(Bug::kHoldForgetsExpelled)) {
@@ -90,7 +90,7 @@ void Coordinator::Pump(uint64_t now_us) {
     if (hold_.has_value()) SettleHold(now_us);
     if (hold_.has_value() || SomebodyAttendingIsLate() || former_repairer_ != 0) break;
     // A worker knows that it has joined before it is asked to hold.
-    SendDueReplies();
+    SendDueReplies(now_us);
     TryStartHold(now_us);
     if (hold_.has_value()) continue;
     EnqueueReplacements(now_us);
@@ -105,7 +105,7 @@ void Coordinator::Pump(uint64_t now_us) {
   if (has_map()) AskWhoReaches();
   if (has_map() && former_repairer_ == 0) StartBackgroundRepair(now_us);
   PlaceDamaged();
-  SendDueReplies();
+  SendDueReplies(now_us);
   TellWhatJoinsWaitFor();
   TellWhatDamagedWaitFor();
 }
@@ -193,7 +193,7 @@ void Coordinator::FailChangesOfKeyspaces(uint64_t since_us, const std::string& w
 bool Coordinator::MayCommit(const Change& change, std::optional<Work> held) const {
   if (change.kind == ChangeKind::kSwap) return held == Work::kSwap;
   if (change.kind == ChangeKind::kFlush) return held == Work::kSwap || held == Work::kFlush;
-  return change.kind != ChangeKind::kJoin || AllServe();
+  return change.kind != ChangeKind::kJoin || (AllServe() && time_is_known_);
 }
 
 void Coordinator::Commit(uint64_t now_us, std::optional<Work> held) {
@@ -233,12 +233,17 @@ void Coordinator::Apply(const Change& change, std::vector<Due>* due) {
   };
   switch (change.kind) {
     case ChangeKind::kJoin: {
+      Member& member = members_.at(change.member);
+      if (auto refusal = RefuseEngine(member.engine)) {
+        return fail(StatusCode::kInvalidArgument, std::move(*refusal));
+      }
       const Result<Membership> seat = membership_.TakeSeat();
       if (!seat.ok()) return fail(seat.status().code(), seat.status().message());
       const uint16_t index = seat.value().index.value;
       seats_[index] = {seat.value().id, change.member, false};
       if (!Planted(Bug::kSeatNotDurable)) effects_.change.seats[index] = seats_[index];
-      members_.at(change.member).seats.insert(index);
+      member.seats.insert(index);
+      record_.engines = FamilyOf(member.engine);
       one.reply.body = WorkerJoined{seat.value().id, seat.value().index};
       break;
     }
@@ -330,7 +335,7 @@ void Coordinator::OnViewInForce(Member& member, uint64_t now_us, Epoch epoch) {
   member.late_since_us = member.in_force < member.sent ? now_us : 0;
 }
 
-void Coordinator::SendDueReplies() {
+void Coordinator::SendDueReplies(uint64_t now_us) {
   if (due_.empty()) return;
   uint64_t in_force = UINT64_MAX;
   for (const auto& [id, member] : members_) {
@@ -338,13 +343,16 @@ void Coordinator::SendDueReplies() {
   }
   std::erase_if(due_, [&](Due& due) {
     if (due.epoch > in_force && !Planted(Bug::kAnswersBeforeInForce)) return false;
+    // Nothing is told that the store does not cover.
+    auto* const joined = std::get_if<WorkerJoined>(&due.reply.body);
+    if (joined != nullptr) joined->time_us = std::min(TimeUs(now_us), record_.time_us);
     Send(due.stream, std::move(due.reply));
     return true;
   });
 }
 
 void Coordinator::TellWhatJoinsWaitFor() {
-  if (AllServe() || !HasQueued(ChangeKind::kJoin)) {
+  if ((AllServe() && time_is_known_) || !HasQueued(ChangeKind::kJoin)) {
     told_waiting_for_.clear();
     return;
   }

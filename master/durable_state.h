@@ -18,6 +18,13 @@
 
 namespace onetrip {
 
+// Engines that may work on one memory (client_core/replication/engine.h).
+enum class EngineFamily : uint8_t {
+  kNone,        // no worker has joined yet
+  kReplicated,  // swarm, snapshot, abd
+  kSingleCopy,  // raw
+};
+
 struct ClusterRecord {
   uint64_t cluster = 0;  // 0: there is no cluster yet
   int replicas = 0;
@@ -36,6 +43,9 @@ struct ClusterRecord {
   // The agent that was asked for a repair while the others hold, and has not answered; 0: nobody.
   uint64_t repairer = 0;
   bool records_only = false;  // as in View
+  uint64_t life = 0;          // of the master that wrote this; 0: one of before lives had names
+  EngineFamily engines = EngineFamily::kNone;
+  bool nobody_stayed = false;  // the last life ended in order, after all members had left
   friend bool operator==(const ClusterRecord&, const ClusterRecord&) = default;
 };
 
@@ -80,6 +90,9 @@ struct DurableState {
   std::map<uint64_t, AgentRecord> agents;  // by member id; expelled ones stay until fenced
   // Workers whose seats are free, but whom a node that was out then has not fenced.
   std::set<uint32_t> former;
+  // Of earlier lives of the master: the newest epoch that a member may have heard of in it. Of life
+  // 0, and of lives that are not listed, what there was when lives got names; or nothing.
+  std::map<uint64_t, uint64_t> lives;
 };
 
 // What must be written together, before anything that depends on it is sent.
@@ -90,10 +103,11 @@ struct DurableChange {
   std::map<uint16_t, std::optional<SeatRecord>> seats;    // nothing: free
   std::map<uint64_t, std::optional<AgentRecord>> agents;  // nothing: gone
   std::map<uint32_t, bool> former;                        // whether it is one
+  std::map<uint64_t, std::optional<uint64_t>> lives;      // nothing: forgotten
 
   [[nodiscard]] bool empty() const {
     return !cluster.has_value() && nodes.empty() && regions.empty() && seats.empty() &&
-           agents.empty() && former.empty();
+           agents.empty() && former.empty() && lives.empty();
   }
 };
 

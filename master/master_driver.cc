@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "client_core/base/host_id.h"
 #include "client_core/base/log.h"
 #include "client_core/control/control.pb.h"
 #include "master/message_codec.h"
@@ -56,6 +57,7 @@ MasterDriver::MasterDriver(const DriverOptions& options, Coordinator coordinator
       store_(store),
       cluster_(coordinator.cluster()),
       started_us_(clock.NowNs() / 1000),
+      process_space_(ProcessSpace()),
       coordinator_(std::move(coordinator)) {}
 
 MasterDriver::~MasterDriver() { Stop(); }
@@ -215,8 +217,12 @@ void MasterDriver::EndStream(StreamId id, Entry& entry, const std::string& reaso
   entry.deadline_us = NowUs() + options_.end_timeout_ms * kUsPerMs;
   entry.stream->End(reason);
   if (!known) return;
-  const auto close = [this, id] {
-    return Drive([this, id](Coordinator& coordinator) { coordinator.OnStreamClosed(NowUs(), id); });
+  // A process of this host whose stream has ended with it need not be waited for.
+  const bool has_ended = entry.pid != 0 && HasEnded(entry.pid);
+  const auto close = [this, id, has_ended] {
+    return Drive([this, id, has_ended](Coordinator& coordinator) {
+      coordinator.OnStreamClosed(NowUs(), id, has_ended);
+    });
   };
   if (!close()) retries_.emplace_back(close);
 }
@@ -294,15 +300,16 @@ void MasterDriver::OnProved(StreamId id, Entry& entry) {
               control::FromMaster message;
               control::Verdict* const verdict = message.mutable_verdict();
               verdict->set_welcome(true);
-              verdict->set_cluster(cluster_);
               verdict->set_member(attendance.member);
               verdict->set_lease_ms(static_cast<uint32_t>(coordinator_.lease_ms()));
               verdict->set_time_us(coordinator_.TimeUs(NowUs()));
-              verdict->set_mac(entry.admission->MasterProof(cluster_, attendance.member));
+              Prove(*entry.admission, verdict);
               --unproved_;
               entry.admission.reset();
               const bool tool = hello.kind == MemberKind::kOther;
               entry.phase = tool ? Phase::kTool : Phase::kMember;
+              const bool is_near = !hello.host_id.empty() && hello.host_id == process_space_;
+              if (!tool && is_near) entry.pid = hello.pid;
               entry.deadline_us = tool ? NowUs() + options_.tool_idle_ms * kUsPerMs : 0;
               if (!tool) {
                 const std::lock_guard<std::mutex> lock(mutex_);
@@ -313,11 +320,19 @@ void MasterDriver::OnProved(StreamId id, Entry& entry) {
   if (!happened) {
     Refuse(id, entry, "the master cannot write its state now", /*retry=*/true);
   } else if (!attendance.welcome) {
-    Refuse(id, entry, attendance.reason, attendance.retry);
+    Refuse(id, entry, attendance.reason, attendance.retry, attendance.expelled);
   }
 }
 
-void MasterDriver::Refuse(StreamId id, Entry& entry, const std::string& why, bool retry) {
+void MasterDriver::Prove(const Admission& admission, control::Verdict* verdict) const {
+  verdict->set_cluster(cluster_);
+  verdict->set_epoch(coordinator_.view().epoch.value);
+  verdict->set_life(coordinator_.life());
+  verdict->set_mac(admission.MasterProof(*verdict));
+}
+
+void MasterDriver::Refuse(StreamId id, Entry& entry, const std::string& why, bool retry,
+                          bool expelled) {
   std::string who = "a process";
   if (entry.admission->hello().pid != 0) {
     const MemberHello& hello = entry.admission->hello();
@@ -328,6 +343,10 @@ void MasterDriver::Refuse(StreamId id, Entry& entry, const std::string& why, boo
   control::FromMaster message;
   message.mutable_verdict()->set_reason("the master refused this process: " + why);
   message.mutable_verdict()->set_retry(retry);
+  message.mutable_verdict()->set_expelled(expelled);
+  if (entry.admission->state() == Admission::State::kProved) {
+    Prove(*entry.admission, message.mutable_verdict());
+  }
   SendTo(id, message);
   EndStream(id, entry, why);
 }

@@ -90,6 +90,7 @@ class MasterDriver {
     Phase phase = Phase::kUnproved;
     std::unique_ptr<Admission> admission;
     uint64_t deadline_us = 0;  // 0: none
+    uint64_t pid = 0;          // of a member's process, if its end can be told from here; else 0
   };
   struct OpenedEvent {
     StreamId id;
@@ -126,7 +127,9 @@ class MasterDriver {
   void OnClosed(StreamId id);
   void OnHandshake(StreamId id, Entry& entry, const control::FromMember& message);
   void OnProved(StreamId id, Entry& entry);
-  void Refuse(StreamId id, Entry& entry, const std::string& why, bool retry);
+  void Refuse(StreamId id, Entry& entry, const std::string& why, bool retry, bool expelled = false);
+  // Completes a verdict on a process that has proved itself.
+  void Prove(const Admission& admission, control::Verdict* verdict) const;
   void OnMemberMessage(StreamId id, MemberMessage message);
   void Tick();
   void RetryForStore();
@@ -149,6 +152,7 @@ class MasterDriver {
   Store& store_;
   const uint64_t cluster_;
   const uint64_t started_us_;
+  const std::string process_space_;
 
   // The driver's thread only.
   Coordinator coordinator_;

@@ -66,10 +66,10 @@ std::string WhyNotListen(const std::string& address) {
   return why;
 }
 
-uint64_t FreshCluster() {
-  uint64_t cluster = 0;
-  while (cluster == 0) FillRandom(std::as_writable_bytes(std::span(&cluster, 1)));
-  return cluster;
+uint64_t FreshName() {
+  uint64_t name = 0;
+  while (name == 0) FillRandom(std::as_writable_bytes(std::span(&name, 1)));
+  return name;
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ Result<std::unique_ptr<MasterServer>> MasterServer::Start(const MasterServerOpti
   const Result<DurableState> durable = store.Load(reason);
   if (!durable.ok()) return durable.status();
   Result<Coordinator> coordinator =
-      Coordinator::Create(options.coordinator, durable.value(), FreshCluster(),
+      Coordinator::Create(options.coordinator, durable.value(), FreshName(), FreshName(),
                           clock.NowNs() / 1000, clock.UnixUs(), reason);
   if (!coordinator.ok()) return coordinator.status();
 

@@ -137,6 +137,7 @@ class Encoder {
     if (const auto* worker = std::get_if<WorkerJoined>(&message.body)) {
       reply->mutable_worker_joined()->set_worker(worker->worker.value);
       reply->mutable_worker_joined()->set_index(worker->index.value);
+      reply->mutable_worker_joined()->set_time_us(worker->time_us);
     } else if (const auto* node = std::get_if<NodeJoined>(&message.body)) {
       control::NodeJoined* const joined = reply->mutable_node_joined();
       joined->set_node(node->node.value);

@@ -31,6 +31,11 @@ struct MemberHello {
   uint64_t pid = 0;
   std::string host;
   std::string address;
+  std::string engine = {};   // of an agent
+  uint64_t life = 0;         // of the master that welcomed it last; 0: none did
+  uint64_t time_us = 0;      // cluster time, as it knows it; 0: it knows none
+  uint64_t wall_us = 0;      // its host's wall clock; 0: not told
+  std::string host_id = {};  // ProcessSpace()
 };
 
 struct MemberReport {
@@ -127,6 +132,7 @@ struct RenewedMessage {
 struct WorkerJoined {
   WorkerId worker;
   WorkerIndex index;
+  uint64_t time_us = 0;  // cluster time
 };
 struct NodeJoined {
   NodeId node;

@@ -20,7 +20,8 @@ constexpr const char* kSchema = R"(
 CREATE TABLE cluster (id INTEGER PRIMARY KEY CHECK (id = 0), cluster INTEGER, replicas INTEGER,
   nodes INTEGER, next_member INTEGER, next_worker INTEGER, next_keyspace INTEGER, epoch INTEGER,
   time_us INTEGER, worker_index_end INTEGER, resolve_due INTEGER DEFAULT 0,
-  scrub_due INTEGER DEFAULT 0, repairer INTEGER DEFAULT 0, records_only INTEGER DEFAULT 0);
+  scrub_due INTEGER DEFAULT 0, repairer INTEGER DEFAULT 0, records_only INTEGER DEFAULT 0,
+  life INTEGER DEFAULT 0, engines INTEGER DEFAULT 0, nobody_stayed INTEGER DEFAULT 0);
 CREATE TABLE keyspaces (database INTEGER PRIMARY KEY, keyspace INTEGER);
 CREATE TABLE nodes (id INTEGER PRIMARY KEY, incarnation INTEGER, bytes INTEGER, tcp_host TEXT,
   tcp_port INTEGER, shm_path TEXT, host_id TEXT, out INTEGER DEFAULT 0, wish INTEGER DEFAULT 0,
@@ -32,6 +33,7 @@ CREATE TABLE seats (worker_index INTEGER PRIMARY KEY, worker INTEGER, member INT
   expelled INTEGER);
 CREATE TABLE agents (id INTEGER PRIMARY KEY, pid INTEGER, host TEXT, address TEXT, version TEXT);
 CREATE TABLE former (worker INTEGER PRIMARY KEY);
+CREATE TABLE lives (life INTEGER PRIMARY KEY, epoch INTEGER);
 )";
 
 // A spare was told by its number alone.
@@ -49,6 +51,14 @@ constexpr const char* kFromVersion2 = R"(
 ALTER TABLE cluster ADD COLUMN records_only INTEGER DEFAULT 0;
 ALTER TABLE nodes ADD COLUMN wish INTEGER DEFAULT 0;
 ALTER TABLE nodes ADD COLUMN wish_regions INTEGER DEFAULT 0;
+)";
+
+// Nobody could have joined with engine raw and another one's memory for long.
+constexpr const char* kFromVersion3 = R"(
+ALTER TABLE cluster ADD COLUMN life INTEGER DEFAULT 0;
+ALTER TABLE cluster ADD COLUMN engines INTEGER DEFAULT 0;
+ALTER TABLE cluster ADD COLUMN nobody_stayed INTEGER DEFAULT 0;
+CREATE TABLE lives (life INTEGER PRIMARY KEY, epoch INTEGER);
 )";
 
 // One prepared statement; values are bound and read from left to right.
@@ -124,8 +134,8 @@ bool MakeDirectory(const std::string& directory) {
 bool LoadCluster(sqlite3* db, ClusterRecord* cluster) {
   Statement row(db,
                 "SELECT cluster, replicas, nodes, next_member, next_worker, next_keyspace, epoch, "
-                "time_us, worker_index_end, resolve_due, scrub_due, repairer, records_only FROM "
-                "cluster");
+                "time_us, worker_index_end, resolve_due, scrub_due, repairer, records_only, "
+                "life, engines, nobody_stayed FROM cluster");
   if (row.NextRow()) {
     cluster->cluster = row.Number();
     cluster->replicas = static_cast<int>(row.Number());
@@ -140,6 +150,11 @@ bool LoadCluster(sqlite3* db, ClusterRecord* cluster) {
     cluster->scrub_due = row.Number() != 0;
     cluster->repairer = row.Number();
     cluster->records_only = row.Number() != 0;
+    cluster->life = row.Number();
+    const uint64_t engines = row.Number();
+    if (engines > static_cast<uint64_t>(EngineFamily::kSingleCopy)) return false;
+    cluster->engines = static_cast<EngineFamily>(engines);
+    cluster->nobody_stayed = row.Number() != 0;
   }
   Statement keyspaces(db, "SELECT database, keyspace FROM keyspaces");
   while (keyspaces.NextRow()) {
@@ -206,16 +221,23 @@ bool LoadAgents(sqlite3* db, DurableState* state) {
   }
   Statement former(db, "SELECT worker FROM former");
   while (former.NextRow()) state->former.insert(static_cast<uint32_t>(former.Number()));
-  return seat.ok() && agent.ok() && former.ok();
+  Statement life(db, "SELECT life, epoch FROM lives");
+  while (life.NextRow()) {
+    const uint64_t name = life.Number();
+    state->lives[name] = life.Number();
+  }
+  return seat.ok() && agent.ok() && former.ok() && life.ok();
 }
 
 bool WriteCluster(sqlite3* db, const ClusterRecord& cluster) {
-  Statement row(db, "REPLACE INTO cluster VALUES (0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement row(db,
+                "REPLACE INTO cluster VALUES (0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   row.Bind(cluster.cluster).Bind(static_cast<uint64_t>(cluster.replicas)).Bind(cluster.nodes);
   row.Bind(cluster.next_member).Bind(cluster.next_worker).Bind(cluster.next_keyspace);
   row.Bind(cluster.epoch).Bind(cluster.time_us).Bind(cluster.worker_index_end);
   row.Bind(uint64_t{cluster.resolve_due}).Bind(uint64_t{cluster.scrub_due}).Bind(cluster.repairer);
-  row.Bind(uint64_t{cluster.records_only});
+  row.Bind(uint64_t{cluster.records_only}).Bind(cluster.life);
+  row.Bind(static_cast<uint64_t>(cluster.engines)).Bind(uint64_t{cluster.nobody_stayed});
   if (!row.Run()) return false;
   Statement keyspace(db,
                      "INSERT INTO keyspaces VALUES (?1, ?2) ON CONFLICT (database) DO UPDATE SET "
@@ -273,8 +295,15 @@ bool WriteAgents(sqlite3* db, const DurableChange& change) {
   for (const auto& [worker, is_one] : change.former) {
     if (!(is_one ? put_former : drop_former).Bind(worker).Run()) return false;
   }
+  Statement put_life(db, "REPLACE INTO lives VALUES (?, ?)");
+  Statement drop_life(db, "DELETE FROM lives WHERE life = ?");
+  for (const auto& [life, epoch] : change.lives) {
+    if (!(epoch.has_value() ? put_life.Bind(life).Bind(*epoch) : drop_life.Bind(life)).Run()) {
+      return false;
+    }
+  }
   return put_seat.ok() && drop_seat.ok() && put_agent.ok() && drop_agent.ok() && put_former.ok() &&
-         drop_former.ok();
+         drop_former.ok() && put_life.ok() && drop_life.ok();
 }
 
 }  // namespace
@@ -360,9 +389,10 @@ Status SqliteStore::Prepare(std::string* reason) {
     return fail(StatusCode::kInvalidArgument,
                 path_ + " is the database of another program; take another data directory");
   }
-  if (version == 1 || version == 2) {
+  if (version >= 1 && version < static_cast<uint64_t>(kSchemaVersion)) {
     const std::string stamp = "PRAGMA user_version = " + std::to_string(kSchemaVersion);
-    if ((version == 1 && !Execute(db_, kFromVersion1)) || !Execute(db_, kFromVersion2) ||
+    if ((version < 2 && !Execute(db_, kFromVersion1)) ||
+        (version < 3 && !Execute(db_, kFromVersion2)) || !Execute(db_, kFromVersion3) ||
         !Execute(db_, stamp.c_str())) {
       return fail(StatusCode::kUnavailable, Error("cannot bring " + path_ + " up to date"));
     }

@@ -2,6 +2,7 @@
 #ifndef ONETRIP_CLIENT_CORE_BASE_HOST_ID_H_
 #define ONETRIP_CLIENT_CORE_BASE_HOST_ID_H_
 
+#include <cstdint>
 #include <string>
 
 namespace onetrip {
@@ -10,6 +11,15 @@ namespace onetrip {
 // a unix socket's path means the same to both. Made of the boot id and the mount namespace; a host
 // where these cannot be read gets an id of its own that nobody shares. Any thread.
 std::string HostId();
+
+// Names the set of process ids that this process's own is one of: the host's boot and the PID
+// namespace. Two processes with the same one mean the same process by the same number. Empty if it
+// cannot be read. Any thread.
+std::string ProcessSpace();
+
+// Whether the process `pid` has ended, or is past the point where its files are closed. False if
+// that cannot be told. Any thread.
+bool HasEnded(uint64_t pid);
 
 // What the host calls itself, for people. Any thread.
 std::string HostName();

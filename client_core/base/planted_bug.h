@@ -85,6 +85,10 @@ enum class Bug : uint8_t {
   kViewNotDurable,        // a view is not stored before it is sent
   kRestartKeepsEpoch,     // a master starts without a view of its own
   kSeatNotDurable,        // who took which seat is not stored
+  kRefusalBelieved,       // a member ends when anybody at the master's address refuses it
+  kResetIsDeath,          // a member whose stream ends is taken for dead at once
+  kTimeFromWallClock,     // a master that starts again takes its host's wall clock
+  kOldStateWelcomes,      // a master of an old state welcomes members that know a newer one
   kOutUnresolved,         // slots stay as a lost node has left them
   kOutIsFenced,           // a seat is free although agents may still ask a node that is out
   kAcknowledgedBeforeDurable,  // messages do not wait for the store

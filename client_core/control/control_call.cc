@@ -5,6 +5,8 @@
 #include "client_core/base/check.h"
 #include "client_core/base/clock.h"
 #include "client_core/control/control.grpc.pb.h"
+#include "client_core/control/control_mac.h"
+#include "client_core/control/refusal.h"
 
 namespace onetrip {
 namespace {
@@ -41,6 +43,7 @@ struct ControlCall::Grpc {
   std::shared_ptr<grpc::Channel> channel;
   control::Master::Stub stub;
   grpc::ClientContext context;
+  control::Hello hello;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<control::FromMember, control::FromMaster>> stream;
   control::FromMaster incoming;
   std::deque<control::FromMember> outgoing;  // front: being written, if anything is
@@ -49,14 +52,11 @@ struct ControlCall::Grpc {
 
 ControlCall::ControlCall(const std::string& address, const control::Hello& hello,
                          const Secret& secret, grpc::CompletionQueue* events, Owner* owner)
-    : secret_(secret),
-      owner_(owner),
-      claim_{static_cast<uint32_t>(hello.role()), hello.cluster(), hello.member(), hello.epoch()},
-      nonce_(ControlNonce()),
-      grpc_(std::make_unique<Grpc>(address)) {
+    : secret_(secret), owner_(owner), grpc_(std::make_unique<Grpc>(address)) {
+  grpc_->hello = hello;
+  grpc_->hello.set_nonce(ControlNonce());
   control::FromMember first;
-  *first.mutable_hello() = hello;
-  first.mutable_hello()->set_nonce(nonce_);
+  *first.mutable_hello() = grpc_->hello;
   grpc_->outgoing.push_back(std::move(first));
   grpc_->stream = grpc_->stub.PrepareAsyncAttend(&grpc_->context, events);
   ++under_way_;
@@ -136,7 +136,7 @@ bool ControlCall::flushed() const { return grpc_->outgoing.empty(); }
 
 void ControlCall::Cancel(bool final, const std::string& reason) {
   if (state_ == State::kEnding || state_ == State::kEnded) return;
-  refusal_ = {final, reason};
+  refusal_ = {final, reason, false};
   state_ = State::kEnding;
   grpc_->context.TryCancel();
   FinishIfIdle();
@@ -151,32 +151,58 @@ void ControlCall::Handshake(const control::FromMaster& message) {
   challenged_ = true;
   master_nonce_ = message.challenge().nonce();
   control::FromMember proof;
-  proof.mutable_proof()->set_mac(MemberMac(secret_, nonce_, master_nonce_, claim_));
+  proof.mutable_proof()->set_mac(MemberMac(secret_, master_nonce_, grpc_->hello));
   asked_ns_ = SystemClock().NowNs();
   Send(proof);
 }
 
+void ControlCall::Refused(bool final, const std::string& reason) {
+  Cancel(final, reason);
+  refusal_.said = true;
+}
+
 void ControlCall::OnVerdict(const control::Verdict& verdict) {
+  const control::Hello& hello = grpc_->hello;
+  const bool is_proved =
+      challenged_ &&
+      ControlMacMatches(verdict.mac(), MasterMac(secret_, master_nonce_, hello, verdict));
+  RefusalFacts facts;
+  facts.was_member = hello.member() != 0;
+  facts.is_node = hello.role() == control::ROLE_MEMORY_NODE;
+  facts.is_proved = is_proved;
+  facts.is_cluster = verdict.cluster() == hello.cluster();
+  facts.is_older = verdict.epoch() < hello.epoch();
   if (!verdict.welcome()) {
-    const std::string why = verdict.reason().empty() ? "without a reason" : verdict.reason();
-    return Cancel(!verdict.retry(), "refused by the master: " + OneLine(why));
+    facts.is_expelled = verdict.expelled();
+    facts.may_retry = verdict.retry();
+    std::string why = "refused by the master: " +
+                      OneLine(verdict.reason().empty() ? "without a reason" : verdict.reason());
+    if (facts.was_member && !is_proved) {
+      why += " (whoever says so has not proved that it knows the cluster's secret)";
+    }
+    return Refused(EndsProcess(facts), why);
   }
-  ControlClaim claim = claim_;
-  claim.cluster = verdict.cluster();
-  claim.member = verdict.member();
-  // Whoever sits at a master's address for a while ends no member.
-  const bool final = claim_.member == 0;
-  if (!challenged_ ||
-      !ControlMacMatches(verdict.mac(), MasterMac(secret_, nonce_, master_nonce_, claim))) {
-    return Cancel(
-        final, "the master does not know the cluster's secret; give both the same --secret-file");
-  }
-  if (claim_.cluster != 0 && claim_.cluster != verdict.cluster()) {
-    return Cancel(final, "the master is that of another cluster");
-  }
+  const std::string wrong = WhyNotBelieved(verdict, is_proved);
+  if (!wrong.empty()) return Refused(EndsProcess(facts), wrong);
   was_up_ = true;
   state_ = State::kUp;
   owner_->OnCallUp(verdict, asked_ns_);
+}
+
+std::string ControlCall::WhyNotBelieved(const control::Verdict& verdict, bool is_proved) const {
+  const control::Hello& hello = grpc_->hello;
+  if (!is_proved) {
+    return "the master does not know the cluster's secret; give both the same --secret-file";
+  }
+  if (hello.cluster() != 0 && hello.cluster() != verdict.cluster()) {
+    return "the master is that of another cluster; check its address and its data directory";
+  }
+  if (verdict.epoch() < hello.epoch()) {
+    return "the master knows the cluster map of epoch " + std::to_string(verdict.epoch()) +
+           " only, this process that of " + std::to_string(hello.epoch()) +
+           ": its data directory is an old copy; restore the newest one";
+  }
+  return "";
 }
 
 }  // namespace onetrip

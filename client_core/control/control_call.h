@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "client_core/base/secret.h"
-#include "client_core/control/control_mac.h"
 
 namespace grpc {
 class CompletionQueue;
@@ -41,8 +40,9 @@ class ControlCall {
   };
   // Why it ended.
   struct Refusal {
-    bool final = false;  // no retry will help
+    bool final = false;  // the process is not let in (again), and gives up
     std::string reason;  // one line; empty: it was cancelled by its owner
+    bool said = false;   // by whoever answers at the master's address, or it is not believed
   };
 
   class Owner {
@@ -52,7 +52,8 @@ class ControlCall {
     virtual void OnCallMessage(const control::FromMaster& message) = 0;
   };
 
-  // Dials `address`, numeric or a name. `hello` without its nonce. `secret` and `owner` outlive it.
+  // Dials `address`, numeric or a name. `hello` without its nonce; it names a member if this
+  // process was one before. `secret` and `owner` outlive it.
   ControlCall(const std::string& address, const control::Hello& hello, const Secret& secret,
               grpc::CompletionQueue* events, Owner* owner);
   ControlCall(const ControlCall&) = delete;
@@ -86,6 +87,9 @@ class ControlCall {
   void WriteNext();
   void Handshake(const control::FromMaster& message);
   void OnVerdict(const control::Verdict& verdict);
+  // What is wrong with a welcome; empty: nothing.
+  [[nodiscard]] std::string WhyNotBelieved(const control::Verdict& verdict, bool is_proved) const;
+  void Refused(bool final, const std::string& reason);
   void FinishIfIdle();
 
   const Secret& secret_;
@@ -94,8 +98,6 @@ class ControlCall {
   Refusal refusal_;
   bool was_up_ = false;
   bool challenged_ = false;
-  ControlClaim claim_;
-  std::string nonce_;
   std::string master_nonce_;
   uint64_t asked_ns_ = 0;  // when PROOF was sent
   int under_way_ = 0;      // events to come

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <span>
 
+#include "client_core/control/control.pb.h"
+
 namespace onetrip {
 namespace {
 
@@ -13,18 +15,28 @@ void AppendNumber(uint64_t number, std::string* message) {
   }
 }
 
-// Every part with its length, so that no two claims make one message.
-std::string MacOver(const Secret& secret, std::string_view purpose, std::string_view member_nonce,
-                    std::string_view master_nonce, const ControlClaim& claim) {
+// With its length, so that no two claims make one message.
+void AppendText(std::string_view text, std::string* message) {
+  AppendNumber(text.size(), message);
+  *message += text;
+}
+
+std::string Claim(std::string_view purpose, std::string_view master_nonce,
+                  const control::Hello& hello) {
   std::string message;
-  for (const std::string_view part : {purpose, member_nonce, master_nonce}) {
-    AppendNumber(part.size(), &message);
-    message += part;
+  for (const std::string_view part :
+       {purpose, std::string_view(hello.nonce()), master_nonce, std::string_view(hello.engine())}) {
+    AppendText(part, &message);
   }
-  for (const uint64_t number : {uint64_t{kControlProtocol}, uint64_t{claim.role}, claim.cluster,
-                                claim.member, claim.epoch}) {
+  for (const uint64_t number :
+       {uint64_t{kControlProtocol}, static_cast<uint64_t>(hello.role()), hello.cluster(),
+        hello.member(), hello.epoch(), hello.life(), hello.time_us(), hello.wall_us()}) {
     AppendNumber(number, &message);
   }
+  return message;
+}
+
+std::string MacOver(const Secret& secret, const std::string& message) {
   const Mac mac = HmacSha256(secret, std::as_bytes(std::span(message)));
   return {reinterpret_cast<const char*>(mac.data()), mac.size()};
 }
@@ -37,14 +49,22 @@ std::string ControlNonce() {
   return nonce;
 }
 
-std::string MemberMac(const Secret& secret, std::string_view member_nonce,
-                      std::string_view master_nonce, const ControlClaim& claim) {
-  return MacOver(secret, "onetrip control member", member_nonce, master_nonce, claim);
+std::string MemberMac(const Secret& secret, std::string_view master_nonce,
+                      const control::Hello& hello) {
+  return MacOver(secret, Claim("onetrip control member", master_nonce, hello));
 }
 
-std::string MasterMac(const Secret& secret, std::string_view member_nonce,
-                      std::string_view master_nonce, const ControlClaim& claim) {
-  return MacOver(secret, "onetrip control master", member_nonce, master_nonce, claim);
+std::string MasterMac(const Secret& secret, std::string_view master_nonce,
+                      const control::Hello& hello, const control::Verdict& verdict) {
+  std::string message = Claim("onetrip control master", master_nonce, hello);
+  AppendText(verdict.reason(), &message);
+  for (const uint64_t number :
+       {uint64_t{verdict.welcome()}, uint64_t{verdict.retry()}, uint64_t{verdict.expelled()},
+        verdict.cluster(), verdict.member(), uint64_t{verdict.lease_ms()}, verdict.time_us(),
+        verdict.epoch(), verdict.life()}) {
+    AppendNumber(number, &message);
+  }
+  return MacOver(secret, message);
 }
 
 bool ControlMacMatches(std::string_view mac, std::string_view expected) {

@@ -18,6 +18,7 @@ struct ControlOptions {
   Secret secret;        // of the cluster; empty: none
   std::string host;     // for people: this host's name; empty: as the system calls it
   std::string address;  // for people: where this process serves
+  std::string engine;   // of an agent: how it writes keys, as in AgentOptions
   // How long the first welcome may take, all attempts together.
   uint64_t connect_timeout_ms = 10'000;
   uint64_t request_timeout_ms = 5'000;  // of one request to the master
@@ -30,6 +31,7 @@ struct ControlOptions {
     copy.secret = secret.Copy();
     copy.host = host;
     copy.address = address;
+    copy.engine = engine;
     copy.connect_timeout_ms = connect_timeout_ms;
     copy.request_timeout_ms = request_timeout_ms;
     copy.backoff_min_ms = backoff_min_ms;

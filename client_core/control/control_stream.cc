@@ -22,6 +22,7 @@
 #include "client_core/base/version.h"
 #include "client_core/control/control.pb.h"
 #include "client_core/control/control_call.h"
+#include "client_core/control/control_mac.h"
 
 namespace onetrip {
 namespace {
@@ -64,6 +65,10 @@ class ControlStream::Impl final : public ControlCall::Owner {
     if (up()) call_->Send(message);
   }
   void Ask(const control::Request& request, uint64_t timeout_ms, Answer answer);
+  void OpenAnother(const std::string& reason) {
+    is_refused_ = true;
+    if (up()) call_->Cancel(false, reason);
+  }
   void Run(std::function<void()> fn);
   void Stop(bool leave);
   [[nodiscard]] bool attending() const { return attending_.load(std::memory_order_acquire); }
@@ -124,8 +129,10 @@ class ControlStream::Impl final : public ControlCall::Owner {
   std::string last_error_;
   uint64_t connect_end_ns_ = kNever;  // for the first welcome
   bool done_ = false;                 // refused or expelled: no further call
+  bool is_refused_ = false;           // on the newest stream that was up
   uint64_t cluster_ = 0;
   uint64_t member_ = 0;
+  uint64_t life_ = 0;  // of the master that welcomed this process last
   uint64_t lease_ms_ = 0;
   uint64_t renew_ns_ = kNever;
   uint64_t heard_ns_ = 0;
@@ -383,9 +390,14 @@ void ControlStream::Impl::StartCall() {
   hello.set_cluster(cluster_);
   hello.set_member(member_);
   hello.set_epoch(handler_->KnownEpoch());
+  hello.set_life(life_);
+  hello.set_time_us(handler_->KnownTimeUs());
+  hello.set_wall_us(clock_.UnixUs());
+  hello.set_engine(options_.engine);
   hello.set_version(ONETRIP_VERSION);
   hello.set_pid(static_cast<uint64_t>(getpid()));
   hello.set_host(options_.host.empty() ? HostName() : options_.host);
+  hello.set_host_id(ProcessSpace());
   hello.set_address(options_.address);
   attempt_end_ns_ = clock_.NowNs() + kAttemptNs;
   call_ =
@@ -396,12 +408,12 @@ void ControlStream::Impl::OnCallUp(const control::Verdict& verdict, uint64_t ask
   if (done_) return call_->Cancel(false, "too late");
   const uint64_t now_ns = clock_.NowNs();
   attempt_end_ns_ = kNever;
-  backoff_ms_ = options_.backoff_min_ms;
   heard_ns_ = now_ns;
   ControlWelcome welcome;
   welcome.again = connect_end_ns_ == kNever;
   welcome.cluster = cluster_ = verdict.cluster();
   welcome.member = member_ = verdict.member();
+  life_ = verdict.life();
   welcome.lease_ms = lease_ms_ = std::clamp<uint64_t>(verdict.lease_ms(), 40, 3'600'000);
   renewed_at_ns_.clear();
   renew_ns_ = role_ == Role::kTool ? kNever : now_ns;
@@ -449,6 +461,7 @@ void ControlStream::Impl::EndCall(const ControlCall& call) {
   attending_.store(false, std::memory_order_release);
   const uint64_t now_ns = clock_.NowNs();
   if (was_up) away_since_ns_ = now_ns;
+  if (was_up && !std::exchange(is_refused_, false)) backoff_ms_ = options_.backoff_min_ms;
   FailAsked(/*sent_only=*/true, "the connection to the master broke");
   if (stopping_ || done_) return;
   if (refusal.final) {
@@ -460,7 +473,10 @@ void ControlStream::Impl::EndCall(const ControlCall& call) {
     }
     return handler_->OnExpelled(refusal.reason);
   }
-  if (was_up || refusal.reason != last_error_) {
+  if (refusal.said && member_ != 0 && refusal.reason != last_error_) {
+    LogError("control: the master at " + options_.master + ": " + refusal.reason +
+             "; this process keeps all it has, goes on without a master and tries again");
+  } else if (was_up || refusal.reason != last_error_) {
     LogWarning("control: the master at " + options_.master + ": " + refusal.reason +
                "; trying again");
   }
@@ -507,7 +523,7 @@ void ControlStream::Impl::OnCallMessage(const control::FromMaster& message) {
     case control::FromMaster::kReply:
       return OnReply(message.reply());
     case control::FromMaster::kExpelled:
-      return call_->Cancel(true, message.expelled().reason());
+      return call_->Cancel(role_ != Role::kMemoryNode, message.expelled().reason());
     default:
       handler_->OnMessage(message);
   }
@@ -549,6 +565,7 @@ void ControlStream::Send(const control::FromMember& message) { impl_->Send(messa
 void ControlStream::Ask(const control::Request& request, uint64_t timeout_ms, Answer answer) {
   impl_->Ask(request, timeout_ms, std::move(answer));
 }
+void ControlStream::OpenAnother(const std::string& reason) { impl_->OpenAnother(reason); }
 void ControlStream::Run(std::function<void()> fn) { impl_->Run(std::move(fn)); }
 void ControlStream::Stop(bool leave) { impl_->Stop(leave); }
 bool ControlStream::attending() const { return impl_->attending(); }

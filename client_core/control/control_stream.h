@@ -46,7 +46,8 @@ class ControlStream {
     virtual void OnBroken(const std::string& /*reason*/) {}
     // Views, holds and fences.
     virtual void OnMessage(const control::FromMaster& /*message*/) {}
-    // The process is no member any more and is not let in again; the stream is closed for good.
+    // The process is no member any more and is not let in again; the stream is closed for good. Of
+    // what is said, only that (refusal.h); never called in a memory node that was welcomed once.
     virtual void OnExpelled(const std::string& reason) = 0;
     // The cluster's time, told in answer to something sent at `sent_ns`, by CLOCK_MONOTONIC.
     virtual void OnTime(uint64_t /*time_us*/, uint64_t /*sent_ns*/, uint64_t /*received_ns*/) {}
@@ -56,6 +57,8 @@ class ControlStream {
     virtual void FillReport(control::Report* /*report*/) {}
     // The newest view this process has; 0: none.
     [[nodiscard]] virtual uint64_t KnownEpoch() { return 0; }
+    // The cluster's time as this process knows it, in microseconds; 0: it has never been told.
+    [[nodiscard]] virtual uint64_t KnownTimeUs() { return 0; }
   };
 
   // What became of a request; `reply` is null unless the status is ok.
@@ -81,6 +84,9 @@ class ControlStream {
   // kUnavailable: surely not done. kUnknownOutcome: sent, and the answer did not come. Other codes
   // are the master's.
   void Ask(const control::Request& request, uint64_t timeout_ms, Answer answer);
+  // Breaks the stream that is up, because of what the master has said on it, and opens another;
+  // when that is done again and again, ever more slowly. Session thread.
+  void OpenAnother(const std::string& reason);
   // Runs `fn` on the session thread; drops it once the stream was stopped. Any thread.
   void Run(std::function<void()> fn);
 

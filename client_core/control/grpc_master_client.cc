@@ -181,6 +181,8 @@ void GrpcMasterClient::Start(const control::Request& request, uint64_t timeout_m
                    const control::WorkerJoined& joined = reply->worker_joined();
                    call->membership = {WorkerId{joined.worker()},
                                        WorkerIndex{static_cast<uint16_t>(joined.index())}};
+                   offset_.AtLeast(joined.time_us(), clock_.NowNs());
+                   clock_offset_us_.store(offset_.offset_us(), std::memory_order_relaxed);
                    offset_.Use();
                    // It hears of every change from here on; one that is under way it has missed.
                    if (hold_epoch_ != 0) {

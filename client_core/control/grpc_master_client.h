@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "client_core/base/clock.h"
 #include "client_core/cluster/master_client.h"
 #include "client_core/control/control_options.h"
 #include "client_core/control/control_stream.h"
@@ -89,6 +90,7 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   void OnUsage(uint64_t blocks, uint64_t granted_blocks) override;
   void FillReport(control::Report* report) override;
   [[nodiscard]] uint64_t KnownEpoch() override { return view_version(); }
+  [[nodiscard]] uint64_t KnownTimeUs() override { return offset_.TimeUs(clock_.NowNs()); }
 
   void OnHold(const control::HoldForView& message);
   void OnReach(const control::Reach& message);
@@ -118,6 +120,7 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   std::vector<NodeId> left_;  // memory nodes that were left with the hold
   struct Repair;
   std::unique_ptr<Repair> repair_;
+  const SystemClock clock_;
   OffsetEstimate offset_;
 
   mutable std::mutex mutex_;

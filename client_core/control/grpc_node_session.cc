@@ -138,13 +138,12 @@ void GrpcNodeSession::OnPlace(Status status, const std::string& reason,
     why = "the master has given this node another number";
   }
   if (!place.ok()) {
-    const bool served = duties_ != nullptr;
-    Fail(place.status(), why);
+    if (!place_.has_value()) return Fail(place.status(), why);
     lock.unlock();
-    if (served) AddDuty([why](NodeDuties& duties) { duties.OnExpelled(why); });
-    return;
+    return AskAgain(why);
   }
   in_place_ = true;
+  told_.clear();
   epoch_ = place->view.epoch.value;
   if (!place_.has_value()) {
     place_ = std::move(place.value());
@@ -164,6 +163,14 @@ void GrpcNodeSession::OnPlace(Status status, const std::string& reason,
   });
 }
 
+void GrpcNodeSession::AskAgain(const std::string& why) {
+  if (std::exchange(told_, why) != why) {
+    LogError("control: the master refuses this node its place: " + why +
+             "; the node keeps its memory, serves as before and asks again");
+  }
+  stream_.OpenAnother("it was refused its place");
+}
+
 void GrpcNodeSession::AskToServe() {
   control::Request request;
   {
@@ -176,7 +183,11 @@ void GrpcNodeSession::AskToServe() {
                 // When the stream broke the next one asks again.
                 if (!status.ok() && !stream_.attending()) return;
                 if (status.code() == StatusCode::kUnknownOutcome) return AskToServe();
-                const std::lock_guard<std::mutex> lock(mutex_);
+                std::unique_lock<std::mutex> lock(mutex_);
+                if (!status.ok() && serving_) {
+                  lock.unlock();
+                  return AskAgain(reason);
+                }
                 if (!status.ok()) return Fail(status, reason);
                 serving_ = true;
                 changed_.notify_all();

@@ -16,9 +16,11 @@
 #include <thread>
 #include <vector>
 
+#include "client_core/base/clock.h"
 #include "client_core/control/control_options.h"
 #include "client_core/control/control_stream.h"
 #include "client_core/control/node_session.h"
+#include "client_core/control/offset_estimate.h"
 
 namespace onetrip {
 
@@ -40,8 +42,12 @@ class GrpcNodeSession final : public NodeSession, private ControlStream::Handler
   void OnWelcome(const ControlWelcome& welcome) override;
   void OnMessage(const control::FromMaster& message) override;
   void OnExpelled(const std::string& reason) override;
+  void OnTime(uint64_t time_us, uint64_t sent_ns, uint64_t received_ns) override {
+    offset_.Add(time_us, sent_ns, received_ns);
+  }
   void FillReport(control::Report* report) override;
   [[nodiscard]] uint64_t KnownEpoch() override;
+  [[nodiscard]] uint64_t KnownTimeUs() override { return offset_.TimeUs(clock_.NowNs()); }
 
   // Session thread.
   void AskForPlace();
@@ -49,6 +55,9 @@ class GrpcNodeSession final : public NodeSession, private ControlStream::Handler
   void AskToServe();
   void OnFence(const control::Fence& fence);
   void OnView(const control::View& message);
+  // The master refuses a node that had its place: that may mend, and memory that is given up does
+  // not come back.
+  void AskAgain(const std::string& why);
 
   void AddDuty(std::function<void(NodeDuties&)> duty);
   void RunDuties();
@@ -57,6 +66,12 @@ class GrpcNodeSession final : public NodeSession, private ControlStream::Handler
 
   const uint64_t serve_timeout_ms_;
   const uint64_t request_timeout_ms_;
+
+  // Session thread.
+  const SystemClock clock_;
+  OffsetEstimate offset_;
+  std::string told_;  // why it was refused, in the log
+
   ControlStream stream_;
 
   std::mutex mutex_;

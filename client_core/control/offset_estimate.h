@@ -31,6 +31,7 @@ class OffsetEstimate {
     const auto* const best = std::min_element(
         samples_.begin(), samples_.begin() + count,
         [](const Sample& a, const Sample& b) { return a.round_trip_ns < b.round_trip_ns; });
+    is_told_ = true;
     const int64_t missing_us = best->offset_us - offset_us_;
     const int64_t elapsed_us = static_cast<int64_t>((received_ns - moved_ns_) / 1000);
     moved_ns_ = received_ns;
@@ -43,10 +44,23 @@ class OffsetEstimate {
     offset_us_ += std::clamp(missing_us, -step_us, step_us);
   }
 
+  // The cluster's time is `time_us` or later, whatever was said before. Before anybody uses the
+  // clock it goes there; afterwards nothing makes it jump.
+  void AtLeast(uint64_t time_us, uint64_t now_ns) {
+    const int64_t offset_us = static_cast<int64_t>(time_us) - static_cast<int64_t>(now_ns / 1000);
+    if (in_use_ || time_us == 0 || offset_us <= offset_us_) return;
+    next_ = 0;
+    Add(time_us, now_ns, now_ns);
+  }
+
   // From now on somebody reads the clock.
   void Use() { in_use_ = true; }
 
   [[nodiscard]] int64_t offset_us() const { return offset_us_; }
+  // The cluster's time; 0: nobody has told it yet.
+  [[nodiscard]] uint64_t TimeUs(uint64_t now_ns) const {
+    return is_told_ ? now_ns / 1000 + static_cast<uint64_t>(offset_us_) : 0;
+  }
 
  private:
   struct Sample {
@@ -58,6 +72,7 @@ class OffsetEstimate {
   int64_t offset_us_ = 0;
   uint64_t moved_ns_ = 0;
   bool in_use_ = false;
+  bool is_told_ = false;
 };
 
 }  // namespace onetrip

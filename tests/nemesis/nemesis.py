@@ -182,7 +182,7 @@ class World:
     def _was_silent(self, process):
         """Whether the master expelled the agent since it heard nothing of it in time: on a host that
         has too much to do that may happen to anybody."""
-        said = r"\(process %d on \S+\) is expelled: (its lease|it did not come back)" % process.pid
+        said = r"\(process %d on \S+\) is expelled: (its lease|it has lost its stream)" % process.pid
         log = self.fleet.processes["master"].log_since(0).decode(errors="replace")
         return process.name.startswith("agent") and re.search(said, log) is not None
 

@@ -30,6 +30,13 @@ inline void ApplyChange(const DurableChange& change, DurableState* state) {
       state->agents.erase(id);
     }
   }
+  for (const auto& [life, epoch] : change.lives) {
+    if (epoch.has_value()) {
+      state->lives[life] = *epoch;
+    } else {
+      state->lives.erase(life);
+    }
+  }
   for (const auto& [worker, is_one] : change.former) {
     if (is_one) {
       state->former.insert(worker);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
@@ -22,6 +24,7 @@
 #include "client_core/coro/sync.h"
 #include "master/master_server.h"
 #include "master/sqlite_store.h"
+#include "tests/unit/control_relay.h"
 
 namespace onetrip {
 namespace {
@@ -153,6 +156,19 @@ class AgentProcess {
   std::thread thread_;
 };
 
+// A host's clock whose wall is as wrong as the test says.
+class WrongClock final : public Clock {
+ public:
+  [[nodiscard]] uint64_t NowNs() const override { return clock_.NowNs(); }
+  [[nodiscard]] uint64_t UnixUs() const override {
+    return clock_.UnixUs() + static_cast<uint64_t>(wrong_s.load()) * 1'000'000;
+  }
+  std::atomic<int64_t> wrong_s{0};
+
+ private:
+  SystemClock clock_;
+};
+
 class BothEndsTest : public testing::Test {
  protected:
   BothEndsTest() {
@@ -169,10 +185,9 @@ class BothEndsTest : public testing::Test {
     store_ = std::move(store.value());
     MasterServerOptions options;
     options.listen = address_;
-    // Tests are slow under sanitizers; only a broken stream is a death here.
-    options.coordinator.lease_ms = 20'000;
+    options.coordinator.lease_ms = lease_ms_;
     Result<std::unique_ptr<MasterServer>> server =
-        MasterServer::Start(options, Secret(kSecret), *store_, clock_, &reason);
+        MasterServer::Start(options, Secret(kSecret), *store_, wall_, &reason);
     ASSERT_TRUE(server.ok()) << reason;
     server_ = std::move(server.value());
     address_ = server_->address();
@@ -213,7 +228,9 @@ class BothEndsTest : public testing::Test {
 
   std::filesystem::path directory_;
   std::string address_ = "127.0.0.1:0";
-  SystemClock clock_;
+  // Tests are slow under sanitizers; only a broken stream is a death here.
+  uint64_t lease_ms_ = 20'000;
+  WrongClock wall_;
   std::unique_ptr<SqliteStore> store_;
   std::unique_ptr<MasterServer> server_;
   std::vector<std::unique_ptr<Node>> nodes_;
@@ -266,7 +283,77 @@ TEST_F(BothEndsTest, TheMasterComesBackAndNobodyIsDisturbed) {
   agent.Leave();
 }
 
+TEST_F(BothEndsTest, AConnectionThatIsResetIsNobodysDeath) {
+  StartMaster();
+  Relay relay(server_->port());
+  const std::string direct = std::exchange(address_, relay.address());
+  StartNodes();
+  AgentProcess agent(Options());
+  const uint64_t member = agent.client().member();
+  const uint64_t epoch = agent.client().view_version();
+  address_ = direct;
+  for (int cut = 0; cut < 5; ++cut) {
+    relay.Cut();
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto all_up = [this] {
+      const ClusterStatusInfo status = AskStatus();
+      return status.members.size() == 4 &&
+             std::all_of(status.members.begin(), status.members.end(),
+                         [](const MemberStatusInfo& info) { return info.state == "up"; });
+    };
+    while (!all_up() && std::chrono::steady_clock::now() < end) {
+    }
+    EXPECT_TRUE(all_up());
+  }
+  EXPECT_TRUE(agent.client().attending());
+  EXPECT_EQ(agent.client().member(), member);
+  EXPECT_EQ(agent.client().view_version(), epoch) << "nothing happened";
+  EXPECT_TRUE(agent.Flush(0).ok());
+  agent.Leave();
+}
+
+TEST_F(BothEndsTest, AMasterWhoseWallClockIsAheadMovesNoDeadline) {
+  StartMaster();
+  StartNodes();
+  AgentProcess agent(Options());
+  const auto offset_us = [](AgentProcess& of) { return of.client().clock_offset_us().load(); };
+  const int64_t before_us = offset_us(agent);
+  for (const int64_t wrong_s : {600, -600}) {
+    StopMaster();
+    wall_.wrong_s = wrong_s;
+    StartMaster();
+    EXPECT_TRUE(agent.Flush(0).ok());
+    // One that has just come goes by the same time.
+    AgentProcess fresh(Options());
+    EXPECT_NEAR(static_cast<double>(offset_us(fresh)), static_cast<double>(before_us), 100'000);
+    EXPECT_NEAR(static_cast<double>(offset_us(agent)), static_cast<double>(before_us), 100'000);
+    fresh.Leave();
+  }
+  agent.Leave();
+}
+
+TEST_F(BothEndsTest, AMemoryNodeThatIsRefusedItsPlaceKeepsItAndAsksAgain) {
+  StartMaster();
+  StartNodes();
+  AgentProcess agent(Options());
+  agent.Leave();
+  StopMaster();
+  // A master that has never heard of these memories, as of an empty directory: nobody ends.
+  const std::filesystem::path own = std::exchange(directory_, directory_ / "other");
+  StartMaster();
+  EXPECT_EQ(AskStatus().members.size(), 0U);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(AskStatus().members.size(), 0U);
+  StopMaster();
+  directory_ = own;
+  StartMaster();
+  AgentProcess again(Options());
+  EXPECT_EQ(again.client().view()->node_count, 3);
+  again.Leave();
+}
+
 TEST_F(BothEndsTest, AnAgentThatDiesIsFencedOnEveryNode) {
+  lease_ms_ = 4000;
   StartMaster();
   StartNodes();
   AgentProcess stays(Options());

@@ -23,7 +23,11 @@ struct FakeMasterOptions {
   bool wrong_mac = false;  // its own
   std::string refusal{};   // of everybody who proves to know the secret; empty: welcome
   bool retry = false;      // ... and whether they may come again
-  bool answer = true;      // joins, leaves and status
+  bool expelled = false;   // ... or that they were taken for dead
+  bool proves_refusals = false;
+  uint64_t cluster = 77;  // kCluster, but for the master of another one
+  uint64_t epoch = 9;     // of its newest view
+  bool answer = true;     // joins, leaves and status
   uint32_t lease_ms = 1000;
 };
 
@@ -54,6 +58,8 @@ class FakeMaster {
   // Waits until so many streams were welcomed.
   bool AwaitStreams(size_t count);
   size_t streams();
+  // Waits until so many streams have come to a verdict, whatever that was.
+  bool AwaitAttempts(size_t count);
   // Of the newest stream.
   control::Hello LastHello();
 

@@ -5,10 +5,13 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <future>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -42,26 +45,27 @@ struct FakeMaster::Impl final : control::Master::Service {
     message.mutable_challenge()->set_nonce(nonce);
     stream->Write(message);
     if (!stream->Read(&member) || !member.has_proof()) return grpc::Status::OK;
-    ControlClaim claim{static_cast<uint32_t>(said.role()), said.cluster(), said.member(),
-                       said.epoch()};
-    const bool proved =
-        ControlMacMatches(member.proof().mac(), MemberMac(secret, said.nonce(), nonce, claim));
+    const bool proved = ControlMacMatches(member.proof().mac(), MemberMac(secret, nonce, said));
     control::Verdict& verdict = *message.mutable_verdict();
     verdict.set_retry(now.retry);
+    verdict.set_cluster(now.cluster);
+    verdict.set_epoch(now.epoch);
     if (!proved || !now.refusal.empty()) {
       verdict.set_reason(proved ? now.refusal : "the secret is another one");
+      verdict.set_expelled(now.expelled);
+      if (now.proves_refusals) verdict.set_mac(MasterMac(secret, nonce, said, verdict));
       stream->Write(message);
+      const std::lock_guard<std::mutex> lock(mutex);
+      ++refused;
+      changed.notify_all();
       return grpc::Status::OK;
     }
-    claim.cluster = kCluster;
-    claim.member = kMember;
     verdict.set_welcome(true);
-    verdict.set_cluster(kCluster);
     verdict.set_member(kMember);
+    verdict.set_life(1);
     verdict.set_lease_ms(now.lease_ms);
     verdict.set_time_us(SystemClock().UnixUs());
-    verdict.set_mac(now.wrong_mac ? std::string(32, 'x')
-                                  : MasterMac(secret, said.nonce(), nonce, claim));
+    verdict.set_mac(now.wrong_mac ? std::string(32, 'x') : MasterMac(secret, nonce, said, verdict));
     {
       const std::lock_guard<std::mutex> lock(mutex);
       hello = said;
@@ -105,6 +109,7 @@ struct FakeMaster::Impl final : control::Master::Service {
   std::vector<control::FromMember> heard;
   control::Hello hello;
   size_t welcomed = 0;
+  size_t refused = 0;
   uint32_t workers = 0;
   Stream* current = nullptr;
   std::string address = "127.0.0.1:0";
@@ -173,6 +178,12 @@ bool FakeMaster::AwaitStreams(size_t count) {
   return impl_->changed.wait_for(lock, kPatience, [&] { return impl_->welcomed >= count; });
 }
 
+bool FakeMaster::AwaitAttempts(size_t count) {
+  std::unique_lock<std::mutex> lock(impl_->mutex);
+  return impl_->changed.wait_for(lock, kPatience,
+                                 [&] { return impl_->welcomed + impl_->refused >= count; });
+}
+
 size_t FakeMaster::streams() {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   return impl_->welcomed;
@@ -193,18 +204,25 @@ class Listener final : public ControlStream::Handler {
   void OnWelcome(const ControlWelcome& welcome) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     welcomes_.push_back(welcome);
+    if (on_welcome) on_welcome();
   }
   void OnBroken(const std::string& /*reason*/) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     ++broken_;
     changed_.notify_all();
   }
-  void OnExpelled(const std::string& reason) override { expelled_.set_value(reason); }
+  void OnExpelled(const std::string& reason) override {
+    if (++expulsions_ == 1) expelled_.set_value(reason);
+  }
   void OnTime(uint64_t time_us, uint64_t sent_ns, uint64_t received_ns) override {
     EXPECT_LE(sent_ns, received_ns);
     EXPECT_GT(time_us, 0U);
   }
   uint64_t KnownEpoch() override { return 9; }
+
+  std::function<void()> on_welcome;  // before anything else of the stream
+
+  [[nodiscard]] int expulsions() const { return expulsions_; }
 
   bool AwaitBroken(int times) {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -225,6 +243,7 @@ class Listener final : public ControlStream::Handler {
   std::condition_variable changed_;
   std::vector<ControlWelcome> welcomes_;
   int broken_ = 0;
+  std::atomic<int> expulsions_{0};
   std::promise<std::string> expelled_;
 };
 
@@ -410,21 +429,102 @@ TEST(ControlStreamTest, WhoIsExpelledDoesNotComeBack) {
   EXPECT_EQ(master.streams(), 1U);
 }
 
-TEST(ControlStreamTest, WhoIsNotLetInAgainIsExpelled) {
-  FakeMaster master;
+// Everybody who may sit at a master's address for a while, and who ends nobody.
+struct Impostor {
+  const char* name;
+  FakeMasterOptions master;
+  ControlStream::Role role = ControlStream::Role::kAgent;
+};
+
+std::vector<Impostor> Impostors() {
+  const std::string other = "another secret of enough bytes";
+  return {
+      {"a master whose proof is wrong", {.secret = kSecret, .wrong_mac = true}},
+      {"a master with another secret", {.secret = other}},
+      {"... that says who was expelled", {.secret = other, .expelled = true}},
+      {"... and proves it with its own",
+       {.secret = other, .expelled = true, .proves_refusals = true}},
+      {"a refusal without proof", {.secret = kSecret, .refusal = "go away"}},
+      {"an expulsion without proof", {.secret = kSecret, .refusal = "dead", .expelled = true}},
+      {"an empty data directory",
+       {.secret = kSecret, .refusal = "another cluster", .proves_refusals = true, .cluster = 78}},
+      {"... that expels",
+       {.secret = kSecret,
+        .refusal = "x",
+        .expelled = true,
+        .proves_refusals = true,
+        .cluster = 78}},
+      {"an old copy of the state",
+       {.secret = kSecret, .refusal = "an old copy", .proves_refusals = true, .epoch = 8}},
+      {"... that expels",
+       {.secret = kSecret, .refusal = "x", .expelled = true, .proves_refusals = true, .epoch = 8}},
+      {"a proved refusal that is no expulsion",
+       {.secret = kSecret, .refusal = "speaks another version", .proves_refusals = true}},
+      {"a proved expulsion of a memory node",
+       {.secret = kSecret, .refusal = "dead", .expelled = true, .proves_refusals = true},
+       ControlStream::Role::kMemoryNode},
+      {"a welcome of another cluster", {.secret = kSecret, .cluster = 78}},
+      {"a welcome by an old copy", {.secret = kSecret, .epoch = 8}},
+  };
+}
+
+TEST(ControlStreamTest, MembersOutliveEveryImpostor) {
+  for (const Impostor& impostor : Impostors()) {
+    SCOPED_TRACE(impostor.name);
+    FakeMaster master({.secret = kSecret});
+    Listener listener;
+    ControlStream stream(master.ClientOptions(), impostor.role, &listener);
+    std::string reason;
+    ASSERT_TRUE(stream.Connect(&reason).ok()) << reason;
+    master.Stop();
+    master.Set(impostor.master);
+    master.Start();
+    ASSERT_TRUE(master.AwaitAttempts(4));
+    EXPECT_EQ(listener.expulsions(), 0);
+    EXPECT_EQ(listener.welcomes().size(), 1U);
+    EXPECT_FALSE(stream.attending());
+    // The true one is back.
+    master.Stop();
+    master.Set({.secret = kSecret});
+    master.Start();
+    EXPECT_TRUE(Ask(stream, StatusRequest(), 20'000).get().status.ok());
+    EXPECT_EQ(listener.expulsions(), 0);
+    EXPECT_EQ(master.LastHello().member(), FakeMaster::kMember);
+    EXPECT_EQ(master.LastHello().life(), 1U);
+  }
+}
+
+TEST(ControlStreamTest, WhoIsExpelledByItsOwnMasterEnds) {
+  FakeMaster master({.secret = kSecret});
   Listener listener;
   ControlStream stream(master.ClientOptions(), ControlStream::Role::kAgent, &listener);
   std::string reason;
   ASSERT_TRUE(stream.Connect(&reason).ok()) << reason;
   master.Stop();
-  // An impostor ends nobody: it is refused, and the true one is waited for.
-  master.Set({.wrong_mac = true});
-  master.Start();
-  ASSERT_TRUE(master.AwaitStreams(3));
-  master.Stop();
-  master.Set({.refusal = "it was taken for dead"});
+  master.Set({.secret = kSecret,
+              .refusal = "it was taken for dead",
+              .expelled = true,
+              .proves_refusals = true});
   master.Start();
   EXPECT_THAT(listener.AwaitExpelled(), HasSubstr("it was taken for dead"));
+}
+
+TEST(ControlStreamTest, AStreamIsOpenedEverMoreSlowlyByWhoeverIsRefusedOnIt) {
+  FakeMaster master;
+  Listener listener;
+  ControlOptions options = master.ClientOptions();
+  options.backoff_min_ms = 8;
+  options.backoff_max_ms = 10'000;
+  ControlStream stream(std::move(options), ControlStream::Role::kMemoryNode, &listener);
+  listener.on_welcome = [&] { stream.OpenAnother("it was refused its place"); };
+  std::string reason;
+  ASSERT_TRUE(stream.Connect(&reason).ok()) << reason;
+  ASSERT_TRUE(master.AwaitStreams(4));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  // 4 + 8 + 16 + 32 + 64 ms at least: without it there would be dozens.
+  EXPECT_LE(master.streams(), 8U);
+  EXPECT_EQ(listener.expulsions(), 0);
+  stream.Stop(/*leave=*/false);
 }
 
 TEST(ControlStreamTest, AToolAsksForTheStatusAndLeavesNoTrace) {

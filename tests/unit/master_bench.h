@@ -57,7 +57,7 @@ class MasterBench {
   void Start() {
     std::string reason;
     Result<Coordinator> made =
-        Coordinator::Create(options, disk, kCluster, now_us, unix_us + now_us, &reason);
+        Coordinator::Create(options, disk, kCluster, ++lives, now_us, unix_us + now_us, &reason);
     ASSERT_TRUE(made.ok()) << reason;
     coordinator = std::move(made.value());
     inbox.clear();
@@ -95,6 +95,11 @@ class MasterBench {
     hello.kind = kind;
     hello.member = member;
     hello.epoch = epoch;
+    // Who comes back knows the cluster's time.
+    if (member != 0) {
+      hello.cluster = kCluster;
+      hello.time_us = coordinator.TimeUs(now_us);
+    }
     hello.pid = 4711;
     hello.host = "testhost";
     return Attend(hello);
@@ -109,7 +114,13 @@ class MasterBench {
     Say(stream, RequestMessage{id, std::move(body)});
     return id;
   }
+  // The process has ended, and with it its stream.
   void Break(StreamId stream) {
+    coordinator.OnStreamClosed(now_us, stream, /*has_ended=*/true);
+    Settle();
+  }
+  // The stream has ended; of the process nothing is known.
+  void Reset(StreamId stream) {
     coordinator.OnStreamClosed(now_us, stream);
     Settle();
   }
@@ -202,6 +213,7 @@ class MasterBench {
   Coordinator coordinator;
   Attendance attendance;  // of the last Attend()
   uint64_t now_us = 1'000'000;
+  uint64_t lives = 0;
   uint64_t unix_us = 1'700'000'000'000'000;
   std::map<StreamId, std::deque<MasterMessage>> inbox;
   std::set<StreamId> closed;

@@ -465,8 +465,8 @@ TEST(MasterExpulsionTest, AStreamThatEndedWhileTheMasterStoodStillMayComeBack) {
     bench.Pass(500, {nodes[0], nodes[1], nodes[2], a, b});
     bench.now_us += bench.options.lease_ms * 1000;
     if (tick_first) bench.Advance(1);
-    bench.Break(a);
-    bench.Break(b);
+    bench.Reset(a);
+    bench.Reset(b);
     EXPECT_FALSE(bench.disk.seats.at(a_worker.index.value).expelled);
     EXPECT_FALSE(bench.disk.seats.at(b_worker.index.value).expelled);
     const StreamId back = bench.Attend(MemberKind::kAgent, b_member, bench.SentEpoch(b));
@@ -513,7 +513,7 @@ TEST(MasterExpulsionTest, NodesWhoseStreamsEndedWhileTheMasterStoodStillAreWaite
   bench.AddWorker(a, {a});
   bench.Pass(500, {nodes[0], nodes[1], nodes[2], a});
   bench.now_us += bench.options.lease_ms * 1000;
-  bench.Break(nodes[0]);
+  bench.Reset(nodes[0]);
   bench.Pass(bench.options.lease_ms - 200, {nodes[1], nodes[2], a});
   EXPECT_EQ(bench.Last<HoldForViewMessage>(a), nullptr) << "it is not lost yet";
   bench.Pass(400, {nodes[1], nodes[2], a});

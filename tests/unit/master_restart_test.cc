@@ -188,7 +188,7 @@ TEST(MasterRestartTest, AStateThatMakesNoSenseIsRefused) {
     DurableState state = bench.disk;
     spoil(state);
     std::string reason;
-    const auto made = Coordinator::Create(bench.options, state, 1, 0, 0, &reason);
+    const auto made = Coordinator::Create(bench.options, state, 1, 1, 0, 0, &reason);
     EXPECT_EQ(made.status().code(), StatusCode::kCorrupt);
     EXPECT_NE(reason.find("makes no sense"), std::string::npos);
   };
@@ -203,7 +203,7 @@ TEST(MasterRestartTest, AStateThatMakesNoSenseIsRefused) {
   std::string reason;
   CoordinatorOptions options;
   options.replicas = 4;
-  EXPECT_FALSE(Coordinator::Create(options, {}, 1, 0, 0, &reason).ok());
+  EXPECT_FALSE(Coordinator::Create(options, {}, 1, 1, 0, 0, &reason).ok());
 }
 
 }  // namespace

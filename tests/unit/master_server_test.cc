@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "client_core/base/host_id.h"
 #include "client_core/control/control.grpc.pb.h"
 #include "client_core/control/control_mac.h"
 #include "client_core/control/view_codec.h"
@@ -78,19 +79,13 @@ bool RawClient::Handshake(const Secret& secret, control::Hello hello,
   *first.mutable_hello() = hello;
   if (!Write(first) || !Read(message)) return false;
   if (!message->has_challenge()) return true;
-  const ControlClaim claim{static_cast<uint32_t>(hello.role()), hello.cluster(), hello.member(),
-                           hello.epoch()};
   control::FromMember second;
-  second.mutable_proof()->set_mac(
-      MemberMac(secret, hello.nonce(), message->challenge().nonce(), claim));
+  second.mutable_proof()->set_mac(MemberMac(secret, message->challenge().nonce(), hello));
   const std::string master_nonce = message->challenge().nonce();
   if (!Write(second) || !Read(message)) return false;
-  if (message->verdict().welcome()) {
-    ControlClaim told = claim;
-    told.cluster = message->verdict().cluster();
-    told.member = message->verdict().member();
+  if (message->verdict().welcome() || !message->verdict().mac().empty()) {
     EXPECT_TRUE(ControlMacMatches(message->verdict().mac(),
-                                  MasterMac(secret, hello.nonce(), master_nonce, told)));
+                                  MasterMac(secret, master_nonce, hello, message->verdict())));
   }
   return true;
 }
@@ -100,7 +95,11 @@ uint64_t RawClient::Join(const Secret& secret, int role, uint64_t member) {
   hello.set_protocol(kControlProtocol);
   hello.set_role(static_cast<control::Role>(role));
   hello.set_member(member);
-  hello.set_pid(4711);
+  // Who comes back knows the time.
+  if (member != 0) hello.set_time_us(SystemClock().UnixUs());
+  // A process of this host, which has ended whenever somebody looks.
+  hello.set_pid(INT32_MAX);
+  hello.set_host_id(ProcessSpace());
   hello.set_host("testhost");
   control::FromMaster message;
   EXPECT_TRUE(Handshake(secret, hello, &message)) << EndReason();
@@ -143,7 +142,6 @@ class MasterServerTest : public testing::Test {
     EXPECT_TRUE(client.Handshake(secret, hello, &message)) << client.EndReason();
     EXPECT_TRUE(message.has_verdict());
     EXPECT_FALSE(message.verdict().welcome());
-    EXPECT_TRUE(message.verdict().mac().empty());
     EXPECT_NE(client.EndReason(), "");
     return message.verdict();
   }
@@ -256,6 +254,11 @@ TEST_F(MasterServerTest, WrongSecretsProtocolsClustersAndRolesAreRefusedWithARea
   const control::Verdict foreign = Refused(hello, secret_);
   EXPECT_NE(foreign.reason().find("another cluster"), std::string::npos);
   EXPECT_FALSE(foreign.retry());
+  // Proved: it is from a master that knows the secret, whatever else it is.
+  EXPECT_FALSE(foreign.mac().empty());
+  EXPECT_EQ(foreign.cluster(), server_->cluster());
+  EXPECT_FALSE(foreign.expelled());
+  EXPECT_TRUE(Refused(Hello(), Secret("some other secret")).mac().empty());
   hello = Hello();
   hello.set_epoch(1000);
   EXPECT_NE(Refused(hello, secret_).reason().find("epoch 1000"), std::string::npos);
@@ -279,10 +282,8 @@ TEST_F(MasterServerTest, ARecordedHandshakeIsWorthNothing) {
   *first.mutable_hello() = hello;
   control::FromMaster message;
   ASSERT_TRUE(heard.Write(first) && heard.Read(&message));
-  const ControlClaim claim{static_cast<uint32_t>(hello.role()), 0, 0, 0};
   control::FromMember proof;
-  proof.mutable_proof()->set_mac(
-      MemberMac(secret_, hello.nonce(), message.challenge().nonce(), claim));
+  proof.mutable_proof()->set_mac(MemberMac(secret_, message.challenge().nonce(), hello));
   ASSERT_TRUE(heard.Write(proof) && heard.Read(&message));
   ASSERT_TRUE(message.verdict().welcome());
 
@@ -296,8 +297,7 @@ TEST_F(MasterServerTest, ARecordedHandshakeIsWorthNothing) {
   other.mutable_hello()->set_role(control::ROLE_TOOL);
   RawClient changed(address());
   ASSERT_TRUE(changed.Write(other) && changed.Read(&message));
-  proof.mutable_proof()->set_mac(
-      MemberMac(secret_, hello.nonce(), message.challenge().nonce(), claim));
+  proof.mutable_proof()->set_mac(MemberMac(secret_, message.challenge().nonce(), hello));
   ASSERT_TRUE(changed.Write(proof) && changed.Read(&message));
   EXPECT_FALSE(message.verdict().welcome());
 }
@@ -442,7 +442,7 @@ TEST_F(MasterServerTest, AFlushHoldsEverybody) {
   EXPECT_EQ(ReplyTo(a, 1).code(), 0U);
 }
 
-TEST_F(MasterServerTest, ABrokenStreamExpelsTheAgentAtOnce) {
+TEST_F(MasterServerTest, AStreamThatEndsWithItsProcessExpelsTheAgentAtOnce) {
   Start();
   Form();
   auto victim = std::make_unique<RawClient>(address());
@@ -460,7 +460,10 @@ TEST_F(MasterServerTest, ABrokenStreamExpelsTheAgentAtOnce) {
       &message));
   control::Hello hello = Hello();
   hello.set_member(member);
-  EXPECT_FALSE(Refused(hello, secret_).retry());
+  const control::Verdict verdict = Refused(hello, secret_);
+  EXPECT_FALSE(verdict.retry());
+  EXPECT_TRUE(verdict.expelled());
+  EXPECT_FALSE(verdict.mac().empty());
 }
 
 TEST_F(MasterServerTest, AnAgentThatDoesNotRenewIsTold) {
