@@ -32,14 +32,14 @@ void ControlConnection::SendToMember(FromMasterMessage message) {
   Put(to_member_, ArriveAtMember, std::move(message), settings_.latency_max_ns);
 }
 
-void ControlConnection::CloseMember(const std::string& reason) {
-  SendToMaster(ConnectionEnd{reason});
+void ControlConnection::CloseMember(const std::string& reason, bool has_ended) {
+  SendToMaster(ConnectionEnd{reason, has_ended});
   to_master_.ended = true;
   member_ = nullptr;
 }
 
 void ControlConnection::CloseMaster(const std::string& reason) {
-  SendToMember(ConnectionEnd{reason});
+  SendToMember(ConnectionEnd{reason, false});
   to_member_.ended = true;
   master_ = nullptr;
 }
@@ -53,12 +53,12 @@ void ControlConnection::KillMaster() {
 void ControlConnection::Break() {
   if (!std::exchange(to_master_.ended, true)) {
     Cut(to_master_);
-    Put<FromMemberMessage>(to_master_, ArriveAtMaster, ConnectionEnd{"the connection broke"},
+    Put<FromMemberMessage>(to_master_, ArriveAtMaster, ConnectionEnd{"the connection broke", false},
                            settings_.notice_ns_max);
   }
   if (!std::exchange(to_member_.ended, true)) {
     Cut(to_member_);
-    Put<FromMasterMessage>(to_member_, ArriveAtMember, ConnectionEnd{"the connection broke"},
+    Put<FromMasterMessage>(to_member_, ArriveAtMember, ConnectionEnd{"the connection broke", false},
                            settings_.notice_ns_max);
   }
 }

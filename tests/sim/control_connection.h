@@ -22,9 +22,18 @@ namespace onetrip {
 // Nothing more comes.
 struct ConnectionEnd {
   std::string reason;
+  bool has_ended = false;  // the process behind it, and that can be told
+};
+// What a HELLO is answered with; see Verdict in control.proto.
+struct SimVerdict {
+  Attendance attendance;
+  bool is_proved = false;
+  uint64_t cluster = 0;
+  uint64_t epoch = 0;
+  uint64_t life = 0;
 };
 using FromMemberMessage = std::variant<MemberHello, MemberMessage, ConnectionEnd>;
-using FromMasterMessage = std::variant<Attendance, MasterMessage, ConnectionEnd>;
+using FromMasterMessage = std::variant<SimVerdict, MasterMessage, ConnectionEnd>;
 
 // Lives as long as the world: events refer to it.
 class ControlConnection {
@@ -62,8 +71,9 @@ class ControlConnection {
   void SendToMaster(FromMemberMessage message);
   void SendToMember(FromMasterMessage message);
 
-  // The member's end closes, or its process is dead: it hears nothing any more.
-  void CloseMember(const std::string& reason);
+  // The member's end closes, or its process is dead, which the master may see: it hears nothing any
+  // more.
+  void CloseMember(const std::string& reason, bool has_ended = false);
   void CloseMaster(const std::string& reason);
   // The master's process dies: of what it has sent last, some may be lost.
   void KillMaster();

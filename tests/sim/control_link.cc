@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "client_core/control/refusal.h"
+
 namespace onetrip {
 namespace {
 
@@ -23,7 +25,11 @@ void ControlLink::Dial() {
   hello.kind = kind_;
   hello.cluster = cluster_;
   hello.member = member_;
-  hello.epoch = owner_.KnownEpoch();
+  hello.epoch = hello_epoch_ = owner_.KnownEpoch();
+  hello.life = life_;
+  hello.wall_us = world_.clock().UnixUs();
+  // The cluster's time exactly, as agents know it here.
+  if (member_ != 0) hello.time_us = world_.clock().UnixUs();
   hello.version = "simulated";
   hello.host = name_;
   connection_->SendToMaster(hello);
@@ -48,7 +54,14 @@ void ControlLink::Lost() {
 void ControlLink::Die() {
   dead_ = true;
   heard_.clear();
-  if (connection_ != nullptr) connection_->CloseMember(name_ + " is gone");
+  if (connection_ != nullptr)
+    connection_->CloseMember(name_ + " is gone", settings_.sees_ends != 0);
+}
+
+void ControlLink::OpenAnother() {
+  if (connection_ == nullptr) return;
+  connection_->CloseMember("");
+  Lost();
 }
 
 void ControlLink::Break() {
@@ -77,25 +90,38 @@ void ControlLink::OnHeard(void* arg) {
 }
 
 void ControlLink::Handle(const FromMasterMessage& message) {
-  if (const auto* verdict = std::get_if<Attendance>(&message)) return OnVerdict(*verdict);
+  if (const auto* verdict = std::get_if<SimVerdict>(&message)) return OnVerdict(*verdict);
   if (std::holds_alternative<ConnectionEnd>(message)) {
     connection_->CloseMember("");
     return Lost();
   }
   const auto& said = std::get<MasterMessage>(message);
   if (const auto* reply = std::get_if<ReplyMessage>(&said)) return OnReply(*reply);
-  if (const auto* expelled = std::get_if<ExpelledMessage>(&said)) return End(expelled->reason);
+  if (const auto* expelled = std::get_if<ExpelledMessage>(&said)) {
+    return kind_ == MemberKind::kMemoryNode ? OpenAnother() : End(expelled->reason);
+  }
   if (!std::holds_alternative<RenewedMessage>(said)) owner_.OnMessage(said);
 }
 
-void ControlLink::OnVerdict(const Attendance& verdict) {
-  if (!verdict.welcome) {
-    if (!verdict.retry) return End(verdict.reason);
-    connection_->CloseMember("");
-    return Lost();
+// As ControlCall::OnVerdict().
+void ControlLink::OnVerdict(const SimVerdict& verdict) {
+  const Attendance& attendance = verdict.attendance;
+  RefusalFacts facts;
+  facts.was_member = member_ != 0;
+  facts.is_node = kind_ == MemberKind::kMemoryNode;
+  facts.is_proved = verdict.is_proved;
+  facts.is_cluster = verdict.cluster == cluster_;
+  facts.is_older = verdict.epoch < hello_epoch_;
+  const bool is_believed =
+      facts.is_proved && !facts.is_older && (cluster_ == 0 || facts.is_cluster);
+  if (!attendance.welcome || !is_believed) {
+    facts.is_expelled = !attendance.welcome && attendance.expelled;
+    facts.may_retry = !attendance.welcome && attendance.retry;
+    return EndsProcess(facts) ? End(attendance.reason) : OpenAnother();
   }
-  member_ = verdict.member;
-  cluster_ = SimMaster::kCluster;
+  member_ = attendance.member;
+  cluster_ = verdict.cluster;
+  life_ = verdict.life;
   state_ = State::kUp;
   owner_.OnWelcome();
   for (auto& [id, asked] : asked_) {

@@ -55,6 +55,8 @@ class ControlLink final : private ControlConnection::MemberEnd {
   // kUnavailable: surely not done. kUnknownOutcome: sent, and no answer came.
   void Ask(RequestBody body, uint64_t timeout_ms, Answer answer);
 
+  // Breaks the stream that is up, because of what the master said on it.
+  void OpenAnother();
   // The process is dead: its end closes, and nothing is called any more.
   void Die();
   // The connection breaks, if there is one.
@@ -76,7 +78,7 @@ class ControlLink final : private ControlConnection::MemberEnd {
   static void OnTime(void* link);
   void CallAt(uint64_t time_ns) { executor_.At(time_ns, OnTime, this); }
   void Handle(const FromMasterMessage& message);
-  void OnVerdict(const Attendance& verdict);
+  void OnVerdict(const SimVerdict& verdict);
   void OnReply(const ReplyMessage& reply);
   void DoWhatIsDue();
   void Dial();
@@ -100,6 +102,8 @@ class ControlLink final : private ControlConnection::MemberEnd {
   std::deque<std::pair<ControlConnection*, FromMasterMessage>> heard_;
   uint64_t member_ = 0;
   uint64_t cluster_ = 0;
+  uint64_t life_ = 0;               // of the master that welcomed it last
+  uint64_t hello_epoch_ = 0;        // that it said it knows
   uint64_t due_ns_ = ~uint64_t{0};  // to dial, to give up a greeting, or to renew, by the state
   uint64_t renewals_ = 0;
   uint64_t next_request_ = 1;

@@ -14,6 +14,9 @@ struct ControlSettings {
   uint64_t write_ns_max = 0;         // of one write to the master's store
   uint32_t fence_fails_percent = 0;  // fences that a node cannot do yet
   uint64_t request_ms = 5000;        // ControlOptions::request_timeout_ms
+  // The master sees whether the process behind a stream that ended has ended, too: it is on its
+  // host.
+  uint32_t sees_ends = 1;
   // CoordinatorOptions.
   uint64_t lease_ms = 1000;
   uint64_t grace_ms = 2000;

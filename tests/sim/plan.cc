@@ -30,6 +30,7 @@ constexpr FaultName kFaultNames[] = {
     {FaultKind::kRestartNode, "restart-node"},
     {FaultKind::kBreakControl, "break-control"},
     {FaultKind::kBreakNodeControl, "break-node-control"},
+    {FaultKind::kImpostor, "impostor"},
     {FaultKind::kDrainNode, "drain-node"},
     {FaultKind::kFillNode, "fill-node"},
 };
@@ -81,12 +82,14 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("clock_error_ns", plan.clock_error_ns);
   visit("last_flush", plan.last_flush);
   visit("last_loss", plan.last_loss);
+  visit("nobody_ends", plan.nobody_ends);
   visit("control_latency_min_ns", plan.control.latency_min_ns);
   visit("control_latency_max_ns", plan.control.latency_max_ns);
   visit("notice_ns_max", plan.control.notice_ns_max);
   visit("write_ns_max", plan.control.write_ns_max);
   visit("fence_fails_percent", plan.control.fence_fails_percent);
   visit("request_ms", plan.control.request_ms);
+  visit("sees_ends", plan.control.sees_ends);
   visit("lease_ms", plan.control.lease_ms);
   visit("grace_ms", plan.control.grace_ms);
   visit("hold_timeout_ms", plan.control.hold_timeout_ms);
@@ -230,6 +233,9 @@ std::string DescribeFault(const Fault& fault) {
     case FaultKind::kDriftClock:
       text += " of agent " + std::to_string(fault.agent) + " by " + std::to_string(fault.amount) +
               " ppm";
+      break;
+    case FaultKind::kImpostor:
+      text += " " + std::to_string(fault.amount);
       break;
     case FaultKind::kMasterDown:
     case FaultKind::kPauseMaster:

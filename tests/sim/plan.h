@@ -38,8 +38,10 @@ enum class FaultKind : uint8_t {
   kRestartNode,   // dies, and comes back with its memory after `duration_ns`
   kBreakControl,  // the connection of `agent` to the master
   kBreakNodeControl,  // the connection of `node` to the master
-  kDrainNode,         // somebody asks that `node` gives its regions to others
-  kFillNode,          // ... is given its share
+  kImpostor,          // the master is down for `duration_ns`, and another one, SimMaster::Impostor
+              // `amount`, answers in its place
+  kDrainNode,  // somebody asks that `node` gives its regions to others
+  kFillNode,   // ... is given its share
 };
 
 struct Fault {
@@ -77,6 +79,7 @@ struct Plan {
   // One more than the node that is lost for good at the end, when all faults are over and every
   // region has all its replicas again: every key must be readable then; 0: none.
   uint32_t last_loss = 0;
+  uint32_t nobody_ends = 0;  // 1: no process ends, whatever the master or another one says
   Program program;
   std::vector<Fault> faults;
 };

@@ -50,6 +50,7 @@ void DrawControl(Plan* plan, Rng& rng);
 Plan MakeTight(uint64_t seed);
 Plan MakeFlush(uint64_t seed);
 Plan MakeMembers(uint64_t seed);
+Plan MakeControl(uint64_t seed);
 Plan MakeSwap(uint64_t seed);
 Plan MakeMinority(uint64_t seed);
 Plan MakeTurnover(uint64_t seed);

@@ -92,6 +92,8 @@ void DrawControl(Plan* plan, Rng& rng) {
   control.time_lead_ms = 2 * control.lease_ms;
   control.request_ms = OneOf(rng, {2UL, 8UL});
   control.copy_hold_timeout_ms = std::min(control.hold_timeout_ms, control.ack_timeout_ms / 2);
+  constexpr uint64_t kStream = 0x5ee5'0000'0000;
+  control.sees_ends = static_cast<uint32_t>(Rng(plan->seed ^ kStream).Below(2));
 }
 
 // Every object is reused as soon as the epochs allow it, and the epochs never rest.
@@ -392,6 +394,8 @@ constexpr Scenario kScenarios[] = {
     {"broken", "connections that break while memory is reused", MakeBroken},
     {"faults", "agents, nodes, channels and the master fail", MakeFaults},
     {"flush", "keyspaces that are flushed under the commands", MakeFlush},
+    {"control", "streams to the master that break, masters that are not the right one, wall clocks",
+     MakeControl},
     {"members", "agents, nodes and masters that die and come back, under flushes", MakeMembers},
     {"swap", "databases that are swapped under the commands, and under faults", MakeSwap},
     {"mixed", "agents of engines swarm and snapshot on one cluster", MakeMixed},

@@ -118,6 +118,53 @@ Plan MakeMembers(uint64_t seed) {
   return plan;
 }
 
+// Nothing dies but the master: connections to it break, others answer in its place, and its host's
+// wall clock is wrong when it is started again. Every agent and memory node must outlive all of it.
+Plan MakeControl(uint64_t seed) {
+  Rng rng(seed);
+  Plan plan = MakeBasePlan("control", seed, rng);
+  DrawControl(&plan, rng);
+  // A member is back, or has noticed, within the time that it has for that.
+  plan.control.latency_max_ns = OneOf(rng, {3000UL, 20'000UL});
+  plan.control.notice_ns_max = OneOf(rng, {1000UL, 50'000UL});
+  plan.control.write_ns_max = OneOf(rng, {0UL, 10'000UL});
+  plan.control.lease_ms = OneOf(rng, {4UL, 10UL});
+  plan.control.grace_ms = 3;
+  plan.control.ack_timeout_ms = 10;
+  plan.control.time_lead_ms = 2 * plan.control.lease_ms;
+  plan.control.request_ms = 20;
+  plan.nobody_ends = 1;
+  plan.think_ns_max = OneOf(rng, {4000UL, 30'000UL, 100'000UL});
+  WorkloadOptions options = MakeWorkload(rng, OneOf(rng, kAnyMixes));
+  options.operations = 8 + static_cast<uint32_t>(rng.Below(16));
+  AddFlushes(OneOf(rng, {5U, 15U, 30U}), &options);
+  plan.program = MakeProgram(rng.Next(), options);
+  const uint64_t span_ns = SpanNs(plan, options);
+  // One after the other what becomes of the master, and anything of the connections beside it.
+  uint64_t at_ns = rng.Below(span_ns / 2);
+  const uint64_t masters = rng.Below(4);
+  for (uint64_t i = 0; i < masters; ++i) {
+    Fault fault;
+    fault.kind = rng.Below(3) == 0 ? FaultKind::kMasterDown : FaultKind::kImpostor;
+    fault.amount = fault.kind == FaultKind::kImpostor ? static_cast<int64_t>(rng.Below(3)) : 0;
+    fault.at_ns = at_ns;
+    fault.duration_ns = 1000 + rng.Below(OneOf(rng, {100'000UL, 2'000'000UL}));
+    plan.faults.push_back(fault);
+    at_ns += fault.duration_ns + rng.Below(OneOf(rng, {50'000UL, 1'000'000UL}));
+  }
+  const uint64_t resets = rng.Below(5) + (masters == 0 ? 1 : 0);
+  for (uint64_t i = 0; i < resets; ++i) {
+    Fault fault;
+    fault.kind = rng.Below(2) == 0 ? FaultKind::kBreakControl : FaultKind::kBreakNodeControl;
+    fault.at_ns = rng.Below(span_ns);
+    fault.agent = static_cast<uint32_t>(rng.Below(plan.agents));
+    fault.node = static_cast<uint32_t>(rng.Below(plan.shape.nodes));
+    plan.faults.push_back(fault);
+  }
+  plan.last_flush = 1;
+  return plan;
+}
+
 // Databases that are swapped in the middle of everything; in half of the seeds nothing breaks.
 Plan MakeSwap(uint64_t seed) {
   constexpr uint64_t kStream = 0x5a9b'0000'0000;

@@ -56,7 +56,7 @@ void SimMaster::Crash() {
   trace_.Note("the master dies");
   // A write under way may have reached the disk: it was all of it or nothing.
   if (writing_.has_value() && !writing_->before.has_value() && world_.rng().Below(2) == 0) {
-    ApplyChange(writing_->effects.change, &disk_);
+    Save(writing_->effects.change);
   }
   coordinator_.reset();
   writing_.reset();
@@ -68,20 +68,48 @@ void SimMaster::Crash() {
   for (const auto& connection : connections_) connection->KillMaster();
 }
 
+void SimMaster::Impersonate(Impostor impostor) {
+  if (!up()) return;
+  Crash();
+  if (impostor == Impostor::kStranger) {
+    trace_.Note("a stranger answers in the master's place");
+    stranger_answers_ = true;
+    return;
+  }
+  const bool is_empty = impostor == Impostor::kEmptyDirectory;
+  trace_.Note(is_empty ? "a master starts on an empty data directory" : "... on an old copy");
+  set_aside_ = std::exchange(disk_, is_empty ? DurableState() : old_copy_);
+  Begin(is_empty ? kCluster + 1 : kCluster);
+}
+
 void SimMaster::Restart() {
-  if (up()) return;
+  if (set_aside_.has_value()) Crash();
+  if (set_aside_.has_value()) disk_ = std::move(*std::exchange(set_aside_, {}));
+  stranger_answers_ = false;
+  if (!up()) Begin(kCluster);
+}
+
+void SimMaster::Save(const DurableChange& change) {
+  if (change.cluster.has_value() && change.cluster->epoch > disk_.cluster.epoch) old_copy_ = disk_;
+  ApplyChange(change, &disk_);
+}
+
+void SimMaster::Begin(uint64_t cluster) {
   std::string reason;
-  // Whoever starts it again may have a wall clock that is behind.
-  const uint64_t behind_us =
-      disk_.cluster.cluster == 0 ? 0 : world_.rng().Below(2 * settings_.time_lead_ms * 1000);
-  Result<Coordinator> made = Coordinator::Create(options_, disk_, kCluster, NowUs(),
-                                                 world_.clock().UnixUs() - behind_us, &reason);
+  // Whoever starts it again may have a wall clock that is wrong.
+  uint64_t unix_us = world_.clock().UnixUs();
+  if (disk_.cluster.cluster != 0) {
+    const uint64_t wrong_us = world_.rng().Below(2 * settings_.time_lead_ms * 1000);
+    unix_us = wrong_us % 2 == 0 ? unix_us - wrong_us : unix_us + 100 * wrong_us;
+  }
+  Result<Coordinator> made =
+      Coordinator::Create(options_, disk_, cluster, ++lives_, NowUs(), unix_us, &reason);
   if (!made.ok()) return Fail("it cannot start: " + reason);
   coordinator_ = std::move(made.value());
   trace_.Note("the master starts, epoch " + std::to_string(coordinator_->view().epoch.value));
   // Its process is not there for anybody before these are durable.
   CoordinatorEffects effects = coordinator_->TakeEffects();
-  ApplyChange(effects.change, &disk_);
+  Save(effects.change);
   effects.change = {};
   Perform(std::move(effects));
   next_tick_ns_ = world_.NowNs() + TickNs();
@@ -160,6 +188,10 @@ void SimMaster::Tick() {
 
 void SimMaster::Heard(ControlConnection& connection, FromMemberMessage message) {
   if (!up()) {
+    if (stranger_answers_ && std::holds_alternative<MemberHello>(message)) {
+      connection.SendToMember(
+          SimVerdict{{.expelled = true, .reason = "a stranger says so"}, false, kCluster, ~0ULL});
+    }
     connection.CloseMaster("nobody listens");
     return;
   }
@@ -170,7 +202,7 @@ void SimMaster::Heard(ControlConnection& connection, FromMemberMessage message) 
     } else if (const auto* said = std::get_if<MemberMessage>(&message)) {
       OnMessage(connection, *said);
     } else {
-      OnEnd(connection);
+      OnEnd(connection, std::get<ConnectionEnd>(message).has_ended);
     }
   });
 }
@@ -187,7 +219,8 @@ void SimMaster::OnHello(ControlConnection& connection, const MemberHello& hello)
                     (attendance->welcome ? " is welcome, member " : " is not ") +
                     std::to_string(attendance->member) + attendance->reason);
         if (attendance->welcome) WatchTime(coordinator_->TimeUs(NowUs()));
-        connection.SendToMember(*attendance);
+        connection.SendToMember(SimVerdict{*attendance, true, coordinator_->cluster(),
+                                           coordinator_->view().epoch.value, coordinator_->life()});
         if (!attendance->welcome) connection.CloseMaster(attendance->reason);
       });
 }
@@ -209,11 +242,11 @@ void SimMaster::OnMessage(ControlConnection& connection, const MemberMessage& me
   });
 }
 
-void SimMaster::OnEnd(ControlConnection& connection) {
+void SimMaster::OnEnd(ControlConnection& connection, bool has_ended) {
   trace_.Note("the master hears the end of " + connection.name());
   connection.CloseMaster("");
-  DriveUntilItHappens([id = connection.id()](Coordinator& coordinator, uint64_t now_us) {
-    coordinator.OnStreamClosed(now_us, id);
+  DriveUntilItHappens([id = connection.id(), has_ended](Coordinator& coordinator, uint64_t now_us) {
+    coordinator.OnStreamClosed(now_us, id, has_ended);
   });
 }
 
@@ -255,7 +288,7 @@ void SimMaster::OnWritten(void* arg) {
   master.writing_.reset();
   const bool happened = !writing.before.has_value();
   if (happened) {
-    ApplyChange(writing.effects.change, &master.disk_);
+    master.Save(writing.effects.change);
   } else {
     master.coordinator_ = std::move(*writing.before);
   }
@@ -334,6 +367,9 @@ void SimMaster::WatchView(const View& view) {
 void SimMaster::WatchTime(uint64_t time_us) {
   if (time_us < told_us_) Fail("the cluster's time went back");
   told_us_ = std::max(told_us_, time_us);
+  // Every life may begin as far ahead as the stored time is; a wall clock moves nothing.
+  const uint64_t ahead_us = (lives_ + 1) * settings_.time_lead_ms * 1000;
+  if (time_us > world_.clock().UnixUs() + ahead_us) Fail("the cluster's time follows a wall clock");
 }
 
 }  // namespace onetrip

@@ -44,6 +44,11 @@ class SimMaster final : private ControlConnection::MasterEnd {
   void Crash();
   void Restart();
   [[nodiscard]] bool up() const { return coordinator_.has_value(); }
+  // Somebody else answers at its address from now on, until Restart(): one who refuses everybody
+  // and proves nothing, a master with an empty data directory, or one with a copy of the state of
+  // before the newest view. The master itself is down.
+  enum class Impostor : uint8_t { kStranger, kEmptyDirectory, kOldCopy };
+  void Impersonate(Impostor impostor);
   // Stands still: what arrives meanwhile waits.
   void SetPaused(bool paused);
   // Every write fails, as on a full disk.
@@ -84,9 +89,11 @@ class SimMaster final : private ControlConnection::MasterEnd {
   // Does what there is to do, until it has to wait for the store.
   void Work();
   void Tick();
+  void Begin(uint64_t cluster);
   void OnHello(ControlConnection& connection, const MemberHello& hello);
+  void Save(const DurableChange& change);
   void OnMessage(ControlConnection& connection, const MemberMessage& message);
-  void OnEnd(ControlConnection& connection);
+  void OnEnd(ControlConnection& connection, bool has_ended);
   // Drives `event`, again and again until the store takes it.
   void DriveUntilItHappens(const EventFn& event);
   void Drive(const EventFn& event, const SettleFn& settle);
@@ -106,6 +113,10 @@ class SimMaster final : private ControlConnection::MasterEnd {
 
   // Survives a crash.
   DurableState disk_;
+  DurableState old_copy_;                  // of before its newest view
+  std::optional<DurableState> set_aside_;  // the true one, while somebody else has another
+  bool stranger_answers_ = false;
+  uint64_t lives_ = 0;
   bool store_failing_ = false;
 
   // One life.

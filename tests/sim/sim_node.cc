@@ -45,7 +45,9 @@ class SimNode::Life final : private ControlLink::Owner {
   void OnPlace(Status status, const ReplyMessage* reply) {
     // The stream broke: the next one asks again.
     if (status.code() == StatusCode::kUnknownOutcome) return;
+    if (!status.ok() && is_placed_) return link_.OpenAnother();
     if (!status.ok()) return OnExpelled("refused");
+    is_placed_ = true;
     const auto& joined = std::get<NodeJoined>(reply->body);
     epoch_ = joined.view->epoch.value;
     if (!std::exchange(node_.id_, joined.node).has_value()) {
@@ -75,7 +77,7 @@ class SimNode::Life final : private ControlLink::Owner {
     link_.Ask(ServeNodeRequest{address}, node_.settings_.request_ms,
               [this](Status status, const ReplyMessage* /*reply*/) {
                 if (status.code() == StatusCode::kUnknownOutcome) return;
-                if (!status.ok()) return OnExpelled("refused");
+                if (!status.ok()) return link_.OpenAnother();
                 node_.serving_ = true;
               });
   }
@@ -95,7 +97,7 @@ class SimNode::Life final : private ControlLink::Owner {
     }
   }
 
-  // A process that is refused ends; whoever watches over it starts it again.
+  // A process that is refused before it has a place ends; whoever watches over it starts it again.
   void OnExpelled(const std::string& /*reason*/) override {
     node_.world_.At(node_.world_.NowNs() + kStartAgainNs, StartAgain, &node_);
     node_.Crash();
@@ -125,8 +127,9 @@ class SimNode::Life final : private ControlLink::Owner {
 
   SimNode& node_;
   std::deque<Duty> duties_;
-  bool in_place_ = false;  // the master has answered JoinNode on this stream
-  bool open_ = false;      // workers can reach it
+  bool in_place_ = false;   // the master has answered JoinNode on this stream
+  bool is_placed_ = false;  // ... on some stream of this life
+  bool open_ = false;       // workers can reach it
   uint64_t epoch_ = 0;
   ControlLink link_;
 };

@@ -135,6 +135,10 @@ Agent& World::AddAgent(uint32_t number) {
       [this, index](const std::string& reason) {
         Agent* const agent = agents_[index].get();
         trace_.Note("agent " + std::to_string(agent->number()) + " ends: " + reason);
+        if (plan_.nobody_ends != 0) {
+          Fail("agent " + std::to_string(agent->number()) +
+               " ends, and nothing has died: " + reason);
+        }
         Bury(agent);
         Revive(agent->number(), 0, executor_.rng().Below(kReviveNsMax));
       }};

@@ -166,6 +166,7 @@ void World::StrikeNow(PlannedFault& planned) {
     case FaultKind::kStoreFails:
     case FaultKind::kBreakControl:
     case FaultKind::kBreakNodeControl:
+    case FaultKind::kImpostor:
     case FaultKind::kDrainNode:
     case FaultKind::kFillNode:
       StrikeControl(planned);
@@ -251,6 +252,9 @@ void World::StrikeControl(const PlannedFault& planned) {
     case FaultKind::kBreakNodeControl:
       node_by_id_.at(planned.fault.node)->BreakControl();
       break;
+    case FaultKind::kImpostor:
+      master_.Impersonate(static_cast<SimMaster::Impostor>(planned.fault.amount % 3));
+      break;
     case FaultKind::kDrainNode:
       master_.AskToMoveRegions(planned.fault.node, NodeWish::kDrain);
       break;
@@ -284,6 +288,7 @@ void World::EndNow(const PlannedFault& planned) {
       planned.agent->fabric().SetSlowness(node, 1);
       break;
     case FaultKind::kMasterDown:
+    case FaultKind::kImpostor:
       master_.Restart();
       break;
     case FaultKind::kPauseMaster:
