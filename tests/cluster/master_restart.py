@@ -141,6 +141,26 @@ def broken_while_master_stood_still(cluster):
         load.stop()
 
 
+@for_each_fabric("connections to the master that break expel nobody")
+def connections_break(cluster):
+    load = Load(cluster)
+    try:
+        load.progress(100)
+        before = cluster.status()
+        for _ in range(5):
+            cut_connections(cluster.record()["master"]["address"])
+            load.progress(100)
+        wait_until(lambda: all_are_up(cluster), "every member is back")
+        after = cluster.status()
+        assert before["cluster"]["epoch"] == after["cluster"]["epoch"], (before, after)
+        for kind in ("agents", "memnodes"):
+            assert ({member["pid"] for member in before[kind]}
+                    == {member["pid"] for member in after[kind]})
+        load.progress(100)
+    finally:
+        load.stop()
+
+
 @test("a FLUSHALL without a master fails in time, says why, and loses nothing")
 def flush_without_master(context):
     with context.cluster() as cluster:

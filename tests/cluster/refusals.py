@@ -85,6 +85,20 @@ def foreign_memory(context):
             assert client.call("GET", "k").value == b"v"
 
 
+@test("an agent whose engine cannot share the cluster's memory is refused, and says what can")
+def foreign_engine(context):
+    with context.cluster() as cluster:
+        with cluster.connect() as client:
+            assert client.call("SET", "k", "v").value == b"OK"
+        master = cluster.record()["master"]["address"]
+        command = [os.path.join(context.bin_dir, "onetrip-agent"), "--port", "0", "--master", master]
+        code, output = run(command + ["--engine", "raw"])
+        assert code == 1 and "engine raw" in output and "--engine swarm" in output, output
+        with cluster.connect() as client:
+            assert client.call("GET", "k").value == b"v"
+            assert client.call("SET", "k", "w").value == b"OK"
+
+
 @test("unknown flags, bad values and missing options are named")
 def flags(context):
     for command, word in (

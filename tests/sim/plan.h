@@ -39,9 +39,9 @@ enum class FaultKind : uint8_t {
   kBreakControl,  // the connection of `agent` to the master
   kBreakNodeControl,  // the connection of `node` to the master
   kImpostor,          // the master is down for `duration_ns`, and another one, SimMaster::Impostor
-              // `amount`, answers in its place
-  kDrainNode,  // somebody asks that `node` gives its regions to others
-  kFillNode,   // ... is given its share
+                      // `amount`, answers in its place
+  kDrainNode,         // somebody asks that `node` gives its regions to others
+  kFillNode,          // ... is given its share
 };
 
 struct Fault {
