@@ -415,7 +415,6 @@ void Coordinator::OnTick(uint64_t now_us) {
       SendFences(static_cast<uint16_t>(node));
     }
   }
-  LetWallClockDecide(now_us);
   if (!streams_.empty()) AdvanceDurableTime(now_us);
   Pump(now_us);
 }

@@ -82,6 +82,8 @@ void Coordinator::Pump(uint64_t now_us) {
     const std::string who = WhoIsAway({});
     FailChangesOfKeyspaces(now_us - wait_us, who.empty() ? "the map changes too slowly" : who);
   }
+  // Not before the time is needed: somebody who knows it may still come back.
+  if (HasQueued(ChangeKind::kJoin)) LetWallClockDecide(now_us);
   // Every turn but the last commits a view, and by that empties the queue or makes somebody late.
   while (has_map()) {
     CheckFenced();

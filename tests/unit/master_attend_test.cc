@@ -306,8 +306,9 @@ TEST_F(MasterTimeTest, AWallClockThatIsBehindNeverTurnsTimeBack) {
   const uint64_t told_us = Time();
   bench.unix_us -= 3600 * kSecondUs;
   RestartAfter(10);
-  bench.Attend(AgentHello());
-  for (int i = 0; i < 40; ++i) bench.Advance(100);
+  const StreamId a = bench.Attend(AgentHello());
+  bench.Ask(a, JoinWorkerRequest());
+  for (int i = 0; i < 40; ++i) bench.Pass(100, {a});
   EXPECT_GE(Time(), told_us);
   EXPECT_LE(Time(), told_us + 7 * kSecondUs);
 }
@@ -320,8 +321,7 @@ TEST_F(MasterTimeTest, AfterAnEndInOrderOfEverybodyNobodyIsWaitedFor) {
   EXPECT_TRUE(bench.disk.cluster.nobody_stayed);
   RestartAfter(3600);
   EXPECT_FALSE(bench.disk.cluster.nobody_stayed) << "of this life nothing is known yet";
-  bench.Attend(AgentHello());
-  bench.Advance(10);
+  bench.Ask(bench.Attend(AgentHello()), JoinWorkerRequest());
   EXPECT_EQ(Time(), bench.unix_us + bench.now_us);
 }
 

@@ -60,6 +60,7 @@ void ExpectEqual(const DurableState& a, const DurableState& b) {
   EXPECT_EQ(a.seats, b.seats);
   EXPECT_EQ(a.agents, b.agents);
   EXPECT_EQ(a.former, b.former);
+  EXPECT_EQ(a.lives, b.lives);
   ASSERT_EQ(a.regions.size(), b.regions.size());
   for (size_t i = 0; i < a.regions.size(); ++i) {
     EXPECT_EQ(a.regions[i].missing, b.regions[i].missing);
@@ -83,6 +84,9 @@ DurableChange RandomChange(Rng& rng, DurableState* state) {
   cluster.resolve_due = rng.Below(2) == 0;
   cluster.scrub_due = rng.Below(2) == 0;
   cluster.repairer = rng.Below(3);
+  cluster.life = rng.Next();
+  cluster.engines = static_cast<EngineFamily>(rng.Below(3));
+  cluster.nobody_stayed = rng.Below(2) == 0;
   cluster.keyspaces[rng.Below(kMaxDatabases)] = KeyspaceId{static_cast<uint32_t>(rng.Next())};
   change.cluster = cluster;
   if (state->nodes.size() < 4) {
@@ -111,6 +115,12 @@ DurableChange RandomChange(Rng& rng, DurableState* state) {
                                      rng.Below(9), rng.Below(2) == 0};
   }
   change.former[static_cast<uint32_t>(rng.Below(9))] = rng.Below(2) == 0;
+  const uint64_t life = UINT64_MAX - rng.Below(5);
+  if (rng.Below(3) == 0) {
+    change.lives[life] = std::nullopt;
+  } else {
+    change.lives[life] = rng.Next();
+  }
   const uint64_t agent = rng.Below(9);
   if (rng.Below(3) == 0) {
     change.agents[agent] = std::nullopt;
@@ -286,6 +296,9 @@ PRAGMA user_version = 2;)");
     EXPECT_TRUE(state->cluster.resolve_due && state->cluster.scrub_due);
     EXPECT_EQ(state->cluster.repairer, 2U);
     EXPECT_FALSE(state->cluster.records_only);
+    EXPECT_EQ(state->cluster.life, 0U);
+    EXPECT_EQ(state->cluster.engines, EngineFamily::kNone);
+    EXPECT_TRUE(state->lives.empty());
     ASSERT_EQ(state->nodes.size(), 2U);
     EXPECT_TRUE(state->nodes[1].out);
     EXPECT_EQ(state->nodes[0].wish, NodeWish::kNone);
