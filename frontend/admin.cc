@@ -16,6 +16,7 @@
 #include "client_core/memory/allocator.h"
 #include "frontend/server.h"
 #include "frontend/worker.h"
+#include "redis_compat/numbers.h"
 
 namespace onetrip {
 namespace {
@@ -172,7 +173,13 @@ bool WorkerHooks::OptionsWith(std::string_view name, std::string_view value,
 
 const char* WorkerHooks::CheckConfig(std::string_view name, std::string_view value) {
   AgentOptions options;
-  return OptionsWith(name, value, &options) ? nullptr : "argument is out of range";
+  if (!OptionsWith(name, value, &options)) return "argument is out of range";
+  if (name != "maxclients") return nullptr;
+  const auto wanted = static_cast<uint64_t>(ParseInt64(value).value_or(0));
+  return server_.ClientsAllowed(wanted) == wanted
+             ? nullptr
+             : "The operating system is not able to handle the "
+               "specified number of clients; raise 'ulimit -n'";
 }
 
 void WorkerHooks::ApplyConfig(std::string_view name, std::string_view value) {

@@ -16,6 +16,7 @@
 #include "redis_compat/command_context.h"
 #include "redis_compat/command_table.h"
 #include "redis_compat/dispatch.h"
+#include "redis_compat/reply_status.h"
 #include "redis_compat/resp_writer.h"
 
 namespace onetrip {
@@ -112,8 +113,7 @@ Task<void> Connection::Run() {
     if (batch_end_ == RespResult::kNeedMore) {
       input_needed_ = parser_.wanted_bytes();
       if (input_.size() + input_needed_ > kLargeRequestBytes) [[unlikely]] {
-        co_await TakeRequestMemory();
-        if (state_ == State::kOpen) co_await MakeInputRoom();
+        co_await PrepareLargeInput();
         if (state_ != State::kOpen) break;
       }
       watcher_.WatchReads(true);
@@ -215,18 +215,41 @@ void Connection::Push(std::string_view bytes) {
   host_.flush_queue.Add(this);
 }
 
-// Of a command of many large arguments only the first has to wait: who has a share may not wait for
-// more of it.
-Task<void> Connection::TakeRequestMemory() {
-  const uint64_t needed = input_.size() + input_needed_ + QueuedBytes(session_);
-  if (needed <= input_share_.bytes()) co_return;
-  if (input_share_.bytes() > 0) {
-    input_share_.Grow(needed - input_share_.bytes());
+// The room is that of the whole request, once there is proof that it comes: its pages cost nothing
+// before they are written to, and what is there need not be moved again.
+Task<void> Connection::PrepareLargeInput() {
+  const uint64_t held = input_.size();
+  if (held < kProofBytes && input_share_.bytes() == 0) {
+    input_needed_ = std::min(input_needed_, kProofBytes - held);
     co_return;
   }
-  MemoryBudget::Turn turn(host_.large_values.requests, needed);
-  while (!turn.Take(&input_share_) && state_ == State::kOpen) {
-    co_await host_.executor.SleepFor(kBudgetLookNs);
+  const uint64_t step = std::min(held + input_needed_, std::max(kLargeRequestBytes, 2 * held));
+  co_await TakeRequestMemory(step + QueuedBytes(session_));
+  if (state_ != State::kOpen) co_return;
+  const bool has_room = co_await MakeInputRoom();
+  if (state_ != State::kOpen) co_return;
+  if (!has_room) {
+    LogWarning("client " + std::to_string(session_.id) +
+               " closed: the host has no memory for its request");
+    ReplyWriter(output_, session_.protocol).Error(kOomError);
+    Finish();
+    co_return;
+  }
+  input_needed_ = std::min(input_needed_, step - held);
+}
+
+Task<void> Connection::TakeRequestMemory(uint64_t bytes) {
+  if (bytes <= input_share_.bytes()) co_return;
+  if (input_share_.bytes() > 0) {
+    MemoryBudget::Growth growth(input_share_, bytes - input_share_.bytes());
+    while (!growth.Take() && state_ == State::kOpen) {
+      co_await host_.executor.SleepFor(kBudgetLookNs);
+    }
+  } else {
+    MemoryBudget::Turn turn(host_.large_values.requests, bytes);
+    while (!turn.Take(&input_share_) && state_ == State::kOpen) {
+      co_await host_.executor.SleepFor(kBudgetLookNs);
+    }
   }
   // It was us who did not read.
   session_.last_activity_ns = host_.executor.TurnNs();
@@ -244,9 +267,10 @@ void Connection::CountQueued() {
   }
 }
 
-Task<void> Connection::MakeInputRoom() {
-  if (input_.Fits(input_needed_)) co_return;
-  LargeMemory larger(input_.BytesFor(input_needed_));
+Task<bool> Connection::MakeInputRoom() {
+  if (input_.Fits(input_needed_)) co_return true;
+  LargeMemory larger = LargeMemory::TryMake(input_.BytesFor(input_needed_));
+  if (larger.start() == nullptr) co_return false;
   const std::string_view held = input_.data();
   for (size_t from = 0; from < held.size(); from += kTurnBytes) {
     if (from > 0) co_await host_.executor.Yield();
@@ -254,6 +278,7 @@ Task<void> Connection::MakeInputRoom() {
                 std::min<size_t>(kTurnBytes, held.size() - from));
   }
   input_.TakeCopy(std::move(larger));
+  co_return true;
 }
 
 Task<void> Connection::WaitForPause(std::span<const std::string_view> argv) {
@@ -327,6 +352,7 @@ void Connection::OnReadable() {
   const auto bytes = static_cast<size_t>(received);
   host_.traffic.reads.Add();
   host_.traffic.input_bytes.Add(bytes);
+  moved_bytes_ += bytes;
   session_.last_activity_ns = host_.executor.TurnNs();
   input_.Commit(bytes);
   // Queued commands have not been executed either.
@@ -378,6 +404,7 @@ bool Connection::Send() {
     last_sent_ns_ = host_.executor.TurnNs();
     host_.traffic.writes.Add();
     host_.traffic.output_bytes.Add(static_cast<uint64_t>(sent));
+    moved_bytes_ += static_cast<uint64_t>(sent);
     output_.Consume(static_cast<size_t>(sent));
     if (static_cast<size_t>(sent) < offered) break;
     left -= offered;
@@ -445,11 +472,10 @@ void Connection::Tend(uint64_t now_ns) {
     CloseForOutput();
     Kill();
   }
-  const uint64_t moved_ns = std::max(last_sent_ns_, session_.last_activity_ns);
-  if (now_ns > moved_ns + kStalledNs && KeepsOthersWaiting()) {
+  if (IsInTheWay(now_ns)) {
     LogWarning("client " + std::to_string(session_.id) +
-               " closed: it keeps memory for large values that others wait for, and has neither "
-               "sent nor taken anything for a minute");
+               " closed: it keeps memory for large values that others wait for, and has sent and "
+               "taken less than 128 KiB a second for half a minute");
     Kill();
   }
   if (wait_for_ == WaitFor::kInput) input_.ShrinkToRecent();
@@ -461,6 +487,19 @@ void Connection::Tend(uint64_t now_ns) {
     }
     if (output_.empty()) output_.Release();
   }
+}
+
+// A byte now and then is no progress.
+bool Connection::IsInTheWay(uint64_t now_ns) {
+  if (!KeepsOthersWaiting()) {
+    way_since_ns_ = 0;
+    return false;
+  }
+  const uint64_t waited_ns = now_ns > way_since_ns_ ? now_ns - way_since_ns_ : 0;
+  if (way_since_ns_ != 0 && waited_ns < kInTheWayNs) return false;
+  const uint64_t moved = moved_bytes_ - std::exchange(way_bytes_, moved_bytes_);
+  const bool watched = std::exchange(way_since_ns_, now_ns) != 0;
+  return watched && moved < waited_ns / 1'000'000'000 * kLeastBytesPerS;
 }
 
 bool Connection::KeepsOthersWaiting() const {

@@ -142,15 +142,20 @@ class Connection final : private ReplyFlow {
   static constexpr size_t kMoveMaxBytes = kTurnBytes;
   // A request that needs more memory takes it from the budget for large values.
   static constexpr size_t kLargeRequestBytes = size_t{1} << 20;
+  // Of such a request so much must be there before it takes any: to announce much costs nothing.
+  static constexpr size_t kProofBytes = size_t{64} << 10;
   // How often a request that waits for the budget looks again.
   static constexpr uint64_t kBudgetLookNs = 500'000;
   // Unsent output that is worth a system call before the turn ends.
   static constexpr size_t kFlushEarlyBytes = size_t{1} << 20;
   // Unsent output beyond which nothing more is executed until the client has taken some of it.
   static constexpr size_t kPauseBytes = kMostBytes;
-  // A paused client that takes nothing for so long is closed; so is one that neither sends nor
-  // takes anything and keeps memory that others wait for.
+  // A paused client that takes nothing for so long is closed.
   static constexpr uint64_t kStalledNs = 60'000'000'000;
+  // So is one that keeps memory that others wait for, so long, and sends and takes less than so
+  // much meanwhile.
+  static constexpr uint64_t kInTheWayNs = 30'000'000'000;
+  static constexpr uint64_t kLeastBytesPerS = 128 << 10;
   // For so long a command waits for a client that takes nothing of its replies.
   static constexpr uint64_t kTakesNothingNs = 1'000'000'000;
   // A client that is to be closed has so long to take its last replies.
@@ -201,13 +206,19 @@ class Connection final : private ReplyFlow {
     return {arguments_.data() + command.first_argument, command.argument_count};
   }
   Task<void> ExecuteBatch();
-  // Waits until the memory that the request needs is there; takes more if it turns out to need it.
-  Task<void> TakeRequestMemory();
+  // Lets a large request go on: takes memory for it as its bytes arrive, and sets input_needed_ to
+  // what may come before it takes more.
+  Task<void> PrepareLargeInput();
+  // Waits until the request has a share of `bytes`.
+  Task<void> TakeRequestMemory(uint64_t bytes);
   // Counts what the open transaction keeps of requests, too.
   void CountQueued();
   [[nodiscard]] bool KeepsOthersWaiting() const;
-  // Makes room for what the request is known to need, moving by the piece what is there.
-  Task<void> MakeInputRoom();
+  // Whether it keeps others waiting and does too little to end that.
+  [[nodiscard]] bool IsInTheWay(uint64_t now_ns);
+  // Makes room for what the request is known to need, moving by the piece what is there. False: the
+  // host has no memory.
+  Task<bool> MakeInputRoom();
   // Returns when CLIENT PAUSE lets the command run.
   Task<void> WaitForPause(std::span<const std::string_view> argv);
   Task<bool> AwaitTaken() override;
@@ -259,6 +270,9 @@ class Connection final : private ReplyFlow {
   std::vector<std::string_view> arguments_;  // Of the whole batch.
 
   uint64_t last_sent_ns_ = 0;
+  uint64_t moved_bytes_ = 0;   // received and sent
+  uint64_t way_since_ns_ = 0;  // keeps others waiting since then; 0: does not
+  uint64_t way_bytes_ = 0;     // moved_bytes_ then
   uint64_t finishing_since_ns_ = 0;
   uint64_t over_soft_since_ns_ = 0;  // 0: is not.
 };

@@ -7,6 +7,7 @@
 #include "client_core/index/index.h"
 #include "client_core/kv/kv.h"
 #include "client_core/memory/allocator.h"
+#include "frontend/pool_watch.h"
 #include "frontend/server.h"
 #include "frontend/worker.h"
 
@@ -85,6 +86,9 @@ void AppendOnetripSection(const Server& server, std::string* out) {
   const PoolUsage usage = server.storage().pool_usage();
   Field("pool_capacity_bytes", usage.capacity_bytes, out);
   Field("pool_granted_bytes", usage.granted_bytes, out);
+  Field("pool_used_percent", UsedPercent(usage), out);
+  const std::string warning = PoolWarning(usage);
+  if (!warning.empty()) Field("pool_warning", warning, out);
   Field("pool_owned_bytes",
         sum([](const KvMetrics& m) { return m.allocator->owned_bytes.Value(); }), out);
   Field("pool_live_bytes", sum([](const KvMetrics& m) { return m.allocator->live_bytes.Value(); }),

@@ -19,6 +19,8 @@ namespace {
 
 // Descriptors that are no client's: listeners, loops, logs.
 constexpr uint64_t kReservedDescriptors = 64;
+// Its loop, and its channels to memory nodes.
+constexpr uint64_t kReservedPerWorker = 16;
 
 // Redis's own words.
 constexpr std::string_view kProtectedModeError =
@@ -48,17 +50,17 @@ uint64_t MakeSeed() {
   return (uint64_t{random()} << 32) | random();
 }
 
-// Asks for as many descriptors as maxclients needs, and says so if the system gives fewer.
-void RaiseDescriptorLimit(uint64_t max_clients) {
+// Raises the limit of open descriptors as far as it goes towards `wanted`, as Redis does; returns
+// it.
+uint64_t RaiseDescriptorLimit(rlim_t wanted) {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const rlim_t wanted = max_clients + kReservedDescriptors;
-  if (limit.rlim_cur >= wanted) return;
-  limit.rlim_cur = std::min(wanted, limit.rlim_max);
-  if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < wanted) {
-    LogWarning("maxclients is " + std::to_string(max_clients) + ", but the process may open only " +
-               std::to_string(limit.rlim_cur) + " descriptors; raise ulimit -n");
-  }
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
+  if (limit.rlim_cur >= wanted) return limit.rlim_cur;
+  // Only root may go above the hard limit.
+  const rlimit raised{wanted, std::max(wanted, limit.rlim_max)};
+  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return wanted;
+  const rlimit most{limit.rlim_max, limit.rlim_max};
+  return setrlimit(RLIMIT_NOFILE, &most) == 0 ? limit.rlim_max : limit.rlim_cur;
 }
 
 }  // namespace
@@ -72,7 +74,8 @@ Server::Server(const AgentOptions& options, const Clock& clock, Storage& storage
       started_at_unix_s_(clock.UnixUs() / 1'000'000) {
   PublishOptions();
   const uint64_t seed = MakeSeed();
-  const WorkerEnvironment environment{clock_, storage_, config_, limits_, open_clients_};
+  const WorkerEnvironment environment{clock_,  storage_,    config_,
+                                      limits_, pool_watch_, open_clients_};
   for (uint32_t i = 0; i < options_.threads; ++i) {
     workers_.push_back(std::make_unique<Worker>(environment, i, seed));
     workers_.back()->SetHooks(std::make_unique<WorkerHooks>(*this, *workers_.back()));
@@ -111,8 +114,31 @@ Status Server::Listen(std::vector<UniqueFd>* listeners, std::string* reason) {
   return Status(StatusCode::kInvalidArgument, "nowhere to listen");
 }
 
+uint64_t Server::ClientsAllowed(uint64_t wanted) const {
+  const uint64_t own = kReservedDescriptors + workers_.size() * kReservedPerWorker;
+  const uint64_t open_max = RaiseDescriptorLimit(wanted + own);
+  return open_max > own ? std::min(wanted, open_max - own) : 0;
+}
+
+bool Server::FitClientsToDescriptors(std::string* reason) {
+  const uint64_t wanted = config_.max_clients();
+  const uint64_t allowed = ClientsAllowed(wanted);
+  if (allowed == wanted) return true;
+  if (allowed == 0) {
+    *reason = "the process may open too few descriptors even for itself: raise 'ulimit -n' to " +
+              std::to_string(wanted + kReservedDescriptors + workers_.size() * kReservedPerWorker);
+    return false;
+  }
+  LogWarning("maxclients has been reduced from " + std::to_string(wanted) + " to " +
+             std::to_string(allowed) +
+             " to compensate for low ulimit; if you need higher maxclients increase 'ulimit -n'");
+  return config_.SetByServer("maxclients", std::to_string(allowed));
+}
+
 Status Server::Start(std::string* reason) {
-  RaiseDescriptorLimit(options_.maxclients);
+  if (!FitClientsToDescriptors(reason)) {
+    return Status(StatusCode::kInvalidArgument, "too few descriptors");
+  }
   std::vector<UniqueFd> listeners;
   Status status = Listen(&listeners, reason);
   if (!status.ok()) return status;

@@ -59,6 +59,10 @@ class Server {
   void ResetRejected() { rejected_connections_ = 0; }
   [[nodiscard]] std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }
 
+  // How many clients the process may serve if it opens as many descriptors as the system lets it;
+  // asks for as many as `wanted` clients need. 0: not even what it needs itself.
+  [[nodiscard]] uint64_t ClientsAllowed(uint64_t wanted) const;
+
   // Runs fn on every worker's thread, `home`'s directly, and ends on `home` when all have. Calls
   // run at the same time: let each write to a place of its own.
   Task<void> OnEveryWorker(Worker& home, std::function<void(Worker&)> fn);
@@ -68,6 +72,8 @@ class Server {
 
  private:
   void PublishOptions();
+  // Lowers maxclients to what the process may open. False: that is not even one.
+  bool FitClientsToDescriptors(std::string* reason);
   Status Listen(std::vector<UniqueFd>* listeners, std::string* reason);
   void AttachListener(UniqueFd listener, std::string_view unix_path);
   // On worker 0.
@@ -82,6 +88,7 @@ class Server {
   ServerConfig config_;
   ClientLimits limits_;
   Observation observation_;
+  PoolWatch pool_watch_;
   std::string run_id_;
   uint64_t started_ns_;
   uint64_t started_at_unix_s_;

@@ -4,6 +4,7 @@
 #include <future>
 #include <utility>
 
+#include "client_core/base/log.h"
 #include "client_core/coro/frame_pool.h"
 
 namespace onetrip {
@@ -130,7 +131,15 @@ void Worker::TendConnections() {
   rate(traffic.commands, &commands_before_, &traffic.commands_per_s);
   rate(traffic.input_bytes, &input_before_, &traffic.input_per_s);
   rate(traffic.output_bytes, &output_before_, &traffic.output_per_s);
+  LookAtPool();
   executor_.timers().Add(&tend_timer_, now_ns + kTendIntervalNs);
+}
+
+void Worker::LookAtPool() {
+  const uint64_t refusals = kv_metrics().allocator->exhausted.Value();
+  const bool refused = std::exchange(refusals_before_, refusals) != refusals;
+  const std::string line = environment_.pool_watch.Look(environment_.storage.pool_usage(), refused);
+  if (!line.empty()) LogWarning(line);
 }
 
 void Worker::ListClients(std::vector<ClientSnapshot>* clients) const {
@@ -154,7 +163,10 @@ uint64_t Worker::KillClients(const ClientFilter& filter, uint64_t self_id) {
 
 void Worker::SendToMonitors(const std::string& line) {
   for (Connection* connection : connections_) {
-    if (connection->session().monitors) connection->Push(line);
+    const Session& session = connection->session();
+    const bool drops =
+        session.reply_mode == ReplyMode::kOff || session.reply_mode == ReplyMode::kSkip;
+    if (session.monitors && !drops) connection->Push(line);
   }
 }
 

@@ -18,6 +18,7 @@
 #include "client_core/coro/sync.h"
 #include "client_core/kv/kv.h"
 #include "frontend/connection.h"
+#include "frontend/pool_watch.h"
 #include "frontend/storage.h"
 #include "redis_compat/client_info.h"
 #include "redis_compat/command_stats.h"
@@ -31,6 +32,7 @@ struct WorkerEnvironment {
   Storage& storage;
   ServerConfig& config;
   ClientLimits& limits;
+  PoolWatch& pool_watch;
   std::atomic<uint64_t>& open_clients;  // Accepted and not yet closed, of the whole process.
 };
 
@@ -101,6 +103,7 @@ class Worker {
   Task<void> CloseAll(std::function<void()> done);
   Task<void> LeaveCluster();
   void TendConnections();
+  void LookAtPool();
 
   const WorkerEnvironment environment_;
   const uint32_t index_;
@@ -119,6 +122,7 @@ class Worker {
   uint64_t commands_before_ = 0;  // Totals at the last look.
   uint64_t input_before_ = 0;
   uint64_t output_before_ = 0;
+  uint64_t refusals_before_ = 0;
   std::thread thread_;
 };
 

@@ -11,6 +11,7 @@
 #include "redis_compat/bits.h"
 #include "redis_compat/commands.h"
 #include "redis_compat/key_access.h"
+#include "redis_compat/key_batch.h"
 #include "redis_compat/numbers.h"
 
 namespace onetrip {
@@ -213,10 +214,12 @@ class Combination {
     return {reinterpret_cast<const char*>(memory_.start()), size_};
   }
 
-  // Takes one more source; a shorter one counts as if zeros followed.
-  Task<void> Add(Kv& kv, BitOperation operation, std::string_view source) {
+  // Takes one more source; a shorter one counts as if zeros followed. False: the host has no
+  // memory.
+  Task<bool> Add(Kv& kv, BitOperation operation, std::string_view source) {
     const size_t size = std::max(size_, source.size());
-    if (size > size_) co_await Grow(kv, size);
+    const bool has_room = size <= size_ || co_await Grow(kv, size);
+    if (!has_room) co_return false;
     // Of the first there is nothing to be joined with.
     const BitOperation join =
         is_first_ && operation != BitOperation::kNot ? BitOperation::kOr : operation;
@@ -228,6 +231,7 @@ class Combination {
       if (join == BitOperation::kAnd) std::ranges::fill(out.subspan(there.size()), '\0');
     }
     is_first_ = false;
+    co_return true;
   }
 
  private:
@@ -236,8 +240,9 @@ class Combination {
   }
 
   // To `size` bytes; the new ones are zeros.
-  Task<void> Grow(Kv& kv, size_t size) {
-    LargeMemory memory(size);
+  Task<bool> Grow(Kv& kv, size_t size) {
+    LargeMemory memory = LargeMemory::TryMake(size);
+    if (memory.start() == nullptr) co_return false;
     char* const to = reinterpret_cast<char*>(memory.start());
     for (size_t begin = 0; begin < size; begin += kTurnBytes) {
       if (begin > 0) co_await kv.Yield();
@@ -247,6 +252,7 @@ class Combination {
     }
     memory_ = std::move(memory);
     size_ = size;
+    co_return true;
   }
 
   LargeMemory memory_;
@@ -355,6 +361,7 @@ Task<void> BitOpCommand(CommandContext& context) {
   Combination combination;
   MemoryBudget::Share share;
   for (size_t i = kFirstSource; i < argv.size(); ++i) {
+    if (EndsTurn(i, i + 1)) co_await context.kv.Yield();
     PrefetchAhead(context, i, 1);
     ReadResult result;
     const Status status = co_await context.kv.Get(KeyAt(context, i), &result);
@@ -364,7 +371,11 @@ Task<void> BitOpCommand(CommandContext& context) {
     CountLookup(context, result.found());
     const std::string_view source = result.found() ? result.record().value : std::string_view();
     if (source.size() > combination.bytes().size()) share = CountMemory(context, source.size());
-    co_await combination.Add(context.kv, operation, source);
+    const bool is_added = co_await combination.Add(context.kv, operation, source);
+    if (!is_added) {
+      ReplyStatus(context.out, kNoHostMemory, StorageStep::kWrite);
+      co_return;
+    }
   }
   const std::string_view bytes = combination.bytes();
   const Key destination = KeyAt(context, 2);

@@ -5,6 +5,7 @@
 
 #include "redis_compat/ascii.h"
 #include "redis_compat/commands.h"
+#include "redis_compat/dispatch.h"
 #include "redis_compat/numbers.h"
 #include "redis_compat/reply_status.h"
 
@@ -185,6 +186,8 @@ void ClientReplyCommand(CommandContext& context) {
   }
   if (EqualsIgnoreCase(mode, "OFF")) {
     session.reply_mode = ReplyMode::kOff;
+    // Inside EXEC others answer behind it.
+    if (context.dropped_from == nullptr) DropReplies(context);
     return;
   }
   if (EqualsIgnoreCase(mode, "SKIP")) {

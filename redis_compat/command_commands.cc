@@ -22,6 +22,11 @@ constexpr std::array<std::string_view, 13> kFlagNames = {
 constexpr std::array<std::string_view, 13> kCategoryNames = {
     "@keyspace", "@read", "@write",     "@string",     "@bitmap",      "@hyperloglog", "@admin",
     "@fast",     "@slow", "@dangerous", "@connection", "@transaction", "@scripting"};
+// All that Redis has; of some no command is here.
+constexpr std::array<std::string_view, 21> kAclCategories = {
+    "keyspace", "read",   "write",       "set",       "sortedset",  "list",        "hash",
+    "string",   "bitmap", "hyperloglog", "geo",       "stream",     "pubsub",      "admin",
+    "fast",     "slow",   "blocking",    "dangerous", "connection", "transaction", "scripting"};
 constexpr std::array<std::string_view, 9> kKeyFlagNames = {
     "RW", "RO", "OW", "RM", "access", "update", "insert", "delete", "variable_flags"};
 constexpr std::array<std::string_view, 13> kTipNames = {
@@ -241,6 +246,11 @@ const CommandRow* FindCallWithKeys(CommandContext& context) {
     context.out.Error("ERR Invalid number of arguments specified for command");
     return nullptr;
   }
+  // PFMERGE without a source.
+  if (static_cast<size_t>(row->more_keys.first) >= call.size()) {
+    context.out.Error("ERR Invalid arguments specified for command");
+    return nullptr;
+  }
   return row;
 }
 
@@ -311,14 +321,14 @@ void AclCatCommand(CommandContext& context) {
     return ReplySubcommandSyntaxError(context);
   }
   if (context.argv.size() == 2) {
-    context.out.Array(kCategoryNames.size());
-    for (const std::string_view name : kCategoryNames) context.out.Bulk(name.substr(1));
+    context.out.Array(kAclCategories.size());
+    for (const std::string_view name : kAclCategories) context.out.Bulk(name);
     return;
   }
   const std::string_view category = context.argv[2];
-  const bool known = std::any_of(
-      kCategoryNames.begin(), kCategoryNames.end(),
-      [category](std::string_view name) { return EqualsIgnoreCase(name.substr(1), category); });
+  const bool known =
+      std::any_of(kAclCategories.begin(), kAclCategories.end(),
+                  [category](std::string_view name) { return EqualsIgnoreCase(name, category); });
   if (!known) {
     return context.out.Error("ERR Unknown category '" + std::string(category) + "'");
   }

@@ -1,5 +1,6 @@
 #include "redis_compat/config_values.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -34,7 +35,7 @@ bool CheckRange(const ConfigRule& rule, int64_t value, std::string* canonical, s
              std::to_string(rule.maximum) + " inclusive";
     return false;
   }
-  *canonical = std::to_string(value);
+  *canonical = std::to_string(std::clamp(value, rule.nearest_minimum, rule.nearest_maximum));
   return true;
 }
 
@@ -143,7 +144,7 @@ std::optional<int64_t> ParseMemory(std::string_view text) {
   while (digits.size() > 1 && digits.front() == '0') {
     digits.remove_prefix(1);
   }
-  const auto count = ParseInt64(digits);
+  const auto count = digits.empty() ? 0 : ParseInt64(digits);
   if (!count) {
     return std::nullopt;
   }

@@ -27,10 +27,13 @@ struct ConfigRule {
   int64_t minimum = 0;  // Of kInteger and kMemory, both included.
   int64_t maximum = INT64_MAX;
   std::string_view choices = {};  // Of kEnum.
+  // Of kInteger: what is in range, but not between these, counts as the nearer one.
+  int64_t nearest_minimum = INT64_MIN;
+  int64_t nearest_maximum = INT64_MAX;
 };
 
-// A number of bytes with an optional unit: b, k (1000), kb (1024), m, mb, g, gb in any case. Empty
-// for anything else.
+// A number of bytes with an optional unit: b, k (1000), kb (1024), m, mb, g, gb in any case.
+// Without digits it is 0, as Redis has it. Empty for anything else.
 std::optional<int64_t> ParseMemory(std::string_view text);
 
 // Checks `value` against `rule` and brings it to the form CONFIG GET shows. Returns false with

@@ -32,7 +32,7 @@ struct HelloOptions {
   std::string_view name;
 };
 
-// Reads HELLO's options; answers and returns false if there is something else among them.
+// Reads HELLO's options; answers and returns false if there is something wrong with one of them.
 bool ReadHelloOptions(CommandContext& context, HelloOptions* options) {
   const auto argv = context.argv;
   for (size_t i = 2; i < argv.size(); ++i) {
@@ -46,6 +46,10 @@ bool ReadHelloOptions(CommandContext& context, HelloOptions* options) {
       options->set_name = true;
       options->name = argv[i + 1];
       i += 1;
+      if (!IsClientName(options->name)) {
+        context.out.Error(kClientNameError);
+        return false;
+      }
     } else {
       context.out.Error("ERR Syntax error in HELLO option '" + std::string(argv[i]) + "'");
       return false;
@@ -126,13 +130,14 @@ void ResetCommand(CommandContext& context) {
   session.name.clear();
   session.authenticated = !context.hooks.config().password_required();
   session.protocol = 2;
-  session.reply_mode = ReplyMode::kOn;
+  // What CLIENT REPLY SKIP drops is this very reply.
+  const bool is_skipped = std::exchange(session.reply_mode, ReplyMode::kOn) == ReplyMode::kSkip;
   session.transaction.reset();
   if (std::exchange(session.monitors, false)) {
     context.hooks.observation().monitors.fetch_sub(1, std::memory_order_relaxed);
   }
   context.out.set_protocol(2);
-  if (context.dropped_from != nullptr) {
+  if (context.dropped_from != nullptr && !is_skipped) {
     context.out.Redirect(context.dropped_from);
   }
   context.out.Simple("RESET");
@@ -169,9 +174,6 @@ void HelloCommand(CommandContext& context) {
         "protocol version at the same time");
   }
   if (options.set_name) {
-    if (!IsClientName(options.name)) {
-      return out.Error(kClientNameError);
-    }
     session.name = options.name;
   }
   session.protocol = static_cast<uint8_t>(protocol);

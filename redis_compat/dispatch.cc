@@ -9,6 +9,7 @@
 #include "redis_compat/command_table.h"
 #include "redis_compat/commands.h"
 #include "redis_compat/key_access.h"
+#include "redis_compat/reply_status.h"
 
 namespace onetrip {
 namespace {
@@ -60,14 +61,6 @@ void AdvanceReplyMode(Session& session) {
   }
 }
 
-void RedirectReplies(CommandContext& context) {
-  Session& session = context.session;
-  if (session.dropped_replies == nullptr) {
-    session.dropped_replies = std::make_unique<OutputBuffer>();
-  }
-  context.dropped_from = context.out.Redirect(session.dropped_replies.get());
-}
-
 std::string ExecAbortError(std::string_view why) {
   constexpr std::string_view kGenericWord = "ERR ";
   if (why.starts_with(kGenericWord)) {
@@ -108,7 +101,7 @@ CommandStart Queue(CommandContext& context, Transaction& transaction) {
   if ((context.command->flags & kNoMulti) != 0) {
     return Refuse(context, "ERR Command not allowed inside a transaction");
   }
-  transaction.Queue(context.command, context.argv);
+  if (!transaction.Queue(context.command, context.argv)) return Refuse(context, kOomError);
   if (transaction.queue.back().CopyNext(context.argv)) return CommandStart::kQueue;
   AnswerQueued(context);
   return CommandStart::kAnswered;
@@ -170,6 +163,14 @@ CommandStart RefuseUnknown(CommandContext& context) {
 
 }  // namespace
 
+void DropReplies(CommandContext& context) {
+  Session& session = context.session;
+  if (session.dropped_replies == nullptr) {
+    session.dropped_replies = std::make_unique<OutputBuffer>();
+  }
+  context.dropped_from = context.out.Redirect(session.dropped_replies.get());
+}
+
 const CommandRow* LookUpCommand(std::span<const std::string_view> argv) {
   const CommandRow* const row = FindCommand(argv[0]);
   if (row != nullptr && row->is_container() && argv.size() > 1) {
@@ -204,7 +205,7 @@ CommandStart BeginCommand(CommandContext& context) {
   Session& session = context.session;
   if (session.reply_mode == ReplyMode::kOff || session.reply_mode == ReplyMode::kSkip)
       [[unlikely]] {
-    RedirectReplies(context);
+    DropReplies(context);
   }
   const std::span<const std::string_view> argv = context.argv;
   const CommandRow* const row = context.command != nullptr ? context.command : LookUpCommand(argv);

@@ -37,6 +37,9 @@ enum class CommandStart : uint8_t {
 // REQUIRES: argv is not empty.
 const CommandRow* LookUpCommand(std::span<const std::string_view> argv);
 
+// From now on replies go nowhere, as CLIENT REPLY asks for. REQUIRES: they do not yet.
+void DropReplies(CommandContext& context);
+
 // Whether a call may change keys: EXEC does if something in its queue does. For CLIENT PAUSE.
 bool WritesSomething(const Session& session, std::span<const std::string_view> argv);
 

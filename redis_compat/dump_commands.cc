@@ -76,6 +76,8 @@ Task<bool> IsSoundDump(Kv& kv, std::string_view payload) {
   co_return crc == checksum.crc;
 }
 
+constexpr Status kNoString(StatusCode::kInvalidArgument, "there is no string in it");
+
 // What RESTORE stores: bytes of the payload, or memory of its own.
 struct RestoredString {
   std::string integer;
@@ -84,23 +86,24 @@ struct RestoredString {
   std::string_view bytes;
 };
 
-// REQUIRES: IsSoundDump(payload). False: there is no string in it.
-Task<bool> Restore(CommandContext& context, std::string_view payload, RestoredString* restored) {
+// REQUIRES: IsSoundDump(payload). kInvalidArgument: there is no string in it.
+Task<Status> Restore(CommandContext& context, std::string_view payload, RestoredString* restored) {
   DumpedString dumped;
-  if (!LoadString(payload, kMaxValueBytes, &dumped)) co_return false;
+  if (!LoadString(payload, kMaxValueBytes, &dumped)) co_return kNoString;
   restored->integer = std::move(dumped.integer);
   restored->bytes = dumped.form == DumpedString::Form::kInteger ? restored->integer : dumped.bytes;
-  if (dumped.form != DumpedString::Form::kCompressed) co_return true;
-  restored->memory = LargeMemory(dumped.value_bytes);
+  if (dumped.form != DumpedString::Form::kCompressed) co_return Status::Ok();
+  restored->memory = LargeMemory::TryMake(dumped.value_bytes);
+  if (restored->memory.start() == nullptr) co_return kNoHostMemory;
   restored->share = CountMemory(context, dumped.value_bytes);
   const std::span<char> to(reinterpret_cast<char*>(restored->memory.start()), dumped.value_bytes);
   restored->bytes = {to.data(), to.size()};
   Decompressor decompressor(dumped.bytes, to);
   while (decompressor.Advance(kTurnBytes)) {
-    if (decompressor.is_done()) co_return true;
+    if (decompressor.is_done()) co_return Status::Ok();
     co_await context.kv.Yield();
   }
-  co_return false;
+  co_return kNoString;
 }
 
 // Whether RESTORE may go on to look at the payload; answers if not.
@@ -158,9 +161,12 @@ Task<void> RestoreCommand(CommandContext& context) {
     co_return;
   }
   RestoredString restored;
-  const bool is_string = co_await Restore(context, context.argv[3], &restored);
-  if (!is_string) {
+  Status status = co_await Restore(context, context.argv[3], &restored);
+  if (status.code() == StatusCode::kInvalidArgument) {
     context.out.Error("ERR Bad data format");
+    co_return;
+  }
+  if (AnsweredWriteFailure(context, KeyAt(context, 1), status)) {
     co_return;
   }
   RecordCopy record = RecordCopy::OfString(restored.bytes);
@@ -168,8 +174,9 @@ Task<void> RestoreCommand(CommandContext& context) {
   if (*ttl_ms > 0) {
     record.deadline_ms = static_cast<uint64_t>(*ttl_ms) + (options.absolute ? 0 : now_ms);
   }
-  Status status;
-  if (record.deadline_ms != 0 && record.deadline_ms <= now_ms) {
+  // Redis's clock has 63 bits: what does not fit is long ago.
+  const bool overflows = record.deadline_ms > static_cast<uint64_t>(INT64_MAX);
+  if (overflows || (record.deadline_ms != 0 && record.deadline_ms <= now_ms)) {
     // What has passed already is not stored, and what it would replace goes.
     bool existed = false;
     if (options.replace) status = co_await context.kv.Delete(key, &existed);

@@ -197,8 +197,10 @@ Task<void> TellDeadline(CommandContext& context, bool in_ms) {
   } else if (result.record().deadline_ms == 0) {
     context.out.Integer(-1);
   } else {
-    const auto at_ms = static_cast<int64_t>(result.record().deadline_ms);
-    context.out.Integer(in_ms ? at_ms : (at_ms + kMsPerSecond / 2) / kMsPerSecond);
+    // The last of them rounds beyond 63 bits.
+    const uint64_t at_ms = result.record().deadline_ms;
+    const uint64_t at_s = (at_ms + kMsPerSecond / 2) / kMsPerSecond;
+    context.out.Integer(static_cast<int64_t>(in_ms ? at_ms : at_s));
   }
 }
 

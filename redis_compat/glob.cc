@@ -67,6 +67,8 @@ bool MatchOne(std::string_view pattern, size_t* at, char c, GlobCase letters) {
 }  // namespace
 
 bool GlobMatch(std::string_view pattern, std::string_view text, GlobCase letters) {
+  // As Redis has it: a star stands for nothing only where something else matches.
+  if (text.empty()) return pattern.empty();
   size_t p = 0;
   size_t t = 0;
   // Behind the last star, and where in the text it was tried: only the last star need ever give

@@ -82,15 +82,19 @@ class CountElements final : public CommandMutation {
   uint64_t count_ = 0;
 };
 
+constexpr size_t kHllsPerTurn = 16;
+
 // What PFMERGE and PFCOUNT gather from several keys.
 struct Union {
   HllRegisters registers{};
   bool any_dense = false;
 };
 
-// Adds the keys from argv[first] on. False: it has answered.
-Task<bool> Gather(CommandContext& context, size_t first, Union* all) {
-  for (size_t i = first; i < context.argv.size(); ++i) {
+// Adds the keys in argv[first, end). False: it has answered.
+Task<bool> Gather(CommandContext& context, size_t first, size_t end, Union* all) {
+  for (size_t i = first; i < end; ++i) {
+    // Each of them costs as much as many others.
+    if (i > first && i % kHllsPerTurn == 0) co_await context.kv.Yield();
     ReadResult result;
     const Status status = co_await context.kv.Get(KeyAt(context, i), &result);
     if (AnsweredReadFailure(context, status)) co_return false;
@@ -221,7 +225,7 @@ Task<void> PfAddCommand(CommandContext& context) {
 Task<void> PfCountCommand(CommandContext& context) {
   if (context.argv.size() > 2) {
     auto all = std::make_unique<Union>();
-    const bool gathered = co_await Gather(context, 1, all.get());
+    const bool gathered = co_await Gather(context, 1, context.argv.size(), all.get());
     if (gathered) context.out.Integer(static_cast<int64_t>(CountHll(all->registers)));
     co_return;
   }
@@ -238,9 +242,11 @@ Task<void> PfCountCommand(CommandContext& context) {
 }
 
 Task<void> PfMergeCommand(CommandContext& context) {
-  // What the target holds counts when it is written.
+  // What is wrong with the target comes first; what it holds counts when it is written.
+  auto target = std::make_unique<Union>();
   auto sources = std::make_unique<Union>();
-  const bool gathered = co_await Gather(context, 2, sources.get());
+  const bool gathered = co_await Gather(context, 1, 2, target.get()) &&
+                        co_await Gather(context, 2, context.argv.size(), sources.get());
   if (!gathered) {
     co_return;
   }

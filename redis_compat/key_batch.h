@@ -20,10 +20,19 @@ inline size_t BatchEnd(const CommandContext& context, size_t first, size_t step)
   return std::min(context.argv.size(), first + context.kv.keys_at_once() * step);
 }
 
+// Whether other connections should have their turn before the command works on argv[first, end).
+inline bool EndsTurn(size_t first, size_t end, size_t step = 1) {
+  constexpr size_t kKeysPerTurn = 256;
+  return first / step / kKeysPerTurn != end / step / kKeysPerTurn;
+}
+
 // Runs work(index, place), a Task<void>, for every key in argv[first, end), which is one batch;
-// `place` counts them from 0. Goes on when all have ended.
+// `place` counts them from 0. Goes on when all have ended. Of many keys it lets other connections
+// have their turn.
 template <typename Work>
 Task<void> RunBatch(CommandContext& context, size_t first, size_t end, size_t step, Work work) {
+  if (EndsTurn(first, end, step)) [[unlikely]]
+    co_await context.kv.Yield();
   if (first + step >= end) {
     PrefetchAhead(context, first, step);
     co_return co_await work(first, size_t{0});

@@ -8,6 +8,7 @@
 #include "redis_compat/ascii.h"
 #include "redis_compat/commands.h"
 #include "redis_compat/database_index.h"
+#include "redis_compat/key_batch.h"
 #include "redis_compat/key_copy.h"
 
 namespace onetrip {
@@ -179,6 +180,7 @@ Task<void> MSetNxCommand(CommandContext& context) {
   Status status;
   size_t taken = 0;
   for (bool is_free = true; is_free && taken < all.size(); taken += is_free ? 1 : 0) {
+    if (EndsTurn(taken, taken + 1)) co_await context.kv.Yield();
     StoreCopy store(all[taken].record, /*replace=*/false);
     status = co_await context.kv.ReadModifyWrite(Key{database, all[taken].key}, store);
     is_free = status.ok() && store.stored();

@@ -7,6 +7,7 @@
 
 #include "client_core/layout/extent.h"
 #include "client_core/layout/record_codec.h"
+#include "client_core/layout/register_layout.h"
 #include "client_core/layout/size_class.h"
 #include "redis_compat/ascii.h"
 #include "redis_compat/commands.h"
@@ -33,9 +34,10 @@ std::string_view EncodingOf(std::string_view value) {
   return value.size() <= kEmbeddedMax ? "embstr" : "raw";
 }
 
+constexpr uint64_t kSlotBytes = 8;
+
 // Bytes of a record on one memory node, with its extents, and of its slot in the index.
 uint64_t RecordUsage(size_t key_bytes, uint64_t value_bytes) {
-  constexpr uint64_t kSlotBytes = 8;
   if (value_bytes <= kRecordValueBytesMax) {
     return SizeClass::For(RecordBytes(key_bytes, value_bytes)).bytes() + kSlotBytes;
   }
@@ -44,6 +46,12 @@ uint64_t RecordUsage(size_t key_bytes, uint64_t value_bytes) {
   uint64_t bytes = SizeClass::ForRoot(root_bytes).bytes() + kSlotBytes;
   for (const ExtentRef& extent : list.extents) bytes += extent.size_class.bytes();
   return bytes;
+}
+
+// The same of a register, with the buffer of its last write. Those of other writers' earlier ones
+// come and go.
+uint64_t RegisterUsage(const RegisterShape& shape) {
+  return SizeClass::For(shape.register_bytes()).bytes() + shape.buffer_bytes + kSlotBytes;
 }
 
 }  // namespace
@@ -97,8 +105,10 @@ Task<void> MemoryUsageCommand(CommandContext& context) {
   ReadResult result;
   const bool found = co_await FindKey(context, &result);
   if (!found) co_return;
-  context.out.Integer(
-      static_cast<int64_t>(RecordUsage(argv[2].size(), result.record().value_bytes)));
+  const uint64_t bytes = result.shape().lanes > 0
+                             ? RegisterUsage(result.shape())
+                             : RecordUsage(argv[2].size(), result.record().value_bytes);
+  context.out.Integer(static_cast<int64_t>(bytes));
 }
 
 Task<void> MemoryStatsCommand(CommandContext& context) {
@@ -135,8 +145,9 @@ void MemoryDoctorCommand(CommandContext& context) {
   if (facts.maxmemory > 0 && facts.used_memory > facts.maxmemory / 10 * 9) {
     return context.out.Verbatim(
         "Sam, I detected an issue in this cluster's memory: more than nine tenths of the pool are "
-        "in use. Writes will be refused with -OOM when it is full. Add memory nodes, or remove "
-        "keys.\n",
+        "in use. Writes will be refused with -OOM when it is full. Remove keys, or move to a "
+        "cluster "
+        "with more memory.\n",
         "txt");
   }
   context.out.Verbatim(

@@ -89,9 +89,8 @@ struct Observation {
   SlowLog slow_log;
   LatencyMonitor latency;
   ClientPause pause;
-  std::atomic<uint32_t> monitors{0};      // Connections that have said MONITOR.
-  std::atomic<uint32_t> paused{0};        // Connections that wait for the end of a pause.
-  std::atomic<uint64_t> saved_unix_s{0};  // The last SAVE or BGSAVE; 0: none.
+  std::atomic<uint32_t> monitors{0};  // Connections that have said MONITOR.
+  std::atomic<uint32_t> paused{0};    // Connections that wait for the end of a pause.
 };
 
 }  // namespace onetrip

@@ -18,7 +18,7 @@ void ReplyStatus(ReplyWriter& out, Status status, StorageStep step) {
     case StatusCode::kOutOfMemory:
       // A refusal would deny what the command has done to its first keys.
       if (step == StorageStep::kLaterWrite) return out.Error(kPartly);
-      return out.Error("OOM command not allowed when used memory > 'maxmemory'.");
+      return out.Error(kOomError);
     case StatusCode::kTooLarge:
       return out.Error(step == StorageStep::kLaterWrite ? kPartly : kTooLongError);
     case StatusCode::kUnknownOutcome:

@@ -10,7 +10,10 @@
 
 namespace onetrip {
 
+inline constexpr Status kNoHostMemory(StatusCode::kOutOfMemory, "the host has no memory");
+
 // Replies that say the same in many places.
+inline constexpr char kOomError[] = "OOM command not allowed when used memory > 'maxmemory'.";
 inline constexpr char kSyntaxError[] = "ERR syntax error";
 inline constexpr char kWrongTypeError[] =
     "WRONGTYPE Operation against a key holding the wrong kind of value";

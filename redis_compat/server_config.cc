@@ -31,6 +31,10 @@ constexpr std::string_view kPolicies =
     "volatile-lru, volatile-lfu, volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, "
     "allkeys-random, noeviction";
 
+constexpr std::string_view kWritesNoFile =
+    "an agent writes no file: replicas on memory nodes keep the data, and memory nodes with "
+    "--backing "
+    "keep it over restarts";
 constexpr std::string_view kChosenAtStart = "it is chosen when the agent starts";
 
 constexpr ConfigRule kText = {};
@@ -68,22 +72,29 @@ constexpr Parameter kParameters[] = {
     {"bind", "", "127.0.0.1", Change::kAnyTime, kText, kChosenAtStart},
     {"unixsocket", "", "", Change::kAtStart, kText},
     {"maxmemory", "", "0", Change::kAnyTime, kMemoryAny,
-     "it is what the pool of memory nodes holds; add memory nodes for more"},
+     "it is what the pool of memory nodes holds, which is chosen when the cluster is made"},
     {"maxmemory-policy", "", "noeviction", Change::kAnyTime, Enum(kPolicies),
      "nothing is evicted; the only policy is noeviction"},
     {"maxmemory-clients", "", "0", Change::kAnyTime, kMemoryAny,
      "no client is evicted; client-output-buffer-limit bounds each"},
     // These are kept and shown, since clients and tools ask for them.
-    {"maxmemory-samples", "", "5", Change::kAnyTime, Integer(1, 64)},
-    {"save", "", "", Change::kAnyTime, {.kind = ConfigKind::kSave}},
-    {"appendonly", "", "no", Change::kAnyTime, kYesNo},
+    {"maxmemory-samples", "", "5", Change::kAnyTime, Integer(1, kIntMax)},
+    {"save", "", "", Change::kAnyTime, {.kind = ConfigKind::kSave}, kWritesNoFile},
+    {"appendonly", "", "no", Change::kAnyTime, kYesNo, kWritesNoFile},
     {"appendfsync", "", "everysec", Change::kAnyTime, Enum("everysec, always, no")},
     {"dir", "", "", Change::kAtStart, kText},
     {"dbfilename", "", "dump.rdb", Change::kAtStart, kText},
     {"daemonize", "", "no", Change::kAtStart, kYesNo},
     {"cluster-enabled", "", "no", Change::kAtStart, kYesNo},
     {"io-threads", "", "1", Change::kAtStart, Integer(1, 128)},
-    {"hz", "", "10", Change::kAnyTime, kIntAny},
+    {"hz",
+     "",
+     "10",
+     Change::kAnyTime,
+     {.kind = ConfigKind::kInteger,
+      .maximum = kIntMax,
+      .nearest_minimum = 1,
+      .nearest_maximum = 500}},
     {"loglevel", "", "notice", Change::kAnyTime, Enum("debug, verbose, notice, warning")},
     {"notify-keyspace-events", "", "", Change::kAnyTime, {.kind = ConfigKind::kKeyEvents}},
     {"slowlog-log-slower-than", "", "10000", Change::kAnyTime, Integer(-1, INT64_MAX)},

@@ -10,9 +10,11 @@
 namespace onetrip {
 namespace {
 
-void NoteSaved(CommandContext& context) {
-  constexpr uint64_t kUsPerSecond = 1'000'000;
-  context.hooks.observation().saved_unix_s = context.hooks.clock().UnixUs() / kUsPerSecond;
+// What an operator would believe otherwise costs the data.
+void RefuseToSave(CommandContext& context) {
+  context.out.Error(
+      "ERR An agent writes no file. Every acknowledged write is on a majority of its replicas on "
+      "memory nodes; memory nodes with --backing keep it over restarts");
 }
 
 }  // namespace
@@ -57,32 +59,23 @@ void RoleCommand(CommandContext& context) {
   context.out.Array(0);
 }
 
-void SaveCommand(CommandContext& context) {
-  NoteSaved(context);
-  context.out.Ok();
-}
+void SaveCommand(CommandContext& context) { RefuseToSave(context); }
 
 void BgSaveCommand(CommandContext& context) {
   const auto argv = context.argv;
   if (argv.size() > 2 || (argv.size() == 2 && !EqualsIgnoreCase(argv[1], "SCHEDULE"))) {
     return context.out.Error(kSyntaxError);
   }
-  NoteSaved(context);
-  context.out.Simple("Background saving started");
+  RefuseToSave(context);
 }
 
-void BgRewriteAofCommand(CommandContext& context) {
-  context.out.Simple("Background append only file rewriting started");
-}
+void BgRewriteAofCommand(CommandContext& context) { RefuseToSave(context); }
 
+// Nothing has been saved since the start.
 void LastSaveCommand(CommandContext& context) {
-  uint64_t saved_s = context.hooks.observation().saved_unix_s;
-  if (saved_s == 0) {
-    ServerFacts facts;
-    context.hooks.FillFacts(&facts);
-    saved_s = facts.started_at_unix_s;
-  }
-  context.out.Integer(static_cast<int64_t>(saved_s));
+  ServerFacts facts;
+  context.hooks.FillFacts(&facts);
+  context.out.Integer(static_cast<int64_t>(facts.started_at_unix_s));
 }
 
 // Ends this agent; the memory nodes keep the keys.

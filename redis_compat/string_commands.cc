@@ -253,6 +253,7 @@ Task<void> MGetCommand(CommandContext& context) {
   const uint64_t begin = context.out.buffer().position();
   context.out.Array(context.argv.size() - 1);
   std::vector<Lookup> batch(context.kv.keys_at_once());
+  constexpr size_t kKeyBytes = 512;
   size_t since_yield = 0;
   size_t end = 1;
   for (size_t i = 1, first = 1; i < context.argv.size(); ++i) {
@@ -295,6 +296,8 @@ Task<void> MGetCommand(CommandContext& context) {
       co_await AwaitTaken(context);
       if (context.session.abandoned) co_return;
     }
+    // What a look at a key costs besides, in bytes.
+    since_yield += kKeyBytes;
     if (since_yield < kTurnBytes) [[likely]]
       continue;
     since_yield = 0;

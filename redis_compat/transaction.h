@@ -22,8 +22,11 @@ struct CommandRow;
 // A call that has passed every check; its arguments are its own, for the read buffer moves on.
 class QueuedCommand {
  public:
-  // CopyNext() brings the arguments' bytes.
+  // CopyNext() brings the arguments' bytes. REQUIRES: has_memory() before anything else is asked.
   QueuedCommand(const CommandRow* row, std::span<const std::string_view> arguments);
+
+  // False: the host had no memory for it.
+  [[nodiscard]] bool has_memory() const { return memory_.start() != nullptr; }
 
   // Copies up to kTurnBytes more of the same arguments. False: now they are all there.
   bool CopyNext(std::span<const std::string_view> arguments);
@@ -56,8 +59,15 @@ struct Transaction {
   uint64_t queued_bytes = 0;  // Of the queue, what it takes to hold it included.
   std::vector<WatchedKey> watched;
 
-  void Queue(const CommandRow* row, std::span<const std::string_view> argv) {
-    queued_bytes += queue.emplace_back(row, argv).bytes();
+  // False: the host has no memory for it.
+  bool Queue(const CommandRow* row, std::span<const std::string_view> argv) {
+    const QueuedCommand& queued = queue.emplace_back(row, argv);
+    if (!queued.has_memory()) {
+      queue.pop_back();
+      return false;
+    }
+    queued_bytes += queued.bytes();
+    return true;
   }
 };
 

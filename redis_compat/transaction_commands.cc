@@ -3,11 +3,14 @@
 // A transaction whose commands and watched keys are all one key is one linearizable step: the
 // commands run on a copy of the key, and one read-modify-write stores what they made of it if the
 // key is still what they saw (kv/staged_kv.h). Any other transaction runs in order, each of its
-// commands by itself: what other connections do may come between them.
+// commands by itself: what other connections do may come between them. WATCH promises that nothing
+// comes between, so EXEC refuses a transaction that watches a key and is about another one, too.
 #include <algorithm>
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "client_core/base/check.h"
@@ -16,6 +19,7 @@
 #include "redis_compat/commands.h"
 #include "redis_compat/dispatch.h"
 #include "redis_compat/key_access.h"
+#include "redis_compat/numbers.h"
 #include "redis_compat/reply_status.h"
 #include "redis_compat/transaction.h"
 
@@ -25,7 +29,8 @@ QueuedCommand::QueuedCommand(const CommandRow* row, std::span<const std::string_
     : row_(row) {
   size_t bytes = 0;
   for (const std::string_view argument : arguments) bytes += argument.size();
-  memory_ = LargeMemory(bytes);
+  memory_ = LargeMemory::TryMake(bytes);
+  if (!has_memory()) return;
   const char* at = reinterpret_cast<const char*>(memory_.start());
   for (const std::string_view argument : arguments) {
     argv_.emplace_back(at, argument.size());
@@ -51,6 +56,10 @@ bool QueuedCommand::CopyNext(std::span<const std::string_view> arguments) {
 
 namespace {
 
+constexpr std::string_view kSeveralWatchedError =
+    "EXECABORT Transaction discarded because the keys that it watches and uses are more than one: "
+    "WATCH works for transactions on a single key so far. Nothing was executed.";
+
 // Every attempt but the last was in vain because another connection's write was not.
 constexpr int kAttemptsMax = 1000;
 // So many commands of a transaction run before other connections have their turn.
@@ -67,24 +76,47 @@ bool IsOpen(const Session& session) {
   return session.transaction != nullptr && session.transaction->open;
 }
 
-// The key that is the only one the transaction is about; empty when there are others, or commands
-// without keys.
-std::optional<Key> OnlyKey(const Session& session, const Transaction& transaction) {
-  std::optional<Key> only;
-  bool alone = !transaction.queue.empty();
-  const auto add = [&](const Key& key) {
-    if (!only.has_value()) only = key;
-    alone &= only->database == key.database && only->bytes == key.bytes;
-  };
-  for (const WatchedKey& watched : transaction.watched) add({watched.database, watched.bytes});
+// What a transaction is about.
+struct Subject {
+  std::optional<Key> key;  // the first one that it watches or names
+  bool several = false;    // it is about other keys, too
+  bool keyless = false;    // some of its commands are about no key
+
+  void Add(const Key& other) {
+    if (!key.has_value()) key = other;
+    several |= key->database != other.database || key->bytes != other.bytes;
+  }
+};
+
+// KEYS, DBSIZE, FLUSHALL and the like are about every key; MOVE and COPY name a second one that may
+// be in another database.
+bool IsAboutSeveral(const CommandRow& row) {
+  const bool unnamed = row.keys.first == 0 && (row.flags & (kWrite | kReadOnly)) != 0;
+  return unnamed || row.awaited == MoveCommand || row.awaited == CopyCommand;
+}
+
+// Goes where a queued SELECT will lead.
+void FollowSelect(const CommandContext& context, const QueuedCommand& queued, uint32_t* database) {
+  if (queued.row()->immediate != SelectCommand) return;
+  const std::optional<int64_t> index = ParseInt64(queued.argv()[1]);
+  const bool leads = index && *index >= 0 && *index < context.hooks.config().databases();
+  if (leads) *database = static_cast<uint32_t>(*index);
+}
+
+Subject SubjectOf(const CommandContext& context, const Transaction& transaction) {
+  Subject subject;
+  for (const WatchedKey& watched : transaction.watched) {
+    subject.Add({watched.database, watched.bytes});
+  }
+  uint32_t database = context.session.database;
   for (const QueuedCommand& queued : transaction.queue) {
-    // Their other key may be in another database.
-    alone &= queued.row()->awaited != MoveCommand && queued.row()->awaited != CopyCommand;
-    alone &= ForEachKey(*queued.row(), queued.argv().size(), [&](size_t index) {
-      add({session.database, queued.argv()[index]});
+    FollowSelect(context, queued, &database);
+    subject.several |= IsAboutSeveral(*queued.row());
+    subject.keyless |= !ForEachKey(*queued.row(), queued.argv().size(), [&](size_t index) {
+      subject.Add({database, queued.argv()[index]});
     });
   }
-  return alone ? only : std::nullopt;
+  return subject;
 }
 
 // A queued command on its way. Stays where it was made: the context looks at the arguments.
@@ -102,6 +134,8 @@ class QueuedCall {
   void SetFlow(ReplyFlow* flow) { context_.flow = flow; }
   Task<void> Run() { return RunInside(context_, &end_); }
   void EnterInBooks() { EndInside(context_, end_); }
+  // Whether replies go nowhere, CLIENT REPLY may have changed.
+  [[nodiscard]] OutputBuffer* dropped_from() const { return context_.dropped_from; }
   [[nodiscard]] bool must_await_taken() const { return MustAwaitTaken(context_); }
   Task<void> AwaitTaken() { return onetrip::AwaitTaken(context_); }
 
@@ -110,23 +144,36 @@ class QueuedCall {
   CallEnd end_;
 };
 
-// One run of the queue on the copy of the key. Nobody else hears of it unless it is stored.
-struct Attempt {
-  explicit Attempt(int protocol) : out(replies, protocol) {}
+// Replies of calls on the key that stand together: those without keys answer between them.
+struct Stretch {
+  explicit Stretch(int protocol) : out(replies, protocol) {}
 
   OutputBuffer replies;
   ReplyWriter out;
+};
+
+// One run of the queue on the copy of the key. Nobody else hears of it unless it is stored.
+struct Attempt {
+  std::deque<Stretch> stretches;
   std::deque<QueuedCall> calls;
   bool stored = false;
 };
 
-// Runs the queue on the copy that `staged` has loaded and stores the outcome.
+bool NamesKeys(const QueuedCommand& queued) { return queued.row()->keys.first != 0; }
+
+// Runs what is queued for the key on the copy that `staged` has loaded and stores the outcome.
 Task<Status> TryOnOneKey(CommandContext& context, const Transaction& transaction, StagedKv& staged,
                          Attempt* attempt) {
-  attempt->out.Array(transaction.queue.size());
+  const int protocol = context.out.protocol();
+  attempt->stretches.emplace_back(protocol).out.Array(transaction.queue.size());
   int since_yield = 0;
   for (const QueuedCommand& queued : transaction.queue) {
-    co_await attempt->calls.emplace_back(context, staged, attempt->out, queued).Run();
+    if (!NamesKeys(queued)) {
+      attempt->stretches.emplace_back(protocol);
+      continue;
+    }
+    ReplyWriter& out = attempt->stretches.back().out;
+    co_await attempt->calls.emplace_back(context, staged, out, queued).Run();
     staged.ForgetReplaced();
     // Nothing in it waits for anything.
     if (++since_yield < kCommandsAtOnce) continue;
@@ -134,6 +181,26 @@ Task<Status> TryOnOneKey(CommandContext& context, const Transaction& transaction
     co_await context.kv.Yield();
   }
   co_return co_await staged.Store(&attempt->stored);
+}
+
+// Answers what the stored attempt has answered, and runs the commands without keys where they
+// stand: they have effects that no failed attempt may have.
+Task<void> AnswerStored(CommandContext& context, const Transaction& transaction, Attempt& attempt) {
+  auto call = attempt.calls.begin();
+  auto stretch = attempt.stretches.begin();
+  context.out.buffer().AppendAll(stretch->replies);
+  for (const QueuedCommand& queued : transaction.queue) {
+    if (NamesKeys(queued)) {
+      (call++)->EnterInBooks();
+      continue;
+    }
+    QueuedCall keyless(context, context.kv, context.out, queued);
+    co_await keyless.Run();
+    keyless.EnterInBooks();
+    context.dropped_from = keyless.dropped_from();
+    context.out.buffer().AppendAll((++stretch)->replies);
+  }
+  context.errors_before = context.out.errors();
 }
 
 Task<void> ExecuteOnOneKey(CommandContext& context, const Transaction& transaction, Key key) {
@@ -149,15 +216,16 @@ Task<void> ExecuteOnOneKey(CommandContext& context, const Transaction& transacti
         co_return;
       }
     }
-    Attempt attempt(context.out.protocol());
+    Attempt attempt;
+    // Where a queued SELECT leads.
+    const uint32_t selected = std::exchange(context.session.database, key.database);
     status = co_await TryOnOneKey(context, transaction, staged, &attempt);
+    context.session.database = selected;
     if (AnsweredWriteFailure(context, key, status)) {
       co_return;
     }
     if (attempt.stored) {
-      for (QueuedCall& call : attempt.calls) call.EnterInBooks();
-      context.out.buffer().AppendAll(attempt.replies);
-      co_return;
+      co_return co_await AnswerStored(context, transaction, attempt);
     }
   }
   ReplyStatus(context.out, Status(StatusCode::kUnavailable, "others keep changing the key"),
@@ -187,11 +255,17 @@ Task<void> ExecuteInOrder(CommandContext& context, const Transaction& transactio
     co_return;
   }
   context.out.Array(transaction.queue.size());
+  int since_yield = 0;
   for (const QueuedCommand& queued : transaction.queue) {
     QueuedCall call(context, context.kv, context.out, queued);
     call.SetFlow(context.flow);
     co_await call.Run();
     call.EnterInBooks();
+    context.dropped_from = call.dropped_from();
+    if (++since_yield == kCommandsAtOnce) {
+      since_yield = 0;
+      co_await context.kv.Yield();
+    }
     if (call.must_await_taken()) co_await call.AwaitTaken();
   }
   // The errors among the replies are those of the commands, and counted there.
@@ -228,9 +302,10 @@ Task<void> WatchCommand(CommandContext& context) {
     context.out.Error("ERR WATCH inside MULTI is not allowed");
     co_return;
   }
-  for (size_t i = 1; i < context.argv.size(); ++i) {
+  std::vector<WatchedKey>& watched = TransactionOf(context.session).watched;
+  // Of several EXEC says no, whichever they are.
+  for (size_t i = 1; i < context.argv.size() && watched.size() < 2; ++i) {
     const Key key = KeyAt(context, i);
-    std::vector<WatchedKey>& watched = TransactionOf(context.session).watched;
     bool known = false;
     for (const WatchedKey& other : watched) {
       known |= other.database == key.database && other.bytes == key.bytes;
@@ -255,11 +330,15 @@ Task<void> ExecCommand(CommandContext& context) {
     co_return;
   }
   const Transaction& transaction = *context.session.transaction;
-  const std::optional<Key> key = OnlyKey(context.session, transaction);
+  const Subject subject = SubjectOf(context, transaction);
+  const bool watches = !transaction.watched.empty();
+  const bool on_one_key = subject.key.has_value() && !subject.several;
   if (transaction.refused) {
     context.out.Error("EXECABORT Transaction discarded because of previous errors.");
-  } else if (key.has_value()) {
-    co_await ExecuteOnOneKey(context, transaction, *key);
+  } else if (watches && subject.several) {
+    context.out.Error(kSeveralWatchedError);
+  } else if (on_one_key && (watches || !subject.keyless)) {
+    co_await ExecuteOnOneKey(context, transaction, *subject.key);
   } else {
     co_await ExecuteInOrder(context, transaction);
   }

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "client_core/base/check.h"
@@ -69,15 +70,19 @@ PageReturner& Returner() {
 
 }  // namespace
 
-LargeMemory::LargeMemory(size_t bytes) : bytes_(bytes) {
+LargeMemory::LargeMemory(size_t bytes) : LargeMemory(TryMake(bytes)) { CHECK(start_ != nullptr); }
+
+LargeMemory LargeMemory::TryMake(size_t bytes) {
+  LargeMemory made;
   if (bytes < kMappedBytes) {
-    start_ = new std::byte[bytes];
-    return;
+    made.start_ = new (std::nothrow) std::byte[bytes];
+  } else {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory != MAP_FAILED) made.start_ = static_cast<std::byte*>(memory);
   }
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  CHECK(memory != MAP_FAILED);
-  start_ = static_cast<std::byte*>(memory);
+  if (made.start_ != nullptr) made.bytes_ = bytes;
+  return made;
 }
 
 LargeMemory::~LargeMemory() {

@@ -22,6 +22,8 @@ class LargeMemory {
   LargeMemory() = default;
   // Not initialized. Ends the process when the host has no memory.
   explicit LargeMemory(size_t bytes);
+  // The same, but default-constructed when the host has no memory.
+  static LargeMemory TryMake(size_t bytes);
   LargeMemory(LargeMemory&& other) noexcept
       : start_(std::exchange(other.start_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   LargeMemory& operator=(LargeMemory&& other) noexcept {

@@ -8,6 +8,7 @@ MemoryBudget::Share::~Share() {
   if (budget_ == nullptr) return;
   const std::lock_guard<std::mutex> lock(budget_->mutex_);
   budget_->used_bytes_ -= bytes_;
+  if (beyond_) budget_->beyond_taken_ = false;
 }
 
 void MemoryBudget::Share::Grow(uint64_t bytes) {
@@ -42,12 +43,38 @@ bool MemoryBudget::Turn::Take(Share* share) {
     const bool fits =
         budget_->used_bytes_ == 0 ||
         (bytes_ <= budget_->bytes_ && budget_->used_bytes_ <= budget_->bytes_ - bytes_);
-    if (!fits || budget_->waiting_.empty() || budget_->waiting_.front() != this) return false;
+    const bool is_next = budget_->growing_.empty() && !budget_->waiting_.empty() &&
+                         budget_->waiting_.front() == this;
+    if (!fits || !is_next) return false;
     budget_->waiting_.pop_front();
     budget_->used_bytes_ += bytes_;
     taken = Share(budget_, bytes_);
   }
   *share = std::move(taken);
+  return true;
+}
+
+MemoryBudget::Growth::Growth(Share& share, uint64_t more_bytes)
+    : share_(share), budget_(*share.budget_), more_bytes_(more_bytes) {
+  const std::lock_guard<std::mutex> lock(budget_.mutex_);
+  budget_.growing_.push_back(this);
+}
+
+MemoryBudget::Growth::~Growth() {
+  const std::lock_guard<std::mutex> lock(budget_.mutex_);
+  std::erase(budget_.growing_, this);
+}
+
+bool MemoryBudget::Growth::Take() {
+  const std::lock_guard<std::mutex> lock(budget_.mutex_);
+  const bool is_next = !budget_.growing_.empty() && budget_.growing_.front() == this;
+  const bool fits = budget_.used_bytes_ + more_bytes_ <= budget_.bytes_;
+  if (!share_.beyond_ && !is_next) return false;
+  if (!share_.beyond_ && !fits && budget_.beyond_taken_) return false;
+  if (!fits) share_.beyond_ = budget_.beyond_taken_ = true;
+  std::erase(budget_.growing_, this);
+  budget_.used_bytes_ += more_bytes_;
+  share_.bytes_ += more_bytes_;
   return true;
 }
 
@@ -58,7 +85,7 @@ uint64_t MemoryBudget::used_bytes() const {
 
 size_t MemoryBudget::waiting() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return waiting_.size();
+  return waiting_.size() + growing_.size();
 }
 
 }  // namespace onetrip

@@ -3,7 +3,9 @@
 // Whoever needs memory takes a place in a queue (Turn) and gets a Share when it is the first there
 // and its bytes fit, or when nobody has any: what is larger than the whole budget goes alone.
 // Nobody who has a share may wait for another of the same budget, unless it is sure to get rid of
-// the first meanwhile: as one in a reply, which the client takes or is closed. Any thread.
+// the first meanwhile: as one in a reply, which the client takes or is closed. A share may wait to
+// grow (Growth): one of them at a time gets what it needs though it does not fit, so that not all
+// of them wait for each other. Any thread.
 #ifndef ONETRIP_CLIENT_CORE_BASE_MEMORY_BUDGET_H_
 #define ONETRIP_CLIENT_CORE_BASE_MEMORY_BUDGET_H_
 
@@ -27,10 +29,13 @@ class MemoryBudget {
    public:
     Share() = default;
     Share(Share&& other) noexcept
-        : budget_(std::move(other.budget_)), bytes_(std::exchange(other.bytes_, 0)) {}
+        : budget_(std::move(other.budget_)),
+          bytes_(std::exchange(other.bytes_, 0)),
+          beyond_(std::exchange(other.beyond_, false)) {}
     Share& operator=(Share other) noexcept {
       std::swap(budget_, other.budget_);
       std::swap(bytes_, other.bytes_);
+      std::swap(beyond_, other.beyond_);
       return *this;
     }
     ~Share();
@@ -48,6 +53,7 @@ class MemoryBudget {
         : budget_(std::move(budget)), bytes_(bytes) {}
     std::shared_ptr<MemoryBudget> budget_;
     uint64_t bytes_ = 0;
+    bool beyond_ = false;  // the one that may grow though it does not fit
   };
 
   // A place in the queue, until it goes.
@@ -65,15 +71,35 @@ class MemoryBudget {
     const uint64_t bytes_;
   };
 
+  // A place in the queue of shares that need more; nobody gets a new share meanwhile.
+  class Growth {
+   public:
+    // `share` is of a budget, and outlives it in its place.
+    Growth(Share& share, uint64_t more_bytes);
+    Growth(const Growth&) = delete;
+    Growth& operator=(const Growth&) = delete;
+    ~Growth();
+    // True: the share has grown, and the place is given up. Else try again later.
+    bool Take();
+
+   private:
+    Share& share_;
+    MemoryBudget& budget_;
+    const uint64_t more_bytes_;
+  };
+
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
   [[nodiscard]] uint64_t used_bytes() const;
+  // How many wait for a share, or for more of theirs.
   [[nodiscard]] size_t waiting() const;
 
  private:
   const uint64_t bytes_;
   mutable std::mutex mutex_;
-  uint64_t used_bytes_ = 0;          // guarded by mutex_
-  std::deque<const Turn*> waiting_;  // guarded by mutex_
+  uint64_t used_bytes_ = 0;            // guarded by mutex_
+  std::deque<const Turn*> waiting_;    // guarded by mutex_
+  std::deque<const Growth*> growing_;  // guarded by mutex_
+  bool beyond_taken_ = false;          // guarded by mutex_; some share is the one that may
 };
 
 }  // namespace onetrip

@@ -4,6 +4,7 @@
 #define ONETRIP_CLIENT_CORE_BASE_SLAB_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <utility>
@@ -23,9 +24,13 @@ class Slab {
   // REQUIRES: every object has been deleted.
   ~Slab() { CHECK(live_ == 0); }
 
+  // Whether New() has memory for one more; takes it from the host if need be.
+  [[nodiscard]] bool HasRoom() { return !free_.empty() || Grow(); }
+
+  // REQUIRES: HasRoom().
   template <typename... Args>
   T* New(Args&&... args) {
-    if (free_.empty()) Grow();
+    CHECK(HasRoom());
     T* object = new (free_.back()) T(std::forward<Args>(args)...);
     free_.pop_back();
     ++live_;
@@ -37,18 +42,26 @@ class Slab {
     --live_;
   }
 
+  // Of the chunk behind `chunks` others: as many as all of those together, so that few objects take
+  // little memory; from kMostBytes on all are alike.
+  static constexpr uint64_t ChunkBytes(size_t chunks) {
+    return kFirstBytes << std::min(chunks, kDoublings);
+  }
+
  private:
   static constexpr uint64_t kFirstBytes = 64 << 10;
-  static constexpr uint64_t kMostBytes = 32 << 20;
+  static constexpr size_t kDoublings = 9;
+  static constexpr uint64_t kMostBytes = kFirstBytes << kDoublings;
   static_assert(sizeof(T) <= kFirstBytes);
   static_assert(alignof(T) <= 4096, "chunks are aligned to pages");
 
-  // Each chunk as large as all before it together, so that few objects take little memory.
-  void Grow() {
-    const uint64_t bytes = std::min(kFirstBytes << chunks_.size(), kMostBytes);
-    chunks_.emplace_back(bytes, /*huge_from=*/uint64_t{2} << 20);
-    const uint64_t count = bytes / sizeof(T);
-    for (uint64_t i = count; i-- > 0;) free_.push_back(chunks_.back().start() + i * sizeof(T));
+  [[nodiscard]] bool Grow() {
+    const uint64_t bytes = ChunkBytes(chunks_.size());
+    ZeroedMemory chunk = ZeroedMemory::TryMake(bytes, /*huge_from=*/uint64_t{2} << 20);
+    if (chunk.start() == nullptr) return false;
+    for (uint64_t i = bytes / sizeof(T); i-- > 0;) free_.push_back(chunk.start() + i * sizeof(T));
+    chunks_.push_back(std::move(chunk));
+    return true;
   }
 
   std::vector<ZeroedMemory> chunks_;

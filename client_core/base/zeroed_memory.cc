@@ -14,25 +14,32 @@ constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 std::byte* MapPages(uint64_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  CHECK(memory != MAP_FAILED);
-  return static_cast<std::byte*>(memory);
+  return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
 }
 
 }  // namespace
 
-ZeroedMemory::ZeroedMemory(uint64_t bytes, uint64_t huge_from) : bytes_(bytes) {
-  if (bytes < huge_from) {
-    start_ = MapPages(bytes);
-    return;
-  }
+ZeroedMemory::ZeroedMemory(uint64_t bytes, uint64_t huge_from)
+    : ZeroedMemory(TryMake(bytes, huge_from)) {
+  CHECK(start_ != nullptr);
+}
+
+ZeroedMemory ZeroedMemory::TryMake(uint64_t bytes, uint64_t huge_from) {
+  const bool huge = bytes >= huge_from;
   // Not every kernel aligns large mappings: take more, and give the ends back.
-  std::byte* memory = MapPages(bytes + kHugePageBytes);
+  std::byte* const memory = MapPages(huge ? bytes + kHugePageBytes : bytes);
+  ZeroedMemory made;
+  if (memory == nullptr) return made;
+  made.start_ = memory;
+  made.bytes_ = bytes;
+  if (!huge) return made;
   const uint64_t before = -reinterpret_cast<uintptr_t>(memory) % kHugePageBytes;
-  start_ = memory + before;
+  made.start_ += before;
   if (before > 0) munmap(memory, before);
   const uint64_t used = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-  munmap(start_ + used, bytes + kHugePageBytes - before - used);
-  (void)madvise(start_, bytes, MADV_HUGEPAGE);
+  munmap(made.start_ + used, bytes + kHugePageBytes - before - used);
+  (void)madvise(made.start_, bytes, MADV_HUGEPAGE);
+  return made;
 }
 
 ZeroedMemory::~ZeroedMemory() {

@@ -14,7 +14,9 @@ class ZeroedMemory {
   ZeroedMemory() = default;
   // `bytes` > 0. Huge pages from `huge_from` bytes on: the first touch of each costs its zeroing.
   // Ends the process when the host has no memory.
-  explicit ZeroedMemory(uint64_t bytes, uint64_t huge_from = uint64_t{8} << 20);
+  explicit ZeroedMemory(uint64_t bytes, uint64_t huge_from = kHugeFrom);
+  // The same, but default-constructed when the host has no memory.
+  static ZeroedMemory TryMake(uint64_t bytes, uint64_t huge_from = kHugeFrom);
   ZeroedMemory(ZeroedMemory&& other) noexcept
       : start_(std::exchange(other.start_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   ZeroedMemory& operator=(ZeroedMemory&& other) noexcept {
@@ -29,6 +31,8 @@ class ZeroedMemory {
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
  private:
+  static constexpr uint64_t kHugeFrom = uint64_t{8} << 20;
+
   std::byte* start_ = nullptr;
   uint64_t bytes_ = 0;
 };

@@ -33,6 +33,7 @@ constexpr Status kDamaged(StatusCode::kCorrupt, "an extent fails its checksum");
 constexpr Status kNotARoot(StatusCode::kCorrupt, "a root lists no extents");
 constexpr Status kNeverFits(StatusCode::kOutOfMemory, "the pool is smaller than the value");
 constexpr Status kNoRoom(StatusCode::kUnavailable, "large values take all memory that they may");
+constexpr Status kNoHostMemory(StatusCode::kOutOfMemory, "the host has no memory for the value");
 constexpr Status kHoldWaits(StatusCode::kUnavailable, "the cluster waits for a long read");
 
 bool IsLost(const Status& status) {
@@ -162,8 +163,10 @@ Task<Status> KvImpl::ReadFromExtents(Operation& operation, ValueRange range, Roo
       if (!room->turn->Take(&room->share)) co_return kNoRoom;
       room->turn.reset();
     }
+    LargeMemory memory = LargeMemory::TryMake(bytes);
+    if (memory.start() == nullptr) co_return kNoHostMemory;
     result->large_ = std::make_shared<LargeValue>();
-    result->large_->memory = LargeMemory(bytes);
+    result->large_->memory = std::move(memory);
     result->large_->share = std::move(room->share);
     room->shown = result->large_;
     const Status status = co_await ReadExtents(operation, list, result->record_.version,

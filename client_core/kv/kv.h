@@ -32,6 +32,7 @@
 #include "client_core/coro/task.h"
 #include "client_core/fabric/round_trip.h"
 #include "client_core/kv/kv_metrics.h"
+#include "client_core/layout/register_layout.h"
 #include "client_core/memory/worker_context.h"
 
 namespace onetrip {
@@ -86,6 +87,8 @@ class ReadResult {
   [[nodiscard]] const RecordView& record() const { return record_; }
   // What keeps the value beyond this object; null if only this does.
   [[nodiscard]] const std::shared_ptr<LargeValue>& holder() const { return large_; }
+  // Of the register that holds the key; without lanes: a record does. REQUIRES: found().
+  [[nodiscard]] const RegisterShape& shape() const { return shape_; }
 
  private:
   friend class KvImpl;
@@ -93,6 +96,7 @@ class ReadResult {
   RoundTripPtr bytes_;
   std::shared_ptr<LargeValue> large_;
   RecordView record_;
+  RegisterShape shape_{.lanes = 0};
   bool found_ = false;
 };
 

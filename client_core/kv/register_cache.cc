@@ -35,7 +35,8 @@ CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
     // It left the index and came back before this worker was told.
     Forget(word.addr());
   }
-  if (ring_.size() >= entries_max_) MakeRoom();
+  const bool has_room = ring_.size() < entries_max_ && entries_.HasRoom() && table_.HasRoom();
+  if (!has_room) MakeRoom();
   RegisterRef ref;
   ref.addr = word.addr();
   ref.incarnation = header.incarnation;

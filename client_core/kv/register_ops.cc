@@ -52,6 +52,7 @@ bool KvImpl::FillResult(const RegisterRef& ref, Tuple& tuple, ReadResult* result
                      value.deadline_ms, VersionOf(ref, tuple.word),
                      value.type,        nullptr};
   result->bytes_ = std::move(tuple.holder);
+  result->shape_ = ref.shape;
   return true;
 }
 

@@ -33,7 +33,9 @@ void RegisterTable::Erase(KeyHash hash) {
 }
 
 void RegisterTable::Grow() {
-  const ZeroedMemory old = std::exchange(memory_, ZeroedMemory(memory_.bytes() * 2));
+  ZeroedMemory larger = ZeroedMemory::TryMake(memory_.bytes() * 2);
+  if (larger.start() == nullptr) return;
+  const ZeroedMemory old = std::exchange(memory_, std::move(larger));
   const size_t count = mask_ + 1;
   mask_ = 2 * count - 1;
   used_ = 0;

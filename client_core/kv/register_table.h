@@ -43,9 +43,11 @@ class RegisterTable {
   }
   void Prefetch(KeyHash hash) const { __builtin_prefetch(&places()[Start(hash)]); }
 
-  // Takes the place of another of the same hash.
+  // Takes the place of another of the same hash. REQUIRES: HasRoom().
   void Put(const RegisterPlace& place);
   void Erase(KeyHash hash);
+  // False: the host has no memory for more.
+  [[nodiscard]] bool HasRoom() const { return used_ <= mask_ / 8 * 7; }
 
  private:
   static constexpr size_t kFirstPlaces = 64;
@@ -57,6 +59,7 @@ class RegisterTable {
   [[nodiscard]] size_t Start(KeyHash hash) const {
     return (hash.bits() * 0x9e3779b97f4a7c15ULL >> 20) & mask_;
   }
+  // Stays as it is when the host has no memory.
   void Grow();
 
   ZeroedMemory memory_;

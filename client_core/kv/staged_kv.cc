@@ -10,6 +10,8 @@
 namespace onetrip {
 namespace {
 
+constexpr Status kNoHostMemory(StatusCode::kOutOfMemory, "the host has no memory for the value");
+
 // Writes `outcome` over a key that is as it was; leaves any other alone.
 class ReplaceIfUnchanged final : public Mutation {
  public:
@@ -45,6 +47,7 @@ Task<Status> StagedKv::Load() {
   loaded_ = VersionIn(exists_ ? &seen_.record() : nullptr);
   if (!exists_) co_return status;
   current_ = seen_.record();
+  shape_ = seen_.shape();
   if (seen_.holder() != nullptr) {
     values_.push_back(seen_.holder());
     seen_ = ReadResult();
@@ -88,7 +91,8 @@ std::shared_ptr<LargeValue>* StagedKv::Holder() {
 
 Task<std::shared_ptr<LargeValue>> StagedKv::Copy(NewRecord record) {
   auto copy = std::make_shared<LargeValue>();
-  copy->memory = LargeMemory(record.bytes());
+  copy->memory = LargeMemory::TryMake(record.bytes());
+  if (copy->memory.start() == nullptr) co_return nullptr;
   if (record.bytes() > kRecordValueBytesMax) {
     copy->share = MemoryBudget::Share::TakeNow(made_, record.bytes());
   }
@@ -103,9 +107,10 @@ Task<std::shared_ptr<LargeValue>> StagedKv::Copy(NewRecord record) {
   co_return copy;
 }
 
-Task<void> StagedKv::Keep(NewRecord record) {
+Task<Status> StagedKv::Keep(NewRecord record) {
   const uint64_t bytes = record.bytes();
   std::shared_ptr<LargeValue> copy = co_await Copy(record);
+  if (copy == nullptr) co_return kNoHostMemory;
   values_.push_back(std::move(copy));
   current_ = {.value = {reinterpret_cast<const char*>(values_.back()->memory.start()), bytes},
               .value_bytes = bytes,
@@ -114,6 +119,7 @@ Task<void> StagedKv::Keep(NewRecord record) {
               .holder = Holder()};
   exists_ = true;
   changed_ = true;
+  co_return Status::Ok();
 }
 
 Task<Status> StagedKv::Get(Key key, ReadResult* result) {
@@ -123,6 +129,7 @@ Task<Status> StagedKv::Get(Key key, ReadResult* result) {
   result->found_ = current != nullptr;
   if (current != nullptr) {
     result->record_ = *current;
+    if (!changed_) result->shape_ = shape_;
     if (current->holder != nullptr) result->large_ = *current->holder;
   }
   co_return Status::Ok();
@@ -140,6 +147,7 @@ Task<Status> StagedKv::GetPart(Key key, ValueRange range, ReadResult* result) {
   if (part.bytes <= kTurnBytes) co_return status;
   const NewRecord kept{.head = result->record_.value};
   result->large_ = co_await Copy(kept);
+  if (result->large_ == nullptr) co_return kNoHostMemory;
   const std::byte* const own = result->large_->memory.start();
   result->record_.value = {reinterpret_cast<const char*>(own), part.bytes};
   co_return status;
@@ -148,8 +156,8 @@ Task<Status> StagedKv::GetPart(Key key, ValueRange range, ReadResult* result) {
 Task<Status> StagedKv::Set(Key key, NewRecord record) {
   if (!IsStaged(key)) co_return co_await store_.Set(key, record);
   const Status status = KvImpl::CheckSizes(key, record);
-  if (status.ok()) co_await Keep(record);
-  co_return status;
+  if (!status.ok()) co_return status;
+  co_return co_await Keep(record);
 }
 
 Task<Status> StagedKv::Delete(Key key, bool* existed) {
@@ -175,7 +183,7 @@ Task<Status> StagedKv::ReadModifyWrite(Key key, Mutation& mutation) {
       break;
     case Change::Kind::kWrite:
       status = KvImpl::CheckSizes(key, change.record);
-      if (status.ok()) co_await Keep(change.record);
+      if (status.ok()) status = co_await Keep(change.record);
       if (change.version != nullptr) *change.version = current_.version;
       break;
   }

@@ -61,10 +61,10 @@ class StagedKv final : public Kv {
   // The copy as it stands; null when there is no such key.
   [[nodiscard]] const RecordView* Current();
   // The bytes of `record` in memory of their own: by the piece, in turns, unless others were
-  // faster again and again.
+  // faster again and again. Null when the host has no memory.
   Task<std::shared_ptr<LargeValue>> Copy(NewRecord record);
-  // Makes the copy what `record` says.
-  Task<void> Keep(NewRecord record);
+  // Makes the copy what `record` says, unless the host has no memory for it.
+  Task<Status> Keep(NewRecord record);
   // What keeps the copy's value for others, too; null for a small one.
   [[nodiscard]] std::shared_ptr<LargeValue>* Holder();
 
@@ -76,7 +76,8 @@ class StagedKv final : public Kv {
   const std::shared_ptr<MemoryBudget> made_;
   uint32_t loads_ = 0;
   KeyVersion loaded_;
-  ReadResult seen_;  // by the last Load(), unless values_ has what it saw
+  RegisterShape shape_{.lanes = 0};  // what the last Load() found it in
+  ReadResult seen_;                  // by the last Load(), unless values_ has what it saw
   // The last one is current_'s, unless that is seen_'s; reads may still look at others.
   std::deque<std::shared_ptr<LargeValue>> values_;
   RecordView current_;

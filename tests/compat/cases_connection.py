@@ -19,6 +19,7 @@ def connection_cases():
     yield "HELLO", [
         "HELLO", "HELLO 2", "HELLO 3", "HELLO", "HELLO 2", "HELLO 1", "HELLO 4", "HELLO 0",
         "HELLO -1", "HELLO abc", ("HELLO", ""), "HELLO 99999999999999999999", "HELLO 3 SETNAME",
+        ("HELLO", "2", "SETNAME", "a b", "BOGUS"), ("HELLO", "2", "BOGUS", "SETNAME", "a b"),
         "HELLO 3 SETNAME me", "CLIENT GETNAME", ("HELLO", "3", "SETNAME", "a b"), "CLIENT GETNAME",
         ("HELLO", "2", "SETNAME", ""), "CLIENT GETNAME", "HELLO 3 AUTH", "HELLO 3 AUTH default",
         "HELLO 3 AUTH default x", "HELLO 3 AUTH nobody x", "HELLO 3 BOGUS",
@@ -139,6 +140,14 @@ def server_cases():
         "CONFIG SET latency-monitor-threshold 0", "CONFIG SET lua-time-limit 1000",
         "CONFIG SET lua-time-limit 5000", "CONFIG SET tracking-table-max-keys 10",
         "CONFIG SET tracking-table-max-keys 1000000"]
+    yield "CONFIG SET at the edges", [
+        "CONFIG SET maxmemory-samples 127", "CONFIG GET maxmemory-samples",
+        "CONFIG SET maxmemory-samples 0", "CONFIG SET maxmemory-samples 5", "CONFIG SET hz 0",
+        "CONFIG GET hz", "CONFIG SET hz 1000", "CONFIG GET hz", "CONFIG SET hz -1", "CONFIG SET hz 10",
+        ("CONFIG", "SET", "hash-max-listpack-value", ""), "CONFIG GET hash-max-listpack-value",
+        "CONFIG SET hash-max-listpack-value kb", "CONFIG SET hash-max-listpack-value x",
+        "CONFIG SET hash-max-listpack-value -1", "CONFIG SET hash-max-listpack-value 64",
+        ("CONFIG", "SET", "client-query-buffer-limit", ""), ("CONFIG", "SET", "maxmemory-clients", "")]
     limits = "client-output-buffer-limit"
     yield "CONFIG SET of output buffer limits", [
         ("CONFIG", "SET", limits, "normal 0 0 0"), ("CONFIG", "GET", limits),

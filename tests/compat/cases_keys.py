@@ -46,6 +46,9 @@ def walk_cases():
         "SCAN 0 COUNT 100"]
     patterns = ["*", "k*", "*[13579]", "?1", "k[^1]", "\\*", "none", "", "[", "k1", "**", "k\\1"]
     yield "KEYS", few + [("KEYS", pattern) for pattern in patterns] + ["KEYS", "KEYS a b"]
+    yield "KEYS and an empty key", [
+        ("SET", "", "v"), "KEYS *", "KEYS **", "KEYS ***", "KEYS ?", ("KEYS", ""), "SCAN 0 MATCH *",
+        "SCAN 0 MATCH **"]
     yield "KEYS of names of any bytes", [
         ("SET", b"bin\x00\r\n\xff", "v"), ("SET", "", "v"), ("SET", b"k" * 400, "v"),
         ("SET", b"\xc3\xa9", "v"), ("KEYS", "*"), ("KEYS", b"bin\x00*"), ("KEYS", b"\xc3*"),
@@ -191,7 +194,12 @@ def dump_cases():
         ("RESTORE", "k", "33177117420000", sound, "REPLACE", "ABSTTL"), "PEXPIRETIME k",
         ("RESTORE", "k", "1000", sound, "REPLACE", "ABSTTL"), "EXISTS k",
         ("RESTORE", "k", "1000", sound, "ABSTTL"), "EXISTS k",
-        ("RESTORE", "k", "20", sound), "GET k", Sleep(60), "GET k"]
+        ("RESTORE", "k", "20", sound), "GET k", Sleep(60), "GET k",
+        ("RESTORE", "k", "9223372036854775807", sound), "GET k", "EXISTS k", "SET k old",
+        ("RESTORE", "k", "9223372036854775807", sound, "REPLACE"), "GET k",
+        ("RESTORE", "k", "9223372036854775807", sound, "ABSTTL"), "GET k", "PEXPIRETIME k", "EXPIRETIME k",
+        "PEXPIREAT k 9223372036854775300", "EXPIRETIME k", "PEXPIREAT k 9223372036854775308",
+        "EXPIRETIME k"]
     damaged = [sound[:i] for i in range(len(sound))] + [
         sound[:i] + bytes([sound[i] ^ 1]) + sound[i + 1:] for i in range(len(sound))]
     yield "RESTORE of what is damaged", [("RESTORE", "k", "0", data) for data in damaged] + [
@@ -259,7 +267,8 @@ def hyperloglog_cases():
                  header[:4] + b"\x00" + header[5:] + b"\x00" * 12287):
         steps += [("SET", "k", data), "PFCOUNT k", "PFCOUNT k none", ("SET", "k", data),
                   "PFADD k a b c", "GET k", ("SET", "k", data), "PFMERGE to k", "GET to",
-                  "PFMERGE k", "GET k", "DEL to", ("SET", "k", data), "PFDEBUG ENCODING k",
+                  "PFMERGE k", "GET k", "SET s x", "PFMERGE s k", "PFMERGE k s", "PFMERGE to s k",
+                  "PFMERGE to k s", "DEL to s", ("SET", "k", data), "PFDEBUG ENCODING k",
                   "PFDEBUG DECODE k", "PFDEBUG TODENSE k", "GET k"]
     yield "HyperLogLogs that are none", batches(steps)
 
@@ -270,6 +279,7 @@ def row_cases():
         "COMMAND GETKEYS MSETNX a 1 b 2", "COMMAND GETKEYS LCS a b IDX", "COMMAND GETKEYS SCAN 0",
         "COMMAND GETKEYS OBJECT ENCODING a", "COMMAND GETKEYS MEMORY USAGE a SAMPLES 5",
         "COMMAND GETKEYS PFDEBUG GETREG a",
+        "COMMAND GETKEYS PFMERGE a", "COMMAND GETKEYSANDFLAGS PFMERGE a",
         "COMMAND GETKEYS PFMERGE a b c", "COMMAND GETKEYSANDFLAGS PFMERGE a b c",
         "COMMAND GETKEYSANDFLAGS RENAME a b", "COMMAND GETKEYSANDFLAGS COPY a b",
         "COMMAND GETKEYSANDFLAGS LCS a b"]

@@ -70,7 +70,9 @@ def service_cases():
                    "WAIT 0 0", "WAIT 1 10"]
     yield "ROLE and saving", [
         "ROLE", "ROLE x", "SAVE x", "BGSAVE BOGUS", "BGSAVE SCHEDULE x", "LASTSAVE", "LASTSAVE x",
-        "BGREWRITEAOF x", "SAVE", "LASTSAVE"]
+        "BGREWRITEAOF x", "SAVE", "LASTSAVE", "CONFIG SET appendonly no",
+        "CONFIG SET appendonly yes", "CONFIG SET appendonly no",
+        ("CONFIG", "SET", "save", ""), ("CONFIG", "SET", "save", "900 1"), ("CONFIG", "SET", "save", "")]
     yield "SHUTDOWN that does not", [
         "SHUTDOWN ABORT", "SHUTDOWN BOGUS", "SHUTDOWN SAVE NOSAVE", "SHUTDOWN ABORT NOW",
         "SHUTDOWN NOW BOGUS", "MULTI", "SHUTDOWN", "SAVE", "EXEC", "PING"]
@@ -90,7 +92,9 @@ def service_cases():
         "FUNCTION DELETE x", "FUNCTION DELETE"]
     yield "ACL", [
         "ACL", "ACL BOGUS", "ACL WHOAMI", "ACL WHOAMI x", "ACL USERS", "ACL CAT bogus",
-        "ACL CAT transaction", "ACL CAT a b"]
+        "ACL CAT", "ACL CAT transaction", "ACL CAT a b", "ACL CAT set", "ACL CAT sortedset", "ACL CAT list",
+        "ACL CAT hash", "ACL CAT geo", "ACL CAT stream", "ACL CAT pubsub", "ACL CAT blocking",
+        "ACL CAT scripting"]
 
 
 def cases():

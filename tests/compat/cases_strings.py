@@ -218,7 +218,7 @@ def size_cases():
         ("GETSET", "r", b"short"), "GET r", ("SET", "r", LARGE, "GET"), ("SET", "r", LARGE, "NX"),
         ("SETNX", "r", LARGE), "GETEX r PERSIST", "GETDEL r", "EXISTS r", "INCR c", "INCRBYFLOAT c 1",
         "PFCOUNT c", "MULTI", "APPEND c 1", "STRLEN c", "GETRANGE c 0 5", "EXEC", "GET c",
-        "WATCH c", "MULTI", "GET c", ("SET", "d", b"1"), "EXEC", ("MSET", "a", LARGE, "b", LARGE),
+        "MULTI", "GET c", ("SET", "d", b"1"), "EXEC", ("MSET", "a", LARGE, "b", LARGE),
         "MGET a b no a", ("MSETNX", "m", LARGE, "n", b"1"), "GET m", "DEL a b c d m n x",
         ("SET", "k", b"small"), "SETRANGE k 1500000 far", "GETRANGE k 0 10", "STRLEN k", "DBSIZE"]
     yield "values up to 2 MiB", [

@@ -47,6 +47,14 @@ def queueing_cases():
         Raw(b"MULTI\r\nCLIENT REPLY SKIP\r\nPING\r\nEXEC\r\n"), "PING", "PING",
         Raw(b"CLIENT REPLY SKIP\r\nMULTI\r\nSET k v\r\nEXEC\r\n"), "GET k",
         Raw(b"CLIENT REPLY OFF\r\nMULTI\r\nSET k w\r\nEXEC\r\n"), "CLIENT REPLY ON", "GET k"]
+    yield "CLIENT REPLY inside transactions", [
+        batch("MULTI", "PING", "CLIENT REPLY SKIP", "PING", "EXEC"), "PING", "PING",
+        Raw(b"MULTI\r\nPING\r\nCLIENT REPLY OFF\r\nPING\r\nEXEC\r\nPING\r\nCLIENT REPLY ON\r\n"),
+        Raw(b"MULTI\r\nSET k 1\r\nCLIENT REPLY OFF\r\nINCR k\r\nCLIENT REPLY ON\r\nGET k\r\nEXEC\r\n"),
+        "GET k"]
+    yield "CLIENT REPLY and RESET", [
+        Raw(b"CLIENT REPLY SKIP\r\nRESET\r\nPING\r\n"), Raw(b"CLIENT REPLY OFF\r\nRESET\r\nPING\r\n"),
+        Raw(b"CLIENT REPLY OFF\r\nMONITOR\r\nPING\r\nRESET\r\nPING\r\n")]
     yield "CLIENT LIST shows a transaction", [
         Sleep(60), "CLIENT INFO", on(1, "MULTI"), on(1, "PING"), on(1, "PING"), "CLIENT LIST",
         on(1, "EXEC"), "CLIENT LIST"]
@@ -79,7 +87,7 @@ def one_key_cases():
         yield "transaction on one key %d" % number, steps
     yield "one key of another database", [
         "SELECT 2", "SET k two", "MULTI", "APPEND k x", "GET k", "EXEC", "SELECT 0", "GET k",
-        "SET k zero", "WATCH k", "SELECT 2", "MULTI", "SET k y", "EXEC", "GET k", "SELECT 0",
+        "SET k zero", "WATCH k", "SELECT 2", "MULTI", "SET k y", "EXEC", "SET k y", "SELECT 0",
         "GET k"]
     yield "a deadline that passes inside a watch", [
         "SET k v PX 40", "WATCH k", Sleep(80), "MULTI", "SET k w", "EXEC", "GET k",
@@ -95,7 +103,7 @@ def watch_cases():
     harmless = ["GET k", "EXISTS k", "TTL k", "SET other 1", "STRLEN k", "SET k 9 XX GET NX",
                 "GETRANGE k 0 1", "PERSIST k", "TYPE k"]
     for form, steps in forms.items():
-        for body in (["SET k mine", "GET k"], ["SET k mine", "SET other mine"], ["PING"]):
+        for body in (["SET k mine", "GET k"], ["SET k mine", "PING"], ["PING"]):
             stream = []
             choices = changes + harmless + (changes_of_there if form != "missing" else ["DEL k"])
             for change in choices:
@@ -106,7 +114,7 @@ def watch_cases():
             fill = ["DEL k", here, "SELECT 1", "DEL k", there, "SELECT 0"]
             yield "WATCH, then SWAPDB: %s here, %s there" % (here, there), fill + [
                 "WATCH k", on(1, "SWAPDB 0 1"), "MULTI", "SET k mine", "EXEC", "GET k"] + fill + [
-                "WATCH k", on(1, "SWAPDB 2 3"), "MULTI", "SET k mine", "SET other mine", "EXEC",
+                "WATCH k", on(1, "SWAPDB 2 3"), "MULTI", "SET k mine", "PING", "EXEC",
                 "GET k"] + fill + [
                 "WATCH k", on(1, "SWAPDB 0 1"), on(1, "SWAPDB 0 1"), "MULTI", "SET k mine", "EXEC"]
     yield "WATCH and one's own changes", [
@@ -122,15 +130,26 @@ def watch_cases():
     yield "WATCH of several keys", [
         "MSET a 1 b 2", "WATCH a b a nosuch", on(1, "SET b 3"), "MULTI", "SET a 9", "EXEC", "GET a",
         "WATCH a", "WATCH b", on(1, "SET a 4"), "MULTI", "SET b 9", "EXEC", "GET b",
-        "WATCH a b nosuch", "MULTI", "SET a 5", "SET b 6", "EXEC", "MGET a b",
-        "WATCH a", on(1, "SET nosuch 1"), "MULTI", "SET nosuch 2", "EXEC", "GET nosuch"]
+        "WATCH a b nosuch", "MULTI", "SET a 5", "SET b 6", "EXEC", "MSET a 5 b 6",
+        "WATCH a", on(1, "SET nosuch 1"), "MULTI", "SET nosuch 2", "EXEC", "SET nosuch 2",
+        "WATCH a", "MULTI", "SET a 1", "DBSIZE", "EXEC", "SET a 1", "SET c 1", "WATCH a", "MULTI", "COPY a c",
+        "EXEC", "DEL c", "WATCH a b", on(1, "SET b 4"), "UNWATCH", "MULTI", "SET a 2", "SET b 2", "EXEC",
+        "MGET a b", "WATCH a b", "MULTI", "DISCARD", "MULTI", "MGET a b", "EXEC"]
+    yield "WATCH of one key and commands without keys", [
+        "SET k 1", "WATCH k", "MULTI", "PING", "INCR k", "ECHO x", "GET k", "EXEC", "WATCH k", "MULTI",
+        "PING", "EXEC", "WATCH k", on(1, "SET k 7"), "MULTI", "CLIENT SETNAME me", "INCR k", "EXEC",
+        "CLIENT GETNAME", "GET k", "WATCH k", "MULTI", "EXEC", "WATCH none", "MULTI", "EXEC"]
+    yield "WATCH of one key and SELECT inside", [
+        "WATCH k", "SELECT 3", "MULTI", "SELECT 0", "SELECT 99", "SET k 1", "SELECT 5", "EXEC",
+        "GET k", "SELECT 0", "GET k", "SELECT 1", "WATCH k", "SELECT 0", on(1, "SELECT 1"),
+        on(1, "SET k 2"), "MULTI", "SELECT 1", "SET k 3", "EXEC", "GET k", "SELECT 1", "GET k"]
     yield "watched and aborted", [
         "SET k 1", "WATCH k", on(1, "SET k 2"), "MULTI", "NOSUCH", "EXEC"]
     yield "the first WATCH of a key counts", [
         "SET k 1", "WATCH k", on(1, "SET k 2"), "WATCH k", "MULTI", "PING", "EXEC"]
     yield "WATCH across databases", [
         "SELECT 1", "SET k 1", "WATCH k", "SELECT 0", on(1, "SET k 5"), "MULTI", "SET k 2", "EXEC",
-        "SELECT 1", "WATCH k", on(1, "SELECT 1"), on(1, "SET k 3"), "SELECT 0", "MULTI",
+        "SET k 2", "SELECT 1", "WATCH k", on(1, "SELECT 1"), on(1, "SET k 3"), "SELECT 0", "MULTI",
         "SET k 9", "EXEC", "GET k"]
     yield "a watched key that came and went", [
         "DEL k", "WATCH k", on(1, "SET k 1"), on(1, "DEL k"), "MULTI", "SET k back", "EXEC"]

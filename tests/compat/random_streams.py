@@ -70,9 +70,11 @@ class Generator:
                 [pick([b"EXPIRE", b"PEXPIRE"]), key(), pick([b"0", b"-1", b"x", b"9223372036854775807"])]])
              + pick([[], [], [b"NX"], [b"XX"], [b"GT"], [b"LT"], [b"lt"], [b"what"]])),
             (3, lambda: [pick([b"EXPIREAT", b"PEXPIREAT"]), key(), pick(
-                [b"33177117420", b"33177117420000", b"33177117421000", b"1", b"-5"])]
+                [b"33177117420", b"33177117420000", b"33177117421000", b"1", b"-5", b"9223372036854775",
+                 b"9223372036854775807"])]
              + pick([[], [], [b"NX"], [b"XX"], [b"GT"], [b"LT"]])),
             (2, lambda: [b"PERSIST", key()]),
+            (1, lambda: [b"EXPIRETIME", key()]),
             (2, lambda: [b"SETBIT", key(), pick(OFFSETS), pick([b"0", b"1", b"1", b"2"])]),
             (1, lambda: [b"GETBIT", key(), pick(OFFSETS)]),
             (1, lambda: [b"BITCOUNT", key()] + pick(
@@ -89,7 +91,8 @@ class Generator:
             (3, lambda: [b"PTTL", key()]),
             (2, lambda: [b"DBSIZE"]),
             (1, lambda: [b"SCAN", b"0", b"COUNT", b"1000000"] + pick(
-                [[], [b"MATCH", b"*"], [b"MATCH", b"[a-c]"], [b"TYPE", b"string"], [b"what"]])),
+                [[], [b"MATCH", b"*"], [b"MATCH", b"**"], [b"MATCH", b"[a-c]"], [b"TYPE", b"string"],
+                 [b"what"]])),
             (1, lambda: [b"KEYS", pick([b"*", b"[ab]", b"long*", b"", b"?"])]),
             (2, lambda: [pick([b"RENAME", b"RENAMENX"]), key(), key()]),
             (2, lambda: [b"COPY", key(), key()] + pick(
@@ -121,7 +124,7 @@ class Generator:
                 [b"WHAT"], []])),
             (1, lambda: [b"COMMAND"] + pick([
                 [b"COUNT"], [b"INFO", b"get"], [b"GETKEYS", b"MSET", b"a", b"b", b"c", b"d"],
-                [b"GETKEYS", b"GET"], [b"WHAT"]])),
+                [b"GETKEYS", b"GET"], [b"GETKEYS", b"PFMERGE", b"a"], [b"WHAT"]])),
             (1, lambda: [b"CONFIG"] + pick([
                 [b"GET", b"nothing-of-this-name"], [b"GET"], [b"SET", b"no-such", b"1"],
                 [b"GET", b"save"], [b"RESETSTAT"], [b"WHAT"]])),
@@ -149,6 +152,27 @@ class Generator:
                                    b"GETRANGE", b"SETRANGE", b"ECHO", b"DBSIZE", b"TYPE", b"MGET"])
         return [name] + [self.random.choice(KEYS) for _ in range(self.random.choice([0, 1, 3, 5]))]
 
+    def transaction(self, connection):
+        """Over any keys; with WATCH over one, which others may change."""
+        if self.random.random() < 0.5:
+            body = [self.one(connection) for _ in range(self.random.randint(0, 6))]
+            return [command((b"MULTI",), connection)] + [
+                step for step in body if step.args[0].upper() not in UNLIKE | {b"RESET"}
+            ] + [command((self.random.choice([b"EXEC", b"EXEC", b"DISCARD"]),), connection)]
+        key = self.random.choice(KEYS[:3])
+        on_key = [[b"GET", key], [b"SET", key, b"5"], [b"INCR", key], [b"APPEND", key, b"x"],
+                  [b"DEL", key], [b"EXISTS", key, key], [b"GETDEL", key], [b"PERSIST", key],
+                  [b"MSET", key, b"1", key, b"2"], [b"PING"], [b"ECHO", b"e"], [b"STRLEN", key],
+                  [b"GETRANGE", key, b"0", b"-2"], [b"SETRANGE", key, b"3", b"yy"], [b"UNWATCH"],
+                  [b"SETNX", key, b"n"], [b"SET", key, b"v", b"EX", self.seconds()], [b"TYPE", key]]
+        steps = [command((b"WATCH", key), connection)]
+        if self.random.random() < 0.3:
+            steps.append(command(tuple(self.random.choice(on_key[:5])), connection + 1))
+        steps.append(command((b"MULTI",), connection))
+        for _ in range(self.random.randint(0, 6)):
+            steps.append(command(tuple(self.random.choice(on_key)), connection))
+        return steps + [command((b"EXEC",), connection)]
+
     def one(self, connection):
         maker = self.random.choices(self.makers, self.weights)[0][1]
         args = maker()
@@ -162,7 +186,9 @@ class Generator:
         connections = self.random.randint(1, 3)
         while len(steps) < length:
             connection = self.random.randrange(connections)
-            if self.random.random() < 0.15:
+            if self.random.random() < 0.05:
+                steps += self.transaction(connection)
+            elif self.random.random() < 0.15:
                 size = self.random.randint(2, 24)
                 steps.append(Batch(tuple(self.one(connection) for _ in range(size)), connection))
             else:

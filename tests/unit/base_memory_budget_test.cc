@@ -80,6 +80,43 @@ TEST(MemoryBudgetTest, AShareGrowsWhetherItFitsOrNot) {
   EXPECT_EQ(Share::TakeNow(nullptr, 50).bytes(), 0U);
 }
 
+TEST(MemoryBudgetTest, SharesThatGrowWaitForRoomButNotAllOfThemForEachOther) {
+  const auto budget = std::make_shared<MemoryBudget>(100);
+  MemoryBudget::Share a;
+  MemoryBudget::Share b;
+  EXPECT_TRUE(MemoryBudget::Turn(budget, 40).Take(&a));
+  EXPECT_TRUE(MemoryBudget::Turn(budget, 40).Take(&b));
+  EXPECT_TRUE(MemoryBudget::Growth(a, 20).Take());  // fits
+  {
+    MemoryBudget::Growth more_a(a, 50);
+    MemoryBudget::Growth more_b(b, 50);
+    MemoryBudget::Turn other(budget, 1);
+    EXPECT_EQ(budget->waiting(), 3U);
+    EXPECT_FALSE(more_b.Take());  // is not the next
+    EXPECT_TRUE(more_a.Take());   // does not fit: the one that may
+    EXPECT_EQ(a.bytes(), 110U);
+    EXPECT_EQ(budget->used_bytes(), 150U);
+    EXPECT_FALSE(more_b.Take());
+    EXPECT_TRUE(MemoryBudget::Growth(a, 10).Take());  // again, before others
+    MemoryBudget::Share moved = std::move(a);
+    EXPECT_FALSE(more_b.Take());
+    moved = {};
+    MemoryBudget::Share none;
+    EXPECT_FALSE(other.Take(&none));  // not while a share waits to grow
+    EXPECT_TRUE(more_b.Take());
+    EXPECT_EQ(b.bytes(), 90U);
+    EXPECT_TRUE(other.Take(&none));
+  }
+  b = {};
+  EXPECT_EQ(budget->used_bytes(), 0U);
+  EXPECT_EQ(budget->waiting(), 0U);
+}
+
+TEST(LargeMemoryTest, WhatTheHostDoesNotHaveIsNotThere) {
+  EXPECT_EQ(LargeMemory::TryMake(size_t{1} << 60).start(), nullptr);
+  EXPECT_NE(LargeMemory::TryMake(size_t{8} << 20).start(), nullptr);
+}
+
 TEST(LargeMemoryTest, MemoryOfAnySizeCanBeFilledAndMoved) {
   for (const size_t bytes : {size_t{1}, size_t{4096}, (size_t{4} << 20) - 1, size_t{9} << 20}) {
     LargeMemory memory(bytes);

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <vector>
@@ -35,6 +36,19 @@ TEST(Slab, ObjectsAreAlignedAndApartAndTheirMemoryServesAgain) {
   Line* again = slab.New(1, alive);
   EXPECT_TRUE(places.contains(reinterpret_cast<uintptr_t>(again)));
   slab.Delete(again);
+}
+
+TEST(Slab, ChunksGrowUpToABoundThatEveryLaterOneHas) {
+  EXPECT_EQ(Slab<Line>::ChunkBytes(0), 64U << 10);
+  EXPECT_EQ(Slab<Line>::ChunkBytes(1), 128U << 10);
+  for (const size_t chunks : {9, 10, 47, 48, 63, 64, 1'000'000}) {
+    EXPECT_EQ(Slab<Line>::ChunkBytes(chunks), 32U << 20) << chunks;
+  }
+}
+
+TEST(ZeroedMemory, ThatTheHostDoesNotHaveIsNotThere) {
+  EXPECT_EQ(ZeroedMemory::TryMake(uint64_t{1} << 60).start(), nullptr);
+  EXPECT_NE(ZeroedMemory::TryMake(4096).start(), nullptr);
 }
 
 TEST(SlabDeathTest, AnObjectThatIsLeftIsAnError) {

@@ -81,10 +81,17 @@ class LargeValuesTest : public testing::Test {
     });
     done.get_future().wait();
   }
-  // As if a minute had passed in which nobody sent or took anything.
-  void PassAMinute() {
+  // As if a minute had passed in which nobody sent or took more than `happens` makes them.
+  void PassAMinute(const std::function<void()>& happens = [] {}) {
+    OnWorker([](Connection& connection) { connection.Tend(SystemClock().NowNs()); });
+    happens();
     OnWorker(
         [](Connection& connection) { connection.Tend(SystemClock().NowNs() + 61'000'000'000); });
+  }
+  // Announces a SET of kBytes and sends all of it but the last `left`.
+  static void SendPart(TestClient& client, size_t left) {
+    EXPECT_TRUE(client.Send("*3\r\n$3\r\nSET\r\n$1\r\nh\r\n$" + std::to_string(kBytes) + "\r\n" +
+                            std::string(kBytes - left, 'h')));
   }
 
   TestAgent agent_{Options()};
@@ -216,25 +223,60 @@ TEST_F(LargeValuesTest, WhoKeepsOthersWaitingForAMinuteIsClosed) {
   EXPECT_TRUE(other_.ReadBulk() == Value(0));
 
   TestClient made(agent_.port());
-  EXPECT_TRUE(made.Send(Resp({"MULTI"}) + Resp({"SET", "m", Value(2)}) + Resp({"GET", "m"}) +
-                        Resp({"EXEC"})));
-  ASSERT_TRUE(Soon([&] { return budgets().requests->used_bytes() == kBytes; })) << "in a reply";
+  TestClient too(agent_.port());
+  for (TestClient* client : {&made, &too}) {
+    EXPECT_TRUE(client->Send(Resp({"MULTI"}) + Resp({"SET", "m", Value(2)}) + Resp({"GET", "m"}) +
+                             Resp({"EXEC"})));
+  }
+  ASSERT_TRUE(Soon([&] { return budgets().requests->used_bytes() == 2 * kBytes; })) << "in replies";
   std::thread writer([&] { EXPECT_EQ(other_.Ask({"SET", "s", Value(3)}, "+OK\r\n"), "+OK\r\n"); });
   EXPECT_TRUE(Soon([&] { return budgets().requests->waiting() > 0; }));
   PassAMinute();
   writer.join();
   EXPECT_TRUE(Soon([&] { return agent_.server().open_clients() == 1; }));
+}
 
+TEST_F(LargeValuesTest, WhatIsAnnouncedTakesNothingBeforeItComes) {
   TestClient half(agent_.port());
-  EXPECT_TRUE(half.Send("*3\r\n$3\r\nSET\r\n$1\r\nh\r\n$" + std::to_string(kBytes) + "\r\nabc"));
-  ASSERT_TRUE(Soon([&] { return budgets().requests->used_bytes() > 0; }));
+  SendPart(half, kBytes - 1000);
+  EXPECT_EQ(other_.Ask({"SET", "s", Value(3)}, "+OK\r\n"), "+OK\r\n");
+  EXPECT_EQ(budgets().requests->used_bytes(), 0U);
+  EXPECT_TRUE(half.Send(std::string(size_t{2} << 20, 'h')));
+  ASSERT_TRUE(Soon([&] { return budgets().requests->used_bytes() > size_t{2} << 20; }));
+  EXPECT_LT(budgets().requests->used_bytes(), size_t{5} << 20);
+  EXPECT_TRUE(half.Send(std::string(kBytes - 1000 - (size_t{2} << 20), 'h') + "\r\n"));
+  EXPECT_EQ(half.ReadLine(), "+OK\r\n");
+  EXPECT_TRUE(Soon([&] { return budgets().requests->used_bytes() == 0; }));
+}
+
+TEST_F(LargeValuesTest, WhoTricklesIsClosedOnceOthersWait) {
+  TestClient half(agent_.port());
+  TestClient too(agent_.port());
+  SendPart(half, 1000);
+  SendPart(too, 1000);
+  ASSERT_TRUE(Soon([&] { return budgets().requests->used_bytes() >= 2 * kBytes; }));
   PassAMinute();
-  EXPECT_EQ(agent_.server().open_clients(), 2U) << "nobody waits";
+  EXPECT_EQ(agent_.server().open_clients(), 4U) << "nobody waits";
   std::thread sender([&] { EXPECT_EQ(other_.Ask({"SET", "s", Value(3)}, "+OK\r\n"), "+OK\r\n"); });
   EXPECT_TRUE(Soon([&] { return budgets().requests->waiting() > 0; }));
-  PassAMinute();
+  PassAMinute([&] { EXPECT_TRUE(half.Send("h") && too.Send("h")); });
   sender.join();
   EXPECT_TRUE(half.Closed());
+  EXPECT_TRUE(too.Closed());
+}
+
+TEST_F(LargeValuesTest, ManyAtATimeDoNotWaitForEachOther) {
+  std::vector<std::thread> writers;
+  for (int i = 0; i < 8; ++i) {
+    writers.emplace_back([this, i] {
+      TestClient writer(agent_.port());
+      const std::string key = "w" + std::to_string(i);
+      EXPECT_EQ(writer.Ask({"SET", key, Value(i % kKeys)}, "+OK\r\n"), "+OK\r\n");
+      EXPECT_EQ(writer.Ask({"SET", key, Value(i % kKeys)}, "+OK\r\n"), "+OK\r\n");
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_TRUE(Soon([&] { return budgets().requests->used_bytes() == 0; }));
 }
 
 }  // namespace
