@@ -86,16 +86,19 @@ count_python() {
   add_counts "$good" "$bad"
 }
 
-# run_fuzz PRESET: every fuzz target from an empty corpus; what fails stays in build/PRESET.
+# run_fuzz PRESET: every fuzz target from the inputs that tests/fuzz/corpus keeps for it, if any; what
+# fails stays in build/PRESET.
 run_fuzz() {
-  local target name corpus
+  local target name corpus kept
   for target in build/"$1"/bin/*_fuzz; do
     name=$(basename "$target")
     corpus=build/$1/$name.corpus
     rm -rf "$corpus"
     mkdir -p "$corpus"
+    kept=()
+    [[ ! -d tests/fuzz/corpus/$name ]] || kept=("tests/fuzz/corpus/$name")
     if "$target" -max_total_time="${ONETRIP_FUZZ_S:-10}" -max_len=4096 -rss_limit_mb=2048 \
-      -artifact_prefix="build/$1/$name." "$corpus" >"build/$1/$name.log" 2>&1; then
+      -artifact_prefix="build/$1/$name." "$corpus" "${kept[@]}" >"build/$1/$name.log" 2>&1; then
       add_counts 1 0
     else
       echo "=== $name failed; build/$1/$name.log ends with:"
