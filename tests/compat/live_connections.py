@@ -337,3 +337,60 @@ def idle_agent(context):
         assert used < 0.2, "%.2f s of CPU in 2 idle seconds" % used
         for client in clients:
             client.close()
+
+
+@test("maxclients is lowered to what the limit of open descriptors allows")
+def descriptors(context):
+    server = context.agent()
+    # Root may raise even the hard limit.
+    drop = ["setpriv", "--bounding-set", "-sys_resource", "--inh-caps", "-sys_resource"]
+    server.command = ["prlimit", "--nofile=300:300"] + (
+        drop if os.geteuid() == 0 else []) + server.command
+    with server:
+        with server.connect() as client:
+            most = int(client.call("CONFIG", "GET", "maxclients").value[1].value)
+            assert 100 < most < 300, most
+            assert "maxclients has been reduced from 10000 to %d" % most in server.log_tail()
+            refusal = client.call("CONFIG", "SET", "maxclients", 5000)
+            assert refusal.is_error and b"ulimit -n" in refusal.value, refusal
+            assert client.call("CONFIG", "SET", "maxclients", most - 10).value == b"OK"
+            assert client.call("CONFIG", "SET", "maxclients", most).value == b"OK"
+            others = [server.connect() for _ in range(most - 1)]
+            assert client.call("PING").value == b"PONG"
+            assert [other.call("PING").value for other in others] == [b"PONG"] * len(others)
+            with server.connect() as refused:
+                assert b"max number of clients reached" in refused.read_raw()
+            for other in others:
+                other.close()
+
+
+@test("a full pool is logged once, with its cure, and INFO warns of it")
+def full_pool(context):
+    with context.agent("--memory", "64MiB") as server:
+        with server.connect() as client:
+            for i in range(100_000):
+                if client.call("SET", "k%d" % i, b"v" * 200_000).is_error:
+                    break
+            assert b"OOM" in client.call("SET", "one more", b"v" * 900_000).value
+            info = client.call("INFO", "onetrip").value.decode()
+            assert "\npool_used_percent:" in info and "\npool_warning:" in info, info
+            assert wait_until(lambda: "pool of memory nodes is full" in server.log_tail())
+            for _ in range(3):
+                client.call("SET", "one more", b"v" * 900_000)
+                time.sleep(1)
+            assert server.log_tail().count("pool of memory nodes is full") == 1
+            assert client.call("FLUSHALL").value == b"OK"
+
+
+@test("what writes no file does not pretend to, and MEMORY USAGE counts a register whole")
+def no_pretence(context):
+    with context.agent() as server, server.connect() as client:
+        for words in (["SAVE"], ["BGSAVE"], ["BGREWRITEAOF"], ["CONFIG", "SET", "appendonly", "yes"],
+                      ["CONFIG", "SET", "save", "900 1"]):
+            reply = client.call(*words)
+            assert reply.is_error and b"writes no file" in reply.value, (words, reply)
+        client.call("SET", "k" * 16, b"v" * 64)
+        register = int(client.call("MEMORY", "USAGE", "k" * 16).value)
+        client.call("EXPIRE", "k" * 16, 1000)
+        record = int(client.call("MEMORY", "USAGE", "k" * 16).value)
+        assert record < 200 < register < 400, (record, register)
