@@ -1,6 +1,7 @@
 // The CLIENT family.
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "redis_compat/ascii.h"
@@ -180,7 +181,7 @@ void ClientReplyCommand(CommandContext& context) {
   if (EqualsIgnoreCase(mode, "ON")) {
     session.reply_mode = ReplyMode::kOn;
     if (context.dropped_from != nullptr) {
-      context.out.Redirect(context.dropped_from);
+      context.out.Redirect(std::exchange(context.dropped_from, nullptr));
     }
     return context.out.Ok();
   }

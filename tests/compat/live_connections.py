@@ -394,3 +394,21 @@ def no_pretence(context):
         client.call("EXPIRE", "k" * 16, 1000)
         record = int(client.call("MEMORY", "USAGE", "k" * 16).value)
         assert record < 200 < register < 400, (record, register)
+
+
+@test("a request for which the host has no memory is refused, and the agent goes on")
+def no_host_memory(context):
+    server = context.agent("--register-cache", "10000", "--proto-max-bulk-len", "512MiB")
+    # Room for the pool and the agent, and for one of the requests.
+    server.command = ["prlimit", "--as=1500000000"] + server.command
+    with server:
+        head = b"*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$500000000\r\n" + b"x" * (1 << 20)
+        clients = [server.connect() for _ in range(4)]
+        for client in clients:
+            client.send_raw(head)
+        assert clients[-1].read_raw().startswith(b"-OOM")
+        assert "the host has no memory for its request" in server.log_tail()
+        with server.connect() as client:
+            assert client.call("PING").value == b"PONG"
+        for client in clients:
+            client.close()
