@@ -103,6 +103,10 @@ enum class Bug : uint8_t {
   kMoveUnderWrites,            // ... or copied while operations are under way
   kMoveUnreached,              // ... before everybody has a channel to its new node
   kMovesRegisters,             // registers are kept while their regions move
+  kOldImageBelieved,     // memory that is an older copy counts as if it had all that was written
+  kOlderMasterServes,    // a master goes on with a state that is older than what nodes were told
+  kIdsStartOver,         // a master gives worker ids out again that nodes have seen
+  kDamagedKeyNotHealed,  // a key whose bytes are damaged stays so whoever writes to it
 };
 
 #ifdef ONETRIP_PLANTED_BUGS

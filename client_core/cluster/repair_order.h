@@ -59,6 +59,8 @@ struct RepairOrder {
   LivingWorkers living = {};         // of kTakeOverBlocks
   NodeId source{};                   // of kMoveRegion
   RemoteAddr target{};               // of kMoveRegion: the region's first byte there
+  // Of kResolveSlots: damaged memory was accepted as it is, so that replicas may differ anywhere.
+  bool damaged = false;
 };
 
 }  // namespace onetrip

@@ -92,6 +92,7 @@ class KvImpl final : private WorkerDuties {
   }
   void Repair(RepairOrder order, DoneFn done) override;
   Task<void> RunRepair(RepairOrder order, DoneFn done);
+  Task<Status> HealDamage(const View& view);
   Task<Status> ScrubRegisters();
   Task<Status> EndRegisters();
   // Visits every register that the group names.

@@ -7,6 +7,7 @@
 #include "client_core/base/planted_bug.h"
 #include "client_core/coro/sync.h"
 #include "client_core/index/resolve_slots.h"
+#include "client_core/kv/heal_damage.h"
 #include "client_core/kv/kv_impl.h"
 #include "client_core/layout/entry_codec.h"
 #include "client_core/memory/copy_region.h"
@@ -46,6 +47,8 @@ Task<void> KvImpl::RunRepair(RepairOrder order, DoneFn done) {
   Status status;
   switch (order.kind) {
     case RepairKind::kResolveSlots: {
+      if (order.damaged) status = co_await HealDamage(*order.view);
+      if (!status.ok()) break;
       SlotResolver resolver(context_.fabric, *order.view);
       status = co_await resolver.Run();
       metrics_.slots_resolved.Add(resolver.resolved());
@@ -69,6 +72,15 @@ Task<void> KvImpl::RunRepair(RepairOrder order, DoneFn done) {
       break;
   }
   done(status);
+}
+
+Task<Status> KvImpl::HealDamage(const View& view) {
+  DamageHealer healer(context_.fabric, view, [this] { return index_.NewEmptyWord(); });
+  const Status status = co_await healer.Run();
+  if (healer.lost() != 0) LogError("after damaged memory was accepted, " + healer.LostText());
+  LogWarning("healed " + std::to_string(healer.healed()) + " places of damaged memory" +
+             (status.ok() ? "" : ", and not all: " + std::string(status.message())));
+  co_return status;
 }
 
 Task<Status> KvImpl::ScrubRegisters() {
