@@ -276,11 +276,17 @@ void Coordinator::OnRenew(Member& member, uint64_t now_us, const RenewMessage& m
   member.lease_end_us = now_us + options_.lease_ms * kUsPerMs;
   member.renewed_us = now_us;
   member.report = message.report;
-  if (member.node.has_value()) nodes_[*member.node].report = message.report;
+  if (member.node.has_value()) {
+    Node& node = nodes_[*member.node];
+    node.report = message.report;
+    // Stored with the next tick that stores the time.
+    if (node.serving) node.mark = std::max(node.mark, message.report.mark);
+  }
   // A time that the store does not cover, after this process stood still, must not be told; the
   // next tick makes it durable.
   if (message.quiet || TimeUs(now_us) > record_.time_us) return;
   RenewedMessage renewed{message.sequence, TimeUs(now_us)};
+  if (member.node.has_value()) renewed.mark = nodes_[*member.node].record.mark;
   for (const Node& node : nodes_) {
     renewed.blocks += node.report.blocks;
     renewed.granted_blocks += node.report.granted_blocks;
@@ -313,6 +319,10 @@ void Coordinator::OnRequest(Member* member, uint64_t now_us, StreamId stream,
   change.request = message.id;
   if (node && std::holds_alternative<JoinNodeRequest>(message.body)) {
     OnJoinNode(*member, now_us, message.id, std::get<JoinNodeRequest>(message.body));
+  } else if (node && member->node.has_value() &&
+             std::holds_alternative<NoteMarkRequest>(message.body)) {
+    SaveMark(*member->node, std::get<NoteMarkRequest>(message.body).mark);
+    Reply(stream, message.id, StatusCode::kOk);
   } else if (node && std::holds_alternative<ServeNodeRequest>(message.body)) {
     OnServeNode(*member, message.id, std::get<ServeNodeRequest>(message.body));
   } else if (agent && std::holds_alternative<JoinWorkerRequest>(message.body)) {
@@ -444,6 +454,7 @@ void Coordinator::OnStop(uint64_t now_us) {
       members_.empty() &&
       std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.left; });
   record_.time_us = TimeUs(now_us);
+  SaveMarks();
   SaveCluster();
 }
 

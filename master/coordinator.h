@@ -181,6 +181,7 @@ class Coordinator {
     bool fence_complained = false;
     uint64_t lost_at_us = 0;  // it counts as lost then, unless it serves
     uint64_t out_epoch = 0;   // of the view, or a later one, in which it went out
+    uint64_t mark = 0;        // the newest one of its memory; the record has what is stored
   };
 
   enum class ChangeKind : uint8_t {
@@ -315,6 +316,15 @@ class Coordinator {
   [[nodiscard]] std::vector<WorkerId> ExpelledWorkers() const;
   [[nodiscard]] bool AllServe() const;
   [[nodiscard]] bool AddressesKnown() const;
+
+  // coordinator_age.cc: memory and a master's state that are older than what was known of them.
+  [[nodiscard]] std::optional<std::string> RefuseOlderState(const JoinNodeRequest& offer) const;
+  // Why the memory counts for nothing as an older copy of what it was; empty: it is none.
+  [[nodiscard]] std::string WhyOutdated(uint16_t node, const JoinNodeRequest& offer) const;
+  // Ids that the node has seen are given to nobody else.
+  void RaiseIds(const JoinNodeRequest& offer);
+  void SaveMark(uint16_t node, uint64_t mark);
+  void SaveMarks();
 
   // coordinator_views.cc: changes of the view.
   void Enqueue(const Member& member, uint64_t now_us, Change change);

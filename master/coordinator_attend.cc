@@ -74,6 +74,7 @@ void Coordinator::AdvanceDurableTime(uint64_t now_us) {
   const uint64_t lead_us = options_.time_lead_ms * kUsPerMs;
   if (time_us + lead_us / 2 <= record_.time_us) return;
   record_.time_us = time_us + lead_us;
+  SaveMarks();
   SaveCluster();
 }
 
@@ -122,7 +123,8 @@ std::optional<std::string> Coordinator::RefuseHello(const MemberHello& hello, bo
     return "it has the cluster map of epoch " + std::to_string(hello.epoch) +
            ", but this master knows only " + std::to_string(newest) +
            " of what it was told then: " +
-           "the master's data directory is an old copy; restore the newest one";
+           "the master's data directory is an old copy; restore the newest one, or make one by "
+           "`onetrip master rebuild`";
   }
   if (hello.kind == MemberKind::kAgent) {
     if (auto refusal = RefuseEngine(hello.engine)) return refusal;

@@ -71,6 +71,7 @@ std::optional<std::string> Coordinator::RefuseNode(const Member& member, uint64_
   }
   if (offer.incarnation == 0) return "its memory has no incarnation";
   if (auto refusal = RefuseOwner(offer)) return refusal;
+  if (auto refusal = RefuseOlderState(offer)) return refusal;
   for (const uint64_t waiting : forming_) {
     const Member& other = members_.at(waiting);
     if (other.offer.incarnation != offer.incarnation) continue;
@@ -111,6 +112,7 @@ void Coordinator::OnJoinNode(Member& member, uint64_t now_us, uint64_t request,
     return;
   }
   member.offer = offer;
+  if (has_map()) RaiseIds(offer);
   if (!has_map()) {
     member.join_request = request;
     forming_.push_back(member.id);
@@ -122,9 +124,14 @@ void Coordinator::OnJoinNode(Member& member, uint64_t now_us, uint64_t request,
   }
   const std::optional<uint16_t> known = FindNode(offer.incarnation);
   if (known.has_value()) {
-    if (offer.accepted && !nodes_[*known].record.out) RepairAll(NodeText(*known));
+    const std::string outdated = WhyOutdated(*known, offer);
+    const bool accepted = offer.accepted || (offer.accepts_old && !outdated.empty());
+    if (accepted && !nodes_[*known].record.out) RepairAll(NodeText(*known));
+    if (!offer.accepts_old && !outdated.empty()) {
+      member.offer.damage = member.offer.outdated = outdated;
+    }
     // Of one that is out nobody counts on what the memory holds.
-    if (offer.damage.empty() || nodes_[*known].record.out) {
+    if (member.offer.damage.empty() || nodes_[*known].record.out) {
       PlaceNode(member, *known, request);
     } else {
       AwaitOut(member, now_us, *known, request);
@@ -186,9 +193,12 @@ void Coordinator::PlaceNode(Member& member, uint16_t node, uint64_t request) {
   nodes_[node].info = member.info;
   nodes_[node].serving = false;
   member.node = node;
-  Send(member.stream,
-       ReplyMessage{
-           request, StatusCode::kOk, {}, NodeJoined{NodeId{node}, view_, ExpelledWorkers()}});
+  Send(member.stream, ReplyMessage{request,
+                                   StatusCode::kOk,
+                                   {},
+                                   NodeJoined{NodeId{node}, view_, ExpelledWorkers(),
+                                              std::max(nodes_[node].record.mark, nodes_[node].mark),
+                                              member.offer.outdated}});
 }
 
 void Coordinator::AwaitOut(Member& member, uint64_t now_us, uint16_t id, uint64_t request) {
@@ -211,6 +221,7 @@ void Coordinator::RepairAll(const std::string& node) {
                               " comes with damaged memory that somebody has accepted as it is: " +
                               "slots and registers are made alike");
   record_.resolve_due = true;
+  record_.heal_due = true;
   ScrubAnew();
   SaveCluster();
 }

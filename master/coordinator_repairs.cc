@@ -13,6 +13,8 @@
 namespace onetrip {
 namespace {
 
+constexpr uint64_t kHealingFactor = 60;
+
 const char* Text(RepairKind kind) {
   switch (kind) {
     case RepairKind::kResolveSlots:
@@ -272,6 +274,7 @@ void Coordinator::CommitRepaired(uint64_t now_us) {
     }
   } else if (hold.work == Work::kResolve) {
     record_.resolve_due = false;
+    record_.heal_due = false;
     registers_ended_ = false;  // one may be back that only a backup named
     Log(LogLevel::kInfo, "slots are resolved; agents held theirs for " +
                              std::to_string((now_us - hold.since_us + 500) / 1000) + " ms");
@@ -324,6 +327,7 @@ void Coordinator::SendRepair(Member& agent, uint64_t now_us, RepairOrder order) 
   Repair repair;
   repair.id = next_repair_++;
   repair.kind = order.kind;
+  order.damaged = order.kind == RepairKind::kResolveSlots && record_.heal_due;
   repair.member = agent.id;
   repair.since_us = now_us;
   repair.message = {repair.id, std::move(order)};
@@ -368,10 +372,13 @@ void Coordinator::CheckRepairer(uint64_t now_us) {
   const auto found = members_.find(repair_->member);
   const uint64_t since_us =
       hold_.has_value() ? std::max(repair_->since_us, hold_->since_us) : now_us;
+  // Every key is read then, on every replica.
+  const uint64_t timeout_ms =
+      options_.repair_timeout_ms * (repair_->message.order.damaged ? kHealingFactor : 1);
   if (found != members_.end() && found->second.standing == Standing::kUp &&
-      now_us - since_us >= options_.repair_timeout_ms * 1000) {
+      now_us - since_us >= timeout_ms * 1000) {
     Expel(found->second, "it did not end " + std::string(Text(repair_->kind)) + " within " +
-                             std::to_string(options_.repair_timeout_ms) + " ms");
+                             std::to_string(timeout_ms) + " ms");
   }
   const auto still = members_.find(repair_->member);
   if (!IsUnderHold(repair_->kind)) {

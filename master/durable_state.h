@@ -40,6 +40,8 @@ struct ClusterRecord {
   bool resolve_due = false;
   // A node was put out, and registers may lack their largest word on a live replica.
   bool scrub_due = false;
+  // Damaged memory was accepted: replicas may differ anywhere. Done with the slots.
+  bool heal_due = false;
   // The agent that was asked for a repair while the others hold, and has not answered; 0: nobody.
   uint64_t repairer = 0;
   bool records_only = false;  // as in View
@@ -63,6 +65,7 @@ struct NodeRecord {
   bool out = false;     // as in NodeInfo: put out, or without regions
   NodeWish wish = NodeWish::kNone;
   uint32_t wish_regions = 0;  // that it held when it was to drain
+  uint64_t mark = 0;          // the largest that its memory was seen with; 0: none
   friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
 };
 

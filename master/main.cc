@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "client_core/base/clock.h"
 #include "client_core/base/log.h"
@@ -10,6 +12,7 @@
 #include "client_core/base/program_main.h"
 #include "client_core/base/version.h"
 #include "master/master_server.h"
+#include "master/rebuild_command.h"
 #include "master/sqlite_store.h"
 
 namespace onetrip {
@@ -65,9 +68,27 @@ int Run(const MasterOptions& options) {
   return 0;
 }
 
+RebuildOptions rebuild_options;
+
+int Rebuild(const MasterOptions& options) {
+  std::string reason;
+  return RunRebuild(options, rebuild_options, &reason).ok() ? 0 : Fail("rebuild: " + reason);
+}
+
+// `onetrip-master rebuild`, with the master's own options and a few more.
+int Rebuilds(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 2, argv + argc);
+  std::string reason;
+  if (!TakeRebuildOptions(&arguments, &rebuild_options, &reason)) return Fail("rebuild: " + reason);
+  std::vector<const char*> rest = {argv[0]};
+  for (const std::string& argument : arguments) rest.push_back(argument.c_str());
+  return ParseAndRun(static_cast<int>(rest.size()), rest.data(), ParseMasterOptions, Rebuild);
+}
+
 }  // namespace
 }  // namespace onetrip
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "rebuild") return onetrip::Rebuilds(argc, argv);
   return onetrip::ParseAndRun(argc, argv, onetrip::ParseMasterOptions, onetrip::Run);
 }

@@ -66,6 +66,9 @@ Status MasterDriver::Start(std::string* reason) {
   CoordinatorEffects effects = coordinator_.TakeEffects();
   const Status status = store_.Write(effects.change, reason);
   if (!status.ok()) return status;
+  Result<DurableState> stored = store_.Load(reason);
+  if (!stored.ok()) return stored.status();
+  copies_ = StateCopies(std::move(*stored));
   effects.change = {};
   Perform(std::move(effects));
   thread_ = std::thread([this] {
@@ -316,6 +319,10 @@ void MasterDriver::OnProved(StreamId id, Entry& entry) {
                 quiet_.emplace(id, QuietRenewal());
               }
               SendTo(id, message);
+              if (tool || !copies_.has_state()) return;
+              control::FromMaster state;
+              copies_.FillWhole(&state);
+              SendTo(id, state);
             });
   if (!happened) {
     Refuse(id, entry, "the master cannot write its state now", /*retry=*/true);
@@ -351,9 +358,23 @@ void MasterDriver::Refuse(StreamId id, Entry& entry, const std::string& why, boo
   EndStream(id, entry, why);
 }
 
+void MasterDriver::SendBackup(StreamId id, uint64_t request) {
+  std::string reason;
+  Result<std::string> copy = store_.Copy(&reason);
+  ReplyMessage reply{request, copy.status().code(), reason, {}};
+  if (copy.ok()) reply.body = BackupReply{std::move(*copy)};
+  LogInfo(copy.ok() ? "a tool was given a copy of the master's state" : reason);
+  control::FromMaster out;
+  EncodeMasterMessage(reply, &out);
+  SendTo(id, out);
+}
+
 void MasterDriver::OnMemberMessage(StreamId id, MemberMessage message) {
   if (std::holds_alternative<RequestMessage>(message)) {
     const uint64_t request = std::get<RequestMessage>(message).id;
+    if (std::holds_alternative<BackupRequest>(std::get<RequestMessage>(message).body)) {
+      return SendBackup(id, request);
+    }
     const bool happened =
         Drive([&](Coordinator& coordinator) { coordinator.OnMessage(NowUs(), id, message); });
     if (happened) return;
@@ -454,9 +475,18 @@ bool MasterDriver::Drive(const std::function<void(Coordinator&)>& event,
     coordinator_ = std::move(before);
     return false;
   }
+  ShareState(effects.change);
   if (before_sends) before_sends();
   Perform(std::move(effects));
   return true;
+}
+
+void MasterDriver::ShareState(const DurableChange& change) {
+  control::FromMaster message;
+  if (change.empty() || !copies_.OnStored(change, &message)) return;
+  for (const auto& [id, entry] : streams_) {
+    if (entry.phase == Phase::kMember) SendTo(id, message);
+  }
 }
 
 void MasterDriver::Perform(CoordinatorEffects effects) {

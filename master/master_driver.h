@@ -21,6 +21,7 @@
 #include "client_core/base/secret.h"
 #include "master/admission.h"
 #include "master/coordinator.h"
+#include "master/state_copies.h"
 #include "master/store.h"
 
 namespace onetrip {
@@ -56,13 +57,28 @@ class MemberStream {
   [[nodiscard]] virtual std::string peer() const = 0;
 };
 
-class MasterDriver {
+// Whom streams belong to. Any thread. A stream is opened once and gone once.
+class StreamEvents {
+ public:
+  virtual ~StreamEvents() = default;
+  // Its id, or 0 when whom it belongs to has ended. ReadNext() is called when it may say something.
+  virtual StreamId Opened(std::shared_ptr<MemberStream> stream) = 0;
+  // A message has come. True: the stream may say more at once, for this one needs no answer;
+  // otherwise ReadNext() is called when it may.
+  virtual bool Said(StreamId stream, std::unique_ptr<control::FromMember> message) = 0;
+  // Nothing more will come: the process ended it, or is gone.
+  virtual void Closed(StreamId stream) = 0;
+  // Nothing will be called any more.
+  virtual void Gone(StreamId stream) = 0;
+};
+
+class MasterDriver final : public StreamEvents {
  public:
   // `clock` and `store` outlive it.
   MasterDriver(const DriverOptions& options, Coordinator coordinator, Secret secret,
                const Clock& clock, Store& store);
   // Stops.
-  ~MasterDriver();
+  ~MasterDriver() override;
 
   // Makes the coordinator's first effects durable and starts the thread. On failure *reason is one
   // line.
@@ -70,16 +86,10 @@ class MasterDriver {
   // Ends all streams and the thread. More than once; not from the driver's thread.
   void Stop();
 
-  // The next three: any thread. A stream is opened once and gone once.
-  // Its id, or 0 when the driver has ended. ReadNext() is called when it may say something.
-  StreamId Opened(std::shared_ptr<MemberStream> stream);
-  // A message has come. True: the stream may say more at once, for this one needs no answer;
-  // otherwise ReadNext() is called when it may.
-  bool Said(StreamId stream, std::unique_ptr<control::FromMember> message);
-  // Nothing more will come: the process ended it, or is gone.
-  void Closed(StreamId stream);
-  // Nothing will be called any more.
-  void Gone(StreamId stream);
+  StreamId Opened(std::shared_ptr<MemberStream> stream) override;
+  bool Said(StreamId stream, std::unique_ptr<control::FromMember> message) override;
+  void Closed(StreamId stream) override;
+  void Gone(StreamId stream) override;
 
   [[nodiscard]] uint64_t cluster() const { return cluster_; }
 
@@ -130,6 +140,7 @@ class MasterDriver {
   void Refuse(StreamId id, Entry& entry, const std::string& why, bool retry, bool expelled = false);
   // Completes a verdict on a process that has proved itself.
   void Prove(const Admission& admission, control::Verdict* verdict) const;
+  void SendBackup(StreamId id, uint64_t request);
   void OnMemberMessage(StreamId id, MemberMessage message);
   void Tick();
   void RetryForStore();
@@ -140,6 +151,8 @@ class MasterDriver {
   bool Drive(const std::function<void(Coordinator&)>& event,
              const std::function<void()>& before_sends = nullptr);
   bool WriteChange(const DurableChange& change);
+  // Members keep what was stored, and have it before anything that depends on it.
+  void ShareState(const DurableChange& change);
   void Perform(CoordinatorEffects effects);
   void SendTo(StreamId id, const control::FromMaster& message);
   void EndStream(StreamId id, Entry& entry, const std::string& reason);
@@ -156,6 +169,7 @@ class MasterDriver {
 
   // The driver's thread only.
   Coordinator coordinator_;
+  StateCopies copies_;
   std::map<StreamId, Entry> streams_;
   std::deque<std::function<bool()>> retries_;
   bool store_failed_ = false;

@@ -74,43 +74,24 @@ uint64_t FreshName() {
 
 }  // namespace
 
-struct MasterServer::Core {
+struct StreamServer::Core {
   std::string host;
   int port = 0;
-  std::unique_ptr<MasterDriver> driver;
   std::unique_ptr<MasterService> service;
   std::unique_ptr<grpc::Server> server;
 };
 
-MasterServer::MasterServer(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+StreamServer::StreamServer(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 
-MasterServer::~MasterServer() { Stop(); }
+StreamServer::~StreamServer() { Stop(); }
 
-Result<std::unique_ptr<MasterServer>> MasterServer::Start(const MasterServerOptions& options,
-                                                          Secret secret, Store& store,
-                                                          const Clock& clock, std::string* reason) {
-  const auto refuse = [reason](StatusCode code, std::string text) {
-    *reason = std::move(text);
-    return Status(code, "the master cannot start");
-  };
-  if (!MayTalk(!secret.empty(), IsLoopbackAddress(options.listen))) {
-    return refuse(StatusCode::kInvalidArgument,
-                  "will not listen on " + options.listen +
-                      " without a secret: give a --secret-file, or a numeric loopback address");
-  }
+Result<std::unique_ptr<StreamServer>> StreamServer::Start(const StreamServerOptions& options,
+                                                          StreamEvents& events,
+                                                          std::string* reason) {
   QuietLibrary();
-  const Result<DurableState> durable = store.Load(reason);
-  if (!durable.ok()) return durable.status();
-  Result<Coordinator> coordinator =
-      Coordinator::Create(options.coordinator, durable.value(), FreshName(), FreshName(),
-                          clock.NowNs() / 1000, clock.UnixUs(), reason);
-  if (!coordinator.ok()) return coordinator.status();
-
   auto core = std::make_unique<Core>();
-  core->driver = std::make_unique<MasterDriver>(options.driver, std::move(*coordinator),
-                                                std::move(secret), clock, store);
-  core->service = std::make_unique<MasterService>(*core->driver, options.queue_messages_max,
-                                                  options.queue_bytes_max);
+  core->service =
+      std::make_unique<MasterService>(events, options.queue_messages_max, options.queue_bytes_max);
   grpc::ServerBuilder builder;
   builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &core->port);
   builder.RegisterService(static_cast<grpc::Service*>(core->service->service()));
@@ -124,7 +105,7 @@ Result<std::unique_ptr<MasterServer>> MasterServer::Start(const MasterServerOpti
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnectionMax);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                             static_cast<int>(options.driver.handshake_timeout_ms));
+                             static_cast<int>(options.handshake_timeout_ms));
   // Leases and deadlines find peers that are gone; the library's own ways of asking whether they
   // are there, and how fast they are, cost an idle cluster more than all the rest.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, INT_MAX);
@@ -133,31 +114,70 @@ Result<std::unique_ptr<MasterServer>> MasterServer::Start(const MasterServerOpti
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   core->server = builder.BuildAndStart();
   if (core->server == nullptr || core->port == 0) {
-    return refuse(StatusCode::kUnavailable,
-                  "cannot listen on " + options.listen + ": " + WhyNotListen(options.listen));
+    *reason = "cannot listen on " + options.listen + ": " + WhyNotListen(options.listen);
+    return Status(StatusCode::kUnavailable, "cannot listen");
   }
   core->host = options.listen.substr(0, options.listen.rfind(':'));
-  std::unique_ptr<MasterServer> server(new MasterServer(std::move(core)));
-  // Streams that come before wait in the driver's queue.
-  const Status started = server->core_->driver->Start(reason);
-  if (!started.ok()) return started;
-  return server;
+  return std::unique_ptr<StreamServer>(new StreamServer(std::move(core)));
 }
 
-void MasterServer::Stop() {
+void StreamServer::Stop() {
   if (core_->server == nullptr) return;
-  core_->driver->Stop();
   core_->server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
   core_->server->Wait();
   core_->server.reset();
 }
 
-uint16_t MasterServer::port() const { return static_cast<uint16_t>(core_->port); }
+uint16_t StreamServer::port() const { return static_cast<uint16_t>(core_->port); }
 
-std::string MasterServer::address() const {
+std::string StreamServer::address() const {
   return core_->host + ":" + std::to_string(core_->port);
 }
 
-uint64_t MasterServer::cluster() const { return core_->driver->cluster(); }
+MasterServer::~MasterServer() { Stop(); }
+
+Result<std::unique_ptr<MasterServer>> MasterServer::Start(const MasterServerOptions& options,
+                                                          Secret secret, Store& store,
+                                                          const Clock& clock, std::string* reason) {
+  if (!MayTalk(!secret.empty(), IsLoopbackAddress(options.listen))) {
+    *reason = "will not listen on " + options.listen +
+              " without a secret: give a --secret-file, or a numeric loopback address";
+    return Status(StatusCode::kInvalidArgument, "the master cannot start");
+  }
+  const Result<DurableState> durable = store.Load(reason);
+  if (!durable.ok()) return durable.status();
+  Result<Coordinator> coordinator =
+      Coordinator::Create(options.coordinator, durable.value(), FreshName(), FreshName(),
+                          clock.NowNs() / 1000, clock.UnixUs(), reason);
+  if (!coordinator.ok()) return coordinator.status();
+
+  std::unique_ptr<MasterServer> master(new MasterServer);
+  master->driver_ = std::make_unique<MasterDriver>(options.driver, std::move(*coordinator),
+                                                   std::move(secret), clock, store);
+  const StreamServerOptions streams{.listen = options.listen,
+                                    .handshake_timeout_ms = options.driver.handshake_timeout_ms,
+                                    .message_bytes_max = options.message_bytes_max,
+                                    .queue_messages_max = options.queue_messages_max,
+                                    .queue_bytes_max = options.queue_bytes_max};
+  Result<std::unique_ptr<StreamServer>> server =
+      StreamServer::Start(streams, *master->driver_, reason);
+  if (!server.ok()) return server.status();
+  master->server_ = std::move(*server);
+  // Streams that come before wait in the driver's queue.
+  const Status started = master->driver_->Start(reason);
+  if (!started.ok()) return started;
+  return master;
+}
+
+void MasterServer::Stop() {
+  if (driver_ != nullptr) driver_->Stop();
+  if (server_ != nullptr) server_->Stop();
+}
+
+uint16_t MasterServer::port() const { return server_->port(); }
+
+std::string MasterServer::address() const { return server_->address(); }
+
+uint64_t MasterServer::cluster() const { return driver_->cluster(); }
 
 }  // namespace onetrip

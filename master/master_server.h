@@ -25,6 +25,34 @@ struct MasterServerOptions {
   size_t queue_bytes_max = 16 << 20;  // likewise
 };
 
+struct StreamServerOptions {
+  std::string listen;
+  uint64_t handshake_timeout_ms = 2000;
+  int message_bytes_max = 4096;
+  size_t queue_messages_max = 1024;
+  size_t queue_bytes_max = 16 << 20;
+};
+
+// What listens for streams and hands them on.
+class StreamServer {
+ public:
+  // `events` outlives it.
+  static Result<std::unique_ptr<StreamServer>> Start(const StreamServerOptions& options,
+                                                     StreamEvents& events, std::string* reason);
+  // Stops.
+  ~StreamServer();
+  // Ends what `events` has left. More than once.
+  void Stop();
+  // With the port that processes connect to.
+  [[nodiscard]] std::string address() const;
+  [[nodiscard]] uint16_t port() const;
+
+ private:
+  struct Core;
+  explicit StreamServer(std::unique_ptr<Core> core);
+  std::unique_ptr<Core> core_;
+};
+
 class MasterServer {
  public:
   // Loads the state from `store` and serves. `store` and `clock` outlive the server. Without a
@@ -45,9 +73,10 @@ class MasterServer {
   [[nodiscard]] uint64_t cluster() const;
 
  private:
-  struct Core;
-  explicit MasterServer(std::unique_ptr<Core> core);
-  std::unique_ptr<Core> core_;
+  MasterServer() = default;
+
+  std::unique_ptr<MasterDriver> driver_;
+  std::unique_ptr<StreamServer> server_;
 };
 
 }  // namespace onetrip

@@ -18,7 +18,7 @@ class GrpcMemberStream final
     : public grpc::ServerBidiReactor<control::FromMember, control::FromMaster>,
       public MemberStream {
  public:
-  GrpcMemberStream(MasterDriver& driver, grpc::CallbackServerContext* context,
+  GrpcMemberStream(StreamEvents& driver, grpc::CallbackServerContext* context,
                    size_t queue_messages_max, size_t queue_bytes_max)
       : driver_(driver),
         context_(context),
@@ -126,7 +126,7 @@ class GrpcMemberStream final
     Finish(reason.empty() ? grpc::Status::OK : grpc::Status(grpc::StatusCode::ABORTED, reason));
   }
 
-  MasterDriver& driver_;
+  StreamEvents& driver_;
   grpc::CallbackServerContext* const context_;
   const std::string peer_;
   const size_t queue_messages_max_;
@@ -149,7 +149,7 @@ class GrpcMemberStream final
 
 class MasterService::Impl final : public control::Master::CallbackService {
  public:
-  Impl(MasterDriver& driver, size_t queue_messages_max, size_t queue_bytes_max)
+  Impl(StreamEvents& driver, size_t queue_messages_max, size_t queue_bytes_max)
       : driver_(driver),
         queue_messages_max_(queue_messages_max),
         queue_bytes_max_(queue_bytes_max) {}
@@ -164,12 +164,12 @@ class MasterService::Impl final : public control::Master::CallbackService {
   }
 
  private:
-  MasterDriver& driver_;
+  StreamEvents& driver_;
   const size_t queue_messages_max_;
   const size_t queue_bytes_max_;
 };
 
-MasterService::MasterService(MasterDriver& driver, size_t queue_messages_max,
+MasterService::MasterService(StreamEvents& driver, size_t queue_messages_max,
                              size_t queue_bytes_max)
     : impl_(std::make_unique<Impl>(driver, queue_messages_max, queue_bytes_max)) {}
 

@@ -8,12 +8,13 @@
 
 namespace onetrip {
 
-class MasterDriver;
+class StreamEvents;
 
 class MasterService {
  public:
-  // `driver` outlives it. A stream whose unsent messages exceed either limit is dropped.
-  MasterService(MasterDriver& driver, size_t queue_messages_max, size_t queue_bytes_max);
+  // `driver` outlives it, and has all streams. A stream whose unsent messages exceed either limit
+  // is dropped.
+  MasterService(StreamEvents& driver, size_t queue_messages_max, size_t queue_bytes_max);
   ~MasterService();
 
   // A grpc::Service*, for the server builder.

@@ -3,6 +3,7 @@
 #ifndef ONETRIP_MASTER_MEMBERSHIP_H_
 #define ONETRIP_MASTER_MEMBERSHIP_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -76,6 +77,8 @@ class MembershipState {
   // Makes the missing replica on `node` the one that is copied next. REQUIRES: likewise.
   void CopyNext(uint32_t region, NodeId node);
   void NextEpoch() { ++view_.epoch.value; }
+  // Ids below this one were given out by somebody.
+  void RaiseNextWorker(uint32_t next_worker) { next_worker_ = std::max(next_worker_, next_worker); }
 
   // The first ids that nobody has had.
   [[nodiscard]] uint32_t next_worker() const { return next_worker_; }

@@ -9,8 +9,8 @@ namespace onetrip {
 namespace {
 
 MemberReport DecodeReport(const control::Report& report) {
-  return {report.blocks(), report.granted_blocks(), report.operations(), report.workers(),
-          report.page_bytes()};
+  return {report.blocks(),  report.granted_blocks(), report.operations(),
+          report.workers(), report.page_bytes(),     report.mark()};
 }
 
 RequestMessage DecodeRequest(const control::Request& message) {
@@ -37,9 +37,13 @@ RequestMessage DecodeRequest(const control::Request& message) {
       const control::JoinNode& join = message.join_node();
       request.body = JoinNodeRequest{join.bytes(),         join.incarnation(), join.adopted(),
                                      join.owner_cluster(), join.owner_node(),  join.damage(),
-                                     join.accepted()};
+                                     join.accepted(),      join.mark(),        join.told(),
+                                     join.epoch(),         join.next_worker(), join.accepts_old()};
       break;
     }
+    case control::Request::kNoteMark:
+      request.body = NoteMarkRequest{message.note_mark().mark()};
+      break;
     case control::Request::kServeNode: {
       ServeNodeRequest serve;
       NodeAddress address;
@@ -57,6 +61,9 @@ RequestMessage DecodeRequest(const control::Request& message) {
     }
     case control::Request::kGetStatus:
       request.body = StatusRequest();
+      break;
+    case control::Request::kBackup:
+      request.body = BackupRequest();
       break;
     case control::Request::kLeave:
       request.body = LeaveRequest();
@@ -128,6 +135,7 @@ class Encoder {
     renewed->set_time_us(message.time_us);
     renewed->set_blocks(message.blocks);
     renewed->set_granted_blocks(message.granted_blocks);
+    renewed->set_mark(message.mark);
   }
   void operator()(const ReplyMessage& message) const {
     control::Reply* const reply = out_->mutable_reply();
@@ -143,8 +151,12 @@ class Encoder {
       joined->set_node(node->node.value);
       EncodeView(*node->view, joined->mutable_view());
       for (const WorkerId expelled : node->expelled) joined->add_expelled_workers(expelled.value);
+      joined->set_mark(node->mark);
+      joined->set_outdated(node->outdated);
     } else if (const auto* status = std::get_if<StatusReply>(&message.body)) {
       EncodeStatus(*status, reply->mutable_status());
+    } else if (const auto* backup = std::get_if<BackupReply>(&message.body)) {
+      reply->set_backup(backup->bytes);
     }
   }
   void operator()(const HoldForViewMessage& message) const {
@@ -176,6 +188,7 @@ class Encoder {
     repair->set_source(message.order.source.value);
     repair->set_target(message.order.target.node.value);
     repair->set_target_base(message.order.target.offset);
+    repair->set_damaged(message.order.damaged);
   }
   void operator()(const ReachMessage& message) const {
     out_->mutable_reach()->set_id(message.id);
@@ -209,6 +222,7 @@ std::optional<MemberMessage> DecodeMemberMessage(const control::FromMember& mess
       return ReachedMessage{message.reached().id()};
     case control::FromMember::kHello:
     case control::FromMember::kProof:
+    case control::FromMember::kRecalled:
     case control::FromMember::KIND_NOT_SET:
       break;
   }

@@ -44,6 +44,7 @@ struct MemberReport {
   uint64_t operations = 0;
   uint64_t workers = 0;
   uint64_t page_bytes = 0;  // of a memory node's memory; 0: not known
+  uint64_t mark = 0;        // ... and how old that is
 };
 
 struct RenewMessage {
@@ -95,6 +96,17 @@ struct JoinNodeRequest {
   uint32_t owner_node = 0;
   std::string damage = {};  // of that memory; empty: none
   bool accepted = false;    // there is, but it is to count as it is
+  // How old that memory is, and what its node has seen; 0: not known.
+  uint64_t mark = 0;
+  uint64_t told = 0;
+  uint64_t epoch = 0;
+  uint32_t next_worker = 0;
+  bool accepts_old = false;   // it counts even if it is older than the master remembers
+  std::string outdated = {};  // the master's: that is so, and why
+};
+// The memory's mark has grown.
+struct NoteMarkRequest {
+  uint64_t mark = 0;
 };
 struct ServeNodeRequest {
   std::optional<NodeAddress> address;  // nothing: it made no sense
@@ -105,13 +117,15 @@ struct MoveRegionsRequest {
   NodeWish wish = NodeWish::kNone;
 };
 struct StatusRequest {};
+struct BackupRequest {};  // the driver's, for it has the store
 struct LeaveRequest {};
 
 struct RequestMessage {
   uint64_t id = 0;
   // monostate: nothing that this master knows.
   std::variant<std::monostate, JoinWorkerRequest, LeaveWorkerRequest, FlushRequest, SwapRequest,
-               JoinNodeRequest, ServeNodeRequest, MoveRegionsRequest, StatusRequest, LeaveRequest>
+               JoinNodeRequest, NoteMarkRequest, ServeNodeRequest, MoveRegionsRequest,
+               StatusRequest, BackupRequest, LeaveRequest>
       body;
 };
 
@@ -127,6 +141,7 @@ struct RenewedMessage {
   // Of all memory nodes, by their last reports.
   uint64_t blocks = 0;
   uint64_t granted_blocks = 0;
+  uint64_t mark = 0;  // of the memory node that is answered: the largest that is stored
 };
 
 struct WorkerJoined {
@@ -138,6 +153,9 @@ struct NodeJoined {
   NodeId node;
   std::shared_ptr<const View> view;
   std::vector<WorkerId> expelled;
+  uint64_t mark = 0;  // that is stored of its memory
+  std::string outdated =
+      {};  // the memory is an older copy, why in one line, and counts for nothing
 };
 struct StatusReply {
   ClusterStatusInfo status;
@@ -145,11 +163,15 @@ struct StatusReply {
   std::string moving;       // one line; empty: no regions move
 };
 
+struct BackupReply {
+  std::string bytes;  // of a master.db
+};
+
 struct ReplyMessage {
   uint64_t id = 0;
   StatusCode code = StatusCode::kOk;
   std::string reason;  // one line, when not ok
-  std::variant<std::monostate, WorkerJoined, NodeJoined, StatusReply> body;
+  std::variant<std::monostate, WorkerJoined, NodeJoined, StatusReply, BackupReply> body;
 };
 struct HoldForViewMessage {
   Epoch epoch;

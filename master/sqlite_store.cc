@@ -2,10 +2,13 @@
 
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -21,11 +24,12 @@ CREATE TABLE cluster (id INTEGER PRIMARY KEY CHECK (id = 0), cluster INTEGER, re
   nodes INTEGER, next_member INTEGER, next_worker INTEGER, next_keyspace INTEGER, epoch INTEGER,
   time_us INTEGER, worker_index_end INTEGER, resolve_due INTEGER DEFAULT 0,
   scrub_due INTEGER DEFAULT 0, repairer INTEGER DEFAULT 0, records_only INTEGER DEFAULT 0,
-  life INTEGER DEFAULT 0, engines INTEGER DEFAULT 0, nobody_stayed INTEGER DEFAULT 0);
+  life INTEGER DEFAULT 0, engines INTEGER DEFAULT 0, nobody_stayed INTEGER DEFAULT 0,
+  heal_due INTEGER DEFAULT 0);
 CREATE TABLE keyspaces (database INTEGER PRIMARY KEY, keyspace INTEGER);
 CREATE TABLE nodes (id INTEGER PRIMARY KEY, incarnation INTEGER, bytes INTEGER, tcp_host TEXT,
   tcp_port INTEGER, shm_path TEXT, host_id TEXT, out INTEGER DEFAULT 0, wish INTEGER DEFAULT 0,
-  wish_regions INTEGER DEFAULT 0);
+  wish_regions INTEGER DEFAULT 0, mark INTEGER DEFAULT 0);
 CREATE TABLE regions (region INTEGER, replica INTEGER, node INTEGER, base INTEGER,
   missing INTEGER DEFAULT 0,
   PRIMARY KEY (region, replica)) WITHOUT ROWID;
@@ -59,6 +63,11 @@ ALTER TABLE cluster ADD COLUMN life INTEGER DEFAULT 0;
 ALTER TABLE cluster ADD COLUMN engines INTEGER DEFAULT 0;
 ALTER TABLE cluster ADD COLUMN nobody_stayed INTEGER DEFAULT 0;
 CREATE TABLE lives (life INTEGER PRIMARY KEY, epoch INTEGER);
+)";
+
+constexpr const char* kFromVersion4 = R"(
+ALTER TABLE cluster ADD COLUMN heal_due INTEGER DEFAULT 0;
+ALTER TABLE nodes ADD COLUMN mark INTEGER DEFAULT 0;
 )";
 
 // One prepared statement; values are bound and read from left to right.
@@ -135,7 +144,7 @@ bool LoadCluster(sqlite3* db, ClusterRecord* cluster) {
   Statement row(db,
                 "SELECT cluster, replicas, nodes, next_member, next_worker, next_keyspace, epoch, "
                 "time_us, worker_index_end, resolve_due, scrub_due, repairer, records_only, "
-                "life, engines, nobody_stayed FROM cluster");
+                "life, engines, nobody_stayed, heal_due FROM cluster");
   if (row.NextRow()) {
     cluster->cluster = row.Number();
     cluster->replicas = static_cast<int>(row.Number());
@@ -155,6 +164,7 @@ bool LoadCluster(sqlite3* db, ClusterRecord* cluster) {
     if (engines > static_cast<uint64_t>(EngineFamily::kSingleCopy)) return false;
     cluster->engines = static_cast<EngineFamily>(engines);
     cluster->nobody_stayed = row.Number() != 0;
+    cluster->heal_due = row.Number() != 0;
   }
   Statement keyspaces(db, "SELECT database, keyspace FROM keyspaces");
   while (keyspaces.NextRow()) {
@@ -170,7 +180,7 @@ bool LoadCluster(sqlite3* db, ClusterRecord* cluster) {
 bool LoadNodes(sqlite3* db, DurableState* state) {
   Statement row(db,
                 "SELECT id, incarnation, bytes, tcp_host, tcp_port, shm_path, host_id, out, wish, "
-                "wish_regions FROM nodes ORDER BY id");
+                "wish_regions, mark FROM nodes ORDER BY id");
   while (row.NextRow()) {
     if (row.Number() != state->nodes.size()) return false;
     NodeRecord& node = state->nodes.emplace_back();
@@ -185,6 +195,7 @@ bool LoadNodes(sqlite3* db, DurableState* state) {
     if (wish > static_cast<uint64_t>(NodeWish::kDrain)) return false;
     node.wish = static_cast<NodeWish>(wish);
     node.wish_regions = static_cast<uint32_t>(row.Number());
+    node.mark = row.Number();
   }
   Statement region(
       db, "SELECT region, replica, node, base, missing FROM regions ORDER BY region, replica");
@@ -230,14 +241,15 @@ bool LoadAgents(sqlite3* db, DurableState* state) {
 }
 
 bool WriteCluster(sqlite3* db, const ClusterRecord& cluster) {
-  Statement row(db,
-                "REPLACE INTO cluster VALUES (0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement row(
+      db, "REPLACE INTO cluster VALUES (0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   row.Bind(cluster.cluster).Bind(static_cast<uint64_t>(cluster.replicas)).Bind(cluster.nodes);
   row.Bind(cluster.next_member).Bind(cluster.next_worker).Bind(cluster.next_keyspace);
   row.Bind(cluster.epoch).Bind(cluster.time_us).Bind(cluster.worker_index_end);
   row.Bind(uint64_t{cluster.resolve_due}).Bind(uint64_t{cluster.scrub_due}).Bind(cluster.repairer);
   row.Bind(uint64_t{cluster.records_only}).Bind(cluster.life);
   row.Bind(static_cast<uint64_t>(cluster.engines)).Bind(uint64_t{cluster.nobody_stayed});
+  row.Bind(uint64_t{cluster.heal_due});
   if (!row.Run()) return false;
   Statement keyspace(db,
                      "INSERT INTO keyspaces VALUES (?1, ?2) ON CONFLICT (database) DO UPDATE SET "
@@ -249,12 +261,12 @@ bool WriteCluster(sqlite3* db, const ClusterRecord& cluster) {
 }
 
 bool WriteNodes(sqlite3* db, const DurableChange& change, int replicas) {
-  Statement node(db, "REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement node(db, "REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (const auto& [id, record] : change.nodes) {
     node.Bind(id).Bind(record.incarnation).Bind(record.bytes).Bind(record.address.tcp_host);
     node.Bind(record.address.tcp_port).Bind(record.address.shm_path).Bind(record.address.host_id);
     node.Bind(uint64_t{record.out}).Bind(static_cast<uint64_t>(record.wish));
-    node.Bind(record.wish_regions);
+    node.Bind(record.wish_regions).Bind(record.mark);
     if (!node.Run()) return false;
   }
   Statement region(db, "REPLACE INTO regions VALUES (?, ?, ?, ?, ?)");
@@ -392,7 +404,8 @@ Status SqliteStore::Prepare(std::string* reason) {
   if (version >= 1 && version < static_cast<uint64_t>(kSchemaVersion)) {
     const std::string stamp = "PRAGMA user_version = " + std::to_string(kSchemaVersion);
     if ((version < 2 && !Execute(db_, kFromVersion1)) ||
-        (version < 3 && !Execute(db_, kFromVersion2)) || !Execute(db_, kFromVersion3) ||
+        (version < 3 && !Execute(db_, kFromVersion2)) ||
+        (version < 4 && !Execute(db_, kFromVersion3)) || !Execute(db_, kFromVersion4) ||
         !Execute(db_, stamp.c_str())) {
       return fail(StatusCode::kUnavailable, Error("cannot bring " + path_ + " up to date"));
     }
@@ -433,6 +446,24 @@ Status SqliteStore::Write(const DurableChange& change, std::string* reason) {
   *reason = Error("cannot write " + path_);
   if (sqlite3_get_autocommit(db_) == 0) Execute(db_, "ROLLBACK");
   return Status(StatusCode::kUnavailable, "the store cannot be written");
+}
+
+// The lock is this process's alone, so that nobody else can read the file while it is open.
+Result<std::string> SqliteStore::Copy(std::string* reason) {
+  const std::string copy = path_ + ".backup";
+  unlink(copy.c_str());
+  const mode_t mask = umask(077);
+  Statement vacuum(db_, "VACUUM INTO ?");
+  const bool done = vacuum.Bind(copy).Run();
+  if (!done) *reason = Error("cannot copy " + path_ + " to " + copy);
+  umask(mask);
+  std::ifstream file(copy, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const bool read = file.is_open() && !bytes.empty();
+  unlink(copy.c_str());
+  if (done && read) return bytes;
+  if (done) *reason = "cannot read the copy " + copy;
+  return Status(StatusCode::kUnavailable, "the store cannot be copied");
 }
 
 }  // namespace onetrip

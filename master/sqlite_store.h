@@ -16,8 +16,8 @@ namespace onetrip {
 
 class SqliteStore final : public Store {
  public:
-  // Changes when an older master would misread the file. Files of version 1 are brought up to date.
-  static constexpr int kSchemaVersion = 4;
+  // Changes when an older master would misread the file. Older files are brought up to date.
+  static constexpr int kSchemaVersion = 5;
 
   // Opens the store in `directory`, which is created (mode 0700) when it is not there, as is the
   // file (mode 0600). kUnavailable: locked by another master, read-only or not to be opened;
@@ -28,6 +28,7 @@ class SqliteStore final : public Store {
 
   Result<DurableState> Load(std::string* reason) override;
   Status Write(const DurableChange& change, std::string* reason) override;
+  Result<std::string> Copy(std::string* reason) override;
 
   [[nodiscard]] const std::string& path() const { return path_; }
 

@@ -22,6 +22,13 @@ class Store {
   // Makes all of `change` durable, or nothing of it. Blocks until the disk has it. On failure
   // *reason is one line; the next write may succeed.
   virtual Status Write(const DurableChange& change, std::string* reason) = 0;
+
+  // The bytes of a file that a master could be started from, with all writes so far. On failure
+  // *reason is one line.
+  virtual Result<std::string> Copy(std::string* reason) {
+    *reason = "this master's store has no file";
+    return Status(StatusCode::kUnavailable, "no file");
+  }
 };
 
 }  // namespace onetrip

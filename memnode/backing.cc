@@ -52,12 +52,25 @@ std::array<std::byte, 16> HashBootId(const std::string& boot_id) {
   return id;
 }
 
-bool IsSound(const ImageHeader& header) {
-  return header.magic == kImageMagic && header.checksum == Checksum(header);
+// As they stand in the file, in one piece.
+struct ImageHead {
+  ImageHeader header;
+  ImageAge age;
+};
+static_assert(sizeof(ImageHead) == sizeof(ImageHeader) + sizeof(ImageAge));
+
+uint64_t Checksum(const ImageAge& age) { return XXH3_64bits(&age, offsetof(ImageAge, checksum)); }
+
+bool HasAge(const ImageHeader& header) { return header.image_version == kImageVersion; }
+
+bool IsSound(const ImageHead& head) {
+  return head.header.magic == kImageMagic && head.header.checksum == Checksum(head.header) &&
+         (!HasAge(head.header) || head.age.checksum == Checksum(head.age));
 }
 
 bool IsKnownVersion(uint32_t version) {
-  return version == kImageVersion || version == kImageVersionWithoutSums;
+  return version == kImageVersion || version == kImageVersionWithoutAge ||
+         version == kImageVersionWithoutSums;
 }
 
 // Kept until the descriptor is closed; not by its duplicates in other processes, for it is never
@@ -255,18 +268,21 @@ Status Backing::OpenFile(std::string* reason) {
       reason);
 }
 
-ImageHeader Backing::ReadHeader(bool* is_copy) const {
+ImageHeader Backing::ReadHeader(bool* is_copy) {
   *is_copy = false;
-  ImageHeader header;
-  ImageHeader copy;
-  const auto size = static_cast<ssize_t>(sizeof(header));
-  if (pread(fd_.get(), &header, sizeof(header), 0) != size) header.magic = 0;
-  if (IsSound(header) || pread(fd_.get(), &copy, sizeof(copy), kImageHeaderCopyOffset) != size ||
-      !IsSound(copy)) {
-    return header;
+  ImageHead head;
+  ImageHead copy;
+  const auto size = static_cast<ssize_t>(sizeof(head));
+  if (pread(fd_.get(), &head, sizeof(head), 0) != size) head.header.magic = 0;
+  if (!IsSound(head) && pread(fd_.get(), &copy, sizeof(copy), kImageHeaderCopyOffset) == size &&
+      IsSound(copy)) {
+    *is_copy = true;
+    head = copy;
+  } else if (!IsSound(head) && head.header.checksum == Checksum(head.header)) {
+    head.header.checksum = ~head.header.checksum;  // what stands behind it is damaged
   }
-  *is_copy = true;
-  return copy;
+  if (HasAge(head.header)) age_ = head.age;
+  return head.header;
 }
 
 // Once it has its size nothing else tells that it was cut.
@@ -375,8 +391,42 @@ Status Backing::SetOwner(const MemoryOwner& owner, std::string* reason) {
   return Status::Ok();
 }
 
-Status Backing::WriteHeader(ImageState state, std::string* reason) const {
-  ImageHeader header;
+ImageAge Backing::age() const {
+  const std::lock_guard<std::mutex> lock(age_mutex_);
+  return age_;
+}
+
+void Backing::NoteTold(uint64_t mark) {
+  const std::lock_guard<std::mutex> lock(age_mutex_);
+  age_.told = std::max(age_.told, mark);
+}
+
+void Backing::NoteEpoch(Epoch epoch) {
+  const std::lock_guard<std::mutex> lock(age_mutex_);
+  age_.epoch = std::max(age_.epoch, epoch.value);
+}
+
+void Backing::NoteWorkersBelow(uint32_t next_worker) {
+  const std::lock_guard<std::mutex> lock(age_mutex_);
+  age_.next_worker = std::max(age_.next_worker, next_worker);
+}
+
+void Backing::RaiseMark(uint64_t mark) {
+  const std::lock_guard<std::mutex> lock(age_mutex_);
+  age_.mark = std::max(age_.mark, mark);
+}
+
+Status Backing::Beat(std::string* reason) {
+  RaiseMark(age().mark + 1);
+  if (options_.kind != BackingOptions::Kind::kFile) return Status::Ok();
+  // The memory itself reaches the disk at an end in order only.
+  return WriteHeader(ImageState::kInUse, reason, /*sync=*/false);
+}
+
+Status Backing::WriteHeader(ImageState state, std::string* reason, bool sync) const {
+  const std::lock_guard<std::mutex> lock(age_mutex_);
+  ImageHead head;
+  ImageHeader& header = head.header;
   header.layout_version = kLayoutVersion;
   header.cluster = owner_.value_or(MemoryOwner()).cluster;
   header.memory_bytes = options_.bytes;
@@ -386,12 +436,14 @@ Status Backing::WriteHeader(ImageState state, std::string* reason) const {
   header.node = owner_.value_or(MemoryOwner()).node.value;
   header.boot = HashBootId(options_.boot_id);
   header.checksum = Checksum(header);
+  head.age = age_;
+  head.age.checksum = Checksum(head.age);
   // Each in one piece, whenever the process may be killed. The copy may be behind by this one
   // change: what it says is true as well until both are on the disk, for nothing goes on before.
-  const auto size = static_cast<ssize_t>(sizeof(header));
-  if (pwrite(fd_.get(), &header, sizeof(header), 0) != size ||
-      pwrite(fd_.get(), &header, sizeof(header), kImageHeaderCopyOffset) != size ||
-      fsync(fd_.get()) != 0) {
+  const auto size = static_cast<ssize_t>(sizeof(head));
+  if (pwrite(fd_.get(), &head, sizeof(head), 0) != size ||
+      pwrite(fd_.get(), &head, sizeof(head), kImageHeaderCopyOffset) != size ||
+      (sync && fsync(fd_.get()) != 0)) {
     return Refuse(reason, StatusCode::kUnavailable,
                   "cannot write backing file " + options_.path + ": " + ErrnoText(errno));
   }
@@ -430,7 +482,10 @@ Status Backing::EndClients(uint64_t grace_ms, uint64_t kill_ms, std::string* rea
 }
 
 Status Backing::MarkInUse(std::string* reason) {
-  if (options_.kind != BackingOptions::Kind::kFile) return Status::Ok();
+  if (options_.kind != BackingOptions::Kind::kFile) {
+    RaiseMark(age().mark + 1);
+    return Status::Ok();
+  }
   CHECK(owner_.has_value());
   if (HasClients()) {
     return Refuse(reason, StatusCode::kUnavailable,
@@ -438,6 +493,7 @@ Status Backing::MarkInUse(std::string* reason) {
                       ", which they got from the node's former life; end them");
   }
   ++life_;
+  RaiseMark(age().mark + 1);
   damage_.clear();
   return WriteHeader(ImageState::kInUse, reason);
 }

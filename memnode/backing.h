@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -95,6 +96,19 @@ class Backing {
   // Waits for their end up to `grace_ms`, then kills them and waits `kill_ms` more at most.
   Status EndClients(uint64_t grace_ms, uint64_t kill_ms, std::string* reason);
 
+  // How old the memory is. Any thread, like the next three; what they note reaches the file with
+  // the next Beat().
+  [[nodiscard]] ImageAge age() const;
+  // The master has stored this mark.
+  void NoteTold(uint64_t mark);
+  void NoteEpoch(Epoch epoch);
+  void NoteWorkersBelow(uint32_t next_worker);
+  // The next life's mark is above this one.
+  void RaiseMark(uint64_t mark);
+  // The mark grows, and reaches the file, though not the disk, before this returns. Once
+  // MarkInUse() was ok, and until MarkClean(); any thread.
+  Status Beat(std::string* reason);
+
   // The memory has been formatted, or checked, and will be served: a new life begins, and checksums
   // of the last one count no more. Refused while the file has clients. REQUIRES: a file has an
   // owner.
@@ -114,13 +128,14 @@ class Backing {
   Status OpenFile(std::string* reason);
   Status MakeImage(std::string* reason);
   // The image's header, or its copy where only that is sound. Without magic: there is none.
-  ImageHeader ReadHeader(bool* is_copy) const;
+  ImageHeader ReadHeader(bool* is_copy);
   Status CheckImage(const ImageHeader& header, uint64_t file_bytes, std::string* reason);
   // Before anything is mapped that is not there.
   Status Lengthen(uint64_t file_bytes, std::string* reason);
   Status TakeRoom(std::string* reason) const;
   Status Map(std::string* reason);
-  Status WriteHeader(ImageState state, std::string* reason) const;
+  // Onto the disk, or only into the file where `sync` is false.
+  Status WriteHeader(ImageState state, std::string* reason, bool sync = true) const;
 
   const BackingOptions options_;
   UniqueFd fd_;  // a file's: carries the lock against other nodes, and is never given away
@@ -133,6 +148,8 @@ class Backing {
   uint64_t incarnation_ = 0;
   uint64_t life_ = 0;  // the former ones
   std::optional<MemoryOwner> owner_;
+  mutable std::mutex age_mutex_;
+  ImageAge age_;  // guarded by age_mutex_, as are writes of the header
 };
 
 }  // namespace onetrip

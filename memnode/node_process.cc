@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -20,6 +22,8 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kDetachPollMs = 5;
+constexpr uint64_t kTellMarkMs = 10'000;
+constexpr uint64_t kTellLastMarkMs = 500;
 constexpr uint64_t kFormerKillMs = 10'000;  // until those that were killed have ended
 
 std::string MiB(uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
@@ -58,6 +62,7 @@ Status NodeProcess::Start(std::string* reason) {
   if (status.ok()) status = Join(reason);
   if (status.ok()) status = CheckMemory(reason);
   if (status.ok()) status = TakePlace(reason);
+  if (status.ok()) status = TellMark(reason);
   if (status.ok()) status = Serve(reason);
   if (!status.ok()) Stop();
   return status;
@@ -89,6 +94,7 @@ Status NodeProcess::OpenMemory(std::string* reason) {
   backing_ = std::move(*opened);
   pages_ = backing_->pages();
   LogInfo(PagesText(backing.kind, backing.bytes, pages_, ReadHugePageReserve()));
+  accepts_old_ = options_.accept_damaged == "yes";
   const std::string damage = backing_->damage();
   if (damage.empty()) return Status::Ok();
   if (options_.accept_damaged == "yes") {
@@ -154,6 +160,12 @@ Status NodeProcess::Join(std::string* reason) {
   NodeOffer offer{.bytes = backing_->bytes(), .incarnation = backing_->incarnation()};
   offer.damage = backing_->damage();
   offer.accepted = accepts_damage_;
+  offer.age = NodeProcess::Age();
+  offer.accepts_old = accepts_old_;
+  if (!options_.backing.empty()) {
+    std::ifstream file(ImageKeeper::StatePath(options_.backing), std::ios::binary);
+    offer.state.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
   if (backing_->is_adopted() && backing_->owner().has_value()) {
     offer.adopted = true;
     offer.owner_cluster = backing_->owner()->cluster;
@@ -170,6 +182,12 @@ Status NodeProcess::CheckMemory(std::string* reason) {
   const Status ended = backing_->EndClients(options_.former_grace_ms, kFormerKillMs, reason);
   // What was damaged before it joined has a place that does not count on it.
   if (!ended.ok() || !backing_->damage().empty()) return ended;
+  if (!place_.outdated.empty()) {
+    // The view does without it already.
+    const Status outdated = backing_->MarkDamaged(place_.outdated, reason);
+    if (outdated.ok()) LogDamage(options_.backing, place_.outdated);
+    return outdated;
+  }
   const std::string wrong = MemoryNode::WhyNotAdopted(place_.node, place_.view, *backing_);
   if (wrong.empty()) return Status::Ok();
   if (accepts_damage_) {
@@ -186,6 +204,8 @@ Status NodeProcess::CheckMemory(std::string* reason) {
 
 Status NodeProcess::TakePlace(std::string* reason) {
   const bool is_adopted = backing_->is_adopted() && backing_->damage().empty();
+  backing_->RaiseMark(place_.mark);
+  backing_->NoteEpoch(place_.view.epoch);
   Result<std::unique_ptr<MemoryNode>> node =
       MemoryNode::Create(place_.node, place_.view, std::move(backing_), reason);
   if (!node.ok()) return node.status();
@@ -194,6 +214,15 @@ Status NodeProcess::TakePlace(std::string* reason) {
     LogInfo("adopted the memory of an earlier life: " +
             std::to_string(node_->status().granted_blocks) + " blocks are granted");
   }
+  return Status::Ok();
+}
+
+Status NodeProcess::TellMark(std::string* reason) {
+  const uint64_t mark = node_->backing().age().mark;
+  const Status status = session_->NoteMark(mark, kTellMarkMs, reason);
+  if (!status.ok()) return status;
+  node_->backing().NoteTold(mark);
+  if (!options_.backing.empty()) keeper_ = std::make_unique<ImageKeeper>(node_->backing());
   return Status::Ok();
 }
 
@@ -254,6 +283,17 @@ void NodeProcess::Stop() {
     session = session_;
     leave = !expelled_;
   }
+  if (keeper_ != nullptr) {
+    // What was written since the last mark is not missed either, should an older copy be put back.
+    NoteWorkers();
+    keeper_->Stop();
+    std::string ignored;
+    (void)node_->backing().Beat(&ignored);
+    const uint64_t mark = node_->backing().age().mark;
+    if (leave && session->NoteMark(mark, kTellLastMarkMs, &ignored).ok()) {
+      node_->backing().NoteTold(mark);
+    }
+  }
   // First: agents learn that the node goes, and no duty comes any more.
   if (session != nullptr) session->Stop(leave);
   if (shm_ != nullptr) shm_->Stop();
@@ -264,6 +304,7 @@ void NodeProcess::Stop() {
   // Another process may have the memory now.
   shm_.reset();
   tcp_.reset();
+  keeper_.reset();
   node_.reset();
   backing_.reset();
 }
@@ -307,8 +348,28 @@ void NodeProcess::OnView(const std::shared_ptr<const View>& view) {
   // Agents have given the node up, and what they had sent must not come to anything any more: the
   // node's memory is made good before they use it again.
   if (view->IsOut(place_.node) && tcp_ != nullptr) tcp_->CloseChannels();
+  node_->backing().NoteEpoch(view->epoch);
+  if (keeper_ != nullptr) keeper_->WriteSoon();
   std::string reason;
   if (!node_->UseView(*view, &reason).ok()) LogError(reason + "; its roles stay as they were");
+}
+
+void NodeProcess::OnMarkStored(uint64_t mark) { node_->backing().NoteTold(mark); }
+
+NodeAge NodeProcess::Age() {
+  NoteWorkers();
+  const ImageAge age = node_ != nullptr ? node_->backing().age() : backing_->age();
+  return {.mark = age.mark, .told = age.told, .epoch = age.epoch, .next_worker = age.next_worker};
+}
+
+void NodeProcess::OnState(const std::string& file) {
+  if (keeper_ != nullptr) keeper_->KeepState(file);
+}
+
+void NodeProcess::NoteWorkers() {
+  if (node_ == nullptr) return;
+  if (tcp_ != nullptr) node_->backing().NoteWorkersBelow(tcp_->next_worker());
+  if (shm_ != nullptr) node_->backing().NoteWorkersBelow(shm_->next_worker());
 }
 
 void NodeProcess::OnExpelled(const std::string& reason) {
@@ -324,6 +385,12 @@ NodeReport NodeProcess::Report() {
   const MemoryNodeStatus status = node_->status();
   NodeReport report{.blocks = status.blocks, .granted_blocks = status.granted_blocks};
   report.page_bytes = pages_.page_bytes;
+  NoteWorkers();
+  // Memory that ends with the process has no image to keep up; its mark still tells an older copy
+  // of the master's state.
+  std::string ignored;
+  if (keeper_ == nullptr) (void)node_->backing().Beat(&ignored);
+  report.mark = node_->backing().age().mark;
   // Over shm nobody is asked, so nobody counts.
   if (tcp_ != nullptr) report.operations = tcp_->stats().operations;
   return report;

@@ -20,6 +20,7 @@
 #include "client_core/base/status.h"
 #include "client_core/control/node_session.h"
 #include "memnode/backing.h"
+#include "memnode/image_keeper.h"
 #include "memnode/memory_node.h"
 #include "memnode/shm_server.h"
 #include "memnode/socket_place.h"
@@ -59,6 +60,9 @@ class NodeProcess final : private NodeDuties {
  private:
   Status Fence(const std::vector<WorkerId>& workers, Epoch epoch, std::string* reason) override;
   void OnView(const std::shared_ptr<const View>& view) override;
+  void OnMarkStored(uint64_t mark) override;
+  NodeAge Age() override;
+  void OnState(const std::string& file) override;
   void OnExpelled(const std::string& reason) override;
   NodeReport Report() override;
 
@@ -71,8 +75,11 @@ class NodeProcess final : private NodeDuties {
   // Memory that says what it cannot is damaged, which only the map can tell: the node joins again.
   Status CheckMemory(std::string* reason);
   Status TakePlace(std::string* reason);
+  // The master stores that a new life has begun, before anybody can write in it.
+  Status TellMark(std::string* reason);
   Status Serve(std::string* reason);
 
+  void NoteWorkers();
   void MarkClean();
   [[nodiscard]] bool has_tcp() const { return options_.fabric != "shm"; }
   [[nodiscard]] bool has_shm() const { return options_.fabric != "tcp"; }
@@ -84,6 +91,7 @@ class NodeProcess final : private NodeDuties {
   std::unique_ptr<Backing> backing_;  // until there is a node
   MemoryPages pages_;                 // of the memory
   bool accepts_damage_ = false;       // has taken damaged memory for sound
+  bool accepts_old_ = false;          // takes memory that is an older copy for sound
   SocketPlace socket_;
   UniqueFd tcp_listener_;  // until there is a server; so is the next
   UniqueFd shm_listener_;
@@ -94,7 +102,8 @@ class NodeProcess final : private NodeDuties {
   std::unique_ptr<MemoryNode> node_;
   std::unique_ptr<TcpServer> tcp_;
   std::unique_ptr<ShmServer> shm_;
-  Epoch epoch_;  // workers with an older map are refused
+  std::unique_ptr<ImageKeeper> keeper_;  // of a file's memory, while it is served
+  Epoch epoch_;                          // workers with an older map are refused
   bool stopped_ = false;
 
   std::mutex mutex_;

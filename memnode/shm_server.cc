@@ -78,6 +78,7 @@ ShmRefusal ShmServerCore::Admit(const ShmHello& hello, pid_t pid, UniqueFd* desc
 }
 
 void ShmServerCore::EnterWorker(WorkerId worker, ShmProcess* process) {
+  next_worker.Set(std::max<uint64_t>(next_worker.Value(), uint64_t{worker.value} + 1));
   ShmProcess*& holder = workers[worker.value].process;
   if (holder == process) return;
   // The process that had it has ended, which its descriptor is about to say.
@@ -224,6 +225,10 @@ Status ShmServer::Fence(WorkerId worker, uint64_t timeout_ms) {
 
 void ShmServer::SetEpoch(Epoch epoch) {
   thread_.Run([this, epoch] { core_->epoch = epoch; });
+}
+
+uint32_t ShmServer::next_worker() const {
+  return static_cast<uint32_t>(core_->next_worker.Value());
 }
 
 ShmServerStats ShmServer::stats() const {

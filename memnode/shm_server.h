@@ -88,6 +88,8 @@ class ShmServer {
 
   // Any thread.
   [[nodiscard]] ShmServerStats stats() const;
+  // Larger than every worker's id that has been admitted. Any thread.
+  [[nodiscard]] uint32_t next_worker() const;
 
  private:
   explicit ShmServer(std::unique_ptr<ShmServerCore> core);

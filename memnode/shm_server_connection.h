@@ -67,6 +67,7 @@ struct ShmServerCore {
   Epoch epoch;
 
   Counter connection_count;
+  Counter next_worker;  // larger than every id that was admitted
   Counter process_count;
   Counter welcomed;
   Counter refused;

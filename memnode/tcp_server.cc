@@ -61,6 +61,7 @@ TcpRefusal TcpServerCore::Admit(const TcpHello& hello, TcpServerChannel* channel
   if (worker.channel != nullptr)
     std::exchange(worker.channel, nullptr)->Fail(TcpError::kSuperseded);
   worker.incarnation = hello.incarnation;
+  next_worker.Set(std::max<uint64_t>(next_worker.Value(), uint64_t{hello.worker} + 1));
   worker.channel = channel;
   return TcpRefusal::kNone;
 }
@@ -165,6 +166,10 @@ void TcpServer::CloseChannels() {
 
 void TcpServer::SetEpoch(Epoch epoch) {
   thread_.Run([this, epoch] { core_->epoch = epoch; });
+}
+
+uint32_t TcpServer::next_worker() const {
+  return static_cast<uint32_t>(core_->next_worker.Value());
 }
 
 TcpServerStats TcpServer::stats() const {

@@ -81,6 +81,8 @@ class TcpServer {
 
   // Any thread.
   [[nodiscard]] TcpServerStats stats() const;
+  // Larger than every worker's id that has been admitted. Any thread.
+  [[nodiscard]] uint32_t next_worker() const;
   // CPU time that the thread has used. Any thread, until Stop().
   [[nodiscard]] uint64_t CpuNs();
 

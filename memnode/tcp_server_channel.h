@@ -62,6 +62,7 @@ struct TcpServerCore final : private Poller {
   uint64_t last_frame_ns = 0;
 
   Counter channel_count;
+  Counter next_worker;  // larger than every id that was admitted
   Counter frames;
   Counter operations;
   Counter welcomed;

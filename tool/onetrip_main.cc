@@ -4,6 +4,7 @@
 #include <string>
 
 #include "client_core/base/version.h"
+#include "tool/master.h"
 #include "tool/node.h"
 #include "tool/status.h"
 #include "tool/up.h"
@@ -104,6 +105,31 @@ void AddNodeCommands(CLI::App& app, NodeOptions* options) {
   AddNodeOptions(drain, options);
 }
 
+void AddMasterCommands(CLI::App& app, BackupOptions* options) {
+  CLI::App* master = app.add_subcommand("master", "Back up the master's state, or make it anew");
+  master->require_subcommand(1);
+  CLI::App* backup = master->add_subcommand("backup",
+                                            "Copy the running master's master.db to a file, which "
+                                            "a master can be started from as long as "
+                                            "nothing has happened since");
+  backup->add_option("file", options->file, "Where the copy goes")->required();
+  CLI::Option* dir =
+      backup->add_option("--dir", options->dir, "Directory of a cluster that `up` has started")
+          ->capture_default_str();
+  backup->add_option("--master", options->master, "HOST:PORT of the master of any other cluster")
+      ->excludes(dir);
+  backup->add_option("--secret-file", options->secret_file, "That cluster's secret");
+  CLI::App* rebuild = master->add_subcommand(
+      "rebuild",
+      "Make the state of a master whose data directory is lost anew, from what memory nodes and "
+      "agents know. Give --listen with the master's address, --data-dir with the new directory and "
+      "--secret-file as to onetrip-master; the running members come by themselves. --state FILE, "
+      "any number of times, names the IMAGE.state beside the image of a memory node that does not "
+      "run; --wait-s N (30) is how long those are waited for who have not answered; --force goes "
+      "on with what too few memory nodes know");
+  rebuild->prefix_command();
+}
+
 int Run(int argc, char** argv) {
   CLI::App app{"Onetrip: Redis-compatible storage on replicated memory nodes", "onetrip"};
   app.set_version_flag("--version", "onetrip " ONETRIP_VERSION);
@@ -117,6 +143,8 @@ int Run(int argc, char** argv) {
   AddStatus(app, &status);
   NodeOptions node;
   AddNodeCommands(app, &node);
+  BackupOptions backup;
+  AddMasterCommands(app, &backup);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -134,6 +162,11 @@ int Run(int argc, char** argv) {
     const std::string what = app.get_subcommands().front()->get_subcommands().front()->get_name();
     const bool ok = (what == "add" ? AddNode(node, &reason) : DrainNode(node, &reason)).ok();
     if (!ok) return Fail("node " + what, reason);
+  } else if (command == "master") {
+    const CLI::App* const what = app.get_subcommands().front()->get_subcommands().front();
+    const bool ok = what->get_name() == "backup" ? BackUpMaster(backup, &reason).ok()
+                                                 : RebuildMaster(what->remaining(), &reason).ok();
+    if (!ok) return Fail("master " + what->get_name(), reason);
   } else if (!ShowStatus(status, &reason).ok()) {
     return Fail(command, reason);
   }

@@ -107,4 +107,13 @@ Status AskToMoveRegions(const ControlOptions& options, uint32_t node, RegionWish
   return AskOnce(options, request, &reply, reason);
 }
 
+Result<std::string> FetchBackup(const ControlOptions& options, std::string* reason) {
+  control::Request request;
+  request.mutable_backup();
+  control::Reply reply;
+  const Status status = AskOnce(options, request, &reply, reason);
+  if (!status.ok()) return status;
+  return std::move(*reply.mutable_backup());
+}
+
 }  // namespace onetrip

@@ -69,6 +69,9 @@ enum class RegionWish : uint8_t { kNone, kShare, kDrain };
 Status AskToMoveRegions(const ControlOptions& options, uint32_t node, RegionWish wish,
                         std::string* reason);
 
+// The bytes of a master.db as the master's is now, likewise.
+Result<std::string> FetchBackup(const ControlOptions& options, std::string* reason);
+
 }  // namespace onetrip
 
 #endif  // ONETRIP_CLIENT_CORE_CONTROL_CLUSTER_STATUS_H_

@@ -23,6 +23,7 @@
 #include "client_core/control/control.pb.h"
 #include "client_core/control/control_call.h"
 #include "client_core/control/control_mac.h"
+#include "client_core/control/kept_state.h"
 
 namespace onetrip {
 namespace {
@@ -73,6 +74,7 @@ class ControlStream::Impl final : public ControlCall::Owner {
   void Stop(bool leave);
   [[nodiscard]] bool attending() const { return attending_.load(std::memory_order_acquire); }
   [[nodiscard]] uint64_t away_since_ns() const { return away_since_ns_.load(); }
+  void Restore(const control::Recalled& kept) { kept_.Restore(kept); }
 
  private:
   struct Asked {
@@ -104,6 +106,7 @@ class ControlStream::Impl final : public ControlCall::Owner {
   void AbandonCall();
   void EndEvents();
   void Renew();
+  control::FromMember Recall();
   void OnReply(const control::Reply& reply);
   void FailAsked(bool sent_only, const char* why);
   void ReportFirst(Status status, std::string reason);
@@ -130,6 +133,7 @@ class ControlStream::Impl final : public ControlCall::Owner {
   uint64_t connect_end_ns_ = kNever;  // for the first welcome
   bool done_ = false;                 // refused or expelled: no further call
   bool is_refused_ = false;           // on the newest stream that was up
+  KeptState kept_;
   uint64_t cluster_ = 0;
   uint64_t member_ = 0;
   uint64_t life_ = 0;  // of the master that welcomed this process last
@@ -423,7 +427,8 @@ void ControlStream::Impl::OnCallUp(const control::Verdict& verdict, uint64_t ask
     LogInfo("control: the master at " + options_.master + " is back, after " +
             std::to_string((now_ns - away_since_ns_.load()) / kNsPerMs) + " ms");
   }
-  handler_->OnTime(verdict.time_us(), asked_ns, now_ns);
+  // Who rebuilds a master's state knows no time.
+  if (verdict.time_us() != 0) handler_->OnTime(verdict.time_us(), asked_ns, now_ns);
   handler_->OnWelcome(welcome);
   for (auto& [id, asked] : asked_) {
     if (asked.sent) continue;
@@ -517,16 +522,29 @@ void ControlStream::Impl::OnCallMessage(const control::FromMaster& message) {
       if (sent == renewed_at_ns_.end()) return;
       handler_->OnTime(message.renewed().time_us(), sent->second, heard_ns_);
       handler_->OnUsage(message.renewed().blocks(), message.renewed().granted_blocks());
+      handler_->OnMarkStored(message.renewed().mark());
       renewed_at_ns_.erase(renewed_at_ns_.begin(), std::next(sent));
       return;
     }
     case control::FromMaster::kReply:
       return OnReply(message.reply());
+    case control::FromMaster::kKeepState:
+      kept_.Add(message.keep_state());
+      return handler_->OnState(Recall().recalled());
+    case control::FromMaster::kRecall:
+      return call_->Send(Recall());
     case control::FromMaster::kExpelled:
       return call_->Cancel(role_ != Role::kMemoryNode, message.expelled().reason());
     default:
       handler_->OnMessage(message);
   }
+}
+
+control::FromMember ControlStream::Impl::Recall() {
+  control::FromMember message;
+  kept_.Fill(message.mutable_recalled());
+  handler_->FillRecalled(message.mutable_recalled());
+  return message;
 }
 
 void ControlStream::Impl::OnReply(const control::Reply& reply) {
@@ -561,6 +579,7 @@ ControlStream::ControlStream(ControlOptions options, Role role, Handler* handler
     : impl_(std::make_unique<Impl>(std::move(options), role, handler)) {}
 ControlStream::~ControlStream() = default;
 Status ControlStream::Connect(std::string* reason) { return impl_->Connect(reason); }
+void ControlStream::Restore(const control::Recalled& kept) { impl_->Restore(kept); }
 void ControlStream::Send(const control::FromMember& message) { impl_->Send(message); }
 void ControlStream::Ask(const control::Request& request, uint64_t timeout_ms, Answer answer) {
   impl_->Ask(request, timeout_ms, std::move(answer));

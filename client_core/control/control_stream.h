@@ -19,6 +19,7 @@ namespace onetrip {
 namespace control {
 class FromMaster;
 class FromMember;
+class Recalled;
 class Reply;
 class Report;
 class Request;
@@ -53,6 +54,13 @@ class ControlStream {
     virtual void OnTime(uint64_t /*time_us*/, uint64_t /*sent_ns*/, uint64_t /*received_ns*/) {}
     // The memory nodes' blocks, all together, and how many of them are granted: every few seconds.
     virtual void OnUsage(uint64_t /*blocks*/, uint64_t /*granted_blocks*/) {}
+    // A memory node's mark that the master has stored; 0: none.
+    virtual void OnMarkStored(uint64_t /*mark*/) {}
+    // The copy of the master's state that this process keeps has changed; what FillRecalled() says
+    // of the process is in it.
+    virtual void OnState(const control::Recalled& /*kept*/) {}
+    // What this process says of itself to whoever rebuilds the master's state.
+    virtual void FillRecalled(control::Recalled* /*recalled*/) {}
     // What the next renewal says.
     virtual void FillReport(control::Report* /*report*/) {}
     // The newest view this process has; 0: none.
@@ -76,6 +84,9 @@ class ControlStream {
   // and nothing runs any more. kUnavailable: not within connect_timeout_ms; kInvalidArgument: no
   // retry will help. Once.
   Status Connect(std::string* reason);
+
+  // What an earlier process kept of the master's state, where this one goes on. Before Connect().
+  void Restore(const control::Recalled& kept);
 
   // Sends on the stream that is up, else drops it. Session thread.
   void Send(const control::FromMember& message);

@@ -1,10 +1,12 @@
 #include "client_core/control/grpc_node_session.h"
 
 #include <chrono>
+#include <future>
 #include <utility>
 
 #include "client_core/base/log.h"
 #include "client_core/control/control.pb.h"
+#include "client_core/control/kept_state.h"
 #include "client_core/control/view_codec.h"
 
 namespace onetrip {
@@ -23,6 +25,8 @@ Result<NodePlace> DecodePlace(const control::NodeJoined& message, std::string* r
   place.node = NodeId{static_cast<uint16_t>(message.node())};
   place.view = std::move(view.value());
   for (const uint32_t worker : message.expelled_workers()) place.expelled.push_back({worker});
+  place.mark = message.mark();
+  place.outdated = message.outdated();
   return place;
 }
 
@@ -46,6 +50,12 @@ Result<NodePlace> GrpcNodeSession::Join(const NodeOffer& offer, std::string* rea
     const std::lock_guard<std::mutex> lock(mutex_);
     offer_ = offer;
   }
+  control::Recalled kept;
+  // A file beside other memory than it was written for tells of another cluster, or another time.
+  if (!offer.state.empty() && DecodeStateFile(offer.state, &kept).ok() &&
+      kept.incarnation() == offer.incarnation) {
+    stream_.Restore(kept);
+  }
   const Status connected = stream_.Connect(reason);
   if (!connected.ok()) return connected;
   std::unique_lock<std::mutex> lock(mutex_);
@@ -59,6 +69,27 @@ Result<NodePlace> GrpcNodeSession::Join(const NodeOffer& offer, std::string* rea
   if (place_.has_value()) return *place_;
   *reason = stopped_ && failure_.ok() ? "stopped" : failure_reason_;
   return failure_.ok() ? Status(StatusCode::kUnavailable, "stopped") : failure_;
+}
+
+Status GrpcNodeSession::NoteMark(uint64_t mark, uint64_t timeout_ms, std::string* reason) {
+  if (!stream_.attending()) {
+    *reason = "the master is away";
+    return Status(StatusCode::kUnavailable, "the master is away");
+  }
+  control::Request request;
+  request.mutable_note_mark()->set_mark(mark);
+  struct Outcome {
+    Status status;
+    std::string reason;
+  };
+  const auto outcome = std::make_shared<std::promise<Outcome>>();
+  stream_.Ask(request, timeout_ms,
+              [outcome](Status status, const std::string& why, const control::Reply*) {
+                outcome->set_value({status, why});
+              });
+  const Outcome got = outcome->get_future().get();
+  *reason = got.reason;
+  return got.status;
 }
 
 Status GrpcNodeSession::Serve(const NodeAddress& address, NodeDuties* duties, std::string* reason) {
@@ -108,6 +139,12 @@ void GrpcNodeSession::AskForPlace() {
   control::JoinNode& join = *request.mutable_join_node();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    const NodeAge age = duties_ != nullptr ? duties_->Age() : offer_.age;
+    join.set_mark(age.mark);
+    join.set_told(age.told);
+    join.set_epoch(age.epoch);
+    join.set_next_worker(age.next_worker);
+    join.set_accepts_old(!place_.has_value() && offer_.accepts_old);
     join.set_bytes(offer_.bytes);
     join.set_incarnation(offer_.incarnation);
     // Once there is a place the memory is that place's.
@@ -243,6 +280,23 @@ void GrpcNodeSession::Fail(Status status, const std::string& reason) {
   changed_.notify_all();
 }
 
+void GrpcNodeSession::OnMarkStored(uint64_t mark) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (duties_ != nullptr && mark != 0) duties_->OnMarkStored(mark);
+}
+
+void GrpcNodeSession::OnState(const control::Recalled& kept) {
+  AddDuty([bytes = EncodeStateFile(kept)](NodeDuties& duties) { duties.OnState(bytes); });
+}
+
+void GrpcNodeSession::FillRecalled(control::Recalled* recalled) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const NodeAge age = duties_ != nullptr ? duties_->Age() : offer_.age;
+  recalled->set_incarnation(offer_.incarnation);
+  recalled->set_mark(age.mark);
+  recalled->set_next_worker(age.next_worker);
+}
+
 uint64_t GrpcNodeSession::KnownEpoch() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return epoch_;
@@ -260,6 +314,7 @@ void GrpcNodeSession::FillReport(control::Report* report) {
   report->set_granted_blocks(fresh.granted_blocks);
   report->set_operations(fresh.operations);
   report->set_page_bytes(fresh.page_bytes);
+  report->set_mark(fresh.mark);
 }
 
 // ---- The duty thread ----

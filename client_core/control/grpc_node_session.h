@@ -26,6 +26,7 @@ namespace onetrip {
 
 namespace control {
 class Fence;
+class Recalled;
 class View;
 }  // namespace control
 
@@ -35,6 +36,7 @@ class GrpcNodeSession final : public NodeSession, private ControlStream::Handler
   ~GrpcNodeSession() override;
 
   Result<NodePlace> Join(const NodeOffer& offer, std::string* reason) override;
+  Status NoteMark(uint64_t mark, uint64_t timeout_ms, std::string* reason) override;
   Status Serve(const NodeAddress& address, NodeDuties* duties, std::string* reason) override;
   void Stop(bool leave) override;
 
@@ -45,6 +47,9 @@ class GrpcNodeSession final : public NodeSession, private ControlStream::Handler
   void OnTime(uint64_t time_us, uint64_t sent_ns, uint64_t received_ns) override {
     offset_.Add(time_us, sent_ns, received_ns);
   }
+  void OnMarkStored(uint64_t mark) override;
+  void OnState(const control::Recalled& kept) override;
+  void FillRecalled(control::Recalled* recalled) override;
   void FillReport(control::Report* report) override;
   [[nodiscard]] uint64_t KnownEpoch() override;
   [[nodiscard]] uint64_t KnownTimeUs() override { return offset_.TimeUs(clock_.NowNs()); }

@@ -19,6 +19,14 @@
 
 namespace onetrip {
 
+// How old a node's memory is, and what its node has seen (ImageAge in layout/shm_wire.h).
+struct NodeAge {
+  uint64_t mark = 0;
+  uint64_t told = 0;
+  uint64_t epoch = 0;
+  uint32_t next_worker = 0;
+};
+
 // What a memory node offers.
 struct NodeOffer {
   uint64_t bytes = 0;        // of memory, whole regions
@@ -31,6 +39,11 @@ struct NodeOffer {
   // does not count on it any more, which may take as long as other nodes are away.
   std::string damage = {};
   bool accepted = false;  // it cannot, but is to count as it is
+  // How old that memory is; zeros: not known.
+  NodeAge age = {};
+  bool accepts_old = false;  // it counts even if it is older than what the master remembers
+  // The copy of the master's state that an earlier process kept, as a file has it; empty: none.
+  std::string state = {};
 };
 
 // What the master made of it. The node listens only afterwards, so that its address is said later.
@@ -39,6 +52,8 @@ struct NodePlace {
   NodeId node{};
   View view;  // whose placement the node must hold
   std::vector<WorkerId> expelled;
+  uint64_t mark = 0;          // that the master remembers: the next life's must be above it
+  std::string outdated = {};  // the memory is an older copy, why in one line; it counts for nothing
 };
 
 struct NodeReport {
@@ -46,6 +61,7 @@ struct NodeReport {
   uint64_t granted_blocks = 0;
   uint64_t operations = 0;
   uint64_t page_bytes = 0;  // of the pages that the memory may have; 0: not known
+  uint64_t mark = 0;        // of the memory, as it stands in its image
 };
 
 // What the master asks of a node that serves. Called one at a time, and may block for as long as a
@@ -58,6 +74,12 @@ class NodeDuties {
   virtual Status Fence(const std::vector<WorkerId>& workers, Epoch epoch, std::string* reason) = 0;
   // A new view is in force.
   virtual void OnView(const std::shared_ptr<const View>& view) = 0;
+  // The master has stored this mark of the node's memory. Any thread; must not block.
+  virtual void OnMarkStored(uint64_t mark) = 0;
+  // How old the memory is now, said when the node joins again. Any thread; must not block.
+  virtual NodeAge Age() = 0;
+  // `file` is the newest copy of the master's state, as a file has it (kept_state.h).
+  virtual void OnState(const std::string& file) = 0;
   // The node was taken for dead and has no place any more: it must end.
   virtual void OnExpelled(const std::string& reason) = 0;
   // For the cluster's status; called with every renewal, which waits for it, on another thread than
@@ -74,6 +96,9 @@ class NodeSession {
   // take is over, or Stop() was called; kInvalidArgument: no retry will help. On failure *reason is
   // one line.
   virtual Result<NodePlace> Join(const NodeOffer& offer, std::string* reason) = 0;
+  // Tells the master that the memory's mark has grown to this. Ok: the master has stored it. Blocks
+  // for `timeout_ms` at most. REQUIRES: joined.
+  virtual Status NoteMark(uint64_t mark, uint64_t timeout_ms, std::string* reason) = 0;
   // The node serves at `address`: agents may come. From here on the session renews the lease,
   // reconnects when the master is away, and calls `duties`, which outlives it or Stop().
   virtual Status Serve(const NodeAddress& address, NodeDuties* duties, std::string* reason) = 0;

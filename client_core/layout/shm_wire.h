@@ -19,8 +19,9 @@ static_assert(std::endian::native == std::endian::little, "images are little-end
 // ---- The image: header, checksums, unused room, a copy of the header, then the memory
 
 inline constexpr uint64_t kImageMagic = 0x0a474d4950495254;  // "TRIPIMG\n"
-inline constexpr uint32_t kImageVersion = 2;
-inline constexpr uint32_t kImageVersionWithoutSums = 1;  // the same without checksums
+inline constexpr uint32_t kImageVersion = 3;
+inline constexpr uint32_t kImageVersionWithoutAge = 2;   // the same, ImageAge all zero
+inline constexpr uint32_t kImageVersionWithoutSums = 1;  // ... and without checksums
 // The memory begins on a huge page of its own, so that it can be mapped with huge pages.
 inline constexpr uint64_t kImageMemoryOffset = 2ULL << 20;
 // Written with every header, behind it: counts only where the header itself is damaged.
@@ -50,6 +51,18 @@ struct ImageHeader {
 };
 static_assert(sizeof(ImageHeader) == 80 && offsetof(ImageHeader, boot) == 56);
 static_assert(offsetof(ImageHeader, checksum) == 72);
+
+// How old the image is, right behind its header and written with it. An image whose mark is below
+// the one that the master remembers is an older copy: others have been told of later writes.
+struct ImageAge {
+  uint64_t mark = 0;   // grows with every life, and every few seconds while one lasts; 0: not kept
+  uint64_t told = 0;   // the largest mark that the master has said to have stored
+  uint64_t epoch = 0;  // of the newest view that the node has taken
+  uint32_t next_worker = 0;  // larger than every worker id that the node has seen
+  uint32_t zero = 0;
+  uint64_t checksum = 0;  // XXH3 of all that precedes
+};
+static_assert(sizeof(ImageAge) == 40 && offsetof(ImageAge, checksum) == 32);
 
 // Checksums of the memory, as of an end in order: `count` words behind the header of their own, one
 // for each chunk. They hold for a clean image of the same incarnation and life.

@@ -36,8 +36,9 @@ READS = ([("GET", "register%d" % i) for i in range(GROUP)]
 class Processes:
     """A master, memory nodes with backing files and an agent, each started and ended by itself."""
 
-    def __init__(self, context, fabric):
+    def __init__(self, context, fabric, persistent=True):
         self.context = context
+        self.persistent = persistent
         self.fabric = fabric
         self.directory = tempfile.mkdtemp(prefix="onetrip_damaged.")
         os.chmod(self.directory, 0o700)
@@ -80,7 +81,8 @@ class Processes:
         name = "node-%d" % node
         self._start(name, "onetrip-memnode", "--master", self.master, "--memory", "64MiB",
                     "--fabric", self.fabric, "--listen", "127.0.0.1:0", "--socket",
-                    self.path(name + ".sock"), "--backing", self.path(name), *arguments)
+                    self.path(name + ".sock"),
+                    *(["--backing", self.path(name)] if self.persistent else []), *arguments)
 
     def start_agent(self):
         self._start("agent", "onetrip-agent", "--master", self.master, "--fabric", self.fabric,

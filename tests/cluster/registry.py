@@ -65,6 +65,7 @@ def tests():
     import node_moves  # pylint: disable=unused-import,import-outside-toplevel
     import node_replaced  # pylint: disable=unused-import,import-outside-toplevel
     import master_restart  # pylint: disable=unused-import,import-outside-toplevel
+    import old_state  # pylint: disable=unused-import,import-outside-toplevel
     import refusals  # pylint: disable=unused-import,import-outside-toplevel
     import several_agents  # pylint: disable=unused-import,import-outside-toplevel
     import start_failures  # pylint: disable=unused-import,import-outside-toplevel

@@ -38,6 +38,10 @@ struct Describer {
            (flush.database.has_value() ? "database " + std::to_string(*flush.database) : "all");
   }
   std::string operator()(const JoinNodeRequest& /*join*/) const { return "a node joins"; }
+  std::string operator()(const NoteMarkRequest& note) const {
+    return "the memory has mark " + std::to_string(note.mark);
+  }
+  std::string operator()(const BackupRequest& /*backup*/) const { return "a copy of the state"; }
   std::string operator()(const ServeNodeRequest& /*serve*/) const { return "the node serves"; }
   std::string operator()(const MoveRegionsRequest& move) const {
     static constexpr const char* kWhat[] = {" keeps its regions", " is to have its share",

@@ -89,6 +89,9 @@ class Node final : private NodeDuties {
     changed_.notify_all();
   }
   void OnExpelled(const std::string& reason) override { ADD_FAILURE() << reason; }
+  void OnMarkStored(uint64_t /*mark*/) override {}
+  NodeAge Age() override { return {}; }
+  void OnState(const std::string& /*file*/) override {}
   NodeReport Report() override { return {.blocks = 100, .granted_blocks = 7, .operations = 3}; }
 
   const uint64_t incarnation_;

@@ -354,5 +354,45 @@ TEST_F(MemnodeBackingTest, AFullDiskIsFoundAtTheStartAndNothingIsLeftOnIt) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+TEST_F(MemnodeBackingTest, AnImagesMarkGrowsWithEveryLifeAndBeatAndIsInTheFileBeforeItIsTold) {
+  auto backing = Open(Options(), StatusCode::kOk);
+  ASSERT_NE(backing, nullptr);
+  EXPECT_EQ(backing->age().mark, 0U);
+  backing->RaiseMark(41);
+  backing->NoteEpoch(Epoch{9});
+  backing->NoteWorkersBelow(6);
+  ASSERT_TRUE(backing->MarkInUse(&reason_).ok()) << reason_;
+  EXPECT_EQ(backing->age().mark, 42U);
+  backing->NoteTold(42);
+  ASSERT_TRUE(backing->Beat(&reason_).ok()) << reason_;
+  EXPECT_EQ(backing->age().mark, 43U);
+  const std::string copy = Content();
+  ASSERT_TRUE(backing->Beat(&reason_).ok()) << reason_;
+  backing.reset();
+  backing = Open(Options(), StatusCode::kOk);
+  ASSERT_NE(backing, nullptr);
+  EXPECT_EQ(backing->damage(), "");
+  EXPECT_EQ(backing->age().mark, 44U);
+  EXPECT_EQ(backing->age().told, 42U);
+  EXPECT_EQ(backing->age().epoch, 9U);
+  EXPECT_EQ(backing->age().next_worker, 6U);
+  backing.reset();
+  std::ofstream(path_, std::ios::binary) << copy;
+  backing = Open(Options(), StatusCode::kOk);
+  ASSERT_NE(backing, nullptr);
+  EXPECT_EQ(backing->age().mark, 43U) << "older than what was told since";
+}
+
+TEST_F(MemnodeBackingTest, AnImageWithoutAnAgeIsTaken) {
+  MakeImage();
+  ImageHeader header = Header();
+  header.image_version = kImageVersionWithoutAge;
+  PutHeader(header, /*seal=*/true);
+  const auto backing = Open(Options(), StatusCode::kOk);
+  ASSERT_NE(backing, nullptr);
+  EXPECT_EQ(backing->damage(), "");
+  EXPECT_EQ(backing->age().mark, 0U);
+}
+
 }  // namespace
 }  // namespace onetrip

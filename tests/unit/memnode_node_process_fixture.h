@@ -39,6 +39,7 @@ struct Script {
   NodeOffer offer;
   NodeAddress address;
   NodeDuties* duties = nullptr;
+  uint64_t mark = 0;  // that was noted last
 
   void Note(const std::string& event) {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -64,6 +65,10 @@ class ScriptedSession final : public NodeSession {
     script_.changed.wait(lock, [this] { return script_.stopped; });
     *reason = "stopped";
     return Status(StatusCode::kUnavailable, "stopped");
+  }
+  Status NoteMark(uint64_t mark, uint64_t /*timeout_ms*/, std::string* /*reason*/) override {
+    script_.mark = mark;
+    return Status::Ok();
   }
   Status Serve(const NodeAddress& address, NodeDuties* duties, std::string* reason) override {
     script_.address = address;
