@@ -11,6 +11,7 @@
 #include "client_core/base/host_id.h"
 #include "client_core/base/log.h"
 #include "client_core/control/cluster_status.h"
+#include "client_core/fabric/reach_probe.h"
 #include "client_core/layout/region_layout.h"
 #include "frontend/clustered_worker.h"
 
@@ -19,6 +20,7 @@ namespace {
 
 constexpr auto kTendEvery = std::chrono::seconds(1);
 constexpr auto kTendLostEvery = std::chrono::milliseconds(100);  // while a segment is lost
+constexpr uint64_t kProbeMs = 300;  // that a connection may take, there and back
 
 ControlOptions ControlOptionsOf(const AgentOptions& options, const Secret& secret) {
   ControlOptions control;
@@ -111,7 +113,7 @@ Status Clustered::Connect(std::string* reason) {
   return Status::Ok();
 }
 
-// Over tcp there is nothing to look after: the fabric connects again by itself.
+// Over tcp the fabric connects again by itself, but not to nodes that are out.
 void Clustered::Tend() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stop_) {
@@ -124,8 +126,52 @@ void Clustered::Tend() {
       if (shm_nodes_.generation() != before) TellWorkers();
       lock.lock();
     }
+    lock.unlock();
+    ProbeAgain();
+    lock.lock();
     wake_.wait_for(lock, lost ? kTendLostEvery : kTendEvery, [this] { return stop_ || is_new_; });
   }
+}
+
+std::vector<NodeId> Clustered::Probe(const View& view, std::string* reason) {
+  std::vector<NodeId> nodes;
+  for (uint16_t id = 0; id < view.node_count; ++id) {
+    if (!view.IsOut(NodeId{id})) nodes.push_back(NodeId{id});
+  }
+  return ProbeNodes(view, nodes, reason);
+}
+
+std::vector<NodeId> Clustered::ProbeNodes(const View& view, const std::vector<NodeId>& nodes,
+                                          std::string* reason) {
+  const bool over_shm = fabric_.load() == FabricKind::kShm;
+  std::vector<ProbeTarget> targets;
+  targets.reserve(nodes.size());
+  for (const NodeId node : nodes) {
+    const NodeAddress& address = view.nodes[node.value].address;
+    targets.push_back({address.tcp_host, static_cast<uint16_t>(address.tcp_port),
+                       over_shm ? address.shm_path : std::string()});
+  }
+  const std::vector<std::string> errors = TryToConnect(targets, kProbeMs);
+  std::vector<NodeId> unreached;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    master_->TellProbed(nodes[i], errors[i].empty());
+    if (errors[i].empty()) continue;
+    if (unreached.empty()) {
+      *reason =
+          "memory node " + std::to_string(nodes[i].value) + " at " +
+          (over_shm ? targets[i].path : targets[i].host + ":" + std::to_string(targets[i].port)) +
+          " cannot be reached: " + errors[i];
+    }
+    unreached.push_back(nodes[i]);
+  }
+  return unreached;
+}
+
+void Clustered::ProbeAgain() {
+  const std::vector<NodeId> nodes = master_->to_probe();
+  if (nodes.empty() || fabric_.load() == FabricKind::kUndecided) return;
+  std::string reason;
+  ProbeNodes(*master_->view(), nodes, &reason);
 }
 
 void Clustered::OnNewView() {

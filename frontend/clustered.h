@@ -59,6 +59,13 @@ class Clustered final : public Storage {
   void TellWorkers();
   // Segments of nodes that are new in it are taken at once.
   void OnNewView();
+  // Tries a connection to every node of the view that is not out, and tells the master of those to
+  // which there is none; *reason is one line about them. Blocks for a while. Any thread.
+  std::vector<NodeId> Probe(const View& view, std::string* reason);
+  std::vector<NodeId> ProbeNodes(const View& view, const std::vector<NodeId>& nodes,
+                                 std::string* reason);
+  // The same of nodes to which there was none.
+  void ProbeAgain();
   // Settles which fabric this process uses. Not ok: *reason says why none does.
   Status DecideFabric(const View& view, std::string* reason);
   void Fail(std::string reason);

@@ -8,6 +8,7 @@
 namespace onetrip {
 namespace {
 
+constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kAttachAgainNs = 20'000'000;
 
 std::string Name(NodeId node, const View& view) {
@@ -24,6 +25,8 @@ ClusteredWorker::ClusteredWorker(LoopExecutor& executor, Clustered& cluster)
 ClusteredWorker::~ClusteredWorker() = default;
 
 Task<Status> ClusteredWorker::Start(std::string* reason) {
+  const Status network = co_await AwaitNetwork(reason);
+  if (!network.ok()) co_return network;
   const Result<Membership> membership = co_await cluster_.master_->Join(hold_);
   if (!membership.ok()) {
     *reason = cluster_.master_->last_error();
@@ -47,9 +50,48 @@ Task<Status> ClusteredWorker::Start(std::string* reason) {
     if (kv_ == nullptr) co_await Leave();
     co_return status;
   }
+  GrpcMasterClient& master = *cluster_.master_;
+  watch_ = std::make_unique<ReachWatch>(
+      executor_, ReachWatch::kLookNs,
+      ReachWatch::Calls{[&master] { return master.view(); },
+                        [this](NodeId node) {
+                          if (tcp_ == nullptr) return shm_->Reaches(node);
+                          tcp_->Ping(node);
+                          return tcp_->Answers(node);
+                        },
+                        [&master, id = membership_.id](NodeId node, bool reached) {
+                          master.TellReach(id, node, reached);
+                        }});
   cluster_.AddWorker(hold_.door(), [this] { Tend(); });
   // For what has changed before that.
   Tend();
+  co_return Status::Ok();
+}
+
+Task<Status> ClusteredWorker::AwaitNetwork(std::string* reason) {
+  constexpr uint64_t kViewMs = 50;
+  constexpr uint64_t kLookAgainMs = 200;
+  const uint64_t begin_ns = executor_.NowNs();
+  // A cluster that is being formed has none; one that is there sends it with its welcome.
+  while (cluster_.master_->view_version() == 0 &&
+         executor_.NowNs() < begin_ns + kViewMs * kNsPerMs) {
+    co_await executor_.SleepFor(kNsPerMs);
+  }
+  std::shared_ptr<const View> view = cluster_.master_->view();
+  if (view->epoch.value == 0 || !cluster_.DecideFabric(*view, reason).ok()) co_return Status::Ok();
+  std::vector<NodeId> unreached = cluster_.Probe(*view, reason);
+  if (!unreached.empty()) LogWarning("waits with joining the cluster: " + *reason);
+  const uint64_t timeout_ms = cluster_.options_.connect_timeout_ms;
+  while (!unreached.empty()) {
+    if (executor_.NowNs() >= begin_ns + timeout_ms * kNsPerMs) {
+      *reason += " (tried for " + std::to_string(timeout_ms) + " ms)";
+      co_return Status(StatusCode::kUnavailable, "a memory node cannot be reached");
+    }
+    co_await executor_.SleepFor(kLookAgainMs * kNsPerMs);
+    // Without a node that is out by now it can begin, too.
+    view = cluster_.master_->view();
+    unreached = cluster_.Probe(*view, reason);
+  }
   co_return Status::Ok();
 }
 
@@ -149,6 +191,7 @@ Task<void> ClusteredWorker::Leave() {
 }
 
 Task<void> ClusteredWorker::Stop() {
+  watch_.reset();
   const Status status = co_await kv_->Stop();
   if (status.ok()) {
     co_await Leave();

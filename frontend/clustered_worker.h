@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "client_core/cluster/reach_watch.h"
 #include "client_core/coro/loop_executor.h"
 #include "client_core/fabric/shm.h"
 #include "client_core/fabric/tcp.h"
@@ -32,6 +33,9 @@ class ClusteredWorker final : public WorkerStorage {
   Task<void> Stop() override;
 
  private:
+  // Waits until connections can be made to all memory nodes of the map, for as long as a start may
+  // take: who is a member and does not reach one harms the others.
+  Task<Status> AwaitNetwork(std::string* reason);
   Task<Status> ReachNodes(const View& view, std::string* reason);
   Task<Status> ReachOverShm(const View& view, std::string* reason);
   Task<Status> ReachOverTcp(const View& view, std::string* reason);
@@ -56,6 +60,7 @@ class ClusteredWorker final : public WorkerStorage {
   std::unique_ptr<WorkerContext> context_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Kv> kv_;
+  std::unique_ptr<ReachWatch> watch_;
 };
 
 }  // namespace onetrip

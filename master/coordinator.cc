@@ -268,6 +268,8 @@ void Coordinator::OnMessage(uint64_t now_us, StreamId stream, const MemberMessag
     OnRepaired(*member, now_us, *repaired);
   } else if (const auto* reached = std::get_if<ReachedMessage>(&message)) {
     OnReached(*member, *reached);
+  } else if (const auto* unreached = std::get_if<UnreachedMessage>(&message)) {
+    OnUnreached(*member, now_us, *unreached);
   }
   Pump(now_us);
 }
@@ -426,6 +428,7 @@ void Coordinator::OnTick(uint64_t now_us) {
     }
   }
   if (!streams_.empty()) AdvanceDurableTime(now_us);
+  JudgeWhoIsReached(now_us);
   Pump(now_us);
 }
 

@@ -23,6 +23,7 @@
 #include "master/durable_state.h"
 #include "master/membership.h"
 #include "master/messages.h"
+#include "master/reach_verdict.h"
 
 namespace onetrip {
 
@@ -47,6 +48,12 @@ struct CoordinatorOptions {
   uint64_t node_wait_ms = 2000;  // for a lost node, while there are no workers but some want to
   uint64_t copy_pause_ms = 20;   // between regions at least, and copy_pause_factor of the last
   uint64_t copy_pause_factor = 4;
+  // What agents do not reach: how long that must last before anybody has to go for it; how soon
+  // after that it counts as the same, if it comes again; and how soon a node that had to go may be
+  // back, doubling each time.
+  uint64_t reach_settle_ms = 1000;
+  uint64_t reach_flap_ms = 10'000;
+  uint64_t reach_back_ms = 2000;
   uint64_t time_lead_ms = 2000;  // how far durable time runs ahead of what was told
   size_t requests_max = 4096;    // that wait, of all members together
   size_t members_max = 4096;
@@ -140,6 +147,14 @@ class Coordinator {
     bool reached = false;
   };
 
+  // A node that an agent does not reach.
+  struct Unreached {
+    uint32_t worker = 0;     // that noticed; 0: none, it has not joined yet
+    uint64_t since_us = 0;   // for people
+    uint64_t counts_us = 0;  // the report counts as of then
+    uint64_t over_us = 0;    // it is reached again since; 0: it is not
+  };
+
   struct Member {
     uint64_t id = 0;
     MemberKind kind = MemberKind::kAgent;
@@ -160,6 +175,7 @@ class Coordinator {
     uint64_t late_since_us = 0;  // it owes a ViewInForce since; 0: it owes none
     // By node: the question whether it reaches the node as that is now, and whether it has said so.
     std::map<uint16_t, ReachQuestion> reaches;
+    std::map<uint16_t, Unreached> unreached;  // by node
     // Memory nodes.
     std::optional<uint16_t> node;
     std::optional<uint64_t> join_request;  // waits for the map, or until its node is out
@@ -182,6 +198,12 @@ class Coordinator {
     uint64_t lost_at_us = 0;  // it counts as lost then, unless it serves
     uint64_t out_epoch = 0;   // of the view, or a later one, in which it went out
     uint64_t mark = 0;        // the newest one of its memory; the record has what is stored
+    // It serves, and yet is to be put out: too many agents do not reach it.
+    bool cut_off = false;
+    uint64_t reach_since_us = 0;  // agents may have a channel to it since
+    uint32_t cuts = 0;            // for which it was put out, one soon after the other
+    uint64_t last_cut_us = 0;
+    uint64_t not_back_before_us = 0;
   };
 
   enum class ChangeKind : uint8_t {
@@ -378,8 +400,9 @@ class Coordinator {
   void EndHold(uint64_t now_us, const std::string& why);
   // In the next view, which the caller commits. REQUIRES: all hold.
   void PutOut(const std::vector<NodeId>& nodes, uint64_t now_us);
-  // Regions of which fewer than a majority of replicas is on nodes that serve.
-  [[nodiscard]] size_t RegionsWithoutMajority() const;
+  // Regions of which fewer than a majority of replicas is on nodes that serve, and neither are to
+  // be put out nor are among `without`.
+  [[nodiscard]] size_t RegionsWithoutMajority(const std::vector<uint16_t>& without = {}) const;
   // Null: no agent has workers.
   Member* Repairer();
   [[nodiscard]] bool SomebodyWorks() const;
@@ -395,7 +418,7 @@ class Coordinator {
   // There are blocks, or may be, whose owner is gone.
   void OrphanBlocks();
   [[nodiscard]] LivingWorkers Living() const;
-  void EnqueueNodesIn();
+  void EnqueueNodesIn(uint64_t now_us);
   void NodeIn(uint16_t node);
   // Whether the node has been out for so long that others take its places, if they have room.
   [[nodiscard]] bool IsToBeReplaced(uint16_t node, uint64_t now_us) const;
@@ -426,6 +449,23 @@ class Coordinator {
   void OnReached(Member& member, const ReachedMessage& message);
   // What was said of the node was of a life of it, or of a channel, that is over.
   void ForgetWhoReaches(uint16_t node);
+  void OnUnreached(Member& member, uint64_t now_us, const UnreachedMessage& message);
+  // Decides who has to go for what is not reached, and expels agents; nodes are cut_off from then
+  // on, as long as that is so.
+  void JudgeWhoIsReached(uint64_t now_us);
+  [[nodiscard]] ReachVerdict VerdictOfReach(uint64_t now_us) const;
+  // The agents that have a say: those with workers, or all if there are none. Of their reports
+  // those on nodes that hold something.
+  [[nodiscard]] std::vector<ReachReport> ReachReports() const;
+  // Whether `unreached` of `member` counts, and for how long it has.
+  [[nodiscard]] uint64_t CountsForMs(const Member& member, uint16_t node, uint64_t now_us) const;
+  // Whether an agent says that it does not reach the node.
+  [[nodiscard]] bool IsUnreached(uint16_t node) const;
+  // Whether a node that was put out may come in: everybody reaches it again, as far as is known.
+  [[nodiscard]] bool MayComeIn(uint16_t node, uint64_t now_us) const;
+  void NoteCut(uint16_t node, uint64_t now_us);
+  // One line of who does not reach what; empty: all is reached.
+  [[nodiscard]] std::string WhatIsUnreached(uint64_t now_us) const;
   // One line about an agent that does not reach the node, or has not said so; empty: all do.
   [[nodiscard]] std::string WhoDoesNotReach(NodeId node) const;
 
@@ -506,6 +546,7 @@ class Coordinator {
   uint64_t away_until_us_ = 0;  // somebody whose stream ended may come back until then
   uint64_t next_fence_ = 1;
   std::string told_waiting_for_;
+  std::string told_unreached_;  // of what nobody can help
   std::string told_damaged_;
   std::string told_not_done_;  // of a repair; empty since one was done
   CoordinatorEffects effects_;

@@ -224,6 +224,10 @@ void Coordinator::StartAttending(Member& member, uint64_t now_us, StreamId strea
   member.sent = 0;
   member.late_since_us = 0;
   member.reaches.clear();
+  // A process says so anew on every stream.
+  for (auto& [node, unreached] : member.unreached) {
+    if (unreached.over_us == 0) unreached.over_us = now_us;
+  }
   if (AddressesKnown() && MaySendView(member)) SendView(member, now_us);
   if (hold_.has_value() && member.sent != 0) Send(stream, HoldMessage());
   // It may not have got it; the id tells.

@@ -251,6 +251,7 @@ void Coordinator::OnServeNode(Member& member, uint64_t request, const ServeNodeR
   Node& node = nodes_[id];
   node.serving = true;
   node.left = false;
+  node.reach_since_us = last_tick_us_;
   // There may be room for what has to move.
   move_not_before_us_ = 0;
   if (node.record.address != *message.address) {
@@ -280,6 +281,7 @@ void Coordinator::NodeAway(Member& member, uint64_t now_us, const std::string& w
     ForgetWhoReaches(id);
     node.member = 0;
     node.serving = false;
+    node.cut_off = false;
     node.damage.clear();
     node.left = in_order;
     // It may be as well as before, and come back at once.

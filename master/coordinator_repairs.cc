@@ -57,7 +57,7 @@ std::vector<NodeId> Coordinator::Leaving(uint64_t now_us) const {
   std::vector<NodeId> leaving;
   for (uint16_t id = 0; id < NodesInView(); ++id) {
     const Node& node = nodes_[id];
-    if (!node.record.out && !node.serving && now_us >= node.lost_at_us) {
+    if (!node.record.out && (node.cut_off || (!node.serving && now_us >= node.lost_at_us))) {
       leaving.push_back(NodeId{id});
     }
   }
@@ -65,13 +65,16 @@ std::vector<NodeId> Coordinator::Leaving(uint64_t now_us) const {
   return leaving;
 }
 
-size_t Coordinator::RegionsWithoutMajority() const {
+size_t Coordinator::RegionsWithoutMajority(const std::vector<uint16_t>& without) const {
   const View& view = membership_.view();
+  const auto serves = [&](NodeId node) {
+    return nodes_[node.value].serving && !nodes_[node.value].cut_off &&
+           std::find(without.begin(), without.end(), node.value) == without.end();
+  };
   return static_cast<size_t>(
       std::count_if(view.regions.begin(), view.regions.end(), [&](const RegionPlacement& region) {
-        const auto live = std::count_if(region.nodes.begin(),
-                                        region.nodes.begin() + view.replicas - region.missing,
-                                        [this](NodeId node) { return nodes_[node.value].serving; });
+        const auto live = std::count_if(
+            region.nodes.begin(), region.nodes.begin() + view.replicas - region.missing, serves);
         return live < Majority(view.replicas);
       }));
 }
@@ -85,7 +88,9 @@ std::vector<NodeId> Coordinator::DueOut(uint64_t now_us) const {
   });
   if (SomebodyWorks() || (long_enough && HasQueued(ChangeKind::kJoin))) return leave;
   // Nobody needs to go on without the others, which may come back as they were.
-  std::erase_if(leave, [this](NodeId node) { return nodes_[node.value].damage.empty(); });
+  std::erase_if(leave, [this](NodeId node) {
+    return nodes_[node.value].damage.empty() && !nodes_[node.value].cut_off;
+  });
   return leave;
 }
 
@@ -300,6 +305,7 @@ void Coordinator::PutOut(const std::vector<NodeId>& nodes, uint64_t now_us) {
     node.out_epoch = epoch;
     // From now on it may come back, and others are to take its places only if it does not.
     if (!node.damage.empty()) node.lost_at_us = now_us;
+    if (node.cut_off) NoteCut(id.value, now_us);
     effects_.change.nodes[id.value] = node.record;
     SaveRegions(membership_.LoseNode(id));
   }
@@ -471,10 +477,10 @@ void Coordinator::CheckFormerRepairer(uint64_t now_us) {
 
 // ---- Nodes that come back ----
 
-void Coordinator::EnqueueNodesIn() {
+void Coordinator::EnqueueNodesIn(uint64_t now_us) {
   for (uint16_t id = 0; id < NodesInView(); ++id) {
-    const Node& node = nodes_[id];
-    if (!node.record.out || !node.serving || !HasFencedAll(id)) continue;
+    Node& node = nodes_[id];
+    if (!node.record.out || !node.serving || !HasFencedAll(id) || !MayComeIn(id, now_us)) continue;
     const bool queued = std::any_of(queue_.begin(), queue_.end(), [id](const Change& change) {
       return change.kind == ChangeKind::kNodeIn && change.node == id;
     });
@@ -483,6 +489,7 @@ void Coordinator::EnqueueNodesIn() {
     change.kind = ChangeKind::kNodeIn;
     change.node = id;
     EnqueueOwn(change);
+    node.reach_since_us = now_us;
   }
 }
 
@@ -503,7 +510,7 @@ void Coordinator::NodeIn(uint16_t id) {
 
 bool Coordinator::IsToBeReplaced(uint16_t id, uint64_t now_us) const {
   const Node& node = nodes_[id];
-  return node.record.out && !node.serving &&
+  return node.record.out && (!node.serving || IsUnreached(id)) &&
          now_us >= node.lost_at_us + options_.replace_after_ms * 1000 && HoldsRegion(NodeId{id});
 }
 
@@ -511,7 +518,9 @@ std::vector<uint64_t> Coordinator::BytesToTake() const {
   std::vector<uint64_t> bytes;
   bytes.reserve(nodes_.size());
   for (const Node& node : nodes_) {
-    bytes.push_back(node.serving && node.record.wish != NodeWish::kDrain ? node.record.bytes : 0);
+    const auto id = static_cast<uint16_t>(bytes.size());
+    const bool takes = node.serving && node.record.wish != NodeWish::kDrain && !IsUnreached(id);
+    bytes.push_back(takes ? node.record.bytes : 0);
   }
   return bytes;
 }
@@ -535,7 +544,7 @@ void Coordinator::EnqueueReplacements(uint64_t now_us) {
 
 // What is missing stays missing until it is copied, so nobody need wait.
 void Coordinator::ReplaceNode(uint16_t lost) {
-  if (!nodes_[lost].record.out || nodes_[lost].serving) return;
+  if (!nodes_[lost].record.out || (nodes_[lost].serving && !IsUnreached(lost))) return;
   std::vector<NodeInfo> infos;
   infos.reserve(nodes_.size());
   for (const Node& node : nodes_) {

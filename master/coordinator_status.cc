@@ -134,6 +134,7 @@ std::string Coordinator::NodeStateName(uint16_t node, uint32_t regions, uint32_t
   if (one.member == 0) return one.left ? "left" : "lost";
   if (!one.damage.empty()) return "damaged";
   if (!one.serving) return "joining";
+  if (missing != 0 && one.record.out && IsUnreached(node)) return "out";
   if (missing != 0) return "copying";
   if (wish == NodeWish::kDrain) return "draining";
   if (wish == NodeWish::kShare) return "filling";
@@ -228,13 +229,17 @@ StatusReply Coordinator::Status(uint64_t now_us) const {
   cluster.nodes_expected = record_.nodes;
   cluster.regions = static_cast<uint32_t>(membership_.view().regions.size());
   cluster.region_bytes = kRegionBytes;
-  cluster.state = !AddressesKnown()                     ? "forming"
-                  : AllServe() && missing_regions_ == 0 ? "serving"
-                                                        : "degraded";
+  const std::vector<ReachReport> reports = ReachReports();
+  const bool all_reach = std::all_of(reports.begin(), reports.end(),
+                                     [](const ReachReport& one) { return one.unreached.empty(); });
+  cluster.state = !AddressesKnown()                                  ? "forming"
+                  : AllServe() && missing_regions_ == 0 && all_reach ? "serving"
+                                                                     : "degraded";
   AddNodeStatus(now_us, &status);
   AddAgentStatus(now_us, &status);
   status.waiting_for = WaitingFor();
   status.moving = Moving();
+  status.unreached = WhatIsUnreached(now_us);
   return status;
 }
 

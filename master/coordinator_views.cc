@@ -97,7 +97,7 @@ void Coordinator::Pump(uint64_t now_us) {
     if (hold_.has_value()) continue;
     EnqueueReplacements(now_us);
     EnqueueMoveChanges(now_us);
-    EnqueueNodesIn();
+    EnqueueNodesIn(now_us);
     const bool any = std::any_of(queue_.begin(), queue_.end(), [this](const Change& change) {
       return MayCommit(change, std::nullopt);
     });

@@ -119,6 +119,7 @@ void EncodeStatus(const StatusReply& reply, control::ClusterStatus* out) {
   out->set_uptime_s(status.master_uptime_s);
   out->set_waiting_for(reply.waiting_for);
   out->set_moving(reply.moving);
+  out->set_unreached(reply.unreached);
   for (const MemberStatusInfo& member : status.members) {
     EncodeMemberStatus(member, out->add_members());
   }
@@ -220,6 +221,15 @@ std::optional<MemberMessage> DecodeMemberMessage(const control::FromMember& mess
                              message.repaired().reason()};
     case control::FromMember::kReached:
       return ReachedMessage{message.reached().id()};
+    case control::FromMember::kUnreached: {
+      UnreachedMessage unreached;
+      for (const control::Unreached::Node& one : message.unreached().nodes()) {
+        if (one.node() > UINT16_MAX) continue;
+        unreached.nodes.push_back(
+            {NodeId{static_cast<uint16_t>(one.node())}, one.worker(), one.for_ms()});
+      }
+      return unreached;
+    }
     case control::FromMember::kHello:
     case control::FromMember::kProof:
     case control::FromMember::kRecalled:

@@ -69,6 +69,16 @@ struct ReachedMessage {
   uint64_t id = 0;
 };
 
+// All memory nodes that the agent does not reach; told whenever others are.
+struct UnreachedMessage {
+  struct Node {
+    NodeId node;
+    uint32_t worker = 0;  // who noticed; 0: none, it has not joined yet
+    uint64_t for_ms = 0;
+  };
+  std::vector<Node> nodes;
+};
+
 // The answer to a RepairMessage.
 struct RepairedMessage {
   uint64_t id = 0;
@@ -131,7 +141,7 @@ struct RequestMessage {
 
 using MemberMessage =
     std::variant<RenewMessage, RequestMessage, ViewHeldMessage, ViewInForceMessage, FencedMessage,
-                 RepairedMessage, ReachedMessage>;
+                 RepairedMessage, ReachedMessage, UnreachedMessage>;
 
 // ---- From the master ----
 
@@ -161,6 +171,7 @@ struct StatusReply {
   ClusterStatusInfo status;
   std::string waiting_for;  // one line; empty: the cluster waits for nothing
   std::string moving;       // one line; empty: no regions move
+  std::string unreached;    // one line; empty: every agent reaches every memory node
 };
 
 struct BackupReply {

@@ -186,6 +186,7 @@ std::string OverviewText(const Overview& overview) {
           master.address + "\n";
   if (!overview.waiting_for.empty()) text += "waiting for: " + overview.waiting_for + "\n";
   if (!overview.moving.empty()) text += "moving: " + overview.moving + "\n";
+  if (!overview.unreached.empty()) text += "unreached: " + overview.unreached + "\n";
   text += "regions: " + std::to_string(overview.regions) + ", " +
           std::to_string(overview.regions_fully_redundant) + " of them on all of their " +
           std::to_string(overview.replicas) + " memory nodes\n";
@@ -202,6 +203,7 @@ std::string OverviewJson(const Overview& overview) {
                {"epoch", overview.epoch},
                {"waiting_for", overview.waiting_for},
                {"moving", overview.moving},
+               {"unreached", overview.unreached},
                {"replicas", overview.replicas},
                {"regions", overview.regions},
                {"regions_fully_redundant", overview.regions_fully_redundant},

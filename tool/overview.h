@@ -60,6 +60,7 @@ struct Overview {
   std::string state;
   std::string waiting_for;  // what joins, leaves and flushes wait for; empty: nothing
   std::string moving;       // which regions move, and how far that is; empty: none
+  std::string unreached;    // which agents do not reach which memory nodes; empty: all reach all
   uint32_t replicas = 0;
   uint32_t regions = 0;
   uint32_t regions_fully_redundant = 0;

@@ -22,6 +22,7 @@ void TakeStatus(const ClusterStatusInfo& status, Overview* overview) {
   overview->state = status.state;
   overview->waiting_for = status.waiting_for;
   overview->moving = status.moving;
+  overview->unreached = status.unreached;
   overview->replicas = status.replicas;
   overview->regions = status.regions;
   overview->regions_fully_redundant = status.regions_fully_redundant;

@@ -65,6 +65,7 @@ ClusterStatusInfo DecodeClusterStatus(const control::ClusterStatus& message) {
   info.state = message.state();
   info.waiting_for = message.waiting_for();
   info.moving = message.moving();
+  info.unreached = message.unreached();
   info.master_pid = message.pid();
   info.master_uptime_s = message.uptime_s();
   for (const control::MemberStatus& from : message.members()) {

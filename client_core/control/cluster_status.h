@@ -51,6 +51,8 @@ struct ClusterStatusInfo {
   std::string waiting_for;
   // Which regions move, and how far that is, in one line; empty: none. Likewise.
   std::string moving;
+  // Which agents do not reach which memory nodes, in one line; empty: all reach all. Likewise.
+  std::string unreached;
   uint64_t master_pid = 0;
   uint64_t master_uptime_s = 0;
   std::vector<MemberStatusInfo> members;

@@ -3,6 +3,7 @@
 #include <coroutine>
 #include <utility>
 
+#include "client_core/base/clock.h"
 #include "client_core/base/log.h"
 #include "client_core/control/control.pb.h"
 #include "client_core/control/view_codec.h"
@@ -170,8 +171,9 @@ void GrpcMasterClient::Start(const control::Request& request, uint64_t timeout_m
                              const DoorPtr& door, std::shared_ptr<Call> call) {
   const bool joins = request.has_join_worker();
   const bool leaves = request.has_leave_worker();
+  const WorkerId leaver{request.leave_worker().worker()};
   stream_->Ask(request, timeout_ms,
-               [this, joins, leaves, door, call = std::move(call)](
+               [this, joins, leaves, leaver, door, call = std::move(call)](
                    Status status, const std::string& reason, const control::Reply* reply) {
                  call->status = status;
                  call->reason = reason;
@@ -194,6 +196,7 @@ void GrpcMasterClient::Start(const control::Request& request, uint64_t timeout_m
                  } else if (leaves) {
                    std::erase(workers_, door);
                    --members_;
+                   if (unreached_.WorkerGone(leaver)) SendUnreached();
                  }
                  door->Post([call](ViewHold& hold) { hold.executor().Schedule(call->waiter); });
                });
@@ -210,6 +213,7 @@ void GrpcMasterClient::TEST_Ask(std::function<void(bool answered)> done) {
 
 void GrpcMasterClient::OnWelcome(const ControlWelcome& welcome) {
   member_.store(welcome.member, std::memory_order_relaxed);
+  if (!unreached_.entries().empty()) SendUnreached();
 }
 
 void GrpcMasterClient::OnTime(uint64_t time_us, uint64_t sent_ns, uint64_t received_ns) {
@@ -234,6 +238,44 @@ void GrpcMasterClient::OnMessage(const control::FromMaster& message) {
   } else if (message.kind_case() == control::FromMaster::kViewCommitted) {
     OnView(message.view_committed().view());
   }
+}
+
+void GrpcMasterClient::TellReach(WorkerId worker, NodeId node, bool reached) {
+  ChangeUnreached([this, worker, node, reached](uint64_t now_ns) {
+    return unreached_.WorkerSays(worker, node, reached, now_ns);
+  });
+}
+
+void GrpcMasterClient::TellProbed(NodeId node, bool reached) {
+  ChangeUnreached(
+      [this, node, reached](uint64_t now_ns) { return unreached_.Probed(node, reached, now_ns); });
+}
+
+std::vector<NodeId> GrpcMasterClient::to_probe() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return to_probe_;
+}
+
+void GrpcMasterClient::ChangeUnreached(std::function<bool(uint64_t now_ns)> change) {
+  stream_->Run([this, change = std::move(change)] {
+    if (change(SystemClock().NowNs())) SendUnreached();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    to_probe_ = unreached_.ToProbe();
+  });
+}
+
+void GrpcMasterClient::SendUnreached() {
+  constexpr uint64_t kNsPerMs = 1'000'000;
+  const uint64_t now_ns = SystemClock().NowNs();
+  control::FromMember message;
+  message.mutable_unreached();
+  for (const auto& [node, entry] : unreached_.entries()) {
+    control::Unreached::Node* const one = message.mutable_unreached()->add_nodes();
+    one->set_node(node);
+    one->set_worker(entry.worker.value_or(WorkerId{0}).value);
+    one->set_for_ms((now_ns - entry.since_ns) / kNsPerMs);
+  }
+  stream_->Send(message);
 }
 
 void GrpcMasterClient::OnHold(const control::HoldForView& message) {
@@ -329,6 +371,11 @@ void GrpcMasterClient::OnView(const control::View& message) {
       const std::lock_guard<std::mutex> lock(mutex_);
       view_ = std::move(view);
       view_version_.store(epoch, std::memory_order_release);
+    }
+    unreached_.UseView(*this->view());
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      to_probe_ = unreached_.ToProbe();
     }
     if (new_view_ != nullptr) new_view_();
   }

@@ -17,6 +17,7 @@
 
 #include "client_core/base/clock.h"
 #include "client_core/cluster/master_client.h"
+#include "client_core/cluster/unreached_nodes.h"
 #include "client_core/control/control_options.h"
 #include "client_core/control/control_stream.h"
 #include "client_core/control/offset_estimate.h"
@@ -67,6 +68,13 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   // Of this process among the cluster's members. Any thread.
   [[nodiscard]] uint64_t member() const { return member_.load(std::memory_order_relaxed); }
 
+  // `worker` does not reach the memory node, or reaches it again: the master is told. Any thread.
+  void TellReach(WorkerId worker, NodeId node, bool reached);
+  // The same by a connection that was tried, for nodes to which there is no channel: those in
+  // to_probe(), and any before a worker joins. Any thread.
+  void TellProbed(NodeId node, bool reached);
+  [[nodiscard]] std::vector<NodeId> to_probe() const;
+
   // Asks the master something that changes nothing; `done` is called on the session thread, with
   // whether it answered, after all that it had sent before. Any thread.
   void TEST_Ask(std::function<void(bool answered)> done);
@@ -96,6 +104,9 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   void OnReach(const control::Reach& message);
   void OnView(const control::View& message);
   void OnRepair(const control::Repair& message);
+  // Runs `change` on the session thread, and tells the master if other nodes are unreached then.
+  void ChangeUnreached(std::function<bool(uint64_t now_ns)> change);
+  void SendUnreached();
   void OnRepairEnded(uint64_t id, Status status);
   void AnswerRepair();
   // What goes with `change` to every worker's thread; once none of them has it any more, `message`
@@ -118,6 +129,7 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   uint64_t hold_epoch_ = 0;       // of the view that operations wait for; 0: they do not
   HoldKind hold_kind_ = HoldKind::kStart;
   std::vector<NodeId> left_;  // memory nodes that were left with the hold
+  UnreachedNodes unreached_;
   struct Repair;
   std::unique_ptr<Repair> repair_;
   const SystemClock clock_;
@@ -126,6 +138,7 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   mutable std::mutex mutex_;
   std::shared_ptr<const View> view_;  // guarded by mutex_
   std::string last_error_;            // guarded by mutex_
+  std::vector<NodeId> to_probe_;      // guarded by mutex_
 
   // Last: its thread uses all of the above. Shared with what is posted to workers.
   std::shared_ptr<ControlStream> stream_;

@@ -92,6 +92,19 @@ bool TcpFabric::Reaches(NodeId node) const {
   return channel != nullptr && channel->is_up();
 }
 
+bool TcpFabric::Answers(NodeId node) const {
+  const TcpChannel* const channel = Find(node);
+  return channel != nullptr && channel->is_up() && !channel->is_silent();
+}
+
+void TcpFabric::Ping(NodeId node) {
+  TcpChannel* const channel = Find(node);
+  if (channel == nullptr || !channel->TakeQuiet()) return;
+  const RoundTripPtr round_trip = NewRoundTrip();
+  (void)round_trip->ReadWord({node, 0});
+  (void)Submit(round_trip, {});
+}
+
 TcpChannel* TcpFabric::Find(NodeId node) const {
   return node.value < channels_.size() ? channels_[node.value].get() : nullptr;
 }

@@ -70,6 +70,12 @@ class TcpFabric final : public Fabric, private Poller {
   Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) override;
   void LeaveAside(NodeId node, bool aside) override;
   [[nodiscard]] bool Reaches(NodeId node) const override;
+  // Whether the node answers on that channel, too: one that has been silent for a second or more
+  // does not, though its channel is open still.
+  [[nodiscard]] bool Answers(NodeId node) const;
+  // Asks the node for a word, if its channel is open and nothing has been answered on it since the
+  // last call: without that nobody would notice that it does not answer.
+  void Ping(NodeId node);
 
   [[nodiscard]] bool settled() const override;
   [[nodiscard]] const TcpFabricStats& stats() const { return stats_; }

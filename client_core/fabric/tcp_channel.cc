@@ -165,10 +165,7 @@ void TcpChannel::Flush() {
   } while (progress == TcpFrameWriter::Progress::kEmpty && !pending_.empty() &&
            sent_.size() < kSentMax);
   watcher_->WatchWrites(progress == TcpFrameWriter::Progress::kBlocked);
-  if (!sent_.empty() && !alarm_.pending()) {
-    answered_at_alarm_ = answered_;
-    SetAlarm(fabric_.options_.reply_timeout_ms * 1'000'000);
-  }
+  if (!sent_.empty() && !alarm_.pending()) SetReplyAlarm();
 }
 
 void TcpChannel::ReadFrames() {
@@ -208,6 +205,7 @@ bool TcpChannel::OnFrame(const TcpFrame& frame) {
   sent_.Pop();
   --fabric_.waiting_frames_;
   ++answered_;
+  silent_alarms_ = 0;
   if (!has_answered_) {
     has_answered_ = true;
     backoff_ms_ = fabric_.options_.backoff_min_ms;

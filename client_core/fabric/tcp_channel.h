@@ -85,6 +85,13 @@ class TcpChannel {
   void Flush();
 
   [[nodiscard]] bool is_up() const { return state_ == State::kUp; }
+  // Whether it is up, nothing is under way, and nothing was answered since the last call.
+  bool TakeQuiet() {
+    return std::exchange(answered_at_look_, answered_) == answered_ && is_up() && sent_.empty() &&
+           pending_.empty();
+  }
+  // What was sent has waited for a good while, and nothing was answered.
+  [[nodiscard]] bool is_silent() const { return silent_alarms_ != 0; }
   // Frames have failed after they were sent, and the node has not welcomed this worker since.
   [[nodiscard]] bool unsettled() const { return unsettled_; }
   [[nodiscard]] const std::string& connect_error() const { return connect_error_; }
@@ -95,6 +102,8 @@ class TcpChannel {
   // Requests that wait; a worker has far fewer operations, unless it leaks them.
   static constexpr size_t kPendingMax = 64 * 1024;
   static constexpr size_t kInputBytes = 2 * kTcpFrameBytesMax;
+  // Alarms in a row without an answer, after which the channel is lost; together reply_timeout_ms.
+  static constexpr uint32_t kSilentAlarmsMax = 4;
 
   enum class State : uint8_t { kDown, kConnecting, kHandshake, kUp };
 
@@ -139,6 +148,7 @@ class TcpChannel {
   void OnWritable();
   void OnAlarm();
   void SetAlarm(uint64_t delay_ns);
+  void SetReplyAlarm();
   void ReadHandshake();
   void ReadFrames();
   bool OnFrame(const TcpFrame& frame);
@@ -186,6 +196,8 @@ class TcpChannel {
   TcpSequences next_;
   uint64_t answered_ = 0;
   uint64_t answered_at_alarm_ = 0;
+  uint32_t silent_alarms_ = 0;
+  uint64_t answered_at_look_ = 0;
   bool is_dirty_ = false;
   // A frame of the round trip whose frames are being answered was executed in part only.
   bool round_trip_failed_ = false;

@@ -72,6 +72,12 @@ void TcpChannel::SetAlarm(uint64_t delay_ns) {
   fabric_.executor_.timers().Add(&alarm_, fabric_.executor_.NowNs() + delay_ns);
 }
 
+// In parts, so that silence shows before the channel is given up.
+void TcpChannel::SetReplyAlarm() {
+  answered_at_alarm_ = answered_;
+  SetAlarm(fabric_.options_.reply_timeout_ms * 1'000'000 / kSilentAlarmsMax);
+}
+
 void TcpChannel::Connect() {
   state_ = State::kConnecting;
   SetAlarm(fabric_.options_.connect_timeout_ms * 1'000'000);
@@ -184,13 +190,12 @@ void TcpChannel::OnAlarm() {
       FailAttempt(TcpRefusalText(TcpRefusal::kSilent), false);
       break;
     case State::kUp:
-      if (sent_.empty()) break;
-      if (answered_ == answered_at_alarm_) {
+      silent_alarms_ = !sent_.empty() && answered_ == answered_at_alarm_ ? silent_alarms_ + 1 : 0;
+      if (silent_alarms_ == kSilentAlarmsMax) {
         Lose("no answer in time");
-        break;
+      } else if (!sent_.empty()) {
+        SetReplyAlarm();
       }
-      answered_at_alarm_ = answered_;
-      SetAlarm(fabric_.options_.reply_timeout_ms * 1'000'000);
       break;
   }
 }
@@ -202,6 +207,7 @@ void TcpChannel::Disconnect() {
   handshake_.reset();
   writer_.Clear();
   input_begin_ = input_end_ = 0;
+  silent_alarms_ = 0;
   state_ = State::kDown;
 }
 

@@ -56,6 +56,7 @@ def _shared(function, fabric, context):
 def tests():
     # Importing a module registers its tests.
     import backing_damaged  # pylint: disable=unused-import,import-outside-toplevel
+    import cuts  # pylint: disable=unused-import,import-outside-toplevel
     import expelled  # pylint: disable=unused-import,import-outside-toplevel
     import hosts  # pylint: disable=unused-import,import-outside-toplevel
     import impostors  # pylint: disable=unused-import,import-outside-toplevel

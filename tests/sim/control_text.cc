@@ -21,6 +21,13 @@ struct Describer {
   std::string operator()(const ReachedMessage& reached) const {
     return "question " + std::to_string(reached.id) + ": the node is reached";
   }
+  std::string operator()(const UnreachedMessage& unreached) const {
+    std::string text = "unreached:";
+    for (const UnreachedMessage::Node& one : unreached.nodes) {
+      text += " node " + std::to_string(one.node.value);
+    }
+    return text;
+  }
   std::string operator()(const RequestMessage& request) const {
     const std::string number = "request " + std::to_string(request.id) + ": ";
     return number + std::visit(*this, request.body);

@@ -86,6 +86,30 @@ TEST_F(MemnodeTcpWorkerTest, ANodeThatAnswersNothingInTimeIsLostAndItsOutcomesUn
   EXPECT_EQ(Word(0), 1U);
 }
 
+TEST_F(MemnodeTcpWorkerTest, ANodeThatIsSilentShowsBeforeItIsGivenUpAlsoToAWorkerThatAsksNothing) {
+  StartServer();
+  SpoilingProxy proxy(server_->port());
+  TcpFabricOptions options = FabricOptions();
+  options.reply_timeout_ms = 2000;
+  const auto fabric = NewFabric(1, proxy.port(), options);
+  ASSERT_TRUE(Connects(*fabric));
+  fabric->Ping(kNode);
+  ASSERT_TRUE(Eventually([&] { return fabric->stats().frames == 1; }));
+  Sleep(50);
+  EXPECT_TRUE(fabric->Answers(kNode));
+  fabric->Ping(kNode);
+  Sleep(50);
+  EXPECT_EQ(fabric->stats().frames, 1U) << "something was answered since the last look";
+  proxy.SetPaused(true);
+  fabric->Ping(kNode);
+  EXPECT_TRUE(Eventually([&] { return !fabric->Answers(kNode); }));
+  EXPECT_TRUE(fabric->Reaches(kNode)) << "the channel is open still";
+  EXPECT_EQ(fabric->stats().frames, 2U);
+  proxy.SetPaused(false);
+  EXPECT_TRUE(Eventually([&] { return fabric->Answers(kNode); }));
+  EXPECT_EQ(fabric->stats().connections, 1U);
+}
+
 // A node that answers as the test says: with `answers[i]`, sealed, to the i-th frame, then nothing.
 class RottenNode {
  public:

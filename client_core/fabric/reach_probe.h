@@ -1,0 +1,24 @@
+// Whether memory nodes could be reached, for those who have no channel to them: connections that
+// are made and closed at once.
+#ifndef ONETRIP_CLIENT_CORE_FABRIC_REACH_PROBE_H_
+#define ONETRIP_CLIENT_CORE_FABRIC_REACH_PROBE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace onetrip {
+
+struct ProbeTarget {
+  std::string host;  // numeric, or a name, which is looked up now and may block
+  uint16_t port = 0;
+  std::string path;  // of a unix socket; if not empty it is that which is tried
+};
+
+// Tries all at once, for `timeout_ms` at most. By target: why there is no connection, in a few
+// words; empty: there is. Any thread.
+std::vector<std::string> TryToConnect(const std::vector<ProbeTarget>& targets, uint64_t timeout_ms);
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_FABRIC_REACH_PROBE_H_
