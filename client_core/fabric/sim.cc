@@ -264,6 +264,7 @@ void SimNetwork::CloseChannels(NodeId node) {
 void SimFabric::LeaveAside(NodeId node, bool aside) {
   Channel& channel = *channels_.at(node.value);
   if (std::exchange(channel.aside, aside) == aside) return;
+  channel.cut_short = false;
   if (aside) return BreakChannel(node);
   CloseChannel(channel);
   const uint64_t open_ns_max = network_.options_.open_ns_max;
@@ -271,8 +272,20 @@ void SimFabric::LeaveAside(NodeId node, bool aside) {
   channel.opens_ns = network_.executor_.NowNs() + network_.executor_.rng().Below(open_ns_max + 1);
 }
 
+void SimFabric::SetCut(NodeId node, bool cut) {
+  Channel& channel = *channels_.at(node.value);
+  if (std::exchange(channel.cut, cut) == cut) return;
+  if (!cut) {
+    CloseChannel(channel);
+    channel.cut_short = false;
+    return;
+  }
+  channel.cut_short = !channel.requests.empty() || !channel.replies.empty();
+  BreakChannel(node);
+}
+
 bool SimFabric::IsOpen(const Channel& channel) const {
-  return !channel.aside && network_.executor_.NowNs() >= channel.opens_ns;
+  return !channel.aside && !channel.cut && network_.executor_.NowNs() >= channel.opens_ns;
 }
 
 bool SimFabric::Reaches(NodeId node) const {
@@ -281,7 +294,8 @@ bool SimFabric::Reaches(NodeId node) const {
 
 bool SimFabric::settled() const {
   return std::none_of(channels_.begin(), channels_.end(), [](const auto& channel) {
-    return !channel->aside && !channel->requests.empty() && channel->requests.front().failed;
+    const bool may_come = !channel->requests.empty() && channel->requests.front().failed;
+    return !channel->aside && (may_come || channel->cut_short);
   });
 }
 

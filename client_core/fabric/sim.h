@@ -136,6 +136,10 @@ class SimFabric final : public Fabric {
   // and of it a prefix, drawn at random, still takes effect, even later. What is posted from then
   // on comes after that, for a new connection is made only when the node has fenced the old one.
   void BreakChannel(NodeId node);
+  // The network between this worker and `node` is cut, or whole again. What was on its way is lost
+  // as in BreakChannel, and what is posted meanwhile fails unsent.
+  void SetCut(NodeId node, bool cut);
+  [[nodiscard]] bool is_cut(NodeId node) const { return channels_.at(node.value)->cut; }
   // Messages between this worker and `node` take `factor` times as long from now on.
   void SetSlowness(NodeId node, uint32_t factor) { channels_.at(node.value)->slowness = factor; }
   // The node refuses this worker from now on: nothing more of it takes effect there.
@@ -177,7 +181,9 @@ class SimFabric final : public Fabric {
     bool stalled = false;  // found its node paused
     bool fenced = false;
     bool aside = false;
-    uint64_t opens_ns = 0;  // nothing is posted before
+    bool cut = false;
+    bool cut_short = false;  // something failed by the cut, and the node has not said so yet
+    uint64_t opens_ns = 0;   // nothing is posted before
   };
   static_assert(RoundTrip::kMaxOps <= 64, "operations are bits of a word");
 

@@ -42,13 +42,16 @@ Agent::Agent(const World& world, uint32_t number, uint64_t seed, SimMasterClient
     : number_(number),
       engine_kind_(world.engine),
       transactions_every_(world.transactions_every),
+      look_ns_(world.control.reach_look_us * 1000),
       process_(world.executor, seed),
+      network_(world.network),
       memory_(world.memory),
       fabric_(std::make_unique<SimFabric>(process_, world.network)),
       hold_(process_),
       master_(process_, world.executor, world.master, world.control,
               "agent " + std::to_string(number), std::move(events)),
-      gate_(process_) {}
+      gate_(process_),
+      probes_(process_) {}
 
 // Frames first: they refer to everything below them.
 Agent::~Agent() { process_.DropBackground(); }
@@ -60,6 +63,7 @@ void Agent::Die() {
 
 Task<Status> Agent::Start(DataPathOptions options) {
   master_.Connect();
+  if (look_ns_ != 0) co_await AwaitNetwork();
   const Result<Membership> membership = co_await master_.Join(hold_);
   if (!membership.ok()) co_return membership.status();
   context_ = std::make_unique<WorkerContext>(process_, *fabric_, master_, hold_, membership.value(),
@@ -67,27 +71,76 @@ Task<Status> Agent::Start(DataPathOptions options) {
   context_->memory_observer = &memory_;
   engine_ = MakeEngine(engine_kind_, *context_);
   kv_ = std::make_unique<Kv>(*context_, *engine_);
-  co_await ReachNodes();
+  if (!co_await ReachNodes()) {
+    co_return Status(StatusCode::kUnavailable, "a memory node cannot be reached");
+  }
   const Status status = co_await kv_->Start();
   started_ = status.ok();
+  if (started_ && look_ns_ != 0) {
+    watch_ = std::make_unique<ReachWatch>(
+        process_, look_ns_,
+        ReachWatch::Calls{[this] { return master_.view(); },
+                          [this](NodeId node) { return fabric_->Reaches(node); },
+                          [this, id = membership.value().id](NodeId node, bool reached) {
+                            master_.TellReach(id, node, reached);
+                            if (!reached) process_.Spawn(probes_, ProbeAgain());
+                          }});
+  }
   co_return status;
 }
 
-Task<void> Agent::ReachNodes() {
+bool Agent::Probe(NodeId node) {
+  const bool reached = !fabric_->is_cut(node) && network_.endpoint(node).reachable();
+  master_.TellProbed(node, reached);
+  return reached;
+}
+
+Task<void> Agent::AwaitNetwork() {
+  while (master_.view_version() == 0) co_await process_.SleepFor(look_ns_);
+  while (true) {
+    const std::shared_ptr<const View> view = master_.view();
+    bool all = true;
+    for (uint16_t i = 0; i < view->node_count; ++i) {
+      all &= view->IsOut(NodeId{i}) || Probe(NodeId{i});
+    }
+    awaits_network_ = !all;
+    if (all) break;
+    co_await process_.SleepFor(look_ns_);
+  }
+  // Of nodes that are out by now.
+  process_.Spawn(probes_, ProbeAgain());
+}
+
+Task<void> Agent::ProbeAgain() {
+  if (std::exchange(probing_, true)) co_return;
+  while (!master_.unreached().entries().empty()) {
+    co_await process_.SleepFor(look_ns_);
+    for (const NodeId node : master_.unreached().ToProbe()) Probe(node);
+  }
+  probing_ = false;
+}
+
+Task<bool> Agent::ReachNodes() {
   constexpr uint64_t kLookNs = 1000;
+  constexpr uint64_t kTimeoutNs = 20'000'000;
+  const uint64_t deadline_ns = process_.NowNs() + kTimeoutNs;
   for (uint16_t i = 0; i < context_->view().node_count; ++i) {
     const NodeId node{i};
     // It may come in or go out meanwhile.
     const auto is_out = [&] { return context_->view().IsOut(node); };
     fabric_->LeaveAside(node, is_out());
     while (!is_out() && !fabric_->Reaches(node)) {
+      // Cut off meanwhile: nobody must wait for a member that has not begun.
+      if (look_ns_ != 0 && process_.NowNs() >= deadline_ns) co_return false;
       co_await process_.SleepFor(kLookNs);
       fabric_->LeaveAside(node, is_out());
     }
   }
+  co_return true;
 }
 
 Task<Status> Agent::Stop() {
+  watch_.reset();
   const Status status = co_await kv_->Stop();
   if (!status.ok()) co_return status;
   co_return co_await context_->master.Leave(hold_, context_->membership);

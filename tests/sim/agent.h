@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "client_core/cluster/reach_watch.h"
 #include "client_core/coro/sim_executor.h"
 #include "client_core/coro/sync.h"
 #include "client_core/fabric/sim.h"
@@ -69,19 +70,28 @@ class Agent {
   // It takes no further commands.
   void StartLeaving() { leaving_ = true; }
   [[nodiscard]] bool leaving() const { return leaving_; }
+  // It does not join, for it does not reach a node that it would need.
+  [[nodiscard]] bool awaits_network() const { return awaits_network_; }
   // Clients with a command under way.
   uint32_t& busy() { return busy_; }
 
  private:
-  // Until there is a channel to every node.
-  Task<void> ReachNodes();
+  // Until connections can be made to all nodes of the map; see ClusteredWorker.
+  Task<void> AwaitNetwork();
+  // Tries those to which there is no channel.
+  bool Probe(NodeId node);
+  Task<void> ProbeAgain();
+  // Until there is a channel to every node; false if that takes too long.
+  Task<bool> ReachNodes();
   Task<void> Send(Session* session, const Command* command, std::string* reply);
   Task<void> SendInTransaction(Session* session, const Command* command, std::string* reply);
 
   const uint32_t number_;
   const EngineKind engine_kind_;
   const uint32_t transactions_every_;
+  const uint64_t look_ns_;
   SimProcess process_;
+  SimNetwork& network_;
   WorkerMemory memory_;
   std::unique_ptr<SimFabric> fabric_;
   ViewHold hold_;
@@ -89,11 +99,15 @@ class Agent {
   FakeHooks hooks_;
   uint64_t next_session_ = 1;
   Gate gate_;
+  Gate probes_;
+  bool probing_ = false;
   std::unique_ptr<WorkerContext> context_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Kv> kv_;
+  std::unique_ptr<ReachWatch> watch_;
   bool started_ = false;
   bool leaving_ = false;
+  bool awaits_network_ = false;
   uint32_t busy_ = 0;
 };
 

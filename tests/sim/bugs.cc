@@ -63,6 +63,8 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kMoveUnderWrites, "move-under-writes", "moves"},
     {Bug::kMoveUnreached, "move-unreached", "moves"},
     {Bug::kMovesRegisters, "moves-registers", "moves"},
+    {Bug::kReportsIgnored, "reports-ignored", "cuts"},
+    {Bug::kOneReportForAll, "one-report-for-all", "cuts"},
     {Bug::kPostedAtMinority, "posted-at-minority", "minority"},
     {Bug::kLanesNotNamed, "lanes-not-named", "turnover"},
     {Bug::kTakenOverAtOnce, "taken-over-at-once", "turnover"},

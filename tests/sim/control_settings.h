@@ -27,6 +27,10 @@ struct ControlSettings {
   uint64_t fence_retry_ms = 200;
   uint64_t time_lead_ms = 2000;
   uint64_t replace_after_ms = 10'000;
+  uint64_t reach_settle_ms = 1000;
+  uint64_t reach_back_ms = 2000;
+  // How often an agent looks whom it reaches; 0: never.
+  uint64_t reach_look_us = 0;
 };
 
 }  // namespace onetrip

@@ -33,6 +33,7 @@ constexpr FaultName kFaultNames[] = {
     {FaultKind::kImpostor, "impostor"},
     {FaultKind::kDrainNode, "drain-node"},
     {FaultKind::kFillNode, "fill-node"},
+    {FaultKind::kCutLink, "cut-link"},
 };
 
 struct EngineOfPlan {
@@ -99,6 +100,9 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("fence_retry_ms", plan.control.fence_retry_ms);
   visit("time_lead_ms", plan.control.time_lead_ms);
   visit("replace_after_ms", plan.control.replace_after_ms);
+  visit("reach_settle_ms", plan.control.reach_settle_ms);
+  visit("reach_back_ms", plan.control.reach_back_ms);
+  visit("reach_look_us", plan.control.reach_look_us);
 }
 
 template <typename Number>
@@ -224,6 +228,7 @@ std::string DescribeFault(const Fault& fault) {
               std::to_string(fault.node) + ", " + std::to_string(fault.amount) + " times";
       break;
     case FaultKind::kBreakChannel:
+    case FaultKind::kCutLink:
       text += " of agent " + std::to_string(fault.agent) + " to node " + std::to_string(fault.node);
       break;
     case FaultKind::kStepClock:

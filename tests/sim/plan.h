@@ -42,6 +42,9 @@ enum class FaultKind : uint8_t {
                       // `amount`, answers in its place
   kDrainNode,         // somebody asks that `node` gives its regions to others
   kFillNode,          // ... is given its share
+  // Between whatever process is `agent` and `node`, for `duration_ns`; 0: until the program is over
+  // and all who are served have been asked.
+  kCutLink,
 };
 
 struct Fault {

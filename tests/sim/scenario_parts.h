@@ -56,6 +56,7 @@ Plan MakeMinority(uint64_t seed);
 Plan MakeTurnover(uint64_t seed);
 Plan MakeRepairs(uint64_t seed);
 Plan MakeMoves(uint64_t seed);
+Plan MakeCuts(uint64_t seed);
 Plan MakeFrozen(uint64_t seed);
 
 }  // namespace onetrip

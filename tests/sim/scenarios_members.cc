@@ -338,4 +338,71 @@ Plan MakeMoves(uint64_t seed) {
   return plan;
 }
 
+namespace {
+
+// From the moment `at_ns` on, once or now and then.
+void AddCut(uint32_t agent, uint32_t node, uint64_t at_ns, Plan* plan, Rng& rng) {
+  Fault cut;
+  cut.kind = FaultKind::kCutLink;
+  cut.agent = agent;
+  cut.node = node;
+  cut.at_ns = at_ns;
+  const uint64_t times = rng.Below(3) == 0 ? 1 + rng.Below(6) : 0;
+  for (uint64_t i = 0; i < times; ++i) {
+    cut.duration_ns = 1000 + rng.Below(OneOf(rng, {200'000UL, 5'000'000UL, 30'000'000UL}));
+    plan->faults.push_back(cut);
+    cut.at_ns += cut.duration_ns + rng.Below(OneOf(rng, {200'000UL, 5'000'000UL}));
+  }
+  cut.duration_ns = 0;
+  if (times == 0 || rng.Below(2) == 0) plan->faults.push_back(cut);
+}
+
+}  // namespace
+
+// Agents that do not reach a memory node, for a while, now and then, or for good: one of them,
+// most, or one that does not reach several nodes; in half of the seeds among other faults. Whoever
+// is a member in the end must be served, by a map without the node; or it is none.
+Plan MakeCuts(uint64_t seed) {
+  constexpr uint64_t kStream = 0xc075'0000'0000;
+  Rng rng(seed ^ kStream);
+  const uint64_t base = rng.Below(4);
+  Plan plan = base == 0 ? MakeMembers(seed) : base == 1 ? MakeMoves(seed) : MakeRepairs(seed);
+  plan.scenario = "cuts";
+  if (rng.Below(2) == 0) plan.faults.clear();
+  // Whoever is lost for good leaves no room for what is to be shown.
+  std::erase_if(plan.faults, [](const Fault& fault) { return fault.kind == FaultKind::kLoseNode; });
+  plan.control.lease_ms = 4;
+  plan.control.time_lead_ms = 8;
+  plan.control.latency_max_ns = std::min<uint64_t>(plan.control.latency_max_ns, 20'000);
+  plan.control.reach_look_us = OneOf(rng, {300UL, 1000UL});
+  plan.control.reach_settle_ms = OneOf(rng, {1UL, 4UL});
+  plan.control.reach_back_ms = OneOf(rng, {1UL, 8UL});
+  plan.fabric.open_ns_max = std::min<uint64_t>(plan.fabric.open_ns_max, 500'000);
+  const uint64_t at_ns = rng.Below(400'000);
+  const auto nodes = static_cast<uint64_t>(plan.shape.nodes);
+  const auto agent = static_cast<uint32_t>(rng.Below(plan.agents));
+  const auto node = static_cast<uint32_t>(rng.Below(nodes));
+  switch (rng.Below(4)) {
+    case 0:
+      AddCut(agent, node, at_ns, &plan, rng);
+      break;
+    case 1: {
+      const uint64_t count = plan.agents / 2 + rng.Below(plan.agents - plan.agents / 2 + 1);
+      for (uint32_t i = 0; i < count; ++i) {
+        AddCut((agent + i) % plan.agents, node, at_ns + rng.Below(100'000), &plan, rng);
+      }
+      break;
+    }
+    case 2:
+      AddCut(agent, node, at_ns, &plan, rng);
+      AddCut(agent, (node + 1) % static_cast<uint32_t>(nodes), at_ns, &plan, rng);
+      break;
+    default:
+      AddCut(agent, node, at_ns, &plan, rng);
+      AddCut((agent + 1) % plan.agents, static_cast<uint32_t>(rng.Below(nodes)), rng.Below(400'000),
+             &plan, rng);
+  }
+  return plan;
+}
+
 }  // namespace onetrip

@@ -29,6 +29,9 @@ SimMaster::SimMaster(SimExecutor& world, const ControlSettings& settings, const 
   options_.fence_retry_ms = settings.fence_retry_ms;
   options_.time_lead_ms = settings.time_lead_ms;
   options_.replace_after_ms = settings.replace_after_ms;
+  options_.reach_settle_ms = settings.reach_settle_ms;
+  options_.reach_flap_ms = 4 * settings.reach_settle_ms;
+  options_.reach_back_ms = settings.reach_back_ms;
   options_.repair_retry_ms = settings.fence_retry_ms;
   options_.repair_timeout_ms = 1000;
   options_.node_wait_ms = settings.lease_ms;

@@ -98,6 +98,27 @@ Task<Status> SimMasterClient::SayGoodbye(ViewHold& hold) {
   co_return call->status;
 }
 
+void SimMasterClient::TellReach(WorkerId worker, NodeId node, bool reached) {
+  if (unreached_.WorkerSays(worker, node, reached, process_.NowNs())) SendUnreached();
+}
+
+void SimMasterClient::TellProbed(NodeId node, bool reached) {
+  if (unreached_.Probed(node, reached, process_.NowNs())) SendUnreached();
+}
+
+void SimMasterClient::OnWelcome() {
+  if (!unreached_.entries().empty()) SendUnreached();
+}
+
+void SimMasterClient::SendUnreached() {
+  UnreachedMessage message;
+  for (const auto& [node, entry] : unreached_.entries()) {
+    message.nodes.push_back({NodeId{node}, entry.worker.value_or(WorkerId{0}).value,
+                             (process_.NowNs() - entry.since_ns) / 1'000'000});
+  }
+  link_.Send(message);
+}
+
 void SimMasterClient::OnMessage(const MasterMessage& message) {
   if (const auto* hold = std::get_if<HoldForViewMessage>(&message)) {
     hold_epoch_ = hold->epoch.value;
@@ -160,6 +181,7 @@ void SimMasterClient::OnView(const std::shared_ptr<const View>& view) {
   if (epoch > view_version()) {
     view_ = view;
     view_version_.store(epoch, std::memory_order_release);
+    unreached_.UseView(*view);
   }
   // An older view is one that was under way when a stream broke; the hold is for a newer one.
   const bool releases = hold_epoch_ != 0 && epoch >= hold_epoch_;

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "client_core/cluster/master_client.h"
+#include "client_core/cluster/unreached_nodes.h"
 #include "client_core/coro/sim_executor.h"
 #include "tests/sim/control_link.h"
 
@@ -40,6 +41,11 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
   Task<Status> Leave(ViewHold& hold, Membership membership) override;
   Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) override;
   Task<Status> SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) override;
+  // What a worker's watch and the process's own attempts find of memory nodes.
+  void TellReach(WorkerId worker, NodeId node, bool reached);
+  void TellProbed(NodeId node, bool reached);
+  [[nodiscard]] const UnreachedNodes& unreached() const { return unreached_; }
+
   // The process says goodbye. REQUIRES: its worker has left.
   Task<Status> SayGoodbye(ViewHold& hold);
 
@@ -56,6 +62,8 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
 
   void OnMessage(const MasterMessage& message) override;
   void OnExpelled(const std::string& reason) override { events_.expelled(reason); }
+  void OnWelcome() override;
+  void SendUnreached();
   [[nodiscard]] uint64_t KnownEpoch() const override { return view_version(); }
   void OnView(const std::shared_ptr<const View>& view);
   void OnRepair(const RepairMessage& message);
@@ -82,6 +90,7 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
     std::shared_ptr<const View> next_view;  // comes into force after a repair under a hold
   };
   Repair repair_;
+  UnreachedNodes unreached_;
   std::deque<Posted> posted_;
   ControlLink link_;
 };

@@ -91,6 +91,10 @@ void World::FormCluster() {
   master_.SetOnView([this] {
     if (memory_ != nullptr) memory_->UseView(master_.newest_view());
     LookWhoIsRefused();
+    const std::optional<NodeId> missed = MissedByOne();
+    if (missed.has_value() && master_.newest_view().IsOut(*missed)) {
+      Fail("a node is out that all but one agent reach");
+    }
   });
   const auto serves = [](const auto& node) { return node->serving(); };
   while (!std::all_of(node_processes_.begin(), node_processes_.end(), serves)) {
@@ -146,6 +150,9 @@ Agent& World::AddAgent(uint32_t number) {
   Agent& agent = *agents_.back();
   trace_.NameFabric(agent.fabric().index(), "agent " + std::to_string(number));
   current_[number] = &agent;
+  for (const auto& [whose, node] : cuts_) {
+    if (whose == number) agent.fabric().SetCut(node, true);
+  }
   return agent;
 }
 
@@ -435,7 +442,8 @@ bool World::RunUntilDone(std::string_view what) {
   const auto busy = [this] {
     if (reviving_ > 0) return true;
     return std::any_of(agents_.begin(), agents_.end(), [this](const auto& agent) {
-      const bool waits_in_vain = !agent->started() && IsBeyondRepair();
+      const bool waits_in_vain =
+          !agent->started() && (IsBeyondRepair() || (agent->awaits_network() && !cuts_.empty()));
       return !agent->dead() && agent->gate().inside() > 0 && !IsFrozen(agent.get()) &&
              !waits_in_vain;
     });
@@ -468,6 +476,7 @@ bool World::RunProgram(const Program& program, const std::vector<Fault>& faults)
   }
   program_runs_ = true;
   if (!RunUntilDone("the program")) return Explain();
+  if (!OutlastCuts(faults)) return Explain();
   program_runs_ = false;
   if (!frozen_.empty() && !GoOnFrozen()) return Explain();
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -99,6 +100,7 @@ class World {
 
   static constexpr uint32_t kReader = 1000;   // the client of the last reads
   static constexpr uint32_t kFlusher = 1001;  // ... and of the last flush
+  static constexpr uint32_t kWriter = 1002;   // ... and of writes by those who were cut off
 
   void FormCluster();
   void OnPlaced(NodeId node, const View& view);
@@ -155,6 +157,14 @@ class World {
   void StrikeAgent(PlannedFault& planned);
   void StrikeControl(const PlannedFault& planned);
   void EndNow(const PlannedFault& planned);
+  void SetCut(uint32_t agent, NodeId node, bool cut);
+  // Cuts that last for ever: whoever is a member all the same must be served. Then they end.
+  bool OutlastCuts(const std::vector<Fault>& faults);
+  Task<void> WriteUntilServed(Agent* agent, uint64_t until_ns);
+  // Whether every agent lacks the majority of some region's live replicas.
+  [[nodiscard]] bool NobodyCanBeHelped() const;
+  // The node that one agent of at least three does not reach, while nothing else happens.
+  [[nodiscard]] std::optional<NodeId> MissedByOne() const;
   // Why the outcome of the agent's command, which began at `begun_ns`, may not be unknown; empty:
   // it may.
   [[nodiscard]] std::string WhyNotUnknown(const Agent* agent, const Command& command,
@@ -196,7 +206,8 @@ class World {
   uint64_t commands_ = 0;
   uint64_t unanswered_ = 0;
   uint64_t faults_ = 0;
-  uint32_t reviving_ = 0;  // agents that will be started anew
+  std::set<std::pair<uint32_t, NodeId>> cuts_;  // number of the agent, and whom it does not reach
+  uint32_t reviving_ = 0;                       // agents that will be started anew
   bool program_runs_ = false;
   bool ending_ = false;
   uint32_t lost_nodes_ = 0;  // for good

@@ -11,6 +11,8 @@ namespace {
 // How often an agent that cannot start is started again, and after how long.
 constexpr uint32_t kAttemptsMax = 6;
 constexpr uint64_t kStartAgainNs = 300'000;
+// Until one that is cut off is asked again.
+constexpr uint64_t kAskAgainNs = 100'000;
 
 }  // namespace
 
@@ -171,6 +173,9 @@ void World::StrikeNow(PlannedFault& planned) {
     case FaultKind::kFillNode:
       StrikeControl(planned);
       break;
+    case FaultKind::kCutLink:
+      SetCut(fault.agent, node, true);
+      break;
   }
   // Who ends comes back by itself.
   const bool ends = fault.kind == FaultKind::kCrashAgent || fault.kind == FaultKind::kLeaveAgent;
@@ -214,6 +219,87 @@ void World::StrikeAgent(PlannedFault& planned) {
     default:
       CHECK(false);
   }
+}
+
+void World::SetCut(uint32_t agent, NodeId node, bool cut) {
+  if (cut) {
+    cuts_.emplace(agent, node);
+    lossy_ = true;
+  } else {
+    cuts_.erase({agent, node});
+  }
+  current_.at(agent)->fabric().SetCut(node, cut);
+}
+
+std::optional<NodeId> World::MissedByOne() const {
+  if (plan_.faults.empty() || plan_.agents < 3) return std::nullopt;
+  const Fault& first = plan_.faults.front();
+  const bool is_one =
+      std::all_of(plan_.faults.begin(), plan_.faults.end(), [&first](const Fault& fault) {
+        return fault.kind == FaultKind::kCutLink && fault.agent == first.agent &&
+               fault.node == first.node;
+      });
+  if (!is_one || !program_runs_) return std::nullopt;
+  return NodeId{static_cast<uint16_t>(first.node)};
+}
+
+bool World::NobodyCanBeHelped() const {
+  const View& view = master_.newest_view();
+  const auto replicas = static_cast<uint32_t>(plan_.shape.replicas);
+  const auto lacks = [&](const Agent* agent, const RegionPlacement& region) {
+    uint32_t reached = 0;
+    for (uint32_t i = 0; i + region.missing < replicas; ++i) {
+      reached += cuts_.contains({agent->number(), region.nodes[i]}) ? 0 : 1;
+    }
+    return reached <= replicas / 2;
+  };
+  return std::all_of(current_.begin(), current_.end(), [&](const Agent* agent) {
+    return std::any_of(view.regions.begin(), view.regions.end(),
+                       [&](const RegionPlacement& region) { return lacks(agent, region); });
+  });
+}
+
+Task<void> World::WriteUntilServed(Agent* agent, uint64_t until_ns) {
+  // A new key each time: what is unknown of one is not to be explained with the others.
+  uint64_t attempt = 0;
+  for (bool served = false; !served;) {
+    const Command command{
+        "INCR", "served:" + std::to_string(agent->number()) + ":" + std::to_string(attempt++)};
+    const size_t index = history_.Start(kWriter + agent->number(), command, executor_.NowNs());
+    std::string reply;
+    co_await agent->Execute(&command, &reply);
+    history_.Finish(index, reply, executor_.NowNs());
+    trace_.Note("agent " + std::to_string(agent->number()) + " is asked and says " +
+                Quote(reply, 60));
+    served = history_.ops()[index].ending == Ending::kAnswered;
+    if (!served && NobodyCanBeHelped()) co_return;
+    if (!served && executor_.NowNs() >= until_ns) {
+      Fail("agent " + std::to_string(agent->number()) +
+           " does not reach a node, and nobody does anything about it");
+      co_return;
+    }
+    co_await agent->process().SleepFor(kAskAgainNs);
+  }
+}
+
+bool World::OutlastCuts(const std::vector<Fault>& faults) {
+  const bool any = std::any_of(faults.begin(), faults.end(), [](const Fault& fault) {
+    return fault.kind == FaultKind::kCutLink;
+  });
+  if (!any) return true;
+  OutlastFaults(faults);
+  const uint64_t until_ns = executor_.NowNs() + Patience();
+  for (Agent* agent : current_) {
+    if (agent->dead() || !agent->started()) continue;
+    agent->process().Spawn(agent->gate(), WriteUntilServed(agent, until_ns));
+  }
+  if (!RunUntilDone("writes by agents that are cut off")) return false;
+  program_runs_ = false;
+  for (const auto& [agent, node] : std::set<std::pair<uint32_t, NodeId>>(cuts_)) {
+    SetCut(agent, node, false);
+  }
+  trace_.Note("the network is whole again");
+  return RunUntilDone("what waited for the network");
 }
 
 bool World::IsFrozen(const Agent* agent) const {
@@ -296,6 +382,9 @@ void World::EndNow(const PlannedFault& planned) {
       break;
     case FaultKind::kStoreFails:
       master_.SetStoreFailing(false);
+      break;
+    case FaultKind::kCutLink:
+      SetCut(fault.agent, node, false);
       break;
     case FaultKind::kCrashAgent:
     case FaultKind::kLeaveAgent:
