@@ -83,6 +83,11 @@ void SimMaster::Impersonate(Impostor impostor) {
   trace_.Note(is_empty ? "a master starts on an empty data directory" : "... on an old copy");
   set_aside_ = std::exchange(disk_, is_empty ? DurableState() : old_copy_);
   Begin(is_empty ? kCluster + 1 : kCluster);
+  // Somebody starts it again and again, until its own epochs have passed what members know.
+  while (!is_empty && up() && coordinator_->view().epoch <= newest_view_->epoch) {
+    Crash();
+    Begin(kCluster);
+  }
 }
 
 void SimMaster::Restart() {
@@ -93,8 +98,10 @@ void SimMaster::Restart() {
 }
 
 void SimMaster::Save(const DurableChange& change) {
-  if (change.cluster.has_value() && change.cluster->epoch > disk_.cluster.epoch) old_copy_ = disk_;
+  const bool is_forming = disk_.cluster.epoch == 0;
   ApplyChange(change, &disk_);
+  // Everybody has heard of more by the time that somebody starts a master on it.
+  if (is_forming) old_copy_ = disk_;
 }
 
 void SimMaster::Begin(uint64_t cluster) {

@@ -45,8 +45,8 @@ class SimMaster final : private ControlConnection::MasterEnd {
   void Restart();
   [[nodiscard]] bool up() const { return coordinator_.has_value(); }
   // Somebody else answers at its address from now on, until Restart(): one who refuses everybody
-  // and proves nothing, a master with an empty data directory, or one with a copy of the state of
-  // before the newest view. The master itself is down.
+  // and proves nothing, a master with an empty data directory, or one with a copy of the state as
+  // it was when the map had just been made. The master itself is down.
   enum class Impostor : uint8_t { kStranger, kEmptyDirectory, kOldCopy };
   void Impersonate(Impostor impostor);
   // Stands still: what arrives meanwhile waits.
@@ -113,7 +113,7 @@ class SimMaster final : private ControlConnection::MasterEnd {
 
   // Survives a crash.
   DurableState disk_;
-  DurableState old_copy_;                  // of before its newest view
+  DurableState old_copy_;                  // of when it had just made the map
   std::optional<DurableState> set_aside_;  // the true one, while somebody else has another
   bool stranger_answers_ = false;
   uint64_t lives_ = 0;
