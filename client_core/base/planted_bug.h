@@ -15,6 +15,7 @@ enum class Bug : uint8_t {
   // replication
   kLoserDoesNotWait,     // a loser of a round returns before the primary has changed
   kWinnerLeavesBackups,  // the winner does not turn the backups that others took
+  kRoundLeft,            // a writer that gives up leaves the round without an end
   kRulesOfOneBackup,     // the rules are applied to the first answer, not to all
   // kv
   kBlindLoserAlwaysOk,      // a blind loser returns success whoever won
@@ -34,6 +35,11 @@ enum class Bug : uint8_t {
   kStaleCacheBelieved,     // a cached slot word is used as the expected one, unread
   kSplitEmptiesFirst,      // a split empties the parent's slot before it fills the child's
   kFillingParentNotAsked,  // a search in a subtable that is being filled does not ask its parent
+  kSplitLeftUnfinished,    // a split that its splitter has left is finished by nobody
+  kSplitHeaderWritten,     // ... or by WRITEs of headers, which may come late
+  kSplitOpensEarly,        // ... or opens a group in the child before the parent's is moved
+  kSplitUnlocksLate,       // ... or opens the child's directory entry though others split it again
+  kSweepOfFillingGroup,    // a sweep removes what a split has yet to take out of the parent
   // memory
   kEpochTooEarly,         // memory is reused one epoch too early
   kPassedWhilePinned,     // a worker publishes an epoch that its operations have not left
@@ -98,6 +104,7 @@ enum class Bug : uint8_t {
   kNoWitnesses,                // slots are read from the primary alone
   kLanesNotNamed,              // blocks are taken over that registers' words still name
   kTakenOverAtOnce,            // ... while operations may still use or free what is there
+  kInheritedTwice,             // ... and a buffer met twice, amid a split, is freed twice
   kCopyForgetsBlock,           // a block of a region does not come to its new replica
   kMoveUncopied,               // a region is on another node before the copy there is whole
   kMoveUnderWrites,            // ... or copied while operations are under way

@@ -76,8 +76,12 @@ class Engine {
   [[nodiscard]] virtual RegisterKind registers() const { return RegisterKind::kNone; }
 
   // Changes a slot. kUnknownOutcome: a node was lost or the wait for the winner outlived the
-  // operation; v_new may yet appear.
+  // operation; v_new may yet appear, and the engine goes on to see to it that the slot's round has
+  // an end.
   virtual MaybeTask<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) = 0;
+  // At the end of a worker that gives no more writes: waits for what goes on behind them, at most
+  // until `until_ns`. Not ok: a round has no end yet, and the worker must not leave in order.
+  virtual Task<Status> Stop(uint64_t /*until_ns*/) { co_return Status::Ok(); }
 };
 
 // kSwarm: SNAPSHOT slots; keys as Safe-Guess registers where that can be. kAbd: the same with ABD.

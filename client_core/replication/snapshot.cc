@@ -72,10 +72,7 @@ Task<Result<SlotOutcome>> Snapshot::WriteSlowly(Operation& operation, SlotWrite 
   RoundTripPtr repeated;
   uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
   for (uint32_t retries = 0;; ++retries) {
-    if (progress.again && first) {
-      repeated = WritesToRepeat(context_, *first, progress.first_writes);
-      write.first = repeated.get();
-    }
+    if (progress.again) Repeat(first, progress, &repeated, &write);
     const Result<SlotOutcome> outcome = co_await Attempt(operation, write, &progress);
     const StatusCode code = outcome.status().code();
     const bool cut_short = code == StatusCode::kUnknownOutcome || code == StatusCode::kUnavailable;
@@ -90,10 +87,62 @@ Task<Result<SlotOutcome>> Snapshot::WriteSlowly(Operation& operation, SlotWrite 
           std::min<uint64_t>(2 * wait_ns, uint64_t{context_.options.wait_timer_max_us} * 1000);
       goes_on = co_await operation.presence.EnterSlots(operation.deadline_ns);
     }
-    if (!goes_on && progress.touched) co_return AfterSend(outcome.status());
+    if (!goes_on && progress.touched) {
+      const bool is_bounded = retries == context_.options.node_loss_retries_max;
+      if (!progress.overtaken && !is_bounded && !Planted(Bug::kRoundLeft)) {
+        context_.executor.Spawn(gate_, FinishRound(write, first, progress, operation.pin.Share()));
+      }
+      co_return AfterSend(outcome.status());
+    }
     if (!goes_on) co_return Status(StatusCode::kUnavailable, "the slot's round was not decided");
     progress.again = true;
   }
+}
+
+void Snapshot::Repeat(const RoundTripPtr& first, const Progress& progress, RoundTripPtr* repeated,
+                      SlotWrite* write) {
+  if (!first) return;
+  *repeated = WritesToRepeat(context_, *first, progress.first_writes);
+  write->first = repeated->get();
+}
+
+// Algorithm 4 beyond the time that its client waits. The pin keeps v_old, and what v_new names,
+// from coming back as something else; between attempts nothing of it is under way.
+Task<void> Snapshot::FinishRound(SlotWrite write, RoundTripPtr first, Progress progress,
+                                 EpochPin pin) {
+  const uint64_t wait_ns = uint64_t{context_.options.wait_timer_max_us} * 1000;
+  RoundTripPtr repeated;
+  progress.again = true;
+  progress.is_left = true;
+  while (!stopping_) {
+    pin.SetDormant(&context_.dormant_pins);
+    co_await context_.executor.SleepFor(wait_ns);
+    const uint64_t deadline_ns =
+        context_.executor.NowNs() + context_.options.op_timeout_ms * 1'000'000;
+    const bool released = co_await context_.hold.Wait(deadline_ns);
+    if (!released) continue;
+    Operation operation;
+    operation.presence = ViewHold::Presence(context_.hold);
+    const bool entered = co_await operation.presence.EnterSlots(deadline_ns);
+    if (!entered) continue;
+    pin.SetDormant(nullptr);
+    Repeat(first, progress, &repeated, &write);
+    const Result<SlotOutcome> outcome = co_await Attempt(operation, write, &progress);
+    const StatusCode code = outcome.status().code();
+    const bool cut_short = code == StatusCode::kUnknownOutcome || code == StatusCode::kUnavailable;
+    if (!cut_short || progress.overtaken) co_return;
+  }
+}
+
+Task<Status> Snapshot::Stop(uint64_t until_ns) {
+  while (gate_.inside() > 0 && context_.executor.NowNs() < until_ns) {
+    co_await context_.executor.SleepFor(uint64_t{context_.options.wait_timer_us} * 1000);
+  }
+  const bool done = gate_.inside() == 0;
+  stopping_ = true;
+  co_await gate_.Close();
+  co_return done ? Status::Ok()
+                 : Status(StatusCode::kUnavailable, "the round of a slot has no end yet");
 }
 
 // FUSEE Algorithm 1, WRITE from line 7 on: the caller has read v_old. REQUIRES: v_new is unique
@@ -122,24 +171,27 @@ Task<Result<SlotOutcome>> Snapshot::Attempt(Operation& operation, const SlotWrit
     status = co_await CasBackups(operation, write, places, progress, &votes);
     if (!status.ok()) co_return status;
   }
-  switch (EvaluateRules(votes.words(), write.v_new)) {
+  const Verdict verdict = EvaluateRules(votes.words(), write.v_new);
+  switch (verdict) {
     case Verdict::kWinAll:
       break;
-    case Verdict::kAskMinimum: {
-      const Result<uint64_t> v_check = co_await ReadPrimary(operation, places);
-      if (!v_check.ok()) co_return v_check.status();
-      if (v_check.value() != write.v_old) co_return SlotOutcome{false, v_check.value()};
-      if (!WinsByMinimum(votes.words(), write.v_new)) {
-        co_return co_await AwaitChange(operation, write, places);
+    case Verdict::kAskMinimum:
+    case Verdict::kWinMajority: {
+      // Of a word that others propose, too, votes may be of an earlier round, which it has won.
+      if (verdict == Verdict::kAskMinimum || write.shared) {
+        const Result<uint64_t> v_check = co_await ReadPrimary(operation, places);
+        if (!v_check.ok()) co_return v_check.status();
+        if (v_check.value() != write.v_old) co_return SlotOutcome{false, v_check.value()};
       }
-      [[fallthrough]];
-    }
-    case Verdict::kWinMajority:
+      if (verdict == Verdict::kAskMinimum && !WinsByMinimum(votes.words(), write.v_new)) {
+        co_return co_await AwaitChange(operation, write, places, *progress);
+      }
       status = co_await FixBackups(operation, write, places, votes);
       if (!status.ok()) co_return status;
       break;
+    }
     case Verdict::kLose:
-      co_return co_await AwaitChange(operation, write, places);
+      co_return co_await AwaitChange(operation, write, places, *progress);
   }
   status = co_await CommitLog(operation, write);
   if (!status.ok()) co_return status;
@@ -254,7 +306,9 @@ Task<Result<uint64_t>> Snapshot::ReadPrimary(Operation& operation, const Places&
 
 // Lines 17-21, with a bound: the winner may have died.
 Task<Result<SlotOutcome>> Snapshot::AwaitChange(Operation& operation, const SlotWrite& write,
-                                                const Places& places) {
+                                                const Places& places, const Progress& progress) {
+  // The winner sees to the round, and to its end.
+  if (progress.is_left) co_return SlotOutcome{false, 0};
   Backoff backoff(context_, operation);
   while (true) {
     const Result<uint64_t> v_check = co_await ReadPrimary(operation, places);

@@ -14,6 +14,7 @@
 #include <array>
 #include <optional>
 
+#include "client_core/coro/sync.h"
 #include "client_core/layout/types.h"
 #include "client_core/replication/engine.h"
 
@@ -21,7 +22,7 @@ namespace onetrip {
 
 class Snapshot : public Engine {
  public:
-  explicit Snapshot(WorkerContext& context) : context_(context) {}
+  explicit Snapshot(WorkerContext& context) : context_(context), gate_(context.executor) {}
 
   [[nodiscard]] int Replicas(const View& view, GlobalAddr addr) const override {
     return view.LiveReplicas(addr);
@@ -29,6 +30,7 @@ class Snapshot : public Engine {
   [[nodiscard]] std::string_view name() const override { return "snapshot"; }
   [[nodiscard]] RegisterKind registers() const override { return RegisterKind::kMet; }
   MaybeTask<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) override;
+  Task<Status> Stop(uint64_t until_ns) override;
 
  private:
   // Where the replicas of a write's slot lie, from the beginning of an attempt to its end.
@@ -47,6 +49,7 @@ class Snapshot : public Engine {
     bool again = false;          // it was cut short
     bool touched = false;        // v_new may be in a backup
     bool overtaken = false;      // later rounds have hidden what became of it
+    bool is_left = false;        // its operation has ended: if it loses, that is all
     std::optional<Votes> votes;  // of the attempt that is to go on
   };
 
@@ -57,6 +60,12 @@ class Snapshot : public Engine {
   Task<Result<SlotOutcome>> WriteSlowly(Operation& operation, SlotWrite write, Progress progress);
   Task<Result<SlotOutcome>> Attempt(Operation& operation, const SlotWrite& write,
                                     Progress* progress);
+  // Goes on with a round that an operation has left, in which v_new may be in a backup: whoever
+  // comes to the slot waits for its end. `first` may be null.
+  Task<void> FinishRound(SlotWrite write, RoundTripPtr first, Progress progress, EpochPin pin);
+  // `write` with what `first` holds of its caller, where it has failed, in `*repeated`.
+  void Repeat(const RoundTripPtr& first, const Progress& progress, RoundTripPtr* repeated,
+              SlotWrite* write);
   [[nodiscard]] Places PlacesOf(GlobalAddr slot) const;
   // The steps' batches, and what their answers mean.
   static void AddCasBackups(RoundTrip& round_trip, const SlotWrite& write, const Places& places);
@@ -74,9 +83,11 @@ class Snapshot : public Engine {
                                        const Places& places);
   Task<Result<uint64_t>> ReadPrimary(Operation& operation, const Places& places);
   Task<Result<SlotOutcome>> AwaitChange(Operation& operation, const SlotWrite& write,
-                                        const Places& places);
+                                        const Places& places, const Progress& progress);
 
   WorkerContext& context_;
+  Gate gate_;
+  bool stopping_ = false;
 };
 
 // The same slots; keys are held as Safe-Guess registers where that can be (SWARM 5).

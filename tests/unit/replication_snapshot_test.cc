@@ -227,6 +227,11 @@ TEST_P(SnapshotTest, AnUncontendedWriteTakesThreeRoundTripsWithALogAndTwoWithout
 
 INSTANTIATE_TEST_SUITE_P(Replicas, SnapshotTest, testing::Range(1, kMaxReplicas + 1));
 
+Status StopEngine(SlotCluster& cluster) {
+  const uint64_t until_ns = cluster.executor().NowNs() + 100'000'000;
+  return BlockOn(cluster.executor(), cluster.engine(0).Stop(until_ns));
+}
+
 TEST(SnapshotFailureTest, ALostBackupLeavesThePrimaryAlone) {
   SlotCluster cluster(3, 1, 1);
   const NodeId backup = cluster.context(0).view().Locate(kSlot, 2).node;
@@ -236,6 +241,25 @@ TEST(SnapshotFailureTest, ALostBackupLeavesThePrimaryAlone) {
   EXPECT_EQ(attempt.status.code(), StatusCode::kUnknownOutcome);
   EXPECT_EQ(cluster.Word(kSlot, 0), 0U);
   EXPECT_TRUE(cluster.AllAre(LogOf(0), 0));
+  EXPECT_FALSE(StopEngine(cluster).ok());
+}
+
+// Else every writer of the slot would wait in vain for the one that has given up.
+TEST(SnapshotFailureTest, ARoundThatItsWriterHasLeftIsFinishedWhenTheNodeIsBack) {
+  SlotCluster cluster(3, 1, 1);
+  const NodeId backup = cluster.context(0).view().Locate(kSlot, 2).node;
+  cluster.cluster().node(backup.value).SetReachable(false);
+  Attempt attempt{.v_old = 0, .v_new = 5, .status = {}, .outcome = {}, .round_trips = 0};
+  BlockOn(cluster.executor(), WriteAfter(&cluster, 0, 0, true, &attempt));
+  ASSERT_EQ(attempt.status.code(), StatusCode::kUnknownOutcome);
+  ASSERT_EQ(cluster.Word(kSlot, 1), 5U);
+  cluster.cluster().node(backup.value).SetReachable(true);
+  attempt = {.v_old = 0, .v_new = 7, .status = {}, .outcome = {}, .round_trips = 0};
+  BlockOn(cluster.executor(), WriteAfter(&cluster, 0, 0, true, &attempt));
+  EXPECT_TRUE(attempt.status.ok()) << attempt.status.message();
+  EXPECT_FALSE(attempt.outcome.won);
+  EXPECT_TRUE(cluster.AllAre(kSlot, 5));
+  EXPECT_TRUE(StopEngine(cluster).ok());
 }
 
 // A dead writer's words hold both backups and nobody will ever change the primary.
