@@ -31,7 +31,7 @@ Subtable Directory::Lookup(KeyHash hash) const {
 void Directory::NoteDepth(uint32_t entry, uint32_t depth) {
   const DirectoryWord word = words_[entry];
   if (word.depth() < depth) {
-    words_[entry] = DirectoryWord(word.subtable(), depth, WorkerIndex{0}, false);
+    words_[entry] = DirectoryWord::Open(word.subtable(), depth);
   }
 }
 
@@ -42,7 +42,8 @@ void Directory::Keep(uint32_t entry, DirectoryWord word) {
 }
 
 Task<Status> Directory::RefreshStretch(Operation& operation, uint32_t first, uint32_t count,
-                                       std::vector<uint32_t>* used) {
+                                       std::vector<uint32_t>* used,
+                                       std::vector<uint32_t>* splitting) {
   CHECK(first + count <= kDirectoryEntries);
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   const auto* words = reinterpret_cast<const uint64_t*>(
@@ -55,6 +56,7 @@ Task<Status> Directory::RefreshStretch(Operation& operation, uint32_t first, uin
     if (!IsSound(first + i, word)) co_return kUnsound;
     Keep(first + i, word);
     used->push_back(first + i);
+    if (word.splitting()) splitting->push_back(first + i);
   }
   co_return Status::Ok();
 }

@@ -52,9 +52,10 @@ class Directory {
   void NoteDepth(uint32_t entry, uint32_t depth);
   // Reads an entry from the primary and keeps it if it is in use.
   Task<Result<DirectoryWord>> Refresh(Operation& operation, uint32_t entry);
-  // The same for `count` entries from `first` on; appends those in use to `used`.
+  // The same for `count` entries from `first` on; appends those in use to `used`, and those that
+  // are being split to `splitting`.
   Task<Status> RefreshStretch(Operation& operation, uint32_t first, uint32_t count,
-                              std::vector<uint32_t>* used);
+                              std::vector<uint32_t>* used, std::vector<uint32_t>* splitting);
   void Keep(uint32_t entry, DirectoryWord word);
 
  private:

@@ -9,6 +9,8 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "client_core/base/planted_bug.h"
@@ -19,6 +21,7 @@
 #include "client_core/index/index_metrics.h"
 #include "client_core/index/key_hash.h"
 #include "client_core/index/location_cache.h"
+#include "client_core/index/unfinished_splits.h"
 #include "client_core/layout/entry_codec.h"
 #include "client_core/layout/slot.h"
 #include "client_core/memory/allocator.h"
@@ -91,6 +94,14 @@ class Index {
   // pin. kOutOfMemory: no memory for another subtable, or the directory is at its depth.
   // `presence` is the caller's, who has left the slots; entered when it was needed.
   Task<Status> Split(ViewHold::Presence& presence, Subtable table);
+  // Splits that operations of this worker met, or left, unfinished, and that have been so for some
+  // time: somebody has to see to them. `entry` is one of them.
+  [[nodiscard]] bool MetUnfinishedSplit(uint32_t* entry) const {
+    return unfinished_.IsDue(context_.executor.NowNs(), entry);
+  }
+  // Takes what steps are left of the split of directory entry `entry`, if there is one, beside
+  // whoever else may be at it. REQUIRES and errors as of Split().
+  Task<Status> FinishSplit(ViewHold::Presence& presence, uint32_t entry);
 
   // Whether the word now in a slot is a blind write of `key`: what lets a blind writer that lost
   // its round return success (PROTOCOLS 4).
@@ -111,9 +122,7 @@ class Index {
   // one of a subtable's groups; and the keys that the group's words name, for words with an
   // address.
   Task<Status> ReadDirectoryStretch(Operation& operation, uint32_t first, uint32_t count,
-                                    std::vector<uint32_t>* used) {
-    return directory_.RefreshStretch(operation, first, count, used);
-  }
+                                    std::vector<uint32_t>* used);
   [[nodiscard]] Subtable SubtableAt(uint32_t entry) const { return directory_.At(entry); }
   [[nodiscard]] bool KnowsSubtable(uint32_t entry) const { return directory_.Knows(entry); }
   [[nodiscard]] Subtable SubtableOf(KeyHash hash) const { return directory_.Lookup(hash); }
@@ -201,16 +210,43 @@ class Index {
     return view.Locate(record, 0);
   }
 
-  // Split, once this worker's other coroutines are kept away from `table`.
-  Task<Status> SplitExclusively(ViewHold::Presence& presence, Subtable table);
+  // Memory for a child of a split, which nothing names.
+  struct Spare {
+    GlobalAddr start;  // null: none
+    // WRITEs of this worker may be on their way to it: nobody else may have it.
+    bool may_be_written = false;
+  };
+  // False: another coroutine of this worker is at it. Else it is kept away.
+  bool BeginSplitting(uint32_t entry);
+  // REQUIRES: as of Split().
+  Task<Result<Spare>> TakeSpare();
+  void GiveBack(Spare spare);
+  // Split at that depth, or with none FinishSplit.
+  // kNotFound: the child has to be made, which `spare` is for.
+  Task<Status> SplitFrom(ViewHold::Presence& presence, uint32_t entry,
+                         std::optional<uint32_t> at_depth, Spare spare);
+  // `*spare` becomes null if it was used.
+  Task<Status> SplitExclusively(Operation& operation, uint32_t entry,
+                                std::optional<uint32_t> at_depth, Spare* spare);
+  Task<Status> TakeSteps(Operation& operation, uint32_t entry, DirectoryWord locked, Spare* spare);
+  Task<Result<DirectoryWord>> PublishChild(Operation& operation, uint32_t entry, uint32_t depth,
+                                           Spare* spare);
+  Task<Status> OpenEntry(Operation& operation, uint32_t entry, DirectoryWord from,
+                         DirectoryWord to);
+  // The split of `entry` is not finished.
+  void NoteUnfinished(uint32_t entry);
+  // `table` is being filled by the split of its parent.
+  void NoteFilling(const Subtable& table) {
+    if (table.entry != 0) NoteUnfinished(Directory::ParentEntry(table.entry));
+  }
   Task<Status> FormatSubtable(Operation& operation, GlobalAddr start, GroupHeader header);
-  Task<Status> WriteGroupHeaders(Operation& operation, GlobalAddr start, uint32_t first_group,
-                                 uint32_t count, GroupHeader header);
+  Task<Status> TurnGroupHeaders(Operation& operation, GlobalAddr start, uint32_t first_group,
+                                uint32_t count, GroupHeader from, GroupHeader to);
   // False if the slots are held for too long.
   Task<bool> EnterSlots(Operation& operation);
-  // A group of a split: moves what belongs to the child, whose group then gets the header `open`.
-  Task<void> FillGroup(ViewHold::Presence presence, Subtable from, GlobalAddr child, uint32_t group,
-                       GroupHeader open, Status* failure);
+  // A group of a split: moves what belongs to the child, whose group is open then.
+  Task<void> FillGroup(ViewHold::Presence presence, Subtable from, uint32_t child_entry,
+                       GlobalAddr child, uint32_t group, Status* failure);
   Task<Status> MoveGroup(ViewHold::Presence& presence, Subtable from, GlobalAddr to, uint32_t group,
                          uint32_t bit);
   // Does `step`, which may be done again, until no memory node is lost under it; for some time.
@@ -244,6 +280,10 @@ class Index {
   IndexMetrics metrics_;
   uint64_t empty_sequence_ = 0;
   std::vector<uint32_t> splitting_;  // directory entries that a coroutine of this worker splits
+  UnfinishedSplits unfinished_;
+  std::vector<Spare> spares_;  // that may be written yet
+  // By directory entry: written whole, and it is not known whether the entry names it.
+  std::map<uint32_t, GlobalAddr> in_doubt_;
 };
 
 template <typename Wanted>

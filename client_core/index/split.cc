@@ -1,11 +1,17 @@
 // Growing while serving: a full subtable gives half of its keys to a new one (RACE hashing).
 //
-// The directory entry of the subtable is the split's lock. The child is made with every group
-// marked as filling; then each group's header in the parent turns to the new depth, and its entries
-// move one by one: FROZEN in the parent (readable, not writable), committed in the child at the
-// same place, EMPTY in the parent. When a group of the parent holds none of the child's keys any
-// more, the child's group is open. Whoever inserts meanwhile learns from the headers, which it
-// reads after its own entry is visible, that its key moves: see PROTOCOLS.md, "Splits".
+// The directory entry of the subtable says that it is being split. The child is made with every
+// group marked as filling; then each group's header in the parent turns to the new depth, and its
+// entries move one by one: FROZEN in the parent (readable, not writable), committed in the child at
+// the same place, EMPTY in the parent. When a group of the parent holds none of the child's keys
+// any more, the child's group is open. Whoever inserts meanwhile learns from the headers, which it
+// reads after its own entry is visible, that its key moves.
+//
+// Every step is a compare-and-swap from a word that never comes back to one that is the same
+// whoever proposes it. So any number of workers may take the steps of one split at the same time,
+// and whoever meets a split that its splitter has left finishes it: see PROTOCOLS.md, "Splits".
+#include <absl/cleanup/cleanup.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -25,6 +31,24 @@ constexpr uint32_t kGroupsAtOnce = 16;
 static_assert(kSubtableGroups % kGroupsAtOnce == 0);
 
 constexpr Status kMapChanges(StatusCode::kUnavailable, "the cluster is changing its map");
+
+// A split that is met is given so many of the longest waits to come to its end; then whoever met it
+// finishes it.
+constexpr uint64_t kPatienceTimers = 20;
+
+// Others that split the same subtable may propose the same word.
+SlotWrite SharedWrite(GlobalAddr slot, uint64_t v_old, uint64_t v_new) {
+  SlotWrite write{slot, v_old, v_new, GlobalAddr()};
+  write.shared = true;
+  return write;
+}
+
+// Whether a group's header is `wanted`, or what later splits have made of it.
+bool HasReached(GroupHeader header, GroupHeader wanted) {
+  if (!header.is_valid() || header.suffix() != wanted.suffix()) return false;
+  if (header.depth() != wanted.depth()) return header.depth() > wanted.depth();
+  return wanted.filling() || !header.filling();
+}
 
 }  // namespace
 
@@ -48,7 +72,7 @@ Task<Status> Index::Open() {
   Status status =
       co_await FormatSubtable(operation, start.value(), GroupHeader(0, 0, /*filling=*/false));
   if (!status.ok()) co_return status;
-  const DirectoryWord first(start.value(), 0, context_.membership.index, /*locked=*/false);
+  const DirectoryWord first = DirectoryWord::Open(start.value(), 0);
   const Result<SlotOutcome> outcome =
       co_await engine_.Write(operation, {DirectoryAddr(0), 0, first.bits(), GlobalAddr()});
   if (!outcome.ok()) co_return outcome.status();
@@ -75,109 +99,174 @@ Task<Status> Index::FormatSubtable(Operation& operation, GlobalAddr start, Group
   co_return co_await Post(context_, operation, round_trip);
 }
 
-Task<Status> Index::WriteGroupHeaders(Operation& operation, GlobalAddr start, uint32_t first_group,
-                                      uint32_t count, GroupHeader header) {
-  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  for (uint32_t group = first_group; group < first_group + count; ++group) {
-    if (!round_trip->HasRoom(kMaxReplicas)) {
-      const Status status = co_await Post(context_, operation, round_trip);
-      if (!status.ok()) co_return status;
-      round_trip = context_.fabric.NewRoundTrip();
+// By CAS, for a WRITE of a worker that is late would take a header back.
+Task<Status> Index::TurnGroupHeaders(Operation& operation, GlobalAddr start, uint32_t first_group,
+                                     uint32_t count, GroupHeader from, GroupHeader to) {
+  for (uint32_t group = first_group; group < first_group + count;) {
+    RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+    for (; group < first_group + count && round_trip->HasRoom(kMaxReplicas); ++group) {
+      const GlobalAddr at = start + group * kGroupBytes + kGroupHeaderWord * 8;
+      const View& view = context_.view();
+      for (int replica = 0; replica < engine_.Replicas(view, at); ++replica) {
+        if (Planted(Bug::kSplitHeaderWritten)) {
+          round_trip->WriteWord(view.Locate(at, replica), to.bits());
+        } else {
+          round_trip->Cas(view.Locate(at, replica), from.bits(), to.bits());
+        }
+      }
     }
-    const GlobalAddr at = start + group * kGroupBytes + kGroupHeaderWord * 8;
-    const View& view = context_.view();
-    for (int replica = 0; replica < engine_.Replicas(view, at); ++replica) {
-      round_trip->WriteWord(view.Locate(at, replica), header.bits());
+    const Status status = co_await Post(context_, operation, round_trip);
+    if (!status.ok()) co_return status;
+    if (Planted(Bug::kSplitHeaderWritten)) continue;
+    for (size_t i = 0; i < round_trip->size(); ++i) {
+      const uint64_t found = round_trip->op(i).result;
+      if (found != from.bits() && !HasReached(GroupHeader(found), to)) {
+        co_return Status(StatusCode::kCorrupt, "a group of a subtable has another one's header");
+      }
     }
   }
-  co_return co_await Post(context_, operation, round_trip);
+  co_return Status::Ok();
 }
 
-// Two coroutines of one worker would write the same lock word, which SNAPSHOT takes for one writer.
+Task<Result<Index::Spare>> Index::TakeSpare() {
+  if (!spares_.empty()) {
+    const Spare spare = spares_.back();
+    spares_.pop_back();
+    co_return spare;
+  }
+  const Result<GlobalAddr> start = co_await allocator_.Allocate(SizeClass::For(kSubtableBytes));
+  if (!start.ok()) co_return start.status();
+  co_return Spare{start.value()};
+}
+
+void Index::GiveBack(Spare spare) {
+  if (spare.start.is_null()) return;
+  if (spare.may_be_written) {
+    spares_.push_back(spare);
+  } else {
+    allocator_.FreeUnpublished(spare.start, SizeClass::For(kSubtableBytes));
+  }
+}
+
+// Two coroutines of one worker would write the same word, which SNAPSHOT takes for one writer.
+bool Index::BeginSplitting(uint32_t entry) {
+  const bool is_at_it = std::find(splitting_.begin(), splitting_.end(), entry) != splitting_.end();
+  if (!is_at_it) splitting_.push_back(entry);
+  return !is_at_it;
+}
+
 Task<Status> Index::Split(ViewHold::Presence& presence, Subtable table) {
-  if (std::find(splitting_.begin(), splitting_.end(), table.entry) != splitting_.end()) {
+  if (!BeginSplitting(table.entry)) {
     co_await context_.executor.SleepFor(uint64_t{context_.options.wait_timer_us} * 1000);
     co_return Status::Ok();
   }
-  splitting_.push_back(table.entry);
-  const Status status = co_await SplitExclusively(presence, table);
-  splitting_.erase(std::find(splitting_.begin(), splitting_.end(), table.entry));
+  const absl::Cleanup ended = [&] { std::erase(splitting_, table.entry); };
+  const Result<Spare> spare = co_await TakeSpare();
+  if (!spare.ok()) co_return spare.status();
+  co_return co_await SplitFrom(presence, table.entry, table.depth, spare.value());
+}
+
+Task<Status> Index::FinishSplit(ViewHold::Presence& presence, uint32_t entry) {
+  unfinished_.Done(entry);
+  if (Planted(Bug::kSplitLeftUnfinished) || !BeginSplitting(entry)) co_return Status::Ok();
+  const absl::Cleanup ended = [&] { std::erase(splitting_, entry); };
+  Status status = co_await SplitFrom(presence, entry, std::nullopt, Spare());
+  if (status.code() == StatusCode::kNotFound) {
+    const Result<Spare> spare = co_await TakeSpare();
+    status = spare.status();
+    if (spare.ok()) status = co_await SplitFrom(presence, entry, std::nullopt, spare.value());
+  }
+  if (!status.ok()) NoteUnfinished(entry);
   co_return status;
 }
 
-Task<Status> Index::SplitExclusively(ViewHold::Presence& presence, Subtable table) {
-  const SizeClass size_class = SizeClass::For(kSubtableBytes);
-  const Result<GlobalAddr> start = co_await allocator_.Allocate(size_class);
-  if (!start.ok()) co_return start.status();
-  const GlobalAddr child_start = start.value();
-  Operation operation;
-  const LentPresence lent(presence, operation);
-  const bool entered = co_await EnterSlots(operation);
-  if (!entered) {
-    allocator_.FreeUnpublished(child_start, size_class);
-    co_return kMapChanges;
+// Whoever may have to take memory for the child has taken it: nobody waits for memory at a slot.
+Task<Status> Index::SplitFrom(ViewHold::Presence& presence, uint32_t entry,
+                              std::optional<uint32_t> at_depth, Spare spare) {
+  Status status;
+  {
+    Operation operation;
+    const LentPresence lent(presence, operation);
+    const bool entered = co_await EnterSlots(operation);
+    status = kMapChanges;
+    if (entered) status = co_await SplitExclusively(operation, entry, at_depth, &spare);
+    // Whoever asked may have to wait for memory next.
+    operation.presence.LeaveSlots();
   }
+  GiveBack(spare);
+  co_return status;
+}
 
-  // Lock: whoever swings the directory entry splits.
-  const Result<DirectoryWord> seen = co_await directory_.Refresh(operation, table.entry);
-  if (!seen.ok()) {
-    allocator_.FreeUnpublished(child_start, size_class);
-    co_return seen.status();
-  }
-  const uint32_t depth = seen.value().depth();
-  bool mine = !seen.value().locked() && depth == table.depth;
-  if (mine && depth == kMaxDepth) {
-    allocator_.FreeUnpublished(child_start, size_class);
-    co_return Status(StatusCode::kOutOfMemory, "the index cannot grow beyond its directory");
-  }
-  const DirectoryWord locked(table.start, depth, context_.membership.index, /*locked=*/true);
-  if (mine) {
-    const Result<SlotOutcome> outcome = co_await engine_.Write(
-        operation, {DirectoryAddr(table.entry), seen.value().bits(), locked.bits(), GlobalAddr()});
-    if (!outcome.ok()) {
-      if (outcome.status().code() != StatusCode::kUnknownOutcome) {
-        allocator_.FreeUnpublished(child_start, size_class);
-      }
-      co_return outcome.status();
+Task<Status> Index::SplitExclusively(Operation& operation, uint32_t entry,
+                                     std::optional<uint32_t> at_depth, Spare* spare) {
+  const Result<DirectoryWord> seen = co_await directory_.Refresh(operation, entry);
+  if (!seen.ok()) co_return seen.status();
+  DirectoryWord word = seen.value();
+  if (at_depth.has_value()) {
+    // Whoever swings the directory entry splits; others wait, and see to it that it is finished.
+    bool mine = !word.locked() && word.depth() == *at_depth;
+    if (mine && *at_depth == kMaxDepth) {
+      co_return Status(StatusCode::kOutOfMemory, "the index cannot grow beyond its directory");
     }
-    mine = outcome.value().won;
-  }
-  if (!mine) {
-    allocator_.FreeUnpublished(child_start, size_class);
-    co_await context_.executor.SleepFor(uint64_t{context_.options.wait_timer_us} * 1000);
+    if (mine) {
+      const DirectoryWord locked =
+          DirectoryWord::Splitting(word.subtable(), word.depth(), context_.membership.index);
+      // An earlier attempt of this worker may go on beside this one.
+      const Result<SlotOutcome> outcome = co_await engine_.Write(
+          operation, SharedWrite(DirectoryAddr(entry), word.bits(), locked.bits()));
+      if (!outcome.ok()) co_return outcome.status();
+      mine = outcome.value().won || outcome.value().current == locked.bits();
+      word = mine ? locked : DirectoryWord(outcome.value().current);
+    }
+    if (!mine) {
+      operation.presence.LeaveSlots();
+      if (word.locked()) NoteUnfinished(word.filling() ? Directory::ParentEntry(entry) : entry);
+      co_await context_.executor.SleepFor(uint64_t{context_.options.wait_timer_us} * 1000);
+      co_return Status::Ok();
+    }
+  } else if (!word.splitting()) {
     co_return Status::Ok();
   }
+  const Status status = co_await TakeSteps(operation, entry, word, spare);
+  if (status.ok()) unfinished_.Done(entry);
+  if (!status.ok() && status.code() != StatusCode::kNotFound) NoteUnfinished(entry);
+  co_return status;
+}
 
-  const uint32_t child_entry = table.entry | (1U << depth);
-  const GroupHeader parent_header(depth + 1, table.entry, /*filling=*/false);
-  const GroupHeader filling(depth + 1, child_entry, /*filling=*/true);
-  const GroupHeader open(depth + 1, child_entry, /*filling=*/false);
-  Status status =
-      co_await Persist(operation, [&] { return FormatSubtable(operation, child_start, filling); });
-  if (!status.ok()) co_return status;
-  // The child is locked too until it is filled: it must not split before.
-  const DirectoryWord child(child_start, depth + 1, context_.membership.index, /*locked=*/true);
-  Result<SlotOutcome> outcome = co_await engine_.Write(
-      operation, {DirectoryAddr(child_entry), 0, child.bits(), GlobalAddr()});
-  if (!outcome.ok()) co_return outcome.status();
-  if (!outcome.value().won) {
-    co_return Status(StatusCode::kCorrupt, "a directory entry is taken before its split");
-  }
-  metrics_.subtable_bytes.Add(kSubtableBytes);
+void Index::NoteUnfinished(uint32_t entry) {
+  const uint64_t patience_ns = kPatienceTimers * context_.options.wait_timer_max_us * 1000;
+  unfinished_.Met(entry, context_.executor.NowNs() + patience_ns / 2 +
+                             context_.executor.rng().Below(patience_ns / 2 + 1));
+}
 
-  status = co_await Persist(operation, [&] {
-    return WriteGroupHeaders(operation, table.start, 0, kSubtableGroups, parent_header);
+// PROTOCOLS "Splits", 2 to 5, from wherever others have come to.
+Task<Status> Index::TakeSteps(Operation& operation, uint32_t entry, DirectoryWord locked,
+                              Spare* spare) {
+  const uint32_t depth = locked.depth();
+  const Subtable table{locked.subtable(), entry, depth};
+  const uint32_t child_entry = entry | (1U << depth);
+  const Result<DirectoryWord> made =
+      co_await PublishChild(operation, child_entry, depth + 1, spare);
+  if (!made.ok()) co_return made.status();
+  const DirectoryWord child = made.value();
+  const GlobalAddr child_start = child.subtable();
+
+  Status status = co_await Persist(operation, [&] {
+    return TurnGroupHeaders(operation, table.start, 0, kSubtableGroups,
+                            GroupHeader(depth, entry, /*filling=*/false),
+                            GroupHeader(depth + 1, entry, /*filling=*/false));
   });
   if (!status.ok()) co_return status;
   directory_.Keep(child_entry, child);
-  directory_.NoteDepth(table.entry, depth + 1);
+  directory_.NoteDepth(entry, depth + 1);
   // The groups know nothing of each other. Each is at the slots by itself, and may leave them for a
   // hold, which would wait for us in vain.
   operation.presence.LeaveSlots();
   for (uint32_t first = 0; first < kSubtableGroups; first += kGroupsAtOnce) {
     std::vector<Task<void>> groups;
     for (uint32_t group = first; group < first + kGroupsAtOnce; ++group) {
-      groups.push_back(FillGroup(operation.presence, table, child_start, group, open, &status));
+      groups.push_back(
+          FillGroup(operation.presence, table, child_entry, child_start, group, &status));
     }
     co_await WhenAll(std::move(groups));
     if (!status.ok()) co_return status;
@@ -185,95 +274,119 @@ Task<Status> Index::SplitExclusively(ViewHold::Presence& presence, Subtable tabl
   const bool again = co_await EnterSlots(operation);
   if (!again) co_return kMapChanges;
 
-  // Unlock the child first: the parent's next split may only begin when this one is over.
-  const DirectoryWord child_open(child_start, depth + 1, context_.membership.index, false);
-  outcome = co_await engine_.Write(
-      operation, {DirectoryAddr(child_entry), child.bits(), child_open.bits(), GlobalAddr()});
+  // The child first: the parent's next split may only begin when this one is over.
+  if (child.filling() || (child.locked() && Planted(Bug::kSplitUnlocksLate))) {
+    status = co_await OpenEntry(operation, child_entry, child,
+                                DirectoryWord::Open(child_start, depth + 1));
+    if (!status.ok()) co_return status;
+  }
+  status =
+      co_await OpenEntry(operation, entry, locked, DirectoryWord::Open(table.start, depth + 1));
+  co_return status;
+}
+
+// What is in the directory already is taken. Else `*spare` becomes the child, and null.
+Task<Result<DirectoryWord>> Index::PublishChild(Operation& operation, uint32_t entry,
+                                                uint32_t depth, Spare* spare) {
+  const Result<DirectoryWord> seen = co_await directory_.Refresh(operation, entry);
+  if (!seen.ok()) co_return seen.status();
+  const auto doubtful = in_doubt_.find(entry);
+  if (seen.value().is_used()) {
+    if (doubtful != in_doubt_.end()) {
+      if (doubtful->second != seen.value().subtable()) GiveBack({doubtful->second});
+      in_doubt_.erase(doubtful);
+    }
+    co_return seen.value();
+  }
+  GlobalAddr start;
+  if (doubtful != in_doubt_.end()) {
+    // Its entry may appear yet, so it is not written again.
+    start = doubtful->second;
+  } else {
+    if (spare->start.is_null())
+      co_return Status(StatusCode::kNotFound, "a split has no memory yet");
+    start = std::exchange(*spare, Spare()).start;
+    const Status status = co_await Persist(operation, [&] {
+      return FormatSubtable(operation, start, GroupHeader(depth, entry, /*filling=*/true));
+    });
+    if (!status.ok()) {
+      // A WRITE may be on its way: only one of ours, which comes behind it, may follow.
+      GiveBack({start, /*may_be_written=*/true});
+      co_return status;
+    }
+    in_doubt_[entry] = start;
+  }
+  const DirectoryWord child = DirectoryWord::Filling(start, depth, context_.membership.index);
+  const Result<SlotOutcome> outcome =
+      co_await engine_.Write(operation, SharedWrite(DirectoryAddr(entry), 0, child.bits()));
   if (!outcome.ok()) co_return outcome.status();
-  const DirectoryWord parent_open(table.start, depth + 1, context_.membership.index, false);
-  outcome = co_await engine_.Write(
-      operation, {DirectoryAddr(table.entry), locked.bits(), parent_open.bits(), GlobalAddr()});
+  in_doubt_.erase(entry);
+  if (outcome.value().won) {
+    metrics_.subtable_bytes.Add(kSubtableBytes);
+    co_return child;
+  }
+  const DirectoryWord current(outcome.value().current);
+  if (current == child) co_return child;
+  GiveBack({start});
+  if (!current.is_used()) {
+    co_return Status(StatusCode::kCorrupt, "a directory entry was emptied");
+  }
+  co_return current;
+}
+
+// Others may have done so, and have begun to split it again.
+Task<Status> Index::OpenEntry(Operation& operation, uint32_t entry, DirectoryWord from,
+                              DirectoryWord to) {
+  const Result<SlotOutcome> outcome =
+      co_await engine_.Write(operation, SharedWrite(DirectoryAddr(entry), from.bits(), to.bits()));
   if (!outcome.ok()) co_return outcome.status();
-  metrics_.splits.Add();
+  if (outcome.value().won && from.splitting()) metrics_.splits.Add();
+  if (!outcome.value().won) {
+    const DirectoryWord current(outcome.value().current);
+    const bool sound =
+        current.subtable() == to.subtable() && current.depth() >= to.depth() && !current.filling();
+    if (!sound) co_return Status(StatusCode::kCorrupt, "a directory entry went back");
+  }
   co_return Status::Ok();
 }
 
+Task<Status> Index::ReadDirectoryStretch(Operation& operation, uint32_t first, uint32_t count,
+                                         std::vector<uint32_t>* used) {
+  std::vector<uint32_t> splitting;
+  const Status status =
+      co_await directory_.RefreshStretch(operation, first, count, used, &splitting);
+  for (const uint32_t entry : splitting) NoteUnfinished(entry);
+  co_return status;
+}
+
 Task<bool> Index::EnterSlots(Operation& operation) {
+  CHECK(operation.presence.IsOf(context_.hold));
   const bool entered = co_await operation.presence.EnterSlots(
       context_.executor.NowNs() + context_.options.op_timeout_ms * 1'000'000);
   co_return entered;
 }
 
-Task<void> Index::FillGroup(ViewHold::Presence presence, Subtable from, GlobalAddr child,
-                            uint32_t group, GroupHeader open, Status* failure) {
+Task<void> Index::FillGroup(ViewHold::Presence presence, Subtable from, uint32_t child_entry,
+                            GlobalAddr child, uint32_t group, Status* failure) {
   Operation operation;
   operation.presence = std::move(presence);
   const bool entered = co_await EnterSlots(operation);
   Status status = entered ? Status::Ok() : kMapChanges;
+  if (status.ok() && !Planted(Bug::kSplitOpensEarly)) {
+    status = co_await Persist(
+        operation, [&] { return MoveGroup(operation.presence, from, child, group, from.depth); });
+  }
   if (status.ok()) {
     status = co_await Persist(operation, [&] {
-      return MoveGroup(operation.presence, from, child, group, open.depth() - 1);
+      return TurnGroupHeaders(operation, child, group, 1,
+                              GroupHeader(from.depth + 1, child_entry, /*filling=*/true),
+                              GroupHeader(from.depth + 1, child_entry, /*filling=*/false));
     });
   }
-  if (status.ok()) {
-    status = co_await Persist(operation,
-                              [&] { return WriteGroupHeaders(operation, child, group, 1, open); });
+  if (status.ok() && Planted(Bug::kSplitOpensEarly)) {
+    status = co_await MoveGroup(operation.presence, from, child, group, from.depth);
   }
   if (!status.ok()) *failure = status;
-}
-
-Task<Status> Index::ReadGroupKeys(Operation& operation, Subtable table, uint32_t group,
-                                  const GroupWords& words, GroupKeys* keys) {
-  return ReadGroupEntries(operation, table, group, words,
-                          [keys](uint32_t word, const EntryKey& key, const std::byte* /*record*/) {
-                            keys->keyspace[word] = key.keyspace;
-                            keys->hash[word] = KeyHash(HashKey(key.keyspace, key.bytes));
-                          });
-}
-
-Task<Status> Index::ReadGroupEntries(Operation& operation, Subtable table, uint32_t group,
-                                     const GroupWords& words, EntryVisitor visit) {
-  constexpr uint64_t kPeekBytes = 128;  // holds the keys of most records
-  const View& view = context_.view();
-  const NodeId node = view.Locate(table.Word(group, 0), 0).node;
-  std::array<const std::byte*, kGroupWords> records{};
-  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  for (uint32_t i = 0; i < kGroupWords; ++i) {
-    const SlotWord word(words[i]);
-    if (i == kGroupHeaderWord || word.is_empty()) continue;
-    if (!word.size_class().is_valid() || !view.Contains(word.addr())) {
-      co_return Status(StatusCode::kCorrupt, "a slot points outside the pool");
-    }
-    const uint64_t bytes = std::min(kPeekBytes, word.size_class().bytes());
-    records[i] =
-        round_trip->Read(RecordReplica(view, word.addr(), node), static_cast<uint32_t>(bytes));
-  }
-  if (round_trip->empty()) co_return Status::Ok();
-  Status status = co_await Post(context_, operation, round_trip);
-  if (!status.ok()) co_return status;
-  for (uint32_t i = 0; i < kGroupWords; ++i) {
-    if (records[i] == nullptr) continue;
-    const SlotWord word(words[i]);
-    const std::byte* record = records[i];
-    uint64_t available = std::min(kPeekBytes, word.size_class().bytes());
-    RoundTripPtr longer = context_.fabric.NewRoundTrip();
-    EntryKey key;
-    uint64_t key_bytes = 0;
-    if (EntryKeyLength(word, record, available, &key_bytes) &&
-        EntryKeyEnd(word, key_bytes) > available) {
-      const View& now = context_.view();
-      available = EntryKeyEnd(word, key_bytes);
-      record =
-          longer->Read(RecordReplica(now, word.addr(), node), static_cast<uint32_t>(available));
-      status = co_await Post(context_, operation, longer);
-      if (!status.ok()) co_return status;
-    }
-    if (!LoadEntryKey(word, record, available, &key)) {
-      co_return Status(StatusCode::kCorrupt, "a key outgrows its object");
-    }
-    visit(i, key, record);
-  }
-  co_return Status::Ok();
 }
 
 // Moves what bit `bit` of the hash sends to the child. A word that changed while we tried to freeze
@@ -317,17 +430,18 @@ Task<Status> Index::MoveEntry(Operation& operation, Entry from, GlobalAddr to, b
     if (!killed.value().won) *again = true;
     co_return Status::Ok();
   }
-  const SlotWord frozen = from.word.WithKind(SlotKind::kFrozen);
-  if (from.word.kind() == SlotKind::kFrozen) {
-    // By this split, before a node was lost; perhaps it is in the child already.
-    from.word = from.word.WithKind(SlotKind::kObject);
-  } else if (from.word.kind() != SlotKind::kObject) {
+  if (from.word.kind() != SlotKind::kObject && from.word.kind() != SlotKind::kFrozen) {
     co_return Status(StatusCode::kCorrupt, "a subtable that is being split holds a foreign word");
-  } else {
-    const Result<SlotOutcome> froze = co_await engine_.Write(
-        operation, {from.slot, from.word.bits(), frozen.bits(), GlobalAddr()});
+  }
+  // Whoever else takes the same steps proposes the same words. The blind bit would tell them apart:
+  // it is of one write only, and not of the move.
+  const SlotWord object = from.word.WithKind(SlotKind::kObject);
+  const SlotWord frozen = from.word.WithKind(SlotKind::kFrozen);
+  if (from.word != frozen) {
+    const Result<SlotOutcome> froze =
+        co_await engine_.Write(operation, SharedWrite(from.slot, from.word.bits(), frozen.bits()));
     if (!froze.ok()) co_return froze.status();
-    if (!froze.value().won) {
+    if (!froze.value().won && froze.value().current != frozen.bits()) {
       *again = true;
       co_return Status::Ok();
     }
@@ -337,20 +451,19 @@ Task<Status> Index::MoveEntry(Operation& operation, Entry from, GlobalAddr to, b
                                  {from.slot, frozen.bits(), NewEmptyWord().bits(), GlobalAddr()});
   }
   const Result<SlotOutcome> copied =
-      co_await engine_.Write(operation, {to, 0, from.word.bits(), GlobalAddr()});
+      co_await engine_.Write(operation, SharedWrite(to, 0, object.bits()));
   if (!copied.ok()) co_return copied.status();
-  if (!copied.value().won &&
-      SlotWord(copied.value().current).WithKind(SlotKind::kFrozen) != frozen) {
-    co_return Status(StatusCode::kCorrupt, "a slot of a subtable that is being filled was taken");
-  }
+  const bool is_there = copied.value().won || SlotWord(copied.value().current) == object;
   if (Planted(Bug::kSplitEmptiesFirst)) co_return Status::Ok();
+  if (!is_there) {
+    // Another worker has moved it, and clients have gone on; then it has left the parent, too.
+    *again = true;
+    co_return Status::Ok();
+  }
+  // Lost to another worker that moves it, if at all: nobody else touches what is frozen.
   const Result<SlotOutcome> removed = co_await engine_.Write(
       operation, {from.slot, frozen.bits(), NewEmptyWord().bits(), GlobalAddr()});
-  if (!removed.ok()) co_return removed.status();
-  if (!removed.value().won) {
-    co_return Status(StatusCode::kCorrupt, "a frozen slot changed");
-  }
-  co_return Status::Ok();
+  co_return removed.ok() ? Status::Ok() : removed.status();
 }
 
 }  // namespace onetrip

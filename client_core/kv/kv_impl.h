@@ -397,12 +397,18 @@ class KvImpl final : private WorkerDuties {
   Task<void> PublishCounters();
   void StartTicks();
   void OnTick();
+  Task<void> FinishSplits();
   // Waits until every operation has ended, on every worker, that may have started under an older
   // view than the one remembered for the sweep.
   Task<void> OutliveOldOperations();
   Task<void> Sweep();
-  Task<Status> SweepPass(uint64_t* removed);
-  Task<Status> SweepSubtable(Subtable table, uint64_t* removed);
+  // What a pass over the index has met.
+  struct SweepPass {
+    uint64_t removed = 0;  // entries, or changed meanwhile
+    uint64_t filling = 0;  // groups that are left to a later pass
+  };
+  Task<Status> SweepOnce(SweepPass* pass);
+  Task<Status> SweepSubtable(Subtable table, SweepPass* pass);
 
   // Background work that the last operation made due. Inline on shm.
   void AfterWrite() {
@@ -449,6 +455,7 @@ class KvImpl final : private WorkerDuties {
   };
   TickTimer tick_timer_{*this};
   bool taking_over_ = false;
+  bool finishing_splits_ = false;
   uint32_t quiet_ticks_ = 0;
   // Where the walk for expired records goes on, how far the directory reaches, and when.
   uint32_t expiry_entry_ = 0;

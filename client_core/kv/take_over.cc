@@ -110,6 +110,14 @@ Task<void> KvImpl::NameGroup(Estate& estate, const View& view, Subtable table, u
   for (uint32_t i = 0; i < kGroupWords && status.ok(); ++i) {
     const SlotWord word(words[i]);
     if (i == kGroupHeaderWord || (word.is_empty() && !word.is_dropped())) continue;
+    if (word.kind() == SlotKind::kTentative && estate.orphans.At(word.addr()) != nullptr) {
+      // Whoever would commit it is gone. Whoever removes it instead of us has not unlinked it.
+      const Result<SlotOutcome> killed = co_await engine_.Write(
+          operation,
+          {table.Word(group, i), word.bits(), index_.NewEmptyWord().bits(), GlobalAddr()});
+      status = killed.status();
+      continue;
+    }
     estate.orphans.Name(word.addr());
     if (word.is_dropped()) continue;
     if (!word.size_class().is_valid() || !context_.view().Contains(word.addr())) {
@@ -239,7 +247,12 @@ Task<Status> KvImpl::NameBuffer(Estate& estate, Operation& operation, const Name
   });
   if (!holds) co_return status;
   estate.orphans.Name(at);
-  estate.buffers[estate.orphans.At(at)->start.bits()].push_back(named);
+  // A split shows a register in two subtables: in the parent, frozen, and in the child.
+  std::vector<NamedBuffer>& found = estate.buffers[estate.orphans.At(at)->start.bits()];
+  const bool is_known = std::any_of(found.begin(), found.end(), [&](const NamedBuffer& other) {
+    return other.buffer.addr == at;
+  });
+  if (!is_known || Planted(Bug::kInheritedTwice)) found.push_back(named);
   co_return status;
 }
 

@@ -55,22 +55,38 @@ class GroupHeader {
   uint64_t bits_ = 0;
 };
 
-// A directory entry: where the subtable of a suffix lies, how deep it is, and who is splitting it.
-// Entry s + 2^b is the subtable that split off suffix s at bit b; there is one entry per subtable.
-//   63 0 | 62 split lock | 61 spare | 60 in use | 59..50 worker index | 49..44 depth | 43..0 addr /
-//   16
+// A directory entry: where the subtable of a suffix lies, how deep it is, and what a split does to
+// it. Entry s + 2^b is the subtable that split off suffix s at bit b; there is one entry per
+// subtable. Its word goes 0 -> filling(d) -> open(d) -> splitting(d) -> open(d + 1) -> ..., and
+// never back, so none recurs.
+//   63 0 | 62 closed to splits | 61 filling | 60 in use | 59..50 worker index | 49..44 depth |
+//   43..0 addr / 16
 class DirectoryWord {
  public:
   constexpr DirectoryWord() = default;
   constexpr explicit DirectoryWord(uint64_t bits) : bits_(bits) {}
-  constexpr DirectoryWord(GlobalAddr subtable, uint32_t depth, WorkerIndex worker, bool locked)
-      : bits_((static_cast<uint64_t>(locked) << 62) | (1ULL << 60) |
-              (static_cast<uint64_t>(worker.value) << 50) | (static_cast<uint64_t>(depth) << 44) |
-              (subtable.bits() / kObjectAlignBytes)) {}
+  // The same whoever proposes it.
+  static constexpr DirectoryWord Open(GlobalAddr subtable, uint32_t depth) {
+    return DirectoryWord((1ULL << 60) | (static_cast<uint64_t>(depth) << 44) |
+                         (subtable.bits() / kObjectAlignBytes));
+  }
+  // `worker` splits it from `depth` to the next.
+  static constexpr DirectoryWord Splitting(GlobalAddr subtable, uint32_t depth,
+                                           WorkerIndex worker) {
+    return DirectoryWord(Open(subtable, depth).bits() | (1ULL << 62) |
+                         (static_cast<uint64_t>(worker.value) << 50));
+  }
+  // Made by `worker`; the split of its parent fills it.
+  static constexpr DirectoryWord Filling(GlobalAddr subtable, uint32_t depth, WorkerIndex worker) {
+    return DirectoryWord(Splitting(subtable, depth, worker).bits() | (1ULL << 61));
+  }
 
   [[nodiscard]] constexpr uint64_t bits() const { return bits_; }
   [[nodiscard]] constexpr bool is_used() const { return ((bits_ >> 60) & 1) != 0; }
+  // By its own split or, while it is filled, by its parent's.
   [[nodiscard]] constexpr bool locked() const { return ((bits_ >> 62) & 1) != 0; }
+  [[nodiscard]] constexpr bool filling() const { return ((bits_ >> 61) & 1) != 0; }
+  [[nodiscard]] constexpr bool splitting() const { return locked() && !filling(); }
   [[nodiscard]] constexpr uint32_t depth() const { return static_cast<uint32_t>(bits_ >> 44) & 63; }
   [[nodiscard]] constexpr GlobalAddr subtable() const {
     return GlobalAddr((bits_ & ((1ULL << 44) - 1)) * kObjectAlignBytes);

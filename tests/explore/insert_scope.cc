@@ -208,7 +208,7 @@ std::unique_ptr<ExploredClient> InsertScope::MakeClient(
 
 uint64_t InsertScope::InitialWord(RemoteAddr at) const {
   if (at.offset == DirectoryAddr(0).offset()) {
-    return DirectoryWord(GlobalAddr(0, kSubtableOffset), 0, WorkerIndex{0}, false).bits();
+    return DirectoryWord::Open(GlobalAddr(0, kSubtableOffset), 0).bits();
   }
   if (at.offset == neighbour_slot_.offset()) {
     return SlotWord::Make(SlotKind::kObject, KeyHash(HashKey(kKeyspace, neighbour_)).fingerprint(),

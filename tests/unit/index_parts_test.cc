@@ -173,8 +173,7 @@ TEST_F(DirectoryTest, TheWalkLeadsToTheDeepestKnownSubtable) {
     Directory stale(worker_.context());
     Directory fresh(worker_.context());
     const auto word = [](uint32_t entry, uint32_t depth) {
-      return DirectoryWord(GlobalAddr(0, 3 * kBlockBytes + entry * 16), depth, WorkerIndex{0},
-                           false);
+      return DirectoryWord::Open(GlobalAddr(0, 3 * kBlockBytes + entry * 16), depth);
     };
     stale.Keep(0, word(0, 0));
     for (int split = 0; split < 200; ++split) {
@@ -217,11 +216,11 @@ TEST_F(DirectoryTest, TheWalkLeadsToTheDeepestKnownSubtable) {
 TEST_F(DirectoryTest, DepthsAreNotUnlearned) {
   Directory directory(worker_.context());
   const GlobalAddr start(0, 3 * kBlockBytes);
-  directory.Keep(0, DirectoryWord(start, 0, WorkerIndex{0}, false));
+  directory.Keep(0, DirectoryWord::Open(start, 0));
   directory.NoteDepth(0, 2);
   EXPECT_EQ(directory.At(0).depth, 2U);
   directory.NoteDepth(0, 1);
-  directory.Keep(0, DirectoryWord(start, 1, WorkerIndex{0}, true));
+  directory.Keep(0, DirectoryWord::Splitting(start, 1, WorkerIndex{0}));
   EXPECT_EQ(directory.At(0).depth, 2U);
   EXPECT_EQ(directory.At(0).start, start);
 }
@@ -229,8 +228,8 @@ TEST_F(DirectoryTest, DepthsAreNotUnlearned) {
 TEST_F(DirectoryTest, WordsThatPointOutsideThePoolAreNotBelieved) {
   Directory directory(worker_.context());
   auto* words = reinterpret_cast<uint64_t*>(cluster_.node(0).base() + DirectoryAddr(0).offset());
-  words[5] = DirectoryWord(GlobalAddr(1'000'000, 0), 1, WorkerIndex{0}, false).bits();
-  words[6] = DirectoryWord(GlobalAddr(0, kBlockBytes), kMaxDepth + 1, WorkerIndex{0}, false).bits();
+  words[5] = DirectoryWord::Open(GlobalAddr(1'000'000, 0), 1).bits();
+  words[6] = DirectoryWord::Open(GlobalAddr(0, kBlockBytes), kMaxDepth + 1).bits();
   Operation operation;
   for (const uint32_t entry : {5U, 6U}) {
     const auto word = BlockOn(executor_, directory.Refresh(operation, entry));

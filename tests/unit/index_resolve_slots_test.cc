@@ -142,7 +142,8 @@ TEST_F(ResolveSlotsTest, DirectoryEntriesAndEmptyWords) {
   const SlotWord empty = worker_.index().NewEmptyWord();
   *Word(slot_, 0) = empty.bits();
   const DirectoryWord before(*Word(DirectoryAddr(0), 0));
-  const DirectoryWord locked(before.subtable(), before.depth(), WorkerIndex{3}, /*locked=*/true);
+  const DirectoryWord locked =
+      DirectoryWord::Splitting(before.subtable(), before.depth(), WorkerIndex{3});
   *Word(DirectoryAddr(0), 0) = *Word(DirectoryAddr(0), 2) = locked.bits();
   EXPECT_EQ(Resolve(view_), 2U);
   for (int replica = 0; replica < 3; ++replica) {

@@ -110,14 +110,19 @@ TEST(DirectoryWordTest, FieldsComeBackWhateverTheOthersAre) {
     const GlobalAddr subtable(rng.Below(kAddrLimit / kObjectAlignBytes) * kObjectAlignBytes);
     const auto depth = static_cast<uint32_t>(rng.Below(kMaxDepth + 1));
     const WorkerIndex worker{static_cast<uint16_t>(rng.Below(kMaxWorkers))};
-    const bool locked = rng.Below(2) == 0;
-    const DirectoryWord word(subtable, depth, worker, locked);
-    ASSERT_TRUE(word.is_used());
-    ASSERT_EQ(word.subtable(), subtable);
-    ASSERT_EQ(word.depth(), depth);
-    ASSERT_EQ(word.locked(), locked);
-    ASSERT_EQ((word.bits() >> 50) & 1023, worker.value);
-    ASSERT_EQ(word.bits() >> 63, 0U);
+    const DirectoryWord words[] = {DirectoryWord::Open(subtable, depth),
+                                   DirectoryWord::Splitting(subtable, depth, worker),
+                                   DirectoryWord::Filling(subtable, depth, worker)};
+    for (const DirectoryWord& word : words) {
+      ASSERT_TRUE(word.is_used());
+      ASSERT_EQ(word.subtable(), subtable);
+      ASSERT_EQ(word.depth(), depth);
+      ASSERT_EQ(word.locked(), &word != &words[0]);
+      ASSERT_EQ(word.splitting(), &word == &words[1]);
+      ASSERT_EQ(word.filling(), &word == &words[2]);
+      ASSERT_EQ((word.bits() >> 50) & 1023, &word == &words[0] ? 0 : worker.value);
+      ASSERT_EQ(word.bits() >> 63, 0U);
+    }
   }
   EXPECT_FALSE(DirectoryWord().is_used());
 }
