@@ -7,6 +7,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kLoserDoesNotWait, "loser-does-not-wait", "small"},
     {Bug::kWinnerLeavesBackups, "winner-leaves-backups", "small"},
     {Bug::kRulesOfOneBackup, "rules-of-one-backup", "small"},
+    {Bug::kRoundLeft, "round-left", "growth"},
     {Bug::kBlindLoserAlwaysOk, "blind-loser-always-ok", "small"},
     {Bug::kBlindLoserForgetsKey, "blind-loser-forgets-key", "twins"},
     {Bug::kCountingWritesBlind, "counting-writes-blind", "small"},
@@ -22,6 +23,11 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kStaleCacheBelieved, "stale-cache-believed", "small"},
     {Bug::kSplitEmptiesFirst, "split-empties-first", "crowded"},
     {Bug::kFillingParentNotAsked, "filling-parent-not-asked", "crowded"},
+    {Bug::kSplitLeftUnfinished, "split-left-unfinished", "growth"},
+    {Bug::kSplitHeaderWritten, "split-header-written", "growth"},
+    {Bug::kSplitOpensEarly, "split-opens-early", "growth"},
+    {Bug::kSplitUnlocksLate, "split-unlocks-late", "growth"},
+    {Bug::kSweepOfFillingGroup, "sweep-of-filling-group", "growth"},
     {Bug::kEpochTooEarly, "epoch-too-early", "tight"},
     {Bug::kPassedWhilePinned, "passed-while-pinned", "tight"},
     {Bug::kRetiredAtOnce, "retired-at-once", "tight"},
@@ -68,6 +74,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kPostedAtMinority, "posted-at-minority", "minority"},
     {Bug::kLanesNotNamed, "lanes-not-named", "turnover"},
     {Bug::kTakenOverAtOnce, "taken-over-at-once", "turnover"},
+    {Bug::kInheritedTwice, "inherited-twice", "growth"},
     {Bug::kAcknowledgedBeforeDurable, "acknowledged-before-durable", "members"},
 };
 

@@ -26,6 +26,7 @@ std::vector<std::string> FindKeys(size_t count, Wanted wanted) {
 bool IsKey(const Command& command, size_t position) {
   if (position == 0) return false;
   const std::string& name = command[0];
+  if (name == "SWAPDB") return false;
   if (name == "MGET" || name == "DEL" || name == "EXISTS" || name == "UNLINK") return true;
   if (name == "MSET") return position % 2 == 1;
   return position == 1;
@@ -36,6 +37,12 @@ bool IsKey(const Command& command, size_t position) {
 const std::vector<std::string>& CrowdedKeys() {
   static const std::vector<std::string> keys =
       FindKeys(64, [](KeyHash hash) { return hash.group(0) < 2 && hash.group(1) < 2; });
+  return keys;
+}
+
+const std::vector<std::string>& GrowingKeys() {
+  static const std::vector<std::string> keys =
+      FindKeys(180, [](KeyHash hash) { return hash.group(0) / 2 == 1 && hash.group(1) / 2 == 1; });
   return keys;
 }
 

@@ -83,6 +83,8 @@ struct Plan {
   // region has all its replicas again: every key must be readable then; 0: none.
   uint32_t last_loss = 0;
   uint32_t nobody_ends = 0;  // 1: no process ends, whatever the master or another one says
+  // 1: at the end, when all faults are over, an agent must be able to join and to insert keys.
+  uint32_t last_growth = 0;
   Program program;
   std::vector<Fault> faults;
 };

@@ -46,7 +46,7 @@ void AddDeadlines(Rng& rng, Plan* plan, WorkloadOptions* options);
 // The control plane on the scale of a run, so that leases end and waits are given up within it.
 void DrawControl(Plan* plan, Rng& rng);
 
-// Scenarios: scenarios.cc, then scenarios_members.cc and scenarios_frozen.cc.
+// Scenarios: scenarios.cc, then scenarios_members.cc, scenarios_frozen.cc and scenarios_growth.cc.
 Plan MakeTight(uint64_t seed);
 Plan MakeFlush(uint64_t seed);
 Plan MakeMembers(uint64_t seed);
@@ -58,6 +58,11 @@ Plan MakeRepairs(uint64_t seed);
 Plan MakeMoves(uint64_t seed);
 Plan MakeCuts(uint64_t seed);
 Plan MakeFrozen(uint64_t seed);
+Plan MakeFaults(uint64_t seed);
+Plan MakeExpiry(uint64_t seed);
+Plan MakeBroken(uint64_t seed);
+Plan MakeExtents(uint64_t seed);
+Plan MakeGrowth(uint64_t seed);
 
 }  // namespace onetrip
 

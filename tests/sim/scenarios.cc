@@ -164,6 +164,8 @@ Plan MakeCalm(uint64_t seed) {
   return plan;
 }
 
+}  // namespace
+
 // Deadlines that pass while others read, renew and replace them, by clocks that disagree.
 Plan MakeExpiry(uint64_t seed) {
   Rng rng(seed);
@@ -188,6 +190,8 @@ Plan MakeExpiry(uint64_t seed) {
   plan.data_path.expiry_rest_us = OneOf(pauses, {100UL, 1000UL, 100'000UL});
   return plan;
 }
+
+namespace {
 
 // The same by clocks that disagree: set off, stepping, running fast or slow, within a bound.
 Plan MakeSkewed(uint64_t seed) {
@@ -307,6 +311,8 @@ Fault MakeFault(const Plan& plan, uint64_t span_ns, Rng& rng) {
   return fault;
 }
 
+}  // namespace
+
 // Connections that break again and again while memory is reused at once: what failed may still be
 // on its way when others go on.
 Plan MakeBroken(uint64_t seed) {
@@ -326,6 +332,8 @@ Plan MakeBroken(uint64_t seed) {
   }
   return plan;
 }
+
+namespace {}  // namespace
 
 // Everything that may break, in the middle of everything that may be asked.
 Plan MakeFaults(uint64_t seed) {
@@ -356,6 +364,8 @@ Plan MakeFaults(uint64_t seed) {
   return plan;
 }
 
+namespace {
+
 // Agents of both engines on one cluster: keys change their form under commands that know only one.
 Plan MakeMixed(uint64_t seed) {
   constexpr Plan (*kUnder[])(uint64_t) = {MakeCalm, MakeTight, MakeFaults};
@@ -365,6 +375,8 @@ Plan MakeMixed(uint64_t seed) {
   plan.mixes_engines = true;
   return plan;
 }
+
+}  // namespace
 
 // Values of some hundred bytes that lie in extents, under whatever else may happen.
 Plan MakeExtents(uint64_t seed) {
@@ -381,6 +393,8 @@ Plan MakeExtents(uint64_t seed) {
   plan.data_path.turn_bytes = OneOf(rng, {32U, 128U, kTurnBytes});
   return plan;
 }
+
+namespace {
 
 constexpr Scenario kScenarios[] = {
     {"small", "programs of a few commands on one key", MakeSmall},
@@ -408,6 +422,7 @@ constexpr Scenario kScenarios[] = {
     {"minority", "two memory nodes of three are away while keys are written", MakeMinority},
     {"turnover", "memory that is reused while agents come and go", MakeTurnover},
     {"extents", "values in extents, under what other scenarios are about", MakeExtents},
+    {"growth", "an index that grows under what other scenarios are about", MakeGrowth},
 };
 
 }  // namespace

@@ -101,6 +101,7 @@ class World {
   static constexpr uint32_t kReader = 1000;   // the client of the last reads
   static constexpr uint32_t kFlusher = 1001;  // ... and of the last flush
   static constexpr uint32_t kWriter = 1002;   // ... and of writes by those who were cut off
+  static constexpr uint32_t kGrower = 1003;   // ... and of the last inserts
 
   void FormCluster();
   void OnPlaced(NodeId node, const View& view);
@@ -125,6 +126,9 @@ class World {
   Agent* JoinAtTheEnd(uint64_t until_ns);
   // It flushes; then nothing is there any more.
   bool FlushAtTheEnd(const std::vector<std::string>& keys);
+  // A new agent inserts keys where the index has grown.
+  bool GrowAtTheEnd();
+  Task<void> InsertAll(Agent* agent, uint64_t until_ns);
   // Waits until every region is whole, loses a node for good, and reads every key.
   bool LoseAtTheEnd(const std::vector<std::string>& keys);
   // Waits until no region moves, and switches the nodes off that are drained.
