@@ -1,6 +1,6 @@
 // onetrip-agent: RESP in front, a cluster behind; without --master the cluster is in here too.
-#include <csignal>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,6 +8,7 @@
 #include "client_core/base/clock.h"
 #include "client_core/base/log.h"
 #include "client_core/base/options.h"
+#include "client_core/base/process_signals.h"
 #include "client_core/base/program_main.h"
 #include "client_core/base/version.h"
 #include "frontend/clustered.h"
@@ -45,15 +46,11 @@ std::unique_ptr<Storage> MakeStorage(const AgentOptions& options, const Clock& c
   return clustered.ok() ? std::move(clustered.value()) : nullptr;
 }
 
-int Run(const AgentOptions& options) {
+int Run(const AgentOptions& options, const std::function<std::string(LogLevel*)>& read_level) {
   LogLevel level = LogLevel::kInfo;
   if (ParseLogLevel(options.log_level, &level)) SetLogLevel(level);
-  // Before any thread exists, so that all inherit it and only the main thread takes signals.
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGTERM);
-  sigaddset(&ends, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  PrepareSignals();
+  SignalThread signals(read_level);
 
   const SystemClock clock;
   std::string reason;
@@ -64,8 +61,7 @@ int Run(const AgentOptions& options) {
   std::printf("%s\n", ReadyLine(server).c_str());
   std::fflush(stdout);
 
-  int signal = 0;
-  sigwait(&ends, &signal);
+  signals.AwaitEnd();
   server.Stop();
   return 0;
 }

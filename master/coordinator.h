@@ -403,6 +403,8 @@ class Coordinator {
   // Regions of which fewer than a majority of replicas is on nodes that serve, and neither are to
   // be put out nor are among `without`.
   [[nodiscard]] size_t RegionsWithoutMajority(const std::vector<uint16_t>& without = {}) const;
+  // Whether some have none, and nobody who could change that is about to be back.
+  [[nodiscard]] bool LacksMajority(uint64_t now_us) const;
   // Null: no agent has workers.
   Member* Repairer();
   [[nodiscard]] bool SomebodyWorks() const;

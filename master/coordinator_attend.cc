@@ -143,13 +143,14 @@ Attendance Coordinator::Attend(uint64_t now_us, StreamId stream, const MemberHel
     attendance.reason = std::move(*refusal);
     return attendance;
   }
-  HearTime(now_us, hello);
-  AdvanceDurableTime(now_us);
+  // Tools are told no time: nothing of them is durable, so that they are welcome on a full disk.
   if (hello.kind == MemberKind::kOther) {
     streams_[stream] = 0;
     attendance.welcome = true;
     return attendance;
   }
+  HearTime(now_us, hello);
+  AdvanceDurableTime(now_us);
   if (hello.member != 0) {
     attendance = AttendAgain(now_us, stream, hello);
   } else {

@@ -220,6 +220,15 @@ void Coordinator::AddAgentStatus(uint64_t now_us, StatusReply* status) const {
   }
 }
 
+bool Coordinator::LacksMajority(uint64_t now_us) const {
+  for (uint16_t id = 0; id < NodesInView(); ++id) {
+    const Node& node = nodes_[id];
+    // One that may be coming back, as after the master's restart, is not given up yet.
+    if (!node.record.out && !node.serving && now_us < node.lost_at_us) return false;
+  }
+  return RegionsWithoutMajority() != 0;
+}
+
 StatusReply Coordinator::Status(uint64_t now_us) const {
   StatusReply status;
   ClusterStatusInfo& cluster = status.status;
@@ -234,6 +243,7 @@ StatusReply Coordinator::Status(uint64_t now_us) const {
                                      [](const ReachReport& one) { return one.unreached.empty(); });
   cluster.state = !AddressesKnown()                                  ? "forming"
                   : AllServe() && missing_regions_ == 0 && all_reach ? "serving"
+                  : LacksMajority(now_us)                            ? "not serving"
                                                                      : "degraded";
   AddNodeStatus(now_us, &status);
   AddAgentStatus(now_us, &status);

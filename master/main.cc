@@ -1,6 +1,6 @@
 // onetrip-master: who is in the cluster, and where its memory lies. Never on the data path.
-#include <csignal>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,6 +9,7 @@
 #include "client_core/base/clock.h"
 #include "client_core/base/log.h"
 #include "client_core/base/options.h"
+#include "client_core/base/process_signals.h"
 #include "client_core/base/program_main.h"
 #include "client_core/base/version.h"
 #include "master/master_server.h"
@@ -30,15 +31,11 @@ std::string ReadyLine(const MasterServer& server, const MasterOptions& options) 
          " memory nodes, lease " + std::to_string(options.lease_ms) + " ms";
 }
 
-int Run(const MasterOptions& options) {
+int Run(const MasterOptions& options, const std::function<std::string(LogLevel*)>& read_level) {
   LogLevel level = LogLevel::kInfo;
   if (ParseLogLevel(options.log_level, &level)) SetLogLevel(level);
-  // Before any thread exists, so that all inherit it and only the main thread takes signals.
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGTERM);
-  sigaddset(&ends, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  PrepareSignals();
+  SignalThread signals(read_level);
 
   std::string reason;
   Secret secret;
@@ -62,8 +59,7 @@ int Run(const MasterOptions& options) {
   std::printf("%s\n", ReadyLine(*server.value(), options).c_str());
   std::fflush(stdout);
 
-  int signal = 0;
-  sigwait(&ends, &signal);
+  signals.AwaitEnd();
   server.value()->Stop();
   return 0;
 }

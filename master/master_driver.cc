@@ -305,7 +305,9 @@ void MasterDriver::OnProved(StreamId id, Entry& entry) {
               verdict->set_welcome(true);
               verdict->set_member(attendance.member);
               verdict->set_lease_ms(static_cast<uint32_t>(coordinator_.lease_ms()));
-              verdict->set_time_us(coordinator_.TimeUs(NowUs()));
+              if (hello.kind != MemberKind::kOther) {
+                verdict->set_time_us(coordinator_.TimeUs(NowUs()));
+              }
               Prove(*entry.admission, verdict);
               --unproved_;
               entry.admission.reset();
@@ -375,6 +377,10 @@ void MasterDriver::OnMemberMessage(StreamId id, MemberMessage message) {
     if (std::holds_alternative<BackupRequest>(std::get<RequestMessage>(message).body)) {
       return SendBackup(id, request);
     }
+    // Changes nothing, so it needs no store.
+    if (std::holds_alternative<StatusRequest>(std::get<RequestMessage>(message).body)) {
+      return ReplyStatus(id, request);
+    }
     const bool happened =
         Drive([&](Coordinator& coordinator) { coordinator.OnMessage(NowUs(), id, message); });
     if (happened) return;
@@ -397,6 +403,19 @@ void MasterDriver::OnMemberMessage(StreamId id, MemberMessage message) {
   } else if (const auto found = streams_.find(id); found != streams_.end()) {
     EndStream(id, found->second, "the master cannot write its state");
   }
+}
+
+void MasterDriver::ReplyStatus(StreamId id, uint64_t request) {
+  StatusReply status = coordinator_.Status(NowUs());
+  status.status.master_pid = static_cast<uint64_t>(getpid());
+  status.status.master_uptime_s = (NowUs() - started_us_) / kUsPerSecond;
+  if (store_failed_) {
+    status.waiting_for = "the master's state cannot be written, see its log" +
+                         (status.waiting_for.empty() ? "" : "; " + status.waiting_for);
+  }
+  control::FromMaster reply;
+  EncodeMasterMessage(ReplyMessage{request, StatusCode::kOk, {}, std::move(status)}, &reply);
+  SendTo(id, reply);
 }
 
 void MasterDriver::HandleQuiet(StreamId id, const QuietRenewal& renewal) {
@@ -497,12 +516,6 @@ void MasterDriver::Perform(CoordinatorEffects effects) {
   for (CoordinatorEffects::Send& send : effects.sends) {
     const auto* committed = std::get_if<ViewCommittedMessage>(&send.message);
     if (committed == nullptr || committed->view.get() != encoded) {
-      if (auto* reply = std::get_if<ReplyMessage>(&send.message)) {
-        if (auto* status = std::get_if<StatusReply>(&reply->body)) {
-          status->status.master_pid = static_cast<uint64_t>(getpid());
-          status->status.master_uptime_s = (NowUs() - started_us_) / kUsPerSecond;
-        }
-      }
       out.Clear();
       EncodeMasterMessage(send.message, &out);
       encoded = committed == nullptr ? nullptr : committed->view.get();

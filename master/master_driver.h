@@ -129,6 +129,7 @@ class MasterDriver final : public StreamEvents {
   bool Post(Event event);
   // When the first tick after now is due: every member of this host renews at such times, too.
   [[nodiscard]] uint64_t NextTickUs() const;
+  void ReplyStatus(StreamId id, uint64_t request);
   void HandleQuiet(StreamId id, const QuietRenewal& renewal);
   void Renew(StreamId id, const MemberMessage& message, uint64_t now_us);
   void Handle(Event& event);

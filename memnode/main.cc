@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 
 #include "client_core/base/log.h"
 #include "client_core/base/options.h"
+#include "client_core/base/process_signals.h"
 #include "client_core/base/program_main.h"
 #include "client_core/base/secret.h"
 #include "client_core/control/control_options.h"
@@ -40,14 +42,6 @@ void RaiseDescriptorLimit() {
   (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-sigset_t EndSignals() {
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGTERM);
-  sigaddset(&ends, SIGINT);
-  return ends;
-}
-
 int Live(NodeProcess& process) {
   std::string reason;
   const Status started = process.Start(&reason);
@@ -61,14 +55,13 @@ int Live(NodeProcess& process) {
   return ended.ok() ? 0 : Fail(reason, kExpelledExitCode);
 }
 
-int Run(const MemnodeOptions& options) {
+int Run(const MemnodeOptions& options, const std::function<std::string(LogLevel*)>& read_level) {
   LogLevel level = LogLevel::kInfo;
   if (ParseLogLevel(options.log_level, &level)) SetLogLevel(level);
   RaiseDescriptorLimit();
-  // Before any thread exists, so that all inherit it.
-  const sigset_t ends = EndSignals();
-  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-  const UniqueFd signals(signalfd(-1, &ends, SFD_CLOEXEC));
+  PrepareSignals();
+  const sigset_t handled = HandledSignals();
+  const UniqueFd signals(signalfd(-1, &handled, SFD_CLOEXEC));
   const UniqueFd done(eventfd(0, EFD_CLOEXEC));
   if (!signals.valid() || !done.valid()) return Fail("the system gives no descriptors");
 
@@ -98,10 +91,15 @@ int Run(const MemnodeOptions& options) {
   while (waited[1].revents == 0) {
     if (poll(waited, 2, -1) < 0 && errno != EINTR) break;
     if (waited[0].revents == 0) continue;
-    // The next one ends the process as if it had never been caught.
     signalfd_siginfo signal{};
     (void)!read(signals.get(), &signal, sizeof(signal));
+    if (signal.ssi_signo == SIGHUP) {
+      OnHangup(read_level);
+      continue;
+    }
     waited[0].fd = -1;
+    // The next one ends the process as if it had never been caught.
+    const sigset_t ends = EndSignals();
     std::signal(SIGTERM, SIG_DFL);
     std::signal(SIGINT, SIG_DFL);
     pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);

@@ -1,9 +1,10 @@
 #include "tool/node.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -11,8 +12,9 @@
 #include "client_core/control/cluster_status.h"
 #include "client_core/control/control_options.h"
 #include "tool/cluster_dir.h"
+#include "tool/find_cluster.h"
+#include "tool/launcher.h"
 #include "tool/process.h"
-#include "tool/programs.h"
 
 namespace onetrip {
 namespace {
@@ -32,17 +34,7 @@ Status Refuse(std::string* reason, std::string what) {
 Status FindMaster(const NodeOptions& options, ControlOptions* control, std::string* reason) {
   control->connect_timeout_ms = 5000;
   control->request_timeout_ms = 5000;
-  control->master = options.master;
-  if (!options.secret_file.empty()) {
-    Result<Secret> secret = LoadSecretFile(options.secret_file, reason);
-    if (!secret.ok()) return secret.status();
-    control->secret = std::move(secret.value());
-  }
-  if (!options.master.empty()) return Status::Ok();
-  const Result<ClusterRecord> record = ClusterDir::Read(options.dir, reason);
-  if (!record.ok()) return record.status();
-  control->master = record->master.address;
-  return Status::Ok();
+  return FindCluster(options.dir, options.master, options.secret_file, control, nullptr, reason);
 }
 
 // Whether the member is this host's process; another host has processes of the same numbers.
@@ -55,6 +47,36 @@ const MemberStatusInfo* FindNode(const ClusterStatusInfo& status, uint32_t node)
     if (member.kind == MemberKind::kMemoryNode && member.node == node) return &member;
   }
   return nullptr;
+}
+
+// The number that the master gave to the process of this host.
+Status NumberOf(const ControlOptions& control, pid_t pid, uint32_t* node, std::string* reason) {
+  const Result<ClusterStatusInfo> status = QueryStatus(control, reason);
+  if (!status.ok()) return status.status();
+  for (const MemberStatusInfo& member : status->members) {
+    if (member.kind != MemberKind::kMemoryNode || !IsHere(member, pid)) continue;
+    *node = member.node;
+    return Status::Ok();
+  }
+  return Refuse(reason, "the master does not know process " + std::to_string(pid));
+}
+
+// The number that is meant: the master's, or that of a process of the directory.
+Status NumberOf(const NodeOptions& options, const ControlOptions& control, uint32_t* node,
+                std::string* reason) {
+  const char* const end = options.node.data() + options.node.size();
+  const auto [rest, error] = std::from_chars(options.node.data(), end, *node);
+  if (error == std::errc() && rest == end) return Status::Ok();
+  if (!options.master.empty()) {
+    return Refuse(reason, options.node + " is no number of a memory node");
+  }
+  Result<ClusterRecord> record = ClusterDir::Read(options.dir, reason);
+  if (!record.ok()) return record.status();
+  const ProcessRecord* const process = FindProcess(*record, options.node);
+  if (process == nullptr || !process->name.starts_with("memnode")) {
+    return Refuse(reason, "there is no memory node " + options.node);
+  }
+  return NumberOf(control, process->pid, node, reason);
 }
 
 // Waits while the node is in `state`, and prints what moves when that changes. *after: how it is
@@ -94,52 +116,34 @@ Status StartMemnode(const NodeOptions& options, pid_t* pid, std::string* reason)
   if (!dir.ok()) return dir.status();
   Result<ClusterRecord> record = dir.value()->Load(reason);
   if (!record.ok()) return record.status();
-  if (record->memory.empty()) {
+  if (record->shape.memory.empty()) {
     return Refuse(reason,
                   "the cluster was started by an older version; start a memory node by "
                   "hand, and name its number");
   }
+  if (!IsRunning(record->master)) {
+    return Refuse(reason,
+                  "the cluster's master does not run; start what is missing first, by: "
+                  "onetrip up --dir " +
+                      options.dir);
+  }
   // Numbers of processes that were ended are not used again: their files may be there still.
-  const size_t number = record->memnodes_started;
-  ProcessRecord process;
-  process.name = "memnode-" + std::to_string(number);
-  process.log = dir.value()->log_dir() + "/" + process.name + ".log";
-  std::filesystem::remove(process.log);
-  Status status = StartProcess(MemnodeArgv(*dir.value(), *record, number), &process, reason);
-  if (!status.ok()) return status;
-  record->memnodes.push_back(process);
-  record->memnodes_started = number + 1;
-  // A record of what runs, should this process be killed now.
-  status = dir.value()->Save(*record, reason);
-  const auto deadline = Clock::now() + std::chrono::seconds(options.timeout_s);
-  while (status.ok() && record->memnodes.back().address.empty()) {
-    record->memnodes.back().address = AddressOf(ReadyLine(process));
-    if (!IsRunning(process) || Clock::now() > deadline) {
-      *reason = process.name + (IsRunning(process) ? " was not ready in time" : " ended") +
-                "; its log says:\n" + LastLines(process.log, 5);
-      bool forced = false;
-      EndProcess(process, 1000, &forced);
-      record->memnodes.pop_back();
-      std::string ignored;
-      (void)dir.value()->Save(*record, &ignored);
-      return Status(StatusCode::kUnavailable, "the memory node did not start");
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  ProcessRecord& process = record->memnodes.emplace_back();
+  process.number = record->memnodes_started++;
+  process.name = "memnode-" + std::to_string(process.number);
+  Launcher launcher(*dir.value(), *record, options.timeout_s);
+  Status status = launcher.Launch(&process, reason);
+  if (status.ok()) status = launcher.AwaitReady(&process, reason);
+  if (status.ok()) status = launcher.LearnNumbers(reason);
+  if (!status.ok()) {
+    launcher.EndStarted(/*ready_too=*/true);
+    record->memnodes.pop_back();
+    std::string ignored;
+    (void)dir.value()->Save(*record, &ignored);
+    return status;
   }
   *pid = process.pid;
-  return status.ok() ? dir.value()->Save(*record, reason) : status;
-}
-
-// The number that the master gave to the process of this host.
-Status NumberOf(const ControlOptions& control, pid_t pid, uint32_t* node, std::string* reason) {
-  const Result<ClusterStatusInfo> status = QueryStatus(control, reason);
-  if (!status.ok()) return status.status();
-  for (const MemberStatusInfo& member : status->members) {
-    if (member.kind != MemberKind::kMemoryNode || !IsHere(member, pid)) continue;
-    *node = member.node;
-    return Status::Ok();
-  }
-  return Refuse(reason, "the master does not know process " + std::to_string(pid));
+  return status;
 }
 
 // Ends the drained node's process, if it is one of the directory's.
@@ -159,6 +163,10 @@ Status EndMemnode(const NodeOptions& options, const MemberStatusInfo& member, st
     return Status(StatusCode::kUnavailable, "still running");
   }
   std::printf("%s (pid %d) has been ended\n", found->name.c_str(), static_cast<int>(found->pid));
+  if (record->shape.persistent) {
+    std::printf("Its file holds nothing that is needed, and may be removed: %s\n",
+                dir.value()->backing(found->number).c_str());
+  }
   record->memnodes.erase(found);
   return dir.value()->Save(*record, reason);
 }
@@ -166,8 +174,8 @@ Status EndMemnode(const NodeOptions& options, const MemberStatusInfo& member, st
 }  // namespace
 
 Status AddNode(const NodeOptions& options, std::string* reason) {
-  uint32_t node = options.node.value_or(0);
-  if (!options.node.has_value() && !options.master.empty()) {
+  uint32_t node = 0;
+  if (options.node.empty() && !options.master.empty()) {
     return Refuse(reason,
                   "with --master, start onetrip-memnode by hand and name the number that "
                   "`onetrip status` shows for it");
@@ -175,7 +183,9 @@ Status AddNode(const NodeOptions& options, std::string* reason) {
   ControlOptions control;
   Status status = FindMaster(options, &control, reason);
   pid_t pid = 0;
-  if (status.ok() && !options.node.has_value()) {
+  if (status.ok() && !options.node.empty()) {
+    status = NumberOf(options, control, &node, reason);
+  } else if (status.ok()) {
     status = StartMemnode(options, &pid, reason);
     if (status.ok()) status = NumberOf(control, pid, &node, reason);
     if (status.ok()) {
@@ -196,9 +206,10 @@ Status AddNode(const NodeOptions& options, std::string* reason) {
 }
 
 Status DrainNode(const NodeOptions& options, std::string* reason) {
-  const uint32_t node = options.node.value();
+  uint32_t node = 0;
   ControlOptions control;
   Status status = FindMaster(options, &control, reason);
+  if (status.ok()) status = NumberOf(options, control, &node, reason);
   if (status.ok()) status = AskToMoveRegions(control, node, RegionWish::kDrain, reason);
   if (!status.ok() || !options.wait) return status;
   MemberStatusInfo after;

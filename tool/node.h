@@ -3,7 +3,6 @@
 #define ONETRIP_TOOL_NODE_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "client_core/base/status.h"
@@ -14,9 +13,9 @@ struct NodeOptions {
   std::string dir = "onetrip-cluster";
   std::string master;  // HOST:PORT; empty: of the cluster in `dir`
   std::string secret_file;
-  std::optional<uint32_t> node;  // as the master numbers it
-  bool wait = true;              // until it is done, with a line for each step
-  uint64_t timeout_s = 30;       // for a process that is started or ended
+  std::string node;         // the master's number, or a name in `dir`; empty: none
+  bool wait = true;         // until it is done, with a line for each step
+  uint64_t timeout_s = 30;  // for a process that is started or ended
 };
 
 // Has the master give `node` its share of regions; without a number, in a directory, starts one
@@ -24,7 +23,8 @@ struct NodeOptions {
 Status AddNode(const NodeOptions& options, std::string* reason);
 
 // Has the master give the regions of `node` to others; when that is done and waited for, in a
-// directory, ends its process. REQUIRES: options.node.
+// directory, ends its process. REQUIRES: options.node
+// is not empty.
 Status DrainNode(const NodeOptions& options, std::string* reason);
 
 }  // namespace onetrip

@@ -12,54 +12,81 @@
 namespace onetrip {
 namespace {
 
+constexpr int kNotServing = static_cast<int>(Service::kNotServing);
+
 int Fail(const std::string& command, const std::string& reason) {
   std::fprintf(stderr, "onetrip %s: %s\n", command.c_str(), reason.c_str());
   return 1;
 }
 
 void AddUp(CLI::App& app, UpOptions* options) {
-  CLI::App* up = app.add_subcommand("up", "Start a cluster of processes on this host");
-  up->add_option("--dir", options->dir, "Where its record, logs and state go")
+  CLI::App* up =
+      app.add_subcommand("up",
+                         "Start a cluster of processes on this host, or what is missing of one. "
+                         "The directory remembers "
+                         "what the cluster is made of; options that differ from that are refused");
+  up->add_option("--dir", options->dir, "Where its description, secret, logs and state go")
       ->capture_default_str();
-  up->add_option("--memnodes", options->memnodes, "Memory nodes")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  up->add_option("--agents", options->agents, "Agents, each with a port of its own")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
+  up->add_option("--memnodes", options->memnodes, "Memory nodes; 3 by default")
+      ->check(CLI::Range(1, 64));
+  up->add_option("--agents", options->agents, "Agents, each with a port of its own; 2 by default")
+      ->check(CLI::Range(1, 256));
   up->add_option("--replicas", options->replicas,
                  "Copies of every key; by default 3, or as many as there are memory nodes")
       ->check(CLI::Range(1, 5));
   up->add_option("--fabric", options->fabric,
-                 "How agents reach memory nodes: shm, tcp, or mixed, where they take turns")
-      ->check(CLI::IsMember({"shm", "tcp", "mixed"}))
-      ->capture_default_str();
-  up->add_option("--port", options->port, "Port of the first agent; the others follow")
-      ->check(CLI::Range(1, 65535))
-      ->capture_default_str();
-  up->add_option("--bind", options->bind, "Address that agents listen on")->capture_default_str();
-  up->add_option("--memory", options->memory, "Memory of each memory node, such as 512MiB")
-      ->capture_default_str();
+                 "How agents reach memory nodes: shm (the default), tcp, or mixed, where they take "
+                 "turns")
+      ->check(CLI::IsMember({"shm", "tcp", "mixed"}));
+  up->add_option("--port", options->port,
+                 "Port of the first agent, the others follow; 7000 by default")
+      ->check(CLI::Range(1, 65535));
+  up->add_option("--bind", options->bind, "Address that agents listen on; 127.0.0.1 by default");
+  up->add_option("--memory", options->memory,
+                 "Memory of each memory node, such as 512MiB; 1GiB by default");
   up->add_option("--engine", options->engine, "The agents' engine, as onetrip-agent takes it");
-  up->add_option("--threads", options->threads, "Workers of each agent")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+  up->add_option("--threads", options->threads, "Workers of each agent; 1 by default")
+      ->check(CLI::Range(1, 64));
   up->add_flag("--persistent", options->persistent,
-               "Keep the memory in files, so that the next `up` finds what `down` left");
+               "Keep the memory in files, so that the next `up` finds what `down` left; the "
+               "directory remembers that");
   up->add_option("--timeout", options->timeout_s, "Seconds until the start counts as failed")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
 }
 
 void AddDown(CLI::App& app, DownOptions* options) {
-  CLI::App* down = app.add_subcommand("down", "Stop the cluster that `up` has started");
+  CLI::App* down = app.add_subcommand(
+      "down",
+      "Stop the cluster that `up` has started, and remove the files that it made; of a persistent "
+      "one they stay");
   down->add_option("--dir", options->dir, "Its directory")->capture_default_str();
-  down->add_option("--grace-ms", options->grace_ms, "Time for each process to end in order")
+  down->add_option("--grace-ms", options->grace_ms,
+                   "Time for all agents, all memory nodes, and the master to end in order")
+      ->capture_default_str();
+}
+
+void AddRestart(CLI::App& app, RestartOptions* options) {
+  CLI::App* restart = app.add_subcommand(
+      "restart", "End one process of a cluster that `up` has started, and start it as it was");
+  restart
+      ->add_option("name", options->name,
+                   "Its name in `onetrip status`: master, memnode-0, agent-1")
+      ->required();
+  restart->add_option("--dir", options->dir, "The cluster's directory")->capture_default_str();
+  restart->add_flag("--force", options->force,
+                    "Also a memory node that holds what is on too few others, and in no file");
+  restart->add_option("--timeout", options->timeout_s, "Seconds until the start counts as failed")
+      ->check(CLI::Range(1, 3600))
       ->capture_default_str();
 }
 
 void AddStatus(CLI::App& app, StatusOptions* options) {
-  CLI::App* status = app.add_subcommand("status", "Show nodes, agents, memory and speed");
+  CLI::App* status =
+      app.add_subcommand("status",
+                         "Show nodes, agents, memory and speed. Exit code 0: it serves and "
+                         "nothing is missing; 1: degraded; 2: it does not "
+                         "serve, or cannot be asked");
   CLI::Option* dir =
       status->add_option("--dir", options->dir, "Directory of a cluster that `up` has started")
           ->capture_default_str();
@@ -69,6 +96,12 @@ void AddStatus(CLI::App& app, StatusOptions* options) {
   status->add_option("--password", options->password, "The agents' password, if they have one")
       ->envname("ONETRIP_PASSWORD");
   status->add_flag("--json", options->json, "For programs");
+  status
+      ->add_option("--watch", options->watch_s,
+                   "Show it again every so many seconds (2 by default) until Ctrl-C")
+      ->expected(0, 1)
+      ->default_str("2")
+      ->check(CLI::Range(1, 3600));
 }
 
 // What both commands about one memory node take.
@@ -91,7 +124,7 @@ void AddNodeCommands(CLI::App& app, NodeOptions* options) {
       "Give a memory node its share of the regions, while clients go on. Without a number one more "
       "is started in --dir, like the others; with --master, start onetrip-memnode there first");
   add->add_option("node", options->node,
-                  "Its number in `onetrip status`: a spare, or one that was "
+                  "Its number in `onetrip status`, or its name in --dir: a spare, or one that was "
                   "drained");
   AddNodeOptions(add, options);
   CLI::App* drain = node->add_subcommand(
@@ -101,7 +134,8 @@ void AddNodeCommands(CLI::App& app, NodeOptions* options) {
       "is ended, if `up` or `node add` has started it and this command waits; else it may be "
       "switched off. It is given no regions until `node add` names it, or it comes with other "
       "memory");
-  drain->add_option("node", options->node, "Its number in `onetrip status`")->required();
+  drain->add_option("node", options->node, "Its number in `onetrip status`, or its name in --dir")
+      ->required();
   AddNodeOptions(drain, options);
 }
 
@@ -141,6 +175,8 @@ int Run(int argc, char** argv) {
   AddUp(app, &up);
   AddDown(app, &down);
   AddStatus(app, &status);
+  RestartOptions restart;
+  AddRestart(app, &restart);
   NodeOptions node;
   AddNodeCommands(app, &node);
   BackupOptions backup;
@@ -150,7 +186,8 @@ int Run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     std::fprintf(stderr, "onetrip: %s; see onetrip --help\n", error.what());
-    return 1;
+    // Whoever asks how a cluster does must not take this for an answer.
+    return argc > 1 && std::string(argv[1]) == "status" ? kNotServing : 1;
   }
   std::string reason;
   const std::string command = app.get_subcommands().front()->get_name();
@@ -167,8 +204,13 @@ int Run(int argc, char** argv) {
     const bool ok = what->get_name() == "backup" ? BackUpMaster(backup, &reason).ok()
                                                  : RebuildMaster(what->remaining(), &reason).ok();
     if (!ok) return Fail("master " + what->get_name(), reason);
-  } else if (!ShowStatus(status, &reason).ok()) {
-    return Fail(command, reason);
+  } else if (command == "restart") {
+    if (!Restart(restart, &reason).ok()) return Fail(command, reason);
+  } else {
+    const Result<Service> service = ShowStatus(status, &reason);
+    if (service.ok()) return static_cast<int>(*service);
+    Fail(command, reason);
+    return kNotServing;
   }
   return 0;
 }

@@ -14,6 +14,8 @@ using Json = nlohmann::ordered_json;
 using Info = std::map<std::string, std::string>;
 using Row = std::vector<std::string>;
 
+const std::string kUnknown = "?";
+
 uint64_t Number(const Info& info, const std::string& name) {
   const auto found = info.find(name);
   return found == info.end() ? 0 : std::strtoull(found->second.c_str(), nullptr, 10);
@@ -85,26 +87,54 @@ std::string RoundTrips(const AgentOverview& agent, const std::string& kind) {
 }
 
 std::string Pages(const MemnodeOverview& node) {
-  return node.page_bytes == 0 ? "-" : Whole(node.page_bytes);
+  return node.page_bytes == 0 ? kUnknown : Whole(node.page_bytes);
+}
+
+template <typename T>
+std::string OrUnknown(const std::optional<T>& value) {
+  return value.has_value() ? std::to_string(*value) : kUnknown;
+}
+
+std::string BytesOrUnknown(const std::optional<uint64_t>& value) {
+  return value.has_value() ? Bytes(*value) : kUnknown;
+}
+
+std::string Pid(uint64_t pid) { return pid == 0 ? "-" : std::to_string(pid); }
+
+// A column of names only where there are some.
+template <typename T>
+bool HasNames(const std::vector<T>& members) {
+  return std::any_of(members.begin(), members.end(),
+                     [](const T& one) { return !one.name.empty(); });
 }
 
 std::string MemnodeTable(const Overview& overview) {
+  const bool names = HasNames(overview.memnodes);
   std::vector<Row> rows = {
       {"memnode", "state", "pid", "address", "regions", "granted", "memory", "pages"}};
+  if (names) rows.front().insert(rows.front().begin() + 1, "name");
   for (const MemnodeOverview& node : overview.memnodes) {
-    rows.push_back({std::to_string(node.node), node.state, std::to_string(node.pid), node.address,
-                    std::to_string(node.regions), Bytes(node.granted_bytes), Bytes(node.bytes),
-                    Pages(node)});
+    rows.push_back({OrUnknown(node.node), node.state, Pid(node.pid), node.address,
+                    OrUnknown(node.regions), BytesOrUnknown(node.granted_bytes),
+                    BytesOrUnknown(node.bytes), Pages(node)});
+    if (names) rows.back().insert(rows.back().begin() + 1, node.name.empty() ? "-" : node.name);
   }
   return Table(rows);
+}
+
+// What an agent is called in tables.
+std::string NameOf(const AgentOverview& agent) {
+  return agent.name.empty() ? OrUnknown(agent.member) : agent.name;
 }
 
 std::string AgentTable(const Overview& overview) {
   std::vector<Row> rows = {{"agent", "state", "pid", "address", "clients", "ops/s", "commands"}};
   for (const AgentOverview& agent : overview.agents) {
-    rows.push_back({std::to_string(agent.member), agent.state, std::to_string(agent.pid),
-                    agent.address, std::to_string(agent.clients), std::to_string(agent.ops_per_s),
-                    std::to_string(agent.commands)});
+    const auto told = [&agent](uint64_t value) {
+      return agent.answered ? std::to_string(value) : kUnknown;
+    };
+    rows.push_back({NameOf(agent), agent.state, Pid(agent.pid), agent.address, told(agent.clients),
+                    told(agent.ops_per_s), told(agent.commands)});
   }
   return Table(rows);
 }
@@ -114,24 +144,30 @@ std::string SpeedTable(const Overview& overview) {
       {"agent", "round trips: get", "set", "del", "rmw", "p50 / p99 us: get", "set", "incr"}};
   for (const AgentOverview& agent : overview.agents) {
     if (!agent.answered) continue;
-    rows.push_back({std::to_string(agent.member), RoundTrips(agent, "get"),
-                    RoundTrips(agent, "set"), RoundTrips(agent, "del"), RoundTrips(agent, "rmw"),
-                    Latency(agent, "get"), Latency(agent, "set"), Latency(agent, "incr")});
+    rows.push_back({NameOf(agent), RoundTrips(agent, "get"), RoundTrips(agent, "set"),
+                    RoundTrips(agent, "del"), RoundTrips(agent, "rmw"), Latency(agent, "get"),
+                    Latency(agent, "set"), Latency(agent, "incr")});
   }
   return rows.size() == 1 ? std::string() : "\n" + Table(rows);
 }
 
+template <typename T>
+Json OrNull(const std::optional<T>& value) {
+  return value.has_value() ? Json(*value) : Json(nullptr);
+}
+
 Json ToJson(const MemnodeOverview& node) {
-  return {{"node", node.node},
-          {"member", node.member},
+  return {{"name", node.name},
+          {"node", OrNull(node.node)},
+          {"member", OrNull(node.member)},
           {"pid", node.pid},
           {"address", node.address},
           {"state", node.state},
           {"host", node.host},
-          {"regions", node.regions},
-          {"bytes", node.bytes},
-          {"granted_bytes", node.granted_bytes},
-          {"operations", node.operations},
+          {"regions", OrNull(node.regions)},
+          {"bytes", OrNull(node.bytes)},
+          {"granted_bytes", OrNull(node.granted_bytes)},
+          {"operations", OrNull(node.operations)},
           {"page_bytes", node.page_bytes}};
 }
 
@@ -140,7 +176,8 @@ Json ToJson(const AgentOverview& agent) {
   for (const auto& [command, us] : agent.latency_us) {
     latency[command] = {{"p50", us.p50}, {"p99", us.p99}, {"p99.9", us.p999}};
   }
-  return {{"member", agent.member},
+  return {{"name", agent.name},
+          {"member", OrNull(agent.member)},
           {"pid", agent.pid},
           {"address", agent.address},
           {"state", agent.state},
@@ -178,39 +215,61 @@ void TakeInfo(const Info& info, AgentOverview* agent) {
   }
 }
 
+Service ServiceOf(const Overview& overview, bool local) {
+  size_t answering = 0;
+  size_t up = 0;
+  bool all = true;
+  for (const AgentOverview& agent : overview.agents) {
+    const bool is_up = agent.state == "up" || agent.state == "running";
+    if (agent.answers) ++answering;
+    if (is_up) ++up;
+    all = all && is_up && (agent.answers || !local);
+  }
+  const bool none = local ? answering == 0 : up == 0 && !overview.agents.empty();
+  if (none || overview.state == "forming" || overview.state == "not serving") {
+    return Service::kNotServing;
+  }
+  for (const MemnodeOverview& node : overview.memnodes) {
+    all = all && node.state != "missing" && node.state != "lost" && node.state != "left";
+  }
+  return all && overview.state == "serving" ? Service::kServing : Service::kDegraded;
+}
+
 std::string OverviewText(const Overview& overview) {
   const MasterOverview& master = overview.master;
-  std::string text = "cluster " + Hex(overview.cluster) + ": " + overview.state + ", epoch " +
-                     std::to_string(overview.epoch) + "\n";
-  text += "master: " + master.state + ", pid " + std::to_string(master.pid) + ", " +
-          master.address + "\n";
+  std::string text = "cluster " +
+                     (overview.cluster.has_value() ? Hex(*overview.cluster) : kUnknown) + ": " +
+                     overview.state + ", epoch " + OrUnknown(overview.epoch) + "\n";
+  text += "master: " + master.state + ", pid " + Pid(master.pid) + ", " + master.address + "\n";
   if (!overview.waiting_for.empty()) text += "waiting for: " + overview.waiting_for + "\n";
   if (!overview.moving.empty()) text += "moving: " + overview.moving + "\n";
   if (!overview.unreached.empty()) text += "unreached: " + overview.unreached + "\n";
-  text += "regions: " + std::to_string(overview.regions) + ", " +
-          std::to_string(overview.regions_fully_redundant) + " of them on all of their " +
-          std::to_string(overview.replicas) + " memory nodes\n";
-  text += "keys: " + std::to_string(overview.keys) + ", memory: " + Bytes(overview.granted_bytes) +
-          " of " + Bytes(overview.capacity_bytes) + " (one replica), " +
+  text += "regions: " + OrUnknown(overview.regions) + ", " +
+          OrUnknown(overview.regions_fully_redundant) + " of them on all of their " +
+          (overview.replicas == 0 ? kUnknown : std::to_string(overview.replicas)) +
+          " memory nodes\n";
+  text += "keys: " + OrUnknown(overview.keys) +
+          ", memory: " + BytesOrUnknown(overview.granted_bytes) + " of " +
+          BytesOrUnknown(overview.capacity_bytes) + " (one replica), " +
           std::to_string(overview.ops_per_s) + " ops/s\n\n";
   return text + MemnodeTable(overview) + "\n" + AgentTable(overview) + SpeedTable(overview);
 }
 
 std::string OverviewJson(const Overview& overview) {
   const MasterOverview& master = overview.master;
-  Json json = {{"cluster", Hex(overview.cluster)},
+  Json json = {{"cluster", overview.cluster.has_value() ? Json(Hex(*overview.cluster)) : Json()},
                {"state", overview.state},
-               {"epoch", overview.epoch},
+               {"epoch", OrNull(overview.epoch)},
                {"waiting_for", overview.waiting_for},
                {"moving", overview.moving},
                {"unreached", overview.unreached},
                {"replicas", overview.replicas},
-               {"regions", overview.regions},
-               {"regions_fully_redundant", overview.regions_fully_redundant},
-               {"keys", overview.keys},
+               {"regions", OrNull(overview.regions)},
+               {"regions_fully_redundant", OrNull(overview.regions_fully_redundant)},
+               {"keys", OrNull(overview.keys)},
                {"ops_per_s", overview.ops_per_s},
-               {"capacity_bytes", overview.capacity_bytes},
-               {"granted_bytes", overview.granted_bytes},
+               {"capacity_bytes", OrNull(overview.capacity_bytes)},
+               {"granted_bytes", OrNull(overview.granted_bytes)},
                {"master",
                 {{"pid", master.pid},
                  {"address", master.address},

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,31 +20,36 @@ struct LatencyUs {
 struct MasterOverview {
   uint64_t pid = 0;
   std::string address;
-  std::string state;  // "up", "away"
+  std::string state;  // "up", "away": it runs and does not answer, "down", "unreachable"
   uint64_t uptime_s = 0;
 };
 
+// What is absent is not known yet: without the master, or before a member's first report.
 struct MemnodeOverview {
-  uint32_t node = 0;
-  uint64_t member = 0;
-  uint64_t pid = 0;
+  std::string name;              // of the directory's process; empty: it is none of the directory's
+  std::optional<uint32_t> node;  // the master's number
+  std::optional<uint64_t> member;
+  uint64_t pid = 0;  // 0: there is no process
   std::string address;
-  std::string state;
+  std::string state;  // the master's word; "missing": its process does not run, and the master
+                      // does not know of it; without the master "running" or "missing"
   std::string host;
-  uint32_t regions = 0;
-  uint64_t bytes = 0;
-  uint64_t granted_bytes = 0;
-  uint64_t operations = 0;  // that it executed itself: over tcp
-  uint64_t page_bytes = 0;  // of its memory's pages; 0: not known
+  std::optional<uint32_t> regions;
+  std::optional<uint64_t> bytes;
+  std::optional<uint64_t> granted_bytes;
+  std::optional<uint64_t> operations;  // that it executed itself: over tcp
+  uint64_t page_bytes = 0;             // of its memory's pages; 0: not known
 };
 
 struct AgentOverview {
-  uint64_t member = 0;
+  std::string name;  // as a memory node's
+  std::optional<uint64_t> member;
   uint64_t pid = 0;
   std::string address;
   std::string state;
   std::string host;
-  bool answered = false;  // the rest is its own word
+  bool answers = false;   // PING
+  bool answered = false;  // INFO; the rest is its own word
   uint64_t clients = 0;
   uint64_t ops_per_s = 0;
   uint64_t commands = 0;
@@ -55,23 +61,30 @@ struct AgentOverview {
 };
 
 struct Overview {
-  uint64_t cluster = 0;
-  uint64_t epoch = 0;
+  std::optional<uint64_t> cluster;
+  std::optional<uint64_t> epoch;
   std::string state;
   std::string waiting_for;  // what joins, leaves and flushes wait for; empty: nothing
   std::string moving;       // which regions move, and how far that is; empty: none
   std::string unreached;    // which agents do not reach which memory nodes; empty: all reach all
-  uint32_t replicas = 0;
-  uint32_t regions = 0;
-  uint32_t regions_fully_redundant = 0;
-  uint64_t keys = 0;
+  uint32_t replicas = 0;    // 0: not known
+  std::optional<uint32_t> regions;
+  std::optional<uint32_t> regions_fully_redundant;
+  std::optional<uint64_t> keys;
   uint64_t ops_per_s = 0;
-  uint64_t capacity_bytes = 0;  // of one replica
-  uint64_t granted_bytes = 0;
+  std::optional<uint64_t> capacity_bytes;  // of one replica
+  std::optional<uint64_t> granted_bytes;
   MasterOverview master;
   std::vector<MemnodeOverview> memnodes;
   std::vector<AgentOverview> agents;
 };
+
+// How a cluster does, as the exit code of `onetrip status` tells it.
+enum class Service : int { kServing = 0, kDegraded = 1, kNotServing = 2 };
+
+// `local`: the agents are processes of this host, so that one that does not answer is out of order;
+// those of other hosts may listen to their own host only.
+Service ServiceOf(const Overview& overview, bool local);
 
 // Fills in what the agent's INFO says.
 void TakeInfo(const std::map<std::string, std::string>& info, AgentOverview* agent);

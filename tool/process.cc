@@ -8,11 +8,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
+#include <thread>
 
 namespace onetrip {
 namespace {
@@ -21,6 +27,7 @@ constexpr std::string_view kReadyMark = " is ready: ";
 
 struct ProcessState {
   char state = 0;  // 0: there is no such process
+  uint64_t flags = 0;
   uint64_t started = 0;
 };
 
@@ -34,11 +41,37 @@ ProcessState LookUp(pid_t pid) {
   std::istringstream fields(line.substr(name_end + 1));
   ProcessState result;
   fields >> result.state;
-  constexpr int kFieldsBetween = 18;  // from ppid (4) to itrealvalue (21)
+  constexpr int kFieldsBeforeFlags = 5;  // from ppid (4) to tpgid (8)
+  constexpr int kFieldsBetween = 12;     // from minflt (10) to itrealvalue (21)
   std::string skipped;
+  for (int i = 0; i < kFieldsBeforeFlags; ++i) fields >> skipped;
+  fields >> result.flags;
   for (int i = 0; i < kFieldsBetween; ++i) fields >> skipped;
   fields >> result.started;
   return fields ? result : ProcessState{};
+}
+
+// Whether threads of a process are left whose first thread has ended: it still holds its ports and
+// its memory.
+bool HasThreadsLeft(pid_t pid) {
+  std::error_code gone;
+  size_t threads = 0;
+  for (const auto& thread :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", gone)) {
+    if (thread.path().filename() != std::to_string(pid)) ++threads;
+  }
+  return threads > 0;
+}
+
+// Whether SIGKILL has been sent to it, and not all of its threads have taken notice yet.
+bool IsKilled(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (!line.starts_with("ShdPnd:")) continue;
+    return (std::strtoull(line.c_str() + 7, nullptr, 16) >> (SIGKILL - 1) & 1) != 0;
+  }
+  return false;
 }
 
 int OpenPidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
@@ -89,15 +122,35 @@ Status StartProcess(const std::vector<std::string>& argv, ProcessRecord* record,
 bool IsRunning(const ProcessRecord& record) {
   if (record.pid <= 0) return false;
   const ProcessState state = LookUp(record.pid);
-  if (state.state == 'Z') waitpid(record.pid, nullptr, WNOHANG);
-  return state.state != 0 && state.state != 'Z' && state.started == record.started;
+  if (state.state == 0 || state.started != record.started) return false;
+  if (state.state != 'Z') return true;
+  waitpid(record.pid, nullptr, WNOHANG);
+  return HasThreadsLeft(record.pid);
+}
+
+bool AwaitEnding(const ProcessRecord& record, uint64_t timeout_ms) {
+  constexpr uint64_t kExiting = 0x4;  // PF_EXITING of the kernel
+  constexpr auto kLookAgain = std::chrono::milliseconds(2);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  while (IsRunning(record)) {
+    const ProcessState state = LookUp(record.pid);
+    const bool is_ending =
+        state.state == 'Z' || (state.flags & kExiting) != 0 || IsKilled(record.pid);
+    if (!is_ending || std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  return true;
 }
 
 std::string ReadyLine(const ProcessRecord& record) {
   std::ifstream log(record.log);
+  log.seekg(0, std::ios::end);
+  // Lines of earlier lives come before; a log that is shorter is another file by now.
+  const bool is_same = log.tellg() >= static_cast<std::streamoff>(record.log_from);
+  log.seekg(is_same ? static_cast<std::streamoff>(record.log_from) : 0);
   std::string line;
   std::string found;
-  // The last one: a log may go back to an earlier life. One that is not finished does not count.
+  // The last one; one that is not finished does not count.
   while (std::getline(log, line) && !log.eof()) {
     const size_t mark = line.find(kReadyMark);
     if (line.starts_with("onetrip-") && mark != std::string::npos) {
@@ -132,23 +185,53 @@ std::string LastLines(const std::string& log, int lines) {
 }
 
 bool EndProcess(const ProcessRecord& record, uint64_t grace_ms, bool* forced) {
-  *forced = false;
-  const int pidfd = OpenPidfd(record.pid);
-  // The descriptor names one process for good; only then is its identity looked at.
-  if (pidfd < 0 || !IsRunning(record)) {
-    if (pidfd >= 0) close(pidfd);
-    return !IsRunning(record);
-  }
-  constexpr uint64_t kKillMs = 5000;
-  syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, nullptr, 0);
-  bool ended = WaitForEnd(record, pidfd, grace_ms);
-  if (!ended) {
-    *forced = true;
-    syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0);
-    ended = WaitForEnd(record, pidfd, kKillMs);
-  }
-  close(pidfd);
+  std::vector<std::string> forced_names;
+  const bool ended = EndProcesses({&record}, grace_ms, &forced_names).empty();
+  *forced = !forced_names.empty();
   return ended;
+}
+
+std::vector<const ProcessRecord*> EndProcesses(const std::vector<const ProcessRecord*>& processes,
+                                               uint64_t grace_ms,
+                                               std::vector<std::string>* forced) {
+  using Clock = std::chrono::steady_clock;
+  constexpr uint64_t kKillMs = 5000;
+  struct Ending {
+    const ProcessRecord* process;
+    int pidfd;
+  };
+  std::vector<Ending> endings;
+  for (const ProcessRecord* process : processes) {
+    const int pidfd = process->pid > 0 ? OpenPidfd(process->pid) : -1;
+    // The descriptor names one process for good; only then is its identity looked at.
+    if (pidfd >= 0 && IsRunning(*process)) {
+      endings.push_back({process, pidfd});
+    } else if (pidfd >= 0) {
+      close(pidfd);
+    }
+  }
+  const auto signal_and_wait = [&endings](int signal, uint64_t within_ms) {
+    for (const Ending& one : endings) syscall(SYS_pidfd_send_signal, one.pidfd, signal, nullptr, 0);
+    const auto deadline = Clock::now() + std::chrono::milliseconds(within_ms);
+    std::erase_if(endings, [&](const Ending& one) {
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+      if (!WaitForEnd(*one.process, one.pidfd, static_cast<uint64_t>(std::max<int64_t>(left, 0)))) {
+        return false;
+      }
+      close(one.pidfd);
+      return true;
+    });
+  };
+  signal_and_wait(SIGTERM, grace_ms);
+  for (const Ending& late : endings) forced->push_back(late.process->name);
+  if (!endings.empty()) signal_and_wait(SIGKILL, kKillMs);
+  std::vector<const ProcessRecord*> left;
+  for (const Ending& one : endings) {
+    left.push_back(one.process);
+    close(one.pidfd);
+  }
+  return left;
 }
 
 }  // namespace onetrip

@@ -1,14 +1,20 @@
 #include "tool/status.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "client_core/control/cluster_status.h"
 #include "client_core/control/control_options.h"
 #include "client_core/layout/global_addr.h"
 #include "tool/cluster_dir.h"
+#include "tool/find_cluster.h"
+#include "tool/known_processes.h"
 #include "tool/overview.h"
 #include "tool/resp_probe.h"
 
@@ -24,8 +30,10 @@ void TakeStatus(const ClusterStatusInfo& status, Overview* overview) {
   overview->moving = status.moving;
   overview->unreached = status.unreached;
   overview->replicas = status.replicas;
-  overview->regions = status.regions;
-  overview->regions_fully_redundant = status.regions_fully_redundant;
+  if (status.regions != 0) {
+    overview->regions = status.regions;
+    overview->regions_fully_redundant = status.regions_fully_redundant;
+  }
   overview->master.state = "up";
   overview->master.pid = status.master_pid;
   overview->master.uptime_s = status.master_uptime_s;
@@ -38,10 +46,13 @@ void TakeStatus(const ClusterStatusInfo& status, Overview* overview) {
       node.address = member.address;
       node.state = member.state;
       node.host = member.host;
-      node.regions = member.regions;
-      node.bytes = member.bytes;
-      node.granted_bytes = member.granted_blocks * kBlockBytes;
-      node.operations = member.operations;
+      if (status.regions != 0) node.regions = member.regions;
+      if (member.bytes != 0) node.bytes = member.bytes;
+      // Told with the first renewal.
+      if (member.blocks != 0) {
+        node.granted_bytes = member.granted_blocks * kBlockBytes;
+        node.operations = member.operations;
+      }
       node.page_bytes = member.page_bytes;
       overview->memnodes.push_back(std::move(node));
     } else if (member.kind == MemberKind::kAgent) {
@@ -56,80 +67,94 @@ void TakeStatus(const ClusterStatusInfo& status, Overview* overview) {
   }
 }
 
-// Without a master: what runs, by the record of the directory.
-void TakeRecord(const ClusterRecord& record, Overview* overview) {
-  const auto state = [](const ProcessRecord& process) {
-    return IsRunning(process) ? "up" : "down";
-  };
-  overview->state = "without its master";
-  overview->master.pid = static_cast<uint64_t>(record.master.pid);
-  overview->master.state = IsRunning(record.master) ? "away" : "down";
-  for (const ProcessRecord& process : record.memnodes) {
-    MemnodeOverview node;
-    node.node = static_cast<uint32_t>(overview->memnodes.size());
-    node.pid = static_cast<uint64_t>(process.pid);
-    node.address = process.address;
-    node.state = state(process);
-    overview->memnodes.push_back(std::move(node));
-  }
-  for (const ProcessRecord& process : record.agents) {
-    AgentOverview agent;
-    agent.pid = static_cast<uint64_t>(process.pid);
-    agent.address = process.address;
-    agent.state = state(process);
-    overview->agents.push_back(std::move(agent));
-  }
-}
-
 // What the agents say of themselves; any of them knows keys and memory.
 void AskAgents(const std::string& password, Overview* overview) {
   for (AgentOverview& agent : overview->agents) {
+    if (agent.state == "missing" || agent.address.empty()) continue;
     const auto info = AgentInfo(agent.address, password);
+    agent.answers = info.has_value() || Answers(agent.address);
     if (!info.has_value()) continue;
     TakeInfo(*info, &agent);
     overview->ops_per_s += agent.ops_per_s;
-    overview->keys = std::max(overview->keys, agent.keys);
-    overview->capacity_bytes = std::max(overview->capacity_bytes, agent.pool_capacity_bytes);
-    overview->granted_bytes = std::max(overview->granted_bytes, agent.pool_granted_bytes);
+    overview->keys = std::max(overview->keys.value_or(0), agent.keys);
+    overview->capacity_bytes =
+        std::max(overview->capacity_bytes.value_or(0), agent.pool_capacity_bytes);
+    overview->granted_bytes =
+        std::max(overview->granted_bytes.value_or(0), agent.pool_granted_bytes);
   }
 }
 
-}  // namespace
+void SortByNumber(Overview* overview) {
+  std::stable_sort(overview->memnodes.begin(), overview->memnodes.end(),
+                   [](const MemnodeOverview& a, const MemnodeOverview& b) {
+                     return a.node.value_or(UINT32_MAX) < b.node.value_or(UINT32_MAX);
+                   });
+  std::stable_sort(overview->agents.begin(), overview->agents.end(),
+                   [](const AgentOverview& a, const AgentOverview& b) {
+                     return std::pair(a.name.size(), a.name) < std::pair(b.name.size(), b.name);
+                   });
+}
 
-Status ShowStatus(const StatusOptions& options, std::string* reason) {
+bool IsDown(const ClusterRecord& record) {
+  const auto all = record.all();
+  return std::none_of(all.begin(), all.end(),
+                      [](const ProcessRecord* process) { return IsRunning(*process); });
+}
+
+Result<Overview> Look(const StatusOptions& options, std::string* reason) {
   ControlOptions control;
   control.connect_timeout_ms = 2000;
   control.request_timeout_ms = 2000;
-  control.master = options.master;
-  if (!options.secret_file.empty()) {
-    Result<Secret> secret = LoadSecretFile(options.secret_file, reason);
-    if (!secret.ok()) return secret.status();
-    control.secret = std::move(secret.value());
-  }
   ClusterRecord record;
   const bool by_directory = options.master.empty();
-  if (by_directory) {
-    Result<ClusterRecord> read = ClusterDir::Read(options.dir, reason);
-    if (!read.ok()) return read.status();
-    record = std::move(read.value());
-    control.master = record.master.address;
-  }
+  const Status found =
+      FindCluster(options.dir, options.master, options.secret_file, &control, &record, reason);
+  if (!found.ok()) return found;
   Overview overview;
   overview.master.address = control.master;
   // A dead one may have been started again by hand, under another pid: asked all the same, briefly.
   if (by_directory && !IsRunning(record.master)) control.connect_timeout_ms = 200;
-  const Result<ClusterStatusInfo> status = QueryStatus(control, reason);
+  const Result<ClusterStatusInfo> status =
+      control.master.empty() ? Status(StatusCode::kUnavailable, "it was never started")
+                             : QueryStatus(control, reason);
+  if (!status.ok() && !by_directory) return status.status();
+  const ProcessQuestions ask = SystemQuestions(options.dir);
   if (status.ok()) {
-    TakeStatus(status.value(), &overview);
-  } else if (by_directory) {
-    TakeRecord(record, &overview);
+    TakeStatus(*status, &overview);
+    if (by_directory) NameMembers(record, ask, &overview);
   } else {
-    return status.status();
+    ListProcesses(record, ask, &overview);
+    overview.state = IsDown(record) ? "down" : "without its master";
+    if (IsDown(record)) {
+      overview.waiting_for = "onetrip up --dir " + options.dir;
+    } else if (overview.master.state == "down") {
+      overview.waiting_for = "the master: onetrip restart master --dir " + options.dir;
+    } else {
+      overview.waiting_for = "the master, which does not answer: " + *reason;
+    }
   }
+  SortByNumber(&overview);
   AskAgents(options.password, &overview);
-  const std::string text = options.json ? OverviewJson(overview) : OverviewText(overview);
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  return Status::Ok();
+  return overview;
+}
+
+}  // namespace
+
+Result<Service> ShowStatus(const StatusOptions& options, std::string* reason) {
+  while (true) {
+    const Result<Overview> overview = Look(options, reason);
+    if (!overview.ok() && options.watch_s == 0) return overview.status();
+    std::string text = *reason + "\n";
+    if (overview.ok()) text = options.json ? OverviewJson(*overview) : OverviewText(*overview);
+    const bool clears = options.watch_s != 0 && !options.json && isatty(STDOUT_FILENO) == 1;
+    // Home, and everything below it: no line of an earlier picture is left.
+    if (clears) std::fputs("\033[H\033[2J", stdout);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    if (options.watch_s == 0) return ServiceOf(*overview, options.master.empty());
+    if (!clears && !options.json) std::fputs("\n", stdout);
+    if (std::fflush(stdout) != 0) return Service::kNotServing;
+    std::this_thread::sleep_for(std::chrono::seconds(options.watch_s));
+  }
 }
 
 }  // namespace onetrip

@@ -1,11 +1,13 @@
 // `onetrip status`: what a cluster is made of and how it does: the master's word on members and
-// regions, and every agent's INFO.
+// regions, every agent's INFO, and the processes that a directory expects.
 #ifndef ONETRIP_TOOL_STATUS_H_
 #define ONETRIP_TOOL_STATUS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "client_core/base/status.h"
+#include "tool/overview.h"
 
 namespace onetrip {
 
@@ -15,11 +17,12 @@ struct StatusOptions {
   std::string secret_file;
   std::string password;
   bool json = false;
+  uint64_t watch_s = 0;  // shows it again every so often until Ctrl-C; 0: once
 };
 
 // Prints a table for people, or JSON. A master that does not answer is part of the picture of a
 // cluster in a directory; without one there is nothing to show, and *reason says why.
-Status ShowStatus(const StatusOptions& options, std::string* reason);
+Result<Service> ShowStatus(const StatusOptions& options, std::string* reason);
 
 }  // namespace onetrip
 

@@ -1,243 +1,176 @@
 #include "tool/up.h"
 
-#include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <filesystem>
-#include <functional>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
+#include "client_core/base/host_id.h"
+#include "client_core/control/cluster_status.h"
+#include "client_core/control/control_options.h"
 #include "tool/cluster_dir.h"
+#include "tool/directory_options.h"
+#include "tool/find_cluster.h"
+#include "tool/launcher.h"
 #include "tool/process.h"
-#include "tool/programs.h"
-#include "tool/resp_probe.h"
 
 namespace onetrip {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+Status Refuse(std::string* reason, std::string what) {
+  *reason = std::move(what);
+  return Status(StatusCode::kInvalidArgument, "up");
+}
 
-volatile sig_atomic_t interrupted = 0;
-void Interrupt(int /*signal*/) { interrupted = 1; }
+bool IsAnyRunning(const std::vector<ProcessRecord>& processes) {
+  return std::any_of(processes.begin(), processes.end(), IsRunning);
+}
 
-Status Failed() { return Status(StatusCode::kUnavailable, "the cluster did not start"); }
+bool IsAnyRunning(const ClusterRecord& record) {
+  return IsRunning(record.master) || IsAnyRunning(record.memnodes) || IsAnyRunning(record.agents);
+}
 
-// One run of `up`: what it has started so far, and the way back.
-class Start {
- public:
-  Start(const UpOptions& options, ClusterDir& dir)
-      : options_(options),
-        dir_(dir),
-        deadline_(Clock::now() + std::chrono::seconds(options.timeout_s)) {}
-
-  Status Run(std::string* reason) {
-    Status status = StartAll(reason);
-    if (!status.ok()) TakeBack();
-    return status;
-  }
-
-  [[nodiscard]] const ClusterRecord& record() const { return record_; }
-
- private:
-  using Argv = std::vector<std::string>;
-
-  Status StartAll(std::string* reason) {
-    record_.fabric = options_.fabric;
-    record_.persistent = options_.persistent;
-    record_.memory = options_.memory;
-    record_.memnodes_started = options_.memnodes;
-    for (const std::string& folder : {dir_.log_dir(), dir_.run_dir(), dir_.path() + "/memory"}) {
-      std::filesystem::create_directories(folder);
-      chmod(folder.c_str(), 0700);
-    }
-    Status status = Launch("master", MasterArgv(), &record_.master, reason);
-    if (status.ok()) status = AwaitReady(&record_.master, reason);
-    if (!status.ok()) return status;
-    for (uint16_t i = 0; status.ok() && i < options_.memnodes; ++i) {
-      record_.memnodes.emplace_back();
-      status = Launch("memnode-" + std::to_string(i), MemnodeArgv(dir_, record_, i),
-                      &record_.memnodes.back(), reason);
-    }
-    for (uint16_t i = 0; status.ok() && i < options_.agents; ++i) {
-      record_.agents.emplace_back();
-      status = Launch("agent-" + std::to_string(i), AgentArgv(i), &record_.agents.back(), reason);
-    }
-    for (ProcessRecord& memnode : record_.memnodes) {
-      if (status.ok()) status = AwaitReady(&memnode, reason);
-    }
-    for (ProcessRecord& agent : record_.agents) {
-      if (status.ok()) status = AwaitReady(&agent, reason);
-      if (status.ok()) status = AwaitAnswer(agent, reason);
-    }
-    return status.ok() ? dir_.Save(record_, reason) : status;
-  }
-
-  Argv MasterArgv() const {
-    return {ProgramPath("onetrip-master"),
-            "--listen",
-            "127.0.0.1:0",
-            "--data-dir",
-            dir_.master_dir(),
-            "--nodes",
-            std::to_string(options_.memnodes),
-            "--replicas",
-            std::to_string(options_.replicas)};
-  }
-
-  Argv AgentArgv(uint16_t agent) const {
-    const bool mixed = options_.fabric == "mixed";
-    Argv argv = {ProgramPath("onetrip-agent"),
-                 "--master",
-                 record_.master.address,
-                 "--fabric",
-                 mixed ? (agent % 2 == 0 ? "shm" : "tcp") : options_.fabric,
-                 "--bind",
-                 options_.bind,
-                 "--port",
-                 std::to_string(options_.port + agent),
-                 "--threads",
-                 std::to_string(options_.threads)};
-    if (!options_.engine.empty()) argv.insert(argv.end(), {"--engine", options_.engine});
-    return argv;
-  }
-
-  Status Launch(const std::string& name, const Argv& argv, ProcessRecord* process,
-                std::string* reason) {
-    process->name = name;
-    process->log = dir_.log_dir() + "/" + name + ".log";
-    std::filesystem::remove(process->log);
-    const Status status = StartProcess(argv, process, reason);
-    if (!status.ok()) return status;
-    // A record of what runs, should this process be killed now.
-    return dir_.Save(record_, reason);
-  }
-
-  // Waits for `done`, as long as `process` runs and there is time.
-  Status Await(const ProcessRecord& process, const char* what, const std::function<bool()>& done,
-               std::string* reason) {
-    constexpr auto kLookAgain = std::chrono::milliseconds(3);
-    while (!done()) {
-      if (interrupted != 0) {
-        *reason = "interrupted";
-        return Failed();
+// Starts all of the record's processes that do not run, and waits for them. *started: their names.
+Status StartMissing(const ClusterDir& dir, ClusterRecord& record, uint64_t timeout_s,
+                    std::vector<std::string>* started, std::string* reason) {
+  const bool beside_others = IsAnyRunning(record);
+  const bool forms = !record.formed && !beside_others;
+  Launcher launcher(dir, record, timeout_s);
+  const auto run = [&]() -> Status {
+    std::vector<ProcessRecord*> missing;
+    for (ProcessRecord* process : record.all()) {
+      if (IsRunning(*process)) continue;
+      started->push_back(process->name);
+      Status status = launcher.Launch(process, reason);
+      // The others are told where the master is.
+      const bool first = process == &record.master;
+      if (status.ok() && first) status = launcher.AwaitReady(process, reason);
+      if (status.ok() && forms && process->name.starts_with("memnode")) {
+        status = launcher.AwaitJoined(*process, process->number + 1, reason);
       }
-      // Whatever ended may be why this one waits.
-      for (const ProcessRecord* any : record_.all()) {
-        if (any->pid == 0 || IsRunning(*any)) continue;
-        *reason = any->name + " ended; its log says:\n" + LastLines(any->log, 5);
-        return Failed();
-      }
-      if (Clock::now() > deadline_) {
-        *reason = process.name + " " + what + " within " + std::to_string(options_.timeout_s) +
-                  " s; its log says:\n" + LastLines(process.log, 5);
-        return Failed();
-      }
-      std::this_thread::sleep_for(kLookAgain);
+      if (!status.ok()) return status;
+      if (!first) missing.push_back(process);
     }
-    return Status::Ok();
-  }
-
-  Status AwaitReady(ProcessRecord* process, std::string* reason) {
-    return Await(
-        *process, "was not ready",
-        [process] {
-          process->address = AddressOf(ReadyLine(*process));
-          return !process->address.empty();
-        },
-        reason);
-  }
-
-  Status AwaitAnswer(const ProcessRecord& agent, std::string* reason) {
-    return Await(
-        agent, "did not answer PING", [&agent] { return Answers(agent.address); }, reason);
-  }
-
-  void TakeBack() {
-    constexpr uint64_t kGraceMs = 3000;
-    bool forced = false;
-    std::vector<const ProcessRecord*> all = record_.all();
-    std::reverse(all.begin(), all.end());
-    for (const ProcessRecord* process : all) {
-      if (process->pid != 0) EndProcess(*process, kGraceMs, &forced);
+    for (ProcessRecord* process : missing) {
+      const Status status = launcher.AwaitReady(process, reason);
+      if (!status.ok()) return status;
     }
-    // What was there before, as data, stays.
-    dir_.Clear(/*keep_data=*/options_.persistent);
+    record.formed = true;
+    const Status saved = dir.Save(record, reason);
+    return saved.ok() ? launcher.LearnNumbers(reason) : saved;
+  };
+  const Status status = run();
+  if (!status.ok()) {
+    launcher.EndStarted(/*ready_too=*/!beside_others);
+    if (reason->empty() || reason->back() != '\n') *reason += "\n";
+    *reason += "Nothing has been removed: logs are in " + dir.path() + "/logs";
   }
+  return status;
+}
 
-  const UpOptions& options_;
-  ClusterDir& dir_;
-  const Clock::time_point deadline_;
-  ClusterRecord record_;
-};
-
-void PrintUse(const UpOptions& options, const ClusterRecord& record) {
-  std::printf("The cluster is up: 1 master, %zu memory nodes of %s, %zu agents over %s.\n\n",
-              record.memnodes.size(), options.memory.c_str(), record.agents.size(),
-              options.fabric.c_str());
+void PrintUse(const std::string& dir, const ClusterRecord& record,
+              const std::vector<std::string>& started) {
+  if (started.empty()) {
+    std::printf("The cluster is up already, every process of it runs: ");
+  } else if (started.size() < 1 + record.memnodes.size() + record.agents.size()) {
+    std::string names;
+    for (const std::string& name : started) names += (names.empty() ? "" : ", ") + name;
+    std::printf("Started again: %s.\nThe cluster is up: ", names.c_str());
+  } else {
+    std::printf("The cluster is up: ");
+  }
+  std::printf("1 master, %zu memory nodes of %s, %zu agents over %s%s.\n\n", record.memnodes.size(),
+              record.shape.memory.c_str(), record.agents.size(), record.shape.fabric.c_str(),
+              record.shape.persistent ? ", memory in files" : "");
   for (const ProcessRecord& agent : record.agents) {
     const std::string port = agent.address.substr(agent.address.rfind(':') + 1);
     std::printf("  redis-cli -p %s                  %s\n", port.c_str(), agent.name.c_str());
   }
-  const std::string dir = options.dir;
   std::printf("\n  onetrip status --dir %s\n  onetrip down --dir %s\n", dir.c_str(), dir.c_str());
   std::fflush(stdout);
 }
 
-Status CheckOptions(const UpOptions& options, std::string* reason) {
-  if (options.memnodes < options.replicas) {
-    *reason = std::to_string(options.replicas) +
-              " replicas need as many memory nodes; give --memnodes " +
-              std::to_string(options.replicas) + " or fewer --replicas";
-  } else if (options.port + uint32_t{options.agents} > 65536) {
-    *reason = "there are no " + std::to_string(options.agents) + " ports from " +
-              std::to_string(options.port) + " on; give a smaller --port";
-  } else {
-    return Status::Ok();
+// What an older version left of a persistent cluster that is down: its files, without a
+// description.
+Result<ClusterRecord> Adopt(const UpOptions& options, const ClusterDir& dir, std::string* reason) {
+  if (!options.persistent) {
+    return Refuse(reason, dir.path() +
+                              " holds a cluster's data, which an older version left there without "
+                              "a description; give --persistent, and the --memory and --replicas "
+                              "of then, to go on with it, or choose another --dir");
   }
-  return Status(StatusCode::kInvalidArgument, "impossible cluster");
+  UpOptions counted = options;
+  counted.memnodes = static_cast<uint16_t>(
+      std::clamp<size_t>(dir.backed_nodes(), options.memnodes.value_or(1), UINT16_MAX));
+  return DescribeCluster(counted, nullptr, reason);
+}
+
+// The cluster to be started, as the directory has it or as the options say.
+Result<ClusterRecord> Describe(const UpOptions& options, std::unique_ptr<ClusterDir>& dir,
+                               std::string* reason) {
+  if (dir->has_unknown_state()) return Adopt(options, *dir, reason);
+  if (!dir->has_record()) return DescribeCluster(options, nullptr, reason);
+  Result<ClusterRecord> old = dir->Load(reason);
+  if (!old.ok()) return old;
+  constexpr uint64_t kEndingMs = 5000;
+  for (const ProcessRecord* process : std::as_const(*old).all()) AwaitEnding(*process, kEndingMs);
+  const bool runs = IsAnyRunning(*old);
+  const bool has_data = old->shape.persistent && (old->formed || dir->backed_nodes() != 0);
+  if (runs || has_data) {
+    if (runs && old->formed && !old->shape.persistent && !IsAnyRunning(old->memnodes)) {
+      return Refuse(reason, "all memory nodes of the cluster in " + dir->path() +
+                                " have ended, and what it held with them; remove it by `onetrip "
+                                "down --dir " +
+                                options.dir + "`, then start it anew");
+    }
+    const Status same = ReconcileOptions(options, runs, &*old, reason);
+    if (!same.ok()) return same;
+    return old;
+  }
+  // Nothing is left of it but files that are of no use to anyone.
+  Result<ClusterRecord> fresh = DescribeCluster(options, &*old, reason);
+  if (!fresh.ok()) return fresh;
+  if (old->formed) {
+    std::printf(
+        "All processes of the cluster in %s had ended, and it kept no data: it starts "
+        "empty.\n",
+        dir->path().c_str());
+  }
+  dir->Clear(*old);
+  dir.reset();
+  Result<std::unique_ptr<ClusterDir>> again = ClusterDir::Open(options.dir, false, reason);
+  if (!again.ok()) return again.status();
+  dir = std::move(*again);
+  return fresh;
+}
+
+Status EnsureSecret(const ClusterDir& dir, ClusterRecord* record, std::string* reason) {
+  if (!IsAnyRunning(*record)) return dir.MakeSecret(record, reason);
+  // Processes of an older version go on without one until all have been stopped.
+  if (record->secret_file.empty()) return Status::Ok();
+  std::string why;
+  if (LoadSecretFile(record->secret_file, &why).ok()) return Status::Ok();
+  return Refuse(reason, why +
+                            "; the processes that run know it: put the file back, or stop them by "
+                            "`onetrip down`, and `up` makes another");
 }
 
 }  // namespace
 
-Status Up(const UpOptions& given, std::string* reason) {
-  UpOptions options = given;
-  constexpr uint16_t kReplicas = 3;
-  if (options.replicas == 0) options.replicas = std::min(options.memnodes, kReplicas);
-  Status status = CheckOptions(options, reason);
-  if (!status.ok()) return status;
-  Result<std::unique_ptr<ClusterDir>> dir = ClusterDir::Open(options.dir, false, reason);
-  if (!dir.ok()) return dir.status();
-  if (dir.value()->has_record()) {
-    Result<ClusterRecord> old = dir.value()->Load(reason);
-    if (!old.ok()) return old.status();
-    for (const ProcessRecord* process : old->all()) {
-      if (!IsRunning(*process)) continue;
-      *reason = "a cluster runs from " + dir.value()->path() + " (" + process->name + ", pid " +
-                std::to_string(process->pid) + "); stop it with: onetrip down --dir " + options.dir;
-      return Status(StatusCode::kUnavailable, "already up");
-    }
-    // All of it has died. What a persistent one kept is taken up again.
-    dir.value()->Clear(old->persistent && options.persistent);
-    dir = ClusterDir::Open(options.dir, false, reason);
-    if (!dir.ok()) return dir.status();
-  }
-  // Without all that keep something of it, the cluster of before would wait for the others.
-  const size_t backed = options.persistent ? dir.value()->backed_nodes() : 0;
-  options.memnodes =
-      static_cast<uint16_t>(std::clamp<size_t>(backed, options.memnodes, UINT16_MAX));
-  struct sigaction action {};
-  action.sa_handler = Interrupt;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  Start start(options, *dir.value());
-  status = start.Run(reason);
-  if (status.ok()) PrintUse(options, start.record());
+Status Up(const UpOptions& options, std::string* reason) {
+  Result<std::unique_ptr<ClusterDir>> opened = ClusterDir::Open(options.dir, false, reason);
+  if (!opened.ok()) return opened.status();
+  std::unique_ptr<ClusterDir> dir = std::move(*opened);
+  Result<ClusterRecord> described = Describe(options, dir, reason);
+  if (!described.ok()) return described.status();
+  ClusterRecord record = std::move(*described);
+  if (!dir->has_record()) dir->ClaimItself(&record);
+  Status status = EnsureSecret(*dir, &record, reason);
+  if (status.ok()) status = dir->Save(record, reason);
+  std::vector<std::string> started;
+  if (status.ok()) status = StartMissing(*dir, record, options.timeout_s, &started, reason);
+  if (status.ok()) PrintUse(options.dir, record, started);
   return status;
 }
 
@@ -247,27 +180,115 @@ Status Down(const DownOptions& options, std::string* reason) {
   Result<ClusterRecord> record = dir.value()->Load(reason);
   if (!record.ok()) return record.status();
   std::string left;
-  const auto end = [&](const ProcessRecord& process) {
-    bool forced = false;
-    if (process.pid == 0) return;
-    if (!EndProcess(process, options.grace_ms, &forced)) {
-      left += " " + process.name + " (pid " + std::to_string(process.pid) + ")";
-    } else if (forced) {
-      std::printf("%s did not end in order within %llu ms and was killed\n", process.name.c_str(),
+  const auto end = [&](const std::vector<ProcessRecord>& processes) {
+    std::vector<const ProcessRecord*> all;
+    for (const ProcessRecord& process : processes) all.push_back(&process);
+    std::vector<std::string> forced;
+    for (const ProcessRecord* process : EndProcesses(all, options.grace_ms, &forced)) {
+      left += " " + process->name + " (pid " + std::to_string(process->pid) + ")";
+    }
+    for (const std::string& name : forced) {
+      std::printf("%s did not end in order within %llu ms and was killed\n", name.c_str(),
                   static_cast<unsigned long long>(options.grace_ms));
     }
   };
-  for (const ProcessRecord& agent : record->agents) end(agent);
-  for (const ProcessRecord& memnode : record->memnodes) end(memnode);
-  end(record->master);
+  end(record->agents);
+  end(record->memnodes);
+  end({record->master});
   if (!left.empty()) {
     *reason = "still running:" + left;
     return Status(StatusCode::kUnavailable, "not down");
   }
-  dir.value()->Clear(record->persistent);
-  std::printf("The cluster is down; %s %s.\n",
-              record->persistent ? "its data stays in" : "nothing is left of it in",
-              dir.value()->path().c_str());
+  if (!record->shape.persistent) {
+    dir.value()->Clear(*record);
+    std::printf("The cluster is down; nothing is left of it in %s.\n", dir.value()->path().c_str());
+    return Status::Ok();
+  }
+  for (ProcessRecord* process : record->all()) process->pid = 0;
+  const Status saved = dir.value()->Save(*record, reason);
+  if (!saved.ok()) return saved;
+  std::printf("The cluster is down; its data stays in %s.\n", dir.value()->path().c_str());
+  return Status::Ok();
+}
+
+namespace {
+
+// Whether the memory node's memory is nowhere else, or too few copies would be left.
+Status MayEndMemnode(const ClusterRecord& record, const ProcessRecord& process,
+                     std::string* reason) {
+  ControlOptions control;
+  control.connect_timeout_ms = 2000;
+  control.request_timeout_ms = 2000;
+  const Status known = UseRecord(record, &control, reason);
+  if (!known.ok()) return known;
+  const std::string kOr = "; give --force to end it all the same";
+  const Result<ClusterStatusInfo> status = QueryStatus(control, reason);
+  if (!status.ok()) {
+    return Refuse(reason, "the master does not tell whether the data is on others, too (" +
+                              *reason + ")" + kOr);
+  }
+  for (const MemberStatusInfo& member : status->members) {
+    if (member.kind != MemberKind::kMemoryNode || member.host != HostName() ||
+        member.pid != static_cast<uint64_t>(process.pid) || member.regions == 0) {
+      continue;
+    }
+    if (status->replicas < 3) {
+      return Refuse(reason, "the cluster keeps " + std::to_string(status->replicas) +
+                                " replicas, and what " + process.name +
+                                " holds would be lost, it is in no file" + kOr);
+    }
+    if (status->regions_fully_redundant != status->regions) {
+      return Refuse(reason, "only " + std::to_string(status->regions_fully_redundant) + " of " +
+                                std::to_string(status->regions) +
+                                " regions are on all of their memory nodes, and what " +
+                                process.name + " holds is in no file; wait for that" + kOr);
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status Restart(const RestartOptions& options, std::string* reason) {
+  const Result<std::unique_ptr<ClusterDir>> dir = ClusterDir::Open(options.dir, true, reason);
+  if (!dir.ok()) return dir.status();
+  Result<ClusterRecord> loaded = dir.value()->Load(reason);
+  if (!loaded.ok()) return loaded.status();
+  ClusterRecord& record = *loaded;
+  ProcessRecord* const process = FindProcess(record, options.name);
+  if (process == nullptr) {
+    std::string names;
+    for (const ProcessRecord* any : record.all()) names += " " + any->name;
+    return Refuse(reason, "there is no process " + options.name + "; there are:" + names);
+  }
+  if (process != &record.master && !IsRunning(record.master)) {
+    return Refuse(reason, "the master does not run, and " + process->name +
+                              " would wait for it; start it first, by: onetrip restart master");
+  }
+  UpOptions as_it_is;
+  as_it_is.dir = options.dir;
+  Status status = ReconcileOptions(as_it_is, true, &record, reason);
+  if (status.ok()) status = EnsureSecret(*dir.value(), &record, reason);
+  const bool holds_memory = process->name.starts_with("memnode") && !record.shape.persistent;
+  if (status.ok() && holds_memory && IsRunning(*process) && !options.force) {
+    status = MayEndMemnode(record, *process, reason);
+  }
+  if (!status.ok()) return status;
+  constexpr uint64_t kGraceMs = 30'000;
+  bool forced = false;
+  if (!EndProcess(*process, kGraceMs, &forced)) {
+    *reason = process->name + " (pid " + std::to_string(process->pid) + ") does not end";
+    return Status(StatusCode::kUnavailable, "still running");
+  }
+  Launcher launcher(*dir.value(), record, options.timeout_s);
+  status = launcher.Launch(process, reason);
+  if (status.ok()) status = launcher.AwaitReady(process, reason);
+  if (status.ok()) status = launcher.LearnNumbers(reason);
+  if (!status.ok()) {
+    launcher.EndStarted(/*ready_too=*/true);
+    return status;
+  }
+  std::printf("%s runs again (pid %d)\n", process->name.c_str(), static_cast<int>(process->pid));
   return Status::Ok();
 }
 

@@ -1,43 +1,57 @@
-// `onetrip up` and `onetrip down`: a whole cluster on this host, as processes.
+// `onetrip up`, `onetrip down` and `onetrip restart`: a whole cluster on this host, as processes.
 #ifndef ONETRIP_TOOL_UP_H_
 #define ONETRIP_TOOL_UP_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "client_core/base/status.h"
 
 namespace onetrip {
 
+// What is not given is as the directory remembers it, or else as said here.
 struct UpOptions {
   std::string dir = "onetrip-cluster";
-  uint16_t memnodes = 3;
-  uint16_t agents = 2;
-  uint16_t replicas = 0;  // 0: three, or as many as there are memory nodes
-  // "shm", "tcp", or "mixed": agents take shm and tcp in turn.
-  std::string fabric = "shm";
-  uint16_t port = 7000;  // of the first agent; the others follow
-  std::string bind = "127.0.0.1";
-  std::string memory = "1GiB";  // of each memory node, as onetrip-memnode takes it
-  std::string engine;           // of the agents; empty: their default
-  uint64_t threads = 1;         // of each agent
+  std::optional<uint16_t> memnodes;   // 3
+  std::optional<uint16_t> agents;     // 2
+  std::optional<uint16_t> replicas;   // three, or as many as there are memory nodes
+  std::optional<std::string> fabric;  // "shm", "tcp", or "mixed"; shm
+  std::optional<uint16_t> port;       // of the first agent, the others follow; 7000
+  std::optional<std::string> bind;    // 127.0.0.1
+  std::optional<std::string> memory;  // of each memory node, as onetrip-memnode takes it; 1GiB
+  std::optional<std::string> engine;  // of the agents; their default
+  std::optional<uint64_t> threads;    // of each agent; 1
   bool persistent = false;
   uint64_t timeout_s = 30;
 };
 
-// Starts master, memory nodes and agents, waits until every agent answers PING, and prints how to
-// use and stop them. When anything fails, nothing is left running, and *reason says in some lines
-// which process failed and what it said.
+// Starts master, memory nodes and agents, or those of a cluster that do not run; waits until every
+// agent answers PING, and prints how to use and stop them. When anything fails, what this call has
+// started is ended (beside a cluster that runs: but for what is ready), every file stays, and
+// *reason says in some lines which process failed and what it said. kInvalidArgument: the options
+// are not those of the cluster in the directory.
 Status Up(const UpOptions& options, std::string* reason);
 
 struct DownOptions {
   std::string dir = "onetrip-cluster";
-  uint64_t grace_ms = 10'000;  // for each process to end in order
+  uint64_t grace_ms = 10'000;  // for all agents, all memory nodes, the master to end in order
 };
 
 // Ends agents, then memory nodes, then the master, and removes what `up` made; of a persistent
-// cluster the data stays. Fails if a process could not be ended.
+// cluster only the processes go. Fails if a process could not be ended.
 Status Down(const DownOptions& options, std::string* reason);
+
+struct RestartOptions {
+  std::string dir = "onetrip-cluster";
+  std::string name;    // of the process
+  bool force = false;  // also a memory node whose end would cost data
+  uint64_t timeout_s = 30;
+};
+
+// Ends the process if it runs, and starts it as it was. kInvalidArgument: there is none of that
+// name, or it holds what is nowhere else.
+Status Restart(const RestartOptions& options, std::string* reason);
 
 }  // namespace onetrip
 

@@ -3,8 +3,10 @@
 #define ONETRIP_CLIENT_CORE_BASE_PROGRAM_MAIN_H_
 
 #include <cstdio>
+#include <functional>
 #include <string>
 
+#include "client_core/base/log.h"
 #include "client_core/base/options.h"
 
 namespace onetrip {
@@ -14,7 +16,8 @@ namespace onetrip {
 template <typename Options>
 int ParseAndRun(int argc, const char* const* argv,
                 ParseAction (*parse)(int, const char* const*, Options*, std::string*),
-                int (*run)(const Options&)) {
+                int (*run)(const Options&,
+                           const std::function<std::string(LogLevel*)>& read_level)) {
   Options options;
   std::string message;
   switch (parse(argc, argv, &options, &message)) {
@@ -28,7 +31,12 @@ int ParseAndRun(int argc, const char* const* argv,
     case ParseAction::kRun:
       break;
   }
-  return run(options);
+  return run(options, [argc, argv, parse](LogLevel* level) -> std::string {
+    Options again;
+    std::string why;
+    if (parse(argc, argv, &again, &why) != ParseAction::kRun) return why;
+    return ParseLogLevel(again.log_level, level) ? "" : "there is no log level " + again.log_level;
+  });
 }
 
 }  // namespace onetrip

@@ -45,7 +45,7 @@ struct ClusterStatusInfo {
   uint32_t regions = 0;
   uint64_t region_bytes = 0;
   uint32_t regions_fully_redundant = 0;
-  std::string state;  // "forming", "serving", "degraded"
+  std::string state;  // "forming", "serving", "degraded", "not serving": regions have no majority
   // What joins, leaves and flushes wait for, in one line; empty: nothing. Where the master is asked
   // in its own process, StatusReply has it.
   std::string waiting_for;

@@ -1,5 +1,6 @@
 #include "client_core/control/grpc_master_client.h"
 
+#include <algorithm>
 #include <coroutine>
 #include <utility>
 
@@ -141,7 +142,10 @@ Task<Status> GrpcMasterClient::Leave(ViewHold& hold, Membership membership) {
   request.mutable_leave_worker()->set_worker(membership.id.value);
   request.mutable_leave_worker()->set_index(membership.index.value);
   auto call = std::make_shared<Call>();
-  co_await CallAwaiter(*this, request, request_timeout_ms_, hold, call);
+  // An end is not to take long without the master, who takes a worker that did not say goodbye for
+  // dead.
+  constexpr uint64_t kLeaveMs = 2000;
+  co_await CallAwaiter(*this, request, std::min(request_timeout_ms_, kLeaveMs), hold, call);
   co_return call->status;
 }
 

@@ -108,7 +108,7 @@ class Processes:
         done = subprocess.run([os.path.join(self.context.bin_dir, "onetrip"), "status", "--json",
                                "--master", self.master], capture_output=True, timeout=60,
                               check=False, text=True)
-        return json.loads(done.stdout) if done.returncode == 0 else None
+        return json.loads(done.stdout) if done.stdout else None
 
     def state(self, pid):
         """Of the memory node of this process."""

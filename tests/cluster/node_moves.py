@@ -29,7 +29,8 @@ def grow_and_shrink(cluster):
         assert shown["state"] == "serving" and shown["moving"] == "", shown
         # By the master's address nobody's process is ended.
         master = cluster.processes()["master"]["address"]
-        code, output, error = cluster.tool("node", "drain", "1", "--master", master)
+        code, output, error = cluster.tool("node", "drain", "1", "--master", master,
+                                           *cluster.secret())
         assert code == 0 and "memory node 1 is drained" in output, (output, error)
         shown = cluster.status()["memnodes"][1]
         assert shown["state"] == "drained" and shown["regions"] == 0, shown

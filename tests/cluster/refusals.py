@@ -55,7 +55,7 @@ def wrong_secret(context):
             assert code == 1 and "secret" in output, output
         wait_until(lambda: cluster.log("master").count("secret") >= 2, "the master's lines")
         code, _, error = cluster.tool("status", "--master", master, "--secret-file", path)
-        assert code == 1 and "secret" in error, error
+        assert code == 2 and "secret" in error, error
         with cluster.connect() as client:
             assert client.call("PING").value == b"PONG"
 
@@ -65,7 +65,7 @@ def foreign_memory(context):
     with context.cluster(extra=["--persistent"]) as first:
         command = first.command_line("memnode-0")
         backing = command[command.index("--backing") + 1]
-        code, output = run(command[:command.index("--socket")]
+        code, output = run(command[:command.index("--socket")] + first.secret()
                            + ["--backing", backing, "--socket", first.path + "/run/other.sock"])
         assert code == 1 and backing in output, output
         with first.connect() as client:
@@ -74,11 +74,16 @@ def foreign_memory(context):
         with context.cluster(extra=["--persistent"]) as second:
             stranger = list(command)
             stranger[stranger.index("--master") + 1] = second.record()["master"]["address"]
+            stranger[stranger.index("--secret-file") + 1] = second.secret()[1]
             os.makedirs(first.path + "/run", mode=0o700, exist_ok=True)
             code, output = run(stranger)
             assert code == 1 and "cluster" in output, output
-        # All that have a file are started, whatever is asked for.
-        first.flags[first.flags.index("--memnodes") + 1] = "1"
+        # The directory knows how many there are.
+        count = first.flags.index("--memnodes") + 1
+        first.flags[count] = "1"
+        code, _, error = first.tool("up", "--dir", first.path, *first.flags)
+        assert code == 1 and "--memnodes 1 differs" in error, error
+        first.flags[count] = "3"
         first.up()
         assert len(first.status()["memnodes"]) == 3
         with first.connect() as client:

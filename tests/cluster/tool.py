@@ -44,7 +44,8 @@ def status(context):
         assert code == 0, error
         for word in ["master", "memnode", "agent", "up", "pages"] + [str(pid) for pid in pids]:
             assert word in table, (word, table)
-        code, table, error = cluster.tool("status", "--master", processes["master"]["address"])
+        code, table, error = cluster.tool("status", "--master", processes["master"]["address"],
+                                          *cluster.secret())
         assert code == 0 and str(shown["agents"][0]["pid"]) in table, (table, error)
 
 
@@ -91,15 +92,19 @@ def refusals(context):
                                       "--memory", "64MiB")
         # Both agents find their ports taken; either may be the first to say so.
         assert code == 1 and "agent-" in error and "is taken" in error, error
-        assert not os.path.exists(other), "a failed start leaves its directory"
+        with open(os.path.join(other, "cluster.json"), encoding="utf-8") as file:
+            assert '"pid": null' in file.read(), "a failed start leaves processes"
+        assert os.path.exists(os.path.join(other, "logs/agent-0.log")), "a failed start removes logs"
         with cluster.connect(agent=0) as client:
             assert client.call("PING").value == b"PONG"
-    code, _, error = cluster.tool("up", "--memnodes", "2", "--replicas", "3", "--dir", other)
+    fresh = other + "3"
+    code, _, error = cluster.tool("up", "--memnodes", "2", "--replicas", "3", "--dir", fresh)
     assert code == 1 and "--memnodes 3" in error, error
+    assert not os.path.exists(fresh), "options that cannot be leave a directory"
     code, _, error = cluster.tool("up", "--nodes", "3")
     assert code == 1 and "--nodes" in error, error
-    code, _, error = cluster.tool("status", "--dir", other)
-    assert code == 1 and "no cluster" in error, error
+    code, _, error = cluster.tool("status", "--dir", fresh)
+    assert code == 2 and "no cluster" in error, error
 
 
 @test("a persistent cluster finds its data after down and up, with new processes")

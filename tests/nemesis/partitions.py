@@ -71,7 +71,7 @@ class HostsFleet(Fleet):
              os.path.join(self.bin_dir, "onetrip"), "status", "--json", "--master",
              self.address("master") + ":7400", "--secret-file", self.secret],
             stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True)
-        if done.returncode != 0:
+        if not done.stdout:
             # There is nobody to ask but the master.
             return {"master": {"state": "away"}, "memnodes": [], "agents": [], "regions": 0,
                     "regions_fully_redundant": 0}

@@ -379,6 +379,33 @@ TEST_F(MasterServerTest, WithoutASecretOnlyLoopbackIsServed) {
   client.Join(secret_, control::ROLE_AGENT);
 }
 
+TEST_F(MasterServerTest, TheStatusIsToldWhileTheDiskIsFull) {
+  Start();
+  Form();
+  store_.failing = true;
+  EXPECT_TRUE(Refused(Hello(), secret_).retry()) << "its number cannot be written";
+  const control::ClusterStatus status = GetStatus();
+  EXPECT_EQ(status.regions(), 4U);
+  EXPECT_NE(status.waiting_for().find("cannot be written"), std::string::npos)
+      << status.waiting_for();
+  store_.failing = false;
+  RawClient later(address());
+  later.Join(secret_, control::ROLE_AGENT);
+  EXPECT_EQ(GetStatus().waiting_for().find("cannot be written"), std::string::npos);
+}
+
+TEST_F(MasterServerTest, ARegionWithoutMajorityIsNotServed) {
+  Start();
+  Form();
+  EXPECT_EQ(GetStatus().state(), "serving");
+  nodes_[0].reset();
+  while (GetStatus().state() == "serving") std::this_thread::yield();
+  EXPECT_EQ(GetStatus().state(), "degraded");
+  nodes_[1].reset();
+  while (GetStatus().state() == "degraded") std::this_thread::yield();
+  EXPECT_EQ(GetStatus().state(), "not serving");
+}
+
 TEST_F(MasterServerTest, AnAddressInUseIsNamed) {
   Start();
   MasterServerOptions options = options_;

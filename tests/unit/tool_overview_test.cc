@@ -9,6 +9,7 @@ namespace {
 Overview MakeOverview() {
   Overview overview;
   overview.cluster = 0xabcdef;
+  overview.epoch = 7;
   overview.state = "serving";
   overview.replicas = 3;
   overview.regions = 64;
@@ -67,6 +68,60 @@ TEST(Overview, TextNamesEveryProcess) {
   for (size_t end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     EXPECT_LE(end - begin, 100U) << text;
     EXPECT_FALSE(end > begin && text[end - 1] == ' ') << text;
+  }
+}
+
+TEST(Overview, WhatIsNotKnownIsNoNumber) {
+  Overview overview;
+  overview.state = "without its master";
+  MemnodeOverview node;
+  node.name = "memnode-3";
+  node.state = "missing";
+  overview.memnodes.push_back(node);
+  const std::string text = OverviewText(overview);
+  for (const char* part : {"cluster ?", "epoch ?", "regions: ?, ? of them on all of their ?",
+                           "keys: ?", "memory: ? of ?", "memnode-3"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+  const std::string json = OverviewJson(overview);
+  for (const char* part : {"\"regions\": null", "\"cluster\": null", "\"node\": null"}) {
+    EXPECT_NE(json.find(part), std::string::npos) << part << "\n" << json;
+  }
+}
+
+TEST(Overview, ServiceIsWhatClientsFind) {
+  Overview overview;
+  overview.state = "serving";
+  overview.memnodes.resize(3);
+  for (MemnodeOverview& node : overview.memnodes) node.state = "up";
+  overview.agents.resize(2);
+  for (AgentOverview& agent : overview.agents) {
+    agent.state = "up";
+    agent.answers = true;
+  }
+  EXPECT_EQ(ServiceOf(overview, true), Service::kServing);
+  Overview changed = overview;
+  changed.agents[0].answers = false;
+  EXPECT_EQ(ServiceOf(changed, true), Service::kDegraded);
+  EXPECT_EQ(ServiceOf(changed, false), Service::kServing) << "it listens to its own host";
+  changed.agents[1].answers = false;
+  EXPECT_EQ(ServiceOf(changed, true), Service::kNotServing);
+  changed = overview;
+  changed.agents[0].state = "missing";
+  EXPECT_EQ(ServiceOf(changed, true), Service::kDegraded);
+  EXPECT_EQ(ServiceOf(changed, false), Service::kDegraded);
+  changed = overview;
+  changed.memnodes[2].state = "missing";
+  EXPECT_EQ(ServiceOf(changed, true), Service::kDegraded);
+  for (const char* state : {"degraded", "without its master"}) {
+    changed = overview;
+    changed.state = state;
+    EXPECT_EQ(ServiceOf(changed, true), Service::kDegraded) << state;
+  }
+  for (const char* state : {"forming", "not serving"}) {
+    changed = overview;
+    changed.state = state;
+    EXPECT_EQ(ServiceOf(changed, true), Service::kNotServing) << state;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "tool/cluster_dir.h"
 #include "tool/process.h"
@@ -41,6 +42,29 @@ class ToolProcess : public testing::Test {
 
   std::string dir_;
 };
+
+TEST_F(ToolProcess, OneThatIsEndingIsWaitedFor) {
+  const ProcessRecord record = Shell("echo 'onetrip-x 1 is ready: here,'; exec sleep 1000");
+  AwaitReady(record);
+  EXPECT_FALSE(AwaitEnding(record, 1)) << "it does not end";
+  kill(record.pid, SIGKILL);
+  EXPECT_TRUE(AwaitEnding(record, 20'000));
+  EXPECT_FALSE(IsRunning(record));
+}
+
+TEST_F(ToolProcess, LinesOfEarlierLivesDoNotCount) {
+  ProcessRecord record;
+  record.log = dir_ + "/log";
+  std::ofstream(record.log) << "onetrip-agent 1 is ready: a:1, x\n" << std::flush;
+  record.log_from = std::filesystem::file_size(record.log);
+  EXPECT_EQ(ReadyLine(record), "");
+  std::ofstream(record.log, std::ios::app) << "onetrip-agent 1 is ready: b:2, x\n" << std::flush;
+  EXPECT_EQ(AddressOf(ReadyLine(record)), "b:2");
+  // Another file by now.
+  std::ofstream(record.log) << "onetrip-agent 1 is ready: c:3, x\n" << std::flush;
+  record.log_from = 1000;
+  EXPECT_EQ(AddressOf(ReadyLine(record)), "c:3");
+}
 
 TEST_F(ToolProcess, ReadyLineIsTheLastWholeOne) {
   ProcessRecord record;
@@ -109,23 +133,48 @@ TEST_F(ToolProcess, ARecordIsReadAsItWasSaved) {
   Result<std::unique_ptr<ClusterDir>> dir = ClusterDir::Open(path, false, &reason);
   ASSERT_TRUE(dir.ok()) << reason;
   ClusterRecord record;
-  record.fabric = "tcp";
-  record.persistent = true;
-  record.master = {"master", 7, 8, "127.0.0.1:9", "log"};
-  record.agents.push_back({"agent-0", 70, 80, "127.0.0.1:90", "log0"});
+  record.shape.fabric = "tcp";
+  record.shape.persistent = true;
+  record.shape.memory = "64MiB";
+  record.shape.replicas = 2;
+  record.shape.nodes = 4;
+  record.shape.engine = "snapshot";
+  record.shape.threads = 3;
+  record.shape.port = 90;
+  record.formed = true;
+  record.secret_file = path + "/secret";
+  record.master = {"master", 0, 7, 8, "127.0.0.1:9", "log", 11, {}};
+  record.agents.push_back({"agent-1", 1, 0, 80, "127.0.0.1:91", "log1", 12, {}});
+  record.memnodes.push_back({"memnode-5", 5, 70, 80, "127.0.0.1:92", "log5", 13, 6});
+  record.memnodes_started = 6;
+  dir.value()->ClaimItself(&record);
   ASSERT_TRUE(dir.value()->Save(record, &reason).ok()) << reason;
   // One command at a time.
   EXPECT_FALSE(ClusterDir::Open(path, true, &reason).ok());
   EXPECT_NE(reason.find("at work"), std::string::npos) << reason;
   Result<ClusterRecord> read = dir.value()->Load(&reason);
   ASSERT_TRUE(read.ok()) << reason;
-  EXPECT_EQ(read->fabric, "tcp");
-  EXPECT_TRUE(read->persistent);
+  EXPECT_EQ(read->shape.fabric, "tcp");
+  EXPECT_TRUE(read->shape.persistent);
+  EXPECT_EQ(read->shape.memory, "64MiB");
+  EXPECT_EQ(read->shape.replicas, 2);
+  EXPECT_EQ(read->shape.nodes, 4);
+  EXPECT_EQ(read->shape.engine, "snapshot");
+  EXPECT_EQ(read->shape.threads, 3U);
+  EXPECT_EQ(read->shape.port, 90);
+  EXPECT_TRUE(read->formed);
+  EXPECT_EQ(read->secret_file, path + "/secret");
+  EXPECT_EQ(read->memnodes_started, 6U);
   EXPECT_EQ(read->master.address, "127.0.0.1:9");
+  EXPECT_EQ(read->master.log_from, 11U);
   ASSERT_EQ(read->agents.size(), 1U);
-  EXPECT_EQ(read->agents[0].pid, 70);
-  EXPECT_EQ(read->all().size(), 2U);
-  dir.value()->Clear(false);
+  EXPECT_EQ(read->agents[0].pid, 0);
+  EXPECT_EQ(read->agents[0].number, 1U);
+  ASSERT_EQ(read->memnodes.size(), 1U);
+  EXPECT_EQ(read->memnodes[0].number, 5U);
+  EXPECT_EQ(read->memnodes[0].node, 6U);
+  EXPECT_EQ(std::as_const(*read).all().size(), 3U);
+  dir.value()->Clear(record);
   EXPECT_FALSE(std::filesystem::exists(path));
 
   dir = ClusterDir::Open(path, false, &reason);
