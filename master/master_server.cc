@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "client_core/base/address.h"
+#include "client_core/base/held_by_predecessor.h"
 #include "client_core/base/log.h"
 #include "master/master_stream.h"
 
@@ -43,8 +44,10 @@ bool SplitAddress(const std::string& address, std::string* host, std::string* po
   return !host->empty();
 }
 
-// Why nothing can listen at `address`: the library tells only that it failed.
-std::string WhyNotListen(const std::string& address) {
+// Why nothing can listen at `address`, for the library tells only that it failed; empty: it can.
+// *in_use: something else does.
+std::string WhyNotListen(const std::string& address, bool* in_use) {
+  *in_use = false;
   std::string host;
   std::string port;
   if (!SplitAddress(address, &host, &port)) return "it is no HOST:PORT";
@@ -54,11 +57,12 @@ std::string WhyNotListen(const std::string& address) {
   addrinfo* found = nullptr;
   const int code = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
   if (code != 0) return gai_strerror(code);
-  std::string why = "the address cannot be used";
+  std::string why;
   const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int one = 1;
   if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
   if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, 1) != 0) {
+    *in_use = errno == EADDRINUSE;
     why = std::strerror(errno);
   }
   if (fd >= 0) close(fd);
@@ -112,9 +116,16 @@ Result<std::unique_ptr<StreamServer>> StreamServer::Start(const StreamServerOpti
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   // Members may ask as often as they like whether the master is there.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  core->server = builder.BuildAndStart();
+  std::string why_not;
+  const bool is_free = TryUntilPredecessorEnds([&] {
+    bool in_use = false;
+    why_not = WhyNotListen(options.listen, &in_use);
+    return !in_use;
+  });
+  if (is_free) core->server = builder.BuildAndStart();
   if (core->server == nullptr || core->port == 0) {
-    *reason = "cannot listen on " + options.listen + ": " + WhyNotListen(options.listen);
+    *reason = "cannot listen on " + options.listen + ": " +
+              (why_not.empty() ? "the address cannot be used" : why_not);
     return Status(StatusCode::kUnavailable, "cannot listen");
   }
   core->host = options.listen.substr(0, options.listen.rfind(':'));

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "client_core/base/check.h"
+#include "client_core/base/held_by_predecessor.h"
 
 namespace onetrip {
 namespace {
@@ -365,6 +366,7 @@ Status SqliteStore::Prepare(std::string* reason) {
   uint64_t application = 0;
   uint64_t version = 0;
   uint64_t tables = 0;
+  sqlite3_busy_timeout(db_, static_cast<int>(kPredecessorEndsWithin.count()));
   // Exclusive: the lock is taken with the first read and kept.
   const bool read = Execute(db_, "PRAGMA locking_mode = EXCLUSIVE") &&
                     Execute(db_, "PRAGMA journal_mode = WAL") &&

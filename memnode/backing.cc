@@ -23,6 +23,7 @@
 #include <span>
 #include <thread>
 
+#include "client_core/base/held_by_predecessor.h"
 #include "client_core/base/secret.h"
 #include "client_core/layout/region_layout.h"
 #include "memnode/memory_sums.h"
@@ -237,7 +238,7 @@ Status Backing::OpenFile(std::string* reason) {
                   "backing file " + options_.path +
                       " is no regular file of your own with mode 0600; give another --backing");
   }
-  if (!LockAgainstOtherNodes(fd_.get())) {
+  if (!TryUntilPredecessorEnds([this] { return LockAgainstOtherNodes(fd_.get()); })) {
     return Refuse(reason, StatusCode::kUnavailable,
                   "backing file " + options_.path +
                       " is in use by another memory node; stop it or give another --backing");

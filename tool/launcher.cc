@@ -1,10 +1,8 @@
 #include "tool/launcher.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <thread>
 
@@ -12,6 +10,7 @@
 #include "client_core/control/cluster_status.h"
 #include "client_core/control/control_options.h"
 #include "tool/find_cluster.h"
+#include "tool/programs.h"
 #include "tool/resp_probe.h"
 
 namespace onetrip {
@@ -24,14 +23,6 @@ volatile sig_atomic_t interrupted = 0;
 void Interrupt(int /*signal*/) { interrupted = 1; }
 
 Status Failed() { return Status(StatusCode::kUnavailable, "not started"); }
-
-// The other programs lie beside this one.
-std::string ProgramPath(const std::string& name) {
-  std::array<char, 4096> self;
-  const ssize_t length = readlink("/proc/self/exe", self.data(), self.size());
-  const std::string path(self.data(), static_cast<size_t>(std::max<ssize_t>(length, 0)));
-  return path.substr(0, path.rfind('/') + 1) + name;
-}
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();

@@ -5,12 +5,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <utility>
 
 #include "client_core/control/cluster_status.h"
 #include "client_core/control/control_options.h"
 #include "client_core/control/kept_state.h"
-#include "tool/cluster_dir.h"
+#include "tool/find_cluster.h"
 #include "tool/programs.h"
 
 namespace onetrip {
@@ -19,17 +18,9 @@ Status BackUpMaster(const BackupOptions& options, std::string* reason) {
   ControlOptions control;
   control.connect_timeout_ms = 5000;
   control.request_timeout_ms = 30'000;
-  control.master = options.master;
-  if (!options.secret_file.empty()) {
-    Result<Secret> secret = LoadSecretFile(options.secret_file, reason);
-    if (!secret.ok()) return secret.status();
-    control.secret = std::move(secret.value());
-  }
-  if (options.master.empty()) {
-    const Result<ClusterRecord> record = ClusterDir::Read(options.dir, reason);
-    if (!record.ok()) return record.status();
-    control.master = record->master.address;
-  }
+  const Status found = FindCluster(options.dir, options.master, options.secret_file, &control,
+                                   /*record=*/nullptr, reason);
+  if (!found.ok()) return found;
   const Result<std::string> copy = FetchBackup(control, reason);
   if (!copy.ok()) return copy.status();
   const Status written = WriteFileWhole(options.file, *copy, reason);

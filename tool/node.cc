@@ -14,7 +14,9 @@
 #include "tool/cluster_dir.h"
 #include "tool/find_cluster.h"
 #include "tool/launcher.h"
+#include "tool/overview.h"
 #include "tool/process.h"
+#include "tool/resp_probe.h"
 
 namespace onetrip {
 namespace {
@@ -79,11 +81,79 @@ Status NumberOf(const NodeOptions& options, const ControlOptions& control, uint3
   return NumberOf(control, process->pid, node, reason);
 }
 
+// Whether the agents' pool has nothing left, as far as one tells; *text: how full it is.
+bool IsPoolFull(const ClusterStatusInfo& status, std::string* text) {
+  constexpr double kFull = 0.98;
+  for (const MemberStatusInfo& member : status.members) {
+    if (member.kind != MemberKind::kAgent || member.state != "up") continue;
+    const auto info = AgentInfo(member.address, "");
+    if (!info.has_value()) continue;
+    AgentOverview agent;
+    TakeInfo(*info, &agent);
+    if (agent.pool_capacity_bytes == 0) continue;
+    constexpr uint64_t kMiB = 1024 * 1024;
+    *text = std::to_string(agent.pool_granted_bytes / kMiB) + " of " +
+            std::to_string(agent.pool_capacity_bytes / kMiB) + " MiB of the pool are granted";
+    return static_cast<double>(agent.pool_granted_bytes) >=
+           kFull * static_cast<double>(agent.pool_capacity_bytes);
+  }
+  return false;
+}
+
+// What a command tells while regions move: each step once, and after a while without one why.
+class Progress {
+ public:
+  explicit Progress(uint32_t node) : node_(node) {}
+
+  // False: it does not get on, *reason says why and what to do.
+  bool Tell(const ClusterStatusInfo& status, std::string* reason) {
+    const auto now = Clock::now();
+    const std::string step = status.moving + "\n" + status.waiting_for;
+    if (step != step_) {
+      step_ = step;
+      since_ = now;
+      told_ = now;
+      if (!status.moving.empty()) Print(status.moving, status.waiting_for);
+      return true;
+    }
+    if (now < told_ + kTellAgain) return true;
+    told_ = now;
+    std::string pool;
+    const bool full = IsPoolFull(status, &pool);
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - since_).count();
+    Print("for " + std::to_string(seconds) + " s: " + status.moving,
+          status.waiting_for + (status.waiting_for.empty() || pool.empty() ? "" : "; ") + pool);
+    const bool becomes_records = status.moving.find("become records") != std::string::npos;
+    if (!full || !becomes_records || now < since_ + kGiveUp) return true;
+    *reason =
+        "the pool is full: keys must become records before regions move, and that takes memory "
+        "for each; delete keys, and it goes on by itself, or take the wish back by: onetrip "
+        "node keep " +
+        std::to_string(node_);
+    return false;
+  }
+
+ private:
+  static constexpr auto kTellAgain = std::chrono::seconds(10);
+  static constexpr auto kGiveUp = std::chrono::seconds(60);
+
+  static void Print(const std::string& moving, const std::string& waiting_for) {
+    std::printf("%s%s%s\n", moving.c_str(),
+                waiting_for.empty() ? "" : "; waiting for: ", waiting_for.c_str());
+    std::fflush(stdout);
+  }
+
+  const uint32_t node_;
+  std::string step_;
+  Clock::time_point since_;
+  Clock::time_point told_;
+};
+
 // Waits while the node is in `state`, and prints what moves when that changes. *after: how it is
 // then.
 Status WaitWhile(const ControlOptions& control, uint32_t node, const std::string& state,
                  MemberStatusInfo* after, std::string* reason) {
-  std::string told;
+  Progress progress(node);
   auto deadline = Clock::now() + kMasterAway;
   while (true) {
     const Result<ClusterStatusInfo> status = QueryStatus(control, reason);
@@ -100,10 +170,8 @@ Status WaitWhile(const ControlOptions& control, uint32_t node, const std::string
                         member->state == "left" || member->state == "joining" ||
                         member->state == "damaged" || member->state == "copying";
       if (member->state != state && !(away && !status->moving.empty())) return Status::Ok();
-      if (status->moving != told) {
-        std::printf("%s\n", status->moving.c_str());
-        std::fflush(stdout);
-        told = status->moving;
+      if (!progress.Tell(*status, reason)) {
+        return Status(StatusCode::kUnavailable, "no progress");
       }
     }
     std::this_thread::sleep_for(kLookAgain);
@@ -222,6 +290,16 @@ Status DrainNode(const NodeOptions& options, std::string* reason) {
   }
   std::printf("memory node %u is drained: it may be switched off\n", node);
   return options.master.empty() ? EndMemnode(options, after, reason) : Status::Ok();
+}
+
+Status KeepNode(const NodeOptions& options, std::string* reason) {
+  uint32_t node = 0;
+  ControlOptions control;
+  Status status = FindMaster(options, &control, reason);
+  if (status.ok()) status = NumberOf(options, control, &node, reason);
+  if (status.ok()) status = AskToMoveRegions(control, node, RegionWish::kNone, reason);
+  if (status.ok()) std::printf("memory node %u keeps the regions that it has\n", node);
+  return status;
 }
 
 }  // namespace onetrip

@@ -18,6 +18,9 @@ struct NodeOptions {
   uint64_t timeout_s = 30;  // for a process that is started or ended
 };
 
+// Both say what moves and, when nothing has for a while, what they wait for; kUnavailable: for a
+// minute keys could not become records, since the pool is full.
+//
 // Has the master give `node` its share of regions; without a number, in a directory, starts one
 // more memory node like the others first. kInvalidArgument: it cannot be.
 Status AddNode(const NodeOptions& options, std::string* reason);
@@ -26,6 +29,9 @@ Status AddNode(const NodeOptions& options, std::string* reason);
 // directory, ends its process. REQUIRES: options.node
 // is not empty.
 Status DrainNode(const NodeOptions& options, std::string* reason);
+
+// Takes both wishes back: the node keeps what it has now.
+Status KeepNode(const NodeOptions& options, std::string* reason);
 
 }  // namespace onetrip
 

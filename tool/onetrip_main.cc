@@ -137,6 +137,11 @@ void AddNodeCommands(CLI::App& app, NodeOptions* options) {
   drain->add_option("node", options->node, "Its number in `onetrip status`, or its name in --dir")
       ->required();
   AddNodeOptions(drain, options);
+  CLI::App* keep = node->add_subcommand(
+      "keep", "Take back what `node add` or `node drain` asked for: it keeps the regions it has");
+  keep->add_option("node", options->node, "Its number in `onetrip status`, or its name in --dir")
+      ->required();
+  AddNodeOptions(keep, options);
 }
 
 void AddMasterCommands(CLI::App& app, BackupOptions* options) {
@@ -197,7 +202,8 @@ int Run(int argc, char** argv) {
     if (!Down(down, &reason).ok()) return Fail(command, reason);
   } else if (command == "node") {
     const std::string what = app.get_subcommands().front()->get_subcommands().front()->get_name();
-    const bool ok = (what == "add" ? AddNode(node, &reason) : DrainNode(node, &reason)).ok();
+    const auto run = what == "add" ? AddNode : what == "drain" ? DrainNode : KeepNode;
+    const bool ok = run(node, &reason).ok();
     if (!ok) return Fail("node " + what, reason);
   } else if (command == "master") {
     const CLI::App* const what = app.get_subcommands().front()->get_subcommands().front();

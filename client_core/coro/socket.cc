@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "client_core/base/held_by_predecessor.h"
+
 namespace onetrip {
 namespace {
 
@@ -74,7 +76,12 @@ Result<UniqueFd> ListenTcp(const std::string& host, uint16_t port, int backlog,
     if (found->ai_family == AF_INET6) {
       setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
     }
-    ok = bind(fd.get(), found->ai_addr, found->ai_addrlen) == 0 && listen(fd.get(), backlog) == 0;
+    int bound = -1;
+    (void)TryUntilPredecessorEnds([&] {
+      bound = bind(fd.get(), found->ai_addr, found->ai_addrlen);
+      return bound == 0 || errno != EADDRINUSE;
+    });
+    ok = bound == 0 && listen(fd.get(), backlog) == 0;
   }
   freeaddrinfo(found);
   if (ok) return fd;
@@ -105,7 +112,7 @@ Result<UniqueFd> ListenUnix(const std::string& path, unsigned mode, int backlog,
     if (!S_ISSOCK(info.st_mode)) {
       return Refuse(reason, path + " exists and is not a socket; choose another path");
     }
-    if (SomebodyListens(address)) {
+    if (!TryUntilPredecessorEnds([&] { return !SomebodyListens(address); })) {
       return Refuse(reason, path + " is taken by another process; stop it or choose another path");
     }
     unlink(path.c_str());

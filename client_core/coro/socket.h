@@ -42,7 +42,9 @@ class UniqueFd {
 };
 
 // A non-blocking listening TCP socket on a numeric address or a host name. Port 0 takes a free one
-// (see LocalPort). On failure `reason` says in one line what is wrong and what to do.
+// (see LocalPort). On failure `reason` says in one line what is wrong and what to do. While another
+// process has the port, as a killed predecessor may for a moment, it blocks for up to 2 s, and so
+// does ListenUnix.
 Result<UniqueFd> ListenTcp(const std::string& host, uint16_t port, int backlog,
                            std::string* reason);
 

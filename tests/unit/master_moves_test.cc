@@ -256,6 +256,16 @@ TEST_F(MasterMovesTest, ATargetThatDiesInAMoveLeavesTheRegionWhereItIs) {
   EXPECT_EQ(Status().status.state, "serving");
 }
 
+TEST_F(MasterMovesTest, ASpareThatIsLongGoneIsForgotten) {
+  bench.Break(spare);
+  spare = 0;
+  Pass(1000);
+  ASSERT_EQ(Status().status.members.size(), 4U + 2U);
+  EXPECT_EQ(Status().status.members[3].state, "lost");
+  Pass(600'000);
+  EXPECT_EQ(Status().status.members.size(), 3U + 2U);
+}
+
 TEST_F(MasterMovesTest, ADrainGoesOnAfterARestart) {
   Wish(1, NodeWish::kDrain);
   ForgoRegisters();
