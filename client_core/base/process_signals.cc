@@ -18,7 +18,7 @@ namespace {
 
 // What an end in order may take. Longer than that others are dead, and what is owed to them is done
 // without this process.
-constexpr auto kEndWithin = std::chrono::milliseconds(4000);
+constexpr auto kEndWithin = std::chrono::milliseconds(3000);
 
 // The path behind standard error; empty: it is no file. Written once, before threads start.
 std::string& LogPath() {

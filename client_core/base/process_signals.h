@@ -28,7 +28,7 @@ void OnHangup(const std::function<std::string(LogLevel*)>& read_level);
 
 // Waits for signals, in a thread of its own, from the construction on. An end while the process
 // still starts, when nothing depends on it yet, ends it at once with exit code 0. One that then
-// takes longer than 4 s, because others are dead, is not waited for: the process ends as it is.
+// takes longer than 3 s, because others are dead, is not waited for: the process ends as it is.
 class SignalThread {
  public:
   // REQUIRES: PrepareSignals().

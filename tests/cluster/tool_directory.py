@@ -257,7 +257,8 @@ def quick_down(context):
                 began = time.monotonic()
                 code, output, error = cluster.down()
                 took = time.monotonic() - began
-                assert code == 0 and took < 5, (fabric, dead, took, output, error)
+                # On a quiet host; one that is busy has some seconds more.
+                assert code == 0 and took < 9, (fabric, dead, took, output, error)
                 assert "was killed" not in output, (fabric, dead, output)
                 assert all(is_gone(process["pid"]) for process in processes.values())
 
