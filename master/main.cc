@@ -66,7 +66,8 @@ int Run(const MasterOptions& options, const std::function<std::string(LogLevel*)
 
 RebuildOptions rebuild_options;
 
-int Rebuild(const MasterOptions& options) {
+int Rebuild(const MasterOptions& options,
+            const std::function<std::string(LogLevel*)>& /*read_level*/) {
   std::string reason;
   return RunRebuild(options, rebuild_options, &reason).ok() ? 0 : Fail("rebuild: " + reason);
 }
