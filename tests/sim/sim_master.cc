@@ -101,7 +101,7 @@ void SimMaster::Save(const DurableChange& change) {
   const bool is_forming = disk_.cluster.epoch == 0;
   ApplyChange(change, &disk_);
   // Everybody has heard of more by the time that somebody starts a master on it.
-  if (is_forming) old_copy_ = disk_;
+  if (is_forming && !set_aside_.has_value()) old_copy_ = disk_;
 }
 
 void SimMaster::Begin(uint64_t cluster) {
