@@ -40,7 +40,9 @@ std::string PoolWatch::Look(const PoolUsage& usage, bool refused) {
   while (said < due) {
     if (!said_.compare_exchange_weak(said, due)) continue;
     if (due == kAlmostFull) return PoolWarning(usage);
-    return std::string("the pool of memory nodes is full: writes are refused with -OOM; ") + kCure;
+    std::string line("the pool of memory nodes is full: writes are refused with -OOM; ");
+    line += kCure;
+    return line;
   }
   return {};
 }
