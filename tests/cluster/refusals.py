@@ -96,7 +96,8 @@ def foreign_engine(context):
         with cluster.connect() as client:
             assert client.call("SET", "k", "v").value == b"OK"
         master = cluster.record()["master"]["address"]
-        command = [os.path.join(context.bin_dir, "onetrip-agent"), "--port", "0", "--master", master]
+        command = [os.path.join(context.bin_dir, "onetrip-agent"), "--port", "0",
+                   "--master", master] + cluster.secret()
         code, output = run(command + ["--engine", "raw"])
         assert code == 1 and "engine raw" in output and "--engine swarm" in output, output
         with cluster.connect() as client:

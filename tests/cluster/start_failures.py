@@ -122,7 +122,7 @@ def late_master(context):
         shutil.rmtree(directory, ignore_errors=True)
 
 
-@test("shm: a memory node whose socket is gone: its path, the attempts, exit code 1")
+@test("shm: a memory node whose socket is gone: its path, how long it was tried, exit code 1")
 def no_node_over_shm(context):
     with context.cluster(fabric="shm") as cluster:
         path = os.path.join(cluster.path, "run", "node-1.sock")
@@ -132,7 +132,7 @@ def no_node_over_shm(context):
         code, output = run(command)
         line = one_line(output)
         assert code == 1 and "memory node" in line and path in line, output
-        assert attempts_in(line) >= 2, line
+        assert "(tried for 500 ms)" in line, line
         os.rename(hidden, path)
         # Nothing is left of the attempt: the others work, and its place can be taken.
         with cluster.connect() as client:
@@ -195,4 +195,4 @@ def lost_nodes(context):
         wait_for_status(cluster, why)
         code, output = run(agent_like(cluster, "--connect-timeout-ms", "500"))
         line = one_line(output)
-        assert code == 1 and cluster.record()["master"]["address"] in line and why in line, output
+        assert code == 1 and "cannot join the cluster" in line and why in line, output
