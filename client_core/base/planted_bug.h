@@ -114,8 +114,8 @@ enum class Bug : uint8_t {
   kOlderMasterServes,    // a master goes on with a state that is older than what nodes were told
   kIdsStartOver,         // a master gives worker ids out again that nodes have seen
   kDamagedKeyNotHealed,  // a key whose bytes are damaged stays so whoever writes to it
-  kReportsIgnored,             // nobody looks at what agents say that they do not reach
-  kOneReportForAll,            // a node that one agent does not reach goes out for all
+  kReportsIgnored,       // nobody looks at what agents say that they do not reach
+  kOneReportForAll,      // a node that one agent does not reach goes out for all
 };
 
 #ifdef ONETRIP_PLANTED_BUGS

@@ -176,8 +176,8 @@ Task<Status> KvImpl::Stop() {
                                       context_.executor.NowNs() + kSettleNs);
     co_await registers_->safe_guess.Stop();
   }
-  const Status rounds = co_await engine_.Stop(context_.executor.NowNs() +
-                                              context_.options.op_timeout_ms * 1'000'000);
+  const Status rounds =
+      co_await engine_.Stop(context_.executor.NowNs() + context_.options.op_timeout_ms * 1'000'000);
   if (!rounds.ok()) co_return rounds;
   co_await allocator_.Drain();
   // What failed may still take effect until the node has fenced it: seconds at most, or the node is
