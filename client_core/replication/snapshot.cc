@@ -107,25 +107,22 @@ void Snapshot::Repeat(const RoundTripPtr& first, const Progress& progress, Round
 }
 
 // Algorithm 4 beyond the time that its client waits. The pin keeps v_old, and what v_new names,
-// from coming back as something else; between attempts nothing of it is under way.
+// from coming back as something else, and a hold of all waits for it: behind a swap of databases
+// the round would be another key's.
 Task<void> Snapshot::FinishRound(SlotWrite write, RoundTripPtr first, Progress progress,
-                                 EpochPin pin) {
+                                 EpochPin /*pin*/) {
   const uint64_t wait_ns = uint64_t{context_.options.wait_timer_max_us} * 1000;
   RoundTripPtr repeated;
   progress.again = true;
   progress.is_left = true;
   while (!stopping_) {
-    pin.SetDormant(&context_.dormant_pins);
     co_await context_.executor.SleepFor(wait_ns);
     const uint64_t deadline_ns =
         context_.executor.NowNs() + context_.options.op_timeout_ms * 1'000'000;
-    const bool released = co_await context_.hold.Wait(deadline_ns);
-    if (!released) continue;
     Operation operation;
     operation.presence = ViewHold::Presence(context_.hold);
     const bool entered = co_await operation.presence.EnterSlots(deadline_ns);
     if (!entered) continue;
-    pin.SetDormant(nullptr);
     Repeat(first, progress, &repeated, &write);
     const Result<SlotOutcome> outcome = co_await Attempt(operation, write, &progress);
     const StatusCode code = outcome.status().code();

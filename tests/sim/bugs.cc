@@ -49,7 +49,6 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kNoHold, "no-hold", "flush"},
     {Bug::kCommitsBeforeAllHold, "commits-before-all-hold", "flush", 20'000},
     {Bug::kSwapUnderOperations, "swap-under-operations", "swap"},
-    {Bug::kHoldForgetsExpelled, "hold-forgets-expelled", "cuts"},
     {Bug::kHoldForgetsAway, "hold-forgets-away", "members"},
     {Bug::kAnswersBeforeInForce, "answers-before-in-force", "turnover"},
     {Bug::kFencedOnOneNode, "fenced-on-one-node", "turnover"},
