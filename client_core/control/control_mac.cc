@@ -24,8 +24,9 @@ void AppendText(std::string_view text, std::string* message) {
 std::string Claim(std::string_view purpose, std::string_view master_nonce,
                   const control::Hello& hello) {
   std::string message;
-  for (const std::string_view part :
-       {purpose, std::string_view(hello.nonce()), master_nonce, std::string_view(hello.engine())}) {
+  const std::string_view nonce = hello.nonce();
+  const std::string_view engine = hello.engine();
+  for (const std::string_view part : {purpose, nonce, master_nonce, engine}) {
     AppendText(part, &message);
   }
   for (const uint64_t number :

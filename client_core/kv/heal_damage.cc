@@ -133,6 +133,7 @@ Task<Status> DamageHealer::HealSubtable(GlobalAddr start) {
   const int replicas = view_.LiveReplicas(start);
   RoundTripPtr round_trip = fabric_.NewRoundTrip();
   std::vector<const uint64_t*> images;
+  images.reserve(static_cast<size_t>(replicas));
   for (int i = 0; i < replicas; ++i) {
     images.push_back(reinterpret_cast<const uint64_t*>(
         round_trip->Read(view_.Locate(start, i), kSubtableBytes)));
@@ -143,6 +144,7 @@ Task<Status> DamageHealer::HealSubtable(GlobalAddr start) {
     std::vector<Task<void>> groups;
     for (uint32_t i = group; i < group + kGroupsAtOnce; ++i) {
       std::vector<const uint64_t*> words;
+      words.reserve(images.size());
       for (const uint64_t* image : images) words.push_back(image + i * kGroupWords);
       groups.push_back(HealGroup(start + i * kGroupBytes, std::move(words), &status));
     }
