@@ -380,8 +380,12 @@ Task<void> BitOpCommand(CommandContext& context) {
   const std::string_view bytes = combination.bytes();
   const Key destination = KeyAt(context, 2);
   bool existed = false;
-  const Status status = bytes.empty() ? co_await context.kv.Delete(destination, &existed)
-                                      : co_await context.kv.Set(destination, StringRecord(bytes));
+  Status status;
+  if (bytes.empty()) {
+    status = co_await context.kv.Delete(destination, &existed);
+  } else {
+    status = co_await context.kv.Set(destination, StringRecord(bytes));
+  }
   if (!AnsweredWriteFailure(context, destination, status)) {
     context.out.Integer(static_cast<int64_t>(bytes.size()));
   }

@@ -43,12 +43,10 @@ class EpochPin {
   EpochPin() = default;
   EpochPin(EpochPin&& other) noexcept
       : pins_(std::exchange(other.pins_, nullptr)),
-        dormant_(std::exchange(other.dormant_, nullptr)),
         observer_(other.observer_),
         ticket_(other.ticket_) {}
   EpochPin& operator=(EpochPin&& other) noexcept {
     std::swap(pins_, other.pins_);
-    std::swap(dormant_, other.dormant_);
     std::swap(observer_, other.observer_);
     std::swap(ticket_, other.ticket_);
     return *this;
@@ -57,7 +55,6 @@ class EpochPin {
 
   void Release() {
     if (pins_ == nullptr) return;
-    SetDormant(nullptr);
     --*std::exchange(pins_, nullptr);
     if (observer_ != nullptr) observer_->Unpinned(ticket_);
   }
@@ -65,14 +62,6 @@ class EpochPin {
   // Another pin of the same epoch; none if this is none.
   [[nodiscard]] EpochPin Share() const {
     return pins_ == nullptr ? EpochPin() : EpochPin(pins_, observer_);
-  }
-  // With the count that is to have it: what is pinned stays, but nothing of the operation is under
-  // way, so a hold need not wait for it. Null: that is over.
-  void SetDormant(uint32_t* dormant) {
-    if (pins_ == nullptr) return;
-    if (dormant_ != nullptr) --*dormant_;
-    dormant_ = dormant;
-    if (dormant_ != nullptr) ++*dormant_;
   }
 
  private:
@@ -82,7 +71,6 @@ class EpochPin {
     if (observer_ != nullptr) ticket_ = observer_->Pinned();
   }
   uint32_t* pins_ = nullptr;
-  uint32_t* dormant_ = nullptr;  // null: it is not
   MemoryObserver* observer_ = nullptr;
   uint64_t ticket_ = 0;
 };
@@ -108,9 +96,9 @@ class Reclaimer {
     return EpochPin(&pins_[current_ % pins_.size()], context_.memory_observer);
   }
 
-  // Whether nothing is pinned but what is dormant.
+  // Whether nothing is pinned.
   [[nodiscard]] bool is_idle() const {
-    return std::accumulate(pins_.begin(), pins_.end(), 0U) == context_.dormant_pins;
+    return std::accumulate(pins_.begin(), pins_.end(), 0U) == 0;
   }
   // The tag for memory that is unlinked now.
   [[nodiscard]] uint64_t current_epoch() const { return current_; }

@@ -105,7 +105,6 @@ class WorkerContext {
   const DataPathOptions options;
   ClusterClock clock;
   MemoryObserver* memory_observer = nullptr;
-  uint32_t dormant_pins = 0;  // see EpochPin
 
  private:
   std::shared_ptr<const View> view_;

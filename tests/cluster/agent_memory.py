@@ -50,7 +50,14 @@ class Lives:
 
 
 def granted(cluster):
-    return sum(node["granted_bytes"] for node in cluster.status()["memnodes"])
+    """Bytes, as soon as the master has heard of all of them."""
+    counts = []
+
+    def known():
+        counts[:] = [node["granted_bytes"] for node in cluster.status()["memnodes"]]
+        return None not in counts
+    wait_until(known, "the blocks granted on every memory node")
+    return sum(counts)
 
 
 def fill(client, name):
