@@ -242,6 +242,7 @@ void Index::NoteUnfinished(uint32_t entry) {
 // PROTOCOLS "Splits", 2 to 5, from wherever others have come to.
 Task<Status> Index::TakeSteps(Operation& operation, uint32_t entry, DirectoryWord locked,
                               Spare* spare) {
+  const MechanismScope scope(context_.mechanism_observer, Mechanism::kSplit);
   const uint32_t depth = locked.depth();
   const Subtable table{locked.subtable(), entry, depth};
   const uint32_t child_entry = entry | (1U << depth);

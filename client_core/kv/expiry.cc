@@ -76,6 +76,7 @@ void KvImpl::WalkForExpiredIfDue() {
 }
 
 Task<void> KvImpl::WalkForExpired() {
+  const MechanismScope scope(context_.mechanism_observer, Mechanism::kExpiryWalk);
   expiring_ = true;
   uint64_t groups_in_vain = 0;
   uint64_t records_in_vain = 0;

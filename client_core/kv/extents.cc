@@ -43,6 +43,7 @@ bool IsLost(const Status& status) {
 }  // namespace
 
 Task<Status> KvImpl::WriteExtents(const NewRecord& record, std::optional<WrittenExtents>* written) {
+  const MechanismScope scope(context_.mechanism_observer, Mechanism::kExtents);
   const uint32_t extent_bytes = context_.options.extent_bytes;
   const uint64_t count = (record.bytes() + extent_bytes - 1) / extent_bytes;
   if (count > kExtentsMax) co_return Status(StatusCode::kTooLarge, "value has too many extents");

@@ -219,6 +219,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(RegisterOperation& op
     result = status;
   } else if (outcome.end == RegisterEnd::kExhausted) {
     entry.exhausted = true;
+    const MechanismScope scope(context_.mechanism_observer, Mechanism::kExhaustion);
     co_return RegisterResult::kAgain;
   } else if (outcome.end == RegisterEnd::kInterrupted) {
     entry.met_seal = SealWord(outcome.seal);

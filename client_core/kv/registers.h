@@ -32,7 +32,8 @@ inline uint64_t VersionOf(const RegisterRef& ref, MetaWord word) {
 struct Registers {
   Registers(WorkerContext& context, Allocator& allocator, RegisterKind kind)
       : by_abd(kind == RegisterKind::kAbd),
-        clock(context.executor.clock(), context.master.clock_offset_us()),
+        clock(context.executor.clock(), context.master.clock_offset_us(), GuessClock::kJumpMax,
+              context.options.register_time_end),
         safe_guess(context, clock, {.in_place = !by_abd}),
         abd(safe_guess),
         seal(safe_guess.max_register()),

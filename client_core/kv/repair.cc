@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "client_core/base/check.h"
 #include "client_core/base/log.h"
 #include "client_core/base/planted_bug.h"
 #include "client_core/coro/sync.h"
@@ -18,6 +19,24 @@ namespace {
 constexpr uint32_t kDirectoryStretch = 1024;  // entries per READ
 constexpr uint32_t kGroupsAtOnce = 16;
 constexpr uint64_t kPatienceNs = 60'000'000'000;
+
+Mechanism MechanismOf(RepairKind kind) {
+  switch (kind) {
+    case RepairKind::kResolveSlots:
+      return Mechanism::kResolve;
+    case RepairKind::kScrubRegisters:
+      return Mechanism::kScrub;
+    case RepairKind::kCopyRegion:
+      return Mechanism::kCopy;
+    case RepairKind::kTakeOverBlocks:
+      return Mechanism::kTakeOver;
+    case RepairKind::kEndRegisters:
+      return Mechanism::kEndRegisters;
+    case RepairKind::kMoveRegion:
+      return Mechanism::kMove;
+  }
+  CHECK(false);
+}
 
 }  // namespace
 
@@ -45,6 +64,7 @@ void KvImpl::Repair(RepairOrder order, DoneFn done) {
 
 Task<void> KvImpl::RunRepair(RepairOrder order, DoneFn done) {
   Status status;
+  const MechanismScope scope(context_.mechanism_observer, MechanismOf(order.kind));
   switch (order.kind) {
     case RepairKind::kResolveSlots: {
       if (order.damaged) status = co_await HealDamage(*order.view);

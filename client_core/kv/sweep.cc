@@ -160,6 +160,7 @@ Task<Status> KvImpl::CountKeys(uint32_t database, uint64_t* keys) {
 }
 
 Task<Status> KvImpl::Flush(std::optional<uint32_t> database) {
+  const MechanismScope scope(context_.mechanism_observer, Mechanism::kFlush);
   const Status status = co_await context_.master.FlushKeyspaces(context_.hold, database);
   if (!status.ok()) co_return status;
   sweep_again_ = true;
@@ -170,6 +171,7 @@ Task<Status> KvImpl::Flush(std::optional<uint32_t> database) {
 Task<Status> KvImpl::Swap(uint32_t first, uint32_t second) {
   CHECK(first < kMaxDatabases && second < kMaxDatabases);
   if (first == second) co_return Status::Ok();
+  const MechanismScope scope(context_.mechanism_observer, Mechanism::kSwap);
   co_return co_await context_.master.SwapKeyspaces(context_.hold, first, second);
 }
 
@@ -213,6 +215,7 @@ Task<void> KvImpl::Sweep() {
 }
 
 Task<Status> KvImpl::SweepOnce(SweepPass* pass) {
+  const MechanismScope scope(context_.mechanism_observer, Mechanism::kSweep);
   for (uint32_t first = 0; first < kDirectoryEntries && !stopping_; first += kDirectoryStretch) {
     Operation operation;
     std::vector<uint32_t> used;

@@ -34,11 +34,24 @@ Allocator::Block* Allocator::FindOwn(GlobalAddr addr) {
 
 void Allocator::AddFree(Block& block, uint16_t index) {
   if (block.free.empty()) Enlist(block);
+#ifndef NDEBUG
+  CHECK(!block.is_free.at(index));  // an object freed twice
+  block.is_free[index] = true;
+#endif
   block.free.push_back(index);
   CHECK(block.free.size() <= block.objects);
   if (block.free.size() == block.objects && !block.queued_for_return) {
     block.queued_for_return = true;
     wholly_free_.push_back(block.start);
+  }
+}
+
+void Allocator::ListAgain(Block& block, uint16_t index) {
+  metrics_.live_bytes.Sub(block.size_class.bytes());
+  metrics_.free_bytes.Add(block.size_class.bytes());
+  AddFree(block, index);
+  if (context_.memory_observer != nullptr) {
+    context_.memory_observer->Listed(ObjectAddr(block.start, block.size_class, index));
   }
 }
 
@@ -130,6 +143,9 @@ GlobalAddr Allocator::TakeFrom(uint32_t list_index, SizeClass size_class) {
   Block& block = *list.back();
   const uint16_t index = block.free.back();
   block.free.pop_back();
+#ifndef NDEBUG
+  block.is_free.at(index) = false;
+#endif
   if (block.free.empty()) list.pop_back();
   metrics_.free_bytes.Sub(size_class.bytes());
   metrics_.live_bytes.Add(size_class.bytes());
@@ -152,9 +168,7 @@ void Allocator::Release(GlobalAddr addr, SizeClass size_class) {
   }
   if (block != nullptr) {
     CHECK(block->size_class == size_class);
-    metrics_.live_bytes.Sub(size_class.bytes());
-    metrics_.free_bytes.Add(size_class.bytes());
-    AddFree(*block, index);
+    ListAgain(*block, index);
     return;
   }
   const GlobalAddr word = addr.block_start() + BitmapOffset(addr.block()) + index / 64 * 8;
@@ -384,6 +398,9 @@ void Allocator::AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list
   block->size_class = size_class;
   block->objects = ObjectsPerBlock(size_class, start.block());
   block->free.reserve(block->objects);
+#ifndef NDEBUG
+  block->is_free.resize(block->objects);
+#endif
   const uint32_t key = BlockKey(start);
   if (key >= block_position_.size()) block_position_.resize(key + 1);
   CHECK(block_position_[key] == 0);
@@ -400,10 +417,14 @@ void Allocator::AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list
   metrics_.free_bytes.Add(free_bytes);
   metrics_.live_bytes.Add(uint64_t{added.objects} * size_class.bytes() - free_bytes);
   metrics_.blocks_granted.Add();
+  if (context_.memory_observer != nullptr) {
+    context_.memory_observer->Adopted(start, size_class, named);
+  }
 }
 
 void Allocator::RemoveBlock(Block& block) {
   CHECK(block.free.size() == block.objects);
+  if (context_.memory_observer != nullptr) context_.memory_observer->GivenBack(block.start);
   Unlist(block);
   metrics_.owned_bytes.Sub(uint64_t{block.size_class.blocks()} * kBlockBytes);
   metrics_.free_bytes.Sub(uint64_t{block.objects} * block.size_class.bytes());
@@ -482,12 +503,15 @@ Task<void> Allocator::Maintain() {
 
 Task<void> Allocator::Drain() {
   constexpr uint64_t kPatienceNs = 1'000'000'000;
+  constexpr uint64_t kPatienceWithHoldsNs = 3 * kPatienceNs;
   constexpr uint64_t kPauseNs = 1'000'000;
   uint64_t deadline_ns = context_.executor.NowNs() + kPatienceNs;
+  // Holds may come again and again, for the very reason that keeps this worker from its end.
+  const uint64_t last_ns = context_.executor.NowNs() + kPatienceWithHoldsNs;
   // While all hold, nobody's epoch moves, and it is not for this worker to keep them waiting.
   while (retired_count() > 0 && context_.executor.NowNs() < deadline_ns) {
     if (context_.hold.holds_all()) {
-      deadline_ns = context_.executor.NowNs() + kPatienceNs;
+      deadline_ns = std::min(context_.executor.NowNs() + kPatienceNs, last_ns);
     } else {
       co_await Maintain();
     }

@@ -116,7 +116,10 @@ class Allocator {
     GlobalAddr start;
     SizeClass size_class;
     uint32_t objects = 0;
-    std::vector<uint16_t> free;      // indices of free objects, last in first out
+    std::vector<uint16_t> free;  // indices of free objects, last in first out
+#ifndef NDEBUG
+    std::vector<bool> is_free;  // by index: what is in `free`, and once
+#endif
     uint32_t list = 0;               // which of partial_
     uint32_t list_position = 0;      // there, while free is not empty
     bool queued_for_return = false;  // in wholly_free_
@@ -160,6 +163,8 @@ class Allocator {
 
   Block* FindOwn(GlobalAddr addr);
   void AddFree(Block& block, uint16_t index);
+  // The same of what was handed out until now.
+  void ListAgain(Block& block, uint16_t index);
   // In and out of its list of partial_, by whether it has free objects.
   void Enlist(Block& block);
   void Unlist(Block& block);

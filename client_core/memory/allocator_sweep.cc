@@ -116,9 +116,7 @@ Task<Status> Allocator::Collect(Block& block, GlobalAddr word, uint64_t bits) {
   status = co_await context_.fabric.Post(clear);
   if (!status.ok()) co_return status;
   for (uint64_t left = bits; left != 0; left &= left - 1) {
-    metrics_.live_bytes.Sub(block.size_class.bytes());
-    metrics_.free_bytes.Add(block.size_class.bytes());
-    AddFree(block, static_cast<uint16_t>(first_index + std::countr_zero(left)));
+    ListAgain(block, static_cast<uint16_t>(first_index + std::countr_zero(left)));
   }
   co_return Status::Ok();
 }
@@ -180,8 +178,6 @@ Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerI
       if ((words[replica][i / 64] >> (i % 64) & 1) != 0) used[i] = true;
     }
   }
-  // Never as buffers: what their lock words say of earlier writes is not known.
-  AdoptBlock(start, size_class, size_class.index(), &used);
   if (context_.memory_observer != nullptr) {
     for (uint32_t i = 0; i < used.size(); ++i) {
       if (used[i]) continue;
@@ -189,6 +185,8 @@ Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerI
                                           size_class);
     }
   }
+  // Never as buffers: what their lock words say of earlier writes is not known.
+  AdoptBlock(start, size_class, size_class.index(), &used);
   co_return Status::Ok();
 }
 

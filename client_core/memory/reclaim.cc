@@ -107,7 +107,10 @@ Task<Status> Reclaimer::Tick(Backlog backlog) {
   const uint64_t next = smallest_passed_ + 1;
   if (status.ok() && next > current_) {
     if (before_ != nullptr) status = co_await before_->Prepare();
-    if (status.ok()) current_ = next;
+    if (status.ok()) {
+      const MechanismScope scope(context_.mechanism_observer, Mechanism::kEpochAdvance);
+      current_ = next;
+    }
   }
   ticking_ = false;
   co_return status;

@@ -18,7 +18,9 @@
 #include "client_core/layout/extent.h"
 #include "client_core/layout/global_addr.h"
 #include "client_core/layout/record.h"
+#include "client_core/layout/register_layout.h"
 #include "client_core/layout/size_class.h"
+#include "client_core/memory/mechanism.h"
 
 namespace onetrip {
 
@@ -37,6 +39,8 @@ struct DataPathOptions {
   uint64_t location_cache_bytes = 64ULL << 20;
   uint64_t register_cache_entries = 1ULL << 20;  // registers that a worker remembers
   uint32_t register_lanes = 4;                   // of registers that it creates
+  // The age, in ticks, at which a register takes no further write. Only tests make it smaller.
+  RegisterTime register_time_end = kRegisterTimeEnd;
   // Values longer than this are kept in extents, each with so many bytes of them. Only tests make
   // them smaller.
   uint32_t record_value_bytes_max = kRecordValueBytesMax;
@@ -65,6 +69,12 @@ class MemoryObserver {
   // and: it is as if it had been released, unless it was.
   virtual void Unnamed(GlobalAddr addr) = 0;
   virtual void Reclaimed(GlobalAddr addr, SizeClass size_class) = 0;
+  // A block came to a worker: what is not `used` (null: nothing is) is in its list of free objects;
+  // one goes back to its node, all free; an object is in its owner's list again after Released().
+  virtual void Adopted(GlobalAddr /*block*/, SizeClass /*size_class*/,
+                       const std::vector<bool>* /*used*/) {}
+  virtual void GivenBack(GlobalAddr /*block*/) {}
+  virtual void Listed(GlobalAddr /*addr*/) {}
   // An operation may read what is not released from now until Unpinned(ticket). Tickets are not 0.
   virtual uint64_t Pinned() = 0;
   virtual void Unpinned(uint64_t ticket) = 0;
@@ -105,6 +115,7 @@ class WorkerContext {
   const DataPathOptions options;
   ClusterClock clock;
   MemoryObserver* memory_observer = nullptr;
+  MechanismObserver* mechanism_observer = nullptr;
 
  private:
   std::shared_ptr<const View> view_;

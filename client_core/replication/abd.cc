@@ -44,7 +44,7 @@ Task<Status> Abd::Write(RegisterOperation& operation, RegisterHandle& handle, Wr
                                                         : MaxRegister::Largest(first).word;
     const std::optional<RegisterTime> above =
         GuessClock::Above(handle.times, m.time(), buffer.used);
-    if (!above.has_value() || *above >= kRegisterTimeEnd) {
+    if (!above.has_value() || *above >= max_register_.context().options.register_time_end) {
       outcome->end = RegisterEnd::kExhausted;
     } else {
       outcome->rewrite = MetaWord(*above, buffer.addr).AsVerified();

@@ -32,7 +32,7 @@ std::optional<RegisterTime> GuessClock::Guess(RegisterTimes& times, Ticks buffer
   const uint64_t known = std::max<uint64_t>(times.last, times.seen) + 1;
   const uint64_t time =
       std::max({known, Since(times.birth, Now()), Since(times.birth, {buffer_used.value + 1})});
-  return Take(times, time, kRegisterTimeEnd);
+  return Take(times, time, time_end_);
 }
 
 std::optional<RegisterTime> GuessClock::Above(RegisterTimes& times, RegisterTime m,

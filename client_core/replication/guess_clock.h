@@ -25,11 +25,14 @@ struct RegisterTimes {
 
 class GuessClock {
  public:
+  static constexpr uint64_t kJumpMax = uint64_t{1} << 21;
+
   // Borrows `clock` and `offset_us` (MasterClient::clock_offset_us: cluster time less steady time).
-  // One stale guess moves the clock forward by `jump_max` ticks at most.
+  // One stale guess moves the clock forward by `jump_max` ticks at most. From `time_end` on no
+  // write begins.
   GuessClock(const Clock& clock, const std::atomic<int64_t>& offset_us,
-             uint64_t jump_max = uint64_t{1} << 21)
-      : clock_(clock), offset_us_(offset_us), jump_max_(jump_max) {}
+             uint64_t jump_max = kJumpMax, RegisterTime time_end = kRegisterTimeEnd)
+      : clock_(clock), offset_us_(offset_us), jump_max_(jump_max), time_end_(time_end) {}
 
   // This worker's idea of now.
   [[nodiscard]] Ticks Now() const {
@@ -55,6 +58,7 @@ class GuessClock {
   // The guess was stale: `m` overtook it.
   void Resynchronise(RegisterTime guess, RegisterTime m);
 
+  [[nodiscard]] RegisterTime time_end() const { return time_end_; }
   // How often that happened, and how often it would have moved the clock further than it may.
   [[nodiscard]] uint64_t resynchronised() const { return resynchronised_; }
   [[nodiscard]] uint64_t capped() const { return capped_; }
@@ -63,6 +67,7 @@ class GuessClock {
   const Clock& clock_;
   const std::atomic<int64_t>& offset_us_;
   const uint64_t jump_max_;
+  const RegisterTime time_end_;
   uint64_t ahead_ = 0;
   Ticks floor_;
   uint64_t resynchronised_ = 0;

@@ -46,6 +46,7 @@ Agent::Agent(const World& world, uint32_t number, uint64_t seed, SimMasterClient
       process_(world.executor, seed),
       network_(world.network),
       memory_(world.memory),
+      meetings_(world.meetings),
       fabric_(std::make_unique<SimFabric>(process_, world.network)),
       hold_(process_),
       master_(process_, world.executor, world.master, world.control,
@@ -58,6 +59,7 @@ Agent::~Agent() { process_.DropBackground(); }
 
 void Agent::Die() {
   process_.Kill();
+  meetings_.Die();
   master_.link().Die();
 }
 
@@ -69,6 +71,7 @@ Task<Status> Agent::Start(DataPathOptions options) {
   context_ = std::make_unique<WorkerContext>(process_, *fabric_, master_, hold_, membership.value(),
                                              options);
   context_->memory_observer = &memory_;
+  context_->mechanism_observer = &meetings_;
   engine_ = MakeEngine(engine_kind_, *context_);
   kv_ = std::make_unique<Kv>(*context_, *engine_);
   if (!co_await ReachNodes()) {

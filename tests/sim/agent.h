@@ -15,6 +15,7 @@
 #include "client_core/kv/kv.h"
 #include "client_core/memory/worker_context.h"
 #include "client_core/replication/engine.h"
+#include "tests/sim/meetings.h"
 #include "tests/sim/memory_watch.h"
 #include "tests/sim/sim_master_client.h"
 #include "tests/support/history.h"
@@ -30,6 +31,7 @@ class Agent {
     SimMaster& master;
     const ControlSettings& control;
     MemoryWatch& memory;
+    Meetings& meetings;
     EngineKind engine;
     uint32_t transactions_every;
   };
@@ -93,6 +95,7 @@ class Agent {
   SimProcess process_;
   SimNetwork& network_;
   WorkerMemory memory_;
+  WorkerMeetings meetings_;
   std::unique_ptr<SimFabric> fabric_;
   ViewHold hold_;
   SimMasterClient master_;

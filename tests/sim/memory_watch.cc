@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client_core/layout/region_layout.h"
 #include "client_core/layout/register_layout.h"
 
 namespace onetrip {
@@ -17,7 +18,20 @@ void MemoryWatch::Allocated(GlobalAddr addr, SizeClass size_class, MemoryUse use
   if (!objects_.try_emplace(addr.bits(), Object{Phase::kAllocated, use, size_class, 0}).second) {
     Fail("an object was allocated that is in use", addr);
   }
-  if (released_before_.contains(addr.bits())) ++reused_;
+  Block* const block = BlockOf(addr);
+  if (block == nullptr) {
+    Fail("an object was allocated in a block that nobody has", addr);
+  } else {
+    const uint16_t index = ObjectIndex(addr, addr.block_start(), size_class);
+    if (block->size_class != size_class || !block->listed.at(index)) {
+      return Fail("an object was allocated that is in no list of free ones", addr);
+    }
+    block->listed[index] = false;
+  }
+  if (released_before_.contains(addr.bits())) {
+    ++reused_;
+    if (on_reuse_) on_reuse_();
+  }
   ForgetFree(addr, size_class);
 }
 
@@ -72,6 +86,55 @@ void MemoryWatch::Reclaimed(GlobalAddr addr, SizeClass size_class) {
   if (found == objects_.end()) return;
   if (found->second.phase == Phase::kAllocated) Fail("an object was taken over in use", addr);
   Released(addr, size_class, found->second.use);
+}
+
+MemoryWatch::Block* MemoryWatch::BlockOf(GlobalAddr addr) {
+  const auto found = blocks_.find(addr.block_start().bits());
+  return found == blocks_.end() ? nullptr : &found->second;
+}
+
+void MemoryWatch::Adopted(GlobalAddr start, SizeClass size_class, const std::vector<bool>* used) {
+  if (used == nullptr && BlockOf(start) != nullptr) {
+    return Fail("a block was granted that somebody has", start);
+  }
+  Block& block = blocks_[start.bits()];
+  block = {size_class, std::vector<bool>(ObjectsPerBlock(size_class, start.block()))};
+  for (size_t i = 0; i < block.listed.size(); ++i) {
+    block.listed[i] = used == nullptr || !(*used)[i];
+    const GlobalAddr addr = ObjectAddr(start, size_class, static_cast<uint16_t>(i));
+    if (block.listed[i] && !IsFree(addr)) Fail("a block's owner takes for free what is not", addr);
+  }
+}
+
+void MemoryWatch::GivenBack(GlobalAddr start) {
+  const Block* const block = BlockOf(start);
+  if (block == nullptr) return Fail("a block was given back that nobody has", start);
+  if (!std::all_of(block->listed.begin(), block->listed.end(),
+                   [](bool listed) { return listed; })) {
+    Fail("a block was given back of which not all is free", start);
+  }
+  blocks_.erase(start.bits());
+}
+
+void MemoryWatch::Listed(GlobalAddr addr) {
+  Block* const block = BlockOf(addr);
+  if (block == nullptr) return Fail("an object was freed in a block that nobody has", addr);
+  if (!IsFree(addr)) return Fail("an object was freed that is in use", addr);
+  const uint16_t index = ObjectIndex(addr, addr.block_start(), block->size_class);
+  if (block->listed.at(index)) Fail("an object was freed twice", addr);
+  block->listed[index] = true;
+}
+
+std::vector<std::pair<GlobalAddr, SizeClass>> MemoryWatch::OnTheWay() const {
+  std::vector<std::pair<GlobalAddr, SizeClass>> objects;
+  for (const auto& [start, block] : blocks_) {
+    for (size_t i = 0; i < block.listed.size(); ++i) {
+      const GlobalAddr addr =
+          ObjectAddr(GlobalAddr(start), block.size_class, static_cast<uint16_t>(i));
+      if (!block.listed[i] && IsFree(addr)) objects.emplace_back(addr, block.size_class);
+    }
+  }
+  return objects;
 }
 
 void MemoryWatch::Written(NodeId node, uint64_t offset) {

@@ -4,6 +4,9 @@
 // being retired), by whoever it may be. None is released before every operation has ended that was
 // pinned when it was retired, none is written while it is free; and whoever still reads a released
 // object reads poison, which no checksum passes.
+//
+// Nothing is lost or doubled on the way: every object of every block that a worker has is one of:
+// in its owner's list of free objects; allocated, or retired; released and on its way to that list.
 #ifndef ONETRIP_TESTS_SIM_MEMORY_WATCH_H_
 #define ONETRIP_TESTS_SIM_MEMORY_WATCH_H_
 
@@ -11,6 +14,7 @@
 #include <absl/container/flat_hash_set.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -36,8 +40,14 @@ class MemoryWatch final : public MemoryObserver {
   void Released(GlobalAddr addr, SizeClass size_class, MemoryUse use) override;
   void Unnamed(GlobalAddr addr) override;
   void Reclaimed(GlobalAddr addr, SizeClass size_class) override;
+  void Adopted(GlobalAddr block, SizeClass size_class, const std::vector<bool>* used) override;
+  void GivenBack(GlobalAddr block) override;
+  void Listed(GlobalAddr addr) override;
   uint64_t Pinned() override;
   void Unpinned(uint64_t ticket) override { pinned_.erase(ticket); }
+
+  // Called when an address is allocated that had been released before.
+  void SetOnReuse(std::function<void()> on_reuse) { on_reuse_ = std::move(on_reuse); }
 
   // A worker has written at `offset` of a node's memory.
   void Written(NodeId node, uint64_t offset);
@@ -50,6 +60,9 @@ class MemoryWatch final : public MemoryObserver {
   // One that is in use and not among `named`; null if there is none.
   [[nodiscard]] GlobalAddr LiveBesides(const absl::flat_hash_set<uint64_t>& named) const;
   [[nodiscard]] bool IsLive(GlobalAddr addr) const;
+  // What has been released in a block that somebody has, or had, and is not in its list: others
+  // freed it, and its owner has yet to collect it.
+  [[nodiscard]] std::vector<std::pair<GlobalAddr, SizeClass>> OnTheWay() const;
   // Not in use, nor waiting for those who may still read it.
   [[nodiscard]] bool IsFree(GlobalAddr addr) const { return !objects_.contains(addr.bits()); }
   // Allocations of an address that had been released before.
@@ -66,7 +79,13 @@ class MemoryWatch final : public MemoryObserver {
   static bool IsLiveObject(const Object& object) {
     return object.phase == Phase::kAllocated && object.use == MemoryUse::kObject;
   }
+  struct Block {
+    SizeClass size_class;
+    std::vector<bool> listed;  // by index
+  };
   void Fail(const char* what, GlobalAddr addr);
+  // Of the block that holds the object; null: nobody has it.
+  Block* BlockOf(GlobalAddr addr);
   // From now on nothing that is free lies where this object does.
   void ForgetFree(GlobalAddr addr, SizeClass size_class);
   void Poison(GlobalAddr addr, SizeClass size_class, MemoryUse use);
@@ -74,11 +93,13 @@ class MemoryWatch final : public MemoryObserver {
   std::vector<MemoryEndpoint*> nodes_;
   View view_;
   absl::flat_hash_map<uint64_t, Object> objects_;
+  std::map<uint64_t, Block> blocks_;   // that workers have, or had when they died, by address
   std::map<uint64_t, uint64_t> free_;  // released objects and their bytes; none overlap
   absl::flat_hash_set<uint64_t> released_before_;
   std::set<uint64_t> pinned_;
   uint64_t next_ticket_ = 1;
   uint64_t reused_ = 0;
+  std::function<void()> on_reuse_;
   std::string failure_;
 };
 
@@ -102,6 +123,15 @@ class WorkerMemory final : public MemoryObserver {
   }
   void Reclaimed(GlobalAddr addr, SizeClass size_class) override {
     if (!refused_) watch_.Reclaimed(addr, size_class);
+  }
+  void Adopted(GlobalAddr block, SizeClass size_class, const std::vector<bool>* used) override {
+    if (!refused_) watch_.Adopted(block, size_class, used);
+  }
+  void GivenBack(GlobalAddr block) override {
+    if (!refused_) watch_.GivenBack(block);
+  }
+  void Listed(GlobalAddr addr) override {
+    if (!refused_) watch_.Listed(addr);
   }
   uint64_t Pinned() override {
     const uint64_t ticket = watch_.Pinned();

@@ -72,6 +72,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("location_cache_bytes", plan.data_path.location_cache_bytes);
   visit("register_cache_entries", plan.data_path.register_cache_entries);
   visit("register_lanes", plan.data_path.register_lanes);
+  visit("register_time_end", plan.data_path.register_time_end);
   visit("record_value_bytes_max", plan.data_path.record_value_bytes_max);
   visit("extent_bytes", plan.data_path.extent_bytes);
   visit("turn_bytes", plan.data_path.turn_bytes);

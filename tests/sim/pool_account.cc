@@ -2,6 +2,9 @@
 
 #include <absl/container/flat_hash_set.h>
 
+#include <cstring>
+
+#include "client_core/layout/region_layout.h"
 #include "tests/support/index_worker.h"
 
 namespace onetrip {
@@ -34,6 +37,14 @@ std::string AccountForPool(const std::vector<MemoryEndpoint*>& nodes, const View
     return "memory leaks: " + std::to_string(live) + " objects are in use, " +
            std::to_string(named.size()) +
            " are named by the index; one that is not: " + Where(memory.LiveBesides(named));
+  }
+  for (const auto& [addr, size_class] : memory.OnTheWay()) {
+    const uint16_t index = ObjectIndex(addr, addr.block_start(), size_class);
+    const GlobalAddr word = addr.block_start() + BitmapOffset(addr.block()) + index / 64 * 8;
+    const RemoteAddr at = view.Locate(word, 0);
+    uint64_t bits = 0;
+    std::memcpy(&bits, nodes.at(at.node.value)->base() + at.offset, sizeof bits);
+    if ((bits >> (index % 64) & 1) == 0) return "memory leaks: nobody can find " + Where(addr);
   }
   return {};
 }

@@ -46,7 +46,17 @@ void AddDeadlines(Rng& rng, Plan* plan, WorkloadOptions* options);
 // The control plane on the scale of a run, so that leases end and waits are given up within it.
 void DrawControl(Plan* plan, Rng& rng);
 
-// Scenarios: scenarios.cc, then scenarios_members.cc, scenarios_frozen.cc and scenarios_growth.cc.
+// Clients insert new keys between their commands, so that the index splits again and again.
+void MakeGrow(Rng& rng, bool with_deadlines, Plan* plan);
+// What may happen to processes and to the connections between them and the master.
+Fault MakeMemberFault(const Plan& plan, uint64_t span_ns, Rng& rng);
+// Of an agent and a node, from the moment `at_ns` on, once or now and then.
+void AddCut(uint32_t agent, uint32_t node, uint64_t at_ns, Plan* plan, Rng& rng);
+// What a plan with cuts needs for agents to notice them and the master to decide.
+void WatchReach(Plan* plan, Rng& rng);
+
+// Scenarios: scenarios.cc, then scenarios_members.cc, scenarios_frozen.cc, scenarios_growth.cc and
+// scenarios_storm.cc.
 Plan MakeTight(uint64_t seed);
 Plan MakeFlush(uint64_t seed);
 Plan MakeMembers(uint64_t seed);
@@ -63,6 +73,7 @@ Plan MakeExpiry(uint64_t seed);
 Plan MakeBroken(uint64_t seed);
 Plan MakeExtents(uint64_t seed);
 Plan MakeGrowth(uint64_t seed);
+Plan MakeStorm(uint64_t seed);
 
 }  // namespace onetrip
 

@@ -333,8 +333,6 @@ Plan MakeBroken(uint64_t seed) {
   return plan;
 }
 
-namespace {}  // namespace
-
 // Everything that may break, in the middle of everything that may be asked.
 Plan MakeFaults(uint64_t seed) {
   Rng rng(seed);
@@ -423,6 +421,7 @@ constexpr Scenario kScenarios[] = {
     {"turnover", "memory that is reused while agents come and go", MakeTurnover},
     {"extents", "values in extents, under what other scenarios are about", MakeExtents},
     {"growth", "an index that grows under what other scenarios are about", MakeGrowth},
+    {"storm", "mechanisms and faults drawn together", MakeStorm},
 };
 
 }  // namespace

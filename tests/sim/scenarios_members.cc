@@ -13,28 +13,6 @@ void AddFlushes(uint32_t percent, WorkloadOptions* options) {
   options->kinds.push_back({CommandKind::kFlush, std::max(1U, weights * percent / 100)});
 }
 
-// What may happen to processes and to the connections between them and the master.
-Fault MakeMemberFault(const Plan& plan, uint64_t span_ns, Rng& rng) {
-  constexpr FaultKind kKinds[] = {
-      FaultKind::kCrashAgent,   FaultKind::kLeaveAgent,   FaultKind::kPauseAgent,
-      FaultKind::kPauseAgent,   FaultKind::kMasterDown,   FaultKind::kMasterDown,
-      FaultKind::kPauseMaster,  FaultKind::kStoreFails,   FaultKind::kRestartNode,
-      FaultKind::kPauseNode,    FaultKind::kBreakControl, FaultKind::kBreakNodeControl,
-      FaultKind::kBreakChannel, FaultKind::kSlowLink};
-  Fault fault;
-  fault.kind = OneOf(rng, kKinds);
-  fault.at_ns = rng.Below(span_ns);
-  fault.duration_ns = 1000 + rng.Below(OneOf(rng, {100'000UL, 2'000'000UL}));
-  fault.agent = static_cast<uint32_t>(rng.Below(plan.agents));
-  fault.node = static_cast<uint32_t>(rng.Below(plan.shape.nodes));
-  if (fault.kind == FaultKind::kSlowLink) fault.amount = static_cast<int64_t>(2 + rng.Below(50));
-  const bool at_once = fault.kind == FaultKind::kBreakControl ||
-                       fault.kind == FaultKind::kBreakNodeControl ||
-                       fault.kind == FaultKind::kBreakChannel;
-  if (at_once) fault.duration_ns = 0;
-  return fault;
-}
-
 // How long the commands take, about.
 uint64_t SpanNs(const Plan& plan, const WorkloadOptions& options) {
   return options.operations * (plan.think_ns_max / 2 + 8 * plan.fabric.latency_max_ns);
@@ -60,6 +38,27 @@ void AddSpares(Plan* plan, Rng& rng) {
 }
 
 }  // namespace
+
+Fault MakeMemberFault(const Plan& plan, uint64_t span_ns, Rng& rng) {
+  constexpr FaultKind kKinds[] = {
+      FaultKind::kCrashAgent,   FaultKind::kLeaveAgent,   FaultKind::kPauseAgent,
+      FaultKind::kPauseAgent,   FaultKind::kMasterDown,   FaultKind::kMasterDown,
+      FaultKind::kPauseMaster,  FaultKind::kStoreFails,   FaultKind::kRestartNode,
+      FaultKind::kPauseNode,    FaultKind::kBreakControl, FaultKind::kBreakNodeControl,
+      FaultKind::kBreakChannel, FaultKind::kSlowLink};
+  Fault fault;
+  fault.kind = OneOf(rng, kKinds);
+  fault.at_ns = rng.Below(span_ns);
+  fault.duration_ns = 1000 + rng.Below(OneOf(rng, {100'000UL, 2'000'000UL}));
+  fault.agent = static_cast<uint32_t>(rng.Below(plan.agents));
+  fault.node = static_cast<uint32_t>(rng.Below(plan.shape.nodes));
+  if (fault.kind == FaultKind::kSlowLink) fault.amount = static_cast<int64_t>(2 + rng.Below(50));
+  const bool at_once = fault.kind == FaultKind::kBreakControl ||
+                       fault.kind == FaultKind::kBreakNodeControl ||
+                       fault.kind == FaultKind::kBreakChannel;
+  if (at_once) fault.duration_ns = 0;
+  return fault;
+}
 
 // Flushes in the middle of everything that may be asked, and nothing that breaks.
 Plan MakeFlush(uint64_t seed) {
@@ -338,9 +337,6 @@ Plan MakeMoves(uint64_t seed) {
   return plan;
 }
 
-namespace {
-
-// From the moment `at_ns` on, once or now and then.
 void AddCut(uint32_t agent, uint32_t node, uint64_t at_ns, Plan* plan, Rng& rng) {
   Fault cut;
   cut.kind = FaultKind::kCutLink;
@@ -357,7 +353,17 @@ void AddCut(uint32_t agent, uint32_t node, uint64_t at_ns, Plan* plan, Rng& rng)
   if (times == 0 || rng.Below(2) == 0) plan->faults.push_back(cut);
 }
 
-}  // namespace
+void WatchReach(Plan* plan, Rng& rng) {
+  plan->control.lease_ms = 4;
+  plan->control.time_lead_ms = 8;
+  plan->control.latency_max_ns = std::min<uint64_t>(plan->control.latency_max_ns, 20'000);
+  // Whoever waits for another's round in a slot gives way to a hold after 20 ms.
+  plan->control.hold_timeout_ms = std::max<uint64_t>(plan->control.hold_timeout_ms, 50);
+  plan->control.reach_look_us = OneOf(rng, {300UL, 1000UL});
+  plan->control.reach_settle_ms = OneOf(rng, {1UL, 4UL});
+  plan->control.reach_back_ms = OneOf(rng, {1UL, 8UL});
+  plan->fabric.open_ns_max = std::min<uint64_t>(plan->fabric.open_ns_max, 500'000);
+}
 
 // Agents that do not reach a memory node, for a while, now and then, or for good: one of them,
 // most, or one that does not reach several nodes; in half of the seeds among other faults. Whoever
@@ -371,13 +377,7 @@ Plan MakeCuts(uint64_t seed) {
   if (rng.Below(2) == 0) plan.faults.clear();
   // Whoever is lost for good leaves no room for what is to be shown.
   std::erase_if(plan.faults, [](const Fault& fault) { return fault.kind == FaultKind::kLoseNode; });
-  plan.control.lease_ms = 4;
-  plan.control.time_lead_ms = 8;
-  plan.control.latency_max_ns = std::min<uint64_t>(plan.control.latency_max_ns, 20'000);
-  plan.control.reach_look_us = OneOf(rng, {300UL, 1000UL});
-  plan.control.reach_settle_ms = OneOf(rng, {1UL, 4UL});
-  plan.control.reach_back_ms = OneOf(rng, {1UL, 8UL});
-  plan.fabric.open_ns_max = std::min<uint64_t>(plan.fabric.open_ns_max, 500'000);
+  WatchReach(&plan, rng);
   const uint64_t at_ns = rng.Below(400'000);
   const auto nodes = static_cast<uint64_t>(plan.shape.nodes);
   const auto agent = static_cast<uint32_t>(rng.Below(plan.agents));

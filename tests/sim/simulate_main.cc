@@ -26,6 +26,8 @@ struct Flags {
   std::string engine;
   bool timeline = false;
   bool shrink = false;
+  bool meetings = false;
+  uint64_t steps = RunOptions().steps_max;
 };
 
 struct Totals {
@@ -40,6 +42,7 @@ struct Totals {
   uint64_t dropped = 0;
   uint64_t interrupted = 0;
   uint64_t with_registers = 0;  // runs of engines swarm and abd
+  MeetingTable meetings;
 
   void Add(const Report& report, uint64_t count) {
     schedules += count;
@@ -52,6 +55,7 @@ struct Totals {
     thawed += report.thawed;
     dropped += report.dropped;
     interrupted += report.interrupted;
+    meetings.Add(report.meetings);
     with_registers += report.engine != EngineName(EngineKind::kSnapshot) ? count : 0;
   }
 };
@@ -100,6 +104,7 @@ int RunPlanFile(const Flags& flags) {
   if (flags.shrink) return ShrinkAndPrint(plan);
   RunOptions options;
   options.timeline = flags.timeline;
+  options.steps_max = flags.steps;
   const Report report = RunPlan(plan, options);
   std::cout << report.timeline;
   std::cout << "engine: " << report.engine << "\n"
@@ -114,6 +119,7 @@ bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_se
   Totals here;
   RunOptions options;
   options.timeline = flags.timeline;
+  options.steps_max = flags.steps;
   const bool small = scenario.name == "small";
   uint64_t seed = first_seed;
   for (; seed < first_seed + count && (seed == first_seed || SteadyClock::now() < until); ++seed) {
@@ -139,6 +145,7 @@ bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_se
             << static_cast<uint64_t>(static_cast<double>(here.fabric_ops) / taken.count() / 1000)
             << " k/s, " << taken.count() << " s" << std::endl;
   totals->schedules += here.schedules;
+  totals->meetings.Add(here.meetings);
   return true;
 }
 
@@ -169,6 +176,7 @@ int Run(const Flags& flags) {
     }
     first += flags.seeds;
   } while (flags.minutes > 0 && SteadyClock::now() < until);
+  if (flags.meetings) std::cout << totals.meetings.ToText();
   std::cout << totals.schedules << " schedules, no failure\n";
   return 0;
 }
@@ -190,6 +198,9 @@ int main(int argc, char** argv) {
   app.add_option("--bug", flags.bug, "Plant this bug (builds of the preset mutants)");
   app.add_flag("--timeline", flags.timeline, "Print who did what on which node");
   app.add_flag("--shrink", flags.shrink, "Cut a failing plan down to what still fails");
+  app.add_option("--steps", flags.steps, "After so many steps a run is said to have no end")
+      ->capture_default_str();
+  app.add_flag("--meetings", flags.meetings, "Print which mechanisms and faults met how often");
   CLI11_PARSE(app, argc, argv);
   return onetrip::Run(flags);
 }

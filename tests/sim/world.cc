@@ -11,10 +11,11 @@
 namespace onetrip {
 namespace {
 
-// A run that has not come to its end by then never will.
-constexpr uint64_t kStepsMax = 20'000'000;
 // Until an agent that was expelled starts anew.
 constexpr uint64_t kReviveNsMax = 200'000;
+// About how long it takes until everybody has a view, and until a full pool has room again.
+constexpr uint64_t kViewSpreadsNs = 20'000;
+constexpr uint64_t kPoolStaysFullNs = 100'000;
 // Until the last flush is tried again.
 constexpr uint64_t kFlushAgainNs = 50'000;
 
@@ -53,8 +54,10 @@ std::string Join(const Command& command) {
 
 World::World(const Plan& plan, const RunOptions& options)
     : plan_(plan),
+      steps_max_(options.steps_max),
       executor_(plan.seed),
       trace_(executor_.clock(), options.timeline),
+      meetings_(executor_.clock()),
       master_(executor_, plan_.control, plan_.shape, trace_) {
   FormCluster();
   current_.resize(plan_.agents);
@@ -89,6 +92,7 @@ void World::FormCluster() {
     node_processes_.back()->Start();
   }
   master_.SetOnView([this] {
+    meetings_.Happened(Happening::kViewChange, kViewSpreadsNs);
     if (memory_ != nullptr) memory_->UseView(master_.newest_view());
     LookWhoIsRefused();
     const std::optional<NodeId> missed = MissedByOne();
@@ -104,6 +108,7 @@ void World::FormCluster() {
   network_ = std::make_unique<SimNetwork>(executor_, Endpoints(nodes_), plan_.fabric);
   network_->set_observer(&trace_);
   memory_ = std::make_unique<MemoryWatch>(Endpoints(nodes_), *memory_view_);
+  memory_->SetOnReuse([this] { meetings_.Happened(Happening::kRecycling); });
   trace_.set_memory(memory_.get());
   const bool freezes =
       std::any_of(plan_.faults.begin(), plan_.faults.end(),
@@ -131,6 +136,7 @@ Agent& World::AddAgent(uint32_t number) {
                            master_,
                            plan_.control,
                            *memory_,
+                           meetings_,
                            EngineOf(plan_, number),
                            plan_.transactions_every};
   const auto index = static_cast<uint32_t>(agents_.size());
@@ -191,6 +197,7 @@ Task<void> World::RunClient(Agent* agent, Client* client) {
     trace_.Note(trace_.keeps_lines()
                     ? "client " + std::to_string(client->id) + " gets " + Quote(reply, 60)
                     : reply);
+    if (reply.starts_with("-OOM")) meetings_.Happened(Happening::kPoolFull, kPoolStaysFullNs);
     const Ending ending = history_.ops()[index].ending;
     if (ending == Ending::kUnknown) {
       ++unanswered_;
@@ -451,8 +458,8 @@ bool World::RunUntilDone(std::string_view what) {
   for (uint64_t steps = 0; busy() && failure_.empty(); ++steps) {
     if (!executor_.RunOnce()) {
       Fail(std::string(what) + ": nothing moves any more, and clients still wait");
-    } else if (steps == kStepsMax) {
-      Fail(std::string(what) + ": no end after " + std::to_string(kStepsMax) + " steps");
+    } else if (steps == steps_max_) {
+      Fail(std::string(what) + ": no end after " + std::to_string(steps_max_) + " steps");
     }
   }
   if (!memory_->failure().empty()) Fail(memory_->failure());
@@ -569,6 +576,7 @@ Report World::TakeReport() {
     report.dropped += metrics.registers_dropped.Value();
     report.interrupted += metrics.interrupted_writes.Value();
   }
+  report.meetings = meetings_.table();
   if (wait_freedom_ != nullptr) report.wait_freedom = wait_freedom_->report();
   report.timeline = trace_.Timeline();
   return report;

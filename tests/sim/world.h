@@ -21,6 +21,7 @@
 #include "client_core/fabric/sim.h"
 #include "memnode/memory_node.h"
 #include "tests/sim/agent.h"
+#include "tests/sim/meetings.h"
 #include "tests/sim/memory_watch.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/sim_master.h"
@@ -50,6 +51,7 @@ struct Report {
   uint64_t swaps = 0;        // of databases, likewise
   uint64_t expelled = 0;     // agents that were told so
   uint64_t steps = 0;
+  MeetingTable meetings;
   WaitFreedomReport wait_freedom;  // of plans that freeze agents
   std::string timeline;            // if it was asked for
 
@@ -58,6 +60,8 @@ struct Report {
 
 struct RunOptions {
   bool timeline = false;
+  // A run that has not come to its end by then never will.
+  uint64_t steps_max = 20'000'000;
 };
 
 class World {
@@ -158,6 +162,7 @@ class World {
   static void Strike(void* planned_fault);
   static void EndFault(void* planned_fault);
   void StrikeNow(PlannedFault& planned);
+  void NoteMeeting(const Fault& fault);
   void StrikeAgent(PlannedFault& planned);
   void StrikeControl(const PlannedFault& planned);
   void EndNow(const PlannedFault& planned);
@@ -182,8 +187,10 @@ class World {
   void Fail(std::string text);
 
   const Plan plan_;
+  const uint64_t steps_max_;
   SimExecutor executor_;
   Trace trace_;
+  Meetings meetings_;
   SimMaster master_;
   std::vector<std::unique_ptr<SimNode>> node_processes_;
   // By the numbers that the master gave.

@@ -137,6 +137,7 @@ void World::StrikeNow(PlannedFault& planned) {
   // Who waits for the others to be done has come too late.
   if (fault.kind == FaultKind::kFreezeAgent && !program_runs_) return;
   ++faults_;
+  NoteMeeting(fault);
   trace_.Note("FAULT " + DescribeFault(fault));
   switch (fault.kind) {
     case FaultKind::kPauseNode:
@@ -182,6 +183,30 @@ void World::StrikeNow(PlannedFault& planned) {
   if (fault.duration_ns > 0 && !ends) {
     executor_.At(executor_.NowNs() + fault.duration_ns, EndFault, &planned);
   }
+}
+
+void World::NoteMeeting(const Fault& fault) {
+  const Happening happening = HappeningOf(fault.kind);
+  if (happening == Happening::kCount) return;
+  // Whoever dies leaves something to be taken over; what has no end is there until the run ends.
+  constexpr uint64_t kMournedNs = 1'000'000;
+  uint64_t duration_ns = fault.duration_ns;
+  switch (happening) {
+    case Happening::kAgentDies:
+    case Happening::kAgentLeaves:
+    case Happening::kNodeLost:
+      duration_ns = std::max(duration_ns, kMournedNs);
+      break;
+    case Happening::kAgentStands:
+    case Happening::kNodeSlow:
+    case Happening::kLinkCut:
+    case Happening::kClockWrong:
+      if (duration_ns == 0) duration_ns = Meetings::kForGood;
+      break;
+    default:
+      break;
+  }
+  meetings_.Happened(happening, duration_ns);
 }
 
 void World::StrikeAgent(PlannedFault& planned) {
@@ -271,7 +296,7 @@ Task<void> World::WriteUntilServed(Agent* agent, uint64_t until_ns) {
     history_.Finish(index, reply, executor_.NowNs());
     trace_.Note("agent " + std::to_string(agent->number()) + " is asked and says " +
                 Quote(reply, 60));
-    served = history_.ops()[index].ending == Ending::kAnswered;
+    served = history_.ops()[index].ending == Ending::kAnswered || reply.starts_with("-OOM");
     if (!served && NobodyCanBeHelped()) co_return;
     if (!served && executor_.NowNs() >= until_ns) {
       Fail("agent " + std::to_string(agent->number()) +

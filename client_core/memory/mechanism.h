@@ -1,0 +1,58 @@
+// What a worker does beside, or around, its clients' operations, told to whoever watches.
+//
+// Each of these is right by itself; what goes wrong goes wrong where two meet. Tests count who met
+// whom (tests/sim/meetings.h).
+#ifndef ONETRIP_CLIENT_CORE_MEMORY_MECHANISM_H_
+#define ONETRIP_CLIENT_CORE_MEMORY_MECHANISM_H_
+
+#include <cstdint>
+
+namespace onetrip {
+
+enum class Mechanism : uint8_t {
+  kSplit,         // steps of a split of a subtable, whoever began it
+  kTakeOver,      // of the blocks of workers that are gone
+  kExpiryWalk,    // for expired records
+  kSweep,         // of what a flush has left
+  kResolve,       // of half-done slot writes, after a node was lost
+  kScrub,         // of registers, after a node was lost
+  kCopy,          // of a region to a node that lacks it
+  kMove,          // of a region from one node to another
+  kEndRegisters,  // all of them become records, before a move
+  kExtents,       // a value in extents is written
+  kExhaustion,    // of a register's timestamps: its key is registered anew
+  kEpochAdvance,
+  kFlush,  // from its request to its answer
+  kSwap,   // ... of two databases
+  kCount,
+};
+
+// Called by the worker.
+class MechanismObserver {
+ public:
+  virtual ~MechanismObserver() = default;
+  virtual void Began(Mechanism mechanism) = 0;
+  virtual void Ended(Mechanism mechanism) = 0;
+};
+
+// A mechanism at work for as long as this lives. `observer`, which may be null, outlives it.
+class MechanismScope {
+ public:
+  MechanismScope(MechanismObserver* observer, Mechanism mechanism)
+      : observer_(observer), mechanism_(mechanism) {
+    if (observer_ != nullptr) observer_->Began(mechanism_);
+  }
+  MechanismScope(const MechanismScope&) = delete;
+  MechanismScope& operator=(const MechanismScope&) = delete;
+  ~MechanismScope() {
+    if (observer_ != nullptr) observer_->Ended(mechanism_);
+  }
+
+ private:
+  MechanismObserver* const observer_;
+  const Mechanism mechanism_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_MEMORY_MECHANISM_H_

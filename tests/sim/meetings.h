@@ -1,0 +1,115 @@
+// Meetings: which mechanisms and faults of a run were at work at the same time.
+//
+// Bugs live where two meet. A table over many seeds tells which two have, and `meetings_test.cc`
+// that every two did which can.
+#ifndef ONETRIP_TESTS_SIM_MEETINGS_H_
+#define ONETRIP_TESTS_SIM_MEETINGS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "client_core/base/clock.h"
+#include "client_core/memory/mechanism.h"
+#include "tests/sim/plan.h"
+
+namespace onetrip {
+
+// The mechanisms of workers, those that a world sees by itself, and what breaks.
+enum class Happening : uint8_t {
+  kSplit,
+  kTakeOver,
+  kExpiryWalk,
+  kSweep,
+  kResolve,
+  kScrub,
+  kCopy,
+  kMove,
+  kEndRegisters,
+  kExtents,
+  kExhaustion,
+  kEpochAdvance,
+  kFlush,
+  kSwap,
+  kViewChange,
+  kRecycling,  // an object is allocated that was in use before
+  // Faults. Whoever dies is dead until somebody takes its place.
+  kAgentDies,
+  kAgentLeaves,
+  kAgentStands,
+  kNodeAway,  // or stands still, and comes back
+  kNodeLost,
+  kNodeSlow,  // or a link to it
+  kChannelBreaks,
+  kLinkCut,
+  kMasterAway,  // or stands still, or is another one, or its disk fails
+  kControlBreaks,
+  kClockWrong,
+  kPoolFull,
+  kCount,
+};
+inline constexpr auto kHappenings = static_cast<size_t>(Happening::kCount);
+inline constexpr auto kFirstFault = static_cast<size_t>(Happening::kAgentDies);
+
+std::string_view HappeningName(Happening happening);
+// Of a fault that a plan can have.
+Happening HappeningOf(FaultKind kind);
+
+// How often a happening began while another one (or another one of its kind) was at work.
+class MeetingTable {
+ public:
+  void Count(Happening began, Happening at_work) {
+    ++counts_[static_cast<size_t>(began)][static_cast<size_t>(at_work)];
+  }
+  [[nodiscard]] uint64_t Of(Happening one, Happening other) const {
+    const auto a = static_cast<size_t>(one);
+    const auto b = static_cast<size_t>(other);
+    return a == b ? counts_[a][a] : counts_[a][b] + counts_[b][a];
+  }
+  void Add(const MeetingTable& other);
+  // A line for each mechanism: what it has met how often, and what it has not.
+  [[nodiscard]] std::string ToText() const;
+
+ private:
+  std::array<std::array<uint64_t, kHappenings>, kHappenings> counts_{};
+};
+
+// Who is at work in a world right now, or was a round trip ago.
+class Meetings {
+ public:
+  explicit Meetings(const Clock& clock) : clock_(clock) {}
+  void Began(Happening happening);
+  void Ended(Happening happening);
+  // Something that is over at once, or after so many ns, or only with the run.
+  void Happened(Happening happening, uint64_t duration_ns = 0);
+  static constexpr uint64_t kForGood = UINT64_MAX / 2;
+  [[nodiscard]] const MeetingTable& table() const { return table_; }
+
+ private:
+  static constexpr uint64_t kRoundTripNs = 5000;
+  const Clock& clock_;
+  std::array<uint32_t, kHappenings> at_work_{};
+  std::array<uint64_t, kHappenings> until_ns_{};  // 0: never yet
+  MeetingTable table_;
+};
+
+// What one worker is at. Outlives the worker, whose death ends it.
+class WorkerMeetings final : public MechanismObserver {
+ public:
+  explicit WorkerMeetings(Meetings& meetings) : meetings_(meetings) {}
+  void Began(Mechanism mechanism) override;
+  void Ended(Mechanism mechanism) override;
+  void Die();
+
+ private:
+  static constexpr auto kMechanisms = static_cast<size_t>(Mechanism::kCount);
+  Meetings& meetings_;
+  std::array<uint32_t, kMechanisms> at_work_{};
+  bool dead_ = false;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_TESTS_SIM_MEETINGS_H_
