@@ -290,7 +290,7 @@ Task<Status> KvImpl::ReserveRegister(const IndexKey& key, Draft* draft) {
 // A register with its first word, which is verified: nobody else can have written yet. All of it is
 // on all replicas before a slot names it, so that no WRITE of it comes late.
 void KvImpl::EncodeRegister(const IndexKey& key, Draft* draft) {
-  draft->times = registers_->clock.Times(registers_->clock.Birth());
+  draft->times = registers_->clock.Times(registers_->clock.Birth(draft->out.used));
   const std::optional<RegisterTime> time = registers_->clock.Guess(draft->times, draft->out.used);
   CHECK(time.has_value());  // a register that is born now
   draft->word = MetaWord(*time, draft->out.addr).AsVerified();

@@ -7,6 +7,7 @@
 #ifndef ONETRIP_CLIENT_CORE_REPLICATION_GUESS_CLOCK_H_
 #define ONETRIP_CLIENT_CORE_REPLICATION_GUESS_CLOCK_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -43,8 +44,11 @@ class GuessClock {
   // For a register that this worker has no memory of: no time that it may have used there before
   // it forgot is guessed again. For a new register, with its birth; see Birth().
   [[nodiscard]] RegisterTimes Times(Ticks birth) const;
-  // The birth of a register that this worker creates.
-  [[nodiscard]] Ticks Birth() const { return Now() > floor_ ? Now() : floor_; }
+  // The birth of a register that this worker creates, whose first buffer was last used at
+  // `buffer_used`, by a clock that may be ahead of this one by more than a register's life.
+  [[nodiscard]] Ticks Birth(Ticks buffer_used) const {
+    return std::max({Now(), floor_, buffer_used});
+  }
   // The worker forgets a register.
   void Forget(const RegisterTimes& times);
 

@@ -90,7 +90,8 @@ Task<Result<SlotOutcome>> Snapshot::WriteSlowly(Operation& operation, SlotWrite 
     if (!goes_on && progress.touched) {
       const bool is_bounded = retries == context_.options.node_loss_retries_max;
       if (!progress.overtaken && !is_bounded && !Planted(Bug::kRoundLeft)) {
-        context_.executor.Spawn(gate_, FinishRound(write, first, progress, operation.pin.Share()));
+        context_.executor.Spawn(gate_, FinishRound(write, first, progress, operation.pin.Share(),
+                                                   ViewHold::Presence(context_.hold)));
       }
       co_return AfterSend(outcome.status());
     }
@@ -106,11 +107,12 @@ void Snapshot::Repeat(const RoundTripPtr& first, const Progress& progress, Round
   write->first = repeated->get();
 }
 
-// Algorithm 4 beyond the time that its client waits. The pin keeps v_old, and what v_new names,
-// from coming back as something else, and a hold of all waits for it: behind a swap of databases
-// the round would be another key's.
+// Algorithm 4 beyond the time that its client waits. The pin, if the writer had one, keeps v_old,
+// and what v_new names, from coming back as something else. A hold of all waits for the presence:
+// behind a swap of databases the round would be another key's, and a region that is copied
+// meanwhile would miss it.
 Task<void> Snapshot::FinishRound(SlotWrite write, RoundTripPtr first, Progress progress,
-                                 EpochPin /*pin*/) {
+                                 EpochPin /*pin*/, ViewHold::Presence presence) {
   const uint64_t wait_ns = uint64_t{context_.options.wait_timer_max_us} * 1000;
   RoundTripPtr repeated;
   progress.again = true;
@@ -120,7 +122,7 @@ Task<void> Snapshot::FinishRound(SlotWrite write, RoundTripPtr first, Progress p
     const uint64_t deadline_ns =
         context_.executor.NowNs() + context_.options.op_timeout_ms * 1'000'000;
     Operation operation;
-    operation.presence = ViewHold::Presence(context_.hold);
+    operation.presence = presence;
     const bool entered = co_await operation.presence.EnterSlots(deadline_ns);
     if (!entered) continue;
     Repeat(first, progress, &repeated, &write);

@@ -62,7 +62,8 @@ class Snapshot : public Engine {
                                     Progress* progress);
   // Goes on with a round that an operation has left, in which v_new may be in a backup: whoever
   // comes to the slot waits for its end. `first` may be null.
-  Task<void> FinishRound(SlotWrite write, RoundTripPtr first, Progress progress, EpochPin pin);
+  Task<void> FinishRound(SlotWrite write, RoundTripPtr first, Progress progress, EpochPin pin,
+                         ViewHold::Presence presence);
   // `write` with what `first` holds of its caller, where it has failed, in `*repeated`.
   void Repeat(const RoundTripPtr& first, const Progress& progress, RoundTripPtr* repeated,
               SlotWrite* write);

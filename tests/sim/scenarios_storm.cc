@@ -136,7 +136,8 @@ Plan MakeStorm(uint64_t seed) {
   if (draw(50)) plan.data_path.register_time_end = OneOf(rng, {2000U, 200U});
   if (draw(40)) MoveRegions(rng, &plan);
   if (draw(25)) SkewClocks(rng, &plan);
-  if (draw(25)) {
+  const bool cuts = draw(25);
+  if (cuts) {
     // Whoever is lost for good leaves no room for a second node that somebody does not reach.
     std::erase_if(plan.faults,
                   [](const Fault& fault) { return fault.kind == FaultKind::kLoseNode; });
@@ -147,15 +148,25 @@ Plan MakeStorm(uint64_t seed) {
   const bool moves = std::any_of(plan.faults.begin(), plan.faults.end(), [](const Fault& fault) {
     return fault.kind == FaultKind::kDrainNode || fault.kind == FaultKind::kFillNode;
   });
-  if (!moves && draw(30)) {
+  const bool fills = !moves && draw(30);
+  if (draw(50)) UseExtents(rng, &plan);
+  if (fills) {
+    plan.data_path.extent_bytes = 250'000;
+    plan.data_path.turn_bytes = kTurnBytes;
     FillPool(rng, &plan);
-  } else if (draw(50)) {
-    UseExtents(rng, &plan);
   }
   // At least one, so that outcomes may be unknown.
-  const uint64_t count = 1 + rng.Below(4);
+  const uint64_t count = 1 + rng.Below(6);
   for (uint64_t i = 0; i < count; ++i) {
     plan.faults.push_back(MakeMemberFault(plan, SpanNs(plan), rng));
+    if (draw(25)) plan.faults.back().kind = FaultKind::kBreakChannel;
+  }
+  if (plan.spares > 0 && !cuts && draw(25)) {
+    Fault loss;
+    loss.kind = FaultKind::kLoseNode;
+    loss.at_ns = rng.Below(SpanNs(plan));
+    loss.node = static_cast<uint32_t>(rng.Below(plan.shape.nodes));
+    plan.faults.push_back(loss);
   }
   return plan;
 }

@@ -262,6 +262,28 @@ TEST(SnapshotFailureTest, ARoundThatItsWriterHasLeftIsFinishedWhenTheNodeIsBack)
   EXPECT_TRUE(StopEngine(cluster).ok());
 }
 
+// A splitter's, for one, which has no pin: words of the directory never recur.
+TEST(SnapshotFailureTest, AHoldOfAllWaitsForARoundThatItsWriterHasLeft) {
+  SlotCluster cluster(3, 1, 1);
+  const NodeId backup = cluster.context(0).view().Locate(kSlot, 2).node;
+  cluster.cluster().node(backup.value).SetReachable(false);
+  Attempt attempt{.v_old = 0, .v_new = 5, .status = {}, .outcome = {}, .round_trips = 0};
+  BlockOn(cluster.executor(), WriteAfter(&cluster, 0, 0, true, &attempt));
+  ASSERT_EQ(attempt.status.code(), StatusCode::kUnknownOutcome);
+  bool still = false;
+  ViewHold& hold = cluster.context(0).hold;
+  hold.Hold(HoldKind::kAll, [&still] { still = true; });
+  const uint64_t later_ns = cluster.context(0).options.op_timeout_ms * 3'000'000;
+  cluster.executor().RunUntil(cluster.executor().NowNs() + later_ns);
+  EXPECT_FALSE(still);
+  cluster.cluster().node(backup.value).SetReachable(true);
+  cluster.executor().RunUntil(cluster.executor().NowNs() + later_ns);
+  EXPECT_TRUE(still);
+  EXPECT_TRUE(cluster.AllAre(kSlot, 5));
+  hold.Release();
+  EXPECT_TRUE(StopEngine(cluster).ok());
+}
+
 // A dead writer's words hold both backups and nobody will ever change the primary.
 TEST(SnapshotFailureTest, TheWaitForADeadWinnerIsBounded) {
   SlotCluster cluster(3, 1, 1);
