@@ -161,7 +161,11 @@ Plan MakeStorm(uint64_t seed) {
     plan.faults.push_back(MakeMemberFault(plan, SpanNs(plan), rng));
     if (draw(25)) plan.faults.back().kind = FaultKind::kBreakChannel;
   }
-  if (plan.spares > 0 && !cuts && draw(25)) {
+  // A node that is to drain takes nobody's place, and two that are lost are too many.
+  const bool loses = std::any_of(plan.faults.begin(), plan.faults.end(), [](const Fault& fault) {
+    return fault.kind == FaultKind::kLoseNode;
+  });
+  if (plan.spares > 0 && !cuts && !moves && !loses && draw(25)) {
     Fault loss;
     loss.kind = FaultKind::kLoseNode;
     loss.at_ns = rng.Below(SpanNs(plan));

@@ -1,0 +1,91 @@
+// Every mechanism meets every other one, and every fault, which can be at work at the same time.
+#include "tests/sim/meetings.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <iostream>
+#include <iterator>
+
+#include "tests/sim/runs.h"
+#include "tests/support/scale.h"
+
+namespace onetrip {
+namespace {
+
+using H = Happening;
+
+struct Apart {
+  Happening one;
+  std::initializer_list<Happening> others;
+};
+
+// The master asks for one thing at a time of what makes replicas alike; and while a region is
+// carried from node to node everybody holds, so that nobody works at slots or frees memory.
+const Apart kApart[] = {
+    {H::kCopy,
+     {H::kSplit, H::kTakeOver, H::kResolve, H::kScrub, H::kCopy, H::kMove, H::kEndRegisters,
+      H::kExhaustion, H::kEpochAdvance, H::kRecycling}},
+    {H::kMove,
+     {H::kSplit, H::kTakeOver, H::kResolve, H::kScrub, H::kMove, H::kEndRegisters, H::kExhaustion,
+      H::kEpochAdvance, H::kRecycling}},
+    {H::kResolve, {H::kResolve, H::kScrub, H::kEndRegisters, H::kExhaustion}},
+    {H::kScrub, {H::kScrub, H::kEndRegisters}},
+    {H::kEndRegisters, {H::kEndRegisters, H::kExhaustion}},
+};
+
+bool CanMeet(Happening one, Happening other) {
+  return std::none_of(std::begin(kApart), std::end(kApart), [&](const Apart& apart) {
+    const auto among = [&](Happening happening) {
+      return std::find(apart.others.begin(), apart.others.end(), happening) != apart.others.end();
+    };
+    return (apart.one == one && among(other)) || (apart.one == other && among(one));
+  });
+}
+
+TEST(Meetings, AnyTwoThatCanMeetDo) {
+  if (kSlowdown > 1) GTEST_SKIP() << "too few seeds under a sanitizer";
+  constexpr uint64_t kSeeds = 1000;
+  const Scenario* storm = FindScenario("storm");
+  ASSERT_NE(storm, nullptr);
+  MeetingTable table;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const Report report = RunPlan(storm->make(seed));
+    ASSERT_TRUE(report.ok()) << report.failure << "\nreplay: simulate --scenario storm --seed "
+                             << seed << " --seeds 1 --timeline";
+    table.Add(report.meetings);
+  }
+  std::cout << table.ToText();
+  for (size_t a = 0; a < kFirstFault; ++a) {
+    for (size_t b = a; b < kHappenings; ++b) {
+      const auto one = static_cast<Happening>(a);
+      const auto other = static_cast<Happening>(b);
+      if (!CanMeet(one, other)) continue;
+      EXPECT_GT(table.Of(one, other), 0U)
+          << HappeningName(one) << " has not met " << HappeningName(other);
+    }
+  }
+}
+
+TEST(Meetings, AreCountedFromEitherSideAndARoundTripLater) {
+  ManualClock clock;
+  Meetings meetings(clock);
+  WorkerMeetings worker(meetings);
+  worker.Began(Mechanism::kSplit);
+  meetings.Happened(Happening::kAgentDies, 1'000'000);
+  EXPECT_EQ(meetings.table().Of(Happening::kSplit, Happening::kAgentDies), 1U);
+  EXPECT_EQ(meetings.table().Of(Happening::kAgentDies, Happening::kSplit), 1U);
+  worker.Die();
+  clock.Advance(100'000);
+  meetings.Happened(Happening::kViewChange);
+  EXPECT_EQ(meetings.table().Of(Happening::kSplit, Happening::kViewChange), 0U);
+  EXPECT_EQ(meetings.table().Of(Happening::kAgentDies, Happening::kViewChange), 1U);
+  clock.Advance(1000);
+  meetings.Happened(Happening::kRecycling);
+  EXPECT_EQ(meetings.table().Of(Happening::kRecycling, Happening::kViewChange), 1U);
+  EXPECT_EQ(meetings.table().Of(Happening::kRecycling, Happening::kRecycling), 0U);
+}
+
+}  // namespace
+}  // namespace onetrip
