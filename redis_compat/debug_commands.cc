@@ -2,6 +2,7 @@
 #include <cmath>
 #include <string>
 
+#include "client_core/kv/pool_check.h"
 #include "redis_compat/ascii.h"
 #include "redis_compat/commands.h"
 #include "redis_compat/key_access.h"
@@ -145,6 +146,9 @@ void Help(ReplyWriter& out) {
       "    Answers with that error.",
       "SET-ACTIVE-EXPIRE <0|1>",
       "    Whether this agent removes expired keys that nobody touches.",
+      "CHECK-POOL",
+      "    Walks the whole pool and counts what is named there, and what is wrong. For quiet "
+      "clusters.",
       "RELOAD [MERGE | NOFLUSH | NOSAVE ...]",
       "    Does nothing.",
       "HELP",
@@ -177,6 +181,14 @@ Task<void> DebugCommand(CommandContext& context) {
     // As atoi reads what is no number.
     co_await context.hooks.SetActiveExpiry(ParseInt64(argv[2]).value_or(0) != 0);
     context.out.Ok();
+  } else if (argv.size() == 2 && EqualsIgnoreCase(name, "CHECK-POOL")) {
+    PoolCounts counts;
+    const Status status = co_await context.kv.CheckPool(&counts);
+    if (status.ok()) {
+      context.out.Verbatim(counts.ToText(), "txt");
+    } else {
+      context.out.Error("TRYAGAIN the pool could not be read: " + std::string(status.message()));
+    }
   } else if (EqualsIgnoreCase(name, "RELOAD")) {
     ReplyToReload(context);
   } else if (IsHarmless(name, argv.size())) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "client_core/base/version.h"
+#include "tool/check.h"
 #include "tool/master.h"
 #include "tool/node.h"
 #include "tool/status.h"
@@ -104,6 +105,21 @@ void AddStatus(CLI::App& app, StatusOptions* options) {
       ->check(CLI::Range(1, 3600));
 }
 
+void AddCheck(CLI::App& app, CheckOptions* options) {
+  CLI::App* check = app.add_subcommand(
+      "check",
+      "Have an agent walk the whole pool of a cluster that is quiet, and count what is named there "
+      "and what is wrong. Exit code 0: nothing is; 1: something is, or nothing could be counted");
+  CLI::Option* dir =
+      check->add_option("--dir", options->dir, "Directory of a cluster that `up` has started")
+          ->capture_default_str();
+  check->add_option("--master", options->master, "HOST:PORT of the master of any other cluster")
+      ->excludes(dir);
+  check->add_option("--secret-file", options->secret_file, "That cluster's secret");
+  check->add_option("--password", options->password, "The agents' password, if they have one")
+      ->envname("ONETRIP_PASSWORD");
+}
+
 // What both commands about one memory node take.
 void AddNodeOptions(CLI::App* command, NodeOptions* options) {
   CLI::Option* dir =
@@ -180,6 +196,8 @@ int Run(int argc, char** argv) {
   AddUp(app, &up);
   AddDown(app, &down);
   AddStatus(app, &status);
+  CheckOptions check;
+  AddCheck(app, &check);
   RestartOptions restart;
   AddRestart(app, &restart);
   NodeOptions node;
@@ -210,6 +228,10 @@ int Run(int argc, char** argv) {
     const bool ok = what->get_name() == "backup" ? BackUpMaster(backup, &reason).ok()
                                                  : RebuildMaster(what->remaining(), &reason).ok();
     if (!ok) return Fail("master " + what->get_name(), reason);
+  } else if (command == "check") {
+    const Result<bool> sound = CheckPool(check, &reason);
+    if (!sound.ok()) return Fail(command, reason);
+    return *sound ? 0 : 1;
   } else if (command == "restart") {
     if (!Restart(restart, &reason).ok()) return Fail(command, reason);
   } else {

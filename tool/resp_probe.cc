@@ -30,6 +30,12 @@ Context Connect(const std::string& address) {
   return context;
 }
 
+void Authenticate(const Context& context, const std::string& password) {
+  if (password.empty()) return;
+  const Reply ignored(
+      static_cast<redisReply*>(redisCommand(context.get(), "AUTH %s", password.c_str())));
+}
+
 }  // namespace
 
 bool Answers(const std::string& address) {
@@ -45,10 +51,7 @@ std::optional<std::map<std::string, std::string>> AgentInfo(const std::string& a
                                                             const std::string& password) {
   const Context context = Connect(address);
   if (context == nullptr) return std::nullopt;
-  if (!password.empty()) {
-    const Reply ignored(
-        static_cast<redisReply*>(redisCommand(context.get(), "AUTH %s", password.c_str())));
-  }
+  Authenticate(context, password);
   const Reply reply(static_cast<redisReply*>(redisCommand(context.get(), "INFO everything")));
   if (reply == nullptr || reply->type != REDIS_REPLY_STRING) {
     return std::nullopt;
@@ -63,6 +66,27 @@ std::optional<std::map<std::string, std::string>> AgentInfo(const std::string& a
     fields[line.substr(0, colon)] = line.substr(colon + 1);
   }
   return fields;
+}
+
+std::optional<std::string> AskForText(const std::string& address, const std::string& password,
+                                      const std::string& command, std::string* reason) {
+  const Context context = Connect(address);
+  if (context == nullptr) {
+    *reason = "the agent at " + address + " does not answer";
+    return std::nullopt;
+  }
+  Authenticate(context, password);
+  constexpr timeval kUnbounded{0, 0};
+  redisSetTimeout(context.get(), kUnbounded);
+  const Reply reply(static_cast<redisReply*>(redisCommand(context.get(), command.c_str())));
+  if (reply == nullptr) {
+    *reason = "the agent at " + address + " closed the connection";
+    return std::nullopt;
+  }
+  std::string text(reply->str == nullptr ? "" : reply->str, reply->len);
+  if (reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_VERB) return text;
+  *reason = "the agent at " + address + " says: " + text;
+  return std::nullopt;
 }
 
 }  // namespace onetrip

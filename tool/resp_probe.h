@@ -16,6 +16,11 @@ bool Answers(const std::string& address);
 std::optional<std::map<std::string, std::string>> AgentInfo(const std::string& address,
                                                             const std::string& password);
 
+// The text that it answers to `command`, waited for without a bound; nothing when it does not
+// answer in text: *reason then says what it does.
+std::optional<std::string> AskForText(const std::string& address, const std::string& password,
+                                      const std::string& command, std::string* reason);
+
 }  // namespace onetrip
 
 #endif  // ONETRIP_TOOL_RESP_PROBE_H_

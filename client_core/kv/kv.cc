@@ -108,6 +108,7 @@ Task<Status> Kv::RandomKey(uint32_t database, std::string* key, bool* found) {
 Task<Status> Kv::SampleDeadlines(uint32_t database, DeadlineSample* sample) {
   return impl_->SampleDeadlines(database, sample);
 }
+Task<Status> Kv::CheckPool(PoolCounts* counts) { return impl_->CheckPool(counts); }
 void Kv::SetActiveExpiry(bool active) { impl_->SetActiveExpiry(active); }
 void Kv::PrefetchLocation(Key key) const { impl_->PrefetchLocation(key); }
 void Kv::PrefetchRecord(Key key, KeyUse use) const { impl_->PrefetchRecord(key, use); }

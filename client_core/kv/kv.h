@@ -38,6 +38,7 @@
 namespace onetrip {
 
 class KvImpl;
+struct PoolCounts;
 
 // A key of a database; the view maps the database to the keyspace it is stored under.
 struct Key {
@@ -220,6 +221,10 @@ class Kv {
   Task<Status> RandomKey(uint32_t database, std::string* key, bool* found);
   // Which share of `database`'s keys has a deadline: by those in two subtables, some thousands.
   Task<Status> SampleDeadlines(uint32_t database, DeadlineSample* sample);
+
+  // What is named in the whole pool, and what is wrong there, as of a quiet cluster: PoolCheck.
+  // Takes about a round trip per key. Not ok: a node did not answer, or the map changed.
+  Task<Status> CheckPool(PoolCounts* counts);
 
   // Whether this worker removes expired keys that nobody meets. It does from Start() on.
   void SetActiveExpiry(bool active);

@@ -58,6 +58,7 @@ class KvImpl final : private WorkerDuties {
   Task<Status> Scan(uint32_t database, uint32_t keys_wanted, KeyVisitor& visitor, uint64_t* cursor);
   Task<Status> RandomKey(uint32_t database, std::string* key, bool* found);
   Task<Status> SampleDeadlines(uint32_t database, DeadlineSample* sample);
+  Task<Status> CheckPool(PoolCounts* counts);
   void SetActiveExpiry(bool active) { active_expiry_ = active; }
 
   // kTooLarge for what is too long to be stored.

@@ -10,6 +10,7 @@
 #include "client_core/index/resolve_slots.h"
 #include "client_core/kv/heal_damage.h"
 #include "client_core/kv/kv_impl.h"
+#include "client_core/kv/pool_check.h"
 #include "client_core/layout/entry_codec.h"
 #include "client_core/memory/copy_region.h"
 
@@ -101,6 +102,11 @@ Task<Status> KvImpl::HealDamage(const View& view) {
   LogWarning("healed " + std::to_string(healer.healed()) + " places of damaged memory" +
              (status.ok() ? "" : ", and not all: " + std::string(status.message())));
   co_return status;
+}
+
+Task<Status> KvImpl::CheckPool(PoolCounts* counts) {
+  PoolCheck check(context_, reclaimer_, counts);
+  co_return co_await check.Run();
 }
 
 Task<Status> KvImpl::ScrubRegisters() {
