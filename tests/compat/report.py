@@ -12,6 +12,7 @@ class Report:
         self.verbose = verbose
         self.passed = 0
         self.failures = []
+        self.skips = []
 
     def passing(self, name, seconds):
         self.passed += 1
@@ -23,6 +24,7 @@ class Report:
         print("FAIL  %s\n    %s" % (name, text), flush=True)
 
     def skipped(self, name, text):
+        self.skips.append(name)
         print("skip  %s: %s" % (name, text), flush=True)
 
 

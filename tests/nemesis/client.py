@@ -11,8 +11,8 @@ SHOWN_GAPS = 3
 
 
 class NemesisClient:
-    def __init__(self, program, addresses, seed, out):
-        command = [program, "--seed", str(seed), "--history-dir", out]
+    def __init__(self, program, addresses, seed, out, flags=()):
+        command = [program, "--seed", str(seed), "--history-dir", out, *flags]
         for address in addresses:
             command += ["--agent", address]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -85,7 +85,13 @@ def print_report(findings, log, started):
             counter["acknowledged"], counter["unknown"], counter["value"]))
     print("keys written once: %d, and %d of unknown outcome" % (
         findings["written_once"], findings["written_once_unknown"]))
+    print("new keys: %(acknowledged)d acknowledged, %(unknown)d unknown, %(refused)d refused, "
+          "%(deleted)d deleted again; %(read_back)d reads of them" % findings["grown"])
+    print("deadlines: %(written)d written, %(read_alive)d reads found them, %(read_gone)d found them "
+          "gone" % findings["deadlines"])
     for command, gaps in findings["longest_gap_ms"].items():
+        if not gaps:
+            continue
         print("longest gaps of %s: %s" % (command.upper(), "; ".join(
             "%.0f ms from %.2f s on (agent %d)" % (gap["ms"], gap["from_s"] - started, gap["agent"])
             for gap in gaps[:SHOWN_GAPS])))

@@ -38,6 +38,11 @@ std::string Encode(const redisReply& reply) {
 Connection::Connection(std::string address, uint32_t timeout_ms)
     : address_(std::move(address)), timeout_ms_(timeout_ms) {}
 
+void Connection::Select(uint32_t database) {
+  if (database != database_) Close();
+  database_ = database;
+}
+
 bool Connection::Connect() {
   if (context_ != nullptr) return true;
   const timeval timeout = {.tv_sec = timeout_ms_ / 1000, .tv_usec = timeout_ms_ % 1000 * 1000};
@@ -52,6 +57,10 @@ bool Connection::Connect() {
   if (context_ != nullptr &&
       (context_->err != 0 || redisSetTimeout(context_.get(), timeout) != REDIS_OK)) {
     context_.reset();
+  }
+  if (context_ != nullptr && database_ != 0) {
+    Append({"SELECT", std::to_string(database_)});
+    if (Next() != kRespOk) context_.reset();
   }
   return context_ != nullptr;
 }

@@ -21,6 +21,9 @@ class Connection {
   // `address` is HOST:PORT, or the path of a unix socket. No call takes longer than `timeout_ms`.
   Connection(std::string address, uint32_t timeout_ms);
 
+  // Of the calls from now on.
+  void Select(uint32_t database);
+
   // True if there is a connection, as far as this side knows; else tries once to make one.
   bool Connect();
 
@@ -43,6 +46,7 @@ class Connection {
 
   std::string address_;
   uint32_t timeout_ms_;
+  uint32_t database_ = 0;
   std::unique_ptr<redisContext, FreeContext> context_;
 };
 

@@ -4,6 +4,8 @@ A fault has a place: of faults in the same place there is one at a time, so that
 always go on after a while. One on memory nodes is over when every region has all replicas again.
 """
 
+import functools
+import os
 import signal
 import subprocess
 import time
@@ -16,6 +18,8 @@ from resp_client import ConnectionClosed, NoReply
 REDUNDANT_S = 120
 SETTLE_S = 0.5
 AGENT_END_S = 30
+# How an agent ends that was expelled: by itself, or by the memory nodes whose memory it maps.
+EXPELLED = (70, -9)
 # Until one is refused; then smaller ones, for which there is still room.
 FILL_BYTES = (1 << 18, 1 << 14, 1 << 9)
 FILL_KEYS = 4
@@ -50,6 +54,15 @@ class Fault:
 class NodeFault(Fault):
     place = "memory nodes"
 
+    def draw_seat(self, rng):
+        self.seat = rng.randrange(len(self.world.fleet.named("memnode")))
+
+    @functools.cached_property
+    def node(self):
+        """Whoever has the seat when the fault begins: another one may have been put there since it
+        was drawn."""
+        return self.world.fleet.named("memnode")[self.seat]
+
     def await_redundancy(self):
         # The master may take the node for lost only now, and two at once are no majority.
         time.sleep(SETTLE_S)
@@ -60,7 +73,7 @@ class NodeKill(NodeFault):
     weight = 6
 
     def draw(self, rng):
-        self.node = rng.choice(self.world.fleet.named("memnode"))
+        self.draw_seat(rng)
         self.away_s = rng.choice((0.0, 0.3, 1.5, 4.0)) + rng.random() / 4
 
     def text(self):
@@ -78,7 +91,7 @@ class NodePause(NodeFault):
     weight = 5
 
     def draw(self, rng):
-        self.node = rng.choice(self.world.fleet.named("memnode"))
+        self.draw_seat(rng)
         self.still_s = rng.choice((0.05, 0.5, 1.5, 4.0)) * (0.5 + rng.random())
 
     def text(self):
@@ -99,14 +112,67 @@ class NodePause(NodeFault):
                 self.await_redundancy()
 
 
+class NodeTerm(NodeKill):
+    """Ends in order, and says goodbye."""
+    weight = 3
+
+    def text(self):
+        return "end %s by SIGTERM, start it after %.1f s" % (self.node.name, self.away_s)
+
+    def run(self):
+        with self.world.in_hand(self.node):
+            self.node.end_in_order()
+            time.sleep(self.away_s)
+            self.node.start()
+            self.await_redundancy()
+
+
+class NodeWipe(NodeKill):
+    """What it held is gone: with fresh memory it is another node, which takes the place of the
+    first."""
+    weight = 2
+
+    def text(self):
+        return "kill %s, remove its memory, start it after %.1f s" % (self.node.name, self.away_s)
+
+    def run(self):
+        with self.world.in_hand(self.node):
+            self.node.kill()
+            os.remove(self.node.backing())
+            time.sleep(self.away_s)
+            self.node.start()
+            self.await_redundancy()
+
+
+class NodeMoves(NodeFault):
+    """A memory node is added and given its share of regions; then one drains, and is switched
+    off."""
+    weight = 2
+
+    def draw(self, rng):
+        self.draw_seat(rng)
+
+    def text(self):
+        return "add a memory node, then drain %s" % self.node.name
+
+    def run(self):
+        with self.world.in_hand(self.node):
+            self.world.fleet.replace_by_moves(self.node)
+            self.await_redundancy()
+
+
 class TwoNodes(NodeFault):
     """Without a majority nothing is written; it is there again soon."""
     weight = 2
 
     def draw(self, rng):
-        self.nodes = rng.sample(self.world.fleet.named("memnode"), 2)
+        self.seats = rng.sample(range(len(self.world.fleet.named("memnode"))), 2)
         self.between_s = rng.choice((0.0, 0.02, 0.5)) * rng.random()
         self.away_s = rng.random()
+
+    @functools.cached_property
+    def nodes(self):
+        return [self.world.fleet.named("memnode")[seat] for seat in self.seats]
 
     def text(self):
         return "kill %s and %.2f s later %s, start both after %.1f s" % (
@@ -149,6 +215,24 @@ class AgentKill(AgentFault):
     def run(self):
         with self.world.in_hand(self.agent), self.world.agent_down(self.number):
             self.agent.kill()
+            time.sleep(self.away_s)
+            self.agent.start()
+
+
+class AgentTerm(AgentKill):
+    weight = 3
+
+    def text(self):
+        return "end %s by SIGTERM, start it after %.1f s" % (self.agent.name, self.away_s)
+
+    def run(self):
+        # It cannot say goodbye to a master that is away, nor while its writes do not come to an end.
+        with self.world.in_hand(self.agent), self.world.agent_down(self.number):
+            self.agent.send(signal.SIGTERM)
+            self.agent.await_end(AGENT_END_S)
+            if self.agent.exit_code not in (0, *EXPELLED):
+                raise AssertionError("%s ended by SIGTERM with code %d: %s" % (
+                    self.agent.name, self.agent.exit_code, self.agent.last_words()))
             time.sleep(self.away_s)
             self.agent.start()
 
@@ -305,9 +389,12 @@ class ConnectionsCut(Fault):
             raise Skip("this host does not let connections be cut: " + done.stderr.strip())
 
     def draw(self, rng):
-        self.victim = rng.choice(self.world.fleet.named("memnode") +
-                                 [self.world.fleet.processes["master"]])
+        self.seat = rng.randrange(len(self.world.fleet.named("memnode")) + 1)
         self.times = rng.choice((1, 1, 3, 10))
+
+    @functools.cached_property
+    def victim(self):
+        return (self.world.fleet.named("memnode") + [self.world.fleet.processes["master"]])[self.seat]
 
     def text(self):
         return "cut the connections of %s, %d times" % (self.victim.name, self.times)
@@ -339,8 +426,12 @@ class ConnectionsCut(Fault):
 KINDS = {
     "node-kill": NodeKill,
     "node-pause": NodePause,
+    "node-term": NodeTerm,
+    "node-wipe": NodeWipe,
+    "node-moves": NodeMoves,
     "two-nodes": TwoNodes,
     "agent-kill": AgentKill,
+    "agent-term": AgentTerm,
     "agent-pause": AgentPause,
     "agent-expelled": AgentExpelled,
     "master-kill": MasterKill,
@@ -350,4 +441,4 @@ KINDS = {
 }
 
 # Not done where every process has a host of its own.
-ONE_HOST = {"connections-cut"}
+ONE_HOST = {"connections-cut", "node-moves"}

@@ -13,6 +13,9 @@ from local_cluster import wait_until
 READY = b" is ready: "
 START_S = 60
 END_S = 30
+MOVES_S = 240
+# How a process ends that has met what it takes for impossible, or what is so.
+CRASHES = {-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE}
 _SET_CHILD_SUBREAPER = 36
 
 
@@ -32,6 +35,8 @@ class Process:
         # Somebody has it in hand: its end is no surprise.
         self.in_hand = False
         self.exit_code = None
+        # What each life that crashed said last: a fault that has it in hand may not look.
+        self.crashes = []
         self._begin_bytes = 0
         self._lock = threading.Lock()
 
@@ -42,6 +47,9 @@ class Process:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
                 if pid == self.pid:
                     self.exit_code = os.waitstatus_to_exitcode(status)
+                    if self.exit_code in CRASHES:
+                        self.crashes.append("%s ended with code %d: %s" % (
+                            self.name, self.exit_code, self.last_words()))
             return self.exit_code
 
     def send(self, number):
@@ -54,6 +62,16 @@ class Process:
 
     def await_end(self, within_s=END_S):
         wait_until(lambda: self.poll() is not None, "the end of " + self.name, within_s)
+
+    def end_in_order(self):
+        self.send(signal.SIGTERM)
+        self.await_end()
+        assert self.exit_code == 0, "%s ended by SIGTERM with code %d: %s" % (
+            self.name, self.exit_code, self.last_words())
+
+    def backing(self):
+        """The file that a memory node keeps its memory in."""
+        return self.command[self.command.index("--backing") + 1]
 
     def freeze(self):
         """Returns when all of its threads stand still: the signal alone tells one of them."""
@@ -107,11 +125,15 @@ class Process:
 
 class Fleet:
     """Everybody by name. A subclass fills `processes`, in the order of a start, and `addresses`,
-    where clients reach the agents."""
+    where clients reach the agents. `retired` are those that others have replaced."""
 
     def __init__(self):
         self.processes = {}
+        self.retired = []
         self.addresses = []
+
+    def everybody(self):
+        return list(self.processes.values()) + self.retired
 
     def status(self):
         """What `onetrip status --json` says."""
@@ -135,7 +157,9 @@ class Fleet:
         status = self.status()
         return (status["master"]["state"] == "up" and
                 status["regions_fully_redundant"] == status["regions"] and
-                all(node["state"] == "up" for node in status["memnodes"]))
+                # Numbers of nodes that others have replaced may be there still.
+                all(node["state"] == "up" or node["regions"] == 0
+                    for node in status["memnodes"]))
 
     def end(self):
         """Ends everything as an operator does; the names of those that did not end cleanly."""
@@ -154,7 +178,7 @@ class Fleet:
         return late
 
     def kill_all(self):
-        for process in self.processes.values():
+        for process in self.everybody():
             process.send(signal.SIGKILL)
 
 
@@ -170,7 +194,61 @@ class LocalFleet(Fleet):
                 # The members come back to where it was.
                 command[command.index("--listen") + 1] = record["address"]
             self.processes[name] = Process(name, record["pid"], command, record["log"])
+        self._memnodes = len(self.named("memnode"))
         self.addresses = ["127.0.0.1:%d" % (cluster.port + i) for i in range(cluster.agents)]
 
     def status(self):
         return self.cluster.status()
+
+    def replace_by_moves(self, process):
+        """Another memory node is started and given its share of the regions; then `process` is
+        drained and ended. The other has its seat from the beginning, so that somebody starts it
+        again if it ends."""
+        other = self._start_sibling(process)
+        try:
+            self._move("add", other)
+            self._move("drain", process)
+            process.end_in_order()
+            os.remove(process.backing())
+        finally:
+            other.in_hand = False
+
+    def _start_sibling(self, process):
+        number = self._memnodes
+        self._memnodes += 1
+        command = list(process.command)
+        for flag in ("--socket", "--backing"):
+            path = command.index(flag) + 1
+            command[path] = re.sub(r"node-\d+", "node-%d" % number, command[path])
+        name = "memnode-%d" % number
+        log = os.path.join(os.path.dirname(process.log_path), name + ".log")
+        with open(log, "wb"):
+            pass
+        other = Process(name, 0, command, log)
+        other.in_hand = True
+        other.start()
+        self.retired.append(process)
+        # In one step, for others look through these.
+        self.processes = {name if one is process else seat: other if one is process else one
+                          for seat, one in self.processes.items()}
+        return other
+
+    def _move(self, verb, process):
+        """`onetrip node VERB` of it, again and again: the master may be away."""
+        master = self.processes["master"].command
+        deadline = time.monotonic() + MOVES_S
+        while True:
+            number = next((node["node"] for node in self.status()["memnodes"]
+                           if node["pid"] == process.pid), None)
+            said = "the master does not know " + process.name
+            if number is not None:
+                done = subprocess.run(
+                    [os.path.join(self.cluster.bin_dir, "onetrip"), "node", verb, str(number),
+                     "--master", master[master.index("--listen") + 1], *self.cluster.secret()],
+                    stdin=subprocess.DEVNULL, capture_output=True, timeout=MOVES_S, check=False,
+                    text=True)
+                if done.returncode == 0:
+                    return
+                said = "onetrip node %s %d: %s%s" % (verb, number, done.stdout, done.stderr)
+            assert time.monotonic() < deadline, said
+            time.sleep(0.5)

@@ -11,6 +11,9 @@
 namespace onetrip {
 namespace {
 
+// Of generations beside flushes and swaps so many are of those.
+constexpr uint64_t kEvery = 3;
+
 constexpr auto kMixes =
     std::to_array<std::string_view>({"reads_and_writes", "counters", "conditions", "append",
                                      "churn", "mixed", "multi", "registers", "endings", "growth"});
@@ -25,6 +28,7 @@ bool IsAboutDeadlines(const KindWeight& kind) {
 template <typename Visit>
 void ForEachKey(Command& command, const Visit& visit) {
   const std::string name = CommandName(command);
+  if (name == "flushdb" || name == "swapdb") return;
   const bool several = name == "mset" || name == "mget" || name == "del" || name == "exists";
   const size_t step = name == "mset" ? 2 : 1;
   const size_t end = several ? command.size() : 2;
@@ -43,6 +47,7 @@ Generation::Generation(uint64_t number, const GenerationOptions& options) : numb
   ApplyMix(*mix, &workload);
   std::erase_if(workload.kinds, IsAboutDeadlines);
   program_ = MakeProgram(rng.Next(), workload);
+  if (!options.plain) AddWholeKeyspaces(rng);
   const std::string prefix = "g" + std::to_string(number) + ":";
   std::set<std::string> keys;
   for (std::vector<Command>& commands : program_) {
@@ -56,9 +61,48 @@ Generation::Generation(uint64_t number, const GenerationOptions& options) : numb
   keys_.assign(keys.begin(), keys.end());
 }
 
+// Some time is left without any: a flush or a swap makes the repair of registers begin anew.
+bool Generation::MayHaveWholeKeyspaces(uint64_t number) {
+  constexpr uint64_t kRound = 40;
+  constexpr uint64_t kOfRound = 10;
+  return number % kRound < kOfRound && number % kEvery == 0;
+}
+
+// Flushes or swaps, in databases that are used again when none of those that nobody has heard of
+// any more can still happen.
+void Generation::AddWholeKeyspaces(Rng& rng) {
+  constexpr uint32_t kFirst = 2;
+  constexpr uint32_t kPairs = 7;  // of databases, in turn
+  constexpr uint64_t kPermille = 8;
+  if (!MayHaveWholeKeyspaces(number_)) return;
+  kind_ = rng.Below(2) == 0 ? Kind::kFlushes : Kind::kSwaps;
+  first_database_ = kFirst + 2 * static_cast<uint32_t>(number_ / kEvery % kPairs);
+  for (std::vector<Command>& commands : program_) {
+    for (Command& command : commands) {
+      if (rng.Below(1000) >= kPermille) continue;
+      command = kind_ == Kind::kFlushes ? Command{"FLUSHDB"} : Command{"SWAPDB", "0", "1"};
+    }
+  }
+}
+
+std::vector<uint32_t> Generation::databases() const {
+  if (kind_ == Kind::kSwaps) return {first_database_, first_database_ + 1};
+  return {first_database_};
+}
+
+Command Generation::OnTheWire(const Command& command) const {
+  if (CommandName(command) != "swapdb") return command;
+  return {"SWAPDB", std::to_string(first_database_), std::to_string(first_database_ + 1)};
+}
+
 size_t Generation::Start(uint32_t client, const Command& command, uint64_t now_ns) {
+  return StartIn(DatabaseOf(client), client, command, now_ns);
+}
+
+size_t Generation::StartIn(uint32_t database, uint32_t client, const Command& command,
+                           uint64_t now_ns) {
   const std::lock_guard lock(mutex_);
-  return history_.Start(client, command, now_ns);
+  return history_.Start(client, command, now_ns, database - first_database_);
 }
 
 Ending Generation::Finish(size_t index, std::string reply, uint64_t now_ns) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "client_core/base/rng.h"
 #include "tests/support/history.h"
 #include "tests/support/linearizability.h"
 #include "tests/support/workload.h"
@@ -21,6 +22,7 @@ struct GenerationOptions {
   uint64_t seed = 1;  // of the run
   uint32_t clients = 6;
   uint32_t operations = 150;  // of each client
+  bool plain = false;         // none with flushes and swaps
 };
 
 class Generation {
@@ -28,14 +30,27 @@ class Generation {
   // Draws its mix of commands from the run's seed and `number`. Keys are named after `number`.
   Generation(uint64_t number, const GenerationOptions& options);
 
+  // Whether one of that number is, unless all are to be plain, one of flushes or swaps.
+  static bool MayHaveWholeKeyspaces(uint64_t number);
+
   [[nodiscard]] uint64_t number() const { return number_; }
   [[nodiscard]] const std::vector<Command>& program(uint32_t client) const {
     return program_[client];
   }
+  // In which database of the agents a client works.
+  [[nodiscard]] uint32_t DatabaseOf(uint32_t client) const {
+    return first_database_ + LogicalDatabaseOf(client);
+  }
+  // All of them.
+  [[nodiscard]] std::vector<uint32_t> databases() const;
+  // What is sent for a command of the program.
+  [[nodiscard]] Command OnTheWire(const Command& command) const;
   // Every key that the program names.
   [[nodiscard]] const std::vector<std::string>& keys() const { return keys_; }
 
   size_t Start(uint32_t client, const Command& command, uint64_t now_ns);
+  // The same where the client is none of the program's, in one of databases().
+  size_t StartIn(uint32_t database, uint32_t client, const Command& command, uint64_t now_ns);
   // What the reply, empty if none came, means.
   Ending Finish(size_t index, std::string reply, uint64_t now_ns);
 
@@ -49,7 +64,16 @@ class Generation {
   [[nodiscard]] std::string Describe() const;
 
  private:
+  // Those with flushes and swaps have databases of their own, where nobody else loses anything.
+  enum class Kind : uint8_t { kPlain, kFlushes, kSwaps };
+  [[nodiscard]] uint32_t LogicalDatabaseOf(uint32_t client) const {
+    return kind_ == Kind::kSwaps ? client % 2 : 0;
+  }
+  void AddWholeKeyspaces(Rng& rng);
+
   uint64_t number_;
+  Kind kind_ = Kind::kPlain;
+  uint32_t first_database_ = 0;
   Program program_;
   std::vector<std::string> keys_;
   mutable std::mutex mutex_;

@@ -4,7 +4,7 @@
   tests/nemesis/nemesis.py --minutes 2 [--seed N] [--fabric shm|tcp|mixed | --hosts] [--kinds KIND,KIND...]
 
 Every fault is drawn from the seed and printed as it happens; when it happens depends on how long
-the cluster takes to heal. Exit code 0 when all is well; the last line is `N passed, N failed`.
+the cluster takes to heal. Exit code 0 when all is well; the last line is `N passed, N failed, N skipped`.
 """
 
 import argparse
@@ -38,8 +38,6 @@ AT_ONCE = 2
 CALM_S = 2.0
 WHOLE_S = 120
 KINDS = {**faults.KINDS, **partitions.KINDS}
-# How an agent ends that was expelled: by itself, or by the memory nodes whose memory it maps.
-EXPELLED = (70, -9)
 
 
 class World:
@@ -166,11 +164,11 @@ class World:
             process.in_hand = False
 
     def _note_end(self, process):
-        if self._may_expel and process.exit_code in EXPELLED:
+        if self._may_expel and process.exit_code in faults.EXPELLED:
             self.expelled += 1
             self.say("%s was expelled" % process.name)
             return
-        if process.exit_code in EXPELLED and self._was_silent(process):
+        if process.exit_code in faults.EXPELLED and self._was_silent(process):
             self.starved += 1
             self.say("%s was silent for longer than its lease, and expelled" % process.name)
             return
@@ -233,7 +231,8 @@ def check(report, name, problems):
 @contextlib.contextmanager
 def local_fleet(arguments, fabric):
     with LocalCluster(arguments.bin, memnodes=arguments.memnodes, agents=AGENTS, fabric=fabric,
-                      memory=arguments.memory, extra=["--persistent"]) as cluster:
+                      memory=arguments.memory,
+                      extra=["--persistent", "--threads", str(arguments.threads)]) as cluster:
         processes = fleet.LocalFleet(cluster)
         try:
             yield processes
@@ -244,6 +243,11 @@ def local_fleet(arguments, fabric):
 def run(arguments, report):
     rng = random.Random(arguments.seed)
     fabric = arguments.fabric or rng.choice(("shm", "tcp", "mixed"))
+    # Of a generator of their own, so that the faults do not depend on them.
+    drawn = random.Random(-1 - arguments.seed)
+    arguments.threads = arguments.threads or drawn.choice((1, 4))
+    if arguments.flush_all is None:
+        arguments.flush_all = drawn.randrange(5) == 0
     # What a network of hosts makes possible, and what is only done on one.
     unfit = faults.ONE_HOST if arguments.hosts else partitions.KINDS
     kinds = usable_kinds([kind for kind in arguments.kinds if kind not in unfit], report)
@@ -251,14 +255,16 @@ def run(arguments, report):
     if arguments.hosts:
         fabric = "tcp between hosts"
         a_fleet = partitions.hosts_fleet(arguments.bin, arguments.memnodes, AGENTS,
-                                         arguments.memory)
+                                         arguments.memory, arguments.threads)
     else:
         a_fleet = local_fleet(arguments, fabric)
-    print("nemesis: seed %d, fabric %s, %.1f minutes, faults: %s" % (
-        arguments.seed, fabric, arguments.minutes, ", ".join(kinds)), flush=True)
+    print("nemesis: seed %d, fabric %s, agents of %d threads, %s%.1f minutes, faults: %s" % (
+        arguments.seed, fabric, arguments.threads,
+        "FLUSHALL and little else, " if arguments.flush_all else "", arguments.minutes,
+        ", ".join(kinds)), flush=True)
     with a_fleet as processes, contextlib.ExitStack() as stack:
         client = NemesisClient(arguments.client, processes.addresses, arguments.seed,
-                               arguments.out)
+                               arguments.out, ["--flush-all"] if arguments.flush_all else [])
         stack.callback(client.kill)
         world = World(processes, client)
         for number in range(len(processes.addresses)):
@@ -278,7 +284,9 @@ def run(arguments, report):
         check(report, "the faults were healed", world.failures + healed)
         check(report, "no process ended by itself", world.surprises)
         check(report, "every process ends cleanly", processes.end())
-        errors = ["%s: %s" % (process.name, line) for process in processes.processes.values()
+        check(report, "no process crashed, in whatever life",
+              [crash for process in processes.everybody() for crash in process.crashes])
+        errors = ["%s: %s" % (process.name, line) for process in processes.everybody()
                   for line in process.errors()]
         if errors:
             print("lines of log that a human must act upon, %d:\n    %s" % (
@@ -303,7 +311,7 @@ def keep_logs(processes, out):
     """The logs outlive the cluster's folder."""
     target = os.path.join(out, "nemesis-logs-%d" % os.getpid())
     os.makedirs(target, exist_ok=True)
-    for process in processes.processes.values():
+    for process in processes.everybody():
         with open(os.path.join(target, process.name + ".log"), "wb") as file:
             file.write(process.log_since(0))
     print("the logs are in " + target)
@@ -321,6 +329,10 @@ def main():
                         help="of faults and commands (default: a random one)")
     parser.add_argument("--fabric", choices=("shm", "tcp", "mixed"),
                         help="how agents reach memory nodes (default: drawn from the seed)")
+    parser.add_argument("--threads", type=int, help="of each agent (default: 1 or 4, drawn)")
+    parser.add_argument("--flush-all", action=argparse.BooleanOptionalAction,
+                        help="FLUSHALL now and then, and of all work only the generations "
+                        "(default: drawn, one run of five)")
     parser.add_argument("--hosts", action="store_true",
                         help="every process on a host of its own, a network namespace, between "
                         "which the network is cut")
@@ -351,7 +363,10 @@ def main():
         report.skipped("nemesis", skip)
     for name in report.failures:
         print("failed: " + name)
-    print("%d passed, %d failed" % (report.passed, len(report.failures)))
+    if report.skips:
+        print("skipped: " + ", ".join(report.skips))
+    print("%d passed, %d failed, %d skipped" % (report.passed, len(report.failures),
+                                                len(report.skips)))
     return 1 if report.failures else 0
 
 

@@ -86,6 +86,16 @@ Json ReportOf(const NemesisRun& run, Gaps& gaps, double seconds) {
           {"counters", counters},
           {"written_once", run.lasting().once_acknowledged().size()},
           {"written_once_unknown", run.lasting().once_unknown()},
+          {"grown",
+           {{"acknowledged", run.growth().counts().acknowledged},
+            {"unknown", run.growth().counts().unknown},
+            {"refused", run.growth().counts().refused},
+            {"read_back", run.growth().counts().read_back},
+            {"deleted", run.growth().counts().deleted}}},
+          {"deadlines",
+           {{"written", run.deadlines().written()},
+            {"read_alive", run.deadlines().read_alive()},
+            {"read_gone", run.deadlines().read_gone()}}},
           {"longest_gap_ms", GapsOf(gaps)},
           {"failures", findings.failures}};
 }
@@ -113,6 +123,11 @@ int main(int argc, char** argv) {
   app.add_option("--clients", options.clients_per_agent, "Clients of each agent, beside one")
       ->capture_default_str();
   app.add_option("--operations", options.operations, "Of a client in a generation, at most")
+      ->capture_default_str();
+  app.add_flag("--flush-all", options.flush_all,
+               "FLUSHALL now and then, and of all work only the generations");
+  app.add_option("--batches", options.batches,
+                 "Of 500 new keys, that an agent's client keeps at most")
       ->capture_default_str();
   app.add_option("--generation-ms", options.generation_ms, "How long keys are used")
       ->capture_default_str();

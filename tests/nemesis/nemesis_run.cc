@@ -36,7 +36,7 @@ NemesisRun::NemesisRun(NemesisOptions options)
     : options_(std::move(options)),
       start_ns_(NowNs()),
       gaps_(options_.agents.size()),
-      lasting_(options_.counters, options_.agents.size()) {}
+      lasting_(options_.counters + options_.watched_counters, 2 * options_.agents.size()) {}
 
 NemesisRun::~NemesisRun() {
   stop_ = true;
@@ -50,9 +50,12 @@ void NemesisRun::Start() {
   for (uint32_t client = 0; client < agents * options_.clients_per_agent; ++client) {
     threads_.emplace_back([this, client] { RunClient(client); });
   }
-  for (size_t agent = 0; agent < agents; ++agent) {
-    for (const LastingRound round : {&NemesisRun::IncrementAndReadBack, &NemesisRun::WriteRegister,
-                                     &NemesisRun::ReadRegister}) {
+  if (options_.flush_all) threads_.emplace_back([this] { RunFlusher(); });
+  for (size_t agent = 0; agent < agents && !options_.flush_all; ++agent) {
+    for (const LastingRound round :
+         {&NemesisRun::IncrementAndReadBack, &NemesisRun::WriteRegister, &NemesisRun::ReadRegister,
+          &NemesisRun::IncrementByExec, &NemesisRun::Grow, &NemesisRun::ReadBatch,
+          &NemesisRun::WriteWithDeadline, &NemesisRun::WriteBig, &NemesisRun::ReadBig}) {
       threads_.emplace_back([this, agent, round] { RunLasting(agent, round); });
     }
   }
@@ -66,9 +69,14 @@ void NemesisRun::Finish() {
   threads_.clear();
   stop_closing_ = true;
   closer_.join();
-  for (size_t agent = 0; agent < options_.agents.size(); ++agent) ReadLasting(agent);
-  const std::vector<std::string> failures = lasting_.failures();
-  findings_.failures.insert(findings_.failures.end(), failures.begin(), failures.end());
+  for (size_t agent = 0; agent < options_.agents.size() && !options_.flush_all; ++agent) {
+    ReadLasting(agent);
+    ReadGrown(agent);
+  }
+  for (const std::vector<std::string>& failures :
+       {lasting_.failures(), growth_.failures(), deadlines_.failures()}) {
+    findings_.failures.insert(findings_.failures.end(), failures.begin(), failures.end());
+  }
 }
 
 void NemesisRun::RunClient(uint32_t client) {
@@ -79,6 +87,7 @@ void NemesisRun::RunClient(uint32_t client) {
       continue;
     }
     const std::shared_ptr<Generation> generation = EnterGeneration();
+    connection.Select(generation->DatabaseOf(client));
     RunInGeneration(client, generation.get(), &connection);
     generation->Leave();
     while (!stop_ && NowNs() < EndOf(generation->number())) Sleep(kNsPerMs);
@@ -97,7 +106,7 @@ void NemesisRun::RunInGeneration(uint32_t client, Generation* generation, Connec
     if (rng.Below(4) == 0) Sleep(rng.Below(6 * step_ns));
     if (!connection->Connect()) return;
     const size_t index = generation->Start(client, command, NowNs());
-    const std::string reply = connection->Call(command);
+    const std::string reply = connection->Call(generation->OnTheWire(command));
     const Ending ending = generation->Finish(index, reply, NowNs());
     Note(agent, command, reply, ending);
     if (ending == Ending::kUnknown) ++unknown;
@@ -142,7 +151,7 @@ void NemesisRun::WriteRegister(size_t agent, Rng& /*rng*/, Connection* connectio
 }
 
 void NemesisRun::ReadRegister(size_t agent, Rng& rng, Connection* connection) {
-  const size_t index = rng.Below(lasting_.registers());
+  const size_t index = rng.Below(options_.agents.size());
   const uint64_t acknowledged = lasting_.Acknowledged(index);
   const std::string reply = Call(agent, connection, {"GET", Lasting::RegisterKey(index)});
   lasting_.RegisterRead(options_.agents[agent], index, acknowledged, reply);
@@ -152,7 +161,7 @@ void NemesisRun::RunCloser() {
   while (true) {
     // Read before: what is left by then is closed.
     const bool last = stop_closing_;
-    const std::shared_ptr<Generation> generation = TakeLeft();
+    const std::shared_ptr<Generation> generation = TakeAndRead();
     if (generation != nullptr) {
       Close(generation.get());
     } else if (last) {
@@ -163,8 +172,14 @@ void NemesisRun::RunCloser() {
   }
 }
 
+std::shared_ptr<Generation> NemesisRun::TakeAndRead() {
+  const std::lock_guard lock(flush_mutex_);
+  std::shared_ptr<Generation> generation = TakeLeft();
+  if (generation != nullptr) ReadAll(generation.get());
+  return generation;
+}
+
 void NemesisRun::Close(Generation* generation) {
-  ReadAll(generation);
   const CheckResult result = generation->Check();
   {
     const std::lock_guard lock(findings_mutex_);
@@ -190,16 +205,19 @@ void NemesisRun::ReadAll(Generation* generation) {
   const auto reader = static_cast<uint32_t>(options_.agents.size()) * options_.clients_per_agent;
   for (size_t agent = 0; agent < options_.agents.size(); ++agent) {
     if (!gaps_.IsUp(agent)) continue;
-    Connection connection(options_.agents[agent], kCloserTimeoutMs);
-    if (!connection.Connect()) continue;
-    for (const std::string& key : generation->keys()) {
-      const Command command = {"GET", key};
-      const size_t index =
-          generation->Start(reader + static_cast<uint32_t>(agent), command, NowNs());
-      const std::string reply = connection.Call(command);
-      const Ending ending = generation->Finish(index, reply, NowNs());
-      Note(agent, command, reply, ending);
-      if (ending != Ending::kAnswered) break;
+    for (const uint32_t database : generation->databases()) {
+      Connection connection(options_.agents[agent], kCloserTimeoutMs);
+      connection.Select(database);
+      if (!connection.Connect()) continue;
+      for (const std::string& key : generation->keys()) {
+        const Command command = {"GET", key};
+        const size_t index =
+            generation->StartIn(database, reader + static_cast<uint32_t>(agent), command, NowNs());
+        const std::string reply = connection.Call(command);
+        const Ending ending = generation->Finish(index, reply, NowNs());
+        Note(agent, command, reply, ending);
+        if (ending != Ending::kAnswered) break;
+      }
     }
   }
 }
@@ -207,10 +225,13 @@ void NemesisRun::ReadAll(Generation* generation) {
 void NemesisRun::DeleteAll(const Generation& generation) {
   std::vector<Command> commands;
   for (const std::string& key : generation.keys()) commands.push_back({"DEL", key});
-  for (size_t agent = 0; agent < options_.agents.size(); ++agent) {
-    Connection connection(options_.agents[agent], kCloserTimeoutMs);
-    if (!gaps_.IsUp(agent) || !connection.Connect()) continue;
-    if (!connection.CallAll(commands).back().empty()) return;
+  for (const uint32_t database : generation.databases()) {
+    for (size_t agent = 0; agent < options_.agents.size(); ++agent) {
+      Connection connection(options_.agents[agent], kCloserTimeoutMs);
+      connection.Select(database);
+      if (!gaps_.IsUp(agent) || !connection.Connect()) continue;
+      if (!connection.CallAll(commands).back().empty()) break;
+    }
   }
 }
 
@@ -218,7 +239,8 @@ void NemesisRun::ReadLasting(size_t agent) {
   const std::string& name = options_.agents[agent];
   Connection connection(name, options_.timeout_ms);
   std::vector<Command> commands;
-  for (size_t i = 0; i < options_.counters; ++i) {
+  const size_t counters = options_.counters + options_.watched_counters;
+  for (size_t i = 0; i < counters; ++i) {
     commands.push_back({"GET", Lasting::CounterKey(i)});
   }
   for (size_t i = 0; i < lasting_.registers(); ++i) {
@@ -243,11 +265,13 @@ void NemesisRun::ReadLasting(size_t agent) {
       const Ending ending = ClassifyReply(commands[done], replies[i]);
       Note(agent, commands[done], replies[i], ending);
       if (ending != Ending::kAnswered && ending != Ending::kFault) break;
-      if (done < options_.counters) {
+      if (done < counters) {
         lasting_.CounterRead(name, done, replies[i]);
       } else if (done < others) {
-        const size_t index = done - options_.counters;
-        lasting_.RegisterRead(name, index, lasting_.Acknowledged(index), replies[i]);
+        const size_t index = done - counters;
+        const bool big = index >= options_.agents.size();
+        lasting_.RegisterRead(name, index, lasting_.Acknowledged(index),
+                              big ? NumberOfBig(index, replies[i]) : replies[i]);
       } else {
         lasting_.OnceRead(name, once[done - others], replies[i]);
       }
@@ -294,7 +318,9 @@ std::shared_ptr<Generation> NemesisRun::EnterGeneration() {
     generation = std::make_shared<Generation>(
         number, GenerationOptions{.seed = options_.seed,
                                   .clients = agents * options_.clients_per_agent,
-                                  .operations = options_.operations});
+                                  .operations = options_.operations,
+                                  .plain = options_.flush_all});
+    if (flushing_ || NowNs() < may_flush_until_ns_) NoteFlushIn(generation);
   }
   generation->Enter();
   return generation;

@@ -1,9 +1,9 @@
 // A run of the nemesis client: its threads, and what they found.
 //
-// Per agent some clients that run the generations, and three that work on what lasts, by INCR, SET
-// and GET, each of which goes on when the others wait; one thread that closes generations: every
-// agent reads all of their keys, the history is checked, the keys are deleted. A client that lost
-// its connection connects anew until it is told to stop.
+// Per agent some clients that run the generations, and one for each kind of round on what lasts,
+// which goes on when the others wait; one thread that closes generations: every agent reads all of
+// their keys, the history is checked, the keys are deleted. A client that lost its connection
+// connects anew until it is told to stop.
 #ifndef ONETRIP_TESTS_NEMESIS_NEMESIS_RUN_H_
 #define ONETRIP_TESTS_NEMESIS_NEMESIS_RUN_H_
 
@@ -17,8 +17,10 @@
 #include <vector>
 
 #include "tests/nemesis/connection.h"
+#include "tests/nemesis/deadlines.h"
 #include "tests/nemesis/gaps.h"
 #include "tests/nemesis/generation.h"
+#include "tests/nemesis/growth.h"
 #include "tests/nemesis/lasting.h"
 
 namespace onetrip {
@@ -31,6 +33,11 @@ struct NemesisOptions {
   uint32_t generation_ms = 1000;
   uint32_t timeout_ms = 8000;
   uint32_t counters = 4;
+  uint32_t watched_counters = 2;  // that are incremented by WATCH, GET, MULTI, SET and EXEC
+  uint32_t batches = 150;         // of new keys that each agent's client keeps at most
+  uint32_t big_bytes_max = 3 << 20;
+  // FLUSHALL now and then: of all clients only the generations' work then.
+  bool flush_all = false;
   uint32_t rounds_per_once = 20;  // INCRs of a client between two keys that it writes once
   uint32_t pause_us = 2000;       // between rounds on what lasts
   std::string history_dir = ".";
@@ -65,6 +72,8 @@ class NemesisRun {
 
   [[nodiscard]] Gaps& gaps() { return gaps_; }
   [[nodiscard]] const Lasting& lasting() const { return lasting_; }
+  [[nodiscard]] const Growth& growth() const { return growth_; }
+  [[nodiscard]] const Deadlines& deadlines() const { return deadlines_; }
   // REQUIRES: Finish() has returned.
   [[nodiscard]] const Findings& findings() const { return findings_; }
 
@@ -78,7 +87,25 @@ class NemesisRun {
   void IncrementAndReadBack(size_t agent, Rng& rng, Connection* connection);
   void WriteRegister(size_t agent, Rng& rng, Connection* connection);
   void ReadRegister(size_t agent, Rng& rng, Connection* connection);
+  // nemesis_rounds.cc.
+  void IncrementByExec(size_t agent, Rng& rng, Connection* connection);
+  void Grow(size_t agent, Rng& rng, Connection* connection);
+  [[nodiscard]] size_t BatchesToKeep() const;
+  void ReadBatch(size_t agent, Rng& rng, Connection* connection);
+  void WriteWithDeadline(size_t agent, Rng& rng, Connection* connection);
+  void WriteBig(size_t agent, Rng& rng, Connection* connection);
+  void ReadBig(size_t agent, Rng& rng, Connection* connection);
+  // What the reply to a GET of a big value says of its number, as if that were the value.
+  std::string NumberOfBig(size_t index, const std::string& reply);
+  void RunFlusher();
+  void FlushAll(size_t agent, Connection* connection);
+  // A generation has begun beside a FLUSHALL. REQUIRES: generations_mutex_ is held.
+  void NoteFlushIn(const std::shared_ptr<Generation>& generation);
+  void ReadGrown(size_t agent);
+  void ReadWhole(size_t agent, const Growth::Batch& batch);
   void RunCloser();
+  // The generation that TakeLeft took, read for the last time; null if there was none.
+  std::shared_ptr<Generation> TakeAndRead();
   void Close(Generation* generation);
   void ReadAll(Generation* generation);
   void DeleteAll(const Generation& generation);
@@ -98,11 +125,21 @@ class NemesisRun {
   const uint64_t start_ns_;
   Gaps gaps_;
   Lasting lasting_;
+  Growth growth_;
+  Deadlines deadlines_;
+  std::atomic<uint64_t> next_deadline_{0};
   std::atomic<bool> stop_{false};
   std::atomic<bool> stop_closing_{false};
   std::atomic<uint64_t> next_once_{0};
   std::mutex generations_mutex_;
   std::map<uint64_t, std::shared_ptr<Generation>> generations_;
+  // Of a FLUSHALL that is under way: in which histories, and at which places. Guarded likewise.
+  bool flushing_ = false;
+  uint64_t may_flush_until_ns_ = 0;  // one of unknown outcome
+  std::vector<std::pair<std::shared_ptr<Generation>, size_t>> flushed_;
+  // Held from taking a generation out until all of it is read: a FLUSHALL in between its history
+  // would lack. Taken before generations_mutex_.
+  std::mutex flush_mutex_;
   std::mutex findings_mutex_;
   Findings findings_;
   std::vector<std::thread> threads_;

@@ -4,8 +4,10 @@
 
 #include <string>
 
+#include "tests/nemesis/deadlines.h"
 #include "tests/nemesis/gaps.h"
 #include "tests/nemesis/generation.h"
+#include "tests/nemesis/growth.h"
 #include "tests/nemesis/lasting.h"
 
 namespace onetrip {
@@ -77,6 +79,7 @@ TEST(NemesisGenerationTest, KeysBelongToTheirGenerationAndMixesLeaveDeadlinesOut
     for (const std::string& key : generation.keys()) EXPECT_TRUE(key.starts_with(prefix)) << key;
     for (uint32_t client = 0; client < 3; ++client) {
       for (const Command& command : generation.program(client)) {
+        if (command[0] == "FLUSHDB" || command[0] == "SWAPDB") continue;
         EXPECT_TRUE(command[1].starts_with(prefix)) << command[0] << " " << command[1];
         EXPECT_TRUE(command.size() < 4 || command[3] != "PX") << command[0] << " " << command[1];
       }
@@ -168,6 +171,88 @@ TEST(NemesisGapsTest, WhileTheMemoryIsFullOnlyReadsAreExpected) {
   EXPECT_EQ(gaps.Longest(0)[0].ns, 1005U);
   EXPECT_EQ(gaps.Longest(1)[0].ns, 10U);
   EXPECT_EQ(gaps.Longest(2)[0].ns, 10U);
+}
+
+TEST(NemesisGenerationTest, FlushesAndSwapsStayInDatabasesOfTheirOwn) {
+  for (uint64_t number = 0; number < 200; ++number) {
+    const Generation generation(number, {.seed = 3, .clients = 4, .operations = 100});
+    const std::vector<uint32_t> databases = generation.databases();
+    bool whole = false;
+    for (uint32_t client = 0; client < 4; ++client) {
+      EXPECT_THAT(databases, ::testing::Contains(generation.DatabaseOf(client)));
+      for (const Command& command : generation.program(client)) {
+        whole |= command[0] == "FLUSHDB" || command[0] == "SWAPDB";
+        EXPECT_NE(command[0], "FLUSHALL");
+        const Command sent = generation.OnTheWire(command);
+        if (sent[0] != "SWAPDB") continue;
+        EXPECT_THAT(sent, ElementsAre("SWAPDB", std::to_string(databases[0]),
+                                      std::to_string(databases[1])));
+      }
+    }
+    EXPECT_EQ(databases[0] != 0, Generation::MayHaveWholeKeyspaces(number));
+    EXPECT_TRUE(!whole || databases[0] != 0);
+    for (const std::string& key : generation.keys()) EXPECT_TRUE(key.starts_with("g")) << key;
+  }
+}
+
+TEST(NemesisGrowthTest, EachKindOfLossIsTold) {
+  Growth growth;
+  const Growth::BatchPtr batch = growth.Begin(0);
+  batch->endings.fill(Ending::kAnswered);
+  batch->endings[1] = Ending::kNotApplied;
+  batch->endings[2] = Ending::kUnknown;
+  growth.Written(batch);
+  const auto bulk = [&](size_t index) { return RespBulk(Growth::Value(*batch, index)); };
+  growth.Read("a", *batch, 0, bulk(0));
+  growth.Read("a", *batch, 1, kRespNil);
+  growth.Read("a", *batch, 2, kRespNil);
+  growth.Read("a", *batch, 2, bulk(2));
+  growth.Read("a", *batch, 0, kUnknownError);
+  growth.Read("a", *batch, 0, "");
+  EXPECT_THAT(growth.failures(), IsEmpty());
+  growth.Read("a", *batch, 0, kRespNil);
+  growth.Read("a", *batch, 1, bulk(1));
+  growth.Read("a", *batch, 2, bulk(3));
+  EXPECT_THAT(growth.failures(), ElementsAre(HasSubstr("acknowledged SET grow:0:0 is lost"),
+                                             HasSubstr("refused SET grow:0:1 took effect"),
+                                             HasSubstr("unknown outcome grow:0:2 is lost")));
+}
+
+TEST(NemesisGrowthTest, ABatchThatSomebodyReadsIsNotDeleted) {
+  Growth growth;
+  Rng rng(1);
+  growth.Written(growth.Begin(0));
+  EXPECT_EQ(growth.TakeOldest(0, 1), nullptr);
+  growth.Written(growth.Begin(1));
+  EXPECT_EQ(growth.TakeOldest(0, 1), nullptr) << "the other one's";
+  growth.Written(growth.Begin(0));
+  Growth::BatchPtr read;
+  while (read == nullptr || read->number != 0) {
+    if (read != nullptr) growth.EndRead(read);
+    read = growth.BeginRead(rng);
+  }
+  EXPECT_EQ(growth.TakeOldest(0, 1), nullptr);
+  growth.EndRead(read);
+  EXPECT_EQ(growth.TakeOldest(0, 1), read);
+  EXPECT_EQ(growth.live().size(), 2U);
+}
+
+TEST(NemesisDeadlinesTest, WhatIsGoneTooEarlyOrThereTooLateIsTold) {
+  constexpr uint64_t kMs = 1'000'000;
+  Deadlines deadlines;
+  const Deadlines::Entry entry{"deadline:1", 10'000, 1000 * kMs, 1100 * kMs};
+  const std::string value = RespBulk(Deadlines::Value(entry.key));
+  deadlines.Read("a", entry, 1200 * kMs, 1300 * kMs, value);
+  deadlines.Read("a", entry, 9000 * kMs, 9100 * kMs, kRespNil);
+  deadlines.Read("a", entry, 12'000 * kMs, 12'100 * kMs, value);
+  deadlines.Read("a", entry, 1200 * kMs, 1300 * kMs, kUnknownError);
+  EXPECT_THAT(deadlines.failures(), IsEmpty());
+  deadlines.Read("a", entry, 1200 * kMs, 1300 * kMs, kRespNil);
+  deadlines.Read("a", entry, 20'000 * kMs, 20'100 * kMs, value);
+  deadlines.Read("a", entry, 1200 * kMs, 1300 * kMs, RespBulk("another"));
+  EXPECT_THAT(deadlines.failures(),
+              ElementsAre(HasSubstr("long before its deadline"),
+                          HasSubstr("long after its deadline"), HasSubstr("another")));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ class HostsFleet(Fleet):
         self.processes[name] = Process(name, 0, command, log)
         return self.processes[name]
 
-    def add_all(self, memnodes, agents, memory):
+    def add_all(self, memnodes, agents, memory, threads):
         self.add("master", "onetrip-master", "--listen", "{address}:7400", "--data-dir",
                  self.path("master"), "--nodes", str(memnodes)).start()
         join = ("--master", self.address("master") + ":7400", "--fabric", "tcp")
@@ -63,7 +63,7 @@ class HostsFleet(Fleet):
             name = "agent-%d" % i
             self.addresses.append(self.path(name + ".sock"))
             self.add(name, "onetrip-agent", "--port", "6379", "--unixsocket", self.addresses[i],
-                     *join).start()
+                     "--threads", str(threads), *join).start()
 
     def status(self):
         done = subprocess.run(
@@ -106,11 +106,11 @@ class HostsFleet(Fleet):
 
 
 @contextlib.contextmanager
-def hosts_fleet(bin_dir, memnodes, agents, memory):
+def hosts_fleet(bin_dir, memnodes, agents, memory, threads):
     with Network(1 + memnodes + agents) as network:
         fleet = HostsFleet(network, bin_dir)
         try:
-            fleet.add_all(memnodes, agents, memory)
+            fleet.add_all(memnodes, agents, memory, threads)
             yield fleet
         except BaseException:
             fleet.show_logs()

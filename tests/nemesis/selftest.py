@@ -51,19 +51,48 @@ def write_keys_of_generations(client):
         time.sleep(0.01)
 
 
-# What is done, and a word of what must be said of it.
-TAMPERINGS = ((nothing, ""), (delete_written_once, "is lost"),
-              (increment_a_counter, "acknowledged INCRs"),
-              (write_old_values, "was acknowledged before it"),
-              (write_keys_of_generations, "not linearizable"))
+def delete_new_keys(client):
+    # The first batches are deleted already, and there is no knowing how many have been written.
+    for batch in range(400):
+        client.call("DEL", *["grow:%d:%d" % (batch, number) for number in range(500)])
 
 
-def tamper(bin_dir, action, scratch):
+def delete_keys_with_deadlines(client):
+    client.call("DEL", *["deadline:%d" % number for number in range(1000)])
+
+
+def write_a_mixture_of_large_values(client):
+    # Its writer writes on meanwhile.
+    for _ in range(40):
+        client.call("SET", "register:%d" % AGENTS, "1,1,2," * 200000)
+
+
+def nothing_beside_flushes(_):
+    """The control of runs with FLUSHALL."""
+
+
+def write_keys_beside_flushes(client):
+    write_keys_of_generations(client)
+
+
+# What is done, a word of what must be said of it, and the clients' flags.
+TAMPERINGS = ((nothing, "", ()), (delete_written_once, "is lost", ()),
+              (increment_a_counter, "acknowledged INCRs", ()),
+              (write_old_values, "was acknowledged before it", ()),
+              (write_keys_of_generations, "not linearizable", ()),
+              (delete_new_keys, "the acknowledged SET grow:", ()),
+              (delete_keys_with_deadlines, "long before its deadline", ()),
+              (write_a_mixture_of_large_values, "that are no one value", ()),
+              (nothing_beside_flushes, "", ("--flush-all",)),
+              (write_keys_beside_flushes, "not linearizable", ("--flush-all",)))
+
+
+def tamper(bin_dir, action, scratch, flags):
     """What the clients have found to be wrong."""
     with LocalCluster(bin_dir, agents=AGENTS, memory="128MiB") as cluster:
         addresses = ["127.0.0.1:%d" % (cluster.port + i) for i in range(AGENTS)]
         client = NemesisClient(os.path.join(bin_dir, "nemesis_client"), addresses, 1,
-                               scratch)
+                               scratch, flags)
         try:
             for number in range(AGENTS):
                 client.tell("up %d" % number)
@@ -84,9 +113,9 @@ def main():
     bin_dir = os.path.abspath(parser.parse_args().bin)
     report = Report(verbose=True)
     with tempfile.TemporaryDirectory(prefix="onetrip_nemesis.") as scratch:
-        for action, word in TAMPERINGS:
+        for action, word, flags in TAMPERINGS:
             started = time.monotonic()
-            failures = tamper(bin_dir, action, scratch)
+            failures = tamper(bin_dir, action, scratch, flags)
             name = "told apart: " + action.__name__.replace("_", " ")
             if any(word in failure for failure in failures) if word else not failures:
                 report.passing(name, time.monotonic() - started)
