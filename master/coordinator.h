@@ -526,6 +526,14 @@ class Coordinator {
   uint64_t move_not_before_us_ = 0;
   // Since the view says records_only, and slots were last resolved; not durable.
   bool registers_ended_ = false;
+  // RepairOrder::walk of scrubs and of ends of registers: a new one whenever there is more to be
+  // walked than an agent may know of that has begun. Larger than in any life before.
+  void BeginWalkAnew() {
+    walk_ = std::max(walk_ + 1, (membership_.view().epoch.value + 1) << kWalksPerEpochBits);
+  }
+  static constexpr uint32_t kWalksPerEpochBits = 16;
+  uint64_t walk_ = 0;
+  uint32_t walk_tries_ = 0;            // of the agent that was asked last, cut short by holds
   bool ended_registers_last_ = false;  // of what is done beside other work
   uint64_t failed_repairer_ = 0;       // whose turn is over; 0: nobody's
   uint64_t former_repairer_ =

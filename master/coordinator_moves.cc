@@ -137,6 +137,7 @@ void Coordinator::CommitMove(const Hold& hold, uint64_t now_us) {
   if (hold.work == Work::kRecordsOnly) {
     record_.records_only = true;
     registers_ended_ = false;
+    BeginWalkAnew();
     membership_.SetRecordsOnly(true);
     return;
   }

@@ -14,6 +14,12 @@ namespace onetrip {
 namespace {
 
 constexpr uint64_t kHealingFactor = 60;
+// How often one agent is asked to go on with a walk before another is.
+constexpr uint32_t kWalkTriesMax = 100;
+
+bool IsWalk(RepairKind kind) {
+  return kind == RepairKind::kScrubRegisters || kind == RepairKind::kEndRegisters;
+}
 
 const char* Text(RepairKind kind) {
   switch (kind) {
@@ -281,6 +287,7 @@ void Coordinator::CommitRepaired(uint64_t now_us) {
     record_.resolve_due = false;
     record_.heal_due = false;
     registers_ended_ = false;  // one may be back that only a backup named
+    BeginWalkAnew();
     Log(LogLevel::kInfo, "slots are resolved; agents held theirs for " +
                              std::to_string((now_us - hold.since_us + 500) / 1000) + " ms");
   } else if (hold.work == Work::kMove || hold.work == Work::kRecordsOnly) {
@@ -293,6 +300,7 @@ void Coordinator::CommitRepaired(uint64_t now_us) {
 
 void Coordinator::ScrubAnew() {
   record_.scrub_due = true;
+  BeginWalkAnew();
   if (repair_.has_value()) repair_->overtaken = true;
 }
 
@@ -334,6 +342,8 @@ void Coordinator::SendRepair(Member& agent, uint64_t now_us, RepairOrder order) 
   repair.id = next_repair_++;
   repair.kind = order.kind;
   order.damaged = order.kind == RepairKind::kResolveSlots && record_.heal_due;
+  if (walk_ == 0) BeginWalkAnew();
+  order.walk = walk_;
   repair.member = agent.id;
   repair.since_us = now_us;
   repair.message = {repair.id, std::move(order)};
@@ -353,10 +363,17 @@ void Coordinator::OnRepaired(Member& member, uint64_t now_us, const RepairedMess
     if (text != told_not_done_) Log(LogLevel::kWarning, text);
     told_not_done_ = std::move(text);
     repair_not_before_us_ = now_us + options_.repair_retry_ms * 1000;
-    failed_repairer_ = member.id;
+    // A hold has cut a walk short: the same agent goes on where it was, or flushes that come again
+    // and again would let nobody come to the end.
+    const bool was_held =
+        hold_.has_value() || repair.message.order.view->epoch != membership_.view().epoch;
+    walk_tries_ = IsWalk(repair.kind) && was_held ? walk_tries_ + 1 : 0;
+    const bool same_again = walk_tries_ % kWalkTriesMax != 0;
+    failed_repairer_ = same_again ? member.id - 1 : member.id;
   } else {
     told_not_done_.clear();
     failed_repairer_ = 0;
+    walk_tries_ = 0;
   }
   const bool counts = message.done && !repair.overtaken;
   if (repair.kind == RepairKind::kScrubRegisters) {

@@ -190,6 +190,7 @@ class Encoder {
     repair->set_target(message.order.target.node.value);
     repair->set_target_base(message.order.target.offset);
     repair->set_damaged(message.order.damaged);
+    repair->set_walk(message.order.walk);
   }
   void operator()(const ReachMessage& message) const {
     out_->mutable_reach()->set_id(message.id);

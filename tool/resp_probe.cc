@@ -84,7 +84,7 @@ std::optional<std::string> AskForText(const std::string& address, const std::str
     return std::nullopt;
   }
   std::string text(reply->str == nullptr ? "" : reply->str, reply->len);
-  if (reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_VERB) return text;
+  if (reply->type == REDIS_REPLY_STRING) return text;
   *reason = "the agent at " + address + " says: " + text;
   return std::nullopt;
 }

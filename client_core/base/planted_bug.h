@@ -115,6 +115,8 @@ enum class Bug : uint8_t {
   kIdsStartOver,         // a master gives worker ids out again that nodes have seen
   kDamagedKeyNotHealed,  // a key whose bytes are damaged stays so whoever writes to it
   kReportsIgnored,       // nobody looks at what agents say that they do not reach
+  kLeftRoundUnseen,      // a hold of all does not wait for rounds that go on behind their clients
+  kWalkResumedAnyway,    // a walk goes on where it was left though more has to be walked since
   kOneReportForAll,      // a node that one agent does not reach goes out for all
 };
 

@@ -61,6 +61,9 @@ struct RepairOrder {
   RemoteAddr target{};               // of kMoveRegion: the region's first byte there
   // Of kResolveSlots: damaged memory was accepted as it is, so that replicas may differ anywhere.
   bool damaged = false;
+  // Of kScrubRegisters and kEndRegisters, not 0: a worker that is asked again with the same number
+  // goes on where a hold has cut its walk short; nothing has happened since that it would miss.
+  uint64_t walk = 0;
 };
 
 }  // namespace onetrip

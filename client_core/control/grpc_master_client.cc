@@ -37,6 +37,7 @@ RepairOrder DecodeOrder(const control::Repair& message) {
   }
   order.region = message.region();
   order.damaged = message.damaged();
+  order.walk = message.walk();
   order.source = NodeId{static_cast<uint16_t>(message.source())};
   order.target = {NodeId{static_cast<uint16_t>(message.target())}, message.target_base()};
   for (const uint32_t id : message.living()) order.living.ids.push_back(WorkerId{id});

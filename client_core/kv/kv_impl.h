@@ -94,8 +94,8 @@ class KvImpl final : private WorkerDuties {
   void Repair(RepairOrder order, DoneFn done) override;
   Task<void> RunRepair(RepairOrder order, DoneFn done);
   Task<Status> HealDamage(const View& view);
-  Task<Status> ScrubRegisters();
-  Task<Status> EndRegisters();
+  Task<Status> ScrubRegisters(RepairOrder order);
+  Task<Status> EndRegisters(RepairOrder order);
   // Visits every register that the group names.
   using RegisterVisitor = Task<Status> (KvImpl::*)(ViewHold::Presence& presence, IndexKey key);
   Task<void> ScrubGroup(Subtable table, uint32_t group, RegisterVisitor visit, Status* failure);
@@ -109,7 +109,16 @@ class KvImpl final : private WorkerDuties {
   }
   // Every group of the index, some at a time, until one fails or operations are held.
   using GroupVisitor = std::function<Task<void>(Subtable table, uint32_t group, Status* failure)>;
-  Task<Status> ForEachGroup(GroupVisitor visit);
+  // Walks from where `walk`, if there is one, has come to, and leaves there how far it comes.
+  struct Walk {
+    RepairKind kind = RepairKind::kScrubRegisters;
+    uint64_t number = 0;  // RepairOrder::walk
+    uint32_t next = 0;    // the directory entry to begin with
+    uint32_t end = 2;     // how far the directory reaches, as far as is known
+  };
+  Task<Status> ForEachGroup(GroupVisitor visit, Walk* walk);
+  // One that a repair has left unfinished, or from the beginning.
+  [[nodiscard]] Walk WalkOf(const RepairOrder& order) const;
 
   // scan.cc
   struct ListedKey;
@@ -456,6 +465,7 @@ class KvImpl final : private WorkerDuties {
   };
   TickTimer tick_timer_{*this};
   bool taking_over_ = false;
+  Walk left_walk_;  // the last that a hold has cut short
   bool finishing_splits_ = false;
   uint32_t quiet_ticks_ = 0;
   // Where the walk for expired records goes on, how far the directory reaches, and when.

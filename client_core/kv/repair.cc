@@ -76,7 +76,7 @@ Task<void> KvImpl::RunRepair(RepairOrder order, DoneFn done) {
       break;
     }
     case RepairKind::kScrubRegisters:
-      status = co_await ScrubRegisters();
+      status = co_await ScrubRegisters(std::move(order));
       break;
     case RepairKind::kCopyRegion:
       status = co_await CopyRegion(context_.fabric, *order.view, order.region);
@@ -85,7 +85,7 @@ Task<void> KvImpl::RunRepair(RepairOrder order, DoneFn done) {
       status = co_await TakeOverBlocks(std::move(order));
       break;
     case RepairKind::kEndRegisters:
-      status = co_await EndRegisters();
+      status = co_await EndRegisters(std::move(order));
       break;
     case RepairKind::kMoveRegion:
       status = co_await MoveRegion(context_.fabric, *order.view, order.region, order.source,
@@ -109,22 +109,40 @@ Task<Status> KvImpl::CheckPool(PoolCounts* counts) {
   co_return co_await check.Run();
 }
 
-Task<Status> KvImpl::ScrubRegisters() {
+KvImpl::Walk KvImpl::WalkOf(const RepairOrder& order) const {
+  const bool is_same = left_walk_.kind == order.kind && left_walk_.number == order.walk;
+  if (is_same || (Planted(Bug::kWalkResumedAnyway) && left_walk_.kind == order.kind)) {
+    return left_walk_;
+  }
+  return Walk{.kind = order.kind, .number = order.walk};
+}
+
+Task<Status> KvImpl::ScrubRegisters(RepairOrder order) {
   if (!registers_ || Planted(Bug::kNoScrub)) co_return Status::Ok();
-  co_return co_await ForEachGroup([this](Subtable table, uint32_t group, Status* failure) {
-    return ScrubGroup(table, group, &KvImpl::ScrubRegister, failure);
-  });
+  Walk walk = WalkOf(order);
+  const Status status = co_await ForEachGroup(
+      [this](Subtable table, uint32_t group, Status* failure) {
+        return ScrubGroup(table, group, &KvImpl::ScrubRegister, failure);
+      },
+      &walk);
+  left_walk_ = status.ok() ? Walk() : walk;
+  co_return status;
 }
 
 // None is made meanwhile, so none is left afterwards.
-Task<Status> KvImpl::EndRegisters() {
+Task<Status> KvImpl::EndRegisters(RepairOrder order) {
   if (!registers_) {
     co_return Status(StatusCode::kUnavailable, "this agent's engine knows no registers");
   }
   if (Planted(Bug::kMovesRegisters)) co_return Status::Ok();
-  co_return co_await ForEachGroup([this](Subtable table, uint32_t group, Status* failure) {
-    return ScrubGroup(table, group, &KvImpl::MakeRecord, failure);
-  });
+  Walk walk = WalkOf(order);
+  const Status status = co_await ForEachGroup(
+      [this](Subtable table, uint32_t group, Status* failure) {
+        return ScrubGroup(table, group, &KvImpl::MakeRecord, failure);
+      },
+      &walk);
+  left_walk_ = status.ok() ? Walk() : walk;
+  co_return status;
 }
 
 Task<Status> KvImpl::FindSubtable(uint32_t* entry, uint32_t end) {
@@ -149,15 +167,16 @@ Task<Status> KvImpl::FindSubtable(uint32_t* entry, uint32_t end) {
 
 // Entries move from a subtable to one further on in the directory, never back: in ascending order
 // none is missed, however many splits there are meanwhile.
-Task<Status> KvImpl::ForEachGroup(GroupVisitor visit) {
-  // Every subtable tells how far the directory reaches by now.
-  uint32_t end = 2;
-  // A hold does not wait for it, and is waited for by nobody here: somebody begins again.
-  for (uint32_t next = 0; !stopping_ && !context_.hold.held(); ++next) {
-    Status status = co_await FindSubtable(&next, end);
-    if (!status.ok() || next >= end) co_return status;
-    const Subtable table = index_.SubtableAt(next);
-    end = std::max(end, DirectoryEnd(table));
+Task<Status> KvImpl::ForEachGroup(GroupVisitor visit, Walk* walk) {
+  Walk from_the_beginning;
+  if (walk == nullptr) walk = &from_the_beginning;
+  // A hold does not wait for it, and is waited for by nobody here: somebody is asked again.
+  for (; !stopping_ && !context_.hold.held(); ++walk->next) {
+    Status status = co_await FindSubtable(&walk->next, walk->end);
+    if (!status.ok() || walk->next >= walk->end) co_return status;
+    const Subtable table = index_.SubtableAt(walk->next);
+    // Every subtable tells how far the directory reaches by now.
+    walk->end = std::max(walk->end, DirectoryEnd(table));
     for (uint32_t group = 0; group < kSubtableGroups; group += kGroupsAtOnce) {
       // A visit would wait for the hold's end, and the hold may be waiting for this to end.
       if (context_.hold.held()) co_return kHeld;

@@ -85,10 +85,12 @@ Task<Status> KvImpl::LookAtNames(Estate& estate, const RepairOrder& order) {
     const Status found = co_await estate.orphans.Find(operation, order.living);
     if (!found.ok() || estate.orphans.blocks().empty()) co_return found;
   }
-  const Status status = co_await ForEachGroup([&](Subtable table, uint32_t group, Status* failure) {
-    if (group == 0) estate.orphans.Name(table.start);
-    return NameGroup(estate, *order.view, table, group, failure);
-  });
+  const Status status = co_await ForEachGroup(
+      [&](Subtable table, uint32_t group, Status* failure) {
+        if (group == 0) estate.orphans.Name(table.start);
+        return NameGroup(estate, *order.view, table, group, failure);
+      },
+      nullptr);
   if (status.ok()) estate.orphans.TellUnnamed();
   co_return status;
 }

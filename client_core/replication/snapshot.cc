@@ -90,8 +90,10 @@ Task<Result<SlotOutcome>> Snapshot::WriteSlowly(Operation& operation, SlotWrite 
     if (!goes_on && progress.touched) {
       const bool is_bounded = retries == context_.options.node_loss_retries_max;
       if (!progress.overtaken && !is_bounded && !Planted(Bug::kRoundLeft)) {
-        context_.executor.Spawn(gate_, FinishRound(write, first, progress, operation.pin.Share(),
-                                                   ViewHold::Presence(context_.hold)));
+        context_.executor.Spawn(
+            gate_, FinishRound(write, first, progress, operation.pin.Share(),
+                               Planted(Bug::kLeftRoundUnseen) ? ViewHold::Presence()
+                                                              : ViewHold::Presence(context_.hold)));
       }
       co_return AfterSend(outcome.status());
     }

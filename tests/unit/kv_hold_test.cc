@@ -293,5 +293,42 @@ TEST_F(KvStillTest, AReleasedHoldIsForgotten) {
   EXPECT_FALSE(still_);
 }
 
+// Virtual time tells how much of the walk was done anew.
+TEST_F(KvStillTest, AWalkThatAHoldHasCutShortGoesOnIfItIsTheSameOne) {
+  for (int i = 0; i < 4000; ++i) {
+    const std::string key = "k" + std::to_string(i);
+    ASSERT_TRUE(BlockOn(executor_, worker_.kv.Set({0, key}, {.head = "v"})).ok());
+  }
+  RepairOrder order;
+  order.kind = RepairKind::kScrubRegisters;
+  order.view = cluster_.master().view();
+  std::optional<Status> walked;
+  const auto walk = [&](uint64_t number) {
+    walked.reset();
+    order.walk = number;
+    worker_.hold().duties()->Repair(order, [&](Status status) { walked = status; });
+  };
+  const auto walk_to_the_end = [&](uint64_t number) {
+    const uint64_t began_ns = executor_.NowNs();
+    walk(number);
+    while (!walked.has_value()) CHECK(executor_.RunOnce());
+    EXPECT_TRUE(walked->ok()) << walked->message();
+    return executor_.NowNs() - began_ns;
+  };
+  const uint64_t whole_ns = walk_to_the_end(1);
+  for (const uint64_t next : {2, 3}) {
+    walk(2);
+    Run(whole_ns * 3 / 4);
+    worker_.hold().Hold(HoldKind::kSlots);
+    Run(whole_ns / 2);
+    ASSERT_TRUE(walked.has_value());
+    EXPECT_FALSE(walked->ok());
+    worker_.hold().Release();
+    const uint64_t rest_ns = walk_to_the_end(next);
+    EXPECT_LT(rest_ns, whole_ns * (next == 2 ? 2 : 6) / 4);
+    EXPECT_GT(rest_ns, whole_ns * (next == 2 ? 0 : 3) / 4);
+  }
+}
+
 }  // namespace
 }  // namespace onetrip

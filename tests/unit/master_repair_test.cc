@@ -130,6 +130,25 @@ TEST_F(MasterRepairTest, RegistersAreScrubbedOnceTheSlotsAreAlike) {
   EXPECT_FALSE(bench.disk.cluster.scrub_due);
 }
 
+// A flush is a hold: those that come again and again must not keep a scrub from its end.
+TEST_F(MasterRepairTest, AScrubThatAHoldHasCutShortGoesOnAtTheSameAgent) {
+  LoseNode1();
+  AllHold();
+  Answer(a, RepairKind::kResolveSlots);
+  ASSERT_NE(RepairOf(a), nullptr);
+  const uint64_t walk = RepairOf(a)->order.walk;
+  EXPECT_NE(walk, 0U);
+  TakeOver();
+  bench.Ask(b, FlushRequest{});
+  Answer(a, RepairKind::kScrubRegisters, /*done=*/false);
+  AllHold();
+  TakeOver();
+  bench.Pass(bench.options.repair_retry_ms + 100, {nodes[0], nodes[2], a, b});
+  ASSERT_NE(RepairOf(a), nullptr);
+  EXPECT_EQ(RepairOf(a)->order.kind, RepairKind::kScrubRegisters);
+  EXPECT_EQ(RepairOf(a)->order.walk, walk);
+}
+
 TEST_F(MasterRepairTest, AScrubThatANodesEndOvertookCountsForNothing) {
   LoseNode1();
   Resolve();
