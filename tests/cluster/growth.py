@@ -55,6 +55,15 @@ def expect_all(cluster, agent, wanted):
         len(lost), len(wanted), lost[:3])
 
 
+def expect_sound(cluster, keys):
+    """`onetrip check` finds all of them, and nothing wrong."""
+    code, text, error = cluster.tool("check", "--dir", cluster.path)
+    counts = dict(line.split(":", 1) for line in text.splitlines())
+    assert code == 0 and counts["wrong"] == "0", (code, text, error)
+    assert int(counts["records"]) + int(counts["registers"]) == keys, (keys, text)
+    assert counts["unfinished"] == "0", text
+
+
 for _fabric in FABRICS:
     for _signal in (signal.SIGKILL, signal.SIGTERM):
         @test("%s: an agent ends by %s while another one inserts and the index splits"
@@ -90,6 +99,7 @@ for _fabric in FABRICS:
                 assert third.refused == 0, third.refused
                 wanted.update(third.acknowledged)
                 expect_all(cluster, 1, wanted)
+                expect_sound(cluster, len(wanted))
 
 
 @test("a split that two memory nodes interrupt for longer than operations wait is finished")
@@ -117,3 +127,4 @@ def _paused(context):
             assert late.refused == 0, "agent %d: %d of 3000 new keys refused" % (agent, late.refused)
             wanted.update(late.acknowledged)
         expect_all(cluster, 1, wanted)
+        expect_sound(cluster, len(wanted))

@@ -21,18 +21,19 @@ struct Apart {
   std::initializer_list<Happening> others;
 };
 
-// The master asks for one thing at a time of what makes replicas alike; and while a region is
-// carried from node to node everybody holds, so that nobody works at slots or frees memory.
+// While a region is carried from node to node everybody holds, so that nobody works at slots. The
+// master asks for one repair at a time, and slots are resolved while they are held. A pool in which
+// regions are to move is not filled, for registers become records first, which takes memory.
 const Apart kApart[] = {
     {H::kCopy,
-     {H::kSplit, H::kTakeOver, H::kResolve, H::kScrub, H::kCopy, H::kMove, H::kEndRegisters,
-      H::kExhaustion, H::kEpochAdvance, H::kRecycling}},
+     {H::kSplit, H::kResolve, H::kScrub, H::kCopy, H::kMove, H::kEndRegisters, H::kExhaustion,
+      H::kEpochAdvance}},
     {H::kMove,
      {H::kSplit, H::kTakeOver, H::kResolve, H::kScrub, H::kMove, H::kEndRegisters, H::kExhaustion,
-      H::kEpochAdvance, H::kRecycling}},
-    {H::kResolve, {H::kResolve, H::kScrub, H::kEndRegisters, H::kExhaustion}},
+      H::kPoolFull}},
+    {H::kResolve, {H::kResolve, H::kEndRegisters, H::kExhaustion}},
     {H::kScrub, {H::kScrub, H::kEndRegisters}},
-    {H::kEndRegisters, {H::kEndRegisters, H::kExhaustion}},
+    {H::kEndRegisters, {H::kEndRegisters, H::kExhaustion, H::kPoolFull}},
 };
 
 bool CanMeet(Happening one, Happening other) {
@@ -46,7 +47,7 @@ bool CanMeet(Happening one, Happening other) {
 
 TEST(Meetings, AnyTwoThatCanMeetDo) {
   if (kSlowdown > 1) GTEST_SKIP() << "too few seeds under a sanitizer";
-  constexpr uint64_t kSeeds = 1000;
+  constexpr uint64_t kSeeds = 1200;
   const Scenario* storm = FindScenario("storm");
   ASSERT_NE(storm, nullptr);
   MeetingTable table;

@@ -1,6 +1,7 @@
 // Mechanisms and faults that are drawn together, whatever their theme.
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "tests/sim/scenario_parts.h"
 #include "tests/support/command_model.h"
@@ -40,7 +41,7 @@ void Sprinkle(Rng& rng, uint64_t percent, const Command& other, Plan* plan) {
 
 void MoveRegions(Rng& rng, Plan* plan) {
   plan->shape.node_bytes = std::max<uint64_t>(plan->shape.node_bytes, 32ULL << 20);
-  plan->spares = std::max<uint32_t>(plan->spares, 1);
+  plan->spares = std::max<uint32_t>(plan->spares, 1 + static_cast<uint32_t>(rng.Below(2)));
   plan->control.replace_after_ms = OneOf(rng, {1UL, 4UL});
   const uint64_t count = 1 + rng.Below(2);
   for (uint64_t i = 0; i < count; ++i) {
@@ -113,6 +114,21 @@ void FillPool(Rng& rng, Plan* plan) {
   for (size_t i = 0; i < 4; ++i) insert({"DEL", "ballast" + std::to_string(rng.Below(count))});
 }
 
+// If there are enough others: a node that is to drain takes nobody's place, and two that are lost
+// are too many.
+void LoseOne(Rng& rng, Plan* plan) {
+  Fault loss;
+  loss.kind = FaultKind::kLoseNode;
+  loss.at_ns = rng.Below(SpanNs(*plan));
+  loss.node = static_cast<uint32_t>(rng.Below(plan->shape.nodes));
+  std::set<uint32_t> away{loss.node};
+  for (const Fault& fault : plan->faults) {
+    if (fault.kind == FaultKind::kLoseNode) return;
+    if (fault.kind == FaultKind::kDrainNode) away.insert(fault.node);
+  }
+  if (away.size() <= plan->spares) plan->faults.push_back(loss);
+}
+
 }  // namespace
 
 Plan MakeStorm(uint64_t seed) {
@@ -148,7 +164,7 @@ Plan MakeStorm(uint64_t seed) {
   const bool moves = std::any_of(plan.faults.begin(), plan.faults.end(), [](const Fault& fault) {
     return fault.kind == FaultKind::kDrainNode || fault.kind == FaultKind::kFillNode;
   });
-  const bool fills = !moves && draw(30);
+  const bool fills = !moves && draw(40);
   if (draw(50)) UseExtents(rng, &plan);
   if (fills) {
     plan.data_path.extent_bytes = 250'000;
@@ -156,22 +172,13 @@ Plan MakeStorm(uint64_t seed) {
     FillPool(rng, &plan);
   }
   // At least one, so that outcomes may be unknown.
-  const uint64_t count = 1 + rng.Below(6);
+  const uint64_t count = 1 + rng.Below(8);
   for (uint64_t i = 0; i < count; ++i) {
     plan.faults.push_back(MakeMemberFault(plan, SpanNs(plan), rng));
     if (draw(25)) plan.faults.back().kind = FaultKind::kBreakChannel;
+    if (draw(15)) plan.faults.back().kind = FaultKind::kBreakNodeControl;
   }
-  // A node that is to drain takes nobody's place, and two that are lost are too many.
-  const bool loses = std::any_of(plan.faults.begin(), plan.faults.end(), [](const Fault& fault) {
-    return fault.kind == FaultKind::kLoseNode;
-  });
-  if (plan.spares > 0 && !cuts && !moves && !loses && draw(25)) {
-    Fault loss;
-    loss.kind = FaultKind::kLoseNode;
-    loss.at_ns = rng.Below(SpanNs(plan));
-    loss.node = static_cast<uint32_t>(rng.Below(plan.shape.nodes));
-    plan.faults.push_back(loss);
-  }
+  if (!cuts && draw(50)) LoseOne(rng, &plan);
   return plan;
 }
 

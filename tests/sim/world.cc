@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kReviveNsMax = 200'000;
 // About how long it takes until everybody has a view, and until a full pool has room again.
 constexpr uint64_t kViewSpreadsNs = 20'000;
-constexpr uint64_t kPoolStaysFullNs = 100'000;
+constexpr uint64_t kPoolStaysFullNs = 1'000'000;
 // Until the last flush is tried again.
 constexpr uint64_t kFlushAgainNs = 50'000;
 

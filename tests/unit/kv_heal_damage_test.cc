@@ -1,5 +1,6 @@
 // Damaged memory that was accepted as it is: what is sound at some replica is everywhere
-// afterwards, and what is at none is lost by name, and may be written again.
+// afterwards, and what is at none is lost by name, and may be written again. And what a check of
+// the pool finds of damage.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include "client_core/base/planted_bug.h"
 #include "client_core/base/rng.h"
 #include "client_core/kv/heal_damage.h"
+#include "client_core/kv/pool_check.h"
 #include "client_core/layout/entry_codec.h"
 #include "client_core/layout/region_layout.h"
 #include "tests/support/index_worker.h"
@@ -112,7 +114,9 @@ class HealDamageTest : public testing::TestWithParam<EngineKind> {
     for (const auto& [key, value] : model_) wrong += worker.Get(key) == value ? 0 : 1;
     return wrong;
   }
-  GlobalAddr ObjectOf(const std::string& key) {
+  GlobalAddr ObjectOf(const std::string& key) { return SlotWord(SlotOf(key).second).addr(); }
+  // The group that has the key, and its slot's word.
+  std::pair<GlobalAddr, uint64_t> SlotOf(const std::string& key) {
     for (const GlobalAddr start : LookAtIndex(cluster_).named) {
       for (uint32_t i = 0; i < kSubtableBytes / 8; ++i) {
         uint64_t bits = 0;
@@ -124,7 +128,7 @@ class HealDamageTest : public testing::TestWithParam<EngineKind> {
             !LoadEntryKey(word, Bytes(word.addr(), 0), word.size_class().bytes(), &found)) {
           continue;
         }
-        if (found.bytes == key) return word.addr();
+        if (found.bytes == key) return {start + i / kGroupWords * kGroupBytes, bits};
       }
     }
     CHECK(false);
@@ -135,6 +139,53 @@ class HealDamageTest : public testing::TestWithParam<EngineKind> {
   TestCluster cluster_{executor_.clock(), {.nodes = 3, .replicas = 3, .node_bytes = 64ULL << 20}};
   std::map<std::string, std::string> model_;
 };
+
+TEST_P(HealDamageTest, ACheckOfThePoolCountsWhatIsThereAndWhatIsWrong) {
+  auto worker = NewWorker();
+  const auto check = [&] {
+    PoolCounts counts;
+    EXPECT_TRUE(BlockOn(executor_, worker->kv().CheckPool(&counts)).ok());
+    return counts;
+  };
+  const PoolCounts sound = check();
+  EXPECT_EQ(sound.wrong(), 0U) << sound.ToText();
+  EXPECT_EQ(sound.unfinished, 0U);
+  EXPECT_EQ(sound.records + sound.registers, model_.size());
+  EXPECT_EQ(sound.extents, 7U);
+  EXPECT_LT(sound.named_bytes, sound.owned_bytes);
+
+  // A byte of a record, and then of an extent's list, on one replica.
+  for (const char* key : {"sum:5", "large"}) {
+    std::byte* const byte = Bytes(ObjectOf(key), 1) + kRecordHeaderBytes + 1;
+    *byte ^= std::byte{1};
+    EXPECT_EQ(check().damaged, 1U) << key;
+    EXPECT_EQ(check().wrong(), 1U) << key;
+    *byte ^= std::byte{1};
+  }
+
+  // A second entry for a key, which names the same object.
+  const GlobalAddr group = SlotOf("sum:5").first;
+  const uint64_t word = SlotOf("sum:5").second;
+  GlobalAddr empty;
+  for (uint32_t i = 0; i < kGroupWords; ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, Bytes(group + i * 8, 0), 8);
+    if (i != kGroupHeaderWord && SlotWord(bits).is_empty()) empty = group + i * 8;
+  }
+  ASSERT_FALSE(empty.is_null());
+  uint64_t was = 0;
+  std::memcpy(&was, Bytes(empty, 0), 8);
+  std::memcpy(Bytes(empty, 0), &word, 8);
+  EXPECT_EQ(check().differing, 2U) << "from two replicas";
+  for (int replica = 1; replica < 3; ++replica) std::memcpy(Bytes(empty, replica), &word, 8);
+  const PoolCounts twice = check();
+  EXPECT_EQ(twice.duplicates, 1U);
+  EXPECT_EQ(twice.named_twice, 1U);
+  EXPECT_EQ(twice.differing, 0U);
+  EXPECT_EQ(twice.examples.size(), 2U);
+  for (int replica = 0; replica < 3; ++replica) std::memcpy(Bytes(empty, replica), &was, 8);
+  EXPECT_EQ(check().wrong(), 0U);
+}
 
 TEST_P(HealDamageTest, EveryPageMayBeDamagedAtOneReplica) {
   DamageEverywhere(7);
