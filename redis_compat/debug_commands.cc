@@ -147,8 +147,7 @@ void Help(ReplyWriter& out) {
       "SET-ACTIVE-EXPIRE <0|1>",
       "    Whether this agent removes expired keys that nobody touches.",
       "CHECK-POOL",
-      "    Walks the whole pool and counts what is named there, and what is wrong. For quiet "
-      "clusters.",
+      "    Counts what the pool of a quiet cluster holds, and what is wrong.",
       "RELOAD [MERGE | NOFLUSH | NOSAVE ...]",
       "    Does nothing.",
       "HELP",
