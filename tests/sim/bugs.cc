@@ -71,12 +71,6 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kLanesNotNamed, "lanes-not-named", "turnover"},
     {Bug::kTakenOverAtOnce, "taken-over-at-once", "turnover"},
     {Bug::kInheritedTwice, "inherited-twice", "growth"},
-    {Bug::kLeftRoundUnseen, "left-round-unseen", "storm"},
-    {Bug::kWalkResumedAnyway, "walk-resumed-anyway", "storm"},
-    {Bug::kRoundLeft, "round-left", "storm"},
-    {Bug::kSplitUnlocksLate, "split-unlocks-late", "storm"},
-    {Bug::kSweepOfFillingGroup, "sweep-of-filling-group", "storm"},
-    {Bug::kHoldForgetsExpelled, "hold-forgets-expelled", "storm"},
     {Bug::kAcknowledgedBeforeDurable, "acknowledged-before-durable", "members"},
 };
 
