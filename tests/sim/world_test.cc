@@ -2,6 +2,7 @@
 //
 // How many seeds run is set so that they fit a CI run; scripts/simulate.sh goes on for as long as
 // one likes. ONETRIP_SIM_SCALE (1) multiplies them.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -120,8 +121,12 @@ TEST(MemoryWatch, ForgetsWhatWasFreeInABlockThatChangedItsClass) {
   const GlobalAddr spanning(0, 10 * kBlockBytes + kBlockHeaderBytes);
   const SizeClass small = SizeClass::For(64);
   const GlobalAddr later(0, 11 * kBlockBytes + kBlockHeaderBytes);
+  watch.Adopted(spanning.block_start(), span, nullptr);
   watch.Allocated(spanning, span, MemoryUse::kObject);
   watch.Released(spanning, span, MemoryUse::kObject);
+  watch.Listed(spanning);
+  watch.GivenBack(spanning.block_start());
+  watch.Adopted(later.block_start(), small, nullptr);
   watch.Allocated(later, small, MemoryUse::kObject);
   watch.Written(NodeId{0}, later.offset());
   watch.Written(NodeId{0}, later.block_start().offset());
@@ -132,6 +137,61 @@ TEST(MemoryWatch, ForgetsWhatWasFreeInABlockThatChangedItsClass) {
   EXPECT_EQ(watch.failure(), "");
   watch.Written(NodeId{0}, later.offset() + 64 + 63);
   EXPECT_NE(watch.failure(), "");
+}
+
+// Every object of a block is in its owner's list, in use or on its way, and only one of these.
+TEST(MemoryWatch, ConservesObjects) {
+  const auto bytes = std::make_unique<std::byte[]>(kRegionBytes);
+  struct Endpoint final : MemoryEndpoint {
+    [[nodiscard]] std::byte* base() const override { return memory; }
+    [[nodiscard]] uint64_t bytes() const override { return kRegionBytes; }
+    ControlReply Handle(const ControlRequest& /*request*/) override { return {}; }
+    std::byte* memory = nullptr;
+  } endpoint;
+  endpoint.memory = bytes.get();
+  View view;
+  view.replicas = 1;
+  view.node_count = 1;
+  view.regions.push_back({});
+  const SizeClass small = SizeClass::For(64);
+  const GlobalAddr block(0, 10 * kBlockBytes);
+  const GlobalAddr addr = ObjectAddr(block, small, 3);
+  const auto after = [&](const auto& steps) {
+    MemoryWatch watch({&endpoint}, view);
+    watch.Adopted(block, small, nullptr);
+    steps(watch);
+    return watch.failure();
+  };
+  EXPECT_EQ(after([&](MemoryWatch& watch) {
+              watch.Allocated(addr, small, MemoryUse::kObject);
+              watch.Retired(addr, small);
+              watch.Released(addr, small, MemoryUse::kObject);
+              EXPECT_EQ(watch.OnTheWay().size(), 1U);
+              watch.Listed(addr);
+              EXPECT_EQ(watch.OnTheWay().size(), 0U);
+              watch.GivenBack(block);
+            }),
+            "");
+  EXPECT_THAT(after([&](MemoryWatch& watch) { watch.Listed(addr); }),
+              testing::HasSubstr("freed twice"));
+  EXPECT_THAT(after([&](MemoryWatch& watch) {
+                watch.Allocated(addr, small, MemoryUse::kObject);
+                watch.Listed(addr);
+              }),
+              testing::HasSubstr("freed that is in use"));
+  EXPECT_THAT(after([&](MemoryWatch& watch) {
+                watch.Allocated(addr, small, MemoryUse::kObject);
+                watch.Released(addr, small, MemoryUse::kObject);
+                watch.Allocated(addr, small, MemoryUse::kObject);
+              }),
+              testing::HasSubstr("in no list"));
+  EXPECT_THAT(after([&](MemoryWatch& watch) {
+                watch.Allocated(addr, small, MemoryUse::kObject);
+                watch.GivenBack(block);
+              }),
+              testing::HasSubstr("not all is free"));
+  EXPECT_THAT(after([&](MemoryWatch& watch) { watch.Adopted(block, small, nullptr); }),
+              testing::HasSubstr("granted that somebody has"));
 }
 
 // A node that is out may still write what it was sent before.
@@ -151,6 +211,7 @@ TEST(MemoryWatch, LeavesReplicasAloneThatAreMissing) {
   for (int node = 0; node < 2; ++node) endpoints[node].memory = &bytes[node * kRegionBytes];
   MemoryWatch watch({&endpoints[0], &endpoints[1]}, view);
   const GlobalAddr addr(0, 10 * kBlockBytes + kBlockHeaderBytes);
+  watch.Adopted(addr.block_start(), SizeClass::For(64), nullptr);
   watch.Allocated(addr, SizeClass::For(64), MemoryUse::kObject);
   watch.Released(addr, SizeClass::For(64), MemoryUse::kObject);
   view.regions[0].missing = 1;
