@@ -119,6 +119,8 @@ class KvImpl final : private WorkerDuties {
   Task<Status> ForEachGroup(GroupVisitor visit, Walk* walk);
   // One that a repair has left unfinished, or from the beginning.
   [[nodiscard]] Walk WalkOf(const RepairOrder& order) const;
+  // Every register of the index, in such a walk.
+  Task<Status> VisitRegisters(RepairOrder order, RegisterVisitor visit);
 
   // scan.cc
   struct ListedKey;

@@ -117,16 +117,20 @@ KvImpl::Walk KvImpl::WalkOf(const RepairOrder& order) const {
   return Walk{.kind = order.kind, .number = order.walk};
 }
 
-Task<Status> KvImpl::ScrubRegisters(RepairOrder order) {
-  if (!registers_ || Planted(Bug::kNoScrub)) co_return Status::Ok();
+Task<Status> KvImpl::VisitRegisters(RepairOrder order, RegisterVisitor visit) {
   Walk walk = WalkOf(order);
   const Status status = co_await ForEachGroup(
-      [this](Subtable table, uint32_t group, Status* failure) {
-        return ScrubGroup(table, group, &KvImpl::ScrubRegister, failure);
+      [this, visit](Subtable table, uint32_t group, Status* failure) {
+        return ScrubGroup(table, group, visit, failure);
       },
       &walk);
   left_walk_ = status.ok() ? Walk() : walk;
   co_return status;
+}
+
+Task<Status> KvImpl::ScrubRegisters(RepairOrder order) {
+  if (!registers_ || Planted(Bug::kNoScrub)) co_return Status::Ok();
+  co_return co_await VisitRegisters(std::move(order), &KvImpl::ScrubRegister);
 }
 
 // None is made meanwhile, so none is left afterwards.
@@ -135,14 +139,7 @@ Task<Status> KvImpl::EndRegisters(RepairOrder order) {
     co_return Status(StatusCode::kUnavailable, "this agent's engine knows no registers");
   }
   if (Planted(Bug::kMovesRegisters)) co_return Status::Ok();
-  Walk walk = WalkOf(order);
-  const Status status = co_await ForEachGroup(
-      [this](Subtable table, uint32_t group, Status* failure) {
-        return ScrubGroup(table, group, &KvImpl::MakeRecord, failure);
-      },
-      &walk);
-  left_walk_ = status.ok() ? Walk() : walk;
-  co_return status;
+  co_return co_await VisitRegisters(std::move(order), &KvImpl::MakeRecord);
 }
 
 Task<Status> KvImpl::FindSubtable(uint32_t* entry, uint32_t end) {
