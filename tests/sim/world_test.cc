@@ -101,16 +101,19 @@ TEST(SimulationRegressions, AReadOfARecordThatExpiresMeanwhile) {
   EXPECT_TRUE(report.ok()) << report.failure;
 }
 
+// A memory node of one region, for what only looks at memory.
+struct RegionEndpoint final : MemoryEndpoint {
+  [[nodiscard]] std::byte* base() const override { return memory; }
+  [[nodiscard]] uint64_t bytes() const override { return kRegionBytes; }
+  ControlReply Handle(const ControlRequest& /*request*/) override { return {}; }
+  std::byte* memory = nullptr;
+};
+
 // A span goes back to its node, and its last block is granted for small objects: writing those is
 // writing nothing that is free, but a write beside them still is.
 TEST(MemoryWatch, ForgetsWhatWasFreeInABlockThatChangedItsClass) {
   const auto bytes = std::make_unique<std::byte[]>(kRegionBytes);
-  struct Endpoint final : MemoryEndpoint {
-    [[nodiscard]] std::byte* base() const override { return memory; }
-    [[nodiscard]] uint64_t bytes() const override { return kRegionBytes; }
-    ControlReply Handle(const ControlRequest& /*request*/) override { return {}; }
-    std::byte* memory = nullptr;
-  } endpoint;
+  RegionEndpoint endpoint;
   endpoint.memory = bytes.get();
   View view;
   view.replicas = 1;
@@ -142,12 +145,7 @@ TEST(MemoryWatch, ForgetsWhatWasFreeInABlockThatChangedItsClass) {
 // Every object of a block is in its owner's list, in use or on its way, and only one of these.
 TEST(MemoryWatch, ConservesObjects) {
   const auto bytes = std::make_unique<std::byte[]>(kRegionBytes);
-  struct Endpoint final : MemoryEndpoint {
-    [[nodiscard]] std::byte* base() const override { return memory; }
-    [[nodiscard]] uint64_t bytes() const override { return kRegionBytes; }
-    ControlReply Handle(const ControlRequest& /*request*/) override { return {}; }
-    std::byte* memory = nullptr;
-  } endpoint;
+  RegionEndpoint endpoint;
   endpoint.memory = bytes.get();
   View view;
   view.replicas = 1;
@@ -197,12 +195,7 @@ TEST(MemoryWatch, ConservesObjects) {
 // A node that is out may still write what it was sent before.
 TEST(MemoryWatch, LeavesReplicasAloneThatAreMissing) {
   const auto bytes = std::make_unique<std::byte[]>(2 * kRegionBytes);
-  struct Endpoint final : MemoryEndpoint {
-    [[nodiscard]] std::byte* base() const override { return memory; }
-    [[nodiscard]] uint64_t bytes() const override { return kRegionBytes; }
-    ControlReply Handle(const ControlRequest& /*request*/) override { return {}; }
-    std::byte* memory = nullptr;
-  } endpoints[2];
+  RegionEndpoint endpoints[2];
   View view;
   view.replicas = 2;
   view.node_count = 2;
