@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the release, mutants, asan-ubsan, tsan and fuzz presets (or those
 # named as arguments) and runs every test of each (of mutants, the search for planted bugs). The last
-# line is "N passed, N failed"; a build that fails counts as one failure. The line before it counts
-# what the nemesis had to leave out on this host, if anything. Exit code 0 only when nothing failed.
+# line is "N passed, N failed"; a build that fails counts as one failure. The lines before it name what
+# failed, and count what the nemesis had to leave out on this host, if anything. Exit code 0 only when
+# nothing failed.
 #
 # A fuzz target counts as one test; it runs for $ONETRIP_FUZZ_S seconds (10).
 set -uo pipefail
@@ -14,6 +15,7 @@ jobs=$(nproc)
 passed=0
 failed=0
 skipped=0
+told=() # what failed, by name
 
 scripts/install_deps.sh || exit 1
 
@@ -56,12 +58,26 @@ print(total - failed - skipped, failed)
 EOF
 }
 
-# add_counts PASSED FAILED. Without two numbers, what should have counted did not come to its end.
+# tell_cases PRESET REPORT: notes the cases that failed in a JUnit report.
+tell_cases() {
+  mapfile -t -O "${#told[@]}" told < <(python3 - "$1" "$2" <<'EOT'
+import sys
+import xml.etree.ElementTree as tree
+for case in tree.parse(sys.argv[2]).getroot().iter("testcase"):
+    if case.find("failure") is not None:
+        print(sys.argv[1] + ": " + case.get("name"))
+EOT
+  )
+}
+
+# add_counts WHOSE PASSED FAILED. Without two numbers, what should have counted did not come to its
+# end.
 add_counts() {
-  if [[ ${1:-} =~ ^[0-9]+$ && ${2:-} =~ ^[0-9]+$ ]]; then
-    ((passed += $1, failed += $2))
+  if [[ ${2:-} =~ ^[0-9]+$ && ${3:-} =~ ^[0-9]+$ ]]; then
+    ((passed += $2, failed += $3))
   else
     echo "=== the tests above did not end"
+    told+=("$1 did not end")
     ((failed += 1))
   fi
 }
@@ -74,7 +90,8 @@ run_ctest() {
   "${steady[@]}" ctest --preset "$1" -j "$jobs" --exclude-regex '^(compat|cluster)$' --no-tests=error \
     --output-junit "$report" | grep -vE '^ *[0-9]+/[0-9]+ Test +#.* Passed |^ +Start '
   read -r good bad < <(count_cases "$report" 2>/dev/null)
-  add_counts "$good" "$bad"
+  [[ ${bad:-0} == 0 ]] || tell_cases "$1" "$report"
+  add_counts "$1: ctest" "$good" "$bad"
 }
 
 # run_python PRESET NAME COMMAND...: a program whose last line has the counts; count_python counts.
@@ -86,7 +103,8 @@ count_python() {
   read -r good bad left_out < <(
     sed -nE '$s/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 \4/p' "build/$1/$2.log")
   ((skipped += ${left_out:-0}))
-  add_counts "$good" "$bad"
+  mapfile -t -O "${#told[@]}" told < <(sed -nE "s/^(failed: |FAIL +)/$1: $2: /p" "build/$1/$2.log")
+  add_counts "$1: $2" "$good" "$bad"
 }
 
 # run_fuzz PRESET: every fuzz target from the inputs that tests/fuzz/corpus keeps for it, if any; what
@@ -102,11 +120,12 @@ run_fuzz() {
     [[ ! -d tests/fuzz/corpus/$name ]] || kept=("tests/fuzz/corpus/$name")
     if "$target" -max_total_time="${ONETRIP_FUZZ_S:-10}" -max_len=4096 -rss_limit_mb=2048 \
       -artifact_prefix="build/$1/$name." "$corpus" "${kept[@]}" >"build/$1/$name.log" 2>&1; then
-      add_counts 1 0
+      add_counts "$1" 1 0
     else
       echo "=== $name failed; build/$1/$name.log ends with:"
       tail -n 15 "build/$1/$name.log"
-      add_counts 0 1
+      told+=("$1: $name")
+      add_counts "$1" 0 1
     fi
   done
 }
@@ -118,6 +137,7 @@ for ((i = 0; i < ${#presets[@]}; ++i)); do
   [[ -z $ahead ]] || wait "$ahead"
   if ! build "$preset"; then
     echo "=== $preset: the build failed"
+    told+=("$preset: the build")
     ((failed += 1))
     continue
   fi
@@ -162,6 +182,7 @@ for ((i = 0; i < ${#presets[@]}; ++i)); do
   fi
 done
 
+for name in "${told[@]}"; do echo "=== failed: $name"; done | tee build/failed.log
 ((skipped == 0)) || echo "=== $skipped skipped; what, and why, stands above"
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -61,7 +61,8 @@ Generation::Generation(uint64_t number, const GenerationOptions& options) : numb
   keys_.assign(keys.begin(), keys.end());
 }
 
-// Some time is left without any: each flush or swap is a hold, behind which a take-over begins anew.
+// Some time is left without any: each flush or swap is a hold, behind which a take-over begins
+// anew.
 bool Generation::MayHaveWholeKeyspaces(uint64_t number) {
   constexpr uint64_t kRound = 40;
   constexpr uint64_t kOfRound = 10;
