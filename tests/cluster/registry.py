@@ -58,6 +58,7 @@ def tests():
     import backing_damaged  # pylint: disable=unused-import,import-outside-toplevel
     import cuts  # pylint: disable=unused-import,import-outside-toplevel
     import expelled  # pylint: disable=unused-import,import-outside-toplevel
+    import full_pool  # pylint: disable=unused-import,import-outside-toplevel
     import growth  # pylint: disable=unused-import,import-outside-toplevel
     import hosts  # pylint: disable=unused-import,import-outside-toplevel
     import impostors  # pylint: disable=unused-import,import-outside-toplevel
