@@ -281,7 +281,6 @@ class Coordinator {
   // When nobody is left who could know better.
   void LetWallClockDecide(uint64_t now_us);
   void AdvanceDurableTime(uint64_t now_us);
-  static EngineFamily FamilyOf(const std::string& engine);
   // Why an agent of this engine may not work on this cluster's memory.
   [[nodiscard]] std::optional<std::string> RefuseEngine(const std::string& engine) const;
   // That a member which was welcomed by that life may have heard of.
