@@ -318,7 +318,11 @@ class Coordinator {
   std::optional<std::string> RefuseOwner(const JoinNodeRequest& offer) const;
   std::optional<uint16_t> FindNode(uint64_t incarnation) const;
   // For one that nobody has heard of.
-  std::optional<uint16_t> FreeNumber() const;
+  std::optional<uint16_t> FreeNumber(uint64_t now_us) const;
+  // Whether nobody waits any more for a node that holds nothing: it is not shown, and the next one
+  // that is new gets its number.
+  static constexpr uint64_t kForgetNodeAfterUs = 600'000'000;
+  [[nodiscard]] bool IsGoneForGood(uint16_t id, uint64_t now_us) const;
   void TryMakeMap();
   void PlaceNode(Member& member, uint16_t node, uint64_t request);
   // The node's memory counts for nothing: it waits until it is out.

@@ -8,13 +8,6 @@
 
 namespace onetrip {
 
-namespace {
-
-// How long a memory node that holds nothing is shown after its end.
-constexpr uint64_t kForgetAfterUs = 600'000'000;
-
-}  // namespace
-
 std::string ClusterText(uint64_t cluster) {
   char text[17];
   std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(cluster));
@@ -182,9 +175,8 @@ void Coordinator::AddNodeStatus(uint64_t now_us, StatusReply* status) const {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const auto id = static_cast<uint16_t>(i);
     const Node& node = nodes_[id];
-    // Long gone, and nobody waits for it: people need not see it any more.
-    if (node.member == 0 && node.record.out && regions[id] == 0 &&
-        now_us >= node.lost_at_us + kForgetAfterUs) {
+    // Nobody waits for it: people need not see it any more.
+    if (IsGoneForGood(id, now_us)) {
       continue;
     }
     MemberStatusInfo* const one = add(node.member, node.info, node.report);
