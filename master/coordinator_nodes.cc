@@ -258,6 +258,8 @@ void Coordinator::OnServeNode(Member& member, uint64_t request, const ServeNodeR
   Node& node = nodes_[id];
   node.serving = true;
   node.left = false;
+  // Whoever accepted that it is lost has to look again.
+  if (std::erase(accepted_loss_, NodeId{id}) != 0) accepted_loss_.clear();
   node.reach_since_us = last_tick_us_;
   // There may be room for what has to move.
   move_not_before_us_ = 0;

@@ -23,7 +23,8 @@ std::string Coordinator::WaitingFor() const {
   for (uint16_t node = 0; node < NodesInView(); ++node) {
     if (nodes_[node].serving || nodes_[node].record.out) continue;
     return "memory node " + std::to_string(node) +
-           (nodes_[node].member != 0 ? " has joined and does not serve yet" : " is not there");
+           (nodes_[node].member != 0 ? " has joined and does not serve yet" : " is not there") +
+           WhatLossWaitsFor();
   }
   if (!time_is_known_ && HasQueued(ChangeKind::kJoin)) {
     return "for a member of before the restart, which knows the cluster's time, to come back";
@@ -46,6 +47,16 @@ std::string Coordinator::WaitingFor() const {
     return "agent " + std::to_string(repair_->member) + " has a repair under way";
   }
   return "";
+}
+
+// What to do when the nodes that are lost do not come back.
+std::string Coordinator::WhatLossWaitsFor() const {
+  const size_t regions = RegionsWithoutMajority();
+  if (regions == 0) return "";
+  const std::string text =
+      ", and " + std::to_string(regions) + " regions have no majority without it";
+  if (RegionsWithoutAny() != 0) return text;
+  return text + "; if it is lost for good: onetrip node accept-loss";
 }
 
 std::string Coordinator::WhatDamagedWaitFor() const {

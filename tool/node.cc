@@ -310,6 +310,39 @@ Status DrainNode(const NodeOptions& options, std::string* reason) {
   return options.master.empty() ? EndMemnode(options, after, reason) : Status::Ok();
 }
 
+Status AcceptLoss(const NodeOptions& options, std::string* reason) {
+  ControlOptions control;
+  Status status = FindMaster(options, &control, reason);
+  if (!status.ok()) return status;
+  status = AskToAcceptLoss(control, /*confirmed=*/false, reason);
+  if (status.code() != StatusCode::kCorrupt) return status;
+  if (!options.yes) {
+    *reason += ". Nothing has been done; to accept that: onetrip node accept-loss --yes";
+    return status;
+  }
+  std::printf("%s\n", reason->c_str());
+  std::fflush(stdout);
+  status = AskToAcceptLoss(control, /*confirmed=*/true, reason);
+  const auto deadline = Clock::now() + kMasterAway;
+  while (status.ok() && options.wait) {
+    const Result<ClusterStatusInfo> now = QueryStatus(control, reason);
+    if (now.ok() && now->state != "not serving") {
+      std::printf(
+          "the cluster goes on: it is %s; regions get their copies back on memory nodes that "
+          "are started now\n",
+          now->state.c_str());
+      return Status::Ok();
+    }
+    if (Clock::now() > deadline) {
+      if (!now.ok()) return now.status();
+      return Refuse(reason, "it is accepted, and the cluster has not gone on yet; it waits for: " +
+                                (now->waiting_for.empty() ? "an agent" : now->waiting_for));
+    }
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  return status;
+}
+
 Status KeepNode(const NodeOptions& options, std::string* reason) {
   uint32_t node = 0;
   ControlOptions control;

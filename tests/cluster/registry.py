@@ -55,6 +55,7 @@ def _shared(function, fabric, context):
 
 def tests():
     # Importing a module registers its tests.
+    import accept_loss  # pylint: disable=unused-import,import-outside-toplevel
     import backing_damaged  # pylint: disable=unused-import,import-outside-toplevel
     import cuts  # pylint: disable=unused-import,import-outside-toplevel
     import expelled  # pylint: disable=unused-import,import-outside-toplevel

@@ -75,7 +75,9 @@ TEST_F(MasterRepairTest, ASecondLossThatWouldTakeTheMajorityIsWaitedFor) {
   EXPECT_EQ(StateOf(2), "lost");
   bench.Pass(5000, {nodes[0], a, b});
   EXPECT_EQ(view().epoch.value, epoch);
-  EXPECT_EQ(Status().waiting_for, "memory node 2 is not there");
+  EXPECT_EQ(Status().waiting_for,
+            "memory node 2 is not there, and 4 regions have no majority without it; if it is lost "
+            "for good: onetrip node accept-loss");
   EXPECT_FALSE(bench.disk.nodes[2].out);
 }
 
