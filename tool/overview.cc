@@ -202,6 +202,7 @@ void TakeInfo(const Info& info, AgentOverview* agent) {
   agent->commands = Number(info, "total_commands_processed");
   agent->pool_capacity_bytes = Number(info, "pool_capacity_bytes");
   agent->pool_granted_bytes = Number(info, "pool_granted_bytes");
+  agent->registers_thawed = Number(info, "registers_thawed");
   agent->keys = 0;
   for (const auto& [name, value] : info) {
     if (name.starts_with("db") && value.starts_with("keys=")) {

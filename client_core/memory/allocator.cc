@@ -195,13 +195,24 @@ void Allocator::RetireRegister(GlobalAddr addr, SizeClass size_class) {
   retired_bytes_since_tick_ += size_class.bytes();
 }
 
-Task<void> Allocator::ReserveRetiredRing() {
+Task<void> Allocator::ReserveRetiredRing(bool may_use_reserve) {
   if (!retired_registers_.needs_ring() ||
       retired_registers_.added() < context_.options.retired_ring_after) {
     co_return;
   }
-  const Result<GlobalAddr> ring = co_await AllocatePinned(SizeClass::For(kRetiredRingBytes));
-  if (ring.ok()) retired_registers_.GiveRing(ring.value());
+  constexpr SizeClass kRing = SizeClass::For(kRetiredRingBytes);
+  Result<GlobalAddr> ring = co_await AllocatePinned(kRing);
+  if (!ring.ok() && may_use_reserve) {
+    const Status granted = co_await GrantBlock({kRing, GlobalAddr(), /*may_use_reserve=*/true});
+    if (granted.ok()) ring = co_await AllocatePinned(kRing);
+  }
+  if (!ring.ok()) co_return;
+  // Somebody else may have got one meanwhile.
+  if (retired_registers_.needs_ring()) {
+    retired_registers_.GiveRing(ring.value());
+  } else {
+    FreeUnpublished(ring.value(), kRing);
+  }
 }
 
 Task<void> Allocator::PublishRetiredRegisters() {
@@ -264,6 +275,62 @@ Task<Result<GlobalAddr>> Allocator::AllocatePinned(SizeClass size_class) {
     const Status granted = co_await GrantBlock({size_class, GlobalAddr()});
     if (!granted.ok()) co_return granted;
   }
+}
+
+Task<Result<Allocator::Object>> Allocator::AllocateInPlaceOf(SizeClass replaced,
+                                                             SizeClass size_class) {
+  constexpr uint64_t kNotAskedNs = 10'000'000;
+  if (context_.executor.NowNs() >= full_until_ns_) {
+    const Result<GlobalAddr> addr = co_await AllocatePinned(size_class);
+    if (addr.ok()) co_return Object{addr.value(), size_class};
+    if (addr.status().code() != StatusCode::kOutOfMemory) co_return addr.status();
+    full_until_ns_ = context_.executor.NowNs() + kNotAskedNs;
+  }
+  // As large as what is given up: so as many of them are free in the end as in the beginning. Of a
+  // long value a buffer is given up; one whose block has become one of objects is none any more.
+  const SizeClass alike(std::max(replaced.index(), size_class.index()));
+  const auto take_block_of_buffers = [&] {
+    for (uint8_t index = size_class.index(); index < SizeClass::kSlabClasses; ++index) {
+      for (size_t list = SizeClass::kCount + index; list < partial_.size();
+           list += SizeClass::kCount) {
+        if (partial_[list].empty()) continue;
+        Block& block = *partial_[list].back();
+        Unlist(block);
+        block.list = index;
+        Enlist(block);
+        return SizeClass(index);
+      }
+    }
+    return SizeClass();
+  };
+  Status granted;
+  while (granted.ok()) {
+    for (const SizeClass one : {alike, size_class}) {
+      const GlobalAddr addr = TryAllocate(one);
+      if (!addr.is_null()) co_return Object{addr, one};
+    }
+    if (const SizeClass taken = take_block_of_buffers(); taken.is_valid()) {
+      co_return Object{TryAllocate(taken), taken};
+    }
+    granted = co_await GrantBlock({alike, GlobalAddr(), /*may_use_reserve=*/true});
+  }
+  for (uint8_t index = size_class.index(); index < SizeClass::kSlabClasses; ++index) {
+    const GlobalAddr addr = TryAllocate(SizeClass(index));
+    if (!addr.is_null()) co_return Object{addr, SizeClass(index)};
+  }
+  co_return granted;
+}
+
+Task<void> Allocator::AwaitRetired(uint64_t deadline_ns) {
+  // Those of registers are retired when the others have heard of them.
+  const uint64_t last = reclaimer_.current_epoch() + 2;
+  uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
+  do {
+    co_await Maintain();
+    co_await context_.executor.SleepFor(wait_ns);
+    wait_ns = std::min<uint64_t>(wait_ns * 2, context_.options.epoch_tick_us * 1000);
+  } while (retired_count() > 0 && !reclaimer_.IsSafe(last) && !context_.hold.holds_all() &&
+           context_.executor.NowNs() < deadline_ns);
 }
 
 Task<Result<GlobalAddr>> Allocator::AllocateBuffer(SizeClass size_class, GlobalAddr near) {
@@ -331,7 +398,8 @@ Task<Status> Allocator::GrantBlock(Want want) {
     const NodeId node{static_cast<uint16_t>(next_grant_node_++ % nodes)};
     if (context_.view().IsOut(node)) continue;
     ControlRequest request;
-    request.kind = ControlRequest::Kind::kAlloc;
+    request.kind =
+        want.may_use_reserve ? ControlRequest::Kind::kAllocReserve : ControlRequest::Kind::kAlloc;
     request.size_class = size_class;
     request.owner = context_.membership.id;
     const Result<ControlReply> reply = co_await context_.fabric.Control(node, request);
