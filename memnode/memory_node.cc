@@ -279,16 +279,17 @@ ControlReply MemoryNode::Handle(const ControlRequest& request) {
   return {ControlReply::Outcome::kConflict, {}};
 }
 
-// A sixty-fourth of what it may grant; but however large the pool is, a worker needs no more than a
-// few blocks at a time.
+// A sixty-fourth of what it may grant. But a worker needs a block for each size class that it meets,
+// however small the pool is, and no more than a few at a time, however large.
 uint32_t MemoryNode::ReserveBlocks() const {
   constexpr uint32_t kShare = 64;
+  constexpr uint32_t kMin = 4;
   constexpr uint32_t kMax = 64;
   const auto primaries =
       std::count_if(regions_.begin(), regions_.end(),
                     [](const HostedRegion& region) { return region.is_primary; });
   const auto blocks = static_cast<uint32_t>(primaries) * kBlocksPerRegion;
-  return std::min(kMax, blocks / kShare);
+  return std::min(blocks, std::clamp(blocks / kShare, kMin, kMax));
 }
 
 bool MemoryNode::HasBeyondReserve(uint32_t count) const {

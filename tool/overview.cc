@@ -231,6 +231,8 @@ Service ServiceOf(const Overview& overview, bool local) {
     return Service::kNotServing;
   }
   for (const MemnodeOverview& node : overview.memnodes) {
+    // Another life of its process, or another node, has its place.
+    if (local && node.name.empty() && node.regions == 0U) continue;
     all = all && node.state != "missing" && node.state != "lost" && node.state != "left";
   }
   return all && overview.state == "serving" ? Service::kServing : Service::kDegraded;

@@ -42,7 +42,7 @@ def check(cluster, values):
 for _fabric in ("shm", "tcp"):
     @test("%s: a cluster that is full gets one memory node more" % _fabric)
     def _full(context, fabric=_fabric):
-        with context.cluster(fabric=fabric, memory="64MiB") as cluster:
+        with context.cluster(fabric=fabric, memory="24MiB") as cluster:
             values = fill_up(cluster)
             assert len(values) > 3000, len(values)
             code, output, error = cluster.tool("node", "add", "--dir", cluster.path)

@@ -164,7 +164,7 @@ Plan MakeStorm(uint64_t seed) {
   const bool moves = std::any_of(plan.faults.begin(), plan.faults.end(), [](const Fault& fault) {
     return fault.kind == FaultKind::kDrainNode || fault.kind == FaultKind::kFillNode;
   });
-  const bool fills = !moves && draw(40);
+  const bool fills = draw(moves ? 15 : 40);
   if (draw(50)) UseExtents(rng, &plan);
   if (fills) {
     plan.data_path.extent_bytes = 250'000;

@@ -88,7 +88,7 @@ TEST_F(MemoryNodeTest, RegionsAreFormattedAndTheRootAreaIsTaken) {
 TEST_F(MemoryNodeTest, EveryBlockIsGrantedOnceAndByItsPrimaryOnly) {
   std::set<GlobalAddr> granted;
   for (uint16_t node = 0; node < 3; ++node) {
-    constexpr uint32_t kReserve = 2 * kBlocksPerRegion / 64;  // the primary of two regions
+    constexpr uint32_t kReserve = 4;
     uint32_t of_reserve = 0;
     while (true) {
       ControlReply reply = Alloc(node, kSlab, 7);

@@ -121,8 +121,8 @@ TEST_F(SlabTest, ObjectsOfAllClassesNeverOverlap) {
 
 TEST_F(SlabTest, EveryClassFillsThePoolAndGivesItBack) {
   // But for the reserve.
-  constexpr uint64_t kBlocks = kNodeBytes / kRegionBytes * kBlocksPerRegion;
-  const uint64_t pool_blocks = kBlocks - kRootBlocks - kBlocks / 64;
+  constexpr uint64_t kRegions = kNodeBytes / kRegionBytes;  // each on a node of its own
+  const uint64_t pool_blocks = kRegions * (kBlocksPerRegion - 4) - kRootBlocks;
   for (uint8_t index = 0; index < SizeClass::kCount; ++index) {
     const SizeClass size_class(index);
     SCOPED_TRACE(testing::Message() << size_class.bytes() << " bytes");
