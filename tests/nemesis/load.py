@@ -147,12 +147,19 @@ class Killer:
         self.rng = rng
         self.counts = {}
 
+    def await_whole(self):
+        try:
+            wait_until(lambda: self.cluster.service()[0] == 0, "the cluster is whole", 120)
+        except AssertionError as error:
+            raise AssertionError("%s\n%s" % (error, self.cluster.tool(
+                "status", "--dir", self.cluster.path)[1])) from error
+
     def strike(self):
         names = list(self.cluster.processes())
         name = self.rng.choice(names)
         number = self.rng.choice((signal.SIGKILL, signal.SIGTERM))
         if name.startswith("memnode"):
-            wait_until(lambda: self.cluster.service()[0] == 0, "the cluster is whole", 120)
+            self.await_whole()
         pid = self.cluster.processes()[name]["pid"]
         os.kill(pid, number)
         wait_until(lambda: is_gone(pid), "%s ends by %s" % (name, number.name), 30)
@@ -211,7 +218,7 @@ def main():
                 failures += [failure] if failure else []
             time.sleep(0.1)
         if not failures:
-            wait_until(lambda: cluster.service()[0] == 0, "the cluster is whole", 120)
+            killer.await_whole()
             code, output, error = cluster.tool("check", "--dir", cluster.path)
             print(output.strip(), flush=True)
             if code != 0:

@@ -114,19 +114,26 @@ void FillPool(Rng& rng, Plan* plan) {
   for (size_t i = 0; i < 4; ++i) insert({"DEL", "ballast" + std::to_string(rng.Below(count))});
 }
 
-// If there are enough others: a node that is to drain takes nobody's place, and two that are lost
-// are too many.
+// Unless another one is.
 void LoseOne(Rng& rng, Plan* plan) {
   Fault loss;
   loss.kind = FaultKind::kLoseNode;
   loss.at_ns = rng.Below(SpanNs(*plan));
   loss.node = static_cast<uint32_t>(rng.Below(plan->shape.nodes));
-  std::set<uint32_t> away{loss.node};
   for (const Fault& fault : plan->faults) {
     if (fault.kind == FaultKind::kLoseNode) return;
-    if (fault.kind == FaultKind::kDrainNode) away.insert(fault.node);
   }
-  if (away.size() <= plan->spares) plan->faults.push_back(loss);
+  plan->faults.push_back(loss);
+}
+
+// A node that is lost, or is to drain, takes nobody's place: there have to be enough others.
+void AddSpares(Plan* plan) {
+  std::set<uint32_t> away;
+  for (const Fault& fault : plan->faults) {
+    if (fault.kind != FaultKind::kLoseNode && fault.kind != FaultKind::kDrainNode) continue;
+    away.insert(fault.node);
+  }
+  plan->spares = std::max<uint32_t>(plan->spares, static_cast<uint32_t>(away.size()));
 }
 
 }  // namespace
@@ -179,6 +186,7 @@ Plan MakeStorm(uint64_t seed) {
     if (draw(15)) plan.faults.back().kind = FaultKind::kBreakNodeControl;
   }
   if (!cuts && draw(50)) LoseOne(rng, &plan);
+  AddSpares(&plan);
   return plan;
 }
 
