@@ -42,6 +42,11 @@ void Sprinkle(Rng& rng, uint64_t percent, const Command& other, Plan* plan) {
 void MoveRegions(Rng& rng, Plan* plan) {
   plan->shape.node_bytes = std::max<uint64_t>(plan->shape.node_bytes, 32ULL << 20);
   plan->spares = std::max<uint32_t>(plan->spares, 1 + static_cast<uint32_t>(rng.Below(2)));
+  // A node that is to drain takes the place of none that is lost.
+  const auto is_loss = [](const Fault& fault) { return fault.kind == FaultKind::kLoseNode; };
+  if (std::any_of(plan->faults.begin(), plan->faults.end(), is_loss)) {
+    plan->spares = std::max<uint32_t>(plan->spares, 2);
+  }
   plan->control.replace_after_ms = OneOf(rng, {1UL, 4UL});
   const uint64_t count = 1 + rng.Below(2);
   for (uint64_t i = 0; i < count; ++i) {
@@ -114,26 +119,19 @@ void FillPool(Rng& rng, Plan* plan) {
   for (size_t i = 0; i < 4; ++i) insert({"DEL", "ballast" + std::to_string(rng.Below(count))});
 }
 
-// Unless another one is.
+// If there are enough others: a node that is to drain takes nobody's place, and two that are lost
+// are too many.
 void LoseOne(Rng& rng, Plan* plan) {
   Fault loss;
   loss.kind = FaultKind::kLoseNode;
   loss.at_ns = rng.Below(SpanNs(*plan));
   loss.node = static_cast<uint32_t>(rng.Below(plan->shape.nodes));
+  std::set<uint32_t> away{loss.node};
   for (const Fault& fault : plan->faults) {
     if (fault.kind == FaultKind::kLoseNode) return;
+    if (fault.kind == FaultKind::kDrainNode) away.insert(fault.node);
   }
-  plan->faults.push_back(loss);
-}
-
-// A node that is lost, or is to drain, takes nobody's place: there have to be enough others.
-void AddSpares(Plan* plan) {
-  std::set<uint32_t> away;
-  for (const Fault& fault : plan->faults) {
-    if (fault.kind != FaultKind::kLoseNode && fault.kind != FaultKind::kDrainNode) continue;
-    away.insert(fault.node);
-  }
-  plan->spares = std::max<uint32_t>(plan->spares, static_cast<uint32_t>(away.size()));
+  if (away.size() <= plan->spares) plan->faults.push_back(loss);
 }
 
 }  // namespace
@@ -186,7 +184,6 @@ Plan MakeStorm(uint64_t seed) {
     if (draw(15)) plan.faults.back().kind = FaultKind::kBreakNodeControl;
   }
   if (!cuts && draw(50)) LoseOne(rng, &plan);
-  AddSpares(&plan);
   return plan;
 }
 
