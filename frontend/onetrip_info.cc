@@ -65,6 +65,8 @@ void AppendOnetripSection(const Server& server, std::string* out) {
     return total;
   };
   Field("lost_rounds", sum([](const KvMetrics& m) { return m.lost_rounds.Value(); }), out);
+  Field("registers_thawed", sum([](const KvMetrics& m) { return m.registers_thawed.Value(); }),
+        out);
   Field("unknown_outcomes", sum([](const KvMetrics& m) { return m.unknown_outcomes.Value(); }),
         out);
   Field("swept_records", sum([](const KvMetrics& m) { return m.swept.Value(); }), out);

@@ -314,6 +314,9 @@ void Coordinator::OnRequest(Member* member, uint64_t now_us, StreamId stream,
   if (member == nullptr && std::holds_alternative<MoveRegionsRequest>(message.body)) {
     return OnMoveRegions(stream, message.id, std::get<MoveRegionsRequest>(message.body));
   }
+  if (member == nullptr && std::holds_alternative<AcceptLossRequest>(message.body)) {
+    return OnAcceptLoss(stream, now_us, message.id, std::get<AcceptLossRequest>(message.body));
+  }
   const bool agent = member != nullptr && member->kind == MemberKind::kAgent;
   const bool node = member != nullptr && member->kind == MemberKind::kMemoryNode;
   Change change;

@@ -281,7 +281,6 @@ class Coordinator {
   // When nobody is left who could know better.
   void LetWallClockDecide(uint64_t now_us);
   void AdvanceDurableTime(uint64_t now_us);
-  static EngineFamily FamilyOf(const std::string& engine);
   // Why an agent of this engine may not work on this cluster's memory.
   [[nodiscard]] std::optional<std::string> RefuseEngine(const std::string& engine) const;
   // That a member which was welcomed by that life may have heard of.
@@ -319,7 +318,11 @@ class Coordinator {
   std::optional<std::string> RefuseOwner(const JoinNodeRequest& offer) const;
   std::optional<uint16_t> FindNode(uint64_t incarnation) const;
   // For one that nobody has heard of.
-  std::optional<uint16_t> FreeNumber() const;
+  std::optional<uint16_t> FreeNumber(uint64_t now_us) const;
+  // Whether nobody waits any more for a node that holds nothing: it is not shown, and the next one
+  // that is new gets its number.
+  static constexpr uint64_t kForgetNodeAfterUs = 600'000'000;
+  [[nodiscard]] bool IsGoneForGood(uint16_t id, uint64_t now_us) const;
   void TryMakeMap();
   void PlaceNode(Member& member, uint16_t node, uint64_t request);
   // The node's memory counts for nothing: it waits until it is out.
@@ -400,8 +403,8 @@ class Coordinator {
   void EndHold(uint64_t now_us, const std::string& why);
   // In the next view, which the caller commits. REQUIRES: all hold.
   void PutOut(const std::vector<NodeId>& nodes, uint64_t now_us);
-  // Regions of which fewer than a majority of replicas is on nodes that serve, and neither are to
-  // be put out nor are among `without`.
+  // Regions of which fewer than a majority of replicas, or of those whose loss was not accepted, is
+  // on nodes that serve, and neither are to be put out nor are among `without`.
   [[nodiscard]] size_t RegionsWithoutMajority(const std::vector<uint16_t>& without = {}) const;
   // Whether some have none, and nobody who could change that is about to be back.
   [[nodiscard]] bool LacksMajority(uint64_t now_us) const;
@@ -471,6 +474,16 @@ class Coordinator {
   // One line about an agent that does not reach the node, or has not said so; empty: all do.
   [[nodiscard]] std::string WhoDoesNotReach(NodeId node) const;
 
+  // coordinator_loss.cc: more nodes are lost than regions can do without.
+  void OnAcceptLoss(StreamId stream, uint64_t now_us, uint64_t request,
+                    const AcceptLossRequest& wanted);
+  // Nodes of the map that do not serve and are not expected back at once.
+  [[nodiscard]] std::vector<NodeId> LostNodes(uint64_t now_us) const;
+  // Regions without a live replica on a node that serves.
+  [[nodiscard]] size_t RegionsWithoutAny() const;
+  // Whether they may be put out without a majority being left.
+  [[nodiscard]] bool LossIsAccepted(const std::vector<NodeId>& leaving) const;
+
   // coordinator_moves.cc: regions that go from living nodes to others.
   void OnMoveRegions(StreamId stream, uint64_t request, const MoveRegionsRequest& wanted);
   [[nodiscard]] std::optional<std::string> RefuseDrain(uint16_t node) const;
@@ -494,6 +507,7 @@ class Coordinator {
   [[nodiscard]] std::string WaitingFor() const;
   // What keeps nodes with damaged memory from being put out, and which; empty: there are none.
   [[nodiscard]] std::string WhatDamagedWaitFor() const;
+  [[nodiscard]] std::string WhatLossWaitsFor() const;
   [[nodiscard]] std::string WhatRepairsWaitFor() const;
   [[nodiscard]] std::string Moving() const;
   // `missing` of the node's `regions` replicas do not count.
@@ -518,6 +532,8 @@ class Coordinator {
   size_t missing_regions_ = 0;     // regions that lack a replica
   std::vector<uint32_t> held_;     // by node: replicas that are there, or missing there
   std::vector<uint32_t> lacking_;  // by node: those that are missing there
+  // Nodes that somebody has given up, until they are out. Not durable: it is asked for again.
+  std::vector<NodeId> accepted_loss_;
   uint64_t placement_epoch_ =
       0;  // of the view, or a later one, that changed nodes or replicas last
   uint64_t repair_not_before_us_ = 0;

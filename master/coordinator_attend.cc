@@ -80,12 +80,8 @@ void Coordinator::AdvanceDurableTime(uint64_t now_us) {
 
 // ---- Engines ----
 
-EngineFamily Coordinator::FamilyOf(const std::string& engine) {
-  return engine == "raw" ? EngineFamily::kSingleCopy : EngineFamily::kReplicated;
-}
-
 std::optional<std::string> Coordinator::RefuseEngine(const std::string& engine) const {
-  const EngineFamily family = FamilyOf(engine);
+  const EngineFamily family = EngineFamilyOf(engine);
   if (family == EngineFamily::kSingleCopy && record_.replicas != 1) {
     return "engine raw writes one copy of everything, and this cluster keeps " +
            std::to_string(record_.replicas) +

@@ -23,17 +23,24 @@ std::optional<uint16_t> Coordinator::FindNode(uint64_t incarnation) const {
   return std::nullopt;
 }
 
-// Numbers of nodes that were replaced are kept for them, in case they come back, as long as there
-// are others.
-std::optional<uint16_t> Coordinator::FreeNumber() const {
-  if (nodes_.size() < options_.nodes_max) return static_cast<uint16_t>(nodes_.size());
+bool Coordinator::IsGoneForGood(uint16_t id, uint64_t now_us) const {
+  const Node& node = nodes_[id];
+  return node.member == 0 && node.record.out && !HoldsRegion(NodeId{id}) &&
+         now_us >= node.lost_at_us + kForgetNodeAfterUs;
+}
+
+// Numbers of nodes that hold nothing are kept for them for a while, in case they come back, and as
+// long as there are others.
+std::optional<uint16_t> Coordinator::FreeNumber(uint64_t now_us) const {
   std::optional<uint16_t> longest;
   for (uint16_t id = 0; id < static_cast<uint16_t>(nodes_.size()); ++id) {
     const Node& node = nodes_[id];
     if (!node.record.out || node.member != 0 || HoldsRegion(NodeId{id})) continue;
     if (!longest.has_value() || node.lost_at_us < nodes_[*longest].lost_at_us) longest = id;
   }
-  return longest;
+  const bool forgotten = longest.has_value() && IsGoneForGood(*longest, now_us);
+  if (forgotten || nodes_.size() >= options_.nodes_max) return longest;
+  return static_cast<uint16_t>(nodes_.size());
 }
 
 std::optional<std::string> Coordinator::RefuseOwner(const JoinNodeRequest& offer) const {
@@ -80,7 +87,7 @@ std::optional<std::string> Coordinator::RefuseNode(const Member& member, uint64_
   }
   const std::optional<uint16_t> found = FindNode(offer.incarnation);
   if (!found.has_value()) {
-    if (has_map() && !FreeNumber().has_value()) {
+    if (has_map() && !FreeNumber(now_us).has_value()) {
       return "the cluster has given out " + std::to_string(nodes_.size()) +
              " numbers of memory nodes, as many as can be, and none is free";
     }
@@ -138,7 +145,7 @@ void Coordinator::OnJoinNode(Member& member, uint64_t now_us, uint64_t request,
     }
     return;
   }
-  const uint16_t spare = *FreeNumber();
+  const uint16_t spare = *FreeNumber(now_us);
   if (spare == nodes_.size()) nodes_.emplace_back();
   Node fresh;
   fresh.record = {offer.incarnation, offer.bytes, {}, /*out=*/true};
@@ -251,6 +258,8 @@ void Coordinator::OnServeNode(Member& member, uint64_t request, const ServeNodeR
   Node& node = nodes_[id];
   node.serving = true;
   node.left = false;
+  // Whoever accepted that it is lost has to look again.
+  if (std::erase(accepted_loss_, NodeId{id}) != 0) accepted_loss_.clear();
   node.reach_since_us = last_tick_us_;
   // There may be room for what has to move.
   move_not_before_us_ = 0;

@@ -67,7 +67,7 @@ std::vector<NodeId> Coordinator::Leaving(uint64_t now_us) const {
       leaving.push_back(NodeId{id});
     }
   }
-  if (!leaving.empty() && RegionsWithoutMajority() != 0) return {};
+  if (!leaving.empty() && RegionsWithoutMajority() != 0 && !LossIsAccepted(leaving)) return {};
   return leaving;
 }
 
@@ -81,7 +81,8 @@ size_t Coordinator::RegionsWithoutMajority(const std::vector<uint16_t>& without)
       std::count_if(view.regions.begin(), view.regions.end(), [&](const RegionPlacement& region) {
         const auto live = std::count_if(
             region.nodes.begin(), region.nodes.begin() + view.replicas - region.missing, serves);
-        return live < Majority(view.replicas);
+        // Fewer live only where the loss of the others was accepted.
+        return live < std::min(Majority(view.replicas), view.replicas - region.missing);
       }));
 }
 
@@ -316,6 +317,11 @@ void Coordinator::PutOut(const std::vector<NodeId>& nodes, uint64_t now_us) {
     if (node.cut_off) NoteCut(id.value, now_us);
     effects_.change.nodes[id.value] = node.record;
     SaveRegions(membership_.LoseNode(id));
+  }
+  if (!accepted_loss_.empty()) {
+    // What is left may name what only they had.
+    record_.heal_due = true;
+    accepted_loss_.clear();
   }
   record_.resolve_due = !Planted(Bug::kOutUnresolved);
   // One that is under way may have counted on what these nodes hold.

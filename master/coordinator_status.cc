@@ -8,13 +8,6 @@
 
 namespace onetrip {
 
-namespace {
-
-// How long a memory node that holds nothing is shown after its end.
-constexpr uint64_t kForgetAfterUs = 600'000'000;
-
-}  // namespace
-
 std::string ClusterText(uint64_t cluster) {
   char text[17];
   std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(cluster));
@@ -30,7 +23,8 @@ std::string Coordinator::WaitingFor() const {
   for (uint16_t node = 0; node < NodesInView(); ++node) {
     if (nodes_[node].serving || nodes_[node].record.out) continue;
     return "memory node " + std::to_string(node) +
-           (nodes_[node].member != 0 ? " has joined and does not serve yet" : " is not there");
+           (nodes_[node].member != 0 ? " has joined and does not serve yet" : " is not there") +
+           WhatLossWaitsFor();
   }
   if (!time_is_known_ && HasQueued(ChangeKind::kJoin)) {
     return "for a member of before the restart, which knows the cluster's time, to come back";
@@ -53,6 +47,16 @@ std::string Coordinator::WaitingFor() const {
     return "agent " + std::to_string(repair_->member) + " has a repair under way";
   }
   return "";
+}
+
+// What to do when the nodes that are lost do not come back.
+std::string Coordinator::WhatLossWaitsFor() const {
+  const size_t regions = RegionsWithoutMajority();
+  if (regions == 0) return "";
+  const std::string text =
+      ", and " + std::to_string(regions) + " regions have no majority without it";
+  if (RegionsWithoutAny() != 0) return text;
+  return text + "; if it is lost for good: onetrip node accept-loss";
 }
 
 std::string Coordinator::WhatDamagedWaitFor() const {
@@ -182,9 +186,8 @@ void Coordinator::AddNodeStatus(uint64_t now_us, StatusReply* status) const {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const auto id = static_cast<uint16_t>(i);
     const Node& node = nodes_[id];
-    // Long gone, and nobody waits for it: people need not see it any more.
-    if (node.member == 0 && node.record.out && regions[id] == 0 &&
-        now_us >= node.lost_at_us + kForgetAfterUs) {
+    // Nobody waits for it: people need not see it any more.
+    if (IsGoneForGood(id, now_us)) {
       continue;
     }
     MemberStatusInfo* const one = add(node.member, node.info, node.report);

@@ -245,7 +245,7 @@ void Coordinator::Apply(const Change& change, std::vector<Due>* due) {
       seats_[index] = {seat.value().id, change.member, false};
       if (!Planted(Bug::kSeatNotDurable)) effects_.change.seats[index] = seats_[index];
       member.seats.insert(index);
-      record_.engines = FamilyOf(member.engine);
+      record_.engines = EngineFamilyOf(member.engine);
       one.reply.body = WorkerJoined{seat.value().id, seat.value().index};
       break;
     }

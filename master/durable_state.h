@@ -25,6 +25,11 @@ enum class EngineFamily : uint8_t {
   kSingleCopy,  // raw
 };
 
+// Of an agent's engine by its name.
+inline EngineFamily EngineFamilyOf(const std::string& engine) {
+  return engine == "raw" ? EngineFamily::kSingleCopy : EngineFamily::kReplicated;
+}
+
 struct ClusterRecord {
   uint64_t cluster = 0;  // 0: there is no cluster yet
   int replicas = 0;

@@ -59,6 +59,9 @@ RequestMessage DecodeRequest(const control::Request& message) {
       }
       break;
     }
+    case control::Request::kAcceptLoss:
+      request.body = AcceptLossRequest{message.accept_loss().confirmed()};
+      break;
     case control::Request::kGetStatus:
       request.body = StatusRequest();
       break;

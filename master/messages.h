@@ -126,6 +126,9 @@ struct MoveRegionsRequest {
   uint32_t node = 0;
   NodeWish wish = NodeWish::kNone;
 };
+struct AcceptLossRequest {
+  bool confirmed = false;
+};
 struct StatusRequest {};
 struct BackupRequest {};  // the driver's, for it has the store
 struct LeaveRequest {};
@@ -135,7 +138,7 @@ struct RequestMessage {
   // monostate: nothing that this master knows.
   std::variant<std::monostate, JoinWorkerRequest, LeaveWorkerRequest, FlushRequest, SwapRequest,
                JoinNodeRequest, NoteMarkRequest, ServeNodeRequest, MoveRegionsRequest,
-               StatusRequest, BackupRequest, LeaveRequest>
+               AcceptLossRequest, StatusRequest, BackupRequest, LeaveRequest>
       body;
 };
 

@@ -48,7 +48,11 @@ Status Rebuild::Add(const MemberHello& hello, const control::Recalled& recalled,
   epoch_ = std::max(epoch_, hello.epoch);
   member_ = std::max(member_, hello.member);
   next_worker_ = std::max(next_worker_, recalled.next_worker());
-  if (hello.kind == MemberKind::kAgent) agents_.insert(hello.member);
+  if (hello.kind == MemberKind::kAgent) {
+    agents_.insert(hello.member);
+    // One that was never a member has written nothing.
+    if (hello.member != 0 && !hello.engine.empty()) engines_ = EngineFamilyOf(hello.engine);
+  }
   if (recalled.incarnation() != 0) marks_[recalled.incarnation()] = recalled.mark();
   return Status::Ok();
 }
@@ -116,6 +120,8 @@ Result<DurableState> Rebuild::Make(uint64_t unix_us, bool force, std::string* re
     }
     cluster.next_worker = next;
   }
+  // The copy may be of before the first worker joined.
+  if (cluster.engines == EngineFamily::kNone) cluster.engines = engines_;
   cluster.resolve_due = true;
   cluster.scrub_due = true;
   cluster.time_us = std::max(cluster.time_us, unix_us);

@@ -51,7 +51,8 @@ class Rebuild {
   DurableState state_;
   std::map<uint64_t, uint64_t> marks_;  // of memory nodes that have answered, by incarnation
   std::set<uint64_t> agents_;           // that have, by member
-  uint64_t epoch_ = 0;                  // the largest that somebody has seen; so are the next
+  EngineFamily engines_ = EngineFamily::kNone;  // of agents that have
+  uint64_t epoch_ = 0;  // the largest that somebody has seen; so are the next
   uint64_t member_ = 0;
   uint32_t next_worker_ = 0;
 };

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -61,42 +63,8 @@ Rebuild Collect(RebuildServer& server, uint64_t wait_s) {
   }
 }
 
-}  // namespace
-
-bool TakeRebuildOptions(std::vector<std::string>* arguments, RebuildOptions* options,
-                        std::string* reason) {
-  std::vector<std::string> rest;
-  for (size_t i = 0; i < arguments->size(); ++i) {
-    const std::string& name = (*arguments)[i];
-    if (name == "--force") {
-      options->force = true;
-      continue;
-    }
-    if (name != "--state" && name != "--wait-s") {
-      rest.push_back(name);
-      continue;
-    }
-    if (i + 1 == arguments->size()) {
-      *reason = name + " needs a value";
-      return false;
-    }
-    const std::string& value = (*arguments)[++i];
-    if (name == "--state") {
-      options->files.push_back(value);
-      continue;
-    }
-    char* end = nullptr;
-    options->wait_s = std::strtoull(value.c_str(), &end, 10);
-    if (value.empty() || *end != '\0' || options->wait_s > 86'400) {
-      *reason = "--wait-s takes seconds, at most 86400, not " + value;
-      return false;
-    }
-  }
-  *arguments = std::move(rest);
-  return true;
-}
-
-Status RunRebuild(const MasterOptions& master, const RebuildOptions& options, std::string* reason) {
+// Makes the file if there is none.
+Status Fill(const MasterOptions& master, const RebuildOptions& options, std::string* reason) {
   Secret secret;
   if (!master.secret_file.empty()) {
     Result<Secret> loaded = LoadSecretFile(master.secret_file, reason);
@@ -143,6 +111,57 @@ Status RunRebuild(const MasterOptions& master, const RebuildOptions& options, st
       store.value()->path().c_str(), ClusterText(state->cluster.cluster).c_str(),
       state->nodes.size(), state->regions.size(), state->seats.size());
   return Status::Ok();
+}
+
+}  // namespace
+
+bool TakeRebuildOptions(std::vector<std::string>* arguments, RebuildOptions* options,
+                        std::string* reason) {
+  std::vector<std::string> rest;
+  for (size_t i = 0; i < arguments->size(); ++i) {
+    const std::string& name = (*arguments)[i];
+    if (name == "--force") {
+      options->force = true;
+      continue;
+    }
+    if (name != "--state" && name != "--wait-s") {
+      rest.push_back(name);
+      continue;
+    }
+    if (i + 1 == arguments->size()) {
+      *reason = name + " needs a value";
+      return false;
+    }
+    const std::string& value = (*arguments)[++i];
+    if (name == "--state") {
+      options->files.push_back(value);
+      continue;
+    }
+    char* end = nullptr;
+    options->wait_s = std::strtoull(value.c_str(), &end, 10);
+    if (value.empty() || *end != '\0' || options->wait_s > 86'400) {
+      *reason = "--wait-s takes seconds, at most 86400, not " + value;
+      return false;
+    }
+  }
+  *arguments = std::move(rest);
+  return true;
+}
+
+Status RunRebuild(const MasterOptions& master, const RebuildOptions& options, std::string* reason) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path directory(master.data_dir);
+  const bool had_directory = fs::exists(directory, error);
+  const bool had_file = fs::exists(directory / "master.db", error);
+  const Status status = Fill(master, options, reason);
+  if (status.ok() || had_file) return status;
+  // A master that is started with an empty file would take itself for that of a new cluster.
+  for (const char* const name : {"master.db", "master.db-wal", "master.db-shm"}) {
+    fs::remove(directory / name, error);
+  }
+  if (!had_directory) fs::remove(directory, error);
+  return status;
 }
 
 }  // namespace onetrip

@@ -26,12 +26,9 @@
 namespace onetrip {
 namespace {
 
-// Of a node that the master took for dead: a fresh start joins anew.
-constexpr int kExpelledExitCode = 70;
-
-int Fail(const std::string& reason, int code = 1) {
+int Fail(const std::string& reason) {
   std::fprintf(stderr, "onetrip-memnode: %s\n", reason.c_str());
-  return code;
+  return 1;
 }
 
 // A descriptor for every channel and agent: as many as the process may have.
@@ -50,9 +47,9 @@ int Live(NodeProcess& process) {
   if (!started.ok()) return Fail(reason);
   std::printf("%s\n", process.ReadyLine().c_str());
   std::fflush(stdout);
-  const Status ended = process.Wait(&reason);
+  process.Wait();
   process.Stop();
-  return ended.ok() ? 0 : Fail(reason, kExpelledExitCode);
+  return 0;
 }
 
 int Run(const MemnodeOptions& options, const std::function<std::string(LogLevel*)>& read_level) {

@@ -267,6 +267,7 @@ ControlReply MemoryNode::Handle(const ControlRequest& request) {
   if (!request.size_class.is_valid()) return {ControlReply::Outcome::kConflict, {}};
   switch (request.kind) {
     case ControlRequest::Kind::kAlloc:
+    case ControlRequest::Kind::kAllocReserve:
       return Alloc(request);
     case ControlRequest::Kind::kGrant:
       return RecordGrant(request);
@@ -278,7 +279,35 @@ ControlReply MemoryNode::Handle(const ControlRequest& request) {
   return {ControlReply::Outcome::kConflict, {}};
 }
 
+// A sixty-fourth of what it may grant. But a worker needs a block for each size class that it meets,
+// however small the pool is, and no more than a few at a time, however large.
+uint32_t MemoryNode::ReserveBlocks() const {
+  constexpr uint32_t kShare = 64;
+  constexpr uint32_t kMin = 4;
+  constexpr uint32_t kMax = 64;
+  const auto primaries =
+      std::count_if(regions_.begin(), regions_.end(),
+                    [](const HostedRegion& region) { return region.is_primary; });
+  const auto blocks = static_cast<uint32_t>(primaries) * kBlocksPerRegion;
+  return std::min(blocks, std::clamp(blocks / kShare, kMin, kMax));
+}
+
+bool MemoryNode::HasBeyondReserve(uint32_t count) const {
+  const uint32_t wanted = ReserveBlocks() + count;
+  uint32_t free_blocks = 0;
+  // Those that are granted from next have most of them.
+  for (size_t i = 0; i < regions_.size() && free_blocks < wanted; ++i) {
+    const HostedRegion& region = regions_[(next_region_ + i) % regions_.size()];
+    if (region.is_primary) free_blocks += FreeBlocks(region);
+  }
+  return free_blocks >= wanted;
+}
+
 ControlReply MemoryNode::Alloc(const ControlRequest& request) {
+  if (request.kind == ControlRequest::Kind::kAlloc &&
+      !HasBeyondReserve(request.size_class.blocks())) {
+    return {ControlReply::Outcome::kFull, {}};
+  }
   for (size_t i = 0; i < regions_.size(); ++i) {
     HostedRegion& region = regions_[(next_region_ + i) % regions_.size()];
     if (!region.is_primary) continue;

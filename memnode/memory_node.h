@@ -1,11 +1,12 @@
 // MemoryNode: one memory node: holds regions, grants coarse blocks of them, and runs no protocol
 // (PROTOCOLS 1 and 2; FUSEE 4.4).
 //
-// A region's primary grants a block, its other live replicas record the grant. A block is zeroed by
-// every node when it is granted. The block tables lie in the regions themselves, where recovery can
-// read them and a node that comes back with its memory finds them again, and where an agent writes
-// them that copies a region to a node where it was missing: nothing that they say is remembered
-// elsewhere. Thread-safe.
+// A region's primary grants a block, its other live replicas record the grant. A few blocks are
+// kept for requests that say that they may have them (PROTOCOLS, "The reserve"). A block is zeroed
+// by every node when it is granted. The block tables lie in the regions themselves, where recovery
+// can read them and a node that comes back with its memory finds them again, and where an agent
+// writes them that copies a region to a node where it was missing: nothing that they say is
+// remembered elsewhere. Thread-safe.
 #ifndef ONETRIP_MEMNODE_MEMORY_NODE_H_
 #define ONETRIP_MEMNODE_MEMORY_NODE_H_
 
@@ -99,6 +100,9 @@ class MemoryNode final : public MemoryEndpoint {
   static bool IsFree(const HostedRegion& region, uint32_t first, uint32_t count);
   static void Grant(HostedRegion& region, uint32_t first, const ControlRequest& request);
 
+  // Blocks that only kAllocReserve gets.
+  [[nodiscard]] uint32_t ReserveBlocks() const;
+  [[nodiscard]] bool HasBeyondReserve(uint32_t count) const;
   ControlReply Alloc(const ControlRequest& request);
   ControlReply RecordGrant(const ControlRequest& request);
   ControlReply Free(const ControlRequest& request);

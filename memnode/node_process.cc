@@ -250,12 +250,9 @@ Status NodeProcess::Serve(std::string* reason) {
   return Status::Ok();
 }
 
-Status NodeProcess::Wait(std::string* reason) {
+void NodeProcess::Wait() {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] { return interrupted_ || expelled_; });
-  if (!expelled_) return Status::Ok();
-  *reason = expelled_why_;
-  return Status(StatusCode::kFenced, "the node was expelled");
+  changed_.wait(lock, [this] { return interrupted_; });
 }
 
 void NodeProcess::Interrupt() {
@@ -277,11 +274,9 @@ bool NodeProcess::is_interrupted() {
 void NodeProcess::Stop() {
   if (std::exchange(stopped_, true)) return;
   std::shared_ptr<NodeSession> session;
-  bool leave = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     session = session_;
-    leave = !expelled_;
   }
   if (keeper_ != nullptr) {
     // What was written since the last mark is not missed either, should an older copy be put back.
@@ -290,12 +285,12 @@ void NodeProcess::Stop() {
     std::string ignored;
     (void)node_->backing().Beat(&ignored);
     const uint64_t mark = node_->backing().age().mark;
-    if (leave && session->NoteMark(mark, kTellLastMarkMs, &ignored).ok()) {
+    if (session->NoteMark(mark, kTellLastMarkMs, &ignored).ok()) {
       node_->backing().NoteTold(mark);
     }
   }
   // First: agents learn that the node goes, and no duty comes any more.
-  if (session != nullptr) session->Stop(leave);
+  if (session != nullptr) session->Stop(/*leave=*/true);
   if (shm_ != nullptr) shm_->Stop();
   if (tcp_ != nullptr) tcp_->Stop();
   if (shm_listener_.valid()) unlink(socket_.path().c_str());
@@ -370,15 +365,6 @@ void NodeProcess::NoteWorkers() {
   if (node_ == nullptr) return;
   if (tcp_ != nullptr) node_->backing().NoteWorkersBelow(tcp_->next_worker());
   if (shm_ != nullptr) node_->backing().NoteWorkersBelow(shm_->next_worker());
-}
-
-void NodeProcess::OnExpelled(const std::string& reason) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    expelled_ = true;
-    expelled_why_ = reason;
-  }
-  changed_.notify_all();
 }
 
 NodeReport NodeProcess::Report() {

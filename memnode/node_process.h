@@ -41,9 +41,9 @@ class NodeProcess final : private NodeDuties {
   // serves once the master has given it up, which may take as long as other nodes are away. On
   // failure *reason says in one line what is wrong and what to do, and the node has left. Once.
   Status Start(std::string* reason);
-  // Blocks while the node serves. Ok: Interrupt() was called. kFenced: the master took the node for
-  // dead; *reason says why. REQUIRES: Start() was ok.
-  Status Wait(std::string* reason);
+  // Blocks while the node serves, which is until Interrupt(): its memory may be the last copy, so
+  // no master ends it. REQUIRES: Start() was ok.
+  void Wait();
   // Makes Start() and Wait() return. Any thread, more than once.
   void Interrupt();
   [[nodiscard]] bool is_interrupted();
@@ -63,7 +63,6 @@ class NodeProcess final : private NodeDuties {
   void OnMarkStored(uint64_t mark) override;
   NodeAge Age() override;
   void OnState(const std::string& file) override;
-  void OnExpelled(const std::string& reason) override;
   NodeReport Report() override;
 
   // The steps of Start(), in their order.
@@ -111,8 +110,6 @@ class NodeProcess final : private NodeDuties {
   std::shared_ptr<NodeSession> session_;  // guarded by mutex_, like the rest
   bool serving_ = false;
   bool interrupted_ = false;
-  bool expelled_ = false;
-  std::string expelled_why_;
 };
 
 }  // namespace onetrip

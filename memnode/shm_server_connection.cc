@@ -164,7 +164,7 @@ bool ShmConnection::OnWorker(const ShmHello& hello) {
 
 bool ShmConnection::OnControl(const ShmControl& control) {
   core_.requests.Add();
-  if (control.kind > static_cast<uint8_t>(ControlRequest::Kind::kTakeOver)) return Malformed();
+  if (control.kind > static_cast<uint8_t>(ControlRequest::kLastKind)) return Malformed();
   ShmReply reply{.prefix = {.sequence = control.prefix.sequence}, .outcome = kShmUnavailable};
   if (core_.endpoint.reachable()) {
     const ControlReply done =

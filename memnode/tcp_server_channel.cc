@@ -247,7 +247,7 @@ TcpError TcpServerChannel::ExecuteControl(const TcpFrame& frame) {
   TcpControlRequest body;
   if (frame.body.size() != sizeof(body) || frame.header.ops != 0) return TcpError::kMalformed;
   std::memcpy(&body, frame.body.data(), sizeof(body));
-  if (body.kind > static_cast<uint8_t>(ControlRequest::Kind::kTakeOver) || body.zero != 0 ||
+  if (body.kind > static_cast<uint8_t>(ControlRequest::kLastKind) || body.zero != 0 ||
       body.zeros != 0) {
     return TcpError::kMalformed;
   }

@@ -81,23 +81,32 @@ Status NumberOf(const NodeOptions& options, const ControlOptions& control, uint3
   return NumberOf(control, process->pid, node, reason);
 }
 
-// Whether the agents' pool has nothing left, as far as one tells; *text: how full it is.
-bool IsPoolFull(const ClusterStatusInfo& status, std::string* text) {
-  constexpr double kFull = 0.98;
+// What agents tell of their pool and of keys that become records.
+struct PoolLook {
+  bool full = false;  // as far as one of them tells
+  std::string text;
+  uint64_t records_made = 0;  // by all
+};
+
+PoolLook LookAtPool(const ClusterStatusInfo& status) {
+  // The last blocks are the memory nodes' reserve.
+  constexpr double kFull = 0.97;
+  constexpr uint64_t kMiB = 1024 * 1024;
+  PoolLook look;
   for (const MemberStatusInfo& member : status.members) {
     if (member.kind != MemberKind::kAgent || member.state != "up") continue;
     const auto info = AgentInfo(member.address, "");
     if (!info.has_value()) continue;
     AgentOverview agent;
     TakeInfo(*info, &agent);
+    look.records_made += agent.registers_thawed;
     if (agent.pool_capacity_bytes == 0) continue;
-    constexpr uint64_t kMiB = 1024 * 1024;
-    *text = std::to_string(agent.pool_granted_bytes / kMiB) + " of " +
-            std::to_string(agent.pool_capacity_bytes / kMiB) + " MiB of the pool are granted";
-    return static_cast<double>(agent.pool_granted_bytes) >=
-           kFull * static_cast<double>(agent.pool_capacity_bytes);
+    look.text = std::to_string(agent.pool_granted_bytes / kMiB) + " of " +
+                std::to_string(agent.pool_capacity_bytes / kMiB) + " MiB of the pool are granted";
+    look.full = static_cast<double>(agent.pool_granted_bytes) >=
+                kFull * static_cast<double>(agent.pool_capacity_bytes);
   }
-  return false;
+  return look;
 }
 
 // What a command tells while regions move: each step once, and after a while without one why.
@@ -118,17 +127,25 @@ class Progress {
     }
     if (now < told_ + kTellAgain) return true;
     told_ = now;
-    std::string pool;
-    const bool full = IsPoolFull(status, &pool);
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - since_).count();
-    Print("for " + std::to_string(seconds) + " s: " + status.moving,
-          status.waiting_for + (status.waiting_for.empty() || pool.empty() ? "" : "; ") + pool);
+    const PoolLook pool = LookAtPool(status);
     const bool becomes_records = status.moving.find("become records") != std::string::npos;
-    if (!full || !becomes_records || now < since_ + kGiveUp) return true;
+    std::string made;
+    if (becomes_records && pool.records_made > records_made_) {
+      // That is a step, too, of which the master does not know.
+      if (records_made_ != 0) since_ = now;
+      made = "; " + std::to_string(pool.records_made) + " keys have become records";
+    }
+    records_made_ = pool.records_made;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - since_).count();
+    const std::string until = seconds == 0 ? "" : "for " + std::to_string(seconds) + " s: ";
+    Print(until + status.moving + made,
+          status.waiting_for + (status.waiting_for.empty() || pool.text.empty() ? "" : "; ") +
+              pool.text);
+    if (!pool.full || !becomes_records || now < since_ + kGiveUp) return true;
     *reason =
-        "the pool is full: keys must become records before regions move, and that takes memory "
-        "for each; delete keys, and it goes on by itself, or take the wish back by: onetrip "
-        "node keep " +
+        "the pool is full, its reserve, too: keys must become records before regions move, and "
+        "that takes some memory; delete keys, and it goes on by itself, or take the wish back by: "
+        "onetrip node keep " +
         std::to_string(node_);
     return false;
   }
@@ -147,6 +164,7 @@ class Progress {
   std::string step_;
   Clock::time_point since_;
   Clock::time_point told_;
+  uint64_t records_made_ = 0;
 };
 
 // Waits while the node is in `state`, and prints what moves when that changes. *after: how it is
@@ -290,6 +308,39 @@ Status DrainNode(const NodeOptions& options, std::string* reason) {
   }
   std::printf("memory node %u is drained: it may be switched off\n", node);
   return options.master.empty() ? EndMemnode(options, after, reason) : Status::Ok();
+}
+
+Status AcceptLoss(const NodeOptions& options, std::string* reason) {
+  ControlOptions control;
+  Status status = FindMaster(options, &control, reason);
+  if (!status.ok()) return status;
+  status = AskToAcceptLoss(control, /*confirmed=*/false, reason);
+  if (status.code() != StatusCode::kCorrupt) return status;
+  if (!options.yes) {
+    *reason += ". Nothing has been done; to accept that: onetrip node accept-loss --yes";
+    return status;
+  }
+  std::printf("%s\n", reason->c_str());
+  std::fflush(stdout);
+  status = AskToAcceptLoss(control, /*confirmed=*/true, reason);
+  const auto deadline = Clock::now() + kMasterAway;
+  while (status.ok() && options.wait) {
+    const Result<ClusterStatusInfo> now = QueryStatus(control, reason);
+    if (now.ok() && now->state != "not serving") {
+      std::printf(
+          "the cluster goes on: it is %s; regions get their copies back on memory nodes that "
+          "are started now\n",
+          now->state.c_str());
+      return Status::Ok();
+    }
+    if (Clock::now() > deadline) {
+      if (!now.ok()) return now.status();
+      return Refuse(reason, "it is accepted, and the cluster has not gone on yet; it waits for: " +
+                                (now->waiting_for.empty() ? "an agent" : now->waiting_for));
+    }
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  return status;
 }
 
 Status KeepNode(const NodeOptions& options, std::string* reason) {

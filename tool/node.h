@@ -1,4 +1,5 @@
-// `onetrip node add` and `onetrip node drain`: a cluster grows and shrinks under load.
+// `onetrip node add` and `onetrip node drain`: a cluster grows and shrinks under load; `onetrip
+// node accept-loss`: it goes on without nodes that are lost for good.
 #ifndef ONETRIP_TOOL_NODE_H_
 #define ONETRIP_TOOL_NODE_H_
 
@@ -15,6 +16,7 @@ struct NodeOptions {
   std::string secret_file;
   std::string node;         // the master's number, or a name in `dir`; empty: none
   bool wait = true;         // until it is done, with a line for each step
+  bool yes = false;         // to what would be lost
   uint64_t timeout_s = 30;  // for a process that is started or ended
 };
 
@@ -32,6 +34,11 @@ Status DrainNode(const NodeOptions& options, std::string* reason);
 
 // Takes both wishes back: the node keeps what it has now.
 Status KeepNode(const NodeOptions& options, std::string* reason);
+
+// Says what is lost with the memory nodes that do not serve, and with options.yes has the cluster
+// go on without them. kCorrupt: not without options.yes; kInvalidArgument: nothing is left to go on
+// with; kUnavailable: nothing is lost for good.
+Status AcceptLoss(const NodeOptions& options, std::string* reason);
 
 }  // namespace onetrip
 

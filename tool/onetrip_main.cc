@@ -158,6 +158,13 @@ void AddNodeCommands(CLI::App& app, NodeOptions* options) {
   keep->add_option("node", options->node, "Its number in `onetrip status`, or its name in --dir")
       ->required();
   AddNodeOptions(keep, options);
+  CLI::App* accept = node->add_subcommand(
+      "accept-loss",
+      "Go on without the memory nodes that are lost for good, when the cluster waits for them "
+      "since "
+      "regions have no majority of their replicas left. Says what is lost, and does it with --yes");
+  accept->add_flag("--yes", options->yes, "What it says is accepted");
+  AddNodeOptions(accept, options);
 }
 
 void AddMasterCommands(CLI::App& app, BackupOptions* options) {
@@ -220,7 +227,10 @@ int Run(int argc, char** argv) {
     if (!Down(down, &reason).ok()) return Fail(command, reason);
   } else if (command == "node") {
     const std::string what = app.get_subcommands().front()->get_subcommands().front()->get_name();
-    const auto run = what == "add" ? AddNode : what == "drain" ? DrainNode : KeepNode;
+    const auto run = what == "add"           ? AddNode
+                     : what == "drain"       ? DrainNode
+                     : what == "accept-loss" ? AcceptLoss
+                                             : KeepNode;
     const bool ok = run(node, &reason).ok();
     if (!ok) return Fail("node " + what, reason);
   } else if (command == "master") {

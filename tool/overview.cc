@@ -202,6 +202,7 @@ void TakeInfo(const Info& info, AgentOverview* agent) {
   agent->commands = Number(info, "total_commands_processed");
   agent->pool_capacity_bytes = Number(info, "pool_capacity_bytes");
   agent->pool_granted_bytes = Number(info, "pool_granted_bytes");
+  agent->registers_thawed = Number(info, "registers_thawed");
   agent->keys = 0;
   for (const auto& [name, value] : info) {
     if (name.starts_with("db") && value.starts_with("keys=")) {
@@ -230,6 +231,8 @@ Service ServiceOf(const Overview& overview, bool local) {
     return Service::kNotServing;
   }
   for (const MemnodeOverview& node : overview.memnodes) {
+    // Another life of its process, or another node, has its place.
+    if (local && node.name.empty() && node.regions == 0U) continue;
     all = all && node.state != "missing" && node.state != "lost" && node.state != "left";
   }
   return all && overview.state == "serving" ? Service::kServing : Service::kDegraded;

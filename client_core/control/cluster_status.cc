@@ -108,6 +108,13 @@ Status AskToMoveRegions(const ControlOptions& options, uint32_t node, RegionWish
   return AskOnce(options, request, &reply, reason);
 }
 
+Status AskToAcceptLoss(const ControlOptions& options, bool confirmed, std::string* reason) {
+  control::Request request;
+  request.mutable_accept_loss()->set_confirmed(confirmed);
+  control::Reply reply;
+  return AskOnce(options, request, &reply, reason);
+}
+
 Result<std::string> FetchBackup(const ControlOptions& options, std::string* reason) {
   control::Request request;
   request.mutable_backup();

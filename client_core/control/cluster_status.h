@@ -71,6 +71,10 @@ enum class RegionWish : uint8_t { kNone, kShare, kDrain };
 Status AskToMoveRegions(const ControlOptions& options, uint32_t node, RegionWish wish,
                         std::string* reason);
 
+// Asks the master to go on without the memory nodes that are lost, likewise. Ok: `confirmed`, and
+// it has begun. kCorrupt: not `confirmed`; *reason says what would be lost. Otherwise it cannot be.
+Status AskToAcceptLoss(const ControlOptions& options, bool confirmed, std::string* reason);
+
 // The bytes of a master.db as the master's is now, likewise.
 Result<std::string> FetchBackup(const ControlOptions& options, std::string* reason);
 

@@ -312,7 +312,8 @@ void GrpcMasterClient::OnReach(const control::Reach& message) {
               answer);
 }
 
-// The first worker does it: one is enough, and each has all that it takes.
+// One worker does it: each has all that it takes. Only the end of registers may need the memory of
+// every worker, so each gets its turn.
 void GrpcMasterClient::OnRepair(const control::Repair& message) {
   if (message.id() == repair_->id) {
     // Asked again, on a new stream.
@@ -335,7 +336,9 @@ void GrpcMasterClient::OnRepair(const control::Repair& message) {
     const std::shared_ptr<ControlStream> stream = weak.lock();
     if (stream != nullptr) stream->Run([this, id, status] { OnRepairEnded(id, status); });
   };
-  workers_.front()->Post([order, done](ViewHold& hold) {
+  size_t worker = 0;
+  if (order.kind == RepairKind::kEndRegisters) worker = end_registers_turn_++ % workers_.size();
+  workers_[worker]->Post([order, done](ViewHold& hold) {
     if (hold.duties() == nullptr) {
       return done(Status(StatusCode::kUnavailable, "the worker has not started, or has ended"));
     }

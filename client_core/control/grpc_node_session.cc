@@ -266,11 +266,9 @@ void GrpcNodeSession::OnView(const control::View& message) {
 }
 
 void GrpcNodeSession::OnExpelled(const std::string& reason) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    Fail(Status(StatusCode::kInvalidArgument, "expelled"), reason);
-  }
-  AddDuty([reason](NodeDuties& duties) { duties.OnExpelled(reason); });
+  // A node that was welcomed is never told to end (refusal.h).
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Fail(Status(StatusCode::kInvalidArgument, "expelled"), reason);
 }
 
 void GrpcNodeSession::Fail(Status status, const std::string& reason) {

@@ -80,8 +80,6 @@ class NodeDuties {
   virtual NodeAge Age() = 0;
   // `file` is the newest copy of the master's state, as a file has it (kept_state.h).
   virtual void OnState(const std::string& file) = 0;
-  // The node was taken for dead and has no place any more: it must end.
-  virtual void OnExpelled(const std::string& reason) = 0;
   // For the cluster's status; called with every renewal, which waits for it, on another thread than
   // the rest and beside it: must not block.
   virtual NodeReport Report() = 0;

@@ -23,9 +23,12 @@ struct ControlRequest {
              // of
     kGrant,  // record the grant of exactly the blocks at `block`: on the region's other replicas
     kFree,   // take back the blocks at `block`
-    kTakeOver,  // they are `owner`'s from now on: the primary's only if they are `from`'s, the
-                // other replicas', which may know less, whoever has them
+    kTakeOver,      // they are `owner`'s from now on: the primary's only if they are `from`'s, the
+                    // other replicas', which may know less, whoever has them
+    kAllocReserve,  // as kAlloc, from the blocks, too, that the node keeps for what gives back more
+                    // than it takes
   };
+  static constexpr Kind kLastKind = Kind::kAllocReserve;
   Kind kind = Kind::kAlloc;
   SizeClass size_class;
   WorkerId owner;
@@ -36,8 +39,8 @@ struct ControlRequest {
 struct ControlReply {
   enum class Outcome : uint8_t {
     kDone,
-    kFull,      // kAlloc: no region has that many contiguous free blocks; kGrant, kTakeOver: the
-                // region is missing here
+    kFull,      // kAlloc: no region has that many contiguous free blocks, or only the reserve is
+                // left; kGrant, kTakeOver: the region is missing here
     kConflict,  // kGrant: a block is taken; kFree: it is not the caller's; kTakeOver: the blocks
                 // are not one grant of that class, or not `from`'s
   };

@@ -255,7 +255,7 @@ void KvImpl::PrefetchRecord(Key key, KeyUse use) const {
     return;
   }
   // A read asks a majority, and of one of them the in-place copy.
-  for (int i = 0; i < view.replicas / 2 + 1; ++i) {
+  for (int i = 0; i < std::min(view.replicas / 2 + 1, live); ++i) {
     context_.fabric.Prefetch(view.Locate(place->addr, replica),
                              i == 0 ? place->bytes : place->in_place_from);
     if (++replica == live) replica = 0;

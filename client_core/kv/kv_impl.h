@@ -96,11 +96,25 @@ class KvImpl final : private WorkerDuties {
   Task<Status> HealDamage(const View& view);
   Task<Status> ScrubRegisters(RepairOrder order);
   Task<Status> EndRegisters(RepairOrder order);
-  // Visits every register that the group names.
-  using RegisterVisitor = Task<Status> (KvImpl::*)(ViewHold::Presence& presence, IndexKey key);
-  Task<void> ScrubGroup(Subtable table, uint32_t group, RegisterVisitor visit, Status* failure);
+  struct ListedRegister;
+  // Every register that the group names.
+  Task<Status> ListRegisters(Operation& operation, Subtable table, uint32_t group,
+                             std::vector<ListedRegister>* registers);
+  Task<void> ScrubGroup(Subtable table, uint32_t group, Status* failure);
   Task<Status> ScrubRegister(ViewHold::Presence& presence, IndexKey key);
-  Task<Status> MakeRecord(ViewHold::Presence& presence, IndexKey key);
+  // What a walk that makes records of registers has met.
+  struct RegistersLeft {
+    bool full = false;  // the pool
+    bool any = false;   // for want of memory
+    // Registers of this class have waited in vain for memory that comes back.
+    std::array<bool, SizeClass::kCount> starved{};
+  };
+  Task<void> EndGroup(Subtable table, uint32_t group, RegistersLeft* left, Status* failure);
+  // `wait_ms`: for memory that comes back.
+  Task<Status> MakeRecord(ViewHold::Presence& presence, const ListedRegister& listed, bool own,
+                          uint64_t wait_ms);
+  // Without the pins, and away from the slots.
+  Task<Status> AwaitRetired(RegisterOperation& operation, uint64_t deadline_ns);
   // The first subtable from directory entry `*entry` on, which becomes its; from `end` on none.
   Task<Status> FindSubtable(uint32_t* entry, uint32_t end);
   // Behind the last entry of subtables that may have taken keys from `table`, or from such.
@@ -115,12 +129,13 @@ class KvImpl final : private WorkerDuties {
     uint64_t number = 0;  // RepairOrder::walk
     uint32_t next = 0;    // the directory entry to begin with
     uint32_t end = 2;     // how far the directory reaches, as far as is known
+    RegistersLeft left{};
   };
   Task<Status> ForEachGroup(GroupVisitor visit, Walk* walk);
   // One that a repair has left unfinished, or from the beginning.
   [[nodiscard]] Walk WalkOf(const RepairOrder& order) const;
-  // Every register of the index, in such a walk.
-  Task<Status> VisitRegisters(RepairOrder order, RegisterVisitor visit);
+  // ForEachGroup(); keeps `walk` if it comes to no end.
+  Task<Status> WalkRegisters(GroupVisitor visit, Walk* walk);
 
   // scan.cc
   struct ListedKey;
@@ -376,8 +391,17 @@ class KvImpl final : private WorkerDuties {
   static void SetDraftValue(const NewRecord& record, Draft* draft);
 
   // register_end.cc: how registers end (PROTOCOLS 3.4).
+  // `reserved`, unless null or empty, is the record's memory.
   Task<Status> EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
-                           CachedRegister& entry, bool may_wait);
+                           CachedRegister& entry, bool may_wait, Draft* reserved = nullptr);
+  // Memory for the record that ends the register at hand, when more comes back than that takes.
+  // `own`: the register lies in this worker's memory.
+  Task<Status> ReserveInPlaceOf(SlotWord register_word, const IndexKey& key,
+                                const CachedRegister& entry, bool own, Draft* draft);
+  // The record that `search` found and that took a register's place is written anew, to `reserved`,
+  // without its origin: the register's memory comes back now, not when the key is written.
+  Task<Status> RestateRecord(RegisterOperation& operation, const IndexKey& key,
+                             const SearchResult& search, Draft* reserved, bool* done);
   Task<Status> ThawRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                             CachedRegister& entry, const Tuple& f, Draft* draft);
   // Who is credited with the register's end, if the slot says so.

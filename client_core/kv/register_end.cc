@@ -19,6 +19,12 @@ namespace {
 constexpr Status kUnresolved(StatusCode::kUnknownOutcome,
                              "a write was interrupted, and what became of it could not be learned");
 
+// What F needs is not known before the register is sealed, only the most that it can.
+SizeClass ThawedClass(const IndexKey& key, const CachedRegister& entry) {
+  const uint64_t most = entry.handle.ref.shape.value_bytes_max() - kKeyValueHeadBytes;
+  return SizeClass::For(RecordBytes(key.bytes.size(), most) + sizeof(RecordOrigin));
+}
+
 bool Names(SlotWord word, GlobalAddr register_addr) {
   return !word.is_empty() && word.is_register() && word.addr() == register_addr;
 }
@@ -29,14 +35,14 @@ bool Names(SlotWord word, GlobalAddr register_addr) {
 // or by others. REQUIRES: `operation` has been pinned since before its search. With `may_wait` the
 // pins may be given up to wait for memory. kOutOfMemory: this worker has sealed nothing.
 Task<Status> KvImpl::EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
-                                 CachedRegister& entry, bool may_wait) {
+                                 CachedRegister& entry, bool may_wait, Draft* reserved) {
   RegisterCache::Use use(registers_->cache, entry);
-  // Memory for the record first, or a full pool would leave a frozen register behind. What F needs
-  // is not known yet, only the most that it can. For a DEL there is no record.
+  // Memory for the record first, or a full pool would leave a frozen register behind. For a DEL
+  // there is no record.
   Draft draft;
-  if (!entry.met_seal.is_deleted()) {
-    const uint64_t most = entry.handle.ref.shape.value_bytes_max() - kKeyValueHeadBytes;
-    draft.size_class = SizeClass::For(RecordBytes(key.bytes.size(), most) + sizeof(RecordOrigin));
+  if (reserved != nullptr) draft = std::exchange(*reserved, Draft());
+  if (draft.addr.is_null() && !entry.met_seal.is_deleted()) {
+    draft.size_class = ThawedClass(key, entry);
     const Result<GlobalAddr> at_once = co_await allocator_.AllocatePinned(draft.size_class);
     if (!at_once.ok() && !may_wait) co_return at_once.status();
     if (!at_once.ok()) {
@@ -121,6 +127,79 @@ Task<Status> KvImpl::ThawRegister(RegisterOperation& operation, const IndexKey& 
     metrics_.lost_rounds.Add();
     Abandon(draft);
   }
+  co_return Status::Ok();
+}
+
+Task<Status> KvImpl::ReserveInPlaceOf(SlotWord register_word, const IndexKey& key,
+                                      const CachedRegister& entry, bool own, Draft* draft) {
+  const SizeClass size_class = ThawedClass(key, entry);
+  if (!draft->addr.is_null() && draft->size_class.bytes() >= size_class.bytes()) {
+    co_return Status::Ok();
+  }
+  if (!draft->addr.is_null()) allocator_.FreeUnpublished(draft->addr, draft->size_class);
+  draft->addr = GlobalAddr();
+  if (!own) {
+    const Result<GlobalAddr> addr = co_await allocator_.AllocatePinned(size_class);
+    if (!addr.ok()) co_return addr.status();
+    draft->addr = addr.value();
+    draft->size_class = size_class;
+    co_return Status::Ok();
+  }
+  const Result<Allocator::Object> object =
+      co_await allocator_.AllocateInPlaceOf(register_word.size_class(), size_class);
+  if (!object.ok()) co_return object.status();
+  draft->addr = object->addr;
+  draft->size_class = object->size_class;
+  co_return Status::Ok();
+}
+
+Task<Status> KvImpl::RestateRecord(RegisterOperation& operation, const IndexKey& key,
+                                   const SearchResult& search, Draft* reserved, bool* done) {
+  const SlotWord v_old = search.entry.word;
+  RecordOrigin origin;
+  RoundTripPtr buffer;
+  *done = reserved->addr.is_null() || !TellOrigin(search, &origin, &buffer);
+  if (*done) co_return Status::Ok();
+  if (!RecordIsIntact(search.record, v_old.size_class().bytes())) {
+    co_return Status(StatusCode::kCorrupt, "a record fails its checksum");
+  }
+  const RecordHeader header = LoadRecordHeader(search.record);
+  const std::string_view value = RecordValue(search.record);
+  const uint64_t bytes = RecordBytes(key.bytes.size(), value.size());
+  // Others were faster, with a larger one.
+  *done = bytes > reserved->size_class.bytes();
+  if (*done) co_return Status::Ok();
+  Draft draft = std::exchange(*reserved, Draft());
+  draft.bytes = static_cast<uint32_t>(bytes);
+  draft.buffer = std::move(buffer);
+  draft.record = draft.buffer->Reserve(draft.bytes);
+  RecordFields fields;
+  fields.keyspace = key.keyspace;
+  fields.key = key.bytes;
+  fields.value_head = value;
+  fields.deadline_ms = header.deadline_ms;
+  fields.version = header.version;
+  fields.type = header.type;
+  fields.opcode = LogOpcode::kRestated;
+  EncodeRecord(fields, draft.record);
+  AddWrites(*draft.buffer, draft);
+  const SlotWord v_new = WordFor(key, draft, /*blind=*/false);
+  const Result<SlotOutcome> outcome = co_await engine_.Write(
+      operation, {search.entry.slot, v_old.bits(), v_new.bits(), draft.addr, draft.buffer.get()});
+  if (outcome.status().code() == StatusCode::kUnknownOutcome) metrics_.objects_left.Add();
+  if (!outcome.ok()) {
+    if (outcome.status().code() != StatusCode::kUnknownOutcome) Abandon(draft);
+    co_return outcome.status();
+  }
+  *done = true;
+  if (!outcome.value().won) {
+    metrics_.lost_rounds.Add();
+    Abandon(draft);
+    co_return Status::Ok();
+  }
+  index_.CacheLocation(key.hash, {search.entry.slot, v_new});
+  allocator_.Retire(v_old.addr(), v_old.size_class());
+  RetireOrigin(origin);
   co_return Status::Ok();
 }
 

@@ -1,5 +1,9 @@
 // What the master asks of a worker when a memory node is lost or comes back, and when regions move
 // (repair_order.h).
+#include <absl/cleanup/cleanup.h>
+
+#include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +16,7 @@
 #include "client_core/kv/kv_impl.h"
 #include "client_core/kv/pool_check.h"
 #include "client_core/layout/entry_codec.h"
+#include "client_core/layout/record_codec.h"
 #include "client_core/memory/copy_region.h"
 
 namespace onetrip {
@@ -37,6 +42,15 @@ Mechanism MechanismOf(RepairKind kind) {
       return Mechanism::kMove;
   }
   CHECK(false);
+}
+
+// Memory for what takes the place of an object of `replaced`, which is in an `own` block.
+Task<Result<Allocator::Object>> AllocateAs(bool own, Allocator& allocator, SizeClass replaced,
+                                           SizeClass size_class) {
+  if (own) co_return co_await allocator.AllocateInPlaceOf(replaced, size_class);
+  const Result<GlobalAddr> addr = co_await allocator.AllocatePinned(size_class);
+  if (!addr.ok()) co_return addr.status();
+  co_return Allocator::Object{addr.value(), size_class};
 }
 
 }  // namespace
@@ -114,32 +128,46 @@ KvImpl::Walk KvImpl::WalkOf(const RepairOrder& order) const {
   if (is_same || (Planted(Bug::kWalkResumedAnyway) && left_walk_.kind == order.kind)) {
     return left_walk_;
   }
-  return Walk{.kind = order.kind, .number = order.walk};
+  Walk walk;
+  walk.kind = order.kind;
+  walk.number = order.walk;
+  return walk;
 }
 
-Task<Status> KvImpl::VisitRegisters(RepairOrder order, RegisterVisitor visit) {
-  Walk walk = WalkOf(order);
-  const Status status = co_await ForEachGroup(
-      [this, visit](Subtable table, uint32_t group, Status* failure) {
-        return ScrubGroup(table, group, visit, failure);
-      },
-      &walk);
-  left_walk_ = status.ok() ? Walk() : walk;
+Task<Status> KvImpl::WalkRegisters(GroupVisitor visit, Walk* walk) {
+  const Status status = co_await ForEachGroup(std::move(visit), walk);
+  left_walk_ = status.ok() ? Walk() : *walk;
   co_return status;
 }
 
 Task<Status> KvImpl::ScrubRegisters(RepairOrder order) {
   if (!registers_ || Planted(Bug::kNoScrub)) co_return Status::Ok();
-  co_return co_await VisitRegisters(std::move(order), &KvImpl::ScrubRegister);
+  Walk walk = WalkOf(order);
+  co_return co_await WalkRegisters(
+      [this](Subtable table, uint32_t group, Status* failure) {
+        return ScrubGroup(table, group, failure);
+      },
+      &walk);
 }
 
-// None is made meanwhile, so none is left afterwards.
+// None is made meanwhile, so none is left afterwards. In a full pool every worker does what lies in
+// its own blocks, one behind the other, for that memory comes back to it (PROTOCOLS, "The
+// reserve").
 Task<Status> KvImpl::EndRegisters(RepairOrder order) {
   if (!registers_) {
     co_return Status(StatusCode::kUnavailable, "this agent's engine knows no registers");
   }
   if (Planted(Bug::kMovesRegisters)) co_return Status::Ok();
-  co_return co_await VisitRegisters(std::move(order), &KvImpl::MakeRecord);
+  Walk walk = WalkOf(order);
+  const Status status = co_await WalkRegisters(
+      [this, &walk](Subtable table, uint32_t group, Status* failure) {
+        return EndGroup(table, group, &walk.left, failure);
+      },
+      &walk);
+  AfterWrite();
+  if (!status.ok() || !walk.left.any) co_return status;
+  co_return Status(StatusCode::kOutOfMemory,
+                   "the pool is full; other workers have to give up memory first");
 }
 
 Task<Status> KvImpl::FindSubtable(uint32_t* entry, uint32_t end) {
@@ -189,15 +217,14 @@ Task<Status> KvImpl::ForEachGroup(GroupVisitor visit, Walk* walk) {
   co_return kHeld;
 }
 
-Task<void> KvImpl::ScrubGroup(Subtable table, uint32_t group, RegisterVisitor visit,
-                              Status* failure) {
-  Operation operation;
-  const bool begun = co_await WaitToBegin(&operation);
-  if (!begun) {
-    *failure = kHeld;
-    co_return;
-  }
-  operation.pin = reclaimer_.Pin();
+struct KvImpl::ListedRegister {
+  SlotWord word;
+  KeyspaceId keyspace;
+  std::string key;
+};
+
+Task<Status> KvImpl::ListRegisters(Operation& operation, Subtable table, uint32_t group,
+                                   std::vector<ListedRegister>* registers) {
   GroupWords words;
   Status status = co_await index_.ReadGroup(operation, table, group, &words);
   for (uint32_t i = 0; i < kGroupWords && status.ok(); ++i) {
@@ -212,10 +239,27 @@ Task<void> KvImpl::ScrubGroup(Subtable table, uint32_t group, RegisterVisitor vi
     if (!status.ok()) break;
     EntryKey key;
     if (!LoadEntryKey(word, image, bytes, &key)) {
-      status = Status(StatusCode::kCorrupt, "a slot names a register that is none");
-      break;
+      co_return Status(StatusCode::kCorrupt, "a slot names a register that is none");
     }
-    status = co_await (this->*visit)(operation.presence, IndexKey::Make(key.keyspace, key.bytes));
+    registers->push_back({word, key.keyspace, std::string(key.bytes)});
+  }
+  co_return status;
+}
+
+Task<void> KvImpl::ScrubGroup(Subtable table, uint32_t group, Status* failure) {
+  Operation operation;
+  const bool begun = co_await WaitToBegin(&operation);
+  if (!begun) {
+    *failure = kHeld;
+    co_return;
+  }
+  operation.pin = reclaimer_.Pin();
+  std::vector<ListedRegister> registers;
+  Status status = co_await ListRegisters(operation, table, group, &registers);
+  for (const ListedRegister& listed : registers) {
+    if (!status.ok()) break;
+    status =
+        co_await ScrubRegister(operation.presence, IndexKey::Make(listed.keyspace, listed.key));
   }
   if (!status.ok()) *failure = status;
 }
@@ -246,7 +290,16 @@ Task<Status> KvImpl::ScrubRegister(ViewHold::Presence& presence, IndexKey key) {
       if (read->end != RegisterEnd::kInterrupted) co_return Status::Ok();
       entry->met_seal = SealWord(read->seal);
       if (!search.busy) {
-        status = co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false);
+        // Copies wait for this, however full the pool is.
+        Draft reserved;
+        if (!entry->met_seal.is_deleted()) {
+          status =
+              co_await ReserveInPlaceOf(search.entry.word, key, *entry, /*own=*/true, &reserved);
+        }
+        if (status.ok()) {
+          status = co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false,
+                                        &reserved);
+        }
         if (!status.ok()) co_return status;
       }
     }
@@ -255,23 +308,117 @@ Task<Status> KvImpl::ScrubRegister(ViewHold::Presence& presence, IndexKey key) {
   }
 }
 
-// As whoever writes to a register that is to be a record; what is in it stays.
-Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, IndexKey key) {
+Task<void> KvImpl::EndGroup(Subtable table, uint32_t group, RegistersLeft* left, Status* failure) {
+  Operation operation;
+  const bool begun = co_await WaitToBegin(&operation);
+  if (!begun) {
+    *failure = kHeld;
+    co_return;
+  }
+  std::vector<ListedRegister> registers;
+  operation.pin = reclaimer_.Pin();
+  Status status = co_await ListRegisters(operation, table, group, &registers);
+  // Memory may have to be waited for.
+  operation.pin.Release();
+  for (const ListedRegister& listed : registers) {
+    if (!status.ok()) break;
+    const bool own = allocator_.Owns(listed.word.addr());
+    if (!own && left->full) {
+      left->any = true;
+      continue;
+    }
+    bool& starved = left->starved[listed.word.size_class().index()];
+    const uint64_t wait_ms = own && !starved ? context_.options.memory_wait_ms : 0;
+    status = co_await MakeRecord(operation.presence, listed, own, wait_ms);
+    if (status.code() != StatusCode::kOutOfMemory) continue;
+    // What others of them give up may suffice the next time.
+    if (own) starved = true;
+    left->full = true;
+    left->any = true;
+    status = Status::Ok();
+  }
+  if (!status.ok()) *failure = status;
+}
+
+Task<Status> KvImpl::AwaitRetired(RegisterOperation& operation, uint64_t deadline_ns) {
+  if (context_.hold.held()) co_return kHeld;
+  operation.shared_pin = SharedPin();
+  operation.pin.Release();
+  operation.presence.LeaveSlots();
+  co_await allocator_.ReserveRetiredRing(/*may_use_reserve=*/true);
+  co_await allocator_.AwaitRetired(deadline_ns);
+  const bool entered = co_await EnterSlots(operation);
+  operation.pin = reclaimer_.Pin();
+  if (!entered) co_return kHeld;
+  co_return Status::Ok();
+}
+
+// As whoever writes to a register that is to be a record; what is in it stays. The register's
+// memory is given up, too, so that in the end less is used than before.
+Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, const ListedRegister& listed,
+                                bool own, uint64_t wait_ms) {
+  const IndexKey key = IndexKey::Make(listed.keyspace, listed.key);
   RegisterOperation operation;
   const LentPresence lent(presence, operation);
   operation.pin = reclaimer_.Pin();
+  Draft thawed;
+  Draft restated;
+  const auto give_back = [&] {
+    for (Draft* draft : {&thawed, &restated}) {
+      if (draft->addr.is_null()) continue;
+      allocator_.FreeUnpublished(draft->addr, draft->size_class);
+      draft->addr = GlobalAddr();
+    }
+  };
+  const absl::Cleanup at_the_end = give_back;
   Backoff backoff(context_, operation);
+  const uint64_t deadline_ns = context_.executor.NowNs() + wait_ms * 1'000'000;
   while (true) {
     SearchResult search;
     const uint64_t forgotten = Forgotten();
-    Status status = co_await index_.Find(operation, key, ReadExtent::kKey,
+    Status status = co_await index_.Find(operation, key, ReadExtent::kWhole,
                                          context_.fabric.NewRoundTrip(), &search);
-    if (!status.ok() || !search.found || !search.entry.word.is_register()) co_return status;
-    CachedRegister* entry = Adopt(key, search, forgotten);
+    if (!status.ok() || !search.found) co_return status;
+    bool is_short = false;
+    if (!search.busy && !search.entry.word.is_register()) {
+      RecordOrigin origin;
+      if (!RecordHasOrigin(search.record, RecordKeyEnd(0), &origin)) co_return status;
+      const uint64_t bytes = RecordBytesOf(LoadRecordHeader(search.record)) - sizeof(RecordOrigin);
+      const SizeClass size_class = SizeClass::For(bytes);
+      if (restated.addr.is_null() || restated.size_class.bytes() < size_class.bytes()) {
+        give_back();
+        const Result<Allocator::Object> object = co_await AllocateAs(
+            own, allocator_, SlotWord(origin.register_word).size_class(), size_class);
+        status = object.status();
+        if (object.ok()) restated.addr = object->addr;
+        if (object.ok()) restated.size_class = object->size_class;
+      }
+      is_short = status.code() == StatusCode::kOutOfMemory;
+      bool done = false;
+      if (status.ok()) {
+        status = co_await RestateRecord(operation, key, search, &restated, &done);
+      }
+      if (done || (!status.ok() && !is_short)) co_return status;
+    }
+    CachedRegister* entry = nullptr;
+    if (search.entry.word.is_register()) entry = Adopt(key, search, forgotten);
     if (entry != nullptr && !search.busy) {
+      RegisterCache::Use use(registers_->cache, *entry);
       operation.shared_pin = SharedPin(reclaimer_.Pin());
-      status = co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false);
+      status = co_await ReserveInPlaceOf(search.entry.word, key, *entry, own, &thawed);
+      is_short = status.code() == StatusCode::kOutOfMemory;
+      if (status.ok()) {
+        status =
+            co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false, &thawed);
+      }
+      if (!status.ok() && !is_short) co_return status;
+    }
+    if (is_short) {
+      if (context_.executor.NowNs() >= deadline_ns) co_return status;
+      give_back();
+      status = co_await AwaitRetired(operation, deadline_ns);
       if (!status.ok()) co_return status;
+      continue;
     }
     const bool in_time = co_await backoff.Wait();
     if (!in_time) co_return kContended;

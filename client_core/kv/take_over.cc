@@ -185,7 +185,7 @@ Task<Status> KvImpl::NameBuffers(Estate& estate, Operation& operation, SlotWord 
   for (int time = 0; time < times; ++time) {
     const View& view = context_.view();
     const int live = view.LiveReplicas(word.addr());
-    const int majority = view.replicas / 2 + 1;
+    const int majority = std::min(view.replicas / 2 + 1, live);
     RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
     std::array<const std::byte*, kMaxReplicas> images{};
     for (int replica = 0; replica < live; ++replica) {

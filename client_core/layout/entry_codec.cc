@@ -71,8 +71,10 @@ bool EntryHasItsClass(SlotWord word, const std::byte* bytes) {
     const RecordHeader header = LoadRecordHeader(bytes);
     const uint64_t record_bytes = RecordBytesOf(header);
     if (word.size_class().is_root()) return SizeClass::ForRoot(record_bytes) == word.size_class();
-    // The memory for one that takes a register's place is taken before its value is known.
-    return header.opcode == static_cast<uint8_t>(LogOpcode::kThawed)
+    // The memory for one that takes a register's place is taken before its value is known, and may
+    // be a register's.
+    const auto opcode = static_cast<LogOpcode>(header.opcode);
+    return opcode == LogOpcode::kThawed || opcode == LogOpcode::kRestated
                ? record_bytes <= word.size_class().bytes()
                : SizeClass::For(record_bytes) == word.size_class();
   }

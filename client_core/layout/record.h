@@ -16,7 +16,8 @@ enum class LogOpcode : uint8_t {
   kNone = 0,
   kInsert = 1,
   kUpdate = 2,
-  kThawed = 3,  // took the place of a register: a RecordOrigin lies between header and key
+  kThawed = 3,    // took the place of a register: a RecordOrigin lies between header and key
+  kRestated = 4,  // a thawed record's content, written anew without the origin
 };
 
 struct RecordHeader {

@@ -195,13 +195,24 @@ void Allocator::RetireRegister(GlobalAddr addr, SizeClass size_class) {
   retired_bytes_since_tick_ += size_class.bytes();
 }
 
-Task<void> Allocator::ReserveRetiredRing() {
+Task<void> Allocator::ReserveRetiredRing(bool may_use_reserve) {
   if (!retired_registers_.needs_ring() ||
       retired_registers_.added() < context_.options.retired_ring_after) {
     co_return;
   }
-  const Result<GlobalAddr> ring = co_await AllocatePinned(SizeClass::For(kRetiredRingBytes));
-  if (ring.ok()) retired_registers_.GiveRing(ring.value());
+  constexpr SizeClass kRing = SizeClass::For(kRetiredRingBytes);
+  Result<GlobalAddr> ring = co_await AllocatePinned(kRing);
+  if (!ring.ok() && may_use_reserve) {
+    const Status granted = co_await GrantBlock({kRing, GlobalAddr(), /*may_use_reserve=*/true});
+    if (granted.ok()) ring = co_await AllocatePinned(kRing);
+  }
+  if (!ring.ok()) co_return;
+  // Somebody else may have got one meanwhile.
+  if (retired_registers_.needs_ring()) {
+    retired_registers_.GiveRing(ring.value());
+  } else {
+    FreeUnpublished(ring.value(), kRing);
+  }
 }
 
 Task<void> Allocator::PublishRetiredRegisters() {
@@ -253,73 +264,6 @@ Reclaimer::Backlog Allocator::backlog() const {
   return backlog;
 }
 
-Task<Result<GlobalAddr>> Allocator::Allocate(SizeClass size_class) {
-  return AllocateWanted({size_class, GlobalAddr()});
-}
-
-Task<Result<GlobalAddr>> Allocator::AllocatePinned(SizeClass size_class) {
-  CHECK(size_class.is_valid());
-  while (true) {
-    if (const GlobalAddr addr = TryAllocate(size_class); !addr.is_null()) co_return addr;
-    const Status granted = co_await GrantBlock({size_class, GlobalAddr()});
-    if (!granted.ok()) co_return granted;
-  }
-}
-
-Task<Result<GlobalAddr>> Allocator::AllocateBuffer(SizeClass size_class, GlobalAddr near) {
-  return AllocateWanted({size_class, near});
-}
-
-Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
-  CHECK(want.size_class.is_valid());
-  const SizeClass size_class = want.size_class;
-  uint64_t deadline_ns = 0;
-  uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
-  while (true) {
-    // Anew each time: the view may have changed.
-    uint32_t list = ListFor(want);
-    if (const GlobalAddr addr = TakeFrom(list, size_class); !addr.is_null()) co_return addr;
-    co_await Maintain();
-    list = ListFor(want);
-    if (const GlobalAddr addr = TakeFrom(list, size_class); !addr.is_null()) co_return addr;
-    Status granted = co_await GrantBlock(want);
-    if (granted.ok()) continue;
-    if (granted.code() == StatusCode::kCorrupt) co_return granted;
-
-    // The pool is full, as far as it answers. What others freed for us, and blocks that only we
-    // keep, may still help.
-    co_await SweepSome(static_cast<uint32_t>(blocks_.size()));
-    co_await ReturnFreeBlocks(/*all=*/true);
-    list = ListFor(want);
-    if (const GlobalAddr addr = TakeFrom(list, size_class); !addr.is_null()) co_return addr;
-    granted = co_await GrantBlock(want);
-    if (granted.ok()) continue;
-
-    // A node that does not answer will, or a view without it comes; but not before whoever asks
-    // here has ended, if everybody waits for that. Whoever is at a slot does not ask.
-    const bool lost = granted.code() != StatusCode::kOutOfMemory;
-    const bool view_to_come = lost && !context_.hold.holds_all();
-    const uint64_t now_ns = context_.executor.NowNs();
-    if (deadline_ns == 0) deadline_ns = now_ns + context_.options.memory_wait_ms * 1'000'000;
-    // A view that came after the last time that memory was short may be of a flush, whose sweep has
-    // yet to retire anything.
-    if (flushed_view_ != context_.view().epoch) {
-      flushed_view_ = context_.view().epoch;
-      flushed_ns_ = now_ns;
-    }
-    const bool flushed = now_ns < flushed_ns_ + context_.options.memory_wait_ms * 1'000'000;
-    const bool more_to_come = flushed || view_to_come || retired_count() > 0 ||
-                              reclaimer_.others_retired_bytes() > 0 || gathering_ > 0;
-    if (!more_to_come || (lost && !view_to_come) || now_ns >= deadline_ns) {
-      if (lost) co_return Status(StatusCode::kUnavailable, "a memory node does not grant memory");
-      metrics_.exhausted.Add();
-      co_return Status(StatusCode::kOutOfMemory, "no memory node has free memory");
-    }
-    co_await context_.executor.SleepFor(wait_ns);
-    wait_ns = std::min<uint64_t>(wait_ns * 2, context_.options.epoch_tick_us * 1000);
-  }
-}
-
 // A block for buffers has to lie on their registers' nodes. What is granted elsewhere serves the
 // registers there.
 Task<Status> Allocator::GrantBlock(Want want) {
@@ -331,7 +275,8 @@ Task<Status> Allocator::GrantBlock(Want want) {
     const NodeId node{static_cast<uint16_t>(next_grant_node_++ % nodes)};
     if (context_.view().IsOut(node)) continue;
     ControlRequest request;
-    request.kind = ControlRequest::Kind::kAlloc;
+    request.kind =
+        want.may_use_reserve ? ControlRequest::Kind::kAllocReserve : ControlRequest::Kind::kAlloc;
     request.size_class = size_class;
     request.owner = context_.membership.id;
     const Result<ControlReply> reply = co_await context_.fabric.Control(node, request);

@@ -47,9 +47,24 @@ class Allocator {
   // retired.
   Task<Result<GlobalAddr>> AllocatePinned(SizeClass size_class);
 
-  // The same for out-of-place buffers of the register at `near`: on its nodes, within the reach of
-  // its words, and in memory that has been a buffer or nothing since it was zeroed, so that no
-  // timestamp lock finds a leftover (PROTOCOLS 3.3).
+  struct Object {
+    GlobalAddr addr;
+    SizeClass size_class;
+  };
+  // An object of `size_class` for a caller that holds a pin and gives up one of `replaced` in its
+  // place, in a block of this worker's own. When the pool is full it may be one of that class or
+  // larger, which then serves the next caller, and in the end one of the memory nodes' reserve
+  // (PROTOCOLS, "The reserve").
+  Task<Result<Object>> AllocateInPlaceOf(SizeClass replaced, SizeClass size_class);
+  // Waits until what is retired by now is free again, but not beyond `deadline_ns` nor while all
+  // hold. REQUIRES: the caller holds no pin.
+  Task<void> AwaitRetired(uint64_t deadline_ns);
+  // Whether it lies in a block of this worker's.
+  [[nodiscard]] bool Owns(GlobalAddr addr) { return FindOwn(addr) != nullptr; }
+
+  // As TryAllocate() for out-of-place buffers of the register at `near`: on its nodes, within the
+  // reach of its words, and in memory that has been a buffer or nothing since it was zeroed, so
+  // that no timestamp lock finds a leftover (PROTOCOLS 3.3).
   GlobalAddr TryAllocateBuffer(SizeClass size_class, GlobalAddr near);
   // Whether TryAllocateBuffer would succeed `count` times; one block may have to do.
   [[nodiscard]] bool HasBuffers(SizeClass size_class, GlobalAddr near, size_t count) {
@@ -68,8 +83,8 @@ class Allocator {
   // The same for a register: all workers forget its address first.
   void RetireRegister(GlobalAddr addr, SizeClass size_class);
   // Gets the memory that telling others of retired registers takes, before the pool is full; a
-  // failure is made up for later.
-  Task<void> ReserveRetiredRing();
+  // failure is made up for later. `may_use_reserve`: of the memory nodes.
+  Task<void> ReserveRetiredRing(bool may_use_reserve = false);
   // Asks all workers to look every register up before they use it again (Maintain does), for one
   // may have left the index by the hand of a worker that died before it told them.
   void DoubtRegisters() {
@@ -145,6 +160,7 @@ class Allocator {
   struct Want {
     SizeClass size_class;
     GlobalAddr near;  // null: an object
+    bool may_use_reserve = false;
   };
   // Which of partial_ has what is wanted, or takes a block at `block` that was granted for it.
   [[nodiscard]] uint32_t ListFor(const Want& want) {
@@ -233,7 +249,8 @@ class Allocator {
   uint32_t next_sweep_ = 0;
   uint32_t gathering_ = 0;  // sweeps and returns under way, which may bring memory
   bool maintaining_ = false;
-  Epoch flushed_view_;  // the view when memory was last short, and when that was first seen
+  uint64_t full_until_ns_ = 0;  // the pool was full a moment ago: it is not asked before
+  Epoch flushed_view_;          // the view when memory was last short, and when that was first seen
   uint64_t flushed_ns_ = 0;
 };
 

@@ -65,7 +65,7 @@ Task<Status> Abd::Write(RegisterOperation& operation, RegisterHandle& handle, Wr
 
 Task<RegisterStep> Abd::ReadTimestamp(RegisterOperation& operation, const RegisterRef& ref,
                                       GlobalAddr buffer, WrittenValue value, QuorumCall* call) {
-  const int needed = max_register_.majority();
+  const int needed = max_register_.majority(ref);
   InNOut& in_n_out = max_register_.in_n_out();
   for (int replica = 0; replica < call->replicas(); ++replica) {
     RoundTripPtr batch = in_n_out.WriteBufferValue(call->node(replica), buffer, value.bytes);
@@ -86,7 +86,7 @@ Task<RegisterStep> Abd::ReadTimestamp(RegisterOperation& operation, const Regist
 // counts only if it has word and bytes.
 Task<RegisterStep> Abd::WriteWord(RegisterOperation& operation, RegisterHandle& handle, MetaWord w,
                                   WrittenValue value, const QuorumCall& first) {
-  const int needed = max_register_.majority();
+  const int needed = max_register_.majority(handle.ref);
   InNOut& in_n_out = max_register_.in_n_out();
   const RegisterRef& ref = handle.ref;
   const uint8_t lane = InNOut::LaneOf(value.worker, ref.shape);

@@ -118,7 +118,7 @@ RegisterStep MaxRegister::End(RegisterOperation& operation, const QuorumCall& ca
 // Appendix A, READ up to the write-back: inner reads of a majority.
 Task<RegisterStep> MaxRegister::ReadLanes(RegisterOperation& operation, RegisterHandle& handle,
                                           QuorumCall* call, Tuple* m) {
-  const int needed = majority();
+  const int needed = majority(handle.ref);
   const int all = context_.view().replicas;
   std::array<uint8_t, kMaxReplicas> order{};
   const int prompt = Order(handle, *call, &order);
@@ -178,7 +178,7 @@ Task<RegisterStep> MaxRegister::Read(RegisterOperation& operation, RegisterHandl
         continue;
       }
     }
-    if (Holders(call, m->word) >= majority() || Planted(Bug::kNoWriteBack)) {
+    if (Holders(call, m->word) >= majority(handle.ref) || Planted(Bug::kNoWriteBack)) {
       co_return RegisterStep();
     }
     co_return co_await WriteBack(operation, handle, call, *m);
@@ -244,7 +244,7 @@ Task<RegisterStep> MaxRegister::WriteBack(RegisterOperation& operation,
                                           const RegisterHandle& handle, const QuorumCall& call,
                                           const Tuple& m) {
   QuorumCall back = NewCall(operation, call);
-  const int needed = majority() - Holders(call, m.word);
+  const int needed = majority(handle.ref) - Holders(call, m.word);
   for (int replica = 0; replica < call.replicas(); ++replica) {
     if (Holds(call, replica, m.word)) {
       back.Exclude(replica);
@@ -280,7 +280,7 @@ Task<RegisterStep> MaxRegister::Write(RegisterOperation& operation, RegisterHand
                                       MetaWord word, WrittenValue value, bool read_lanes,
                                       const QuorumCall* before, QuorumCall* call,
                                       const RoundTripPtr& begun) {
-  const int needed = majority();
+  const int needed = majority(handle.ref);
   const uint8_t lane = InNOut::LaneOf(value.worker, handle.ref.shape);
   const int in_place =
       options_.in_place ? InNOut::InPlaceReplica(handle.ref, call->replicas()) : call->replicas();
@@ -383,7 +383,7 @@ Task<Status> MaxRegister::MakeWhole(RegisterOperation& operation, const Register
 
 Task<RegisterStep> MaxRegister::Announce(RegisterOperation& operation, RegisterHandle& handle,
                                          QuorumCall& call, Tuple* m) {
-  if (Holders(call, m->word) >= majority()) co_return RegisterStep();
+  if (Holders(call, m->word) >= majority(handle.ref)) co_return RegisterStep();
   const bool fetched = co_await FetchValue(operation, handle, call, m);
   if (fetched) co_return co_await WriteBack(operation, handle, call, *m);
   ++restarts_;

@@ -139,11 +139,17 @@ class MaxRegister {
     const auto end = nodes.node.begin() + nodes.count;
     return std::count_if(nodes.node.begin(), end, [this](NodeId node) {
              return context_.fabric.Reaches(node);
-           }) >= majority();
+           }) >= majority(ref);
   }
   [[nodiscard]] const RegisterOptions& options() const { return options_; }
-  // Of all replicas, the missing ones counted.
-  [[nodiscard]] int majority() { return context_.view().replicas / 2 + 1; }
+  // Of all replicas, the missing ones counted; all that live when there are fewer, which is so only
+  // where somebody has accepted the loss of the others (PROTOCOLS, "A loss that is accepted").
+  [[nodiscard]] int majority_of(int live) const {
+    return std::min(context_.view().replicas / 2 + 1, live);
+  }
+  [[nodiscard]] int majority(const RegisterRef& ref) const {
+    return majority_of(context_.view().LiveReplicas(ref.addr));
+  }
   WorkerContext& context() { return context_; }
   InNOut& in_n_out() { return in_n_out_; }
   // Stragglers and background steps. Close it before `this` goes.

@@ -14,7 +14,7 @@ Task<Result<SealOutcome>> RegisterSeal::Seal(RegisterOperation& operation,
   for (int replica = 0; replica < call.replicas(); ++replica) {
     max_register_.Start(in_n_out.Seal(call.Ask(replica), handle.ref, seal));
   }
-  const int needed = max_register_.majority();
+  const int needed = max_register_.majority(handle.ref);
   if (call.counted() < call.replicas()) {
     (void)OutOfTime(max_register_.context(), operation);
     co_await call.Wait(call.replicas(), max_register_.WidenDeadlineNs());
@@ -56,7 +56,7 @@ Task<Result<FinalWord>> RegisterSeal::ReadFinal(RegisterOperation& operation,
   for (int replica = 0; replica < call.replicas(); ++replica) {
     max_register_.Start(in_n_out.ReadFinal(call.Ask(replica), handle.ref));
   }
-  const int needed = max_register_.majority();
+  const int needed = max_register_.majority(handle.ref);
   if (call.counted() < needed) {
     (void)OutOfTime(max_register_.context(), operation);
     co_await call.Wait(needed, operation.deadline_ns);

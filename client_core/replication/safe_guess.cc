@@ -50,7 +50,8 @@ Task<Status> SafeGuess::Write(RegisterOperation& operation, RegisterHandle& hand
   RegisterStep step = co_await max_register_.Write(operation, handle, w.AsFirsthand(), value, true,
                                                    nullptr, &first, outcome->begun);
   if (step.seal != 0) {
-    co_await first.Wait(QuorumCall::Answers(max_register_.majority()), operation.deadline_ns);
+    co_await first.Wait(QuorumCall::Answers(max_register_.majority(handle.ref)),
+                        operation.deadline_ns);
     outcome->spread = SpreadOf(first, *outcome);
   }
   if (step.done()) {
@@ -138,7 +139,7 @@ GuessSpread SafeGuess::SpreadOf(const QuorumCall& first, const WriteOutcome& out
         reply.state == ReplicaReply::State::kFailed && reply.round_trips == 0 && !outcome.begun;
     hindered |= not_posted;
   }
-  if (fresh >= max_register_.majority()) return GuessSpread::kFresh;
+  if (fresh >= max_register_.majority_of(first.replicas())) return GuessSpread::kFresh;
   return hindered ? GuessSpread::kHindered : GuessSpread::kUnknown;
 }
 

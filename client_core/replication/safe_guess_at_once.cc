@@ -10,9 +10,8 @@ namespace onetrip {
 bool SafeGuess::ReadAtOnce(RegisterHandle& handle, Tuple* m, const std::byte** image) {
   const RegisterRef& ref = handle.ref;
   const View& view = context_.view();
-  const int needed = view.replicas / 2 + 1;
   const int live = view.LiveReplicas(ref.addr);
-  if (live < needed) return false;
+  const int needed = max_register_.majority(ref);
   int replica = InNOut::InPlaceReplica(ref, live);
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
   std::array<const std::byte*, kMaxReplicas> images;
@@ -65,7 +64,7 @@ bool SafeGuess::WriteAtOnce(RegisterHandle& handle, const OutBuffer& buffer,
   std::array<const uint64_t*, kMaxReplicas> seals;
   std::array<size_t, kMaxReplicas> cas;
   const int live = view.LiveReplicas(ref.addr);
-  if (live < view.replicas / 2 + 1 || max_register_.HasBeside(ref, buffer.addr)) return false;
+  if (max_register_.HasBeside(ref, buffer.addr)) return false;
   const int in_place = InNOut::InPlaceReplica(ref, live);
   for (int i = 0; i < live; ++i) {
     const RemoteAddr at = view.Locate(ref.addr, i);

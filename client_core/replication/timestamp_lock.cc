@@ -34,7 +34,7 @@ Task<void> TimestampLock::LockReplica(QuorumCall::Share share, RegisterRef ref, 
 Task<Result<bool>> TimestampLock::TryLock(RegisterOperation& operation,
                                           const RegisterHandle& handle, MetaWord guess,
                                           LockMode mode) {
-  const int needed = Planted(Bug::kLockAtMinority) ? 1 : max_register_.majority();
+  const int needed = Planted(Bug::kLockAtMinority) ? 1 : max_register_.majority(handle.ref);
   const LockWord lock({handle.ref.birth.value + guess.time()}, mode);
   QuorumCall call = max_register_.NewCall(operation, handle.ref);
   for (int replica = 0; replica < call.replicas(); ++replica) {

@@ -55,9 +55,11 @@ def _shared(function, fabric, context):
 
 def tests():
     # Importing a module registers its tests.
+    import accept_loss  # pylint: disable=unused-import,import-outside-toplevel
     import backing_damaged  # pylint: disable=unused-import,import-outside-toplevel
     import cuts  # pylint: disable=unused-import,import-outside-toplevel
     import expelled  # pylint: disable=unused-import,import-outside-toplevel
+    import full_pool  # pylint: disable=unused-import,import-outside-toplevel
     import growth  # pylint: disable=unused-import,import-outside-toplevel
     import hosts  # pylint: disable=unused-import,import-outside-toplevel
     import impostors  # pylint: disable=unused-import,import-outside-toplevel

@@ -55,6 +55,9 @@ struct Describer {
                                             " is to drain"};
     return "node " + std::to_string(move.node) + kWhat[static_cast<int>(move.wish)];
   }
+  std::string operator()(const AcceptLossRequest& accept) const {
+    return accept.confirmed ? "the loss is accepted" : "what would be lost";
+  }
   std::string operator()(const StatusRequest& /*status*/) const { return "the status"; }
   std::string operator()(const LeaveRequest& /*leave*/) const { return "goodbye"; }
 

@@ -22,18 +22,16 @@ struct Apart {
 };
 
 // While a region is carried from node to node everybody holds, so that nobody works at slots. The
-// master asks for one repair at a time, and slots are resolved while they are held. A pool in which
-// regions are to move is not filled, for registers become records first, which takes memory.
+// master asks for one repair at a time, and slots are resolved while they are held.
 const Apart kApart[] = {
     {H::kCopy,
      {H::kSplit, H::kResolve, H::kScrub, H::kCopy, H::kMove, H::kEndRegisters, H::kExhaustion,
       H::kEpochAdvance}},
     {H::kMove,
-     {H::kSplit, H::kTakeOver, H::kResolve, H::kScrub, H::kMove, H::kEndRegisters, H::kExhaustion,
-      H::kPoolFull}},
+     {H::kSplit, H::kTakeOver, H::kResolve, H::kScrub, H::kMove, H::kEndRegisters, H::kExhaustion}},
     {H::kResolve, {H::kResolve, H::kEndRegisters, H::kExhaustion}},
     {H::kScrub, {H::kScrub, H::kEndRegisters}},
-    {H::kEndRegisters, {H::kEndRegisters, H::kExhaustion, H::kPoolFull}},
+    {H::kEndRegisters, {H::kEndRegisters, H::kExhaustion}},
 };
 
 bool CanMeet(Happening one, Happening other) {

@@ -42,6 +42,11 @@ void Sprinkle(Rng& rng, uint64_t percent, const Command& other, Plan* plan) {
 void MoveRegions(Rng& rng, Plan* plan) {
   plan->shape.node_bytes = std::max<uint64_t>(plan->shape.node_bytes, 32ULL << 20);
   plan->spares = std::max<uint32_t>(plan->spares, 1 + static_cast<uint32_t>(rng.Below(2)));
+  // A node that is to drain takes the place of none that is lost.
+  const auto is_loss = [](const Fault& fault) { return fault.kind == FaultKind::kLoseNode; };
+  if (std::any_of(plan->faults.begin(), plan->faults.end(), is_loss)) {
+    plan->spares = std::max<uint32_t>(plan->spares, 2);
+  }
   plan->control.replace_after_ms = OneOf(rng, {1UL, 4UL});
   const uint64_t count = 1 + rng.Below(2);
   for (uint64_t i = 0; i < count; ++i) {
@@ -164,7 +169,7 @@ Plan MakeStorm(uint64_t seed) {
   const bool moves = std::any_of(plan.faults.begin(), plan.faults.end(), [](const Fault& fault) {
     return fault.kind == FaultKind::kDrainNode || fault.kind == FaultKind::kFillNode;
   });
-  const bool fills = !moves && draw(40);
+  const bool fills = draw(moves ? 15 : 40);
   if (draw(50)) UseExtents(rng, &plan);
   if (fills) {
     plan.data_path.extent_bytes = 250'000;

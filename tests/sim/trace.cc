@@ -1,5 +1,6 @@
 #include "tests/sim/trace.h"
 
+#include <algorithm>
 #include <bit>
 #include <cinttypes>
 #include <cstdio>
@@ -68,7 +69,7 @@ void Trace::Answered(const SimFabric& fabric, NodeId node, bool ok) {
 
 void Trace::Note(std::string_view text) {
   for (const char c : text) Mix(static_cast<uint8_t>(c));
-  if (keep_lines_) AddLine(std::string(text));
+  if (keep_lines_) AddLine(std::string(text), &notes_);
 }
 
 void Trace::NameFabric(uint32_t index, std::string name) {
@@ -81,22 +82,26 @@ std::string Trace::NameOf(const SimFabric& fabric) const {
                                         : "fabric " + std::to_string(fabric.index());
 }
 
-void Trace::AddLine(std::string line) {
+void Trace::AddLine(std::string text, Lines* to) {
   char time[32];
   snprintf(time, sizeof(time), "%12.3f us  ", static_cast<double>(clock_.NowNs()) / 1000);
-  line.insert(0, time);
-  if (lines_.size() < kLinesMax) {
-    lines_.push_back(std::move(line));
+  Line line{next_line_++, std::move(text.insert(0, time))};
+  if (to->lines.size() < kLinesMax) {
+    to->lines.push_back(std::move(line));
     return;
   }
-  lines_[first_line_++ % kLinesMax] = std::move(line);
+  to->lines[to->first++ % kLinesMax] = std::move(line);
 }
 
 std::string Trace::Timeline() const {
-  std::string text;
-  for (size_t i = 0; i < lines_.size(); ++i) {
-    text += lines_[(first_line_ + i) % lines_.size()] + "\n";
+  std::vector<const Line*> all;
+  for (const Lines* lines : {&operations_, &notes_}) {
+    for (const Line& line : lines->lines) all.push_back(&line);
   }
+  std::sort(all.begin(), all.end(),
+            [](const Line* a, const Line* b) { return a->number < b->number; });
+  std::string text;
+  for (const Line* line : all) text += line->text + "\n";
   return text;
 }
 

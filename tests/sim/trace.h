@@ -37,14 +37,23 @@ class Trace final : public SimObserver {
 
   [[nodiscard]] uint64_t hash() const { return hash_; }
   [[nodiscard]] bool keeps_lines() const { return keep_lines_; }
-  // Lines so far; the oldest go when there are too many.
+  // Lines so far; the oldest go when there are too many, of notes and of others by themselves.
   [[nodiscard]] std::string Timeline() const;
 
  private:
   static constexpr size_t kLinesMax = 200'000;
 
   void Mix(uint64_t word) { hash_ = (hash_ ^ word) * 0x100000001b3ULL + (hash_ >> 29); }
-  void AddLine(std::string line);
+  struct Line {
+    uint64_t number;
+    std::string text;
+  };
+  struct Lines {
+    std::vector<Line> lines;  // a ring, once it is full
+    size_t first = 0;
+  };
+  void AddLine(std::string text, Lines* to);
+  void AddLine(std::string text) { AddLine(std::move(text), &operations_); }
   [[nodiscard]] std::string NameOf(const SimFabric& fabric) const;
 
   const Clock& clock_;
@@ -52,8 +61,9 @@ class Trace final : public SimObserver {
   bool keep_lines_;
   uint64_t hash_ = 0xcbf29ce484222325ULL;
   std::vector<std::string> names_;
-  std::vector<std::string> lines_;
-  size_t first_line_ = 0;
+  Lines operations_;
+  Lines notes_;
+  uint64_t next_line_ = 0;
 };
 
 }  // namespace onetrip

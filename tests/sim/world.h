@@ -101,6 +101,11 @@ class World {
     uint32_t number;
     uint32_t attempt;
   };
+  struct Departure {
+    World* world;
+    Agent* agent;
+    uint64_t away_ns;
+  };
 
   static constexpr uint32_t kReader = 1000;   // the client of the last reads
   static constexpr uint32_t kFlusher = 1001;  // ... and of the last flush
@@ -143,6 +148,7 @@ class World {
   Task<void> ReadKeys(Agent* agent, const std::vector<std::string>* keys);
   Task<void> StopAgent(Agent* agent);
   Task<void> Depart(Agent* agent, uint64_t away_ns);
+  static void EndDeparture(void* arg);
   Task<void> StartAlone(Agent* agent, bool* started);
   Task<void> FlushAll(Agent* agent, uint64_t until_ns, bool* flushed);
   Task<void> Start(Agent* agent, uint32_t attempt);
@@ -209,6 +215,7 @@ class World {
   std::vector<std::unique_ptr<PlannedFault>> planned_;
   std::vector<const PlannedFault*> frozen_;  // those who stand still by kFreezeAgent
   std::vector<std::unique_ptr<Revival>> revivals_;
+  std::vector<std::unique_ptr<Departure>> departures_;
   std::string failure_;
   uint64_t started_ns_ = 0;
   uint64_t last_loss_ns_ = 0;  // when a node was last lost

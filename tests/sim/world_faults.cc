@@ -96,9 +96,13 @@ Task<void> World::Start(Agent* agent, uint32_t attempt) {
   Revive(agent->number(), attempt + 1, kStartAgainNs);
 }
 
-// In order: nothing of it is lost, unless it cannot tell what became of something.
+// In order: nothing of it is lost, unless it cannot tell what became of something. As a process, it
+// does not try for ever.
 Task<void> World::Depart(Agent* agent, uint64_t away_ns) {
   constexpr uint64_t kLookNs = 1000;
+  constexpr uint64_t kPatienceNs = 20'000'000;
+  departures_.push_back(std::make_unique<Departure>(Departure{this, agent, away_ns}));
+  executor_.At(executor_.NowNs() + kPatienceNs, EndDeparture, departures_.back().get());
   agent->StartLeaving();
   while (agent->busy() > 0) co_await agent->process().SleepFor(kLookNs);
   const Status status = co_await agent->Stop();
@@ -108,6 +112,15 @@ Task<void> World::Depart(Agent* agent, uint64_t away_ns) {
     Bury(agent);
   }
   Revive(agent->number(), 0, away_ns);
+}
+
+void World::EndDeparture(void* arg) {
+  const Departure& departure = *static_cast<Departure*>(arg);
+  World& world = *departure.world;
+  if (departure.agent->dead()) return;
+  world.trace_.Note("agent " + std::to_string(departure.agent->number()) + " does not wait longer");
+  world.Bury(departure.agent);
+  world.Revive(departure.agent->number(), 0, departure.away_ns);
 }
 
 // ---- Faults ----

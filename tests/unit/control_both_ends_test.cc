@@ -88,7 +88,6 @@ class Node final : private NodeDuties {
     epoch_ = view->epoch.value;
     changed_.notify_all();
   }
-  void OnExpelled(const std::string& reason) override { ADD_FAILURE() << reason; }
   void OnMarkStored(uint64_t /*mark*/) override {}
   NodeAge Age() override { return {}; }
   void OnState(const std::string& /*file*/) override {}

@@ -112,6 +112,7 @@ TEST_F(MasterRebuildTest, TheNewestCopyCountsAndItsIdsAreRaised) {
   const Result<DurableState> made = rebuild.Make(5, /*force=*/false, &reason);
   ASSERT_TRUE(made.ok()) << reason;
   EXPECT_EQ(made->seats, bench.disk.seats);
+  EXPECT_EQ(made->cluster.engines, EngineFamily::kReplicated);
   EXPECT_GT(made->cluster.epoch, view().epoch.value);
   EXPECT_GT(made->cluster.next_worker, bench.disk.cluster.next_worker);
   EXPECT_GT(made->cluster.next_keyspace, bench.disk.cluster.next_keyspace);
@@ -188,6 +189,21 @@ TEST_F(MasterRebuildTest, AFileIsWholeOrRefused) {
     EXPECT_EQ(DecodeStateFile(damaged, &read).code(), StatusCode::kCorrupt);
     EXPECT_EQ(DecodeStateFile(bytes.substr(0, at), &read).code(), StatusCode::kCorrupt);
   }
+}
+
+TEST_F(MasterRebuildTest, AgentsSayWhichEnginesWhereTheCopyDoesNot) {
+  DurableState disk = bench.disk;
+  disk.cluster.engines = EngineFamily::kNone;
+  Rebuild rebuild;
+  for (uint16_t node = 0; node < 3; ++node) ASSERT_TRUE(AddNode(rebuild, node, CopyOf(disk)).ok());
+  MemberHello hello;
+  hello.kind = MemberKind::kAgent;
+  hello.member = member[a];
+  hello.engine = "raw";
+  ASSERT_TRUE(rebuild.Add(hello, control::Recalled(), &reason).ok()) << reason;
+  const Result<DurableState> made = rebuild.Make(5, /*force=*/false, &reason);
+  ASSERT_TRUE(made.ok()) << reason;
+  EXPECT_EQ(made->cluster.engines, EngineFamily::kSingleCopy);
 }
 
 }  // namespace

@@ -75,7 +75,9 @@ TEST_F(MasterRepairTest, ASecondLossThatWouldTakeTheMajorityIsWaitedFor) {
   EXPECT_EQ(StateOf(2), "lost");
   bench.Pass(5000, {nodes[0], a, b});
   EXPECT_EQ(view().epoch.value, epoch);
-  EXPECT_EQ(Status().waiting_for, "memory node 2 is not there");
+  EXPECT_EQ(Status().waiting_for,
+            "memory node 2 is not there, and 4 regions have no majority without it; if it is lost "
+            "for good: onetrip node accept-loss");
   EXPECT_FALSE(bench.disk.nodes[2].out);
 }
 
@@ -464,6 +466,22 @@ TEST_F(MasterReplaceTest, NumbersOfReplacedNodesAreUsedAgainWhenThereAreNoOthers
   EXPECT_EQ(bench.disk.nodes[1].incarnation, 300U);
   EXPECT_EQ(view().nodes[1].incarnation, 300U);
   EXPECT_TRUE(view().IsOut(NodeId{1}));
+}
+
+TEST_F(MasterReplaceTest, ANodeThatIsLongGoneLeavesItsNumberToTheNext) {
+  LoseNode1AndAddSpare();
+  Pass(10'200);
+  TakeOver();
+  TakeOver();
+  CopyAll();
+  const StreamId early = bench.JoinNode(300);
+  bench.Ask(early, MasterBench::Serve(7004));
+  EXPECT_EQ(bench.disk.nodes[4].incarnation, 300U) << "node 1 may still come back";
+  bench.Pass(600'000, {nodes[0], nodes[2], a, b, spare, early});
+  EXPECT_EQ(Status().status.members.at(1).node, 2U) << "it is not shown any more";
+  bench.JoinNode(301);
+  EXPECT_EQ(bench.disk.nodes[1].incarnation, 301U);
+  EXPECT_EQ(bench.disk.nodes.size(), 5U);
 }
 
 TEST_F(MasterReplaceTest, AReplacementIsRememberedOverARestart) {

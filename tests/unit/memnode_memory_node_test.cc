@@ -88,9 +88,17 @@ TEST_F(MemoryNodeTest, RegionsAreFormattedAndTheRootAreaIsTaken) {
 TEST_F(MemoryNodeTest, EveryBlockIsGrantedOnceAndByItsPrimaryOnly) {
   std::set<GlobalAddr> granted;
   for (uint16_t node = 0; node < 3; ++node) {
+    constexpr uint32_t kReserve = 4;
+    uint32_t of_reserve = 0;
     while (true) {
-      const ControlReply reply = Alloc(node, kSlab, 7);
-      if (reply.outcome == Outcome::kFull) break;
+      ControlReply reply = Alloc(node, kSlab, 7);
+      if (reply.outcome == Outcome::kFull) {
+        reply = Ask(node, Kind::kAllocReserve, kSlab, 7, GlobalAddr());
+        if (reply.outcome == Outcome::kFull) break;
+        ++of_reserve;
+      } else {
+        EXPECT_EQ(of_reserve, 0U) << "the reserve is what is left in the end";
+      }
       ASSERT_EQ(reply.outcome, Outcome::kDone);
       EXPECT_EQ(Primary(reply.block), node);
       EXPECT_EQ(reply.block, reply.block.block_start());
@@ -102,6 +110,7 @@ TEST_F(MemoryNodeTest, EveryBlockIsGrantedOnceAndByItsPrimaryOnly) {
                 Outcome::kDone);
       EXPECT_EQ(Entry(reply.block, 1).bits(), Entry(reply.block, 0).bits());
     }
+    EXPECT_EQ(of_reserve, kReserve);
     EXPECT_EQ(Alloc(node, kSlab).outcome, Outcome::kFull) << "still";
   }
   EXPECT_EQ(granted.size(), view_.regions.size() * kBlocksPerRegion - kRootBlocks);

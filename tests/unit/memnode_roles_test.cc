@@ -65,17 +65,17 @@ TEST_F(MemoryNodeRolesTest, ABackupGrantsOnceItIsThePrimary) {
   EXPECT_EQ(Ask(Kind::kGrant, taken, 9), Outcome::kDone);
   Use(MapOf(2, kSelf, 1));
   for (uint32_t i = kRootBlocks; i + 1 < kBlocksPerRegion; ++i) {
-    ASSERT_EQ(Ask(Kind::kAlloc), Outcome::kDone) << i;
+    ASSERT_EQ(Ask(Kind::kAllocReserve), Outcome::kDone) << i;
     EXPECT_NE(last_.block, taken) << "what it recorded as a backup is granted";
   }
-  EXPECT_EQ(Ask(Kind::kAlloc), Outcome::kFull);
+  EXPECT_EQ(Ask(Kind::kAllocReserve), Outcome::kFull);
   // And no more once it is not; an older map changes nothing.
   EXPECT_EQ(Ask(Kind::kFree, taken, 9), Outcome::kDone);
   Use(MapOf(1, kOther, 0));
-  EXPECT_EQ(Ask(Kind::kAlloc), Outcome::kDone);
+  EXPECT_EQ(Ask(Kind::kAllocReserve), Outcome::kDone);
   EXPECT_EQ(Ask(Kind::kFree, last_.block), Outcome::kDone);
   Use(MapOf(3, kOther, 0));
-  EXPECT_EQ(Ask(Kind::kAlloc), Outcome::kFull);
+  EXPECT_EQ(Ask(Kind::kAllocReserve), Outcome::kFull);
 }
 
 TEST_F(MemoryNodeRolesTest, AMissingRegionIsNeitherGrantedNorFreedNorFormatted) {
@@ -143,15 +143,15 @@ TEST_F(MemoryNodeRolesTest, ACopiedRegionIsWhatItsTableSaysAndItsFreeBlocksAreZe
     primary.regions[0].base[0] = base;
     Use(primary);
     for (uint32_t i = kRootBlocks; i + 1 < kBlocksPerRegion; ++i) {
-      ASSERT_EQ(Ask(Kind::kAlloc), Outcome::kDone);
+      ASSERT_EQ(Ask(Kind::kAllocReserve), Outcome::kDone);
       ASSERT_NE(last_.block, owned);
       const auto* words =
           reinterpret_cast<const uint64_t*>(node_->base() + base + last_.block.offset());
       ASSERT_TRUE(std::all_of(words, words + kBlockBytes / 8, [](uint64_t w) { return w == 0; }));
     }
-    EXPECT_EQ(Ask(Kind::kAlloc), Outcome::kFull);
+    EXPECT_EQ(Ask(Kind::kAllocReserve), Outcome::kFull);
     EXPECT_EQ(Ask(Kind::kFree, owned, 7), Outcome::kDone);
-    EXPECT_EQ(Ask(Kind::kAlloc), Outcome::kDone);
+    EXPECT_EQ(Ask(Kind::kAllocReserve), Outcome::kDone);
     EXPECT_EQ(last_.block, owned);
   }
 }

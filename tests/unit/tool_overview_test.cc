@@ -113,6 +113,13 @@ TEST(Overview, ServiceIsWhatClientsFind) {
   changed = overview;
   changed.memnodes[2].state = "missing";
   EXPECT_EQ(ServiceOf(changed, true), Service::kDegraded);
+  changed.memnodes[2].state = "lost";
+  changed.memnodes[2].regions = 0;
+  changed.memnodes[2].name = "memnode-2";
+  EXPECT_EQ(ServiceOf(changed, true), Service::kDegraded);
+  changed.memnodes[2].name = "";
+  EXPECT_EQ(ServiceOf(changed, true), Service::kServing) << "another life has its name and place";
+  EXPECT_EQ(ServiceOf(changed, false), Service::kDegraded);
   for (const char* state : {"degraded", "without its master"}) {
     changed = overview;
     changed.state = state;

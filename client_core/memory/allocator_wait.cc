@@ -1,0 +1,133 @@
+// What an allocation does for which this worker has nothing free at hand: it asks the memory nodes
+// for a block, gathers what is retired, and waits.
+#include <algorithm>
+#include <utility>
+
+#include "client_core/memory/allocator.h"
+
+namespace onetrip {
+
+Task<Result<GlobalAddr>> Allocator::Allocate(SizeClass size_class) {
+  return AllocateWanted({size_class, GlobalAddr()});
+}
+
+Task<Result<GlobalAddr>> Allocator::AllocatePinned(SizeClass size_class) {
+  CHECK(size_class.is_valid());
+  while (true) {
+    if (const GlobalAddr addr = TryAllocate(size_class); !addr.is_null()) co_return addr;
+    const Status granted = co_await GrantBlock({size_class, GlobalAddr()});
+    if (!granted.ok()) co_return granted;
+  }
+}
+
+Task<Result<Allocator::Object>> Allocator::AllocateInPlaceOf(SizeClass replaced,
+                                                             SizeClass size_class) {
+  constexpr uint64_t kNotAskedNs = 10'000'000;
+  if (context_.executor.NowNs() >= full_until_ns_) {
+    const Result<GlobalAddr> addr = co_await AllocatePinned(size_class);
+    if (addr.ok()) co_return Object{addr.value(), size_class};
+    if (addr.status().code() != StatusCode::kOutOfMemory) co_return addr.status();
+    full_until_ns_ = context_.executor.NowNs() + kNotAskedNs;
+  }
+  // As large as what is given up: so as many of them are free in the end as in the beginning. Of a
+  // long value a buffer is given up; one whose block has become one of objects is none any more.
+  const SizeClass alike(std::max(replaced.index(), size_class.index()));
+  const auto take_block_of_buffers = [&] {
+    for (uint8_t index = size_class.index(); index < SizeClass::kSlabClasses; ++index) {
+      for (size_t list = SizeClass::kCount + index; list < partial_.size();
+           list += SizeClass::kCount) {
+        if (partial_[list].empty()) continue;
+        Block& block = *partial_[list].back();
+        Unlist(block);
+        block.list = index;
+        Enlist(block);
+        return SizeClass(index);
+      }
+    }
+    return SizeClass();
+  };
+  Status granted;
+  while (granted.ok()) {
+    for (const SizeClass one : {alike, size_class}) {
+      const GlobalAddr addr = TryAllocate(one);
+      if (!addr.is_null()) co_return Object{addr, one};
+    }
+    if (const SizeClass taken = take_block_of_buffers(); taken.is_valid()) {
+      co_return Object{TryAllocate(taken), taken};
+    }
+    granted = co_await GrantBlock({alike, GlobalAddr(), /*may_use_reserve=*/true});
+  }
+  for (uint8_t index = size_class.index(); index < SizeClass::kSlabClasses; ++index) {
+    const GlobalAddr addr = TryAllocate(SizeClass(index));
+    if (!addr.is_null()) co_return Object{addr, SizeClass(index)};
+  }
+  co_return granted;
+}
+
+Task<void> Allocator::AwaitRetired(uint64_t deadline_ns) {
+  // Those of registers are retired when the others have heard of them.
+  const uint64_t last = reclaimer_.current_epoch() + 2;
+  uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
+  do {
+    co_await Maintain();
+    co_await context_.executor.SleepFor(wait_ns);
+    wait_ns = std::min<uint64_t>(wait_ns * 2, context_.options.epoch_tick_us * 1000);
+  } while (retired_count() > 0 && !reclaimer_.IsSafe(last) && !context_.hold.holds_all() &&
+           context_.executor.NowNs() < deadline_ns);
+}
+
+Task<Result<GlobalAddr>> Allocator::AllocateBuffer(SizeClass size_class, GlobalAddr near) {
+  return AllocateWanted({size_class, near});
+}
+
+Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
+  CHECK(want.size_class.is_valid());
+  const SizeClass size_class = want.size_class;
+  uint64_t deadline_ns = 0;
+  uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
+  while (true) {
+    // Anew each time: the view may have changed.
+    uint32_t list = ListFor(want);
+    if (const GlobalAddr addr = TakeFrom(list, size_class); !addr.is_null()) co_return addr;
+    co_await Maintain();
+    list = ListFor(want);
+    if (const GlobalAddr addr = TakeFrom(list, size_class); !addr.is_null()) co_return addr;
+    Status granted = co_await GrantBlock(want);
+    if (granted.ok()) continue;
+    if (granted.code() == StatusCode::kCorrupt) co_return granted;
+
+    // The pool is full, as far as it answers. What others freed for us, and blocks that only we
+    // keep, may still help.
+    co_await SweepSome(static_cast<uint32_t>(blocks_.size()));
+    co_await ReturnFreeBlocks(/*all=*/true);
+    list = ListFor(want);
+    if (const GlobalAddr addr = TakeFrom(list, size_class); !addr.is_null()) co_return addr;
+    granted = co_await GrantBlock(want);
+    if (granted.ok()) continue;
+
+    // A node that does not answer will, or a view without it comes; but not before whoever asks
+    // here has ended, if everybody waits for that. Whoever is at a slot does not ask.
+    const bool lost = granted.code() != StatusCode::kOutOfMemory;
+    const bool view_to_come = lost && !context_.hold.holds_all();
+    const uint64_t now_ns = context_.executor.NowNs();
+    if (deadline_ns == 0) deadline_ns = now_ns + context_.options.memory_wait_ms * 1'000'000;
+    // A view that came after the last time that memory was short may be of a flush, whose sweep has
+    // yet to retire anything.
+    if (flushed_view_ != context_.view().epoch) {
+      flushed_view_ = context_.view().epoch;
+      flushed_ns_ = now_ns;
+    }
+    const bool flushed = now_ns < flushed_ns_ + context_.options.memory_wait_ms * 1'000'000;
+    const bool more_to_come = flushed || view_to_come || retired_count() > 0 ||
+                              reclaimer_.others_retired_bytes() > 0 || gathering_ > 0;
+    if (!more_to_come || (lost && !view_to_come) || now_ns >= deadline_ns) {
+      if (lost) co_return Status(StatusCode::kUnavailable, "a memory node does not grant memory");
+      metrics_.exhausted.Add();
+      co_return Status(StatusCode::kOutOfMemory, "no memory node has free memory");
+    }
+    co_await context_.executor.SleepFor(wait_ns);
+    wait_ns = std::min<uint64_t>(wait_ns * 2, context_.options.epoch_tick_us * 1000);
+  }
+}
+
+}  // namespace onetrip
