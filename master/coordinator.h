@@ -396,6 +396,8 @@ class Coordinator {
   [[nodiscard]] std::vector<NodeId> DueOut(uint64_t now_us) const;
   [[nodiscard]] std::optional<Hold> NextRepairHold(uint64_t now_us) const;
   [[nodiscard]] std::optional<Hold> NextCopy(uint64_t now_us) const;
+  // The same, whether or not its time has come.
+  [[nodiscard]] std::optional<Hold> DueCopy() const;
   [[nodiscard]] bool StillDue(const Hold& hold, uint64_t now_us) const;
   void SettleRepairHold(uint64_t now_us);
   // Does what the hold was for, in the next view.
@@ -557,6 +559,7 @@ class Coordinator {
   uint64_t next_repair_ = 1;
   uint64_t next_reach_ = 1;
   bool take_over_due_ = false;  // not durable: a restarted master has it done once
+  bool take_over_cut_ = false;  // whoever was asked last came to no end
   std::shared_ptr<const std::map<uint64_t, uint64_t>> lives_;  // DurableState::lives
   uint64_t time_origin_us_ = 0;                                // cluster time less steady time
   // It is as much ahead of what members know, by the lead of the stored time: since then it runs at

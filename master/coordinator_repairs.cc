@@ -173,10 +173,12 @@ std::optional<Coordinator::Hold> Coordinator::NextRepairHold(uint64_t now_us) co
 }
 
 std::optional<Coordinator::Hold> Coordinator::NextCopy(uint64_t now_us) const {
-  if (missing_regions_ == 0 || now_us < copy_not_before_us_ || now_us < repair_not_before_us_) {
-    return std::nullopt;
-  }
-  if (record_.scrub_due || record_.resolve_due || repair_.has_value() || !SomebodyWorks() ||
+  const bool too_early = now_us < copy_not_before_us_ || now_us < repair_not_before_us_;
+  return too_early || repair_.has_value() ? std::nullopt : DueCopy();
+}
+
+std::optional<Coordinator::Hold> Coordinator::DueCopy() const {
+  if (missing_regions_ == 0 || record_.scrub_due || record_.resolve_due || !SomebodyWorks() ||
       !AllServe() || !InForceEverywhere(placement_epoch_)) {
     return std::nullopt;
   }
@@ -386,6 +388,7 @@ void Coordinator::OnRepaired(Member& member, uint64_t now_us, const RepairedMess
     if (counts) record_.scrub_due = false;
   } else if (repair.kind == RepairKind::kTakeOverBlocks) {
     if (counts) take_over_due_ = false;
+    take_over_cut_ = !message.done;
   } else if (repair.kind == RepairKind::kEndRegisters) {
     registers_ended_ = counts;
   } else {
@@ -455,6 +458,8 @@ void Coordinator::StartBackgroundRepair(uint64_t now_us) {
     ended_registers_last_ = true;
     return SendRepair(*agent, now_us, {RepairKind::kEndRegisters, view_});
   }
+  // Copies wait for its end: where holds keep it from one, regions would lack replicas for long.
+  if (take_over_cut_ && copies_given_up_ == 0 && DueCopy().has_value()) return;
   SendRepair(*agent, now_us, {RepairKind::kTakeOverBlocks, view_, 0, Living()});
 }
 

@@ -204,6 +204,38 @@ TEST_F(MasterRepairTest, RegionsAreCopiedOneByOneWhileAllHold) {
   EXPECT_EQ(HoldOf(a)->leave, std::vector<NodeId>{NodeId{2}});
 }
 
+// Flushes that come again and again cut every one short, and a copy waits for whichever is under
+// way.
+TEST_F(MasterRepairTest, CopiesDoNotWaitForATakeOverThatComesToNoEnd) {
+  LoseNode1();
+  Resolve();
+  StartNode1();
+  TakeOver();
+  const WorkerJoined second = bench.AddWorker(a, {a, b});
+  bench.Ask(a, LeaveWorkerRequest{second.worker, second.index.value});
+  TakeOver();
+  Answer(a, RepairKind::kScrubRegisters);
+  const auto copy = [this] {
+    ASSERT_NE(HoldOf(a), nullptr);
+    Holds(b);
+    Holds(a);
+    bench.now_us += 30'000;
+    Answer(RepairOf(a) != nullptr ? a : b, RepairKind::kCopyRegion);
+    TakeOver();
+  };
+  ASSERT_NO_FATAL_FAILURE(copy());
+  Answer(a, RepairKind::kTakeOverBlocks, /*done=*/false);
+  bench.Pass(bench.options.repair_retry_ms, Everybody());
+  for (uint32_t region = 1; region < 4; ++region) {
+    EXPECT_EQ(RepairOf(a), nullptr) << region;
+    EXPECT_EQ(RepairOf(b), nullptr) << region;
+    ASSERT_NO_FATAL_FAILURE(copy()) << region;
+    bench.Advance(120);
+  }
+  EXPECT_EQ(Status().status.regions_fully_redundant, 4U);
+  Answer(RepairOf(a) != nullptr ? a : b, RepairKind::kTakeOverBlocks);
+}
+
 TEST_F(MasterRepairTest, NothingIsCopiedToANodeThatAnAgentDoesNotReach) {
   LoseNode1();
   Resolve();
