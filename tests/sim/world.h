@@ -167,6 +167,7 @@ class World {
   [[nodiscard]] WaitFreedom::Moment Now() const;
   static void Strike(void* planned_fault);
   static void EndFault(void* planned_fault);
+  [[nodiscard]] bool MayLose(NodeId node) const;
   void StrikeNow(PlannedFault& planned);
   void NoteMeeting(const Fault& fault);
   void StrikeAgent(PlannedFault& planned);

@@ -125,6 +125,18 @@ void World::EndDeparture(void* arg) {
 
 // ---- Faults ----
 
+// What would be lost with it must be somewhere else. Who was put out and has not been given all
+// that it missed does not count.
+bool World::MayLose(NodeId node) const {
+  const View& view = master_.newest_view();
+  const auto keeps_majority = [&](const RegionPlacement& region) {
+    const auto live = region.nodes.begin() + view.replicas - region.missing;
+    return live - region.nodes.begin() - std::count(region.nodes.begin(), live, node) >
+           view.replicas / 2;
+  };
+  return std::all_of(view.regions.begin(), view.regions.end(), keeps_majority);
+}
+
 void World::Strike(void* arg) {
   auto& planned = *static_cast<PlannedFault*>(arg);
   planned.world->StrikeNow(planned);
@@ -147,6 +159,7 @@ void World::StrikeNow(PlannedFault& planned) {
   // All leave at the end, for good.
   const bool leaves = planned.agent->leaving() || ending_;
   if (fault.kind == FaultKind::kLeaveAgent && leaves) return;
+  if (fault.kind == FaultKind::kLoseNode && !MayLose(node)) return;
   // Who waits for the others to be done has come too late.
   if (fault.kind == FaultKind::kFreezeAgent && !program_runs_) return;
   ++faults_;
