@@ -22,6 +22,7 @@ Status Refuse(StatusCode code, std::string* reason, std::string text) {
 // What is wrong with `durable`; empty: nothing.
 std::string WhatMakesNoSense(const DurableState& durable) {
   const ClusterRecord& cluster = durable.cluster;
+  if (cluster.cluster == 0) return "a cluster without a name";
   if (cluster.replicas < 1 || cluster.replicas > kMaxReplicas || cluster.nodes < cluster.replicas) {
     return "its number of replicas or nodes";
   }
@@ -29,7 +30,11 @@ std::string WhatMakesNoSense(const DurableState& durable) {
     const bool early = !durable.nodes.empty() || !durable.regions.empty() || !durable.seats.empty();
     return early ? "nodes, regions or workers without a map" : "";
   }
-  if (durable.nodes.size() < cluster.nodes || durable.regions.empty()) return "its cluster map";
+  if (durable.nodes.size() < cluster.nodes || durable.nodes.size() > UINT16_MAX ||
+      durable.regions.empty()) {
+    return "its cluster map";
+  }
+  std::set<std::pair<NodeId, uint64_t>> places;
   for (const RegionPlacement& region : durable.regions) {
     if (region.missing > cluster.replicas - Majority(cluster.replicas)) {
       return "the number of a region's replicas";
@@ -37,8 +42,15 @@ std::string WhatMakesNoSense(const DurableState& durable) {
     for (int i = 0; i < cluster.replicas; ++i) {
       const uint16_t node = region.nodes[i].value;
       if (node >= durable.nodes.size() || region.base[i] % kRegionBytes != 0 ||
-          region.base[i] + kRegionBytes > durable.nodes[node].bytes) {
+          durable.nodes[node].bytes < kRegionBytes ||
+          region.base[i] > durable.nodes[node].bytes - kRegionBytes) {
         return "the place of a region";
+      }
+      if (!places.emplace(region.nodes[i], region.base[i]).second)
+        return "two regions in one place";
+      const auto* const end = region.nodes.begin() + i;
+      if (std::find(region.nodes.begin(), end, region.nodes[i]) != end) {
+        return "a region twice on one node";
       }
       if (durable.nodes[node].out && i < cluster.replicas - region.missing) {
         return "a region on a node that is out";
@@ -104,7 +116,10 @@ Result<Coordinator> Coordinator::Create(const CoordinatorOptions& options,
   Coordinator made;
   made.options_ = options;
   made.record_ = durable.cluster;
-  if (durable.cluster.cluster != 0) {
+  const bool is_new = durable.cluster.cluster == 0 && durable.cluster.epoch == 0 &&
+                      durable.nodes.empty() && durable.regions.empty() && durable.seats.empty() &&
+                      durable.agents.empty();
+  if (!is_new) {
     const std::string nonsense = WhatMakesNoSense(durable);
     if (!nonsense.empty()) {
       return Refuse(StatusCode::kCorrupt, reason,

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "client_core/base/planted_bug.h"
+#include "client_core/layout/worker_id.h"
 #include "master/coordinator.h"
 
 namespace onetrip {
@@ -47,6 +48,12 @@ std::string Coordinator::WhyOutdated(uint16_t node, const JoinNodeRequest& offer
 
 void Coordinator::RaiseIds(const JoinNodeRequest& offer) {
   if (offer.next_worker <= membership_.next_worker() || Planted(Bug::kIdsStartOver)) return;
+  if (offer.next_worker > kMaxWorkerId + 1) {
+    return Log(LogLevel::kWarning,
+               "a memory node says that it has seen worker " +
+                   std::to_string(offer.next_worker - 1) +
+                   ", a number that no worker can have; nobody is kept from one");
+  }
   Log(LogLevel::kWarning, "workers up to " + std::to_string(offer.next_worker - 1) +
                               " have been seen by a memory node, though this master has given out "
                               "only those below " +

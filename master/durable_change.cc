@@ -1,7 +1,11 @@
 #include "master/durable_change.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "client_core/control/control.pb.h"
 #include "client_core/control/view_codec.h"
+#include "client_core/layout/worker_id.h"
 
 namespace onetrip {
 namespace {
@@ -40,7 +44,8 @@ void EncodeCluster(const ClusterRecord& record, control::StateChange::Cluster* o
 
 bool DecodeCluster(const control::StateChange::Cluster& in, ClusterRecord* record) {
   if (in.replicas() > kMaxReplicas || in.nodes() > UINT16_MAX ||
-      in.worker_index_end() > kMaxWorkers || in.keyspaces_size() != int{kMaxDatabases} ||
+      in.worker_index_end() > kMaxWorkers || in.next_worker() > kMaxWorkerId + 1 ||
+      in.keyspaces_size() != int{kMaxDatabases} ||
       in.engines() > static_cast<uint32_t>(EngineFamily::kSingleCopy)) {
     return false;
   }
@@ -156,6 +161,17 @@ void ApplyChange(const DurableChange& change, DurableState* state) {
       state->former.erase(worker);
     }
   }
+}
+
+bool Follows(const DurableChange& change, const DurableState& state) {
+  // Ascending, so that the last key tells.
+  const auto follow = [](const auto& rows, size_t known) {
+    const auto first = std::find_if(rows.begin(), rows.end(),
+                                    [known](const auto& row) { return row.first >= known; });
+    const auto fresh = static_cast<size_t>(std::distance(first, rows.end()));
+    return fresh == 0 || rows.rbegin()->first + size_t{1} == known + fresh;
+  };
+  return follow(change.nodes, state.nodes.size()) && follow(change.regions, state.regions.size());
 }
 
 DurableChange WholeState(const DurableState& state) {

@@ -12,6 +12,10 @@ namespace onetrip {
 
 void ApplyChange(const DurableChange& change, DurableState* state);
 
+// Whether all nodes and regions that are new with `change` follow those that `state` has, without a
+// gap. Every change of a master does.
+bool Follows(const DurableChange& change, const DurableState& state);
+
 // The change that makes this state of an empty one.
 DurableChange WholeState(const DurableState& state);
 

@@ -3,14 +3,10 @@
 #include <utility>
 
 #include "client_core/base/check.h"
+#include "client_core/layout/worker_id.h"
 #include "master/placement.h"
 
 namespace onetrip {
-namespace {
-
-constexpr uint32_t kMaxWorkerId = (1U << 22) - 1;  // what a slot word can carry
-
-}  // namespace
 
 Result<MembershipState> MembershipState::Create(const ClusterShape& shape) {
   if (shape.replicas < 1 || shape.replicas > kMaxReplicas || shape.nodes < shape.replicas) {

@@ -5,6 +5,7 @@
 
 #include "client_core/base/planted_bug.h"
 #include "client_core/control/control.pb.h"
+#include "client_core/layout/worker_id.h"
 #include "master/coordinator.h"
 #include "master/durable_change.h"
 
@@ -20,15 +21,23 @@ constexpr uint32_t kKeyspacesAhead = 256;
 }  // namespace
 
 Status Rebuild::Take(const control::Recalled& recalled, std::string* reason) {
+  if (recalled.next_worker() > kMaxWorkerId + 1) {
+    *reason = "it has seen a worker with a number that none can have";
+    return Status(StatusCode::kCorrupt, "no worker's number");
+  }
   if (recalled.version() == 0 || recalled.changes().empty()) return Status::Ok();
   DurableState state;
   for (const std::string& bytes : recalled.changes()) {
     const Result<DurableChange> change = DecodeChange(bytes);
-    if (!change.ok()) {
+    if (!change.ok() || !Follows(*change, state)) {
       *reason = "its copy of the master's state makes no sense, or is another version's";
-      return change.status();
+      return Status(StatusCode::kCorrupt, "not a copy of a master's state");
     }
     ApplyChange(*change, &state);
+  }
+  if (state.cluster.cluster == 0) {
+    *reason = "its copy of the master's state is of no cluster";
+    return Status(StatusCode::kCorrupt, "of no cluster");
   }
   if (state_.cluster.cluster != 0 && state_.cluster.cluster != state.cluster.cluster) {
     *reason = "it is a member of cluster " + ClusterText(state.cluster.cluster) +
@@ -114,7 +123,8 @@ Result<DurableState> Rebuild::Make(uint64_t unix_us, bool force, std::string* re
   cluster.next_member = std::max(cluster.next_member, member_ + 1) + kMembersAhead;
   cluster.next_keyspace += kKeyspacesAhead;
   if (!Planted(Bug::kIdsStartOver)) {
-    const uint32_t next = std::max(cluster.next_worker, next_worker_) + kWorkersAhead;
+    const uint32_t next =
+        std::min(std::max(cluster.next_worker, next_worker_) + kWorkersAhead, kMaxWorkerId + 1);
     for (uint32_t worker = cluster.next_worker; worker < next; ++worker) {
       state.former.insert(worker);
     }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "client_core/base/log.h"
+#include "client_core/layout/worker_id.h"
 #include "memnode/shm_server_connection.h"
 
 namespace onetrip {
@@ -31,6 +32,7 @@ void ShmServerCore::Accept(UniqueFd fd) {
 }
 
 ShmRefusal ShmServerCore::CheckWorker(const ShmHello& hello, const ShmProcess* process) {
+  if (hello.worker > kMaxWorkerId) return ShmRefusal::kMalformed;
   if (hello.cluster != options.cluster) return ShmRefusal::kCluster;
   if (hello.node != options.node.value) return ShmRefusal::kNode;
   if (hello.incarnation != 0 && hello.incarnation != backing.incarnation()) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client_core/base/address.h"
+#include "client_core/layout/worker_id.h"
 #include "memnode/tcp_server_channel.h"
 
 namespace onetrip {
@@ -50,6 +51,7 @@ void TcpServerCore::Accept(UniqueFd fd) {
 
 TcpRefusal TcpServerCore::Admit(const TcpHello& hello, TcpServerChannel* channel) {
   if (stopping) return TcpRefusal::kStopping;
+  if (hello.worker > kMaxWorkerId) return TcpRefusal::kMalformed;
   if (hello.epoch < epoch.value) return TcpRefusal::kStaleEpoch;
   Worker& worker = workers[hello.worker];
   if (worker.fenced) return TcpRefusal::kFenced;

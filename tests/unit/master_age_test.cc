@@ -156,6 +156,15 @@ TEST_F(MasterAgeTest, IdsThatANodeHasSeenAreNotGivenOutAgain) {
   EXPECT_EQ(bench.AddWorker(a, {a, b}).worker, WorkerId{77});
 }
 
+TEST_F(MasterAgeTest, AnIdThatNoWorkerCanHaveUsesNoneUp) {
+  JoinNodeRequest odd = MasterBench::Offer(200);
+  odd.next_worker = UINT32_MAX;
+  const uint32_t next = bench.disk.cluster.next_worker;
+  bench.Ask(bench.Attend(MemberKind::kMemoryNode), odd);
+  EXPECT_EQ(bench.disk.cluster.next_worker, next);
+  EXPECT_EQ(bench.AddWorker(a, {a, b}).worker, WorkerId{next});
+}
+
 #ifdef ONETRIP_PLANTED_BUGS
 class MasterAgePlantedTest : public MasterAgeTest {
  protected:

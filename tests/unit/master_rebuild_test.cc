@@ -176,6 +176,46 @@ TEST_F(MasterRebuildTest, WhatIsNoCopyCountsForNothing) {
   EXPECT_FALSE(rebuild.Make(5, /*force=*/false, &reason).ok());
 }
 
+TEST_F(MasterRebuildTest, AChangeOfWhatIsNotThereIsNoCopy) {
+  control::Recalled gap = Copy();
+  DurableChange change;
+  change.regions[UINT32_MAX] = bench.disk.regions[0];
+  gap.add_changes(EncodeChange(change));
+  Rebuild rebuild;
+  EXPECT_EQ(AddNode(rebuild, 0, gap).code(), StatusCode::kCorrupt);
+  change = DurableChange();
+  change.nodes[UINT16_MAX] = bench.disk.nodes[0];
+  gap.set_changes(1, EncodeChange(change));
+  EXPECT_EQ(AddNode(rebuild, 0, gap).code(), StatusCode::kCorrupt);
+  // What comes behind the last one is a new one.
+  change = DurableChange();
+  const auto regions = static_cast<uint32_t>(bench.disk.regions.size());
+  change.regions[regions] = change.regions[regions + 1] = bench.disk.regions[0];
+  gap.set_changes(1, EncodeChange(change));
+  EXPECT_TRUE(AddNode(rebuild, 0, gap).ok()) << reason;
+}
+
+TEST_F(MasterRebuildTest, ACopyOfNoClusterIsNoCopy) {
+  control::Recalled odd = Copy();
+  DurableChange change;
+  change.former[7] = true;
+  odd.set_changes(0, EncodeChange(change));
+  Rebuild rebuild;
+  EXPECT_EQ(AddNode(rebuild, 0, odd).code(), StatusCode::kCorrupt);
+}
+
+TEST_F(MasterRebuildTest, NobodyHasSeenAWorkerThatCannotBe) {
+  Rebuild rebuild;
+  control::Recalled odd = Copy();
+  odd.set_next_worker(UINT32_MAX);
+  EXPECT_EQ(AddNode(rebuild, 0, odd).code(), StatusCode::kCorrupt);
+  EXPECT_EQ(rebuild.AddFile(odd, &reason).code(), StatusCode::kCorrupt);
+  EXPECT_THAT(reason, HasSubstr("worker"));
+  DurableState state = bench.disk;
+  state.cluster.next_worker = UINT32_MAX;
+  EXPECT_EQ(AddNode(rebuild, 0, CopyOf(state)).code(), StatusCode::kCorrupt);
+}
+
 TEST_F(MasterRebuildTest, AFileIsWholeOrRefused) {
   const std::string path = testing::TempDir() + "kept.state";
   const std::string bytes = EncodeStateFile(Copy());

@@ -196,6 +196,10 @@ TEST(MasterRestartTest, AStateThatMakesNoSenseIsRefused) {
   refused([](DurableState& state) { state.regions.clear(); });
   refused([](DurableState& state) { state.regions[0].nodes[1] = NodeId{9}; });
   refused([](DurableState& state) { state.regions[0].base[1] += kRegionBytes * 4; });
+  refused([](DurableState& state) { state.regions[0].base[1] = -kRegionBytes; });
+  refused([](DurableState& state) { state.regions[0].nodes[1] = state.regions[0].nodes[0]; });
+  refused([](DurableState& state) { state.regions[1] = state.regions[0]; });
+  refused([](DurableState& state) { state.cluster.cluster = 0; });
   refused([](DurableState& state) { state.seats[3] = {WorkerId{1}, 1, false}; });
   refused([](DurableState& state) { state.seats.begin()->second.worker = WorkerId{1000}; });
   refused([](DurableState& state) { state.agents.clear(); });

@@ -101,6 +101,14 @@ TEST_F(MemnodeShmServerTest, WhoSpeaksAnotherProtocolOrVersionIsRefused) {
   EXPECT_EQ(Answer([](uint64_t nonce) { return EncodeShm(Hello(nonce ^ 1)); }),
             ShmRefusal::kMalformed);
   EXPECT_EQ(Answer([](uint64_t /*nonce*/) { return ShmFrame{}; }), ShmRefusal::kNotOnetrip);
+  // No worker has such a number: the node would say that all up to it have been given out.
+  EXPECT_EQ(Answer([](uint64_t nonce) {
+              ShmHello hello = Hello(nonce);
+              hello.worker = UINT32_MAX;
+              return EncodeShm(hello);
+            }),
+            ShmRefusal::kMalformed);
+  EXPECT_EQ(server_->next_worker(), 2U);
   EXPECT_EQ(Answer([](uint64_t nonce) {
               ShmHello hello = Hello(nonce);
               hello.prefix.version = kShmVersion + 1;

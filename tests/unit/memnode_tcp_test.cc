@@ -166,6 +166,13 @@ TEST_F(MemnodeTcpTest, ANewConnectionOfAWorkerEndsItsOldOne) {
   EXPECT_TRUE(Eventually([&] { return Word(8) == 1; }));
 }
 
+TEST_F(MemnodeTcpTest, AWorkerWithANumberThatNoneCanHaveIsRefused) {
+  StartServer();
+  const RawWorker odd(server_->port(), Hello(UINT32_MAX));
+  EXPECT_EQ(odd.refusal(), TcpRefusal::kMalformed);
+  EXPECT_EQ(server_->next_worker(), 0U) << "nobody was given an id below it";
+}
+
 TEST_F(MemnodeTcpTest, AFencedWorkerExecutesNothingFromThenOnAndIsNotLetInAgain) {
   StartServer();
   RawWorker worker(server_->port(), Hello(5));
