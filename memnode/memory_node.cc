@@ -279,8 +279,8 @@ ControlReply MemoryNode::Handle(const ControlRequest& request) {
   return {ControlReply::Outcome::kConflict, {}};
 }
 
-// A sixty-fourth of what it may grant. But a worker needs a block for each size class that it meets,
-// however small the pool is, and no more than a few at a time, however large.
+// A sixty-fourth of what it may grant. But a worker needs a block for each size class that it
+// meets, however small the pool is, and no more than a few at a time, however large.
 uint32_t MemoryNode::ReserveBlocks() const {
   constexpr uint32_t kShare = 64;
   constexpr uint32_t kMin = 4;
