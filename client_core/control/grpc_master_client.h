@@ -127,7 +127,7 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   // Session thread.
   std::vector<DoorPtr> workers_;  // that are members
   size_t end_registers_turn_ = 0;
-  uint64_t hold_epoch_ = 0;       // of the view that operations wait for; 0: they do not
+  uint64_t hold_epoch_ = 0;  // of the view that operations wait for; 0: they do not
   HoldKind hold_kind_ = HoldKind::kStart;
   std::vector<NodeId> left_;  // memory nodes that were left with the hold
   UnreachedNodes unreached_;
