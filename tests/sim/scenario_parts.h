@@ -62,6 +62,7 @@ Plan MakeFlush(uint64_t seed);
 Plan MakeMembers(uint64_t seed);
 Plan MakeControl(uint64_t seed);
 Plan MakeSwap(uint64_t seed);
+Plan MakeAppends(uint64_t seed);
 Plan MakeMinority(uint64_t seed);
 Plan MakeTurnover(uint64_t seed);
 Plan MakeRepairs(uint64_t seed);

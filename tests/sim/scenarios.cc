@@ -410,6 +410,8 @@ constexpr Scenario kScenarios[] = {
      MakeControl},
     {"members", "agents, nodes and masters that die and come back, under flushes", MakeMembers},
     {"swap", "databases that are swapped under the commands, and under faults", MakeSwap},
+    {"appends", "appends to several keys that are flushed, judged over all keys at once",
+     MakeAppends},
     {"mixed", "agents of engines swarm and snapshot on one cluster", MakeMixed},
     {"frozen", "writers that stand still at any step while others read", MakeFrozen},
     {"repairs", "a memory node dies under writes and comes back, then another is lost",

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tests/sim/scenario_parts.h"
+#include "tests/support/append_history.h"
 #include "tests/support/command_model.h"
 
 namespace onetrip {
@@ -175,6 +176,29 @@ Plan MakeSwap(uint64_t seed) {
   for (std::vector<Command>& client : plan.program) {
     for (Command& command : client) {
       if (rng.Below(100) < (IsOfAllKeys(command) ? 70 : percent)) command = {"SWAPDB", "0", "1"};
+    }
+  }
+  return plan;
+}
+
+// Lists to which tokens are appended, read and flushed: what CheckAppends() judges over all keys.
+Plan MakeAppends(uint64_t seed) {
+  Rng rng(seed ^ 0xa99e'0000'0000);
+  Plan plan = rng.Below(2) == 0 ? MakeFlush(seed) : MakeMembers(seed);
+  plan.scenario = "appends";
+  const uint64_t lists = 2 + rng.Below(3);
+  const uint64_t flush_percent = OneOf(rng, {2UL, 5UL, 15UL});
+  uint64_t next_token = 0;
+  for (std::vector<Command>& client : plan.program) {
+    for (Command& command : client) {
+      const std::string key = std::string(kListPrefix) + std::to_string(rng.Below(lists));
+      if (rng.Below(100) < flush_percent) {
+        command = {"FLUSHALL"};
+      } else if (rng.Below(2) == 0) {
+        command = {"GET", key};
+      } else {
+        command = {"APPEND", key, "t" + std::to_string(next_token++) + ";"};
+      }
     }
   }
   return plan;

@@ -6,6 +6,7 @@
 
 #include "client_core/layout/index_layout.h"
 #include "tests/sim/pool_account.h"
+#include "tests/support/append_history.h"
 #include "tests/support/linearizability.h"
 
 namespace onetrip {
@@ -509,6 +510,8 @@ bool World::RunProgram(const Program& program, const std::vector<Fault>& faults)
   }
   const CheckResult result = CheckHistory(history_.ops(), CheckOptionsOf());
   if (!result.ok()) Fail(result.message);
+  const std::string appends = CheckAppends(history_.ops());
+  if (!appends.empty()) Fail(appends);
   return failure_.empty() || Explain();
 }
 

@@ -55,9 +55,9 @@ CheckResult CheckKey(const std::vector<HistoryOp>& ops, const InitialState& init
 // Splits a history by key, all of them missing at first, and checks each; then looks at counts over
 // several keys again, whose sum must be possible too. Gives the first failure. A flush is, for
 // every key, a write of "missing" somewhere between its start and its end; that it happens to all
-// keys at one moment is not checked. A swap of databases likewise exchanges what each key holds for
-// what it holds in the other database. An operation that ended in kFault is a failure (kNot) before
-// anything else.
+// keys at one moment is checked by CheckAppends() (append_history.h) alone. A swap of databases
+// likewise exchanges what each key holds for what it holds in the other database. An operation that
+// ended in kFault is a failure (kNot) before anything else.
 CheckResult CheckHistory(const std::vector<HistoryOp>& ops, const CheckOptions& options = {});
 
 }  // namespace onetrip
