@@ -192,7 +192,8 @@ def lost_nodes(context):
             joined.terminate()
             joined.wait(timeout=20)
         why = "memory node %d is not there" % lose_node(cluster, "memnode-2")
-        wait_for_status(cluster, why)
+        wait_for_status(cluster, why + ", and 16 regions have no majority without it; if it is lost"
+                        " for good: onetrip node accept-loss")
         code, output = run(agent_like(cluster, "--connect-timeout-ms", "500"))
         line = one_line(output)
         assert code == 1 and "cannot join the cluster" in line and why in line, output
