@@ -410,17 +410,18 @@ class ConnectionsCut(Fault):
 
     def cut(self):
         for _ in range(self.times):
-            for port in self.ports():
+            for port in ports_of(self.victim):
                 subprocess.run(["ss", "-K", "-t", "state", "established",
                                 "( sport = :%d or dport = :%d )" % (port, port)],
                                capture_output=True, check=False)
             time.sleep(0.1)
 
-    def ports(self):
-        """On which it listens."""
-        done = subprocess.run(["ss", "-Hltnp"], capture_output=True, check=False, text=True)
-        return [int(line.split()[3].rpartition(":")[2]) for line in done.stdout.splitlines()
-                if "pid=%d," % self.victim.pid in line]
+
+def ports_of(process):
+    """On which it listens."""
+    done = subprocess.run(["ss", "-Hltnp"], capture_output=True, check=False, text=True)
+    return [int(line.split()[3].rpartition(":")[2]) for line in done.stdout.splitlines()
+            if "pid=%d," % process.pid in line]
 
 
 KINDS = {
@@ -439,6 +440,3 @@ KINDS = {
     "memory-full": MemoryFull,
     "connections-cut": ConnectionsCut,
 }
-
-# Not done where every process has a host of its own.
-ONE_HOST = {"connections-cut", "node-moves"}

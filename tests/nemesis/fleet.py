@@ -37,7 +37,8 @@ class Process:
         self.exit_code = None
         # What each life that crashed said last: a fault that has it in hand may not look.
         self.crashes = []
-        self._begin_bytes = 0
+        # Where the log of this life begins.
+        self.begin_bytes = 0
         self._lock = threading.Lock()
 
     def poll(self):
@@ -89,7 +90,7 @@ class Process:
         self.await_ready()
 
     def begin(self):
-        self._begin_bytes = os.path.getsize(self.log_path)
+        self.begin_bytes = os.path.getsize(self.log_path)
         with open(self.log_path, "ab") as log:
             child = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log,
                                      stderr=log)
@@ -101,7 +102,7 @@ class Process:
     def await_ready(self):
         """A process that cannot join at this moment ends, and is started once more."""
         deadline = time.monotonic() + START_S
-        while READY not in self.log_since(self._begin_bytes):
+        while READY not in self.log_since(self.begin_bytes):
             assert time.monotonic() < deadline, "%s is not ready within %d s: %s" % (
                 self.name, START_S, self.last_words())
             time.sleep(0.01)

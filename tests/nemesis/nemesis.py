@@ -26,6 +26,7 @@ sys.path[1:1] = [os.path.join(TESTS, "cluster"), os.path.join(TESTS, "compat")]
 import faults  # noqa: E402
 import fleet  # noqa: E402
 import partitions  # noqa: E402
+import state  # noqa: E402
 from client import NemesisClient, print_report  # noqa: E402
 from live import Skip  # noqa: E402
 from local_cluster import LocalCluster, wait_until  # noqa: E402
@@ -37,7 +38,9 @@ AGENTS = 3
 AT_ONCE = 2
 CALM_S = 2.0
 WHOLE_S = 120
-KINDS = {**faults.KINDS, **partitions.KINDS}
+KINDS = {**faults.KINDS, **state.KINDS, **partitions.KINDS}
+# Not done where every process has a host of its own.
+ONE_HOST = {"connections-cut", "node-moves", *state.KINDS}
 
 
 class World:
@@ -249,7 +252,7 @@ def run(arguments, report):
     if arguments.flush_all is None:
         arguments.flush_all = drawn.randrange(5) == 0
     # What a network of hosts makes possible, and what is only done on one.
-    unfit = faults.ONE_HOST if arguments.hosts else partitions.KINDS
+    unfit = ONE_HOST if arguments.hosts else partitions.KINDS
     kinds = usable_kinds([kind for kind in arguments.kinds if kind not in unfit], report)
     fleet.adopt_orphans()
     if arguments.hosts:
