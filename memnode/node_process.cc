@@ -39,10 +39,17 @@ void LogDamage(const std::string& path, const std::string& damage) {
            "all of its regions are copied from them");
 }
 
+// Of many that follow each other, as after the master's state was made anew, the first and the
+// last.
 std::string Names(const std::vector<WorkerId>& workers) {
   std::string names;
-  for (const WorkerId worker : workers) {
-    names += (names.empty() ? "" : ", ") + std::to_string(worker.value);
+  for (size_t first = 0; first < workers.size();) {
+    size_t last = first;
+    while (last + 1 < workers.size() && workers[last + 1].value == workers[last].value + 1) ++last;
+    names += (names.empty() ? "" : ", ") + std::to_string(workers[first].value);
+    if (last > first)
+      names += (last == first + 1 ? ", " : " to ") + std::to_string(workers[last].value);
+    first = last + 1;
   }
   return names;
 }

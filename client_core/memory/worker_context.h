@@ -97,11 +97,9 @@ class WorkerContext {
 
   // The newest view this worker has heard of. Take it anew after every wait: the reference is good
   // until the end of the executor's turn, however many views come meanwhile.
-  const View& view() {
-    if (view_version_ != master.view_version()) [[unlikely]] {
-      former_views_.push_back(std::exchange(view_, master.view()));
-      view_version_ = view_->epoch.value;
-    }
+  [[gnu::always_inline]] const View& view() {
+    if (view_version_ != master.view_version()) [[unlikely]]
+      TakeNewest();
     return *view_;
   }
   // In a turn of its own, now and then: nobody refers to views that were replaced.
@@ -118,6 +116,12 @@ class WorkerContext {
   MechanismObserver* mechanism_observer = nullptr;
 
  private:
+  // Out of line: every operation asks for the view, and few views are new.
+  [[gnu::noinline]] void TakeNewest() {
+    former_views_.push_back(std::exchange(view_, master.view()));
+    view_version_ = view_->epoch.value;
+  }
+
   std::shared_ptr<const View> view_;
   std::vector<std::shared_ptr<const View>> former_views_;
   uint64_t view_version_;

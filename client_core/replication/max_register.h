@@ -144,11 +144,10 @@ class MaxRegister {
   [[nodiscard]] const RegisterOptions& options() const { return options_; }
   // Of all replicas, the missing ones counted; all that live when there are fewer, which is so only
   // where somebody has accepted the loss of the others (PROTOCOLS, "A loss that is accepted").
-  [[nodiscard]] int majority_of(int live) const {
-    return std::min(context_.view().replicas / 2 + 1, live);
-  }
+  [[nodiscard]] int majority_of(int live) const { return MajorityOf(context_.view(), live); }
   [[nodiscard]] int majority(const RegisterRef& ref) const {
-    return majority_of(context_.view().LiveReplicas(ref.addr));
+    const View& view = context_.view();
+    return MajorityOf(view, view.LiveReplicas(ref.addr));
   }
   WorkerContext& context() { return context_; }
   InNOut& in_n_out() { return in_n_out_; }
@@ -163,6 +162,9 @@ class MaxRegister {
  private:
   static constexpr uint64_t kWidenFactor = 4;
 
+  static int MajorityOf(const View& view, int live) {
+    return std::min(view.replicas / 2 + 1, live);
+  }
   // The replicas in the order in which reads ask them: the one with the in-place copy first, those
   // that have lately been slow or lost last. Returns how many have not been.
   int Order(const RegisterHandle& handle, const QuorumCall& call,

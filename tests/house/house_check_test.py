@@ -139,6 +139,13 @@ class HouseCheck(unittest.TestCase):
         found = house_check.check_headers(self.root, COMPILER, [])
         self.assertEqual(len(found), 1, found)
         self.assertTrue(found[0].startswith(path + ":1: does not compile alone"), found)
+        # Not first: something that it needs may stand before it.
+        self.write("client_core/kv/y.cc", f'#include <string>\n#include "{path}"\n')
+        self.assertEqual(len(house_check.check_headers(self.root, COMPILER, [])), 1)
+        # The build compiles that file, and tells what the header lacks.
+        self.write("client_core/kv/y.cc", f'// Of it.\n#include "{path}"\n')
+        self.assertEqual(house_check.check_headers(self.root, COMPILER, []), [])
+        os.remove(os.path.join(self.root, "client_core/kv/y.cc"))
 
 
 if __name__ == "__main__":
