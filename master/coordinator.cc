@@ -446,7 +446,7 @@ void Coordinator::OnTick(uint64_t now_us) {
     }
   }
   if (!streams_.empty()) AdvanceDurableTime(now_us);
-  JudgeWhoIsReached(now_us);
+  if (!IsOutvoted()) JudgeWhoIsReached(now_us);
   Pump(now_us);
 }
 
@@ -458,6 +458,7 @@ void Coordinator::OnMemberTick(Member& member, uint64_t now_us) {
     NodeAway(member, now_us, lease, Away::kLost);
     return;
   }
+  if (IsOutvoted()) return;
   if (member.standing == Standing::kAway && now_us >= member.lease_end_us) {
     Expel(member, "it has lost its stream and did not come back in time");
   } else if (member.standing == Standing::kUp && now_us >= member.lease_end_us) {

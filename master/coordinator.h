@@ -286,6 +286,13 @@ class Coordinator {
   // That a member which was welcomed by that life may have heard of.
   [[nodiscard]] uint64_t NewestEpochOf(uint64_t life) const;
   std::optional<std::string> RefuseHello(const MemberHello& hello, bool* retry) const;
+  // Whether the member has seen a newer state of the cluster than this master's.
+  [[nodiscard]] bool KnowsNewer(const MemberHello& hello) const {
+    return hello.epoch > NewestEpochOf(hello.life);
+  }
+  // Whether more than half of the memory nodes have shown that the data directory is an older copy.
+  // Then whoever does not come is not taken for dead: it refuses this master, and works on.
+  [[nodiscard]] bool IsOutvoted() const;
   Attendance AttendAgain(uint64_t now_us, StreamId stream, const MemberHello& hello);
   void StartAttending(Member& member, uint64_t now_us, StreamId stream, const MemberHello& hello);
 
@@ -561,7 +568,8 @@ class Coordinator {
   bool take_over_due_ = false;  // not durable: a restarted master has it done once
   bool take_over_cut_ = false;  // whoever was asked last came to no end
   std::shared_ptr<const std::map<uint64_t, uint64_t>> lives_;  // DurableState::lives
-  uint64_t time_origin_us_ = 0;                                // cluster time less steady time
+  std::set<uint64_t> knows_newer_;  // memory nodes, by member, that were refused for that
+  uint64_t time_origin_us_ = 0;     // cluster time less steady time
   // It is as much ahead of what members know, by the lead of the stored time: since then it runs at
   // half speed until it is not.
   uint64_t time_ahead_us_ = 0;

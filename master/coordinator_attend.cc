@@ -106,6 +106,12 @@ uint64_t Coordinator::NewestEpochOf(uint64_t life) const {
   return known == lives_->end() ? 0 : known->second;
 }
 
+bool Coordinator::IsOutvoted() const {
+  const auto counted = std::count_if(nodes_.begin(), nodes_.begin() + NodesInView(),
+                                     [](const Node& node) { return !node.record.out; });
+  return knows_newer_.size() * 2 > static_cast<size_t>(counted);
+}
+
 std::optional<std::string> Coordinator::RefuseHello(const MemberHello& hello, bool* retry) const {
   *retry = false;
   if (hello.cluster != 0 && hello.cluster != record_.cluster) {
@@ -114,10 +120,9 @@ std::optional<std::string> Coordinator::RefuseHello(const MemberHello& hello, bo
            "); check the master's address and its data directory, which may be empty or not its "
            "own";
   }
-  const uint64_t newest = NewestEpochOf(hello.life);
-  if (hello.epoch > newest && !Planted(Bug::kOldStateWelcomes)) {
+  if (KnowsNewer(hello) && !Planted(Bug::kOldStateWelcomes)) {
     return "it has the cluster map of epoch " + std::to_string(hello.epoch) +
-           ", but this master knows only " + std::to_string(newest) +
+           ", but this master knows only " + std::to_string(NewestEpochOf(hello.life)) +
            " of what it was told then: " +
            "the master's data directory is an old copy; restore the newest one, or make one by "
            "`onetrip master rebuild`";
@@ -137,8 +142,19 @@ Attendance Coordinator::Attend(uint64_t now_us, StreamId stream, const MemberHel
   Attendance attendance;
   if (auto refusal = RefuseHello(hello, &attendance.retry)) {
     attendance.reason = std::move(*refusal);
+    if (hello.kind == MemberKind::kMemoryNode && hello.member != 0 && KnowsNewer(hello)) {
+      const bool was_outvoted = IsOutvoted();
+      knows_newer_.insert(hello.member);
+      if (IsOutvoted() && !was_outvoted) {
+        Log(LogLevel::kError,
+            "more than half of the memory nodes know a newer state of the cluster: the data "
+            "directory is an old copy, and nobody is taken for dead on its account; restore the "
+            "newest one, or make one by `onetrip master rebuild`");
+      }
+    }
     return attendance;
   }
+  knows_newer_.erase(hello.member);
   // Tools are told no time: nothing of them is durable, so that they are welcome on a full disk.
   if (hello.kind == MemberKind::kOther) {
     streams_[stream] = 0;

@@ -43,7 +43,9 @@ class NodeOld(NodeFault):
         master = self.world.fleet.processes["master"]
         with self.world.in_hand(self.node), contextlib.ExitStack() as stack:
             image = self.node.backing()
-            files = [image] + ([image + ".state"] if self.with_state else [])
+            files = [image]
+            if self.with_state and os.path.exists(image + ".state"):
+                files.append(image + ".state")
             with self.world.in_hand(master):
                 wait_until(self.world.fleet.is_redundant, "full redundancy", 120)
                 copies = stack.enter_context(tempfile.TemporaryDirectory(
@@ -53,6 +55,8 @@ class NodeOld(NodeFault):
                 time.sleep(self.older_s)
                 self.node.send(self.number)
                 self.node.await_end()
+                # Whether a master whose data are lost now knows that it is out is no question here.
+                wait_until(lambda: not self.world.fleet.is_redundant(), "the node is missed", 30)
             for file in files:
                 copy(os.path.join(copies, os.path.basename(file)), file)
             self.node.start()
@@ -72,7 +76,11 @@ class FalseMaster(MasterFault):
         self.stays_s = rng.choice((0.3, 1.5, 4.0)) * (0.5 + rng.random())
 
     def run(self):
-        with self.world.in_hand(self.master), tempfile.TemporaryDirectory() as scratch:
+        # Nobody starts meanwhile: a fresh process would be a member of whoever is there.
+        members = [process for process in self.world.fleet.processes.values()
+                   if process is not self.master]
+        with (self.world.in_hand(self.master, *members),
+              tempfile.TemporaryDirectory() as scratch):
             command = self.command(scratch)
             self.master.kill()
             with open(os.path.join(scratch, "log"), "wb") as log:
@@ -82,6 +90,8 @@ class FalseMaster(MasterFault):
                 finally:
                     false.kill()
                     false.wait(timeout=END_S)
+            ended = [member.name for member in members if member.poll() is not None]
+            assert not ended, "ended while a false master was there: " + ", ".join(ended)
             time.sleep(self.away_s)
             self.master.start()
 
@@ -136,14 +146,10 @@ class MasterOld(FalseMaster):
         self.master.kill()
         shutil.copytree(self.option("--data-dir"), data)
         self.master.start()
-        wait_until(self.members_know, "members are back at the master", 60)
+        # One that has heard of nothing newer cannot tell which is the older.
+        wait_until(self.world.fleet.is_whole, "members are back at the master", 60)
         return self.with_option("--data-dir", data)
 
-    def members_know(self):
-        status = self.world.fleet.status()
-        return status["master"]["state"] == "up" and any(
-            agent["state"] == "up" for agent in status["agents"]) and sum(
-                node["state"] == "up" for node in status["memnodes"]) >= 2
 
 
 class MasterLost(MasterFault):
@@ -164,9 +170,15 @@ class MasterLost(MasterFault):
                        str(REBUILD_WAIT_S)]
             for name in ("--listen", "--data-dir", "--secret-file"):
                 rebuild += [name, command[command.index(name) + 1]]
-            done = subprocess.run(rebuild, stdin=subprocess.DEVNULL, capture_output=True,
-                                  timeout=REBUILD_S, check=False, text=True)
-            assert done.returncode == 0, "onetrip master rebuild: " + done.stdout + done.stderr
+            deadline = time.monotonic() + REBUILD_S
+            while True:
+                done = subprocess.run(rebuild, stdin=subprocess.DEVNULL, capture_output=True,
+                                      timeout=REBUILD_S, check=False, text=True)
+                if done.returncode == 0:
+                    break
+                # Memory nodes may be away, and more than half of them are needed.
+                assert time.monotonic() < deadline, "onetrip master rebuild: " + done.stderr
+                time.sleep(1.0)
             self.master.start()
 
 

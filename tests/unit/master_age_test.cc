@@ -148,6 +148,26 @@ TEST_F(MasterAgeTest, NorOneThatDoesNotKnowTheMapThatItsMemoryWasUsedUnder) {
   EXPECT_THAT(reply->reason, HasSubstr("older copy"));
 }
 
+// A memory node that has heard of nothing newer welcomes it, and would fence whom it expels.
+TEST_F(MasterAgeTest, AMasterWhoseStateMostNodesKnowToBeOldExpelsNobody) {
+  const uint64_t epoch = view().epoch.value;
+  const DurableState before = bench.disk;
+  for (const int refusing : {1, 2}) {
+    bench.disk = before;
+    bench.Start();
+    nodes[1] = bench.JoinNode(101);
+    bench.Ask(nodes[1], MasterBench::Serve(7001));
+    for (uint64_t member = 1; member <= 2; ++member) {
+      const bool refused = member <= static_cast<uint64_t>(refusing);
+      bench.Attend(MemberKind::kMemoryNode, member, refused ? epoch + 100 : epoch);
+      EXPECT_EQ(bench.attendance.welcome, !refused);
+    }
+    bench.Pass(10000, {nodes[1]});
+    EXPECT_EQ(bench.Last<FenceMessage>(nodes[1]) == nullptr, refusing == 2);
+    EXPECT_EQ(HasLogged("more than half of the memory nodes know a newer state"), refusing == 2);
+  }
+}
+
 TEST_F(MasterAgeTest, IdsThatANodeHasSeenAreNotGivenOutAgain) {
   JoinNodeRequest spare = MasterBench::Offer(200);
   spare.next_worker = 77;
