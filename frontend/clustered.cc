@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "client_core/base/host_id.h"
@@ -133,7 +135,7 @@ void Clustered::Tend() {
   }
 }
 
-std::vector<NodeId> Clustered::Probe(const View& view, std::string* reason) {
+std::vector<NodeId> Clustered::CutOff(const View& view, std::string* reason) {
   std::vector<NodeId> nodes;
   for (uint16_t id = 0; id < view.node_count; ++id) {
     if (!view.IsOut(NodeId{id})) nodes.push_back(NodeId{id});
@@ -143,6 +145,9 @@ std::vector<NodeId> Clustered::Probe(const View& view, std::string* reason) {
 
 std::vector<NodeId> Clustered::ProbeNodes(const View& view, const std::vector<NodeId>& nodes,
                                           std::string* reason) {
+  // Where the host answers and nobody listens, the node is not there, which the master sees, too;
+  // it puts the node out when somebody wants to join.
+  const std::string not_there = std::strerror(ECONNREFUSED);
   const bool over_shm = fabric_.load() == FabricKind::kShm;
   std::vector<ProbeTarget> targets;
   targets.reserve(nodes.size());
@@ -155,7 +160,7 @@ std::vector<NodeId> Clustered::ProbeNodes(const View& view, const std::vector<No
   std::vector<NodeId> unreached;
   for (size_t i = 0; i < nodes.size(); ++i) {
     master_->TellProbed(nodes[i], errors[i].empty());
-    if (errors[i].empty()) continue;
+    if (errors[i].empty() || errors[i] == not_there) continue;
     if (unreached.empty()) {
       *reason =
           "memory node " + std::to_string(nodes[i].value) + " at " +

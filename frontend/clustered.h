@@ -60,8 +60,9 @@ class Clustered final : public Storage {
   // Segments of nodes that are new in it are taken at once.
   void OnNewView();
   // Tries a connection to every node of the view that is not out, and tells the master of those to
-  // which there is none; *reason is one line about them. Blocks for a while. Any thread.
-  std::vector<NodeId> Probe(const View& view, std::string* reason);
+  // which there is none. Returns those to which the network does not lead, which is not so where
+  // nobody listens; *reason is one line about them. Blocks for a while. Any thread.
+  std::vector<NodeId> CutOff(const View& view, std::string* reason);
   std::vector<NodeId> ProbeNodes(const View& view, const std::vector<NodeId>& nodes,
                                  std::string* reason);
   // The same of nodes to which there was none.

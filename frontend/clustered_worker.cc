@@ -79,7 +79,7 @@ Task<Status> ClusteredWorker::AwaitNetwork(std::string* reason) {
   }
   std::shared_ptr<const View> view = cluster_.master_->view();
   if (view->epoch.value == 0 || !cluster_.DecideFabric(*view, reason).ok()) co_return Status::Ok();
-  std::vector<NodeId> unreached = cluster_.Probe(*view, reason);
+  std::vector<NodeId> unreached = cluster_.CutOff(*view, reason);
   if (!unreached.empty()) LogWarning("waits with joining the cluster: " + *reason);
   const uint64_t timeout_ms = cluster_.options_.connect_timeout_ms;
   while (!unreached.empty()) {
@@ -90,7 +90,7 @@ Task<Status> ClusteredWorker::AwaitNetwork(std::string* reason) {
     co_await executor_.SleepFor(kLookAgainMs * kNsPerMs);
     // Without a node that is out by now it can begin, too.
     view = cluster_.master_->view();
-    unreached = cluster_.Probe(*view, reason);
+    unreached = cluster_.CutOff(*view, reason);
   }
   co_return Status::Ok();
 }

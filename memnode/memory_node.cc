@@ -310,7 +310,8 @@ ControlReply MemoryNode::Alloc(const ControlRequest& request) {
   }
   for (size_t i = 0; i < regions_.size(); ++i) {
     HostedRegion& region = regions_[(next_region_ + i) % regions_.size()];
-    if (!region.is_primary) continue;
+    const bool is_asked = request.block.is_null() || request.block.region() == region.region;
+    if (!region.is_primary || !is_asked) continue;
     const uint32_t first = FindFree(region, request.size_class);
     if (first == kBlocksPerRegion) continue;
     // The next request goes on here: fill a region before the next one is touched.

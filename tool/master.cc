@@ -15,6 +15,12 @@
 namespace onetrip {
 
 Status BackUpMaster(const BackupOptions& options, std::string* reason) {
+  // It may be the master's own, which is open.
+  if (access(options.file.c_str(), F_OK) == 0) {
+    *reason =
+        options.file + " is there already, and is left as it is; name a new file, or remove it";
+    return Status(StatusCode::kInvalidArgument, "the file exists");
+  }
   ControlOptions control;
   control.connect_timeout_ms = 5000;
   control.request_timeout_ms = 30'000;

@@ -230,10 +230,20 @@ Service ServiceOf(const Overview& overview, bool local) {
   if (none || overview.state == "forming" || overview.state == "not serving") {
     return Service::kNotServing;
   }
+  constexpr size_t kReplicasByDefault = 3;
+  size_t memnodes_up = 0;
   for (const MemnodeOverview& node : overview.memnodes) {
     // Another life of its process, or another node, has its place.
     if (local && node.name.empty() && node.regions == 0U) continue;
-    all = all && node.state != "missing" && node.state != "lost" && node.state != "left";
+    const bool is_up = node.state != "missing" && node.state != "lost" && node.state != "left";
+    memnodes_up += is_up ? 1 : 0;
+    all = all && is_up;
+  }
+  // Fewer than a majority of any region's replicas; a master that lives has said so above.
+  const size_t replicas = overview.replicas != 0 ? overview.replicas : kReplicasByDefault;
+  const size_t majority = std::min(replicas, overview.memnodes.size()) / 2 + 1;
+  if (overview.master.state != "up" && !overview.memnodes.empty() && memnodes_up < majority) {
+    return Service::kNotServing;
   }
   return all && overview.state == "serving" ? Service::kServing : Service::kDegraded;
 }

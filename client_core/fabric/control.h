@@ -20,7 +20,7 @@ namespace onetrip {
 struct ControlRequest {
   enum class Kind : uint8_t {
     kAlloc,  // grant `size_class.blocks()` contiguous free blocks of a region this node is primary
-             // of
+             // of: that of `block`, or any if that is null
     kGrant,  // record the grant of exactly the blocks at `block`: on the region's other replicas
     kFree,   // take back the blocks at `block`
     kTakeOver,      // they are `owner`'s from now on: the primary's only if they are `from`'s, the
@@ -32,7 +32,7 @@ struct ControlRequest {
   Kind kind = Kind::kAlloc;
   SizeClass size_class;
   WorkerId owner;
-  GlobalAddr block;  // kGrant, kFree, kTakeOver: the first block
+  GlobalAddr block;  // kGrant, kFree, kTakeOver: the first block; kAlloc: see there
   WorkerId from{};   // kTakeOver
 };
 

@@ -62,8 +62,10 @@ Task<Status> PoolCheck::ReadAll(Operation& operation, GlobalAddr at, uint32_t by
                                 RoundTripPtr* holder) {
   *holder = context_.fabric.NewRoundTrip();
   const View& view = context_.view();
-  for (int i = 0; i < view.LiveReplicas(at); ++i) {
-    (*images)[i] = (*holder)->Read(view.Locate(at, i), bytes);
+  images->count = view.LiveReplicas(at);
+  if (images->count == 0) co_return kMapChanged;
+  for (int i = 0; i < images->count; ++i) {
+    images->at[i] = (*holder)->Read(view.Locate(at, i), bytes);
   }
   co_return co_await Post(context_, operation, *holder);
 }
@@ -98,11 +100,10 @@ Task<Status> PoolCheck::CheckDirectory(std::vector<std::pair<uint32_t, Directory
     const Status status =
         co_await ReadAll(operation, DirectoryAddr(first), count * 8, &images, &holder);
     if (!status.ok()) co_return status;
-    const int replicas = context_.view().LiveReplicas(DirectoryAddr(first));
     for (uint32_t i = 0; i < count; ++i) {
       uint64_t bits = 0;
       std::memcpy(&bits, images[0] + i * 8, 8);
-      for (int replica = 1; replica < replicas; ++replica) {
+      for (int replica = 1; replica < images.count; ++replica) {
         if (std::memcmp(images[replica] + i * 8, &bits, 8) == 0) continue;
         Wrong(&counts_.differing, "replicas of a directory entry differ", DirectoryAddr(first + i));
       }
@@ -136,7 +137,7 @@ Task<Status> PoolCheck::CheckSubtable(uint32_t entry, DirectoryWord directory) {
     for (uint32_t i = 0; i < kGroupWords; ++i) {
       uint64_t bits = 0;
       std::memcpy(&bits, images[0] + i * 8, 8);
-      for (int replica = 1; replica < context_.view().LiveReplicas(at); ++replica) {
+      for (int replica = 1; replica < images.count; ++replica) {
         if (std::memcmp(images[replica] + i * 8, &bits, 8) == 0) continue;
         Wrong(&counts_.differing, "replicas of a word of the index differ", at + i * 8);
       }
@@ -188,22 +189,21 @@ Task<Status> PoolCheck::CheckEntry(Operation& operation, uint32_t entry, uint32_
   if (!keys_.insert(name + std::string(key.bytes)).second) {
     Wrong(&counts_.duplicates, "a key has two entries", at);
   }
-  const int replicas = context_.view().LiveReplicas(at);
   if (slot.is_register()) {
     ++counts_.registers;
-    co_return co_await CheckRegister(operation, slot, images, replicas);
+    co_return co_await CheckRegister(operation, slot, images);
   }
   ++counts_.records;
   ExtentList list;
   uint64_t version = 0;
-  CheckRecord(slot, images, replicas, &list, &version);
+  CheckRecord(slot, images, &list, &version);
   co_return co_await CheckExtents(operation, std::move(list), version);
 }
 
-void PoolCheck::CheckRecord(SlotWord slot, const Images& images, int replicas, ExtentList* list,
+void PoolCheck::CheckRecord(SlotWord slot, const Images& images, ExtentList* list,
                             uint64_t* version) {
   const uint64_t bytes = slot.size_class().bytes();
-  for (int i = 0; i < replicas; ++i) {
+  for (int i = 0; i < images.count; ++i) {
     if (RecordIsIntact(images[i], bytes)) continue;
     Wrong(&counts_.damaged, "a record is damaged on replica " + std::to_string(i), slot.addr());
     if (i == 0) return;
@@ -235,7 +235,7 @@ Task<Status> PoolCheck::CheckExtents(Operation& operation, ExtentList list, uint
     const Status status =
         co_await ReadAll(operation, at, kExtentHeaderBytes + bytes, &images, &holder);
     if (!status.ok()) co_return status;
-    for (int i = 0; i < context_.view().LiveReplicas(at); ++i) {
+    for (int i = 0; i < images.count; ++i) {
       ExtentHeader header;
       std::memcpy(&header, images[i], sizeof(header));
       if (ExtentIsIntact(header, version, number, images[i] + kExtentHeaderBytes, bytes)) continue;
@@ -247,12 +247,11 @@ Task<Status> PoolCheck::CheckExtents(Operation& operation, ExtentList list, uint
 }
 
 // Replicas of a register may differ: a majority has the last word, and some the value beside it.
-Task<Status> PoolCheck::CheckRegister(Operation& operation, SlotWord slot, Images images,
-                                      int replicas) {
+Task<Status> PoolCheck::CheckRegister(Operation& operation, SlotWord slot, Images images) {
   RegisterHeader header;
   RegisterShape shape;
   MetaWord largest;
-  for (int i = 0; i < replicas; ++i) {
+  for (int i = 0; i < images.count; ++i) {
     if (!LoadRegisterShape(slot, images[i], &header, &shape)) {
       Wrong(&counts_.damaged, "a register is damaged on replica " + std::to_string(i), slot.addr());
       co_return Status::Ok();
@@ -277,7 +276,7 @@ Task<Status> PoolCheck::CheckRegister(Operation& operation, SlotWord slot, Image
   if (!status.ok()) co_return status;
   const Ticks written{header.birth_ticks + largest.time()};
   bool is_there = false;
-  for (int i = 0; i < context_.view().LiveReplicas(buffer); ++i) {
+  for (int i = 0; i < images.count; ++i) {
     WrittenValue value{};
     is_there |= DecodeBuffer(images[i], bytes, written, &value);
   }

@@ -61,16 +61,20 @@ class PoolCheck {
   Task<Status> Run();
 
  private:
-  using Images = std::array<const std::byte*, kMaxReplicas>;
+  // What was read from the replicas that lived then; the view may have others by now.
+  struct Images {
+    std::array<const std::byte*, kMaxReplicas> at{};
+    int count = 0;
+    const std::byte* operator[](int replica) const { return at[replica]; }
+  };
 
   Task<Status> CheckDirectory(std::vector<std::pair<uint32_t, DirectoryWord>>* subtables);
   Task<Status> CheckSubtable(uint32_t entry, DirectoryWord directory);
   Task<Status> CheckEntry(Operation& operation, uint32_t entry, uint32_t depth, uint32_t group,
                           SlotWord slot);
-  void CheckRecord(SlotWord slot, const Images& images, int replicas, ExtentList* list,
-                   uint64_t* version);
+  void CheckRecord(SlotWord slot, const Images& images, ExtentList* list, uint64_t* version);
   Task<Status> CheckExtents(Operation& operation, ExtentList list, uint64_t version);
-  Task<Status> CheckRegister(Operation& operation, SlotWord slot, Images images, int replicas);
+  Task<Status> CheckRegister(Operation& operation, SlotWord slot, Images images);
   // Reads `bytes` of every live replica; good as long as *holder.
   Task<Status> ReadAll(Operation& operation, GlobalAddr at, uint32_t bytes, Images* images,
                        RoundTripPtr* holder);

@@ -265,54 +265,82 @@ Reclaimer::Backlog Allocator::backlog() const {
 }
 
 // A block for buffers has to lie on their registers' nodes. What is granted elsewhere serves the
-// registers there.
+// registers there; when memory nodes grant nothing but that, they are asked region by region.
 Task<Status> Allocator::GrantBlock(Want want) {
-  const SizeClass size_class = want.size_class;
   const uint16_t nodes = context_.view().node_count;
   Status failure(StatusCode::kOutOfMemory, "no memory node has free memory");
-  const int attempts = want.near.is_null() ? nodes : 2 * nodes;
-  for (int i = 0; i < attempts; ++i) {
+  bool elsewhere = false;
+  for (int i = 0; i < nodes; ++i) {
     const NodeId node{static_cast<uint16_t>(next_grant_node_++ % nodes)};
     if (context_.view().IsOut(node)) continue;
-    ControlRequest request;
-    request.kind =
-        want.may_use_reserve ? ControlRequest::Kind::kAllocReserve : ControlRequest::Kind::kAlloc;
-    request.size_class = size_class;
-    request.owner = context_.membership.id;
-    const Result<ControlReply> reply = co_await context_.fabric.Control(node, request);
-    if (!reply.ok()) {
-      failure = reply.status();
-      continue;
+    Result<GlobalAddr> granted = co_await GrantBy(node, want, GlobalAddr());
+    if (!granted.ok() && granted.status().code() == StatusCode::kCorrupt) {
+      co_return granted.status();
     }
-    if (reply.value().outcome != ControlReply::Outcome::kDone) continue;
-    const GlobalAddr start = reply.value().block;
-    if (!context_.view().Contains(start)) {
-      co_return Status(StatusCode::kCorrupt, "a memory node granted a block outside the map");
-    }
-    // The node has not heard yet that the region has moved, and what it says of that means nothing;
-    // or it has, before this worker, and would keep the block for it.
-    if (context_.view().Locate(start, 0).node != node) {
-      request.kind = ControlRequest::Kind::kFree;
-      request.block = start;
-      (void)co_await context_.fabric.Control(node, request);
-      failure =
-          Status(StatusCode::kUnavailable, "a memory node has yet to hear of a region's move");
-      continue;
-    }
-    const Status granted = co_await GrantOnBackups(start, size_class);
     if (!granted.ok()) {
-      // One that a replica takes for somebody else's, since it was away when that was given back,
-      // would only be granted again: it stays ours and unused until a repair.
-      const bool disputed = granted.code() == StatusCode::kCorrupt;
-      if (!disputed) co_await ReturnBlock(start, size_class);
-      failure = disputed ? Status(StatusCode::kUnavailable, granted.message()) : granted;
+      if (granted.status().code() != StatusCode::kOutOfMemory) failure = granted.status();
       continue;
     }
-    const uint32_t list = want.near.is_null() ? ListFor(want) : BufferList(size_class, start);
-    AdoptBlock(start, size_class, list);
-    if (list == ListFor(want)) co_return Status::Ok();
+    if (IsListedFor(granted.value(), want)) co_return Status::Ok();
+    elsewhere = true;
+  }
+  const auto regions = static_cast<uint32_t>(context_.view().regions.size());
+  for (uint32_t i = 0; elsewhere && i < regions; ++i) {
+    const uint32_t region = (want.near.region() + i) % regions;
+    // Any address there but the first of all, which is null.
+    const GlobalAddr at(region, kBlockBytes);
+    if (BufferList(want.size_class, at) != ListFor(want)) continue;
+    const Result<GlobalAddr> granted =
+        co_await GrantBy(context_.view().Locate(at, 0).node, want, at);
+    if (granted.ok() && IsListedFor(granted.value(), want)) co_return Status::Ok();
+    if (!granted.ok() && granted.status().code() != StatusCode::kOutOfMemory) {
+      failure = granted.status();
+    }
   }
   co_return failure;
+}
+
+bool Allocator::IsListedFor(GlobalAddr start, const Want& want) {
+  const Block* const block = FindOwn(start);
+  return block != nullptr && block->list == ListFor(want);
+}
+
+Task<Result<GlobalAddr>> Allocator::GrantBy(NodeId node, Want want, GlobalAddr within) {
+  const SizeClass size_class = want.size_class;
+  ControlRequest request;
+  request.kind =
+      want.may_use_reserve ? ControlRequest::Kind::kAllocReserve : ControlRequest::Kind::kAlloc;
+  request.size_class = size_class;
+  request.owner = context_.membership.id;
+  request.block = within;
+  const Result<ControlReply> reply = co_await context_.fabric.Control(node, request);
+  if (!reply.ok()) co_return reply.status();
+  if (reply.value().outcome != ControlReply::Outcome::kDone) {
+    co_return Status(StatusCode::kOutOfMemory, "the memory node has no free memory");
+  }
+  const GlobalAddr start = reply.value().block;
+  if (!context_.view().Contains(start)) {
+    co_return Status(StatusCode::kCorrupt, "a memory node granted a block outside the map");
+  }
+  // The node has not heard yet that the region has moved, and what it says of that means nothing;
+  // or it has, before this worker, and would keep the block for it.
+  if (context_.view().Locate(start, 0).node != node) {
+    request.kind = ControlRequest::Kind::kFree;
+    request.block = start;
+    (void)co_await context_.fabric.Control(node, request);
+    co_return Status(StatusCode::kUnavailable, "a memory node has yet to hear of a region's move");
+  }
+  const Status granted = co_await GrantOnBackups(start, size_class);
+  if (!granted.ok()) {
+    // One that a replica takes for somebody else's, since it was away when that was given back,
+    // would only be granted again: it stays ours and unused until a repair.
+    const bool disputed = granted.code() == StatusCode::kCorrupt;
+    if (!disputed) co_await ReturnBlock(start, size_class);
+    co_return disputed ? Status(StatusCode::kUnavailable, granted.message()) : granted;
+  }
+  AdoptBlock(start, size_class,
+             want.near.is_null() ? ListFor(want) : BufferList(size_class, start));
+  co_return start;
 }
 
 Task<Status> Allocator::GrantOnBackups(GlobalAddr block, SizeClass size_class) {

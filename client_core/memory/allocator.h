@@ -194,6 +194,11 @@ class Allocator {
 
   // A block (or span) of `size_class` from any memory node; kOutOfMemory when all are full.
   Task<Status> GrantBlock(Want want);
+  // The same from one node, or from one region of which it is the primary: `within`, null: any.
+  // kCorrupt: what it says makes no sense.
+  Task<Result<GlobalAddr>> GrantBy(NodeId node, Want want, GlobalAddr within);
+  // Whether the block at `start`, which was granted, is one that serves `want`.
+  bool IsListedFor(GlobalAddr start, const Want& want);
   Task<Status> GrantOnBackups(GlobalAddr block, SizeClass size_class);
   // What is `named`, by index, is in use there; null: nothing is.
   void AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list,

@@ -218,6 +218,12 @@ def backup_while_it_runs(context):
             timeout=60, check=False, text=True)
         assert done.returncode == 0, done.stderr
         assert os.stat(processes.path("copy")).st_mode & 0o777 == 0o600
+        # Not over a file that is there, which may be the master's own.
+        done = subprocess.run(
+            [os.path.join(context.bin_dir, "onetrip"), "master", "backup",
+             processes.path("m/master.db"), "--master", processes.master],
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False, text=True)
+        assert done.returncode != 0 and "is there already" in done.stderr, done.stderr
         # Nodes are told of their marks meanwhile.
         time.sleep(6)
         processes.end("master", signal.SIGKILL)

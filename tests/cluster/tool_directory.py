@@ -208,6 +208,34 @@ def come_back_in_memory(context):
         assert code == 1 and "onetrip down" in error, error
 
 
+for _fabric in ("shm", "tcp"):
+    @test("%s: a persistent cluster of which one image is gone comes up without it" % _fabric)
+    def _image_gone(context, fabric=_fabric):
+        with context.cluster(memory="64MiB", fabric=fabric, extra=["--persistent"]) as cluster:
+            fill(cluster)
+            assert cluster.down()[0] == 0
+            os.remove(os.path.join(cluster.path, "memory", "node-1.img"))
+            code, output, error = cluster.tool("up", "--dir", cluster.path)
+            assert code == 0, (output, error)
+            wait_until(lambda: cluster.service()[0] == 0, "all is whole again", within_s=60)
+            check(cluster)
+
+
+@test("tcp: onetrip check beside regions that are copied ends no agent")
+def check_beside_copies(context):
+    with context.cluster(memory="64MiB", memnodes=4, fabric="tcp",
+                         extra=["--persistent"]) as cluster:
+        fill(cluster)
+        for name in ("memnode-1", "memnode-2", "memnode-3"):
+            kill(cluster, name)
+            assert cluster.tool("up", "--dir", cluster.path)[0] == 0
+            for _ in range(4):
+                cluster.tool("check", "--dir", cluster.path)
+            assert not [agent for agent in cluster.status()["agents"] if agent["state"] != "up"]
+            wait_until(lambda: cluster.service()[0] == 0, "all is whole again", within_s=60)
+        assert cluster.tool("check", "--dir", cluster.path)[0] == 0
+
+
 @test("status tells the truth: names without the master, what is missing, exit codes")
 def truth(context):
     with context.cluster(memory="64MiB", memnodes=4, fabric="tcp") as cluster:

@@ -76,11 +76,20 @@ class FalseMaster(MasterFault):
         self.stays_s = rng.choice((0.3, 1.5, 4.0)) * (0.5 + rng.random())
 
     def run(self):
-        # Nobody starts meanwhile: a fresh process would be a member of whoever is there.
-        members = [process for process in self.world.fleet.processes.values()
-                   if process is not self.master]
+        while not self.done_among(self.members()):
+            pass
+
+    def members(self):
+        return [process for process in self.world.fleet.processes.values()
+                if process is not self.master]
+
+    def done_among(self, members):
+        """Nobody starts meanwhile: a fresh process would be a member of whoever is there. False
+        when others have come in their place before all were in hand."""
         with (self.world.in_hand(self.master, *members),
               tempfile.TemporaryDirectory() as scratch):
+            if members != self.members():
+                return False
             command = self.command(scratch)
             self.master.kill()
             with open(os.path.join(scratch, "log"), "wb") as log:
@@ -91,9 +100,10 @@ class FalseMaster(MasterFault):
                     false.kill()
                     false.wait(timeout=END_S)
             ended = [member.name for member in members if member.poll() is not None]
-            assert not ended, "ended while a false master was there: " + ", ".join(ended)
             time.sleep(self.away_s)
             self.master.start()
+            assert not ended, "ended while a false master was there: " + ", ".join(ended)
+            return True
 
     def command(self, scratch):
         """That of the false one, which may write into `scratch`."""

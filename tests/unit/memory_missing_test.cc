@@ -12,7 +12,8 @@ constexpr SizeClass kSpan(SizeClass::kSlabClasses + 5);  // six blocks
 
 class MissingMemoryTest : public testing::Test {
  protected:
-  MissingMemoryTest() {
+  explicit MissingMemoryTest(const ClusterShape& shape = kShape)
+      : cluster_(executor_.clock(), shape) {
     DataPathOptions options;
     options.memory_wait_ms = 50;
     for (int i = 0; i < 2; ++i) {
@@ -62,7 +63,7 @@ class MissingMemoryTest : public testing::Test {
   }
 
   SimExecutor executor_{1};
-  TestCluster cluster_{executor_.clock(), kShape};
+  TestCluster cluster_;
   std::vector<std::unique_ptr<MemoryWorker>> workers_;
 };
 
@@ -269,6 +270,27 @@ TEST_F(MissingMemoryTest, BuffersGoOnToComeFromBlocksOnTheirRegistersNodes) {
       EXPECT_NE(std::find(mine.begin(), mine.end(), now.regions[near.region()].nodes[i]),
                 mine.end());
     }
+  }
+}
+
+class ManyRegionsTest : public MissingMemoryTest {
+ protected:
+  ManyRegionsTest() : MissingMemoryTest({.nodes = 4, .replicas = 3, .node_bytes = 192ULL << 20}) {}
+};
+
+// A memory node that is the first of regions of several sets of nodes fills one after the other.
+TEST_F(ManyRegionsTest, BuffersAreFoundOnEveryRegistersNodesWhoeverIsFirstThere) {
+  for (const uint16_t lost : {0, 1}) {
+    Lose(NodeId{lost});
+    TakeOut(NodeId{lost});
+    BringBack(NodeId{lost});
+  }
+  const View now = view();
+  for (uint32_t region = 0; region < now.regions.size(); ++region) {
+    const GlobalAddr near(region, kBlockBytes);
+    const auto buffer = BlockOn(executor_, worker(0).allocator().AllocateBuffer(kSlab, near));
+    ASSERT_TRUE(buffer.ok()) << "region " << region;
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(Holds(*buffer, view().Locate(near, i).node));
   }
 }
 

@@ -120,6 +120,12 @@ TEST(Overview, ServiceIsWhatClientsFind) {
   changed.memnodes[2].name = "";
   EXPECT_EQ(ServiceOf(changed, true), Service::kServing) << "another life has its name and place";
   EXPECT_EQ(ServiceOf(changed, false), Service::kDegraded);
+  changed = overview;
+  changed.state = "without its master";
+  for (const size_t node : {1U, 2U}) {
+    changed.memnodes[node].state = "missing";
+    EXPECT_EQ(ServiceOf(changed, true), node == 1 ? Service::kDegraded : Service::kNotServing);
+  }
   for (const char* state : {"degraded", "without its master"}) {
     changed = overview;
     changed.state = state;
