@@ -146,7 +146,7 @@ Attendance Coordinator::Attend(uint64_t now_us, StreamId stream, const MemberHel
       const bool was_outvoted = IsOutvoted();
       knows_newer_.insert(hello.member);
       if (IsOutvoted() && !was_outvoted) {
-        Log(LogLevel::kError,
+        Log(LogLevel::kWarning,
             "more than half of the memory nodes know a newer state of the cluster: the data "
             "directory is an old copy, and nobody is taken for dead on its account; restore the "
             "newest one, or make one by `onetrip master rebuild`");
