@@ -1,6 +1,7 @@
 #include "memnode/memory_node.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace onetrip {
 
@@ -131,6 +132,7 @@ Status MemoryNode::UseView(const View& view, std::string* reason) {
   }
   regions_ = std::move(regions);
   next_region_ = 0;
+  may_be_open_.fill(true);
   epoch_ = view.epoch;
   return Status::Ok();
 }
@@ -255,10 +257,7 @@ void MemoryNode::Grant(HostedRegion& region, uint32_t first, const ControlReques
     region.used_before[block] = true;
   }
   // The owner's entry last: until then the blocks are nobody's, whenever the process may die.
-  for (uint32_t block = first + count; block-- > first;) {
-    const auto use = block == first ? BlockEntry::Use::kOwned : BlockEntry::Use::kSpanTail;
-    StoreEntry(region, block, BlockEntry(use, request.owner, request.size_class));
-  }
+  SetOwner(region, first, request.size_class, request.owner);
   region.next_block = (first + count) % kBlocksPerRegion;
 }
 
@@ -303,15 +302,25 @@ bool MemoryNode::HasBeyondReserve(uint32_t count) const {
   return free_blocks >= wanted;
 }
 
+// What is open and mostly free goes first, so that blocks of which little is used do not become
+// more and more; what has hardly anything free goes last.
 ControlReply MemoryNode::Alloc(const ControlRequest& request) {
+  constexpr uint32_t kMostlyFree = 2;
+  ControlReply reply = GiveOpen(request, kMostlyFree);
+  if (reply.outcome == ControlReply::Outcome::kFull) reply = GiveFree(request);
+  if (reply.outcome == ControlReply::Outcome::kFull && Reap()) reply = GiveFree(request);
+  if (reply.outcome == ControlReply::Outcome::kFull) reply = GiveOpen(request, 0);
+  return reply;
+}
+
+ControlReply MemoryNode::GiveFree(const ControlRequest& request) {
   if (request.kind == ControlRequest::Kind::kAlloc &&
       !HasBeyondReserve(request.size_class.blocks())) {
     return {ControlReply::Outcome::kFull, {}};
   }
   for (size_t i = 0; i < regions_.size(); ++i) {
     HostedRegion& region = regions_[(next_region_ + i) % regions_.size()];
-    const bool is_asked = request.block.is_null() || request.block.region() == region.region;
-    if (!region.is_primary || !is_asked) continue;
+    if (!IsAsked(region, request)) continue;
     const uint32_t first = FindFree(region, request.size_class);
     if (first == kBlocksPerRegion) continue;
     // The next request goes on here: fill a region before the next one is touched.
@@ -322,10 +331,96 @@ ControlReply MemoryNode::Alloc(const ControlRequest& request) {
   return {ControlReply::Outcome::kFull, {}};
 }
 
+ControlReply MemoryNode::GiveOpen(const ControlRequest& request, uint32_t share) {
+  const SizeClass size_class = request.size_class;
+  if (!may_be_open_[size_class.index()]) return {ControlReply::Outcome::kFull, {}};
+  const BlockEntry open(BlockEntry::Use::kOwned, kNobody, size_class);
+  HostedRegion* best_region = nullptr;
+  uint32_t best_block = 0;
+  uint32_t most_free = 0;
+  bool any = false;
+  for (HostedRegion& region : regions_) {
+    if (!region.is_primary) continue;
+    for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
+      if (LoadEntry(region, block).bits() != open.bits()) continue;
+      any = true;
+      if (!IsAsked(region, request)) continue;
+      const uint32_t objects = ObjectsPerBlock(size_class, block);
+      const uint32_t free = FreeObjects(region, block, objects);
+      if (free <= most_free || (share != 0 && free * share < objects)) continue;
+      best_region = &region;
+      best_block = block;
+      most_free = free;
+    }
+  }
+  may_be_open_[size_class.index()] = any;
+  if (best_region == nullptr) return {ControlReply::Outcome::kFull, {}};
+  SetOwner(*best_region, best_block, size_class, request.owner);
+  return {ControlReply::Outcome::kOpened,
+          GlobalAddr(best_region->region, best_block * kBlockBytes)};
+}
+
+uint32_t MemoryNode::FreeObjects(const HostedRegion& region, uint32_t block, uint32_t objects) {
+  const auto* words = reinterpret_cast<const uint64_t*>(region.memory + block * kBlockBytes +
+                                                        BitmapOffset(block));
+  uint32_t free = 0;
+  for (uint32_t i = 0; i * 64 < objects; ++i) {
+    free += static_cast<uint32_t>(std::popcount(__atomic_load_n(words + i, __ATOMIC_ACQUIRE)));
+  }
+  return std::min(free, objects);
+}
+
+bool MemoryNode::IsWhollyFree(const HostedRegion& region, uint32_t block) {
+  const uint32_t objects = ObjectsPerBlock(LoadEntry(region, block).size_class(), block);
+  return FreeObjects(region, block, objects) == objects;
+}
+
+// Whoever set the last bit had set it on the other replicas before: nothing is under way to any of
+// them, and they learn that the block is free when it is granted anew.
+bool MemoryNode::Reap() {
+  bool any = false;
+  if (std::none_of(may_be_open_.begin(), may_be_open_.end(), [](bool may_be) { return may_be; })) {
+    return false;
+  }
+  for (HostedRegion& region : regions_) {
+    if (!region.is_primary) continue;
+    for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
+      const BlockEntry entry = LoadEntry(region, block);
+      if (!entry.is_open() || !IsWhollyFree(region, block)) continue;
+      DropOpen(region, block, 1);
+      any = true;
+    }
+  }
+  return any;
+}
+
+void MemoryNode::DropOpen(HostedRegion& region, uint32_t first, uint32_t count) {
+  for (uint32_t block = 0; block < first + count; ++block) {
+    const BlockEntry entry = LoadEntry(region, block);
+    if (!entry.is_open() || block + entry.size_class().blocks() <= first) continue;
+    // The first entry first, as in Free().
+    for (uint32_t i = 0; i < entry.size_class().blocks(); ++i) {
+      StoreEntry(region, block + i, BlockEntry());
+    }
+  }
+}
+
+void MemoryNode::SetOwner(const HostedRegion& region, uint32_t first, SizeClass size_class,
+                          WorkerId owner) {
+  // The first entry says whose all of them are.
+  for (uint32_t block = first + size_class.blocks(); block-- > first;) {
+    const auto use = block == first ? BlockEntry::Use::kOwned : BlockEntry::Use::kSpanTail;
+    StoreEntry(region, block, BlockEntry(use, owner, size_class));
+  }
+}
+
 ControlReply MemoryNode::RecordGrant(const ControlRequest& request) {
   HostedRegion* region = Find(request.block);
   // The caller may know of a copy, or of a region that has moved here, before this node does.
   if (region == nullptr || region->is_missing) return {ControlReply::Outcome::kFull, request.block};
+  // What the primary takes back when it is wholly free it gives to others without a word to this
+  // node.
+  if (!region->is_primary) DropOpen(*region, request.block.block(), request.size_class.blocks());
   if (!IsFree(*region, request.block.block(), request.size_class.blocks())) {
     return {ControlReply::Outcome::kConflict, request.block};
   }
@@ -353,8 +448,18 @@ ControlReply MemoryNode::TakeOver(const ControlRequest& request) {
   const uint32_t first = request.block.block();
   // As of a grant.
   if (region == nullptr || region->is_missing) return {ControlReply::Outcome::kFull, request.block};
+  const bool opens = request.owner == kNobody;
+  const WorkerId owner = LoadEntry(*region, first).owner();
+  // Who asks again has not heard that it was done.
+  const bool is_done = owner == request.owner && (opens || request.from == kNobody);
+  if (opens || request.from == kNobody) {
+    if (!IsGrant(*region, first, request.size_class) || (owner != request.from && !is_done)) {
+      return {ControlReply::Outcome::kConflict, request.block};
+    }
+    if (opens) may_be_open_[request.size_class.index()] = true;
+  }
   // Who lost a race for it has looked at it before the winner used it.
-  if (region->is_primary && LoadEntry(*region, first).owner() != request.from) {
+  if (region->is_primary && owner != request.from && !is_done) {
     return {ControlReply::Outcome::kConflict, request.block};
   }
   // What its last owner was giving back, or getting, when it died is free here.
@@ -365,11 +470,7 @@ ControlReply MemoryNode::TakeOver(const ControlRequest& request) {
   if (!IsGrant(*region, first, request.size_class)) {
     return {ControlReply::Outcome::kConflict, request.block};
   }
-  // The first entry says whose all of them are.
-  for (uint32_t block = first + request.size_class.blocks(); block-- > first;) {
-    const auto use = block == first ? BlockEntry::Use::kOwned : BlockEntry::Use::kSpanTail;
-    StoreEntry(*region, block, BlockEntry(use, request.owner, request.size_class));
-  }
+  SetOwner(*region, first, request.size_class, request.owner);
   return {ControlReply::Outcome::kDone, request.block};
 }
 

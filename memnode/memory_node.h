@@ -2,7 +2,9 @@
 // (PROTOCOLS 1 and 2; FUSEE 4.4).
 //
 // A region's primary grants a block, its other live replicas record the grant. A few blocks are
-// kept for requests that say that they may have them (PROTOCOLS, "The reserve"). A block is zeroed
+// kept for requests that say that they may have them (PROTOCOLS, "The reserve"). A block that nobody
+// owns any more may be open (PROTOCOLS, "Open blocks"): its primary gives it to whoever asks for
+// its size class, and takes it back when its bitmap says that all of it is free. A block is zeroed
 // by every node when it is granted. The block tables lie in the regions themselves, where recovery
 // can read them and a node that comes back with its memory finds them again, and where an agent
 // writes them that copies a region to a node where it was missing: nothing that they say is
@@ -10,6 +12,7 @@
 #ifndef ONETRIP_MEMNODE_MEMORY_NODE_H_
 #define ONETRIP_MEMNODE_MEMORY_NODE_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -79,7 +82,9 @@ class MemoryNode final : public MemoryEndpoint {
   };
 
   MemoryNode(NodeId self, std::unique_ptr<Backing> backing)
-      : self_(self), backing_(std::move(backing)) {}
+      : self_(self), backing_(std::move(backing)) {
+    may_be_open_.fill(true);
+  }
   // The regions that the view places on node `self`; what is wrong with that, or nullptr.
   static const char* Place(NodeId self, const View& view, const Backing& backing,
                            std::vector<HostedRegion>* regions);
@@ -100,6 +105,24 @@ class MemoryNode final : public MemoryEndpoint {
   static bool IsFree(const HostedRegion& region, uint32_t first, uint32_t count);
   static void Grant(HostedRegion& region, uint32_t first, const ControlRequest& request);
 
+  // Free objects of an open block, of `objects` at most.
+  static uint32_t FreeObjects(const HostedRegion& region, uint32_t block, uint32_t objects);
+  static bool IsWhollyFree(const HostedRegion& region, uint32_t block);
+  static bool IsAsked(const HostedRegion& region, const ControlRequest& request) {
+    return region.is_primary &&
+           (request.block.is_null() || request.block.region() == region.region);
+  }
+  // Frees the open grants that reach into the `count` blocks from `first` on.
+  static void DropOpen(HostedRegion& region, uint32_t first, uint32_t count);
+  static void SetOwner(const HostedRegion& region, uint32_t first, SizeClass size_class,
+                       WorkerId owner);
+
+  // An open block for the request of which at least one in `share` objects is free, the emptiest;
+  // 0: at least one object.
+  ControlReply GiveOpen(const ControlRequest& request, uint32_t share);
+  ControlReply GiveFree(const ControlRequest& request);
+  // Takes wholly free open blocks back; whether there was one.
+  bool Reap();
   // Blocks that only kAllocReserve gets.
   [[nodiscard]] uint32_t ReserveBlocks() const;
   [[nodiscard]] bool HasBeyondReserve(uint32_t count) const;
@@ -115,6 +138,8 @@ class MemoryNode final : public MemoryEndpoint {
   Epoch epoch_;  // of the view in use
   std::vector<HostedRegion> regions_;
   uint32_t next_region_ = 0;
+  // By size class: false while no block of it is open here.
+  std::array<bool, SizeClass::kCount> may_be_open_;
 };
 
 }  // namespace onetrip

@@ -20,11 +20,14 @@ namespace onetrip {
 struct ControlRequest {
   enum class Kind : uint8_t {
     kAlloc,  // grant `size_class.blocks()` contiguous free blocks of a region this node is primary
-             // of: that of `block`, or any if that is null
-    kGrant,  // record the grant of exactly the blocks at `block`: on the region's other replicas
+             // of: that of `block`, or any if that is null. Or an open block of that class
+    kGrant,  // record the grant of exactly the blocks at `block`: on the region's other replicas.
+             // Open blocks count as free
     kFree,   // take back the blocks at `block`
     kTakeOver,      // they are `owner`'s from now on: the primary's only if they are `from`'s, the
-                    // other replicas', which may know less, whoever has them
+                    // other replicas', which may know less, whoever has them. Where `owner` or
+                    // `from` is nobody, on every replica only if they are `from`'s, or `owner`'s
+                    // already
     kAllocReserve,  // as kAlloc, from the blocks, too, that the node keeps for what gives back more
                     // than it takes
   };
@@ -43,7 +46,9 @@ struct ControlReply {
                 // left; kGrant, kTakeOver: the region is missing here
     kConflict,  // kGrant: a block is taken; kFree: it is not the caller's; kTakeOver: the blocks
                 // are not one grant of that class, or not `from`'s
+    kOpened,    // kAlloc: the block was open, and is the caller's now; what is free the bitmap tells
   };
+  static constexpr Outcome kLastOutcome = Outcome::kOpened;
   Outcome outcome = Outcome::kDone;
   GlobalAddr block;
 };

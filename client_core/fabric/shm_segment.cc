@@ -225,7 +225,7 @@ std::shared_ptr<const PendingControl> ShmSegment::Start(const ControlRequest& re
     ShmReply reply;
     if (answer == nullptr) {
     } else if (DecodeShm(*answer, &reply) != ShmRefusal::kNone ||
-               reply.outcome > static_cast<uint8_t>(ControlReply::Outcome::kConflict)) {
+               reply.outcome > static_cast<uint8_t>(ControlReply::kLastOutcome)) {
       Lose(reply.outcome == kShmUnavailable ? "the node is lost to itself" : "a malformed answer");
     } else {
       pending->reply = {static_cast<ControlReply::Outcome>(reply.outcome), GlobalAddr(reply.block)};

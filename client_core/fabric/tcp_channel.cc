@@ -258,7 +258,7 @@ bool TcpChannel::OnControlReply(const TcpFrame& frame, Sent& sent) {
   if (frame.body.size() != sizeof(body)) return false;
   std::memcpy(&body, frame.body.data(), sizeof(body));
   const bool unavailable = body.outcome == kTcpControlUnavailable;
-  if (!unavailable && body.outcome > static_cast<uint8_t>(ControlReply::Outcome::kConflict)) {
+  if (!unavailable && body.outcome > static_cast<uint8_t>(ControlReply::kLastOutcome)) {
     return false;
   }
   if (sent.call == nullptr) return true;

@@ -94,6 +94,13 @@ class Index {
   // pin. kOutOfMemory: no memory for another subtable, or the directory is at its depth.
   // `presence` is the caller's, who has left the slots; entered when it was needed.
   Task<Status> Split(ViewHold::Presence& presence, Subtable table);
+  // Whether memory was taken for subtables that nothing names, and that is not free.
+  [[nodiscard]] bool HasUnnamed() const { return !spares_.empty() || !in_doubt_.empty(); }
+  template <typename Visit>
+  void ForEachUnnamed(Visit visit) const {
+    for (const Spare& spare : spares_) visit(spare.start);
+    for (const auto& [entry, start] : in_doubt_) visit(start);
+  }
   // Splits that operations of this worker met, or left, unfinished, and that have been so for some
   // time: somebody has to see to them. `entry` is one of them.
   [[nodiscard]] bool MetUnfinishedSplit(uint32_t* entry) const {

@@ -67,6 +67,7 @@ Task<Status> Index::Open() {
   if (root.value().is_used()) co_return Status::Ok();
 
   const SizeClass size_class = SizeClass::For(kSubtableBytes);
+  const Allocator::Holder holder(allocator_);
   const Result<GlobalAddr> start = co_await allocator_.Allocate(size_class);
   if (!start.ok()) co_return start.status();
   Status status =
@@ -136,6 +137,8 @@ Task<Result<Index::Spare>> Index::TakeSpare() {
   }
   const Result<GlobalAddr> start = co_await allocator_.Allocate(SizeClass::For(kSubtableBytes));
   if (!start.ok()) co_return start.status();
+  // It may stay here for long without a name, as a spare or in doubt.
+  allocator_.KeepBlockOf(start.value());
   co_return Spare{start.value()};
 }
 
@@ -161,6 +164,7 @@ Task<Status> Index::Split(ViewHold::Presence& presence, Subtable table) {
     co_return Status::Ok();
   }
   const absl::Cleanup ended = [&] { std::erase(splitting_, table.entry); };
+  const Allocator::Holder holder(allocator_);
   const Result<Spare> spare = co_await TakeSpare();
   if (!spare.ok()) co_return spare.status();
   co_return co_await SplitFrom(presence, table.entry, table.depth, spare.value());
@@ -170,6 +174,7 @@ Task<Status> Index::FinishSplit(ViewHold::Presence& presence, uint32_t entry) {
   unfinished_.Done(entry);
   if (Planted(Bug::kSplitLeftUnfinished) || !BeginSplitting(entry)) co_return Status::Ok();
   const absl::Cleanup ended = [&] { std::erase(splitting_, entry); };
+  const Allocator::Holder holder(allocator_);
   Status status = co_await SplitFrom(presence, entry, std::nullopt, Spare());
   if (status.code() == StatusCode::kNotFound) {
     const Result<Spare> spare = co_await TakeSpare();

@@ -180,7 +180,15 @@ Task<Status> KvImpl::Stop() {
   const Status rounds =
       co_await engine_.Stop(context_.executor.NowNs() + context_.options.op_timeout_ms * 1'000'000);
   if (!rounds.ok()) co_return rounds;
-  co_await allocator_.Drain();
+  const bool drained = co_await allocator_.Drain();
+  // Else whoever takes the blocks over looks what of them is named.
+  const bool all_is_named =
+      !left_unnamed_ && metrics_.objects_left.Value() == 0 && !index_.HasUnnamed();
+  if (drained && all_is_named) {
+    std::vector<GlobalAddr> keep;
+    if (registers_) keep = registers_->cache.KeptBuffers();
+    co_await allocator_.OpenAllBut(keep);
+  }
   // What failed may still take effect until the node has fenced it: seconds at most, or the node is
   // away for longer than a worker that ends can wait.
   const uint64_t deadline_ns =

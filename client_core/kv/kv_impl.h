@@ -2,6 +2,8 @@
 #ifndef ONETRIP_CLIENT_CORE_KV_KV_IMPL_H_
 #define ONETRIP_CLIENT_CORE_KV_KV_IMPL_H_
 
+#include <absl/container/flat_hash_set.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -108,7 +110,10 @@ class KvImpl final : private WorkerDuties {
     bool any = false;   // for want of memory
     // Registers of this class have waited in vain for memory that comes back.
     std::array<bool, SizeClass::kCount> starved{};
+    // Blocks that were open when the walk began.
+    absl::flat_hash_set<uint64_t> open;
   };
+  Task<Status> FindOpenBlocks(RegistersLeft* left);
   Task<void> EndGroup(Subtable table, uint32_t group, RegistersLeft* left, Status* failure);
   // `wait_ms`: for memory that comes back.
   Task<Status> MakeRecord(ViewHold::Presence& presence, const ListedRegister& listed, bool own,
@@ -174,14 +179,27 @@ class KvImpl final : private WorkerDuties {
     OutBuffer buffer;
   };
   struct Estate;
-  Task<Status> LookAtNames(Estate& estate, const RepairOrder& order);
+  Task<Status> FindOrphans(Estate& estate, const RepairOrder& order);
+  // Until all that was unlinked by now is free, or on the way to the bitmaps of its blocks, and
+  // everybody has let go of buffers in blocks of others.
+  Task<Status> AwaitUnlinked();
+  Task<Status> TakeOverBlock(Estate& estate, const OrphanBlocks::Block& block);
+
+  // account.cc: what is lost in this worker's own blocks.
+  void AccountIfScarce();
+  Task<void> Account();
+  Task<Status> FreeLost();
+  void TellUnnamed(const Estate& estate);
+  Task<Status> FreeLostOf(Estate& estate, const OrphanBlocks::Block& block);
+
+  // named_memory.cc: names all that is named in the estate's blocks, under `view`.
+  Task<Status> LookAtNames(Estate& estate, const View& view);
   Task<void> NameGroup(Estate& estate, const View& view, Subtable table, uint32_t group,
                        Status* failure);
   Task<Status> NameOrigin(Estate& estate, Operation& operation, SlotWord word);
   Task<Status> NameExtents(Estate& estate, Operation& operation, SlotWord root);
   Task<Status> NameBuffers(Estate& estate, Operation& operation, SlotWord word);
   Task<Status> NameBuffer(Estate& estate, Operation& operation, const NamedBuffer& named);
-  Task<Status> TakeOverBlock(Estate& estate, const OrphanBlocks::Block& block);
 
   // Background work that touches slots begins here, as an operation would; but it has the time to
   // outlast a hold.
@@ -202,6 +220,8 @@ class KvImpl final : private WorkerDuties {
   };
   // Memory reserved for a record or a register, and its bytes, ready to be written to it.
   struct Draft {
+    // The operation's, which holds nothing but this draft; null: it may.
+    Allocator::Holder* holder = nullptr;
     GlobalAddr addr;
     SizeClass size_class;
     std::optional<WrittenExtents> extents;  // of a root
@@ -372,15 +392,16 @@ class KvImpl final : private WorkerDuties {
                                             ReadResult* result);
   Task<Result<RegisterResult>> WriteRegister(RegisterOperation& operation, const IndexKey& key,
                                              CachedRegister& entry, const NewRecord& record,
-                                             BegunWrite begun);
+                                             BegunWrite begun, Allocator::Holder* idle);
   [[nodiscard]] bool HasMajority(const CachedRegister& entry);
   // Until a write has a majority to go to; the caller's pins are given up. kUnavailable: there was
   // none for as long as the operation may wait, and nothing was posted.
   Task<Status> AwaitMajority(RegisterOperation& operation, const CachedRegister& entry);
   Task<Status> TakeBuffers(RegisterOperation& operation, CachedRegister& entry,
-                           WriteBuffers* buffers);
+                           WriteBuffers* buffers, Allocator::Holder* idle);
   Task<Status> SetRegister(RegisterOperation& operation, Key key, const IndexKey& index_key,
-                           const NewRecord& record, BegunWrite begun, bool* as_record);
+                           const NewRecord& record, BegunWrite begun,
+                           Allocator::Holder& holder, bool* as_record);
   Task<Result<RegisterResult>> SetThroughIndex(RegisterOperation& operation, Key key,
                                                const IndexKey& index_key, Draft* draft,
                                                bool* written, bool* renew_shape, bool* as_record);
@@ -452,7 +473,10 @@ class KvImpl final : private WorkerDuties {
   }
   Status Finish(Histogram& histogram, const Operation& operation, Status status) {
     histogram.Record(operation.round_trips);
-    if (status.code() == StatusCode::kUnknownOutcome) metrics_.unknown_outcomes.Add();
+    if (status.code() == StatusCode::kUnknownOutcome) {
+      metrics_.unknown_outcomes.Add();
+      left_unnamed_ = may_have_lost_ = true;
+    }
     return status;
   }
 
@@ -480,6 +504,7 @@ class KvImpl final : private WorkerDuties {
   std::array<KeyspaceId, kMaxDatabases> sweep_keyspaces_{};
   uint64_t sweep_epoch_ = 0;
   bool stopping_ = false;
+  bool left_unnamed_ = false;  // an outcome was unknown: its record is kept, named or not
   // Fires as often as somebody may wait for this worker's epochs.
   class TickTimer final : public Timer {
    public:
@@ -490,7 +515,14 @@ class KvImpl final : private WorkerDuties {
     KvImpl& kv_;
   };
   TickTimer tick_timer_{*this};
-  bool taking_over_ = false;
+  bool taking_over_ = false;  // or freeing what is lost
+  bool may_have_lost_ = false;
+  bool account_anew_ = false;  // what is suspect is noted once more
+  uint64_t acquired_before_ = 0;
+  uint64_t departures_before_ = 0;
+  uint64_t next_account_ns_ = 0;
+  uint32_t account_rests_ = 1;
+  std::array<uint64_t, kMaxWorkers / 64> seats_before_{};
   Walk left_walk_;  // the last that a hold has cut short
   bool finishing_splits_ = false;
   uint32_t quiet_ticks_ = 0;

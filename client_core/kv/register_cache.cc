@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "client_core/base/planted_bug.h"
+
 namespace onetrip {
 namespace {
 
@@ -125,6 +127,7 @@ void RegisterCache::Forget(GlobalAddr addr) {
 
 // Who has searched meanwhile searches again, as for one that is forgotten.
 void RegisterCache::DoubtAll() {
+  if (allocator_.TakeHasOpened() && !Planted(Bug::kNotLetGo)) LetGoOfForeign();
   ++forgotten_;
   if (++doubts_ != 0) return;
   doubts_ = 1;
@@ -132,6 +135,18 @@ void RegisterCache::DoubtAll() {
     RegisterPlace* place = table_.Find(entry->hash);
     if (place != nullptr) place->doubts = 0;
   }
+}
+
+void RegisterCache::LetGoOfForeign() {
+  const auto let_go = [this](LiveBuffers* live) {
+    const auto is_foreign = [this](const OutBuffer& buffer) {
+      return !allocator_.Owns(buffer.addr);
+    };
+    live->erase(std::remove_if(live->begin(), live->end(), is_foreign), live->end());
+  };
+  for (CachedRegister* entry : ring_) let_go(&entry->live);
+  for (auto& [addr, kept] : kept_) let_go(&kept.live);
+  absl::erase_if(kept_, [](const auto& kept) { return kept.second.live.empty(); });
 }
 
 // The clock algorithm; entries in use stay.
@@ -163,8 +178,9 @@ OutBuffer RegisterCache::TryTake(SizeClass size_class, GlobalAddr near) {
   return buffer;
 }
 
-Task<Status> RegisterCache::Refill(SizeClass size_class, GlobalAddr near) {
-  const Result<GlobalAddr> addr = co_await allocator_.AllocateBuffer(size_class, near);
+Task<Status> RegisterCache::Refill(SizeClass size_class, GlobalAddr near,
+                                   Allocator::Holder* idle) {
+  const Result<GlobalAddr> addr = co_await allocator_.AllocateBuffer(size_class, near, idle);
   if (!addr.ok()) co_return addr.status();
   allocator_.FreeUnpublished(addr.value(), size_class);
   co_return Status::Ok();
@@ -209,13 +225,17 @@ Task<void> RegisterCache::Settle(SafeGuess& safe_guess, Reclaimer& reclaimer, ui
     for (const OutBuffer& buffer : kept.live) {
       if (buffer.addr != m.word.buffer(kept.ref.addr) && buffer.used.value <= largest) {
         Retire(buffer, kept.buffer_class);
+      } else {
+        left_.push_back(buffer.addr);
       }
     }
   }
   const auto waits = [this](uint64_t addr) { return kept_.contains(addr); };
+  uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
   while (std::any_of(ended.begin(), ended.end(), waits) && context_.executor.NowNs() < until_ns) {
     co_await allocator_.Maintain();
-    co_await context_.executor.SleepFor(uint64_t{context_.options.wait_timer_us} * 1000);
+    co_await context_.executor.SleepFor(wait_ns);
+    wait_ns = std::min<uint64_t>(2 * wait_ns, uint64_t{context_.options.wait_timer_max_us} * 1000);
   }
 }
 
@@ -224,6 +244,14 @@ std::vector<uint64_t> RegisterCache::KeptAddrs() const {
   for (const auto& [addr, kept] : kept_) addrs.push_back(addr);
   std::sort(addrs.begin(), addrs.end());  // runs of a simulation do not depend on a hash seed
   return addrs;
+}
+
+std::vector<GlobalAddr> RegisterCache::KeptBuffers() const {
+  std::vector<GlobalAddr> buffers = left_;
+  for (const auto& [addr, kept] : kept_) {
+    for (const OutBuffer& buffer : kept.live) buffers.push_back(buffer.addr);
+  }
+  return buffers;
 }
 
 // What was inherited may be of a word that is at few replicas and ahead of all others.

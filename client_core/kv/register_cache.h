@@ -120,7 +120,8 @@ class RegisterCache final : public RegisterListener {
 
   // RegisterListener. What this worker's words named is retired.
   void Forget(GlobalAddr addr) override;
-  // Find finds no entry until Adopt has seen its register in the index again.
+  // Find finds no entry until Adopt has seen its register in the index again. And buffers in blocks
+  // that this worker has opened since are nobody's, or their blocks' owners'.
   void DoubtAll() override;
 
   // Whether no DEL of this worker has begun to seal the register, and now one does. A worker's
@@ -137,7 +138,8 @@ class RegisterCache final : public RegisterListener {
     return allocator_.HasBuffers(size_class, near, count);
   }
   // Gets local memory for TryTake. REQUIRES: the caller holds no pin.
-  Task<Status> Refill(SizeClass size_class, GlobalAddr near);
+  // `idle`: as of Allocator::Allocate.
+  Task<Status> Refill(SizeClass size_class, GlobalAddr near, Allocator::Holder* idle = nullptr);
   // Back, unused: with the time of its last word, if that is still ahead.
   void PutBack(OutBuffer buffer, SizeClass size_class) {
     CHECK(!buffer.addr.is_null());
@@ -165,6 +167,20 @@ class RegisterCache final : public RegisterListener {
   // most until `until_ns`.
   Task<void> Settle(SafeGuess& safe_guess, Reclaimer& reclaimer, uint64_t until_ns);
 
+  // After that: the buffers that words of this worker still name, or whose words may be read.
+  [[nodiscard]] std::vector<GlobalAddr> KeptBuffers() const;
+
+  // visit(address) of each buffer that this worker gives back in time.
+  template <typename Visit>
+  void ForEachLive(Visit visit) const {
+    for (const CachedRegister* entry : ring_) {
+      for (const OutBuffer& buffer : entry->live) visit(buffer.addr);
+    }
+    for (const auto& [addr, kept] : kept_) {
+      for (const OutBuffer& buffer : kept.live) visit(buffer.addr);
+    }
+  }
+
   // How often Forget was called.
   [[nodiscard]] uint64_t forgotten() const { return forgotten_; }
   [[nodiscard]] size_t size() const { return ring_.size(); }
@@ -176,6 +192,7 @@ class RegisterCache final : public RegisterListener {
     SizeClass buffer_class;
     RegisterRef ref;
   };
+  void LetGoOfForeign();
   [[nodiscard]] std::vector<uint64_t> KeptAddrs() const;
   [[nodiscard]] RegisterPlace PlaceOf(CachedRegister* entry) const;
   void RetireUntil(Ticks now, SizeClass buffer_class, LiveBuffers* live);
@@ -194,6 +211,7 @@ class RegisterCache final : public RegisterListener {
   size_t hand_ = 0;
   // Registers that are not cached, of which this worker's last word may still be the largest.
   absl::flat_hash_map<uint64_t, Kept> kept_;
+  std::vector<GlobalAddr> left_;                                  // Settle
   std::optional<absl::flat_hash_set<uint64_t>> forgotten_since_;  // BeginInheriting
   // By address, the incarnation: until the register is forgotten.
   absl::flat_hash_map<uint64_t, uint64_t> deleting_;

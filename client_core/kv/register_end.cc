@@ -36,6 +36,7 @@ bool Names(SlotWord word, GlobalAddr register_addr) {
 // pins may be given up to wait for memory. kOutOfMemory: this worker has sealed nothing.
 Task<Status> KvImpl::EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                                  CachedRegister& entry, bool may_wait, Draft* reserved) {
+  const Allocator::Holder holder(allocator_);
   RegisterCache::Use use(registers_->cache, entry);
   // Memory for the record first, or a full pool would leave a frozen register behind. For a DEL
   // there is no record.

@@ -76,6 +76,7 @@ bool KvImpl::GetAtOnce(const Key& key, ReadResult* result) {
 bool KvImpl::SetAtOnce(const Key& key, const NewRecord& record, BegunWrite* begun) {
   RegisterCache& cache = registers_->cache;
   if (!FitsRegister(key, record)) return false;
+  const Allocator::Holder holder(allocator_);
   CachedRegister* entry = cache.Find(MakeKey(key));
   if (entry == nullptr || entry->handle.writing || !FitsEntry(record, *entry)) return false;
   const GlobalAddr near = entry->handle.ref.addr;
@@ -145,13 +146,13 @@ Task<Status> KvImpl::AwaitMajority(RegisterOperation& operation, const CachedReg
 // Both buffers before anything is posted: PROTOCOLS 2. The caller's pins are given up if that takes
 // waiting.
 Task<Status> KvImpl::TakeBuffers(RegisterOperation& operation, CachedRegister& entry,
-                                 WriteBuffers* buffers) {
+                                 WriteBuffers* buffers, Allocator::Holder* idle) {
   const GlobalAddr near = entry.handle.ref.addr;
   RegisterCache& cache = registers_->cache;
   while (!TryTakeBuffers(entry, buffers)) {
     operation.shared_pin = SharedPin();
     operation.pin.Release();
-    const Status status = co_await cache.Refill(entry.buffer_class, near);
+    const Status status = co_await cache.Refill(entry.buffer_class, near, idle);
     if (!status.ok()) co_return status;
     // Two of them have to be there at once.
     const OutBuffer first = cache.TryTake(entry.buffer_class, near);
@@ -166,7 +167,8 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(RegisterOperation& op
                                                            const IndexKey& key,
                                                            CachedRegister& entry,
                                                            const NewRecord& record,
-                                                           BegunWrite begun) {
+                                                           BegunWrite begun,
+                                                           Allocator::Holder* idle) {
   RegisterCache& cache = registers_->cache;
   RegisterCache::Use use(cache, entry);
   if (!FitsEntry(record, entry)) co_return RegisterResult::kAgain;
@@ -181,7 +183,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(RegisterOperation& op
       if (!reached.ok()) co_return reached;
     }
     if (!TryTakeBuffers(entry, &buffers)) {
-      const Status taken = co_await TakeBuffers(operation, entry, &buffers);
+      const Status taken = co_await TakeBuffers(operation, entry, &buffers, idle);
       if (!taken.ok()) co_return taken;
     }
     if (!entry.handle.writing || entry.forgotten) break;
@@ -268,20 +270,26 @@ Task<Status> KvImpl::ReserveRegister(const IndexKey& key, Draft* draft) {
   draft->size_class = plan.size_class;
   draft->out_class = plan.buffer_class;
   draft->addr = GlobalAddr();
-  GlobalAddr addr = allocator_.TryAllocate(plan.size_class);
-  if (addr.is_null()) {
-    const Result<GlobalAddr> allocated = co_await allocator_.Allocate(plan.size_class);
-    if (!allocated.ok()) co_return allocated.status();
-    addr = allocated.value();
-  }
-  while (true) {
+  // Who waits for the first time holds nothing. Whoever does so again, since the last memory that
+  // there was served for the one or for the other, keeps what it has.
+  GlobalAddr addr;
+  for (bool has_waited = false;; has_waited = true) {
+    if (addr.is_null()) addr = allocator_.TryAllocate(plan.size_class);
+    if (addr.is_null()) {
+      const Result<GlobalAddr> allocated =
+          co_await allocator_.Allocate(plan.size_class, draft->holder);
+      if (!allocated.ok()) co_return allocated.status();
+      addr = allocated.value();
+    }
     draft->out = registers_->cache.TryTake(plan.buffer_class, addr);
     if (!draft->out.addr.is_null()) break;
-    const Status status = co_await registers_->cache.Refill(plan.buffer_class, addr);
-    if (!status.ok()) {
-      allocator_.FreeUnpublished(addr, plan.size_class);
-      co_return status;
-    }
+    const GlobalAddr near = addr;
+    if (!has_waited) allocator_.FreeUnpublished(std::exchange(addr, GlobalAddr()), plan.size_class);
+    Allocator::Holder* const idle = has_waited ? nullptr : draft->holder;
+    const Status status = co_await registers_->cache.Refill(plan.buffer_class, near, idle);
+    if (status.ok()) continue;
+    if (!addr.is_null()) allocator_.FreeUnpublished(addr, plan.size_class);
+    co_return status;
   }
   draft->addr = addr;
   co_return Status::Ok();
@@ -332,8 +340,10 @@ void KvImpl::KeepRegister(const IndexKey& key, SlotWord word, const Draft& draft
 }
 
 Task<Status> KvImpl::SetRegister(RegisterOperation& operation, Key key, const IndexKey& index_key,
-                                 const NewRecord& record, BegunWrite begun, bool* as_record) {
+                                 const NewRecord& record, BegunWrite begun,
+                                 Allocator::Holder& holder, bool* as_record) {
   Draft draft;
+  draft.holder = &holder;
   bool written = false;      // the draft's bytes are on all replicas
   bool renew_shape = false;  // the key's register has to make room for another
   Status status;
@@ -341,7 +351,8 @@ Task<Status> KvImpl::SetRegister(RegisterOperation& operation, Key key, const In
     CachedRegister* entry = registers_->cache.Find(index_key);
     if (entry != nullptr && !renew_shape) {
       const Result<RegisterResult> result =
-          co_await WriteRegister(operation, index_key, *entry, record, std::exchange(begun, {}));
+          co_await WriteRegister(operation, index_key, *entry, record, std::exchange(begun, {}),
+                                 draft.addr.is_null() ? &holder : nullptr);
       status = result.status();
       if (!status.ok() || result.value() == RegisterResult::kDone) break;
     }

@@ -61,6 +61,13 @@ void KvImpl::UseView(const View& view) {
   for (uint16_t i = 0; i < view.node_count; ++i) {
     context_.fabric.LeaveAside(NodeId{i}, view.IsOut(NodeId{i}));
   }
+  // Whoever is gone may have unlinked what nobody will free.
+  for (size_t i = 0; i < seats_before_.size(); ++i) {
+    if ((seats_before_[i] & ~view.live_seats[i]) == 0) continue;
+    account_anew_ = true;
+    next_account_ns_ = 0;
+  }
+  seats_before_ = view.live_seats;
 }
 
 Task<bool> KvImpl::WaitToBegin(Operation* operation) {
@@ -151,15 +158,17 @@ Task<Status> KvImpl::ScrubRegisters(RepairOrder order) {
 }
 
 // None is made meanwhile, so none is left afterwards. In a full pool every worker does what lies in
-// its own blocks, one behind the other, for that memory comes back to it (PROTOCOLS, "The
-// reserve").
+// its own blocks, and in open ones, one behind the other, for that memory comes back to it
+// (PROTOCOLS, "The reserve").
 Task<Status> KvImpl::EndRegisters(RepairOrder order) {
   if (!registers_) {
     co_return Status(StatusCode::kUnavailable, "this agent's engine knows no registers");
   }
   if (Planted(Bug::kMovesRegisters)) co_return Status::Ok();
   Walk walk = WalkOf(order);
-  const Status status = co_await WalkRegisters(
+  Status status = co_await FindOpenBlocks(&walk.left);
+  if (!status.ok()) co_return status;
+  status = co_await WalkRegisters(
       [this, &walk](Subtable table, uint32_t group, Status* failure) {
         return EndGroup(table, group, &walk.left, failure);
       },
@@ -168,6 +177,19 @@ Task<Status> KvImpl::EndRegisters(RepairOrder order) {
   if (!status.ok() || !walk.left.any) co_return status;
   co_return Status(StatusCode::kOutOfMemory,
                    "the pool is full; other workers have to give up memory first");
+}
+
+Task<Status> KvImpl::FindOpenBlocks(RegistersLeft* left) {
+  if (context_.hold.held()) co_return kHeld;
+  Operation operation;
+  operation.presence = ViewHold::Presence(context_.hold);
+  OrphanBlocks granted(context_);
+  const Status status = co_await granted.Find(operation, /*living=*/nullptr);
+  left->open.clear();
+  for (const auto& [start, block] : granted.blocks()) {
+    if (block.owner == kNobody) left->open.insert(start);
+  }
+  co_return status;
 }
 
 Task<Status> KvImpl::FindSubtable(uint32_t* entry, uint32_t end) {
@@ -291,6 +313,7 @@ Task<Status> KvImpl::ScrubRegister(ViewHold::Presence& presence, IndexKey key) {
       entry->met_seal = SealWord(read->seal);
       if (!search.busy) {
         // Copies wait for this, however full the pool is.
+        const Allocator::Holder holder(allocator_);
         Draft reserved;
         if (!entry->met_seal.is_deleted()) {
           status =
@@ -322,7 +345,8 @@ Task<void> KvImpl::EndGroup(Subtable table, uint32_t group, RegistersLeft* left,
   operation.pin.Release();
   for (const ListedRegister& listed : registers) {
     if (!status.ok()) break;
-    const bool own = allocator_.Owns(listed.word.addr());
+    const bool own = allocator_.Owns(listed.word.addr()) ||
+                     left->open.contains(listed.word.addr().block_start().bits());
     if (!own && left->full) {
       left->any = true;
       continue;
@@ -361,6 +385,7 @@ Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, const ListedRegist
   RegisterOperation operation;
   const LentPresence lent(presence, operation);
   operation.pin = reclaimer_.Pin();
+  const Allocator::Holder holder(allocator_);
   Draft thawed;
   Draft restated;
   const auto give_back = [&] {

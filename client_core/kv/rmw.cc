@@ -10,12 +10,14 @@ Task<Status> KvImpl::ReadModifyWrite(Key key, Mutation& mutation) {
   if (key.bytes.size() > kMaxKeyBytes) {
     co_return Status(StatusCode::kTooLarge, "key is longer than 65535 bytes");
   }
+  Allocator::Holder holder(allocator_);
   RegisterOperation operation;
   operation.presence = ViewHold::Presence(context_.hold);
   const bool entered = co_await EnterSlots(operation);
   if (!entered) co_return kHeld;
   operation.pin = reclaimer_.Pin();
   Draft draft;
+  draft.holder = &holder;
   Room room;
   Status status;
   bool done = false;

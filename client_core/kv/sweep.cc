@@ -48,6 +48,7 @@ void KvImpl::OnTick() {
     context_.executor.Spawn(gate_, allocator_.Maintain());
   }
   WalkForExpiredIfDue();
+  AccountIfScarce();
   uint32_t entry = 0;
   if (!finishing_splits_ && !held() && index_.MetUnfinishedSplit(&entry)) {
     context_.executor.Spawn(gate_, FinishSplits());

@@ -13,6 +13,7 @@
 
 #include "client_core/base/log.h"
 #include "client_core/base/planted_bug.h"
+#include "client_core/kv/estate.h"
 #include "client_core/kv/kv_impl.h"
 #include "client_core/layout/entry_codec.h"
 #include "client_core/layout/record_codec.h"
@@ -21,20 +22,12 @@
 namespace onetrip {
 namespace {
 
-constexpr Status kReplicasChanged(StatusCode::kUnavailable,
-                                  "where replicas live has changed meanwhile");
 constexpr Status kWorkerSilent(StatusCode::kUnavailable, "a worker keeps the epoch from going on");
 constexpr Status kStopped(StatusCode::kUnavailable, "the worker is ending, or at it already");
 constexpr Status kNotLiving(StatusCode::kCorrupt, "the master does not count this worker itself");
 constexpr uint64_t kPatienceNs = 5'000'000'000;
 
 }  // namespace
-
-struct KvImpl::Estate {
-  explicit Estate(WorkerContext& context) : orphans(context) {}
-  OrphanBlocks orphans;
-  absl::flat_hash_map<uint64_t, std::vector<NamedBuffer>> buffers;  // by block
-};
 
 // One at a time, or the second would take for free what was taken from the first's blocks since.
 Task<Status> KvImpl::TakeOverBlocks(RepairOrder order) {
@@ -46,25 +39,16 @@ Task<Status> KvImpl::TakeOverBlocks(RepairOrder order) {
     taking_over_ = false;
     if (registers_) registers_->cache.EndInheriting();
   };
-  Estate estate(context_);
-  Status status = co_await LookAtNames(estate, order);
-  if (!status.ok() || estate.orphans.blocks().empty()) co_return status;
-
-  // What was unlinked before now was so by operations of this epoch, the next, or earlier ones;
-  // they retire it in the epoch after their own at the latest.
-  const uint64_t unlinked_until = reclaimer_.current_epoch() + 2;
-  const uint64_t deadline_ns = context_.executor.NowNs() + kPatienceNs;
-  allocator_.DoubtRegisters();
-  while (!(allocator_.registers_doubted() && reclaimer_.foreign_since() > unlinked_until) &&
-         !Planted(Bug::kTakenOverAtOnce)) {
-    if (stopping_) co_return kStopped;
-    if (context_.hold.held()) co_return kHeld;
-    if (context_.executor.NowNs() >= deadline_ns) co_return kWorkerSilent;
-    co_await allocator_.Maintain();
-    co_await context_.executor.SleepFor(context_.options.epoch_tick_us * 1000);
-  }
+  Estate estate(context_, /*of_the_dead=*/true);
+  Status status = co_await FindOrphans(estate, order);
+  if (!status.ok() || estate.blocks.blocks().empty()) co_return status;
+  status = co_await LookAtNames(estate, *order.view);
+  if (!status.ok()) co_return status;
+  estate.blocks.TellUnnamed();
+  if (!Planted(Bug::kTakenOverAtOnce)) status = co_await AwaitUnlinked();
+  if (!status.ok()) co_return status;
   size_t taken = 0;
-  for (const auto& [addr, block] : estate.orphans.blocks()) {
+  for (const auto& [addr, block] : estate.blocks.blocks()) {
     if (stopping_) co_return kStopped;
     if (context_.hold.held()) co_return kHeld;
     const Status one = co_await TakeOverBlock(estate, block);
@@ -72,190 +56,36 @@ Task<Status> KvImpl::TakeOverBlocks(RepairOrder order) {
     if (!one.ok()) status = one;
   }
   LogInfo("took over " + std::to_string(taken) + " of " +
-          std::to_string(estate.orphans.blocks().size()) +
+          std::to_string(estate.blocks.blocks().size()) +
           " memory blocks of workers that are gone");
   co_return status;
 }
 
-Task<Status> KvImpl::LookAtNames(Estate& estate, const RepairOrder& order) {
-  {
-    if (context_.hold.held()) co_return kHeld;
-    Operation operation;
-    operation.presence = ViewHold::Presence(context_.hold);
-    const Status found = co_await estate.orphans.Find(operation, order.living);
-    if (!found.ok() || estate.orphans.blocks().empty()) co_return found;
-  }
-  const Status status = co_await ForEachGroup(
-      [&](Subtable table, uint32_t group, Status* failure) {
-        if (group == 0) estate.orphans.Name(table.start);
-        return NameGroup(estate, *order.view, table, group, failure);
-      },
-      nullptr);
-  if (status.ok()) estate.orphans.TellUnnamed();
-  co_return status;
-}
-
-Task<void> KvImpl::NameGroup(Estate& estate, const View& view, Subtable table, uint32_t group,
-                             Status* failure) {
+Task<Status> KvImpl::FindOrphans(Estate& estate, const RepairOrder& order) {
+  if (context_.hold.held()) co_return kHeld;
   Operation operation;
-  const bool begun = co_await WaitToBegin(&operation);
-  if (!begun) {
-    *failure = kHeld;
-    co_return;
-  }
-  // Words are read at one replica and go on at others: all have to be those of the beginning. While
-  // the operation is at slots, that does not change.
-  Status status = context_.view().SamePlaces(view) ? Status::Ok() : kReplicasChanged;
-  operation.pin = reclaimer_.Pin();
-  GroupWords words;
-  if (status.ok()) status = co_await index_.ReadGroup(operation, table, group, &words);
-  for (uint32_t i = 0; i < kGroupWords && status.ok(); ++i) {
-    const SlotWord word(words[i]);
-    if (i == kGroupHeaderWord || (word.is_empty() && !word.is_dropped())) continue;
-    if (word.kind() == SlotKind::kTentative && estate.orphans.At(word.addr()) != nullptr) {
-      // Whoever would commit it is gone. Whoever removes it instead of us has not unlinked it.
-      const Result<SlotOutcome> killed = co_await engine_.Write(
-          operation,
-          {table.Word(group, i), word.bits(), index_.NewEmptyWord().bits(), GlobalAddr()});
-      status = killed.status();
-      continue;
-    }
-    estate.orphans.Name(word.addr());
-    if (word.is_dropped()) continue;
-    if (!word.size_class().is_valid() || !context_.view().Contains(word.addr())) {
-      status = Status(StatusCode::kCorrupt, "a slot points outside the pool");
-    } else if (word.is_register()) {
-      status = co_await NameBuffers(estate, operation, word);
-    } else if (word.size_class().is_root()) {
-      status = co_await NameExtents(estate, operation, word);
-    } else {
-      status = co_await NameOrigin(estate, operation, word);
-    }
-  }
-  if (!status.ok()) *failure = status;
+  operation.presence = ViewHold::Presence(context_.hold);
+  co_return co_await estate.blocks.Find(operation, &order.living);
 }
 
-// A record that took a register's place names it until it is replaced itself.
-Task<Status> KvImpl::NameOrigin(Estate& estate, Operation& operation, SlotWord word) {
-  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  const auto bytes =
-      static_cast<uint32_t>(std::min<uint64_t>(word.size_class().bytes(), RecordKeyEnd(0)));
-  const std::byte* record = round_trip->Read(context_.view().Locate(word.addr(), 0), bytes);
-  const Status status = co_await Post(context_, operation, round_trip);
-  RecordOrigin origin;
-  if (status.ok() && RecordHasOrigin(record, bytes, &origin)) {
-    estate.orphans.Name(SlotWord(origin.register_word).addr());
-  }
-  co_return status;
-}
-
-// Wherever the root is: of blocks that were one worker's, some may have been taken over already.
-Task<Status> KvImpl::NameExtents(Estate& estate, Operation& operation, SlotWord root) {
-  if (Planted(Bug::kExtentsNotNamed)) co_return Status::Ok();
-  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  const auto bytes = static_cast<uint32_t>(root.size_class().bytes());
-  const std::byte* record = round_trip->Read(context_.view().Locate(root.addr(), 0), bytes);
-  const Status status = co_await Post(context_, operation, round_trip);
-  if (!status.ok()) co_return status;
-  ExtentList list;
-  if (!RecordIsIntact(record, bytes) || !LoadExtentList(RecordValue(record), &list)) {
-    co_return Status(StatusCode::kCorrupt, "a slot names a root that is none");
-  }
-  for (const ExtentRef& ref : list.extents) estate.orphans.Name(ref.addr);
-  co_return status;
-}
-
-// A word may be on its way from one replica to another, carried by a read, and be overtaken behind
-// it: then it is found on neither. It is overtaken on one replica more each time that all are read
-// and it is not found. So once all have been read as often as there are replicas, no quorum has it
-// for its largest any more, nor ever will.
-Task<Status> KvImpl::NameBuffers(Estate& estate, Operation& operation, SlotWord word) {
-  if (!registers_) {
-    co_return Status(StatusCode::kUnavailable, "this agent's engine knows no registers");
-  }
-  const auto head = static_cast<uint32_t>(std::min<uint64_t>(
-      word.size_class().bytes(), kRegisterHeaderBytes + kRegisterKeyBytesMax + 8 * kLanesMax));
-  std::vector<MetaWord> seen;
-  std::vector<NamedBuffer> found;
-  // A majority has it or a larger one: smaller words are never read again.
-  MetaWord everywhere;
-  RegisterRef ref;
-  SizeClass buffer_class;
-  const int times = Planted(Bug::kLanesNotNamed) ? 0 : context_.view().LiveReplicas(word.addr());
-  for (int time = 0; time < times; ++time) {
-    const View& view = context_.view();
-    const int live = view.LiveReplicas(word.addr());
-    const int majority = std::min(view.replicas / 2 + 1, live);
-    RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-    std::array<const std::byte*, kMaxReplicas> images{};
-    for (int replica = 0; replica < live; ++replica) {
-      images[replica] = round_trip->Read(view.Locate(word.addr(), replica), head);
+// What was unlinked before everybody has let go of buffers in blocks of others was so by operations
+// of the epoch then, the next, or earlier ones; they retire it in the epoch after their own at the
+// latest.
+Task<Status> KvImpl::AwaitUnlinked() {
+  uint64_t unlinked_until = ~uint64_t{0};
+  const uint64_t deadline_ns = context_.executor.NowNs() + kPatienceNs;
+  allocator_.DoubtRegisters();
+  while (reclaimer_.retired_since() <= unlinked_until) {
+    if (stopping_) co_return kStopped;
+    if (context_.hold.held()) co_return kHeld;
+    if (context_.executor.NowNs() >= deadline_ns) co_return kWorkerSilent;
+    co_await allocator_.Maintain();
+    if (allocator_.registers_doubted() && unlinked_until == ~uint64_t{0}) {
+      unlinked_until = reclaimer_.current_epoch() + 2;
     }
-    const Status status = co_await Post(context_, operation, round_trip);
-    if (!status.ok()) co_return status;
-    std::array<MetaWord, kMaxReplicas> largest{};
-    for (int replica = 0; replica < live; ++replica) {
-      RegisterHeader header;
-      if (!LoadRegisterShape(word, images[replica], &header, &ref.shape) ||
-          ref.shape.in_place_offset() > head) {
-        co_return Status(StatusCode::kCorrupt, "a slot names a register that is none");
-      }
-      ref.addr = word.addr();
-      ref.incarnation = header.incarnation;
-      ref.birth = Ticks{header.birth_ticks};
-      buffer_class = SizeClass(header.buffer_class);
-      uint8_t lane_of_largest = 0;
-      largest[replica] = InNOut::LargestIn(ref, images[replica], &lane_of_largest).AsGuess();
-      for (uint32_t lane = 0; lane < ref.shape.lanes; ++lane) {
-        uint64_t bits;
-        std::memcpy(&bits, images[replica] + ref.shape.lane_offset(lane), sizeof(bits));
-        const MetaWord named = MetaWord(bits).AsGuess();
-        if (named.is_empty() || std::find(seen.begin(), seen.end(), named) != seen.end()) continue;
-        seen.push_back(named);
-        const GlobalAddr buffer = named.buffer(word.addr());
-        if (estate.orphans.At(buffer) == nullptr) continue;
-        found.push_back({ref, buffer_class, {buffer, Ticks{ref.birth.value + named.time()}}});
-      }
-    }
-    // At a majority; less would do while a node is out, until a region is copied from the others.
-    std::sort(largest.begin(), largest.begin() + live, std::greater<>());
-    if (live >= majority) everywhere = std::max(everywhere, largest[majority - 1]);
-  }
-  const Ticks overtaken{ref.birth.value + everywhere.time()};
-  if (!everywhere.is_empty()) registers_->cache.RetireOvertaken(ref, overtaken);
-  for (const NamedBuffer& named : found) {
-    if (named.buffer.used < overtaken) continue;
-    const Status status = co_await NameBuffer(estate, operation, named);
-    if (!status.ok()) co_return status;
+    co_await context_.executor.SleepFor(context_.options.epoch_tick_us * 1000);
   }
   co_return Status::Ok();
-}
-
-// A word that others have overtaken stays in its lane when its buffer is used for something else.
-Task<Status> KvImpl::NameBuffer(Estate& estate, Operation& operation, const NamedBuffer& named) {
-  const GlobalAddr at = named.buffer.addr;
-  const View& view = context_.view();
-  const int live = view.LiveReplicas(at);
-  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  std::array<const BufferHeader*, kMaxReplicas> headers{};
-  for (int replica = 0; replica < live; ++replica) {
-    headers[replica] = reinterpret_cast<const BufferHeader*>(
-        round_trip->Read(view.Locate(at, replica), kBufferHeaderBytes));
-  }
-  const Status status = co_await Post(context_, operation, round_trip);
-  if (!status.ok()) co_return status;
-  const bool holds = std::any_of(headers.begin(), headers.begin() + live, [&](const auto* header) {
-    return header->ticks == named.buffer.used.value;
-  });
-  if (!holds) co_return status;
-  estate.orphans.Name(at);
-  // A split shows a register in two subtables: in the parent, frozen, and in the child.
-  std::vector<NamedBuffer>& found = estate.buffers[estate.orphans.At(at)->start.bits()];
-  const bool is_known = std::any_of(found.begin(), found.end(), [&](const NamedBuffer& other) {
-    return other.buffer.addr == at;
-  });
-  if (!is_known || Planted(Bug::kInheritedTwice)) found.push_back(named);
-  co_return status;
 }
 
 Task<Status> KvImpl::TakeOverBlock(Estate& estate, const OrphanBlocks::Block& block) {
@@ -263,12 +93,15 @@ Task<Status> KvImpl::TakeOverBlock(Estate& estate, const OrphanBlocks::Block& bl
   Operation operation;
   const bool begun = co_await WaitToBegin(&operation);
   if (!begun) co_return kHeld;
+  std::vector<bool> freed;
   const Status status =
-      co_await allocator_.TakeOver(block.start, block.size_class, block.owner, block.named);
+      co_await allocator_.TakeOver(block.start, block.size_class, block.owner, block.named, &freed);
   const auto found = estate.buffers.find(block.start.bits());
   if (!status.ok() || found == estate.buffers.end()) co_return status;
   for (const NamedBuffer& named : found->second) {
     if (named.buffer_class != block.size_class) continue;
+    // Its writer has retired it meanwhile.
+    if (freed[ObjectIndex(named.buffer.addr, block.start, block.size_class)]) continue;
     registers_->cache.Inherit(named.ref, named.buffer_class, named.buffer);
   }
   co_return status;

@@ -10,7 +10,8 @@ namespace onetrip {
 Task<Status> KvImpl::Reserve(Draft* draft) {
   draft->addr = allocator_.TryAllocate(draft->size_class);
   if (!draft->addr.is_null()) co_return Status::Ok();
-  const Result<GlobalAddr> addr = co_await allocator_.Allocate(draft->size_class);
+  Allocator::Holder* const idle = draft->extents ? nullptr : draft->holder;
+  const Result<GlobalAddr> addr = co_await allocator_.Allocate(draft->size_class, idle);
   if (!addr.ok()) co_return addr.status();
   draft->addr = addr.value();
   co_return Status::Ok();
@@ -116,8 +117,10 @@ Task<Status> KvImpl::SetInline(Key key, NewRecord record) {
 }
 
 Task<Status> KvImpl::SetSlowly(Key key, NewRecord record, BegunWrite begun) {
+  Allocator::Holder holder(allocator_);
   Status status = CheckSizes(key, record);
   Draft draft;
+  draft.holder = &holder;
   if (status.ok() && NeedsExtents(record)) [[unlikely]] {
     status = co_await WriteExtents(record, &draft.extents);
   }
@@ -127,7 +130,7 @@ Task<Status> KvImpl::SetSlowly(Key key, NewRecord record, BegunWrite begun) {
   const IndexKey index_key = MakeKey(key);
   bool as_record = !FitsRegister(key, record);
   if (!as_record) {
-    status = co_await SetRegister(operation, key, index_key, record, begun, &as_record);
+    status = co_await SetRegister(operation, key, index_key, record, begun, holder, &as_record);
   }
   if (as_record && status.ok()) {
     status = co_await SetRecord(operation, key, index_key, record, &draft);

@@ -13,6 +13,10 @@
 
 namespace onetrip {
 
+// The owner of an open block: any worker may get it from its memory node, and what is free in it the
+// bitmap tells (PROTOCOLS, "Open blocks"). No worker has this number.
+inline constexpr WorkerId kNobody{0};
+
 // Who owns a block: 0 is free. A span's first block carries the span, the others kSpanTail.
 class BlockEntry {
  public:
@@ -29,6 +33,10 @@ class BlockEntry {
   [[nodiscard]] constexpr WorkerId owner() const { return WorkerId{static_cast<uint32_t>(bits_)}; }
   [[nodiscard]] constexpr SizeClass size_class() const {
     return SizeClass(static_cast<uint8_t>(bits_ >> 48));
+  }
+  // An open grant begins here.
+  [[nodiscard]] constexpr bool is_open() const {
+    return use() == Use::kOwned && owner() == kNobody;
   }
 
  private:
@@ -53,18 +61,46 @@ struct RegionHeader {
   uint64_t blocks[kBlocksPerRegion];  // BlockEntry
 };
 inline constexpr uint64_t kRegionMagic = 0x4f4e4554524950ULL;  // "ONETRIP"
-inline constexpr uint64_t kLayoutVersion = 5;
+inline constexpr uint64_t kLayoutVersion = 6;
 static_assert(sizeof(RegionHeader) <= kRegionHeaderBytes);
 static_assert(offsetof(RegionHeader, blocks) == 64);
 
 // One per live worker: the epoch it has passed, the bytes it has retired and not yet given back,
-// and since when: what it unlinked in earlier epochs in blocks of others is with their owners.
+// and since when: what it unlinked in earlier epochs is in its free lists or with the owners of the
+// blocks. And whether it is short of memory.
 struct EpochEntry {
-  uint64_t passed;  // 0: nobody here
-  uint64_t retired_bytes;
-  uint64_t foreign_since;
+  uint64_t passed;   // 0: nobody here
+  uint64_t backlog;  // BacklogWord
+  uint64_t retired_since;
 };
 static_assert(sizeof(EpochEntry) == 24);
+
+// The bytes that a worker has retired; the size class of which it is short, so that others open
+// blocks of theirs; and whether it is about to open or to give back some itself.
+class BacklogWord {
+ public:
+  constexpr BacklogWord() = default;
+  constexpr explicit BacklogWord(uint64_t bits) : bits_(bits) {}
+  // `wanted` is not valid: short of none.
+  constexpr BacklogWord(uint64_t retired_bytes, SizeClass wanted, bool gives)
+      : bits_((retired_bytes & kBytesMask) |
+              (wanted.is_valid() ? (wanted.index() + uint64_t{1}) << kWantedShift : 0) |
+              (gives ? kGives : 0)) {}
+
+  [[nodiscard]] constexpr uint64_t bits() const { return bits_; }
+  [[nodiscard]] constexpr uint64_t retired_bytes() const { return bits_ & kBytesMask; }
+  [[nodiscard]] constexpr SizeClass wanted() const {
+    const auto wanted = static_cast<uint8_t>(bits_ >> kWantedShift);
+    return wanted == 0 ? SizeClass() : SizeClass(static_cast<uint8_t>(wanted - 1));
+  }
+  [[nodiscard]] constexpr bool gives() const { return (bits_ & kGives) != 0; }
+
+ private:
+  static constexpr uint32_t kWantedShift = 48;
+  static constexpr uint64_t kBytesMask = (uint64_t{1} << kWantedShift) - 1;
+  static constexpr uint64_t kGives = uint64_t{1} << 56;
+  uint64_t bits_ = 0;
+};
 
 // Keys that a worker added less those it removed, per keyspace: its id (upper 32 bits) and a count
 // modulo 2^32, in one word so that a reader never pairs one keyspace with another's count. There

@@ -47,6 +47,11 @@ void Allocator::AddFree(Block& block, uint16_t index) {
 }
 
 void Allocator::ListAgain(Block& block, uint16_t index) {
+  if (!block.suspect.empty()) block.suspect[index] = false;
+  if (IsBuffers(block) && !block.stale_lock.empty() && block.stale_lock[index]) [[unlikely]] {
+    ++block.clearing;
+    return to_clear_.push_back({block.start, index});
+  }
   metrics_.live_bytes.Sub(block.size_class.bytes());
   metrics_.free_bytes.Add(block.size_class.bytes());
   AddFree(block, index);
@@ -56,12 +61,14 @@ void Allocator::ListAgain(Block& block, uint16_t index) {
 }
 
 void Allocator::Enlist(Block& block) {
+  if (block.closing) return;
   auto& list = partial_[block.list];
   block.list_position = static_cast<uint32_t>(list.size());
   list.push_back(&block);
 }
 
 void Allocator::Unlist(Block& block) {
+  if (block.closing) return;
   auto& list = partial_[block.list];
   CHECK(list[block.list_position] == &block);
   list[block.list_position] = list.back();
@@ -151,6 +158,7 @@ GlobalAddr Allocator::TakeFrom(uint32_t list_index, SizeClass size_class) {
   metrics_.live_bytes.Add(size_class.bytes());
   const GlobalAddr addr = ObjectAddr(block.start, size_class, index);
   if (context_.memory_observer != nullptr) {
+    CHECK(holders_[0] + holders_[1] > 0);
     const bool is_buffer = list_index >= SizeClass::kCount;
     context_.memory_observer->Allocated(addr, size_class,
                                         is_buffer ? MemoryUse::kBuffer : MemoryUse::kObject);
@@ -180,7 +188,8 @@ void Allocator::FreeUnpublished(GlobalAddr addr, SizeClass size_class) {
 }
 
 void Allocator::Retire(GlobalAddr addr, SizeClass size_class) {
-  retired_.push_back({addr, size_class, reclaimer_.current_epoch(), NoteForeign(addr)});
+  if (accounting_) KnowOf(addr);
+  retired_.push_back({addr, size_class, reclaimer_.current_epoch(), NoteUnlinked()});
   if (context_.memory_observer != nullptr) context_.memory_observer->Retired(addr, size_class);
   metrics_.retired_bytes.Add(size_class.bytes());
   ++retired_since_tick_;
@@ -188,7 +197,8 @@ void Allocator::Retire(GlobalAddr addr, SizeClass size_class) {
 }
 
 void Allocator::RetireRegister(GlobalAddr addr, SizeClass size_class) {
-  retired_registers_.Add({addr, size_class, NoteForeign(addr)});
+  if (accounting_) KnowOf(addr);
+  retired_registers_.Add({addr, size_class, NoteUnlinked()});
   if (context_.memory_observer != nullptr) context_.memory_observer->Retired(addr, size_class);
   metrics_.retired_bytes.Add(size_class.bytes());
   ++retired_since_tick_;
@@ -201,15 +211,18 @@ Task<void> Allocator::ReserveRetiredRing(bool may_use_reserve) {
     co_return;
   }
   constexpr SizeClass kRing = SizeClass::For(kRetiredRingBytes);
+  const Holder holder(*this);
   Result<GlobalAddr> ring = co_await AllocatePinned(kRing);
   if (!ring.ok() && may_use_reserve) {
-    const Status granted = co_await GrantBlock({kRing, GlobalAddr(), /*may_use_reserve=*/true});
+    const Status granted = co_await GrantBlock(
+        {.size_class = kRing, .near = GlobalAddr(), .may_use_reserve = true});
     if (granted.ok()) ring = co_await AllocatePinned(kRing);
   }
   if (!ring.ok()) co_return;
   // Somebody else may have got one meanwhile.
   if (retired_registers_.needs_ring()) {
     retired_registers_.GiveRing(ring.value());
+    KeepBlockOf(ring.value());
   } else {
     FreeUnpublished(ring.value(), kRing);
   }
@@ -221,7 +234,7 @@ Task<void> Allocator::PublishRetiredRegisters() {
   (void)co_await retired_registers_.Publish(&published);
   for (const RetiredRegisters::Retired& retired : published) {
     retired_.push_back(
-        {retired.addr, retired.size_class, reclaimer_.current_epoch(), retired.foreign});
+        {retired.addr, retired.size_class, reclaimer_.current_epoch(), retired.unlinked});
   }
 }
 
@@ -231,36 +244,35 @@ void Allocator::ReleaseSafe() {
     const Retired retired = retired_.front();
     retired_.pop_front();
     metrics_.retired_bytes.Sub(retired.size_class.bytes());
-    if (retired.foreign != 0) ForeignReleased(retired.foreign);
+    NoteReleased(retired.unlinked);
     Release(retired.addr, retired.size_class);
   }
 }
 
-uint64_t Allocator::NoteForeign(GlobalAddr addr) {
-  if (FindOwn(addr) != nullptr) return 0;
+uint64_t Allocator::NoteUnlinked() {
   const uint64_t epoch = reclaimer_.current_epoch();
-  if (foreign_retired_.empty() || foreign_retired_.back().epoch != epoch) {
-    foreign_retired_.push_back({epoch, 0});
-  }
-  ++foreign_retired_.back().objects;
+  if (unlinked_.empty() || unlinked_.back().epoch != epoch) unlinked_.push_back({epoch, 0});
+  ++unlinked_.back().objects;
   return epoch;
 }
 
-void Allocator::ForeignReleased(uint64_t foreign) {
+void Allocator::NoteReleased(uint64_t unlinked) {
   const auto found =
-      std::find_if(foreign_retired_.begin(), foreign_retired_.end(),
-                   [&](const ForeignCount& count) { return count.epoch == foreign; });
-  CHECK(found != foreign_retired_.end() && found->objects > 0);
+      std::find_if(unlinked_.begin(), unlinked_.end(),
+                   [&](const UnlinkedCount& count) { return count.epoch == unlinked; });
+  CHECK(found != unlinked_.end() && found->objects > 0);
   --found->objects;
-  while (!foreign_retired_.empty() && foreign_retired_.front().objects == 0) {
-    foreign_retired_.pop_front();
-  }
+  while (!unlinked_.empty() && unlinked_.front().objects == 0) unlinked_.pop_front();
 }
 
 Reclaimer::Backlog Allocator::backlog() const {
   Reclaimer::Backlog backlog;
   backlog.bytes = metrics_.retired_bytes.Value();
-  if (!foreign_retired_.empty()) backlog.foreign_since = foreign_retired_.front().epoch;
+  if (!unlinked_.empty() && !Planted(Bug::kRetiredNotTold)) {
+    backlog.retired_since = unlinked_.front().epoch;
+  }
+  if (context_.executor.NowNs() < short_until_ns_) backlog.wanted = short_of_;
+  backlog.gives = !closing_.empty() || !opening_.empty() || owed_sweeps_ > 0;
   return backlog;
 }
 
@@ -315,9 +327,10 @@ Task<Result<GlobalAddr>> Allocator::GrantBy(NodeId node, Want want, GlobalAddr w
   request.block = within;
   const Result<ControlReply> reply = co_await context_.fabric.Control(node, request);
   if (!reply.ok()) co_return reply.status();
-  if (reply.value().outcome != ControlReply::Outcome::kDone) {
+  if (reply.value().outcome == ControlReply::Outcome::kFull) {
     co_return Status(StatusCode::kOutOfMemory, "the memory node has no free memory");
   }
+  const bool opened = reply.value().outcome == ControlReply::Outcome::kOpened;
   const GlobalAddr start = reply.value().block;
   if (!context_.view().Contains(start)) {
     co_return Status(StatusCode::kCorrupt, "a memory node granted a block outside the map");
@@ -325,10 +338,29 @@ Task<Result<GlobalAddr>> Allocator::GrantBy(NodeId node, Want want, GlobalAddr w
   // The node has not heard yet that the region has moved, and what it says of that means nothing;
   // or it has, before this worker, and would keep the block for it.
   if (context_.view().Locate(start, 0).node != node) {
-    request.kind = ControlRequest::Kind::kFree;
+    request.kind = opened ? ControlRequest::Kind::kTakeOver : ControlRequest::Kind::kFree;
     request.block = start;
+    if (opened) {
+      request.from = context_.membership.id;
+      request.owner = kNobody;
+    }
     (void)co_await context_.fabric.Control(node, request);
     co_return Status(StatusCode::kUnavailable, "a memory node has yet to hear of a region's move");
+  }
+  const uint32_t list = want.near.is_null() ? ListFor(want) : BufferList(size_class, start);
+  if (opened) {
+    const Status acquired = co_await AcquireOnBackups(start, size_class);
+    if (!acquired.ok()) {
+      opening_.push_back({start, size_class});
+      co_return acquired;
+    }
+    const std::vector<bool> used(ObjectsPerBlock(size_class, start.block()), true);
+    AdoptBlock(start, size_class, list, &used);
+    metrics_.blocks_acquired.Add();
+    if (list >= SizeClass::kCount) FindOwn(start)->stale_lock = used;
+    const Status swept = co_await SweepBlock(start);
+    if (!to_clear_.empty()) co_await ClearLocks();
+    co_return swept.ok() ? Result<GlobalAddr>(start) : swept;
   }
   const Status granted = co_await GrantOnBackups(start, size_class);
   if (!granted.ok()) {
@@ -338,8 +370,7 @@ Task<Result<GlobalAddr>> Allocator::GrantBy(NodeId node, Want want, GlobalAddr w
     if (!disputed) co_await ReturnBlock(start, size_class);
     co_return disputed ? Status(StatusCode::kUnavailable, granted.message()) : granted;
   }
-  AdoptBlock(start, size_class,
-             want.near.is_null() ? ListFor(want) : BufferList(size_class, start));
+  AdoptBlock(start, size_class, list);
   co_return start;
 }
 
@@ -399,9 +430,15 @@ void Allocator::RemoveBlock(Block& block) {
   CHECK(block.free.size() == block.objects);
   if (context_.memory_observer != nullptr) context_.memory_observer->GivenBack(block.start);
   Unlist(block);
-  metrics_.owned_bytes.Sub(uint64_t{block.size_class.blocks()} * kBlockBytes);
-  metrics_.free_bytes.Sub(uint64_t{block.objects} * block.size_class.bytes());
   metrics_.blocks_returned.Add();
+  Forget(block);
+}
+
+void Allocator::Forget(Block& block) {
+  const uint64_t free_bytes = block.free.size() * block.size_class.bytes();
+  metrics_.owned_bytes.Sub(uint64_t{block.size_class.blocks()} * kBlockBytes);
+  metrics_.free_bytes.Sub(free_bytes);
+  metrics_.live_bytes.Sub(uint64_t{block.objects} * block.size_class.bytes() - free_bytes);
   const uint32_t key = BlockKey(block.start);
   const uint32_t position = std::exchange(block_position_[key], 0);
   if (position != blocks_.size()) {
@@ -468,13 +505,24 @@ Task<void> Allocator::Maintain() {
   // A failure leaves memory retired a little longer; the next round tries again.
   (void)co_await reclaimer_.Tick(backlog());
   ReleaseSafe();
+  const uint64_t wanted = reclaimer_.others_want();
+  if ((wanted & ~answered_) != 0) owed_sweeps_ = static_cast<uint32_t>(blocks_.size());
+  answered_ = wanted;
+  if (wanted == 0) owed_sweeps_ = 0;
+  if (!closing_.empty() || accounting_) AdvanceGeneration();
+  if (!closing_.empty()) OpenClosed();
   if (!foreign_.empty()) (void)co_await FlushForeign();
+  if (!opening_.empty()) co_await TellOpened();
   if (!uncollected_.empty()) co_await CollectAgain();
-  co_await SweepSome(kSweepBlocksPerTick);
-  if (!wholly_free_.empty()) co_await ReturnFreeBlocks(/*all=*/false);
+  if (!to_clear_.empty()) co_await ClearLocks();
+  const uint32_t sweeps = owed_sweeps_ > 0 ? kSweepBlocksInShortage : kSweepBlocksPerTick;
+  co_await SweepSome(sweeps);
+  owed_sweeps_ -= std::min(owed_sweeps_, sweeps);
+  if (wanted != 0) CloseFor(wanted);
+  if (!wholly_free_.empty()) co_await ReturnFreeBlocks(/*all=*/wanted != 0);
 }
 
-Task<void> Allocator::Drain() {
+Task<bool> Allocator::Drain() {
   constexpr uint64_t kPatienceNs = 1'000'000'000;
   constexpr uint64_t kPatienceWithHoldsNs = 3 * kPatienceNs;
   constexpr uint64_t kPauseNs = 1'000'000;
@@ -493,17 +541,21 @@ Task<void> Allocator::Drain() {
   (void)co_await context_.hold.Wait(deadline_ns);
   const ViewHold::Presence presence(context_.hold);
   co_await Maintain();
+  bool left = false;
   while (retired_count() == 0) {
     const Result<GlobalAddr> ring = co_await retired_registers_.Leave();
     if (ring.ok() && !ring.value().is_null()) {
       FreeUnpublished(ring.value(), SizeClass::For(kRetiredRingBytes));
     }
     // A node may be on its way out.
+    left = ring.ok();
     if (ring.ok() || context_.executor.NowNs() >= deadline_ns) break;
     co_await context_.executor.SleepFor(kPauseNs);
   }
   co_await SweepSome(static_cast<uint32_t>(blocks_.size()));
+  if (!to_clear_.empty()) co_await ClearLocks();
   co_await ReturnFreeBlocks(/*all=*/true);
+  co_return left;
 }
 
 }  // namespace onetrip

@@ -4,7 +4,10 @@
 // their free lists locally, so that an allocation on the data path costs no round trip. An object
 // that a worker unlinks is retired and, once no operation can still reach it, given back: to the
 // free list if the block is its own, else as a bit in the block's bitmap, by FAA, which the owner
-// sweeps. A block that is wholly free goes back to its memory node.
+// sweeps. A block that is wholly free goes back to its memory node. One that is partly used is
+// opened when others are short of memory, and at the end of the worker's life: it is nobody's then,
+// its bitmap tells what is free, and its memory node gives it to whoever asks (PROTOCOLS, "Open
+// blocks").
 #ifndef ONETRIP_CLIENT_CORE_MEMORY_ALLOCATOR_H_
 #define ONETRIP_CLIENT_CORE_MEMORY_ALLOCATOR_H_
 
@@ -12,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "client_core/base/status.h"
@@ -33,6 +37,26 @@ class Allocator {
   Allocator& operator=(const Allocator&) = delete;
   ~Allocator();
 
+  // Whoever allocates lives within one of these, from before until all that it got is named or
+  // given back: no block is opened in which it may hold what nobody else can see.
+  class Holder {
+   public:
+    explicit Holder(Allocator& allocator) : allocator_(allocator) { Begin(); }
+    Holder(const Holder&) = delete;
+    Holder& operator=(const Holder&) = delete;
+    ~Holder() { --*holders_; }
+
+   private:
+    friend class Allocator;
+    // It holds nothing so far.
+    void Begin() {
+      holders_ = &allocator_.holders_[allocator_.generation_ % 2];
+      ++*holders_;
+    }
+    Allocator& allocator_;
+    uint32_t* holders_ = nullptr;
+  };
+
   // An object of `size_class` from local memory; null when Allocate() is needed.
   GlobalAddr TryAllocate(SizeClass size_class);
 
@@ -41,7 +65,9 @@ class Allocator {
   // more; kUnavailable when a node has not answered. While the worker is held nobody waits for a
   // view, since the view may wait for the caller. REQUIRES: the caller holds no epoch pin, which
   // could keep the memory it waits for from coming back.
-  Task<Result<GlobalAddr>> Allocate(SizeClass size_class);
+  // `idle`, if not null, is the caller's, who holds nothing: whoever waits for holders does not wait
+  // for it meanwhile.
+  Task<Result<GlobalAddr>> Allocate(SizeClass size_class, Holder* idle = nullptr);
 
   // The same for a caller that holds a pin: asks memory nodes, but waits for nothing that is
   // retired.
@@ -59,6 +85,8 @@ class Allocator {
   // Waits until what is retired by now is free again, but not beyond `deadline_ns` nor while all
   // hold. REQUIRES: the caller holds no pin.
   Task<void> AwaitRetired(uint64_t deadline_ns);
+  // Whether blocks were opened since the last call.
+  bool TakeHasOpened() { return std::exchange(has_opened_, false); }
   // Whether it lies in a block of this worker's.
   [[nodiscard]] bool Owns(GlobalAddr addr) { return FindOwn(addr) != nullptr; }
 
@@ -71,7 +99,8 @@ class Allocator {
     const std::vector<Block*>& list = partial_[BufferList(size_class, near)];
     return !list.empty() && (list.size() >= count || list.back()->free.size() >= count);
   }
-  Task<Result<GlobalAddr>> AllocateBuffer(SizeClass size_class, GlobalAddr near);
+  Task<Result<GlobalAddr>> AllocateBuffer(SizeClass size_class, GlobalAddr near,
+                                          Holder* idle = nullptr);
 
   // Gives back an object that no slot has ever named.
   void FreeUnpublished(GlobalAddr addr, SizeClass size_class);
@@ -95,13 +124,45 @@ class Allocator {
   [[nodiscard]] bool registers_doubted() const {
     return doubted_epoch_ != 0 && reclaimer_.IsSafe(doubted_epoch_);
   }
+  // The object there, in a block of this worker's, is known to it alone though something names it:
+  // the block stays its own as long as it lives.
+  void KeepBlockOf(GlobalAddr addr);
   // Makes this worker the owner of a block of `from`, who is gone, on all replicas: what is not
   // `named` there, by index, is free. REQUIRES: the caller is at slots; nothing can reach or free
   // that any more, and all that others freed in the block is in its bitmap (see OrphanBlocks).
   // kUnavailable: a replica did not answer; kCorrupt: one says otherwise about the block. Both
   // leave it for somebody else.
+  // `freed`: what the bitmap shows, by index; it comes back without the caller.
   Task<Status> TakeOver(GlobalAddr start, SizeClass size_class, WorkerId from,
-                        const std::vector<bool>& named);
+                        const std::vector<bool>& named, std::vector<bool>* freed);
+
+  // What nothing names any more and nobody gives back, in blocks of this worker's own (PROTOCOLS,
+  // "What is lost comes back"). From BeginAccount() to EndAccount() what is in use now is suspect
+  // until it is free, retired, or known to somebody.
+  void BeginAccount();
+  void EndAccount();
+  [[nodiscard]] bool accounting() const { return accounting_; }
+  // Nobody holds anything of it any more that nothing names.
+  [[nodiscard]] bool AccountMayGoOn() const {
+    return generation_ >= account_generation_ + 2 && reclaimer_.IsSafe(account_epoch_);
+  }
+  struct Suspects {
+    GlobalAddr start;
+    SizeClass size_class;
+  };
+  // The blocks of which something is suspect.
+  [[nodiscard]] std::vector<Suspects> SuspectBlocks() const;
+  [[nodiscard]] bool IsSuspect(GlobalAddr addr);
+  void KnowOf(GlobalAddr addr);
+  // Collects what others have freed there. kUnavailable: it is being collected, or could not be.
+  Task<Status> CollectForAccount(GlobalAddr start);
+  // REQUIRES: it is suspect, and what others had freed of its block has been collected in this turn.
+  void FreeLost(GlobalAddr addr);
+
+  // Whether this worker, or another one, needs memory that it does not get.
+  [[nodiscard]] bool is_scarce() const {
+    return reclaimer_.others_want() != 0 || context_.executor.NowNs() < short_until_ns_;
+  }
 
   // The other workers' retired registers, and when to forget them.
   RetiredRegisters& retired_registers() { return retired_registers_; }
@@ -115,8 +176,12 @@ class Allocator {
   // some of its own blocks, returns wholly free ones. Concurrent calls return at once.
   Task<void> Maintain();
   // Maintains until nothing is retired, or a second has passed, then returns what it can. At the
-  // end of a worker's life.
-  Task<void> Drain();
+  // end of a worker's life; nobody holds anything any more. False: something is still retired, or
+  // others may yet read where registers were told of.
+  Task<bool> Drain();
+  // After that: opens all blocks but those in which `keep` lies, of which somebody else has to look
+  // what is still named. REQUIRES: Drain() said true, and every object is free or named.
+  Task<void> OpenAllBut(const std::vector<GlobalAddr>& keep);
 
   [[nodiscard]] const AllocatorMetrics& metrics() const { return metrics_; }
   [[nodiscard]] size_t retired_count() const {
@@ -126,6 +191,7 @@ class Allocator {
  private:
   static constexpr uint64_t kTickRetiredBytes = 512 * 1024;
   static constexpr uint32_t kSweepBlocksPerTick = 16;
+  static constexpr uint32_t kSweepBlocksInShortage = 512;
 
   struct Block {
     GlobalAddr start;
@@ -139,12 +205,19 @@ class Allocator {
     uint32_t list_position = 0;      // there, while free is not empty
     bool queued_for_return = false;  // in wholly_free_
     bool sweeping = false;           // its bitmap is being read; it is not returned meanwhile
+    bool kept = false;               // never opened: see KeepBlockOf
+    bool closing = false;            // to be opened: in no list, nothing is allocated there
+    uint32_t clearing = 0;           // of its objects are in to_clear_, or were a moment ago
+    // Of buffers, by index: free or not, what its lock word says means nothing. Empty: of none.
+    std::vector<bool> stale_lock;
+    // By index, while there is an account.
+    std::vector<bool> suspect;
   };
   struct Retired {
     GlobalAddr addr;
     SizeClass size_class;
     uint64_t epoch;
-    uint64_t foreign;  // 0, or when it was unlinked in a block of somebody else
+    uint64_t unlinked;  // the epoch of that
   };
   struct ForeignFree {
     GlobalAddr word;  // of the bitmap
@@ -156,11 +229,30 @@ class Allocator {
     uint64_t bits;
   };
 
+  // A block that waits for those who may hold something of it.
+  struct Closing {
+    GlobalAddr start;
+    uint64_t generation;
+    uint64_t epoch;
+  };
+  // One that is no longer this worker's, as far as it is concerned, and has yet to be open.
+  struct Opening {
+    GlobalAddr start;
+    SizeClass size_class;
+    bool told_backups = false;
+    bool asked_primary = false;
+  };
+  struct FreeObject {
+    GlobalAddr block;
+    uint16_t index;
+  };
+
   // What an allocation asks for: an object, or a buffer near a register.
   struct Want {
     SizeClass size_class;
     GlobalAddr near;  // null: an object
     bool may_use_reserve = false;
+    Holder* idle = nullptr;
   };
   // Which of partial_ has what is wanted, or takes a block at `block` that was granted for it.
   [[nodiscard]] uint32_t ListFor(const Want& want) {
@@ -175,6 +267,7 @@ class Allocator {
   void PrefetchNext(uint32_t list, SizeClass size_class) const;
   GlobalAddr TakeFrom(uint32_t list, SizeClass size_class);
   Task<Result<GlobalAddr>> AllocateWanted(Want want);
+  Task<void> WaitForMemory(const Want& want, uint64_t wait_ns);
   Task<void> PublishRetiredRegisters();
 
   Block* FindOwn(GlobalAddr addr);
@@ -187,10 +280,39 @@ class Allocator {
   // Back to the free list of its own block, or to the queue for its owner.
   void Release(GlobalAddr addr, SizeClass size_class);
   void ReleaseSafe();
-  // When it is unlinked, and when it is on its way to its owner.
-  uint64_t NoteForeign(GlobalAddr addr);
-  void ForeignReleased(uint64_t foreign);
+  // When it is unlinked, and when it is free.
+  uint64_t NoteUnlinked();
+  void NoteReleased(uint64_t unlinked);
   [[nodiscard]] Reclaimer::Backlog backlog() const;
+
+  static bool IsBuffers(const Block& block) { return block.list >= SizeClass::kCount; }
+  // Takes all that is free in the block off its list; it comes back when its lock words are zero.
+  void BeginClearing(Block& block);
+  // Zeroes the lock words of what is in to_clear_ on all replicas, and lists it.
+  Task<void> ClearLocks();
+  // A block of objects of this worker's becomes one of buffers for `want`, or the other way round;
+  // false: there is none with anything free.
+  Task<bool> MakeBuffers(Want want);
+  bool MakeObjects(SizeClass size_class);
+
+  [[nodiscard]] bool MayBeUncollected(const Block& block) const;
+  // Chooses blocks for others who are short of these classes, a bit each.
+  void CloseFor(uint64_t classes);
+  void CloseAllButOne(const std::vector<Block*>& list);
+  // Opens those that nobody can hold anything of any more.
+  void OpenClosed();
+  void AdvanceGeneration();
+  // The block is not this worker's any more; its free objects are on their way to the bitmap.
+  void Disown(Block& block);
+  // Makes the memory nodes open what has been disowned, as far as they answer.
+  Task<void> TellOpened();
+  Task<Status> TellOpened(Opening& opening);
+  // An open block that its primary has given this worker, on the other replicas.
+  Task<Status> AcquireOnBackups(GlobalAddr start, SizeClass size_class);
+  Task<Result<ControlReply>> AskToTakeOver(GlobalAddr start, SizeClass size_class, int replica,
+                                           WorkerId from, WorkerId to);
+  // Others were told what this worker is short of, and may yet do something about it.
+  [[nodiscard]] bool OthersMayGive() const;
 
   // A block (or span) of `size_class` from any memory node; kOutOfMemory when all are full.
   Task<Status> GrantBlock(Want want);
@@ -215,7 +337,10 @@ class Allocator {
   // The same for what has failed, when nothing that has failed may still take effect.
   Task<void> CollectAgain();
   Task<void> SweepSome(uint32_t blocks);
+  // Wholly free: on its way back to its memory node.
   void RemoveBlock(Block& block);
+  // It is not this worker's any more.
+  void Forget(Block& block);
 
   WorkerContext& context_;
   Reclaimer& reclaimer_;
@@ -241,13 +366,33 @@ class Allocator {
   RetiredRegisters retired_registers_;
   bool doubt_wanted_ = false;
   uint64_t doubted_epoch_ = 0;  // 0: not yet
-  struct ForeignCount {
+  struct UnlinkedCount {
     uint64_t epoch;
     uint64_t objects;
   };
-  std::deque<ForeignCount> foreign_retired_;  // not released yet, by when they were unlinked
+  std::deque<UnlinkedCount> unlinked_;  // not released yet, by when they were unlinked
   std::vector<ForeignFree> foreign_;
   std::vector<Uncollected> uncollected_;
+  std::vector<FreeObject> to_clear_;
+  std::vector<Closing> closing_;
+  std::vector<Opening> opening_;
+  bool telling_ = false;
+  bool has_opened_ = false;
+  bool accounting_ = false;
+  uint64_t account_generation_ = 0;
+  uint64_t account_epoch_ = 0;
+  // Holders by the generation modulo 2 in which they began. The next one begins when none of the
+  // last is left.
+  std::array<uint32_t, 2> holders_{};
+  uint64_t generation_ = 1;
+  // What this worker is short of, until when it says so, since which epoch it has, and until when
+  // nobody is asked again in vain.
+  SizeClass short_of_;
+  uint64_t short_until_ns_ = 0;
+  uint64_t short_since_epoch_ = 0;
+  uint64_t barren_until_ns_ = 0;
+  uint64_t answered_ = 0;     // the classes of which others were short a tick ago
+  uint32_t owed_sweeps_ = 0;  // blocks to look at before this worker has given what it can
   uint32_t retired_since_tick_ = 0;
   uint64_t retired_bytes_since_tick_ = 0;
   uint32_t next_grant_node_ = 0;

@@ -15,6 +15,9 @@ struct AllocatorMetrics {
   Counter retired_bytes;  // unlinked by this worker, whoever owns them, and waiting for their epoch
   Counter blocks_granted;  // since the start
   Counter blocks_returned;
+  Counter blocks_opened;    // given to whoever needs them, partly used
+  Counter blocks_acquired;  // of blocks_granted: that were open
+  Counter objects_found;    // that nothing named and nobody gave back
   Counter exhausted;  // allocations that ended with out of memory
 };
 

@@ -141,7 +141,7 @@ Task<void> Allocator::CollectAgain() {
 }
 
 Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerId from,
-                                 const std::vector<bool>& named) {
+                                 const std::vector<bool>& named, std::vector<bool>* freed) {
   // The primary first: one of two who try gets it.
   for (int replica = 0; replica < context_.view().LiveReplicas(start); ++replica) {
     ControlRequest request;
@@ -173,9 +173,10 @@ Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerI
   const Status status = co_await context_.fabric.Post(round_trip);
   if (!status.ok()) co_return status;
   std::vector<bool> used = named;
+  freed->assign(used.size(), false);
   for (uint32_t i = 0; i < used.size(); ++i) {
     for (int replica = 0; replica < live; ++replica) {
-      if ((words[replica][i / 64] >> (i % 64) & 1) != 0) used[i] = true;
+      if ((words[replica][i / 64] >> (i % 64) & 1) != 0) used[i] = (*freed)[i] = true;
     }
   }
   if (context_.memory_observer != nullptr) {
@@ -185,9 +186,8 @@ Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerI
                                           size_class);
     }
   }
-  // Never as buffers: what their lock words say of earlier writes is not known.
   AdoptBlock(start, size_class, size_class.index(), &used);
-  co_return Status::Ok();
+  co_return co_await SweepBlock(start);
 }
 
 Task<void> Allocator::SweepSome(uint32_t count) {

@@ -6,16 +6,22 @@
 #include "client_core/memory/allocator.h"
 
 namespace onetrip {
+namespace {
 
-Task<Result<GlobalAddr>> Allocator::Allocate(SizeClass size_class) {
-  return AllocateWanted({size_class, GlobalAddr()});
+constexpr uint64_t kShortNs = 500'000'000;   // a shortage is told for so long after it was felt
+constexpr uint64_t kBarrenNs = 500'000'000;  // who gave nothing is not waited for again before
+
+}  // namespace
+
+Task<Result<GlobalAddr>> Allocator::Allocate(SizeClass size_class, Holder* idle) {
+  return AllocateWanted({.size_class = size_class, .near = GlobalAddr(), .idle = idle});
 }
 
 Task<Result<GlobalAddr>> Allocator::AllocatePinned(SizeClass size_class) {
   CHECK(size_class.is_valid());
   while (true) {
     if (const GlobalAddr addr = TryAllocate(size_class); !addr.is_null()) co_return addr;
-    const Status granted = co_await GrantBlock({size_class, GlobalAddr()});
+    const Status granted = co_await GrantBlock({.size_class = size_class, .near = GlobalAddr()});
     if (!granted.ok()) co_return granted;
   }
 }
@@ -34,15 +40,7 @@ Task<Result<Allocator::Object>> Allocator::AllocateInPlaceOf(SizeClass replaced,
   const SizeClass alike(std::max(replaced.index(), size_class.index()));
   const auto take_block_of_buffers = [&] {
     for (uint8_t index = size_class.index(); index < SizeClass::kSlabClasses; ++index) {
-      for (size_t list = SizeClass::kCount + index; list < partial_.size();
-           list += SizeClass::kCount) {
-        if (partial_[list].empty()) continue;
-        Block& block = *partial_[list].back();
-        Unlist(block);
-        block.list = index;
-        Enlist(block);
-        return SizeClass(index);
-      }
+      if (MakeObjects(SizeClass(index))) return SizeClass(index);
     }
     return SizeClass();
   };
@@ -55,7 +53,8 @@ Task<Result<Allocator::Object>> Allocator::AllocateInPlaceOf(SizeClass replaced,
     if (const SizeClass taken = take_block_of_buffers(); taken.is_valid()) {
       co_return Object{TryAllocate(taken), taken};
     }
-    granted = co_await GrantBlock({alike, GlobalAddr(), /*may_use_reserve=*/true});
+    granted = co_await GrantBlock(
+        {.size_class = alike, .near = GlobalAddr(), .may_use_reserve = true});
   }
   for (uint8_t index = size_class.index(); index < SizeClass::kSlabClasses; ++index) {
     const GlobalAddr addr = TryAllocate(SizeClass(index));
@@ -76,8 +75,15 @@ Task<void> Allocator::AwaitRetired(uint64_t deadline_ns) {
            context_.executor.NowNs() < deadline_ns);
 }
 
-Task<Result<GlobalAddr>> Allocator::AllocateBuffer(SizeClass size_class, GlobalAddr near) {
-  return AllocateWanted({size_class, near});
+Task<Result<GlobalAddr>> Allocator::AllocateBuffer(SizeClass size_class, GlobalAddr near,
+                                                   Holder* idle) {
+  return AllocateWanted({.size_class = size_class, .near = near, .idle = idle});
+}
+
+Task<void> Allocator::WaitForMemory(const Want& want, uint64_t wait_ns) {
+  if (want.idle != nullptr) --*want.idle->holders_;
+  co_await context_.executor.SleepFor(wait_ns);
+  if (want.idle != nullptr) want.idle->Begin();
 }
 
 Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
@@ -105,12 +111,22 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
     granted = co_await GrantBlock(want);
     if (granted.ok()) continue;
 
+    // What is free in blocks of the other kind serves as well.
+    const bool made = want.near.is_null() ? MakeObjects(size_class) : co_await MakeBuffers(want);
+    if (made) continue;
+
     // A node that does not answer will, or a view without it comes; but not before whoever asks
     // here has ended, if everybody waits for that. Whoever is at a slot does not ask.
     const bool lost = granted.code() != StatusCode::kOutOfMemory;
     const bool view_to_come = lost && !context_.hold.holds_all();
     const uint64_t now_ns = context_.executor.NowNs();
     if (deadline_ns == 0) deadline_ns = now_ns + context_.options.memory_wait_ms * 1'000'000;
+    // The others hear of it with the next epoch.
+    if (short_of_ != size_class || now_ns >= short_until_ns_) {
+      short_of_ = size_class;
+      short_since_epoch_ = reclaimer_.current_epoch();
+    }
+    short_until_ns_ = now_ns + kShortNs;
     // A view that came after the last time that memory was short may be of a flush, whose sweep has
     // yet to retire anything.
     if (flushed_view_ != context_.view().epoch) {
@@ -119,13 +135,15 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
     }
     const bool flushed = now_ns < flushed_ns_ + context_.options.memory_wait_ms * 1'000'000;
     const bool more_to_come = flushed || view_to_come || retired_count() > 0 ||
-                              reclaimer_.others_retired_bytes() > 0 || gathering_ > 0;
+                              reclaimer_.others_retired_bytes() > 0 || gathering_ > 0 ||
+                              OthersMayGive();
     if (!more_to_come || (lost && !view_to_come) || now_ns >= deadline_ns) {
       if (lost) co_return Status(StatusCode::kUnavailable, "a memory node does not grant memory");
       metrics_.exhausted.Add();
+      if (!more_to_come) barren_until_ns_ = now_ns + kBarrenNs;
       co_return Status(StatusCode::kOutOfMemory, "no memory node has free memory");
     }
-    co_await context_.executor.SleepFor(wait_ns);
+    co_await WaitForMemory(want, wait_ns);
     wait_ns = std::min<uint64_t>(wait_ns * 2, context_.options.epoch_tick_us * 1000);
   }
 }

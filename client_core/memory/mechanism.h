@@ -22,6 +22,8 @@ enum class Mechanism : uint8_t {
   kExtents,       // a value in extents is written
   kExhaustion,    // of a register's timestamps: its key is registered anew
   kEpochAdvance,
+  kOpenBlocks,  // partly used blocks become nobody's
+  kAccount,     // of what is lost in a worker's own blocks
   kFlush,  // from its request to its answer
   kSwap,   // ... of two databases
   kCount,

@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <iterator>
 
+#include "client_core/base/planted_bug.h"
+
 namespace onetrip {
 
-Task<Status> OrphanBlocks::Find(Operation& operation, const LivingWorkers& living) {
+Task<Status> OrphanBlocks::Find(Operation& operation, const LivingWorkers* living) {
   const auto regions = static_cast<uint32_t>(context_.view().regions.size());
   constexpr uint32_t kBytes = offsetof(RegionHeader, blocks) + kBlocksPerRegion * 8;
   for (uint32_t region = 0; region < regions; ++region) {
@@ -16,19 +18,22 @@ Task<Status> OrphanBlocks::Find(Operation& operation, const LivingWorkers& livin
     if (!status.ok()) co_return status;
     for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
       const BlockEntry entry(header->blocks[block]);
-      if (entry.use() != BlockEntry::Use::kOwned || living.Includes(entry.owner())) continue;
+      if (entry.use() != BlockEntry::Use::kOwned) continue;
+      const bool somebodys = living != nullptr && living->Includes(entry.owner());
+      const bool anybodys = living != nullptr && entry.is_open() && !Planted(Bug::kOpenIsOrphan);
+      if (somebodys || anybodys) continue;
       if (!entry.size_class().is_valid()) {
         co_return Status(StatusCode::kCorrupt, "a block table names no size class");
       }
-      const GlobalAddr start(region, uint64_t{block} * kBlockBytes);
-      Block& orphan = blocks_[start.bits()];
-      orphan.start = start;
-      orphan.size_class = entry.size_class();
-      orphan.owner = entry.owner();
-      orphan.named.resize(ObjectsPerBlock(entry.size_class(), block));
+      Add(GlobalAddr(region, uint64_t{block} * kBlockBytes), entry.size_class(), entry.owner());
     }
   }
   co_return Status::Ok();
+}
+
+void OrphanBlocks::Add(GlobalAddr start, SizeClass size_class, WorkerId owner) {
+  blocks_[start.bits()] = {start, size_class, owner,
+                           std::vector<bool>(ObjectsPerBlock(size_class, start.block()))};
 }
 
 const OrphanBlocks::Block* OrphanBlocks::At(GlobalAddr addr) const {

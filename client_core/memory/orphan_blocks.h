@@ -36,8 +36,11 @@ class OrphanBlocks {
 
   explicit OrphanBlocks(WorkerContext& context) : context_(context) {}
 
-  // Reads the block tables of all regions: blocks that none of `living` owns. One call.
-  Task<Status> Find(Operation& operation, const LivingWorkers& living);
+  // Reads the block tables of all regions: blocks of workers that are none of `living`; null: all
+  // that are granted, open ones, too. One call.
+  Task<Status> Find(Operation& operation, const LivingWorkers* living);
+  // One more, whosever it is.
+  void Add(GlobalAddr start, SizeClass size_class, WorkerId owner);
   // By the address of the first.
   [[nodiscard]] const absl::btree_map<uint64_t, Block>& blocks() const { return blocks_; }
 

@@ -13,8 +13,9 @@ Task<Status> Reclaimer::Publish(uint64_t passed, Backlog backlog, uint64_t* othe
   const WorkerIndex self = context_.membership.index;
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   std::byte* entry = round_trip->Reserve(sizeof(EpochEntry));
-  *reinterpret_cast<EpochEntry*>(entry) = {passed, backlog.bytes,
-                                           std::min(passed, backlog.foreign_since)};
+  *reinterpret_cast<EpochEntry*>(entry) = {
+      passed, BacklogWord(backlog.bytes, backlog.wanted, backlog.gives).bits(),
+      std::min(passed, backlog.retired_since)};
   for (int replica = 0; replica < view.LiveReplicas(EpochEntryAddr(self)); ++replica) {
     round_trip->Write(view.Locate(EpochEntryAddr(self), replica), entry, sizeof(EpochEntry));
   }
@@ -29,22 +30,30 @@ Task<Status> Reclaimer::Publish(uint64_t passed, Backlog backlog, uint64_t* othe
   if (!status.ok()) co_return status;
 
   uint64_t smallest = ~uint64_t{0};
-  uint64_t foreign_since = ~uint64_t{0};
+  uint64_t retired_since = ~uint64_t{0};
   uint64_t others_retired = 0;
   uint64_t others_largest = 0;
+  uint64_t others_want = 0;
+  bool others_give = false;
   for (uint32_t i = 0; i < entries; ++i) {
     if (i != self.value) others_largest = std::max(others_largest, table[i].passed);
     if (!Counts(table[i], i)) continue;
     smallest = std::min(smallest, table[i].passed);
-    foreign_since = std::min(foreign_since, table[i].foreign_since);
-    if (i != self.value) others_retired += table[i].retired_bytes;
+    retired_since = std::min(retired_since, table[i].retired_since);
+    if (i == self.value) continue;
+    const BacklogWord other(table[i].backlog);
+    others_retired += other.retired_bytes();
+    if (other.wanted().is_valid()) others_want |= 1ULL << other.wanted().index();
+    others_give = others_give || other.gives();
   }
   // Who joins beside us starts at most one epoch from the others that we have seen.
   if (others_largest_passed != nullptr) *others_largest_passed = others_largest;
   // Somebody has joined behind the part of the table that was read: no smallest follows from it.
   if (context_.view().worker_index_end > entries) co_return Status::Ok();
   others_retired_bytes_ = others_retired;
-  foreign_since_ = foreign_since;
+  retired_since_ = retired_since;
+  others_want_ = others_want;
+  others_give_ = others_give;
   if (smallest != ~uint64_t{0}) smallest_passed_ = std::max(smallest_passed_, smallest);
   co_return Status::Ok();
 }

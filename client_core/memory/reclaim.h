@@ -108,10 +108,12 @@ class Reclaimer {
   }
 
   // What a worker has retired and not yet given back: how many bytes, and the first epoch in which
-  // it unlinked some of it in a block of others; without any, as large as can be.
+  // it unlinked some of it; without any, as large as can be. And what memory it is short of.
   struct Backlog {
     uint64_t bytes = 0;
-    uint64_t foreign_since = ~uint64_t{0};
+    uint64_t retired_since = ~uint64_t{0};
+    SizeClass wanted = {};  // not valid: none
+    bool gives = false;
   };
   // One round trip: publishes what this worker has passed and its backlog, reads everybody's.
   // Concurrent calls join the one that runs. kUnavailable: as for Leave.
@@ -120,9 +122,13 @@ class Reclaimer {
   // Bytes that other workers had retired and not yet given back, as of the last Tick.
   [[nodiscard]] uint64_t others_retired_bytes() const { return others_retired_bytes_; }
   [[nodiscard]] uint64_t smallest_passed() const { return smallest_passed_; }
-  // As of the last Tick: what anybody unlinked in earlier epochs than this in a block of others is
-  // with its owner, or was of a worker that died before.
-  [[nodiscard]] uint64_t foreign_since() const { return foreign_since_; }
+  // As of the last Tick: what anybody unlinked in earlier epochs than this is in a list of free
+  // objects or a bitmap, or was of a worker that died before.
+  [[nodiscard]] uint64_t retired_since() const { return retired_since_; }
+  // As of the last Tick: the size classes of which others are short, a bit each; and whether
+  // somebody else is about to open or to give back blocks.
+  [[nodiscard]] uint64_t others_want() const { return others_want_; }
+  [[nodiscard]] bool others_give() const { return others_give_; }
 
  private:
   // The oldest epoch with an operation still running, or the current one.
@@ -144,7 +150,9 @@ class Reclaimer {
   uint64_t current_ = 0;  // 0: not joined
   uint64_t smallest_passed_ = 0;
   uint64_t others_retired_bytes_ = 0;
-  uint64_t foreign_since_ = 0;
+  uint64_t retired_since_ = 0;
+  uint64_t others_want_ = 0;
+  bool others_give_ = false;
   // By epoch modulo its size: the current epoch is at most one ahead of the oldest pinned one.
   std::array<uint32_t, 4> pins_{};
   bool ticking_ = false;

@@ -122,7 +122,10 @@ Task<Status> RetiredRegisters::Prepare() {
   if (!status.ok()) co_return status;
   for (size_t i = 0; i < heads.size(); ++i) {
     if (i == context_.membership.index.value) continue;
-    if (seen_[i].worker != heads[i].worker) seen_[i] = {heads[i].worker, 0, 0};
+    if (seen_[i].worker != heads[i].worker) {
+      if (seen_[i].worker != 0) ++departures_;
+      seen_[i] = {heads[i].worker, 0, 0};
+    }
     if (heads[i].doubts > seen_[i].doubts) {
       seen_[i].doubts = heads[i].doubts;
       if (listener_ != nullptr) listener_->DoubtAll();

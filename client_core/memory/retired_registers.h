@@ -38,7 +38,7 @@ class RetiredRegisters final : public BeforeEpoch {
   struct Retired {
     GlobalAddr addr;
     SizeClass size_class;
-    uint64_t foreign;  // the caller's
+    uint64_t unlinked;  // the caller's
   };
 
   RetiredRegisters(WorkerContext& context, Reclaimer& reclaimer)
@@ -57,6 +57,7 @@ class RetiredRegisters final : public BeforeEpoch {
   [[nodiscard]] bool needs_ring() const { return given_.is_null(); }
   // Memory of kRetiredRingBytes for the ring. Once.
   void GiveRing(GlobalAddr ring) { given_ = ring; }
+  [[nodiscard]] GlobalAddr given() const { return given_; }
   // Publishes what is pending, as far as the ring has room; `published` is what was.
   Task<Status> Publish(std::vector<Retired>* published);
 
@@ -68,6 +69,9 @@ class RetiredRegisters final : public BeforeEpoch {
   // Gives the ring's memory back, if it was given any: nobody reads it any more. REQUIRES:
   // everything that was published is safe, and nothing is pending; nothing is retired afterwards.
   Task<Result<GlobalAddr>> Leave();
+
+  // How often another worker has taken the seat of one that was there.
+  [[nodiscard]] uint64_t departures() const { return departures_; }
 
   // Forgets what others have retired.
   Task<Status> Prepare() override;
@@ -94,6 +98,7 @@ class RetiredRegisters final : public BeforeEpoch {
   GlobalAddr ring_;  // null: nothing has been published yet
   uint64_t head_ = 0;
   uint64_t doubts_ = 0;
+  uint64_t departures_ = 0;
   uint64_t tail_ = 0;          // entries before it have been seen by all
   std::deque<Unsafe> unsafe_;  // the others, in order of epoch
   std::vector<Seen> seen_;     // by worker index

@@ -35,6 +35,9 @@ struct DataPathOptions {
   uint64_t epoch_tick_us = 10'000;       // an idle worker publishes its epoch this often
   uint64_t expiry_rest_us = 100'000;     // between walks for expired records; 0: none
   uint32_t retired_objects_max = 256;    // so many retired objects make maintenance due
+  // Between two looks for lost memory, while memory is short; only tests look oftener, or always.
+  uint64_t account_rest_us = 1'000'000;
+  uint32_t accounts_always = 0;
   uint64_t memory_wait_ms = 1000;        // how long a full pool may wait for retired memory
   uint64_t location_cache_bytes = 64ULL << 20;
   uint64_t register_cache_entries = 1ULL << 20;  // registers that a worker remembers
@@ -74,6 +77,8 @@ class MemoryObserver {
   virtual void Adopted(GlobalAddr /*block*/, SizeClass /*size_class*/,
                        const std::vector<bool>* /*used*/) {}
   virtual void GivenBack(GlobalAddr /*block*/) {}
+  // A block becomes nobody's: what was in its list is on its way to the bitmap.
+  virtual void Opened(GlobalAddr /*block*/) {}
   virtual void Listed(GlobalAddr /*addr*/) {}
   // An operation may read what is not released from now until Unpinned(ticket). Tickets are not 0.
   virtual uint64_t Pinned() = 0;

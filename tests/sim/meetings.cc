@@ -10,10 +10,10 @@ namespace {
 constexpr std::string_view kNames[] = {
     "split",          "take-over",     "expiry walk",    "sweep",         "resolve",
     "scrub",          "copy",          "move",           "end registers", "extents",
-    "exhaustion",     "epoch advance", "flush",          "swap",          "view change",
-    "recycling",      "agent dies",    "agent leaves",   "agent stands",  "node away",
-    "node lost",      "node slow",     "channel breaks", "link cut",      "master away",
-    "control breaks", "clock wrong",   "pool full"};
+    "exhaustion",     "epoch advance", "open blocks",    "account",       "flush",        "swap",
+    "view change",    "recycling",     "agent dies",     "agent leaves",  "agent stands",
+    "node away",      "node lost",     "node slow",      "channel breaks", "link cut",
+    "master away",    "control breaks", "clock wrong",   "pool full"};
 static_assert(std::size(kNames) == kHappenings);
 
 // The mechanisms of workers come first, in the same order.

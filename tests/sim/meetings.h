@@ -31,6 +31,8 @@ enum class Happening : uint8_t {
   kExtents,
   kExhaustion,
   kEpochAdvance,
+  kOpenBlocks,
+  kAccount,
   kFlush,
   kSwap,
   kViewChange,

@@ -94,8 +94,10 @@ MemoryWatch::Block* MemoryWatch::BlockOf(GlobalAddr addr) {
 }
 
 void MemoryWatch::Adopted(GlobalAddr start, SizeClass size_class, const std::vector<bool>* used) {
-  if (used == nullptr && BlockOf(start) != nullptr) {
-    return Fail("a block was granted that somebody has", start);
+  const Block* const before = BlockOf(start);
+  if (used == nullptr && before != nullptr) {
+    const bool is_taken_back = before->is_open && IsWhollyFree(start, *before);
+    if (!is_taken_back) return Fail("a block was granted that somebody has", start);
   }
   Block& block = blocks_[start.bits()];
   block = {size_class, std::vector<bool>(ObjectsPerBlock(size_class, start.block()))};
@@ -104,6 +106,20 @@ void MemoryWatch::Adopted(GlobalAddr start, SizeClass size_class, const std::vec
     const GlobalAddr addr = ObjectAddr(start, size_class, static_cast<uint16_t>(i));
     if (block.listed[i] && !IsFree(addr)) Fail("a block's owner takes for free what is not", addr);
   }
+}
+
+void MemoryWatch::Opened(GlobalAddr start) {
+  Block* const block = BlockOf(start);
+  if (block == nullptr || block->is_open) return Fail("a block was opened that nobody has", start);
+  block->listed.assign(block->listed.size(), false);
+  block->is_open = true;
+}
+
+bool MemoryWatch::IsWhollyFree(GlobalAddr start, const Block& block) const {
+  for (size_t i = 0; i < block.listed.size(); ++i) {
+    if (!IsFree(ObjectAddr(start, block.size_class, static_cast<uint16_t>(i)))) return false;
+  }
+  return true;
 }
 
 void MemoryWatch::GivenBack(GlobalAddr start) {
@@ -150,10 +166,21 @@ void MemoryWatch::Written(NodeId node, uint64_t offset) {
       const auto after = free_.upper_bound(addr.bits());
       if (after == free_.begin()) return;
       const auto& [start, bytes] = *std::prev(after);
-      if (addr.bits() < start + bytes) Fail("an object was written that is free", addr);
+      if (addr.bits() < start + bytes && !MayClearLock(addr)) {
+        Fail("an object was written that is free", addr);
+      }
       return;
     }
   }
+}
+
+bool MemoryWatch::MayClearLock(GlobalAddr addr) {
+  const Block* const block = BlockOf(addr);
+  if (block == nullptr) return false;
+  const GlobalAddr start = addr.block_start();
+  const uint16_t index = ObjectIndex(addr, start, block->size_class);
+  return index < block->listed.size() && !block->listed[index] &&
+         addr == ObjectAddr(start, block->size_class, index);
 }
 
 void MemoryWatch::Poison(GlobalAddr addr, SizeClass size_class, MemoryUse use) {

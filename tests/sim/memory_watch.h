@@ -6,7 +6,8 @@
 // object reads poison, which no checksum passes.
 //
 // Nothing is lost or doubled on the way: every object of every block that a worker has is one of:
-// in its owner's list of free objects; allocated, or retired; released and on its way to that list.
+// in its owner's list of free objects; allocated, or retired; released and on its way to that list,
+// which, of an open block, is its bitmap.
 #ifndef ONETRIP_TESTS_SIM_MEMORY_WATCH_H_
 #define ONETRIP_TESTS_SIM_MEMORY_WATCH_H_
 
@@ -42,6 +43,7 @@ class MemoryWatch final : public MemoryObserver {
   void Reclaimed(GlobalAddr addr, SizeClass size_class) override;
   void Adopted(GlobalAddr block, SizeClass size_class, const std::vector<bool>* used) override;
   void GivenBack(GlobalAddr block) override;
+  void Opened(GlobalAddr block) override;
   void Listed(GlobalAddr addr) override;
   uint64_t Pinned() override;
   void Unpinned(uint64_t ticket) override { pinned_.erase(ticket); }
@@ -82,10 +84,14 @@ class MemoryWatch final : public MemoryObserver {
   struct Block {
     SizeClass size_class;
     std::vector<bool> listed;  // by index
+    bool is_open = false;
   };
   void Fail(const char* what, GlobalAddr addr);
   // Of the block that holds the object; null: nobody has it.
   Block* BlockOf(GlobalAddr addr);
+  [[nodiscard]] bool IsWhollyFree(GlobalAddr start, const Block& block) const;
+  // Whoever has a free object, but not yet in its list, may make its lock word 0.
+  bool MayClearLock(GlobalAddr addr);
   // From now on nothing that is free lies where this object does.
   void ForgetFree(GlobalAddr addr, SizeClass size_class);
   void Poison(GlobalAddr addr, SizeClass size_class, MemoryUse use);
@@ -129,6 +135,9 @@ class WorkerMemory final : public MemoryObserver {
   }
   void GivenBack(GlobalAddr block) override {
     if (!refused_) watch_.GivenBack(block);
+  }
+  void Opened(GlobalAddr block) override {
+    if (!refused_) watch_.Opened(block);
   }
   void Listed(GlobalAddr addr) override {
     if (!refused_) watch_.Listed(addr);

@@ -421,6 +421,8 @@ constexpr Scenario kScenarios[] = {
     {"cuts", "agents that do not reach a memory node for a while or for good", MakeCuts},
     {"minority", "two memory nodes of three are away while keys are written", MakeMinority},
     {"turnover", "memory that is reused while agents come and go", MakeTurnover},
+    {"scarce", "memory that one worker has and another one needs, while agents come and go",
+     MakeScarce},
     {"extents", "values in extents, under what other scenarios are about", MakeExtents},
     {"growth", "an index that grows under what other scenarios are about", MakeGrowth},
     {"storm", "mechanisms and faults drawn together", MakeStorm},

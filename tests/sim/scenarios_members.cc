@@ -241,6 +241,12 @@ Plan MakeMinority(uint64_t seed) {
   return plan;
 }
 
+void LookForLost(uint64_t seed, Plan* plan) {
+  Rng rng(seed ^ 0x1057'0000'0000);
+  plan->data_path.account_rest_us = OneOf(rng, {20UL, 500UL});
+  plan->data_path.accounts_always = static_cast<uint32_t>(rng.Below(2));
+}
+
 // Memory that is reused at once while agents die, are expelled and join anew: who reads what is
 // decided by who is taken for alive.
 Plan MakeTurnover(uint64_t seed) {
@@ -278,6 +284,60 @@ Plan MakeTurnover(uint64_t seed) {
     plan.faults.push_back(fault);
   }
   plan.last_flush = rng.Below(4) == 0 ? 1 : 0;
+  LookForLost(seed, &plan);
+  return plan;
+}
+
+// So few blocks that workers have to give each other what they have: values of many sizes, which
+// are deleted again.
+Plan MakeScarce(uint64_t seed) {
+  Plan plan = MakeTurnover(seed);
+  plan.scenario = "scarce";
+  Rng rng(seed ^ 0x5ca2'ce00'0000);
+  plan.data_path.memory_wait_ms = OneOf(rng, {1UL, 3UL});
+  plan.shape.node_bytes = kRegionBytes;
+  // The memory node keeps four; each agent has one for its ring of retired registers.
+  plan.free_blocks = 6 + static_cast<uint32_t>(rng.Below(14));
+  plan.large_value_bytes = 0;
+  plan.last_flush = 0;
+  WorkloadOptions options;
+  options.kinds = {{CommandKind::kSet, 8},   {CommandKind::kDel, 6},    {CommandKind::kGet, 3},
+                   {CommandKind::kGetDel, 1}, {CommandKind::kAppend, 1}, {CommandKind::kGetSet, 1}};
+  options.clients = 3 + static_cast<uint32_t>(rng.Below(3));
+  options.operations = 30 + static_cast<uint32_t>(rng.Below(60));
+  options.hot_keys = 2;
+  options.cold_keys = 10 + static_cast<uint32_t>(rng.Below(30));
+  options.hot_percent = 20;
+  options.number_percent = 0;
+  // Few of the large ones fit into a block; of one size alone a worker has several blocks.
+  const uint32_t large = OneOf(rng, {20'000U, 40'000U, 60'000U});
+  switch (rng.Below(3)) {
+    case 0:
+      options.value_bytes = {40, 300, 1200, 5000};
+      break;
+    case 1:
+      options.value_bytes = {large, 60'000, 300};
+      break;
+    default:
+      options.value_bytes = {large};
+      options.cold_keys += 30;
+      break;
+  }
+  plan.program = MakeProgram(rng.Next(), options);
+  if (rng.Below(4) == 0) {
+    plan.faults.clear();
+    return plan;
+  }
+  // Whoever has got a block ends soon, and others look what is in it.
+  const uint64_t span_ns = 40 * plan.fabric.latency_max_ns * 8;
+  for (uint64_t i = 2 + rng.Below(6); i > 0; --i) {
+    Fault fault;
+    fault.kind = OneOf(rng, {FaultKind::kCrashAgent, FaultKind::kLeaveAgent});
+    fault.at_ns = rng.Below(OneOf(rng, {1UL, 20UL}) * span_ns);
+    fault.duration_ns = 1000 + rng.Below(20'000);
+    fault.agent = static_cast<uint32_t>(rng.Below(plan.agents));
+    plan.faults.push_back(fault);
+  }
   return plan;
 }
 

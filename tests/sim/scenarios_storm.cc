@@ -143,6 +143,7 @@ Plan MakeStorm(uint64_t seed) {
   plan.scenario = "storm";
   Rng rng(seed ^ 0x5706'0000'0000);
   const auto draw = [&rng](uint64_t percent) { return rng.Below(100) < percent; };
+  LookForLost(seed, &plan);
   plan.mixes_engines = plan.engine == EngineKind::kSwarm && draw(10);
   if (draw(50)) plan.shape.node_bytes = std::max<uint64_t>(plan.shape.node_bytes, 32ULL << 20);
   const bool grows = draw(70);

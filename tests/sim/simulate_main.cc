@@ -41,6 +41,9 @@ struct Totals {
   uint64_t thawed = 0;
   uint64_t dropped = 0;
   uint64_t interrupted = 0;
+  uint64_t opened = 0;
+  uint64_t acquired = 0;
+  uint64_t found = 0;
   uint64_t with_registers = 0;  // runs of engines swarm and abd
   MeetingTable meetings;
 
@@ -55,6 +58,9 @@ struct Totals {
     thawed += report.thawed;
     dropped += report.dropped;
     interrupted += report.interrupted;
+    opened += report.opened;
+    acquired += report.acquired;
+    found += report.found;
     meetings.Add(report.meetings);
     with_registers += report.engine != EngineName(EngineKind::kSnapshot) ? count : 0;
   }
@@ -140,7 +146,9 @@ bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_se
             << here.commands << " commands, " << here.faults << " faults, " << here.unanswered
             << " outcomes unknown, " << here.reused << " objects reused, " << here.splits
             << " splits, " << here.thawed << " registers thawed, " << here.dropped << " dropped, "
-            << here.interrupted << " writes interrupted, " << here.fabric_ops
+            << here.interrupted << " writes interrupted, " << here.opened << " blocks opened, "
+            << here.acquired << " of them acquired, " << here.found << " lost objects found, "
+            << here.fabric_ops
             << " fabric operations, "
             << static_cast<uint64_t>(static_cast<double>(here.fabric_ops) / taken.count() / 1000)
             << " k/s, " << taken.count() << " s" << std::endl;

@@ -111,12 +111,30 @@ void World::FormCluster() {
   memory_ = std::make_unique<MemoryWatch>(Endpoints(nodes_), *memory_view_);
   memory_->SetOnReuse([this] { meetings_.Happened(Happening::kRecycling); });
   trace_.set_memory(memory_.get());
+  TakeBlocks();
   const bool freezes =
       std::any_of(plan_.faults.begin(), plan_.faults.end(),
                   [](const Fault& fault) { return fault.kind == FaultKind::kFreezeAgent; });
   if (!freezes) return;
   wait_freedom_ = std::make_unique<WaitFreedom>(plan_, trace_, Endpoints(nodes_), *memory_view_);
   network_->set_observer(wait_freedom_.get());
+}
+
+// They are a worker's that is yet to come.
+void World::TakeBlocks() {
+  if (plan_.free_blocks == 0) return;
+  const View& view = *memory_view_;
+  const BlockEntry taken(BlockEntry::Use::kOwned, WorkerId{UINT32_MAX}, SizeClass(0));
+  for (uint32_t region = 0; region < view.regions.size(); ++region) {
+    for (int replica = 0; replica < view.LiveReplicas(GlobalAddr(region, 0)); ++replica) {
+      const RemoteAddr at = view.Locate(GlobalAddr(region, 0), replica);
+      auto* header =
+          reinterpret_cast<RegionHeader*>(nodes_.at(at.node.value)->base() + at.offset);
+      for (uint32_t block = kRootBlocks + plan_.free_blocks; block < kBlocksPerRegion; ++block) {
+        header->blocks[block] = taken.bits();
+      }
+    }
+  }
 }
 
 void World::OnPlaced(NodeId node, const View& view) {
@@ -578,6 +596,9 @@ Report World::TakeReport() {
     report.thawed += metrics.registers_thawed.Value();
     report.dropped += metrics.registers_dropped.Value();
     report.interrupted += metrics.interrupted_writes.Value();
+    report.opened += metrics.allocator->blocks_opened.Value();
+    report.acquired += metrics.allocator->blocks_acquired.Value();
+    report.found += metrics.allocator->objects_found.Value();
   }
   report.meetings = meetings_.table();
   if (wait_freedom_ != nullptr) report.wait_freedom = wait_freedom_->report();

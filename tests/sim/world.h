@@ -47,6 +47,9 @@ struct Report {
   uint64_t thawed = 0;       // registers that became records
   uint64_t dropped = 0;      // registers that were deleted
   uint64_t interrupted = 0;  // writes to registers that met a seal
+  uint64_t opened = 0;       // blocks that became nobody's
+  uint64_t acquired = 0;     // ... and somebody's again
+  uint64_t found = 0;        // objects that nothing named any more
   uint64_t flushes = 0;      // that changed a view
   uint64_t swaps = 0;        // of databases, likewise
   uint64_t expelled = 0;     // agents that were told so
@@ -113,6 +116,7 @@ class World {
   static constexpr uint32_t kGrower = 1003;   // ... and of the last inserts
 
   void FormCluster();
+  void TakeBlocks();
   void OnPlaced(NodeId node, const View& view);
   void OnReachable(NodeId node, bool reachable);
   // Nothing of `worker` takes effect on `node` any more.

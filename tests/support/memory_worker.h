@@ -2,6 +2,7 @@
 #ifndef ONETRIP_TESTS_SUPPORT_MEMORY_WORKER_H_
 #define ONETRIP_TESTS_SUPPORT_MEMORY_WORKER_H_
 
+#include <bit>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -49,7 +50,8 @@ inline std::unique_ptr<Fabric> MakeSim(TestCluster& cluster, Executor& executor,
 // What the block tables of the memory nodes say, by looking into their memory. Only while no grant
 // is on its way.
 struct BlockTables {
-  uint64_t granted_blocks = 0;  // of all owners, spans with all their blocks, counted once
+  uint64_t granted_blocks = 0;  // of all owners, spans with all their blocks, counted once; but for
+                                // open ones of which all is free
   uint64_t owned_bytes = 0;     // of the owner asked for
   uint64_t slack_bytes = 0;     // of those: headers, and what no object of the class fits into
   bool replicas_agree = true;
@@ -69,10 +71,28 @@ inline BlockTables ReadBlockTables(TestCluster& cluster, WorkerId owner) {
                                header(replica)->layout_version == kLayoutVersion &&
                                header(replica)->region == region;
     }
+    const auto is_wholly_free = [&](uint32_t block, SizeClass size_class) {
+      const auto* words = reinterpret_cast<const uint64_t*>(
+          reinterpret_cast<const std::byte*>(header(0)) + block * kBlockBytes +
+          BitmapOffset(block));
+      uint32_t free = 0;
+      for (uint32_t i = 0; i < kBitmapWords; ++i) {
+        free += static_cast<uint32_t>(std::popcount(words[i]));
+      }
+      return free == ObjectsPerBlock(size_class, block);
+    };
+    uint32_t not_counted = 0;  // blocks from here on
     for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
       const BlockEntry entry(header(0)->blocks[block]);
       for (int replica = 1; replica < view->replicas; ++replica) {
         tables.replicas_agree &= header(replica)->blocks[block] == entry.bits();
+      }
+      if (entry.is_open() && is_wholly_free(block, entry.size_class())) {
+        not_counted = entry.size_class().blocks();
+      }
+      if (not_counted > 0) {
+        --not_counted;
+        continue;
       }
       const bool first = entry.use() == BlockEntry::Use::kOwned;
       if (!first && entry.use() != BlockEntry::Use::kSpanTail) continue;

@@ -114,6 +114,21 @@ TEST_F(KvFullPoolTest, RecordsAmidRegistersDoNotKeepTheirMemory) {
   ExpectAll();
 }
 
+// Registers in open blocks are nobody's own, and what they give up comes to whoever asks.
+TEST_F(KvFullPoolTest, SoAreThoseOfAWorkerThatHasLeft) {
+  for (int i = 0; i < 2; ++i) AddWorker();
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string key = "early" + std::to_string(i);
+    ASSERT_TRUE(workers_.front()->Set(key, std::string(300, 'e')).ok()) << i;
+    model_[key] = std::string(300, 'e');
+  }
+  workers_.front()->Stop();
+  workers_.erase(workers_.begin());
+  Fill([](size_t i) { return 100 + i * 7919 % 5000; });
+  EXPECT_LE(EndRegistersInTurn(10), 10);
+  ExpectAll();
+}
+
 // What was full has room again: a record takes less than a register with its buffers.
 TEST_F(KvFullPoolTest, TheRegistersMemoryComesBackBeforeAnybodyWritesTheKeys) {
   AddWorker();

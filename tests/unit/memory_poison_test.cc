@@ -62,6 +62,7 @@ struct Shared {
 Task<void> Publish(MemoryWorker* worker, Shared* shared) {
   Rng& rng = worker->executor().rng();
   const SizeClass size_class = RandomClass(rng);
+  const Allocator::Holder holder(worker->allocator());
   GlobalAddr addr = worker->allocator().TryAllocate(size_class);
   if (addr.is_null()) {
     const Result<GlobalAddr> granted = co_await worker->allocator().Allocate(size_class);

@@ -1,0 +1,76 @@
+// Which objects of a worker's own blocks nothing names and nobody gives back (PROTOCOLS, "What is
+// lost comes back").
+#include <algorithm>
+
+#include "client_core/layout/region_layout.h"
+#include "client_core/memory/allocator.h"
+
+namespace onetrip {
+
+void Allocator::BeginAccount() {
+  accounting_ = true;
+  account_generation_ = generation_;
+  account_epoch_ = reclaimer_.current_epoch();
+  for (const std::unique_ptr<Block>& block : blocks_) {
+    block->suspect.assign(block->objects, true);
+    for (const uint16_t index : block->free) block->suspect[index] = false;
+  }
+  for (const FreeObject& object : to_clear_) {
+    FindOwn(object.block)->suspect[object.index] = false;
+  }
+  for (const Retired& retired : retired_) KnowOf(retired.addr);
+  if (const GlobalAddr ring = retired_registers_.given(); !ring.is_null()) KnowOf(ring);
+}
+
+void Allocator::EndAccount() {
+  accounting_ = false;
+  for (const std::unique_ptr<Block>& block : blocks_) block->suspect.clear();
+}
+
+std::vector<Allocator::Suspects> Allocator::SuspectBlocks() const {
+  std::vector<Suspects> blocks;
+  for (const std::unique_ptr<Block>& block : blocks_) {
+    const bool any = std::any_of(block->suspect.begin(), block->suspect.end(),
+                                 [](bool is_suspect) { return is_suspect; });
+    if (any) blocks.push_back({block->start, block->size_class});
+  }
+  return blocks;
+}
+
+bool Allocator::IsSuspect(GlobalAddr addr) {
+  const Block* const block = FindOwn(addr);
+  if (block == nullptr || block->suspect.empty()) return false;
+  return block->suspect[ObjectIndex(addr, block->start, block->size_class)];
+}
+
+void Allocator::KnowOf(GlobalAddr addr) {
+  Block* const block = FindOwn(addr);
+  if (block == nullptr || block->suspect.empty()) return;
+  block->suspect[ObjectIndex(addr, block->start, block->size_class)] = false;
+}
+
+Task<Status> Allocator::CollectForAccount(GlobalAddr start) {
+  const Block* const block = FindOwn(start);
+  if (block == nullptr) co_return Status::Ok();
+  if (block->sweeping || block->clearing > 0 || MayBeUncollected(*block)) {
+    co_return Status(StatusCode::kUnavailable, "what others have freed is being collected");
+  }
+  co_return co_await SweepBlock(start);
+}
+
+void Allocator::FreeLost(GlobalAddr addr) {
+  Block* const block = FindOwn(addr);
+  const uint16_t index = ObjectIndex(addr, block->start, block->size_class);
+  CHECK(block->suspect[index]);
+  if (context_.memory_observer != nullptr) {
+    context_.memory_observer->Reclaimed(addr, block->size_class);
+  }
+  if (IsBuffers(*block)) {
+    if (block->stale_lock.empty()) block->stale_lock.resize(block->objects);
+    block->stale_lock[index] = true;
+  }
+  metrics_.objects_found.Add();
+  ListAgain(*block, index);
+}
+
+}  // namespace onetrip

@@ -1,0 +1,269 @@
+// Open blocks: what one worker does not need of its blocks is anybody's (PROTOCOLS, "Open blocks").
+//
+// A worker that is short of memory says so with its epoch. Others then close some of their blocks of
+// that class: they allocate nothing more there. Once no operation of theirs can hold an object of
+// such a block that nothing names yet, they set the bits of what is free and make the block
+// nobody's. Its primary gives it to whoever asks for that class next.
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "client_core/base/planted_bug.h"
+#include "client_core/coro/sync.h"
+#include "client_core/layout/region_layout.h"
+#include "client_core/memory/allocator.h"
+
+namespace onetrip {
+namespace {
+
+// Blocks that memory nodes are told of at a time.
+constexpr size_t kToldAtOnce = 16;
+
+}  // namespace
+
+void Allocator::KeepBlockOf(GlobalAddr addr) {
+  if (Block* const block = FindOwn(addr); block != nullptr) block->kept = true;
+}
+
+void Allocator::CloseFor(uint64_t classes) {
+  if (context_.executor.NowNs() < short_until_ns_) classes &= ~(1ULL << short_of_.index());
+  for (size_t list = 0; list < partial_.size(); ++list) {
+    if ((classes >> (list % SizeClass::kCount) & 1) != 0) CloseAllButOne(partial_[list]);
+  }
+}
+
+void Allocator::CloseAllButOne(const std::vector<Block*>& list) {
+  // With the least that is free, for the next allocations here.
+  const auto stays =
+      std::min_element(list.begin(), list.end(), [](const Block* one, const Block* other) {
+        return one->free.size() < other->free.size();
+      });
+  std::vector<Block*> closed;
+  for (auto it = list.begin(); it != list.end(); ++it) {
+    if (it != stays && !(*it)->kept && !(*it)->queued_for_return) closed.push_back(*it);
+  }
+  for (Block* block : closed) {
+    Unlist(*block);
+    block->closing = true;
+    closing_.push_back({block->start, generation_, reclaimer_.current_epoch()});
+  }
+}
+
+bool Allocator::MayBeUncollected(const Block& block) const {
+  return std::any_of(uncollected_.begin(), uncollected_.end(), [&](const Uncollected& known) {
+    return known.word.block_start() == block.start;
+  });
+}
+
+void Allocator::AdvanceGeneration() {
+  const bool last_is_gone = holders_[(generation_ + 1) % 2] == 0;
+  if (last_is_gone) ++generation_;
+}
+
+void Allocator::OpenClosed() {
+  std::vector<Closing> closing;
+  std::swap(closing, closing_);
+  for (const Closing& one : closing) {
+    Block* const block = FindOwn(one.start);
+    if (block == nullptr || !block->closing) continue;  // wholly free, and given back
+    const bool may_be_held =
+        generation_ < one.generation + 2 && !Planted(Bug::kOpenedWhileHeld);
+    // What goes on behind its operation, or has failed and may still arrive, holds up the epoch.
+    const bool may_arrive = !reclaimer_.IsSafe(one.epoch) || !context_.fabric.settled();
+    if (may_be_held || may_arrive || block->sweeping || block->clearing > 0 ||
+        MayBeUncollected(*block)) {
+      closing_.push_back(one);
+      continue;
+    }
+    Disown(*block);
+  }
+}
+
+void Allocator::Disown(Block& block) {
+  if (context_.memory_observer != nullptr) context_.memory_observer->Opened(block.start);
+  const GlobalAddr bitmap = block.start + BitmapOffset(block.start.block());
+  for (const uint16_t index : block.free) {
+    if (Planted(Bug::kOpenedWithoutBits) && index % 2 == 0) continue;
+    foreign_.push_back({bitmap + index / 64 * 8, 1ULL << (index % 64)});
+  }
+  opening_.push_back({block.start, block.size_class});
+  has_opened_ = true;
+  metrics_.blocks_opened.Add();
+  if (!block.free.empty()) Unlist(block);
+  Forget(block);
+}
+
+Task<Result<ControlReply>> Allocator::AskToTakeOver(GlobalAddr start, SizeClass size_class,
+                                                    int replica, WorkerId from, WorkerId to) {
+  ControlRequest request;
+  request.kind = ControlRequest::Kind::kTakeOver;
+  request.size_class = size_class;
+  request.owner = to;
+  request.block = start;
+  request.from = from;
+  co_return co_await context_.fabric.Control(context_.view().Locate(start, replica).node, request);
+}
+
+Task<void> Allocator::TellOpened() {
+  if (std::exchange(telling_, true)) co_return;
+  const MechanismScope scope(context_.mechanism_observer, Mechanism::kOpenBlocks);
+  ++gathering_;
+  std::vector<Opening> opening;
+  std::swap(opening, opening_);
+  for (size_t first = 0; first < opening.size(); first += kToldAtOnce) {
+    const size_t end = std::min(opening.size(), first + kToldAtOnce);
+    std::vector<Status> told(end - first);
+    std::vector<Task<void>> tasks;
+    for (size_t i = first; i < end; ++i) {
+      tasks.push_back([](Allocator* self, Opening* one, Status* status) -> Task<void> {
+        *status = co_await self->TellOpened(*one);
+      }(this, &opening[i], &told[i - first]));
+    }
+    co_await WhenAll(std::move(tasks));
+    for (size_t i = first; i < end; ++i) {
+      if (!told[i - first].ok()) opening_.push_back(opening[i]);
+    }
+  }
+  --gathering_;
+  telling_ = false;
+}
+
+// The primary last: whoever gets the block there asks the others next. What has failed is asked
+// again when it can't arrive any more; the primary alone, if it was asked: it may have given the
+// block away since.
+Task<Status> Allocator::TellOpened(Opening& opening) {
+  constexpr Status kLater(StatusCode::kUnavailable, "a memory node has yet to answer");
+  if (!context_.fabric.settled()) co_return kLater;
+  const WorkerId self = context_.membership.id;
+  for (int replica = context_.view().LiveReplicas(opening.start) - 1; replica > 0; --replica) {
+    // The view may have changed since the last one.
+    if (opening.told_backups || replica >= context_.view().LiveReplicas(opening.start)) continue;
+    const Result<ControlReply> reply =
+        co_await AskToTakeOver(opening.start, opening.size_class, replica, self, kNobody);
+    if (!reply.ok() || reply.value().outcome == ControlReply::Outcome::kFull) co_return kLater;
+  }
+  opening.told_backups = true;
+  opening.asked_primary = true;
+  const Result<ControlReply> reply =
+      co_await AskToTakeOver(opening.start, opening.size_class, 0, self, kNobody);
+  if (!reply.ok() || reply.value().outcome == ControlReply::Outcome::kFull) co_return kLater;
+  co_return Status::Ok();
+}
+
+Task<Status> Allocator::AcquireOnBackups(GlobalAddr start, SizeClass size_class) {
+  for (int replica = 1; replica < context_.view().LiveReplicas(start); ++replica) {
+    const Result<ControlReply> reply =
+        co_await AskToTakeOver(start, size_class, replica, kNobody, context_.membership.id);
+    if (!reply.ok()) co_return reply.status();
+    // It stays this worker's, and unused, until somebody takes it over.
+    if (reply.value().outcome != ControlReply::Outcome::kDone) {
+      co_return Status(StatusCode::kUnavailable, "a replica has yet to hear of an open block");
+    }
+  }
+  co_return Status::Ok();
+}
+
+Task<void> Allocator::OpenAllBut(const std::vector<GlobalAddr>& keep) {
+  constexpr uint64_t kPatienceNs = 1'000'000'000;
+  const bool released = co_await context_.hold.Wait(context_.executor.NowNs() + kPatienceNs);
+  // What has failed may yet arrive: whoever takes the blocks over waits for that.
+  if (!released || !context_.fabric.settled()) co_return;
+  const ViewHold::Presence presence(context_.hold);
+  for (const std::unique_ptr<Block>& block : blocks_) block->kept = false;
+  for (const GlobalAddr addr : keep) KeepBlockOf(addr);
+  std::vector<Block*> open;
+  for (const std::unique_ptr<Block>& block : blocks_) {
+    const bool waits = block->sweeping || block->clearing > 0 || MayBeUncollected(*block);
+    if (!block->kept && !waits) open.push_back(block.get());
+  }
+  for (Block* const block : open) Disown(*block);
+  if (!foreign_.empty()) (void)co_await FlushForeign();
+  co_await TellOpened();
+}
+
+bool Allocator::OthersMayGive() const {
+  if (context_.view().worker_index_end <= 1 || context_.hold.holds_all()) return false;
+  if (context_.executor.NowNs() < barren_until_ns_) return false;
+  // Everybody has looked at what this worker says, and said what he does about it, two epochs on.
+  return reclaimer_.others_give() || !reclaimer_.IsSafe(short_since_epoch_ + 2);
+}
+
+void Allocator::BeginClearing(Block& block) {
+  block.stale_lock.assign(block.objects, true);
+  if (context_.memory_observer != nullptr) {
+    context_.memory_observer->Adopted(block.start, block.size_class, &block.stale_lock);
+  }
+#ifndef NDEBUG
+  block.is_free.assign(block.objects, false);
+#endif
+  const uint64_t bytes = block.free.size() * block.size_class.bytes();
+  metrics_.free_bytes.Sub(bytes);
+  metrics_.live_bytes.Add(bytes);
+  for (const uint16_t index : block.free) to_clear_.push_back({block.start, index});
+  block.clearing += static_cast<uint32_t>(block.free.size());
+  block.free.clear();
+}
+
+Task<void> Allocator::ClearLocks() {
+  std::vector<FreeObject> all;
+  std::swap(all, to_clear_);
+  ++gathering_;
+  Status status;
+  for (size_t first = 0; first < all.size();) {
+    RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+    const View& view = context_.view();
+    size_t end = first;
+    for (; end < all.size() && round_trip->HasRoom(kMaxReplicas); ++end) {
+      const GlobalAddr addr =
+          ObjectAddr(all[end].block, FindOwn(all[end].block)->size_class, all[end].index);
+      for (int replica = 0; replica < view.LiveReplicas(addr); ++replica) {
+        if (Planted(Bug::kLocksNotCleared)) continue;
+        round_trip->WriteWord(view.Locate(addr, replica), 0);
+      }
+    }
+    if (status.ok() && !round_trip->empty()) status = co_await context_.fabric.Post(round_trip);
+    for (; first < end; ++first) {
+      Block* const block = FindOwn(all[first].block);
+      if (!status.ok()) {
+        to_clear_.push_back(all[first]);
+        continue;
+      }
+      --block->clearing;
+      block->stale_lock[all[first].index] = false;
+      ListAgain(*block, all[first].index);
+    }
+  }
+  --gathering_;
+}
+
+Task<bool> Allocator::MakeBuffers(Want want) {
+  const std::vector<Block*>& list = partial_[want.size_class.index()];
+  Block* best = nullptr;
+  for (Block* block : list) {
+    if (block->queued_for_return || BufferList(want.size_class, block->start) != ListFor(want)) {
+      continue;
+    }
+    if (best == nullptr || block->free.size() > best->free.size()) best = block;
+  }
+  if (best == nullptr) co_return false;
+  Unlist(*best);
+  best->list = ListFor(want);
+  BeginClearing(*best);
+  co_await ClearLocks();
+  co_return true;
+}
+
+bool Allocator::MakeObjects(SizeClass size_class) {
+  for (size_t list = SizeClass::kCount + size_class.index(); list < partial_.size();
+       list += SizeClass::kCount) {
+    if (partial_[list].empty()) continue;
+    Block& block = *partial_[list].back();
+    Unlist(block);
+    block.list = size_class.index();
+    Enlist(block);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace onetrip
