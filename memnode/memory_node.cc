@@ -268,6 +268,8 @@ ControlReply MemoryNode::Handle(const ControlRequest& request) {
     case ControlRequest::Kind::kAlloc:
     case ControlRequest::Kind::kAllocReserve:
       return Alloc(request);
+    case ControlRequest::Kind::kAllocSparse:
+      return GiveSparse(request);
     case ControlRequest::Kind::kGrant:
       return RecordGrant(request);
     case ControlRequest::Kind::kFree:
@@ -292,7 +294,20 @@ uint32_t MemoryNode::ReserveBlocks() const {
 }
 
 bool MemoryNode::HasBeyondReserve(uint32_t count) const {
-  const uint32_t wanted = ReserveBlocks() + count;
+  return HasFreeBlocks(ReserveBlocks() + count);
+}
+
+// An eighth of what it may grant, and its reserve.
+bool MemoryNode::IsTight() const {
+  constexpr uint32_t kShare = 8;
+  const auto primaries =
+      std::count_if(regions_.begin(), regions_.end(),
+                    [](const HostedRegion& region) { return region.is_primary; });
+  return !HasFreeBlocks(ReserveBlocks() +
+                        static_cast<uint32_t>(primaries) * kBlocksPerRegion / kShare);
+}
+
+bool MemoryNode::HasFreeBlocks(uint32_t wanted) const {
   uint32_t free_blocks = 0;
   // Those that are granted from next have most of them.
   for (size_t i = 0; i < regions_.size() && free_blocks < wanted; ++i) {
@@ -310,6 +325,7 @@ ControlReply MemoryNode::Alloc(const ControlRequest& request) {
   if (reply.outcome == ControlReply::Outcome::kFull) reply = GiveFree(request);
   if (reply.outcome == ControlReply::Outcome::kFull && Reap()) reply = GiveFree(request);
   if (reply.outcome == ControlReply::Outcome::kFull) reply = GiveOpen(request, 0);
+  reply.is_tight = IsTight();
   return reply;
 }
 
@@ -356,8 +372,35 @@ ControlReply MemoryNode::GiveOpen(const ControlRequest& request, uint32_t share)
   may_be_open_[size_class.index()] = any;
   if (best_region == nullptr) return {ControlReply::Outcome::kFull, {}};
   SetOwner(*best_region, best_block, size_class, request.owner);
-  return {ControlReply::Outcome::kOpened,
-          GlobalAddr(best_region->region, best_block * kBlockBytes)};
+  return {.outcome = ControlReply::Outcome::kOpened,
+          .block = GlobalAddr(best_region->region, best_block * kBlockBytes),
+          .size_class = size_class};
+}
+
+ControlReply MemoryNode::GiveSparse(const ControlRequest& request) {
+  constexpr double kLeastFree = 0.25;
+  HostedRegion* best_region = nullptr;
+  uint32_t best_block = 0;
+  double most_free = 0;
+  for (HostedRegion& region : regions_) {
+    if (!region.is_primary) continue;
+    for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
+      const BlockEntry entry = LoadEntry(region, block);
+      if (!entry.is_open() || entry.size_class().index() >= SizeClass::kSlabClasses) continue;
+      const uint32_t objects = ObjectsPerBlock(entry.size_class(), block);
+      const double free = static_cast<double>(FreeObjects(region, block, objects)) / objects;
+      if (free < kLeastFree || free <= most_free) continue;
+      best_region = &region;
+      best_block = block;
+      most_free = free;
+    }
+  }
+  if (best_region == nullptr) return {ControlReply::Outcome::kFull, {}};
+  const SizeClass size_class = LoadEntry(*best_region, best_block).size_class();
+  SetOwner(*best_region, best_block, size_class, request.owner);
+  return {.outcome = ControlReply::Outcome::kOpened,
+          .block = GlobalAddr(best_region->region, best_block * kBlockBytes),
+          .size_class = size_class};
 }
 
 uint32_t MemoryNode::FreeObjects(const HostedRegion& region, uint32_t block, uint32_t objects) {

@@ -121,11 +121,15 @@ class MemoryNode final : public MemoryEndpoint {
   // 0: at least one object.
   ControlReply GiveOpen(const ControlRequest& request, uint32_t share);
   ControlReply GiveFree(const ControlRequest& request);
+  ControlReply GiveSparse(const ControlRequest& request);
   // Takes wholly free open blocks back; whether there was one.
   bool Reap();
   // Blocks that only kAllocReserve gets.
   [[nodiscard]] uint32_t ReserveBlocks() const;
   [[nodiscard]] bool HasBeyondReserve(uint32_t count) const;
+  [[nodiscard]] bool HasFreeBlocks(uint32_t wanted) const;
+  // Few blocks are left: those who own some are to give what they hardly use.
+  [[nodiscard]] bool IsTight() const;
   ControlReply Alloc(const ControlRequest& request);
   ControlReply RecordGrant(const ControlRequest& request);
   ControlReply Free(const ControlRequest& request);

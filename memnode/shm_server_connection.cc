@@ -174,6 +174,8 @@ bool ShmConnection::OnControl(const ShmControl& control) {
                                .block = GlobalAddr(control.block),
                                .from = WorkerId{control.from}});
     reply.outcome = static_cast<uint8_t>(done.outcome);
+    reply.size_class = done.size_class.index();
+    reply.is_tight = done.is_tight ? 1 : 0;
     reply.block = done.block.bits();
   }
   return SendFrame(fd_.get(), EncodeShm(reply));

@@ -260,6 +260,8 @@ TcpError TcpServerChannel::ExecuteControl(const TcpFrame& frame) {
                                .block = GlobalAddr(body.block),
                                .from = WorkerId{body.from}});
     reply.outcome = static_cast<uint8_t>(done.outcome);
+    reply.size_class = done.size_class.index();
+    reply.is_tight = done.is_tight ? 1 : 0;
     reply.block = done.block.bits();
   }
   std::memcpy(core_.output.get() + output_bytes_ + kTcpHeaderBytes, &reply, sizeof(reply));

@@ -30,8 +30,10 @@ struct ControlRequest {
                     // already
     kAllocReserve,  // as kAlloc, from the blocks, too, that the node keeps for what gives back more
                     // than it takes
+    kAllocSparse,   // the open block of which least is used, of any class but spans and roots; none
+                    // of which more than three quarters are. `size_class` says nothing
   };
-  static constexpr Kind kLastKind = Kind::kAllocReserve;
+  static constexpr Kind kLastKind = Kind::kAllocSparse;
   Kind kind = Kind::kAlloc;
   SizeClass size_class;
   WorkerId owner;
@@ -51,6 +53,8 @@ struct ControlReply {
   static constexpr Outcome kLastOutcome = Outcome::kOpened;
   Outcome outcome = Outcome::kDone;
   GlobalAddr block;
+  SizeClass size_class{};  // kOpened: of the block
+  bool is_tight = false;   // kAlloc: the node has few free blocks left
 };
 
 // A request that somebody has started and does not wait for.

@@ -228,7 +228,8 @@ std::shared_ptr<const PendingControl> ShmSegment::Start(const ControlRequest& re
                reply.outcome > static_cast<uint8_t>(ControlReply::kLastOutcome)) {
       Lose(reply.outcome == kShmUnavailable ? "the node is lost to itself" : "a malformed answer");
     } else {
-      pending->reply = {static_cast<ControlReply::Outcome>(reply.outcome), GlobalAddr(reply.block)};
+      pending->reply = {static_cast<ControlReply::Outcome>(reply.outcome), GlobalAddr(reply.block),
+                        SizeClass(reply.size_class), reply.is_tight != 0};
     }
     pending->done.store(true, std::memory_order_release);
     pending->done.notify_all();

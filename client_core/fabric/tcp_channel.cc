@@ -263,7 +263,8 @@ bool TcpChannel::OnControlReply(const TcpFrame& frame, Sent& sent) {
   }
   if (sent.call == nullptr) return true;
   if (!unavailable) {
-    sent.call->reply = {static_cast<ControlReply::Outcome>(body.outcome), GlobalAddr(body.block)};
+    sent.call->reply = {static_cast<ControlReply::Outcome>(body.outcome), GlobalAddr(body.block),
+                        SizeClass(body.size_class), body.is_tight != 0};
   }
   AnswerCall(sent.call,
              unavailable ? TcpControlCall::State::kUnavailable : TcpControlCall::State::kDone);

@@ -159,6 +159,7 @@ Task<Status> KvImpl::Start() {
   status = co_await LoadCounters();
   if (!status.ok()) co_return status;
   context_.hold.SetDuties(this);
+  allocator_.SetCompaction([this] { CompactIfScarce(); });
   UseView(context_.view());
   StartTicks();
   co_return Status::Ok();

@@ -98,7 +98,11 @@ class KvImpl final : private WorkerDuties {
   Task<Status> HealDamage(const View& view);
   Task<Status> ScrubRegisters(RepairOrder order);
   Task<Status> EndRegisters(RepairOrder order);
-  struct ListedRegister;
+  struct ListedRegister {
+    SlotWord word;
+    KeyspaceId keyspace;
+    std::string key;
+  };
   // Every register that the group names.
   Task<Status> ListRegisters(Operation& operation, Subtable table, uint32_t group,
                              std::vector<ListedRegister>* registers);
@@ -191,6 +195,24 @@ class KvImpl final : private WorkerDuties {
   Task<Status> FreeLost();
   void TellUnnamed(const Estate& estate);
   Task<Status> FreeLostOf(Estate& estate, const OrphanBlocks::Block& block);
+
+  // compact.cc: moves what lives in blocks of this worker's own of which little is used.
+  void CompactIfScarce();
+  Task<void> Compact();
+  Task<void> AcquireSparseBlocks();
+  // What lies at these addresses, if it is a record or a register that can be moved.
+  Task<void> MoveObjects(std::vector<GlobalAddr> objects, SizeClass size_class);
+  Task<void> MoveObject(GlobalAddr addr, SizeClass size_class);
+  // Whether the key's slot names `addr`, or did, now that it is moved.
+  Task<Result<bool>> MoveKey(ViewHold::Presence& presence, KeyspaceId keyspace, std::string name,
+                             GlobalAddr addr);
+  Task<Status> MoveRecord(RegisterOperation& operation, const IndexKey& key,
+                          const SearchResult& search);
+  // Registers of which a buffer lies in a block that is to be emptied.
+  Task<void> MoveRegistersOfBuffers();
+  Task<void> MoveRegister(RegisterRef ref);
+  // Clients of this worker come first, unless they wait for memory.
+  Task<void> LetOthersIn(uint64_t worked_since_ns);
 
   // named_memory.cc: names all that is named in the estate's blocks, under `view`.
   Task<Status> LookAtNames(Estate& estate, const View& view);
@@ -419,8 +441,8 @@ class KvImpl final : private WorkerDuties {
   // `own`: the register lies in this worker's memory.
   Task<Status> ReserveInPlaceOf(SlotWord register_word, const IndexKey& key,
                                 const CachedRegister& entry, bool own, Draft* draft);
-  // The record that `search` found and that took a register's place is written anew, to `reserved`,
-  // without its origin: the register's memory comes back now, not when the key is written.
+  // The record that `search` found is written anew, to `reserved`, and nothing else changes. If it
+  // took a register's place that register's memory comes back now, not when the key is written.
   Task<Status> RestateRecord(RegisterOperation& operation, const IndexKey& key,
                              const SearchResult& search, Draft* reserved, bool* done);
   Task<Status> ThawRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
@@ -522,6 +544,8 @@ class KvImpl final : private WorkerDuties {
   uint64_t departures_before_ = 0;
   uint64_t next_account_ns_ = 0;
   uint32_t account_rests_ = 1;
+  bool compacting_ = false;
+  uint64_t compaction_ended_ns_ = 0;
   std::array<uint64_t, kMaxWorkers / 64> seats_before_{};
   Walk left_walk_;  // the last that a hold has cut short
   bool finishing_splits_ = false;

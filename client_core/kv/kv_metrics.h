@@ -21,6 +21,7 @@ struct KvMetrics {
   Counter expired;      // records removed because their deadline had passed
   Counter lost_rounds;  // slot writes that another writer won
   Counter unknown_outcomes;
+  Counter objects_moved;       // records, by compaction, out of blocks of which little was used
   Counter objects_left;        // by help or cleaning that never learned whether a slot names them
   Counter registers_thawed;    // registers that this worker turned into records
   Counter registers_dropped;   // deleted registers whose slot it freed

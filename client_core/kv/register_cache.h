@@ -181,6 +181,27 @@ class RegisterCache final : public RegisterListener {
     }
   }
 
+  // The registers of which this worker gives back a buffer that `wanted` says is meant, among
+  // `count` of those that it remembers from number `*next` on, which becomes the one behind them.
+  // False: none was left.
+  template <typename Wanted>
+  bool FindByBuffers(size_t count, size_t* next, Wanted wanted,
+                     std::vector<RegisterRef>* found) const {
+    const auto look = [&](const RegisterRef& ref, const LiveBuffers& live) {
+      const bool any = std::any_of(live.begin(), live.end(), [&](const OutBuffer& buffer) {
+        return wanted(buffer.addr);
+      });
+      if (any) found->push_back(ref);
+    };
+    if (*next == 0) {
+      for (const auto& [addr, kept] : kept_) look(kept.ref, kept.live);
+    }
+    const size_t end = std::min(ring_.size(), *next + count);
+    if (*next >= end) return false;
+    for (; *next < end; ++*next) look(ring_[*next]->handle.ref, ring_[*next]->live);
+    return true;
+  }
+
   // How often Forget was called.
   [[nodiscard]] uint64_t forgotten() const { return forgotten_; }
   [[nodiscard]] size_t size() const { return ring_.size(); }

@@ -157,10 +157,12 @@ Task<Status> KvImpl::ReserveInPlaceOf(SlotWord register_word, const IndexKey& ke
 Task<Status> KvImpl::RestateRecord(RegisterOperation& operation, const IndexKey& key,
                                    const SearchResult& search, Draft* reserved, bool* done) {
   const SlotWord v_old = search.entry.word;
+  *done = reserved->addr.is_null();
+  if (*done) co_return Status::Ok();
   RecordOrigin origin;
   RoundTripPtr buffer;
-  *done = reserved->addr.is_null() || !TellOrigin(search, &origin, &buffer);
-  if (*done) co_return Status::Ok();
+  const bool has_origin = TellOrigin(search, &origin, &buffer);
+  if (!has_origin) buffer = context_.fabric.NewRoundTrip();
   if (!RecordIsIntact(search.record, v_old.size_class().bytes())) {
     co_return Status(StatusCode::kCorrupt, "a record fails its checksum");
   }
@@ -200,7 +202,7 @@ Task<Status> KvImpl::RestateRecord(RegisterOperation& operation, const IndexKey&
   }
   index_.CacheLocation(key.hash, {search.entry.slot, v_new});
   allocator_.Retire(v_old.addr(), v_old.size_class());
-  RetireOrigin(origin);
+  if (has_origin) RetireOrigin(origin);
   co_return Status::Ok();
 }
 

@@ -239,12 +239,6 @@ Task<Status> KvImpl::ForEachGroup(GroupVisitor visit, Walk* walk) {
   co_return kHeld;
 }
 
-struct KvImpl::ListedRegister {
-  SlotWord word;
-  KeyspaceId keyspace;
-  std::string key;
-};
-
 Task<Status> KvImpl::ListRegisters(Operation& operation, Subtable table, uint32_t group,
                                    std::vector<ListedRegister>* registers) {
   GroupWords words;

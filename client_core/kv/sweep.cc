@@ -42,13 +42,16 @@ void KvImpl::OnTick() {
   // looks, ten times more rarely, whether that is still so, and publishes at every other look.
   constexpr uint64_t kQuietFactor = 10;
   constexpr uint32_t kQuietTicks = 2;
-  const bool quiet = allocator_.retired_count() == 0 && reclaimer_.others_retired_bytes() == 0;
+  // Nor for memory that this worker could give.
+  const bool quiet = allocator_.retired_count() == 0 && reclaimer_.others_retired_bytes() == 0 &&
+                     !allocator_.is_scarce() && !allocator_.gives();
   quiet_ticks_ = quiet ? quiet_ticks_ + 1 : 0;
   if (quiet_ticks_ % kQuietTicks == 0 && !context_.hold.holds_all()) {
     context_.executor.Spawn(gate_, allocator_.Maintain());
   }
   WalkForExpiredIfDue();
   AccountIfScarce();
+  CompactIfScarce();
   uint32_t entry = 0;
   if (!finishing_splits_ && !held() && index_.MetUnfinishedSplit(&entry)) {
     context_.executor.Spawn(gate_, FinishSplits());

@@ -76,16 +76,17 @@ struct EpochEntry {
 static_assert(sizeof(EpochEntry) == 24);
 
 // The bytes that a worker has retired; the size class of which it is short, so that others open
-// blocks of theirs; and whether it is about to open or to give back some itself.
+// blocks of theirs; whether it is about to open or to give back some itself; and whether a memory
+// node has told it that free blocks are few.
 class BacklogWord {
  public:
   constexpr BacklogWord() = default;
   constexpr explicit BacklogWord(uint64_t bits) : bits_(bits) {}
   // `wanted` is not valid: short of none.
-  constexpr BacklogWord(uint64_t retired_bytes, SizeClass wanted, bool gives)
+  constexpr BacklogWord(uint64_t retired_bytes, SizeClass wanted, bool gives, bool tight)
       : bits_((retired_bytes & kBytesMask) |
               (wanted.is_valid() ? (wanted.index() + uint64_t{1}) << kWantedShift : 0) |
-              (gives ? kGives : 0)) {}
+              (gives ? kGives : 0) | (tight ? kTight : 0)) {}
 
   [[nodiscard]] constexpr uint64_t bits() const { return bits_; }
   [[nodiscard]] constexpr uint64_t retired_bytes() const { return bits_ & kBytesMask; }
@@ -94,11 +95,13 @@ class BacklogWord {
     return wanted == 0 ? SizeClass() : SizeClass(static_cast<uint8_t>(wanted - 1));
   }
   [[nodiscard]] constexpr bool gives() const { return (bits_ & kGives) != 0; }
+  [[nodiscard]] constexpr bool is_tight() const { return (bits_ & kTight) != 0; }
 
  private:
   static constexpr uint32_t kWantedShift = 48;
   static constexpr uint64_t kBytesMask = (uint64_t{1} << kWantedShift) - 1;
   static constexpr uint64_t kGives = uint64_t{1} << 56;
+  static constexpr uint64_t kTight = uint64_t{1} << 57;
   uint64_t bits_ = 0;
 };
 

@@ -199,7 +199,9 @@ struct ShmReply {
   static constexpr ShmFrameKind kKind = ShmFrameKind::kReply;
   ShmPrefix prefix{};
   uint8_t outcome = 0;
-  std::array<std::byte, 7> zero{};
+  uint8_t size_class = 0;
+  uint8_t is_tight = 0;
+  std::array<std::byte, 5> zero{};
   uint64_t block = 0;
   std::array<std::byte, 32> zeros{};
 };

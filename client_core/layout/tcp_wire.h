@@ -110,7 +110,9 @@ struct TcpControlRequest {
 static_assert(sizeof(TcpControlRequest) == 24);
 struct TcpControlReply {
   uint8_t outcome = 0;
-  uint8_t zero[7] = {};
+  uint8_t size_class = 0;
+  uint8_t is_tight = 0;
+  uint8_t zero[5] = {};
   uint64_t block = 0;
 };
 static_assert(sizeof(TcpControlReply) == 16);

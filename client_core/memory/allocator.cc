@@ -12,6 +12,9 @@
 namespace onetrip {
 namespace {
 
+// For so long others hear that a memory node has said that it is tight.
+constexpr uint64_t kTightNs = 1'000'000'000;
+
 uint32_t BlockKey(GlobalAddr addr) { return addr.region() * kBlocksPerRegion + addr.block(); }
 
 }  // namespace
@@ -61,14 +64,14 @@ void Allocator::ListAgain(Block& block, uint16_t index) {
 }
 
 void Allocator::Enlist(Block& block) {
-  if (block.closing) return;
+  if (block.closing || block.emptying) return;
   auto& list = partial_[block.list];
   block.list_position = static_cast<uint32_t>(list.size());
   list.push_back(&block);
 }
 
 void Allocator::Unlist(Block& block) {
-  if (block.closing) return;
+  if (block.closing || block.emptying) return;
   auto& list = partial_[block.list];
   CHECK(list[block.list_position] == &block);
   list[block.list_position] = list.back();
@@ -272,7 +275,8 @@ Reclaimer::Backlog Allocator::backlog() const {
     backlog.retired_since = unlinked_.front().epoch;
   }
   if (context_.executor.NowNs() < short_until_ns_) backlog.wanted = short_of_;
-  backlog.gives = !closing_.empty() || !opening_.empty() || owed_sweeps_ > 0;
+  backlog.tight = context_.executor.NowNs() < tight_until_ns_;
+  backlog.gives = gives();
   return backlog;
 }
 
@@ -317,22 +321,16 @@ bool Allocator::IsListedFor(GlobalAddr start, const Want& want) {
   return block != nullptr && block->list == ListFor(want);
 }
 
-Task<Result<GlobalAddr>> Allocator::GrantBy(NodeId node, Want want, GlobalAddr within) {
-  const SizeClass size_class = want.size_class;
-  ControlRequest request;
-  request.kind =
-      want.may_use_reserve ? ControlRequest::Kind::kAllocReserve : ControlRequest::Kind::kAlloc;
-  request.size_class = size_class;
-  request.owner = context_.membership.id;
-  request.block = within;
-  const Result<ControlReply> reply = co_await context_.fabric.Control(node, request);
+Task<Result<ControlReply>> Allocator::AskForBlock(NodeId node, ControlRequest request) {
+  Result<ControlReply> reply = co_await context_.fabric.Control(node, request);
   if (!reply.ok()) co_return reply.status();
+  if (reply.value().is_tight) tight_until_ns_ = context_.executor.NowNs() + kTightNs;
   if (reply.value().outcome == ControlReply::Outcome::kFull) {
     co_return Status(StatusCode::kOutOfMemory, "the memory node has no free memory");
   }
   const bool opened = reply.value().outcome == ControlReply::Outcome::kOpened;
   const GlobalAddr start = reply.value().block;
-  if (!context_.view().Contains(start)) {
+  if (!context_.view().Contains(start) || (opened && !reply.value().size_class.is_valid())) {
     co_return Status(StatusCode::kCorrupt, "a memory node granted a block outside the map");
   }
   // The node has not heard yet that the region has moved, and what it says of that means nothing;
@@ -341,26 +339,30 @@ Task<Result<GlobalAddr>> Allocator::GrantBy(NodeId node, Want want, GlobalAddr w
     request.kind = opened ? ControlRequest::Kind::kTakeOver : ControlRequest::Kind::kFree;
     request.block = start;
     if (opened) {
+      request.size_class = reply.value().size_class;
       request.from = context_.membership.id;
       request.owner = kNobody;
     }
     (void)co_await context_.fabric.Control(node, request);
     co_return Status(StatusCode::kUnavailable, "a memory node has yet to hear of a region's move");
   }
+  co_return reply;
+}
+
+Task<Result<GlobalAddr>> Allocator::GrantBy(NodeId node, Want want, GlobalAddr within) {
+  const SizeClass size_class = want.size_class;
+  ControlRequest request;
+  request.kind =
+      want.may_use_reserve ? ControlRequest::Kind::kAllocReserve : ControlRequest::Kind::kAlloc;
+  request.size_class = size_class;
+  request.owner = context_.membership.id;
+  request.block = within;
+  const Result<ControlReply> reply = co_await AskForBlock(node, request);
+  if (!reply.ok()) co_return reply.status();
+  const GlobalAddr start = reply.value().block;
   const uint32_t list = want.near.is_null() ? ListFor(want) : BufferList(size_class, start);
-  if (opened) {
-    const Status acquired = co_await AcquireOnBackups(start, size_class);
-    if (!acquired.ok()) {
-      opening_.push_back({start, size_class});
-      co_return acquired;
-    }
-    const std::vector<bool> used(ObjectsPerBlock(size_class, start.block()), true);
-    AdoptBlock(start, size_class, list, &used);
-    metrics_.blocks_acquired.Add();
-    if (list >= SizeClass::kCount) FindOwn(start)->stale_lock = used;
-    const Status swept = co_await SweepBlock(start);
-    if (!to_clear_.empty()) co_await ClearLocks();
-    co_return swept.ok() ? Result<GlobalAddr>(start) : swept;
+  if (reply.value().outcome == ControlReply::Outcome::kOpened) {
+    co_return co_await AdoptOpened(start, size_class, list);
   }
   const Status granted = co_await GrantOnBackups(start, size_class);
   if (!granted.ok()) {
@@ -476,7 +478,8 @@ Task<void> Allocator::ReturnFreeBlocks(bool all) {
     // One wholly free block per class stays, so that a set and a delete in turn do not ask a memory
     // node each time; unless memory is short, or the block is a span of its own. One whose bitmap
     // is being read stays until that is over.
-    const bool last = partial_[block->list].size() == 1;
+    const bool listed = !block->closing && !block->emptying;
+    const bool last = listed && partial_[block->list].size() == 1;
     if ((!all && last && !size_class.is_span()) || block->sweeping) {
       block->queued_for_return = true;
       wholly_free_.push_back(start);
@@ -519,7 +522,8 @@ Task<void> Allocator::Maintain() {
   co_await SweepSome(sweeps);
   owed_sweeps_ -= std::min(owed_sweeps_, sweeps);
   if (wanted != 0) CloseFor(wanted);
-  if (!wholly_free_.empty()) co_await ReturnFreeBlocks(/*all=*/wanted != 0);
+  if (!emptying_.empty()) FillAgainWhatIsLate();
+  if (!wholly_free_.empty()) co_await ReturnFreeBlocks(/*all=*/wanted != 0 || is_tight());
 }
 
 Task<bool> Allocator::Drain() {

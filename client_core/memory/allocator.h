@@ -14,6 +14,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -159,6 +160,43 @@ class Allocator {
   // REQUIRES: it is suspect, and what others had freed of its block has been collected in this turn.
   void FreeLost(GlobalAddr addr);
 
+  // Compaction (PROTOCOLS): the caller moves what lives in blocks of this worker's own of which
+  // little is used, so that whole blocks become free. Nothing is allocated in a block that is chosen
+  // until it is free, or until it has taken too long.
+  //
+  // Gets an open block of any class of which little is used; false: there is none.
+  Task<bool> AcquireSparse();
+  // Chooses blocks of which at most `used_percent_max` are in use, `blocks_max` at most, those of
+  // which least is first. What is in blocks of objects fits into what the others of their class have
+  // free; what buffers belong to is another matter.
+  struct Sparse {
+    GlobalAddr start;
+    SizeClass size_class;
+    bool is_buffers;
+  };
+  std::vector<Sparse> BeginEmptying(uint32_t used_percent_max, size_t blocks_max);
+  // What is allocated there, or freed by others and not collected yet. REQUIRES: it was chosen.
+  [[nodiscard]] std::vector<GlobalAddr> UsedIn(GlobalAddr start);
+  // Whether it is still this worker's, and to be emptied.
+  [[nodiscard]] bool IsEmptying(GlobalAddr addr) {
+    const Block* const block = FindOwn(addr);
+    return block != nullptr && block->emptying;
+  }
+  // Who begins one at once when memory is short; until it says that there was nothing to move,
+  // whoever is short waits for it. Others wait from BeginCompaction() on.
+  void SetCompaction(std::function<void()> begin) { begin_compaction_ = std::move(begin); }
+  void BeginCompaction() { compacts_ = true; }
+  void EndCompaction(bool moved_any);
+
+  // Free blocks are few: a memory node has told this worker, or another one.
+  [[nodiscard]] bool is_tight() const {
+    return reclaimer_.others_tight() || context_.executor.NowNs() < tight_until_ns_;
+  }
+  // Whether blocks of this worker's are on their way to others.
+  [[nodiscard]] bool gives() const {
+    return !closing_.empty() || !opening_.empty() || owed_sweeps_ > 0 || compacts_ ||
+           !emptying_.empty();
+  }
   // Whether this worker, or another one, needs memory that it does not get.
   [[nodiscard]] bool is_scarce() const {
     return reclaimer_.others_want() != 0 || context_.executor.NowNs() < short_until_ns_;
@@ -207,6 +245,8 @@ class Allocator {
     bool sweeping = false;           // its bitmap is being read; it is not returned meanwhile
     bool kept = false;               // never opened: see KeepBlockOf
     bool closing = false;            // to be opened: in no list, nothing is allocated there
+    bool emptying = false;           // what lives there is moved: likewise
+    uint64_t stuck_until_ns = 0;     // it could not be emptied: it is not chosen again before
     uint32_t clearing = 0;           // of its objects are in to_clear_, or were a moment ago
     // Of buffers, by index: free or not, what its lock word says means nothing. Empty: of none.
     std::vector<bool> stale_lock;
@@ -241,6 +281,10 @@ class Allocator {
     SizeClass size_class;
     bool told_backups = false;
     bool asked_primary = false;
+  };
+  struct Emptying {
+    GlobalAddr start;
+    uint64_t until_ns;
   };
   struct FreeObject {
     GlobalAddr block;
@@ -309,6 +353,8 @@ class Allocator {
   Task<Status> TellOpened(Opening& opening);
   // An open block that its primary has given this worker, on the other replicas.
   Task<Status> AcquireOnBackups(GlobalAddr start, SizeClass size_class);
+  // The same, and takes it into `list`.
+  Task<Result<GlobalAddr>> AdoptOpened(GlobalAddr start, SizeClass size_class, uint32_t list);
   Task<Result<ControlReply>> AskToTakeOver(GlobalAddr start, SizeClass size_class, int replica,
                                            WorkerId from, WorkerId to);
   // Others were told what this worker is short of, and may yet do something about it.
@@ -319,6 +365,15 @@ class Allocator {
   // The same from one node, or from one region of which it is the primary: `within`, null: any.
   // kCorrupt: what it says makes no sense.
   Task<Result<GlobalAddr>> GrantBy(NodeId node, Want want, GlobalAddr within);
+  // What the primary `node` gives for the request; kDone and kOpened only.
+  Task<Result<ControlReply>> AskForBlock(NodeId node, ControlRequest request);
+  // This worker's compaction may bring something.
+  [[nodiscard]] bool MayCompact() const;
+  // Blocks that were to be emptied, and are not in time, serve allocations again.
+  void FillAgainWhatIsLate();
+  void FillAgain(Block& block);
+  // Those of `list` that are worth it.
+  void ChooseSparse(uint32_t list, uint32_t used_percent_max, std::vector<Block*>* chosen);
   // Whether the block at `start`, which was granted, is one that serves `want`.
   bool IsListedFor(GlobalAddr start, const Want& want);
   Task<Status> GrantOnBackups(GlobalAddr block, SizeClass size_class);
@@ -376,6 +431,11 @@ class Allocator {
   std::vector<FreeObject> to_clear_;
   std::vector<Closing> closing_;
   std::vector<Opening> opening_;
+  std::vector<Emptying> emptying_;
+  bool compacts_ = false;
+  std::function<void()> begin_compaction_;
+  uint64_t compaction_barren_until_ns_ = 0;
+  uint64_t tight_until_ns_ = 0;
   bool telling_ = false;
   bool has_opened_ = false;
   bool accounting_ = false;

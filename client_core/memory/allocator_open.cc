@@ -163,6 +163,22 @@ Task<Status> Allocator::AcquireOnBackups(GlobalAddr start, SizeClass size_class)
   co_return Status::Ok();
 }
 
+Task<Result<GlobalAddr>> Allocator::AdoptOpened(GlobalAddr start, SizeClass size_class,
+                                                uint32_t list) {
+  const Status acquired = co_await AcquireOnBackups(start, size_class);
+  if (!acquired.ok()) {
+    opening_.push_back({start, size_class});
+    co_return acquired;
+  }
+  const std::vector<bool> used(ObjectsPerBlock(size_class, start.block()), true);
+  AdoptBlock(start, size_class, list, &used);
+  metrics_.blocks_acquired.Add();
+  if (list >= SizeClass::kCount) FindOwn(start)->stale_lock = used;
+  const Status swept = co_await SweepBlock(start);
+  if (!to_clear_.empty()) co_await ClearLocks();
+  co_return swept.ok() ? Result<GlobalAddr>(start) : swept;
+}
+
 Task<void> Allocator::OpenAllBut(const std::vector<GlobalAddr>& keep) {
   constexpr uint64_t kPatienceNs = 1'000'000'000;
   const bool released = co_await context_.hold.Wait(context_.executor.NowNs() + kPatienceNs);

@@ -127,6 +127,7 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
       short_since_epoch_ = reclaimer_.current_epoch();
     }
     short_until_ns_ = now_ns + kShortNs;
+    if (begin_compaction_) begin_compaction_();
     // A view that came after the last time that memory was short may be of a flush, whose sweep has
     // yet to retire anything.
     if (flushed_view_ != context_.view().epoch) {
@@ -136,7 +137,7 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
     const bool flushed = now_ns < flushed_ns_ + context_.options.memory_wait_ms * 1'000'000;
     const bool more_to_come = flushed || view_to_come || retired_count() > 0 ||
                               reclaimer_.others_retired_bytes() > 0 || gathering_ > 0 ||
-                              OthersMayGive();
+                              MayCompact() || OthersMayGive();
     if (!more_to_come || (lost && !view_to_come) || now_ns >= deadline_ns) {
       if (lost) co_return Status(StatusCode::kUnavailable, "a memory node does not grant memory");
       metrics_.exhausted.Add();

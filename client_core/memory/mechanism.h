@@ -24,6 +24,7 @@ enum class Mechanism : uint8_t {
   kEpochAdvance,
   kOpenBlocks,  // partly used blocks become nobody's
   kAccount,     // of what is lost in a worker's own blocks
+  kCompaction,  // of blocks of which little is used
   kFlush,  // from its request to its answer
   kSwap,   // ... of two databases
   kCount,

@@ -14,7 +14,7 @@ Task<Status> Reclaimer::Publish(uint64_t passed, Backlog backlog, uint64_t* othe
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   std::byte* entry = round_trip->Reserve(sizeof(EpochEntry));
   *reinterpret_cast<EpochEntry*>(entry) = {
-      passed, BacklogWord(backlog.bytes, backlog.wanted, backlog.gives).bits(),
+      passed, BacklogWord(backlog.bytes, backlog.wanted, backlog.gives, backlog.tight).bits(),
       std::min(passed, backlog.retired_since)};
   for (int replica = 0; replica < view.LiveReplicas(EpochEntryAddr(self)); ++replica) {
     round_trip->Write(view.Locate(EpochEntryAddr(self), replica), entry, sizeof(EpochEntry));
@@ -35,6 +35,7 @@ Task<Status> Reclaimer::Publish(uint64_t passed, Backlog backlog, uint64_t* othe
   uint64_t others_largest = 0;
   uint64_t others_want = 0;
   bool others_give = false;
+  bool others_tight = false;
   for (uint32_t i = 0; i < entries; ++i) {
     if (i != self.value) others_largest = std::max(others_largest, table[i].passed);
     if (!Counts(table[i], i)) continue;
@@ -45,6 +46,7 @@ Task<Status> Reclaimer::Publish(uint64_t passed, Backlog backlog, uint64_t* othe
     others_retired += other.retired_bytes();
     if (other.wanted().is_valid()) others_want |= 1ULL << other.wanted().index();
     others_give = others_give || other.gives();
+    others_tight = others_tight || other.is_tight();
   }
   // Who joins beside us starts at most one epoch from the others that we have seen.
   if (others_largest_passed != nullptr) *others_largest_passed = others_largest;
@@ -54,6 +56,7 @@ Task<Status> Reclaimer::Publish(uint64_t passed, Backlog backlog, uint64_t* othe
   retired_since_ = retired_since;
   others_want_ = others_want;
   others_give_ = others_give;
+  others_tight_ = others_tight;
   if (smallest != ~uint64_t{0}) smallest_passed_ = std::max(smallest_passed_, smallest);
   co_return Status::Ok();
 }

@@ -114,6 +114,7 @@ class Reclaimer {
     uint64_t retired_since = ~uint64_t{0};
     SizeClass wanted = {};  // not valid: none
     bool gives = false;
+    bool tight = false;
   };
   // One round trip: publishes what this worker has passed and its backlog, reads everybody's.
   // Concurrent calls join the one that runs. kUnavailable: as for Leave.
@@ -129,6 +130,8 @@ class Reclaimer {
   // somebody else is about to open or to give back blocks.
   [[nodiscard]] uint64_t others_want() const { return others_want_; }
   [[nodiscard]] bool others_give() const { return others_give_; }
+  // ... and whether a memory node has told somebody else that it has few free blocks.
+  [[nodiscard]] bool others_tight() const { return others_tight_; }
 
  private:
   // The oldest epoch with an operation still running, or the current one.
@@ -153,6 +156,7 @@ class Reclaimer {
   uint64_t retired_since_ = 0;
   uint64_t others_want_ = 0;
   bool others_give_ = false;
+  bool others_tight_ = false;
   // By epoch modulo its size: the current epoch is at most one ahead of the oldest pinned one.
   std::array<uint32_t, 4> pins_{};
   bool ticking_ = false;

@@ -38,6 +38,9 @@ struct DataPathOptions {
   // Between two looks for lost memory, while memory is short; only tests look oftener, or always.
   uint64_t account_rest_us = 1'000'000;
   uint32_t accounts_always = 0;
+  // Between two rounds of compaction, while free blocks are few.
+  uint64_t compaction_rest_us = 200'000;
+  uint32_t compacts_always = 0;
   uint64_t memory_wait_ms = 1000;        // how long a full pool may wait for retired memory
   uint64_t location_cache_bytes = 64ULL << 20;
   uint64_t register_cache_entries = 1ULL << 20;  // registers that a worker remembers

@@ -33,6 +33,7 @@ enum class Happening : uint8_t {
   kEpochAdvance,
   kOpenBlocks,
   kAccount,
+  kCompaction,
   kFlush,
   kSwap,
   kViewChange,

@@ -54,6 +54,8 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("free_blocks", plan.free_blocks);
   visit("account_rest_us", plan.data_path.account_rest_us);
   visit("accounts_always", plan.data_path.accounts_always);
+  visit("compaction_rest_us", plan.data_path.compaction_rest_us);
+  visit("compacts_always", plan.data_path.compacts_always);
   visit("replicas", plan.shape.replicas);
   visit("node_bytes", plan.shape.node_bytes);
   visit("latency_min_ns", plan.fabric.latency_min_ns);

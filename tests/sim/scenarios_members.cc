@@ -245,6 +245,8 @@ void LookForLost(uint64_t seed, Plan* plan) {
   Rng rng(seed ^ 0x1057'0000'0000);
   plan->data_path.account_rest_us = OneOf(rng, {20UL, 500UL});
   plan->data_path.accounts_always = static_cast<uint32_t>(rng.Below(2));
+  plan->data_path.compacts_always = static_cast<uint32_t>(rng.Below(2));
+  plan->data_path.compaction_rest_us = OneOf(rng, {20UL, 500UL});
 }
 
 // Memory that is reused at once while agents die, are expelled and join anew: who reads what is

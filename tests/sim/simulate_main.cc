@@ -44,6 +44,7 @@ struct Totals {
   uint64_t opened = 0;
   uint64_t acquired = 0;
   uint64_t found = 0;
+  uint64_t moved = 0;
   uint64_t with_registers = 0;  // runs of engines swarm and abd
   MeetingTable meetings;
 
@@ -61,6 +62,7 @@ struct Totals {
     opened += report.opened;
     acquired += report.acquired;
     found += report.found;
+    moved += report.moved;
     meetings.Add(report.meetings);
     with_registers += report.engine != EngineName(EngineKind::kSnapshot) ? count : 0;
   }
@@ -148,7 +150,7 @@ bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_se
             << " splits, " << here.thawed << " registers thawed, " << here.dropped << " dropped, "
             << here.interrupted << " writes interrupted, " << here.opened << " blocks opened, "
             << here.acquired << " of them acquired, " << here.found << " lost objects found, "
-            << here.fabric_ops
+            << here.moved << " records moved, " << here.fabric_ops
             << " fabric operations, "
             << static_cast<uint64_t>(static_cast<double>(here.fabric_ops) / taken.count() / 1000)
             << " k/s, " << taken.count() << " s" << std::endl;

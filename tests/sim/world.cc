@@ -599,6 +599,7 @@ Report World::TakeReport() {
     report.opened += metrics.allocator->blocks_opened.Value();
     report.acquired += metrics.allocator->blocks_acquired.Value();
     report.found += metrics.allocator->objects_found.Value();
+    report.moved += metrics.objects_moved.Value();
   }
   report.meetings = meetings_.table();
   if (wait_freedom_ != nullptr) report.wait_freedom = wait_freedom_->report();

@@ -50,6 +50,7 @@ struct Report {
   uint64_t opened = 0;       // blocks that became nobody's
   uint64_t acquired = 0;     // ... and somebody's again
   uint64_t found = 0;        // objects that nothing named any more
+  uint64_t moved = 0;        // records that compaction moved
   uint64_t flushes = 0;      // that changed a view
   uint64_t swaps = 0;        // of databases, likewise
   uint64_t expelled = 0;     // agents that were told so

@@ -83,7 +83,7 @@ TEST_F(MemnodeShmSegmentTest, AnAnswerThatIsNoneLosesTheNode) {
       [](uint32_t /*sequence*/) { return ShmFrame{}; },
       [](uint32_t sequence) { return EncodeShm(ShmReply{.prefix = {.sequence = sequence + 1}}); },
       [](uint32_t sequence) {
-        return EncodeShm(ShmReply{.prefix = {.sequence = sequence}, .outcome = 3});
+        return EncodeShm(ShmReply{.prefix = {.sequence = sequence}, .outcome = 4});
       },
       [](uint32_t sequence) {
         return EncodeShm(ShmReply{.prefix = {.sequence = sequence}, .outcome = kShmUnavailable});

@@ -1,0 +1,142 @@
+"""Memory does not wear out: what is freed is anyone's, whoever had it, and however agents end."""
+
+import random
+import signal
+import time
+
+from agent_memory import Lives
+from live_memory import BATCH, OOM
+from local_cluster import is_gone, wait_until
+from registry import test
+
+SIZES = (20, 60, 90, 200, 350, 700, 1100, 2500, 5000, 9000, 20000, 40000)
+
+
+def value_of(key, size):
+    return (key.encode() + b"/") * (size // (len(key) + 1)) + b"v" * (size % (len(key) + 1))
+
+
+def fill_for(client, prefix, size, seconds):
+    """How many keys of that size the client gets in before time is up, or the pool stays full."""
+    until = time.monotonic() + seconds
+    stored, number, refused_since = [], 0, None
+    while time.monotonic() < until:
+        keys = ["%s%d" % (prefix, i) for i in range(number, number + BATCH)]
+        number += BATCH
+        replies = client.pipeline([("SET", key, value_of(key, size)) for key in keys])
+        for key, reply in zip(keys, replies):
+            if reply.is_error:
+                assert reply.value == OOM, reply.value
+            else:
+                stored.append(key)
+        full = all(reply.is_error for reply in replies)
+        if full and refused_since is not None and time.monotonic() - refused_since > 2:
+            break
+        if not full:
+            refused_since = None
+        elif refused_since is None:
+            refused_since = time.monotonic()
+    return stored
+
+
+def check(client, keys, size):
+    for first in range(0, len(keys), BATCH):
+        part = keys[first:first + BATCH]
+        for key, reply in zip(part, client.pipeline([("GET", key) for key in part])):
+            assert reply.value == value_of(key, size), "%s: %r" % (key, reply.value[:40])
+
+
+def delete(client, keys):
+    for first in range(0, len(keys), BATCH):
+        replies = client.pipeline([("DEL", key) for key in keys[first:first + BATCH]])
+        assert all(reply.value == b"1" for reply in replies), replies
+
+
+def fresh_pool(context, size, **options):
+    with context.cluster(**options) as cluster, \
+            cluster.connect(agent=0, timeout_s=60.0) as client:
+        return len(fill_for(client, "k", size, 60))
+
+
+def expect_nothing_lost(cluster):
+    code, output, error = cluster.tool("check", "--dir", cluster.path)
+    assert code == 0, (output, error)
+
+
+for _fabric in ("shm", "tcp"):
+    @test("%s: an agent that is restarted in order, again and again, costs no memory" % _fabric)
+    def _restarts(context, fabric=_fabric):
+        with context.cluster(fabric=fabric, memory="64MiB") as cluster, Lives(cluster) as lives:
+            pid = cluster.processes()["agent-1"]["pid"]
+            cluster.send_signal("agent-1", signal.SIGTERM)
+            wait_until(lambda: is_gone(pid), "the end of the agent")
+            for life in range(24):
+                lives.start()
+                with cluster.connect(agent=1, timeout_s=60.0) as client:
+                    for i in range(24):
+                        key = "%d-%d" % (life % 2, i)
+                        reply = client.call("SET", key, value_of(key, SIZES[i % len(SIZES)]))
+                        assert not reply.is_error, (life, i, reply.value)
+                lives.process.terminate()
+                lives.process.wait()
+                lives.process = None
+            with cluster.connect(agent=0, timeout_s=60.0) as client:
+                for life in range(2):
+                    for i in range(24):
+                        key = "%d-%d" % (life, i)
+                        assert client.call("GET", key).value == \
+                            value_of(key, SIZES[i % len(SIZES)]), key
+
+    @test("%s: what one agent deletes, another one may use" % _fabric)
+    def _freed_by_another(context, fabric=_fabric):
+        with context.cluster(fabric=fabric, memory="64MiB") as cluster, \
+                cluster.connect(agent=0, timeout_s=60.0) as first, \
+                cluster.connect(agent=1, timeout_s=60.0) as second:
+            keys = fill_for(first, "a", 1000, 60)
+            rng = random.Random(1)
+            rng.shuffle(keys)
+            gone = keys[:len(keys) * 9 // 10]
+            left = keys[len(gone):]
+            delete(second, gone)
+            now = fill_for(second, "b", 1000, 20)
+            assert len(now) + len(left) >= len(keys) * 0.9, (len(now), len(left), len(keys))
+            check(first, left, 1000)
+            check(first, now, 1000)
+            expect_nothing_lost(cluster)
+
+    @test("%s: small values that are mostly deleted make room for large ones" % _fabric)
+    def _classes(context, fabric=_fabric):
+        fresh = fresh_pool(context, 4096, fabric=fabric, memory="64MiB")
+        with context.cluster(fabric=fabric, memory="64MiB") as cluster, \
+                cluster.connect(agent=0, timeout_s=60.0) as first, \
+                cluster.connect(agent=1, timeout_s=60.0) as second:
+            keys = fill_for(first, "a", 64, 60)
+            rng = random.Random(2)
+            rng.shuffle(keys)
+            gone = keys[:len(keys) * 9 // 10]
+            left = keys[len(gone):]
+            delete(first, gone)
+            now = fill_for(second, "b", 4096, 30)
+            assert len(now) >= fresh * 0.75, (len(now), fresh)
+            check(second, left, 64)
+            check(first, now, 4096)
+
+    @test("%s: what an agent has unlinked when it is killed comes back" % _fabric)
+    def _killed(context, fabric=_fabric):
+        fresh = fresh_pool(context, 6000, fabric=fabric, memory="64MiB")
+        with context.cluster(fabric=fabric, memory="64MiB") as cluster, Lives(cluster) as lives:
+            for turn in range(4):
+                with cluster.connect(agent=0, timeout_s=60.0) as client:
+                    keys = ["k%d-%d" % (turn, i) for i in range(15)]
+                    for key in keys:
+                        assert not client.call("SET", key, b"v" * 900_000).is_error, (turn, key)
+                with cluster.connect(agent=1, timeout_s=60.0) as client:
+                    assert client.call("DEL", *keys).value == b"15"
+                lives.kill()
+                lives.start()
+            with cluster.connect(agent=1, timeout_s=60.0) as client:
+                assert client.call("DBSIZE").value == b"0"
+                now = fill_for(client, "n", 6000, 30)
+                assert len(now) >= fresh * 0.9, (len(now), fresh)
+                check(client, now, 6000)
+            expect_nothing_lost(cluster)

@@ -1,0 +1,120 @@
+// Memory that hardly anything lives in changes its size class (PROTOCOLS, "Compaction").
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client_core/base/rng.h"
+#include "tests/support/test_cluster.h"
+
+namespace onetrip {
+namespace {
+
+// A pool of its own, with workers.
+class Pool {
+ public:
+  explicit Pool(int workers, EngineKind engine) : engine_(engine) {
+    for (int i = 0; i < workers; ++i) AddWorker();
+  }
+  ~Pool() {
+    for (auto& worker : workers_) worker->Stop();
+  }
+  TestWorker& AddWorker() {
+    DataPathOptions options;
+    options.location_cache_bytes = 1 << 18;
+    options.epoch_tick_us = 100;
+    options.memory_wait_ms = 50;
+    options.compaction_rest_us = 1000;
+    options.account_rest_us = 2000;
+    workers_.push_back(std::make_unique<TestWorker>(
+        cluster_, executor_,
+        std::make_unique<SimFabric>(executor_, cluster_.endpoints(), SimFabricOptions()), engine_,
+        options));
+    workers_.back()->Start();
+    return *workers_.back();
+  }
+  TestWorker& worker(size_t i) { return *workers_.at(i); }
+  void StopWorker(size_t i) {
+    workers_.at(i)->Stop();
+    workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  // Sets keys of `prefix` until one is refused.
+  size_t Fill(TestWorker& worker, const std::string& prefix, size_t value_bytes) {
+    for (size_t i = 0;; ++i) {
+      const std::string key = prefix + std::to_string(i);
+      const std::string value(value_bytes, static_cast<char>('a' + i % 26));
+      const Status status = worker.Set(key, value);
+      if (!status.ok()) {
+        EXPECT_EQ(status.code(), StatusCode::kOutOfMemory) << status.message();
+        return i;
+      }
+      model_[key] = value;
+    }
+  }
+  void DeleteMost(TestWorker& worker, uint32_t percent) {
+    Rng rng(7);
+    for (auto it = model_.begin(); it != model_.end();) {
+      if (rng.Below(100) >= percent) {
+        ++it;
+        continue;
+      }
+      EXPECT_TRUE(worker.Delete(it->first));
+      it = model_.erase(it);
+    }
+  }
+  void ExpectAll(TestWorker& worker) {
+    for (const auto& [key, value] : model_) ASSERT_EQ(worker.Get(key), value) << key;
+  }
+
+ private:
+  const EngineKind engine_;
+  SimExecutor executor_{1};
+  TestCluster cluster_{executor_.clock(), {.nodes = 3, .replicas = 3, .node_bytes = 16ULL << 20}};
+  std::vector<std::unique_ptr<TestWorker>> workers_;
+  std::map<std::string, std::string> model_;
+};
+
+class KvCompactionTest : public testing::TestWithParam<EngineKind> {};
+
+TEST_P(KvCompactionTest, SmallValuesMakeRoomForLargeOnes) {
+  size_t fresh = 0;
+  {
+    Pool pool(2, GetParam());
+    fresh = pool.Fill(pool.worker(0), "large", 4096);
+  }
+  for (const size_t filler : {0U, 1U}) {
+    Pool pool(2, GetParam());
+    pool.Fill(pool.worker(filler), "small", 64);
+    pool.DeleteMost(pool.worker(filler), 90);
+    const size_t now = pool.Fill(pool.worker(0), "large", 4096);
+    // A tenth of it is still used by small ones, and they may have to lie in blocks of their own.
+    EXPECT_GE(now * 100, fresh * 75);
+    pool.ExpectAll(pool.worker(1));
+  }
+}
+
+TEST_P(KvCompactionTest, SoDoThoseInBlocksThatAreNobodys) {
+  size_t fresh = 0;
+  {
+    Pool pool(1, GetParam());
+    fresh = pool.Fill(pool.worker(0), "large", 4096);
+  }
+  Pool pool(2, GetParam());
+  pool.Fill(pool.worker(0), "small", 64);
+  pool.DeleteMost(pool.worker(0), 90);
+  pool.StopWorker(0);
+  const size_t now = pool.Fill(pool.worker(0), "large", 4096);
+  EXPECT_GE(now * 100, fresh * 75);
+  pool.ExpectAll(pool.worker(0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, KvCompactionTest,
+                         testing::Values(EngineKind::kSnapshot, EngineKind::kSwarm),
+                         [](const auto& param) {
+                           return param.param == EngineKind::kSwarm ? "swarm" : "snapshot";
+                         });
+
+}  // namespace
+}  // namespace onetrip
