@@ -55,7 +55,7 @@ def delete(client, keys):
 def fresh_pool(context, size, **options):
     with context.cluster(**options) as cluster, \
             cluster.connect(agent=0, timeout_s=60.0) as client:
-        return len(fill_for(client, "k", size, 60))
+        return len(fill_for(client, "k", size, 120))
 
 
 def expect_nothing_lost(cluster):
@@ -92,13 +92,13 @@ for _fabric in ("shm", "tcp"):
         with context.cluster(fabric=fabric, memory="64MiB") as cluster, \
                 cluster.connect(agent=0, timeout_s=60.0) as first, \
                 cluster.connect(agent=1, timeout_s=60.0) as second:
-            keys = fill_for(first, "a", 1000, 60)
+            keys = fill_for(first, "a", 1000, 120)
             rng = random.Random(1)
             rng.shuffle(keys)
             gone = keys[:len(keys) * 9 // 10]
             left = keys[len(gone):]
             delete(second, gone)
-            now = fill_for(second, "b", 1000, 20)
+            now = fill_for(second, "b", 1000, 120)
             assert len(now) + len(left) >= len(keys) * 0.9, (len(now), len(left), len(keys))
             check(first, left, 1000)
             check(first, now, 1000)
@@ -110,13 +110,13 @@ for _fabric in ("shm", "tcp"):
         with context.cluster(fabric=fabric, memory="64MiB") as cluster, \
                 cluster.connect(agent=0, timeout_s=60.0) as first, \
                 cluster.connect(agent=1, timeout_s=60.0) as second:
-            keys = fill_for(first, "a", 64, 60)
+            keys = fill_for(first, "a", 64, 240)
             rng = random.Random(2)
             rng.shuffle(keys)
             gone = keys[:len(keys) * 9 // 10]
             left = keys[len(gone):]
             delete(first, gone)
-            now = fill_for(second, "b", 4096, 30)
+            now = fill_for(second, "b", 4096, 120)
             assert len(now) >= fresh * 0.75, (len(now), fresh)
             check(second, left, 64)
             check(first, now, 4096)
@@ -136,7 +136,7 @@ for _fabric in ("shm", "tcp"):
                 lives.start()
             with cluster.connect(agent=1, timeout_s=60.0) as client:
                 assert client.call("DBSIZE").value == b"0"
-                now = fill_for(client, "n", 6000, 30)
+                now = fill_for(client, "n", 6000, 120)
                 assert len(now) >= fresh * 0.9, (len(now), fresh)
                 check(client, now, 6000)
             expect_nothing_lost(cluster)
