@@ -101,6 +101,13 @@ void AppendOnetripSection(const Server& server, std::string* out) {
         sum([](const KvMetrics& m) { return m.allocator->retired_bytes.Value(); }), out);
   Field("pool_index_bytes", sum([](const KvMetrics& m) { return m.index->subtable_bytes.Value(); }),
         out);
+  Field("pool_blocks_opened",
+        sum([](const KvMetrics& m) { return m.allocator->blocks_opened.Value(); }), out);
+  Field("pool_blocks_acquired",
+        sum([](const KvMetrics& m) { return m.allocator->blocks_acquired.Value(); }), out);
+  Field("pool_objects_found",
+        sum([](const KvMetrics& m) { return m.allocator->objects_found.Value(); }), out);
+  Field("pool_objects_moved", sum([](const KvMetrics& m) { return m.objects_moved.Value(); }), out);
   Field("pool_exhausted", sum([](const KvMetrics& m) { return m.allocator->exhausted.Value(); }),
         out);
 }

@@ -107,11 +107,14 @@ enum class Bug : uint8_t {
   kInheritedTwice,             // ... and a buffer met twice, amid a split, is freed twice
   kOpenedWhileHeld,            // a block is opened in which an operation holds what nothing names
   kOpenedWithoutBits,          // ... or whose bitmap lacks bits of what is free
+  kOpenedStillAllocates,       // ... and its owner goes on allocating there
   kOpenIsOrphan,               // open blocks are taken over like those of the dead
   kRetiredNotTold,             // what is retired in own blocks does not hold a take-over up
   kNotLetGo,                   // whoever opened a block still frees buffers there that are others'
   kOwnBuffersLost,             // what a worker's own words name is freed as lost
   kAccountedAtOnce,            // ... and what operations hold that nothing names yet
+  kMovedFreedAtOnce,           // what compaction has moved is free while somebody may read it there
+  kRetiredLost,                // some of what is retired is forgotten
   kLocksNotCleared,            // memory of others serves as buffers with the locks that it held
   kCopyForgetsBlock,           // a block of a region does not come to its new replica
   kMoveUncopied,               // a region is on another node before the copy there is whole

@@ -201,7 +201,11 @@ Task<Status> KvImpl::RestateRecord(RegisterOperation& operation, const IndexKey&
     co_return Status::Ok();
   }
   index_.CacheLocation(key.hash, {search.entry.slot, v_new});
-  allocator_.Retire(v_old.addr(), v_old.size_class());
+  if (Planted(Bug::kMovedFreedAtOnce)) {
+    allocator_.FreeUnpublished(v_old.addr(), v_old.size_class());
+  } else {
+    allocator_.Retire(v_old.addr(), v_old.size_class());
+  }
   if (has_origin) RetireOrigin(origin);
   co_return Status::Ok();
 }

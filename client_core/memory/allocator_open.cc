@@ -89,6 +89,10 @@ void Allocator::Disown(Block& block) {
   opening_.push_back({block.start, block.size_class});
   has_opened_ = true;
   metrics_.blocks_opened.Add();
+  if (Planted(Bug::kOpenedStillAllocates)) {
+    if (std::exchange(block.closing, false) && !block.free.empty()) Enlist(block);
+    return;
+  }
   if (!block.free.empty()) Unlist(block);
   Forget(block);
 }
