@@ -161,18 +161,18 @@ std::string MemoryText(const std::optional<PoolUsage>& usage) {
 
 // Where the rest is; of size classes those that have most of it.
 std::string FreeText(const PoolUsage& usage) {
-  constexpr size_t kClassesMax = 6;
+  constexpr size_t kClassesMax = 4;
   std::vector<std::pair<uint64_t, uint8_t>> classes;
   for (uint8_t i = 0; i < SizeClass::kCount; ++i) {
     if (usage.free_bytes[i] != 0) classes.emplace_back(usage.free_bytes[i], i);
   }
   std::sort(classes.rbegin(), classes.rend());
   std::string text = "free: " + Bytes(usage.free_block_bytes()) + " in free blocks, " +
-                     Bytes(usage.free_in_blocks()) + " in partly used ones; " +
-                     Bytes(usage.retired_bytes) + " come back at once; reserve " +
+                     Bytes(usage.free_in_blocks()) + " in partly used ones, " +
+                     Bytes(usage.retired_bytes) + " coming back; reserve " +
                      Bytes(usage.reserve_bytes) + "\n";
   if (classes.empty()) return text;
-  text += "in partly used ones, by size:";
+  text += "free by size:";
   for (size_t i = 0; i < std::min(classes.size(), kClassesMax); ++i) {
     text += (i == 0 ? " " : ", ") + Whole(SizeClass(classes[i].second).bytes()) + ": " +
             Bytes(classes[i].first);
