@@ -47,8 +47,6 @@ double Seconds(const timeval& time) {
 
 // One pass over the workers' counters.
 void AddWorkers(const Server& server, ServerFacts* facts) {
-  uint64_t live_bytes = 0;
-  uint64_t free_bytes = 0;
   uint64_t input_per_s = 0;
   uint64_t output_per_s = 0;
   for (const std::unique_ptr<Worker>& worker : server.workers()) {
@@ -67,16 +65,14 @@ void AddWorkers(const Server& server, ServerFacts* facts) {
     output_per_s += traffic.output_per_s.Value();
     const KvMetrics& kv = worker->kv_metrics();
     facts->expired_keys += kv.expired.Value();
-    live_bytes += kv.allocator->live_bytes.Value();
-    free_bytes += kv.allocator->free_bytes.Value();
   }
   facts->input_kbps = static_cast<double>(input_per_s) / 1024;
   facts->output_kbps = static_cast<double>(output_per_s) / 1024;
   const PoolUsage usage = server.storage().pool_usage();
   facts->maxmemory = usage.capacity_bytes;
-  facts->used_memory = usage.granted_bytes - std::min(usage.granted_bytes, free_bytes);
-  facts->used_memory_dataset = std::min(live_bytes, facts->used_memory);
-  facts->used_memory_overhead = facts->used_memory - facts->used_memory_dataset;
+  facts->used_memory = usage.used_bytes();
+  facts->used_memory_overhead = std::min(usage.overhead_bytes, facts->used_memory);
+  facts->used_memory_dataset = facts->used_memory - facts->used_memory_overhead;
 }
 
 }  // namespace

@@ -108,7 +108,8 @@ Result<std::unique_ptr<Clustered>> Clustered::Create(const AgentOptions& options
 
 Status Clustered::Connect(std::string* reason) {
   Result<std::unique_ptr<GrpcMasterClient>> master = GrpcMasterClient::Connect(
-      ControlOptionsOf(options_, secret_), EndExpelled, reason, [this] { OnNewView(); });
+      ControlOptionsOf(options_, secret_), EndExpelled, reason, [this] { OnNewView(); },
+      [this] { return worker_usage(); });
   if (!master.ok()) return master.status();
   master_ = std::move(master.value());
   tend_thread_ = std::thread([this] { Tend(); });
@@ -201,12 +202,10 @@ void Clustered::TellWorkers() {
 }
 
 PoolUsage Clustered::pool_usage() const {
-  const std::shared_ptr<const View> view = master_->view();
-  const uint64_t blocks = master_->blocks();
-  // Until the nodes have told how much of their regions is for objects.
-  if (blocks == 0 || view->replicas == 0) return {view->regions.size() * kRegionBytes, 0};
-  const auto replicas = static_cast<uint64_t>(view->replicas);
-  return {blocks / replicas * kBlockBytes, master_->granted_blocks() / replicas * kBlockBytes};
+  if (const std::optional<PoolUsage> usage = master_->usage(); usage.has_value()) return *usage;
+  PoolUsage usage;
+  usage.capacity_bytes = master_->view()->regions.size() * kRegionBytes;
+  return usage;
 }
 
 uint64_t Clustered::replicas() const { return static_cast<uint64_t>(master_->view()->replicas); }

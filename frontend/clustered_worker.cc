@@ -22,7 +22,9 @@ std::string Name(NodeId node, const View& view) {
 ClusteredWorker::ClusteredWorker(LoopExecutor& executor, Clustered& cluster)
     : executor_(executor), cluster_(cluster), hold_(executor) {}
 
-ClusteredWorker::~ClusteredWorker() = default;
+ClusteredWorker::~ClusteredWorker() {
+  if (kv_ != nullptr) cluster_.worker_usages().Remove(*kv_->metrics().allocator);
+}
 
 Task<Status> ClusteredWorker::Start(std::string* reason) {
   const Status network = co_await AwaitNetwork(reason);
@@ -50,6 +52,7 @@ Task<Status> ClusteredWorker::Start(std::string* reason) {
     if (kv_ == nullptr) co_await Leave();
     co_return status;
   }
+  cluster_.worker_usages().Add(*kv_->metrics().allocator);
   GrpcMasterClient& master = *cluster_.master_;
   watch_ = std::make_unique<ReachWatch>(
       executor_, ReachWatch::kLookNs,

@@ -19,12 +19,17 @@ class EmbeddedWorker final : public WorkerStorage {
  public:
   EmbeddedWorker(Executor& executor, LocalMaster& master, std::unique_ptr<ViewHold> hold,
                  Membership membership, const std::vector<MemoryEndpoint*>& endpoints,
-                 const AgentOptions& options, const LargeValueBudgets& large_values)
-      : hold_(std::move(hold)),
+                 const AgentOptions& options, const LargeValueBudgets& large_values,
+                 WorkerUsageSum& usages)
+      : usages_(usages),
+        hold_(std::move(hold)),
         fabric_(executor.clock(), endpoints),
         context_(executor, fabric_, master, *hold_, membership, DataPathOf(options, large_values)),
         engine_(MakeEngine(EngineOf(options), context_)),
-        kv_(context_, *engine_) {}
+        kv_(context_, *engine_) {
+    usages_.Add(*kv_.metrics().allocator);
+  }
+  ~EmbeddedWorker() override { usages_.Remove(*kv_.metrics().allocator); }
 
   Kv& kv() override { return kv_; }
   Task<Status> Start() { return kv_.Start(); }
@@ -36,6 +41,7 @@ class EmbeddedWorker final : public WorkerStorage {
   }
 
  private:
+  WorkerUsageSum& usages_;
   std::unique_ptr<ViewHold> hold_;
   ShmFabric fabric_;
   WorkerContext context_;
@@ -90,9 +96,9 @@ Task<Result<std::unique_ptr<WorkerStorage>>> Embedded::Join(LoopExecutor& execut
   if (!membership.ok()) co_return membership.status();
   std::vector<MemoryEndpoint*> endpoints;
   for (const std::unique_ptr<MemoryNode>& node : nodes_) endpoints.push_back(node.get());
-  auto worker =
-      std::make_unique<EmbeddedWorker>(executor, master_, std::move(hold), membership.value(),
-                                       std::move(endpoints), options_, large_values());
+  auto worker = std::make_unique<EmbeddedWorker>(executor, master_, std::move(hold),
+                                                 membership.value(), std::move(endpoints), options_,
+                                                 large_values(), worker_usages());
   const Status status = co_await worker->Start();
   if (!status.ok()) co_return status;
   std::unique_ptr<WorkerStorage> joined = std::move(worker);
@@ -104,16 +110,16 @@ std::string Embedded::Describe() const {
 }
 
 PoolUsage Embedded::pool_usage() const {
-  // Every replica's node counts its blocks: the sum holds each block `replicas_` times.
+  PoolUsage pool;
   uint64_t blocks = 0;
-  uint64_t granted = 0;
   for (const std::unique_ptr<MemoryNode>& node : nodes_) {
-    const MemoryNodeStatus status = node->status();
-    blocks += status.blocks;
-    granted += status.granted_blocks;
+    const NodeUsage usage = node->Usage();
+    blocks += usage.blocks;
+    pool.Add(usage);
   }
-  const auto replicas = static_cast<uint64_t>(replicas_);
-  return {blocks / replicas * kBlockBytes, granted / replicas * kBlockBytes};
+  pool.Add(worker_usage());
+  pool.SetBlocks(blocks);
+  return pool;
 }
 
 }  // namespace onetrip

@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <memory>
 
+#include "client_core/cluster/pool_text.h"
 #include "client_core/index/index.h"
 #include "client_core/kv/kv.h"
 #include "client_core/memory/allocator.h"
-#include "frontend/pool_watch.h"
 #include "frontend/server.h"
 #include "frontend/worker.h"
 
@@ -83,14 +83,20 @@ void AppendOnetripSection(const Server& server, std::string* out) {
   Field("large_value_waiting", large.requests->waiting() + large.values->waiting(), out);
   Field("index_splits", sum([](const KvMetrics& m) { return m.index->splits.Value(); }), out);
 
-  // Per replica. granted = the cluster's own blocks + owned; owned = live + free + what headers and
-  // cutting leave over. Index subtables are among the live bytes.
+  // Of the whole cluster, one replica: the same through every agent (docs/DEPLOYMENT.md).
   const PoolUsage usage = server.storage().pool_usage();
   Field("pool_capacity_bytes", usage.capacity_bytes, out);
+  Field("pool_used_bytes", usage.used_bytes(), out);
+  Field("pool_used_percent", usage.used_percent(), out);
   Field("pool_granted_bytes", usage.granted_bytes, out);
-  Field("pool_used_percent", UsedPercent(usage), out);
-  const std::string warning = PoolWarning(usage);
+  Field("pool_free_block_bytes", usage.free_block_bytes(), out);
+  Field("pool_free_in_blocks_bytes", usage.free_in_blocks(), out);
+  Field("pool_coming_back_bytes", usage.retired_bytes, out);
+  Field("pool_reserve_bytes", usage.reserve_bytes, out);
+  const std::string warning = WhyShortOfMemory(usage);
   if (!warning.empty()) Field("pool_warning", warning, out);
+  // Of this agent's workers. owned = live + free + what headers and cutting leave over; index
+  // subtables are among the live bytes.
   Field("pool_owned_bytes",
         sum([](const KvMetrics& m) { return m.allocator->owned_bytes.Value(); }), out);
   Field("pool_live_bytes", sum([](const KvMetrics& m) { return m.allocator->live_bytes.Value(); }),

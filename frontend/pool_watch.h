@@ -1,31 +1,30 @@
-// PoolWatch: says once that the pool of memory nodes is about to be full, and once that it is.
+// PoolWatch: what an agent's log says of memory: once that the pool is about to be full, and from
+// time to time, while writes are refused, why and what helps.
 //
 // One for the process; any thread.
 #ifndef ONETRIP_FRONTEND_POOL_WATCH_H_
 #define ONETRIP_FRONTEND_POOL_WATCH_H_
 
-#include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <string>
 
-#include "frontend/storage.h"
+#include "client_core/cluster/pool_usage.h"
 
 namespace onetrip {
 
-// Rounded down.
-uint64_t UsedPercent(const PoolUsage& usage);
-// What INFO says of a pool so full; empty: it has room.
-std::string PoolWarning(const PoolUsage& usage);
-
 class PoolWatch {
  public:
-  // What is to be logged now; empty: nothing, or it has been said. `refused`: somebody has found no
-  // room since the last look.
-  std::string Look(const PoolUsage& usage, bool refused);
+  static constexpr uint64_t kRefusalEveryNs = 60'000'000'000;
+
+  // What is to be logged now; empty: nothing, or it has been said. `refused_bytes`: of the object
+  // for which a worker has found no memory since the last look; 0: none.
+  std::string Look(PoolUsage usage, uint64_t refused_bytes, uint64_t now_ns);
 
  private:
-  enum Said : uint8_t { kNothing, kAlmostFull, kFull };
-  std::atomic<uint8_t> said_{kNothing};
+  std::mutex mutex_;
+  uint32_t told_percent_ = 0;          // guarded by mutex_
+  uint64_t refusals_quiet_until_ = 0;  // guarded by mutex_
 };
 
 }  // namespace onetrip

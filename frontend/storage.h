@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "client_core/base/status.h"
+#include "client_core/cluster/pool_usage.h"
 #include "client_core/coro/loop_executor.h"
 #include "client_core/coro/task.h"
 #include "client_core/kv/kv.h"
+#include "frontend/worker_usage.h"
 
 namespace onetrip {
 
@@ -31,12 +33,6 @@ class WorkerStorage {
 struct InfoField {
   std::string name;
   std::string value;
-};
-
-// Bytes on one replica.
-struct PoolUsage {
-  uint64_t capacity_bytes = 0;  // What the pool can ever hand out.
-  uint64_t granted_bytes = 0;   // Blocks in the hands of workers, and the cluster's own.
 };
 
 // What values above 1 MiB may take of the process's memory, on all workers together. Whoever waits
@@ -62,6 +58,7 @@ class Storage {
   virtual std::string join_error() const { return {}; }
 
   // These from any thread.
+  // Of the whole cluster.
   virtual PoolUsage pool_usage() const = 0;
   // Of every key.
   virtual uint64_t replicas() const = 0;
@@ -70,8 +67,14 @@ class Storage {
   // For INFO onetrip.
   virtual std::vector<InfoField> Info() const { return {}; }
 
+ protected:
+  // Of the workers of this process that were added and have not been removed. Any thread.
+  [[nodiscard]] WorkerUsage worker_usage() const { return worker_usage_.Sum(); }
+  WorkerUsageSum& worker_usages() { return worker_usage_; }
+
  private:
   const LargeValueBudgets large_values_;
+  WorkerUsageSum worker_usage_;
 };
 
 }  // namespace onetrip

@@ -136,9 +136,12 @@ void Worker::TendConnections() {
 }
 
 void Worker::LookAtPool() {
-  const uint64_t refusals = kv_metrics().allocator->exhausted.Value();
+  const AllocatorMetrics& memory = *kv_metrics().allocator;
+  const uint64_t refusals = memory.exhausted.Value();
   const bool refused = std::exchange(refusals_before_, refusals) != refusals;
-  const std::string line = environment_.pool_watch.Look(environment_.storage.pool_usage(), refused);
+  const std::string line =
+      environment_.pool_watch.Look(environment_.storage.pool_usage(),
+                                   refused ? memory.exhausted_for.Value() : 0, executor_.NowNs());
   if (!line.empty()) LogWarning(line);
 }
 

@@ -293,9 +293,10 @@ void Coordinator::OnRenew(Member& member, uint64_t now_us, const RenewMessage& m
   member.lease_end_us = now_us + options_.lease_ms * kUsPerMs;
   member.renewed_us = now_us;
   member.report = message.report;
+  member.report.is_told = true;
   if (member.node.has_value()) {
     Node& node = nodes_[*member.node];
-    node.report = message.report;
+    node.report = member.report;
     // Stored with the next tick that stores the time.
     if (node.serving) node.mark = std::max(node.mark, message.report.mark);
   }
@@ -304,10 +305,6 @@ void Coordinator::OnRenew(Member& member, uint64_t now_us, const RenewMessage& m
   if (message.quiet || TimeUs(now_us) > record_.time_us) return;
   RenewedMessage renewed{message.sequence, TimeUs(now_us)};
   if (member.node.has_value()) renewed.mark = nodes_[*member.node].record.mark;
-  for (const Node& node : nodes_) {
-    renewed.blocks += node.report.blocks;
-    renewed.granted_blocks += node.report.granted_blocks;
-  }
   Send(member.stream, renewed);
 }
 
@@ -447,6 +444,7 @@ void Coordinator::OnTick(uint64_t now_us) {
   }
   if (!streams_.empty()) AdvanceDurableTime(now_us);
   if (!IsOutvoted()) JudgeWhoIsReached(now_us);
+  TellUsage();
   Pump(now_us);
 }
 

@@ -24,6 +24,7 @@
 #include "master/membership.h"
 #include "master/messages.h"
 #include "master/reach_verdict.h"
+#include "master/usage_watch.h"
 
 namespace onetrip {
 
@@ -163,6 +164,7 @@ class Coordinator {
     uint64_t lease_end_us = 0;
     uint64_t renewed_us = 0;
     MemberReport report;
+    uint64_t told_usage = 0;      // UsageWatch::version() of what it was told
     uint64_t wall_origin_us = 0;  // its host's wall clock less this one's steady clock; 0: unknown
     // Agents.
     std::string engine;
@@ -512,6 +514,11 @@ class Coordinator {
   void IdleOut(uint16_t node);
   void MovesOver();
 
+  // coordinator_usage.cc. Nothing: not all who know have told since this master's start.
+  [[nodiscard]] std::optional<PoolUsage> Usage() const;
+  void TellUsage();  // adds up anew; tells agents, and the log, if it has become another
+  [[nodiscard]] std::string WhyShortOfMemory() const;  // one line; empty: there is room
+
   // coordinator_status.cc.
   [[nodiscard]] std::string WaitingFor() const;
   // What keeps nodes with damaged memory from being put out, and which; empty: there are none.
@@ -543,8 +550,7 @@ class Coordinator {
   std::vector<uint32_t> lacking_;  // by node: those that are missing there
   // Nodes that somebody has given up, until they are out. Not durable: it is asked for again.
   std::vector<NodeId> accepted_loss_;
-  uint64_t placement_epoch_ =
-      0;  // of the view, or a later one, that changed nodes or replicas last
+  uint64_t placement_epoch_ = 0;  // of the view, or a later one, that changed places last
   uint64_t repair_not_before_us_ = 0;
   uint64_t copy_not_before_us_ = 0;
   uint32_t copies_given_up_ = 0;  // in a row: somebody did not hold in time
@@ -561,8 +567,7 @@ class Coordinator {
   uint32_t walk_tries_ = 0;            // of the agent that was asked last, cut short by holds
   bool ended_registers_last_ = false;  // of what is done beside other work
   uint64_t failed_repairer_ = 0;       // whose turn is over; 0: nobody's
-  uint64_t former_repairer_ =
-      0;  // of the life before: nobody else is released before it is; 0: none
+  uint64_t former_repairer_ = 0;       // of the life before: released before all others; 0: none
   uint64_t next_repair_ = 1;
   uint64_t next_reach_ = 1;
   bool take_over_due_ = false;  // not durable: a restarted master has it done once
@@ -586,6 +591,7 @@ class Coordinator {
   std::string told_unreached_;  // of what nobody can help
   std::string told_damaged_;
   std::string told_not_done_;  // of a repair; empty since one was done
+  UsageWatch usage_watch_;
   CoordinatorEffects effects_;
 };
 

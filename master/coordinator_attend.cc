@@ -235,6 +235,7 @@ void Coordinator::StartAttending(Member& member, uint64_t now_us, StreamId strea
   if (member.kind != MemberKind::kAgent) return;
   effects_.change.agents[member.id] = member.info;
   member.sent = 0;
+  member.told_usage = 0;
   member.late_since_us = 0;
   member.reaches.clear();
   // A process says so anew on every stream.

@@ -265,6 +265,8 @@ StatusReply Coordinator::Status(uint64_t now_us) const {
   status.waiting_for = WaitingFor();
   status.moving = Moving();
   status.unreached = WhatIsUnreached(now_us);
+  cluster.usage = Usage();
+  cluster.short_of_memory = WhyShortOfMemory();
   return status;
 }
 

@@ -3,14 +3,16 @@
 #include <utility>
 
 #include "client_core/control/control.pb.h"
+#include "client_core/control/usage_codec.h"
 #include "client_core/control/view_codec.h"
 
 namespace onetrip {
 namespace {
 
 MemberReport DecodeReport(const control::Report& report) {
-  return {report.blocks(),  report.granted_blocks(), report.operations(),
-          report.workers(), report.page_bytes(),     report.mark()};
+  return {report.blocks(),         report.granted_blocks(),  report.operations(),
+          report.workers(),        report.page_bytes(),      report.mark(),
+          DecodeNodeUsage(report), DecodeWorkerUsage(report)};
 }
 
 RequestMessage DecodeRequest(const control::Request& message) {
@@ -123,6 +125,8 @@ void EncodeStatus(const StatusReply& reply, control::ClusterStatus* out) {
   out->set_waiting_for(reply.waiting_for);
   out->set_moving(reply.moving);
   out->set_unreached(reply.unreached);
+  if (status.usage.has_value()) EncodeUsage(*status.usage, out->mutable_usage());
+  out->set_short_of_memory(status.short_of_memory);
   for (const MemberStatusInfo& member : status.members) {
     EncodeMemberStatus(member, out->add_members());
   }
@@ -137,8 +141,6 @@ class Encoder {
     control::Renewed* const renewed = out_->mutable_renewed();
     renewed->set_sequence(message.sequence);
     renewed->set_time_us(message.time_us);
-    renewed->set_blocks(message.blocks);
-    renewed->set_granted_blocks(message.granted_blocks);
     renewed->set_mark(message.mark);
   }
   void operator()(const ReplyMessage& message) const {
@@ -194,6 +196,9 @@ class Encoder {
     repair->set_target_base(message.order.target.offset);
     repair->set_damaged(message.order.damaged);
     repair->set_walk(message.order.walk);
+  }
+  void operator()(const UsageMessage& message) const {
+    EncodeUsage(*message.usage, out_->mutable_usage());
   }
   void operator()(const ReachMessage& message) const {
     out_->mutable_reach()->set_id(message.id);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client_core/base/status.h"
+#include "client_core/cluster/pool_usage.h"
 #include "client_core/cluster/repair_order.h"
 #include "client_core/cluster/view.h"
 #include "client_core/control/cluster_status.h"
@@ -45,6 +46,9 @@ struct MemberReport {
   uint64_t workers = 0;
   uint64_t page_bytes = 0;  // of a memory node's memory; 0: not known
   uint64_t mark = 0;        // ... and how old that is
+  NodeUsage node = {};      // of a memory node
+  WorkerUsage agent = {};   // of an agent
+  bool is_told = false;     // by the member, since this life of the master began
 };
 
 struct RenewMessage {
@@ -151,9 +155,6 @@ using MemberMessage =
 struct RenewedMessage {
   uint64_t sequence = 0;
   uint64_t time_us = 0;
-  // Of all memory nodes, by their last reports.
-  uint64_t blocks = 0;
-  uint64_t granted_blocks = 0;
   uint64_t mark = 0;  // of the memory node that is answered: the largest that is stored
 };
 
@@ -213,10 +214,14 @@ struct FenceMessage {
 struct ExpelledMessage {
   std::string reason;
 };
+// To an agent: how much memory is used, which has become another.
+struct UsageMessage {
+  std::shared_ptr<const PoolUsage> usage;
+};
 
 using MasterMessage =
     std::variant<RenewedMessage, ReplyMessage, HoldForViewMessage, ViewCommittedMessage,
-                 FenceMessage, ExpelledMessage, RepairMessage, ReachMessage>;
+                 FenceMessage, ExpelledMessage, RepairMessage, ReachMessage, UsageMessage>;
 
 }  // namespace onetrip
 

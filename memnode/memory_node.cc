@@ -128,6 +128,7 @@ Status MemoryNode::UseView(const View& view, std::string* reason) {
       continue;
     }
     region.next_block = before->next_block;
+    region.usage = before->usage;
     if (!region.is_missing) region.used_before = std::move(before->used_before);
   }
   regions_ = std::move(regions);
@@ -404,8 +405,8 @@ ControlReply MemoryNode::GiveSparse(const ControlRequest& request) {
 }
 
 uint32_t MemoryNode::FreeObjects(const HostedRegion& region, uint32_t block, uint32_t objects) {
-  const auto* words = reinterpret_cast<const uint64_t*>(region.memory + block * kBlockBytes +
-                                                        BitmapOffset(block));
+  const auto* words =
+      reinterpret_cast<const uint64_t*>(region.memory + block * kBlockBytes + BitmapOffset(block));
   uint32_t free = 0;
   for (uint32_t i = 0; i * 64 < objects; ++i) {
     free += static_cast<uint32_t>(std::popcount(__atomic_load_n(words + i, __ATOMIC_ACQUIRE)));
@@ -515,6 +516,50 @@ ControlReply MemoryNode::TakeOver(const ControlRequest& request) {
   }
   SetOwner(*region, first, request.size_class, request.owner);
   return {ControlReply::Outcome::kDone, request.block};
+}
+
+MemoryNode::RegionUsage MemoryNode::LookAt(const HostedRegion& region) {
+  RegionUsage usage;
+  for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
+    const BlockEntry entry = LoadEntry(region, block);
+    if (entry.use() == BlockEntry::Use::kFree || entry.use() == BlockEntry::Use::kRoot) continue;
+    ++usage.granted_blocks;
+    const SizeClass size_class = entry.size_class();
+    if (entry.use() != BlockEntry::Use::kOwned || !size_class.is_valid()) continue;
+    const uint32_t objects = ObjectsPerBlock(size_class, block);
+    usage.overhead_bytes +=
+        static_cast<uint32_t>(size_class.blocks() * kBlockBytes - objects * size_class.bytes());
+    usage.free_bytes[size_class.index()] +=
+        static_cast<uint32_t>(FreeObjects(region, block, objects) * size_class.bytes());
+  }
+  return usage;
+}
+
+// A few regions at a time: grants wait no longer than that takes.
+NodeUsage MemoryNode::Usage() {
+  constexpr uint32_t kRegionsAtOnce = 32;
+  for (uint32_t looked = 0; looked < kRegionsPerLook; looked += kRegionsAtOnce) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto regions = static_cast<uint32_t>(regions_.size());
+    if (looked >= regions) break;
+    for (uint32_t i = 0; i < std::min(kRegionsAtOnce, regions - looked); ++i) {
+      HostedRegion& region = regions_[next_look_++ % regions];
+      if (region.is_primary) region.usage = LookAt(region);
+    }
+  }
+  NodeUsage usage;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const HostedRegion& region : regions_) {
+    if (!region.is_primary) continue;
+    usage.blocks += kBlocksPerRegion - (region.region == 0 ? kRootBlocks : 0);
+    usage.granted_blocks += region.usage.granted_blocks;
+    usage.overhead_bytes += region.usage.overhead_bytes;
+    for (size_t i = 0; i < usage.free_bytes.size(); ++i) {
+      usage.free_bytes[i] += region.usage.free_bytes[i];
+    }
+  }
+  usage.reserve_blocks = ReserveBlocks();
+  return usage;
 }
 
 MemoryNodeStatus MemoryNode::status() const {

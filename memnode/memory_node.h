@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "client_core/base/status.h"
+#include "client_core/cluster/pool_usage.h"
 #include "client_core/cluster/view.h"
 #include "client_core/fabric/control.h"
 #include "client_core/layout/region_layout.h"
@@ -70,8 +71,19 @@ class MemoryNode final : public MemoryEndpoint {
   ControlReply Handle(const ControlRequest& request) override;
 
   [[nodiscard]] MemoryNodeStatus status() const;
+  // How the blocks are used that this node grants, open ones and those of workers alike. Looks at
+  // the bitmaps of the next kRegionsPerLook regions; of others it tells what it saw there last.
+  NodeUsage Usage();
+  static constexpr uint32_t kRegionsPerLook = 4096;
 
  private:
+  // What was seen when its bitmaps were last looked at.
+  struct RegionUsage {
+    uint32_t granted_blocks = 0;
+    uint32_t overhead_bytes = 0;
+    std::array<uint32_t, SizeClass::kCount> free_bytes{};
+  };
+  static_assert(kRegionBytes < UINT32_MAX, "the bytes of a region fit");
   struct HostedRegion {
     uint32_t region = 0;
     std::byte* memory = nullptr;
@@ -79,6 +91,7 @@ class MemoryNode final : public MemoryEndpoint {
     bool is_missing = false;        // here: what the memory holds means nothing yet
     uint32_t next_block = 0;        // where the search for free blocks starts
     std::vector<bool> used_before;  // blocks that need zeroing when granted
+    RegionUsage usage;
   };
 
   MemoryNode(NodeId self, std::unique_ptr<Backing> backing)
@@ -107,6 +120,7 @@ class MemoryNode final : public MemoryEndpoint {
 
   // Free objects of an open block, of `objects` at most.
   static uint32_t FreeObjects(const HostedRegion& region, uint32_t block, uint32_t objects);
+  static RegionUsage LookAt(const HostedRegion& region);
   static bool IsWhollyFree(const HostedRegion& region, uint32_t block);
   static bool IsAsked(const HostedRegion& region, const ControlRequest& request) {
     return region.is_primary &&
@@ -142,6 +156,7 @@ class MemoryNode final : public MemoryEndpoint {
   Epoch epoch_;  // of the view in use
   std::vector<HostedRegion> regions_;
   uint32_t next_region_ = 0;
+  uint32_t next_look_ = 0;
   // By size class: false while no block of it is open here.
   std::array<bool, SizeClass::kCount> may_be_open_;
 };

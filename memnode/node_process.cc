@@ -378,6 +378,7 @@ NodeReport NodeProcess::Report() {
   const MemoryNodeStatus status = node_->status();
   NodeReport report{.blocks = status.blocks, .granted_blocks = status.granted_blocks};
   report.page_bytes = pages_.page_bytes;
+  report.usage = node_->Usage();
   NoteWorkers();
   // Memory that ends with the process has no image to keep up; its mark still tells an older copy
   // of the master's state.

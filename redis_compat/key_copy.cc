@@ -10,6 +10,7 @@ Task<Status> ReadCopy(Kv& kv, Key key, RecordCopy* copy) {
     RecordView record = result.record();
     if (result.holder() != nullptr) record.holder = &result.holder();
     *copy = RecordCopy::Of(record);
+    copy->is_register = result.shape().lanes > 0;
   }
   co_return status;
 }

@@ -23,6 +23,7 @@ struct RecordCopy {
   uint64_t deadline_ms = 0;
   uint8_t type = 0;
   uint64_t version = 0;  // of the write that was read
+  bool is_register = false;
   std::string_view elsewhere = {};
   std::shared_ptr<LargeValue> holder = nullptr;  // of what lies there; null: who made this is
 
@@ -54,11 +55,12 @@ struct RecordCopy {
 Task<Status> ReadCopy(Kv& kv, Key key, RecordCopy* copy);
 
 // Stores a copy, which outlives it. Without `replace` only where nothing is, or the write of the
-// version `over`.
+// version `over`. `moves`: where the copy is from, it is removed next.
 class StoreCopy final : public CommandMutation {
  public:
-  StoreCopy(const RecordCopy& copy, bool replace, std::optional<uint64_t> over = std::nullopt)
-      : copy_(copy), replace_(replace), over_(over) {}
+  StoreCopy(const RecordCopy& copy, bool replace, std::optional<uint64_t> over = std::nullopt,
+            bool moves = false)
+      : copy_(copy), replace_(replace), moves_(moves), over_(over) {}
 
   Change Apply(const RecordView* current) override {
     Begin();
@@ -68,7 +70,9 @@ class StoreCopy final : public CommandMutation {
     record.head = copy_.bytes();
     record.deadline_ms = copy_.deadline_ms;
     record.type = copy_.type;
-    return Change::Write(record, &version_);
+    Change change = Change::Write(record, &version_);
+    change.frees_as_much = moves_;
+    return change;
   }
 
   [[nodiscard]] ValueRange wanted() const override { return kNoValue; }
@@ -79,9 +83,17 @@ class StoreCopy final : public CommandMutation {
  private:
   const RecordCopy& copy_;
   const bool replace_;
+  const bool moves_;
   const std::optional<uint64_t> over_;
   bool stored_ = false;
   uint64_t version_ = 0;
+};
+
+// Makes a key a record, which can be removed however full the pool is.
+class HoldAsRecord final : public CommandMutation {
+ public:
+  Change Apply(const RecordView* /*current*/) override { return Change::KeepAsRecord(); }
+  [[nodiscard]] ValueRange wanted() const override { return kNoValue; }
 };
 
 // Removes a key that still holds the very write of that version.

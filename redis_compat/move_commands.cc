@@ -1,6 +1,7 @@
 // Commands that bring a value to another key: RENAME, RENAMENX, MOVE, COPY; and MSETNX.
 //
-// Each writes the target before it removes the source: whatever fails, no value is lost.
+// Each writes the target before it removes the source: whatever fails, no value is lost. That the
+// source can be removed then, however full the pool is, is seen to before.
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -22,6 +23,13 @@ enum class MoveOutcome : uint8_t { kMoved, kNoSource, kTargetThere, kFailed };
 // A value that changes between the copy and the removal is copied again, so many times.
 constexpr int kMoveTries = 100;
 
+// Its removal from then on needs no memory, unless others write it again and again.
+Task<Status> MakeRemovable(Kv& kv, Key key, const RecordCopy& copy) {
+  if (!copy.is_register) co_return Status::Ok();
+  HoldAsRecord hold;
+  co_return co_await kv.ReadModifyWrite(key, hold);
+}
+
 // kFailed: it has answered.
 Task<MoveOutcome> Move(CommandContext& context, Key from, Key to, bool replace) {
   Kv& kv = context.kv;
@@ -33,8 +41,9 @@ Task<MoveOutcome> Move(CommandContext& context, Key from, Key to, bool replace) 
   if (same_key) co_return replace ? MoveOutcome::kMoved : MoveOutcome::kTargetThere;
   std::optional<uint64_t> stored;  // by the last try: ours to replace
   for (int tries = 0; tries < kMoveTries; ++tries) {
-    StoreCopy store(source, replace, stored);
-    status = co_await kv.ReadModifyWrite(to, store);
+    StoreCopy store(source, replace, stored, /*moves=*/true);
+    status = co_await MakeRemovable(kv, from, source);
+    if (status.ok()) status = co_await kv.ReadModifyWrite(to, store);
     const StorageStep step = tries > 0 ? StorageStep::kLaterWrite : StorageStep::kWrite;
     if (AnsweredWriteFailure(context, to, status, step)) co_return MoveOutcome::kFailed;
     // On a later try others have written to both since: as if they had after the move.

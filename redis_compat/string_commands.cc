@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client_core/base/large_memory.h"
+#include "client_core/kv/prepared_sets.h"
 #include "redis_compat/commands.h"
 #include "redis_compat/key_batch.h"
 #include "redis_compat/set_options.h"
@@ -311,9 +312,32 @@ struct SetOutcome {
   Status status;
 };
 
-Task<void> SetOne(CommandContext& context, size_t index, SetOutcome* outcome) {
-  outcome->status =
-      co_await context.kv.Set(KeyAt(context, index), StringRecord(context.argv[index + 1]));
+// Of MSET: argv[index] and what was set aside for it and those behind argv[first].
+struct PreparedFrom {
+  size_t first = 1;
+  PreparedSets sets;
+};
+
+Task<void> SetOne(CommandContext& context, size_t index, PreparedFrom& prepared,
+                  SetOutcome* outcome) {
+  const Key key = KeyAt(context, index);
+  const NewRecord record = StringRecord(context.argv[index + 1]);
+  if (prepared.sets.is_filled()) [[unlikely]] {
+    outcome->status =
+        co_await context.kv.SetPrepared(key, record, prepared.sets, (index - prepared.first) / 2);
+  } else {
+    outcome->status = co_await context.kv.Set(key, record);
+  }
+}
+
+Task<Status> PrepareFrom(CommandContext& context, size_t first, bool may_use_reserve,
+                         PreparedFrom* prepared) {
+  std::vector<PendingSet> sets;
+  for (size_t i = first; i < context.argv.size(); i += 2) {
+    sets.push_back({KeyAt(context, i), StringRecord(context.argv[i + 1])});
+  }
+  prepared->first = first;
+  co_return co_await context.kv.Prepare(sets, may_use_reserve, &prepared->sets);
 }
 
 // Behind the keys that are set together with argv[first]: large values are written one by one, and
@@ -348,17 +372,33 @@ Task<void> MSetCommand(CommandContext& context) {
       co_return;
     }
   }
+  // All keys are set, or none for want of memory.
+  PreparedFrom prepared;
+  uint64_t bytes = 0;
+  for (size_t i = 1; i < argv.size(); ++i) bytes += argv[i].size();
+  if (argv.size() > 3 && context.kv.ShouldPrepare(bytes)) [[unlikely]] {
+    const Status status = co_await PrepareFrom(context, 1, /*may_use_reserve=*/false, &prepared);
+    if (AnsweredWriteFailure(context, KeyAt(context, 1), status)) {
+      co_return;
+    }
+  }
   std::vector<SetOutcome> batch(context.kv.keys_at_once());
   for (size_t i = 1; i < argv.size();) {
     const size_t end = SetBatchEnd(context, i);
     co_await RunBatch(context, i, end, 2, [&](size_t index, size_t place) {
-      return SetOne(context, index, &batch[place]);
+      return SetOne(context, index, prepared, &batch[place]);
     });
     const std::span<const SetOutcome> outcomes(batch.data(), (end - i) / 2);
     const SetOutcome* const failed = WorstOf(outcomes);
     if (failed != nullptr) {
       const auto is_set = [](const SetOutcome& outcome) { return outcome.status.ok(); };
       const bool some_done = i > 1 || std::ranges::any_of(outcomes, is_set);
+      const bool is_full = failed->status.code() == StatusCode::kOutOfMemory;
+      if (some_done && is_full && !prepared.sets.is_filled()) {
+        // The same once more.
+        const Status status = co_await PrepareFrom(context, i, /*may_use_reserve=*/true, &prepared);
+        if (status.ok()) continue;
+      }
       const Key key = KeyAt(context, i + 2 * static_cast<size_t>(failed - outcomes.data()));
       (void)AnsweredWriteFailure(context, key, failed->status,
                                  some_done ? StorageStep::kLaterWrite : StorageStep::kWrite);

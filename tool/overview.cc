@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 namespace onetrip {
 namespace {
@@ -151,9 +152,55 @@ std::string SpeedTable(const Overview& overview) {
   return rows.size() == 1 ? std::string() : "\n" + Table(rows);
 }
 
+// How much of one replica's memory is used.
+std::string MemoryText(const std::optional<PoolUsage>& usage) {
+  if (!usage.has_value()) return kUnknown;
+  return Bytes(usage->used_bytes()) + " of " + Bytes(usage->capacity_bytes) + " used (" +
+         std::to_string(usage->used_percent()) + " %, one replica)";
+}
+
+// Where the rest is; of size classes those that have most of it.
+std::string FreeText(const PoolUsage& usage) {
+  constexpr size_t kClassesMax = 4;
+  std::vector<std::pair<uint64_t, uint8_t>> classes;
+  for (uint8_t i = 0; i < SizeClass::kCount; ++i) {
+    if (usage.free_bytes[i] != 0) classes.emplace_back(usage.free_bytes[i], i);
+  }
+  std::sort(classes.rbegin(), classes.rend());
+  std::string text = "free: " + Bytes(usage.free_block_bytes()) + " in free blocks, " +
+                     Bytes(usage.free_in_blocks()) + " in partly used ones, " +
+                     Bytes(usage.retired_bytes) + " coming back; reserve " +
+                     Bytes(usage.reserve_bytes) + "\n";
+  if (classes.empty()) return text;
+  text += "free by size:";
+  for (size_t i = 0; i < std::min(classes.size(), kClassesMax); ++i) {
+    text += (i == 0 ? " " : ", ") + Whole(SizeClass(classes[i].second).bytes()) + ": " +
+            Bytes(classes[i].first);
+  }
+  return text + (classes.size() > kClassesMax ? ", others\n" : "\n");
+}
+
 template <typename T>
 Json OrNull(const std::optional<T>& value) {
   return value.has_value() ? Json(*value) : Json(nullptr);
+}
+
+Json ToJson(const PoolUsage& usage) {
+  Json classes = Json::object();
+  for (uint8_t i = 0; i < SizeClass::kCount; ++i) {
+    if (usage.free_bytes[i] == 0) continue;
+    classes[std::to_string(SizeClass(i).bytes())] = usage.free_bytes[i];
+  }
+  return {{"capacity_bytes", usage.capacity_bytes},
+          {"used_bytes", usage.used_bytes()},
+          {"granted_bytes", usage.granted_bytes},
+          {"overhead_bytes", usage.overhead_bytes},
+          {"free_block_bytes", usage.free_block_bytes()},
+          {"free_in_blocks_bytes", usage.free_in_blocks()},
+          {"free_bytes_by_class", std::move(classes)},
+          {"retired_bytes", usage.retired_bytes},
+          {"reserve_bytes", usage.reserve_bytes},
+          {"refused_bytes", usage.refused_bytes}};
 }
 
 Json ToJson(const MemnodeOverview& node) {
@@ -257,14 +304,15 @@ std::string OverviewText(const Overview& overview) {
   if (!overview.waiting_for.empty()) text += "waiting for: " + overview.waiting_for + "\n";
   if (!overview.moving.empty()) text += "moving: " + overview.moving + "\n";
   if (!overview.unreached.empty()) text += "unreached: " + overview.unreached + "\n";
+  if (!overview.short_of_memory.empty()) text += "memory: " + overview.short_of_memory + "\n";
   text += "regions: " + OrUnknown(overview.regions) + ", " +
           OrUnknown(overview.regions_fully_redundant) + " of them on all of their " +
           (overview.replicas == 0 ? kUnknown : std::to_string(overview.replicas)) +
           " memory nodes\n";
-  text += "keys: " + OrUnknown(overview.keys) +
-          ", memory: " + BytesOrUnknown(overview.granted_bytes) + " of " +
-          BytesOrUnknown(overview.capacity_bytes) + " (one replica), " +
-          std::to_string(overview.ops_per_s) + " ops/s\n\n";
+  text += "keys: " + OrUnknown(overview.keys) + ", memory: " + MemoryText(overview.usage) + ", " +
+          std::to_string(overview.ops_per_s) + " ops/s\n";
+  if (overview.usage.has_value()) text += FreeText(*overview.usage);
+  text += "\n";
   return text + MemnodeTable(overview) + "\n" + AgentTable(overview) + SpeedTable(overview);
 }
 
@@ -281,8 +329,10 @@ std::string OverviewJson(const Overview& overview) {
                {"regions_fully_redundant", OrNull(overview.regions_fully_redundant)},
                {"keys", OrNull(overview.keys)},
                {"ops_per_s", overview.ops_per_s},
-               {"capacity_bytes", OrNull(overview.capacity_bytes)},
-               {"granted_bytes", OrNull(overview.granted_bytes)},
+               {"short_of_memory", overview.short_of_memory},
+               {"capacity_bytes", overview.usage ? Json(overview.usage->capacity_bytes) : Json()},
+               {"granted_bytes", overview.usage ? Json(overview.usage->granted_bytes) : Json()},
+               {"memory", overview.usage.has_value() ? ToJson(*overview.usage) : Json()},
                {"master",
                 {{"pid", master.pid},
                  {"address", master.address},

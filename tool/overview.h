@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "client_core/cluster/pool_usage.h"
+
 namespace onetrip {
 
 struct LatencyUs {
@@ -73,8 +75,8 @@ struct Overview {
   std::optional<uint32_t> regions_fully_redundant;
   std::optional<uint64_t> keys;
   uint64_t ops_per_s = 0;
-  std::optional<uint64_t> capacity_bytes;  // of one replica
-  std::optional<uint64_t> granted_bytes;
+  std::optional<PoolUsage> usage;  // the master's word
+  std::string short_of_memory;     // why writes are refused, or soon will be; empty: there is room
   MasterOverview master;
   std::vector<MemnodeOverview> memnodes;
   std::vector<AgentOverview> agents;

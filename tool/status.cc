@@ -29,6 +29,8 @@ void TakeStatus(const ClusterStatusInfo& status, Overview* overview) {
   overview->waiting_for = status.waiting_for;
   overview->moving = status.moving;
   overview->unreached = status.unreached;
+  overview->short_of_memory = status.short_of_memory;
+  overview->usage = status.usage;
   overview->replicas = status.replicas;
   if (status.regions != 0) {
     overview->regions = status.regions;
@@ -77,10 +79,6 @@ void AskAgents(const std::string& password, Overview* overview) {
     TakeInfo(*info, &agent);
     overview->ops_per_s += agent.ops_per_s;
     overview->keys = std::max(overview->keys.value_or(0), agent.keys);
-    overview->capacity_bytes =
-        std::max(overview->capacity_bytes.value_or(0), agent.pool_capacity_bytes);
-    overview->granted_bytes =
-        std::max(overview->granted_bytes.value_or(0), agent.pool_granted_bytes);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "client_core/control/control.pb.h"
 #include "client_core/control/control_stream.h"
 #include "client_core/control/status_codec.h"
+#include "client_core/control/usage_codec.h"
 
 namespace onetrip {
 namespace {
@@ -66,6 +67,8 @@ ClusterStatusInfo DecodeClusterStatus(const control::ClusterStatus& message) {
   info.waiting_for = message.waiting_for();
   info.moving = message.moving();
   info.unreached = message.unreached();
+  if (message.has_usage()) info.usage = DecodePoolUsage(message.usage());
+  info.short_of_memory = message.short_of_memory();
   info.master_pid = message.pid();
   info.master_uptime_s = message.uptime_s();
   for (const control::MemberStatus& from : message.members()) {

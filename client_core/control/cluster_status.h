@@ -3,10 +3,12 @@
 #define ONETRIP_CLIENT_CORE_CONTROL_CLUSTER_STATUS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "client_core/base/status.h"
+#include "client_core/cluster/pool_usage.h"
 #include "client_core/control/control_options.h"
 
 namespace onetrip {
@@ -53,6 +55,10 @@ struct ClusterStatusInfo {
   std::string moving;
   // Which agents do not reach which memory nodes, in one line; empty: all reach all. Likewise.
   std::string unreached;
+  // Nothing: not all who know have told since the master's start.
+  std::optional<PoolUsage> usage;
+  // Why writes are refused, or soon will be, and what helps, in one line; empty: there is room.
+  std::string short_of_memory;
   uint64_t master_pid = 0;
   uint64_t master_uptime_s = 0;
   std::vector<MemberStatusInfo> members;

@@ -41,7 +41,8 @@ constexpr uint64_t kFastRenewals = 8;
 constexpr uint64_t kFastRenewNs = 2'000'000;
 // Later ones are quiet but for one in so long, for the clock and to hear that the master is there.
 constexpr uint64_t kLoudEveryNs = 2'000'000'000;
-constexpr uint64_t kRenewNsMax = 5'000'000'000;
+// However long the lease is: what is said of memory with a renewal is everywhere within a second.
+constexpr uint64_t kRenewNsMax = 500'000'000;
 static_assert(2 * (kLoudEveryNs + kRenewNsMax) < kSilenceNs);
 constexpr size_t kAsksMax = 4096;
 
@@ -521,7 +522,6 @@ void ControlStream::Impl::OnCallMessage(const control::FromMaster& message) {
       const auto sent = renewed_at_ns_.find(message.renewed().sequence());
       if (sent == renewed_at_ns_.end()) return;
       handler_->OnTime(message.renewed().time_us(), sent->second, heard_ns_);
-      handler_->OnUsage(message.renewed().blocks(), message.renewed().granted_blocks());
       handler_->OnMarkStored(message.renewed().mark());
       renewed_at_ns_.erase(renewed_at_ns_.begin(), std::next(sent));
       return;

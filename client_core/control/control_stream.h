@@ -45,15 +45,13 @@ class ControlStream {
     virtual void OnWelcome(const ControlWelcome& /*welcome*/) {}
     // The stream has ended, why in one line; another is being opened.
     virtual void OnBroken(const std::string& /*reason*/) {}
-    // Views, holds and fences.
+    // Views, holds, fences, and how much memory is used.
     virtual void OnMessage(const control::FromMaster& /*message*/) {}
     // The process is no member any more and is not let in again; the stream is closed for good. Of
     // what is said, only that (refusal.h); never called in a memory node that was welcomed once.
     virtual void OnExpelled(const std::string& reason) = 0;
     // The cluster's time, told in answer to something sent at `sent_ns`, by CLOCK_MONOTONIC.
     virtual void OnTime(uint64_t /*time_us*/, uint64_t /*sent_ns*/, uint64_t /*received_ns*/) {}
-    // The memory nodes' blocks, all together, and how many of them are granted: every few seconds.
-    virtual void OnUsage(uint64_t /*blocks*/, uint64_t /*granted_blocks*/) {}
     // A memory node's mark that the master has stored; 0: none.
     virtual void OnMarkStored(uint64_t /*mark*/) {}
     // The copy of the master's state that this process keeps has changed; what FillRecalled() says

@@ -7,6 +7,7 @@
 #include "client_core/base/clock.h"
 #include "client_core/base/log.h"
 #include "client_core/control/control.pb.h"
+#include "client_core/control/usage_codec.h"
 #include "client_core/control/view_codec.h"
 
 namespace onetrip {
@@ -92,19 +93,22 @@ class GrpcMasterClient::CallAwaiter {
 Result<std::unique_ptr<GrpcMasterClient>> GrpcMasterClient::Connect(ControlOptions options,
                                                                     ExpelledFn expelled,
                                                                     std::string* reason,
-                                                                    NewViewFn new_view) {
-  std::unique_ptr<GrpcMasterClient> client(
-      new GrpcMasterClient(std::move(options), std::move(expelled), std::move(new_view)));
+                                                                    NewViewFn new_view,
+                                                                    UsageFn usage) {
+  std::unique_ptr<GrpcMasterClient> client(new GrpcMasterClient(
+      std::move(options), std::move(expelled), std::move(new_view), std::move(usage)));
   const Status status = client->stream_->Connect(reason);
   if (!status.ok()) return status;
   return client;
 }
 
-GrpcMasterClient::GrpcMasterClient(ControlOptions options, ExpelledFn expelled, NewViewFn new_view)
+GrpcMasterClient::GrpcMasterClient(ControlOptions options, ExpelledFn expelled, NewViewFn new_view,
+                                   UsageFn usage)
     : join_timeout_ms_(options.connect_timeout_ms),
       request_timeout_ms_(options.request_timeout_ms),
       expelled_(std::move(expelled)),
       new_view_(std::move(new_view)),
+      usage_fn_(std::move(usage)),
       repair_(std::make_unique<Repair>()),
       view_(std::make_shared<const View>()),
       stream_(std::make_shared<ControlStream>(std::move(options), ControlStream::Role::kAgent,
@@ -122,6 +126,11 @@ void GrpcMasterClient::Stop() {
 std::shared_ptr<const View> GrpcMasterClient::view() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return view_;
+}
+
+std::optional<PoolUsage> GrpcMasterClient::usage() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return usage_;
 }
 
 std::string GrpcMasterClient::last_error() const {
@@ -226,12 +235,10 @@ void GrpcMasterClient::OnTime(uint64_t time_us, uint64_t sent_ns, uint64_t recei
   clock_offset_us_.store(offset_.offset_us(), std::memory_order_relaxed);
 }
 
-void GrpcMasterClient::OnUsage(uint64_t blocks, uint64_t granted_blocks) {
-  blocks_.store(blocks, std::memory_order_relaxed);
-  granted_blocks_.store(granted_blocks, std::memory_order_relaxed);
+void GrpcMasterClient::FillReport(control::Report* report) {
+  report->set_workers(workers_.size());
+  if (usage_fn_) EncodeUsage(usage_fn_(), report);
 }
-
-void GrpcMasterClient::FillReport(control::Report* report) { report->set_workers(workers_.size()); }
 
 void GrpcMasterClient::OnMessage(const control::FromMaster& message) {
   if (message.kind_case() == control::FromMaster::kHoldForView) {
@@ -242,6 +249,9 @@ void GrpcMasterClient::OnMessage(const control::FromMaster& message) {
     OnRepair(message.repair());
   } else if (message.kind_case() == control::FromMaster::kViewCommitted) {
     OnView(message.view_committed().view());
+  } else if (message.kind_case() == control::FromMaster::kUsage) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    usage_ = DecodePoolUsage(message.usage());
   }
 }
 

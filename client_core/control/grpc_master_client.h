@@ -17,6 +17,7 @@
 
 #include "client_core/base/clock.h"
 #include "client_core/cluster/master_client.h"
+#include "client_core/cluster/pool_usage.h"
 #include "client_core/cluster/unreached_nodes.h"
 #include "client_core/control/control_options.h"
 #include "client_core/control/control_stream.h"
@@ -38,12 +39,15 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   using ExpelledFn = std::function<void(const std::string& reason)>;
   // Called on the session thread when view() has become another one; must not block.
   using NewViewFn = std::function<void()>;
+  // Called on the session thread before every renewal; must not block.
+  using UsageFn = std::function<WorkerUsage()>;
 
-  // Connects as an agent; blocks until the master has welcomed it. `new_view` may be null. Failures
-  // as of ControlStream::Connect.
+  // Connects as an agent; blocks until the master has welcomed it. `new_view` and
+  // `usage` may be null. Failures as of ControlStream::Connect.
   static Result<std::unique_ptr<GrpcMasterClient>> Connect(ControlOptions options,
                                                            ExpelledFn expelled, std::string* reason,
-                                                           NewViewFn new_view = nullptr);
+                                                           NewViewFn new_view = nullptr,
+                                                           UsageFn usage = nullptr);
   ~GrpcMasterClient() override;
 
   [[nodiscard]] std::shared_ptr<const View> view() const override;
@@ -55,12 +59,9 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
 
   // Why the last Join or Flush failed, in one line. Any thread.
   [[nodiscard]] std::string last_error() const;
-  // The memory nodes' blocks, all replicas counted, and how many of them are granted, as of a few
-  // seconds ago; 0 until the nodes have told. Any thread.
-  [[nodiscard]] uint64_t blocks() const { return blocks_.load(std::memory_order_relaxed); }
-  [[nodiscard]] uint64_t granted_blocks() const {
-    return granted_blocks_.load(std::memory_order_relaxed);
-  }
+  // Of the whole cluster, as of less than a second ago while the master is there; nothing until it
+  // has told. Any thread.
+  [[nodiscard]] std::optional<PoolUsage> usage() const;
 
   // Whether the master is there, and since when it is away, by CLOCK_MONOTONIC. Any thread.
   [[nodiscard]] bool attending() const { return stream_->attending(); }
@@ -87,7 +88,7 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   class CallAwaiter;
   using DoorPtr = std::shared_ptr<ViewHold::Door>;
 
-  GrpcMasterClient(ControlOptions options, ExpelledFn expelled, NewViewFn new_view);
+  GrpcMasterClient(ControlOptions options, ExpelledFn expelled, NewViewFn new_view, UsageFn usage);
   void Start(const control::Request& request, uint64_t timeout_ms, const DoorPtr& door,
              std::shared_ptr<Call> call);
 
@@ -95,7 +96,6 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   void OnMessage(const control::FromMaster& message) override;
   void OnExpelled(const std::string& reason) override { expelled_(reason); }
   void OnTime(uint64_t time_us, uint64_t sent_ns, uint64_t received_ns) override;
-  void OnUsage(uint64_t blocks, uint64_t granted_blocks) override;
   void FillReport(control::Report* report) override;
   [[nodiscard]] uint64_t KnownEpoch() override { return view_version(); }
   [[nodiscard]] uint64_t KnownTimeUs() override { return offset_.TimeUs(clock_.NowNs()); }
@@ -119,9 +119,8 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   const uint64_t request_timeout_ms_;
   const ExpelledFn expelled_;
   const NewViewFn new_view_;
+  const UsageFn usage_fn_;
   std::atomic<uint64_t> member_{0};
-  std::atomic<uint64_t> blocks_{0};
-  std::atomic<uint64_t> granted_blocks_{0};
   std::atomic<uint64_t> members_{0};  // workers that joined and have not left
 
   // Session thread.
@@ -140,6 +139,7 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   std::shared_ptr<const View> view_;  // guarded by mutex_
   std::string last_error_;            // guarded by mutex_
   std::vector<NodeId> to_probe_;      // guarded by mutex_
+  std::optional<PoolUsage> usage_;    // guarded by mutex_
 
   // Last: its thread uses all of the above. Shared with what is posted to workers.
   std::shared_ptr<ControlStream> stream_;

@@ -7,6 +7,7 @@
 #include "client_core/base/log.h"
 #include "client_core/control/control.pb.h"
 #include "client_core/control/kept_state.h"
+#include "client_core/control/usage_codec.h"
 #include "client_core/control/view_codec.h"
 
 namespace onetrip {
@@ -313,6 +314,7 @@ void GrpcNodeSession::FillReport(control::Report* report) {
   report->set_operations(fresh.operations);
   report->set_page_bytes(fresh.page_bytes);
   report->set_mark(fresh.mark);
+  EncodeUsage(fresh.usage, report);
 }
 
 // ---- The duty thread ----

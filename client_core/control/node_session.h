@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "client_core/base/status.h"
+#include "client_core/cluster/pool_usage.h"
 #include "client_core/cluster/view.h"
 #include "client_core/layout/types.h"
 
@@ -62,6 +63,7 @@ struct NodeReport {
   uint64_t operations = 0;
   uint64_t page_bytes = 0;  // of the pages that the memory may have; 0: not known
   uint64_t mark = 0;        // of the memory, as it stands in its image
+  NodeUsage usage = {};
 };
 
 // What the master asks of a node that serves. Called one at a time, and may block for as long as a

@@ -75,6 +75,24 @@ Task<Status> Kv::Set(Key key, NewRecord record) {
   }
   return impl_->Set(key, record);
 }
+bool Kv::ShouldPrepare(uint64_t bytes) const { return impl_->ShouldPrepare(bytes); }
+Task<Status> Kv::Prepare(std::span<const PendingSet> sets, bool may_use_reserve,
+                         PreparedSets* prepared) {
+  if (impl_->holds_registers()) [[unlikely]] {
+    return impl_->AfterHold([impl = impl_.get(), sets, may_use_reserve, prepared] {
+      return impl->Prepare(sets, may_use_reserve, prepared);
+    });
+  }
+  return impl_->Prepare(sets, may_use_reserve, prepared);
+}
+Task<Status> Kv::SetPrepared(Key key, NewRecord record, PreparedSets& prepared, size_t index) {
+  if (impl_->holds_registers()) [[unlikely]] {
+    return impl_->AfterHold([impl = impl_.get(), key, record, &prepared, index] {
+      return impl->SetPrepared(key, record, prepared, index);
+    });
+  }
+  return impl_->SetPrepared(key, record, prepared, index);
+}
 Task<Status> Kv::Delete(Key key, bool* existed) {
   if (impl_->held()) [[unlikely]] {
     return impl_->AfterHold(

@@ -38,6 +38,8 @@
 namespace onetrip {
 
 class KvImpl;
+class PreparedSets;
+struct PendingSet;
 struct PoolCounts;
 
 // A key of a database; the view maps the database to the keyspace it is stored under.
@@ -119,8 +121,10 @@ struct NewRecord {
 
 // What a read-modify-write makes of the record it saw.
 struct Change {
-  enum class Kind : uint8_t { kKeep, kDelete, kWrite };
+  enum class Kind : uint8_t { kKeep, kKeepAsRecord, kDelete, kWrite };
   static Change Keep() { return {}; }
+  // It stays what it is, in the form whose removal takes no memory.
+  static Change KeepAsRecord() { return {Kind::kKeepAsRecord, {}, nullptr}; }
   static Change Delete() { return {Kind::kDelete, {}, nullptr}; }
   // `version`, unless null, is told the version that the record gets.
   static Change Write(NewRecord record, uint64_t* version = nullptr) {
@@ -130,6 +134,8 @@ struct Change {
   Kind kind = Kind::kKeep;
   NewRecord record;  // may point into the record seen, or into the Mutation
   uint64_t* version = nullptr;
+  // Behind it the caller gives up as much memory as it takes: it may have some of the reserve.
+  bool frees_as_much = false;
 };
 
 class Mutation {
@@ -195,6 +201,15 @@ class Kv {
   virtual bool GetAtOnce(Key key, ReadResult* result);
   // Stores without looking at what was there.
   virtual Task<Status> Set(Key key, NewRecord record);
+  // Whether memory for several SETs that take so many bytes should be set aside before the first.
+  [[nodiscard]] bool ShouldPrepare(uint64_t bytes) const;
+  // Sets it aside. Not ok: nothing is. `may_use_reserve`: of the memory nodes, for what others of
+  // the same command have gone before.
+  Task<Status> Prepare(std::span<const PendingSet> sets, bool may_use_reserve,
+                       PreparedSets* prepared);
+  // As Set(), of the one at `index` of those that were prepared; once for each. kOutOfMemory: the
+  // key is a register, and the reserve is used up.
+  virtual Task<Status> SetPrepared(Key key, NewRecord record, PreparedSets& prepared, size_t index);
   // Removes; `existed` tells whether it was there.
   virtual Task<Status> Delete(Key key, bool* existed);
   // Replaces atomically what `mutation` saw by what it made of it. `mutation` is borrowed.

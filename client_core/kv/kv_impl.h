@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "client_core/coro/sync.h"
 #include "client_core/index/index.h"
 #include "client_core/kv/kv.h"
+#include "client_core/kv/prepared_sets.h"
 #include "client_core/kv/registers.h"
 #include "client_core/layout/extent.h"
 #include "client_core/layout/register_codec.h"
@@ -63,6 +65,11 @@ class KvImpl final : private WorkerDuties {
   Task<Status> CheckPool(PoolCounts* counts);
   void SetActiveExpiry(bool active) { active_expiry_ = active; }
 
+  bool ShouldPrepare(uint64_t bytes) const;
+  Task<Status> Prepare(std::span<const PendingSet> sets, bool may_use_reserve,
+                       PreparedSets* prepared);
+  Task<Status> SetPrepared(Key key, NewRecord record, PreparedSets& prepared, size_t index);
+
   // kTooLarge for what is too long to be stored.
   static Status CheckSizes(const Key& key, const NewRecord& record);
 
@@ -85,6 +92,10 @@ class KvImpl final : private WorkerDuties {
   const KvMetrics& metrics() const { return metrics_; }
 
  private:
+  friend class PreparedSets;
+  // So much the memory nodes' reserve has for keys of one command that meets a full pool on its
+  // way.
+  static constexpr uint64_t kUnpreparedBytesMax = uint64_t{256} * 1024;
   // repair.cc: what the master asks when a memory node is lost or comes back, or regions move.
   void LeaveNode(NodeId node) override;
   void UseView(const View& view) override;
@@ -252,6 +263,10 @@ class KvImpl final : private WorkerDuties {
       addr = GlobalAddr();
       extents.reset();
     }
+    // Of a read-modify-write: of what it is about to give up, if that is enough for what it takes;
+    // and until when it uses that, for the pool is full. 0: it is not, so far.
+    SizeClass gives_up;
+    uint64_t in_place_until_ns = 0;
     uint32_t bytes = 0;
     RoundTripPtr buffer;  // its arena holds the bytes
     std::byte* record = nullptr;
@@ -285,6 +300,7 @@ class KvImpl final : private WorkerDuties {
   // Takes fresh memory for a draft whose old memory a slot has named, and writes it there. Releases
   // and renews the operation's pin.
   Task<Status> Renew(Operation& operation, const IndexKey& key, Draft* draft);
+  // `draft` may have its memory already.
   Task<Status> SetRecord(RegisterOperation& operation, Key key, const IndexKey& index_key,
                          const NewRecord& record, Draft* draft);
   Task<Status> SetBlind(RegisterOperation& operation, const IndexKey& key, Draft* draft,
@@ -363,13 +379,23 @@ class KvImpl final : private WorkerDuties {
                              const SearchResult& search, bool* removed);
 
   // rmw.cc
-  Task<Status> AttemptOnRegister(RegisterOperation& operation, const IndexKey& key,
-                                 const SearchResult& search, uint64_t forgotten, Mutation& mutation,
-                                 bool* done);
+  Task<Status> AttemptOnRegister(RegisterOperation& operation, const Key& key,
+                                 const IndexKey& index_key, const SearchResult& search,
+                                 uint64_t forgotten, Mutation& mutation, Draft* draft, bool* done);
   Task<Status> Attempt(RegisterOperation& operation, const Key& key, const IndexKey& index_key,
                        Mutation& mutation, Room* room, Draft* draft, bool* done);
   Task<Status> Replace(Operation& operation, const Key& key, const IndexKey& index_key,
                        const SearchResult& search, const Change& change, Draft* draft, bool* done);
+
+  // in_place.cc: what may be changed in a full pool. Of what is given up for a record of class
+  // `needed`, or by the end of a register; not valid: it is less than what is taken.
+  [[nodiscard]] SizeClass GivenUpFor(const SearchResult& search, const Change& change,
+                                     SizeClass needed) const;
+  [[nodiscard]] static SizeClass GivenUpFor(const Key& key, SlotWord register_word,
+                                            SizeClass thawed, const Change* change);
+  Task<Status> TakeInPlace(Draft* draft);
+  // The last attempt found no memory. Ok: another one may.
+  Task<Status> GoOnInPlace(RegisterOperation& operation, Draft* draft);
 
   // register_ops.cc: keys that are held as registers.
   [[nodiscard]] bool FitsRegister(const Key& key, const NewRecord& record) const;
@@ -422,8 +448,8 @@ class KvImpl final : private WorkerDuties {
   Task<Status> TakeBuffers(RegisterOperation& operation, CachedRegister& entry,
                            WriteBuffers* buffers, Allocator::Holder* idle);
   Task<Status> SetRegister(RegisterOperation& operation, Key key, const IndexKey& index_key,
-                           const NewRecord& record, BegunWrite begun,
-                           Allocator::Holder& holder, bool* as_record);
+                           const NewRecord& record, BegunWrite begun, Allocator::Holder& holder,
+                           bool* as_record);
   Task<Result<RegisterResult>> SetThroughIndex(RegisterOperation& operation, Key key,
                                                const IndexKey& index_key, Draft* draft,
                                                bool* written, bool* renew_shape, bool* as_record);
@@ -437,8 +463,11 @@ class KvImpl final : private WorkerDuties {
   // `reserved`, unless null or empty, is the record's memory.
   Task<Status> EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                            CachedRegister& entry, bool may_wait, Draft* reserved = nullptr);
+  // Of the record that takes a register's place: what F needs is not known before the register is
+  // sealed, only the most that it can.
+  static SizeClass ThawedClass(const IndexKey& key, const CachedRegister& entry);
   // Memory for the record that ends the register at hand, when more comes back than that takes.
-  // `own`: the register lies in this worker's memory.
+  // `own`: the register lies in this worker's memory, or the caller gives up as much at once.
   Task<Status> ReserveInPlaceOf(SlotWord register_word, const IndexKey& key,
                                 const CachedRegister& entry, bool own, Draft* draft);
   // The record that `search` found is written anew, to `reserved`, and nothing else changes. If it

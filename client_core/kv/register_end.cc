@@ -19,17 +19,16 @@ namespace {
 constexpr Status kUnresolved(StatusCode::kUnknownOutcome,
                              "a write was interrupted, and what became of it could not be learned");
 
-// What F needs is not known before the register is sealed, only the most that it can.
-SizeClass ThawedClass(const IndexKey& key, const CachedRegister& entry) {
-  const uint64_t most = entry.handle.ref.shape.value_bytes_max() - kKeyValueHeadBytes;
-  return SizeClass::For(RecordBytes(key.bytes.size(), most) + sizeof(RecordOrigin));
-}
-
 bool Names(SlotWord word, GlobalAddr register_addr) {
   return !word.is_empty() && word.is_register() && word.addr() == register_addr;
 }
 
 }  // namespace
+
+SizeClass KvImpl::ThawedClass(const IndexKey& key, const CachedRegister& entry) {
+  const uint64_t most = entry.handle.ref.shape.value_bytes_max() - kKeyValueHeadBytes;
+  return SizeClass::For(RecordBytes(key.bytes.size(), most) + sizeof(RecordOrigin));
+}
 
 // The slot names `entry`; something has sealed it, or has to. Ok: the slot may have changed, by us
 // or by others. REQUIRES: `operation` has been pinned since before its search. With `may_wait` the

@@ -18,6 +18,10 @@ Task<Status> KvImpl::ReadModifyWrite(Key key, Mutation& mutation) {
   operation.pin = reclaimer_.Pin();
   Draft draft;
   draft.holder = &holder;
+  if (allocator_.was_full()) {
+    draft.in_place_until_ns =
+        context_.executor.NowNs() + context_.options.memory_wait_ms * 1'000'000;
+  }
   Room room;
   Status status;
   bool done = false;
@@ -25,7 +29,10 @@ Task<Status> KvImpl::ReadModifyWrite(Key key, Mutation& mutation) {
     // Anew each time: an attempt may have given up its pin, and with it a keyspace that was
     // flushed.
     const IndexKey index_key = MakeKey(key);
+    draft.gives_up = SizeClass();
     status = co_await Attempt(operation, key, index_key, mutation, &room, &draft, &done);
+    if (status.code() == StatusCode::kOutOfMemory) [[unlikely]]
+      status = co_await GoOnInPlace(operation, &draft);
     if (room.turn) [[unlikely]]
       status = co_await WaitForRoom(operation, &room);
     if (!done && status.ok() && OutOfTime(context_, operation)) status = kContended;
@@ -54,7 +61,8 @@ Task<Status> KvImpl::Attempt(RegisterOperation& operation, const Key& key,
     }
   }
   if (search.found && search.entry.word.is_register()) {
-    co_return co_await AttemptOnRegister(operation, index_key, search, forgotten, mutation, done);
+    co_return co_await AttemptOnRegister(operation, key, index_key, search, forgotten, mutation,
+                                         draft, done);
   }
   ReadResult current;
   const RecordView* seen = nullptr;
@@ -76,6 +84,7 @@ Task<Status> KvImpl::Attempt(RegisterOperation& operation, const Key& key,
   const Change change = mutation.Apply(seen);
   switch (change.kind) {
     case Change::Kind::kKeep:
+    case Change::Kind::kKeepAsRecord:
       if (search.found && seen == nullptr) {
         co_return co_await RemoveExpired(operation, key.database, index_key, search, done);
       }
@@ -101,23 +110,34 @@ Task<Status> KvImpl::Attempt(RegisterOperation& operation, const Key& key,
 
 // A register is read first: a mutation that changes nothing leaves it as it is. One that does needs
 // a record.
-Task<Status> KvImpl::AttemptOnRegister(RegisterOperation& operation, const IndexKey& key,
-                                       const SearchResult& search, uint64_t forgotten,
-                                       Mutation& mutation, bool* done) {
-  CachedRegister* entry = Adopt(key, search, forgotten);
+Task<Status> KvImpl::AttemptOnRegister(RegisterOperation& operation, const Key& key,
+                                       const IndexKey& index_key, const SearchResult& search,
+                                       uint64_t forgotten, Mutation& mutation, Draft* draft,
+                                       bool* done) {
+  CachedRegister* entry = Adopt(index_key, search, forgotten);
   if (entry == nullptr) co_return Status::Ok();
   RegisterCache::Use use(registers_->cache, *entry);
   ReadResult current;
   const Result<RegisterResult> read = co_await ReadRegister(operation, *entry, &current);
   if (!read.ok()) co_return read.status();
-  if (read.value() == RegisterResult::kDone) {
-    const Change change = mutation.Apply(&current.record());
-    if (change.kind == Change::Kind::kKeep) {
-      *done = true;
-      co_return Status::Ok();
-    }
+  Change change;
+  const bool is_read = read.value() == RegisterResult::kDone;
+  if (is_read) change = mutation.Apply(&current.record());
+  if (is_read && change.kind == Change::Kind::kKeep) {
+    *done = true;
+    co_return Status::Ok();
   }
-  co_return co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/true);
+  const SlotWord word = search.entry.word;
+  draft->gives_up =
+      GivenUpFor(key, word, ThawedClass(index_key, *entry), is_read ? &change : nullptr);
+  Draft thawed;
+  if (draft->in_place_until_ns != 0 && draft->gives_up.is_valid()) [[unlikely]] {
+    const Status reserved =
+        co_await ReserveInPlaceOf(word, index_key, *entry, /*own=*/true, &thawed);
+    if (!reserved.ok()) co_return reserved;
+  }
+  co_return co_await EndRegister(operation, index_key, search.entry, *entry, /*may_wait=*/true,
+                                 &thawed);
 }
 
 Task<Status> KvImpl::Replace(Operation& operation, const Key& key, const IndexKey& index_key,
@@ -131,6 +151,12 @@ Task<Status> KvImpl::Replace(Operation& operation, const Key& key, const IndexKe
   if (draft->addr.is_null() || draft->size_class != reserved) {
     if (!draft->addr.is_null()) allocator_.Retire(draft->addr, reserved);
     draft->addr = allocator_.TryAllocate(draft->size_class);
+    draft->gives_up = GivenUpFor(search, change, draft->size_class);
+    const bool in_place = draft->in_place_until_ns != 0 && draft->gives_up.is_valid();
+    if (draft->addr.is_null() && in_place) [[unlikely]] {
+      status = co_await TakeInPlace(draft);
+      if (!status.ok()) co_return status;
+    }
     if (draft->addr.is_null()) {
       // Waiting for memory takes giving up the pin, and with it all that was read.
       operation.pin.Release();

@@ -160,6 +160,12 @@ Task<Status> StagedKv::Set(Key key, NewRecord record) {
   co_return co_await Keep(record);
 }
 
+Task<Status> StagedKv::SetPrepared(Key key, NewRecord record, PreparedSets& prepared,
+                                   size_t index) {
+  if (!IsStaged(key)) co_return co_await store_.SetPrepared(key, record, prepared, index);
+  co_return co_await Set(key, record);
+}
+
 Task<Status> StagedKv::Delete(Key key, bool* existed) {
   if (!IsStaged(key)) co_return co_await store_.Delete(key, existed);
   *existed = Current() != nullptr;
@@ -176,6 +182,7 @@ Task<Status> StagedKv::ReadModifyWrite(Key key, Mutation& mutation) {
   const Change change = mutation.Apply(current);
   switch (change.kind) {
     case Change::Kind::kKeep:
+    case Change::Kind::kKeepAsRecord:
       break;
     case Change::Kind::kDelete:
       changed_ |= current != nullptr;

@@ -49,6 +49,8 @@ class StagedKv final : public Kv {
   Task<Status> GetPart(Key key, ValueRange range, ReadResult* result) override;
   bool GetAtOnce(Key /*key*/, ReadResult* /*result*/) override { return false; }
   Task<Status> Set(Key key, NewRecord record) override;
+  Task<Status> SetPrepared(Key key, NewRecord record, PreparedSets& prepared,
+                           size_t index) override;
   Task<Status> Delete(Key key, bool* existed) override;
   Task<Status> ReadModifyWrite(Key key, Mutation& mutation) override;
   // One operation at a time works on the copy.

@@ -45,7 +45,8 @@ void KvImpl::Encode(const IndexKey& key, const NewRecord& record, Draft* draft) 
   }
   fields.deadline_ms = record.deadline_ms;
   fields.type = record.type;
-  fields.opcode = LogOpcode::kUpdate;
+  const bool is_of_its_size = draft->extents || draft->size_class == SizeClass::For(draft->bytes);
+  fields.opcode = is_of_its_size ? LogOpcode::kUpdate : LogOpcode::kRestated;
   EncodeRecord(fields, draft->record);
 }
 
@@ -141,8 +142,11 @@ Task<Status> KvImpl::SetSlowly(Key key, NewRecord record, BegunWrite begun) {
 
 Task<Status> KvImpl::SetRecord(RegisterOperation& operation, Key key, const IndexKey& index_key,
                                const NewRecord& record, Draft* draft) {
-  Measure(key, record, draft);
-  Status status = co_await Reserve(draft);
+  Status status;
+  if (draft->addr.is_null()) {
+    Measure(key, record, draft);
+    status = co_await Reserve(draft);
+  }
   if (status.ok()) {
     const bool entered = co_await EnterSlots(operation);
     if (!entered) status = kHeld;
@@ -191,7 +195,15 @@ Task<Status> KvImpl::SetBlind(RegisterOperation& operation, const IndexKey& key,
     if (search.entry.word.is_register()) {
       CachedRegister* entry = Adopt(key, search, forgotten);
       if (entry != nullptr) {
-        status = co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/true);
+        // The record that takes its place is overwritten next.
+        Draft thawed;
+        if (draft->in_place_until_ns != 0) [[unlikely]] {
+          const SlotWord word = search.entry.word;
+          status = co_await ReserveInPlaceOf(word, key, *entry, /*own=*/true, &thawed);
+          if (!status.ok()) co_return status;
+        }
+        status =
+            co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/true, &thawed);
         if (!status.ok()) co_return status;
       }
       if (OutOfTime(context_, operation)) co_return kContended;

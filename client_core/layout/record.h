@@ -16,8 +16,10 @@ enum class LogOpcode : uint8_t {
   kNone = 0,
   kInsert = 1,
   kUpdate = 2,
-  kThawed = 3,    // took the place of a register: a RecordOrigin lies between header and key
-  kRestated = 4,  // a thawed record's content, written anew without the origin
+  kThawed = 3,  // took the place of a register: a RecordOrigin lies between header and key
+  // An update like any other, in memory that may be larger than its bytes need: that was free, or
+  // about to be, where nothing else was.
+  kRestated = 4,
 };
 
 struct RecordHeader {

@@ -56,7 +56,7 @@ void Allocator::ListAgain(Block& block, uint16_t index) {
     return to_clear_.push_back({block.start, index});
   }
   metrics_.live_bytes.Sub(block.size_class.bytes());
-  metrics_.free_bytes.Add(block.size_class.bytes());
+  metrics_.free_bytes.Add(block.size_class, block.size_class.bytes());
   AddFree(block, index);
   if (context_.memory_observer != nullptr) {
     context_.memory_observer->Listed(ObjectAddr(block.start, block.size_class, index));
@@ -157,7 +157,7 @@ GlobalAddr Allocator::TakeFrom(uint32_t list_index, SizeClass size_class) {
   block.is_free.at(index) = false;
 #endif
   if (block.free.empty()) list.pop_back();
-  metrics_.free_bytes.Sub(size_class.bytes());
+  metrics_.free_bytes.Sub(size_class, size_class.bytes());
   metrics_.live_bytes.Add(size_class.bytes());
   const GlobalAddr addr = ObjectAddr(block.start, size_class, index);
   if (context_.memory_observer != nullptr) {
@@ -421,7 +421,7 @@ void Allocator::AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list
   }
   const uint64_t free_bytes = added.free.size() * size_class.bytes();
   metrics_.owned_bytes.Add(uint64_t{size_class.blocks()} * kBlockBytes);
-  metrics_.free_bytes.Add(free_bytes);
+  metrics_.free_bytes.Add(size_class, free_bytes);
   metrics_.live_bytes.Add(uint64_t{added.objects} * size_class.bytes() - free_bytes);
   metrics_.blocks_granted.Add();
   if (context_.memory_observer != nullptr) {
@@ -440,7 +440,7 @@ void Allocator::RemoveBlock(Block& block) {
 void Allocator::Forget(Block& block) {
   const uint64_t free_bytes = block.free.size() * block.size_class.bytes();
   metrics_.owned_bytes.Sub(uint64_t{block.size_class.blocks()} * kBlockBytes);
-  metrics_.free_bytes.Sub(free_bytes);
+  metrics_.free_bytes.Sub(block.size_class, free_bytes);
   metrics_.live_bytes.Sub(uint64_t{block.objects} * block.size_class.bytes() - free_bytes);
   const uint32_t key = BlockKey(block.start);
   const uint32_t position = std::exchange(block_position_[key], 0);

@@ -78,11 +78,15 @@ class Allocator {
     GlobalAddr addr;
     SizeClass size_class;
   };
-  // An object of `size_class` for a caller that holds a pin and gives up one of `replaced` in its
-  // place, in a block of this worker's own. When the pool is full it may be one of that class or
-  // larger, which then serves the next caller, and in the end one of the memory nodes' reserve
-  // (PROTOCOLS, "The reserve").
+  // An object of `size_class` for a caller that holds a pin and gives up one of `replaced`, or as
+  // much, in its place. When the pool is full it may be one of that class or larger, which then
+  // serves the next caller, and in the end one of the memory nodes' reserve (PROTOCOLS, "The
+  // reserve").
   Task<Result<Object>> AllocateInPlaceOf(SizeClass replaced, SizeClass size_class);
+  // Whether that has just found the pool full.
+  [[nodiscard]] bool was_full() const {
+    return full_until_ns_ != 0 && context_.executor.NowNs() < full_until_ns_;
+  }
   // Waits until what is retired by now is free again, but not beyond `deadline_ns` nor while all
   // hold. REQUIRES: the caller holds no pin.
   Task<void> AwaitRetired(uint64_t deadline_ns);

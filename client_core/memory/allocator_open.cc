@@ -217,7 +217,7 @@ void Allocator::BeginClearing(Block& block) {
   block.is_free.assign(block.objects, false);
 #endif
   const uint64_t bytes = block.free.size() * block.size_class.bytes();
-  metrics_.free_bytes.Sub(bytes);
+  metrics_.free_bytes.Sub(block.size_class, bytes);
   metrics_.live_bytes.Add(bytes);
   for (const uint16_t index : block.free) to_clear_.push_back({block.start, index});
   block.clearing += static_cast<uint32_t>(block.free.size());

@@ -140,6 +140,7 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
                               MayCompact() || OthersMayGive();
     if (!more_to_come || (lost && !view_to_come) || now_ns >= deadline_ns) {
       if (lost) co_return Status(StatusCode::kUnavailable, "a memory node does not grant memory");
+      metrics_.exhausted_for.Set(size_class.bytes());
       metrics_.exhausted.Add();
       if (!more_to_come) barren_until_ns_ = now_ns + kBarrenNs;
       co_return Status(StatusCode::kOutOfMemory, "no memory node has free memory");

@@ -76,6 +76,7 @@ def tests():
     import start_failures  # pylint: disable=unused-import,import-outside-toplevel
     import tool  # pylint: disable=unused-import,import-outside-toplevel
     import tool_directory  # pylint: disable=unused-import,import-outside-toplevel
+    import used_memory  # pylint: disable=unused-import,import-outside-toplevel
     import watch  # pylint: disable=unused-import,import-outside-toplevel
     shared = [("%s: %s, two agents" % (fabric, function.__name__.replace("_", " ")),
                functools.partial(_shared, function, fabric))

@@ -50,13 +50,14 @@ def check_commands_of_full_pool(client, keys):
         ("SETBIT", "new bits", 30000, 1), ("BITFIELD", "new bits", "SET", "u8", 30000, 1),
         ("BITOP", "AND", "new bits", keys[0], keys[1]), ("COPY", keys[0], "new"),
         ("RENAME", keys[0], "new"), ("MOVE", keys[0], 1), ("PFADD", "new hll", "a", "b"),
-        ("RESTORE", "new", 0, client.call("DUMP", keys[2]).value), ("EXPIRE", keys[1], 100)])
+        ("RESTORE", "new dump", 0, client.call("DUMP", keys[2]).value), ("EXPIRE", keys[1], 100)])
     refused = [reply.value for reply in replies if reply.is_error]
     assert set(refused) == {OOM} and len(refused) >= 10, refused
     replies = client.pipeline([
         ("MGET", keys[2], "none"), ("TTL", keys[2]), ("TYPE", keys[2]), ("DUMP", keys[2]),
         ("GETRANGE", keys[2], 0, 5), ("SCAN", 0), ("TOUCH", keys[2]), ("RANDOMKEY",),
-        ("UNLINK", keys[2]), ("DEL", keys[0], keys[1], "new", "new bits", "new hll", "m1", "m2")])
+        ("UNLINK", keys[2]), ("DEL", keys[0], keys[1], "new", "new bits", "new hll",
+         "new dump", "m1", "m2")])
     assert not any(reply.is_error for reply in replies), replies
 
 

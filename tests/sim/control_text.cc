@@ -83,6 +83,9 @@ struct Describer {
     return "repair " + std::to_string(repair.id) + ": " +
            kWhat[static_cast<int>(repair.order.kind)] + " " + std::to_string(repair.order.region);
   }
+  std::string operator()(const UsageMessage& usage) const {
+    return "used: " + std::to_string(usage.usage->used_bytes());
+  }
   std::string operator()(const ReachMessage& reach) const {
     return "question " + std::to_string(reach.id) + ": say when node " +
            std::to_string(reach.node.value) + " is reached";

@@ -83,8 +83,6 @@ TEST_F(MasterRenewalTest, AQuietOneCountsAndIsNotAnswered) {
   // The first answer to a renewal at all.
   ASSERT_TRUE(node_->ReadUntil([](const auto& m) { return m.has_renewed(); }, &answer));
   EXPECT_EQ(answer.renewed().sequence(), 3001U);
-  EXPECT_EQ(answer.renewed().blocks(), 3041U);
-  EXPECT_EQ(answer.renewed().granted_blocks(), 3001U);
   EXPECT_GT(answer.renewed().time_us(), 0U);
 }
 

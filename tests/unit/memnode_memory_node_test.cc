@@ -224,6 +224,26 @@ TEST_F(MemoryNodeTest, PartOfASpanIsNeitherFreedNorGranted) {
   EXPECT_EQ(Ask(0, Kind::kFree, Span(3), 1, span).outcome, Outcome::kDone);
 }
 
+// Of a primary's blocks, whoever frees in them and whoever owns them.
+TEST_F(MemoryNodeTest, TellsHowItsBlocksAreUsed) {
+  const NodeUsage before = nodes_[1]->Usage();
+  EXPECT_EQ(before.granted_blocks, 0U);
+  EXPECT_GT(before.blocks, 0U);
+  EXPECT_GE(before.reserve_blocks, 4U);
+  const ControlReply reply = Alloc(1, kSlab, 5);
+  ASSERT_EQ(reply.outcome, Outcome::kDone);
+  const ControlReply span = Alloc(1, Span(3), 5);
+  ASSERT_EQ(span.outcome, Outcome::kDone);
+  auto* bitmap =
+      reinterpret_cast<uint64_t*>(At(reply.block, 0) + BitmapOffset(reply.block.block()));
+  bitmap[0] = 0b1011;
+  const NodeUsage usage = nodes_[1]->Usage();
+  EXPECT_EQ(usage.granted_blocks, 4U);
+  EXPECT_EQ(usage.free_bytes[kSlab.index()], 3 * kSlab.bytes());
+  const uint64_t objects = ObjectsPerBlock(kSlab, reply.block.block()) * kSlab.bytes();
+  EXPECT_EQ(usage.overhead_bytes, kBlockBytes - objects + kBlockHeaderBytes);
+}
+
 // A node's whole memory is soiled and granted again: every byte that a grant hands out is 0.
 TEST_F(MemoryNodeTest, ABlockThatWasUsedIsZeroWhenItIsGrantedAgain) {
   for (int round = 0; round < 3; ++round) {

@@ -15,7 +15,13 @@ Overview MakeOverview() {
   overview.regions = 64;
   overview.regions_fully_redundant = 63;
   overview.keys = 1234;
-  overview.capacity_bytes = 1ULL << 30;
+  PoolUsage usage;
+  usage.capacity_bytes = 1ULL << 30;
+  usage.granted_bytes = 900ULL << 20;
+  for (uint8_t i = 0; i < 9; ++i) usage.free_bytes[i] = (i + 1ULL) << 20;
+  usage.retired_bytes = 5000;
+  overview.usage = usage;
+  overview.short_of_memory = "82 % of the memory is used";
   overview.master = {77, "127.0.0.1:7400", "up", 12};
   MemnodeOverview node;
   node.pid = 78;
@@ -58,9 +64,28 @@ TEST(Overview, TakesWhatAnAgentSays) {
 TEST(Overview, TextNamesEveryProcess) {
   const std::string text = OverviewText(MakeOverview());
   for (const char* word :
-       {"0000000000abcdef", "serving", "127.0.0.1:7400", "63 of them", "1234", "1.0 GiB", "lost",
-        "3.0 MiB", "78", "79", "4711", "1.25", "20.2", "waiting for: memory node 0 is not there",
-        "pages", " 2 MiB", " 4 KiB"}) {
+       {"0000000000abcdef",
+        "serving",
+        "127.0.0.1:7400",
+        "63 of them",
+        "1234",
+        "1.0 GiB",
+        "lost",
+        "3.0 MiB",
+        "78",
+        "79",
+        "4711",
+        "1.25",
+        "20.2",
+        "waiting for: memory node 0 is not there",
+        "pages",
+        " 2 MiB",
+        " 4 KiB",
+        "855 MiB of 1.0 GiB used (83 %, one replica)",
+        "124 MiB in free blocks, 45 MiB in partly used ones, 4.9 KiB coming back",
+        "free by size: 256 B: 9.0 MiB, 224 B: 8.0 MiB",
+        "others",
+        "memory: 82 % of the memory is used"}) {
     EXPECT_NE(text.find(word), std::string::npos) << word << "\n" << text;
   }
   // No line ends in blanks, none is as wide as a screen.
@@ -80,7 +105,7 @@ TEST(Overview, WhatIsNotKnownIsNoNumber) {
   overview.memnodes.push_back(node);
   const std::string text = OverviewText(overview);
   for (const char* part : {"cluster ?", "epoch ?", "regions: ?, ? of them on all of their ?",
-                           "keys: ?", "memory: ? of ?", "memnode-3"}) {
+                           "keys: ?", "memory: ?", "memnode-3"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
   const std::string json = OverviewJson(overview);
@@ -147,10 +172,12 @@ TEST(Overview, WhoWaitsForNothingSaysNothing) {
 
 TEST(Overview, JsonHasMasterMemnodesAndAgents) {
   const std::string json = OverviewJson(MakeOverview());
-  for (const char* part : {"\"memnodes\": [", "\"agents\": [", "\"master\": {", "\"pid\": 77",
-                           "\"address\": \"127.0.0.1:7000\"", "\"p99.9\": 30.0",
-                           "\"waiting_for\": \"memory node 0 is not there\"",
-                           "\"page_bytes\": 2097152", "\"page_bytes\": 4096"}) {
+  for (const char* part :
+       {"\"memnodes\": [", "\"agents\": [", "\"master\": {", "\"pid\": 77",
+        "\"address\": \"127.0.0.1:7000\"", "\"p99.9\": 30.0",
+        "\"waiting_for\": \"memory node 0 is not there\"", "\"page_bytes\": 2097152",
+        "\"page_bytes\": 4096", "\"capacity_bytes\": 1073741824", "\"used_bytes\": 896527480",
+        "\"64\": 1048576", "\"short_of_memory\": \"82 %"}) {
     EXPECT_NE(json.find(part), std::string::npos) << part << "\n" << json;
   }
 }

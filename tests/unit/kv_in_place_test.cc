@@ -1,0 +1,283 @@
+// What may be changed in a full pool: whatever leaves a key with no more memory than it had; and
+// several keys are written all or none.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client_core/kv/prepared_sets.h"
+#include "tests/support/test_cluster.h"
+
+namespace onetrip {
+namespace {
+
+// As EXPIRE: the same value with a deadline.
+class SetDeadline final : public Mutation {
+ public:
+  explicit SetDeadline(uint64_t deadline_ms) : deadline_ms_(deadline_ms) {}
+  Change Apply(const RecordView* current) override {
+    found_ = current != nullptr;
+    if (!found_) return Change::Keep();
+    value_ = current->value;
+    return Change::Write({.head = value_, .deadline_ms = deadline_ms_, .type = current->type});
+  }
+  [[nodiscard]] bool found() const { return found_; }
+
+ private:
+  const uint64_t deadline_ms_;
+  std::string value_;
+  bool found_ = false;
+};
+
+// As GETDEL.
+class Remove final : public Mutation {
+ public:
+  Change Apply(const RecordView* current) override {
+    found_ = current != nullptr;
+    return found_ ? Change::Delete() : Change::Keep();
+  }
+  [[nodiscard]] bool found() const { return found_; }
+
+ private:
+  bool found_ = false;
+};
+
+// As APPEND.
+class Append final : public Mutation {
+ public:
+  explicit Append(std::string tail) : tail_(std::move(tail)) {}
+  Change Apply(const RecordView* current) override {
+    head_ = current == nullptr ? "" : current->value;
+    return Change::Write({.head = head_, .tail = tail_});
+  }
+
+ private:
+  const std::string tail_;
+  std::string head_;
+};
+
+class HoldRecord final : public Mutation {
+ public:
+  Change Apply(const RecordView* /*current*/) override { return Change::KeepAsRecord(); }
+};
+
+class Put final : public Mutation {
+ public:
+  Put(std::string value, bool frees_as_much)
+      : value_(std::move(value)), frees_as_much_(frees_as_much) {}
+  Change Apply(const RecordView* /*current*/) override {
+    Change change = Change::Write({.head = value_});
+    change.frees_as_much = frees_as_much_;
+    return change;
+  }
+
+ private:
+  const std::string value_;
+  const bool frees_as_much_;
+};
+
+struct Shape {
+  EngineKind engine = EngineKind::kSwarm;
+  size_t workers = 1;
+  size_t value_bytes = 200;
+};
+
+class KvInPlaceTest : public testing::TestWithParam<Shape> {
+ protected:
+  void SetUp() override {
+    for (size_t i = 0; i < GetParam().workers; ++i) {
+      DataPathOptions options;
+      options.location_cache_bytes = 1 << 18;
+      options.epoch_tick_us = 100;
+      options.memory_wait_ms = 20;
+      workers_.push_back(std::make_unique<TestWorker>(
+          cluster_, executor_,
+          std::make_unique<SimFabric>(executor_, cluster_.endpoints(), SimFabricOptions()),
+          GetParam().engine, options));
+      workers_.back()->Start();
+    }
+    Fill();
+  }
+  void TearDown() override {
+    for (auto& worker : workers_) worker->Stop();
+  }
+  // By the workers in turn, until every one of them is refused.
+  void Fill() {
+    size_t refused = 0;
+    for (size_t i = 0; refused < workers_.size(); ++i) {
+      const std::string key = "key" + std::to_string(i);
+      const std::string value(GetParam().value_bytes, static_cast<char>('a' + i % 26));
+      const Status status = workers_[i % workers_.size()]->Set(key, value);
+      refused = status.ok() ? 0 : refused + 1;
+      if (status.ok()) model_[key] = value;
+      if (!status.ok()) {
+        ASSERT_EQ(status.code(), StatusCode::kOutOfMemory) << status.message();
+      }
+    }
+    ASSERT_GT(model_.size(), 100U);
+  }
+  // The same with records.
+  void FillRecords() {
+    size_t refused = 0;
+    for (size_t i = 0; refused < workers_.size(); ++i) {
+      const std::string key = "record" + std::to_string(i);
+      Put put(std::string(GetParam().value_bytes, 'r'), /*frees_as_much=*/false);
+      const Status status = Change(*workers_[i % workers_.size()], key, put);
+      refused = status.ok() ? 0 : refused + 1;
+      if (status.ok()) model_[key] = std::string(GetParam().value_bytes, 'r');
+    }
+  }
+  Status Change(TestWorker& worker, const std::string& key, Mutation& mutation) {
+    return BlockOn(executor_, worker.kv().ReadModifyWrite({0, key}, mutation));
+  }
+  // Another worker than the one that wrote it, if there is one.
+  TestWorker& Other(size_t i) { return *workers_[(i * 7 + 1) % workers_.size()]; }
+  void ExpectAll() {
+    for (const auto& [key, value] : model_) ASSERT_EQ(workers_.front()->Get(key), value) << key;
+  }
+
+  SimExecutor executor_{1};
+  TestCluster cluster_{executor_.clock(), {.nodes = 3, .replicas = 3, .node_bytes = 32ULL << 20}};
+  std::vector<std::unique_ptr<TestWorker>> workers_;
+  std::map<std::string, std::string> model_;
+};
+
+// Of far more keys than the reserve could hold.
+TEST_P(KvInPlaceTest, EveryKeyGetsADeadline) {
+  size_t i = 0;
+  for (const auto& [key, value] : model_) {
+    SetDeadline mutation(1ULL << 50);
+    const Status status = Change(Other(i++), key, mutation);
+    ASSERT_TRUE(status.ok()) << status.message() << " after " << i << " of " << model_.size();
+    ASSERT_TRUE(mutation.found());
+  }
+  ExpectAll();
+}
+
+TEST_P(KvInPlaceTest, EveryKeyIsRemovedByWhoLooksAtIt) {
+  size_t i = 0;
+  for (const auto& [key, value] : model_) {
+    Remove mutation;
+    const Status status = Change(Other(i++), key, mutation);
+    ASSERT_TRUE(status.ok()) << status.message() << " after " << i << " of " << model_.size();
+    ASSERT_TRUE(mutation.found());
+  }
+  for (const auto& [key, value] : model_) EXPECT_EQ(workers_.front()->Get(key), "(nil)");
+}
+
+// As RENAME does it.
+TEST_P(KvInPlaceTest, EveryKeyMovesToAnotherName) {
+  std::map<std::string, std::string> moved;
+  size_t i = 0;
+  for (const auto& [key, value] : model_) {
+    TestWorker& worker = Other(i++);
+    HoldRecord hold;
+    Status status = Change(worker, key, hold);
+    ASSERT_TRUE(status.ok()) << status.message() << " after " << i << " of " << model_.size();
+    Put put(value, /*frees_as_much=*/true);
+    status = Change(worker, "moved " + key, put);
+    ASSERT_TRUE(status.ok()) << status.message() << " after " << i << " of " << model_.size();
+    Remove remove;
+    status = Change(worker, key, remove);
+    ASSERT_TRUE(status.ok()) << status.message() << " after " << i << " of " << model_.size();
+    moved["moved " + key] = value;
+  }
+  model_ = moved;
+  ExpectAll();
+}
+
+TEST_P(KvInPlaceTest, WhatGrowsIsRefusedAndChangesNothing) {
+  size_t refused = 0;
+  size_t i = 0;
+  for (auto& [key, value] : model_) {
+    if (++i > 200) break;
+    const std::string tail(3 * GetParam().value_bytes, '+');
+    Append mutation(tail);
+    const Status status = Change(Other(i), key, mutation);
+    if (status.ok()) {
+      value += tail;
+    } else {
+      ASSERT_EQ(status.code(), StatusCode::kOutOfMemory) << status.message();
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 100U);
+  ExpectAll();
+  // They have not used up what others need.
+  for (const auto& [key, value] : model_) {
+    SetDeadline mutation(1ULL << 50);
+    ASSERT_TRUE(Change(Other(i++), key, mutation).ok());
+  }
+  ExpectAll();
+}
+
+TEST_P(KvInPlaceTest, NewKeysGetNothingOfTheReserve) {
+  FillRecords();
+  size_t refused = 0;
+  for (int i = 0; i < 100; ++i) {
+    Put put(std::string(GetParam().value_bytes, 'n'), /*frees_as_much=*/false);
+    const std::string key = "new" + std::to_string(i);
+    const Status status = Change(Other(static_cast<size_t>(i)), key, put);
+    refused += status.ok() ? 0 : 1;
+    if (status.ok()) model_[key] = std::string(GetParam().value_bytes, 'n');
+  }
+  EXPECT_GT(refused, 50U);
+  ExpectAll();
+}
+
+// As MSET does it.
+TEST_P(KvInPlaceTest, SeveralKeysAreWrittenAllOrNone) {
+  FillRecords();
+  TestWorker& worker = *workers_.front();
+  const std::string value(GetParam().value_bytes, 'p');
+  std::vector<std::string> keys;
+  std::vector<PendingSet> sets;
+  // New ones and old ones, too many for what is left.
+  auto old = model_.begin();
+  for (int i = 0; i < 400; ++i, ++old) {
+    keys.push_back(i % 2 == 0 ? "pending" + std::to_string(i) : old->first);
+  }
+  for (const std::string& key : keys) sets.push_back({{0, key}, {.head = value}});
+  {
+    PreparedSets prepared;
+    const Status status =
+        BlockOn(executor_, worker.kv().Prepare(sets, /*may_use_reserve=*/false, &prepared));
+    ASSERT_EQ(status.code(), StatusCode::kOutOfMemory);
+    ASSERT_FALSE(prepared.is_filled());
+  }
+  ExpectAll();
+  // Where there is room for them, others fill it once it is set aside.
+  for (int i = 0; i < 3000 && !model_.empty(); ++i) {
+    ASSERT_TRUE(worker.Delete(model_.rbegin()->first));
+    model_.erase(model_.rbegin()->first);
+  }
+  PreparedSets prepared;
+  const Status status =
+      BlockOn(executor_, worker.kv().Prepare(sets, /*may_use_reserve=*/false, &prepared));
+  ASSERT_TRUE(status.ok()) << status.message();
+  Fill();
+  for (size_t i = 0; i < sets.size(); ++i) {
+    const Status set =
+        BlockOn(executor_, worker.kv().SetPrepared(sets[i].key, sets[i].record, prepared, i));
+    ASSERT_TRUE(set.ok()) << set.message() << " of " << keys[i];
+    model_[keys[i]] = value;
+  }
+  ExpectAll();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, KvInPlaceTest,
+    testing::Values(Shape{}, Shape{.value_bytes = 40}, Shape{.value_bytes = 3000},
+                    Shape{.workers = 3}, Shape{.workers = 3, .value_bytes = 3000},
+                    Shape{.engine = EngineKind::kSnapshot, .workers = 2},
+                    Shape{.engine = EngineKind::kSnapshot, .value_bytes = 3000}),
+    [](const testing::TestParamInfo<Shape>& info) {
+      return std::string(info.param.engine == EngineKind::kSwarm ? "Swarm" : "Snapshot") +
+             std::to_string(info.param.workers) + "Workers" +
+             std::to_string(info.param.value_bytes) + "Bytes";
+    });
+
+}  // namespace
+}  // namespace onetrip
