@@ -241,10 +241,20 @@ class Coordinator {
   };
   // What a hold is for. A flush lets go on what has started: nobody looks into the old keyspace. A
   // swap waits for it: its other database would see it come.
-  enum class Work : uint8_t { kFlush, kSwap, kNodeOut, kResolve, kCopy, kRecordsOnly, kMove };
+  enum class Work : uint8_t {
+    kFlush,
+    kSwap,
+    kNodeOut,
+    kResolve,
+    kCopy,
+    kRecordsOnly,
+    kMove,
+    kGrow
+  };
   // All stand still for one region's sake, which could as well wait.
   static bool IsOfRegion(Work work) {
-    return work == Work::kCopy || work == Work::kRecordsOnly || work == Work::kMove;
+    return work == Work::kCopy || work == Work::kRecordsOnly || work == Work::kMove ||
+           work == Work::kGrow;
   }
   struct Hold {
     uint64_t epoch = 0;
@@ -254,7 +264,8 @@ class Coordinator {
     std::vector<NodeId> leave = {};  // of kNodeOut
     uint32_t region = 0;             // of kCopy
     NodeId target{};
-    RegionMove move = {};  // of kMove
+    RegionMove move = {};                     // of kMove
+    std::vector<RegionPlacement> grown = {};  // of kGrow: behind the regions that there are
     bool repaired = false;
     bool failed = false;
   };
@@ -507,10 +518,18 @@ class Coordinator {
     return record_.records_only && !registers_ended_ && MovesAreWanted();
   }
   void CommitMove(const Hold& hold, uint64_t now_us);
+  // Until as long as it says after what all stood still for, in `hold`, nothing of its kind begins.
+  void PauseCopies(const Hold& hold, uint64_t now_us);
   void EnqueueMoveChanges(uint64_t now_us);
   void NameNodes(uint16_t last);
   void IdleOut(uint16_t node);
   void MovesOver();
+
+  // coordinator_growth.cc: regions that are added.
+  // Those that there is room for as it is, whether or not their time has come.
+  [[nodiscard]] std::optional<Hold> NextGrowth(MovePlanner* planner) const;
+  [[nodiscard]] bool AllReach(const std::vector<RegionPlacement>& regions) const;
+  void CommitGrowth(const Hold& hold, uint64_t now_us);
 
   // coordinator_status.cc.
   [[nodiscard]] std::string WaitingFor() const;
@@ -521,6 +540,8 @@ class Coordinator {
   [[nodiscard]] std::string Moving() const;
   // `missing` of the node's `regions` replicas do not count.
   [[nodiscard]] std::string NodeStateName(uint16_t node, uint32_t regions, uint32_t missing) const;
+  // By node: what it offers and no region can lie in.
+  [[nodiscard]] std::vector<uint64_t> Unusable() const;
   void AddNodeStatus(uint64_t now_us, StatusReply* status) const;
   void AddAgentStatus(uint64_t now_us, StatusReply* status) const;
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kNames[] = {
     "split",          "take-over",     "expiry walk",    "sweep",         "resolve",
-    "scrub",          "copy",          "move",           "end registers", "extents",
+    "scrub",          "copy",          "move",           "grow",          "end registers",  "extents",
     "exhaustion",     "epoch advance", "open blocks",    "account",       "flush",        "swap",
     "view change",    "recycling",     "agent dies",     "agent leaves",  "agent stands",
     "node away",      "node lost",     "node slow",      "channel breaks", "link cut",
