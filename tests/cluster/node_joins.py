@@ -8,6 +8,9 @@ from registry import test
 
 BATCH = 50
 VALUE = b"v" * 1000
+# In seconds, for one node, on a machine that is busy otherwise; what takes longest is that every key
+# becomes a record first.
+TOO_LONG_S = 100
 
 
 class Filler:
@@ -105,7 +108,7 @@ def join_two(cluster):
             code, output, error = helped[number]
             assert code == 0 and "memory node %d has its share" % number in output, (output, error)
             assert "the capacity has grown" in output, output
-            assert time.monotonic() - asked < 20, time.monotonic() - asked
+            assert time.monotonic() - asked < TOO_LONG_S, time.monotonic() - asked
     finally:
         reader.stop()
     took = time.monotonic() - began
@@ -134,11 +137,13 @@ for _fabric in ("shm", "tcp"):
 
 @test("what joined is there after a restart of everything with persistent memory")
 def _persistent(context):
-    with context.cluster(fabric="tcp", memory="64MiB", extra=["--persistent"]) as cluster:
+    with context.cluster(fabric="shm", memory="64MiB", extra=["--persistent"]) as cluster:
         filler = join_two(cluster)
         regions = cluster.status()["regions"]
-        cluster.down()
-        cluster.up()
+        code, output, error = cluster.down()
+        assert code == 0 and "data stays" in output, (output, error)
+        code, output, error = cluster.tool("up", "--dir", cluster.path)
+        assert code == 0, (output, error)
         wait_until(lambda: cluster.service()[0] == 0, "all is well", within_s=60)
         assert cluster.status()["regions"] == regions, cluster.status()
         filler.check()
