@@ -20,6 +20,7 @@
 
 #include "client_core/base/log.h"
 #include "client_core/base/status.h"
+#include "master/coordinator_effects.h"
 #include "master/durable_state.h"
 #include "master/membership.h"
 #include "master/messages.h"
@@ -27,67 +28,6 @@
 #include "master/usage_watch.h"
 
 namespace onetrip {
-
-// One open stream of a process; numbered by the driver, never reused, never 0.
-using StreamId = uint64_t;
-
-struct CoordinatorOptions {
-  int replicas = 3;
-  uint16_t nodes = 3;  // that must have joined before the map is made
-  uint64_t lease_ms = 1000;
-  uint64_t grace_ms = 2000;         // beyond the lease, for agents to come back after a restart
-  uint64_t hold_timeout_ms = 3000;  // then a hold ends without its change
-  // The same for copies and moves, during which all stand still: one that hangs is not waited for.
-  // Doubles, up to the other, until one succeeds.
-  uint64_t copy_hold_timeout_ms = 100;
-  uint64_t flush_wait_ms = 4000;        // for everybody to attend, before a hold may start
-  uint64_t ack_timeout_ms = 10'000;     // an agent that takes a view no sooner is expelled
-  uint64_t fence_retry_ms = 200;        // after a node said that a fence is not done
-  uint64_t repair_retry_ms = 200;       // after an agent said that a repair is not done
-  uint64_t repair_timeout_ms = 30'000;  // an agent that takes longer while others hold is expelled
-  uint64_t replace_after_ms = 10'000;   // a node that is out for so long is replaced by others
-  uint64_t node_wait_ms = 2000;  // for a lost node, while there are no workers but some want to
-  uint64_t copy_pause_ms = 20;   // between regions at least, and copy_pause_factor of the last
-  uint64_t copy_pause_factor = 4;
-  // What agents do not reach: how long that must last before anybody has to go for it; how soon
-  // after that it counts as the same, if it comes again; and how soon a node that had to go may be
-  // back, doubling each time.
-  uint64_t reach_settle_ms = 1000;
-  uint64_t reach_flap_ms = 10'000;
-  uint64_t reach_back_ms = 2000;
-  uint64_t time_lead_ms = 2000;  // how far durable time runs ahead of what was told
-  size_t requests_max = 4096;    // that wait, of all members together
-  size_t members_max = 4096;
-  size_t nodes_max = 256;  // ids, spares included
-};
-
-// What became of a process that has proved itself.
-struct Attendance {
-  bool welcome = false;
-  bool retry = false;     // refused: whether trying again can help
-  bool expelled = false;  // refused: it was a member, and was taken for dead
-  std::string reason;     // refused: one line
-  uint64_t member = 0;    // 0: a tool
-};
-
-struct CoordinatorEffects {
-  struct Send {
-    StreamId stream;
-    MasterMessage message;
-  };
-  struct Close {
-    StreamId stream;
-    std::string reason;
-  };
-  struct LogLine {
-    LogLevel level;
-    std::string text;
-  };
-  DurableChange change;       // first
-  std::vector<Send> sends;    // then these, in order
-  std::vector<Close> closes;  // these after what was sent to them
-  std::vector<LogLine> logs;
-};
 
 // How people read and write a cluster's name.
 std::string ClusterText(uint64_t cluster);
@@ -243,10 +183,20 @@ class Coordinator {
   };
   // What a hold is for. A flush lets go on what has started: nobody looks into the old keyspace. A
   // swap waits for it: its other database would see it come.
-  enum class Work : uint8_t { kFlush, kSwap, kNodeOut, kResolve, kCopy, kRecordsOnly, kMove };
+  enum class Work : uint8_t {
+    kFlush,
+    kSwap,
+    kNodeOut,
+    kResolve,
+    kCopy,
+    kRecordsOnly,
+    kMove,
+    kGrow
+  };
   // All stand still for one region's sake, which could as well wait.
   static bool IsOfRegion(Work work) {
-    return work == Work::kCopy || work == Work::kRecordsOnly || work == Work::kMove;
+    return work == Work::kCopy || work == Work::kRecordsOnly || work == Work::kMove ||
+           work == Work::kGrow;
   }
   struct Hold {
     uint64_t epoch = 0;
@@ -256,7 +206,8 @@ class Coordinator {
     std::vector<NodeId> leave = {};  // of kNodeOut
     uint32_t region = 0;             // of kCopy
     NodeId target{};
-    RegionMove move = {};  // of kMove
+    RegionMove move = {};                     // of kMove
+    std::vector<RegionPlacement> grown = {};  // of kGrow: behind the regions that there are
     bool repaired = false;
     bool failed = false;
   };
@@ -509,6 +460,8 @@ class Coordinator {
     return record_.records_only && !registers_ended_ && MovesAreWanted();
   }
   void CommitMove(const Hold& hold, uint64_t now_us);
+  // Until as long as it says after what all stood still for, in `hold`, nothing of its kind begins.
+  void PauseCopies(const Hold& hold, uint64_t now_us);
   void EnqueueMoveChanges(uint64_t now_us);
   void NameNodes(uint16_t last);
   void IdleOut(uint16_t node);
@@ -519,6 +472,12 @@ class Coordinator {
   void TellUsage();  // adds up anew; tells agents, and the log, if it has become another
   [[nodiscard]] std::string WhyShortOfMemory() const;  // one line; empty: there is room
 
+  // coordinator_growth.cc: regions that are added.
+  // Those that there is room for as it is, whether or not their time has come.
+  [[nodiscard]] std::optional<Hold> NextGrowth(MovePlanner* planner) const;
+  [[nodiscard]] bool AllReach(const std::vector<RegionPlacement>& regions) const;
+  void CommitGrowth(const Hold& hold, uint64_t now_us);
+
   // coordinator_status.cc.
   [[nodiscard]] std::string WaitingFor() const;
   // What keeps nodes with damaged memory from being put out, and which; empty: there are none.
@@ -528,6 +487,8 @@ class Coordinator {
   [[nodiscard]] std::string Moving() const;
   // `missing` of the node's `regions` replicas do not count.
   [[nodiscard]] std::string NodeStateName(uint16_t node, uint32_t regions, uint32_t missing) const;
+  // By node: what it offers and no region can lie in.
+  [[nodiscard]] std::vector<uint64_t> Unusable() const;
   void AddNodeStatus(uint64_t now_us, StatusReply* status) const;
   void AddAgentStatus(uint64_t now_us, StatusReply* status) const;
 

@@ -117,8 +117,14 @@ bool Coordinator::MayMove(uint64_t now_us) const {
 // ---- One move ----
 
 std::optional<Coordinator::Hold> Coordinator::NextMove(uint64_t now_us) const {
-  if (!MovesAreWanted() || RegistersAreToEnd() || !MayMove(now_us)) return std::nullopt;
-  const std::optional<RegionMove> move = PlanMoves().Next();
+  if (!MovesAreWanted() || !MayMove(now_us)) return std::nullopt;
+  MovePlanner planner = PlanMoves();
+  // For what is added no key need be anything else.
+  if (std::optional<Hold> growth = NextGrowth(&planner); growth.has_value()) {
+    return AllReach(growth->grown) ? growth : std::nullopt;
+  }
+  if (RegistersAreToEnd()) return std::nullopt;
+  const std::optional<RegionMove> move = planner.Next();
   // Whoever is to have it is in first.
   if (!move.has_value() || move->to.value >= NodesInView() || nodes_[move->to.value].record.out) {
     return std::nullopt;
@@ -141,12 +147,16 @@ void Coordinator::CommitMove(const Hold& hold, uint64_t now_us) {
     membership_.SetRecordsOnly(true);
     return;
   }
-  copy_not_before_us_ = now_us + std::max(options_.copy_pause_ms * 1000,
-                                          options_.copy_pause_factor * (now_us - hold.since_us));
+  PauseCopies(hold, now_us);
   // It would be missing there at once.
   if (!nodes_[hold.move.to.value].serving) return;
   membership_.MoveReplica(hold.move);
   SaveRegions({hold.move.region});
+}
+
+void Coordinator::PauseCopies(const Hold& hold, uint64_t now_us) {
+  copy_not_before_us_ = now_us + std::max(options_.copy_pause_ms * 1000,
+                                          options_.copy_pause_factor * (now_us - hold.since_us));
 }
 
 // ---- Before and after ----
@@ -173,8 +183,11 @@ void Coordinator::EnqueueMoveChanges(uint64_t now_us) {
   const bool shares = std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
     return node.record.wish == NodeWish::kShare;
   });
-  const bool none_left = !wanted || (MayMove(now_us) && !PlanMoves().Next().has_value());
-  if (!none_left) return;
+  if (wanted) {
+    if (!MayMove(now_us)) return;
+    MovePlanner planner = PlanMoves();
+    if (!planner.Grow(1).empty() || planner.Next().has_value()) return;
+  }
   if (wanted) move_not_before_us_ = now_us + kLookAgainUs;
   if ((record_.records_only || shares) && !HasQueued(ChangeKind::kMovesOver)) {
     enqueue(ChangeKind::kMovesOver, 0);

@@ -35,6 +35,8 @@ const char* Text(RepairKind kind) {
       return "the change of registers into records";
     case RepairKind::kMoveRegion:
       return "the move of a region";
+    case RepairKind::kFormatRegions:
+      return "the making of regions";
   }
   return "";
 }
@@ -270,6 +272,10 @@ void Coordinator::SettleRepairHold(uint64_t now_us) {
     order.region = move.region;
     order.source = move.from;
     order.target = {move.to, move.base};
+  } else if (hold_->work == Work::kGrow) {
+    order.kind = RepairKind::kFormatRegions;
+    order.region = static_cast<uint32_t>(proposed.view().regions.size());
+    proposed.AddRegions(hold_->grown);
   }
   order.view = std::make_shared<const View>(proposed.view());
   SendRepair(*agent, now_us, std::move(order));
@@ -281,8 +287,7 @@ void Coordinator::CommitRepaired(uint64_t now_us) {
   if (hold.work == Work::kCopy) {
     membership_.CopyDone(hold.region, hold.target);
     SaveRegions({hold.region});
-    copy_not_before_us_ = now_us + std::max(options_.copy_pause_ms * 1000,
-                                            options_.copy_pause_factor * (now_us - hold.since_us));
+    PauseCopies(hold, now_us);
     if (missing_regions_ == 0) {
       Log(LogLevel::kInfo, "every region has all its replicas again");
     }
@@ -295,6 +300,8 @@ void Coordinator::CommitRepaired(uint64_t now_us) {
                              std::to_string((now_us - hold.since_us + 500) / 1000) + " ms");
   } else if (hold.work == Work::kMove || hold.work == Work::kRecordsOnly) {
     CommitMove(hold, now_us);
+  } else if (hold.work == Work::kGrow) {
+    CommitGrowth(hold, now_us);
   } else {
     PutOut(hold.leave, now_us);
   }

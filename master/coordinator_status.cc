@@ -5,6 +5,7 @@
 
 #include "client_core/layout/global_addr.h"
 #include "master/coordinator.h"
+#include "master/placement.h"
 
 namespace onetrip {
 
@@ -126,13 +127,26 @@ std::string Coordinator::Moving() const {
   if (missing_regions_ != 0 || !AllServe()) {
     return text + "; they wait until no region lacks a replica";
   }
-  const std::optional<RegionMove> move = PlanMoves().Next();
-  if (!move.has_value()) return text + (drains ? "; there is no room for them" : "");
-  if (move->to.value < NodesInView() && !nodes_[move->to.value].record.out) {
-    const std::string who = WhoDoesNotReach(move->to);
+  MovePlanner planner = PlanMoves();
+  if (const uint64_t more = planner.regions_to_come(); more != 0) {
+    text += "; " + std::to_string(more) + " regions are to be added";
+  }
+  // What is next goes there.
+  std::vector<NodeId> next;
+  const std::vector<RegionPlacement> grown = planner.Grow(1);
+  if (!grown.empty()) {
+    next.assign(grown[0].nodes.begin(), grown[0].nodes.begin() + record_.replicas);
+  } else if (const std::optional<RegionMove> move = planner.Next(); move.has_value()) {
+    next.push_back(move->to);
+  } else {
+    return text + (drains ? "; there is no room for them" : "");
+  }
+  for (const NodeId node : next) {
+    if (node.value >= NodesInView() || nodes_[node.value].record.out) continue;
+    const std::string who = WhoDoesNotReach(node);
     if (!who.empty()) return text + "; " + who;
   }
-  return RegistersAreToEnd() ? text + "; keys become records first" : text;
+  return grown.empty() && RegistersAreToEnd() ? text + "; keys become records first" : text;
 }
 
 std::string Coordinator::NodeStateName(uint16_t node, uint32_t regions, uint32_t missing) const {
@@ -150,6 +164,18 @@ std::string Coordinator::NodeStateName(uint16_t node, uint32_t regions, uint32_t
   if (wish == NodeWish::kDrain) return "draining";
   if (wish == NodeWish::kShare) return "filling";
   return regions == 0 ? "spare" : "up";
+}
+
+// Of nodes that regions may lie on: those of a spare, or of one that drains, wait for their use.
+std::vector<uint64_t> Coordinator::Unusable() const {
+  std::vector<uint64_t> bytes(nodes_.size(), 0);
+  std::vector<uint32_t> held(nodes_.size(), 0);
+  for (uint16_t id = 0; id < static_cast<uint16_t>(nodes_.size()); ++id) {
+    if (!HoldsRegion(NodeId{id}) || nodes_[id].record.wish == NodeWish::kDrain) continue;
+    bytes[id] = nodes_[id].record.bytes;
+    held[id] = held_[id];
+  }
+  return UnusableBytes(bytes, held, membership_.view().regions.size(), record_.replicas);
 }
 
 void Coordinator::AddNodeStatus(uint64_t now_us, StatusReply* status) const {
@@ -183,6 +209,7 @@ void Coordinator::AddNodeStatus(uint64_t now_us, StatusReply* status) const {
     }
     return &one;
   };
+  const std::vector<uint64_t> unusable = Unusable();
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const auto id = static_cast<uint16_t>(i);
     const Node& node = nodes_[id];
@@ -194,6 +221,7 @@ void Coordinator::AddNodeStatus(uint64_t now_us, StatusReply* status) const {
     one->node = id;
     one->state = NodeStateName(id, regions[id], missing[id]);
     one->bytes = node.record.bytes;
+    one->unusable_bytes = unusable[id];
     one->regions = regions[id];
   }
   // Those that wait for the map have no number yet; they are shown in the order of their coming.

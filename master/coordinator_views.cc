@@ -155,6 +155,7 @@ HoldForViewMessage Coordinator::HoldMessage() const {
   if (hold_->work == Work::kNodeOut || hold_->work == Work::kResolve) {
     message.kind = HoldKind::kSlots;
   } else if ((hold_->work == Work::kMove && Planted(Bug::kMoveUnderWrites)) ||
+             (hold_->work == Work::kGrow && Planted(Bug::kGrownUnderOperations)) ||
              (hold_->work == Work::kSwap && Planted(Bug::kSwapUnderOperations))) {
     message.kind = HoldKind::kStart;
   } else if (hold_->work != Work::kFlush) {

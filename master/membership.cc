@@ -163,6 +163,13 @@ void MembershipState::MoveReplica(const RegionMove& move) {
   ApplyMove(move, view_.replicas, &view_.regions.at(move.region));
 }
 
+void MembershipState::AddRegions(std::span<const RegionPlacement> regions) {
+  for (const RegionPlacement& region : regions) {
+    for (int i = 0; i < view_.replicas; ++i) CHECK(region.nodes[i].value < view_.nodes.size());
+    view_.regions.push_back(region);
+  }
+}
+
 void MembershipState::CopyNext(uint32_t region, NodeId node) {
   PutFirstOfMissing(node, view_.replicas, &view_.regions.at(region));
 }

@@ -71,6 +71,9 @@ class MembershipState {
   // A replica is on another node from now on. REQUIRES: it was where `move` says; the view names
   // the other node.
   void MoveReplica(const RegionMove& move);
+  // The view has more regions, numbered behind those that there are. REQUIRES: it names their
+  // nodes, and has nothing in those places.
+  void AddRegions(std::span<const RegionPlacement> regions);
   // The view names `nodes` by id, as far as it did not, with what they are now.
   void NameNodes(std::span<const NodeInfo> nodes);
   void SetRecordsOnly(bool records_only) { view_.records_only = records_only; }

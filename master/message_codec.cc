@@ -101,6 +101,7 @@ void EncodeMemberStatus(const MemberStatusInfo& member, control::MemberStatus* o
   out->set_address(member.address);
   out->set_version(member.version);
   out->set_bytes(member.bytes);
+  out->set_unusable_bytes(member.unusable_bytes);
   out->set_regions(member.regions);
   out->set_lease_left_ms(member.lease_left_ms);
   out->mutable_report()->set_blocks(member.blocks);

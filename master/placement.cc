@@ -278,7 +278,99 @@ bool MovePlanner::LessFull(uint64_t a, uint64_t b) const {
 
 std::optional<RegionMove> MovePlanner::Next() {
   std::optional<RegionMove> move = Drain();
-  return move.has_value() ? move : Share();
+  if (move.has_value()) return move;
+  return regions_to_come() != 0 ? MakeRoom() : Share();
+}
+
+uint64_t MovePlanner::regions_to_come() const {
+  bool shares = false;
+  std::vector<uint64_t> room(nodes_.size(), 0);
+  for (size_t node = 0; node < nodes_.size(); ++node) {
+    if (HasPart(node)) {
+      room[node] = used_[node] + places_[node].size();
+      shares = shares || nodes_[node].shares;
+    } else if (used_[node] != 0) {
+      return 0;
+    }
+  }
+  if (!shares) return 0;
+  const uint64_t most = MostRegions(room, static_cast<uint64_t>(replicas_));
+  return most - std::min<uint64_t>(most, regions_.size());
+}
+
+// `more` regions lack room in as many places as regions have to move: from a node with fewer free
+// places than `more` to one with more than that, each makes one place usable. While places are
+// lacking there are such nodes, and a region that the one has and the other has not: fewer nodes
+// than replicas have `more` places or more, so every region is on two of the others; and if all
+// regions were on each that has more, there would be no room for so many in all.
+std::optional<RegionMove> MovePlanner::MakeRoom() {
+  const uint64_t more = regions_to_come();
+  std::vector<uint16_t> givers;
+  std::vector<uint16_t> takers;
+  for (uint16_t node = 0; node < static_cast<uint16_t>(nodes_.size()); ++node) {
+    if (!HasPart(node)) continue;
+    // Without its last region a node that does not share would have no part in it any more.
+    const uint64_t keeps = nodes_[node].shares ? 0 : 1;
+    if (places_[node].size() < more && used_[node] > keeps) givers.push_back(node);
+    if (places_[node].size() > more) takers.push_back(node);
+  }
+  std::stable_sort(takers.begin(), takers.end(),
+                   [this](uint16_t a, uint16_t b) { return LessFull(a, b); });
+  std::stable_sort(givers.begin(), givers.end(),
+                   [this](uint16_t a, uint16_t b) { return LessFull(b, a); });
+  for (const uint16_t from : givers) {
+    for (const uint16_t to : takers) {
+      const std::optional<uint32_t> region = RegionFor(NodeId{from}, NodeId{to});
+      if (region.has_value()) return Make(*region, NodeId{from}, NodeId{to});
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<RegionPlacement> MovePlanner::Grow(size_t most) {
+  std::vector<RegionPlacement> grown;
+  std::vector<uint16_t> order;
+  for (uint64_t more = regions_to_come(); more > 0 && grown.size() < most; --more) {
+    order.clear();
+    for (uint16_t node = 0; node < static_cast<uint16_t>(nodes_.size()); ++node) {
+      if (HasPart(node) && !places_[node].empty()) order.push_back(node);
+    }
+    if (order.size() < static_cast<size_t>(replicas_)) break;
+    const auto region = static_cast<uint32_t>(regions_.size());
+    // A node with room for all that are to come comes first, as when the map is made. So the places
+    // that are lacking for those never become more.
+    std::sort(order.begin(), order.end(), [&](uint16_t a, uint16_t b) {
+      const bool a_has_all = places_[a].size() >= more;
+      const bool b_has_all = places_[b].size() >= more;
+      if (a_has_all != b_has_all) return a_has_all;
+      if (LessFull(a, b) != LessFull(b, a)) return LessFull(a, b);
+      return Weight(region, a) > Weight(region, b);
+    });
+    grown.push_back(Place(region, std::span(order).first(static_cast<size_t>(replicas_))));
+  }
+  return grown;
+}
+
+// The primary is on the node that has fewest for what it holds.
+RegionPlacement MovePlanner::Place(uint32_t region, std::span<const uint16_t> nodes) {
+  std::vector<uint16_t> order(nodes.begin(), nodes.end());
+  std::sort(order.begin(), order.end(),
+            [&](uint16_t a, uint16_t b) { return Weight(region, a) > Weight(region, b); });
+  const auto fewest = std::min_element(order.begin(), order.end(), [this](uint16_t a, uint16_t b) {
+    return primaries_[a] * (used_[b] + 1) < primaries_[b] * (used_[a] + 1);
+  });
+  std::rotate(order.begin(), fewest, fewest + 1);
+  RegionPlacement placement{};
+  for (size_t i = 0; i < order.size(); ++i) {
+    const uint16_t node = order[i];
+    placement.nodes[i] = NodeId{node};
+    placement.base[i] = places_[node].back();
+    places_[node].pop_back();
+    ++used_[node];
+  }
+  ++primaries_[order.front()];
+  regions_.push_back(placement);
+  return placement;
 }
 
 std::optional<RegionMove> MovePlanner::Drain() {
@@ -365,6 +457,21 @@ RegionMove MovePlanner::Make(uint32_t region, NodeId from, NodeId to) {
   ++used_[to.value];
   ApplyMove(move, replicas_, &regions_[region]);
   return move;
+}
+
+std::vector<uint64_t> UnusableBytes(std::span<const uint64_t> node_bytes,
+                                    std::span<const uint32_t> held, size_t regions, int replicas) {
+  std::vector<uint64_t> room;
+  room.reserve(node_bytes.size());
+  for (const uint64_t bytes : node_bytes) room.push_back(bytes / kRegionBytes);
+  const uint64_t most = MostRegions(room, static_cast<uint64_t>(replicas));
+  std::vector<uint64_t> unusable;
+  unusable.reserve(node_bytes.size());
+  for (size_t node = 0; node < node_bytes.size(); ++node) {
+    const uint64_t usable = regions >= most ? held[node] : std::min(room[node], most);
+    unusable.push_back(node_bytes[node] - usable * kRegionBytes);
+  }
+  return unusable;
 }
 
 void ApplyMove(const RegionMove& move, int replicas, RegionPlacement* region) {

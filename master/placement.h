@@ -54,23 +54,42 @@ struct RegionMove {
   uint64_t base = 0;
 };
 
-// Which regions move, one after the other, until nodes that drain have none, and nodes that share
-// are as full as the others: first the former, to nodes that are least full, then from the fullest
-// to those that share. What is missing anywhere stays where it is.
+// Which regions move and which are added, one after the other, until nodes that drain have none,
+// and the room of nodes that share is used: first regions leave nodes that drain, for nodes that
+// are least full. Then as many regions are added as the nodes that hold some or share have room
+// for, and only those move that keep room from lying on enough distinct nodes. In the end regions
+// move from the fullest nodes to those that share. What is missing anywhere stays where it is.
+//
+// No region is added while a node that drains has one: what is left needs the room. The last region
+// of a node that does not share stays, so that the node keeps its part.
 class MovePlanner {
  public:
   // `nodes` by id, all that hold a region among them.
   MovePlanner(std::span<const MovePart> nodes, int replicas, std::vector<RegionPlacement> regions);
 
   // The next move, which counts as made afterwards; nothing: none is left, or there is no room.
+  // After Grow() only: it moves nothing for what there is room for as it is.
   std::optional<RegionMove> Next();
+
+  // Regions that there is room for as it is, `most` at most: their numbers follow those that there
+  // are. They count as added afterwards, and make no move necessary that was not before.
+  std::vector<RegionPlacement> Grow(size_t most);
+
+  // How many regions Grow() gives in all, between the moves of Next().
+  [[nodiscard]] uint64_t regions_to_come() const;
 
   // How many live replicas are on nodes that drain, after what Next() has made of it.
   [[nodiscard]] uint64_t left_on_draining() const;
 
  private:
   std::optional<RegionMove> Drain();
+  std::optional<RegionMove> MakeRoom();
   std::optional<RegionMove> Share();
+  // Whether the node's room is for regions that are added.
+  [[nodiscard]] bool HasPart(size_t node) const {
+    return nodes_[node].takes && !nodes_[node].drains && (used_[node] != 0 || nodes_[node].shares);
+  }
+  RegionPlacement Place(uint32_t region, std::span<const uint16_t> nodes);
   // Where the region's entry of `from` would go.
   [[nodiscard]] std::optional<NodeId> TargetFor(uint32_t region) const;
   // A region that `from` can give to `to`.
@@ -87,6 +106,13 @@ class MovePlanner {
   std::vector<std::vector<uint64_t>> places_;  // by node: that are free, the lowest last
   uint32_t drained_ = 0;                       // regions below have nothing to be drained
 };
+
+// Of the bytes that each node offers those in which no region can lie however regions are placed,
+// because a node holds a region once and the others have no room for its other replicas; with what
+// is less than a region. When there are as many `regions` as can be, all that holds none:
+// `held` are each node's replicas.
+std::vector<uint64_t> UnusableBytes(std::span<const uint64_t> node_bytes,
+                                    std::span<const uint32_t> held, size_t regions, int replicas);
 
 // Puts the replica that `move` names where it says, in the same position. REQUIRES: there is one.
 void ApplyMove(const RegionMove& move, int replicas, RegionPlacement* region);

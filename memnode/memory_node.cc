@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "client_core/base/planted_bug.h"
+
 namespace onetrip {
 
 uint64_t MemoryNode::BytesOn(NodeId self, const View& view) {
@@ -123,10 +125,12 @@ Status MemoryNode::UseView(const View& view, std::string* reason) {
         std::find_if(regions_.begin(), regions_.end(), [&](const HostedRegion& known) {
           return known.region == region.region && known.memory == region.memory;
         });
-    if (before == regions_.end() || missed_one) {
+    const bool is_new = before == regions_.end() && !Planted(Bug::kGrownTakenForZeroed);
+    if (is_new || missed_one) {
       region.used_before.assign(kBlocksPerRegion, true);
       continue;
     }
+    if (before == regions_.end()) continue;
     region.next_block = before->next_block;
     region.usage = before->usage;
     if (!region.is_missing) region.used_before = std::move(before->used_before);

@@ -21,6 +21,8 @@
 namespace onetrip {
 namespace {
 
+constexpr uint64_t kMiB = 1024 * 1024;
+
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kLookAgain = std::chrono::milliseconds(200);
@@ -91,7 +93,6 @@ struct PoolLook {
 PoolLook LookAtPool(const ClusterStatusInfo& status) {
   // The last blocks are the memory nodes' reserve.
   constexpr double kFull = 0.97;
-  constexpr uint64_t kMiB = 1024 * 1024;
   PoolLook look;
   for (const MemberStatusInfo& member : status.members) {
     if (member.kind != MemberKind::kAgent || member.state != "up") continue;
@@ -257,10 +258,25 @@ Status EndMemnode(const NodeOptions& options, const MemberStatusInfo& member, st
   return dir.value()->Save(*record, reason);
 }
 
+void PrintCapacity(const ClusterStatusInfo& before, const ClusterStatusInfo& now) {
+  const auto mib = [](const ClusterStatusInfo& status) {
+    return static_cast<unsigned long long>(status.regions * status.region_bytes / kMiB);
+  };
+  if (now.regions == before.regions) {
+    std::printf("the capacity is what it was, %llu MiB: there is no room for one region more\n",
+                mib(now));
+  } else {
+    std::printf("the capacity has grown from %llu to %llu MiB\n", mib(before), mib(now));
+  }
+}
+
 }  // namespace
 
 Status AddNode(const NodeOptions& options, std::string* reason) {
   uint32_t node = 0;
+  if (options.spare && !options.node.empty()) {
+    return Refuse(reason, "--spare starts one more memory node, and none is to be named with it");
+  }
   if (options.node.empty() && !options.master.empty()) {
     return Refuse(reason,
                   "with --master, start onetrip-memnode by hand and name the number that "
@@ -279,6 +295,8 @@ Status AddNode(const NodeOptions& options, std::string* reason) {
       std::fflush(stdout);
     }
   }
+  if (status.ok() && options.spare) return status;
+  const Result<ClusterStatusInfo> before = QueryStatus(control, reason);
   if (status.ok()) status = AskToMoveRegions(control, node, RegionWish::kShare, reason);
   if (!status.ok() || !options.wait) return status;
   MemberStatusInfo after;
@@ -288,6 +306,8 @@ Status AddNode(const NodeOptions& options, std::string* reason) {
     return Refuse(reason, "memory node " + std::to_string(node) + " is " + after.state);
   }
   std::printf("memory node %u has its share: %u regions\n", node, after.regions);
+  const Result<ClusterStatusInfo> now = QueryStatus(control, reason);
+  if (before.ok() && now.ok()) PrintCapacity(*before, *now);
   return Status::Ok();
 }
 

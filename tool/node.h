@@ -15,6 +15,7 @@ struct NodeOptions {
   std::string master;  // HOST:PORT; empty: of the cluster in `dir`
   std::string secret_file;
   std::string node;         // the master's number, or a name in `dir`; empty: none
+  bool spare = false;       // starts one that holds nothing until another is lost or drained
   bool wait = true;         // until it is done, with a line for each step
   bool yes = false;         // to what would be lost
   uint64_t timeout_s = 30;  // for a process that is started or ended
@@ -23,8 +24,9 @@ struct NodeOptions {
 // Both say what moves and, when nothing has for a while, what they wait for; kUnavailable: for a
 // minute keys could not become records, since the pool is full.
 //
-// Has the master give `node` its share of regions; without a number, in a directory, starts one
-// more memory node like the others first. kInvalidArgument: it cannot be.
+// Has the master use the memory of `node`: add regions as far as there is room on enough nodes, and
+// give it its share of them. Without a number, in a directory, starts one more memory node like the
+// others first; with options.spare that is all. kInvalidArgument: it cannot be.
 Status AddNode(const NodeOptions& options, std::string* reason);
 
 // Has the master give the regions of `node` to others; when that is done and waited for, in a

@@ -137,11 +137,15 @@ void AddNodeCommands(CLI::App& app, NodeOptions* options) {
   node->require_subcommand(1);
   CLI::App* add = node->add_subcommand(
       "add",
-      "Give a memory node its share of the regions, while clients go on. Without a number one more "
-      "is started in --dir, like the others; with --master, start onetrip-memnode there first");
+      "Use a memory node's memory, while clients go on: regions are added as far as it and the "
+      "others have room for them, and those move that are in the way. Without a number one more is "
+      "started in --dir, like the others; with --master, start onetrip-memnode there first");
   add->add_option("node", options->node,
-                  "Its number in `onetrip status`, or its name in --dir: a spare, or one that was "
-                  "drained");
+                  "Its number in `onetrip status`, or its name in --dir: a spare, one that was "
+                  "drained, or one that holds regions, if room is left for more of them");
+  add->add_flag("--spare", options->spare,
+                "Start one more and leave it a spare, which takes the place of a node that is lost "
+                "or drained");
   AddNodeOptions(add, options);
   CLI::App* drain = node->add_subcommand(
       "drain",

@@ -112,12 +112,12 @@ bool HasNames(const std::vector<T>& members) {
 std::string MemnodeTable(const Overview& overview) {
   const bool names = HasNames(overview.memnodes);
   std::vector<Row> rows = {
-      {"memnode", "state", "pid", "address", "regions", "granted", "memory", "pages"}};
+      {"memnode", "state", "pid", "address", "regions", "granted", "memory", "unusable", "pages"}};
   if (names) rows.front().insert(rows.front().begin() + 1, "name");
   for (const MemnodeOverview& node : overview.memnodes) {
     rows.push_back({OrUnknown(node.node), node.state, Pid(node.pid), node.address,
                     OrUnknown(node.regions), BytesOrUnknown(node.granted_bytes),
-                    BytesOrUnknown(node.bytes), Pages(node)});
+                    BytesOrUnknown(node.bytes), BytesOrUnknown(node.unusable_bytes), Pages(node)});
     if (names) rows.back().insert(rows.back().begin() + 1, node.name.empty() ? "-" : node.name);
   }
   return Table(rows);
@@ -213,6 +213,7 @@ Json ToJson(const MemnodeOverview& node) {
           {"host", node.host},
           {"regions", OrNull(node.regions)},
           {"bytes", OrNull(node.bytes)},
+          {"unusable_bytes", OrNull(node.unusable_bytes)},
           {"granted_bytes", OrNull(node.granted_bytes)},
           {"operations", OrNull(node.operations)},
           {"page_bytes", node.page_bytes}};
@@ -305,8 +306,8 @@ std::string OverviewText(const Overview& overview) {
   if (!overview.moving.empty()) text += "moving: " + overview.moving + "\n";
   if (!overview.unreached.empty()) text += "unreached: " + overview.unreached + "\n";
   if (!overview.short_of_memory.empty()) text += "memory: " + overview.short_of_memory + "\n";
-  text += "regions: " + OrUnknown(overview.regions) + ", " +
-          OrUnknown(overview.regions_fully_redundant) + " of them on all of their " +
+  text += "regions: " + OrUnknown(overview.regions) + " (" + BytesOrUnknown(overview.region_bytes) +
+          "), " + OrUnknown(overview.regions_fully_redundant) + " of them on all of their " +
           (overview.replicas == 0 ? kUnknown : std::to_string(overview.replicas)) +
           " memory nodes\n";
   text += "keys: " + OrUnknown(overview.keys) + ", memory: " + MemoryText(overview.usage) + ", " +
@@ -326,6 +327,7 @@ std::string OverviewJson(const Overview& overview) {
                {"unreached", overview.unreached},
                {"replicas", overview.replicas},
                {"regions", OrNull(overview.regions)},
+               {"region_bytes", OrNull(overview.region_bytes)},
                {"regions_fully_redundant", OrNull(overview.regions_fully_redundant)},
                {"keys", OrNull(overview.keys)},
                {"ops_per_s", overview.ops_per_s},

@@ -38,6 +38,7 @@ struct MemnodeOverview {
   std::string host;
   std::optional<uint32_t> regions;
   std::optional<uint64_t> bytes;
+  std::optional<uint64_t> unusable_bytes;  // of these
   std::optional<uint64_t> granted_bytes;
   std::optional<uint64_t> operations;  // that it executed itself: over tcp
   uint64_t page_bytes = 0;             // of its memory's pages; 0: not known
@@ -73,6 +74,7 @@ struct Overview {
   uint32_t replicas = 0;    // 0: not known
   std::optional<uint32_t> regions;
   std::optional<uint32_t> regions_fully_redundant;
+  std::optional<uint64_t> region_bytes;  // of all regions, on one replica
   std::optional<uint64_t> keys;
   uint64_t ops_per_s = 0;
   std::optional<PoolUsage> usage;  // the master's word

@@ -34,6 +34,7 @@ void TakeStatus(const ClusterStatusInfo& status, Overview* overview) {
   overview->replicas = status.replicas;
   if (status.regions != 0) {
     overview->regions = status.regions;
+    overview->region_bytes = status.regions * status.region_bytes;
     overview->regions_fully_redundant = status.regions_fully_redundant;
   }
   overview->master.state = "up";
@@ -50,6 +51,7 @@ void TakeStatus(const ClusterStatusInfo& status, Overview* overview) {
       node.host = member.host;
       if (status.regions != 0) node.regions = member.regions;
       if (member.bytes != 0) node.bytes = member.bytes;
+      if (member.bytes != 0) node.unusable_bytes = member.unusable_bytes;
       // Told with the first renewal.
       if (member.blocks != 0) {
         node.granted_bytes = member.granted_blocks * kBlockBytes;

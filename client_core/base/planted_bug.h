@@ -121,6 +121,10 @@ enum class Bug : uint8_t {
   kMoveUnderWrites,            // ... or copied while operations are under way
   kMoveUnreached,              // ... before everybody has a channel to its new node
   kMovesRegisters,             // registers are kept while their regions move
+  kGrownUnformatted,           // backups of added regions keep what lay there before
+  kGrownUnderOperations,       // regions are added while operations are under way
+  kGrownNotDurable,            // ... and not stored
+  kGrownTakenForZeroed,        // ... and what is free in them counts as never used
   kOldImageBelieved,     // memory that is an older copy counts as if it had all that was written
   kOlderMasterServes,    // a master goes on with a state that is older than what nodes were told
   kIdsStartOver,         // a master gives worker ids out again that nodes have seen

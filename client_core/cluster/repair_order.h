@@ -34,12 +34,15 @@ enum class RepairKind : uint8_t {
   kEndRegisters,
   // Copy the replica of `region` on `source` to `target`. All workers hold kAll.
   kMoveRegion,
+  // Write the headers of regions that nobody has used yet, empty, on all their nodes: of those of
+  // `view` from `region` on. All workers hold kAll.
+  kFormatRegions,
 };
 
 // Whether others hold meanwhile; else it ends, done or not, when a hold comes.
 constexpr bool IsUnderHold(RepairKind kind) {
   return kind == RepairKind::kResolveSlots || kind == RepairKind::kCopyRegion ||
-         kind == RepairKind::kMoveRegion;
+         kind == RepairKind::kMoveRegion || kind == RepairKind::kFormatRegions;
 }
 
 // Who is, or may become, a worker.
@@ -55,7 +58,7 @@ struct LivingWorkers {
 struct RepairOrder {
   RepairKind kind = RepairKind::kResolveSlots;
   std::shared_ptr<const View> view;  // to work under; may not be in force yet
-  uint32_t region = 0;               // of kCopyRegion and kMoveRegion
+  uint32_t region = 0;               // of kCopyRegion and kMoveRegion; the first of kFormatRegions
   LivingWorkers living = {};         // of kTakeOverBlocks
   NodeId source{};                   // of kMoveRegion
   RemoteAddr target{};               // of kMoveRegion: the region's first byte there

@@ -83,6 +83,7 @@ ClusterStatusInfo DecodeClusterStatus(const control::ClusterStatus& message) {
     member.version = from.version();
     member.lease_left_ms = from.lease_left_ms();
     member.bytes = from.bytes();
+    member.unusable_bytes = from.unusable_bytes();
     member.regions = from.regions();
     member.blocks = from.report().blocks();
     member.granted_blocks = from.report().granted_blocks();

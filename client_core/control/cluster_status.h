@@ -30,6 +30,7 @@ struct MemberStatusInfo {
   uint64_t lease_left_ms = 0;
   // Memory nodes.
   uint64_t bytes = 0;
+  uint64_t unusable_bytes = 0;  // of these: other nodes have no room for what would lie there
   uint32_t regions = 0;
   uint64_t blocks = 0;
   uint64_t granted_blocks = 0;

@@ -33,6 +33,9 @@ RepairOrder DecodeOrder(const control::Repair& message) {
     case control::Repair::MOVE_REGION:
       order.kind = RepairKind::kMoveRegion;
       break;
+    case control::Repair::FORMAT_REGIONS:
+      order.kind = RepairKind::kFormatRegions;
+      break;
     default:
       order.kind = RepairKind::kResolveSlots;
   }
@@ -384,6 +387,9 @@ void GrpcMasterClient::OnView(const control::View& message) {
   if (!decoded.ok()) return LogError("control: " + reason);
   const uint64_t epoch = decoded->epoch.value;
   if (epoch > view_version()) {
+    if (!CheckFollows(view()->regions.size(), *decoded, &reason).ok()) {
+      return LogError("control: " + reason);
+    }
     auto view = std::make_shared<const View>(std::move(decoded.value()));
     {
       const std::lock_guard<std::mutex> lock(mutex_);

@@ -141,4 +141,10 @@ Result<View> DecodeView(const control::View& message, std::string* reason) {
   return view;
 }
 
+Status CheckFollows(size_t regions_before, const View& view, std::string* reason) {
+  if (view.regions.size() >= regions_before) return Status::Ok();
+  return Refuse(reason, std::to_string(view.regions.size()) + " regions where there were " +
+                            std::to_string(regions_before));
+}
+
 }  // namespace onetrip

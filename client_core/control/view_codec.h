@@ -3,6 +3,7 @@
 #ifndef ONETRIP_CLIENT_CORE_CONTROL_VIEW_CODEC_H_
 #define ONETRIP_CLIENT_CORE_CONTROL_VIEW_CODEC_H_
 
+#include <cstddef>
 #include <string>
 
 #include "client_core/base/status.h"
@@ -23,6 +24,10 @@ void EncodeView(const View& view, control::View* message);
 // kCorrupt and *reason in one line: what is no view, such as a region on a node that is not there,
 // or one that overlaps another.
 Result<View> DecodeView(const control::View& message, std::string* reason);
+
+// Whether a view may come after one with so many regions: regions are added, none goes away, for
+// what lies there is in use. kCorrupt and *reason otherwise.
+Status CheckFollows(size_t regions_before, const View& view, std::string* reason);
 
 }  // namespace onetrip
 

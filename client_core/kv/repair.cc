@@ -18,6 +18,7 @@
 #include "client_core/layout/entry_codec.h"
 #include "client_core/layout/record_codec.h"
 #include "client_core/memory/copy_region.h"
+#include "client_core/memory/format_regions.h"
 
 namespace onetrip {
 namespace {
@@ -40,6 +41,8 @@ Mechanism MechanismOf(RepairKind kind) {
       return Mechanism::kEndRegisters;
     case RepairKind::kMoveRegion:
       return Mechanism::kMove;
+    case RepairKind::kFormatRegions:
+      return Mechanism::kGrow;
   }
   CHECK(false);
 }
@@ -111,6 +114,12 @@ Task<void> KvImpl::RunRepair(RepairOrder order, DoneFn done) {
     case RepairKind::kMoveRegion:
       status = co_await MoveRegion(context_.fabric, *order.view, order.region, order.source,
                                    order.target);
+      break;
+    case RepairKind::kFormatRegions:
+      // What this worker knows of is in use.
+      status = order.region < context_.view().regions.size()
+                   ? Status(StatusCode::kInvalidArgument, "the regions are there already")
+                   : co_await FormatRegions(context_.fabric, *order.view, order.region);
       break;
   }
   done(status);

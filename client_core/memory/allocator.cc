@@ -331,12 +331,12 @@ Task<Result<ControlReply>> Allocator::AskForBlock(NodeId node, ControlRequest re
   }
   const bool opened = reply.value().outcome == ControlReply::Outcome::kOpened;
   const GlobalAddr start = reply.value().block;
-  if (!context_.view().Contains(start) || (opened && !reply.value().size_class.is_valid())) {
-    co_return Status(StatusCode::kCorrupt, "a memory node granted a block outside the map");
+  if (opened && !reply.value().size_class.is_valid()) {
+    co_return Status(StatusCode::kCorrupt, "a memory node opened a block of no size class");
   }
   // The node has not heard yet that the region has moved, and what it says of that means nothing;
-  // or it has, before this worker, and would keep the block for it.
-  if (context_.view().Locate(start, 0).node != node) {
+  // or it has, before this worker, or of a region that was added, and would keep the block for it.
+  if (!context_.view().Contains(start) || context_.view().Locate(start, 0).node != node) {
     request.kind = opened ? ControlRequest::Kind::kTakeOver : ControlRequest::Kind::kFree;
     request.block = start;
     if (opened) {
@@ -345,7 +345,7 @@ Task<Result<ControlReply>> Allocator::AskForBlock(NodeId node, ControlRequest re
       request.owner = kNobody;
     }
     (void)co_await context_.fabric.Control(node, request);
-    co_return Status(StatusCode::kUnavailable, "a memory node has yet to hear of a region's move");
+    co_return Status(StatusCode::kUnavailable, "a memory node and this worker know different maps");
   }
   co_return reply;
 }

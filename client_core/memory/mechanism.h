@@ -18,6 +18,7 @@ enum class Mechanism : uint8_t {
   kScrub,         // of registers, after a node was lost
   kCopy,          // of a region to a node that lacks it
   kMove,          // of a region from one node to another
+  kGrow,          // regions are added
   kEndRegisters,  // all of them become records, before a move
   kExtents,       // a value in extents is written
   kExhaustion,    // of a register's timestamps: its key is registered anew

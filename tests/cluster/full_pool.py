@@ -48,6 +48,9 @@ for _fabric in ("shm", "tcp"):
             code, output, error = cluster.tool("node", "add", "--dir", cluster.path)
             assert code == 0 and "memory node 3 has its share" in output, (output, error)
             check(cluster, values)
+            assert "the capacity" in output, output
+            code, output, error = cluster.tool("node", "add", "--spare", "--dir", cluster.path)
+            assert code == 0, (output, error)
             # Registers may be made again, and one node may be drained as well.
             code, output, error = cluster.tool("node", "drain", "1", "--dir", cluster.path)
             assert code == 0, (output, error)

@@ -22,8 +22,13 @@ def grow_and_shrink(cluster):
         load.progress(50)
         output = node(cluster, "add")
         assert "memory node 3 has its share" in output, output
+        assert "the capacity has grown" in output, output
         held = [one["regions"] for one in cluster.status()["memnodes"]]
         assert len(held) == 4 and max(held) - min(held) <= 1, held
+        # All four are full; a fifth takes what the second one gives.
+        code, _, error = cluster.tool("node", "drain", "1", "--dir", cluster.path)
+        assert code == 1 and "have no room for" in error, error
+        node(cluster, "add", "--spare")
         load.progress(50)
         shown = cluster.status()
         assert shown["state"] == "serving" and shown["moving"] == "", shown
@@ -69,13 +74,25 @@ def commands(context):
         assert code == 1 and "start onetrip-memnode by hand" in error, error
         with cluster.connect(agent=0) as client:
             assert client.call("SET", "k", "v").value == b"OK"
-        assert "memory node 3 has its share: 3 regions" in node(cluster, "add")
+        output = node(cluster, "add")
+        assert "memory node 3 has its share: " in output, output
+        assert "the capacity has grown from 64 to 80 MiB" in output, output
+        shown = cluster.status()
+        assert shown["regions"] == 5 and shown["region_bytes"] == 5 << 24, shown
+        assert sum(one["unusable_bytes"] for one in shown["memnodes"]) == 1 << 24, shown
+        code, _, error = cluster.tool("node", "add", "3", "--spare", "--dir", cluster.path)
+        assert code == 1 and "none is to be named with it" in error, error
+        output = node(cluster, "add", "0")
+        assert "the capacity is what it was, 80 MiB" in output, output
+        output = node(cluster, "add", "--spare")
+        assert "memory node 4 has been started" in output, output
+        assert cluster.status()["memnodes"][4]["state"] == "spare"
         pid = cluster.status()["memnodes"][2]["pid"]
         output = node(cluster, "drain", "2")
         assert "it may be switched off" in output and "(pid %d) has been ended" % pid in output, output
         assert is_gone(pid)
         assert pid not in [process["pid"] for process in cluster.processes().values()]
         assert cluster.status()["state"] == "serving"
-        assert "memory node 4 has its share" in node(cluster, "add")
+        assert "memory node 5 has its share" in node(cluster, "add")
         with cluster.connect(agent=1) as client:
             assert client.call("GET", "k").value == b"v"

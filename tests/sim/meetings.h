@@ -27,6 +27,7 @@ enum class Happening : uint8_t {
   kScrub,
   kCopy,
   kMove,
+  kGrow,
   kEndRegisters,
   kExtents,
   kExhaustion,

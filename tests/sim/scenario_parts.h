@@ -55,8 +55,11 @@ void AddCut(uint32_t agent, uint32_t node, uint64_t at_ns, Plan* plan, Rng& rng)
 // What a plan with cuts needs for agents to notice them and the master to decide.
 void WatchReach(Plan* plan, Rng& rng);
 
-// Scenarios: scenarios.cc, then scenarios_members.cc, scenarios_frozen.cc, scenarios_growth.cc and
-// scenarios_storm.cc.
+// Two or three nodes more, which are to be used from some moment on.
+void JoinNodes(uint64_t span_ns, Rng& rng, Plan* plan);
+
+// Scenarios: scenarios.cc, then scenarios_members.cc, scenarios_frozen.cc, scenarios_growth.cc,
+// scenarios_joins.cc and scenarios_storm.cc.
 Plan MakeTight(uint64_t seed);
 Plan MakeFlush(uint64_t seed);
 Plan MakeMembers(uint64_t seed);
@@ -70,6 +73,7 @@ void LookForLost(uint64_t seed, Plan* plan);
 Plan MakeScarce(uint64_t seed);
 Plan MakeRepairs(uint64_t seed);
 Plan MakeMoves(uint64_t seed);
+Plan MakeJoins(uint64_t seed);
 Plan MakeCuts(uint64_t seed);
 Plan MakeFrozen(uint64_t seed);
 Plan MakeFaults(uint64_t seed);

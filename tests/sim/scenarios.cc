@@ -418,6 +418,7 @@ constexpr Scenario kScenarios[] = {
      MakeRepairs},
     {"moves", "memory nodes drain and are given their share of regions, under writes and faults",
      MakeMoves},
+    {"joins", "memory nodes join a pool and add regions, under writes and faults", MakeJoins},
     {"cuts", "agents that do not reach a memory node for a while or for good", MakeCuts},
     {"minority", "two memory nodes of three are away while keys are written", MakeMinority},
     {"turnover", "memory that is reused while agents come and go", MakeTurnover},

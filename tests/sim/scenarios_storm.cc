@@ -185,6 +185,7 @@ Plan MakeStorm(uint64_t seed) {
     if (draw(15)) plan.faults.back().kind = FaultKind::kBreakNodeControl;
   }
   if (!cuts && draw(50)) LoseOne(rng, &plan);
+  if (draw(20)) JoinNodes(SpanNs(plan), rng, &plan);
   return plan;
 }
 

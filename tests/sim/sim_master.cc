@@ -359,6 +359,8 @@ void SimMaster::WatchView(const View& view) {
   if (std::next(known) != views_.end()) return Fail("the view of epoch " + epoch + " goes back");
   if (known == views_.begin()) return;
   const View& last = *std::prev(known)->second;
+  if (view.regions.size() < last.regions.size())
+    Fail("the view of epoch " + epoch + " lacks regions");
   // Each is new, or one of the last view's, in whichever database.
   const KeyspaceId newest = *std::max_element(last.keyspaces.begin(), last.keyspaces.end());
   std::set<KeyspaceId> known_keyspaces(last.keyspaces.begin(), last.keyspaces.end());

@@ -147,6 +147,7 @@ class World {
   bool LoseAtTheEnd(const std::vector<std::string>& keys);
   // Waits until no region moves, and switches the nodes off that are drained.
   bool LoseDrained(uint64_t until_ns);
+  void CheckAllRoomIsUsed();
   Task<void> ReadAll(Agent* agent, const std::vector<std::string>* keys, uint64_t until_ns);
   [[nodiscard]] uint64_t Patience() const;
   Task<void> RunClient(Agent* agent, Client* client);

@@ -304,6 +304,24 @@ TEST_F(MasterClientTest, AViewThatMakesNoSenseIsNotTaken) {
   EXPECT_EQ(master_.Count(InForce(3)), 0U);
 }
 
+TEST_F(MasterClientTest, RegionsAreAddedAndNeverGoAway) {
+  Connect();
+  control::FromMaster grown;
+  View view = ViewOf(2);
+  view.regions.push_back({{NodeId{0}}, {kRegionBytes}});
+  EncodeView(view, grown.mutable_view_committed()->mutable_view());
+  master_.Send(grown);
+  ASSERT_TRUE(master_.Await(InForce(2)));
+  EXPECT_EQ(client_->view()->regions.size(), 2U);
+  master_.Send(Committed(3));
+  view.epoch = Epoch{4};
+  control::FromMaster again;
+  EncodeView(view, again.mutable_view_committed()->mutable_view());
+  master_.Send(again);
+  ASSERT_TRUE(master_.Await(InForce(4)));
+  EXPECT_EQ(master_.Count(InForce(3)), 0U);
+}
+
 TEST_F(MasterClientTest, AFlushThatTheMasterNeverAnswersHasAnUnknownOutcome) {
   Connect();
   Worker& worker = Join();

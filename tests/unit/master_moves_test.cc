@@ -49,6 +49,12 @@ class MasterMovesTest : public MasterRepairTest {
     Answer(a, RepairKind::kMoveRegion);
     TakeOver();
   }
+  void GrowOnce() {
+    AwaitHold();
+    AllHold();
+    Answer(a, RepairKind::kFormatRegions);
+    TakeOver();
+  }
   [[nodiscard]] uint32_t Held(uint16_t node) const {
     return Status().status.members.at(node).regions;
   }
@@ -118,10 +124,13 @@ TEST_F(MasterMovesTest, ANodeThatIsFilledGetsItsShareAndOfPrimariesToo) {
   EXPECT_EQ(Wish(3, NodeWish::kShare).code, StatusCode::kOk);
   EXPECT_EQ(StateOf(3), "filling");
   ForgoRegisters();
-  for (int move = 0; move < 3; ++move) MoveOne();
+  // Room on two of the others is what one region more lacks.
+  for (int move = 0; move < 2; ++move) MoveOne();
+  GrowOnce();
   Pass(200);
   TakeOver();
-  for (uint16_t node = 0; node < 4; ++node) EXPECT_EQ(Held(node), 3U) << node;
+  EXPECT_EQ(view().regions.size(), 5U);
+  for (uint16_t node = 0; node < 4; ++node) EXPECT_GE(Held(node), 3U) << node;
   const auto primaries =
       std::count_if(view().regions.begin(), view().regions.end(),
                     [](const RegionPlacement& region) { return region.nodes[0] == NodeId{3}; });
@@ -325,9 +334,10 @@ TEST_F(MasterMovesTest, ADrainedNodeTakesNobodysPlaceUntilItIsToldOtherwise) {
   EXPECT_EQ(Wish(1, NodeWish::kShare).code, StatusCode::kOk);
   EXPECT_EQ(StateOf(1), "filling");
   ForgoRegisters();
-  for (int move = 0; move < 3; ++move) MoveOne();
+  for (int move = 0; move < 2; ++move) MoveOne();
+  GrowOnce();
   TakeOver();
-  for (uint16_t node = 0; node < 4; ++node) EXPECT_EQ(Held(node), 3U) << node;
+  for (uint16_t node = 0; node < 4; ++node) EXPECT_GE(Held(node), 3U) << node;
 }
 
 TEST_F(MasterMovesTest, NoRegionMovesBeforeEveryRegisterIsARecord) {

@@ -238,29 +238,206 @@ TEST(MasterPlacementTest, WhatHasNoRoomStaysWhereItIs) {
   EXPECT_EQ(planner.left_on_draining(), held - 6);
 }
 
+// Moves and adds all that there is to; returns how many have moved.
+uint64_t GrowAll(const std::vector<MovePart>& parts, int replicas, size_t at_once,
+                 std::vector<RegionPlacement>* regions) {
+  uint64_t moves = 0;
+  while (true) {
+    // Anew each time, as the master does.
+    MovePlanner planner(parts, replicas, *regions);
+    const uint64_t to_come = planner.regions_to_come();
+    const std::vector<RegionPlacement> grown = planner.Grow(at_once);
+    EXPECT_LE(grown.size(), at_once);
+    if (!grown.empty()) {
+      EXPECT_EQ(planner.regions_to_come() + grown.size(), to_come);
+      regions->insert(regions->end(), grown.begin(), grown.end());
+      continue;
+    }
+    const std::optional<RegionMove> move = planner.Next();
+    if (!move.has_value()) return moves;
+    ApplyMove(*move, replicas, &(*regions)[move->region]);
+    ++moves;
+  }
+}
+
+std::vector<uint64_t> BytesOf(const std::vector<MovePart>& parts) {
+  std::vector<uint64_t> bytes;
+  for (const MovePart& part : parts) bytes.push_back(part.bytes);
+  return bytes;
+}
+
+TEST(MasterPlacementTest, TwoEmptyNodesBesideThreeFullOnesMakeRoomForHalfAsMuchMore) {
+  std::vector<RegionPlacement> regions = Placed(3, 4);
+  const std::vector<RegionPlacement> before = regions;
+  std::vector<MovePart> parts(5, {4 * kRegionBytes, false, true, false});
+  parts[3].shares = parts[4].shares = true;
+  MovePlanner planner(parts, 3, regions);
+  EXPECT_EQ(planner.regions_to_come(), 2U);
+  EXPECT_TRUE(planner.Grow(9).empty()) << "there is room on two nodes only";
+  // One place more on a third node for each of the two, and nothing beyond that.
+  EXPECT_EQ(GrowAll(parts, 3, 9, &regions), 2U);
+  ExpectSound(regions, BytesOf(parts), 3);
+  ASSERT_EQ(regions.size(), 6U);
+  const std::vector<uint64_t> used = Used(regions, 5);
+  for (const uint64_t one : used) EXPECT_GE(one, 3U);
+  size_t changed = 0;
+  for (size_t i = 0; i < before.size(); ++i) changed += regions[i] == before[i] ? 0 : 1;
+  EXPECT_EQ(changed, 2U);
+  std::vector<uint64_t> primaries(5, 0);
+  for (const RegionPlacement& region : regions) ++primaries[region.nodes[0].value];
+  for (const uint64_t one : primaries) EXPECT_GE(one, 1U);
+  EXPECT_EQ(GrowAll(parts, 3, 9, &regions), 0U) << "enough is enough";
+}
+
+TEST(MasterPlacementTest, AsManyEmptyNodesAsReplicasNeedNoMove) {
+  std::vector<RegionPlacement> regions = Placed(3, 10);
+  const std::vector<RegionPlacement> before = regions;
+  std::vector<MovePart> parts(6, {10 * kRegionBytes, false, true, false});
+  for (size_t node = 3; node < 6; ++node) parts[node].shares = true;
+  EXPECT_EQ(GrowAll(parts, 3, 4, &regions), 0U);
+  ASSERT_EQ(regions.size(), 20U);
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), regions.begin()));
+  ExpectSound(regions, BytesOf(parts), 3);
+}
+
+TEST(MasterPlacementTest, AnyNodesThatJoinAreUsedAsFarAsDistinctReplicasCanWithFewestMoves) {
+  for (uint64_t seed = 1; seed <= 2000; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Rng rng(seed);
+    const int replicas = 1 + static_cast<int>(rng.Below(kMaxReplicas));
+    const uint64_t founders = static_cast<uint64_t>(replicas) + rng.Below(4);
+    const auto any_bytes = [&rng] {
+      return (1 + rng.Below(rng.Below(3) == 0 ? 30 : 6)) * kRegionBytes + rng.Below(2) * 777;
+    };
+    std::vector<MovePart> parts;
+    for (uint64_t node = 0; node < founders; ++node) {
+      parts.push_back({any_bytes(), false, true, rng.Below(4) == 0});
+    }
+    std::vector<RegionPlacement> regions = PlaceRegions(BytesOf(parts), replicas);
+    // The one region of a node that does not share would have to stay.
+    for (uint16_t node = 0; node < static_cast<uint16_t>(founders); ++node) {
+      const auto held = std::count_if(regions.begin(), regions.end(), [&](const auto& region) {
+        const auto end = region.nodes.begin() + replicas;
+        return std::find(region.nodes.begin(), end, NodeId{node}) != end;
+      });
+      if (held == 1) parts[node].shares = true;
+    }
+    // Some of the founders get more memory, too, with a later process.
+    if (rng.Below(3) == 0) parts[0].bytes += any_bytes();
+    for (uint64_t node = rng.Below(5); node > 0; --node) {
+      parts.push_back({any_bytes(), false, true, true});
+    }
+    const std::vector<uint64_t> bytes = BytesOf(parts);
+    const bool shares =
+        std::any_of(parts.begin(), parts.end(), [](const MovePart& part) { return part.shares; });
+    // Those that hold nothing and are not asked for are no part of it.
+    std::vector<uint64_t> usable = bytes;
+    for (size_t node = 0; node < parts.size(); ++node) {
+      const auto is_there = [&](const RegionPlacement& region) {
+        const auto end = region.nodes.begin() + replicas;
+        return std::find(region.nodes.begin(), end, NodeId{static_cast<uint16_t>(node)}) != end;
+      };
+      if (!parts[node].shares && std::none_of(regions.begin(), regions.end(), is_there)) {
+        usable[node] = 0;
+      }
+    }
+    const size_t most = shares ? PlaceRegions(usable, replicas).size() : regions.size();
+    // How many places are lacking, which is how many moves it takes.
+    const uint64_t more = most - regions.size();
+    uint64_t places = 0;
+    std::vector<uint64_t> used(parts.size(), 0);
+    for (const RegionPlacement& region : regions) {
+      for (int i = 0; i < replicas; ++i) ++used[region.nodes[i].value];
+    }
+    for (size_t node = 0; node < parts.size(); ++node) {
+      places += std::min(usable[node] / kRegionBytes - std::min(used[node], usable[node]), more);
+    }
+    const uint64_t wanted = more * static_cast<uint64_t>(replicas);
+    const uint64_t lacking = wanted - std::min(places, wanted);
+    uint64_t moves = 0;
+    while (regions.size() < most) {
+      MovePlanner planner(parts, replicas, regions);
+      const std::vector<RegionPlacement> grown = planner.Grow(1 + rng.Below(5));
+      regions.insert(regions.end(), grown.begin(), grown.end());
+      if (!grown.empty()) continue;
+      const std::optional<RegionMove> move = planner.Next();
+      ASSERT_TRUE(move.has_value()) << regions.size() << " of " << most;
+      ApplyMove(*move, replicas, &regions[move->region]);
+      ++moves;
+    }
+    EXPECT_EQ(moves, lacking);
+    GrowAll(parts, replicas, 9, &regions);
+    EXPECT_EQ(regions.size(), most);
+    ExpectSound(regions, bytes, replicas);
+  }
+}
+
+TEST(MasterPlacementTest, NothingIsAddedWhereNobodyAskedOrSomethingDrains) {
+  std::vector<RegionPlacement> regions = Placed(3, 4);
+  std::vector<MovePart> parts(6, {8 * kRegionBytes, false, true, false});
+  EXPECT_EQ(MovePlanner(parts, 3, regions).regions_to_come(), 0U) << "nobody asked";
+  EXPECT_TRUE(MovePlanner(parts, 3, regions).Grow(9).empty());
+  parts[3].shares = true;
+  EXPECT_EQ(MovePlanner(parts, 3, regions).regions_to_come(), 6U) << "spares are left alone";
+  parts[1].drains = true;
+  parts[1].takes = false;
+  MovePlanner planner(parts, 3, regions);
+  EXPECT_EQ(planner.regions_to_come(), 0U);
+  for (int move = 0; move < 4; ++move) {
+    EXPECT_TRUE(planner.Grow(9).empty());
+    const std::optional<RegionMove> next = planner.Next();
+    ASSERT_TRUE(next.has_value());
+    EXPECT_EQ(next->from, NodeId{1});
+  }
+  EXPECT_EQ(planner.left_on_draining(), 0U);
+  EXPECT_GT(planner.regions_to_come(), 0U) << "what drains has none left";
+  // Who holds some and may not be given any keeps the rest from growing.
+  parts[1].drains = false;
+  EXPECT_EQ(MovePlanner(parts, 3, regions).regions_to_come(), 0U);
+}
+
+TEST(MasterPlacementTest, WhatNoRegionCanLieInIsUnusable) {
+  const std::vector<uint64_t> bytes{4 * kRegionBytes, 4 * kRegionBytes, 9 * kRegionBytes + 5};
+  EXPECT_EQ(UnusableBytes(bytes, std::vector<uint32_t>{4, 4, 4}, 4, 3),
+            (std::vector<uint64_t>{0, 0, 5 * kRegionBytes + 5}));
+  // There may be more: what they would hold is not unusable.
+  EXPECT_EQ(UnusableBytes(bytes, std::vector<uint32_t>{1, 1, 1}, 1, 3),
+            (std::vector<uint64_t>{0, 0, 5 * kRegionBytes + 5}));
+  // One of sixteen places is left when there are five regions.
+  EXPECT_EQ(UnusableBytes(std::vector<uint64_t>(4, 4 * kRegionBytes),
+                          std::vector<uint32_t>{4, 4, 4, 3}, 5, 3),
+            (std::vector<uint64_t>{0, 0, 0, kRegionBytes}));
+  EXPECT_EQ(
+      UnusableBytes(std::vector<uint64_t>(2, 4 * kRegionBytes), std::vector<uint32_t>{0, 0}, 0, 3),
+      (std::vector<uint64_t>(2, 4 * kRegionBytes)));
+}
+
 TEST(MasterPlacementTest, SharesAreByTheBytesThatNodesOffer) {
   std::vector<RegionPlacement> regions = Placed(3, 30);
   std::vector<MovePart> parts(3, {30 * kRegionBytes, false, true, false});
   parts.push_back({60 * kRegionBytes, false, true, true});
-  MoveAll(parts, &regions);
-  ExpectSound(regions, {30 * kRegionBytes, 30 * kRegionBytes, 30 * kRegionBytes, 60 * kRegionBytes},
-              3);
-  // Every region once at most: 30 of 30, rather than 36 of 60.
+  EXPECT_EQ(GrowAll(parts, 3, 9, &regions), 30U);
+  ExpectSound(regions, BytesOf(parts), 3);
+  // Every region once at most: 45 of 60.
+  EXPECT_EQ(regions.size(), 45U);
   const std::vector<uint64_t> used = Used(regions, 4);
-  EXPECT_EQ(used[3], 30U);
-  for (const uint64_t node : {0, 1, 2}) EXPECT_EQ(used[node], 20U) << node;
-  uint64_t primaries = 0;
-  for (const RegionPlacement& region : regions) primaries += region.nodes[0] == NodeId{3} ? 1 : 0;
-  EXPECT_NEAR(primaries, 10, 1);
-  EXPECT_EQ(MoveAll(parts, &regions), 0U) << "fair is fair";
+  EXPECT_EQ(used[3], 45U);
+  for (const uint64_t node : {0, 1, 2}) EXPECT_EQ(used[node], 30U) << node;
+  std::vector<uint64_t> primaries(4, 0);
+  for (const RegionPlacement& region : regions) ++primaries[region.nodes[0].value];
+  EXPECT_NEAR(primaries[3], 15, 1);
+  for (const uint64_t node : {0, 1, 2}) EXPECT_NEAR(primaries[node], 10, 1) << node;
 }
 
-TEST(MasterPlacementTest, TwoNodesThatShareAreFilledAlike) {
-  std::vector<RegionPlacement> regions = Placed(3, 25);
-  std::vector<MovePart> parts(5, {25 * kRegionBytes, false, true, false});
-  parts[3].shares = parts[4].shares = true;
-  MoveAll(parts, &regions);
-  for (const uint64_t used : Used(regions, 5)) EXPECT_NEAR(used, 15, 1);
+TEST(MasterPlacementTest, WhereNoRegionCanBeAddedANodeThatSharesIsAsFullAsTheOthers) {
+  // Twelve places of 20, and two more: none of them makes a region more.
+  std::vector<RegionPlacement> regions = PlaceRegions(
+      std::vector<uint64_t>{20 * kRegionBytes, 20 * kRegionBytes, 20 * kRegionBytes}, 3);
+  std::vector<MovePart> parts(3, {20 * kRegionBytes, false, true, false});
+  parts.push_back({2 * kRegionBytes, false, true, true});
+  EXPECT_EQ(GrowAll(parts, 3, 9, &regions), 1U);
+  EXPECT_EQ(regions.size(), 20U);
+  EXPECT_EQ(Used(regions, 4)[3], 1U);
 }
 
 }  // namespace

@@ -459,6 +459,55 @@ TEST_F(MemoryNodeFileTest, ARottenImageIsRefusedAndLeftAsItIs) {
   EXPECT_EQ(nodes_[0]->status().granted_blocks, 4U);
 }
 
+TEST_F(MemoryNodeFileTest, ARegionThatWasAddedWhileTheNodeWasAwayIsAdoptedByItsHeader) {
+  const uint64_t placed = MemoryNode::BytesOn(NodeId{0}, view_);
+  const auto begin = [&] {
+    nodes_[0].reset();
+    Result<std::unique_ptr<Backing>> backing =
+        Backing::Open({.kind = BackingOptions::Kind::kFile,
+                       .bytes = placed + kRegionBytes,
+                       .path = directory_ + "/larger",
+                       .owner = MemoryOwner{.cluster = 1, .node = NodeId{0}}},
+                      &reason_);
+    CHECK(backing.ok());
+    auto node = MemoryNode::Create(NodeId{0}, view_, std::move(*backing), &reason_);
+    if (node.ok()) nodes_[0] = std::move(*node);
+    return node.ok();
+  };
+  ASSERT_TRUE(begin()) << reason_;
+  const auto added = static_cast<uint32_t>(view_.regions.size());
+  // What the agent that makes it writes before there is such a view.
+  RegionHeader header{};
+  header.magic = kRegionMagic;
+  header.layout_version = kLayoutVersion;
+  header.region = added;
+  std::memset(nodes_[0]->base() + placed, 0x5a, kRegionBytes);
+  std::memcpy(nodes_[0]->base() + placed, &header, sizeof(header));
+  RegionPlacement region = view_.regions[0];
+  region.nodes[0] = NodeId{0};
+  region.base[0] = placed;
+  for (int replica = 1; replica < view_.replicas; ++replica) {
+    region.nodes[replica] = NodeId{static_cast<uint16_t>(100 + replica)};
+  }
+  view_.regions.push_back(region);
+  ++view_.epoch.value;
+  const uint64_t before = nodes_[0]->status().regions;
+  ASSERT_TRUE(begin()) << reason_;
+  EXPECT_TRUE(nodes_[0]->backing().is_adopted());
+  EXPECT_EQ(nodes_[0]->status().regions, before + 1);
+  const ControlReply reply =
+      Ask(0, Kind::kAllocReserve, kSlab, 5, GlobalAddr(added, 3 * kBlockBytes));
+  ASSERT_EQ(reply.outcome, Outcome::kDone);
+  EXPECT_EQ(reply.block.region(), added);
+  const uint64_t skip = BitmapOffset(reply.block.block());
+  EXPECT_TRUE(
+      IsAll(nodes_[0]->base() + placed + reply.block.offset() + skip, kBlockBytes - skip, 0));
+  // Without its header there would be no such region.
+  reinterpret_cast<RegionHeader*>(nodes_[0]->base() + placed)->magic = 0;
+  EXPECT_FALSE(begin());
+  EXPECT_THAT(reason_, testing::HasSubstr("no header"));
+}
+
 TEST_F(MemoryNodeFileTest, AMemorySmallerThanTheMapsIsRefusedAndTheRestOfALargerOneIsUnused) {
   auto backing = Backing::Open({.bytes = kRegionBytes}, &reason_);
   ASSERT_TRUE(backing.ok());

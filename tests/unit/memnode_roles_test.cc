@@ -156,6 +156,42 @@ TEST_F(MemoryNodeRolesTest, ACopiedRegionIsWhatItsTableSaysAndItsFreeBlocksAreZe
   }
 }
 
+TEST_F(MemoryNodeRolesTest, AnAddedRegionIsGrantedFromOnceTheNodeKnowsItAndZeroedWhateverLayThere) {
+  // Region 0 leaves for a third node, and region 1 is made in its place.
+  Make(MapOf(1, kSelf, 0));
+  ASSERT_EQ(Ask(Kind::kAlloc), Outcome::kDone);
+  std::memset(node_->base() + kBlockBytes, 0x5a, kRegionBytes - kBlockBytes);
+  View moved = MapOf(2, kSelf, 0);
+  moved.node_count = 3;
+  moved.regions[0].nodes[0] = NodeId{2};
+  Use(moved);
+  RegionHeader header{};
+  header.magic = kRegionMagic;
+  header.layout_version = kLayoutVersion;
+  header.region = 1;
+  std::memcpy(&Header(), &header, sizeof(header));
+  const GlobalAddr block(1, 30 * kBlockBytes);
+  EXPECT_EQ(Ask(Kind::kAllocReserve), Outcome::kFull) << "it has not heard of it";
+  EXPECT_EQ(Ask(Kind::kGrant, block), Outcome::kFull) << "it may be asked again";
+  View grown = moved;
+  grown.epoch = Epoch{3};
+  grown.regions.push_back(MapOf(1, kSelf, 0).regions[0]);
+  Use(grown);
+  EXPECT_EQ(node_->status().regions, 1U);
+  EXPECT_EQ(node_->status().granted_blocks, 0U);
+  for (uint32_t i = 0; i < kBlocksPerRegion; ++i) {
+    ASSERT_EQ(Ask(Kind::kAllocReserve), Outcome::kDone) << i;
+    ASSERT_EQ(last_.block.region(), 1U);
+    const uint64_t skip = last_.block.block() == 0 ? kRegionHeaderBytes : 0;
+    const auto* words =
+        reinterpret_cast<const uint64_t*>(node_->base() + last_.block.offset() + skip);
+    const auto* end =
+        reinterpret_cast<const uint64_t*>(node_->base() + last_.block.offset() + kBlockBytes);
+    ASSERT_TRUE(std::all_of(words, end, [](uint64_t w) { return w == 0; })) << i;
+  }
+  EXPECT_EQ(Ask(Kind::kAllocReserve), Outcome::kFull);
+}
+
 TEST_F(MemoryNodeRolesTest, AMapThatDoesNotFitTheMemoryChangesNothing) {
   Make(MapOf(1, kSelf, 0));
   View view = MapOf(2, kOther, 0);

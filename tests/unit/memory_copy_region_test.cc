@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "client_core/memory/copy_region.h"
+#include "client_core/memory/format_regions.h"
 #include "tests/support/memory_worker.h"
 
 namespace onetrip {
@@ -103,6 +104,31 @@ TEST_F(CopyRegionTest, AMoveBringsWhatTheSourceHasWhateverTheOthersHave) {
   view_.regions[1].missing = 0;
   std::memset(Region(1), 0, sizeof(RegionHeader));
   EXPECT_EQ(move(1, source), StatusCode::kCorrupt);
+}
+
+TEST_F(CopyRegionTest, RegionsThatAreAddedGetEmptyHeadersWhateverLayThere) {
+  worker_.Join();
+  View grown = view_;
+  // Where region 1 lies now, as after it has moved away.
+  grown.regions[1].nodes = {NodeId{7}, NodeId{8}, NodeId{9}};
+  grown.regions.push_back(view_.regions[1]);
+  for (int replica = 0; replica < 3; ++replica) std::memset(Region(replica), 0x5a, kRegionBytes);
+  const auto make = [&](uint32_t first) {
+    return BlockOn(executor_, FormatRegions(worker_.fabric(), grown, first)).code();
+  };
+  EXPECT_EQ(make(0), StatusCode::kInvalidArgument) << "it has the root area";
+  EXPECT_EQ(make(3), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Header(0).magic, 0x5a5a5a5a5a5a5a5a);
+  ASSERT_EQ(make(2), StatusCode::kOk);
+  for (int replica = 0; replica < 3; ++replica) {
+    EXPECT_EQ(Header(replica).magic, kRegionMagic);
+    EXPECT_EQ(Header(replica).layout_version, kLayoutVersion);
+    EXPECT_EQ(Header(replica).region, 2U);
+    for (const uint64_t block : Header(replica).blocks) EXPECT_EQ(block, 0U);
+    EXPECT_EQ(Region(replica)[sizeof(RegionHeader)], std::byte{0x5a}) << "and that is all";
+  }
+  grown.regions[2].missing = 1;
+  EXPECT_EQ(make(2), StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ Overview MakeOverview() {
   overview.replicas = 3;
   overview.regions = 64;
   overview.regions_fully_redundant = 63;
+  overview.region_bytes = 64ULL << 24;
   overview.keys = 1234;
   PoolUsage usage;
   usage.capacity_bytes = 1ULL << 30;
@@ -28,6 +29,8 @@ Overview MakeOverview() {
   node.state = "lost";
   node.regions = 64;
   node.granted_bytes = 3 * 1024 * 1024;
+  node.bytes = 80ULL << 24;
+  node.unusable_bytes = 16ULL << 24;
   node.page_bytes = 2 << 20;
   overview.memnodes.push_back(node);
   node.page_bytes = 4096;
@@ -78,6 +81,9 @@ TEST(Overview, TextNamesEveryProcess) {
         "1.25",
         "20.2",
         "waiting for: memory node 0 is not there",
+        "regions: 64 (1.0 GiB)",
+        "unusable",
+        "256 MiB",
         "pages",
         " 2 MiB",
         " 4 KiB",
@@ -104,7 +110,7 @@ TEST(Overview, WhatIsNotKnownIsNoNumber) {
   node.state = "missing";
   overview.memnodes.push_back(node);
   const std::string text = OverviewText(overview);
-  for (const char* part : {"cluster ?", "epoch ?", "regions: ?, ? of them on all of their ?",
+  for (const char* part : {"cluster ?", "epoch ?", "regions: ? (?), ? of them on all of their ?",
                            "keys: ?", "memory: ?", "memnode-3"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }

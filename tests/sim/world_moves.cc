@@ -1,0 +1,58 @@
+// The end of a run in which regions move and are added.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "master/placement.h"
+#include "tests/sim/world.h"
+
+namespace onetrip {
+
+// Nothing is lost with those that have given away all that they had.
+bool World::LoseDrained(uint64_t until_ns) {
+  const bool moves = std::any_of(plan_.faults.begin(), plan_.faults.end(), [](const Fault& fault) {
+    return fault.kind == FaultKind::kDrainNode || fault.kind == FaultKind::kFillNode;
+  });
+  if (!moves) return true;
+  std::vector<NodeId> drained;
+  while (!master_.SettledMoves(&drained)) {
+    drained.clear();
+    if (executor_.NowNs() >= until_ns) Fail("after all faults regions still move");
+    if (!failure_.empty() || !executor_.RunOnce()) return false;
+  }
+  CheckAllRoomIsUsed();
+  for (const NodeId node : drained) {
+    const auto holds = [&](const RegionPlacement& region) {
+      const auto end = region.nodes.begin() + plan_.shape.replicas;
+      return std::find(region.nodes.begin(), end, node) != end;
+    };
+    const View& view = master_.newest_view();
+    if (std::any_of(view.regions.begin(), view.regions.end(), holds)) {
+      Fail("a node is drained and has regions");
+    }
+    trace_.Note("drained node " + std::to_string(node.value) + " is switched off");
+    lossy_ = true;
+    node_by_id_.at(node.value)->Lose();
+  }
+  return failure_.empty();
+}
+
+// Where nothing fails and nobody drains, there are as many regions as the nodes that were to be
+// used have room for.
+void World::CheckAllRoomIsUsed() {
+  std::set<uint32_t> used;
+  for (const Fault& fault : plan_.faults) {
+    if (fault.kind != FaultKind::kFillNode) return;
+    used.insert(fault.node);
+  }
+  for (uint32_t node = 0; node < plan_.shape.nodes; ++node) used.insert(node);
+  const std::vector<uint64_t> bytes(used.size(), plan_.shape.node_bytes);
+  const size_t most = PlaceRegions(bytes, static_cast<int>(plan_.shape.replicas)).size();
+  const size_t regions = master_.newest_view().regions.size();
+  if (regions == most) return;
+  Fail("there are " + std::to_string(regions) + " regions where there is room for " +
+       std::to_string(most));
+}
+
+}  // namespace onetrip
