@@ -2,12 +2,12 @@
 // (PROTOCOLS 1 and 2; FUSEE 4.4).
 //
 // A region's primary grants a block, its other live replicas record the grant. A few blocks are
-// kept for requests that say that they may have them (PROTOCOLS, "The reserve"). A block that nobody
-// owns any more may be open (PROTOCOLS, "Open blocks"): its primary gives it to whoever asks for
-// its size class, and takes it back when its bitmap says that all of it is free. A block is zeroed
-// by every node when it is granted. The block tables lie in the regions themselves, where recovery
-// can read them and a node that comes back with its memory finds them again, and where an agent
-// writes them that copies a region to a node where it was missing: nothing that they say is
+// kept for requests that say that they may have them (PROTOCOLS, "The reserve"). A block that
+// nobody owns any more may be open (PROTOCOLS, "Open blocks"): its primary gives it to whoever asks
+// for its size class, and takes it back when its bitmap says that all of it is free. A block is
+// zeroed by every node when it is granted. The block tables lie in the regions themselves, where
+// recovery can read them and a node that comes back with its memory finds them again, and where an
+// agent writes them that copies a region to a node where it was missing: nothing that they say is
 // remembered elsewhere. Thread-safe.
 #ifndef ONETRIP_MEMNODE_MEMORY_NODE_H_
 #define ONETRIP_MEMNODE_MEMORY_NODE_H_

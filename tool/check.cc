@@ -1,7 +1,11 @@
 #include "tool/check.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "client_core/control/cluster_status.h"
 #include "client_core/control/control_options.h"
@@ -9,6 +13,36 @@
 #include "tool/resp_probe.h"
 
 namespace onetrip {
+namespace {
+
+std::optional<uint64_t> NumberOf(std::string_view text, std::string_view name) {
+  const size_t at = text.find(std::string(name) + ":");
+  uint64_t value = 0;
+  if (at == std::string_view::npos) return std::nullopt;
+  const char* first = text.data() + at + name.size() + 1;
+  const auto [end, error] = std::from_chars(first, text.data() + text.size(), value);
+  return error == std::errc() ? std::optional<uint64_t>(value) : std::nullopt;
+}
+
+// What members say of their memory, beside what was found to be named: whatever is in use and not
+// named is lost until somebody looks for it, which agents do when memory is short.
+void PrintMemory(const ControlOptions& control, std::string_view counts) {
+  std::string reason;
+  const Result<ClusterStatusInfo> status = QueryStatus(control, &reason);
+  const std::optional<uint64_t> named = NumberOf(counts, "named_bytes");
+  if (!status.ok() || !status->usage.has_value() || !named.has_value()) return;
+  const PoolUsage& usage = *status->usage;
+  const uint64_t known = *named + usage.free_in_blocks() + usage.retired_bytes;
+  const uint64_t objects =
+      usage.granted_bytes - std::min(usage.granted_bytes, usage.overhead_bytes);
+  std::printf("live_bytes:%llu\r\nfree_bytes:%llu\r\nretired_bytes:%llu\r\nlost_bytes:%llu\r\n",
+              static_cast<unsigned long long>(*named),
+              static_cast<unsigned long long>(usage.free_in_blocks() + usage.free_block_bytes()),
+              static_cast<unsigned long long>(usage.retired_bytes),
+              static_cast<unsigned long long>(objects - std::min(objects, known)));
+}
+
+}  // namespace
 
 Result<bool> CheckPool(const CheckOptions& options, std::string* reason) {
   ControlOptions control;
@@ -26,6 +60,7 @@ Result<bool> CheckPool(const CheckOptions& options, std::string* reason) {
         AskForText(member.address, options.password, "DEBUG CHECK-POOL", reason);
     if (!text.has_value()) continue;
     std::fwrite(text->data(), 1, text->size(), stdout);
+    PrintMemory(control, *text);
     return text->starts_with("wrong:0\r\n");
   }
   return Status(StatusCode::kUnavailable, "check");

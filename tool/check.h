@@ -16,8 +16,10 @@ struct CheckOptions {
   std::string password;  // the agents'; may be empty
 };
 
-// Prints the counts; whether nothing is wrong. Not ok: nothing could be counted, and *reason says
-// why. The cluster should be quiet: what changes meanwhile may be told as wrong.
+// Prints the counts, and how many bytes live, are free, are retired, and are lost: in use, though
+// nothing names them. Those come back when memory is short. Whether nothing is wrong. Not ok:
+// nothing could be counted, and *reason says why. The cluster should be quiet: what changes
+// meanwhile may be told as wrong.
 Result<bool> CheckPool(const CheckOptions& options, std::string* reason);
 
 }  // namespace onetrip

@@ -48,7 +48,7 @@ struct ControlReply {
                 // left; kGrant, kTakeOver: the region is missing here
     kConflict,  // kGrant: a block is taken; kFree: it is not the caller's; kTakeOver: the blocks
                 // are not one grant of that class, or not `from`'s
-    kOpened,    // kAlloc: the block was open, and is the caller's now; what is free the bitmap tells
+    kOpened,  // kAlloc: the block was open, and is the caller's now; what is free the bitmap tells
   };
   static constexpr Outcome kLastOutcome = Outcome::kOpened;
   Outcome outcome = Outcome::kDone;

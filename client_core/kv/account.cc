@@ -22,8 +22,8 @@ constexpr uint32_t kRestsMax = 64;
 }  // namespace
 
 // What may be lost is noted at once, so that operations that hold something then have ended by the
-// time that memory is short. Only then is it looked for: that takes a walk over the index, and makes
-// everybody look every register up anew.
+// time that memory is short. Only then is it looked for: that takes a walk over the index, and
+// makes everybody look every register up anew.
 void KvImpl::AccountIfScarce() {
   const bool always = context_.options.accounts_always != 0;
   const uint64_t acquired = allocator_.metrics().blocks_acquired.Value();

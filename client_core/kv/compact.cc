@@ -77,8 +77,7 @@ Task<void> KvImpl::AcquireSparseBlocks() {
 }
 
 Task<void> KvImpl::MoveObjects(std::vector<GlobalAddr> objects, SizeClass size_class) {
-  for (size_t first = 0; first < objects.size() && !stopping_ && !held();
-       first += kObjectsAtOnce) {
+  for (size_t first = 0; first < objects.size() && !stopping_ && !held(); first += kObjectsAtOnce) {
     const uint64_t began_ns = context_.executor.NowNs();
     std::vector<Task<void>> tasks;
     for (size_t i = first; i < std::min(objects.size(), first + kObjectsAtOnce); ++i) {

@@ -1,4 +1,5 @@
-// What names memory: the index, records, roots and registers (memory/orphan_blocks.h; PROTOCOLS.md).
+// What names memory: the index, records, roots and registers (memory/orphan_blocks.h;
+// PROTOCOLS.md).
 #include <algorithm>
 #include <array>
 #include <cstring>

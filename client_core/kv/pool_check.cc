@@ -78,11 +78,28 @@ Task<Status> PoolCheck::Run() {
   for (const auto& [start, block] : blocks_.blocks()) {
     counts_.owned_bytes += uint64_t{block.size_class.blocks()} * kBlockBytes;
   }
+  status = co_await NameRings(operation);
   std::vector<std::pair<uint32_t, DirectoryWord>> subtables;
-  status = co_await CheckDirectory(&subtables);
+  if (status.ok()) status = co_await CheckDirectory(&subtables);
   for (size_t i = 0; status.ok() && i < subtables.size(); ++i) {
     status = co_await CheckSubtable(subtables[i].first, subtables[i].second);
     if (status.ok() && context_.view().epoch != epoch) status = kMapChanged;
+  }
+  co_return status;
+}
+
+// Of retired registers: each worker's is an object, when it could get one.
+Task<Status> PoolCheck::NameRings(Operation& operation) {
+  const View& view = context_.view();
+  const uint16_t count = view.worker_index_end;
+  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  const auto* rings = reinterpret_cast<const RetiredRing*>(round_trip->Read(
+      view.Locate(RetiredRingAddr(WorkerIndex{0}), 0), count * uint32_t{sizeof(RetiredRing)}));
+  const Status status = co_await Post(context_, operation, round_trip);
+  for (uint16_t i = 0; i < count && status.ok(); ++i) {
+    const GlobalAddr ring(rings[i].ring);
+    const bool is_object = !ring.is_null() && view.Contains(ring) && blocks_.At(ring) != nullptr;
+    if (is_object && context_.view().IsLive(WorkerIndex{i})) Name(ring, /*once=*/false);
   }
   co_return status;
 }
@@ -250,6 +267,7 @@ Task<Status> PoolCheck::CheckRegister(Operation& operation, SlotWord slot, Image
   RegisterHeader header;
   RegisterShape shape;
   MetaWord largest;
+  std::vector<MetaWord> words;
   for (int i = 0; i < images.count; ++i) {
     if (!LoadRegisterShape(slot, images[i], &header, &shape)) {
       Wrong(&counts_.damaged, "a register is damaged on replica " + std::to_string(i), slot.addr());
@@ -258,7 +276,10 @@ Task<Status> PoolCheck::CheckRegister(Operation& operation, SlotWord slot, Image
     for (uint32_t lane = 0; lane < shape.lanes; ++lane) {
       uint64_t bits = 0;
       std::memcpy(&bits, images[i] + shape.lane_offset(lane), 8);
-      if (bits != 0) largest = std::max(largest, MetaWord(bits));
+      if (bits == 0) continue;
+      largest = std::max(largest, MetaWord(bits));
+      const MetaWord word = MetaWord(bits).AsGuess();
+      if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
     }
   }
   if (largest.is_empty()) {
@@ -280,6 +301,25 @@ Task<Status> PoolCheck::CheckRegister(Operation& operation, SlotWord slot, Image
     is_there |= DecodeBuffer(images[i], bytes, written, &value);
   }
   if (!is_there) Wrong(&counts_.damaged, "no replica has the value of a register", buffer);
+  std::erase(words, largest.AsGuess());
+  co_return co_await NameKept(operation, slot, header, words);
+}
+
+// A worker keeps the buffer of its last word in a register, also when another one has overtaken it.
+Task<Status> PoolCheck::NameKept(Operation& operation, SlotWord slot, RegisterHeader header,
+                                 std::vector<MetaWord> words) {
+  for (const MetaWord word : words) {
+    const GlobalAddr buffer = word.buffer(slot.addr());
+    if (!context_.view().Contains(buffer) || blocks_.At(buffer) == nullptr) continue;
+    Images images{};
+    RoundTripPtr holder;
+    const Status status = co_await ReadAll(operation, buffer, kBufferHeaderBytes, &images, &holder);
+    if (!status.ok()) co_return status;
+    // Else it has been used for something else since.
+    BufferHeader kept{};
+    std::memcpy(&kept, images[0], sizeof(kept));
+    if (kept.ticks == header.birth_ticks + word.time()) Name(buffer, /*once=*/false);
+  }
   co_return Status::Ok();
 }
 

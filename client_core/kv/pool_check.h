@@ -68,6 +68,7 @@ class PoolCheck {
     const std::byte* operator[](int replica) const { return at[replica]; }
   };
 
+  Task<Status> NameRings(Operation& operation);
   Task<Status> CheckDirectory(std::vector<std::pair<uint32_t, DirectoryWord>>* subtables);
   Task<Status> CheckSubtable(uint32_t entry, DirectoryWord directory);
   Task<Status> CheckEntry(Operation& operation, uint32_t entry, uint32_t depth, uint32_t group,
@@ -75,6 +76,8 @@ class PoolCheck {
   void CheckRecord(SlotWord slot, const Images& images, ExtentList* list, uint64_t* version);
   Task<Status> CheckExtents(Operation& operation, ExtentList list, uint64_t version);
   Task<Status> CheckRegister(Operation& operation, SlotWord slot, Images images);
+  Task<Status> NameKept(Operation& operation, SlotWord slot, RegisterHeader header,
+                        std::vector<MetaWord> words);
   // Reads `bytes` of every live replica; good as long as *holder.
   Task<Status> ReadAll(Operation& operation, GlobalAddr at, uint32_t bytes, Images* images,
                        RoundTripPtr* holder);

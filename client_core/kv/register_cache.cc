@@ -178,8 +178,7 @@ OutBuffer RegisterCache::TryTake(SizeClass size_class, GlobalAddr near) {
   return buffer;
 }
 
-Task<Status> RegisterCache::Refill(SizeClass size_class, GlobalAddr near,
-                                   Allocator::Holder* idle) {
+Task<Status> RegisterCache::Refill(SizeClass size_class, GlobalAddr near, Allocator::Holder* idle) {
   const Result<GlobalAddr> addr = co_await allocator_.AllocateBuffer(size_class, near, idle);
   if (!addr.ok()) co_return addr.status();
   allocator_.FreeUnpublished(addr.value(), size_class);

@@ -188,9 +188,8 @@ class RegisterCache final : public RegisterListener {
   bool FindByBuffers(size_t count, size_t* next, Wanted wanted,
                      std::vector<RegisterRef>* found) const {
     const auto look = [&](const RegisterRef& ref, const LiveBuffers& live) {
-      const bool any = std::any_of(live.begin(), live.end(), [&](const OutBuffer& buffer) {
-        return wanted(buffer.addr);
-      });
+      const bool any = std::any_of(live.begin(), live.end(),
+                                   [&](const OutBuffer& buffer) { return wanted(buffer.addr); });
       if (any) found->push_back(ref);
     };
     if (*next == 0) {

@@ -163,12 +163,9 @@ Task<Status> KvImpl::TakeBuffers(RegisterOperation& operation, CachedRegister& e
   co_return Status::Ok();
 }
 
-Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(RegisterOperation& operation,
-                                                           const IndexKey& key,
-                                                           CachedRegister& entry,
-                                                           const NewRecord& record,
-                                                           BegunWrite begun,
-                                                           Allocator::Holder* idle) {
+Task<Result<KvImpl::RegisterResult>> KvImpl::WriteRegister(
+    RegisterOperation& operation, const IndexKey& key, CachedRegister& entry,
+    const NewRecord& record, BegunWrite begun, Allocator::Holder* idle) {
   RegisterCache& cache = registers_->cache;
   RegisterCache::Use use(cache, entry);
   if (!FitsEntry(record, entry)) co_return RegisterResult::kAgain;

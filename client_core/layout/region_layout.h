@@ -13,8 +13,8 @@
 
 namespace onetrip {
 
-// The owner of an open block: any worker may get it from its memory node, and what is free in it the
-// bitmap tells (PROTOCOLS, "Open blocks"). No worker has this number.
+// The owner of an open block: any worker may get it from its memory node, and what is free in it
+// the bitmap tells (PROTOCOLS, "Open blocks"). No worker has this number.
 inline constexpr WorkerId kNobody{0};
 
 // Who owns a block: 0 is free. A span's first block carries the span, the others kSpanTail.

@@ -217,8 +217,8 @@ Task<void> Allocator::ReserveRetiredRing(bool may_use_reserve) {
   const Holder holder(*this);
   Result<GlobalAddr> ring = co_await AllocatePinned(kRing);
   if (!ring.ok() && may_use_reserve) {
-    const Status granted = co_await GrantBlock(
-        {.size_class = kRing, .near = GlobalAddr(), .may_use_reserve = true});
+    const Status granted =
+        co_await GrantBlock({.size_class = kRing, .near = GlobalAddr(), .may_use_reserve = true});
     if (granted.ok()) ring = co_await AllocatePinned(kRing);
   }
   if (!ring.ok()) co_return;

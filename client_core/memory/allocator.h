@@ -66,8 +66,8 @@ class Allocator {
   // more; kUnavailable when a node has not answered. While the worker is held nobody waits for a
   // view, since the view may wait for the caller. REQUIRES: the caller holds no epoch pin, which
   // could keep the memory it waits for from coming back.
-  // `idle`, if not null, is the caller's, who holds nothing: whoever waits for holders does not wait
-  // for it meanwhile.
+  // `idle`, if not null, is the caller's, who holds nothing: whoever waits for holders does not
+  // wait for it meanwhile.
   Task<Result<GlobalAddr>> Allocate(SizeClass size_class, Holder* idle = nullptr);
 
   // The same for a caller that holds a pin: asks memory nodes, but waits for nothing that is
@@ -161,18 +161,19 @@ class Allocator {
   void KnowOf(GlobalAddr addr);
   // Collects what others have freed there. kUnavailable: it is being collected, or could not be.
   Task<Status> CollectForAccount(GlobalAddr start);
-  // REQUIRES: it is suspect, and what others had freed of its block has been collected in this turn.
+  // REQUIRES: it is suspect, and what others had freed of its block has been collected in this
+  // turn.
   void FreeLost(GlobalAddr addr);
 
   // Compaction (PROTOCOLS): the caller moves what lives in blocks of this worker's own of which
-  // little is used, so that whole blocks become free. Nothing is allocated in a block that is chosen
-  // until it is free, or until it has taken too long.
+  // little is used, so that whole blocks become free. Nothing is allocated in a block that is
+  // chosen until it is free, or until it has taken too long.
   //
   // Gets an open block of any class of which little is used; false: there is none.
   Task<bool> AcquireSparse();
   // Chooses blocks of which at most `used_percent_max` are in use, `blocks_max` at most, those of
-  // which least is first. What is in blocks of objects fits into what the others of their class have
-  // free; what buffers belong to is another matter.
+  // which least is first. What is in blocks of objects fits into what the others of their class
+  // have free; what buffers belong to is another matter.
   struct Sparse {
     GlobalAddr start;
     SizeClass size_class;

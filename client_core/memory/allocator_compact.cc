@@ -8,8 +8,8 @@
 namespace onetrip {
 namespace {
 
-// In rests between rounds. What was moved is retired for some epochs, and what others have freed has
-// to be collected.
+// In rests between rounds. What was moved is retired for some epochs, and what others have freed
+// has to be collected.
 constexpr uint64_t kEmptyingRests = 3;
 // What lives in a block that could not be emptied will mostly be there for longer.
 constexpr uint64_t kStuckRests = 25;
@@ -102,8 +102,8 @@ void Allocator::EndCompaction(bool moved_any) {
   constexpr uint64_t kBarrenRests = 3;
   compacts_ = false;
   if (moved_any) return;
-  compaction_barren_until_ns_ = context_.executor.NowNs() +
-                                kBarrenRests * context_.options.compaction_rest_us * 1000;
+  compaction_barren_until_ns_ =
+      context_.executor.NowNs() + kBarrenRests * context_.options.compaction_rest_us * 1000;
 }
 
 bool Allocator::MayCompact() const {

@@ -1,8 +1,8 @@
 // Open blocks: what one worker does not need of its blocks is anybody's (PROTOCOLS, "Open blocks").
 //
-// A worker that is short of memory says so with its epoch. Others then close some of their blocks of
-// that class: they allocate nothing more there. Once no operation of theirs can hold an object of
-// such a block that nothing names yet, they set the bits of what is free and make the block
+// A worker that is short of memory says so with its epoch. Others then close some of their blocks
+// of that class: they allocate nothing more there. Once no operation of theirs can hold an object
+// of such a block that nothing names yet, they set the bits of what is free and make the block
 // nobody's. Its primary gives it to whoever asks for that class next.
 #include <algorithm>
 #include <bit>
@@ -34,10 +34,9 @@ void Allocator::CloseFor(uint64_t classes) {
 
 void Allocator::CloseAllButOne(const std::vector<Block*>& list) {
   // With the least that is free, for the next allocations here.
-  const auto stays =
-      std::min_element(list.begin(), list.end(), [](const Block* one, const Block* other) {
-        return one->free.size() < other->free.size();
-      });
+  const auto stays = std::min_element(
+      list.begin(), list.end(),
+      [](const Block* one, const Block* other) { return one->free.size() < other->free.size(); });
   std::vector<Block*> closed;
   for (auto it = list.begin(); it != list.end(); ++it) {
     if (it != stays && !(*it)->kept && !(*it)->queued_for_return) closed.push_back(*it);
@@ -66,8 +65,7 @@ void Allocator::OpenClosed() {
   for (const Closing& one : closing) {
     Block* const block = FindOwn(one.start);
     if (block == nullptr || !block->closing) continue;  // wholly free, and given back
-    const bool may_be_held =
-        generation_ < one.generation + 2 && !Planted(Bug::kOpenedWhileHeld);
+    const bool may_be_held = generation_ < one.generation + 2 && !Planted(Bug::kOpenedWhileHeld);
     // What goes on behind its operation, or has failed and may still arrive, holds up the epoch.
     const bool may_arrive = !reclaimer_.IsSafe(one.epoch) || !context_.fabric.settled();
     if (may_be_held || may_arrive || block->sweeping || block->clearing > 0 ||

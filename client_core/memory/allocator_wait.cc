@@ -53,8 +53,8 @@ Task<Result<Allocator::Object>> Allocator::AllocateInPlaceOf(SizeClass replaced,
     if (const SizeClass taken = take_block_of_buffers(); taken.is_valid()) {
       co_return Object{TryAllocate(taken), taken};
     }
-    granted = co_await GrantBlock(
-        {.size_class = alike, .near = GlobalAddr(), .may_use_reserve = true});
+    granted =
+        co_await GrantBlock({.size_class = alike, .near = GlobalAddr(), .may_use_reserve = true});
   }
   for (uint8_t index = size_class.index(); index < SizeClass::kSlabClasses; ++index) {
     const GlobalAddr addr = TryAllocate(SizeClass(index));

@@ -26,8 +26,8 @@ enum class Mechanism : uint8_t {
   kOpenBlocks,  // partly used blocks become nobody's
   kAccount,     // of what is lost in a worker's own blocks
   kCompaction,  // of blocks of which little is used
-  kFlush,  // from its request to its answer
-  kSwap,   // ... of two databases
+  kFlush,       // from its request to its answer
+  kSwap,        // ... of two databases
   kCount,
 };
 

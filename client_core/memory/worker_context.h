@@ -41,7 +41,7 @@ struct DataPathOptions {
   // Between two rounds of compaction, while free blocks are few.
   uint64_t compaction_rest_us = 200'000;
   uint32_t compacts_always = 0;
-  uint64_t memory_wait_ms = 1000;        // how long a full pool may wait for retired memory
+  uint64_t memory_wait_ms = 1000;  // how long a full pool may wait for retired memory
   uint64_t location_cache_bytes = 64ULL << 20;
   uint64_t register_cache_entries = 1ULL << 20;  // registers that a worker remembers
   uint32_t register_lanes = 4;                   // of registers that it creates

@@ -64,7 +64,7 @@ struct Plan {
   SimFabricOptions fabric;
   ControlSettings control;
   // How keys are held. A text that does not say so is of before there were registers.
-  uint32_t spares = 0;  // memory nodes beyond those that the map is made of
+  uint32_t spares = 0;       // memory nodes beyond those that the map is made of
   uint32_t free_blocks = 0;  // of each region, when the run begins; 0: all but the root's
   EngineKind engine = EngineKind::kSnapshot;
   // Every other agent, from the second on, is of engine snapshot whatever `engine` says.

@@ -303,7 +303,7 @@ Plan MakeScarce(uint64_t seed) {
   plan.large_value_bytes = 0;
   plan.last_flush = 0;
   WorkloadOptions options;
-  options.kinds = {{CommandKind::kSet, 8},   {CommandKind::kDel, 6},    {CommandKind::kGet, 3},
+  options.kinds = {{CommandKind::kSet, 8},    {CommandKind::kDel, 6},    {CommandKind::kGet, 3},
                    {CommandKind::kGetDel, 1}, {CommandKind::kAppend, 1}, {CommandKind::kGetSet, 1}};
   options.clients = 3 + static_cast<uint32_t>(rng.Below(3));
   options.operations = 30 + static_cast<uint32_t>(rng.Below(60));

@@ -150,8 +150,7 @@ bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_se
             << " splits, " << here.thawed << " registers thawed, " << here.dropped << " dropped, "
             << here.interrupted << " writes interrupted, " << here.opened << " blocks opened, "
             << here.acquired << " of them acquired, " << here.found << " lost objects found, "
-            << here.moved << " records moved, " << here.fabric_ops
-            << " fabric operations, "
+            << here.moved << " records moved, " << here.fabric_ops << " fabric operations, "
             << static_cast<uint64_t>(static_cast<double>(here.fabric_ops) / taken.count() / 1000)
             << " k/s, " << taken.count() << " s" << std::endl;
   totals->schedules += here.schedules;

@@ -128,8 +128,7 @@ void World::TakeBlocks() {
   for (uint32_t region = 0; region < view.regions.size(); ++region) {
     for (int replica = 0; replica < view.LiveReplicas(GlobalAddr(region, 0)); ++replica) {
       const RemoteAddr at = view.Locate(GlobalAddr(region, 0), replica);
-      auto* header =
-          reinterpret_cast<RegionHeader*>(nodes_.at(at.node.value)->base() + at.offset);
+      auto* header = reinterpret_cast<RegionHeader*>(nodes_.at(at.node.value)->base() + at.offset);
       for (uint32_t block = kRootBlocks + plan_.free_blocks; block < kBlocksPerRegion; ++block) {
         header->blocks[block] = taken.bits();
       }
