@@ -81,9 +81,10 @@ for _fabric in FABRICS:
             status = cluster.status()
             assert "are refused with -OOM" in status["short_of_memory"], status["short_of_memory"]
             assert "onetrip node add" in status["short_of_memory"]
-            # Once for 80 and once for 95 percent, or for both at once.
+            # Once for 80 and once for 95 percent, or for both at once; again when agents have made
+            # room by compaction, and it is used up, too.
             log = cluster.log("master")
-            assert log.count("% of the memory is used, ") in (1, 2), log
+            assert 1 <= log.count("% of the memory is used, ") <= 10, log
             delete(second, "a", stored)
             used, _ = settled(cluster)
             wait_until(lambda: "of the memory is used again" in cluster.log("master"), "all clear")

@@ -103,10 +103,11 @@ class KvInPlaceTest : public testing::TestWithParam<Shape> {
   void TearDown() override {
     for (auto& worker : workers_) worker->Stop();
   }
-  // By the workers in turn, until every one of them is refused.
+  // By the workers in turn, until every one of them is refused again and again: compaction makes room
+  // for a while.
   void Fill() {
     size_t refused = 0;
-    for (size_t i = 0; refused < workers_.size(); ++i) {
+    for (size_t i = 0; refused < kRefusals * workers_.size(); ++i) {
       const std::string key = "key" + std::to_string(i);
       const std::string value(GetParam().value_bytes, static_cast<char>('a' + i % 26));
       const Status status = workers_[i % workers_.size()]->Set(key, value);
@@ -121,7 +122,7 @@ class KvInPlaceTest : public testing::TestWithParam<Shape> {
   // The same with records.
   void FillRecords() {
     size_t refused = 0;
-    for (size_t i = 0; refused < workers_.size(); ++i) {
+    for (size_t i = 0; refused < kRefusals * workers_.size(); ++i) {
       const std::string key = "record" + std::to_string(i);
       Put put(std::string(GetParam().value_bytes, 'r'), /*frees_as_much=*/false);
       const Status status = Change(*workers_[i % workers_.size()], key, put);
@@ -138,6 +139,7 @@ class KvInPlaceTest : public testing::TestWithParam<Shape> {
     for (const auto& [key, value] : model_) ASSERT_EQ(workers_.front()->Get(key), value) << key;
   }
 
+  static constexpr size_t kRefusals = 30;
   SimExecutor executor_{1};
   TestCluster cluster_{executor_.clock(), {.nodes = 3, .replicas = 3, .node_bytes = 32ULL << 20}};
   std::vector<std::unique_ptr<TestWorker>> workers_;

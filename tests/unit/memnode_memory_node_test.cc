@@ -263,8 +263,8 @@ TEST_F(MemoryNodeTest, AnOpenBlockOfWhichLittleIsUsedGoesToWhoAsksForAny) {
   };
   const SizeClass large = SizeClass::For(20'000);
   const GlobalAddr half = open(large, 6);
-  const GlobalAddr mostly_free = open(kSlab, ObjectsPerBlock(kSlab, 1) * 9 / 10);
   open(kSlab, 10);
+  const GlobalAddr mostly_free = open(kSlab, ObjectsPerBlock(kSlab, 1) * 9 / 10);
   open(Span(3), 1);
   for (const auto& [block, size_class] : {std::pair(mostly_free, kSlab), std::pair(half, large)}) {
     const ControlReply given = Ask(1, Kind::kAllocSparse, SizeClass(0), 6);
