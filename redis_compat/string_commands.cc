@@ -316,10 +316,13 @@ struct SetOutcome {
 struct PreparedFrom {
   size_t first = 1;
   PreparedSets sets;
+  bool is_again = false;  // a batch is tried once more: what was set stays as it is
 };
 
 Task<void> SetOne(CommandContext& context, size_t index, PreparedFrom& prepared,
                   SetOutcome* outcome) {
+  // Others may have written it since.
+  if (prepared.is_again && outcome->status.ok()) co_return;
   const Key key = KeyAt(context, index);
   const NewRecord record = StringRecord(context.argv[index + 1]);
   if (prepared.sets.is_filled()) [[unlikely]] {
@@ -395,8 +398,8 @@ Task<void> MSetCommand(CommandContext& context) {
       const bool some_done = i > 1 || std::ranges::any_of(outcomes, is_set);
       const bool is_full = failed->status.code() == StatusCode::kOutOfMemory;
       if (some_done && is_full && !prepared.sets.is_filled()) {
-        // The same once more.
         const Status status = co_await PrepareFrom(context, i, /*may_use_reserve=*/true, &prepared);
+        prepared.is_again = status.ok();
         if (status.ok()) continue;
       }
       const Key key = KeyAt(context, i + 2 * static_cast<size_t>(failed - outcomes.data()));
@@ -404,6 +407,7 @@ Task<void> MSetCommand(CommandContext& context) {
                                  some_done ? StorageStep::kLaterWrite : StorageStep::kWrite);
       co_return;
     }
+    prepared.is_again = false;
     i = end;
   }
   context.out.Ok();

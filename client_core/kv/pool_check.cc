@@ -90,15 +90,16 @@ Task<Status> PoolCheck::Run() {
 
 // Of retired registers: each worker's is an object, when it could get one.
 Task<Status> PoolCheck::NameRings(Operation& operation) {
-  const View& view = context_.view();
-  const uint16_t count = view.worker_index_end;
+  const uint16_t count = context_.view().worker_index_end;
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  const auto* rings = reinterpret_cast<const RetiredRing*>(round_trip->Read(
-      view.Locate(RetiredRingAddr(WorkerIndex{0}), 0), count * uint32_t{sizeof(RetiredRing)}));
+  const auto* rings = reinterpret_cast<const RetiredRing*>(
+      round_trip->Read(context_.view().Locate(RetiredRingAddr(WorkerIndex{0}), 0),
+                       count * uint32_t{sizeof(RetiredRing)}));
   const Status status = co_await Post(context_, operation, round_trip);
   for (uint16_t i = 0; i < count && status.ok(); ++i) {
     const GlobalAddr ring(rings[i].ring);
-    const bool is_object = !ring.is_null() && view.Contains(ring) && blocks_.At(ring) != nullptr;
+    const bool is_object =
+        !ring.is_null() && context_.view().Contains(ring) && blocks_.At(ring) != nullptr;
     if (is_object && context_.view().IsLive(WorkerIndex{i})) Name(ring, /*once=*/false);
   }
   co_return status;

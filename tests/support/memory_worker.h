@@ -72,9 +72,9 @@ inline BlockTables ReadBlockTables(TestCluster& cluster, WorkerId owner) {
                                header(replica)->region == region;
     }
     const auto is_wholly_free = [&](uint32_t block, SizeClass size_class) {
-      const auto* words = reinterpret_cast<const uint64_t*>(
-          reinterpret_cast<const std::byte*>(header(0)) + block * kBlockBytes +
-          BitmapOffset(block));
+      const auto* words =
+          reinterpret_cast<const uint64_t*>(reinterpret_cast<const std::byte*>(header(0)) +
+                                            block * kBlockBytes + BitmapOffset(block));
       uint32_t free = 0;
       for (uint32_t i = 0; i < kBitmapWords; ++i) {
         free += static_cast<uint32_t>(std::popcount(words[i]));

@@ -103,8 +103,8 @@ class KvInPlaceTest : public testing::TestWithParam<Shape> {
   void TearDown() override {
     for (auto& worker : workers_) worker->Stop();
   }
-  // By the workers in turn, until every one of them is refused again and again: compaction makes room
-  // for a while.
+  // By the workers in turn, until every one of them is refused again and again: compaction makes
+  // room for a while.
   void Fill() {
     size_t refused = 0;
     for (size_t i = 0; refused < kRefusals * workers_.size(); ++i) {

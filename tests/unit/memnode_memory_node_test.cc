@@ -244,54 +244,6 @@ TEST_F(MemoryNodeTest, TellsHowItsBlocksAreUsed) {
   EXPECT_EQ(usage.overhead_bytes, kBlockBytes - objects + kBlockHeaderBytes);
 }
 
-// The emptiest first, whatever its class; spans, and what is mostly used, never.
-TEST_F(MemoryNodeTest, AnOpenBlockOfWhichLittleIsUsedGoesToWhoAsksForAny) {
-  const auto open = [&](SizeClass size_class, uint32_t free) {
-    const ControlReply reply = Alloc(1, size_class, 5);
-    CHECK(reply.outcome == Outcome::kDone);
-    auto* bitmap =
-        reinterpret_cast<uint64_t*>(At(reply.block, 0) + BitmapOffset(reply.block.block()));
-    for (uint32_t i = 0; i < free; ++i) bitmap[i / 64] |= 1ULL << (i % 64);
-    ControlRequest request;
-    request.kind = Kind::kTakeOver;
-    request.size_class = size_class;
-    request.owner = kNobody;
-    request.from = WorkerId{5};
-    request.block = reply.block;
-    CHECK(nodes_[1]->Handle(request).outcome == Outcome::kDone);
-    return reply.block;
-  };
-  const SizeClass large = SizeClass::For(20'000);
-  const GlobalAddr half = open(large, 6);
-  open(kSlab, 10);
-  const GlobalAddr mostly_free = open(kSlab, ObjectsPerBlock(kSlab, 1) * 9 / 10);
-  open(Span(3), 1);
-  for (const auto& [block, size_class] : {std::pair(mostly_free, kSlab), std::pair(half, large)}) {
-    const ControlReply given = Ask(1, Kind::kAllocSparse, SizeClass(0), 6);
-    EXPECT_EQ(given.outcome, Outcome::kOpened);
-    EXPECT_EQ(given.block, block);
-    EXPECT_EQ(given.size_class, size_class);
-    EXPECT_EQ(Entry(block, 0).owner(), WorkerId{6});
-  }
-  EXPECT_EQ(Ask(1, Kind::kAllocSparse, SizeClass(0), 6).outcome, Outcome::kFull);
-}
-
-TEST_F(MemoryNodeTest, SaysWithItsGrantsThatFreeBlocksAreFew) {
-  const uint64_t blocks = nodes_[1]->Usage().blocks;
-  uint64_t granted = 0;
-  bool is_tight = false;
-  for (ControlReply reply = Alloc(1, kSlab); reply.outcome == Outcome::kDone;
-       reply = Alloc(1, kSlab)) {
-    ++granted;
-    EXPECT_TRUE(!is_tight || reply.is_tight);
-    if (reply.is_tight && !is_tight) {
-      EXPECT_GT(granted, blocks / 2);
-    }
-    is_tight = reply.is_tight;
-  }
-  EXPECT_TRUE(is_tight);
-}
-
 // A node's whole memory is soiled and granted again: every byte that a grant hands out is 0.
 TEST_F(MemoryNodeTest, ABlockThatWasUsedIsZeroWhenItIsGrantedAgain) {
   for (int round = 0; round < 3; ++round) {

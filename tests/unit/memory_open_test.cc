@@ -17,8 +17,7 @@ constexpr SizeClass kOtherClass = SizeClass::For(1000);
 class OpenBlocksTest : public testing::Test {
  protected:
   std::unique_ptr<MemoryWorker> NewWorker() {
-    auto worker =
-        std::make_unique<MemoryWorker>(cluster_, executor_, MakeSim(cluster_, executor_));
+    auto worker = std::make_unique<MemoryWorker>(cluster_, executor_, MakeSim(cluster_, executor_));
     worker->Join();
     return worker;
   }

@@ -1,0 +1,97 @@
+// Open blocks as a memory node sees them (PROTOCOLS, "Open blocks" and "Compaction").
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+
+#include "client_core/cluster/view.h"
+#include "client_core/layout/region_layout.h"
+#include "master/membership.h"
+#include "memnode/memory_node.h"
+
+namespace onetrip {
+namespace {
+
+using Kind = ControlRequest::Kind;
+using Outcome = ControlReply::Outcome;
+
+constexpr SizeClass kSlab(3);
+
+class MemoryNodeOpenTest : public testing::Test {
+ protected:
+  MemoryNodeOpenTest() {
+    Result<MembershipState> state =
+        MembershipState::Create({.nodes = 1, .replicas = 1, .node_bytes = 2 * kRegionBytes});
+    CHECK(state.ok());
+    view_ = state->view();
+    Result<std::unique_ptr<MemoryNode>> node = MemoryNode::Create(NodeId{0}, view_);
+    CHECK(node.ok());
+    node_ = std::move(node.value());
+  }
+  ControlReply Ask(Kind kind, SizeClass size_class, uint32_t owner) {
+    ControlRequest request;
+    request.kind = kind;
+    request.size_class = size_class;
+    request.owner = WorkerId{owner};
+    return node_->Handle(request);
+  }
+  std::byte* At(GlobalAddr addr) { return node_->base() + view_.Locate(addr, 0).offset; }
+  // A block of the class that is nobody's, of which so many objects are free.
+  GlobalAddr Open(SizeClass size_class, uint32_t free) {
+    const ControlReply reply = Ask(Kind::kAlloc, size_class, 5);
+    CHECK(reply.outcome == Outcome::kDone);
+    auto* bitmap = reinterpret_cast<uint64_t*>(At(reply.block) + BitmapOffset(reply.block.block()));
+    for (uint32_t i = 0; i < free; ++i) bitmap[i / 64] |= 1ULL << (i % 64);
+    ControlRequest request;
+    request.kind = Kind::kTakeOver;
+    request.size_class = size_class;
+    request.owner = kNobody;
+    request.from = WorkerId{5};
+    request.block = reply.block;
+    CHECK(node_->Handle(request).outcome == Outcome::kDone);
+    return reply.block;
+  }
+  BlockEntry Entry(GlobalAddr block) {
+    const auto* header = reinterpret_cast<RegionHeader*>(At(GlobalAddr(block.region(), 0)));
+    return BlockEntry(header->blocks[block.block()]);
+  }
+
+  View view_;
+  std::unique_ptr<MemoryNode> node_;
+};
+
+// The emptiest first, whatever its class; spans, and what is mostly used, never.
+TEST_F(MemoryNodeOpenTest, OneOfWhichLittleIsUsedGoesToWhoAsksForAny) {
+  const SizeClass large = SizeClass::For(20'000);
+  const GlobalAddr half = Open(large, 6);
+  Open(kSlab, 10);
+  const GlobalAddr mostly_free = Open(kSlab, ObjectsPerBlock(kSlab, 1) * 9 / 10);
+  Open(SizeClass(SizeClass::kSlabClasses + 2), 1);
+  for (const auto& [block, size_class] : {std::pair(mostly_free, kSlab), std::pair(half, large)}) {
+    const ControlReply given = Ask(Kind::kAllocSparse, SizeClass(0), 6);
+    EXPECT_EQ(given.outcome, Outcome::kOpened);
+    EXPECT_EQ(given.block, block);
+    EXPECT_EQ(given.size_class, size_class);
+    EXPECT_EQ(Entry(block).owner(), WorkerId{6});
+  }
+  EXPECT_EQ(Ask(Kind::kAllocSparse, SizeClass(0), 6).outcome, Outcome::kFull);
+}
+
+TEST_F(MemoryNodeOpenTest, ANodeSaysWithItsGrantsThatFreeBlocksAreFew) {
+  const uint64_t blocks = node_->Usage().blocks;
+  uint64_t granted = 0;
+  bool is_tight = false;
+  for (ControlReply reply = Ask(Kind::kAlloc, kSlab, 1); reply.outcome == Outcome::kDone;
+       reply = Ask(Kind::kAlloc, kSlab, 1)) {
+    ++granted;
+    EXPECT_TRUE(!is_tight || reply.is_tight);
+    if (reply.is_tight && !is_tight) {
+      EXPECT_GT(granted, blocks / 2);
+    }
+    is_tight = reply.is_tight;
+  }
+  EXPECT_TRUE(is_tight);
+}
+
+}  // namespace
+}  // namespace onetrip
