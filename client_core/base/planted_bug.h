@@ -121,7 +121,7 @@ enum class Bug : uint8_t {
   kMoveUnderWrites,            // ... or copied while operations are under way
   kMoveUnreached,              // ... before everybody has a channel to its new node
   kMovesRegisters,             // registers are kept while their regions move
-  kGrownUnformatted,           // backups of added regions keep what lay there before
+  kGrownUnformatted,           // added regions keep what lay there before
   kGrownUnderOperations,       // regions are added while operations are under way
   kGrownNotDurable,            // ... and not stored
   kGrownTakenForZeroed,        // ... and what is free in them counts as never used
