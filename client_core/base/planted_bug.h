@@ -114,7 +114,6 @@ enum class Bug : uint8_t {
   kOwnBuffersLost,             // what a worker's own words name is freed as lost
   kAccountedAtOnce,            // ... and what operations hold that nothing names yet
   kMovedFreedAtOnce,           // what compaction has moved is free while somebody may read it there
-  kRetiredLost,                // some of what is retired is forgotten
   kLocksNotCleared,            // memory of others serves as buffers with the locks that it held
   kCopyForgetsBlock,           // a block of a region does not come to its new replica
   kMoveUncopied,               // a region is on another node before the copy there is whole

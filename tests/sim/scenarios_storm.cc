@@ -185,7 +185,11 @@ Plan MakeStorm(uint64_t seed) {
     if (draw(15)) plan.faults.back().kind = FaultKind::kBreakNodeControl;
   }
   if (!cuts && draw(50)) LoseOne(rng, &plan);
-  if (draw(20)) JoinNodes(SpanNs(plan), rng, &plan);
+  if (draw(20)) {
+    JoinNodes(SpanNs(plan), rng, &plan);
+    // What joins is used up: for the one that is lost there is another.
+    ++plan.spares;
+  }
   return plan;
 }
 
