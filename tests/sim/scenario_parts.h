@@ -71,6 +71,7 @@ Plan MakeTurnover(uint64_t seed);
 // In every other plan workers look for lost memory all the time; else when memory is short.
 void LookForLost(uint64_t seed, Plan* plan);
 Plan MakeScarce(uint64_t seed);
+Plan MakeBrim(uint64_t seed);
 Plan MakeRepairs(uint64_t seed);
 Plan MakeMoves(uint64_t seed);
 Plan MakeJoins(uint64_t seed);

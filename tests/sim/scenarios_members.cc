@@ -292,6 +292,31 @@ Plan MakeTurnover(uint64_t seed) {
 
 // So few blocks that workers have to give each other what they have: values of many sizes, which
 // are deleted again.
+// Values of one or two sizes fill what there is; commands leave them as large as they are, or not.
+Plan MakeBrim(uint64_t seed) {
+  Plan plan = MakeScarce(seed);
+  plan.scenario = "brim";
+  Rng rng(seed ^ 0xb419'0000);
+  plan.free_blocks = 6 + static_cast<uint32_t>(rng.Below(6));
+  WorkloadOptions options;
+  options.kinds = {
+      {CommandKind::kSet, 8},      {CommandKind::kSetNew, 4}, {CommandKind::kExpire, 4},
+      {CommandKind::kPersist, 2},  {CommandKind::kGetEx, 2},  {CommandKind::kGetDel, 1},
+      {CommandKind::kSetRange, 2}, {CommandKind::kMSet, 3},   {CommandKind::kGet, 4},
+      {CommandKind::kMGet, 1},     {CommandKind::kDel, 1},    {CommandKind::kAppend, 1}};
+  options.clients = 3 + static_cast<uint32_t>(rng.Below(3));
+  options.operations = 20 + static_cast<uint32_t>(rng.Below(40));
+  options.hot_keys = 3;
+  options.cold_keys = 20 + static_cast<uint32_t>(rng.Below(40));
+  options.hot_percent = 30;
+  options.number_percent = 0;
+  options.expiry_ms_max = 1'000'000;
+  options.value_bytes = {OneOf(rng, {5000U, 20'000U, 40'000U, 60'000U})};
+  if (rng.Below(2) == 0) options.value_bytes.push_back(OneOf(rng, {300U, 1200U, 60'000U}));
+  plan.program = MakeProgram(rng.Next(), options);
+  return plan;
+}
+
 Plan MakeScarce(uint64_t seed) {
   Plan plan = MakeTurnover(seed);
   plan.scenario = "scarce";
