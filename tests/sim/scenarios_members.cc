@@ -290,8 +290,6 @@ Plan MakeTurnover(uint64_t seed) {
   return plan;
 }
 
-// So few blocks that workers have to give each other what they have: values of many sizes, which
-// are deleted again.
 // Values of one or two sizes fill what there is; commands leave them as large as they are, or not.
 Plan MakeBrim(uint64_t seed) {
   Plan plan = MakeScarce(seed);
@@ -317,6 +315,8 @@ Plan MakeBrim(uint64_t seed) {
   return plan;
 }
 
+// So few blocks that workers have to give each other what they have: values of many sizes, which
+// are deleted again.
 Plan MakeScarce(uint64_t seed) {
   Plan plan = MakeTurnover(seed);
   plan.scenario = "scarce";
