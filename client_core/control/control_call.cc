@@ -92,7 +92,12 @@ void ControlCall::Handle(Kind kind, bool ok) {
       writing_ = false;
       grpc_->outgoing.pop_front();
       if (ok && state_ != State::kEnding) WriteNext();
-      break;
+      if (ok) break;
+      // What the master has sent before it closed the stream is still to be read; the read behind
+      // it fails.
+      can_write_ = false;
+      grpc_->outgoing.clear();
+      return FinishIfIdle();
     case Kind::kFinish:
       state_ = State::kEnded;
       if (!refusal_.reason.empty() || refusal_.final) return;
@@ -101,7 +106,7 @@ void ControlCall::Handle(Kind kind, bool ok) {
                             : OneLine(grpc_->status.error_message());
       return;
   }
-  // The first event that fails is the end: the others fail with it, and the status tells why.
+  // The first of the others that fails is the end, and the status tells why.
   if (!ok) state_ = State::kEnding;
   FinishIfIdle();
 }
@@ -126,7 +131,7 @@ void ControlCall::WriteNext() {
 }
 
 void ControlCall::Send(const control::FromMember& message) {
-  if (state_ == State::kEnding || state_ == State::kEnded) return;
+  if (state_ == State::kEnding || state_ == State::kEnded || !can_write_) return;
   if (grpc_->outgoing.size() >= kQueueMax) return Cancel(false, "the master reads nothing");
   grpc_->outgoing.push_back(message);
   WriteNext();

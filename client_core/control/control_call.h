@@ -102,6 +102,7 @@ class ControlCall {
   uint64_t asked_ns_ = 0;  // when PROOF was sent
   int under_way_ = 0;      // events to come
   bool writing_ = false;
+  bool can_write_ = true;
   bool finishing_ = false;
   Tag start_{this, Kind::kStart};
   Tag read_{this, Kind::kRead};

@@ -477,6 +477,9 @@ void ControlStream::Impl::EndCall(const ControlCall& call) {
       return ReportFirst(Status(StatusCode::kInvalidArgument, "refused by the master"),
                          "the master at " + options_.master + ": " + refusal.reason);
     }
+    // What the master said when it ended the stream before tells why; its last message may not
+    // have come.
+    if (!last_error_.empty()) refusal.reason += "; before that: " + last_error_;
     return handler_->OnExpelled(refusal.reason);
   }
   if (refusal.said && member_ != 0 && refusal.reason != last_error_) {
