@@ -35,11 +35,13 @@ void PrintMemory(const ControlOptions& control, std::string_view counts) {
   const uint64_t known = *named + usage.free_in_blocks() + usage.retired_bytes;
   const uint64_t objects =
       usage.granted_bytes - std::min(usage.granted_bytes, usage.overhead_bytes);
-  std::printf("live_bytes:%llu\r\nfree_bytes:%llu\r\nretired_bytes:%llu\r\nlost_bytes:%llu\r\n",
-              static_cast<unsigned long long>(*named),
-              static_cast<unsigned long long>(usage.free_in_blocks() + usage.free_block_bytes()),
-              static_cast<unsigned long long>(usage.retired_bytes),
-              static_cast<unsigned long long>(objects - std::min(objects, known)));
+  const auto line = [](const char* name, uint64_t value) {
+    std::fputs((std::string(name) + ":" + std::to_string(value) + "\r\n").c_str(), stdout);
+  };
+  line("live_bytes", *named);
+  line("free_bytes", usage.free_in_blocks() + usage.free_block_bytes());
+  line("retired_bytes", usage.retired_bytes);
+  line("lost_bytes", objects - std::min(objects, known));
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ class NodeMoves(NodeFault):
         self.draw_seat(rng)
 
     def text(self):
-        return "add a memory node, then drain %s" % self.node.name
+        return "start a spare memory node, then drain %s" % self.node.name
 
     def run(self):
         with self.world.in_hand(self.node):

@@ -202,13 +202,12 @@ class LocalFleet(Fleet):
         return self.cluster.status()
 
     def replace_by_moves(self, process):
-        """Another memory node is started and given its share of the regions; then `process` is
-        drained and ended. The other has its seat from the beginning, so that somebody starts it
+        """Another memory node is started, a spare; then `process` is drained to it and ended. (Given
+        its share it would add regions, and there would be no room to drain.) The other has its seat from the beginning, so that somebody starts it
         again if it ends."""
         other = self._start_sibling(process)
         try:
-            self._move("add", other)
-            self._move("drain", process)
+            self._drain(process)
             process.end_in_order()
             os.remove(process.backing())
         finally:
@@ -234,8 +233,9 @@ class LocalFleet(Fleet):
                           for seat, one in self.processes.items()}
         return other
 
-    def _move(self, verb, process):
-        """`onetrip node VERB` of it, again and again: the master may be away."""
+    def _drain(self, process):
+        """`onetrip node drain` of it, again and again: the master may be away, and the spare on its
+        way."""
         master = self.processes["master"].command
         deadline = time.monotonic() + MOVES_S
         while True:
@@ -244,12 +244,12 @@ class LocalFleet(Fleet):
             said = "the master does not know " + process.name
             if number is not None:
                 done = subprocess.run(
-                    [os.path.join(self.cluster.bin_dir, "onetrip"), "node", verb, str(number),
+                    [os.path.join(self.cluster.bin_dir, "onetrip"), "node", "drain", str(number),
                      "--master", master[master.index("--listen") + 1], *self.cluster.secret()],
                     stdin=subprocess.DEVNULL, capture_output=True, timeout=MOVES_S, check=False,
                     text=True)
                 if done.returncode == 0:
                     return
-                said = "onetrip node %s %d: %s%s" % (verb, number, done.stdout, done.stderr)
+                said = "onetrip node drain %d: %s%s" % (number, done.stdout, done.stderr)
             assert time.monotonic() < deadline, said
             time.sleep(0.5)
