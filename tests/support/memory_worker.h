@@ -19,7 +19,7 @@ namespace onetrip {
 class MemoryWorker : public TestWorkerBase {
  public:
   MemoryWorker(TestCluster& cluster, Executor& executor, std::unique_ptr<Fabric> fabric,
-               DataPathOptions options = {})
+               const DataPathOptions& options = {})
       : TestWorkerBase(cluster, executor, std::move(fabric), options) {}
 
   Reclaimer& reclaimer() { return reclaimer_; }
