@@ -237,8 +237,11 @@ TEST_P(KvInPlaceTest, SeveralKeysAreWrittenAllOrNone) {
   std::vector<std::string> keys;
   std::vector<PendingSet> sets;
   // New ones and old ones, too many for what is left.
+  constexpr int kKeys = 400;
+  keys.reserve(kKeys);
+  sets.reserve(kKeys);
   auto old = model_.begin();
-  for (int i = 0; i < 400; ++i, ++old) {
+  for (int i = 0; i < kKeys; ++i, ++old) {
     keys.push_back(i % 2 == 0 ? "pending" + std::to_string(i) : old->first);
   }
   for (const std::string& key : keys) sets.push_back({{0, key}, {.head = value}});

@@ -262,6 +262,7 @@ uint64_t GrowAll(const std::vector<MovePart>& parts, int replicas, size_t at_onc
 
 std::vector<uint64_t> BytesOf(const std::vector<MovePart>& parts) {
   std::vector<uint64_t> bytes;
+  bytes.reserve(parts.size());
   for (const MovePart& part : parts) bytes.push_back(part.bytes);
   return bytes;
 }
