@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "client_core/base/planted_bug.h"
 #include "client_core/coro/sync.h"
 #include "client_core/kv/kv_impl.h"
 #include "client_core/layout/entry_codec.h"
