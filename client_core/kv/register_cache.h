@@ -193,7 +193,10 @@ class RegisterCache final : public RegisterListener {
       if (any) found->push_back(ref);
     };
     if (*next == 0) {
-      for (const auto& [addr, kept] : kept_) look(kept.ref, kept.live);
+      for (const uint64_t addr : KeptAddrs()) {
+        const Kept& kept = kept_.at(addr);
+        look(kept.ref, kept.live);
+      }
     }
     const size_t end = std::min(ring_.size(), *next + count);
     if (*next >= end) return false;

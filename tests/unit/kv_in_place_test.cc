@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client_core/kv/prepared_sets.h"
+#include "tests/support/scale.h"
 #include "tests/support/test_cluster.h"
 
 namespace onetrip {
@@ -104,16 +105,18 @@ class KvInPlaceTest : public testing::TestWithParam<Shape> {
     for (auto& worker : workers_) worker->Stop();
   }
   // By the workers in turn, until every one of them is refused again and again: compaction makes
-  // room for a while.
+  // room for a while, now and then for long.
   void Fill() {
     size_t refused = 0;
-    for (size_t i = 0; refused < kRefusals * workers_.size(); ++i) {
+    size_t all_refused = 0;
+    for (size_t i = 0; refused < kRefusals * workers_.size() && all_refused < kAllRefusals; ++i) {
       const std::string key = "key" + std::to_string(i);
       const std::string value(GetParam().value_bytes, static_cast<char>('a' + i % 26));
       const Status status = workers_[i % workers_.size()]->Set(key, value);
       refused = status.ok() ? 0 : refused + 1;
       if (status.ok()) model_[key] = value;
       if (!status.ok()) {
+        ++all_refused;
         ASSERT_EQ(status.code(), StatusCode::kOutOfMemory) << status.message();
       }
     }
@@ -140,6 +143,7 @@ class KvInPlaceTest : public testing::TestWithParam<Shape> {
   }
 
   static constexpr size_t kRefusals = 30;
+  static constexpr size_t kAllRefusals = 100;
   SimExecutor executor_{1};
   TestCluster cluster_{executor_.clock(), {.nodes = 3, .replicas = 3, .node_bytes = 32ULL << 20}};
   std::vector<std::unique_ptr<TestWorker>> workers_;
@@ -272,12 +276,19 @@ TEST_P(KvInPlaceTest, SeveralKeysAreWrittenAllOrNone) {
   ExpectAll();
 }
 
+std::vector<Shape> Shapes() {
+  std::vector<Shape> shapes = {{.value_bytes = 3000},
+                               {.workers = 3, .value_bytes = 3000},
+                               {.engine = EngineKind::kSnapshot, .value_bytes = 3000}};
+  // So many keys that a sanitizer takes minutes.
+  const std::vector<Shape> small = {
+      {}, {.value_bytes = 40}, {.workers = 3}, {.engine = EngineKind::kSnapshot, .workers = 2}};
+  if (kSlowdown == 1) shapes.insert(shapes.end(), small.begin(), small.end());
+  return shapes;
+}
+
 INSTANTIATE_TEST_SUITE_P(
-    Shapes, KvInPlaceTest,
-    testing::Values(Shape{}, Shape{.value_bytes = 40}, Shape{.value_bytes = 3000},
-                    Shape{.workers = 3}, Shape{.workers = 3, .value_bytes = 3000},
-                    Shape{.engine = EngineKind::kSnapshot, .workers = 2},
-                    Shape{.engine = EngineKind::kSnapshot, .value_bytes = 3000}),
+    Shapes, KvInPlaceTest, testing::ValuesIn(Shapes()),
     [](const testing::TestParamInfo<Shape>& info) {
       return std::string(info.param.engine == EngineKind::kSwarm ? "Swarm" : "Snapshot") +
              std::to_string(info.param.workers) + "Workers" +
