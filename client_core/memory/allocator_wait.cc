@@ -60,6 +60,8 @@ Task<Result<Allocator::Object>> Allocator::AllocateInPlaceOf(SizeClass replaced,
     const GlobalAddr addr = TryAllocate(SizeClass(index));
     if (!addr.is_null()) co_return Object{addr, SizeClass(index)};
   }
+  // What is free in blocks of other sizes, or of others, has to come together first.
+  if (granted.code() == StatusCode::kOutOfMemory) TellShortage(alike);
   co_return granted;
 }
 
@@ -84,6 +86,17 @@ Task<void> Allocator::WaitForMemory(const Want& want, uint64_t wait_ns) {
   if (want.idle != nullptr) --*want.idle->holders_;
   co_await context_.executor.SleepFor(wait_ns);
   if (want.idle != nullptr) want.idle->Begin();
+}
+
+// The others hear of it with the next epoch.
+void Allocator::TellShortage(SizeClass size_class) {
+  const uint64_t now_ns = context_.executor.NowNs();
+  if (short_of_ != size_class || now_ns >= short_until_ns_) {
+    short_of_ = size_class;
+    short_since_epoch_ = reclaimer_.current_epoch();
+  }
+  short_until_ns_ = now_ns + kShortNs;
+  if (begin_compaction_) begin_compaction_();
 }
 
 Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
@@ -121,13 +134,7 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
     const bool view_to_come = lost && !context_.hold.holds_all();
     const uint64_t now_ns = context_.executor.NowNs();
     if (deadline_ns == 0) deadline_ns = now_ns + context_.options.memory_wait_ms * 1'000'000;
-    // The others hear of it with the next epoch.
-    if (short_of_ != size_class || now_ns >= short_until_ns_) {
-      short_of_ = size_class;
-      short_since_epoch_ = reclaimer_.current_epoch();
-    }
-    short_until_ns_ = now_ns + kShortNs;
-    if (begin_compaction_) begin_compaction_();
+    TellShortage(size_class);
     // A view that came after the last time that memory was short may be of a flush, whose sweep has
     // yet to retire anything.
     if (flushed_view_ != context_.view().epoch) {

@@ -131,7 +131,8 @@ for _fabric, _memory in (("shm", "64MiB"), ("tcp", "32MiB")):
                     # Of which a few rounds would take all memory.
                     keys = ["k%d-%d" % (turn, i) for i in range(7)]
                     for key in keys:
-                        assert not client.call("SET", key, b"v" * 900_000).is_error, (turn, key)
+                        wait_until(lambda key=key: not client.call(
+                            "SET", key, b"v" * 900_000).is_error, "room for %s" % key)
                 with cluster.connect(agent=1, timeout_s=60.0) as client:
                     assert client.call("DEL", *keys).value == b"7"
                 lives.kill()
