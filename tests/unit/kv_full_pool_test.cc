@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/scale.h"
 #include "tests/support/test_cluster.h"
 
 namespace onetrip {
@@ -116,6 +117,7 @@ TEST_F(KvFullPoolTest, RecordsAmidRegistersDoNotKeepTheirMemory) {
 
 // Registers in open blocks are nobody's own, and what they give up comes to whoever asks.
 TEST_F(KvFullPoolTest, SoAreThoseOfAWorkerThatHasLeft) {
+  if (kSlowdown > 1) GTEST_SKIP() << "too many keys for a sanitizer";
   for (int i = 0; i < 2; ++i) AddWorker();
   for (int i = 0; i < 20'000; ++i) {
     const std::string key = "early" + std::to_string(i);
@@ -131,6 +133,7 @@ TEST_F(KvFullPoolTest, SoAreThoseOfAWorkerThatHasLeft) {
 
 // What was full has room again: a record takes less than a register with its buffers.
 TEST_F(KvFullPoolTest, TheRegistersMemoryComesBackBeforeAnybodyWritesTheKeys) {
+  if (kSlowdown > 1) GTEST_SKIP() << "too many keys for a sanitizer";
   AddWorker();
   Fill([](size_t) { return 200; });
   const uint64_t before = GrantedBlocks();
