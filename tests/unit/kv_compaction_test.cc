@@ -112,14 +112,11 @@ TEST_P(KvCompactionTest, SoDoThoseInBlocksThatAreNobodys) {
 }
 
 // To a sanitizer, which takes minutes, one is as good as the other.
-INSTANTIATE_TEST_SUITE_P(Engines, KvCompactionTest,
-                         testing::ValuesIn(kSlowdown > 1
-                                               ? std::vector{EngineKind::kSwarm}
-                                               : std::vector{EngineKind::kSnapshot,
-                                                             EngineKind::kSwarm}),
-                         [](const auto& param) {
-                           return param.param == EngineKind::kSwarm ? "swarm" : "snapshot";
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Engines, KvCompactionTest,
+    testing::ValuesIn(kSlowdown > 1 ? std::vector{EngineKind::kSwarm}
+                                    : std::vector{EngineKind::kSnapshot, EngineKind::kSwarm}),
+    [](const auto& param) { return param.param == EngineKind::kSwarm ? "swarm" : "snapshot"; });
 
 }  // namespace
 }  // namespace onetrip

@@ -290,13 +290,14 @@ std::vector<Shape> Shapes() {
   return shapes;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, KvInPlaceTest, testing::ValuesIn(Shapes()),
-    [](const testing::TestParamInfo<Shape>& info) {
-      return std::string(info.param.engine == EngineKind::kSwarm ? "Swarm" : "Snapshot") +
-             std::to_string(info.param.workers) + "Workers" +
-             std::to_string(info.param.value_bytes) + "Bytes";
-    });
+INSTANTIATE_TEST_SUITE_P(Shapes, KvInPlaceTest, testing::ValuesIn(Shapes()),
+                         [](const testing::TestParamInfo<Shape>& info) {
+                           return std::string(info.param.engine == EngineKind::kSwarm
+                                                  ? "Swarm"
+                                                  : "Snapshot") +
+                                  std::to_string(info.param.workers) + "Workers" +
+                                  std::to_string(info.param.value_bytes) + "Bytes";
+                         });
 
 }  // namespace
 }  // namespace onetrip
