@@ -317,8 +317,7 @@ class Allocator {
   GlobalAddr TakeFrom(uint32_t list, SizeClass size_class);
   Task<Result<GlobalAddr>> AllocateWanted(Want want);
   Task<void> WaitForMemory(const Want& want, uint64_t wait_ns);
-  // Memory of this class is wanted: others are to give what they do not need, and compaction
-  // begins.
+  // This class is wanted: others are to give what they do not need, and compaction begins.
   void TellShortage(SizeClass size_class);
   Task<void> PublishRetiredRegisters();
 
