@@ -1,5 +1,7 @@
 #include "tests/sim/control_text.h"
 
+#include <iterator>
+
 namespace onetrip {
 namespace {
 
@@ -79,7 +81,9 @@ struct Describer {
   }
   std::string operator()(const RepairMessage& repair) const {
     static constexpr const char* kWhat[] = {"resolve slots",    "scrub registers", "copy region",
-                                            "take over blocks", "end registers",   "move region"};
+                                            "take over blocks", "end registers",   "move region",
+                                            "format regions"};
+    static_assert(std::size(kWhat) == static_cast<size_t>(RepairKind::kFormatRegions) + 1);
     return "repair " + std::to_string(repair.id) + ": " +
            kWhat[static_cast<int>(repair.order.kind)] + " " + std::to_string(repair.order.region);
   }
