@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the release, mutants, asan-ubsan, tsan and fuzz presets (or those
-# named as arguments) and runs every test of each (of mutants, the search for planted bugs). The last
-# line is "N passed, N failed"; a build that fails counts as one failure. The lines before it name what
-# failed, and count what the nemesis had to leave out on this host, if anything. Exit code 0 only when
-# nothing failed.
+# named as arguments) and runs every test of each (of mutants, the search for planted bugs; of tsan,
+# what takes long only if it has threads). The last line is "N passed, N failed"; a build that fails
+# counts as one failure. The lines before it name what failed, and count what the nemesis had to leave
+# out on this host, if anything. Exit code 0 only when nothing failed.
 #
 # A fuzz target counts as one test; it runs for $ONETRIP_FUZZ_S seconds (10).
 set -uo pipefail

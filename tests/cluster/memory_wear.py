@@ -16,6 +16,13 @@ def value_of(key, size):
     return (key.encode() + b"/") * (size // (len(key) + 1)) + b"v" * (size % (len(key) + 1))
 
 
+def is_set(client, key, value):
+    """False: there is no memory for it."""
+    reply = client.call("SET", key, value)
+    assert not reply.is_error or reply.value == OOM, reply.value
+    return not reply.is_error
+
+
 def fill_for(client, prefix, size, seconds):
     """How many keys of that size the client gets in before time is up, or the pool stays full."""
     until = time.monotonic() + seconds
@@ -131,8 +138,8 @@ for _fabric, _memory in (("shm", "64MiB"), ("tcp", "32MiB")):
                     # Of which a few rounds would take all memory.
                     keys = ["k%d-%d" % (turn, i) for i in range(7)]
                     for key in keys:
-                        wait_until(lambda key=key: not client.call(
-                            "SET", key, b"v" * 900_000).is_error, "room for %s" % key)
+                        wait_until(lambda key=key: is_set(client, key, b"v" * 900_000),
+                                   "room for %s" % key)
                 with cluster.connect(agent=1, timeout_s=60.0) as client:
                     reply = client.call("DEL", *keys)
                     assert reply.value == b"7", (turn, reply.value)

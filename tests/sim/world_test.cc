@@ -73,7 +73,8 @@ INSTANTIATE_TEST_SUITE_P(
                     ScenarioSeeds{"growth", 1, 600}, ScenarioSeeds{"cuts", 1, 300},
                     ScenarioSeeds{"control", 1, 400}, ScenarioSeeds{"swap", 1, 500},
                     ScenarioSeeds{"repairs", 1, 400}, ScenarioSeeds{"minority", 1, 300},
-                    ScenarioSeeds{"appends", 1, 1500}),
+                    ScenarioSeeds{"appends", 1, 1500}, ScenarioSeeds{"brim", 1, 200},
+                    ScenarioSeeds{"scarce", 1, 200}),
     [](const auto& info) {
       return std::string(info.param.scenario) + "_from_" + std::to_string(info.param.first_seed);
     });
