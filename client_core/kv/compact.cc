@@ -49,13 +49,15 @@ Task<void> KvImpl::Compact() {
   co_await AcquireSparseBlocks();
   const std::vector<Allocator::Sparse> blocks =
       allocator_.BeginEmptying(is_short ? kUsedPercentWhenShort : kUsedPercentAhead,
-                               is_short ? kBlocksWhenShort : kBlocksAhead);
+                               is_short ? kBlocksWhenShort : kBlocksAhead, is_short);
   // Blocks that were somebody else's may hold buffers, whatever they serve here.
   bool any_buffers = is_short && !blocks.empty();
   for (const Allocator::Sparse& block : blocks) {
     if (stopping_ || held()) break;
     any_buffers = any_buffers || block.is_buffers;
-    if (block.is_buffers || !allocator_.IsEmptying(block.start)) continue;
+    // Of blocks of objects that were made blocks of buffers in a full pool, some live on.
+    const bool has_objects = !block.is_buffers || is_short;
+    if (!has_objects || !allocator_.IsEmptying(block.start)) continue;
     co_await MoveObjects(allocator_.UsedIn(block.start), block.size_class);
   }
   if (any_buffers && registers_) co_await MoveRegistersOfBuffers();
@@ -153,7 +155,8 @@ Task<Result<bool>> KvImpl::MoveKey(ViewHold::Presence& presence, KeyspaceId keys
   co_return true;
 }
 
-// Where others of its size are, or nowhere: a block more for it would bring nothing.
+// Where others are, of its size or, while memory is short, somewhat larger; or nowhere: a block more
+// for it would bring nothing.
 Task<Status> KvImpl::MoveRecord(RegisterOperation& operation, const IndexKey& key,
                                 const SearchResult& search) {
   const SizeClass size_class = search.entry.word.size_class();
@@ -164,7 +167,10 @@ Task<Status> KvImpl::MoveRecord(RegisterOperation& operation, const IndexKey& ke
   Draft draft;
   draft.size_class =
       SizeClass::For(RecordBytes(key.bytes.size(), RecordValue(search.record).size()));
-  draft.addr = allocator_.TryAllocate(draft.size_class);
+  const Allocator::Object object =
+      allocator_.TryAllocateToMove(draft.size_class, allocator_.is_scarce());
+  draft.addr = object.addr;
+  if (!object.addr.is_null()) draft.size_class = object.size_class;
   const absl::Cleanup unused = [&] {
     if (!draft.addr.is_null()) allocator_.FreeUnpublished(draft.addr, draft.size_class);
   };

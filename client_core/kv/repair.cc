@@ -47,15 +47,6 @@ Mechanism MechanismOf(RepairKind kind) {
   CHECK(false);
 }
 
-// Memory for what takes the place of an object of `replaced`, which is in an `own` block.
-Task<Result<Allocator::Object>> AllocateAs(bool own, Allocator& allocator, SizeClass replaced,
-                                           SizeClass size_class) {
-  if (own) co_return co_await allocator.AllocateInPlaceOf(replaced, size_class);
-  const Result<GlobalAddr> addr = co_await allocator.AllocatePinned(size_class);
-  if (!addr.ok()) co_return addr.status();
-  co_return Allocator::Object{addr.value(), size_class};
-}
-
 }  // namespace
 
 void KvImpl::LeaveNode(NodeId node) { context_.fabric.LeaveAside(node, /*aside=*/true); }
@@ -319,8 +310,8 @@ Task<Status> KvImpl::ScrubRegister(ViewHold::Presence& presence, IndexKey key) {
         const Allocator::Holder holder(allocator_);
         Draft reserved;
         if (!entry->met_seal.is_deleted()) {
-          status =
-              co_await ReserveInPlaceOf(search.entry.word, key, *entry, /*own=*/true, &reserved);
+          status = co_await ReserveInPlaceOf(search.entry.word, ThawedClass(key, *entry),
+                                             /*own=*/true, &reserved);
         }
         if (status.ok()) {
           status = co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false,
@@ -381,7 +372,9 @@ Task<Status> KvImpl::AwaitRetired(RegisterOperation& operation, uint64_t deadlin
 }
 
 // As whoever writes to a register that is to be a record; what is in it stays. The register's
-// memory is given up, too, so that in the end less is used than before.
+// memory is given up, too, so that in the end less is used than before. While memory is short
+// nothing is begun that could stop halfway, with more in use than before: all that a key needs is
+// at hand before it is touched, and no more than its value takes.
 Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, const ListedRegister& listed,
                                 bool own, uint64_t wait_ms) {
   const IndexKey key = IndexKey::Make(listed.keyspace, listed.key);
@@ -412,15 +405,8 @@ Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, const ListedRegist
       RecordOrigin origin;
       if (!RecordHasOrigin(search.record, RecordKeyEnd(0), &origin)) co_return status;
       const uint64_t bytes = RecordBytesOf(LoadRecordHeader(search.record)) - sizeof(RecordOrigin);
-      const SizeClass size_class = SizeClass::For(bytes);
-      if (restated.addr.is_null() || restated.size_class.bytes() < size_class.bytes()) {
-        give_back();
-        const Result<Allocator::Object> object = co_await AllocateAs(
-            own, allocator_, SlotWord(origin.register_word).size_class(), size_class);
-        status = object.status();
-        if (object.ok()) restated.addr = object->addr;
-        if (object.ok()) restated.size_class = object->size_class;
-      }
+      status = co_await ReserveInPlaceOf(SlotWord(origin.register_word), SizeClass::For(bytes), own,
+                                         &restated);
       is_short = status.code() == StatusCode::kOutOfMemory;
       bool done = false;
       if (status.ok()) {
@@ -433,7 +419,16 @@ Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, const ListedRegist
     if (entry != nullptr && !search.busy) {
       RegisterCache::Use use(registers_->cache, *entry);
       operation.shared_pin = SharedPin(reclaimer_.Pin());
-      status = co_await ReserveInPlaceOf(search.entry.word, key, *entry, own, &thawed);
+      uint64_t bytes = ThawedBytesMax(key, *entry);
+      if (allocator_.was_full() || allocator_.is_scarce()) {
+        bytes = co_await ThawedBytesNow(operation, key, *entry);
+        status = co_await ReserveInPlaceOf(
+            search.entry.word, SizeClass::For(bytes - sizeof(RecordOrigin)), own, &restated);
+      }
+      if (status.ok()) {
+        status =
+            co_await ReserveInPlaceOf(search.entry.word, SizeClass::For(bytes), own, &thawed);
+      }
       is_short = status.code() == StatusCode::kOutOfMemory;
       if (status.ok()) {
         status =

@@ -133,7 +133,7 @@ Task<Status> KvImpl::AttemptOnRegister(RegisterOperation& operation, const Key& 
   Draft thawed;
   if (draft->in_place_until_ns != 0 && draft->gives_up.is_valid()) [[unlikely]] {
     const Status reserved =
-        co_await ReserveInPlaceOf(word, index_key, *entry, /*own=*/true, &thawed);
+        co_await ReserveInPlaceOf(word, ThawedClass(index_key, *entry), /*own=*/true, &thawed);
     if (!reserved.ok()) co_return reserved;
   }
   co_return co_await EndRegister(operation, index_key, search.entry, *entry, /*may_wait=*/true,

@@ -523,7 +523,7 @@ Task<void> Allocator::Maintain() {
   owed_sweeps_ -= std::min(owed_sweeps_, sweeps);
   if (wanted != 0) CloseFor(wanted);
   if (!emptying_.empty()) FillAgainWhatIsLate();
-  if (!wholly_free_.empty()) co_await ReturnFreeBlocks(/*all=*/wanted != 0 || is_tight());
+  if (!wholly_free_.empty()) co_await ReturnFreeBlocks(/*all=*/is_scarce() || is_tight());
 }
 
 Task<bool> Allocator::Drain() {

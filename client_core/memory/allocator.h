@@ -173,13 +173,17 @@ class Allocator {
   Task<bool> AcquireSparse();
   // Chooses blocks of which at most `used_percent_max` are in use, `blocks_max` at most, those of
   // which least is first. What is in blocks of objects fits into what the others of their class
-  // have free; what buffers belong to is another matter.
+  // have free, or, with `may_widen`, of somewhat larger classes; what buffers belong to is another
+  // matter.
   struct Sparse {
     GlobalAddr start;
     SizeClass size_class;
     bool is_buffers;
   };
-  std::vector<Sparse> BeginEmptying(uint32_t used_percent_max, size_t blocks_max);
+  std::vector<Sparse> BeginEmptying(uint32_t used_percent_max, size_t blocks_max, bool may_widen);
+  // From local memory, for what lives in a block that is emptied; null: there is none. With
+  // `may_widen` it may be an object of a larger class.
+  Object TryAllocateToMove(SizeClass size_class, bool may_widen);
   // What is allocated there, or freed by others and not collected yet. REQUIRES: it was chosen.
   [[nodiscard]] std::vector<GlobalAddr> UsedIn(GlobalAddr start);
   // Whether it is still this worker's, and to be emptied.
@@ -379,8 +383,8 @@ class Allocator {
   // Blocks that were to be emptied, and are not in time, serve allocations again.
   void FillAgainWhatIsLate();
   void FillAgain(Block& block);
-  // Those of `list` that are worth it.
-  void ChooseSparse(uint32_t list, uint32_t used_percent_max, std::vector<Block*>* chosen);
+  // Those of which something is used, but little; of which least is first.
+  [[nodiscard]] std::vector<Block*> SparseBlocks(uint32_t used_percent_max) const;
   // Whether the block at `start`, which was granted, is one that serves `want`.
   bool IsListedFor(GlobalAddr start, const Want& want);
   Task<Status> GrantOnBackups(GlobalAddr block, SizeClass size_class);

@@ -1,5 +1,6 @@
 // Blocks that are emptied, so that memory changes its size class (PROTOCOLS, "Compaction").
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "client_core/layout/region_layout.h"
@@ -13,6 +14,45 @@ namespace {
 constexpr uint64_t kEmptyingRests = 3;
 // What lives in a block that could not be emptied will mostly be there for longer.
 constexpr uint64_t kStuckRests = 25;
+
+// What the blocks that stay have free, for what the others hold.
+class RoomToMove {
+ public:
+  // The first class that is too large for an object of `size_class` to be moved to.
+  static uint8_t WidenedEnd(SizeClass size_class) {
+    constexpr uint8_t kClassesMax = 8;  // up to four times as large
+    return std::min<uint8_t>(size_class.index() + kClassesMax + 1, SizeClass::kSlabClasses);
+  }
+
+  void Add(SizeClass size_class, size_t objects) { free_[size_class.index()] += objects; }
+
+  // Whether a block of which so many objects are used and free may be emptied: it is room no more,
+  // and what it holds has its place. Of larger classes what it holds takes half a block at most,
+  // or nothing would be won.
+  bool Take(SizeClass size_class, size_t used, size_t free, bool may_widen) {
+    std::array<size_t, SizeClass::kSlabClasses> left = free_;
+    size_t& own = left[size_class.index()];
+    if (own < free) return false;  // others count on it
+    own -= free;
+    const size_t alike = std::min(used, own);
+    own -= alike;
+    used -= alike;
+    uint64_t bytes = 0;
+    const uint8_t end = may_widen ? WidenedEnd(size_class) : 0;
+    for (uint8_t index = size_class.index() + 1; used > 0 && index < end; ++index) {
+      const size_t wider = std::min(used, left[index]);
+      left[index] -= wider;
+      used -= wider;
+      bytes += wider * SizeClass(index).bytes();
+    }
+    if (used > 0 || bytes > kBlockBytes / 2) return false;
+    free_ = left;
+    return true;
+  }
+
+ private:
+  std::array<size_t, SizeClass::kSlabClasses> free_{};
+};
 
 }  // namespace
 
@@ -35,55 +75,57 @@ Task<bool> Allocator::AcquireSparse() {
   co_return false;
 }
 
-void Allocator::ChooseSparse(uint32_t list, uint32_t used_percent_max,
-                             std::vector<Block*>* chosen) {
+std::vector<Allocator::Block*> Allocator::SparseBlocks(uint32_t used_percent_max) const {
   const uint64_t now_ns = context_.executor.NowNs();
+  const auto used = [](const Block* block) { return block->objects - block->free.size(); };
   std::vector<Block*> sparse;
-  uint64_t free = 0;
-  for (Block* block : partial_[list]) {
-    free += block->free.size();
-    const uint64_t used = block->objects - block->free.size();
-    const bool is_sparse = used != 0 && used * 100 <= uint64_t{used_percent_max} * block->objects;
-    if (is_sparse && !block->kept && block->stuck_until_ns <= now_ns) sparse.push_back(block);
+  for (uint32_t list = 0; list < partial_.size(); ++list) {
+    if (list % SizeClass::kCount >= SizeClass::kSlabClasses) continue;
+    for (Block* block : partial_[list]) {
+      const bool is_sparse =
+          used(block) != 0 && used(block) * 100 <= uint64_t{used_percent_max} * block->objects;
+      if (is_sparse && !block->kept && block->stuck_until_ns <= now_ns) sparse.push_back(block);
+    }
   }
-  std::sort(sparse.begin(), sparse.end(), [](const Block* one, const Block* other) {
-    return one->free.size() > other->free.size();
+  std::stable_sort(sparse.begin(), sparse.end(), [&](const Block* one, const Block* other) {
+    return used(one) * one->size_class.bytes() < used(other) * other->size_class.bytes();
   });
-  // Registers that are moved because of their buffers leave all of them.
-  const bool is_buffers = list >= SizeClass::kCount;
-  uint64_t to_move = 0;
-  for (Block* block : sparse) {
-    to_move += block->objects - block->free.size();
-    free -= block->free.size();
-    if (!is_buffers && to_move > free) return;
-    chosen->push_back(block);
-  }
+  return sparse;
 }
 
 std::vector<Allocator::Sparse> Allocator::BeginEmptying(uint32_t used_percent_max,
-                                                        size_t blocks_max) {
-  std::vector<Block*> chosen;
-  for (uint32_t list = 0; list < partial_.size(); ++list) {
-    if (list % SizeClass::kCount < SizeClass::kSlabClasses) {
-      ChooseSparse(list, used_percent_max, &chosen);
-    }
+                                                        size_t blocks_max, bool may_widen) {
+  RoomToMove room;
+  for (uint8_t index = 0; index < SizeClass::kSlabClasses; ++index) {
+    for (const Block* block : partial_[index]) room.Add(SizeClass(index), block->free.size());
   }
-  const auto used_bytes = [](const Block* block) {
-    return (block->objects - block->free.size()) * block->size_class.bytes();
-  };
-  std::sort(chosen.begin(), chosen.end(), [&](const Block* one, const Block* other) {
-    return used_bytes(one) < used_bytes(other);
-  });
-  if (chosen.size() > blocks_max) chosen.resize(blocks_max);
+  const uint64_t now_ns = context_.executor.NowNs();
   const uint64_t rest_ns = context_.options.compaction_rest_us * 1000;
   std::vector<Sparse> blocks;
-  for (Block* block : chosen) {
+  for (Block* block : SparseBlocks(used_percent_max)) {
+    if (blocks.size() == blocks_max) break;
+    // Registers that are moved because of their buffers leave all of them.
+    const size_t used = block->objects - block->free.size();
+    if (!IsBuffers(*block) &&
+        !room.Take(block->size_class, used, block->free.size(), may_widen)) {
+      continue;
+    }
     Unlist(*block);
     block->emptying = true;
-    emptying_.push_back({block->start, context_.executor.NowNs() + kEmptyingRests * rest_ns});
+    emptying_.push_back({block->start, now_ns + kEmptyingRests * rest_ns});
     blocks.push_back({block->start, block->size_class, IsBuffers(*block)});
   }
   return blocks;
+}
+
+Allocator::Object Allocator::TryAllocateToMove(SizeClass size_class, bool may_widen) {
+  const uint8_t end = may_widen ? RoomToMove::WidenedEnd(size_class)
+                                : static_cast<uint8_t>(size_class.index() + 1);
+  for (uint8_t index = size_class.index(); index < end; ++index) {
+    const GlobalAddr addr = TryAllocate(SizeClass(index));
+    if (!addr.is_null()) return {addr, SizeClass(index)};
+  }
+  return {};
 }
 
 std::vector<GlobalAddr> Allocator::UsedIn(GlobalAddr start) {

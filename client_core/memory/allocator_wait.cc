@@ -44,6 +44,7 @@ Task<Result<Allocator::Object>> Allocator::AllocateInPlaceOf(SizeClass replaced,
     }
     return SizeClass();
   };
+  const Want want = {.size_class = alike, .near = GlobalAddr(), .may_use_reserve = true};
   Status granted;
   while (granted.ok()) {
     for (const SizeClass one : {alike, size_class}) {
@@ -53,8 +54,11 @@ Task<Result<Allocator::Object>> Allocator::AllocateInPlaceOf(SizeClass replaced,
     if (const SizeClass taken = take_block_of_buffers(); taken.is_valid()) {
       co_return Object{TryAllocate(taken), taken};
     }
-    granted =
-        co_await GrantBlock({.size_class = alike, .near = GlobalAddr(), .may_use_reserve = true});
+    granted = co_await GrantBlock(want);
+    if (granted.code() == StatusCode::kOutOfMemory && !wholly_free_.empty()) {
+      co_await ReturnFreeBlocks(/*all=*/true);
+      granted = co_await GrantBlock(want);
+    }
   }
   for (uint8_t index = size_class.index(); index < SizeClass::kSlabClasses; ++index) {
     const GlobalAddr addr = TryAllocate(SizeClass(index));

@@ -41,17 +41,20 @@ class Pool {
     workers_.at(i)->Stop();
     workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(i));
   }
+  Status Set(TestWorker& worker, const std::string& key, size_t value_bytes) {
+    const std::string value(value_bytes, static_cast<char>('a' + model_.size() % 26));
+    const Status status = worker.Set(key, value);
+    if (status.ok()) model_[key] = value;
+    return status;
+  }
   // Sets keys of `prefix` until one is refused.
   size_t Fill(TestWorker& worker, const std::string& prefix, size_t value_bytes) {
     for (size_t i = 0;; ++i) {
-      const std::string key = prefix + std::to_string(i);
-      const std::string value(value_bytes, static_cast<char>('a' + i % 26));
-      const Status status = worker.Set(key, value);
+      const Status status = Set(worker, prefix + std::to_string(i), value_bytes);
       if (!status.ok()) {
         EXPECT_EQ(status.code(), StatusCode::kOutOfMemory) << status.message();
         return i;
       }
-      model_[key] = value;
     }
   }
   void DeleteMost(TestWorker& worker, uint32_t percent) {
@@ -109,6 +112,26 @@ TEST_P(KvCompactionTest, SoDoThoseInBlocksThatAreNobodys) {
   const size_t now = pool.Fill(pool.worker(0), "large", 4096);
   EXPECT_GE(now * 100, fresh * 75);
   pool.ExpectAll(pool.worker(0));
+}
+
+// A few of every size class keep a block each: those of which hardly anything lives move in with
+// somewhat larger ones.
+TEST_P(KvCompactionTest, WhatIsLeftOfManyClassesSharesBlocks) {
+  size_t fresh = 0;
+  {
+    Pool pool(1, GetParam());
+    fresh = pool.Fill(pool.worker(0), "large", 20000);
+  }
+  Pool pool(1, GetParam());
+  TestWorker& worker = pool.worker(0);
+  for (size_t bytes = 32; bytes < 1000; bytes += bytes / 4) {
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_TRUE(pool.Set(worker, std::to_string(bytes) + "/" + std::to_string(i), bytes).ok());
+    }
+  }
+  const size_t now = pool.Fill(worker, "large", 20000);
+  EXPECT_GE(now * 100, fresh * 90);
+  pool.ExpectAll(worker);
 }
 
 // To a sanitizer, which takes minutes, one is as good as the other.
