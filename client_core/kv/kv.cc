@@ -299,6 +299,34 @@ Task<Status> KvImpl::GetInline(Key key, ValueRange range, ReadResult* result) {
   co_return status;
 }
 
+Task<bool> KvImpl::MayTryAgain(Operation& operation, Status status, NodeWait* wait) {
+  const bool lost_node =
+      status.code() == StatusCode::kUnknownOutcome || status.code() == StatusCode::kUnavailable;
+  if (!lost_node || wait->retries == context_.options.node_loss_retries_max ||
+      OutOfTime(context_, operation) || context_.hold.is_impatient()) {
+    co_return false;
+  }
+  ++wait->retries;
+  if (wait->next_ns == 0) wait->next_ns = uint64_t{context_.options.wait_timer_us} * 1000;
+  operation.presence.LeaveSlots();
+  co_await context_.executor.SleepFor(wait->next_ns);
+  wait->next_ns =
+      std::min<uint64_t>(2 * wait->next_ns, uint64_t{context_.options.wait_timer_max_us} * 1000);
+  co_return co_await operation.presence.EnterSlots(operation.deadline_ns);
+}
+
+Task<Status> KvImpl::FindAgain(Operation& operation, const IndexKey& key,
+                               onetrip::ReadExtent extent, const Draft* draft, Status status,
+                               SearchResult* search) {
+  NodeWait wait;
+  while (!status.ok() && co_await MayTryAgain(operation, status, &wait)) {
+    RoundTripPtr first = context_.fabric.NewRoundTrip();
+    if (draft != nullptr) AddWrites(*first, *draft);
+    status = co_await index_.Find(operation, key, extent, std::move(first), search);
+  }
+  co_return status;
+}
+
 // A read that loses a node begins again: at the latest under the view without that node it
 // succeeds.
 Task<Status> KvImpl::GetSlowly(Key key, ValueRange range, ReadResult* result) {

@@ -284,6 +284,20 @@ class KvImpl final : private WorkerDuties {
     std::string value;  // with its head
   };
 
+  // How long an operation has waited for a memory node so far.
+  struct NodeWait {
+    uint32_t retries = 0;
+    uint64_t next_ns = 0;
+  };
+  // What `status` says of a step that has done nothing which anybody could see: whether it is worth
+  // another try, for a memory node was lost, and is back or out by now, as far as one can wait for
+  // that. The operation has been away from the slots; it keeps its pin.
+  Task<bool> MayTryAgain(Operation& operation, Status status, NodeWait* wait);
+  // A search that has failed with `status`, as often as that is worth it; with the bytes of
+  // `draft`, if there is one: no slot names them yet.
+  Task<Status> FindAgain(Operation& operation, const IndexKey& key, onetrip::ReadExtent extent,
+                         const Draft* draft, Status status, SearchResult* search);
+
   IndexKey MakeKey(const Key& key);
   [[nodiscard]] bool IsExpired(const std::byte* record) const;
   uint64_t NextVersion() {

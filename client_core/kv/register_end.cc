@@ -289,11 +289,15 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::ResolveInterrupted(RegisterOperatio
   if (!entered) co_return kUnresolved;
   const GlobalAddr register_addr = entry.handle.ref.addr;
   Backoff backoff(context_, operation);
+  NodeWait node_wait;
   FinalWord final_word;
   while (true) {
     SearchResult search;
     Status status = co_await index_.Find(operation, key, ReadExtent::kKey,
                                          context_.fabric.NewRoundTrip(), &search);
+    if (!status.ok()) {
+      status = co_await FindAgain(operation, key, ReadExtent::kKey, nullptr, status, &search);
+    }
     if (!status.ok()) co_return kUnresolved;
     const bool still_there = search.found && Names(search.entry.word, register_addr);
     if (!still_there && !search.busy) {
@@ -308,13 +312,20 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::ResolveInterrupted(RegisterOperatio
       if (Planted(Bug::kInterruptedAsksSlotOnly)) co_return RegisterResult::kAgain;
       const Result<FinalWord> recorded =
           co_await registers_->seal.ReadFinal(operation, entry.handle);
-      if (!recorded.ok()) co_return kUnresolved;
+      if (!recorded.ok()) {
+        const bool again = co_await MayTryAgain(operation, recorded.status(), &node_wait);
+        if (again) continue;
+        co_return kUnresolved;
+      }
       final_word = recorded.value();
       break;
     }
     if (still_there && !search.busy) {
       status = co_await EndRegister(operation, key, search.entry, entry, /*may_wait=*/false);
-      if (!status.ok()) co_return kUnresolved;
+      if (!status.ok()) {
+        const bool again = co_await MayTryAgain(operation, status, &node_wait);
+        if (!again) co_return kUnresolved;
+      }
     }
     const bool in_time = co_await backoff.Wait();
     if (!in_time) co_return kUnresolved;
@@ -418,8 +429,11 @@ Task<Result<std::optional<uint32_t>>> KvImpl::CreditedDeleter(RegisterOperation&
   Backoff backoff(context_, operation);
   while (true) {
     SearchResult search;
-    const Status status = co_await index_.Find(operation, key, ReadExtent::kKey,
-                                               context_.fabric.NewRoundTrip(), &search);
+    Status status = co_await index_.Find(operation, key, ReadExtent::kKey,
+                                         context_.fabric.NewRoundTrip(), &search);
+    if (!status.ok()) {
+      status = co_await FindAgain(operation, key, ReadExtent::kKey, nullptr, status, &search);
+    }
     if (!status.ok()) co_return AfterSend(status);
     if (!search.busy && search.found && Names(search.entry.word, register_addr)) {
       const Result<std::optional<uint32_t>> decided =

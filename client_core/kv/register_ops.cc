@@ -394,12 +394,17 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::SetThroughIndex(RegisterOperation& 
                                                              Draft* draft, bool* written,
                                                              bool* renew_shape, bool* as_record) {
   RoundTripPtr first = *written ? context_.fabric.NewRoundTrip() : draft->buffer;
-  if (!std::exchange(*written, true)) AddWrites(*first, *draft);
+  if (!*written) AddWrites(*first, *draft);
   SearchResult search;
   const uint64_t forgotten = Forgotten();
   Status status =
       co_await index_.Find(operation, index_key, ReadExtent::kKey, std::move(first), &search);
+  if (!status.ok()) {
+    status = co_await FindAgain(operation, index_key, ReadExtent::kKey, *written ? nullptr : draft,
+                                status, &search);
+  }
   if (!status.ok()) co_return status;
+  *written = true;
   if (search.busy) {
     Backoff backoff(context_, operation);
     const bool in_time = co_await backoff.Wait();

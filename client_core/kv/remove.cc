@@ -77,6 +77,10 @@ Task<Status> KvImpl::Delete(Key key, bool* existed) {
     const uint64_t forgotten = Forgotten();
     status = co_await index_.Find(operation, index_key, ReadExtent::kKey,
                                   context_.fabric.NewRoundTrip(), &search);
+    if (!status.ok()) {
+      status =
+          co_await FindAgain(operation, index_key, ReadExtent::kKey, nullptr, status, &search);
+    }
     if (!status.ok()) break;
     if (search.busy) {
       if (co_await backoff.Wait()) continue;

@@ -52,8 +52,12 @@ Task<Status> KvImpl::Attempt(RegisterOperation& operation, const Key& key,
   uint64_t forgotten = 0;
   while (true) {
     forgotten = Forgotten();
-    const Status status = co_await index_.Find(operation, index_key, ReadExtent::kWhole,
-                                               context_.fabric.NewRoundTrip(), &search);
+    Status status = co_await index_.Find(operation, index_key, ReadExtent::kWhole,
+                                         context_.fabric.NewRoundTrip(), &search);
+    if (!status.ok()) {
+      status = co_await FindAgain(operation, index_key, ReadExtent::kWhole, nullptr, status,
+                                  &search);
+    }
     if (!status.ok()) co_return status;
     if (!search.busy) break;
     if (!co_await backoff.Wait()) {

@@ -172,13 +172,19 @@ Task<Status> KvImpl::SetBlind(RegisterOperation& operation, const IndexKey& key,
                               bool* inserted) {
   RoundTripPtr first = draft->buffer;
   AddWrites(*first, *draft);
+  bool written = false;
   Backoff backoff(context_, operation);
   while (true) {
     SearchResult search;
     const uint64_t forgotten = Forgotten();
     Status status =
         co_await index_.Find(operation, key, ReadExtent::kKey, std::move(first), &search);
+    if (!status.ok()) {
+      status = co_await FindAgain(operation, key, ReadExtent::kKey, written ? nullptr : draft,
+                                  status, &search);
+    }
     if (!status.ok()) co_return status;
+    written = true;
     first = context_.fabric.NewRoundTrip();
     if (search.busy) {
       if (co_await backoff.Wait()) continue;
@@ -245,9 +251,14 @@ Task<Result<KvImpl::BlindOutcome>> KvImpl::OverwriteBlindly(Operation& operation
   }
   metrics_.lost_rounds.Add();
   // Lost to another blind write of this key: ours happened just before it.
-  const Result<bool> overwritten = co_await index_.IsBlindWriteOf(
-      operation, key, {search.entry.slot, SlotWord(outcome.value().current)});
-  if (!overwritten.ok()) co_return overwritten.status();
+  const Entry now{search.entry.slot, SlotWord(outcome.value().current)};
+  Result<bool> overwritten = co_await index_.IsBlindWriteOf(operation, key, now);
+  NodeWait wait;
+  while (!overwritten.ok()) {
+    const bool again = co_await MayTryAgain(operation, overwritten.status(), &wait);
+    if (!again) co_return overwritten.status();
+    overwritten = co_await index_.IsBlindWriteOf(operation, key, now);
+  }
   co_return overwritten.value() || Planted(Bug::kBlindLoserAlwaysOk) ? BlindOutcome::kOverwritten
                                                                      : BlindOutcome::kLost;
 }
