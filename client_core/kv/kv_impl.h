@@ -481,7 +481,6 @@ class KvImpl final : private WorkerDuties {
   // Of the record that takes a register's place: what F needs is not known before the register is
   // sealed, only the most that it can; and what the value needs that it has now, if that can be
   // read.
-  static uint64_t ThawedBytes(const IndexKey& key, uint64_t value_bytes);
   static uint64_t ThawedBytesMax(const IndexKey& key, const CachedRegister& entry);
   Task<uint64_t> ThawedBytesNow(RegisterOperation& operation, const IndexKey& key,
                                 CachedRegister& entry);

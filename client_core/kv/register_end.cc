@@ -25,12 +25,9 @@ bool Names(SlotWord word, GlobalAddr register_addr) {
 
 }  // namespace
 
-uint64_t KvImpl::ThawedBytes(const IndexKey& key, uint64_t value_bytes) {
-  return RecordBytes(key.bytes.size(), value_bytes) + sizeof(RecordOrigin);
-}
-
 uint64_t KvImpl::ThawedBytesMax(const IndexKey& key, const CachedRegister& entry) {
-  return ThawedBytes(key, entry.handle.ref.shape.value_bytes_max() - kKeyValueHeadBytes);
+  const uint64_t most = entry.handle.ref.shape.value_bytes_max() - kKeyValueHeadBytes;
+  return RecordBytes(key.bytes.size(), most) + sizeof(RecordOrigin);
 }
 
 Task<uint64_t> KvImpl::ThawedBytesNow(RegisterOperation& operation, const IndexKey& key,
@@ -39,7 +36,8 @@ Task<uint64_t> KvImpl::ThawedBytesNow(RegisterOperation& operation, const IndexK
   const bool is_known = read.ok() && read->end == RegisterEnd::kDone &&
                         read->tuple.value.bytes.size() >= kKeyValueHeadBytes;
   if (!is_known) co_return ThawedBytesMax(key, entry);
-  co_return ThawedBytes(key, read->tuple.value.bytes.size() - kKeyValueHeadBytes);
+  const uint64_t value_bytes = read->tuple.value.bytes.size() - kKeyValueHeadBytes;
+  co_return RecordBytes(key.bytes.size(), value_bytes) + sizeof(RecordOrigin);
 }
 
 // The slot names `entry`; something has sealed it, or has to. Ok: the slot may have changed, by us
@@ -97,7 +95,7 @@ Task<Status> KvImpl::ThawRegister(RegisterOperation& operation, const IndexKey& 
   if (!DecodeKeyValue(f.value.bytes, &value)) {
     co_return Status(StatusCode::kCorrupt, "a register that a slot names holds no value");
   }
-  const uint64_t bytes = ThawedBytes(key, value.bytes.size());
+  const uint64_t bytes = RecordBytes(key.bytes.size(), value.bytes.size()) + sizeof(RecordOrigin);
   if (bytes > reserved->size_class.bytes()) {
     // The caller reserved for the value that it had read.
     entry.met_seal = SealWord::Frozen();

@@ -132,14 +132,12 @@ Task<Status> KvImpl::AttemptOnRegister(RegisterOperation& operation, const Key& 
     co_return Status::Ok();
   }
   const SlotWord word = search.entry.word;
-  const SizeClass needed =
-      is_read ? SizeClass::For(ThawedBytes(index_key, current.record().value.size()))
-              : ThawedClass(index_key, *entry);
-  draft->gives_up = GivenUpFor(key, word, needed, is_read ? &change : nullptr);
+  draft->gives_up =
+      GivenUpFor(key, word, ThawedClass(index_key, *entry), is_read ? &change : nullptr);
   Draft thawed;
   if (draft->in_place_until_ns != 0 && draft->gives_up.is_valid()) [[unlikely]] {
     const Status reserved =
-        co_await ReserveInPlaceOf(word, needed, /*own=*/true, &thawed);
+        co_await ReserveInPlaceOf(word, ThawedClass(index_key, *entry), /*own=*/true, &thawed);
     if (!reserved.ok()) co_return reserved;
   }
   co_return co_await EndRegister(operation, index_key, search.entry, *entry, /*may_wait=*/true,

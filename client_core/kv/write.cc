@@ -205,9 +205,8 @@ Task<Status> KvImpl::SetBlind(RegisterOperation& operation, const IndexKey& key,
         Draft thawed;
         if (draft->in_place_until_ns != 0) [[unlikely]] {
           const SlotWord word = search.entry.word;
-          const uint64_t bytes = co_await ThawedBytesNow(operation, key, *entry);
           status =
-              co_await ReserveInPlaceOf(word, SizeClass::For(bytes), /*own=*/true, &thawed);
+              co_await ReserveInPlaceOf(word, ThawedClass(key, *entry), /*own=*/true, &thawed);
           if (!status.ok()) co_return status;
         }
         status =
