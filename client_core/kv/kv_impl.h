@@ -474,19 +474,12 @@ class KvImpl final : private WorkerDuties {
   static void SetDraftValue(const NewRecord& record, Draft* draft);
 
   // register_end.cc: how registers end (PROTOCOLS 3.4).
-  // `reserved`, unless null or empty, is the record's memory; what turns out to be too small is
-  // freed, and the register stays sealed.
+  // `reserved`, unless null or empty, is the record's memory.
   Task<Status> EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                            CachedRegister& entry, bool may_wait, Draft* reserved = nullptr);
   // Of the record that takes a register's place: what F needs is not known before the register is
-  // sealed, only the most that it can; and what the value needs that it has now, if that can be
-  // read.
-  static uint64_t ThawedBytesMax(const IndexKey& key, const CachedRegister& entry);
-  Task<uint64_t> ThawedBytesNow(RegisterOperation& operation, const IndexKey& key,
-                                CachedRegister& entry);
-  static SizeClass ThawedClass(const IndexKey& key, const CachedRegister& entry) {
-    return SizeClass::For(ThawedBytesMax(key, entry));
-  }
+  // sealed, only the most that it can.
+  static SizeClass ThawedClass(const IndexKey& key, const CachedRegister& entry);
   // An object of `size_class` for a record that ends the register of that word, when more comes
   // back than that takes. `own`: the register lies in this worker's memory, or the caller gives up
   // as much at once.

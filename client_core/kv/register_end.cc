@@ -25,19 +25,9 @@ bool Names(SlotWord word, GlobalAddr register_addr) {
 
 }  // namespace
 
-uint64_t KvImpl::ThawedBytesMax(const IndexKey& key, const CachedRegister& entry) {
+SizeClass KvImpl::ThawedClass(const IndexKey& key, const CachedRegister& entry) {
   const uint64_t most = entry.handle.ref.shape.value_bytes_max() - kKeyValueHeadBytes;
-  return RecordBytes(key.bytes.size(), most) + sizeof(RecordOrigin);
-}
-
-Task<uint64_t> KvImpl::ThawedBytesNow(RegisterOperation& operation, const IndexKey& key,
-                                      CachedRegister& entry) {
-  const Result<ReadOutcome> read = co_await registers_->Read(operation, entry.handle);
-  const bool is_known = read.ok() && read->end == RegisterEnd::kDone &&
-                        read->tuple.value.bytes.size() >= kKeyValueHeadBytes;
-  if (!is_known) co_return ThawedBytesMax(key, entry);
-  const uint64_t value_bytes = read->tuple.value.bytes.size() - kKeyValueHeadBytes;
-  co_return RecordBytes(key.bytes.size(), value_bytes) + sizeof(RecordOrigin);
+  return SizeClass::For(RecordBytes(key.bytes.size(), most) + sizeof(RecordOrigin));
 }
 
 // The slot names `entry`; something has sealed it, or has to. Ok: the slot may have changed, by us
@@ -95,14 +85,10 @@ Task<Status> KvImpl::ThawRegister(RegisterOperation& operation, const IndexKey& 
   if (!DecodeKeyValue(f.value.bytes, &value)) {
     co_return Status(StatusCode::kCorrupt, "a register that a slot names holds no value");
   }
-  const uint64_t bytes = RecordBytes(key.bytes.size(), value.bytes.size()) + sizeof(RecordOrigin);
-  if (bytes > reserved->size_class.bytes()) {
-    // The caller reserved for the value that it had read.
-    entry.met_seal = SealWord::Frozen();
-    co_return Status::Ok();
-  }
   Draft draft = std::exchange(*reserved, Draft());
-  draft.bytes = static_cast<uint32_t>(bytes);
+  draft.bytes = static_cast<uint32_t>(RecordBytes(key.bytes.size(), value.bytes.size()) +
+                                      sizeof(RecordOrigin));
+  CHECK(draft.bytes <= draft.size_class.bytes());
   draft.buffer = context_.fabric.NewRoundTrip();
   draft.record = draft.buffer->Reserve(draft.bytes);
   RecordFields fields;

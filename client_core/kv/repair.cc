@@ -372,9 +372,7 @@ Task<Status> KvImpl::AwaitRetired(RegisterOperation& operation, uint64_t deadlin
 }
 
 // As whoever writes to a register that is to be a record; what is in it stays. The register's
-// memory is given up, too, so that in the end less is used than before. While memory is short
-// nothing is begun that could stop halfway, with more in use than before: all that a key needs is
-// at hand before it is touched, and no more than its value takes.
+// memory is given up, too, so that in the end less is used than before.
 Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, const ListedRegister& listed,
                                 bool own, uint64_t wait_ms) {
   const IndexKey key = IndexKey::Make(listed.keyspace, listed.key);
@@ -419,16 +417,7 @@ Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, const ListedRegist
     if (entry != nullptr && !search.busy) {
       RegisterCache::Use use(registers_->cache, *entry);
       operation.shared_pin = SharedPin(reclaimer_.Pin());
-      uint64_t bytes = ThawedBytesMax(key, *entry);
-      if (allocator_.was_full() || allocator_.is_scarce()) {
-        bytes = co_await ThawedBytesNow(operation, key, *entry);
-        status = co_await ReserveInPlaceOf(
-            search.entry.word, SizeClass::For(bytes - sizeof(RecordOrigin)), own, &restated);
-      }
-      if (status.ok()) {
-        status =
-            co_await ReserveInPlaceOf(search.entry.word, SizeClass::For(bytes), own, &thawed);
-      }
+      status = co_await ReserveInPlaceOf(search.entry.word, ThawedClass(key, *entry), own, &thawed);
       is_short = status.code() == StatusCode::kOutOfMemory;
       if (status.ok()) {
         status =
