@@ -234,6 +234,8 @@ class KvImpl final : private WorkerDuties {
   Task<Status> NameBuffers(Estate& estate, Operation& operation, SlotWord word);
   Task<Status> NameBuffer(Estate& estate, Operation& operation, const NamedBuffer& named);
 
+  // Until what begins now is no part of what a hold has been told of; kHeld: in vain.
+  Task<Status> AwaitRelease();
   // Background work that touches slots begins here, as an operation would; but it has the time to
   // outlast a hold.
   Task<bool> WaitToBegin(Operation* operation);

@@ -52,12 +52,18 @@ Task<Status> KvImpl::Prepare(std::span<const PendingSet> sets, bool may_use_rese
     if (status.ok() && NeedsExtents(record)) status = co_await WriteExtents(record, &draft.extents);
     if (!status.ok()) break;
     Measure(key, record, &draft);
+    // What it gathers and asks for a hold has to see.
+    status = co_await AwaitRelease();
+    if (!status.ok()) break;
+    const ViewHold::Presence presence(context_.hold);
     status = co_await Reserve(&draft);
     if (status.code() != StatusCode::kOutOfMemory || !may_use_reserve) continue;
     draft.gives_up = draft.size_class;
     status = co_await TakeInPlace(&draft);
   }
+  if (status.ok()) status = co_await AwaitRelease();
   if (status.ok()) {
+    const ViewHold::Presence presence(context_.hold);
     constexpr SizeClass kSpare = PreparedSets::Memory::kSpareClass;
     Result<GlobalAddr> spare = co_await allocator_.Allocate(kSpare);
     // Hardly one of many inserts needs it; without it a lack of memory is met when it does.
@@ -68,6 +74,12 @@ Task<Status> KvImpl::Prepare(std::span<const PendingSet> sets, bool may_use_rese
   co_return status;
 }
 
+Task<Status> KvImpl::AwaitRelease() {
+  const uint64_t patience_ns = context_.options.op_timeout_ms * 1'000'000;
+  const bool released = co_await context_.hold.Wait(context_.executor.NowNs() + patience_ns);
+  co_return released ? Status::Ok() : kHeld;
+}
+
 Task<Status> KvImpl::SetPrepared(Key key, NewRecord record, PreparedSets& prepared, size_t index) {
   PreparedSets::Memory& memory = *prepared.memory_;
   Draft& reserved = memory.drafts[index];
@@ -75,6 +87,9 @@ Task<Status> KvImpl::SetPrepared(Key key, NewRecord record, PreparedSets& prepar
     const Status status = co_await Set(key, record);
     if (status.code() != StatusCode::kOutOfMemory) co_return status;
   }
+  // A hold may have begun behind that.
+  const Status released = co_await AwaitRelease();
+  if (!released.ok()) co_return released;
   memory.GiveBackSpare();
   Draft draft = std::exchange(reserved, Draft());
   draft.in_place_until_ns = context_.executor.NowNs() + context_.options.memory_wait_ms * 1'000'000;
