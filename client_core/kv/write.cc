@@ -201,6 +201,7 @@ Task<Status> KvImpl::SetBlind(RegisterOperation& operation, const IndexKey& key,
     if (search.entry.word.is_register()) {
       CachedRegister* entry = Adopt(key, search, forgotten);
       if (entry != nullptr) {
+        const RegisterCache::Use use(registers_->cache, *entry);
         // The record that takes its place is overwritten next.
         Draft thawed;
         if (draft->in_place_until_ns != 0) [[unlikely]] {
