@@ -155,8 +155,8 @@ Task<Result<bool>> KvImpl::MoveKey(ViewHold::Presence& presence, KeyspaceId keys
   co_return true;
 }
 
-// Where others are, of its size or, while memory is short, somewhat larger; or nowhere: a block more
-// for it would bring nothing.
+// Where others are, of its size or, while memory is short, somewhat larger; or nowhere: a block
+// more for it would bring nothing.
 Task<Status> KvImpl::MoveRecord(RegisterOperation& operation, const IndexKey& key,
                                 const SearchResult& search) {
   const SizeClass size_class = search.entry.word.size_class();

@@ -78,8 +78,7 @@ Task<Status> KvImpl::Delete(Key key, bool* existed) {
     status = co_await index_.Find(operation, index_key, ReadExtent::kKey,
                                   context_.fabric.NewRoundTrip(), &search);
     if (!status.ok()) {
-      status =
-          co_await FindAgain(operation, index_key, ReadExtent::kKey, nullptr, status, &search);
+      status = co_await FindAgain(operation, index_key, ReadExtent::kKey, nullptr, status, &search);
     }
     if (!status.ok()) break;
     if (search.busy) {

@@ -55,8 +55,8 @@ Task<Status> KvImpl::Attempt(RegisterOperation& operation, const Key& key,
     Status status = co_await index_.Find(operation, index_key, ReadExtent::kWhole,
                                          context_.fabric.NewRoundTrip(), &search);
     if (!status.ok()) {
-      status = co_await FindAgain(operation, index_key, ReadExtent::kWhole, nullptr, status,
-                                  &search);
+      status =
+          co_await FindAgain(operation, index_key, ReadExtent::kWhole, nullptr, status, &search);
     }
     if (!status.ok()) co_return status;
     if (!search.busy) break;

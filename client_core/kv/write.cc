@@ -206,8 +206,7 @@ Task<Status> KvImpl::SetBlind(RegisterOperation& operation, const IndexKey& key,
         Draft thawed;
         if (draft->in_place_until_ns != 0) [[unlikely]] {
           const SlotWord word = search.entry.word;
-          status =
-              co_await ReserveInPlaceOf(word, ThawedClass(key, *entry), /*own=*/true, &thawed);
+          status = co_await ReserveInPlaceOf(word, ThawedClass(key, *entry), /*own=*/true, &thawed);
           if (!status.ok()) co_return status;
         }
         status =

@@ -106,8 +106,7 @@ std::vector<Allocator::Sparse> Allocator::BeginEmptying(uint32_t used_percent_ma
     if (blocks.size() == blocks_max) break;
     // Registers that are moved because of their buffers leave all of them.
     const size_t used = block->objects - block->free.size();
-    if (!IsBuffers(*block) &&
-        !room.Take(block->size_class, used, block->free.size(), may_widen)) {
+    if (!IsBuffers(*block) && !room.Take(block->size_class, used, block->free.size(), may_widen)) {
       continue;
     }
     Unlist(*block);
@@ -119,8 +118,8 @@ std::vector<Allocator::Sparse> Allocator::BeginEmptying(uint32_t used_percent_ma
 }
 
 Allocator::Object Allocator::TryAllocateToMove(SizeClass size_class, bool may_widen) {
-  const uint8_t end = may_widen ? RoomToMove::WidenedEnd(size_class)
-                                : static_cast<uint8_t>(size_class.index() + 1);
+  const uint8_t end =
+      may_widen ? RoomToMove::WidenedEnd(size_class) : static_cast<uint8_t>(size_class.index() + 1);
   for (uint8_t index = size_class.index(); index < end; ++index) {
     const GlobalAddr addr = TryAllocate(SizeClass(index));
     if (!addr.is_null()) return {addr, SizeClass(index)};
