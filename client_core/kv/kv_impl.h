@@ -19,8 +19,10 @@
 #include "client_core/coro/sync.h"
 #include "client_core/index/index.h"
 #include "client_core/kv/kv.h"
+#include "client_core/kv/node_wait.h"
 #include "client_core/kv/prepared_sets.h"
 #include "client_core/kv/registers.h"
+#include "client_core/kv/registers_left.h"
 #include "client_core/layout/extent.h"
 #include "client_core/layout/register_codec.h"
 #include "client_core/memory/allocator.h"
@@ -119,15 +121,6 @@ class KvImpl final : private WorkerDuties {
                              std::vector<ListedRegister>* registers);
   Task<void> ScrubGroup(Subtable table, uint32_t group, Status* failure);
   Task<Status> ScrubRegister(ViewHold::Presence& presence, IndexKey key);
-  // What a walk that makes records of registers has met.
-  struct RegistersLeft {
-    bool full = false;  // the pool
-    bool any = false;   // for want of memory
-    // Registers of this class have waited in vain for memory that comes back.
-    std::array<bool, SizeClass::kCount> starved{};
-    // Blocks that were open when the walk began.
-    absl::flat_hash_set<uint64_t> open;
-  };
   Task<Status> FindOpenBlocks(RegistersLeft* left);
   Task<void> EndGroup(Subtable table, uint32_t group, RegistersLeft* left, Status* failure);
   // `wait_ms`: for memory that comes back.
@@ -286,11 +279,6 @@ class KvImpl final : private WorkerDuties {
     std::string value;  // with its head
   };
 
-  // How long an operation has waited for a memory node so far.
-  struct NodeWait {
-    uint32_t retries = 0;
-    uint64_t next_ns = 0;
-  };
   // What `status` says of a step that has done nothing which anybody could see: whether it is worth
   // another try, for a memory node was lost, and is back or out by now, as far as one can wait for
   // that. The operation has been away from the slots; it keeps its pin.
