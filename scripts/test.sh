@@ -125,6 +125,7 @@ run_fuzz() {
       add_counts "$1" 1 0
     else
       echo "=== $name failed; build/$1/$name.log ends with:"
+      grep -m 5 -E 'CHECK|ERROR:|runtime error' "build/$1/$name.log"
       tail -n 15 "build/$1/$name.log"
       told+=("$1: $name")
       add_counts "$1" 0 1

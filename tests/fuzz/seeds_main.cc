@@ -331,7 +331,10 @@ void WriteSegments(const Seeds& seeds) {
   const std::string welcome = greeting + frame('\2', '\5', ShmVerdict{.incarnation = 9});
   const std::string reply = frame('\3', '\4', ShmReply{.block = 3 * kBlockBytes});
   const std::string worker = frame('\2', '\4', ShmVerdict{.epoch = 3});
+  const auto last = static_cast<uint8_t>(ControlReply::kLastOutcome);
+  const std::string opened = frame('\3', '\4', ShmReply{.outcome = last, .block = 3 * kBlockBytes});
   seeds.Write("shm_segment_fuzz", "node", welcome + reply + reply + worker);
+  seeds.Write("shm_segment_fuzz", "opened", welcome + opened + opened + worker);
   seeds.Write("shm_segment_fuzz", "refused",
               greeting + frame('\2', '\4', ShmVerdict{.refusal = 9}));
   seeds.Write("shm_segment_fuzz", "lost", welcome + reply + std::string("\0\4\7no more", 10));

@@ -219,7 +219,7 @@ class Bench {
       CHECK(has_memory == (verdict.memory_bytes == kRegionBytes));
     } else {
       CHECK(DecodeShm(frame, &reply) == ShmRefusal::kNone && !has_memory && peer->welcomes == 1);
-      CHECK(reply.outcome <= static_cast<uint8_t>(ControlReply::Outcome::kConflict) ||
+      CHECK(reply.outcome <= static_cast<uint8_t>(ControlReply::kLastOutcome) ||
             reply.outcome == kShmUnavailable);
     }
   }

@@ -161,7 +161,7 @@ void Use(ShmSegment* segment) {
   const ControlRequest request{.size_class = SizeClass(4), .owner = WorkerId{7}};
   const auto pending = segment->Start(request);
   const ControlReply reply = segment->Handle(request);
-  CHECK(reply.outcome <= ControlReply::Outcome::kConflict);
+  CHECK(reply.outcome <= ControlReply::kLastOutcome);
   pending->done.wait(false, std::memory_order_acquire);
   std::string reason;
   const Status added = segment->AddWorker(WorkerId{8}, Epoch{3}, &reason);
