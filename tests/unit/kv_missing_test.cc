@@ -1,6 +1,8 @@
 // A store that goes on with two of three memory nodes, whichever is out, and with all three again.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -303,6 +305,52 @@ TEST_P(MissingNodeTest, AWriteWithoutAMajorityIsPostedWhenThereIsOne) {
   EXPECT_EQ(worker(0).Set("key", "three").code(), StatusCode::kUnavailable);
   reach({1, 2}, true);
   EXPECT_EQ(worker(1).Get("key"), "two");
+}
+
+Task<void> DeleteInto(Kv* kv, bool* existed, std::optional<Status>* status) {
+  *status = co_await kv->Delete({0, "deleted"}, existed);
+}
+
+Task<void> AddInto(Kv* kv, AddMutation* add, std::optional<Status>* status) {
+  *status = co_await kv->ReadModifyWrite({0, "sum"}, *add);
+}
+
+// Nobody knows yet that the node is lost when the search meets it, and nothing has been done.
+TEST_P(MissingNodeTest, AWriteThatMeetsALostNodeIsDoneWithoutIt) {
+  for (uint16_t lost = 0; lost < 3; ++lost) {
+    SCOPED_TRACE(lost);
+    Add(0, "sum");
+    Set(0, "deleted", "value");
+    Settle();
+    cluster().node(lost).SetReachable(false);
+    Gate gate(executor());
+    Kv& kv = worker(1).kv();
+    std::array<std::optional<Status>, 3> statuses;
+    NewRecord record;
+    record.head = "value";
+    bool existed = false;
+    AddMutation add(1);
+    ASSERT_TRUE(executor().Spawn(gate, SetInto(&kv, record, &statuses[0])));
+    ASSERT_TRUE(executor().Spawn(gate, DeleteInto(&kv, &existed, &statuses[1])));
+    ASSERT_TRUE(executor().Spawn(gate, AddInto(&kv, &add, &statuses[2])));
+    TakeOut(NodeId{lost});
+    const auto ended = [](const auto& status) { return status.has_value(); };
+    for (int i = 0; i < 1000 && !std::all_of(statuses.begin(), statuses.end(), ended); ++i) {
+      Settle();
+    }
+    for (const std::optional<Status>& status : statuses) {
+      ASSERT_TRUE(status.has_value());
+      EXPECT_TRUE(status->ok()) << status->message();
+    }
+    EXPECT_TRUE(existed);
+    model_["key"] = "value";
+    model_["sum"] = std::to_string(add.sum());
+    model_.erase("deleted");
+    ExpectAll();
+    BringBack(NodeId{lost});
+    EXPECT_TRUE(worker(0).Delete("key"));
+    model_.erase("key");
+  }
 }
 
 // Whom nobody but the primary lets in may have been expelled, and the primary have been lost.
