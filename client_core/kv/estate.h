@@ -11,9 +11,16 @@
 
 namespace onetrip {
 
+// A buffer of somebody who is gone that a register's word names.
+struct KvImpl::NamedBuffer {
+  RegisterRef ref;
+  SizeClass buffer_class;
+  OutBuffer buffer;
+};
+
 struct KvImpl::Estate {
-  Estate(WorkerContext& context, bool of_the_dead_in)
-      : blocks(context), of_the_dead(of_the_dead_in) {}
+  Estate(WorkerContext& context, bool is_of_the_dead)
+      : blocks(context), of_the_dead(is_of_the_dead) {}
   OrphanBlocks blocks;
   // Their owners are gone: nobody goes on with what they have begun.
   const bool of_the_dead;

@@ -39,7 +39,7 @@ Task<Status> KvImpl::TakeOverBlocks(RepairOrder order) {
     taking_over_ = false;
     if (registers_) registers_->cache.EndInheriting();
   };
-  Estate estate(context_, /*of_the_dead=*/true);
+  Estate estate(context_, /*is_of_the_dead=*/true);
   Status status = co_await FindOrphans(estate, order);
   if (!status.ok() || estate.blocks.blocks().empty()) co_return status;
   status = co_await LookAtNames(estate, *order.view);
