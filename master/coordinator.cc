@@ -57,6 +57,9 @@ std::string WhatMakesNoSense(const DurableState& durable) {
       }
     }
   }
+  if (cluster.leaving != 0 && cluster.leaving >= durable.regions.size()) {
+    return "the regions that are given up";
+  }
   for (const auto& [index, seat] : durable.seats) {
     if (index >= cluster.worker_index_end || index >= kMaxWorkers ||
         seat.worker.value >= cluster.next_worker || !durable.agents.contains(seat.member)) {
@@ -78,6 +81,8 @@ View DurableView(const DurableState& durable) {
   view.keyspaces = durable.cluster.keyspaces;
   view.worker_index_end = durable.cluster.worker_index_end;
   view.records_only = durable.cluster.records_only;
+  view.leaving = durable.cluster.leaving;
+  view.directory = durable.cluster.directory;
   if (durable.cluster.epoch == 0) return view;
   // All that hold a region, and those between.
   view.node_count = durable.cluster.nodes;

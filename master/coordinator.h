@@ -191,12 +191,16 @@ class Coordinator {
     kCopy,
     kRecordsOnly,
     kMove,
-    kGrow
+    kGrow,
+    kLeave,      // regions leave, others than before
+    kMoveIndex,  // ... and the index leaves them
+    kCut         // ... and are gone
   };
   // All stand still for one region's sake, which could as well wait.
   static bool IsOfRegion(Work work) {
     return work == Work::kCopy || work == Work::kRecordsOnly || work == Work::kMove ||
-           work == Work::kGrow;
+           work == Work::kGrow || work == Work::kLeave || work == Work::kMoveIndex ||
+           work == Work::kCut;
   }
   struct Hold {
     uint64_t epoch = 0;
@@ -208,6 +212,7 @@ class Coordinator {
     NodeId target{};
     RegionMove move = {};                     // of kMove
     std::vector<RegionPlacement> grown = {};  // of kGrow: behind the regions that there are
+    uint16_t leaving = 0;                     // of kLeave
     bool repaired = false;
     bool failed = false;
   };
@@ -448,7 +453,8 @@ class Coordinator {
 
   // coordinator_moves.cc: regions that go from living nodes to others.
   void OnMoveRegions(StreamId stream, uint64_t request, const MoveRegionsRequest& wanted);
-  [[nodiscard]] std::optional<std::string> RefuseDrain(uint16_t node) const;
+  // `shrinks`: there is no room but by giving up regions.
+  [[nodiscard]] std::optional<std::string> RefuseDrain(uint16_t node, bool* shrinks) const;
   [[nodiscard]] bool MovesAreWanted() const;
   // Whether the node may be given regions of others; for that it comes into the view.
   [[nodiscard]] bool TakesRegions(uint16_t node) const;
@@ -477,6 +483,25 @@ class Coordinator {
   [[nodiscard]] std::optional<Hold> NextGrowth(MovePlanner* planner) const;
   [[nodiscard]] bool AllReach(const std::vector<RegionPlacement>& regions) const;
   void CommitGrowth(const Hold& hold, uint64_t now_us);
+
+  // coordinator_shrink.cc: regions that are given up for nodes that drain.
+  // How many at the end, so that nodes that drain can give the others away; all: that is no use.
+  [[nodiscard]] size_t RegionsToGiveUp(const std::vector<MovePart>& parts) const;
+  [[nodiscard]] std::vector<MovePart> MoveParts() const;
+  // Why what is in use does not fit into the regions that would be left; empty: it does.
+  [[nodiscard]] std::string WhyNotWithout(size_t given_up) const;
+  // The next step on the way, if it is due. REQUIRES: MayMove().
+  [[nodiscard]] std::optional<Hold> NextLeave() const;
+  // Blocks that are still granted in regions that leave; nothing: not all who know have told.
+  [[nodiscard]] std::optional<uint64_t> LeavingBlocks() const;
+  // Whether nothing that moves need wait until every region has all its replicas.
+  [[nodiscard]] bool AwaitsNoCopy() const;
+  [[nodiscard]] bool LeavingAreEmpty() const;
+  void CommitLeave(const Hold& hold, uint64_t now_us);
+  // What was written there behind the last walk has to be met by another one.
+  void WalkAgainForLeaving(uint64_t now_us);
+  void EndLeaving();
+  [[nodiscard]] std::string Shrinking() const;
 
   // coordinator_status.cc.
   [[nodiscard]] std::string WaitingFor() const;
@@ -516,6 +541,7 @@ class Coordinator {
   uint64_t copy_not_before_us_ = 0;
   uint32_t copies_given_up_ = 0;  // in a row: somebody did not hold in time
   uint64_t move_not_before_us_ = 0;
+  uint64_t leave_again_us_ = 0;
   // Since the view says records_only, and slots were last resolved; not durable.
   bool registers_ended_ = false;
   // RepairOrder::walk of scrubs and of ends of registers: a new one whenever there is more to be

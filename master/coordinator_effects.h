@@ -31,8 +31,9 @@ struct CoordinatorOptions {
   uint64_t repair_retry_ms = 200;       // after an agent said that a repair is not done
   uint64_t repair_timeout_ms = 30'000;  // an agent that takes longer while others hold is expelled
   uint64_t replace_after_ms = 10'000;   // a node that is out for so long is replaced by others
-  uint64_t node_wait_ms = 2000;  // for a lost node, while there are no workers but some want to
-  uint64_t copy_pause_ms = 20;   // between regions at least, and copy_pause_factor of the last
+  uint64_t node_wait_ms = 2000;    // for a lost node, while there are no workers but some want to
+  uint64_t leave_again_ms = 3000;  // between walks for what lies in regions that leave
+  uint64_t copy_pause_ms = 20;     // between regions at least, and copy_pause_factor of the last
   uint64_t copy_pause_factor = 4;
   // What agents do not reach: how long that must last before anybody has to go for it; how soon
   // after that it counts as the same, if it comes again; and how soon a node that had to go may be

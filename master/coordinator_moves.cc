@@ -34,8 +34,13 @@ void Coordinator::OnMoveRegions(StreamId stream, uint64_t request,
     return refuse(StatusCode::kInvalidArgument, NodeText(id) + " does not serve; start it first");
   }
   if (wanted.wish == NodeWish::kDrain && node.record.wish != NodeWish::kDrain) {
-    if (auto refusal = RefuseDrain(id)) {
+    bool shrinks = false;
+    if (auto refusal = RefuseDrain(id, &shrinks)) {
       return refuse(StatusCode::kInvalidArgument, std::move(*refusal));
+    }
+    if (shrinks) {
+      record_.may_shrink = true;
+      SaveCluster();
     }
   }
   if (node.record.wish != wanted.wish) {
@@ -52,7 +57,7 @@ void Coordinator::OnMoveRegions(StreamId stream, uint64_t request,
   Reply(stream, request, StatusCode::kOk);
 }
 
-std::optional<std::string> Coordinator::RefuseDrain(uint16_t id) const {
+std::optional<std::string> Coordinator::RefuseDrain(uint16_t id, bool* shrinks) const {
   const auto replicas = static_cast<size_t>(record_.replicas);
   if (nodes_[id].record.out && HoldsRegion(NodeId{id})) {
     return NodeText(id) + " is out; others take its places when it stays away";
@@ -76,9 +81,13 @@ std::optional<std::string> Coordinator::RefuseDrain(uint16_t id) const {
   while (planner.Next().has_value()) continue;
   const uint64_t left = planner.left_on_draining();
   if (left == 0) return std::nullopt;
+  const size_t given_up = RegionsToGiveUp(parts);
+  std::string why = WhyNotWithout(given_up);
+  *shrinks = why.empty();
+  if (*shrinks) return std::nullopt;
   return "the other memory nodes have no room for " + std::to_string(left) +
-         " regions: they need " + std::to_string(left * kRegionBytes >> 20) +
-         " MiB more; add a memory node";
+         " regions: they need " + std::to_string(left * kRegionBytes >> 20) + " MiB more; and " +
+         why + "; add a memory node";
 }
 
 // ---- What is so ----
@@ -97,18 +106,22 @@ bool Coordinator::TakesRegions(uint16_t id) const {
   return node.serving && node.record.wish != NodeWish::kDrain && MovesAreWanted();
 }
 
-MovePlanner Coordinator::PlanMoves() const {
+std::vector<MovePart> Coordinator::MoveParts() const {
   std::vector<MovePart> parts;
   for (uint16_t id = 0; id < static_cast<uint16_t>(nodes_.size()); ++id) {
     const NodeRecord& record = nodes_[id].record;
     parts.push_back({record.bytes, record.wish == NodeWish::kDrain, TakesRegions(id),
                      record.wish == NodeWish::kShare});
   }
-  return {parts, record_.replicas, membership_.view().regions};
+  return parts;
+}
+
+MovePlanner Coordinator::PlanMoves() const {
+  return {MoveParts(), record_.replicas, membership_.view().regions};
 }
 
 bool Coordinator::MayMove(uint64_t now_us) const {
-  return missing_regions_ == 0 && now_us >= copy_not_before_us_ &&
+  return AwaitsNoCopy() && now_us >= copy_not_before_us_ &&
          now_us >= repair_not_before_us_ && now_us >= move_not_before_us_ && !record_.scrub_due &&
          !record_.resolve_due && !repair_.has_value() && SomebodyWorks() && AllServe() &&
          InForceEverywhere(placement_epoch_);
@@ -118,6 +131,9 @@ bool Coordinator::MayMove(uint64_t now_us) const {
 
 std::optional<Coordinator::Hold> Coordinator::NextMove(uint64_t now_us) const {
   if (!MovesAreWanted() || !MayMove(now_us)) return std::nullopt;
+  std::optional<Hold> leave = NextLeave();
+  // Where regions go to is known when those are gone that go nowhere.
+  if (leave.has_value() || record_.leaving != 0) return leave;
   MovePlanner planner = PlanMoves();
   // For what is added no key need be anything else.
   if (std::optional<Hold> growth = NextGrowth(&planner); growth.has_value()) {
@@ -184,12 +200,13 @@ void Coordinator::EnqueueMoveChanges(uint64_t now_us) {
     return node.record.wish == NodeWish::kShare;
   });
   if (wanted) {
-    if (!MayMove(now_us)) return;
+    if (!MayMove(now_us) || record_.leaving != 0 || NextLeave().has_value()) return;
     MovePlanner planner = PlanMoves();
     if (!planner.Grow(1).empty() || planner.Next().has_value()) return;
   }
   if (wanted) move_not_before_us_ = now_us + kLookAgainUs;
-  if ((record_.records_only || shares) && !HasQueued(ChangeKind::kMovesOver)) {
+  const bool shrank = !wanted && (record_.may_shrink || record_.leaving != 0);
+  if ((record_.records_only || shares || shrank) && !HasQueued(ChangeKind::kMovesOver)) {
     enqueue(ChangeKind::kMovesOver, 0);
   }
 }
@@ -224,6 +241,7 @@ void Coordinator::IdleOut(uint16_t id) {
 void Coordinator::MovesOver() {
   record_.records_only = false;
   membership_.SetRecordsOnly(false);
+  EndLeaving();
   for (uint16_t id = 0; id < static_cast<uint16_t>(nodes_.size()); ++id) {
     NodeRecord& record = nodes_[id].record;
     if (record.wish != NodeWish::kShare) continue;

@@ -7,39 +7,12 @@
 
 #include "client_core/base/planted_bug.h"
 #include "client_core/layout/global_addr.h"
+#include "client_core/layout/region_layout.h"
 #include "master/coordinator.h"
 #include "master/placement.h"
 
 namespace onetrip {
 namespace {
-
-constexpr uint64_t kHealingFactor = 60;
-// How often one agent is asked to go on with a walk before another is.
-constexpr uint32_t kWalkTriesMax = 100;
-
-bool IsWalk(RepairKind kind) {
-  return kind == RepairKind::kScrubRegisters || kind == RepairKind::kEndRegisters;
-}
-
-const char* Text(RepairKind kind) {
-  switch (kind) {
-    case RepairKind::kResolveSlots:
-      return "the repair of the index";
-    case RepairKind::kScrubRegisters:
-      return "the repair of registers";
-    case RepairKind::kCopyRegion:
-      return "the copy of a region";
-    case RepairKind::kTakeOverBlocks:
-      return "taking over the memory of workers that are gone";
-    case RepairKind::kEndRegisters:
-      return "the change of registers into records";
-    case RepairKind::kMoveRegion:
-      return "the move of a region";
-    case RepairKind::kFormatRegions:
-      return "the making of regions";
-  }
-  return "";
-}
 
 bool Contains(const std::vector<NodeId>& nodes, NodeId node) {
   return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
@@ -215,6 +188,10 @@ bool Coordinator::StillDue(const Hold& hold, uint64_t now_us) const {
         return ended && !member.seats.empty() && member.held < hold.epoch;
       });
   if (hold.work == Work::kCopy && ended_in_between) return false;
+  const bool leaves =
+      hold.work == Work::kLeave || hold.work == Work::kMoveIndex || hold.work == Work::kCut;
+  if (leaves && (!MovesAreWanted() || !AwaitsNoCopy())) return false;
+  if (hold.work == Work::kCut && !LeavingAreEmpty()) return false;
   return AllServe() && SomebodyWorks();
 }
 
@@ -234,7 +211,13 @@ Coordinator::Member* Coordinator::Repairer() {
 
 void Coordinator::SettleRepairHold(uint64_t now_us) {
   if (hold_->repaired) return CommitRepaired(now_us);
-  if (hold_->failed) return EndHold(now_us, "");
+  if (hold_->failed) {
+    // There is no memory for it, perhaps; all would stand still again and again.
+    if (hold_->work == Work::kMoveIndex) {
+      move_not_before_us_ = now_us + options_.leave_again_ms * 1000;
+    }
+    return EndHold(now_us, "");
+  }
   // What was asked for is waited for, whatever has changed meanwhile: it may be half done.
   if (repair_.has_value() && IsUnderHold(repair_->kind)) return;
   if (!StillDue(*hold_, now_us)) return EndHold(now_us, "");
@@ -252,6 +235,7 @@ void Coordinator::SettleRepairHold(uint64_t now_us) {
   }
   // Nobody is amid a slot write: from here on the lost replicas have no say.
   if (hold_->work == Work::kNodeOut || hold_->work == Work::kRecordsOnly ||
+      hold_->work == Work::kLeave || hold_->work == Work::kCut ||
       (hold_->work == Work::kMove && Planted(Bug::kMoveUncopied))) {
     return CommitRepaired(now_us);
   }
@@ -276,6 +260,9 @@ void Coordinator::SettleRepairHold(uint64_t now_us) {
     order.kind = RepairKind::kFormatRegions;
     order.region = static_cast<uint32_t>(proposed.view().regions.size());
     proposed.AddRegions(hold_->grown);
+  } else if (hold_->work == Work::kMoveIndex) {
+    order.kind = RepairKind::kMoveSubtables;
+    proposed.SetDirectory(OtherDirectory(record_.directory));
   }
   order.view = std::make_shared<const View>(proposed.view());
   SendRepair(*agent, now_us, std::move(order));
@@ -302,6 +289,9 @@ void Coordinator::CommitRepaired(uint64_t now_us) {
     CommitMove(hold, now_us);
   } else if (hold.work == Work::kGrow) {
     CommitGrowth(hold, now_us);
+  } else if (hold.work == Work::kLeave || hold.work == Work::kMoveIndex ||
+             hold.work == Work::kCut) {
+    CommitLeave(hold, now_us);
   } else {
     PutOut(hold.leave, now_us);
   }
@@ -335,6 +325,8 @@ void Coordinator::PutOut(const std::vector<NodeId>& nodes, uint64_t now_us) {
   record_.resolve_due = !Planted(Bug::kOutUnresolved);
   // One that is under way may have counted on what these nodes hold.
   ScrubAnew();
+  // Another node's word counts now: it may name an owner whose end it has not heard of.
+  OrphanBlocks();
   placement_epoch_ = epoch;
   Log(LogLevel::kWarning, NodesText(nodes) + " is put out: " + std::to_string(missing_regions_) +
                               " of " + std::to_string(membership_.view().regions.size()) +
@@ -347,167 +339,6 @@ void Coordinator::EndHold(uint64_t now_us, const std::string& why) {
   hold_.reset();
   EnqueueOwn(Change());
   Commit(now_us);
-}
-
-// ---- Repairs ----
-
-void Coordinator::SendRepair(Member& agent, uint64_t now_us, RepairOrder order) {
-  CHECK(!repair_.has_value());
-  Repair repair;
-  repair.id = next_repair_++;
-  repair.kind = order.kind;
-  order.damaged = order.kind == RepairKind::kResolveSlots && record_.heal_due;
-  if (walk_ == 0) BeginWalkAnew();
-  order.walk = walk_;
-  repair.member = agent.id;
-  repair.since_us = now_us;
-  repair.message = {repair.id, std::move(order)};
-  Send(agent.stream, repair.message);
-  repair_ = std::move(repair);
-  if (!IsUnderHold(repair_->kind)) return;
-  record_.repairer = agent.id;
-  SaveCluster();
-}
-
-void Coordinator::OnRepaired(Member& member, uint64_t now_us, const RepairedMessage& message) {
-  if (!repair_.has_value() || message.id != repair_->id || member.id != repair_->member) return;
-  const Repair repair = *std::exchange(repair_, std::nullopt);
-  if (!message.done) {
-    std::string text = std::string(Text(repair.kind)) + " by agent " + std::to_string(member.id) +
-                       " is not done: " + message.reason + "; it is tried again";
-    if (text != told_not_done_) Log(LogLevel::kWarning, text);
-    told_not_done_ = std::move(text);
-    repair_not_before_us_ = now_us + options_.repair_retry_ms * 1000;
-    // A hold has cut a walk short: the same agent goes on where it was, or flushes that come again
-    // and again would let nobody come to the end.
-    const bool was_held =
-        hold_.has_value() || repair.message.order.view->epoch != membership_.view().epoch;
-    walk_tries_ = IsWalk(repair.kind) && was_held ? walk_tries_ + 1 : 0;
-    const bool same_again = walk_tries_ % kWalkTriesMax != 0;
-    failed_repairer_ = same_again ? member.id - 1 : member.id;
-  } else {
-    told_not_done_.clear();
-    failed_repairer_ = 0;
-    walk_tries_ = 0;
-  }
-  const bool counts = message.done && !repair.overtaken;
-  if (repair.kind == RepairKind::kScrubRegisters) {
-    if (counts) record_.scrub_due = false;
-  } else if (repair.kind == RepairKind::kTakeOverBlocks) {
-    if (counts) take_over_due_ = false;
-    take_over_cut_ = !message.done;
-  } else if (repair.kind == RepairKind::kEndRegisters) {
-    registers_ended_ = counts;
-  } else {
-    record_.repairer = 0;
-    CHECK(hold_.has_value());
-    (message.done ? hold_->repaired : hold_->failed) = true;
-  }
-  SaveCluster();
-}
-
-void Coordinator::CheckRepairer(uint64_t now_us) {
-  if (!repair_.has_value()) return;
-  const auto found = members_.find(repair_->member);
-  const uint64_t since_us =
-      hold_.has_value() ? std::max(repair_->since_us, hold_->since_us) : now_us;
-  // Every key is read then, on every replica.
-  const uint64_t timeout_ms =
-      options_.repair_timeout_ms * (repair_->message.order.damaged ? kHealingFactor : 1);
-  if (found != members_.end() && found->second.standing == Standing::kUp &&
-      now_us - since_us >= timeout_ms * 1000) {
-    Expel(found->second, "it did not end " + std::string(Text(repair_->kind)) + " within " +
-                             std::to_string(timeout_ms) + " ms");
-  }
-  const auto still = members_.find(repair_->member);
-  if (!IsUnderHold(repair_->kind)) {
-    // It ends with the agent's last worker; beside another it does no harm.
-    const bool over = still == members_.end() || still->second.seats.empty() ||
-                      IsHarmless(still->second, Leaving(now_us));
-    if (over) repair_.reset();
-    return;
-  }
-  std::vector<NodeId> leave;
-  if (still != members_.end() && !IsHarmless(still->second, {})) {
-    // It may be at its repair on a node that is lost with it: without that node nobody need wait.
-    leave = Leaving(now_us);
-    if (leave.empty() || !IsHarmless(still->second, leave)) return;
-    Hold hold = *hold_;
-    hold.work = Work::kNodeOut;
-    hold.leave = leave;
-    if (!WhoDoesNotHold(hold).empty()) return;
-    hold_ = std::move(hold);
-  }
-  // Nothing of it comes any more: another agent does it again.
-  repair_.reset();
-  record_.repairer = 0;
-  SaveCluster();
-  if (!leave.empty()) return CommitRepaired(now_us);
-  hold_->end_us = now_us + options_.hold_timeout_ms * 1000;
-}
-
-void Coordinator::StartBackgroundRepair(uint64_t now_us) {
-  // Slots first: operations wait for those.
-  if (!(record_.scrub_due || take_over_due_ || RegistersAreToEnd()) || record_.resolve_due ||
-      repair_.has_value() || hold_.has_value() || now_us < repair_not_before_us_ || !AllServe() ||
-      !InForceEverywhere(placement_epoch_)) {
-    return;
-  }
-  Member* const agent = Repairer();
-  if (agent == nullptr) return;
-  if (record_.scrub_due) {
-    return SendRepair(*agent, now_us, {RepairKind::kScrubRegisters, view_, 0, {}});
-  }
-  // In turns: records may need the memory that is taken over, and that may have to wait for long.
-  const bool ends_registers =
-      RegistersAreToEnd() && !(take_over_due_ && std::exchange(ended_registers_last_, false));
-  if (ends_registers) {
-    ended_registers_last_ = true;
-    return SendRepair(*agent, now_us, {RepairKind::kEndRegisters, view_});
-  }
-  // Copies wait for its end: where holds keep it from one, regions would lack replicas for long.
-  if (take_over_cut_ && copies_given_up_ == 0 && DueCopy().has_value()) return;
-  SendRepair(*agent, now_us, {RepairKind::kTakeOverBlocks, view_, 0, Living()});
-}
-
-void Coordinator::OrphanBlocks() {
-  take_over_due_ = true;
-  if (repair_.has_value() && repair_->kind == RepairKind::kTakeOverBlocks) {
-    repair_->overtaken = true;
-  }
-}
-
-// Those count that are expelled and not fenced yet.
-LivingWorkers Coordinator::Living() const {
-  LivingWorkers living;
-  for (const auto& [index, seat] : seats_) living.ids.push_back(seat.worker);
-  std::sort(living.ids.begin(), living.ids.end());
-  living.next = WorkerId{membership_.next_worker()};
-  return living;
-}
-
-// Agents that hold for a repair of the last life are not released while it may still be at it.
-void Coordinator::CheckFormerRepairer(uint64_t now_us) {
-  if (former_repairer_ == 0) return;
-  const auto found = members_.find(former_repairer_);
-  const bool over = found == members_.end() || IsHarmless(found->second, {}) ||
-                    (found->second.sent != 0 && found->second.in_force >= found->second.sent);
-  // All hold since the last life: nodes that were lost with it may be put out at once.
-  const std::vector<NodeId> leave = over ? std::vector<NodeId>() : Leaving(now_us);
-  if (!over && (leave.empty() || !IsHarmless(found->second, leave))) return;
-  former_repairer_ = 0;
-  record_.repairer = 0;
-  SaveCluster();
-  if (!leave.empty()) {
-    PutOut(leave, now_us);
-    return Commit(now_us);
-  }
-  if (!AddressesKnown()) return;
-  for (auto& [id, member] : members_) {
-    if (member.kind == MemberKind::kAgent && member.stream != 0 && member.sent == 0) {
-      SendView(member, now_us);
-    }
-  }
 }
 
 // ---- Nodes that come back ----

@@ -123,10 +123,12 @@ std::string Coordinator::Moving() const {
     if (!one.empty())
       text += (text.empty() ? "" : "; ") + ("memory node " + std::to_string(id)) + " " + one;
   }
+  text += Shrinking();
   if (!SomebodyWorks()) return text + "; moves need an agent with workers";
-  if (missing_regions_ != 0 || !AllServe()) {
+  if (!AwaitsNoCopy() || !AllServe()) {
     return text + "; they wait until no region lacks a replica";
   }
+  if (record_.leaving != 0) return text;
   MovePlanner planner = PlanMoves();
   if (const uint64_t more = planner.regions_to_come(); more != 0) {
     text += "; " + std::to_string(more) + " regions are to be added";

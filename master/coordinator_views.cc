@@ -105,6 +105,7 @@ void Coordinator::Pump(uint64_t now_us) {
     Commit(now_us);
   }
   if (has_map()) AskWhoReaches();
+  if (has_map()) WalkAgainForLeaving(now_us);
   if (has_map() && former_repairer_ == 0) StartBackgroundRepair(now_us);
   PlaceDamaged();
   SendDueReplies(now_us);

@@ -5,6 +5,7 @@
 
 #include "client_core/control/control.pb.h"
 #include "client_core/control/view_codec.h"
+#include "client_core/layout/region_layout.h"
 #include "client_core/layout/worker_id.h"
 
 namespace onetrip {
@@ -40,12 +41,17 @@ void EncodeCluster(const ClusterRecord& record, control::StateChange::Cluster* o
   out->set_life(record.life);
   out->set_engines(static_cast<uint32_t>(record.engines));
   out->set_nobody_stayed(record.nobody_stayed);
+  out->set_leaving(record.leaving);
+  out->set_directory(record.directory);
+  out->set_may_shrink(record.may_shrink);
+  out->set_index_left(record.index_left);
 }
 
 bool DecodeCluster(const control::StateChange::Cluster& in, ClusterRecord* record) {
   if (in.replicas() > kMaxReplicas || in.nodes() > UINT16_MAX ||
       in.worker_index_end() > kMaxWorkers || in.next_worker() > kMaxWorkerId + 1 ||
-      in.keyspaces_size() != int{kMaxDatabases} ||
+      in.keyspaces_size() != int{kMaxDatabases} || in.leaving() > UINT16_MAX ||
+      in.directory() >= kDirectories ||
       in.engines() > static_cast<uint32_t>(EngineFamily::kSingleCopy)) {
     return false;
   }
@@ -69,6 +75,10 @@ bool DecodeCluster(const control::StateChange::Cluster& in, ClusterRecord* recor
   record->life = in.life();
   record->engines = static_cast<EngineFamily>(in.engines());
   record->nobody_stayed = in.nobody_stayed();
+  record->leaving = static_cast<uint16_t>(in.leaving());
+  record->directory = static_cast<uint8_t>(in.directory());
+  record->may_shrink = in.may_shrink();
+  record->index_left = in.index_left();
   return true;
 }
 
@@ -129,6 +139,9 @@ void ApplyChange(const DurableChange& change, DurableState* state) {
     if (state->nodes.size() <= id) state->nodes.resize(size_t{id} + 1);
     state->nodes[id] = node;
   }
+  if (change.regions_end.has_value() && state->regions.size() > *change.regions_end) {
+    state->regions.resize(*change.regions_end);
+  }
   for (const auto& [region, placement] : change.regions) {
     if (state->regions.size() <= region) state->regions.resize(size_t{region} + 1);
     state->regions[region] = placement;
@@ -171,7 +184,9 @@ bool Follows(const DurableChange& change, const DurableState& state) {
     const auto fresh = static_cast<size_t>(std::distance(first, rows.end()));
     return fresh == 0 || rows.rbegin()->first + size_t{1} == known + fresh;
   };
-  return follow(change.nodes, state.nodes.size()) && follow(change.regions, state.regions.size());
+  const size_t regions =
+      std::min<size_t>(state.regions.size(), change.regions_end.value_or(UINT32_MAX));
+  return follow(change.nodes, state.nodes.size()) && follow(change.regions, regions);
 }
 
 DurableChange WholeState(const DurableState& state) {
@@ -191,8 +206,8 @@ DurableChange WholeState(const DurableState& state) {
 }
 
 bool IsKept(const DurableChange& change, const DurableState& before) {
-  if (!change.regions.empty() || !change.seats.empty() || !change.agents.empty() ||
-      !change.former.empty() || !change.lives.empty()) {
+  if (change.regions_end.has_value() || !change.regions.empty() || !change.seats.empty() ||
+      !change.agents.empty() || !change.former.empty() || !change.lives.empty()) {
     return true;
   }
   if (change.cluster.has_value() && WithoutTime(*change.cluster) != WithoutTime(before.cluster)) {
@@ -210,6 +225,7 @@ std::string EncodeChange(const DurableChange& change) {
   control::StateChange out;
   if (change.cluster.has_value()) EncodeCluster(*change.cluster, out.mutable_cluster());
   for (const auto& [id, node] : change.nodes) EncodeNode(id, node, out.add_nodes());
+  if (change.regions_end.has_value()) out.set_regions_end(*change.regions_end);
   for (const auto& [number, place] : change.regions) {
     EncodeRegion(number, place, out.add_regions());
   }
@@ -259,6 +275,7 @@ Result<DurableChange> DecodeChange(const std::string& bytes) {
   for (const auto& node : in.nodes()) {
     if (!DecodeNode(node, &change)) return corrupt;
   }
+  if (in.has_regions_end()) change.regions_end = in.regions_end();
   for (const auto& region : in.regions()) {
     if (!DecodeRegion(region, &change)) return corrupt;
   }

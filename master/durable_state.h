@@ -50,7 +50,12 @@ struct ClusterRecord {
   // The agent that was asked for a repair while the others hold, and has not answered; 0: nobody.
   uint64_t repairer = 0;
   bool records_only = false;  // as in View
-  uint64_t life = 0;          // of the master that wrote this; 0: one of before lives had names
+  uint16_t leaving = 0;       // likewise
+  uint8_t directory = 0;      // likewise
+  // Regions may be given up for what drains, since there was no room when that was asked for.
+  bool may_shrink = false;
+  bool index_left = false;  // nothing of the index lies in regions that leave
+  uint64_t life = 0;        // of the master that wrote this; 0: one of before lives had names
   EngineFamily engines = EngineFamily::kNone;
   bool nobody_stayed = false;  // the last life ended in order, after all members had left
   friend bool operator==(const ClusterRecord&, const ClusterRecord&) = default;
@@ -107,15 +112,16 @@ struct DurableState {
 struct DurableChange {
   std::optional<ClusterRecord> cluster;
   std::map<uint16_t, NodeRecord> nodes;
-  std::map<uint32_t, RegionPlacement> regions;            // by number, without a gap at the end
+  std::optional<uint32_t> regions_end;          // regions from here on are gone, but for these:
+  std::map<uint32_t, RegionPlacement> regions;  // by number, without a gap at the end
   std::map<uint16_t, std::optional<SeatRecord>> seats;    // nothing: free
   std::map<uint64_t, std::optional<AgentRecord>> agents;  // nothing: gone
   std::map<uint32_t, bool> former;                        // whether it is one
   std::map<uint64_t, std::optional<uint64_t>> lives;      // nothing: forgotten
 
   [[nodiscard]] bool empty() const {
-    return !cluster.has_value() && nodes.empty() && regions.empty() && seats.empty() &&
-           agents.empty() && former.empty() && lives.empty();
+    return !cluster.has_value() && nodes.empty() && !regions_end.has_value() && regions.empty() &&
+           seats.empty() && agents.empty() && former.empty() && lives.empty();
   }
 };
 

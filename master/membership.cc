@@ -170,6 +170,16 @@ void MembershipState::AddRegions(std::span<const RegionPlacement> regions) {
   }
 }
 
+void MembershipState::SetLeaving(uint16_t regions) {
+  CHECK(regions == 0 || regions < view_.regions.size());
+  view_.leaving = regions;
+}
+
+void MembershipState::CutRegions() {
+  view_.regions.resize(view_.regions.size() - view_.leaving);
+  view_.leaving = 0;
+}
+
 void MembershipState::CopyNext(uint32_t region, NodeId node) {
   PutFirstOfMissing(node, view_.replicas, &view_.regions.at(region));
 }

@@ -77,6 +77,11 @@ class MembershipState {
   // The view names `nodes` by id, as far as it did not, with what they are now.
   void NameNodes(std::span<const NodeInfo> nodes);
   void SetRecordsOnly(bool records_only) { view_.records_only = records_only; }
+  // So many regions at the end leave. REQUIRES: not all.
+  void SetLeaving(uint16_t regions);
+  void SetDirectory(uint8_t directory) { view_.directory = directory; }
+  // The view lacks the regions that leave.
+  void CutRegions();
   // Makes the missing replica on `node` the one that is copied next. REQUIRES: likewise.
   void CopyNext(uint32_t region, NodeId node);
   void NextEpoch() { ++view_.epoch.value; }

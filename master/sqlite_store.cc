@@ -14,6 +14,7 @@
 
 #include "client_core/base/check.h"
 #include "client_core/base/held_by_predecessor.h"
+#include "client_core/layout/region_layout.h"
 
 namespace onetrip {
 namespace {
@@ -26,7 +27,8 @@ CREATE TABLE cluster (id INTEGER PRIMARY KEY CHECK (id = 0), cluster INTEGER, re
   time_us INTEGER, worker_index_end INTEGER, resolve_due INTEGER DEFAULT 0,
   scrub_due INTEGER DEFAULT 0, repairer INTEGER DEFAULT 0, records_only INTEGER DEFAULT 0,
   life INTEGER DEFAULT 0, engines INTEGER DEFAULT 0, nobody_stayed INTEGER DEFAULT 0,
-  heal_due INTEGER DEFAULT 0);
+  heal_due INTEGER DEFAULT 0, leaving INTEGER DEFAULT 0, directory INTEGER DEFAULT 0,
+  may_shrink INTEGER DEFAULT 0, index_left INTEGER DEFAULT 0);
 CREATE TABLE keyspaces (database INTEGER PRIMARY KEY, keyspace INTEGER);
 CREATE TABLE nodes (id INTEGER PRIMARY KEY, incarnation INTEGER, bytes INTEGER, tcp_host TEXT,
   tcp_port INTEGER, shm_path TEXT, host_id TEXT, out INTEGER DEFAULT 0, wish INTEGER DEFAULT 0,
@@ -69,6 +71,13 @@ CREATE TABLE lives (life INTEGER PRIMARY KEY, epoch INTEGER);
 constexpr const char* kFromVersion4 = R"(
 ALTER TABLE cluster ADD COLUMN heal_due INTEGER DEFAULT 0;
 ALTER TABLE nodes ADD COLUMN mark INTEGER DEFAULT 0;
+)";
+
+constexpr const char* kFromVersion5 = R"(
+ALTER TABLE cluster ADD COLUMN leaving INTEGER DEFAULT 0;
+ALTER TABLE cluster ADD COLUMN directory INTEGER DEFAULT 0;
+ALTER TABLE cluster ADD COLUMN may_shrink INTEGER DEFAULT 0;
+ALTER TABLE cluster ADD COLUMN index_left INTEGER DEFAULT 0;
 )";
 
 // One prepared statement; values are bound and read from left to right.
@@ -145,7 +154,8 @@ bool LoadCluster(sqlite3* db, ClusterRecord* cluster) {
   Statement row(db,
                 "SELECT cluster, replicas, nodes, next_member, next_worker, next_keyspace, epoch, "
                 "time_us, worker_index_end, resolve_due, scrub_due, repairer, records_only, "
-                "life, engines, nobody_stayed, heal_due FROM cluster");
+                "life, engines, nobody_stayed, heal_due, leaving, directory, may_shrink, "
+                "index_left FROM cluster");
   if (row.NextRow()) {
     cluster->cluster = row.Number();
     cluster->replicas = static_cast<int>(row.Number());
@@ -166,6 +176,12 @@ bool LoadCluster(sqlite3* db, ClusterRecord* cluster) {
     cluster->engines = static_cast<EngineFamily>(engines);
     cluster->nobody_stayed = row.Number() != 0;
     cluster->heal_due = row.Number() != 0;
+    cluster->leaving = static_cast<uint16_t>(row.Number());
+    const uint64_t directory = row.Number();
+    if (directory >= kDirectories) return false;
+    cluster->directory = static_cast<uint8_t>(directory);
+    cluster->may_shrink = row.Number() != 0;
+    cluster->index_left = row.Number() != 0;
   }
   Statement keyspaces(db, "SELECT database, keyspace FROM keyspaces");
   while (keyspaces.NextRow()) {
@@ -243,14 +259,17 @@ bool LoadAgents(sqlite3* db, DurableState* state) {
 
 bool WriteCluster(sqlite3* db, const ClusterRecord& cluster) {
   Statement row(
-      db, "REPLACE INTO cluster VALUES (0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+      db,
+      "REPLACE INTO cluster VALUES (0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+      "?, ?, ?, ?)");
   row.Bind(cluster.cluster).Bind(static_cast<uint64_t>(cluster.replicas)).Bind(cluster.nodes);
   row.Bind(cluster.next_member).Bind(cluster.next_worker).Bind(cluster.next_keyspace);
   row.Bind(cluster.epoch).Bind(cluster.time_us).Bind(cluster.worker_index_end);
   row.Bind(uint64_t{cluster.resolve_due}).Bind(uint64_t{cluster.scrub_due}).Bind(cluster.repairer);
   row.Bind(uint64_t{cluster.records_only}).Bind(cluster.life);
   row.Bind(static_cast<uint64_t>(cluster.engines)).Bind(uint64_t{cluster.nobody_stayed});
-  row.Bind(uint64_t{cluster.heal_due});
+  row.Bind(uint64_t{cluster.heal_due}).Bind(cluster.leaving).Bind(cluster.directory);
+  row.Bind(uint64_t{cluster.may_shrink}).Bind(uint64_t{cluster.index_left});
   if (!row.Run()) return false;
   Statement keyspace(db,
                      "INSERT INTO keyspaces VALUES (?1, ?2) ON CONFLICT (database) DO UPDATE SET "
@@ -270,6 +289,8 @@ bool WriteNodes(sqlite3* db, const DurableChange& change, int replicas) {
     node.Bind(record.wish_regions).Bind(record.mark);
     if (!node.Run()) return false;
   }
+  Statement cut(db, "DELETE FROM regions WHERE region >= ?");
+  if (change.regions_end.has_value() && !cut.Bind(*change.regions_end).Run()) return false;
   Statement region(db, "REPLACE INTO regions VALUES (?, ?, ?, ?, ?)");
   for (const auto& [number, placement] : change.regions) {
     for (int replica = 0; replica < replicas; ++replica) {
@@ -407,7 +428,8 @@ Status SqliteStore::Prepare(std::string* reason) {
     const std::string stamp = "PRAGMA user_version = " + std::to_string(kSchemaVersion);
     if ((version < 2 && !Execute(db_, kFromVersion1)) ||
         (version < 3 && !Execute(db_, kFromVersion2)) ||
-        (version < 4 && !Execute(db_, kFromVersion3)) || !Execute(db_, kFromVersion4) ||
+        (version < 4 && !Execute(db_, kFromVersion3)) ||
+        (version < 5 && !Execute(db_, kFromVersion4)) || !Execute(db_, kFromVersion5) ||
         !Execute(db_, stamp.c_str())) {
       return fail(StatusCode::kUnavailable, Error("cannot bring " + path_ + " up to date"));
     }

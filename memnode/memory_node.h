@@ -89,6 +89,7 @@ class MemoryNode final : public MemoryEndpoint {
     std::byte* memory = nullptr;
     bool is_primary = false;
     bool is_missing = false;        // here: what the memory holds means nothing yet
+    bool is_leaving = false;        // View::leaving: nothing of it is granted any more
     uint32_t next_block = 0;        // where the search for free blocks starts
     std::vector<bool> used_before;  // blocks that need zeroing when granted
     RegionUsage usage;
@@ -122,12 +123,18 @@ class MemoryNode final : public MemoryEndpoint {
   static uint32_t FreeObjects(const HostedRegion& region, uint32_t block, uint32_t objects);
   static RegionUsage LookAt(const HostedRegion& region);
   static bool IsWhollyFree(const HostedRegion& region, uint32_t block);
+  static bool Grants(const HostedRegion& region) { return region.is_primary && !region.is_leaving; }
+  // Regions of which it does.
+  [[nodiscard]] uint32_t GrantingRegions() const;
   static bool IsAsked(const HostedRegion& region, const ControlRequest& request) {
-    return region.is_primary &&
-           (request.block.is_null() || request.block.region() == region.region);
+    return Grants(region) && (request.block.is_null() || request.block.region() == region.region);
   }
   // Frees the open grants that reach into the `count` blocks from `first` on.
   static void DropOpen(HostedRegion& region, uint32_t first, uint32_t count);
+  // The same of the grants that `is_dropped` names.
+  static void DropGrants(
+      HostedRegion& region, uint32_t first, uint32_t count,
+      bool (*is_dropped)(BlockEntry entry) = [](BlockEntry /*entry*/) { return true; });
   static void SetOwner(const HostedRegion& region, uint32_t first, SizeClass size_class,
                        WorkerId owner);
 
@@ -136,8 +143,12 @@ class MemoryNode final : public MemoryEndpoint {
   ControlReply GiveOpen(const ControlRequest& request, uint32_t share);
   ControlReply GiveFree(const ControlRequest& request);
   ControlReply GiveSparse(const ControlRequest& request);
+  ControlReply GiveLeaving(const ControlRequest& request);
   // Takes wholly free open blocks back; whether there was one.
   bool Reap();
+  static bool ReapIn(HostedRegion& region);
+  // Blocks of regions that leave, but for wholly free open ones, which it takes back.
+  uint64_t CountLeaving();
   // Blocks that only kAllocReserve gets.
   [[nodiscard]] uint32_t ReserveBlocks() const;
   [[nodiscard]] bool HasBeyondReserve(uint32_t count) const;

@@ -262,7 +262,9 @@ void PrintCapacity(const ClusterStatusInfo& before, const ClusterStatusInfo& now
   const auto mib = [](const ClusterStatusInfo& status) {
     return static_cast<unsigned long long>(status.regions * status.region_bytes / kMiB);
   };
-  if (now.regions == before.regions) {
+  if (now.regions < before.regions) {
+    std::printf("the capacity has shrunk from %llu to %llu MiB\n", mib(before), mib(now));
+  } else if (now.regions == before.regions) {
     std::printf("the capacity is what it was, %llu MiB: there is no room for one region more\n",
                 mib(now));
   } else {
@@ -316,7 +318,9 @@ Status DrainNode(const NodeOptions& options, std::string* reason) {
   ControlOptions control;
   Status status = FindMaster(options, &control, reason);
   if (status.ok()) status = NumberOf(options, control, &node, reason);
-  if (status.ok()) status = AskToMoveRegions(control, node, RegionWish::kDrain, reason);
+  if (!status.ok()) return status;
+  const Result<ClusterStatusInfo> before = QueryStatus(control, reason);
+  status = AskToMoveRegions(control, node, RegionWish::kDrain, reason);
   if (!status.ok() || !options.wait) return status;
   MemberStatusInfo after;
   status = WaitWhile(control, node, "draining", &after, reason);
@@ -327,6 +331,8 @@ Status DrainNode(const NodeOptions& options, std::string* reason) {
                               after.state);
   }
   std::printf("memory node %u is drained: it may be switched off\n", node);
+  const Result<ClusterStatusInfo> now = QueryStatus(control, reason);
+  if (before.ok() && now.ok() && now->regions != before->regions) PrintCapacity(*before, *now);
   return options.master.empty() ? EndMemnode(options, after, reason) : Status::Ok();
 }
 

@@ -149,7 +149,8 @@ void AddNodeCommands(CLI::App& app, NodeOptions* options) {
   AddNodeOptions(add, options);
   CLI::App* drain = node->add_subcommand(
       "drain",
-      "Give a memory node's regions to the others, while clients go on. When it has none its "
+      "Give a memory node's regions to the others, while clients go on. If they have no room for "
+      "them the capacity shrinks, as long as what is in use fits. When it has none its "
       "process "
       "is ended, if `up` or `node add` has started it and this command waits; else it may be "
       "switched off. It is given no regions until `node add` names it, or it comes with other "

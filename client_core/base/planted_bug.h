@@ -120,6 +120,8 @@ enum class Bug : uint8_t {
   kMoveUnderWrites,            // ... or copied while operations are under way
   kMoveUnreached,              // ... before everybody has a channel to its new node
   kMovesRegisters,             // registers are kept while their regions move
+  kCutWhileUsed,               // regions are given up in which something is in use
+  kDirectoryRemembered,        // a worker keeps what it knew of a directory that is not in force
   kGrownUnformatted,           // added regions keep what lay there before
   kGrownUnderOperations,       // regions are added while operations are under way
   kGrownNotDurable,            // ... and not stored

@@ -41,6 +41,9 @@ struct NodeUsage {
   uint64_t reserve_blocks = 0;
   uint64_t overhead_bytes = 0;  // of granted blocks: headers, and what no object fits into
   BytesByClass free_bytes{};    // that the bitmaps of granted blocks show
+  // Of the granted blocks, exactly, those in regions that leave by the view of `view_epoch`.
+  uint64_t leaving_blocks = 0;
+  uint64_t view_epoch = 0;
 
   friend bool operator==(const NodeUsage&, const NodeUsage&) = default;
 };

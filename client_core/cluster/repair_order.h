@@ -37,12 +37,16 @@ enum class RepairKind : uint8_t {
   // Write the headers of regions that nobody has used yet, empty, on all their nodes: of those of
   // `view` from `region` on. All workers hold kAll.
   kFormatRegions,
+  // Move what of the index lies in regions that leave elsewhere, and write the directory of `view`,
+  // the one that is not in force yet, anew. All workers hold kAll.
+  kMoveSubtables,
 };
 
 // Whether others hold meanwhile; else it ends, done or not, when a hold comes.
 constexpr bool IsUnderHold(RepairKind kind) {
   return kind == RepairKind::kResolveSlots || kind == RepairKind::kCopyRegion ||
-         kind == RepairKind::kMoveRegion || kind == RepairKind::kFormatRegions;
+         kind == RepairKind::kMoveRegion || kind == RepairKind::kFormatRegions ||
+         kind == RepairKind::kMoveSubtables;
 }
 
 // Who is, or may become, a worker.

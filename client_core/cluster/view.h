@@ -61,6 +61,11 @@ struct View {
   // Regions move: no key becomes a register, and who writes to one makes it a record. A register's
   // buffers would not lie on its nodes any more.
   bool records_only = false;
+  // So many regions at the end are given up: nobody allocates there, or is granted anything, and
+  // what lies there goes elsewhere. A later view may lack them.
+  uint16_t leaving = 0;
+  // Which of the index's directories is the one in force.
+  uint8_t directory = 0;
 
   [[nodiscard]] bool IsLive(WorkerIndex worker) const {
     return ((live_seats[worker.value / 64] >> (worker.value % 64)) & 1) != 0;
@@ -71,15 +76,20 @@ struct View {
     word = live ? word | bit : word & ~bit;
   }
 
-  // Whether every replica is where `other` has it.
+  // Whether every replica is where `other` has it, and so is the index.
   [[nodiscard]] bool SamePlaces(const View& other) const {
     const auto out = [](const NodeInfo& a, const NodeInfo& b) { return a.out == b.out; };
     return epoch == other.epoch ||
-           (regions == other.regions &&
+           (regions == other.regions && directory == other.directory &&
             std::equal(nodes.begin(), nodes.end(), other.nodes.begin(), other.nodes.end(), out));
   }
 
   [[nodiscard]] bool Contains(GlobalAddr addr) const { return addr.region() < regions.size(); }
+
+  // Whether its region is about to be given up.
+  [[nodiscard]] bool IsLeaving(GlobalAddr addr) const {
+    return addr.region() + leaving >= regions.size();
+  }
 
   [[nodiscard]] bool IsOut(NodeId node) const {
     return node.value < nodes.size() && nodes[node.value].out;

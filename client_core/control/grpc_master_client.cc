@@ -36,6 +36,9 @@ RepairOrder DecodeOrder(const control::Repair& message) {
     case control::Repair::FORMAT_REGIONS:
       order.kind = RepairKind::kFormatRegions;
       break;
+    case control::Repair::MOVE_SUBTABLES:
+      order.kind = RepairKind::kMoveSubtables;
+      break;
     default:
       order.kind = RepairKind::kResolveSlots;
   }
@@ -387,7 +390,8 @@ void GrpcMasterClient::OnView(const control::View& message) {
   if (!decoded.ok()) return LogError("control: " + reason);
   const uint64_t epoch = decoded->epoch.value;
   if (epoch > view_version()) {
-    if (!CheckFollows(view()->regions.size(), *decoded, &reason).ok()) {
+    // Without workers nothing lies anywhere for it, and it may have missed views.
+    if (!workers_.empty() && !CheckFollows(*view(), *decoded, &reason).ok()) {
       return LogError("control: " + reason);
     }
     auto view = std::make_shared<const View>(std::move(decoded.value()));

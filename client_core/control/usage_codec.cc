@@ -35,6 +35,8 @@ void EncodeUsage(const NodeUsage& usage, control::Report* report) {
   report->set_primary_granted_blocks(usage.granted_blocks);
   report->set_reserve_blocks(usage.reserve_blocks);
   report->set_overhead_bytes(usage.overhead_bytes);
+  report->set_leaving_blocks(usage.leaving_blocks);
+  report->set_view_epoch(usage.view_epoch);
   EncodeByClass(usage.free_bytes, report->mutable_free_bytes());
 }
 
@@ -61,6 +63,8 @@ NodeUsage DecodeNodeUsage(const control::Report& report) {
   usage.reserve_blocks = std::min<uint64_t>(report.reserve_blocks(), kBlocksMax);
   usage.overhead_bytes = std::min<uint64_t>(report.overhead_bytes(), kBytesMax);
   usage.free_bytes = DecodeByClass(report.free_bytes());
+  usage.leaving_blocks = report.leaving_blocks();
+  usage.view_epoch = report.view_epoch();
   return usage;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "client_core/control/control.pb.h"
+#include "client_core/layout/region_layout.h"
 
 namespace onetrip {
 namespace {
@@ -97,6 +98,8 @@ void EncodeView(const View& view, control::View* message) {
   message->set_worker_index_end(view.worker_index_end);
   for (const uint64_t word : view.live_seats) message->add_live_seats(word);
   message->set_records_only(view.records_only);
+  message->set_leaving(view.leaving);
+  message->set_directory(view.directory);
 }
 
 Result<View> DecodeView(const control::View& message, std::string* reason) {
@@ -126,6 +129,15 @@ Result<View> DecodeView(const control::View& message, std::string* reason) {
     view.regions.push_back(placement);
   }
   if (Overlap(view)) return Refuse(reason, "two regions in one place");
+  // The first one has the root area.
+  if (message.leaving() != 0 && message.leaving() >= view.regions.size()) {
+    return Refuse(reason, std::to_string(message.leaving()) + " regions that leave, of " +
+                              std::to_string(view.regions.size()));
+  }
+  if (message.leaving() > UINT16_MAX) return Refuse(reason, "too many regions that leave");
+  view.leaving = static_cast<uint16_t>(message.leaving());
+  if (message.directory() >= kDirectories) return Refuse(reason, "a directory that there is not");
+  view.directory = static_cast<uint8_t>(message.directory());
   if (message.keyspaces_size() != static_cast<int>(kMaxDatabases)) {
     return Refuse(reason, std::to_string(message.keyspaces_size()) + " keyspaces");
   }
@@ -141,10 +153,11 @@ Result<View> DecodeView(const control::View& message, std::string* reason) {
   return view;
 }
 
-Status CheckFollows(size_t regions_before, const View& view, std::string* reason) {
-  if (view.regions.size() >= regions_before) return Status::Ok();
+Status CheckFollows(const View& before, const View& view, std::string* reason) {
+  if (view.regions.size() + before.leaving >= before.regions.size()) return Status::Ok();
   return Refuse(reason, std::to_string(view.regions.size()) + " regions where there were " +
-                            std::to_string(regions_before));
+                            std::to_string(before.regions.size()) + ", of which " +
+                            std::to_string(before.leaving) + " were to go");
 }
 
 }  // namespace onetrip

@@ -25,9 +25,9 @@ void EncodeView(const View& view, control::View* message);
 // or one that overlaps another.
 Result<View> DecodeView(const control::View& message, std::string* reason);
 
-// Whether a view may come after one with so many regions: regions are added, none goes away, for
-// what lies there is in use. kCorrupt and *reason otherwise.
-Status CheckFollows(size_t regions_before, const View& view, std::string* reason);
+// Whether a view may come after `before`: regions are added, and none goes away but those that were
+// leaving, for what lies in others is in use. kCorrupt and *reason otherwise.
+Status CheckFollows(const View& before, const View& view, std::string* reason);
 
 }  // namespace onetrip
 

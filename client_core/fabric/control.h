@@ -32,8 +32,9 @@ struct ControlRequest {
                     // than it takes
     kAllocSparse,   // the open block of which least is used, of any class but spans and roots; none
                     // of which more than three quarters are. `size_class` says nothing
+    kAllocLeaving,  // an open block of a region that is given up, of any class; likewise
   };
-  static constexpr Kind kLastKind = Kind::kAllocSparse;
+  static constexpr Kind kLastKind = Kind::kAllocLeaving;
   Kind kind = Kind::kAlloc;
   SizeClass size_class;
   WorkerId owner;

@@ -1,13 +1,25 @@
 #include "client_core/index/directory.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "client_core/base/planted_bug.h"
 #include "client_core/layout/region_layout.h"
 
 namespace onetrip {
 namespace {
 
+constexpr Status kMoved(StatusCode::kUnavailable, "the index has moved meanwhile");
 constexpr Status kUnsound(StatusCode::kCorrupt, "a directory entry points outside the pool");
 
 }  // namespace
+
+void Directory::Use(uint8_t number) {
+  if (std::exchange(number_, number) == number) return;
+  ++uses_;
+  if (Planted(Bug::kDirectoryRemembered)) return;
+  std::fill(words_.begin(), words_.end(), DirectoryWord());
+}
 
 // An entry is as deep as its number has bits, or deeper, and its subtable lies within one region.
 bool Directory::IsSound(uint32_t entry, DirectoryWord word) const {
@@ -47,9 +59,11 @@ Task<Status> Directory::RefreshStretch(Operation& operation, uint32_t first, uin
   CHECK(first + count <= kDirectoryEntries);
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   const auto* words = reinterpret_cast<const uint64_t*>(
-      round_trip->Read(context_.view().Locate(DirectoryAddr(first), 0), count * 8));
+      round_trip->Read(context_.view().Locate(AddrOf(first), 0), count * 8));
+  const uint64_t uses = uses_;
   const Status status = co_await Post(context_, operation, round_trip);
   if (!status.ok()) co_return status;
+  if (uses_ != uses) co_return kMoved;
   for (uint32_t i = 0; i < count; ++i) {
     const DirectoryWord word(words[i]);
     if (!word.is_used()) continue;
@@ -64,9 +78,11 @@ Task<Status> Directory::RefreshStretch(Operation& operation, uint32_t first, uin
 Task<Result<DirectoryWord>> Directory::Refresh(Operation& operation, uint32_t entry) {
   CHECK(entry < kDirectoryEntries);
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  const uint64_t* bits = round_trip->ReadWord(context_.view().Locate(DirectoryAddr(entry), 0));
+  const uint64_t* bits = round_trip->ReadWord(context_.view().Locate(AddrOf(entry), 0));
+  const uint64_t uses = uses_;
   const Status status = co_await Post(context_, operation, round_trip);
   if (!status.ok()) co_return status;
+  if (uses_ != uses) co_return kMoved;
   const DirectoryWord word(*bits);
   if (word.is_used() && !IsSound(entry, word)) co_return kUnsound;
   if (word.is_used()) Keep(entry, word);

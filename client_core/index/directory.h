@@ -13,6 +13,7 @@
 #include "client_core/coro/task.h"
 #include "client_core/index/key_hash.h"
 #include "client_core/layout/index_layout.h"
+#include "client_core/layout/region_layout.h"
 #include "client_core/memory/operation.h"
 #include "client_core/memory/worker_context.h"
 
@@ -32,7 +33,14 @@ class Directory {
  public:
   explicit Directory(WorkerContext& context) : context_(context), words_(kDirectoryEntries) {}
 
-  // The deepest known subtable on the hash's path. REQUIRES: entry 0 is known.
+  // Of the directories in the root area `number` is in force from now on; if it was not, all that
+  // was known is forgotten.
+  void Use(uint8_t number);
+  [[nodiscard]] uint8_t number() const { return number_; }
+  // Where an entry lies, of the directory in force.
+  [[nodiscard]] GlobalAddr AddrOf(uint32_t entry) const { return DirectoryAddr(entry, number_); }
+
+  // The deepest known subtable on the hash's path. Its place is null where entry 0 is not known.
   [[nodiscard]] Subtable Lookup(KeyHash hash) const;
   [[nodiscard]] Subtable At(uint32_t entry) const {
     return {words_[entry].subtable(), entry, words_[entry].depth()};
@@ -50,7 +58,8 @@ class Directory {
 
   // A group header of `entry` shows that its subtable is `depth` deep by now.
   void NoteDepth(uint32_t entry, uint32_t depth);
-  // Reads an entry from the primary and keeps it if it is in use.
+  // Reads an entry from the primary and keeps it if it is in use. kUnavailable, as of the next one:
+  // another directory has come into force meanwhile.
   Task<Result<DirectoryWord>> Refresh(Operation& operation, uint32_t entry);
   // The same for `count` entries from `first` on; appends those in use to `used`, and those that
   // are being split to `splitting`.
@@ -62,6 +71,8 @@ class Directory {
   [[nodiscard]] bool IsSound(uint32_t entry, DirectoryWord word) const;
 
   WorkerContext& context_;
+  uint8_t number_ = 0;
+  uint64_t uses_ = 0;  // how often another one came into force
   std::vector<DirectoryWord> words_;
 };
 

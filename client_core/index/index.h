@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -133,7 +134,8 @@ class Index {
   [[nodiscard]] Subtable SubtableAt(uint32_t entry) const { return directory_.At(entry); }
   [[nodiscard]] bool KnowsSubtable(uint32_t entry) const { return directory_.Knows(entry); }
   [[nodiscard]] Subtable SubtableOf(KeyHash hash) const { return directory_.Lookup(hash); }
-  Task<Status> ReadGroup(Operation& operation, Subtable table, uint32_t group, GroupWords* words);
+  // `table` may have moved since it was found, while all held; then it has its new place.
+  Task<Status> ReadGroup(Operation& operation, Subtable* table, uint32_t group, GroupWords* words);
   Task<Status> ReadGroupKeys(Operation& operation, Subtable table, uint32_t group,
                              const GroupWords& words, GroupKeys* keys);
   // The same, with what was read of each: at least its header and its key, borrowed for the call.
@@ -141,6 +143,14 @@ class Index {
       std::function<void(uint32_t word, const EntryKey& key, const std::byte* record)>;
   Task<Status> ReadGroupEntries(Operation& operation, Subtable table, uint32_t group,
                                 const GroupWords& words, EntryVisitor visit);
+
+  // move_subtables.cc: the index leaves regions that are given up.
+  // Copies subtables that lie in regions that leave to others, and writes the directory that `view`
+  // names, and that is not in force, for them. UseView() learns whether that view has come.
+  // REQUIRES: all hold, and nothing is under way.
+  Task<Status> MoveSubtables(std::shared_ptr<const View> view);
+  // A new view is there. REQUIRES: if it names another directory, as above.
+  void UseView(const View& view);
 
   [[nodiscard]] const IndexMetrics& metrics() const { return metrics_; }
   [[nodiscard]] const LocationCache& cache() const { return cache_; }
@@ -201,6 +211,16 @@ class Index {
   // The first candidate whose record holds the key; result.found tells.
   Task<Status> MatchKey(Operation& operation, const IndexKey& key, ReadExtent extent,
                         const Candidates& candidates, SearchResult* result);
+
+  struct MovedSubtable {
+    GlobalAddr from;
+    GlobalAddr to;
+  };
+  Task<Status> CopySubtables(const View& view, std::vector<uint64_t>* words);
+  Task<Status> CopySubtable(const View& view, MovedSubtable moved);
+  Task<Status> ReadWholeDirectory(const View& view, std::vector<uint64_t>* words);
+  Task<Status> WriteWholeDirectory(const View& view, const std::vector<uint64_t>& words);
+  void Retire(GlobalAddr subtable) { allocator_.Retire(subtable, SizeClass::For(kSubtableBytes)); }
 
   // insert.cc
   Task<Result<InsertOutcome>> ResolveDuplicates(Operation& operation, const IndexKey& key,
@@ -289,6 +309,11 @@ class Index {
   std::vector<uint32_t> splitting_;  // directory entries that a coroutine of this worker splits
   UnfinishedSplits unfinished_;
   std::vector<Spare> spares_;  // that may be written yet
+  // For the view of that epoch, which has not come yet, and the directory that it names.
+  std::vector<MovedSubtable> moved_;
+  bool awaits_view_ = false;
+  Epoch moved_epoch_;
+  uint8_t moved_directory_ = 0;
   // By directory entry: written whole, and it is not known whether the entry names it.
   std::map<uint32_t, GlobalAddr> in_doubt_;
 };

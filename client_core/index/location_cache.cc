@@ -12,9 +12,9 @@ LocationCache::LocationCache(uint64_t bytes)
       lines_(reinterpret_cast<Line*>(memory_.start())),
       mask_(memory_.bytes() / sizeof(Line) - 1) {}
 
-LocationCache::Entry* LocationCache::FindEntry(Line& line, KeyHash hash) {
-  if (line.entries[0].hash == Tag(hash)) return &line.entries[0];
-  if (line.entries[1].hash != Tag(hash)) return nullptr;
+LocationCache::Entry* LocationCache::FindEntry(Line& line, KeyHash hash) const {
+  if (IsOf(line.entries[0], hash)) return &line.entries[0];
+  if (!IsOf(line.entries[1], hash)) return nullptr;
   std::swap(line.entries[0], line.entries[1]);
   return &line.entries[0];
 }
@@ -34,7 +34,7 @@ bool LocationCache::Find(KeyHash hash, Location* location) {
 const LocationCache::Location* LocationCache::Peek(KeyHash hash) const {
   const Line& line = LineOf(hash);
   for (const Entry& entry : line.entries) {
-    if (entry.hash == Tag(hash)) return &entry.location;
+    if (IsOf(entry, hash)) return &entry.location;
   }
   return nullptr;
 }
@@ -46,7 +46,7 @@ void LocationCache::Put(KeyHash hash, Location location) {
     return;
   }
   line.entries[1] = line.entries[0];
-  line.entries[0] = Entry{Tag(hash), location, 0, 0};
+  line.entries[0] = Entry{Tag(hash), location, 0, 0, generation_};
 }
 
 void LocationCache::NoteInvalid(KeyHash hash) {

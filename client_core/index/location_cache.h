@@ -34,6 +34,8 @@ class LocationCache {
   // What is known, without counting; for prefetching.
   [[nodiscard]] const Location* Peek(KeyHash hash) const;
   void Put(KeyHash hash, Location location);
+  // Forgets all.
+  void Clear() { ++generation_; }
   // The location found was not the key's any more.
   void NoteInvalid(KeyHash hash);
   void Prefetch(KeyHash hash) const { __builtin_prefetch(&LineOf(hash)); }
@@ -49,6 +51,7 @@ class LocationCache {
     Location location;
     uint16_t accesses;
     uint16_t invalid;
+    uint32_t generation;  // what is of an older one was forgotten
   };
   struct alignas(64) Line {
     std::array<Entry, 2> entries;  // the more recently used first
@@ -60,11 +63,15 @@ class LocationCache {
     return lines_[(hash.bits() * 0x9e3779b97f4a7c15ULL >> 20) & mask_];
   }
   static uint64_t Tag(KeyHash hash) { return hash.bits() | 1; }
-  static Entry* FindEntry(Line& line, KeyHash hash);
+  [[nodiscard]] bool IsOf(const Entry& entry, KeyHash hash) const {
+    return entry.hash == Tag(hash) && entry.generation == generation_;
+  }
+  Entry* FindEntry(Line& line, KeyHash hash) const;
 
   ZeroedMemory memory_;
   Line* lines_;
   uint64_t mask_;
+  uint32_t generation_ = 0;
 };
 
 }  // namespace onetrip

@@ -56,7 +56,7 @@ void SlotResolver::AddReads(RoundTrip& round_trip, GlobalAddr at, uint32_t words
 }
 
 Task<Status> SlotResolver::ResolveDirectory(std::vector<GlobalAddr>* subtables) {
-  const int replicas = view_.LiveReplicas(DirectoryAddr(0));
+  const int replicas = view_.LiveReplicas(DirectoryAddr(0, view_.directory));
   // A subtable of depth d, or one that is being split to it, has an entry below 2^d: further on
   // there is nothing.
   uint32_t end = 2;
@@ -65,11 +65,11 @@ Task<Status> SlotResolver::ResolveDirectory(std::vector<GlobalAddr>* subtables) 
     count = std::min(end - first, kDirectoryStretch);
     RoundTripPtr round_trip = fabric_.NewRoundTrip();
     std::vector<const uint64_t*> images;
-    AddReads(*round_trip, DirectoryAddr(first), count, &images);
+    AddReads(*round_trip, DirectoryAddr(first, view_.directory), count, &images);
     Status status = co_await fabric_.Post(round_trip);
     if (!status.ok()) co_return status;
     for (uint32_t i = 0; i < count; ++i) {
-      Found found{DirectoryAddr(first + i), replicas, {}};
+      Found found{DirectoryAddr(first + i, view_.directory), replicas, {}};
       bool differ = false;
       for (int replica = 0; replica < replicas; ++replica) {
         found.words[replica] = images[replica][i];

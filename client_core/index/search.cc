@@ -130,6 +130,10 @@ bool Index::AddCachedReads(RoundTrip& round_trip, const IndexKey& key, ReadExten
                            CachedReads* cached) {
   if (!cache_.Find(key.hash, &cached->location)) return false;
   const View& view = context_.view();
+  // What was in regions that are gone.
+  if (!view.Contains(cached->location.slot) || !view.Contains(cached->location.word.addr())) {
+    return false;
+  }
   const RemoteAddr slot = view.Locate(cached->location.slot, 0);
   const RemoteAddr record = RecordReplica(view, cached->location.word.addr(), slot.node);
   // On another node than the slot's, the record could be read before the slot and be reused in
@@ -256,6 +260,11 @@ Task<Status> Index::MatchKey(Operation& operation, const IndexKey& key, ReadExte
 
 Task<Status> Index::Search(Operation& operation, const IndexKey& key, ReadExtent extent,
                            RoundTripPtr first, SearchResult* result) {
+  if (!directory_.Knows(0)) [[unlikely]] {
+    const Result<DirectoryWord> root = co_await directory_.Refresh(operation, 0);
+    if (!root.ok()) co_return root.status();
+    if (!root.value().is_used()) co_return kLost;
+  }
   Subtable table = directory_.Lookup(key.hash);
   bool from_parent = false;
   SearchResult frozen;  // met in a parent, to be believed unless the child knows better
@@ -294,6 +303,7 @@ Task<Status> Index::Search(Operation& operation, const IndexKey& key, ReadExtent
       // parent's headers lead back here, and here we stay.
       if (table.entry == 0) co_return kLost;
       table = directory_.At(Directory::ParentEntry(table.entry));
+      CHECK(!table.start.is_null());  // it led here
       from_parent = true;
     } else if (standing == Standing::kMoved) {
       const uint32_t child = Directory::ChildEntry(table.entry, depth, key.hash);
@@ -334,8 +344,15 @@ Task<Result<bool>> Index::IsBlindWriteOf(Operation& operation, const IndexKey& k
   co_return result.found || Planted(Bug::kBlindLoserForgetsKey);
 }
 
-Task<Status> Index::ReadGroup(Operation& operation, Subtable table, uint32_t group,
+Task<Status> Index::ReadGroup(Operation& operation, Subtable* moving, uint32_t group,
                               GroupWords* words) {
+  if (!directory_.Knows(moving->entry)) {
+    const Result<DirectoryWord> word = co_await directory_.Refresh(operation, moving->entry);
+    if (!word.ok()) co_return word.status();
+    if (!word.value().is_used()) co_return kLost;
+  }
+  moving->start = directory_.At(moving->entry).start;
+  const Subtable table = *moving;
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   const auto* read = reinterpret_cast<const uint64_t*>(
       round_trip->Read(context_.view().Locate(table.Word(group, 0), 0), kGroupBytes));

@@ -62,6 +62,7 @@ Index::Index(WorkerContext& context, Reclaimer& reclaimer, Allocator& allocator,
 
 Task<Status> Index::Open() {
   Operation operation;
+  directory_.Use(context_.view().directory);
   Result<DirectoryWord> root = co_await directory_.Refresh(operation, 0);
   if (!root.ok()) co_return root.status();
   if (root.value().is_used()) co_return Status::Ok();
@@ -75,7 +76,7 @@ Task<Status> Index::Open() {
   if (!status.ok()) co_return status;
   const DirectoryWord first = DirectoryWord::Open(start.value(), 0);
   const Result<SlotOutcome> outcome =
-      co_await engine_.Write(operation, {DirectoryAddr(0), 0, first.bits(), GlobalAddr()});
+      co_await engine_.Write(operation, {directory_.AddrOf(0), 0, first.bits(), GlobalAddr()});
   if (!outcome.ok()) co_return outcome.status();
   if (outcome.value().won) {
     metrics_.subtable_bytes.Add(kSubtableBytes);
@@ -218,7 +219,7 @@ Task<Status> Index::SplitExclusively(Operation& operation, uint32_t entry,
           DirectoryWord::Splitting(word.subtable(), word.depth(), context_.membership.index);
       // An earlier attempt of this worker may go on beside this one.
       const Result<SlotOutcome> outcome = co_await engine_.Write(
-          operation, SharedWrite(DirectoryAddr(entry), word.bits(), locked.bits()));
+          operation, SharedWrite(directory_.AddrOf(entry), word.bits(), locked.bits()));
       if (!outcome.ok()) co_return outcome.status();
       mine = outcome.value().won || outcome.value().current == locked.bits();
       word = mine ? locked : DirectoryWord(outcome.value().current);
@@ -306,12 +307,18 @@ Task<Result<DirectoryWord>> Index::PublishChild(Operation& operation, uint32_t e
   }
   GlobalAddr start;
   if (doubtful != in_doubt_.end()) {
-    // Its entry may appear yet, so it is not written again.
+    // Its entry may appear yet, so it is not written again. Where a region leaves, it moves as
+    // every subtable does.
     start = doubtful->second;
-  } else {
+  }
+  if (start.is_null()) {
     if (spare->start.is_null())
       co_return Status(StatusCode::kNotFound, "a split has no memory yet");
     start = std::exchange(*spare, Spare()).start;
+    if (context_.view().IsLeaving(start)) {
+      Retire(start);
+      co_return Status(StatusCode::kNotFound, "a split has no memory yet");
+    }
     const Status status = co_await Persist(operation, [&] {
       return FormatSubtable(operation, start, GroupHeader(depth, entry, /*filling=*/true));
     });
@@ -324,7 +331,7 @@ Task<Result<DirectoryWord>> Index::PublishChild(Operation& operation, uint32_t e
   }
   const DirectoryWord child = DirectoryWord::Filling(start, depth, context_.membership.index);
   const Result<SlotOutcome> outcome =
-      co_await engine_.Write(operation, SharedWrite(DirectoryAddr(entry), 0, child.bits()));
+      co_await engine_.Write(operation, SharedWrite(directory_.AddrOf(entry), 0, child.bits()));
   if (!outcome.ok()) co_return outcome.status();
   in_doubt_.erase(entry);
   if (outcome.value().won) {
@@ -343,8 +350,8 @@ Task<Result<DirectoryWord>> Index::PublishChild(Operation& operation, uint32_t e
 // Others may have done so, and have begun to split it again.
 Task<Status> Index::OpenEntry(Operation& operation, uint32_t entry, DirectoryWord from,
                               DirectoryWord to) {
-  const Result<SlotOutcome> outcome =
-      co_await engine_.Write(operation, SharedWrite(DirectoryAddr(entry), from.bits(), to.bits()));
+  const Result<SlotOutcome> outcome = co_await engine_.Write(
+      operation, SharedWrite(directory_.AddrOf(entry), from.bits(), to.bits()));
   if (!outcome.ok()) co_return outcome.status();
   if (outcome.value().won && from.splitting()) metrics_.splits.Add();
   if (!outcome.value().won) {
@@ -406,7 +413,7 @@ Task<Status> Index::MoveGroup(ViewHold::Presence& presence, Subtable from, Globa
   while (true) {
     bool again = false;
     GroupWords words;
-    Status status = co_await ReadGroup(operation, from, group, &words);
+    Status status = co_await ReadGroup(operation, &from, group, &words);
     if (!status.ok()) co_return status;
     GroupKeys keys;
     status = co_await ReadGroupKeys(operation, from, group, words, &keys);

@@ -39,7 +39,8 @@ void KvImpl::AccountIfScarce() {
     may_have_lost_ = account_anew_ = false;
     allocator_.BeginAccount();
   }
-  const bool is_due = allocator_.accounting() && (allocator_.is_scarce() || always) &&
+  const bool leaves = allocator_.leaving_blocks() != 0 && leaving_looks_.in_vain != 0;
+  const bool is_due = allocator_.accounting() && (allocator_.is_scarce() || always || leaves) &&
                       context_.executor.NowNs() >= next_account_ns_;
   const bool may_go_on = allocator_.AccountMayGoOn() || Planted(Bug::kAccountedAtOnce);
   if (is_due && may_go_on && !held() && !taking_over_) context_.executor.Spawn(gate_, Account());
@@ -51,7 +52,8 @@ Task<void> KvImpl::Account() {
   const uint64_t found = allocator_.metrics().objects_found.Value() - found_before;
   if (status.ok()) allocator_.EndAccount();
   // One that has found nothing makes the next wait longer.
-  account_rests_ = found > 0 || !status.ok() ? 1 : std::min(2 * account_rests_, kRestsMax);
+  const bool is_urgent = found > 0 || !status.ok() || allocator_.leaving_blocks() != 0;
+  account_rests_ = is_urgent ? 1 : std::min(2 * account_rests_, kRestsMax);
   next_account_ns_ =
       context_.executor.NowNs() + account_rests_ * context_.options.account_rest_us * 1000;
   if (found > 0) {

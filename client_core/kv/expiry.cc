@@ -187,7 +187,7 @@ Task<void> KvImpl::LetClientsIn(ExpiryLook* look) {
 Task<Status> KvImpl::ListExpired(Operation& operation, Subtable table, uint32_t group,
                                  ExpiryLook* look, std::vector<ExpiredRecord>* expired) {
   GroupWords words;
-  const Status status = co_await index_.ReadGroup(operation, table, group, &words);
+  const Status status = co_await index_.ReadGroup(operation, &table, group, &words);
   if (!status.ok()) co_return status;
   // A split may carry on an entry of a group that it fills, whatever has become of it there.
   if (GroupHeader(words[kGroupHeaderWord]).filling()) co_return Status::Ok();

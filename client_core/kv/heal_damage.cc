@@ -101,11 +101,12 @@ Task<Status> DamageHealer::HealDirectory(std::vector<GlobalAddr>* subtables) {
   uint32_t count = 0;
   for (uint32_t first = 0; first < end; first += count) {
     count = std::min(end - first, kDirectoryStretch);
-    const int replicas = view_.LiveReplicas(DirectoryAddr(first));
+    const int replicas = view_.LiveReplicas(DirectoryAddr(first, view_.directory));
     RoundTripPtr round_trip = fabric_.NewRoundTrip();
     Images images{};
     for (int i = 0; i < replicas; ++i) {
-      images[i] = round_trip->Read(view_.Locate(DirectoryAddr(first), i), count * 8);
+      images[i] =
+          round_trip->Read(view_.Locate(DirectoryAddr(first, view_.directory), i), count * 8);
     }
     Status status = co_await fabric_.Post(round_trip);
     if (!status.ok()) co_return status;
@@ -118,7 +119,7 @@ Task<Status> DamageHealer::HealDirectory(std::vector<GlobalAddr>* subtables) {
         if (word.is_used() && view_.Contains(word.subtable())) chosen = words[i];
       }
       chosen = MostSay(words.data(), replicas).value_or(chosen);
-      status = co_await Put(DirectoryAddr(first + entry), words, replicas, chosen);
+      status = co_await Put(DirectoryAddr(first + entry, view_.directory), words, replicas, chosen);
       if (!status.ok()) co_return status;
       const DirectoryWord word(chosen);
       if (!word.is_used() || !view_.Contains(word.subtable())) continue;

@@ -18,11 +18,11 @@
 #include "client_core/coro/maybe_task.h"
 #include "client_core/coro/sync.h"
 #include "client_core/index/index.h"
+#include "client_core/kv/index_walk.h"
 #include "client_core/kv/kv.h"
 #include "client_core/kv/node_wait.h"
 #include "client_core/kv/prepared_sets.h"
 #include "client_core/kv/registers.h"
-#include "client_core/kv/registers_left.h"
 #include "client_core/layout/extent.h"
 #include "client_core/layout/register_codec.h"
 #include "client_core/memory/allocator.h"
@@ -111,11 +111,6 @@ class KvImpl final : private WorkerDuties {
   Task<Status> HealDamage(const View& view);
   Task<Status> ScrubRegisters(RepairOrder order);
   Task<Status> EndRegisters(RepairOrder order);
-  struct ListedRegister {
-    SlotWord word;
-    KeyspaceId keyspace;
-    std::string key;
-  };
   // Every register that the group names.
   Task<Status> ListRegisters(Operation& operation, Subtable table, uint32_t group,
                              std::vector<ListedRegister>* registers);
@@ -137,18 +132,11 @@ class KvImpl final : private WorkerDuties {
   // Every group of the index, some at a time, until one fails or operations are held.
   using GroupVisitor = std::function<Task<void>(Subtable table, uint32_t group, Status* failure)>;
   // Walks from where `walk`, if there is one, has come to, and leaves there how far it comes.
-  struct Walk {
-    RepairKind kind = RepairKind::kScrubRegisters;
-    uint64_t number = 0;  // RepairOrder::walk
-    uint32_t next = 0;    // the directory entry to begin with
-    uint32_t end = 2;     // how far the directory reaches, as far as is known
-    RegistersLeft left{};
-  };
-  Task<Status> ForEachGroup(GroupVisitor visit, Walk* walk);
+  Task<Status> ForEachGroup(GroupVisitor visit, IndexWalk* walk);
   // One that a repair has left unfinished, or from the beginning.
-  [[nodiscard]] Walk WalkOf(const RepairOrder& order) const;
+  [[nodiscard]] IndexWalk WalkOf(const RepairOrder& order) const;
   // ForEachGroup(); keeps `walk` if it comes to no end.
-  Task<Status> WalkRegisters(GroupVisitor visit, Walk* walk);
+  Task<Status> WalkRegisters(GroupVisitor visit, IndexWalk* walk);
 
   // scan.cc
   struct ListedKey;
@@ -180,12 +168,7 @@ class KvImpl final : private WorkerDuties {
 
   // take_over.cc: memory of workers that are gone.
   Task<Status> TakeOverBlocks(RepairOrder order);
-  // A buffer of somebody who is gone that a register's word names.
-  struct NamedBuffer {
-    RegisterRef ref;
-    SizeClass buffer_class;
-    OutBuffer buffer;
-  };
+  struct NamedBuffer;
   struct Estate;
   Task<Status> FindOrphans(Estate& estate, const RepairOrder& order);
   // Until all that was unlinked by now is free, or on the way to the bitmaps of its blocks, and
@@ -199,6 +182,21 @@ class KvImpl final : private WorkerDuties {
   Task<Status> FreeLost();
   void TellUnnamed(const Estate& estate);
   Task<Status> FreeLostOf(Estate& estate, const OrphanBlocks::Block& block);
+
+  // leave.cc: regions that are given up.
+  // What lives there and is no register, of one group.
+  Task<void> LeaveGroup(Subtable table, uint32_t group, RegistersLeft* left, Status* failure);
+  Task<Status> LeaveKey(ViewHold::Presence& presence, const ListedRegister& listed);
+  // A register that was dropped by somebody who has not lived to free its slot.
+  Task<Status> LeaveDropped(Operation& operation, Entry dropped);
+  // A root's extent that lies there, or the root itself. `*more`: there is another one.
+  Task<Status> LeaveRoot(RegisterOperation& operation, const IndexKey& key,
+                         const SearchResult& search, bool* more);
+  Task<Result<GlobalAddr>> AllocateToLeave(SizeClass size_class);
+  Task<Status> CopyExtent(Operation& operation, const ExtentRef& from, const ExtentRef& to);
+  // Now and then: blocks there that nobody sees to become this worker's.
+  void SeeToLeavingIfDue();
+  Task<void> SeeToLeaving();
 
   // compact.cc: moves what lives in blocks of this worker's own of which little is used.
   void CompactIfScarce();
@@ -477,8 +475,10 @@ class KvImpl final : private WorkerDuties {
                                 Draft* draft);
   // The record that `search` found is written anew, to `reserved`, and nothing else changes. If it
   // took a register's place that register's memory comes back now, not when the key is written.
+  // `root`, unless null, is its value then; `won`, unless null, tells whether it has it.
   Task<Status> RestateRecord(RegisterOperation& operation, const IndexKey& key,
-                             const SearchResult& search, Draft* reserved, bool* done);
+                             const SearchResult& search, Draft* reserved, bool* done,
+                             const std::string_view* root = nullptr, bool* won = nullptr);
   Task<Status> ThawRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                             CachedRegister& entry, const Tuple& f, Draft* draft);
   // Who is credited with the register's end, if the slot says so.
@@ -578,10 +578,11 @@ class KvImpl final : private WorkerDuties {
   uint64_t departures_before_ = 0;
   uint64_t next_account_ns_ = 0;
   uint32_t account_rests_ = 1;
+  LeavingLooks leaving_looks_;
   bool compacting_ = false;
   uint64_t compaction_ended_ns_ = 0;
   std::array<uint64_t, kMaxWorkers / 64> seats_before_{};
-  Walk left_walk_;  // the last that a hold has cut short
+  IndexWalk left_walk_;  // the last that a hold has cut short
   bool finishing_splits_ = false;
   uint32_t quiet_ticks_ = 0;
   // Where the walk for expired records goes on, how far the directory reaches, and when.

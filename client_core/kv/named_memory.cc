@@ -42,7 +42,7 @@ Task<void> KvImpl::NameGroup(Estate& estate, const View& view, Subtable table, u
   Status status = context_.view().SamePlaces(view) ? Status::Ok() : kReplicasChanged;
   operation.pin = reclaimer_.Pin();
   GroupWords words;
-  if (status.ok()) status = co_await index_.ReadGroup(operation, table, group, &words);
+  if (status.ok()) status = co_await index_.ReadGroup(operation, &table, group, &words);
   for (uint32_t i = 0; i < kGroupWords && status.ok(); ++i) {
     const SlotWord word(words[i]);
     if (i == kGroupHeaderWord || (word.is_empty() && !word.is_dropped())) continue;

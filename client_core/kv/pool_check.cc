@@ -62,6 +62,7 @@ Task<Status> PoolCheck::ReadAll(Operation& operation, GlobalAddr at, uint32_t by
                                 RoundTripPtr* holder) {
   *holder = context_.fabric.NewRoundTrip();
   const View& view = context_.view();
+  if (!view.Contains(at)) co_return kMapChanged;
   images->count = view.LiveReplicas(at);
   if (images->count == 0) co_return kMapChanged;
   for (int i = 0; i < images->count; ++i) {
@@ -109,25 +110,28 @@ Task<Status> PoolCheck::CheckDirectory(std::vector<std::pair<uint32_t, Directory
   // Every subtable tells how far the directory reaches.
   uint32_t end = 2;
   uint32_t count = 0;
+  const uint8_t directory = context_.view().directory;
   for (uint32_t first = 0; first < end; first += count) {
     count = std::min(end - first, kDirectoryStretch);
     Operation operation;
     Images images{};
     RoundTripPtr holder;
     const Status status =
-        co_await ReadAll(operation, DirectoryAddr(first), count * 8, &images, &holder);
+        co_await ReadAll(operation, DirectoryAddr(first, directory), count * 8, &images, &holder);
     if (!status.ok()) co_return status;
     for (uint32_t i = 0; i < count; ++i) {
       uint64_t bits = 0;
       std::memcpy(&bits, images[0] + i * 8, 8);
       for (int replica = 1; replica < images.count; ++replica) {
         if (std::memcmp(images[replica] + i * 8, &bits, 8) == 0) continue;
-        Wrong(&counts_.differing, "replicas of a directory entry differ", DirectoryAddr(first + i));
+        Wrong(&counts_.differing, "replicas of a directory entry differ",
+              DirectoryAddr(first + i, directory));
       }
       const DirectoryWord word(bits);
       if (!word.is_used()) continue;
       if (!context_.view().Contains(word.subtable())) {
-        Wrong(&counts_.misplaced, "a directory entry names nothing", DirectoryAddr(first + i));
+        Wrong(&counts_.misplaced, "a directory entry names nothing",
+              DirectoryAddr(first + i, directory));
         continue;
       }
       counts_.unfinished += word.locked() ? 1 : 0;

@@ -153,7 +153,8 @@ Task<Status> KvImpl::ReserveInPlaceOf(SlotWord register_word, SizeClass size_cla
 }
 
 Task<Status> KvImpl::RestateRecord(RegisterOperation& operation, const IndexKey& key,
-                                   const SearchResult& search, Draft* reserved, bool* done) {
+                                   const SearchResult& search, Draft* reserved, bool* done,
+                                   const std::string_view* root, bool* won) {
   const SlotWord v_old = search.entry.word;
   *done = reserved->addr.is_null();
   if (*done) co_return Status::Ok();
@@ -165,7 +166,7 @@ Task<Status> KvImpl::RestateRecord(RegisterOperation& operation, const IndexKey&
     co_return Status(StatusCode::kCorrupt, "a record fails its checksum");
   }
   const RecordHeader header = LoadRecordHeader(search.record);
-  const std::string_view value = RecordValue(search.record);
+  const std::string_view value = root != nullptr ? *root : RecordValue(search.record);
   const uint64_t bytes = RecordBytes(key.bytes.size(), value.size());
   // Others were faster, with a larger one.
   *done = bytes > reserved->size_class.bytes();
@@ -198,6 +199,7 @@ Task<Status> KvImpl::RestateRecord(RegisterOperation& operation, const IndexKey&
     Abandon(draft);
     co_return Status::Ok();
   }
+  if (won != nullptr) *won = true;
   index_.CacheLocation(key.hash, {search.entry.slot, v_new});
   if (Planted(Bug::kMovedFreedAtOnce)) {
     allocator_.FreeUnpublished(v_old.addr(), v_old.size_class());

@@ -23,6 +23,8 @@
 namespace onetrip {
 namespace {
 
+constexpr Status kPoolIsFull(StatusCode::kOutOfMemory,
+                             "the pool is full; other workers have to give up memory first");
 constexpr uint32_t kDirectoryStretch = 1024;  // entries per READ
 constexpr uint32_t kGroupsAtOnce = 16;
 constexpr uint64_t kPatienceNs = 60'000'000'000;
@@ -43,6 +45,8 @@ Mechanism MechanismOf(RepairKind kind) {
       return Mechanism::kMove;
     case RepairKind::kFormatRegions:
       return Mechanism::kGrow;
+    case RepairKind::kMoveSubtables:
+      return Mechanism::kLeave;
   }
   CHECK(false);
 }
@@ -62,6 +66,12 @@ void KvImpl::UseView(const View& view) {
     next_account_ns_ = 0;
   }
   seats_before_ = view.live_seats;
+  index_.UseView(view);
+  allocator_.UseView(view);
+  if (std::exchange(leaving_looks_.regions, view.leaving) == view.leaving) return;
+  account_rests_ = 1;
+  leaving_looks_.in_vain = 0;
+  leaving_looks_.next_ns = context_.executor.NowNs() + 2 * context_.options.account_rest_us * 1000;
 }
 
 Task<bool> KvImpl::WaitToBegin(Operation* operation) {
@@ -112,6 +122,9 @@ Task<void> KvImpl::RunRepair(RepairOrder order, DoneFn done) {
                    ? Status(StatusCode::kInvalidArgument, "the regions are there already")
                    : co_await FormatRegions(context_.fabric, *order.view, order.region);
       break;
+    case RepairKind::kMoveSubtables:
+      status = co_await index_.MoveSubtables(order.view);
+      break;
   }
   done(status);
 }
@@ -130,26 +143,26 @@ Task<Status> KvImpl::CheckPool(PoolCounts* counts) {
   co_return co_await check.Run();
 }
 
-KvImpl::Walk KvImpl::WalkOf(const RepairOrder& order) const {
+IndexWalk KvImpl::WalkOf(const RepairOrder& order) const {
   const bool is_same = left_walk_.kind == order.kind && left_walk_.number == order.walk;
   if (is_same || (Planted(Bug::kWalkResumedAnyway) && left_walk_.kind == order.kind)) {
     return left_walk_;
   }
-  Walk walk;
+  IndexWalk walk;
   walk.kind = order.kind;
   walk.number = order.walk;
   return walk;
 }
 
-Task<Status> KvImpl::WalkRegisters(GroupVisitor visit, Walk* walk) {
+Task<Status> KvImpl::WalkRegisters(GroupVisitor visit, IndexWalk* walk) {
   const Status status = co_await ForEachGroup(std::move(visit), walk);
-  left_walk_ = status.ok() ? Walk() : *walk;
+  left_walk_ = status.ok() ? IndexWalk() : *walk;
   co_return status;
 }
 
 Task<Status> KvImpl::ScrubRegisters(RepairOrder order) {
   if (!registers_ || Planted(Bug::kNoScrub)) co_return Status::Ok();
-  Walk walk = WalkOf(order);
+  IndexWalk walk = WalkOf(order);
   co_return co_await WalkRegisters(
       [this](Subtable table, uint32_t group, Status* failure) {
         return ScrubGroup(table, group, failure);
@@ -165,18 +178,30 @@ Task<Status> KvImpl::EndRegisters(RepairOrder order) {
     co_return Status(StatusCode::kUnavailable, "this agent's engine knows no registers");
   }
   if (Planted(Bug::kMovesRegisters)) co_return Status::Ok();
-  Walk walk = WalkOf(order);
+  IndexWalk walk = WalkOf(order);
   Status status = co_await FindOpenBlocks(&walk.left);
   if (!status.ok()) co_return status;
+  if (!walk.leaves) {
+    status = co_await WalkRegisters(
+        [this, &walk](Subtable table, uint32_t group, Status* failure) {
+          return EndGroup(table, group, &walk.left, failure);
+        },
+        &walk);
+    AfterWrite();
+    if (!status.ok()) co_return status;
+    if (context_.view().leaving == 0) co_return walk.left.any ? kPoolIsFull : status;
+    walk.leaves = true;
+    walk.next = 0;
+  }
+  const MechanismScope scope(context_.mechanism_observer, Mechanism::kLeave);
   status = co_await WalkRegisters(
       [this, &walk](Subtable table, uint32_t group, Status* failure) {
-        return EndGroup(table, group, &walk.left, failure);
+        return LeaveGroup(table, group, &walk.left, failure);
       },
       &walk);
   AfterWrite();
   if (!status.ok() || !walk.left.any) co_return status;
-  co_return Status(StatusCode::kOutOfMemory,
-                   "the pool is full; other workers have to give up memory first");
+  co_return walk.left.failure.ok() ? kPoolIsFull : walk.left.failure;
 }
 
 Task<Status> KvImpl::FindOpenBlocks(RegistersLeft* left) {
@@ -214,8 +239,8 @@ Task<Status> KvImpl::FindSubtable(uint32_t* entry, uint32_t end) {
 
 // Entries move from a subtable to one further on in the directory, never back: in ascending order
 // none is missed, however many splits there are meanwhile.
-Task<Status> KvImpl::ForEachGroup(GroupVisitor visit, Walk* walk) {
-  Walk from_the_beginning;
+Task<Status> KvImpl::ForEachGroup(GroupVisitor visit, IndexWalk* walk) {
+  IndexWalk from_the_beginning;
   if (walk == nullptr) walk = &from_the_beginning;
   // A hold does not wait for it, and is waited for by nobody here: somebody is asked again.
   for (; !stopping_ && !context_.hold.held(); ++walk->next) {
@@ -242,7 +267,7 @@ Task<Status> KvImpl::ForEachGroup(GroupVisitor visit, Walk* walk) {
 Task<Status> KvImpl::ListRegisters(Operation& operation, Subtable table, uint32_t group,
                                    std::vector<ListedRegister>* registers) {
   GroupWords words;
-  Status status = co_await index_.ReadGroup(operation, table, group, &words);
+  Status status = co_await index_.ReadGroup(operation, &table, group, &words);
   for (uint32_t i = 0; i < kGroupWords && status.ok(); ++i) {
     const SlotWord word(words[i]);
     if (i == kGroupHeaderWord || word.is_empty() || !word.is_register()) continue;

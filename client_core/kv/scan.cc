@@ -169,7 +169,7 @@ Task<void> KvImpl::ListGroup(uint32_t database, Subtable table, uint32_t group,
   }
   operation.pin = reclaimer_.Pin();
   GroupWords words;
-  Status status = co_await index_.ReadGroup(operation, table, group, &words);
+  Status status = co_await index_.ReadGroup(operation, &table, group, &words);
   if (status.ok()) {
     for (uint64_t& bits : words) {
       if (!IsThere(SlotWord(bits).kind())) bits = 0;

@@ -50,6 +50,7 @@ void KvImpl::OnTick() {
     context_.executor.Spawn(gate_, allocator_.Maintain());
   }
   WalkForExpiredIfDue();
+  SeeToLeavingIfDue();
   AccountIfScarce();
   CompactIfScarce();
   uint32_t entry = 0;
@@ -244,7 +245,7 @@ Task<Status> KvImpl::SweepSubtable(Subtable table, SweepPass* pass) {
     if (!released) co_return kHeld;
     operation.pin = reclaimer_.Pin();
     GroupWords words;
-    Status status = co_await index_.ReadGroup(operation, table, group, &words);
+    Status status = co_await index_.ReadGroup(operation, &table, group, &words);
     if (!status.ok()) co_return status;
     // What a split has yet to take out of the parent is still named there. A later pass removes it.
     const bool filling = GroupHeader(words[kGroupHeaderWord]).filling();

@@ -81,6 +81,12 @@ class DirectoryWord {
     return DirectoryWord(Splitting(subtable, depth, worker).bits() | (1ULL << 61));
   }
 
+  // The same of a subtable that has moved.
+  [[nodiscard]] constexpr DirectoryWord MovedTo(GlobalAddr subtable) const {
+    constexpr uint64_t kAddress = (1ULL << 44) - 1;
+    return DirectoryWord((bits_ & ~kAddress) | (subtable.bits() / kObjectAlignBytes));
+  }
+
   [[nodiscard]] constexpr uint64_t bits() const { return bits_; }
   [[nodiscard]] constexpr bool is_used() const { return ((bits_ >> 60) & 1) != 0; }
   // By its own split or, while it is filled, by its parent's.

@@ -61,7 +61,7 @@ struct RegionHeader {
   uint64_t blocks[kBlocksPerRegion];  // BlockEntry
 };
 inline constexpr uint64_t kRegionMagic = 0x4f4e4554524950ULL;  // "ONETRIP"
-inline constexpr uint64_t kLayoutVersion = 6;
+inline constexpr uint64_t kLayoutVersion = 7;
 static_assert(sizeof(RegionHeader) <= kRegionHeaderBytes);
 static_assert(offsetof(RegionHeader, blocks) == 64);
 
@@ -135,13 +135,16 @@ inline constexpr uint64_t kKeyCountersOffset = kEpochTableOffset + kEpochTableBy
 inline constexpr uint64_t kKeyCountersBytes = kMaxWorkers * sizeof(KeyCounters);
 inline constexpr uint64_t kDirectoryOffset = kKeyCountersOffset + kKeyCountersBytes;
 inline constexpr uint64_t kDirectoryBytes = uint64_t{kDirectoryEntries} * 8;
-inline constexpr uint64_t kRetiredRingsOffset = kDirectoryOffset + kDirectoryBytes;
+// One is in force (View::directory); the index moves by being written anew to the other.
+inline constexpr uint8_t kDirectories = 2;
+constexpr uint8_t OtherDirectory(uint8_t directory) { return directory == 0 ? 1 : 0; }
+inline constexpr uint64_t kRetiredRingsOffset = kDirectoryOffset + kDirectories * kDirectoryBytes;
 inline constexpr uint64_t kRetiredRingsBytes = kMaxWorkers * sizeof(RetiredRing);
 inline constexpr uint64_t kSeatRingsOffset = kRetiredRingsOffset + kRetiredRingsBytes;
 inline constexpr uint64_t kSeatRingsBytes = kMaxWorkers * kSeatRingBytes;
 inline constexpr uint64_t kRootBytes = kSeatRingsOffset + kSeatRingsBytes;
 inline constexpr uint32_t kRootBlocks = (kRootBytes + kBlockBytes - 1) / kBlockBytes;
-static_assert(kRootBlocks == 3, "root area: 3 of region 0's 64 blocks");
+static_assert(kRootBlocks == 5, "root area: 5 of region 0's 64 blocks");
 
 constexpr GlobalAddr EpochEntryAddr(WorkerIndex worker) {
   return GlobalAddr(0, kEpochTableOffset + worker.value * sizeof(EpochEntry));
@@ -149,8 +152,8 @@ constexpr GlobalAddr EpochEntryAddr(WorkerIndex worker) {
 constexpr GlobalAddr KeyCounterAddr(WorkerIndex worker, uint32_t word) {
   return GlobalAddr(0, kKeyCountersOffset + worker.value * sizeof(KeyCounters) + word * 8);
 }
-constexpr GlobalAddr DirectoryAddr(uint32_t entry) {
-  return GlobalAddr(0, kDirectoryOffset + uint64_t{entry} * 8);
+constexpr GlobalAddr DirectoryAddr(uint32_t entry, uint8_t directory) {
+  return GlobalAddr(0, kDirectoryOffset + directory * kDirectoryBytes + uint64_t{entry} * 8);
 }
 
 constexpr GlobalAddr RetiredRingAddr(WorkerIndex worker) {

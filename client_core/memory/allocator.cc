@@ -64,14 +64,14 @@ void Allocator::ListAgain(Block& block, uint16_t index) {
 }
 
 void Allocator::Enlist(Block& block) {
-  if (block.closing || block.emptying) return;
+  if (block.closing || block.emptying || block.leaving) return;
   auto& list = partial_[block.list];
   block.list_position = static_cast<uint32_t>(list.size());
   list.push_back(&block);
 }
 
 void Allocator::Unlist(Block& block) {
-  if (block.closing || block.emptying) return;
+  if (block.closing || block.emptying || block.leaving) return;
   auto& list = partial_[block.list];
   CHECK(list[block.list_position] == &block);
   list[block.list_position] = list.back();
@@ -94,7 +94,7 @@ void Allocator::RelistBuffers() {
     node_set_of_[region] = 1 + FindNodeSet(GlobalAddr(region, 0));
   }
   for (const std::unique_ptr<Block>& block : blocks_) {
-    if (block->list < SizeClass::kCount) continue;
+    if (block->list < SizeClass::kCount || !view.Contains(block->start)) continue;
     const uint32_t set = node_set_of_[block->start.region()];
     const uint32_t list = set * SizeClass::kCount + block->size_class.index();
     if (list == block->list) continue;
@@ -322,7 +322,9 @@ bool Allocator::IsListedFor(GlobalAddr start, const Want& want) {
 }
 
 Task<Result<ControlReply>> Allocator::AskForBlock(NodeId node, ControlRequest request) {
+  ++asking_;
   Result<ControlReply> reply = co_await context_.fabric.Control(node, request);
+  --asking_;
   if (!reply.ok()) co_return reply.status();
   if (reply.value().is_tight) tight_until_ns_ = context_.executor.NowNs() + kTightNs;
   if (reply.value().outcome == ControlReply::Outcome::kFull) {
@@ -335,7 +337,11 @@ Task<Result<ControlReply>> Allocator::AskForBlock(NodeId node, ControlRequest re
   }
   // The node has not heard yet that the region has moved, and what it says of that means nothing;
   // or it has, before this worker, or of a region that was added, and would keep the block for it.
-  if (!context_.view().Contains(start) || context_.view().Locate(start, 0).node != node) {
+  // Or one of the two has not heard that the region leaves.
+  const bool leaves = request.kind == ControlRequest::Kind::kAllocLeaving;
+  if (!context_.view().Contains(start) || context_.view().Locate(start, 0).node != node ||
+      context_.view().IsLeaving(start) != leaves) {
+    returning_.push_back(start);
     request.kind = opened ? ControlRequest::Kind::kTakeOver : ControlRequest::Kind::kFree;
     request.block = start;
     if (opened) {
@@ -344,6 +350,7 @@ Task<Result<ControlReply>> Allocator::AskForBlock(NodeId node, ControlRequest re
       request.owner = kNobody;
     }
     (void)co_await context_.fabric.Control(node, request);
+    returning_.erase(std::find(returning_.begin(), returning_.end(), start));
     co_return Status(StatusCode::kUnavailable, "a memory node and this worker know different maps");
   }
   co_return reply;
@@ -364,7 +371,9 @@ Task<Result<GlobalAddr>> Allocator::GrantBy(NodeId node, Want want, GlobalAddr w
   if (reply.value().outcome == ControlReply::Outcome::kOpened) {
     co_return co_await AdoptOpened(start, size_class, list);
   }
+  taking_.push_back(start);
   const Status granted = co_await GrantOnBackups(start, size_class);
+  taking_.erase(std::find(taking_.begin(), taking_.end(), start));
   if (!granted.ok()) {
     // One that a replica takes for somebody else's, since it was away when that was given back,
     // would only be granted again: it stays ours and unused until a repair.
@@ -413,6 +422,8 @@ void Allocator::AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list
   blocks_.push_back(std::move(block));
   block_position_[key] = static_cast<uint32_t>(blocks_.size());
   Block& added = *blocks_.back();
+  added.leaving = context_.view().IsLeaving(start);
+  leaving_blocks_ += added.leaving ? 1 : 0;
   CHECK(named == nullptr || named->size() == added.objects);
   // Lowest address first out.
   for (uint32_t i = added.objects; i-- > 0;) {
@@ -441,6 +452,7 @@ void Allocator::Forget(Block& block) {
   metrics_.owned_bytes.Sub(uint64_t{block.size_class.blocks()} * kBlockBytes);
   metrics_.free_bytes.Sub(block.size_class, free_bytes);
   metrics_.live_bytes.Sub(uint64_t{block.objects} * block.size_class.bytes() - free_bytes);
+  leaving_blocks_ -= block.leaving ? 1 : 0;
   const uint32_t key = BlockKey(block.start);
   const uint32_t position = std::exchange(block_position_[key], 0);
   if (position != blocks_.size()) {
@@ -451,6 +463,7 @@ void Allocator::Forget(Block& block) {
 }
 
 Task<void> Allocator::ReturnBlock(GlobalAddr start, SizeClass size_class) {
+  returning_.push_back(start);
   // Backups first: the primary hands the block out again as soon as it has it back.
   for (int replica = context_.view().LiveReplicas(start) - 1; replica >= 0; --replica) {
     // The view may have changed since the last one.
@@ -464,6 +477,7 @@ Task<void> Allocator::ReturnBlock(GlobalAddr start, SizeClass size_class) {
     // A node that does not answer has left or will be told by the master: nothing to do here.
     (void)co_await context_.fabric.Control(node, request);
   }
+  returning_.erase(std::find(returning_.begin(), returning_.end(), start));
 }
 
 Task<void> Allocator::ReturnFreeBlocks(bool all) {
@@ -478,7 +492,7 @@ Task<void> Allocator::ReturnFreeBlocks(bool all) {
     // One wholly free block per class stays, so that a set and a delete in turn do not ask a memory
     // node each time; unless memory is short, or the block is a span of its own. One whose bitmap
     // is being read stays until that is over.
-    const bool listed = !block->closing && !block->emptying;
+    const bool listed = !block->closing && !block->emptying && !block->leaving;
     const bool last = listed && partial_[block->list].size() == 1;
     if ((!all && last && !size_class.is_span()) || block->sweeping) {
       block->queued_for_return = true;
@@ -523,6 +537,7 @@ Task<void> Allocator::Maintain() {
   owed_sweeps_ -= std::min(owed_sweeps_, sweeps);
   if (wanted != 0) CloseFor(wanted);
   if (!emptying_.empty()) FillAgainWhatIsLate();
+  if (context_.view().leaving != 0) co_await SeeToLeaving();
   if (!wholly_free_.empty()) co_await ReturnFreeBlocks(/*all=*/is_scarce() || is_tight());
 }
 
@@ -550,6 +565,12 @@ Task<bool> Allocator::Drain() {
     const Result<GlobalAddr> ring = co_await retired_registers_.Leave();
     if (ring.ok() && !ring.value().is_null()) {
       FreeUnpublished(ring.value(), SizeClass::For(kRetiredRingBytes));
+    }
+    if (ring.ok() && !retired_registers_.left().is_null()) {
+      const Result<GlobalAddr> other = co_await retired_registers_.TakeLeftRing();
+      if (other.ok() && !other.value().is_null()) {
+        FreeUnpublished(other.value(), SizeClass::For(kRetiredRingBytes));
+      }
     }
     // A node may be on its way out.
     left = ring.ok();

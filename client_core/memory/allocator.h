@@ -72,7 +72,7 @@ class Allocator {
 
   // The same for a caller that holds a pin: asks memory nodes, but waits for nothing that is
   // retired.
-  Task<Result<GlobalAddr>> AllocatePinned(SizeClass size_class);
+  Task<Result<GlobalAddr>> AllocatePinned(SizeClass size_class, bool may_use_reserve = false);
 
   struct Object {
     GlobalAddr addr;
@@ -87,6 +87,8 @@ class Allocator {
   [[nodiscard]] bool was_full() const {
     return full_until_ns_ != 0 && context_.executor.NowNs() < full_until_ns_;
   }
+  // This class is wanted: others are to give what they do not need, and compaction begins.
+  void TellShortage(SizeClass size_class);
   // Waits until what is retired by now is free again, but not beyond `deadline_ns` nor while all
   // hold. REQUIRES: the caller holds no pin.
   Task<void> AwaitRetired(uint64_t deadline_ns);
@@ -197,6 +199,21 @@ class Allocator {
   void BeginCompaction() { compacts_ = true; }
   void EndCompaction(bool moved_any);
 
+  // Regions that are given up (PROTOCOLS): nothing is allocated in blocks of those, and each goes
+  // back when all of it is free.
+  //
+  // A new view is there. REQUIRES: no operation is under way if it has other regions, or others
+  // that leave, than the last.
+  void UseView(const View& view);
+  // How many such blocks this worker has.
+  [[nodiscard]] size_t leaving_blocks() const { return leaving_blocks_; }
+  // Takes open blocks of such regions, some at a time, so that somebody looks what is lost there.
+  // Whether there may be more.
+  Task<bool> AcquireLeaving();
+  // A block of such a region which its primary says is this worker's: if it does not know of that,
+  // since an answer was lost, takes it. REQUIRES: no other call, nor AcquireLeaving(), is running.
+  Task<void> ClaimLeaving(GlobalAddr start, SizeClass size_class);
+
   // Free blocks are few: a memory node has told this worker, or another one.
   [[nodiscard]] bool is_tight() const {
     return reclaimer_.others_tight() || context_.executor.NowNs() < tight_until_ns_;
@@ -204,7 +221,7 @@ class Allocator {
   // Whether blocks of this worker's are on their way to others.
   [[nodiscard]] bool gives() const {
     return !closing_.empty() || !opening_.empty() || owed_sweeps_ > 0 || compacts_ ||
-           !emptying_.empty();
+           !emptying_.empty() || leaving_blocks_ != 0;
   }
   // Whether this worker, or another one, needs memory that it does not get.
   [[nodiscard]] bool is_scarce() const {
@@ -255,6 +272,7 @@ class Allocator {
     bool kept = false;               // never opened: see KeepBlockOf
     bool closing = false;            // to be opened: in no list, nothing is allocated there
     bool emptying = false;           // what lives there is moved: likewise
+    bool leaving = false;            // its region is given up: likewise
     uint64_t stuck_until_ns = 0;     // it could not be emptied: it is not chosen again before
     uint32_t clearing = 0;           // of its objects are in to_clear_, or were a moment ago
     // Of buffers, by index: free or not, what its lock word says means nothing. Empty: of none.
@@ -321,8 +339,6 @@ class Allocator {
   GlobalAddr TakeFrom(uint32_t list, SizeClass size_class);
   Task<Result<GlobalAddr>> AllocateWanted(Want want);
   Task<void> WaitForMemory(const Want& want, uint64_t wait_ns);
-  // This class is wanted: others are to give what they do not need, and compaction begins.
-  void TellShortage(SizeClass size_class);
   Task<void> PublishRetiredRegisters();
 
   Block* FindOwn(GlobalAddr addr);
@@ -332,6 +348,11 @@ class Allocator {
   // In and out of its list of partial_, by whether it has free objects.
   void Enlist(Block& block);
   void Unlist(Block& block);
+  // The queues of what is to be done know nothing of regions that are gone.
+  void ForgetWhatIsGone(const View& view);
+  Task<void> SeeToLeaving();
+  Task<void> LeaveRing();
+
   // Back to the free list of its own block, or to the queue for its owner.
   void Release(GlobalAddr addr, SizeClass size_class);
   void ReleaseSafe();
@@ -365,6 +386,8 @@ class Allocator {
   // An open block that its primary has given this worker, on the other replicas.
   Task<Status> AcquireOnBackups(GlobalAddr start, SizeClass size_class);
   // The same, and takes it into `list`.
+  // Whether this worker opens it, and a memory node may not have heard.
+  [[nodiscard]] bool IsOpening(GlobalAddr start) const;
   Task<Result<GlobalAddr>> AdoptOpened(GlobalAddr start, SizeClass size_class, uint32_t list);
   Task<Result<ControlReply>> AskToTakeOver(GlobalAddr start, SizeClass size_class, int replica,
                                            WorkerId from, WorkerId to);
@@ -443,6 +466,11 @@ class Allocator {
   std::vector<Closing> closing_;
   std::vector<Opening> opening_;
   std::vector<Emptying> emptying_;
+  size_t leaving_blocks_ = 0;
+  uint32_t next_leaving_ = 0;          // of blocks_, to be swept
+  std::vector<GlobalAddr> returning_;  // blocks that are on their way back to their nodes
+  std::vector<GlobalAddr> taking_;     // ... that are about to become this worker's
+  uint32_t asking_ = 0;                // memory nodes that are asked for a block
   bool compacts_ = false;
   std::function<void()> begin_compaction_;
   uint64_t compaction_barren_until_ns_ = 0;

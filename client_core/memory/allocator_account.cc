@@ -19,7 +19,9 @@ void Allocator::BeginAccount() {
     FindOwn(object.block)->suspect[object.index] = false;
   }
   for (const Retired& retired : retired_) KnowOf(retired.addr);
-  if (const GlobalAddr ring = retired_registers_.given(); !ring.is_null()) KnowOf(ring);
+  for (const GlobalAddr ring : {retired_registers_.given(), retired_registers_.left()}) {
+    if (!ring.is_null()) KnowOf(ring);
+  }
 }
 
 void Allocator::EndAccount() {

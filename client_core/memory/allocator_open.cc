@@ -152,6 +152,11 @@ Task<Status> Allocator::TellOpened(Opening& opening) {
   co_return Status::Ok();
 }
 
+bool Allocator::IsOpening(GlobalAddr start) const {
+  return std::any_of(opening_.begin(), opening_.end(),
+                     [start](const Opening& one) { return one.start == start; });
+}
+
 Task<Status> Allocator::AcquireOnBackups(GlobalAddr start, SizeClass size_class) {
   for (int replica = 1; replica < context_.view().LiveReplicas(start); ++replica) {
     const Result<ControlReply> reply =
@@ -167,7 +172,15 @@ Task<Status> Allocator::AcquireOnBackups(GlobalAddr start, SizeClass size_class)
 
 Task<Result<GlobalAddr>> Allocator::AdoptOpened(GlobalAddr start, SizeClass size_class,
                                                 uint32_t list) {
+  // This worker itself has just opened it, and may be telling the nodes again: what it gets there
+  // would be opened under its hands.
+  if (telling_ || IsOpening(start)) {
+    if (!IsOpening(start)) opening_.push_back({start, size_class});
+    co_return Status(StatusCode::kUnavailable, "a memory node has yet to hear of an open block");
+  }
+  taking_.push_back(start);
   const Status acquired = co_await AcquireOnBackups(start, size_class);
+  taking_.erase(std::find(taking_.begin(), taking_.end(), start));
   if (!acquired.ok()) {
     opening_.push_back({start, size_class});
     co_return acquired;

@@ -1,5 +1,7 @@
 // Objects that one worker frees in another's block: bits by FAA on the one side, the owner's sweeps
 // on the other (FUSEE 4.4).
+#include <absl/cleanup/cleanup.h>
+
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -142,6 +144,13 @@ Task<void> Allocator::CollectAgain() {
 
 Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerId from,
                                  const std::vector<bool>& named, std::vector<bool>* freed) {
+  taking_.push_back(start);
+  const absl::Cleanup taken = [&] {
+    taking_.erase(std::find(taking_.begin(), taking_.end(), start));
+  };
+  if (!context_.view().Contains(start)) {
+    co_return Status(StatusCode::kUnavailable, "the block's region has been given up");
+  }
   // The primary first: one of two who try gets it.
   for (int replica = 0; replica < context_.view().LiveReplicas(start); ++replica) {
     ControlRequest request;

@@ -17,11 +17,15 @@ Task<Result<GlobalAddr>> Allocator::Allocate(SizeClass size_class, Holder* idle)
   return AllocateWanted({.size_class = size_class, .near = GlobalAddr(), .idle = idle});
 }
 
-Task<Result<GlobalAddr>> Allocator::AllocatePinned(SizeClass size_class) {
+Task<Result<GlobalAddr>> Allocator::AllocatePinned(SizeClass size_class, bool may_use_reserve) {
   CHECK(size_class.is_valid());
   while (true) {
     if (const GlobalAddr addr = TryAllocate(size_class); !addr.is_null()) co_return addr;
-    const Status granted = co_await GrantBlock({.size_class = size_class, .near = GlobalAddr()});
+    Status granted = co_await GrantBlock({.size_class = size_class, .near = GlobalAddr()});
+    if (granted.code() == StatusCode::kOutOfMemory && may_use_reserve) {
+      granted = co_await GrantBlock(
+          {.size_class = size_class, .near = GlobalAddr(), .may_use_reserve = true});
+    }
     if (!granted.ok()) co_return granted;
   }
 }

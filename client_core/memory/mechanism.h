@@ -19,6 +19,7 @@ enum class Mechanism : uint8_t {
   kCopy,          // of a region to a node that lacks it
   kMove,          // of a region from one node to another
   kGrow,          // regions are added
+  kLeave,         // what lies in regions that are given up goes elsewhere, the index or keys
   kEndRegisters,  // all of them become records, before a move
   kExtents,       // a value in extents is written
   kExhaustion,    // of a register's timestamps: its key is registered anew

@@ -7,10 +7,13 @@
 
 namespace onetrip {
 
-Task<Status> OrphanBlocks::Find(Operation& operation, const LivingWorkers* living) {
+Task<Status> OrphanBlocks::Find(Operation& operation, const LivingWorkers* living,
+                                uint32_t first_region) {
   const auto regions = static_cast<uint32_t>(context_.view().regions.size());
   constexpr uint32_t kBytes = offsetof(RegionHeader, blocks) + kBlocksPerRegion * 8;
-  for (uint32_t region = 0; region < regions; ++region) {
+  for (uint32_t region = first_region; region < regions; ++region) {
+    // Given up meanwhile.
+    if (!context_.view().Contains(GlobalAddr(region, 0))) break;
     RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
     const auto* header = reinterpret_cast<const RegionHeader*>(
         round_trip->Read(context_.view().Locate(GlobalAddr(region, 0), 0), kBytes));

@@ -37,8 +37,8 @@ class OrphanBlocks {
   explicit OrphanBlocks(WorkerContext& context) : context_(context) {}
 
   // Reads the block tables of all regions: blocks of workers that are none of `living`; null: all
-  // that are granted, open ones, too. One call.
-  Task<Status> Find(Operation& operation, const LivingWorkers* living);
+  // that are granted, open ones, too. Of regions from `first_region` on. One call.
+  Task<Status> Find(Operation& operation, const LivingWorkers* living, uint32_t first_region = 0);
   // One more, whosever it is.
   void Add(GlobalAddr start, SizeClass size_class, WorkerId owner);
   // By the address of the first.

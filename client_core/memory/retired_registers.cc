@@ -71,17 +71,36 @@ Task<Status> RetiredRegisters::ReadHeads(std::vector<RetiredRing>* heads) {
   co_return Status::Ok();
 }
 
-// The entries are on all replicas before the head that counts them is: they may lie on other nodes.
-Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
+void RetiredRegisters::NoteWhatAllHaveSeen() {
   while (!unsafe_.empty() && reclaimer_.IsSafe(unsafe_.front().epoch)) {
     tail_ = unsafe_.front().head;
     unsafe_.pop_front();
   }
+}
+
+void RetiredRegisters::ChangeRing() {
+  ring_ = given_.is_null() ? SeatRingAddr(context_.membership.index) : given_;
+}
+
+Task<Result<GlobalAddr>> RetiredRegisters::TakeLeftRing() {
+  NoteWhatAllHaveSeen();
+  if (ring_ == left_) {
+    if (head_ != tail_) co_return GlobalAddr();
+    ChangeRing();
+  }
+  const Status status = co_await WriteHead(ring_, head_);
+  if (!status.ok()) co_return status;
+  co_return std::exchange(left_, GlobalAddr());
+}
+
+// The entries are on all replicas before the head that counts them is: they may lie on other nodes.
+Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
+  NoteWhatAllHaveSeen();
   const WorkerIndex seat = context_.membership.index;
   // Nobody is behind in the ring that is left.
-  if (head_ == tail_ || Planted(Bug::kRingLeftEarly)) {
-    ring_ = given_.is_null() ? SeatRingAddr(seat) : given_;
-  }
+  if (head_ == tail_ || Planted(Bug::kRingLeftEarly)) ChangeRing();
+  // Nothing more goes there, or it could not be left as long as registers are retired.
+  if (!left_.is_null() && ring_ == left_) co_return Status::Ok();
   const uint64_t ring_entries = EntriesOf(ring_, seat);
   const uint64_t count =
       std::min<uint64_t>({pending_.size(), ring_entries - (head_ - tail_), kEntriesPerBatch});

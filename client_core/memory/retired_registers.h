@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "client_core/base/status.h"
@@ -58,6 +59,14 @@ class RetiredRegisters final : public BeforeEpoch {
   // Memory of kRetiredRingBytes for the ring. Once.
   void GiveRing(GlobalAddr ring) { given_ = ring; }
   [[nodiscard]] GlobalAddr given() const { return given_; }
+  // The ring that it was given is to be left, since it lies where memory is given up; it may be
+  // given another.
+  void LeaveRing() {
+    if (left_.is_null()) left_ = std::exchange(given_, GlobalAddr());
+  }
+  [[nodiscard]] GlobalAddr left() const { return left_; }
+  // Its memory, once nobody reads it any more and all replicas say so; null: not yet.
+  Task<Result<GlobalAddr>> TakeLeftRing();
   // Publishes what is pending, as far as the ring has room; `published` is what was.
   Task<Status> Publish(std::vector<Retired>* published);
 
@@ -86,6 +95,9 @@ class RetiredRegisters final : public BeforeEpoch {
     uint64_t head;  // one behind the last entry
     uint64_t epoch;
   };
+  void NoteWhatAllHaveSeen();
+  // REQUIRES: all have seen all.
+  void ChangeRing();
   Task<Status> WriteHead(GlobalAddr ring, uint64_t head);
   Task<Status> ReadHeads(std::vector<RetiredRing>* heads);
   Task<Status> ReadRing(WorkerIndex seat, const RetiredRing& ring, uint64_t from);
@@ -95,6 +107,7 @@ class RetiredRegisters final : public BeforeEpoch {
   RegisterListener* listener_ = nullptr;
   std::deque<Retired> pending_;
   GlobalAddr given_;
+  GlobalAddr left_;  // LeaveRing()
   GlobalAddr ring_;  // null: nothing has been published yet
   uint64_t head_ = 0;
   uint64_t doubts_ = 0;

@@ -135,6 +135,57 @@ for _fabric in ("shm", "tcp"):
             join_two(cluster)
 
 
+def drain_two(cluster):
+    for _ in range(2):
+        code, output, error = cluster.tool("node", "add", "--dir", cluster.path)
+        assert code == 0, (output, error)
+    big = cluster.status()["regions"]
+    filler = Filler(cluster)
+    full = filler.fill()
+    code, output, error = cluster.tool("node", "drain", "4", "--dir", cluster.path)
+    assert code != 0 and "are in use" in error and "would be left" in error, (output, error)
+    assert cluster.status()["regions"] == big
+    kept = full * 55 // 100
+    gone, filler.keys = filler.keys[kept:], filler.keys[:kept]
+    with cluster.connect(agent=0, timeout_s=60.0) as client:
+        for first in range(0, len(gone), 200):
+            client.pipeline([("DEL", name) for name in gone[first:first + 200]])
+    reader = Reader(cluster, 1, list(filler.keys))
+    reader.start()
+    began = time.monotonic()
+    try:
+        for number in (4, 3):
+            def drains():
+                helped = cluster.tool("node", "drain", str(number), "--dir", cluster.path)
+                # How much is in use the master hears twice a second.
+                return helped if helped[0] == 0 or "are in use" not in helped[2] else None
+            code, output, error = wait_until(drains, "a drain", within_s=TOO_LONG_S)
+            assert code == 0 and "is drained" in output, (output, error)
+            assert "the capacity has shrunk" in output, output
+    finally:
+        reader.stop()
+    took = time.monotonic() - began
+    assert not reader.errors, reader.errors[:3]
+    after = cluster.status()
+    assert after["regions"] == big * 2 // 3, (big, after)
+    print("    %d of %d keys; both nodes drained after %.1f s, %d reads meanwhile"
+          % (kept, full, took, reader.commands))
+    filler.check()
+    code, text, error = cluster.tool("check", "--dir", cluster.path)
+    counts = dict(line.split(":", 1) for line in text.splitlines())
+    assert code == 0 and counts["wrong"] == "0", (text, error)
+    more = filler.fill()
+    assert more > kept, (kept, more)
+    filler.check()
+
+
+for _fabric in ("shm", "tcp"):
+    @test("%s: five memory nodes become three again, and the capacity what it was" % _fabric)
+    def _drain(context, fabric=_fabric):
+        with context.cluster(fabric=fabric, memory="64MiB") as cluster:
+            drain_two(cluster)
+
+
 @test("what joined is there after a restart of everything with persistent memory")
 def _persistent(context):
     with context.cluster(fabric="shm", memory="64MiB", extra=["--persistent"]) as cluster:

@@ -134,7 +134,7 @@ void FormScope::MakeMemory() {
   }
   memory_ = memory.words();
   for (const auto& [block, size_class] : fabric.grants()) blocks_[block] = size_class;
-  const RemoteAddr directory = view_->Locate(DirectoryAddr(0), 0);
+  const RemoteAddr directory = view_->Locate(DirectoryAddr(0, 0), 0);
   subtable_ = DirectoryWord(memory.Word(directory)).subtable();
 }
 

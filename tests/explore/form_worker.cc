@@ -7,7 +7,7 @@ namespace onetrip {
 namespace {
 
 // Blocks of region 0 per seat, from behind the root area on.
-constexpr uint32_t kBlocksPerSeat = 15;
+constexpr uint32_t kBlocksPerSeat = 14;
 static_assert(kRootBlocks + (kClientsMax + 1) * kBlocksPerSeat <= kBlocksPerRegion);
 
 constexpr int64_t kClusterUs = 1'000'000;

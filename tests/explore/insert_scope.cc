@@ -207,7 +207,7 @@ std::unique_ptr<ExploredClient> InsertScope::MakeClient(
 }
 
 uint64_t InsertScope::InitialWord(RemoteAddr at) const {
-  if (at.offset == DirectoryAddr(0).offset()) {
+  if (at.offset == DirectoryAddr(0, 0).offset()) {
     return DirectoryWord::Open(GlobalAddr(0, kSubtableOffset), 0).bits();
   }
   if (at.offset == neighbour_slot_.offset()) {

@@ -58,6 +58,8 @@ inline void CheckViewTravels(const View& view) {
   CHECK(told->node_count == view.node_count && told->nodes == view.nodes);
   CHECK(told->worker_index_end == view.worker_index_end && told->live_seats == view.live_seats);
   CHECK(told->records_only == view.records_only);
+  CHECK(told->leaving == view.leaving);
+  CHECK(told->directory == view.directory);
   CHECK(told->regions.size() == view.regions.size());
   for (size_t region = 0; region < view.regions.size(); ++region) {
     CHECK(told->regions[region].missing == view.regions[region].missing);

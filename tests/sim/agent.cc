@@ -142,6 +142,17 @@ Task<bool> Agent::ReachNodes() {
   co_return true;
 }
 
+WorkerUsage Agent::usage() const {
+  WorkerUsage usage;
+  if (kv_ == nullptr) return usage;
+  const AllocatorMetrics& metrics = *kv_->metrics().allocator;
+  for (uint8_t i = 0; i < SizeClass::kCount; ++i) {
+    usage.free_bytes[i] = metrics.free_bytes.ValueOf(SizeClass(i));
+  }
+  usage.retired_bytes = metrics.retired_bytes.Value();
+  return usage;
+}
+
 Task<Status> Agent::Stop() {
   watch_.reset();
   const Status status = co_await kv_->Stop();

@@ -66,6 +66,8 @@ class Agent {
   WorkerContext& context() { return *context_; }
   // Whether it is between its start and its first command, or its end.
   [[nodiscard]] bool starting() const { return !started_ && !dead(); }
+  // What its worker has of memory.
+  [[nodiscard]] WorkerUsage usage() const;
   [[nodiscard]] bool started() const { return started_; }
   // What clients of it run under, so that it can be awaited.
   Gate& gate() { return gate_; }

@@ -73,6 +73,8 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kMoveUnderWrites, "move-under-writes", "moves"},
     {Bug::kMoveUnreached, "move-unreached", "moves"},
     {Bug::kMovesRegisters, "moves-registers", "moves"},
+    {Bug::kCutWhileUsed, "cut-while-used", "joins"},
+    {Bug::kDirectoryRemembered, "directory-remembered", "joins"},
     {Bug::kGrownUnformatted, "grown-unformatted", "joins"},
     {Bug::kGrownNotDurable, "grown-not-durable", "joins"},
     {Bug::kReportsIgnored, "reports-ignored", "cuts"},

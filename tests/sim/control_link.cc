@@ -181,6 +181,7 @@ void ControlLink::Renew() {
   CallAt(due_ns_);
   RenewMessage renew;
   renew.sequence = ++renewals_;
+  owner_.Report(&renew.report);
   Send(renew);
 }
 

@@ -31,6 +31,8 @@ class ControlLink final : private ControlConnection::MemberEnd {
     // The process is no member any more and is not let in again.
     virtual void OnExpelled(const std::string& reason) = 0;
     [[nodiscard]] virtual uint64_t KnownEpoch() const = 0;
+    // What it says of memory with every renewal.
+    virtual void Report(MemberReport* /*report*/) {}
   };
   // What became of a request; `reply` is null unless the status is ok.
   using Answer = std::function<void(Status status, const ReplyMessage* reply)>;

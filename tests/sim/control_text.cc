@@ -82,8 +82,8 @@ struct Describer {
   std::string operator()(const RepairMessage& repair) const {
     static constexpr const char* kWhat[] = {"resolve slots",    "scrub registers", "copy region",
                                             "take over blocks", "end registers",   "move region",
-                                            "format regions"};
-    static_assert(std::size(kWhat) == static_cast<size_t>(RepairKind::kFormatRegions) + 1);
+                                            "format regions",   "move subtables"};
+    static_assert(std::size(kWhat) == static_cast<size_t>(RepairKind::kMoveSubtables) + 1);
     return "repair " + std::to_string(repair.id) + ": " +
            kWhat[static_cast<int>(repair.order.kind)] + " " + std::to_string(repair.order.region);
   }
@@ -98,7 +98,11 @@ struct Describer {
     return "view " + std::to_string(committed.view->epoch.value) + ", keyspace " +
            std::to_string(committed.view->keyspaces[0].value) + ", seats " +
            std::to_string(committed.view->live_seats[0]) +
-           (committed.view->records_only ? ", records only" : "");
+           (committed.view->records_only ? ", records only" : "") +
+           (committed.view->leaving != 0
+                ? ", " + std::to_string(committed.view->leaving) + " regions leave"
+                : "") +
+           (committed.view->directory != 0 ? ", the other directory" : "");
   }
   std::string operator()(const FenceMessage& fence) const {
     std::string text = "fence " + std::to_string(fence.id) + ", workers";

@@ -28,6 +28,7 @@ enum class Happening : uint8_t {
   kCopy,
   kMove,
   kGrow,
+  kLeave,
   kEndRegisters,
   kExtents,
   kExhaustion,
@@ -39,6 +40,7 @@ enum class Happening : uint8_t {
   kSwap,
   kViewChange,
   kRecycling,  // an object is allocated that was in use before
+  kShrink,     // as long as regions leave: kLeave is what workers do about it
   // Faults. Whoever dies is dead until somebody takes its place.
   kAgentDies,
   kAgentLeaves,

@@ -14,9 +14,36 @@ void MemoryWatch::Fail(const char* what, GlobalAddr addr) {
              std::to_string(addr.offset());
 }
 
+void MemoryWatch::UseView(const View& view) {
+  const size_t before = view_.regions.size();
+  view_ = view;
+  if (view.regions.size() < before) ForgetRegionsFrom(static_cast<uint32_t>(view.regions.size()));
+}
+
+void MemoryWatch::ForgetRegionsFrom(uint32_t end) {
+  for (const auto& [bits, object] : objects_) {
+    if (GlobalAddr(bits).region() >= end) {
+      Fail("a region was given up in which an object is in use", GlobalAddr(bits));
+    }
+  }
+  const uint64_t first = GlobalAddr(end, 0).bits();
+  for (auto block = blocks_.lower_bound(first); block != blocks_.end(); ++block) {
+    const GlobalAddr start(block->first);
+    const bool is_taken_back = block->second.is_open && IsWhollyFree(start, block->second);
+    if (!is_taken_back) Fail("a region was given up in which somebody has a block", start);
+  }
+  absl::erase_if(objects_, [&](const auto& one) { return one.first >= first; });
+  blocks_.erase(blocks_.lower_bound(first), blocks_.end());
+  free_.erase(free_.lower_bound(first), free_.end());
+  absl::erase_if(released_before_, [&](uint64_t addr) { return addr >= first; });
+}
+
 void MemoryWatch::Allocated(GlobalAddr addr, SizeClass size_class, MemoryUse use) {
   if (!objects_.try_emplace(addr.bits(), Object{Phase::kAllocated, use, size_class, 0}).second) {
     Fail("an object was allocated that is in use", addr);
+  }
+  if (!view_.Contains(addr)) {
+    Fail("an object was allocated in a region that is gone", addr);
   }
   Block* const block = BlockOf(addr);
   if (block == nullptr) {
@@ -184,6 +211,7 @@ bool MemoryWatch::MayClearLock(GlobalAddr addr) {
 }
 
 void MemoryWatch::Poison(GlobalAddr addr, SizeClass size_class, MemoryUse use) {
+  if (!view_.Contains(addr)) return Fail("an object of a region that is gone was released", addr);
   for (int replica = 0; replica < view_.LiveReplicas(addr); ++replica) {
     const RemoteAddr at = view_.Locate(addr, replica);
     // Enough of it: a record's header, which holds its checksum, is at its beginning.

@@ -34,7 +34,8 @@ class MemoryWatch final : public MemoryObserver {
 
   // The newest view that anybody has. What is missing under it means nothing: whatever was sent to
   // a node before it went out, or copies a region to it, may be written there.
-  void UseView(const View& view) { view_ = view; }
+  // Nothing is in use in regions that it lacks.
+  void UseView(const View& view);
 
   void Allocated(GlobalAddr addr, SizeClass size_class, MemoryUse use) override;
   void Retired(GlobalAddr addr, SizeClass size_class) override;
@@ -87,6 +88,7 @@ class MemoryWatch final : public MemoryObserver {
     bool is_open = false;
   };
   void Fail(const char* what, GlobalAddr addr);
+  void ForgetRegionsFrom(uint32_t end);
   // Of the block that holds the object; null: nobody has it.
   Block* BlockOf(GlobalAddr addr);
   [[nodiscard]] bool IsWhollyFree(GlobalAddr start, const Block& block) const;

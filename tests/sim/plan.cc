@@ -52,6 +52,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("nodes", plan.shape.nodes);
   visit("spares", plan.spares);
   visit("free_blocks", plan.free_blocks);
+  visit("fills_added", plan.fills_added);
   visit("account_rest_us", plan.data_path.account_rest_us);
   visit("accounts_always", plan.data_path.accounts_always);
   visit("compaction_rest_us", plan.data_path.compaction_rest_us);
@@ -143,9 +144,10 @@ bool ParseSetting(std::string_view name, std::string_view value, Plan* plan) {
   return known;
 }
 
-// "fault KIND at_ns duration_ns agent node amount"
+// "fault KIND at_ns duration_ns agent node amount", and "shrink" if it is amid one.
 bool ParseFault(const std::vector<std::string>& words, Fault* fault) {
-  if (words.size() != 7) return false;
+  fault->amid_shrink = words.size() == 8 && words.back() == "shrink";
+  if (words.size() != (fault->amid_shrink ? 8 : 7)) return false;
   for (const FaultName& known : kFaultNames) {
     if (known.name != words[1]) continue;
     fault->kind = known.kind;
@@ -173,7 +175,8 @@ std::string PlanToText(const Plan& plan) {
                 [&](std::string_view name, auto number) { text << name << " " << number << "\n"; });
   for (const Fault& fault : plan.faults) {
     text << "fault " << NameOf(fault.kind) << " " << fault.at_ns << " " << fault.duration_ns << " "
-         << fault.agent << " " << fault.node << " " << fault.amount << "\n";
+         << fault.agent << " " << fault.node << " " << fault.amount
+         << (fault.amid_shrink ? " shrink\n" : "\n");
   }
   text << "program\n" << ProgramToText(plan.program);
   return text.str();

@@ -50,6 +50,8 @@ enum class FaultKind : uint8_t {
 struct Fault {
   FaultKind kind = FaultKind::kPauseAgent;
   uint64_t at_ns = 0;  // since the clients started
+  // ... or since regions began to leave; never, if none does.
+  bool amid_shrink = false;
   uint64_t duration_ns = 0;
   uint32_t agent = 0;
   uint32_t node = 0;
@@ -66,6 +68,8 @@ struct Plan {
   // How keys are held. A text that does not say so is of before there were registers.
   uint32_t spares = 0;       // memory nodes beyond those that the map is made of
   uint32_t free_blocks = 0;  // of each region, when the run begins; 0: all but the root's
+  // When regions have been added, what is free is in these alone, until some leave.
+  uint32_t fills_added = 0;
   EngineKind engine = EngineKind::kSnapshot;
   // Every other agent, from the second on, is of engine snapshot whatever `engine` says.
   bool mixes_engines = false;

@@ -57,6 +57,9 @@ void WatchReach(Plan* plan, Rng& rng);
 
 // Two or three nodes more, which are to be used from some moment on.
 void JoinNodes(uint64_t span_ns, Rng& rng, Plan* plan);
+// ... and that drain again when they have added regions.
+void DrainWhatJoined(uint64_t span_ns, Rng& rng, Plan* plan);
+void BreakAmidShrink(Rng& rng, Plan* plan);
 
 // Scenarios: scenarios.cc, then scenarios_members.cc, scenarios_frozen.cc, scenarios_growth.cc,
 // scenarios_joins.cc and scenarios_storm.cc.

@@ -416,6 +416,9 @@ Plan MakeMoves(uint64_t seed) {
   plan.shape.node_bytes = 32ULL << 20;
   plan.spares = 1 + static_cast<uint32_t>(rng.Below(2));
   plan.control.replace_after_ms = OneOf(rng, {1UL, 4UL});
+  constexpr uint64_t kAccounts = 0xacc0'0000'0000;
+  Rng accounts(seed ^ kAccounts);
+  plan.data_path.account_rest_us = OneOf(accounts, {200UL, 1000UL});
   plan.mixes_engines = plan.engine == EngineKind::kSwarm && rng.Below(8) == 0;
   constexpr uint64_t kChannels = 0x0be7'0000'0000;
   Rng channels(seed ^ kChannels);

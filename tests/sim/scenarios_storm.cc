@@ -187,6 +187,12 @@ Plan MakeStorm(uint64_t seed) {
   if (!cuts && draw(50)) LoseOne(rng, &plan);
   if (draw(20)) {
     JoinNodes(SpanNs(plan), rng, &plan);
+    if (draw(50)) {
+      DrainWhatJoined(SpanNs(plan), rng, &plan);
+      if (draw(50)) BreakAmidShrink(rng, &plan);
+      plan.fills_added = static_cast<uint32_t>(rng.Below(2));
+      plan.data_path.account_rest_us = std::min<uint64_t>(plan.data_path.account_rest_us, 1000);
+    }
     // What joins is used up: for the one that is lost there is another.
     ++plan.spares;
   }

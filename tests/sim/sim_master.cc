@@ -36,6 +36,7 @@ SimMaster::SimMaster(SimExecutor& world, const ControlSettings& settings, const 
   options_.repair_timeout_ms = 1000;
   options_.node_wait_ms = settings.lease_ms;
   options_.copy_pause_ms = 1;
+  options_.leave_again_ms = settings.lease_ms;
   Restart();
 }
 
@@ -313,7 +314,10 @@ void SimMaster::Perform(CoordinatorEffects effects) {
     if (trace_.keeps_lines()) trace_.Note("the master says: " + line.text);
   }
   for (CoordinatorEffects::Send& send : effects.sends) {
-    if (send.stream == kToolStream) continue;
+    if (send.stream == kToolStream) {
+      if (trace_.keeps_lines()) trace_.Note("the tool hears: " + DescribeControl(send.message));
+      continue;
+    }
     ControlConnection& connection = *connections_.at(send.stream - 1);
     Watch(connection, send.message);
     connection.SendToMember(std::move(send.message));
@@ -351,7 +355,8 @@ void SimMaster::WatchView(const View& view) {
     const View& other = *known->second;
     if (other.keyspaces != view.keyspaces || other.live_seats != view.live_seats ||
         other.nodes != view.nodes || other.regions != view.regions ||
-        other.records_only != view.records_only) {
+        other.records_only != view.records_only || other.leaving != view.leaving ||
+        other.directory != view.directory) {
       Fail("there are two views of epoch " + epoch);
     }
     return;
@@ -359,8 +364,11 @@ void SimMaster::WatchView(const View& view) {
   if (std::next(known) != views_.end()) return Fail("the view of epoch " + epoch + " goes back");
   if (known == views_.begin()) return;
   const View& last = *std::prev(known)->second;
-  if (view.regions.size() < last.regions.size())
+  // Views that nobody was sent are between, perhaps; none that says who leaves.
+  if (view.regions.size() + last.leaving < last.regions.size()) {
     Fail("the view of epoch " + epoch + " lacks regions");
+  }
+  shrunk_ += view.regions.size() < last.regions.size() ? 1 : 0;
   // Each is new, or one of the last view's, in whichever database.
   const KeyspaceId newest = *std::max_element(last.keyspaces.begin(), last.keyspaces.end());
   std::set<KeyspaceId> known_keyspaces(last.keyspaces.begin(), last.keyspaces.end());

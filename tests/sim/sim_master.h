@@ -59,6 +59,10 @@ class SimMaster final : private ControlConnection::MasterEnd {
   // Nodes that it calls drained, whose loss must not matter; none while regions are to be moved
   // that have room elsewhere, or while it is down.
   [[nodiscard]] bool SettledMoves(std::vector<NodeId>* drained) const;
+  // What `status` says of moves.
+  [[nodiscard]] std::string moving() const {
+    return up() ? coordinator_->Status(NowUs()).moving : "the master is away";
+  }
 
   // Called when newest_view() is another one.
   void SetOnView(std::function<void()> on_view) { on_view_ = std::move(on_view); }
@@ -67,6 +71,8 @@ class SimMaster final : private ControlConnection::MasterEnd {
   [[nodiscard]] const std::string& failure() const { return failure_; }
   [[nodiscard]] uint64_t flushes() const { return flushes_; }
   [[nodiscard]] uint64_t swaps() const { return swaps_; }
+  // Views with fewer regions than the last.
+  [[nodiscard]] uint64_t shrunk() const { return shrunk_; }
   [[nodiscard]] uint64_t expelled() const { return expelled_; }
   // The newest view that anybody was sent. REQUIRES: somebody was.
   [[nodiscard]] const View& newest_view() const { return *newest_view_; }
@@ -140,6 +146,7 @@ class SimMaster final : private ControlConnection::MasterEnd {
   uint64_t flushes_ = 0;
   uint64_t swaps_ = 0;  // of them, those in which nothing was flushed
   uint64_t expelled_ = 0;
+  uint64_t shrunk_ = 0;
 };
 
 }  // namespace onetrip

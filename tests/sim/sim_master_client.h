@@ -26,6 +26,8 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
     std::function<void(WorkerId)> joined;
     // The cluster has taken the process for dead: it must end.
     std::function<void(const std::string& reason)> expelled;
+    // What its worker has of memory.
+    std::function<WorkerUsage()> usage;
   };
 
   // Everything outlives it; it outlives the executor's events. `name`: of the agent, for people.
@@ -65,6 +67,7 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
   void OnWelcome() override;
   void SendUnreached();
   [[nodiscard]] uint64_t KnownEpoch() const override { return view_version(); }
+  void Report(MemberReport* report) override { report->agent = events_.usage(); }
   void OnView(const std::shared_ptr<const View>& view);
   void OnRepair(const RepairMessage& message);
   void OnRepairEnded(uint64_t id, Status status);

@@ -108,6 +108,9 @@ class SimNode::Life final : private ControlLink::Owner {
   }
 
   [[nodiscard]] uint64_t KnownEpoch() const override { return epoch_; }
+  void Report(MemberReport* report) override {
+    if (in_place_) report->node = node_.events_.usage(*node_.id_);
+  }
 
   void AddDuty(std::function<void()> run) {
     uint64_t time_ns = node_.world_.NowNs() + node_.world_.rng().Below(kDutyNsMax);

@@ -29,6 +29,8 @@ class SimNode {
     std::function<void(NodeId)> close;
     // It was sent a view, and takes the roles that it has there.
     std::function<void(NodeId, const View&)> viewed;
+    // How much of its memory is used.
+    std::function<NodeUsage(NodeId)> usage;
   };
 
   // What it is given outlives it. `number`: for people and for its memory's name; the master gives

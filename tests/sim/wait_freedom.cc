@@ -110,7 +110,7 @@ bool WaitFreedom::WaitsForTheMaster(std::string_view key) const {
   const KeyspaceId keyspace = view_.keyspaces[0];
   const KeyHash hash(HashKey(keyspace, key));
   for (uint32_t depth = 0; depth <= kMaxDepth; ++depth) {
-    const DirectoryWord directory(WordAt(DirectoryAddr(hash.suffix(depth)), 0));
+    const DirectoryWord directory(WordAt(DirectoryAddr(hash.suffix(depth), view_.directory), 0));
     if (!directory.is_used()) continue;
     for (int choice = 0; choice < 2; ++choice) {
       for (uint32_t i = 0; i < kCombinedWords; ++i) {

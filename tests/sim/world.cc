@@ -86,7 +86,8 @@ void World::FormCluster() {
       [this](NodeId node, const View& view) {
         std::string reason;
         if (!nodes_.at(node.value)->UseView(view, &reason).ok()) Fail("a node's roles: " + reason);
-      }};
+      },
+      [this](NodeId node) { return nodes_.at(node.value)->Usage(); }};
   for (uint32_t number = 0; number < count; ++number) {
     node_processes_.push_back(std::make_unique<SimNode>(executor_, master_, plan_.control, number,
                                                         plan_.shape.node_bytes, events));
@@ -95,6 +96,9 @@ void World::FormCluster() {
   master_.SetOnView([this] {
     meetings_.Happened(Happening::kViewChange, kViewSpreadsNs);
     if (memory_ != nullptr) memory_->UseView(master_.newest_view());
+    NoteShrink(master_.newest_view().leaving != 0);
+    FreeTaken(master_.newest_view());
+    TakeTheRest(master_.newest_view());
     LookWhoIsRefused();
     const std::optional<NodeId> missed = MissedByOne();
     if (missed.has_value() && master_.newest_view().IsOut(*missed)) {
@@ -118,22 +122,6 @@ void World::FormCluster() {
   if (!freezes) return;
   wait_freedom_ = std::make_unique<WaitFreedom>(plan_, trace_, Endpoints(nodes_), *memory_view_);
   network_->set_observer(wait_freedom_.get());
-}
-
-// They are a worker's that is yet to come.
-void World::TakeBlocks() {
-  if (plan_.free_blocks == 0) return;
-  const View& view = *memory_view_;
-  const BlockEntry taken(BlockEntry::Use::kOwned, WorkerId{UINT32_MAX}, SizeClass(0));
-  for (uint32_t region = 0; region < view.regions.size(); ++region) {
-    for (int replica = 0; replica < view.LiveReplicas(GlobalAddr(region, 0)); ++replica) {
-      const RemoteAddr at = view.Locate(GlobalAddr(region, 0), replica);
-      auto* header = reinterpret_cast<RegionHeader*>(nodes_.at(at.node.value)->base() + at.offset);
-      for (uint32_t block = kRootBlocks + plan_.free_blocks; block < kBlocksPerRegion; ++block) {
-        header->blocks[block] = taken.bits();
-      }
-    }
-  }
 }
 
 void World::OnPlaced(NodeId node, const View& view) {
@@ -169,7 +157,8 @@ Agent& World::AddAgent(uint32_t number) {
         }
         Bury(agent);
         Revive(agent->number(), 0, executor_.rng().Below(kReviveNsMax));
-      }};
+      },
+      [this, index] { return agents_[index]->usage(); }};
   agents_.push_back(std::make_unique<Agent>(world, number, plan_.seed * 64 + index, events));
   Agent& agent = *agents_.back();
   trace_.NameFabric(agent.fabric().index(), "agent " + std::to_string(number));
@@ -259,7 +248,7 @@ bool World::OnlyWritesRegisters() const {
 // Where memory is short an outcome may be unknown without any fault: of several keys some are
 // written, and what an interrupted write came to may need memory to be found out.
 bool World::OnlyMoves() const {
-  return !plan_.faults.empty() && plan_.free_blocks == 0 &&
+  return !plan_.faults.empty() && plan_.free_blocks == 0 && plan_.fills_added == 0 &&
          std::all_of(plan_.faults.begin(), plan_.faults.end(), [](const Fault& fault) {
            return fault.kind == FaultKind::kDrainNode || fault.kind == FaultKind::kFillNode;
          });
@@ -321,8 +310,10 @@ Task<void> World::StopAgent(Agent* agent) { (void)co_await agent->Stop(); }
 
 void World::OutlastFaults(const std::vector<Fault>& faults) {
   uint64_t end_ns = 0;
-  for (const Fault& fault : faults) end_ns = std::max(end_ns, fault.at_ns + fault.duration_ns);
-  executor_.RunUntil(started_ns_ + end_ns);
+  for (const Fault& fault : faults) {
+    if (!fault.amid_shrink) end_ns = std::max(end_ns, fault.at_ns + fault.duration_ns);
+  }
+  executor_.RunUntil(std::max(started_ns_ + end_ns, amid_shrink_end_ns_));
 }
 
 Task<void> World::StartAlone(Agent* agent, bool* started) {
@@ -391,7 +382,9 @@ bool World::LoseAtTheEnd(const std::vector<std::string>& keys) {
   };
   const auto serves = [](const auto& node) { return node->serving() || node->lost(); };
   while (!is_whole() || !std::all_of(node_processes_.begin(), node_processes_.end(), serves)) {
-    if (executor_.NowNs() >= until_ns) Fail("after all faults regions still lack replicas");
+    if (executor_.NowNs() >= until_ns) {
+      Fail("after all faults regions still lack replicas: " + master_.moving());
+    }
     if (!failure_.empty() || !executor_.RunOnce()) return false;
   }
   if (!LoseDrained(until_ns)) return false;
@@ -467,6 +460,7 @@ bool World::RunProgram(const Program& program, const std::vector<Fault>& faults)
     clients_.push_back(std::make_unique<Client>(Client{id, &program[id], 0}));
   }
   for (const Fault& fault : faults) {
+    if (fault.amid_shrink) continue;
     planned_.push_back(std::make_unique<PlannedFault>(PlannedFault{this, fault, nullptr}));
     executor_.At(started_ns_ + fault.at_ns, Strike, planned_.back().get());
   }
@@ -560,6 +554,7 @@ Report World::TakeReport() {
   report.reused = memory_->reused();
   report.flushes = master_.flushes();
   report.swaps = master_.swaps();
+  report.shrunk = master_.shrunk();
   report.expelled = master_.expelled();
   report.steps = executor_.steps();
   for (const auto& agent : agents_) {

@@ -53,6 +53,7 @@ struct Report {
   uint64_t moved = 0;        // records that compaction moved
   uint64_t flushes = 0;      // that changed a view
   uint64_t swaps = 0;        // of databases, likewise
+  uint64_t shrunk = 0;       // views with fewer regions
   uint64_t expelled = 0;     // agents that were told so
   uint64_t steps = 0;
   MeetingTable meetings;
@@ -118,6 +119,10 @@ class World {
 
   void FormCluster();
   void TakeBlocks();
+  // What was taken in regions that leave goes back, and where they go to what was taken since.
+  void FreeTaken(const View& view);
+  // Of the first regions of all what is free, when others have been added: all hold.
+  void TakeTheRest(const View& view);
   void OnPlaced(NodeId node, const View& view);
   void OnReachable(NodeId node, bool reachable);
   // Nothing of `worker` takes effect on `node` any more.
@@ -174,6 +179,9 @@ class World {
   static void Strike(void* planned_fault);
   static void EndFault(void* planned_fault);
   [[nodiscard]] bool MayLose(NodeId node) const;
+  // A drain that has a duration waits so long at most until regions have been added.
+  [[nodiscard]] bool AwaitsGrowth(const Fault& fault) const;
+  void NoteShrink(bool shrinks);
   void StrikeNow(PlannedFault& planned);
   void NoteMeeting(const Fault& fault);
   void StrikeAgent(PlannedFault& planned);
@@ -233,6 +241,9 @@ class World {
   uint64_t faults_ = 0;
   std::set<std::pair<uint32_t, NodeId>> cuts_;  // number of the agent, and whom it does not reach
   uint32_t reviving_ = 0;                       // agents that will be started anew
+  bool shrinks_ = false;
+  uint64_t amid_shrink_end_ns_ = 0;
+  bool rest_is_taken_ = false;
   bool program_runs_ = false;
   bool ending_ = false;
   uint32_t lost_nodes_ = 0;  // for good

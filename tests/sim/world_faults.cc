@@ -139,7 +139,32 @@ bool World::MayLose(NodeId node) const {
 
 void World::Strike(void* arg) {
   auto& planned = *static_cast<PlannedFault*>(arg);
-  planned.world->StrikeNow(planned);
+  World& world = *planned.world;
+  constexpr uint64_t kLookAgainNs = 100'000;
+  if (planned.fault.kind == FaultKind::kDrainNode && world.AwaitsGrowth(planned.fault)) {
+    world.executor_.At(world.executor_.NowNs() + kLookAgainNs, Strike, arg);
+    return;
+  }
+  world.StrikeNow(planned);
+}
+
+void World::NoteShrink(bool shrinks) {
+  if (std::exchange(shrinks_, shrinks) == shrinks) return;
+  shrinks ? meetings_.Began(Happening::kShrink) : meetings_.Ended(Happening::kShrink);
+  const uint64_t now_ns = executor_.NowNs();
+  if (!shrinks || amid_shrink_end_ns_ != 0) return;
+  for (const Fault& fault : plan_.faults) {
+    if (!fault.amid_shrink) continue;
+    planned_.push_back(std::make_unique<PlannedFault>(PlannedFault{this, fault, nullptr}));
+    executor_.At(now_ns + fault.at_ns, Strike, planned_.back().get());
+    amid_shrink_end_ns_ = std::max(amid_shrink_end_ns_, now_ns + fault.at_ns + fault.duration_ns);
+  }
+}
+
+bool World::AwaitsGrowth(const Fault& fault) const {
+  return fault.duration_ns != 0 &&
+         executor_.NowNs() < started_ns_ + fault.at_ns + fault.duration_ns &&
+         master_.newest_view().regions.size() == memory_view_->regions.size();
 }
 
 void World::EndFault(void* arg) {

@@ -18,8 +18,13 @@ bool World::LoseDrained(uint64_t until_ns) {
   std::vector<NodeId> drained;
   while (!master_.SettledMoves(&drained)) {
     drained.clear();
-    if (executor_.NowNs() >= until_ns) Fail("after all faults regions still move");
+    if (executor_.NowNs() >= until_ns)
+      Fail("after all faults regions still move: " + master_.moving());
     if (!failure_.empty() || !executor_.RunOnce()) return false;
+  }
+  if (executor_.NowNs() < amid_shrink_end_ns_) {
+    executor_.RunUntil(amid_shrink_end_ns_);
+    return LoseDrained(until_ns);
   }
   CheckAllRoomIsUsed();
   for (const NodeId node : drained) {

@@ -217,7 +217,7 @@ IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& 
   };
   std::set<std::pair<uint32_t, std::string>> keys;  // with their keyspaces
   for (uint32_t entry = 0; entry < kDirectoryEntries; ++entry) {
-    const DirectoryWord directory(word_at(DirectoryAddr(entry)));
+    const DirectoryWord directory(word_at(DirectoryAddr(entry, view.directory)));
     if (!directory.is_used()) continue;
     ++picture.subtables;
     picture.named.push_back(directory.subtable());

@@ -76,14 +76,14 @@ class TestCluster {
   void BringBack(NodeId node);
   // The next of them; false: there is none.
   bool BringBackRegion(NodeId node);
+  // Of the newest view.
+  void TellNodes();
   MemoryNode& node(size_t index) { return *nodes_[index]; }
   [[nodiscard]] size_t node_count() const { return nodes_.size(); }
   std::vector<MemoryEndpoint*> endpoints();
 
  private:
   std::vector<std::unique_ptr<MemoryNode>> nodes_;
-  void TellNodes();
-
   std::unique_ptr<EditedMaster> master_;
 };
 

@@ -304,22 +304,35 @@ TEST_F(MasterClientTest, AViewThatMakesNoSenseIsNotTaken) {
   EXPECT_EQ(master_.Count(InForce(3)), 0U);
 }
 
-TEST_F(MasterClientTest, RegionsAreAddedAndNeverGoAway) {
+TEST_F(MasterClientTest, RegionsAreAddedAndThoseThatDoNotLeaveNeverGoAway) {
   Connect();
+  Worker& worker = Join();
   control::FromMaster grown;
   View view = ViewOf(2);
   view.regions.push_back({{NodeId{0}}, {kRegionBytes}});
   EncodeView(view, grown.mutable_view_committed()->mutable_view());
   master_.Send(grown);
-  ASSERT_TRUE(master_.Await(InForce(2)));
+  const auto goes_on = [&](uint64_t epoch) {
+    return worker.TurnWhile([&] { return client_->view_version() < epoch; });
+  };
+  ASSERT_TRUE(goes_on(2));
   EXPECT_EQ(client_->view()->regions.size(), 2U);
   master_.Send(Committed(3));
   view.epoch = Epoch{4};
   control::FromMaster again;
   EncodeView(view, again.mutable_view_committed()->mutable_view());
   master_.Send(again);
-  ASSERT_TRUE(master_.Await(InForce(4)));
-  EXPECT_EQ(master_.Count(InForce(3)), 0U);
+  ASSERT_TRUE(goes_on(4));
+  EXPECT_EQ(client_->view()->regions.size(), 2U) << "view 3 was not taken";
+  view.epoch = Epoch{5};
+  view.leaving = 1;
+  control::FromMaster leaving;
+  EncodeView(view, leaving.mutable_view_committed()->mutable_view());
+  master_.Send(leaving);
+  ASSERT_TRUE(goes_on(5));
+  master_.Send(Committed(6));
+  ASSERT_TRUE(goes_on(6));
+  EXPECT_EQ(client_->view()->regions.size(), 1U);
 }
 
 TEST_F(MasterClientTest, AFlushThatTheMasterNeverAnswersHasAnUnknownOutcome) {

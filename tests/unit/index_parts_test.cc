@@ -227,7 +227,7 @@ TEST_F(DirectoryTest, DepthsAreNotUnlearned) {
 
 TEST_F(DirectoryTest, WordsThatPointOutsideThePoolAreNotBelieved) {
   Directory directory(worker_.context());
-  auto* words = reinterpret_cast<uint64_t*>(cluster_.node(0).base() + DirectoryAddr(0).offset());
+  auto* words = reinterpret_cast<uint64_t*>(cluster_.node(0).base() + DirectoryAddr(0, 0).offset());
   words[5] = DirectoryWord::Open(GlobalAddr(1'000'000, 0), 1).bits();
   words[6] = DirectoryWord::Open(GlobalAddr(0, kBlockBytes), kMaxDepth + 1).bits();
   Operation operation;

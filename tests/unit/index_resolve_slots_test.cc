@@ -25,7 +25,7 @@ class ResolveSlotsTest : public testing::Test {
 
   // The slot of a key, by looking for its record.
   GlobalAddr SlotOf(const std::string& key) {
-    const DirectoryWord directory(*Word(DirectoryAddr(0), 0));
+    const DirectoryWord directory(*Word(DirectoryAddr(0, 0), 0));
     for (uint32_t i = 0; i < kSubtableGroups * kGroupWords; ++i) {
       const GlobalAddr at = directory.subtable() + i * 8;
       const SlotWord word(*Word(at, 0));
@@ -141,14 +141,14 @@ TEST_F(ResolveSlotsTest, TheNewPrimarysWordStands) {
 TEST_F(ResolveSlotsTest, DirectoryEntriesAndEmptyWords) {
   const SlotWord empty = worker_.index().NewEmptyWord();
   *Word(slot_, 0) = empty.bits();
-  const DirectoryWord before(*Word(DirectoryAddr(0), 0));
+  const DirectoryWord before(*Word(DirectoryAddr(0, 0), 0));
   const DirectoryWord locked =
       DirectoryWord::Splitting(before.subtable(), before.depth(), WorkerIndex{3});
-  *Word(DirectoryAddr(0), 0) = *Word(DirectoryAddr(0), 2) = locked.bits();
+  *Word(DirectoryAddr(0, 0), 0) = *Word(DirectoryAddr(0, 0), 2) = locked.bits();
   EXPECT_EQ(Resolve(view_), 2U);
   for (int replica = 0; replica < 3; ++replica) {
     EXPECT_EQ(*Word(slot_, replica), empty.bits());
-    EXPECT_EQ(*Word(DirectoryAddr(0), replica), locked.bits());
+    EXPECT_EQ(*Word(DirectoryAddr(0, 0), replica), locked.bits());
   }
   EXPECT_EQ(BlockOn(executor_, worker_.Lookup("key7")).value(), IndexWorker::kMissing);
 }

@@ -151,8 +151,9 @@ TEST(RegionLayoutTest, TheRootAreaIsTiled) {
             KeyCounterAddr(WorkerIndex{0}, 0));
   EXPECT_EQ(KeyCounterAddr(WorkerIndex{3}, kMaxDatabases - 1) + 8,
             KeyCounterAddr(WorkerIndex{4}, 0));
-  EXPECT_EQ(KeyCounterAddr(WorkerIndex{kMaxWorkers - 1}, kMaxDatabases - 1) + 8, DirectoryAddr(0));
-  EXPECT_EQ(DirectoryAddr(kDirectoryEntries - 1) + 8, RetiredRingAddr(WorkerIndex{0}));
+  EXPECT_EQ(KeyCounterAddr(WorkerIndex{kMaxWorkers - 1}, kMaxDatabases - 1) + 8,
+            DirectoryAddr(0, 0));
+  EXPECT_EQ(DirectoryAddr(kDirectoryEntries - 1, 1) + 8, RetiredRingAddr(WorkerIndex{0}));
   EXPECT_EQ(RetiredRingAddr(WorkerIndex{kMaxWorkers - 1}) + sizeof(RetiredRing),
             SeatRingAddr(WorkerIndex{0}));
   EXPECT_EQ((SeatRingAddr(WorkerIndex{kMaxWorkers - 1}) + kSeatRingBytes).offset(), kRootBytes);

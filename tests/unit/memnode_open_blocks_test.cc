@@ -93,5 +93,66 @@ TEST_F(MemoryNodeOpenTest, ANodeSaysWithItsGrantsThatFreeBlocksAreFew) {
   EXPECT_TRUE(is_tight);
 }
 
+// Regions that leave: what is open there goes to who asks for it, what is wholly free to nobody.
+TEST_F(MemoryNodeOpenTest, OfARegionThatLeavesNothingIsGrantedAndWhatIsLeftIsCounted) {
+  const auto take = [&](uint32_t free) {
+    ControlRequest request;
+    request.kind = Kind::kAlloc;
+    request.size_class = kSlab;
+    request.owner = WorkerId{5};
+    request.block = GlobalAddr(1, kBlockBytes);
+    const ControlReply reply = node_->Handle(request);
+    CHECK(reply.outcome == Outcome::kDone && reply.block.region() == 1);
+    auto* bitmap = reinterpret_cast<uint64_t*>(At(reply.block) + BitmapOffset(reply.block.block()));
+    for (uint32_t i = 0; i < free; ++i) bitmap[i / 64] |= 1ULL << (i % 64);
+    return reply.block;
+  };
+  const auto open = [&](GlobalAddr block) {
+    ControlRequest request;
+    request.kind = Kind::kTakeOver;
+    request.size_class = kSlab;
+    request.owner = kNobody;
+    request.from = WorkerId{5};
+    request.block = block;
+    CHECK(node_->Handle(request).outcome == Outcome::kDone);
+  };
+  const GlobalAddr whole = take(ObjectsPerBlock(kSlab, 1));
+  const GlobalAddr part = take(10);
+  const GlobalAddr owned = take(0);
+  open(whole);
+  open(part);
+  View leaving = view_;
+  ++leaving.epoch.value;
+  leaving.leaving = 1;
+  std::string reason;
+  ASSERT_TRUE(node_->UseView(leaving, &reason).ok()) << reason;
+  const NodeUsage usage = node_->Usage();
+  EXPECT_EQ(usage.leaving_blocks, 2U) << "the open one that is wholly free has gone back";
+  EXPECT_EQ(usage.view_epoch, leaving.epoch.value);
+  EXPECT_EQ(Entry(whole).use(), BlockEntry::Use::kFree);
+  // Elsewhere there is room.
+  for (int i = 0; i < 100; ++i) {
+    const ControlReply reply = Ask(Kind::kAllocReserve, kSlab, 7);
+    if (reply.outcome == Outcome::kFull) break;
+    EXPECT_EQ(reply.block.region(), 0U);
+  }
+  EXPECT_EQ(Ask(Kind::kAllocReserve, kSlab, 7).outcome, Outcome::kFull);
+  EXPECT_EQ(Ask(Kind::kAllocSparse, SizeClass(0), 7).outcome, Outcome::kFull);
+  const ControlReply given = Ask(Kind::kAllocLeaving, SizeClass(0), 7);
+  EXPECT_EQ(given.outcome, Outcome::kOpened);
+  EXPECT_EQ(given.block, part);
+  EXPECT_EQ(given.size_class, kSlab);
+  EXPECT_EQ(Ask(Kind::kAllocLeaving, SizeClass(0), 7).outcome, Outcome::kFull);
+  for (const auto& [block, owner] : {std::pair(owned, 5U), std::pair(part, 7U)}) {
+    ControlRequest request;
+    request.kind = Kind::kFree;
+    request.size_class = kSlab;
+    request.owner = WorkerId{owner};
+    request.block = block;
+    EXPECT_EQ(node_->Handle(request).outcome, Outcome::kDone);
+  }
+  EXPECT_EQ(node_->Usage().leaving_blocks, 0U);
+}
+
 }  // namespace
 }  // namespace onetrip

@@ -1,0 +1,113 @@
+// Blocks of regions that are given up (PROTOCOLS, "Regions that are given up"). Their keys move by
+// ordinary writes, whoever has the blocks: what is freed there comes back to its owner as ever, and
+// a block that is wholly free goes back to its node, which grants nothing there any more.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "client_core/base/log.h"
+#include "client_core/layout/region_layout.h"
+#include "client_core/memory/allocator.h"
+
+namespace onetrip {
+namespace {
+
+// In one turn of maintenance, which a hold waits for.
+constexpr uint32_t kSweepsPerTick = 4;
+constexpr uint32_t kAcquiredAtOnce = 4;
+
+}  // namespace
+
+void Allocator::UseView(const View& view) {
+  ForgetWhatIsGone(view);
+  for (const std::unique_ptr<Block>& block : blocks_) {
+    const bool leaves = view.IsLeaving(block->start);
+    if (leaves == block->leaving) continue;
+    if (leaves && !block->free.empty()) Unlist(*block);
+    block->leaving = leaves;
+    leaves ? ++leaving_blocks_ : --leaving_blocks_;
+    if (!leaves && !block->free.empty()) Enlist(*block);
+  }
+}
+
+// Nobody has anything there: whoever was to be told of it has been told.
+void Allocator::ForgetWhatIsGone(const View& view) {
+  const auto is_gone = [&](GlobalAddr addr) { return !view.Contains(addr); };
+  std::erase_if(foreign_, [&](const ForeignFree& one) { return is_gone(one.word); });
+  std::erase_if(uncollected_, [&](const Uncollected& one) { return is_gone(one.word); });
+  std::erase_if(to_clear_, [&](const FreeObject& one) { return is_gone(one.block); });
+  std::erase_if(closing_, [&](const Closing& one) { return is_gone(one.start); });
+  std::erase_if(opening_, [&](const Opening& one) { return is_gone(one.start); });
+  std::erase_if(emptying_, [&](const Emptying& one) { return is_gone(one.start); });
+  std::erase_if(wholly_free_, is_gone);
+  for (size_t i = blocks_.size(); i-- > 0;) {
+    Block& block = *blocks_[i];
+    if (!is_gone(block.start)) continue;
+    LogError("a region was given up in which this worker has a block: region " +
+             std::to_string(block.start.region()));
+    if (!block.free.empty()) Unlist(block);
+    Forget(block);
+  }
+}
+
+Task<void> Allocator::SeeToLeaving() {
+  co_await LeaveRing();
+  if (context_.view().worker_index_end <= 1 || leaving_blocks_ == 0) co_return;
+  uint32_t swept = 0;
+  for (size_t i = 0; i < blocks_.size() && swept < kSweepsPerTick; ++i) {
+    if (context_.hold.held()) co_return;
+    const Block& block = *blocks_[next_leaving_++ % blocks_.size()];
+    if (!block.leaving || block.free.size() == block.objects) continue;
+    ++swept;
+    (void)co_await SweepBlock(block.start);
+  }
+}
+
+// Others read it as long as it has what they have not seen. Until there is another one, the few
+// entries of the seat have to do.
+Task<void> Allocator::LeaveRing() {
+  const GlobalAddr ring = retired_registers_.given();
+  if (!ring.is_null() && context_.view().IsLeaving(ring)) retired_registers_.LeaveRing();
+  if (retired_registers_.left().is_null()) co_return;
+  const Result<GlobalAddr> left = co_await retired_registers_.TakeLeftRing();
+  if (left.ok() && !left.value().is_null()) {
+    Retire(left.value(), SizeClass::For(kRetiredRingBytes));
+  }
+}
+
+Task<bool> Allocator::AcquireLeaving() {
+  const uint16_t nodes = context_.view().node_count;
+  uint32_t acquired = 0;
+  for (uint16_t i = 0; i < nodes; ++i) {
+    const NodeId node{i};
+    while (!context_.view().IsOut(node)) {
+      if (acquired == kAcquiredAtOnce || context_.hold.held()) co_return true;
+      ControlRequest request;
+      request.kind = ControlRequest::Kind::kAllocLeaving;
+      request.size_class = SizeClass(0);
+      request.owner = context_.membership.id;
+      const Result<ControlReply> reply = co_await AskForBlock(node, request);
+      if (!reply.ok() || reply.value().outcome != ControlReply::Outcome::kOpened) break;
+      ++acquired;
+      const SizeClass size_class = reply.value().size_class;
+      (void)co_await AdoptOpened(reply.value().block, size_class, size_class.index());
+    }
+  }
+  co_return false;
+}
+
+// All of it counts as used: what nobody has ever had of it is found as lost.
+Task<void> Allocator::ClaimLeaving(GlobalAddr start, SizeClass size_class) {
+  const auto is_among = [start](const std::vector<GlobalAddr>& blocks) {
+    return std::find(blocks.begin(), blocks.end(), start) != blocks.end();
+  };
+  const bool is_known =
+      FindOwn(start) != nullptr || is_among(returning_) || is_among(taking_) || IsOpening(start);
+  // What has failed may yet arrive, and what is asked for now may be this.
+  if (is_known || telling_ || asking_ != 0 || !context_.fabric.settled()) co_return;
+  const std::vector<bool> used(ObjectsPerBlock(size_class, start.block()), true);
+  std::vector<bool> freed;
+  (void)co_await TakeOver(start, size_class, context_.membership.id, used, &freed);
+}
+
+}  // namespace onetrip
