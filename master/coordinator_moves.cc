@@ -121,9 +121,9 @@ MovePlanner Coordinator::PlanMoves() const {
 }
 
 bool Coordinator::MayMove(uint64_t now_us) const {
-  return AwaitsNoCopy() && now_us >= copy_not_before_us_ &&
-         now_us >= repair_not_before_us_ && now_us >= move_not_before_us_ && !record_.scrub_due &&
-         !record_.resolve_due && !repair_.has_value() && SomebodyWorks() && AllServe() &&
+  return AwaitsNoCopy() && now_us >= copy_not_before_us_ && now_us >= repair_not_before_us_ &&
+         now_us >= move_not_before_us_ && !record_.scrub_due && !record_.resolve_due &&
+         !repair_.has_value() && SomebodyWorks() && AllServe() &&
          InForceEverywhere(placement_epoch_);
 }
 

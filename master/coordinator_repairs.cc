@@ -325,8 +325,8 @@ void Coordinator::PutOut(const std::vector<NodeId>& nodes, uint64_t now_us) {
   record_.resolve_due = !Planted(Bug::kOutUnresolved);
   // One that is under way may have counted on what these nodes hold.
   ScrubAnew();
-  // Another node's word counts now: it may name an owner whose end it has not heard of.
-  OrphanBlocks();
+  // Another node's word counts now, of an owner whose end it may not have heard of.
+  if (record_.leaving != 0) OrphanBlocks();
   placement_epoch_ = epoch;
   Log(LogLevel::kWarning, NodesText(nodes) + " is put out: " + std::to_string(missing_regions_) +
                               " of " + std::to_string(membership_.view().regions.size()) +

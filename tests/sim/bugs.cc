@@ -63,7 +63,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kOpenedWithoutBits, "opened-without-bits", "scarce"},
     {Bug::kOpenedStillAllocates, "opened-still-allocates", "scarce"},
     {Bug::kOpenIsOrphan, "open-is-orphan", "scarce"},
-    {Bug::kNotLetGo, "not-let-go", "scarce"},
+    {Bug::kNotLetGo, "not-let-go", "storm"},
     {Bug::kOwnBuffersLost, "own-buffers-lost", "scarce"},
     {Bug::kAccountedAtOnce, "accounted-at-once", "scarce"},
     {Bug::kMovedFreedAtOnce, "moved-freed-at-once", "scarce"},

@@ -62,15 +62,18 @@ void BreakAmidShrink(Rng& rng, Plan* plan) {
 // What there is to be moved: values of many sizes, some in extents, or an index that splits.
 void FillWhatJoined(Rng& rng, Plan* plan) {
   plan->fills_added = static_cast<uint32_t>(rng.Below(2));
-  switch (rng.Below(5)) {
+  switch (rng.Below(6)) {
     case 0:
       plan->data_path.record_value_bytes_max = OneOf(rng, {10U, 35U, 250U});
       plan->data_path.extent_bytes = OneOf(rng, {30U, 100U, 700U});
       return;
     case 1:
-      return MakeGrow(rng, /*with_deadlines=*/false, plan);
     case 2:
-    case 3: {
+      // Subtables come to lie in regions that leave then.
+      plan->fills_added = 1;
+      return MakeGrow(rng, /*with_deadlines=*/false, plan);
+    case 3:
+    case 4: {
       WorkloadOptions options = MakeWorkload(rng, OneOf(rng, kRegisterMixes));
       options.operations = 20 + static_cast<uint32_t>(rng.Below(40));
       options.cold_keys = 10 + static_cast<uint32_t>(rng.Below(30));
