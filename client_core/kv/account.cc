@@ -70,7 +70,7 @@ Task<Status> KvImpl::FreeLost() {
     taking_over_ = false;
     if (registers_) registers_->cache.EndInheriting();
   };
-  Estate estate(context_, /*of_the_dead_in=*/false);
+  Estate estate(context_, /*is_of_the_dead=*/false);
   for (const Allocator::Suspects& block : allocator_.SuspectBlocks()) {
     estate.blocks.Add(block.start, block.size_class, context_.membership.id);
   }
