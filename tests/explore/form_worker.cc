@@ -6,9 +6,9 @@
 namespace onetrip {
 namespace {
 
-// Blocks of region 0 per seat, from behind the root area on.
-constexpr uint32_t kBlocksPerSeat = 14;
-static_assert(kRootBlocks + (kClientsMax + 1) * kBlocksPerSeat <= kBlocksPerRegion);
+// Blocks of region 0 per seat, from behind the root area on. Who makes the memory gets the rest.
+constexpr uint32_t kBlocksPerSeat = 15;
+constexpr uint32_t kBlocksOfMaker = kBlocksPerRegion - kRootBlocks - kClientsMax * kBlocksPerSeat;
 
 constexpr int64_t kClusterUs = 1'000'000;
 constexpr int64_t kLaterUs = 1'000;
@@ -62,7 +62,8 @@ FormWorker::FormWorker(ExploreExecutor& executor, ExploreFabric& fabric,
           OptionsOf()),
       engine_(MakeEngine(engine, context_)),
       kv_(context_, *engine_) {
-  fabric.OwnBlocks(kRootBlocks + static_cast<uint32_t>(seat) * kBlocksPerSeat, kBlocksPerSeat);
+  fabric.OwnBlocks(kRootBlocks + static_cast<uint32_t>(seat) * kBlocksPerSeat,
+                   seat < kClientsMax ? kBlocksPerSeat : kBlocksOfMaker);
 }
 
 Task<bool> FormWorker::Start() {
