@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client_core/control/kept_state.h"
+#include "client_core/fabric/control.h"
 #include "client_core/layout/shm_wire.h"
 #include "master/state_copies.h"
 #include "tests/fuzz/master_checks.h"
