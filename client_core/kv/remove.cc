@@ -57,7 +57,7 @@ Task<Status> KvImpl::Delete(Key key, bool* existed) {
   const bool entered = co_await EnterSlots(operation);
   if (!entered) co_return kHeld;
   operation.pin = reclaimer_.Pin();
-  const IndexKey index_key = MakeKey(key);
+  IndexKey index_key = MakeKey(key);
   Backoff backoff(context_, operation);
   Status status;
   CachedRegister* entry = registers_ ? registers_->cache.Find(index_key) : nullptr;
@@ -79,6 +79,12 @@ Task<Status> KvImpl::Delete(Key key, bool* existed) {
                                   context_.fabric.NewRoundTrip(), &search);
     if (!status.ok()) {
       status = co_await FindAgain(operation, index_key, ReadExtent::kKey, nullptr, status, &search);
+      // What was flushed meanwhile may have expired since: it was there when the flush took it.
+      const bool is_flushed = MakeKey(key).keyspace != index_key.keyspace;
+      if (status.ok() && is_flushed) {
+        index_key = MakeKey(key);
+        continue;
+      }
     }
     if (!status.ok()) break;
     if (search.busy) {

@@ -57,6 +57,8 @@ Task<Status> KvImpl::Attempt(RegisterOperation& operation, const Key& key,
     if (!status.ok()) {
       status =
           co_await FindAgain(operation, index_key, ReadExtent::kWhole, nullptr, status, &search);
+      // What was flushed meanwhile may have expired since: it was there when the flush took it.
+      if (status.ok() && MakeKey(key).keyspace != index_key.keyspace) co_return status;
     }
     if (!status.ok()) co_return status;
     if (!search.busy) break;
