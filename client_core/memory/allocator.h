@@ -475,7 +475,7 @@ class Allocator {
   std::function<void()> begin_compaction_;
   uint64_t compaction_barren_until_ns_ = 0;
   uint64_t tight_until_ns_ = 0;
-  bool telling_ = false;
+  std::vector<Opening> telling_;  // of which memory nodes are being told
   bool has_opened_ = false;
   bool accounting_ = false;
   uint64_t account_generation_ = 0;

@@ -104,7 +104,7 @@ Task<void> Allocator::ClaimLeaving(GlobalAddr start, SizeClass size_class) {
   const bool is_known =
       FindOwn(start) != nullptr || is_among(returning_) || is_among(taking_) || IsOpening(start);
   // What has failed may yet arrive, and what is asked for now may be this.
-  if (is_known || telling_ || asking_ != 0 || !context_.fabric.settled()) co_return;
+  if (is_known || asking_ != 0 || !context_.fabric.settled()) co_return;
   const std::vector<bool> used(ObjectsPerBlock(size_class, start.block()), true);
   std::vector<bool> freed;
   (void)co_await TakeOver(start, size_class, context_.membership.id, used, &freed);

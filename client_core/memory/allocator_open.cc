@@ -107,27 +107,26 @@ Task<Result<ControlReply>> Allocator::AskToTakeOver(GlobalAddr start, SizeClass 
 }
 
 Task<void> Allocator::TellOpened() {
-  if (std::exchange(telling_, true)) co_return;
+  if (!telling_.empty() || opening_.empty()) co_return;
   const MechanismScope scope(context_.mechanism_observer, Mechanism::kOpenBlocks);
   ++gathering_;
-  std::vector<Opening> opening;
-  std::swap(opening, opening_);
-  for (size_t first = 0; first < opening.size(); first += kToldAtOnce) {
-    const size_t end = std::min(opening.size(), first + kToldAtOnce);
+  std::swap(telling_, opening_);
+  for (size_t first = 0; first < telling_.size(); first += kToldAtOnce) {
+    const size_t end = std::min(telling_.size(), first + kToldAtOnce);
     std::vector<Status> told(end - first);
     std::vector<Task<void>> tasks;
     for (size_t i = first; i < end; ++i) {
       tasks.push_back([](Allocator* self, Opening* one, Status* status) -> Task<void> {
         *status = co_await self->TellOpened(*one);
-      }(this, &opening[i], &told[i - first]));
+      }(this, &telling_[i], &told[i - first]));
     }
     co_await WhenAll(std::move(tasks));
     for (size_t i = first; i < end; ++i) {
-      if (!told[i - first].ok()) opening_.push_back(opening[i]);
+      if (!told[i - first].ok()) opening_.push_back(telling_[i]);
     }
   }
   --gathering_;
-  telling_ = false;
+  telling_.clear();
 }
 
 // The primary last: whoever gets the block there asks the others next. What has failed is asked
@@ -153,8 +152,9 @@ Task<Status> Allocator::TellOpened(Opening& opening) {
 }
 
 bool Allocator::IsOpening(GlobalAddr start) const {
-  return std::any_of(opening_.begin(), opening_.end(),
-                     [start](const Opening& one) { return one.start == start; });
+  const auto is_it = [start](const Opening& one) { return one.start == start; };
+  return std::any_of(opening_.begin(), opening_.end(), is_it) ||
+         std::any_of(telling_.begin(), telling_.end(), is_it);
 }
 
 Task<Status> Allocator::AcquireOnBackups(GlobalAddr start, SizeClass size_class) {
@@ -172,10 +172,9 @@ Task<Status> Allocator::AcquireOnBackups(GlobalAddr start, SizeClass size_class)
 
 Task<Result<GlobalAddr>> Allocator::AdoptOpened(GlobalAddr start, SizeClass size_class,
                                                 uint32_t list) {
-  // This worker itself has just opened it, and may be telling the nodes again: what it gets there
-  // would be opened under its hands.
-  if (telling_ || IsOpening(start)) {
-    if (!IsOpening(start)) opening_.push_back({start, size_class});
+  // This worker itself has just opened it, and tells the nodes again: what it gets there would be
+  // opened under its hands.
+  if (IsOpening(start)) {
     co_return Status(StatusCode::kUnavailable, "a memory node has yet to hear of an open block");
   }
   taking_.push_back(start);

@@ -69,7 +69,9 @@ INSTANTIATE_TEST_SUITE_P(
                     ScenarioSeeds{"flush", 1, 3000}, ScenarioSeeds{"members", 1, 3000},
                     ScenarioSeeds{"mixed", 1, 1500}, ScenarioSeeds{"turnover", 1, 1200},
                     ScenarioSeeds{"frozen", 10'001, 500}, ScenarioSeeds{"moves", 1, 250},
-                    ScenarioSeeds{"joins", 1, 400}, ScenarioSeeds{"extents", 1, 400},
+                    ScenarioSeeds{"joins", 1, 400},
+                    // An INCR that waited for a node beside a FLUSHALL and a deadline.
+                    ScenarioSeeds{"storm", 801153, 1}, ScenarioSeeds{"extents", 1, 400},
                     ScenarioSeeds{"growth", 1, 600}, ScenarioSeeds{"cuts", 1, 300},
                     ScenarioSeeds{"control", 1, 400}, ScenarioSeeds{"swap", 1, 500},
                     ScenarioSeeds{"repairs", 1, 400}, ScenarioSeeds{"minority", 1, 300},
