@@ -278,6 +278,7 @@ bool MovePlanner::LessFull(uint64_t a, uint64_t b) const {
 
 std::optional<RegionMove> MovePlanner::Next() {
   std::optional<RegionMove> move = Drain();
+  if (!move.has_value()) move = MakeWay();
   if (move.has_value()) return move;
   return regions_to_come() != 0 ? MakeRoom() : Share();
 }
@@ -385,6 +386,35 @@ std::optional<RegionMove> MovePlanner::Drain() {
       if (to.has_value()) return Make(region, from, *to);
     }
     if (!drains && region == drained_) ++drained_;
+  }
+  return std::nullopt;
+}
+
+// Whoever has room has a replica of all that is left to be drained. So of some node that has none
+// of one of them a region goes there, and leaves its place.
+std::optional<RegionMove> MovePlanner::MakeWay() {
+  if (left_on_draining() == 0) return std::nullopt;
+  const auto takes = [this](uint16_t node) { return nodes_[node].takes && !nodes_[node].drains; };
+  std::vector<RegionMove> ways;
+  const auto end = static_cast<uint16_t>(nodes_.size());
+  for (uint16_t to = 0; to < end; ++to) {
+    if (!takes(to) || places_[to].empty()) continue;
+    for (uint16_t from = 0; from < end; ++from) {
+      if (!takes(from) || !places_[from].empty()) continue;
+      const std::optional<uint32_t> region = RegionFor(NodeId{from}, NodeId{to});
+      if (region.has_value()) ways.push_back({*region, NodeId{from}, NodeId{to}, 0});
+    }
+  }
+  for (size_t region = drained_; region < regions_.size() && !ways.empty(); ++region) {
+    const RegionPlacement& placement = regions_[region];
+    const auto live_end = placement.nodes.begin() + replicas_ - placement.missing;
+    const bool drains = std::any_of(placement.nodes.begin(), live_end,
+                                    [this](NodeId node) { return nodes_[node.value].drains; });
+    if (!drains) continue;
+    for (const RegionMove& way : ways) {
+      if (EntryOf(way.from, replicas_, placement) < replicas_) continue;
+      return Make(way.region, way.from, way.to);
+    }
   }
   return std::nullopt;
 }

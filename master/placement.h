@@ -56,9 +56,10 @@ struct RegionMove {
 
 // Which regions move and which are added, one after the other, until nodes that drain have none,
 // and the room of nodes that share is used: first regions leave nodes that drain, for nodes that
-// are least full. Then as many regions are added as the nodes that hold some or share have room
-// for, and only those move that keep room from lying on enough distinct nodes. In the end regions
-// move from the fullest nodes to those that share. What is missing anywhere stays where it is.
+// are least full, or have made room for that by a move to one that has it. Then as many regions are
+// added as the nodes that hold some or share have room for, and only those move that keep room from
+// lying on enough distinct nodes. In the end regions move from the fullest nodes to those that
+// share. What is missing anywhere stays where it is.
 //
 // No region is added while a node that drains has one: what is left needs the room. The last region
 // of a node that does not share stays, so that the node keeps its part.
@@ -83,6 +84,7 @@ class MovePlanner {
 
  private:
   std::optional<RegionMove> Drain();
+  std::optional<RegionMove> MakeWay();
   std::optional<RegionMove> MakeRoom();
   std::optional<RegionMove> Share();
   // Whether the node's room is for regions that are added.

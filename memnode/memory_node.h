@@ -143,7 +143,7 @@ class MemoryNode final : public MemoryEndpoint {
   ControlReply GiveOpen(const ControlRequest& request, uint32_t share);
   ControlReply GiveFree(const ControlRequest& request);
   ControlReply GiveSparse(const ControlRequest& request);
-  ControlReply GiveLeaving(const ControlRequest& request);
+  ControlReply GiveAnyOpen(const ControlRequest& request);
   // Takes wholly free open blocks back; whether there was one.
   bool Reap();
   static bool ReapIn(HostedRegion& region);

@@ -59,8 +59,8 @@ ControlReply MemoryNode::Handle(const ControlRequest& request) {
       return Alloc(request);
     case ControlRequest::Kind::kAllocSparse:
       return GiveSparse(request);
-    case ControlRequest::Kind::kAllocLeaving:
-      return GiveLeaving(request);
+    case ControlRequest::Kind::kAllocOpen:
+      return GiveAnyOpen(request);
     case ControlRequest::Kind::kGrant:
       return RecordGrant(request);
     case ControlRequest::Kind::kFree:
@@ -191,9 +191,11 @@ ControlReply MemoryNode::GiveSparse(const ControlRequest& request) {
           .size_class = size_class};
 }
 
-ControlReply MemoryNode::GiveLeaving(const ControlRequest& request) {
+ControlReply MemoryNode::GiveAnyOpen(const ControlRequest& request) {
+  const bool leaves = request.block.is_null();
   for (HostedRegion& region : regions_) {
-    if (!region.is_primary || !region.is_leaving) continue;
+    if (!region.is_primary || region.is_leaving != leaves) continue;
+    if (!leaves && !IsAsked(region, request)) continue;
     ReapIn(region);
     for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
       const BlockEntry entry = LoadEntry(region, block);

@@ -25,7 +25,8 @@ std::optional<uint64_t> NumberOf(std::string_view text, std::string_view name) {
 }
 
 // What members say of their memory, beside what was found to be named: whatever is in use and not
-// named is lost until somebody looks for it, which agents do when memory is short.
+// named is lost until somebody looks for it, which agents do in turn once somebody has died, and
+// when memory is short.
 void PrintMemory(const ControlOptions& control, std::string_view counts) {
   std::string reason;
   const Result<ClusterStatusInfo> status = QueryStatus(control, &reason);

@@ -17,7 +17,7 @@ struct CheckOptions {
 };
 
 // Prints the counts, and how many bytes live, are free, are retired, and are lost: in use, though
-// nothing names them. Those come back when memory is short. Whether nothing is wrong. Not ok:
+// nothing names them. Those come back some seconds after a death. Whether nothing is wrong. Not ok:
 // nothing could be counted, and *reason says why. The cluster should be quiet: what changes
 // meanwhile may be told as wrong.
 Result<bool> CheckPool(const CheckOptions& options, std::string* reason);

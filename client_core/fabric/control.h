@@ -32,13 +32,14 @@ struct ControlRequest {
                     // than it takes
     kAllocSparse,   // the open block of which least is used, of any class but spans and roots; none
                     // of which more than three quarters are. `size_class` says nothing
-    kAllocLeaving,  // an open block of a region that is given up, of any class; likewise
+    kAllocOpen,     // an open block of any class: of the region of `block`, or of any that is given
+                    // up if that is null. `size_class` says nothing
   };
-  static constexpr Kind kLastKind = Kind::kAllocLeaving;
+  static constexpr Kind kLastKind = Kind::kAllocOpen;
   Kind kind = Kind::kAlloc;
   SizeClass size_class;
   WorkerId owner;
-  GlobalAddr block;  // kGrant, kFree, kTakeOver: the first block; kAlloc: see there
+  GlobalAddr block;  // kGrant, kFree, kTakeOver: the first block; kAlloc, kAllocOpen: see there
   WorkerId from{};   // kTakeOver
 };
 

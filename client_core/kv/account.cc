@@ -18,44 +18,111 @@ namespace {
 
 constexpr Status kBusy(StatusCode::kUnavailable, "blocks of the dead are being taken over");
 constexpr uint32_t kRestsMax = 64;
+constexpr int kCollectTries = 5;
+// Workers that look behind the same death at different times.
+constexpr uint32_t kTurns = 8;
 
 }  // namespace
 
 // What may be lost is noted at once, so that operations that hold something then have ended by the
-// time that memory is short. Only then is it looked for: that takes a walk over the index, and
-// makes everybody look every register up anew.
-void KvImpl::AccountIfScarce() {
-  const bool always = context_.options.accounts_always != 0;
-  const uint64_t acquired = allocator_.metrics().blocks_acquired.Value();
-  if (std::exchange(acquired_before_, acquired) != acquired || always) may_have_lost_ = true;
-  // Nobody may have seen the seat of who is gone without anybody.
-  const uint64_t departures = allocator_.retired_registers().departures();
-  if (std::exchange(departures_before_, departures) != departures) {
-    account_anew_ = true;
-    next_account_ns_ = 0;
-  }
-  const bool begins = account_anew_ || (may_have_lost_ && !allocator_.accounting());
+// time that it is looked for. That takes a walk over the index, and makes everybody look every
+// register up anew: so it is done when memory is short, and once behind whatever has left something
+// for sure, one worker after the other.
+void KvImpl::AccountIfDue() {
+  const uint64_t now_ns = context_.executor.NowNs();
+  NoteLosses();
+  // A look that is to come finds what was lost before its note only.
+  const bool begins = account_.anew || (account_.has_lost && account_.turn_ns == 0) ||
+                      (account_.may_have_lost && !allocator_.accounting());
   if (begins && !taking_over_) {
-    may_have_lost_ = account_anew_ = false;
+    const uint64_t turn = 1 + context_.membership.index.value % kTurns;
+    if (account_.has_lost) {
+      account_.BeginTurn(now_ns + turn * context_.options.account_rest_us * 1000);
+    }
+    account_.may_have_lost = account_.has_lost = account_.anew = false;
     allocator_.BeginAccount();
   }
+  const bool has_turn = account_.HasTurn(now_ns);
+  if (has_turn && account_.open_blocks == AccountState::OpenBlocks::kOthers && !held()) {
+    context_.executor.Spawn(gate_, AcquireOpenBlocks());
+  }
   const bool leaves = allocator_.leaving_blocks() != 0 && leaving_looks_.in_vain != 0;
-  const bool is_due = allocator_.accounting() && (allocator_.is_scarce() || always || leaves) &&
-                      context_.executor.NowNs() >= next_account_ns_;
+  const bool is_due = allocator_.accounting() && now_ns >= account_.next_ns &&
+                      (allocator_.is_scarce() || context_.options.accounts_always != 0 || leaves ||
+                       (has_turn && account_.open_blocks == AccountState::OpenBlocks::kAcquired));
   const bool may_go_on = allocator_.AccountMayGoOn() || Planted(Bug::kAccountedAtOnce);
   if (is_due && may_go_on && !held() && !taking_over_) context_.executor.Spawn(gate_, Account());
 }
 
+void KvImpl::NoteLosses() {
+  const uint64_t acquired = allocator_.metrics().blocks_acquired.Value();
+  if (std::exchange(account_.acquired_before, acquired) != acquired ||
+      context_.options.accounts_always != 0) {
+    account_.may_have_lost = true;
+  }
+  const uint64_t unknown = metrics_.unknown_outcomes.Value() + metrics_.objects_left.Value();
+  // Fewer: they were reset.
+  if (std::exchange(account_.unknown_before, unknown) < unknown) account_.has_lost = true;
+  const auto& seats = context_.view().live_seats;
+  bool departed = false;
+  for (size_t i = 0; i < seats.size(); ++i) {
+    const uint64_t gone = std::exchange(account_.seats_before[i], seats[i]) & ~seats[i];
+    departed = departed || gone != 0;
+    if (registers_) allocator_.retired_registers().NoteGone(i, gone);
+  }
+  if (registers_) {  // else nobody reads who has signed off
+    const uint64_t departures = allocator_.retired_registers().departures();
+    departed = std::exchange(account_.departures_before, departures) != departures;
+  }
+  if (!departed) return;
+  account_.has_lost = account_.anew = true;
+  account_.next_ns = 0;
+  if (account_.open_blocks == AccountState::OpenBlocks::kAcquired) {
+    account_.open_blocks = AccountState::OpenBlocks::kOthers;
+  }
+}
+
+// Nobody else finds what is lost there, and nobody would ask for a block in which nothing is free.
+Task<void> KvImpl::AcquireOpenBlocks() {
+  account_.open_blocks = AccountState::OpenBlocks::kAcquiring;
+  const uint64_t before = allocator_.metrics().blocks_acquired.Value();
+  Status failure;
+  for (uint32_t region = 0; region < context_.view().regions.size() && !stopping_;) {
+    Operation operation;
+    const bool begun = co_await WaitToBegin(&operation);
+    if (!begun) failure = kHeld;
+    if (!begun) break;
+    const Result<bool> may_be_more = co_await allocator_.AcquireOpenIn(region);
+    if (!may_be_more.ok()) failure = may_be_more.status();
+    if (!may_be_more.ok() || !may_be_more.value()) ++region;
+  }
+  account_.open_blocks = AccountState::OpenBlocks::kAcquired;
+  if (!failure.ok()) {
+    account_.EndTurn();
+    account_.BeginTurn(context_.executor.NowNs() + context_.options.account_rest_us * 1000);
+  }
+  // What is in use in what it got is suspect now.
+  if (allocator_.metrics().blocks_acquired.Value() != before) {
+    account_.anew = true;
+  } else if (failure.ok() && !allocator_.accounting() && !account_.has_lost) {
+    account_.EndTurn();  // somebody was short, and a look behind the loss is over
+  }
+}
+
 Task<void> KvImpl::Account() {
   const uint64_t found_before = allocator_.metrics().objects_found.Value();
+  account_.gives_way = false;
   const Status status = co_await FreeLost();
   const uint64_t found = allocator_.metrics().objects_found.Value() - found_before;
-  if (status.ok()) allocator_.EndAccount();
+  if (status.ok()) {
+    allocator_.EndAccount();
+    if (account_.open_blocks == AccountState::OpenBlocks::kAcquired) account_.EndTurn();
+  }
   // One that has found nothing makes the next wait longer.
   const bool is_urgent = found > 0 || !status.ok() || allocator_.leaving_blocks() != 0;
-  account_rests_ = is_urgent ? 1 : std::min(2 * account_rests_, kRestsMax);
-  next_account_ns_ =
-      context_.executor.NowNs() + account_rests_ * context_.options.account_rest_us * 1000;
+  account_.rests = is_urgent ? 1 : std::min(2 * account_.rests, kRestsMax);
+  account_.next_ns =
+      context_.executor.NowNs() + account_.rests * context_.options.account_rest_us * 1000;
   if (found > 0) {
     LogInfo("freed " + std::to_string(found) + " objects that nothing named any more");
   }
@@ -74,10 +141,13 @@ Task<Status> KvImpl::FreeLost() {
   for (const Allocator::Suspects& block : allocator_.SuspectBlocks()) {
     estate.blocks.Add(block.start, block.size_class, context_.membership.id);
   }
+  if (estate.blocks.blocks().empty()) co_return Status::Ok();
   const std::shared_ptr<const View> view = context_.master.view();
+  if (registers_) registers_->cache.BeginLook();
   Status status = co_await LookAtNames(estate, *view);
   if (!status.ok()) co_return status;
   TellUnnamed(estate);
+  if (registers_) registers_->cache.ForgetUnseen();
   status = co_await AwaitUnlinked();
   // What this worker alone knows of it gives back itself.
   if (registers_ && !Planted(Bug::kOwnBuffersLost)) {
@@ -104,9 +174,16 @@ void KvImpl::TellUnnamed(const Estate& estate) {
 
 Task<Status> KvImpl::FreeLostOf(Estate& estate, const OrphanBlocks::Block& block) {
   Operation operation;
-  const bool begun = co_await WaitToBegin(&operation);
-  if (!begun) co_return kHeld;
-  const Status collected = co_await allocator_.CollectForAccount(block.start);
+  Status collected;
+  // Somebody may just be collecting there.
+  for (int i = 0; i < kCollectTries; ++i) {
+    operation.presence = ViewHold::Presence();
+    if (i > 0) co_await context_.executor.SleepFor(context_.options.epoch_tick_us * 1000);
+    const bool begun = co_await WaitToBegin(&operation);
+    if (!begun) co_return kHeld;
+    collected = co_await allocator_.CollectForAccount(block.start);
+    if (collected.ok()) break;
+  }
   // Another time.
   if (!collected.ok()) co_return Status::Ok();
   const auto found = estate.buffers.find(block.start.bits());

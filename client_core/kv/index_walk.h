@@ -41,6 +41,7 @@ struct IndexWalk {
   uint32_t next = 0;    // the directory entry to begin with
   uint32_t end = 2;     // how far the directory reaches, as far as is known
   RegistersLeft left{};
+  bool in_background = false;  // rests for as long as it works
   bool leaves = false;  // kEndRegisters: registers are done; what lies where regions leave is not
 };
 

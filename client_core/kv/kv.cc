@@ -206,7 +206,12 @@ Task<Status> KvImpl::Stop() {
   if (drained && all_is_named) {
     std::vector<GlobalAddr> keep;
     if (registers_) keep = registers_->cache.KeptBuffers();
-    co_await allocator_.OpenAllBut(keep);
+    const bool leaves_nothing = co_await allocator_.OpenAllBut(keep);
+    const bool owes_look =
+        account_.has_lost || account_.anew || account_.turn_ns != 0 ||
+        allocator_.retired_registers().departures() != account_.departures_before;
+    // If that fails, others look in vain.
+    if (leaves_nothing && !owes_look) (void)co_await allocator_.retired_registers().SignOff();
   }
   // What failed may still take effect until the node has fenced it: seconds at most, or the node is
   // away for longer than a worker that ends can wait.

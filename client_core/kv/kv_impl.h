@@ -18,6 +18,7 @@
 #include "client_core/coro/maybe_task.h"
 #include "client_core/coro/sync.h"
 #include "client_core/index/index.h"
+#include "client_core/kv/account_state.h"
 #include "client_core/kv/index_walk.h"
 #include "client_core/kv/kv.h"
 #include "client_core/kv/node_wait.h"
@@ -177,7 +178,9 @@ class KvImpl final : private WorkerDuties {
   Task<Status> TakeOverBlock(Estate& estate, const OrphanBlocks::Block& block);
 
   // account.cc: what is lost in this worker's own blocks.
-  void AccountIfScarce();
+  void AccountIfDue();
+  void NoteLosses();
+  Task<void> AcquireOpenBlocks();
   Task<void> Account();
   Task<Status> FreeLost();
   void TellUnnamed(const Estate& estate);
@@ -531,7 +534,7 @@ class KvImpl final : private WorkerDuties {
     histogram.Record(operation.round_trips);
     if (status.code() == StatusCode::kUnknownOutcome) {
       metrics_.unknown_outcomes.Add();
-      left_unnamed_ = may_have_lost_ = true;
+      left_unnamed_ = true;
     }
     return status;
   }
@@ -572,16 +575,10 @@ class KvImpl final : private WorkerDuties {
   };
   TickTimer tick_timer_{*this};
   bool taking_over_ = false;  // or freeing what is lost
-  bool may_have_lost_ = false;
-  bool account_anew_ = false;  // what is suspect is noted once more
-  uint64_t acquired_before_ = 0;
-  uint64_t departures_before_ = 0;
-  uint64_t next_account_ns_ = 0;
-  uint32_t account_rests_ = 1;
+  AccountState account_;
   LeavingLooks leaving_looks_;
   bool compacting_ = false;
   uint64_t compaction_ended_ns_ = 0;
-  std::array<uint64_t, kMaxWorkers / 64> seats_before_{};
   IndexWalk left_walk_;  // the last that a hold has cut short
   bool finishing_splits_ = false;
   uint32_t quiet_ticks_ = 0;

@@ -270,7 +270,8 @@ Task<void> KvImpl::SeeToLeaving() {
   }
   const size_t before = std::exchange(leaving_looks_.blocks, allocator_.leaving_blocks());
   leaving_looks_.in_vain = leaving_looks_.blocks < before ? 0 : leaving_looks_.in_vain + 1;
-  if (leaving_looks_.blocks != 0 && leaving_looks_.in_vain >= kLooksInVain) may_have_lost_ = true;
+  if (leaving_looks_.blocks != 0 && leaving_looks_.in_vain >= kLooksInVain)
+    account_.may_have_lost = true;
   leaving_looks_.next_ns = context_.executor.NowNs() + context_.options.account_rest_us * 1000;
   leaving_looks_.under_way = false;
 }

@@ -17,16 +17,19 @@ namespace {
 
 constexpr Status kReplicasChanged(StatusCode::kUnavailable,
                                   "where replicas live has changed meanwhile");
+constexpr Status kGivesWay(StatusCode::kUnavailable, "blocks of the dead are to be taken over");
 
 }  // namespace
 
 Task<Status> KvImpl::LookAtNames(Estate& estate, const View& view) {
+  IndexWalk walk;
   co_return co_await ForEachGroup(
       [&](Subtable table, uint32_t group, Status* failure) {
         if (group == 0) estate.blocks.Name(table.start);
+        walk.in_background = !estate.of_the_dead && !allocator_.is_scarce();
         return NameGroup(estate, view, table, group, failure);
       },
-      nullptr);
+      &walk);
 }
 
 Task<void> KvImpl::NameGroup(Estate& estate, const View& view, Subtable table, uint32_t group,
@@ -40,6 +43,7 @@ Task<void> KvImpl::NameGroup(Estate& estate, const View& view, Subtable table, u
   // Words are read at one replica and go on at others: all have to be those of the beginning. While
   // the operation is at slots, that does not change.
   Status status = context_.view().SamePlaces(view) ? Status::Ok() : kReplicasChanged;
+  if (!estate.of_the_dead && account_.gives_way) status = kGivesWay;
   operation.pin = reclaimer_.Pin();
   GroupWords words;
   if (status.ok()) status = co_await index_.ReadGroup(operation, &table, group, &words);
@@ -56,6 +60,7 @@ Task<void> KvImpl::NameGroup(Estate& estate, const View& view, Subtable table, u
       continue;
     }
     estate.blocks.Name(word.addr());
+    if (registers_ && word.kind() != SlotKind::kObject) registers_->cache.SeeAny(word.addr());
     if (word.is_dropped()) continue;
     if (!word.size_class().is_valid() || !context_.view().Contains(word.addr())) {
       status = Status(StatusCode::kCorrupt, "a slot points outside the pool");
@@ -79,7 +84,9 @@ Task<Status> KvImpl::NameOrigin(Estate& estate, Operation& operation, SlotWord w
   const Status status = co_await Post(context_, operation, round_trip);
   RecordOrigin origin;
   if (status.ok() && RecordHasOrigin(record, bytes, &origin)) {
-    estate.blocks.Name(SlotWord(origin.register_word).addr());
+    const GlobalAddr addr = SlotWord(origin.register_word).addr();
+    estate.blocks.Name(addr);
+    if (registers_) registers_->cache.SeeAny(addr);
   }
   co_return status;
 }
@@ -137,6 +144,7 @@ Task<Status> KvImpl::NameBuffers(Estate& estate, Operation& operation, SlotWord 
       }
       ref.addr = word.addr();
       ref.incarnation = header.incarnation;
+      registers_->cache.See(ref.addr, ref.incarnation);
       ref.birth = Ticks{header.birth_ticks};
       buffer_class = SizeClass(header.buffer_class);
       uint8_t lane_of_largest = 0;

@@ -149,6 +149,47 @@ void RegisterCache::LetGoOfForeign() {
   absl::erase_if(kept_, [](const auto& kept) { return kept.second.live.empty(); });
 }
 
+void RegisterCache::BeginLook() {
+  for (CachedRegister* entry : ring_) entry->unseen = !entry->live.empty();
+  for (auto& [addr, kept] : kept_) kept.unseen = true;
+}
+
+void RegisterCache::See(GlobalAddr addr, uint64_t incarnation) {
+  if (const auto found = by_addr_.find(addr.bits());
+      found != by_addr_.end() && found->second->handle.ref.incarnation == incarnation) {
+    found->second->unseen = false;
+  }
+  if (const auto kept = kept_.find(addr.bits());
+      kept != kept_.end() && kept->second.ref.incarnation == incarnation) {
+    kept->second.unseen = false;
+  }
+}
+
+void RegisterCache::SeeAny(GlobalAddr addr) {
+  if (const auto found = by_addr_.find(addr.bits()); found != by_addr_.end()) {
+    found->second->unseen = false;
+  }
+  if (const auto kept = kept_.find(addr.bits()); kept != kept_.end()) kept->second.unseen = false;
+}
+
+void RegisterCache::ForgetUnseen() {
+  std::vector<uint64_t> unseen;
+  for (const CachedRegister* entry : ring_) {
+    if (entry->unseen) unseen.push_back(entry->handle.ref.addr.bits());
+  }
+  for (const auto& [addr, kept] : kept_) {
+    if (kept.unseen) unseen.push_back(addr);
+  }
+  std::sort(unseen.begin(), unseen.end());  // as KeptAddrs()
+  for (const uint64_t addr : unseen) Forget(GlobalAddr(addr));
+}
+
+void RegisterCache::Keep(CachedRegister* entry) {
+  if (entry->live.empty()) return;
+  kept_[entry->handle.ref.addr.bits()] = {std::move(entry->live), entry->buffer_class,
+                                          entry->handle.ref, entry->unseen};
+}
+
 // The clock algorithm; entries in use stay.
 void RegisterCache::MakeRoom() {
   for (size_t looked = 0; looked < 2 * ring_.size(); ++looked) {
@@ -158,10 +199,7 @@ void RegisterCache::MakeRoom() {
     RegisterPlace* place = table_.Find(entry->hash);
     const bool is_its = place != nullptr && place->entry == entry;
     if (is_its && std::exchange(place->used, false)) continue;
-    if (!entry->live.empty()) {
-      kept_[entry->handle.ref.addr.bits()] = {std::move(entry->live), entry->buffer_class,
-                                              entry->handle.ref};
-    }
+    Keep(entry);
     Remove(entry);
     return;
   }
@@ -197,10 +235,7 @@ void RegisterCache::Retire(OutBuffer buffer, SizeClass size_class) {
 Task<void> RegisterCache::Settle(SafeGuess& safe_guess, Reclaimer& reclaimer, uint64_t until_ns) {
   while (!ring_.empty()) {
     CachedRegister* entry = ring_.back();
-    if (!entry->live.empty()) {
-      kept_[entry->handle.ref.addr.bits()] = {std::move(entry->live), entry->buffer_class,
-                                              entry->handle.ref};
-    }
+    Keep(entry);
     Remove(entry);
   }
   std::vector<uint64_t> ended;

@@ -58,6 +58,7 @@ struct alignas(64) CachedRegister {
   bool forgotten : 1 = false;  // has left the index, or the cache
   bool gone : 1 = false;       // has left the index
   bool exhausted : 1 = false;  // of timestamps
+  bool unseen : 1 = false;     // by a look at all names: RegisterCache::BeginLook
   uint32_t position = 0;       // in the cache's ring
   const absl::InlinedVector<char, 24> key_bytes;
 
@@ -162,6 +163,14 @@ class RegisterCache final : public RegisterListener {
   void Inherit(const RegisterRef& ref, SizeClass buffer_class, OutBuffer buffer);
   void EndInheriting() { forgotten_since_.reset(); }
 
+  // Whoever unlinked a register may not have lived to tell. Between BeginLook and the end of a look
+  // at all that is named See says which registers are; those that were not seen, and had buffers of
+  // this worker's when it began, are forgotten then.
+  void BeginLook();
+  void See(GlobalAddr addr, uint64_t incarnation);
+  void SeeAny(GlobalAddr addr);  // whatever incarnation
+  void ForgetUnseen();
+
   // For the end of a worker: retires the buffers of words that larger ones have overtaken, and of
   // registers that end meanwhile once they are retired. What its last words still hold stays. At
   // most until `until_ns`.
@@ -214,7 +223,9 @@ class RegisterCache final : public RegisterListener {
     LiveBuffers live;
     SizeClass buffer_class;
     RegisterRef ref;
+    bool unseen = false;
   };
+  void Keep(CachedRegister* entry);
   void LetGoOfForeign();
   [[nodiscard]] std::vector<uint64_t> KeptAddrs() const;
   [[nodiscard]] RegisterPlace PlaceOf(CachedRegister* entry) const;

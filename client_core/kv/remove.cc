@@ -16,6 +16,7 @@ Task<Status> KvImpl::TryRemove(Operation& operation, const SearchResult& search,
                                                                          .v_new = empty.bits(),
                                                                          .log = GlobalAddr(),
                                                                          .first = tell.get()});
+  if (outcome.status().code() == StatusCode::kUnknownOutcome) metrics_.objects_left.Add();
   if (!outcome.ok()) co_return outcome.status();
   *removed = outcome.value().won;
   if (*removed) {

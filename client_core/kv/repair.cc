@@ -27,6 +27,8 @@ constexpr Status kPoolIsFull(StatusCode::kOutOfMemory,
                              "the pool is full; other workers have to give up memory first");
 constexpr uint32_t kDirectoryStretch = 1024;  // entries per READ
 constexpr uint32_t kGroupsAtOnce = 16;
+// A walk in the background works for so long, then rests.
+constexpr uint64_t kTurnNs = 500'000;
 constexpr uint64_t kPatienceNs = 60'000'000'000;
 
 Mechanism MechanismOf(RepairKind kind) {
@@ -59,17 +61,10 @@ void KvImpl::UseView(const View& view) {
   for (uint16_t i = 0; i < view.node_count; ++i) {
     context_.fabric.LeaveAside(NodeId{i}, view.IsOut(NodeId{i}));
   }
-  // Whoever is gone may have unlinked what nobody will free.
-  for (size_t i = 0; i < seats_before_.size(); ++i) {
-    if ((seats_before_[i] & ~view.live_seats[i]) == 0) continue;
-    account_anew_ = true;
-    next_account_ns_ = 0;
-  }
-  seats_before_ = view.live_seats;
   index_.UseView(view);
   allocator_.UseView(view);
   if (std::exchange(leaving_looks_.regions, view.leaving) == view.leaving) return;
-  account_rests_ = 1;
+  account_.rests = 1;
   leaving_looks_.in_vain = 0;
   leaving_looks_.next_ns = context_.executor.NowNs() + 2 * context_.options.account_rest_us * 1000;
 }
@@ -240,8 +235,7 @@ Task<Status> KvImpl::FindSubtable(uint32_t* entry, uint32_t end) {
 // Entries move from a subtable to one further on in the directory, never back: in ascending order
 // none is missed, however many splits there are meanwhile.
 Task<Status> KvImpl::ForEachGroup(GroupVisitor visit, IndexWalk* walk) {
-  IndexWalk from_the_beginning;
-  if (walk == nullptr) walk = &from_the_beginning;
+  uint64_t busy_ns = 0;
   // A hold does not wait for it, and is waited for by nobody here: somebody is asked again.
   for (; !stopping_ && !context_.hold.held(); ++walk->next) {
     Status status = co_await FindSubtable(&walk->next, walk->end);
@@ -249,15 +243,22 @@ Task<Status> KvImpl::ForEachGroup(GroupVisitor visit, IndexWalk* walk) {
     const Subtable table = index_.SubtableAt(walk->next);
     // Every subtable tells how far the directory reaches by now.
     walk->end = std::max(walk->end, DirectoryEnd(table));
-    for (uint32_t group = 0; group < kSubtableGroups; group += kGroupsAtOnce) {
+    // Where the fabric completes inline clients come between any two.
+    const uint32_t at_once = context_.fabric.completes_inline() ? 1 : kGroupsAtOnce;
+    for (uint32_t group = 0; group < kSubtableGroups; group += at_once) {
       // A visit would wait for the hold's end, and the hold may be waiting for this to end.
       if (context_.hold.held()) co_return kHeld;
+      const uint64_t began_ns = context_.executor.NowNs();
       std::vector<Task<void>> groups;
-      for (uint32_t i = 0; i < kGroupsAtOnce; ++i) {
-        groups.push_back(visit(table, group + i, &status));
-      }
+      for (uint32_t i = 0; i < at_once; ++i) groups.push_back(visit(table, group + i, &status));
       co_await WhenAll(std::move(groups));
       if (!status.ok()) co_return status;
+      busy_ns += context_.executor.NowNs() - began_ns;
+      if (walk->in_background && busy_ns >= kTurnNs) {
+        co_await context_.executor.SleepFor(std::exchange(busy_ns, 0));
+      } else if (context_.fabric.completes_inline()) {
+        co_await context_.executor.Yield();
+      }
     }
     co_await context_.executor.Yield();
   }

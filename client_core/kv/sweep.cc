@@ -51,7 +51,7 @@ void KvImpl::OnTick() {
   }
   WalkForExpiredIfDue();
   SeeToLeavingIfDue();
-  AccountIfScarce();
+  AccountIfDue();
   CompactIfScarce();
   uint32_t entry = 0;
   if (!finishing_splits_ && !held() && index_.MetUnfinishedSplit(&entry)) {

@@ -33,6 +33,7 @@ constexpr uint64_t kPatienceNs = 5'000'000'000;
 Task<Status> KvImpl::TakeOverBlocks(RepairOrder order) {
   // Its own blocks would be orphans.
   if (!order.living.Includes(context_.membership.id)) co_return kNotLiving;
+  if (taking_over_) account_.gives_way = true;
   if (std::exchange(taking_over_, true)) co_return kStopped;
   if (registers_) registers_->cache.BeginInheriting();
   const absl::Cleanup done = [this] {

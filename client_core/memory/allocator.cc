@@ -338,7 +338,7 @@ Task<Result<ControlReply>> Allocator::AskForBlock(NodeId node, ControlRequest re
   // The node has not heard yet that the region has moved, and what it says of that means nothing;
   // or it has, before this worker, or of a region that was added, and would keep the block for it.
   // Or one of the two has not heard that the region leaves.
-  const bool leaves = request.kind == ControlRequest::Kind::kAllocLeaving;
+  const bool leaves = request.kind == ControlRequest::Kind::kAllocOpen && request.block.is_null();
   if (!context_.view().Contains(start) || context_.view().Locate(start, 0).node != node ||
       context_.view().IsLeaving(start) != leaves) {
     returning_.push_back(start);

@@ -199,6 +199,11 @@ class Allocator {
   void BeginCompaction() { compacts_ = true; }
   void EndCompaction(bool moved_any);
 
+  // Takes open blocks of a region that stays, some at a time, whatever is free there: what is lost
+  // in one is found only by its owner. Whether there may be more; not ok: it could not get one.
+  // They are open again after EndAccount(), or when somebody else is short.
+  Task<Result<bool>> AcquireOpenIn(uint32_t region);
+
   // Regions that are given up (PROTOCOLS): nothing is allocated in blocks of those, and each goes
   // back when all of it is free.
   //
@@ -244,8 +249,9 @@ class Allocator {
   // others may yet read where registers were told of.
   Task<bool> Drain();
   // After that: opens all blocks but those in which `keep` lies, of which somebody else has to look
-  // what is still named. REQUIRES: Drain() said true, and every object is free or named.
-  Task<void> OpenAllBut(const std::vector<GlobalAddr>& keep);
+  // what is still named. REQUIRES: Drain() said true, and every object is free or named. True:
+  // nothing of this worker's can be lost in blocks that are not its own.
+  Task<bool> OpenAllBut(const std::vector<GlobalAddr>& keep);
 
   [[nodiscard]] const AllocatorMetrics& metrics() const { return metrics_; }
   [[nodiscard]] size_t retired_count() const {
@@ -270,6 +276,7 @@ class Allocator {
     bool queued_for_return = false;  // in wholly_free_
     bool sweeping = false;           // its bitmap is being read; it is not returned meanwhile
     bool kept = false;               // never opened: see KeepBlockOf
+    bool looked_at = false;          // acquired for nothing but an account
     bool closing = false;            // to be opened: in no list, nothing is allocated there
     bool emptying = false;           // what lives there is moved: likewise
     bool leaving = false;            // its region is given up: likewise
@@ -375,6 +382,8 @@ class Allocator {
   // Chooses blocks for others who are short of these classes, a bit each.
   void CloseFor(uint64_t classes);
   void CloseAllButOne(const std::vector<Block*>& list);
+  // REQUIRES: it has something free, and is not kept.
+  void Close(Block& block);
   // Opens those that nobody can hold anything of any more.
   void OpenClosed();
   void AdvanceGeneration();
@@ -385,10 +394,13 @@ class Allocator {
   Task<Status> TellOpened(Opening& opening);
   // An open block that its primary has given this worker, on the other replicas.
   Task<Status> AcquireOnBackups(GlobalAddr start, SizeClass size_class);
-  // The same, and takes it into `list`.
   // Whether this worker opens it, and a memory node may not have heard.
   [[nodiscard]] bool IsOpening(GlobalAddr start) const;
+  // An open block that its primary has given this worker, as one of its own, in `list`.
   Task<Result<GlobalAddr>> AdoptOpened(GlobalAddr start, SizeClass size_class, uint32_t list);
+  // Acquires one of any class: of the region of `within`, or, if that is null, of any that is given
+  // up. kOutOfMemory: the node has none.
+  Task<Result<GlobalAddr>> AcquireAnyOpen(NodeId node, GlobalAddr within);
   Task<Result<ControlReply>> AskToTakeOver(GlobalAddr start, SizeClass size_class, int replica,
                                            WorkerId from, WorkerId to);
   // Others were told what this worker is short of, and may yet do something about it.
@@ -477,6 +489,7 @@ class Allocator {
   uint64_t tight_until_ns_ = 0;
   std::vector<Opening> telling_;  // of which memory nodes are being told
   bool has_opened_ = false;
+  bool has_lost_bits_ = false;  // that others were to be told of: a memory node did not answer
   bool accounting_ = false;
   uint64_t account_generation_ = 0;
   uint64_t account_epoch_ = 0;

@@ -1,6 +1,7 @@
 // Which objects of a worker's own blocks nothing names and nobody gives back (PROTOCOLS, "What is
 // lost comes back").
 #include <algorithm>
+#include <utility>
 
 #include "client_core/layout/region_layout.h"
 #include "client_core/memory/allocator.h"
@@ -26,7 +27,13 @@ void Allocator::BeginAccount() {
 
 void Allocator::EndAccount() {
   accounting_ = false;
-  for (const std::unique_ptr<Block>& block : blocks_) block->suspect.clear();
+  for (const std::unique_ptr<Block>& block : blocks_) {
+    block->suspect.clear();
+    const bool is_listed =
+        !block->free.empty() && !block->closing && !block->emptying && !block->leaving;
+    const bool opens = std::exchange(block->looked_at, false) && is_listed;
+    if (opens && !block->kept && !block->queued_for_return) Close(*block);
+  }
 }
 
 std::vector<Allocator::Suspects> Allocator::SuspectBlocks() const {

@@ -82,15 +82,9 @@ Task<bool> Allocator::AcquireLeaving() {
     const NodeId node{i};
     while (!context_.view().IsOut(node)) {
       if (acquired == kAcquiredAtOnce || context_.hold.held()) co_return true;
-      ControlRequest request;
-      request.kind = ControlRequest::Kind::kAllocLeaving;
-      request.size_class = SizeClass(0);
-      request.owner = context_.membership.id;
-      const Result<ControlReply> reply = co_await AskForBlock(node, request);
-      if (!reply.ok() || reply.value().outcome != ControlReply::Outcome::kOpened) break;
+      const Result<GlobalAddr> start = co_await AcquireAnyOpen(node, GlobalAddr());
+      if (!start.ok()) break;
       ++acquired;
-      const SizeClass size_class = reply.value().size_class;
-      (void)co_await AdoptOpened(reply.value().block, size_class, size_class.index());
     }
   }
   co_return false;

@@ -33,19 +33,25 @@ void Allocator::CloseFor(uint64_t classes) {
 }
 
 void Allocator::CloseAllButOne(const std::vector<Block*>& list) {
-  // With the least that is free, for the next allocations here.
-  const auto stays = std::min_element(
-      list.begin(), list.end(),
-      [](const Block* one, const Block* other) { return one->free.size() < other->free.size(); });
+  // With the least that is free, for the next allocations here; but this worker has never needed
+  // what it has acquired only to look what is lost there.
+  const auto stays =
+      std::min_element(list.begin(), list.end(), [](const Block* one, const Block* other) {
+        return std::pair(one->looked_at, one->free.size()) <
+               std::pair(other->looked_at, other->free.size());
+      });
   std::vector<Block*> closed;
   for (auto it = list.begin(); it != list.end(); ++it) {
-    if (it != stays && !(*it)->kept && !(*it)->queued_for_return) closed.push_back(*it);
+    const bool may_stay = it == stays && !(*it)->looked_at;
+    if (!may_stay && !(*it)->kept && !(*it)->queued_for_return) closed.push_back(*it);
   }
-  for (Block* block : closed) {
-    Unlist(*block);
-    block->closing = true;
-    closing_.push_back({block->start, generation_, reclaimer_.current_epoch()});
-  }
+  for (Block* block : closed) Close(*block);
+}
+
+void Allocator::Close(Block& block) {
+  Unlist(block);
+  block.closing = true;
+  closing_.push_back({block.start, generation_, reclaimer_.current_epoch()});
 }
 
 bool Allocator::MayBeUncollected(const Block& block) const {
@@ -175,6 +181,13 @@ Task<Result<GlobalAddr>> Allocator::AdoptOpened(GlobalAddr start, SizeClass size
   // This worker itself has just opened it, and tells the nodes again: what it gets there would be
   // opened under its hands.
   if (IsOpening(start)) {
+    // If the node had heard, and the others had, it has to hear again.
+    const bool is_to_be_told =
+        std::any_of(opening_.begin(), opening_.end(),
+                    [start](const Opening& one) { return one.start == start; });
+    if (!is_to_be_told) {
+      opening_.push_back({start, size_class, /*told_backups=*/true, /*asked_primary=*/true});
+    }
     co_return Status(StatusCode::kUnavailable, "a memory node has yet to hear of an open block");
   }
   taking_.push_back(start);
@@ -193,14 +206,47 @@ Task<Result<GlobalAddr>> Allocator::AdoptOpened(GlobalAddr start, SizeClass size
   co_return swept.ok() ? Result<GlobalAddr>(start) : swept;
 }
 
-Task<void> Allocator::OpenAllBut(const std::vector<GlobalAddr>& keep) {
+Task<Result<GlobalAddr>> Allocator::AcquireAnyOpen(NodeId node, GlobalAddr within) {
+  ControlRequest request;
+  request.kind = ControlRequest::Kind::kAllocOpen;
+  request.size_class = SizeClass(0);
+  request.owner = context_.membership.id;
+  request.block = within;
+  const Result<ControlReply> reply = co_await AskForBlock(node, request);
+  if (!reply.ok()) co_return reply.status();
+  if (reply.value().outcome != ControlReply::Outcome::kOpened) {
+    co_return Status(StatusCode::kCorrupt, "a memory node gave a block that is not open");
+  }
+  const SizeClass size_class = reply.value().size_class;
+  co_return co_await AdoptOpened(reply.value().block, size_class, size_class.index());
+}
+
+Task<Result<bool>> Allocator::AcquireOpenIn(uint32_t region) {
+  constexpr uint32_t kAcquiredAtOnce = 16;
+  const GlobalAddr within(region, kBlockBytes);
+  for (uint32_t acquired = 0; acquired < kAcquiredAtOnce && !context_.hold.held(); ++acquired) {
+    if (!context_.view().Contains(within) || context_.view().IsLeaving(within)) co_return false;
+    const NodeId node = context_.view().Locate(within, 0).node;
+    const Result<GlobalAddr> start = co_await AcquireAnyOpen(node, within);
+    if (start.status().code() == StatusCode::kOutOfMemory) co_return false;
+    if (!start.ok()) co_return start.status();
+    if (Block* const block = FindOwn(start.value()); block != nullptr) block->looked_at = true;
+  }
+  co_return true;
+}
+
+Task<bool> Allocator::OpenAllBut(const std::vector<GlobalAddr>& keep) {
   constexpr uint64_t kPatienceNs = 1'000'000'000;
   const bool released = co_await context_.hold.Wait(context_.executor.NowNs() + kPatienceNs);
   // What has failed may yet arrive: whoever takes the blocks over waits for that.
-  if (!released || !context_.fabric.settled()) co_return;
+  if (!released || !context_.fabric.settled()) co_return false;
   const ViewHold::Presence presence(context_.hold);
   for (const std::unique_ptr<Block>& block : blocks_) block->kept = false;
-  for (const GlobalAddr addr : keep) KeepBlockOf(addr);
+  bool keeps_in_own = true;
+  for (const GlobalAddr addr : keep) {
+    keeps_in_own &= FindOwn(addr) != nullptr;
+    KeepBlockOf(addr);
+  }
   std::vector<Block*> open;
   for (const std::unique_ptr<Block>& block : blocks_) {
     const bool waits = block->sweeping || block->clearing > 0 || MayBeUncollected(*block);
@@ -209,6 +255,8 @@ Task<void> Allocator::OpenAllBut(const std::vector<GlobalAddr>& keep) {
   for (Block* const block : open) Disown(*block);
   if (!foreign_.empty()) (void)co_await FlushForeign();
   co_await TellOpened();
+  const bool leaves_nothing = keeps_in_own && !has_lost_bits_ && opening_.empty();
+  co_return leaves_nothing;
 }
 
 bool Allocator::OthersMayGive() const {

@@ -55,6 +55,7 @@ Task<Status> Allocator::FlushForeign() {
     status = co_await context_.fabric.Post(primary);
     if (!status.ok()) first_failure = status;
   }
+  has_lost_bits_ = has_lost_bits_ || !first_failure.ok();
   co_return first_failure;
 }
 

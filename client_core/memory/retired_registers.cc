@@ -18,11 +18,16 @@ uint64_t EntriesOf(GlobalAddr ring, WorkerIndex seat) {
 }  // namespace
 
 Task<Status> RetiredRegisters::WriteHead(GlobalAddr ring, uint64_t head) {
+  return WriteEntry({ring.bits(), head, context_.membership.id.value, doubts_});
+}
+
+Task<Status> RetiredRegisters::SignOff() { return WriteEntry({}); }
+
+Task<Status> RetiredRegisters::WriteEntry(RetiredRing written) {
   const View& view = context_.view();
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   std::byte* entry = round_trip->Reserve(sizeof(RetiredRing));
-  *reinterpret_cast<RetiredRing*>(entry) = {ring.bits(), head, context_.membership.id.value,
-                                            doubts_};
+  *reinterpret_cast<RetiredRing*>(entry) = written;
   const GlobalAddr at = RetiredRingAddr(context_.membership.index);
   for (int replica = 0; replica < view.LiveReplicas(at); ++replica) {
     round_trip->Write(view.Locate(at, replica), entry, sizeof(RetiredRing));
@@ -45,7 +50,8 @@ Task<Status> RetiredRegisters::Join() {
   status = co_await ReadHeads(&heads);
   if (!status.ok()) co_return status;
   for (size_t i = 0; i < heads.size(); ++i) {
-    seen_[i] = {heads[i].worker, heads[i].head, heads[i].doubts};
+    const bool is_gone = !context_.view().IsLive(WorkerIndex{static_cast<uint16_t>(i)});
+    seen_[i] = {heads[i].worker, heads[i].head, heads[i].doubts, /*is_counted=*/is_gone};
   }
   co_return Status::Ok();
 }
@@ -136,21 +142,31 @@ Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
 
 Task<Status> RetiredRegisters::Prepare() {
   if (Planted(Bug::kRetiredRegistersKept)) co_return Status::Ok();
+  // Whoever was gone by then has said in his head what he had to say.
+  const std::array<uint64_t, kMaxWorkers / 64> gone = gone_;
   std::vector<RetiredRing> heads;
   Status status = co_await ReadHeads(&heads);
   if (!status.ok()) co_return status;
+  for (size_t i = 0; i < gone.size(); ++i) gone_[i] &= ~gone[i];
   for (size_t i = 0; i < heads.size(); ++i) {
     if (i == context_.membership.index.value) continue;
-    if (seen_[i].worker != heads[i].worker) {
-      if (seen_[i].worker != 0) ++departures_;
-      seen_[i] = {heads[i].worker, 0, 0};
+    Seen& seen = seen_[i];
+    // Signed off, unless somebody has come since: then he may have, or not.
+    bool is_gone = (gone[i / 64] >> (i % 64) & 1) != 0;
+    if (seen.worker != heads[i].worker) {
+      is_gone = is_gone || (seen.worker != 0 && !seen.is_counted);
+      seen = {heads[i].worker, 0, 0, /*is_counted=*/false};
     }
-    if (heads[i].doubts > seen_[i].doubts) {
-      seen_[i].doubts = heads[i].doubts;
+    if (is_gone && heads[i].worker != 0) {
+      ++departures_;
+      seen.is_counted = true;
+    }
+    if (heads[i].doubts > seen.doubts) {
+      seen.doubts = heads[i].doubts;
       if (listener_ != nullptr) listener_->DoubtAll();
     }
-    if (heads[i].ring == 0 || heads[i].head <= seen_[i].head) continue;
-    status = co_await ReadRing(WorkerIndex{static_cast<uint16_t>(i)}, heads[i], seen_[i].head);
+    if (heads[i].ring == 0 || heads[i].head <= seen.head) continue;
+    status = co_await ReadRing(WorkerIndex{static_cast<uint16_t>(i)}, heads[i], seen.head);
     if (!status.ok()) co_return status;
     seen_[i].head = heads[i].head;
   }

@@ -10,6 +10,7 @@
 #ifndef ONETRIP_CLIENT_CORE_MEMORY_RETIRED_REGISTERS_H_
 #define ONETRIP_CLIENT_CORE_MEMORY_RETIRED_REGISTERS_H_
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <utility>
@@ -79,7 +80,13 @@ class RetiredRegisters final : public BeforeEpoch {
   // everything that was published is safe, and nothing is pending; nothing is retired afterwards.
   Task<Result<GlobalAddr>> Leave();
 
-  // How often another worker has taken the seat of one that was there.
+  // Says that nothing of this worker's can be lost in blocks that are not its own: others need not
+  // look for it when it is gone. REQUIRES: Leave().
+  Task<Status> SignOff();
+
+  // These seats, of the 64 from 64 * `word` on, are live no more.
+  void NoteGone(size_t word, uint64_t seats) { gone_[word] |= seats; }
+  // How many workers have gone and not signed off, as far as heads have been read since.
   [[nodiscard]] uint64_t departures() const { return departures_; }
 
   // Forgets what others have retired.
@@ -90,6 +97,7 @@ class RetiredRegisters final : public BeforeEpoch {
     uint64_t worker = 0;
     uint64_t head = 0;
     uint64_t doubts = 0;
+    bool is_counted = false;  // as gone
   };
   struct Unsafe {
     uint64_t head;  // one behind the last entry
@@ -99,6 +107,7 @@ class RetiredRegisters final : public BeforeEpoch {
   // REQUIRES: all have seen all.
   void ChangeRing();
   Task<Status> WriteHead(GlobalAddr ring, uint64_t head);
+  Task<Status> WriteEntry(RetiredRing written);
   Task<Status> ReadHeads(std::vector<RetiredRing>* heads);
   Task<Status> ReadRing(WorkerIndex seat, const RetiredRing& ring, uint64_t from);
 
@@ -112,9 +121,10 @@ class RetiredRegisters final : public BeforeEpoch {
   uint64_t head_ = 0;
   uint64_t doubts_ = 0;
   uint64_t departures_ = 0;
-  uint64_t tail_ = 0;          // entries before it have been seen by all
-  std::deque<Unsafe> unsafe_;  // the others, in order of epoch
-  std::vector<Seen> seen_;     // by worker index
+  std::array<uint64_t, kMaxWorkers / 64> gone_{};  // seats whose heads have not been read since
+  uint64_t tail_ = 0;                              // entries before it have been seen by all
+  std::deque<Unsafe> unsafe_;                      // the others, in order of epoch
+  std::vector<Seen> seen_;                         // by worker index
 };
 
 }  // namespace onetrip

@@ -1,6 +1,7 @@
 """Memory does not wear out: what is freed is anyone's, whoever had it, and however agents end."""
 
 import random
+import re
 import signal
 import time
 
@@ -66,8 +67,12 @@ def fresh_pool(context, size, **options):
 
 
 def expect_nothing_lost(cluster):
-    code, output, error = cluster.tool("check", "--dir", cluster.path)
-    assert code == 0, (output, error)
+    """What somebody died with is looked for in turn, so it takes some seconds."""
+    def lost():
+        code, output, error = cluster.tool("check", "--dir", cluster.path)
+        assert code == 0, (output, error)
+        return int(re.search(r"^lost_bytes:(\d+)", output, re.MULTILINE).group(1))
+    wait_until(lambda: lost() == 0, "the end of looks for what is lost", within_s=60)
 
 
 # Over tcp new keys take longer.

@@ -15,10 +15,12 @@ constexpr ClusterShape kShape{.nodes = 3, .replicas = 3, .node_bytes = 32ULL << 
 
 class TakeOverTest : public testing::TestWithParam<EngineKind> {
  protected:
-  std::unique_ptr<TestWorker> NewWorker(uint32_t record_value_bytes_max = kRecordValueBytesMax) {
+  std::unique_ptr<TestWorker> NewWorker(uint32_t record_value_bytes_max = kRecordValueBytesMax,
+                                        bool is_slow = false) {
     DataPathOptions options;
     options.location_cache_bytes = 1 << 18;
-    options.epoch_tick_us = 100;
+    options.epoch_tick_us = is_slow ? 3'600'000'000 : 100;
+    if (is_slow) options.retired_objects_max = 1 << 20;
     options.record_value_bytes_max = record_value_bytes_max;
     options.extent_bytes = 400;
     auto worker = std::make_unique<TestWorker>(
@@ -32,6 +34,14 @@ class TakeOverTest : public testing::TestWithParam<EngineKind> {
   // room, if it was short of memory.
   void Kill(std::unique_ptr<TestWorker> worker) {
     for (int i = 0; i < 150; ++i) BlockOn(executor_, Sleep());
+    KillAtOnce(std::move(worker));
+  }
+  // One that comes to free nothing that it unlinks.
+  std::unique_ptr<TestWorker> NewSlowWorker() {
+    return NewWorker(kRecordValueBytesMax, /*is_slow=*/true);
+  }
+  void KillAtOnce(std::unique_ptr<TestWorker> worker) {
+    BlockOn(executor_, Sleep());
     const WorkerIndex seat = worker->context().membership.index;
     worker.reset();
     cluster_.master().AddEdit([seat](View& view) { view.SetLive(seat, false); });
@@ -60,6 +70,16 @@ class TakeOverTest : public testing::TestWithParam<EngineKind> {
       blocks += cluster_.node(i).status().granted_blocks;
     }
     return blocks;
+  }
+  // Bytes of one replica that are neither free nor known to be so.
+  uint64_t BytesInUse(TestWorker& only_worker) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < cluster_.node_count(); ++i) {
+      const NodeUsage usage = cluster_.node(i).Usage();
+      bytes += usage.granted_blocks * kBlockBytes - usage.overhead_bytes;
+      for (const uint64_t free : usage.free_bytes) bytes -= free;
+    }
+    return bytes - only_worker.kv().metrics().allocator->free_bytes.Value();
   }
   void Set(TestWorker& worker, const std::string& key, const std::string& value) {
     const Status status = worker.Set(key, value);
@@ -192,6 +212,57 @@ TEST_P(TakeOverTest, OthersLookUpAnewWhatTheyKnow) {
   }
   reader->Stop();
   taker->Stop();
+}
+
+// Memory is not short, so nothing else makes anybody look for what the dead had unlinked in blocks
+// of others.
+TEST_P(TakeOverTest, WhatTheDeadHadUnlinkedComesBackThoughMemoryIsNotShort) {
+  auto other = NewWorker();
+  auto owner = NewWorker();
+  const auto live = [&] { return owner->kv().metrics().allocator->live_bytes.Value(); };
+  Set(*owner, "stays", std::string(500, 's'));
+  const uint64_t before = live();
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(owner->Set("key" + std::to_string(i), std::string(2000, 'x')).ok());
+  }
+  auto deleter = NewSlowWorker();
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(deleter->Delete("key" + std::to_string(i)));
+  KillAtOnce(std::move(deleter));
+  const Status taken = TakeOver({other.get(), owner.get()});
+  ASSERT_TRUE(taken.ok()) << taken.message();
+  const uint64_t lost = live() - before;
+  EXPECT_GE(lost, 2000U) << "it has lived to free all";
+  for (int i = 0; i < 1000; ++i) BlockOn(executor_, Sleep());
+  EXPECT_LT(live() - before, 2000U) << "of " << lost;
+  ExpectAll(*other);
+  other->Stop();
+  owner->Stop();
+}
+
+// A block that is nobody's and in which nothing is free is asked for by nobody.
+TEST_P(TakeOverTest, NorIsItLostInOpenBlocks) {
+  auto other = NewWorker();
+  auto owner = NewWorker();
+  Set(*other, "stays", "there");
+  const uint64_t before = BytesInUse(*other);
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_TRUE(owner->Set("key" + std::to_string(i), std::string(2000, 'x')).ok());
+  }
+  owner->Stop();
+  owner.reset();
+  auto deleter = NewSlowWorker();
+  for (int i = 0; i < 2000; ++i) ASSERT_TRUE(deleter->Delete("key" + std::to_string(i)));
+  KillAtOnce(std::move(deleter));
+  ASSERT_TRUE(TakeOver({other.get()}).ok());
+  // With registers the owner has left what its words name, and that was taken over just now.
+  if (GetParam() == EngineKind::kSnapshot) {
+    EXPECT_GE(BytesInUse(*other), before + 1'000'000) << "it has lived to free all";
+  }
+  for (int i = 0; i < 1000; ++i) BlockOn(executor_, Sleep());
+  // Subtables have become more.
+  EXPECT_LE(BytesInUse(*other), before + 200'000);
+  ExpectAll(*other);
+  other->Stop();
 }
 
 }  // namespace

@@ -238,6 +238,25 @@ TEST(MasterPlacementTest, WhatHasNoRoomStaysWhereItIs) {
   EXPECT_EQ(planner.left_on_draining(), held - 6);
 }
 
+// Node 1 alone has room, and a replica of all that node 0 has to give.
+TEST(MasterPlacementTest, ANodeWithoutRoomMakesWayForWhatLiesOnTheOneThatHasIt) {
+  std::vector<RegionPlacement> regions = {
+      {{NodeId{0}, NodeId{1}, NodeId{2}}, {0, 0, 0}},
+      {{NodeId{3}, NodeId{4}, NodeId{2}}, {0, 0, kRegionBytes}},
+  };
+  const std::vector<uint64_t> bytes = {kRegionBytes, 2 * kRegionBytes, 2 * kRegionBytes,
+                                       kRegionBytes, kRegionBytes};
+  std::vector<MovePart> parts;
+  for (const uint64_t one : bytes) parts.push_back({one, false, true, false});
+  parts[0] = {bytes[0], true, false, false};
+  MovePlanner planner(parts, 3, regions);
+  while (planner.Next().has_value()) continue;
+  EXPECT_EQ(planner.left_on_draining(), 0U);
+  EXPECT_EQ(MoveAll(parts, &regions), 2U);
+  ExpectSound(regions, bytes, 3);
+  EXPECT_EQ(Used(regions, 5)[0], 0U);
+}
+
 // Moves and adds all that there is to; returns how many have moved.
 uint64_t GrowAll(const std::vector<MovePart>& parts, int replicas, size_t at_once,
                  std::vector<RegionPlacement>* regions) {

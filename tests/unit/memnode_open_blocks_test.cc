@@ -138,11 +138,11 @@ TEST_F(MemoryNodeOpenTest, OfARegionThatLeavesNothingIsGrantedAndWhatIsLeftIsCou
   }
   EXPECT_EQ(Ask(Kind::kAllocReserve, kSlab, 7).outcome, Outcome::kFull);
   EXPECT_EQ(Ask(Kind::kAllocSparse, SizeClass(0), 7).outcome, Outcome::kFull);
-  const ControlReply given = Ask(Kind::kAllocLeaving, SizeClass(0), 7);
+  const ControlReply given = Ask(Kind::kAllocOpen, SizeClass(0), 7);
   EXPECT_EQ(given.outcome, Outcome::kOpened);
   EXPECT_EQ(given.block, part);
   EXPECT_EQ(given.size_class, kSlab);
-  EXPECT_EQ(Ask(Kind::kAllocLeaving, SizeClass(0), 7).outcome, Outcome::kFull);
+  EXPECT_EQ(Ask(Kind::kAllocOpen, SizeClass(0), 7).outcome, Outcome::kFull);
   for (const auto& [block, owner] : {std::pair(owned, 5U), std::pair(part, 7U)}) {
     ControlRequest request;
     request.kind = Kind::kFree;
