@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -479,6 +480,9 @@ std::optional<uint32_t> MovePlanner::RegionFor(NodeId from, NodeId to) const {
 RegionMove MovePlanner::Make(uint32_t region, NodeId from, NodeId to) {
   const RegionMove move{region, from, to, places_[to.value].back()};
   places_[to.value].pop_back();
+  std::vector<uint64_t>& left = places_[from.value];
+  const uint64_t base = regions_[region].base[EntryOf(from, replicas_, regions_[region])];
+  left.insert(std::upper_bound(left.begin(), left.end(), base, std::greater<>()), base);
   if (regions_[region].nodes[0] == from) {
     --primaries_[from.value];
     ++primaries_[to.value];
