@@ -26,7 +26,8 @@ Task<Status> KvImpl::LookAtNames(Estate& estate, const View& view) {
   co_return co_await ForEachGroup(
       [&](Subtable table, uint32_t group, Status* failure) {
         if (group == 0) estate.blocks.Name(table.start);
-        walk.in_background = !estate.of_the_dead && !allocator_.is_scarce();
+        walk.in_background =
+            !estate.of_the_dead && !allocator_.is_scarce() && allocator_.leaving_blocks() == 0;
         return NameGroup(estate, view, table, group, failure);
       },
       &walk);
