@@ -18,7 +18,9 @@ namespace {
 
 constexpr Status kBusy(StatusCode::kUnavailable, "blocks of the dead are being taken over");
 constexpr uint32_t kRestsMax = 64;
+constexpr uint32_t kRestsMaxAfterFailures = 8;
 constexpr int kCollectTries = 5;
+constexpr uint32_t kAcquireTries = 4;
 // Workers that look behind the same death at different times.
 constexpr uint32_t kTurns = 8;
 
@@ -43,15 +45,17 @@ void KvImpl::AccountIfDue() {
     allocator_.BeginAccount();
   }
   const bool has_turn = account_.HasTurn(now_ns);
-  if (has_turn && account_.open_blocks == AccountState::OpenBlocks::kOthers && !held()) {
+  const bool may_begin = now_ns >= account_.next_ns && !held() && !taking_over_;
+  if (has_turn && account_.open_blocks == AccountState::OpenBlocks::kOthers && may_begin) {
     context_.executor.Spawn(gate_, AcquireOpenBlocks());
   }
   const bool leaves = allocator_.leaving_blocks() != 0 && leaving_looks_.in_vain != 0;
-  const bool is_due = allocator_.accounting() && now_ns >= account_.next_ns &&
+  const bool is_due = allocator_.accounting() && may_begin &&
+                      account_.open_blocks != AccountState::OpenBlocks::kAcquiring &&
                       (allocator_.is_scarce() || context_.options.accounts_always != 0 || leaves ||
                        (has_turn && account_.open_blocks == AccountState::OpenBlocks::kAcquired));
   const bool may_go_on = allocator_.AccountMayGoOn() || Planted(Bug::kAccountedAtOnce);
-  if (is_due && may_go_on && !held() && !taking_over_) context_.executor.Spawn(gate_, Account());
+  if (is_due && may_go_on && !taking_over_) context_.executor.Spawn(gate_, Account());
 }
 
 void KvImpl::NoteLosses() {
@@ -97,14 +101,16 @@ Task<void> KvImpl::AcquireOpenBlocks() {
     if (!may_be_more.ok() || !may_be_more.value()) ++region;
   }
   account_.open_blocks = AccountState::OpenBlocks::kAcquired;
-  if (!failure.ok()) {
+  account_.failures = failure.ok() ? 0 : account_.failures + 1;
+  // A node may be on its way out. Else it looks at what it has got.
+  if (!failure.ok() && account_.failures < kAcquireTries) {
     account_.EndTurn();
     account_.BeginTurn(context_.executor.NowNs() + context_.options.account_rest_us * 1000);
   }
   // What is in use in what it got is suspect now.
   if (allocator_.metrics().blocks_acquired.Value() != before) {
     account_.anew = true;
-  } else if (failure.ok() && !allocator_.accounting() && !account_.has_lost) {
+  } else if (!allocator_.accounting()) {
     account_.EndTurn();  // somebody was short, and a look behind the loss is over
   }
 }
@@ -112,15 +118,19 @@ Task<void> KvImpl::AcquireOpenBlocks() {
 Task<void> KvImpl::Account() {
   const uint64_t found_before = allocator_.metrics().objects_found.Value();
   account_.gives_way = false;
+  account_.looks = true;
   const Status status = co_await FreeLost();
+  account_.looks = false;
   const uint64_t found = allocator_.metrics().objects_found.Value() - found_before;
   if (status.ok()) {
     allocator_.EndAccount();
-    if (account_.open_blocks == AccountState::OpenBlocks::kAcquired) account_.EndTurn();
+    const bool was_turn = account_.open_blocks == AccountState::OpenBlocks::kAcquired;
+    if (was_turn && !account_.anew) account_.EndTurn();
   }
-  // One that has found nothing makes the next wait longer.
-  const bool is_urgent = found > 0 || !status.ok() || allocator_.leaving_blocks() != 0;
-  account_.rests = is_urgent ? 1 : std::min(2 * account_.rests, kRestsMax);
+  // One that has found nothing makes the next wait longer; so does one that comes to no end.
+  const bool is_urgent = found > 0 || allocator_.leaving_blocks() != 0;
+  const uint32_t rests_max = status.ok() ? kRestsMax : kRestsMaxAfterFailures;
+  account_.rests = is_urgent ? 1 : std::min(2 * account_.rests, rests_max);
   account_.next_ns =
       context_.executor.NowNs() + account_.rests * context_.options.account_rest_us * 1000;
   if (found > 0) {
@@ -147,8 +157,8 @@ Task<Status> KvImpl::FreeLost() {
   Status status = co_await LookAtNames(estate, *view);
   if (!status.ok()) co_return status;
   TellUnnamed(estate);
-  if (registers_) registers_->cache.ForgetUnseen();
   status = co_await AwaitUnlinked();
+  if (status.ok() && registers_) registers_->cache.ForgetUnseen();
   // What this worker alone knows of it gives back itself.
   if (registers_ && !Planted(Bug::kOwnBuffersLost)) {
     registers_->cache.ForEachLive([this](GlobalAddr addr) { allocator_.KnowOf(addr); });

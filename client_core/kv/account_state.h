@@ -23,6 +23,8 @@ struct AccountState {
   uint32_t rests = 1;    // of account_rest_us, from one look to the next
   // Before a look though memory is not short.
   enum class OpenBlocks : uint8_t { kOthers, kAcquiring, kAcquired } open_blocks{};
+  uint32_t failures = 0;   // to get those, in a row
+  bool looks = false;      // right now
   bool gives_way = false;  // to a take-over, which waits for its end
 
   void BeginTurn(uint64_t at_ns) {

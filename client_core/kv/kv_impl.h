@@ -181,6 +181,7 @@ class KvImpl final : private WorkerDuties {
   void AccountIfDue();
   void NoteLosses();
   Task<void> AcquireOpenBlocks();
+  Task<void> AwaitAccount();
   Task<void> Account();
   Task<Status> FreeLost();
   void TellUnnamed(const Estate& estate);

@@ -35,7 +35,7 @@ CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
       return entry;
     }
     // It left the index and came back before this worker was told.
-    Forget(word.addr());
+    Drop(word.addr());
   }
   const bool has_room = ring_.size() < entries_max_ && entries_.HasRoom() && table_.HasRoom();
   if (!has_room) MakeRoom();
@@ -109,8 +109,12 @@ void RegisterCache::Destroy(CachedRegister* entry) {
 }
 
 void RegisterCache::Forget(GlobalAddr addr) {
-  ++forgotten_;
   if (forgotten_since_.has_value()) forgotten_since_->insert(addr.bits());
+  Drop(addr);
+}
+
+void RegisterCache::Drop(GlobalAddr addr) {
+  ++forgotten_;
   deleting_.erase(addr.bits());
   if (const auto found = by_addr_.find(addr.bits()); found != by_addr_.end()) {
     CachedRegister* entry = found->second;
@@ -181,7 +185,7 @@ void RegisterCache::ForgetUnseen() {
     if (kept.unseen) unseen.push_back(addr);
   }
   std::sort(unseen.begin(), unseen.end());  // as KeptAddrs()
-  for (const uint64_t addr : unseen) Forget(GlobalAddr(addr));
+  for (const uint64_t addr : unseen) Drop(GlobalAddr(addr));
 }
 
 void RegisterCache::Keep(CachedRegister* entry) {

@@ -165,7 +165,7 @@ class RegisterCache final : public RegisterListener {
 
   // Whoever unlinked a register may not have lived to tell. Between BeginLook and the end of a look
   // at all that is named See says which registers are; those that were not seen, and had buffers of
-  // this worker's when it began, are forgotten then.
+  // this worker's when it began, are forgotten then. REQUIRES: nobody uses those any more.
   void BeginLook();
   void See(GlobalAddr addr, uint64_t incarnation);
   void SeeAny(GlobalAddr addr);  // whatever incarnation
@@ -226,6 +226,8 @@ class RegisterCache final : public RegisterListener {
     bool unseen = false;
   };
   void Keep(CachedRegister* entry);
+  // As Forget, of whatever this worker knows of at that address: another register may be there now.
+  void Drop(GlobalAddr addr);
   void LetGoOfForeign();
   [[nodiscard]] std::vector<uint64_t> KeptAddrs() const;
   [[nodiscard]] RegisterPlace PlaceOf(CachedRegister* entry) const;

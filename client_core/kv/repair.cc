@@ -27,8 +27,12 @@ constexpr Status kPoolIsFull(StatusCode::kOutOfMemory,
                              "the pool is full; other workers have to give up memory first");
 constexpr uint32_t kDirectoryStretch = 1024;  // entries per READ
 constexpr uint32_t kGroupsAtOnce = 16;
-// A walk in the background works for so long, then rests.
-constexpr uint64_t kTurnNs = 500'000;
+// Where the fabric completes inline a walk works for so long, then lets clients in.
+constexpr uint64_t kTurnNs = 50'000;
+// One in the background works for so long, then rests; for no longer than this, whatever it waited
+// for.
+constexpr uint64_t kBackgroundTurnNs = 500'000;
+constexpr uint64_t kRestMaxNs = 10'000'000;
 constexpr uint64_t kPatienceNs = 60'000'000'000;
 
 Mechanism MechanismOf(RepairKind kind) {
@@ -254,10 +258,11 @@ Task<Status> KvImpl::ForEachGroup(GroupVisitor visit, IndexWalk* walk) {
       co_await WhenAll(std::move(groups));
       if (!status.ok()) co_return status;
       busy_ns += context_.executor.NowNs() - began_ns;
-      if (walk->in_background && busy_ns >= kTurnNs) {
-        co_await context_.executor.SleepFor(std::exchange(busy_ns, 0));
-      } else if (context_.fabric.completes_inline()) {
-        co_await context_.executor.Yield();
+      if (walk->in_background && busy_ns >= kBackgroundTurnNs) {
+        co_await context_.executor.SleepFor(std::min(std::exchange(busy_ns, 0), kRestMaxNs));
+      } else if (!walk->in_background && busy_ns >= kTurnNs) {
+        busy_ns = 0;
+        if (context_.fabric.completes_inline()) co_await context_.executor.Yield();
       }
     }
     co_await context_.executor.Yield();

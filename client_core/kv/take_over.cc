@@ -26,6 +26,7 @@ constexpr Status kWorkerSilent(StatusCode::kUnavailable, "a worker keeps the epo
 constexpr Status kStopped(StatusCode::kUnavailable, "the worker is ending, or at it already");
 constexpr Status kNotLiving(StatusCode::kCorrupt, "the master does not count this worker itself");
 constexpr uint64_t kPatienceNs = 5'000'000'000;
+constexpr uint64_t kAccountPatienceNs = 1'000'000'000;
 
 }  // namespace
 
@@ -33,7 +34,7 @@ constexpr uint64_t kPatienceNs = 5'000'000'000;
 Task<Status> KvImpl::TakeOverBlocks(RepairOrder order) {
   // Its own blocks would be orphans.
   if (!order.living.Includes(context_.membership.id)) co_return kNotLiving;
-  if (taking_over_) account_.gives_way = true;
+  co_await AwaitAccount();
   if (std::exchange(taking_over_, true)) co_return kStopped;
   if (registers_) registers_->cache.BeginInheriting();
   const absl::Cleanup done = [this] {
@@ -60,6 +61,15 @@ Task<Status> KvImpl::TakeOverBlocks(RepairOrder order) {
           std::to_string(estate.blocks.blocks().size()) +
           " memory blocks of workers that are gone");
   co_return status;
+}
+
+// A walk that only looks for what is lost gives way. Another take-over does not.
+Task<void> KvImpl::AwaitAccount() {
+  const uint64_t deadline_ns = context_.executor.NowNs() + kAccountPatienceNs;
+  while (account_.looks && !stopping_ && context_.executor.NowNs() < deadline_ns) {
+    account_.gives_way = true;
+    co_await context_.executor.SleepFor(context_.options.epoch_tick_us * 1000);
+  }
 }
 
 Task<Status> KvImpl::FindOrphans(Estate& estate, const RepairOrder& order) {

@@ -153,13 +153,14 @@ Task<Status> RetiredRegisters::Prepare() {
     Seen& seen = seen_[i];
     // Signed off, unless somebody has come since: then he may have, or not.
     bool is_gone = (gone[i / 64] >> (i % 64) & 1) != 0;
-    if (seen.worker != heads[i].worker) {
+    const bool is_another = seen.worker != heads[i].worker;
+    if (is_another) {
       is_gone = is_gone || (seen.worker != 0 && !seen.is_counted);
       seen = {heads[i].worker, 0, 0, /*is_counted=*/false};
     }
     if (is_gone && heads[i].worker != 0) {
       ++departures_;
-      seen.is_counted = true;
+      seen.is_counted = !is_another;
     }
     if (heads[i].doubts > seen.doubts) {
       seen.doubts = heads[i].doubts;
