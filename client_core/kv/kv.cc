@@ -173,7 +173,12 @@ Task<Status> KvImpl::Start() {
   }
   status = co_await index_.Open();
   if (!status.ok()) co_return status;
-  if (WritesRegisters(engine_.registers())) co_await allocator_.ReserveRetiredRing();
+  if (WritesRegisters(engine_.registers())) {
+    co_await allocator_.ReserveRetiredRing();
+    std::vector<RetiredRegisters::Retired> none;
+    status = co_await allocator_.retired_registers().Publish(&none);
+    if (!status.ok()) co_return status;
+  }
   status = co_await LoadCounters();
   if (!status.ok()) co_return status;
   context_.hold.SetDuties(this);

@@ -315,17 +315,17 @@ Task<void> Allocator::ClearLocks() {
 }
 
 Task<bool> Allocator::MakeBuffers(Want want) {
-  const std::vector<Block*>& list = partial_[want.size_class.index()];
+  const uint32_t wanted = ListFor(want);  // first: a new view may make lists anew
   Block* best = nullptr;
-  for (Block* block : list) {
-    if (block->queued_for_return || BufferList(want.size_class, block->start) != ListFor(want)) {
+  for (Block* block : partial_[want.size_class.index()]) {
+    if (block->queued_for_return || BufferList(want.size_class, block->start) != wanted) {
       continue;
     }
     if (best == nullptr || block->free.size() > best->free.size()) best = block;
   }
   if (best == nullptr) co_return false;
   Unlist(*best);
-  best->list = ListFor(want);
+  best->list = wanted;
   BeginClearing(*best);
   co_await ClearLocks();
   co_return true;

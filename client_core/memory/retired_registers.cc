@@ -103,6 +103,7 @@ Task<Result<GlobalAddr>> RetiredRegisters::TakeLeftRing() {
 Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
   NoteWhatAllHaveSeen();
   const WorkerIndex seat = context_.membership.index;
+  const GlobalAddr before = ring_;
   // Nobody is behind in the ring that is left.
   if (head_ == tail_ || Planted(Bug::kRingLeftEarly)) ChangeRing();
   // Nothing more goes there, or it could not be left as long as registers are retired.
@@ -110,6 +111,8 @@ Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
   const uint64_t ring_entries = EntriesOf(ring_, seat);
   const uint64_t count =
       std::min<uint64_t>({pending_.size(), ring_entries - (head_ - tail_), kEntriesPerBatch});
+  // A ring that no head names would count as lost.
+  if (count == 0 && ring_ != before) co_return co_await WriteHead(ring_, head_);
   if (count == 0) co_return Status::Ok();
   const View& view = context_.view();
   RoundTripPtr entries = context_.fabric.NewRoundTrip();
