@@ -254,7 +254,7 @@ NodeUsage MemoryNode::Usage() {
   NodeUsage usage;
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const HostedRegion& region : regions_) {
-    if (!region.is_primary) continue;
+    if (!region.is_primary && !Planted(Bug::kCapacityCountedTwice)) continue;
     usage.blocks += kBlocksPerRegion - (region.region == 0 ? kRootBlocks : 0);
     usage.granted_blocks += region.usage.granted_blocks;
     usage.overhead_bytes += region.usage.overhead_bytes;

@@ -87,7 +87,7 @@ add_counts() {
 # shown; build/PRESET/Testing has everything.
 run_ctest() {
   local report=$PWD/build/$1/tests.xml good bad left_out='^(compat|cluster)$'
-  [[ $1 != tsan ]] || left_out+='|^(sim_tests|explore_tests)\.|Kv(InPlace|FullPool|Compaction)Test'
+  [[ $1 != tsan ]] || left_out+='|^(sim_tests|explore_tests)\.|(Kv(InPlace|FullPool|Compaction|Leave)|TakeOver)Test'
   rm -f "$report"
   "${steady[@]}" ctest --preset "$1" -j "$jobs" --exclude-regex "$left_out" --no-tests=error \
     --output-junit "$report" | grep -vE '^ *[0-9]+/[0-9]+ Test +#.* Passed |^ +Start '

@@ -113,6 +113,11 @@ enum class Bug : uint8_t {
   kNotLetGo,                   // whoever opened a block still frees buffers there that are others'
   kOwnBuffersLost,             // what a worker's own words name is freed as lost
   kAccountedAtOnce,            // ... and what operations hold that nothing names yet
+  kBackupBitsIgnored,          // ... and what a backup alone knows to be free
+  kOpenNotLookedAt,            // nobody looks for what is lost in open blocks
+  kUnseenRemembered,           // a worker keeps buffers of registers of whose end nobody told
+  kReserveGiven,               // a memory node grants its reserve to whoever asks
+  kCapacityCountedTwice,       // a region's blocks count on each of its nodes
   kMovedFreedAtOnce,           // what compaction has moved is free while somebody may read it there
   kLocksNotCleared,            // memory of others serves as buffers with the locks that it held
   kCopyForgetsBlock,           // a block of a region does not come to its new replica

@@ -92,6 +92,7 @@ Task<void> KvImpl::AcquireOpenBlocks() {
   const uint64_t before = allocator_.metrics().blocks_acquired.Value();
   Status failure;
   for (uint32_t region = 0; region < context_.view().regions.size() && !stopping_;) {
+    if (Planted(Bug::kOpenNotLookedAt)) break;
     Operation operation;
     const bool begun = co_await WaitToBegin(&operation);
     if (!begun) failure = kHeld;
@@ -158,7 +159,9 @@ Task<Status> KvImpl::FreeLost() {
   if (!status.ok()) co_return status;
   TellUnnamed(estate);
   status = co_await AwaitUnlinked();
-  if (status.ok() && registers_) registers_->cache.ForgetUnseen();
+  if (status.ok() && registers_ && !Planted(Bug::kUnseenRemembered)) {
+    registers_->cache.ForgetUnseen();
+  }
   // What this worker alone knows of it gives back itself.
   if (registers_ && !Planted(Bug::kOwnBuffersLost)) {
     registers_->cache.ForEachLive([this](GlobalAddr addr) { allocator_.KnowOf(addr); });
@@ -183,6 +186,14 @@ void KvImpl::TellUnnamed(const Estate& estate) {
 }
 
 Task<Status> KvImpl::FreeLostOf(Estate& estate, const OrphanBlocks::Block& block) {
+  const std::vector<NamedBuffer>& buffers = estate.buffers[block.start.bits()];
+  // Nobody uses it any more who might give it back.
+  std::vector<bool> unused(block.named.size());
+  for (size_t i = 0; i < unused.size(); ++i) unused[i] = !block.named[i];
+  for (const NamedBuffer& named : buffers) {
+    if (named.buffer_class != block.size_class) continue;
+    unused[ObjectIndex(named.buffer.addr, block.start, block.size_class)] = true;
+  }
   Operation operation;
   Status collected;
   // Somebody may just be collecting there.
@@ -191,19 +202,16 @@ Task<Status> KvImpl::FreeLostOf(Estate& estate, const OrphanBlocks::Block& block
     if (i > 0) co_await context_.executor.SleepFor(context_.options.epoch_tick_us * 1000);
     const bool begun = co_await WaitToBegin(&operation);
     if (!begun) co_return kHeld;
-    collected = co_await allocator_.CollectForAccount(block.start);
+    collected = co_await allocator_.CollectForAccount(block.start, unused);
     if (collected.ok()) break;
   }
   // Another time.
   if (!collected.ok()) co_return Status::Ok();
-  const auto found = estate.buffers.find(block.start.bits());
-  if (found != estate.buffers.end()) {
-    for (const NamedBuffer& named : found->second) {
-      const GlobalAddr addr = named.buffer.addr;
-      if (named.buffer_class != block.size_class || !allocator_.IsSuspect(addr)) continue;
-      registers_->cache.Inherit(named.ref, named.buffer_class, named.buffer);
-      allocator_.KnowOf(addr);
-    }
+  for (const NamedBuffer& named : buffers) {
+    const GlobalAddr addr = named.buffer.addr;
+    if (named.buffer_class != block.size_class || !allocator_.IsSuspect(addr)) continue;
+    registers_->cache.Inherit(named.ref, named.buffer_class, named.buffer);
+    allocator_.KnowOf(addr);
   }
   for (size_t i = 0; i < block.named.size(); ++i) {
     const GlobalAddr addr = ObjectAddr(block.start, block.size_class, static_cast<uint16_t>(i));

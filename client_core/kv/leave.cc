@@ -63,10 +63,9 @@ Task<void> KvImpl::LeaveGroup(Subtable table, uint32_t group, RegistersLeft* lef
   const auto list = [&](uint32_t i, const EntryKey& key, const std::byte* record) {
     const SlotWord word(words[i]);
     RecordOrigin origin;
+    // Wherever the register is: its buffers may be there.
     const bool has_origin = RecordHasOrigin(record, RecordKeyEnd(0), &origin);
-    const bool is_there =
-        context_.view().IsLeaving(word.addr()) ||
-        (has_origin && context_.view().IsLeaving(SlotWord(origin.register_word).addr()));
+    const bool is_there = context_.view().IsLeaving(word.addr()) || has_origin;
     // Of a root only its list tells.
     if (!is_there && !word.size_class().is_root()) return;
     listed.push_back({word, key.keyspace, std::string(key.bytes)});
@@ -137,8 +136,7 @@ Task<Status> KvImpl::LeaveKey(ViewHold::Presence& presence, const ListedRegister
     } else if (!search.busy) {
       RecordOrigin origin;
       const bool is_there = context_.view().IsLeaving(word.addr()) ||
-                            (RecordHasOrigin(search.record, RecordKeyEnd(0), &origin) &&
-                             context_.view().IsLeaving(SlotWord(origin.register_word).addr()));
+                            RecordHasOrigin(search.record, RecordKeyEnd(0), &origin);
       if (!is_there) co_return Status::Ok();
       const RecordHeader header = LoadRecordHeader(search.record);
       const SizeClass size_class =

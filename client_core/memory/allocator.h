@@ -161,8 +161,10 @@ class Allocator {
   [[nodiscard]] std::vector<Suspects> SuspectBlocks() const;
   [[nodiscard]] bool IsSuspect(GlobalAddr addr);
   void KnowOf(GlobalAddr addr);
-  // Collects what others have freed there. kUnavailable: it is being collected, or could not be.
-  Task<Status> CollectForAccount(GlobalAddr start);
+  // Collects what others have freed there. Of `unused`, by index, what is suspect is collected even
+  // if a backup alone knows that it is free: whoever used it has given it up by now. kUnavailable:
+  // it is being collected, or could not be.
+  Task<Status> CollectForAccount(GlobalAddr start, const std::vector<bool>& unused);
   // REQUIRES: it is suspect, and what others had freed of its block has been collected in this
   // turn.
   void FreeLost(GlobalAddr addr);
@@ -429,9 +431,10 @@ class Allocator {
   Task<void> ReturnFreeBlocks(bool all);
   Task<void> ReturnBlock(GlobalAddr start, SizeClass size_class);
   Task<Status> FlushForeign();
-  // Collects what others freed in the block at `start`, unless that is being done already.
-  Task<Status> SweepBlock(GlobalAddr start);
-  Task<Status> CollectFreed(Block& block);
+  // Collects what others freed in the block at `start`, unless that is being done already. As the
+  // primary shows it; of `unused`, by index, as any replica does; null: of none.
+  Task<Status> SweepBlock(GlobalAddr start, const std::vector<bool>* unused = nullptr);
+  Task<Status> CollectFreed(Block& block, const std::vector<bool>* unused);
   // Takes `bits` out of the bitmap word wherever it shows them, and the objects back once that is
   // done on all replicas: nobody sets the bits until then.
   Task<Status> Collect(Block& block, GlobalAddr word, uint64_t bits);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "client_core/base/planted_bug.h"
 #include "client_core/layout/region_layout.h"
 #include "client_core/memory/allocator.h"
 
@@ -58,13 +59,18 @@ void Allocator::KnowOf(GlobalAddr addr) {
   block->suspect[ObjectIndex(addr, block->start, block->size_class)] = false;
 }
 
-Task<Status> Allocator::CollectForAccount(GlobalAddr start) {
+Task<Status> Allocator::CollectForAccount(GlobalAddr start, const std::vector<bool>& unused) {
   const Block* const block = FindOwn(start);
   if (block == nullptr) co_return Status::Ok();
   if (block->sweeping || block->clearing > 0 || MayBeUncollected(*block)) {
     co_return Status(StatusCode::kUnavailable, "what others have freed is being collected");
   }
-  co_return co_await SweepBlock(start);
+  if (Planted(Bug::kBackupBitsIgnored) || block->suspect.empty()) {
+    co_return co_await SweepBlock(start);
+  }
+  std::vector<bool> given_up = unused;
+  for (size_t i = 0; i < given_up.size(); ++i) given_up[i] = unused[i] && block->suspect[i];
+  co_return co_await SweepBlock(start, &given_up);
 }
 
 void Allocator::FreeLost(GlobalAddr addr) {

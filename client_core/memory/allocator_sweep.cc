@@ -16,6 +16,14 @@ namespace {
 // Bitmap words per round trip: each costs an operation per backup.
 constexpr size_t kForeignBatch = RoundTrip::kMaxOps / (kMaxReplicas - 1);
 
+// The 64 of `objects` whose bits are in the bitmap's `word`.
+uint64_t BitsOf(const std::vector<bool>& objects, uint32_t word) {
+  uint64_t bits = 0;
+  const size_t end = std::min<size_t>(objects.size(), (word + 1) * size_t{64});
+  for (size_t i = word * size_t{64}; i < end; ++i) bits |= uint64_t{objects[i]} << (i % 64);
+  return bits;
+}
+
 }  // namespace
 
 Task<Status> Allocator::FlushForeign() {
@@ -59,28 +67,37 @@ Task<Status> Allocator::FlushForeign() {
   co_return first_failure;
 }
 
-Task<Status> Allocator::SweepBlock(GlobalAddr start) {
+Task<Status> Allocator::SweepBlock(GlobalAddr start, const std::vector<bool>* unused) {
   Block* block = FindOwn(start);
   // A bit must be collected once: two sweeps that read it would both subtract it.
   if (block == nullptr || block->sweeping) co_return Status::Ok();
   block->sweeping = true;
   ++gathering_;
-  const Status status = co_await CollectFreed(*block);
+  const Status status = co_await CollectFreed(*block, unused);
   --gathering_;
   block->sweeping = false;
   co_return status;
 }
 
-Task<Status> Allocator::CollectFreed(Block& block) {
+// A bit at a backup alone is on its way to the primary, or got lost on it: then it would come to
+// light when the primary is lost, long after the object has been found.
+Task<Status> Allocator::CollectFreed(Block& block, const std::vector<bool>* unused) {
   const GlobalAddr bitmap = block.start + BitmapOffset(block.start.block());
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  const auto* words = reinterpret_cast<const uint64_t*>(
-      round_trip->Read(context_.view().Locate(bitmap, 0), kBlockHeaderBytes));
+  std::array<const uint64_t*, kMaxReplicas> words{};
+  const int replicas = unused == nullptr ? 1 : context_.view().LiveReplicas(bitmap);
+  for (int replica = 0; replica < replicas; ++replica) {
+    words[replica] = reinterpret_cast<const uint64_t*>(
+        round_trip->Read(context_.view().Locate(bitmap, replica), kBlockHeaderBytes));
+  }
   Status status = co_await context_.fabric.Post(round_trip);
   if (!status.ok()) co_return status;
   for (uint32_t i = 0; i < kBitmapWords; ++i) {
     const GlobalAddr word = bitmap + i * 8;
-    uint64_t bits = words[i];
+    uint64_t bits = words[0][i];
+    for (int replica = 1; replica < replicas; ++replica) {
+      bits |= words[replica][i] & BitsOf(*unused, i);
+    }
     for (const Uncollected& known : uncollected_) {
       if (known.word == word) bits &= ~known.bits;
     }

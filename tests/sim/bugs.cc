@@ -66,6 +66,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kNotLetGo, "not-let-go", "storm"},
     {Bug::kOwnBuffersLost, "own-buffers-lost", "scarce"},
     {Bug::kAccountedAtOnce, "accounted-at-once", "scarce"},
+    {Bug::kBackupBitsIgnored, "backup-bits-ignored", "cuts"},
     {Bug::kMovedFreedAtOnce, "moved-freed-at-once", "scarce"},
     {Bug::kLocksNotCleared, "locks-not-cleared", "scarce"},
     {Bug::kCopyForgetsBlock, "copy-forgets-block", "repairs"},

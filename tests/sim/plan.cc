@@ -92,6 +92,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("last_loss", plan.last_loss);
   visit("nobody_ends", plan.nobody_ends);
   visit("last_growth", plan.last_growth);
+  visit("last_death", plan.last_death);
   visit("control_latency_min_ns", plan.control.latency_min_ns);
   visit("control_latency_max_ns", plan.control.latency_max_ns);
   visit("notice_ns_max", plan.control.notice_ns_max);

@@ -90,6 +90,8 @@ struct Plan {
   uint32_t nobody_ends = 0;  // 1: no process ends, whatever the master or another one says
   // 1: at the end, when all faults are over, an agent must be able to join and to insert keys.
   uint32_t last_growth = 0;
+  // 1: at the end, when all faults are over, one agent more dies, and in time nothing is lost.
+  uint32_t last_death = 0;
   Program program;
   std::vector<Fault> faults;
 };

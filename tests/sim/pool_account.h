@@ -13,8 +13,9 @@ namespace onetrip {
 
 // Walks the index in the memory of `nodes` and compares with what `memory` has seen. Returns what
 // is wrong, or nothing. REQUIRES: no operation is on its way and every worker has drained.
+// `may_be_unfinished`: outcomes were unknown, and nobody has asked for those keys since.
 std::string AccountForPool(const std::vector<MemoryEndpoint*>& nodes, const View& view,
-                           const MemoryWatch& memory);
+                           const MemoryWatch& memory, bool may_be_unfinished);
 
 // The same of a pool that is not at rest: what the index and registers name has not been released.
 std::string AccountForNamed(const std::vector<MemoryEndpoint*>& nodes, const View& view,

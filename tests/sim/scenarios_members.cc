@@ -287,6 +287,7 @@ Plan MakeTurnover(uint64_t seed) {
   }
   plan.last_flush = rng.Below(4) == 0 ? 1 : 0;
   LookForLost(seed, &plan);
+  plan.last_death = static_cast<uint32_t>(deadlines.Below(2));
   return plan;
 }
 

@@ -520,6 +520,8 @@ bool World::Finish() {
   const std::string free = AccountForNamed(Endpoints(nodes_), master_.newest_view(), *memory_);
   if (!free.empty()) Fail(free);
   if (!failure_.empty()) return false;
+  const bool ends_with_death = plan_.last_death != 0 && lost_nodes_ == 0 && frozen_.empty();
+  if (ends_with_death) return DieAtTheEnd();
   // What the dead hold is nobody's yet: whoever leaves would wait for it in vain. A read that gave
   // up helping to end a register, and a DEL whose register could not be cleared away behind it,
   // leave something for a recovery to find, though they are answered.
@@ -537,9 +539,14 @@ bool World::Finish() {
   if (!RunUntilDone("the end")) return false;
   // An agent that a last fault held up may have been expelled before it had ended.
   if (lossy_) return true;
-  const std::string wrong = AccountForPool(Endpoints(nodes_), master_.newest_view(), *memory_);
-  if (!wrong.empty()) Fail(wrong);
+  AccountForAll();
   return failure_.empty();
+}
+
+void World::AccountForAll() {
+  const std::string wrong = AccountForPool(Endpoints(nodes_), master_.newest_view(), *memory_,
+                                           /*may_be_unfinished=*/lossy_);
+  if (!wrong.empty()) Fail(wrong);
 }
 
 Report World::TakeReport() {

@@ -153,6 +153,10 @@ class World {
   // Waits until no region moves, and switches the nodes off that are drained.
   bool LoseDrained(uint64_t until_ns);
   void CheckAllRoomIsUsed();
+  // An agent dies; once it has been looked for, nothing is lost.
+  bool DieAtTheEnd();
+  Task<void> StopWell(Agent* agent);
+  void AccountForAll();
   Task<void> ReadAll(Agent* agent, const std::vector<std::string>* keys, uint64_t until_ns);
   [[nodiscard]] uint64_t Patience() const;
   Task<void> RunClient(Agent* agent, Client* client);

@@ -232,6 +232,10 @@ IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& 
         continue;
       }
       const SlotWord slot(bits);
+      if (slot.is_dropped()) {
+        ++picture.unfinished;
+        picture.named.push_back(slot.addr());
+      }
       if (slot.is_empty()) continue;
       picture.unfinished += slot.kind() != SlotKind::kObject;
       ++picture.objects;

@@ -21,7 +21,7 @@ class KvLeaveTest : public testing::Test {
     DataPathOptions options;
     options.location_cache_bytes = 1 << 18;
     options.epoch_tick_us = 100;
-    options.account_rest_us = 2000;
+    options.account_rest_us = 5000;
     options.record_value_bytes_max = 20'000;
     options.extent_bytes = 10'000;
     for (int i = 0; i < 3; ++i) {
@@ -108,7 +108,7 @@ class KvLeaveTest : public testing::Test {
     return blocks;
   }
   uint64_t LeavingBlocksInTime() {
-    for (int looks = 0; looks < 200 && LeavingBlocks() != 0; ++looks) BlockOn(executor_, Sleep());
+    for (int looks = 0; looks < 500 && LeavingBlocks() != 0; ++looks) BlockOn(executor_, Sleep());
     return LeavingBlocks();
   }
   void ExpectAll() {

@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "client_core/base/planted_bug.h"
 #include "client_core/base/rng.h"
 #include "client_core/cluster/view.h"
 #include "master/membership.h"
@@ -58,6 +59,14 @@ class MemoryNodeTest : public testing::Test {
   }
   static SizeClass Span(uint32_t blocks) {
     return SizeClass(static_cast<uint8_t>(SizeClass::kSlabClasses + blocks - 1));
+  }
+  uint64_t CapacityBlocks() {
+    uint64_t blocks = 0;
+    for (const auto& node : nodes_) blocks += node->Usage().blocks;
+    return blocks;
+  }
+  [[nodiscard]] uint64_t GrantableBlocks() const {
+    return view_.regions.size() * kBlocksPerRegion - kRootBlocks;
   }
   uint16_t Primary(GlobalAddr addr) { return view_.Locate(addr, 0).node.value; }
   uint16_t Backup(GlobalAddr addr) { return view_.Locate(addr, 1).node.value; }
@@ -120,6 +129,28 @@ TEST_F(MemoryNodeTest, EveryBlockIsGrantedOnceAndByItsPrimaryOnly) {
     blocks += node->status().blocks;
   }
   EXPECT_EQ(blocks, 2 * granted.size());
+}
+
+#ifdef ONETRIP_PLANTED_BUGS
+TEST_F(MemoryNodeTest, PlantedBugReserveGivenIsFound) {
+  TEST_planted_bug = Bug::kReserveGiven;
+  while (Alloc(0, kSlab, 7).outcome != Outcome::kFull) {
+  }
+  TEST_planted_bug = Bug::kNone;
+  EXPECT_EQ(Ask(0, Kind::kAllocReserve, kSlab, 7, GlobalAddr()).outcome, Outcome::kFull)
+      << "whoever gives back more has to find some";
+}
+
+TEST_F(MemoryNodeTest, PlantedBugCapacityCountedTwiceIsFound) {
+  TEST_planted_bug = Bug::kCapacityCountedTwice;
+  EXPECT_NE(CapacityBlocks(), GrantableBlocks());
+  TEST_planted_bug = Bug::kNone;
+}
+#endif
+
+// What the nodes say of their capacity, added up, is what there is once.
+TEST_F(MemoryNodeTest, TogetherTheyTellOfEveryBlockOnce) {
+  EXPECT_EQ(CapacityBlocks(), GrantableBlocks());
 }
 
 TEST_F(MemoryNodeTest, SpansAreContiguousWithinARegionAndAwayFromItsHeader) {

@@ -1,0 +1,46 @@
+// The end of a run in which agents have died: nothing that they had is lost for good.
+#include <string>
+
+#include "tests/sim/world.h"
+
+namespace onetrip {
+namespace {
+
+// Of account_rest_us: everybody's turn, twice, and rests between looks.
+constexpr uint64_t kRests = 40;
+constexpr uint64_t kLooksNs = 60'000'000;
+
+}  // namespace
+
+Task<void> World::StopWell(Agent* agent) {
+  const Status status = co_await agent->Stop();
+  if (!status.ok()) Fail("after all faults an agent cannot end: " + std::string(status.message()));
+}
+
+// One more dies when all are well, so that what connections lost is looked for, too.
+bool World::DieAtTheEnd() {
+  OutlastFaults(plan_.faults);
+  const uint64_t until_ns = executor_.NowNs() + Patience();
+  if (JoinAtTheEnd(until_ns) == nullptr) return false;
+  Agent* const dying = LiveAgent(static_cast<uint32_t>(plan_.seed % plan_.agents));
+  if (dying == nullptr) return true;
+  trace_.Note("one agent more dies");
+  Bury(dying);
+  const WorkerIndex seat = dying->context().membership.index;
+  const auto is_live = [&] { return master_.newest_view().IsLive(seat); };
+  while (is_live() && failure_.empty()) {
+    if (executor_.NowNs() >= until_ns) Fail("the last to die stays a member");
+    if (!executor_.RunOnce()) break;
+  }
+  const uint64_t rest_ns = plan_.data_path.account_rest_us * 1000;
+  executor_.RunUntil(executor_.NowNs() + kLooksNs + kRests * rest_ns);
+  trace_.EndLines();
+  for (const auto& agent : agents_) {
+    if (!agent->dead()) agent->process().Spawn(agent->gate(), StopWell(agent.get()));
+  }
+  if (!RunUntilDone("the end")) return false;
+  AccountForAll();
+  return failure_.empty();
+}
+
+}  // namespace onetrip
