@@ -243,6 +243,9 @@ void SimMaster::OnMessage(ControlConnection& connection, const MemberMessage& me
   };
   const bool renews = std::holds_alternative<RenewMessage>(message);
   if (!renews) trace_.Note(connection.name() + " > master: " + DescribeControl(message));
+  if (const auto* repaired = std::get_if<RepairedMessage>(&message)) {
+    if (repaired->done && repaired->id == take_over_) ++taken_over_;
+  }
   const auto* request = std::get_if<RequestMessage>(&message);
   if (request == nullptr && !renews) return DriveUntilItHappens(event);
   Drive(event, [this, &connection, renews, number = request == nullptr ? 0 : request->id](bool ok) {
@@ -344,6 +347,8 @@ void SimMaster::Watch(const ControlConnection& connection, const MasterMessage& 
     }
   } else if (std::holds_alternative<ExpelledMessage>(message)) {
     ++expelled_;
+  } else if (const auto* repair = std::get_if<RepairMessage>(&message)) {
+    if (repair->order.kind == RepairKind::kTakeOverBlocks) take_over_ = repair->id;
   }
 }
 

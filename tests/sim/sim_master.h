@@ -73,6 +73,8 @@ class SimMaster final : private ControlConnection::MasterEnd {
   [[nodiscard]] uint64_t swaps() const { return swaps_; }
   // Views with fewer regions than the last.
   [[nodiscard]] uint64_t shrunk() const { return shrunk_; }
+  // How often blocks of the dead have been taken over.
+  [[nodiscard]] uint64_t taken_over() const { return taken_over_; }
   [[nodiscard]] uint64_t expelled() const { return expelled_; }
   // The newest view that anybody was sent. REQUIRES: somebody was.
   [[nodiscard]] const View& newest_view() const { return *newest_view_; }
@@ -147,6 +149,8 @@ class SimMaster final : private ControlConnection::MasterEnd {
   uint64_t swaps_ = 0;  // of them, those in which nothing was flushed
   uint64_t expelled_ = 0;
   uint64_t shrunk_ = 0;
+  uint64_t take_over_ = 0;  // the last order
+  uint64_t taken_over_ = 0;
 };
 
 }  // namespace onetrip

@@ -8,7 +8,7 @@ namespace {
 
 // Of account_rest_us: everybody's turn, twice, and rests between looks.
 constexpr uint64_t kRests = 40;
-constexpr uint64_t kLooksNs = 60'000'000;
+constexpr uint64_t kLooksNs = 100'000'000;
 
 }  // namespace
 
@@ -27,9 +27,10 @@ bool World::DieAtTheEnd() {
   trace_.Note("one agent more dies");
   Bury(dying);
   const WorkerIndex seat = dying->context().membership.index;
-  const auto is_live = [&] { return master_.newest_view().IsLive(seat); };
-  while (is_live() && failure_.empty()) {
-    if (executor_.NowNs() >= until_ns) Fail("the last to die stays a member");
+  uint64_t before = master_.taken_over();
+  while (master_.taken_over() == before && failure_.empty()) {
+    if (master_.newest_view().IsLive(seat)) before = master_.taken_over();
+    if (executor_.NowNs() >= until_ns) Fail("what the last to die had is not taken over");
     if (!executor_.RunOnce()) break;
   }
   const uint64_t rest_ns = plan_.data_path.account_rest_us * 1000;
