@@ -144,6 +144,7 @@ Plan MakeStorm(uint64_t seed) {
   Rng rng(seed ^ 0x5706'0000'0000);
   const auto draw = [&rng](uint64_t percent) { return rng.Below(100) < percent; };
   LookForLost(seed, &plan);
+  plan.last_death = 0;  // regions may still move when the last one has been looked behind
   plan.mixes_engines = plan.engine == EngineKind::kSwarm && draw(10);
   if (draw(50)) plan.shape.node_bytes = std::max<uint64_t>(plan.shape.node_bytes, 32ULL << 20);
   const bool grows = draw(70);
