@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client_core/kv/pool_check.h"
+#include "tests/support/scale.h"
 #include "tests/support/test_cluster.h"
 
 namespace onetrip {
@@ -21,7 +22,8 @@ class KvLeaveTest : public testing::Test {
     DataPathOptions options;
     options.location_cache_bytes = 1 << 18;
     options.epoch_tick_us = 100;
-    options.account_rest_us = 5000;
+    // Whoever looks more often comes to more; a sanitizer takes minutes for that.
+    options.account_rest_us = kSlowdown > 1 ? 20'000 : 5000;
     options.record_value_bytes_max = 20'000;
     options.extent_bytes = 10'000;
     for (int i = 0; i < 3; ++i) {
@@ -108,7 +110,7 @@ class KvLeaveTest : public testing::Test {
     return blocks;
   }
   uint64_t LeavingBlocksInTime() {
-    for (int looks = 0; looks < 500 && LeavingBlocks() != 0; ++looks) BlockOn(executor_, Sleep());
+    for (int looks = 0; looks < 1000 && LeavingBlocks() != 0; ++looks) BlockOn(executor_, Sleep());
     return LeavingBlocks();
   }
   void ExpectAll() {
