@@ -29,8 +29,7 @@ void MemoryWatch::ForgetRegionsFrom(uint32_t end) {
   const uint64_t first = GlobalAddr(end, 0).bits();
   for (auto block = blocks_.lower_bound(first); block != blocks_.end(); ++block) {
     const GlobalAddr start(block->first);
-    const bool is_taken_back = block->second.is_open && IsWhollyFree(start, block->second);
-    if (!is_taken_back) Fail("a region was given up in which somebody has a block", start);
+    if (!MayBeTakenBack(start)) Fail("a region was given up in which somebody has a block", start);
   }
   absl::erase_if(objects_, [&](const auto& one) { return one.first >= first; });
   blocks_.erase(blocks_.lower_bound(first), blocks_.end());
@@ -121,10 +120,8 @@ MemoryWatch::Block* MemoryWatch::BlockOf(GlobalAddr addr) {
 }
 
 void MemoryWatch::Adopted(GlobalAddr start, SizeClass size_class, const std::vector<bool>* used) {
-  const Block* const before = BlockOf(start);
-  if (used == nullptr && before != nullptr) {
-    const bool is_taken_back = before->is_open && IsWhollyFree(start, *before);
-    if (!is_taken_back) return Fail("a block was granted that somebody has", start);
+  if (used == nullptr && BlockOf(start) != nullptr && !MayBeTakenBack(start)) {
+    return Fail("a block was granted that somebody has", start);
   }
   Block& block = blocks_[start.bits()];
   block = {size_class, std::vector<bool>(ObjectsPerBlock(size_class, start.block()))};
@@ -147,6 +144,11 @@ bool MemoryWatch::IsWhollyFree(GlobalAddr start, const Block& block) const {
     if (!IsFree(ObjectAddr(start, block.size_class, static_cast<uint16_t>(i)))) return false;
   }
   return true;
+}
+
+bool MemoryWatch::MayBeTakenBack(GlobalAddr start) const {
+  const auto block = blocks_.find(start.bits());
+  return block != blocks_.end() && block->second.is_open && IsWhollyFree(start, block->second);
 }
 
 void MemoryWatch::GivenBack(GlobalAddr start) {

@@ -66,6 +66,8 @@ class MemoryWatch final : public MemoryObserver {
   // What has been released in a block that somebody has, or had, and is not in its list: others
   // freed it, and its owner has yet to collect it.
   [[nodiscard]] std::vector<std::pair<GlobalAddr, SizeClass>> OnTheWay() const;
+  // The block that begins there is open, and all of it is free: its node may take it back.
+  [[nodiscard]] bool MayBeTakenBack(GlobalAddr start) const;
   // Not in use, nor waiting for those who may still read it.
   [[nodiscard]] bool IsFree(GlobalAddr addr) const { return !objects_.contains(addr.bits()); }
   // Allocations of an address that had been released before.

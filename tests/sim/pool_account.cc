@@ -2,6 +2,7 @@
 
 #include <absl/container/flat_hash_set.h>
 
+#include <cstddef>
 #include <cstring>
 
 #include "client_core/layout/region_layout.h"
@@ -12,6 +13,22 @@ namespace {
 
 std::string Where(GlobalAddr addr) {
   return "region " + std::to_string(addr.region()) + ", offset " + std::to_string(addr.offset());
+}
+
+// The word at the primary of `at`.
+uint64_t LoadWord(const std::vector<MemoryEndpoint*>& nodes, const View& view, GlobalAddr at) {
+  const RemoteAddr primary = view.Locate(at, 0);
+  uint64_t word = 0;
+  std::memcpy(&word, nodes.at(primary.node.value)->base() + primary.offset, sizeof word);
+  return word;
+}
+
+// By its node, with the bits of what was free in it.
+bool IsTakenBack(const std::vector<MemoryEndpoint*>& nodes, const View& view,
+                 const MemoryWatch& memory, GlobalAddr block) {
+  if (!memory.MayBeTakenBack(block)) return false;
+  const GlobalAddr at(block.region(), offsetof(RegionHeader, blocks) + block.block() * 8);
+  return BlockEntry(LoadWord(nodes, view, at)).use() == BlockEntry::Use::kFree;
 }
 
 }  // namespace
@@ -43,11 +60,11 @@ std::string AccountForPool(const std::vector<MemoryEndpoint*>& nodes, const View
            " are named by the index; one that is not: " + Where(memory.LiveBesides(named));
   }
   for (const auto& [addr, size_class] : memory.OnTheWay()) {
-    const uint16_t index = ObjectIndex(addr, addr.block_start(), size_class);
-    const GlobalAddr word = addr.block_start() + BitmapOffset(addr.block()) + index / 64 * 8;
-    const RemoteAddr at = view.Locate(word, 0);
-    uint64_t bits = 0;
-    std::memcpy(&bits, nodes.at(at.node.value)->base() + at.offset, sizeof bits);
+    const GlobalAddr block = addr.block_start();
+    if (IsTakenBack(nodes, view, memory, block)) continue;
+    const uint16_t index = ObjectIndex(addr, block, size_class);
+    const GlobalAddr word = block + BitmapOffset(addr.block()) + index / 64 * 8;
+    const uint64_t bits = LoadWord(nodes, view, word);
     if ((bits >> (index % 64) & 1) == 0) return "memory leaks: nobody can find " + Where(addr);
   }
   return {};

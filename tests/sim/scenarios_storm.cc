@@ -144,7 +144,6 @@ Plan MakeStorm(uint64_t seed) {
   Rng rng(seed ^ 0x5706'0000'0000);
   const auto draw = [&rng](uint64_t percent) { return rng.Below(100) < percent; };
   LookForLost(seed, &plan);
-  plan.last_death = 0;  // regions may still move when the last one has been looked behind
   plan.mixes_engines = plan.engine == EngineKind::kSwarm && draw(10);
   if (draw(50)) plan.shape.node_bytes = std::max<uint64_t>(plan.shape.node_bytes, 32ULL << 20);
   const bool grows = draw(70);
@@ -197,8 +196,10 @@ Plan MakeStorm(uint64_t seed) {
       plan.fills_added = static_cast<uint32_t>(rng.Below(2));
       plan.data_path.account_rest_us = std::min<uint64_t>(plan.data_path.account_rest_us, 1000);
     }
-    // What joins is used up: for the one that is lost there is another.
+    // What joins is used up: for the one that is lost there is another, which takes its place
+    // before the end.
     ++plan.spares;
+    plan.control.replace_after_ms = std::min<uint64_t>(plan.control.replace_after_ms, 4);
   }
   return plan;
 }

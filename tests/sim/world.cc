@@ -520,8 +520,6 @@ bool World::Finish() {
   const std::string free = AccountForNamed(Endpoints(nodes_), master_.newest_view(), *memory_);
   if (!free.empty()) Fail(free);
   if (!failure_.empty()) return false;
-  const bool ends_with_death = plan_.last_death != 0 && lost_nodes_ == 0 && frozen_.empty();
-  if (ends_with_death) return DieAtTheEnd();
   // What the dead hold is nobody's yet: whoever leaves would wait for it in vain. A read that gave
   // up helping to end a register, and a DEL whose register could not be cleared away behind it,
   // leave something for a recovery to find, though they are answered.
@@ -530,7 +528,10 @@ bool World::Finish() {
     const KvMetrics& metrics = agent->kv().metrics();
     return metrics.unknown_outcomes.Value() + metrics.objects_left.Value() > 0;
   };
-  if (lossy_ || std::any_of(agents_.begin(), agents_.end(), gave_up)) return true;
+  if (lossy_ || std::any_of(agents_.begin(), agents_.end(), gave_up)) {
+    const bool may_end = plan_.last_death != 0 && lost_nodes_ == 0 && frozen_.empty();
+    return !may_end || DieAtTheEnd();
+  }
   // The agents' last ticks would push out what the clients did.
   trace_.EndLines();
   for (const auto& agent : agents_) {
