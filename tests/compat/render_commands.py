@@ -64,7 +64,9 @@ STATES = ("works", "works, with a difference", "not yet", "never")
 def state_of(group, name, present, statements):
     if name in present:
         entry = statements.about(group, name, statements.different)
-        return (STATES[1], entry["why"]) if entry else (STATES[0], "")
+        if entry is None:
+            return STATES[0], ""
+        return STATES[3] if entry.get("kind") == "never" else STATES[1], entry["why"]
     entry = statements.about(group, name, statements.absent)
     if entry and entry["kind"] == "never":
         return STATES[3], entry["why"]
