@@ -36,7 +36,8 @@ std::string WhatMakesNoSense(const DurableState& durable) {
   }
   std::set<std::pair<NodeId, uint64_t>> places;
   for (const RegionPlacement& region : durable.regions) {
-    if (region.missing > cluster.replicas - Majority(cluster.replicas)) {
+    // Fewer than a majority where the loss of the others was accepted.
+    if (region.missing >= cluster.replicas) {
       return "the number of a region's replicas";
     }
     for (int i = 0; i < cluster.replicas; ++i) {

@@ -33,9 +33,11 @@ void Coordinator::OnMoveRegions(StreamId stream, uint64_t request,
   if (wanted.wish == NodeWish::kShare && !node.serving) {
     return refuse(StatusCode::kInvalidArgument, NodeText(id) + " does not serve; start it first");
   }
-  if (wanted.wish == NodeWish::kDrain && node.record.wish != NodeWish::kDrain) {
+  if (wanted.wish == NodeWish::kDrain) {
     bool shrinks = false;
-    if (auto refusal = RefuseDrain(id, &shrinks)) {
+    auto refusal = RefuseDrain(id, &shrinks);
+    // Whoever asks again may find less room than there was.
+    if (refusal.has_value() && node.record.wish != NodeWish::kDrain) {
       return refuse(StatusCode::kInvalidArgument, std::move(*refusal));
     }
     if (shrinks) {
@@ -185,9 +187,14 @@ void Coordinator::EnqueueMoveChanges(uint64_t now_us) {
     EnqueueOwn(change);
   };
   const bool wanted = MovesAreWanted();
+  // Behind the master's start, say.
+  const auto may_be_back = [now_us](const Node& node) {
+    return node.record.wish == NodeWish::kShare && !node.serving && now_us < node.lost_at_us;
+  };
   if (!HasQueued(ChangeKind::kIdleOut)) {
     for (uint16_t id = 0; id < NodesInView(); ++id) {
       if (nodes_[id].record.out || HoldsRegion(NodeId{id}) || TakesRegions(id)) continue;
+      if (may_be_back(nodes_[id])) continue;
       enqueue(ChangeKind::kIdleOut, id);
     }
   }
@@ -201,6 +208,7 @@ void Coordinator::EnqueueMoveChanges(uint64_t now_us) {
   });
   if (wanted) {
     if (!MayMove(now_us) || record_.leaving != 0 || NextLeave().has_value()) return;
+    if (std::any_of(nodes_.begin(), nodes_.end(), may_be_back)) return;
     MovePlanner planner = PlanMoves();
     if (!planner.Grow(1).empty() || planner.Next().has_value()) return;
   }

@@ -1,5 +1,6 @@
 // How much of the cluster's memory is used: added up from what members report with their renewals,
 // and told to every agent, so that all show the same.
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,7 +35,14 @@ std::optional<PoolUsage> Coordinator::Usage() const {
 }
 
 void Coordinator::TellUsage() {
-  if (const std::optional<PoolUsage> usage = Usage(); usage.has_value()) {
+  // Of whose regions others have become the primaries, which have not told so yet.
+  uint64_t out_epoch = 0;
+  for (const Node& node : nodes_) out_epoch = std::max(out_epoch, node.out_epoch);
+  const bool is_old =
+      std::any_of(nodes_.begin(), nodes_.begin() + NodesInView(), [out_epoch](const Node& node) {
+        return !node.record.out && node.report.is_told && node.report.node.view_epoch < out_epoch;
+      });
+  if (const std::optional<PoolUsage> usage = Usage(); usage.has_value() && !is_old) {
     UsageWatch::Alert alert = usage_watch_.Look(*usage);
     if (!alert.text.empty()) Log(alert.level, std::move(alert.text));
   }

@@ -107,9 +107,7 @@ def client(life, port, number, options, pace, stop):
 
 
 def used(cluster):
-    with cluster.connect(agent=0, timeout_s=30.0) as one:
-        info = one.call("INFO", "memory").value.decode()
-    return int(info.split("used_memory:")[1].split("\r")[0])
+    return cluster.status()["memory"]["used_bytes"]
 
 
 def restart(cluster, rng, turn, agents):

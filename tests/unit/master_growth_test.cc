@@ -175,6 +175,43 @@ TEST_F(MasterGrowthTest, ARestartedMasterKnowsWhatWasAddedAndAddsTheRest) {
   EXPECT_NE(Status().moving.find("is given its share"), std::string::npos);
 }
 
+TEST_F(MasterGrowthTest, ARestartedMasterAwaitsWhoIsToBeGivenRegions) {
+  Add(1);
+  ASSERT_TRUE(AwaitHold());
+  bench.Start();
+  for (uint16_t node = 0; node < 3; ++node) {
+    nodes[node] = bench.JoinNode(100U + node);
+    bench.Ask(nodes[node], MasterBench::Serve(static_cast<uint16_t>(7000 + node)));
+  }
+  const StreamId back = bench.Attend(MemberKind::kAgent, member[a]);
+  b = bench.Attend(MemberKind::kAgent, member[b]);
+  a = back;
+  spares[0] = 0;
+  TakeOver();
+  Pass(100);
+  TakeOver();
+  EXPECT_EQ(bench.disk.nodes[3].wish, NodeWish::kShare);
+  spares[0] = bench.JoinNode(203);
+  bench.Ask(spares[0], MasterBench::Serve(7003));
+  TakeOver();
+  Answer(a, RepairKind::kTakeOverBlocks);
+  Finish();
+  EXPECT_EQ(view().regions.size(), 5U);
+  ExpectSound();
+}
+
+TEST_F(MasterGrowthTest, ANodeThatIsToBeGivenRegionsIsNotAwaitedForEver) {
+  Add(1);
+  ASSERT_TRUE(AwaitHold());
+  bench.Break(spares[0]);
+  spares[0] = 0;
+  Finish();
+  Pass(5000);
+  TakeOver();
+  EXPECT_EQ(bench.disk.nodes[3].wish, NodeWish::kNone);
+  EXPECT_EQ(view().regions.size(), 4U);
+}
+
 TEST_F(MasterGrowthTest, ARestartedMasterKeepsWhatWasAdded) {
   Add(3);
   (void)AwaitOrder();

@@ -59,6 +59,10 @@ TEST_F(MasterLossTest, OnceAcceptedTheClusterGoesOnWithWhatIsLeft) {
     EXPECT_EQ(region.nodes[0], NodeId{2});
   }
   EXPECT_EQ(Status().status.state, "degraded");
+  std::string reason;
+  EXPECT_TRUE(
+      Coordinator::Create(bench.options, bench.disk, MasterBench::kCluster, 9, 0, 0, &reason).ok())
+      << "a master that is started again: " << reason;
   // What is left is looked at, key by key: it may name what only the others had.
   AllHold();
   ASSERT_NE(RepairOf(a), nullptr);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "client_core/layout/region_layout.h"
-#include "tests/unit/master_bench.h"
+#include "tests/unit/master_repair_fixture.h"
 
 namespace onetrip {
 namespace {
@@ -134,6 +134,38 @@ TEST_F(MasterUsageTest, AlertsAreLoggedOnceAndWhenTheyAreOver) {
   for (size_t i = 0; i < nodes_.size(); ++i) NodeReports(i, 20);
   bench_.Advance(100);
   EXPECT_TRUE(Logged("less than 95 % of the memory is used again"));
+}
+
+// Others become the primaries of what a lost node had, and say so with their next renewals.
+TEST_F(MasterRepairTest, WhatALostNodeHadIsNotTakenForFree) {
+  const auto report = [this](size_t node, uint64_t granted_blocks) {
+    RenewMessage renew;
+    renew.report.node = {.blocks = 85,
+                         .granted_blocks = granted_blocks,
+                         .reserve_blocks = 4,
+                         .view_epoch = bench.SentEpoch(nodes[node])};
+    bench.Say(nodes[node], renew);
+  };
+  const auto used = [this] { return bench.Last<UsageMessage>(b)->usage->used_bytes(); };
+  for (size_t node = 0; node < 3; ++node) report(node, 66);
+  for (const StreamId agent : {a, b}) bench.Say(agent, RenewMessage{});
+  bench.Advance(100);
+  ASSERT_NE(bench.Last<UsageMessage>(b), nullptr);
+  EXPECT_EQ(used(), 198 * kBlockBytes);
+  const size_t lines = bench.log.size();
+  LoseNode1();
+  ASSERT_TRUE(view().IsOut(NodeId{1}));
+  bench.Advance(100);
+  EXPECT_EQ(used(), 198 * kBlockBytes);
+  report(0, 99);
+  bench.Advance(100);
+  EXPECT_EQ(used(), 198 * kBlockBytes) << "one of two has told";
+  report(2, 98);
+  bench.Advance(100);
+  EXPECT_EQ(used(), 197 * kBlockBytes);
+  for (size_t line = lines; line < bench.log.size(); ++line) {
+    EXPECT_EQ(bench.log[line].find("of the memory is used"), std::string::npos) << bench.log[line];
+  }
 }
 
 TEST_F(MasterUsageTest, TheStatusTellsWhyWritesAreRefused) {
