@@ -43,10 +43,11 @@ size_t Coordinator::RegionsToGiveUp(const std::vector<MovePart>& parts) const {
 std::string Coordinator::WhyNotWithout(size_t given_up) const {
   const size_t regions = membership_.view().regions.size();
   if (given_up >= regions || given_up > UINT16_MAX) return "none would be left without them";
-  const std::optional<PoolUsage> usage = Usage();
+  std::optional<PoolUsage> usage = Usage();
   if (!usage.has_value()) {
     return "how much memory is in use is not known yet, try again in a moment";
   }
+  usage->SetBlocks(regions * kBlocksPerRegion - kRootBlocks);  // with what is in use there
   const uint64_t blocks = (regions - given_up) * kBlocksPerRegion - kRootBlocks;
   const uint64_t bytes = blocks * kBlockBytes;
   const uint64_t left = bytes - std::min(bytes, usage->reserve_bytes);

@@ -30,7 +30,8 @@ std::optional<PoolUsage> Coordinator::Usage() const {
     if (!member.report.is_told) return std::nullopt;
     usage.Add(member.report.agent);
   }
-  usage.SetBlocks(regions * kBlocksPerRegion - kRootBlocks);
+  // Nobody allocates where regions leave.
+  usage.SetBlocks((regions - record_.leaving) * kBlocksPerRegion - kRootBlocks);
   return usage;
 }
 

@@ -53,7 +53,12 @@ for _fabric in ("shm", "tcp"):
             assert cluster.service()[0] == 2
             code, output, error = accept(cluster, "--yes")
             assert code == 0 and "the cluster goes on" in output, (output, error)
-            # With one replica of everything.
+            # With one replica of everything; the next master knows that.
+            if fabric == "shm":
+                kill(cluster, "master")
+                code, output, error = cluster.tool("restart", "master", "--dir", cluster.path)
+                assert code == 0, (output, error)
+                wait_until(lambda: cluster.service()[0] != 2, "it serves again")
             for agent in range(2):
                 with cluster.connect(agent=agent, timeout_s=30.0) as client:
                     check(client, range(KEYS))

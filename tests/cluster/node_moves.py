@@ -96,3 +96,17 @@ def commands(context):
         assert "memory node 5 has its share" in node(cluster, "add")
         with cluster.connect(agent=1) as client:
             assert client.call("GET", "k").value == b"v"
+
+
+@test("a node drains where agents write one copy, without registers (raw)")
+def raw_drains(context):
+    with context.cluster(fabric="shm", memnodes=2, memory="64MiB",
+                         extra=("--replicas", "1", "--engine", "raw")) as cluster:
+        with cluster.connect(agent=0, timeout_s=30.0) as client:
+            for i in range(2000):
+                assert client.call("SET", "key%d" % i, "v%d" % i).value == b"OK"
+        output = node(cluster, "drain", "1")
+        assert "memory node 1 is drained" in output, output
+        with cluster.connect(agent=1, timeout_s=30.0) as client:
+            for i in range(2000):
+                assert client.call("GET", "key%d" % i).value == b"v%d" % i, i

@@ -140,7 +140,7 @@ class Variant:
         self.threads = rng.randint(1, 4)
         self.mib = rng.choice((64, 64, 64, 128, 128, 256, 256, 512, 1024, 2048))
         if self.fabric == "tcp":
-            self.mib = min(self.mib, 512)
+            self.mib = min(self.mib, 128)  # slower
         self.signal = rng.choice((signal.SIGTERM, signal.SIGKILL))
         self.size = rng.choice((700, 1500, 3000, 6000)) if self.mib <= 256 else 6000
         self.is_wanted = not only or self.sequence in only

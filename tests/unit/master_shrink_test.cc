@@ -111,10 +111,13 @@ TEST_F(MasterShrinkTest, WhatTheOthersLackRoomForLeavesStepByStepAndIsGoneWhenIt
   ASSERT_EQ(view().regions.size(), 5U);
   const std::vector<RegionPlacement> before = view().regions;
   Report();
+  const uint64_t capacity = Status().status.usage->capacity_bytes;
   EXPECT_EQ(Wish(3, NodeWish::kDrain).code, StatusCode::kOk);
   EXPECT_TRUE(bench.disk.cluster.may_shrink);
   AllHold();
   EXPECT_EQ(view().leaving, 1U);
+  EXPECT_EQ(Status().status.usage->capacity_bytes, capacity - kRegionBytes)
+      << "nobody allocates there any more";
   EXPECT_TRUE(view().records_only);
   EXPECT_EQ(bench.disk.cluster.leaving, 1U);
   EXPECT_NE(Status().moving.find("the capacity shrinks from 80 MiB to 64 MiB"), std::string::npos)
