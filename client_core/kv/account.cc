@@ -64,6 +64,10 @@ void KvImpl::NoteLosses() {
       context_.options.accounts_always != 0) {
     account_.may_have_lost = true;
   }
+  // Whoever lost it may not know, as when a bit did not get through.
+  if (allocator_.is_scarce() && context_.executor.NowNs() >= account_.next_ns) {
+    account_.may_have_lost = true;
+  }
   const uint64_t unknown = metrics_.unknown_outcomes.Value() + metrics_.objects_left.Value();
   // Fewer: they were reset.
   if (std::exchange(account_.unknown_before, unknown) < unknown) account_.has_lost = true;

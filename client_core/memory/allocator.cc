@@ -371,6 +371,12 @@ Task<Result<GlobalAddr>> Allocator::GrantBy(NodeId node, Want want, GlobalAddr w
   if (reply.value().outcome == ControlReply::Outcome::kOpened) {
     co_return co_await AdoptOpened(start, size_class, list);
   }
+  // Others have given back what this worker had opened: told again, the node would open this one.
+  std::erase_if(opening_, [start](const Opening& one) { return one.start == start; });
+  if (IsOpening(start)) {
+    co_await ReturnBlock(start, size_class);
+    co_return Status(StatusCode::kUnavailable, "a memory node has yet to hear of an open block");
+  }
   taking_.push_back(start);
   const Status granted = co_await GrantOnBackups(start, size_class);
   taking_.erase(std::find(taking_.begin(), taking_.end(), start));
@@ -386,6 +392,7 @@ Task<Result<GlobalAddr>> Allocator::GrantBy(NodeId node, Want want, GlobalAddr w
 }
 
 Task<Status> Allocator::GrantOnBackups(GlobalAddr block, SizeClass size_class) {
+  const RegionPlacement asked = context_.view().regions[block.region()];
   for (int replica = 1; replica < context_.view().LiveReplicas(block); ++replica) {
     ControlRequest request;
     request.kind = ControlRequest::Kind::kGrant;
@@ -402,7 +409,7 @@ Task<Status> Allocator::GrantOnBackups(GlobalAddr block, SizeClass size_class) {
       co_return Status(StatusCode::kCorrupt, "replicas disagree about who owns a block");
     }
   }
-  co_return Status::Ok();
+  co_return HaveAskedAll(block, asked);
 }
 
 void Allocator::AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list,
@@ -519,6 +526,7 @@ Task<void> Allocator::Maintain() {
     doubt_wanted_ = !doubted.ok();
     if (doubted.ok()) doubted_epoch_ = reclaimer_.current_epoch();
   }
+  if (!late_.empty() && context_.fabric.settled()) co_await TellLate();
   // A failure leaves memory retired a little longer; the next round tries again.
   (void)co_await reclaimer_.Tick(backlog());
   ReleaseSafe();

@@ -299,6 +299,12 @@ class Allocator {
     GlobalAddr word;  // of the bitmap
     uint64_t bit;
   };
+  // Of which a backup has not answered, and what it was sent may arrive yet: the primary, whose
+  // owner would use the object anew, hears of it afterwards.
+  struct LateFree {
+    ForeignFree free;
+    RegionPlacement told;
+  };
   // Bits that were found in a bitmap of this worker's own, and may still be there.
   struct Uncollected {
     GlobalAddr word;
@@ -425,12 +431,16 @@ class Allocator {
   // Whether the block at `start`, which was granted, is one that serves `want`.
   bool IsListedFor(GlobalAddr start, const Want& want);
   Task<Status> GrantOnBackups(GlobalAddr block, SizeClass size_class);
+  // kUnavailable: others than those that were asked are the replicas of `block` by now.
+  [[nodiscard]] Status HaveAskedAll(GlobalAddr block, const RegionPlacement& asked) const;
   // What is `named`, by index, is in use there; null: nothing is.
   void AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list,
                   const std::vector<bool>* named = nullptr);
   Task<void> ReturnFreeBlocks(bool all);
   Task<void> ReturnBlock(GlobalAddr start, SizeClass size_class);
   Task<Status> FlushForeign();
+  // REQUIRES: the fabric is settled, and no epoch has been published since.
+  Task<void> TellLate();
   // Collects what others freed in the block at `start`, unless that is being done already. As the
   // primary shows it; of `unused`, by index, as any replica does; null: of none.
   Task<Status> SweepBlock(GlobalAddr start, const std::vector<bool>* unused = nullptr);
@@ -476,6 +486,7 @@ class Allocator {
   };
   std::deque<UnlinkedCount> unlinked_;  // not released yet, by when they were unlinked
   std::vector<ForeignFree> foreign_;
+  std::vector<LateFree> late_;
   std::vector<Uncollected> uncollected_;
   std::vector<FreeObject> to_clear_;
   std::vector<Closing> closing_;

@@ -34,6 +34,7 @@ void Allocator::UseView(const View& view) {
 void Allocator::ForgetWhatIsGone(const View& view) {
   const auto is_gone = [&](GlobalAddr addr) { return !view.Contains(addr); };
   std::erase_if(foreign_, [&](const ForeignFree& one) { return is_gone(one.word); });
+  std::erase_if(late_, [&](const LateFree& one) { return is_gone(one.free.word); });
   std::erase_if(uncollected_, [&](const Uncollected& one) { return is_gone(one.word); });
   std::erase_if(to_clear_, [&](const FreeObject& one) { return is_gone(one.block); });
   std::erase_if(closing_, [&](const Closing& one) { return is_gone(one.start); });

@@ -51,6 +51,8 @@ void Allocator::CloseAllButOne(const std::vector<Block*>& list) {
 void Allocator::Close(Block& block) {
   Unlist(block);
   block.closing = true;
+  // Of its life before it was given back, and granted again.
+  std::erase_if(closing_, [&](const Closing& one) { return one.start == block.start; });
   closing_.push_back({block.start, generation_, reclaimer_.current_epoch()});
 }
 
@@ -164,6 +166,7 @@ bool Allocator::IsOpening(GlobalAddr start) const {
 }
 
 Task<Status> Allocator::AcquireOnBackups(GlobalAddr start, SizeClass size_class) {
+  const RegionPlacement asked = context_.view().regions[start.region()];
   for (int replica = 1; replica < context_.view().LiveReplicas(start); ++replica) {
     const Result<ControlReply> reply =
         co_await AskToTakeOver(start, size_class, replica, kNobody, context_.membership.id);
@@ -173,7 +176,13 @@ Task<Status> Allocator::AcquireOnBackups(GlobalAddr start, SizeClass size_class)
       co_return Status(StatusCode::kUnavailable, "a replica has yet to hear of an open block");
     }
   }
-  co_return Status::Ok();
+  co_return HaveAskedAll(start, asked);
+}
+
+Status Allocator::HaveAskedAll(GlobalAddr block, const RegionPlacement& asked) const {
+  const View& view = context_.view();
+  if (view.Contains(block) && view.regions[block.region()] == asked) return Status::Ok();
+  return Status(StatusCode::kUnavailable, "a block's replicas have changed while it was granted");
 }
 
 Task<Result<GlobalAddr>> Allocator::AdoptOpened(GlobalAddr start, SizeClass size_class,
@@ -255,7 +264,7 @@ Task<bool> Allocator::OpenAllBut(const std::vector<GlobalAddr>& keep) {
   for (Block* const block : open) Disown(*block);
   if (!foreign_.empty()) (void)co_await FlushForeign();
   co_await TellOpened();
-  const bool leaves_nothing = keeps_in_own && !has_lost_bits_ && opening_.empty();
+  const bool leaves_nothing = keeps_in_own && !has_lost_bits_ && late_.empty() && opening_.empty();
   co_return leaves_nothing;
 }
 

@@ -44,27 +44,54 @@ Task<Status> Allocator::FlushForeign() {
   // Backups before the primary: the owner sweeps what the primary shows and may then return the
   // block, after which no late addend may arrive anywhere. All where one view has them, so that no
   // replica is asked twice: if the primary is lost in between, a backup that has the bits takes its
-  // place.
+  // place. What the primary does not hear a look for what is lost finds.
   Status first_failure;
   for (size_t first = 0; first < words.size(); first += kForeignBatch) {
     const size_t end = std::min(words.size(), first + kForeignBatch);
     const View& view = context_.view();
     RoundTripPtr backups = context_.fabric.NewRoundTrip();
     RoundTripPtr primary = context_.fabric.NewRoundTrip();
+    std::vector<LateFree> late;
     for (size_t i = first; i < end; ++i) {
       primary->Faa(view.Locate(words[i].word, 0), words[i].bit);
       for (int replica = 1; replica < view.LiveReplicas(words[i].word); ++replica) {
         backups->Faa(view.Locate(words[i].word, replica), words[i].bit);
       }
+      late.push_back({words[i], view.regions[words[i].word.region()]});
     }
     Status status;
     if (!backups->empty()) status = co_await context_.fabric.Post(backups);
-    if (!status.ok()) first_failure = status;
+    if (!status.ok()) {
+      first_failure = status;
+      late_.insert(late_.end(), late.begin(), late.end());
+      continue;
+    }
     status = co_await context_.fabric.Post(primary);
-    if (!status.ok()) first_failure = status;
+    if (status.ok()) continue;
+    first_failure = status;
+    has_lost_bits_ = true;
   }
-  has_lost_bits_ = has_lost_bits_ || !first_failure.ok();
   co_return first_failure;
+}
+
+Task<void> Allocator::TellLate() {
+  std::vector<LateFree> late;
+  std::swap(late, late_);
+  for (size_t first = 0; first < late.size(); first += RoundTrip::kMaxOps) {
+    RoundTripPtr primary = context_.fabric.NewRoundTrip();
+    for (size_t i = first; i < std::min(late.size(), first + RoundTrip::kMaxOps); ++i) {
+      const ForeignFree& free = late[i].free;
+      const RemoteAddr at = context_.view().Locate(free.word, 0);
+      // Another primary may have heard of it, as a backup.
+      const bool is_it = at.node == late[i].told.nodes[0] &&
+                         at.offset == late[i].told.base[0] + free.word.offset();
+      if (is_it) primary->Faa(at, free.bit);
+      has_lost_bits_ = has_lost_bits_ || !is_it;
+    }
+    if (primary->empty()) continue;
+    const Status status = co_await context_.fabric.Post(primary);
+    has_lost_bits_ = has_lost_bits_ || !status.ok();
+  }
 }
 
 Task<Status> Allocator::SweepBlock(GlobalAddr start, const std::vector<bool>* unused) {
