@@ -1,6 +1,8 @@
 // Memory of a pool where a node is lost, then out, then back.
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "tests/support/memory_worker.h"
 
 namespace onetrip {
@@ -232,6 +234,89 @@ TEST_F(MissingMemoryTest, BitsThatCouldNotBeTakenOutAreTakenOutLaterAndOnce) {
               live - objects.size() * kSlab.bytes());
     for (int i = 0; i < view().LiveReplicas(block); ++i) EXPECT_EQ(BitmapWord(block, i), 0U);
     BringBack(lost);
+  }
+}
+
+Task<void> TickAndMaintain(MemoryWorker* ticks, MemoryWorker* maintains) {
+  for (int i = 0; i < 8; ++i) {
+    (void)co_await ticks->reclaimer().Tick({});
+    co_await maintains->allocator().Maintain();
+  }
+}
+
+// A connection to a backup breaks while bits are on their way: what was sent may arrive later, and
+// by then the owner must not have used the object anew.
+TEST_F(MissingMemoryTest, ThePrimaryDoesNotShowABitThatMayYetArriveAtABackup) {
+  for (uint64_t after_ns = 0; after_ns < 200'000; after_ns += 1'000) {
+    SCOPED_TRACE(after_ns);
+    std::vector<GlobalAddr> objects;
+    objects.reserve(10);
+    for (int i = 0; i < 10; ++i) objects.push_back(worker(0).Allocate(kSlab).value());
+    const GlobalAddr block = objects.front().block_start();
+    ASSERT_EQ(objects.back().block_start(), block);
+    const NodeId backup = view().Locate(block, 1).node;
+    const uint64_t live = worker(0).allocator().metrics().live_bytes.Value();
+    for (const GlobalAddr addr : objects) worker(1).allocator().Retire(addr, kSlab);
+    fabric(1).SetSlowness(backup, 20);
+    Gate gate(executor_);
+    executor_.Spawn(gate, TickAndMaintain(&worker(0), &worker(1)));
+    executor_.Spawn(gate,
+                    TakeOutSoon(&executor_, after_ns, [&] { fabric(1).BreakChannel(backup); }));
+    bool shown = false;
+    while (gate.inside() > 0 && executor_.RunOnce()) {
+      const bool may_arrive = !fabric(1).settled() && BitmapWord(block, 1) == 0;
+      shown = shown || (may_arrive && BitmapWord(block, 0) != 0);
+    }
+    EXPECT_FALSE(shown);
+    fabric(1).SetSlowness(backup, 1);
+    PassEpochs();
+    EXPECT_EQ(worker(0).allocator().metrics().live_bytes.Value(),
+              live - objects.size() * kSlab.bytes());
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(BitmapWord(block, i), 0U);
+  }
+}
+
+// The primary has granted, a backup is asked, and the primary goes out: who was the second backup
+// is the first one then.
+TEST_F(MissingMemoryTest, ABlockIsGrantedOnAllReplicasWhateverBecomesOfTheMapMeanwhile) {
+  const WorkerId owner = worker(0).context().membership.id;
+  // A block that its primary alone has granted.
+  const auto primary_alone = [&]() -> std::optional<NodeId> {
+    const View now = view();
+    for (uint32_t region = 0; region < now.regions.size(); ++region) {
+      const GlobalAddr at(region, 0);
+      for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
+        const BlockEntry first(Header(at, 0).blocks[block]);
+        if (first.use() != BlockEntry::Use::kOwned || first.owner() != owner) continue;
+        if (Header(at, 1).blocks[block] == 0) return now.Locate(at, 0).node;
+      }
+    }
+    return std::nullopt;
+  };
+  for (int turn = 0; turn < 12; ++turn) {
+    SCOPED_TRACE(turn);
+    Result<GlobalAddr> result = Status(StatusCode::kCorrupt, "never set");
+    std::optional<NodeId> lost;
+    Gate gate(executor_);
+    executor_.Spawn(gate, AllocateInto(&worker(0).allocator(), kSpan, &result));
+    while (gate.inside() > 0 && executor_.RunOnce()) {
+      if (lost.has_value()) continue;
+      lost = primary_alone();
+      if (!lost.has_value()) continue;
+      // When its answer has come, and no backup's.
+      executor_.Spawn(gate, TakeOutSoon(&executor_, 1'300, [&] {
+                        Lose(*lost);
+                        TakeOut(*lost);
+                      }));
+    }
+    ASSERT_TRUE(lost.has_value());
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    for (int i = 0; i < view().LiveReplicas(*result); ++i) {
+      const BlockEntry entry(Header(*result, i).blocks[result->block()]);
+      EXPECT_EQ(entry.use(), BlockEntry::Use::kOwned) << "replica " << i;
+      EXPECT_EQ(entry.owner(), owner);
+    }
+    BringBack(*lost);
   }
 }
 
