@@ -306,7 +306,9 @@ ControlReply MemoryNode::Free(const ControlRequest& request) {
   HostedRegion* region = Find(request.block);
   const uint32_t first = request.block.block();
   const uint32_t count = request.size_class.blocks();
-  if (region == nullptr || region->is_missing || !IsGrant(*region, first, request.size_class) ||
+  // As of a grant.
+  if (region == nullptr || region->is_missing) return {ControlReply::Outcome::kFull, request.block};
+  if (!IsGrant(*region, first, request.size_class) ||
       LoadEntry(*region, first).owner() != request.owner) {
     return {ControlReply::Outcome::kConflict, request.block};
   }
@@ -320,7 +322,6 @@ ControlReply MemoryNode::Free(const ControlRequest& request) {
 ControlReply MemoryNode::TakeOver(const ControlRequest& request) {
   HostedRegion* region = Find(request.block);
   const uint32_t first = request.block.block();
-  // As of a grant.
   if (region == nullptr || region->is_missing) return {ControlReply::Outcome::kFull, request.block};
   const bool opens = request.owner == kNobody;
   const WorkerId owner = LoadEntry(*region, first).owner();

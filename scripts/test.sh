@@ -169,7 +169,7 @@ for ((i = 0; i < ${#presets[@]}; ++i)); do
     run_python "$preset" clients tests/clients/run.py --agent "build/$preset/bin/onetrip-agent"
     count_python "$preset" clients
     echo "=== $preset: clusters of processes ($(date +%T))"
-    run_python "$preset" cluster tests/cluster/run.py --bin "build/$preset/bin"
+    run_python "$preset" cluster tests/cluster/run.py --bin "build/$preset/bin" --jobs "$jobs"
     count_python "$preset" cluster
   fi
   if [[ $preset == release ]]; then

@@ -109,6 +109,11 @@ enum class Bug : uint8_t {
   kOpenedWithoutBits,          // ... or whose bitmap lacks bits of what is free
   kOpenedStillAllocates,       // ... and its owner goes on allocating there
   kOpenIsOrphan,               // open blocks are taken over like those of the dead
+  kOpenedTwice,                // ... or tells nodes again of a block that it has got back since
+  kReturnForgotten,            // a block is not given back to a node that did not answer
+  kHalfTakenForgotten,         // ... nor claimed when a take-over has ended behind its primary
+  kReplicaNotAsked,            // a block is granted though a replica came to the map meanwhile
+  kLateBitShown,               // the primary shows a bit that may yet arrive at a backup
   kRetiredNotTold,             // what is retired in own blocks does not hold a take-over up
   kNotLetGo,                   // whoever opened a block still frees buffers there that are others'
   kOwnBuffersLost,             // what a worker's own words name is freed as lost

@@ -47,7 +47,7 @@ struct ControlReply {
   enum class Outcome : uint8_t {
     kDone,
     kFull,      // kAlloc: no region has that many contiguous free blocks, or only the reserve is
-                // left; kGrant, kTakeOver: the region is missing here
+                // left; kGrant, kFree, kTakeOver: the region is missing here
     kConflict,  // kGrant: a block is taken; kFree: it is not the caller's; kTakeOver: the blocks
                 // are not one grant of that class, or not `from`'s
     kOpened,  // kAlloc: the block was open, and is the caller's now; what is free the bitmap tells

@@ -322,6 +322,9 @@ bool Allocator::IsListedFor(GlobalAddr start, const Want& want) {
 }
 
 Task<Result<ControlReply>> Allocator::AskForBlock(NodeId node, ControlRequest request) {
+  while (claiming_) {
+    co_await context_.executor.SleepFor(uint64_t{context_.options.wait_timer_us} * 1000);
+  }
   ++asking_;
   Result<ControlReply> reply = co_await context_.fabric.Control(node, request);
   --asking_;
@@ -349,8 +352,9 @@ Task<Result<ControlReply>> Allocator::AskForBlock(NodeId node, ControlRequest re
       request.from = context_.membership.id;
       request.owner = kNobody;
     }
-    (void)co_await context_.fabric.Control(node, request);
+    const Result<ControlReply> told = co_await context_.fabric.Control(node, request);
     returning_.erase(std::find(returning_.begin(), returning_.end(), start));
+    if (!told.ok()) ClaimLater(start, request.size_class);
     co_return Status(StatusCode::kUnavailable, "a memory node and this worker know different maps");
   }
   co_return reply;
@@ -371,9 +375,7 @@ Task<Result<GlobalAddr>> Allocator::GrantBy(NodeId node, Want want, GlobalAddr w
   if (reply.value().outcome == ControlReply::Outcome::kOpened) {
     co_return co_await AdoptOpened(start, size_class, list);
   }
-  // Others have given back what this worker had opened: told again, the node would open this one.
-  std::erase_if(opening_, [start](const Opening& one) { return one.start == start; });
-  if (IsOpening(start)) {
+  if (!HasComeBack(start)) {
     co_await ReturnBlock(start, size_class);
     co_return Status(StatusCode::kUnavailable, "a memory node has yet to hear of an open block");
   }
@@ -469,50 +471,6 @@ void Allocator::Forget(Block& block) {
   blocks_.pop_back();
 }
 
-Task<void> Allocator::ReturnBlock(GlobalAddr start, SizeClass size_class) {
-  returning_.push_back(start);
-  // Backups first: the primary hands the block out again as soon as it has it back.
-  for (int replica = context_.view().LiveReplicas(start) - 1; replica >= 0; --replica) {
-    // The view may have changed since the last one.
-    if (replica >= context_.view().LiveReplicas(start)) continue;
-    ControlRequest request;
-    request.kind = ControlRequest::Kind::kFree;
-    request.size_class = size_class;
-    request.owner = context_.membership.id;
-    request.block = start;
-    const NodeId node = context_.view().Locate(start, replica).node;
-    // A node that does not answer has left or will be told by the master: nothing to do here.
-    (void)co_await context_.fabric.Control(node, request);
-  }
-  returning_.erase(std::find(returning_.begin(), returning_.end(), start));
-}
-
-Task<void> Allocator::ReturnFreeBlocks(bool all) {
-  std::vector<GlobalAddr> candidates;
-  std::swap(candidates, wholly_free_);
-  for (const GlobalAddr start : candidates) {
-    Block* block = FindOwn(start);
-    if (block == nullptr) continue;
-    block->queued_for_return = false;
-    if (block->free.size() != block->objects) continue;
-    const SizeClass size_class = block->size_class;
-    // One wholly free block per class stays, so that a set and a delete in turn do not ask a memory
-    // node each time; unless memory is short, or the block is a span of its own. One whose bitmap
-    // is being read stays until that is over.
-    const bool listed = !block->closing && !block->emptying && !block->leaving;
-    const bool last = listed && partial_[block->list].size() == 1;
-    if ((!all && last && !size_class.is_span()) || block->sweeping) {
-      block->queued_for_return = true;
-      wholly_free_.push_back(start);
-      continue;
-    }
-    RemoveBlock(*block);
-    ++gathering_;
-    co_await ReturnBlock(start, size_class);
-    --gathering_;
-  }
-}
-
 Task<void> Allocator::Maintain() {
   if (maintaining_) co_return;
   maintaining_ = true;
@@ -527,6 +485,7 @@ Task<void> Allocator::Maintain() {
     if (doubted.ok()) doubted_epoch_ = reclaimer_.current_epoch();
   }
   if (!late_.empty() && context_.fabric.settled()) co_await TellLate();
+  CHECK(late_.empty() || !context_.fabric.settled());
   // A failure leaves memory retired a little longer; the next round tries again.
   (void)co_await reclaimer_.Tick(backlog());
   ReleaseSafe();
@@ -538,6 +497,8 @@ Task<void> Allocator::Maintain() {
   if (!closing_.empty()) OpenClosed();
   if (!foreign_.empty()) (void)co_await FlushForeign();
   if (!opening_.empty()) co_await TellOpened();
+  if (!to_return_.empty()) co_await ReturnAgain();
+  if (!to_claim_.empty()) co_await ClaimAgain();
   if (!uncollected_.empty()) co_await CollectAgain();
   if (!to_clear_.empty()) co_await ClearLocks();
   const uint32_t sweeps = owed_sweeps_ > 0 ? kSweepBlocksInShortage : kSweepBlocksPerTick;

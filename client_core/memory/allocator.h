@@ -218,7 +218,7 @@ class Allocator {
   // Whether there may be more.
   Task<bool> AcquireLeaving();
   // A block of such a region which its primary says is this worker's: if it does not know of that,
-  // since an answer was lost, takes it. REQUIRES: no other call, nor AcquireLeaving(), is running.
+  // since an answer was lost, takes it.
   Task<void> ClaimLeaving(GlobalAddr start, SizeClass size_class);
 
   // Free blocks are few: a memory node has told this worker, or another one.
@@ -227,8 +227,8 @@ class Allocator {
   }
   // Whether blocks of this worker's are on their way to others.
   [[nodiscard]] bool gives() const {
-    return !closing_.empty() || !opening_.empty() || owed_sweeps_ > 0 || compacts_ ||
-           !emptying_.empty() || leaving_blocks_ != 0;
+    return !closing_.empty() || !opening_.empty() || !to_return_.empty() || owed_sweeps_ > 0 ||
+           compacts_ || !emptying_.empty() || leaving_blocks_ != 0;
   }
   // Whether this worker, or another one, needs memory that it does not get.
   [[nodiscard]] bool is_scarce() const {
@@ -317,12 +317,10 @@ class Allocator {
     uint64_t generation;
     uint64_t epoch;
   };
-  // One that is no longer this worker's, as far as it is concerned, and has yet to be open.
-  struct Opening {
+  // A block, or a span, as memory nodes know it.
+  struct Granted {
     GlobalAddr start;
     SizeClass size_class;
-    bool told_backups = false;
-    bool asked_primary = false;
   };
   struct Emptying {
     GlobalAddr start;
@@ -399,11 +397,15 @@ class Allocator {
   void Disown(Block& block);
   // Makes the memory nodes open what has been disowned, as far as they answer.
   Task<void> TellOpened();
-  Task<Status> TellOpened(Opening& opening);
+  Task<Status> TellOpened(Granted opening);
   // An open block that its primary has given this worker, on the other replicas.
   Task<Status> AcquireOnBackups(GlobalAddr start, SizeClass size_class);
   // Whether this worker opens it, and a memory node may not have heard.
   [[nodiscard]] bool IsOpening(GlobalAddr start) const;
+  // A node has granted it, who had heard of all that this worker has told it of its last life; what
+  // may yet be told some node would take it from under this worker's hands. False: something is
+  // being told.
+  bool HasComeBack(GlobalAddr start);
   // An open block that its primary has given this worker, as one of its own, in `list`.
   Task<Result<GlobalAddr>> AdoptOpened(GlobalAddr start, SizeClass size_class, uint32_t list);
   // Acquires one of any class: of the region of `within`, or, if that is null, of any that is given
@@ -437,7 +439,17 @@ class Allocator {
   void AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list,
                   const std::vector<bool>* named = nullptr);
   Task<void> ReturnFreeBlocks(bool all);
+  // Gives a block back to its memory nodes. What a backup does not answer is told again when it
+  // can't arrive any more; until then the primary does not hear of it, and grants it to nobody.
   Task<void> ReturnBlock(GlobalAddr start, SizeClass size_class);
+  Task<Status> TellReturned(NodeId node, GlobalAddr start, SizeClass size_class);
+  Task<void> ReturnAgain();
+  // A block that is this worker's as far as its primary is concerned, or may be, and that it does
+  // not use. Somebody else may have had it since it last knew: all of it counts as used, and what
+  // nothing names there is found as lost.
+  Task<void> Claim(GlobalAddr start, SizeClass size_class);
+  Task<void> ClaimAgain();
+  void ClaimLater(GlobalAddr start, SizeClass size_class);
   Task<Status> FlushForeign();
   // REQUIRES: the fabric is settled, and no epoch has been published since.
   Task<void> TellLate();
@@ -490,18 +502,27 @@ class Allocator {
   std::vector<Uncollected> uncollected_;
   std::vector<FreeObject> to_clear_;
   std::vector<Closing> closing_;
-  std::vector<Opening> opening_;
+  // No longer this worker's, as far as it is concerned, and has yet to be open.
+  std::vector<Granted> opening_;
+  // Likewise, and has yet to be free. Its primary has not heard of that.
+  struct Returning {
+    Granted block;
+    NodeId primary;
+  };
+  std::deque<Returning> to_return_;
+  std::deque<Granted> to_claim_;
   std::vector<Emptying> emptying_;
   size_t leaving_blocks_ = 0;
   uint32_t next_leaving_ = 0;          // of blocks_, to be swept
   std::vector<GlobalAddr> returning_;  // blocks that are on their way back to their nodes
   std::vector<GlobalAddr> taking_;     // ... that are about to become this worker's
   uint32_t asking_ = 0;                // memory nodes that are asked for a block
+  bool claiming_ = false;              // nobody asks meanwhile
   bool compacts_ = false;
   std::function<void()> begin_compaction_;
   uint64_t compaction_barren_until_ns_ = 0;
   uint64_t tight_until_ns_ = 0;
-  std::vector<Opening> telling_;  // of which memory nodes are being told
+  std::vector<Granted> telling_;  // of which memory nodes are being told
   bool has_opened_ = false;
   bool has_lost_bits_ = false;  // that others were to be told of: a memory node did not answer
   bool accounting_ = false;

@@ -38,7 +38,9 @@ void Allocator::ForgetWhatIsGone(const View& view) {
   std::erase_if(uncollected_, [&](const Uncollected& one) { return is_gone(one.word); });
   std::erase_if(to_clear_, [&](const FreeObject& one) { return is_gone(one.block); });
   std::erase_if(closing_, [&](const Closing& one) { return is_gone(one.start); });
-  std::erase_if(opening_, [&](const Opening& one) { return is_gone(one.start); });
+  std::erase_if(opening_, [&](const Granted& one) { return is_gone(one.start); });
+  std::erase_if(to_return_, [&](const Returning& one) { return is_gone(one.block.start); });
+  std::erase_if(to_claim_, [&](const Granted& one) { return is_gone(one.start); });
   std::erase_if(emptying_, [&](const Emptying& one) { return is_gone(one.start); });
   std::erase_if(wholly_free_, is_gone);
   for (size_t i = blocks_.size(); i-- > 0;) {
@@ -91,18 +93,10 @@ Task<bool> Allocator::AcquireLeaving() {
   co_return false;
 }
 
-// All of it counts as used: what nobody has ever had of it is found as lost.
 Task<void> Allocator::ClaimLeaving(GlobalAddr start, SizeClass size_class) {
-  const auto is_among = [start](const std::vector<GlobalAddr>& blocks) {
-    return std::find(blocks.begin(), blocks.end(), start) != blocks.end();
-  };
-  const bool is_known =
-      FindOwn(start) != nullptr || is_among(returning_) || is_among(taking_) || IsOpening(start);
-  // What has failed may yet arrive, and what is asked for now may be this.
-  if (is_known || asking_ != 0 || !context_.fabric.settled()) co_return;
-  const std::vector<bool> used(ObjectsPerBlock(size_class, start.block()), true);
-  std::vector<bool> freed;
-  (void)co_await TakeOver(start, size_class, context_.membership.id, used, &freed);
+  const bool waits = std::any_of(to_claim_.begin(), to_claim_.end(),
+                                 [start](const Granted& one) { return one.start == start; });
+  if (!waits) co_await Claim(start, size_class);
 }
 
 }  // namespace onetrip

@@ -124,9 +124,9 @@ Task<void> Allocator::TellOpened() {
     std::vector<Status> told(end - first);
     std::vector<Task<void>> tasks;
     for (size_t i = first; i < end; ++i) {
-      tasks.push_back([](Allocator* self, Opening* one, Status* status) -> Task<void> {
-        *status = co_await self->TellOpened(*one);
-      }(this, &telling_[i], &told[i - first]));
+      tasks.push_back([](Allocator* self, Granted one, Status* status) -> Task<void> {
+        *status = co_await self->TellOpened(one);
+      }(this, telling_[i], &told[i - first]));
     }
     co_await WhenAll(std::move(tasks));
     for (size_t i = first; i < end; ++i) {
@@ -138,21 +138,18 @@ Task<void> Allocator::TellOpened() {
 }
 
 // The primary last: whoever gets the block there asks the others next. What has failed is asked
-// again when it can't arrive any more; the primary alone, if it was asked: it may have given the
-// block away since.
-Task<Status> Allocator::TellOpened(Opening& opening) {
+// again when it can't arrive any more. Where somebody else has it by then nothing changes.
+Task<Status> Allocator::TellOpened(Granted opening) {
   constexpr Status kLater(StatusCode::kUnavailable, "a memory node has yet to answer");
   if (!context_.fabric.settled()) co_return kLater;
   const WorkerId self = context_.membership.id;
   for (int replica = context_.view().LiveReplicas(opening.start) - 1; replica > 0; --replica) {
     // The view may have changed since the last one.
-    if (opening.told_backups || replica >= context_.view().LiveReplicas(opening.start)) continue;
+    if (replica >= context_.view().LiveReplicas(opening.start)) continue;
     const Result<ControlReply> reply =
         co_await AskToTakeOver(opening.start, opening.size_class, replica, self, kNobody);
     if (!reply.ok() || reply.value().outcome == ControlReply::Outcome::kFull) co_return kLater;
   }
-  opening.told_backups = true;
-  opening.asked_primary = true;
   const Result<ControlReply> reply =
       co_await AskToTakeOver(opening.start, opening.size_class, 0, self, kNobody);
   if (!reply.ok() || reply.value().outcome == ControlReply::Outcome::kFull) co_return kLater;
@@ -160,7 +157,7 @@ Task<Status> Allocator::TellOpened(Opening& opening) {
 }
 
 bool Allocator::IsOpening(GlobalAddr start) const {
-  const auto is_it = [start](const Opening& one) { return one.start == start; };
+  const auto is_it = [start](const Granted& one) { return one.start == start; };
   return std::any_of(opening_.begin(), opening_.end(), is_it) ||
          std::any_of(telling_.begin(), telling_.end(), is_it);
 }
@@ -171,9 +168,11 @@ Task<Status> Allocator::AcquireOnBackups(GlobalAddr start, SizeClass size_class)
     const Result<ControlReply> reply =
         co_await AskToTakeOver(start, size_class, replica, kNobody, context_.membership.id);
     if (!reply.ok()) co_return reply.status();
-    // It stays this worker's, and unused, until somebody takes it over.
+    if (reply.value().outcome == ControlReply::Outcome::kFull) {
+      co_return Status(StatusCode::kUnavailable, "a replica has yet to hear of its region");
+    }
     if (reply.value().outcome != ControlReply::Outcome::kDone) {
-      co_return Status(StatusCode::kUnavailable, "a replica has yet to hear of an open block");
+      co_return Status(StatusCode::kCorrupt, "a replica has yet to hear of an open block");
     }
   }
   co_return HaveAskedAll(start, asked);
@@ -181,6 +180,7 @@ Task<Status> Allocator::AcquireOnBackups(GlobalAddr start, SizeClass size_class)
 
 Status Allocator::HaveAskedAll(GlobalAddr block, const RegionPlacement& asked) const {
   const View& view = context_.view();
+  if (Planted(Bug::kReplicaNotAsked)) return Status::Ok();
   if (view.Contains(block) && view.regions[block.region()] == asked) return Status::Ok();
   return Status(StatusCode::kUnavailable, "a block's replicas have changed while it was granted");
 }
@@ -189,22 +189,19 @@ Task<Result<GlobalAddr>> Allocator::AdoptOpened(GlobalAddr start, SizeClass size
                                                 uint32_t list) {
   // This worker itself has just opened it, and tells the nodes again: what it gets there would be
   // opened under its hands.
-  if (IsOpening(start)) {
-    // If the node had heard, and the others had, it has to hear again.
-    const bool is_to_be_told =
-        std::any_of(opening_.begin(), opening_.end(),
-                    [start](const Opening& one) { return one.start == start; });
-    if (!is_to_be_told) {
-      opening_.push_back({start, size_class, /*told_backups=*/true, /*asked_primary=*/true});
-    }
+  if (!HasComeBack(start)) {
+    // If the node had heard, it has to hear again.
+    opening_.push_back({start, size_class});
     co_return Status(StatusCode::kUnavailable, "a memory node has yet to hear of an open block");
   }
   taking_.push_back(start);
   const Status acquired = co_await AcquireOnBackups(start, size_class);
   taking_.erase(std::find(taking_.begin(), taking_.end(), start));
   if (!acquired.ok()) {
-    opening_.push_back({start, size_class});
-    co_return acquired;
+    // To open one again that a replica takes for somebody else's is to be given it again.
+    const bool disputed = acquired.code() == StatusCode::kCorrupt;
+    disputed ? ClaimLater(start, size_class) : opening_.push_back({start, size_class});
+    co_return disputed ? Status(StatusCode::kUnavailable, acquired.message()) : acquired;
   }
   const std::vector<bool> used(ObjectsPerBlock(size_class, start.block()), true);
   AdoptBlock(start, size_class, list, &used);
@@ -264,7 +261,8 @@ Task<bool> Allocator::OpenAllBut(const std::vector<GlobalAddr>& keep) {
   for (Block* const block : open) Disown(*block);
   if (!foreign_.empty()) (void)co_await FlushForeign();
   co_await TellOpened();
-  const bool leaves_nothing = keeps_in_own && !has_lost_bits_ && late_.empty() && opening_.empty();
+  const bool leaves_nothing = keeps_in_own && !has_lost_bits_ && late_.empty() &&
+                              opening_.empty() && to_return_.empty() && to_claim_.empty();
   co_return leaves_nothing;
 }
 

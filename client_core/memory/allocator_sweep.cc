@@ -61,7 +61,7 @@ Task<Status> Allocator::FlushForeign() {
     }
     Status status;
     if (!backups->empty()) status = co_await context_.fabric.Post(backups);
-    if (!status.ok()) {
+    if (!status.ok() && !Planted(Bug::kLateBitShown)) {
       first_failure = status;
       late_.insert(late_.end(), late.begin(), late.end());
       continue;
@@ -206,8 +206,12 @@ Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerI
     request.from = from;
     const Result<ControlReply> reply =
         co_await context_.fabric.Control(context_.view().Locate(start, replica).node, request);
-    if (!reply.ok()) co_return reply.status();
+    if (!reply.ok()) {
+      ClaimLater(start, size_class);
+      co_return reply.status();
+    }
     if (reply.value().outcome == ControlReply::Outcome::kFull) {
+      if (replica > 0) ClaimLater(start, size_class);
       co_return Status(StatusCode::kUnavailable, "a replica has yet to hear of its region");
     }
     if (reply.value().outcome != ControlReply::Outcome::kDone) {
@@ -225,7 +229,10 @@ Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerI
         round_trip->Read(view.Locate(bitmap, replica), kBlockHeaderBytes));
   }
   const Status status = co_await context_.fabric.Post(round_trip);
-  if (!status.ok()) co_return status;
+  if (!status.ok()) {
+    ClaimLater(start, size_class);
+    co_return status;
+  }
   std::vector<bool> used = named;
   freed->assign(used.size(), false);
   for (uint32_t i = 0; i < used.size(); ++i) {

@@ -15,7 +15,7 @@ BATCH = 200
 
 class Writer(threading.Thread):
     """Writes keys until it has written all, or its agent has ended; `acknowledged` are those that
-    were answered OK."""
+    were answered OK, `refused` counts the others that were answered: their outcome is unknown."""
 
     def __init__(self, cluster, agent, name, numbers, *options):
         super().__init__()
@@ -55,13 +55,14 @@ def expect_all(cluster, agent, wanted):
         len(lost), len(wanted), lost[:3])
 
 
-def expect_sound(cluster, keys):
-    """`onetrip check` finds all of them, and nothing wrong."""
+def expect_sound(cluster, keys, unknown=0):
+    """`onetrip check` finds all of them and at most `unknown` more, and nothing wrong."""
     code, text, error = cluster.tool("check", "--dir", cluster.path)
     counts = dict(line.split(":", 1) for line in text.splitlines())
     assert code == 0 and counts["wrong"] == "0", (code, text, error)
-    assert int(counts["records"]) + int(counts["registers"]) == keys, (keys, text)
-    assert counts["unfinished"] == "0", text
+    found = int(counts["records"]) + int(counts["registers"])
+    assert keys <= found <= keys + unknown, (keys, unknown, text)
+    assert int(counts["unfinished"]) <= unknown, (unknown, text)
 
 
 for _fabric in FABRICS:
@@ -127,4 +128,4 @@ def _paused(context):
             assert late.refused == 0, "agent %d: %d of 3000 new keys refused" % (agent, late.refused)
             wanted.update(late.acknowledged)
         expect_all(cluster, 1, wanted)
-        expect_sound(cluster, len(wanted))
+        expect_sound(cluster, len(wanted), sum(writer.refused for writer in writers))

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Tests with real processes: master, memory nodes and agents as a user deploys them.
 
-  tests/cluster/run.py --bin build/release/bin [--filter TEXT] [--list] [--verbose]
+  tests/cluster/run.py --bin build/release/bin [--filter TEXT] [--jobs N] [--list] [--verbose]
 
 Exit code 0 when everything passed; the last line is `N passed, N failed`.
 """
 
 import argparse
+import multiprocessing
 import os
+import random
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -18,6 +20,21 @@ import registry  # noqa: E402
 from report import Report, run_live  # noqa: E402
 
 
+def run_one(name, bin_dir, verbose):
+    """In a process of its own: tests change the environment, and name what they make by the process."""
+    random.seed()
+    report = Report(verbose)
+    run_live([test for test in registry.tests() if test[0] == name], registry.Context(bin_dir), report)
+    return report
+
+
+def run_side_by_side(tests, bin_dir, jobs, report):
+    with multiprocessing.Pool(jobs, maxtasksperchild=1) as pool:
+        runs = [pool.apply_async(run_one, (test[0], bin_dir, report.verbose)) for test in tests]
+        for run in runs:
+            report.add(run.get())
+
+
 def main():
     root = os.path.dirname(os.path.dirname(HERE))
     parser = argparse.ArgumentParser(prog="tests/cluster/run.py", description=__doc__,
@@ -25,6 +42,8 @@ def main():
     parser.add_argument("--bin", default=os.path.join(root, "build/release/bin"),
                         help="folder of the programs (default build/release/bin)")
     parser.add_argument("--filter", default="", help="run only tests whose name contains this")
+    parser.add_argument("--jobs", type=int, default=1,
+                        help="so many tests at a time, each on clusters of its own (default 1)")
     parser.add_argument("--list", action="store_true", help="print the names and end")
     parser.add_argument("--verbose", action="store_true", help="print passing tests too")
     arguments = parser.parse_args()
@@ -37,7 +56,7 @@ def main():
         print("\n".join(test[0] for test in tests))
         return 0
     report = Report(arguments.verbose)
-    run_live(tests, registry.Context(bin_dir), report)
+    run_side_by_side(tests, bin_dir, max(1, arguments.jobs), report)
     for name in report.failures:
         print("failed: " + name)
     print("%d passed, %d failed" % (report.passed, len(report.failures)))

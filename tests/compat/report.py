@@ -27,6 +27,12 @@ class Report:
         self.skips.append(name)
         print("skip  %s: %s" % (name, text), flush=True)
 
+    def add(self, other):
+        """Counts what another report has counted."""
+        self.passed += other.passed
+        self.failures += other.failures
+        self.skips += other.skips
+
 
 def run_live(tests, context, report):
     for name, function in tests:

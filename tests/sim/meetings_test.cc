@@ -45,8 +45,8 @@ const Apart kApart[] = {
 // They can, and so many seeds do not show it: regions are added within a round trip or two while
 // all serve (unit tests break it off at every step: master_growth_test); a register that is
 // exhausted while blocks are opened, slots that are resolved then, and a node that is lost for good
-// amid a copy, are rare. A turn of what workers do about regions that leave is short; what breaks
-// meets the time that they take.
+// amid a copy, are rare. A turn of what workers do about regions that leave is short; what breaks,
+// or is short, meets the time that they take.
 const Apart kSeldom[] = {
     {H::kGrow,
      {H::kAgentDies, H::kAgentLeaves, H::kAgentStands, H::kNodeAway, H::kNodeLost,
@@ -55,7 +55,8 @@ const Apart kSeldom[] = {
     {H::kCopy, {H::kNodeLost, H::kAgentDies}},
     {H::kLeave,
      {H::kSplit, H::kExhaustion, H::kSwap, H::kAgentDies, H::kAgentLeaves, H::kAgentStands,
-      H::kNodeAway, H::kNodeLost, H::kChannelBreaks, H::kMasterAway, H::kControlBreaks}},
+      H::kNodeAway, H::kNodeLost, H::kChannelBreaks, H::kMasterAway, H::kControlBreaks,
+      H::kOpenBlocks, H::kPoolFull}},
     {H::kShrink, {H::kExhaustion, H::kSwap}},
     {H::kResolve, {H::kOpenBlocks}},
 };

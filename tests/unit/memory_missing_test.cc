@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <utility>
 
+#include "client_core/base/planted_bug.h"
 #include "tests/support/memory_worker.h"
 
 namespace onetrip {
@@ -244,44 +246,121 @@ Task<void> TickAndMaintain(MemoryWorker* ticks, MemoryWorker* maintains) {
   }
 }
 
-// A connection to a backup breaks while bits are on their way: what was sent may arrive later, and
-// by then the owner must not have used the object anew.
-TEST_F(MissingMemoryTest, ThePrimaryDoesNotShowABitThatMayYetArriveAtABackup) {
-  for (uint64_t after_ns = 0; after_ns < 200'000; after_ns += 1'000) {
-    SCOPED_TRACE(after_ns);
+// What happens to objects and blocks when a connection breaks amid what becomes of them.
+class BrokenAmidTest : public MissingMemoryTest {
+ protected:
+  static constexpr SizeClass kOneSpan{SizeClass::kSlabClasses};
+
+  // The task, while worker i's connection to the node, which is slow, breaks after that time.
+  template <typename Look>
+  void RunAmid(Task<void> task, size_t i, NodeId node, uint64_t after_ns, Look look) {
+    fabric(i).SetSlowness(node, 20);
+    Gate gate(executor_);
+    executor_.Spawn(gate, std::move(task));
+    executor_.Spawn(gate, TakeOutSoon(&executor_, after_ns, [&] { fabric(i).BreakChannel(node); }));
+    while (gate.inside() > 0 && executor_.RunOnce()) look();
+    fabric(i).SetSlowness(node, 1);
+  }
+
+  // Worker 1 frees objects of worker 0's: whether the primary shows bits that may yet arrive at a
+  // backup. In the end worker 0 has them all.
+  bool ShowsLateBit(uint64_t after_ns) {
     std::vector<GlobalAddr> objects;
     objects.reserve(10);
     for (int i = 0; i < 10; ++i) objects.push_back(worker(0).Allocate(kSlab).value());
     const GlobalAddr block = objects.front().block_start();
-    ASSERT_EQ(objects.back().block_start(), block);
-    const NodeId backup = view().Locate(block, 1).node;
+    EXPECT_EQ(objects.back().block_start(), block);
     const uint64_t live = worker(0).allocator().metrics().live_bytes.Value();
     for (const GlobalAddr addr : objects) worker(1).allocator().Retire(addr, kSlab);
-    fabric(1).SetSlowness(backup, 20);
-    Gate gate(executor_);
-    executor_.Spawn(gate, TickAndMaintain(&worker(0), &worker(1)));
-    executor_.Spawn(gate,
-                    TakeOutSoon(&executor_, after_ns, [&] { fabric(1).BreakChannel(backup); }));
     bool shown = false;
-    while (gate.inside() > 0 && executor_.RunOnce()) {
-      const bool may_arrive = !fabric(1).settled() && BitmapWord(block, 1) == 0;
-      shown = shown || (may_arrive && BitmapWord(block, 0) != 0);
-    }
-    EXPECT_FALSE(shown);
-    fabric(1).SetSlowness(backup, 1);
+    RunAmid(TickAndMaintain(&worker(0), &worker(1)), 1, view().Locate(block, 1).node, after_ns,
+            [&] {
+              const bool may_arrive = !fabric(1).settled() && BitmapWord(block, 1) == 0;
+              shown = shown || (may_arrive && BitmapWord(block, 0) != 0);
+            });
     PassEpochs();
     EXPECT_EQ(worker(0).allocator().metrics().live_bytes.Value(),
               live - objects.size() * kSlab.bytes());
     for (int i = 0; i < 3; ++i) EXPECT_EQ(BitmapWord(block, i), 0U);
+    return shown;
+  }
+
+  // Whether all replicas say of the block that it is the worker's, or that it is not, and the
+  // worker does.
+  bool AllAgree(size_t i, GlobalAddr start) {
+    const bool owns = worker(i).allocator().Owns(start);
+    for (int replica = 0; replica < view().LiveReplicas(start); ++replica) {
+      const BlockEntry entry(Header(start, replica).blocks[start.block()]);
+      const bool has = entry.use() == BlockEntry::Use::kOwned &&
+                       entry.owner() == worker(i).context().membership.id;
+      if (has != owns) return false;
+    }
+    return true;
+  }
+
+  // Worker 0 gives a block back: whether all agree about it in the end.
+  bool ReturnsABlock(int replica, uint64_t after_ns) {
+    const GlobalAddr start = worker(0).Allocate(kOneSpan).value().block_start();
+    const GlobalAddr object = start + kBlockHeaderBytes;
+    worker(0).allocator().FreeUnpublished(object, kOneSpan);
+    RunAmid(worker(0).allocator().Maintain(), 0, view().Locate(start, replica).node, after_ns,
+            [] {});
+    PassEpochs();
+    const bool agree = AllAgree(0, start);
+    // It was not known whether the primary had it back: it counts as used, and nothing names it.
+    if (worker(0).allocator().Owns(start)) {
+      worker(0).allocator().FreeUnpublished(object, kOneSpan);
+      PassEpochs();
+    }
+    return agree;
+  }
+
+  // Worker 0 takes a block of worker 1's over, who is not heard of again: the same.
+  bool TakesABlockOver(int replica, uint64_t after_ns) {
+    const GlobalAddr start = worker(1).Allocate(kOneSpan).value().block_start();
+    const std::vector<bool> named{true};
+    std::vector<bool> freed;
+    RunAmid(
+        TakeOver(&worker(0).allocator(), start, worker(1).context().membership.id, &named, &freed),
+        0, view().Locate(start, replica).node, after_ns, [] {});
+    PassEpochs();
+    return AllAgree(0, start);
+  }
+  static Task<void> TakeOver(Allocator* allocator, GlobalAddr start, WorkerId from,
+                             const std::vector<bool>* named, std::vector<bool>* freed) {
+    (void)co_await allocator->TakeOver(start, kOneSpan, from, *named, freed);
+  }
+};
+
+// What was sent may arrive later, and by then the owner must not have used the object anew.
+TEST_F(BrokenAmidTest, ThePrimaryDoesNotShowABitThatMayYetArriveAtABackup) {
+  for (uint64_t after_ns = 0; after_ns < 200'000; after_ns += 1'000) {
+    EXPECT_FALSE(ShowsLateBit(after_ns)) << after_ns;
   }
 }
 
-// The primary has granted, a backup is asked, and the primary goes out: who was the second backup
-// is the first one then.
-TEST_F(MissingMemoryTest, ABlockIsGrantedOnAllReplicasWhateverBecomesOfTheMapMeanwhile) {
-  const WorkerId owner = worker(0).context().membership.id;
+// Else the primary would grant a block that a backup takes for somebody's, or a node would keep one
+// that nobody knows of.
+TEST_F(BrokenAmidTest, ABlockThatIsGivenBackIsFreeOnAllReplicasInTheEnd) {
+  for (int replica = 0; replica < 3; ++replica) {
+    for (uint64_t after_ns = 0; after_ns < 120'000; after_ns += 1'000) {
+      EXPECT_TRUE(ReturnsABlock(replica, after_ns)) << replica << " " << after_ns;
+    }
+  }
+}
+
+TEST_F(BrokenAmidTest, ABlockThatIsTakenOverIsKnownToItsOwnerInTheEnd) {
+  for (int replica = 0; replica < 3; ++replica) {
+    for (uint64_t after_ns = 0; after_ns < 80'000; after_ns += 4'000) {
+      EXPECT_TRUE(TakesABlockOver(replica, after_ns)) << replica << " " << after_ns;
+    }
+  }
+}
+
+class GrantAmidTest : public MissingMemoryTest {
+ protected:
   // A block that its primary alone has granted.
-  const auto primary_alone = [&]() -> std::optional<NodeId> {
+  std::optional<NodeId> PrimaryAlone(WorkerId owner) {
     const View now = view();
     for (uint32_t region = 0; region < now.regions.size(); ++region) {
       const GlobalAddr at(region, 0);
@@ -292,16 +371,19 @@ TEST_F(MissingMemoryTest, ABlockIsGrantedOnAllReplicasWhateverBecomesOfTheMapMea
       }
     }
     return std::nullopt;
-  };
-  for (int turn = 0; turn < 12; ++turn) {
-    SCOPED_TRACE(turn);
+  }
+
+  // The primary has granted, a backup is asked, and the primary goes out: who was the second backup
+  // is the first one then. Whether all live replicas know whose the block is.
+  bool AllReplicasKnow() {
+    const WorkerId owner = worker(0).context().membership.id;
     Result<GlobalAddr> result = Status(StatusCode::kCorrupt, "never set");
     std::optional<NodeId> lost;
     Gate gate(executor_);
     executor_.Spawn(gate, AllocateInto(&worker(0).allocator(), kSpan, &result));
     while (gate.inside() > 0 && executor_.RunOnce()) {
       if (lost.has_value()) continue;
-      lost = primary_alone();
+      lost = PrimaryAlone(owner);
       if (!lost.has_value()) continue;
       // When its answer has come, and no backup's.
       executor_.Spawn(gate, TakeOutSoon(&executor_, 1'300, [&] {
@@ -309,16 +391,62 @@ TEST_F(MissingMemoryTest, ABlockIsGrantedOnAllReplicasWhateverBecomesOfTheMapMea
                         TakeOut(*lost);
                       }));
     }
-    ASSERT_TRUE(lost.has_value());
-    ASSERT_TRUE(result.ok()) << result.status().message();
+    EXPECT_TRUE(lost.has_value());
+    EXPECT_TRUE(result.ok()) << result.status().message();
+    if (!lost.has_value() || !result.ok()) return false;
+    bool all = true;
     for (int i = 0; i < view().LiveReplicas(*result); ++i) {
       const BlockEntry entry(Header(*result, i).blocks[result->block()]);
-      EXPECT_EQ(entry.use(), BlockEntry::Use::kOwned) << "replica " << i;
-      EXPECT_EQ(entry.owner(), owner);
+      all = all && entry.use() == BlockEntry::Use::kOwned && entry.owner() == owner;
     }
     BringBack(*lost);
+    return all;
   }
+};
+
+TEST_F(GrantAmidTest, ABlockIsGrantedOnAllReplicasWhateverBecomesOfTheMapMeanwhile) {
+  for (int turn = 0; turn < 12; ++turn) EXPECT_TRUE(AllReplicasKnow()) << turn;
 }
+
+#ifdef ONETRIP_PLANTED_BUGS
+TEST_F(BrokenAmidTest, PlantedBugLateBitShownIsFound) {
+  TEST_planted_bug = Bug::kLateBitShown;
+  bool shown = false;
+  for (uint64_t after_ns = 0; after_ns < 200'000 && !shown; after_ns += 1'000) {
+    shown = ShowsLateBit(after_ns);
+  }
+  TEST_planted_bug = Bug::kNone;
+  EXPECT_TRUE(shown);
+}
+
+TEST_F(BrokenAmidTest, PlantedBugReturnForgottenIsFound) {
+  TEST_planted_bug = Bug::kReturnForgotten;
+  bool agree = true;
+  for (uint64_t after_ns = 0; after_ns < 120'000 && agree; after_ns += 1'000) {
+    agree = ReturnsABlock(1, after_ns);
+  }
+  TEST_planted_bug = Bug::kNone;
+  EXPECT_FALSE(agree);
+}
+
+TEST_F(BrokenAmidTest, PlantedBugHalfTakenForgottenIsFound) {
+  TEST_planted_bug = Bug::kHalfTakenForgotten;
+  bool agree = true;
+  for (uint64_t after_ns = 0; after_ns < 80'000 && agree; after_ns += 4'000) {
+    agree = TakesABlockOver(1, after_ns);
+  }
+  TEST_planted_bug = Bug::kNone;
+  EXPECT_FALSE(agree);
+}
+
+TEST_F(GrantAmidTest, PlantedBugReplicaNotAskedIsFound) {
+  TEST_planted_bug = Bug::kReplicaNotAsked;
+  bool all = true;
+  for (int turn = 0; turn < 12 && all; ++turn) all = AllReplicasKnow();
+  TEST_planted_bug = Bug::kNone;
+  EXPECT_FALSE(all);
+}
+#endif
 
 // Regions of one set of nodes stay together, whatever their order is and whatever is missing.
 TEST_F(MissingMemoryTest, BuffersGoOnToComeFromBlocksOnTheirRegistersNodes) {

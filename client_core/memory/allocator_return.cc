@@ -1,0 +1,135 @@
+// Blocks on their way back to their memory nodes, and what becomes of a block when a node did not
+// answer amid that, or amid a take-over (PROTOCOLS, "Open blocks").
+#include <algorithm>
+#include <utility>
+
+#include "client_core/base/planted_bug.h"
+#include "client_core/memory/allocator.h"
+
+namespace onetrip {
+
+Task<Status> Allocator::TellReturned(NodeId node, GlobalAddr start, SizeClass size_class) {
+  ControlRequest request;
+  request.kind = ControlRequest::Kind::kFree;
+  request.size_class = size_class;
+  request.owner = context_.membership.id;
+  request.block = start;
+  const Result<ControlReply> reply = co_await context_.fabric.Control(node, request);
+  if (!reply.ok()) co_return reply.status();
+  if (reply.value().outcome == ControlReply::Outcome::kFull) {
+    co_return Status(StatusCode::kUnavailable, "a replica has yet to hear of its region");
+  }
+  // Whatever else it says, the block is not this worker's there.
+  co_return Status::Ok();
+}
+
+Task<void> Allocator::ReturnBlock(GlobalAddr start, SizeClass size_class) {
+  const NodeId primary = context_.view().Locate(start, 0).node;
+  returning_.push_back(start);
+  // Backups first: the primary hands the block out again as soon as it has it back.
+  Status status;
+  for (int replica = context_.view().LiveReplicas(start) - 1; replica > 0; --replica) {
+    // The view may have changed since the last one.
+    if (replica >= context_.view().LiveReplicas(start)) continue;
+    status = co_await TellReturned(context_.view().Locate(start, replica).node, start, size_class);
+    if (!status.ok()) break;
+  }
+  const bool may_free = status.ok() && context_.view().Locate(start, 0).node == primary;
+  if (may_free) status = co_await TellReturned(primary, start, size_class);
+  returning_.erase(std::find(returning_.begin(), returning_.end(), start));
+  if (Planted(Bug::kReturnForgotten)) co_return;
+  if (!may_free) {
+    to_return_.push_back({{start, size_class}, primary});
+  } else if (!status.ok()) {
+    ClaimLater(start, size_class);
+  }
+}
+
+Task<void> Allocator::ReturnAgain() {
+  for (size_t left = to_return_.size(); left > 0 && !to_return_.empty(); --left) {
+    if (!context_.fabric.settled()) co_return;
+    const Returning one = to_return_.front();
+    to_return_.pop_front();
+    // Another primary may have been told, as a backup, and may have granted it since.
+    if (context_.view().Locate(one.block.start, 0).node != one.primary) {
+      ClaimLater(one.block.start, one.block.size_class);
+      continue;
+    }
+    ++gathering_;
+    co_await ReturnBlock(one.block.start, one.block.size_class);
+    --gathering_;
+  }
+}
+
+Task<void> Allocator::ReturnFreeBlocks(bool all) {
+  std::vector<GlobalAddr> candidates;
+  std::swap(candidates, wholly_free_);
+  for (const GlobalAddr start : candidates) {
+    Block* block = FindOwn(start);
+    if (block == nullptr) continue;
+    block->queued_for_return = false;
+    if (block->free.size() != block->objects) continue;
+    const SizeClass size_class = block->size_class;
+    // One wholly free block per class stays, so that a set and a delete in turn do not ask a memory
+    // node each time; unless memory is short, or the block is a span of its own. One whose bitmap
+    // is being read stays until that is over.
+    const bool listed = !block->closing && !block->emptying && !block->leaving;
+    const bool last = listed && partial_[block->list].size() == 1;
+    if ((!all && last && !size_class.is_span()) || block->sweeping) {
+      block->queued_for_return = true;
+      wholly_free_.push_back(start);
+      continue;
+    }
+    RemoveBlock(*block);
+    ++gathering_;
+    co_await ReturnBlock(start, size_class);
+    --gathering_;
+  }
+}
+
+bool Allocator::HasComeBack(GlobalAddr start) {
+  if (Planted(Bug::kOpenedTwice)) return true;
+  const auto is_it = [start](const Granted& one) { return one.start == start; };
+  std::erase_if(opening_, is_it);
+  std::erase_if(to_return_, [&](const Returning& one) { return is_it(one.block); });
+  return !IsOpening(start) &&
+         std::find(returning_.begin(), returning_.end(), start) == returning_.end();
+}
+
+void Allocator::ClaimLater(GlobalAddr start, SizeClass size_class) {
+  if (Planted(Bug::kHalfTakenForgotten)) return;
+  to_claim_.push_back({start, size_class});
+}
+
+Task<void> Allocator::ClaimAgain() {
+  for (size_t left = to_claim_.size(); left > 0 && !to_claim_.empty(); --left) {
+    const Granted one = to_claim_.front();
+    to_claim_.pop_front();
+    co_await Claim(one.start, one.size_class);
+  }
+}
+
+Task<void> Allocator::Claim(GlobalAddr start, SizeClass size_class) {
+  const auto is_among = [start](const std::vector<GlobalAddr>& blocks) {
+    return std::find(blocks.begin(), blocks.end(), start) != blocks.end();
+  };
+  const bool is_returned =
+      std::any_of(to_return_.begin(), to_return_.end(),
+                  [start](const Returning& one) { return one.block.start == start; });
+  if (FindOwn(start) != nullptr || is_among(returning_) || is_among(taking_) || IsOpening(start) ||
+      is_returned) {
+    co_return;
+  }
+  // What has failed may yet arrive, and what is asked for now may be this.
+  if (asking_ != 0 || claiming_ || !context_.fabric.settled() || !context_.view().Contains(start)) {
+    co_return to_claim_.push_back({start, size_class});
+  }
+  claiming_ = true;
+  const std::vector<bool> used(ObjectsPerBlock(size_class, start.block()), true);
+  std::vector<bool> freed;
+  const Status taken = co_await TakeOver(start, size_class, context_.membership.id, used, &freed);
+  claiming_ = false;
+  if (taken.ok()) metrics_.blocks_acquired.Add();
+}
+
+}  // namespace onetrip
