@@ -26,6 +26,8 @@ bool AllAre(std::span<const FabricOp> ops, uint64_t bits, FabricOpKind kind) {
   return true;
 }
 
+const Status kLost(StatusCode::kUnavailable, "the memory node is lost");
+
 }  // namespace
 
 SimNetwork::~SimNetwork() {
@@ -79,7 +81,10 @@ SimFabric::~SimFabric() {
   network_.fabrics_[index_] = nullptr;
   for (auto& channel : channels_) {
     for (auto* queue : {&channel->requests, &channel->replies}) {
-      for (Request& request : *queue) request.round_trip->Arm(0, {});
+      for (Request& request : *queue) {
+        if (request.control) request.control->waiter = {};
+        if (request.round_trip) request.round_trip->Arm(0, {});
+      }
     }
   }
 }
@@ -131,13 +136,24 @@ void SimFabric::Enqueue(Channel& channel, const RoundTripPtr& round_trip, uint64
   const SimFabricOptions& options = network_.options_;
   core_free_ns_ = std::max(network_.executor_.NowNs(), core_free_ns_) + options.post_ns;
   const uint64_t bytes = BytesOf(round_trip->ops(), ops, FabricOpKind::kWrite);
-  const uint64_t latency_ns = network_.DrawLatency(channel.node) * channel.slowness;
-  request.arrival_ns = std::max(core_free_ns_ + latency_ns + bytes * options.byte_ps / 1000,
-                                channel.last_arrival_ns);
-  channel.last_arrival_ns = request.arrival_ns;
+  request.arrival_ns = DrawArrival(channel, core_free_ns_ + bytes * options.byte_ps / 1000);
   if (network_.observer_ != nullptr) {
     network_.observer_->Posted(*this, channel.node, *round_trip, ops);
   }
+  channel.requests.push_back(std::move(request));
+  if (!channel.applying) StartApplying(channel);
+}
+
+uint64_t SimFabric::DrawArrival(Channel& channel, uint64_t ready_ns) {
+  const uint64_t latency_ns = network_.DrawLatency(channel.node) * channel.slowness;
+  channel.last_arrival_ns = std::max(ready_ns + latency_ns, channel.last_arrival_ns);
+  return channel.last_arrival_ns;
+}
+
+void SimFabric::EnqueueControl(Channel& channel, std::shared_ptr<ControlCall> call) {
+  Request request;
+  request.control = std::move(call);
+  request.arrival_ns = DrawArrival(channel, network_.executor_.NowNs());
   channel.requests.push_back(std::move(request));
   if (!channel.applying) StartApplying(channel);
 }
@@ -151,8 +167,13 @@ void SimFabric::StartApplying(Channel& channel) {
 }
 
 bool SimFabric::ApplyStep(Channel& channel) {
-  if (channel.left == 0) return true;
   MemoryEndpoint& endpoint = network_.endpoint(channel.node);
+  if (const Request& request = channel.requests.front(); request.control) {
+    const ControlReply reply = endpoint.Handle(request.control->request);
+    if (!request.failed) request.control->reply = reply;
+    return true;
+  }
+  if (channel.left == 0) return true;
   FabricOp& op = channel.requests.front().round_trip->ops()[std::countr_zero(channel.left)];
   if (!InBounds(op, endpoint.bytes())) {
     channel.left &= channel.left - 1;
@@ -203,11 +224,13 @@ void SimFabric::ApplyNext(void* arg) {
   }
   uint64_t back_ns = network.options_.failure_ns;
   if (!lost) {
+    back_ns = network.DrawLatency(channel.node) * channel.slowness;
     const Request& request = channel.requests.front();
-    const std::span<const FabricOp> ops = request.round_trip->ops();
-    back_ns = network.DrawLatency(channel.node) * channel.slowness +
-              BytesOf(ops, request.ops, FabricOpKind::kRead) * network.options_.byte_ps / 1000;
-    if (!AllAre(ops, request.ops, FabricOpKind::kWrite)) back_ns += network.options_.fetch_ns;
+    if (request.round_trip) {
+      const std::span<const FabricOp> ops = request.round_trip->ops();
+      back_ns += BytesOf(ops, request.ops, FabricOpKind::kRead) * network.options_.byte_ps / 1000;
+      if (!AllAre(ops, request.ops, FabricOpKind::kWrite)) back_ns += network.options_.fetch_ns;
+    }
   }
   channel.last_reply_ns = std::max(now_ns + back_ns, channel.last_reply_ns);
   channel.replies.push_back(std::move(channel.requests.front()));
@@ -222,6 +245,7 @@ void SimFabric::DeliverReply(void* arg) {
   SimNetwork& network = channel.fabric->network_;
   Request reply = std::move(channel.replies.front());
   channel.replies.pop_front();
+  if (reply.control) return DeliverControlReply(channel, reply);
   const auto ops = reply.round_trip->ops();
   bool ok = true;
   for (uint64_t bits = reply.ops; bits != 0; bits &= bits - 1) {
@@ -301,22 +325,41 @@ bool SimFabric::settled() const {
 
 void SimFabric::Fence(NodeId node) { channels_.at(node.value)->fenced = true; }
 
+void SimFabric::DeliverControlReply(Channel& channel, const Request& reply) {
+  if (reply.broken || !channel.fabric->network_.endpoint(channel.node).reachable()) {
+    reply.control->reply = Status(StatusCode::kUnknownOutcome, "the memory node was lost");
+  }
+  if (reply.control->waiter) channel.fabric->worker_.Schedule(reply.control->waiter);
+}
+
+class SimFabric::ControlAwaiter {
+ public:
+  ControlAwaiter(SimFabric& fabric, Channel& channel, const ControlRequest& request)
+      : fabric_(fabric), channel_(channel) {
+    call_->request = request;
+  }
+  ControlAwaiter(const ControlAwaiter&) = delete;
+  ControlAwaiter& operator=(const ControlAwaiter&) = delete;
+  ~ControlAwaiter() { call_->waiter = {}; }
+
+  [[nodiscard]] static bool await_ready() { return false; }
+  void await_suspend(std::coroutine_handle<> waiter) {
+    call_->waiter = waiter;
+    fabric_.EnqueueControl(channel_, call_);
+  }
+  [[nodiscard]] Result<ControlReply> await_resume() const { return call_->reply; }
+
+ private:
+  SimFabric& fabric_;
+  Channel& channel_;
+  const std::shared_ptr<ControlCall> call_ = std::make_shared<ControlCall>();
+};
+
 Task<Result<ControlReply>> SimFabric::Control(NodeId node, ControlRequest request) {
-  MemoryEndpoint& endpoint = network_.endpoint(node);
-  const Channel& channel = *channels_.at(node.value);
-  const Status lost(StatusCode::kUnavailable, "the memory node is lost");
-  if (!IsOpen(channel)) co_return lost;
-  co_await worker_.SleepFor(network_.DrawLatency(node));
-  while (network_.nodes_[node.value].paused && !channel.aside) {
-    co_await worker_.SleepFor(network_.options_.failure_ns);
-  }
-  if (!endpoint.reachable() || channel.fenced || channel.aside) co_return lost;
-  const ControlReply reply = endpoint.Handle(request);
-  co_await worker_.SleepFor(network_.DrawLatency(node));
-  if (!endpoint.reachable() || channel.aside) {
-    co_return Status(StatusCode::kUnknownOutcome, "the memory node was lost");
-  }
-  co_return reply;
+  Channel& channel = *channels_.at(node.value);
+  if (!IsOpen(channel)) co_return kLost;
+  if (network_.instant_) co_return network_.endpoint(node).Handle(request);
+  co_return co_await ControlAwaiter(*this, channel, request);
 }
 
 }  // namespace onetrip

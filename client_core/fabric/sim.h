@@ -157,10 +157,18 @@ class SimFabric final : public Fabric {
   bool Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> waiter) override;
 
  private:
-  // The part of a round trip that goes to one node.
+  // A control request, and who waits for its answer; nobody any more if that one is gone.
+  struct ControlCall {
+    ControlRequest request;
+    Result<ControlReply> reply = Status(StatusCode::kUnavailable, "the memory node is lost");
+    std::coroutine_handle<> waiter;
+  };
+  class ControlAwaiter;
+  // The part of a round trip that goes to one node, or a control request.
   struct Request {
     RoundTripPtr round_trip;
     uint64_t ops = 0;  // bit i: operation i of the round trip
+    std::shared_ptr<ControlCall> control;
     uint64_t arrival_ns = 0;
     bool broken = false;   // its answer is lost
     bool dropped = false;  // what has not been applied never is
@@ -198,6 +206,10 @@ class SimFabric final : public Fabric {
   // The node has refused the rest of what has failed.
   static void CloseChannel(Channel& channel);
   void Enqueue(Channel& channel, const RoundTripPtr& round_trip, uint64_t ops);
+  void EnqueueControl(Channel& channel, std::shared_ptr<ControlCall> call);
+  // When what is sent now, and ready at `ready_ns`, arrives: nothing overtakes on a channel.
+  uint64_t DrawArrival(Channel& channel, uint64_t ready_ns);
+  static void DeliverControlReply(Channel& channel, const Request& reply);
   void ApplyAtOnce(std::span<FabricOp> ops);
 
   friend class SimNetwork;

@@ -66,7 +66,7 @@ struct Report {
 struct RunOptions {
   bool timeline = false;
   // A run that has not come to its end by then never will.
-  uint64_t steps_max = 20'000'000;
+  uint64_t steps_max = 60'000'000;
 };
 
 class World {

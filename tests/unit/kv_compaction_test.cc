@@ -90,7 +90,7 @@ TEST_P(KvCompactionTest, SmallValuesMakeRoomForLargeOnes) {
   }
   for (const size_t filler : {0U, 1U}) {
     Pool pool(2, GetParam());
-    pool.Fill(pool.worker(filler), "small", 64);
+    pool.Fill(pool.worker(filler), "small", FillerBytes(64));
     pool.DeleteMost(pool.worker(filler), 90);
     const size_t now = pool.Fill(pool.worker(0), "large", 4096);
     // A tenth of it is still used by small ones, and they may have to lie in blocks of their own.
@@ -106,7 +106,7 @@ TEST_P(KvCompactionTest, SoDoThoseInBlocksThatAreNobodys) {
     fresh = pool.Fill(pool.worker(0), "large", 4096);
   }
   Pool pool(2, GetParam());
-  pool.Fill(pool.worker(0), "small", 64);
+  pool.Fill(pool.worker(0), "small", FillerBytes(64));
   pool.DeleteMost(pool.worker(0), 90);
   pool.StopWorker(0);
   const size_t now = pool.Fill(pool.worker(0), "large", 4096);

@@ -96,7 +96,7 @@ TEST_F(KvFullPoolTest, OneWorkerMakesRecordsOfAllItsRegisters) {
 
 TEST_F(KvFullPoolTest, WorkersDoSoInTurnWhateverTheSizes) {
   for (int i = 0; i < 3; ++i) AddWorker();
-  Fill([](size_t i) { return 100 + i * 7919 % 5000; });
+  Fill([](size_t i) { return FillerBytes(100 + i * 7919 % 5000); });
   EXPECT_LE(EndRegistersInTurn(20), 20);
   ExpectAll();
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client_core/base/planted_bug.h"
+#include "tests/support/scale.h"
 #include "tests/support/test_cluster.h"
 
 namespace onetrip {
@@ -188,20 +189,21 @@ TEST_P(TakeOverTest, LivesOneAfterTheOtherTakeNoMoreMemoryThanOne) {
 }
 
 TEST_P(TakeOverTest, APoolThatADeadWorkerFilledIsThereForOthersOnceItsKeysAreGone) {
+  constexpr size_t kBytes = FillerBytes(2000);
   auto other = NewWorker();
   auto worker = NewWorker();
   int keys = 0;
-  while (worker->Set("key" + std::to_string(keys), std::string(2000, 'x')).ok()) ++keys;
-  ASSERT_GT(keys, 1000);
+  while (worker->Set("key" + std::to_string(keys), std::string(kBytes, 'x')).ok()) ++keys;
+  ASSERT_GT(keys, Scaled(1000));
   Kill(std::move(worker));
-  EXPECT_FALSE(other->Set("more", std::string(2000, 'x')).ok());
+  EXPECT_FALSE(other->Set("more", std::string(kBytes, 'x')).ok());
   ASSERT_TRUE(TakeOver({other.get()}).ok());
-  EXPECT_EQ(other->Get("key0").size(), 2000U);
+  EXPECT_EQ(other->Get("key0").size(), kBytes);
   // What it takes over it can give back.
   for (int i = 0; i < keys; ++i) ASSERT_TRUE(other->Delete("key" + std::to_string(i))) << i;
   // Some keys were records, of which more fit, for compaction had made them so.
   for (int i = 0; i < keys * 95 / 100; ++i) {
-    const Status status = other->Set("new" + std::to_string(i), std::string(2000, 'y'));
+    const Status status = other->Set("new" + std::to_string(i), std::string(kBytes, 'y'));
     ASSERT_TRUE(status.ok()) << i << " of " << keys << ": " << status.message();
   }
   other->Stop();
@@ -209,24 +211,25 @@ TEST_P(TakeOverTest, APoolThatADeadWorkerFilledIsThereForOthersOnceItsKeysAreGon
 
 // The one that is left has no memory at all, not even to tell others what it deletes.
 TEST_P(TakeOverTest, APoolThatTheDeadFilledIsThereAgainThoughItsKeysWereDeletedBefore) {
+  constexpr size_t kBytes = FillerBytes(2000);
   auto worker = NewWorker();
   int keys = 0;
-  while (worker->Set("key" + std::to_string(keys), std::string(2000, 'x')).ok()) ++keys;
-  ASSERT_GT(keys, 1000);
+  while (worker->Set("key" + std::to_string(keys), std::string(kBytes, 'x')).ok()) ++keys;
+  ASSERT_GT(keys, Scaled(1000));
   Kill(std::move(worker));
   auto other = NewWorker();
   auto reader = NewWorker();
-  EXPECT_FALSE(other->Set("more", std::string(2000, 'x')).ok());
-  EXPECT_EQ(reader->Get("key7").size(), 2000U);
+  EXPECT_FALSE(other->Set("more", std::string(kBytes, 'x')).ok());
+  EXPECT_EQ(reader->Get("key7").size(), kBytes);
   for (int i = 0; i < keys; ++i) ASSERT_TRUE(other->Delete("key" + std::to_string(i))) << i;
   EXPECT_EQ(reader->Get("key7"), "(nil)");
   ASSERT_TRUE(TakeOver({other.get(), reader.get()}).ok());
   for (int i = 0; i < keys * 95 / 100; ++i) {
-    const Status status = other->Set("new" + std::to_string(i), std::string(2000, 'y'));
+    const Status status = other->Set("new" + std::to_string(i), std::string(kBytes, 'y'));
     ASSERT_TRUE(status.ok()) << i << ": " << status.message();
   }
   EXPECT_EQ(reader->Get("key7"), "(nil)");
-  EXPECT_EQ(reader->Get("new7"), std::string(2000, 'y'));
+  EXPECT_EQ(reader->Get("new7"), std::string(kBytes, 'y'));
   reader->Stop();
   other->Stop();
 }
