@@ -71,6 +71,7 @@ void KvImpl::NoteLosses() {
   const uint64_t unknown = metrics_.unknown_outcomes.Value() + metrics_.objects_left.Value();
   // Fewer: they were reset.
   if (std::exchange(account_.unknown_before, unknown) < unknown) account_.has_lost = true;
+  if (allocator_.TakeMayLack()) account_.has_lost = true;
   const auto& seats = context_.view().live_seats;
   bool departed = false;
   for (size_t i = 0; i < seats.size(); ++i) {

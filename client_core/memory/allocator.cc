@@ -322,7 +322,7 @@ bool Allocator::IsListedFor(GlobalAddr start, const Want& want) {
 }
 
 Task<Result<ControlReply>> Allocator::AskForBlock(NodeId node, ControlRequest request) {
-  while (claiming_) {
+  while (std::find(not_asked_.begin(), not_asked_.end(), node) != not_asked_.end()) {
     co_await context_.executor.SleepFor(uint64_t{context_.options.wait_timer_us} * 1000);
   }
   ++asking_;

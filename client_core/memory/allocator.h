@@ -11,6 +11,7 @@
 #ifndef ONETRIP_CLIENT_CORE_MEMORY_ALLOCATOR_H_
 #define ONETRIP_CLIENT_CORE_MEMORY_ALLOCATOR_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -94,6 +95,9 @@ class Allocator {
   Task<void> AwaitRetired(uint64_t deadline_ns);
   // Whether blocks were opened since the last call.
   bool TakeHasOpened() { return std::exchange(has_opened_, false); }
+  // Whether it has got blocks since the last call in which something may be lost: it has claimed
+  // them, or a backup alone knows of something that is free.
+  bool TakeMayLack() { return std::exchange(may_lack_, false); }
   // Whether it lies in a block of this worker's.
   [[nodiscard]] bool Owns(GlobalAddr addr) { return FindOwn(addr) != nullptr; }
 
@@ -322,6 +326,18 @@ class Allocator {
     GlobalAddr start;
     SizeClass size_class;
   };
+  // One that is no longer this worker's, as far as it is concerned, and has yet to be open.
+  struct Opening {
+    GlobalAddr start;
+    SizeClass size_class;
+    bool asked_primary = false;  // and did not hear of it
+  };
+  // One that has yet to be free. Its primary has not heard of that.
+  struct Returning {
+    GlobalAddr start;
+    SizeClass size_class;
+    NodeId primary;
+  };
   struct Emptying {
     GlobalAddr start;
     uint64_t until_ns;
@@ -397,15 +413,35 @@ class Allocator {
   void Disown(Block& block);
   // Makes the memory nodes open what has been disowned, as far as they answer.
   Task<void> TellOpened();
-  Task<Status> TellOpened(Granted opening);
+  Task<Status> TellOpened(Opening* opening);
   // An open block that its primary has given this worker, on the other replicas.
   Task<Status> AcquireOnBackups(GlobalAddr start, SizeClass size_class);
   // Whether this worker opens it, and a memory node may not have heard.
   [[nodiscard]] bool IsOpening(GlobalAddr start) const;
+  // Likewise, and they are being told.
+  [[nodiscard]] bool IsOpeningNow(GlobalAddr start) const;
   // A node has granted it, who had heard of all that this worker has told it of its last life; what
   // may yet be told some node would take it from under this worker's hands. False: something is
   // being told.
   bool HasComeBack(GlobalAddr start);
+  [[nodiscard]] static bool IsAmong(const std::vector<GlobalAddr>& blocks, GlobalAddr start) {
+    return std::find(blocks.begin(), blocks.end(), start) != blocks.end();
+  }
+  // While one is alive nobody asks the node for a block, and nobody has: it might grant the one
+  // that it is being told of, perhaps again.
+  class NotAsked {
+   public:
+    NotAsked(Allocator& allocator, NodeId node) : allocator_(allocator), node_(node) {
+      allocator_.not_asked_.push_back(node);
+    }
+    NotAsked(const NotAsked&) = delete;
+    NotAsked& operator=(const NotAsked&) = delete;
+    ~NotAsked() { allocator_.not_asked_.erase(std::ranges::find(allocator_.not_asked_, node_)); }
+
+   private:
+    Allocator& allocator_;
+    NodeId node_;
+  };
   // An open block that its primary has given this worker, as one of its own, in `list`.
   Task<Result<GlobalAddr>> AdoptOpened(GlobalAddr start, SizeClass size_class, uint32_t list);
   // Acquires one of any class: of the region of `within`, or, if that is null, of any that is given
@@ -502,28 +538,24 @@ class Allocator {
   std::vector<Uncollected> uncollected_;
   std::vector<FreeObject> to_clear_;
   std::vector<Closing> closing_;
-  // No longer this worker's, as far as it is concerned, and has yet to be open.
-  std::vector<Granted> opening_;
-  // Likewise, and has yet to be free. Its primary has not heard of that.
-  struct Returning {
-    Granted block;
-    NodeId primary;
-  };
+  std::vector<Opening> opening_;
   std::deque<Returning> to_return_;
   std::deque<Granted> to_claim_;
   std::vector<Emptying> emptying_;
   size_t leaving_blocks_ = 0;
   uint32_t next_leaving_ = 0;          // of blocks_, to be swept
   std::vector<GlobalAddr> returning_;  // blocks that are on their way back to their nodes
-  std::vector<GlobalAddr> taking_;     // ... that are about to become this worker's
-  uint32_t asking_ = 0;                // memory nodes that are asked for a block
-  bool claiming_ = false;              // nobody asks meanwhile
+  std::vector<GlobalAddr> returning_to_backups_;  // ... whose primary is yet to hear
+  std::vector<GlobalAddr> taking_;                // ... that are about to become this worker's
+  uint32_t asking_ = 0;                           // memory nodes that are asked for a block
+  std::vector<NodeId> not_asked_;                 // nodes that are not asked for one now
   bool compacts_ = false;
   std::function<void()> begin_compaction_;
   uint64_t compaction_barren_until_ns_ = 0;
   uint64_t tight_until_ns_ = 0;
-  std::vector<Granted> telling_;  // of which memory nodes are being told
+  std::vector<Opening> telling_;  // of which memory nodes are being told
   bool has_opened_ = false;
+  bool may_lack_ = false;       // see TakeMayLack
   bool has_lost_bits_ = false;  // that others were to be told of: a memory node did not answer
   bool accounting_ = false;
   uint64_t account_generation_ = 0;

@@ -38,8 +38,8 @@ void Allocator::ForgetWhatIsGone(const View& view) {
   std::erase_if(uncollected_, [&](const Uncollected& one) { return is_gone(one.word); });
   std::erase_if(to_clear_, [&](const FreeObject& one) { return is_gone(one.block); });
   std::erase_if(closing_, [&](const Closing& one) { return is_gone(one.start); });
-  std::erase_if(opening_, [&](const Granted& one) { return is_gone(one.start); });
-  std::erase_if(to_return_, [&](const Returning& one) { return is_gone(one.block.start); });
+  std::erase_if(opening_, [&](const Opening& one) { return is_gone(one.start); });
+  std::erase_if(to_return_, [&](const Returning& one) { return is_gone(one.start); });
   std::erase_if(to_claim_, [&](const Granted& one) { return is_gone(one.start); });
   std::erase_if(emptying_, [&](const Emptying& one) { return is_gone(one.start); });
   std::erase_if(wholly_free_, is_gone);

@@ -39,7 +39,7 @@ struct AllocatorMetrics {
   Counter blocks_granted;  // since the start
   Counter blocks_returned;
   Counter blocks_opened;    // given to whoever needs them, partly used
-  Counter blocks_acquired;  // of blocks_granted: that were open, or claimed
+  Counter blocks_acquired;  // of blocks_granted: that were open
   Counter objects_found;    // that nothing named and nobody gave back
   Counter exhausted;        // allocations that ended with out of memory
   Counter exhausted_for;    // bytes of the object that the last of them was for

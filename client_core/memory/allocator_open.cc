@@ -6,6 +6,7 @@
 // nobody's. Its primary gives it to whoever asks for that class next.
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <utility>
 
 #include "client_core/base/planted_bug.h"
@@ -124,13 +125,15 @@ Task<void> Allocator::TellOpened() {
     std::vector<Status> told(end - first);
     std::vector<Task<void>> tasks;
     for (size_t i = first; i < end; ++i) {
-      tasks.push_back([](Allocator* self, Granted one, Status* status) -> Task<void> {
+      tasks.push_back([](Allocator* self, Opening* one, Status* status) -> Task<void> {
         *status = co_await self->TellOpened(one);
-      }(this, telling_[i], &told[i - first]));
+      }(this, &telling_[i], &told[i - first]));
     }
     co_await WhenAll(std::move(tasks));
     for (size_t i = first; i < end; ++i) {
-      if (!told[i - first].ok()) opening_.push_back(telling_[i]);
+      if (!told[i - first].ok() && FindOwn(telling_[i].start) == nullptr) {
+        opening_.push_back(telling_[i]);
+      }
     }
   }
   --gathering_;
@@ -139,27 +142,38 @@ Task<void> Allocator::TellOpened() {
 
 // The primary last: whoever gets the block there asks the others next. What has failed is asked
 // again when it can't arrive any more. Where somebody else has it by then nothing changes.
-Task<Status> Allocator::TellOpened(Granted opening) {
+Task<Status> Allocator::TellOpened(Opening* opening) {
   constexpr Status kLater(StatusCode::kUnavailable, "a memory node has yet to answer");
-  if (!context_.fabric.settled()) co_return kLater;
+  const GlobalAddr start = opening->start;
+  if (!context_.fabric.settled() || IsAmong(taking_, start)) co_return kLater;
+  std::optional<NotAsked> not_asked;
+  if (opening->asked_primary) {
+    if (asking_ != 0) co_return kLater;
+    not_asked.emplace(*this, context_.view().Locate(start, 0).node);
+  }
   const WorkerId self = context_.membership.id;
-  for (int replica = context_.view().LiveReplicas(opening.start) - 1; replica > 0; --replica) {
+  for (int replica = context_.view().LiveReplicas(start) - 1; replica > 0; --replica) {
     // The view may have changed since the last one.
-    if (replica >= context_.view().LiveReplicas(opening.start)) continue;
+    if (replica >= context_.view().LiveReplicas(start)) continue;
     const Result<ControlReply> reply =
-        co_await AskToTakeOver(opening.start, opening.size_class, replica, self, kNobody);
+        co_await AskToTakeOver(start, opening->size_class, replica, self, kNobody);
     if (!reply.ok() || reply.value().outcome == ControlReply::Outcome::kFull) co_return kLater;
   }
+  opening->asked_primary = true;
   const Result<ControlReply> reply =
-      co_await AskToTakeOver(opening.start, opening.size_class, 0, self, kNobody);
+      co_await AskToTakeOver(start, opening->size_class, 0, self, kNobody);
   if (!reply.ok() || reply.value().outcome == ControlReply::Outcome::kFull) co_return kLater;
   co_return Status::Ok();
 }
 
 bool Allocator::IsOpening(GlobalAddr start) const {
-  const auto is_it = [start](const Granted& one) { return one.start == start; };
-  return std::any_of(opening_.begin(), opening_.end(), is_it) ||
-         std::any_of(telling_.begin(), telling_.end(), is_it);
+  const auto is_it = [start](const Opening& one) { return one.start == start; };
+  return std::any_of(opening_.begin(), opening_.end(), is_it) || IsOpeningNow(start);
+}
+
+bool Allocator::IsOpeningNow(GlobalAddr start) const {
+  return std::any_of(telling_.begin(), telling_.end(),
+                     [start](const Opening& one) { return one.start == start; });
 }
 
 Task<Status> Allocator::AcquireOnBackups(GlobalAddr start, SizeClass size_class) {
@@ -191,7 +205,7 @@ Task<Result<GlobalAddr>> Allocator::AdoptOpened(GlobalAddr start, SizeClass size
   // opened under its hands.
   if (!HasComeBack(start)) {
     // If the node had heard, it has to hear again.
-    opening_.push_back({start, size_class});
+    opening_.push_back({start, size_class, /*asked_primary=*/true});
     co_return Status(StatusCode::kUnavailable, "a memory node has yet to hear of an open block");
   }
   taking_.push_back(start);
@@ -261,7 +275,7 @@ Task<bool> Allocator::OpenAllBut(const std::vector<GlobalAddr>& keep) {
   for (Block* const block : open) Disown(*block);
   if (!foreign_.empty()) (void)co_await FlushForeign();
   co_await TellOpened();
-  const bool leaves_nothing = keeps_in_own && !has_lost_bits_ && late_.empty() &&
+  const bool leaves_nothing = keeps_in_own && !has_lost_bits_ && !may_lack_ && late_.empty() &&
                               opening_.empty() && to_return_.empty() && to_claim_.empty();
   co_return leaves_nothing;
 }

@@ -26,6 +26,7 @@ Task<Status> Allocator::TellReturned(NodeId node, GlobalAddr start, SizeClass si
 Task<void> Allocator::ReturnBlock(GlobalAddr start, SizeClass size_class) {
   const NodeId primary = context_.view().Locate(start, 0).node;
   returning_.push_back(start);
+  returning_to_backups_.push_back(start);
   // Backups first: the primary hands the block out again as soon as it has it back.
   Status status;
   for (int replica = context_.view().LiveReplicas(start) - 1; replica > 0; --replica) {
@@ -34,12 +35,13 @@ Task<void> Allocator::ReturnBlock(GlobalAddr start, SizeClass size_class) {
     status = co_await TellReturned(context_.view().Locate(start, replica).node, start, size_class);
     if (!status.ok()) break;
   }
+  returning_to_backups_.erase(std::ranges::find(returning_to_backups_, start));
   const bool may_free = status.ok() && context_.view().Locate(start, 0).node == primary;
   if (may_free) status = co_await TellReturned(primary, start, size_class);
-  returning_.erase(std::find(returning_.begin(), returning_.end(), start));
+  returning_.erase(std::ranges::find(returning_, start));
   if (Planted(Bug::kReturnForgotten)) co_return;
-  if (!may_free) {
-    to_return_.push_back({{start, size_class}, primary});
+  if (!may_free || status.code() == StatusCode::kUnavailable) {
+    to_return_.push_back({start, size_class, primary});
   } else if (!status.ok()) {
     ClaimLater(start, size_class);
   }
@@ -47,16 +49,16 @@ Task<void> Allocator::ReturnBlock(GlobalAddr start, SizeClass size_class) {
 
 Task<void> Allocator::ReturnAgain() {
   for (size_t left = to_return_.size(); left > 0 && !to_return_.empty(); --left) {
-    if (!context_.fabric.settled()) co_return;
+    if (!context_.fabric.settled() || context_.hold.held()) co_return;
     const Returning one = to_return_.front();
     to_return_.pop_front();
     // Another primary may have been told, as a backup, and may have granted it since.
-    if (context_.view().Locate(one.block.start, 0).node != one.primary) {
-      ClaimLater(one.block.start, one.block.size_class);
+    if (context_.view().Locate(one.start, 0).node != one.primary) {
+      ClaimLater(one.start, one.size_class);
       continue;
     }
     ++gathering_;
-    co_await ReturnBlock(one.block.start, one.block.size_class);
+    co_await ReturnBlock(one.start, one.size_class);
     --gathering_;
   }
 }
@@ -89,11 +91,9 @@ Task<void> Allocator::ReturnFreeBlocks(bool all) {
 
 bool Allocator::HasComeBack(GlobalAddr start) {
   if (Planted(Bug::kOpenedTwice)) return true;
-  const auto is_it = [start](const Granted& one) { return one.start == start; };
-  std::erase_if(opening_, is_it);
-  std::erase_if(to_return_, [&](const Returning& one) { return is_it(one.block); });
-  return !IsOpening(start) &&
-         std::find(returning_.begin(), returning_.end(), start) == returning_.end();
+  std::erase_if(opening_, [start](const Opening& one) { return one.start == start; });
+  std::erase_if(to_return_, [start](const Returning& one) { return one.start == start; });
+  return !IsOpening(start) && !IsAmong(returning_to_backups_, start);
 }
 
 void Allocator::ClaimLater(GlobalAddr start, SizeClass size_class) {
@@ -103,6 +103,7 @@ void Allocator::ClaimLater(GlobalAddr start, SizeClass size_class) {
 
 Task<void> Allocator::ClaimAgain() {
   for (size_t left = to_claim_.size(); left > 0 && !to_claim_.empty(); --left) {
+    if (context_.hold.held()) co_return;
     const Granted one = to_claim_.front();
     to_claim_.pop_front();
     co_await Claim(one.start, one.size_class);
@@ -110,26 +111,21 @@ Task<void> Allocator::ClaimAgain() {
 }
 
 Task<void> Allocator::Claim(GlobalAddr start, SizeClass size_class) {
-  const auto is_among = [start](const std::vector<GlobalAddr>& blocks) {
-    return std::find(blocks.begin(), blocks.end(), start) != blocks.end();
-  };
   const bool is_returned =
-      std::any_of(to_return_.begin(), to_return_.end(),
-                  [start](const Returning& one) { return one.block.start == start; });
-  if (FindOwn(start) != nullptr || is_among(returning_) || is_among(taking_) || IsOpening(start) ||
-      is_returned) {
+      std::ranges::any_of(to_return_, [start](const Returning& one) { return one.start == start; });
+  if (FindOwn(start) != nullptr || IsAmong(returning_, start) || IsAmong(taking_, start) ||
+      IsOpening(start) || is_returned) {
     co_return;
   }
   // What has failed may yet arrive, and what is asked for now may be this.
-  if (asking_ != 0 || claiming_ || !context_.fabric.settled() || !context_.view().Contains(start)) {
+  if (asking_ != 0 || !context_.fabric.settled() || !context_.view().Contains(start)) {
     co_return to_claim_.push_back({start, size_class});
   }
-  claiming_ = true;
+  const NotAsked not_asked(*this, context_.view().Locate(start, 0).node);
   const std::vector<bool> used(ObjectsPerBlock(size_class, start.block()), true);
   std::vector<bool> freed;
-  const Status taken = co_await TakeOver(start, size_class, context_.membership.id, used, &freed);
-  claiming_ = false;
-  if (taken.ok()) metrics_.blocks_acquired.Add();
+  (void)co_await TakeOver(start, size_class, context_.membership.id, used, &freed);
+  may_lack_ = may_lack_ || FindOwn(start) != nullptr;
 }
 
 }  // namespace onetrip

@@ -189,6 +189,12 @@ Task<void> Allocator::CollectAgain() {
 
 Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerId from,
                                  const std::vector<bool>& named, std::vector<bool>* freed) {
+  constexpr Status kLater(StatusCode::kUnavailable, "this worker is still giving the block up");
+  if (IsAmong(returning_, start) || IsOpeningNow(start)) co_return kLater;
+  // Whoever has had it since need not have given it back.
+  const size_t to_be_returned =
+      std::erase_if(to_return_, [start](const Returning& one) { return one.start == start; });
+  if (to_be_returned != 0) ClaimLater(start, size_class);
   taking_.push_back(start);
   const absl::Cleanup taken = [&] {
     taking_.erase(std::find(taking_.begin(), taking_.end(), start));
@@ -196,6 +202,7 @@ Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerI
   if (!context_.view().Contains(start)) {
     co_return Status(StatusCode::kUnavailable, "the block's region has been given up");
   }
+  const RegionPlacement asked = context_.view().regions[start.region()];
   // The primary first: one of two who try gets it.
   for (int replica = 0; replica < context_.view().LiveReplicas(start); ++replica) {
     ControlRequest request;
@@ -211,12 +218,17 @@ Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerI
       co_return reply.status();
     }
     if (reply.value().outcome == ControlReply::Outcome::kFull) {
-      if (replica > 0) ClaimLater(start, size_class);
+      if (replica > 0 || from == context_.membership.id) ClaimLater(start, size_class);
       co_return Status(StatusCode::kUnavailable, "a replica has yet to hear of its region");
     }
     if (reply.value().outcome != ControlReply::Outcome::kDone) {
       co_return Status(StatusCode::kCorrupt, "replicas disagree about who owns a block");
     }
+  }
+  const Status all = HaveAskedAll(start, asked);
+  if (!all.ok()) {
+    ClaimLater(start, size_class);
+    co_return all;
   }
   // What others freed is swept from the bitmap in time, like everything that they free.
   const View& view = context_.view();
@@ -239,6 +251,8 @@ Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerI
     for (int replica = 0; replica < live; ++replica) {
       if ((words[replica][i / 64] >> (i % 64) & 1) != 0) used[i] = (*freed)[i] = true;
     }
+    // Whoever freed it may not have lived to tell the primary.
+    may_lack_ = may_lack_ || ((*freed)[i] && (words[0][i / 64] >> (i % 64) & 1) == 0);
   }
   if (context_.memory_observer != nullptr) {
     for (uint32_t i = 0; i < used.size(); ++i) {
@@ -247,6 +261,8 @@ Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerI
                                           size_class);
     }
   }
+  // Nothing that others have had since is told again.
+  std::erase_if(opening_, [start](const Opening& one) { return one.start == start; });
   AdoptBlock(start, size_class, size_class.index(), &used);
   co_return co_await SweepBlock(start);
 }
