@@ -326,7 +326,8 @@ bool SimFabric::settled() const {
 void SimFabric::Fence(NodeId node) { channels_.at(node.value)->fenced = true; }
 
 void SimFabric::DeliverControlReply(Channel& channel, const Request& reply) {
-  if (reply.broken || !channel.fabric->network_.endpoint(channel.node).reachable()) {
+  const bool reachable = channel.fabric->network_.endpoint(channel.node).reachable();
+  if (reply.broken || (reply.control->reply.ok() && !reachable)) {
     reply.control->reply = Status(StatusCode::kUnknownOutcome, "the memory node was lost");
   }
   if (reply.control->waiter) channel.fabric->worker_.Schedule(reply.control->waiter);

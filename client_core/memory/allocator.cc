@@ -362,6 +362,14 @@ Task<Result<ControlReply>> Allocator::AskForBlock(NodeId node, ControlRequest re
 
 Task<Result<GlobalAddr>> Allocator::GrantBy(NodeId node, Want want, GlobalAddr within) {
   const SizeClass size_class = want.size_class;
+  // What a replica does not answer for goes back when it does: not block after block until then.
+  constexpr std::ptrdiff_t kReturnedAtOnce = 4;
+  const auto waits = std::count_if(to_return_.begin(), to_return_.end(), [&](const Returning& one) {
+    return one.primary == node && one.size_class == size_class;
+  });
+  if (waits >= kReturnedAtOnce) {
+    co_return Status(StatusCode::kUnavailable, "a replica has yet to take blocks back");
+  }
   ControlRequest request;
   request.kind =
       want.may_use_reserve ? ControlRequest::Kind::kAllocReserve : ControlRequest::Kind::kAlloc;
