@@ -77,7 +77,7 @@ def expect_nothing_lost(cluster):
 
 # Over tcp new keys take longer.
 for _fabric, _memory in (("shm", "64MiB"), ("tcp", "32MiB")):
-    @test("%s: an agent that is restarted in order, again and again, costs no memory" % _fabric)
+    @test("%s: an agent that is restarted in order, again and again, costs no memory" % _fabric, alone=True)
     def _restarts(context, fabric=_fabric, memory=_memory):
         with context.cluster(fabric=fabric, memory=memory) as cluster, Lives(cluster) as lives:
             pid = cluster.processes()["agent-1"]["pid"]
@@ -100,7 +100,7 @@ for _fabric, _memory in (("shm", "64MiB"), ("tcp", "32MiB")):
                         assert client.call("GET", key).value == \
                             value_of(key, SIZES[i % len(SIZES)]), key
 
-    @test("%s: what one agent deletes, another one may use" % _fabric)
+    @test("%s: what one agent deletes, another one may use" % _fabric, alone=True)
     def _freed_by_another(context, fabric=_fabric, memory=_memory):
         with context.cluster(fabric=fabric, memory=memory) as cluster, \
                 cluster.connect(agent=0, timeout_s=60.0) as first, \
@@ -117,7 +117,7 @@ for _fabric, _memory in (("shm", "64MiB"), ("tcp", "32MiB")):
             check(first, now, 1000)
             expect_nothing_lost(cluster)
 
-    @test("%s: small values that are mostly deleted make room for large ones" % _fabric)
+    @test("%s: small values that are mostly deleted make room for large ones" % _fabric, alone=True)
     def _classes(context, fabric=_fabric, memory=_memory):
         fresh = fresh_pool(context, 4096, fabric=fabric, memory=memory)
         with context.cluster(fabric=fabric, memory=memory) as cluster, \
@@ -134,7 +134,7 @@ for _fabric, _memory in (("shm", "64MiB"), ("tcp", "32MiB")):
             check(second, left, 64)
             check(first, now, 4096)
 
-    @test("%s: what an agent has unlinked when it is killed comes back" % _fabric)
+    @test("%s: what an agent has unlinked when it is killed comes back" % _fabric, alone=True)
     def _killed(context, fabric=_fabric, memory=_memory):
         fresh = fresh_pool(context, 6000, fabric=fabric, memory=memory)
         with context.cluster(fabric=fabric, memory=memory) as cluster, Lives(cluster) as lives:

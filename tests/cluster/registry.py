@@ -12,6 +12,7 @@ from local_cluster import LocalCluster
 FABRICS = ("shm", "tcp", "mixed")
 
 _REGISTRY = []
+_ALONE = set()
 
 # What live_threads has for workers of one process, by function.
 SHARED = (live_threads.increments, live_threads.mixed_sums, live_threads.whole_values,
@@ -42,11 +43,18 @@ class InsteadOfAnAgent:
         return self.context.cluster(fabric=self.fabric)
 
 
-def test(name):
+def test(name, alone=False):
+    """`alone`: it says how soon something is done, and takes the whole machine for that."""
     def register(function):
         _REGISTRY.append((name, function))
+        if alone:
+            _ALONE.add(name)
         return function
     return register
+
+
+def is_alone(name):
+    return name in _ALONE
 
 
 def _shared(function, fabric, context):

@@ -29,10 +29,13 @@ def run_one(name, bin_dir, verbose):
 
 
 def run_side_by_side(tests, bin_dir, jobs, report):
-    with multiprocessing.Pool(jobs, maxtasksperchild=1) as pool:
-        runs = [pool.apply_async(run_one, (test[0], bin_dir, report.verbose)) for test in tests]
-        for run in runs:
-            report.add(run.get())
+    alone = [name for name, _ in tests if registry.is_alone(name)]
+    others = [name for name, _ in tests if not registry.is_alone(name)]
+    for names, at_once in ((others, jobs), (alone, 1)):
+        with multiprocessing.Pool(at_once, maxtasksperchild=1) as pool:
+            runs = [pool.apply_async(run_one, (name, bin_dir, report.verbose)) for name in names]
+            for run in runs:
+                report.add(run.get())
 
 
 def main():
