@@ -62,7 +62,6 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kResolveTakesBackup, "resolve-takes-backup", "repairs"},
     {Bug::kOpenedWithoutBits, "opened-without-bits", "scarce"},
     {Bug::kOpenedStillAllocates, "opened-still-allocates", "scarce"},
-    {Bug::kOpenedTwice, "opened-twice", "scarce"},
     {Bug::kOpenIsOrphan, "open-is-orphan", "scarce"},
     {Bug::kNotLetGo, "not-let-go", "storm"},
     {Bug::kOwnBuffersLost, "own-buffers-lost", "scarce"},
