@@ -56,7 +56,7 @@ const Apart kSeldom[] = {
     {H::kLeave,
      {H::kSplit, H::kExhaustion, H::kSwap, H::kAgentDies, H::kAgentLeaves, H::kAgentStands,
       H::kNodeAway, H::kNodeLost, H::kChannelBreaks, H::kMasterAway, H::kControlBreaks,
-      H::kOpenBlocks, H::kPoolFull}},
+      H::kOpenBlocks, H::kPoolFull, H::kFlush}},
     {H::kShrink, {H::kExhaustion, H::kSwap}},
     {H::kResolve, {H::kOpenBlocks}},
 };
