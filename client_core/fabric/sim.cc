@@ -32,7 +32,7 @@ bool IsGrant(ControlRequest::Kind kind) {
          kind == Kind::kAllocOpen;
 }
 
-const Status kLost(StatusCode::kUnavailable, "the memory node is lost");
+constexpr Status kLost(StatusCode::kUnavailable, "the memory node is lost");
 
 }  // namespace
 
