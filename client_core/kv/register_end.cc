@@ -354,19 +354,24 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
   const WorkerId me = context_.membership.id;
   std::optional<uint32_t> credited;
   bool alive = true;
+  bool knows_value = true;
   const bool first = registers_->cache.BeginDelete(entry.handle.ref);
   if (first) {
     // Whether it was alive is judged by the time before the seal: what had time left then was there
     // to be deleted, and others may have found it gone before that time was up.
     const uint64_t began_ms = context_.clock.NowMs();
-    const Result<SealOutcome> sealed =
-        co_await registers_->seal.Seal(operation, entry.handle, SealWord::Deleted(me), true);
-    if (!sealed.ok()) {
-      const bool lost = sealed.status().code() == StatusCode::kNotFound;
-      co_return lost ? kUnresolved : AfterSend(sealed.status());
+    const auto seal = SealWord::Deleted(me);
+    Result<SealOutcome> sealed =
+        co_await registers_->seal.Seal(operation, entry.handle, seal, true);
+    if (!sealed.ok() && sealed.status().code() == StatusCode::kNotFound) {
+      // Of a register that ended before, the value may be gone already. Only who is credited with
+      // its end has to know it.
+      knows_value = false;
+      sealed = co_await registers_->seal.Seal(operation, entry.handle, seal, false);
     }
+    if (!sealed.ok()) co_return AfterSend(sealed.status());
     KeyValue value;
-    alive = DecodeKeyValue(sealed->f.value.bytes, &value) &&
+    alive = knows_value && DecodeKeyValue(sealed->f.value.bytes, &value) &&
             (value.deadline_ms == 0 || began_ms < value.deadline_ms);
     if (sealed->all_mine) {
       credited = CreditOf(me);
@@ -382,6 +387,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
     }
   }
   if (credited.has_value()) {
+    if (*credited == CreditOf(me) && !knows_value) co_return kUnresolved;
     if (*credited == CreditOf(me) || Planted(Bug::kDeleteCreditForgotten)) {
       *existed = alive && !Planted(Bug::kDeleteCreditForgotten);
       Count(key.database, index_key.keyspace, -1);
