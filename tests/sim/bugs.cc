@@ -68,7 +68,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kAccountedAtOnce, "accounted-at-once", "scarce"},
     {Bug::kBackupBitsIgnored, "backup-bits-ignored", "cuts"},
     {Bug::kMovedFreedAtOnce, "moved-freed-at-once", "scarce"},
-    {Bug::kLocksNotCleared, "locks-not-cleared", "scarce"},
+    {Bug::kLocksNotCleared, "locks-not-cleared", "scarce", 4000, 441},
     {Bug::kCopyForgetsBlock, "copy-forgets-block", "repairs"},
     {Bug::kMoveUncopied, "move-uncopied", "moves"},
     {Bug::kMoveUnderWrites, "move-under-writes", "moves"},

@@ -16,6 +16,7 @@ struct PlantedBug {
   std::string_view name;
   std::string_view scenario;  // where to look for it
   uint64_t seeds = 4000;      // of it, in which it must be found
+  uint64_t first_seed = 1;    // close before one that finds it, where few do
 };
 // By its name, in the name of a test.
 inline void PrintTo(const PlantedBug& bug, std::ostream* out) { *out << bug.name; }

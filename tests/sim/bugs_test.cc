@@ -20,7 +20,7 @@ bool Finds(const PlantedBug& bug) {
   if (child == 0) {
     PlantBug(bug.name);
     const Scenario* scenario = FindScenario(bug.scenario);
-    for (uint64_t seed = 1; seed <= bug.seeds; ++seed) {
+    for (uint64_t seed = bug.first_seed; seed < bug.first_seed + bug.seeds; ++seed) {
       const Report report =
           bug.scenario == "small" ? RunSmallPrograms(seed, 200) : RunPlan(scenario->make(seed));
       if (!report.ok()) _exit(1);
