@@ -281,12 +281,12 @@ TEST_P(KvInPlaceTest, SeveralKeysAreWrittenAllOrNone) {
 
 std::vector<Shape> Shapes() {
   // Of few keys: a sanitizer takes minutes for what has more.
-  std::vector<Shape> shapes = {{.value_bytes = 3000},
-                               {.engine = EngineKind::kSnapshot, .value_bytes = 3000}};
+  std::vector<Shape> shapes = {{.value_bytes = 2900},
+                               {.engine = EngineKind::kSnapshot, .value_bytes = 2900}};
   const std::vector<Shape> others = {{},
                                      {.value_bytes = 40},
                                      {.workers = 3},
-                                     {.workers = 3, .value_bytes = 3000},
+                                     {.workers = 3, .value_bytes = 2900},
                                      {.engine = EngineKind::kSnapshot, .workers = 2}};
   if (kSlowdown == 1) shapes.insert(shapes.end(), others.begin(), others.end());
   return shapes;
