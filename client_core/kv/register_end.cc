@@ -369,7 +369,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
       knows_value = false;
       sealed = co_await registers_->seal.Seal(operation, entry.handle, seal, false);
     }
-    if (!sealed.ok()) co_return AfterSend(sealed.status());
+    if (!sealed.ok()) co_return knows_value ? AfterSend(sealed.status()) : kUnresolved;
     KeyValue value;
     alive = knows_value && DecodeKeyValue(sealed->f.value.bytes, &value) &&
             (value.deadline_ms == 0 || began_ms < value.deadline_ms);
