@@ -8,7 +8,7 @@ from resp_client import encode
 AGENTS = 64
 
 
-@test("64 agents: all join, all count, the sum is exact")
+@test("64 agents: all join, all count, the sum is exact", alone=True)
 def sixty_four(context):
     with context.cluster(agents=AGENTS, memory="128MiB", fabric="mixed") as cluster:
         failures = []
@@ -21,8 +21,15 @@ def sixty_four(context):
                     for client in clients:
                         client.send_raw(encode([b"INCR", b"n"]) * 5)
                     for client in clients:
-                        for _ in range(5):
-                            assert client.read_raw()[:1] == b":"
+                        left = 5
+                        while left > 0:
+                            reply = client.read_raw()
+                            # So many at one key may be too much for a machine of few processors.
+                            if reply.startswith(b"-TRYAGAIN"):
+                                client.send_raw(encode([b"INCR", b"n"]))
+                                continue
+                            assert reply[:1] == b":", reply
+                            left -= 1
                 for client in clients:
                     client.close()
             except BaseException as error:  # pylint: disable=broad-except
