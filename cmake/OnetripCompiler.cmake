@@ -36,9 +36,7 @@ endfunction()
 # onetrip_compile_soon(TARGET): for the tests' own files, which are half of all there is to compile and
 # wait for what they test: less optimised, with lines but no variables for the debugger.
 function(onetrip_compile_soon target)
-  if(ONETRIP_SANITIZE)
-    target_compile_options(${target} PRIVATE -O0)
-  else()
+  if(NOT ONETRIP_SANITIZE)
     target_compile_options(${target} PRIVATE -O1 -g1)
   endif()
 endfunction()
