@@ -33,9 +33,9 @@ function(onetrip_plain_link target)
   endif()
 endfunction()
 
-# onetrip_compile_soon(TARGET): for the tests' own files, which are half of all there is to compile and
+# onetrip_compile_quickly(TARGET): for the tests' own files, which are half of all there is to compile and
 # wait for what they test: less optimised, with lines but no variables for the debugger.
-function(onetrip_compile_soon target)
+function(onetrip_compile_quickly target)
   if(NOT ONETRIP_SANITIZE)
     target_compile_options(${target} PRIVATE -O1 -g1)
   endif()

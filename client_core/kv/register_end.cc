@@ -387,10 +387,10 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::DeleteRegister(RegisterOperation& o
     }
   }
   if (credited.has_value()) {
-    if (*credited == CreditOf(me) && !knows_value) co_return kUnresolved;
     if (*credited == CreditOf(me) || Planted(Bug::kDeleteCreditForgotten)) {
       *existed = alive && !Planted(Bug::kDeleteCreditForgotten);
       Count(key.database, index_key.keyspace, -1);
+      if (!knows_value) co_return kUnresolved;
     }
     co_return RegisterResult::kDone;
   }

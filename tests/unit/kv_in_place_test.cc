@@ -281,8 +281,8 @@ TEST_P(KvInPlaceTest, SeveralKeysAreWrittenAllOrNone) {
 
 std::vector<Shape> Shapes() {
   // Of few keys: a sanitizer takes minutes for what has more.
-  std::vector<Shape> shapes = {{.value_bytes = 2900},
-                               {.engine = EngineKind::kSnapshot, .value_bytes = 2900}};
+  std::vector<Shape> shapes = {{.value_bytes = 3000},
+                               {.engine = EngineKind::kSnapshot, .value_bytes = 3000}};
   const std::vector<Shape> others = {{},
                                      {.value_bytes = 40},
                                      {.workers = 3},
