@@ -343,11 +343,16 @@ ControlReply MemoryNode::TakeOver(const ControlRequest& request) {
     return {ControlReply::Outcome::kDone, request.block};
   }
   if (!IsGrant(*region, first, request.size_class)) {
-    // A grant that this node has not heard the end of: none follows it here that is not `from`'s.
-    if (region->is_primary || !region->is_leaving || opens || request.from == kNobody) {
+    if (region->is_primary || opens || request.from == kNobody) {
       return {ControlReply::Outcome::kConflict, request.block};
     }
-    DropGrants(*region, first, request.size_class.blocks());
+    // `from` had it of the primary. As in RecordGrant(); or a grant of a region that leaves, whose
+    // end this node has not heard: none follows it here that is not `from`'s.
+    if (region->is_leaving) DropGrants(*region, first, request.size_class.blocks());
+    DropOpen(*region, first, request.size_class.blocks());
+    if (!IsFree(*region, first, request.size_class.blocks())) {
+      return {ControlReply::Outcome::kConflict, request.block};
+    }
     Grant(*region, first, request);
     return {ControlReply::Outcome::kDone, request.block};
   }

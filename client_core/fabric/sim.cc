@@ -26,12 +26,6 @@ bool AllAre(std::span<const FabricOp> ops, uint64_t bits, FabricOpKind kind) {
   return true;
 }
 
-bool IsGrant(ControlRequest::Kind kind) {
-  using Kind = ControlRequest::Kind;
-  return kind == Kind::kAlloc || kind == Kind::kAllocReserve || kind == Kind::kAllocSparse ||
-         kind == Kind::kAllocOpen;
-}
-
 constexpr Status kLost(StatusCode::kUnavailable, "the memory node is lost");
 
 }  // namespace
@@ -362,28 +356,10 @@ class SimFabric::ControlAwaiter {
   const std::shared_ptr<ControlCall> call_ = std::make_shared<ControlCall>();
 };
 
-// Its answer comes even if the connection breaks: a worker that does not hear of a block that it
-// has been granted has it for as long as it lives (PROTOCOLS, "Open blocks").
-Task<Result<ControlReply>> SimFabric::AskForGrant(Channel& channel, ControlRequest request) {
-  MemoryEndpoint& endpoint = network_.endpoint(channel.node);
-  co_await worker_.SleepFor(network_.DrawLatency(channel.node));
-  while (network_.nodes_[channel.node.value].paused && !channel.aside) {
-    co_await worker_.SleepFor(network_.options_.failure_ns);
-  }
-  if (!endpoint.reachable() || channel.fenced || channel.aside) co_return kLost;
-  const ControlReply reply = endpoint.Handle(request);
-  co_await worker_.SleepFor(network_.DrawLatency(channel.node));
-  if (!endpoint.reachable() || channel.aside) {
-    co_return Status(StatusCode::kUnknownOutcome, "the memory node was lost");
-  }
-  co_return reply;
-}
-
 Task<Result<ControlReply>> SimFabric::Control(NodeId node, ControlRequest request) {
   Channel& channel = *channels_.at(node.value);
   if (!IsOpen(channel)) co_return kLost;
   if (network_.instant_) co_return network_.endpoint(node).Handle(request);
-  if (IsGrant(request.kind)) co_return co_await AskForGrant(channel, request);
   co_return co_await ControlAwaiter(*this, channel, request);
 }
 

@@ -209,7 +209,6 @@ class SimFabric final : public Fabric {
   void EnqueueControl(Channel& channel, std::shared_ptr<ControlCall> call);
   // When what is sent now, and ready at `ready_ns`, arrives: nothing overtakes on a channel.
   uint64_t DrawArrival(Channel& channel, uint64_t ready_ns);
-  Task<Result<ControlReply>> AskForGrant(Channel& channel, ControlRequest request);
   static void DeliverControlReply(Channel& channel, const Request& reply);
   void ApplyAtOnce(std::span<FabricOp> ops);
 

@@ -23,6 +23,8 @@ constexpr int kCollectTries = 5;
 constexpr uint32_t kAcquireTries = 4;
 // Workers that look behind the same death at different times.
 constexpr uint32_t kTurns = 8;
+// For so many rests whoever has its turn lets blocks of its own become open first.
+constexpr uint64_t kRestsToOpen = 8;
 
 }  // namespace
 
@@ -39,14 +41,20 @@ void KvImpl::AccountIfDue() {
   if (begins && !taking_over_) {
     const uint64_t turn = 1 + context_.membership.index.value % kTurns;
     if (account_.has_lost) {
-      account_.BeginTurn(now_ns + turn * context_.options.account_rest_us * 1000);
+      account_.BeginTurn(now_ns + turn * context_.options.account_rest_us * 1000,
+                         account_.has_lost_elsewhere);
     }
-    account_.may_have_lost = account_.has_lost = account_.anew = false;
+    account_.may_have_lost = account_.has_lost = account_.has_lost_elsewhere = account_.anew =
+        false;
     allocator_.BeginAccount();
   }
   const bool has_turn = account_.HasTurn(now_ns);
   const bool may_begin = now_ns >= account_.next_ns && !held() && !taking_over_;
-  if (has_turn && account_.open_blocks == AccountState::OpenBlocks::kOthers && may_begin) {
+  // What it is about to open itself it would miss.
+  const uint64_t opened_ns =
+      account_.turn_ns + kRestsToOpen * context_.options.account_rest_us * 1000;
+  const bool may_acquire = may_begin && (!allocator_.opens() || now_ns >= opened_ns);
+  if (has_turn && account_.open_blocks == AccountState::OpenBlocks::kOthers && may_acquire) {
     context_.executor.Spawn(gate_, AcquireOpenBlocks());
   }
   const bool leaves = allocator_.leaving_blocks() != 0 && leaving_looks_.in_vain != 0;
@@ -65,13 +73,20 @@ void KvImpl::NoteLosses() {
     account_.may_have_lost = true;
   }
   // Whoever lost it may not know, as when a bit did not get through.
-  if (allocator_.is_scarce() && context_.executor.NowNs() >= account_.next_ns) {
-    account_.may_have_lost = true;
+  const bool is_scarce = allocator_.is_scarce();
+  if (is_scarce && context_.executor.NowNs() >= account_.next_ns) account_.may_have_lost = true;
+  // What went from hand to hand in a shortage may be lost since a look in it, and there may have
+  // been no time for one.
+  if (std::exchange(account_.was_scarce, is_scarce) && !is_scarce) {
+    const Allocator::Trade trade = allocator_.TakeTrade();
+    account_.has_lost = account_.has_lost || trade.gave || trade.took;
+    account_.has_lost_elsewhere = account_.has_lost_elsewhere || trade.gave;
   }
   const uint64_t unknown = metrics_.unknown_outcomes.Value() + metrics_.objects_left.Value();
   // Fewer: they were reset.
-  if (std::exchange(account_.unknown_before, unknown) < unknown) account_.has_lost = true;
-  if (allocator_.TakeMayLack()) account_.has_lost = true;
+  if (std::exchange(account_.unknown_before, unknown) < unknown || allocator_.TakeMayLack()) {
+    account_.has_lost = account_.has_lost_elsewhere = true;
+  }
   const auto& seats = context_.view().live_seats;
   bool departed = false;
   for (size_t i = 0; i < seats.size(); ++i) {
@@ -84,7 +99,7 @@ void KvImpl::NoteLosses() {
     departed = std::exchange(account_.departures_before, departures) != departures;
   }
   if (!departed) return;
-  account_.has_lost = account_.anew = true;
+  account_.has_lost = account_.has_lost_elsewhere = account_.anew = true;
   account_.next_ns = 0;
   if (account_.open_blocks == AccountState::OpenBlocks::kAcquired) {
     account_.open_blocks = AccountState::OpenBlocks::kOthers;
@@ -111,7 +126,8 @@ Task<void> KvImpl::AcquireOpenBlocks() {
   // A node may be on its way out. Else it looks at what it has got.
   if (!failure.ok() && account_.failures < kAcquireTries) {
     account_.EndTurn();
-    account_.BeginTurn(context_.executor.NowNs() + context_.options.account_rest_us * 1000);
+    account_.BeginTurn(context_.executor.NowNs() + context_.options.account_rest_us * 1000,
+                       /*elsewhere=*/true);
   }
   // What is in use in what it got is suspect now.
   if (allocator_.metrics().blocks_acquired.Value() != before) {

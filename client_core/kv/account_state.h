@@ -11,13 +11,15 @@ namespace onetrip {
 
 struct AccountState {
   bool may_have_lost = false;
-  bool has_lost = false;  // for sure: it is looked for though memory is not short
-  bool anew = false;      // what is suspect is noted once more, though there is a note
+  bool has_lost = false;            // for sure: it is looked for though memory is not short
+  bool has_lost_elsewhere = false;  // than in own blocks: open ones are looked at, too
+  bool anew = false;                // what is suspect is noted once more, though there is a note
   // Of what tells that something is lost, how much there was at the last tick.
   uint64_t acquired_before = 0;    // open blocks
   uint64_t departures_before = 0;  // RetiredRegisters::departures()
   uint64_t unknown_before = 0;     // outcomes
   std::array<uint64_t, kMaxWorkers / 64> seats_before{};
+  bool was_scarce = false;
   uint64_t turn_ns = 0;  // when it looks though memory is not short; 0: it does not
   uint64_t next_ns = 0;  // not before
   uint32_t rests = 1;    // of account_rest_us, from one look to the next
@@ -27,8 +29,10 @@ struct AccountState {
   bool looks = false;      // right now
   bool gives_way = false;  // to a take-over, which waits for its end
 
-  void BeginTurn(uint64_t at_ns) {
-    if (turn_ns == 0) turn_ns = at_ns;
+  void BeginTurn(uint64_t at_ns, bool elsewhere) {
+    if (turn_ns != 0) return;
+    turn_ns = at_ns;
+    open_blocks = elsewhere ? OpenBlocks::kOthers : OpenBlocks::kAcquired;
   }
   void EndTurn() {
     turn_ns = 0;

@@ -213,7 +213,8 @@ Task<Status> KvImpl::Stop() {
     if (registers_) keep = registers_->cache.KeptBuffers();
     const bool leaves_nothing = co_await allocator_.OpenAllBut(keep);
     const bool owes_look =
-        account_.has_lost || account_.anew || account_.turn_ns != 0 ||
+        account_.has_lost || account_.anew || account_.turn_ns != 0 || allocator_.trade().gave ||
+        allocator_.trade().took ||
         allocator_.retired_registers().departures() != account_.departures_before;
     // If that fails, others look in vain.
     if (leaves_nothing && !owes_look) (void)co_await allocator_.retired_registers().SignOff();

@@ -257,14 +257,8 @@ Task<void> KvImpl::SeeToLeaving() {
   }
   const View& view = context_.view();
   if (begun && view.leaving != 0 && !held()) {
-    OrphanBlocks granted(context_);
     const auto first = static_cast<uint32_t>(view.regions.size() - view.leaving);
-    const Status status = co_await granted.Find(operation, /*living=*/nullptr, first);
-    for (auto block = granted.blocks().begin(); status.ok() && block != granted.blocks().end();
-         ++block) {
-      if (block->second.owner != context_.membership.id || held()) continue;
-      co_await allocator_.ClaimLeaving(block->second.start, block->second.size_class);
-    }
+    (void)co_await allocator_.ClaimGranted(operation, first);
   }
   const size_t before = std::exchange(leaving_looks_.blocks, allocator_.leaving_blocks());
   leaving_looks_.in_vain = leaving_looks_.blocks < before ? 0 : leaving_looks_.in_vain + 1;

@@ -74,7 +74,7 @@ Task<Status> PoolCheck::ReadAll(Operation& operation, GlobalAddr at, uint32_t by
 Task<Status> PoolCheck::Run() {
   Operation operation;
   const Epoch epoch = context_.view().epoch;
-  Status status = co_await blocks_.Find(operation, /*living=*/nullptr);
+  Status status = co_await blocks_.Find(operation, OrphanBlocks::Any);
   if (!status.ok()) co_return status;
   for (const auto& [start, block] : blocks_.blocks()) {
     counts_.owned_bytes += uint64_t{block.size_class.blocks()} * kBlockBytes;

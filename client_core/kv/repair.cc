@@ -208,12 +208,10 @@ Task<Status> KvImpl::FindOpenBlocks(RegistersLeft* left) {
   if (context_.hold.held()) co_return kHeld;
   Operation operation;
   operation.presence = ViewHold::Presence(context_.hold);
-  OrphanBlocks granted(context_);
-  const Status status = co_await granted.Find(operation, /*living=*/nullptr);
+  OrphanBlocks open(context_);
+  const Status status = co_await open.Find(operation, OrphanBlocks::Open);
   left->open.clear();
-  for (const auto& [start, block] : granted.blocks()) {
-    if (block.owner == kNobody) left->open.insert(start);
-  }
+  for (const auto& [start, block] : open.blocks()) left->open.insert(start);
   co_return status;
 }
 

@@ -76,7 +76,7 @@ Task<Status> KvImpl::FindOrphans(Estate& estate, const RepairOrder& order) {
   if (context_.hold.held()) co_return kHeld;
   Operation operation;
   operation.presence = ViewHold::Presence(context_.hold);
-  co_return co_await estate.blocks.Find(operation, &order.living);
+  co_return co_await estate.blocks.Find(operation, OrphanBlocks::OfTheDead(order.living));
 }
 
 // What was unlinked before everybody has let go of buffers in blocks of others was so by operations

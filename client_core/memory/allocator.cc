@@ -322,12 +322,14 @@ bool Allocator::IsListedFor(GlobalAddr start, const Want& want) {
 }
 
 Task<Result<ControlReply>> Allocator::AskForBlock(NodeId node, ControlRequest request) {
-  while (std::find(not_asked_.begin(), not_asked_.end(), node) != not_asked_.end()) {
+  while (std::find(not_asked_.begin(), not_asked_.end(), node) != not_asked_.end() ||
+         context_.executor.NowNs() < not_asking_until_ns_) {
     co_await context_.executor.SleepFor(uint64_t{context_.options.wait_timer_us} * 1000);
   }
   ++asking_;
   Result<ControlReply> reply = co_await context_.fabric.Control(node, request);
   --asking_;
+  if (reply.status().code() == StatusCode::kUnknownOutcome) has_unheard_grant_ = true;
   if (!reply.ok()) co_return reply.status();
   if (reply.value().is_tight) tight_until_ns_ = context_.executor.NowNs() + kTightNs;
   if (reply.value().outcome == ControlReply::Outcome::kFull) {
@@ -381,7 +383,9 @@ Task<Result<GlobalAddr>> Allocator::GrantBy(NodeId node, Want want, GlobalAddr w
   const GlobalAddr start = reply.value().block;
   const uint32_t list = want.near.is_null() ? ListFor(want) : BufferList(size_class, start);
   if (reply.value().outcome == ControlReply::Outcome::kOpened) {
-    co_return co_await AdoptOpened(start, size_class, list);
+    const Result<GlobalAddr> adopted = co_await AdoptOpened(start, size_class, list);
+    trade_.took = trade_.took || FindOwn(start) != nullptr;
+    co_return adopted;
   }
   if (!HasComeBack(start)) {
     co_await ReturnBlock(start, size_class);
@@ -506,6 +510,7 @@ Task<void> Allocator::Maintain() {
   if (!foreign_.empty()) (void)co_await FlushForeign();
   if (!opening_.empty()) co_await TellOpened();
   if (!to_return_.empty()) co_await ReturnAgain();
+  if (has_unheard_grant_) co_await ClaimUnheard(presence);
   if (!to_claim_.empty()) co_await ClaimAgain();
   if (!uncollected_.empty()) co_await CollectAgain();
   if (!to_clear_.empty()) co_await ClearLocks();

@@ -26,6 +26,7 @@
 #include "client_core/layout/global_addr.h"
 #include "client_core/layout/size_class.h"
 #include "client_core/memory/allocator_metrics.h"
+#include "client_core/memory/operation.h"
 #include "client_core/memory/reclaim.h"
 #include "client_core/memory/retired_registers.h"
 #include "client_core/memory/worker_context.h"
@@ -95,6 +96,13 @@ class Allocator {
   Task<void> AwaitRetired(uint64_t deadline_ns);
   // Whether blocks were opened since the last call.
   bool TakeHasOpened() { return std::exchange(has_opened_, false); }
+  // Which blocks have gone from hand to hand in a shortage since the last call.
+  struct Trade {
+    bool gave = false;
+    bool took = false;
+  };
+  Trade TakeTrade() { return std::exchange(trade_, Trade()); }
+  [[nodiscard]] const Trade& trade() const { return trade_; }
   // Whether it has got blocks since the last call in which something may be lost: it has claimed
   // them, or a backup alone knows of something that is free.
   bool TakeMayLack() { return std::exchange(may_lack_, false); }
@@ -221,9 +229,9 @@ class Allocator {
   // Takes open blocks of such regions, some at a time, so that somebody looks what is lost there.
   // Whether there may be more.
   Task<bool> AcquireLeaving();
-  // A block of such a region which its primary says is this worker's: if it does not know of that,
-  // since an answer was lost, takes it.
-  Task<void> ClaimLeaving(GlobalAddr start, SizeClass size_class);
+  // Claims what the primaries of regions from `first_region` on say is this worker's and it does
+  // not know of, since an answer was lost. REQUIRES: `operation` has a presence.
+  Task<Status> ClaimGranted(Operation& operation, uint32_t first_region);
 
   // Free blocks are few: a memory node has told this worker, or another one.
   [[nodiscard]] bool is_tight() const {
@@ -231,8 +239,12 @@ class Allocator {
   }
   // Whether blocks of this worker's are on their way to others.
   [[nodiscard]] bool gives() const {
-    return !closing_.empty() || !opening_.empty() || !to_return_.empty() || owed_sweeps_ > 0 ||
-           compacts_ || !emptying_.empty() || leaving_blocks_ != 0;
+    return opens() || !to_return_.empty() || owed_sweeps_ > 0 || compacts_ || !emptying_.empty() ||
+           leaving_blocks_ != 0;
+  }
+  // Whether blocks of this worker's are about to be open.
+  [[nodiscard]] bool opens() const {
+    return !closing_.empty() || !opening_.empty() || !telling_.empty();
   }
   // Whether this worker, or another one, needs memory that it does not get.
   [[nodiscard]] bool is_scarce() const {
@@ -418,7 +430,9 @@ class Allocator {
   Task<Status> AcquireOnBackups(GlobalAddr start, SizeClass size_class);
   // Whether this worker opens it, and a memory node may not have heard.
   [[nodiscard]] bool IsOpening(GlobalAddr start) const;
-  // Likewise, and they are being told.
+  // Or gives it back, and a memory node may not have heard.
+  [[nodiscard]] bool IsGoing(GlobalAddr start) const;
+  // Likewise opens it, and they are being told.
   [[nodiscard]] bool IsOpeningNow(GlobalAddr start) const;
   // A node has granted it, who had heard of all that this worker has told it of its last life; what
   // may yet be told some node would take it from under this worker's hands. False: something is
@@ -485,6 +499,11 @@ class Allocator {
   // nothing names there is found as lost.
   Task<void> Claim(GlobalAddr start, SizeClass size_class);
   Task<void> ClaimAgain();
+  // For some ticks nobody asks a memory node for a block, so that what is claimed is none of
+  // what is asked for; not again for a while.
+  void PauseAsking();
+  // What was granted by an answer that never came.
+  Task<void> ClaimUnheard(const ViewHold::Presence& presence);
   void ClaimLater(GlobalAddr start, SizeClass size_class);
   Task<Status> FlushForeign();
   // REQUIRES: the fabric is settled, and no epoch has been published since.
@@ -541,6 +560,9 @@ class Allocator {
   std::vector<Opening> opening_;
   std::deque<Returning> to_return_;
   std::deque<Granted> to_claim_;
+  bool has_unheard_grant_ = false;  // perhaps: a memory node did not answer
+  uint64_t next_claim_walk_ns_ = 0;
+  uint64_t not_asking_until_ns_ = 0;  // PauseAsking
   std::vector<Emptying> emptying_;
   size_t leaving_blocks_ = 0;
   uint32_t next_leaving_ = 0;          // of blocks_, to be swept
@@ -555,6 +577,7 @@ class Allocator {
   uint64_t tight_until_ns_ = 0;
   std::vector<Opening> telling_;  // of which memory nodes are being told
   bool has_opened_ = false;
+  Trade trade_;
   bool may_lack_ = false;       // see TakeMayLack
   bool has_lost_bits_ = false;  // that others were to be told of: a memory node did not answer
   bool accounting_ = false;

@@ -93,10 +93,4 @@ Task<bool> Allocator::AcquireLeaving() {
   co_return false;
 }
 
-Task<void> Allocator::ClaimLeaving(GlobalAddr start, SizeClass size_class) {
-  const bool waits = std::any_of(to_claim_.begin(), to_claim_.end(),
-                                 [start](const Granted& one) { return one.start == start; });
-  if (!waits) co_await Claim(start, size_class);
-}
-
 }  // namespace onetrip

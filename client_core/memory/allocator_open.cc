@@ -47,6 +47,7 @@ void Allocator::CloseAllButOne(const std::vector<Block*>& list) {
     if (!may_stay && !(*it)->kept && !(*it)->queued_for_return) closed.push_back(*it);
   }
   for (Block* block : closed) Close(*block);
+  trade_.gave = trade_.gave || !closed.empty();
 }
 
 void Allocator::Close(Block& block) {
@@ -276,7 +277,8 @@ Task<bool> Allocator::OpenAllBut(const std::vector<GlobalAddr>& keep) {
   if (!foreign_.empty()) (void)co_await FlushForeign();
   co_await TellOpened();
   const bool leaves_nothing = keeps_in_own && !has_lost_bits_ && !may_lack_ && late_.empty() &&
-                              opening_.empty() && to_return_.empty() && to_claim_.empty();
+                              opening_.empty() && to_return_.empty() && to_claim_.empty() &&
+                              !has_unheard_grant_;
   co_return leaves_nothing;
 }
 

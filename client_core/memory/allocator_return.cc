@@ -5,6 +5,7 @@
 
 #include "client_core/base/planted_bug.h"
 #include "client_core/memory/allocator.h"
+#include "client_core/memory/orphan_blocks.h"
 
 namespace onetrip {
 
@@ -101,6 +102,38 @@ void Allocator::ClaimLater(GlobalAddr start, SizeClass size_class) {
   to_claim_.push_back({start, size_class});
 }
 
+Task<Status> Allocator::ClaimGranted(Operation& operation, uint32_t first_region) {
+  OrphanBlocks own(context_);
+  const auto is_own = [self = context_.membership.id](BlockEntry granted) {
+    return granted.owner() == self;
+  };
+  const Status status = co_await own.Find(operation, is_own, first_region);
+  if (!status.ok()) co_return status;
+  for (const auto& [addr, block] : own.blocks()) {
+    if (FindOwn(block.start) != nullptr) continue;
+    // It may have been granted anew, of another class.
+    std::erase_if(to_claim_, [&](const Granted& one) { return one.start == block.start; });
+    ClaimLater(block.start, block.size_class);
+    // If it is being told that it is free, or open, that comes to nothing, or to another one's.
+    if (IsGoing(block.start)) has_unheard_grant_ = true;
+  }
+  co_return Status::Ok();
+}
+
+Task<void> Allocator::ClaimUnheard(const ViewHold::Presence& presence) {
+  constexpr uint64_t kRestTicks = 20;  // a walk over all block tables
+  // What was not heard may yet be granted.
+  if (!context_.fabric.settled() || context_.hold.held()) co_return;
+  if (context_.executor.NowNs() < next_claim_walk_ns_) co_return;
+  next_claim_walk_ns_ =
+      context_.executor.NowNs() + kRestTicks * context_.options.epoch_tick_us * 1000;
+  has_unheard_grant_ = false;
+  Operation operation;
+  operation.presence = presence;
+  const Status status = co_await ClaimGranted(operation, /*first_region=*/0);
+  if (!status.ok()) has_unheard_grant_ = true;
+}
+
 Task<void> Allocator::ClaimAgain() {
   for (size_t left = to_claim_.size(); left > 0 && !to_claim_.empty(); --left) {
     if (context_.hold.held()) co_return;
@@ -110,15 +143,27 @@ Task<void> Allocator::ClaimAgain() {
   }
 }
 
-Task<void> Allocator::Claim(GlobalAddr start, SizeClass size_class) {
-  const bool is_returned =
+bool Allocator::IsGoing(GlobalAddr start) const {
+  const bool waits =
       std::ranges::any_of(to_return_, [start](const Returning& one) { return one.start == start; });
-  if (FindOwn(start) != nullptr || IsAmong(returning_, start) || IsAmong(taking_, start) ||
-      IsOpening(start) || is_returned) {
-    co_return;
-  }
+  return waits || IsAmong(returning_, start) || IsOpening(start);
+}
+
+void Allocator::PauseAsking() {
+  constexpr uint64_t kTicks = 4;
+  constexpr uint64_t kRestTicks = 40;
+  const uint64_t tick_ns = context_.options.epoch_tick_us * 1000;
+  const uint64_t now_ns = context_.executor.NowNs();
+  if (now_ns < not_asking_until_ns_ + kRestTicks * tick_ns) return;
+  not_asking_until_ns_ = now_ns + kTicks * tick_ns;
+}
+
+Task<void> Allocator::Claim(GlobalAddr start, SizeClass size_class) {
+  if (!context_.view().Contains(start)) co_return;
+  if (FindOwn(start) != nullptr || IsAmong(taking_, start) || IsGoing(start)) co_return;
   // What has failed may yet arrive, and what is asked for now may be this.
-  if (asking_ != 0 || !context_.fabric.settled() || !context_.view().Contains(start)) {
+  if (!context_.fabric.settled() || asking_ != 0) {
+    if (context_.fabric.settled()) PauseAsking();
     co_return to_claim_.push_back({start, size_class});
   }
   const NotAsked not_asked(*this, context_.view().Locate(start, 0).node);

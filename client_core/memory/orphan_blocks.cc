@@ -1,5 +1,6 @@
 #include "client_core/memory/orphan_blocks.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 
@@ -7,29 +8,41 @@
 
 namespace onetrip {
 
-Task<Status> OrphanBlocks::Find(Operation& operation, const LivingWorkers* living,
-                                uint32_t first_region) {
+OrphanBlocks::IsWanted OrphanBlocks::OfTheDead(const LivingWorkers& living) {
+  return [&living](BlockEntry granted) {
+    const bool is_open = granted.is_open() && !Planted(Bug::kOpenIsOrphan);
+    return !is_open && !living.Includes(granted.owner());
+  };
+}
+
+Task<Status> OrphanBlocks::Find(Operation& operation, IsWanted is_wanted, uint32_t first_region) {
   const auto regions = static_cast<uint32_t>(context_.view().regions.size());
   constexpr uint32_t kBytes = offsetof(RegionHeader, blocks) + kBlocksPerRegion * 8;
-  for (uint32_t region = first_region; region < regions; ++region) {
-    // Given up meanwhile.
-    if (!context_.view().Contains(GlobalAddr(region, 0))) break;
+  constexpr uint32_t kAtOnce = 16;
+  for (uint32_t first = first_region; first < regions; first += kAtOnce) {
     RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-    const auto* header = reinterpret_cast<const RegionHeader*>(
-        round_trip->Read(context_.view().Locate(GlobalAddr(region, 0), 0), kBytes));
+    std::vector<const RegionHeader*> headers;
+    for (uint32_t region = first; region < std::min(regions, first + kAtOnce); ++region) {
+      // Given up meanwhile.
+      if (!context_.view().Contains(GlobalAddr(region, 0))) break;
+      headers.push_back(reinterpret_cast<const RegionHeader*>(
+          round_trip->Read(context_.view().Locate(GlobalAddr(region, 0), 0), kBytes)));
+    }
+    if (headers.empty()) break;
     const Status status = co_await Post(context_, operation, round_trip);
     if (!status.ok()) co_return status;
-    for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
-      const BlockEntry entry(header->blocks[block]);
-      if (entry.use() != BlockEntry::Use::kOwned) continue;
-      const bool somebodys = living != nullptr && living->Includes(entry.owner());
-      const bool anybodys = living != nullptr && entry.is_open() && !Planted(Bug::kOpenIsOrphan);
-      if (somebodys || anybodys) continue;
-      if (!entry.size_class().is_valid()) {
-        co_return Status(StatusCode::kCorrupt, "a block table names no size class");
+    for (uint32_t i = 0; i < headers.size(); ++i) {
+      for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
+        const BlockEntry entry(headers[i]->blocks[block]);
+        if (entry.use() != BlockEntry::Use::kOwned || !is_wanted(entry)) continue;
+        if (!entry.size_class().is_valid()) {
+          co_return Status(StatusCode::kCorrupt, "a block table names no size class");
+        }
+        const GlobalAddr start(first + i, uint64_t{block} * kBlockBytes);
+        Add(start, entry.size_class(), entry.owner());
       }
-      Add(GlobalAddr(region, uint64_t{block} * kBlockBytes), entry.size_class(), entry.owner());
     }
+    if (context_.fabric.completes_inline()) co_await context_.executor.Yield();
   }
   co_return Status::Ok();
 }

@@ -12,6 +12,7 @@
 #include <absl/container/btree_map.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "client_core/base/status.h"
@@ -36,9 +37,12 @@ class OrphanBlocks {
 
   explicit OrphanBlocks(WorkerContext& context) : context_(context) {}
 
-  // Reads the block tables of all regions: blocks of workers that are none of `living`; null: all
-  // that are granted, open ones, too. Of regions from `first_region` on. One call.
-  Task<Status> Find(Operation& operation, const LivingWorkers* living, uint32_t first_region = 0);
+  using IsWanted = std::function<bool(BlockEntry granted)>;
+  static IsWanted OfTheDead(const LivingWorkers& living);  // which outlives it
+  static bool Any(BlockEntry /*granted*/) { return true; }
+  static bool Open(BlockEntry granted) { return granted.is_open(); }
+  // Reads the block tables of all regions from `first_region` on. One call.
+  Task<Status> Find(Operation& operation, IsWanted is_wanted, uint32_t first_region = 0);
   // One more, whosever it is.
   void Add(GlobalAddr start, SizeClass size_class, WorkerId owner);
   // By the address of the first.

@@ -4,8 +4,9 @@
   house_check.py layout  --root DIR
       who includes whom, file lengths, header guards, forbidden names and words, views that are
       used after a wait
-  house_check.py headers --root DIR --compiler CXX [--include DIR]...
-      every header compiles alone (those left out that a source file includes first)
+  house_check.py headers --root DIR --compiler CXX [--include DIR]... [--build DIR]
+      every header compiles alone (those left out that a source file includes first); in DIR, through
+      ccache if there is one
 
 Prints one line per violation, "path:line: what and what to do", and exits with 1 if there is any.
 """
@@ -14,8 +15,10 @@ import argparse
 import concurrent.futures
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 LINES_MAX = 600
 
@@ -171,13 +174,19 @@ def check_layout(root):
             for path in source_files(root) for line, what in check_file(root, path)]
 
 
-def compile_header(root, header, compiler, includes):
+def compile_header(root, header, compiler, includes, build):
     """The compiler's first complaint about a file that includes only header, or None."""
-    command = [compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c++"]
-    command += [f"-I{folder}" for folder in [root] + includes] + ["-"]
-    # In root, for a quoted include of standard input is looked up in the current folder first.
-    run = subprocess.run(command, input=f'#include "{header}"\n', text=True, capture_output=True,
-                         check=False, cwd=root)
+    source = os.path.join(build, header.replace("/", "_") + ".cc")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(f'#include "{header}"\n')
+    cache = shutil.which("ccache")
+    command = ([cache] if cache else []) + [compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror"]
+    command += [f"-I{folder}" for folder in [root] + includes]
+    # Objects, for ccache keeps nothing else.
+    command += ["-c", source, "-o", source[:-len("cc")] + "o"]
+    environment = dict(os.environ, CCACHE_BASEDIR=root, CCACHE_NOHASHDIR="1")
+    run = subprocess.run(command, text=True, capture_output=True, check=False, cwd=root,
+                         env=environment)
     if run.returncode == 0:
         return None
     errors = [line for line in run.stderr.splitlines() if "error:" in line]
@@ -194,13 +203,17 @@ def first_include(root, path):
     return None
 
 
-def check_headers(root, compiler, includes):
+def check_headers(root, compiler, includes, build=None):
     """Headers that a source file includes first compile alone as often as that file does."""
+    if build is None:
+        with tempfile.TemporaryDirectory() as folder:
+            return check_headers(root, compiler, includes, folder)
     paths = list(source_files(root))
     built = {first_include(root, path) for path in paths if path.endswith(".cc")}
     headers = [path for path in paths if path.endswith(".h") and path not in built]
+    os.makedirs(build, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        answers = pool.map(lambda h: compile_header(root, h, compiler, includes), headers)
+        answers = pool.map(lambda h: compile_header(root, h, compiler, includes, build), headers)
         return [answer for answer in answers if answer]
 
 
@@ -211,12 +224,13 @@ def main():
     parser.add_argument("--root", required=True)
     parser.add_argument("--compiler", default="c++")
     parser.add_argument("--include", action="append", default=[])
+    parser.add_argument("--build")
     arguments = parser.parse_args()
     root = os.path.abspath(arguments.root)
     if arguments.check == "layout":
         violations = check_layout(root)
     else:
-        violations = check_headers(root, arguments.compiler, arguments.include)
+        violations = check_headers(root, arguments.compiler, arguments.include, arguments.build)
     for violation in violations:
         print(violation)
     return 1 if violations else 0

@@ -8,7 +8,7 @@ namespace {
 
 // Of account_rest_us: everybody's turn, twice, and rests between looks.
 constexpr uint64_t kRests = 40;
-constexpr uint64_t kLooksNs = 100'000'000;
+constexpr uint64_t kLooksNs = 200'000'000;
 
 }  // namespace
 

@@ -94,6 +94,39 @@ TEST_F(MemoryNodeOpenTest, ANodeSaysWithItsGrantsThatFreeBlocksAreFew) {
 }
 
 // Regions that leave: what is open there goes to who asks for it, what is wholly free to nobody.
+// The primary has taken an open block back when it was wholly free, and granted it anew; a grant
+// that did not reach this backup is made up for when its owner claims it.
+TEST_F(MemoryNodeOpenTest, ABackupGivesWhatIsOpenToTheOwnerThatThePrimaryNames) {
+  Result<MembershipState> state =
+      MembershipState::Create({.nodes = 2, .replicas = 2, .node_bytes = 2 * kRegionBytes});
+  ASSERT_TRUE(state.ok());
+  const View view = state->view();
+  const uint32_t region = 1;
+  const NodeId backup_id = view.regions[region].nodes[1];
+  Result<std::unique_ptr<MemoryNode>> backup = MemoryNode::Create(backup_id, view);
+  ASSERT_TRUE(backup.ok());
+  const GlobalAddr start(region, kBlockBytes);
+  const SizeClass span(SizeClass::kSlabClasses);
+  const auto ask = [&](Kind kind, SizeClass size_class, WorkerId owner, WorkerId from) {
+    ControlRequest request;
+    request.kind = kind;
+    request.size_class = size_class;
+    request.owner = owner;
+    request.from = from;
+    request.block = start;
+    return backup.value()->Handle(request).outcome;
+  };
+  const WorkerId first{5};
+  const WorkerId second{6};
+  ASSERT_EQ(ask(Kind::kGrant, kSlab, first, {}), Outcome::kDone);
+  EXPECT_EQ(ask(Kind::kTakeOver, span, second, second), Outcome::kConflict) << "it is somebody's";
+  ASSERT_EQ(ask(Kind::kTakeOver, kSlab, kNobody, first), Outcome::kDone);
+  EXPECT_EQ(ask(Kind::kTakeOver, span, kNobody, second), Outcome::kConflict);
+  EXPECT_EQ(ask(Kind::kTakeOver, span, second, kNobody), Outcome::kConflict);
+  EXPECT_EQ(ask(Kind::kTakeOver, span, second, second), Outcome::kDone);
+  EXPECT_EQ(ask(Kind::kFree, span, second, {}), Outcome::kDone);
+}
+
 TEST_F(MemoryNodeOpenTest, OfARegionThatLeavesNothingIsGrantedAndWhatIsLeftIsCounted) {
   const auto take = [&](uint32_t free) {
     ControlRequest request;

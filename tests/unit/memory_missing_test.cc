@@ -250,6 +250,7 @@ Task<void> TickAndMaintain(MemoryWorker* ticks, MemoryWorker* maintains) {
 class BrokenAmidTest : public MissingMemoryTest {
  protected:
   static constexpr SizeClass kOneSpan{SizeClass::kSlabClasses};
+  static constexpr uint64_t kClaimsNs = 1'000'000'000;  // rests between walks over block tables
 
   // The task, while worker i's connection to the node, which is slow, breaks after that time.
   template <typename Look>
@@ -315,6 +316,35 @@ class BrokenAmidTest : public MissingMemoryTest {
     return agree;
   }
 
+  // Worker 0 is granted a block: whether it knows in the end of all that any primary says is its
+  // own.
+  bool IsGrantedABlock(NodeId node, uint64_t after_ns) {
+    Result<GlobalAddr> result = Status(StatusCode::kCorrupt, "never set");
+    RunAmid(AllocateInto(&worker(0).allocator(), kOneSpan, &result), 0, node, after_ns, [] {});
+    PassEpochs();
+    executor_.RunUntil(executor_.NowNs() + kClaimsNs);
+    PassEpochs();
+    bool knows = true;
+    std::vector<GlobalAddr> spans;
+    const View now = view();
+    for (uint32_t region = 0; region < now.regions.size(); ++region) {
+      for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
+        const GlobalAddr start(region, uint64_t{block} * kBlockBytes);
+        const BlockEntry entry(Header(GlobalAddr(region, 0), 0).blocks[block]);
+        if (entry.use() != BlockEntry::Use::kOwned || entry.size_class() != kOneSpan) continue;
+        if (entry.owner() != worker(0).context().membership.id) continue;
+        knows = knows && worker(0).allocator().Owns(start);
+        spans.push_back(start);
+      }
+    }
+    for (const GlobalAddr start : spans) {
+      if (!worker(0).allocator().Owns(start)) continue;
+      worker(0).allocator().FreeUnpublished(start + kBlockHeaderBytes, kOneSpan);
+    }
+    PassEpochs();
+    return knows;
+  }
+
   // Worker 0 takes a block of worker 1's over, who is not heard of again: the same.
   bool TakesABlockOver(int replica, uint64_t after_ns) {
     const GlobalAddr start = worker(1).Allocate(kOneSpan).value().block_start();
@@ -345,6 +375,14 @@ TEST_F(BrokenAmidTest, ABlockThatIsGivenBackIsFreeOnAllReplicasInTheEnd) {
   for (int replica = 0; replica < 3; ++replica) {
     for (uint64_t after_ns = 0; after_ns < 400'000; after_ns += 2'000) {
       EXPECT_TRUE(ReturnsABlock(replica, after_ns)) << replica << " " << after_ns;
+    }
+  }
+}
+
+TEST_F(BrokenAmidTest, ABlockWhoseGrantIsNotHeardIsKnownToItsOwnerInTheEnd) {
+  for (uint16_t node = 0; node < 4; ++node) {
+    for (uint64_t after_ns = 0; after_ns < 80'000; after_ns += 4'000) {
+      EXPECT_TRUE(IsGrantedABlock(NodeId{node}, after_ns)) << node << " " << after_ns;
     }
   }
 }
@@ -435,8 +473,13 @@ TEST_F(BrokenAmidTest, PlantedBugHalfTakenForgottenIsFound) {
   for (uint64_t after_ns = 0; after_ns < 80'000 && agree; after_ns += 4'000) {
     agree = TakesABlockOver(1, after_ns);
   }
+  bool knows = true;
+  for (uint64_t after_ns = 0; after_ns < 80'000 && knows; after_ns += 4'000) {
+    knows = IsGrantedABlock(NodeId{0}, after_ns);
+  }
   TEST_planted_bug = Bug::kNone;
   EXPECT_FALSE(agree);
+  EXPECT_FALSE(knows);
 }
 
 TEST_F(GrantAmidTest, PlantedBugReplicaNotAskedIsFound) {
