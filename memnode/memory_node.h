@@ -129,6 +129,8 @@ class MemoryNode final : public MemoryEndpoint {
   static bool IsAsked(const HostedRegion& region, const ControlRequest& request) {
     return Grants(region) && (request.block.is_null() || request.block.region() == region.region);
   }
+  // Whether an open grant that reaches into the `count` blocks from `first` on has objects in use.
+  static bool HasOpenInUse(const HostedRegion& region, uint32_t first, uint32_t count);
   // Frees the open grants that reach into the `count` blocks from `first` on.
   static void DropOpen(HostedRegion& region, uint32_t first, uint32_t count);
   // The same of the grants that `is_dropped` names.

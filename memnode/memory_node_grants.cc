@@ -260,13 +260,22 @@ uint64_t MemoryNode::CountLeaving() {
   return blocks;
 }
 
+bool MemoryNode::HasOpenInUse(const HostedRegion& region, uint32_t first, uint32_t count) {
+  for (uint32_t block = 0; block < std::min(first + count, kBlocksPerRegion); ++block) {
+    const BlockEntry entry = LoadEntry(region, block);
+    if (!entry.is_open() || block + entry.size_class().blocks() <= first) continue;
+    if (!IsWhollyFree(region, block)) return true;
+  }
+  return false;
+}
+
 void MemoryNode::DropOpen(HostedRegion& region, uint32_t first, uint32_t count) {
   DropGrants(region, first, count, [](BlockEntry entry) { return entry.is_open(); });
 }
 
 void MemoryNode::DropGrants(HostedRegion& region, uint32_t first, uint32_t count,
                             bool (*is_dropped)(BlockEntry entry)) {
-  for (uint32_t block = 0; block < first + count; ++block) {
+  for (uint32_t block = 0; block < std::min(first + count, kBlocksPerRegion); ++block) {
     const BlockEntry entry = LoadEntry(region, block);
     const bool is_grant = entry.use() == BlockEntry::Use::kOwned && entry.size_class().is_valid();
     if (!is_grant || block + entry.size_class().blocks() <= first || !is_dropped(entry)) continue;
@@ -347,9 +356,13 @@ ControlReply MemoryNode::TakeOver(const ControlRequest& request) {
       return {ControlReply::Outcome::kConflict, request.block};
     }
     // `from` had it of the primary. As in RecordGrant(); or a grant of a region that leaves, whose
-    // end this node has not heard: none follows it here that is not `from`'s.
-    if (region->is_leaving) DropGrants(*region, first, request.size_class.blocks());
-    DropOpen(*region, first, request.size_class.blocks());
+    // end this node has not heard: none follows it here that is not `from`'s. What is open and in
+    // use stays: this node may be the primary by now, and not have heard of that.
+    if (region->is_leaving) {
+      DropGrants(*region, first, request.size_class.blocks());
+    } else if (!HasOpenInUse(*region, first, request.size_class.blocks())) {
+      DropOpen(*region, first, request.size_class.blocks());
+    }
     if (!IsFree(*region, first, request.size_class.blocks())) {
       return {ControlReply::Outcome::kConflict, request.block};
     }

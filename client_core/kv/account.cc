@@ -77,9 +77,10 @@ void KvImpl::NoteLosses() {
   if (is_scarce && context_.executor.NowNs() >= account_.next_ns) account_.may_have_lost = true;
   // What went from hand to hand in a shortage may be lost since a look in it, and there may have
   // been no time for one.
-  if (std::exchange(account_.was_scarce, is_scarce) && !is_scarce) {
+  const bool was_scarce = std::exchange(account_.was_scarce, is_scarce);
+  if (!is_scarce) {
     const Allocator::Trade trade = allocator_.TakeTrade();
-    account_.has_lost = account_.has_lost || trade.gave || trade.took;
+    account_.has_lost = account_.has_lost || trade.gave || (trade.took && was_scarce);
     account_.has_lost_elsewhere = account_.has_lost_elsewhere || trade.gave;
   }
   const uint64_t unknown = metrics_.unknown_outcomes.Value() + metrics_.objects_left.Value();
@@ -153,6 +154,7 @@ Task<void> KvImpl::Account() {
   const bool is_urgent = found > 0 || allocator_.leaving_blocks() != 0;
   const uint32_t rests_max = status.ok() ? kRestsMax : kRestsMaxAfterFailures;
   account_.rests = is_urgent ? 1 : std::min(2 * account_.rests, rests_max);
+  if (account_.anew) account_.rests = 1;  // somebody has died meanwhile
   account_.next_ns =
       context_.executor.NowNs() + account_.rests * context_.options.account_rest_us * 1000;
   if (found > 0) {

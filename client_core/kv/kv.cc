@@ -214,7 +214,7 @@ Task<Status> KvImpl::Stop() {
     const bool leaves_nothing = co_await allocator_.OpenAllBut(keep);
     const bool owes_look =
         account_.has_lost || account_.anew || account_.turn_ns != 0 || allocator_.trade().gave ||
-        allocator_.trade().took ||
+        (allocator_.trade().took && account_.was_scarce) ||
         allocator_.retired_registers().departures() != account_.departures_before;
     // If that fails, others look in vain.
     if (leaves_nothing && !owes_look) (void)co_await allocator_.retired_registers().SignOff();

@@ -230,8 +230,9 @@ class Allocator {
   // Whether there may be more.
   Task<bool> AcquireLeaving();
   // Claims what the primaries of regions from `first_region` on say is this worker's and it does
-  // not know of, since an answer was lost. REQUIRES: `operation` has a presence.
-  Task<Status> ClaimGranted(Operation& operation, uint32_t first_region);
+  // not know of, since an answer was lost. False: but for what it is just giving back. REQUIRES:
+  // `operation` has a presence.
+  Task<Result<bool>> ClaimGranted(Operation& operation, uint32_t first_region);
 
   // Free blocks are few: a memory node has told this worker, or another one.
   [[nodiscard]] bool is_tight() const {
@@ -499,9 +500,9 @@ class Allocator {
   // nothing names there is found as lost.
   Task<void> Claim(GlobalAddr start, SizeClass size_class);
   Task<void> ClaimAgain();
-  // For some ticks nobody asks a memory node for a block, so that what is claimed is none of
-  // what is asked for; not again for a while.
-  void PauseAsking();
+  // When claims have waited in vain for that: for some ticks nobody asks a memory node for a block,
+  // so that what is claimed is none of what is asked for.
+  void PauseAskingInTime();
   // What was granted by an answer that never came.
   Task<void> ClaimUnheard(const ViewHold::Presence& presence);
   void ClaimLater(GlobalAddr start, SizeClass size_class);
@@ -562,7 +563,8 @@ class Allocator {
   std::deque<Granted> to_claim_;
   bool has_unheard_grant_ = false;  // perhaps: a memory node did not answer
   uint64_t next_claim_walk_ns_ = 0;
-  uint64_t not_asking_until_ns_ = 0;  // PauseAsking
+  uint32_t claims_waited_ = 0;
+  uint64_t not_asking_until_ns_ = 0;  // PauseAskingInTime
   std::vector<Emptying> emptying_;
   size_t leaving_blocks_ = 0;
   uint32_t next_leaving_ = 0;          // of blocks_, to be swept

@@ -70,9 +70,8 @@ Task<bool> Allocator::AcquireSparse() {
     const SizeClass size_class = reply.value().size_class;
     const Result<GlobalAddr> adopted =
         co_await AdoptOpened(reply.value().block, size_class, size_class.index());
-    if (!adopted.ok()) continue;
-    trade_.took = true;
-    co_return true;
+    trade_.took = trade_.took || FindOwn(reply.value().block) != nullptr;
+    if (adopted.ok()) co_return true;
   }
   co_return false;
 }

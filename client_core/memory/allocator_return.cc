@@ -1,9 +1,11 @@
 // Blocks on their way back to their memory nodes, and what becomes of a block when a node did not
 // answer amid that, or amid a take-over (PROTOCOLS, "Open blocks").
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "client_core/base/planted_bug.h"
+#include "client_core/layout/region_layout.h"
 #include "client_core/memory/allocator.h"
 #include "client_core/memory/orphan_blocks.h"
 
@@ -102,22 +104,24 @@ void Allocator::ClaimLater(GlobalAddr start, SizeClass size_class) {
   to_claim_.push_back({start, size_class});
 }
 
-Task<Status> Allocator::ClaimGranted(Operation& operation, uint32_t first_region) {
+Task<Result<bool>> Allocator::ClaimGranted(Operation& operation, uint32_t first_region) {
   OrphanBlocks own(context_);
   const auto is_own = [self = context_.membership.id](BlockEntry granted) {
     return granted.owner() == self;
   };
   const Status status = co_await own.Find(operation, is_own, first_region);
   if (!status.ok()) co_return status;
+  bool all = true;
   for (const auto& [addr, block] : own.blocks()) {
     if (FindOwn(block.start) != nullptr) continue;
+    // It is being told that it is free, or open: that may come to nothing, or to another one's.
+    if (IsGoing(block.start)) all = false;
+    if (IsGoing(block.start)) continue;
     // It may have been granted anew, of another class.
     std::erase_if(to_claim_, [&](const Granted& one) { return one.start == block.start; });
     ClaimLater(block.start, block.size_class);
-    // If it is being told that it is free, or open, that comes to nothing, or to another one's.
-    if (IsGoing(block.start)) has_unheard_grant_ = true;
   }
-  co_return Status::Ok();
+  co_return all;
 }
 
 Task<void> Allocator::ClaimUnheard(const ViewHold::Presence& presence) {
@@ -130,8 +134,8 @@ Task<void> Allocator::ClaimUnheard(const ViewHold::Presence& presence) {
   has_unheard_grant_ = false;
   Operation operation;
   operation.presence = presence;
-  const Status status = co_await ClaimGranted(operation, /*first_region=*/0);
-  if (!status.ok()) has_unheard_grant_ = true;
+  const Result<bool> all = co_await ClaimGranted(operation, /*first_region=*/0);
+  if (!all.ok() || !all.value()) has_unheard_grant_ = true;
 }
 
 Task<void> Allocator::ClaimAgain() {
@@ -149,9 +153,11 @@ bool Allocator::IsGoing(GlobalAddr start) const {
   return waits || IsAmong(returning_, start) || IsOpening(start);
 }
 
-void Allocator::PauseAsking() {
+void Allocator::PauseAskingInTime() {
+  constexpr uint32_t kInVain = 8;
   constexpr uint64_t kTicks = 4;
   constexpr uint64_t kRestTicks = 40;
+  if (++claims_waited_ < kInVain) return;
   const uint64_t tick_ns = context_.options.epoch_tick_us * 1000;
   const uint64_t now_ns = context_.executor.NowNs();
   if (now_ns < not_asking_until_ns_ + kRestTicks * tick_ns) return;
@@ -163,10 +169,19 @@ Task<void> Allocator::Claim(GlobalAddr start, SizeClass size_class) {
   if (FindOwn(start) != nullptr || IsAmong(taking_, start) || IsGoing(start)) co_return;
   // What has failed may yet arrive, and what is asked for now may be this.
   if (!context_.fabric.settled() || asking_ != 0) {
-    if (context_.fabric.settled()) PauseAsking();
+    if (context_.fabric.settled()) PauseAskingInTime();
     co_return to_claim_.push_back({start, size_class});
   }
+  claims_waited_ = 0;
   const NotAsked not_asked(*this, context_.view().Locate(start, 0).node);
+  // Who is the primary by now, and has not heard of that, would decide as a backup does.
+  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  const GlobalAddr at(start.region(), offsetof(RegionHeader, blocks) + start.block() * 8);
+  const uint64_t* bits = round_trip->ReadWord(context_.view().Locate(at, 0));
+  const Status status = co_await context_.fabric.Post(round_trip);
+  if (!status.ok()) co_return to_claim_.push_back({start, size_class});
+  const BlockEntry own(BlockEntry::Use::kOwned, context_.membership.id, size_class);
+  if (*bits != own.bits()) co_return;
   const std::vector<bool> used(ObjectsPerBlock(size_class, start.block()), true);
   std::vector<bool> freed;
   (void)co_await TakeOver(start, size_class, context_.membership.id, used, &freed);

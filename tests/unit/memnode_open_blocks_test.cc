@@ -123,6 +123,10 @@ TEST_F(MemoryNodeOpenTest, ABackupGivesWhatIsOpenToTheOwnerThatThePrimaryNames) 
   ASSERT_EQ(ask(Kind::kTakeOver, kSlab, kNobody, first), Outcome::kDone);
   EXPECT_EQ(ask(Kind::kTakeOver, span, kNobody, second), Outcome::kConflict);
   EXPECT_EQ(ask(Kind::kTakeOver, span, second, kNobody), Outcome::kConflict);
+  EXPECT_EQ(ask(Kind::kTakeOver, span, second, second), Outcome::kConflict) << "it is in use";
+  auto* bitmap = reinterpret_cast<uint64_t*>(backup.value()->base() + view.Locate(start, 1).offset +
+                                             BitmapOffset(start.block()));
+  for (uint32_t i = 0; i < ObjectsPerBlock(kSlab, 1); ++i) bitmap[i / 64] |= 1ULL << (i % 64);
   EXPECT_EQ(ask(Kind::kTakeOver, span, second, second), Outcome::kDone);
   EXPECT_EQ(ask(Kind::kFree, span, second, {}), Outcome::kDone);
 }
