@@ -83,10 +83,11 @@ Status NumberOf(const NodeOptions& options, const ControlOptions& control, uint3
   return NumberOf(control, process->pid, node, reason);
 }
 
-// What agents tell of their pool and of keys that become records.
+// What the master tells of the pool, and agents of keys that become records.
 struct PoolLook {
-  bool full = false;  // as far as one of them tells
+  bool full = false;
   std::string text;
+  bool agents_tell = false;   // they may ask for a password
   uint64_t records_made = 0;  // by all
 };
 
@@ -94,18 +95,21 @@ PoolLook LookAtPool(const ClusterStatusInfo& status) {
   // The last blocks are the memory nodes' reserve.
   constexpr double kFull = 0.97;
   PoolLook look;
+  if (status.usage.has_value() && status.usage->capacity_bytes != 0) {
+    const PoolUsage& usage = *status.usage;
+    look.text = std::to_string(usage.granted_bytes / kMiB) + " of " +
+                std::to_string(usage.capacity_bytes / kMiB) + " MiB of the pool are granted";
+    look.full = static_cast<double>(usage.granted_bytes) >=
+                kFull * static_cast<double>(usage.capacity_bytes);
+  }
   for (const MemberStatusInfo& member : status.members) {
     if (member.kind != MemberKind::kAgent || member.state != "up") continue;
     const auto info = AgentInfo(member.address, "");
     if (!info.has_value()) continue;
     AgentOverview agent;
     TakeInfo(*info, &agent);
+    look.agents_tell = true;
     look.records_made += agent.registers_thawed;
-    if (agent.pool_capacity_bytes == 0) continue;
-    look.text = std::to_string(agent.pool_granted_bytes / kMiB) + " of " +
-                std::to_string(agent.pool_capacity_bytes / kMiB) + " MiB of the pool are granted";
-    look.full = static_cast<double>(agent.pool_granted_bytes) >=
-                kFull * static_cast<double>(agent.pool_capacity_bytes);
   }
   return look;
 }
@@ -142,7 +146,8 @@ class Progress {
     Print(until + status.moving + made,
           status.waiting_for + (status.waiting_for.empty() || pool.text.empty() ? "" : "; ") +
               pool.text);
-    if (!pool.full || !becomes_records || now < since_ + kGiveUp) return true;
+    const auto give_up = pool.agents_tell ? kGiveUp : kGiveUpBlindly;
+    if (!pool.full || !becomes_records || now < since_ + give_up) return true;
     *reason =
         "the pool is full, its reserve, too: keys must become records before regions move, and "
         "that takes some memory; delete keys, and it goes on by itself, or take the wish back by: "
@@ -154,6 +159,8 @@ class Progress {
  private:
   static constexpr auto kTellAgain = std::chrono::seconds(10);
   static constexpr auto kGiveUp = std::chrono::seconds(60);
+  // Of one who does not hear how many keys have become records.
+  static constexpr auto kGiveUpBlindly = std::chrono::seconds(300);
 
   static void Print(const std::string& moving, const std::string& waiting_for) {
     std::printf("%s%s%s\n", moving.c_str(),

@@ -248,8 +248,6 @@ void TakeInfo(const Info& info, AgentOverview* agent) {
   agent->clients = Number(info, "connected_clients");
   agent->ops_per_s = Number(info, "instantaneous_ops_per_sec");
   agent->commands = Number(info, "total_commands_processed");
-  agent->pool_capacity_bytes = Number(info, "pool_capacity_bytes");
-  agent->pool_granted_bytes = Number(info, "pool_granted_bytes");
   agent->registers_thawed = Number(info, "registers_thawed");
   agent->keys = 0;
   for (const auto& [name, value] : info) {

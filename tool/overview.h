@@ -57,8 +57,6 @@ struct AgentOverview {
   uint64_t ops_per_s = 0;
   uint64_t commands = 0;
   uint64_t keys = 0;
-  uint64_t pool_capacity_bytes = 0;
-  uint64_t pool_granted_bytes = 0;
   uint64_t registers_thawed = 0;                // that became records, since the agent's start
   std::map<std::string, double> round_trips;    // by kind of command, mean
   std::map<std::string, LatencyUs> latency_us;  // by command

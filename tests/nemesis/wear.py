@@ -201,7 +201,7 @@ def unlinked(pool, variant):
 
 def classes(pool, variant):
     """Small values that are mostly deleted at random."""
-    size = 64 if variant.mib <= 128 else 500
+    size = 64 if variant.mib <= 128 and variant.fabric == "shm" else 500
     keys = pool.fill(0, b"a", size, 1)
     variant.rng.shuffle(keys)
     gone, left = keys[:len(keys) * 9 // 10], keys[len(keys) * 9 // 10:]

@@ -30,6 +30,7 @@ class MissingNodeTest : public testing::TestWithParam<Case> {
     DataPathOptions options;
     options.location_cache_bytes = 1 << 18;
     options.epoch_tick_us = 100;
+    if (!GetParam().shm) options.op_timeout_ms = 1000;  // of simulated time
     for (int i = 0; i < 2; ++i) {
       std::unique_ptr<Fabric> fabric;
       if (GetParam().shm) {

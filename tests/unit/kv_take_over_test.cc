@@ -161,17 +161,19 @@ INSTANTIATE_TEST_SUITE_P(Engines, TakeOverTest,
                          });
 
 TEST_P(TakeOverTest, LivesOneAfterTheOtherTakeNoMoreMemoryThanOne) {
+  constexpr int kKeys = kSlowdown > 1 ? 100 : 300;
+  constexpr int kLives = kSlowdown > 1 ? 8 : 12;
   uint64_t after_first = 0;
-  for (int life = 0; life < 12; ++life) {
+  for (int life = 0; life < kLives; ++life) {
     auto worker = NewWorker(/*record_value_bytes_max=*/1050);
     ASSERT_TRUE(TakeOver({worker.get()}).ok());
     ExpectAll(*worker);
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < kKeys; ++i) {
       const std::string number = std::to_string(i);
       Set(*worker, "key" + number, "life " + std::to_string(life) + " " + number);
       if (i % 3 == 0) Add(*worker, "sum" + number);
       // Half of them in extents.
-      if (i % 3 == 1) Set(*worker, "long" + number, std::string(900 + i, 'a' + life));
+      if (i % 3 == 1) Set(*worker, "long" + number, std::string(900 + i * 300 / kKeys, 'a' + life));
     }
     // A register that becomes a record, and one that is gone.
     Set(*worker, "number", "7");
