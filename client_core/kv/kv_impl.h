@@ -458,7 +458,8 @@ class KvImpl final : private WorkerDuties {
                            bool* as_record);
   Task<Result<RegisterResult>> SetThroughIndex(RegisterOperation& operation, Key key,
                                                const IndexKey& index_key, Draft* draft,
-                                               bool* written, bool* renew_shape, bool* as_record);
+                                               bool* written, bool* moves, bool* renew_shape,
+                                               bool* as_record);
   Task<Status> ReserveRegister(const IndexKey& key, Draft* draft);
   void EncodeRegister(const IndexKey& key, Draft* draft);
   // This worker has made the register of `draft`.

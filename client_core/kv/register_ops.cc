@@ -10,6 +10,9 @@
 namespace onetrip {
 namespace {
 
+// So often room is looked for elsewhere before it is waited for.
+constexpr int kGrantsBeside = 4;
+
 // Whether a register can take the value of `record`.
 bool FitsEntry(const NewRecord& record, const CachedRegister& entry) {
   const uint64_t bytes = kKeyValueHeadBytes + record.bytes();
@@ -270,7 +273,12 @@ Task<Status> KvImpl::ReserveRegister(const IndexKey& key, Draft* draft) {
   // Who waits for the first time holds nothing. Whoever does so again, since the last memory that
   // there was served for the one or for the other, keeps what it has.
   GlobalAddr addr;
-  for (bool has_waited = false;; has_waited = true) {
+  bool has_waited = false;
+  int grants = 0;
+  while (true) {
+    if (addr.is_null()) {
+      addr = allocator_.TryAllocateBeside(plan.size_class, plan.buffer_class);
+    }
     if (addr.is_null()) addr = allocator_.TryAllocate(plan.size_class);
     if (addr.is_null()) {
       const Result<GlobalAddr> allocated =
@@ -282,8 +290,15 @@ Task<Status> KvImpl::ReserveRegister(const IndexKey& key, Draft* draft) {
     if (!draft->out.addr.is_null()) break;
     const GlobalAddr near = addr;
     if (!has_waited) allocator_.FreeUnpublished(std::exchange(addr, GlobalAddr()), plan.size_class);
+    // Where it would lie there may be no room for buffers though there is elsewhere.
+    if (!has_waited && grants++ < kGrantsBeside) {
+      const Status beside =
+          co_await allocator_.GrantBeside(plan.size_class, plan.buffer_class, near);
+      if (beside.ok()) continue;
+    }
     Allocator::Holder* const idle = has_waited ? nullptr : draft->holder;
     const Status status = co_await registers_->cache.Refill(plan.buffer_class, near, idle);
+    has_waited = true;
     if (status.ok()) continue;
     if (!addr.is_null()) allocator_.FreeUnpublished(addr, plan.size_class);
     co_return status;
@@ -343,15 +358,20 @@ Task<Status> KvImpl::SetRegister(RegisterOperation& operation, Key key, const In
   draft.holder = &holder;
   bool written = false;      // the draft's bytes are on all replicas
   bool renew_shape = false;  // the key's register has to make room for another
+  bool moves = false;        // ... since there is no room left near it
   Status status;
   while (true) {
     CachedRegister* entry = registers_->cache.Find(index_key);
-    if (entry != nullptr && !renew_shape) {
+    if (entry != nullptr && !renew_shape && !moves) {
       const Result<RegisterResult> result =
           co_await WriteRegister(operation, index_key, *entry, record, std::exchange(begun, {}),
                                  draft.addr.is_null() ? &holder : nullptr);
       status = result.status();
-      if (!status.ok() || result.value() == RegisterResult::kDone) break;
+      moves = status.code() == StatusCode::kOutOfMemory && draft.addr.is_null() &&
+              allocator_.has_elsewhere();
+      if ((!status.ok() && !moves) || (status.ok() && result.value() == RegisterResult::kDone)) {
+        break;
+      }
     }
     // Begun in this turn, on the entry that is there: what was posted must be brought to its end.
     CHECK(begun.buffers.guess.addr.is_null());
@@ -371,7 +391,7 @@ Task<Status> KvImpl::SetRegister(RegisterOperation& operation, Key key, const In
     }
     operation.pin = reclaimer_.Pin();
     const Result<RegisterResult> result = co_await SetThroughIndex(
-        operation, key, index_key, &draft, &written, &renew_shape, as_record);
+        operation, key, index_key, &draft, &written, &moves, &renew_shape, as_record);
     operation.pin.Release();
     operation.presence.LeaveSlots();
     status = result.status();
@@ -392,7 +412,8 @@ Task<Status> KvImpl::SetRegister(RegisterOperation& operation, Key key, const In
 Task<Result<KvImpl::RegisterResult>> KvImpl::SetThroughIndex(RegisterOperation& operation, Key key,
                                                              const IndexKey& index_key,
                                                              Draft* draft, bool* written,
-                                                             bool* renew_shape, bool* as_record) {
+                                                             bool* moves, bool* renew_shape,
+                                                             bool* as_record) {
   RoundTripPtr first = *written ? context_.fabric.NewRoundTrip() : draft->buffer;
   if (!*written) AddWrites(*first, *draft);
   SearchResult search;
@@ -424,13 +445,15 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::SetThroughIndex(RegisterOperation& 
     CachedRegister* entry = Adopt(index_key, search, forgotten);
     if (entry == nullptr) co_return RegisterResult::kAgain;
     RegisterCache::Use use(registers_->cache, *entry);
-    *renew_shape =
-        draft->value.size() > entry->handle.ref.shape.value_bytes_max() || entry->exhausted;
+    const bool too_small = draft->value.size() > entry->handle.ref.shape.value_bytes_max();
+    *renew_shape = too_small || entry->exhausted || *moves;
     if (!*renew_shape) co_return RegisterResult::kAgain;
     status = co_await EndRegister(operation, index_key, search.entry, *entry, /*may_wait=*/true);
     if (!status.ok()) co_return status;
+    *moves = false;
     co_return RegisterResult::kAgain;
   }
+  *moves = false;
   // A record that was made by a read-modify-write, most likely by more of them to come, stays one
   // until it is overwritten twice.
   if (!search.entry.word.blind() && !*renew_shape) {

@@ -25,6 +25,7 @@
 #include "client_core/coro/task.h"
 #include "client_core/layout/global_addr.h"
 #include "client_core/layout/size_class.h"
+#include "client_core/memory/allocator_blocks.h"
 #include "client_core/memory/allocator_metrics.h"
 #include "client_core/memory/operation.h"
 #include "client_core/memory/reclaim.h"
@@ -33,7 +34,7 @@
 
 namespace onetrip {
 
-class Allocator {
+class Allocator : private AllocatorBlocks {
  public:
   Allocator(WorkerContext& context, Reclaimer& reclaimer);
   Allocator(const Allocator&) = delete;
@@ -120,6 +121,16 @@ class Allocator {
   }
   Task<Result<GlobalAddr>> AllocateBuffer(SizeClass size_class, GlobalAddr near,
                                           Holder* idle = nullptr);
+  // As TryAllocate(), in a block near which this worker has a buffer of that class free; null:
+  // there is none.
+  GlobalAddr TryAllocateBeside(SizeClass size_class, SizeClass buffer_class);
+  // Whether not all regions have the same nodes: there may be room elsewhere, if none is left near
+  // some register.
+  [[nodiscard]] bool has_elsewhere() const { return node_sets_.size() > 1; }
+  // Asks for what TryAllocateBeside needs, without a wait: a block of buffers near `near`, or one
+  // for objects near buffers that this worker has elsewhere, since memory nodes have no room left
+  // on the nodes of `near`. kOutOfMemory: neither.
+  Task<Status> GrantBeside(SizeClass size_class, SizeClass buffer_class, GlobalAddr near);
 
   // Gives back an object that no slot has ever named.
   void FreeUnpublished(GlobalAddr addr, SizeClass size_class);
@@ -281,84 +292,6 @@ class Allocator {
   static constexpr uint64_t kTickRetiredBytes = 512 * 1024;
   static constexpr uint32_t kSweepBlocksPerTick = 16;
   static constexpr uint32_t kSweepBlocksInShortage = 512;
-
-  struct Block {
-    GlobalAddr start;
-    SizeClass size_class;
-    uint32_t objects = 0;
-    std::vector<uint16_t> free;  // indices of free objects, last in first out
-#ifndef NDEBUG
-    std::vector<bool> is_free;  // by index: what is in `free`, and once
-#endif
-    uint32_t list = 0;               // which of partial_
-    uint32_t list_position = 0;      // there, while free is not empty
-    bool queued_for_return = false;  // in wholly_free_
-    bool sweeping = false;           // its bitmap is being read; it is not returned meanwhile
-    bool kept = false;               // never opened: see KeepBlockOf
-    bool looked_at = false;          // acquired for nothing but an account
-    bool closing = false;            // to be opened: in no list, nothing is allocated there
-    bool emptying = false;           // what lives there is moved: likewise
-    bool leaving = false;            // its region is given up: likewise
-    uint64_t stuck_until_ns = 0;     // it could not be emptied: it is not chosen again before
-    uint32_t clearing = 0;           // of its objects are in to_clear_, or were a moment ago
-    // Of buffers, by index: free or not, what its lock word says means nothing. Empty: of none.
-    std::vector<bool> stale_lock;
-    // By index, while there is an account.
-    std::vector<bool> suspect;
-  };
-  struct Retired {
-    GlobalAddr addr;
-    SizeClass size_class;
-    uint64_t epoch;
-    uint64_t unlinked;  // the epoch of that
-  };
-  struct ForeignFree {
-    GlobalAddr word;  // of the bitmap
-    uint64_t bit;
-  };
-  // Of which a backup has not answered, and what it was sent may arrive yet: the primary, whose
-  // owner would use the object anew, hears of it afterwards.
-  struct LateFree {
-    ForeignFree free;
-    RegionPlacement told;
-  };
-  // Bits that were found in a bitmap of this worker's own, and may still be there.
-  struct Uncollected {
-    GlobalAddr word;
-    uint64_t bits;
-  };
-
-  // A block that waits for those who may hold something of it.
-  struct Closing {
-    GlobalAddr start;
-    uint64_t generation;
-    uint64_t epoch;
-  };
-  // A block, or a span, as memory nodes know it.
-  struct Granted {
-    GlobalAddr start;
-    SizeClass size_class;
-  };
-  // One that is no longer this worker's, as far as it is concerned, and has yet to be open.
-  struct Opening {
-    GlobalAddr start;
-    SizeClass size_class;
-    bool asked_primary = false;  // and did not hear of it
-  };
-  // One that has yet to be free. Its primary has not heard of that.
-  struct Returning {
-    GlobalAddr start;
-    SizeClass size_class;
-    NodeId primary;
-  };
-  struct Emptying {
-    GlobalAddr start;
-    uint64_t until_ns;
-  };
-  struct FreeObject {
-    GlobalAddr block;
-    uint16_t index;
-  };
 
   // What an allocation asks for: an object, or a buffer near a register.
   struct Want {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "client_core/layout/region_layout.h"
 #include "tests/support/scale.h"
 #include "tests/support/test_cluster.h"
 
@@ -15,6 +16,8 @@ namespace {
 
 class KvFullPoolTest : public testing::Test {
  protected:
+  explicit KvFullPoolTest(uint16_t nodes = 3)
+      : cluster_(executor_.clock(), {.nodes = nodes, .replicas = 3, .node_bytes = 32ULL << 20}) {}
   TestWorker& AddWorker() {
     DataPathOptions options;
     options.location_cache_bytes = 1 << 18;
@@ -80,10 +83,27 @@ class KvFullPoolTest : public testing::Test {
   }
 
   SimExecutor executor_{1};
-  TestCluster cluster_{executor_.clock(), {.nodes = 3, .replicas = 3, .node_bytes = 32ULL << 20}};
+  TestCluster cluster_;
   std::vector<std::unique_ptr<TestWorker>> workers_;
   std::map<std::string, std::string> model_;
 };
+
+class KvFullPoolOfManyNodesTest : public KvFullPoolTest {
+ protected:
+  KvFullPoolOfManyNodesTest() : KvFullPoolTest(5) {}
+};
+
+// Hardly two regions have the same nodes there. A block of registers lasts for many more keys than
+// the room for buffers on its nodes.
+TEST_F(KvFullPoolOfManyNodesTest, LongValuesFillAllOfIt) {
+  AddWorker();
+  constexpr size_t kBytes = 3000;
+  Fill([](size_t) { return kBytes; });
+  const size_t regions = cluster_.master().view()->regions.size();
+  ASSERT_GE(regions, 3U);
+  EXPECT_GE(model_.size() * kBytes, regions * kRegionBytes * 7 / 10);
+  ExpectAll();
+}
 
 // Of long values, which lie in buffers, the buffers are what comes back.
 TEST_F(KvFullPoolTest, OneWorkerMakesRecordsOfAllItsRegisters) {
