@@ -9,7 +9,7 @@ from registry import test
 BATCH = 50
 VALUE = b"v" * 1000
 # Over tcp new keys take longer: fewer of them.
-VALUES = {"shm": VALUE, "tcp": b"v" * 3000}
+VALUES = {"shm": VALUE, "tcp": b"v" * 6000}
 # In seconds, for one node, on a machine that is busy otherwise; what takes longest is that every key
 # becomes a record first.
 TOO_LONG_S = 100
