@@ -10,6 +10,7 @@
 namespace onetrip {
 namespace {
 
+constexpr Status kNoRoomNear(StatusCode::kOutOfMemory, "no room is left near the register");
 // So often room is looked for elsewhere before it is waited for.
 constexpr int kGrantsBeside = 4;
 
@@ -155,6 +156,17 @@ Task<Status> KvImpl::TakeBuffers(RegisterOperation& operation, CachedRegister& e
   while (!TryTakeBuffers(entry, buffers)) {
     operation.shared_pin = SharedPin();
     operation.pin.Release();
+    // Whoever may make the key another register does not wait for room here if there is some
+    // elsewhere.
+    if (idle != nullptr && allocator_.has_elsewhere() && !context_.hold.held()) {
+      co_await allocator_.Maintain();
+      if (cache.HasBuffers(entry.buffer_class, near, 2)) continue;
+      const Status beside =
+          co_await allocator_.GrantBeside(entry.word.size_class(), entry.buffer_class, near);
+      const bool is_near = cache.HasBuffers(entry.buffer_class, near, 2);
+      if (beside.ok() && !is_near) co_return kNoRoomNear;
+      if (beside.ok()) continue;
+    }
     const Status status = co_await cache.Refill(entry.buffer_class, near, idle);
     if (!status.ok()) co_return status;
     // Two of them have to be there at once.
@@ -450,7 +462,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::SetThroughIndex(RegisterOperation& 
     if (!*renew_shape) co_return RegisterResult::kAgain;
     status = co_await EndRegister(operation, index_key, search.entry, *entry, /*may_wait=*/true);
     if (!status.ok()) co_return status;
-    *moves = false;
+    // It may have waited for memory, and have sealed nothing.
     co_return RegisterResult::kAgain;
   }
   *moves = false;

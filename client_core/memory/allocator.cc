@@ -134,21 +134,6 @@ GlobalAddr Allocator::TryAllocateBuffer(SizeClass size_class, GlobalAddr near) {
   return addr;
 }
 
-GlobalAddr Allocator::TryAllocateBeside(SizeClass size_class, SizeClass buffer_class) {
-  if (partial_[size_class.index()].empty()) return GlobalAddr();
-  // A new view makes lists anew, once.
-  (void)BufferList(buffer_class, partial_[size_class.index()].back()->start);
-  auto& list = partial_[size_class.index()];
-  for (size_t i = list.size(); i-- > 0;) {
-    if (partial_[BufferList(buffer_class, list[i]->start)].empty()) continue;
-    std::swap(list[i], list.back());
-    list[i]->list_position = static_cast<uint32_t>(i);
-    list.back()->list_position = static_cast<uint32_t>(list.size() - 1);
-    return TakeFrom(size_class.index(), size_class);
-  }
-  return GlobalAddr();
-}
-
 void Allocator::PrefetchNext(uint32_t list_index, SizeClass size_class) const {
   constexpr uint64_t kBytesMax = 256;  // hardware follows by itself
   const auto& list = partial_[list_index];
@@ -329,22 +314,6 @@ Task<Status> Allocator::GrantBlock(Want want) {
     }
   }
   co_return failure;
-}
-
-Task<Status> Allocator::GrantBeside(SizeClass size_class, SizeClass buffer_class, GlobalAddr near) {
-  constexpr Status kNowhere(StatusCode::kOutOfMemory, "no memory node has free memory");
-  if (!has_elsewhere()) co_return kNowhere;
-  // What it is granted elsewhere meanwhile stays.
-  const Status granted = co_await GrantBlock({.size_class = buffer_class, .near = near});
-  if (granted.ok()) co_return granted;
-  for (uint32_t region = 0; region < context_.view().regions.size(); ++region) {
-    const GlobalAddr at(region, kBlockBytes);
-    if (context_.view().IsLeaving(at) || partial_[BufferList(buffer_class, at)].empty()) continue;
-    const Want want = {.size_class = size_class, .near = GlobalAddr()};
-    const Result<GlobalAddr> block = co_await GrantBy(context_.view().Locate(at, 0).node, want, at);
-    if (block.ok() && IsListedFor(block.value(), want)) co_return Status::Ok();
-  }
-  co_return kNowhere;
 }
 
 bool Allocator::IsListedFor(GlobalAddr start, const Want& want) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "client_core/layout/region_layout.h"
 #include "client_core/memory/allocator.h"
 
 namespace onetrip {
@@ -10,6 +11,10 @@ namespace {
 
 constexpr uint64_t kShortNs = 500'000'000;   // a shortage is told for so long after it was felt
 constexpr uint64_t kBarrenNs = 500'000'000;  // who gave nothing is not waited for again before
+// A write of a register takes two, and gives back one.
+constexpr size_t kBuffersOfAWrite = 2;
+// Regions, for a block of registers near buffers.
+constexpr uint32_t kAskedBeside = 8;
 
 }  // namespace
 
@@ -88,6 +93,43 @@ Task<void> Allocator::AwaitRetired(uint64_t deadline_ns) {
 Task<Result<GlobalAddr>> Allocator::AllocateBuffer(SizeClass size_class, GlobalAddr near,
                                                    Holder* idle) {
   return AllocateWanted({.size_class = size_class, .near = near, .idle = idle});
+}
+
+GlobalAddr Allocator::TryAllocateBeside(SizeClass size_class, SizeClass buffer_class) {
+  if (partial_[size_class.index()].empty()) return GlobalAddr();
+  // A new view makes lists anew, once.
+  (void)BufferList(buffer_class, partial_[size_class.index()].back()->start);
+  auto& list = partial_[size_class.index()];
+  for (size_t i = list.size(); i-- > 0;) {
+    if (!HasBuffers(buffer_class, list[i]->start, kBuffersOfAWrite)) continue;
+    std::swap(list[i], list.back());
+    list[i]->list_position = static_cast<uint32_t>(i);
+    list.back()->list_position = static_cast<uint32_t>(list.size() - 1);
+    return TakeFrom(size_class.index(), size_class);
+  }
+  return GlobalAddr();
+}
+
+Task<Status> Allocator::GrantBeside(SizeClass size_class, SizeClass buffer_class, GlobalAddr near) {
+  constexpr Status kNowhere(StatusCode::kOutOfMemory, "no memory node has free memory");
+  if (!has_elsewhere()) co_return kNowhere;
+  // What it is granted elsewhere meanwhile stays.
+  const Status granted = co_await GrantBlock({.size_class = buffer_class, .near = near});
+  if (granted.ok()) co_return granted;
+  (void)BufferList(buffer_class, near);  // a new view makes lists anew, once
+  for (const Block* const block : partial_[size_class.index()]) {
+    if (HasBuffers(buffer_class, block->start, kBuffersOfAWrite)) co_return Status::Ok();
+  }
+  const Want want = {.size_class = size_class, .near = GlobalAddr()};
+  uint32_t asked = 0;
+  for (uint32_t region = 0; region < context_.view().regions.size(); ++region) {
+    const GlobalAddr at(region, kBlockBytes);
+    if (context_.view().IsLeaving(at) || !HasBuffers(buffer_class, at, kBuffersOfAWrite)) continue;
+    if (asked++ == kAskedBeside || context_.hold.held()) break;
+    const Result<GlobalAddr> block = co_await GrantBy(context_.view().Locate(at, 0).node, want, at);
+    if (block.ok() && IsListedFor(block.value(), want)) co_return Status::Ok();
+  }
+  co_return kNowhere;
 }
 
 Task<void> Allocator::WaitForMemory(const Want& want, uint64_t wait_ns) {

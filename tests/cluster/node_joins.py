@@ -46,6 +46,15 @@ class Filler:
                 client.close()
         return len(self.keys)
 
+    def overwrite(self, count):
+        """Keys that were there before others fit, which lie where there is no room left."""
+        for agent in range(self.agents):
+            with self.cluster.connect(agent=agent, timeout_s=60.0) as client:
+                for first in range(0, count, BATCH):
+                    for reply in client.pipeline([("SET", name, self.value)
+                                                  for name in self.keys[first:first + BATCH]]):
+                        assert reply.value == b"OK", reply.value
+
     def check(self):
         for agent in range(self.agents):
             with self.cluster.connect(agent=agent, timeout_s=60.0) as client:
@@ -119,6 +128,7 @@ def join_two(cluster, value):
     after = cluster.status()
     assert after["regions"] == before["regions"] * 3 // 2, (before, after)
     assert after["region_bytes"] == after["regions"] * (16 << 20), after
+    filler.overwrite(400)
     more = filler.fill()
     print("    %d keys, then %d; room for the first after %.1f s, both nodes joined after %.1f s, "
           "%d reads meanwhile" % (full, more, helped["fits"], took, reader.commands))
