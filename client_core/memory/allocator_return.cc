@@ -112,14 +112,15 @@ Task<Result<bool>> Allocator::ClaimGranted(Operation& operation, uint32_t first_
   const Status status = co_await own.Find(operation, is_own, first_region);
   if (!status.ok()) co_return status;
   bool all = true;
-  for (const auto& [addr, block] : own.blocks()) {
-    if (FindOwn(block.start) != nullptr) continue;
+  for (const auto& named : own.blocks()) {
+    const GlobalAddr start = named.second.start;
+    if (FindOwn(start) != nullptr) continue;
     // It is being told that it is free, or open: that may come to nothing, or to another one's.
-    if (IsGoing(block.start)) all = false;
-    if (IsGoing(block.start)) continue;
+    if (IsGoing(start)) all = false;
+    if (IsGoing(start)) continue;
     // It may have been granted anew, of another class.
-    std::erase_if(to_claim_, [&](const Granted& one) { return one.start == block.start; });
-    ClaimLater(block.start, block.size_class);
+    std::erase_if(to_claim_, [start](const Granted& one) { return one.start == start; });
+    ClaimLater(start, named.second.size_class);
   }
   co_return all;
 }
