@@ -93,7 +93,6 @@ TEST_F(MemoryNodeOpenTest, ANodeSaysWithItsGrantsThatFreeBlocksAreFew) {
   EXPECT_TRUE(is_tight);
 }
 
-// Regions that leave: what is open there goes to who asks for it, what is wholly free to nobody.
 // The primary has taken an open block back when it was wholly free, and granted it anew; a grant
 // that did not reach this backup is made up for when its owner claims it.
 TEST_F(MemoryNodeOpenTest, ABackupGivesWhatIsOpenToTheOwnerThatThePrimaryNames) {
@@ -131,6 +130,7 @@ TEST_F(MemoryNodeOpenTest, ABackupGivesWhatIsOpenToTheOwnerThatThePrimaryNames) 
   EXPECT_EQ(ask(Kind::kFree, span, second, {}), Outcome::kDone);
 }
 
+// Regions that leave: what is open there goes to who asks for it, what is wholly free to nobody.
 TEST_F(MemoryNodeOpenTest, OfARegionThatLeavesNothingIsGrantedAndWhatIsLeftIsCounted) {
   const auto take = [&](uint32_t free) {
     ControlRequest request;
