@@ -456,10 +456,9 @@ class KvImpl final : private WorkerDuties {
   Task<Status> SetRegister(RegisterOperation& operation, Key key, const IndexKey& index_key,
                            const NewRecord& record, BegunWrite begun, Allocator::Holder& holder,
                            bool* as_record);
+  struct RegisterSet;
   Task<Result<RegisterResult>> SetThroughIndex(RegisterOperation& operation, Key key,
-                                               const IndexKey& index_key, Draft* draft,
-                                               bool* written, bool* moves, bool* renew_shape,
-                                               bool* as_record);
+                                               const IndexKey& index_key, RegisterSet* set);
   Task<Status> ReserveRegister(const IndexKey& key, Draft* draft);
   void EncodeRegister(const IndexKey& key, Draft* draft);
   // This worker has made the register of `draft`.
@@ -470,9 +469,10 @@ class KvImpl final : private WorkerDuties {
   // `reserved`, unless null or empty, is the record's memory.
   Task<Status> EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                            CachedRegister& entry, bool may_wait, Draft* reserved = nullptr);
-  // Of the record that takes a register's place: what F needs is not known before the register is
-  // sealed, only the most that it can.
-  static SizeClass ThawedClass(const IndexKey& key, const CachedRegister& entry);
+  // Of the record that takes a register's place. F is not known before the register is sealed: for
+  // the value of `current`, or, if that is null or was not found, for the longest that it holds.
+  static SizeClass ThawedClass(const IndexKey& key, const CachedRegister& entry,
+                               const ReadResult* current = nullptr);
   // An object of `size_class` for a record that ends the register of that word, when more comes
   // back than that takes. `own`: the register lies in this worker's memory, or the caller gives up
   // as much at once.

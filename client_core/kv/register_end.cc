@@ -25,14 +25,18 @@ bool Names(SlotWord word, GlobalAddr register_addr) {
 
 }  // namespace
 
-SizeClass KvImpl::ThawedClass(const IndexKey& key, const CachedRegister& entry) {
-  const uint64_t most = entry.handle.ref.shape.value_bytes_max() - kKeyValueHeadBytes;
-  return SizeClass::For(RecordBytes(key.bytes.size(), most) + sizeof(RecordOrigin));
+SizeClass KvImpl::ThawedClass(const IndexKey& key, const CachedRegister& entry,
+                              const ReadResult* current) {
+  const uint64_t bytes = current != nullptr && current->found()
+                             ? current->record().value_bytes
+                             : entry.handle.ref.shape.value_bytes_max() - kKeyValueHeadBytes;
+  return SizeClass::For(RecordBytes(key.bytes.size(), bytes) + sizeof(RecordOrigin));
 }
 
 // The slot names `entry`; something has sealed it, or has to. Ok: the slot may have changed, by us
 // or by others. REQUIRES: `operation` has been pinned since before its search. With `may_wait` the
-// pins may be given up to wait for memory. kOutOfMemory: this worker has sealed nothing.
+// pins may be given up to wait for memory. kOutOfMemory: this worker has sealed nothing, unless
+// what is `reserved` was for a shorter value than the register came to.
 Task<Status> KvImpl::EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                                  CachedRegister& entry, bool may_wait, Draft* reserved) {
   const Allocator::Holder holder(allocator_);
@@ -88,7 +92,12 @@ Task<Status> KvImpl::ThawRegister(RegisterOperation& operation, const IndexKey& 
   Draft draft = std::exchange(*reserved, Draft());
   draft.bytes = static_cast<uint32_t>(RecordBytes(key.bytes.size(), value.bytes.size()) +
                                       sizeof(RecordOrigin));
-  CHECK(draft.bytes <= draft.size_class.bytes());
+  if (draft.bytes > draft.size_class.bytes()) [[unlikely]] {
+    // A longer value came ahead of the seals than the one that was read.
+    const Status status =
+        co_await ReserveInPlaceOf(entry.word, SizeClass::For(draft.bytes), /*own=*/true, &draft);
+    if (!status.ok()) co_return status;
+  }
   draft.buffer = context_.fabric.NewRoundTrip();
   draft.record = draft.buffer->Reserve(draft.bytes);
   RecordFields fields;

@@ -446,8 +446,11 @@ Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, const ListedRegist
     if (search.entry.word.is_register()) entry = Adopt(key, search, forgotten);
     if (entry != nullptr && !search.busy) {
       RegisterCache::Use use(registers_->cache, *entry);
-      operation.shared_pin = SharedPin(reclaimer_.Pin());
-      status = co_await ReserveInPlaceOf(search.entry.word, ThawedClass(key, *entry), own, &thawed);
+      ReadResult current;
+      const Result<RegisterResult> read = co_await ReadRegister(operation, *entry, &current);
+      if (!read.ok()) co_return read.status();
+      status = co_await ReserveInPlaceOf(search.entry.word, ThawedClass(key, *entry, &current), own,
+                                         &thawed);
       is_short = status.code() == StatusCode::kOutOfMemory;
       if (status.ok()) {
         status =

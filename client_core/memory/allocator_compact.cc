@@ -161,6 +161,17 @@ void Allocator::FillAgain(Block& block) {
   if (!block.free.empty()) Enlist(block);
 }
 
+bool Allocator::FillAgainFor(SizeClass size_class) {
+  for (const Emptying& one : emptying_) {
+    Block* const block = FindOwn(one.start);
+    if (block == nullptr || !block->emptying || block->size_class != size_class) continue;
+    if (block->free.empty()) continue;
+    FillAgain(*block);
+    return true;
+  }
+  return false;
+}
+
 void Allocator::FillAgainWhatIsLate() {
   const uint64_t now_ns = context_.executor.NowNs();
   const auto is_over = [&](const Emptying& one) {

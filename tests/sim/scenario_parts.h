@@ -55,6 +55,8 @@ void AddCut(uint32_t agent, uint32_t node, uint64_t at_ns, Plan* plan, Rng& rng)
 // What a plan with cuts needs for agents to notice them and the master to decide.
 void WatchReach(Plan* plan, Rng& rng);
 
+// Regions are to leave nodes, or to come to those that have none.
+void MoveRegions(Rng& rng, Plan* plan);
 // Two or three nodes more, which are to be used from some moment on.
 void JoinNodes(uint64_t span_ns, Rng& rng, Plan* plan);
 // ... and that drain again when they have added regions.
@@ -62,7 +64,7 @@ void DrainWhatJoined(uint64_t span_ns, Rng& rng, Plan* plan);
 void BreakAmidShrink(Rng& rng, Plan* plan);
 
 // Scenarios: scenarios.cc, then scenarios_members.cc, scenarios_frozen.cc, scenarios_growth.cc,
-// scenarios_joins.cc and scenarios_storm.cc.
+// scenarios_joins.cc, scenarios_spread.cc and scenarios_storm.cc.
 Plan MakeTight(uint64_t seed);
 Plan MakeFlush(uint64_t seed);
 Plan MakeMembers(uint64_t seed);
@@ -75,6 +77,7 @@ Plan MakeTurnover(uint64_t seed);
 void LookForLost(uint64_t seed, Plan* plan);
 Plan MakeScarce(uint64_t seed);
 Plan MakeBrim(uint64_t seed);
+Plan MakeSpread(uint64_t seed);
 Plan MakeRepairs(uint64_t seed);
 Plan MakeMoves(uint64_t seed);
 Plan MakeJoins(uint64_t seed);

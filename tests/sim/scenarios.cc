@@ -425,6 +425,7 @@ constexpr Scenario kScenarios[] = {
     {"scarce", "memory that one worker has and another one needs, while agents come and go",
      MakeScarce},
     {"brim", "changes of values in a pool that is full, while agents come and go", MakeBrim},
+    {"spread", "the same where regions lie on different memory nodes", MakeSpread},
     {"extents", "values in extents, under what other scenarios are about", MakeExtents},
     {"growth", "an index that grows under what other scenarios are about", MakeGrowth},
     {"storm", "mechanisms and faults drawn together", MakeStorm},

@@ -39,27 +39,6 @@ void Sprinkle(Rng& rng, uint64_t percent, const Command& other, Plan* plan) {
   }
 }
 
-void MoveRegions(Rng& rng, Plan* plan) {
-  plan->shape.node_bytes = std::max<uint64_t>(plan->shape.node_bytes, 32ULL << 20);
-  plan->spares = std::max<uint32_t>(plan->spares, 1 + static_cast<uint32_t>(rng.Below(2)));
-  // A node that is to drain takes the place of none that is lost.
-  const auto is_loss = [](const Fault& fault) { return fault.kind == FaultKind::kLoseNode; };
-  if (std::any_of(plan->faults.begin(), plan->faults.end(), is_loss)) {
-    plan->spares = std::max<uint32_t>(plan->spares, 2);
-  }
-  plan->control.replace_after_ms = OneOf(rng, {1UL, 4UL});
-  const uint64_t count = 1 + rng.Below(2);
-  for (uint64_t i = 0; i < count; ++i) {
-    Fault fault;
-    fault.kind = rng.Below(3) == 0 ? FaultKind::kFillNode : FaultKind::kDrainNode;
-    fault.at_ns = rng.Below(SpanNs(*plan));
-    fault.node = fault.kind == FaultKind::kDrainNode
-                     ? static_cast<uint32_t>(rng.Below(plan->shape.nodes))
-                     : plan->shape.nodes + static_cast<uint32_t>(rng.Below(plan->spares));
-    plan->faults.push_back(fault);
-  }
-}
-
 void SkewClocks(Rng& rng, Plan* plan) {
   const uint64_t half_ns = OneOf(rng, {1000UL, 50'000UL, 700'000UL});
   plan->clock_error_ns = 4 * half_ns;
@@ -135,6 +114,27 @@ void LoseOne(Rng& rng, Plan* plan) {
 }
 
 }  // namespace
+
+void MoveRegions(Rng& rng, Plan* plan) {
+  plan->shape.node_bytes = std::max<uint64_t>(plan->shape.node_bytes, 32ULL << 20);
+  plan->spares = std::max<uint32_t>(plan->spares, 1 + static_cast<uint32_t>(rng.Below(2)));
+  // A node that is to drain takes the place of none that is lost.
+  const auto is_loss = [](const Fault& fault) { return fault.kind == FaultKind::kLoseNode; };
+  if (std::any_of(plan->faults.begin(), plan->faults.end(), is_loss)) {
+    plan->spares = std::max<uint32_t>(plan->spares, 2);
+  }
+  plan->control.replace_after_ms = OneOf(rng, {1UL, 4UL});
+  const uint64_t count = 1 + rng.Below(2);
+  for (uint64_t i = 0; i < count; ++i) {
+    Fault fault;
+    fault.kind = rng.Below(3) == 0 ? FaultKind::kFillNode : FaultKind::kDrainNode;
+    fault.at_ns = rng.Below(SpanNs(*plan));
+    fault.node = fault.kind == FaultKind::kDrainNode
+                     ? static_cast<uint32_t>(rng.Below(plan->shape.nodes))
+                     : plan->shape.nodes + static_cast<uint32_t>(rng.Below(plan->spares));
+    plan->faults.push_back(fault);
+  }
+}
 
 Plan MakeStorm(uint64_t seed) {
   constexpr Plan (*kUnder[])(uint64_t) = {MakeTurnover, MakeRepairs, MakeMembers, MakeMoves,

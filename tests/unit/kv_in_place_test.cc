@@ -142,7 +142,7 @@ class KvInPlaceTest : public testing::TestWithParam<Shape> {
     for (const auto& [key, value] : model_) ASSERT_EQ(workers_.front()->Get(key), value) << key;
   }
 
-  static constexpr uint64_t kPoolBytes = (kSlowdown == 1 ? 32ULL : 16ULL) << 20;
+  static constexpr uint64_t kPoolBytes = 16ULL << 20;
   static constexpr size_t kRefusals = 30;
   static constexpr size_t kAllRefusals = 100;
   SimExecutor executor_{1};
@@ -286,7 +286,7 @@ std::vector<Shape> Shapes() {
   const std::vector<Shape> others = {{},
                                      {.value_bytes = 40},
                                      {.workers = 3},
-                                     {.workers = 3, .value_bytes = 2900},
+                                     {.workers = 3, .value_bytes = 3000},
                                      {.engine = EngineKind::kSnapshot, .workers = 2}};
   if (kSlowdown == 1) shapes.insert(shapes.end(), others.begin(), others.end());
   return shapes;
