@@ -66,7 +66,6 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kNotLetGo, "not-let-go", "storm"},
     {Bug::kOwnBuffersLost, "own-buffers-lost", "scarce"},
     {Bug::kAccountedAtOnce, "accounted-at-once", "scarce"},
-    {Bug::kBackupBitsIgnored, "backup-bits-ignored", "cuts"},
     {Bug::kMovedFreedAtOnce, "moved-freed-at-once", "scarce"},
     {Bug::kLocksNotCleared, "locks-not-cleared", "scarce", 4000, 441},
     {Bug::kCopyForgetsBlock, "copy-forgets-block", "repairs"},

@@ -529,6 +529,50 @@ TEST_F(MissingMemoryTest, BuffersGoOnToComeFromBlocksOnTheirRegistersNodes) {
   }
 }
 
+// Whoever freed an object of worker 0's died between the backups and the primary. Worker 0 finds it
+// and uses it again: whether it loses it once more when a backup takes the primary's place.
+class FoundObjectTest : public MissingMemoryTest {
+ protected:
+  bool IsFreedTwice() {
+    Allocator& owner = worker(0).allocator();
+    const GlobalAddr object = worker(0).Allocate(kSlab).value();
+    const GlobalAddr block = object.block_start();
+    const uint16_t index = ObjectIndex(object, block, kSlab);
+    EXPECT_LT(index, 64U);
+    for (int i = 1; i < view().LiveReplicas(block); ++i) {
+      const RemoteAddr at = view().Locate(block + BitmapOffset(block.block()), i);
+      auto* const base = const_cast<std::byte*>(cluster_.node(at.node.value).base());
+      *reinterpret_cast<uint64_t*>(base + at.offset) |= 1ULL << index;
+    }
+    owner.BeginAccount();
+    std::vector<bool> unused(ObjectsPerBlock(kSlab, block.block()));
+    unused[index] = true;
+    EXPECT_TRUE(BlockOn(executor_, owner.CollectForAccount(block, unused)).ok());
+    if (owner.IsSuspect(object)) owner.FreeLost(object);
+    owner.EndAccount();
+    GlobalAddr again;
+    while (again != object) again = worker(0).Allocate(kSlab).value();
+    const uint64_t live = owner.metrics().live_bytes.Value();
+    const NodeId lost = view().Locate(block, 0).node;
+    Lose(lost);
+    TakeOut(lost);
+    PassEpochs();
+    return owner.metrics().live_bytes.Value() < live;
+  }
+};
+
+TEST_F(FoundObjectTest, WhatABackupAloneShowsIsTakenOutWhenItIsFound) {
+  EXPECT_FALSE(IsFreedTwice());
+}
+
+#ifdef ONETRIP_PLANTED_BUGS
+TEST_F(FoundObjectTest, PlantedBugBackupBitsIgnoredIsFound) {
+  TEST_planted_bug = Bug::kBackupBitsIgnored;
+  EXPECT_TRUE(IsFreedTwice());
+  TEST_planted_bug = Bug::kNone;
+}
+#endif
+
 class ManyRegionsTest : public MissingMemoryTest {
  protected:
   ManyRegionsTest() : MissingMemoryTest({.nodes = 4, .replicas = 3, .node_bytes = 192ULL << 20}) {}
