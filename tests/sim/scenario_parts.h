@@ -38,6 +38,8 @@ inline constexpr std::string_view kRegisterMixes[] = {"reads_and_writes",
 
 // Settings that any seed may take with any commands.
 Plan MakeBasePlan(std::string_view scenario, uint64_t seed, Rng& rng);
+// How long the longest of its clients takes, more or less.
+uint64_t SpanOf(const Plan& plan);
 // Clients and keys of a mix.
 WorkloadOptions MakeWorkload(Rng& rng, std::string_view mix);
 // Makes the commands those with deadlines, which pass while walks for expired records are under

@@ -26,6 +26,14 @@ void DrawEngine(uint64_t seed, Plan* plan) {
 
 constexpr int64_t kUnixStartMs = 1'700'000'000'000;
 
+uint64_t SpanOf(const Plan& plan) {
+  size_t longest = 0;
+  for (const std::vector<Command>& client : plan.program) {
+    longest = std::max(longest, client.size());
+  }
+  return longest * (plan.think_ns_max / 2 + 8 * plan.fabric.latency_max_ns);
+}
+
 Plan MakeBasePlan(std::string_view scenario, uint64_t seed, Rng& rng) {
   Plan plan;
   plan.scenario = scenario;

@@ -99,11 +99,7 @@ Plan MakeJoins(uint64_t seed) {
   std::erase_if(plan.faults, [drains](const Fault& fault) {
     return fault.kind == FaultKind::kFillNode || (fault.kind == FaultKind::kDrainNode && !drains);
   });
-  uint64_t span_ns = 0;
-  for (const std::vector<Command>& client : plan.program) {
-    span_ns =
-        std::max(span_ns, client.size() * (plan.think_ns_max / 2 + 8 * plan.fabric.latency_max_ns));
-  }
+  const uint64_t span_ns = SpanOf(plan);
   JoinNodes(span_ns, rng, &plan);
   constexpr uint64_t kDrains = 0x5481'0000'0000;
   Rng again(seed ^ kDrains);

@@ -425,11 +425,7 @@ Plan MakeMoves(uint64_t seed) {
   Rng channels(seed ^ kChannels);
   plan.fabric.open_ns_max = OneOf(channels, {0UL, 20'000UL, 500'000UL, 5'000'000UL});
   const uint32_t nodes = plan.shape.nodes + plan.spares;
-  uint64_t span_ns = 0;
-  for (const std::vector<Command>& client : plan.program) {
-    span_ns =
-        std::max(span_ns, client.size() * (plan.think_ns_max / 2 + 8 * plan.fabric.latency_max_ns));
-  }
+  const uint64_t span_ns = SpanOf(plan);
   if (rng.Below(2) == 0) plan.faults.clear();
   for (Fault& fault : plan.faults) {
     fault.node = static_cast<uint32_t>(rng.Below(nodes));

@@ -23,16 +23,27 @@ Plan MakeSpread(uint64_t seed) {
   options.clients = 3 + static_cast<uint32_t>(rng.Below(3));
   options.operations = 30 + static_cast<uint32_t>(rng.Below(40));
   options.hot_keys = 3;
-  options.cold_keys = 20 + static_cast<uint32_t>(rng.Below(40));
+  options.cold_keys = 40 + static_cast<uint32_t>(rng.Below(40));
   options.hot_percent = 30;
   options.number_percent = 0;
   options.expiry_ms_max = 1'000'000;
-  // Some below the size up to which a register holds its value itself.
   options.value_bytes = {OneOf(rng, {5000U, 20'000U, 40'000U})};
+  // Some are held by registers themselves.
   if (rng.Below(2) == 0) options.value_bytes.push_back(OneOf(rng, {300U, 1200U, 60'000U}));
   plan.program = MakeProgram(rng.Next(), options);
   if (rng.Below(4) == 0) MakeGrow(rng, /*with_deadlines=*/false, &plan);
-  if (rng.Below(3) == 0) MoveRegions(rng, &plan);
+  switch (rng.Below(4)) {
+    case 0:
+      MoveRegions(rng, &plan);
+      break;
+    case 1:
+    case 2:
+      // What is near the old registers is full, what is added is not.
+      JoinNodes(SpanOf(plan), rng, &plan);
+      break;
+    default:
+      break;
+  }
   return plan;
 }
 

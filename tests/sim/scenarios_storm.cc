@@ -9,14 +9,6 @@
 namespace onetrip {
 namespace {
 
-uint64_t SpanNs(const Plan& plan) {
-  size_t longest = 0;
-  for (const std::vector<Command>& client : plan.program) {
-    longest = std::max(longest, client.size());
-  }
-  return longest * (plan.think_ns_max / 2 + 8 * plan.fabric.latency_max_ns);
-}
-
 // Some SETs get a deadline that passes within the run, under walks for what is expired.
 void LetExpire(Rng& rng, Plan* plan) {
   plan->think_ns_max = std::max<uint64_t>(plan->think_ns_max, 30'000);
@@ -45,7 +37,7 @@ void SkewClocks(Rng& rng, Plan* plan) {
   for (uint32_t agent = 0; agent < plan->agents; ++agent) {
     Fault fault;
     fault.kind = FaultKind::kStepClock;
-    fault.at_ns = rng.Below(SpanNs(*plan));
+    fault.at_ns = rng.Below(SpanOf(*plan));
     fault.agent = agent;
     fault.amount = static_cast<int64_t>(rng.Below(2 * half_ns)) - static_cast<int64_t>(half_ns);
     plan->faults.push_back(fault);
@@ -103,7 +95,7 @@ void FillPool(Rng& rng, Plan* plan) {
 void LoseOne(Rng& rng, Plan* plan) {
   Fault loss;
   loss.kind = FaultKind::kLoseNode;
-  loss.at_ns = rng.Below(SpanNs(*plan));
+  loss.at_ns = rng.Below(SpanOf(*plan));
   loss.node = static_cast<uint32_t>(rng.Below(plan->shape.nodes));
   std::set<uint32_t> away{loss.node};
   for (const Fault& fault : plan->faults) {
@@ -128,7 +120,7 @@ void MoveRegions(Rng& rng, Plan* plan) {
   for (uint64_t i = 0; i < count; ++i) {
     Fault fault;
     fault.kind = rng.Below(3) == 0 ? FaultKind::kFillNode : FaultKind::kDrainNode;
-    fault.at_ns = rng.Below(SpanNs(*plan));
+    fault.at_ns = rng.Below(SpanOf(*plan));
     fault.node = fault.kind == FaultKind::kDrainNode
                      ? static_cast<uint32_t>(rng.Below(plan->shape.nodes))
                      : plan->shape.nodes + static_cast<uint32_t>(rng.Below(plan->spares));
@@ -165,7 +157,7 @@ Plan MakeStorm(uint64_t seed) {
                   [](const Fault& fault) { return fault.kind == FaultKind::kLoseNode; });
     WatchReach(&plan, rng);
     AddCut(static_cast<uint32_t>(rng.Below(plan.agents)),
-           static_cast<uint32_t>(rng.Below(plan.shape.nodes)), rng.Below(SpanNs(plan)), &plan, rng);
+           static_cast<uint32_t>(rng.Below(plan.shape.nodes)), rng.Below(SpanOf(plan)), &plan, rng);
   }
   const bool moves = std::any_of(plan.faults.begin(), plan.faults.end(), [](const Fault& fault) {
     return fault.kind == FaultKind::kDrainNode || fault.kind == FaultKind::kFillNode;
@@ -180,18 +172,18 @@ Plan MakeStorm(uint64_t seed) {
   // At least one, so that outcomes may be unknown.
   const uint64_t count = 1 + rng.Below(8);
   for (uint64_t i = 0; i < count; ++i) {
-    plan.faults.push_back(MakeMemberFault(plan, SpanNs(plan), rng));
+    plan.faults.push_back(MakeMemberFault(plan, SpanOf(plan), rng));
     if (draw(25)) plan.faults.back().kind = FaultKind::kBreakChannel;
     if (draw(15)) plan.faults.back().kind = FaultKind::kBreakNodeControl;
   }
   if (!cuts && draw(50)) LoseOne(rng, &plan);
   if (draw(20)) {
-    JoinNodes(SpanNs(plan), rng, &plan);
+    JoinNodes(SpanOf(plan), rng, &plan);
     if (draw(50)) {
       // Before regions leave whoever is lost may leave too little room.
       std::erase_if(plan.faults,
                     [](const Fault& fault) { return fault.kind == FaultKind::kLoseNode; });
-      DrainWhatJoined(SpanNs(plan), rng, &plan);
+      DrainWhatJoined(SpanOf(plan), rng, &plan);
       if (draw(50)) BreakAmidShrink(rng, &plan);
       plan.fills_added = static_cast<uint32_t>(rng.Below(2));
       plan.data_path.account_rest_us = std::min<uint64_t>(plan.data_path.account_rest_us, 1000);
