@@ -5,6 +5,7 @@
 #include <bit>
 #include <set>
 
+#include "client_core/base/planted_bug.h"
 #include "client_core/base/rng.h"
 #include "tests/support/memory_worker.h"
 
@@ -56,6 +57,40 @@ class OpenBlocksTest : public testing::Test {
       co_await worker->allocator().Maintain();
       co_await worker->context().executor.SleepFor(1'000'000);
     }
+  }
+
+  // Whether a buffer in what somebody has left open holds a lock of before.
+  bool HoldsAnOldLock() {
+    bool holds = false;
+    auto first = NewWorker();
+    const std::vector<GlobalAddr> objects = Take(*first, kClass, 20);
+    for (const GlobalAddr addr : objects) {
+      for (int replica = 0; replica < 3; ++replica) {
+        *reinterpret_cast<uint64_t*>(At(addr, replica)) = ~uint64_t{0};
+      }
+    }
+    // The odd ones are freed before it ends, the others by who has the block then.
+    for (size_t i = 1; i < objects.size(); i += 2) first->allocator().Retire(objects[i], kClass);
+    Leave(std::move(first));
+    auto second = NewWorker();
+    std::set<GlobalAddr> buffers;
+    const auto take = [&] {
+      const GlobalAddr addr =
+          BlockOn(executor_, second->allocator().AllocateBuffer(kClass, objects[0])).value();
+      EXPECT_EQ(addr.block_start(), objects[0].block_start());
+      for (int replica = 0; replica < 3; ++replica) {
+        holds = holds || *reinterpret_cast<uint64_t*>(At(addr, replica)) != 0;
+      }
+      EXPECT_TRUE(buffers.insert(addr).second);
+    };
+    for (size_t i = 0; i < 10; ++i) take();
+    for (size_t i = 0; i < objects.size(); i += 2) second->allocator().Retire(objects[i], kClass);
+    for (int i = 0; i < 5; ++i) second->Maintain();
+    while (buffers.size() < ObjectsPerBlock(kClass, objects[0].block())) take();
+    for (const GlobalAddr addr : buffers) second->allocator().Retire(addr, kClass);
+    Leave(std::move(second));
+    EXPECT_EQ(ReadBlockTables(cluster_, kNobody).granted_blocks, 0U);
+    return holds;
   }
 
   SimExecutor executor_{1};
@@ -189,36 +224,15 @@ TEST_F(OpenBlocksTest, ABlockInWhichSomebodyHoldsSomethingIsNotOpened) {
   Leave(std::move(owner));
 }
 
-TEST_F(OpenBlocksTest, BuffersFromThemHaveNoLocks) {
-  auto first = NewWorker();
-  const std::vector<GlobalAddr> objects = Take(*first, kClass, 20);
-  for (const GlobalAddr addr : objects) {
-    for (int replica = 0; replica < 3; ++replica) {
-      *reinterpret_cast<uint64_t*>(At(addr, replica)) = ~uint64_t{0};
-    }
-  }
-  // The odd ones are freed before it ends, the others by who has the block then.
-  for (size_t i = 1; i < objects.size(); i += 2) first->allocator().Retire(objects[i], kClass);
-  Leave(std::move(first));
-  auto second = NewWorker();
-  std::set<GlobalAddr> buffers;
-  const auto take = [&] {
-    const GlobalAddr addr =
-        BlockOn(executor_, second->allocator().AllocateBuffer(kClass, objects[0])).value();
-    EXPECT_EQ(addr.block_start(), objects[0].block_start());
-    for (int replica = 0; replica < 3; ++replica) {
-      EXPECT_EQ(*reinterpret_cast<uint64_t*>(At(addr, replica)), 0U);
-    }
-    EXPECT_TRUE(buffers.insert(addr).second);
-  };
-  for (size_t i = 0; i < 10; ++i) take();
-  for (size_t i = 0; i < objects.size(); i += 2) second->allocator().Retire(objects[i], kClass);
-  for (int i = 0; i < 5; ++i) second->Maintain();
-  while (buffers.size() < ObjectsPerBlock(kClass, objects[0].block())) take();
-  for (const GlobalAddr addr : buffers) second->allocator().Retire(addr, kClass);
-  Leave(std::move(second));
-  EXPECT_EQ(ReadBlockTables(cluster_, kNobody).granted_blocks, 0U);
+TEST_F(OpenBlocksTest, BuffersFromThemHaveNoLocks) { EXPECT_FALSE(HoldsAnOldLock()); }
+
+#ifdef ONETRIP_PLANTED_BUGS
+TEST_F(OpenBlocksTest, PlantedBugLocksNotClearedIsFound) {
+  TEST_planted_bug = Bug::kLocksNotCleared;
+  EXPECT_TRUE(HoldsAnOldLock());
+  TEST_planted_bug = Bug::kNone;
 }
+#endif
 
 }  // namespace
 }  // namespace onetrip
