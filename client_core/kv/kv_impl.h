@@ -402,6 +402,10 @@ class KvImpl final : private WorkerDuties {
   Task<Status> TakeInPlace(Draft* draft);
   // The last attempt found no memory. Ok: another one may.
   Task<Status> GoOnInPlace(RegisterOperation& operation, Draft* draft);
+  // The caller's pins, and what it knows, are given up; the memory stays at hand for its next
+  // attempt.
+  Task<Status> AwaitMemory(RegisterOperation& operation, SizeClass size_class,
+                           Allocator::Holder* idle);
 
   // register_ops.cc: keys that are held as registers.
   [[nodiscard]] bool FitsRegister(const Key& key, const NewRecord& record) const;
@@ -427,8 +431,7 @@ class KvImpl final : private WorkerDuties {
     WriteOutcome outcome;
   };
   // GET and SET of a known register where the fabric completes inline and nobody interferes.
-  // Nothing suspends, so this worker's epoch stands still without a pin. False: take the long way,
-  // and go on with what was begun.
+  // Nothing suspends: no pin is needed. False: take the long way, and go on with what was begun.
   bool GetAtOnce(const Key& key, ReadResult* result);
   bool SetAtOnce(const Key& key, const NewRecord& record, BegunWrite* begun);
   // The same with the long way behind it. REQUIRES: runs_inline_.
@@ -448,8 +451,7 @@ class KvImpl final : private WorkerDuties {
                                              CachedRegister& entry, const NewRecord& record,
                                              BegunWrite begun, Allocator::Holder* idle);
   [[nodiscard]] bool HasMajority(const CachedRegister& entry);
-  // Until a write has a majority to go to; the caller's pins are given up. kUnavailable: there was
-  // none for as long as the operation may wait, and nothing was posted.
+  // Until a write has a majority; the caller's pins are given up. kUnavailable: there was none.
   Task<Status> AwaitMajority(RegisterOperation& operation, const CachedRegister& entry);
   Task<Status> TakeBuffers(RegisterOperation& operation, CachedRegister& entry,
                            WriteBuffers* buffers, Allocator::Holder* idle);

@@ -338,15 +338,7 @@ Task<Status> KvImpl::ScrubRegister(ViewHold::Presence& presence, IndexKey key) {
       if (!search.busy) {
         // Copies wait for this, however full the pool is.
         const Allocator::Holder holder(allocator_);
-        Draft reserved;
-        if (!entry->met_seal.is_deleted()) {
-          status = co_await ReserveInPlaceOf(search.entry.word, ThawedClass(key, *entry),
-                                             /*own=*/true, &reserved);
-        }
-        if (status.ok()) {
-          status = co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false,
-                                        &reserved);
-        }
+        status = co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false);
         if (!status.ok()) co_return status;
       }
     }
@@ -448,14 +440,17 @@ Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, const ListedRegist
       RegisterCache::Use use(registers_->cache, *entry);
       ReadResult current;
       const Result<RegisterResult> read = co_await ReadRegister(operation, *entry, &current);
-      if (!read.ok()) co_return read.status();
-      status = co_await ReserveInPlaceOf(search.entry.word, ThawedClass(key, *entry, &current), own,
-                                         &thawed);
-      is_short = status.code() == StatusCode::kOutOfMemory;
+      // Where a read fails seals may still succeed.
+      const bool is_sealed = read.ok() && read.value() == RegisterResult::kAgain;
+      if (!is_sealed) {
+        status = co_await ReserveInPlaceOf(search.entry.word, ThawedClass(key, *entry, &current),
+                                           own, &thawed);
+      }
       if (status.ok()) {
         status =
             co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false, &thawed);
       }
+      is_short = status.code() == StatusCode::kOutOfMemory;
       if (!status.ok() && !is_short) co_return status;
     }
     if (is_short) {
@@ -463,6 +458,7 @@ Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, const ListedRegist
       give_back();
       status = co_await AwaitRetired(operation, deadline_ns);
       if (!status.ok()) co_return status;
+      operation.deadline_ns = 0;  // what is posted has as long again
       continue;
     }
     const bool in_time = co_await backoff.Wait();

@@ -137,7 +137,8 @@ Task<Status> KvImpl::AttemptOnRegister(RegisterOperation& operation, const Key& 
   const SizeClass thawed_class = ThawedClass(index_key, *entry, &current);
   draft->gives_up = GivenUpFor(key, word, thawed_class, is_read ? &change : nullptr);
   Draft thawed;
-  if (draft->in_place_until_ns != 0 && draft->gives_up.is_valid()) [[unlikely]] {
+  const bool is_sealed = read.value() == RegisterResult::kAgain;
+  if (draft->in_place_until_ns != 0 && draft->gives_up.is_valid() && !is_sealed) [[unlikely]] {
     const Status reserved = co_await ReserveInPlaceOf(word, thawed_class, /*own=*/true, &thawed);
     if (!reserved.ok()) co_return reserved;
   }

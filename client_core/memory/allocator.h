@@ -413,8 +413,8 @@ class Allocator : private AllocatorBlocks {
   [[nodiscard]] bool MayCompact() const;
   // Blocks that were to be emptied, and are not in time, serve allocations again.
   void FillAgainWhatIsLate();
-  // ... or, before somebody is refused, one of that class that has room. False: there is none.
-  bool FillAgainFor(SizeClass size_class);
+  // ... or, before somebody is refused, one that has what is wanted. False: there is none.
+  bool FillAgainFor(const Want& want);
   void FillAgain(Block& block);
   // Those of which something is used, but little; of which least is first.
   [[nodiscard]] std::vector<Block*> SparseBlocks(uint32_t used_percent_max) const;

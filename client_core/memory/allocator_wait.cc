@@ -195,7 +195,7 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
                               MayCompact() || OthersMayGive();
     if (!more_to_come || (lost && !view_to_come) || now_ns >= deadline_ns) {
       // What compaction has set aside, and could not empty in time.
-      if (FillAgainFor(size_class)) continue;
+      if (FillAgainFor(want)) continue;
       if (lost) co_return Status(StatusCode::kUnavailable, "a memory node does not grant memory");
       metrics_.exhausted_for.Set(size_class.bytes());
       metrics_.exhausted.Add();

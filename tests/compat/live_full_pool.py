@@ -72,15 +72,16 @@ def check_what_works(client, keys):
                 expect(client, ("GET", key + "x"), value_of(key, SIZE))
 
 
-def until_refused(client, call_of):
-    """How many keys are made by `call_of(name)` first: compaction may still find room for some."""
-    for number in range(1000):
-        name = "new%d" % number
-        reply = client.call(*call_of(name))
+def until_refused(client, prefix, call_of):
+    """How many keys are made by `call_of(key)` first: compaction may still find room for some."""
+    for number in range(20000):
+        key = prefix + str(number)
+        reply = client.call(*call_of(key))
         if reply.is_error:
-            assert reply.value == OOM, (call_of(name)[0], reply.value)
+            assert reply.value == OOM, (call_of(key)[0], reply.value)
+            assert client.call("EXISTS", key).value == b"0"
             return number
-    raise AssertionError("%s finds room for ever" % call_of(name)[0])
+    raise AssertionError("%s finds room for ever" % call_of(key)[0])
 
 
 def check_what_is_refused(client, keys):
@@ -89,7 +90,7 @@ def check_what_is_refused(client, keys):
     before = int(client.call("DBSIZE").value)
     calls = [("APPEND", keys[0], big), ("SETRANGE", keys[0], 1000000, "x"),
              ("MSET", "m1", big, keys[1], big, "m2", big, "m3", big),
-             ("MSET", *[part for i in range(400) for part in ("m%d" % i, value_of("m", SIZE))]),
+             ("MSET", *[part for i in range(4000) for part in ("m%d" % i, value_of("m", SIZE))]),
              ("MSETNX", "m1", big, "m2", big), ("SETBIT", keys[2], 8 * 1000000, 1),
              ("BITFIELD", keys[2], "SET", "u8", 8 * 1000000, 1), ("SETNX", "m1", big)]
     for call in calls:
@@ -97,9 +98,9 @@ def check_what_is_refused(client, keys):
         assert reply.value == OOM, (call[0], reply.value)
     assert client.call("EXISTS", "m1", "m2", "m3").value == b"0"
     dump = client.call("DUMP", keys[3]).value
-    made = until_refused(client, lambda name: ("COPY", keys[0], "copied" + name))
-    made += until_refused(client, lambda name: ("RESTORE", "restored" + name, 0, dump))
-    made += until_refused(client, lambda name: ("PFADD", "hll" + name, "a"))
+    made = until_refused(client, "copied", lambda key: ("COPY", keys[0], key))
+    made += until_refused(client, "restored", lambda key: ("RESTORE", key, 0, dump))
+    made += until_refused(client, "hll", lambda key: ("PFADD", key, "a"))
     assert int(client.call("DBSIZE").value) == before + made
     check_unchanged(client, keys[:4])
 

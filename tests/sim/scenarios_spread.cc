@@ -11,7 +11,7 @@ Plan MakeSpread(uint64_t seed) {
   Plan plan = MakeBrim(seed);
   plan.scenario = "spread";
   Rng rng(seed ^ 0x59ea'd000'0000);
-  // One node or two more than the replicas, with room for two regions each: three regions at least.
+  // One node or two more than the replicas, with room for two regions each: two or three regions.
   plan.shape.nodes = plan.shape.replicas + 1 + static_cast<uint32_t>(rng.Below(2));
   plan.shape.node_bytes = 2 * kRegionBytes;
   plan.free_blocks = 3 + static_cast<uint32_t>(rng.Below(4));
