@@ -20,8 +20,8 @@ class NemesisClient:
         self._lock = threading.Lock()
 
     def tell(self, line):
-        # One that has ended is told of by finish().
-        with self._lock, contextlib.suppress(BrokenPipeError):
+        # One that has ended is told of by finish(), which closes its input (ValueError).
+        with self._lock, contextlib.suppress(BrokenPipeError, ValueError):
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
 

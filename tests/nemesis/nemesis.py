@@ -175,7 +175,7 @@ class World:
             self.expelled += 1
             self.say("%s was expelled" % process.name)
             return
-        if process.exit_code in faults.EXPELLED and self._was_silent(process):
+        if process.exit_code in faults.EXPELLED and self.was_silent(process):
             self.starved += 1
             self.say("%s was silent for longer than its lease, and expelled" % process.name)
             return
@@ -184,7 +184,7 @@ class World:
             process.last_words()))
         self.say(self.surprises[-1])
 
-    def _was_silent(self, process):
+    def was_silent(self, process):
         """Whether the master expelled the agent since it heard nothing of it in time: on a host that
         has too much to do that may happen to anybody."""
         said = r"\(process %d on \S+\) is expelled: (its lease|it has lost its stream)" % process.pid

@@ -92,6 +92,7 @@ class FalseMaster(MasterFault):
                 return False
             command = self.command(scratch)
             self.master.kill()
+            silent = [member for member in members if self.world.was_silent(member)]
             with open(os.path.join(scratch, "log"), "wb") as log:
                 false = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
                 try:
@@ -99,7 +100,9 @@ class FalseMaster(MasterFault):
                 finally:
                     false.kill()
                     false.wait(timeout=END_S)
-            ended = [member.name for member in members if member.poll() is not None]
+            # Not of those whom the true master had expelled before.
+            ended = [member.name for member in members
+                     if member.poll() is not None and member not in silent]
             time.sleep(self.away_s)
             self.master.start()
             assert not ended, "ended while a false master was there: " + ", ".join(ended)
