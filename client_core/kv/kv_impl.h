@@ -402,10 +402,6 @@ class KvImpl final : private WorkerDuties {
   Task<Status> TakeInPlace(Draft* draft);
   // The last attempt found no memory. Ok: another one may.
   Task<Status> GoOnInPlace(RegisterOperation& operation, Draft* draft);
-  // The caller's pins, and what it knows, are given up; the memory stays at hand for its next
-  // attempt.
-  Task<Status> AwaitMemory(RegisterOperation& operation, SizeClass size_class,
-                           Allocator::Holder* idle);
 
   // register_ops.cc: keys that are held as registers.
   [[nodiscard]] bool FitsRegister(const Key& key, const NewRecord& record) const;
@@ -431,7 +427,8 @@ class KvImpl final : private WorkerDuties {
     WriteOutcome outcome;
   };
   // GET and SET of a known register where the fabric completes inline and nobody interferes.
-  // Nothing suspends: no pin is needed. False: take the long way, and go on with what was begun.
+  // Nothing suspends, so this worker's epoch stands still without a pin. False: take the long way,
+  // and go on with what was begun.
   bool GetAtOnce(const Key& key, ReadResult* result);
   bool SetAtOnce(const Key& key, const NewRecord& record, BegunWrite* begun);
   // The same with the long way behind it. REQUIRES: runs_inline_.
@@ -451,16 +448,18 @@ class KvImpl final : private WorkerDuties {
                                              CachedRegister& entry, const NewRecord& record,
                                              BegunWrite begun, Allocator::Holder* idle);
   [[nodiscard]] bool HasMajority(const CachedRegister& entry);
-  // Until a write has a majority; the caller's pins are given up. kUnavailable: there was none.
+  // Until a write has a majority to go to; the caller's pins are given up. kUnavailable: there was
+  // none for as long as the operation may wait, and nothing was posted.
   Task<Status> AwaitMajority(RegisterOperation& operation, const CachedRegister& entry);
   Task<Status> TakeBuffers(RegisterOperation& operation, CachedRegister& entry,
                            WriteBuffers* buffers, Allocator::Holder* idle);
   Task<Status> SetRegister(RegisterOperation& operation, Key key, const IndexKey& index_key,
                            const NewRecord& record, BegunWrite begun, Allocator::Holder& holder,
                            bool* as_record);
-  struct RegisterSet;
   Task<Result<RegisterResult>> SetThroughIndex(RegisterOperation& operation, Key key,
-                                               const IndexKey& index_key, RegisterSet* set);
+                                               const IndexKey& index_key, Draft* draft,
+                                               bool* written, bool* moves, bool* renew_shape,
+                                               bool* as_record);
   Task<Status> ReserveRegister(const IndexKey& key, Draft* draft);
   void EncodeRegister(const IndexKey& key, Draft* draft);
   // This worker has made the register of `draft`.
@@ -471,10 +470,9 @@ class KvImpl final : private WorkerDuties {
   // `reserved`, unless null or empty, is the record's memory.
   Task<Status> EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                            CachedRegister& entry, bool may_wait, Draft* reserved = nullptr);
-  // Of the record that takes a register's place. F is not known before the register is sealed: for
-  // the value of `current`, or, if that is null or was not found, for the longest that it holds.
-  static SizeClass ThawedClass(const IndexKey& key, const CachedRegister& entry,
-                               const ReadResult* current = nullptr);
+  // Of the record that takes a register's place: what F needs is not known before the register is
+  // sealed, only the most that it can.
+  static SizeClass ThawedClass(const IndexKey& key, const CachedRegister& entry);
   // An object of `size_class` for a record that ends the register of that word, when more comes
   // back than that takes. `own`: the register lies in this worker's memory, or the caller gives up
   // as much at once.

@@ -338,7 +338,15 @@ Task<Status> KvImpl::ScrubRegister(ViewHold::Presence& presence, IndexKey key) {
       if (!search.busy) {
         // Copies wait for this, however full the pool is.
         const Allocator::Holder holder(allocator_);
-        status = co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false);
+        Draft reserved;
+        if (!entry->met_seal.is_deleted()) {
+          status = co_await ReserveInPlaceOf(search.entry.word, ThawedClass(key, *entry),
+                                             /*own=*/true, &reserved);
+        }
+        if (status.ok()) {
+          status = co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false,
+                                        &reserved);
+        }
         if (!status.ok()) co_return status;
       }
     }
@@ -438,19 +446,13 @@ Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, const ListedRegist
     if (search.entry.word.is_register()) entry = Adopt(key, search, forgotten);
     if (entry != nullptr && !search.busy) {
       RegisterCache::Use use(registers_->cache, *entry);
-      ReadResult current;
-      const Result<RegisterResult> read = co_await ReadRegister(operation, *entry, &current);
-      // Where a read fails seals may still succeed.
-      const bool is_sealed = read.ok() && read.value() == RegisterResult::kAgain;
-      if (!is_sealed) {
-        status = co_await ReserveInPlaceOf(search.entry.word, ThawedClass(key, *entry, &current),
-                                           own, &thawed);
-      }
+      operation.shared_pin = SharedPin(reclaimer_.Pin());
+      status = co_await ReserveInPlaceOf(search.entry.word, ThawedClass(key, *entry), own, &thawed);
+      is_short = status.code() == StatusCode::kOutOfMemory;
       if (status.ok()) {
         status =
             co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false, &thawed);
       }
-      is_short = status.code() == StatusCode::kOutOfMemory;
       if (!status.ok() && !is_short) co_return status;
     }
     if (is_short) {
@@ -458,7 +460,6 @@ Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, const ListedRegist
       give_back();
       status = co_await AwaitRetired(operation, deadline_ns);
       if (!status.ok()) co_return status;
-      operation.deadline_ns = 0;  // what is posted has as long again
       continue;
     }
     const bool in_time = co_await backoff.Wait();
