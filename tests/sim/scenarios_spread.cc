@@ -1,6 +1,4 @@
 // Full pools whose regions lie on different memory nodes.
-#include <algorithm>
-
 #include "tests/sim/scenario_parts.h"
 
 namespace onetrip {

@@ -541,7 +541,7 @@ class FoundObjectTest : public MissingMemoryTest {
     EXPECT_LT(index, 64U);
     for (int i = 1; i < view().LiveReplicas(block); ++i) {
       const RemoteAddr at = view().Locate(block + BitmapOffset(block.block()), i);
-      auto* const base = const_cast<std::byte*>(cluster_.node(at.node.value).base());
+      std::byte* const base = cluster_.node(at.node.value).base();
       *reinterpret_cast<uint64_t*>(base + at.offset) |= 1ULL << index;
     }
     owner.BeginAccount();
