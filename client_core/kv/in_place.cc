@@ -58,15 +58,20 @@ Task<Status> KvImpl::GoOnInPlace(RegisterOperation& operation, Draft* draft) {
   if (now_ns >= draft->in_place_until_ns) co_return kFull;
   // What others have given up so is of that class; those who own its blocks open them when they
   // hear that somebody is short of it.
+  const Status status = co_await AwaitMemory(operation, draft->gives_up, draft->holder);
+  co_return status;
+}
+
+Task<Status> KvImpl::AwaitMemory(RegisterOperation& operation, SizeClass size_class,
+                                 Allocator::Holder* idle) {
   operation.shared_pin = SharedPin();
   operation.pin.Release();
   operation.presence.LeaveSlots();
-  const Result<GlobalAddr> addr = co_await allocator_.Allocate(draft->gives_up, draft->holder);
-  if (addr.ok()) allocator_.FreeUnpublished(addr.value(), draft->gives_up);
+  const Result<GlobalAddr> addr = co_await allocator_.Allocate(size_class, idle);
+  if (addr.ok()) allocator_.FreeUnpublished(addr.value(), size_class);
   const bool entered = co_await EnterSlots(operation);
   operation.pin = reclaimer_.Pin();
-  if (!entered) co_return kHeld;
-  co_return addr.status();
+  co_return entered ? addr.status() : kHeld;
 }
 
 }  // namespace onetrip

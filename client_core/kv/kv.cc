@@ -404,7 +404,7 @@ Task<Status> KvImpl::TryGet(RegisterOperation& operation, Key key, ValueRange ra
           AfterWrite();
           if (status.code() == StatusCode::kOutOfMemory) {
             // Reads go on in a full pool: its time is over by this worker's clock, which has to do;
-            // and what is frozen will be thawed by who froze it and has the memory for that.
+            // and for what is sealed somebody may find memory in time.
             status = Status::Ok();
             if (read.value() == RegisterResult::kExpired) break;
           }

@@ -96,8 +96,7 @@ class KvImpl final : private WorkerDuties {
 
  private:
   friend class PreparedSets;
-  // So much the memory nodes' reserve has for keys of one command that meets a full pool on its
-  // way.
+  // So much the reserve has for keys of one command that meets a full pool on its way.
   static constexpr uint64_t kUnpreparedBytesMax = uint64_t{256} * 1024;
   // repair.cc: what the master asks when a memory node is lost or comes back, or regions move.
   void LeaveNode(NodeId node) override;
@@ -303,8 +302,7 @@ class KvImpl final : private WorkerDuties {
   void Encode(const IndexKey& key, const NewRecord& record, Draft* draft);
   void AddWrites(RoundTrip& round_trip, const Draft& draft) const;
   [[nodiscard]] SlotWord WordFor(const IndexKey& key, const Draft& draft, bool blind) const;
-  // Takes fresh memory for a draft whose old memory a slot has named, and writes it there. Releases
-  // and renews the operation's pin.
+  // Writes a draft, whose memory a slot has named, to fresh memory. Renews the operation's pin.
   Task<Status> Renew(Operation& operation, const IndexKey& key, Draft* draft);
   // `draft` may have its memory already.
   Task<Status> SetRecord(RegisterOperation& operation, Key key, const IndexKey& index_key,
@@ -333,8 +331,7 @@ class KvImpl final : private WorkerDuties {
   void RetireOrigin(const RecordOrigin& origin);
 
   // extents.cc: values that no record holds.
-  // An operation's part of the budget for values that are read, from when it asks for it until the
-  // value is there.
+  // An operation's part of the budget for values that are read, until the value is there.
   struct Room {
     std::optional<MemoryBudget::Turn> turn;  // it waits
     MemoryBudget::Share share;
@@ -402,6 +399,9 @@ class KvImpl final : private WorkerDuties {
   Task<Status> TakeInPlace(Draft* draft);
   // The last attempt found no memory. Ok: another one may.
   Task<Status> GoOnInPlace(RegisterOperation& operation, Draft* draft);
+  // The caller's pins are given up; the memory stays at hand for its next attempt.
+  Task<Status> AwaitMemory(RegisterOperation& operation, SizeClass size_class,
+                           Allocator::Holder* idle);
 
   // register_ops.cc: keys that are held as registers.
   [[nodiscard]] bool FitsRegister(const Key& key, const NewRecord& record) const;
@@ -427,8 +427,7 @@ class KvImpl final : private WorkerDuties {
     WriteOutcome outcome;
   };
   // GET and SET of a known register where the fabric completes inline and nobody interferes.
-  // Nothing suspends, so this worker's epoch stands still without a pin. False: take the long way,
-  // and go on with what was begun.
+  // Nothing suspends: no pin is needed. False: take the long way, and go on with what was begun.
   bool GetAtOnce(const Key& key, ReadResult* result);
   bool SetAtOnce(const Key& key, const NewRecord& record, BegunWrite* begun);
   // The same with the long way behind it. REQUIRES: runs_inline_.
@@ -448,18 +447,16 @@ class KvImpl final : private WorkerDuties {
                                              CachedRegister& entry, const NewRecord& record,
                                              BegunWrite begun, Allocator::Holder* idle);
   [[nodiscard]] bool HasMajority(const CachedRegister& entry);
-  // Until a write has a majority to go to; the caller's pins are given up. kUnavailable: there was
-  // none for as long as the operation may wait, and nothing was posted.
+  // Until a write has a majority; the caller's pins are given up. kUnavailable: there was none.
   Task<Status> AwaitMajority(RegisterOperation& operation, const CachedRegister& entry);
   Task<Status> TakeBuffers(RegisterOperation& operation, CachedRegister& entry,
                            WriteBuffers* buffers, Allocator::Holder* idle);
   Task<Status> SetRegister(RegisterOperation& operation, Key key, const IndexKey& index_key,
                            const NewRecord& record, BegunWrite begun, Allocator::Holder& holder,
                            bool* as_record);
+  struct RegisterSet;
   Task<Result<RegisterResult>> SetThroughIndex(RegisterOperation& operation, Key key,
-                                               const IndexKey& index_key, Draft* draft,
-                                               bool* written, bool* moves, bool* renew_shape,
-                                               bool* as_record);
+                                               const IndexKey& index_key, RegisterSet* set);
   Task<Status> ReserveRegister(const IndexKey& key, Draft* draft);
   void EncodeRegister(const IndexKey& key, Draft* draft);
   // This worker has made the register of `draft`.
@@ -470,17 +467,21 @@ class KvImpl final : private WorkerDuties {
   // `reserved`, unless null or empty, is the record's memory.
   Task<Status> EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                            CachedRegister& entry, bool may_wait, Draft* reserved = nullptr);
-  // Of the record that takes a register's place: what F needs is not known before the register is
-  // sealed, only the most that it can.
-  static SizeClass ThawedClass(const IndexKey& key, const CachedRegister& entry);
+  // Of the record that takes a register's place. F is not known before the register is sealed: for
+  // the value of `current`, or, if that is null or was not found, for the longest that it holds.
+  static SizeClass ThawedClass(const IndexKey& key, const CachedRegister& entry,
+                               const ReadResult* current = nullptr);
   // An object of `size_class` for a record that ends the register of that word, when more comes
   // back than that takes. `own`: the register lies in this worker's memory, or the caller gives up
   // as much at once.
   Task<Status> ReserveInPlaceOf(SlotWord register_word, SizeClass size_class, bool own,
                                 Draft* draft);
-  // The record that `search` found is written anew, to `reserved`, and nothing else changes. If it
-  // took a register's place that register's memory comes back now, not when the key is written.
-  // `root`, unless null, is its value then; `won`, unless null, tells whether it has it.
+  // The same for both records that follow a register: see MakeRecord.
+  Task<Status> ReserveToEnd(SlotWord word, const IndexKey& key, const CachedRegister& entry,
+                            const ReadResult& current, bool own, Draft* thawed, Draft* restated);
+  // The record that `search` found is written anew, to `reserved`, and nothing else changes. The
+  // memory of a register whose place it took comes back now, not when the key is written. `root`,
+  // unless null, is its value then; `won`, unless null, tells whether it has it.
   Task<Status> RestateRecord(RegisterOperation& operation, const IndexKey& key,
                              const SearchResult& search, Draft* reserved, bool* done,
                              const std::string_view* root = nullptr, bool* won = nullptr);
@@ -561,7 +562,7 @@ class KvImpl final : private WorkerDuties {
   bool publishing_ = false;
   bool sweeping_ = false;
   bool sweep_again_ = false;
-  // What databases meant when the sweep began, and the epoch then.
+  // As of when the sweep began.
   std::array<KeyspaceId, kMaxDatabases> sweep_keyspaces_{};
   uint64_t sweep_epoch_ = 0;
   bool stopping_ = false;
@@ -580,11 +581,12 @@ class KvImpl final : private WorkerDuties {
   AccountState account_;
   LeavingLooks leaving_looks_;
   bool compacting_ = false;
+  bool asks_for_second_ = false;  // ReserveToEnd
   uint64_t compaction_ended_ns_ = 0;
   IndexWalk left_walk_;  // the last that a hold has cut short
   bool finishing_splits_ = false;
   uint32_t quiet_ticks_ = 0;
-  // Where the walk for expired records goes on, how far the directory reaches, and when.
+  // Where and when the walk for expired records goes on, and how far the directory reaches.
   uint32_t expiry_entry_ = 0;
   uint32_t expiry_group_ = 0;
   uint32_t expiry_end_ = 1;

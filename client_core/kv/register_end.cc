@@ -25,37 +25,32 @@ bool Names(SlotWord word, GlobalAddr register_addr) {
 
 }  // namespace
 
-SizeClass KvImpl::ThawedClass(const IndexKey& key, const CachedRegister& entry) {
-  const uint64_t most = entry.handle.ref.shape.value_bytes_max() - kKeyValueHeadBytes;
-  return SizeClass::For(RecordBytes(key.bytes.size(), most) + sizeof(RecordOrigin));
+SizeClass KvImpl::ThawedClass(const IndexKey& key, const CachedRegister& entry,
+                              const ReadResult* current) {
+  const uint64_t bytes = current != nullptr && current->found()
+                             ? current->record().value_bytes
+                             : entry.handle.ref.shape.value_bytes_max() - kKeyValueHeadBytes;
+  return SizeClass::For(RecordBytes(key.bytes.size(), bytes) + sizeof(RecordOrigin));
 }
 
 // The slot names `entry`; something has sealed it, or has to. Ok: the slot may have changed, by us
 // or by others. REQUIRES: `operation` has been pinned since before its search. With `may_wait` the
-// pins may be given up to wait for memory. kOutOfMemory: this worker has sealed nothing.
+// pins may be given up to wait for memory. kOutOfMemory: this worker has sealed nothing, unless it
+// was sealed before, or came to a longer value than what is `reserved` is for.
 Task<Status> KvImpl::EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                                  CachedRegister& entry, bool may_wait, Draft* reserved) {
   const Allocator::Holder holder(allocator_);
   RegisterCache::Use use(registers_->cache, entry);
-  // Memory for the record first, or a full pool would leave a frozen register behind. For a DEL
-  // there is no record.
+  // Memory for the record first, or a full pool would leave a frozen register behind. What is
+  // sealed takes what it has come to, behind the seals; for a DEL there is no record.
   Draft draft;
   if (reserved != nullptr) draft = std::exchange(*reserved, Draft());
-  if (draft.addr.is_null() && !entry.met_seal.is_deleted()) {
+  const SealWord met_seal = entry.met_seal;
+  if (draft.addr.is_null() && met_seal.open()) {
     draft.size_class = ThawedClass(key, entry);
     const Result<GlobalAddr> at_once = co_await allocator_.AllocatePinned(draft.size_class);
     if (!at_once.ok() && !may_wait) co_return at_once.status();
-    if (!at_once.ok()) {
-      operation.shared_pin = SharedPin();
-      operation.pin.Release();
-      operation.presence.LeaveSlots();
-      Status status = co_await Reserve(&draft);
-      const bool entered = co_await EnterSlots(operation);
-      operation.pin = reclaimer_.Pin();
-      // All that was known went with the pins; the memory stays at hand for the next attempt.
-      if (status.ok()) allocator_.FreeUnpublished(draft.addr, draft.size_class);
-      co_return entered ? status : kHeld;
-    }
+    if (!at_once.ok()) co_return co_await AwaitMemory(operation, draft.size_class, nullptr);
     draft.addr = at_once.value();
   }
   if (may_wait) operation.shared_pin = SharedPin(reclaimer_.Pin());
@@ -69,10 +64,15 @@ Task<Status> KvImpl::EndRegister(RegisterOperation& operation, const IndexKey& k
   } else if (sealed->deleter.has_value()) {
     const auto credited = co_await DropRegister(operation, slot, CreditOf(*sealed->deleter), false);
     status = credited.status();
-  } else if (draft.addr.is_null()) {
+  } else if (draft.addr.is_null() && met_seal.is_deleted()) {
     entry.met_seal = SealWord::Frozen();  // the DELETED one did not answer: a record is needed
   } else {
     status = co_await ThawRegister(operation, key, slot, entry, sealed->f, &draft);
+    if (status.code() == StatusCode::kOutOfMemory && may_wait) {
+      const uint64_t value_bytes = sealed->f.value.bytes.size() - kKeyValueHeadBytes;
+      const uint64_t bytes = RecordBytes(key.bytes.size(), value_bytes) + sizeof(RecordOrigin);
+      status = co_await AwaitMemory(operation, SizeClass::For(bytes), nullptr);
+    }
   }
   if (!draft.addr.is_null()) allocator_.FreeUnpublished(draft.addr, draft.size_class);
   co_return status;
@@ -88,7 +88,12 @@ Task<Status> KvImpl::ThawRegister(RegisterOperation& operation, const IndexKey& 
   Draft draft = std::exchange(*reserved, Draft());
   draft.bytes = static_cast<uint32_t>(RecordBytes(key.bytes.size(), value.bytes.size()) +
                                       sizeof(RecordOrigin));
-  CHECK(draft.bytes <= draft.size_class.bytes());
+  if (draft.addr.is_null() || draft.bytes > draft.size_class.bytes()) [[unlikely]] {
+    // It was sealed already, or a longer value came ahead of the seals than the one that was read.
+    const Status status =
+        co_await ReserveInPlaceOf(entry.word, SizeClass::For(draft.bytes), /*own=*/true, &draft);
+    if (!status.ok()) co_return status;
+  }
   draft.buffer = context_.fabric.NewRoundTrip();
   draft.record = draft.buffer->Reserve(draft.bytes);
   RecordFields fields;
@@ -310,7 +315,8 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::ResolveInterrupted(RegisterOperatio
     }
     if (still_there && !search.busy) {
       status = co_await EndRegister(operation, key, search.entry, entry, /*may_wait=*/false);
-      if (!status.ok()) {
+      // Others may free some in time.
+      if (!status.ok() && status.code() != StatusCode::kOutOfMemory) {
         const bool again = co_await MayTryAgain(operation, status, &node_wait);
         if (!again) co_return kUnresolved;
       }

@@ -84,7 +84,10 @@ bool KvImpl::SetAtOnce(const Key& key, const NewRecord& record, BegunWrite* begu
   CachedRegister* entry = cache.Find(MakeKey(key));
   if (entry == nullptr || entry->handle.writing || !FitsEntry(record, *entry)) return false;
   const GlobalAddr near = entry->handle.ref.addr;
-  if (!cache.HasBuffers(entry->buffer_class, near, 2) || !HasMajority(*entry)) return false;
+  if (!cache.HasBuffers(entry->buffer_class, near, Allocator::kBuffersOfAWrite) ||
+      !HasMajority(*entry)) {
+    return false;
+  }
   const OutBuffer buffer = cache.TryTake(entry->buffer_class, near);
   const RoundTripPtr arena = context_.fabric.NewRoundTrip();
   if (!registers_->safe_guess.WriteAtOnce(entry->handle, buffer, AssembleValue(record, *arena),
@@ -121,7 +124,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::ReadRegister(RegisterOperation& ope
 bool KvImpl::TryTakeBuffers(const CachedRegister& entry, WriteBuffers* buffers) {
   RegisterCache& cache = registers_->cache;
   const GlobalAddr near = entry.handle.ref.addr;
-  if (!cache.HasBuffers(entry.buffer_class, near, 2)) return false;
+  if (!cache.HasBuffers(entry.buffer_class, near, Allocator::kBuffersOfAWrite)) return false;
   buffers->guess = cache.TryTake(entry.buffer_class, near);
   buffers->rewrite = cache.TryTake(entry.buffer_class, near);
   return true;
@@ -160,10 +163,10 @@ Task<Status> KvImpl::TakeBuffers(RegisterOperation& operation, CachedRegister& e
     // elsewhere.
     if (idle != nullptr && allocator_.has_elsewhere() && !context_.hold.held()) {
       co_await allocator_.Maintain();
-      if (cache.HasBuffers(entry.buffer_class, near, 2)) continue;
+      if (cache.HasBuffers(entry.buffer_class, near, Allocator::kBuffersOfAWrite)) continue;
       const Status beside =
           co_await allocator_.GrantBeside(entry.word.size_class(), entry.buffer_class, near);
-      const bool is_near = cache.HasBuffers(entry.buffer_class, near, 2);
+      const bool is_near = cache.HasBuffers(entry.buffer_class, near, Allocator::kBuffersOfAWrite);
       if (beside.ok() && !is_near) co_return kNoRoomNear;
       if (beside.ok()) continue;
     }
@@ -363,25 +366,33 @@ void KvImpl::KeepRegister(const IndexKey& key, SlotWord word, const Draft& draft
   entry->live.push_back(draft.out);
 }
 
-Task<Status> KvImpl::SetRegister(RegisterOperation& operation, Key key, const IndexKey& index_key,
-                                 const NewRecord& record, BegunWrite begun,
-                                 Allocator::Holder& holder, bool* as_record) {
-  Draft draft;
-  draft.holder = &holder;
+// A SET that makes a register, from one attempt to the next.
+struct KvImpl::RegisterSet {
+  Draft draft;               // the register
   bool written = false;      // the draft's bytes are on all replicas
   bool renew_shape = false;  // the key's register has to make room for another
   bool moves = false;        // ... since there is no room left near it
+  bool as_record = false;    // the key stays a record
+};
+
+Task<Status> KvImpl::SetRegister(RegisterOperation& operation, Key key, const IndexKey& index_key,
+                                 const NewRecord& record, BegunWrite begun,
+                                 Allocator::Holder& holder, bool* as_record) {
+  RegisterSet set;
+  Draft& draft = set.draft;
+  draft.holder = &holder;
   Status status;
   while (true) {
     CachedRegister* entry = registers_->cache.Find(index_key);
-    if (entry != nullptr && !renew_shape && !moves) {
+    if (entry != nullptr && !set.renew_shape && !set.moves) {
       const Result<RegisterResult> result =
           co_await WriteRegister(operation, index_key, *entry, record, std::exchange(begun, {}),
                                  draft.addr.is_null() ? &holder : nullptr);
       status = result.status();
-      moves = status.code() == StatusCode::kOutOfMemory && draft.addr.is_null() &&
-              allocator_.has_elsewhere();
-      if ((!status.ok() && !moves) || (status.ok() && result.value() == RegisterResult::kDone)) {
+      set.moves = status.code() == StatusCode::kOutOfMemory && draft.addr.is_null() &&
+                  allocator_.has_elsewhere();
+      if ((!status.ok() && !set.moves) ||
+          (status.ok() && result.value() == RegisterResult::kDone)) {
         break;
       }
     }
@@ -394,7 +405,7 @@ Task<Status> KvImpl::SetRegister(RegisterOperation& operation, Key key, const In
       status = co_await ReserveRegister(index_key, &draft);
       if (!status.ok()) break;
       EncodeRegister(index_key, &draft);
-      written = false;
+      set.written = false;
     }
     const bool entered = co_await EnterSlots(operation);
     if (!entered) {
@@ -402,12 +413,12 @@ Task<Status> KvImpl::SetRegister(RegisterOperation& operation, Key key, const In
       break;
     }
     operation.pin = reclaimer_.Pin();
-    const Result<RegisterResult> result = co_await SetThroughIndex(
-        operation, key, index_key, &draft, &written, &moves, &renew_shape, as_record);
+    const Result<RegisterResult> result = co_await SetThroughIndex(operation, key, index_key, &set);
     operation.pin.Release();
     operation.presence.LeaveSlots();
     status = result.status();
-    if (!status.ok() || *as_record) break;
+    *as_record = set.as_record;
+    if (!status.ok() || set.as_record) break;
     if (result.value() == RegisterResult::kDone) co_return status;
     if (OutOfTime(context_, operation)) {
       status = kContended;
@@ -423,21 +434,20 @@ Task<Status> KvImpl::SetRegister(RegisterOperation& operation, Key key, const In
 // blind write, and belongs to nobody here any more.
 Task<Result<KvImpl::RegisterResult>> KvImpl::SetThroughIndex(RegisterOperation& operation, Key key,
                                                              const IndexKey& index_key,
-                                                             Draft* draft, bool* written,
-                                                             bool* moves, bool* renew_shape,
-                                                             bool* as_record) {
-  RoundTripPtr first = *written ? context_.fabric.NewRoundTrip() : draft->buffer;
-  if (!*written) AddWrites(*first, *draft);
+                                                             RegisterSet* set) {
+  Draft* const draft = &set->draft;
+  RoundTripPtr first = set->written ? context_.fabric.NewRoundTrip() : draft->buffer;
+  if (!set->written) AddWrites(*first, *draft);
   SearchResult search;
   const uint64_t forgotten = Forgotten();
   Status status =
       co_await index_.Find(operation, index_key, ReadExtent::kKey, std::move(first), &search);
   if (!status.ok()) {
-    status = co_await FindAgain(operation, index_key, ReadExtent::kKey, *written ? nullptr : draft,
-                                status, &search);
+    status = co_await FindAgain(operation, index_key, ReadExtent::kKey,
+                                set->written ? nullptr : draft, status, &search);
   }
   if (!status.ok()) co_return status;
-  *written = true;
+  set->written = true;
   if (search.busy) {
     Backoff backoff(context_, operation);
     const bool in_time = co_await backoff.Wait();
@@ -458,18 +468,18 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::SetThroughIndex(RegisterOperation& 
     if (entry == nullptr) co_return RegisterResult::kAgain;
     RegisterCache::Use use(registers_->cache, *entry);
     const bool too_small = draft->value.size() > entry->handle.ref.shape.value_bytes_max();
-    *renew_shape = too_small || entry->exhausted || *moves;
-    if (!*renew_shape) co_return RegisterResult::kAgain;
+    set->renew_shape = too_small || entry->exhausted || set->moves;
+    if (!set->renew_shape) co_return RegisterResult::kAgain;
     status = co_await EndRegister(operation, index_key, search.entry, *entry, /*may_wait=*/true);
     if (!status.ok()) co_return status;
     // It may have waited for memory, and have sealed nothing.
     co_return RegisterResult::kAgain;
   }
-  *moves = false;
+  set->moves = false;
   // A record that was made by a read-modify-write, most likely by more of them to come, stays one
   // until it is overwritten twice.
-  if (!search.entry.word.blind() && !*renew_shape) {
-    *as_record = true;
+  if (!search.entry.word.blind() && !set->renew_shape) {
+    set->as_record = true;
     co_return RegisterResult::kAgain;
   }
   const Result<BlindOutcome> outcome =

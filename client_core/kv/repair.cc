@@ -189,6 +189,7 @@ Task<Status> KvImpl::EndRegisters(RepairOrder order) {
         &walk);
     AfterWrite();
     if (!status.ok()) co_return status;
+    if (walk.left.any) allocator_.CloseSparse();
     if (context_.view().leaving == 0) co_return walk.left.any ? kPoolIsFull : status;
     walk.leaves = true;
     walk.next = 0;
@@ -338,15 +339,7 @@ Task<Status> KvImpl::ScrubRegister(ViewHold::Presence& presence, IndexKey key) {
       if (!search.busy) {
         // Copies wait for this, however full the pool is.
         const Allocator::Holder holder(allocator_);
-        Draft reserved;
-        if (!entry->met_seal.is_deleted()) {
-          status = co_await ReserveInPlaceOf(search.entry.word, ThawedClass(key, *entry),
-                                             /*own=*/true, &reserved);
-        }
-        if (status.ok()) {
-          status = co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false,
-                                        &reserved);
-        }
+        status = co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false);
         if (!status.ok()) co_return status;
       }
     }
@@ -401,6 +394,28 @@ Task<Status> KvImpl::AwaitRetired(RegisterOperation& operation, uint64_t deadlin
   co_return Status::Ok();
 }
 
+// Before the seals: a record that had yet to wait for the second one would keep what others wait
+// for. Of several that hold the first one alone nobody would get on, so one at a time asks.
+Task<Status> KvImpl::ReserveToEnd(SlotWord word, const IndexKey& key, const CachedRegister& entry,
+                                  const ReadResult& current, bool own, Draft* thawed,
+                                  Draft* restated) {
+  const SizeClass thawed_class = ThawedClass(key, entry, &current);
+  Status status;
+  if (current.found()) {
+    const uint64_t bytes = RecordBytes(key.bytes.size(), current.record().value_bytes);
+    status = co_await ReserveInPlaceOf(word, SizeClass::For(bytes), own, restated);
+  }
+  if (!status.ok() || !thawed->addr.is_null()) co_return status;
+  thawed->size_class = thawed_class;
+  thawed->addr = allocator_.TryAllocate(thawed_class);
+  if (!thawed->addr.is_null()) co_return status;
+  if (asks_for_second_) co_return kPoolIsFull;
+  asks_for_second_ = true;
+  status = co_await ReserveInPlaceOf(word, thawed_class, own, thawed);
+  asks_for_second_ = false;
+  co_return status;
+}
+
 // As whoever writes to a register that is to be a record; what is in it stays. The register's
 // memory is given up, too, so that in the end less is used than before.
 Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, const ListedRegister& listed,
@@ -446,13 +461,19 @@ Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, const ListedRegist
     if (search.entry.word.is_register()) entry = Adopt(key, search, forgotten);
     if (entry != nullptr && !search.busy) {
       RegisterCache::Use use(registers_->cache, *entry);
-      operation.shared_pin = SharedPin(reclaimer_.Pin());
-      status = co_await ReserveInPlaceOf(search.entry.word, ThawedClass(key, *entry), own, &thawed);
-      is_short = status.code() == StatusCode::kOutOfMemory;
+      ReadResult current;
+      const Result<RegisterResult> read = co_await ReadRegister(operation, *entry, &current);
+      // Where a read fails seals may still succeed.
+      const bool is_sealed = read.ok() && read.value() == RegisterResult::kAgain;
+      if (!is_sealed) {
+        status =
+            co_await ReserveToEnd(search.entry.word, key, *entry, current, own, &thawed, &restated);
+      }
       if (status.ok()) {
         status =
             co_await EndRegister(operation, key, search.entry, *entry, /*may_wait=*/false, &thawed);
       }
+      is_short = status.code() == StatusCode::kOutOfMemory;
       if (!status.ok() && !is_short) co_return status;
     }
     if (is_short) {
@@ -460,6 +481,7 @@ Task<Status> KvImpl::MakeRecord(ViewHold::Presence& presence, const ListedRegist
       give_back();
       status = co_await AwaitRetired(operation, deadline_ns);
       if (!status.ok()) co_return status;
+      operation.deadline_ns = 0;  // what is posted has as long again
       continue;
     }
     const bool in_time = co_await backoff.Wait();

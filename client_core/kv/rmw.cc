@@ -134,12 +134,12 @@ Task<Status> KvImpl::AttemptOnRegister(RegisterOperation& operation, const Key& 
     co_return Status::Ok();
   }
   const SlotWord word = search.entry.word;
-  draft->gives_up =
-      GivenUpFor(key, word, ThawedClass(index_key, *entry), is_read ? &change : nullptr);
+  const SizeClass thawed_class = ThawedClass(index_key, *entry, &current);
+  draft->gives_up = GivenUpFor(key, word, thawed_class, is_read ? &change : nullptr);
   Draft thawed;
-  if (draft->in_place_until_ns != 0 && draft->gives_up.is_valid()) [[unlikely]] {
-    const Status reserved =
-        co_await ReserveInPlaceOf(word, ThawedClass(index_key, *entry), /*own=*/true, &thawed);
+  const bool is_sealed = read.value() == RegisterResult::kAgain;
+  if (draft->in_place_until_ns != 0 && draft->gives_up.is_valid() && !is_sealed) [[unlikely]] {
+    const Status reserved = co_await ReserveInPlaceOf(word, thawed_class, /*own=*/true, &thawed);
     if (!reserved.ok()) co_return reserved;
   }
   co_return co_await EndRegister(operation, index_key, search.entry, *entry, /*may_wait=*/true,

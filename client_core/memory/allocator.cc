@@ -93,6 +93,8 @@ void Allocator::RelistBuffers() {
   for (uint32_t region = 0; region < view.regions.size(); ++region) {
     node_set_of_[region] = 1 + FindNodeSet(GlobalAddr(region, 0));
   }
+  has_elsewhere_ = std::any_of(node_set_of_.begin(), node_set_of_.end(),
+                               [&](uint32_t set) { return set != node_set_of_.front(); });
   for (const std::unique_ptr<Block>& block : blocks_) {
     if (block->list < SizeClass::kCount || !view.Contains(block->start)) continue;
     const uint32_t set = node_set_of_[block->start.region()];

@@ -92,6 +92,10 @@ class Allocator : private AllocatorBlocks {
   }
   // This class is wanted: others are to give what they do not need, and compaction begins.
   void TellShortage(SizeClass size_class);
+  // Its last blocks of objects, too, are anybody's, if at most half is used: what lives there may
+  // find room with somebody who has blocks of the same classes. For a worker that can win no
+  // memory by itself.
+  void CloseSparse();
   // Waits until what is retired by now is free again, but not beyond `deadline_ns` nor while all
   // hold. REQUIRES: the caller holds no pin.
   Task<void> AwaitRetired(uint64_t deadline_ns);
@@ -110,6 +114,8 @@ class Allocator : private AllocatorBlocks {
   // Whether it lies in a block of this worker's.
   [[nodiscard]] bool Owns(GlobalAddr addr) { return FindOwn(addr) != nullptr; }
 
+  // A write of a register takes so many, and gives back one.
+  static constexpr size_t kBuffersOfAWrite = 2;
   // As TryAllocate() for out-of-place buffers of the register at `near`: on its nodes, within the
   // reach of its words, and in memory that has been a buffer or nothing since it was zeroed, so
   // that no timestamp lock finds a leftover (PROTOCOLS 3.3).
@@ -126,7 +132,7 @@ class Allocator : private AllocatorBlocks {
   GlobalAddr TryAllocateBeside(SizeClass size_class, SizeClass buffer_class);
   // Whether not all regions have the same nodes: there may be room elsewhere, if none is left near
   // some register.
-  [[nodiscard]] bool has_elsewhere() const { return node_sets_.size() > 1; }
+  [[nodiscard]] bool has_elsewhere() const { return has_elsewhere_; }
   // Asks for what TryAllocateBeside needs, without a wait: a block of buffers near `near`, or one
   // for objects near buffers that this worker has elsewhere, since memory nodes have no room left
   // on the nodes of `near`. kOutOfMemory: neither.
@@ -411,6 +417,8 @@ class Allocator : private AllocatorBlocks {
   [[nodiscard]] bool MayCompact() const;
   // Blocks that were to be emptied, and are not in time, serve allocations again.
   void FillAgainWhatIsLate();
+  // ... or, before somebody is refused, one that has what is wanted. False: there is none.
+  bool FillAgainFor(const Want& want);
   void FillAgain(Block& block);
   // Those of which something is used, but little; of which least is first.
   [[nodiscard]] std::vector<Block*> SparseBlocks(uint32_t used_percent_max) const;
@@ -476,6 +484,7 @@ class Allocator : private AllocatorBlocks {
   // By region: 1 + its index in node_sets_, as of one view.
   std::vector<uint32_t> node_set_of_;
   Epoch node_sets_view_{~uint64_t{0}};
+  bool has_elsewhere_ = false;           // likewise
   std::vector<GlobalAddr> wholly_free_;  // candidates to return; checked when used
   std::deque<Retired> retired_;          // in order of epoch
   RetiredRegisters retired_registers_;

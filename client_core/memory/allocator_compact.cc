@@ -161,6 +161,20 @@ void Allocator::FillAgain(Block& block) {
   if (!block.free.empty()) Enlist(block);
 }
 
+bool Allocator::FillAgainFor(const Want& want) {
+  const auto serves = [&](const Block* block) {
+    if (block == nullptr || !block->emptying || block->leaving || block->free.empty()) return false;
+    if (block->size_class != want.size_class) return false;
+    return want.near.is_null() || BufferList(want.size_class, block->start) == ListFor(want);
+  };
+  const auto found = std::find_if(emptying_.begin(), emptying_.end(),
+                                  [&](const Emptying& one) { return serves(FindOwn(one.start)); });
+  if (found == emptying_.end()) return false;
+  FillAgain(*FindOwn(found->start));
+  emptying_.erase(found);
+  return true;
+}
+
 void Allocator::FillAgainWhatIsLate() {
   const uint64_t now_ns = context_.executor.NowNs();
   const auto is_over = [&](const Emptying& one) {

@@ -50,6 +50,18 @@ void Allocator::CloseAllButOne(const std::vector<Block*>& list) {
   trade_.gave = trade_.gave || !closed.empty();
 }
 
+void Allocator::CloseSparse() {
+  std::vector<Block*> closed;
+  for (size_t list = 0; list < SizeClass::kSlabClasses; ++list) {
+    for (Block* block : partial_[list]) {
+      const bool is_sparse = block->free.size() * 2 >= block->objects;
+      if (is_sparse && !block->kept && !block->queued_for_return) closed.push_back(block);
+    }
+  }
+  for (Block* block : closed) Close(*block);
+  trade_.gave = trade_.gave || !closed.empty();
+}
+
 void Allocator::Close(Block& block) {
   Unlist(block);
   block.closing = true;

@@ -11,8 +11,6 @@ namespace {
 
 constexpr uint64_t kShortNs = 500'000'000;   // a shortage is told for so long after it was felt
 constexpr uint64_t kBarrenNs = 500'000'000;  // who gave nothing is not waited for again before
-// A write of a register takes two, and gives back one.
-constexpr size_t kBuffersOfAWrite = 2;
 // Regions, for a block of registers near buffers.
 constexpr uint32_t kAskedBeside = 8;
 
@@ -196,6 +194,8 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
                               reclaimer_.others_retired_bytes() > 0 || gathering_ > 0 ||
                               MayCompact() || OthersMayGive();
     if (!more_to_come || (lost && !view_to_come) || now_ns >= deadline_ns) {
+      // What compaction has set aside, and could not empty in time.
+      if (FillAgainFor(want)) continue;
       if (lost) co_return Status(StatusCode::kUnavailable, "a memory node does not grant memory");
       metrics_.exhausted_for.Set(size_class.bytes());
       metrics_.exhausted.Add();

@@ -63,6 +63,11 @@ for _fabric in ("shm", "tcp"):
             assert code == 0, (output, error)
             # Registers may be made again, and one node may be drained as well.
             code, output, error = cluster.tool("node", "drain", "1", "--dir", cluster.path)
+            if code != 0:
+                print(cluster.tool("status", "--dir", cluster.path)[1])
+                for agent in (0, 1):
+                    with cluster.connect(agent=agent, timeout_s=60.0) as client:
+                        print(client.call("INFO", "everything").value.decode())
             assert code == 0, (output, error)
             wait_until(lambda: cluster.service()[0] == 0, "all is well")
             check(cluster, values)

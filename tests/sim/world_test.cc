@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
                     ScenarioSeeds{"control", 1, 400}, ScenarioSeeds{"swap", 1, 500},
                     ScenarioSeeds{"repairs", 1, 400}, ScenarioSeeds{"minority", 1, 300},
                     ScenarioSeeds{"appends", 1, 1000}, ScenarioSeeds{"brim", 1, 200},
-                    ScenarioSeeds{"scarce", 1, 200}),
+                    ScenarioSeeds{"scarce", 1, 200}, ScenarioSeeds{"spread", 1, 150}),
     [](const auto& info) {
       return std::string(info.param.scenario) + "_from_" + std::to_string(info.param.first_seed);
     });

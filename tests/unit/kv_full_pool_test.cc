@@ -16,8 +16,8 @@ namespace {
 
 class KvFullPoolTest : public testing::Test {
  protected:
-  explicit KvFullPoolTest(uint16_t nodes = 3)
-      : cluster_(executor_.clock(), {.nodes = nodes, .replicas = 3, .node_bytes = 32ULL << 20}) {}
+  explicit KvFullPoolTest(uint16_t nodes = 3, uint64_t node_bytes = 32ULL << 20)
+      : cluster_(executor_.clock(), {.nodes = nodes, .replicas = 3, .node_bytes = node_bytes}) {}
   TestWorker& AddWorker() {
     DataPathOptions options;
     options.location_cache_bytes = 1 << 18;
@@ -36,7 +36,7 @@ class KvFullPoolTest : public testing::Test {
   // Sets keys by the workers in turn until every one of them is refused.
   void Fill(const std::function<size_t(size_t)>& value_bytes) {
     size_t refused = 0;
-    for (size_t i = 0; refused < workers_.size(); ++i) {
+    for (size_t i = model_.size(); refused < workers_.size(); ++i) {
       const std::string key = "key" + std::to_string(i);
       const std::string value(value_bytes(i), static_cast<char>('a' + i % 26));
       const Status status = workers_[i % workers_.size()]->Set(key, value);
@@ -88,6 +88,11 @@ class KvFullPoolTest : public testing::Test {
   std::map<std::string, std::string> model_;
 };
 
+class KvFullRegionTest : public KvFullPoolTest {
+ protected:
+  KvFullRegionTest() : KvFullPoolTest(3, kRegionBytes) {}
+};
+
 class KvFullPoolOfManyNodesTest : public KvFullPoolTest {
  protected:
   KvFullPoolOfManyNodesTest() : KvFullPoolTest(5) {}
@@ -131,6 +136,18 @@ TEST_F(KvFullPoolTest, RecordsAmidRegistersDoNotKeepTheirMemory) {
     model_[key] = "2";
   }
   Fill([](size_t i) { return i % 3 == 0 ? 60'000 : 300; });
+  EXPECT_LE(EndRegistersInTurn(20), 20);
+  ExpectAll();
+}
+
+// A key of which only one record of two finds memory must not keep it.
+TEST_F(KvFullRegionTest, NoKeyKeepsWhatTheNextOneNeeds) {
+  constexpr size_t kBytes[] = {64, 300, 1000, 5000, 20'000};
+  for (int i = 0; i < 2; ++i) AddWorker();
+  Fill([&](size_t i) { return kBytes[i / 2 % std::size(kBytes)]; });
+  for (size_t bytes : {20'000, 5000, 1000, 300, 64}) {
+    Fill([&](size_t) { return bytes; });
+  }
   EXPECT_LE(EndRegistersInTurn(20), 20);
   ExpectAll();
 }

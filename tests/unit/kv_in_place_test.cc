@@ -2,6 +2,7 @@
 // several keys are written all or none.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -79,6 +80,19 @@ class Put final : public Mutation {
   const bool frees_as_much_;
 };
 
+// Somebody else's SET comes between what it reads and what it does.
+class HoldLate final : public Mutation {
+ public:
+  explicit HoldLate(std::function<void()> between) : between_(std::move(between)) {}
+  Change Apply(const RecordView* /*current*/) override {
+    if (between_) std::exchange(between_, nullptr)();
+    return Change::KeepAsRecord();
+  }
+
+ private:
+  std::function<void()> between_;
+};
+
 struct Shape {
   EngineKind engine = EngineKind::kSwarm;
   size_t workers = 1;
@@ -142,7 +156,7 @@ class KvInPlaceTest : public testing::TestWithParam<Shape> {
     for (const auto& [key, value] : model_) ASSERT_EQ(workers_.front()->Get(key), value) << key;
   }
 
-  static constexpr uint64_t kPoolBytes = 32ULL << 20;
+  static constexpr uint64_t kPoolBytes = 16ULL << 20;
   static constexpr size_t kRefusals = 30;
   static constexpr size_t kAllRefusals = 100;
   SimExecutor executor_{1};
@@ -192,6 +206,42 @@ TEST_P(KvInPlaceTest, EveryKeyMovesToAnotherName) {
     moved["moved " + key] = value;
   }
   model_ = moved;
+  ExpectAll();
+}
+
+// Such a change may be refused behind the seals: when there is room again the value is there.
+TEST_P(KvInPlaceTest, ALongerValueThatComesBeforeTheSealsIsKept) {
+  constexpr size_t kKeys = 50;
+  constexpr size_t kLonger =
+      25;  // of 3,000 bytes: the same class as a buffer, the next as a record
+  const auto delete_last = [&] {
+    bool existed = false;
+    const auto last = std::prev(model_.end());
+    ASSERT_TRUE(BlockOn(executor_, workers_.back()->kv().Delete({0, last->first}, &existed)).ok());
+    model_.erase(last);
+  };
+  // Buffers for the SETs, not a block for a record.
+  for (size_t i = 0; i < kKeys; ++i) delete_last();
+  executor_.RunUntil(executor_.NowNs() + 20'000'000);
+  size_t i = 0;
+  size_t longer = 0;
+  for (auto& [key, value] : model_) {
+    if (i == kKeys) break;
+    TestWorker& worker = Other(i++);
+    HoldLate hold([&, &key = key, &value = value] {
+      const std::string other(value.size() + kLonger, 'L');
+      const Status set = workers_.back()->Set(key, other);
+      if (set.ok()) value = other;
+      longer += set.ok() ? 1 : 0;
+    });
+    const Status status = Change(worker, key, hold);
+    ASSERT_TRUE(status.ok() || status.code() == StatusCode::kOutOfMemory) << status.message();
+  }
+  if (GetParam().value_bytes == 3000) {
+    EXPECT_GT(longer, kKeys / 2);
+  }
+  for (size_t freed = 0; freed < 300; ++freed) delete_last();
+  executor_.RunUntil(executor_.NowNs() + 50'000'000);
   ExpectAll();
 }
 
@@ -286,7 +336,7 @@ std::vector<Shape> Shapes() {
   const std::vector<Shape> others = {{},
                                      {.value_bytes = 40},
                                      {.workers = 3},
-                                     {.workers = 3, .value_bytes = 2900},
+                                     {.workers = 3, .value_bytes = 3000},
                                      {.engine = EngineKind::kSnapshot, .workers = 2}};
   if (kSlowdown == 1) shapes.insert(shapes.end(), others.begin(), others.end());
   return shapes;

@@ -197,6 +197,38 @@ TEST_F(OpenBlocksTest, WhatAnotherWorkerHasTooMuchComesToWhoIsShort) {
   Leave(std::move(last));
 }
 
+// A worker's last block of a class otherwise stays with it, however little of it is used.
+TEST_F(OpenBlocksTest, TheLastOneGoesToWhoHasRoomForWhatIsInIt) {
+  auto giver = NewWorker();
+  auto taker = NewWorker();
+  const std::vector<GlobalAddr> sparse = Take(*giver, kClass, 10);
+  const size_t many = ObjectsPerBlock(kOtherClass, 1) * 3 / 4;
+  const std::vector<GlobalAddr> dense = Take(*giver, kOtherClass, many);
+  giver->allocator().CloseSparse();
+  EXPECT_TRUE(giver->allocator().TakeTrade().gave);
+  const auto ticks = [&] {
+    for (int i = 0; i < 20; ++i) {
+      giver->Maintain();
+      taker->Maintain();
+      BlockOn(executor_, [](SimExecutor* executor) -> Task<void> {
+        co_await executor->SleepFor(1'000'000);
+      }(&executor_));
+    }
+  };
+  ticks();
+  EXPECT_FALSE(giver->allocator().Owns(sparse[0]));
+  EXPECT_TRUE(giver->allocator().Owns(dense[0]));
+  EXPECT_TRUE(BlockOn(executor_, taker->allocator().AcquireSparse()));
+  EXPECT_TRUE(taker->allocator().Owns(sparse[0]));
+  EXPECT_FALSE(BlockOn(executor_, taker->allocator().AcquireSparse()));
+  for (const GlobalAddr addr : sparse) taker->allocator().Retire(addr, kClass);
+  for (const GlobalAddr addr : dense) giver->allocator().Retire(addr, kOtherClass);
+  ticks();
+  Leave(std::move(giver));
+  Leave(std::move(taker));
+  EXPECT_EQ(ReadBlockTables(cluster_, kNobody).granted_blocks, 0U);
+}
+
 TEST_F(OpenBlocksTest, ABlockInWhichSomebodyHoldsSomethingIsNotOpened) {
   auto owner = NewWorker();
   auto other = NewWorker();
