@@ -8,7 +8,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kWinnerLeavesBackups, "winner-leaves-backups", "small"},
     {Bug::kRulesOfOneBackup, "rules-of-one-backup", "small"},
     {Bug::kBlindLoserAlwaysOk, "blind-loser-always-ok", "small"},
-    {Bug::kBlindLoserForgetsKey, "blind-loser-forgets-key", "twins", 12'000, 8511},
+    {Bug::kBlindLoserForgetsKey, "blind-loser-forgets-key", "twins", 12'000, 17060},
     {Bug::kCountingWritesBlind, "counting-writes-blind", "small"},
     {Bug::kCountingLoserDone, "counting-loser-done", "small"},
     {Bug::kStagedStoreBlind, "staged-store-blind", "small"},
