@@ -581,7 +581,7 @@ class KvImpl final : private WorkerDuties {
   AccountState account_;
   LeavingLooks leaving_looks_;
   bool compacting_ = false;
-  bool asks_for_second_ = false;  // ReserveToEnd
+  uint32_t asking_for_second_ = 0;  // ReserveToEnd
   uint64_t compaction_ended_ns_ = 0;
   IndexWalk left_walk_;  // the last that a hold has cut short
   bool finishing_splits_ = false;

@@ -19,6 +19,9 @@ namespace {
 constexpr Status kUnresolved(StatusCode::kUnknownOutcome,
                              "a write was interrupted, and what became of it could not be learned");
 
+// For so long an interrupted write waits for the memory of a record.
+constexpr uint64_t kShortTicks = 3;
+
 bool Names(SlotWord word, GlobalAddr register_addr) {
   return !word.is_empty() && word.is_register() && word.addr() == register_addr;
 }
@@ -283,6 +286,7 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::ResolveInterrupted(RegisterOperatio
   const GlobalAddr register_addr = entry.handle.ref.addr;
   Backoff backoff(context_, operation);
   NodeWait node_wait;
+  uint64_t short_until_ns = 0;
   FinalWord final_word;
   while (true) {
     SearchResult search;
@@ -315,8 +319,14 @@ Task<Result<KvImpl::RegisterResult>> KvImpl::ResolveInterrupted(RegisterOperatio
     }
     if (still_there && !search.busy) {
       status = co_await EndRegister(operation, key, search.entry, entry, /*may_wait=*/false);
-      // Others may free some in time.
-      if (!status.ok() && status.code() != StatusCode::kOutOfMemory) {
+      if (status.code() == StatusCode::kOutOfMemory) {
+        // Others may free some in time; but not what this pin keeps from coming back.
+        const uint64_t now_ns = context_.executor.NowNs();
+        if (short_until_ns == 0) {
+          short_until_ns = now_ns + kShortTicks * context_.options.epoch_tick_us * 1000;
+        }
+        if (now_ns >= short_until_ns) co_return kUnresolved;
+      } else if (!status.ok()) {
         const bool again = co_await MayTryAgain(operation, status, &node_wait);
         if (!again) co_return kUnresolved;
       }

@@ -395,24 +395,25 @@ Task<Status> KvImpl::AwaitRetired(RegisterOperation& operation, uint64_t deadlin
 }
 
 // Before the seals: a record that had yet to wait for the second one would keep what others wait
-// for. Of several that hold the first one alone nobody would get on, so one at a time asks.
+// for. Of several that hold the first one alone nobody would get on, so in a full pool one at a
+// time asks.
 Task<Status> KvImpl::ReserveToEnd(SlotWord word, const IndexKey& key, const CachedRegister& entry,
                                   const ReadResult& current, bool own, Draft* thawed,
                                   Draft* restated) {
   const SizeClass thawed_class = ThawedClass(key, entry, &current);
-  Status status;
-  if (current.found()) {
-    const uint64_t bytes = RecordBytes(key.bytes.size(), current.record().value_bytes);
-    status = co_await ReserveInPlaceOf(word, SizeClass::For(bytes), own, restated);
-  }
+  const uint64_t value_bytes = current.found()
+                                   ? current.record().value_bytes
+                                   : entry.handle.ref.shape.value_bytes_max() - kKeyValueHeadBytes;
+  const SizeClass restated_class = SizeClass::For(RecordBytes(key.bytes.size(), value_bytes));
+  Status status = co_await ReserveInPlaceOf(word, restated_class, own, restated);
   if (!status.ok() || !thawed->addr.is_null()) co_return status;
   thawed->size_class = thawed_class;
   thawed->addr = allocator_.TryAllocate(thawed_class);
   if (!thawed->addr.is_null()) co_return status;
-  if (asks_for_second_) co_return kPoolIsFull;
-  asks_for_second_ = true;
+  if (asking_for_second_ > 0 && allocator_.was_full()) co_return kPoolIsFull;
+  ++asking_for_second_;
   status = co_await ReserveInPlaceOf(word, thawed_class, own, thawed);
-  asks_for_second_ = false;
+  --asking_for_second_;
   co_return status;
 }
 

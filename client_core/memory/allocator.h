@@ -264,6 +264,8 @@ class Allocator : private AllocatorBlocks {
   [[nodiscard]] bool opens() const {
     return !closing_.empty() || !opening_.empty() || !telling_.empty();
   }
+  // Whether some of that class: whoever wants one gets it back.
+  bool ClosesOneOf(SizeClass size_class);
   // Whether this worker, or another one, needs memory that it does not get.
   [[nodiscard]] bool is_scarce() const {
     return reclaimer_.others_want() != 0 || context_.executor.NowNs() < short_until_ns_;

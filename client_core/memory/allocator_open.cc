@@ -70,6 +70,16 @@ void Allocator::Close(Block& block) {
   closing_.push_back({block.start, generation_, reclaimer_.current_epoch()});
 }
 
+bool Allocator::ClosesOneOf(SizeClass size_class) {
+  const auto is_alike = [&](const Opening& one) { return one.size_class == size_class; };
+  return std::any_of(opening_.begin(), opening_.end(), is_alike) ||
+         std::any_of(telling_.begin(), telling_.end(), is_alike) ||
+         std::any_of(closing_.begin(), closing_.end(), [&](const Closing& one) {
+           const Block* const block = FindOwn(one.start);
+           return block != nullptr && block->closing && block->size_class == size_class;
+         });
+}
+
 bool Allocator::MayBeUncollected(const Block& block) const {
   return std::any_of(uncollected_.begin(), uncollected_.end(), [&](const Uncollected& known) {
     return known.word.block_start() == block.start;

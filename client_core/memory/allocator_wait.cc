@@ -192,7 +192,7 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
     const bool flushed = now_ns < flushed_ns_ + context_.options.memory_wait_ms * 1'000'000;
     const bool more_to_come = flushed || view_to_come || retired_count() > 0 ||
                               reclaimer_.others_retired_bytes() > 0 || gathering_ > 0 ||
-                              MayCompact() || OthersMayGive();
+                              MayCompact() || OthersMayGive() || ClosesOneOf(size_class);
     if (!more_to_come || (lost && !view_to_come) || now_ns >= deadline_ns) {
       // What compaction has set aside, and could not empty in time.
       if (FillAgainFor(want)) continue;
