@@ -326,7 +326,15 @@ Status DrainNode(const NodeOptions& options, std::string* reason) {
   Status status = FindMaster(options, &control, reason);
   if (status.ok()) status = NumberOf(options, control, &node, reason);
   if (!status.ok()) return status;
-  const Result<ClusterStatusInfo> before = QueryStatus(control, reason);
+  // A cluster that has just started has not told its master yet how much is in use, which a drain
+  // may depend on.
+  constexpr auto kPatience = std::chrono::seconds(5);
+  const auto until = Clock::now() + kPatience;
+  Result<ClusterStatusInfo> before = QueryStatus(control, reason);
+  while (before.ok() && !before->usage.has_value() && Clock::now() < until) {
+    std::this_thread::sleep_for(kLookAgain);
+    before = QueryStatus(control, reason);
+  }
   status = AskToMoveRegions(control, node, RegionWish::kDrain, reason);
   if (!status.ok() || !options.wait) return status;
   MemberStatusInfo after;
