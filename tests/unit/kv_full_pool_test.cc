@@ -36,7 +36,8 @@ class KvFullPoolTest : public testing::Test {
   // Sets keys by the workers in turn until every one of them is refused.
   void Fill(const std::function<size_t(size_t)>& value_bytes) {
     size_t refused = 0;
-    for (size_t i = model_.size(); refused < workers_.size(); ++i) {
+    for (; refused < workers_.size(); ++next_key_) {
+      const size_t i = next_key_;
       const std::string key = "key" + std::to_string(i);
       const std::string value(value_bytes(i), static_cast<char>('a' + i % 26));
       const Status status = workers_[i % workers_.size()]->Set(key, value);
@@ -86,6 +87,7 @@ class KvFullPoolTest : public testing::Test {
   TestCluster cluster_;
   std::vector<std::unique_ptr<TestWorker>> workers_;
   std::map<std::string, std::string> model_;
+  size_t next_key_ = 0;  // of Fill()
 };
 
 class KvFullRegionTest : public KvFullPoolTest {
@@ -140,8 +142,8 @@ TEST_F(KvFullPoolTest, RecordsAmidRegistersDoNotKeepTheirMemory) {
   ExpectAll();
 }
 
-// A key of which only one record of two finds memory must not keep it.
-TEST_F(KvFullRegionTest, NoKeyKeepsWhatTheNextOneNeeds) {
+// No class has an object free, and two workers share one region's reserve.
+TEST_F(KvFullRegionTest, WhatIsFullToTheBrimBecomesRecordsToo) {
   constexpr size_t kBytes[] = {64, 300, 1000, 5000, 20'000};
   for (int i = 0; i < 2; ++i) AddWorker();
   Fill([&](size_t i) { return kBytes[i / 2 % std::size(kBytes)]; });
