@@ -62,7 +62,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kOpenedWithoutBits, "opened-without-bits", "scarce"},
     {Bug::kOpenedStillAllocates, "opened-still-allocates", "scarce"},
     {Bug::kOpenIsOrphan, "open-is-orphan", "scarce"},
-    {Bug::kNotLetGo, "not-let-go", "storm", 4000, 201},
+    {Bug::kNotLetGo, "not-let-go", "storm", 4000, 300},
     {Bug::kOwnBuffersLost, "own-buffers-lost", "scarce"},
     {Bug::kAccountedAtOnce, "accounted-at-once", "scarce"},
     {Bug::kMovedFreedAtOnce, "moved-freed-at-once", "scarce"},
