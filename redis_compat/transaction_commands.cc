@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "client_core/base/check.h"
-#include "client_core/kv/staged_kv.h"
+#include "client_core/store/staged_store.h"
 #include "redis_compat/command_table.h"
 #include "redis_compat/commands.h"
 #include "redis_compat/dispatch.h"
