@@ -1,5 +1,4 @@
 // GET (FUSEE SEARCH; SWARM 5).
-#include <algorithm>
 #include <string_view>
 
 #include "client_core/base/planted_bug.h"
@@ -42,18 +41,15 @@ Task<Status> SlotStore::GetSlowly(Key key, ValueRange range, ReadResult* result)
   RegisterOperation operation;
   operation.presence = ViewHold::Presence(core_.context.hold);
   Room room;
-  uint64_t wait_ns = uint64_t{core_.context.options.wait_timer_us} * 1000;
-  for (uint32_t retries = 0;; ++retries) {
+  RetryAcrossViews retry(core_.context, operation);
+  while (true) {
     Status status = co_await TryGet(operation, key, range, &room, result);
     if (room.turn) [[unlikely]] {
       status = co_await extents_.WaitForRoom(operation, &room);
       if (status.ok()) continue;
       co_return core_.Finish(core_.metrics.get_round_trips, operation, status);
     }
-    const bool lost_node =
-        status.code() == StatusCode::kUnknownOutcome || status.code() == StatusCode::kUnavailable;
-    if (!lost_node || retries == core_.context.options.node_loss_retries_max ||
-        OutOfTime(core_.context, operation)) {
+    if (!retry.IsWorth(status)) {
       result->record_.value = PartIn(result->record_, range);
       (result->found_ ? core_.metrics.gets_found : core_.metrics.gets_missing).Add();
       co_return core_.Finish(core_.metrics.get_round_trips, operation, status);
@@ -61,9 +57,7 @@ Task<Status> SlotStore::GetSlowly(Key key, ValueRange range, ReadResult* result)
     operation.shared_pin = SharedPin();
     operation.pin.Release();
     operation.presence.LeaveSlots();
-    co_await core_.context.executor.SleepFor(wait_ns);
-    wait_ns =
-        std::min<uint64_t>(2 * wait_ns, uint64_t{core_.context.options.wait_timer_max_us} * 1000);
+    co_await retry.Wait();
   }
 }
 

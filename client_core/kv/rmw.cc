@@ -1,6 +1,7 @@
 // Read-modify-write: read the record, build the new one out of place, swing the slot from exactly
 // the word that was read; whoever loses reads again (PROTOCOLS 4).
 #include "client_core/base/planted_bug.h"
+#include "client_core/kv/core/paused.h"
 #include "client_core/kv/slot_store.h"
 #include "client_core/layout/record_codec.h"
 
@@ -173,12 +174,9 @@ Task<Status> SlotStore::Replace(Operation& operation, const Key& key, const Inde
     }
     if (draft->addr.is_null()) {
       // Waiting for memory takes giving up the pin, and with it all that was read.
-      operation.pin.Release();
-      operation.presence.LeaveSlots();
+      Paused paused(core_, operation);
       status = co_await drafts_.Reserve(draft);
-      const bool entered = co_await core_.EnterSlots(operation);
-      operation.pin = core_.reclaimer.Pin();
-      co_return entered ? status : kHeld;
+      co_return co_await paused.Resume(status);
     }
   }
   drafts_.Encode(index_key, record, draft);

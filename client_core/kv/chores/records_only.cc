@@ -4,6 +4,7 @@
 #include <absl/cleanup/cleanup.h>
 
 #include "client_core/base/planted_bug.h"
+#include "client_core/kv/core/paused.h"
 #include "client_core/layout/record_codec.h"
 
 namespace onetrip {
@@ -97,15 +98,10 @@ Task<void> RecordsOnly::EndGroup(Subtable table, uint32_t group, RegistersLeft* 
 
 Task<Status> RecordsOnly::AwaitRetired(RegisterOperation& operation, uint64_t deadline_ns) {
   if (core_.context.hold.held()) co_return kHeld;
-  operation.shared_pin = SharedPin();
-  operation.pin.Release();
-  operation.presence.LeaveSlots();
+  Paused paused(core_, operation);
   co_await core_.allocator.ReserveRetiredRing(/*may_use_reserve=*/true);
   co_await core_.allocator.AwaitRetired(deadline_ns);
-  const bool entered = co_await core_.EnterSlots(operation);
-  operation.pin = core_.reclaimer.Pin();
-  if (!entered) co_return kHeld;
-  co_return Status::Ok();
+  co_return co_await paused.Resume(Status::Ok());
 }
 
 // Before the seals: a record that had yet to wait for the second one would keep what others wait

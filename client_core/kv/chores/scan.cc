@@ -132,21 +132,16 @@ Task<Status> Scanner::Scan(uint32_t database, uint32_t keys_wanted, KeyVisitor& 
   }
 }
 
-// Reads that lost a node are done again: at the latest under the view without that node they
-// succeed.
 template <typename Step>
 Task<Status> Scanner::AgainWhenLost(Step step) {
+  constexpr Status kLost(StatusCode::kUnavailable, "a memory node was lost");
   Operation waiting;
-  Backoff backoff(core_.context, waiting);
-  for (uint32_t retries = 0;; ++retries) {
+  RetryAcrossViews retry(core_.context, waiting);
+  while (true) {
     const Status status = co_await step();
-    const bool lost_node =
-        status.code() == StatusCode::kUnknownOutcome || status.code() == StatusCode::kUnavailable;
-    if (!lost_node) co_return status;
-    constexpr Status kLost(StatusCode::kUnavailable, "a memory node was lost");
-    if (retries == core_.context.options.node_loss_retries_max) co_return kLost;
-    const bool in_time = co_await backoff.Wait();
-    if (!in_time) co_return kLost;
+    if (!MayHaveLostNode(status)) co_return status;
+    if (!retry.IsWorth(status) || core_.context.hold.is_impatient()) co_return kLost;
+    co_await retry.Wait();
   }
 }
 

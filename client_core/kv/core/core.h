@@ -11,8 +11,8 @@
 #include "client_core/coro/maybe_task.h"
 #include "client_core/coro/sync.h"
 #include "client_core/index/index.h"
-#include "client_core/kv/core/node_wait.h"
 #include "client_core/kv/core/registers.h"
+#include "client_core/kv/core/retry.h"
 #include "client_core/memory/allocator.h"
 #include "client_core/memory/operation.h"
 #include "client_core/memory/reclaim.h"
@@ -56,10 +56,9 @@ class KvCore {
     return operation.presence.EnterSlots(context.executor.NowNs() +
                                          context.options.op_timeout_ms * 1'000'000);
   }
-  // What `status` says of a step that has done nothing which anybody could see: whether it is worth
-  // another try, for a memory node was lost, and is back or out by now, as far as one can wait for
-  // that. The operation has been away from the slots; it keeps its pin.
-  Task<bool> MayTryAgain(Operation& operation, Status status, NodeWait* wait);
+  // Waits for another try of a step that has changed nothing that others see and ended with
+  // `status`, away from the slots, but with the operation's pin. False: it is not worth one.
+  Task<bool> MayTryAgain(Operation& operation, Status status, RetryAcrossViews* retry);
   // The operation's pins are given up; the memory stays at hand for its next attempt.
   Task<Status> AwaitMemory(RegisterOperation& operation, SizeClass size_class,
                            Allocator::Holder* idle);

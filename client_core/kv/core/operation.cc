@@ -1,7 +1,6 @@
 // How operations wait: for a hold, for a node that was lost, for memory.
-#include <algorithm>
-
 #include "client_core/kv/core/core.h"
+#include "client_core/kv/core/paused.h"
 
 namespace onetrip {
 namespace {
@@ -26,32 +25,19 @@ Task<Status> KvCore::AwaitRelease() {
   co_return released ? Status::Ok() : kHeld;
 }
 
-Task<bool> KvCore::MayTryAgain(Operation& operation, Status status, NodeWait* wait) {
-  const bool lost_node =
-      status.code() == StatusCode::kUnknownOutcome || status.code() == StatusCode::kUnavailable;
-  if (!lost_node || wait->retries == context.options.node_loss_retries_max ||
-      OutOfTime(context, operation) || context.hold.is_impatient()) {
-    co_return false;
-  }
-  ++wait->retries;
-  if (wait->next_ns == 0) wait->next_ns = uint64_t{context.options.wait_timer_us} * 1000;
+Task<bool> KvCore::MayTryAgain(Operation& operation, Status status, RetryAcrossViews* retry) {
+  if (!retry->IsWorth(status) || context.hold.is_impatient()) co_return false;
   operation.presence.LeaveSlots();
-  co_await context.executor.SleepFor(wait->next_ns);
-  wait->next_ns =
-      std::min<uint64_t>(2 * wait->next_ns, uint64_t{context.options.wait_timer_max_us} * 1000);
+  co_await retry->Wait();
   co_return co_await operation.presence.EnterSlots(operation.deadline_ns);
 }
 
 Task<Status> KvCore::AwaitMemory(RegisterOperation& operation, SizeClass size_class,
                                  Allocator::Holder* idle) {
-  operation.shared_pin = SharedPin();
-  operation.pin.Release();
-  operation.presence.LeaveSlots();
+  Paused paused(*this, operation);
   const Result<GlobalAddr> addr = co_await allocator.Allocate(size_class, idle);
   if (addr.ok()) allocator.FreeUnpublished(addr.value(), size_class);
-  const bool entered = co_await EnterSlots(operation);
-  operation.pin = reclaimer.Pin();
-  co_return entered ? addr.status() : kHeld;
+  co_return co_await paused.Resume(addr.status());
 }
 
 }  // namespace onetrip

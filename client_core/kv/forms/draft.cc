@@ -2,6 +2,7 @@
 #include "client_core/kv/forms/draft.h"
 
 #include "client_core/base/planted_bug.h"
+#include "client_core/kv/core/paused.h"
 #include "client_core/layout/record_codec.h"
 
 namespace onetrip {
@@ -75,8 +76,7 @@ Task<Status> Drafts::Renew(Operation& operation, const IndexKey& key, Draft* dra
   // Extents stay: nobody follows a word that is not committed.
   AbandonObject(*draft);
   draft->addr = GlobalAddr();
-  operation.pin.Release();
-  operation.presence.LeaveSlots();
+  Paused paused(core_, operation);
   Status status;
   if (draft->is_register) {
     const IndexKey copy = key;
@@ -85,10 +85,8 @@ Task<Status> Drafts::Renew(Operation& operation, const IndexKey& key, Draft* dra
   } else {
     status = co_await Reserve(draft);
   }
-  const bool entered = co_await core_.EnterSlots(operation);
-  operation.pin = core_.reclaimer.Pin();
+  status = co_await paused.Resume(status);
   if (!status.ok()) co_return status;
-  if (!entered) co_return kHeld;
   RoundTripPtr round_trip = core_.context.fabric.NewRoundTrip();
   AddWrites(*round_trip, *draft);
   status = co_await Post(core_.context, operation, round_trip);
@@ -98,8 +96,8 @@ Task<Status> Drafts::Renew(Operation& operation, const IndexKey& key, Draft* dra
 Task<Status> Drafts::FindAgain(Operation& operation, const IndexKey& key,
                                onetrip::ReadExtent extent, const Draft* draft, Status status,
                                SearchResult* search) {
-  NodeWait wait;
-  while (!status.ok() && co_await core_.MayTryAgain(operation, status, &wait)) {
+  RetryAcrossViews retry(core_.context, operation);
+  while (!status.ok() && co_await core_.MayTryAgain(operation, status, &retry)) {
     RoundTripPtr first = core_.context.fabric.NewRoundTrip();
     if (draft != nullptr) AddWrites(*first, *draft);
     status = co_await core_.index.Find(operation, key, extent, std::move(first), search);

@@ -37,10 +37,6 @@ constexpr Status kNoRoom(StatusCode::kUnavailable, "large values take all memory
 constexpr Status kNoHostMemory(StatusCode::kOutOfMemory, "the host has no memory for the value");
 constexpr Status kHoldWaits(StatusCode::kUnavailable, "the cluster waits for a long read");
 
-bool IsLost(const Status& status) {
-  return status.code() == StatusCode::kUnknownOutcome || status.code() == StatusCode::kUnavailable;
-}
-
 }  // namespace
 
 Task<Status> Extents::WriteExtents(const NewRecord& record,
@@ -86,19 +82,19 @@ Task<void> Extents::WriteExtent(const NewRecord& record, WrittenExtents* written
   }
   const ExtentHeader header = MakeExtentHeader(written->version, number, piece, bytes);
   std::memcpy(image, &header, sizeof(header));
-  const uint64_t deadline_ns =
+  Operation waiting;
+  waiting.deadline_ns =
       core_.context.executor.NowNs() + core_.context.options.op_timeout_ms * 1'000'000;
+  RetryAcrossViews retry(core_.context, waiting);
   Status status;
-  for (uint32_t retries = 0;; ++retries) {
-    const bool released = co_await core_.context.hold.Wait(deadline_ns);
+  while (true) {
+    const bool released = co_await core_.context.hold.Wait(waiting.deadline_ns);
     status = kHeld;
     if (!released) break;
     status = co_await PostExtent(round_trip, image, kExtentHeaderBytes + bytes,
                                  &written->list.extents[number]);
-    const bool again = IsLost(status) && retries < core_.context.options.node_loss_retries_max &&
-                       core_.context.executor.NowNs() < deadline_ns;
-    if (!again) break;
-    co_await core_.context.executor.SleepFor(uint64_t{core_.context.options.wait_timer_us} * 1000);
+    if (!retry.IsWorth(status)) break;
+    co_await retry.Wait();
   }
   if (!status.ok()) *failure = status;
 }

@@ -2,6 +2,7 @@
 #include "client_core/kv/forms/record.h"
 
 #include "client_core/base/planted_bug.h"
+#include "client_core/kv/core/paused.h"
 #include "client_core/layout/record_codec.h"
 
 namespace onetrip {
@@ -50,9 +51,9 @@ Task<Result<BlindOutcome>> Records::OverwriteBlindly(Operation& operation, const
   // Lost to another blind write of this key: ours happened just before it.
   const Entry now{search.entry.slot, SlotWord(outcome.value().current)};
   Result<bool> overwritten = co_await core_.index.IsBlindWriteOf(operation, key, now);
-  NodeWait wait;
+  RetryAcrossViews retry(core_.context, operation);
   while (!overwritten.ok()) {
-    const bool again = co_await core_.MayTryAgain(operation, overwritten.status(), &wait);
+    const bool again = co_await core_.MayTryAgain(operation, overwritten.status(), &retry);
     if (!again) co_return overwritten.status();
     overwritten = co_await core_.index.IsBlindWriteOf(operation, key, now);
   }
@@ -77,12 +78,9 @@ Task<Status> Records::TryInsert(Operation& operation, const IndexKey& key,
       core_.metrics.lost_rounds.Add();
       co_return co_await drafts_.Renew(operation, key, draft);
     case InsertOutcome::kFull: {
-      operation.pin.Release();
-      operation.presence.LeaveSlots();
+      Paused paused(core_, operation);
       const Status status = co_await core_.index.Split(operation.presence, search.table);
-      const bool entered = co_await core_.EnterSlots(operation);
-      operation.pin = core_.reclaimer.Pin();
-      co_return entered ? status : kHeld;
+      co_return co_await paused.Resume(status);
     }
   }
   co_return Status::Ok();

@@ -181,6 +181,24 @@ Task<Status> RegisterForm::TakeBuffers(RegisterOperation& operation, CachedRegis
   co_return Status::Ok();
 }
 
+// What became of the buffers of a write: those that no word names are free again.
+LiveBuffers RegisterForm::PostedBuffers(CachedRegister& entry, const WriteBuffers& buffers,
+                                        const WriteOutcome& outcome) {
+  RegisterCache& cache = core_.registers->cache;
+  LiveBuffers posted;
+  for (const auto& [word, buffer] :
+       {std::pair(outcome.guess, buffers.guess), std::pair(outcome.rewrite, buffers.rewrite)}) {
+    if (word.is_empty() && outcome.wordless && buffer.addr == buffers.rewrite.addr) {
+      cache.Retire(buffer, entry.buffer_class);
+    } else if (word.is_empty()) {
+      cache.PutBack(buffer, entry.buffer_class);
+    } else {
+      posted.push_back(Posted(entry, word, buffer));
+    }
+  }
+  return posted;
+}
+
 Task<Result<RegisterResult>> RegisterForm::WriteRegister(RegisterOperation& operation,
                                                          const IndexKey& key, CachedRegister& entry,
                                                          const NewRecord& record, BegunWrite begun,
@@ -220,18 +238,7 @@ Task<Result<RegisterResult>> RegisterForm::WriteRegister(RegisterOperation& oper
       co_await core_.registers->Write(operation, entry.handle, buffers, value, &outcome);
   entry.write_ended.Set();
 
-  // What became of the buffers.
-  LiveBuffers posted;
-  for (const auto& [word, buffer] :
-       {std::pair(outcome.guess, buffers.guess), std::pair(outcome.rewrite, buffers.rewrite)}) {
-    if (word.is_empty() && outcome.wordless && buffer.addr == buffers.rewrite.addr) {
-      cache.Retire(buffer, entry.buffer_class);
-    } else if (word.is_empty()) {
-      cache.PutBack(buffer, entry.buffer_class);
-    } else {
-      posted.push_back(Posted(entry, word, buffer));
-    }
-  }
+  LiveBuffers posted = PostedBuffers(entry, buffers, outcome);
   Result<RegisterResult> result = RegisterResult::kDone;
   if (!status.ok()) {
     result = status;

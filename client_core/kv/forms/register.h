@@ -51,6 +51,8 @@ class RegisterForm {
   Task<Result<RegisterResult>> WriteRegister(RegisterOperation& operation, const IndexKey& key,
                                              CachedRegister& entry, const NewRecord& record,
                                              BegunWrite begun, Allocator::Holder* idle);
+  LiveBuffers PostedBuffers(CachedRegister& entry, const WriteBuffers& buffers,
+                            const WriteOutcome& outcome);
   [[nodiscard]] bool HasMajority(const CachedRegister& entry);
   // Until a write has a majority; the caller's pins are given up. kUnavailable: there was none.
   Task<Status> AwaitMajority(RegisterOperation& operation, const CachedRegister& entry);

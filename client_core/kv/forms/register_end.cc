@@ -218,22 +218,16 @@ Task<void> RegisterEnds::FreeDropped(ViewHold::Presence& presence, Entry dropped
   core_.allocator.RetireRegister(register_addr, size_class);
 }
 
-// A write that met a seal: whether it took effect before the register ended, or has to be done
-// again. The operation keeps its pin throughout, so the register is still there to be asked.
-Task<Result<RegisterResult>> RegisterEnds::ResolveInterrupted(RegisterOperation& operation,
-                                                              const IndexKey& key,
-                                                              CachedRegister& entry,
-                                                              const WriteOutcome& outcome) {
-  core_.metrics.interrupted_writes.Add();
-  if (Planted(Bug::kInterruptedAlwaysRedone)) co_return RegisterResult::kAgain;
-  if (Planted(Bug::kInterruptedNeverRedone)) co_return RegisterResult::kDone;
+// The final word of a register that is sealed, once it has left the index; its end is helped along
+// as long as it has not. The operation keeps its pin throughout, so the register is still there.
+Task<Result<FinalWord>> RegisterEnds::AwaitFinalWord(RegisterOperation& operation,
+                                                     const IndexKey& key, CachedRegister& entry) {
   const bool entered = co_await core_.EnterSlots(operation);
   if (!entered) co_return kUnresolved;
   const GlobalAddr register_addr = entry.handle.ref.addr;
   Backoff backoff(core_.context, operation);
-  NodeWait node_wait;
+  RetryAcrossViews retry(core_.context, operation);
   uint64_t short_until_ns = 0;
-  FinalWord final_word;
   while (true) {
     SearchResult search;
     Status status = co_await core_.index.Find(operation, key, ReadExtent::kKey,
@@ -250,19 +244,17 @@ Task<Result<RegisterResult>> RegisterEnds::ResolveInterrupted(RegisterOperation&
                               RecordHasOrigin(search.record, RecordKeyEnd(0), &origin) &&
                               SlotWord(origin.register_word).addr() == register_addr;
       if (carried_on) {
-        final_word = FinalWord(origin.last_word);
-        break;
+        co_return FinalWord(origin.last_word);
       }
-      if (Planted(Bug::kInterruptedAsksSlotOnly)) co_return RegisterResult::kAgain;
+      if (Planted(Bug::kInterruptedAsksSlotOnly)) co_return Status(StatusCode::kNotFound);
       const Result<FinalWord> recorded =
           co_await core_.registers->seal.ReadFinal(operation, entry.handle);
       if (!recorded.ok()) {
-        const bool again = co_await core_.MayTryAgain(operation, recorded.status(), &node_wait);
+        const bool again = co_await core_.MayTryAgain(operation, recorded.status(), &retry);
         if (again) continue;
         co_return kUnresolved;
       }
-      final_word = recorded.value();
-      break;
+      co_return recorded.value();
     }
     if (still_there && !search.busy) {
       status = co_await EndRegister(operation, key, search.entry, entry, /*may_wait=*/false);
@@ -274,13 +266,30 @@ Task<Result<RegisterResult>> RegisterEnds::ResolveInterrupted(RegisterOperation&
         }
         if (now_ns >= short_until_ns) co_return kUnresolved;
       } else if (!status.ok()) {
-        const bool again = co_await core_.MayTryAgain(operation, status, &node_wait);
+        const bool again = co_await core_.MayTryAgain(operation, status, &retry);
         if (!again) co_return kUnresolved;
       }
     }
     const bool in_time = co_await backoff.Wait();
     if (!in_time) co_return kUnresolved;
   }
+}
+
+// A write that met a seal: whether it took effect before the register ended, or has to be done
+// again.
+Task<Result<RegisterResult>> RegisterEnds::ResolveInterrupted(RegisterOperation& operation,
+                                                              const IndexKey& key,
+                                                              CachedRegister& entry,
+                                                              const WriteOutcome& outcome) {
+  core_.metrics.interrupted_writes.Add();
+  if (Planted(Bug::kInterruptedAlwaysRedone)) co_return RegisterResult::kAgain;
+  if (Planted(Bug::kInterruptedNeverRedone)) co_return RegisterResult::kDone;
+  const Result<FinalWord> end = co_await AwaitFinalWord(operation, key, entry);
+  if (Planted(Bug::kInterruptedAsksSlotOnly) && end.status().code() == StatusCode::kNotFound) {
+    co_return RegisterResult::kAgain;
+  }
+  if (!end.ok()) co_return end.status();
+  const FinalWord final_word = end.value();
 
   // It had not come to its word yet.
   if (outcome.guess.is_empty() && outcome.rewrite.is_empty()) co_return RegisterResult::kAgain;

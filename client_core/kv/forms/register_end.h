@@ -60,6 +60,8 @@ class RegisterEnds {
   Task<Status> SweepRegister(ViewHold::Presence& presence, Entry slot, bool* gone);
 
  private:
+  Task<Result<FinalWord>> AwaitFinalWord(RegisterOperation& operation, const IndexKey& key,
+                                         CachedRegister& entry);
   Task<Status> ThawRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                             CachedRegister& entry, const Tuple& f, Draft* draft);
   // Who is credited with the register's end, if the slot says so.
