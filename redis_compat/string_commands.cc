@@ -147,7 +147,7 @@ Task<void> SetWithOptions(CommandContext& context) {
 
 Task<void> GetCommand(CommandContext& context) {
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  const Status status = co_await context.kv.GetBehind(KeyAt(context, 1), &result);
   if (!AnsweredReadFailure(context, status)) {
     ReplyString(context, result);
   }

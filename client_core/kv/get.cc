@@ -23,9 +23,16 @@ Task<Status> SlotStore::GetPart(Key key, ValueRange range, ReadResult* result) {
   return core_.runs_inline ? GetInline(key, range, result) : GetSlowly(key, range, result);
 }
 
+Task<Status> SlotStore::GetBehind(Key key, ReadResult* result) {
+  if (core_.holds_registers()) [[unlikely]] {
+    return Get(key, result);
+  }
+  return GetSlowly(key, kWholeValue, result);
+}
+
 Task<Status> SlotStore::GetInline(Key key, ValueRange range, ReadResult* result) {
   *result = ReadResult();
-  if (registers_.GetFast(key, result)) {
+  if (registers_.GetFast(&key, result)) {
     result->record_.value = PartIn(result->record_, range);
     co_return Status::Ok();
   }

@@ -14,7 +14,7 @@ Task<Status> SlotStore::Set(Key key, NewRecord record) {
 
 Task<Status> SlotStore::SetInline(Key key, NewRecord record) {
   BegunWrite begun;
-  if (registers_.SetFast(key, record, &begun)) co_return Status::Ok();
+  if (registers_.SetFast(&key, record, &begun)) co_return Status::Ok();
   const Status status = co_await SetSlowly(key, record, begun);
   co_return status;
 }

@@ -44,8 +44,9 @@ class SlotStore final : public Kv {
   }
   Task<Status> GetPart(Key key, ValueRange range, ReadResult* result) override;
   bool GetAtOnce(Key key, ReadResult* result) override {
-    return core_.runs_inline && !core_.holds_registers() && registers_.GetFast(key, result);
+    return core_.runs_inline && !core_.holds_registers() && registers_.GetFast(&key, result);
   }
+  Task<Status> GetBehind(Key key, ReadResult* result) override;
   Task<Status> Set(Key key, NewRecord record) override;
   [[nodiscard]] bool ShouldPrepare(uint64_t bytes) const override;
   Task<Status> Prepare(std::span<const PendingSet> sets, bool may_use_reserve,

@@ -45,6 +45,9 @@ struct PoolCounts;
 struct Key {
   uint32_t database = 0;
   std::string_view bytes;
+  // The store's: the key's hash, and under which keyspace it is that, plus one. 0: not computed.
+  uint64_t hashed_under = 0;
+  uint64_t hash = 0;
 };
 
 // Which bytes of a value, both ends included, counted from 0, or from its end when negative: as
@@ -192,6 +195,8 @@ class Kv {
   // The same as Get() where nothing has to be waited for. False: `result` means nothing and nothing
   // has happened; Get() tells. `result` is as it was made.
   virtual bool GetAtOnce(Key key, ReadResult* result) = 0;
+  // Get() behind a GetAtOnce() of this key that said false: it is not tried once more.
+  virtual Task<Status> GetBehind(Key key, ReadResult* result) { return Get(key, result); }
   // Stores without looking at what was there.
   virtual Task<Status> Set(Key key, NewRecord record) = 0;
   // Whether memory for several SETs that take so many bytes should be set aside before the first.

@@ -23,7 +23,18 @@ KvCore::KvCore(WorkerContext& context, Engine& engine)
 
 IndexKey KvCore::MakeKey(const Key& key) {
   CHECK(key.database < kMaxDatabases);
-  return IndexKey::Make(context.view().keyspaces[key.database], key.bytes);
+  const KeyspaceId keyspace = context.view().keyspaces[key.database];
+  if (key.hashed_under == uint64_t{keyspace.value} + 1) {
+    return {keyspace, key.bytes, KeyHash(key.hash)};
+  }
+  return IndexKey::Make(keyspace, key.bytes);
+}
+
+IndexKey KvCore::MakeKey(Key* key) {
+  const IndexKey made = MakeKey(*key);
+  key->hashed_under = uint64_t{made.keyspace.value} + 1;
+  key->hash = made.hash.bits();
+  return made;
 }
 
 bool KvCore::IsExpired(const std::byte* record) const {

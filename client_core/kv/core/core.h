@@ -63,7 +63,10 @@ class KvCore {
   Task<Status> AwaitMemory(RegisterOperation& operation, SizeClass size_class,
                            Allocator::Holder* idle);
 
+  // The key as the index knows it, under the keyspace that its database means now.
   IndexKey MakeKey(const Key& key);
+  // The same, whose hash the key keeps for the next time.
+  IndexKey MakeKey(Key* key);
   [[nodiscard]] bool IsExpired(const std::byte* record) const;
   [[nodiscard]] bool IsExpired(const KeyValue& value) const {
     return value.deadline_ms != 0 && context.clock.NowMs() >= value.deadline_ms;

@@ -60,7 +60,7 @@ bool RegisterForm::FillResult(const RegisterRef& ref, Tuple& tuple, ReadResult* 
   return true;
 }
 
-bool RegisterForm::GetFast(const Key& key, ReadResult* result) {
+bool RegisterForm::GetFast(Key* key, ReadResult* result) {
   const IndexKey index_key = core_.MakeKey(key);
   CachedRegister* entry = core_.registers->cache.FindByHash(index_key.hash);
   if (entry == nullptr) return false;
@@ -77,9 +77,9 @@ bool RegisterForm::GetFast(const Key& key, ReadResult* result) {
   return true;
 }
 
-bool RegisterForm::SetFast(const Key& key, const NewRecord& record, BegunWrite* begun) {
+bool RegisterForm::SetFast(Key* key, const NewRecord& record, BegunWrite* begun) {
   RegisterCache& cache = core_.registers->cache;
-  if (!FitsRegister(key, record)) return false;
+  if (!FitsRegister(*key, record)) return false;
   const Allocator::Holder holder(core_.allocator);
   CachedRegister* entry = cache.Find(core_.MakeKey(key));
   if (entry == nullptr || entry->handle.writing || !FitsEntry(record, *entry)) return false;

@@ -33,8 +33,8 @@ class RegisterForm {
   CachedRegister* Adopt(const IndexKey& key, const SearchResult& search, uint64_t forgotten);
   // GET and SET of a known register where the fabric completes inline and nobody interferes.
   // Nothing suspends: no pin is needed. False: take the slow path, and go on with what was begun.
-  bool GetFast(const Key& key, ReadResult* result);
-  bool SetFast(const Key& key, const NewRecord& record, BegunWrite* begun);
+  bool GetFast(Key* key, ReadResult* result);
+  bool SetFast(Key* key, const NewRecord& record, BegunWrite* begun);
   Task<Result<RegisterResult>> ReadRegister(RegisterOperation& operation, CachedRegister& entry,
                                             ReadResult* result);
   // SET of a key that is a register, or becomes one. `as_record`: it stays a record.
