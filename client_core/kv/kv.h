@@ -1,4 +1,4 @@
-// Kv: the keys of one worker's cluster, by value semantics (PROTOCOLS 4; FUSEE 4).
+// Kv: the keys of one worker's cluster, by value semantics (FUSEE 4).
 //
 // Every operation is linearizable per key, whoever else works on it. A record carries a value, a
 // deadline and a type byte that the store does not interpret; a record whose deadline has passed is

@@ -463,7 +463,7 @@ class KvImpl final : private WorkerDuties {
   void KeepRegister(const IndexKey& key, SlotWord word, const Draft& draft);
   static void SetDraftValue(const NewRecord& record, Draft* draft);
 
-  // register_end.cc: how registers end (PROTOCOLS 3.4).
+  // register_end.cc: how registers end (PROTOCOLS, "One key, two forms").
   // `reserved`, unless null or empty, is the record's memory.
   Task<Status> EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                            CachedRegister& entry, bool may_wait, Draft* reserved = nullptr);

@@ -1,4 +1,4 @@
-// Removing: DEL, and records whose time has passed (FUSEE DELETE; PROTOCOLS 4).
+// Removing: DEL, and records whose time has passed (FUSEE DELETE).
 #include "client_core/base/planted_bug.h"
 #include "client_core/kv/kv_impl.h"
 #include "client_core/layout/record_codec.h"

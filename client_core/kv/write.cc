@@ -1,4 +1,4 @@
-// Writing blindly: SET (FUSEE UPDATE and INSERT; PROTOCOLS 4, "a blind loser").
+// Writing blindly: SET (FUSEE UPDATE and INSERT; PROTOCOLS, "A blind writer that loses").
 #include "client_core/base/planted_bug.h"
 #include "client_core/kv/kv_impl.h"
 #include "client_core/layout/record_codec.h"
@@ -94,8 +94,8 @@ Task<Status> KvImpl::Renew(Operation& operation, const IndexKey& key, Draft* dra
   co_return status;
 }
 
-// PROTOCOLS 3.4: whoever replaces a register's object first writes F into the register's final
-// word, in the same round trip as the first step of its own.
+// PROTOCOLS, "One key, two forms": whoever replaces a register's object first writes F into the
+// register's final word, in the same round trip as the first step of its own.
 bool KvImpl::TellOrigin(const SearchResult& search, RecordOrigin* origin, RoundTripPtr* first) {
   if (!registers_ || !RecordHasOrigin(search.record, RecordKeyEnd(0), origin)) return false;
   if (!*first) *first = context_.fabric.NewRoundTrip();
