@@ -6,8 +6,9 @@
 // as its mapping lives, so a node that comes back knows whether processes of its former life could
 // still write, and does not go on before they have ended (PROTOCOLS, "Fencing on the memory
 // nodes"). Memory of an earlier life that the file did not keep is damaged: it stays as it is, over
-// any number of starts, until the node begins a new life on it. Any thread may Share(); everything
-// else is for one thread.
+// any number of starts, until the node begins a new life on it. Any thread may Share(), and
+// call what is about the age of the memory: age() to RaiseMark(), and Beat(). Everything else is
+// for one thread.
 #ifndef ONETRIP_MEMNODE_BACKING_H_
 #define ONETRIP_MEMNODE_BACKING_H_
 

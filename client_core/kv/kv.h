@@ -222,7 +222,7 @@ class Kv {
   // REQUIRES: both are below kMaxDatabases.
   Task<Status> Swap(uint32_t first, uint32_t second);
   // Keys of `database`, expired ones that are not removed yet included. Exact when no write is
-  // running.
+  // running and no worker has been killed since the database was last emptied.
   Task<Status> CountKeys(uint32_t database, uint64_t* keys);
 
   // One step of a walk over the keys of `database`. `*cursor` is 0 to begin, then what the step

@@ -22,7 +22,7 @@
 namespace onetrip {
 
 // An out-of-place buffer of ref.shape.buffer_bytes on the nodes of the register that it is for; its
-// lock words were zeroed on every replica when its block was granted.
+// lock words were zeroed on every live replica before its first use as a buffer.
 struct OutBuffer {
   GlobalAddr addr;
   Ticks used;  // the latest time that it, or its lock, was ever used with; 0: fresh
