@@ -27,7 +27,7 @@ OLD_WORDS = [
     ("Slowly", r"\b(?:Get|Set|Read|Write|Delete)Slowly\b", "Slowly", "slow path"),
     ("Turn", r"\bMemoryBudget::Turn\b|\bclass Turn\b", "turn", "ticket"),
     ("books", r"\bbooks\b", "books", "accounting"),
-    ("body", r"\b(?:[Nn]obody|[Ss]omebody)\b", "nobody, somebody",
+    ("body", r"(?<![\w-])(?:[Nn]obody|[Ss]omebody)\b", "nobody, somebody",
      "name the process or thread"),
     ("o many", r"\b[Ss]o many\b", "so many", "tell the number, or what limits it"),
     ("h", r"\b(?:he|him|his)\b", "he", "a process is \"it\""),
