@@ -1,6 +1,6 @@
 // PreparedSets: memory that was set aside for several keys before the first of them is written, so
-// that none is refused for want of it behind others that were. Kv::Prepare() fills it, Kv::Set()
-// takes from it; what is left is given back. Borrows the Kv; its thread's.
+// that none is refused for want of it behind others that were. Kv::Prepare() fills it,
+// Kv::SetPrepared() takes from it; what is left is given back. Borrows the Kv; its thread's.
 #ifndef ONETRIP_CLIENT_CORE_KV_PREPARED_SETS_H_
 #define ONETRIP_CLIENT_CORE_KV_PREPARED_SETS_H_
 
@@ -11,7 +11,7 @@
 
 namespace onetrip {
 
-// One of them. The key's bytes and the record's are borrowed until its Set() ends.
+// One of them. The key's bytes and the record's are borrowed until its SetPrepared() ends.
 struct PendingSet {
   Key key;
   NewRecord record;
