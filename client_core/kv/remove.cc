@@ -1,4 +1,4 @@
-// DEL (FUSEE DELETE; PROTOCOLS 4).
+// DEL (FUSEE DELETE).
 #include "client_core/base/planted_bug.h"
 #include "client_core/kv/slot_store.h"
 #include "client_core/layout/record_codec.h"

@@ -1,5 +1,5 @@
 // Read-modify-write: read the record, build the new one out of place, swing the slot from exactly
-// the word that was read; whoever loses reads again (PROTOCOLS 4).
+// the word that was read; whoever loses reads again (PROTOCOLS, "SNAPSHOT").
 #include "client_core/base/planted_bug.h"
 #include "client_core/kv/core/paused.h"
 #include "client_core/kv/slot_store.h"

@@ -1,4 +1,4 @@
-// SET: writing blindly (FUSEE UPDATE and INSERT; PROTOCOLS 4, "a blind loser").
+// SET: writing blindly (FUSEE UPDATE and INSERT; PROTOCOLS, "A blind writer that loses").
 #include "client_core/base/planted_bug.h"
 #include "client_core/kv/slot_store.h"
 #include "client_core/layout/record_codec.h"

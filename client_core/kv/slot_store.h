@@ -1,5 +1,5 @@
-// SlotStore: a store over one worker's index, whose keys are records or registers (PROTOCOLS 4;
-// FUSEE 4; SWARM 5). The operations are in get.cc, set.cc, remove.cc and rmw.cc; what they are made
+// SlotStore: a store over one worker's index, whose keys are records or registers (FUSEE 4;
+// SWARM 5). The operations are in get.cc, set.cc, remove.cc and rmw.cc; what they are made
 // of is in core/ and forms/, and what runs beside them in chores/. The worker's thread.
 #ifndef ONETRIP_CLIENT_CORE_KV_SLOT_STORE_H_
 #define ONETRIP_CLIENT_CORE_KV_SLOT_STORE_H_

@@ -11,7 +11,7 @@
 
 namespace onetrip {
 
-// One of them. The key's bytes and the record's are borrowed until its Set() ends.
+// One of them. The key's bytes and the record's are borrowed until its SetPrepared() ends.
 struct PendingSet {
   Key key;
   NewRecord record;

@@ -1,4 +1,4 @@
-// Kv: the keys of one cluster as one worker offers them, by value semantics (PROTOCOLS 4; FUSEE 4).
+// Kv: the keys of one cluster as one worker offers them, by value semantics (FUSEE 4).
 // A pure interface: kv/slot_store.h implements it over the index; staged_store.h on a copy of a
 // key.
 //
@@ -221,7 +221,7 @@ class Kv {
   // REQUIRES: both are below kMaxDatabases.
   virtual Task<Status> Swap(uint32_t first, uint32_t second) = 0;
   // Keys of `database`, expired ones that are not removed yet included. Exact when no write is
-  // running.
+  // running and no worker has been killed since the database was last emptied.
   virtual Task<Status> CountKeys(uint32_t database, uint64_t* keys) = 0;
 
   // One step of a walk over the keys of `database`. `*cursor` is 0 to begin, then what the step

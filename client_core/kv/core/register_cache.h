@@ -1,5 +1,5 @@
 // RegisterCache: the registers that a worker knows, by key: where they are, what it last saw there,
-// and which buffers its own words still name (SWARM 5, the location cache; PROTOCOLS 2, 3.1).
+// and which buffers its own words still name (SWARM 5, the location cache).
 //
 // An entry is used without asking the index. That is safe because the memory of a register that has
 // left the index is reused only after every worker has been told to Forget it. A key whose entry

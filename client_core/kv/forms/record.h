@@ -1,5 +1,5 @@
 // Records: keys whose slots name a record, or the root of a value in extents: how they are
-// inserted, replaced, restated and removed (FUSEE 4; PROTOCOLS 4). Private to kv/; the worker's
+// inserted, replaced, restated and removed (FUSEE 4). Private to kv/; the worker's
 // thread.
 #ifndef ONETRIP_CLIENT_CORE_KV_FORMS_RECORD_H_
 #define ONETRIP_CLIENT_CORE_KV_FORMS_RECORD_H_

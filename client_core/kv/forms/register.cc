@@ -1,5 +1,5 @@
 // Keys that are held as registers: GET and SET in one round trip, and making new ones (SWARM 5;
-// PROTOCOLS 3.3, 4).
+// PROTOCOLS, "One key, two forms").
 #include "client_core/kv/forms/register.h"
 
 #include <cstring>
@@ -150,8 +150,8 @@ Task<Status> RegisterForm::AwaitMajority(RegisterOperation& operation,
   co_return Status::Ok();
 }
 
-// Both buffers before anything is posted: PROTOCOLS 2. The caller's pins are given up if that takes
-// waiting.
+// Both buffers before anything is posted: PROTOCOLS, "Registers". The caller's pins are given up if
+// that takes waiting.
 Task<Status> RegisterForm::TakeBuffers(RegisterOperation& operation, CachedRegister& entry,
                                        WriteBuffers* buffers, Allocator::Holder* idle) {
   const GlobalAddr near = entry.handle.ref.addr;

@@ -1,5 +1,5 @@
 // RegisterForm: keys that are held as registers: GET and SET in one round trip, and making new ones
-// (SWARM 5; PROTOCOLS 3.3, 4). Private to kv/; the worker's thread.
+// (SWARM 5; PROTOCOLS, "One key, two forms"). Private to kv/; the worker's thread.
 #ifndef ONETRIP_CLIENT_CORE_KV_FORMS_REGISTER_H_
 #define ONETRIP_CLIENT_CORE_KV_FORMS_REGISTER_H_
 

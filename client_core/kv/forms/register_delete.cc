@@ -1,4 +1,4 @@
-// DEL of a register (PROTOCOLS, 3.4).
+// DEL of a register (PROTOCOLS, "One key, two forms").
 #include <utility>
 
 #include "client_core/base/planted_bug.h"

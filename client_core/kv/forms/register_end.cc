@@ -1,4 +1,4 @@
-// How registers end: DEL, and the change into a record (PROTOCOLS 3.4).
+// How registers end: DEL, and the change into a record (PROTOCOLS, "One key, two forms").
 //
 //   the register's seals     then the slot, from the register's word to     then, before that goes
 //   FROZEN (or mixed)        a record with (X, F)                           final word of X = F
