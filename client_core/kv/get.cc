@@ -1,7 +1,6 @@
 // GET (FUSEE SEARCH; SWARM 5).
 #include <string_view>
 
-#include "client_core/base/planted_bug.h"
 #include "client_core/kv/slot_store.h"
 
 namespace onetrip {
@@ -85,54 +84,17 @@ Task<Status> SlotStore::TryGet(RegisterOperation& operation, Key key, ValueRange
   Backoff backoff(core_.context, operation);
   Status status;
   while (true) {
-    SearchResult search;
-    const uint64_t forgotten = core_.Forgotten();
+    FoundKey found{key, index_key, core_.Forgotten()};
     status = co_await core_.index.Find(operation, index_key, ReadExtent::kWhole,
-                                       core_.context.fabric.NewRoundTrip(), &search);
-    if (!status.ok() || !search.found) break;
-    if (search.entry.word.is_register()) {
-      CachedRegister* entry = registers_.Adopt(index_key, search, forgotten);
-      if (entry != nullptr) {
-        RegisterCache::Use use(core_.registers->cache, *entry);
-        const Result<RegisterResult> read =
-            co_await registers_.ReadRegister(operation, *entry, result);
-        status = read.status();
-        if (!status.ok() || read.value() == RegisterResult::kDone) break;
-        if (!search.busy && !Planted(Bug::kReadAwaitsEnd)) {
-          status = co_await ends_.EndRegister(operation, index_key, search.entry, *entry, true);
-          core_.AfterWrite();
-          if (status.code() == StatusCode::kOutOfMemory) {
-            // Reads go on in a full pool: its time is over by this worker's clock, which has to do;
-            // and for what is sealed somebody may find memory in time.
-            status = Status::Ok();
-            if (read.value() == RegisterResult::kExpired) break;
-          }
-          if (!status.ok()) break;
-        }
-      }
-      const bool go_on = co_await backoff.Wait();
-      if (go_on) continue;
-      status = kContended;
-      break;
-    }
-    if (!RecordIsIntact(search.record, search.entry.word.size_class().bytes())) {
-      status = Status(StatusCode::kCorrupt, "a record fails its checksum");
-      break;
-    }
-    if (!core_.IsExpired(search.record)) [[likely]] {
-      records_.FillFromRecord(search, result);
-      if (search.entry.word.size_class().is_root()) [[unlikely]] {
-        status = co_await extents_.ReadFromExtents(operation, range, room, result);
-      }
-      break;
-    }
-    bool removed = false;
-    if (!search.busy) {
-      status =
-          co_await records_.RemoveExpired(operation, key.database, index_key, search, &removed);
-      core_.AfterWrite();
-      if (!status.ok() || removed) break;
-    } else if (!co_await backoff.Wait()) {
+                                       core_.context.fabric.NewRoundTrip(), &found.search);
+    if (!status.ok() || !found.search.found) break;
+    Form& form = forms_.Of(found.search.entry.word);
+    const Result<Step> step = co_await form.Get(operation, found, range, room, result);
+    status = step.status();
+    if (!status.ok() || step.value() == Step::kDone) break;
+    if (step.value() == Step::kWait) {
+      const bool in_time = co_await backoff.Wait();
+      if (in_time) continue;
       status = kContended;
       break;
     }

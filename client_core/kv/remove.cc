@@ -1,7 +1,5 @@
 // DEL (FUSEE DELETE).
-#include "client_core/base/planted_bug.h"
 #include "client_core/kv/slot_store.h"
-#include "client_core/layout/record_codec.h"
 
 namespace onetrip {
 
@@ -22,22 +20,11 @@ Task<Status> SlotStore::DeleteNow(Key key, bool* existed) {
   operation.pin = core_.reclaimer.Pin();
   IndexKey index_key = core_.MakeKey(key);
   Backoff backoff(core_.context, operation);
-  Status status;
-  CachedRegister* entry = core_.registers ? core_.registers->cache.Find(index_key) : nullptr;
-  while (true) {
-    if (entry != nullptr) {
-      const Result<RegisterResult> result =
-          co_await ends_.DeleteRegister(operation, key, index_key, *entry, existed);
-      status = result.status();
-      if (!status.ok() || result.value() == RegisterResult::kDone) break;
-      entry = nullptr;
-      if (OutOfTime(core_.context, operation)) {
-        status = kContended;
-        break;
-      }
-    }
-    SearchResult search;
-    const uint64_t forgotten = core_.Forgotten();
+  Result<Step> step = co_await registers_.DeleteKnown(operation, key, index_key, existed);
+  Status status = step.status();
+  while (status.ok() && step.value() != Step::kDone) {
+    FoundKey found{key, index_key, core_.Forgotten()};
+    SearchResult& search = found.search;
     status = co_await core_.index.Find(operation, index_key, ReadExtent::kKey,
                                        core_.context.fabric.NewRoundTrip(), &search);
     if (!status.ok()) {
@@ -57,27 +44,10 @@ Task<Status> SlotStore::DeleteNow(Key key, bool* existed) {
       break;
     }
     if (!search.found) break;
-    if (search.entry.word.is_register()) {
-      entry = registers_.Adopt(index_key, search, forgotten);
-      continue;
-    }
-    bool removed = false;
-    if (core_.IsExpired(search.record)) {
-      status =
-          co_await records_.RemoveExpired(operation, key.database, index_key, search, &removed);
-      if (!status.ok() || removed) break;
-    } else {
-      status = co_await records_.TryRemove(operation, search, &removed);
-      if (!status.ok()) break;
-      if (removed || Planted(Bug::kDeleteLoserCounts)) {
-        *existed = true;
-        counters_.Count(key.database, index_key.keyspace, -1);
-        break;
-      }
-    }
-    if (OutOfTime(core_.context, operation)) {
+    step = co_await forms_.Of(search.entry.word).Delete(operation, found, existed);
+    status = step.status();
+    if (status.ok() && step.value() != Step::kDone && OutOfTime(core_.context, operation)) {
       status = kContended;
-      break;
     }
   }
   core_.AfterWrite();

@@ -1,7 +1,5 @@
 // SET: writing blindly (FUSEE UPDATE and INSERT; PROTOCOLS, "A blind writer that loses").
-#include "client_core/base/planted_bug.h"
 #include "client_core/kv/slot_store.h"
-#include "client_core/layout/record_codec.h"
 
 namespace onetrip {
 
@@ -61,7 +59,7 @@ Task<Status> SlotStore::SetRecord(RegisterOperation& operation, Key key, const I
   operation.pin = core_.reclaimer.Pin();
   drafts_.Encode(index_key, record, draft);
   bool inserted = false;
-  status = co_await SetBlind(operation, index_key, draft, &inserted);
+  status = co_await SetBlind(operation, key, index_key, draft, &inserted);
   if (inserted) counters_.Count(key.database, index_key.keyspace, 1);
   // Whatever the outcome, no slot of ours to come will name this memory: an unknown outcome keeps
   // it.
@@ -71,15 +69,15 @@ Task<Status> SlotStore::SetRecord(RegisterOperation& operation, Key key, const I
 
 // FUSEE figure 9, UPDATE: (1) write the record, read the primary slot and the old record's key;
 // (2) CAS the backups; (3) commit the log; (4) CAS the primary.
-Task<Status> SlotStore::SetBlind(RegisterOperation& operation, const IndexKey& key, Draft* draft,
-                                 bool* inserted) {
+Task<Status> SlotStore::SetBlind(RegisterOperation& operation, const Key& name, const IndexKey& key,
+                                 Draft* draft, bool* inserted) {
   RoundTripPtr first = draft->buffer;
   drafts_.AddWrites(*first, *draft);
   bool written = false;
   Backoff backoff(core_.context, operation);
   while (true) {
-    SearchResult search;
-    const uint64_t forgotten = core_.Forgotten();
+    FoundKey found{name, key, core_.Forgotten()};
+    SearchResult& search = found.search;
     Status status =
         co_await core_.index.Find(operation, key, ReadExtent::kKey, std::move(first), &search);
     if (!status.ok()) {
@@ -93,38 +91,17 @@ Task<Status> SlotStore::SetBlind(RegisterOperation& operation, const IndexKey& k
       if (co_await backoff.Wait()) continue;
       co_return kContended;
     }
-    if (!search.found) {
+    if (search.found) {
+      const Result<Step> step =
+          co_await forms_.Of(search.entry.word).Overwrite(operation, found, draft);
+      if (!step.ok()) co_return step.status();
+      if (step.value() == Step::kDone) co_return Status::Ok();
+    } else {
       bool done = false;
       status = co_await records_.TryInsert(operation, key, search, /*blind=*/true, draft, &done);
       if (done) *inserted = status.ok();
       if (done || !status.ok()) co_return status;
-      if (OutOfTime(core_.context, operation)) co_return kContended;
-      continue;
     }
-    if (search.entry.word.is_register()) {
-      CachedRegister* entry = registers_.Adopt(key, search, forgotten);
-      if (entry != nullptr) {
-        const RegisterCache::Use use(core_.registers->cache, *entry);
-        // The record that takes its place is overwritten next.
-        Draft thawed;
-        if (draft->in_place_until_ns != 0) [[unlikely]] {
-          const SlotWord word = search.entry.word;
-          status = co_await ends_.ReserveInPlaceOf(word, ends_.ThawedClass(key, *entry),
-                                                   /*own=*/true, &thawed);
-          if (!status.ok()) co_return status;
-        }
-        status = co_await ends_.EndRegister(operation, key, search.entry, *entry, /*may_wait=*/true,
-                                            &thawed);
-        if (!status.ok()) co_return status;
-      }
-      if (OutOfTime(core_.context, operation)) co_return kContended;
-      continue;
-    }
-    const Result<BlindOutcome> outcome =
-        co_await records_.OverwriteBlindly(operation, key, search, *draft);
-    if (!outcome.ok()) co_return outcome.status();
-    if (outcome.value() == BlindOutcome::kOverwritten) drafts_.Abandon(*draft);
-    if (outcome.value() != BlindOutcome::kLost) co_return Status::Ok();
     if (OutOfTime(core_.context, operation)) co_return kContended;
   }
 }

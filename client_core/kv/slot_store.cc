@@ -14,8 +14,10 @@ SlotStore::SlotStore(WorkerContext& context, Engine& engine)
       extents_(core_, drafts_),
       records_(core_, counters_, drafts_, extents_),
       ends_(core_, counters_, drafts_),
+      record_form_(core_, counters_, drafts_, extents_, records_),
       registers_(core_, counters_, drafts_, records_, ends_),
-      chores_(core_, records_, registers_, ends_, *this),
+      forms_(record_form_, registers_),
+      chores_(core_, forms_, records_, registers_, ends_, *this),
       participant_(core_, chores_) {}
 
 SlotStore::~SlotStore() {

@@ -15,7 +15,9 @@
 #include "client_core/kv/core/counters.h"
 #include "client_core/kv/forms/draft.h"
 #include "client_core/kv/forms/extents.h"
+#include "client_core/kv/forms/form.h"
 #include "client_core/kv/forms/record.h"
+#include "client_core/kv/forms/record_form.h"
 #include "client_core/kv/forms/register.h"
 #include "client_core/kv/forms/register_end.h"
 #include "client_core/kv/view_participant.h"
@@ -98,8 +100,8 @@ class SlotStore final : public Kv {
   // `draft` may have its memory already.
   Task<Status> SetRecord(RegisterOperation& operation, Key key, const IndexKey& index_key,
                          const NewRecord& record, Draft* draft);
-  Task<Status> SetBlind(RegisterOperation& operation, const IndexKey& key, Draft* draft,
-                        bool* inserted);
+  Task<Status> SetBlind(RegisterOperation& operation, const Key& name, const IndexKey& key,
+                        Draft* draft, bool* inserted);
   // prepared_sets.cc
   Task<Status> PrepareNow(std::span<const PendingSet> sets, bool may_use_reserve,
                           PreparedSets* prepared);
@@ -108,18 +110,9 @@ class SlotStore final : public Kv {
   Task<Status> DeleteNow(Key key, bool* existed);
   // rmw.cc
   Task<Status> ReadModifyWriteNow(Key key, Mutation& mutation);
-  Task<Status> AttemptOnRegister(RegisterOperation& operation, const Key& key,
-                                 const IndexKey& index_key, const SearchResult& search,
-                                 uint64_t forgotten, Mutation& mutation, Draft* draft, bool* done);
-  Task<Status> Attempt(RegisterOperation& operation, const Key& key, const IndexKey& index_key,
-                       Mutation& mutation, Room* room, Draft* draft, bool* done);
-  Task<Status> Replace(Operation& operation, const Key& key, const IndexKey& index_key,
-                       const SearchResult& search, const Change& change, Draft* draft, bool* done);
-  // Replace() by a value in extents: writing them takes giving up the pin, so what was `seen` is
-  // compared with what is there then.
-  Task<Status> ReplaceByExtents(RegisterOperation& operation, const Key& key,
-                                const RecordView* seen, const Change& change, Draft* draft,
-                                bool* done);
+  Task<Result<Step>> Attempt(RegisterOperation& operation, const Key& key,
+                             const IndexKey& index_key, Mutation& mutation, Room* room,
+                             Draft* draft);
 
   KvCore core_;
   Counters counters_;
@@ -127,7 +120,9 @@ class SlotStore final : public Kv {
   Extents extents_;
   Records records_;
   RegisterEnds ends_;
+  RecordForm record_form_;
   RegisterForm registers_;
+  Forms forms_;
   Chores chores_;
   ViewParticipant participant_;
 };

@@ -97,6 +97,7 @@ class ReadResult {
 
  private:
   friend class Extents;
+  friend class RecordForm;
   friend class Records;
   friend class RegisterForm;
   friend class SlotStore;

@@ -23,13 +23,14 @@ namespace onetrip {
 class Chores {
  public:
   // What is passed in outlives it; `store` is what it is a part of.
-  Chores(KvCore& core, Records& records, RegisterForm& registers, RegisterEnds& ends, Kv& store)
+  Chores(KvCore& core, Forms& forms, Records& records, RegisterForm& registers, RegisterEnds& ends,
+         Kv& store)
       : core_(core),
         walker(core),
-        scanner(core, walker, store),
+        scanner(core, forms, walker, store),
         expiry(core, records, walker),
-        sweeper(core, records, ends),
-        names(core, walker),
+        sweeper(core, forms),
+        names(core, forms, walker),
         lost(core, names),
         take_over(core, names, lost),
         leaver(core, records, ends, lost),

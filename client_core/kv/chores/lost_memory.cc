@@ -12,7 +12,7 @@
 
 #include "client_core/base/log.h"
 #include "client_core/base/planted_bug.h"
-#include "client_core/kv/chores/estate.h"
+#include "client_core/kv/forms/orphan_inventory.h"
 
 namespace onetrip {
 namespace {
@@ -200,16 +200,16 @@ Task<Status> LostMemory::FreeLost() {
   if (!BeginInheriting()) co_return kBusy;
   const MechanismScope scope(core_.context.mechanism_observer, Mechanism::kAccount);
   const absl::Cleanup done = [this] { EndInheriting(); };
-  Estate estate(core_.context, /*is_of_the_dead=*/false, &account_.gives_way);
+  OrphanInventory inventory(core_.context, /*is_of_the_dead=*/false, &account_.gives_way);
   for (const Allocator::Suspects& block : core_.allocator.SuspectBlocks()) {
-    estate.blocks.Add(block.start, block.size_class, core_.context.membership.id);
+    inventory.blocks.Add(block.start, block.size_class, core_.context.membership.id);
   }
-  if (estate.blocks.blocks().empty()) co_return Status::Ok();
+  if (inventory.blocks.blocks().empty()) co_return Status::Ok();
   const std::shared_ptr<const View> view = core_.context.master.view();
   if (core_.registers) core_.registers->cache.BeginLook();
-  Status status = co_await names_.LookAtNames(estate, *view);
+  Status status = co_await names_.LookAtNames(inventory, *view);
   if (!status.ok()) co_return status;
-  TellUnnamed(estate);
+  TellUnnamed(inventory);
   status = co_await names_.AwaitUnlinked();
   if (status.ok() && core_.registers && !Planted(Bug::kUnseenRemembered)) {
     core_.registers->cache.ForgetUnseen();
@@ -219,17 +219,17 @@ Task<Status> LostMemory::FreeLost() {
     core_.registers->cache.ForEachLive([this](GlobalAddr addr) { core_.allocator.KnowOf(addr); });
   }
   core_.index.ForEachUnnamed([this](GlobalAddr addr) { core_.allocator.KnowOf(addr); });
-  for (auto block = estate.blocks.blocks().begin();
-       status.ok() && block != estate.blocks.blocks().end(); ++block) {
+  for (auto block = inventory.blocks.blocks().begin();
+       status.ok() && block != inventory.blocks.blocks().end(); ++block) {
     if (core_.stopping || core_.context.hold.held()) co_return kHeld;
-    status = co_await FreeLostOf(estate, block->second);
+    status = co_await FreeLostOf(inventory, block->second);
   }
   co_return status;
 }
 
-void LostMemory::TellUnnamed(const Estate& estate) {
+void LostMemory::TellUnnamed(const OrphanInventory& inventory) {
   if (core_.context.memory_observer == nullptr) return;
-  for (const auto& [start, block] : estate.blocks.blocks()) {
+  for (const auto& [start, block] : inventory.blocks.blocks()) {
     for (size_t i = 0; i < block.named.size(); ++i) {
       const GlobalAddr addr = ObjectAddr(block.start, block.size_class, static_cast<uint16_t>(i));
       if (!block.named[i] && core_.allocator.IsSuspect(addr))
@@ -238,8 +238,8 @@ void LostMemory::TellUnnamed(const Estate& estate) {
   }
 }
 
-Task<Status> LostMemory::FreeLostOf(Estate& estate, const OrphanBlocks::Block& block) {
-  const std::vector<NamedBuffer>& buffers = estate.buffers[block.start.bits()];
+Task<Status> LostMemory::FreeLostOf(OrphanInventory& inventory, const OrphanBlocks::Block& block) {
+  const std::vector<NamedBuffer>& buffers = inventory.buffers[block.start.bits()];
   // Nobody uses it any more who might give it back.
   std::vector<bool> unused(block.named.size());
   for (size_t i = 0; i < unused.size(); ++i) unused[i] = !block.named[i];

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "client_core/kv/chores/account_state.h"
-#include "client_core/kv/chores/estate.h"
 #include "client_core/kv/chores/named_memory.h"
 #include "client_core/kv/core/core.h"
+#include "client_core/kv/forms/orphan_inventory.h"
 
 namespace onetrip {
 
@@ -35,8 +35,8 @@ class LostMemory {
   Task<void> AcquireOpenBlocks();
   Task<void> Account();
   Task<Status> FreeLost();
-  void TellUnnamed(const Estate& estate);
-  Task<Status> FreeLostOf(Estate& estate, const OrphanBlocks::Block& block);
+  void TellUnnamed(const OrphanInventory& inventory);
+  Task<Status> FreeLostOf(OrphanInventory& inventory, const OrphanBlocks::Block& block);
 
   KvCore& core_;
   NamedMemory& names_;

@@ -79,7 +79,7 @@ class KeySample final : public KeyVisitor {
 struct Scanner::ListedKey {
   std::string name;
   KeyFacts facts;
-  bool is_register = false;
+  bool must_ask = false;  // only GET tells whether it is there
   bool is_there = true;
 };
 
@@ -121,7 +121,7 @@ Task<Status> Scanner::Scan(uint32_t database, uint32_t keys_wanted, KeyVisitor& 
     at_once = keys.empty() ? std::min(2 * at_once, kAtOnce)
                            : static_cast<uint32_t>(std::clamp<uint64_t>(missing / 8, 1, kAtOnce));
     std::erase_if(keys, [&visitor](const ListedKey& key) { return !visitor.Wants(key.name); });
-    status = co_await LookAtRegisters(database, &keys);
+    status = co_await LookAtKeys(database, &keys);
     if (!status.ok()) co_return status;
     for (const ListedKey& key : keys) {
       if (key.is_there) visitor.Visit(key.name, key.facts);
@@ -178,12 +178,11 @@ Task<void> Scanner::ListGroup(uint32_t database, Subtable table, uint32_t group,
     const uint64_t now_ms = core_.context.clock.NowMs();
     const auto list = [&](uint32_t i, const EntryKey& key, const std::byte* record) {
       if (key.keyspace != keyspace) return;
-      ListedKey listed{std::string(key.bytes), {}, SlotWord(words[i]).is_register()};
-      if (!listed.is_register) {
-        const RecordHeader header = LoadRecordHeader(record);
-        listed.facts = {header.deadline_ms, header.type};
-        if (header.deadline_ms != 0 && now_ms >= header.deadline_ms) return;
-      }
+      ListedKey listed;
+      listed.name = key.bytes;
+      const Sight sight = forms_.Of(SlotWord(words[i])).See(record, now_ms, &listed.facts);
+      if (sight == Sight::kGone) return;
+      listed.must_ask = sight == Sight::kAsk;
       keys->push_back(std::move(listed));
     };
     status = co_await core_.index.ReadGroupEntries(operation, table, group, words, list);
@@ -191,20 +190,20 @@ Task<void> Scanner::ListGroup(uint32_t database, Subtable table, uint32_t group,
   if (!status.ok()) *failure = status;
 }
 
-Task<Status> Scanner::LookAtRegisters(uint32_t database, std::vector<ListedKey>* keys) {
+Task<Status> Scanner::LookAtKeys(uint32_t database, std::vector<ListedKey>* keys) {
   Status status;
   for (size_t first = 0; first < keys->size() && status.ok();) {
     std::vector<Task<void>> reads;
     for (; first < keys->size() && reads.size() < kAtOnce; ++first) {
       ListedKey& key = (*keys)[first];
-      if (key.is_register) reads.push_back(LookAtRegister(database, &key, &status));
+      if (key.must_ask) reads.push_back(LookAtKey(database, &key, &status));
     }
     co_await WhenAll(std::move(reads));
   }
   co_return status;
 }
 
-Task<void> Scanner::LookAtRegister(uint32_t database, ListedKey* key, Status* failure) {
+Task<void> Scanner::LookAtKey(uint32_t database, ListedKey* key, Status* failure) {
   const Key name{database, key->name};
   ReadResult result;
   const Status status = co_await store_.Get(name, &result);

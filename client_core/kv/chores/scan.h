@@ -9,14 +9,15 @@
 
 #include "client_core/kv/chores/index_walk.h"
 #include "client_core/kv/core/core.h"
+#include "client_core/kv/forms/form.h"
 
 namespace onetrip {
 
 class Scanner {
  public:
-  // `store`, of which it is a part, tells whether keys of registers are there.
-  Scanner(KvCore& core, IndexWalker& walker, Kv& store)
-      : core_(core), walker_(walker), store_(store) {}
+  // `store`, of which it is a part, tells whether keys are there whose entries do not.
+  Scanner(KvCore& core, Forms& forms, IndexWalker& walker, Kv& store)
+      : core_(core), forms_(forms), walker_(walker), store_(store) {}
 
   // As Store's.
   Task<Status> Scan(uint32_t database, uint32_t keys_wanted, KeyVisitor& visitor, uint64_t* cursor);
@@ -31,12 +32,13 @@ class Scanner {
                         std::vector<ListedKey>* keys);
   Task<void> ListGroup(uint32_t database, Subtable table, uint32_t group,
                        std::vector<ListedKey>* keys, Status* failure);
-  // Whether keys of registers are there.
-  Task<Status> LookAtRegisters(uint32_t database, std::vector<ListedKey>* keys);
-  Task<void> LookAtRegister(uint32_t database, ListedKey* key, Status* failure);
+  // GETs the keys whose entries do not tell whether they are there.
+  Task<Status> LookAtKeys(uint32_t database, std::vector<ListedKey>* keys);
+  Task<void> LookAtKey(uint32_t database, ListedKey* key, Status* failure);
   void AddToSample(const std::vector<ListedKey>& keys, DeadlineSample* sample) const;
 
   KvCore& core_;
+  Forms& forms_;
   IndexWalker& walker_;
   Kv& store_;
 };

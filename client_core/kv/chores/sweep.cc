@@ -120,18 +120,8 @@ Task<Status> Sweeper::SweepSubtable(Subtable table, SweepPass* pass) {
       // Entries on the move are met in the subtable they move to, by a later pass at the latest.
       if (i == kGroupHeaderWord || word.kind() != SlotKind::kObject) continue;
       if (!IsFlushed(sweep_keyspaces_, keys.keyspace[i])) continue;
-      SearchResult entry;
-      entry.entry = {table.Word(group, i), word};
       bool gone = false;
-      if (word.is_register()) {
-        status = co_await ends_.SweepRegister(operation.presence, entry.entry, &gone);
-      } else {
-        entry.bytes = core_.context.fabric.NewRoundTrip();
-        entry.record =
-            entry.bytes->Read(core_.context.view().Locate(word.addr(), 0), EntryKeyEnd(word, 0));
-        status = co_await Post(core_.context, operation, entry.bytes);
-        if (status.ok()) status = co_await records_.TryRemove(operation, entry, &gone);
-      }
+      status = co_await forms_.Of(word).Sweep(operation, {table.Word(group, i), word}, &gone);
       if (!status.ok()) co_return status;
       ++pass->removed;  // gone, or changed: another pass looks
       core_.metrics.swept.Add(gone ? 1 : 0);

@@ -9,15 +9,13 @@
 
 #include "client_core/kv/core/core.h"
 #include "client_core/kv/core/counters.h"
-#include "client_core/kv/forms/record.h"
-#include "client_core/kv/forms/register_end.h"
+#include "client_core/kv/forms/form.h"
 
 namespace onetrip {
 
 class Sweeper {
  public:
-  Sweeper(KvCore& core, Records& records, RegisterEnds& ends)
-      : core_(core), records_(records), ends_(ends) {}
+  Sweeper(KvCore& core, Forms& forms) : core_(core), forms_(forms) {}
 
   // As Store's.
   Task<Status> Flush(std::optional<uint32_t> database);
@@ -37,8 +35,7 @@ class Sweeper {
   Task<Status> SweepSubtable(Subtable table, SweepPass* pass);
 
   KvCore& core_;
-  Records& records_;
-  RegisterEnds& ends_;
+  Forms& forms_;
   bool sweeping_ = false;
   bool sweep_again_ = false;
   // As of when the sweep began.

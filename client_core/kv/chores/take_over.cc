@@ -15,7 +15,7 @@
 
 #include "client_core/base/log.h"
 #include "client_core/base/planted_bug.h"
-#include "client_core/kv/chores/estate.h"
+#include "client_core/kv/forms/orphan_inventory.h"
 #include "client_core/layout/entry_codec.h"
 #include "client_core/layout/record_codec.h"
 #include "client_core/memory/orphan_blocks.h"
@@ -35,36 +35,36 @@ Task<Status> TakeOver::TakeOverBlocks(RepairOrder order) {
   co_await lost_.AwaitAccount();
   if (!lost_.BeginInheriting()) co_return kStopped;
   const absl::Cleanup done = [this] { lost_.EndInheriting(); };
-  Estate estate(core_.context, /*is_of_the_dead=*/true, /*gives_way_in=*/nullptr);
-  Status status = co_await FindOrphans(estate, order);
-  if (!status.ok() || estate.blocks.blocks().empty()) co_return status;
-  status = co_await names_.LookAtNames(estate, *order.view);
+  OrphanInventory inventory(core_.context, /*is_of_the_dead=*/true, /*gives_way_in=*/nullptr);
+  Status status = co_await FindOrphans(inventory, order);
+  if (!status.ok() || inventory.blocks.blocks().empty()) co_return status;
+  status = co_await names_.LookAtNames(inventory, *order.view);
   if (!status.ok()) co_return status;
-  estate.blocks.TellUnnamed();
+  inventory.blocks.TellUnnamed();
   if (!Planted(Bug::kTakenOverAtOnce)) status = co_await names_.AwaitUnlinked();
   if (!status.ok()) co_return status;
   size_t taken = 0;
-  for (const auto& [addr, block] : estate.blocks.blocks()) {
+  for (const auto& [addr, block] : inventory.blocks.blocks()) {
     if (core_.stopping) co_return kStopped;
     if (core_.context.hold.held()) co_return kHeld;
-    const Status one = co_await TakeOverBlock(estate, block);
+    const Status one = co_await TakeOverBlock(inventory, block);
     taken += one.ok() ? 1 : 0;
     if (!one.ok()) status = one;
   }
   LogInfo("took over " + std::to_string(taken) + " of " +
-          std::to_string(estate.blocks.blocks().size()) +
+          std::to_string(inventory.blocks.blocks().size()) +
           " memory blocks of workers that are gone");
   co_return status;
 }
 
-Task<Status> TakeOver::FindOrphans(Estate& estate, const RepairOrder& order) {
+Task<Status> TakeOver::FindOrphans(OrphanInventory& inventory, const RepairOrder& order) {
   if (core_.context.hold.held()) co_return kHeld;
   Operation operation;
   operation.presence = ViewHold::Presence(core_.context.hold);
-  co_return co_await estate.blocks.Find(operation, OrphanBlocks::OfTheDead(order.living));
+  co_return co_await inventory.blocks.Find(operation, OrphanBlocks::OfTheDead(order.living));
 }
 
-Task<Status> TakeOver::TakeOverBlock(Estate& estate, const OrphanBlocks::Block& block) {
+Task<Status> TakeOver::TakeOverBlock(OrphanInventory& inventory, const OrphanBlocks::Block& block) {
   // While it is at slots the replicas stay where they are, and all of them are asked.
   Operation operation;
   const bool begun = co_await core_.WaitToBegin(&operation);
@@ -72,8 +72,8 @@ Task<Status> TakeOver::TakeOverBlock(Estate& estate, const OrphanBlocks::Block& 
   std::vector<bool> freed;
   const Status status = co_await core_.allocator.TakeOver(block.start, block.size_class,
                                                           block.owner, block.named, &freed);
-  const auto found = estate.buffers.find(block.start.bits());
-  if (!status.ok() || found == estate.buffers.end()) co_return status;
+  const auto found = inventory.buffers.find(block.start.bits());
+  if (!status.ok() || found == inventory.buffers.end()) co_return status;
   for (const NamedBuffer& named : found->second) {
     if (named.buffer_class != block.size_class) continue;
     // Its writer has retired it meanwhile.

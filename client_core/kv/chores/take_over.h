@@ -3,10 +3,10 @@
 #ifndef ONETRIP_CLIENT_CORE_KV_CHORES_TAKE_OVER_H_
 #define ONETRIP_CLIENT_CORE_KV_CHORES_TAKE_OVER_H_
 
-#include "client_core/kv/chores/estate.h"
 #include "client_core/kv/chores/lost_memory.h"
 #include "client_core/kv/chores/named_memory.h"
 #include "client_core/kv/core/core.h"
+#include "client_core/kv/forms/orphan_inventory.h"
 
 namespace onetrip {
 
@@ -18,8 +18,8 @@ class TakeOver {
   Task<Status> TakeOverBlocks(RepairOrder order);
 
  private:
-  Task<Status> FindOrphans(Estate& estate, const RepairOrder& order);
-  Task<Status> TakeOverBlock(Estate& estate, const OrphanBlocks::Block& block);
+  Task<Status> FindOrphans(OrphanInventory& inventory, const RepairOrder& order);
+  Task<Status> TakeOverBlock(OrphanInventory& inventory, const OrphanBlocks::Block& block);
 
   KvCore& core_;
   NamedMemory& names_;

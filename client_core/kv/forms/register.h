@@ -10,6 +10,7 @@
 #include "client_core/kv/core/core.h"
 #include "client_core/kv/core/counters.h"
 #include "client_core/kv/forms/draft.h"
+#include "client_core/kv/forms/form.h"
 #include "client_core/kv/forms/record.h"
 #include "client_core/kv/forms/register_end.h"
 
@@ -21,11 +22,28 @@ struct BegunWrite {
   WriteOutcome outcome;
 };
 
-class RegisterForm {
+class RegisterForm final : public Form {
  public:
   RegisterForm(KvCore& core, Counters& counters, Drafts& drafts, Records& records,
                RegisterEnds& ends)
       : core_(core), counters_(counters), drafts_(drafts), records_(records), ends_(ends) {}
+
+  MaybeTask<Result<Step>> Get(RegisterOperation& operation, const FoundKey& found, ValueRange range,
+                              Room* room, ReadResult* result) override;
+  Task<Result<Step>> Overwrite(RegisterOperation& operation, const FoundKey& found,
+                               Draft* draft) override;
+  Task<Result<Step>> Delete(RegisterOperation& operation, const FoundKey& found,
+                            bool* existed) override;
+  Task<Result<Step>> Mutate(RegisterOperation& operation, const FoundKey& found, Mutation& mutation,
+                            Room* room, Draft* draft) override;
+  Task<Status> Sweep(Operation& operation, Entry entry, bool* gone) override;
+  Task<Status> NameMemory(OrphanInventory& inventory, Operation& operation, SlotWord word) override;
+  [[nodiscard]] Sight See(const std::byte* image, uint64_t now_ms, KeyFacts* facts) const override;
+
+  // DEL of a key whose register this worker remembers, without a search; kAgain: it does not, or
+  // the register has ended.
+  Task<Result<Step>> DeleteKnown(RegisterOperation& operation, const Key& key,
+                                 const IndexKey& index_key, bool* existed);
 
   [[nodiscard]] bool FitsRegister(const Key& key, const NewRecord& record) const;
   // The cache entry of the register that `search` found; null: search again. `forgotten` is
@@ -44,6 +62,12 @@ class RegisterForm {
 
  private:
   struct RegisterSet;
+  Task<Result<Step>> GetFound(RegisterOperation& operation, const FoundKey& found,
+                              ReadResult* result);
+  Task<Result<Step>> DeleteEntry(RegisterOperation& operation, const Key& key,
+                                 const IndexKey& index_key, CachedRegister& entry, bool* existed);
+  Task<Status> NameBuffer(OrphanInventory& inventory, Operation& operation,
+                          const NamedBuffer& named);
   bool FillResult(const RegisterRef& ref, Tuple& tuple, ReadResult* result) const;
   bool TryTakeBuffers(const CachedRegister& entry, WriteBuffers* buffers);
   // The value of a register that `record` makes, in the arena of `round_trip`.

@@ -1,6 +1,6 @@
-// Estate: blocks, and what of them is named, for whoever frees the rest. Private to kv/.
-#ifndef ONETRIP_CLIENT_CORE_KV_CHORES_ESTATE_H_
-#define ONETRIP_CLIENT_CORE_KV_CHORES_ESTATE_H_
+// OrphanInventory: blocks, and what of them is named, for whoever frees the rest. Private to kv/.
+#ifndef ONETRIP_CLIENT_CORE_KV_FORMS_ORPHAN_INVENTORY_H_
+#define ONETRIP_CLIENT_CORE_KV_FORMS_ORPHAN_INVENTORY_H_
 
 #include <absl/container/flat_hash_map.h>
 
@@ -19,8 +19,8 @@ struct NamedBuffer {
   OutBuffer buffer;
 };
 
-struct Estate {
-  Estate(WorkerContext& context, bool is_of_the_dead, const bool* gives_way_in)
+struct OrphanInventory {
+  OrphanInventory(WorkerContext& context, bool is_of_the_dead, const bool* gives_way_in)
       : blocks(context), of_the_dead(is_of_the_dead), gives_way(gives_way_in) {}
   OrphanBlocks blocks;
   // Their owners are gone: nobody goes on with what they have begun.
@@ -32,4 +32,4 @@ struct Estate {
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_CLIENT_CORE_KV_CHORES_ESTATE_H_
+#endif  // ONETRIP_CLIENT_CORE_KV_FORMS_ORPHAN_INVENTORY_H_
