@@ -27,7 +27,7 @@ function(onetrip_batches out)
     # A class in an anonymous namespace is a file's own in a batch, too, whatever gcc takes the file for.
     set(batches "${together}")
     list(FILTER batches INCLUDE REGEX "^${PROJECT_BINARY_DIR}/")
-    if(batches)
+    if(batches AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       set_source_files_properties(${batches} PROPERTIES COMPILE_OPTIONS -Wno-subobject-linkage)
     endif()
   endif()

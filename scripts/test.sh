@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the release, mutants, asan-ubsan, tsan and fuzz presets (or those
 # named as arguments) and runs every test of each (of mutants, the search for planted bugs; of tsan,
-# what takes long only if it has threads). The last line is "N passed, N failed"; a build that fails
+# what has threads). The last line is "N passed, N failed"; a build that fails
 # counts as one failure. The lines before it name what failed, and count what the nemesis had to leave
 # out on this host, if anything. Exit code 0 only when nothing failed.
 #
@@ -12,10 +12,13 @@ cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
 presets=("$@")
 ((${#presets[@]})) || presets=(release mutants asan-ubsan tsan fuzz)
 jobs=$(nproc)
-passed=0
-failed=0
-skipped=0
-told=() # what failed, by name
+started=$SECONDS
+
+# What each part comes to, one line each: "passed N", "failed N", "skipped N" or "told NAME", a name of what
+# failed. A file, because parts run side by side.
+results=build/results
+note() { printf '%s\n' "$*" >>"$results"; }
+sum_of() { awk -v what="$1" '$1 == what { sum += $2 } END { print sum + 0 }' "$results"; }
 
 scripts/install_deps.sh || exit 1
 
@@ -29,19 +32,25 @@ export TSAN_OPTIONS=${TSAN_OPTIONS:-$tsan_options:suppressions=$PWD/tests/tsan.s
 steady=()
 if setarch "$(uname -m)" -R true 2>/dev/null; then steady=(setarch "$(uname -m)" -R); fi
 
-# build PRESET: true when everything of it is built.
+# build PRESET: true when all of it is built that is run here.
 build() {
+  local target=()
+  [[ $1 != asan-ubsan && $1 != tsan ]] || target=(--target onetrip_tests)
   cmake --preset "$1" >"build/$1-configure.log" 2>&1 || { cat "build/$1-configure.log"; return 1; }
-  cmake --build --preset "$1" -- -j "$jobs" --quiet
+  cmake --build --preset "$1" "${target[@]}" -- -j "$jobs" --quiet
 }
 
-# Builds what comes later while tests wait for their processes rather than for the processors. What
-# fails then fails again, and is told, when its turn comes.
+# Does what comes later while tests wait for their processes rather than for the processors: runs mutants,
+# whose time is simulated, so that a busy host breaks none of it, and builds the others. A build that fails
+# fails again, and is told, when its turn comes.
 ahead=
-build_ahead() {
+work_ahead() {
   (
     renice -n 19 "$BASHPID"
-    for preset in "$@"; do build "$preset"; done
+    for preset in "$@"; do
+      build "$preset" || continue
+      [[ $preset != mutants ]] || run_ctest mutants >build/mutants.log 2>&1
+    done
   ) >build/ahead.log 2>&1 &
   ahead=$!
 }
@@ -60,34 +69,34 @@ EOF
 
 # tell_cases PRESET REPORT: notes the cases that failed in a JUnit report.
 tell_cases() {
-  mapfile -t -O "${#told[@]}" told < <(python3 - "$1" "$2" <<'EOT'
+  python3 - "$1" "$2" >>"$results" <<'EOT'
 import sys
 import xml.etree.ElementTree as tree
 for case in tree.parse(sys.argv[2]).getroot().iter("testcase"):
     if case.find("failure") is not None:
-        print(sys.argv[1] + ": " + case.get("name"))
+        print("told " + sys.argv[1] + ": " + case.get("name"))
 EOT
-  )
 }
 
 # add_counts WHOSE PASSED FAILED. Without two numbers, what should have counted did not come to its
 # end.
 add_counts() {
   if [[ ${2:-} =~ ^[0-9]+$ && ${3:-} =~ ^[0-9]+$ ]]; then
-    ((passed += $2, failed += $3))
+    note passed "$2"
+    note failed "$3"
   else
     echo "=== the tests above did not end"
-    told+=("$1 did not end")
-    ((failed += 1))
+    note told "$1 did not end"
+    note failed 1
   fi
 }
 
 # run_ctest PRESET: every case of ctest but compat and cluster, whose cases are counted one by one
-# below; of tsan, nothing that runs on one thread and takes long. Of the cases that passed nothing is
-# shown; build/PRESET/Testing has everything.
+# below; of tsan, not what stands in one file with what has threads, has none and takes long. Of the cases
+# that passed nothing is shown; build/PRESET/Testing has everything.
 run_ctest() {
   local report=$PWD/build/$1/tests.xml good bad left_out='^(compat|cluster)$'
-  [[ $1 != tsan ]] || left_out+='|^(sim_tests|explore_tests)\.|(Kv(InPlace|FullPool|Compaction|Leave)|TakeOver)Test'
+  [[ $1 != tsan ]] || left_out+='|/ExtentsTest\.'
   rm -f "$report"
   "${steady[@]}" ctest --preset "$1" -j "$jobs" --exclude-regex "$left_out" --no-tests=error \
     --output-junit "$report" | grep -vE '^ *[0-9]+/[0-9]+ Test +#.* Passed |^ +Start '
@@ -104,44 +113,57 @@ count_python() {
   local good bad left_out
   read -r good bad left_out < <(
     sed -nE '$s/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 \4/p' "build/$1/$2.log")
-  ((skipped += ${left_out:-0}))
-  mapfile -t -O "${#told[@]}" told < <(sed -nE "s/^(failed: |FAIL +)/$1: $2: /p" "build/$1/$2.log")
+  note skipped "${left_out:-0}"
+  sed -nE "s/^(failed: |FAIL +)/told $1: $2: /p" "build/$1/$2.log" >>"$results"
   add_counts "$1: $2" "$good" "$bad"
 }
 
-# run_fuzz PRESET: every fuzz target from the inputs that tests/fuzz/corpus keeps for it, if any; what
-# fails stays in build/PRESET.
+# run_fuzz PRESET: every fuzz target from the inputs that tests/fuzz/corpus keeps for it, if any, as many at a
+# time as there are processors; what fails stays in build/PRESET.
 run_fuzz() {
-  local target name corpus kept
+  local target number=0
   for target in build/"$1"/bin/*_fuzz; do
-    name=$(basename "$target")
-    corpus=build/$1/$name.corpus
-    rm -rf "$corpus"
-    mkdir -p "$corpus"
-    kept=()
-    [[ ! -d tests/fuzz/corpus/$name ]] || kept=("tests/fuzz/corpus/$name")
-    if "$target" -max_total_time="${ONETRIP_FUZZ_S:-10}" -max_len=4096 -rss_limit_mb=2048 \
-      -artifact_prefix="build/$1/$name." "$corpus" "${kept[@]}" >"build/$1/$name.log" 2>&1; then
-      add_counts "$1" 1 0
-    else
-      echo "=== $name failed; build/$1/$name.log ends with:"
-      grep -m 5 -E 'CHECK|ERROR:|runtime error' "build/$1/$name.log"
-      tail -n 15 "build/$1/$name.log"
-      told+=("$1: $name")
-      add_counts "$1" 0 1
-    fi
+    run_fuzz_target "$1" "$target" &
+    ((++number % jobs)) || wait
   done
+  wait
+}
+run_fuzz_target() {
+  local name corpus kept=()
+  name=$(basename "$2")
+  corpus=build/$1/$name.corpus
+  rm -rf "$corpus"
+  mkdir -p "$corpus"
+  [[ ! -d tests/fuzz/corpus/$name ]] || kept=("tests/fuzz/corpus/$name")
+  if "$2" -max_total_time="${ONETRIP_FUZZ_S:-10}" -max_len=4096 -rss_limit_mb=2048 \
+    -artifact_prefix="build/$1/$name." "$corpus" "${kept[@]}" >"build/$1/$name.log" 2>&1; then
+    note passed 1
+  else
+    echo "=== $name failed; build/$1/$name.log ends with:"
+    grep -m 5 -E 'CHECK|ERROR:|runtime error' "build/$1/$name.log"
+    tail -n 15 "build/$1/$name.log"
+    note told "$1: $name"
+    note failed 1
+  fi
 }
 
 mkdir -p build
+: >"$results"
+rm -f build/mutants.log
 for ((i = 0; i < ${#presets[@]}; ++i)); do
   preset=${presets[i]}
   echo "=== $preset: build ($(date +%T))"
   [[ -z $ahead ]] || wait "$ahead"
+  ahead=
+  if [[ $preset == mutants && -f build/mutants.log ]]; then
+    echo "=== $preset: was run above, beside others"
+    cat build/mutants.log
+    continue
+  fi
   if ! build "$preset"; then
     echo "=== $preset: the build failed"
-    told+=("$preset: the build")
-    ((failed += 1))
+    note told "$preset: the build"
+    note failed 1
     continue
   fi
   if [[ $preset == fuzz ]]; then
@@ -155,7 +177,7 @@ for ((i = 0; i < ${#presets[@]}; ++i)); do
   # deadlines they would be too slow.
   if [[ $preset == release || $preset == dev ]]; then
     echo "=== $preset: compatibility tests ($(date +%T))"
-    build_ahead "${presets[@]:i+1}"
+    work_ahead "${presets[@]:i+1}"
     # Side by side, for each mostly waits for its servers. Under engine snapshot all keys are records:
     # the other form that a key can have.
     run_python "$preset" compat-snapshot tests/compat/run.py --differential --agent-args '--engine snapshot' \
@@ -185,7 +207,10 @@ for ((i = 0; i < ${#presets[@]}; ++i)); do
   fi
 done
 
-for name in "${told[@]}"; do echo "=== failed: $name"; done | tee build/failed.log
+sed -n 's/^told /=== failed: /p' "$results" | tee build/failed.log
+skipped=$(sum_of skipped)
+failed=$(sum_of failed)
 ((skipped == 0)) || echo "=== $skipped skipped; what, and why, stands above"
-echo "$passed passed, $failed failed"
+echo "=== it took $(((SECONDS - started + 59) / 60)) minutes"
+echo "$(sum_of passed) passed, $failed failed"
 ((failed == 0))

@@ -263,7 +263,8 @@ TEST(SimulationMembers, FlushesAndExpulsionsHappen) {
 TEST(SimulationRegisters, EndUnderTheirWriters) {
   for (const std::string_view name : {"small", "calm", "tight", "broken", "faults"}) {
     Report sum;
-    for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const auto seeds = static_cast<uint64_t>(Scaled(60));
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
       const Report report =
           name == "small" ? RunSmallPrograms(seed, 20) : RunPlan(FindScenario(name)->make(seed));
       ASSERT_TRUE(report.ok()) << report.failure;
@@ -271,6 +272,8 @@ TEST(SimulationRegisters, EndUnderTheirWriters) {
       sum.dropped += report.dropped;
       sum.interrupted += report.interrupted;
     }
+    // The same seeds do the same in every build: what all of them come to, the plain one has told.
+    if (kSlowdown > 1) continue;
     EXPECT_GT(sum.thawed, 20U) << name;
     EXPECT_GT(sum.dropped, 20U) << name;
     EXPECT_GT(sum.interrupted, 5U) << name;
