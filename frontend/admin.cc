@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "client_core/base/log.h"
-#include "client_core/base/option_table.h"
+#include "client_core/base/parameter_table.h"
 #include "client_core/base/version.h"
 #include "client_core/memory/allocator.h"
 #include "frontend/server.h"

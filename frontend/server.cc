@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "client_core/base/log.h"
-#include "client_core/base/option_table.h"
+#include "client_core/base/parameter_table.h"
 #include "client_core/coro/sync.h"
 #include "frontend/admin.h"
 

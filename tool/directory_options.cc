@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "client_core/base/option_table.h"
+#include "client_core/base/parameter_table.h"
 
 namespace onetrip {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "client_core/base/check.h"
-#include "client_core/base/option_table.h"
+#include "client_core/base/parameter_table.h"
 #include "client_core/base/version.h"
 
 namespace onetrip {

@@ -1,8 +1,8 @@
 // Options: what a process was told, as plain structs.
 //
 // Filled once at start from defaults, config file, environment and flags, the later overriding the
-// earlier; option_table.h has the rows. Immutable afterwards but for the fields that CONFIG SET may
-// change, which the owner of the struct guards.
+// earlier; parameter_table.h has the rows. Immutable afterwards but for the fields that CONFIG SET
+// may change, which the owner of the struct guards.
 #ifndef ONETRIP_CLIENT_CORE_BASE_OPTIONS_H_
 #define ONETRIP_CLIENT_CORE_BASE_OPTIONS_H_
 

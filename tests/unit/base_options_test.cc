@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "client_core/base/option_table.h"
 #include "client_core/base/options.h"
+#include "client_core/base/parameter_table.h"
 
 namespace onetrip {
 namespace {

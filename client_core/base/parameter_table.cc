@@ -1,4 +1,4 @@
-#include "client_core/base/option_table.h"
+#include "client_core/base/parameter_table.h"
 
 #include <algorithm>
 #include <array>

@@ -4,8 +4,8 @@
 // timeout, databases and more); the others exist because clients and tools ask for them: they are
 // checked, kept and reported. Any thread; texts are behind a lock, what the data path reads is
 // atomic.
-#ifndef ONETRIP_REDIS_COMPAT_SERVER_CONFIG_H_
-#define ONETRIP_REDIS_COMPAT_SERVER_CONFIG_H_
+#ifndef ONETRIP_REDIS_COMPAT_PARAMETERS_H_
+#define ONETRIP_REDIS_COMPAT_PARAMETERS_H_
 
 #include <atomic>
 #include <cstdint>
@@ -117,4 +117,4 @@ class ServerConfig {
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_REDIS_COMPAT_SERVER_CONFIG_H_
+#endif  // ONETRIP_REDIS_COMPAT_PARAMETERS_H_

@@ -5,8 +5,8 @@
 // it fills, one for each program that has the option, so that programs work with plain structs. An
 // option that means something else to another program has a row for each. Start-up and CONFIG only;
 // not the data path.
-#ifndef ONETRIP_CLIENT_CORE_BASE_OPTION_TABLE_H_
-#define ONETRIP_CLIENT_CORE_BASE_OPTION_TABLE_H_
+#ifndef ONETRIP_CLIENT_CORE_BASE_PARAMETER_TABLE_H_
+#define ONETRIP_CLIENT_CORE_BASE_PARAMETER_TABLE_H_
 
 #include <cstdint>
 #include <span>
@@ -85,4 +85,4 @@ bool ParseHostPort(std::string_view text, std::string* host, uint16_t* port);
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_CLIENT_CORE_BASE_OPTION_TABLE_H_
+#endif  // ONETRIP_CLIENT_CORE_BASE_PARAMETER_TABLE_H_

@@ -1,4 +1,4 @@
-#include "redis_compat/server_config.h"
+#include "redis_compat/parameters.h"
 
 #include <algorithm>
 #include <array>
