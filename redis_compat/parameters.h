@@ -1,13 +1,15 @@
-// ServerConfig: the parameters that CONFIG GET and CONFIG SET show, with Redis's names.
+// ServerConfig: the table of parameters as CONFIG GET and CONFIG SET see it.
 //
-// One per process. Some of them rule something here (requirepass, protected-mode, maxclients,
-// timeout, databases and more); the others exist because clients and tools ask for them: they are
-// checked, kept and reported. Any thread; texts are behind a lock, what the data path reads is
-// atomic.
+// The rows are those of client_core/base/parameter_table.h that say what CONFIG does with them;
+// flags, environment and file read the same ones. One per process. Some parameters rule something
+// here (requirepass, maxclients, timeout and more); the others exist because clients and tools ask
+// for them: they are checked, kept and reported. Any thread; texts are behind a lock, what the data
+// path reads is atomic.
 #ifndef ONETRIP_REDIS_COMPAT_PARAMETERS_H_
 #define ONETRIP_REDIS_COMPAT_PARAMETERS_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <span>
@@ -15,6 +17,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "client_core/base/live_options.h"
 
 namespace onetrip {
 
@@ -26,34 +30,22 @@ class ServerConfig {
   ServerConfig& operator=(const ServerConfig&) = delete;
 
   // What the data path reads.
-  [[nodiscard]] bool password_required() const {
-    return password_required_.load(std::memory_order_relaxed);
-  }
-  [[nodiscard]] int64_t bulk_max_bytes() const {
-    return bulk_max_bytes_.load(std::memory_order_relaxed);
-  }
-  [[nodiscard]] uint64_t max_clients() const {
-    return max_clients_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] bool password_required() const { return Live(live_.has_password) != 0; }
+  [[nodiscard]] int64_t bulk_max_bytes() const { return Live(live_.bulk_bytes_max); }
+  [[nodiscard]] uint64_t max_clients() const { return Unsigned(live_.maxclients); }
   // Seconds a client may idle; 0: for ever.
-  [[nodiscard]] uint64_t timeout_s() const { return timeout_s_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t timeout_s() const { return Unsigned(live_.timeout_s); }
   [[nodiscard]] uint64_t query_buffer_max_bytes() const {
-    return query_buffer_max_bytes_.load(std::memory_order_relaxed);
+    return Unsigned(live_.query_buffer_bytes);
   }
   // Whether clients of other hosts are refused as long as there is no password.
-  [[nodiscard]] bool protected_mode() const {
-    return protected_mode_.load(std::memory_order_relaxed);
-  }
-  // SLOWLOG keeps calls that took at least so long, the last so many; -1: none.
-  [[nodiscard]] int64_t slow_call_us() const {
-    return slow_call_us_.load(std::memory_order_relaxed);
-  }
-  [[nodiscard]] uint64_t slow_calls_max() const {
-    return slow_calls_max_.load(std::memory_order_relaxed);
-  }
-  // LATENCY samples calls that took at least so long; 0: none.
+  [[nodiscard]] bool protected_mode() const { return Live(live_.protected_mode) != 0; }
+  // SLOWLOG keeps calls that took at least this long, and this many of them, the last; -1: none.
+  [[nodiscard]] int64_t slow_call_us() const { return Live(live_.slow_call_us); }
+  [[nodiscard]] uint64_t slow_calls_max() const { return Unsigned(live_.slow_calls_max); }
+  // LATENCY samples calls that took at least this long; 0: none.
   [[nodiscard]] uint64_t latency_threshold_ms() const {
-    return latency_threshold_ms_.load(std::memory_order_relaxed);
+    return Unsigned(live_.latency_threshold_ms);
   }
   // The shorter of the two.
   [[nodiscard]] uint64_t noted_call_ns() const;
@@ -62,9 +54,10 @@ class ServerConfig {
     const int64_t us = slow_call_us();
     return us >= 0 && us < kTimedByTurnUs;
   }
-  [[nodiscard]] uint32_t databases() const { return databases_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint32_t databases() const { return static_cast<uint32_t>(Live(live_.databases)); }
 
-  // Whether `password` is the one that requirepass sets; takes the same time for all of one length.
+  // Whether `password` is the one that requirepass sets; the time it takes tells no more than
+  // whether the lengths are the same.
   [[nodiscard]] bool IsPassword(std::string_view password) const;
 
   // Names and values of every parameter that one of the patterns matches, each once: a plain name
@@ -98,21 +91,19 @@ class ServerConfig {
   // the loop.
   static constexpr int64_t kTimedByTurnUs = 1000;
 
-  void Publish(std::string_view name, const std::string& canonical);
+  static int64_t Live(const std::atomic<int64_t>& field) {
+    return field.load(std::memory_order_relaxed);
+  }
+  static uint64_t Unsigned(const std::atomic<int64_t>& field) {
+    return static_cast<uint64_t>(Live(field));
+  }
+  // Puts the value of the row at `index` of the table into force.
+  void Publish(size_t index);
 
   mutable std::mutex mutex_;
-  std::vector<std::string> values_;  // By position in the table of parameters.
-
-  std::atomic<bool> password_required_{false};
-  std::atomic<bool> protected_mode_{true};
-  std::atomic<int64_t> bulk_max_bytes_{0};
-  std::atomic<uint64_t> max_clients_{0};
-  std::atomic<uint64_t> timeout_s_{0};
-  std::atomic<uint64_t> query_buffer_max_bytes_{0};
-  std::atomic<int64_t> slow_call_us_{0};
-  std::atomic<uint64_t> slow_calls_max_{0};
-  std::atomic<uint64_t> latency_threshold_ms_{0};
-  std::atomic<uint32_t> databases_{0};
+  std::vector<std::string>
+      values_;  // By position in the table; of what CONFIG does not show empty.
+  LiveOptions live_;
 };
 
 }  // namespace onetrip

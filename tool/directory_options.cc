@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "client_core/base/parameter_table.h"
+#include "client_core/base/parameter_values.h"
 
 namespace onetrip {
 namespace {

@@ -69,6 +69,11 @@ struct AgentOptions {
   uint64_t query_buffer_bytes = 0;
   uint64_t bulk_bytes_max = 0;
 
+  // What is noted of slow calls.
+  int64_t slow_call_us = 0;  // By SLOWLOG; -1: none.
+  uint64_t slow_calls_max = 0;
+  uint64_t latency_threshold_ms = 0;  // By LATENCY; 0: none.
+
   // Bounds of waiting.
   uint64_t op_timeout_ms = 0;
   uint64_t wait_polls_max = 0;

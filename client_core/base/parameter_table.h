@@ -1,87 +1,108 @@
-// Option table: every knob of every process, one row each.
+// Parameter table: every knob of every process, one row each.
 //
-// The rows are the only place where a name, default, limit or help text is stated: flags, ONETRIP_*
-// environment, config files, --help and CONFIG GET / SET all read them. A row points at the fields
-// it fills, one for each program that has the option, so that programs work with plain structs. An
-// option that means something else to another program has a row for each. Start-up and CONFIG only;
-// not the data path.
+// The rows are the only place where a name, default, unit, limit or help text is stated. Flags,
+// ONETRIP_* environment, config files, --help, man pages, shell completion, CONFIG GET and CONFIG
+// SET all read them. A row points at the fields it fills, so that programs work with plain structs.
+// A parameter that means something else to another program has a row for each. Start-up and CONFIG
+// only; not the data path.
+//
+// A new parameter:
+//   1. a row in parameter_table.cc, with the programs that take it as .users;
+//   2. a field in the struct of each of them (options.h), named by the row's .fields;
+//   3. its use: the program reads the field.
+// That is all for what is chosen at start. If CONFIG is to show it, the row says so by .config. If
+// CONFIG SET is to change it while the agent runs, workers must not read the field of step 2, which
+// keeps the value from the start: add a field to LiveOptions (live_options.h), name it by .live,
+// and read it through an accessor of ServerConfig (redis_compat/parameters.h).
 #ifndef ONETRIP_CLIENT_CORE_BASE_PARAMETER_TABLE_H_
 #define ONETRIP_CLIENT_CORE_BASE_PARAMETER_TABLE_H_
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 
+#include "client_core/base/live_options.h"
 #include "client_core/base/options.h"
 
 namespace onetrip {
 
-// Which programs have the option; a bit set.
-enum OptionUser : uint8_t { kUserAgent = 1, kUserMemnode = 2, kUserMaster = 4 };
+// Which programs take the parameter as flag, in the environment and in their file; a bit set.
+enum ParameterUser : uint8_t { kUserAgent = 1, kUserMemnode = 2, kUserMaster = 4 };
 
-enum class OptionType : uint8_t {
+// What values look like. Flags, environment and files read sizes, numbers and words as
+// parameter_values.h says; CONFIG SET reads them as Redis does (redis_compat/config_values.h).
+enum class ParameterType : uint8_t {
   kInteger,       // Decimal.
   kOctal,         // File modes.
   kSize,          // Bytes; "64mb", "1GiB" and plain numbers are read.
-  kText,          // Any text, or one of `choices`.
+  kText,          // Any text.
+  kPath,          // Any text; shells complete file names.
+  kChoice,        // One of `choices`.
+  kYesNo,         // "yes" or "no".
   kAddress,       // HOST:PORT.
   kOutputLimits,  // "CLASS HARD SOFT SECONDS ..." as Redis writes it.
+  kSwitch,        // A flag without a value. Commands of `onetrip` only.
+  kSave,          // Pairs of seconds and changes. CONFIG only.
+  kKeyEvents,     // Letters of notify-keyspace-events. CONFIG only.
 };
 
-// What an option fills in one program: nothing, if the program does not have it.
+// What CONFIG does with a parameter.
+enum class ConfigUse : uint8_t {
+  kNone,   // CONFIG does not know it.
+  kShown,  // CONFIG GET shows it; CONFIG SET calls it immutable.
+  kSet,    // CONFIG SET changes it, unless the row has `fixed_because`.
+};
+
+// What a parameter fills in one program: nothing, if the program does not have it.
 template <typename Options>
-using OptionField = std::variant<std::monostate, uint64_t Options::*, std::string Options::*,
-                                 OutputBufferLimits Options::*>;
+using ParameterField = std::variant<std::monostate, uint64_t Options::*, int64_t Options::*,
+                                    std::string Options::*, OutputBufferLimits Options::*>;
 
-struct OptionFields {
-  OptionField<AgentOptions> agent{};
-  OptionField<MemnodeOptions> memnode{};
-  OptionField<MasterOptions> master{};
+struct ParameterFields {
+  ParameterField<AgentOptions> agent{};
+  ParameterField<MemnodeOptions> memnode{};
+  ParameterField<MasterOptions> master{};
 };
 
-struct OptionRow {
-  const char* name;          // As in --name and `name = ...`; ONETRIP_NAME with '-' as '_'.
-  OptionType type;           //
-  const char* default_text;  // As a user would write it.
-  const char* unit;          // "bytes", "ms", "" and so on.
-  const char* help;          // A sentence without its full stop.
-  uint8_t users;             // Of OptionUser; one row for each program and name.
-  bool runtime;              // CONFIG SET may change it while the process runs.
-  const char* config_alias;  // The Redis parameter of the same meaning; empty: none.
-  uint64_t min;              // Limits of numeric types, both inclusive.
-  uint64_t max;
-  const char* choices;       // Of kText, separated by '|'; empty: any text.
-  OptionFields fields;       // Of the users; --config, which is read first, has none.
+struct ParameterRow {
+  // As in --name, `name = ...` and CONFIG; ONETRIP_NAME with '-' as '_' in the environment.
+  const char* name = "";
+  ParameterType type = ParameterType::kText;
+  const char* default_text = "";  // As a user would write it.
+  const char* unit = "";          // "ms", "s", "us", "nodes" and so on; sizes are in bytes.
+  // Limits of numeric types, both inclusive.
+  int64_t min = 0;
+  int64_t max = std::numeric_limits<int64_t>::max();
+  // CONFIG SET takes a number within the limits but not between these for the nearer one.
+  int64_t nearest_min = std::numeric_limits<int64_t>::min();
+  int64_t nearest_max = std::numeric_limits<int64_t>::max();
+  const char* choices = "";  // Of kChoice, separated by '|'.
+  // The value of a flag that comes without one, and may; empty: it may not. Of `onetrip` only.
+  const char* implied_text = "";
   bool is_required = false;  // Must be given, and not empty.
+  const char* help = "";     // A sentence without its full stop. Of CONFIG's rows empty: only kept.
+  uint8_t users = 0;         // Of ParameterUser; 0: CONFIG alone has it.
+  ConfigUse config = ConfigUse::kNone;
+  const char* second_name = "";    // CONFIG shows it as a parameter of its own.
+  const char* fixed_because = "";  // Why CONFIG SET takes no value but the one that is there.
+  ParameterFields fields = {};     // Of the users; --config, which is read first, has none.
+  LiveField live = nullptr;        // Of what CONFIG shows: follows its value while the agent runs.
 };
 
-// All rows, in the order of --help. Any thread.
-std::span<const OptionRow> OptionTable();
+// All rows, in the order of --help and of CONFIG GET *. Any thread.
+std::span<const ParameterRow> ParameterTable();
 
 // The program's row of that name, or nullptr. Any thread.
-const OptionRow* FindOption(OptionUser user, std::string_view name);
-// The agent's row whose Redis parameter is `alias` (lower case), or nullptr. Any thread.
-const OptionRow* FindOptionByConfigAlias(std::string_view alias);
+const ParameterRow* FindParameter(ParameterUser user, std::string_view name);
 
-// Reads `text` as `row` wants it and stores it in its field of *options. On failure false, *options
-// unchanged and *error one line without the option's name: "must be 1 to 65535, not 'x'". Options
-// is one of the three structs.
-template <typename Options>
-bool SetOption(const OptionRow& row, std::string_view text, Options* options, std::string* error);
-
-// The field's value as CONFIG GET shows it: sizes in plain bytes, modes in octal.
-template <typename Options>
-std::string OptionText(const OptionRow& row, const Options& options);
-
-// "64mb", "1GiB", "1000": decimal digits and a unit of b, k, kb, kib, m, mb, mib, g, gb, gib, t, tb
-// or tib in any case. As in Redis, "k" is 1000 and "kb" 1024. False when malformed or above 64 bit.
-bool ParseSize(std::string_view text, uint64_t* bytes);
-
-// "127.0.0.1:7400", "[::1]:7400", "name:0": a host, without the brackets, and a port in decimal.
-// False, and nothing changed, when malformed; IPv6 needs its brackets.
-bool ParseHostPort(std::string_view text, std::string* host, uint16_t* port);
+// "onetrip-agent" and so on. Any thread.
+const char* ProgramName(ParameterUser user);
+// The names of all programs that take a parameter of that name, as "onetrip-agent and
+// onetrip-master"; empty: none does. Any thread.
+std::string ProgramsWith(std::string_view name);
 
 }  // namespace onetrip
 
