@@ -43,6 +43,18 @@ bool ReadValue(const ParameterRow& row, std::span<const char* const> argv, size_
   return true;
 }
 
+// The row of "--name" or "--name=VALUE"; null and *error: there is none.
+const ParameterRow* FindFlag(std::span<const ParameterRow* const> known, std::string_view argument,
+                             std::string* error) {
+  const std::string_view flag = argument.substr(0, argument.find('='));
+  const ParameterRow* row = flag.starts_with("--") ? Find(known, flag.substr(2)) : nullptr;
+  if (row != nullptr) return row;
+  const std::string_view name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+  *error =
+      "unknown flag '" + std::string(flag) + "'" + UnknownHint(known, name, "--", "; see --help");
+  return nullptr;
+}
+
 }  // namespace
 
 std::vector<const ParameterRow*> ParametersOf(ParameterUser user) {
@@ -63,6 +75,15 @@ std::string UnknownHint(std::span<const ParameterRow* const> known, std::string_
   const std::string nearest = NearestName(name, names);
   return nearest.empty() ? std::string(otherwise)
                          : "; did you mean " + std::string(prefix) + nearest + "?";
+}
+
+bool KnowsFlags(std::span<const ParameterRow* const> known, std::span<const std::string> arguments,
+                std::string* error) {
+  return std::all_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
+    const bool is_flag = argument.starts_with("--") && argument != "--help" &&
+                         argument != "--version" && argument != "--";
+    return !is_flag || FindFlag(known, argument, error) != nullptr;
+  });
 }
 
 bool ReadArguments(std::span<const ParameterRow* const> known, std::span<const char* const> argv,
@@ -86,14 +107,8 @@ bool ReadArguments(std::span<const ParameterRow* const> known, std::span<const c
       arguments->words.emplace_back(argument);
       continue;
     }
-    const std::string_view flag = argument.substr(0, argument.find('='));
-    const std::string_view name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
-    const ParameterRow* row = flag.starts_with("--") ? Find(known, flag.substr(2)) : nullptr;
-    if (row == nullptr) {
-      *error = "unknown flag '" + std::string(flag) + "'" +
-               UnknownHint(known, name, "--", "; see --help");
-      return false;
-    }
+    const ParameterRow* row = FindFlag(known, argument, error);
+    if (row == nullptr) return false;
     std::string value;
     if (!ReadValue(*row, argv, &i, &value, error)) return false;
     if (!arguments->flags.emplace(row->name, value).second) {

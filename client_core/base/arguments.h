@@ -31,6 +31,11 @@ std::vector<const ParameterRow*> ParametersOf(ParameterUser user);
 bool ReadArguments(std::span<const ParameterRow* const> known, std::span<const char* const> argv,
                    Arguments* arguments, std::string* error);
 
+// Whether each of `arguments` that begins with "--" is a flag of `known`; else false and *error as
+// ReadArguments() says it. For programs that read a part of their flags by other means.
+bool KnowsFlags(std::span<const ParameterRow* const> known, std::span<const std::string> arguments,
+                std::string* error);
+
 // The end of a message about an unknown name: which programs have it, or "; did you mean NEAREST?",
 // or `otherwise`. The known names come with `prefix`, in front of which `name` does not.
 std::string UnknownHint(std::span<const ParameterRow* const> known, std::string_view name,

@@ -2,6 +2,7 @@
 //
 // Bash and zsh get a function of three tables, as `case` statements: which words make up a command,
 // what the value of a flag can be, and which flags and commands there are.
+#include <cstdint>
 #include <string>
 
 #include "client_core/base/parameter_values.h"
@@ -37,7 +38,9 @@ struct NextWord {
   std::string word;
   std::string summary;
 };
-std::vector<NextWord> NextWords(const ProgramText& program, const std::string& command) {
+enum class WordKind : uint8_t { kCommands, kAll };
+std::vector<NextWord> NextWords(const ProgramText& program, const std::string& command,
+                                WordKind kind = WordKind::kAll) {
   std::vector<NextWord> next;
   const std::string prefix = command.empty() ? "" : command + " ";
   for (const CommandText& other : program.commands) {
@@ -46,6 +49,9 @@ std::vector<NextWord> NextWords(const ProgramText& program, const std::string& c
     const std::string word = FirstWord(name.substr(prefix.size()));
     if (next.empty() || next.back().word != word) next.push_back({word, other.summary});
   }
+  const CommandText* text = FindCommandText(program, command);
+  if (text == nullptr || kind == WordKind::kCommands) return next;
+  for (const std::string& choice : text->choices) next.push_back({choice, text->words});
   return next;
 }
 
@@ -72,7 +78,7 @@ std::string CommandCases(std::span<const ProgramText> programs) {
   std::string cases;
   for (const ProgramText& program : programs) {
     for (const std::string& command : CommandNames(program)) {
-      for (const NextWord& next : NextWords(program, command)) {
+      for (const NextWord& next : NextWords(program, command, WordKind::kCommands)) {
         cases += "      '" + std::string(program.name) + "|" + command + "|" + next.word +
                  "') command='" + (command.empty() ? "" : command + " ") + next.word + "' ;;\n";
       }
@@ -118,10 +124,12 @@ std::string ProgramNames(std::span<const ProgramText> programs) {
 
 std::string Bash(std::span<const ProgramText> programs) {
   const auto value = [](const ParameterRow& row) -> std::string {
-    if (row.type == ParameterType::kPath) return "COMPREPLY=($(compgen -f -- \"$cur\"))";
+    if (row.type == ParameterType::kPath) {
+      return "compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")";
+    }
     const std::vector<std::string> choices = ChoicesOf(row);
     if (choices.empty()) return "COMPREPLY=()";
-    return "COMPREPLY=($(compgen -W " + Quoted(Join(choices, " ")) + " -- \"$cur\"))";
+    return "mapfile -t COMPREPLY < <(compgen -W " + Quoted(Join(choices, " ")) + " -- \"$cur\")";
   };
   const auto words = [](const std::vector<NextWord>& next,
                         const std::vector<const ParameterRow*>& flags) {
@@ -131,7 +139,7 @@ std::string Bash(std::span<const ProgramText> programs) {
     all.emplace_back("--help");
     return "words=" + Quoted(Join(all, " "));
   };
-  return R"(# bash completion of Onetrip's programs; source it, or put it where bash-completion finds it.
+  return R"(# bash completion of Onetrip's programs; source it, or put it into a folder of completions.
 _onetrip() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}
   local program=${COMP_WORDS[0]##*/} command= word words=
@@ -150,9 +158,9 @@ _onetrip() {
   case "$program|$command" in
 )" + WordCases(programs, words) +
          R"(  esac
-  COMPREPLY=($(compgen -W "$words" -- "$cur"))
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }
-complete -o filenames -F _onetrip )" +
+complete -F _onetrip )" +
          ProgramNames(programs) + "\n";
 }
 

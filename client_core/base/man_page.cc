@@ -65,7 +65,8 @@ std::string Synopsis(const ProgramText& program) {
     if (*command.name != '\0') line += std::string(" ") + command.name;
     out += ".B " + Escape(line) + "\n";
     if (*command.words != '\0') out += Escape(command.words) + "\n";
-    out += Escape("[--OPTION VALUE]...") + "\n.br\n";
+    if (!command.parameters.empty()) out += Escape("[--OPTION VALUE]...") + "\n";
+    out += ".br\n";
   }
   return out;
 }

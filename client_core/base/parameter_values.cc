@@ -85,11 +85,14 @@ bool ReadNumber(const ParameterRow& row, std::string_view text, int64_t* value,
     is_read = ParseNumber(text, row.type == ParameterType::kOctal ? 8 : 10, value);
   }
   if (is_read && *value >= row.min && *value <= row.max) return true;
-  *error = "must be ";
-  if (row.type == ParameterType::kSize) *error += "a size such as 64mb or 1GiB, ";
-  if (row.type == ParameterType::kOctal) *error += "an octal mode, ";
   const std::string limits = LimitsText(row);
-  *error += (limits.empty() ? "a number" : limits) + ", not " + Quoted(text);
+  const char* const kind = is_read                             ? ""
+                           : row.type == ParameterType::kSize  ? "a size such as 64mb or 1GiB"
+                           : row.type == ParameterType::kOctal ? "an octal mode"
+                           : limits.empty()                    ? "a number"
+                                                               : "";
+  *error = std::string("must be ") + kind + (*kind == '\0' || limits.empty() ? "" : ", ") + limits +
+           ", not " + Quoted(text);
   return false;
 }
 

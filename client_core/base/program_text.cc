@@ -123,7 +123,8 @@ std::string UsageText(const ProgramText& program, const CommandText& command) {
   for (const char* part : {command.name, command.words}) {
     if (*part != '\0') usage += std::string(" ") + part;
   }
-  return usage + " [--OPTION VALUE]...\n\n";
+  if (!command.parameters.empty()) usage += " [--OPTION VALUE]...";
+  return usage + "\n\n";
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ struct CommandText {
   const char* summary = "";  // Half a line, for lists.
   const char* help = "";     // Sentences; empty: the program's.
   std::vector<const ParameterRow*> parameters = {};
+  std::vector<std::string> choices = {};  // Of its word, for shells; empty: any.
   std::vector<ExampleText> examples = {};
 };
 

@@ -31,6 +31,7 @@ ProgramText Tool(const std::vector<ParameterRow>& rows) {
   add.words = "[NODE]";
   add.summary = "Add one";
   add.help = "Adds one.";
+  add.choices = {"one", "two"};
   tool.commands = {up, add};
   return tool;
 }
@@ -51,7 +52,7 @@ TEST(ProgramText, HelpHasUsageOptionsAndExamples) {
             "  --force\n      Don't ask.\n"
             "  --help\n      Print this and exit.\n"
             "\nExamples:\n  As always:\n      tool up --dir 'a b'\n");
-  EXPECT_THAT(HelpText(tool, tool.commands[1]), StartsWith("Usage: tool node add [NODE] ["));
+  EXPECT_THAT(HelpText(tool, tool.commands[1]), StartsWith("Usage: tool node add [NODE]\n"));
   EXPECT_THAT(OverviewText(tool), HasSubstr("\n  up                Start it\n"));
   EXPECT_EQ(FindCommandText(tool, "node add"), &tool.commands[1]);
   EXPECT_EQ(FindCommandText(tool, "node"), nullptr);
@@ -96,10 +97,13 @@ TEST(CompletionScript, NamesCommandsFlagsAndChoicesOfEveryShell) {
   const std::string bash = CompletionScript("bash", {&tool, 1});
   EXPECT_THAT(bash, HasSubstr("'tool||node') command='node' ;;"));
   EXPECT_THAT(bash, HasSubstr("'tool|node|add') command='node add' ;;"));
-  EXPECT_THAT(bash,
-              HasSubstr("'tool|up|--fabric') COMPREPLY=($(compgen -W 'shm tcp' -- \"$cur\"))"));
-  EXPECT_THAT(bash, HasSubstr("'tool|up|--dir') COMPREPLY=($(compgen -f -- \"$cur\"))"));
+  EXPECT_THAT(
+      bash,
+      HasSubstr("'tool|up|--fabric') mapfile -t COMPREPLY < <(compgen -W 'shm tcp' -- \"$cur\")"));
+  EXPECT_THAT(bash, HasSubstr("mapfile -t COMPREPLY < <(compgen -f -- \"$cur\"); return ;;"));
   EXPECT_THAT(bash, HasSubstr("'tool|up') words='--dir --fabric --force --help' ;;"));
+  EXPECT_THAT(bash, HasSubstr("'tool|node add') words='one two --help' ;;"));
+  EXPECT_THAT(bash, Not(HasSubstr("command='node add one'")));
   EXPECT_THAT(bash, HasSubstr("'tool|') words='up node --help' ;;"));
   const std::string zsh = CompletionScript("zsh", {&tool, 1});
   EXPECT_THAT(zsh, StartsWith("#compdef tool\n"));
