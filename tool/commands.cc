@@ -423,6 +423,14 @@ std::span<const ToolCommand> ToolCommands() {
   return commands;
 }
 
+const char* UpDefault(std::string_view flag) {
+  for (const ToolFlag& known : ToolCommands().front().flags) {
+    if (flag == known.row.name) return known.row.default_text;
+  }
+  CHECK(false);
+  return "";
+}
+
 ProgramText DescribeTool() {
   ProgramText tool;
   tool.name = "onetrip";

@@ -9,6 +9,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client_core/base/program_text.h"
@@ -50,6 +51,10 @@ struct ToolCommand {
 
 // All commands, in the order of help. Any thread.
 std::span<const ToolCommand> ToolCommands();
+
+// The default of a flag of `onetrip up`, which its options leave open: a directory may know better.
+// REQUIRES: there is that flag. Any thread.
+const char* UpDefault(std::string_view flag);
 
 // `onetrip` as help, man page and shell completion tell it. Any thread.
 ProgramText DescribeTool();

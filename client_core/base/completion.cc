@@ -2,6 +2,7 @@
 //
 // Bash and zsh get a function of three tables, as `case` statements: which words make up a command,
 // what the value of a flag can be, and which flags and commands there are.
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -205,6 +206,20 @@ if [[ ${funcstack[1]} == _onetrip ]]; then _onetrip "$@"; else compdef _onetrip 
          names + "; fi\n";
 }
 
+// True where `command` stands, and none of the words that would make it longer.
+std::string FishCondition(const std::string& command, const std::vector<NextWord>& next) {
+  std::vector<std::string> terms;
+  for (size_t begin = 0; begin < command.size();) {
+    const size_t end = std::min(command.find(' ', begin), command.size());
+    terms.push_back("__fish_seen_subcommand_from " + command.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  std::vector<std::string> words;
+  for (const NextWord& word : next) words.push_back(word.word);
+  if (!words.empty()) terms.push_back("not __fish_seen_subcommand_from " + Join(words, " "));
+  return Join(terms, "; and ");
+}
+
 std::string Fish(std::span<const ProgramText> programs) {
   constexpr const char* kQuote = "\\'";
   std::string out =
@@ -213,16 +228,10 @@ std::string Fish(std::span<const ProgramText> programs) {
     const std::string complete = std::string("complete -c ") + program.name;
     out += complete + " -f\n";
     for (const std::string& command : CommandNames(program)) {
-      std::string condition = "__fish_use_subcommand";
-      if (!command.empty()) {
-        const size_t blank = command.find(' ');
-        condition = "__fish_seen_subcommand_from " + command.substr(0, blank);
-        if (blank != std::string::npos) {
-          condition += "; and __fish_seen_subcommand_from " + command.substr(blank + 1);
-        }
-      }
-      const std::string where = " -n " + Quoted(condition, kQuote);
-      for (const NextWord& next : NextWords(program, command)) {
+      const std::vector<NextWord> words = NextWords(program, command);
+      const std::string condition = FishCondition(command, words);
+      const std::string where = condition.empty() ? "" : " -n " + Quoted(condition, kQuote);
+      for (const NextWord& next : words) {
         out += complete + where + " -a " + next.word + " -d " + Quoted(next.summary, kQuote) + "\n";
       }
       for (const ParameterRow* row : FlagsOf(program, command)) {

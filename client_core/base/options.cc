@@ -130,10 +130,11 @@ ParseAction Parse(ParameterUser user, int argc, const char* const* argv, Options
   if (arguments.help) {
     const ProgramText text = DescribeProgram(user);
     *message = HelpText(text, text.commands.front());
+    message->pop_back();  // The caller ends the last line.
     return ParseAction::kPrint;
   }
   if (arguments.version) {
-    *message = program + " " + ONETRIP_VERSION + "\n";
+    *message = program + " " + ONETRIP_VERSION;
     return ParseAction::kPrint;
   }
   if (!arguments.words.empty()) {
