@@ -85,7 +85,7 @@ int Rebuilds(int argc, char** argv) {
     return 0;
   }
   if (!TakeRebuildOptions(&arguments, &rebuild_options, &reason)) return Fail("rebuild: " + reason);
-  // Of flags that neither has the nearest of both is named.
+  // An unknown flag is told with the nearest one of either table.
   std::vector<const ParameterRow*> known = ParametersOf(kUserMaster);
   known.insert(known.end(), command.parameters.begin(), command.parameters.end());
   if (!KnowsFlags(known, arguments, &reason)) return Fail("rebuild: " + reason);

@@ -29,7 +29,7 @@ class ServerConfig {
   ServerConfig(const ServerConfig&) = delete;
   ServerConfig& operator=(const ServerConfig&) = delete;
 
-  // What the data path reads.
+  // The data path reads these.
   [[nodiscard]] bool password_required() const { return Live(live_.has_password) != 0; }
   [[nodiscard]] int64_t bulk_max_bytes() const { return Live(live_.bulk_bytes_max); }
   [[nodiscard]] uint64_t max_clients() const { return Unsigned(live_.maxclients); }
@@ -38,7 +38,7 @@ class ServerConfig {
   [[nodiscard]] uint64_t query_buffer_max_bytes() const {
     return Unsigned(live_.query_buffer_bytes);
   }
-  // Whether clients of other hosts are refused as long as there is no password.
+  // True if clients of other hosts are refused as long as there is no password.
   [[nodiscard]] bool protected_mode() const { return Live(live_.protected_mode) != 0; }
   // SLOWLOG keeps calls that took at least this long, and this many of them, the last; -1: none.
   [[nodiscard]] int64_t slow_call_us() const { return Live(live_.slow_call_us); }
@@ -49,14 +49,14 @@ class ServerConfig {
   }
   // The shorter of the two.
   [[nodiscard]] uint64_t noted_call_ns() const;
-  // Whether SLOWLOG asks for calls so short that each must be timed.
+  // True if SLOWLOG asks for calls so short that each must be timed.
   [[nodiscard]] bool times_every_call() const {
     const int64_t us = slow_call_us();
     return us >= 0 && us < kTimedByTurnUs;
   }
   [[nodiscard]] uint32_t databases() const { return static_cast<uint32_t>(Live(live_.databases)); }
 
-  // Whether `password` is the one that requirepass sets; the time it takes tells no more than
+  // True if `password` is the one that requirepass sets; the time it takes tells no more than
   // whether the lengths are the same.
   [[nodiscard]] bool IsPassword(std::string_view password) const;
 
@@ -68,11 +68,11 @@ class ServerConfig {
   // One parameter's value; empty for an unknown name.
   [[nodiscard]] std::string Value(std::string_view name) const;
 
-  // Whether there is such a parameter.
+  // True if there is such a parameter.
   [[nodiscard]] bool Knows(std::string_view name) const;
   // The name under which it comes first. REQUIRES: Knows(name).
   [[nodiscard]] static std::string_view FirstName(std::string_view name);
-  // Whether CONFIG SET may change it. REQUIRES: Knows(name).
+  // True if CONFIG SET may change it. REQUIRES: Knows(name).
   [[nodiscard]] bool IsMutable(std::string_view name) const;
   // Checks `value`, as CONFIG SET gives it, and brings it to its canonical form. Returns false and
   // says why in `error`. REQUIRES: Knows(name).

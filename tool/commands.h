@@ -21,7 +21,7 @@
 
 namespace onetrip {
 
-// What one command line says; only the struct of its command is filled.
+// The contents of one command line; only the struct of its command is filled.
 struct ToolOptions {
   UpOptions up;
   DownOptions down;
@@ -30,8 +30,8 @@ struct ToolOptions {
   CheckOptions check;
   NodeOptions node;
   BackupOptions backup;
-  std::string word;               // Of help, completion and man; empty: none.
-  std::vector<std::string> rest;  // Of what hands its arguments on.
+  std::string word;               // For help, completion and man; empty: none.
+  std::vector<std::string> rest;  // For commands that hand their arguments on.
 };
 
 struct ToolFlag {
@@ -42,7 +42,7 @@ struct ToolFlag {
 struct ToolCommand {
   CommandText text;  // Its parameters point into `flags`.
   std::vector<ToolFlag> flags;
-  // Of the one word that it may take beside flags; null: it takes none.
+  // Stores the one word that it may take beside flags; null: it takes none.
   void (*set_word)(ToolOptions& options, const std::string& text) = nullptr;
   bool needs_word = false;
   bool hands_on = false;          // All arguments behind its name, unread.
@@ -62,8 +62,8 @@ ProgramText DescribeTool();
 struct CommandLine {
   const ToolCommand* command = nullptr;  // Null: help, version or nothing was asked for.
   ToolOptions options;
-  bool help = false;  // Of `command`; without one of `topic`.
-  std::string topic;  // What several commands begin with: "node"; empty: `onetrip`.
+  bool help = false;  // On `command`; without one on `topic`.
+  std::string topic;  // A word that several commands begin with: "node"; empty: `onetrip`.
   bool version = false;
 };
 

@@ -48,13 +48,13 @@ class Comparison {
  public:
   Comparison(const std::string& dir, bool runs) : dir_(dir), runs_(runs) {}
 
-  // What lies in memory or in the master's state.
+  // Options that memory or the master's state depend on.
   template <typename T>
   void Fixed(const char* flag, const std::optional<T>& given, const T& has, const char* instead) {
     if (!given.has_value() || *given == has) return;
     Tell(flag, Text(*given), Text(has), instead);
   }
-  // What new processes may have otherwise than those before.
+  // Options that new processes may have otherwise than those before.
   template <typename T>
   void Changeable(const char* flag, const std::optional<T>& given, T* has) {
     if (!given.has_value() || *given == *has) return;
@@ -99,7 +99,7 @@ Result<ClusterRecord> DescribeCluster(const UpOptions& options, const ClusterRec
   shape.threads = options.threads.value_or(shape.threads);
   shape.port = options.port.value_or(shape.port != 0 ? shape.port : DefaultNumber("port"));
   shape.bind = options.bind.value_or(shape.bind);
-  // Of its own accord nobody keeps in files what was not kept before.
+  // Without the flag, memory that was not kept in files before is not kept in them now.
   shape.persistent = options.persistent || (earlier != nullptr && earlier->shape.persistent);
   record.master.name = "master";
   record.memnodes = Named("memnode", shape.nodes);
@@ -117,7 +117,7 @@ Result<ClusterRecord> DescribeCluster(const UpOptions& options, const ClusterRec
 Status ReconcileOptions(const UpOptions& options, bool runs, ClusterRecord* record,
                         std::string* reason) {
   ClusterShape& shape = record->shape;
-  // What an older version did not note is as it is told now, or as it was by default.
+  // An older version did not note these: they are as the options say now, or as by default.
   if (shape.memory.empty()) shape.memory = options.memory.value_or(UpDefault("memory"));
   if (shape.replicas == 0) {
     shape.replicas = options.replicas.value_or(std::min(shape.nodes, DefaultNumber("replicas")));

@@ -18,7 +18,7 @@ constexpr int kNotServing = static_cast<int>(Service::kNotServing);
 int Fail(const std::string& command, const std::string& reason) {
   const std::string name = "onetrip" + (command.empty() ? "" : " " + command);
   std::fprintf(stderr, "%s: %s\n", name.c_str(), reason.c_str());
-  // Whoever asks how a cluster does must not take this for an answer.
+  // A caller that asks how a cluster does must not take this for an answer.
   return command == "status" ? kNotServing : 1;
 }
 
@@ -105,7 +105,7 @@ int Execute(const CommandLine& line) {
   if (command == "help") return Help(options.rest);
   if (command == "completion") return Completion(options.word);
   if (command == "man") return Man(options.word);
-  // What the processes would refuse is told before any is started.
+  // A variable that the processes would refuse is told before any is started.
   if (line.command->starts_processes && !CheckEnvironment({}, &reason)) {
     return Fail(command, reason);
   }

@@ -18,7 +18,7 @@ namespace onetrip {
 
 struct Arguments {
   std::map<std::string, std::string, std::less<>> flags;  // By name; a switch's value is "yes".
-  std::vector<std::string> words;                         // What is no flag, in order.
+  std::vector<std::string> words;                         // The arguments that are no flags.
   bool help = false;                                      // --help or -h
   bool version = false;                                   // --version or -v
 };
@@ -31,7 +31,7 @@ std::vector<const ParameterRow*> ParametersOf(ParameterUser user);
 bool ReadArguments(std::span<const ParameterRow* const> known, std::span<const char* const> argv,
                    Arguments* arguments, std::string* error);
 
-// Whether each of `arguments` that begins with "--" is a flag of `known`; else false and *error as
+// True if each of `arguments` that begins with "--" is a flag of `known`; else false and *error as
 // ReadArguments() says it. For programs that read a part of their flags by other means.
 bool KnowsFlags(std::span<const ParameterRow* const> known, std::span<const std::string> arguments,
                 std::string* error);

@@ -47,8 +47,16 @@ std::vector<NextWord> NextWords(const ProgramText& program, const std::string& c
   for (const CommandText& other : program.commands) {
     const std::string_view name = other.name;
     if (name.size() <= prefix.size() || !name.starts_with(prefix)) continue;
-    const std::string word = FirstWord(name.substr(prefix.size()));
-    if (next.empty() || next.back().word != word) next.push_back({word, other.summary});
+    const std::string_view rest = name.substr(prefix.size());
+    const std::string word = FirstWord(rest);
+    // A word that several commands begin with is explained by the words behind it.
+    const std::string summary =
+        word == rest ? other.summary : std::string(rest.substr(word.size() + 1));
+    if (next.empty() || next.back().word != word) {
+      next.push_back({word, summary});
+    } else {
+      next.back().summary += ", " + summary;
+    }
   }
   const CommandText* text = FindCommandText(program, command);
   if (text == nullptr || kind == WordKind::kCommands) return next;

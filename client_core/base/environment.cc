@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::string_view kPrefix = "ONETRIP_";
 
-// Of this project, but no option of a process: read by `onetrip status`, by scripts, benches and
-// tests, which start processes in their own environment.
+// Variables that are no options: `onetrip status` reads one, scripts, benches and tests the others,
+// which start processes in their own environment.
 constexpr std::string_view kOthers[] = {
     "ONETRIP_PASSWORD",        "ONETRIP_COMPARE_AGENT",  "ONETRIP_FUZZ_S",
     "ONETRIP_LINT_BASE",       "ONETRIP_TIDY_BUDGET_S",  "ONETRIP_NEMESIS_SEED",

@@ -21,7 +21,7 @@ std::string EnvironmentName(std::string_view parameter);
 std::map<std::string, std::string, std::less<>> ReadEnvironment(
     std::span<const ParameterRow* const> known);
 
-// Whether every variable ONETRIP_* is the option of some program, since processes of a cluster
+// True if every variable ONETRIP_* is the option of some program, since processes of a cluster
 // often share an environment, or read by another part of Onetrip. False: *error says in one line
 // which is not, and names the nearest option, first of `known`.
 bool CheckEnvironment(std::span<const ParameterRow* const> known, std::string* error);

@@ -88,7 +88,7 @@ std::string Sources(const ProgramText& program) {
   return out;
 }
 
-// Of the agent: what CONFIG SET changes while it runs.
+// The agent has a section on parameters that CONFIG SET changes while it runs.
 std::string ConfigParameters(const ProgramText& program) {
   if (program.name != std::string_view(ProgramName(kUserAgent))) return "";
   std::string out = Section("CONFIG");

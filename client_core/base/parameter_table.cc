@@ -246,7 +246,7 @@ constexpr ParameterRow kRows[] = {
      .fields = {.agent = &AgentOptions::latency_threshold_ms},
      .live = &LiveOptions::latency_threshold_ms},
 
-    // What only CONFIG has, but rules something here.
+    // CONFIG alone has these, but they rule something here.
     {.name = "maxmemory", .type = kSize, .default_text = "0", .config = ConfigUse::kSet,
      .fixed_because = "it is what the pool of memory nodes holds, which is chosen when the cluster "
                       "is made"},
@@ -258,7 +258,7 @@ constexpr ParameterRow kRows[] = {
     {.name = "maxmemory-clients", .type = kSize, .default_text = "0", .config = ConfigUse::kSet,
      .fixed_because = "no client is evicted; client-output-buffer-limit bounds each"},
 
-    // What is kept and shown, since clients and tools ask for it.
+    // CONFIG keeps and shows these, since clients and tools ask for them.
     {.name = "maxmemory-samples", .type = kInteger, .default_text = "5", .min = 1, .max = kInt32Max,
      .config = ConfigUse::kSet},
     {.name = "save", .type = kSave, .config = ConfigUse::kSet, .fixed_because = kWritesNoFile},

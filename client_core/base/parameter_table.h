@@ -32,7 +32,7 @@ namespace onetrip {
 // Which programs take the parameter as flag, in the environment and in their file; a bit set.
 enum ParameterUser : uint8_t { kUserAgent = 1, kUserMemnode = 2, kUserMaster = 4 };
 
-// What values look like. Flags, environment and files read sizes, numbers and words as
+// Types of values. Flags, environment and files read sizes, numbers and words as
 // parameter_values.h says; CONFIG SET reads them as Redis does (redis_compat/config_values.h).
 enum class ParameterType : uint8_t {
   kInteger,       // Decimal.
@@ -49,14 +49,14 @@ enum class ParameterType : uint8_t {
   kKeyEvents,     // Letters of notify-keyspace-events. CONFIG only.
 };
 
-// What CONFIG does with a parameter.
+// The part that CONFIG takes in a parameter.
 enum class ConfigUse : uint8_t {
   kNone,   // CONFIG does not know it.
   kShown,  // CONFIG GET shows it; CONFIG SET calls it immutable.
   kSet,    // CONFIG SET changes it, unless the row has `fixed_because`.
 };
 
-// What a parameter fills in one program: nothing, if the program does not have it.
+// The field that a parameter fills in one program: none, if the program does not have it.
 template <typename Options>
 using ParameterField = std::variant<std::monostate, uint64_t Options::*, int64_t Options::*,
                                     std::string Options::*, OutputBufferLimits Options::*>;
@@ -79,17 +79,17 @@ struct ParameterRow {
   // CONFIG SET takes a number within the limits but not between these for the nearer one.
   int64_t nearest_min = std::numeric_limits<int64_t>::min();
   int64_t nearest_max = std::numeric_limits<int64_t>::max();
-  const char* choices = "";  // Of kChoice, separated by '|'.
+  const char* choices = "";  // For kChoice, separated by '|'.
   // The value of a flag that comes without one, and may; empty: it may not. Of `onetrip` only.
   const char* implied_text = "";
   bool is_required = false;  // Must be given, and not empty.
   const char* help = "";     // A sentence without its full stop. Of CONFIG's rows empty: only kept.
-  uint8_t users = 0;         // Of ParameterUser; 0: CONFIG alone has it.
+  uint8_t users = 0;         // Bits of ParameterUser; 0: CONFIG alone has it.
   ConfigUse config = ConfigUse::kNone;
   const char* second_name = "";    // CONFIG shows it as a parameter of its own.
   const char* fixed_because = "";  // Why CONFIG SET takes no value but the one that is there.
-  ParameterFields fields = {};     // Of the users; --config, which is read first, has none.
-  LiveField live = nullptr;        // Of what CONFIG shows: follows its value while the agent runs.
+  ParameterFields fields = {};     // One for each user; --config, which is read first, has none.
+  LiveField live = nullptr;        // Follows CONFIG's value while the agent runs.
 };
 
 // All rows, in the order of --help and of CONFIG GET *. Any thread.

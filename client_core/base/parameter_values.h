@@ -25,7 +25,7 @@ bool SetParameter(const ParameterRow& row, std::string_view text, Options* optio
 template <typename Options>
 std::string ParameterText(const ParameterRow& row, const Options& options);
 
-// Whether SetParameter() would take `text`; else false, and *error as there.
+// True if SetParameter() would take `text`; else false, and *error as there.
 bool CheckParameter(const ParameterRow& row, std::string_view text, std::string* error);
 
 // The row's default as CONFIG GET shows it.

@@ -21,11 +21,11 @@ struct ExampleText {
 // A command of a program, or what the program does without one.
 struct CommandText {
   const char* name = "";     // "up", "node add"; empty: the program without a command.
-  const char* words = "";    // What it takes beside flags: "NODE", "[NODE]".
+  const char* words = "";    // Arguments beside flags: "NODE", "[NODE]".
   const char* summary = "";  // Half a line, for lists.
   const char* help = "";     // Sentences; empty: the program's.
   std::vector<const ParameterRow*> parameters = {};
-  std::vector<std::string> choices = {};  // Of its word, for shells; empty: any.
+  std::vector<std::string> choices = {};  // Shells offer these for its word.
   std::vector<ExampleText> examples = {};
 };
 
@@ -40,15 +40,15 @@ struct ProgramText {
   std::vector<CommandText> commands = {};  // At least one.
 };
 
-// Of onetrip-agent, onetrip-memnode or onetrip-master.
+// Describes onetrip-agent, onetrip-memnode or onetrip-master.
 ProgramText DescribeProgram(ParameterUser user);
 
 // The command of that name, or nullptr.
 const CommandText* FindCommandText(const ProgramText& program, std::string_view name);
 
-// What a value looks like: "<size>", "shm|tcp", "<HOST:PORT>"; empty for a switch.
+// The placeholder of a value: "<size>", "shm|tcp", "<HOST:PORT>"; empty for a switch.
 std::string ValueText(const ParameterRow& row);
-// What else there is to know: "required", "default 1GiB", "8 MiB to 64 TiB", joined by "; ".
+// Further facts: "required", "default 1GiB", "8 MiB to 64 TiB", joined by "; ".
 std::string NotesText(const ParameterRow& row);
 
 // --help of one command, two lines a flag, so that nothing depends on the width of the terminal.

@@ -188,7 +188,7 @@ TEST(AgentOptions, UnknownNamesComeWithTheNearestKnownOne) {
               "ONETRIP_MEMORY?");
     EXPECT_EQ(Parse({"--version"}).action, ParseAction::kPrint);
   }
-  // Of another program, of `onetrip status` and of a script.
+  // Another program, `onetrip status` and a script have these.
   const Environment lease("ONETRIP_LEASE_MS", "x");
   const Environment password("ONETRIP_PASSWORD", "x");
   const Environment seed("ONETRIP_NEMESIS_SEED", "x");

@@ -115,6 +115,7 @@ TEST(CompletionScript, NamesCommandsFlagsAndChoicesOfEveryShell) {
   EXPECT_THAT(fish,
               HasSubstr("-n '__fish_seen_subcommand_from node; and not __fish_seen_subcommand_from "
                         "add' -a add -d 'Add one'\n"));
+  EXPECT_THAT(fish, HasSubstr("-a node -d 'add'\n"));
   EXPECT_EQ(CompletionScript("tcsh", {&tool, 1}), "");
 }
 

@@ -29,7 +29,7 @@ TEST(Parameters, ConfigHasTheDefaultsOfTheFlags) {
   }
 }
 
-// Whether CONFIG SET and a flag take the number alike.
+// CONFIG SET and a flag take the number alike.
 void ExpectSame(ServerConfig& config, const ParameterRow& row, const std::string& number,
                 bool is_legal) {
   std::string canonical;
