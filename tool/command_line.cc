@@ -60,8 +60,14 @@ bool TakeCommand(std::span<const char* const>* argv, CommandLine* line, std::str
     if (line->help || line->version) return true;
     if (std::find(known.begin(), known.end(), word) == known.end()) {
       const std::string nearest = NearestName(word, known);
-      *error = "unknown command '" + (group.empty() ? "" : group + " ") + word + "'" +
-               (nearest.empty() ? kSeeHelp : "; did you mean " + nearest + "?");
+      const std::string before = group.empty() ? "" : group + " ";
+      *error = "unknown command '" + before;
+      error->append(word).append("'");
+      if (nearest.empty()) {
+        *error += kSeeHelp;
+        return false;
+      }
+      error->append("; did you mean ").append(before).append(nearest).append("?");
       return false;
     }
     *argv = argv->subspan(1);

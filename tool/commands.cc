@@ -61,8 +61,8 @@ std::vector<ToolFlag> WhichCluster() {
        [](ToolOptions& options, const std::string& text) { (options.*Of).secret_file = text; }}};
 }
 
-std::vector<ToolFlag> operator+(std::vector<ToolFlag> flags, std::vector<ToolFlag> more) {
-  for (ToolFlag& flag : more) flags.push_back(flag);
+std::vector<ToolFlag> operator+(std::vector<ToolFlag> flags, const std::vector<ToolFlag>& more) {
+  flags.insert(flags.end(), more.begin(), more.end());
   return flags;
 }
 

@@ -64,6 +64,13 @@ std::vector<NextWord> NextWords(const ProgramText& program, const std::string& c
   return next;
 }
 
+std::vector<std::string> WordsOf(const std::vector<NextWord>& next) {
+  std::vector<std::string> words(next.size());
+  std::transform(next.begin(), next.end(), words.begin(),
+                 [](const NextWord& word) { return word.word; });
+  return words;
+}
+
 // Every command, and the words that several begin with.
 std::vector<std::string> CommandNames(const ProgramText& program) {
   std::vector<std::string> names = {""};
@@ -142,8 +149,7 @@ std::string Bash(std::span<const ProgramText> programs) {
   };
   const auto words = [](const std::vector<NextWord>& next,
                         const std::vector<const ParameterRow*>& flags) {
-    std::vector<std::string> all;
-    for (const NextWord& word : next) all.push_back(word.word);
+    std::vector<std::string> all = WordsOf(next);
     for (const ParameterRow* row : flags) all.push_back(std::string("--") + row->name);
     all.emplace_back("--help");
     return "words=" + Quoted(Join(all, " "));
@@ -222,8 +228,7 @@ std::string FishCondition(const std::string& command, const std::vector<NextWord
     terms.push_back("__fish_seen_subcommand_from " + command.substr(begin, end - begin));
     begin = end + 1;
   }
-  std::vector<std::string> words;
-  for (const NextWord& word : next) words.push_back(word.word);
+  const std::vector<std::string> words = WordsOf(next);
   if (!words.empty()) terms.push_back("not __fish_seen_subcommand_from " + Join(words, " "));
   return Join(terms, "; and ");
 }

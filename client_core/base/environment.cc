@@ -56,8 +56,9 @@ bool CheckEnvironment(std::span<const ParameterRow* const> known, std::string* e
     if (!name.starts_with(kPrefix)) continue;
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     // The prefix, which all have, would make everything near.
-    std::vector<std::string> ends;
-    for (const std::string& other : names) ends.push_back(other.substr(kPrefix.size()));
+    std::vector<std::string> ends(names.size());
+    std::transform(names.begin(), names.end(), ends.begin(),
+                   [](const std::string& other) { return other.substr(kPrefix.size()); });
     const std::string nearest = NearestName(name.substr(kPrefix.size()), ends);
     *error = "unknown variable " + name + " in the environment" +
              (nearest.empty() ? "; --help lists the options"

@@ -56,7 +56,8 @@ bool AddFile(const std::string& path, const Rows& rows, SourceTexts* texts, std:
     // A bad value is an error also where another source wins over it.
     std::string why;
     if (!CheckParameter(*row, entry.text, &why)) {
-      *error = place + entry.key + " " + why;
+      *error = place + entry.key;
+      error->append(" ").append(why);
       return false;
     }
     texts->try_emplace(entry.key, SourceText{place + entry.key, std::move(entry.text)});

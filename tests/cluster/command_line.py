@@ -63,6 +63,27 @@ def wrong_environment(context):
         assert not os.path.exists(path), os.listdir(folder)
 
 
+READ_AT = {".sh": r"\$\{?(ONETRIP_[A-Z_]+)", ".py": r"environ(?:\.get\(|\[)\"(ONETRIP_[A-Z_]+)",
+           ".cc": r"(?:getenv|Number)\(\"(ONETRIP_[A-Z_]+)"}
+
+
+@test("the programs know the variables of scripts and tests, in whose environment they start")
+def variables_of_scripts(context):
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    names = set()
+    for folder in ("scripts", "tests", "bench", "tool"):
+        for where, _, files in os.walk(os.path.join(root, folder)):
+            for name in files:
+                pattern = READ_AT.get(os.path.splitext(name)[1])
+                if pattern is None:
+                    continue
+                with open(os.path.join(where, name), encoding="utf-8", errors="replace") as file:
+                    names.update(re.findall(pattern, file.read()))
+    assert {"ONETRIP_FUZZ_S", "ONETRIP_PASSWORD", "ONETRIP_SIM_SCALE"} <= names, names
+    _, output = run_in(program(context, "onetrip-agent", "--port", "x"), dict.fromkeys(names, ""))
+    assert "unknown variable" not in output, output
+
+
 @test("limits are told as people write them")
 def limits(context):
     refused(context, ["onetrip-agent", "--memory", "1MiB"], "must be 8 MiB to 64 TiB, not '1MiB'")

@@ -66,7 +66,7 @@ TEST(CommandLine, WhatIsWrongIsNamedWithWhatIsNear) {
            Case{{}, "a command is needed: up, down, status, "},
            Case{{"stauts"}, "unknown command 'stauts'; did you mean status?"},
            Case{{"node"}, "node needs one of add, drain, keep, accept-loss"},
-           Case{{"node", "drian"}, "unknown command 'node drian'; did you mean drain?"},
+           Case{{"node", "drian"}, "unknown command 'node drian'; did you mean node drain?"},
            Case{{"xyzzy"}, "unknown command 'xyzzy'; see onetrip help"},
            Case{{"up", "--memroy", "1GiB"}, "unknown flag '--memroy'; did you mean --memory?"},
            Case{{"up", "--lease-ms", "1"}, "'--lease-ms', which only onetrip-master takes"},
