@@ -103,7 +103,7 @@ class KvClient final : public PaperClient {
     }
   }
   [[nodiscard]] uint64_t round_trips() const override {
-    const KvMetrics& metrics = worker_->kv().metrics();
+    const StoreMetrics& metrics = worker_->kv().metrics();
     return metrics.get_round_trips.Sum() + metrics.set_round_trips.Sum() +
            metrics.del_round_trips.Sum();
   }

@@ -31,7 +31,7 @@ std::string KeyName(uint64_t number) {
 }
 
 void PrintMemory(TestWorker& worker, uint64_t keys) {
-  const KvMetrics& metrics = worker.kv().metrics();
+  const StoreMetrics& metrics = worker.kv().metrics();
   const AllocatorMetrics& memory = *metrics.allocator;
   const double key_value_bytes = static_cast<double>(keys) * (16 + 64);
   printf("  keys %llu  owned %.1f MiB  live %.1f  free %.1f  retired %.1f  index %.1f  splits %llu",

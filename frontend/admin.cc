@@ -64,7 +64,7 @@ void AddWorkers(const Server& server, ServerFacts* facts) {
         std::max(facts->max_output_buffer, traffic.output_buffer_max.Value());
     input_per_s += traffic.input_per_s.Value();
     output_per_s += traffic.output_per_s.Value();
-    const KvMetrics& kv = worker->kv_metrics();
+    const StoreMetrics& kv = worker->store_metrics();
     facts->expired_keys += kv.expired.Value();
   }
   facts->input_kbps = static_cast<double>(input_per_s) / 1024;

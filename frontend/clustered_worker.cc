@@ -43,7 +43,7 @@ Task<Status> ClusteredWorker::Start(std::string* reason) {
         std::make_unique<WorkerContext>(executor_, fabric(), *cluster_.master_, hold_, membership_,
                                         DataPathOf(cluster_.options_, cluster_.large_values()));
     engine_ = MakeEngine(EngineOf(cluster_.options_), *context_);
-    kv_ = std::make_unique<Kv>(*context_, *engine_);
+    kv_ = std::make_unique<SlotStore>(*context_, *engine_);
     status = co_await kv_->Start();
     if (!status.ok()) *reason = status.message();
   }

@@ -59,7 +59,7 @@ class ClusteredWorker final : public WorkerStorage {
   std::unique_ptr<TcpFabric> tcp_;
   std::unique_ptr<WorkerContext> context_;
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Kv> kv_;
+  std::unique_ptr<SlotStore> kv_;
   std::unique_ptr<ReachWatch> watch_;
 };
 

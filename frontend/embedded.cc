@@ -46,7 +46,7 @@ class EmbeddedWorker final : public WorkerStorage {
   ShmFabric fabric_;
   WorkerContext context_;
   std::unique_ptr<Engine> engine_;
-  Kv kv_;
+  SlotStore kv_;
 };
 
 }  // namespace

@@ -23,12 +23,12 @@ void Field(std::string_view name, uint64_t value, std::string* out) {
 }
 
 // One kind of operation, over all workers.
-void RoundTrips(const Server& server, std::string_view kind, Histogram KvMetrics::*which,
+void RoundTrips(const Server& server, std::string_view kind, Histogram StoreMetrics::*which,
                 std::string* out) {
   // Eight kilobytes: too large for the stack of a worker that may be deep in a pipeline.
   const auto sum = std::make_unique<Histogram>();
   for (const std::unique_ptr<Worker>& worker : server.workers()) {
-    sum->Merge(worker->kv_metrics().*which);
+    sum->Merge(worker->store_metrics().*which);
   }
   const std::string name = "rtt_per_" + std::string(kind);
   char mean[32];
@@ -54,34 +54,34 @@ void AppendOnetripSection(const Server& server, std::string* out) {
   Field("engine", server.options().engine, out);
   Field("workers", server.workers().size(), out);
   for (const InfoField& field : server.storage().Info()) Field(field.name, field.value, out);
-  RoundTrips(server, "get", &KvMetrics::get_round_trips, out);
-  RoundTrips(server, "set", &KvMetrics::set_round_trips, out);
-  RoundTrips(server, "del", &KvMetrics::del_round_trips, out);
-  RoundTrips(server, "rmw", &KvMetrics::rmw_round_trips, out);
+  RoundTrips(server, "get", &StoreMetrics::get_round_trips, out);
+  RoundTrips(server, "set", &StoreMetrics::set_round_trips, out);
+  RoundTrips(server, "del", &StoreMetrics::del_round_trips, out);
+  RoundTrips(server, "rmw", &StoreMetrics::rmw_round_trips, out);
 
   const auto sum = [&server](auto value) {
     uint64_t total = 0;
-    for (const auto& worker : server.workers()) total += value(worker->kv_metrics());
+    for (const auto& worker : server.workers()) total += value(worker->store_metrics());
     return total;
   };
-  Field("lost_rounds", sum([](const KvMetrics& m) { return m.lost_rounds.Value(); }), out);
-  Field("registers_thawed", sum([](const KvMetrics& m) { return m.registers_thawed.Value(); }),
+  Field("lost_rounds", sum([](const StoreMetrics& m) { return m.lost_rounds.Value(); }), out);
+  Field("registers_thawed", sum([](const StoreMetrics& m) { return m.registers_thawed.Value(); }),
         out);
-  Field("unknown_outcomes", sum([](const KvMetrics& m) { return m.unknown_outcomes.Value(); }),
+  Field("unknown_outcomes", sum([](const StoreMetrics& m) { return m.unknown_outcomes.Value(); }),
         out);
-  Field("swept_records", sum([](const KvMetrics& m) { return m.swept.Value(); }), out);
+  Field("swept_records", sum([](const StoreMetrics& m) { return m.swept.Value(); }), out);
   Field("location_cache_bytes",
-        sum([](const KvMetrics& m) { return m.location_cache_bytes.Value(); }), out);
-  Field("location_cache_hits", sum([](const KvMetrics& m) { return m.index->cache_hits.Value(); }),
+        sum([](const StoreMetrics& m) { return m.location_cache_bytes.Value(); }), out);
+  Field("location_cache_hits", sum([](const StoreMetrics& m) { return m.index->cache_hits.Value(); }),
         out);
   Field("location_cache_invalid",
-        sum([](const KvMetrics& m) { return m.index->cache_invalid.Value(); }), out);
+        sum([](const StoreMetrics& m) { return m.index->cache_invalid.Value(); }), out);
   const LargeValueBudgets& large = server.storage().large_values();
   Field("large_value_memory_bytes", large.requests->bytes() + large.values->bytes(), out);
   Field("large_value_request_bytes", large.requests->used_bytes(), out);
   Field("large_value_read_bytes", large.values->used_bytes(), out);
   Field("large_value_waiting", large.requests->waiting() + large.values->waiting(), out);
-  Field("index_splits", sum([](const KvMetrics& m) { return m.index->splits.Value(); }), out);
+  Field("index_splits", sum([](const StoreMetrics& m) { return m.index->splits.Value(); }), out);
 
   // Of the whole cluster, one replica: the same through every agent (docs/DEPLOYMENT.md).
   const PoolUsage usage = server.storage().pool_usage();
@@ -98,23 +98,23 @@ void AppendOnetripSection(const Server& server, std::string* out) {
   // Of this agent's workers. owned = live + free + what headers and cutting leave over; index
   // subtables are among the live bytes.
   Field("pool_owned_bytes",
-        sum([](const KvMetrics& m) { return m.allocator->owned_bytes.Value(); }), out);
-  Field("pool_live_bytes", sum([](const KvMetrics& m) { return m.allocator->live_bytes.Value(); }),
+        sum([](const StoreMetrics& m) { return m.allocator->owned_bytes.Value(); }), out);
+  Field("pool_live_bytes", sum([](const StoreMetrics& m) { return m.allocator->live_bytes.Value(); }),
         out);
-  Field("pool_free_bytes", sum([](const KvMetrics& m) { return m.allocator->free_bytes.Value(); }),
+  Field("pool_free_bytes", sum([](const StoreMetrics& m) { return m.allocator->free_bytes.Value(); }),
         out);
   Field("pool_retired_bytes",
-        sum([](const KvMetrics& m) { return m.allocator->retired_bytes.Value(); }), out);
-  Field("pool_index_bytes", sum([](const KvMetrics& m) { return m.index->subtable_bytes.Value(); }),
+        sum([](const StoreMetrics& m) { return m.allocator->retired_bytes.Value(); }), out);
+  Field("pool_index_bytes", sum([](const StoreMetrics& m) { return m.index->subtable_bytes.Value(); }),
         out);
   Field("pool_blocks_opened",
-        sum([](const KvMetrics& m) { return m.allocator->blocks_opened.Value(); }), out);
+        sum([](const StoreMetrics& m) { return m.allocator->blocks_opened.Value(); }), out);
   Field("pool_blocks_acquired",
-        sum([](const KvMetrics& m) { return m.allocator->blocks_acquired.Value(); }), out);
+        sum([](const StoreMetrics& m) { return m.allocator->blocks_acquired.Value(); }), out);
   Field("pool_objects_found",
-        sum([](const KvMetrics& m) { return m.allocator->objects_found.Value(); }), out);
-  Field("pool_objects_moved", sum([](const KvMetrics& m) { return m.objects_moved.Value(); }), out);
-  Field("pool_exhausted", sum([](const KvMetrics& m) { return m.allocator->exhausted.Value(); }),
+        sum([](const StoreMetrics& m) { return m.allocator->objects_found.Value(); }), out);
+  Field("pool_objects_moved", sum([](const StoreMetrics& m) { return m.objects_moved.Value(); }), out);
+  Field("pool_exhausted", sum([](const StoreMetrics& m) { return m.allocator->exhausted.Value(); }),
         out);
 }
 

@@ -136,7 +136,7 @@ void Worker::TendConnections() {
 }
 
 void Worker::LookAtPool() {
-  const AllocatorMetrics& memory = *kv_metrics().allocator;
+  const AllocatorMetrics& memory = *store_metrics().allocator;
   const uint64_t refusals = memory.exhausted.Value();
   const bool refused = std::exchange(refusals_before_, refusals) != refusals;
   const std::string line =

@@ -65,7 +65,7 @@ class Worker {
   [[nodiscard]] CommandStats& stats() { return stats_; }
   [[nodiscard]] const CommandStats& stats() const { return stats_; }
   // From Start() until StopAndJoin().
-  [[nodiscard]] const KvMetrics& kv_metrics() const { return storage_->kv().metrics(); }
+  [[nodiscard]] const StoreMetrics& store_metrics() const { return storage_->kv().metrics(); }
 
   // The rest: the worker's thread only.
   [[nodiscard]] LoopExecutor& executor() { return executor_; }

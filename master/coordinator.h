@@ -1,4 +1,4 @@
-// Coordinator: the master as a pure state machine (PROTOCOLS 2 and 6). Who is a member, who was
+// Coordinator: the master as a pure state machine. Who is a member, who was
 // expelled and must be fenced, which view is in force, and in which order everybody learns of it.
 //
 // No clock, no I/O, no thread: events go in with the time, effects come out. Whoever drives it

@@ -1,4 +1,4 @@
-// Membership: the master's state as a pure state machine (PROTOCOLS 6): cluster map, worker ids,
+// Membership: the master's state as a pure state machine: cluster map, worker ids,
 // keyspaces. No clock, no I/O, no thread: whoever drives it makes its effects durable and known.
 #ifndef ONETRIP_MASTER_MEMBERSHIP_H_
 #define ONETRIP_MASTER_MEMBERSHIP_H_

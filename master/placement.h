@@ -1,4 +1,4 @@
-// Placement: which memory nodes hold which region (PROTOCOLS 2). Pure and deterministic.
+// Placement: which memory nodes hold which region. Pure and deterministic.
 //
 // Consistent hashing with bounded load: every region ranks the nodes by a hash of its own (highest
 // random weight) and takes the first that have room, so that a node more moves few regions. All the

@@ -4,10 +4,11 @@
 // A file is an image: a header that says whose memory this is (ImageHeader), then the memory. It
 // belongs to one node at a time. Whoever is given a descriptor holds a lock on the file for as long
 // as its mapping lives, so a node that comes back knows whether processes of its former life could
-// still write, and does not go on before they have ended (PROTOCOLS 2, rule 2). Memory of an
-// earlier life that the file did not keep is damaged: it stays as it is, over any number of starts,
-// until the node begins a new life on it. Any thread may Share(); everything else is for one
-// thread.
+// still write, and does not go on before they have ended (PROTOCOLS, "Fencing on the memory
+// nodes"). Memory of an earlier life that the file did not keep is damaged: it stays as it is, over
+// any number of starts, until the node begins a new life on it. Any thread may Share(), and
+// call what is about the age of the memory: age() to RaiseMark(), and Beat(). Everything else is
+// for one thread.
 #ifndef ONETRIP_MEMNODE_BACKING_H_
 #define ONETRIP_MEMNODE_BACKING_H_
 

@@ -1,5 +1,5 @@
 // MemoryNode: one memory node: holds regions, grants coarse blocks of them, and runs no protocol
-// (PROTOCOLS 1 and 2; FUSEE 4.4).
+// (FUSEE 4.4).
 //
 // A region's primary grants a block, its other live replicas record the grant. A few blocks are
 // kept for requests that say that they may have them (PROTOCOLS, "The reserve"). A block that

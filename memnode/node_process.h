@@ -2,9 +2,9 @@
 // servers.
 //
 // What can be found wrong without the master is found before it is asked: a place, once given, is
-// the node's for good. The order is the protocol (PROTOCOLS 2, rule 2): nobody is served before
-// whoever was expelled is fenced and the processes of the node's former life have ended; nobody is
-// told of the node before it serves.
+// the node's for good. The order is the protocol (PROTOCOLS, "Fencing on the memory nodes"): nobody
+// is served before whoever was expelled is fenced and the processes of the node's former life have
+// ended; nobody is told of the node before it serves.
 #ifndef ONETRIP_MEMNODE_NODE_PROCESS_H_
 #define ONETRIP_MEMNODE_NODE_PROCESS_H_
 

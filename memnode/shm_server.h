@@ -3,8 +3,9 @@
 // An agent that says the right HELLO is given a descriptor and from then on reads and writes
 // without asking anybody; over the socket it asks for blocks only. A mapping cannot be revoked, so
 // the node keeps a descriptor of every agent's process and fences a worker by ending that process
-// (PROTOCOLS 2, rule 2). A socket that closes means that its agent is gone; its process stays
-// fenceable until it has ended or has said that it gave up its mapping. One thread serves all.
+// (PROTOCOLS, "Fencing on the memory nodes"). A socket that closes means that its agent is gone;
+// its process stays fenceable until it has ended or has said that it gave up its mapping. One
+// thread serves all.
 #ifndef ONETRIP_MEMNODE_SHM_SERVER_H_
 #define ONETRIP_MEMNODE_SHM_SERVER_H_
 

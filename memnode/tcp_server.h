@@ -3,7 +3,7 @@
 // Frames are executed in the order they arrive on a channel, with the atomics that shm workers use
 // on the same memory. Because one thread reads, executes and answers, a channel that is closed has
 // nothing half done: closing is fencing, and a worker's new channel is welcomed only after its old
-// one was closed. Runs no protocol (PROTOCOLS 1).
+// one was closed. Runs no protocol.
 #ifndef ONETRIP_MEMNODE_TCP_SERVER_H_
 #define ONETRIP_MEMNODE_TCP_SERVER_H_
 

@@ -1,8 +1,8 @@
 // ServerHooks: everything a command may ask of the process around it.
 //
 // The frontend implements it, one object per worker; redis_compat has no sockets, threads or clocks
-// of its own. Called on the worker's thread; none of it is on the path of a key command, so the
-// implementation may take locks.
+// of its own. Called on the worker's thread. Of it config() is on the path of a command on keys
+// and, for large values, large_requests(); what else there is may take locks.
 #ifndef ONETRIP_REDIS_COMPAT_SERVER_HOOKS_H_
 #define ONETRIP_REDIS_COMPAT_SERVER_HOOKS_H_
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "client_core/base/large_memory.h"
-#include "client_core/kv/prepared_sets.h"
+#include "client_core/store/prepared_sets.h"
 #include "redis_compat/commands.h"
 #include "redis_compat/key_batch.h"
 #include "redis_compat/set_options.h"
@@ -147,7 +147,7 @@ Task<void> SetWithOptions(CommandContext& context) {
 
 Task<void> GetCommand(CommandContext& context) {
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  const Status status = co_await context.kv.GetBehind(KeyAt(context, 1), &result);
   if (!AnsweredReadFailure(context, status)) {
     ReplyString(context, result);
   }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "client_core/base/large_memory.h"
-#include "client_core/kv/staged_kv.h"
+#include "client_core/store/staged_store.h"
 
 namespace onetrip {
 

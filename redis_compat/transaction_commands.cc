@@ -2,7 +2,7 @@
 //
 // A transaction whose commands and watched keys are all one key is one linearizable step: the
 // commands run on a copy of the key, and one read-modify-write stores what they made of it if the
-// key is still what they saw (kv/staged_kv.h). Any other transaction runs in order, each of its
+// key is still what they saw (store/staged_store.h). Any other transaction runs in order, each of its
 // commands by itself: what other connections do may come between them. WATCH promises that nothing
 // comes between, so EXEC refuses a transaction that watches a key and is about another one, too.
 #include <algorithm>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "client_core/base/check.h"
-#include "client_core/kv/staged_kv.h"
+#include "client_core/store/staged_store.h"
 #include "redis_compat/command_table.h"
 #include "redis_compat/commands.h"
 #include "redis_compat/dispatch.h"

@@ -44,7 +44,7 @@ struct AgentOptions {
   uint64_t threads = 0;
 
   // Storage.
-  std::string engine;                // "swarm", "snapshot" or "raw".
+  std::string engine;                // "swarm", "snapshot", "abd" or "raw".
   uint64_t memory_bytes = 0;         // Each embedded memory node has this much.
   uint64_t register_cache_keys = 0;  // Each worker remembers this many.
   uint64_t register_lanes = 0;
@@ -91,7 +91,7 @@ struct MemnodeOptions {
   std::string listen;          // HOST:PORT, for tcp; port 0: a free one.
   std::string socket;          // Path of the unix socket, for shm; empty: derived.
   std::string backing;         // Path of a file; empty: memory that ends with its users.
-  std::string accept_damaged;  // "yes": a damaged file is served as it is; "no": made anew.
+  std::string accept_damaged;  // "yes": serve a damaged file as it is; "no": wait for copies.
   std::string secret_file;     // Path; empty: no secret.
   uint64_t connect_timeout_ms = 0;
   uint64_t busy_poll_us = 0;  // 0: sleeps at once.

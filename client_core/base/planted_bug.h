@@ -1,5 +1,5 @@
 // Planted bugs: deliberate breaches of protocol rules, by which the simulation proves that it would
-// find them (TESTING, "Mutants").
+// find them (docs/SIMULATION.md, "Planted bugs").
 //
 // In every build but the one of the preset `mutants` Planted() is a constant false and no code is
 // left of it. There, one bug at a time is switched on by TEST_planted_bug.

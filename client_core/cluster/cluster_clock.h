@@ -1,4 +1,4 @@
-// ClusterClock: the one clock that decides about expiry (PROTOCOLS 3.4).
+// ClusterClock: the one clock that decides about expiry (PROTOCOLS, "Time").
 //
 // Steady time of this host plus an offset that the connection to the master keeps up to date,
 // moving it slowly: a wall clock that steps moves no deadline. Embedded, the master is this process

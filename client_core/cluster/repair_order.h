@@ -1,5 +1,5 @@
 // What the master asks of agents when a memory node is lost or comes back, or when regions move
-// (PROTOCOLS 6): to hold operations, and one of them to repair.
+// (docs/MASTER.md): to hold operations, and one of them to repair.
 #ifndef ONETRIP_CLIENT_CORE_CLUSTER_REPAIR_ORDER_H_
 #define ONETRIP_CLIENT_CORE_CLUSTER_REPAIR_ORDER_H_
 

@@ -1,4 +1,4 @@
-// View: one version of the cluster map, immutable (PROTOCOLS 2 and 6).
+// View: one version of the cluster map, immutable (docs/MASTER.md, "A view").
 //
 // Tells where every replica of every region lies and which keyspace a database number means. The
 // master makes views; workers hold one at a time and look a newer one up when its version changes.

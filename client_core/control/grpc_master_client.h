@@ -2,7 +2,8 @@
 //
 // What workers ask goes to the session thread, and they go on on their own. Changes of the view
 // travel the other way: to every worker's thread, and only when each has run them does the master
-// hear that they are done. While the master is away everything but Join, Leave and Flush goes on.
+// hear that they are done. While the master is away everything but Join, Leave, Flush and Swap goes
+// on.
 #ifndef ONETRIP_CLIENT_CORE_CONTROL_GRPC_MASTER_CLIENT_H_
 #define ONETRIP_CLIENT_CORE_CONTROL_GRPC_MASTER_CLIENT_H_
 

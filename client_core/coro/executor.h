@@ -5,7 +5,8 @@
 // execution come from here and from nowhere else; that is why a simulation can run production code
 // unmodified (see sim_executor.h; the real one is loop_executor.h).
 //
-// A turn is one round of the loop: ready coroutines, then pollers, timers and sockets.
+// A turn is one round of the loop: ready coroutines, then pollers, then sockets, then
+// timers.
 #ifndef ONETRIP_CLIENT_CORE_CORO_EXECUTOR_H_
 #define ONETRIP_CLIENT_CORE_CORO_EXECUTOR_H_
 

@@ -42,8 +42,9 @@ class LoopExecutor final : public Executor {
   // One turn, waiting for an event if there was nothing else to do. Always true.
   bool RunOnce() override;
 
-  // Calls fn(arg) in every turn, after coroutines, pollers and sockets were served and before the
-  // loop may sleep: the place to flush what the turn produced. Hooks stay for the executor's life.
+  // Calls fn(arg) in every turn, after coroutines and pollers and before the loop may sleep until a
+  // socket or a timer is due: the place to flush what has been produced since the last call. Hooks
+  // stay for the executor's life.
   void AddBeforeSleep(void (*fn)(void*), void* arg) { before_sleep_.push_back({fn, arg}); }
 
   // Nanoseconds of the steady clock as read in this turn; for what need not be exact.

@@ -1,7 +1,8 @@
 // Sockets on a LoopExecutor: descriptors with an owner, listeners, readiness.
 //
-// Nothing here blocks. Errors that a person caused (a port that is taken, a path that cannot be
-// written) come with one line that says what and what to do.
+// Nothing here blocks, but for the two Listen functions at the start of a process. Errors that a
+// person caused (a port that is taken, a path that cannot be written) come with one line that says
+// what and what to do.
 #ifndef ONETRIP_CLIENT_CORE_CORO_SOCKET_H_
 #define ONETRIP_CLIENT_CORE_CORO_SOCKET_H_
 

@@ -1,4 +1,4 @@
-// What a worker may ask a memory node's process: coarse blocks, and nothing else (PROTOCOLS 1).
+// What a worker may ask a memory node's process: coarse blocks, and nothing else.
 //
 // MemoryEndpoint is a node as the backends see it: bytes and a control entry. The node's process
 // implements it; fabric backends execute on it.

@@ -1,5 +1,4 @@
-// Fabric: one-sided operations on memory nodes, the contract that every backend keeps (PROTOCOLS
-// 1).
+// Fabric: one-sided operations on memory nodes, the contract that every backend keeps.
 //
 // A worker has one Fabric and through it one ordered channel to each memory node.
 //  - READ and WRITE take any length and alignment and are not atomic: a concurrent reader may see
@@ -106,7 +105,7 @@ class Fabric {
 
   // Whether nothing that has failed may still take effect, but on nodes that are left aside: every
   // other node that failed a batch has refused the rest of that connection since. Until then the
-  // worker's epoch stands still (PROTOCOLS 2, rule 1).
+  // worker's epoch stands still (PROTOCOLS, "What failed is not over").
   [[nodiscard]] virtual bool settled() const { return true; }
 
   void set_lease(LeaseGuard lease) { lease_ = lease; }

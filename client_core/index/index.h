@@ -1,4 +1,4 @@
-// Index: RACE hashing over SNAPSHOT-replicated slots (FUSEE 4.2; PROTOCOLS 4).
+// Index: RACE hashing over SNAPSHOT-replicated slots (FUSEE 4.2).
 //
 // Finds, inserts and moves the slots of keys; what a slot's record means is the caller's affair,
 // save that the index reads keys out of records to tell them apart. Lookups never miss a key that
@@ -87,7 +87,7 @@ class Index {
                          RoundTripPtr first, SearchResult* result);
 
   // Inserts `committed`, whose record is written on all replicas, after a search that found
-  // nothing. `entry` is filled when kInserted. The rule of PROTOCOLS 4, Insert.
+  // nothing. `entry` is filled when kInserted. PROTOCOLS, "Searching and inserting".
   Task<Result<InsertOutcome>> Insert(Operation& operation, const IndexKey& key,
                                      const SearchResult& search, SlotWord committed, Entry* entry);
 
@@ -112,7 +112,7 @@ class Index {
   Task<Status> FinishSplit(ViewHold::Presence& presence, uint32_t entry);
 
   // Whether the word now in a slot is a blind write of `key`: what lets a blind writer that lost
-  // its round return success (PROTOCOLS 4).
+  // its round return success (PROTOCOLS, "A blind writer that loses").
   Task<Result<bool>> IsBlindWriteOf(Operation& operation, const IndexKey& key, Entry entry);
 
   // A fresh EMPTY word of this worker.

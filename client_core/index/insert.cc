@@ -1,4 +1,4 @@
-// Inserting: PROTOCOLS 4, "Insert, one rule for every creating command".
+// Inserting, by one rule for every creating command: PROTOCOLS, "Searching and inserting".
 //
 //   (1) search both combined buckets; a committed entry: use it            (the caller's Find)
 //   (2) an empty slot becomes TENTATIVE(object)

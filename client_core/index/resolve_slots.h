@@ -1,4 +1,5 @@
-// ResolveSlots: the representative last writer (FUSEE 5.2 and Algorithm 3, lines 5-7; PROTOCOLS 6).
+// ResolveSlots: the representative last writer (FUSEE 5.2 and Algorithm 3, lines 5-7;
+// PROTOCOLS, "Memory nodes that are lost and come back").
 //
 // A worker that dies in a SNAPSHOT write, or loses a memory node in it, leaves replicas of a slot
 // that differ, and whoever comes next would wait for it. While nobody touches slots, one worker

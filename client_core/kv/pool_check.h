@@ -3,8 +3,8 @@
 //
 // The index must be alike on its replicas; an entry must be where its key belongs, and no key may
 // have two; a record, a register's value and every extent must be intact; and what is named must
-// lie in a block that somebody owns, and be named once. What a client, an expiry, a sweep or a
-// repair changes meanwhile may be told as wrong: look again when nothing happens.
+// lie in a block that is granted, open ones included, and be named once. What a client, an expiry,
+// a sweep or a repair changes meanwhile may be told as wrong: look again when nothing happens.
 #ifndef ONETRIP_CLIENT_CORE_KV_POOL_CHECK_H_
 #define ONETRIP_CLIENT_CORE_KV_POOL_CHECK_H_
 

@@ -1,104 +1,126 @@
-#include "client_core/kv/prepared_sets.h"
-
+// SETs whose memory is set aside before the first of them is written (store/prepared_sets.h).
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "client_core/kv/kv_impl.h"
+#include "client_core/kv/slot_store.h"
 
 namespace onetrip {
+namespace {
+
+// So much the reserve has for keys of one command that meets a full pool on its way.
+constexpr uint64_t kUnpreparedBytesMax = uint64_t{256} * 1024;
+
+}  // namespace
 
 // A record for each key, whatever form the key will have: a SET that gets what it needs in the
 // ordinary way leaves its record where it is.
-struct PreparedSets::Memory {
-  explicit Memory(KvImpl& store) : kv(store), holder(store.allocator_) {}
-  ~Memory() {
-    for (const KvImpl::Draft& draft : drafts) {
-      if (!draft.addr.is_null()) kv.allocator_.FreeUnpublished(draft.addr, draft.size_class);
-      if (draft.extents) kv.RetireAll(draft.extents->list);
+struct SlotStore::PreparedMemory final : PreparedSets::Memory {
+  explicit PreparedMemory(SlotStore& in)
+      : store(in), allocator(in.core_.allocator), holder(allocator) {}
+  ~PreparedMemory() override {
+    for (const Draft& draft : drafts) {
+      if (!draft.addr.is_null()) allocator.FreeUnpublished(draft.addr, draft.size_class);
+      if (draft.extents) store.drafts_.RetireAll(draft.extents->list);
     }
     GiveBackSpare();
   }
   // Whoever splits a subtable next finds it.
   void GiveBackSpare() {
-    if (!spare.is_null()) kv.allocator_.FreeUnpublished(spare, kSpareClass);
+    if (!spare.is_null()) allocator.FreeUnpublished(spare, kSpareClass);
     spare = GlobalAddr();
   }
 
   static constexpr SizeClass kSpareClass = SizeClass::For(kSubtableBytes);
-  KvImpl& kv;
+  SlotStore& store;
+  Allocator& allocator;
   const Allocator::Holder holder;
-  std::vector<KvImpl::Draft> drafts;
+  std::vector<Draft> drafts;
   GlobalAddr spare;  // for a split
 };
 
-PreparedSets::PreparedSets() = default;
-PreparedSets::~PreparedSets() = default;
-
 // In a pool that was full a moment ago, and of so much that a shortage on the way is likely.
-bool KvImpl::ShouldPrepare(uint64_t bytes) const {
-  return bytes > kUnpreparedBytesMax || allocator_.is_scarce() || allocator_.was_full();
+bool SlotStore::ShouldPrepare(uint64_t bytes) const {
+  return bytes > kUnpreparedBytesMax || core_.allocator.is_scarce() || core_.allocator.was_full();
 }
 
-Task<Status> KvImpl::Prepare(std::span<const PendingSet> sets, bool may_use_reserve,
-                             PreparedSets* prepared) {
-  auto memory = std::make_unique<PreparedSets::Memory>(*this);
+Task<Status> SlotStore::Prepare(std::span<const PendingSet> sets, bool may_use_reserve,
+                                PreparedSets* prepared) {
+  if (core_.holds_registers()) [[unlikely]] {
+    return core_.AfterHold([this, sets, may_use_reserve, prepared] {
+      return PrepareNow(sets, may_use_reserve, prepared);
+    });
+  }
+  return PrepareNow(sets, may_use_reserve, prepared);
+}
+
+Task<Status> SlotStore::PrepareNow(std::span<const PendingSet> sets, bool may_use_reserve,
+                                   PreparedSets* prepared) {
+  auto memory = std::make_unique<PreparedMemory>(*this);
   memory->drafts.reserve(sets.size());
   Status status;
   for (size_t i = 0; i < sets.size() && status.ok(); ++i) {
     const auto& [key, record] = sets[i];
     Draft& draft = memory->drafts.emplace_back();
     status = CheckSizes(key, record);
-    if (status.ok() && NeedsExtents(record)) status = co_await WriteExtents(record, &draft.extents);
+    if (status.ok() && core_.NeedsExtents(record))
+      status = co_await extents_.WriteExtents(record, &draft.extents);
     if (!status.ok()) break;
-    Measure(key, record, &draft);
+    drafts_.Measure(key, record, &draft);
     // What it gathers and asks for a hold has to see.
-    status = co_await AwaitRelease();
+    status = co_await core_.AwaitRelease();
     if (!status.ok()) break;
-    const ViewHold::Presence presence(context_.hold);
-    status = co_await Reserve(&draft);
+    const ViewHold::Presence presence(core_.context.hold);
+    status = co_await drafts_.Reserve(&draft);
     if (status.code() != StatusCode::kOutOfMemory || !may_use_reserve) continue;
     draft.gives_up = draft.size_class;
-    status = co_await TakeInPlace(&draft);
+    status = co_await drafts_.TakeInPlace(&draft);
   }
-  if (status.ok()) status = co_await AwaitRelease();
+  if (status.ok()) status = co_await core_.AwaitRelease();
   if (status.ok()) {
-    const ViewHold::Presence presence(context_.hold);
-    constexpr SizeClass kSpare = PreparedSets::Memory::kSpareClass;
-    Result<GlobalAddr> spare = co_await allocator_.Allocate(kSpare);
+    const ViewHold::Presence presence(core_.context.hold);
+    constexpr SizeClass kSpare = PreparedMemory::kSpareClass;
+    Result<GlobalAddr> spare = co_await core_.allocator.Allocate(kSpare);
     // Hardly one of many inserts needs it; without it a lack of memory is met when it does.
     if (spare.ok()) memory->spare = spare.value();
     if (!spare.ok() && !may_use_reserve) status = spare.status();
   }
-  if (status.ok()) prepared->memory_ = std::move(memory);
+  if (status.ok()) prepared->Fill(std::move(memory));
   co_return status;
 }
 
-Task<Status> KvImpl::AwaitRelease() {
-  const uint64_t patience_ns = context_.options.op_timeout_ms * 1'000'000;
-  const bool released = co_await context_.hold.Wait(context_.executor.NowNs() + patience_ns);
-  co_return released ? Status::Ok() : kHeld;
+Task<Status> SlotStore::SetPrepared(Key key, NewRecord record, PreparedSets& prepared,
+                                    size_t index) {
+  if (core_.holds_registers()) [[unlikely]] {
+    return core_.AfterHold([this, key, record, &prepared, index] {
+      return SetPreparedNow(key, record, prepared, index);
+    });
+  }
+  return SetPreparedNow(key, record, prepared, index);
 }
 
-Task<Status> KvImpl::SetPrepared(Key key, NewRecord record, PreparedSets& prepared, size_t index) {
-  PreparedSets::Memory& memory = *prepared.memory_;
+Task<Status> SlotStore::SetPreparedNow(Key key, NewRecord record, PreparedSets& prepared,
+                                       size_t index) {
+  auto& memory = static_cast<PreparedMemory&>(*prepared.memory());
   Draft& reserved = memory.drafts[index];
   if (!reserved.extents) {
     const Status status = co_await Set(key, record);
     if (status.code() != StatusCode::kOutOfMemory) co_return status;
   }
   // A hold may have begun behind that.
-  const Status released = co_await AwaitRelease();
+  const Status released = co_await core_.AwaitRelease();
   if (!released.ok()) co_return released;
   memory.GiveBackSpare();
   Draft draft = std::exchange(reserved, Draft());
-  draft.in_place_until_ns = context_.executor.NowNs() + context_.options.memory_wait_ms * 1'000'000;
+  draft.in_place_until_ns =
+      core_.context.executor.NowNs() + core_.context.options.memory_wait_ms * 1'000'000;
   RegisterOperation operation;
-  operation.presence = ViewHold::Presence(context_.hold);
-  const IndexKey index_key = MakeKey(key);
+  operation.presence = ViewHold::Presence(core_.context.hold);
+  const IndexKey index_key = core_.MakeKey(key);
   const Status status = co_await SetRecord(operation, key, index_key, record, &draft);
-  AfterWrite();
-  co_return Finish(metrics_.set_round_trips, operation, status);
+  core_.AfterWrite();
+  co_return core_.Finish(core_.metrics.set_round_trips, operation, status);
 }
 
 }  // namespace onetrip

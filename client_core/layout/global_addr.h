@@ -1,4 +1,5 @@
-// GlobalAddr: one 48-bit name for all replicas of an object (PROTOCOLS 2; FUSEE 4.4).
+// GlobalAddr: one 48-bit name for all replicas of an object (MEMORY_LAYOUT, "Addresses";
+// FUSEE 4.4).
 //
 // The upper 24 bits name a region, the lower 24 the byte within it. The cluster map places each
 // region on r memory nodes; the offset in the region is the same on all of them.

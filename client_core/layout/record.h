@@ -39,7 +39,8 @@ struct RecordHeader {
 };
 
 // The register that the record took the place of, and its last word, F: who replaces the record
-// writes it to the register first (PROTOCOLS 3.4, FREEZE). The register's memory lives until then.
+// writes it to the register first (PROTOCOLS, "One key, two forms"). The register's memory lives
+// until then.
 struct RecordOrigin {
   uint64_t register_word;  // SlotWord
   uint64_t last_word;      // MetaWord

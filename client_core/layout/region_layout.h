@@ -114,8 +114,8 @@ struct KeyCounters {
 static_assert(sizeof(KeyCounters) == 128);
 
 // Registers that a worker has retired, for the others to forget: a ring of addresses, and how many
-// it has ever written there (PROTOCOLS 2, reclamation). The ring is the few entries that every seat
-// has, so that memory can come back when there is none, or an object.
+// it has ever written there (PROTOCOLS, "Retired registers"). The ring is the few entries that
+// every seat has, so that memory can come back when there is none, or an object.
 struct RetiredRing {
   uint64_t ring;    // GlobalAddr; 0: it has retired none
   uint64_t head;    // entry i is at i modulo the ring's entries

@@ -16,7 +16,7 @@ constexpr size_t kBulkHeaderBytes = kBufferHeaderBytes - kBufferBulkOffset;
 constexpr size_t kHashBytes = sizeof(uint64_t);
 
 // The hash of everything behind it. One that leaves out the word in the second place accepts an old
-// value under a new word (PROTOCOLS 7, trap 5).
+// value under a new word.
 uint64_t HashBehind(const std::byte* start, size_t bytes) {
   const size_t skip = Planted(Bug::kInPlaceHashWithoutWord) ? 2 * kHashBytes : kHashBytes;
   return XXH3_64bits(start + skip, bytes - skip);

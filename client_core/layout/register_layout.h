@@ -1,4 +1,5 @@
-// Registers: the remote bytes of In-n-Out (SWARM 4, figure 3; PROTOCOLS 3.1), bit by bit.
+// Registers: the remote bytes of In-n-Out (SWARM 4, figure 3; MEMORY_LAYOUT, "Registers"), bit by
+// bit.
 //
 // A register is a header, its key, K lanes of metadata words and an in-place area, contiguous on
 // each of its r replicas. The value of every write lies in an out-of-place buffer of its writer on
@@ -116,7 +117,7 @@ struct RegisterHeader {
   uint8_t buffer_class;  // SizeClass of every out-of-place buffer
   uint64_t incarnation;  // never twice: the creator's id (upper 24 bits) and its sequence
   uint64_t birth_ticks;  // Ticks
-  uint64_t final_word;   // FinalWord: what became of a register that was sealed (PROTOCOLS 3.4)
+  uint64_t final_word;   // FinalWord: what became of a register that was sealed
   uint64_t seal;         // SealWord. Counts only if read by a READ of its own, after the lanes
 };
 inline constexpr uint32_t kRegisterHeaderBytes = sizeof(RegisterHeader);

@@ -7,9 +7,9 @@
 // and when instead of the lower fields: `57..36` worker id, `35..0` that worker's sequence. With
 // form 1 it is DROPPED: a register whose end is decided and not yet recorded in the register; then
 // `57..44` say whose DEL is credited (CreditOf), `43..0` which register it was, / 16. A slot word
-// must not recur while an operation may still hold it as its expected word (PROTOCOLS 4): object
-// addresses are kept apart by epochs, EMPTY words by this stamp. Fresh memory (0) is the one EMPTY
-// word without a stamp. Bit 63 stays 0 in the index, so the operation log can use it as its
+// must not recur while an operation may still hold it as its expected word (PROTOCOLS, "SNAPSHOT"):
+// object addresses are kept apart by epochs, EMPTY words by this stamp. Fresh memory (0) is the one
+// EMPTY word without a stamp. Bit 63 stays 0 in the index, so the operation log can use it as its
 // "committed" mark beside the word.
 #ifndef ONETRIP_CLIENT_CORE_LAYOUT_SLOT_H_
 #define ONETRIP_CLIENT_CORE_LAYOUT_SLOT_H_

@@ -1,4 +1,4 @@
-// Allocator: second-level memory management of one worker (FUSEE 4.4; PROTOCOLS 2).
+// Allocator: second-level memory management of one worker (FUSEE 4.4; PROTOCOLS, "Memory").
 //
 // Memory nodes grant coarse blocks; the worker cuts each into objects of one size class and keeps
 // their free lists locally, so that an allocation on the data path costs no round trip. An object
@@ -118,7 +118,7 @@ class Allocator : private AllocatorBlocks {
   static constexpr size_t kBuffersOfAWrite = 2;
   // As TryAllocate() for out-of-place buffers of the register at `near`: on its nodes, within the
   // reach of its words, and in memory that has been a buffer or nothing since it was zeroed, so
-  // that no timestamp lock finds a leftover (PROTOCOLS 3.3).
+  // that no timestamp lock finds a leftover (PROTOCOLS, "Buffers").
   GlobalAddr TryAllocateBuffer(SizeClass size_class, GlobalAddr near);
   // Whether TryAllocateBuffer would succeed `count` times; one block may have to do.
   [[nodiscard]] bool HasBuffers(SizeClass size_class, GlobalAddr near, size_t count) {

@@ -1,5 +1,5 @@
-// CopyRegion and MoveRegion: bring one region to a memory node that lacks it (FUSEE 5.2; PROTOCOLS
-// 6).
+// CopyRegion and MoveRegion: bring one region to a memory node that lacks it (FUSEE 5.2; PROTOCOLS,
+// "Memory nodes that are lost and come back").
 #ifndef ONETRIP_CLIENT_CORE_MEMORY_COPY_REGION_H_
 #define ONETRIP_CLIENT_CORE_MEMORY_COPY_REGION_H_
 

@@ -1,4 +1,4 @@
-// Epoch-based reclamation across workers, without the master (PROTOCOLS 2, rules 1 and 2).
+// Epoch-based reclamation across workers, without the master (PROTOCOLS, "Memory").
 //
 // Every operation pins the epoch it starts in. A worker publishes in the root area the epoch it has
 // passed: every operation it started earlier has completed on every node. The smallest published

@@ -1,5 +1,6 @@
 // RetiredRegisters: tells all workers which registers have left the index, so that their memory can
-// be used again although they are reached through addresses that outlive operations (PROTOCOLS 2).
+// be used again although they are reached through addresses that outlive operations (PROTOCOLS,
+// "Retired registers").
 //
 // A worker publishes what it retires in a ring of its own, within an epoch e. Whoever goes on to
 // epoch e + 2 has seen everybody's passing of e + 1, and therefore the entry; it forgets the

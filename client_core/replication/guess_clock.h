@@ -3,7 +3,7 @@
 //
 // Guesses follow the cluster clock. A guess that turned out stale moves the worker's clock forward,
 // so that its other registers profit, but by a bounded step: one wrong clock must not drag all the
-// others along (PROTOCOLS 7, trap 8). A wrong clock costs round trips, never order.
+// others along (PROTOCOLS, "Clocks"). A wrong clock costs round trips, never order.
 #ifndef ONETRIP_CLIENT_CORE_REPLICATION_GUESS_CLOCK_H_
 #define ONETRIP_CLIENT_CORE_REPLICATION_GUESS_CLOCK_H_
 

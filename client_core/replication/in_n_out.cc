@@ -167,7 +167,7 @@ Task<void> InNOut::ReadBuffer(QuorumCall::Share share, RegisterRef ref, MetaWord
   share.Report(good ? State::kCounted : State::kFailed);
 }
 
-// PROTOCOLS 3.4: the lanes are read after the seal, in the same batch.
+// PROTOCOLS, "One key, two forms": the lanes are read after the seal, in the same batch.
 Task<void> InNOut::Seal(QuorumCall::Share share, RegisterRef ref, SealWord seal) {
   ReplicaReply& reply = share.reply();
   RemoteAddr at;

@@ -167,8 +167,8 @@ Task<RegisterStep> MaxRegister::Read(RegisterOperation& operation, RegisterHandl
     const RegisterStep read = co_await ReadLanes(operation, handle, &call, m);
     if (!read.done() || m->word.is_empty()) co_return read;
     TakeInPlace(handle, call, m);
-    // PROTOCOLS 3.2: bytes that are on no reachable replica belong to a word that was not at a
-    // majority.
+    // PROTOCOLS, "Registers": bytes that are on no reachable replica belong to a word that was not
+    // at a majority.
     if (!m->has_value) {
       // Not in the condition: gcc 12 builds a broken frame for some such awaits.
       const bool fetched = co_await FetchValue(operation, handle, call, m);

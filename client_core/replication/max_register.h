@@ -1,5 +1,5 @@
-// MaxRegister: a reliable max register over r In-n-Out registers (SWARM 2.3, appendix A; PROTOCOLS
-// 3.2): what was written to, or read from, a majority is never gone back behind.
+// MaxRegister: a reliable max register over r In-n-Out registers (SWARM 2.3, appendix A; PROTOCOLS,
+// "Registers"): what was written to, or read from, a majority is never gone back behind.
 //
 // Writes go to all replicas and are done at q = r/2 + 1. Reads ask a preferred majority that
 // contains the replica with the in-place copy, and the others only when that takes several times

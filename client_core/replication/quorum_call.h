@@ -27,7 +27,7 @@
 namespace onetrip {
 
 // An operation's epoch pin, counted: released when the operation and all its stragglers are done
-// (PROTOCOLS 2, rule 1). An empty one pins nothing.
+// (PROTOCOLS, "Memory"). An empty one pins nothing.
 class SharedPin {
  public:
   SharedPin() = default;

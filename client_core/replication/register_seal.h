@@ -1,5 +1,5 @@
 // RegisterSeal: how a register ends: sealed at a majority, then whatever its slot decides, then
-// the record of that in its final word (PROTOCOLS 3.4).
+// the record of that in its final word (PROTOCOLS, "One key, two forms").
 //
 // A seal is CAS'd once per replica and life. Steps of readers and writers count only on replicas
 // that were open after them; so once a majority is sealed, nothing counts any more, and F, the

@@ -26,7 +26,7 @@ Status AfterPost(const Status& status) {
 
 }  // namespace
 
-// PROTOCOLS 3.3, WRITE; SWARM Algorithm "write".
+// SWARM, Algorithm "write".
 Task<Status> SafeGuess::Write(RegisterOperation& operation, RegisterHandle& handle,
                               WriteBuffers buffers, std::span<const std::byte> bytes,
                               WriteOutcome* outcome) {
@@ -143,7 +143,7 @@ GuessSpread SafeGuess::SpreadOf(const QuorumCall& first, const WriteOutcome& out
   return hindered ? GuessSpread::kHindered : GuessSpread::kUnknown;
 }
 
-// PROTOCOLS 3.3, READ, when the first tuple is verified or none is there.
+// A READ, when the first tuple is verified or none is there.
 Task<Result<ReadOutcome>> SafeGuess::Read(RegisterOperation& operation, RegisterHandle& handle) {
   ReadOutcome outcome;
   Tuple& m = outcome.tuple;

@@ -1,5 +1,5 @@
 // Safe-Guess: linearizable, wait-free READ and WRITE of a replicated register, one round trip each
-// when clocks roughly agree and nobody interferes (SWARM 3; PROTOCOLS 3.3).
+// when clocks roughly agree and nobody interferes (SWARM 3; PROTOCOLS, "Registers").
 //
 // A writer guesses a timestamp and finds out in the same round trip whether the guess was fresh. If
 // it cannot tell, it locks readers out of the guess and writes again with a time that surely is. A
@@ -22,13 +22,13 @@
 namespace onetrip {
 
 // An out-of-place buffer of ref.shape.buffer_bytes on the nodes of the register that it is for; its
-// lock words were zeroed on every replica when its block was granted.
+// lock words were zeroed on every live replica before its first use as a buffer.
 struct OutBuffer {
   GlobalAddr addr;
   Ticks used;  // the latest time that it, or its lock, was ever used with; 0: fresh
 };
 
-// What a write needs is there before its first operation is posted: PROTOCOLS 2.
+// What a write needs is there before its first operation is posted: PROTOCOLS, "Registers".
 struct WriteBuffers {
   OutBuffer guess;
   OutBuffer rewrite;
@@ -38,7 +38,7 @@ struct WriteBuffers {
 enum class RegisterEnd : uint8_t {
   kDone,
   kEmpty,        // READ: nothing was ever written
-  kInterrupted,  // a seal was met: the caller finishes what it says (PROTOCOLS 3.4)
+  kInterrupted,  // a seal was met: the caller finishes what it says
   kExhausted,    // WRITE: no timestamps are left; nothing was posted; register the key anew
 };
 
@@ -100,7 +100,8 @@ class SafeGuess {
   // the shape; no other write of this worker to this register is running.
   // `*outcome` is new, or as a WriteAtOnce of the same value and buffers left it.
   // kUnknownOutcome: the value may be there, now or later, or never; so may `*outcome` tell which
-  // words were posted. kInterrupted is no success: see PROTOCOLS 3.4 for what became of the words.
+  // words were posted. kInterrupted is no success: PROTOCOLS, "One key, two forms", tells what
+  // became of the words.
   Task<Status> Write(RegisterOperation& operation, RegisterHandle& handle, WriteBuffers buffers,
                      std::span<const std::byte> value, WriteOutcome* outcome);
 

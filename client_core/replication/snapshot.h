@@ -2,7 +2,8 @@
 //
 // A round of a slot begins with all replicas equal. Writers CAS the backups from v_old, all learn
 // the same votes, one of them wins, repairs the backups, commits its log and changes the primary;
-// the others wait for that. Readers read the primary only. The winner knows that the slot went
+// the others wait for that. Readers take the primary's word, and ask a majority for it
+// (PROTOCOLS, "A read of slots has witnesses"). The winner knows that the slot went
 // exactly from v_old to v_new, so a SNAPSHOT write is a compare-and-swap.
 //
 // The slot's replicas are those that were live when an attempt at the write began: the master lets

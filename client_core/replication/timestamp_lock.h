@@ -1,4 +1,4 @@
-// TimestampLock: try_lock(w, READ or WRITE) of Safe-Guess (SWARM 3.3, appendix B; PROTOCOLS 3.3).
+// TimestampLock: try_lock(w, READ or WRITE) of Safe-Guess (SWARM 3.3, appendix B).
 //
 // A guess may be returned by readers who lock it in mode READ, or redone by its writer who locks it
 // in mode WRITE; for one guess both never succeed. The r lock words lie in the write's own

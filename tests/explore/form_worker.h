@@ -62,7 +62,7 @@ class FormWorker {
   ViewHold hold_;
   WorkerContext context_;
   std::unique_ptr<Engine> engine_;
-  Kv kv_;
+  SlotStore kv_;
 };
 
 }  // namespace onetrip

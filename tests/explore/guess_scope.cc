@@ -194,7 +194,7 @@ Scope::SpecStep GuessScope::Apply(uint64_t value, size_t client, size_t op) cons
   return {ValueOf(client, op), 0};
 }
 
-// PROTOCOLS 7, trap 4: scanning lanes is legal only because a lane never decreases.
+// Scanning lanes is legal only because a lane never decreases.
 std::string GuessScope::OnAccess(const AppliedAccess& access, const MemoryView& /*memory*/) const {
   const uint64_t at = access.at.offset - ref_.addr.offset();
   const bool is_lane = at >= ref_.shape.lanes_offset() && at < ref_.shape.in_place_offset();

@@ -89,7 +89,7 @@ class RegisterClient final : public ExploredClient {
     return options_.commits_log ? word.addr() : GlobalAddr();
   }
 
-  // As KvImpl::SetBlind: one object for all rounds, and a look at the word that won.
+  // As SlotStore::SetBlind: one object for all rounds, and a look at the word that won.
   Task<OpResult> WriteBlindly(size_t op) {
     Operation operation;
     const SlotWord v_new = RegisterScope::WordOf(client_, op, 0, /*blind=*/true);
@@ -116,7 +116,7 @@ class RegisterClient final : public ExploredClient {
     }
   }
 
-  // As KvImpl::ReadModifyWrite: another object for every attempt.
+  // As SlotStore::ReadModifyWrite: another object for every attempt.
   Task<OpResult> Increment(size_t op) {
     Operation operation;
     for (size_t attempt = 0; attempt < kAttempts; ++attempt) {

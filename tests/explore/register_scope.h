@@ -3,7 +3,7 @@
 //
 //   R  reads the primary
 //   W  reads the slot, then writes blindly; a loser that finds a blind word in the primary has
-//      happened just before it (KvImpl::SetBlind)
+//      happened just before it (SlotStore::SetBlind)
 //   I  reads the slot and replaces exactly what it read, until that succeeds; returns it
 //
 // Slot words are real ones, of objects whose addresses say who wrote them.

@@ -3,7 +3,10 @@
 
   house_check.py layout  --root DIR
       who includes whom, file lengths, header guards, forbidden names and words, views that are
-      used after a wait
+      used after a wait; functions and classes that are too long, references that name nothing, old
+      words, as far as debts.txt does not list them
+  house_check.py debts   --root DIR
+      prints what debts.txt has to list today
   house_check.py headers --root DIR --compiler CXX [--include DIR]... [--build DIR]
       every header compiles alone (those left out that a source file includes first); in DIR, through
       ccache if there is one
@@ -20,7 +23,17 @@ import subprocess
 import sys
 import tempfile
 
+import debts
+import references
+import source_text
+import vocabulary
+
 LINES_MAX = 600
+# Of what is shipped; longer ones that there are already are debts.
+PRODUCTION_LINES_MAX = 500
+FUNCTION_LINES_MAX = 70
+CLASS_METHODS_MAX = 60
+DEBTS = "tests/house/debts.txt"
 
 # What each folder may include beside itself: the folders to its left in the order of the layers.
 _BASE = ["client_core/base"]
@@ -30,7 +43,11 @@ _FABRIC_CLUSTER = _LAYOUT + ["client_core/fabric", "client_core/cluster"]
 _MEMORY = _FABRIC_CLUSTER + ["client_core/memory"]
 _REPLICATION = _MEMORY + ["client_core/replication"]
 _INDEX = _REPLICATION + ["client_core/index"]
-_KV = _INDEX + ["client_core/kv"]
+_STORE = ["client_core/store"]
+_KV_CORE = _INDEX + _STORE + ["client_core/kv/core"]
+_KV_FORMS = _KV_CORE + ["client_core/kv/forms"]
+_KV_CHORES = _KV_FORMS + ["client_core/kv/chores"]
+_KV = _KV_CHORES + ["client_core/kv"]
 MAY_INCLUDE = {
     "client_core/base": [],
     "client_core/coro": _BASE,
@@ -41,7 +58,11 @@ MAY_INCLUDE = {
     "client_core/memory": _FABRIC_CLUSTER,
     "client_core/replication": _MEMORY,
     "client_core/index": _REPLICATION,
-    "client_core/kv": _INDEX,
+    "client_core/store": _LAYOUT + ["client_core/fabric"],
+    "client_core/kv/core": _INDEX + _STORE,
+    "client_core/kv/forms": _KV_CORE,
+    "client_core/kv/chores": _KV_FORMS,
+    "client_core/kv": _KV_CHORES,
     "redis_compat": _KV,
     "frontend": _KV + ["client_core/control", "redis_compat"],
     "memnode": _FABRIC_CLUSTER + ["client_core/control"],
@@ -83,12 +104,22 @@ def source_files(root):
     return sorted(found)
 
 
+def page_files(root):
+    """Paths below root of every page, and of every other file that a reference may name."""
+    found = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(f for f in folders if f != "build" and f[0] != ".")
+        for name in names:
+            if name.endswith((".md", ".proto", ".toml", ".txt")) and name != "CMakeLists.txt":
+                path = os.path.join(folder, name)
+                found.append(os.path.relpath(path, root).replace(os.sep, "/"))
+    return sorted(found)
+
+
 def folder_of(path):
-    """The folder of MAY_INCLUDE that holds path, or None."""
-    for folder in MAY_INCLUDE:
-        if path.startswith(folder + "/"):
-            return folder
-    return None
+    """The innermost folder of MAY_INCLUDE that holds path, or None."""
+    holding = [folder for folder in MAY_INCLUDE if path.startswith(folder + "/")]
+    return max(holding, key=len, default=None)
 
 
 def check_include(root, path, quote, target):
@@ -169,9 +200,66 @@ def check_file(root, path):
         yield 1, "belongs to no test program; name it FOLDER_*_test.cc (see tests/CMakeLists.txt)"
 
 
+def find_sizes(path, text):
+    """Yields a Finding for every file, function and class of the product that is too long."""
+    lines = text.count("\n")
+    if lines > PRODUCTION_LINES_MAX:
+        yield debts.Finding("file_lines", path, lines, path, PRODUCTION_LINES_MAX,
+                            f"{lines} lines; split it, {PRODUCTION_LINES_MAX} is the limit")
+    functions, classes = source_text.scan(text)
+    for function in functions:
+        if function.lines > FUNCTION_LINES_MAX:
+            yield debts.Finding(
+                "function_lines", f"{path}:{function.name}", function.lines, path, function.line,
+                f"{function.name} has {function.lines} lines; {FUNCTION_LINES_MAX} is the limit")
+    for item in classes:
+        if item.methods > CLASS_METHODS_MAX:
+            yield debts.Finding(
+                "class_methods", f"{path}:{item.name}", item.methods, path, item.line,
+                f"{item.name} has {item.methods} methods; {CLASS_METHODS_MAX} is the limit")
+
+
+def find_words(path, text):
+    """Yields a Finding for every word of a file that the house has replaced."""
+    if path.startswith("tests/house/"):
+        return
+    found = list(vocabulary.check_page_words(text) if path.endswith(".md") else
+                 vocabulary.check_words(text))
+    if path.endswith((".h", ".cc")):
+        for line, words in source_text.comment_starts(text):
+            found += vocabulary.check_comment_start(line, words)
+    for line, what in found:
+        yield debts.Finding("words", path, 1, path, line, what)
+
+
+def find_debts(root):
+    """A Finding for each violation of the rules that may have debts."""
+    sources = source_files(root)
+    pages = page_files(root)
+    checked = references.References(root, sources + pages)
+    findings = []
+    for path in sources + pages:
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            text = file.read()
+        if folder_of(path) and path.endswith((".h", ".cc")):
+            findings += find_sizes(path, text)
+        findings += find_words(path, text)
+        if not path.startswith("tests/house/"):
+            findings += [debts.Finding("references", path, 1, path, line, what)
+                         for line, what in checked.check(path, text)]
+    return findings
+
+
 def check_layout(root):
-    return [f"{path}:{line}: {what}"
-            for path in source_files(root) for line, what in check_file(root, path)]
+    violations = [f"{path}:{line}: {what}"
+                  for path in source_files(root) for line, what in check_file(root, path)]
+    listed = ""
+    if os.path.isfile(os.path.join(root, DEBTS)):
+        with open(os.path.join(root, DEBTS), encoding="utf-8") as file:
+            listed = file.read()
+    violations += [f"{path}:{line}: {what}"
+                   for path, line, what in debts.unpaid(find_debts(root), listed, DEBTS)]
+    return violations
 
 
 def compile_header(root, header, compiler, includes, build):
@@ -220,13 +308,16 @@ def check_headers(root, compiler, includes, build=None):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("check", choices=["layout", "headers"])
+    parser.add_argument("check", choices=["layout", "headers", "debts"])
     parser.add_argument("--root", required=True)
     parser.add_argument("--compiler", default="c++")
     parser.add_argument("--include", action="append", default=[])
     parser.add_argument("--build")
     arguments = parser.parse_args()
     root = os.path.abspath(arguments.root)
+    if arguments.check == "debts":
+        print(debts.render(find_debts(root)), end="")
+        return 0
     if arguments.check == "layout":
         violations = check_layout(root)
     else:

@@ -73,7 +73,7 @@ Task<Status> Agent::Start(DataPathOptions options) {
   context_->memory_observer = &memory_;
   context_->mechanism_observer = &meetings_;
   engine_ = MakeEngine(engine_kind_, *context_);
-  kv_ = std::make_unique<Kv>(*context_, *engine_);
+  kv_ = std::make_unique<SlotStore>(*context_, *engine_);
   if (!co_await ReachNodes()) {
     co_return Status(StatusCode::kUnavailable, "a memory node cannot be reached");
   }

@@ -108,7 +108,7 @@ class Agent {
   bool probing_ = false;
   std::unique_ptr<WorkerContext> context_;
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Kv> kv_;
+  std::unique_ptr<SlotStore> kv_;
   std::unique_ptr<ReachWatch> watch_;
   bool started_ = false;
   bool leaving_ = false;

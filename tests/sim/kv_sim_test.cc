@@ -57,8 +57,8 @@ TEST(RoundTrips, AreAsThePaperStatesThem) {
   World world(1, 2);
   TestWorker& a = world.worker(0);
   TestWorker& b = world.worker(1);
-  const KvMetrics& metrics = a.kv().metrics();
-  const KvMetrics& others = b.kv().metrics();
+  const StoreMetrics& metrics = a.kv().metrics();
+  const StoreMetrics& others = b.kv().metrics();
 
   EXPECT_EQ(a.Get("k"), "(nil)");
   EXPECT_EQ(RoundTripsOf(metrics.get_round_trips), 1U) << "a miss";

@@ -59,8 +59,8 @@ SimFabricOptions MakeNetwork(Rng& rng) {
   return options;
 }
 
-// The buffers of one worker, reused as soon as PROTOCOLS 2 allows it: retired when a larger word is
-// at a majority, reused when no operation that began before is left anywhere.
+// The buffers of one worker, reused as soon as PROTOCOLS, "Registers", allows it: retired when a
+// larger word is at a majority, reused when no operation that began before is left anywhere.
 class RecycledBuffers {
  public:
   RecycledBuffers(LittleCluster& cluster, Reclaimer& reclaimer)

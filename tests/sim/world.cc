@@ -288,7 +288,7 @@ WaitFreedom::Moment World::Now() const {
   moment.frozen = frozen_.size();
   for (const auto& agent : agents_) {
     if (!agent->started()) continue;
-    const KvMetrics& metrics = agent->kv().metrics();
+    const StoreMetrics& metrics = agent->kv().metrics();
     moment.registers_ended += metrics.registers_thawed.Value() + metrics.registers_dropped.Value();
   }
   return moment;
@@ -525,7 +525,7 @@ bool World::Finish() {
   // leave something for a recovery to find, though they are answered.
   const auto gave_up = [](const auto& agent) {
     if (!agent->started()) return false;
-    const KvMetrics& metrics = agent->kv().metrics();
+    const StoreMetrics& metrics = agent->kv().metrics();
     return metrics.unknown_outcomes.Value() + metrics.objects_left.Value() > 0;
   };
   if (lossy_ || std::any_of(agents_.begin(), agents_.end(), gave_up)) {
@@ -567,7 +567,7 @@ Report World::TakeReport() {
   report.steps = executor_.steps();
   for (const auto& agent : agents_) {
     if (!agent->started()) continue;
-    const KvMetrics& metrics = agent->kv().metrics();
+    const StoreMetrics& metrics = agent->kv().metrics();
     report.splits += metrics.index->splits.Value();
     report.thawed += metrics.registers_thawed.Value();
     report.dropped += metrics.registers_dropped.Value();

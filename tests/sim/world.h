@@ -1,6 +1,6 @@
 // World: a cluster of agents, memory nodes and a master in virtual time, and clients that send it
 // Redis commands, with faults; everything in it is production code but the network, the clocks and
-// the processes (TESTING, "Simulation"). The cluster forms by itself, as a real one does.
+// the processes (docs/SIMULATION.md). The cluster forms by itself, as a real one does.
 //
 // A run records what the clients saw, watches memory while it goes, and decides at the end whether
 // what was seen was linearizable. Nothing but the plan decides what happens.

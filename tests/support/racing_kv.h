@@ -4,15 +4,15 @@
 
 #include <string>
 
-#include "client_core/kv/kv.h"
+#include "client_core/store/forwarding_store.h"
 
 namespace onetrip {
 
 // Right behind each of the first `races` reads of a key by itself, somebody writes `value` to it.
-class RacingKv final : public Kv {
+class RacingKv final : public ForwardingKv {
  public:
   RacingKv(Kv& store, int races, std::string value)
-      : Kv(store), store_(store), races_(races), value_(std::move(value)) {}
+      : ForwardingKv(store), races_(races), value_(std::move(value)) {}
 
   Task<Status> Get(Key key, ReadResult* result) override {
     const Status status = co_await store_.Get(key, result);
@@ -23,7 +23,7 @@ class RacingKv final : public Kv {
   bool GetAtOnce(Key /*key*/, ReadResult* /*result*/) override { return false; }
 
  private:
-  Kv& store_;
+
   int races_;
   const std::string value_;
 };

@@ -134,7 +134,7 @@ TestWorker::TestWorker(TestCluster& cluster, Executor& executor, std::unique_ptr
                        EngineKind engine, DataPathOptions options)
     : TestWorkerBase(cluster, executor, std::move(fabric), options),
       engine_(MakeEngine(engine, *context_)),
-      kv_(std::make_unique<Kv>(*context_, *engine_)) {}
+      kv_(std::make_unique<SlotStore>(*context_, *engine_)) {}
 
 void TestWorker::Start() { CHECK(BlockOn(executor_, kv_->Start()).ok()); }
 void TestWorker::Stop() { CHECK(BlockOn(executor_, kv_->Stop()).ok()); }

@@ -123,7 +123,7 @@ class TestWorker : public TestWorkerBase {
 
  private:
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Kv> kv_;
+  std::unique_ptr<SlotStore> kv_;
 };
 
 // A worker on shm in its own loop executor, on the calling thread.

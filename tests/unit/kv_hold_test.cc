@@ -40,7 +40,7 @@ class KvHoldTest : public testing::Test {
     }
     ViewHold& hold() { return hold_; }
     std::unique_ptr<Engine> engine;
-    Kv kv;
+    SlotStore kv;
   };
 
   void TearDown() override {
@@ -184,7 +184,7 @@ class KvStillTest : public testing::Test {
     }
     ViewHold& hold() { return hold_; }
     std::unique_ptr<Engine> engine;
-    Kv kv;
+    SlotStore kv;
   };
 
   void SetUp() override {

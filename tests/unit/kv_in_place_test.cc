@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "client_core/kv/prepared_sets.h"
+#include "client_core/store/prepared_sets.h"
 #include "tests/support/scale.h"
 #include "tests/support/test_cluster.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "client_core/base/rng.h"
-#include "client_core/kv/register_table.h"
+#include "client_core/kv/core/register_table.h"
 
 namespace onetrip {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "client_core/coro/sync.h"
-#include "client_core/kv/registers.h"
+#include "client_core/kv/core/registers.h"
 #include "client_core/layout/register_layout.h"
 #include "tests/support/index_worker.h"
 #include "tests/support/scale.h"
@@ -77,7 +77,7 @@ class World {
 TEST(KvRegisters, SetGetAndDelTakeOneRoundTripEach) {
   World world(2);
   TestWorker& a = world.worker(0);
-  const KvMetrics& metrics = a.kv().metrics();
+  const StoreMetrics& metrics = a.kv().metrics();
   ASSERT_TRUE(a.Set("k", "v").ok());
   world.Settle();
   a.kv().ResetRoundTripMetrics();

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "client_core/coro/sync.h"
-#include "client_core/kv/staged_kv.h"
+#include "client_core/store/staged_store.h"
 #include "client_core/layout/record.h"
 #include "tests/support/racing_kv.h"
 #include "tests/support/test_cluster.h"

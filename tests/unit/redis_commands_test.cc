@@ -204,11 +204,10 @@ TEST_F(RedisCommands, APipelineIsAnsweredInOrder) {
 }
 
 // Somebody writes to `victim` just before a read-modify-write of `key`.
-class InterferingKv final : public Kv {
+class InterferingKv final : public ForwardingKv {
  public:
   InterferingKv(Kv& store, std::string key, std::string victim, std::string value)
-      : Kv(store),
-        store_(store),
+      : ForwardingKv(store),
         key_(std::move(key)),
         victim_(std::move(victim)),
         value_(std::move(value)) {}
@@ -222,7 +221,7 @@ class InterferingKv final : public Kv {
   }
 
  private:
-  Kv& store_;
+
   const std::string key_, victim_, value_;
 };
 

@@ -264,7 +264,7 @@ TEST_F(MaxRegisterTest, AnotherRegistersMemoryIsToldApart) {
   EXPECT_EQ(Read().step.status.code(), StatusCode::kNotFound);
 }
 
-// PROTOCOLS 2, rule 1: the pin is held until the last straggler has answered.
+// PROTOCOLS, "Memory": the pin is held until the last straggler has answered.
 TEST_F(MaxRegisterTest, StragglersKeepTheOperationsPin) {
   class Tickets final : public MemoryObserver {
    public:

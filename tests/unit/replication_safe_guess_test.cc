@@ -311,7 +311,7 @@ TEST_F(SafeGuessTest, AWriteThatMayHaveHappenedIsOfUnknownOutcome) {
             StatusCode::kUnavailable);
 }
 
-// PROTOCOLS 2, rule 1: the lease is looked at after a batch completes, before the answer.
+// PROTOCOLS, "Memory": the lease is looked at after a batch completes, before the answer.
 TEST_F(SafeGuessTest, ALeaseThatRunsOutMeanwhileTakesTheAnswerBack) {
   worker(0).fabric->set_lease({executor_.NowNs() + 100, Epoch{1}});
   RegisterOperation operation;

@@ -1,0 +1,57 @@
+#include "client_core/kv/core/core.h"
+
+#include "client_core/layout/record_codec.h"
+
+namespace onetrip {
+
+KvCore::KvCore(WorkerContext& context, Engine& engine)
+    : context(context),
+      engine(engine),
+      reclaimer(context),
+      allocator(context, reclaimer),
+      index(context, reclaimer, allocator, engine),
+      gate(context.executor) {
+  metrics.allocator = &allocator.metrics();
+  metrics.index = &index.metrics();
+  metrics.location_cache_bytes.Set(index.cache().bytes());
+  if (engine.registers() == RegisterKind::kNone) return;
+  registers = std::make_unique<Registers>(context, allocator, engine.registers());
+  runs_inline = context.fabric.completes_inline() && !registers->by_abd;
+  allocator.retired_registers().SetListener(&registers->cache);
+  reclaimer.SetBeforeEpoch(&allocator.retired_registers());
+}
+
+IndexKey KvCore::MakeKey(const Key& key) {
+  CHECK(key.database < kMaxDatabases);
+  const KeyspaceId keyspace = context.view().keyspaces[key.database];
+  if (key.hashed_under == uint64_t{keyspace.value} + 1) {
+    return {keyspace, key.bytes, KeyHash(key.hash)};
+  }
+  return IndexKey::Make(keyspace, key.bytes);
+}
+
+IndexKey KvCore::MakeKey(Key* key) {
+  const IndexKey made = MakeKey(*key);
+  key->hashed_under = uint64_t{made.keyspace.value} + 1;
+  key->hash = made.hash.bits();
+  return made;
+}
+
+bool KvCore::IsExpired(const std::byte* record) const {
+  const uint64_t deadline_ms = LoadRecordHeader(record).deadline_ms;
+  return deadline_ms != 0 && context.clock.NowMs() >= deadline_ms;
+}
+
+void KvCore::ResetRoundTripMetrics() {
+  metrics.get_round_trips.Reset();
+  metrics.set_round_trips.Reset();
+  metrics.del_round_trips.Reset();
+  metrics.rmw_round_trips.Reset();
+  metrics.gets_found.Reset();
+  metrics.gets_missing.Reset();
+  metrics.expired.Reset();
+  metrics.lost_rounds.Reset();
+  metrics.unknown_outcomes.Reset();
+}
+
+}  // namespace onetrip

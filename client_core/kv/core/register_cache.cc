@@ -1,0 +1,335 @@
+#include "client_core/kv/core/register_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client_core/base/planted_bug.h"
+
+namespace onetrip {
+namespace {
+
+// Times so little ahead of the clock do not count as late: a millisecond.
+constexpr uint64_t kLateTicks = 1'000'000 >> kTickShift;
+
+}  // namespace
+
+RegisterCache::RegisterCache(WorkerContext& context, Allocator& allocator, GuessClock& clock,
+                             uint64_t entries_max)
+    : context_(context),
+      allocator_(allocator),
+      clock_(clock),
+      entries_max_(std::max<uint64_t>(entries_max, 1)) {}
+
+RegisterCache::~RegisterCache() {
+  CHECK(in_use_ == 0);
+  for (CachedRegister* entry : ring_) entries_.Delete(entry);
+}
+
+CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
+                                     const RegisterHeader& header, const RegisterShape& shape) {
+  if (const auto found = by_addr_.find(word.addr().bits()); found != by_addr_.end()) {
+    CachedRegister* entry = found->second;
+    if (entry->handle.ref.incarnation == header.incarnation) {
+      // Another key of the same hash may have taken its place.
+      table_.Put(PlaceOf(entry));
+      return entry;
+    }
+    // It left the index and came back before this worker was told.
+    Drop(word.addr());
+  }
+  const bool has_room = ring_.size() < entries_max_ && entries_.HasRoom() && table_.HasRoom();
+  if (!has_room) MakeRoom();
+  RegisterRef ref;
+  ref.addr = word.addr();
+  ref.incarnation = header.incarnation;
+  ref.birth = Ticks{header.birth_ticks};
+  ref.shape = shape;
+  CachedRegister* entry =
+      entries_.New(key, word, ref, SizeClass(header.buffer_class), clock_, context_.executor);
+  if (const auto kept = kept_.find(ref.addr.bits()); kept != kept_.end()) {
+    if (kept->second.ref.incarnation == ref.incarnation) {
+      entry->live = std::move(kept->second.live);
+    } else {
+      for (const OutBuffer& buffer : kept->second.live) Retire(buffer, kept->second.buffer_class);
+    }
+    kept_.erase(kept);
+  }
+  entry->position = static_cast<uint32_t>(ring_.size());
+  ring_.push_back(entry);
+  table_.Put(PlaceOf(entry));
+  by_addr_[ref.addr.bits()] = entry;
+  return entry;
+}
+
+RegisterPlace RegisterCache::PlaceOf(CachedRegister* entry) const {
+  const RegisterRef& ref = entry->handle.ref;
+  const int in_place = InNOut::InPlaceReplica(ref, context_.view().LiveReplicas(ref.addr));
+  return {.hash = entry->hash,
+          .entry = entry,
+          .addr = ref.addr,
+          .bytes = static_cast<uint16_t>(ref.shape.register_bytes()),
+          .in_place_from = static_cast<uint16_t>(ref.shape.in_place_offset()),
+          .doubts = doubts_,
+          .in_place_replica = static_cast<uint8_t>(in_place),
+          .used = true};
+}
+
+void RegisterCache::Remove(CachedRegister* entry) {
+  const RegisterPlace* place = table_.Find(entry->hash);
+  if (place != nullptr && place->entry == entry) table_.Erase(entry->hash);
+  by_addr_.erase(entry->handle.ref.addr.bits());
+  ring_[entry->position] = ring_.back();
+  ring_[entry->position]->position = entry->position;
+  ring_.pop_back();
+  clock_.Forget(entry->handle.times);
+  entry->forgotten = true;
+  entry->write_ended.Set();
+  if (entry->users == 0) {
+    entries_.Delete(entry);
+  } else {
+    ++in_use_;
+  }
+}
+
+void RegisterCache::Destroy(CachedRegister* entry) {
+  --in_use_;
+  // Written to by an operation that ended after the entry had to go.
+  for (const OutBuffer& buffer : entry->live) {
+    if (entry->gone) {
+      Retire(buffer, entry->buffer_class);
+    } else {
+      Kept& kept = kept_[entry->handle.ref.addr.bits()];
+      kept.buffer_class = entry->buffer_class;
+      kept.ref = entry->handle.ref;
+      kept.live.push_back(buffer);
+    }
+  }
+  clock_.Forget(entry->handle.times);
+  entries_.Delete(entry);
+}
+
+void RegisterCache::Forget(GlobalAddr addr) {
+  if (forgotten_since_.has_value()) forgotten_since_->insert(addr.bits());
+  Drop(addr);
+}
+
+void RegisterCache::Drop(GlobalAddr addr) {
+  ++forgotten_;
+  deleting_.erase(addr.bits());
+  if (const auto found = by_addr_.find(addr.bits()); found != by_addr_.end()) {
+    CachedRegister* entry = found->second;
+    for (const OutBuffer& buffer : entry->live) Retire(buffer, entry->buffer_class);
+    entry->live.clear();
+    entry->gone = true;
+    Remove(entry);
+  }
+  if (const auto kept = kept_.find(addr.bits()); kept != kept_.end()) {
+    for (const OutBuffer& buffer : kept->second.live) Retire(buffer, kept->second.buffer_class);
+    kept_.erase(kept);
+  }
+}
+
+// Who has searched meanwhile searches again, as for one that is forgotten.
+void RegisterCache::DoubtAll() {
+  if (allocator_.TakeHasOpened() && !Planted(Bug::kNotLetGo)) LetGoOfForeign();
+  ++forgotten_;
+  if (++doubts_ != 0) return;
+  doubts_ = 1;
+  for (CachedRegister* entry : ring_) {
+    RegisterPlace* place = table_.Find(entry->hash);
+    if (place != nullptr) place->doubts = 0;
+  }
+}
+
+void RegisterCache::LetGoOfForeign() {
+  const auto let_go = [this](LiveBuffers* live) {
+    const auto is_foreign = [this](const OutBuffer& buffer) {
+      return !allocator_.Owns(buffer.addr);
+    };
+    live->erase(std::remove_if(live->begin(), live->end(), is_foreign), live->end());
+  };
+  for (CachedRegister* entry : ring_) let_go(&entry->live);
+  for (auto& [addr, kept] : kept_) let_go(&kept.live);
+  absl::erase_if(kept_, [](const auto& kept) { return kept.second.live.empty(); });
+}
+
+void RegisterCache::BeginLook() {
+  for (CachedRegister* entry : ring_) entry->unseen = !entry->live.empty();
+  for (auto& [addr, kept] : kept_) kept.unseen = true;
+}
+
+void RegisterCache::See(GlobalAddr addr, uint64_t incarnation) {
+  if (const auto found = by_addr_.find(addr.bits());
+      found != by_addr_.end() && found->second->handle.ref.incarnation == incarnation) {
+    found->second->unseen = false;
+  }
+  if (const auto kept = kept_.find(addr.bits());
+      kept != kept_.end() && kept->second.ref.incarnation == incarnation) {
+    kept->second.unseen = false;
+  }
+}
+
+void RegisterCache::SeeAny(GlobalAddr addr) {
+  if (const auto found = by_addr_.find(addr.bits()); found != by_addr_.end()) {
+    found->second->unseen = false;
+  }
+  if (const auto kept = kept_.find(addr.bits()); kept != kept_.end()) kept->second.unseen = false;
+}
+
+void RegisterCache::ForgetUnseen() {
+  std::vector<uint64_t> unseen;
+  for (const CachedRegister* entry : ring_) {
+    if (entry->unseen) unseen.push_back(entry->handle.ref.addr.bits());
+  }
+  for (const auto& [addr, kept] : kept_) {
+    if (kept.unseen) unseen.push_back(addr);
+  }
+  std::sort(unseen.begin(), unseen.end());  // as KeptAddrs()
+  for (const uint64_t addr : unseen) Drop(GlobalAddr(addr));
+}
+
+void RegisterCache::Keep(CachedRegister* entry) {
+  if (entry->live.empty()) return;
+  kept_[entry->handle.ref.addr.bits()] = {std::move(entry->live), entry->buffer_class,
+                                          entry->handle.ref, entry->unseen};
+}
+
+// The clock algorithm; entries in use stay.
+void RegisterCache::MakeRoom() {
+  for (size_t looked = 0; looked < 2 * ring_.size(); ++looked) {
+    hand_ = (hand_ + 1) % ring_.size();
+    CachedRegister* entry = ring_[hand_];
+    if (entry->users > 0) continue;
+    RegisterPlace* place = table_.Find(entry->hash);
+    const bool is_its = place != nullptr && place->entry == entry;
+    if (is_its && std::exchange(place->used, false)) continue;
+    Keep(entry);
+    Remove(entry);
+    return;
+  }
+}
+
+OutBuffer RegisterCache::TryTake(SizeClass size_class, GlobalAddr near) {
+  OutBuffer buffer{allocator_.TryAllocateBuffer(size_class, near), used_floor_};
+  if (!late_.empty()) {
+    if (const auto late = late_.find(buffer.addr.bits()); late != late_.end()) {
+      buffer.used = late->second;
+      late_.erase(late);
+    }
+  }
+  return buffer;
+}
+
+Task<Status> RegisterCache::Refill(SizeClass size_class, GlobalAddr near, Allocator::Holder* idle) {
+  const Result<GlobalAddr> addr = co_await allocator_.AllocateBuffer(size_class, near, idle);
+  if (!addr.ok()) co_return addr.status();
+  allocator_.FreeUnpublished(addr.value(), size_class);
+  co_return Status::Ok();
+}
+
+void RegisterCache::Retire(OutBuffer buffer, SizeClass size_class) {
+  if (buffer.used.value > clock_.Now().value + kLateTicks) {
+    late_[buffer.addr.bits()] = buffer.used;
+  } else {
+    used_floor_ = std::max(used_floor_, buffer.used);
+  }
+  allocator_.Retire(buffer.addr, size_class);
+}
+
+Task<void> RegisterCache::Settle(SafeGuess& safe_guess, Reclaimer& reclaimer, uint64_t until_ns) {
+  while (!ring_.empty()) {
+    CachedRegister* entry = ring_.back();
+    Keep(entry);
+    Remove(entry);
+  }
+  std::vector<uint64_t> ended;
+  for (std::vector<uint64_t> addrs = KeptAddrs();
+       !addrs.empty() && context_.executor.NowNs() < until_ns; addrs.pop_back()) {
+    const auto found = kept_.find(addrs.back());
+    if (found == kept_.end()) continue;
+    const Kept kept = found->second;
+    RegisterOperation operation;
+    operation.shared_pin = SharedPin(reclaimer.Pin());
+    RegisterHandle handle(kept.ref, clock_);
+    Tuple m;
+    const RegisterStep step = co_await safe_guess.max_register().Read(operation, handle, &m);
+    // A seal: others copy what it holds, and tell when that is over.
+    if (!step.done()) {
+      ended.push_back(addrs.back());
+      continue;
+    }
+    if (kept_.erase(kept.ref.addr.bits()) == 0) continue;  // retired meanwhile
+    const uint64_t largest = kept.ref.birth.value + m.word.time();
+    for (const OutBuffer& buffer : kept.live) {
+      if (buffer.addr != m.word.buffer(kept.ref.addr) && buffer.used.value <= largest) {
+        Retire(buffer, kept.buffer_class);
+      } else {
+        left_.push_back(buffer.addr);
+      }
+    }
+  }
+  const auto waits = [this](uint64_t addr) { return kept_.contains(addr); };
+  uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
+  while (std::any_of(ended.begin(), ended.end(), waits) && context_.executor.NowNs() < until_ns) {
+    co_await allocator_.Maintain();
+    co_await context_.executor.SleepFor(wait_ns);
+    wait_ns = std::min<uint64_t>(2 * wait_ns, uint64_t{context_.options.wait_timer_max_us} * 1000);
+  }
+}
+
+std::vector<uint64_t> RegisterCache::KeptAddrs() const {
+  std::vector<uint64_t> addrs;
+  for (const auto& [addr, kept] : kept_) addrs.push_back(addr);
+  std::sort(addrs.begin(), addrs.end());  // runs of a simulation do not depend on a hash seed
+  return addrs;
+}
+
+std::vector<GlobalAddr> RegisterCache::KeptBuffers() const {
+  std::vector<GlobalAddr> buffers = left_;
+  for (const auto& [addr, kept] : kept_) {
+    for (const OutBuffer& buffer : kept.live) buffers.push_back(buffer.addr);
+  }
+  return buffers;
+}
+
+// What was inherited may be of a word that is at few replicas and ahead of all others.
+void RegisterCache::RetireUntil(Ticks now, SizeClass buffer_class, LiveBuffers* live) {
+  size_t ahead = 0;
+  for (const OutBuffer& buffer : *live) {
+    if (now < buffer.used) {
+      (*live)[ahead++] = buffer;
+    } else {
+      Retire(buffer, buffer_class);
+    }
+  }
+  live->resize(ahead);
+}
+
+void RegisterCache::RetireOvertaken(const RegisterRef& ref, Ticks now) {
+  const Ticks before{now.value - 1};
+  if (const auto found = by_addr_.find(ref.addr.bits()); found != by_addr_.end()) {
+    CachedRegister& entry = *found->second;
+    if (entry.handle.ref.incarnation == ref.incarnation) RetireLive(entry, before);
+  }
+  const auto kept = kept_.find(ref.addr.bits());
+  if (kept == kept_.end() || kept->second.ref.incarnation != ref.incarnation) return;
+  RetireUntil(before, kept->second.buffer_class, &kept->second.live);
+  if (kept->second.live.empty()) kept_.erase(kept);
+}
+
+void RegisterCache::Inherit(const RegisterRef& ref, SizeClass buffer_class, OutBuffer buffer) {
+  if (forgotten_since_->contains(ref.addr.bits())) return Retire(buffer, buffer_class);
+  if (const auto found = by_addr_.find(ref.addr.bits()); found != by_addr_.end()) {
+    CachedRegister& entry = *found->second;
+    if (entry.handle.ref.incarnation == ref.incarnation) entry.live.push_back(buffer);
+    return;
+  }
+  Kept& kept = kept_[ref.addr.bits()];
+  if (kept.live.empty()) {
+    kept.buffer_class = buffer_class;
+    kept.ref = ref;
+  }
+  if (kept.ref.incarnation == ref.incarnation) kept.live.push_back(buffer);
+}
+
+}  // namespace onetrip

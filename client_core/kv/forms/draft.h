@@ -1,0 +1,105 @@
+// Drafts: memory reserved for a record or a register, its bytes, and what becomes of both until a
+// slot names them. Private to kv/; the worker's thread.
+#ifndef ONETRIP_CLIENT_CORE_KV_FORMS_DRAFT_H_
+#define ONETRIP_CLIENT_CORE_KV_FORMS_DRAFT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "client_core/kv/core/core.h"
+#include "client_core/layout/extent.h"
+#include "client_core/layout/register_codec.h"
+
+namespace onetrip {
+
+// A value that lies in extents, all of them written, which no root names yet.
+struct WrittenExtents {
+  ExtentList list;
+  uint64_t version = 0;
+};
+
+// Memory reserved for a record or a register, and its bytes, ready to be written to it.
+struct Draft {
+  // The operation's, which holds nothing but this draft; null: it may.
+  Allocator::Holder* holder = nullptr;
+  GlobalAddr addr;
+  SizeClass size_class;
+  std::optional<WrittenExtents> extents;  // of a root
+  // What was reserved belongs to a slot now, or to the pool.
+  void Forget() {
+    addr = GlobalAddr();
+    extents.reset();
+  }
+  // Of a read-modify-write: of what it is about to give up, if that is enough for what it takes;
+  // and until when it uses that, for the pool is full. 0: it is not, so far.
+  SizeClass gives_up;
+  uint64_t in_place_until_ns = 0;
+  uint32_t bytes = 0;
+  RoundTripPtr buffer;  // its arena holds the bytes
+  std::byte* record = nullptr;
+
+  bool is_register = false;
+  // Of a register: the buffer of its first word, and the bytes of the bulk WRITE to it.
+  OutBuffer out;
+  SizeClass out_class;
+  uint32_t out_bytes = 0;
+  std::byte* out_bulk = nullptr;
+  RegisterShape shape;
+  RegisterHeader header{};
+  RegisterTimes times;
+  MetaWord word;
+  std::string value;  // with its head
+};
+
+class Drafts {
+ public:
+  explicit Drafts(KvCore& core) : core_(core) {}
+
+  // draft.cc
+  Task<Status> Reserve(Draft* draft);
+  // Class and bytes of the record that holds `record`, or of the root of its extents.
+  static void Measure(const Key& key, const NewRecord& record, Draft* draft);
+  void Encode(const IndexKey& key, const NewRecord& record, Draft* draft);
+  void AddWrites(RoundTrip& round_trip, const Draft& draft) const;
+  [[nodiscard]] SlotWord WordFor(const IndexKey& key, const Draft& draft, bool blind) const;
+  // Writes a draft, whose memory a slot has named, to fresh memory. Renews the operation's pin.
+  Task<Status> Renew(Operation& operation, const IndexKey& key, Draft* draft);
+  void AbandonObject(const Draft& draft) {
+    if (draft.addr.is_null()) return;
+    core_.allocator.Retire(draft.addr, draft.size_class);
+    if (draft.is_register) core_.registers->cache.Retire(draft.out, draft.out_class);
+  }
+  void Abandon(const Draft& draft) {
+    AbandonObject(draft);
+    if (draft.extents) RetireAll(draft.extents->list);
+  }
+  void RetireAll(const ExtentList& list);
+  // A search that has failed with `status`, as often as that is worth it; with the bytes of
+  // `draft`, if there is one: no slot names them yet.
+  Task<Status> FindAgain(Operation& operation, const IndexKey& key, ReadExtent extent,
+                         const Draft* draft, Status status, SearchResult* search);
+
+  // draft_register.cc
+  Task<Status> ReserveRegister(const IndexKey& key, Draft* draft);
+  void EncodeRegister(const IndexKey& key, Draft* draft);
+  static void SetDraftValue(const NewRecord& record, Draft* draft);
+
+  // in_place.cc: what may be changed in a full pool. Of what is given up for a record of class
+  // `needed`, or by the end of a register; not valid: it is less than what is taken.
+  [[nodiscard]] SizeClass GivenUpFor(const SearchResult& search, const Change& change,
+                                     SizeClass needed) const;
+  [[nodiscard]] static SizeClass GivenUpFor(const Key& key, SlotWord register_word,
+                                            SizeClass thawed, const Change* change);
+  Task<Status> TakeInPlace(Draft* draft);
+  // The last attempt found no memory. Ok: another one may.
+  Task<Status> GoOnInPlace(RegisterOperation& operation, Draft* draft);
+
+ private:
+  KvCore& core_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_KV_FORMS_DRAFT_H_

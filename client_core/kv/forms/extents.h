@@ -1,0 +1,62 @@
+// Extents: values that no record holds: written before their root, read behind it, retired with it
+// (layout/extent.h). Private to kv/; the worker's thread.
+#ifndef ONETRIP_CLIENT_CORE_KV_FORMS_EXTENTS_H_
+#define ONETRIP_CLIENT_CORE_KV_FORMS_EXTENTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "client_core/kv/core/core.h"
+#include "client_core/kv/forms/draft.h"
+
+namespace onetrip {
+
+// An operation's part of the budget for values that are read, until the value is there.
+struct Room {
+  std::optional<MemoryBudget::Turn> turn;  // it waits
+  MemoryBudget::Share share;
+  std::shared_ptr<LargeValue> shown;  // by the last attempt; its share is in there
+};
+
+class Extents {
+ public:
+  Extents(KvCore& core, Drafts& drafts) : core_(core), drafts_(drafts) {}
+
+  // Takes memory for the extents of `record`, which is borrowed, and writes them, some at a time.
+  // REQUIRES: the caller has neither pin nor presence. Whatever fails leaves nothing behind.
+  Task<Status> WriteExtents(const NewRecord& record, std::optional<WrittenExtents>* written);
+  // Puts what the root's extents hold of `range` in place of that. REQUIRES: `operation` has been
+  // pinned since before the search. kUnavailable with a turn in `room`: it has to wait for that.
+  Task<Status> ReadFromExtents(Operation& operation, ValueRange range, Room* room,
+                               ReadResult* result);
+  // Waits for it, without pin and presence. Ok: `operation` has both again, and begins anew.
+  Task<Status> WaitForRoom(RegisterOperation& operation, Room* room);
+  // Behind work without pin and presence; `draft`, unless null, gets its memory in between.
+  Task<Status> BeginAnew(RegisterOperation& operation, Draft* draft);
+  // Of a root that this worker has taken out of the index. REQUIRES: `operation` has been pinned
+  // since before then: the root is still what it was.
+  Task<void> RetireExtents(Operation& operation, SlotWord root);
+
+ private:
+  struct ExtentSpan {
+    uint64_t first;
+    uint64_t last;  // included
+  };
+  Task<void> WriteExtent(const NewRecord& record, WrittenExtents* written, uint32_t number,
+                         Status* failure);
+  Task<Status> PostExtent(const RoundTripPtr& round_trip, const std::byte* image, uint32_t bytes,
+                          ExtentRef* ref);
+  Task<Status> ReadExtents(Operation& operation, const ExtentList& list, uint64_t version,
+                           ExtentSpan span, std::byte* into);
+  Task<void> ReadExtent(Operation& operation, const ExtentList& list, uint64_t version,
+                        uint32_t number, std::byte* into, Status* failure);
+
+  KvCore& core_;
+  Drafts& drafts_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_KV_FORMS_EXTENTS_H_

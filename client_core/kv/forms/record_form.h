@@ -1,0 +1,61 @@
+// RecordForm: keys whose slots name a record, or the root of a value in extents. Private to kv/;
+// the worker's thread.
+#ifndef ONETRIP_CLIENT_CORE_KV_FORMS_RECORD_FORM_H_
+#define ONETRIP_CLIENT_CORE_KV_FORMS_RECORD_FORM_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "client_core/kv/core/core.h"
+#include "client_core/kv/core/counters.h"
+#include "client_core/kv/forms/draft.h"
+#include "client_core/kv/forms/extents.h"
+#include "client_core/kv/forms/form.h"
+#include "client_core/kv/forms/record.h"
+
+namespace onetrip {
+
+class RecordForm final : public Form {
+ public:
+  RecordForm(KvCore& core, Counters& counters, Drafts& drafts, Extents& extents, Records& records)
+      : core_(core), counters_(counters), drafts_(drafts), extents_(extents), records_(records) {}
+
+  MaybeTask<Result<Step>> Get(RegisterOperation& operation, const FoundKey& found, ValueRange range,
+                              Room* room, ReadResult* result) override;
+  Task<Result<Step>> Overwrite(RegisterOperation& operation, const FoundKey& found,
+                               Draft* draft) override;
+  Task<Result<Step>> Delete(RegisterOperation& operation, const FoundKey& found,
+                            bool* existed) override;
+  Task<Result<Step>> Mutate(RegisterOperation& operation, const FoundKey& found, Mutation& mutation,
+                            Room* room, Draft* draft) override;
+  Task<Status> Sweep(Operation& operation, Entry entry, bool* gone) override;
+  Task<Status> NameMemory(OrphanInventory& inventory, Operation& operation, SlotWord word) override;
+  [[nodiscard]] Sight See(const std::byte* image, uint64_t now_ms, KeyFacts* facts) const override;
+
+ private:
+  Task<Result<Step>> GetExpired(Operation& operation, const FoundKey& found);
+  Task<Result<Step>> GetLarge(Operation& operation, ValueRange range, Room* room,
+                              ReadResult* result);
+  // `seen`, null if there is none, is what the mutation saw.
+  Task<Status> Apply(RegisterOperation& operation, const FoundKey& found, const RecordView* seen,
+                     const Change& change, Draft* draft, bool* done);
+  Task<Status> Replace(Operation& operation, const Key& key, const IndexKey& index_key,
+                       const SearchResult& search, const Change& change, Draft* draft, bool* done);
+  // Replace() by a value in extents: writing them takes giving up the pin, so what was `seen` is
+  // compared with what is there then.
+  Task<Status> ReplaceByExtents(RegisterOperation& operation, const Key& key,
+                                const RecordView* seen, const Change& change, Draft* draft,
+                                bool* done);
+  Task<Status> NameOrigin(OrphanInventory& inventory, Operation& operation, SlotWord word);
+  Task<Status> NameExtents(OrphanInventory& inventory, Operation& operation, SlotWord root);
+
+  KvCore& core_;
+  Counters& counters_;
+  Drafts& drafts_;
+  Extents& extents_;
+  Records& records_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_KV_FORMS_RECORD_FORM_H_

@@ -1,0 +1,167 @@
+// Read-modify-write of a record: build the new one out of place, swing the slot from exactly the
+// word that was read (PROTOCOLS, "SNAPSHOT").
+#include "client_core/base/planted_bug.h"
+#include "client_core/kv/core/paused.h"
+#include "client_core/kv/forms/record_form.h"
+#include "client_core/layout/record_codec.h"
+
+namespace onetrip {
+
+Task<Result<Step>> RecordForm::Mutate(RegisterOperation& operation, const FoundKey& found,
+                                      Mutation& mutation, Room* room, Draft* draft) {
+  ReadResult current;
+  const RecordView* seen = nullptr;
+  if (found.search.found) {
+    if (!RecordIsIntact(found.search.record, found.search.entry.word.size_class().bytes())) {
+      co_return Status(StatusCode::kCorrupt, "a record fails its checksum");
+    }
+    if (!core_.IsExpired(found.search.record)) {
+      Records::FillFromRecord(found.search, &current);
+      if (found.search.entry.word.size_class().is_root()) [[unlikely]] {
+        const Status status =
+            co_await extents_.ReadFromExtents(operation, mutation.wanted(), room, &current);
+        if (!status.ok()) co_return status;
+        current.record_.holder = &current.large_;
+      }
+      seen = &current.record();
+    }
+  }
+  const Change change = mutation.Apply(seen);
+  bool done = false;
+  const Status status = co_await Apply(operation, found, seen, change, draft, &done);
+  if (!status.ok()) co_return status;
+  co_return done ? Step::kDone : Step::kAgain;
+}
+
+Task<Status> RecordForm::Apply(RegisterOperation& operation, const FoundKey& found,
+                               const RecordView* seen, const Change& change, Draft* draft,
+                               bool* done) {
+  switch (change.kind) {
+    case Change::Kind::kKeep:
+    case Change::Kind::kKeepAsRecord:
+      if (found.search.found && seen == nullptr) {
+        co_return co_await records_.RemoveExpired(operation, found.key.database, found.index_key,
+                                                  found.search, done);
+      }
+      *done = true;
+      co_return Status::Ok();
+    case Change::Kind::kDelete: {
+      if (!found.search.found) {
+        *done = true;
+        co_return Status::Ok();
+      }
+      const Status status = co_await records_.TryRemove(operation, found.search, done);
+      if (*done) counters_.Count(found.key.database, found.index_key.keyspace, -1);
+      co_return status;
+    }
+    case Change::Kind::kWrite:
+      if (core_.NeedsExtents(change.record)) [[unlikely]] {
+        co_return co_await ReplaceByExtents(operation, found.key, seen, change, draft, done);
+      }
+      co_return co_await Replace(operation, found.key, found.index_key, found.search, change, draft,
+                                 done);
+  }
+  co_return Status::Ok();
+}
+
+Task<Status> RecordForm::Replace(Operation& operation, const Key& key, const IndexKey& index_key,
+                                 const SearchResult& search, const Change& change, Draft* draft,
+                                 bool* done) {
+  const NewRecord& record = change.record;
+  Status status = CheckSizes(key, record);
+  if (!status.ok()) co_return status;
+  const SizeClass reserved = draft->size_class;
+  drafts_.Measure(key, record, draft);
+  if (draft->addr.is_null() || draft->size_class != reserved) {
+    if (!draft->addr.is_null()) core_.allocator.Retire(draft->addr, reserved);
+    draft->addr = core_.allocator.TryAllocate(draft->size_class);
+    draft->gives_up = drafts_.GivenUpFor(search, change, draft->size_class);
+    const bool in_place = draft->in_place_until_ns != 0 && draft->gives_up.is_valid();
+    if (draft->addr.is_null() && in_place) [[unlikely]] {
+      status = co_await drafts_.TakeInPlace(draft);
+      if (!status.ok()) co_return status;
+    }
+    if (draft->addr.is_null()) {
+      // Waiting for memory takes giving up the pin, and with it all that was read.
+      Paused paused(core_, operation);
+      status = co_await drafts_.Reserve(draft);
+      co_return co_await paused.Resume(status);
+    }
+  }
+  drafts_.Encode(index_key, record, draft);
+  if (change.version != nullptr) *change.version = LoadRecordHeader(draft->record).version;
+  drafts_.AddWrites(*draft->buffer, *draft);
+  if (!search.found) {
+    // Whoever meets the tentative entry reads the record's key.
+    status = co_await Post(core_.context, operation, draft->buffer);
+    if (!status.ok()) co_return status;
+    status =
+        co_await records_.TryInsert(operation, index_key, search, /*blind=*/false, draft, done);
+    if (*done && status.ok()) {
+      counters_.Count(key.database, index_key.keyspace, 1);
+      draft->Forget();
+    }
+    co_return status;
+  }
+  const SlotWord v_old = search.entry.word;
+  const SlotWord v_new = drafts_.WordFor(index_key, *draft, Planted(Bug::kCountingWritesBlind));
+  // The record goes with the CAS of the backups: nobody reads it before the primary names it.
+  RecordOrigin origin;
+  const bool has_origin = records_.TellOrigin(search, &origin, &draft->buffer);
+  const Result<SlotOutcome> outcome = co_await core_.engine.Write(
+      operation, {search.entry.slot, v_old.bits(), v_new.bits(), draft->addr, draft->buffer.get()});
+  if (!outcome.ok()) co_return outcome.status();
+  *done = outcome.value().won || Planted(Bug::kCountingLoserDone);
+  if (outcome.value().won) {
+    core_.index.CacheLocation(index_key.hash, {search.entry.slot, v_new});
+    const SlotWord old = search.entry.word;
+    if (old.size_class().is_root()) [[unlikely]]
+      co_await extents_.RetireExtents(operation, old);
+    core_.allocator.Retire(old.addr(), old.size_class());
+    if (has_origin) records_.RetireOrigin(origin);
+  } else {
+    core_.metrics.lost_rounds.Add();
+    // The memory was written as one record and may be read as such by nobody; but the next attempt
+    // has another content, so it takes other memory.
+    drafts_.Abandon(*draft);
+  }
+  draft->Forget();
+  co_return Status::Ok();
+}
+
+Task<Status> RecordForm::ReplaceByExtents(RegisterOperation& operation, const Key& key,
+                                          const RecordView* seen, const Change& change,
+                                          Draft* draft, bool* done) {
+  Status status = CheckSizes(key, change.record);
+  if (!status.ok()) co_return status;
+  drafts_.Abandon(*draft);
+  draft->Forget();
+  operation.shared_pin = SharedPin();
+  operation.pin.Release();
+  operation.presence = ViewHold::Presence();
+  status = co_await extents_.WriteExtents(change.record, &draft->extents);
+  if (!status.ok()) co_return status;
+  drafts_.Measure(key, change.record, draft);
+  status = co_await extents_.BeginAnew(operation, draft);
+  if (!status.ok()) co_return status;
+
+  const IndexKey index_key = core_.MakeKey(key);
+  SearchResult now;
+  status = co_await core_.index.Find(operation, index_key, ReadExtent::kWhole,
+                                     core_.context.fabric.NewRoundTrip(), &now);
+  if (!status.ok()) co_return status;
+  // A version is of one write of the key: what has it is what was seen, wherever it lies by now.
+  const bool is_there = now.found && !now.entry.word.is_register() && !core_.IsExpired(now.record);
+  const bool unchanged = seen == nullptr
+                             ? !now.found || (!now.entry.word.is_register() && !is_there)
+                             : is_there && LoadRecordHeader(now.record).version == seen->version;
+  if (!now.busy && (unchanged || Planted(Bug::kExtentsUnchecked))) {
+    status = co_await Replace(operation, key, index_key, now, change, draft, done);
+    if (!status.ok() || *done) co_return status;
+  }
+  drafts_.Abandon(*draft);
+  draft->Forget();
+  co_return Status::Ok();
+}
+
+}  // namespace onetrip

@@ -1,0 +1,83 @@
+// RegisterEnds: how registers end: DEL, and the change into a record (register_end.cc). Private to
+// kv/; the worker's thread.
+#ifndef ONETRIP_CLIENT_CORE_KV_FORMS_REGISTER_END_H_
+#define ONETRIP_CLIENT_CORE_KV_FORMS_REGISTER_END_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "client_core/kv/core/core.h"
+#include "client_core/kv/core/counters.h"
+#include "client_core/kv/forms/draft.h"
+
+namespace onetrip {
+
+// What a step on a register came to.
+enum class RegisterResult : uint8_t {
+  kDone,
+  kExpired,  // the value read has had its time
+  kAgain,    // the register has ended, or must: look the key up
+};
+
+// Whether the slot names the register that lies there.
+inline bool NamesRegister(SlotWord word, GlobalAddr register_addr) {
+  return !word.is_empty() && word.is_register() && word.addr() == register_addr;
+}
+
+class RegisterEnds {
+ public:
+  RegisterEnds(KvCore& core, Counters& counters, Drafts& drafts)
+      : core_(core), counters_(counters), drafts_(drafts) {}
+
+  // The slot names `entry`; something has sealed it, or has to. Ok: the slot may have changed, by
+  // us or by others. REQUIRES: `operation` has been pinned since before its search. With `may_wait`
+  // the pins may be given up to wait for memory. `reserved`, unless null or empty, is the record's
+  // memory. kOutOfMemory: this worker has sealed nothing, unless it was sealed before, or came to a
+  // longer value than what is `reserved` is for.
+  Task<Status> EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
+                           CachedRegister& entry, bool may_wait, Draft* reserved = nullptr);
+  // Of the record that takes a register's place. F is not known before the register is sealed: for
+  // the value of `current`, or, if that is null or was not found, for the longest that it holds.
+  static SizeClass ThawedClass(const IndexKey& key, const CachedRegister& entry,
+                               const ReadResult* current = nullptr);
+  // An object of `size_class` for a record that ends the register of that word, when more comes
+  // back than that takes. `own`: the register lies in this worker's memory, or the caller gives up
+  // as much at once.
+  Task<Status> ReserveInPlaceOf(SlotWord register_word, SizeClass size_class, bool own,
+                                Draft* draft);
+  // A write that met a seal: whether it took effect before the register ended, or has to be done
+  // again. REQUIRES: the operation has kept its pin, so the register is still there to be asked.
+  Task<Result<RegisterResult>> ResolveInterrupted(RegisterOperation& operation, const IndexKey& key,
+                                                  CachedRegister& entry,
+                                                  const WriteOutcome& outcome);
+  Task<Result<RegisterResult>> DeleteRegister(RegisterOperation& operation, Key key,
+                                              const IndexKey& index_key, CachedRegister& entry,
+                                              bool* existed);
+  // In the background: records the end in the register, then frees the slot; whoever frees it gives
+  // the register's memory up.
+  Task<void> FreeDropped(ViewHold::Presence& presence, Entry dropped, SizeClass size_class);
+  // Ends the register of a flushed keyspace.
+  Task<Status> SweepRegister(ViewHold::Presence& presence, Entry slot, bool* gone);
+
+ private:
+  Task<Result<FinalWord>> AwaitFinalWord(RegisterOperation& operation, const IndexKey& key,
+                                         CachedRegister& entry);
+  Task<Status> ThawRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
+                            CachedRegister& entry, const Tuple& f, Draft* draft);
+  // Who is credited with the register's end, if the slot says so.
+  Task<Result<std::optional<uint32_t>>> DropRegister(RegisterOperation& operation, Entry slot,
+                                                     uint32_t credit, bool in_background);
+  Task<void> FreeBeside(ViewHold::Presence presence, Entry dropped, SizeClass size_class);
+  Task<Result<std::optional<uint32_t>>> CreditedDeleter(RegisterOperation& operation,
+                                                        const IndexKey& key, CachedRegister& entry,
+                                                        uint32_t credit);
+  Task<void> UnmapDeleted(ViewHold::Presence presence, RegisterCache::Use use);
+
+  KvCore& core_;
+  Counters& counters_;
+  Drafts& drafts_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_KV_FORMS_REGISTER_END_H_

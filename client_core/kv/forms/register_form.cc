@@ -1,0 +1,118 @@
+// What the store's operations do to a key that is a register (PROTOCOLS, "One key, two forms").
+#include "client_core/base/planted_bug.h"
+#include "client_core/kv/forms/register.h"
+
+namespace onetrip {
+
+MaybeTask<Result<Step>> RegisterForm::Get(RegisterOperation& operation, const FoundKey& found,
+                                          ValueRange /*range*/, Room* /*room*/,
+                                          ReadResult* result) {
+  return GetFound(operation, found, result);
+}
+
+Task<Result<Step>> RegisterForm::GetFound(RegisterOperation& operation, const FoundKey& found,
+                                          ReadResult* result) {
+  CachedRegister* entry = Adopt(found.index_key, found.search, found.forgotten);
+  if (entry == nullptr) co_return Step::kWait;
+  RegisterCache::Use use(core_.registers->cache, *entry);
+  const Result<RegisterResult> read = co_await ReadRegister(operation, *entry, result);
+  if (!read.ok()) co_return read.status();
+  if (read.value() == RegisterResult::kDone) co_return Step::kDone;
+  if (found.search.busy || Planted(Bug::kReadAwaitsEnd)) co_return Step::kWait;
+  const Status status =
+      co_await ends_.EndRegister(operation, found.index_key, found.search.entry, *entry,
+                                 /*may_wait=*/true);
+  core_.AfterWrite();
+  if (status.code() == StatusCode::kOutOfMemory) {
+    // Reads go on in a full pool: its time is over by this worker's clock, which has to do; and for
+    // what is sealed some worker may find memory in time.
+    co_return read.value() == RegisterResult::kExpired ? Step::kDone : Step::kWait;
+  }
+  if (!status.ok()) co_return status;
+  co_return Step::kWait;
+}
+
+// The record that takes the register's place is overwritten next.
+Task<Result<Step>> RegisterForm::Overwrite(RegisterOperation& operation, const FoundKey& found,
+                                           Draft* draft) {
+  CachedRegister* entry = Adopt(found.index_key, found.search, found.forgotten);
+  if (entry == nullptr) co_return Step::kAgain;
+  const RegisterCache::Use use(core_.registers->cache, *entry);
+  Draft thawed;
+  if (draft->in_place_until_ns != 0) [[unlikely]] {
+    const Status status = co_await ends_.ReserveInPlaceOf(
+        found.search.entry.word, RegisterEnds::ThawedClass(found.index_key, *entry), /*own=*/true,
+        &thawed);
+    if (!status.ok()) co_return status;
+  }
+  const Status status = co_await ends_.EndRegister(operation, found.index_key, found.search.entry,
+                                                   *entry, /*may_wait=*/true, &thawed);
+  if (!status.ok()) co_return status;
+  co_return Step::kAgain;
+}
+
+Task<Result<Step>> RegisterForm::Delete(RegisterOperation& operation, const FoundKey& found,
+                                        bool* existed) {
+  CachedRegister* entry = Adopt(found.index_key, found.search, found.forgotten);
+  if (entry == nullptr) co_return Step::kAgain;
+  co_return co_await DeleteEntry(operation, found.key, found.index_key, *entry, existed);
+}
+
+Task<Result<Step>> RegisterForm::DeleteKnown(RegisterOperation& operation, const Key& key,
+                                             const IndexKey& index_key, bool* existed) {
+  CachedRegister* entry = core_.registers ? core_.registers->cache.Find(index_key) : nullptr;
+  if (entry == nullptr) co_return Step::kAgain;
+  co_return co_await DeleteEntry(operation, key, index_key, *entry, existed);
+}
+
+Task<Result<Step>> RegisterForm::DeleteEntry(RegisterOperation& operation, const Key& key,
+                                             const IndexKey& index_key, CachedRegister& entry,
+                                             bool* existed) {
+  const Result<RegisterResult> result =
+      co_await ends_.DeleteRegister(operation, key, index_key, entry, existed);
+  if (!result.ok()) co_return result.status();
+  co_return result.value() == RegisterResult::kDone ? Step::kDone : Step::kAgain;
+}
+
+// A register is read first: a mutation that changes nothing leaves it as it is. One that does needs
+// a record.
+Task<Result<Step>> RegisterForm::Mutate(RegisterOperation& operation, const FoundKey& found,
+                                        Mutation& mutation, Room* /*room*/, Draft* draft) {
+  CachedRegister* entry = Adopt(found.index_key, found.search, found.forgotten);
+  if (entry == nullptr) co_return Step::kAgain;
+  RegisterCache::Use use(core_.registers->cache, *entry);
+  ReadResult current;
+  const Result<RegisterResult> read = co_await ReadRegister(operation, *entry, &current);
+  if (!read.ok()) co_return read.status();
+  Change change;
+  const bool is_read = read.value() == RegisterResult::kDone;
+  if (is_read) change = mutation.Apply(&current.record());
+  if (is_read && change.kind == Change::Kind::kKeep) {
+    co_return Step::kDone;
+  }
+  const SlotWord word = found.search.entry.word;
+  const SizeClass thawed_class = ends_.ThawedClass(found.index_key, *entry, &current);
+  draft->gives_up = drafts_.GivenUpFor(found.key, word, thawed_class, is_read ? &change : nullptr);
+  Draft thawed;
+  const bool is_sealed = read.value() == RegisterResult::kAgain;
+  if (draft->in_place_until_ns != 0 && draft->gives_up.is_valid() && !is_sealed) [[unlikely]] {
+    const Status reserved =
+        co_await ends_.ReserveInPlaceOf(word, thawed_class, /*own=*/true, &thawed);
+    if (!reserved.ok()) co_return reserved;
+  }
+  const Status status = co_await ends_.EndRegister(operation, found.index_key, found.search.entry,
+                                                   *entry, /*may_wait=*/true, &thawed);
+  if (!status.ok()) co_return status;
+  co_return Step::kAgain;
+}
+
+Task<Status> RegisterForm::Sweep(Operation& operation, Entry entry, bool* gone) {
+  return ends_.SweepRegister(operation.presence, entry, gone);
+}
+
+Sight RegisterForm::See(const std::byte* /*image*/, uint64_t /*now_ms*/,
+                        KeyFacts* /*facts*/) const {
+  return Sight::kAsk;  // it may have ended before its slot is emptied
+}
+
+}  // namespace onetrip
