@@ -2,6 +2,38 @@
 
 include(GoogleTest)
 
+# onetrip_batches(OUT DIR name SOURCES file...): OUT becomes what is compiled for SOURCES: in a build with
+# ONETRIP_UNITY, batches of them where that can be, and SOURCES themselves in others. A file that has
+# options of its own stays alone.
+function(onetrip_batches out)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "DIR" "SOURCES")
+  set(alone)
+  set(together)
+  foreach(source IN LISTS ARG_SOURCES)
+    get_source_file_property(options "${source}" COMPILE_OPTIONS)
+    if(ONETRIP_UNITY AND NOT options)
+      cmake_path(ABSOLUTE_PATH source)
+      list(APPEND together "${source}")
+    else()
+      list(APPEND alone "${source}")
+    endif()
+  endforeach()
+  if(together)
+    execute_process(
+      COMMAND "${Python3_EXECUTABLE}" -B "${PROJECT_SOURCE_DIR}/cmake/unity_batches.py"
+              --root "${PROJECT_SOURCE_DIR}" --out "${PROJECT_BINARY_DIR}/unity/${ARG_DIR}" ${together}
+      OUTPUT_VARIABLE together OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    string(REPLACE "\n" ";" together "${together}")
+    # A class in an anonymous namespace is a file's own in a batch, too, whatever gcc takes the file for.
+    set(batches "${together}")
+    list(FILTER batches INCLUDE REGEX "^${PROJECT_BINARY_DIR}/")
+    if(batches)
+      set_source_files_properties(${batches} PROPERTIES COMPILE_OPTIONS -Wno-subobject-linkage)
+    endif()
+  endif()
+  set(${out} ${alone} ${together} PARENT_SCOPE)
+endfunction()
+
 # onetrip_library(NAME DEPS target... [PRIVATE_DEPS target...])
 # One library of every .cc of this folder but main.cc and *_main.cc. DEPS are the folders it may see;
 # PRIVATE_DEPS are third-party libraries whose headers stay inside its .cc files.
@@ -10,6 +42,7 @@ function(onetrip_library name)
   file(GLOB sources CONFIGURE_DEPENDS "*.cc")
   list(FILTER sources EXCLUDE REGEX "/([^/]*_)?main\\.cc$")
   if(sources)
+    onetrip_batches(sources DIR ${name} SOURCES ${sources})
     add_library(${name} STATIC ${sources})
     target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
     set(scope PUBLIC)
@@ -39,20 +72,27 @@ function(onetrip_executable name)
   endif()
 endfunction()
 
-# onetrip_test(NAME SOURCES file... DEPS target... [TIMEOUT seconds])
-# A GoogleTest program whose cases are ctest cases "NAME.Suite.Case"; nothing happens without SOURCES.
+# onetrip_test(NAME SOURCES file... DEPS target... [TIMEOUT seconds] [COST number])
+# A GoogleTest program whose cases are ctest cases "NAME.Suite.Case"; nothing happens without SOURCES. Where
+# nothing is known of former runs, those of a high COST begin first, so that no long one is left at the end.
 function(onetrip_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "TIMEOUT" "SOURCES;DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "TIMEOUT;COST" "SOURCES;DEPS")
   if(NOT ARG_SOURCES)
     return()
+  endif()
+  if(NOT ARG_COST)
+    set(ARG_COST 1)
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  add_executable(${name} ${ARG_SOURCES})
+  onetrip_batches(sources DIR ${name} SOURCES ${ARG_SOURCES})
+  add_executable(${name} ${sources})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   onetrip_plain_link(${name})
+  add_dependencies(onetrip_tests ${name})
   # PRE_TEST: a program that cannot even list its cases fails a test run, not the build.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+                       PROPERTIES TIMEOUT ${ARG_TIMEOUT} COST ${ARG_COST})
 endfunction()

@@ -8,9 +8,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
+#include "client_core/base/status.h"
+#include "client_core/coro/maybe_task.h"
 #include "redis_compat/command_stats.h"
 #include "redis_compat/reply_flow.h"
 #include "redis_compat/resp_writer.h"
@@ -46,6 +49,9 @@ struct CommandContext {
   uint32_t misses = 0;
   OutputBuffer* dropped_from =
       nullptr;  // The connection's buffer while CLIENT REPLY drops replies.
+
+  // By the command's `at_once` handler: what it has begun, and its `awaited` one brings to an end.
+  std::optional<MaybeTask<Status>> begun = std::nullopt;
 
   // By the command: the last value in extents that its replies keep; null: none.
   std::shared_ptr<LargeValue> answered_large = nullptr;

@@ -161,6 +161,7 @@ Task<void> LcsCommand(CommandContext& context);
 // string_commands.cc
 Task<void> GetCommand(CommandContext& context);
 bool GetAtOnce(CommandContext& context);
+bool SetAtOnce(CommandContext& context);
 Task<void> SetCommand(CommandContext& context);
 Task<void> SetExCommand(CommandContext& context);
 Task<void> PSetExCommand(CommandContext& context);

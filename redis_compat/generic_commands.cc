@@ -1,4 +1,6 @@
 // Commands on keys of any type: DEL and UNLINK, EXISTS, TYPE, TTL, PTTL.
+#include <absl/container/inlined_vector.h>
+
 #include <algorithm>
 #include <span>
 #include <vector>
@@ -33,6 +35,8 @@ struct KeyOutcome {
   Status status;
   bool was_there = false;
 };
+// One key takes no memory.
+using KeyOutcomes = absl::InlinedVector<KeyOutcome, 1>;
 
 Task<void> DeleteOne(CommandContext& context, size_t index, KeyOutcome* outcome) {
   *outcome = {};
@@ -50,7 +54,7 @@ Task<void> LookForOne(CommandContext& context, size_t index, KeyOutcome* outcome
 }  // namespace
 
 Task<void> DelCommand(CommandContext& context) {
-  std::vector<KeyOutcome> batch(context.kv.keys_at_once());
+  KeyOutcomes batch(context.kv.keys_at_once());
   int64_t removed = 0;
   for (size_t i = 1; i < context.argv.size();) {
     const size_t end = BatchEnd(context, i, 1);
@@ -71,7 +75,7 @@ Task<void> DelCommand(CommandContext& context) {
 }
 
 Task<void> ExistsCommand(CommandContext& context) {
-  std::vector<KeyOutcome> batch(context.kv.keys_at_once());
+  KeyOutcomes batch(context.kv.keys_at_once());
   int64_t found = 0;
   for (size_t i = 1; i < context.argv.size();) {
     const size_t end = BatchEnd(context, i, 1);

@@ -1,5 +1,6 @@
 // Whole strings: GET, SET and their relatives.
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -166,10 +167,26 @@ Task<void> SetCommand(CommandContext& context) {
     co_return;
   }
   const Key key = KeyAt(context, 1);
-  const Status status = co_await context.kv.Set(key, StringRecord(context.argv[2]));
+  Status status;
+  if (context.begun) {
+    status = co_await *std::exchange(context.begun, std::nullopt);
+  } else {
+    status = co_await context.kv.Set(key, StringRecord(context.argv[2]));
+  }
   if (!AnsweredWriteFailure(context, key, status)) {
     context.out.Ok();
   }
+}
+
+bool SetAtOnce(CommandContext& context) {
+  if (context.argv.size() > 3) return false;
+  MaybeTask<Status> set = context.kv.StartSet(KeyAt(context, 1), StringRecord(context.argv[2]));
+  if (!set.await_ready() || !set.result().ok()) {
+    context.begun = std::move(set);
+    return false;
+  }
+  context.out.Ok();
+  return true;
 }
 
 namespace {

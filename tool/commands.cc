@@ -8,7 +8,7 @@
 namespace onetrip {
 namespace {
 
-using enum ParameterType;
+using Type = ParameterType;
 
 template <typename Number>
 Number ToNumber(const std::string& text) {
@@ -28,13 +28,13 @@ ParameterRow Like(ParameterUser user, const char* name, const char* help) {
 // Flags that several commands have; `Of` is the member of ToolOptions with their fields.
 template <auto Of>
 ToolFlag Directory(const char* help) {
-  return {{.name = "dir", .type = kPath, .default_text = "onetrip-cluster", .help = help},
+  return {{.name = "dir", .type = Type::kPath, .default_text = "onetrip-cluster", .help = help},
           [](ToolOptions& options, const std::string& text) { (options.*Of).dir = text; }};
 }
 template <auto Of>
 ToolFlag StartTimeout() {
   return {{.name = "timeout",
-           .type = kInteger,
+           .type = Type::kInteger,
            .default_text = "30",
            .unit = "s",
            .min = 1,
@@ -57,7 +57,7 @@ std::vector<ToolFlag> WhichCluster() {
       Directory<Of>("Directory of a cluster that `onetrip up` has started"),
       {Like(kUserAgent, "master", "HOST:PORT of the master of any other cluster"),
        [](ToolOptions& options, const std::string& text) { (options.*Of).master = text; }},
-      {{.name = "secret-file", .type = kPath, .help = "The secret of that other cluster"},
+      {{.name = "secret-file", .type = Type::kPath, .help = "The secret of that other cluster"},
        [](ToolOptions& options, const std::string& text) { (options.*Of).secret_file = text; }}};
 }
 
@@ -80,7 +80,7 @@ ToolCommand UpCommand() {
   up.flags = {
       Directory<&ToolOptions::up>("Where its description, secret, logs and state go"),
       {{.name = "memnodes",
-        .type = kInteger,
+        .type = Type::kInteger,
         .default_text = "3",
         .unit = "nodes",
         .min = 1,
@@ -88,7 +88,7 @@ ToolCommand UpCommand() {
         .help = "Memory nodes"},
        [](ToolOptions& to, const std::string& text) { to.up.memnodes = ToNumber<uint16_t>(text); }},
       {{.name = "agents",
-        .type = kInteger,
+        .type = Type::kInteger,
         .default_text = "2",
         .unit = "agents",
         .min = 1,
@@ -99,13 +99,13 @@ ToolCommand UpCommand() {
             "Copies of every key; fewer by default where there are fewer memory nodes"),
        [](ToolOptions& to, const std::string& text) { to.up.replicas = ToNumber<uint16_t>(text); }},
       {{.name = "fabric",
-        .type = kChoice,
+        .type = Type::kChoice,
         .default_text = "shm",
         .choices = "shm|tcp|mixed",
         .help = "How agents reach memory nodes; mixed: they take turns"},
        [](ToolOptions& to, const std::string& text) { to.up.fabric = text; }},
       {{.name = "port",
-        .type = kInteger,
+        .type = Type::kInteger,
         .default_text = "7000",
         .min = 1,
         .max = 65535,
@@ -120,7 +120,7 @@ ToolCommand UpCommand() {
       {Like(kUserAgent, "threads", "Workers of each agent"),
        [](ToolOptions& to, const std::string& text) { to.up.threads = ToNumber<uint64_t>(text); }},
       {{.name = "persistent",
-        .type = kSwitch,
+        .type = Type::kSwitch,
         .help =
             "Keep the memory in files, so that the next `up` finds what `down` left; the directory "
             "remembers that"},
@@ -141,7 +141,7 @@ ToolCommand DownCommand() {
       .examples = {{"The one in ./onetrip-cluster", "onetrip down"}}};
   down.flags = {Directory<&ToolOptions::down>("Its directory"),
                 {{.name = "grace-ms",
-                  .type = kInteger,
+                  .type = Type::kInteger,
                   .default_text = "10000",
                   .unit = "ms",
                   .help = "Time for all agents, all memory nodes, and the master to end in order"},
@@ -163,21 +163,21 @@ ToolCommand StatusCommand() {
                               {"For programs",
                                "onetrip status --json --master 10.0.0.1:7400 --secret-file "
                                "/etc/onetrip/secret"}}};
-  status.flags =
-      WhichCluster<&ToolOptions::status>() +
-      std::vector<ToolFlag>{Password<&ToolOptions::status>(),
-                            {{.name = "json", .type = kSwitch, .help = "Print JSON, for programs"},
-                             [](ToolOptions& to, const std::string&) { to.status.json = true; }},
-                            {{.name = "watch",
-                              .type = kInteger,
-                              .unit = "s",
-                              .min = 1,
-                              .max = 3600,
-                              .implied_text = "2",
-                              .help = "Show it again at this interval until Ctrl-C"},
-                             [](ToolOptions& to, const std::string& text) {
-                               to.status.watch_s = ToNumber<uint64_t>(text);
-                             }}};
+  status.flags = WhichCluster<&ToolOptions::status>() +
+                 std::vector<ToolFlag>{
+                     Password<&ToolOptions::status>(),
+                     {{.name = "json", .type = Type::kSwitch, .help = "Print JSON, for programs"},
+                      [](ToolOptions& to, const std::string&) { to.status.json = true; }},
+                     {{.name = "watch",
+                       .type = Type::kInteger,
+                       .unit = "s",
+                       .min = 1,
+                       .max = 3600,
+                       .implied_text = "2",
+                       .help = "Show it again at this interval until Ctrl-C"},
+                      [](ToolOptions& to, const std::string& text) {
+                        to.status.watch_s = ToNumber<uint64_t>(text);
+                      }}};
   return status;
 }
 
@@ -210,7 +210,7 @@ ToolCommand RestartCommand() {
   restart.flags = {
       Directory<&ToolOptions::restart>("The cluster's directory"),
       {{.name = "force",
-        .type = kSwitch,
+        .type = Type::kSwitch,
         .help = "Also a memory node that holds what is on too few others, and in no file"},
        [](ToolOptions& to, const std::string&) { to.restart.force = true; }},
       StartTimeout<&ToolOptions::restart>()};
@@ -225,7 +225,7 @@ void SetNode(ToolOptions& options, const std::string& text) { options.node.node 
 std::vector<ToolFlag> NodeFlags() {
   return WhichCluster<&ToolOptions::node>() +
          std::vector<ToolFlag>{{{.name = "no-wait",
-                                 .type = kSwitch,
+                                 .type = Type::kSwitch,
                                  .help = "Ask for it and go; `onetrip status` shows how far it is"},
                                 [](ToolOptions& to, const std::string&) { to.node.wait = false; }}};
 }
@@ -248,7 +248,7 @@ ToolCommand NodeAddCommand() {
   add.flags =
       NodeFlags() +
       std::vector<ToolFlag>{{{.name = "spare",
-                              .type = kSwitch,
+                              .type = Type::kSwitch,
                               .help = "Start one more and leave it a spare, which takes the place "
                                       "of a node that is lost or "
                                       "drained"},
@@ -307,9 +307,9 @@ ToolCommand NodeAcceptLossCommand() {
                      "--yes.",
                  .examples = {{"What would be lost", "onetrip node accept-loss"}}};
   accept.flags =
-      NodeFlags() +
-      std::vector<ToolFlag>{{{.name = "yes", .type = kSwitch, .help = "What it says is accepted"},
-                             [](ToolOptions& to, const std::string&) { to.node.yes = true; }}};
+      NodeFlags() + std::vector<ToolFlag>{
+                        {{.name = "yes", .type = Type::kSwitch, .help = "What it says is accepted"},
+                         [](ToolOptions& to, const std::string&) { to.node.yes = true; }}};
   return accept;
 }
 

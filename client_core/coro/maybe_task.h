@@ -20,6 +20,8 @@ class [[nodiscard]] MaybeTask {
   MaybeTask(T value) : value_(std::move(value)) {}     // NOLINT(google-explicit-constructor)
   MaybeTask(Task<T> task) : task_(std::move(task)) {}  // NOLINT(google-explicit-constructor)
 
+  // REQUIRES: await_ready().
+  [[nodiscard]] const T& result() const { return *value_; }
   [[nodiscard]] bool await_ready() const noexcept { return value_.has_value(); }
   // Returns false when the Task ended inline.
   bool await_suspend(std::coroutine_handle<> caller) {

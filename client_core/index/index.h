@@ -22,6 +22,7 @@
 #include "client_core/index/index_metrics.h"
 #include "client_core/index/key_hash.h"
 #include "client_core/index/location_cache.h"
+#include "client_core/index/move_subtables.h"
 #include "client_core/index/unfinished_splits.h"
 #include "client_core/layout/entry_codec.h"
 #include "client_core/layout/slot.h"
@@ -144,11 +145,10 @@ class Index {
   Task<Status> ReadGroupEntries(Operation& operation, Subtable table, uint32_t group,
                                 const GroupWords& words, EntryVisitor visit);
 
-  // move_subtables.cc: the index leaves regions that are given up.
-  // Copies subtables that lie in regions that leave to others, and writes the directory that `view`
-  // names, and that is not in force, for them. UseView() learns whether that view has come.
-  // REQUIRES: all hold, and nothing is under way.
-  Task<Status> MoveSubtables(std::shared_ptr<const View> view);
+  // SubtableMover's.
+  Task<Status> MoveSubtables(std::shared_ptr<const View> view) {
+    return mover_.MoveSubtables(std::move(view));
+  }
   // A new view is there. REQUIRES: if it names another directory, as above.
   void UseView(const View& view);
 
@@ -212,14 +212,6 @@ class Index {
   Task<Status> MatchKey(Operation& operation, const IndexKey& key, ReadExtent extent,
                         const Candidates& candidates, SearchResult* result);
 
-  struct MovedSubtable {
-    GlobalAddr from;
-    GlobalAddr to;
-  };
-  Task<Status> CopySubtables(const View& view, std::vector<uint64_t>* words);
-  Task<Status> CopySubtable(const View& view, MovedSubtable moved);
-  Task<Status> ReadWholeDirectory(const View& view, std::vector<uint64_t>* words);
-  Task<Status> WriteWholeDirectory(const View& view, const std::vector<uint64_t>& words);
   void Retire(GlobalAddr subtable) { allocator_.Retire(subtable, SizeClass::For(kSubtableBytes)); }
 
   // insert.cc
@@ -303,17 +295,13 @@ class Index {
   Allocator& allocator_;
   Engine& engine_;
   Directory directory_;
+  SubtableMover mover_;
   LocationCache cache_;
   IndexMetrics metrics_;
   uint64_t empty_sequence_ = 0;
   std::vector<uint32_t> splitting_;  // directory entries that a coroutine of this worker splits
   UnfinishedSplits unfinished_;
   std::vector<Spare> spares_;  // that may be written yet
-  // For the view of that epoch, which has not come yet, and the directory that it names.
-  std::vector<MovedSubtable> moved_;
-  bool awaits_view_ = false;
-  Epoch moved_epoch_;
-  uint8_t moved_directory_ = 0;
   // By directory entry: written whole, and it is not known whether the entry names it.
   std::map<uint32_t, GlobalAddr> in_doubt_;
 };

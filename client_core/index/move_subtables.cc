@@ -1,15 +1,11 @@
-// The index leaves regions that are given up (PROTOCOLS, "Regions that are given up").
-//
-// All hold meanwhile: no slot is amid a write, and no split amid a step. So subtables are copied as
-// they are, half a split or not, and the directory that is not in force is written for the copies.
-// The next view names it, or it counts for nothing.
+#include "client_core/index/move_subtables.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "client_core/coro/sync.h"
-#include "client_core/index/index.h"
 #include "client_core/layout/region_layout.h"
 
 namespace onetrip {
@@ -20,7 +16,7 @@ constexpr size_t kSubtablesAtOnce = 4;
 
 }  // namespace
 
-Task<Status> Index::MoveSubtables(std::shared_ptr<const View> view) {
+Task<Status> SubtableMover::MoveSubtables(std::shared_ptr<const View> view) {
   if (view->directory == directory_.number() || awaits_view_) {
     co_return Status(StatusCode::kInvalidArgument, "the directory is in force");
   }
@@ -41,7 +37,7 @@ Task<Status> Index::MoveSubtables(std::shared_ptr<const View> view) {
   co_return status;
 }
 
-Task<Status> Index::ReadWholeDirectory(const View& view, std::vector<uint64_t>* words) {
+Task<Status> SubtableMover::ReadWholeDirectory(const View& view, std::vector<uint64_t>* words) {
   for (uint32_t first = 0; first < kDirectoryEntries; first += kDirectoryStretch) {
     RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
     const std::byte* read = round_trip->Read(view.Locate(directory_.AddrOf(first), 0),
@@ -53,7 +49,8 @@ Task<Status> Index::ReadWholeDirectory(const View& view, std::vector<uint64_t>* 
   co_return Status::Ok();
 }
 
-Task<Status> Index::WriteWholeDirectory(const View& view, const std::vector<uint64_t>& words) {
+Task<Status> SubtableMover::WriteWholeDirectory(const View& view,
+                                                const std::vector<uint64_t>& words) {
   for (uint32_t first = 0; first < kDirectoryEntries; first += kDirectoryStretch) {
     RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
     constexpr uint32_t kBytes = kDirectoryStretch * uint32_t{sizeof(uint64_t)};
@@ -69,7 +66,7 @@ Task<Status> Index::WriteWholeDirectory(const View& view, const std::vector<uint
   co_return Status::Ok();
 }
 
-Task<Status> Index::CopySubtables(const View& view, std::vector<uint64_t>* words) {
+Task<Status> SubtableMover::CopySubtables(const View& view, std::vector<uint64_t>* words) {
   constexpr SizeClass kClass = SizeClass::For(kSubtableBytes);
   for (uint64_t& bits : *words) {
     const DirectoryWord word(bits);
@@ -87,10 +84,10 @@ Task<Status> Index::CopySubtables(const View& view, std::vector<uint64_t>* words
     std::vector<Status> copied(end - first);
     std::vector<Task<void>> tasks;
     for (size_t i = first; i < end; ++i) {
-      tasks.push_back(
-          [](Index* self, const View* to, MovedSubtable moved, Status* status) -> Task<void> {
-            *status = co_await self->CopySubtable(*to, moved);
-          }(this, &view, moved_[i], &copied[i - first]));
+      tasks.push_back([](SubtableMover* self, const View* to, MovedSubtable moved,
+                         Status* status) -> Task<void> {
+        *status = co_await self->CopySubtable(*to, moved);
+      }(this, &view, moved_[i], &copied[i - first]));
     }
     co_await WhenAll(std::move(tasks));
     for (const Status& status : copied) {
@@ -101,7 +98,7 @@ Task<Status> Index::CopySubtables(const View& view, std::vector<uint64_t>* words
 }
 
 // Of the primary, whatever the others have: that is what readers have seen.
-Task<Status> Index::CopySubtable(const View& view, MovedSubtable moved) {
+Task<Status> SubtableMover::CopySubtable(const View& view, MovedSubtable moved) {
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   const std::byte* words = round_trip->Read(view.Locate(moved.from, 0), kSubtableBytes);
   Status status = co_await context_.fabric.Post(round_trip);
@@ -114,25 +111,16 @@ Task<Status> Index::CopySubtable(const View& view, MovedSubtable moved) {
   co_return status;
 }
 
-void Index::UseView(const View& view) {
-  if (view.directory != directory_.number()) {
-    directory_.Use(view.directory);
-    cache_.Clear();
-    // Whoever has moved the subtable gives its old place back, if a directory entry named that; if
-    // none did, nobody knows of it any more but who looks for what is lost.
-    std::erase_if(in_doubt_, [&](const auto& one) { return view.IsLeaving(one.second); });
-  }
-  if (awaits_view_ && view.epoch >= moved_epoch_) {
-    awaits_view_ = false;
-    const bool is_done = view.directory == moved_directory_;
-    for (const MovedSubtable& moved : moved_) Retire(is_done ? moved.from : moved.to);
-    moved_.clear();
-  }
-  std::erase_if(spares_, [&](const Spare& spare) {
-    if (!view.IsLeaving(spare.start)) return false;
-    Retire(spare.start);
-    return true;
-  });
+void SubtableMover::UseView(const View& view) {
+  if (!awaits_view_ || view.epoch < moved_epoch_) return;
+  awaits_view_ = false;
+  const bool is_done = view.directory == moved_directory_;
+  for (const MovedSubtable& moved : moved_) Retire(is_done ? moved.from : moved.to);
+  moved_.clear();
+}
+
+void SubtableMover::Retire(GlobalAddr subtable) {
+  allocator_.Retire(subtable, SizeClass::For(kSubtableBytes));
 }
 
 }  // namespace onetrip

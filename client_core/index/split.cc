@@ -52,41 +52,6 @@ bool HasReached(GroupHeader header, GroupHeader wanted) {
 
 }  // namespace
 
-Index::Index(WorkerContext& context, Reclaimer& reclaimer, Allocator& allocator, Engine& engine)
-    : context_(context),
-      reclaimer_(reclaimer),
-      allocator_(allocator),
-      engine_(engine),
-      directory_(context),
-      cache_(context.options.location_cache_bytes) {}
-
-Task<Status> Index::Open() {
-  Operation operation;
-  directory_.Use(context_.view().directory);
-  Result<DirectoryWord> root = co_await directory_.Refresh(operation, 0);
-  if (!root.ok()) co_return root.status();
-  if (root.value().is_used()) co_return Status::Ok();
-
-  const SizeClass size_class = SizeClass::For(kSubtableBytes);
-  const Allocator::Holder holder(allocator_);
-  const Result<GlobalAddr> start = co_await allocator_.Allocate(size_class);
-  if (!start.ok()) co_return start.status();
-  Status status =
-      co_await FormatSubtable(operation, start.value(), GroupHeader(0, 0, /*filling=*/false));
-  if (!status.ok()) co_return status;
-  const DirectoryWord first = DirectoryWord::Open(start.value(), 0);
-  const Result<SlotOutcome> outcome =
-      co_await engine_.Write(operation, {directory_.AddrOf(0), 0, first.bits(), GlobalAddr()});
-  if (!outcome.ok()) co_return outcome.status();
-  if (outcome.value().won) {
-    metrics_.subtable_bytes.Add(kSubtableBytes);
-  } else {
-    allocator_.FreeUnpublished(start.value(), size_class);
-  }
-  root = co_await directory_.Refresh(operation, 0);
-  co_return root.status();
-}
-
 Task<Status> Index::FormatSubtable(Operation& operation, GlobalAddr start, GroupHeader header) {
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   auto* words = reinterpret_cast<uint64_t*>(round_trip->Reserve(kSubtableBytes));

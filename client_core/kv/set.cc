@@ -3,18 +3,15 @@
 
 namespace onetrip {
 
-Task<Status> SlotStore::Set(Key key, NewRecord record) {
+Task<Status> SlotStore::Set(Key key, NewRecord record) { co_return co_await StartSet(key, record); }
+
+MaybeTask<Status> SlotStore::StartSet(Key key, NewRecord record) {
   if (core_.holds_registers()) [[unlikely]] {
     return core_.AfterHold([this, key, record] { return Set(key, record); });
   }
-  return core_.runs_inline ? SetInline(key, record) : SetSlowly(key, record, {});
-}
-
-Task<Status> SlotStore::SetInline(Key key, NewRecord record) {
   BegunWrite begun;
-  if (registers_.SetFast(&key, record, &begun)) co_return Status::Ok();
-  const Status status = co_await SetSlowly(key, record, begun);
-  co_return status;
+  if (core_.runs_inline && registers_.SetFast(&key, record, &begun)) return Status::Ok();
+  return SetSlowly(key, record, begun);
 }
 
 Task<Status> SlotStore::SetSlowly(Key key, NewRecord record, BegunWrite begun) {

@@ -50,6 +50,7 @@ class SlotStore final : public Kv {
   }
   Task<Status> GetBehind(Key key, ReadResult* result) override;
   Task<Status> Set(Key key, NewRecord record) override;
+  MaybeTask<Status> StartSet(Key key, NewRecord record) override;
   [[nodiscard]] bool ShouldPrepare(uint64_t bytes) const override;
   Task<Status> Prepare(std::span<const PendingSet> sets, bool may_use_reserve,
                        PreparedSets* prepared) override;
@@ -95,7 +96,6 @@ class SlotStore final : public Kv {
   Task<Status> TryGet(RegisterOperation& operation, Key key, ValueRange range, Room* room,
                       ReadResult* result);
   // set.cc
-  Task<Status> SetInline(Key key, NewRecord record);
   Task<Status> SetSlowly(Key key, NewRecord record, BegunWrite begun);
   // `draft` may have its memory already.
   Task<Status> SetRecord(RegisterOperation& operation, Key key, const IndexKey& index_key,

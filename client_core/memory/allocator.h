@@ -403,6 +403,8 @@ class Allocator : private AllocatorBlocks {
   // Acquires one of any class: of the region of `within`, or, if that is null, of any that is given
   // up. kOutOfMemory: the node has none.
   Task<Result<GlobalAddr>> AcquireAnyOpen(NodeId node, GlobalAddr within);
+  Task<Status> TakeOverOnReplicas(GlobalAddr start, SizeClass size_class, WorkerId from);
+  Task<Status> AddFreed(GlobalAddr start, std::vector<bool>* freed, std::vector<bool>* used);
   Task<Result<ControlReply>> AskToTakeOver(GlobalAddr start, SizeClass size_class, int replica,
                                            WorkerId from, WorkerId to);
   // Others were told what this worker is short of, and may yet do something about it.

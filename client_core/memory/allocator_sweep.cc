@@ -187,23 +187,9 @@ Task<void> Allocator::CollectAgain() {
   }
 }
 
-Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerId from,
-                                 const std::vector<bool>& named, std::vector<bool>* freed) {
-  constexpr Status kLater(StatusCode::kUnavailable, "this worker is still giving the block up");
-  if (IsAmong(returning_, start) || IsOpeningNow(start)) co_return kLater;
-  // Whoever has had it since need not have given it back.
-  const size_t to_be_returned =
-      std::erase_if(to_return_, [start](const Returning& one) { return one.start == start; });
-  if (to_be_returned != 0) ClaimLater(start, size_class);
-  taking_.push_back(start);
-  const absl::Cleanup taken = [&] {
-    taking_.erase(std::find(taking_.begin(), taking_.end(), start));
-  };
-  if (!context_.view().Contains(start)) {
-    co_return Status(StatusCode::kUnavailable, "the block's region has been given up");
-  }
+// The primary first: one of two who try gets it. What may be this worker's then is claimed later.
+Task<Status> Allocator::TakeOverOnReplicas(GlobalAddr start, SizeClass size_class, WorkerId from) {
   const RegionPlacement asked = context_.view().regions[start.region()];
-  // The primary first: one of two who try gets it.
   for (int replica = 0; replica < context_.view().LiveReplicas(start); ++replica) {
     ControlRequest request;
     request.kind = ControlRequest::Kind::kTakeOver;
@@ -226,11 +212,14 @@ Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerI
     }
   }
   const Status all = HaveAskedAll(start, asked);
-  if (!all.ok()) {
-    ClaimLater(start, size_class);
-    co_return all;
-  }
-  // What others freed is swept from the bitmap in time, like everything that they free.
+  if (!all.ok()) ClaimLater(start, size_class);
+  co_return all;
+}
+
+// Adds what the bitmap shows, on any replica, to what is used: it comes back by a sweep, like
+// everything that others free.
+Task<Status> Allocator::AddFreed(GlobalAddr start, std::vector<bool>* freed,
+                                 std::vector<bool>* used) {
   const View& view = context_.view();
   const GlobalAddr bitmap = start + BitmapOffset(start.block());
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
@@ -241,18 +230,40 @@ Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerI
         round_trip->Read(view.Locate(bitmap, replica), kBlockHeaderBytes));
   }
   const Status status = co_await context_.fabric.Post(round_trip);
-  if (!status.ok()) {
-    ClaimLater(start, size_class);
-    co_return status;
-  }
-  std::vector<bool> used = named;
-  freed->assign(used.size(), false);
-  for (uint32_t i = 0; i < used.size(); ++i) {
+  if (!status.ok()) co_return status;
+  freed->assign(used->size(), false);
+  for (uint32_t i = 0; i < used->size(); ++i) {
     for (int replica = 0; replica < live; ++replica) {
-      if ((words[replica][i / 64] >> (i % 64) & 1) != 0) used[i] = (*freed)[i] = true;
+      if ((words[replica][i / 64] >> (i % 64) & 1) != 0) (*used)[i] = (*freed)[i] = true;
     }
     // Whoever freed it may not have lived to tell the primary.
     may_lack_ = may_lack_ || ((*freed)[i] && (words[0][i / 64] >> (i % 64) & 1) == 0);
+  }
+  co_return Status::Ok();
+}
+
+Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerId from,
+                                 const std::vector<bool>& named, std::vector<bool>* freed) {
+  constexpr Status kLater(StatusCode::kUnavailable, "this worker is still giving the block up");
+  if (IsAmong(returning_, start) || IsOpeningNow(start)) co_return kLater;
+  // Whoever has had it since need not have given it back.
+  const size_t to_be_returned =
+      std::erase_if(to_return_, [start](const Returning& one) { return one.start == start; });
+  if (to_be_returned != 0) ClaimLater(start, size_class);
+  taking_.push_back(start);
+  const absl::Cleanup taken = [&] {
+    taking_.erase(std::find(taking_.begin(), taking_.end(), start));
+  };
+  if (!context_.view().Contains(start)) {
+    co_return Status(StatusCode::kUnavailable, "the block's region has been given up");
+  }
+  const Status asked = co_await TakeOverOnReplicas(start, size_class, from);
+  if (!asked.ok()) co_return asked;
+  std::vector<bool> used = named;
+  const Status read = co_await AddFreed(start, freed, &used);
+  if (!read.ok()) {
+    ClaimLater(start, size_class);
+    co_return read;
   }
   if (context_.memory_observer != nullptr) {
     for (uint32_t i = 0; i < used.size(); ++i) {

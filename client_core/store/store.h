@@ -30,6 +30,7 @@
 #include "client_core/base/large_memory.h"
 #include "client_core/base/memory_budget.h"
 #include "client_core/base/status.h"
+#include "client_core/coro/maybe_task.h"
 #include "client_core/coro/task.h"
 #include "client_core/fabric/round_trip.h"
 #include "client_core/layout/register_layout.h"
@@ -200,6 +201,9 @@ class Kv {
   virtual Task<Status> GetBehind(Key key, ReadResult* result) { return Get(key, result); }
   // Stores without looking at what was there.
   virtual Task<Status> Set(Key key, NewRecord record) = 0;
+  // The same, begun in this turn; it has its answer at once where nothing has to be waited for.
+  // What is left must be awaited in this turn.
+  virtual MaybeTask<Status> StartSet(Key key, NewRecord record) { return Set(key, record); }
   // Whether memory for several SETs that take so many bytes should be set aside before the first.
   [[nodiscard]] virtual bool ShouldPrepare(uint64_t bytes) const = 0;
   // Sets it aside. Not ok: nothing is. `may_use_reserve`: of the memory nodes, for what others of

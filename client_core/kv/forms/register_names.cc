@@ -1,4 +1,4 @@
-// What memory a register leads to (PROTOCOLS, "Taking over the blocks of the dead").
+// What memory a register leads to (PROTOCOLS, "Blocks of workers that are gone").
 #include <algorithm>
 #include <array>
 #include <cstring>
