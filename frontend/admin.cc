@@ -11,7 +11,8 @@
 #include <memory>
 
 #include "client_core/base/log.h"
-#include "client_core/base/option_table.h"
+#include "client_core/base/parameter_table.h"
+#include "client_core/base/parameter_values.h"
 #include "client_core/base/version.h"
 #include "client_core/memory/allocator.h"
 #include "frontend/server.h"
@@ -161,10 +162,10 @@ bool WorkerHooks::OptionsWith(std::string_view name, std::string_view value,
   options->output_limits.normal.soft_bytes = server_.limits().output_soft_bytes;
   options->output_limits.normal.soft_s = server_.limits().output_soft_s;
   options->tcp_keepalive_s = server_.limits().keepalive_s;
-  const OptionRow* row = FindOptionByConfigAlias(name);
-  if (row == nullptr || !row->runtime) return true;
+  const ParameterRow* row = FindParameter(kUserAgent, name);
+  if (row == nullptr) return true;
   std::string error;
-  return SetOption(*row, value, options, &error);
+  return SetParameter(*row, value, options, &error);
 }
 
 const char* WorkerHooks::CheckConfig(std::string_view name, std::string_view value) {

@@ -28,9 +28,9 @@
 #include "redis_compat/client_info.h"
 #include "redis_compat/command_stats.h"
 #include "redis_compat/output_buffer.h"
+#include "redis_compat/parameters.h"
 #include "redis_compat/reply_flow.h"
 #include "redis_compat/resp.h"
-#include "redis_compat/server_config.h"
 #include "redis_compat/server_hooks.h"
 #include "redis_compat/session.h"
 

@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "client_core/base/log.h"
-#include "client_core/base/option_table.h"
+#include "client_core/base/parameter_table.h"
+#include "client_core/base/parameter_values.h"
 #include "client_core/coro/sync.h"
 #include "frontend/admin.h"
 
@@ -86,10 +87,9 @@ Server::~Server() { CHECK(acceptors_.empty()); }
 
 // CONFIG shows what the process was started with.
 void Server::PublishOptions() {
-  for (const OptionRow& row : OptionTable()) {
-    if (*row.config_alias == '\0' || (row.users & kUserAgent) == 0) continue;
-    // Some options have a Redis name that this CONFIG does not show.
-    (void)config_.SetByServer(row.config_alias, OptionText(row, options_));
+  for (const ParameterRow& row : ParameterTable()) {
+    if (row.config == ConfigUse::kNone || (row.users & kUserAgent) == 0) continue;
+    (void)config_.SetByServer(row.name, ParameterText(row, options_));
   }
   ApplyClientLimits(options_, &limits_);
 }

@@ -23,7 +23,7 @@
 #include "frontend/storage.h"
 #include "frontend/worker.h"
 #include "redis_compat/observation.h"
-#include "redis_compat/server_config.h"
+#include "redis_compat/parameters.h"
 
 namespace onetrip {
 

@@ -6,11 +6,13 @@
 #include <string_view>
 #include <vector>
 
+#include "client_core/base/arguments.h"
 #include "client_core/base/clock.h"
 #include "client_core/base/log.h"
 #include "client_core/base/options.h"
 #include "client_core/base/process_signals.h"
 #include "client_core/base/program_main.h"
+#include "client_core/base/program_text.h"
 #include "client_core/base/version.h"
 #include "master/master_server.h"
 #include "master/rebuild_command.h"
@@ -76,7 +78,17 @@ int Rebuild(const MasterOptions& options,
 int Rebuilds(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 2, argv + argc);
   std::string reason;
+  const ProgramText program = DescribeProgram(kUserMaster);
+  const CommandText& command = *FindCommandText(program, "rebuild");
+  if (!arguments.empty() && (arguments.front() == "--help" || arguments.front() == "-h")) {
+    std::fputs(HelpText(program, command).c_str(), stdout);
+    return 0;
+  }
   if (!TakeRebuildOptions(&arguments, &rebuild_options, &reason)) return Fail("rebuild: " + reason);
+  // An unknown flag is told with the nearest one of either table.
+  std::vector<const ParameterRow*> known = ParametersOf(kUserMaster);
+  known.insert(known.end(), command.parameters.begin(), command.parameters.end());
+  if (!KnowsFlags(known, arguments, &reason)) return Fail("rebuild: " + reason);
   std::vector<const char*> rest = {argv[0]};
   for (const std::string& argument : arguments) rest.push_back(argument.c_str());
   return ParseAndRun(static_cast<int>(rest.size()), rest.data(), ParseMasterOptions, Rebuild);

@@ -13,7 +13,7 @@
 #include "client_core/base/host_id.h"
 #include "client_core/base/host_memory.h"
 #include "client_core/base/log.h"
-#include "client_core/base/option_table.h"
+#include "client_core/base/parameter_values.h"
 #include "client_core/base/version.h"
 
 namespace onetrip {

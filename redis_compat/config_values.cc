@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "client_core/base/parameter_values.h"
 #include "redis_compat/ascii.h"
 #include "redis_compat/inline_split.h"
 #include "redis_compat/numbers.h"
@@ -29,29 +30,28 @@ constexpr std::array<MemoryUnit, 8> kMemoryUnits = {{{"", 1},
 constexpr std::string_view kAllEvents = "g$lshzxetd";
 constexpr std::string_view kOtherEvents = "KEmn";
 
-bool CheckRange(const ConfigRule& rule, int64_t value, std::string* canonical, std::string* error) {
-  if (value < rule.minimum || value > rule.maximum) {
-    *error = "argument must be between " + std::to_string(rule.minimum) + " and " +
-             std::to_string(rule.maximum) + " inclusive";
+bool CheckRange(const ParameterRow& row, int64_t value, std::string* canonical,
+                std::string* error) {
+  if (value < row.min || value > row.max) {
+    *error = "argument must be between " + std::to_string(row.min) + " and " +
+             std::to_string(row.max) + " inclusive";
     return false;
   }
-  *canonical = std::to_string(std::clamp(value, rule.nearest_minimum, rule.nearest_maximum));
+  *canonical = std::to_string(std::clamp(value, row.nearest_min, row.nearest_max));
   return true;
 }
 
-bool CheckEnum(const ConfigRule& rule, std::string_view value, std::string* canonical,
-               std::string* error) {
-  std::string_view rest = rule.choices;
-  while (!rest.empty()) {
-    const size_t comma = rest.find(", ");
-    const std::string_view choice = rest.substr(0, comma);
+bool CheckChoice(const ParameterRow& row, std::string_view value, std::string* canonical,
+                 std::string* error) {
+  std::string all;
+  for (const std::string& choice : ChoicesOf(row)) {
     if (EqualsIgnoreCase(value, choice)) {
       *canonical = choice;
       return true;
     }
-    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 2);
+    all += (all.empty() ? "" : ", ") + choice;
   }
-  *error = "argument(s) must be one of the following: " + std::string(rule.choices);
+  *error = "argument(s) must be one of the following: " + all;
   return false;
 }
 
@@ -158,44 +158,50 @@ std::optional<int64_t> ParseMemory(std::string_view text) {
   return std::nullopt;
 }
 
-bool CheckConfigValue(const ConfigRule& rule, std::string_view current, std::string_view value,
+bool CheckConfigValue(const ParameterRow& row, std::string_view current, std::string_view value,
                       std::string* canonical, std::string* error) {
-  switch (rule.kind) {
-    case ConfigKind::kText:
+  switch (row.type) {
+    case ParameterType::kText:
+    case ParameterType::kPath:
+    case ParameterType::kAddress:
       *canonical = value;
       return true;
-    case ConfigKind::kYesNo:
+    case ParameterType::kYesNo:
       if (!EqualsIgnoreCase(value, "yes") && !EqualsIgnoreCase(value, "no")) {
         *error = "argument must be 'yes' or 'no'";
         return false;
       }
       *canonical = ToLowerAscii(value);
       return true;
-    case ConfigKind::kInteger: {
+    case ParameterType::kInteger: {
       const auto number = ParseInt64(value);
       if (!number) {
         *error = "argument couldn't be parsed into an integer";
         return false;
       }
-      return CheckRange(rule, *number, canonical, error);
+      return CheckRange(row, *number, canonical, error);
     }
-    case ConfigKind::kMemory: {
+    case ParameterType::kSize: {
       const auto bytes = ParseMemory(value);
       if (!bytes) {
         *error = "argument must be a memory value";
         return false;
       }
-      return CheckRange(rule, *bytes, canonical, error);
+      return CheckRange(row, *bytes, canonical, error);
     }
-    case ConfigKind::kEnum:
-      return CheckEnum(rule, value, canonical, error);
-    case ConfigKind::kSave:
+    case ParameterType::kChoice:
+      return CheckChoice(row, value, canonical, error);
+    case ParameterType::kSave:
       return CheckSave(value, canonical, error);
-    case ConfigKind::kKeyEvents:
+    case ParameterType::kKeyEvents:
       return CheckKeyEvents(value, canonical, error);
-    case ConfigKind::kOutputLimits:
+    case ParameterType::kOutputLimits:
       return CheckOutputLimits(current, value, canonical, error);
+    case ParameterType::kOctal:
+    case ParameterType::kSwitch:
+      break;  // CONFIG knows no parameter of these.
   }
+  *error = "argument cannot be set";
   return false;
 }
 

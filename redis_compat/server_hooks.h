@@ -18,7 +18,7 @@
 #include "redis_compat/client_info.h"
 #include "redis_compat/command_stats.h"
 #include "redis_compat/observation.h"
-#include "redis_compat/server_config.h"
+#include "redis_compat/parameters.h"
 #include "redis_compat/server_facts.h"
 #include "redis_compat/session.h"
 

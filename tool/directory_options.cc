@@ -4,7 +4,8 @@
 #include <cstdlib>
 #include <optional>
 
-#include "client_core/base/option_table.h"
+#include "client_core/base/parameter_values.h"
+#include "tool/commands.h"
 
 namespace onetrip {
 namespace {
@@ -29,6 +30,10 @@ Status CheckPorts(const ClusterRecord& record, std::string* reason) {
                             std::to_string(record.shape.port) + " on; give a smaller --port");
 }
 
+uint16_t DefaultNumber(const char* flag) {
+  return static_cast<uint16_t>(std::atoi(UpDefault(flag)));
+}
+
 bool IsSameSize(const std::string& a, const std::string& b) {
   uint64_t a_bytes = 0;
   uint64_t b_bytes = 0;
@@ -43,13 +48,13 @@ class Comparison {
  public:
   Comparison(const std::string& dir, bool runs) : dir_(dir), runs_(runs) {}
 
-  // What lies in memory or in the master's state.
+  // Options that memory or the master's state depend on.
   template <typename T>
   void Fixed(const char* flag, const std::optional<T>& given, const T& has, const char* instead) {
     if (!given.has_value() || *given == has) return;
     Tell(flag, Text(*given), Text(has), instead);
   }
-  // What new processes may have otherwise than those before.
+  // Options that new processes may have otherwise than those before.
   template <typename T>
   void Changeable(const char* flag, const std::optional<T>& given, T* has) {
     if (!given.has_value() || *given == *has) return;
@@ -78,26 +83,23 @@ class Comparison {
 
 Result<ClusterRecord> DescribeCluster(const UpOptions& options, const ClusterRecord* earlier,
                                       std::string* reason) {
-  constexpr uint16_t kReplicas = 3;
-  constexpr uint16_t kMemnodes = 3;
-  constexpr uint16_t kAgents = 2;
-  constexpr uint16_t kPort = 7000;
+  const uint16_t replicas_default = DefaultNumber("replicas");
   ClusterRecord record;
   if (earlier != nullptr) record.shape = earlier->shape;
   ClusterShape& shape = record.shape;
-  const uint16_t nodes = earlier != nullptr ? shape.nodes : kMemnodes;
-  const size_t agents = earlier != nullptr ? earlier->agents.size() : kAgents;
+  const uint16_t nodes = earlier != nullptr ? shape.nodes : DefaultNumber("memnodes");
+  const size_t agents = earlier != nullptr ? earlier->agents.size() : DefaultNumber("agents");
   shape.nodes = options.memnodes.value_or(nodes);
   const bool keeps_replicas = earlier != nullptr && shape.nodes == nodes && shape.replicas != 0;
-  shape.replicas =
-      options.replicas.value_or(keeps_replicas ? shape.replicas : std::min(shape.nodes, kReplicas));
+  shape.replicas = options.replicas.value_or(
+      keeps_replicas ? shape.replicas : std::min(shape.nodes, replicas_default));
   shape.fabric = options.fabric.value_or(shape.fabric);
-  shape.memory = options.memory.value_or(shape.memory.empty() ? "1GiB" : shape.memory);
+  shape.memory = options.memory.value_or(shape.memory.empty() ? UpDefault("memory") : shape.memory);
   shape.engine = options.engine.value_or(shape.engine);
   shape.threads = options.threads.value_or(shape.threads);
-  shape.port = options.port.value_or(shape.port != 0 ? shape.port : kPort);
+  shape.port = options.port.value_or(shape.port != 0 ? shape.port : DefaultNumber("port"));
   shape.bind = options.bind.value_or(shape.bind);
-  // Of its own accord nobody keeps in files what was not kept before.
+  // Without the flag, memory that was not kept in files before is not kept in them now.
   shape.persistent = options.persistent || (earlier != nullptr && earlier->shape.persistent);
   record.master.name = "master";
   record.memnodes = Named("memnode", shape.nodes);
@@ -115,10 +117,10 @@ Result<ClusterRecord> DescribeCluster(const UpOptions& options, const ClusterRec
 Status ReconcileOptions(const UpOptions& options, bool runs, ClusterRecord* record,
                         std::string* reason) {
   ClusterShape& shape = record->shape;
-  // What an older version did not note is as it is told now, or as it was by default.
-  if (shape.memory.empty()) shape.memory = options.memory.value_or("1GiB");
+  // An older version did not note these: they are as the options say now, or as by default.
+  if (shape.memory.empty()) shape.memory = options.memory.value_or(UpDefault("memory"));
   if (shape.replicas == 0) {
-    shape.replicas = options.replicas.value_or(std::min<uint16_t>(shape.nodes, 3));
+    shape.replicas = options.replicas.value_or(std::min(shape.nodes, DefaultNumber("replicas")));
   }
   if (shape.port == 0 && !record->agents.empty()) {
     const std::string& address = record->agents.front().address;

@@ -1,8 +1,8 @@
 // Options: what a process was told, as plain structs.
 //
 // Filled once at start from defaults, config file, environment and flags, the later overriding the
-// earlier; option_table.h has the rows. Immutable afterwards but for the fields that CONFIG SET may
-// change, which the owner of the struct guards.
+// earlier; parameter_table.h has the rows. Immutable afterwards but for the fields that CONFIG SET
+// may change, which the owner of the struct guards.
 #ifndef ONETRIP_CLIENT_CORE_BASE_OPTIONS_H_
 #define ONETRIP_CLIENT_CORE_BASE_OPTIONS_H_
 
@@ -33,7 +33,7 @@ struct OutputBufferLimits {
 // The defaults are in the table; a default-constructed struct holds zeros, so take
 // Default*Options() instead.
 
-// Of onetrip-agent.
+// The options of onetrip-agent.
 struct AgentOptions {
   // Listening.
   uint64_t port = 0;  // 0: no TCP.
@@ -45,11 +45,11 @@ struct AgentOptions {
 
   // Storage.
   std::string engine;                // "swarm", "snapshot", "abd" or "raw".
-  uint64_t memory_bytes = 0;         // Of each embedded memory node.
-  uint64_t register_cache_keys = 0;  // Of each worker.
+  uint64_t memory_bytes = 0;         // Each embedded memory node has this much.
+  uint64_t register_cache_keys = 0;  // Each worker remembers this many.
   uint64_t register_lanes = 0;
   uint64_t large_value_bytes = 0;
-  uint64_t location_cache_bytes = 0;  // Of each worker.
+  uint64_t location_cache_bytes = 0;  // Each worker has this much.
   uint64_t databases = 0;
 
   // Cluster.
@@ -69,6 +69,11 @@ struct AgentOptions {
   uint64_t query_buffer_bytes = 0;
   uint64_t bulk_bytes_max = 0;
 
+  // Slow calls.
+  int64_t slow_call_us = 0;  // SLOWLOG keeps calls from here on; -1: none.
+  uint64_t slow_calls_max = 0;
+  uint64_t latency_threshold_ms = 0;  // LATENCY samples calls from here on; 0: none.
+
   // Bounds of waiting.
   uint64_t op_timeout_ms = 0;
   uint64_t wait_polls_max = 0;
@@ -78,10 +83,10 @@ struct AgentOptions {
   std::string log_level;
 };
 
-// Of onetrip-memnode.
+// The options of onetrip-memnode.
 struct MemnodeOptions {
   std::string master;          // HOST:PORT.
-  uint64_t memory_bytes = 0;   // What is less than a whole region at its end is not used.
+  uint64_t memory_bytes = 0;   // The node uses whole regions of it.
   std::string fabric;          // "shm", "tcp" or "both".
   std::string listen;          // HOST:PORT, for tcp; port 0: a free one.
   std::string socket;          // Path of the unix socket, for shm; empty: derived.
@@ -98,7 +103,7 @@ struct MemnodeOptions {
   std::string log_level;
 };
 
-// Of onetrip-master.
+// The options of onetrip-master.
 struct MasterOptions {
   std::string listen;    // HOST:PORT; port 0: a free one.
   std::string data_dir;  // Path.

@@ -7,7 +7,7 @@
 namespace onetrip {
 namespace {
 
-// Of "HOST:PORT" or "[HOST]:PORT".
+// Splits "HOST:PORT" or "[HOST]:PORT".
 bool SplitAddress(const std::string& address, std::string* host) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0) return false;

@@ -1,4 +1,4 @@
-// How a process reaches the master, and what makes it a member: the doors to the gRPC side of the
+// How a process reaches the master, and what makes it a member: the ways to the gRPC side of the
 // control plane, without its headers.
 #ifndef ONETRIP_CLIENT_CORE_CONTROL_CONTROL_OPTIONS_H_
 #define ONETRIP_CLIENT_CORE_CONTROL_CONTROL_OPTIONS_H_
@@ -15,13 +15,13 @@ namespace onetrip {
 
 struct ControlOptions {
   std::string master;   // HOST:PORT; not loopback only with a secret
-  Secret secret;        // of the cluster; empty: none
+  Secret secret;        // the cluster's; empty: none
   std::string host;     // for people: this host's name; empty: as the system calls it
   std::string address;  // for people: where this process serves
-  std::string engine;   // of an agent: how it writes keys, as in AgentOptions
+  std::string engine;   // how an agent writes keys, as in AgentOptions
   // How long the first welcome may take, all attempts together.
   uint64_t connect_timeout_ms = 10'000;
-  uint64_t request_timeout_ms = 5'000;  // of one request to the master
+  uint64_t request_timeout_ms = 5'000;  // for one request to the master
   uint64_t backoff_min_ms = 10;         // between attempts to connect, doubling, with jitter
   uint64_t backoff_max_ms = 1'000;
 
@@ -40,7 +40,7 @@ struct ControlOptions {
   }
 };
 
-// Whether `options.master` can be dialled at all: HOST:PORT, and loopback unless there is a secret.
+// Ok if `options.master` can be dialled at all: HOST:PORT, and loopback unless there is a secret.
 // kInvalidArgument and *reason in one line otherwise.
 Status CheckControlOptions(const ControlOptions& options, std::string* reason);
 

@@ -65,6 +65,7 @@ def tests():
     # Importing a module registers its tests.
     import accept_loss  # pylint: disable=unused-import,import-outside-toplevel
     import backing_damaged  # pylint: disable=unused-import,import-outside-toplevel
+    import command_line  # pylint: disable=unused-import,import-outside-toplevel
     import cuts  # pylint: disable=unused-import,import-outside-toplevel
     import expelled  # pylint: disable=unused-import,import-outside-toplevel
     import full_pool  # pylint: disable=unused-import,import-outside-toplevel

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "client_core/base/option_table.h"
 #include "client_core/base/options.h"
+#include "client_core/base/parameter_table.h"
 
 namespace onetrip {
 namespace {
@@ -46,7 +46,7 @@ Parsed<MasterOptions> ParseMaster(const std::vector<const char*>& arguments) {
   return ParseBy(ParseMasterOptions, arguments);
 }
 
-constexpr OptionUser kUsers[] = {kUserAgent, kUserMemnode, kUserMaster};
+constexpr ParameterUser kUsers[] = {kUserAgent, kUserMemnode, kUserMaster};
 
 // A config file that is gone after the test.
 class ConfigFile {
@@ -71,6 +71,19 @@ class Environment {
  private:
   const char* name_;
 };
+
+// Lines that were broken between words, as one.
+std::string WithoutBreaks(const std::string& text) {
+  std::string joined;
+  for (const char c : text) {
+    if (c == '\n') {
+      joined += ' ';
+    } else if (c != ' ' || joined.empty() || joined.back() != ' ') {
+      joined += c;
+    }
+  }
+  return joined;
+}
 
 TEST(AgentOptions, DefaultsWithoutArguments) {
   const auto parsed = Parse({});
@@ -129,8 +142,9 @@ TEST(AgentOptions, EveryErrorIsOneLineThatNamesItsSource) {
       {{"--port", "65536"}, "--port must be 0 to 65535, not '65536'"},
       {{"--port", "-1"}, "--port"},
       {{"--port", "7k"}, "--port"},
-      {{"--memory", "lots"}, "--memory must be a size such as 64mb or 1GiB"},
-      {{"--memory", "1k"}, "--memory"},
+      {{"--memory", "lots"},
+       "--memory must be a size such as 64mb or 1GiB, 8 MiB to 64 TiB, not 'lots'"},
+      {{"--memory", "1k"}, "--memory must be 8 MiB to 64 TiB, not '1k'"},
       {{"--engine", "paxos"}, "--engine must be one of swarm|snapshot|raw|abd, not 'paxos'"},
       {{"--fabric", "both"}, "--fabric must be one of auto|shm|tcp, not 'both'"},
       {{"--master", "somewhere"}, "--master must be HOST:PORT, not 'somewhere'"},
@@ -156,6 +170,88 @@ TEST(AgentOptions, UnknownConfigKeysAndSectionsAreErrors) {
     EXPECT_EQ(parsed.action, ParseAction::kFail) << text;
     EXPECT_THAT(parsed.message, HasSubstr(file.path()));
   }
+}
+
+TEST(AgentOptions, UnknownNamesComeWithTheNearestKnownOne) {
+  EXPECT_EQ(Parse({"--memroy", "1GiB"}).message,
+            "onetrip-agent: unknown flag '--memroy'; did you mean --memory?");
+  EXPECT_EQ(Parse({"-port", "1"}).message,
+            "onetrip-agent: unknown flag '-port'; did you mean --port?");
+  EXPECT_EQ(Parse({"--xyzzy"}).message, "onetrip-agent: unknown flag '--xyzzy'; see --help");
+  EXPECT_EQ(Parse({"--lease-ms=1"}).message,
+            "onetrip-agent: unknown flag '--lease-ms', which only onetrip-master takes");
+  EXPECT_THAT(Parse({"--engine", "swram"}).message, HasSubstr("; did you mean swarm?"));
+  {
+    const Environment typo("ONETRIP_MEMROY", "1GiB");
+    EXPECT_EQ(Parse({}).message,
+              "onetrip-agent: unknown variable ONETRIP_MEMROY in the environment; did you mean "
+              "ONETRIP_MEMORY?");
+    EXPECT_EQ(Parse({"--version"}).action, ParseAction::kPrint);
+  }
+  // Another program, `onetrip status` and a script have these.
+  const Environment lease("ONETRIP_LEASE_MS", "x");
+  const Environment password("ONETRIP_PASSWORD", "x");
+  const Environment seed("ONETRIP_NEMESIS_SEED", "x");
+  EXPECT_EQ(Parse({}).action, ParseAction::kRun);
+}
+
+TEST(AgentOptions, AnErrorInTheFileNamesFileAndLine) {
+  struct Case {
+    const char* line;
+    const char* error;
+  };
+  for (const Case& c : {
+           Case{"memroy = \"1GiB\"", "unknown key 'memroy'; did you mean memory?"},
+           Case{"lease-ms = 5", "unknown key 'lease-ms', which only onetrip-master takes"},
+           Case{"memory = \"1MiB\"", "memory must be 8 MiB to 64 TiB, not '1MiB'"},
+           Case{"memory = \"1GiB", "a closing \" is missing"},
+           Case{"port = 1.5", "port must be 0 to 65535, not '1.5'"},
+           Case{"protected-mode = maybe",
+                "protected-mode: what is no number is written in quotes: "
+                "\"maybe\""},
+       }) {
+    const ConfigFile file(std::string("# one\nthreads = 1\n") + c.line + "\n");
+    // Also where a flag wins over what the file says.
+    for (const std::vector<const char*>& more :
+         {std::vector<const char*>{}, {"--memory", "1GiB", "--port", "1"}}) {
+      std::vector<const char*> arguments = {"--config", file.path()};
+      arguments.insert(arguments.end(), more.begin(), more.end());
+      EXPECT_EQ(Parse(arguments).message,
+                "onetrip-agent: " + std::string(file.path()) + ":3: " + c.error);
+    }
+  }
+}
+
+TEST(AgentOptions, AFilesTextsAreThoseThatTomlMeans) {
+  const ConfigFile file(
+      "requirepass = \"a#b \\\"c\\\"\"\nprotected-mode = false\nunixsocket = '/tmp/\\x'\n");
+  const auto parsed = Parse({"--config", file.path()});
+  ASSERT_EQ(parsed.action, ParseAction::kRun) << parsed.message;
+  EXPECT_EQ(parsed.options.requirepass, "a#b \"c\"");
+  EXPECT_EQ(parsed.options.protected_mode, "no");
+  EXPECT_EQ(parsed.options.unixsocket, "/tmp/\\x");
+}
+
+TEST(AgentOptions, WhatOnlyConfigSetCouldSayBeforeIsAFlagToo) {
+  const auto parsed = Parse({"--slowlog-log-slower-than", "-1", "--slowlog-max-len", "7",
+                             "--latency-monitor-threshold", "100"});
+  ASSERT_EQ(parsed.action, ParseAction::kRun) << parsed.message;
+  EXPECT_EQ(parsed.options.slow_call_us, -1);
+  EXPECT_EQ(parsed.options.slow_calls_max, 7U);
+  EXPECT_EQ(parsed.options.latency_threshold_ms, 100U);
+}
+
+TEST(AgentOptions, AFlagTakesItsValueBehindItOrBehindAnEqualsSign) {
+  EXPECT_EQ(Parse({"--requirepass=--x=y"}).options.requirepass, "--x=y");
+  EXPECT_EQ(Parse({"--requirepass="}).options.requirepass, "");
+  EXPECT_EQ(Parse({"--requirepass", "-x"}).options.requirepass, "-x");
+  EXPECT_EQ(Parse({"--requirepass", "--port", "1"}).message,
+            "onetrip-agent: --requirepass needs a value; one that begins with -- is given as "
+            "--requirepass=VALUE");
+  EXPECT_EQ(Parse({"--port", "1", "--port=2"}).message,
+            "onetrip-agent: --port is given twice; keep one");
+  EXPECT_EQ(Parse({"--", "--port"}).message,
+            "onetrip-agent: unknown argument '--port'; see --help");
 }
 
 TEST(AgentOptions, EnvironmentErrorsNameTheVariable) {
@@ -245,7 +341,8 @@ TEST(ProgramOptions, EveryErrorOfTheOtherProgramsIsOneLineThatNamesItsSource) {
       {{}, "onetrip-master: --data-dir must be given"},
       {{"--data-dir", "/d", "--replicas", "6"}, "--replicas must be 1 to 5, not '6'"},
       {{"--data-dir", "/d", "--nodes", "0"}, "--nodes must be 1 to 256, not '0'"},
-      {{"--data-dir", "/d", "--lease-ms", "99"}, "--lease-ms must be 100 to 60000, not '99'"},
+      {{"--data-dir", "/d", "--lease-ms", "99"},
+       "--lease-ms must be 100 to 60000 ms (1 min), not '99'"},
       {{"--data-dir", "/d", "--master", "h:1"}, "'--master'"},
   };
   for (const Case& c : master) {
@@ -268,12 +365,12 @@ TEST(ProgramOptions, HelpNamesEveryOptionAndNoOther) {
   const std::string texts[] = {Parse({"--help"}).message, ParseMemnode({"--help"}).message,
                                ParseMaster({"--help"}).message};
   for (size_t i = 0; i < std::size(kUsers); ++i) {
-    for (const OptionRow& row : OptionTable()) {
+    for (const ParameterRow& row : ParameterTable()) {
       const std::string flag = std::string("\n  --") + row.name + " ";
       if ((row.users & kUsers[i]) != 0) {
         EXPECT_THAT(texts[i], HasSubstr(flag)) << row.name;
-        EXPECT_THAT(texts[i], HasSubstr(row.help)) << row.name;
-      } else if (FindOption(kUsers[i], row.name) == nullptr) {
+        EXPECT_THAT(WithoutBreaks(texts[i]), HasSubstr(row.help)) << row.name;
+      } else if (FindParameter(kUsers[i], row.name) == nullptr) {
         EXPECT_THAT(texts[i], Not(HasSubstr(flag))) << row.name;
       }
     }
@@ -286,99 +383,6 @@ TEST(ProgramOptions, VersionIsPrinted) {
   EXPECT_THAT(Parse({"--version"}).message, HasSubstr("onetrip-agent 0."));
   EXPECT_THAT(ParseMemnode({"--version"}).message, HasSubstr("onetrip-memnode 0."));
   EXPECT_THAT(ParseMaster({"--version"}).message, HasSubstr("onetrip-master 0."));
-}
-
-template <typename Options>
-void ExpectLegalDefaults(OptionUser user, const Options& defaults) {
-  for (const OptionRow& row : OptionTable()) {
-    if ((row.users & user) == 0) continue;
-    Options options = defaults;
-    std::string error;
-    EXPECT_TRUE(SetOption(row, OptionText(row, defaults), &options, &error)) << row.name << error;
-    EXPECT_EQ(OptionText(row, options), OptionText(row, defaults)) << row.name;
-  }
-}
-
-TEST(OptionTable, EveryDefaultIsLegalAndSurvivesItsOwnText) {
-  ExpectLegalDefaults(kUserAgent, DefaultAgentOptions());
-  ExpectLegalDefaults(kUserMemnode, DefaultMemnodeOptions());
-  ExpectLegalDefaults(kUserMaster, DefaultMasterOptions());
-}
-
-TEST(OptionTable, NamesAndAliasesAreUniqueInEachProgram) {
-  for (const OptionRow& row : OptionTable()) {
-    for (const OptionUser user : kUsers) {
-      if ((row.users & user) != 0) {
-        EXPECT_EQ(FindOption(user, row.name), &row) << row.name;
-      }
-    }
-    if (*row.config_alias != '\0') {
-      EXPECT_EQ(FindOptionByConfigAlias(row.config_alias), &row);
-      EXPECT_EQ(row.users, kUserAgent) << row.name;
-    }
-  }
-  EXPECT_EQ(FindOption(kUserAgent, "nothing"), nullptr);
-  EXPECT_EQ(FindOption(kUserMaster, "port"), nullptr);
-  EXPECT_EQ(FindOptionByConfigAlias(""), nullptr);
-}
-
-TEST(OptionTable, ARowFillsAFieldOfExactlyTheProgramsThatHaveIt) {
-  for (const OptionRow& row : OptionTable()) {
-    if (row.name == std::string_view("config")) continue;
-    EXPECT_EQ(row.fields.agent.index() != 0, (row.users & kUserAgent) != 0) << row.name;
-    EXPECT_EQ(row.fields.memnode.index() != 0, (row.users & kUserMemnode) != 0) << row.name;
-    EXPECT_EQ(row.fields.master.index() != 0, (row.users & kUserMaster) != 0) << row.name;
-  }
-}
-
-TEST(OptionTable, OutputLimitsAreWrittenAsRedisDoes) {
-  AgentOptions options = DefaultAgentOptions();
-  const OptionRow* row = FindOptionByConfigAlias("client-output-buffer-limit");
-  ASSERT_NE(row, nullptr);
-  std::string error;
-  ASSERT_TRUE(SetOption(*row, "normal 1mb 0 0  REPLICA 1 2 3", &options, &error)) << error;
-  EXPECT_EQ(OptionText(*row, options), "normal 1048576 0 0 slave 1 2 3 pubsub 33554432 8388608 60");
-  EXPECT_FALSE(SetOption(*row, "normal 1 0 0 other 1 2 3", &options, &error));
-  EXPECT_EQ(options.output_limits.normal.hard_bytes, 1048576U);
-}
-
-TEST(ParseSize, ReadsUnitsAndRefusesTheRest) {
-  uint64_t bytes = 0;
-  const auto read = [&](std::string_view text) {
-    return ParseSize(text, &bytes) ? static_cast<int64_t>(bytes) : -1;
-  };
-  EXPECT_EQ(read("0"), 0);
-  EXPECT_EQ(read("123"), 123);
-  EXPECT_EQ(read("1k"), 1000);
-  EXPECT_EQ(read("1kb"), 1024);
-  EXPECT_EQ(read("64MB"), 64 << 20);
-  EXPECT_EQ(read("1GiB"), 1 << 30);
-  EXPECT_EQ(read("2t"), 2'000'000'000'000);
-  for (const char* text : {"", "kb", "-1", "+1", " 1", "1 kb", "1.5gb", "1x", "0x10",
-                           "99999999999999999999", "18014398509481984kb"}) {
-    EXPECT_EQ(read(text), -1) << text;
-  }
-}
-
-TEST(ParseHostPort, ReadsNamesAndBothKindsOfAddresses) {
-  struct Case {
-    const char* text;
-    const char* host;
-    uint16_t port;
-  };
-  std::string host;
-  uint16_t port = 0;
-  for (const Case& c : {Case{"127.0.0.1:7400", "127.0.0.1", 7400}, Case{"[::1]:0", "::1", 0},
-                        Case{"a.example:65535", "a.example", 65535}}) {
-    ASSERT_TRUE(ParseHostPort(c.text, &host, &port)) << c.text;
-    EXPECT_EQ(host, c.host);
-    EXPECT_EQ(port, c.port);
-  }
-  for (const char* text : {"", ":", "h", "h:", ":1", "h:65536", "h:-1", "h:+1", "h: 1", "h:1x",
-                           "::1:80", "[::1]", "[::1]80", "[]:1", "[h:1", "h]:1", "[a]:1"}) {
-    EXPECT_FALSE(ParseHostPort(text, &host, &port)) << text;
-  }
-  EXPECT_EQ(host, "a.example") << "left alone";
 }
 
 }  // namespace

@@ -98,16 +98,17 @@ TEST(ConfigValues, ReadsMemoryWithUnits) {
 }
 
 TEST(ConfigValues, ShowsKeyspaceEventsInTheirOrder) {
-  const ConfigRule rule{.kind = ConfigKind::kKeyEvents};
+  ParameterRow row;
+  row.type = ParameterType::kKeyEvents;
   std::string canonical;
   std::string error;
-  ASSERT_TRUE(CheckConfigValue(rule, "", "KEA", &canonical, &error));
+  ASSERT_TRUE(CheckConfigValue(row, "", "KEA", &canonical, &error));
   EXPECT_EQ(canonical, "AKE");
-  ASSERT_TRUE(CheckConfigValue(rule, "", "xgE", &canonical, &error));
+  ASSERT_TRUE(CheckConfigValue(row, "", "xgE", &canonical, &error));
   EXPECT_EQ(canonical, "gxE");
-  ASSERT_TRUE(CheckConfigValue(rule, "", "", &canonical, &error));
+  ASSERT_TRUE(CheckConfigValue(row, "", "", &canonical, &error));
   EXPECT_EQ(canonical, "");
-  EXPECT_FALSE(CheckConfigValue(rule, "", "q", &canonical, &error));
+  EXPECT_FALSE(CheckConfigValue(row, "", "q", &canonical, &error));
 }
 
 std::vector<std::string_view> Split(std::string_view line) {

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "redis_compat/parameters.h"
 #include "redis_compat/reply_status.h"
-#include "redis_compat/server_config.h"
 #include "tests/unit/redis_client.h"
 
 namespace onetrip {
