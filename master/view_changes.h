@@ -1,0 +1,31 @@
+// Changes of the view: one after the other, several in one view where they wait together.
+#ifndef ONETRIP_MASTER_VIEW_CHANGES_H_
+#define ONETRIP_MASTER_VIEW_CHANGES_H_
+
+#include "master/state.h"
+
+namespace onetrip::master {
+
+void Enqueue(ClusterState& state, Effects& effects, const Member& member, uint64_t now_us,
+             Change change);
+void EnqueueOwn(ClusterState& state, Change change);
+// Those that have waited since `since_us` or longer.
+void FailChangesOfKeyspaces(ClusterState& state, Effects& effects, uint64_t since_us,
+                            const std::string& why);
+[[nodiscard]] bool MayCommit(const ClusterState& state, const Change& change,
+                             std::optional<Work> held);
+// Makes the next view of everything queued that may be in it. Changes of keyspaces are only after
+// a hold for them, `held`.
+void Commit(ClusterState& state, Effects& effects, uint64_t now_us,
+            std::optional<Work> held = std::nullopt);
+// Whether the agent may be released into the newest view.
+[[nodiscard]] bool MaySendView(const ClusterState& state, const Member& member);
+void SendView(ClusterState& state, Effects& effects, Member& member, uint64_t now_us);
+void OnViewInForce(Member& member, uint64_t now_us, Epoch epoch);
+void SendDueReplies(ClusterState& state, Effects& effects, uint64_t now_us);
+void TellWhatJoinsWaitFor(ClusterState& state, Effects& effects);
+void TellWhatDamagedWaitFor(ClusterState& state, Effects& effects);
+
+}  // namespace onetrip::master
+
+#endif  // ONETRIP_MASTER_VIEW_CHANGES_H_

@@ -1,0 +1,73 @@
+#include "master/work/leave.h"
+
+#include <optional>
+#include <string>
+
+#include "client_core/layout/global_addr.h"
+#include "client_core/layout/region_layout.h"
+#include "master/emit.h"
+#include "master/holds.h"
+#include "master/placement.h"
+#include "master/records.h"
+#include "master/region_moves.h"
+#include "master/repairs.h"
+#include "master/shrinking.h"
+#include "master/texts.h"
+
+namespace onetrip::master {
+
+std::optional<Hold> NextLeave(const ClusterState& state) {
+  if (!state.record.may_shrink && state.record.leaving == 0) return std::nullopt;
+  Hold hold;
+  const size_t wanted = RegionsToGiveUp(state, MoveParts(state));
+  const bool more = wanted > state.record.leaving;
+  if (wanted != state.record.leaving && !(more && !WhyNotWithout(state, wanted).empty())) {
+    hold.work = Work::kLeave;
+    hold.leaving = static_cast<uint16_t>(wanted);
+    return hold;
+  }
+  if (state.record.leaving == 0) return std::nullopt;
+  if (!state.record.index_left) {
+    hold.work = Work::kMoveIndex;
+    return hold;
+  }
+  if (RegistersAreToEnd(state) || !LeavingAreEmpty(state)) return std::nullopt;
+  hold.work = Work::kCut;
+  return hold;
+}
+
+// In the next view, which the caller commits. All hold.
+void CommitLeave(ClusterState& state, Effects& effects, const Hold& hold, uint64_t now_us) {
+  state.placement_epoch = state.membership.view().epoch.value + 1;
+  if (hold.work == Work::kLeave) {
+    state.record.leaving = hold.leaving;
+    state.record.index_left = false;
+    state.record.records_only = true;
+    state.registers_ended = false;
+    BeginWalkAnew(state);
+    state.membership.SetLeaving(state.record.leaving);
+    state.membership.SetRecordsOnly(true);
+    return;
+  }
+  PauseCopies(state, hold, now_us);
+  if (hold.work == Work::kMoveIndex) {
+    state.record.directory = OtherDirectory(state.record.directory);
+    state.record.index_left = true;
+    state.membership.SetDirectory(state.record.directory);
+    return;
+  }
+  const size_t before = state.membership.view().regions.size();
+  state.membership.CutRegions();
+  const auto end = static_cast<uint32_t>(state.membership.view().regions.size());
+  state.record.leaving = 0;
+  state.record.index_left = false;
+  effects.change.regions_end = end;
+  effects.change.regions.erase(effects.change.regions.lower_bound(end),
+                               effects.change.regions.end());
+  CountMissing(state);
+  Log(effects, LogLevel::kInfo,
+      "the capacity has shrunk by " + std::to_string(before - end) + " regions from " +
+          MiB(before * kRegionBytes) + " to " + MiB(end * kRegionBytes));
+}
+
+}  // namespace onetrip::master
