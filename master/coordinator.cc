@@ -24,6 +24,7 @@
 #include "master/status.h"
 #include "master/usage.h"
 #include "master/view_changes.h"
+#include "master/work/work_table.h"
 
 namespace onetrip {
 
@@ -51,7 +52,7 @@ uint64_t Coordinator::TickMs() const {
   // to come back; what else a copy or a move waits for is told.
   const bool is_short =
       state_.hold.has_value()
-          ? IsOfRegion(state_.hold->work)
+          ? KindOf(state_.hold->work).is_of_region()
           : state_.last_tick_us < std::max(state_.copy_not_before_us, state_.away_until_us);
   return is_short ? std::min(tick_ms, std::max<uint64_t>(state_.options.copy_pause_ms, 10))
                   : tick_ms;

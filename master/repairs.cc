@@ -169,7 +169,7 @@ void CheckRepairer(ClusterState& state, Effects& effects, uint64_t now_us) {
   state.repair.reset();
   state.record.repairer = 0;
   SaveCluster(state, effects);
-  if (!leave.empty()) return CommitRepaired(state, effects, now_us);
+  if (!leave.empty()) return CommitHeld(state, effects, now_us);
   state.hold->end_us = now_us + state.options.hold_timeout_ms * 1000;
 }
 

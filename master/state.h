@@ -135,8 +135,8 @@ struct Due {
   StreamId stream = 0;
   ReplyMessage reply;
 };
-// What a hold is for. A flush lets go on what has started: nobody looks into the old keyspace. A
-// swap waits for it: its other database would see it come.
+// What a hold is for: the rows of work/work_table.cc. A flush lets go on what has started: nobody
+// looks into the old keyspace. A swap waits for it: its other database would see it come.
 enum class Work : uint8_t {
   kFlush,
   kSwap,
@@ -150,12 +150,6 @@ enum class Work : uint8_t {
   kMoveIndex,  // ... and the index leaves them
   kCut         // ... and are gone
 };
-// All stand still for one region's sake, which could as well wait.
-inline bool IsOfRegion(Work work) {
-  return work == Work::kCopy || work == Work::kRecordsOnly || work == Work::kMove ||
-         work == Work::kGrow || work == Work::kLeave || work == Work::kMoveIndex ||
-         work == Work::kCut;
-}
 struct Hold {
   uint64_t epoch = 0;
   uint64_t end_us = 0;

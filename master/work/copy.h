@@ -1,13 +1,16 @@
-// work/copy
+// A region is copied to a replica that lacks it.
 #ifndef ONETRIP_MASTER_WORK_COPY_H_
 #define ONETRIP_MASTER_WORK_COPY_H_
 
-#include "master/state.h"
+#include <optional>
+
+#include "master/work/work_kind.h"
 
 namespace onetrip::master {
 
-[[nodiscard]] std::optional<Hold> NextCopy(const ClusterState& state, uint64_t now_us);
-// The same, whether or not its time has come.
+const WorkKind& CopyWork();
+
+// The next copy, whether or not its time has come.
 [[nodiscard]] std::optional<Hold> DueCopy(const ClusterState& state);
 
 }  // namespace onetrip::master

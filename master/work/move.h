@@ -1,13 +1,12 @@
-// work/move
+// A replica of a region goes from a living node to another. Names the steps before that, too.
 #ifndef ONETRIP_MASTER_WORK_MOVE_H_
 #define ONETRIP_MASTER_WORK_MOVE_H_
 
-#include "master/state.h"
+#include "master/work/work_kind.h"
 
 namespace onetrip::master {
 
-[[nodiscard]] std::optional<Hold> NextMove(const ClusterState& state, uint64_t now_us);
-void CommitMove(ClusterState& state, Effects& effects, const Hold& hold, uint64_t now_us);
+const WorkKind& MoveWork();
 
 }  // namespace onetrip::master
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
 
 #include "client_core/base/planted_bug.h"
 #include "master/emit.h"
@@ -14,7 +13,9 @@
 #include "master/texts.h"
 
 namespace onetrip::master {
+namespace {
 
+// The lost nodes that have to be out for somebody: a worker, or the node itself to be of use again.
 std::vector<NodeId> DueOut(const ClusterState& state, uint64_t now_us) {
   std::vector<NodeId> leave = Leaving(state, now_us);
   // What has no region goes without a hold.
@@ -29,6 +30,30 @@ std::vector<NodeId> DueOut(const ClusterState& state, uint64_t now_us) {
   });
   return leave;
 }
+
+class NodeOut final : public WorkKind {
+ public:
+  std::optional<Hold> Due(const ClusterState& state, uint64_t now_us) const override {
+    if (now_us < state.repair_not_before_us) return std::nullopt;
+    Hold hold;
+    hold.work = Work::kNodeOut;
+    hold.leave = DueOut(state, now_us);
+    if (hold.leave.empty()) return std::nullopt;
+    return hold;
+  }
+  [[nodiscard]] bool IsStillDue(const ClusterState& state, const Hold& hold,
+                                uint64_t now_us) const override {
+    return DueOut(state, now_us) == hold.leave;
+  }
+  [[nodiscard]] HoldKind hold_kind() const override { return HoldKind::kSlots; }
+  [[nodiscard]] bool is_of_region() const override { return false; }
+  void Commit(ClusterState& state, Effects& effects, const Hold& hold,
+              uint64_t now_us) const override {
+    PutOut(state, effects, hold.leave, now_us);
+  }
+};
+
+}  // namespace
 
 // There is no way back: what is resolved without a node, now or after a restart, it has missed.
 void PutOut(ClusterState& state, Effects& effects, const std::vector<NodeId>& nodes,
@@ -59,6 +84,11 @@ void PutOut(ClusterState& state, Effects& effects, const std::vector<NodeId>& no
       NodesText(nodes) + " is put out: " + std::to_string(state.missing_regions) + " of " +
           std::to_string(state.membership.view().regions.size()) +
           " regions lack a replica, the cluster goes on without");
+}
+
+const WorkKind& NodeOutWork() {
+  static const NodeOut kind;
+  return kind;
 }
 
 }  // namespace onetrip::master

@@ -1,14 +1,17 @@
-// work/node_out
+// Nodes that are lost, or cut off, go out: from the next view on their replicas have no say.
 #ifndef ONETRIP_MASTER_WORK_NODE_OUT_H_
 #define ONETRIP_MASTER_WORK_NODE_OUT_H_
 
-#include "master/state.h"
+#include <cstdint>
+#include <vector>
+
+#include "master/work/work_kind.h"
 
 namespace onetrip::master {
 
-// Those of them that somebody needs to be out: a worker, or the node itself to be of use again.
-[[nodiscard]] std::vector<NodeId> DueOut(const ClusterState& state, uint64_t now_us);
-// In the next view, which the caller commits. REQUIRES: all hold.
+const WorkKind& NodeOutWork();
+
+// Puts `nodes` out in the next view, which the caller commits. REQUIRES: all hold.
 void PutOut(ClusterState& state, Effects& effects, const std::vector<NodeId>& nodes,
             uint64_t now_us);
 

@@ -1,12 +1,12 @@
-// work/swap
+// Two databases exchange their keyspaces.
 #ifndef ONETRIP_MASTER_WORK_SWAP_H_
 #define ONETRIP_MASTER_WORK_SWAP_H_
 
-#include "master/state.h"
+#include "master/work/work_kind.h"
 
 namespace onetrip::master {
 
-[[nodiscard]] bool MaySwap(const ClusterState& state, uint64_t now_us);
+const WorkKind& SwapWork();
 
 }  // namespace onetrip::master
 
