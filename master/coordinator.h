@@ -2,8 +2,8 @@
 // expelled and must be fenced, which view is in force, and in which order everybody learns of it.
 //
 // No clock, no I/O, no thread: events go in with the time, effects come out. Whoever drives it
-// makes the effects' change durable first and sends afterwards; when that fails, it goes back to a
-// copy from before the event. docs/MASTER.md tells the states. What it knows is in state.h; the
+// makes the effects' change durable first and sends afterwards; when that fails, the event has not
+// happened (event_journal.h). docs/MASTER.md tells the states. What it knows is in state.h; the
 // parts, which are functions of that state, are in the other files of this folder and in work/.
 #ifndef ONETRIP_MASTER_COORDINATOR_H_
 #define ONETRIP_MASTER_COORDINATOR_H_
