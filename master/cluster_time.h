@@ -14,6 +14,7 @@ void StartTime(ClusterState& state, uint64_t now_us, uint64_t unix_us, bool is_f
 void HearTime(ClusterState& state, uint64_t now_us, const MemberHello& hello);
 // When nobody is left who could know better.
 void LetWallClockDecide(ClusterState& state, Effects& effects, uint64_t now_us);
+// Stores a time ahead of what may be told soon.
 void AdvanceDurableTime(ClusterState& state, Effects& effects, uint64_t now_us);
 
 }  // namespace onetrip::master

@@ -11,6 +11,7 @@
 
 namespace onetrip::master {
 
+// Why the offer shows that the master's own state is an older copy; nothing: it does not.
 [[nodiscard]] std::optional<std::string> RefuseOlderState(const ClusterState& state,
                                                           const JoinNodeRequest& offer);
 // Why the memory counts for nothing as an older copy of what it was; empty: it is none.

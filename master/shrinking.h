@@ -15,10 +15,13 @@ namespace onetrip::master {
 [[nodiscard]] std::string WhyNotWithout(const ClusterState& state, size_t given_up);
 // Whether nothing that moves need wait until every region has all its replicas.
 [[nodiscard]] bool AwaitsNoCopy(const ClusterState& state);
+// Whether every block of the regions that leave is free.
 [[nodiscard]] bool LeavingAreEmpty(const ClusterState& state);
 // What was written there behind the last walk has to be met by another one.
 void WalkAgainForLeaving(ClusterState& state, uint64_t now_us);
+// No region is given up any more; the next view says so.
 void EndLeaving(ClusterState& state, Effects& effects);
+// For people, to be put behind what moves; empty: nothing shrinks.
 [[nodiscard]] std::string Shrinking(const ClusterState& state);
 
 }  // namespace onetrip::master

@@ -6,6 +6,7 @@
 
 namespace onetrip::master {
 
+// One line: what keeps the cluster from going on; empty: nothing does.
 [[nodiscard]] std::string WaitingFor(const ClusterState& state);
 // What keeps nodes with damaged memory from being put out, and which; empty: there are none.
 [[nodiscard]] std::string WhatDamagedWaitFor(const ClusterState& state);

@@ -7,12 +7,12 @@
 
 namespace onetrip::master {
 
+// Nothing: not all who know have told since this master's start.
 [[nodiscard]] std::optional<PoolUsage> Usage(const ClusterState& state);
-void TellUsage(
-    ClusterState& state,
-    Effects& effects);  // adds up anew; tells agents, and the log, if it has become another
-[[nodiscard]] std::string WhyShortOfMemory(
-    const ClusterState& state);  // one line; empty: there is room
+// Adds up anew; tells agents, and the log, if it has become another.
+void TellUsage(ClusterState& state, Effects& effects);
+// One line; empty: there is room.
+[[nodiscard]] std::string WhyShortOfMemory(const ClusterState& state);
 
 }  // namespace onetrip::master
 

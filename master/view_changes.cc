@@ -22,85 +22,103 @@
 namespace onetrip::master {
 namespace {
 
+// The steps of a change; each says in `reply` what has become of it.
+
+void TakeSeat(ClusterState& state, Effects& effects, const Change& change, ReplyMessage* reply) {
+  Member& member = state.members.at(change.member);
+  if (auto refusal = RefuseEngine(state, member.engine)) {
+    reply->code = StatusCode::kInvalidArgument;
+    reply->reason = std::move(*refusal);
+    return;
+  }
+  const Result<Membership> seat = state.membership.TakeSeat();
+  if (!seat.ok()) {
+    reply->code = seat.status().code();
+    reply->reason = seat.status().message();
+    return;
+  }
+  const uint16_t index = seat.value().index.value;
+  state.seats[index] = {seat.value().id, change.member, false};
+  if (!Planted(Bug::kSeatNotDurable)) effects.change.seats[index] = state.seats[index];
+  member.seats.insert(index);
+  state.record.engines = EngineFamilyOf(member.engine);
+  reply->body = WorkerJoined{seat.value().id, seat.value().index};
+}
+
+void GiveSeatBack(ClusterState& state, Effects& effects, const Change& change,
+                  ReplyMessage* reply) {
+  const auto found = state.seats.find(static_cast<uint16_t>(change.leave.index));
+  if (change.leave.index >= kMaxWorkers || found == state.seats.end() ||
+      found->second.worker != change.leave.worker || found->second.member != change.member ||
+      found->second.expelled) {
+    reply->code = StatusCode::kInvalidArgument;
+    reply->reason = "worker " + std::to_string(change.leave.worker.value) + " at index " +
+                    std::to_string(change.leave.index) + " is none of this agent's";
+    return;
+  }
+  const WorkerIndex index{found->first};
+  CHECK(state.membership.FreeSeat({found->second.worker, index}).ok());
+  state.members.at(change.member).seats.erase(index.value);
+  state.seats.erase(found);
+  effects.change.seats[index.value] = std::nullopt;
+  OrphanBlocks(state);
+}
+
+void FreeFencedSeats(ClusterState& state, Effects& effects, uint64_t agent) {
+  const std::set<uint16_t> seats = state.members.at(agent).seats;
+  for (const uint16_t index : seats) {
+    const WorkerId worker = state.seats.at(index).worker;
+    CHECK(state.membership.FreeSeat({worker, WorkerIndex{index}}).ok());
+    state.seats.erase(index);
+    effects.change.seats[index] = std::nullopt;
+    // A node that has not fenced it is out now, and does so before it comes back.
+    state.former.insert(worker.value);
+    effects.change.former[worker.value] = true;
+    ForgetFormer(state, effects, worker);
+  }
+  if (!seats.empty()) {
+    state.record.resolve_due = true;
+    if (state.missing_regions != 0) ScrubAnew(state);
+  }
+  OrphanBlocks(state);
+  Log(effects, LogLevel::kInfo,
+      "agent " + std::to_string(agent) + " is fenced on every memory node; its " +
+          std::to_string(seats.size()) + " seats are free");
+  ForgetAgent(state, effects, agent);
+}
+
+void ChangeKeyspaces(ClusterState& state, const Change& change, ReplyMessage* reply) {
+  const Status status =
+      change.kind == ChangeKind::kFlush
+          ? state.membership.FreshKeyspaces(change.database)
+          : state.membership.ExchangeKeyspaces(change.swap.first, change.swap.second);
+  reply->code = status.code();
+  if (!status.ok()) reply->reason = status.message();
+}
+
+// A reply to a change that is in the view goes to `due`, one to another goes out at once.
 void Apply(ClusterState& state, Effects& effects, const Change& change, std::vector<Due>* due) {
   Due one;
   one.member = change.member;
   one.stream = change.stream;
   one.reply.id = change.request;
-  const auto fail = [&](StatusCode code, std::string reason) {
-    if (change.stream != 0) Reply(effects, change.stream, change.request, code, std::move(reason));
-  };
   switch (change.kind) {
-    case ChangeKind::kJoin: {
-      Member& member = state.members.at(change.member);
-      if (auto refusal = RefuseEngine(state, member.engine)) {
-        return fail(StatusCode::kInvalidArgument, std::move(*refusal));
-      }
-      const Result<Membership> seat = state.membership.TakeSeat();
-      if (!seat.ok()) return fail(seat.status().code(), seat.status().message());
-      const uint16_t index = seat.value().index.value;
-      state.seats[index] = {seat.value().id, change.member, false};
-      if (!Planted(Bug::kSeatNotDurable)) effects.change.seats[index] = state.seats[index];
-      member.seats.insert(index);
-      state.record.engines = EngineFamilyOf(member.engine);
-      one.reply.body = WorkerJoined{seat.value().id, seat.value().index};
+    case ChangeKind::kJoin:
+      TakeSeat(state, effects, change, &one.reply);
       break;
-    }
-    case ChangeKind::kLeave: {
-      const auto found = state.seats.find(static_cast<uint16_t>(change.leave.index));
-      if (change.leave.index >= kMaxWorkers || found == state.seats.end() ||
-          found->second.worker != change.leave.worker || found->second.member != change.member ||
-          found->second.expelled) {
-        return fail(StatusCode::kInvalidArgument,
-                    "worker " + std::to_string(change.leave.worker.value) + " at index " +
-                        std::to_string(change.leave.index) + " is none of this agent's");
-      }
-      const WorkerIndex index{found->first};
-      CHECK(state.membership.FreeSeat({found->second.worker, index}).ok());
-      state.members.at(change.member).seats.erase(index.value);
-      state.seats.erase(found);
-      effects.change.seats[index.value] = std::nullopt;
-      OrphanBlocks(state);
+    case ChangeKind::kLeave:
+      GiveSeatBack(state, effects, change, &one.reply);
       break;
-    }
-    case ChangeKind::kFlush: {
-      const Status status = state.membership.FreshKeyspaces(change.database);
-      if (!status.ok()) return fail(status.code(), status.message());
+    case ChangeKind::kFlush:
+    case ChangeKind::kSwap:
+      ChangeKeyspaces(state, change, &one.reply);
       break;
-    }
-    case ChangeKind::kSwap: {
-      const Status status =
-          state.membership.ExchangeKeyspaces(change.swap.first, change.swap.second);
-      if (!status.ok()) return fail(status.code(), status.message());
-      break;
-    }
     case ChangeKind::kAddress: {
       const NodeRecord& node = state.nodes[change.node].record;
       return state.membership.SetNode(NodeId{change.node}, node.incarnation, node.address);
     }
-    case ChangeKind::kFenced: {
-      const std::set<uint16_t> seats = state.members.at(change.member).seats;
-      for (const uint16_t index : seats) {
-        const WorkerId worker = state.seats.at(index).worker;
-        CHECK(state.membership.FreeSeat({worker, WorkerIndex{index}}).ok());
-        state.seats.erase(index);
-        effects.change.seats[index] = std::nullopt;
-        // Whoever has not fenced it is out now, and does so before it comes back.
-        state.former.insert(worker.value);
-        effects.change.former[worker.value] = true;
-        ForgetFormer(state, effects, worker);
-      }
-      if (!seats.empty()) {
-        state.record.resolve_due = true;
-        if (state.missing_regions != 0) ScrubAnew(state);
-      }
-      OrphanBlocks(state);
-      Log(effects, LogLevel::kInfo,
-          "agent " + std::to_string(change.member) + " is fenced on every memory node; its " +
-              std::to_string(seats.size()) + " seats are free");
-      ForgetAgent(state, effects, change.member);
-      return;
-    }
+    case ChangeKind::kFenced:
+      return FreeFencedSeats(state, effects, change.member);
     case ChangeKind::kNodeIn:
       return NodeIn(state, effects, change.node);
     case ChangeKind::kReplace:
@@ -114,7 +132,12 @@ void Apply(ClusterState& state, Effects& effects, const Change& change, std::vec
     case ChangeKind::kRefresh:
       return;
   }
-  if (change.stream != 0) due->push_back(std::move(one));
+  if (change.stream == 0) return;
+  if (one.reply.code == StatusCode::kOk) {
+    due->push_back(std::move(one));
+  } else {
+    Send(effects, change.stream, std::move(one.reply));
+  }
 }
 
 }  // namespace
