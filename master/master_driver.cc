@@ -17,8 +17,6 @@ namespace {
 
 constexpr uint64_t kUsPerMs = 1000;
 constexpr uint64_t kUsPerSecond = 1'000'000;
-// A peer that is refused again and again must not fill the disk with lines.
-constexpr uint64_t kRefusalsPerSecond = 5;
 
 void LogAt(LogLevel level, const std::string& text) {
   switch (level) {
@@ -35,18 +33,6 @@ void LogAt(LogLevel level, const std::string& text) {
   }
 }
 
-const char* KindText(MemberKind kind) {
-  switch (kind) {
-    case MemberKind::kAgent:
-      return "an agent";
-    case MemberKind::kMemoryNode:
-      return "a memory node";
-    case MemberKind::kOther:
-      break;
-  }
-  return "a tool";
-}
-
 }  // namespace
 
 MasterDriver::MasterDriver(const DriverOptions& options, Coordinator coordinator, Secret secret,
@@ -58,12 +44,12 @@ MasterDriver::MasterDriver(const DriverOptions& options, Coordinator coordinator
       cluster_(coordinator.cluster()),
       started_us_(clock.NowNs() / 1000),
       process_space_(ProcessSpace()),
-      coordinator_(std::move(coordinator)) {}
+      journal_(std::move(coordinator)) {}
 
 MasterDriver::~MasterDriver() { Stop(); }
 
 Status MasterDriver::Start(std::string* reason) {
-  CoordinatorEffects effects = coordinator_.TakeEffects();
+  CoordinatorEffects effects = journal_.TakeStartEffects();
   const Status status = store_.Write(effects.change, reason);
   if (!status.ok()) return status;
   Result<DurableState> stored = store_.Load(reason);
@@ -128,14 +114,14 @@ void MasterDriver::Closed(StreamId stream) { Post(ClosedEvent{stream}); }
 void MasterDriver::Gone(StreamId stream) { Post(GoneEvent{stream}); }
 
 bool MasterDriver::NeedsTicks() const {
-  return coordinator_.HasDeadlines() || !streams_.empty() || !retries_.empty();
+  return coordinator().HasDeadlines() || !streams_.empty() || !retries_.empty();
 }
 
 // Just after the members' renewals, which come at multiples of a third of the lease: what runs
 // together wakes the processor once.
 uint64_t MasterDriver::NextTickUs() const {
   constexpr uint64_t kBehindUs = 3000;
-  const uint64_t tick_us = coordinator_.TickMs() * kUsPerMs;
+  const uint64_t tick_us = coordinator().TickMs() * kUsPerMs;
   return (NowUs() / tick_us + 1) * tick_us + kBehindUs;
 }
 
@@ -173,7 +159,7 @@ void MasterDriver::Run() {
       next_tick_us = 0;
     }
   }
-  Drive([this](Coordinator& coordinator) { coordinator.OnStop(NowUs()); });
+  Drive(CoordinatorEvent::Stop());
   for (auto& [id, entry] : streams_) entry.stream->End("the master ends");
   streams_.clear();
 }
@@ -197,16 +183,6 @@ void MasterDriver::OnOpened(OpenedEvent& event) {
   entry.stream->ReadNext();
 }
 
-void MasterDriver::DropOldestUnproved() {
-  for (auto& [id, entry] : streams_) {
-    if (entry.phase != Phase::kUnproved) continue;
-    LogRefusal("dropped " + entry.stream->peer() + ": " + std::to_string(unproved_) +
-               " processes are being admitted at once");
-    EndStream(id, entry, "too many processes are being admitted at once");
-    return;
-  }
-}
-
 void MasterDriver::EndStream(StreamId id, Entry& entry, const std::string& reason) {
   if (entry.phase == Phase::kEnding) return;
   if (entry.phase == Phase::kMember) {
@@ -223,9 +199,7 @@ void MasterDriver::EndStream(StreamId id, Entry& entry, const std::string& reaso
   // A process of this host whose stream has ended with it need not be waited for.
   const bool has_ended = entry.pid != 0 && HasEnded(entry.pid);
   const auto close = [this, id, has_ended] {
-    return Drive([this, id, has_ended](Coordinator& coordinator) {
-      coordinator.OnStreamClosed(NowUs(), id, has_ended);
-    });
+    return Drive(CoordinatorEvent::Closed{id, has_ended});
   };
   if (!close()) retries_.emplace_back(close);
 }
@@ -238,23 +212,6 @@ void MasterDriver::OnClosed(StreamId id) {
                " went before it had proved that it belongs to the cluster");
   }
   EndStream(id, found->second, "");
-}
-
-void MasterDriver::LogRefusal(const std::string& line) {
-  const uint64_t second = NowUs() / kUsPerSecond;
-  if (second != refusals_second_) {
-    if (refusals_dropped_ != 0) {
-      LogWarning(std::to_string(refusals_dropped_) + " more processes were refused");
-    }
-    refusals_second_ = second;
-    refusals_logged_ = 0;
-    refusals_dropped_ = 0;
-  }
-  if (refusals_logged_++ < kRefusalsPerSecond) {
-    LogWarning(line);
-  } else {
-    ++refusals_dropped_;
-  }
 }
 
 void MasterDriver::OnSaid(SaidEvent& event) {
@@ -281,85 +238,6 @@ void MasterDriver::OnSaid(SaidEvent& event) {
   }
 }
 
-void MasterDriver::OnHandshake(StreamId id, Entry& entry, const control::FromMember& message) {
-  if (const auto refusal = entry.admission->OnMessage(message)) {
-    Refuse(id, entry, *refusal, /*retry=*/false);
-  } else if (entry.admission->state() == Admission::State::kProof) {
-    control::FromMaster challenge;
-    challenge.mutable_challenge()->set_nonce(entry.admission->nonce());
-    SendTo(id, challenge);
-  } else {
-    OnProved(id, entry);
-  }
-}
-
-void MasterDriver::OnProved(StreamId id, Entry& entry) {
-  const MemberHello hello = entry.admission->hello();
-  Attendance attendance;
-  const bool happened =
-      Drive([&](Coordinator& coordinator) { attendance = coordinator.Attend(NowUs(), id, hello); },
-            [&] {
-              if (!attendance.welcome) return;
-              control::FromMaster message;
-              control::Verdict* const verdict = message.mutable_verdict();
-              verdict->set_welcome(true);
-              verdict->set_member(attendance.member);
-              verdict->set_lease_ms(static_cast<uint32_t>(coordinator_.lease_ms()));
-              if (hello.kind != MemberKind::kOther) {
-                verdict->set_time_us(coordinator_.TimeUs(NowUs()));
-              }
-              Prove(*entry.admission, verdict);
-              --unproved_;
-              entry.admission.reset();
-              const bool tool = hello.kind == MemberKind::kOther;
-              entry.phase = tool ? Phase::kTool : Phase::kMember;
-              const bool is_near = !hello.host_id.empty() && hello.host_id == process_space_;
-              if (!tool && is_near) entry.pid = hello.pid;
-              entry.deadline_us = tool ? NowUs() + options_.tool_idle_ms * kUsPerMs : 0;
-              if (!tool) {
-                const std::lock_guard<std::mutex> lock(mutex_);
-                quiet_.emplace(id, QuietRenewal());
-              }
-              SendTo(id, message);
-              if (tool || !copies_.has_state()) return;
-              control::FromMaster state;
-              copies_.FillWhole(&state);
-              SendTo(id, state);
-            });
-  if (!happened) {
-    Refuse(id, entry, "the master cannot write its state now", /*retry=*/true);
-  } else if (!attendance.welcome) {
-    Refuse(id, entry, attendance.reason, attendance.retry, attendance.expelled);
-  }
-}
-
-void MasterDriver::Prove(const Admission& admission, control::Verdict* verdict) const {
-  verdict->set_cluster(cluster_);
-  verdict->set_epoch(coordinator_.view().epoch.value);
-  verdict->set_life(coordinator_.life());
-  verdict->set_mac(admission.MasterProof(*verdict));
-}
-
-void MasterDriver::Refuse(StreamId id, Entry& entry, const std::string& why, bool retry,
-                          bool expelled) {
-  std::string who = "a process";
-  if (entry.admission->hello().pid != 0) {
-    const MemberHello& hello = entry.admission->hello();
-    who = std::string(KindText(hello.kind)) + " (process " + std::to_string(hello.pid) + " on " +
-          hello.host + ")";
-  }
-  LogRefusal("refused " + who + " at " + entry.stream->peer() + ": " + why);
-  control::FromMaster message;
-  message.mutable_verdict()->set_reason("the master refused this process: " + why);
-  message.mutable_verdict()->set_retry(retry);
-  message.mutable_verdict()->set_expelled(expelled);
-  if (entry.admission->state() == Admission::State::kProved) {
-    Prove(*entry.admission, message.mutable_verdict());
-  }
-  SendTo(id, message);
-  EndStream(id, entry, why);
-}
-
 void MasterDriver::SendBackup(StreamId id, uint64_t request) {
   std::string reason;
   Result<std::string> copy = store_.Copy(&reason);
@@ -381,9 +259,7 @@ void MasterDriver::OnMemberMessage(StreamId id, MemberMessage message) {
     if (std::holds_alternative<StatusRequest>(std::get<RequestMessage>(message).body)) {
       return ReplyStatus(id, request);
     }
-    const bool happened =
-        Drive([&](Coordinator& coordinator) { coordinator.OnMessage(NowUs(), id, message); });
-    if (happened) return;
+    if (Drive(CoordinatorEvent::Says{id, std::move(message)})) return;
     control::FromMaster refused;
     EncodeMasterMessage(ReplyMessage{request,
                                      StatusCode::kUnavailable,
@@ -393,9 +269,11 @@ void MasterDriver::OnMemberMessage(StreamId id, MemberMessage message) {
     SendTo(id, refused);
     return;
   }
-  if (std::holds_alternative<RenewMessage>(message)) return Renew(id, message, NowUs());
+  if (std::holds_alternative<RenewMessage>(message)) {
+    return Renew(id, std::move(message), NowUs());
+  }
   const auto again = [this, id, message = std::move(message)] {
-    return Drive([&](Coordinator& coordinator) { coordinator.OnMessage(NowUs(), id, message); });
+    return Drive(CoordinatorEvent::Says{id, message});
   };
   if (again()) return;
   if (retries_.size() < options_.retries_max) {
@@ -406,7 +284,7 @@ void MasterDriver::OnMemberMessage(StreamId id, MemberMessage message) {
 }
 
 void MasterDriver::ReplyStatus(StreamId id, uint64_t request) {
-  StatusReply status = coordinator_.Status(NowUs());
+  StatusReply status = coordinator().Status(NowUs());
   status.status.master_pid = static_cast<uint64_t>(getpid());
   status.status.master_uptime_s = (NowUs() - started_us_) / kUsPerSecond;
   if (store_failed_) {
@@ -421,16 +299,18 @@ void MasterDriver::ReplyStatus(StreamId id, uint64_t request) {
 void MasterDriver::HandleQuiet(StreamId id, const QuietRenewal& renewal) {
   const auto found = streams_.find(id);
   if (found == streams_.end() || found->second.phase != Phase::kMember) return;
-  const auto message = DecodeMemberMessage(*renewal.message);
+  auto message = DecodeMemberMessage(*renewal.message);
   // Time does not go back for the coordinator, even if it was told of something later already.
-  if (message.has_value()) Renew(id, *message, std::max(renewal.came_us, handled_us_));
+  if (message.has_value()) {
+    Renew(id, std::move(*message), std::max(renewal.came_us, handled_us_));
+  }
 }
 
-// By far the most frequent event, and nothing of it is durable: no copy is needed.
-void MasterDriver::Renew(StreamId id, const MemberMessage& message, uint64_t now_us) {
-  coordinator_.OnMessage(now_us, id, message);
+// By far the most frequent event, and nothing of it is durable: the store has no say.
+void MasterDriver::Renew(StreamId id, MemberMessage message, uint64_t now_us) {
+  CoordinatorEffects effects;
+  journal_.Apply({now_us, CoordinatorEvent::Says{id, std::move(message)}}, &effects);
   handled_us_ = now_us;
-  CoordinatorEffects effects = coordinator_.TakeEffects();
   CHECK(effects.change.empty());
   Perform(std::move(effects));
 }
@@ -442,7 +322,7 @@ void MasterDriver::RetryForStore() {
 void MasterDriver::Tick() {
   RetryForStore();
   const uint64_t now_us = NowUs();
-  Drive([now_us](Coordinator& coordinator) { coordinator.OnTick(now_us); });
+  Drive(CoordinatorEvent::Tick());
   std::vector<StreamId> late;
   for (const auto& [id, entry] : streams_) {
     if (entry.deadline_us != 0 && now_us >= entry.deadline_us) late.push_back(id);
@@ -484,16 +364,16 @@ bool MasterDriver::WriteChange(const DurableChange& change) {
   return false;
 }
 
-bool MasterDriver::Drive(const std::function<void(Coordinator&)>& event,
+bool MasterDriver::Drive(EventKind what, Attendance* attendance,
                          const std::function<void()>& before_sends) {
-  Coordinator before = coordinator_;
-  event(coordinator_);
+  CoordinatorEffects effects;
+  Attendance verdict = journal_.Apply({NowUs(), std::move(what)}, &effects);
   handled_us_ = NowUs();
-  CoordinatorEffects effects = coordinator_.TakeEffects();
   if (!WriteChange(effects.change)) {
-    coordinator_ = std::move(before);
+    journal_.Revert();
     return false;
   }
+  if (attendance != nullptr) *attendance = std::move(verdict);
   ShareState(effects.change);
   if (before_sends) before_sends();
   Perform(std::move(effects));

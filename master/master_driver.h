@@ -21,6 +21,7 @@
 #include "client_core/base/secret.h"
 #include "master/admission.h"
 #include "master/coordinator.h"
+#include "master/event_journal.h"
 #include "master/state_copies.h"
 #include "master/store.h"
 
@@ -125,13 +126,15 @@ class MasterDriver final : public StreamEvents {
     uint64_t came_us = 0;
   };
 
+  using EventKind = decltype(CoordinatorEvent::what);
+
   void Run();
   bool Post(Event event);
   // When the first tick after now is due: every member of this host renews at such times, too.
   [[nodiscard]] uint64_t NextTickUs() const;
   void ReplyStatus(StreamId id, uint64_t request);
   void HandleQuiet(StreamId id, const QuietRenewal& renewal);
-  void Renew(StreamId id, const MemberMessage& message, uint64_t now_us);
+  void Renew(StreamId id, MemberMessage message, uint64_t now_us);
   void Handle(Event& event);
   void OnOpened(OpenedEvent& event);
   void OnSaid(SaidEvent& event);
@@ -149,7 +152,8 @@ class MasterDriver final : public StreamEvents {
   [[nodiscard]] bool NeedsTicks() const;
 
   // Whether the event happened: its change is durable, and its effects are under way.
-  bool Drive(const std::function<void(Coordinator&)>& event,
+  // Then *attendance is the verdict on who attends, and `before_sends` is called in between.
+  bool Drive(EventKind what, Attendance* attendance = nullptr,
              const std::function<void()>& before_sends = nullptr);
   bool WriteChange(const DurableChange& change);
   // Members keep what was stored, and have it before anything that depends on it.
@@ -158,6 +162,7 @@ class MasterDriver final : public StreamEvents {
   void SendTo(StreamId id, const control::FromMaster& message);
   void EndStream(StreamId id, Entry& entry, const std::string& reason);
   void LogRefusal(const std::string& line);
+  [[nodiscard]] const Coordinator& coordinator() const { return journal_.coordinator(); }
   [[nodiscard]] uint64_t NowUs() const { return clock_.NowNs() / 1000; }
 
   const DriverOptions options_;
@@ -169,7 +174,7 @@ class MasterDriver final : public StreamEvents {
   const std::string process_space_;
 
   // The driver's thread only.
-  Coordinator coordinator_;
+  EventJournal journal_;
   StateCopies copies_;
   std::map<StreamId, Entry> streams_;
   std::deque<std::function<bool()>> retries_;

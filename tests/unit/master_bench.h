@@ -69,6 +69,7 @@ class MasterBench {
   void Settle() {
     CoordinatorEffects effects = coordinator.TakeEffects();
     ApplyChange(effects.change, &disk);
+    EXPECT_EQ(master::WhatDoesNotHold(coordinator.state()), "");
     for (CoordinatorEffects::Send& send : effects.sends) {
       CheckDurable(send.message);
       if (on_send) on_send(send.stream, send.message);

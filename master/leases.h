@@ -1,0 +1,29 @@
+// Leases: members that renew, that are away for a while, and that leave.
+#ifndef ONETRIP_MASTER_LEASES_H_
+#define ONETRIP_MASTER_LEASES_H_
+
+#include "master/state.h"
+
+namespace onetrip::master {
+
+// A renewal, which is answered unless it is quiet.
+void OnRenew(ClusterState& state, Effects& effects, Member& member, uint64_t now_us,
+             const RenewMessage& message);
+// A member leaves in order; `member` may be gone afterwards.
+void OnLeave(ClusterState& state, Effects& effects, Member& member, uint64_t now_us);
+// Until when a member whose stream ended may come back.
+uint64_t AwayUntil(ClusterState& state, uint64_t now_us);
+// The stream of the agent has ended: it has a while to come back.
+void AgentAway(ClusterState& state, Effects& effects, Member& member, uint64_t now_us);
+// To be called before time or a stream's end is judged: this process may have stood still.
+void NoticeStall(ClusterState& state, uint64_t now_us);
+// Judges its lease, and its time to come back or to acknowledge.
+void OnMemberTick(ClusterState& state, Effects& effects, Member& member, uint64_t now_us);
+// Of joins whose reply the process can no longer get.
+void FreeUnclaimedSeats(ClusterState& state, const Member& member);
+// Requests and replies of a stream that is gone.
+void DropRequests(ClusterState& state, const Member& member);
+
+}  // namespace onetrip::master
+
+#endif  // ONETRIP_MASTER_LEASES_H_

@@ -1,0 +1,29 @@
+// Regions that are given up, for nodes that drain and whose regions the others lack room for
+// (docs/MASTER.md, "Less memory"): those with the highest numbers leave. Nobody allocates there any
+// more, the index and the keys move out, and when every block there is free a view lacks them.
+#ifndef ONETRIP_MASTER_SHRINKING_H_
+#define ONETRIP_MASTER_SHRINKING_H_
+
+#include "master/placement.h"
+#include "master/state.h"
+
+namespace onetrip::master {
+
+// How many at the end, so that nodes that drain can give the others away; all: that is no use.
+[[nodiscard]] size_t RegionsToGiveUp(const ClusterState& state, const std::vector<MovePart>& parts);
+// Why what is in use does not fit into the regions that would be left; empty: it does.
+[[nodiscard]] std::string WhyNotWithout(const ClusterState& state, size_t given_up);
+// Whether nothing that moves need wait until every region has all its replicas.
+[[nodiscard]] bool AwaitsNoCopy(const ClusterState& state);
+// Whether every block of the regions that leave is free.
+[[nodiscard]] bool LeavingAreEmpty(const ClusterState& state);
+// What was written there behind the last walk has to be met by another one.
+void WalkAgainForLeaving(ClusterState& state, uint64_t now_us);
+// No region is given up any more; the next view says so.
+void EndLeaving(ClusterState& state, Effects& effects);
+// For people, to be put behind what moves; empty: nothing shrinks.
+[[nodiscard]] std::string Shrinking(const ClusterState& state);
+
+}  // namespace onetrip::master
+
+#endif  // ONETRIP_MASTER_SHRINKING_H_
