@@ -110,76 +110,89 @@ bool RespParser::ParseSmallArray(std::string_view data, const RespLimits& limits
   return true;
 }
 
-RespResult RespParser::ParseArray(std::string_view data, const RespLimits& limits) {
-  if (arguments_missing_ == 0) {
-    int64_t count = 0;
-    size_t taken = ReadShortLength(data.substr(1), &count);
-    if (taken == 0) [[unlikely]] {
-      size_t line_size = 0;
-      switch (FindLineEnd(data, &line_size)) {
-        case Line::kPartial:
-          return Wait(1);
-        case Line::kTooLong:
-          return Fail("too big mbulk count string");
-        case Line::kFound:
-          break;
-      }
-      const auto parsed = ParseInt64(data.substr(1, line_size - 1));
-      if (!parsed.has_value()) {
-        return Fail("invalid multibulk length");
-      }
-      count = *parsed;
-      taken = line_size + 1;
+// Null: the header is read.
+std::optional<RespResult> RespParser::ReadArrayHeader(std::string_view data,
+                                                      const RespLimits& limits) {
+  int64_t count = 0;
+  size_t taken = ReadShortLength(data.substr(1), &count);
+  if (taken == 0) [[unlikely]] {
+    size_t line_size = 0;
+    switch (FindLineEnd(data, &line_size)) {
+      case Line::kPartial:
+        return Wait(1);
+      case Line::kTooLong:
+        return Fail("too big mbulk count string");
+      case Line::kFound:
+        break;
     }
-    if (count > RespLimits::kArgumentsMax) {
+    const auto parsed = ParseInt64(data.substr(1, line_size - 1));
+    if (!parsed.has_value()) {
       return Fail("invalid multibulk length");
     }
-    if (limits.must_authenticate && count > RespLimits::kUnauthenticatedArgumentsMax) {
-      return Fail("unauthenticated multibulk length");
-    }
-    position_ = taken + 1;
-    scanned_ = 0;
-    argv_.clear();
-    if (count <= 0) {
-      return RespResult::kCommand;
-    }
-    arguments_missing_ = count;
-    pieces_.clear();
+    count = *parsed;
+    taken = line_size + 1;
   }
+  if (count > RespLimits::kArgumentsMax) {
+    return Fail("invalid multibulk length");
+  }
+  if (limits.must_authenticate && count > RespLimits::kUnauthenticatedArgumentsMax) {
+    return Fail("unauthenticated multibulk length");
+  }
+  position_ = taken + 1;
+  scanned_ = 0;
+  argv_.clear();
+  arguments_missing_ = std::max<int64_t>(count, 0);
+  pieces_.clear();
+  return std::nullopt;
+}
 
+// The same of a bulk's header.
+std::optional<RespResult> RespParser::ReadBulkHeader(std::string_view data,
+                                                     const RespLimits& limits) {
+  const std::string_view rest = data.substr(position_);
+  size_t taken = 0;
+  int64_t size = 0;
+  if (!rest.empty() && rest.front() == '$') {
+    taken = ReadShortLength(rest.substr(1), &size);
+  }
+  if (taken == 0) [[unlikely]] {
+    size_t line_size = 0;
+    switch (FindLineEnd(data, &line_size)) {
+      case Line::kPartial:
+        return Wait(1);
+      case Line::kTooLong:
+        return Fail("too big bulk count string");
+      case Line::kFound:
+        break;
+    }
+    if (rest.front() != '$') {
+      return FailExpectedBulk(rest.front());
+    }
+    size = ParseInt64(rest.substr(1, line_size - 1)).value_or(-1);
+    taken = line_size + 1;
+  }
+  if (size < 0 || size > limits.bulk_max_bytes) {
+    return Fail("invalid bulk length");
+  }
+  if (limits.must_authenticate && size > RespLimits::kUnauthenticatedBulkMaxBytes) {
+    return Fail("unauthenticated bulk length");
+  }
+  position_ += taken + 1;
+  scanned_ = 0;
+  bulk_size_ = size;
+  return std::nullopt;
+}
+
+RespResult RespParser::ParseArray(std::string_view data, const RespLimits& limits) {
+  if (arguments_missing_ == 0) {
+    const std::optional<RespResult> ended = ReadArrayHeader(data, limits);
+    if (ended) return *ended;
+    if (arguments_missing_ == 0) return RespResult::kCommand;
+  }
   while (arguments_missing_ > 0) {
     if (bulk_size_ < 0) {
-      const std::string_view rest = data.substr(position_);
-      size_t taken = 0;
-      int64_t size = 0;
-      if (!rest.empty() && rest.front() == '$') {
-        taken = ReadShortLength(rest.substr(1), &size);
-      }
-      if (taken == 0) [[unlikely]] {
-        size_t line_size = 0;
-        switch (FindLineEnd(data, &line_size)) {
-          case Line::kPartial:
-            return Wait(1);
-          case Line::kTooLong:
-            return Fail("too big bulk count string");
-          case Line::kFound:
-            break;
-        }
-        if (rest.front() != '$') {
-          return FailExpectedBulk(rest.front());
-        }
-        size = ParseInt64(rest.substr(1, line_size - 1)).value_or(-1);
-        taken = line_size + 1;
-      }
-      if (size < 0 || size > limits.bulk_max_bytes) {
-        return Fail("invalid bulk length");
-      }
-      if (limits.must_authenticate && size > RespLimits::kUnauthenticatedBulkMaxBytes) {
-        return Fail("unauthenticated bulk length");
-      }
-      position_ += taken + 1;
-      scanned_ = 0;
-      bulk_size_ = size;
+      const std::optional<RespResult> ended = ReadBulkHeader(data, limits);
+      if (ended) return *ended;
     }
     const auto size = static_cast<size_t>(bulk_size_);
     const size_t available = data.size() - position_;

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -77,6 +78,8 @@ class RespParser {
   // other, and leaves it to ParseArray().
   bool ParseSmallArray(std::string_view data, const RespLimits& limits);
   RespResult ParseArray(std::string_view data, const RespLimits& limits);
+  std::optional<RespResult> ReadArrayHeader(std::string_view data, const RespLimits& limits);
+  std::optional<RespResult> ReadBulkHeader(std::string_view data, const RespLimits& limits);
   RespResult ParseInline(std::string_view data);
   // Finds the CR of the length line that starts at position_; one byte must follow it. Gives the
   // bytes in front of the CR.
