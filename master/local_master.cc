@@ -1,7 +1,10 @@
 #include "master/local_master.h"
 
 #include <coroutine>
+#include <mutex>
 #include <utility>
+
+#include "master/ack_barrier.h"
 
 namespace onetrip {
 
@@ -80,15 +83,17 @@ Task<Status> LocalMaster::SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t
 }
 
 void LocalMaster::Enqueue(Swap* swap) {
-  std::shared_ptr<void> told;  // dies after the lock
-  const std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   swaps_.push_back(swap);
   if (swaps_.size() > 1) return;
-  // Dies with the last of the holds' copies: then everybody stands still.
-  told = std::shared_ptr<void>(nullptr, [this](void*) { CommitSwaps(); });
+  AckBarrier all_hold([this] { CommitSwaps(); });
   for (const DoorPtr& door : workers_) {
-    door->Post([told](ViewHold& hold) { hold.Hold(HoldKind::kAll, [told] {}); });
+    door->Post([ack = all_hold.Expect()](ViewHold& hold) {
+      hold.Hold(HoldKind::kAll, [ack] { ack->Give(); });
+    });
   }
+  lock.unlock();  // which the commit takes
+  all_hold.Close();
 }
 
 // All of it under the lock: no hold for the next swaps may come ahead of the release from these.

@@ -99,7 +99,7 @@ Event RandomEvent(Rng& rng, uint64_t now_us, uint64_t epoch, StreamId next) {
     case 2:
       return Ask(now_us, agent, {rng.Below(1000), FlushRequest()});
     case 3:
-      if (rng.Below(20) == 0) return {now_us, Event::Closed{agent, rng.Below(2) == 0}};
+      if (rng.Below(100) == 0) return {now_us, Event::Closed{agent, rng.Below(2) == 0}};
       return {now_us, Event::Attends{next, Hello(MemberKind::kAgent)}};
     case 4:
       return {now_us, Event::Says{1 + rng.Below(kNodes), RenewMessage{1, {}, false}}};
@@ -145,7 +145,7 @@ TEST(EventJournal, WhatIsTakenBackHasNotHappened) {
     epochs += plain.coordinator().view().epoch.value;
   }
   // The clusters have changed, too.
-  EXPECT_GT(epochs, 100U);
+  EXPECT_GT(epochs, 80U);
 }
 
 }  // namespace
