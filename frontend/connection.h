@@ -8,90 +8,30 @@
 #define ONETRIP_FRONTEND_CONNECTION_H_
 
 #include <array>
-#include <atomic>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "client_core/base/memory_budget.h"
-#include "client_core/base/metrics.h"
 #include "client_core/coro/loop_executor.h"
 #include "client_core/coro/socket.h"
 #include "client_core/coro/task.h"
+#include "frontend/client_socket.h"
+#include "frontend/client_watch.h"
+#include "frontend/connection_host.h"
+#include "frontend/flush_queue.h"
 #include "frontend/query_buffer.h"
-#include "frontend/storage.h"
+#include "frontend/request_memory.h"
 #include "redis_compat/client_info.h"
-#include "redis_compat/command_stats.h"
 #include "redis_compat/output_buffer.h"
-#include "redis_compat/parameters.h"
 #include "redis_compat/reply_flow.h"
 #include "redis_compat/resp.h"
-#include "redis_compat/server_hooks.h"
 #include "redis_compat/session.h"
 
 namespace onetrip {
-
-class Connection;
-class Kv;
-
-// What CONFIG SET may change and every worker reads (client-output-buffer-limit, tcp-keepalive).
-struct ClientLimits {
-  std::atomic<uint64_t> output_hard_bytes{0};  // 0: no limit, as in all of them.
-  std::atomic<uint64_t> output_soft_bytes{0};
-  std::atomic<uint64_t> output_soft_s{0};
-  std::atomic<uint64_t> keepalive_s{0};
-};
-
-// A worker's traffic; it counts, any thread reads.
-struct TrafficMetrics {
-  Counter input_bytes;
-  Counter output_bytes;
-  Counter reads;   // read() calls that brought bytes.
-  Counter writes;  // send() and sendmsg() calls that took bytes.
-  Counter commands;
-  Counter connections;          // Accepted since the start.
-  Counter output_limit_closes;  // Closed for unsent output beyond the limits.
-  Counter query_limit_closes;   // Closed for unconsumed input beyond the limit.
-  // As of the last look, once a second.
-  Counter client_bytes;
-  Counter input_buffer_max;
-  Counter output_buffer_max;
-  Counter commands_per_s;
-  Counter input_per_s;
-  Counter output_per_s;
-};
-
-// Connections with something to send or to end, in the order in which they asked.
-class FlushQueue {
- public:
-  // Once, however often it asks before the next flush.
-  void Add(Connection* connection);
-  // Forgets a connection that goes away.
-  void Remove(Connection* connection);
-  // Flushes all of them. Called once per turn.
-  void FlushAll();
-
- private:
-  std::vector<Connection*> waiting_;
-};
-
-// What a connection uses of its worker; all of it outlives the connection.
-struct ConnectionHost {
-  LoopExecutor& executor;
-  Kv& kv;
-  ServerHooks& hooks;
-  CommandStats& stats;
-  const ServerConfig& config;
-  const ClientLimits& limits;
-  TrafficMetrics& traffic;
-  FlushQueue& flush_queue;
-  const LargeValueBudgets& large_values;
-};
 
 class Connection final : private ReplyFlow {
  public:
@@ -138,28 +78,12 @@ class Connection final : private ReplyFlow {
   // A read takes no more than this, or what the running command is known to need: one client's
   // pipeline must not keep the others waiting.
   static constexpr size_t kReadMaxBytes = size_t{16} << 10;
-  // What one read or one write moves at most: a turn of the loop stays short.
-  static constexpr size_t kMoveMaxBytes = kTurnBytes;
-  // A request that needs more memory takes it from the budget for large values.
-  static constexpr size_t kLargeRequestBytes = size_t{1} << 20;
-  // Of such a request so much must be there before it takes any: to announce much costs nothing.
-  static constexpr size_t kProofBytes = size_t{64} << 10;
-  // How often a request that waits for the budget looks again.
-  static constexpr uint64_t kBudgetLookNs = 500'000;
   // Unsent output that is worth a system call before the turn ends.
   static constexpr size_t kFlushEarlyBytes = size_t{1} << 20;
   // Unsent output beyond which nothing more is executed until the client has taken some of it.
   static constexpr size_t kPauseBytes = kMostBytes;
-  // A paused client that takes nothing for so long is closed.
-  static constexpr uint64_t kStalledNs = 60'000'000'000;
-  // So is one that keeps memory that others wait for, so long, and sends and takes less than so
-  // much meanwhile.
-  static constexpr uint64_t kInTheWayNs = 30'000'000'000;
-  static constexpr uint64_t kLeastBytesPerS = 128 << 10;
   // For so long a command waits for a client that takes nothing of its replies.
   static constexpr uint64_t kTakesNothingNs = 1'000'000'000;
-  // A client that is to be closed has so long to take its last replies.
-  static constexpr uint64_t kLingerNs = 10'000'000'000;
   // Buffers of a client that has been idle so long are given back.
   static constexpr uint64_t kReleaseAfterNs = 2'000'000'000;
   // What a connection that monitors may leave unsent: Redis's limit for replicas, which it is to
@@ -206,26 +130,22 @@ class Connection final : private ReplyFlow {
     return {arguments_.data() + command.first_argument, command.argument_count};
   }
   Task<void> ExecuteBatch();
+  // What the open transaction keeps of requests.
+  [[nodiscard]] uint64_t QueuedBytes() const {
+    return session_.transaction == nullptr ? 0 : session_.transaction->queued_bytes;
+  }
   // Lets a large request go on: takes memory for it as its bytes arrive, and sets input_needed_ to
   // what may come before it takes more.
   Task<void> PrepareLargeInput();
-  // Waits until the request has a share of `bytes`.
-  Task<void> TakeRequestMemory(uint64_t bytes);
-  // Counts what the open transaction keeps of requests, too.
-  void CountQueued();
   [[nodiscard]] bool KeepsOthersWaiting() const;
-  // Whether it keeps others waiting and does too little to end that.
-  [[nodiscard]] bool IsInTheWay(uint64_t now_ns);
-  // Makes room for what the request is known to need, moving by the piece what is there. False: the
-  // host has no memory.
-  Task<bool> MakeInputRoom();
+  void ReleaseIdleBuffers(uint64_t idle_ns);
   // Returns when CLIENT PAUSE lets the command run.
   Task<void> WaitForPause(std::span<const std::string_view> argv);
   Task<bool> AwaitTaken() override;
   // Whether it is time to go on without: its client may want to send more before it takes anything.
   [[nodiscard]] bool TakesNothing(uint64_t now_ns) const {
     return state_ == State::kOpen && output_.size() <= kMostBytes &&
-           now_ns > last_sent_ns_ + kTakesNothingNs;
+           now_ns > socket_.last_sent_ns() + kTakesNothingNs;
   }
   // After a command whose replies have piled up: sends, and waits if the client does not keep up.
   Task<void> RelieveOutput();
@@ -234,6 +154,7 @@ class Connection final : private ReplyFlow {
   bool Send();
   void Drop() {
     state_ = State::kDropped;
+    open_ = false;
     session_.abandoned = true;
     // A command that still runs may wait for what its own replies keep. What it answers from now
     // on is not sent either: it would stand where what is gone now was owed.
@@ -241,19 +162,19 @@ class Connection final : private ReplyFlow {
   }
   void DropIfOverHardLimit();
   void CloseForOutput();  // Counts and logs it.
-  [[nodiscard]] bool OverSoftLimit(uint64_t now_ns);
 
   ConnectionHost& host_;
-  UniqueFd fd_;
+  ClientSocket socket_;
   std::string_view unix_path_;
   FdWatcher watcher_;
   Session session_;
   RespParser parser_;
   QueryBuffer input_;
-  MemoryBudget::Share input_share_;  // Of a large request, and of what MULTI has queued.
+  RequestMemory request_memory_;
   OutputBuffer output_;
 
   State state_ = State::kOpen;
+  bool open_ = true;  // state_ is kOpen; for those who wait
   WaitFor wait_for_ = WaitFor::kNothing;
   size_t resume_bytes_ = 0;  // Unsent output at which kOutput has been waited for.
   bool flush_queued_ = false;
@@ -269,12 +190,8 @@ class Connection final : private ReplyFlow {
   RespResult batch_end_ = RespResult::kNeedMore;
   std::vector<std::string_view> arguments_;  // Of the whole batch.
 
-  uint64_t last_sent_ns_ = 0;
-  uint64_t moved_bytes_ = 0;   // received and sent
-  uint64_t way_since_ns_ = 0;  // keeps others waiting since then; 0: does not
-  uint64_t way_bytes_ = 0;     // moved_bytes_ then
+  ClientWatch watch_;
   uint64_t finishing_since_ns_ = 0;
-  uint64_t over_soft_since_ns_ = 0;  // 0: is not.
 };
 
 }  // namespace onetrip

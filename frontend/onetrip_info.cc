@@ -72,8 +72,8 @@ void AppendOnetripSection(const Server& server, std::string* out) {
   Field("swept_records", sum([](const StoreMetrics& m) { return m.swept.Value(); }), out);
   Field("location_cache_bytes",
         sum([](const StoreMetrics& m) { return m.location_cache_bytes.Value(); }), out);
-  Field("location_cache_hits", sum([](const StoreMetrics& m) { return m.index->cache_hits.Value(); }),
-        out);
+  Field("location_cache_hits",
+        sum([](const StoreMetrics& m) { return m.index->cache_hits.Value(); }), out);
   Field("location_cache_invalid",
         sum([](const StoreMetrics& m) { return m.index->cache_invalid.Value(); }), out);
   const LargeValueBudgets& large = server.storage().large_values();
@@ -99,21 +99,22 @@ void AppendOnetripSection(const Server& server, std::string* out) {
   // subtables are among the live bytes.
   Field("pool_owned_bytes",
         sum([](const StoreMetrics& m) { return m.allocator->owned_bytes.Value(); }), out);
-  Field("pool_live_bytes", sum([](const StoreMetrics& m) { return m.allocator->live_bytes.Value(); }),
-        out);
-  Field("pool_free_bytes", sum([](const StoreMetrics& m) { return m.allocator->free_bytes.Value(); }),
-        out);
+  Field("pool_live_bytes",
+        sum([](const StoreMetrics& m) { return m.allocator->live_bytes.Value(); }), out);
+  Field("pool_free_bytes",
+        sum([](const StoreMetrics& m) { return m.allocator->free_bytes.Value(); }), out);
   Field("pool_retired_bytes",
         sum([](const StoreMetrics& m) { return m.allocator->retired_bytes.Value(); }), out);
-  Field("pool_index_bytes", sum([](const StoreMetrics& m) { return m.index->subtable_bytes.Value(); }),
-        out);
+  Field("pool_index_bytes",
+        sum([](const StoreMetrics& m) { return m.index->subtable_bytes.Value(); }), out);
   Field("pool_blocks_opened",
         sum([](const StoreMetrics& m) { return m.allocator->blocks_opened.Value(); }), out);
   Field("pool_blocks_acquired",
         sum([](const StoreMetrics& m) { return m.allocator->blocks_acquired.Value(); }), out);
   Field("pool_objects_found",
         sum([](const StoreMetrics& m) { return m.allocator->objects_found.Value(); }), out);
-  Field("pool_objects_moved", sum([](const StoreMetrics& m) { return m.objects_moved.Value(); }), out);
+  Field("pool_objects_moved", sum([](const StoreMetrics& m) { return m.objects_moved.Value(); }),
+        out);
   Field("pool_exhausted", sum([](const StoreMetrics& m) { return m.allocator->exhausted.Value(); }),
         out);
 }
