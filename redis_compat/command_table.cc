@@ -14,6 +14,7 @@
 #include "redis_compat/observation_rows.h"
 #include "redis_compat/server_rows.h"
 #include "redis_compat/service_rows.h"
+#include "redis_compat/string_rows.h"
 #include "redis_compat/transaction_rows.h"
 
 namespace onetrip {
@@ -22,7 +23,7 @@ namespace {
 constexpr size_t kRowCount = kConnectionRows.size() + kServerRows.size() + kServiceRows.size() +
                              kObservationRows.size() + kClusterRows.size() +
                              kTransactionRows.size() + kKeyspaceRows.size() + kKeyRows.size() +
-                             kHyperLogLogRows.size();
+                             kStringRows.size() + kHyperLogLogRows.size();
 static_assert(kRowCount <= CommandStats::kCommandsMax, "every row has a place for its statistics");
 
 constexpr std::array<CommandRow, kRowCount> JoinRows() {
@@ -43,6 +44,7 @@ constexpr std::array<CommandRow, kRowCount> JoinRows() {
   add(kTransactionRows);
   add(kKeyspaceRows);
   add(kKeyRows);
+  add(kStringRows);
   add(kHyperLogLogRows);
   return all;
 }
