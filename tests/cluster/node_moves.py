@@ -69,7 +69,7 @@ def commands(context):
         code, _, error = cluster.tool("node", "drain", "9", "--dir", cluster.path)
         assert code == 1 and "there is no memory node 9" in error, error
         code, _, error = cluster.tool("node", "drain", "--dir", cluster.path)
-        assert code == 1 and "node is required" in error, error
+        assert code == 1 and "NODE is missing" in error, error
         code, _, error = cluster.tool("node", "add", "--master", "127.0.0.1:1")
         assert code == 1 and "start onetrip-memnode by hand" in error, error
         with cluster.connect(agent=0) as client:

@@ -91,7 +91,7 @@ def files_of_others(context):
     cluster = context.cluster(memory="64MiB", fabric="tcp")
     foreign = plant(cluster, "logs/mine.log", "memory/node-0.img", "memory/mine", "master/mine",
                     "logs/agent-0.log")
-    code, _, error = cluster.tool("up", "--dir", cluster.path, "--memory", "1B", "--timeout", "10")
+    code, _, error = cluster.tool("up", "--dir", cluster.path, "--memory", "64TiB", "--timeout", "10")
     assert code == 1 and "Nothing has been removed" in error, error
     for path in foreign:
         assert os.path.exists(path), path
