@@ -16,17 +16,23 @@ bool SafeGuess::ReadAtOnce(RegisterHandle& handle, Tuple* m, const std::byte** i
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
   std::array<const std::byte*, kMaxReplicas> images;
   std::array<const uint64_t*, kMaxReplicas> seals;
+  std::array<NodeId, kMaxReplicas> nodes;
   for (int i = 0; i < needed; ++i) {
     const RemoteAddr at = view.Locate(ref.addr, replica);
+    nodes[i] = at.node;
     images[i] = batch->Read(at, i == 0 ? ref.shape.register_bytes() : ref.shape.in_place_offset());
     seals[i] = batch->ReadWord({at.node, at.offset + kSealOffset});
     if (++replica == live) replica = 0;
   }
   if (!context_.fabric.PostInline(batch).ok()) return false;
+  InNOut& in_n_out = max_register_.in_n_out();
   MetaWord largest;
   for (int i = 0; i < needed; ++i) {
     if (*seals[i] != 0 || !InNOut::IsOf(ref, images[i])) return false;
     const MetaWord word = InNOut::LargestIn(ref, images[i], &m->lane);
+    // Where the region of its buffer is still missing a word does not count.
+    RemoteAddr buffer;
+    if (!word.is_empty() && !in_n_out.Find(nodes[i], word.buffer(ref.addr), &buffer)) return false;
     // All of the majority hold the same write: no write-back is due.
     if (i > 0 && word.AsGuess() != largest.AsGuess()) return false;
     largest = std::max(largest, word);

@@ -1,6 +1,11 @@
 // Registers and slots while a replica of their region is missing, and while it comes to be so.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "client_core/fabric/shm.h"
 #include "tests/support/register_fixture.h"
 #include "tests/support/test_cluster.h"
 #include "tests/support/write_slot.h"
@@ -146,6 +151,46 @@ TEST_F(MissingReplicaTest, AnAnswerOfANodeThatIsOutByThenDoesNotCount) {
         NodeId{lost});
     Settle();
   }
+}
+
+// The last of region 0's replicas becomes `node`, which misses it; other regions stay whole.
+void MissFirstRegion(View& view, NodeId node) {
+  RegionPlacement& placement = view.regions[0];
+  std::swap(*std::find(placement.nodes.begin(), placement.nodes.begin() + 3, node),
+            placement.nodes[2]);
+  placement.missing = 1;
+}
+
+// A region comes back before the one in which its words' buffers lie: a word there cannot be read
+// if the other replicas go, so it makes no majority.
+TEST_F(MissingReplicaTest, AnInlineReadDoesNotCountAWordWhoseBufferIsMissing) {
+  RegisterWorker shm(
+      executor_, std::make_unique<ShmFabric>(executor_.clock(), cluster_.endpoints(), &executor_),
+      cluster_.master(), 3);
+  // The same memory by another name: register and buffers are in different regions.
+  Commit([](View& view, NodeId /*node*/) { view.regions.push_back(view.regions[0]); }, NodeId{0});
+  ref_.addr = GlobalAddr(1, ref_.addr.offset());
+  handles_[0] = RegisterHandle(ref_, worker(0).guess_clock);
+  (void)Set(0, "value");
+  Settle();
+  int counted = 0;
+  for (uint16_t node = 0; node < 3; ++node) {
+    const auto read = [&] {
+      RegisterHandle handle(ref_, shm.guess_clock);
+      Tuple m;
+      const std::byte* image = nullptr;
+      return shm.safe_guess.ReadAtOnce(handle, &m, &image);
+    };
+    EXPECT_TRUE(read());
+    const std::shared_ptr<const View> whole = cluster_.master().view();
+    Commit(MissFirstRegion, NodeId{node});
+    counted += read() ? 1 : 0;
+    auto again = std::make_shared<View>(*whole);
+    again->epoch.value += 2;
+    cluster_.master().Commit(again);
+  }
+  EXPECT_EQ(counted, 1) << "two of three replicas are asked, and one misses the bytes";
+  BlockOn(executor_, shm.safe_guess.Stop());
 }
 
 TEST_F(MissingReplicaTest, WithoutAMajorityThatIsLiveNothingIsAcknowledged) {
