@@ -11,7 +11,7 @@ namespace {
 class ExploreMonitor : public testing::Test {
  protected:
   static RegisterScope MakeScope() {
-    RegisterOptions options;
+    RegisterScopeOptions options;
     options.programs = {"WI", "W", "RRR"};
     return RegisterScope(options);
   }

@@ -11,7 +11,7 @@ constexpr const char* kNotLinearizable = "no order of the operations";
 
 RegisterScope ScopeOf(std::vector<std::string_view> programs, RegisterMutant mutant,
                       bool checks_memory = true) {
-  RegisterOptions options;
+  RegisterScopeOptions options;
   options.programs = std::move(programs);
   options.mutant = mutant;
   options.checks_memory = checks_memory;

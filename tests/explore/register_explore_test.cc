@@ -15,7 +15,7 @@ constexpr Scope::Faults kNodeCrash{0, 1};
 constexpr Scope::Faults kBoth{1, 1};
 
 RegisterScope ScopeOf(const Programs& programs, int replicas, Scope::Faults faults) {
-  RegisterOptions options;
+  RegisterScopeOptions options;
   options.programs = programs;
   options.replicas = replicas;
   options.faults = faults;
@@ -55,7 +55,7 @@ TEST(ExploreRegisterTwoClients, HoldWhenAWorkerAndANodeCrash) {
 
 TEST(ExploreRegisterTwoClients, HoldWithTheLogOfTheRecords) {
   for (const Scope::Faults faults : {kNoFaults, kWorkerCrash, kNodeCrash, kBoth}) {
-    RegisterOptions options;
+    RegisterScopeOptions options;
     options.programs = {"W", "I"};
     options.faults = faults;
     options.commits_log = true;

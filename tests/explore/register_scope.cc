@@ -16,7 +16,7 @@ uint64_t ObjectIndex(uint64_t word) {
   return (SlotWord(word).addr().offset() - kObjects) / kObjectAlignBytes;
 }
 
-std::string NameOf(const RegisterOptions& options) {
+std::string NameOf(const RegisterScopeOptions& options) {
   std::string name;
   for (const std::string_view program : options.programs) {
     if (!name.empty()) name += "||";
@@ -25,7 +25,7 @@ std::string NameOf(const RegisterOptions& options) {
   return options.commits_log ? name + " with log" : name;
 }
 
-std::vector<std::vector<ProgramOp>> ProgramsOf(const RegisterOptions& options) {
+std::vector<std::vector<ProgramOp>> ProgramsOf(const RegisterScopeOptions& options) {
   std::vector<std::vector<ProgramOp>> programs;
   for (const std::string_view program : options.programs) {
     CHECK(program.size() <= kOps);
@@ -132,7 +132,7 @@ class RegisterClient final : public ExploredClient {
     co_return OpResult{OpResult::Kind::kBroken, 0, "lost more rounds than there are writers"};
   }
 
-  const RegisterOptions& options_;
+  const RegisterScopeOptions& options_;
   const size_t client_;
   std::vector<Note>& notes_;
   ExploreMaster master_;
@@ -144,7 +144,7 @@ class RegisterClient final : public ExploredClient {
 
 }  // namespace
 
-RegisterScope::RegisterScope(RegisterOptions options)
+RegisterScope::RegisterScope(RegisterScopeOptions options)
     : Scope(NameOf(options), static_cast<size_t>(options.replicas), ProgramsOf(options),
             options.faults),
       options_(std::move(options)),

@@ -36,7 +36,7 @@ enum class RegisterMutant : uint8_t {
   kNobodyWinsByMinimum,   // nobody wins by rule 3
 };
 
-struct RegisterOptions {
+struct RegisterScopeOptions {
   // One word per client, of the letters R, W and I.
   std::vector<std::string_view> programs;
   int replicas = 3;
@@ -51,7 +51,7 @@ struct RegisterOptions {
 
 class RegisterScope final : public Scope {
  public:
-  explicit RegisterScope(RegisterOptions options);
+  explicit RegisterScope(RegisterScopeOptions options);
 
   static constexpr GlobalAddr kSlot{0, 64};
   static constexpr uint32_t kNoteLost = 1;  // a: the word it expected
@@ -61,7 +61,7 @@ class RegisterScope final : public Scope {
   // The object's value while a slot holds `word`; the initial one is 0.
   static uint64_t ValueOf(uint64_t word);
 
-  [[nodiscard]] const RegisterOptions& options() const { return options_; }
+  [[nodiscard]] const RegisterScopeOptions& options() const { return options_; }
   [[nodiscard]] const std::shared_ptr<const View>& view() const { return view_; }
 
   [[nodiscard]] std::unique_ptr<ExploredClient> MakeClient(
@@ -85,7 +85,7 @@ class RegisterScope final : public Scope {
  private:
   [[nodiscard]] RemoteAddr Replica(int replica) const { return view_->Locate(kSlot, replica); }
 
-  const RegisterOptions options_;
+  const RegisterScopeOptions options_;
   std::shared_ptr<const View> view_;
 };
 
