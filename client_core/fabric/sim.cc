@@ -54,16 +54,15 @@ void SimNetwork::ResumeNode(NodeId node) {
   }
 }
 
-SimFabric::SimFabric(Executor& worker, SimNetwork& network, SimCompletion completion)
-    : SimFabric(worker, nullptr, &network, completion) {}
+SimFabric::SimFabric(Executor& worker, SimNetwork& network)
+    : SimFabric(worker, nullptr, &network) {}
 
 SimFabric::SimFabric(Executor& worker, const std::vector<MemoryEndpoint*>& endpoints,
-                     SimFabricOptions options, SimCompletion completion)
-    : SimFabric(worker, new SimNetwork(worker, endpoints, options), nullptr, completion) {}
+                     SimFabricOptions options)
+    : SimFabric(worker, new SimNetwork(worker, endpoints, options), nullptr) {}
 
-SimFabric::SimFabric(Executor& worker, SimNetwork* own_network, SimNetwork* shared_network,
-                     SimCompletion completion)
-    : Fabric(worker.clock(), completion == SimCompletion::kInline),
+SimFabric::SimFabric(Executor& worker, SimNetwork* own_network, SimNetwork* shared_network)
+    : Fabric(worker.clock()),
       worker_(worker),
       own_network_(own_network),
       network_(own_network != nullptr ? *own_network : *shared_network),
@@ -108,14 +107,10 @@ bool SimFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> w
     left &= ~own;
     Channel& channel = *channels_.at(node.value);
     if (!IsOpen(channel)) continue;
-    if (completes_inline()) {
-      ApplyInline(channel, round_trip, own);
-      continue;
-    }
     Enqueue(channel, round_trip, own);
     ++nodes;
   }
-  if (ops.empty() || completes_inline()) return true;
+  if (ops.empty()) return true;
   if (nodes == 0) {
     // In a later turn, as when a node fails it.
     worker_.Schedule(waiter);
@@ -132,26 +127,6 @@ void SimFabric::ApplyAtOnce(std::span<FabricOp> ops) {
     op.ok = InBounds(op, endpoint.bytes());
     if (op.ok) ExecuteOp(op, endpoint.base());
   }
-}
-
-void SimFabric::ApplyInline(Channel& channel, const RoundTripPtr& round_trip, uint64_t ops) {
-  SimObserver* const observer = network_.observer_;
-  if (observer != nullptr) observer->Posted(*this, channel.node, *round_trip, ops);
-  MemoryEndpoint& endpoint = network_.endpoint(channel.node);
-  // A worker that was fenced is a process that has ended.
-  const bool lost = !endpoint.reachable() || channel.fenced;
-  bool ok = true;
-  for (uint64_t bits = ops; bits != 0; bits &= bits - 1) {
-    FabricOp& op = round_trip->ops()[std::countr_zero(bits)];
-    if (!lost && InBounds(op, endpoint.bytes())) {
-      ExecuteOp(op, endpoint.base());
-      op.ok = true;
-      ++network_.applied_ops_;
-      if (observer != nullptr) observer->Applied(*this, channel.node, op);
-    }
-    ok &= op.ok;
-  }
-  if (observer != nullptr) observer->Answered(*this, channel.node, ok);
 }
 
 void SimFabric::Enqueue(Channel& channel, const RoundTripPtr& round_trip, uint64_t ops) {

@@ -117,18 +117,13 @@ class SimNetwork {
   bool instant_ = false;
 };
 
-// When a worker's operations complete: later, as over a network, or inside Post(), as on the memory
-// of the worker's own host. What is asked of a node by Control() takes its time in either case.
-enum class SimCompletion : uint8_t { kLater, kInline };
-
 class SimFabric final : public Fabric {
  public:
   // One worker's fabric; `worker` is the executor it runs on. Both outlive it.
-  SimFabric(Executor& worker, SimNetwork& network,
-            SimCompletion completion = SimCompletion::kLater);
+  SimFabric(Executor& worker, SimNetwork& network);
   // A worker with a network of its own, on its own executor.
   SimFabric(Executor& worker, const std::vector<MemoryEndpoint*>& endpoints,
-            SimFabricOptions options, SimCompletion completion = SimCompletion::kLater);
+            SimFabricOptions options);
   ~SimFabric() override;
 
   Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) override;
@@ -201,8 +196,7 @@ class SimFabric final : public Fabric {
   static_assert(RoundTrip::kMaxOps <= 64, "operations are bits of a word");
 
   // Takes `own_network`, if there is one.
-  SimFabric(Executor& worker, SimNetwork* own_network, SimNetwork* shared_network,
-            SimCompletion completion);
+  SimFabric(Executor& worker, SimNetwork* own_network, SimNetwork* shared_network);
   static void ApplyNext(void* channel);
   static void DeliverReply(void* channel);
   void StartApplying(Channel& channel);
@@ -217,8 +211,6 @@ class SimFabric final : public Fabric {
   uint64_t DrawArrival(Channel& channel, uint64_t ready_ns);
   static void DeliverControlReply(Channel& channel, const Request& reply);
   void ApplyAtOnce(std::span<FabricOp> ops);
-  // All of a batch that goes to one node, and its answer.
-  void ApplyInline(Channel& channel, const RoundTripPtr& round_trip, uint64_t ops);
 
   friend class SimNetwork;
 
