@@ -35,7 +35,17 @@ Task<Status> SlotStore::ReadModifyWriteNow(Key key, Mutation& mutation) {
     // flushed.
     const IndexKey index_key = core_.MakeKey(key);
     draft.gives_up = SizeClass();
-    const Result<Step> step = co_await Attempt(operation, key, index_key, mutation, &room, &draft);
+    FoundKey found{key, index_key, core_.Forgotten()};
+    status = co_await core_.index.Find(operation, index_key, ReadExtent::kWhole,
+                                       core_.context.fabric.NewRoundTrip(), &found.search);
+    if (!status.ok() || found.search.busy) [[unlikely]] {
+      const Result<Step> searched = co_await SearchOn(operation, &found, status);
+      status = searched.status();
+      if (!status.ok()) break;
+      if (searched.value() == Step::kAgain) continue;
+    }
+    Form& form = found.search.found ? forms_.Of(found.search.entry.word) : forms_.OfMissing();
+    const Result<Step> step = co_await form.Mutate(operation, found, mutation, &room, &draft);
     status = step.status();
     done = status.ok() && step.value() == Step::kDone;
     if (status.code() == StatusCode::kOutOfMemory) [[unlikely]]
@@ -50,31 +60,27 @@ Task<Status> SlotStore::ReadModifyWriteNow(Key key, Mutation& mutation) {
   co_return core_.Finish(core_.metrics.rmw_round_trips, operation, status);
 }
 
-// One attempt; kAgain: others were faster.
-Task<Result<Step>> SlotStore::Attempt(RegisterOperation& operation, const Key& key,
-                                      const IndexKey& index_key, Mutation& mutation, Room* room,
-                                      Draft* draft) {
-  FoundKey found{key, index_key};
-  SearchResult& search = found.search;
+// Behind a search that has failed with `status`, or found the key's subtable busy. kAgain: the
+// keyspace was flushed meanwhile.
+Task<Result<Step>> SlotStore::SearchOn(RegisterOperation& operation, FoundKey* found,
+                                       Status status) {
   Backoff backoff(core_.context, operation);
   while (true) {
-    found.forgotten = core_.Forgotten();
-    Status status = co_await core_.index.Find(operation, index_key, ReadExtent::kWhole,
-                                              core_.context.fabric.NewRoundTrip(), &search);
     if (!status.ok()) {
-      status = co_await drafts_.FindAgain(operation, index_key, ReadExtent::kWhole, nullptr, status,
-                                          &search);
+      status = co_await drafts_.FindAgain(operation, found->index_key, ReadExtent::kWhole, nullptr,
+                                          status, &found->search);
       // What was flushed meanwhile may have expired since: it was there when the flush took it.
-      const bool is_flushed = core_.MakeKey(key).keyspace != index_key.keyspace;
+      const bool is_flushed = core_.MakeKey(found->key).keyspace != found->index_key.keyspace;
       if (status.ok() && is_flushed) co_return Step::kAgain;
     }
     if (!status.ok()) co_return status;
-    if (!search.busy) break;
+    if (!found->search.busy) co_return Step::kDone;
     const bool in_time = co_await backoff.Wait();
     if (!in_time) co_return kContended;
+    found->forgotten = core_.Forgotten();
+    status = co_await core_.index.Find(operation, found->index_key, ReadExtent::kWhole,
+                                       core_.context.fabric.NewRoundTrip(), &found->search);
   }
-  Form& form = search.found ? forms_.Of(search.entry.word) : forms_.OfMissing();
-  co_return co_await form.Mutate(operation, found, mutation, room, draft);
 }
 
 }  // namespace onetrip

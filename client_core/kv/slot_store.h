@@ -110,9 +110,7 @@ class SlotStore final : public Kv {
   Task<Status> DeleteNow(Key key, bool* existed);
   // rmw.cc
   Task<Status> ReadModifyWriteNow(Key key, Mutation& mutation);
-  Task<Result<Step>> Attempt(RegisterOperation& operation, const Key& key,
-                             const IndexKey& index_key, Mutation& mutation, Room* room,
-                             Draft* draft);
+  Task<Result<Step>> SearchOn(RegisterOperation& operation, FoundKey* found, Status status);
 
   KvCore core_;
   Counters counters_;

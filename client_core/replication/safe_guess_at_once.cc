@@ -31,8 +31,10 @@ bool SafeGuess::ReadAtOnce(RegisterHandle& handle, Tuple* m, const std::byte** i
     if (*seals[i] != 0 || !InNOut::IsOf(ref, images[i])) return false;
     const MetaWord word = InNOut::LargestIn(ref, images[i], &m->lane);
     // Where the region of its buffer is still missing a word does not count.
-    RemoteAddr buffer;
-    if (!word.is_empty() && !in_n_out.Find(nodes[i], word.buffer(ref.addr), &buffer)) return false;
+    const GlobalAddr buffer = word.buffer(ref.addr);
+    RemoteAddr at;
+    const bool is_beside = word.is_empty() || buffer.region() == ref.addr.region();
+    if (!is_beside && !in_n_out.Find(nodes[i], buffer, &at)) return false;
     // All of the majority hold the same write: no write-back is due.
     if (i > 0 && word.AsGuess() != largest.AsGuess()) return false;
     largest = std::max(largest, word);

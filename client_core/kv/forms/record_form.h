@@ -36,9 +36,6 @@ class RecordForm final : public Form {
   Task<Result<Step>> GetExpired(Operation& operation, const FoundKey& found);
   Task<Result<Step>> GetLarge(Operation& operation, ValueRange range, Room* room,
                               ReadResult* result);
-  // `seen`, null if there is none, is what the mutation saw.
-  Task<Status> Apply(RegisterOperation& operation, const FoundKey& found, const RecordView* seen,
-                     const Change& change, Draft* draft, bool* done);
   Task<Status> Replace(Operation& operation, const Key& key, const IndexKey& index_key,
                        const SearchResult& search, const Change& change, Draft* draft, bool* done);
   // Replace() by a value in extents: writing them takes giving up the pin, so what was `seen` is

@@ -28,40 +28,32 @@ Task<Result<Step>> RecordForm::Mutate(RegisterOperation& operation, const FoundK
   }
   const Change change = mutation.Apply(seen);
   bool done = false;
-  const Status status = co_await Apply(operation, found, seen, change, draft, &done);
-  if (!status.ok()) co_return status;
-  co_return done ? Step::kDone : Step::kAgain;
-}
-
-Task<Status> RecordForm::Apply(RegisterOperation& operation, const FoundKey& found,
-                               const RecordView* seen, const Change& change, Draft* draft,
-                               bool* done) {
+  Status status;
   switch (change.kind) {
     case Change::Kind::kKeep:
     case Change::Kind::kKeepAsRecord:
-      if (found.search.found && seen == nullptr) {
-        co_return co_await records_.RemoveExpired(operation, found.key.database, found.index_key,
-                                                  found.search, done);
-      }
-      *done = true;
-      co_return Status::Ok();
-    case Change::Kind::kDelete: {
-      if (!found.search.found) {
-        *done = true;
-        co_return Status::Ok();
-      }
-      const Status status = co_await records_.TryRemove(operation, found.search, done);
-      if (*done) counters_.Count(found.key.database, found.index_key.keyspace, -1);
-      co_return status;
-    }
+      done = !found.search.found || seen != nullptr;
+      if (done) break;
+      status = co_await records_.RemoveExpired(operation, found.key.database, found.index_key,
+                                               found.search, &done);
+      break;
+    case Change::Kind::kDelete:
+      done = !found.search.found;
+      if (done) break;
+      status = co_await records_.TryRemove(operation, found.search, &done);
+      if (done) counters_.Count(found.key.database, found.index_key.keyspace, -1);
+      break;
     case Change::Kind::kWrite:
       if (core_.NeedsExtents(change.record)) [[unlikely]] {
-        co_return co_await ReplaceByExtents(operation, found.key, seen, change, draft, done);
+        status = co_await ReplaceByExtents(operation, found.key, seen, change, draft, &done);
+      } else {
+        status = co_await Replace(operation, found.key, found.index_key, found.search, change,
+                                  draft, &done);
       }
-      co_return co_await Replace(operation, found.key, found.index_key, found.search, change, draft,
-                                 done);
+      break;
   }
-  co_return Status::Ok();
+  if (!status.ok()) co_return status;
+  co_return done ? Step::kDone : Step::kAgain;
 }
 
 Task<Status> RecordForm::Replace(Operation& operation, const Key& key, const IndexKey& index_key,
