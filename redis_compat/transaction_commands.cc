@@ -2,9 +2,10 @@
 //
 // A transaction whose commands and watched keys are all one key is one linearizable step: the
 // commands run on a copy of the key, and one read-modify-write stores what they made of it if the
-// key is still what they saw (store/staged_store.h). Any other transaction runs in order, each of its
-// commands by itself: what other connections do may come between them. WATCH promises that nothing
-// comes between, so EXEC refuses a transaction that watches a key and is about another one, too.
+// key is still what they saw (store/staged_store.h). Any other transaction runs in order, each of
+// its commands by itself: what other connections do may come between them. WATCH promises that
+// nothing comes between, so EXEC refuses a transaction that watches a key and is about another one,
+// too.
 #include <algorithm>
 #include <deque>
 #include <optional>

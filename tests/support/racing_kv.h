@@ -23,7 +23,6 @@ class RacingKv final : public ForwardingKv {
   bool GetAtOnce(Key /*key*/, ReadResult* /*result*/) override { return false; }
 
  private:
-
   int races_;
   const std::string value_;
 };

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "client_core/coro/sync.h"
-#include "client_core/store/staged_store.h"
 #include "client_core/layout/record.h"
+#include "client_core/store/staged_store.h"
 #include "tests/support/racing_kv.h"
 #include "tests/support/test_cluster.h"
 

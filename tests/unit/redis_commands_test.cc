@@ -221,7 +221,6 @@ class InterferingKv final : public ForwardingKv {
   }
 
  private:
-
   const std::string key_, victim_, value_;
 };
 
