@@ -4,7 +4,7 @@
 #include <mutex>
 #include <utility>
 
-#include "master/ack_barrier.h"
+#include "client_core/cluster/ack_barrier.h"
 
 namespace onetrip {
 

@@ -308,24 +308,33 @@ void GrpcMasterClient::OnHold(const control::HoldForView& message) {
   for (const uint32_t node : message.leave()) {
     left_.push_back(NodeId{static_cast<uint16_t>(node)});
   }
-  control::FromMember answer;
-  answer.mutable_view_held()->set_epoch(hold_epoch_);
+  // A later hold takes this one's place at the workers, and what goes away with it there is no
+  // acknowledgement: the master may just have asked again, on a new stream.
+  const uint64_t number = ++holds_;
   TellWorkers(
-      [kind = hold_kind_, left = left_](ViewHold& hold, const Told& told) {
+      [kind = hold_kind_, left = left_](ViewHold& hold, const AckPtr& ack) {
         for (const NodeId node : left) {
           if (hold.duties() != nullptr) hold.duties()->LeaveNode(node);
         }
-        hold.Hold(kind, [told] {});
+        hold.Hold(kind, [ack] { ack->Give(); });
       },
-      answer);
+      [this, number, epoch = hold_epoch_] {
+        if (hold_epoch_ != epoch || holds_ != number) return;
+        control::FromMember answer;
+        answer.mutable_view_held()->set_epoch(epoch);
+        stream_->Send(answer);
+      });
 }
 
 void GrpcMasterClient::OnReach(const control::Reach& message) {
-  control::FromMember answer;
-  answer.mutable_reached()->set_id(message.id());
   const NodeId node{static_cast<uint16_t>(message.node())};
-  TellWorkers([node](ViewHold& hold, const Told& told) { hold.AwaitReach(node, [told] {}); },
-              answer);
+  TellWorkers(
+      [node](ViewHold& hold, const AckPtr& ack) { hold.AwaitReach(node, [ack] { ack->Give(); }); },
+      [this, id = message.id()] {
+        control::FromMember answer;
+        answer.mutable_reached()->set_id(id);
+        stream_->Send(answer);
+      });
 }
 
 // One worker does it: each has all that it takes. Only the end of registers may need the memory of
@@ -410,30 +419,29 @@ void GrpcMasterClient::OnView(const control::View& message) {
   // An older view is one that was under way when a stream broke; the hold is for a newer one.
   const bool releases = hold_epoch_ != 0 && epoch >= hold_epoch_;
   if (releases) hold_epoch_ = 0;
-  control::FromMember answer;
-  answer.mutable_view_in_force()->set_epoch(epoch);
   TellWorkers(
-      [releases, view = this->view()](ViewHold& hold, const Told& /*told*/) {
+      [releases, view = this->view()](ViewHold& hold, const AckPtr& ack) {
         if (hold.duties() != nullptr) hold.duties()->UseView(*view);
         if (releases) hold.Release();
+        ack->Give();
       },
-      answer);
+      [this, epoch] {
+        control::FromMember answer;
+        answer.mutable_view_in_force()->set_epoch(epoch);
+        stream_->Send(answer);
+      });
 }
 
-void GrpcMasterClient::TellWorkers(const std::function<void(ViewHold&, const Told&)>& change,
-                                   const control::FromMember& message) {
-  // Dies with the last of the posted calls, run or not, and of what they keep of it: a worker that
-  // is gone starts nothing.
-  const std::shared_ptr<void> told(nullptr,
-                                   [weak = std::weak_ptr<ControlStream>(stream_), message](void*) {
-                                     const std::shared_ptr<ControlStream> stream = weak.lock();
-                                     if (stream == nullptr) return;
-                                     ControlStream* const raw = stream.get();
-                                     raw->Run([raw, message] { raw->Send(message); });
-                                   });
+void GrpcMasterClient::TellWorkers(const std::function<void(ViewHold&, const AckPtr&)>& change,
+                                   const std::function<void()>& then) {
+  AckBarrier barrier([weak = std::weak_ptr<ControlStream>(stream_), then] {
+    const std::shared_ptr<ControlStream> stream = weak.lock();
+    if (stream != nullptr) stream->Run(then);
+  });
   for (const DoorPtr& door : workers_) {
-    door->Post([change, told](ViewHold& hold) { change(hold, told); });
+    door->Post([change, ack = barrier.Expect()](ViewHold& hold) { change(hold, ack); });
   }
+  barrier.Close();
 }
 
 }  // namespace onetrip

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "client_core/base/clock.h"
+#include "client_core/cluster/ack_barrier.h"
 #include "client_core/cluster/master_client.h"
 #include "client_core/cluster/pool_usage.h"
 #include "client_core/cluster/unreached_nodes.h"
@@ -110,11 +111,11 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   void SendUnreached();
   void OnRepairEnded(uint64_t id, Status status);
   void AnswerRepair();
-  // What goes with `change` to every worker's thread; once none of them has it any more, `message`
-  // is sent.
-  using Told = std::shared_ptr<void>;
-  void TellWorkers(const std::function<void(ViewHold&, const Told&)>& change,
-                   const control::FromMember& message);
+  // Runs `change` on every worker's thread; once each has given its ack, or is gone, `then` runs
+  // on the session thread.
+  using AckPtr = std::shared_ptr<AckBarrier::Ack>;
+  void TellWorkers(const std::function<void(ViewHold&, const AckPtr&)>& change,
+                   const std::function<void()>& then);
 
   const uint64_t join_timeout_ms_;
   const uint64_t request_timeout_ms_;
@@ -128,6 +129,7 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   std::vector<DoorPtr> workers_;  // that are members
   size_t end_registers_turn_ = 0;
   uint64_t hold_epoch_ = 0;  // of the view that operations wait for; 0: they do not
+  uint64_t holds_ = 0;       // that the master has asked for
   HoldKind hold_kind_ = HoldKind::kStart;
   std::vector<NodeId> left_;  // memory nodes that were left with the hold
   UnreachedNodes unreached_;

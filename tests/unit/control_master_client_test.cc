@@ -71,9 +71,10 @@ class FakeDuties final : public WorkerDuties {
   void LeaveNode(NodeId /*node*/) override {}
   void UseView(const View& /*view*/) override {}
   [[nodiscard]] bool Reaches(NodeId node) const override { return reached == node; }
-  [[nodiscard]] bool quiet() const override { return true; }
+  [[nodiscard]] bool quiet() const override { return is_quiet; }
   void Repair(RepairOrder /*order*/, DoneFn done) override { done(Status::Ok()); }
   std::optional<NodeId> reached;
+  bool is_quiet = true;
 };
 
 Task<void> WaitWhileHeld(ViewHold* hold, uint64_t patience_ns, bool* released) {
@@ -264,6 +265,32 @@ TEST_F(MasterClientTest, AHoldOutlivesItsStreamAndAnOlderView) {
   master_.Send(Committed(8));
   EXPECT_TRUE(worker.TurnWhile([&] { return worker.hold.held(); }));
   EXPECT_TRUE(master_.Await(InForce(8)));
+}
+
+TEST_F(MasterClientTest, AHoldThatIsAskedForAgainIsNotAcknowledgedBeforeTheWorkerIsStill) {
+  Connect();
+  Worker& worker = Join();
+  FakeDuties duties;
+  duties.is_quiet = false;
+  worker.hold.SetDuties(&duties);
+  control::FromMaster hold = HoldFor(7);
+  hold.mutable_hold_for_view()->set_kind(control::HoldForView::ALL);
+  master_.Send(hold);
+  ASSERT_TRUE(worker.TurnWhile([&] { return !worker.hold.held(); }));
+  master_.Stop();
+  master_.Start();
+  ASSERT_TRUE(master_.AwaitStreams(2));
+  master_.Send(hold);
+  Barrier();
+  bool turned = false;
+  worker.executor.Post([&] { turned = true; });
+  ASSERT_TRUE(worker.TurnWhile([&] { return !turned; }));
+  Barrier();
+  EXPECT_EQ(master_.Count(Held(7)), 0U) << "something of the worker is still under way";
+  duties.is_quiet = true;
+  EXPECT_TRUE(worker.TurnWhile([&] { return master_.Count(Held(7)) == 0; }));
+  EXPECT_EQ(master_.Count(Held(7)), 1U);
+  worker.hold.SetDuties(nullptr);
 }
 
 TEST_F(MasterClientTest, WhoJoinsDuringAHoldIsHeldFromItsFirstTurn) {

@@ -1,6 +1,6 @@
 // AckBarrier: does something once, when all who are waited for have acknowledged.
-#ifndef ONETRIP_MASTER_ACK_BARRIER_H_
-#define ONETRIP_MASTER_ACK_BARRIER_H_
+#ifndef ONETRIP_CLIENT_CORE_CLUSTER_ACK_BARRIER_H_
+#define ONETRIP_CLIENT_CORE_CLUSTER_ACK_BARRIER_H_
 
 #include <atomic>
 #include <cstddef>
@@ -59,4 +59,4 @@ class AckBarrier {
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_MASTER_ACK_BARRIER_H_
+#endif  // ONETRIP_CLIENT_CORE_CLUSTER_ACK_BARRIER_H_
