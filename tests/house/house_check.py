@@ -92,11 +92,17 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
 
+def ours(folders, kept=()):
+    """The folders to go into: neither a build's output, nor npm's packages, nor hidden ones."""
+    return sorted(f for f in folders
+                  if f in kept or f not in ("build", "node_modules") and f[0] != ".")
+
+
 def source_files(root):
     """Paths below root, '/'-separated, of every source file that is ours."""
     found = []
     for folder, folders, names in os.walk(root):
-        folders[:] = sorted(f for f in folders if f != "build" and (f == ".ci" or f[0] != "."))
+        folders[:] = ours(folders, kept=(".ci",))
         for name in names:
             path = os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
             if SOURCE.search(name) or name == "CMakeLists.txt" or path.startswith(".ci/"):
@@ -108,7 +114,7 @@ def page_files(root):
     """Paths below root of every page, and of every other file that a reference may name."""
     found = []
     for folder, folders, names in os.walk(root):
-        folders[:] = sorted(f for f in folders if f != "build" and f[0] != ".")
+        folders[:] = ours(folders)
         for name in names:
             if name.endswith((".md", ".proto", ".toml", ".txt")) and name != "CMakeLists.txt":
                 path = os.path.join(folder, name)

@@ -229,6 +229,9 @@ class HouseCheck(unittest.TestCase):
         self.expect_violation(path, "[a](SLAVE.md)\n", "leads nowhere")
         self.expect_violation(path, "[a](MASTER.md#forming)\n", "no anchor #forming")
 
+    def test_packages_of_npm_are_not_ours(self):
+        self.expect_no_violation("tests/clients/node_modules/a/README.md", "[a](NOWHERE.md)\n")
+
     def test_old_words(self):
         path = "client_core/kv/x.cc"
         for wrong in ["// Under a hold.", "ViewHold hold;", "Presence presence_in(Now());", "Door d;",
