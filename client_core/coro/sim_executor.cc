@@ -1,6 +1,7 @@
 #include "client_core/coro/sim_executor.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace onetrip {
 namespace {
@@ -14,7 +15,10 @@ bool SimExecutor::RunReady() {
     ready_.Pop().resume();
     return true;
   }
-  if (PollAll() || timers().FireOne(NowNs())) return true;
+  return PollAll() || timers().FireOne(NowNs()) || RunAProcess();
+}
+
+bool SimExecutor::RunAProcess() {
   for (size_t i = 0; i < processes_.size(); ++i) {
     SimProcess* process = processes_[next_process_++ % processes_.size()];
     if (process->RunReady()) return true;
@@ -59,6 +63,28 @@ void SimExecutor::RunUntil(uint64_t time_ns) {
     }
   }
   manual_clock_.AdvanceTo(time_ns);
+}
+
+bool SimExecutor::RunReadyAmidTurn() {
+  if (!ready_.empty()) return false;
+  if (timers().EarliestNs() > NowNs()) return RunAProcess();
+  return timers().earliest()->may_fire_amid_turn() && timers().FireOne(NowNs());
+}
+
+void SimExecutor::StandStill(SimProcess& process, uint64_t ns) {
+  const uint64_t until_ns = NowNs() + ns;
+  CHECK(!std::exchange(process.amid_turn_, true));
+  while (true) {
+    if (RunReadyAmidTurn()) {
+      ++steps_;
+      continue;
+    }
+    const uint64_t earliest_ns = EarliestNs();
+    if (earliest_ns <= NowNs() || earliest_ns > until_ns) break;
+    manual_clock_.AdvanceTo(earliest_ns);
+  }
+  manual_clock_.AdvanceTo(until_ns);
+  process.amid_turn_ = false;
 }
 
 uint64_t SkewedClock::LocalNs(uint64_t world_ns) const {
@@ -111,7 +137,7 @@ SimProcess::~SimProcess() {
 }
 
 bool SimProcess::RunReady() {
-  if (paused_ || dead_) return false;
+  if (paused_ || dead_ || amid_turn_) return false;
   if (!ready_.empty()) {
     ready_.Pop().resume();
     return true;
@@ -121,7 +147,7 @@ bool SimProcess::RunReady() {
 }
 
 uint64_t SimProcess::EarliestWorldNs() const {
-  if (paused_ || dead_) return TimerHeap::kNever;
+  if (paused_ || dead_ || amid_turn_) return TimerHeap::kNever;
   const uint64_t local_ns = timers().EarliestNs();
   if (local_ns == TimerHeap::kNever) return local_ns;
   if (earliest_local_ns_ != local_ns || changes_seen_ != skewed_clock_.changes()) {

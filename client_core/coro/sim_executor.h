@@ -39,6 +39,11 @@ class SimExecutor final : private SimClockHolder, public Executor {
   // Steps while something is due at or before `time_ns`, then sets the clock to it.
   void RunUntil(uint64_t time_ns);
 
+  // `process` stands still for `ns` amid a turn, and the others go on meanwhile: the steps of other
+  // processes that are not amid one, and the world's timers that may fire then. Whatever else the
+  // world has to do comes late, once every process is between two turns; the others stop for it.
+  void StandStill(SimProcess& process, uint64_t ns);
+
   // Steps taken since the beginning; part of a run's trace.
   [[nodiscard]] uint64_t steps() const { return steps_; }
   // The virtual clock; tests may move it.
@@ -49,6 +54,10 @@ class SimExecutor final : private SimClockHolder, public Executor {
 
   // One step among what is ready now, without moving the clock.
   bool RunReady();
+  // The same among what may run while a process is amid a turn.
+  bool RunReadyAmidTurn();
+  // One step of a process, if one has something to do now.
+  bool RunAProcess();
   // When the next timer of the world or of a process is due; kNever if there is none.
   [[nodiscard]] uint64_t EarliestNs() const;
 
@@ -125,6 +134,7 @@ class SimProcess final : private SkewedClockHolder, public Executor {
   mutable uint64_t changes_seen_ = 0;
   bool paused_ = false;
   bool dead_ = false;
+  bool amid_turn_ = false;  // stands still
 };
 
 }  // namespace onetrip

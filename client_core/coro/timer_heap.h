@@ -28,6 +28,9 @@ class Timer {
   virtual void Fire() = 0;
   // The heap dies while the timer is pending. A timer that owns itself frees itself here.
   virtual void Dropped() {}
+  // Whether it may fire while a process of the simulation is amid a turn: it touches no process but
+  // by making coroutines ready.
+  [[nodiscard]] virtual bool may_fire_amid_turn() const { return false; }
 
   [[nodiscard]] bool pending() const { return heap_ != nullptr; }
   // No effect unless pending.
@@ -60,6 +63,11 @@ class TimerHeap {
   // Time of the earliest timer, kNever when there is none.
   [[nodiscard]] uint64_t EarliestNs() const {
     return heap_.empty() ? kNever : heap_.front().time_ns;
+  }
+
+  // Null if there is none.
+  [[nodiscard]] const Timer* earliest() const {
+    return heap_.empty() ? nullptr : heap_.front().timer;
   }
 
   // Fires the earliest timer if its time is at most `now_ns`; returns whether one fired.

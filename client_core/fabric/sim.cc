@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "client_core/coro/frame_pool.h"
 #include "client_core/fabric/memory_ops.h"
 
 namespace onetrip {
@@ -26,12 +27,37 @@ bool AllAre(std::span<const FabricOp> ops, uint64_t bits, FabricOpKind kind) {
   return true;
 }
 
+// A message of the network; it owns itself.
+class MessageTimer final : public Timer {
+ public:
+  MessageTimer(void (*fn)(void*), void* arg) : fn_(fn), arg_(arg) {}
+  static void* operator new(size_t bytes) { return AllocateFrame(bytes); }
+  static void operator delete(void* memory, size_t bytes) { ReleaseFrame(memory, bytes); }
+
+  void Fire() override {
+    const auto fn = fn_;
+    void* const arg = arg_;
+    delete this;
+    fn(arg);
+  }
+  void Dropped() override { delete this; }
+  [[nodiscard]] bool may_fire_amid_turn() const override { return true; }
+
+ private:
+  void (*fn_)(void*);
+  void* arg_;
+};
+
 constexpr Status kLost(StatusCode::kUnavailable, "the memory node is lost");
 
 }  // namespace
 
 SimNetwork::~SimNetwork() {
   for (const SimFabric* fabric : fabrics_) CHECK(fabric == nullptr);
+}
+
+void SimNetwork::At(uint64_t time_ns, void (*fn)(void*), void* channel) {
+  executor_.timers().Add(new MessageTimer(fn, channel), time_ns);
 }
 
 uint64_t SimNetwork::DrawLatency(NodeId node) {
@@ -49,21 +75,28 @@ void SimNetwork::ResumeNode(NodeId node) {
     if (fabric == nullptr) continue;
     SimFabric::Channel& channel = *fabric->channels_.at(node.value);
     if (std::exchange(channel.stalled, false)) {
-      executor_.At(executor_.NowNs(), SimFabric::ApplyNext, &channel);
+      At(executor_.NowNs(), SimFabric::ApplyNext, &channel);
     }
   }
 }
 
 SimFabric::SimFabric(Executor& worker, SimNetwork& network)
-    : SimFabric(worker, nullptr, &network) {}
+    : SimFabric(worker, nullptr, &network, nullptr) {}
+
+SimFabric::SimFabric(SimProcess& worker, SimExecutor& world, SimNetwork& network)
+    : SimFabric(worker, nullptr, &network, &world) {
+  process_ = &worker;
+}
 
 SimFabric::SimFabric(Executor& worker, const std::vector<MemoryEndpoint*>& endpoints,
                      SimFabricOptions options)
-    : SimFabric(worker, new SimNetwork(worker, endpoints, options), nullptr) {}
+    : SimFabric(worker, new SimNetwork(worker, endpoints, options), nullptr, nullptr) {}
 
-SimFabric::SimFabric(Executor& worker, SimNetwork* own_network, SimNetwork* shared_network)
-    : Fabric(worker.clock()),
+SimFabric::SimFabric(Executor& worker, SimNetwork* own_network, SimNetwork* shared_network,
+                     SimExecutor* inline_world)
+    : Fabric(worker.clock(), inline_world != nullptr),
       worker_(worker),
+      inline_world_(inline_world),
       own_network_(own_network),
       network_(own_network != nullptr ? *own_network : *shared_network),
       index_(static_cast<uint32_t>(network_.fabrics_.size())) {
@@ -94,6 +127,10 @@ bool SimFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> w
   for (FabricOp& op : ops) op.ok = false;
   if (network_.instant_) {
     ApplyAtOnce(ops);
+    return true;
+  }
+  if (completes_inline()) {
+    CompleteInline(*round_trip);
     return true;
   }
   // Node by node, in the order in which the batch first names them.
@@ -129,6 +166,57 @@ void SimFabric::ApplyAtOnce(std::span<FabricOp> ops) {
   }
 }
 
+// In the order of the batch, over all nodes; the observer is told operation by operation.
+void SimFabric::CompleteInline(RoundTrip& round_trip) {
+  SimObserver* const observer = network_.observer_;
+  const std::span<FabricOp> ops = round_trip.ops();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    FabricOp& op = ops[i];
+    const Channel& channel = *channels_.at(op.node.value);
+    if (!IsOpen(channel)) continue;
+    if (observer != nullptr) observer->Posted(*this, op.node, round_trip, uint64_t{1} << i);
+    op.ok = CompleteInline(channel, op);
+    if (observer != nullptr && op.ok) observer->Applied(*this, op.node, op);
+    if (observer != nullptr) observer->Answered(*this, op.node, op.ok);
+  }
+}
+
+bool SimFabric::CompleteInline(const Channel& channel, FabricOp& op) {
+  MemoryEndpoint& endpoint = network_.endpoint(channel.node);
+  uint32_t applied_bytes = 0;
+  do {
+    if (!process_->dead()) StandStillBeforeStep();
+    if (!endpoint.reachable() || channel.fenced || process_->dead()) return false;
+    if (!InBounds(op, endpoint.bytes())) return false;
+    FabricOp piece = NextPiece(op, applied_bytes);
+    ExecuteOp(piece, endpoint.base());
+    op.result = piece.result;
+    applied_bytes += piece.bytes;
+  } while (applied_bytes < op.bytes);
+  ++network_.applied_ops_;
+  if (dies_after_ops_ != 0 && --dies_after_ops_ == 0) std::exchange(die_, nullptr)();
+  return !process_->dead();
+}
+
+// A worker's thread takes its time, and its core may be taken away at any step.
+void SimFabric::StandStillBeforeStep() {
+  constexpr uint64_t kStepNs = 20;
+  constexpr uint64_t kTakenAwayNs = 4'000;
+  constexpr uint64_t kLongTakenAwayNs = 200'000;
+  Rng& rng = network_.executor_.rng();
+  const uint64_t drawn = rng.Below(8192);
+  uint64_t ns = rng.Below(kStepNs + 1);
+  if (drawn < 64) ns = rng.Below(kTakenAwayNs);
+  if (drawn == 8191) ns = rng.Below(kLongTakenAwayNs);
+  inline_world_->StandStill(*process_, ns);
+}
+
+void SimFabric::DieAfter(uint32_t ops, std::function<void()> die) {
+  CHECK(completes_inline() && ops > 0);
+  dies_after_ops_ = ops;
+  die_ = std::move(die);
+}
+
 void SimFabric::Enqueue(Channel& channel, const RoundTripPtr& round_trip, uint64_t ops) {
   Request request;
   request.round_trip = round_trip;
@@ -162,8 +250,23 @@ void SimFabric::StartApplying(Channel& channel) {
   channel.applying = true;
   channel.left = channel.requests.front().ops;
   channel.applied_bytes = 0;
-  Executor& executor = network_.executor_;
-  executor.At(std::max(channel.requests.front().arrival_ns, executor.NowNs()), ApplyNext, &channel);
+  const uint64_t now_ns = network_.executor_.NowNs();
+  network_.At(std::max(channel.requests.front().arrival_ns, now_ns), ApplyNext, &channel);
+}
+
+FabricOp SimFabric::NextPiece(const FabricOp& op, uint64_t applied_bytes) {
+  FabricOp piece = op;
+  const bool is_bulk = op.kind == FabricOpKind::kRead || op.kind == FabricOpKind::kWrite;
+  if (is_bulk && op.bytes > 8 && network_.options_.step_ns > 0) {
+    const uint64_t left = op.bytes - applied_bytes;
+    // A step ends on a word of remote memory, so that words are never torn.
+    uint64_t step = 8 * (1 + network_.executor_.rng().Below(8));
+    step -= (op.offset + applied_bytes + step) % 8;
+    piece.bytes = static_cast<uint32_t>(std::min(left, step));
+    piece.offset += applied_bytes;
+    piece.local += applied_bytes;
+  }
+  return piece;
 }
 
 bool SimFabric::ApplyStep(Channel& channel) {
@@ -179,17 +282,7 @@ bool SimFabric::ApplyStep(Channel& channel) {
     channel.left &= channel.left - 1;
     return channel.left == 0;
   }
-  FabricOp piece = op;
-  const bool is_bulk = op.kind == FabricOpKind::kRead || op.kind == FabricOpKind::kWrite;
-  if (is_bulk && op.bytes > 8 && network_.options_.step_ns > 0) {
-    const uint64_t left = op.bytes - channel.applied_bytes;
-    // A step ends on a word of remote memory, so that words are never torn.
-    uint64_t step = 8 * (1 + network_.executor_.rng().Below(8));
-    step -= (op.offset + channel.applied_bytes + step) % 8;
-    piece.bytes = static_cast<uint32_t>(std::min(left, step));
-    piece.offset += channel.applied_bytes;
-    piece.local += channel.applied_bytes;
-  }
+  FabricOp piece = NextPiece(op, channel.applied_bytes);
   ExecuteOp(piece, endpoint.base());
   channel.applied_bytes += piece.bytes;
   if (channel.applied_bytes < op.bytes) return false;
@@ -213,7 +306,7 @@ void SimFabric::ApplyNext(void* arg) {
   const bool lost = !network.endpoint(channel.node).reachable() || channel.fenced ||
                     channel.requests.front().dropped;
   if (!lost && !channel.fabric->ApplyStep(channel)) {
-    network.executor_.At(now_ns + network.options_.step_ns, ApplyNext, &channel);
+    network.At(now_ns + network.options_.step_ns, ApplyNext, &channel);
     return;
   }
   if (channel.requests.front().failed) {
@@ -235,7 +328,7 @@ void SimFabric::ApplyNext(void* arg) {
   channel.last_reply_ns = std::max(now_ns + back_ns, channel.last_reply_ns);
   channel.replies.push_back(std::move(channel.requests.front()));
   channel.requests.pop_front();
-  network.executor_.At(channel.last_reply_ns, DeliverReply, &channel);
+  network.At(channel.last_reply_ns, DeliverReply, &channel);
   channel.applying = false;
   if (!channel.requests.empty()) channel.fabric->StartApplying(channel);
 }
@@ -271,7 +364,7 @@ void SimFabric::BreakChannel(NodeId node) {
     if (std::exchange(request.failed, true)) continue;
     request.broken = true;
     channel.replies.push_back(request);
-    network_.executor_.At(channel.last_reply_ns, DeliverReply, &channel);
+    network_.At(channel.last_reply_ns, DeliverReply, &channel);
   }
 }
 

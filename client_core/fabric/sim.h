@@ -11,11 +11,13 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "client_core/coro/executor.h"
+#include "client_core/coro/sim_executor.h"
 #include "client_core/fabric/fabric.h"
 
 namespace onetrip {
@@ -107,6 +109,8 @@ class SimNetwork {
     bool paused;
   };
   uint64_t DrawLatency(NodeId node);
+  // Calls fn(channel) then, even while a worker is amid a turn.
+  void At(uint64_t time_ns, void (*fn)(void*), void* channel);
 
   Executor& executor_;
   const SimFabricOptions options_;
@@ -121,6 +125,10 @@ class SimFabric final : public Fabric {
  public:
   // One worker's fabric; `worker` is the executor it runs on. Both outlive it.
   SimFabric(Executor& worker, SimNetwork& network);
+  // Of a worker on the host of the memory nodes, as over shm: operations complete inside Post(),
+  // step by step, and others of `world`, which runs `worker`, go on between two steps. What is asked
+  // by Control() takes its time.
+  SimFabric(SimProcess& worker, SimExecutor& world, SimNetwork& network);
   // A worker with a network of its own, on its own executor.
   SimFabric(Executor& worker, const std::vector<MemoryEndpoint*>& endpoints,
             SimFabricOptions options);
@@ -149,6 +157,10 @@ class SimFabric final : public Fabric {
 
   // When the worker's core has handed over all that was posted; see SimFabricOptions::post_ns.
   [[nodiscard]] uint64_t core_free_ns() const { return core_free_ns_; }
+
+  // The worker dies amid a batch: `die`, which kills its process, is called after so many more
+  // operations of it, 1 or more. REQUIRES: completes_inline().
+  void DieAfter(uint32_t ops, std::function<void()> die);
 
   // For observers: which of the network's fabrics this is, in the order of their making.
   [[nodiscard]] uint32_t index() const { return index_; }
@@ -196,7 +208,8 @@ class SimFabric final : public Fabric {
   static_assert(RoundTrip::kMaxOps <= 64, "operations are bits of a word");
 
   // Takes `own_network`, if there is one.
-  SimFabric(Executor& worker, SimNetwork* own_network, SimNetwork* shared_network);
+  SimFabric(Executor& worker, SimNetwork* own_network, SimNetwork* shared_network,
+            SimExecutor* inline_world);
   static void ApplyNext(void* channel);
   static void DeliverReply(void* channel);
   void StartApplying(Channel& channel);
@@ -211,12 +224,22 @@ class SimFabric final : public Fabric {
   uint64_t DrawArrival(Channel& channel, uint64_t ready_ns);
   static void DeliverControlReply(Channel& channel, const Request& reply);
   void ApplyAtOnce(std::span<FabricOp> ops);
+  // What a step applies of a bulk operation of which `applied_bytes` are done; else all of `op`.
+  FabricOp NextPiece(const FabricOp& op, uint64_t applied_bytes);
+  void CompleteInline(RoundTrip& round_trip);
+  // Returns whether the operation is known to be done.
+  bool CompleteInline(const Channel& channel, FabricOp& op);
+  void StandStillBeforeStep();
 
   friend class SimNetwork;
 
   Executor& worker_;
+  SimExecutor* const inline_world_;  // null: operations complete later
   std::unique_ptr<SimNetwork> own_network_;
   SimNetwork& network_;
+  SimProcess* process_ = nullptr;    // the worker, where they complete inline
+  uint32_t dies_after_ops_ = 0;      // 0: it does not
+  std::function<void()> die_;
   uint32_t index_ = 0;
   uint64_t core_free_ns_ = 0;
   std::vector<std::unique_ptr<Channel>> channels_;

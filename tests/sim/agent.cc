@@ -47,7 +47,9 @@ Agent::Agent(const World& world, uint32_t number, uint64_t seed, SimMasterClient
       network_(world.network),
       memory_(world.memory),
       meetings_(world.meetings),
-      fabric_(std::make_unique<SimFabric>(process_, world.network)),
+      fabric_((world.inline_agents >> (number % 8) & 1) != 0
+                  ? std::make_unique<SimFabric>(process_, world.executor, world.network)
+                  : std::make_unique<SimFabric>(process_, world.network)),
       hold_(process_),
       master_(process_, world.executor, world.master, world.control,
               "agent " + std::to_string(number), std::move(events)),

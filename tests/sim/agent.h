@@ -34,6 +34,7 @@ class Agent {
     Meetings& meetings;
     EngineKind engine;
     uint32_t transactions_every;
+    uint32_t inline_agents;  // Plan::inline_agents
   };
 
   // An executor and a fabric; everything else comes with Start. `number`: of its clients.

@@ -13,7 +13,8 @@
 namespace onetrip {
 namespace {
 
-// Tries seed after seed until a run fails; false if none does. In a child process, since a bug may
+// Tries seed after seed until a run fails; false if none does. All agents are over a network: the
+// seeds that find a bug were chosen among such. In a child process, since a bug may
 // end in a CHECK as well as in a report.
 bool Finds(const PlantedBug& bug) {
   const pid_t child = fork();

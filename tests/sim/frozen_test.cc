@@ -22,7 +22,7 @@ TEST(SimulationFrozen, ReadsEndThoughWritersStandStill) {
   WaitFreedomReport sum;
   uint64_t interrupted = 0;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    const Report report = RunPlan(FindScenario("frozen")->make(seed));
+    const Report report = RunPlan(FindScenario("frozen")->Make(seed));
     ASSERT_TRUE(report.ok()) << "seed " << seed << ": " << report.failure;
     sum.reads += report.wait_freedom.reads;
     sum.among_frozen += report.wait_freedom.among_frozen;

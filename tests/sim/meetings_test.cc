@@ -86,7 +86,7 @@ TEST(Meetings, AnyTwoThatCanMeetDo) {
     const Scenario* scenario = FindScenario(name);
     ASSERT_NE(scenario, nullptr);
     for (uint64_t seed = 1; seed <= seeds; ++seed) {
-      const Report report = RunPlan(scenario->make(seed));
+      const Report report = RunPlan(scenario->Make(seed));
       ASSERT_TRUE(report.ok()) << report.failure << "\nreplay: simulate --scenario " << name
                                << " --seed " << seed << " --seeds 1 --timeline";
       table.Add(report.meetings);

@@ -84,6 +84,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("turn_bytes", plan.data_path.turn_bytes);
   visit("large_value_bytes", plan.large_value_bytes);
   visit("tick_spread", plan.tick_spread);
+  visit("inline_agents", plan.inline_agents);
   visit("think_ns_max", plan.think_ns_max);
   visit("databases", plan.databases);
   visit("transactions_every", plan.transactions_every);

@@ -77,6 +77,8 @@ struct Plan {
   uint64_t large_value_bytes = 0;  // an agent's budget for values in extents; 0: none
   uint32_t tick_spread =
       1;  // each agent's epochs tick so many times more rarely than the one's before
+  // Bit i: the operations of agent i modulo 8 complete inline, as on its own host's memory.
+  uint32_t inline_agents = 0;
   uint64_t think_ns_max = 4000;  // a client pauses at most so long before each command
   uint32_t databases = 1;        // that the clients are on; 2 at most
   // Every so many-th command of an agent goes between MULTI and EXEC; 0: none.
@@ -101,6 +103,9 @@ struct Scenario {
   std::string_view name;
   std::string_view about;
   Plan (*make)(uint64_t seed);
+
+  // make(), of agents of which some are on the memory nodes' host.
+  [[nodiscard]] Plan Make(uint64_t seed) const;
 };
 std::span<const Scenario> Scenarios();
 // Null if there is none of that name.

@@ -89,7 +89,7 @@ Report RunPlan(const Plan& plan, const RunOptions& options) {
 }
 
 Report RunSmallPrograms(uint64_t seed, uint32_t rounds, const RunOptions& options) {
-  Plan plan = FindScenario("small")->make(seed);
+  Plan plan = FindScenario("small")->Make(seed);
   const auto shapes = SmallShapes();
   plan.agents = 5;
   World world(plan, options);

@@ -443,6 +443,14 @@ constexpr Scenario kScenarios[] = {
 
 std::span<const Scenario> Scenarios() { return kScenarios; }
 
+// By a generator of its own: what else a seed decides stays as it is.
+Plan Scenario::Make(uint64_t seed) const {
+  Plan plan = make(seed);
+  Rng rng(seed * 0x9e3779b97f4a7c15ULL + 0x696e6c696e65ULL);
+  if (rng.Below(4) == 0) plan.inline_agents = 1 + static_cast<uint32_t>(rng.Below(255));
+  return plan;
+}
+
 const Scenario* FindScenario(std::string_view name) {
   const auto* found = std::find_if(std::begin(kScenarios), std::end(kScenarios),
                                    [&](const Scenario& known) { return known.name == name; });

@@ -133,13 +133,13 @@ bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_se
   const bool small = scenario.name == "small";
   uint64_t seed = first_seed;
   for (; seed < first_seed + count && (seed == first_seed || SteadyClock::now() < until); ++seed) {
-    if (!flags.engine.empty() && EngineName(scenario.make(seed).engine) != flags.engine) continue;
+    if (!flags.engine.empty() && EngineName(scenario.Make(seed).engine) != flags.engine) continue;
     const Report report = small ? RunSmallPrograms(seed, flags.rounds, options)
-                                : RunPlan(scenario.make(seed), options);
+                                : RunPlan(scenario.Make(seed), options);
     here.Add(report, small ? flags.rounds : 1);
     if (!report.ok()) {
       Explain(flags, std::string(scenario.name), seed, report);
-      if (flags.shrink) ShrinkAndPrint(scenario.make(seed));
+      if (flags.shrink) ShrinkAndPrint(scenario.Make(seed));
       return false;
     }
     if (flags.timeline) std::cout << report.timeline;

@@ -144,7 +144,8 @@ Agent& World::AddAgent(uint32_t number) {
                            *memory_,
                            meetings_,
                            EngineOf(plan_, number),
-                           plan_.transactions_every};
+                           plan_.transactions_every,
+                           plan_.inline_agents};
   const auto index = static_cast<uint32_t>(agents_.size());
   const SimMasterClient::Events events{
       [this, index](WorkerId worker) { OnJoined(agents_[index].get(), worker); },

@@ -134,6 +134,7 @@ class World {
   Agent& AddAgent(uint32_t number);
   // Its process is dead.
   void Bury(Agent* agent);
+  void Crash(const PlannedFault& planned);
   void Revive(uint32_t number, uint32_t attempt, uint64_t delay_ns);
   static void ReviveNow(void* revival);
   [[nodiscard]] DataPathOptions OptionsOf(uint32_t number) const;

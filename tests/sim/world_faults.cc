@@ -11,6 +11,9 @@ namespace {
 // How often an agent that cannot start is started again, and after how long.
 constexpr uint32_t kAttemptsMax = 6;
 constexpr uint64_t kStartAgainNs = 300'000;
+
+// An agent whose operations complete inline dies after so many of them at most: amid some batch.
+constexpr uint32_t kBatchOps = 24;
 // Until one that is cut off is asked again.
 constexpr uint64_t kAskAgainNs = 100'000;
 
@@ -172,6 +175,11 @@ void World::EndFault(void* arg) {
   planned.world->EndNow(planned);
 }
 
+void World::Crash(const PlannedFault& planned) {
+  Bury(planned.agent);
+  if (planned.fault.duration_ns > 0) Revive(planned.fault.agent, 0, planned.fault.duration_ns);
+}
+
 void World::StrikeNow(PlannedFault& planned) {
   const Fault& fault = planned.fault;
   planned.agent = current_.at(fault.agent);
@@ -266,8 +274,12 @@ void World::StrikeAgent(PlannedFault& planned) {
   const NodeId node{static_cast<uint16_t>(fault.node)};
   switch (fault.kind) {
     case FaultKind::kCrashAgent:
-      Bury(&agent);
-      if (fault.duration_ns > 0) Revive(fault.agent, 0, fault.duration_ns);
+      if (agent.fabric().completes_inline()) {
+        const auto ops = static_cast<uint32_t>(1 + executor_.rng().Below(kBatchOps));
+        agent.fabric().DieAfter(ops, [this, &planned] { Crash(planned); });
+      } else {
+        Crash(planned);
+      }
       break;
     case FaultKind::kLeaveAgent:
       agent.process().Spawn(agent.gate(), Depart(&agent, fault.duration_ns));

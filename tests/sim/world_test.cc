@@ -47,7 +47,7 @@ TEST_P(Simulation, EveryHistoryIsLinearizableAndMemoryAddsUp) {
   uint64_t faults = 0;
   uint64_t unanswered = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
-    const Report report = RunPlan(scenario->make(seed));
+    const Report report = RunPlan(scenario->Make(seed));
     ASSERT_TRUE(report.ok()) << report.failure << "\nreplay: simulate --scenario " << scenario->name
                              << " --seed " << seed << " --seeds 1 --timeline";
     commands += report.commands;
@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Worlds, SmallPrograms, testing::Values(1, 1'000'001));
 // Seeds that have found something once.
 TEST(SimulationRegressions, AReadOfARecordThatExpiresMeanwhile) {
   // A GET answered nil of a record that expired after its slot had been overwritten.
-  const Report report = RunPlan(FindScenario("expiry")->make(1375));
+  const Report report = RunPlan(FindScenario("expiry")->Make(1375));
   EXPECT_TRUE(report.ok()) << report.failure;
 }
 
@@ -225,22 +225,22 @@ TEST(SimulationDeterminism, OnePlanOneTrace) {
   for (const Scenario& scenario : Scenarios()) {
     const int seeds = scenario.name == "full" ? 1 : Scaled(15);
     for (uint64_t seed = 1; seed <= static_cast<uint64_t>(seeds); ++seed) {
-      const Plan plan = scenario.make(seed);
+      const Plan plan = scenario.Make(seed);
       const Report first = RunPlan(plan);
       const Report second = RunPlan(plan);
       ASSERT_EQ(first.trace_hash, second.trace_hash) << scenario.name << ", seed " << seed;
       ASSERT_EQ(first.steps, second.steps) << scenario.name << ", seed " << seed;
     }
   }
-  EXPECT_NE(RunPlan(FindScenario("calm")->make(1)).trace_hash,
-            RunPlan(FindScenario("calm")->make(2)).trace_hash);
+  EXPECT_NE(RunPlan(FindScenario("calm")->Make(1)).trace_hash,
+            RunPlan(FindScenario("calm")->Make(2)).trace_hash);
 }
 
 // What the scenarios are about does happen in them.
 TEST(SimulationMembers, SwapsHappen) {
   uint64_t swaps = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const Report report = RunPlan(FindScenario("swap")->make(seed));
+    const Report report = RunPlan(FindScenario("swap")->Make(seed));
     EXPECT_TRUE(report.ok()) << report.failure;
     swaps += report.swaps;
   }
@@ -251,7 +251,7 @@ TEST(SimulationMembers, FlushesAndExpulsionsHappen) {
   uint64_t flushes = 0;
   uint64_t expelled = 0;
   for (uint64_t seed = 1; seed <= 100; ++seed) {
-    const Report report = RunPlan(FindScenario("members")->make(seed));
+    const Report report = RunPlan(FindScenario("members")->Make(seed));
     ASSERT_TRUE(report.ok()) << report.failure;
     flushes += report.flushes;
     expelled += report.expelled;
@@ -266,7 +266,7 @@ TEST(SimulationRegisters, EndUnderTheirWriters) {
     const auto seeds = static_cast<uint64_t>(Scaled(60));
     for (uint64_t seed = 1; seed <= seeds; ++seed) {
       const Report report =
-          name == "small" ? RunSmallPrograms(seed, 20) : RunPlan(FindScenario(name)->make(seed));
+          name == "small" ? RunSmallPrograms(seed, 20) : RunPlan(FindScenario(name)->Make(seed));
       ASSERT_TRUE(report.ok()) << report.failure;
       sum.thawed += report.thawed;
       sum.dropped += report.dropped;
@@ -283,7 +283,7 @@ TEST(SimulationRegisters, EndUnderTheirWriters) {
 TEST(SimulationPlans, SurviveBeingWrittenAndRead) {
   for (const Scenario& scenario : Scenarios()) {
     for (uint64_t seed = 1; seed <= 20; ++seed) {
-      const Plan plan = scenario.make(seed);
+      const Plan plan = scenario.Make(seed);
       const std::string text = PlanToText(plan);
       Plan again;
       std::string error;
@@ -291,7 +291,7 @@ TEST(SimulationPlans, SurviveBeingWrittenAndRead) {
       ASSERT_EQ(PlanToText(again), text) << scenario.name << ", seed " << seed;
     }
   }
-  const Plan plan = FindScenario("faults")->make(3);
+  const Plan plan = FindScenario("faults")->Make(3);
   Plan again;
   std::string error;
   ASSERT_TRUE(PlanFromText(PlanToText(plan), &again, &error));
@@ -304,7 +304,7 @@ TEST(SimulationPlans, ThreeOfFourAreOfEngineSwarmSomeOfAbdAndAThirdHasATinyCache
   uint64_t abd = 0;
   uint64_t tiny = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    const Plan plan = FindScenario("calm")->make(seed);
+    const Plan plan = FindScenario("calm")->Make(seed);
     swarm += plan.engine == EngineKind::kSwarm ? 1 : 0;
     abd += plan.engine == EngineKind::kAbd ? 1 : 0;
     tiny += plan.data_path.register_cache_entries <= 8 ? 1 : 0;
@@ -346,7 +346,7 @@ TEST(SimulationPlans, ATextThatIsNoneIsRefusedWithTheLine) {
 TEST(SimulationTimeline, TellsWhoDidWhatWhere) {
   RunOptions options;
   options.timeline = true;
-  Plan plan = FindScenario("small")->make(1);
+  Plan plan = FindScenario("small")->Make(1);
   plan.program = MakeSmallProgram("W WW RR R");
   const Report report = RunPlan(plan, options);
   for (const char* part :
