@@ -4,8 +4,10 @@
 
 #include "redis_compat/ascii.h"
 #include "redis_compat/commands.h"
+#include "redis_compat/container_replies.h"
 #include "redis_compat/numbers.h"
 #include "redis_compat/reply_status.h"
+#include "redis_compat/timeout_argument.h"
 
 namespace onetrip {
 

@@ -8,6 +8,7 @@
 #include "redis_compat/command_syntax.h"
 #include "redis_compat/command_table.h"
 #include "redis_compat/commands.h"
+#include "redis_compat/container_replies.h"
 #include "redis_compat/glob.h"
 #include "redis_compat/reply_status.h"
 

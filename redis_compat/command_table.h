@@ -32,9 +32,13 @@ enum CommandFlag : uint32_t {
   kNoMulti = 1u << 11,  // Refused inside a transaction.
   kAllowBusy = 1u << 12,
   // Ours, not listed.
-  kContainer = 1u << 16,     // Has subcommands, in the rows behind it.
-  kNotQueued = 1u << 17,     // Runs at once inside a transaction.
-  kConstantTime = 1u << 18,  // Made from the complexity.
+  kContainer = 1u << 16,        // Has subcommands, in the rows behind it.
+  kNotQueued = 1u << 17,        // Runs at once inside a transaction.
+  kConstantTime = 1u << 18,     // Made from the complexity.
+  kRunsQueue = 1u << 19,        // Does what the commands do that the transaction has queued.
+  kMayWrite = 1u << 20,         // Changes keys although it is not listed as a write.
+  kOtherDatabase = 1u << 21,    // Its second key may be in another database.
+  kSelectsDatabase = 1u << 22,  // The commands behind it are about the database it names.
 };
 
 // ACL categories, in the order in which COMMAND INFO lists them.

@@ -4,10 +4,6 @@
 #ifndef ONETRIP_REDIS_COMPAT_COMMANDS_H_
 #define ONETRIP_REDIS_COMPAT_COMMANDS_H_
 
-#include <cstdint>
-#include <optional>
-#include <string_view>
-
 #include "client_core/coro/task.h"
 #include "redis_compat/command_context.h"
 
@@ -67,16 +63,15 @@ void BgRewriteAofCommand(CommandContext& context);
 void LastSaveCommand(CommandContext& context);
 void ShutdownCommand(CommandContext& context);
 void LolwutCommand(CommandContext& context);
-void ClusterCommand(CommandContext& context);
 void FunctionListCommand(CommandContext& context);
 void FunctionStatsCommand(CommandContext& context);
 void FunctionFlushCommand(CommandContext& context);
 void FunctionDumpCommand(CommandContext& context);
 void FunctionKillCommand(CommandContext& context);
 void FunctionDeleteCommand(CommandContext& context);
-// What several of them read and answer alike. An empty timeout has been answered.
-std::optional<uint64_t> ReadTimeoutMs(CommandContext& context, std::string_view text);
-void ReplySubcommandSyntaxError(CommandContext& context);
+
+// cluster_commands.cc
+void ClusterCommand(CommandContext& context);
 
 // command_commands.cc
 void AclWhoAmICommand(CommandContext& context);
@@ -101,8 +96,6 @@ Task<void> DbSizeCommand(CommandContext& context);
 Task<void> FlushAllCommand(CommandContext& context);
 Task<void> FlushDbCommand(CommandContext& context);
 Task<void> SwapDbCommand(CommandContext& context);
-// HELP of any container, made from the rows of its subcommands.
-void HelpCommand(CommandContext& context);
 
 // transaction_commands.cc
 void MultiCommand(CommandContext& context);
@@ -126,7 +119,6 @@ Task<void> PExpireAtCommand(CommandContext& context);
 Task<void> ExpireTimeCommand(CommandContext& context);
 Task<void> PExpireTimeCommand(CommandContext& context);
 Task<void> PersistCommand(CommandContext& context);
-Task<void> GetExCommand(CommandContext& context);
 
 // scan_commands.cc
 Task<void> ScanCommand(CommandContext& context);
@@ -138,7 +130,6 @@ Task<void> RenameCommand(CommandContext& context);
 Task<void> RenameNxCommand(CommandContext& context);
 Task<void> MoveCommand(CommandContext& context);
 Task<void> CopyCommand(CommandContext& context);
-Task<void> MSetNxCommand(CommandContext& context);
 
 // dump_commands.cc
 Task<void> DumpCommand(CommandContext& context);
@@ -176,6 +167,12 @@ Task<void> StrLenCommand(CommandContext& context);
 Task<void> GetRangeCommand(CommandContext& context);
 Task<void> SetRangeCommand(CommandContext& context);
 Task<void> AppendCommand(CommandContext& context);
+
+// getex_command.cc
+Task<void> GetExCommand(CommandContext& context);
+
+// msetnx_command.cc
+Task<void> MSetNxCommand(CommandContext& context);
 
 // bit_commands.cc
 Task<void> SetBitCommand(CommandContext& context);

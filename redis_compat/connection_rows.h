@@ -8,6 +8,7 @@
 #include <array>
 
 #include "redis_compat/commands.h"
+#include "redis_compat/container_replies.h"
 #include "redis_compat/row_terms.h"
 
 namespace onetrip {
@@ -81,7 +82,7 @@ inline constexpr auto kConnectionRows = std::to_array<CommandRow>({
      .complexity = "O(1)",
      .group = CommandGroup::kConnection,
      .arity = 2,
-     .flags = kAnyState | kFast,
+     .flags = kAnyState | kFast | kSelectsDatabase,
      .categories = kCatHandshake,
      .immediate = SelectCommand},
     {.name = "client",

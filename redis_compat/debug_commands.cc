@@ -5,6 +5,7 @@
 #include "client_core/kv/pool_check.h"
 #include "redis_compat/ascii.h"
 #include "redis_compat/commands.h"
+#include "redis_compat/container_replies.h"
 #include "redis_compat/key_access.h"
 #include "redis_compat/numbers.h"
 #include "redis_compat/reply_status.h"

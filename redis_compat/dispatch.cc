@@ -7,7 +7,6 @@
 #include "redis_compat/ascii.h"
 #include "redis_compat/call_watch.h"
 #include "redis_compat/command_table.h"
-#include "redis_compat/commands.h"
 #include "redis_compat/key_access.h"
 #include "redis_compat/reply_status.h"
 
@@ -79,7 +78,7 @@ CommandStart Refuse(CommandContext& context, std::string_view error) {
   if (context.command != nullptr) {
     context.stats.CountRejected(CommandId(*context.command));
   }
-  if (context.command != nullptr && context.command->awaited == ExecCommand) {
+  if (context.command != nullptr && (context.command->flags & kRunsQueue) != 0) {
     context.session.transaction.reset();
     context.out.Error(ExecAbortError(error));
   } else {
@@ -181,10 +180,7 @@ const CommandRow* LookUpCommand(std::span<const std::string_view> argv) {
 
 namespace {
 
-// PFCOUNT of one key remembers what it has counted.
-bool Writes(const CommandRow& row) {
-  return (row.flags & kWrite) != 0 || row.awaited == PfCountCommand;
-}
+bool Writes(const CommandRow& row) { return (row.flags & (kWrite | kMayWrite)) != 0; }
 
 }  // namespace
 
@@ -193,7 +189,7 @@ bool WritesSomething(const Session& session, std::span<const std::string_view> a
   if (row == nullptr) {
     return false;
   }
-  if (row->awaited != ExecCommand || session.transaction == nullptr) {
+  if ((row->flags & kRunsQueue) == 0 || session.transaction == nullptr) {
     return Writes(*row);
   }
   const auto& queue = session.transaction->queue;

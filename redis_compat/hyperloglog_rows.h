@@ -29,7 +29,8 @@ inline constexpr auto kHyperLogLogRows = std::to_array<CommandRow>({
                    "counted before",
      .group = CommandGroup::kHyperLogLog,
      .arity = -2,
-     .flags = kReadOnly,
+     // It remembers what it has counted of one key.
+     .flags = kReadOnly | kMayWrite,
      .categories = kCatRead | kCatHyperLogLog | kCatSlow,
      .keys = {1, -1, 1, kKeyRw | kKeyAccess,
               "RW because it may change the internal representation of the key, and propagate to "

@@ -132,6 +132,15 @@ inline void PrefetchAhead(const CommandContext& context, size_t index, size_t st
   }
 }
 
+// The record as it is, with another deadline; 0: none.
+inline Change WithDeadline(const RecordView& record, uint64_t deadline_ms) {
+  NewRecord changed;
+  changed.head = record.value;
+  changed.deadline_ms = deadline_ms;
+  changed.type = record.type;
+  return Change::Write(changed);
+}
+
 // A read-modify-write that can also refuse: Apply() leaves the reason in error().
 class CommandMutation : public Mutation {
  public:

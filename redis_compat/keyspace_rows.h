@@ -6,6 +6,7 @@
 #include <array>
 
 #include "redis_compat/commands.h"
+#include "redis_compat/container_replies.h"
 #include "redis_compat/row_terms.h"
 
 namespace onetrip {
@@ -68,7 +69,7 @@ inline constexpr auto kKeyspaceRows = std::to_array<CommandRow>({
      .since = "6.2.0",
      .complexity = "O(N) in the size of the value",
      .arity = -3,
-     .flags = kWrite | kDenyOom,
+     .flags = kWrite | kDenyOom | kOtherDatabase,
      .categories = kCatKeyspace | kCatWrite | kCatSlow,
      .keys = OneKey(kKeyRo | kKeyAccess),
      .more_keys = {2, 2, 1, kKeyOw | kKeyUpdate, {}},
@@ -79,7 +80,7 @@ inline constexpr auto kKeyspaceRows = std::to_array<CommandRow>({
      .since = "1.0.0",
      .complexity = "O(N) in the size of the value",
      .arity = 3,
-     .flags = kWrite | kFast,
+     .flags = kWrite | kFast | kOtherDatabase,
      .categories = kCatKeyspace | kCatWrite | kCatFast,
      .keys = OneKey(kKeyRw | kKeyAccess | kKeyUpdate),
      .awaited = MoveCommand},

@@ -7,6 +7,7 @@
 #include "redis_compat/ascii.h"
 #include "redis_compat/command_table.h"
 #include "redis_compat/commands.h"
+#include "redis_compat/container_replies.h"
 #include "redis_compat/numbers.h"
 #include "redis_compat/reply_status.h"
 

@@ -1,4 +1,4 @@
-// CONFIG, INFO, DBSIZE, TIME, FLUSHALL, FLUSHDB, SWAPDB, and HELP of every container.
+// CONFIG, INFO, DBSIZE, TIME, FLUSHALL, FLUSHDB, SWAPDB.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -7,7 +7,6 @@
 
 #include "client_core/kv/kv.h"
 #include "redis_compat/ascii.h"
-#include "redis_compat/command_table.h"
 #include "redis_compat/commands.h"
 #include "redis_compat/info.h"
 #include "redis_compat/numbers.h"
@@ -222,23 +221,6 @@ Task<void> SwapDbCommand(CommandContext& context) {
   ReplyToChange(context, status,
                 "TRYAGAIN Nothing was swapped; the master, which every swap goes through, did not "
                 "do it in time");
-}
-
-void HelpCommand(CommandContext& context) {
-  const CommandRow* const container = FindCommand(context.argv[0]);
-  const auto subcommands = SubcommandsOf(*container);
-  const size_t prefix = container->name.size() + 1;
-  context.out.Array(1 + 2 * subcommands.size());
-  context.out.Simple(ToUpperAscii(container->name) +
-                     " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
-  for (const CommandRow& row : subcommands) {
-    std::string line = ToUpperAscii(row.name.substr(prefix));
-    if (!row.syntax.empty()) {
-      line.append(" ").append(row.syntax);
-    }
-    context.out.Simple(line);
-    context.out.Simple("    " + std::string(row.summary) + ".");
-  }
 }
 
 }  // namespace onetrip

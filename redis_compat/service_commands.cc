@@ -1,11 +1,13 @@
-// Commands by which operators run a server: WAIT, ROLE, SAVE and relatives, SHUTDOWN, LOLWUT,
-// CLUSTER, and FUNCTION as a server without libraries answers it.
+// Commands by which operators run a server: WAIT, ROLE, SAVE and relatives, SHUTDOWN, LOLWUT, and
+// FUNCTION as a server without libraries answers it.
 #include <string>
 
 #include "redis_compat/ascii.h"
 #include "redis_compat/commands.h"
+#include "redis_compat/container_replies.h"
 #include "redis_compat/numbers.h"
 #include "redis_compat/reply_status.h"
+#include "redis_compat/timeout_argument.h"
 
 namespace onetrip {
 namespace {
@@ -18,25 +20,6 @@ void RefuseToSave(CommandContext& context) {
 }
 
 }  // namespace
-
-std::optional<uint64_t> ReadTimeoutMs(CommandContext& context, std::string_view text) {
-  const auto timeout_ms = ParseInt64(text);
-  if (!timeout_ms) {
-    context.out.Error("ERR timeout is not an integer or out of range");
-    return std::nullopt;
-  }
-  if (*timeout_ms < 0) {
-    context.out.Error("ERR timeout is negative");
-    return std::nullopt;
-  }
-  return static_cast<uint64_t>(*timeout_ms);
-}
-
-void ReplySubcommandSyntaxError(CommandContext& context) {
-  std::string message = "ERR unknown subcommand or wrong number of arguments for '";
-  message.append(context.argv[1].substr(0, 128)).append("'. Try ");
-  context.out.Error(message.append(ToUpperAscii(context.argv[0])).append(" HELP."));
-}
 
 // What was acknowledged is on a majority of the memory nodes of its replicas, whatever is asked
 // for: nothing that could be waited for makes it more.
@@ -121,10 +104,6 @@ void LolwutCommand(CommandContext& context) {
       "\n   one trip there, one trip back\n\nOnetrip ver. " +
           facts.onetrip_version + "\n",
       "txt");
-}
-
-void ClusterCommand(CommandContext& context) {
-  context.out.Error("ERR This instance has cluster support disabled");
 }
 
 void FunctionListCommand(CommandContext& context) {

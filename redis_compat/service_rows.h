@@ -7,6 +7,7 @@
 #include <array>
 
 #include "redis_compat/commands.h"
+#include "redis_compat/container_replies.h"
 #include "redis_compat/row_terms.h"
 
 namespace onetrip {

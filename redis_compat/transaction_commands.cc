@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "client_core/base/check.h"
 #include "client_core/store/staged_store.h"
 #include "redis_compat/command_table.h"
 #include "redis_compat/commands.h"
@@ -25,35 +24,6 @@
 #include "redis_compat/transaction.h"
 
 namespace onetrip {
-
-QueuedCommand::QueuedCommand(const CommandRow* row, std::span<const std::string_view> arguments)
-    : row_(row) {
-  size_t bytes = 0;
-  for (const std::string_view argument : arguments) bytes += argument.size();
-  memory_ = LargeMemory::TryMake(bytes);
-  if (!has_memory()) return;
-  const char* at = reinterpret_cast<const char*>(memory_.start());
-  for (const std::string_view argument : arguments) {
-    argv_.emplace_back(at, argument.size());
-    at += argument.size();
-  }
-}
-
-bool QueuedCommand::CopyNext(std::span<const std::string_view> arguments) {
-  CHECK(arguments.size() == argv_.size());
-  size_t left = kTurnBytes;
-  while (next_ < arguments.size() && left > 0) {
-    const std::string_view piece = arguments[next_].substr(copied_, left);
-    // The memory is ours; argv_ only shows it.
-    std::ranges::copy(piece, const_cast<char*>(argv_[next_].data()) + copied_);
-    left -= piece.size();
-    copied_ += piece.size();
-    if (copied_ < arguments[next_].size()) break;
-    ++next_;
-    copied_ = 0;
-  }
-  return next_ < arguments.size();
-}
 
 namespace {
 
@@ -93,12 +63,12 @@ struct Subject {
 // be in another database.
 bool IsAboutSeveral(const CommandRow& row) {
   const bool unnamed = row.keys.first == 0 && (row.flags & (kWrite | kReadOnly)) != 0;
-  return unnamed || row.awaited == MoveCommand || row.awaited == CopyCommand;
+  return unnamed || (row.flags & kOtherDatabase) != 0;
 }
 
 // Goes where a queued SELECT will lead.
 void FollowSelect(const CommandContext& context, const QueuedCommand& queued, uint32_t* database) {
-  if (queued.row()->immediate != SelectCommand) return;
+  if ((queued.row()->flags & kSelectsDatabase) == 0) return;
   const std::optional<int64_t> index = ParseInt64(queued.argv()[1]);
   const bool leads = index && *index >= 0 && *index < context.hooks.config().databases();
   if (leads) *database = static_cast<uint32_t>(*index);
