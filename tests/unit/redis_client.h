@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "redis_compat/dispatch.h"
-#include "redis_compat/output_buffer.h"
-#include "redis_compat/resp.h"
-#include "redis_compat/resp_writer.h"
+#include "redis_compat/dispatch/dispatch.h"
+#include "redis_compat/protocol/output_buffer.h"
+#include "redis_compat/protocol/resp.h"
+#include "redis_compat/protocol/resp_writer.h"
 #include "tests/support/test_cluster.h"
 #include "tests/unit/redis_fake_hooks.h"
 

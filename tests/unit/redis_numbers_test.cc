@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "redis_compat/config_values.h"
-#include "redis_compat/glob.h"
-#include "redis_compat/inline_split.h"
-#include "redis_compat/numbers.h"
-#include "redis_compat/set_options.h"
+#include "redis_compat/dispatch/set_options.h"
+#include "redis_compat/protocol/inline_split.h"
+#include "redis_compat/protocol/numbers.h"
+#include "redis_compat/values/glob.h"
 
 namespace onetrip {
 namespace {

@@ -1,0 +1,194 @@
+// DUMP and RESTORE: values as bytes that redis-server reads and writes too.
+#include <span>
+#include <string>
+#include <utility>
+
+#include "client_core/base/large_memory.h"
+#include "client_core/layout/record.h"
+#include "redis_compat/commands/keys/handlers.h"
+#include "redis_compat/dispatch/key_copy.h"
+#include "redis_compat/protocol/ascii.h"
+#include "redis_compat/protocol/numbers.h"
+#include "redis_compat/values/rdb_string.h"
+
+namespace onetrip {
+namespace {
+
+struct RestoreOptions {
+  bool replace = false;
+  bool absolute = false;
+};
+
+// IDLETIME and FREQ are checked; nothing here depends on a key's last use. Answers what is wrong
+// and returns false.
+bool ReadRestoreOptions(CommandContext& context, RestoreOptions* options) {
+  const auto argv = context.argv;
+  bool has_idle = false;
+  bool has_frequency = false;
+  for (size_t i = 4; i < argv.size(); ++i) {
+    const bool has_value = i + 1 < argv.size();
+    const bool idle = EqualsIgnoreCase(argv[i], "IDLETIME") && has_value && !has_frequency;
+    const bool frequency = EqualsIgnoreCase(argv[i], "FREQ") && has_value && !has_idle;
+    if (EqualsIgnoreCase(argv[i], "REPLACE")) {
+      options->replace = true;
+    } else if (EqualsIgnoreCase(argv[i], "ABSTTL")) {
+      options->absolute = true;
+    } else if (idle || frequency) {
+      const auto number = ParseInt64(argv[++i]);
+      if (!number) {
+        context.out.Error(kNotIntegerError);
+        return false;
+      }
+      if (idle && *number < 0) {
+        context.out.Error("ERR Invalid IDLETIME value, must be >= 0");
+        return false;
+      }
+      constexpr int64_t kFrequencyMax = 255;
+      if (frequency && (*number < 0 || *number > kFrequencyMax)) {
+        context.out.Error("ERR Invalid FREQ value, must be >= 0 and <= 255");
+        return false;
+      }
+      (idle ? has_idle : has_frequency) = true;
+    } else {
+      context.out.Error(kSyntaxError);
+      return false;
+    }
+  }
+  return true;
+}
+
+constexpr char kBusyKeyError[] = "BUSYKEY Target key name already exists.";
+
+// CRC-64 of `bytes` behind others.
+Task<uint64_t> Crc64ByTurns(Kv& kv, std::string_view bytes, uint64_t before) {
+  uint64_t crc = before;
+  for (size_t from = 0; from < bytes.size(); from += kTurnBytes) {
+    if (from > 0) co_await kv.Yield();
+    crc = Crc64(bytes.substr(from, kTurnBytes), crc);
+  }
+  co_return crc;
+}
+
+Task<bool> IsSoundDump(Kv& kv, std::string_view payload) {
+  DumpChecksum checksum;
+  if (!LoadDumpChecksum(payload, &checksum)) co_return false;
+  const uint64_t crc = co_await Crc64ByTurns(kv, payload.substr(0, checksum.checked_bytes), 0);
+  co_return crc == checksum.crc;
+}
+
+constexpr Status kNoString(StatusCode::kInvalidArgument, "there is no string in it");
+
+// What RESTORE stores: bytes of the payload, or memory of its own.
+struct RestoredString {
+  std::string integer;
+  LargeMemory memory;
+  MemoryBudget::Share share;  // of it
+  std::string_view bytes;
+};
+
+// REQUIRES: IsSoundDump(payload). kInvalidArgument: there is no string in it.
+Task<Status> Restore(CommandContext& context, std::string_view payload, RestoredString* restored) {
+  DumpedString dumped;
+  if (!LoadString(payload, kMaxValueBytes, &dumped)) co_return kNoString;
+  restored->integer = std::move(dumped.integer);
+  restored->bytes = dumped.form == DumpedString::Form::kInteger ? restored->integer : dumped.bytes;
+  if (dumped.form != DumpedString::Form::kCompressed) co_return Status::Ok();
+  restored->memory = LargeMemory::TryMake(dumped.value_bytes);
+  if (restored->memory.start() == nullptr) co_return kNoHostMemory;
+  restored->share = CountMemory(context, dumped.value_bytes);
+  const std::span<char> to(reinterpret_cast<char*>(restored->memory.start()), dumped.value_bytes);
+  restored->bytes = {to.data(), to.size()};
+  Decompressor decompressor(dumped.bytes, to);
+  while (decompressor.Advance(kTurnBytes)) {
+    if (decompressor.is_done()) co_return Status::Ok();
+    co_await context.kv.Yield();
+  }
+  co_return kNoString;
+}
+
+// Whether RESTORE may go on to look at the payload; answers if not.
+Task<bool> KeyIsFree(CommandContext& context, Key key) {
+  ReadResult there;
+  const Status status = co_await context.kv.GetPart(key, kNoValue, &there);
+  if (AnsweredReadFailure(context, status)) co_return false;
+  if (there.found()) context.out.Error(kBusyKeyError);
+  co_return !there.found();
+}
+
+}  // namespace
+
+Task<void> DumpCommand(CommandContext& context) {
+  ReadResult result;
+  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  if (AnsweredReadFailure(context, status)) {
+    co_return;
+  }
+  CountLookup(context, result.found());
+  if (!result.found()) {
+    context.out.Null();
+  } else if (!IsString(result.record())) {
+    context.out.Error(kWrongTypeError);
+  } else {
+    const DumpParts parts = BeginDump(result.record().value);
+    uint64_t crc = Crc64(parts.head);
+    crc = co_await Crc64ByTurns(context.kv, parts.plain, crc);
+    ReplyWithin(context, {parts.head, parts.plain, DumpFooter(crc)}, result.holder());
+  }
+}
+
+Task<void> RestoreCommand(CommandContext& context) {
+  RestoreOptions options;
+  if (!ReadRestoreOptions(context, &options)) {
+    co_return;
+  }
+  const Key key = KeyAt(context, 1);
+  if (!options.replace) {
+    const bool is_free = co_await KeyIsFree(context, key);
+    if (!is_free) co_return;
+  }
+  const auto ttl_ms = ParseInt64(context.argv[2]);
+  if (!ttl_ms) {
+    context.out.Error(kNotIntegerError);
+    co_return;
+  }
+  if (*ttl_ms < 0) {
+    context.out.Error("ERR Invalid TTL value, must be >= 0");
+    co_return;
+  }
+  const bool is_sound = co_await IsSoundDump(context.kv, context.argv[3]);
+  if (!is_sound) {
+    context.out.Error("ERR DUMP payload version or checksum are wrong");
+    co_return;
+  }
+  RestoredString restored;
+  Status status = co_await Restore(context, context.argv[3], &restored);
+  if (status.code() == StatusCode::kInvalidArgument) {
+    context.out.Error("ERR Bad data format");
+    co_return;
+  }
+  if (AnsweredWriteFailure(context, KeyAt(context, 1), status)) {
+    co_return;
+  }
+  RecordCopy record = RecordCopy::OfString(restored.bytes);
+  const uint64_t now_ms = context.kv.NowMs();
+  if (*ttl_ms > 0) {
+    record.deadline_ms = static_cast<uint64_t>(*ttl_ms) + (options.absolute ? 0 : now_ms);
+  }
+  // Redis's clock has 63 bits: what does not fit is long ago.
+  const bool overflows = record.deadline_ms > static_cast<uint64_t>(INT64_MAX);
+  if (overflows || (record.deadline_ms != 0 && record.deadline_ms <= now_ms)) {
+    // What has passed already is not stored, and what it would replace goes.
+    bool existed = false;
+    if (options.replace) status = co_await context.kv.Delete(key, &existed);
+    if (!AnsweredWriteFailure(context, key, status)) context.out.Ok();
+    co_return;
+  }
+  StoreCopy store(record, options.replace);
+  status = co_await context.kv.ReadModifyWrite(key, store);
+  if (AnsweredWriteFailure(context, key, status)) {
+    co_return;
+  }
+  store.stored() ? context.out.Ok() : context.out.Error(kBusyKeyError);
+}
+
+}  // namespace onetrip

@@ -1,0 +1,106 @@
+// GETEX: reads a string and changes its deadline.
+#include <span>
+#include <string_view>
+
+#include "redis_compat/commands/strings/handlers.h"
+#include "redis_compat/dispatch/key_access.h"
+#include "redis_compat/dispatch/set_options.h"
+#include "redis_compat/protocol/ascii.h"
+
+namespace onetrip {
+namespace {
+
+// GETEX with an option: reads a string and changes its deadline.
+class ReadAndSetDeadline final : public CommandMutation {
+ public:
+  // `error`: what is wrong with the deadline; answered only if there is a string.
+  ReadAndSetDeadline(uint64_t deadline_ms, uint64_t now_ms, const char* error)
+      : deadline_ms_(deadline_ms), now_ms_(now_ms), deadline_error_(error) {}
+
+  Change Apply(const RecordView* current) override {
+    Begin();
+    found_ = current != nullptr;
+    if (!found_) {
+      return Change::Keep();
+    }
+    if (!IsString(*current)) {
+      return Refuse(kWrongTypeError);
+    }
+    if (deadline_error_ != nullptr) {
+      return Refuse(deadline_error_);
+    }
+    value_.Keep(*current);
+    if (deadline_ms_ != 0 && deadline_ms_ <= now_ms_) {
+      return Change::Delete();
+    }
+    return current->deadline_ms == deadline_ms_ ? Change::Keep()
+                                                : WithDeadline(*current, deadline_ms_);
+  }
+
+  [[nodiscard]] bool found() const { return found_; }
+  [[nodiscard]] const KeptValue& value() const { return value_; }
+
+ private:
+  const uint64_t deadline_ms_;  // 0: none any more
+  const uint64_t now_ms_;
+  const char* const deadline_error_;
+  bool found_ = false;
+  KeptValue value_;
+};
+
+struct GetExOptions {
+  bool persist = false;
+  ExpiryUnit unit = ExpiryUnit::kNone;
+  std::string_view expiry = {};
+};
+
+bool ReadGetExOptions(std::span<const std::string_view> arguments, GetExOptions* options) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const ExpiryUnit unit = ExpiryUnitOf(arguments[i]);
+    if (EqualsIgnoreCase(arguments[i], "PERSIST") && options->unit == ExpiryUnit::kNone) {
+      options->persist = true;
+      continue;
+    }
+    // The same unit may come twice, the last one counts.
+    const bool fits = options->unit == ExpiryUnit::kNone || options->unit == unit;
+    if (unit == ExpiryUnit::kNone || !fits || options->persist || i + 1 == arguments.size()) {
+      return false;
+    }
+    options->unit = unit;
+    options->expiry = arguments[++i];
+  }
+  return true;
+}
+
+}  // namespace
+
+Task<void> GetExCommand(CommandContext& context) {
+  GetExOptions options;
+  if (!ReadGetExOptions(context.argv.subspan(2), &options)) {
+    context.out.Error(kSyntaxError);
+    co_return;
+  }
+  if (!options.persist && options.unit == ExpiryUnit::kNone) {
+    co_await GetCommand(context);
+    co_return;
+  }
+  const uint64_t now_ms = context.kv.NowMs();
+  uint64_t deadline_ms = 0;
+  const char* const error =
+      ReadDeadline(options.unit, options.expiry, now_ms,
+                   "ERR invalid expire time in 'getex' command", &deadline_ms);
+  const Key key = KeyAt(context, 1);
+  ReadAndSetDeadline mutation(deadline_ms, now_ms, error);
+  const Status status = co_await context.kv.ReadModifyWrite(key, mutation);
+  if (status.code() != StatusCode::kTooLarge && AnsweredWriteFailure(context, key, status)) {
+    co_return;
+  }
+  CountLookup(context, mutation.found());
+  if (mutation.error() != nullptr) {
+    context.out.Error(mutation.error());
+  } else {
+    mutation.found() ? mutation.value().Reply(context) : context.out.Null();
+  }
+}
+
+}  // namespace onetrip

@@ -1,0 +1,153 @@
+// Parts of strings: STRLEN, GETRANGE, SETRANGE, APPEND.
+#include <algorithm>
+#include <string>
+
+#include "redis_compat/commands/strings/handlers.h"
+#include "redis_compat/dispatch/key_access.h"
+#include "redis_compat/protocol/numbers.h"
+
+namespace onetrip {
+namespace {
+
+class AppendBytes final : public CommandMutation {
+ public:
+  AppendBytes(std::string_view bytes, int64_t limit_bytes)
+      : bytes_(bytes), limit_bytes_(limit_bytes) {}
+
+  Change Apply(const RecordView* current) override {
+    Begin();
+    if (current == nullptr) {
+      size_ = bytes_.size();
+      return Change::Write(StringRecord(bytes_));
+    }
+    if (!IsString(*current)) {
+      return Refuse(kWrongTypeError);
+    }
+    size_ = current->value.size() + bytes_.size();
+    if (static_cast<int64_t>(size_) > limit_bytes_) {
+      return Refuse(kTooLongError);
+    }
+    return Change::Write(StringRecord(current->value, bytes_, current->deadline_ms));
+  }
+
+  // Of the string after the last Apply().
+  [[nodiscard]] size_t size() const { return size_; }
+
+ private:
+  std::string_view bytes_;
+  int64_t limit_bytes_;
+  size_t size_ = 0;
+};
+
+class OverwriteRange final : public CommandMutation {
+ public:
+  // REQUIRES: offset >= 0.
+  OverwriteRange(int64_t offset, std::string_view bytes, int64_t limit_bytes)
+      : offset_(offset), bytes_(bytes), limit_bytes_(limit_bytes) {}
+
+  Change Apply(const RecordView* current) override {
+    Begin();
+    if (current != nullptr && !IsString(*current)) {
+      return Refuse(kWrongTypeError);
+    }
+    const std::string_view old = current == nullptr ? std::string_view() : current->value;
+    size_ = old.size();
+    if (bytes_.empty()) {
+      return Change::Keep();
+    }
+    int64_t end = 0;
+    if (__builtin_add_overflow(offset_, static_cast<int64_t>(bytes_.size()), &end) ||
+        end > limit_bytes_) {
+      return Refuse(kTooLongError);
+    }
+    const auto offset = static_cast<size_t>(offset_);
+    NewRecord record = StringRecord(old.substr(0, std::min(offset, old.size())), bytes_,
+                                    current == nullptr ? 0 : current->deadline_ms);
+    record.gap_bytes = offset - record.head.size();
+    record.rest = old.substr(std::min(static_cast<size_t>(end), old.size()));
+    size_ = record.bytes();
+    return Change::Write(record);
+  }
+
+  [[nodiscard]] size_t size() const { return size_; }
+
+ private:
+  int64_t offset_;
+  std::string_view bytes_;
+  int64_t limit_bytes_;
+  size_t size_ = 0;
+};
+
+}  // namespace
+
+Task<void> StrLenCommand(CommandContext& context) {
+  ReadResult result;
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), kNoValue, &result);
+  if (AnsweredReadFailure(context, status)) {
+    co_return;
+  }
+  CountLookup(context, result.found());
+  if (!result.found()) {
+    context.out.Integer(0);
+  } else if (!IsString(result.record())) {
+    context.out.Error(kWrongTypeError);
+  } else {
+    context.out.Integer(static_cast<int64_t>(result.record().value_bytes));
+  }
+}
+
+Task<void> GetRangeCommand(CommandContext& context) {
+  const auto start = ParseInt64(context.argv[2]);
+  const auto end = ParseInt64(context.argv[3]);
+  if (!start || !end) {
+    context.out.Error(kNotIntegerError);
+    co_return;
+  }
+  ReadResult result;
+  const Status status =
+      co_await context.kv.GetPart(KeyAt(context, 1), {.first = *start, .last = *end}, &result);
+  if (AnsweredReadFailure(context, status)) {
+    co_return;
+  }
+  CountLookup(context, result.found());
+  if (!result.found()) {
+    context.out.Bulk({});
+  } else if (!IsString(result.record())) {
+    context.out.Error(kWrongTypeError);
+  } else {
+    ReplyValue(context, result.record().value, result.holder());
+  }
+}
+
+Task<void> SetRangeCommand(CommandContext& context) {
+  const auto offset = ParseInt64(context.argv[2]);
+  if (!offset) {
+    context.out.Error(kNotIntegerError);
+    co_return;
+  }
+  if (*offset < 0) {
+    context.out.Error("ERR offset is out of range");
+    co_return;
+  }
+  const Key key = KeyAt(context, 1);
+  OverwriteRange mutation(*offset, context.argv[3], context.hooks.config().bulk_max_bytes());
+  const Status status = co_await context.kv.ReadModifyWrite(key, mutation);
+  if (AnsweredWriteFailure(context, key, status)) {
+    co_return;
+  }
+  mutation.error() != nullptr ? context.out.Error(mutation.error())
+                              : context.out.Integer(static_cast<int64_t>(mutation.size()));
+}
+
+Task<void> AppendCommand(CommandContext& context) {
+  const Key key = KeyAt(context, 1);
+  AppendBytes mutation(context.argv[2], context.hooks.config().bulk_max_bytes());
+  const Status status = co_await context.kv.ReadModifyWrite(key, mutation);
+  if (AnsweredWriteFailure(context, key, status)) {
+    co_return;
+  }
+  mutation.error() != nullptr ? context.out.Error(mutation.error())
+                              : context.out.Integer(static_cast<int64_t>(mutation.size()));
+}
+
+}  // namespace onetrip
