@@ -2,29 +2,15 @@
 
 #include <limits>
 
-#include "redis_compat/protocol/numbers.h"
-#include "redis_compat/protocol/reply_status.h"
-
 namespace onetrip {
 
-bool ReadDatabaseIndex(CommandContext& context, std::string_view text, uint32_t* database) {
-  const auto index = ParseInt64(text);
-  if (!index) {
-    context.out.Error(kNotIntegerError);
-    return false;
-  }
-  constexpr int64_t kIntMin = std::numeric_limits<int32_t>::min();
-  constexpr int64_t kIntMax = std::numeric_limits<int32_t>::max();
-  if (*index < kIntMin || *index > kIntMax) {
-    context.out.Error("ERR value is out of range, value must between -2147483648 and 2147483647");
-    return false;
-  }
-  if (*index < 0 || *index >= context.hooks.config().databases()) {
-    context.out.Error("ERR DB index is out of range");
-    return false;
-  }
-  *database = static_cast<uint32_t>(*index);
-  return true;
+uint32_t ReadDatabaseIndex(ArgumentReader& arguments, std::string_view text, int64_t databases) {
+  constexpr IntegerRange kInt{
+      std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max(),
+      "ERR value is out of range, value must between -2147483648 and 2147483647"};
+  const int64_t index = arguments.ReadInteger(text, kInt);
+  arguments.Require(index >= 0 && index < databases, "ERR DB index is out of range");
+  return arguments.ok() ? static_cast<uint32_t>(index) : 0;
 }
 
 }  // namespace onetrip

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <string_view>
 
-#include "redis_compat/dispatch/command_context.h"
+#include "redis_compat/dispatch/argument_reader.h"
 
 namespace onetrip {
 
-// Answers what is wrong and returns false.
-bool ReadDatabaseIndex(CommandContext& context, std::string_view text, uint32_t* database);
+// The database that `text` names; 0 after an error. `databases`: how many there are.
+uint32_t ReadDatabaseIndex(ArgumentReader& arguments, std::string_view text, int64_t databases);
 
 }  // namespace onetrip
 

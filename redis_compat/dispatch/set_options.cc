@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "redis_compat/protocol/ascii.h"
 #include "redis_compat/protocol/numbers.h"
 #include "redis_compat/protocol/reply_status.h"
 
@@ -20,37 +19,27 @@ constexpr std::array<UnitName, 4> kUnitNames = {{{"EX", ExpiryUnit::kSeconds},
 
 }  // namespace
 
-ExpiryUnit ExpiryUnitOf(std::string_view word) {
+bool TakeExpiryOption(ArgumentReader& arguments, ExpiryUnit* unit, std::string_view* expiry) {
   for (const UnitName& known : kUnitNames) {
-    if (EqualsIgnoreCase(word, known.name)) return known.unit;
+    const bool fits = *unit == ExpiryUnit::kNone || *unit == known.unit;
+    if (!fits || !arguments.Value(known.name, expiry)) continue;
+    *unit = known.unit;
+    return true;
   }
-  return ExpiryUnit::kNone;
+  return false;
 }
 
-bool ReadSetOptions(std::span<const std::string_view> arguments, SetOptions* options) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string_view word = arguments[i];
-    if (EqualsIgnoreCase(word, "NX") && !options->only_if_present) {
-      options->only_if_missing = true;
-    } else if (EqualsIgnoreCase(word, "XX") && !options->only_if_missing) {
-      options->only_if_present = true;
-    } else if (EqualsIgnoreCase(word, "GET")) {
-      options->answer_previous = true;
-    } else if (EqualsIgnoreCase(word, "KEEPTTL") && options->unit == ExpiryUnit::kNone) {
-      options->keep_deadline = true;
-    } else {
-      const ExpiryUnit unit = ExpiryUnitOf(word);
-      // The same unit may come twice, the last one counts; two different ones contradict.
-      const bool fits = options->unit == ExpiryUnit::kNone || options->unit == unit;
-      if (unit == ExpiryUnit::kNone || !fits || options->keep_deadline ||
-          i + 1 == arguments.size()) {
-        return false;
-      }
-      options->unit = unit;
-      options->expiry = arguments[++i];
-    }
+void ReadSetOptions(ArgumentReader& arguments, SetOptions* options) {
+  while (arguments.HasMore()) {
+    const bool has_unit = options->unit != ExpiryUnit::kNone;
+    const bool known =
+        (!options->only_if_present && arguments.Flag("NX", &options->only_if_missing)) ||
+        (!options->only_if_missing && arguments.Flag("XX", &options->only_if_present)) ||
+        arguments.Flag("GET", &options->answer_previous) ||
+        (!has_unit && arguments.Flag("KEEPTTL", &options->keep_deadline)) ||
+        (!options->keep_deadline && TakeExpiryOption(arguments, &options->unit, &options->expiry));
+    if (!known) arguments.SyntaxError();
   }
-  return true;
 }
 
 const char* ReadDeadline(ExpiryUnit unit, std::string_view expiry, uint64_t now_ms,

@@ -3,8 +3,9 @@
 #define ONETRIP_REDIS_COMPAT_DISPATCH_SET_OPTIONS_H_
 
 #include <cstdint>
-#include <span>
 #include <string_view>
+
+#include "redis_compat/dispatch/argument_reader.h"
 
 namespace onetrip {
 
@@ -30,11 +31,13 @@ struct SetOptions {
   }
 };
 
-// Reads the arguments behind the value. False: a syntax error.
-bool ReadSetOptions(std::span<const std::string_view> arguments, SetOptions* options);
+// Reads the arguments behind the value.
+void ReadSetOptions(ArgumentReader& arguments, SetOptions* options);
 
-// The unit that an option's name says, whatever its case; kNone if it says none.
-ExpiryUnit ExpiryUnitOf(std::string_view word);
+// Takes an option that says when a key expires, if one comes next that does not contradict the one
+// before: the same unit may come twice, the last one counts. The number is read later, as Redis
+// does, by ReadDeadline().
+bool TakeExpiryOption(ArgumentReader& arguments, ExpiryUnit* unit, std::string_view* expiry);
 
 // Whether the number counts from now.
 constexpr bool IsFromNow(ExpiryUnit unit) {

@@ -1,13 +1,14 @@
 // The CLIENT family.
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "redis_compat/commands/connection/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/dispatch.h"
 #include "redis_compat/protocol/ascii.h"
-#include "redis_compat/protocol/numbers.h"
 #include "redis_compat/protocol/reply_status.h"
 
 namespace onetrip {
@@ -26,15 +27,13 @@ ClientType ReadClientType(std::string_view name) {
   return ClientType::kUnknown;
 }
 
-// Reads "TYPE name" into the filter; answers and returns false if there is no such type.
-bool ApplyClientType(CommandContext& context, std::string_view name, ClientFilter* filter) {
+// Reads the name behind TYPE into the filter.
+void ReadType(ArgumentReader& arguments, std::string_view name, ClientFilter* filter) {
   const ClientType type = ReadClientType(name);
   if (type == ClientType::kUnknown) {
-    context.out.Error("ERR Unknown client type '" + std::string(name) + "'");
-    return false;
+    arguments.Fail("ERR Unknown client type '" + std::string(name) + "'");
   }
   filter->only_other_types = type == ClientType::kOther;
-  return true;
 }
 
 std::string ListText(std::vector<ClientSnapshot> clients, const ClientFilter& filter) {
@@ -60,77 +59,53 @@ std::string ListText(std::vector<ClientSnapshot> clients, const ClientFilter& fi
   return text;
 }
 
-// Reads CLIENT LIST's arguments; answers and returns false if they make no sense.
-bool ReadListFilter(CommandContext& context, ClientFilter* filter) {
-  const auto argv = context.argv;
-  if (argv.size() == 2) {
-    return true;
-  }
-  if (argv.size() == 4 && EqualsIgnoreCase(argv[2], "TYPE")) {
-    return ApplyClientType(context, argv[3], filter);
-  }
-  if (argv.size() > 3 && EqualsIgnoreCase(argv[2], "ID")) {
-    for (const std::string_view text : argv.subspan(3)) {
-      const auto id = ParseInt64(text);
-      if (!id) {
-        context.out.Error("ERR Invalid client ID");
-        return false;
-      }
-      filter->ids.push_back(static_cast<uint64_t>(*id));
+void ReadListFilter(ArgumentReader& arguments, ClientFilter* filter) {
+  if (arguments.Word("ID", 1)) {
+    constexpr IntegerRange kId{.not_integer = "ERR Invalid client ID"};
+    while (arguments.HasMore()) {
+      filter->ids.push_back(static_cast<uint64_t>(arguments.TakeInteger(kId)));
     }
-    return true;
+    return;
   }
-  context.out.Error(kSyntaxError);
-  return false;
+  std::string_view type;
+  const bool by_type = arguments.Value("TYPE", &type);
+  if (arguments.HasMore()) return arguments.SyntaxError();
+  if (by_type) ReadType(arguments, type, filter);
 }
 
-// Reads one "OPTION value" of CLIENT KILL; answers and returns false if it makes no sense.
-bool ReadKillOption(CommandContext& context, std::string_view option, std::string_view value,
-                    ClientFilter* filter, bool* skip_me) {
-  if (EqualsIgnoreCase(option, "ID")) {
-    const auto id = ParseInt64(value);
-    if (!id || *id < 1) {
-      context.out.Error("ERR client-id should be greater than 0");
-      return false;
-    }
-    filter->ids.assign(1, static_cast<uint64_t>(*id));
-    return true;
+struct KillOptions {
+  ClientFilter filter;
+  bool skip_me = true;
+};
+
+// Reads one option of CLIENT KILL with its value.
+void ReadKillOption(ArgumentReader& arguments, KillOptions* options) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  static constexpr IntegerRange kId =
+      RangeWithError(1, kMax, "ERR client-id should be greater than 0");
+  static constexpr IntegerRange kAge =
+      RangeWithError(1, kMax, "ERR maxage is not an integer or out of range");
+  ClientFilter& filter = options->filter;
+  std::string_view text;
+  int64_t number = 0;
+  if (arguments.Integer("ID", &number, kId)) {
+    filter.ids.assign(1, static_cast<uint64_t>(number));
+  } else if (arguments.Value("TYPE", &text)) {
+    ReadType(arguments, text, &filter);
+  } else if (arguments.Value("ADDR", &text)) {
+    filter.address = text;
+  } else if (arguments.Value("LADDR", &text)) {
+    filter.local_address = text;
+  } else if (arguments.Value("USER", &text)) {
+    if (text != "default") arguments.Fail("ERR No such user '" + std::string(text) + "'");
+    filter.user = text;
+  } else if (arguments.Integer("MAXAGE", &number, kAge)) {
+    filter.age_s_min = static_cast<uint64_t>(number);
+  } else if (arguments.Word("SKIPME", 1)) {
+    options->skip_me = arguments.TakeOneOf({"no", "yes"}) == 1;
+  } else {
+    arguments.SyntaxError();
   }
-  if (EqualsIgnoreCase(option, "TYPE")) {
-    return ApplyClientType(context, value, filter);
-  }
-  if (EqualsIgnoreCase(option, "ADDR")) {
-    filter->address = value;
-    return true;
-  }
-  if (EqualsIgnoreCase(option, "LADDR")) {
-    filter->local_address = value;
-    return true;
-  }
-  if (EqualsIgnoreCase(option, "USER")) {
-    if (value != "default") {
-      context.out.Error("ERR No such user '" + std::string(value) + "'");
-      return false;
-    }
-    filter->user = value;
-    return true;
-  }
-  if (EqualsIgnoreCase(option, "MAXAGE")) {
-    const auto age_s = ParseInt64(value);
-    if (!age_s || *age_s < 1) {
-      context.out.Error("ERR maxage is not an integer or out of range");
-      return false;
-    }
-    filter->age_s_min = static_cast<uint64_t>(*age_s);
-    return true;
-  }
-  const bool yes = EqualsIgnoreCase(value, "yes");
-  if (EqualsIgnoreCase(option, "SKIPME") && (yes || EqualsIgnoreCase(value, "no"))) {
-    *skip_me = yes;
-    return true;
-  }
-  context.out.Error(kSyntaxError);
-  return false;
 }
 
 }  // namespace
@@ -201,17 +176,18 @@ void ClientReplyCommand(CommandContext& context) {
 }
 
 void ClientNoEvictCommand(CommandContext& context) {
-  const bool on = EqualsIgnoreCase(context.argv[2], "on");
-  if (!on && !EqualsIgnoreCase(context.argv[2], "off")) {
-    return context.out.Error(kSyntaxError);
-  }
+  ArgumentReader arguments(context.argv, 2);
+  const bool on = arguments.TakeOneOf({"off", "on"}) == 1;
+  if (arguments.AnsweredError(context.out)) return;
   context.session.no_evict = on;
   context.out.Ok();
 }
 
 Task<void> ClientListCommand(CommandContext& context) {
+  ArgumentReader arguments(context.argv, 2);
   ClientFilter filter;
-  if (!ReadListFilter(context, &filter)) {
+  ReadListFilter(arguments, &filter);
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
   std::vector<ClientSnapshot> clients;
@@ -222,23 +198,19 @@ Task<void> ClientListCommand(CommandContext& context) {
 Task<void> ClientKillCommand(CommandContext& context) {
   const auto argv = context.argv;
   const bool by_address = argv.size() == 3;
-  ClientFilter filter;
-  bool skip_me = !by_address;
+  KillOptions options;
+  ClientFilter& filter = options.filter;
+  ArgumentReader arguments(argv, 2);
   if (by_address) {
-    filter.address = argv[2];
-  } else {
-    for (size_t i = 2; i < argv.size(); i += 2) {
-      if (i + 1 == argv.size()) {
-        context.out.Error(kSyntaxError);
-        co_return;
-      }
-      if (!ReadKillOption(context, argv[i], argv[i + 1], &filter, &skip_me)) {
-        co_return;
-      }
-    }
+    filter.address = arguments.Take();
+    options.skip_me = false;
+  }
+  while (arguments.HasMore()) ReadKillOption(arguments, &options);
+  if (arguments.AnsweredError(context.out)) {
+    co_return;
   }
   const uint64_t self = context.session.id;
-  if (skip_me) {
+  if (options.skip_me) {
     filter.excluded_id = self;
   }
   ClientSnapshot own;

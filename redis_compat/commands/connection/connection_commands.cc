@@ -1,12 +1,12 @@
 // PING, ECHO, QUIT, RESET and the handshake: HELLO, AUTH, SELECT.
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "redis_compat/commands/connection/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/database_index.h"
 #include "redis_compat/dispatch/key_access.h"
-#include "redis_compat/protocol/ascii.h"
-#include "redis_compat/protocol/numbers.h"
 #include "redis_compat/protocol/reply_status.h"
 #include "redis_compat/version.h"
 
@@ -25,37 +25,22 @@ bool PasswordIsRight(CommandContext& context, std::string_view user, std::string
 
 // What HELLO asks for beside the protocol version.
 struct HelloOptions {
-  bool authenticate = false;
-  std::string_view user;
+  std::optional<std::string_view> user;
   std::string_view password;
-  bool set_name = false;
-  std::string_view name;
+  std::optional<std::string_view> name;
 };
 
-// Reads HELLO's options; answers and returns false if there is something wrong with one of them.
-bool ReadHelloOptions(CommandContext& context, HelloOptions* options) {
-  const auto argv = context.argv;
-  for (size_t i = 2; i < argv.size(); ++i) {
-    const size_t left = argv.size() - 1 - i;
-    if (EqualsIgnoreCase(argv[i], "AUTH") && left >= 2) {
-      options->authenticate = true;
-      options->user = argv[i + 1];
-      options->password = argv[i + 2];
-      i += 2;
-    } else if (EqualsIgnoreCase(argv[i], "SETNAME") && left >= 1) {
-      options->set_name = true;
-      options->name = argv[i + 1];
-      i += 1;
-      if (!IsClientName(options->name)) {
-        context.out.Error(kClientNameError);
-        return false;
-      }
+void ReadHelloOptions(ArgumentReader& arguments, HelloOptions* options) {
+  while (arguments.HasMore()) {
+    if (arguments.Word("AUTH", 2)) {
+      options->user = arguments.Take();
+      options->password = arguments.Take();
+    } else if (arguments.Value("SETNAME", &options->name)) {
+      arguments.Require(IsClientName(*options->name), kClientNameError);
     } else {
-      context.out.Error("ERR Syntax error in HELLO option '" + std::string(argv[i]) + "'");
-      return false;
+      arguments.Fail("ERR Syntax error in HELLO option '" + std::string(arguments.Take()) + "'");
     }
   }
-  return true;
 }
 
 void ReplyHello(CommandContext& context) {
@@ -146,23 +131,19 @@ void ResetCommand(CommandContext& context) {
 void HelloCommand(CommandContext& context) {
   Session& session = context.session;
   ReplyWriter& out = context.out;
-  int protocol = session.protocol;
-  if (context.argv.size() > 1) {
-    const auto version = ParseInt64(context.argv[1]);
-    if (!version) {
-      return out.Error("ERR Protocol version is not an integer or out of range");
-    }
-    if (*version != 2 && *version != 3) {
-      return out.Error("NOPROTO unsupported protocol version");
-    }
-    protocol = static_cast<int>(*version);
+  int64_t protocol = session.protocol;
+  ArgumentReader arguments(context.argv, 1);
+  if (arguments.HasMore()) {
+    protocol = arguments.TakeInteger({2, 3, "NOPROTO unsupported protocol version",
+                                      "ERR Protocol version is not an integer or out of range"});
   }
   HelloOptions options;
-  if (!ReadHelloOptions(context, &options)) {
+  ReadHelloOptions(arguments, &options);
+  if (arguments.AnsweredError(out)) {
     return;
   }
-  if (options.authenticate) {
-    if (!PasswordIsRight(context, options.user, options.password)) {
+  if (options.user) {
+    if (!PasswordIsRight(context, *options.user, options.password)) {
       return out.Error(kWrongPassword);
     }
     session.authenticated = true;
@@ -173,11 +154,11 @@ void HelloCommand(CommandContext& context) {
         "AUTH <user> <pass> option can be used to authenticate the client and select the RESP "
         "protocol version at the same time");
   }
-  if (options.set_name) {
-    session.name = options.name;
+  if (options.name) {
+    session.name = *options.name;
   }
   session.protocol = static_cast<uint8_t>(protocol);
-  out.set_protocol(protocol);
+  out.set_protocol(static_cast<int>(protocol));
   ReplyHello(context);
 }
 
@@ -200,8 +181,10 @@ void AuthCommand(CommandContext& context) {
 }
 
 void SelectCommand(CommandContext& context) {
-  uint32_t database = 0;
-  if (!ReadDatabaseIndex(context, context.argv[1], &database)) {
+  ArgumentReader arguments(context.argv, 1);
+  const int64_t databases = context.hooks.config().databases();
+  const uint32_t database = ReadDatabaseIndex(arguments, arguments.Take(), databases);
+  if (arguments.AnsweredError(context.out)) {
     return;
   }
   context.session.database = database;

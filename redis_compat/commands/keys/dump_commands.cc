@@ -6,9 +6,8 @@
 #include "client_core/base/large_memory.h"
 #include "client_core/layout/record.h"
 #include "redis_compat/commands/keys/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/key_copy.h"
-#include "redis_compat/protocol/ascii.h"
-#include "redis_compat/protocol/numbers.h"
 #include "redis_compat/values/rdb_string.h"
 
 namespace onetrip {
@@ -19,42 +18,23 @@ struct RestoreOptions {
   bool absolute = false;
 };
 
-// IDLETIME and FREQ are checked; nothing here depends on a key's last use. Answers what is wrong
-// and returns false.
-bool ReadRestoreOptions(CommandContext& context, RestoreOptions* options) {
-  const auto argv = context.argv;
-  bool has_idle = false;
-  bool has_frequency = false;
-  for (size_t i = 4; i < argv.size(); ++i) {
-    const bool has_value = i + 1 < argv.size();
-    const bool idle = EqualsIgnoreCase(argv[i], "IDLETIME") && has_value && !has_frequency;
-    const bool frequency = EqualsIgnoreCase(argv[i], "FREQ") && has_value && !has_idle;
-    if (EqualsIgnoreCase(argv[i], "REPLACE")) {
-      options->replace = true;
-    } else if (EqualsIgnoreCase(argv[i], "ABSTTL")) {
-      options->absolute = true;
-    } else if (idle || frequency) {
-      const auto number = ParseInt64(argv[++i]);
-      if (!number) {
-        context.out.Error(kNotIntegerError);
-        return false;
-      }
-      if (idle && *number < 0) {
-        context.out.Error("ERR Invalid IDLETIME value, must be >= 0");
-        return false;
-      }
-      constexpr int64_t kFrequencyMax = 255;
-      if (frequency && (*number < 0 || *number > kFrequencyMax)) {
-        context.out.Error("ERR Invalid FREQ value, must be >= 0 and <= 255");
-        return false;
-      }
-      (idle ? has_idle : has_frequency) = true;
-    } else {
-      context.out.Error(kSyntaxError);
-      return false;
-    }
+// IDLETIME and FREQ are checked; nothing here depends on a key's last use.
+void ReadRestoreOptions(ArgumentReader& arguments, RestoreOptions* options) {
+  constexpr IntegerRange kIdleTime{.min = 0,
+                                   .out_of_range = "ERR Invalid IDLETIME value, must be >= 0"};
+  constexpr IntegerRange kFrequency{
+      .min = 0, .max = 255, .out_of_range = "ERR Invalid FREQ value, must be >= 0 and <= 255"};
+  constexpr int64_t kNotGiven = -1;
+  int64_t idle_time = kNotGiven;
+  int64_t frequency = kNotGiven;
+  while (arguments.HasMore()) {
+    const bool known =
+        arguments.Flag("REPLACE", &options->replace) ||
+        arguments.Flag("ABSTTL", &options->absolute) ||
+        (frequency == kNotGiven && arguments.Integer("IDLETIME", &idle_time, kIdleTime)) ||
+        (idle_time == kNotGiven && arguments.Integer("FREQ", &frequency, kFrequency));
+    if (!known) arguments.SyntaxError();
   }
-  return true;
 }
 
 constexpr char kBusyKeyError[] = "BUSYKEY Target key name already exists.";
@@ -137,8 +117,10 @@ Task<void> DumpCommand(CommandContext& context) {
 }
 
 Task<void> RestoreCommand(CommandContext& context) {
+  ArgumentReader arguments(context.argv, 4);
   RestoreOptions options;
-  if (!ReadRestoreOptions(context, &options)) {
+  ReadRestoreOptions(arguments, &options);
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
   const Key key = KeyAt(context, 1);
@@ -146,13 +128,9 @@ Task<void> RestoreCommand(CommandContext& context) {
     const bool is_free = co_await KeyIsFree(context, key);
     if (!is_free) co_return;
   }
-  const auto ttl_ms = ParseInt64(context.argv[2]);
-  if (!ttl_ms) {
-    context.out.Error(kNotIntegerError);
-    co_return;
-  }
-  if (*ttl_ms < 0) {
-    context.out.Error("ERR Invalid TTL value, must be >= 0");
+  const int64_t ttl_ms = arguments.ReadInteger(
+      context.argv[2], {.min = 0, .out_of_range = "ERR Invalid TTL value, must be >= 0"});
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
   const bool is_sound = co_await IsSoundDump(context.kv, context.argv[3]);
@@ -171,8 +149,8 @@ Task<void> RestoreCommand(CommandContext& context) {
   }
   RecordCopy record = RecordCopy::OfString(restored.bytes);
   const uint64_t now_ms = context.kv.NowMs();
-  if (*ttl_ms > 0) {
-    record.deadline_ms = static_cast<uint64_t>(*ttl_ms) + (options.absolute ? 0 : now_ms);
+  if (ttl_ms > 0) {
+    record.deadline_ms = static_cast<uint64_t>(ttl_ms) + (options.absolute ? 0 : now_ms);
   }
   // Redis's clock has 63 bits: what does not fit is long ago.
   const bool overflows = record.deadline_ms > static_cast<uint64_t>(INT64_MAX);

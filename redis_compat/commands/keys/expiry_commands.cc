@@ -5,11 +5,10 @@
 #include <string>
 
 #include "redis_compat/commands/keys/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/command_table.h"
 #include "redis_compat/dispatch/key_access.h"
 #include "redis_compat/dispatch/set_options.h"
-#include "redis_compat/protocol/ascii.h"
-#include "redis_compat/protocol/numbers.h"
 
 namespace onetrip {
 namespace {
@@ -33,32 +32,21 @@ struct ExpireConditions {
   }
 };
 
-// Reads what stands behind the time. False: it has answered what is wrong.
-bool ReadConditions(CommandContext& context, ExpireConditions* conditions) {
-  for (const std::string_view word : context.argv.subspan(3)) {
-    if (EqualsIgnoreCase(word, "NX")) {
-      conditions->only_if_none = true;
-    } else if (EqualsIgnoreCase(word, "XX")) {
-      conditions->only_if_any = true;
-    } else if (EqualsIgnoreCase(word, "GT")) {
-      conditions->only_if_later = true;
-    } else if (EqualsIgnoreCase(word, "LT")) {
-      conditions->only_if_earlier = true;
-    } else {
-      context.out.Error("ERR Unsupported option " + std::string(word));
-      return false;
-    }
+// Reads the arguments behind the time.
+void ReadConditions(ArgumentReader& arguments, ExpireConditions* conditions) {
+  while (arguments.HasMore()) {
+    const bool known = arguments.Flag("NX", &conditions->only_if_none) ||
+                       arguments.Flag("XX", &conditions->only_if_any) ||
+                       arguments.Flag("GT", &conditions->only_if_later) ||
+                       arguments.Flag("LT", &conditions->only_if_earlier);
+    if (!known) arguments.Fail("ERR Unsupported option " + std::string(arguments.Take()));
   }
-  if (conditions->only_if_none &&
-      (conditions->only_if_any || conditions->only_if_later || conditions->only_if_earlier)) {
-    context.out.Error("ERR NX and XX, GT or LT options at the same time are not compatible");
-    return false;
-  }
-  if (conditions->only_if_later && conditions->only_if_earlier) {
-    context.out.Error("ERR GT and LT options at the same time are not compatible");
-    return false;
-  }
-  return true;
+  const bool others =
+      conditions->only_if_any || conditions->only_if_later || conditions->only_if_earlier;
+  arguments.Require(!conditions->only_if_none || !others,
+                    "ERR NX and XX, GT or LT options at the same time are not compatible");
+  arguments.Require(!conditions->only_if_later || !conditions->only_if_earlier,
+                    "ERR GT and LT options at the same time are not compatible");
 }
 
 class SetDeadline final : public CommandMutation {
@@ -111,20 +99,17 @@ bool DeadlineOf(ExpiryUnit unit, int64_t amount, uint64_t now_ms, int64_t* at_ms
 }
 
 Task<void> Expire(CommandContext& context, ExpiryUnit unit) {
+  ArgumentReader arguments(context.argv, 3);
   ExpireConditions conditions;
-  if (!ReadConditions(context, &conditions)) {
-    co_return;
-  }
-  const auto amount = ParseInt64(context.argv[2]);
-  if (!amount) {
-    context.out.Error(kNotIntegerError);
-    co_return;
-  }
+  ReadConditions(arguments, &conditions);
+  const int64_t amount = arguments.ReadInteger(context.argv[2]);
   const uint64_t now_ms = context.kv.NowMs();
   int64_t at_ms = 0;
-  if (!DeadlineOf(unit, *amount, now_ms, &at_ms)) {
-    context.out.Error("ERR invalid expire time in '" + std::string(context.command->name) +
-                      "' command");
+  if (!DeadlineOf(unit, amount, now_ms, &at_ms)) {
+    arguments.Fail("ERR invalid expire time in '" + std::string(context.command->name) +
+                   "' command");
+  }
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
   const Key key = KeyAt(context, 1);

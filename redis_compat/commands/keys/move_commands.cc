@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "redis_compat/commands/keys/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/database_index.h"
 #include "redis_compat/dispatch/key_copy.h"
-#include "redis_compat/protocol/ascii.h"
 
 namespace onetrip {
 namespace {
@@ -71,20 +71,15 @@ struct CopyOptions {
   bool replace = false;
 };
 
-// Answers what is wrong and returns false.
-bool ReadCopyOptions(CommandContext& context, CopyOptions* options) {
-  const auto argv = context.argv;
-  for (size_t i = 3; i < argv.size(); ++i) {
-    if (EqualsIgnoreCase(argv[i], "REPLACE")) {
-      options->replace = true;
-    } else if (EqualsIgnoreCase(argv[i], "DB") && i + 1 < argv.size()) {
-      if (!ReadDatabaseIndex(context, argv[++i], &options->database)) return false;
-    } else {
-      context.out.Error(kSyntaxError);
-      return false;
+void ReadCopyOptions(ArgumentReader& arguments, int64_t databases, CopyOptions* options) {
+  while (arguments.HasMore()) {
+    std::string_view index;
+    if (arguments.Value("DB", &index)) {
+      options->database = ReadDatabaseIndex(arguments, index, databases);
+    } else if (!arguments.Flag("REPLACE", &options->replace)) {
+      arguments.SyntaxError();
     }
   }
-  return true;
 }
 
 }  // namespace
@@ -108,12 +103,11 @@ Task<void> RenameNxCommand(CommandContext& context) {
 }
 
 Task<void> MoveCommand(CommandContext& context) {
-  uint32_t database = 0;
-  if (!ReadDatabaseIndex(context, context.argv[2], &database)) {
-    co_return;
-  }
-  if (database == context.session.database) {
-    context.out.Error(kSameKeyError);
+  ArgumentReader arguments(context.argv, 2);
+  const int64_t databases = context.hooks.config().databases();
+  const uint32_t database = ReadDatabaseIndex(arguments, arguments.Take(), databases);
+  arguments.Require(database != context.session.database, kSameKeyError);
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
   const Key to{database, context.argv[1]};
@@ -126,7 +120,9 @@ Task<void> MoveCommand(CommandContext& context) {
 Task<void> CopyCommand(CommandContext& context) {
   CopyOptions options;
   options.database = context.session.database;
-  if (!ReadCopyOptions(context, &options)) {
+  ArgumentReader arguments(context.argv, 3);
+  ReadCopyOptions(arguments, context.hooks.config().databases(), &options);
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
   const Key from = KeyAt(context, 1);

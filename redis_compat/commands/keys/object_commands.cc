@@ -10,8 +10,8 @@
 #include "client_core/layout/register_layout.h"
 #include "client_core/layout/size_class.h"
 #include "redis_compat/commands/keys/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/key_access.h"
-#include "redis_compat/protocol/ascii.h"
 #include "redis_compat/protocol/numbers.h"
 
 namespace onetrip {
@@ -90,24 +90,22 @@ Task<void> ObjectFreqCommand(CommandContext& context) {
 }
 
 Task<void> MemoryUsageCommand(CommandContext& context) {
-  const auto argv = context.argv;
-  for (size_t i = 3; i < argv.size(); i += 2) {
-    if (!EqualsIgnoreCase(argv[i], "SAMPLES") || i + 1 == argv.size()) {
-      context.out.Error(kSyntaxError);
-      co_return;
-    }
-    const auto samples = ParseInt64(argv[i + 1]);
-    if (!samples || *samples < 0) {
-      context.out.Error(samples ? kSyntaxError : kNotIntegerError);
-      co_return;
-    }
+  ArgumentReader arguments(context.argv, 3);
+  int64_t samples = 0;  // Nothing here has to be sampled.
+  while (arguments.HasMore()) {
+    const bool known =
+        arguments.Integer("SAMPLES", &samples, {.min = 0, .out_of_range = kSyntaxError});
+    if (!known) arguments.SyntaxError();
+  }
+  if (arguments.AnsweredError(context.out)) {
+    co_return;
   }
   ReadResult result;
   const bool found = co_await FindKey(context, &result);
   if (!found) co_return;
   const uint64_t bytes = result.shape().lanes > 0
                              ? RegisterUsage(result.shape())
-                             : RecordUsage(argv[2].size(), result.record().value_bytes);
+                             : RecordUsage(context.argv[2].size(), result.record().value_bytes);
   context.out.Integer(static_cast<int64_t>(bytes));
 }
 

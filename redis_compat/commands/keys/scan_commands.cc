@@ -6,12 +6,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <deque>
+#include <optional>
 #include <string>
 
 #include "redis_compat/commands/keys/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/key_access.h"
 #include "redis_compat/protocol/ascii.h"
-#include "redis_compat/protocol/numbers.h"
 #include "redis_compat/values/glob.h"
 
 namespace onetrip {
@@ -19,24 +20,22 @@ namespace {
 
 // What a walk shows.
 struct ScanOptions {
-  std::string_view pattern = {};  // empty data: every key
-  bool has_pattern = false;
-  std::string_view type = {};  // empty data: any
-  bool has_type = false;
-  uint32_t count = 10;
+  std::string_view pattern = "*";
+  std::optional<std::string_view> type = std::nullopt;  // none: any
+  int64_t count = 10;
 };
 
 // Collects the names of keys that fit; if told so, each once, however often a walk meets it.
 class KeyCollector final : public KeyVisitor {
  public:
   explicit KeyCollector(const ScanOptions& options, bool once = false)
-      : options_(options), once_(once) {}
+      : options_(options), all_(options.pattern == "*"), once_(once) {}
 
   bool Wants(std::string_view key) override {
-    return !options_.has_pattern || GlobMatch(options_.pattern, key, GlobCase::kExact);
+    return all_ || GlobMatch(options_.pattern, key, GlobCase::kExact);
   }
   void Visit(std::string_view key, const KeyFacts& facts) override {
-    if (options_.has_type && !EqualsIgnoreCase(options_.type, ValueTypeName(facts.type))) return;
+    if (options_.type && !EqualsIgnoreCase(*options_.type, ValueTypeName(facts.type))) return;
     if (once_ && known_.contains(key)) return;
     names_.emplace_back(key);
     if (once_) known_.insert(names_.back());
@@ -46,6 +45,7 @@ class KeyCollector final : public KeyVisitor {
 
  private:
   const ScanOptions& options_;
+  const bool all_;  // The pattern fits every key.
   const bool once_;
   std::deque<std::string> names_;  // which stay where they are
   absl::flat_hash_set<std::string_view> known_;
@@ -61,52 +61,29 @@ bool ReadCursor(std::string_view text, uint64_t* cursor) {
   return !blank && *end == '\0' && errno != ERANGE;
 }
 
-// Answers what is wrong and returns false.
-bool ReadScanOptions(CommandContext& context, ScanOptions* options) {
-  const auto argv = context.argv;
-  // All options come with a value: a word at the end cannot be one.
-  for (size_t i = 2; i < argv.size(); i += 2) {
-    const bool has_value = i + 1 < argv.size();
-    if (has_value && EqualsIgnoreCase(argv[i], "COUNT")) {
-      const auto count = ParseInt64(argv[i + 1]);
-      if (!count) {
-        context.out.Error(kNotIntegerError);
-        return false;
-      }
-      if (*count < 1) {
-        context.out.Error(kSyntaxError);
-        return false;
-      }
-      options->count = static_cast<uint32_t>(std::min<int64_t>(*count, UINT32_MAX));
-    } else if (has_value && EqualsIgnoreCase(argv[i], "MATCH")) {
-      options->pattern = argv[i + 1];
-      options->has_pattern = options->pattern != "*";
-    } else if (has_value && EqualsIgnoreCase(argv[i], "TYPE")) {
-      options->type = argv[i + 1];
-      options->has_type = true;
-    } else {
-      context.out.Error(kSyntaxError);
-      return false;
-    }
+void ReadScanOptions(ArgumentReader& arguments, ScanOptions* options) {
+  while (arguments.HasMore()) {
+    const bool known =
+        arguments.Integer("COUNT", &options->count, {.min = 1, .out_of_range = kSyntaxError}) ||
+        arguments.Value("MATCH", &options->pattern) || arguments.Value("TYPE", &options->type);
+    if (!known) arguments.SyntaxError();
   }
-  return true;
 }
 
 }  // namespace
 
 Task<void> ScanCommand(CommandContext& context) {
+  ArgumentReader arguments(context.argv, 1);
   uint64_t cursor = 0;
-  if (!ReadCursor(context.argv[1], &cursor)) {
-    context.out.Error("ERR invalid cursor");
-    co_return;
-  }
+  arguments.Require(ReadCursor(arguments.Take(), &cursor), "ERR invalid cursor");
   ScanOptions options;
-  if (!ReadScanOptions(context, &options)) {
+  ReadScanOptions(arguments, &options);
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
   KeyCollector keys(options);
-  const Status status =
-      co_await context.kv.Scan(context.session.database, options.count, keys, &cursor);
+  const auto count = static_cast<uint32_t>(std::min<int64_t>(options.count, UINT32_MAX));
+  const Status status = co_await context.kv.Scan(context.session.database, count, keys, &cursor);
   if (AnsweredReadFailure(context, status)) {
     co_return;
   }
@@ -122,7 +99,6 @@ Task<void> KeysCommand(CommandContext& context) {
   constexpr uint32_t kKeysPerStep = 1000;
   ScanOptions options;
   options.pattern = context.argv[1];
-  options.has_pattern = options.pattern != "*";
   KeyCollector keys(options, /*once=*/true);
   for (uint64_t cursor = 0;;) {
     const Status status =

@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "redis_compat/commands/server/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/command_table.h"
 #include "redis_compat/dispatch/container_replies.h"
-#include "redis_compat/protocol/ascii.h"
-#include "redis_compat/protocol/numbers.h"
 #include "redis_compat/protocol/reply_status.h"
 
 namespace onetrip {
@@ -122,11 +121,11 @@ void SlowLogGetCommand(CommandContext& context) {
     return ReplySubcommandSyntaxError(context);
   }
   if (context.argv.size() == 3) {
-    const auto given = ParseInt64(context.argv[2]);
-    if (!given || *given < -1) {
-      return context.out.Error("ERR count should be greater than or equal to -1");
-    }
-    count = *given;
+    ArgumentReader arguments(context.argv, 2);
+    count =
+        arguments.TakeInteger(RangeWithError(-1, std::numeric_limits<int64_t>::max(),
+                                             "ERR count should be greater than or equal to -1"));
+    if (arguments.AnsweredError(context.out)) return;
   }
   const std::vector<SlowCall> calls =
       context.hooks.observation().slow_log.Newest(static_cast<uint64_t>(count));

@@ -1,6 +1,6 @@
 // CONFIG, INFO, DBSIZE, TIME, FLUSHALL, FLUSHDB, SWAPDB.
 #include <algorithm>
-#include <array>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,8 +8,7 @@
 #include "client_core/kv/kv.h"
 #include "redis_compat/commands/server/handlers.h"
 #include "redis_compat/commands/server/info.h"
-#include "redis_compat/protocol/ascii.h"
-#include "redis_compat/protocol/numbers.h"
+#include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/protocol/reply_status.h"
 
 namespace onetrip {
@@ -51,18 +50,12 @@ bool CheckConfigNames(CommandContext& context) {
 }
 
 // Reads FLUSHALL's and FLUSHDB's only option. Both words are accepted: keys are gone at once,
-// memory follows in the background either way.
+// memory follows in the background either way. False: it has answered what is wrong.
 bool ReadFlushOption(CommandContext& context) {
-  const auto argv = context.argv;
-  if (argv.size() == 1) {
-    return true;
-  }
-  if (argv.size() == 2 &&
-      (EqualsIgnoreCase(argv[1], "SYNC") || EqualsIgnoreCase(argv[1], "ASYNC"))) {
-    return true;
-  }
-  context.out.Error(kSyntaxError);
-  return false;
+  ArgumentReader arguments(context.argv, 1);
+  if (arguments.HasMore()) (void)arguments.TakeOneOf({"SYNC", "ASYNC"});
+  if (arguments.HasMore()) arguments.SyntaxError();
+  return !arguments.AnsweredError(context.out);
 }
 
 // `unavailable`: when nothing was done.
@@ -82,17 +75,6 @@ Task<void> Flush(CommandContext& context, std::optional<uint32_t> database) {
   ReplyToChange(context, status,
                 "TRYAGAIN Nothing was flushed; the master, which every flush goes through, did not "
                 "do it in time");
-}
-
-bool ReadIndexToSwap(CommandContext& context, size_t at, std::string_view refusal,
-                     int64_t* database) {
-  const auto index = ParseInt64(context.argv[at]);
-  if (!index || *index != static_cast<int32_t>(*index)) {
-    context.out.Error(refusal);
-    return false;
-  }
-  *database = *index;
-  return true;
 }
 
 // The pool grows and shrinks with the memory nodes.
@@ -205,15 +187,17 @@ Task<void> FlushDbCommand(CommandContext& context) {
 }
 
 Task<void> SwapDbCommand(CommandContext& context) {
-  int64_t first = 0;
-  int64_t second = 0;
-  if (!ReadIndexToSwap(context, 1, "ERR invalid first DB index", &first) ||
-      !ReadIndexToSwap(context, 2, "ERR invalid second DB index", &second)) {
-    co_return;
-  }
+  constexpr int64_t kIntMin = std::numeric_limits<int32_t>::min();
+  constexpr int64_t kIntMax = std::numeric_limits<int32_t>::max();
+  ArgumentReader arguments(context.argv, 1);
+  const int64_t first =
+      arguments.TakeInteger(RangeWithError(kIntMin, kIntMax, "ERR invalid first DB index"));
+  const int64_t second =
+      arguments.TakeInteger(RangeWithError(kIntMin, kIntMax, "ERR invalid second DB index"));
   const int64_t databases = context.hooks.config().databases();
-  if (std::min(first, second) < 0 || std::max(first, second) >= databases) {
-    context.out.Error("ERR DB index is out of range");
+  arguments.Require(std::min(first, second) >= 0 && std::max(first, second) < databases,
+                    "ERR DB index is out of range");
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
   const Status status =

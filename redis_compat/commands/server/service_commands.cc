@@ -1,10 +1,11 @@
 // Commands by which operators run a server: WAIT, ROLE, SAVE and relatives, SHUTDOWN, LOLWUT, and
 // FUNCTION as a server without libraries answers it.
+#include <optional>
 #include <string>
 
 #include "redis_compat/commands/server/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/container_replies.h"
-#include "redis_compat/dispatch/timeout_argument.h"
 #include "redis_compat/protocol/ascii.h"
 #include "redis_compat/protocol/numbers.h"
 #include "redis_compat/protocol/reply_status.h"
@@ -24,12 +25,10 @@ void RefuseToSave(CommandContext& context) {
 // What was acknowledged is on a majority of the memory nodes of its replicas, whatever is asked
 // for: nothing that could be waited for makes it more.
 void WaitCommand(CommandContext& context) {
-  if (!ParseInt64(context.argv[1])) {
-    return context.out.Error(kNotIntegerError);
-  }
-  if (!ReadTimeoutMs(context, context.argv[2])) {
-    return;
-  }
+  ArgumentReader arguments(context.argv, 1);
+  (void)arguments.TakeInteger();
+  (void)arguments.TakeInteger(kTimeoutMs);
+  if (arguments.AnsweredError(context.out)) return;
   ServerFacts facts;
   context.hooks.FillFacts(&facts);
   context.out.Integer(static_cast<int64_t>(facts.replicas / 2));
@@ -45,11 +44,10 @@ void RoleCommand(CommandContext& context) {
 void SaveCommand(CommandContext& context) { RefuseToSave(context); }
 
 void BgSaveCommand(CommandContext& context) {
-  const auto argv = context.argv;
-  if (argv.size() > 2 || (argv.size() == 2 && !EqualsIgnoreCase(argv[1], "SCHEDULE"))) {
-    return context.out.Error(kSyntaxError);
-  }
-  RefuseToSave(context);
+  ArgumentReader arguments(context.argv, 1);
+  (void)arguments.Word("SCHEDULE");
+  if (arguments.HasMore()) arguments.SyntaxError();
+  if (!arguments.AnsweredError(context.out)) RefuseToSave(context);
 }
 
 void BgRewriteAofCommand(CommandContext& context) { RefuseToSave(context); }
@@ -67,25 +65,17 @@ void ShutdownCommand(CommandContext& context) {
   bool no_save = false;
   bool abort = false;
   bool other = false;
-  for (const std::string_view word : context.argv.subspan(1)) {
-    if (EqualsIgnoreCase(word, "SAVE")) {
-      save = true;
-    } else if (EqualsIgnoreCase(word, "NOSAVE")) {
-      no_save = true;
-    } else if (EqualsIgnoreCase(word, "ABORT")) {
-      abort = true;
-    } else if (EqualsIgnoreCase(word, "NOW") || EqualsIgnoreCase(word, "FORCE")) {
-      other = true;
-    } else {
-      return context.out.Error(kSyntaxError);
-    }
+  ArgumentReader arguments(context.argv, 1);
+  while (arguments.HasMore()) {
+    const bool known = arguments.Flag("SAVE", &save) || arguments.Flag("NOSAVE", &no_save) ||
+                       arguments.Flag("ABORT", &abort) || arguments.Flag("NOW", &other) ||
+                       arguments.Flag("FORCE", &other);
+    if (!known) arguments.SyntaxError();
   }
-  if ((save && no_save) || (abort && (save || no_save || other))) {
-    return context.out.Error(kSyntaxError);
-  }
-  if (abort) {
-    return context.out.Error("ERR No shutdown in progress.");
-  }
+  const bool contradicts = (save && no_save) || (abort && (save || no_save || other));
+  arguments.Require(!contradicts, kSyntaxError);
+  arguments.Require(!abort, "ERR No shutdown in progress.");
+  if (arguments.AnsweredError(context.out)) return;
   context.session.close_after_reply = true;
   context.hooks.Shutdown();
 }
@@ -107,23 +97,20 @@ void LolwutCommand(CommandContext& context) {
 }
 
 void FunctionListCommand(CommandContext& context) {
-  const auto argv = context.argv;
+  ArgumentReader arguments(context.argv, 2);
   bool with_code = false;
-  bool named = false;
-  for (size_t i = 2; i < argv.size(); ++i) {
-    if (!with_code && EqualsIgnoreCase(argv[i], "WITHCODE")) {
-      with_code = true;
-      continue;
-    }
-    if (named || !EqualsIgnoreCase(argv[i], "LIBRARYNAME")) {
-      return context.out.Error("ERR Unknown argument " + std::string(argv[i]));
-    }
-    named = true;
-    if (++i == argv.size()) {
-      return context.out.Error("ERR library name argument was not given");
+  std::optional<std::string_view> name;
+  while (arguments.HasMore()) {
+    const bool known = (!with_code && arguments.Flag("WITHCODE", &with_code)) ||
+                       (!name && arguments.Value("LIBRARYNAME", &name));
+    if (known) continue;
+    if (!name && arguments.Word("LIBRARYNAME")) {
+      arguments.Fail("ERR library name argument was not given");
+    } else {
+      arguments.Fail("ERR Unknown argument " + std::string(arguments.Take()));
     }
   }
-  context.out.Array(0);
+  if (!arguments.AnsweredError(context.out)) context.out.Array(0);
 }
 
 void FunctionStatsCommand(CommandContext& context) {
@@ -145,10 +132,12 @@ void FunctionFlushCommand(CommandContext& context) {
   if (argv.size() > 3) {
     return ReplySubcommandSyntaxError(context);
   }
-  const bool known = argv.size() == 2 || (argv.size() == 3 && (EqualsIgnoreCase(argv[2], "SYNC") ||
-                                                               EqualsIgnoreCase(argv[2], "ASYNC")));
-  known ? context.out.Ok()
-        : context.out.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
+  ArgumentReader arguments(argv, 2);
+  if (arguments.HasMore()) {
+    (void)arguments.TakeOneOf({"SYNC", "ASYNC"},
+                              "ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
+  }
+  if (!arguments.AnsweredError(context.out)) context.out.Ok();
 }
 
 void FunctionDumpCommand(CommandContext& context) {

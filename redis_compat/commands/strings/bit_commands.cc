@@ -1,6 +1,5 @@
 // Bits of strings: SETBIT, GETBIT, BITCOUNT, BITPOS, BITOP.
 #include <algorithm>
-#include <array>
 #include <span>
 #include <string>
 #include <utility>
@@ -8,10 +7,9 @@
 #include "client_core/base/large_memory.h"
 #include "redis_compat/commands/strings/bit_offset.h"
 #include "redis_compat/commands/strings/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/key_access.h"
 #include "redis_compat/dispatch/key_batch.h"
-#include "redis_compat/protocol/ascii.h"
-#include "redis_compat/protocol/numbers.h"
 #include "redis_compat/values/bits.h"
 
 namespace onetrip {
@@ -61,16 +59,8 @@ struct BitRange {
 
 enum class BitUnit : uint8_t { kByte, kBit };
 
-// Reads "BYTE" or "BIT".
-bool ReadUnit(std::string_view word, BitUnit* unit) {
-  if (EqualsIgnoreCase(word, "BIT")) {
-    *unit = BitUnit::kBit;
-  } else if (EqualsIgnoreCase(word, "BYTE")) {
-    *unit = BitUnit::kByte;
-  } else {
-    return false;
-  }
-  return true;
+BitUnit ReadUnit(ArgumentReader& arguments) {
+  return arguments.TakeOneOf({"BYTE", "BIT"}) == 0 ? BitUnit::kByte : BitUnit::kBit;
 }
 
 // The part of a string from `start` to `end`, both included and counted from its end if negative.
@@ -102,22 +92,18 @@ Task<void> CountIn(CommandContext& context, std::string_view value) {
   const auto argv = context.argv;
   BitRange range{0, 8 * uint64_t{value.size()}};
   if (argv.size() == 4 || argv.size() == 5) {
-    const auto start = ParseInt64(argv[2]);
-    const auto end = ParseInt64(argv[3]);
-    if (!start || !end) {
-      context.out.Error(kNotIntegerError);
-      co_return;
-    }
-    if (*start < 0 && *end < 0 && *start > *end) {
+    ArgumentReader arguments(argv, 2);
+    const int64_t start = arguments.TakeInteger();
+    const int64_t end = arguments.TakeInteger();
+    if (arguments.ok() && start < 0 && end < 0 && start > end) {
       context.out.Integer(0);
       co_return;
     }
-    BitUnit unit = BitUnit::kByte;
-    if (argv.size() == 5 && !ReadUnit(argv[4], &unit)) {
-      context.out.Error(kSyntaxError);
+    const BitUnit unit = arguments.HasMore() ? ReadUnit(arguments) : BitUnit::kByte;
+    if (arguments.AnsweredError(context.out)) {
       co_return;
     }
-    range = Range(value.size(), *start, *end, unit);
+    range = Range(value.size(), start, end, unit);
   } else if (argv.size() != 2) {
     context.out.Error(kSyntaxError);
     co_return;
@@ -136,27 +122,18 @@ Task<void> CountIn(CommandContext& context, std::string_view value) {
 Task<void> FindIn(CommandContext& context, std::string_view value, bool bit) {
   const auto argv = context.argv;
   BitRange range{0, 8 * uint64_t{value.size()}};
-  if (argv.size() > 6) {
-    context.out.Error(kSyntaxError);
-    co_return;
+  ArgumentReader arguments(argv, 3);
+  arguments.Require(argv.size() <= 6, kSyntaxError);
+  if (arguments.HasMore()) {
+    const int64_t start = arguments.TakeInteger();
+    const std::string_view end_text = arguments.HasMore() ? arguments.Take() : "-1";
+    // Redis looks at the unit before it looks at the end.
+    const BitUnit unit = arguments.HasMore() ? ReadUnit(arguments) : BitUnit::kByte;
+    const int64_t end = arguments.ReadInteger(end_text);
+    range = Range(value.size(), start, end, unit);
   }
-  if (argv.size() > 3) {
-    const auto start = ParseInt64(argv[3]);
-    if (!start) {
-      context.out.Error(kNotIntegerError);
-      co_return;
-    }
-    BitUnit unit = BitUnit::kByte;
-    if (argv.size() == 6 && !ReadUnit(argv[5], &unit)) {
-      context.out.Error(kSyntaxError);
-      co_return;
-    }
-    const auto end = argv.size() > 4 ? ParseInt64(argv[4]) : std::optional<int64_t>(-1);
-    if (!end) {
-      context.out.Error(kNotIntegerError);
-      co_return;
-    }
-    range = Range(value.size(), *start, *end, unit);
+  if (arguments.AnsweredError(context.out)) {
+    co_return;
   }
   if (range.begin == range.end) {
     context.out.Integer(-1);
@@ -178,17 +155,6 @@ Task<void> FindIn(CommandContext& context, std::string_view value, bool bit) {
 }
 
 enum class BitOperation : uint8_t { kAnd, kOr, kXor, kNot };
-
-bool ReadOperation(std::string_view word, BitOperation* operation) {
-  constexpr std::array<std::string_view, 4> kNames = {"AND", "OR", "XOR", "NOT"};
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (EqualsIgnoreCase(word, kNames[i])) {
-      *operation = static_cast<BitOperation>(i);
-      return true;
-    }
-  }
-  return false;
-}
 
 // Makes out[i] of what is there and the source's byte. REQUIRES: all have the same size.
 void Join(BitOperation operation, std::string_view source, std::span<char> out) {
@@ -263,17 +229,15 @@ class Combination {
 }  // namespace
 
 Task<void> SetBitCommand(CommandContext& context) {
-  uint64_t bit = 0;
-  if (!ReadBitOffset(context, context.argv[2], &bit)) {
-    co_return;
-  }
-  const auto value = ParseInt64(context.argv[3]);
-  if (!value || *value < 0 || *value > 1) {
-    context.out.Error("ERR bit is not an integer or out of range");
+  ArgumentReader arguments(context.argv, 2);
+  const uint64_t bit = ReadBitOffset(arguments, arguments.Take(), context.hooks.config());
+  const int64_t value =
+      arguments.TakeInteger(RangeWithError(0, 1, "ERR bit is not an integer or out of range"));
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
   const Key key = KeyAt(context, 1);
-  SetOneBit mutation(bit, *value == 1);
+  SetOneBit mutation(bit, value == 1);
   const Status status = co_await context.kv.ReadModifyWrite(key, mutation);
   if (AnsweredWriteFailure(context, key, status)) {
     co_return;
@@ -283,8 +247,9 @@ Task<void> SetBitCommand(CommandContext& context) {
 }
 
 Task<void> GetBitCommand(CommandContext& context) {
-  uint64_t bit = 0;
-  if (!ReadBitOffset(context, context.argv[2], &bit)) {
+  ArgumentReader arguments(context.argv, 2);
+  const uint64_t bit = ReadBitOffset(arguments, arguments.Take(), context.hooks.config());
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
   ReadResult result;
@@ -320,13 +285,10 @@ Task<void> BitCountCommand(CommandContext& context) {
 }
 
 Task<void> BitPosCommand(CommandContext& context) {
-  const auto bit = ParseInt64(context.argv[2]);
-  if (!bit) {
-    context.out.Error(kNotIntegerError);
-    co_return;
-  }
-  if (*bit != 0 && *bit != 1) {
-    context.out.Error("ERR The bit argument must be 1 or 0.");
+  ArgumentReader arguments(context.argv, 2);
+  const int64_t bit =
+      arguments.TakeInteger({0, 1, "ERR The bit argument must be 1 or 0.", kNotIntegerError});
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
   ReadResult result;
@@ -337,9 +299,9 @@ Task<void> BitPosCommand(CommandContext& context) {
   CountLookup(context, result.found());
   if (!AnsweredWrongType(context, result)) {
     if (result.found()) {
-      co_await FindIn(context, result.record().value, *bit == 1);
+      co_await FindIn(context, result.record().value, bit == 1);
     } else {
-      context.out.Integer(*bit == 1 ? -1 : 0);
+      context.out.Integer(bit == 1 ? -1 : 0);
     }
   }
 }
@@ -348,14 +310,13 @@ Task<void> BitPosCommand(CommandContext& context) {
 // atomic, all of them together are not.
 Task<void> BitOpCommand(CommandContext& context) {
   const auto argv = context.argv;
-  BitOperation operation{};
-  if (!ReadOperation(argv[1], &operation)) {
-    context.out.Error(kSyntaxError);
-    co_return;
-  }
   constexpr size_t kFirstSource = 3;
-  if (operation == BitOperation::kNot && argv.size() != kFirstSource + 1) {
-    context.out.Error("ERR BITOP NOT must be called with a single source key.");
+  ArgumentReader arguments(argv, 1);
+  const auto operation =
+      static_cast<BitOperation>(arguments.TakeOneOf({"AND", "OR", "XOR", "NOT"}));
+  arguments.Require(operation != BitOperation::kNot || argv.size() == kFirstSource + 1,
+                    "ERR BITOP NOT must be called with a single source key.");
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
   Combination combination;

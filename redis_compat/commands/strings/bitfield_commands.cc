@@ -5,9 +5,8 @@
 
 #include "redis_compat/commands/strings/bit_offset.h"
 #include "redis_compat/commands/strings/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/key_access.h"
-#include "redis_compat/protocol/ascii.h"
-#include "redis_compat/protocol/numbers.h"
 #include "redis_compat/values/bits.h"
 
 namespace onetrip {
@@ -22,82 +21,62 @@ struct FieldStep {
 };
 
 // "u8", "i64".
-bool ReadFieldType(CommandContext& context, std::string_view text, BitField* field) {
-  const bool sign_known = text.starts_with('i') || text.starts_with('u');
-  const auto bits = sign_known ? ParseInt64(text.substr(1)) : std::nullopt;
-  field->is_signed = text.starts_with('i');
-  if (!bits || *bits < 1 || *bits > (field->is_signed ? 64 : 63)) {
-    context.out.Error(
-        "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but "
-        "i64 is.");
-    return false;
-  }
-  field->bits = static_cast<uint32_t>(*bits);
-  return true;
+BitField ReadFieldType(ArgumentReader& arguments, std::string_view text) {
+  static constexpr char kTypeError[] =
+      "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but "
+      "i64 is.";
+  BitField field;
+  field.is_signed = text.starts_with('i');
+  arguments.Require(field.is_signed || text.starts_with('u'), kTypeError);
+  field.bits = static_cast<uint32_t>(
+      arguments.ReadInteger(text.substr(std::min<size_t>(1, text.size())),
+                            RangeWithError(1, field.is_signed ? 64 : 63, kTypeError)));
+  return field;
 }
 
-bool ReadOverflow(CommandContext& context, std::string_view word, BitOverflow* overflow) {
-  if (EqualsIgnoreCase(word, "WRAP")) {
-    *overflow = BitOverflow::kWrap;
-  } else if (EqualsIgnoreCase(word, "SAT")) {
-    *overflow = BitOverflow::kSaturate;
-  } else if (EqualsIgnoreCase(word, "FAIL")) {
-    *overflow = BitOverflow::kFail;
+BitOverflow ReadOverflow(ArgumentReader& arguments) {
+  constexpr BitOverflow kKinds[] = {BitOverflow::kWrap, BitOverflow::kSaturate, BitOverflow::kFail};
+  return kKinds[arguments.TakeOneOf({"WRAP", "SAT", "FAIL"},
+                                    "ERR Invalid OVERFLOW type specified")];
+}
+
+bool Writes(const std::vector<FieldStep>& steps) {
+  return std::ranges::any_of(
+      steps, [](const FieldStep& step) { return step.kind != FieldStep::Kind::kGet; });
+}
+
+// Takes the word of a step, if one with all of its arguments comes next.
+bool TakeKind(ArgumentReader& arguments, FieldStep::Kind* kind) {
+  if (arguments.Word("GET", 2)) {
+    *kind = FieldStep::Kind::kGet;
+  } else if (arguments.Word("SET", 3)) {
+    *kind = FieldStep::Kind::kSet;
+  } else if (arguments.Word("INCRBY", 3)) {
+    *kind = FieldStep::Kind::kIncrBy;
   } else {
-    context.out.Error("ERR Invalid OVERFLOW type specified");
     return false;
   }
   return true;
 }
 
-// Reads all steps. False: the error is answered.
-bool ReadSteps(CommandContext& context, bool read_only, std::vector<FieldStep>* steps) {
-  const auto argv = context.argv;
+std::vector<FieldStep> ReadSteps(ArgumentReader& arguments, const ServerConfig& config) {
+  std::vector<FieldStep> steps;
   BitOverflow overflow = BitOverflow::kWrap;
-  for (size_t i = 2; i < argv.size();) {
-    const size_t left = argv.size() - i - 1;
+  while (arguments.HasMore()) {
     FieldStep step;
-    size_t arguments = 2;
-    if (EqualsIgnoreCase(argv[i], "GET") && left >= 2) {
-      step.kind = FieldStep::Kind::kGet;
-    } else if (EqualsIgnoreCase(argv[i], "SET") && left >= 3) {
-      step.kind = FieldStep::Kind::kSet;
-      arguments = 3;
-    } else if (EqualsIgnoreCase(argv[i], "INCRBY") && left >= 3) {
-      step.kind = FieldStep::Kind::kIncrBy;
-      arguments = 3;
-    } else if (EqualsIgnoreCase(argv[i], "OVERFLOW") && left >= 1) {
-      if (!ReadOverflow(context, argv[i + 1], &overflow)) return false;
-      i += 2;
-      continue;
+    if (arguments.Word("OVERFLOW", 1)) {
+      overflow = ReadOverflow(arguments);
+    } else if (TakeKind(arguments, &step.kind)) {
+      step.field = ReadFieldType(arguments, arguments.Take());
+      step.field.offset = ReadBitOffset(arguments, arguments.Take(), config, step.field.bits);
+      if (step.kind != FieldStep::Kind::kGet) step.operand = arguments.TakeInteger();
+      step.overflow = overflow;
+      steps.push_back(step);
     } else {
-      context.out.Error(kSyntaxError);
-      return false;
+      arguments.SyntaxError();
     }
-    if (!ReadFieldType(context, argv[i + 1], &step.field) ||
-        !ReadBitOffset(context, argv[i + 2], &step.field.offset, step.field.bits)) {
-      return false;
-    }
-    if (step.kind != FieldStep::Kind::kGet) {
-      const auto operand = ParseInt64(argv[i + 3]);
-      if (!operand) {
-        context.out.Error(kNotIntegerError);
-        return false;
-      }
-      step.operand = *operand;
-    }
-    step.overflow = overflow;
-    steps->push_back(step);
-    i += 1 + arguments;
   }
-  const bool writes = std::any_of(steps->begin(), steps->end(), [](const FieldStep& step) {
-    return step.kind != FieldStep::Kind::kGet;
-  });
-  if (read_only && writes) {
-    context.out.Error("ERR BITFIELD_RO only supports the GET subcommand");
-    return false;
-  }
-  return true;
+  return steps;
 }
 
 using FieldAnswers = std::vector<std::optional<int64_t>>;
@@ -211,13 +190,13 @@ Task<void> RunReads(CommandContext& context, const std::vector<FieldStep>& steps
 }
 
 Task<void> RunBitField(CommandContext& context, bool read_only) {
-  std::vector<FieldStep> steps;
-  if (!ReadSteps(context, read_only, &steps)) {
+  ArgumentReader arguments(context.argv, 2);
+  const std::vector<FieldStep> steps = ReadSteps(arguments, context.hooks.config());
+  const bool writes = Writes(steps);
+  arguments.Require(!read_only || !writes, "ERR BITFIELD_RO only supports the GET subcommand");
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
-  const bool writes = std::any_of(steps.begin(), steps.end(), [](const FieldStep& step) {
-    return step.kind != FieldStep::Kind::kGet;
-  });
   if (!writes) {
     co_await RunReads(context, steps);
     co_return;

@@ -1,11 +1,10 @@
 // GETEX: reads a string and changes its deadline.
-#include <span>
 #include <string_view>
 
 #include "redis_compat/commands/strings/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/key_access.h"
 #include "redis_compat/dispatch/set_options.h"
-#include "redis_compat/protocol/ascii.h"
 
 namespace onetrip {
 namespace {
@@ -54,30 +53,23 @@ struct GetExOptions {
   std::string_view expiry = {};
 };
 
-bool ReadGetExOptions(std::span<const std::string_view> arguments, GetExOptions* options) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const ExpiryUnit unit = ExpiryUnitOf(arguments[i]);
-    if (EqualsIgnoreCase(arguments[i], "PERSIST") && options->unit == ExpiryUnit::kNone) {
-      options->persist = true;
-      continue;
-    }
-    // The same unit may come twice, the last one counts.
-    const bool fits = options->unit == ExpiryUnit::kNone || options->unit == unit;
-    if (unit == ExpiryUnit::kNone || !fits || options->persist || i + 1 == arguments.size()) {
-      return false;
-    }
-    options->unit = unit;
-    options->expiry = arguments[++i];
+void ReadGetExOptions(ArgumentReader& arguments, GetExOptions* options) {
+  while (arguments.HasMore()) {
+    const bool has_unit = options->unit != ExpiryUnit::kNone;
+    const bool known =
+        (!has_unit && arguments.Flag("PERSIST", &options->persist)) ||
+        (!options->persist && TakeExpiryOption(arguments, &options->unit, &options->expiry));
+    if (!known) arguments.SyntaxError();
   }
-  return true;
 }
 
 }  // namespace
 
 Task<void> GetExCommand(CommandContext& context) {
   GetExOptions options;
-  if (!ReadGetExOptions(context.argv.subspan(2), &options)) {
-    context.out.Error(kSyntaxError);
+  ArgumentReader arguments(context.argv, 2);
+  ReadGetExOptions(arguments, &options);
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
   if (!options.persist && options.unit == ExpiryUnit::kNone) {

@@ -6,9 +6,8 @@
 
 #include "client_core/base/large_memory.h"
 #include "redis_compat/commands/strings/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/key_copy.h"
-#include "redis_compat/protocol/ascii.h"
-#include "redis_compat/protocol/numbers.h"
 
 namespace onetrip {
 namespace {
@@ -23,33 +22,16 @@ struct LcsOptions {
   int64_t shortest_match = 0;
 };
 
-// Answers what is wrong and returns false.
-bool ReadLcsOptions(CommandContext& context, LcsOptions* options) {
-  const auto argv = context.argv;
-  for (size_t i = 3; i < argv.size(); ++i) {
-    if (EqualsIgnoreCase(argv[i], "IDX")) {
-      options->ranges = true;
-    } else if (EqualsIgnoreCase(argv[i], "LEN")) {
-      options->length_only = true;
-    } else if (EqualsIgnoreCase(argv[i], "WITHMATCHLEN")) {
-      options->with_match_length = true;
-    } else if (EqualsIgnoreCase(argv[i], "MINMATCHLEN") && i + 1 < argv.size()) {
-      const auto length = ParseInt64(argv[++i]);
-      if (!length) {
-        context.out.Error(kNotIntegerError);
-        return false;
-      }
-      options->shortest_match = std::max<int64_t>(*length, 0);
-    } else {
-      context.out.Error(kSyntaxError);
-      return false;
-    }
+void ReadLcsOptions(ArgumentReader& arguments, LcsOptions* options) {
+  while (arguments.HasMore()) {
+    const bool known = arguments.Flag("IDX", &options->ranges) ||
+                       arguments.Flag("LEN", &options->length_only) ||
+                       arguments.Flag("WITHMATCHLEN", &options->with_match_length) ||
+                       arguments.Integer("MINMATCHLEN", &options->shortest_match);
+    if (!known) arguments.SyntaxError();
   }
-  if (options->ranges && options->length_only) {
-    context.out.Error("ERR If you want both the length and indexes, please just use IDX.");
-    return false;
-  }
-  return true;
+  arguments.Require(!options->ranges || !options->length_only,
+                    "ERR If you want both the length and indexes, please just use IDX.");
 }
 
 // Lengths of the longest common subsequences of all beginnings of `a` and `b`.
@@ -185,7 +167,9 @@ Task<void> LcsCommand(CommandContext& context) {
     co_return;
   }
   LcsOptions options;
-  if (!ReadLcsOptions(context, &options)) {
+  ArgumentReader arguments(context.argv, 3);
+  ReadLcsOptions(arguments, &options);
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
   const uint64_t cells = (a.bytes().size() + 1) * (b.bytes().size() + 1);

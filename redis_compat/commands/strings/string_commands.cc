@@ -9,6 +9,7 @@
 #include "client_core/base/large_memory.h"
 #include "client_core/store/prepared_sets.h"
 #include "redis_compat/commands/strings/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/key_batch.h"
 #include "redis_compat/dispatch/set_options.h"
 
@@ -117,17 +118,21 @@ void ReplySetNxOutcome(CommandContext& context, const ConditionalSet& set) {
   context.out.Integer(set.stored() ? 1 : 0);
 }
 
+// Reads what is behind the value. False: it has answered what is wrong.
+bool ReadSet(CommandContext& context, SetOptions* options, uint64_t* deadline_ms) {
+  ArgumentReader arguments(context.argv, 3);
+  ReadSetOptions(arguments, options);
+  if (arguments.ok()) {
+    arguments.Fail(ReadDeadline(options->unit, options->expiry, context.kv.NowMs(),
+                                "ERR invalid expire time in 'set' command", deadline_ms));
+  }
+  return !arguments.AnsweredError(context.out);
+}
+
 Task<void> SetWithOptions(CommandContext& context) {
   SetOptions options;
-  if (!ReadSetOptions(context.argv.subspan(3), &options)) {
-    context.out.Error(kSyntaxError);
-    co_return;
-  }
   uint64_t deadline_ms = 0;
-  const char* const error = ReadDeadline(options.unit, options.expiry, context.kv.NowMs(),
-                                         "ERR invalid expire time in 'set' command", &deadline_ms);
-  if (error != nullptr) {
-    context.out.Error(error);
+  if (!ReadSet(context, &options, &deadline_ms)) {
     co_return;
   }
   const std::string_view value = context.argv[2];

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "redis_compat/commands/strings/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/key_access.h"
-#include "redis_compat/protocol/numbers.h"
 
 namespace onetrip {
 namespace {
@@ -97,15 +97,15 @@ Task<void> StrLenCommand(CommandContext& context) {
 }
 
 Task<void> GetRangeCommand(CommandContext& context) {
-  const auto start = ParseInt64(context.argv[2]);
-  const auto end = ParseInt64(context.argv[3]);
-  if (!start || !end) {
-    context.out.Error(kNotIntegerError);
+  ArgumentReader arguments(context.argv, 2);
+  const int64_t start = arguments.TakeInteger();
+  const int64_t end = arguments.TakeInteger();
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
   ReadResult result;
   const Status status =
-      co_await context.kv.GetPart(KeyAt(context, 1), {.first = *start, .last = *end}, &result);
+      co_await context.kv.GetPart(KeyAt(context, 1), {.first = start, .last = end}, &result);
   if (AnsweredReadFailure(context, status)) {
     co_return;
   }
@@ -120,17 +120,14 @@ Task<void> GetRangeCommand(CommandContext& context) {
 }
 
 Task<void> SetRangeCommand(CommandContext& context) {
-  const auto offset = ParseInt64(context.argv[2]);
-  if (!offset) {
-    context.out.Error(kNotIntegerError);
-    co_return;
-  }
-  if (*offset < 0) {
-    context.out.Error("ERR offset is out of range");
+  ArgumentReader arguments(context.argv, 2);
+  const int64_t offset =
+      arguments.TakeInteger({.min = 0, .out_of_range = "ERR offset is out of range"});
+  if (arguments.AnsweredError(context.out)) {
     co_return;
   }
   const Key key = KeyAt(context, 1);
-  OverwriteRange mutation(*offset, context.argv[3], context.hooks.config().bulk_max_bytes());
+  OverwriteRange mutation(offset, context.argv[3], context.hooks.config().bulk_max_bytes());
   const Status status = co_await context.kv.ReadModifyWrite(key, mutation);
   if (AnsweredWriteFailure(context, key, status)) {
     co_return;
