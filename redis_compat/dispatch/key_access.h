@@ -45,6 +45,21 @@ inline void CountLookup(CommandContext& context, bool found) {
   ++(found ? context.hits : context.misses);
 }
 
+// Takes the string that a read has found, or nothing, and counts the lookup. False: it has answered
+// that the read failed, or WRONGTYPE. `result` outlives `string`.
+inline bool TakeString(CommandContext& context, Status status, const ReadResult& result,
+                       StringValue* string) {
+  if (AnsweredReadFailure(context, status)) return false;
+  CountLookup(context, result.found());
+  *string = StringValue(result.found() ? &result.record() : nullptr);
+  const char* const error = string->type_error();
+  if (error != nullptr) [[unlikely]] {
+    context.out.Error(error);
+    return false;
+  }
+  return true;
+}
+
 // Counts memory that the call takes for large values, beside those that it reads: others wait
 // until it is given back, the call itself does not.
 inline MemoryBudget::Share CountMemory(CommandContext& context, uint64_t bytes) {
@@ -157,6 +172,28 @@ class CommandMutation : public Mutation {
 
  private:
   const char* error_ = nullptr;
+};
+
+// A read-modify-write of a string. Of a value of another type nothing becomes but WRONGTYPE.
+class StringMutation : public CommandMutation {
+ public:
+  Change Apply(const RecordView* current) final {
+    Begin();
+    const StringValue string(current);
+    found_ = string.found();
+    const char* const error = string.type_error();
+    return error != nullptr ? Refuse(error) : ApplyTo(string);
+  }
+
+  // Whether the last Apply() saw a value.
+  [[nodiscard]] bool found() const { return found_; }
+
+ protected:
+  // As Apply(). REQUIRES: type_error() is null.
+  virtual Change ApplyTo(const StringValue& current) = 0;
+
+ private:
+  bool found_ = false;
 };
 
 }  // namespace onetrip

@@ -1,7 +1,8 @@
-// Values: what the type byte of a record means, and who may read it as what.
+// Values: the meaning of a record's type byte, and typed views of a record.
 //
-// kv stores a type byte without looking at it; here it gets its Redis meaning. Every handler goes
-// through these checks, so that a type added later answers WRONGTYPE everywhere at once.
+// kv stores a type byte without looking at it; here it gets its Redis meaning. A handler sees a
+// value only through the view of the type that it works on, so that a type added later answers
+// WRONGTYPE everywhere at once. Pure; any thread.
 #ifndef ONETRIP_REDIS_COMPAT_VALUES_VALUE_H_
 #define ONETRIP_REDIS_COMPAT_VALUES_VALUE_H_
 
@@ -9,6 +10,7 @@
 #include <string_view>
 
 #include "client_core/store/store.h"
+#include "redis_compat/protocol/reply_status.h"
 
 namespace onetrip {
 
@@ -26,10 +28,6 @@ inline std::string_view ValueTypeName(uint8_t type) {
   return "unknown";
 }
 
-inline bool IsString(const RecordView& record) {
-  return record.type == static_cast<uint8_t>(ValueType::kString);
-}
-
 // A string to store: `head` followed by `tail`. A deadline of 0 means for ever.
 inline NewRecord StringRecord(std::string_view head, std::string_view tail = {},
                               uint64_t deadline_ms = 0) {
@@ -40,6 +38,42 @@ inline NewRecord StringRecord(std::string_view head, std::string_view tail = {},
   record.type = static_cast<uint8_t>(ValueType::kString);
   return record;
 }
+
+// A key as the commands on strings see it: it holds a string, nothing, or a value of another type.
+class StringValue {
+ public:
+  StringValue() = default;  // nothing
+  // `record` outlives it; null: the key holds nothing.
+  explicit StringValue(const RecordView* record) : record_(record) {}
+
+  [[nodiscard]] bool found() const { return record_ != nullptr; }
+  [[nodiscard]] bool is_string() const {
+    return found() && record_->type == static_cast<uint8_t>(ValueType::kString);
+  }
+  // Null, or WRONGTYPE: the key holds a value of another type, and nothing below may be asked.
+  [[nodiscard]] const char* type_error() const {
+    return !found() || is_string() ? nullptr : kWrongTypeError;
+  }
+
+  // The part of the string that was read. Nothing counts as an empty string.
+  [[nodiscard]] std::string_view bytes() const {
+    return found() ? record_->value : std::string_view();
+  }
+  // Of the whole string.
+  [[nodiscard]] uint64_t size() const { return found() ? record_->value_bytes : 0; }
+  // Unix milliseconds by the cluster clock; 0: none.
+  [[nodiscard]] uint64_t deadline_ms() const { return found() ? record_->deadline_ms : 0; }
+  // REQUIRES: found().
+  [[nodiscard]] const RecordView& record() const { return *record_; }
+
+  // A string to store in its place, `head` followed by `tail`, which keeps the deadline.
+  [[nodiscard]] NewRecord ReplacedBy(std::string_view head, std::string_view tail = {}) const {
+    return StringRecord(head, tail, deadline_ms());
+  }
+
+ private:
+  const RecordView* record_ = nullptr;
+};
 
 }  // namespace onetrip
 

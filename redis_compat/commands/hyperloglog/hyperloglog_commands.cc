@@ -16,22 +16,23 @@ constexpr char kNotHllError[] = "WRONGTYPE Key is not a valid HyperLogLog string
 constexpr char kNoSuchHllError[] = "ERR The specified key does not exist";
 constexpr char kDamagedError[] = "INVALIDOBJ Corrupted HLL object detected";
 
-// Null if the record is a HyperLogLog, else what is answered.
-const char* ErrorOf(const RecordView& record) {
-  if (!IsString(record)) return kWrongTypeError;
-  return IsHll(record.value) ? nullptr : kNotHllError;
+// Null where the key holds a HyperLogLog or nothing, else the reply.
+const char* ErrorOf(const StringValue& string) {
+  return !string.found() || IsHll(string.bytes()) ? nullptr : kNotHllError;
 }
 
-class AddElements final : public CommandMutation {
+class AddElements final : public StringMutation {
  public:
   explicit AddElements(std::span<const std::string_view> elements) : elements_(elements) {}
 
-  Change Apply(const RecordView* current) override {
-    Begin();
-    const char* const error = current == nullptr ? nullptr : ErrorOf(*current);
+  [[nodiscard]] bool changed() const { return changed_; }
+
+ private:
+  Change ApplyTo(const StringValue& current) override {
+    const char* const error = ErrorOf(current);
     if (error != nullptr) return Refuse(error);
-    value_ = current == nullptr ? NewHll() : std::string(current->value);
-    changed_ = current == nullptr;
+    value_ = current.found() ? std::string(current.bytes()) : NewHll();
+    changed_ = !current.found();
     for (const std::string_view element : elements_) {
       const HllChange change = AddToHll(element, &value_);
       if (change == HllChange::kDamaged) return Refuse(kDamagedError);
@@ -39,45 +40,37 @@ class AddElements final : public CommandMutation {
     }
     if (!changed_) return Change::Keep();
     ForgetHllCount(&value_);
-    return Change::Write(StringRecord(value_, {}, current == nullptr ? 0 : current->deadline_ms));
+    return Change::Write(current.ReplacedBy(value_));
   }
 
-  [[nodiscard]] bool changed() const { return changed_; }
-
- private:
   std::span<const std::string_view> elements_;
   std::string value_;
   bool changed_ = false;
 };
 
 // Counts, and lets the value remember it.
-class CountElements final : public CommandMutation {
+class CountElements final : public StringMutation {
  public:
-  Change Apply(const RecordView* current) override {
-    Begin();
-    count_ = 0;
-    found_ = current != nullptr;
-    if (!found_) return Change::Keep();
-    const char* const error = ErrorOf(*current);
-    if (error != nullptr) return Refuse(error);
-    if (HllHasCount(current->value, &count_)) return Change::Keep();
-    HllRegisters registers{};
-    if (!MergeHll(current->value, &registers)) return Refuse(kDamagedError);
-    count_ = CountHll(registers);
-    counted_ = true;
-    value_ = current->value;
-    RememberHllCount(count_, &value_);
-    return Change::Write(StringRecord(value_, {}, current->deadline_ms));
-  }
-
-  [[nodiscard]] bool found() const { return found_; }
   // Whether there is a count to answer, even if it could not be stored.
   [[nodiscard]] bool counted() const { return counted_; }
   [[nodiscard]] uint64_t count() const { return count_; }
 
  private:
+  Change ApplyTo(const StringValue& current) override {
+    count_ = 0;
+    const char* const error = ErrorOf(current);
+    if (error != nullptr) return Refuse(error);
+    if (!current.found() || HllHasCount(current.bytes(), &count_)) return Change::Keep();
+    HllRegisters registers{};
+    if (!MergeHll(current.bytes(), &registers)) return Refuse(kDamagedError);
+    count_ = CountHll(registers);
+    counted_ = true;
+    value_ = current.bytes();
+    RememberHllCount(count_, &value_);
+    return Change::Write(current.ReplacedBy(value_));
+  }
+
   std::string value_;
-  bool found_ = false;
   bool counted_ = false;
   uint64_t count_ = 0;
 };
@@ -97,13 +90,13 @@ Task<bool> Gather(CommandContext& context, size_t first, size_t end, Union* all)
     if (i > first && i % kHllsPerTurn == 0) co_await context.kv.Yield();
     ReadResult result;
     const Status status = co_await context.kv.Get(KeyAt(context, i), &result);
-    if (AnsweredReadFailure(context, status)) co_return false;
-    CountLookup(context, result.found());
-    if (!result.found()) continue;
-    const char* error = ErrorOf(result.record());
+    StringValue string;
+    if (!TakeString(context, status, result, &string)) co_return false;
+    if (!string.found()) continue;
+    const char* error = ErrorOf(string);
     if (error == nullptr) {
-      all->any_dense |= IsDenseHll(result.record().value);
-      if (!MergeHll(result.record().value, &all->registers)) error = kDamagedError;
+      all->any_dense |= IsDenseHll(string.bytes());
+      if (!MergeHll(string.bytes(), &all->registers)) error = kDamagedError;
     }
     if (error != nullptr) {
       context.out.Error(error);
@@ -113,15 +106,15 @@ Task<bool> Gather(CommandContext& context, size_t first, size_t end, Union* all)
   co_return true;
 }
 
-class StoreUnion final : public CommandMutation {
+class StoreUnion final : public StringMutation {
  public:
   explicit StoreUnion(const Union& sources) : sources_(sources) {}
 
-  Change Apply(const RecordView* current) override {
-    Begin();
-    const char* const error = current == nullptr ? nullptr : ErrorOf(*current);
+ private:
+  Change ApplyTo(const StringValue& current) override {
+    const char* const error = ErrorOf(current);
     if (error != nullptr) return Refuse(error);
-    value_ = current == nullptr ? NewHll() : std::string(current->value);
+    value_ = current.found() ? std::string(current.bytes()) : NewHll();
     HllRegisters registers = sources_.registers;
     if (!MergeHll(value_, &registers)) return Refuse(kDamagedError);
     if (sources_.any_dense && !MakeHllDense(&value_)) return Refuse(kDamagedError);
@@ -132,33 +125,31 @@ class StoreUnion final : public CommandMutation {
       }
     }
     ForgetHllCount(&value_);
-    return Change::Write(StringRecord(value_, {}, current == nullptr ? 0 : current->deadline_ms));
+    return Change::Write(current.ReplacedBy(value_));
   }
 
- private:
   const Union& sources_;
   std::string value_;
 };
 
-class MakeDense final : public CommandMutation {
+class MakeDense final : public StringMutation {
  public:
-  Change Apply(const RecordView* current) override {
-    Begin();
-    converted_ = false;
-    if (current == nullptr) return Refuse(kNoSuchHllError);
-    const char* const error = ErrorOf(*current);
-    if (error != nullptr) return Refuse(error);
-    value_ = current->value;
-    if (IsDenseHll(value_)) return Change::Keep();
-    if (!MakeHllDense(&value_)) return Refuse(kDamagedError);
-    converted_ = true;
-    return Change::Write(StringRecord(value_, {}, current->deadline_ms));
-  }
-
   [[nodiscard]] bool converted() const { return converted_; }
   [[nodiscard]] const std::string& value() const { return value_; }
 
  private:
+  Change ApplyTo(const StringValue& current) override {
+    converted_ = false;
+    if (!current.found()) return Refuse(kNoSuchHllError);
+    const char* const error = ErrorOf(current);
+    if (error != nullptr) return Refuse(error);
+    value_ = current.bytes();
+    if (IsDenseHll(value_)) return Change::Keep();
+    if (!MakeHllDense(&value_)) return Refuse(kDamagedError);
+    converted_ = true;
+    return Change::Write(current.ReplacedBy(value_));
+  }
+
   std::string value_;
   bool converted_ = false;
 };
@@ -190,13 +181,15 @@ Task<void> ShowStored(CommandContext& context) {
   if (AnsweredReadFailure(context, status)) {
     co_return;
   }
-  const char* const error = result.found() ? ErrorOf(result.record()) : kNoSuchHllError;
+  const StringValue string(result.found() ? &result.record() : nullptr);
+  const char* error = string.found() ? string.type_error() : kNoSuchHllError;
+  if (error == nullptr) error = ErrorOf(string);
   if (error != nullptr) {
     context.out.Error(error);
     co_return;
   }
   const std::string_view name = context.argv[1];
-  const std::string_view value = result.record().value;
+  const std::string_view value = string.bytes();
   const bool dense = IsDenseHll(value);
   if (EqualsIgnoreCase(name, "ENCODING")) {
     context.out.Simple(dense ? "dense" : "sparse");

@@ -100,20 +100,18 @@ Task<bool> KeyIsFree(CommandContext& context, Key key) {
 Task<void> DumpCommand(CommandContext& context) {
   ReadResult result;
   const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
-  if (AnsweredReadFailure(context, status)) {
+  StringValue string;
+  if (!TakeString(context, status, result, &string)) {
     co_return;
   }
-  CountLookup(context, result.found());
-  if (!result.found()) {
+  if (!string.found()) {
     context.out.Null();
-  } else if (!IsString(result.record())) {
-    context.out.Error(kWrongTypeError);
-  } else {
-    const DumpParts parts = BeginDump(result.record().value);
-    uint64_t crc = Crc64(parts.head);
-    crc = co_await Crc64ByTurns(context.kv, parts.plain, crc);
-    ReplyWithin(context, {parts.head, parts.plain, DumpFooter(crc)}, result.holder());
+    co_return;
   }
+  const DumpParts parts = BeginDump(string.bytes());
+  uint64_t crc = Crc64(parts.head);
+  crc = co_await Crc64ByTurns(context.kv, parts.plain, crc);
+  ReplyWithin(context, {parts.head, parts.plain, DumpFooter(crc)}, result.holder());
 }
 
 Task<void> RestoreCommand(CommandContext& context) {

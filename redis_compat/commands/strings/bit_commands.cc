@@ -15,16 +15,16 @@
 namespace onetrip {
 namespace {
 
-class SetOneBit final : public CommandMutation {
+class SetOneBit final : public StringMutation {
  public:
   SetOneBit(uint64_t bit, bool value) : bit_(bit), value_(value) {}
 
-  Change Apply(const RecordView* current) override {
-    Begin();
-    if (current != nullptr && !IsString(*current)) {
-      return Refuse(kWrongTypeError);
-    }
-    const std::string_view old = current == nullptr ? std::string_view() : current->value;
+  // Before the last Apply().
+  [[nodiscard]] bool old() const { return old_; }
+
+ private:
+  Change ApplyTo(const StringValue& current) override {
+    const std::string_view old = current.bytes();
     const size_t at = bit_ / 8;
     byte_.assign(1, at < old.size() ? old[at] : '\0');
     const BitField field{false, 1, bit_ % 8};
@@ -34,17 +34,12 @@ class SetOneBit final : public CommandMutation {
       return Change::Keep();
     }
     WriteBitField(&byte_, field, value_ ? 1 : 0);
-    NewRecord record = StringRecord(old.substr(0, std::min(at, old.size())), byte_,
-                                    current == nullptr ? 0 : current->deadline_ms);
+    NewRecord record = current.ReplacedBy(old.substr(0, std::min(at, old.size())), byte_);
     record.gap_bytes = at - record.head.size();
     record.rest = old.substr(std::min(at + 1, old.size()));
     return Change::Write(record);
   }
 
-  // Before the last Apply().
-  [[nodiscard]] bool old() const { return old_; }
-
- private:
   const uint64_t bit_;
   const bool value_;
   std::string byte_;  // the one with the bit
@@ -76,15 +71,6 @@ BitRange Range(size_t size, int64_t start, int64_t end, BitUnit unit) {
   }
   const uint64_t scale = unit == BitUnit::kBit ? 1 : 8;
   return {static_cast<uint64_t>(start) * scale, (static_cast<uint64_t>(end) + 1) * scale};
-}
-
-// The string at argv[1], or the answer to give instead of working on it.
-bool AnsweredWrongType(CommandContext& context, const ReadResult& result) {
-  if (!result.found() || IsString(result.record())) {
-    return false;
-  }
-  context.out.Error(kWrongTypeError);
-  return true;
 }
 
 // Answers BITCOUNT for a string that is there.
@@ -256,31 +242,24 @@ Task<void> GetBitCommand(CommandContext& context) {
   const auto at = static_cast<int64_t>(bit / 8);
   const Status status =
       co_await context.kv.GetPart(KeyAt(context, 1), {.first = at, .last = at}, &result);
-  if (AnsweredReadFailure(context, status)) {
-    co_return;
+  StringValue string;
+  if (TakeString(context, status, result, &string)) {
+    const bool set = ReadBitField(string.bytes(), BitField{false, 1, bit % 8}) != 0;
+    context.out.Integer(set ? 1 : 0);
   }
-  CountLookup(context, result.found());
-  if (AnsweredWrongType(context, result)) {
-    co_return;
-  }
-  const bool set =
-      result.found() && ReadBitField(result.record().value, BitField{false, 1, bit % 8}) != 0;
-  context.out.Integer(set ? 1 : 0);
 }
 
 Task<void> BitCountCommand(CommandContext& context) {
   ReadResult result;
   const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
-  if (AnsweredReadFailure(context, status)) {
+  StringValue string;
+  if (!TakeString(context, status, result, &string)) {
     co_return;
   }
-  CountLookup(context, result.found());
-  if (!AnsweredWrongType(context, result)) {
-    if (result.found()) {
-      co_await CountIn(context, result.record().value);
-    } else {
-      context.out.Integer(0);
-    }
+  if (string.found()) {
+    co_await CountIn(context, string.bytes());
+  } else {
+    context.out.Integer(0);
   }
 }
 
@@ -293,16 +272,14 @@ Task<void> BitPosCommand(CommandContext& context) {
   }
   ReadResult result;
   const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
-  if (AnsweredReadFailure(context, status)) {
+  StringValue string;
+  if (!TakeString(context, status, result, &string)) {
     co_return;
   }
-  CountLookup(context, result.found());
-  if (!AnsweredWrongType(context, result)) {
-    if (result.found()) {
-      co_await FindIn(context, result.record().value, bit == 1);
-    } else {
-      context.out.Integer(bit == 1 ? -1 : 0);
-    }
+  if (string.found()) {
+    co_await FindIn(context, string.bytes(), bit == 1);
+  } else {
+    context.out.Integer(bit == 1 ? -1 : 0);
   }
 }
 
@@ -326,11 +303,11 @@ Task<void> BitOpCommand(CommandContext& context) {
     PrefetchAhead(context, i, 1);
     ReadResult result;
     const Status status = co_await context.kv.Get(KeyAt(context, i), &result);
-    if (AnsweredReadFailure(context, status) || AnsweredWrongType(context, result)) {
+    StringValue string;
+    if (!TakeString(context, status, result, &string)) {
       co_return;
     }
-    CountLookup(context, result.found());
-    const std::string_view source = result.found() ? result.record().value : std::string_view();
+    const std::string_view source = string.bytes();
     if (source.size() > combination.bytes().size()) share = CountMemory(context, source.size());
     const bool is_added = co_await combination.Add(context.kv, operation, source);
     if (!is_added) {

@@ -130,32 +130,28 @@ bool TakeAll(std::vector<FieldStep> steps, const Window& window, std::string* by
   return writes;
 }
 
-class TakeSteps final : public CommandMutation {
+class TakeSteps final : public StringMutation {
  public:
   explicit TakeSteps(const std::vector<FieldStep>& steps) : steps_(steps) {}
 
-  Change Apply(const RecordView* current) override {
-    Begin();
+  [[nodiscard]] const FieldAnswers& answers() const { return answers_; }
+
+ private:
+  Change ApplyTo(const StringValue& current) override {
     answers_.clear();
-    if (current != nullptr && !IsString(*current)) {
-      return Refuse(kWrongTypeError);
-    }
-    const std::string_view old = current == nullptr ? std::string_view() : current->value;
+    const std::string_view old = current.bytes();
     const Window window = WindowOf(steps_);
     const std::string_view head = old.substr(0, std::min<uint64_t>(window.begin, old.size()));
     bytes_ = old.substr(head.size(), window.end - window.begin);
     if (!TakeAll(steps_, window, &bytes_, &answers_)) {
       return Change::Keep();
     }
-    NewRecord record = StringRecord(head, bytes_, current == nullptr ? 0 : current->deadline_ms);
+    NewRecord record = current.ReplacedBy(head, bytes_);
     record.gap_bytes = window.begin - head.size();
     record.rest = old.substr(std::min<uint64_t>(window.begin + bytes_.size(), old.size()));
     return Change::Write(record);
   }
 
-  [[nodiscard]] const FieldAnswers& answers() const { return answers_; }
-
- private:
   const std::vector<FieldStep>& steps_;
   std::string bytes_;
   FieldAnswers answers_;
@@ -175,15 +171,11 @@ Task<void> RunReads(CommandContext& context, const std::vector<FieldStep>& steps
       KeyAt(context, 1),
       {.first = static_cast<int64_t>(window.begin), .last = static_cast<int64_t>(window.end) - 1},
       &result);
-  if (AnsweredReadFailure(context, status)) {
+  StringValue string;
+  if (!TakeString(context, status, result, &string)) {
     co_return;
   }
-  CountLookup(context, result.found());
-  if (result.found() && !IsString(result.record())) {
-    context.out.Error(kWrongTypeError);
-    co_return;
-  }
-  std::string bytes(result.found() ? result.record().value : std::string_view());
+  std::string bytes(string.bytes());
   FieldAnswers answers;
   (void)TakeAll(steps, window, &bytes, &answers);
   Reply(context.out, answers);

@@ -13,30 +13,9 @@ namespace {
 
 constexpr char kOverflowError[] = "ERR increment or decrement would overflow";
 
-class AddInteger final : public CommandMutation {
+class AddInteger final : public StringMutation {
  public:
   explicit AddInteger(int64_t amount) : amount_(amount) {}
-
-  Change Apply(const RecordView* current) override {
-    Begin();
-    int64_t old = 0;
-    if (current != nullptr) {
-      if (!IsString(*current)) {
-        return Refuse(kWrongTypeError);
-      }
-      const auto parsed = ParseInt64(current->value);
-      if (!parsed) {
-        return Refuse(kNotIntegerError);
-      }
-      old = *parsed;
-    }
-    if (__builtin_add_overflow(old, amount_, &sum_)) {
-      return Refuse(kOverflowError);
-    }
-    const char* const end = FormatInt64(sum_, text_);
-    return Change::Write(StringRecord(std::string_view(text_, static_cast<size_t>(end - text_)), {},
-                                      current == nullptr ? 0 : current->deadline_ms));
-  }
 
   // No longer one is a number.
   [[nodiscard]] ValueRange wanted() const override { return {0, 63}; }
@@ -44,44 +23,45 @@ class AddInteger final : public CommandMutation {
   [[nodiscard]] int64_t sum() const { return sum_; }
 
  private:
+  Change ApplyTo(const StringValue& current) override {
+    const auto old = current.found() ? ParseInt64(current.bytes()) : 0;
+    if (!old) {
+      return Refuse(kNotIntegerError);
+    }
+    if (__builtin_add_overflow(*old, amount_, &sum_)) {
+      return Refuse(kOverflowError);
+    }
+    const char* const end = FormatInt64(sum_, text_);
+    return Change::Write(current.ReplacedBy({text_, static_cast<size_t>(end - text_)}));
+  }
+
   int64_t amount_;
   int64_t sum_ = 0;
   char text_[kInt64TextMax];
 };
 
-class AddFloat final : public CommandMutation {
+class AddFloat final : public StringMutation {
  public:
   // An amount that is no number is refused in its turn: behind the checks of the stored value.
   explicit AddFloat(std::optional<long double> amount) : amount_(amount) {}
-
-  Change Apply(const RecordView* current) override {
-    Begin();
-    long double sum = 0;
-    if (current != nullptr) {
-      if (!IsString(*current)) {
-        return Refuse(kWrongTypeError);
-      }
-      const auto parsed = ParseLongDouble(current->value);
-      if (!parsed) {
-        return Refuse(kNotFloatError);
-      }
-      sum = *parsed;
-    }
-    if (!amount_) {
-      return Refuse(kNotFloatError);
-    }
-    sum += *amount_;
-    if (std::isnan(sum) || std::isinf(sum)) {
-      return Refuse("ERR increment would produce NaN or Infinity");
-    }
-    text_size_ = FormatLongDouble(sum, text_);
-    return Change::Write(StringRecord(text(), {}, current == nullptr ? 0 : current->deadline_ms));
-  }
 
   // The sum after the last Apply().
   [[nodiscard]] std::string_view text() const { return std::string_view(text_, text_size_); }
 
  private:
+  Change ApplyTo(const StringValue& current) override {
+    const auto old = current.found() ? ParseLongDouble(current.bytes()) : 0.0L;
+    if (!old || !amount_) {
+      return Refuse(kNotFloatError);
+    }
+    const long double sum = *old + *amount_;
+    if (std::isnan(sum) || std::isinf(sum)) {
+      return Refuse("ERR increment would produce NaN or Infinity");
+    }
+    text_size_ = FormatLongDouble(sum, text_);
+    return Change::Write(current.ReplacedBy(text()));
+  }
+
   std::optional<long double> amount_;
   size_t text_size_ = 0;
   char text_[kLongDoubleTextMax];

@@ -10,40 +10,33 @@ namespace onetrip {
 namespace {
 
 // GETEX with an option: reads a string and changes its deadline.
-class ReadAndSetDeadline final : public CommandMutation {
+class ReadAndSetDeadline final : public StringMutation {
  public:
   // `error`: what is wrong with the deadline; answered only if there is a string.
   ReadAndSetDeadline(uint64_t deadline_ms, uint64_t now_ms, const char* error)
       : deadline_ms_(deadline_ms), now_ms_(now_ms), deadline_error_(error) {}
 
-  Change Apply(const RecordView* current) override {
-    Begin();
-    found_ = current != nullptr;
-    if (!found_) {
+  [[nodiscard]] const KeptValue& value() const { return value_; }
+
+ private:
+  Change ApplyTo(const StringValue& current) override {
+    if (!current.found()) {
       return Change::Keep();
-    }
-    if (!IsString(*current)) {
-      return Refuse(kWrongTypeError);
     }
     if (deadline_error_ != nullptr) {
       return Refuse(deadline_error_);
     }
-    value_.Keep(*current);
+    value_.Keep(current.record());
     if (deadline_ms_ != 0 && deadline_ms_ <= now_ms_) {
       return Change::Delete();
     }
-    return current->deadline_ms == deadline_ms_ ? Change::Keep()
-                                                : WithDeadline(*current, deadline_ms_);
+    return current.deadline_ms() == deadline_ms_ ? Change::Keep()
+                                                 : WithDeadline(current.record(), deadline_ms_);
   }
 
-  [[nodiscard]] bool found() const { return found_; }
-  [[nodiscard]] const KeptValue& value() const { return value_; }
-
- private:
   const uint64_t deadline_ms_;  // 0: none any more
   const uint64_t now_ms_;
   const char* const deadline_error_;
-  bool found_ = false;
   KeptValue value_;
 };
 

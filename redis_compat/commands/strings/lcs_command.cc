@@ -143,6 +143,10 @@ void ReplyMatches(ReplyWriter& out, const LcsOptions& options, std::vector<Match
   out.Integer(length);
 }
 
+bool IsStringOrNothing(const RecordCopy& copy) {
+  return !copy.found || copy.type == static_cast<uint8_t>(ValueType::kString);
+}
+
 }  // namespace
 
 Task<void> LcsCommand(CommandContext& context) {
@@ -159,10 +163,7 @@ Task<void> LcsCommand(CommandContext& context) {
       copy->holder->share = CountMemory(context, copy->holder->memory.bytes());
     }
   }
-  const auto is_string = [](const RecordCopy& copy) {
-    return !copy.found || copy.type == static_cast<uint8_t>(ValueType::kString);
-  };
-  if (!is_string(a) || !is_string(b)) {
+  if (!IsStringOrNothing(a) || !IsStringOrNothing(b)) {
     context.out.Error("ERR The specified keys must contain string values");
     co_return;
   }

@@ -17,15 +17,10 @@ namespace onetrip {
 namespace {
 
 // Answers what a read of one string found.
-void ReplyString(CommandContext& context, const ReadResult& result) {
-  CountLookup(context, result.found());
-  if (!result.found()) {
-    return context.out.Null();
-  }
-  if (!IsString(result.record())) [[unlikely]] {
-    return context.out.Error(kWrongTypeError);
-  }
-  ReplyValue(context, result.record().value, result.holder());
+void ReplyString(CommandContext& context, Status status, const ReadResult& result) {
+  StringValue string;
+  if (!TakeString(context, status, result, &string)) return;
+  string.found() ? ReplyValue(context, string.bytes(), result.holder()) : context.out.Null();
 }
 
 // SET with a condition, or with an answer or a deadline that comes from the old value.
@@ -39,8 +34,9 @@ class ConditionalSet final : public CommandMutation {
     found_ = current != nullptr;
     stored_ = false;
     if (options_.answer_previous && found_) {
-      if (!IsString(*current)) {
-        return Refuse(kWrongTypeError);
+      const char* const error = StringValue(current).type_error();
+      if (error != nullptr) {
+        return Refuse(error);
       }
       previous_.Keep(*current);
     }
@@ -71,27 +67,20 @@ class ConditionalSet final : public CommandMutation {
   bool stored_ = false;
 };
 
-class GetAndDelete final : public CommandMutation {
+class GetAndDelete final : public StringMutation {
  public:
-  Change Apply(const RecordView* current) override {
-    Begin();
-    found_ = current != nullptr;
-    if (!found_) {
-      return Change::Keep();
-    }
-    if (!IsString(*current)) {
-      return Refuse(kWrongTypeError);
-    }
-    previous_.Keep(*current);
-    return Change::Delete();
-  }
-
-  [[nodiscard]] bool found() const { return found_; }
   [[nodiscard]] const KeptValue& previous() const { return previous_; }
 
  private:
+  Change ApplyTo(const StringValue& current) override {
+    if (!current.found()) {
+      return Change::Keep();
+    }
+    previous_.Keep(current.record());
+    return Change::Delete();
+  }
+
   KeptValue previous_;
-  bool found_ = false;
 };
 
 // Runs a conditional SET and gives its outcome to `reply`, unless it failed.
@@ -154,15 +143,13 @@ Task<void> SetWithOptions(CommandContext& context) {
 Task<void> GetCommand(CommandContext& context) {
   ReadResult result;
   const Status status = co_await context.kv.GetBehind(KeyAt(context, 1), &result);
-  if (!AnsweredReadFailure(context, status)) {
-    ReplyString(context, result);
-  }
+  ReplyString(context, status, result);
 }
 
 bool GetAtOnce(CommandContext& context) {
   ReadResult result;
   if (!context.kv.GetAtOnce(KeyAt(context, 1), &result)) return false;
-  ReplyString(context, result);
+  ReplyString(context, Status::Ok(), result);
   return true;
 }
 
@@ -307,8 +294,7 @@ Task<void> MGetCommand(CommandContext& context) {
     }
     const ReadResult& result = lookup.result;
     CountLookup(context, result.found());
-    const bool readable = result.found() && IsString(result.record());
-    if (readable) {
+    if (result.found() && StringValue(&result.record()).is_string()) {
       ReplyValue(context, result.record().value, result.holder());
       since_yield += result.holder() == nullptr ? result.record().value.size() : 0;
     } else {

@@ -9,48 +9,39 @@
 namespace onetrip {
 namespace {
 
-class AppendBytes final : public CommandMutation {
+class AppendBytes final : public StringMutation {
  public:
   AppendBytes(std::string_view bytes, int64_t limit_bytes)
       : bytes_(bytes), limit_bytes_(limit_bytes) {}
-
-  Change Apply(const RecordView* current) override {
-    Begin();
-    if (current == nullptr) {
-      size_ = bytes_.size();
-      return Change::Write(StringRecord(bytes_));
-    }
-    if (!IsString(*current)) {
-      return Refuse(kWrongTypeError);
-    }
-    size_ = current->value.size() + bytes_.size();
-    if (static_cast<int64_t>(size_) > limit_bytes_) {
-      return Refuse(kTooLongError);
-    }
-    return Change::Write(StringRecord(current->value, bytes_, current->deadline_ms));
-  }
 
   // Of the string after the last Apply().
   [[nodiscard]] size_t size() const { return size_; }
 
  private:
+  Change ApplyTo(const StringValue& current) override {
+    size_ = current.bytes().size() + bytes_.size();
+    if (current.found() && static_cast<int64_t>(size_) > limit_bytes_) {
+      return Refuse(kTooLongError);
+    }
+    return Change::Write(current.ReplacedBy(current.bytes(), bytes_));
+  }
+
   std::string_view bytes_;
   int64_t limit_bytes_;
   size_t size_ = 0;
 };
 
-class OverwriteRange final : public CommandMutation {
+class OverwriteRange final : public StringMutation {
  public:
   // REQUIRES: offset >= 0.
   OverwriteRange(int64_t offset, std::string_view bytes, int64_t limit_bytes)
       : offset_(offset), bytes_(bytes), limit_bytes_(limit_bytes) {}
 
-  Change Apply(const RecordView* current) override {
-    Begin();
-    if (current != nullptr && !IsString(*current)) {
-      return Refuse(kWrongTypeError);
-    }
-    const std::string_view old = current == nullptr ? std::string_view() : current->value;
+  [[nodiscard]] size_t size() const { return size_; }
+
+ private:
+  Change ApplyTo(const StringValue& current) override {
+    const std::string_view old = current.bytes();
     size_ = old.size();
     if (bytes_.empty()) {
       return Change::Keep();
@@ -61,17 +52,13 @@ class OverwriteRange final : public CommandMutation {
       return Refuse(kTooLongError);
     }
     const auto offset = static_cast<size_t>(offset_);
-    NewRecord record = StringRecord(old.substr(0, std::min(offset, old.size())), bytes_,
-                                    current == nullptr ? 0 : current->deadline_ms);
+    NewRecord record = current.ReplacedBy(old.substr(0, std::min(offset, old.size())), bytes_);
     record.gap_bytes = offset - record.head.size();
     record.rest = old.substr(std::min(static_cast<size_t>(end), old.size()));
     size_ = record.bytes();
     return Change::Write(record);
   }
 
-  [[nodiscard]] size_t size() const { return size_; }
-
- private:
   int64_t offset_;
   std::string_view bytes_;
   int64_t limit_bytes_;
@@ -83,16 +70,9 @@ class OverwriteRange final : public CommandMutation {
 Task<void> StrLenCommand(CommandContext& context) {
   ReadResult result;
   const Status status = co_await context.kv.GetPart(KeyAt(context, 1), kNoValue, &result);
-  if (AnsweredReadFailure(context, status)) {
-    co_return;
-  }
-  CountLookup(context, result.found());
-  if (!result.found()) {
-    context.out.Integer(0);
-  } else if (!IsString(result.record())) {
-    context.out.Error(kWrongTypeError);
-  } else {
-    context.out.Integer(static_cast<int64_t>(result.record().value_bytes));
+  StringValue string;
+  if (TakeString(context, status, result, &string)) {
+    context.out.Integer(static_cast<int64_t>(string.size()));
   }
 }
 
@@ -106,16 +86,9 @@ Task<void> GetRangeCommand(CommandContext& context) {
   ReadResult result;
   const Status status =
       co_await context.kv.GetPart(KeyAt(context, 1), {.first = start, .last = end}, &result);
-  if (AnsweredReadFailure(context, status)) {
-    co_return;
-  }
-  CountLookup(context, result.found());
-  if (!result.found()) {
-    context.out.Bulk({});
-  } else if (!IsString(result.record())) {
-    context.out.Error(kWrongTypeError);
-  } else {
-    ReplyValue(context, result.record().value, result.holder());
+  StringValue string;
+  if (TakeString(context, status, result, &string)) {
+    ReplyValue(context, string.bytes(), result.holder());
   }
 }
 
