@@ -1,4 +1,4 @@
-// What every command on keys does around its storage operation.
+// The steps that every command on keys takes around its storage operation.
 #ifndef ONETRIP_REDIS_COMPAT_DISPATCH_KEY_ACCESS_H_
 #define ONETRIP_REDIS_COMPAT_DISPATCH_KEY_ACCESS_H_
 
@@ -71,7 +71,7 @@ inline MemoryBudget::Share CountMemory(CommandContext& context, uint64_t bytes) 
 // are read, if only in a reply, must not wait for another one. Of a client that does not take it
 // the last large value counts no more.
 Task<void> AwaitTaken(CommandContext& context);
-// Whether a call that has more to answer should do so.
+// True if a call that has more to answer should do so.
 inline bool MustAwaitTaken(const CommandContext& context) {
   return context.answered_large != nullptr || context.out.buffer().size() > ReplyFlow::kMostBytes;
 }
@@ -185,7 +185,7 @@ class StringMutation : public CommandMutation {
     return error != nullptr ? Refuse(error) : ApplyTo(string);
   }
 
-  // Whether the last Apply() saw a value.
+  // True if the last Apply() saw a value.
   [[nodiscard]] bool found() const { return found_; }
 
  protected:

@@ -59,7 +59,7 @@ class StringValue {
   [[nodiscard]] std::string_view bytes() const {
     return found() ? record_->value : std::string_view();
   }
-  // Of the whole string.
+  // The length of the whole string.
   [[nodiscard]] uint64_t size() const { return found() ? record_->value_bytes : 0; }
   // Unix milliseconds by the cluster clock; 0: none.
   [[nodiscard]] uint64_t deadline_ms() const { return found() ? record_->deadline_ms : 0; }

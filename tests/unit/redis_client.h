@@ -16,11 +16,11 @@
 
 namespace onetrip {
 
-// What the clients of one test have in common.
+// The server of one test, on the default engine; its clients share it.
 struct RedisWorker {
   SystemClock clock;
   TestCluster cluster{clock, {.nodes = 3, .replicas = 3, .node_bytes = 128ULL << 20}};
-  ShmWorker worker{cluster, EngineKind::kSnapshot, {.location_cache_bytes = 16 << 20}};
+  ShmWorker worker{cluster, EngineKind::kSwarm, {.location_cache_bytes = 16 << 20}};
   FakeHooks hooks;
   uint64_t next_client_id = 1;
 };
