@@ -13,11 +13,11 @@
 
 #include "client_core/base/check.h"
 #include "client_core/base/rng.h"
-#include "redis_compat/command_table.h"
-#include "redis_compat/dispatch.h"
-#include "redis_compat/output_buffer.h"
-#include "redis_compat/resp.h"
-#include "redis_compat/resp_writer.h"
+#include "redis_compat/dispatch/command_table.h"
+#include "redis_compat/dispatch/dispatch.h"
+#include "redis_compat/protocol/output_buffer.h"
+#include "redis_compat/protocol/resp.h"
+#include "redis_compat/protocol/resp_writer.h"
 #include "tests/unit/redis_client.h"
 
 namespace onetrip {

@@ -34,12 +34,16 @@ function(onetrip_batches out)
   set(${out} ${alone} ${together} PARENT_SCOPE)
 endfunction()
 
-# onetrip_library(NAME DEPS target... [PRIVATE_DEPS target...])
-# One library of every .cc of this folder but main.cc and *_main.cc. DEPS are the folders it may see;
-# PRIVATE_DEPS are third-party libraries whose headers stay inside its .cc files.
+# onetrip_library(NAME DEPS target... [PRIVATE_DEPS target...] [FOLDERS folder...])
+# One library of every .cc of this folder, or of FOLDERS (patterns) in it, but main.cc and *_main.cc. DEPS are
+# the folders it may see; PRIVATE_DEPS are third-party libraries whose headers stay inside its .cc files.
 function(onetrip_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "DEPS;PRIVATE_DEPS")
-  file(GLOB sources CONFIGURE_DEPENDS "*.cc")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "DEPS;PRIVATE_DEPS;FOLDERS")
+  if(NOT ARG_FOLDERS)
+    set(ARG_FOLDERS .)
+  endif()
+  list(TRANSFORM ARG_FOLDERS APPEND "/*.cc")
+  file(GLOB sources CONFIGURE_DEPENDS ${ARG_FOLDERS})
   list(FILTER sources EXCLUDE REGEX "/([^/]*_)?main\\.cc$")
   if(sources)
     onetrip_batches(sources DIR ${name} SOURCES ${sources})

@@ -17,7 +17,7 @@
 #include "client_core/memory/allocator.h"
 #include "frontend/server.h"
 #include "frontend/worker.h"
-#include "redis_compat/numbers.h"
+#include "redis_compat/protocol/numbers.h"
 
 namespace onetrip {
 namespace {

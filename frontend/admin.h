@@ -12,7 +12,7 @@
 #include "client_core/coro/task.h"
 #include "frontend/connection.h"
 #include "frontend/onetrip_info.h"
-#include "redis_compat/server_hooks.h"
+#include "redis_compat/dispatch/server_hooks.h"
 
 namespace onetrip {
 

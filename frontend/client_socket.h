@@ -10,7 +10,7 @@
 #include "client_core/base/large_memory.h"
 #include "client_core/coro/socket.h"
 #include "frontend/traffic.h"
-#include "redis_compat/output_buffer.h"
+#include "redis_compat/protocol/output_buffer.h"
 
 namespace onetrip {
 

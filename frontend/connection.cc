@@ -7,11 +7,11 @@
 
 #include "client_core/base/check.h"
 #include "client_core/base/log.h"
-#include "redis_compat/command_context.h"
-#include "redis_compat/command_table.h"
-#include "redis_compat/dispatch.h"
-#include "redis_compat/reply_status.h"
-#include "redis_compat/resp_writer.h"
+#include "redis_compat/dispatch/command_context.h"
+#include "redis_compat/dispatch/command_table.h"
+#include "redis_compat/dispatch/dispatch.h"
+#include "redis_compat/protocol/reply_status.h"
+#include "redis_compat/protocol/resp_writer.h"
 
 namespace onetrip {
 

@@ -25,11 +25,11 @@
 #include "frontend/flush_queue.h"
 #include "frontend/query_buffer.h"
 #include "frontend/request_memory.h"
-#include "redis_compat/client_info.h"
-#include "redis_compat/output_buffer.h"
-#include "redis_compat/reply_flow.h"
-#include "redis_compat/resp.h"
-#include "redis_compat/session.h"
+#include "redis_compat/dispatch/client_info.h"
+#include "redis_compat/dispatch/session.h"
+#include "redis_compat/protocol/output_buffer.h"
+#include "redis_compat/protocol/reply_flow.h"
+#include "redis_compat/protocol/resp.h"
 
 namespace onetrip {
 

@@ -6,9 +6,9 @@
 #include "frontend/flush_queue.h"
 #include "frontend/storage.h"
 #include "frontend/traffic.h"
-#include "redis_compat/command_stats.h"
+#include "redis_compat/dispatch/command_stats.h"
+#include "redis_compat/dispatch/server_hooks.h"
 #include "redis_compat/parameters.h"
-#include "redis_compat/server_hooks.h"
 
 namespace onetrip {
 

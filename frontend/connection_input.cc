@@ -5,9 +5,9 @@
 
 #include "client_core/base/log.h"
 #include "frontend/connection.h"
-#include "redis_compat/dispatch.h"
-#include "redis_compat/reply_status.h"
-#include "redis_compat/resp_writer.h"
+#include "redis_compat/dispatch/dispatch.h"
+#include "redis_compat/protocol/reply_status.h"
+#include "redis_compat/protocol/resp_writer.h"
 
 namespace onetrip {
 

@@ -22,7 +22,7 @@
 #include "frontend/connection.h"
 #include "frontend/storage.h"
 #include "frontend/worker.h"
-#include "redis_compat/observation.h"
+#include "redis_compat/dispatch/observation.h"
 #include "redis_compat/parameters.h"
 
 namespace onetrip {

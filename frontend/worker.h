@@ -20,9 +20,9 @@
 #include "frontend/connection.h"
 #include "frontend/pool_watch.h"
 #include "frontend/storage.h"
-#include "redis_compat/client_info.h"
-#include "redis_compat/command_stats.h"
-#include "redis_compat/server_hooks.h"
+#include "redis_compat/dispatch/client_info.h"
+#include "redis_compat/dispatch/command_stats.h"
+#include "redis_compat/dispatch/server_hooks.h"
 
 namespace onetrip {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "client_core/base/parameter_values.h"
-#include "redis_compat/ascii.h"
-#include "redis_compat/inline_split.h"
-#include "redis_compat/numbers.h"
+#include "redis_compat/protocol/ascii.h"
+#include "redis_compat/protocol/inline_split.h"
+#include "redis_compat/protocol/numbers.h"
 
 namespace onetrip {
 namespace {

@@ -7,10 +7,10 @@
 #include "client_core/base/parameter_table.h"
 #include "client_core/base/parameter_values.h"
 #include "client_core/base/secret.h"
-#include "redis_compat/ascii.h"
 #include "redis_compat/config_values.h"
-#include "redis_compat/glob.h"
-#include "redis_compat/numbers.h"
+#include "redis_compat/protocol/ascii.h"
+#include "redis_compat/protocol/numbers.h"
+#include "redis_compat/values/glob.h"
 
 namespace onetrip {
 namespace {

@@ -14,7 +14,7 @@ TARGET = os.path.join(ROOT, "docs/COMMANDS.md")
 
 HEAD = """# Commands
 
-<!-- Written by tests/compat/render_commands.py from the command table (redis_compat/*_rows.h),
+<!-- Written by tests/compat/render_commands.py from the command table (redis_compat/commands),
      tests/compat/redis_commands.txt and tests/compat/commands.toml. -->
 
 Every command of Redis 7.0, and what an agent does with it. What works answers as redis-server does,
@@ -26,7 +26,7 @@ several keys are atomic for each key, not for all of them together.
 def table_rows():
     """Names in the command table."""
     names = set()
-    for path in glob.glob(os.path.join(ROOT, "redis_compat/*_rows.h")):
+    for path in glob.glob(os.path.join(ROOT, "redis_compat/commands/*/*_rows.h")):
         with open(path) as source:
             names |= set(re.findall(r'\{\.name = "([^"]+)"', source.read()))
     return names

@@ -8,7 +8,7 @@
 
 #include "client_core/base/check.h"
 #include "client_core/base/rng.h"
-#include "redis_compat/resp.h"
+#include "redis_compat/protocol/resp.h"
 #include "tests/unit/resp_feed.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

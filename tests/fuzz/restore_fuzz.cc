@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "client_core/base/check.h"
-#include "redis_compat/hyperloglog.h"
-#include "redis_compat/rdb_string.h"
+#include "redis_compat/values/hyperloglog.h"
+#include "redis_compat/values/rdb_string.h"
 
 namespace onetrip {
 namespace {

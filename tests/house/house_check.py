@@ -48,6 +48,14 @@ _KV_CORE = _INDEX + _STORE + ["client_core/kv/core"]
 _KV_FORMS = _KV_CORE + ["client_core/kv/forms"]
 _KV_CHORES = _KV_FORMS + ["client_core/kv/chores"]
 _KV = _KV_CHORES + ["client_core/kv"]
+_REDIS_VALUES = _LAYOUT + ["client_core/fabric", "client_core/store", "redis_compat/protocol"]
+_REDIS_DISPATCH = _KV + ["redis_compat/protocol", "redis_compat/values", "redis_compat"]
+_REDIS_COMMANDS = _REDIS_DISPATCH + ["redis_compat/dispatch"]
+# The families of commands, none of which knows another one.
+_REDIS_FAMILIES = ["redis_compat/commands/" + family for family in
+                   ["strings", "keys", "hyperloglog", "transactions", "connection", "server",
+                    "cluster"]]
+_REDIS = _REDIS_COMMANDS + _REDIS_FAMILIES + ["redis_compat/commands"]
 MAY_INCLUDE = {
     "client_core/base": [],
     "client_core/coro": _BASE,
@@ -63,8 +71,13 @@ MAY_INCLUDE = {
     "client_core/kv/forms": _KV_CORE,
     "client_core/kv/chores": _KV_FORMS,
     "client_core/kv": _KV_CHORES,
-    "redis_compat": _KV,
-    "frontend": _KV + ["client_core/control", "redis_compat"],
+    "redis_compat/protocol": _LAYOUT,
+    "redis_compat/values": _REDIS_VALUES,
+    "redis_compat": _REDIS_VALUES + ["redis_compat/values"],
+    "redis_compat/dispatch": _REDIS_DISPATCH,
+    **{family: _REDIS_COMMANDS for family in _REDIS_FAMILIES},
+    "redis_compat/commands": _REDIS_COMMANDS + _REDIS_FAMILIES,
+    "frontend": _REDIS + ["client_core/control"],
     "memnode": _FABRIC_CLUSTER + ["client_core/control"],
     "master": _LAYOUT + ["client_core/cluster", "client_core/control"],
     "tool": _LAYOUT + ["client_core/cluster", "client_core/control"],

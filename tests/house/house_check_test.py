@@ -24,7 +24,7 @@ class HouseCheck(unittest.TestCase):
         self.root = self._folder.name
         for path in ["client_core/base/status.h", "client_core/kv/kv.h", "client_core/fabric/shm.h",
                      "client_core/cluster/view.h", "memnode/region.h", "master/membership.h",
-                     "redis_compat/resp.h", "frontend/worker.h"]:
+                     "redis_compat/protocol/resp.h", "frontend/worker.h"]:
             self.write(path, header(path))
 
     def tearDown(self):
@@ -76,8 +76,16 @@ class HouseCheck(unittest.TestCase):
                               "memnode may not include client_core/kv")
 
     def test_kv_does_not_know_redis(self):
-        self.expect_violation("client_core/kv/x.cc", '#include "redis_compat/resp.h"\n',
+        self.expect_violation("client_core/kv/x.cc", '#include "redis_compat/protocol/resp.h"\n',
                               "may not include redis_compat")
+
+    def test_families_of_commands_do_not_know_each_other(self):
+        self.write("redis_compat/commands/keys/handlers.h",
+                   header("redis_compat/commands/keys/handlers.h"))
+        text = '#include "redis_compat/commands/keys/handlers.h"\n'
+        self.expect_no_violation("redis_compat/commands/table.cc", text)
+        self.expect_violation("redis_compat/commands/strings/x.cc", text,
+                              "may not include redis_compat/commands/keys")
 
     def test_only_embedded_joins_agent_memory_node_and_master(self):
         text = '#include "master/membership.h"\n#include "memnode/region.h"\n'

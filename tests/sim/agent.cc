@@ -3,10 +3,10 @@
 #include <utility>
 #include <vector>
 
-#include "redis_compat/dispatch.h"
-#include "redis_compat/output_buffer.h"
-#include "redis_compat/reply_flow.h"
-#include "redis_compat/resp_writer.h"
+#include "redis_compat/dispatch/dispatch.h"
+#include "redis_compat/protocol/output_buffer.h"
+#include "redis_compat/protocol/reply_flow.h"
+#include "redis_compat/protocol/resp_writer.h"
 
 namespace onetrip {
 

@@ -100,7 +100,7 @@ Ending ClassifyReply(const Command& argv, std::string_view reply) {
       return reply.substr(1).starts_with(text);
     });
   };
-  // As redis_compat/reply_status.cc words them.
+  // As redis_compat/protocol/reply_status.cc words them.
   static constexpr auto kFaults = std::to_array<std::string_view>(
       {"ERR The stored data of this key is damaged", "ERR internal error"});
   static constexpr auto kRefusals =

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "client_core/base/rng.h"
-#include "redis_compat/bits.h"
+#include "redis_compat/values/bits.h"
 
 namespace onetrip {
 namespace {

@@ -7,20 +7,20 @@
 #include <string_view>
 #include <vector>
 
-#include "redis_compat/dispatch.h"
-#include "redis_compat/output_buffer.h"
-#include "redis_compat/resp.h"
-#include "redis_compat/resp_writer.h"
+#include "redis_compat/dispatch/dispatch.h"
+#include "redis_compat/protocol/output_buffer.h"
+#include "redis_compat/protocol/resp.h"
+#include "redis_compat/protocol/resp_writer.h"
 #include "tests/support/test_cluster.h"
 #include "tests/unit/redis_fake_hooks.h"
 
 namespace onetrip {
 
-// What the clients of one test have in common.
+// The server of one test, on the default engine; its clients share it.
 struct RedisWorker {
   SystemClock clock;
   TestCluster cluster{clock, {.nodes = 3, .replicas = 3, .node_bytes = 128ULL << 20}};
-  ShmWorker worker{cluster, EngineKind::kSnapshot, {.location_cache_bytes = 16 << 20}};
+  ShmWorker worker{cluster, EngineKind::kSwarm, {.location_cache_bytes = 16 << 20}};
   FakeHooks hooks;
   uint64_t next_client_id = 1;
 };

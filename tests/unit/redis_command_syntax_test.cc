@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "redis_compat/command_syntax.h"
-#include "redis_compat/command_table.h"
+#include "redis_compat/commands/server/command_syntax.h"
+#include "redis_compat/dispatch/command_table.h"
 
 namespace onetrip {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "redis_compat/ascii.h"
-#include "redis_compat/command_table.h"
+#include "redis_compat/dispatch/command_table.h"
+#include "redis_compat/protocol/ascii.h"
 
 namespace onetrip {
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "client_core/layout/record.h"
+#include "redis_compat/protocol/reply_status.h"
 #include "tests/unit/redis_client.h"
 
 namespace onetrip {
@@ -233,6 +234,54 @@ TEST_F(RedisCommands, MsetnxGivesBackWhatItHasTakenAndNothingElse) {
   RedisClient other(worker_, interfering);
   EXPECT_EQ(other("MSETNX a 1 b 2 c 3"), ":0\r\n");
   EXPECT_EQ(client_("MGET a b c"), "*3\r\n" + Bulk("1") + kNil + Bulk("0"));
+}
+
+TEST_F(RedisCommands, CommandsOnStringsRefuseValuesOfAnotherType) {
+  EXPECT_EQ(client_("SET s 1"), kOk);
+  constexpr uint8_t kNoType = 9;
+  NewRecord record;
+  record.head = "1";
+  record.type = kNoType;
+  const Key key{0, "other"};
+  ASSERT_TRUE(BlockOn(worker_.worker.executor(), worker_.worker->kv().Set(key, record)).ok());
+  for (const std::string_view line : {"GET other",
+                                      "GETEX other",
+                                      "GETEX other PERSIST",
+                                      "GETDEL other",
+                                      "GETSET other 2",
+                                      "SET other 2 GET",
+                                      "SET other 2 XX GET",
+                                      "APPEND other 2",
+                                      "STRLEN other",
+                                      "GETRANGE other 0 -1",
+                                      "SETRANGE other 0 2",
+                                      "INCR other",
+                                      "DECRBY other 2",
+                                      "INCRBYFLOAT other 1",
+                                      "SETBIT other 1 1",
+                                      "GETBIT other 1",
+                                      "BITCOUNT other",
+                                      "BITPOS other 1",
+                                      "BITOP AND to s other",
+                                      "BITFIELD other GET u8 0",
+                                      "BITFIELD other SET u8 0 1",
+                                      "BITFIELD_RO other GET u8 0",
+                                      "DUMP other",
+                                      "PFADD other x",
+                                      "PFCOUNT other",
+                                      "PFCOUNT other s",
+                                      "PFMERGE other s",
+                                      "PFDEBUG ENCODING other",
+                                      "PFDEBUG TODENSE other"}) {
+    EXPECT_EQ(client_(line), "-" + std::string(kWrongTypeError) + "\r\n") << line;
+  }
+  EXPECT_EQ(client_("LCS s other"), "-ERR The specified keys must contain string values\r\n");
+  EXPECT_EQ(client_("MGET s other"), "*2\r\n" + Bulk("1") + kNil);
+  EXPECT_EQ(client_("SET other 2 NX"), kNil);
+  EXPECT_EQ(client_("EXISTS other"), ":1\r\n");
+  EXPECT_EQ(client_("TYPE other"), "+unknown\r\n");
+  EXPECT_EQ(client_("SET other 2"), kOk);
+  EXPECT_EQ(client_("GET other"), Bulk("2"));
 }
 
 TEST_F(RedisCommands, KeysEndsWhenNobodyWaitsForItAnyMore) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "client_core/base/clock.h"
-#include "redis_compat/server_hooks.h"
+#include "redis_compat/dispatch/server_hooks.h"
 
 namespace onetrip {
 

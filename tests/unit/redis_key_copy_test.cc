@@ -2,7 +2,7 @@
 // meanwhile.
 #include <gtest/gtest.h>
 
-#include "redis_compat/key_copy.h"
+#include "redis_compat/dispatch/key_copy.h"
 
 namespace onetrip {
 namespace {

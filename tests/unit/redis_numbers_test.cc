@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "redis_compat/config_values.h"
-#include "redis_compat/glob.h"
-#include "redis_compat/inline_split.h"
-#include "redis_compat/numbers.h"
-#include "redis_compat/set_options.h"
+#include "redis_compat/dispatch/argument_reader.h"
+#include "redis_compat/dispatch/set_options.h"
+#include "redis_compat/protocol/inline_split.h"
+#include "redis_compat/protocol/numbers.h"
+#include "redis_compat/values/glob.h"
 
 namespace onetrip {
 namespace {
@@ -125,20 +126,29 @@ std::vector<std::string_view> Split(std::string_view line) {
 TEST(SetOptions, RefusesContradictions) {
   for (const std::string_view line : {"NX XX", "XX NX", "EX", "EX 1 PX 1", "EX 1 KEEPTTL",
                                       "KEEPTTL EX 1", "FOO", "PERSIST", "EXAT 1 PXAT 1"}) {
+    const std::vector<std::string_view> words = Split(line);
+    ArgumentReader arguments(words);
     SetOptions options;
-    EXPECT_FALSE(ReadSetOptions(Split(line), &options)) << line;
+    ReadSetOptions(arguments, &options);
+    EXPECT_FALSE(arguments.ok()) << line;
   }
   for (const std::string_view line : {"", "nx", "NX GET", "ex 1 EX 2", "KEEPTTL XX get", "NX NX"}) {
+    const std::vector<std::string_view> words = Split(line);
+    ArgumentReader arguments(words);
     SetOptions options;
-    EXPECT_TRUE(ReadSetOptions(Split(line), &options)) << line;
+    ReadSetOptions(arguments, &options);
+    EXPECT_TRUE(arguments.ok()) << line;
   }
 }
 
 TEST(SetOptions, TurnsEveryUnitIntoADeadline) {
   constexpr uint64_t kNowMs = 1'000'000;
   const auto deadline = [](std::string_view line) {
+    const std::vector<std::string_view> words = Split(line);
+    ArgumentReader arguments(words);
     SetOptions options;
-    EXPECT_TRUE(ReadSetOptions(Split(line), &options));
+    ReadSetOptions(arguments, &options);
+    EXPECT_TRUE(arguments.ok()) << line;
     uint64_t deadline_ms = 0;
     const char* const error =
         ReadDeadline(options.unit, options.expiry, kNowMs,

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "redis_compat/parameters.h"
-#include "redis_compat/reply_status.h"
+#include "redis_compat/protocol/reply_status.h"
 #include "tests/unit/redis_client.h"
 
 namespace onetrip {

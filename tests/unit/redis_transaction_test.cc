@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "redis_compat/command_table.h"
+#include "redis_compat/dispatch/command_table.h"
 #include "tests/support/racing_kv.h"
 #include "tests/unit/redis_client.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "client_core/base/rng.h"
-#include "redis_compat/hyperloglog.h"
-#include "redis_compat/rdb_string.h"
+#include "redis_compat/values/hyperloglog.h"
+#include "redis_compat/values/rdb_string.h"
 
 namespace onetrip {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "redis_compat/resp.h"
+#include "redis_compat/protocol/resp.h"
 
 namespace onetrip {
 

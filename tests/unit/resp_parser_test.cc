@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "redis_compat/resp.h"
+#include "redis_compat/protocol/resp.h"
 #include "tests/unit/resp_feed.h"
 
 namespace onetrip {

@@ -1,5 +1,5 @@
 // ReplyWriter and OutputBuffer: the bytes of every kind of reply, and that none is lost or moved.
-#include "redis_compat/resp_writer.h"
+#include "redis_compat/protocol/resp_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "client_core/base/rng.h"
-#include "redis_compat/output_buffer.h"
+#include "redis_compat/protocol/output_buffer.h"
 
 namespace onetrip {
 namespace {

@@ -1,0 +1,222 @@
+#include "redis_compat/dispatch/command_table.h"
+
+#include <array>
+#include <cstring>
+
+#include "client_core/base/check.h"
+#include "redis_compat/commands/cluster/cluster_rows.h"
+#include "redis_compat/commands/connection/connection_rows.h"
+#include "redis_compat/commands/hyperloglog/hyperloglog_rows.h"
+#include "redis_compat/commands/keys/key_rows.h"
+#include "redis_compat/commands/keys/keyspace_rows.h"
+#include "redis_compat/commands/server/observation_rows.h"
+#include "redis_compat/commands/server/server_rows.h"
+#include "redis_compat/commands/server/service_rows.h"
+#include "redis_compat/commands/strings/string_rows.h"
+#include "redis_compat/commands/transactions/transaction_rows.h"
+#include "redis_compat/dispatch/command_stats.h"
+#include "redis_compat/protocol/ascii.h"
+
+namespace onetrip {
+namespace {
+
+constexpr size_t kRowCount = kConnectionRows.size() + kServerRows.size() + kServiceRows.size() +
+                             kObservationRows.size() + kClusterRows.size() +
+                             kTransactionRows.size() + kKeyspaceRows.size() + kKeyRows.size() +
+                             kStringRows.size() + kHyperLogLogRows.size();
+static_assert(kRowCount <= CommandStats::kCommandsMax, "every row has a place for its statistics");
+
+constexpr std::array<CommandRow, kRowCount> JoinRows() {
+  std::array<CommandRow, kRowCount> all;
+  size_t at = 0;
+  const auto add = [&](std::span<const CommandRow> rows) {
+    for (const CommandRow& row : rows) {
+      all[at] = row;
+      if (row.complexity.starts_with("O(1)")) all[at].flags |= kConstantTime;
+      ++at;
+    }
+  };
+  add(kConnectionRows);
+  add(kServerRows);
+  add(kServiceRows);
+  add(kObservationRows);
+  add(kClusterRows);
+  add(kTransactionRows);
+  add(kKeyspaceRows);
+  add(kKeyRows);
+  add(kStringRows);
+  add(kHyperLogLogRows);
+  return all;
+}
+
+constexpr std::array<CommandRow, kRowCount> kRows = JoinRows();
+
+[[maybe_unused]] constexpr bool RowsAreSound() {
+  for (const CommandRow& row : kRows) {
+    const bool runs_once = (row.immediate != nullptr) != (row.awaited != nullptr);
+    const bool bare_container = row.is_container() && !row.immediate && !row.awaited;
+    if (!runs_once && !bare_container) return false;
+    if (row.at_once != nullptr && row.awaited == nullptr) return false;
+    if (row.arity == 0 || row.summary.empty() || row.since.empty()) return false;
+    // A bare container may only be answered with its arity error.
+    if (bare_container && row.arity != -2) return false;
+  }
+  return true;
+}
+// Under UBSan gcc keeps null checks of functions' addresses and calls them no constants. The builds
+// without it check the same table.
+#ifndef __SANITIZE_ADDRESS__
+static_assert(RowsAreSound());
+#endif
+
+// A name folded into two words, so that finding it takes two comparisons: its first and last eight
+// bytes (they overlap in a short name), letters in lower case. Together with the size they are the
+// whole name up to 16 bytes.
+struct FoldedName {
+  uint64_t head = 0;
+  uint64_t tail = 0;
+  size_t size = 0;
+
+  friend constexpr bool operator==(const FoldedName&, const FoldedName&) = default;
+
+  // Spreads the bits that differ between command names over the upper ones.
+  [[nodiscard]] constexpr size_t Hash() const {
+    return static_cast<size_t>(((head ^ (tail * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL) >>
+                               32);
+  }
+};
+
+constexpr size_t kFoldedMax = 16;
+// Makes letters lower case. It also moves a few other bytes, which is why a match is confirmed
+// byte by byte if the name has anything but letters.
+constexpr uint64_t kLowerCaseBits = 0x2020202020202020ULL;
+
+// REQUIRES: 1 <= name.size() <= kFoldedMax.
+constexpr uint64_t LoadBytes(std::string_view bytes) {
+  uint64_t word = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    word |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+  }
+  return word;
+}
+constexpr FoldedName FoldAtBuildTime(std::string_view name) {
+  FoldedName folded;
+  folded.size = name.size();
+  if (name.size() >= 8) {
+    folded.head = LoadBytes(name.substr(0, 8));
+    folded.tail = LoadBytes(name.substr(name.size() - 8));
+  } else if (name.size() >= 4) {
+    folded.head = LoadBytes(name.substr(0, 4));
+    folded.tail = LoadBytes(name.substr(name.size() - 4));
+  } else {
+    folded.head = LoadBytes(name);
+    folded.tail = 0;
+  }
+  folded.head |= kLowerCaseBits;
+  folded.tail |= kLowerCaseBits;
+  return folded;
+}
+
+// The same by unaligned loads.
+FoldedName Fold(std::string_view name) {
+  FoldedName folded;
+  folded.size = name.size();
+  const char* const data = name.data();
+  const size_t size = name.size();
+  if (size >= 8) {
+    std::memcpy(&folded.head, data, 8);
+    std::memcpy(&folded.tail, data + size - 8, 8);
+  } else if (size >= 4) {
+    std::memcpy(&folded.head, data, 4);
+    std::memcpy(&folded.tail, data + size - 4, 4);
+  } else {
+    folded.head = LoadBytes(name);
+  }
+  folded.head |= kLowerCaseBits;
+  folded.tail |= kLowerCaseBits;
+  return folded;
+}
+
+// Open addressing over the top-level names, at most a quarter full.
+constexpr size_t kSlots = 1024;
+constexpr uint16_t kEmpty = 0xffff;
+
+struct Slot {
+  FoldedName name;
+  uint16_t row = kEmpty;
+  bool confirm = false;
+};
+
+struct NameTable {
+  std::array<Slot, kSlots> slots;
+  size_t top_level = 0;
+};
+
+constexpr NameTable BuildNameTable() {
+  NameTable table;
+  for (size_t row = 0; row < kRowCount; ++row) {
+    const std::string_view name = kRows[row].name;
+    if (kRows[row].is_subcommand()) {
+      continue;
+    }
+    ++table.top_level;
+    Slot slot{FoldAtBuildTime(name), static_cast<uint16_t>(row), name.size() > kFoldedMax};
+    for (const char c : name) {
+      slot.confirm |= c < 'a' || c > 'z';
+    }
+    size_t at = slot.name.Hash() % kSlots;
+    while (table.slots[at].row != kEmpty) at = (at + 1) % kSlots;
+    table.slots[at] = slot;
+  }
+  return table;
+}
+
+constexpr NameTable kNames = BuildNameTable();
+static_assert(kNames.top_level * 4 <= kSlots, "a search must meet an empty slot soon");
+
+}  // namespace
+
+std::span<const CommandRow> AllCommands() { return kRows; }
+
+size_t CommandId(const CommandRow& row) { return static_cast<size_t>(&row - kRows.data()); }
+
+size_t TopLevelCommandCount() { return kNames.top_level; }
+
+const CommandRow* FindCommand(std::string_view name) {
+  if (name.empty()) {
+    return nullptr;
+  }
+  const FoldedName folded = Fold(name);
+  for (size_t at = folded.Hash() % kSlots; kNames.slots[at].row != kEmpty; at = (at + 1) % kSlots) {
+    const Slot& slot = kNames.slots[at];
+    if (slot.name == folded) {
+      const CommandRow& row = kRows[slot.row];
+      if (!slot.confirm || EqualsIgnoreCase(name, row.name)) {
+        return &row;
+      }
+    }
+  }
+  return nullptr;
+}
+
+std::span<const CommandRow> SubcommandsOf(const CommandRow& container) {
+  const size_t first = CommandId(container) + 1;
+  CHECK(first <= kRowCount);
+  size_t end = first;
+  while (container.is_container() && end < kRowCount && kRows[end].is_subcommand()) {
+    ++end;
+  }
+  return std::span<const CommandRow>(kRows).subspan(first, end - first);
+}
+
+const CommandRow* FindSubcommand(const CommandRow& container, std::string_view name) {
+  const size_t prefix = container.name.size() + 1;
+  for (const CommandRow& row : SubcommandsOf(container)) {
+    if (EqualsIgnoreCase(name, row.name.substr(prefix))) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace onetrip

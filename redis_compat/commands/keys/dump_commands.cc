@@ -1,0 +1,170 @@
+// DUMP and RESTORE: values as bytes that redis-server reads and writes too.
+#include <span>
+#include <string>
+#include <utility>
+
+#include "client_core/base/large_memory.h"
+#include "client_core/layout/record.h"
+#include "redis_compat/commands/keys/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
+#include "redis_compat/dispatch/key_copy.h"
+#include "redis_compat/values/rdb_string.h"
+
+namespace onetrip {
+namespace {
+
+struct RestoreOptions {
+  bool replace = false;
+  bool absolute = false;
+};
+
+// IDLETIME and FREQ are checked; nothing here depends on a key's last use.
+void ReadRestoreOptions(ArgumentReader& arguments, RestoreOptions* options) {
+  constexpr IntegerRange kIdleTime{.min = 0,
+                                   .out_of_range = "ERR Invalid IDLETIME value, must be >= 0"};
+  constexpr IntegerRange kFrequency{
+      .min = 0, .max = 255, .out_of_range = "ERR Invalid FREQ value, must be >= 0 and <= 255"};
+  constexpr int64_t kNotGiven = -1;
+  int64_t idle_time = kNotGiven;
+  int64_t frequency = kNotGiven;
+  while (arguments.HasMore()) {
+    const bool known =
+        arguments.Flag("REPLACE", &options->replace) ||
+        arguments.Flag("ABSTTL", &options->absolute) ||
+        (frequency == kNotGiven && arguments.Integer("IDLETIME", &idle_time, kIdleTime)) ||
+        (idle_time == kNotGiven && arguments.Integer("FREQ", &frequency, kFrequency));
+    if (!known) arguments.SyntaxError();
+  }
+}
+
+constexpr char kBusyKeyError[] = "BUSYKEY Target key name already exists.";
+
+// CRC-64 of `bytes` behind others.
+Task<uint64_t> Crc64ByTurns(Kv& kv, std::string_view bytes, uint64_t before) {
+  uint64_t crc = before;
+  for (size_t from = 0; from < bytes.size(); from += kTurnBytes) {
+    if (from > 0) co_await kv.Yield();
+    crc = Crc64(bytes.substr(from, kTurnBytes), crc);
+  }
+  co_return crc;
+}
+
+Task<bool> IsSoundDump(Kv& kv, std::string_view payload) {
+  DumpChecksum checksum;
+  if (!LoadDumpChecksum(payload, &checksum)) co_return false;
+  const uint64_t crc = co_await Crc64ByTurns(kv, payload.substr(0, checksum.checked_bytes), 0);
+  co_return crc == checksum.crc;
+}
+
+constexpr Status kNoString(StatusCode::kInvalidArgument, "there is no string in it");
+
+// What RESTORE stores: bytes of the payload, or memory of its own.
+struct RestoredString {
+  std::string integer;
+  LargeMemory memory;
+  MemoryBudget::Share share;  // of it
+  std::string_view bytes;
+};
+
+// REQUIRES: IsSoundDump(payload). kInvalidArgument: there is no string in it.
+Task<Status> Restore(CommandContext& context, std::string_view payload, RestoredString* restored) {
+  DumpedString dumped;
+  if (!LoadString(payload, kMaxValueBytes, &dumped)) co_return kNoString;
+  restored->integer = std::move(dumped.integer);
+  restored->bytes = dumped.form == DumpedString::Form::kInteger ? restored->integer : dumped.bytes;
+  if (dumped.form != DumpedString::Form::kCompressed) co_return Status::Ok();
+  restored->memory = LargeMemory::TryMake(dumped.value_bytes);
+  if (restored->memory.start() == nullptr) co_return kNoHostMemory;
+  restored->share = CountMemory(context, dumped.value_bytes);
+  const std::span<char> to(reinterpret_cast<char*>(restored->memory.start()), dumped.value_bytes);
+  restored->bytes = {to.data(), to.size()};
+  Decompressor decompressor(dumped.bytes, to);
+  while (decompressor.Advance(kTurnBytes)) {
+    if (decompressor.is_done()) co_return Status::Ok();
+    co_await context.kv.Yield();
+  }
+  co_return kNoString;
+}
+
+// Whether RESTORE may go on to look at the payload; answers if not.
+Task<bool> KeyIsFree(CommandContext& context, Key key) {
+  ReadResult there;
+  const Status status = co_await context.kv.GetPart(key, kNoValue, &there);
+  if (AnsweredReadFailure(context, status)) co_return false;
+  if (there.found()) context.out.Error(kBusyKeyError);
+  co_return !there.found();
+}
+
+}  // namespace
+
+Task<void> DumpCommand(CommandContext& context) {
+  ReadResult result;
+  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  StringValue string;
+  if (!TakeString(context, status, result, &string)) {
+    co_return;
+  }
+  if (!string.found()) {
+    context.out.Null();
+    co_return;
+  }
+  const DumpParts parts = BeginDump(string.bytes());
+  uint64_t crc = Crc64(parts.head);
+  crc = co_await Crc64ByTurns(context.kv, parts.plain, crc);
+  ReplyWithin(context, {parts.head, parts.plain, DumpFooter(crc)}, result.holder());
+}
+
+Task<void> RestoreCommand(CommandContext& context) {
+  ArgumentReader arguments(context.argv, 4);
+  RestoreOptions options;
+  ReadRestoreOptions(arguments, &options);
+  if (arguments.AnsweredError(context.out)) {
+    co_return;
+  }
+  const Key key = KeyAt(context, 1);
+  if (!options.replace) {
+    const bool is_free = co_await KeyIsFree(context, key);
+    if (!is_free) co_return;
+  }
+  const int64_t ttl_ms = arguments.ReadInteger(
+      context.argv[2], {.min = 0, .out_of_range = "ERR Invalid TTL value, must be >= 0"});
+  if (arguments.AnsweredError(context.out)) {
+    co_return;
+  }
+  const bool is_sound = co_await IsSoundDump(context.kv, context.argv[3]);
+  if (!is_sound) {
+    context.out.Error("ERR DUMP payload version or checksum are wrong");
+    co_return;
+  }
+  RestoredString restored;
+  Status status = co_await Restore(context, context.argv[3], &restored);
+  if (status.code() == StatusCode::kInvalidArgument) {
+    context.out.Error("ERR Bad data format");
+    co_return;
+  }
+  if (AnsweredWriteFailure(context, KeyAt(context, 1), status)) {
+    co_return;
+  }
+  RecordCopy record = RecordCopy::OfString(restored.bytes);
+  const uint64_t now_ms = context.kv.NowMs();
+  if (ttl_ms > 0) {
+    record.deadline_ms = static_cast<uint64_t>(ttl_ms) + (options.absolute ? 0 : now_ms);
+  }
+  // Redis's clock has 63 bits: what does not fit is long ago.
+  const bool overflows = record.deadline_ms > static_cast<uint64_t>(INT64_MAX);
+  if (overflows || (record.deadline_ms != 0 && record.deadline_ms <= now_ms)) {
+    // What has passed already is not stored, and what it would replace goes.
+    bool existed = false;
+    if (options.replace) status = co_await context.kv.Delete(key, &existed);
+    if (!AnsweredWriteFailure(context, key, status)) context.out.Ok();
+    co_return;
+  }
+  StoreCopy store(record, options.replace);
+  status = co_await context.kv.ReadModifyWrite(key, store);
+  if (AnsweredWriteFailure(context, key, status)) {
+    co_return;
+  }
+  store.stored() ? context.out.Ok() : context.out.Error(kBusyKeyError);
+}
+
+}  // namespace onetrip

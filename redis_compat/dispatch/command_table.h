@@ -1,0 +1,188 @@
+// The command table: one row per command and subcommand.
+//
+// Everything said about a command is in its row: how to call it, where its keys are, what it may
+// do, what runs it. COMMAND in all its forms and the documentation are generated from here.
+// Constant data; any thread.
+#ifndef ONETRIP_REDIS_COMPAT_DISPATCH_COMMAND_TABLE_H_
+#define ONETRIP_REDIS_COMPAT_DISPATCH_COMMAND_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "client_core/coro/task.h"
+#include "redis_compat/dispatch/command_context.h"
+
+namespace onetrip {
+
+// Command flags, in the order in which COMMAND INFO lists them.
+enum CommandFlag : uint32_t {
+  kWrite = 1u << 0,
+  kReadOnly = 1u << 1,
+  kDenyOom = 1u << 2,
+  kAdmin = 1u << 3,
+  kNoScript = 1u << 4,
+  kLoading = 1u << 5,
+  kStale = 1u << 6,
+  kSkipSlowlog = 1u << 7,
+  kFast = 1u << 8,
+  kNoAuth = 1u << 9,  // May run before the client has given the password.
+  kNoAsyncLoading = 1u << 10,
+  kNoMulti = 1u << 11,  // Refused inside a transaction.
+  kAllowBusy = 1u << 12,
+  // Ours, not listed.
+  kContainer = 1u << 16,        // Has subcommands, in the rows behind it.
+  kNotQueued = 1u << 17,        // Runs at once inside a transaction.
+  kConstantTime = 1u << 18,     // Made from the complexity.
+  kRunsQueue = 1u << 19,        // Does what the commands do that the transaction has queued.
+  kMayWrite = 1u << 20,         // Changes keys although it is not listed as a write.
+  kOtherDatabase = 1u << 21,    // Its second key may be in another database.
+  kSelectsDatabase = 1u << 22,  // The commands behind it are about the database it names.
+};
+
+// ACL categories, in the order in which COMMAND INFO lists them.
+enum CommandCategory : uint32_t {
+  kCatKeyspace = 1u << 0,
+  kCatRead = 1u << 1,
+  kCatWrite = 1u << 2,
+  kCatString = 1u << 3,
+  kCatBitmap = 1u << 4,
+  kCatHyperLogLog = 1u << 5,
+  kCatAdmin = 1u << 6,
+  kCatFast = 1u << 7,
+  kCatSlow = 1u << 8,
+  kCatDangerous = 1u << 9,
+  kCatConnection = 1u << 10,
+  kCatTransaction = 1u << 11,
+  kCatScripting = 1u << 12,
+};
+
+// What a command does to its keys, in the order in which COMMAND INFO lists it.
+enum KeyFlag : uint32_t {
+  kKeyRw = 1u << 0,
+  kKeyRo = 1u << 1,
+  kKeyOw = 1u << 2,
+  kKeyRm = 1u << 3,
+  kKeyAccess = 1u << 4,
+  kKeyUpdate = 1u << 5,
+  kKeyInsert = 1u << 6,
+  kKeyDelete = 1u << 7,
+  kKeyVariable = 1u << 8,
+};
+
+// Hints for clients in front of many servers, in the order in which COMMAND INFO lists them.
+enum CommandTip : uint32_t {
+  kTipNondeterministicOutput = 1u << 0,
+  kTipNondeterministicOrder = 1u << 1,
+  kTipAllShards = 1u << 2,
+  kTipAllNodes = 1u << 3,
+  kTipMultiShard = 1u << 4,
+  kTipAllSucceeded = 1u << 5,
+  kTipOneSucceeded = 1u << 6,
+  kTipAggSum = 1u << 7,
+  kTipSpecial = 1u << 8,  // of the reply
+  kTipAggMin = 1u << 9,
+  kTipSpecialRequest = 1u << 10,
+  // The first two again, for commands that list them last.
+  kTipLastNondeterministicOutput = 1u << 11,
+  kTipLastNondeterministicOrder = 1u << 12,
+};
+
+enum class CommandGroup : uint8_t {
+  kConnection,
+  kServer,
+  kGeneric,
+  kString,
+  kBitmap,
+  kHyperLogLog,
+  kTransactions,
+  kScripting,
+  kCluster,
+};
+
+// Where the keys are in argv: from first, every step-th, to last (negative: counted from the end;
+// -1 is the last argument). first == 0: none.
+struct CommandKeys {
+  int16_t first = 0;
+  int16_t last = 0;
+  int16_t step = 0;
+  uint32_t flags = 0;           // KeyFlag bits.
+  std::string_view notes = {};  // Shown with the key specification.
+};
+
+struct CommandRow {
+  // A command that never waits for storage.
+  using Immediate = void (*)(CommandContext&);
+  // A command that may. The context outlives the Task.
+  using Awaited = Task<void> (*)(CommandContext&);
+  // The same command where the storage does not make it wait. False: nothing has happened.
+  using AtOnce = bool (*)(CommandContext&);
+
+  std::string_view name = {};     // Lower case; a subcommand is "container|name".
+  std::string_view syntax = {};   // Arguments as a user writes them: "key [EX seconds]".
+  std::string_view summary = {};  // One phrase.
+  std::string_view since = {};    // The Redis version that had it first.
+  std::string_view complexity = {};
+  CommandGroup group = CommandGroup::kGeneric;
+  int arity = 0;  // Arguments with the name; negative: at least that many.
+  uint32_t flags = 0;
+  uint32_t categories = 0;
+  CommandKeys keys = {};
+  CommandKeys more_keys = {};  // Of commands that treat the keys behind the first otherwise.
+  uint32_t tips = 0;
+  // Exactly one of the two, but for containers whose bare name does nothing.
+  Immediate immediate = nullptr;
+  Awaited awaited = nullptr;
+  AtOnce at_once = nullptr;  // beside `awaited`: spares the most frequent commands its frames
+
+  [[nodiscard]] constexpr bool is_container() const { return (flags & kContainer) != 0; }
+  [[nodiscard]] constexpr bool is_subcommand() const {
+    return name.find('|') != std::string_view::npos;
+  }
+  [[nodiscard]] constexpr bool takes_constant_time() const { return (flags & kConstantTime) != 0; }
+  [[nodiscard]] constexpr bool AcceptsArgumentCount(size_t count) const {
+    const auto given = static_cast<int64_t>(count);
+    return arity >= 0 ? given == arity : given >= -arity;
+  }
+};
+
+// All rows; a container's subcommands follow it directly.
+std::span<const CommandRow> AllCommands();
+
+// A row's position in AllCommands(): the index of its statistics.
+size_t CommandId(const CommandRow& row);
+
+// How many rows are no subcommands: COMMAND COUNT.
+size_t TopLevelCommandCount();
+
+// The row of a top-level command, whatever its case; null if there is none. A few nanoseconds, no
+// allocation.
+const CommandRow* FindCommand(std::string_view name);
+
+// The row of a container's subcommand, whatever its case; null if there is none.
+const CommandRow* FindSubcommand(const CommandRow& container, std::string_view name);
+
+// The rows of a container's subcommands.
+std::span<const CommandRow> SubcommandsOf(const CommandRow& container);
+
+// Key positions of a call: calls visit(index) for each. False if argv cannot be a call of `row`
+// that names keys. REQUIRES: the row takes keys.
+template <typename Visit>
+bool ForEachKey(const CommandRow& row, size_t argc, Visit visit) {
+  if (row.keys.first == 0 || !row.AcceptsArgumentCount(argc)) {
+    return false;
+  }
+  const auto count = static_cast<int64_t>(argc);
+  for (const CommandKeys* keys : {&row.keys, &row.more_keys}) {
+    const int64_t last = keys->last >= 0 ? keys->last : count + keys->last;
+    for (int64_t i = keys->first; keys->first != 0 && i <= last && i < count; i += keys->step) {
+      visit(static_cast<size_t>(i));
+    }
+  }
+  return true;
+}
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_REDIS_COMPAT_DISPATCH_COMMAND_TABLE_H_

@@ -1,0 +1,17 @@
+// Replies that all containers of subcommands have in common.
+#ifndef ONETRIP_REDIS_COMPAT_DISPATCH_CONTAINER_REPLIES_H_
+#define ONETRIP_REDIS_COMPAT_DISPATCH_CONTAINER_REPLIES_H_
+
+#include "redis_compat/dispatch/command_context.h"
+
+namespace onetrip {
+
+// HELP of any container, made from the rows of its subcommands.
+void HelpCommand(CommandContext& context);
+
+// Answers a subcommand with arguments that it does not take. REQUIRES: argv[1] names it.
+void ReplySubcommandSyntaxError(CommandContext& context);
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_REDIS_COMPAT_DISPATCH_CONTAINER_REPLIES_H_

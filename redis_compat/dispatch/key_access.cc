@@ -1,0 +1,18 @@
+#include "redis_compat/dispatch/key_access.h"
+
+#include <memory>
+#include <utility>
+
+namespace onetrip {
+
+Task<void> AwaitTaken(CommandContext& context) {
+  const std::shared_ptr<LargeValue> answered = std::move(context.answered_large);
+  if (context.dropped_from != nullptr) {
+    context.out.buffer().Clear();
+  } else if (context.flow != nullptr) {
+    const bool is_taken = co_await context.flow->AwaitTaken();
+    if (!is_taken && answered != nullptr) answered->share = {};
+  }
+}
+
+}  // namespace onetrip

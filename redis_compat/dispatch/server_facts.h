@@ -1,0 +1,66 @@
+// ServerFacts: the numbers of the process that INFO prints, as plain values.
+//
+// The frontend fills them (ServerHooks::FillFacts); info.cc gives them Redis's names and order.
+// Bytes unless the name says otherwise.
+#ifndef ONETRIP_REDIS_COMPAT_DISPATCH_SERVER_FACTS_H_
+#define ONETRIP_REDIS_COMPAT_DISPATCH_SERVER_FACTS_H_
+
+#include <cstdint>
+#include <string>
+
+namespace onetrip {
+
+struct ServerFacts {
+  // server
+  std::string onetrip_version = "0.1.0";
+  std::string os;      // "Linux 6.1.0 x86_64"
+  std::string run_id;  // 40 hex digits, new at every start.
+  std::string executable;
+  std::string config_file;
+  uint64_t process_id = 0;
+  uint64_t tcp_port = 0;
+  uint64_t uptime_s = 0;
+  uint64_t worker_threads = 1;
+
+  // clients
+  uint64_t connected_clients = 0;
+  uint64_t max_input_buffer = 0;
+  uint64_t max_output_buffer = 0;
+
+  // memory
+  uint64_t used_memory = 0;       // Pool bytes handed out on one replica.
+  uint64_t used_memory_peak = 0;  // 0: not tracked; used_memory is shown.
+  uint64_t used_memory_overhead = 0;
+  uint64_t used_memory_dataset = 0;
+  uint64_t used_memory_rss = 0;
+  uint64_t total_system_memory = 0;
+  uint64_t maxmemory = 0;  // What the pool can hold on one replica.
+  uint64_t mem_clients_normal = 0;
+  std::string allocator = "jemalloc";
+
+  uint64_t replicas = 1;  // Of every key. An acknowledged write is on a majority of them.
+
+  // stats
+  uint64_t total_connections = 0;
+  uint64_t rejected_connections = 0;
+  uint64_t commands_per_second = 0;
+  uint64_t net_input_bytes = 0;
+  uint64_t net_output_bytes = 0;
+  double input_kbps = 0;
+  double output_kbps = 0;
+  uint64_t reads_processed = 0;
+  uint64_t writes_processed = 0;
+  uint64_t expired_keys = 0;
+  uint64_t evicted_keys = 0;
+
+  // cpu, in seconds
+  double cpu_system_s = 0;
+  double cpu_user_s = 0;
+
+  // persistence
+  uint64_t started_at_unix_s = 0;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_REDIS_COMPAT_DISPATCH_SERVER_FACTS_H_
