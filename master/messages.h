@@ -1,5 +1,6 @@
 // What members and master say to each other once the handshake is over (control.proto), as plain
-// structs: the state machine and a simulation know neither protobuf nor gRPC.
+// structs: the state machine and a simulation know neither protobuf nor gRPC. What sessions deal
+// with is in client_core/cluster/messages.h.
 #ifndef ONETRIP_MASTER_MESSAGES_H_
 #define ONETRIP_MASTER_MESSAGES_H_
 
@@ -11,8 +12,8 @@
 #include <vector>
 
 #include "client_core/base/status.h"
+#include "client_core/cluster/messages.h"
 #include "client_core/cluster/pool_usage.h"
-#include "client_core/cluster/repair_order.h"
 #include "client_core/cluster/view.h"
 #include "client_core/control/cluster_status.h"
 #include "client_core/layout/types.h"
@@ -55,39 +56,6 @@ struct RenewMessage {
   uint64_t sequence = 0;
   MemberReport report;
   bool quiet = false;  // no answer is wanted
-};
-struct ViewHeldMessage {
-  Epoch epoch;
-};
-struct ViewInForceMessage {
-  Epoch epoch;
-};
-struct FencedMessage {
-  uint64_t id = 0;
-  bool done = false;
-  std::string reason;
-};
-
-// The answer to a ReachMessage, when it is so.
-struct ReachedMessage {
-  uint64_t id = 0;
-};
-
-// All memory nodes that the agent does not reach; told whenever others are.
-struct UnreachedMessage {
-  struct Node {
-    NodeId node;
-    uint32_t worker = 0;  // who noticed; 0: none, it has not joined yet
-    uint64_t for_ms = 0;
-  };
-  std::vector<Node> nodes;
-};
-
-// The answer to a RepairMessage.
-struct RepairedMessage {
-  uint64_t id = 0;
-  bool done = false;
-  std::string reason;  // one line, when it is not done
 };
 
 struct JoinWorkerRequest {};
@@ -187,29 +155,6 @@ struct ReplyMessage {
   StatusCode code = StatusCode::kOk;
   std::string reason;  // one line, when not ok
   std::variant<std::monostate, WorkerJoined, NodeJoined, StatusReply, BackupReply> body;
-};
-struct HoldForViewMessage {
-  Epoch epoch;
-  HoldKind kind = HoldKind::kStart;
-  std::vector<NodeId> leave = {};  // nodes that are taken for lost: what waits for them fails
-};
-// To an agent: do this, and say when it is done.
-struct RepairMessage {
-  uint64_t id = 0;
-  RepairOrder order;
-};
-// To an agent: say when every worker has a channel to this memory node.
-struct ReachMessage {
-  uint64_t id = 0;
-  NodeId node;
-};
-struct ViewCommittedMessage {
-  std::shared_ptr<const View> view;
-};
-struct FenceMessage {
-  uint64_t id = 0;
-  Epoch epoch;
-  std::vector<WorkerId> workers;
 };
 struct ExpelledMessage {
   std::string reason;

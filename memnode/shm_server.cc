@@ -175,8 +175,8 @@ std::unique_ptr<ShmServer> ShmServer::Serve(MemoryEndpoint& endpoint, const Back
   static const SystemClock clock;
   auto core =
       std::make_unique<ShmServerCore>(clock, endpoint, backing, options, std::move(on_departure));
-  core->listener =
-      std::make_unique<Listener>(core->executor, std::move(listener),
+  core->acceptor =
+      std::make_unique<Acceptor>(core->executor, std::move(listener),
                                  [core = core.get()](UniqueFd fd) { core->Accept(std::move(fd)); });
   return std::unique_ptr<ShmServer>(new ShmServer(std::move(core)));
 }
@@ -199,7 +199,7 @@ ShmServer::~ShmServer() { Stop(); }
 void ShmServer::Stop() {
   thread_.Stop([] {},
                [this] {
-                 core_->listener.reset();
+                 core_->acceptor.reset();
                  unlink(core_->options.path.c_str());
                  core_->connections.clear();
                  core_->processes.clear();

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "client_core/base/metrics.h"
+#include "client_core/coro/acceptor.h"
 #include "client_core/coro/socket.h"
 #include "client_core/coro/timer_heap.h"
 #include "client_core/layout/shm_wire.h"
-#include "memnode/listener.h"
 #include "memnode/peer_log.h"
 #include "memnode/shm_server.h"
 
@@ -82,7 +82,7 @@ struct ShmServerCore {
   std::vector<std::unique_ptr<ShmProcess>> processes;
   std::vector<std::unique_ptr<ShmConnection>> connections;
   PeerLog log;
-  std::unique_ptr<Listener> listener;
+  std::unique_ptr<Acceptor> acceptor;
 };
 
 class ShmConnection {

@@ -28,7 +28,7 @@ TcpServerCore::TcpServerCore(const Clock& clock, MemoryEndpoint& served, Secret 
 
 TcpServerCore::~TcpServerCore() {
   executor.RemovePoller(this);
-  listener.reset();
+  acceptor.reset();
   channels.clear();
 }
 
@@ -94,7 +94,7 @@ void TcpServerCore::Remove(TcpServerChannel* channel) {
 
 void TcpServerCore::GoodbyeToAll() {
   stopping = true;
-  listener->Pause();
+  acceptor->Stop();
   // From the back: a channel that cannot even be told goes, and the last takes its place.
   for (size_t i = channels.size(); i > 0; --i) channels[i - 1]->Fail(TcpError::kStopping);
 }
@@ -132,8 +132,8 @@ std::unique_ptr<TcpServer> TcpServer::Serve(MemoryEndpoint& endpoint, Secret sec
   static const SystemClock clock;
   auto core = std::make_unique<TcpServerCore>(clock, endpoint, std::move(secret), options);
   const uint16_t port = LocalPort(listener.get());
-  core->listener =
-      std::make_unique<Listener>(core->executor, std::move(listener),
+  core->acceptor =
+      std::make_unique<Acceptor>(core->executor, std::move(listener),
                                  [core = core.get()](UniqueFd fd) { core->Accept(std::move(fd)); });
   return std::unique_ptr<TcpServer>(new TcpServer(std::move(core), port));
 }
@@ -152,7 +152,7 @@ void TcpServer::Stop() {
   thread_.Stop([this] { core_->GoodbyeToAll(); },
                [this] {
                  // Peers see the end of their connections now.
-                 core_->listener.reset();
+                 core_->acceptor.reset();
                  core_->channels.clear();
                  core_->channel_count.Set(0);
                });

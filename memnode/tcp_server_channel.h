@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "client_core/base/metrics.h"
+#include "client_core/coro/acceptor.h"
 #include "client_core/coro/socket.h"
 #include "client_core/coro/timer_heap.h"
 #include "client_core/fabric/handshake.h"
-#include "memnode/listener.h"
 #include "memnode/peer_log.h"
 #include "memnode/tcp_server.h"
 
@@ -81,7 +81,7 @@ struct TcpServerCore final : private Poller {
   std::map<uint64_t, TcpServerChannel*> strangers;
   uint64_t arrivals = 0;
   PeerLog log;
-  std::unique_ptr<Listener> listener;
+  std::unique_ptr<Acceptor> acceptor;
 
  private:
   static constexpr size_t kSpareBuffersMax = 64;

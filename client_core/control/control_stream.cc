@@ -1,12 +1,9 @@
 #include "client_core/control/control_stream.h"
 
-#include <grpcpp/alarm.h>
-#include <grpcpp/completion_queue.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <future>
 #include <map>
 #include <mutex>
@@ -20,15 +17,17 @@
 #include "client_core/base/log.h"
 #include "client_core/base/rng.h"
 #include "client_core/base/version.h"
+#include "client_core/control/asked_requests.h"
 #include "client_core/control/control.pb.h"
 #include "client_core/control/control_call.h"
 #include "client_core/control/control_mac.h"
 #include "client_core/control/kept_state.h"
+#include "client_core/control/session_loop.h"
 
 namespace onetrip {
 namespace {
 
-constexpr uint64_t kNever = ~uint64_t{0};
+constexpr uint64_t kNever = AskedRequests::kNever;
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kAttemptNs = 3'000'000'000;  // of one call until its welcome
 constexpr uint64_t kGoodbyeNs = 1'000'000'000;
@@ -45,10 +44,6 @@ constexpr uint64_t kLoudEveryNs = 2'000'000'000;
 constexpr uint64_t kRenewNsMax = 500'000'000;
 static_assert(2 * (kLoudEveryNs + kRenewNsMax) < kSilenceNs);
 constexpr size_t kAsksMax = 4096;
-
-std::string Refused(StatusCode code) {
-  return "the master says: " + std::string(StatusCodeName(code));
-}
 
 }  // namespace
 
@@ -71,19 +66,13 @@ class ControlStream::Impl final : public ControlCall::Owner {
     is_refused_ = true;
     if (up()) call_->Cancel(false, reason);
   }
-  void Run(std::function<void()> fn);
+  void Run(std::function<void()> fn) { (void)loop_.Post(std::move(fn)); }
   void Stop(bool leave);
   [[nodiscard]] bool attending() const { return attending_.load(std::memory_order_acquire); }
   [[nodiscard]] uint64_t away_since_ns() const { return away_since_ns_.load(); }
   void Restore(const control::Recalled& kept) { kept_.Restore(kept); }
 
  private:
-  struct Asked {
-    control::FromMember message;
-    Answer answer;
-    uint64_t deadline_ns = kNever;
-    bool sent = false;
-  };
   struct FirstWelcome {
     Status status;
     std::string reason;
@@ -96,8 +85,7 @@ class ControlStream::Impl final : public ControlCall::Owner {
     return call_ != nullptr && call_->state() == ControlCall::State::kUp;
   }
   void Main();
-  void WaitForEvent();
-  void RunPosted();
+  void OnEvent(void* tag, bool ok);
   void OnTime();
   [[nodiscard]] uint64_t NextTimeNs() const;
   void StartCall();
@@ -108,10 +96,10 @@ class ControlStream::Impl final : public ControlCall::Owner {
   void EndEvents();
   void Renew();
   control::FromMember Recall();
-  void OnReply(const control::Reply& reply);
-  void FailAsked(bool sent_only, const char* why);
+  void SendAsked() {
+    if (up()) asked_.TakeUnsent([this](const control::FromMember& message) { Send(message); });
+  }
   void ReportFirst(Status status, std::string reason);
-  void WakeUp();
   void StartGoodbye();
 
   const SystemClock clock_;
@@ -121,7 +109,7 @@ class ControlStream::Impl final : public ControlCall::Owner {
 
   // Session thread.
   Rng rng_;
-  std::unique_ptr<grpc::CompletionQueue> events_ = std::make_unique<grpc::CompletionQueue>();
+  SessionLoop loop_;
   std::unique_ptr<ControlCall> call_;
   // Of which an event is still to come, or never will (seen of gRPC 1.51: Finish() of a stream
   // whose connection was reset while this process stood still).
@@ -144,22 +132,12 @@ class ControlStream::Impl final : public ControlCall::Owner {
   uint64_t renewals_ = 0;
   uint64_t loud_ns_ = 0;                        // the last one that wanted an answer
   std::map<uint64_t, uint64_t> renewed_at_ns_;  // by sequence; unanswered ones
-  uint64_t next_request_ = 1;
-  std::map<uint64_t, Asked> asked_;
+  AskedRequests asked_;
   bool stopping_ = false;
   uint64_t goodbye_end_ns_ = kNever;
 
   std::atomic<bool> attending_{false};
   std::atomic<uint64_t> away_since_ns_{0};
-
-  std::mutex mutex_;
-  // Guarded by mutex_.
-  std::vector<std::function<void()>> posted_;
-  bool closed_ = false;  // nothing is taken any more
-  // Wakes the session thread. Set again, or given up, only when its event has been taken: one that
-  // is given up while it goes off takes gRPC's count of it below zero.
-  grpc::Alarm alarm_;
-  bool alarm_set_ = false;
 
   std::optional<std::promise<FirstWelcome>> first_;
   std::mutex stop_mutex_;
@@ -172,8 +150,7 @@ class ControlStream::Impl final : public ControlCall::Owner {
 Status ControlStream::Impl::Connect(std::string* reason) {
   const Status sound = CheckControlOptions(options_, reason);
   if (!sound.ok()) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    closed_ = true;
+    loop_.Close();
     return sound;
   }
   connect_end_ns_ = clock_.NowNs() + options_.connect_timeout_ms * kNsPerMs;
@@ -194,45 +171,24 @@ Status ControlStream::Impl::Connect(std::string* reason) {
   return first.status;
 }
 
-void ControlStream::Impl::Run(std::function<void()> fn) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (closed_) return;
-  posted_.push_back(std::move(fn));
-  if (posted_.size() == 1) WakeUp();
-}
-
 void ControlStream::Impl::Ask(const control::Request& request, uint64_t timeout_ms, Answer answer) {
-  Asked asked;
-  *asked.message.mutable_request() = request;
-  if (timeout_ms != 0) asked.deadline_ns = clock_.NowNs() + timeout_ms * kNsPerMs;
-  auto shared = std::make_shared<Asked>(std::move(asked));
-  shared->answer = std::move(answer);
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!closed_) {
-      posted_.emplace_back([this, shared] {
-        if (stopping_ || done_ || asked_.size() >= kAsksMax) {
-          const Status status(StatusCode::kUnavailable, "the connection to the master is closed");
-          return shared->answer(status, status.message(), nullptr);
-        }
-        const uint64_t id = next_request_++;
-        shared->message.mutable_request()->set_id(id);
-        Asked& kept = asked_[id] = std::move(*shared);
-        kept.sent = up();
-        Send(kept.message);
-      });
-      if (posted_.size() == 1) WakeUp();
-      return;
+  struct Question {
+    control::Request request;
+    uint64_t deadline_ns;
+    Answer answer;
+    void Refuse() const {
+      const Status status(StatusCode::kUnavailable, "the connection to the master is closed");
+      answer(status, status.message(), nullptr);
     }
-  }
-  const Status status(StatusCode::kUnavailable, "the connection to the master is closed");
-  shared->answer(status, status.message(), nullptr);
-}
-
-void ControlStream::Impl::WakeUp() {
-  if (alarm_set_) return;
-  alarm_set_ = true;
-  alarm_.Set(events_.get(), std::chrono::system_clock::now(), nullptr);
+  };
+  const uint64_t deadline_ns = timeout_ms == 0 ? kNever : clock_.NowNs() + timeout_ms * kNsPerMs;
+  const auto shared = std::make_shared<Question>(Question{request, deadline_ns, std::move(answer)});
+  const bool is_taken = loop_.Post([this, shared] {
+    if (stopping_ || done_ || asked_.size() >= kAsksMax) return shared->Refuse();
+    asked_.Add(shared->request, shared->deadline_ns, std::move(shared->answer));
+    SendAsked();
+  });
+  if (!is_taken) shared->Refuse();
 }
 
 void ControlStream::Impl::Stop(bool leave) {
@@ -252,96 +208,54 @@ void ControlStream::Impl::Stop(bool leave) {
 void ControlStream::Impl::StartGoodbye() {
   if (!up()) return;
   goodbye_end_ns_ = clock_.NowNs() + kGoodbyeNs;
-  const uint64_t id = next_request_++;
-  Asked& asked = asked_[id];
-  asked.message.mutable_request()->set_id(id);
-  asked.message.mutable_request()->mutable_leave();
-  asked.deadline_ns = goodbye_end_ns_;
-  asked.sent = true;
-  asked.answer = [this](Status, const std::string&, const control::Reply*) { goodbye_end_ns_ = 0; };
-  Send(asked.message);
+  control::Request request;
+  request.mutable_leave();
+  asked_.Add(request, goodbye_end_ns_,
+             [this](Status, const std::string&, const control::Reply*) { goodbye_end_ns_ = 0; });
+  SendAsked();
 }
 
 void ControlStream::Impl::Main() {
   while (true) {
-    RunPosted();
+    loop_.RunPosted();
     OnTime();
     if (stopping_ && call_ == nullptr) break;
-    WaitForEvent();
+    const uint64_t next_ns = NextTimeNs();
+    const uint64_t now_ns = clock_.NowNs();
+    // Some way off even when nothing is due: a clock of another kind decides when it is over.
+    const uint64_t wait_ns = next_ns <= now_ns ? 0 : std::min(next_ns - now_ns, kSilenceNs);
+    loop_.Wait(wait_ns, [this](void* tag, bool ok) { OnEvent(tag, ok); });
   }
-  FailAsked(/*sent_only=*/false, "this process is ending");
+  asked_.Fail(/*sent_only=*/false, "this process is ending");
   ReportFirst(Status(StatusCode::kUnavailable, "stopped"), "stopped");
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    closed_ = true;
-  }
-  RunPosted();
+  loop_.Close();
+  loop_.RunPosted();
   EndEvents();
 }
 
-// The queue ends when the last event, the alarm's, has been taken. What gRPC does not give back
-// stays its own.
+// Parts of a call that gRPC does not give back stay its own.
 void ControlStream::Impl::EndEvents() {
-  events_->Shutdown();
-  const gpr_timespec until =
-      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                   gpr_time_from_nanos(static_cast<int64_t>(kEndingNs), GPR_TIMESPAN));
-  while (true) {
-    void* tag = nullptr;
-    bool ok = false;
-    switch (events_->AsyncNext(&tag, &ok, until)) {
-      case grpc::CompletionQueue::GOT_EVENT:
-        if (!abandoned_.empty() && tag != nullptr) ControlCall::OnEvent(tag, ok);
-        continue;
-      case grpc::CompletionQueue::SHUTDOWN:
-        return;
-      case grpc::CompletionQueue::TIMEOUT:
-        for (auto& call : abandoned_) {
-          if (call->state() != ControlCall::State::kEnded) (void)call.release();
-        }
-        (void)events_.release();
-        return;
-    }
+  const bool all_came = loop_.End(kEndingNs, [this](void* tag, bool ok) {
+    if (!abandoned_.empty()) ControlCall::OnEvent(tag, ok);
+  });
+  if (all_came) return;
+  for (auto& call : abandoned_) {
+    if (call->state() != ControlCall::State::kEnded) (void)call.release();
   }
 }
 
-void ControlStream::Impl::WaitForEvent() {
-  void* tag = nullptr;
-  bool ok = false;
-  const uint64_t next_ns = NextTimeNs();
-  const uint64_t now_ns = clock_.NowNs();
-  // Some way off even when nothing is due: a clock of another kind decides when it is over.
-  const uint64_t wait_ns = next_ns <= now_ns ? 0 : std::min(next_ns - now_ns, kSilenceNs);
-  const gpr_timespec until =
-      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                   gpr_time_from_nanos(static_cast<int64_t>(wait_ns), GPR_TIMESPAN));
-  if (events_->AsyncNext(&tag, &ok, until) != grpc::CompletionQueue::GOT_EVENT) return;
-  if (tag == nullptr) {  // the alarm
-    const std::lock_guard<std::mutex> lock(mutex_);
-    alarm_set_ = false;
-    return;
-  }
+void ControlStream::Impl::OnEvent(void* tag, bool ok) {
   ControlCall::OnEvent(tag, ok);
   std::erase_if(abandoned_,
                 [](const auto& call) { return call->state() == ControlCall::State::kEnded; });
   if (call_ != nullptr && call_->state() == ControlCall::State::kEnded) OnCallEnded();
 }
 
-void ControlStream::Impl::RunPosted() {
-  std::vector<std::function<void()>> running;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    std::swap(running, posted_);
-  }
-  for (const std::function<void()>& fn : running) fn();
-}
-
 uint64_t ControlStream::Impl::NextTimeNs() const {
   uint64_t next_ns = std::min({attempt_end_ns_, connect_end_ns_, goodbye_end_ns_});
   if (call_ == nullptr && !done_) next_ns = std::min(next_ns, retry_ns_);
   if (up()) next_ns = std::min({next_ns, renew_ns_, heard_ns_ + kSilenceNs});
-  for (const auto& [id, asked] : asked_) next_ns = std::min(next_ns, asked.deadline_ns);
-  return next_ns;
+  return std::min(next_ns, asked_.NextTimeNs());
 }
 
 void ControlStream::Impl::OnTime() {
@@ -370,21 +284,7 @@ void ControlStream::Impl::OnTime() {
   if (up() && now_ns >= renew_ns_) Renew();
   const bool ending = call_ != nullptr && call_->state() == ControlCall::State::kEnding;
   if (ending && attempt_end_ns_ == kNever) attempt_end_ns_ = now_ns + kEndingNs;
-  for (auto at = asked_.begin(); at != asked_.end();) {
-    if (now_ns < at->second.deadline_ns) {
-      ++at;
-      continue;
-    }
-    Asked asked = std::move(at->second);
-    at = asked_.erase(at);
-    if (asked.sent) {
-      asked.answer(Status(StatusCode::kUnknownOutcome, "the master did not answer in time"),
-                   "the master at " + options_.master + " did not answer in time", nullptr);
-    } else {
-      asked.answer(Status(StatusCode::kUnavailable, "the master is away"),
-                   "the master at " + options_.master + " is away: " + last_error_, nullptr);
-    }
-  }
+  asked_.OnTime(now_ns, options_.master, last_error_);
 }
 
 void ControlStream::Impl::StartCall() {
@@ -406,7 +306,7 @@ void ControlStream::Impl::StartCall() {
   hello.set_address(options_.address);
   attempt_end_ns_ = clock_.NowNs() + kAttemptNs;
   call_ =
-      std::make_unique<ControlCall>(options_.master, hello, options_.secret, events_.get(), this);
+      std::make_unique<ControlCall>(options_.master, hello, options_.secret, loop_.queue(), this);
 }
 
 void ControlStream::Impl::OnCallUp(const control::Verdict& verdict, uint64_t asked_ns) {
@@ -431,11 +331,7 @@ void ControlStream::Impl::OnCallUp(const control::Verdict& verdict, uint64_t ask
   // Who rebuilds a master's state knows no time.
   if (verdict.time_us() != 0) handler_->OnTime(verdict.time_us(), asked_ns, now_ns);
   handler_->OnWelcome(welcome);
-  for (auto& [id, asked] : asked_) {
-    if (asked.sent) continue;
-    asked.sent = true;
-    Send(asked.message);
-  }
+  SendAsked();
   ReportFirst(Status::Ok(), "");
 }
 
@@ -468,11 +364,11 @@ void ControlStream::Impl::EndCall(const ControlCall& call) {
   const uint64_t now_ns = clock_.NowNs();
   if (was_up) away_since_ns_ = now_ns;
   if (was_up && !std::exchange(is_refused_, false)) backoff_ms_ = options_.backoff_min_ms;
-  FailAsked(/*sent_only=*/true, "the connection to the master broke");
+  asked_.Fail(/*sent_only=*/true, "the connection to the master broke");
   if (stopping_ || done_) return;
   if (refusal.final) {
     done_ = true;
-    FailAsked(/*sent_only=*/false, "the master has expelled this process");
+    asked_.Fail(/*sent_only=*/false, "the master has expelled this process");
     if (first_.has_value()) {
       return ReportFirst(Status(StatusCode::kInvalidArgument, "refused by the master"),
                          "the master at " + options_.master + ": " + refusal.reason);
@@ -530,7 +426,7 @@ void ControlStream::Impl::OnCallMessage(const control::FromMaster& message) {
       return;
     }
     case control::FromMaster::kReply:
-      return OnReply(message.reply());
+      return asked_.OnReply(message.reply());
     case control::FromMaster::kKeepState:
       kept_.Add(message.keep_state());
       return handler_->OnState(Recall().recalled());
@@ -548,32 +444,6 @@ control::FromMember ControlStream::Impl::Recall() {
   kept_.Fill(message.mutable_recalled());
   handler_->FillRecalled(message.mutable_recalled());
   return message;
-}
-
-void ControlStream::Impl::OnReply(const control::Reply& reply) {
-  const auto found = asked_.find(reply.id());
-  if (found == asked_.end()) return;  // it came too late
-  const Asked asked = std::move(found->second);
-  asked_.erase(found);
-  if (reply.code() == 0) return asked.answer(Status::Ok(), "", &reply);
-  const auto code = reply.code() <= static_cast<uint32_t>(StatusCode::kInternal)
-                        ? static_cast<StatusCode>(reply.code())
-                        : StatusCode::kInternal;
-  asked.answer(Status(code, "refused by the master"),
-               reply.reason().empty() ? Refused(code) : reply.reason(), nullptr);
-}
-
-void ControlStream::Impl::FailAsked(bool sent_only, const char* why) {
-  for (auto at = asked_.begin(); at != asked_.end();) {
-    if (sent_only && !at->second.sent) {
-      ++at;
-      continue;
-    }
-    const Asked asked = std::move(at->second);
-    at = asked_.erase(at);
-    const auto code = asked.sent ? StatusCode::kUnknownOutcome : StatusCode::kUnavailable;
-    asked.answer(Status(code, why), why, nullptr);
-  }
 }
 
 // ---- ControlStream ----

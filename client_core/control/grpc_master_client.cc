@@ -6,53 +6,13 @@
 
 #include "client_core/base/clock.h"
 #include "client_core/base/log.h"
+#include "client_core/cluster/ack_barrier.h"
+#include "client_core/control/agent_codec.h"
 #include "client_core/control/control.pb.h"
 #include "client_core/control/usage_codec.h"
 #include "client_core/control/view_codec.h"
 
 namespace onetrip {
-
-namespace {
-
-// Without its view.
-RepairOrder DecodeOrder(const control::Repair& message) {
-  RepairOrder order;
-  switch (message.kind()) {
-    case control::Repair::SCRUB_REGISTERS:
-      order.kind = RepairKind::kScrubRegisters;
-      break;
-    case control::Repair::COPY_REGION:
-      order.kind = RepairKind::kCopyRegion;
-      break;
-    case control::Repair::TAKE_OVER_BLOCKS:
-      order.kind = RepairKind::kTakeOverBlocks;
-      break;
-    case control::Repair::END_REGISTERS:
-      order.kind = RepairKind::kEndRegisters;
-      break;
-    case control::Repair::MOVE_REGION:
-      order.kind = RepairKind::kMoveRegion;
-      break;
-    case control::Repair::FORMAT_REGIONS:
-      order.kind = RepairKind::kFormatRegions;
-      break;
-    case control::Repair::MOVE_SUBTABLES:
-      order.kind = RepairKind::kMoveSubtables;
-      break;
-    default:
-      order.kind = RepairKind::kResolveSlots;
-  }
-  order.region = message.region();
-  order.damaged = message.damaged();
-  order.walk = message.walk();
-  order.source = NodeId{static_cast<uint16_t>(message.source())};
-  order.target = {NodeId{static_cast<uint16_t>(message.target())}, message.target_base()};
-  for (const uint32_t id : message.living()) order.living.ids.push_back(WorkerId{id});
-  order.living.next = WorkerId{message.next_worker()};
-  return order;
-}
-
-}  // namespace
 
 // A request of a worker, shared by its coroutine and the session thread; the latter fills it and
 // then touches it no more.
@@ -61,14 +21,6 @@ struct GrpcMasterClient::Call {
   Status status;
   std::string reason;
   Membership membership;
-};
-
-// The last repair that the master asked for, on whatever stream; it is done once.
-struct GrpcMasterClient::Repair {
-  uint64_t id = 0;  // 0: none
-  bool under_hold = false;
-  std::optional<Status> end;               // nothing: it runs
-  std::optional<control::View> next_view;  // comes into force after a repair under a hold
 };
 
 // Asks, and goes on on the worker's thread when the answer is there.
@@ -115,7 +67,6 @@ GrpcMasterClient::GrpcMasterClient(ControlOptions options, ExpelledFn expelled, 
       expelled_(std::move(expelled)),
       new_view_(std::move(new_view)),
       usage_fn_(std::move(usage)),
-      repair_(std::make_unique<Repair>()),
       view_(std::make_shared<const View>()),
       stream_(std::make_shared<ControlStream>(std::move(options), ControlStream::Role::kAgent,
                                               static_cast<ControlStream::Handler*>(this))) {}
@@ -207,16 +158,15 @@ void GrpcMasterClient::Start(const control::Request& request, uint64_t timeout_m
                    offset_.AtLeast(joined.time_us(), clock_.NowNs());
                    clock_offset_us_.store(offset_.offset_us(), std::memory_order_relaxed);
                    offset_.Use();
-                   // It hears of every change from here on; one that is under way it has missed.
-                   if (hold_epoch_ != 0) {
-                     door->Post([kind = hold_kind_](ViewHold& hold) { hold.Hold(kind); });
-                   }
-                   workers_.push_back(door);
+                   mailboxes_[call->membership.id.value] = door;
                    ++members_;
+                   session_.OnJoined(call->membership.id);
+                   PerformEffects();
                  } else if (leaves) {
-                   std::erase(workers_, door);
+                   mailboxes_.erase(leaver.value);
                    --members_;
-                   if (unreached_.WorkerGone(leaver)) SendUnreached();
+                   session_.OnLeft(leaver, clock_.NowNs());
+                   PerformEffects();
                  }
                  door->Post([call](ViewHold& hold) { hold.executor().Schedule(call->waiter); });
                });
@@ -233,7 +183,8 @@ void GrpcMasterClient::TEST_Ask(std::function<void(bool answered)> done) {
 
 void GrpcMasterClient::OnWelcome(const ControlWelcome& welcome) {
   member_.store(welcome.member, std::memory_order_relaxed);
-  if (!unreached_.entries().empty()) SendUnreached();
+  session_.OnWelcome(clock_.NowNs());
+  PerformEffects();
 }
 
 void GrpcMasterClient::OnTime(uint64_t time_us, uint64_t sent_ns, uint64_t received_ns) {
@@ -242,34 +193,39 @@ void GrpcMasterClient::OnTime(uint64_t time_us, uint64_t sent_ns, uint64_t recei
 }
 
 void GrpcMasterClient::FillReport(control::Report* report) {
-  report->set_workers(workers_.size());
+  report->set_workers(session_.workers().size());
   if (usage_fn_) EncodeUsage(usage_fn_(), report);
 }
 
 void GrpcMasterClient::OnMessage(const control::FromMaster& message) {
   if (message.kind_case() == control::FromMaster::kHoldForView) {
-    OnHold(message.hold_for_view());
+    session_.OnHold(DecodeHold(message.hold_for_view()));
   } else if (message.kind_case() == control::FromMaster::kReach) {
-    OnReach(message.reach());
+    session_.OnReach(DecodeReach(message.reach()));
   } else if (message.kind_case() == control::FromMaster::kRepair) {
-    OnRepair(message.repair());
+    std::string reason;
+    const RepairMessage repair = DecodeRepair(message.repair(), &reason);
+    if (repair.order.view == nullptr) LogError("control: " + reason);
+    session_.OnRepair(repair);
   } else if (message.kind_case() == control::FromMaster::kViewCommitted) {
-    OnView(message.view_committed().view());
+    std::string reason;
+    Result<View> view = DecodeView(message.view_committed().view(), &reason);
+    if (!view.ok()) return LogError("control: " + reason);
+    session_.OnView(std::make_shared<const View>(std::move(view.value())));
   } else if (message.kind_case() == control::FromMaster::kUsage) {
     const std::lock_guard<std::mutex> lock(mutex_);
     usage_ = DecodePoolUsage(message.usage());
   }
+  PerformEffects();
 }
 
 void GrpcMasterClient::TellReach(WorkerId worker, NodeId node, bool reached) {
-  ChangeUnreached([this, worker, node, reached](uint64_t now_ns) {
-    return unreached_.WorkerSays(worker, node, reached, now_ns);
-  });
+  RunThenPerform(
+      [this, worker, node, reached] { session_.OnReachOf(worker, node, reached, clock_.NowNs()); });
 }
 
 void GrpcMasterClient::TellProbed(NodeId node, bool reached) {
-  ChangeUnreached(
-      [this, node, reached](uint64_t now_ns) { return unreached_.Probed(node, reached, now_ns); });
+  RunThenPerform([this, node, reached] { session_.OnProbed(node, reached, clock_.NowNs()); });
 }
 
 std::vector<NodeId> GrpcMasterClient::to_probe() const {
@@ -277,171 +233,83 @@ std::vector<NodeId> GrpcMasterClient::to_probe() const {
   return to_probe_;
 }
 
-void GrpcMasterClient::ChangeUnreached(std::function<bool(uint64_t now_ns)> change) {
-  stream_->Run([this, change = std::move(change)] {
-    if (change(SystemClock().NowNs())) SendUnreached();
+void GrpcMasterClient::RunThenPerform(std::function<void()> event) {
+  stream_->Run([this, event = std::move(event)] {
+    event();
+    PerformEffects();
+  });
+}
+
+// ---- What the session says ----
+
+void GrpcMasterClient::PerformEffects() {
+  const std::vector<AgentEffect> effects = session_.TakeEffects();
+  // Before a worker is told of a view.
+  PublishNodesToProbe();
+  for (const AgentEffect& effect : effects) {
+    std::visit([this](const auto& one) { Perform(one); }, effect);
+  }
+}
+
+void GrpcMasterClient::PublishNodesToProbe() {
+  std::vector<NodeId> nodes = session_.unreached().ToProbe();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  to_probe_ = std::move(nodes);
+}
+
+void GrpcMasterClient::Perform(const AgentMessage& message) {
+  control::FromMember out;
+  EncodeAgentMessage(message, &out);
+  stream_->Send(out);
+}
+
+void GrpcMasterClient::Perform(const agent_effect::UseView& use) {
+  {
     const std::lock_guard<std::mutex> lock(mutex_);
-    to_probe_ = unreached_.ToProbe();
-  });
+    view_ = use.view;
+    view_version_.store(use.view->epoch.value, std::memory_order_release);
+  }
+  if (new_view_ != nullptr) new_view_();
 }
 
-void GrpcMasterClient::SendUnreached() {
-  constexpr uint64_t kNsPerMs = 1'000'000;
-  const uint64_t now_ns = SystemClock().NowNs();
-  control::FromMember message;
-  message.mutable_unreached();
-  for (const auto& [node, entry] : unreached_.entries()) {
-    control::Unreached::Node* const one = message.mutable_unreached()->add_nodes();
-    one->set_node(node);
-    one->set_worker(entry.worker.value_or(WorkerId{0}).value);
-    one->set_for_ms((now_ns - entry.since_ns) / kNsPerMs);
-  }
-  stream_->Send(message);
-}
-
-void GrpcMasterClient::OnHold(const control::HoldForView& message) {
-  hold_epoch_ = message.epoch();
-  hold_kind_ = message.kind() == control::HoldForView::ALL     ? HoldKind::kAll
-               : message.kind() == control::HoldForView::SLOTS ? HoldKind::kSlots
-                                                               : HoldKind::kStart;
-  left_.clear();
-  for (const uint32_t node : message.leave()) {
-    left_.push_back(NodeId{static_cast<uint16_t>(node)});
-  }
-  // A later hold takes this one's place at the workers, and what goes away with it there is no
-  // acknowledgement: the master may just have asked again, on a new stream.
-  const uint64_t number = ++holds_;
-  TellWorkers(
-      [kind = hold_kind_, left = left_](ViewHold& hold, const AckPtr& ack) {
-        for (const NodeId node : left) {
-          if (hold.duties() != nullptr) hold.duties()->LeaveNode(node);
-        }
-        hold.Hold(kind, [ack] { ack->Give(); });
-      },
-      [this, number, epoch = hold_epoch_] {
-        if (hold_epoch_ != epoch || holds_ != number) return;
-        control::FromMember answer;
-        answer.mutable_view_held()->set_epoch(epoch);
-        stream_->Send(answer);
-      });
-}
-
-void GrpcMasterClient::OnReach(const control::Reach& message) {
-  const NodeId node{static_cast<uint16_t>(message.node())};
-  TellWorkers(
-      [node](ViewHold& hold, const AckPtr& ack) { hold.AwaitReach(node, [ack] { ack->Give(); }); },
-      [this, id = message.id()] {
-        control::FromMember answer;
-        answer.mutable_reached()->set_id(id);
-        stream_->Send(answer);
-      });
-}
-
-// One worker does it: each has all that it takes. Only the end of registers may need the memory of
-// every worker, so each gets its turn.
-void GrpcMasterClient::OnRepair(const control::Repair& message) {
-  if (message.id() == repair_->id) {
-    // Asked again, on a new stream.
-    if (repair_->end.has_value()) AnswerRepair();
-    return;
-  }
-  *repair_ = Repair();
-  repair_->id = message.id();
-  RepairOrder order = DecodeOrder(message);
-  repair_->under_hold = IsUnderHold(order.kind);
-  std::string reason;
-  Result<View> view = DecodeView(message.view(), &reason);
-  if (!view.ok()) LogError("control: " + reason);
-  if (!view.ok() || workers_.empty()) {
-    return OnRepairEnded(message.id(), Status(StatusCode::kUnavailable, "no worker can do it"));
-  }
-  order.view = std::make_shared<const View>(std::move(view.value()));
-  const auto done = [this, weak = std::weak_ptr<ControlStream>(stream_),
-                     id = message.id()](Status status) {
+void GrpcMasterClient::Perform(const agent_effect::TellWorkers& tell) {
+  AckBarrier barrier([this, weak = std::weak_ptr<ControlStream>(stream_), ticket = tell.ticket] {
     const std::shared_ptr<ControlStream> stream = weak.lock();
-    if (stream != nullptr) stream->Run([this, id, status] { OnRepairEnded(id, status); });
-  };
-  size_t worker = 0;
-  if (order.kind == RepairKind::kEndRegisters) worker = end_registers_turn_++ % workers_.size();
-  workers_[worker]->Post([order, done](ViewHold& hold) {
-    if (hold.duties() == nullptr) {
-      return done(Status(StatusCode::kUnavailable, "the worker has not started, or has ended"));
-    }
-    hold.duties()->Repair(order, done);
+    if (stream == nullptr) return;
+    stream->Run([this, ticket] {
+      session_.OnCarriedOut(ticket);
+      PerformEffects();
+    });
   });
-}
-
-void GrpcMasterClient::OnRepairEnded(uint64_t id, Status status) {
-  if (repair_->id != id) return;
-  repair_->end = status;
-  AnswerRepair();
-  if (!repair_->next_view.has_value()) return;
-  const control::View view = *std::exchange(repair_->next_view, std::nullopt);
-  OnView(view);
-}
-
-void GrpcMasterClient::AnswerRepair() {
-  control::FromMember answer;
-  answer.mutable_repaired()->set_id(repair_->id);
-  answer.mutable_repaired()->set_done(repair_->end->ok());
-  answer.mutable_repaired()->set_reason(std::string(repair_->end->message()));
-  stream_->Send(answer);
-}
-
-void GrpcMasterClient::OnView(const control::View& message) {
-  // Nobody goes on while a repair that others hold for still runs here.
-  if (repair_->id != 0 && repair_->under_hold && !repair_->end.has_value()) {
-    repair_->next_view = message;
-    return;
-  }
-  std::string reason;
-  Result<View> decoded = DecodeView(message, &reason);
-  if (!decoded.ok()) return LogError("control: " + reason);
-  const uint64_t epoch = decoded->epoch.value;
-  if (epoch > view_version()) {
-    // Without workers nothing lies anywhere for it, and it may have missed views.
-    if (!workers_.empty() && !CheckFollows(*view(), *decoded, &reason).ok()) {
-      return LogError("control: " + reason);
-    }
-    auto view = std::make_shared<const View>(std::move(decoded.value()));
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      view_ = std::move(view);
-      view_version_.store(epoch, std::memory_order_release);
-    }
-    unreached_.UseView(*this->view());
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      to_probe_ = unreached_.ToProbe();
-    }
-    if (new_view_ != nullptr) new_view_();
-  }
-  // An older view is one that was under way when a stream broke; the hold is for a newer one.
-  const bool releases = hold_epoch_ != 0 && epoch >= hold_epoch_;
-  if (releases) hold_epoch_ = 0;
-  TellWorkers(
-      [releases, view = this->view()](ViewHold& hold, const AckPtr& ack) {
-        if (hold.duties() != nullptr) hold.duties()->UseView(*view);
-        if (releases) hold.Release();
-        ack->Give();
-      },
-      [this, epoch] {
-        control::FromMember answer;
-        answer.mutable_view_in_force()->set_epoch(epoch);
-        stream_->Send(answer);
-      });
-}
-
-void GrpcMasterClient::TellWorkers(const std::function<void(ViewHold&, const AckPtr&)>& change,
-                                   const std::function<void()>& then) {
-  AckBarrier barrier([weak = std::weak_ptr<ControlStream>(stream_), then] {
-    const std::shared_ptr<ControlStream> stream = weak.lock();
-    if (stream != nullptr) stream->Run(then);
-  });
-  for (const DoorPtr& door : workers_) {
-    door->Post([change, ack = barrier.Expect()](ViewHold& hold) { change(hold, ack); });
+  for (const WorkerId worker : tell.workers) {
+    mailboxes_.at(worker.value)->Post([order = tell.order, ack = barrier.Expect()](ViewHold& hold) {
+      CarryOut(order, hold, [ack] { ack->Give(); });
+    });
   }
   barrier.Close();
+}
+
+void GrpcMasterClient::Perform(const agent_effect::StartQuiesced& start) {
+  mailboxes_.at(start.worker.value)->Post([kind = start.kind](ViewHold& hold) { hold.Hold(kind); });
+}
+
+void GrpcMasterClient::Perform(const agent_effect::StartRepair& start) {
+  const auto done = [this, weak = std::weak_ptr<ControlStream>(stream_),
+                     id = start.id](Status status) {
+    const std::shared_ptr<ControlStream> stream = weak.lock();
+    if (stream == nullptr) return;
+    stream->Run([this, id, status] {
+      session_.OnRepairEnded(id, status);
+      PerformEffects();
+    });
+  };
+  mailboxes_.at(start.worker.value)->Post([order = start.order, done](ViewHold& hold) {
+    CarryOut(order, hold, done);
+  });
+}
+
+void GrpcMasterClient::Perform(const agent_effect::Complain& complain) {
+  LogError("control: " + complain.text);
 }
 
 }  // namespace onetrip

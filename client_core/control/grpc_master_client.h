@@ -2,14 +2,15 @@
 //
 // What workers ask goes to the session thread, and they go on on their own. Changes of the view
 // travel the other way: to every worker's thread, and only when each has run them does the master
-// hear that they are done. While the master is away everything but Join, Leave, Flush and Swap goes
-// on.
+// hear that they are done; AgentSession says what is to be done when. While the master is away
+// everything but Join, Leave, Flush and Swap goes on.
 #ifndef ONETRIP_CLIENT_CORE_CONTROL_GRPC_MASTER_CLIENT_H_
 #define ONETRIP_CLIENT_CORE_CONTROL_GRPC_MASTER_CLIENT_H_
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,22 +18,14 @@
 #include <vector>
 
 #include "client_core/base/clock.h"
-#include "client_core/cluster/ack_barrier.h"
+#include "client_core/cluster/agent_session.h"
 #include "client_core/cluster/master_client.h"
 #include "client_core/cluster/pool_usage.h"
-#include "client_core/cluster/unreached_nodes.h"
 #include "client_core/control/control_options.h"
 #include "client_core/control/control_stream.h"
 #include "client_core/control/offset_estimate.h"
 
 namespace onetrip {
-
-namespace control {
-class HoldForView;
-class Reach;
-class Repair;
-class View;
-}  // namespace control
 
 class GrpcMasterClient final : public MasterClient, private ControlStream::Handler {
  public:
@@ -102,20 +95,17 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   [[nodiscard]] uint64_t KnownEpoch() override { return view_version(); }
   [[nodiscard]] uint64_t KnownTimeUs() override { return offset_.TimeUs(clock_.NowNs()); }
 
-  void OnHold(const control::HoldForView& message);
-  void OnReach(const control::Reach& message);
-  void OnView(const control::View& message);
-  void OnRepair(const control::Repair& message);
-  // Runs `change` on the session thread, and tells the master if other nodes are unreached then.
-  void ChangeUnreached(std::function<bool(uint64_t now_ns)> change);
-  void SendUnreached();
-  void OnRepairEnded(uint64_t id, Status status);
-  void AnswerRepair();
-  // Runs `change` on every worker's thread; once each has given its ack, or is gone, `then` runs
-  // on the session thread.
-  using AckPtr = std::shared_ptr<AckBarrier::Ack>;
-  void TellWorkers(const std::function<void(ViewHold&, const AckPtr&)>& change,
-                   const std::function<void()>& then);
+  // Runs `event` on the session thread, and performs what the session makes of it.
+  void RunThenPerform(std::function<void()> event);
+  // Does what the session says. After every event of it.
+  void PerformEffects();
+  void PublishNodesToProbe();
+  void Perform(const AgentMessage& message);
+  void Perform(const agent_effect::UseView& use);
+  void Perform(const agent_effect::TellWorkers& tell);
+  void Perform(const agent_effect::StartQuiesced& start);
+  void Perform(const agent_effect::StartRepair& start);
+  void Perform(const agent_effect::Complain& complain);
 
   const uint64_t join_timeout_ms_;
   const uint64_t request_timeout_ms_;
@@ -126,15 +116,8 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   std::atomic<uint64_t> members_{0};  // workers that joined and have not left
 
   // Session thread.
-  std::vector<DoorPtr> workers_;  // that are members
-  size_t end_registers_turn_ = 0;
-  uint64_t hold_epoch_ = 0;  // of the view that operations wait for; 0: they do not
-  uint64_t holds_ = 0;       // that the master has asked for
-  HoldKind hold_kind_ = HoldKind::kStart;
-  std::vector<NodeId> left_;  // memory nodes that were left with the hold
-  UnreachedNodes unreached_;
-  struct Repair;
-  std::unique_ptr<Repair> repair_;
+  AgentSession session_;
+  std::map<uint32_t, DoorPtr> mailboxes_;  // of the session's workers, by their ids
   const SystemClock clock_;
   OffsetEstimate offset_;
 

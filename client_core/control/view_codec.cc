@@ -153,11 +153,4 @@ Result<View> DecodeView(const control::View& message, std::string* reason) {
   return view;
 }
 
-Status CheckFollows(const View& before, const View& view, std::string* reason) {
-  if (view.regions.size() + before.leaving >= before.regions.size()) return Status::Ok();
-  return Refuse(reason, std::to_string(view.regions.size()) + " regions where there were " +
-                            std::to_string(before.regions.size()) + ", of which " +
-                            std::to_string(before.leaving) + " were to go");
-}
-
 }  // namespace onetrip

@@ -25,10 +25,6 @@ void EncodeView(const View& view, control::View* message);
 // or one that overlaps another.
 Result<View> DecodeView(const control::View& message, std::string* reason);
 
-// Whether a view may come after `before`: regions are added, and none goes away but those that were
-// leaving, for what lies in others is in use. kCorrupt and *reason otherwise.
-Status CheckFollows(const View& before, const View& view, std::string* reason);
-
 }  // namespace onetrip
 
 #endif  // ONETRIP_CLIENT_CORE_CONTROL_VIEW_CODEC_H_

@@ -4,6 +4,8 @@
 #include <coroutine>
 #include <utility>
 
+#include "client_core/base/log.h"
+
 namespace onetrip {
 namespace {
 
@@ -26,22 +28,14 @@ class SimMasterClient::CallAwaiter {
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> waiter) {
     call_->waiter = waiter;
-    const bool leaves = std::holds_alternative<LeaveWorkerRequest>(body_);
+    const auto* leave = std::get_if<LeaveWorkerRequest>(&body_);
+    const std::optional<WorkerId> leaver =
+        leave == nullptr ? std::nullopt : std::optional(leave->worker);
     client_.link_.Ask(std::move(body_), client_.settings_.request_ms,
-                      [&client = client_, &hold = hold_, call = call_, leaves](
+                      [&client = client_, &hold = hold_, call = call_, leaver](
                           Status status, const ReplyMessage* reply) {
                         call->status = status;
-                        if (status.ok() && leaves) client.worker_ = nullptr;
-                        const auto* joined =
-                            status.ok() ? std::get_if<WorkerJoined>(&reply->body) : nullptr;
-                        if (joined != nullptr) {
-                          call->membership = {joined->worker, joined->index};
-                          client.worker_ = &hold;
-                          // It hears of every change from here on; one that is under way it has
-                          // missed.
-                          if (client.hold_epoch_ != 0) hold.Hold(client.hold_kind_);
-                          client.events_.joined(joined->worker);
-                        }
+                        if (status.ok()) client.OnMembership(hold, leaver, *reply, *call);
                         client.process_.Schedule(call->waiter);
                       });
   }
@@ -98,118 +92,109 @@ Task<Status> SimMasterClient::SayGoodbye(ViewHold& hold) {
   co_return call->status;
 }
 
+void SimMasterClient::OnMembership(ViewHold& hold, std::optional<WorkerId> leaver,
+                                   const ReplyMessage& reply, Call& call) {
+  if (leaver.has_value()) {
+    worker_ = nullptr;
+    session_.OnLeft(*leaver, process_.NowNs());
+  }
+  const auto* joined = std::get_if<WorkerJoined>(&reply.body);
+  if (joined != nullptr) {
+    call.membership = {joined->worker, joined->index};
+    worker_ = &hold;
+    session_.OnJoined(joined->worker);
+  }
+  PerformEffects();
+  if (joined != nullptr) events_.joined(joined->worker);
+}
+
 void SimMasterClient::TellReach(WorkerId worker, NodeId node, bool reached) {
-  if (unreached_.WorkerSays(worker, node, reached, process_.NowNs())) SendUnreached();
+  session_.OnReachOf(worker, node, reached, process_.NowNs());
+  PerformEffects();
 }
 
 void SimMasterClient::TellProbed(NodeId node, bool reached) {
-  if (unreached_.Probed(node, reached, process_.NowNs())) SendUnreached();
+  session_.OnProbed(node, reached, process_.NowNs());
+  PerformEffects();
 }
 
 void SimMasterClient::OnWelcome() {
-  if (!unreached_.entries().empty()) SendUnreached();
-}
-
-void SimMasterClient::SendUnreached() {
-  UnreachedMessage message;
-  for (const auto& [node, entry] : unreached_.entries()) {
-    message.nodes.push_back({NodeId{node}, entry.worker.value_or(WorkerId{0}).value,
-                             (process_.NowNs() - entry.since_ns) / 1'000'000});
-  }
-  link_.Send(message);
+  session_.OnWelcome(process_.NowNs());
+  PerformEffects();
 }
 
 void SimMasterClient::OnMessage(const MasterMessage& message) {
   if (const auto* hold = std::get_if<HoldForViewMessage>(&message)) {
-    hold_epoch_ = hold->epoch.value;
-    hold_kind_ = hold->kind;
-    TellWorker(
-        [kind = hold->kind, left = hold->leave](ViewHold& worker, std::function<void()> done) {
-          for (const NodeId node : left) {
-            if (worker.duties() != nullptr) worker.duties()->LeaveNode(node);
-          }
-          worker.Hold(kind, std::move(done));
-        },
-        [this, epoch = hold->epoch] { link_.Send(ViewHeldMessage{epoch}); });
+    session_.OnHold(*hold);
   } else if (const auto* reach = std::get_if<ReachMessage>(&message)) {
-    TellWorker(
-        [node = reach->node](ViewHold& worker, std::function<void()> done) {
-          worker.AwaitReach(node, std::move(done));
-        },
-        [this, id = reach->id] { link_.Send(ReachedMessage{id}); });
+    session_.OnReach(*reach);
   } else if (const auto* repair = std::get_if<RepairMessage>(&message)) {
-    OnRepair(*repair);
+    session_.OnRepair(*repair);
   } else if (const auto* committed = std::get_if<ViewCommittedMessage>(&message)) {
-    OnView(committed->view);
+    session_.OnView(committed->view);
   }
+  PerformEffects();
 }
 
-void SimMasterClient::OnRepair(const RepairMessage& message) {
-  if (message.id == repair_.id) {
-    // Asked again, on a new connection.
-    if (repair_.end.has_value()) AnswerRepair();
-    return;
-  }
-  repair_ = {};
-  repair_.id = message.id;
-  repair_.under_hold = IsUnderHold(message.order.kind);
-  const Status none(StatusCode::kUnavailable, "no worker can do it");
-  if (worker_ == nullptr) return OnRepairEnded(message.id, none);
-  TellWorker(
-      [this, message, none](ViewHold& worker, const std::function<void()>& /*done*/) {
-        if (worker.duties() == nullptr) return OnRepairEnded(message.id, none);
-        worker.duties()->Repair(
-            message.order, [this, id = message.id](Status status) { OnRepairEnded(id, status); });
-      },
-      [this, id = message.id, none] { OnRepairEnded(id, none); });
+void SimMasterClient::OnCarriedOut(uint64_t ticket) {
+  session_.OnCarriedOut(ticket);
+  PerformEffects();
 }
 
 void SimMasterClient::OnRepairEnded(uint64_t id, Status status) {
-  if (repair_.id != id) return;
-  repair_.end = status;
-  AnswerRepair();
-  if (repair_.next_view != nullptr) OnView(std::exchange(repair_.next_view, nullptr));
+  session_.OnRepairEnded(id, status);
+  PerformEffects();
 }
 
-void SimMasterClient::OnView(const std::shared_ptr<const View>& view) {
-  // Nobody goes on while a repair that others hold for still runs here.
-  if (repair_.id != 0 && repair_.under_hold && !repair_.end.has_value()) {
-    repair_.next_view = view;
-    return;
+void SimMasterClient::PerformEffects() {
+  for (const AgentEffect& effect : session_.TakeEffects()) {
+    std::visit([this](const auto& one) { Perform(one); }, effect);
   }
-  const uint64_t epoch = view->epoch.value;
-  if (epoch > view_version()) {
-    view_ = view;
-    view_version_.store(epoch, std::memory_order_release);
-    unreached_.UseView(*view);
-  }
-  // An older view is one that was under way when a stream broke; the hold is for a newer one.
-  const bool releases = hold_epoch_ != 0 && epoch >= hold_epoch_;
-  if (releases) hold_epoch_ = 0;
-  TellWorker(
-      [this, releases](ViewHold& worker, const std::function<void()>& done) {
-        if (worker.duties() != nullptr) worker.duties()->UseView(*view_);
-        if (releases) worker.Release();
-        done();
-      },
-      [this, epoch = view->epoch] { link_.Send(ViewInForceMessage{epoch}); });
 }
 
-void SimMasterClient::TellWorker(ChangeFn change, std::function<void()> then) {
-  if (worker_ == nullptr) return then();
+void SimMasterClient::Perform(const AgentMessage& message) {
+  std::visit([this](const auto& one) { link_.Send(one); }, message);
+}
+
+void SimMasterClient::Perform(const agent_effect::UseView& use) {
+  view_version_.store(use.view->epoch.value, std::memory_order_release);
+}
+
+void SimMasterClient::Perform(const agent_effect::TellWorkers& tell) {
+  Post([this, order = tell.order, ticket = tell.ticket](ViewHold* worker) {
+    if (worker == nullptr) return OnCarriedOut(ticket);
+    CarryOut(order, *worker, [this, ticket] { OnCarriedOut(ticket); });
+  });
+}
+
+void SimMasterClient::Perform(const agent_effect::StartQuiesced& start) {
+  worker_->Hold(start.kind);
+}
+
+void SimMasterClient::Perform(const agent_effect::StartRepair& start) {
+  Post([this, order = start.order, id = start.id](ViewHold* worker) {
+    if (worker == nullptr) {
+      return OnRepairEnded(id, Status(StatusCode::kUnavailable, "the worker is gone"));
+    }
+    CarryOut(order, *worker, [this, id](Status status) { OnRepairEnded(id, status); });
+  });
+}
+
+void SimMasterClient::Perform(const agent_effect::Complain& complain) { LogError(complain.text); }
+
+void SimMasterClient::Post(std::function<void(ViewHold* worker)> run) {
   uint64_t time_ns = process_.NowNs();
   if (world_.rng().Below(2) == 0) time_ns += world_.rng().Below(kPostNsMax);
   if (!posted_.empty()) time_ns = std::max(time_ns, posted_.back().time_ns);
-  posted_.push_back({time_ns, std::move(change), std::move(then)});
+  posted_.push_back({time_ns, std::move(run)});
   process_.At(time_ns, OnPosted, this);
 }
 
 void SimMasterClient::OnPosted(void* arg) {
   SimMasterClient& client = *static_cast<SimMasterClient*>(arg);
-  Posted posted = std::move(client.posted_.front());
+  const Posted posted = std::move(client.posted_.front());
   client.posted_.pop_front();
-  if (client.worker_ == nullptr) return posted.then();
-  posted.change(*client.worker_, posted.then);
+  posted.run(client.worker_);
 }
 
 }  // namespace onetrip

@@ -1,4 +1,4 @@
-#include "frontend/acceptor.h"
+#include "client_core/coro/acceptor.h"
 
 #include <utility>
 
@@ -18,8 +18,14 @@ Acceptor::Acceptor(LoopExecutor& executor, UniqueFd listener,
   watcher_.WatchReads(true);
 }
 
+void Acceptor::Stop() {
+  stopped_ = true;
+  resume_timer_.Cancel();
+  watcher_.WatchReads(false);
+}
+
 void Acceptor::OnReadable() {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+  for (int i = 0; i < kAcceptsPerTurn && !stopped_; ++i) {
     bool exhausted = false;
     UniqueFd fd = Accept(listener_.get(), &exhausted);
     if (exhausted) {

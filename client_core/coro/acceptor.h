@@ -1,6 +1,7 @@
-// Acceptor: takes connections off one listening socket and hands them on.
-#ifndef ONETRIP_FRONTEND_ACCEPTOR_H_
-#define ONETRIP_FRONTEND_ACCEPTOR_H_
+// Acceptor: takes connections off one listening socket and hands them on. A process that is out of
+// descriptors or memory leaves them in the socket's queue, and looks again after a moment.
+#ifndef ONETRIP_CLIENT_CORE_CORO_ACCEPTOR_H_
+#define ONETRIP_CLIENT_CORE_CORO_ACCEPTOR_H_
 
 #include <functional>
 
@@ -17,6 +18,9 @@ class Acceptor {
   Acceptor(LoopExecutor& executor, UniqueFd listener, std::function<void(UniqueFd)> on_accept);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
+
+  // Accepts nothing any more; `on_accept` may call it.
+  void Stop();
 
  private:
   // Connections taken in one turn: a storm of new clients must not starve those being served.
@@ -38,10 +42,11 @@ class Acceptor {
   LoopExecutor& executor_;
   UniqueFd listener_;
   std::function<void(UniqueFd)> on_accept_;
+  bool stopped_ = false;
   FdWatcher watcher_;
   ResumeTimer resume_timer_;
 };
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_FRONTEND_ACCEPTOR_H_
+#endif  // ONETRIP_CLIENT_CORE_CORO_ACCEPTOR_H_
