@@ -160,7 +160,7 @@ GlobalAddr Allocator::TakeFrom(uint32_t list_index, SizeClass size_class) {
   metrics_.live_bytes.Add(size_class.bytes());
   const GlobalAddr addr = ObjectAddr(block.start, size_class, index);
   if (context_.memory_observer != nullptr) {
-    CHECK(holders_[0] + holders_[1] > 0);
+    CHECK(holders_.any());
     const bool is_buffer = list_index >= SizeClass::kCount;
     context_.memory_observer->Allocated(addr, size_class,
                                         is_buffer ? MemoryUse::kBuffer : MemoryUse::kObject);
@@ -358,7 +358,7 @@ Task<void> Allocator::Maintain() {
   if ((wanted & ~answered_) != 0) owed_sweeps_ = static_cast<uint32_t>(blocks_.size());
   answered_ = wanted;
   if (wanted == 0) owed_sweeps_ = 0;
-  if (!closing_.empty() || accounting_) AdvanceGeneration();
+  if (!closing_.empty() || accounting_) holders_.Advance();
   if (!closing_.empty()) OpenClosed();
   if (!foreign_.empty()) (void)co_await FlushForeign();
   if (!opening_.empty()) co_await TellOpened();

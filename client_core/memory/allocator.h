@@ -27,6 +27,7 @@
 #include "client_core/layout/size_class.h"
 #include "client_core/memory/allocator_blocks.h"
 #include "client_core/memory/allocator_metrics.h"
+#include "client_core/memory/holders.h"
 #include "client_core/memory/operation.h"
 #include "client_core/memory/reclaim.h"
 #include "client_core/memory/retired_registers.h"
@@ -41,24 +42,10 @@ class Allocator : private AllocatorBlocks {
   Allocator& operator=(const Allocator&) = delete;
   ~Allocator();
 
-  // Whoever allocates lives within one of these, from before until all that it got is named or
-  // given back: no block is opened in which it may hold what nobody else can see.
-  class Holder {
+  // The scope of an operation that allocates: see Holders.
+  class Holder : public Holders::Holder {
    public:
-    explicit Holder(Allocator& allocator) : allocator_(allocator) { Begin(); }
-    Holder(const Holder&) = delete;
-    Holder& operator=(const Holder&) = delete;
-    ~Holder() { --*holders_; }
-
-   private:
-    friend class Allocator;
-    // It holds nothing so far.
-    void Begin() {
-      holders_ = &allocator_.holders_[allocator_.generation_ % 2];
-      ++*holders_;
-    }
-    Allocator& allocator_;
-    uint32_t* holders_ = nullptr;
+    explicit Holder(Allocator& allocator) : Holders::Holder(allocator.holders_) {}
   };
 
   // An object of `size_class` from local memory; null when Allocate() is needed.
@@ -180,7 +167,7 @@ class Allocator : private AllocatorBlocks {
   [[nodiscard]] bool accounting() const { return accounting_; }
   // Nobody holds anything of it any more that nothing names.
   [[nodiscard]] bool AccountMayGoOn() const {
-    return generation_ >= account_generation_ + 2 && reclaimer_.IsSafe(account_epoch_);
+    return holders_.HaveEndedSince(account_generation_) && reclaimer_.IsSafe(account_epoch_);
   }
   struct Suspects {
     GlobalAddr start;
@@ -362,7 +349,6 @@ class Allocator : private AllocatorBlocks {
   void Close(Block& block);
   // Opens those that nobody can hold anything of any more.
   void OpenClosed();
-  void AdvanceGeneration();
   // The block is not this worker's any more; its free objects are on their way to the bitmap.
   void Disown(Block& block);
   // Makes the memory nodes open what has been disowned, as far as they answer.
@@ -531,10 +517,7 @@ class Allocator : private AllocatorBlocks {
   bool accounting_ = false;
   uint64_t account_generation_ = 0;
   uint64_t account_epoch_ = 0;
-  // Holders by the generation modulo 2 in which they began. The next one begins when none of the
-  // last is left.
-  std::array<uint32_t, 2> holders_{};
-  uint64_t generation_ = 1;
+  Holders holders_;
   // What this worker is short of, until when it says so, since which epoch it has, and until when
   // nobody is asked again in vain.
   SizeClass short_of_;

@@ -11,7 +11,7 @@ namespace onetrip {
 
 void Allocator::BeginAccount() {
   accounting_ = true;
-  account_generation_ = generation_;
+  account_generation_ = holders_.generation();
   account_epoch_ = reclaimer_.current_epoch();
   for (const std::unique_ptr<Block>& block : blocks_) {
     block->suspect.assign(block->objects, true);

@@ -67,7 +67,7 @@ void Allocator::Close(Block& block) {
   block.closing = true;
   // Of its life before it was given back, and granted again.
   std::erase_if(closing_, [&](const Closing& one) { return one.start == block.start; });
-  closing_.push_back({block.start, generation_, reclaimer_.current_epoch()});
+  closing_.push_back({block.start, holders_.generation(), reclaimer_.current_epoch()});
 }
 
 bool Allocator::ClosesOneOf(SizeClass size_class) {
@@ -86,18 +86,14 @@ bool Allocator::MayBeUncollected(const Block& block) const {
   });
 }
 
-void Allocator::AdvanceGeneration() {
-  const bool last_is_gone = holders_[(generation_ + 1) % 2] == 0;
-  if (last_is_gone) ++generation_;
-}
-
 void Allocator::OpenClosed() {
   std::vector<Closing> closing;
   std::swap(closing, closing_);
   for (const Closing& one : closing) {
     Block* const block = FindOwn(one.start);
     if (block == nullptr || !block->closing) continue;  // wholly free, and given back
-    const bool may_be_held = generation_ < one.generation + 2 && !Planted(Bug::kOpenedWhileHeld);
+    const bool may_be_held =
+        !holders_.HaveEndedSince(one.generation) && !Planted(Bug::kOpenedWhileHeld);
     // What goes on behind its operation, or has failed and may still arrive, holds up the epoch.
     const bool may_arrive = !reclaimer_.IsSafe(one.epoch) || !context_.fabric.settled();
     if (may_be_held || may_arrive || block->sweeping || block->clearing > 0 ||

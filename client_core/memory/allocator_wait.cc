@@ -131,9 +131,9 @@ Task<Status> Allocator::GrantBeside(SizeClass size_class, SizeClass buffer_class
 }
 
 Task<void> Allocator::WaitForMemory(const Want& want, uint64_t wait_ns) {
-  if (want.idle != nullptr) --*want.idle->holders_;
+  if (want.idle != nullptr) want.idle->Pause();
   co_await context_.executor.SleepFor(wait_ns);
-  if (want.idle != nullptr) want.idle->Begin();
+  if (want.idle != nullptr) want.idle->Resume();
 }
 
 // The others hear of it with the next epoch.
