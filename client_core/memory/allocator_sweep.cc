@@ -95,7 +95,7 @@ Task<void> Allocator::TellLate() {
 }
 
 Task<Status> Allocator::SweepBlock(GlobalAddr start, const std::vector<bool>* unused) {
-  Block* block = FindOwn(start);
+  OwnBlock* block = blocks_.Find(start);
   // A bit must be collected once: two sweeps that read it would both subtract it.
   if (block == nullptr || block->sweeping) co_return Status::Ok();
   block->sweeping = true;
@@ -108,7 +108,7 @@ Task<Status> Allocator::SweepBlock(GlobalAddr start, const std::vector<bool>* un
 
 // A bit at a backup alone is on its way to the primary, or got lost on it: then it would come to
 // light when the primary is lost, long after the object has been found.
-Task<Status> Allocator::CollectFreed(Block& block, const std::vector<bool>* unused) {
+Task<Status> Allocator::CollectFreed(OwnBlock& block, const std::vector<bool>* unused) {
   const GlobalAddr bitmap = block.start + BitmapOffset(block.start.block());
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   std::array<const uint64_t*, kMaxReplicas> words{};
@@ -137,7 +137,7 @@ Task<Status> Allocator::CollectFreed(Block& block, const std::vector<bool>* unus
   co_return Status::Ok();
 }
 
-Task<Status> Allocator::Collect(Block& block, GlobalAddr word, uint64_t bits) {
+Task<Status> Allocator::Collect(OwnBlock& block, GlobalAddr word, uint64_t bits) {
   const auto first_index =
       static_cast<uint32_t>((word.bits() - block.start.bits() - BitmapOffset(word.block())) * 8);
   if (first_index + 64 - static_cast<uint32_t>(std::countl_zero(bits)) > block.objects) {
@@ -163,7 +163,7 @@ Task<Status> Allocator::Collect(Block& block, GlobalAddr word, uint64_t bits) {
   status = co_await context_.fabric.Post(clear);
   if (!status.ok()) co_return status;
   for (uint64_t left = bits; left != 0; left &= left - 1) {
-    ListAgain(block, static_cast<uint16_t>(first_index + std::countr_zero(left)));
+    blocks_.ListAgain(block, static_cast<uint16_t>(first_index + std::countr_zero(left)));
   }
   co_return Status::Ok();
 }
@@ -171,7 +171,7 @@ Task<Status> Allocator::Collect(Block& block, GlobalAddr word, uint64_t bits) {
 Task<void> Allocator::CollectAgain() {
   for (size_t i = 0; i < uncollected_.size();) {
     const Uncollected known = uncollected_[i];
-    Block* block = FindOwn(known.word);
+    OwnBlock* block = blocks_.Find(known.word);
     CHECK(block != nullptr);  // it has objects that are not free
     if (block->sweeping || !context_.fabric.settled()) co_return;
     block->sweeping = true;
@@ -274,16 +274,16 @@ Task<Status> Allocator::TakeOver(GlobalAddr start, SizeClass size_class, WorkerI
   }
   // Nothing that others have had since is told again.
   std::erase_if(opening_, [start](const Opening& one) { return one.start == start; });
-  AdoptBlock(start, size_class, size_class.index(), &used);
+  blocks_.Adopt(start, size_class, size_class.index(), &used);
   co_return co_await SweepBlock(start);
 }
 
 Task<void> Allocator::SweepSome(uint32_t count) {
   // Alone, nobody else frees our objects.
   if (context_.view().worker_index_end <= 1) co_return;
-  for (uint32_t i = 0; i < count && !blocks_.empty(); ++i) {
-    const Block& block = *blocks_[next_sweep_++ % blocks_.size()];
-    if (block.free.size() == block.objects) continue;
+  for (uint32_t i = 0; i < count && !blocks_.all().empty(); ++i) {
+    const OwnBlock& block = *blocks_.all()[next_sweep_++ % blocks_.size()];
+    if (block.is_wholly_free()) continue;
     (void)co_await SweepBlock(block.start);
   }
 }

@@ -38,7 +38,7 @@ class Holders {
   [[nodiscard]] bool any() const { return counts_[0] + counts_[1] > 0; }
   // A name for the present moment, for HaveEndedSince().
   [[nodiscard]] uint64_t generation() const { return generation_; }
-  // Whether all that held something in `generation`, or before, have ended.
+  // True when all have ended that held something in `generation` or before.
   [[nodiscard]] bool HaveEndedSince(uint64_t generation) const {
     return generation_ >= generation + 2;
   }
