@@ -27,11 +27,14 @@
 #include "client_core/layout/size_class.h"
 #include "client_core/memory/allocator_blocks.h"
 #include "client_core/memory/allocator_metrics.h"
+#include "client_core/memory/block_sweeper.h"
+#include "client_core/memory/foreign_frees.h"
 #include "client_core/memory/holders.h"
 #include "client_core/memory/operation.h"
 #include "client_core/memory/own_blocks.h"
 #include "client_core/memory/reclaim.h"
 #include "client_core/memory/retired_registers.h"
+#include "client_core/memory/retirement.h"
 #include "client_core/memory/stale_locks.h"
 #include "client_core/memory/worker_context.h"
 
@@ -130,27 +133,25 @@ class Allocator : private AllocatorBlocks {
   Task<Status> GrantBeside(SizeClass size_class, SizeClass buffer_class, GlobalAddr near);
 
   // Gives back an object that no slot has ever named.
-  void FreeUnpublished(GlobalAddr addr, SizeClass size_class);
+  void FreeUnpublished(GlobalAddr addr, SizeClass size_class) {
+    retirement_.Release(addr, size_class);
+  }
 
   // Gives back an object that a slot named until now, when no operation can reach it any more.
   // REQUIRES: this worker unlinked it, and retires it once.
-  void Retire(GlobalAddr addr, SizeClass size_class);
+  void Retire(GlobalAddr addr, SizeClass size_class) {
+    if (accounting_) KnowOf(addr);
+    retirement_.Retire(addr, size_class);
+  }
 
   // The same for a register: all workers forget its address first.
-  void RetireRegister(GlobalAddr addr, SizeClass size_class);
+  void RetireRegister(GlobalAddr addr, SizeClass size_class) {
+    if (accounting_) KnowOf(addr);
+    retirement_.RetireRegister(addr, size_class);
+  }
   // Gets the memory that telling others of retired registers takes, before the pool is full; a
   // failure is made up for later. `may_use_reserve`: of the memory nodes.
   Task<void> ReserveRetiredRing(bool may_use_reserve = false);
-  // Asks all workers to look every register up before they use it again (Maintain does), for one
-  // may have left the index by the hand of a worker that died before it told them.
-  void DoubtRegisters() {
-    doubt_wanted_ = true;
-    doubted_epoch_ = 0;
-  }
-  // Whether nobody uses a register any more that was not in the index when they were asked.
-  [[nodiscard]] bool registers_doubted() const {
-    return doubted_epoch_ != 0 && reclaimer_.IsSafe(doubted_epoch_);
-  }
   // The object there, in a block of this worker's, is known to it alone though something names it:
   // the block stays its own as long as it lives.
   void KeepBlockOf(GlobalAddr addr) { blocks_.KeepBlockOf(addr); }
@@ -248,8 +249,8 @@ class Allocator : private AllocatorBlocks {
   }
   // Whether blocks of this worker's are on their way to others.
   [[nodiscard]] bool gives() const {
-    return opens() || !to_return_.empty() || owed_sweeps_ > 0 || compacts_ || !emptying_.empty() ||
-           blocks_.leaving_count() != 0;
+    return opens() || !to_return_.empty() || sweeper_.owes_sweeps() || compacts_ ||
+           !emptying_.empty() || blocks_.leaving_count() != 0;
   }
   // Whether blocks of this worker's are about to be open.
   [[nodiscard]] bool opens() const {
@@ -263,13 +264,11 @@ class Allocator : private AllocatorBlocks {
   }
 
   // The other workers' retired registers, and when to forget them.
-  RetiredRegisters& retired_registers() { return retired_registers_; }
+  RetiredRegisters& retired_registers() { return retirement_.registers(); }
+  Retirement& retirement() { return retirement_; }
 
   // Background work is due: Maintain() should run soon.
-  [[nodiscard]] bool wants_maintenance() const {
-    return retired_since_tick_ >= context_.options.retired_objects_max ||
-           retired_bytes_since_tick_ >= kTickRetiredBytes;
-  }
+  [[nodiscard]] bool wants_maintenance() const { return retirement_.wants_maintenance(); }
   // Advances epochs, takes back what has become safe, hands foreign objects to their owners, sweeps
   // some of its own blocks, returns wholly free ones. Concurrent calls return at once.
   Task<void> Maintain();
@@ -283,32 +282,17 @@ class Allocator : private AllocatorBlocks {
   Task<bool> OpenAllBut(const std::vector<GlobalAddr>& keep);
 
   [[nodiscard]] const AllocatorMetrics& metrics() const { return metrics_; }
-  [[nodiscard]] size_t retired_count() const {
-    return retired_.size() + (retired_registers_.HasPending() ? 1 : 0);
-  }
+  [[nodiscard]] size_t retired_count() const { return retirement_.count(); }
 
  private:
-  static constexpr uint64_t kTickRetiredBytes = 512 * 1024;
-  static constexpr uint32_t kSweepBlocksPerTick = 16;
-  static constexpr uint32_t kSweepBlocksInShortage = 512;
-
   using Want = OwnBlocks::Want;
   Task<Result<GlobalAddr>> AllocateWanted(Want want);
   Task<void> WaitForMemory(const Want& want, uint64_t wait_ns);
-  Task<void> PublishRetiredRegisters();
 
-  Task<void> SeeToLeaving();
   Task<void> LeaveRing();
 
-  // Back to the free list of its own block, or to the queue for its owner.
-  void Release(GlobalAddr addr, SizeClass size_class);
-  void ReleaseSafe();
-  // When it is unlinked, and when it is free.
-  uint64_t NoteUnlinked();
-  void NoteReleased(uint64_t unlinked);
   [[nodiscard]] Reclaimer::Backlog backlog() const;
 
-  [[nodiscard]] bool MayBeUncollected(const OwnBlock& block) const;
   // Chooses blocks for others who are short of these classes, a bit each.
   void CloseFor(uint64_t classes);
   void CloseAllButOne(const std::vector<OwnBlock*>& list);
@@ -399,37 +383,15 @@ class Allocator : private AllocatorBlocks {
   // What was granted by an answer that never came.
   Task<void> ClaimUnheard(const ViewHold::Presence& presence);
   void ClaimLater(GlobalAddr start, SizeClass size_class);
-  Task<Status> FlushForeign();
-  // REQUIRES: the fabric is settled, and no epoch has been published since.
-  Task<void> TellLate();
-  // Collects what others freed in the block at `start`, unless that is being done already. As the
-  // primary shows it; of `unused`, by index, as any replica does; null: of none.
-  Task<Status> SweepBlock(GlobalAddr start, const std::vector<bool>* unused = nullptr);
-  Task<Status> CollectFreed(OwnBlock& block, const std::vector<bool>* unused);
-  // Takes `bits` out of the bitmap word wherever it shows them, and the objects back once that is
-  // done on all replicas: nobody sets the bits until then.
-  Task<Status> Collect(OwnBlock& block, GlobalAddr word, uint64_t bits);
-  // The same for what has failed, when nothing that has failed may still take effect.
-  Task<void> CollectAgain();
-  Task<void> SweepSome(uint32_t blocks);
   WorkerContext& context_;
   Reclaimer& reclaimer_;
   AllocatorMetrics metrics_;
   Holders holders_;
   OwnBlocks blocks_;
   StaleLocks locks_;
-  std::deque<Retired> retired_;  // in order of epoch
-  RetiredRegisters retired_registers_;
-  bool doubt_wanted_ = false;
-  uint64_t doubted_epoch_ = 0;  // 0: not yet
-  struct UnlinkedCount {
-    uint64_t epoch;
-    uint64_t objects;
-  };
-  std::deque<UnlinkedCount> unlinked_;  // not released yet, by when they were unlinked
-  std::vector<ForeignFree> foreign_;
-  std::vector<LateFree> late_;
-  std::vector<Uncollected> uncollected_;
+  ForeignFrees foreign_;
+  BlockSweeper sweeper_;
+  Retirement retirement_;
   std::vector<Closing> closing_;
   std::vector<Opening> opening_;
   std::deque<Returning> to_return_;
@@ -439,7 +401,6 @@ class Allocator : private AllocatorBlocks {
   uint32_t claims_waited_ = 0;
   uint64_t not_asking_until_ns_ = 0;  // PauseAskingInTime
   std::vector<Emptying> emptying_;
-  uint32_t next_leaving_ = 0;          // of blocks_, to be swept
   std::vector<GlobalAddr> returning_;  // blocks that are on their way back to their nodes
   std::vector<GlobalAddr> returning_to_backups_;  // ... whose primary is yet to hear
   std::vector<GlobalAddr> taking_;                // ... that are about to become this worker's
@@ -452,8 +413,7 @@ class Allocator : private AllocatorBlocks {
   std::vector<Opening> telling_;  // of which memory nodes are being told
   bool has_opened_ = false;
   Trade trade_;
-  bool may_lack_ = false;       // see TakeMayLack
-  bool has_lost_bits_ = false;  // that others were to be told of: a memory node did not answer
+  bool may_lack_ = false;  // see TakeMayLack
   bool accounting_ = false;
   uint64_t account_generation_ = 0;
   uint64_t account_epoch_ = 0;
@@ -463,12 +423,7 @@ class Allocator : private AllocatorBlocks {
   uint64_t short_until_ns_ = 0;
   uint64_t short_since_epoch_ = 0;
   uint64_t barren_until_ns_ = 0;
-  uint64_t answered_ = 0;     // the classes of which others were short a tick ago
-  uint32_t owed_sweeps_ = 0;  // blocks to look at before this worker has given what it can
-  uint32_t retired_since_tick_ = 0;
-  uint64_t retired_bytes_since_tick_ = 0;
   uint32_t next_grant_node_ = 0;
-  uint32_t next_sweep_ = 0;
   uint32_t gathering_ = 0;  // sweeps and returns under way, which may bring memory
   bool maintaining_ = false;
   uint64_t full_until_ns_ = 0;  // the pool was full a moment ago: it is not asked before

@@ -20,8 +20,8 @@ void Allocator::BeginAccount() {
   for (const OwnBlocks::FreeObject& object : blocks_.to_clear()) {
     blocks_.Find(object.block)->suspect[object.index] = false;
   }
-  for (const Retired& retired : retired_) KnowOf(retired.addr);
-  for (const GlobalAddr ring : {retired_registers_.given(), retired_registers_.left()}) {
+  for (const Retirement::Object& retired : retirement_.objects()) KnowOf(retired.addr);
+  for (const GlobalAddr ring : {retired_registers().given(), retired_registers().left()}) {
     if (!ring.is_null()) KnowOf(ring);
   }
 }
@@ -61,15 +61,15 @@ void Allocator::KnowOf(GlobalAddr addr) {
 Task<Status> Allocator::CollectForAccount(GlobalAddr start, const std::vector<bool>& unused) {
   const OwnBlock* const block = blocks_.Find(start);
   if (block == nullptr) co_return Status::Ok();
-  if (block->sweeping || block->clearing > 0 || MayBeUncollected(*block)) {
+  if (sweeper_.IsCollecting(*block)) {
     co_return Status(StatusCode::kUnavailable, "what others have freed is being collected");
   }
   if (Planted(Bug::kBackupBitsIgnored) || block->suspect.empty()) {
-    co_return co_await SweepBlock(start);
+    co_return co_await sweeper_.Sweep(start);
   }
   std::vector<bool> given_up = unused;
   for (size_t i = 0; i < given_up.size(); ++i) given_up[i] = unused[i] && block->suspect[i];
-  co_return co_await SweepBlock(start, &given_up);
+  co_return co_await sweeper_.Sweep(start, &given_up);
 }
 
 void Allocator::FreeLost(GlobalAddr addr) {

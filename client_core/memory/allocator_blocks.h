@@ -14,28 +14,6 @@ namespace onetrip {
 
 // A base that has types alone.
 struct AllocatorBlocks {
-  struct Retired {
-    GlobalAddr addr;
-    SizeClass size_class;
-    uint64_t epoch;
-    uint64_t unlinked;  // the epoch of that
-  };
-  struct ForeignFree {
-    GlobalAddr word;  // of the bitmap
-    uint64_t bit;
-  };
-  // Of which a backup has not answered, and what it was sent may arrive yet: the primary, whose
-  // owner would use the object anew, hears of it afterwards.
-  struct LateFree {
-    ForeignFree free;
-    RegionPlacement told;
-  };
-  // Bits that were found in a bitmap of this worker's own, and may still be there.
-  struct Uncollected {
-    GlobalAddr word;
-    uint64_t bits;
-  };
-
   // A block that waits for those who may hold something of it.
   struct Closing {
     GlobalAddr start;

@@ -76,12 +76,6 @@ bool Allocator::ClosesOneOf(SizeClass size_class) {
          });
 }
 
-bool Allocator::MayBeUncollected(const OwnBlock& block) const {
-  return std::any_of(uncollected_.begin(), uncollected_.end(), [&](const Uncollected& known) {
-    return known.word.block_start() == block.start;
-  });
-}
-
 void Allocator::OpenClosed() {
   std::vector<Closing> closing;
   std::swap(closing, closing_);
@@ -92,8 +86,7 @@ void Allocator::OpenClosed() {
         !holders_.HaveEndedSince(one.generation) && !Planted(Bug::kOpenedWhileHeld);
     // What goes on behind its operation, or has failed and may still arrive, holds up the epoch.
     const bool may_arrive = !reclaimer_.IsSafe(one.epoch) || !context_.fabric.settled();
-    if (may_be_held || may_arrive || block->sweeping || block->clearing > 0 ||
-        MayBeUncollected(*block)) {
+    if (may_be_held || may_arrive || sweeper_.IsCollecting(*block)) {
       closing_.push_back(one);
       continue;
     }
@@ -103,10 +96,9 @@ void Allocator::OpenClosed() {
 
 void Allocator::Disown(OwnBlock& block) {
   if (context_.memory_observer != nullptr) context_.memory_observer->Opened(block.start);
-  const GlobalAddr bitmap = block.start + BitmapOffset(block.start.block());
   for (const uint16_t index : block.free) {
     if (Planted(Bug::kOpenedWithoutBits) && index % 2 == 0) continue;
-    foreign_.push_back({bitmap + index / 64 * 8, 1ULL << (index % 64)});
+    foreign_.Add(block.start, index);
   }
   opening_.push_back({block.start, block.size_class});
   has_opened_ = true;
@@ -236,7 +228,7 @@ Task<Result<GlobalAddr>> Allocator::AdoptOpened(GlobalAddr start, SizeClass size
   blocks_.Adopt(start, size_class, list, &used);
   metrics_.blocks_acquired.Add();
   if (list >= SizeClass::kCount) blocks_.Find(start)->stale_lock = used;
-  const Status swept = co_await SweepBlock(start);
+  const Status swept = co_await sweeper_.Sweep(start);
   if (!blocks_.to_clear().empty()) co_await locks_.Clear();
   co_return swept.ok() ? Result<GlobalAddr>(start) : swept;
 }
@@ -285,15 +277,15 @@ Task<bool> Allocator::OpenAllBut(const std::vector<GlobalAddr>& keep) {
   }
   std::vector<OwnBlock*> open;
   for (const std::unique_ptr<OwnBlock>& block : blocks_.all()) {
-    const bool waits = block->sweeping || block->clearing > 0 || MayBeUncollected(*block);
+    const bool waits = sweeper_.IsCollecting(*block);
     if (!block->kept && !waits) open.push_back(block.get());
   }
   for (OwnBlock* const block : open) Disown(*block);
-  if (!foreign_.empty()) (void)co_await FlushForeign();
+  if (!foreign_.empty()) (void)co_await foreign_.Flush();
   co_await TellOpened();
-  const bool leaves_nothing = keeps_in_own && !has_lost_bits_ && !may_lack_ && late_.empty() &&
-                              opening_.empty() && to_return_.empty() && to_claim_.empty() &&
-                              !has_unheard_grant_;
+  const bool leaves_nothing = keeps_in_own && !foreign_.has_lost_bits() && !may_lack_ &&
+                              !foreign_.has_late() && opening_.empty() && to_return_.empty() &&
+                              to_claim_.empty() && !has_unheard_grant_;
   co_return leaves_nothing;
 }
 

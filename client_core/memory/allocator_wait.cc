@@ -153,7 +153,7 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
 
     // The pool is full, as far as it answers. What others freed for us, and blocks that only we
     // keep, may still help.
-    co_await SweepSome(static_cast<uint32_t>(blocks_.size()));
+    co_await sweeper_.SweepAll();
     co_await ReturnFreeBlocks(/*all=*/true);
     list = blocks_.ListFor(want);
     if (const GlobalAddr addr = blocks_.Take(list, size_class); !addr.is_null()) co_return addr;
@@ -181,8 +181,8 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
     const bool flushed = now_ns < flushed_ns_ + context_.options.memory_wait_ms * 1'000'000;
     const bool more_to_come = flushed || view_to_come || retired_count() > 0 ||
                               reclaimer_.others_retired_bytes() > 0 || gathering_ > 0 ||
-                              locks_.is_clearing() || MayCompact() || OthersMayGive() ||
-                              ClosesOneOf(size_class);
+                              locks_.is_clearing() || sweeper_.is_sweeping() || MayCompact() ||
+                              OthersMayGive() || ClosesOneOf(size_class);
     if (!more_to_come || (lost && !view_to_come) || now_ns >= deadline_ns) {
       // What compaction has set aside, and could not empty in time.
       if (FillAgainFor(want)) continue;
