@@ -27,9 +27,15 @@
 #include "client_core/layout/size_class.h"
 #include "client_core/memory/allocator_blocks.h"
 #include "client_core/memory/allocator_metrics.h"
+#include "client_core/memory/block_sweeper.h"
+#include "client_core/memory/foreign_frees.h"
+#include "client_core/memory/holders.h"
 #include "client_core/memory/operation.h"
+#include "client_core/memory/own_blocks.h"
 #include "client_core/memory/reclaim.h"
 #include "client_core/memory/retired_registers.h"
+#include "client_core/memory/retirement.h"
+#include "client_core/memory/stale_locks.h"
 #include "client_core/memory/worker_context.h"
 
 namespace onetrip {
@@ -41,28 +47,14 @@ class Allocator : private AllocatorBlocks {
   Allocator& operator=(const Allocator&) = delete;
   ~Allocator();
 
-  // Whoever allocates lives within one of these, from before until all that it got is named or
-  // given back: no block is opened in which it may hold what nobody else can see.
-  class Holder {
+  // The scope of an operation that allocates: see Holders.
+  class Holder : public Holders::Holder {
    public:
-    explicit Holder(Allocator& allocator) : allocator_(allocator) { Begin(); }
-    Holder(const Holder&) = delete;
-    Holder& operator=(const Holder&) = delete;
-    ~Holder() { --*holders_; }
-
-   private:
-    friend class Allocator;
-    // It holds nothing so far.
-    void Begin() {
-      holders_ = &allocator_.holders_[allocator_.generation_ % 2];
-      ++*holders_;
-    }
-    Allocator& allocator_;
-    uint32_t* holders_ = nullptr;
+    explicit Holder(Allocator& allocator) : Holders::Holder(allocator.holders_) {}
   };
 
   // An object of `size_class` from local memory; null when Allocate() is needed.
-  GlobalAddr TryAllocate(SizeClass size_class);
+  GlobalAddr TryAllocate(SizeClass size_class) { return blocks_.TakeObject(size_class); }
 
   // The same, asking memory nodes and waiting for retired memory, or for a view without a node that
   // does not answer, if need be, at most memory_wait_ms. kOutOfMemory when the pool holds nothing
@@ -112,57 +104,57 @@ class Allocator : private AllocatorBlocks {
   // them, or a backup alone knows of something that is free.
   bool TakeMayLack() { return std::exchange(may_lack_, false); }
   // Whether it lies in a block of this worker's.
-  [[nodiscard]] bool Owns(GlobalAddr addr) { return FindOwn(addr) != nullptr; }
+  [[nodiscard]] bool Owns(GlobalAddr addr) { return blocks_.Find(addr) != nullptr; }
 
-  // A write of a register takes so many, and gives back one.
-  static constexpr size_t kBuffersOfAWrite = 2;
+  static constexpr size_t kBuffersOfAWrite = OwnBlocks::kBuffersOfAWrite;
   // As TryAllocate() for out-of-place buffers of the register at `near`: on its nodes, within the
   // reach of its words, and in memory that has been a buffer or nothing since it was zeroed, so
   // that no timestamp lock finds a leftover (PROTOCOLS, "Buffers").
-  GlobalAddr TryAllocateBuffer(SizeClass size_class, GlobalAddr near);
+  GlobalAddr TryAllocateBuffer(SizeClass size_class, GlobalAddr near) {
+    return blocks_.TakeBuffer(size_class, near);
+  }
   // Whether TryAllocateBuffer would succeed `count` times; one block may have to do.
   [[nodiscard]] bool HasBuffers(SizeClass size_class, GlobalAddr near, size_t count) {
-    const std::vector<Block*>& list = partial_[BufferList(size_class, near)];
-    return !list.empty() && (list.size() >= count || list.back()->free.size() >= count);
+    return blocks_.HasBuffers(size_class, near, count);
   }
   Task<Result<GlobalAddr>> AllocateBuffer(SizeClass size_class, GlobalAddr near,
                                           Holder* idle = nullptr);
   // As TryAllocate(), in a block near which this worker has a buffer of that class free; null:
   // there is none.
-  GlobalAddr TryAllocateBeside(SizeClass size_class, SizeClass buffer_class);
+  GlobalAddr TryAllocateBeside(SizeClass size_class, SizeClass buffer_class) {
+    return blocks_.TakeBeside(size_class, buffer_class);
+  }
   // Whether not all regions have the same nodes: there may be room elsewhere, if none is left near
   // some register.
-  [[nodiscard]] bool has_elsewhere() const { return has_elsewhere_; }
+  [[nodiscard]] bool has_elsewhere() const { return blocks_.has_elsewhere(); }
   // Asks for what TryAllocateBeside needs, without a wait: a block of buffers near `near`, or one
   // for objects near buffers that this worker has elsewhere, since memory nodes have no room left
   // on the nodes of `near`. kOutOfMemory: neither.
   Task<Status> GrantBeside(SizeClass size_class, SizeClass buffer_class, GlobalAddr near);
 
   // Gives back an object that no slot has ever named.
-  void FreeUnpublished(GlobalAddr addr, SizeClass size_class);
+  void FreeUnpublished(GlobalAddr addr, SizeClass size_class) {
+    retirement_.Release(addr, size_class);
+  }
 
   // Gives back an object that a slot named until now, when no operation can reach it any more.
   // REQUIRES: this worker unlinked it, and retires it once.
-  void Retire(GlobalAddr addr, SizeClass size_class);
+  void Retire(GlobalAddr addr, SizeClass size_class) {
+    if (accounting_) KnowOf(addr);
+    retirement_.Retire(addr, size_class);
+  }
 
   // The same for a register: all workers forget its address first.
-  void RetireRegister(GlobalAddr addr, SizeClass size_class);
+  void RetireRegister(GlobalAddr addr, SizeClass size_class) {
+    if (accounting_) KnowOf(addr);
+    retirement_.RetireRegister(addr, size_class);
+  }
   // Gets the memory that telling others of retired registers takes, before the pool is full; a
   // failure is made up for later. `may_use_reserve`: of the memory nodes.
   Task<void> ReserveRetiredRing(bool may_use_reserve = false);
-  // Asks all workers to look every register up before they use it again (Maintain does), for one
-  // may have left the index by the hand of a worker that died before it told them.
-  void DoubtRegisters() {
-    doubt_wanted_ = true;
-    doubted_epoch_ = 0;
-  }
-  // Whether nobody uses a register any more that was not in the index when they were asked.
-  [[nodiscard]] bool registers_doubted() const {
-    return doubted_epoch_ != 0 && reclaimer_.IsSafe(doubted_epoch_);
-  }
   // The object there, in a block of this worker's, is known to it alone though something names it:
   // the block stays its own as long as it lives.
-  void KeepBlockOf(GlobalAddr addr);
+  void KeepBlockOf(GlobalAddr addr) { blocks_.KeepBlockOf(addr); }
   // Makes this worker the owner of a block of `from`, who is gone, on all replicas: what is not
   // `named` there, by index, is free. REQUIRES: the caller is at slots; nothing can reach or free
   // that any more, and all that others freed in the block is in its bitmap (see OrphanBlocks).
@@ -180,7 +172,7 @@ class Allocator : private AllocatorBlocks {
   [[nodiscard]] bool accounting() const { return accounting_; }
   // Nobody holds anything of it any more that nothing names.
   [[nodiscard]] bool AccountMayGoOn() const {
-    return generation_ >= account_generation_ + 2 && reclaimer_.IsSafe(account_epoch_);
+    return holders_.HaveEndedSince(account_generation_) && reclaimer_.IsSafe(account_epoch_);
   }
   struct Suspects {
     GlobalAddr start;
@@ -221,7 +213,7 @@ class Allocator : private AllocatorBlocks {
   [[nodiscard]] std::vector<GlobalAddr> UsedIn(GlobalAddr start);
   // Whether it is still this worker's, and to be emptied.
   [[nodiscard]] bool IsEmptying(GlobalAddr addr) {
-    const Block* const block = FindOwn(addr);
+    const OwnBlock* const block = blocks_.Find(addr);
     return block != nullptr && block->emptying;
   }
   // Who begins one at once when memory is short; until it says that there was nothing to move,
@@ -242,7 +234,7 @@ class Allocator : private AllocatorBlocks {
   // that leave, than the last.
   void UseView(const View& view);
   // How many such blocks this worker has.
-  [[nodiscard]] size_t leaving_blocks() const { return leaving_blocks_; }
+  [[nodiscard]] size_t leaving_blocks() const { return blocks_.leaving_count(); }
   // Takes open blocks of such regions, some at a time, so that somebody looks what is lost there.
   // Whether there may be more.
   Task<bool> AcquireLeaving();
@@ -257,8 +249,8 @@ class Allocator : private AllocatorBlocks {
   }
   // Whether blocks of this worker's are on their way to others.
   [[nodiscard]] bool gives() const {
-    return opens() || !to_return_.empty() || owed_sweeps_ > 0 || compacts_ || !emptying_.empty() ||
-           leaving_blocks_ != 0;
+    return opens() || !to_return_.empty() || sweeper_.owes_sweeps() || compacts_ ||
+           !emptying_.empty() || blocks_.leaving_count() != 0;
   }
   // Whether blocks of this worker's are about to be open.
   [[nodiscard]] bool opens() const {
@@ -272,13 +264,11 @@ class Allocator : private AllocatorBlocks {
   }
 
   // The other workers' retired registers, and when to forget them.
-  RetiredRegisters& retired_registers() { return retired_registers_; }
+  RetiredRegisters& retired_registers() { return retirement_.registers(); }
+  Retirement& retirement() { return retirement_; }
 
   // Background work is due: Maintain() should run soon.
-  [[nodiscard]] bool wants_maintenance() const {
-    return retired_since_tick_ >= context_.options.retired_objects_max ||
-           retired_bytes_since_tick_ >= kTickRetiredBytes;
-  }
+  [[nodiscard]] bool wants_maintenance() const { return retirement_.wants_maintenance(); }
   // Advances epochs, takes back what has become safe, hands foreign objects to their owners, sweeps
   // some of its own blocks, returns wholly free ones. Concurrent calls return at once.
   Task<void> Maintain();
@@ -292,79 +282,26 @@ class Allocator : private AllocatorBlocks {
   Task<bool> OpenAllBut(const std::vector<GlobalAddr>& keep);
 
   [[nodiscard]] const AllocatorMetrics& metrics() const { return metrics_; }
-  [[nodiscard]] size_t retired_count() const {
-    return retired_.size() + (retired_registers_.HasPending() ? 1 : 0);
-  }
+  [[nodiscard]] size_t retired_count() const { return retirement_.count(); }
 
  private:
-  static constexpr uint64_t kTickRetiredBytes = 512 * 1024;
-  static constexpr uint32_t kSweepBlocksPerTick = 16;
-  static constexpr uint32_t kSweepBlocksInShortage = 512;
-
-  // What an allocation asks for: an object, or a buffer near a register.
-  struct Want {
-    SizeClass size_class;
-    GlobalAddr near;  // null: an object
-    bool may_use_reserve = false;
-    Holder* idle = nullptr;
-  };
-  // Which of partial_ has what is wanted, or takes a block at `block` that was granted for it.
-  [[nodiscard]] uint32_t ListFor(const Want& want) {
-    if (want.near.is_null()) return want.size_class.index();
-    return BufferList(want.size_class, want.near);
-  }
-  uint32_t BufferList(SizeClass size_class, GlobalAddr at);
-  // Puts blocks of buffers where the view has them now.
-  void RelistBuffers();
-  uint32_t FindNodeSet(GlobalAddr at);
-  // Pulls the lines of what TakeFrom will take next.
-  void PrefetchNext(uint32_t list, SizeClass size_class) const;
-  GlobalAddr TakeFrom(uint32_t list, SizeClass size_class);
+  using Want = OwnBlocks::Want;
   Task<Result<GlobalAddr>> AllocateWanted(Want want);
   Task<void> WaitForMemory(const Want& want, uint64_t wait_ns);
-  Task<void> PublishRetiredRegisters();
 
-  Block* FindOwn(GlobalAddr addr);
-  void AddFree(Block& block, uint16_t index);
-  // The same of what was handed out until now.
-  void ListAgain(Block& block, uint16_t index);
-  // In and out of its list of partial_, by whether it has free objects.
-  void Enlist(Block& block);
-  void Unlist(Block& block);
-  // The queues of what is to be done know nothing of regions that are gone.
-  void ForgetWhatIsGone(const View& view);
-  Task<void> SeeToLeaving();
   Task<void> LeaveRing();
 
-  // Back to the free list of its own block, or to the queue for its owner.
-  void Release(GlobalAddr addr, SizeClass size_class);
-  void ReleaseSafe();
-  // When it is unlinked, and when it is free.
-  uint64_t NoteUnlinked();
-  void NoteReleased(uint64_t unlinked);
   [[nodiscard]] Reclaimer::Backlog backlog() const;
 
-  static bool IsBuffers(const Block& block) { return block.list >= SizeClass::kCount; }
-  // Takes all that is free in the block off its list; it comes back when its lock words are zero.
-  void BeginClearing(Block& block);
-  // Zeroes the lock words of what is in to_clear_ on all replicas, and lists it.
-  Task<void> ClearLocks();
-  // A block of objects of this worker's becomes one of buffers for `want`, or the other way round;
-  // false: there is none with anything free.
-  Task<bool> MakeBuffers(Want want);
-  bool MakeObjects(SizeClass size_class);
-
-  [[nodiscard]] bool MayBeUncollected(const Block& block) const;
   // Chooses blocks for others who are short of these classes, a bit each.
   void CloseFor(uint64_t classes);
-  void CloseAllButOne(const std::vector<Block*>& list);
+  void CloseAllButOne(const std::vector<OwnBlock*>& list);
   // REQUIRES: it has something free, and is not kept.
-  void Close(Block& block);
+  void Close(OwnBlock& block);
   // Opens those that nobody can hold anything of any more.
   void OpenClosed();
-  void AdvanceGeneration();
   // The block is not this worker's any more; its free objects are on their way to the bitmap.
-  void Disown(Block& block);
+  void Disown(OwnBlock& block);
   // Makes the memory nodes open what has been disowned, as far as they answer.
   Task<void> TellOpened();
   Task<Status> TellOpened(Opening* opening);
@@ -423,17 +360,12 @@ class Allocator : private AllocatorBlocks {
   void FillAgainWhatIsLate();
   // ... or, before somebody is refused, one that has what is wanted. False: there is none.
   bool FillAgainFor(const Want& want);
-  void FillAgain(Block& block);
+  void FillAgain(OwnBlock& block);
   // Those of which something is used, but little; of which least is first.
-  [[nodiscard]] std::vector<Block*> SparseBlocks(uint32_t used_percent_max) const;
-  // Whether the block at `start`, which was granted, is one that serves `want`.
-  bool IsListedFor(GlobalAddr start, const Want& want);
+  [[nodiscard]] std::vector<OwnBlock*> SparseBlocks(uint32_t used_percent_max) const;
   Task<Status> GrantOnBackups(GlobalAddr block, SizeClass size_class);
   // kUnavailable: others than those that were asked are the replicas of `block` by now.
   [[nodiscard]] Status HaveAskedAll(GlobalAddr block, const RegionPlacement& asked) const;
-  // What is `named`, by index, is in use there; null: nothing is.
-  void AdoptBlock(GlobalAddr start, SizeClass size_class, uint32_t list,
-                  const std::vector<bool>* named = nullptr);
   Task<void> ReturnFreeBlocks(bool all);
   // Gives a block back to its memory nodes. What a backup does not answer is told again when it
   // can't arrive any more; until then the primary does not hear of it, and grants it to nobody.
@@ -451,58 +383,15 @@ class Allocator : private AllocatorBlocks {
   // What was granted by an answer that never came.
   Task<void> ClaimUnheard(const ViewHold::Presence& presence);
   void ClaimLater(GlobalAddr start, SizeClass size_class);
-  Task<Status> FlushForeign();
-  // REQUIRES: the fabric is settled, and no epoch has been published since.
-  Task<void> TellLate();
-  // Collects what others freed in the block at `start`, unless that is being done already. As the
-  // primary shows it; of `unused`, by index, as any replica does; null: of none.
-  Task<Status> SweepBlock(GlobalAddr start, const std::vector<bool>* unused = nullptr);
-  Task<Status> CollectFreed(Block& block, const std::vector<bool>* unused);
-  // Takes `bits` out of the bitmap word wherever it shows them, and the objects back once that is
-  // done on all replicas: nobody sets the bits until then.
-  Task<Status> Collect(Block& block, GlobalAddr word, uint64_t bits);
-  // The same for what has failed, when nothing that has failed may still take effect.
-  Task<void> CollectAgain();
-  Task<void> SweepSome(uint32_t blocks);
-  // Wholly free: on its way back to its memory node.
-  void RemoveBlock(Block& block);
-  // It is not this worker's any more.
-  void Forget(Block& block);
-
   WorkerContext& context_;
   Reclaimer& reclaimer_;
   AllocatorMetrics metrics_;
-  std::vector<std::unique_ptr<Block>> blocks_;  // unordered; swept round robin
-  std::vector<uint32_t> block_position_;        // by region * blocks + block: 1 + index
-  // Blocks with free objects: of records and registers by class, behind them of buffers by class
-  // for each of node_sets_.
-  std::vector<std::vector<Block*>> partial_;
-  // The sets of nodes that regions lie on, live or missing there, with the stretch of regions that
-  // a word can reach.
-  struct NodeSet {
-    std::array<NodeId, kMaxReplicas> nodes;  // ascending
-    uint32_t reach;
-    friend bool operator==(const NodeSet&, const NodeSet&) = default;
-  };
-  std::vector<NodeSet> node_sets_;
-  // By region: 1 + its index in node_sets_, as of one view.
-  std::vector<uint32_t> node_set_of_;
-  Epoch node_sets_view_{~uint64_t{0}};
-  bool has_elsewhere_ = false;           // likewise
-  std::vector<GlobalAddr> wholly_free_;  // candidates to return; checked when used
-  std::deque<Retired> retired_;          // in order of epoch
-  RetiredRegisters retired_registers_;
-  bool doubt_wanted_ = false;
-  uint64_t doubted_epoch_ = 0;  // 0: not yet
-  struct UnlinkedCount {
-    uint64_t epoch;
-    uint64_t objects;
-  };
-  std::deque<UnlinkedCount> unlinked_;  // not released yet, by when they were unlinked
-  std::vector<ForeignFree> foreign_;
-  std::vector<LateFree> late_;
-  std::vector<Uncollected> uncollected_;
-  std::vector<FreeObject> to_clear_;
+  Holders holders_;
+  OwnBlocks blocks_;
+  StaleLocks locks_;
+  ForeignFrees foreign_;
+  BlockSweeper sweeper_;
+  Retirement retirement_;
   std::vector<Closing> closing_;
   std::vector<Opening> opening_;
   std::deque<Returning> to_return_;
@@ -512,8 +401,6 @@ class Allocator : private AllocatorBlocks {
   uint32_t claims_waited_ = 0;
   uint64_t not_asking_until_ns_ = 0;  // PauseAskingInTime
   std::vector<Emptying> emptying_;
-  size_t leaving_blocks_ = 0;
-  uint32_t next_leaving_ = 0;          // of blocks_, to be swept
   std::vector<GlobalAddr> returning_;  // blocks that are on their way back to their nodes
   std::vector<GlobalAddr> returning_to_backups_;  // ... whose primary is yet to hear
   std::vector<GlobalAddr> taking_;                // ... that are about to become this worker's
@@ -526,27 +413,17 @@ class Allocator : private AllocatorBlocks {
   std::vector<Opening> telling_;  // of which memory nodes are being told
   bool has_opened_ = false;
   Trade trade_;
-  bool may_lack_ = false;       // see TakeMayLack
-  bool has_lost_bits_ = false;  // that others were to be told of: a memory node did not answer
+  bool may_lack_ = false;  // see TakeMayLack
   bool accounting_ = false;
   uint64_t account_generation_ = 0;
   uint64_t account_epoch_ = 0;
-  // Holders by the generation modulo 2 in which they began. The next one begins when none of the
-  // last is left.
-  std::array<uint32_t, 2> holders_{};
-  uint64_t generation_ = 1;
   // What this worker is short of, until when it says so, since which epoch it has, and until when
   // nobody is asked again in vain.
   SizeClass short_of_;
   uint64_t short_until_ns_ = 0;
   uint64_t short_since_epoch_ = 0;
   uint64_t barren_until_ns_ = 0;
-  uint64_t answered_ = 0;     // the classes of which others were short a tick ago
-  uint32_t owed_sweeps_ = 0;  // blocks to look at before this worker has given what it can
-  uint32_t retired_since_tick_ = 0;
-  uint64_t retired_bytes_since_tick_ = 0;
   uint32_t next_grant_node_ = 0;
-  uint32_t next_sweep_ = 0;
   uint32_t gathering_ = 0;  // sweeps and returns under way, which may bring memory
   bool maintaining_ = false;
   uint64_t full_until_ns_ = 0;  // the pool was full a moment ago: it is not asked before

@@ -11,35 +11,34 @@ namespace onetrip {
 
 void Allocator::BeginAccount() {
   accounting_ = true;
-  account_generation_ = generation_;
+  account_generation_ = holders_.generation();
   account_epoch_ = reclaimer_.current_epoch();
-  for (const std::unique_ptr<Block>& block : blocks_) {
+  for (const std::unique_ptr<OwnBlock>& block : blocks_.all()) {
     block->suspect.assign(block->objects, true);
     for (const uint16_t index : block->free) block->suspect[index] = false;
   }
-  for (const FreeObject& object : to_clear_) {
-    FindOwn(object.block)->suspect[object.index] = false;
+  for (const OwnBlocks::FreeObject& object : blocks_.to_clear()) {
+    blocks_.Find(object.block)->suspect[object.index] = false;
   }
-  for (const Retired& retired : retired_) KnowOf(retired.addr);
-  for (const GlobalAddr ring : {retired_registers_.given(), retired_registers_.left()}) {
+  for (const Retirement::Object& retired : retirement_.objects()) KnowOf(retired.addr);
+  for (const GlobalAddr ring : {retired_registers().given(), retired_registers().left()}) {
     if (!ring.is_null()) KnowOf(ring);
   }
 }
 
 void Allocator::EndAccount() {
   accounting_ = false;
-  for (const std::unique_ptr<Block>& block : blocks_) {
+  for (const std::unique_ptr<OwnBlock>& block : blocks_.all()) {
     block->suspect.clear();
-    const bool is_listed =
-        !block->free.empty() && !block->closing && !block->emptying && !block->leaving;
+    const bool is_listed = !block->free.empty() && !block->is_set_aside();
     const bool opens = std::exchange(block->looked_at, false) && is_listed;
-    if (opens && !block->kept && !block->queued_for_return) Close(*block);
+    if (opens && block->may_be_closed()) Close(*block);
   }
 }
 
 std::vector<Allocator::Suspects> Allocator::SuspectBlocks() const {
   std::vector<Suspects> blocks;
-  for (const std::unique_ptr<Block>& block : blocks_) {
+  for (const std::unique_ptr<OwnBlock>& block : blocks_.all()) {
     const bool any = std::any_of(block->suspect.begin(), block->suspect.end(),
                                  [](bool is_suspect) { return is_suspect; });
     if (any) blocks.push_back({block->start, block->size_class});
@@ -48,44 +47,44 @@ std::vector<Allocator::Suspects> Allocator::SuspectBlocks() const {
 }
 
 bool Allocator::IsSuspect(GlobalAddr addr) {
-  const Block* const block = FindOwn(addr);
+  const OwnBlock* const block = blocks_.Find(addr);
   if (block == nullptr || block->suspect.empty()) return false;
   return block->suspect[ObjectIndex(addr, block->start, block->size_class)];
 }
 
 void Allocator::KnowOf(GlobalAddr addr) {
-  Block* const block = FindOwn(addr);
+  OwnBlock* const block = blocks_.Find(addr);
   if (block == nullptr || block->suspect.empty()) return;
   block->suspect[ObjectIndex(addr, block->start, block->size_class)] = false;
 }
 
 Task<Status> Allocator::CollectForAccount(GlobalAddr start, const std::vector<bool>& unused) {
-  const Block* const block = FindOwn(start);
+  const OwnBlock* const block = blocks_.Find(start);
   if (block == nullptr) co_return Status::Ok();
-  if (block->sweeping || block->clearing > 0 || MayBeUncollected(*block)) {
+  if (sweeper_.IsCollecting(*block)) {
     co_return Status(StatusCode::kUnavailable, "what others have freed is being collected");
   }
   if (Planted(Bug::kBackupBitsIgnored) || block->suspect.empty()) {
-    co_return co_await SweepBlock(start);
+    co_return co_await sweeper_.Sweep(start);
   }
   std::vector<bool> given_up = unused;
   for (size_t i = 0; i < given_up.size(); ++i) given_up[i] = unused[i] && block->suspect[i];
-  co_return co_await SweepBlock(start, &given_up);
+  co_return co_await sweeper_.Sweep(start, &given_up);
 }
 
 void Allocator::FreeLost(GlobalAddr addr) {
-  Block* const block = FindOwn(addr);
+  OwnBlock* const block = blocks_.Find(addr);
   const uint16_t index = ObjectIndex(addr, block->start, block->size_class);
   CHECK(block->suspect[index]);
   if (context_.memory_observer != nullptr) {
     context_.memory_observer->Reclaimed(addr, block->size_class);
   }
-  if (IsBuffers(*block)) {
+  if (block->is_buffers()) {
     if (block->stale_lock.empty()) block->stale_lock.resize(block->objects);
     block->stale_lock[index] = true;
   }
   metrics_.objects_found.Add();
-  ListAgain(*block, index);
+  blocks_.ListAgain(*block, index);
 }
 
 }  // namespace onetrip

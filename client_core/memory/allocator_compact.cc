@@ -70,25 +70,25 @@ Task<bool> Allocator::AcquireSparse() {
     const SizeClass size_class = reply.value().size_class;
     const Result<GlobalAddr> adopted =
         co_await AdoptOpened(reply.value().block, size_class, size_class.index());
-    trade_.took = trade_.took || FindOwn(reply.value().block) != nullptr;
+    trade_.took = trade_.took || blocks_.Find(reply.value().block) != nullptr;
     if (adopted.ok()) co_return true;
   }
   co_return false;
 }
 
-std::vector<Allocator::Block*> Allocator::SparseBlocks(uint32_t used_percent_max) const {
+std::vector<OwnBlock*> Allocator::SparseBlocks(uint32_t used_percent_max) const {
   const uint64_t now_ns = context_.executor.NowNs();
-  const auto used = [](const Block* block) { return block->objects - block->free.size(); };
-  std::vector<Block*> sparse;
-  for (uint32_t list = 0; list < partial_.size(); ++list) {
+  const auto used = [](const OwnBlock* block) { return block->objects - block->free.size(); };
+  std::vector<OwnBlock*> sparse;
+  for (uint32_t list = 0; list < blocks_.list_count(); ++list) {
     if (list % SizeClass::kCount >= SizeClass::kSlabClasses) continue;
-    for (Block* block : partial_[list]) {
+    for (OwnBlock* block : blocks_.list(list)) {
       const bool is_sparse =
           used(block) != 0 && used(block) * 100 <= uint64_t{used_percent_max} * block->objects;
       if (is_sparse && !block->kept && block->stuck_until_ns <= now_ns) sparse.push_back(block);
     }
   }
-  std::stable_sort(sparse.begin(), sparse.end(), [&](const Block* one, const Block* other) {
+  std::stable_sort(sparse.begin(), sparse.end(), [&](const OwnBlock* one, const OwnBlock* other) {
     return used(one) * one->size_class.bytes() < used(other) * other->size_class.bytes();
   });
   return sparse;
@@ -98,22 +98,24 @@ std::vector<Allocator::Sparse> Allocator::BeginEmptying(uint32_t used_percent_ma
                                                         size_t blocks_max, bool may_widen) {
   RoomToMove room;
   for (uint8_t index = 0; index < SizeClass::kSlabClasses; ++index) {
-    for (const Block* block : partial_[index]) room.Add(SizeClass(index), block->free.size());
+    for (const OwnBlock* block : blocks_.list(index))
+      room.Add(SizeClass(index), block->free.size());
   }
   const uint64_t now_ns = context_.executor.NowNs();
   const uint64_t rest_ns = context_.options.compaction_rest_us * 1000;
   std::vector<Sparse> blocks;
-  for (Block* block : SparseBlocks(used_percent_max)) {
+  for (OwnBlock* block : SparseBlocks(used_percent_max)) {
     if (blocks.size() == blocks_max) break;
     // Registers that are moved because of their buffers leave all of them.
     const size_t used = block->objects - block->free.size();
-    if (!IsBuffers(*block) && !room.Take(block->size_class, used, block->free.size(), may_widen)) {
+    if (!block->is_buffers() &&
+        !room.Take(block->size_class, used, block->free.size(), may_widen)) {
       continue;
     }
-    Unlist(*block);
+    blocks_.Unlist(*block);
     block->emptying = true;
     emptying_.push_back({block->start, now_ns + kEmptyingRests * rest_ns});
-    blocks.push_back({block->start, block->size_class, IsBuffers(*block)});
+    blocks.push_back({block->start, block->size_class, block->is_buffers()});
   }
   return blocks;
 }
@@ -122,14 +124,14 @@ Allocator::Object Allocator::TryAllocateToMove(SizeClass size_class, bool may_wi
   const uint8_t end =
       may_widen ? RoomToMove::WidenedEnd(size_class) : static_cast<uint8_t>(size_class.index() + 1);
   for (uint8_t index = size_class.index(); index < end; ++index) {
-    const GlobalAddr addr = TryAllocate(SizeClass(index));
+    const GlobalAddr addr = blocks_.TakeObject(SizeClass(index));
     if (!addr.is_null()) return {addr, SizeClass(index)};
   }
   return {};
 }
 
 std::vector<GlobalAddr> Allocator::UsedIn(GlobalAddr start) {
-  const Block* const block = FindOwn(start);
+  const OwnBlock* const block = blocks_.Find(start);
   std::vector<bool> is_free(block->objects);
   for (const uint16_t index : block->free) is_free[index] = true;
   std::vector<GlobalAddr> used;
@@ -154,23 +156,25 @@ bool Allocator::MayCompact() const {
          context_.executor.NowNs() >= compaction_barren_until_ns_;
 }
 
-void Allocator::FillAgain(Block& block) {
+void Allocator::FillAgain(OwnBlock& block) {
   block.emptying = false;
   block.stuck_until_ns =
       context_.executor.NowNs() + kStuckRests * context_.options.compaction_rest_us * 1000;
-  if (!block.free.empty()) Enlist(block);
+  if (!block.free.empty()) blocks_.Enlist(block);
 }
 
 bool Allocator::FillAgainFor(const Want& want) {
-  const auto serves = [&](const Block* block) {
+  const auto serves = [&](const OwnBlock* block) {
     if (block == nullptr || !block->emptying || block->leaving || block->free.empty()) return false;
     if (block->size_class != want.size_class) return false;
-    return want.near.is_null() || BufferList(want.size_class, block->start) == ListFor(want);
+    return want.near.is_null() ||
+           blocks_.BufferList(want.size_class, block->start) == blocks_.ListFor(want);
   };
-  const auto found = std::find_if(emptying_.begin(), emptying_.end(),
-                                  [&](const Emptying& one) { return serves(FindOwn(one.start)); });
+  const auto found = std::find_if(emptying_.begin(), emptying_.end(), [&](const Emptying& one) {
+    return serves(blocks_.Find(one.start));
+  });
   if (found == emptying_.end()) return false;
-  FillAgain(*FindOwn(found->start));
+  FillAgain(*blocks_.Find(found->start));
   emptying_.erase(found);
   return true;
 }
@@ -178,7 +182,7 @@ bool Allocator::FillAgainFor(const Want& want) {
 void Allocator::FillAgainWhatIsLate() {
   const uint64_t now_ns = context_.executor.NowNs();
   const auto is_over = [&](const Emptying& one) {
-    Block* const block = FindOwn(one.start);
+    OwnBlock* const block = blocks_.Find(one.start);
     if (block == nullptr || !block->emptying) return true;  // it has gone back
     if (compacts_ || now_ns < one.until_ns) return false;
     FillAgain(*block);

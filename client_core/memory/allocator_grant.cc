@@ -32,7 +32,7 @@ Task<Status> Allocator::GrantBlock(Want want) {
       if (granted.status().code() != StatusCode::kOutOfMemory) failure = granted.status();
       continue;
     }
-    if (IsListedFor(granted.value(), want)) co_return Status::Ok();
+    if (blocks_.IsListedFor(granted.value(), want)) co_return Status::Ok();
     elsewhere = true;
   }
   const auto regions = static_cast<uint32_t>(context_.view().regions.size());
@@ -40,20 +40,15 @@ Task<Status> Allocator::GrantBlock(Want want) {
     const uint32_t region = (want.near.region() + i) % regions;
     // Any address there but the first of all, which is null.
     const GlobalAddr at(region, kBlockBytes);
-    if (BufferList(want.size_class, at) != ListFor(want)) continue;
+    if (blocks_.BufferList(want.size_class, at) != blocks_.ListFor(want)) continue;
     const Result<GlobalAddr> granted =
         co_await GrantBy(context_.view().Locate(at, 0).node, want, at);
-    if (granted.ok() && IsListedFor(granted.value(), want)) co_return Status::Ok();
+    if (granted.ok() && blocks_.IsListedFor(granted.value(), want)) co_return Status::Ok();
     if (!granted.ok() && granted.status().code() != StatusCode::kOutOfMemory) {
       failure = granted.status();
     }
   }
   co_return failure;
-}
-
-bool Allocator::IsListedFor(GlobalAddr start, const Want& want) {
-  const Block* const block = FindOwn(start);
-  return block != nullptr && block->list == ListFor(want);
 }
 
 Task<Result<ControlReply>> Allocator::AskForBlock(NodeId node, ControlRequest request) {
@@ -116,10 +111,11 @@ Task<Result<GlobalAddr>> Allocator::GrantBy(NodeId node, Want want, GlobalAddr w
   const Result<ControlReply> reply = co_await AskForBlock(node, request);
   if (!reply.ok()) co_return reply.status();
   const GlobalAddr start = reply.value().block;
-  const uint32_t list = want.near.is_null() ? ListFor(want) : BufferList(size_class, start);
+  const uint32_t list =
+      want.near.is_null() ? blocks_.ListFor(want) : blocks_.BufferList(size_class, start);
   if (reply.value().outcome == ControlReply::Outcome::kOpened) {
     const Result<GlobalAddr> adopted = co_await AdoptOpened(start, size_class, list);
-    trade_.took = trade_.took || FindOwn(start) != nullptr;
+    trade_.took = trade_.took || blocks_.Find(start) != nullptr;
     co_return adopted;
   }
   if (!HasComeBack(start)) {
@@ -136,7 +132,7 @@ Task<Result<GlobalAddr>> Allocator::GrantBy(NodeId node, Want want, GlobalAddr w
     if (!disputed) co_await ReturnBlock(start, size_class);
     co_return disputed ? Status(StatusCode::kUnavailable, granted.message()) : granted;
   }
-  AdoptBlock(start, size_class, list);
+  blocks_.Adopt(start, size_class, list);
   co_return start;
 }
 

@@ -2,77 +2,37 @@
 // ordinary writes, whoever has the blocks: what is freed there comes back to its owner as ever, and
 // a block that is wholly free goes back to its node, which grants nothing there any more.
 #include <algorithm>
-#include <string>
 #include <utility>
 
-#include "client_core/base/log.h"
 #include "client_core/layout/region_layout.h"
 #include "client_core/memory/allocator.h"
 
 namespace onetrip {
 namespace {
 
-// In one turn of maintenance, which a hold waits for.
-constexpr uint32_t kSweepsPerTick = 4;
 constexpr uint32_t kAcquiredAtOnce = 4;
 
 }  // namespace
 
 void Allocator::UseView(const View& view) {
-  ForgetWhatIsGone(view);
-  for (const std::unique_ptr<Block>& block : blocks_) {
-    const bool leaves = view.IsLeaving(block->start);
-    if (leaves == block->leaving) continue;
-    if (leaves && !block->free.empty()) Unlist(*block);
-    block->leaving = leaves;
-    leaves ? ++leaving_blocks_ : --leaving_blocks_;
-    if (!leaves && !block->free.empty()) Enlist(*block);
-  }
-}
-
-// Nobody has anything there: whoever was to be told of it has been told.
-void Allocator::ForgetWhatIsGone(const View& view) {
   const auto is_gone = [&](GlobalAddr addr) { return !view.Contains(addr); };
-  std::erase_if(foreign_, [&](const ForeignFree& one) { return is_gone(one.word); });
-  std::erase_if(late_, [&](const LateFree& one) { return is_gone(one.free.word); });
-  std::erase_if(uncollected_, [&](const Uncollected& one) { return is_gone(one.word); });
-  std::erase_if(to_clear_, [&](const FreeObject& one) { return is_gone(one.block); });
   std::erase_if(closing_, [&](const Closing& one) { return is_gone(one.start); });
   std::erase_if(opening_, [&](const Opening& one) { return is_gone(one.start); });
   std::erase_if(to_return_, [&](const Returning& one) { return is_gone(one.start); });
   std::erase_if(to_claim_, [&](const Granted& one) { return is_gone(one.start); });
   std::erase_if(emptying_, [&](const Emptying& one) { return is_gone(one.start); });
-  std::erase_if(wholly_free_, is_gone);
-  for (size_t i = blocks_.size(); i-- > 0;) {
-    Block& block = *blocks_[i];
-    if (!is_gone(block.start)) continue;
-    LogError("a region was given up in which this worker has a block: region " +
-             std::to_string(block.start.region()));
-    if (!block.free.empty()) Unlist(block);
-    Forget(block);
-  }
-}
-
-Task<void> Allocator::SeeToLeaving() {
-  co_await LeaveRing();
-  if (context_.view().worker_index_end <= 1 || leaving_blocks_ == 0) co_return;
-  uint32_t swept = 0;
-  for (size_t i = 0; i < blocks_.size() && swept < kSweepsPerTick; ++i) {
-    if (context_.hold.held()) co_return;
-    const Block& block = *blocks_[next_leaving_++ % blocks_.size()];
-    if (!block.leaving || block.free.size() == block.objects) continue;
-    ++swept;
-    (void)co_await SweepBlock(block.start);
-  }
+  foreign_.UseView(view);
+  sweeper_.UseView(view);
+  blocks_.UseView(view);
 }
 
 // Others read it as long as it has what they have not seen. Until there is another one, the few
 // entries of the seat have to do.
 Task<void> Allocator::LeaveRing() {
-  const GlobalAddr ring = retired_registers_.given();
-  if (!ring.is_null() && context_.view().IsLeaving(ring)) retired_registers_.LeaveRing();
-  if (retired_registers_.left().is_null()) co_return;
-  const Result<GlobalAddr> left = co_await retired_registers_.TakeLeftRing();
+  const GlobalAddr ring = retired_registers().given();
+  if (!ring.is_null() && context_.view().IsLeaving(ring)) retired_registers().LeaveRing();
+  if (retired_registers().left().is_null()) co_return;
+  const Result<GlobalAddr> left = co_await retired_registers().TakeLeftRing();
   if (left.ok() && !left.value().is_null()) {
     Retire(left.value(), SizeClass::For(kRetiredRingBytes));
   }

@@ -22,52 +22,48 @@ constexpr size_t kToldAtOnce = 16;
 
 }  // namespace
 
-void Allocator::KeepBlockOf(GlobalAddr addr) {
-  if (Block* const block = FindOwn(addr); block != nullptr) block->kept = true;
-}
-
 void Allocator::CloseFor(uint64_t classes) {
   if (context_.executor.NowNs() < short_until_ns_) classes &= ~(1ULL << short_of_.index());
-  for (size_t list = 0; list < partial_.size(); ++list) {
-    if ((classes >> (list % SizeClass::kCount) & 1) != 0) CloseAllButOne(partial_[list]);
+  for (size_t list = 0; list < blocks_.list_count(); ++list) {
+    if ((classes >> (list % SizeClass::kCount) & 1) != 0) CloseAllButOne(blocks_.list(list));
   }
 }
 
-void Allocator::CloseAllButOne(const std::vector<Block*>& list) {
+void Allocator::CloseAllButOne(const std::vector<OwnBlock*>& list) {
   // With the least that is free, for the next allocations here; but this worker has never needed
   // what it has acquired only to look what is lost there.
   const auto stays =
-      std::min_element(list.begin(), list.end(), [](const Block* one, const Block* other) {
+      std::min_element(list.begin(), list.end(), [](const OwnBlock* one, const OwnBlock* other) {
         return std::pair(one->looked_at, one->free.size()) <
                std::pair(other->looked_at, other->free.size());
       });
-  std::vector<Block*> closed;
+  std::vector<OwnBlock*> closed;
   for (auto it = list.begin(); it != list.end(); ++it) {
     const bool may_stay = it == stays && !(*it)->looked_at;
-    if (!may_stay && !(*it)->kept && !(*it)->queued_for_return) closed.push_back(*it);
+    if (!may_stay && (*it)->may_be_closed()) closed.push_back(*it);
   }
-  for (Block* block : closed) Close(*block);
+  for (OwnBlock* block : closed) Close(*block);
   trade_.gave = trade_.gave || !closed.empty();
 }
 
 void Allocator::CloseSparse() {
-  std::vector<Block*> closed;
+  std::vector<OwnBlock*> closed;
   for (size_t list = 0; list < SizeClass::kSlabClasses; ++list) {
-    for (Block* block : partial_[list]) {
+    for (OwnBlock* block : blocks_.list(list)) {
       const bool is_sparse = block->free.size() * 2 >= block->objects;
-      if (is_sparse && !block->kept && !block->queued_for_return) closed.push_back(block);
+      if (is_sparse && block->may_be_closed()) closed.push_back(block);
     }
   }
-  for (Block* block : closed) Close(*block);
+  for (OwnBlock* block : closed) Close(*block);
   trade_.gave = trade_.gave || !closed.empty();
 }
 
-void Allocator::Close(Block& block) {
-  Unlist(block);
+void Allocator::Close(OwnBlock& block) {
+  blocks_.Unlist(block);
   block.closing = true;
   // Of its life before it was given back, and granted again.
   std::erase_if(closing_, [&](const Closing& one) { return one.start == block.start; });
-  closing_.push_back({block.start, generation_, reclaimer_.current_epoch()});
+  closing_.push_back({block.start, holders_.generation(), reclaimer_.current_epoch()});
 }
 
 bool Allocator::ClosesOneOf(SizeClass size_class) {
@@ -75,33 +71,22 @@ bool Allocator::ClosesOneOf(SizeClass size_class) {
   return std::any_of(opening_.begin(), opening_.end(), is_alike) ||
          std::any_of(telling_.begin(), telling_.end(), is_alike) ||
          std::any_of(closing_.begin(), closing_.end(), [&](const Closing& one) {
-           const Block* const block = FindOwn(one.start);
+           const OwnBlock* const block = blocks_.Find(one.start);
            return block != nullptr && block->closing && block->size_class == size_class;
          });
-}
-
-bool Allocator::MayBeUncollected(const Block& block) const {
-  return std::any_of(uncollected_.begin(), uncollected_.end(), [&](const Uncollected& known) {
-    return known.word.block_start() == block.start;
-  });
-}
-
-void Allocator::AdvanceGeneration() {
-  const bool last_is_gone = holders_[(generation_ + 1) % 2] == 0;
-  if (last_is_gone) ++generation_;
 }
 
 void Allocator::OpenClosed() {
   std::vector<Closing> closing;
   std::swap(closing, closing_);
   for (const Closing& one : closing) {
-    Block* const block = FindOwn(one.start);
+    OwnBlock* const block = blocks_.Find(one.start);
     if (block == nullptr || !block->closing) continue;  // wholly free, and given back
-    const bool may_be_held = generation_ < one.generation + 2 && !Planted(Bug::kOpenedWhileHeld);
+    const bool may_be_held =
+        !holders_.HaveEndedSince(one.generation) && !Planted(Bug::kOpenedWhileHeld);
     // What goes on behind its operation, or has failed and may still arrive, holds up the epoch.
     const bool may_arrive = !reclaimer_.IsSafe(one.epoch) || !context_.fabric.settled();
-    if (may_be_held || may_arrive || block->sweeping || block->clearing > 0 ||
-        MayBeUncollected(*block)) {
+    if (may_be_held || may_arrive || sweeper_.IsCollecting(*block)) {
       closing_.push_back(one);
       continue;
     }
@@ -109,22 +94,21 @@ void Allocator::OpenClosed() {
   }
 }
 
-void Allocator::Disown(Block& block) {
+void Allocator::Disown(OwnBlock& block) {
   if (context_.memory_observer != nullptr) context_.memory_observer->Opened(block.start);
-  const GlobalAddr bitmap = block.start + BitmapOffset(block.start.block());
   for (const uint16_t index : block.free) {
     if (Planted(Bug::kOpenedWithoutBits) && index % 2 == 0) continue;
-    foreign_.push_back({bitmap + index / 64 * 8, 1ULL << (index % 64)});
+    foreign_.Add(block.start, index);
   }
   opening_.push_back({block.start, block.size_class});
   has_opened_ = true;
   metrics_.blocks_opened.Add();
   if (Planted(Bug::kOpenedStillAllocates)) {
-    if (std::exchange(block.closing, false) && !block.free.empty()) Enlist(block);
+    if (std::exchange(block.closing, false) && !block.free.empty()) blocks_.Enlist(block);
     return;
   }
-  if (!block.free.empty()) Unlist(block);
-  Forget(block);
+  if (!block.free.empty()) blocks_.Unlist(block);
+  blocks_.Forget(block);
 }
 
 Task<Result<ControlReply>> Allocator::AskToTakeOver(GlobalAddr start, SizeClass size_class,
@@ -154,7 +138,7 @@ Task<void> Allocator::TellOpened() {
     }
     co_await WhenAll(std::move(tasks));
     for (size_t i = first; i < end; ++i) {
-      if (!told[i - first].ok() && FindOwn(telling_[i].start) == nullptr) {
+      if (!told[i - first].ok() && blocks_.Find(telling_[i].start) == nullptr) {
         opening_.push_back(telling_[i]);
       }
     }
@@ -241,11 +225,11 @@ Task<Result<GlobalAddr>> Allocator::AdoptOpened(GlobalAddr start, SizeClass size
     co_return disputed ? Status(StatusCode::kUnavailable, acquired.message()) : acquired;
   }
   const std::vector<bool> used(ObjectsPerBlock(size_class, start.block()), true);
-  AdoptBlock(start, size_class, list, &used);
+  blocks_.Adopt(start, size_class, list, &used);
   metrics_.blocks_acquired.Add();
-  if (list >= SizeClass::kCount) FindOwn(start)->stale_lock = used;
-  const Status swept = co_await SweepBlock(start);
-  if (!to_clear_.empty()) co_await ClearLocks();
+  if (list >= SizeClass::kCount) blocks_.Find(start)->stale_lock = used;
+  const Status swept = co_await sweeper_.Sweep(start);
+  if (!blocks_.to_clear().empty()) co_await locks_.Clear();
   co_return swept.ok() ? Result<GlobalAddr>(start) : swept;
 }
 
@@ -273,7 +257,8 @@ Task<Result<bool>> Allocator::AcquireOpenIn(uint32_t region) {
     const Result<GlobalAddr> start = co_await AcquireAnyOpen(node, within);
     if (start.status().code() == StatusCode::kOutOfMemory) co_return false;
     if (!start.ok()) co_return start.status();
-    if (Block* const block = FindOwn(start.value()); block != nullptr) block->looked_at = true;
+    if (OwnBlock* const block = blocks_.Find(start.value()); block != nullptr)
+      block->looked_at = true;
   }
   co_return true;
 }
@@ -284,23 +269,23 @@ Task<bool> Allocator::OpenAllBut(const std::vector<GlobalAddr>& keep) {
   // What has failed may yet arrive: whoever takes the blocks over waits for that.
   if (!released || !context_.fabric.settled()) co_return false;
   const ViewHold::Presence presence(context_.hold);
-  for (const std::unique_ptr<Block>& block : blocks_) block->kept = false;
+  for (const std::unique_ptr<OwnBlock>& block : blocks_.all()) block->kept = false;
   bool keeps_in_own = true;
   for (const GlobalAddr addr : keep) {
-    keeps_in_own &= FindOwn(addr) != nullptr;
-    KeepBlockOf(addr);
+    keeps_in_own &= blocks_.Find(addr) != nullptr;
+    blocks_.KeepBlockOf(addr);
   }
-  std::vector<Block*> open;
-  for (const std::unique_ptr<Block>& block : blocks_) {
-    const bool waits = block->sweeping || block->clearing > 0 || MayBeUncollected(*block);
+  std::vector<OwnBlock*> open;
+  for (const std::unique_ptr<OwnBlock>& block : blocks_.all()) {
+    const bool waits = sweeper_.IsCollecting(*block);
     if (!block->kept && !waits) open.push_back(block.get());
   }
-  for (Block* const block : open) Disown(*block);
-  if (!foreign_.empty()) (void)co_await FlushForeign();
+  for (OwnBlock* const block : open) Disown(*block);
+  if (!foreign_.empty()) (void)co_await foreign_.Flush();
   co_await TellOpened();
-  const bool leaves_nothing = keeps_in_own && !has_lost_bits_ && !may_lack_ && late_.empty() &&
-                              opening_.empty() && to_return_.empty() && to_claim_.empty() &&
-                              !has_unheard_grant_;
+  const bool leaves_nothing = keeps_in_own && !foreign_.has_lost_bits() && !may_lack_ &&
+                              !foreign_.has_late() && opening_.empty() && to_return_.empty() &&
+                              to_claim_.empty() && !has_unheard_grant_;
   co_return leaves_nothing;
 }
 
@@ -309,84 +294,6 @@ bool Allocator::OthersMayGive() const {
   if (context_.executor.NowNs() < barren_until_ns_) return false;
   // Everybody has looked at what this worker says, and said what he does about it, two epochs on.
   return reclaimer_.others_give() || !reclaimer_.IsSafe(short_since_epoch_ + 2);
-}
-
-void Allocator::BeginClearing(Block& block) {
-  block.stale_lock.assign(block.objects, true);
-  if (context_.memory_observer != nullptr) {
-    context_.memory_observer->Adopted(block.start, block.size_class, &block.stale_lock);
-  }
-#ifndef NDEBUG
-  block.is_free.assign(block.objects, false);
-#endif
-  const uint64_t bytes = block.free.size() * block.size_class.bytes();
-  metrics_.free_bytes.Sub(block.size_class, bytes);
-  metrics_.live_bytes.Add(bytes);
-  for (const uint16_t index : block.free) to_clear_.push_back({block.start, index});
-  block.clearing += static_cast<uint32_t>(block.free.size());
-  block.free.clear();
-}
-
-Task<void> Allocator::ClearLocks() {
-  std::vector<FreeObject> all;
-  std::swap(all, to_clear_);
-  ++gathering_;
-  Status status;
-  for (size_t first = 0; first < all.size();) {
-    RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-    const View& view = context_.view();
-    size_t end = first;
-    for (; end < all.size() && round_trip->HasRoom(kMaxReplicas); ++end) {
-      const GlobalAddr addr =
-          ObjectAddr(all[end].block, FindOwn(all[end].block)->size_class, all[end].index);
-      for (int replica = 0; replica < view.LiveReplicas(addr); ++replica) {
-        if (Planted(Bug::kLocksNotCleared)) continue;
-        round_trip->WriteWord(view.Locate(addr, replica), 0);
-      }
-    }
-    if (status.ok() && !round_trip->empty()) status = co_await context_.fabric.Post(round_trip);
-    for (; first < end; ++first) {
-      Block* const block = FindOwn(all[first].block);
-      if (!status.ok()) {
-        to_clear_.push_back(all[first]);
-        continue;
-      }
-      --block->clearing;
-      block->stale_lock[all[first].index] = false;
-      ListAgain(*block, all[first].index);
-    }
-  }
-  --gathering_;
-}
-
-Task<bool> Allocator::MakeBuffers(Want want) {
-  const uint32_t wanted = ListFor(want);  // first: a new view may make lists anew
-  Block* best = nullptr;
-  for (Block* block : partial_[want.size_class.index()]) {
-    if (block->queued_for_return || BufferList(want.size_class, block->start) != wanted) {
-      continue;
-    }
-    if (best == nullptr || block->free.size() > best->free.size()) best = block;
-  }
-  if (best == nullptr) co_return false;
-  Unlist(*best);
-  best->list = wanted;
-  BeginClearing(*best);
-  co_await ClearLocks();
-  co_return true;
-}
-
-bool Allocator::MakeObjects(SizeClass size_class) {
-  for (size_t list = SizeClass::kCount + size_class.index(); list < partial_.size();
-       list += SizeClass::kCount) {
-    if (partial_[list].empty()) continue;
-    Block& block = *partial_[list].back();
-    Unlist(block);
-    block.list = size_class.index();
-    Enlist(block);
-    return true;
-  }
-  return false;
 }
 
 }  // namespace onetrip

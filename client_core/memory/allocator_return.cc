@@ -67,25 +67,22 @@ Task<void> Allocator::ReturnAgain() {
 }
 
 Task<void> Allocator::ReturnFreeBlocks(bool all) {
-  std::vector<GlobalAddr> candidates;
-  std::swap(candidates, wholly_free_);
-  for (const GlobalAddr start : candidates) {
-    Block* block = FindOwn(start);
+  for (const GlobalAddr start : blocks_.TakeWhollyFree()) {
+    OwnBlock* block = blocks_.Find(start);
     if (block == nullptr) continue;
     block->queued_for_return = false;
-    if (block->free.size() != block->objects) continue;
+    if (!block->is_wholly_free()) continue;
     const SizeClass size_class = block->size_class;
     // One wholly free block per class stays, so that a set and a delete in turn do not ask a memory
     // node each time; unless memory is short, or the block is a span of its own. One whose bitmap
     // is being read stays until that is over.
-    const bool listed = !block->closing && !block->emptying && !block->leaving;
-    const bool last = listed && partial_[block->list].size() == 1;
+    const bool listed = !block->is_set_aside();
+    const bool last = listed && blocks_.list(block->list).size() == 1;
     if ((!all && last && !size_class.is_span()) || block->sweeping) {
-      block->queued_for_return = true;
-      wholly_free_.push_back(start);
+      blocks_.QueueForReturn(*block);
       continue;
     }
-    RemoveBlock(*block);
+    blocks_.Remove(*block);
     ++gathering_;
     co_await ReturnBlock(start, size_class);
     --gathering_;
@@ -114,7 +111,7 @@ Task<Result<bool>> Allocator::ClaimGranted(Operation& operation, uint32_t first_
   bool all = true;
   for (const auto& named : own.blocks()) {
     const GlobalAddr start = named.second.start;
-    if (FindOwn(start) != nullptr) continue;
+    if (blocks_.Find(start) != nullptr) continue;
     // It is being told that it is free, or open: that may come to nothing, or to another one's.
     if (IsGoing(start)) all = false;
     if (IsGoing(start)) continue;
@@ -167,7 +164,7 @@ void Allocator::PauseAskingInTime() {
 
 Task<void> Allocator::Claim(GlobalAddr start, SizeClass size_class) {
   if (!context_.view().Contains(start)) co_return;
-  if (FindOwn(start) != nullptr || IsAmong(taking_, start) || IsGoing(start)) co_return;
+  if (blocks_.Find(start) != nullptr || IsAmong(taking_, start) || IsGoing(start)) co_return;
   // What has failed may yet arrive, and what is asked for now may be this.
   if (!context_.fabric.settled() || asking_ != 0) {
     if (context_.fabric.settled()) PauseAskingInTime();
@@ -186,7 +183,7 @@ Task<void> Allocator::Claim(GlobalAddr start, SizeClass size_class) {
   const std::vector<bool> used(ObjectsPerBlock(size_class, start.block()), true);
   std::vector<bool> freed;
   (void)co_await TakeOver(start, size_class, context_.membership.id, used, &freed);
-  may_lack_ = may_lack_ || FindOwn(start) != nullptr;
+  may_lack_ = may_lack_ || blocks_.Find(start) != nullptr;
 }
 
 }  // namespace onetrip

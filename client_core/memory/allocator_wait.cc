@@ -23,7 +23,7 @@ Task<Result<GlobalAddr>> Allocator::Allocate(SizeClass size_class, Holder* idle)
 Task<Result<GlobalAddr>> Allocator::AllocatePinned(SizeClass size_class, bool may_use_reserve) {
   CHECK(size_class.is_valid());
   while (true) {
-    if (const GlobalAddr addr = TryAllocate(size_class); !addr.is_null()) co_return addr;
+    if (const GlobalAddr addr = blocks_.TakeObject(size_class); !addr.is_null()) co_return addr;
     Status granted = co_await GrantBlock({.size_class = size_class, .near = GlobalAddr()});
     if (granted.code() == StatusCode::kOutOfMemory && may_use_reserve) {
       granted = co_await GrantBlock(
@@ -47,7 +47,7 @@ Task<Result<Allocator::Object>> Allocator::AllocateInPlaceOf(SizeClass replaced,
   const SizeClass alike(std::max(replaced.index(), size_class.index()));
   const auto take_block_of_buffers = [&] {
     for (uint8_t index = size_class.index(); index < SizeClass::kSlabClasses; ++index) {
-      if (MakeObjects(SizeClass(index))) return SizeClass(index);
+      if (blocks_.MakeObjects(SizeClass(index))) return SizeClass(index);
     }
     return SizeClass();
   };
@@ -55,20 +55,20 @@ Task<Result<Allocator::Object>> Allocator::AllocateInPlaceOf(SizeClass replaced,
   Status granted;
   while (granted.ok()) {
     for (const SizeClass one : {alike, size_class}) {
-      const GlobalAddr addr = TryAllocate(one);
+      const GlobalAddr addr = blocks_.TakeObject(one);
       if (!addr.is_null()) co_return Object{addr, one};
     }
     if (const SizeClass taken = take_block_of_buffers(); taken.is_valid()) {
-      co_return Object{TryAllocate(taken), taken};
+      co_return Object{blocks_.TakeObject(taken), taken};
     }
     granted = co_await GrantBlock(want);
-    if (granted.code() == StatusCode::kOutOfMemory && !wholly_free_.empty()) {
+    if (granted.code() == StatusCode::kOutOfMemory && blocks_.has_wholly_free()) {
       co_await ReturnFreeBlocks(/*all=*/true);
       granted = co_await GrantBlock(want);
     }
   }
   for (uint8_t index = size_class.index(); index < SizeClass::kSlabClasses; ++index) {
-    const GlobalAddr addr = TryAllocate(SizeClass(index));
+    const GlobalAddr addr = blocks_.TakeObject(SizeClass(index));
     if (!addr.is_null()) co_return Object{addr, SizeClass(index)};
   }
   // What is free in blocks of other sizes, or of others, has to come together first.
@@ -93,47 +93,35 @@ Task<Result<GlobalAddr>> Allocator::AllocateBuffer(SizeClass size_class, GlobalA
   return AllocateWanted({.size_class = size_class, .near = near, .idle = idle});
 }
 
-GlobalAddr Allocator::TryAllocateBeside(SizeClass size_class, SizeClass buffer_class) {
-  if (partial_[size_class.index()].empty()) return GlobalAddr();
-  // A new view makes lists anew, once.
-  (void)BufferList(buffer_class, partial_[size_class.index()].back()->start);
-  auto& list = partial_[size_class.index()];
-  for (size_t i = list.size(); i-- > 0;) {
-    if (!HasBuffers(buffer_class, list[i]->start, kBuffersOfAWrite)) continue;
-    std::swap(list[i], list.back());
-    list[i]->list_position = static_cast<uint32_t>(i);
-    list.back()->list_position = static_cast<uint32_t>(list.size() - 1);
-    return TakeFrom(size_class.index(), size_class);
-  }
-  return GlobalAddr();
-}
-
 Task<Status> Allocator::GrantBeside(SizeClass size_class, SizeClass buffer_class, GlobalAddr near) {
   constexpr Status kNowhere(StatusCode::kOutOfMemory, "no memory node has free memory");
   if (!has_elsewhere()) co_return kNowhere;
   // What it is granted elsewhere meanwhile stays.
   const Status granted = co_await GrantBlock({.size_class = buffer_class, .near = near});
   if (granted.ok()) co_return granted;
-  (void)BufferList(buffer_class, near);  // a new view makes lists anew, once
-  for (const Block* const block : partial_[size_class.index()]) {
-    if (HasBuffers(buffer_class, block->start, kBuffersOfAWrite)) co_return Status::Ok();
+  (void)blocks_.BufferList(buffer_class, near);  // a new view makes lists anew, once
+  for (const OwnBlock* const block : blocks_.list(size_class.index())) {
+    if (blocks_.HasBuffers(buffer_class, block->start, OwnBlocks::kBuffersOfAWrite))
+      co_return Status::Ok();
   }
   const Want want = {.size_class = size_class, .near = GlobalAddr()};
   uint32_t asked = 0;
   for (uint32_t region = 0; region < context_.view().regions.size(); ++region) {
     const GlobalAddr at(region, kBlockBytes);
-    if (context_.view().IsLeaving(at) || !HasBuffers(buffer_class, at, kBuffersOfAWrite)) continue;
+    if (context_.view().IsLeaving(at) ||
+        !blocks_.HasBuffers(buffer_class, at, OwnBlocks::kBuffersOfAWrite))
+      continue;
     if (asked++ == kAskedBeside || context_.hold.held()) break;
     const Result<GlobalAddr> block = co_await GrantBy(context_.view().Locate(at, 0).node, want, at);
-    if (block.ok() && IsListedFor(block.value(), want)) co_return Status::Ok();
+    if (block.ok() && blocks_.IsListedFor(block.value(), want)) co_return Status::Ok();
   }
   co_return kNowhere;
 }
 
 Task<void> Allocator::WaitForMemory(const Want& want, uint64_t wait_ns) {
-  if (want.idle != nullptr) --*want.idle->holders_;
+  if (want.idle != nullptr) want.idle->Pause();
   co_await context_.executor.SleepFor(wait_ns);
-  if (want.idle != nullptr) want.idle->Begin();
+  if (want.idle != nullptr) want.idle->Resume();
 }
 
 // The others hear of it with the next epoch.
@@ -154,26 +142,27 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
   uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
   while (true) {
     // Anew each time: the view may have changed.
-    uint32_t list = ListFor(want);
-    if (const GlobalAddr addr = TakeFrom(list, size_class); !addr.is_null()) co_return addr;
+    uint32_t list = blocks_.ListFor(want);
+    if (const GlobalAddr addr = blocks_.Take(list, size_class); !addr.is_null()) co_return addr;
     co_await Maintain();
-    list = ListFor(want);
-    if (const GlobalAddr addr = TakeFrom(list, size_class); !addr.is_null()) co_return addr;
+    list = blocks_.ListFor(want);
+    if (const GlobalAddr addr = blocks_.Take(list, size_class); !addr.is_null()) co_return addr;
     Status granted = co_await GrantBlock(want);
     if (granted.ok()) continue;
     if (granted.code() == StatusCode::kCorrupt) co_return granted;
 
     // The pool is full, as far as it answers. What others freed for us, and blocks that only we
     // keep, may still help.
-    co_await SweepSome(static_cast<uint32_t>(blocks_.size()));
+    co_await sweeper_.SweepAll();
     co_await ReturnFreeBlocks(/*all=*/true);
-    list = ListFor(want);
-    if (const GlobalAddr addr = TakeFrom(list, size_class); !addr.is_null()) co_return addr;
+    list = blocks_.ListFor(want);
+    if (const GlobalAddr addr = blocks_.Take(list, size_class); !addr.is_null()) co_return addr;
     granted = co_await GrantBlock(want);
     if (granted.ok()) continue;
 
     // What is free in blocks of the other kind serves as well.
-    const bool made = want.near.is_null() ? MakeObjects(size_class) : co_await MakeBuffers(want);
+    const bool made =
+        want.near.is_null() ? blocks_.MakeObjects(size_class) : co_await locks_.MakeBuffers(want);
     if (made) continue;
 
     // A node that does not answer will, or a view without it comes; but not before whoever asks
@@ -192,7 +181,8 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
     const bool flushed = now_ns < flushed_ns_ + context_.options.memory_wait_ms * 1'000'000;
     const bool more_to_come = flushed || view_to_come || retired_count() > 0 ||
                               reclaimer_.others_retired_bytes() > 0 || gathering_ > 0 ||
-                              MayCompact() || OthersMayGive() || ClosesOneOf(size_class);
+                              locks_.is_clearing() || sweeper_.is_sweeping() || MayCompact() ||
+                              OthersMayGive() || ClosesOneOf(size_class);
     if (!more_to_come || (lost && !view_to_come) || now_ns >= deadline_ns) {
       // What compaction has set aside, and could not empty in time.
       if (FillAgainFor(want)) continue;

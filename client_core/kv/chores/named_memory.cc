@@ -83,13 +83,13 @@ Task<void> NamedMemory::NameGroup(OrphanInventory& inventory, const View& view, 
 Task<Status> NamedMemory::AwaitUnlinked() {
   uint64_t unlinked_until = ~uint64_t{0};
   const uint64_t deadline_ns = core_.context.executor.NowNs() + kPatienceNs;
-  core_.allocator.DoubtRegisters();
+  core_.allocator.retirement().WantDoubt();
   while (core_.reclaimer.retired_since() <= unlinked_until) {
     if (core_.stopping) co_return kStopped;
     if (core_.context.hold.held()) co_return kHeld;
     if (core_.context.executor.NowNs() >= deadline_ns) co_return kWorkerSilent;
     co_await core_.allocator.Maintain();
-    if (core_.allocator.registers_doubted() && unlinked_until == ~uint64_t{0}) {
+    if (core_.allocator.retirement().registers_doubted() && unlinked_until == ~uint64_t{0}) {
       unlinked_until = core_.reclaimer.current_epoch() + 2;
     }
     co_await core_.context.executor.SleepFor(core_.context.options.epoch_tick_us * 1000);
