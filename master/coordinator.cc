@@ -70,6 +70,11 @@ Attendance Coordinator::Attend(uint64_t now_us, StreamId stream, const MemberHel
     return attendance;
   }
   attendance = AttendAsMember(state_, effects_, now_us, stream, hello);
+  if (attendance.welcome) {
+    // After the master has stood still the last tick may be long ago.
+    AdvanceDurableTime(state_, effects_, now_us);
+    attendance.time_us_max = state_.record.time_us;
+  }
   Pump(now_us);
   return attendance;
 }

@@ -54,6 +54,8 @@ struct Attendance {
   bool expelled = false;  // refused: it was a member, and was taken for dead
   std::string reason;     // refused: one line
   uint64_t member = 0;    // 0: a tool
+  // A member is told no later time with its welcome, for the store covers none.
+  uint64_t time_us_max = 0;
 };
 
 struct CoordinatorEffects {

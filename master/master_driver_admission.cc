@@ -1,4 +1,5 @@
 // Streams whose process has not proved itself yet, and those that are refused.
+#include <algorithm>
 #include <utility>
 
 #include "client_core/base/log.h"
@@ -77,7 +78,7 @@ void MasterDriver::OnProved(StreamId id, Entry& entry) {
     verdict->set_member(attendance.member);
     verdict->set_lease_ms(static_cast<uint32_t>(coordinator().lease_ms()));
     if (hello.kind != MemberKind::kOther) {
-      verdict->set_time_us(coordinator().TimeUs(NowUs()));
+      verdict->set_time_us(std::min(coordinator().TimeUs(NowUs()), attendance.time_us_max));
     }
     Prove(*entry.admission, verdict);
     --unproved_;

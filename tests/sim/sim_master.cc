@@ -229,7 +229,9 @@ void SimMaster::OnHello(ControlConnection& connection, const MemberHello& hello)
         trace_.Note(connection.name() +
                     (attendance->welcome ? " is welcome, member " : " is not ") +
                     std::to_string(attendance->member) + attendance->reason);
-        if (attendance->welcome) WatchTime(coordinator_->TimeUs(NowUs()));
+        if (attendance->welcome) {
+          WatchTime(std::min(coordinator_->TimeUs(NowUs()), attendance->time_us_max));
+        }
         connection.SendToMember(SimVerdict{*attendance, true, coordinator_->cluster(),
                                            coordinator_->view().epoch.value, coordinator_->life()});
         if (!attendance->welcome) connection.CloseMaster(attendance->reason);

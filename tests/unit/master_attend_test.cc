@@ -244,6 +244,14 @@ class MasterTimeTest : public ::testing::Test {
   MasterBench bench;
 };
 
+TEST_F(MasterTimeTest, AMasterThatStoodStillTellsWhoComesNoTimeThatItsStoreDoesNotCover) {
+  bench.Form();
+  bench.now_us += 60 * kSecondUs;
+  bench.AddAgent();
+  EXPECT_EQ(bench.disk.cluster.time_us, bench.attendance.time_us_max);
+  EXPECT_GE(bench.disk.cluster.time_us, Time());
+}
+
 TEST_F(MasterTimeTest, AWallClockThatIsAheadOrBehindMovesNothing) {
   bench.Form();
   for (const int64_t wrong_s : {600, -600}) {
