@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "client_core/base/planted_bug.h"
 #include "client_core/replication/safe_guess.h"
 
 namespace onetrip {
@@ -11,7 +12,7 @@ bool SafeGuess::ReadAtOnce(RegisterHandle& handle, Tuple* m, const std::byte** i
   const RegisterRef& ref = handle.ref;
   const View& view = context_.view();
   const int live = view.LiveReplicas(ref.addr);
-  const int needed = max_register_.majority(ref);
+  const int needed = Planted(Bug::kInlineReadOfOne) ? 1 : max_register_.majority(ref);
   int replica = InNOut::InPlaceReplica(ref, live);
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
   std::array<const std::byte*, kMaxReplicas> images;
@@ -28,12 +29,16 @@ bool SafeGuess::ReadAtOnce(RegisterHandle& handle, Tuple* m, const std::byte** i
   InNOut& in_n_out = max_register_.in_n_out();
   std::array<ReplicaSeen, kMaxReplicas> seen;
   for (int i = 0; i < needed; ++i) {
-    seen[i] = SeeRead(in_n_out.LookAt(ref, nodes[i], images[i], seals[i], /*looks_twice=*/false));
+    ReadLook look = in_n_out.LookAt(ref, nodes[i], images[i], seals[i], /*looks_twice=*/false);
+    look.has_buffer |= Planted(Bug::kInlineBufferNotFound);
+    seen[i] = SeeRead(look);
   }
   const Seen majority = Seen(seen).first(static_cast<size_t>(needed));
   const WordInLane largest = LargestOf(majority);
   // All of the majority hold the same write: no write-back is due.
-  if (Counted(majority) < needed || HoldersOf(majority, largest.word) < needed) return false;
+  const int holders =
+      Planted(Bug::kInlineReadOfDifferent) ? needed : HoldersOf(majority, largest.word);
+  if (Counted(majority) < needed || holders < needed) return false;
   if (NextOfRead(largest.word, /*everywhere=*/false) != ReadNext::kReturn ||
       !InNOut::ReadInPlace(ref, images[0], largest.word, &m->value)) {
     return false;
@@ -94,7 +99,8 @@ bool SafeGuess::WriteAtOnce(RegisterHandle& handle, const OutBuffer& buffer,
     const MetaWord found(batch->op(cas[i]).result);
     ReplicaSeen seen;
     const MaxNext next = SeeMax({posted, expected, found, lane, *seals[i]}, &lanes, {}, &seen);
-    if (next != MaxNext::kReport || !seen.counts() || !seen.firsthand) return false;
+    const bool is_firsthand = seen.firsthand || Planted(Bug::kInlineWriteOverLarger);
+    if (next != MaxNext::kReport || !seen.counts() || !is_firsthand) return false;
   }
   if (LeaseRanOut()) return false;
   outcome->begun = {};

@@ -49,9 +49,10 @@ std::optional<Result<SlotOutcome>> Snapshot::WriteAtOnce(Operation& operation,
   }
   progress->votes = votes;
   const Verdict verdict = EvaluateRules(votes.words(), write.v_new);
-  if (NextOfRound(verdict, write.shared) != RoundNext::kCommit) return std::nullopt;
+  const bool has_won = NextOfRound(verdict, write.shared) == RoundNext::kCommit;
+  if (!has_won && !Planted(Bug::kInlineVotesNotCounted)) return std::nullopt;
   round_trip = context_.fabric.NewRoundTrip();
-  AddCommitLog(*round_trip, write);
+  if (!Planted(Bug::kInlineCommitUnlogged)) AddCommitLog(*round_trip, write);
   if (!round_trip->empty() && !PostInline(context_, operation, round_trip).ok()) {
     progress->again = progress->touched = true;
     return std::nullopt;
