@@ -69,6 +69,13 @@ enum class Bug : uint8_t {
   kReadAwaitsVerified,      // a read of a guess waits until its writer has verified it
   kBytesNotBeside,          // a write's bytes go only where its register is live
   kPostedAtMinority,        // a write is posted although it cannot reach a majority
+  // the same where operations complete inline
+  kInlineReadOfOne,        // a read takes one replica for a majority
+  kInlineReadOfDifferent,  // ... or the larger word of a majority that differs, with no write-back
+  kInlineBufferNotFound,   // ... or a word whose buffer is not where the register is
+  kInlineWriteOverLarger,  // a write stands that is not first-hand everywhere
+  kInlineVotesNotCounted,  // a slot's writer goes on to the primary whatever the backups say
+  kInlineCommitUnlogged,   // ... without the log
   // the two forms of a key
   kSealNotRead,              // a step on a register counts whatever the seal says
   kLanesBeforeSeal,          // a freeze reads the lanes ahead of its seal

@@ -4,15 +4,8 @@
 #include <utility>
 
 #include "client_core/base/planted_bug.h"
-#include "client_core/replication/engine.h"
 
 namespace onetrip {
-namespace {
-
-constexpr Status kLeaseRanOut{StatusCode::kFenced, "the lease ran out during the operation"};
-
-}  // namespace
-
 Task<Result<ReadOutcome>> Abd::Read(RegisterOperation& operation, RegisterHandle& handle) {
   ReadOutcome outcome;
   const RegisterStep step = co_await max_register_.Read(operation, handle, &outcome.tuple);

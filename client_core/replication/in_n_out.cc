@@ -9,7 +9,7 @@
 namespace onetrip {
 namespace {
 
-using State = ReplicaReply::State;
+using State = ReplicaSeen::State;
 
 uint64_t WordAt(const std::byte* image, uint64_t offset) {
   uint64_t word;
@@ -69,9 +69,8 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
   ReplicaReply& reply = share.reply();
   RemoteAddr at;
   if (!Find(share.node(), ref.addr, &at)) co_return share.Report(State::kFailed);
-  // A CAS from a larger word would set the lane back.
-  MetaWord expected = write.expected.AsGuess() < write.word.AsGuess() ? write.expected : MetaWord();
-  bool untouched = false;  // there was no seal and nothing larger
+  MetaWord expected = ExpectedInLane(write.expected, write.word);
+  LanesLook lanes;
   for (uint32_t attempt = 0; attempt <= options_.cas_retries_max; ++attempt) {
     const RemoteAddr lane = Plus(at, ref.shape.lane_offset(write.lane));
     const bool plainly = expected.is_empty() && Planted(Bug::kFirstWordPlain);
@@ -84,34 +83,19 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
     const Status status = co_await context_.fabric.Post(batch);
     ++reply.round_trips;
     if (!status.ok() || !StillThere(ref, at.node)) break;
-    if (reads && !Examine(ref, image, batch, reply)) break;
-    if (reads) untouched = reply.largest < write.word && WordAt(image, kSealOffset) == 0;
-
-    const MetaWord found(batch->op(cas).result);
-    const bool took = found == expected;
-    if (took || found.AsGuess() >= write.word.AsGuess()) {
-      // Put there by this very write, perhaps overtaken in its lane since: what has come after it
-      // is not to be looked at.
-      const EarlierLook& earlier = write.earlier;
-      const bool took_earlier = !took && (earlier.took || (earlier.posted && found == write.word));
-      if (took_earlier) {
-        if (!earlier.known) break;
-        reply.largest = earlier.largest;
-        reply.lane = earlier.lane;
-        untouched = earlier.open && earlier.largest < write.word;
-      } else if (!took && earlier.lost) {
-        break;
-      }
-      reply.firsthand = untouched && (took || took_earlier);
-      reply.own_lane = took ? write.word : found;
-      const MetaWord in_lane = took_earlier ? write.word : reply.own_lane;
-      if (in_lane > reply.largest) {
-        reply.largest = in_lane;
-        reply.lane = write.lane;
-      }
-      reply.seal = Planted(Bug::kSealNotRead) ? 0 : *seal;
-      co_return share.Report(reply.seal == 0 ? State::kCounted : State::kSealed);
+    if (reads) {
+      reply.image = image;
+      reply.round_trip = batch;
+      share.seen().foreign = !IsOf(ref, image);
+      if (share.seen().foreign) break;
+      lanes = LookAtLanes(ref, image);
     }
+    const MetaWord found(batch->op(cas).result);
+    ReplicaSeen seen = share.seen();
+    const MaxNext next = SeeMax({write.word, expected, found, write.lane, *seal},
+                                write.read_lanes ? &lanes : nullptr, write.earlier, &seen);
+    if (next == MaxNext::kFail) break;
+    if (next == MaxNext::kReport) co_return share.Report(seen);
     expected = found;
     batch = context_.fabric.NewRoundTrip();
   }
@@ -131,20 +115,10 @@ Task<void> InNOut::Read(QuorumCall::Share share, RegisterRef ref, bool looks_twi
       AddReads(*batch, ref, at, in_place, looks_twice ? ref.shape.in_place_offset() : 0, &image);
   const Status status = co_await context_.fabric.Post(batch);
   ++reply.round_trips;
-  if (!status.ok() || !StillThere(ref, at.node) || !Examine(ref, image, batch, reply)) {
-    co_return share.Report(State::kFailed);
-  }
-  // Where the region of its buffer is still missing a word cannot be read, nor be overtaken.
-  RemoteAddr buffer;
-  if (!reply.largest.is_empty() && !Find(at.node, reply.largest.buffer(ref.addr), &buffer)) {
-    co_return share.Report(State::kFailed);
-  }
-  // One READ is not of one moment: its first lanes may have grown before its last ones were read.
-  uint8_t lane = 0;
-  const auto* again = reinterpret_cast<const std::byte*>(seal) - kSealOffset;
-  reply.steady = looks_twice && LargestIn(ref, again, &lane) == reply.largest;
-  reply.seal = Planted(Bug::kSealNotRead) ? 0 : *seal;
-  share.Report(reply.seal == 0 ? State::kCounted : State::kSealed);
+  if (!status.ok() || !StillThere(ref, at.node)) co_return share.Report(State::kFailed);
+  reply.image = image;
+  reply.round_trip = batch;
+  share.Report(SeeRead(LookAt(ref, at.node, image, seal, looks_twice)));
 }
 
 // Line 15.
@@ -186,12 +160,16 @@ Task<void> InNOut::Seal(QuorumCall::Share share, RegisterRef ref, SealWord seal)
   if (image == nullptr) image = batch->Read(at, bytes);
   const Status status = co_await context_.fabric.Post(batch);
   ++reply.round_trips;
-  if (!status.ok() || !StillThere(ref, at.node) || !Examine(ref, image, lanes, reply)) {
-    co_return share.Report(State::kFailed);
-  }
+  if (!status.ok() || !StillThere(ref, at.node)) co_return share.Report(State::kFailed);
+  reply.image = image;
+  reply.round_trip = lanes;
+  ReplicaSeen seen;
+  seen.foreign = !IsOf(ref, image);
+  seen.largest = LargestIn(ref, image, &seen.lane);
   const SealWord found(batch->op(cas).result);
-  reply.seal = found.open() ? seal.bits() : found.bits();
-  share.Report(State::kCounted);
+  seen.seal = found.open() ? seal.bits() : found.bits();
+  seen.state = seen.foreign ? State::kFailed : State::kCounted;
+  share.Report(seen);
 }
 
 Task<void> InNOut::ReadFinal(QuorumCall::Share share, RegisterRef ref) {
@@ -267,8 +245,10 @@ EarlierLook InNOut::LookBack(const RegisterRef& ref, RoundTrip& batch, NodeId no
     // The seal is the only other READ.
     if (op.kind != FabricOpKind::kRead || op.bytes == sizeof(uint64_t) || !op.ok) continue;
     look.known = true;
-    look.open = WordAt(op.local, kSealOffset) == 0;
-    look.largest = LargestIn(ref, op.local, &look.lane);
+    const LanesLook lanes = LookAtLanes(ref, op.local);
+    look.open = lanes.open;
+    look.largest = lanes.largest;
+    look.lane = lanes.lane;
   }
   return look;
 }
@@ -300,18 +280,27 @@ bool InNOut::ReadInPlace(const RegisterRef& ref, const std::byte* image, MetaWor
                        word, value);
 }
 
-bool InNOut::Examine(const RegisterRef& ref, const std::byte* image, const RoundTripPtr& batch,
-                     ReplicaReply& reply) {
-  reply.image = image;
-  reply.round_trip = batch;
-  reply.foreign = !IsOf(ref, image);
+ReadLook InNOut::LookAt(const RegisterRef& ref, NodeId node, const std::byte* image,
+                        const uint64_t* seal, bool looks_twice) {
+  ReadLook look;
+  look.is_of_register = IsOf(ref, image);
+  look.largest = LargestIn(ref, image, &look.lane);
+  const GlobalAddr buffer = look.largest.buffer(ref.addr);
+  RemoteAddr at;
+  look.has_buffer = buffer.region() == ref.addr.region() || Find(node, buffer, &at);
+  // One READ is not of one moment: its first lanes may have grown before its last ones were read.
   uint8_t lane = 0;
-  const MetaWord largest = LargestIn(ref, image, &lane);
-  if (largest > reply.largest) {
-    reply.largest = largest;
-    reply.lane = lane;
-  }
-  return !reply.foreign;
+  const auto* again = reinterpret_cast<const std::byte*>(seal) - kSealOffset;
+  look.steady = looks_twice && LargestIn(ref, again, &lane) == look.largest;
+  look.seal = *seal;
+  return look;
+}
+
+LanesLook InNOut::LookAtLanes(const RegisterRef& ref, const std::byte* image) {
+  LanesLook look;
+  look.largest = LargestIn(ref, image, &look.lane);
+  look.open = WordAt(image, kSealOffset) == 0;
+  return look;
 }
 
 }  // namespace onetrip

@@ -21,6 +21,8 @@
 #include "client_core/memory/worker_context.h"
 #include "client_core/replication/guess_clock.h"
 #include "client_core/replication/quorum_call.h"
+#include "client_core/replication/read_rules.h"
+#include "client_core/replication/write_rules.h"
 
 namespace onetrip {
 
@@ -58,17 +60,6 @@ struct RegisterHandle {
   RegisterHandle() = default;
   RegisterHandle(const RegisterRef& ref_in, const GuessClock& clock)
       : ref(ref_in), times(clock.Times(ref_in.birth)) {}
-};
-
-// What an earlier batch of the same write did at a replica, and found there ahead of that.
-struct EarlierLook {
-  bool posted = false;
-  bool known = false;  // the rest, but for `lost`
-  bool took = false;   // the word was put there
-  bool lost = false;   // whether it was, is not known
-  bool open = false;   // no seal
-  uint8_t lane = 0;
-  MetaWord largest;
 };
 
 // One MAX of a lane.
@@ -144,10 +135,12 @@ class InNOut {
   // seal, whose place is returned; of what lies behind it up to `seal_to`, too, if that is not 0.
   static const uint64_t* AddReads(RoundTrip& batch, const RegisterRef& ref, RemoteAddr at,
                                   bool in_place, uint64_t seal_to, const std::byte** image);
-  // Takes header and lanes from `image`, which lies in `batch`, into the reply. False if they are
-  // another register's.
-  static bool Examine(const RegisterRef& ref, const std::byte* image, const RoundTripPtr& batch,
-                      ReplicaReply& reply);
+  // What a READ of header and lanes on `node`, and then one of the seal, have shown. `seal` may be
+  // the beginning of a second READ of the lanes.
+  ReadLook LookAt(const RegisterRef& ref, NodeId node, const std::byte* image, const uint64_t* seal,
+                  bool looks_twice);
+  // What a READ of header and lanes has shown.
+  static LanesLook LookAtLanes(const RegisterRef& ref, const std::byte* image);
 
   // What `batch`, of SafeGuess::WriteAtOnce, has found and done at `node`.
   static EarlierLook LookBack(const RegisterRef& ref, RoundTrip& batch, NodeId node);

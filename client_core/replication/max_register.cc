@@ -61,58 +61,36 @@ void MaxRegister::Avoid(const RegisterOperation& operation, const RegisterHandle
 Task<void> MaxRegister::AskAgain(RegisterRef ref, int replica, ReplicaNodes nodes, SharedPin pin) {
   QuorumCall call(context_.executor, nodes, pin);
   co_await in_n_out_.Read(call.Ask(replica), ref);
-  if (call.reply(replica).state == ReplicaReply::State::kFailed) co_return;
+  if (call.seen(replica).state == ReplicaSeen::State::kFailed) co_return;
   avoid_until_ns_[nodes.node[replica].value] = 0;
 }
 
 Tuple MaxRegister::Largest(const QuorumCall& call) {
+  const WordInLane largest = LargestOf(call.seen());
   Tuple m;
-  for (int replica = 0; replica < call.replicas(); ++replica) {
-    if (!call.counts(replica) || call.reply(replica).largest <= m.word) continue;
-    m.word = call.reply(replica).largest;
-    m.lane = call.reply(replica).lane;
-  }
+  m.word = largest.word;
+  m.lane = largest.lane;
   return m;
-}
-
-bool MaxRegister::AllHoldFirsthand(const QuorumCall& call, MetaWord m) {
-  if (m.verified() || !(m.firsthand() || Planted(Bug::kSecondhandCounts))) return false;
-  for (int replica = 0; replica < call.replicas(); ++replica) {
-    if (!call.counts(replica)) continue;
-    const MetaWord held = call.reply(replica).largest;
-    if (Planted(Bug::kSecondhandCounts) ? held.AsGuess() != m.AsGuess() : held != m) return false;
-    if (!call.reply(replica).steady) return false;
-  }
-  return true;
-}
-
-int MaxRegister::Holders(const QuorumCall& call, MetaWord word) {
-  int holders = 0;
-  for (int replica = 0; replica < call.replicas(); ++replica) {
-    holders += Holds(call, replica, word) ? 1 : 0;
-  }
-  return holders;
 }
 
 RegisterStep MaxRegister::End(RegisterOperation& operation, const QuorumCall& call, int needed) {
   uint32_t round_trips = 1;
-  RegisterStep step;
-  bool foreign = false;
   for (int replica = 0; replica < call.replicas(); ++replica) {
-    const ReplicaReply& reply = call.reply(replica);
-    if (call.counts(replica)) round_trips = std::max(round_trips, reply.round_trips);
-    if (reply.state == ReplicaReply::State::kSealed) step.seal = reply.seal;
-    foreign |= reply.foreign;
+    if (call.counts(replica)) round_trips = std::max(round_trips, call.reply(replica).round_trips);
   }
   operation.round_trips += round_trips;
-  if (call.counted() >= needed) {
-    step.seal = 0;
-  } else if (foreign) {
-    step = {Status(StatusCode::kNotFound, "this memory is another register's by now"), 0};
-  } else if (step.seal == 0) {
-    step.status = Status(StatusCode::kUnavailable, "too few replicas of a register answered");
+  const StepVerdict verdict = JudgeStep(call.seen(), needed);
+  switch (verdict.end) {
+    case StepVerdict::End::kDone:
+      break;
+    case StepVerdict::End::kForeign:
+      return {Status(StatusCode::kNotFound, "this memory is another register's by now"), 0};
+    case StepVerdict::End::kSealed:
+      return {Status::Ok(), verdict.seal};
+    case StepVerdict::End::kTooFew:
+      return {Status(StatusCode::kUnavailable, "too few replicas of a register answered"), 0};
   }
-  return step;
+  return {};
 }
 
 // Appendix A, READ up to the write-back: inner reads of a majority.
@@ -134,12 +112,12 @@ Task<RegisterStep> MaxRegister::ReadLanes(RegisterOperation& operation, Register
   const RegisterStep step = End(operation, *call, needed);
   if (!step.done()) co_return step;
   Tuple largest = Largest(*call);
-  if (asks_all && (AllHoldFirsthand(*call, largest.word) || !call->counts(order[0]))) {
+  if (asks_all && (AllHoldFirsthand(call->seen(), largest.word) || !call->counts(order[0]))) {
     co_await call->Wait(all, WidenDeadlineNs());
     if (call->counted() < all && call->sealed() == 0) Avoid(operation, handle, *call);
     largest = Largest(*call);
     const int enough = Planted(Bug::kMajorityIsEverywhere) ? needed : all;
-    largest.everywhere = call->counted() >= enough && AllHoldFirsthand(*call, largest.word);
+    largest.everywhere = IsEverywhere(call->seen(), largest.word, enough);
   }
   if (m->word.AsGuess() == largest.word.AsGuess()) {
     m->word = std::max(m->word, largest.word);
@@ -178,7 +156,7 @@ Task<RegisterStep> MaxRegister::Read(RegisterOperation& operation, RegisterHandl
         continue;
       }
     }
-    if (Holders(call, m->word) >= majority(handle.ref) || Planted(Bug::kNoWriteBack)) {
+    if (HoldersOf(call.seen(), m->word) >= majority(handle.ref) || Planted(Bug::kNoWriteBack)) {
       co_return RegisterStep();
     }
     co_return co_await WriteBack(operation, handle, call, *m);
@@ -212,7 +190,7 @@ Task<bool> MaxRegister::FetchValue(RegisterOperation& operation, const RegisterH
   int first = -1;
   for (int replica = 0; replica < call.replicas(); ++replica) {
     const bool holds =
-        call.counts(replica) && call.reply(replica).largest.AsGuess() == m->word.AsGuess();
+        call.counts(replica) && call.seen(replica).largest.AsGuess() == m->word.AsGuess();
     if (!holds) {
       fetch.Exclude(replica);
     } else if (first < 0) {
@@ -244,9 +222,9 @@ Task<RegisterStep> MaxRegister::WriteBack(RegisterOperation& operation,
                                           const RegisterHandle& handle, const QuorumCall& call,
                                           const Tuple& m) {
   QuorumCall back = NewCall(operation, call);
-  const int needed = majority(handle.ref) - Holders(call, m.word);
+  const int needed = majority(handle.ref) - HoldersOf(call.seen(), m.word);
   for (int replica = 0; replica < call.replicas(); ++replica) {
-    if (Holds(call, replica, m.word)) {
+    if (call.seen(replica).Holds(m.word)) {
       back.Exclude(replica);
       continue;
     }
@@ -260,12 +238,12 @@ Task<RegisterStep> MaxRegister::WriteBack(RegisterOperation& operation,
       back.Exclude(replica);
       continue;
     }
-    const ReplicaReply& reply = call.reply(replica);
-    const bool own = !reply.own_lane.is_empty() &&
-                     m.lane == InNOut::LaneOf(context_.membership.id, handle.ref.shape);
+    const MetaWord own_lane = call.seen(replica).own_lane;
+    const bool own =
+        !own_lane.is_empty() && m.lane == InNOut::LaneOf(context_.membership.id, handle.ref.shape);
     const LaneWrite write{
         .word = word,
-        .expected = own ? reply.own_lane : InNOut::LaneIn(handle.ref, reply, m.lane),
+        .expected = own ? own_lane : InNOut::LaneIn(handle.ref, call.reply(replica), m.lane),
         .lane = m.lane};
     Start(in_n_out_.Write(back.Ask(replica), handle.ref, write, std::move(batch)));
   }
@@ -296,7 +274,7 @@ Task<RegisterStep> MaxRegister::Write(RegisterOperation& operation, RegisterHand
     }
     const bool known = before != nullptr && before->counts(replica);
     const LaneWrite write{.word = word,
-                          .expected = known ? before->reply(replica).own_lane : handle.lane_word,
+                          .expected = known ? before->seen(replica).own_lane : handle.lane_word,
                           .lane = lane,
                           .read_lanes = read_lanes,
                           .earlier = begun
@@ -383,7 +361,7 @@ Task<Status> MaxRegister::MakeWhole(RegisterOperation& operation, const Register
 
 Task<RegisterStep> MaxRegister::Announce(RegisterOperation& operation, RegisterHandle& handle,
                                          QuorumCall& call, Tuple* m) {
-  if (Holders(call, m->word) >= majority(handle.ref)) co_return RegisterStep();
+  if (HoldersOf(call.seen(), m->word) >= majority(handle.ref)) co_return RegisterStep();
   const bool fetched = co_await FetchValue(operation, handle, call, m);
   if (fetched) co_return co_await WriteBack(operation, handle, call, *m);
   ++restarts_;

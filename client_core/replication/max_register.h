@@ -169,8 +169,6 @@ class MaxRegister {
   // that have lately been slow or lost last. Returns how many have not been.
   int Order(const RegisterHandle& handle, const QuorumCall& call,
             std::array<uint8_t, kMaxReplicas>* order);
-  // Whether all that have answered hold `m` first-hand and, looked at twice, as their largest.
-  [[nodiscard]] static bool AllHoldFirsthand(const QuorumCall& call, MetaWord m);
   // The nodes that `call` still waits for are asked last until they have answered, or for avoid_ns.
   void Avoid(const RegisterOperation& operation, const RegisterHandle& handle,
              const QuorumCall& call);
@@ -185,10 +183,6 @@ class MaxRegister {
   // Writes m, bytes and word, to replicas that do not hold it until a majority does.
   Task<RegisterStep> WriteBack(RegisterOperation& operation, const RegisterHandle& handle,
                                const QuorumCall& call, const Tuple& m);
-  [[nodiscard]] static bool Holds(const QuorumCall& call, int replica, MetaWord word) {
-    return call.counts(replica) && call.reply(replica).largest.AsGuess() >= word.AsGuess();
-  }
-  [[nodiscard]] static int Holders(const QuorumCall& call, MetaWord word);
   // When to widen, and measuring what that rests on.
   [[nodiscard]] uint64_t WidenNs() const;
   void Measure(uint64_t duration_ns);

@@ -23,6 +23,7 @@
 #include "client_core/layout/register_layout.h"
 #include "client_core/layout/types.h"
 #include "client_core/memory/reclaim.h"
+#include "client_core/replication/replica_seen.h"
 
 namespace onetrip {
 
@@ -55,28 +56,10 @@ class SharedPin {
   State* state_ = nullptr;
 };
 
-// What one replica has answered.
+// What one replica has answered, beside what the rules look at (ReplicaSeen).
 struct ReplicaReply {
-  enum class State : uint8_t {
-    kNotAsked,
-    kPending,
-    kCounted,  // the step took effect, and the seal read 0 after it
-    kSealed,
-    kFailed,  // the node was lost, or left the map, or what it holds is not what was asked for
-  };
-  State state = State::kNotAsked;
-  uint8_t lane = 0;      // where `largest` is
-  bool foreign = false;  // the header is another register's
-  // A write with `read_lanes`: it put the word there itself, and when it looked, ahead of its CAS,
-  // there was no seal and nothing larger.
-  bool firsthand = false;
-  // A read that looks twice: what is the largest was so still in a READ that began after the first.
-  bool steady = false;
   uint32_t round_trips = 0;  // one after the other
-  uint64_t seal = 0;         // kSealed; of a step that seals, always
   uint64_t final_word = 0;   // read by ReadFinal
-  MetaWord largest;          // of all lanes that were looked at
-  MetaWord own_lane;         // a write's lane, after it
   LockWord lock;             // try_lock: what the replica holds after it
   // Header, lanes and, if asked for, the in-place area; or the bulk of a buffer. Null: not read,
   // or not yet.
@@ -120,7 +103,7 @@ class QuorumCall {
       }
       return counted >= needed || sealed > 0 || counted + pending < needed;
     }
-    void Report(ReplicaReply& reply, ReplicaReply::State state);
+    void Report(int replica, ReplicaSeen::State state);
 
     Executor& executor;
     const ReplicaNodes nodes;
@@ -130,6 +113,7 @@ class QuorumCall {
     int sealed = 0;
     Waiter* waiter = nullptr;
     SharedPin pin;
+    std::array<ReplicaSeen, kMaxReplicas> seen;
     std::array<ReplicaReply, kMaxReplicas> replies;
   };
 
@@ -142,15 +126,22 @@ class QuorumCall {
     Share& operator=(Share&&) = delete;
     ~Share() {
       if (state_ == nullptr) return;
-      if (reply().state == ReplicaReply::State::kPending) Report(ReplicaReply::State::kFailed);
+      if (seen().state == ReplicaSeen::State::kPending) Report(ReplicaSeen::State::kFailed);
       state_->Unref();
     }
     [[nodiscard]] int replica() const { return replica_; }
     [[nodiscard]] NodeId node() const { return state_->nodes.node[replica_]; }
     [[nodiscard]] int replicas() const { return state_->nodes.count; }
+    [[nodiscard]] ReplicaSeen& seen() const { return state_->seen[replica_]; }
     [[nodiscard]] ReplicaReply& reply() const { return state_->replies[replica_]; }
     // Once.
-    void Report(ReplicaReply::State state) { state_->Report(reply(), state); }
+    void Report(ReplicaSeen::State state) { state_->Report(replica_, state); }
+    // What it has come to, whole.
+    void Report(const ReplicaSeen& seen) {
+      state_->seen[replica_] = seen;
+      state_->seen[replica_].state = ReplicaSeen::State::kPending;
+      state_->Report(replica_, seen.state);
+    }
 
    private:
     friend class QuorumCall;
@@ -167,29 +158,31 @@ class QuorumCall {
 
   // REQUIRES: not asked yet.
   [[nodiscard]] Share Ask(int replica) {
-    ReplicaReply& reply = state_->replies[replica];
-    CHECK(reply.state == ReplicaReply::State::kNotAsked);
-    reply.state = ReplicaReply::State::kPending;
+    CHECK(!asked(replica));
+    state_->seen[replica].state = ReplicaSeen::State::kPending;
     ++state_->pending;
     return {state_, replica};
   }
   // The replica is not to be asked.
   void Exclude(int replica) {
-    CHECK(state_->replies[replica].state == ReplicaReply::State::kNotAsked);
-    state_->replies[replica].state = ReplicaReply::State::kFailed;
+    CHECK(!asked(replica));
+    state_->seen[replica].state = ReplicaSeen::State::kFailed;
   }
 
   // How many may be asked: those that were live when the call began.
   [[nodiscard]] int replicas() const { return state_->nodes.count; }
   [[nodiscard]] const ReplicaNodes& nodes() const { return state_->nodes; }
   [[nodiscard]] NodeId node(int replica) const { return state_->nodes.node[replica]; }
+  // Of all that may be asked.
+  [[nodiscard]] Seen seen() const {
+    return Seen(state_->seen).first(static_cast<size_t>(replicas()));
+  }
+  [[nodiscard]] const ReplicaSeen& seen(int replica) const { return state_->seen[replica]; }
   [[nodiscard]] const ReplicaReply& reply(int replica) const { return state_->replies[replica]; }
   [[nodiscard]] bool asked(int replica) const {
-    return reply(replica).state != ReplicaReply::State::kNotAsked;
+    return seen(replica).state != ReplicaSeen::State::kNotAsked;
   }
-  [[nodiscard]] bool counts(int replica) const {
-    return reply(replica).state == ReplicaReply::State::kCounted;
-  }
+  [[nodiscard]] bool counts(int replica) const { return seen(replica).counts(); }
   [[nodiscard]] int counted() const { return state_->counted; }
   [[nodiscard]] int sealed() const { return state_->sealed; }
   [[nodiscard]] bool all_asked() const {
@@ -242,12 +235,12 @@ inline QuorumCall::Waiter QuorumCall::Wait(int needed, uint64_t until_ns) {
   return {state_, needed, until_ns};
 }
 
-inline void QuorumCall::State::Report(ReplicaReply& reply, ReplicaReply::State state) {
-  CHECK(reply.state == ReplicaReply::State::kPending);
-  reply.state = state;
+inline void QuorumCall::State::Report(int replica, ReplicaSeen::State state) {
+  CHECK(seen[replica].state == ReplicaSeen::State::kPending);
+  seen[replica].state = state;
   --pending;
-  counted += state == ReplicaReply::State::kCounted ? 1 : 0;
-  sealed += state == ReplicaReply::State::kSealed ? 1 : 0;
+  counted += state == ReplicaSeen::State::kCounted ? 1 : 0;
+  sealed += state == ReplicaSeen::State::kSealed ? 1 : 0;
   if (waiter == nullptr || !Decided(waiter->needed_)) return;
   waiter->Cancel();
   executor.Schedule(std::exchange(waiter, nullptr)->handle_);

@@ -28,7 +28,7 @@ Task<Result<SealOutcome>> RegisterSeal::Seal(RegisterOperation& operation,
   outcome.one_deleter = true;
   for (int replica = 0; replica < call.replicas(); ++replica) {
     if (!call.counts(replica)) continue;
-    const SealWord found(call.reply(replica).seal);
+    const SealWord found(call.seen(replica).seal);
     mine += found == seal ? 1 : 0;
     if (!found.is_deleted() ||
         (outcome.deleter.has_value() && *outcome.deleter != found.deleter())) {

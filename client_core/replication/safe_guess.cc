@@ -10,19 +10,8 @@
 namespace onetrip {
 namespace {
 
-constexpr Status kLeaseRanOut{StatusCode::kFenced, "the lease ran out during the operation"};
-
 // After a read that met a guess so many reads of the register ask all replicas at once.
 constexpr uint8_t kContendedReads = 64;
-
-// A write some of whose operations were posted.
-Status AfterPost(const Status& status) {
-  const bool claims_nothing_happened =
-      status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kFenced;
-  return claims_nothing_happened
-             ? Status(StatusCode::kUnknownOutcome, "too few replicas confirmed a write")
-             : status;
-}
 
 }  // namespace
 
@@ -52,11 +41,11 @@ Task<Status> SafeGuess::Write(RegisterOperation& operation, RegisterHandle& hand
   if (step.seal != 0) {
     co_await first.Wait(QuorumCall::Answers(max_register_.majority(handle.ref)),
                         operation.deadline_ns);
-    outcome->spread = SpreadOf(first, *outcome);
+    outcome->spread = SpreadOfGuess(first, *outcome);
   }
   if (step.done()) {
     Tuple m = MaxRegister::Largest(first);
-    if (m.word.AsGuess() <= w) {
+    if (GuessStands(m.word, w)) {
       m.value = value;
       max_register_.Verify(operation, handle, m);
       handle.lane_word = std::max(handle.lane_word, w.AsVerified());
@@ -66,8 +55,8 @@ Task<Status> SafeGuess::Write(RegisterOperation& operation, RegisterHandle& hand
     }
   }
   handle.writing = false;
-  if (!step.status.ok()) co_return AfterPost(step.status);
-  if (LeaseRanOut()) co_return AfterPost(kLeaseRanOut);
+  if (!step.status.ok()) co_return AfterSend(step.status);
+  if (LeaseRanOut()) co_return AfterSend(kLeaseRanOut);
   if (step.seal != 0) {
     outcome->end = RegisterEnd::kInterrupted;
     outcome->seal = step.seal;
@@ -80,7 +69,7 @@ Task<RegisterStep> SafeGuess::WriteOvertaken(RegisterOperation& operation, Regis
                                              QuorumCall& first, Tuple m, WriteOutcome* outcome) {
   const MetaWord w = outcome->guess;
   // Or somebody may have read it without a lock, and this would be too late.
-  CHECK(IsHindered(first));
+  CHECK(IsHindered(first.seen()));
   ++slow_writes_;
   clock_.Resynchronise(w.time(), m.word.time());
   handle.times.seen = std::max(handle.times.seen, m.word.time());
@@ -91,7 +80,7 @@ Task<RegisterStep> SafeGuess::WriteOvertaken(RegisterOperation& operation, Regis
     if (!announced.done()) co_return announced;
     // What overtook the guess is gone with its only replica: it was never read, and the guess,
     // which is at a majority, is above all that is.
-    if (m.word.AsGuess() <= w) co_return announced;
+    if (GuessStands(m.word, w)) co_return announced;
   }
   if (Planted(Bug::kNeverRewrite)) co_return RegisterStep();
   if (!Planted(Bug::kNoWriteLock)) {
@@ -114,33 +103,17 @@ Task<RegisterStep> SafeGuess::WriteOvertaken(RegisterOperation& operation, Regis
   co_return co_await max_register_.Write(operation, handle, w2, value, false, &first, &second);
 }
 
-bool SafeGuess::IsHindered(const QuorumCall& first) {
-  for (int replica = 0; replica < first.replicas(); ++replica) {
-    const ReplicaReply& reply = first.reply(replica);
-    const bool answered =
-        reply.state == ReplicaReply::State::kCounted || reply.state == ReplicaReply::State::kSealed;
-    if (answered && !reply.firsthand) return true;
-  }
-  return false;
-}
-
-// PROTOCOLS, "A guess that is everywhere".
-GuessSpread SafeGuess::SpreadOf(const QuorumCall& first, const WriteOutcome& outcome) {
-  int fresh = 0;
+GuessSpread SafeGuess::SpreadOfGuess(const QuorumCall& first, const WriteOutcome& outcome) {
   // An earlier batch may have been answered by a node that has left since.
-  bool hindered =
-      IsHindered(first) || (first.replicas() < context_.view().replicas && !outcome.begun);
+  const bool has_begun = outcome.begun.get() != nullptr;
+  const bool is_whole = first.replicas() >= context_.view().replicas || has_begun;
+  bool never_posted = false;
   for (int replica = 0; replica < first.replicas(); ++replica) {
-    const ReplicaReply& reply = first.reply(replica);
-    const bool answered =
-        reply.state == ReplicaReply::State::kCounted || reply.state == ReplicaReply::State::kSealed;
-    if (answered && reply.firsthand) ++fresh;
-    const bool not_posted =
-        reply.state == ReplicaReply::State::kFailed && reply.round_trips == 0 && !outcome.begun;
-    hindered |= not_posted;
+    never_posted |= first.seen(replica).state == ReplicaSeen::State::kFailed &&
+                    first.reply(replica).round_trips == 0 && !has_begun;
   }
-  if (fresh >= max_register_.majority_of(first.replicas())) return GuessSpread::kFresh;
-  return hindered ? GuessSpread::kHindered : GuessSpread::kUnknown;
+  return SpreadOf(first.seen(), max_register_.majority_of(first.replicas()), is_whole,
+                  never_posted);
 }
 
 // A READ, when the first tuple is verified or none is there.
@@ -155,16 +128,17 @@ Task<Result<ReadOutcome>> SafeGuess::Read(RegisterOperation& operation, Register
     outcome.seal = step.seal;
     co_return outcome;
   }
-  if (m.word.is_empty()) {
+  const ReadNext next = NextOfRead(m.word, m.everywhere);
+  if (next == ReadNext::kEmpty) {
     outcome.end = RegisterEnd::kEmpty;
     co_return outcome;
   }
   if (!m.word.verified()) {
     handle.contended = kContendedReads;
-    if (!m.everywhere) co_return co_await ReadGuess(operation, handle, std::move(m));
   } else if (handle.contended > 0) {
     --handle.contended;
   }
+  if (next == ReadNext::kReadGuess) co_return co_await ReadGuess(operation, handle, std::move(m));
   Repair(operation, handle, m);
   co_return outcome;
 }
@@ -172,7 +146,8 @@ Task<Result<ReadOutcome>> SafeGuess::Read(RegisterOperation& operation, Register
 Task<Result<ReadOutcome>> SafeGuess::ReadGuess(RegisterOperation& operation, RegisterHandle& handle,
                                                Tuple first) {
   // By writer: a writer's second tuple ends the read.
-  absl::InlinedVector<Tuple, 4> seen;
+  absl::InlinedVector<Tuple, 4> met;
+  absl::InlinedVector<GuessSeen, 4> seen;
   MetaWord not_locked;
   ReadOutcome outcome;
   Tuple& m = outcome.tuple;
@@ -190,34 +165,31 @@ Task<Result<ReadOutcome>> SafeGuess::ReadGuess(RegisterOperation& operation, Reg
       }
     }
     outcome.iterations = iteration + 1;
-    if (m.word.verified() || m.everywhere) co_return outcome;
-    if (Planted(Bug::kReadAwaitsVerified)) continue;
-    const auto same_writer = [&](const Tuple& t) {
-      return Planted(Bug::kSeenPerRegister) ? t.word.AsGuess() != m.word.AsGuess()
-                                            : t.value.worker == m.value.worker;
-    };
-    const auto same_tuple = [&](const Tuple& t) { return t.word.AsGuess() == m.word.AsGuess(); };
-    const auto before = std::find_if(seen.begin(), seen.end(), same_writer);
-    if (std::any_of(seen.begin(), seen.end(), same_tuple) || Planted(Bug::kNoSecondRead)) {
-      // Read twice: its timestamp was fresh.
-      if (Planted(Bug::kNoReaderLock)) co_return outcome;
-      const Result<bool> locked =
-          co_await lock_.TryLock(operation, handle, m.word, LockMode::kRead);
-      if (LeaseRanOut()) co_return kLeaseRanOut;
-      if (!locked.ok()) co_return locked.status();
-      if (locked.value()) {
-        max_register_.Verify(operation, handle, m);
-        if (!m.in_place) max_register_.CopyInPlace(operation, handle, m);
+    const GuessVerdict verdict = NextOfGuess(seen, {m.word, m.value.worker}, m.everywhere);
+    switch (verdict.next) {
+      case GuessNext::kReturn:
         co_return outcome;
+      case GuessNext::kReturnEarlier:
+        m = met[verdict.earlier];
+        co_return outcome;
+      case GuessNext::kReadAgain:
+        met.push_back(m);
+        seen.push_back({m.word, m.value.worker});
+        break;
+      case GuessNext::kLock: {
+        const Result<bool> locked =
+            co_await lock_.TryLock(operation, handle, m.word, LockMode::kRead);
+        if (LeaseRanOut()) co_return kLeaseRanOut;
+        if (!locked.ok()) co_return locked.status();
+        if (locked.value()) {
+          max_register_.Verify(operation, handle, m);
+          if (!m.in_place) max_register_.CopyInPlace(operation, handle, m);
+          co_return outcome;
+        }
+        outcome.stalls += not_locked == m.word.AsGuess() ? 1 : 0;
+        not_locked = m.word.AsGuess();
+        break;
       }
-      outcome.stalls += not_locked == m.word.AsGuess() ? 1 : 0;
-      not_locked = m.word.AsGuess();
-    } else if (before != seen.end()) {
-      // The writer has moved on, so that write was complete; what is returned is that write.
-      if (!Planted(Bug::kSameWriterNewest)) m = *before;
-      co_return outcome;
-    } else {
-      seen.push_back(m);
     }
   }
   co_return Status(StatusCode::kUnavailable, "a read met more writers than there may be");

@@ -15,6 +15,7 @@
 #include "client_core/base/status.h"
 #include "client_core/coro/task.h"
 #include "client_core/memory/worker_context.h"
+#include "client_core/replication/engine.h"
 #include "client_core/replication/guess_clock.h"
 #include "client_core/replication/max_register.h"
 #include "client_core/replication/timestamp_lock.h"
@@ -53,14 +54,6 @@ struct ReadOutcome {
   uint32_t stalls = 0;
 };
 
-// Whether a guess may have been read without a lock, by those who saw it everywhere. A writer whose
-// guess was overtaken need not ask: what overtook it has hindered it.
-enum class GuessSpread : uint8_t {
-  kHindered,  // nobody has, nor will: some replica cannot show it first-hand and as its largest
-  kFresh,     // perhaps; at a majority there was no seal, and nothing larger, when the write came
-  kUnknown,
-};
-
 // Of the buffers, those of posted words are in use until a larger word is at a majority or the
 // register has gone; one whose word is empty was not used.
 
@@ -74,6 +67,8 @@ struct WriteOutcome {
   bool wordless = false;
   RoundTripPtr begun;  // what a WriteAtOnce that gave up has posted
 };
+
+inline constexpr Status kLeaseRanOut{StatusCode::kFenced, "the lease ran out during the operation"};
 
 class SafeGuess {
  public:
@@ -129,11 +124,8 @@ class SafeGuess {
   Task<RegisterStep> WriteOvertaken(RegisterOperation& operation, RegisterHandle& handle,
                                     OutBuffer buffer, const WrittenValue& value, QuorumCall& first,
                                     Tuple m, WriteOutcome* outcome);
-  // Whether a replica has answered the guess's M.write that cannot show it to readers first-hand
-  // and as its largest.
-  [[nodiscard]] static bool IsHindered(const QuorumCall& first);
-  // What the answers to the guess's M.write say.
-  [[nodiscard]] GuessSpread SpreadOf(const QuorumCall& first, const WriteOutcome& outcome);
+  // What the answers to the guess's M.write say; PROTOCOLS, "A guess that is everywhere".
+  [[nodiscard]] GuessSpread SpreadOfGuess(const QuorumCall& first, const WriteOutcome& outcome);
   // Makes the in-place copy of what was read if it is missing twice in a row.
   void Repair(RegisterOperation& operation, RegisterHandle& handle, const Tuple& m);
 

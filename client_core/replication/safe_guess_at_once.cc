@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "client_core/base/planted_bug.h"
 #include "client_core/replication/safe_guess.h"
 
 namespace onetrip {
@@ -11,7 +12,7 @@ bool SafeGuess::ReadAtOnce(RegisterHandle& handle, Tuple* m, const std::byte** i
   const RegisterRef& ref = handle.ref;
   const View& view = context_.view();
   const int live = view.LiveReplicas(ref.addr);
-  const int needed = max_register_.majority(ref);
+  const int needed = Planted(Bug::kInlineReadOfOne) ? 1 : max_register_.majority(ref);
   int replica = InNOut::InPlaceReplica(ref, live);
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
   std::array<const std::byte*, kMaxReplicas> images;
@@ -26,21 +27,24 @@ bool SafeGuess::ReadAtOnce(RegisterHandle& handle, Tuple* m, const std::byte** i
   }
   if (!context_.fabric.PostInline(batch).ok()) return false;
   InNOut& in_n_out = max_register_.in_n_out();
-  MetaWord largest;
+  std::array<ReplicaSeen, kMaxReplicas> seen;
   for (int i = 0; i < needed; ++i) {
-    if (*seals[i] != 0 || !InNOut::IsOf(ref, images[i])) return false;
-    const MetaWord word = InNOut::LargestIn(ref, images[i], &m->lane);
-    // Where the region of its buffer is still missing a word does not count.
-    const GlobalAddr buffer = word.buffer(ref.addr);
-    RemoteAddr at;
-    const bool is_beside = word.is_empty() || buffer.region() == ref.addr.region();
-    if (!is_beside && !in_n_out.Find(nodes[i], buffer, &at)) return false;
-    // All of the majority hold the same write: no write-back is due.
-    if (i > 0 && word.AsGuess() != largest.AsGuess()) return false;
-    largest = std::max(largest, word);
+    ReadLook look = in_n_out.LookAt(ref, nodes[i], images[i], seals[i], /*looks_twice=*/false);
+    look.has_buffer |= Planted(Bug::kInlineBufferNotFound);
+    seen[i] = SeeRead(look);
   }
-  if (!largest.verified() || !InNOut::ReadInPlace(ref, images[0], largest, &m->value)) return false;
-  m->word = largest;
+  const Seen majority = Seen(seen).first(static_cast<size_t>(needed));
+  const WordInLane largest = LargestOf(majority);
+  // All of the majority hold the same write: no write-back is due.
+  const int holders =
+      Planted(Bug::kInlineReadOfDifferent) ? needed : HoldersOf(majority, largest.word);
+  if (Counted(majority) < needed || holders < needed) return false;
+  if (NextOfRead(largest.word, /*everywhere=*/false) != ReadNext::kReturn ||
+      !InNOut::ReadInPlace(ref, images[0], largest.word, &m->value)) {
+    return false;
+  }
+  m->word = largest.word;
+  m->lane = largest.lane;
   m->in_place = true;
   m->has_value = true;
   m->holder = std::move(batch);
@@ -63,7 +67,7 @@ bool SafeGuess::WriteAtOnce(RegisterHandle& handle, const OutBuffer& buffer,
   const View& view = context_.view();
   const WrittenValue value{context_.membership.id, bytes};
   const uint8_t lane = InNOut::LaneOf(value.worker, ref.shape);
-  const MetaWord expected = handle.lane_word.AsGuess() < w ? handle.lane_word : MetaWord();
+  const MetaWord expected = ExpectedInLane(handle.lane_word, w);
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
   const uint32_t bulk_bytes = BufferBulkBytes(bytes.size());
   std::byte* bulk = batch->Reserve(bulk_bytes);
@@ -87,13 +91,16 @@ bool SafeGuess::WriteAtOnce(RegisterHandle& handle, const OutBuffer& buffer,
   }
   outcome->begun = batch;
   if (!context_.fabric.PostInline(batch).ok()) return false;
+  // Stricter than a majority: what is not everywhere, first-hand and as the largest takes the long
+  // way, which may lock.
   for (int i = 0; i < live; ++i) {
-    uint8_t largest_lane = 0;
-    if (*seals[i] != 0 || batch->op(cas[i]).result != expected.bits() ||
-        !InNOut::IsOf(ref, images[i]) ||
-        InNOut::LargestIn(ref, images[i], &largest_lane).AsGuess() >= w) {
-      return false;
-    }
+    if (!InNOut::IsOf(ref, images[i])) return false;
+    const LanesLook lanes = InNOut::LookAtLanes(ref, images[i]);
+    const MetaWord found(batch->op(cas[i]).result);
+    ReplicaSeen seen;
+    const MaxNext next = SeeMax({posted, expected, found, lane, *seals[i]}, &lanes, {}, &seen);
+    const bool is_firsthand = seen.firsthand || Planted(Bug::kInlineWriteOverLarger);
+    if (next != MaxNext::kReport || !seen.counts() || !is_firsthand) return false;
   }
   if (LeaseRanOut()) return false;
   outcome->begun = {};

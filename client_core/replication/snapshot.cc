@@ -48,9 +48,11 @@ std::optional<Result<SlotOutcome>> Snapshot::WriteAtOnce(Operation& operation,
     if (progress->again) return std::nullopt;
   }
   progress->votes = votes;
-  if (EvaluateRules(votes.words(), write.v_new) != Verdict::kWinAll) return std::nullopt;
+  const Verdict verdict = EvaluateRules(votes.words(), write.v_new);
+  const bool has_won = NextOfRound(verdict, write.shared) == RoundNext::kCommit;
+  if (!has_won && !Planted(Bug::kInlineVotesNotCounted)) return std::nullopt;
   round_trip = context_.fabric.NewRoundTrip();
-  AddCommitLog(*round_trip, write);
+  if (!Planted(Bug::kInlineCommitUnlogged)) AddCommitLog(*round_trip, write);
   if (!round_trip->empty() && !PostInline(context_, operation, round_trip).ok()) {
     progress->again = progress->touched = true;
     return std::nullopt;
@@ -61,7 +63,7 @@ std::optional<Result<SlotOutcome>> Snapshot::WriteAtOnce(Operation& operation,
     progress->again = progress->touched = true;
     return std::nullopt;
   }
-  return JudgePrimary(round_trip->op(0).result, write, places);
+  return OutcomeOf(round_trip->op(0).result, write, places);
 }
 
 // Algorithm 4: a write that loses a node waits until it is back or out, its slots left to whoever
@@ -173,26 +175,19 @@ Task<Result<SlotOutcome>> Snapshot::Attempt(Operation& operation, const SlotWrit
     if (!status.ok()) co_return status;
   }
   const Verdict verdict = EvaluateRules(votes.words(), write.v_new);
-  switch (verdict) {
-    case Verdict::kWinAll:
-      break;
-    case Verdict::kAskMinimum:
-    case Verdict::kWinMajority: {
-      // Of a word that others propose, too, votes may be of an earlier round, which it has won.
-      if (verdict == Verdict::kAskMinimum || write.shared) {
-        const Result<uint64_t> v_check = co_await ReadPrimary(operation, places);
-        if (!v_check.ok()) co_return v_check.status();
-        if (v_check.value() != write.v_old) co_return SlotOutcome{false, v_check.value()};
-      }
-      if (verdict == Verdict::kAskMinimum && !WinsByMinimum(votes.words(), write.v_new)) {
-        co_return co_await AwaitChange(operation, write, places, *progress);
-      }
-      status = co_await FixBackups(operation, write, places, votes);
-      if (!status.ok()) co_return status;
-      break;
-    }
-    case Verdict::kLose:
-      co_return co_await AwaitChange(operation, write, places, *progress);
+  RoundNext next = NextOfRound(verdict, write.shared);
+  if (next == RoundNext::kAskPrimary) {
+    const Result<uint64_t> v_check = co_await ReadPrimary(operation, places);
+    if (!v_check.ok()) co_return v_check.status();
+    if (v_check.value() != write.v_old) co_return SlotOutcome{false, v_check.value()};
+    next = NextOfUnchanged(verdict, votes.words(), write.v_new);
+  }
+  if (next == RoundNext::kAwaitChange) {
+    co_return co_await AwaitChange(operation, write, places, *progress);
+  }
+  if (next == RoundNext::kFixBackups) {
+    status = co_await FixBackups(operation, write, places, votes);
+    if (!status.ok()) co_return status;
   }
   status = co_await CommitLog(operation, write);
   if (!status.ok()) co_return status;
@@ -279,21 +274,26 @@ void Snapshot::AddCommitLog(RoundTrip& round_trip, const SlotWrite& write) const
   }
 }
 
-// Lines 12 and 15. There is one winner a round, so the primary still holds v_old. Without backups
-// nobody votes, all writers come here, and this CAS is the decision.
+// Lines 12 and 15.
 Task<Result<SlotOutcome>> Snapshot::CasPrimary(Operation& operation, const SlotWrite& write,
                                                const Places& places) {
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   round_trip->Cas(places.at[0], write.v_old, write.v_new);
   const Status status = co_await Post(context_, operation, round_trip);
   if (!status.ok()) co_return status;
-  co_return JudgePrimary(round_trip->op(0).result, write, places);
+  co_return OutcomeOf(round_trip->op(0).result, write, places);
 }
 
-Result<SlotOutcome> Snapshot::JudgePrimary(uint64_t found, const SlotWrite& write,
-                                           const Places& places) {
-  if (found == write.v_old) return SlotOutcome{true, write.v_new};
-  if (places.count == 1 || write.shared) return SlotOutcome{false, found};
+Result<SlotOutcome> Snapshot::OutcomeOf(uint64_t found, const SlotWrite& write,
+                                        const Places& places) {
+  switch (JudgePrimary(found, write.v_old, places.count > 1, write.shared)) {
+    case PrimaryVerdict::kWon:
+      return SlotOutcome{true, write.v_new};
+    case PrimaryVerdict::kLost:
+      return SlotOutcome{false, found};
+    case PrimaryVerdict::kCorrupt:
+      break;
+  }
   return Status(StatusCode::kCorrupt, "a primary slot changed under the round's winner");
 }
 

@@ -74,8 +74,8 @@ class Snapshot : public Engine {
   static Status TakeVotes(const RoundTrip& round_trip, Status status, const SlotWrite& write,
                           const Places& places, Progress* progress, Votes* votes);
   void AddCommitLog(RoundTrip& round_trip, const SlotWrite& write) const;
-  static Result<SlotOutcome> JudgePrimary(uint64_t found, const SlotWrite& write,
-                                          const Places& places);
+  static Result<SlotOutcome> OutcomeOf(uint64_t found, const SlotWrite& write,
+                                       const Places& places);
   Task<Status> CasBackups(Operation& operation, const SlotWrite& write, const Places& places,
                           Progress* progress, Votes* votes);
   Task<Status> FixBackups(Operation& operation, const SlotWrite& write, const Places& places,

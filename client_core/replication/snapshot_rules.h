@@ -36,9 +36,49 @@ inline Verdict EvaluateRules(std::span<const uint64_t> votes, uint64_t v_new) {
   return has_vote ? Verdict::kAskMinimum : Verdict::kLose;
 }
 
+// What a writer does next.
+enum class RoundNext : uint8_t {
+  kCommit,       // the log, then the primary: it has won, and the backups hold v_new
+  kFixBackups,   // and then commit: it has won
+  kAskPrimary,   // whether it still holds v_old, without which the votes say nothing
+  kAwaitChange,  // of the primary: another one has won
+};
+
+// After the CAS round. `shared`: others may propose v_new, too, and votes for it may be of an
+// earlier round, which it has won.
+constexpr RoundNext NextOfRound(Verdict verdict, bool shared) {
+  switch (verdict) {
+    case Verdict::kWinAll:
+      return RoundNext::kCommit;
+    case Verdict::kWinMajority:
+      return shared ? RoundNext::kAskPrimary : RoundNext::kFixBackups;
+    case Verdict::kAskMinimum:
+      return RoundNext::kAskPrimary;
+    case Verdict::kLose:
+      break;
+  }
+  return RoundNext::kAwaitChange;
+}
+
 // Rule 3, after the primary was read and still holds v_old (lines 12-18).
 inline bool WinsByMinimum(std::span<const uint64_t> votes, uint64_t v_new) {
   return *std::min_element(votes.begin(), votes.end()) == v_new;
+}
+
+// After kAskPrimary, where the primary still holds v_old.
+inline RoundNext NextOfUnchanged(Verdict verdict, std::span<const uint64_t> votes, uint64_t v_new) {
+  const bool has_won = verdict == Verdict::kWinMajority || WinsByMinimum(votes, v_new);
+  return has_won ? RoundNext::kFixBackups : RoundNext::kAwaitChange;
+}
+
+enum class PrimaryVerdict : uint8_t { kWon, kLost, kCorrupt };
+
+// What the winner's CAS of the primary has `found`. There is one winner a round; without backups
+// nobody votes, and this CAS is the decision.
+constexpr PrimaryVerdict JudgePrimary(uint64_t found, uint64_t v_old, bool has_backups,
+                                      bool shared) {
+  if (found == v_old) return PrimaryVerdict::kWon;
+  return has_backups && !shared ? PrimaryVerdict::kCorrupt : PrimaryVerdict::kLost;
 }
 
 }  // namespace onetrip

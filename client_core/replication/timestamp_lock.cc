@@ -23,11 +23,11 @@ Task<void> TimestampLock::LockReplica(QuorumCall::Share share, RegisterRef ref, 
     const LockWord found(batch->op(0).result);
     if (found == expected || found.ticks() >= lock.ticks()) {
       reply.lock = found == expected ? lock : found;
-      co_return share.Report(ReplicaReply::State::kCounted);
+      co_return share.Report(ReplicaSeen::State::kCounted);
     }
     expected = found;
   }
-  share.Report(ReplicaReply::State::kFailed);
+  share.Report(ReplicaSeen::State::kFailed);
 }
 
 // Lines 9 to 12.

@@ -13,17 +13,18 @@
 namespace onetrip {
 namespace {
 
-// Tries seed after seed until a run fails; false if none does. All agents are over a network: the
-// seeds that find a bug were chosen among such. In a child process, since a bug may
-// end in a CHECK as well as in a report.
+// Tries seed after seed until a run fails; false if none does. All agents are over a network, or
+// all are on the memory nodes' host, as the bug says. In a child process, since a bug may end in a
+// CHECK as well as in a report.
 bool Finds(const PlantedBug& bug) {
   const pid_t child = fork();
   if (child == 0) {
     PlantBug(bug.name);
     const Scenario* scenario = FindScenario(bug.scenario);
     for (uint64_t seed = bug.first_seed; seed < bug.first_seed + bug.seeds; ++seed) {
-      const Report report =
-          bug.scenario == "small" ? RunSmallPrograms(seed, 200) : RunPlan(scenario->make(seed));
+      Plan plan = scenario->make(seed);
+      if (bug.inline_agents) plan.inline_agents = ~uint32_t{0};
+      const Report report = bug.scenario == "small" ? RunSmallPrograms(seed, 200) : RunPlan(plan);
       if (!report.ok()) _exit(1);
     }
     _exit(0);

@@ -23,6 +23,7 @@ struct Flags {
   double minutes = 0;
   std::string plan;
   std::string bug;
+  int64_t inline_agents = -1;  // not asked for
   std::string engine;
   bool timeline = false;
   bool shrink = false;
@@ -77,6 +78,7 @@ void Explain(const Flags& flags, const std::string& scenario, uint64_t seed, con
   std::cout << "replay: simulate --scenario " << scenario << " --seed " << seed << " --seeds 1";
   if (scenario == "small") std::cout << " --rounds " << flags.rounds;
   if (!flags.bug.empty()) std::cout << " --bug " << flags.bug;
+  if (flags.inline_agents >= 0) std::cout << " --inline-agents " << flags.inline_agents;
   std::cout << " --timeline\n";
 }
 
@@ -122,6 +124,12 @@ int RunPlanFile(const Flags& flags) {
   return report.ok() ? 0 : 1;
 }
 
+Plan PlanOf(const Flags& flags, const Scenario& scenario, uint64_t seed) {
+  Plan plan = scenario.Make(seed);
+  if (flags.inline_agents >= 0) plan.inline_agents = static_cast<uint32_t>(flags.inline_agents);
+  return plan;
+}
+
 // Runs seed after seed; returns whether all passed.
 bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_seed, uint64_t count,
                  SteadyClock::time_point until, Totals* totals) {
@@ -135,11 +143,11 @@ bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_se
   for (; seed < first_seed + count && (seed == first_seed || SteadyClock::now() < until); ++seed) {
     if (!flags.engine.empty() && EngineName(scenario.Make(seed).engine) != flags.engine) continue;
     const Report report = small ? RunSmallPrograms(seed, flags.rounds, options)
-                                : RunPlan(scenario.Make(seed), options);
+                                : RunPlan(PlanOf(flags, scenario, seed), options);
     here.Add(report, small ? flags.rounds : 1);
     if (!report.ok()) {
       Explain(flags, std::string(scenario.name), seed, report);
-      if (flags.shrink) ShrinkAndPrint(scenario.Make(seed));
+      if (flags.shrink) ShrinkAndPrint(PlanOf(flags, scenario, seed));
       return false;
     }
     if (flags.timeline) std::cout << report.timeline;
@@ -208,6 +216,9 @@ int main(int argc, char** argv) {
   app.add_option("--plan", flags.plan, "Run the plan in this file instead");
   app.add_option("--engine", flags.engine, "Only seeds that draw this engine");
   app.add_option("--bug", flags.bug, "Plant this bug (builds of the preset mutants)");
+  app.add_option("--inline-agents", flags.inline_agents,
+                 "The agents whose operations complete inline, bit i: agent i; 0 none, 255 all "
+                 "(drawn by the seed)");
   app.add_flag("--timeline", flags.timeline, "Print who did what on which node");
   app.add_flag("--shrink", flags.shrink, "Cut a failing plan down to what still fails");
   app.add_option("--steps", flags.steps, "After so many steps a run is said to have no end")

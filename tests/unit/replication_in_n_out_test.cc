@@ -10,7 +10,10 @@
 namespace onetrip {
 namespace {
 
-using State = ReplicaReply::State;
+using State = ReplicaSeen::State;
+
+// All that one replica has answered.
+struct Answer : ReplicaSeen, ReplicaReply {};
 
 TEST(MetaWordTest, OrdersByTimeThenBufferAndFindsTheBufferAgain) {
   Rng rng(1);
@@ -77,23 +80,22 @@ class InNOutTest : public testing::Test {
 
   // One step on replica 0; its reply.
   template <typename Step>
-  ReplicaReply Run(Step step) {
+  Answer Run(Step step) {
     QuorumCall call(executor_, ReplicaNodes::Of(*cluster_.master().view(), ref_.addr), SharedPin());
     BlockOn(executor_, step(call.Ask(0)));
-    return call.reply(0);
+    return {call.seen(0), call.reply(0)};
   }
-  ReplicaReply Write(MetaWord word, MetaWord expected, std::string_view value,
-                     bool read_lanes = false) {
+  Answer Write(MetaWord word, MetaWord expected, std::string_view value, bool read_lanes = false) {
     return Run([&](QuorumCall::Share share) {
       return in_n_out().Write(
           std::move(share), ref_, {word, expected, kLane, read_lanes},
           in_n_out().WriteBuffer(ref_, NodeId{0}, word, {WorkerId{7}, BytesOf(value)}));
     });
   }
-  ReplicaReply Read() {
+  Answer Read() {
     return Run([&](QuorumCall::Share share) { return in_n_out().Read(std::move(share), ref_); });
   }
-  ReplicaReply ReadBuffer(MetaWord word) {
+  Answer ReadBuffer(MetaWord word) {
     return Run([&](QuorumCall::Share share) {
       return in_n_out().ReadBuffer(std::move(share), ref_, word);
     });
@@ -136,7 +138,7 @@ TEST_F(InNOutTest, AWriteIsOneRoundTripAndItsBufferIsThereBeforeItsWord) {
                              {ref_.birth.value + 10}, &value));
   });
   network_.set_observer(&hook);
-  const ReplicaReply reply = Write(word, MetaWord(), "hello", /*read_lanes=*/true);
+  const Answer reply = Write(word, MetaWord(), "hello", /*read_lanes=*/true);
   network_.set_observer(nullptr);
   EXPECT_TRUE(checked);
   EXPECT_EQ(reply.state, State::kCounted);
@@ -155,13 +157,13 @@ TEST_F(InNOutTest, MaxRetriesFromASmallerWordAndStopsAtALargerOne) {
   const MetaWord first = NewWord(10);
   const MetaWord second = NewWord(20);
   EXPECT_EQ(Write(first, MetaWord(), "one").round_trips, 1U);
-  const ReplicaReply retried = Write(second, MetaWord(), "two");
+  const Answer retried = Write(second, MetaWord(), "two");
   EXPECT_EQ(retried.state, State::kCounted);
   EXPECT_EQ(retried.round_trips, 2U);
   EXPECT_EQ(cluster_.Lane(ref_, 0, kLane), second);
 
   const MetaWord late = NewWord(15);
-  const ReplicaReply overtaken = Write(late, MetaWord(), "late");
+  const Answer overtaken = Write(late, MetaWord(), "late");
   EXPECT_EQ(overtaken.state, State::kCounted);
   EXPECT_EQ(overtaken.round_trips, 1U);
   EXPECT_EQ(overtaken.own_lane, second);
@@ -187,7 +189,7 @@ TEST_F(InNOutTest, RetriesAreBounded) {
     }
   });
   network_.set_observer(&hook);
-  const ReplicaReply reply = Write(NewWord(1'000'000), MetaWord(), "never");
+  const Answer reply = Write(NewWord(1'000'000), MetaWord(), "never");
   network_.set_observer(nullptr);
   EXPECT_EQ(reply.state, State::kFailed);
   EXPECT_EQ(reply.round_trips, RegisterOptions().cas_retries_max + 1);
@@ -199,11 +201,11 @@ TEST_F(InNOutTest, AReplicaSealedBeforeTheLastReadDoesNotCount) {
     if (op.kind == FabricOpKind::kRead && op.bytes > 8) cluster_.Seal(ref_, 0) = 99;
   });
   network_.set_observer(&hook);
-  const ReplicaReply read = Read();
+  const Answer read = Read();
   EXPECT_EQ(read.state, State::kSealed);
   EXPECT_EQ(read.seal, 99U);
   cluster_.Seal(ref_, 0) = 0;
-  const ReplicaReply write = Write(NewWord(5), MetaWord(), "x", /*read_lanes=*/true);
+  const Answer write = Write(NewWord(5), MetaWord(), "x", /*read_lanes=*/true);
   network_.set_observer(nullptr);
   EXPECT_EQ(write.state, State::kSealed);
   EXPECT_EQ(write.seal, 99U);
@@ -215,7 +217,7 @@ TEST_F(InNOutTest, TheLargestLaneIsTheRegistersWord) {
     cluster_.Word(ref_.addr + ref_.shape.lane_offset(lane), 0) =
         MetaWord(times[lane], GlobalAddr(0, 32768)).bits();
   }
-  const ReplicaReply reply = Read();
+  const Answer reply = Read();
   EXPECT_EQ(reply.state, State::kCounted);
   EXPECT_EQ(reply.largest.time(), 30U);
   EXPECT_EQ(reply.lane, 1);
@@ -275,7 +277,7 @@ TEST_F(InNOutTest, AWordThatPointsNowhereFindsNothing) {
 TEST_F(InNOutTest, AnotherRegistersMemoryIsRefused) {
   RegisterRef stale = ref_;
   ++stale.incarnation;
-  const ReplicaReply reply =
+  const Answer reply =
       Run([&](QuorumCall::Share share) { return in_n_out().Read(std::move(share), stale); });
   EXPECT_EQ(reply.state, State::kFailed);
   EXPECT_TRUE(reply.foreign);

@@ -148,5 +148,44 @@ TEST(SnapshotRulesTest, NoPatternHasTwoWinners) {
   }
 }
 
+TEST(SnapshotRulesTest, OneWhoHasNotWonByTheVotesAloneAsksThePrimary) {
+  for (const bool shared : {false, true}) {
+    EXPECT_EQ(NextOfRound(Verdict::kWinAll, shared), RoundNext::kCommit);
+    EXPECT_EQ(NextOfRound(Verdict::kAskMinimum, shared), RoundNext::kAskPrimary);
+    EXPECT_EQ(NextOfRound(Verdict::kLose, shared), RoundNext::kAwaitChange);
+  }
+  EXPECT_EQ(NextOfRound(Verdict::kWinMajority, false), RoundNext::kFixBackups);
+  // Of a word that others propose, too, the votes may be of a round that it has won before.
+  EXPECT_EQ(NextOfRound(Verdict::kWinMajority, true), RoundNext::kAskPrimary);
+}
+
+TEST(SnapshotRulesTest, WhereThePrimaryIsUnchangedTheMajorityOrTheMinimumHasWon) {
+  for (size_t backups = 1; backups <= kMaxBackups; ++backups) {
+    const std::vector<uint64_t> writers = Writers(3);
+    ForEveryPattern(backups, writers, [&](const std::vector<uint64_t>& votes) {
+      size_t winners = 0;
+      for (const uint64_t v_new : writers) {
+        const Verdict verdict = EvaluateRules(votes, v_new);
+        RoundNext next = NextOfRound(verdict, /*shared=*/false);
+        if (next == RoundNext::kAskPrimary) next = NextOfUnchanged(verdict, votes, v_new);
+        ASSERT_NE(next, RoundNext::kAskPrimary);
+        winners += next == RoundNext::kAwaitChange ? 0 : 1;
+      }
+      ASSERT_EQ(winners, 1U);
+    });
+  }
+}
+
+TEST(SnapshotRulesTest, AWinnersCasOfThePrimaryFailsOnlyWhereOthersMayDoIt) {
+  for (const bool has_backups : {false, true}) {
+    for (const bool shared : {false, true}) {
+      EXPECT_EQ(JudgePrimary(1, 1, has_backups, shared), PrimaryVerdict::kWon);
+      const bool is_corrupt = has_backups && !shared;
+      EXPECT_EQ(JudgePrimary(2, 1, has_backups, shared),
+                is_corrupt ? PrimaryVerdict::kCorrupt : PrimaryVerdict::kLost);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace onetrip
