@@ -16,10 +16,7 @@ namespace {
 // How much of a name or an argument an error repeats.
 constexpr size_t kQuotedMax = 128;
 
-// Redis prints through C strings: a NUL byte ends what it quotes.
-std::string_view Quoted(std::string_view text) {
-  return text.substr(0, kQuotedMax).substr(0, text.find('\0'));
-}
+std::string_view Quoted(std::string_view text) { return UntilNul(text.substr(0, kQuotedMax)); }
 
 std::string UnknownCommandError(std::span<const std::string_view> argv) {
   std::string arguments;
