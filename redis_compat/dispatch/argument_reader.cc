@@ -71,7 +71,7 @@ int64_t ArgumentReader::ReadInteger(std::string_view text, const IntegerRange& r
 void ArgumentReader::Fail(std::string error) {
   if (!ok()) return;
   made_ = std::move(error);
-  error_ = made_.c_str();
+  error_ = made_;
 }
 
 bool ArgumentReader::AnsweredError(ReplyWriter& out) const {

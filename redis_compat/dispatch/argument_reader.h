@@ -58,7 +58,7 @@ class ArgumentReader {
   ArgumentReader& operator=(const ArgumentReader&) = delete;
 
   // True while nothing was wrong.
-  [[nodiscard]] bool ok() const { return error() == nullptr; }
+  [[nodiscard]] bool ok() const { return error_.empty(); }
   // True while there is an argument to read and nothing was wrong.
   [[nodiscard]] bool HasMore() const { return ok() && !rest_.empty(); }
 
@@ -87,7 +87,7 @@ class ArgumentReader {
 
   // Notes an error reply, a string literal, unless there is one already. Null: nothing was wrong.
   void Fail(const char* error) {
-    if (ok()) error_ = error;
+    if (ok() && error != nullptr) error_ = error;
   }
   // The same of a reply that was made for this call.
   void Fail(std::string error);
@@ -97,14 +97,14 @@ class ArgumentReader {
     if (!holds) Fail(error);
   }
 
-  // The first error, as a complete reply; null: none. As long-lived as the reader.
-  [[nodiscard]] const char* error() const { return error_; }
+  // The first error, as a complete reply; empty: none. As long-lived as the reader.
+  [[nodiscard]] std::string_view error() const { return error_; }
   // Answers the first error and returns true; false if there is none.
   bool AnsweredError(ReplyWriter& out) const;
 
  private:
   std::span<const std::string_view> rest_;
-  const char* error_ = nullptr;
+  std::string_view error_;
   std::string made_;  // The text of an error that is no literal.
 };
 

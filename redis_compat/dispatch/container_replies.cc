@@ -26,7 +26,7 @@ void HelpCommand(CommandContext& context) {
 
 void ReplySubcommandSyntaxError(CommandContext& context) {
   std::string message = "ERR unknown subcommand or wrong number of arguments for '";
-  message.append(context.argv[1].substr(0, 128)).append("'. Try ");
+  message.append(UntilNul(context.argv[1].substr(0, 128))).append("'. Try ");
   context.out.Error(message.append(ToUpperAscii(context.argv[0])).append(" HELP."));
 }
 

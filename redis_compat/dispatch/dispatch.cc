@@ -4,7 +4,7 @@
 #include <string>
 
 #include "client_core/kv/kv.h"
-#include "redis_compat/dispatch/call_watch.h"
+#include "redis_compat/dispatch/call_accounting.h"
 #include "redis_compat/dispatch/command_table.h"
 #include "redis_compat/dispatch/key_access.h"
 #include "redis_compat/protocol/ascii.h"
@@ -16,10 +16,7 @@ namespace {
 // How much of a name or an argument an error repeats.
 constexpr size_t kQuotedMax = 128;
 
-// Redis prints through C strings: a NUL byte ends what it quotes.
-std::string_view Quoted(std::string_view text) {
-  return text.substr(0, kQuotedMax).substr(0, text.find('\0'));
-}
+std::string_view Quoted(std::string_view text) { return UntilNul(text.substr(0, kQuotedMax)); }
 
 std::string UnknownCommandError(std::span<const std::string_view> argv) {
   std::string arguments;
@@ -106,49 +103,6 @@ CommandStart Queue(CommandContext& context, Transaction& transaction) {
   return CommandStart::kAnswered;
 }
 
-void OpenBooks(CommandContext& context) {
-  context.errors_before = context.out.errors();
-  context.sampled = context.stats.WantsTime(CommandId(*context.command));
-  if (context.sampled || MustBeTimed(context)) [[unlikely]] {
-    context.started_ns = context.hooks.clock().NowNs();
-  }
-}
-
-uint64_t TimeTaken(CommandContext& context) {
-  return context.started_ns == 0 ? context.waited_ns
-                                 : context.hooks.clock().NowNs() - context.started_ns;
-}
-
-bool HasFailed(const CommandContext& context) {
-  return context.out.errors() != context.errors_before;
-}
-
-// `took_ns`: 0 if nobody has measured. `error_word`: empty if the call went well.
-void EnterInBooks(CommandContext& context, uint64_t took_ns, std::string_view error_word) {
-  const size_t id = CommandId(*context.command);
-  context.stats.CountCall(id);
-  context.stats.CountLookups(context.hits, context.misses);
-  if (context.sampled && context.started_ns != 0) [[unlikely]] {
-    context.stats.AddTime(id, took_ns);
-  }
-  if (took_ns != 0) [[unlikely]] {
-    NoteCallTime(context, took_ns);
-  }
-  if (context.hooks.observation().monitors.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    ShowToMonitors(context);
-  }
-  if (!error_word.empty()) [[unlikely]] {
-    context.stats.CountFailed(id);
-    context.stats.CountError(error_word);
-    ++context.session.errors;
-  }
-}
-
-void CloseBooks(CommandContext& context) {
-  EnterInBooks(context, TimeTaken(context),
-               HasFailed(context) ? context.out.last_error_word() : std::string_view());
-}
-
 CommandStart RefuseUnknown(CommandContext& context) {
   const std::string_view name = context.argv[0];
   if (IsCrossProtocol(name)) {
@@ -226,7 +180,7 @@ CommandStart BeginCommand(CommandContext& context) {
       [[unlikely]] {
     return Queue(context, *session.transaction);
   }
-  OpenBooks(context);
+  BeginAccounting(context);
   if (row->immediate != nullptr) {
     row->immediate(context);
   } else if (row->at_once == nullptr || !row->at_once(context)) {
@@ -244,25 +198,20 @@ Task<void> QueueCommand(CommandContext& context) {
 }
 
 void EndCommand(CommandContext& context) {
-  CloseBooks(context);
+  EndAccounting(context);
   if (context.session.reply_mode != ReplyMode::kOn) [[unlikely]] {
     AdvanceReplyMode(context.session);
   }
 }
 
 Task<void> RunInside(CommandContext& context, CallEnd* end) {
-  OpenBooks(context);
+  BeginAccounting(context);
   if (context.command->immediate != nullptr) {
     context.command->immediate(context);
   } else {
     co_await context.command->awaited(context);
   }
-  end->took_ns = TimeTaken(context);
-  if (HasFailed(context)) end->error_word = context.out.last_error_word();
-}
-
-void EndInside(CommandContext& context, const CallEnd& end) {
-  EnterInBooks(context, end.took_ns, end.error_word);
+  *end = EndOf(context);
 }
 
 Task<void> Dispatch(CommandContext& context) {

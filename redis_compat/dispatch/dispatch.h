@@ -22,6 +22,7 @@
 #include <string_view>
 
 #include "client_core/coro/task.h"
+#include "redis_compat/dispatch/call_accounting.h"
 #include "redis_compat/dispatch/command_context.h"
 #include "redis_compat/protocol/resp.h"
 
@@ -48,25 +49,16 @@ bool WritesSomething(const Session& session, std::span<const std::string_view> a
 // context.argv is not empty.
 CommandStart BeginCommand(CommandContext& context);
 
-// Closes the books of a command that BeginCommand() left to be awaited.
+// Accounts for a command that BeginCommand() left to be awaited.
 void EndCommand(CommandContext& context);
 
 // Ends taking a large command into the open transaction, as BeginCommand() does with others.
 Task<void> QueueCommand(CommandContext& context);
 
-// What has become of a call inside EXEC.
-struct CallEnd {
-  uint64_t took_ns = 0;    // 0: nobody has measured.
-  std::string error_word;  // Empty: it went well.
-};
-
-// Runs a command that has been queued, in the reply mode of the EXEC around it. REQUIRES:
-// context.command is set and has passed BeginCommand()'s checks.
+// Runs a command that has been queued, in the reply mode of the EXEC around it, and tells how it
+// went: AccountFor() is left to EXEC. REQUIRES: context.command is set and has passed
+// BeginCommand()'s checks.
 Task<void> RunInside(CommandContext& context, CallEnd* end);
-
-// Enters a call of RunInside() in the books, as it would be by itself. Not for one that was in
-// vain.
-void EndInside(CommandContext& context, const CallEnd& end);
 
 // All of it in one Task, for callers to whom a coroutine frame does not matter.
 Task<void> Dispatch(CommandContext& context);

@@ -33,6 +33,11 @@ inline std::string ToUpperAscii(std::string_view text) {
   return upper;
 }
 
+// An argument as Redis repeats it in an error, which it prints as a C string: a NUL byte ends it.
+inline std::string_view UntilNul(std::string_view argument) {
+  return argument.substr(0, argument.find('\0'));
+}
+
 }  // namespace onetrip
 
 #endif  // ONETRIP_REDIS_COMPAT_PROTOCOL_ASCII_H_

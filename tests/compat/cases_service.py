@@ -19,6 +19,15 @@ def client_cases():
         "CLIENT NO-TOUCH ON", "CLIENT NO-TOUCH off", "CLIENT KILL MAXAGE 100000"]
 
 
+def error_cases():
+    yield "errors that repeat an argument with a NUL byte", [
+        *[tuple(call.split(" ")) for call in [
+            "EXPIRE k 10 a\0b", "FUNCTION LIST a\0b", "HELLO 2 a\0b", "LATENCY GRAPH a\0b",
+            "ACL CAT a\0b", "CONFIG SET a\0b 1", "CLIENT KILL TYPE a\0b", "CLIENT KILL USER a\0b",
+            "CLIENT LIST TYPE a\0b", "DEBUG a\0b", "MEMORY a\0b", "A\0B x\0y"]],
+        "PFADD h a", ("PFDEBUG", "a\0b", "h")]
+
+
 def observation_cases():
     yield "SLOWLOG", [
         "CONFIG SET slowlog-log-slower-than 0 slowlog-max-len 128", "SLOWLOG RESET", "SLOWLOG",
@@ -98,5 +107,5 @@ def service_cases():
 
 
 def cases():
-    for family in (client_cases, observation_cases, service_cases):
+    for family in (client_cases, error_cases, observation_cases, service_cases):
         yield from family()

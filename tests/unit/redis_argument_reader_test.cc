@@ -15,10 +15,6 @@ namespace {
 
 using Words = std::vector<std::string_view>;
 
-std::string ErrorOf(const ArgumentReader& arguments) {
-  return arguments.ok() ? "" : arguments.error();
-}
-
 TEST(ArgumentReader, TakesWordsInAnyCaseAndInAnyOrder) {
   const Words words = {"cmd", "count", "3", "REPLACE", "Match", "a*"};
   ArgumentReader arguments(words, 1);
@@ -64,11 +60,11 @@ TEST(ArgumentReader, KeepsTheFirstError) {
   const Words words = {"x", "7", "NX"};
   ArgumentReader arguments(words);
   EXPECT_EQ(arguments.TakeInteger(), 0);
-  EXPECT_EQ(ErrorOf(arguments), kNotIntegerError);
+  EXPECT_EQ(arguments.error(), kNotIntegerError);
   arguments.SyntaxError();
   arguments.Fail(std::string("ERR made"));
   arguments.Require(false, "ERR required");
-  EXPECT_EQ(ErrorOf(arguments), kNotIntegerError);
+  EXPECT_EQ(arguments.error(), kNotIntegerError);
 }
 
 TEST(ArgumentReader, ReadsNothingBehindAnError) {
@@ -83,7 +79,7 @@ TEST(ArgumentReader, ReadsNothingBehindAnError) {
   EXPECT_EQ(arguments.TakeInteger(), 0);
   EXPECT_EQ(arguments.TakeOneOf({"x", "7"}), 0u);
   EXPECT_EQ(arguments.ReadInteger("8"), 0);
-  EXPECT_EQ(ErrorOf(arguments), "ERR first");
+  EXPECT_EQ(arguments.error(), "ERR first");
 }
 
 TEST(ArgumentReader, NoErrorIsNoErrorAndAConditionThatHoldsNeither) {
@@ -96,7 +92,7 @@ TEST(ArgumentReader, NoErrorIsNoErrorAndAConditionThatHoldsNeither) {
 TEST(ArgumentReader, MissesAnArgument) {
   ArgumentReader arguments(Words{});
   EXPECT_EQ(arguments.Take(), "");
-  EXPECT_EQ(ErrorOf(arguments), kSyntaxError);
+  EXPECT_EQ(arguments.error(), kSyntaxError);
 }
 
 TEST(ArgumentReader, TellsNumbersOutOfRangeFromWhatIsNoNumber) {
@@ -104,7 +100,7 @@ TEST(ArgumentReader, TellsNumbersOutOfRangeFromWhatIsNoNumber) {
   const auto error = [&](std::string_view text) {
     ArgumentReader arguments(Words{});
     (void)arguments.ReadInteger(text, kRange);
-    return ErrorOf(arguments);
+    return std::string(arguments.error());
   };
   EXPECT_EQ(error("1"), "");
   EXPECT_EQ(error("9"), "");
@@ -120,7 +116,7 @@ TEST(ArgumentReader, AnErrorInAValueIsNoUnknownWord) {
   ArgumentReader arguments(words);
   int64_t count = 5;
   EXPECT_TRUE(arguments.Integer("COUNT", &count));
-  EXPECT_EQ(ErrorOf(arguments), kNotIntegerError);
+  EXPECT_EQ(arguments.error(), kNotIntegerError);
 }
 
 TEST(ArgumentReader, TellsWhichOfSeveralWordsCame) {
@@ -130,7 +126,14 @@ TEST(ArgumentReader, TellsWhichOfSeveralWordsCame) {
   EXPECT_EQ(arguments.TakeOneOf({"BYTE", "BIT"}), 0u);
   EXPECT_TRUE(arguments.ok());
   EXPECT_EQ(arguments.TakeOneOf({"BYTE", "BIT"}, "ERR unit"), 0u);
-  EXPECT_EQ(ErrorOf(arguments), "ERR unit");
+  EXPECT_EQ(arguments.error(), "ERR unit");
+}
+
+TEST(ArgumentReader, KeepsAnErrorWithAnyBytes) {
+  const std::string error("ERR Unknown argument a\0b", 24);
+  ArgumentReader arguments(Words{});
+  arguments.Fail(error);
+  EXPECT_EQ(arguments.error(), error);
 }
 
 TEST(ArgumentReader, AnswersItsErrorOnce) {

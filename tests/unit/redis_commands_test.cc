@@ -284,6 +284,17 @@ TEST_F(RedisCommands, CommandsOnStringsRefuseValuesOfAnotherType) {
   EXPECT_EQ(client_("GET other"), Bulk("2"));
 }
 
+TEST_F(RedisCommands, AnErrorRepeatsAnArgumentUpToItsFirstNulByte) {
+  const std::string nul("a\0b", 3);
+  EXPECT_EQ(client_.Call({"EXPIRE", "k", "10", nul}), "-ERR Unsupported option a\r\n");
+  EXPECT_EQ(client_.Call({"FUNCTION", "LIST", nul}), "-ERR Unknown argument a\r\n");
+  EXPECT_EQ(client_.Call({"HELLO", "2", nul}), "-ERR Syntax error in HELLO option 'a'\r\n");
+  EXPECT_EQ(client_.Call({"CLIENT", "KILL", "USER", nul}), "-ERR No such user 'a'\r\n");
+  EXPECT_EQ(client_.Call({"CLIENT", "LIST", "TYPE", nul}), "-ERR Unknown client type 'a'\r\n");
+  EXPECT_EQ(client_.Call({"ACL", "CAT", nul}), "-ERR Unknown category 'a'\r\n");
+  EXPECT_EQ(client_.Call({nul}), "-ERR unknown command 'a', with args beginning with: \r\n");
+}
+
 TEST_F(RedisCommands, KeysEndsWhenNobodyWaitsForItAnyMore) {
   for (int i = 0; i < 3000; ++i) client_("SET key:" + std::to_string(i) + " v");
   EXPECT_EQ(client_("KEYS nothing"), "*0\r\n");

@@ -31,7 +31,7 @@ ClientType ReadClientType(std::string_view name) {
 void ReadType(ArgumentReader& arguments, std::string_view name, ClientFilter* filter) {
   const ClientType type = ReadClientType(name);
   if (type == ClientType::kUnknown) {
-    arguments.Fail("ERR Unknown client type '" + std::string(name) + "'");
+    arguments.Fail("ERR Unknown client type '" + std::string(UntilNul(name)) + "'");
   }
   filter->only_other_types = type == ClientType::kOther;
 }
@@ -97,7 +97,7 @@ void ReadKillOption(ArgumentReader& arguments, KillOptions* options) {
   } else if (arguments.Value("LADDR", &text)) {
     filter.local_address = text;
   } else if (arguments.Value("USER", &text)) {
-    if (text != "default") arguments.Fail("ERR No such user '" + std::string(text) + "'");
+    if (text != "default") arguments.Fail("ERR No such user '" + std::string(UntilNul(text)) + "'");
     filter.user = text;
   } else if (arguments.Integer("MAXAGE", &number, kAge)) {
     filter.age_s_min = static_cast<uint64_t>(number);

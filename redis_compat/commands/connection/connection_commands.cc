@@ -7,6 +7,7 @@
 #include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/database_index.h"
 #include "redis_compat/dispatch/key_access.h"
+#include "redis_compat/protocol/ascii.h"
 #include "redis_compat/protocol/reply_status.h"
 #include "redis_compat/version.h"
 
@@ -38,7 +39,8 @@ void ReadHelloOptions(ArgumentReader& arguments, HelloOptions* options) {
     } else if (arguments.Value("SETNAME", &options->name)) {
       arguments.Require(IsClientName(*options->name), kClientNameError);
     } else {
-      arguments.Fail("ERR Syntax error in HELLO option '" + std::string(arguments.Take()) + "'");
+      arguments.Fail("ERR Syntax error in HELLO option '" +
+                     std::string(UntilNul(arguments.Take())) + "'");
     }
   }
 }

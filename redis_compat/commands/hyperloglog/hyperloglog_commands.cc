@@ -194,7 +194,7 @@ Task<void> ShowStored(CommandContext& context) {
   if (EqualsIgnoreCase(name, "ENCODING")) {
     context.out.Simple(dense ? "dense" : "sparse");
   } else if (!EqualsIgnoreCase(name, "DECODE")) {
-    context.out.Error("ERR Unknown PFDEBUG subcommand '" + std::string(name) + "'");
+    context.out.Error("ERR Unknown PFDEBUG subcommand '" + std::string(UntilNul(name)) + "'");
   } else if (dense) {
     context.out.Error("ERR HLL encoding is not sparse");
   } else {

@@ -9,6 +9,7 @@
 #include "redis_compat/dispatch/command_table.h"
 #include "redis_compat/dispatch/key_access.h"
 #include "redis_compat/dispatch/set_options.h"
+#include "redis_compat/protocol/ascii.h"
 
 namespace onetrip {
 namespace {
@@ -39,7 +40,7 @@ void ReadConditions(ArgumentReader& arguments, ExpireConditions* conditions) {
                        arguments.Flag("XX", &conditions->only_if_any) ||
                        arguments.Flag("GT", &conditions->only_if_later) ||
                        arguments.Flag("LT", &conditions->only_if_earlier);
-    if (!known) arguments.Fail("ERR Unsupported option " + std::string(arguments.Take()));
+    if (!known) arguments.Fail("ERR Unsupported option " + std::string(UntilNul(arguments.Take())));
   }
   const bool others =
       conditions->only_if_any || conditions->only_if_later || conditions->only_if_earlier;

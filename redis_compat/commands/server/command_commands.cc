@@ -331,7 +331,7 @@ void AclCatCommand(CommandContext& context) {
       std::any_of(kAclCategories.begin(), kAclCategories.end(),
                   [category](std::string_view name) { return EqualsIgnoreCase(name, category); });
   if (!known) {
-    return context.out.Error("ERR Unknown category '" + std::string(category) + "'");
+    return context.out.Error("ERR Unknown category '" + std::string(UntilNul(category)) + "'");
   }
   std::vector<std::string_view> names;
   for (const CommandRow& row : AllCommands()) {

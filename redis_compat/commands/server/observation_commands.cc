@@ -8,6 +8,7 @@
 #include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/command_table.h"
 #include "redis_compat/dispatch/container_replies.h"
+#include "redis_compat/protocol/ascii.h"
 #include "redis_compat/protocol/reply_status.h"
 
 namespace onetrip {
@@ -173,7 +174,8 @@ void LatencyGraphCommand(CommandContext& context) {
   const auto events = context.hooks.observation().latency.Events();
   const auto found = events.find(name);
   if (found == events.end()) {
-    return context.out.Error("ERR No samples available for event '" + std::string(name) + "'");
+    return context.out.Error("ERR No samples available for event '" + std::string(UntilNul(name)) +
+                             "'");
   }
   const uint64_t now_s = context.hooks.clock().UnixUs() / 1'000'000;
   context.out.Verbatim(Graph(name, found->second, now_s), "txt");

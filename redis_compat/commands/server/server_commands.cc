@@ -9,6 +9,7 @@
 #include "redis_compat/commands/server/handlers.h"
 #include "redis_compat/commands/server/info.h"
 #include "redis_compat/dispatch/argument_reader.h"
+#include "redis_compat/protocol/ascii.h"
 #include "redis_compat/protocol/reply_status.h"
 
 namespace onetrip {
@@ -32,7 +33,7 @@ bool CheckConfigNames(CommandContext& context) {
   for (size_t i = 0; i < pairs.size(); i += 2) {
     if (!config.Knows(pairs[i])) {
       context.out.Error("ERR Unknown option or number of arguments for CONFIG SET - '" +
-                        std::string(pairs[i]) + "'");
+                        std::string(UntilNul(pairs[i])) + "'");
       return false;
     }
     if (!config.IsMutable(pairs[i])) {

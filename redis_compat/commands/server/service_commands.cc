@@ -107,7 +107,7 @@ void FunctionListCommand(CommandContext& context) {
     if (!name && arguments.Word("LIBRARYNAME")) {
       arguments.Fail("ERR library name argument was not given");
     } else {
-      arguments.Fail("ERR Unknown argument " + std::string(arguments.Take()));
+      arguments.Fail("ERR Unknown argument " + std::string(UntilNul(arguments.Take())));
     }
   }
   if (!arguments.AnsweredError(context.out)) context.out.Array(0);

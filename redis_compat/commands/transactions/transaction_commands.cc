@@ -104,7 +104,7 @@ class QueuedCall {
   // Where the replies go out while others are still to come.
   void SetFlow(ReplyFlow* flow) { context_.flow = flow; }
   Task<void> Run() { return RunInside(context_, &end_); }
-  void EnterInBooks() { EndInside(context_, end_); }
+  void Account() { AccountFor(context_, end_); }
   // Whether replies go nowhere, CLIENT REPLY may have changed.
   [[nodiscard]] OutputBuffer* dropped_from() const { return context_.dropped_from; }
   [[nodiscard]] bool must_await_taken() const { return MustAwaitTaken(context_); }
@@ -162,12 +162,12 @@ Task<void> AnswerStored(CommandContext& context, const Transaction& transaction,
   context.out.buffer().AppendAll(stretch->replies);
   for (const QueuedCommand& queued : transaction.queue) {
     if (NamesKeys(queued)) {
-      (call++)->EnterInBooks();
+      (call++)->Account();
       continue;
     }
     QueuedCall keyless(context, context.kv, context.out, queued);
     co_await keyless.Run();
-    keyless.EnterInBooks();
+    keyless.Account();
     context.dropped_from = keyless.dropped_from();
     context.out.buffer().AppendAll((++stretch)->replies);
   }
@@ -231,7 +231,7 @@ Task<void> ExecuteInOrder(CommandContext& context, const Transaction& transactio
     QueuedCall call(context, context.kv, context.out, queued);
     call.SetFlow(context.flow);
     co_await call.Run();
-    call.EnterInBooks();
+    call.Account();
     context.dropped_from = call.dropped_from();
     if (++since_yield == kCommandsAtOnce) {
       since_yield = 0;
