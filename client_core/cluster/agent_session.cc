@@ -10,9 +10,10 @@ namespace {
 // those that were leaving, for what lies in others is in use.
 std::string WhyNotAfter(const View& before, const View& view) {
   if (view.regions.size() + before.leaving >= before.regions.size()) return "";
-  return "the view of the master makes no sense: " + std::to_string(view.regions.size()) +
-         " regions where there were " + std::to_string(before.regions.size()) + ", of which " +
-         std::to_string(before.leaving) + " were to go";
+  return "the master sent a cluster map that makes no sense: " +
+         std::to_string(view.regions.size()) + " regions where there were " +
+         std::to_string(before.regions.size()) + ", of which " + std::to_string(before.leaving) +
+         " were to go";
 }
 
 }  // namespace
@@ -65,8 +66,8 @@ void AgentSession::OnReach(const ReachMessage& message) {
 
 void AgentSession::OnView(std::shared_ptr<const View> view) {
   // No worker goes on while a repair for which others quiesce still runs here.
-  if (repair_.id != 0 && repair_.under_hold && !repair_.end.has_value()) {
-    repair_.next_view = std::move(view);
+  if (!still_repairing_.empty()) {
+    next_view_ = std::move(view);
     return;
   }
   const Epoch epoch = view->epoch;
@@ -94,9 +95,7 @@ void AgentSession::OnRepair(const RepairMessage& message) {
     if (repair_.end.has_value()) AnswerRepair();
     return;
   }
-  repair_ = {};
-  repair_.id = message.id;
-  repair_.under_hold = IsUnderHold(message.order.kind);
+  repair_ = {message.id, std::nullopt};
   if (message.order.view == nullptr || workers_.empty()) {
     return OnRepairEnded(message.id, Status(StatusCode::kUnavailable, "no worker can do it"));
   }
@@ -104,14 +103,17 @@ void AgentSession::OnRepair(const RepairMessage& message) {
   if (message.order.kind == RepairKind::kEndRegisters) {
     turn = end_registers_turn_++ % workers_.size();
   }
+  if (IsUnderHold(message.order.kind)) still_repairing_.insert(message.id);
   effects_.emplace_back(agent_effect::StartRepair{workers_[turn], message.id, message.order});
 }
 
 void AgentSession::OnRepairEnded(uint64_t id, Status status) {
-  if (repair_.id != id) return;
-  repair_.end = status;
-  AnswerRepair();
-  if (repair_.next_view != nullptr) OnView(std::exchange(repair_.next_view, nullptr));
+  still_repairing_.erase(id);
+  if (repair_.id == id) {
+    repair_.end = status;
+    AnswerRepair();
+  }
+  if (still_repairing_.empty() && next_view_ != nullptr) OnView(std::exchange(next_view_, nullptr));
 }
 
 void AgentSession::AnswerRepair() {

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -101,10 +102,8 @@ class AgentSession {
  private:
   // The last repair that the master asked for, on whatever stream; it is done once.
   struct Repair {
-    uint64_t id = 0;  // 0: none
-    bool under_hold = false;
-    std::optional<Status> end;              // nothing: it runs
-    std::shared_ptr<const View> next_view;  // waits for the end of this repair
+    uint64_t id = 0;            // 0: none
+    std::optional<Status> end;  // nothing: it runs
   };
 
   void Send(AgentMessage message) { effects_.emplace_back(std::move(message)); }
@@ -122,6 +121,9 @@ class AgentSession {
   uint64_t next_ticket_ = 1;
   std::map<uint64_t, AgentMessage> answers_;  // that wait for workers, by ticket
   Repair repair_;
+  // Repairs for which others quiesce and that run here, perhaps longer than the master waits.
+  std::set<uint64_t> still_repairing_;
+  std::shared_ptr<const View> next_view_;  // waits for the end of these; null: none
   size_t end_registers_turn_ = 0;
   UnreachedNodes unreached_;
 };

@@ -23,6 +23,25 @@ struct GrpcMasterClient::Call {
   Membership membership;
 };
 
+// A repair on its way to a worker: if that is gone before it begins, `done` says so. A worker that
+// goes later has ended it, or its process must be taken for dead.
+class GrpcMasterClient::RepairOnItsWay {
+ public:
+  RepairOnItsWay(RepairOrder order, WorkerDuties::DoneFn done)
+      : order_(std::move(order)), done_(std::move(done)) {}
+  RepairOnItsWay(const RepairOnItsWay&) = delete;
+  RepairOnItsWay& operator=(const RepairOnItsWay&) = delete;
+  ~RepairOnItsWay() {
+    if (done_) done_(Status(StatusCode::kUnavailable, "the worker is gone"));
+  }
+
+  void Arrive(auto& worker) { CarryOut(order_, worker, std::exchange(done_, nullptr)); }
+
+ private:
+  const RepairOrder order_;
+  WorkerDuties::DoneFn done_;  // null: it has arrived
+};
+
 // Asks, and goes on on the worker's thread when the answer is there.
 class GrpcMasterClient::CallAwaiter {
  public:
@@ -294,8 +313,7 @@ void GrpcMasterClient::Perform(const agent_effect::StartQuiesced& start) {
 }
 
 void GrpcMasterClient::Perform(const agent_effect::StartRepair& start) {
-  const auto done = [this, weak = std::weak_ptr<ControlStream>(stream_),
-                     id = start.id](Status status) {
+  auto done = [this, weak = std::weak_ptr<ControlStream>(stream_), id = start.id](Status status) {
     const std::shared_ptr<ControlStream> stream = weak.lock();
     if (stream == nullptr) return;
     stream->Run([this, id, status] {
@@ -303,9 +321,8 @@ void GrpcMasterClient::Perform(const agent_effect::StartRepair& start) {
       PerformEffects();
     });
   };
-  mailboxes_.at(start.worker.value)->Post([order = start.order, done](ViewHold& hold) {
-    CarryOut(order, hold, done);
-  });
+  const auto repair = std::make_shared<RepairOnItsWay>(start.order, std::move(done));
+  mailboxes_.at(start.worker.value)->Post([repair](auto& worker) { repair->Arrive(worker); });
 }
 
 void GrpcMasterClient::Perform(const agent_effect::Complain& complain) {

