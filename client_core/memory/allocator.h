@@ -25,22 +25,28 @@
 #include "client_core/coro/task.h"
 #include "client_core/layout/global_addr.h"
 #include "client_core/layout/size_class.h"
-#include "client_core/memory/allocator_blocks.h"
 #include "client_core/memory/allocator_metrics.h"
+#include "client_core/memory/block_opener.h"
+#include "client_core/memory/block_returner.h"
 #include "client_core/memory/block_sweeper.h"
+#include "client_core/memory/blocks_in_transit.h"
+#include "client_core/memory/claims.h"
 #include "client_core/memory/foreign_frees.h"
+#include "client_core/memory/grants.h"
 #include "client_core/memory/holders.h"
+#include "client_core/memory/node_requests.h"
 #include "client_core/memory/operation.h"
 #include "client_core/memory/own_blocks.h"
 #include "client_core/memory/reclaim.h"
 #include "client_core/memory/retired_registers.h"
 #include "client_core/memory/retirement.h"
+#include "client_core/memory/shortage.h"
 #include "client_core/memory/stale_locks.h"
 #include "client_core/memory/worker_context.h"
 
 namespace onetrip {
 
-class Allocator : private AllocatorBlocks {
+class Allocator {
  public:
   Allocator(WorkerContext& context, Reclaimer& reclaimer);
   Allocator(const Allocator&) = delete;
@@ -79,30 +85,12 @@ class Allocator : private AllocatorBlocks {
   // reserve").
   Task<Result<Object>> AllocateInPlaceOf(SizeClass replaced, SizeClass size_class);
   // Whether that has just found the pool full.
-  [[nodiscard]] bool was_full() const {
-    return full_until_ns_ != 0 && context_.executor.NowNs() < full_until_ns_;
-  }
+  [[nodiscard]] bool was_full() const { return shortage_.was_full(); }
   // This class is wanted: others are to give what they do not need, and compaction begins.
   void TellShortage(SizeClass size_class);
-  // Its last blocks of objects, too, are anybody's, if at most half is used: what lives there may
-  // find room with somebody who has blocks of the same classes. For a worker that can win no
-  // memory by itself.
-  void CloseSparse();
   // Waits until what is retired by now is free again, but not beyond `deadline_ns` nor while all
   // hold. REQUIRES: the caller holds no pin.
   Task<void> AwaitRetired(uint64_t deadline_ns);
-  // Whether blocks were opened since the last call.
-  bool TakeHasOpened() { return std::exchange(has_opened_, false); }
-  // Which blocks have gone from hand to hand in a shortage since the last call.
-  struct Trade {
-    bool gave = false;
-    bool took = false;
-  };
-  Trade TakeTrade() { return std::exchange(trade_, Trade()); }
-  [[nodiscard]] const Trade& trade() const { return trade_; }
-  // Whether it has got blocks since the last call in which something may be lost: it has claimed
-  // them, or a backup alone knows of something that is free.
-  bool TakeMayLack() { return std::exchange(may_lack_, false); }
   // Whether it lies in a block of this worker's.
   [[nodiscard]] bool Owns(GlobalAddr addr) { return blocks_.Find(addr) != nullptr; }
 
@@ -130,7 +118,9 @@ class Allocator : private AllocatorBlocks {
   // Asks for what TryAllocateBeside needs, without a wait: a block of buffers near `near`, or one
   // for objects near buffers that this worker has elsewhere, since memory nodes have no room left
   // on the nodes of `near`. kOutOfMemory: neither.
-  Task<Status> GrantBeside(SizeClass size_class, SizeClass buffer_class, GlobalAddr near);
+  Task<Status> GrantBeside(SizeClass size_class, SizeClass buffer_class, GlobalAddr near) {
+    return grants_.GrantBeside(size_class, buffer_class, near);
+  }
 
   // Gives back an object that no slot has ever named.
   void FreeUnpublished(GlobalAddr addr, SizeClass size_class) {
@@ -155,15 +145,6 @@ class Allocator : private AllocatorBlocks {
   // The object there, in a block of this worker's, is known to it alone though something names it:
   // the block stays its own as long as it lives.
   void KeepBlockOf(GlobalAddr addr) { blocks_.KeepBlockOf(addr); }
-  // Makes this worker the owner of a block of `from`, who is gone, on all replicas: what is not
-  // `named` there, by index, is free. REQUIRES: the caller is at slots; nothing can reach or free
-  // that any more, and all that others freed in the block is in its bitmap (see OrphanBlocks).
-  // kUnavailable: a replica did not answer; kCorrupt: one says otherwise about the block. Both
-  // leave it for somebody else.
-  // `freed`: what the bitmap shows, by index; it comes back without the caller.
-  Task<Status> TakeOver(GlobalAddr start, SizeClass size_class, WorkerId from,
-                        const std::vector<bool>& named, std::vector<bool>* freed);
-
   // What nothing names any more and nobody gives back, in blocks of this worker's own (PROTOCOLS,
   // "What is lost comes back"). From BeginAccount() to EndAccount() what is in use now is suspect
   // until it is free, retired, or known to somebody.
@@ -193,9 +174,7 @@ class Allocator : private AllocatorBlocks {
   // Compaction (PROTOCOLS): the caller moves what lives in blocks of this worker's own of which
   // little is used, so that whole blocks become free. Nothing is allocated in a block that is
   // chosen until it is free, or until it has taken too long.
-  //
-  // Gets an open block of any class of which little is used; false: there is none.
-  Task<bool> AcquireSparse();
+
   // Chooses blocks of which at most `used_percent_max` are in use, `blocks_max` at most, those of
   // which least is first. What is in blocks of objects fits into what the others of their class
   // have free, or, with `may_widen`, of somewhat larger classes; what buffers belong to is another
@@ -222,11 +201,6 @@ class Allocator : private AllocatorBlocks {
   void BeginCompaction() { compacts_ = true; }
   void EndCompaction(bool moved_any);
 
-  // Takes open blocks of a region that stays, some at a time, whatever is free there: what is lost
-  // in one is found only by its owner. Whether there may be more; not ok: it could not get one.
-  // They are open again after EndAccount(), or when somebody else is short.
-  Task<Result<bool>> AcquireOpenIn(uint32_t region);
-
   // Regions that are given up (PROTOCOLS): nothing is allocated in blocks of those, and each goes
   // back when all of it is free.
   //
@@ -235,37 +209,23 @@ class Allocator : private AllocatorBlocks {
   void UseView(const View& view);
   // How many such blocks this worker has.
   [[nodiscard]] size_t leaving_blocks() const { return blocks_.leaving_count(); }
-  // Takes open blocks of such regions, some at a time, so that somebody looks what is lost there.
-  // Whether there may be more.
-  Task<bool> AcquireLeaving();
-  // Claims what the primaries of regions from `first_region` on say is this worker's and it does
-  // not know of, since an answer was lost. False: but for what it is just giving back. REQUIRES:
-  // `operation` has a presence.
-  Task<Result<bool>> ClaimGranted(Operation& operation, uint32_t first_region);
-
   // Free blocks are few: a memory node has told this worker, or another one.
-  [[nodiscard]] bool is_tight() const {
-    return reclaimer_.others_tight() || context_.executor.NowNs() < tight_until_ns_;
-  }
+  [[nodiscard]] bool is_tight() const { return shortage_.is_tight(); }
   // Whether blocks of this worker's are on their way to others.
   [[nodiscard]] bool gives() const {
-    return opens() || !to_return_.empty() || sweeper_.owes_sweeps() || compacts_ ||
+    return opener_.opens() || transit_.return_count() > 0 || sweeper_.owes_sweeps() || compacts_ ||
            !emptying_.empty() || blocks_.leaving_count() != 0;
   }
-  // Whether blocks of this worker's are about to be open.
-  [[nodiscard]] bool opens() const {
-    return !closing_.empty() || !opening_.empty() || !telling_.empty();
-  }
-  // Whether some of that class: whoever wants one gets it back.
-  bool ClosesOneOf(SizeClass size_class);
   // Whether this worker, or another one, needs memory that it does not get.
-  [[nodiscard]] bool is_scarce() const {
-    return reclaimer_.others_want() != 0 || context_.executor.NowNs() < short_until_ns_;
-  }
+  [[nodiscard]] bool is_scarce() const { return shortage_.is_scarce(); }
 
   // The other workers' retired registers, and when to forget them.
   RetiredRegisters& retired_registers() { return retirement_.registers(); }
   Retirement& retirement() { return retirement_; }
+  Grants& grants() { return grants_; }
+  BlockOpener& opener() { return opener_; }
+  Claims& claims() { return claims_; }
+  BlocksInTransit& transit() { return transit_; }
 
   // Background work is due: Maintain() should run soon.
   [[nodiscard]] bool wants_maintenance() const { return retirement_.wants_maintenance(); }
@@ -285,6 +245,10 @@ class Allocator : private AllocatorBlocks {
   [[nodiscard]] size_t retired_count() const { return retirement_.count(); }
 
  private:
+  struct Emptying {
+    GlobalAddr start;
+    uint64_t until_ns;
+  };
   using Want = OwnBlocks::Want;
   Task<Result<GlobalAddr>> AllocateWanted(Want want);
   Task<void> WaitForMemory(const Want& want, uint64_t wait_ns);
@@ -292,68 +256,13 @@ class Allocator : private AllocatorBlocks {
   Task<void> LeaveRing();
 
   [[nodiscard]] Reclaimer::Backlog backlog() const;
-
-  // Chooses blocks for others who are short of these classes, a bit each.
-  void CloseFor(uint64_t classes);
-  void CloseAllButOne(const std::vector<OwnBlock*>& list);
-  // REQUIRES: it has something free, and is not kept.
-  void Close(OwnBlock& block);
-  // Opens those that nobody can hold anything of any more.
-  void OpenClosed();
-  // The block is not this worker's any more; its free objects are on their way to the bitmap.
-  void Disown(OwnBlock& block);
-  // Makes the memory nodes open what has been disowned, as far as they answer.
-  Task<void> TellOpened();
-  Task<Status> TellOpened(Opening* opening);
-  // An open block that its primary has given this worker, on the other replicas.
-  Task<Status> AcquireOnBackups(GlobalAddr start, SizeClass size_class);
-  // Whether this worker opens it, and a memory node may not have heard.
-  [[nodiscard]] bool IsOpening(GlobalAddr start) const;
-  // Or gives it back, and a memory node may not have heard.
-  [[nodiscard]] bool IsGoing(GlobalAddr start) const;
-  // Likewise opens it, and they are being told.
-  [[nodiscard]] bool IsOpeningNow(GlobalAddr start) const;
-  // A node has granted it, who had heard of all that this worker has told it of its last life; what
-  // may yet be told some node would take it from under this worker's hands. False: something is
-  // being told.
-  bool HasComeBack(GlobalAddr start);
-  [[nodiscard]] static bool IsAmong(const std::vector<GlobalAddr>& blocks, GlobalAddr start) {
-    return std::find(blocks.begin(), blocks.end(), start) != blocks.end();
+  [[nodiscard]] uint64_t MayGive(uint64_t classes) const;
+  // Sweeps and returns are under way, which may bring memory.
+  [[nodiscard]] bool IsGathering() const {
+    return locks_.is_clearing() || sweeper_.is_sweeping() || returner_.is_returning() ||
+           transit_.is_telling();
   }
-  // While one is alive nobody asks the node for a block, and nobody has: it might grant the one
-  // that it is being told of, perhaps again.
-  class NotAsked {
-   public:
-    NotAsked(Allocator& allocator, NodeId node) : allocator_(allocator), node_(node) {
-      allocator_.not_asked_.push_back(node);
-    }
-    NotAsked(const NotAsked&) = delete;
-    NotAsked& operator=(const NotAsked&) = delete;
-    ~NotAsked() { allocator_.not_asked_.erase(std::ranges::find(allocator_.not_asked_, node_)); }
 
-   private:
-    Allocator& allocator_;
-    NodeId node_;
-  };
-  // An open block that its primary has given this worker, as one of its own, in `list`.
-  Task<Result<GlobalAddr>> AdoptOpened(GlobalAddr start, SizeClass size_class, uint32_t list);
-  // Acquires one of any class: of the region of `within`, or, if that is null, of any that is given
-  // up. kOutOfMemory: the node has none.
-  Task<Result<GlobalAddr>> AcquireAnyOpen(NodeId node, GlobalAddr within);
-  Task<Status> TakeOverOnReplicas(GlobalAddr start, SizeClass size_class, WorkerId from);
-  Task<Status> AddFreed(GlobalAddr start, std::vector<bool>* freed, std::vector<bool>* used);
-  Task<Result<ControlReply>> AskToTakeOver(GlobalAddr start, SizeClass size_class, int replica,
-                                           WorkerId from, WorkerId to);
-  // Others were told what this worker is short of, and may yet do something about it.
-  [[nodiscard]] bool OthersMayGive() const;
-
-  // A block (or span) of `size_class` from any memory node; kOutOfMemory when all are full.
-  Task<Status> GrantBlock(Want want);
-  // The same from one node, or from one region of which it is the primary: `within`, null: any.
-  // kCorrupt: what it says makes no sense.
-  Task<Result<GlobalAddr>> GrantBy(NodeId node, Want want, GlobalAddr within);
-  // What the primary `node` gives for the request; kDone and kOpened only.
-  Task<Result<ControlReply>> AskForBlock(NodeId node, ControlRequest request);
   // This worker's compaction may bring something.
   [[nodiscard]] bool MayCompact() const;
   // Blocks that were to be emptied, and are not in time, serve allocations again.
@@ -363,26 +272,7 @@ class Allocator : private AllocatorBlocks {
   void FillAgain(OwnBlock& block);
   // Those of which something is used, but little; of which least is first.
   [[nodiscard]] std::vector<OwnBlock*> SparseBlocks(uint32_t used_percent_max) const;
-  Task<Status> GrantOnBackups(GlobalAddr block, SizeClass size_class);
-  // kUnavailable: others than those that were asked are the replicas of `block` by now.
-  [[nodiscard]] Status HaveAskedAll(GlobalAddr block, const RegionPlacement& asked) const;
-  Task<void> ReturnFreeBlocks(bool all);
-  // Gives a block back to its memory nodes. What a backup does not answer is told again when it
-  // can't arrive any more; until then the primary does not hear of it, and grants it to nobody.
-  Task<void> ReturnBlock(GlobalAddr start, SizeClass size_class);
-  Task<Status> TellReturned(NodeId node, GlobalAddr start, SizeClass size_class);
-  Task<void> ReturnAgain();
-  // A block that is this worker's as far as its primary is concerned, or may be, and that it does
-  // not use. Somebody else may have had it since it last knew: all of it counts as used, and what
-  // nothing names there is found as lost.
-  Task<void> Claim(GlobalAddr start, SizeClass size_class);
-  Task<void> ClaimAgain();
-  // When claims have waited in vain for that: for some ticks nobody asks a memory node for a block,
-  // so that what is claimed is none of what is asked for.
-  void PauseAskingInTime();
-  // What was granted by an answer that never came.
-  Task<void> ClaimUnheard(const ViewHold::Presence& presence);
-  void ClaimLater(GlobalAddr start, SizeClass size_class);
+
   WorkerContext& context_;
   Reclaimer& reclaimer_;
   AllocatorMetrics metrics_;
@@ -392,43 +282,21 @@ class Allocator : private AllocatorBlocks {
   ForeignFrees foreign_;
   BlockSweeper sweeper_;
   Retirement retirement_;
-  std::vector<Closing> closing_;
-  std::vector<Opening> opening_;
-  std::deque<Returning> to_return_;
-  std::deque<Granted> to_claim_;
-  bool has_unheard_grant_ = false;  // perhaps: a memory node did not answer
-  uint64_t next_claim_walk_ns_ = 0;
-  uint32_t claims_waited_ = 0;
-  uint64_t not_asking_until_ns_ = 0;  // PauseAskingInTime
+  Shortage shortage_;
+  BlocksInTransit transit_;
+  NodeRequests requests_;
+  BlockReturner returner_;
+  Grants grants_;
+  BlockOpener opener_;
+  Claims claims_;
   std::vector<Emptying> emptying_;
-  std::vector<GlobalAddr> returning_;  // blocks that are on their way back to their nodes
-  std::vector<GlobalAddr> returning_to_backups_;  // ... whose primary is yet to hear
-  std::vector<GlobalAddr> taking_;                // ... that are about to become this worker's
-  uint32_t asking_ = 0;                           // memory nodes that are asked for a block
-  std::vector<NodeId> not_asked_;                 // nodes that are not asked for one now
   bool compacts_ = false;
   std::function<void()> begin_compaction_;
   uint64_t compaction_barren_until_ns_ = 0;
-  uint64_t tight_until_ns_ = 0;
-  std::vector<Opening> telling_;  // of which memory nodes are being told
-  bool has_opened_ = false;
-  Trade trade_;
-  bool may_lack_ = false;  // see TakeMayLack
   bool accounting_ = false;
   uint64_t account_generation_ = 0;
   uint64_t account_epoch_ = 0;
-  // What this worker is short of, until when it says so, since which epoch it has, and until when
-  // nobody is asked again in vain.
-  SizeClass short_of_;
-  uint64_t short_until_ns_ = 0;
-  uint64_t short_since_epoch_ = 0;
-  uint64_t barren_until_ns_ = 0;
-  uint32_t next_grant_node_ = 0;
-  uint32_t gathering_ = 0;  // sweeps and returns under way, which may bring memory
   bool maintaining_ = false;
-  uint64_t full_until_ns_ = 0;  // the pool was full a moment ago: it is not asked before
-  Epoch flushed_view_;          // the view when memory was last short, and when that was first seen
-  uint64_t flushed_ns_ = 0;
 };
 
 }  // namespace onetrip

@@ -32,7 +32,7 @@ void Allocator::EndAccount() {
     block->suspect.clear();
     const bool is_listed = !block->free.empty() && !block->is_set_aside();
     const bool opens = std::exchange(block->looked_at, false) && is_listed;
-    if (opens && block->may_be_closed()) Close(*block);
+    if (opens && block->may_be_closed()) opener_.Close(*block);
   }
 }
 

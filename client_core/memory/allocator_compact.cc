@@ -56,26 +56,6 @@ class RoomToMove {
 
 }  // namespace
 
-Task<bool> Allocator::AcquireSparse() {
-  const uint16_t nodes = context_.view().node_count;
-  for (int i = 0; i < nodes; ++i) {
-    const NodeId node{static_cast<uint16_t>(next_grant_node_++ % nodes)};
-    if (context_.view().IsOut(node)) continue;
-    ControlRequest request;
-    request.kind = ControlRequest::Kind::kAllocSparse;
-    request.size_class = SizeClass(0);
-    request.owner = context_.membership.id;
-    const Result<ControlReply> reply = co_await AskForBlock(node, request);
-    if (!reply.ok() || reply.value().outcome != ControlReply::Outcome::kOpened) continue;
-    const SizeClass size_class = reply.value().size_class;
-    const Result<GlobalAddr> adopted =
-        co_await AdoptOpened(reply.value().block, size_class, size_class.index());
-    trade_.took = trade_.took || blocks_.Find(reply.value().block) != nullptr;
-    if (adopted.ok()) co_return true;
-  }
-  co_return false;
-}
-
 std::vector<OwnBlock*> Allocator::SparseBlocks(uint32_t used_percent_max) const {
   const uint64_t now_ns = context_.executor.NowNs();
   const auto used = [](const OwnBlock* block) { return block->objects - block->free.size(); };

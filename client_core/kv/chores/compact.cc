@@ -74,7 +74,7 @@ Task<void> Compactor::AcquireSparseBlocks() {
   const bool begun = co_await core_.WaitToBegin(&operation);
   if (!begun) co_return;
   for (uint32_t i = 0; i < kSparseAtOnce && !core_.stopping && !core_.held(); ++i) {
-    const bool got_one = co_await core_.allocator.AcquireSparse();
+    const bool got_one = co_await core_.allocator.grants().AcquireSparse();
     if (!got_one) break;
   }
 }

@@ -55,7 +55,7 @@ void LostMemory::AccountIfDue(bool leaving_in_vain) {
   // What it is about to open itself it would miss.
   const uint64_t opened_ns =
       account_.turn_ns + kRestsToOpen * core_.context.options.account_rest_us * 1000;
-  const bool may_acquire = may_begin && (!core_.allocator.opens() || now_ns >= opened_ns);
+  const bool may_acquire = may_begin && (!core_.allocator.opener().opens() || now_ns >= opened_ns);
   if (has_turn && account_.open_blocks == AccountState::OpenBlocks::kOthers && may_acquire) {
     core_.context.executor.Spawn(core_.gate, AcquireOpenBlocks());
   }
@@ -81,7 +81,7 @@ void LostMemory::EndInheriting() {
 }
 
 bool LostMemory::OwesLook() const {
-  const Allocator::Trade trade = core_.allocator.trade();
+  const BlocksInTransit::Trade trade = core_.allocator.transit().trade();
   return account_.has_lost || account_.anew || account_.turn_ns != 0 || trade.gave ||
          (trade.took && account_.was_scarce) ||
          core_.allocator.retired_registers().departures() != account_.departures_before;
@@ -101,14 +101,15 @@ void LostMemory::NoteLosses() {
   // been no time for one.
   const bool was_scarce = std::exchange(account_.was_scarce, is_scarce);
   if (!is_scarce) {
-    const Allocator::Trade trade = core_.allocator.TakeTrade();
+    const BlocksInTransit::Trade trade = core_.allocator.transit().TakeTrade();
     account_.has_lost = account_.has_lost || trade.gave || (trade.took && was_scarce);
     account_.has_lost_elsewhere = account_.has_lost_elsewhere || trade.gave;
   }
   const uint64_t unknown =
       core_.metrics.unknown_outcomes.Value() + core_.metrics.objects_left.Value();
   // Fewer: they were reset.
-  if (std::exchange(account_.unknown_before, unknown) < unknown || core_.allocator.TakeMayLack()) {
+  if (std::exchange(account_.unknown_before, unknown) < unknown ||
+      core_.allocator.claims().TakeMayLack()) {
     account_.has_lost = account_.has_lost_elsewhere = true;
   }
   const auto& seats = core_.context.view().live_seats;
@@ -141,7 +142,7 @@ Task<void> LostMemory::AcquireOpenBlocks() {
     const bool begun = co_await core_.WaitToBegin(&operation);
     if (!begun) failure = kHeld;
     if (!begun) break;
-    const Result<bool> may_be_more = co_await core_.allocator.AcquireOpenIn(region);
+    const Result<bool> may_be_more = co_await core_.allocator.grants().AcquireOpenIn(region);
     if (!may_be_more.ok()) failure = may_be_more.status();
     if (!may_be_more.ok() || !may_be_more.value()) ++region;
   }
