@@ -18,9 +18,16 @@ Allocator::Allocator(WorkerContext& context, Reclaimer& reclaimer)
       locks_(context, metrics_, blocks_),
       foreign_(context),
       sweeper_(context, blocks_),
-      retirement_(context, reclaimer, metrics_, blocks_, foreign_) {
-  next_grant_node_ = context.membership.index.value;  // workers start at different nodes
-}
+      retirement_(context, reclaimer, metrics_, blocks_, foreign_),
+      shortage_(context, reclaimer),
+      requests_(context, shortage_, transit_),
+      returner_(context, blocks_, transit_),
+      grants_(context, metrics_, blocks_, locks_, sweeper_, transit_, requests_, returner_),
+      opener_(context, reclaimer, metrics_, holders_, blocks_, foreign_, sweeper_, transit_,
+              requests_),
+      claims_(context, blocks_, sweeper_, transit_, requests_),
+      accounting_(context, reclaimer, metrics_, holders_, blocks_, retirement_, sweeper_, opener_),
+      compaction_(context, blocks_) {}
 
 Allocator::~Allocator() { CHECK(!maintaining_); }
 
@@ -33,12 +40,12 @@ Task<void> Allocator::ReserveRetiredRing(bool may_use_reserve) {
   const Holder holder(*this);
   Result<GlobalAddr> ring = co_await AllocatePinned(kRing);
   if (!ring.ok() && may_use_reserve) {
-    const Status granted =
-        co_await GrantBlock({.size_class = kRing, .near = GlobalAddr(), .may_use_reserve = true});
+    const Status granted = co_await grants_.Grant(
+        {.size_class = kRing, .near = GlobalAddr(), .may_use_reserve = true});
     if (granted.ok()) ring = co_await AllocatePinned(kRing);
   }
   if (!ring.ok()) co_return;
-  // Somebody else may have got one meanwhile.
+  // Another call may have got one meanwhile.
   if (retired_registers().needs_ring()) {
     retired_registers().GiveRing(ring.value());
     blocks_.KeepBlockOf(ring.value());
@@ -47,12 +54,18 @@ Task<void> Allocator::ReserveRetiredRing(bool may_use_reserve) {
   }
 }
 
+// A worker that is short of a class itself has none of it to give.
+uint64_t Allocator::MayGive(uint64_t classes) const {
+  const SizeClass own = shortage_.told();
+  return own.is_valid() ? classes & ~(1ULL << own.index()) : classes;
+}
+
 Reclaimer::Backlog Allocator::backlog() const {
   Reclaimer::Backlog backlog;
   backlog.bytes = metrics_.retired_bytes.Value();
   backlog.retired_since = retirement_.retired_since();
-  if (context_.executor.NowNs() < short_until_ns_) backlog.wanted = short_of_;
-  backlog.tight = context_.executor.NowNs() < tight_until_ns_;
+  backlog.wanted = shortage_.told();
+  backlog.tight = shortage_.says_tight();
   backlog.gives = gives();
   return backlog;
 }
@@ -75,23 +88,28 @@ Task<void> Allocator::Maintain() {
   retirement_.ReleaseSafe();
   const uint64_t wanted = reclaimer_.others_want();
   sweeper_.NoteOthersWant(wanted);
-  if (!closing_.empty() || accounting_) holders_.Advance();
-  if (!closing_.empty()) OpenClosed();
+  if (opener_.has_closing() || accounting_.is_open()) holders_.Advance();
+  if (opener_.has_closing()) opener_.OpenClosed();
   if (!foreign_.empty()) (void)co_await foreign_.Flush();
-  if (!opening_.empty()) co_await TellOpened();
-  if (!to_return_.empty()) co_await ReturnAgain();
-  if (has_unheard_grant_) co_await ClaimUnheard(presence);
-  if (!to_claim_.empty()) co_await ClaimAgain();
+  if (transit_.has_opening()) co_await opener_.TellOpened();
+  if (transit_.return_count() > 0) co_await returner_.ReturnAgain();
+  if (requests_.has_unheard_grant()) {
+    Operation operation;
+    operation.presence = presence;
+    co_await claims_.ClaimUnheard(operation);
+  }
+  if (transit_.claim_count() > 0) co_await claims_.ClaimAgain();
   if (sweeper_.has_uncollected()) co_await sweeper_.CollectAgain();
   if (!blocks_.to_clear().empty()) co_await locks_.Clear();
   co_await sweeper_.SweepInTurn();
-  if (wanted != 0) CloseFor(wanted);
-  if (!emptying_.empty()) FillAgainWhatIsLate();
+  if (wanted != 0) opener_.CloseFor(MayGive(wanted));
+  if (compaction_.has_emptying()) compaction_.FillAgainWhatIsLate();
   if (context_.view().leaving != 0) {
     co_await LeaveRing();
     co_await sweeper_.SweepLeaving();
   }
-  if (blocks_.has_wholly_free()) co_await ReturnFreeBlocks(/*all=*/is_scarce() || is_tight());
+  if (blocks_.has_wholly_free())
+    co_await returner_.ReturnFreeBlocks(/*all=*/is_scarce() || is_tight());
 }
 
 Task<bool> Allocator::Drain() {
@@ -101,7 +119,7 @@ Task<bool> Allocator::Drain() {
   uint64_t deadline_ns = context_.executor.NowNs() + kPatienceNs;
   // Holds may come again and again, for the very reason that keeps this worker from its end.
   const uint64_t last_ns = context_.executor.NowNs() + kPatienceWithHoldsNs;
-  // While all hold, nobody's epoch moves, and it is not for this worker to keep them waiting.
+  // While all hold, no epoch moves, and it is not for this worker to keep them waiting.
   while (retired_count() > 0 && context_.executor.NowNs() < deadline_ns) {
     if (context_.hold.holds_all()) {
       deadline_ns = std::min(context_.executor.NowNs() + kPatienceNs, last_ns);
@@ -132,8 +150,56 @@ Task<bool> Allocator::Drain() {
   }
   co_await sweeper_.SweepAll();
   if (!blocks_.to_clear().empty()) co_await locks_.Clear();
-  co_await ReturnFreeBlocks(/*all=*/true);
+  co_await returner_.ReturnFreeBlocks(/*all=*/true);
   co_return left;
+}
+
+Task<bool> Allocator::OpenAllBut(const std::vector<GlobalAddr>& keep) {
+  constexpr uint64_t kPatienceNs = 1'000'000'000;
+  const bool released = co_await context_.hold.Wait(context_.executor.NowNs() + kPatienceNs);
+  // A request that has failed may yet arrive: the worker that takes the blocks over waits for that.
+  if (!released || !context_.fabric.settled()) co_return false;
+  const ViewHold::Presence presence(context_.hold);
+  for (const std::unique_ptr<OwnBlock>& block : blocks_.all()) block->kept = false;
+  bool keeps_in_own = true;
+  for (const GlobalAddr addr : keep) {
+    keeps_in_own &= blocks_.Find(addr) != nullptr;
+    blocks_.KeepBlockOf(addr);
+  }
+  std::vector<OwnBlock*> open;
+  for (const std::unique_ptr<OwnBlock>& block : blocks_.all()) {
+    const bool waits = sweeper_.IsCollecting(*block);
+    if (!block->kept && !waits) open.push_back(block.get());
+  }
+  for (OwnBlock* const block : open) opener_.Disown(*block);
+  if (!foreign_.empty()) (void)co_await foreign_.Flush();
+  co_await opener_.TellOpened();
+  const bool leaves_nothing = keeps_in_own && !foreign_.has_lost_bits() && !claims_.may_lack() &&
+                              !foreign_.has_late() && !transit_.has_opening() &&
+                              transit_.return_count() == 0 && transit_.claim_count() == 0 &&
+                              !requests_.has_unheard_grant();
+  co_return leaves_nothing;
+}
+
+void Allocator::UseView(const View& view) {
+  compaction_.UseView(view);
+  opener_.UseView(view);
+  transit_.UseView(view);
+  foreign_.UseView(view);
+  sweeper_.UseView(view);
+  blocks_.UseView(view);
+}
+
+// Others read it as long as it has what they have not seen. Until there is another one, the few
+// entries of the seat have to do.
+Task<void> Allocator::LeaveRing() {
+  const GlobalAddr ring = retired_registers().given();
+  if (!ring.is_null() && context_.view().IsLeaving(ring)) retired_registers().LeaveRing();
+  if (retired_registers().left().is_null()) co_return;
+  const Result<GlobalAddr> left = co_await retired_registers().TakeLeftRing();
+  if (left.ok() && !left.value().is_null()) {
+    Retire(left.value(), SizeClass::For(kRetiredRingBytes));
+  }
 }
 
 }  // namespace onetrip

@@ -358,7 +358,7 @@ class BrokenAmidTest : public MissingMemoryTest {
   }
   static Task<void> TakeOver(Allocator* allocator, GlobalAddr start, WorkerId from,
                              const std::vector<bool>* named, std::vector<bool>* freed) {
-    (void)co_await allocator->TakeOver(start, kOneSpan, from, *named, freed);
+    (void)co_await allocator->claims().TakeOver(start, kOneSpan, from, *named, freed);
   }
 };
 

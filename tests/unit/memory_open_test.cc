@@ -204,8 +204,8 @@ TEST_F(OpenBlocksTest, TheLastOneGoesToWhoHasRoomForWhatIsInIt) {
   const std::vector<GlobalAddr> sparse = Take(*giver, kClass, 10);
   const size_t many = ObjectsPerBlock(kOtherClass, 1) * 3 / 4;
   const std::vector<GlobalAddr> dense = Take(*giver, kOtherClass, many);
-  giver->allocator().CloseSparse();
-  EXPECT_TRUE(giver->allocator().TakeTrade().gave);
+  giver->allocator().opener().CloseSparse();
+  EXPECT_TRUE(giver->allocator().transit().TakeTrade().gave);
   const auto ticks = [&] {
     for (int i = 0; i < 20; ++i) {
       giver->Maintain();
@@ -218,9 +218,9 @@ TEST_F(OpenBlocksTest, TheLastOneGoesToWhoHasRoomForWhatIsInIt) {
   ticks();
   EXPECT_FALSE(giver->allocator().Owns(sparse[0]));
   EXPECT_TRUE(giver->allocator().Owns(dense[0]));
-  EXPECT_TRUE(BlockOn(executor_, taker->allocator().AcquireSparse()));
+  EXPECT_TRUE(BlockOn(executor_, taker->allocator().grants().AcquireSparse()));
   EXPECT_TRUE(taker->allocator().Owns(sparse[0]));
-  EXPECT_FALSE(BlockOn(executor_, taker->allocator().AcquireSparse()));
+  EXPECT_FALSE(BlockOn(executor_, taker->allocator().grants().AcquireSparse()));
   for (const GlobalAddr addr : sparse) taker->allocator().Retire(addr, kClass);
   for (const GlobalAddr addr : dense) giver->allocator().Retire(addr, kOtherClass);
   ticks();

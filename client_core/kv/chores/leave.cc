@@ -264,13 +264,13 @@ Task<void> Leaver::SeeToLeaving() {
   const bool begun = co_await core_.WaitToBegin(&operation);
   bool more = begun;
   while (more && core_.context.view().leaving != 0 && !core_.held() && !core_.stopping) {
-    more = co_await core_.allocator.AcquireLeaving();
+    more = co_await core_.allocator.grants().AcquireLeaving();
     if (more) co_await core_.context.executor.Yield();
   }
   const View& view = core_.context.view();
   if (begun && view.leaving != 0 && !core_.held()) {
     const auto first = static_cast<uint32_t>(view.regions.size() - view.leaving);
-    (void)co_await core_.allocator.ClaimGranted(operation, first);
+    (void)co_await core_.allocator.claims().ClaimGranted(operation, first);
   }
   const size_t before = std::exchange(looks_.blocks, core_.allocator.leaving_blocks());
   looks_.in_vain = looks_.blocks < before ? 0 : looks_.in_vain + 1;

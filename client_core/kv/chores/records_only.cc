@@ -35,7 +35,7 @@ Task<Status> RecordsOnly::EndRegisters(RepairOrder order) {
         &walk);
     core_.AfterWrite();
     if (!status.ok()) co_return status;
-    if (walk.left.any) core_.allocator.CloseSparse();
+    if (walk.left.any) core_.allocator.opener().CloseSparse();
     if (core_.context.view().leaving == 0) co_return walk.left.any ? kPoolIsFull : status;
     walk.leaves = true;
     walk.next = 0;

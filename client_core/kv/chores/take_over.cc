@@ -70,8 +70,8 @@ Task<Status> TakeOver::TakeOverBlock(OrphanInventory& inventory, const OrphanBlo
   const bool begun = co_await core_.WaitToBegin(&operation);
   if (!begun) co_return kHeld;
   std::vector<bool> freed;
-  const Status status = co_await core_.allocator.TakeOver(block.start, block.size_class,
-                                                          block.owner, block.named, &freed);
+  const Status status = co_await core_.allocator.claims().TakeOver(
+      block.start, block.size_class, block.owner, block.named, &freed);
   const auto found = inventory.buffers.find(block.start.bits());
   if (!status.ok() || found == inventory.buffers.end()) co_return status;
   for (const NamedBuffer& named : found->second) {

@@ -131,7 +131,7 @@ void RegisterCache::Drop(GlobalAddr addr) {
 
 // Who has searched meanwhile searches again, as for one that is forgotten.
 void RegisterCache::DoubtAll() {
-  if (allocator_.TakeHasOpened() && !Planted(Bug::kNotLetGo)) LetGoOfForeign();
+  if (allocator_.opener().TakeHasOpened() && !Planted(Bug::kNotLetGo)) LetGoOfForeign();
   ++forgotten_;
   if (++doubts_ != 0) return;
   doubts_ = 1;
