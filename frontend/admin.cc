@@ -14,7 +14,6 @@
 #include "client_core/base/parameter_table.h"
 #include "client_core/base/parameter_values.h"
 #include "client_core/base/version.h"
-#include "client_core/memory/allocator.h"
 #include "frontend/server.h"
 #include "frontend/worker.h"
 #include "redis_compat/protocol/numbers.h"
@@ -46,34 +45,10 @@ double Seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
-// One pass over the workers' counters.
-void AddWorkers(const Server& server, ServerFacts* facts) {
-  uint64_t input_per_s = 0;
-  uint64_t output_per_s = 0;
-  for (const std::unique_ptr<Worker>& worker : server.workers()) {
-    const TrafficMetrics& traffic = worker->traffic();
-    facts->total_connections += traffic.connections.Value();
-    facts->net_input_bytes += traffic.input_bytes.Value();
-    facts->net_output_bytes += traffic.output_bytes.Value();
-    facts->reads_processed += traffic.reads.Value();
-    facts->writes_processed += traffic.writes.Value();
-    facts->commands_per_second += traffic.commands_per_s.Value();
-    facts->mem_clients_normal += traffic.client_bytes.Value();
-    facts->max_input_buffer = std::max(facts->max_input_buffer, traffic.input_buffer_max.Value());
-    facts->max_output_buffer =
-        std::max(facts->max_output_buffer, traffic.output_buffer_max.Value());
-    input_per_s += traffic.input_per_s.Value();
-    output_per_s += traffic.output_per_s.Value();
-    const StoreMetrics& kv = worker->store_metrics();
-    facts->expired_keys += kv.expired.Value();
-  }
-  facts->input_kbps = static_cast<double>(input_per_s) / 1024;
-  facts->output_kbps = static_cast<double>(output_per_s) / 1024;
-  const PoolUsage usage = server.storage().pool_usage();
-  facts->maxmemory = usage.capacity_bytes;
-  facts->used_memory = usage.used_bytes();
-  facts->used_memory_overhead = std::min(usage.overhead_bytes, facts->used_memory);
-  facts->used_memory_dataset = facts->used_memory - facts->used_memory_overhead;
+constexpr std::string_view kOnetripSection = "onetrip";
+
+void AppendField(std::string_view name, std::string_view value, std::string* out) {
+  out->append(name).append(":").append(value).append("\r\n");
 }
 
 }  // namespace
@@ -120,8 +95,6 @@ void WorkerHooks::FillFacts(ServerFacts* facts) {
   facts->uptime_s = (server_.clock().NowNs() - server_.started_ns()) / 1'000'000'000;
   facts->worker_threads = server_.workers().size();
   facts->replicas = server_.storage().replicas();
-  facts->connected_clients = server_.open_clients();
-  facts->rejected_connections = server_.rejected_connections();
   facts->started_at_unix_s = server_.started_at_unix_s();
   facts->used_memory_rss = ResidentBytes();
   facts->total_system_memory =
@@ -131,20 +104,50 @@ void WorkerHooks::FillFacts(ServerFacts* facts) {
     facts->cpu_system_s = Seconds(usage.ru_stime);
     facts->cpu_user_s = Seconds(usage.ru_utime);
   }
-  AddWorkers(server_, facts);
+  const MetricSources sources = Sources();
+  facts->mem_clients_normal = ClientBytes(sources);
+  facts->maxmemory = sources.pool.capacity_bytes;
+  facts->used_memory = sources.pool.used_bytes();
+  facts->used_memory_overhead = std::min(sources.pool.overhead_bytes, facts->used_memory);
+  facts->used_memory_dataset = facts->used_memory - facts->used_memory_overhead;
 }
 
+MetricSources WorkerHooks::Sources() const {
+  MetricSources sources;
+  for (const std::unique_ptr<Worker>& worker : server_.workers()) {
+    sources.workers.push_back(&worker->metrics());
+  }
+  sources.pool = server_.storage().pool_usage();
+  sources.open_clients = server_.open_clients();
+  sources.max_clients = config().max_clients();
+  sources.paused_clients = observation().paused.load(std::memory_order_relaxed);
+  const LargeValueBudgets& large = server_.storage().large_values();
+  sources.large_requests = large.requests.get();
+  sources.large_values = large.values.get();
+  return sources;
+}
+
+std::vector<std::string_view> WorkerHooks::ExtraInfoSections() { return {kOnetripSection}; }
+
 void WorkerHooks::AppendInfoSection(std::string_view section, std::string* out) {
-  if (section == kOnetripSection) AppendOnetripSection(server_, out);
+  if (section == kOnetripSection) {
+    AppendField("engine", server_.options().engine, out);
+    AppendField("workers", std::to_string(server_.workers().size()), out);
+    for (const InfoField& field : server_.storage().Info()) {
+      AppendField(field.name, field.value, out);
+    }
+  }
+  AppendMetrics(section, Sources(), out);
 }
 
 void WorkerHooks::SumCommandStats(CommandTotals* totals) {
-  for (const std::unique_ptr<Worker>& worker : server_.workers()) worker->stats().AddTo(totals);
+  for (const std::unique_ptr<Worker>& worker : server_.workers()) {
+    worker->metrics().commands.AddTo(totals);
+  }
 }
 
 // Each worker resets its own counters, in its next turn: only their owner may write them.
 void WorkerHooks::ResetStats() {
-  server_.ResetRejected();
   for (const std::unique_ptr<Worker>& worker : server_.workers()) {
     if (worker.get() == &worker_) {
       worker->ResetStats();

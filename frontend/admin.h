@@ -11,7 +11,7 @@
 #include "client_core/base/options.h"
 #include "client_core/coro/task.h"
 #include "frontend/connection.h"
-#include "frontend/onetrip_info.h"
+#include "frontend/metrics/metrics_registry.h"
 #include "redis_compat/dispatch/server_hooks.h"
 
 namespace onetrip {
@@ -29,7 +29,7 @@ class WorkerHooks final : public ServerHooks {
   void DescribeClient(const Session& session, ClientSnapshot* snapshot) override;
   Task<uint64_t> KillClients(const ClientFilter& filter, uint64_t self_id) override;
   void FillFacts(ServerFacts* facts) override;
-  std::vector<std::string_view> ExtraInfoSections() override { return {kOnetripSection}; }
+  std::vector<std::string_view> ExtraInfoSections() override;
   void AppendInfoSection(std::string_view section, std::string* out) override;
   void SumCommandStats(CommandTotals* totals) override;
   void ResetStats() override;
@@ -42,6 +42,7 @@ class WorkerHooks final : public ServerHooks {
   void Shutdown() override;
 
  private:
+  MetricSources Sources() const;
   // The options in force, and with them what CONFIG SET is asked for; false: that cannot be.
   bool OptionsWith(std::string_view name, std::string_view value, AgentOptions* options) const;
 

@@ -9,7 +9,7 @@
 
 #include "client_core/base/large_memory.h"
 #include "client_core/coro/socket.h"
-#include "frontend/traffic.h"
+#include "frontend/metrics/worker_metrics.h"
 #include "redis_compat/protocol/output_buffer.h"
 
 namespace onetrip {

@@ -3,9 +3,10 @@
 #define ONETRIP_FRONTEND_CONNECTION_HOST_H_
 
 #include "client_core/coro/loop_executor.h"
+#include "frontend/client_limits.h"
 #include "frontend/flush_queue.h"
+#include "frontend/metrics/worker_metrics.h"
 #include "frontend/storage.h"
-#include "frontend/traffic.h"
 #include "redis_compat/dispatch/command_stats.h"
 #include "redis_compat/dispatch/server_hooks.h"
 #include "redis_compat/parameters.h"

@@ -178,7 +178,7 @@ bool Server::IsStranger(const UniqueFd& fd, std::string_view unix_path) const {
 }
 
 void Server::Refuse(UniqueFd fd, std::string_view error) {
-  rejected_connections_.fetch_add(1, std::memory_order_relaxed);
+  workers_[0]->CountRejected();
   // A client that does not take these few bytes at once has lost nothing.
   (void)!send(fd.get(), error.data(), error.size(), MSG_NOSIGNAL);
 }

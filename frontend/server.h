@@ -55,8 +55,6 @@ class Server {
   [[nodiscard]] uint64_t started_ns() const { return started_ns_; }
   [[nodiscard]] uint64_t started_at_unix_s() const { return started_at_unix_s_; }
   [[nodiscard]] uint64_t open_clients() const { return open_clients_.load(); }
-  [[nodiscard]] uint64_t rejected_connections() const { return rejected_connections_.load(); }
-  void ResetRejected() { rejected_connections_ = 0; }
   [[nodiscard]] std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }
 
   // How many clients the process may serve if it opens as many descriptors as the system lets it;
@@ -96,7 +94,6 @@ class Server {
   bool use_free_port_ = false;
 
   std::atomic<uint64_t> open_clients_{0};
-  std::atomic<uint64_t> rejected_connections_{0};
   std::vector<std::unique_ptr<Worker>> workers_;
   // Worker 0's.
   std::vector<std::unique_ptr<Acceptor>> acceptors_;

@@ -6,6 +6,8 @@
 
 #include "client_core/base/log.h"
 #include "client_core/coro/frame_pool.h"
+#include "client_core/memory/allocator_metrics.h"
+#include "frontend/metrics/metrics_registry.h"
 
 namespace onetrip {
 
@@ -36,9 +38,9 @@ Status Worker::Start() {
 void Worker::ThreadMain(const std::function<void(Status)>& started) {
   const Status status = BlockOn(executor_, JoinCluster());
   if (status.ok()) {
-    host_.emplace(ConnectionHost{executor_, storage_->kv(), *hooks_, stats_, environment_.config,
-                                 environment_.limits, traffic_, flush_queue_,
-                                 environment_.storage.large_values()});
+    host_.emplace(ConnectionHost{executor_, storage_->kv(), *hooks_, metrics_.commands,
+                                 environment_.config, environment_.limits, metrics_.traffic,
+                                 flush_queue_, environment_.storage.large_values()});
     executor_.timers().Add(&tend_timer_, executor_.NowNs() + kTendIntervalNs);
   }
   started(status);
@@ -54,12 +56,14 @@ Task<Status> Worker::JoinCluster() {
   Result<std::unique_ptr<WorkerStorage>> joined = co_await environment_.storage.Join(executor_);
   if (!joined.ok()) co_return joined.status();
   storage_ = std::move(joined.value());
+  metrics_.store = &storage_->kv().metrics();
   co_return Status::Ok();
 }
 
 Task<void> Worker::LeaveCluster() {
   co_await background_gate_.Close();
   co_await storage_->Stop();
+  metrics_.store = nullptr;
   storage_.reset();
 }
 
@@ -92,7 +96,7 @@ void Worker::StopAndJoin() {
 }
 
 void Worker::Adopt(UniqueFd fd, uint64_t id, std::string_view unix_path) {
-  traffic_.connections.Add();
+  metrics_.traffic.connections.Add();
   // Refused only when the worker is ending: the descriptor is closed with the task.
   if (!executor_.Spawn(connection_gate_, Serve(std::move(fd), id, unix_path))) {
     environment_.open_clients.fetch_sub(1, std::memory_order_relaxed);
@@ -109,7 +113,7 @@ Task<void> Worker::Serve(UniqueFd fd, uint64_t id, std::string_view unix_path) {
 
 void Worker::TendConnections() {
   const uint64_t now_ns = executor_.NowNs();
-  TrafficMetrics& traffic = traffic_;
+  TrafficMetrics& traffic = metrics_.traffic;
   uint64_t bytes = 0;
   uint64_t input_max = 0;
   uint64_t output_max = 0;
@@ -136,7 +140,7 @@ void Worker::TendConnections() {
 }
 
 void Worker::LookAtPool() {
-  const AllocatorMetrics& memory = *store_metrics().allocator;
+  const AllocatorMetrics& memory = *metrics_.store->allocator;
   const uint64_t refusals = memory.exhausted.Value();
   const bool refused = std::exchange(refusals_before_, refusals) != refusals;
   const std::string line =
@@ -173,17 +177,6 @@ void Worker::SendToMonitors(const std::string& line) {
   }
 }
 
-void Worker::ResetStats() {
-  traffic_.input_bytes.Reset();
-  traffic_.output_bytes.Reset();
-  traffic_.reads.Reset();
-  traffic_.writes.Reset();
-  traffic_.commands.Reset();
-  traffic_.connections.Reset();
-  traffic_.output_limit_closes.Reset();
-  traffic_.query_limit_closes.Reset();
-  stats_.Reset();
-  kv().ResetRoundTripMetrics();
-}
+void Worker::ResetStats() { ResetMetrics(metrics_); }
 
 }  // namespace onetrip

@@ -18,10 +18,10 @@
 #include "client_core/coro/sync.h"
 #include "client_core/kv/kv.h"
 #include "frontend/connection.h"
+#include "frontend/metrics/worker_metrics.h"
 #include "frontend/pool_watch.h"
 #include "frontend/storage.h"
 #include "redis_compat/dispatch/client_info.h"
-#include "redis_compat/dispatch/command_stats.h"
 #include "redis_compat/dispatch/server_hooks.h"
 
 namespace onetrip {
@@ -61,11 +61,8 @@ class Worker {
   // Any thread.
   void Post(std::function<void()> fn) { executor_.Post(std::move(fn)); }
   [[nodiscard]] uint32_t index() const { return index_; }
-  [[nodiscard]] const TrafficMetrics& traffic() const { return traffic_; }
-  [[nodiscard]] CommandStats& stats() { return stats_; }
-  [[nodiscard]] const CommandStats& stats() const { return stats_; }
-  // From Start() until StopAndJoin().
-  [[nodiscard]] const StoreMetrics& store_metrics() const { return storage_->kv().metrics(); }
+  // With those of the store from Start() until StopAndJoin().
+  [[nodiscard]] const WorkerMetrics& metrics() const { return metrics_; }
 
   // The rest: the worker's thread only.
   [[nodiscard]] LoopExecutor& executor() { return executor_; }
@@ -81,7 +78,8 @@ class Worker {
   uint64_t KillClients(const ClientFilter& filter, uint64_t self_id);
   // Sends a line to its connections that have said MONITOR.
   void SendToMonitors(const std::string& line);
-  // Zeroes traffic, command and round trip counters; what is open stays counted.
+  void CountRejected() { metrics_.traffic.rejected.Add(); }
+  // CONFIG RESETSTAT.
   void ResetStats();
 
  private:
@@ -111,8 +109,7 @@ class Worker {
   Gate connection_gate_;
   Gate background_gate_;
   FlushQueue flush_queue_;
-  TrafficMetrics traffic_;
-  CommandStats stats_;
+  WorkerMetrics metrics_;
   std::unique_ptr<ServerHooks> hooks_;
   std::unique_ptr<WorkerStorage> storage_;
   std::optional<ConnectionHost> host_;  // From Start() on.

@@ -57,7 +57,6 @@ Task<Status> SlotStore::GetSlowly(Key key, ValueRange range, ReadResult* result)
     }
     if (!retry.IsWorth(status)) {
       result->record_.value = PartIn(result->record_, range);
-      (result->found_ ? core_.metrics.gets_found : core_.metrics.gets_missing).Add();
       co_return core_.Finish(core_.metrics.get_round_trips, operation, status);
     }
     operation.shared_pin = SharedPin();

@@ -83,8 +83,7 @@ class SlotStore final : public Kv {
   Task<void> Yield() override;
   [[nodiscard]] uint64_t NowMs() const override { return core_.context.clock.NowMs(); }
   [[nodiscard]] uint64_t NowUs() const override { return core_.context.clock.NowUs(); }
-  [[nodiscard]] const StoreMetrics& metrics() const override { return core_.metrics; }
-  void ResetRoundTripMetrics() override { core_.ResetRoundTripMetrics(); }
+  [[nodiscard]] StoreMetrics& metrics() override { return core_.metrics; }
 
  private:
   // What PreparedSets holds of this store.

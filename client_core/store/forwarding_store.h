@@ -62,8 +62,7 @@ class ForwardingKv : public Kv {
   Task<void> Yield() override { return store_.Yield(); }
   [[nodiscard]] uint64_t NowMs() const override { return store_.NowMs(); }
   [[nodiscard]] uint64_t NowUs() const override { return store_.NowUs(); }
-  [[nodiscard]] const StoreMetrics& metrics() const override { return store_.metrics(); }
-  void ResetRoundTripMetrics() override { store_.ResetRoundTripMetrics(); }
+  [[nodiscard]] StoreMetrics& metrics() override { return store_.metrics(); }
 
  protected:
   Kv& store_;

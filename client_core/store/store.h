@@ -265,9 +265,9 @@ class Kv {
   [[nodiscard]] virtual uint64_t NowMs() const = 0;
   [[nodiscard]] virtual uint64_t NowUs() const = 0;
 
-  // Counters that other threads may read at any time.
-  [[nodiscard]] virtual const StoreMetrics& metrics() const = 0;
-  virtual void ResetRoundTripMetrics() = 0;
+  // Counters. The worker writes them, and sets back what CONFIG RESETSTAT names; other threads may
+  // read them at any time.
+  [[nodiscard]] virtual StoreMetrics& metrics() = 0;
 };
 
 }  // namespace onetrip

@@ -17,8 +17,6 @@ struct StoreMetrics {
   Histogram set_round_trips;
   Histogram del_round_trips;
   Histogram rmw_round_trips;
-  Counter gets_found;
-  Counter gets_missing;
   Counter expired;      // records removed because their deadline had passed
   Counter lost_rounds;  // slot writes that another writer won
   Counter unknown_outcomes;

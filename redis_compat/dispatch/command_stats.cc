@@ -44,35 +44,48 @@ void CommandStats::AddTo(CommandTotals* totals) const {
   for (size_t i = 0; i < kCommandsMax; ++i) {
     const PerCommand& from = commands_[i];
     CommandTotals::PerCommand& to = totals->commands[i];
-    const uint64_t calls = from.calls.load(std::memory_order_relaxed);
-    to.calls += calls;
+    to.calls += from.calls.load(std::memory_order_relaxed);
     to.rejected += from.rejected.load(std::memory_order_relaxed);
     to.failed += from.failed.load(std::memory_order_relaxed);
     to.time_ns += from.time_ns.load(std::memory_order_relaxed);
-    totals->calls += calls;
     const Histogram* latency = from.latency_ns.load(std::memory_order_acquire);
     if (latency != nullptr) totals->latency_ns[i].Merge(*latency);
   }
-  totals->keyspace_hits += hits_.load(std::memory_order_relaxed);
-  totals->keyspace_misses += misses_.load(std::memory_order_relaxed);
-  totals->error_replies += error_replies_.load(std::memory_order_relaxed);
   const std::lock_guard lock(errors_mutex_);
   for (const auto& [word, count] : errors_) {
     totals->errors[word] += count;
   }
 }
 
-void CommandStats::Reset() {
+uint64_t CommandStats::calls() const {
+  uint64_t calls = 0;
+  for (const PerCommand& command : commands_)
+    calls += command.calls.load(std::memory_order_relaxed);
+  return calls;
+}
+
+void CommandStats::ResetCalls() {
   for (PerCommand& command : commands_) {
     command.calls.store(0, std::memory_order_relaxed);
     command.rejected.store(0, std::memory_order_relaxed);
     command.failed.store(0, std::memory_order_relaxed);
     command.time_ns.store(0, std::memory_order_relaxed);
-    Histogram* latency = command.latency_ns.load(std::memory_order_acquire);
+  }
+}
+
+void CommandStats::ResetLatencies() {
+  for (PerCommand& command : commands_) {
+    Histogram* latency = command.latency_ns.load(std::memory_order_relaxed);
     if (latency != nullptr) latency->Reset();
   }
+}
+
+void CommandStats::ResetLookups() {
   hits_.store(0, std::memory_order_relaxed);
   misses_.store(0, std::memory_order_relaxed);
+}
+
+void CommandStats::ResetErrors() {
   error_replies_.store(0, std::memory_order_relaxed);
   const std::lock_guard lock(errors_mutex_);
   errors_.clear();

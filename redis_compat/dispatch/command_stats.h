@@ -31,10 +31,6 @@ struct CommandTotals {
   std::vector<PerCommand> commands;        // By CommandRow id.
   std::map<size_t, Histogram> latency_ns;  // Of the timed calls, by CommandRow id.
   std::map<std::string, uint64_t> errors;  // Error word -> replies.
-  uint64_t error_replies = 0;
-  uint64_t calls = 0;
-  uint64_t keyspace_hits = 0;
-  uint64_t keyspace_misses = 0;
 };
 
 class CommandStats {
@@ -66,10 +62,21 @@ class CommandStats {
   // Takes a lock; errors are not the hot path. At most 128 different words are told apart.
   void CountError(std::string_view word);
 
+  // Each sets back a part of it. The worker's side.
+  void ResetCalls();
+  void ResetLatencies();
+  void ResetLookups();
+  void ResetErrors();
+
   // Any thread.
   void AddTo(CommandTotals* totals) const;
-  // Any thread; increments that happen meanwhile may survive or vanish.
-  void Reset();
+  // All commands' calls.
+  [[nodiscard]] uint64_t calls() const;
+  [[nodiscard]] uint64_t keyspace_hits() const { return hits_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t keyspace_misses() const { return misses_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t error_replies() const {
+    return error_replies_.load(std::memory_order_relaxed);
+  }
 
  private:
   using Counter = std::atomic<uint64_t>;

@@ -1,4 +1,4 @@
-// ServerFacts: the numbers of the process that INFO prints, as plain values.
+// ServerFacts: what INFO tells of the process beside its counters, as plain values.
 //
 // The frontend fills them (ServerHooks::FillFacts); info.cc gives them Redis's names and order.
 // Bytes unless the name says otherwise.
@@ -22,11 +22,6 @@ struct ServerFacts {
   uint64_t uptime_s = 0;
   uint64_t worker_threads = 1;
 
-  // clients
-  uint64_t connected_clients = 0;
-  uint64_t max_input_buffer = 0;
-  uint64_t max_output_buffer = 0;
-
   // memory
   uint64_t used_memory = 0;       // Pool bytes handed out on one replica.
   uint64_t used_memory_peak = 0;  // 0: not tracked; used_memory is shown.
@@ -39,19 +34,6 @@ struct ServerFacts {
   std::string allocator = "jemalloc";
 
   uint64_t replicas = 1;  // Of every key. An acknowledged write is on a majority of them.
-
-  // stats
-  uint64_t total_connections = 0;
-  uint64_t rejected_connections = 0;
-  uint64_t commands_per_second = 0;
-  uint64_t net_input_bytes = 0;
-  uint64_t net_output_bytes = 0;
-  double input_kbps = 0;
-  double output_kbps = 0;
-  uint64_t reads_processed = 0;
-  uint64_t writes_processed = 0;
-  uint64_t expired_keys = 0;
-  uint64_t evicted_keys = 0;
 
   // cpu, in seconds
   double cpu_system_s = 0;

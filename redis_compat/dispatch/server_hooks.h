@@ -55,14 +55,15 @@ class ServerHooks {
   // the default set. The span lives as long as the hooks.
   virtual std::vector<std::string_view> ExtraInfoSections() = 0;
 
-  // Appends the body of one of them as "field:value\r\n" lines, without its "# Title" line.
+  // Appends the body of one of them, or the counters of one of Redis's sections, as
+  // "field:value\r\n" lines, without a "# Title" line.
   virtual void AppendInfoSection(std::string_view section, std::string* out) = 0;
 
   // Adds up the call statistics of all workers.
   virtual void SumCommandStats(CommandTotals* totals) = 0;
 
-  // CONFIG RESETSTAT: zeroes every counter of the process, the CommandStats of all workers
-  // included.
+  // CONFIG RESETSTAT: zeroes the counters of all workers, the caller's at once, each other's in that
+  // worker's next turn.
   virtual void ResetStats() = 0;
 
   // Whether a value that passed ServerConfig's own checks may be stored: null, or a message (a

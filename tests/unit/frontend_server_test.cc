@@ -5,7 +5,6 @@
 #include <thread>
 #include <vector>
 
-#include "frontend/onetrip_info.h"
 #include "frontend/server.h"
 #include "tests/unit/frontend_fixture.h"
 
@@ -247,15 +246,6 @@ TEST(ServerTest, StartFailuresAreOneLineThatNamesTheCause) {
   EXPECT_FALSE(Embedded::Create(options, clock, &reason).ok());
   EXPECT_NE(reason.find("give a larger --memory"), std::string::npos) << reason;
   EXPECT_EQ(reason.find('\n'), std::string::npos);
-}
-
-TEST(OnetripInfoTest, HistogramsListTheirBuckets) {
-  Histogram histogram;
-  EXPECT_EQ(HistogramText(histogram), "");
-  histogram.Record(1);
-  histogram.Record(1);
-  histogram.Record(7);
-  EXPECT_EQ(HistogramText(histogram), "1=2,7=1");
 }
 
 }  // namespace

@@ -37,9 +37,20 @@ class FakeHooks final : public ServerHooks {
   }
   void FillFacts(ServerFacts* facts) override { facts->tcp_port = 6379; }
   std::vector<std::string_view> ExtraInfoSections() override { return {"onetrip"}; }
-  void AppendInfoSection(std::string_view, std::string* out) override { *out += "rtt:1\r\n"; }
+  void AppendInfoSection(std::string_view section, std::string* out) override {
+    if (section == "onetrip") *out += "rtt:1\r\n";
+    if (section != "stats") return;
+    *out += "keyspace_hits:" + std::to_string(stats_.keyspace_hits()) + "\r\n";
+    *out += "keyspace_misses:" + std::to_string(stats_.keyspace_misses()) + "\r\n";
+    *out += "total_error_replies:" + std::to_string(stats_.error_replies()) + "\r\n";
+  }
   void SumCommandStats(CommandTotals* totals) override { stats_.AddTo(totals); }
-  void ResetStats() override { stats_.Reset(); }
+  void ResetStats() override {
+    stats_.ResetCalls();
+    stats_.ResetLatencies();
+    stats_.ResetLookups();
+    stats_.ResetErrors();
+  }
   const char* CheckConfig(std::string_view name, std::string_view value) override {
     return name == "maxclients" && value == "13" ? "not that one" : nullptr;
   }

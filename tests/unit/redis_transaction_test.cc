@@ -39,9 +39,9 @@ TEST_F(RedisTransaction, AttemptsInVainAreNeitherCountedNorShown) {
   EXPECT_EQ(Calls("get"), 1U);
   EXPECT_EQ(Calls("exec"), 1U);
   const CommandTotals totals = Totals();
-  EXPECT_EQ(totals.keyspace_hits, 2U);
-  EXPECT_EQ(totals.keyspace_misses, 0U);
-  EXPECT_EQ(totals.error_replies, 1U);
+  EXPECT_EQ(worker_.hooks.stats().keyspace_hits(), 2U);
+  EXPECT_EQ(worker_.hooks.stats().keyspace_misses(), 0U);
+  EXPECT_EQ(worker_.hooks.stats().error_replies(), 1U);
   EXPECT_EQ(totals.commands[CommandId(*FindCommand("incr"))].failed, 1U);
   const std::string& shown = worker_.hooks.monitored();
   EXPECT_EQ(std::count(shown.begin(), shown.end(), '\n'), 6) << shown;

@@ -42,16 +42,4 @@ bool KvCore::IsExpired(const std::byte* record) const {
   return deadline_ms != 0 && context.clock.NowMs() >= deadline_ms;
 }
 
-void KvCore::ResetRoundTripMetrics() {
-  metrics.get_round_trips.Reset();
-  metrics.set_round_trips.Reset();
-  metrics.del_round_trips.Reset();
-  metrics.rmw_round_trips.Reset();
-  metrics.gets_found.Reset();
-  metrics.gets_missing.Reset();
-  metrics.expired.Reset();
-  metrics.lost_rounds.Reset();
-  metrics.unknown_outcomes.Reset();
-}
-
 }  // namespace onetrip

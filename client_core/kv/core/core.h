@@ -92,7 +92,6 @@ class KvCore {
     }
     return status;
   }
-  void ResetRoundTripMetrics();
 
   WorkerContext& context;
   Engine& engine;

@@ -72,7 +72,6 @@ bool RegisterForm::GetFast(Key* key, ReadResult* result) {
       !FillResult(ref, m, result)) {
     return false;
   }
-  core_.metrics.gets_found.Add();
   core_.metrics.get_round_trips.Record(1);
   return true;
 }

@@ -16,6 +16,7 @@ struct Section {
   std::string_view name;
   std::string_view title;
   bool usual;  // Part of a plain INFO.
+  // Null: the section is nothing but counters, which the hooks write.
   void (*write)(InfoText& text, const InfoRequest& request, ServerHooks& hooks);
 };
 
@@ -44,17 +45,6 @@ void WriteServer(InfoText& text, const InfoRequest& request, ServerHooks& hooks)
   text.Field("worker_threads", facts.worker_threads);
 }
 
-void WriteClients(InfoText& text, const InfoRequest& request, ServerHooks& hooks) {
-  text.Field("connected_clients", request.facts.connected_clients);
-  text.Field("cluster_connections", uint64_t{0});
-  text.Field("maxclients", hooks.config().max_clients());
-  text.Field("client_recent_max_input_buffer", request.facts.max_input_buffer);
-  text.Field("client_recent_max_output_buffer", request.facts.max_output_buffer);
-  text.Field("blocked_clients",
-             uint64_t{hooks.observation().paused.load(std::memory_order_relaxed)});
-  text.Zeros({"tracking_clients", "clients_in_timeout_table"});
-}
-
 void WriteMemory(InfoText& text, const InfoRequest& request, ServerHooks& hooks) {
   const ServerFacts& facts = request.facts;
   const uint64_t peak = std::max(facts.used_memory_peak, facts.used_memory);
@@ -72,7 +62,7 @@ void WriteMemory(InfoText& text, const InfoRequest& request, ServerHooks& hooks)
   text.Bytes("maxmemory", facts.maxmemory);
   text.Field("maxmemory_policy", hooks.config().Value("maxmemory-policy"));
   text.Ratio("mem_fragmentation_ratio", facts.used_memory_rss, facts.used_memory);
-  text.Field("mem_clients_normal", facts.mem_clients_normal);
+  hooks.AppendInfoSection("memory", text.body());
   text.Zeros({"mem_clients_slaves", "mem_replication_backlog", "mem_aof_buffer"});
   text.Field("mem_allocator", facts.allocator);
   text.Zeros({"active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects"});
@@ -90,30 +80,6 @@ void WritePersistence(InfoText& text, const InfoRequest& request, ServerHooks&) 
   text.Field("aof_current_rewrite_time_sec", "-1");
   text.Field("aof_last_bgrewrite_status", "ok");
   text.Field("aof_last_write_status", "ok");
-}
-
-void WriteStats(InfoText& text, const InfoRequest& request, ServerHooks&) {
-  const ServerFacts& facts = request.facts;
-  text.Field("total_connections_received", facts.total_connections);
-  text.Field("total_commands_processed", request.totals.calls);
-  text.Field("instantaneous_ops_per_sec", facts.commands_per_second);
-  text.Field("total_net_input_bytes", facts.net_input_bytes);
-  text.Field("total_net_output_bytes", facts.net_output_bytes);
-  text.Decimal("instantaneous_input_kbps", facts.input_kbps, 2);
-  text.Decimal("instantaneous_output_kbps", facts.output_kbps, 2);
-  text.Field("rejected_connections", facts.rejected_connections);
-  text.Zeros({"sync_full", "sync_partial_ok", "sync_partial_err"});
-  text.Field("expired_keys", facts.expired_keys);
-  text.Field("evicted_keys", facts.evicted_keys);
-  text.Zeros({"evicted_clients"});
-  text.Field("keyspace_hits", request.totals.keyspace_hits);
-  text.Field("keyspace_misses", request.totals.keyspace_misses);
-  text.Zeros({"pubsub_channels", "pubsub_patterns", "pubsubshard_channels", "latest_fork_usec",
-              "total_forks", "tracking_total_keys", "tracking_total_items",
-              "tracking_total_prefixes", "unexpected_error_replies"});
-  text.Field("total_error_replies", request.totals.error_replies);
-  text.Field("total_reads_processed", facts.reads_processed);
-  text.Field("total_writes_processed", facts.writes_processed);
 }
 
 void WriteReplication(InfoText& text, const InfoRequest&, ServerHooks&) {
@@ -202,10 +168,10 @@ void WriteKeyspace(InfoText& text, const InfoRequest& request, ServerHooks&) {
 
 constexpr std::array<Section, 13> kSections = {{
     {"server", "Server", true, WriteServer},
-    {"clients", "Clients", true, WriteClients},
+    {"clients", "Clients", true, nullptr},
     {"memory", "Memory", true, WriteMemory},
     {"persistence", "Persistence", true, WritePersistence},
-    {"stats", "Stats", true, WriteStats},
+    {"stats", "Stats", true, nullptr},
     {"replication", "Replication", true, WriteReplication},
     {"cpu", "CPU", true, WriteCpu},
     {"modules", "Modules", true, WriteNothing},
@@ -258,7 +224,11 @@ std::string RenderInfo(const InfoRequest& request, ServerHooks& hooks) {
   for (const Section& section : kSections) {
     if (request.Wants(section.name)) {
       text.Title(section.title);
-      section.write(text, request, hooks);
+      if (section.write != nullptr) {
+        section.write(text, request, hooks);
+      } else {
+        hooks.AppendInfoSection(section.name, text.body());
+      }
     }
   }
   for (const std::string_view extra : hooks.ExtraInfoSections()) {

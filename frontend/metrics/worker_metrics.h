@@ -1,23 +1,15 @@
-// TrafficMetrics and ClientLimits: what connections of one worker count, and what bounds them.
-#ifndef ONETRIP_FRONTEND_TRAFFIC_H_
-#define ONETRIP_FRONTEND_TRAFFIC_H_
-
-#include <atomic>
-#include <cstdint>
+// WorkerMetrics: everything that one worker counts. The worker's thread writes and resets, any
+// thread reads.
+#ifndef ONETRIP_FRONTEND_METRICS_WORKER_METRICS_H_
+#define ONETRIP_FRONTEND_METRICS_WORKER_METRICS_H_
 
 #include "client_core/base/metrics.h"
+#include "client_core/store/store_metrics.h"
+#include "redis_compat/dispatch/command_stats.h"
 
 namespace onetrip {
 
-// Set by CONFIG SET, read by every worker (client-output-buffer-limit, tcp-keepalive).
-struct ClientLimits {
-  std::atomic<uint64_t> output_hard_bytes{0};  // 0: no limit, as in all of them.
-  std::atomic<uint64_t> output_soft_bytes{0};
-  std::atomic<uint64_t> output_soft_s{0};
-  std::atomic<uint64_t> keepalive_s{0};
-};
-
-// A worker's traffic; it counts, any thread reads.
+// The worker's share of the traffic.
 struct TrafficMetrics {
   Counter input_bytes;
   Counter output_bytes;
@@ -25,6 +17,7 @@ struct TrafficMetrics {
   Counter writes;  // send() and sendmsg() calls that took bytes.
   Counter commands;
   Counter connections;          // Accepted since the start.
+  Counter rejected;             // Refused at once: maxclients, protected mode. Worker 0 accepts.
   Counter output_limit_closes;  // Closed for unsent output beyond the limits.
   Counter query_limit_closes;   // Closed for unconsumed input beyond the limit.
   // As of the last look, once a second.
@@ -36,6 +29,13 @@ struct TrafficMetrics {
   Counter output_per_s;
 };
 
+struct WorkerMetrics {
+  TrafficMetrics traffic;
+  CommandStats commands;
+  // The store's own, for as long as the worker has a store.
+  StoreMetrics* store = nullptr;
+};
+
 }  // namespace onetrip
 
-#endif  // ONETRIP_FRONTEND_TRAFFIC_H_
+#endif  // ONETRIP_FRONTEND_METRICS_WORKER_METRICS_H_
