@@ -33,8 +33,8 @@ class Directory {
  public:
   explicit Directory(WorkerContext& context) : context_(context), words_(kDirectoryEntries) {}
 
-  // Of the directories in the root area `number` is in force from now on; if it was not, all that
-  // was known is forgotten.
+  // Puts the directory `number` of the root area in force; if it was not, all that was known is
+  // forgotten.
   void Use(uint8_t number);
   [[nodiscard]] uint8_t number() const { return number_; }
   // Where an entry lies, of the directory in force.

@@ -38,7 +38,7 @@ struct Entry {
   SlotWord word;
 };
 
-// What a search saw. A search that found nothing remembers where it looked, for Insert.
+// The result of a search. A search that found nothing remembers where it looked, for Insert.
 struct SearchResult {
   bool found = false;
   // Found, but on its way to another subtable, or missing with an insert not yet allowed: wait.
@@ -66,7 +66,7 @@ enum class InsertOutcome : uint8_t {
 
 using GroupWords = std::array<uint64_t, kGroupWords>;
 
-// What a sweep or a split needs to know about the record behind each word of a group.
+// The facts that a sweep or a split needs about the record behind each word of a group.
 struct GroupKeys {
   std::array<KeyHash, kGroupWords> hash;
   std::array<KeyspaceId, kGroupWords> keyspace;
@@ -92,11 +92,11 @@ class Index {
   Task<Result<InsertOutcome>> Insert(Operation& operation, const IndexKey& key,
                                      const SearchResult& search, SlotWord committed, Entry* entry);
 
-  // Splits `table` in two, or waits a little if somebody else does. REQUIRES: the caller holds no
-  // pin. kOutOfMemory: no memory for another subtable, or the directory is at its depth.
-  // `presence` is the caller's, who has left the slots; entered when it was needed.
+  // Splits `table` in two, or waits a little if another worker splits it. REQUIRES: the caller
+  // holds no pin. kOutOfMemory: no memory for another subtable, or the directory is at its depth.
+  // The in-flight guard is the caller's, which has left the slots; entered when it was needed.
   Task<Status> Split(ViewHold::Presence& presence, Subtable table);
-  // Whether memory was taken for subtables that nothing names, and that is not free.
+  // Returns true if memory was taken for subtables that nothing names, and that is not free.
   [[nodiscard]] bool HasUnnamed() const { return !spares_.empty() || !in_doubt_.empty(); }
   template <typename Visit>
   void ForEachUnnamed(Visit visit) const {
@@ -104,7 +104,7 @@ class Index {
     for (const auto& [entry, start] : in_doubt_) visit(start);
   }
   // Splits that operations of this worker met, or left, unfinished, and that have been so for some
-  // time: somebody has to see to them. `entry` is one of them.
+  // time: a worker has to finish them. `entry` is one of them.
   [[nodiscard]] bool MetUnfinishedSplit(uint32_t* entry) const {
     return unfinished_.IsDue(context_.executor.NowNs(), entry);
   }
@@ -112,8 +112,8 @@ class Index {
   // whoever else may be at it. REQUIRES and errors as of Split().
   Task<Status> FinishSplit(ViewHold::Presence& presence, uint32_t entry);
 
-  // Whether the word now in a slot is a blind write of `key`: what lets a blind writer that lost
-  // its round return success (PROTOCOLS, "A blind writer that loses").
+  // Returns true if the word now in a slot is a blind write of `key`, which lets a blind writer
+  // that lost its round return success (PROTOCOLS, "A blind writer that loses").
   Task<Result<bool>> IsBlindWriteOf(Operation& operation, const IndexKey& key, Entry entry);
 
   // A fresh EMPTY word of this worker.
@@ -182,7 +182,7 @@ class Index {
   // Adds the reads if the location is cached and can be validated in one batch; else returns false.
   bool AddCachedReads(RoundTrip& round_trip, const IndexKey& key, ReadExtent extent,
                       CachedReads* cached);
-  // Whether the reads have found the key where it was thought to be; fills `result` then.
+  // Returns true if the reads have found the key where it was thought to be; fills `result` then.
   bool TakeCached(const IndexKey& key, const CachedReads& cached, RoundTripPtr* bytes,
                   SearchResult* result);
   Task<Status> FindCached(Operation& operation, const IndexKey& key, ReadExtent extent,
@@ -198,7 +198,7 @@ class Index {
   void AddBucketReads(RoundTrip& round_trip, const Subtable& table, KeyHash hash, Buckets* buckets);
   static Standing StandingOf(const Buckets& buckets, const Subtable& table, KeyHash hash,
                              uint32_t* depth);
-  // Whether one of the two groups was still being filled when its bucket was read.
+  // Returns true if one of the two groups was still being filled when its bucket was read.
   static bool WasFilling(const Buckets& buckets);
   static bool GroupIsFilling(const Buckets& buckets, const Subtable& table, KeyHash hash,
                              GlobalAddr slot);
@@ -232,7 +232,7 @@ class Index {
   // Memory for a child of a split, which nothing names.
   struct Spare {
     GlobalAddr start;  // null: none
-    // WRITEs of this worker may be on their way to it: nobody else may have it.
+    // WRITEs of this worker may be on their way to it: no other worker may have it.
     bool may_be_written = false;
   };
   // False: another coroutine of this worker is at it. Else it is kept away.

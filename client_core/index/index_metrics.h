@@ -9,7 +9,7 @@ namespace onetrip {
 // Any thread may read.
 struct IndexMetrics {
   Counter splits;
-  Counter subtable_bytes;  // of subtables that this worker made, per replica
+  Counter subtable_bytes;  // bytes of subtables that this worker made, per replica
   Counter cache_hits;
   Counter cache_invalid;
 };

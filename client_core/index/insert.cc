@@ -91,7 +91,7 @@ Task<Result<InsertOutcome>> Index::ResolveDuplicates(Operation& operation, const
   co_return InsertOutcome::kRenew;
 }
 
-// Takes our tentative entry out again; somebody who killed it meanwhile has done it for us.
+// Takes our tentative entry out again; a worker that killed it meanwhile has done it for us.
 Task<Status> Index::Withdraw(Operation& operation, Entry own) {
   const Result<SlotOutcome> outcome = co_await engine_.Write(
       operation, {own.slot, own.word.bits(), NewEmptyWord().bits(), GlobalAddr()});

@@ -29,9 +29,9 @@ class LocationCache {
   LocationCache(const LocationCache&) = delete;
   LocationCache& operator=(const LocationCache&) = delete;
 
-  // Whether `location` was filled. Counts an access.
+  // Returns true if `location` was filled. Counts an access.
   bool Find(KeyHash hash, Location* location);
-  // What is known, without counting; for prefetching.
+  // Finds a location without counting; for prefetching.
   [[nodiscard]] const Location* Peek(KeyHash hash) const;
   void Put(KeyHash hash, Location location);
   // Forgets all.
@@ -51,7 +51,7 @@ class LocationCache {
     Location location;
     uint16_t accesses;
     uint16_t invalid;
-    uint32_t generation;  // what is of an older one was forgotten
+    uint32_t generation;  // an entry of an older one was forgotten
   };
   struct alignas(64) Line {
     std::array<Entry, 2> entries;  // the more recently used first

@@ -31,7 +31,7 @@ Task<Status> SubtableMover::MoveSubtables(std::shared_ptr<const View> view) {
     moved_directory_ = view->directory;
     co_return status;
   }
-  // What was sent there may still arrive: epochs wait for that.
+  // WRITEs that were sent there may still arrive: epochs wait for that.
   for (const MovedSubtable& moved : moved_) Retire(moved.to);
   moved_.clear();
   co_return status;
@@ -97,7 +97,7 @@ Task<Status> SubtableMover::CopySubtables(const View& view, std::vector<uint64_t
   co_return Status::Ok();
 }
 
-// Of the primary, whatever the others have: that is what readers have seen.
+// Copies the primary, whatever the other replicas have: readers have seen the primary.
 Task<Status> SubtableMover::CopySubtable(const View& view, MovedSubtable moved) {
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   const std::byte* words = round_trip->Read(view.Locate(moved.from, 0), kSubtableBytes);

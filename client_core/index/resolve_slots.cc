@@ -21,8 +21,8 @@ uint32_t DirectoryEnd(uint32_t depth) {
   return std::min(kDirectoryEntries, 2U << std::min(depth, kMaxDepth));
 }
 
-// Whether `other` is the record or register that `image` is, as far as nobody changes it: all but
-// the log word, and of a register what its creator wrote once.
+// Returns true if `other` is the record or register that `image` is, in the bytes that no worker
+// changes: all but the log word, and of a register the part that its creator wrote once.
 bool IsTheSame(SlotWord word, const std::byte* image, const std::byte* other, uint64_t bytes) {
   const uint64_t fixed = word.is_register() ? uint64_t{kFinalOffset} : bytes;
   return std::memcmp(image + sizeof(uint64_t), other + sizeof(uint64_t),
@@ -74,7 +74,7 @@ Task<Status> SlotResolver::ResolveDirectory(std::vector<GlobalAddr>* subtables) 
       for (int replica = 0; replica < replicas; ++replica) {
         found.words[replica] = images[replica][i];
         differ |= images[replica][i] != images[0][i];
-        // Of a new subtable, the one word that is there; of a known one, any of them.
+        // A new subtable has the one word that is there; for a known one, any of them will do.
         const DirectoryWord word(images[replica][i]);
         if (word.is_used()) end = std::max(end, DirectoryEnd(word.depth()));
         const bool is_new =
@@ -191,8 +191,8 @@ Task<Result<bool>> SlotResolver::MakeWhole(SlotWord word, NodeId node) {
   co_return true;
 }
 
-// The values of a register that did not reach every replica: its creator's, and nobody else's, for
-// nobody else has found it.
+// Copies the values of a register that did not reach every replica. They are its creator's alone,
+// for no other worker has found it.
 Task<Status> SlotResolver::CarryBuffers(SlotWord word, const std::byte* image, NodeId node) {
   RegisterHeader header;
   RegisterShape shape;

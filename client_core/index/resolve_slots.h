@@ -2,11 +2,11 @@
 // PROTOCOLS, "Memory nodes that are lost and come back").
 //
 // A worker that dies in a SNAPSHOT write, or loses a memory node in it, leaves replicas of a slot
-// that differ, and whoever comes next would wait for it. While nobody touches slots, one worker
+// that differ, and the next writer would wait for it. While no operation touches slots, one worker
 // makes them alike in its place. The primary's word stands: it is what readers have seen, and no
 // write is acknowledged before it is there. A primary that was a backup, before a node was lost,
 // holds what the last complete write left or the beginning of the next; if what its word names is
-// nowhere whole, nobody can have seen it, and another replica's word is taken.
+// nowhere whole, no reader can have seen it, and another replica's word is taken.
 #ifndef ONETRIP_CLIENT_CORE_INDEX_RESOLVE_SLOTS_H_
 #define ONETRIP_CLIENT_CORE_INDEX_RESOLVE_SLOTS_H_
 
@@ -24,7 +24,7 @@ namespace onetrip {
 
 class SlotResolver {
  public:
-  // Of the replicas that are live in `view`, which outlives the resolver, as `fabric` does.
+  // Resolves the replicas that are live in `view`, which outlives the resolver, as `fabric` does.
   SlotResolver(Fabric& fabric, const View& view) : fabric_(fabric), view_(view) {}
 
   // Not ok: some slots may differ still; to be called again, by anybody. REQUIRES: no worker has an
@@ -47,8 +47,8 @@ class SlotResolver {
   void AddReads(RoundTrip& round_trip, GlobalAddr at, uint32_t words,
                 std::vector<const uint64_t*>* images) const;
   Task<Status> Resolve(Found found, bool is_slot);
-  // Whether a slot may hold `word`, which the replica on `node` has: what it names is there, and on
-  // all live replicas by the end of the call.
+  // Returns true if a slot may hold `word`, which the replica on `node` has: what it names is
+  // there, and on all live replicas by the end of the call.
   Task<Result<bool>> MakeWhole(SlotWord word, NodeId node);
   Task<Status> CarryBuffers(SlotWord word, const std::byte* image, NodeId node);
   Fabric& fabric_;

@@ -39,7 +39,7 @@ void AddWitnesses(WorkerContext& context, const Engine& engine, GlobalAddr slot,
 }  // namespace
 
 uint32_t Index::ExtentBytes(SlotWord word, const IndexKey& key, ReadExtent extent) {
-  // What a register holds is not read here, only whose it is.
+  // A register's value is not read here, only its key.
   if (extent == ReadExtent::kWhole && !word.is_register()) {
     return static_cast<uint32_t>(word.size_class().bytes());
   }
@@ -130,7 +130,7 @@ bool Index::AddCachedReads(RoundTrip& round_trip, const IndexKey& key, ReadExten
                            CachedReads* cached) {
   if (!cache_.Find(key.hash, &cached->location)) return false;
   const View& view = context_.view();
-  // What was in regions that are gone.
+  // The location is in regions that are gone.
   if (!view.Contains(cached->location.slot) || !view.Contains(cached->location.word.addr())) {
     return false;
   }
@@ -299,8 +299,8 @@ Task<Status> Index::Search(Operation& operation, const IndexKey& key, ReadExtent
     }
     directory_.NoteDepth(table.entry, depth);
     if (WasFilling(buckets) && !from_parent && !Planted(Bug::kFillingParentNotAsked)) {
-      // What we read may have been copied here only afterwards; the parent had it until then. The
-      // parent's headers lead back here, and here we stay.
+      // The words that we read may have been copied here only afterwards; the parent had it until
+      // then. The parent's headers lead back here, and here we stay.
       if (table.entry == 0) co_return kLost;
       table = directory_.At(Directory::ParentEntry(table.entry));
       CHECK(!table.start.is_null());  // it led here

@@ -26,14 +26,14 @@
 namespace onetrip {
 namespace {
 
-// Of a split, at work at the same time: round trips of the network are what it takes its time for.
+// Groups that a split moves at the same time: round trips of the network take most of its time.
 constexpr uint32_t kGroupsAtOnce = 16;
 static_assert(kSubtableGroups % kGroupsAtOnce == 0);
 
 constexpr Status kMapChanges(StatusCode::kUnavailable, "the cluster is changing its map");
 
-// A split that is met is given so many of the longest waits to come to its end; then whoever met it
-// finishes it.
+// A split that a worker meets has this number of the longest waits to come to its end; then the
+// worker finishes it.
 constexpr uint64_t kPatienceTimers = 20;
 
 // Others that split the same subtable may propose the same word.
@@ -43,7 +43,7 @@ SlotWrite SharedWrite(GlobalAddr slot, uint64_t v_old, uint64_t v_new) {
   return write;
 }
 
-// Whether a group's header is `wanted`, or what later splits have made of it.
+// Returns true if a group's header is `wanted`, or what later splits have made of it.
 bool HasReached(GroupHeader header, GroupHeader wanted) {
   if (!header.is_valid() || header.suffix() != wanted.suffix()) return false;
   if (header.depth() != wanted.depth()) return header.depth() > wanted.depth();
@@ -153,7 +153,8 @@ Task<Status> Index::FinishSplit(ViewHold::Presence& presence, uint32_t entry) {
   co_return status;
 }
 
-// Whoever may have to take memory for the child has taken it: nobody waits for memory at a slot.
+// The caller has taken memory for the child if it may need it: no operation waits for memory at a
+// slot.
 Task<Status> Index::SplitFrom(ViewHold::Presence& presence, uint32_t entry,
                               std::optional<uint32_t> at_depth, Spare spare) {
   Status status;
@@ -259,7 +260,7 @@ Task<Status> Index::TakeSteps(Operation& operation, uint32_t entry, DirectoryWor
   co_return status;
 }
 
-// What is in the directory already is taken. Else `*spare` becomes the child, and null.
+// Takes the child that is in the directory already. Else `*spare` becomes the child, and null.
 Task<Result<DirectoryWord>> Index::PublishChild(Operation& operation, uint32_t entry,
                                                 uint32_t depth, Spare* spare) {
   const Result<DirectoryWord> seen = co_await directory_.Refresh(operation, entry);
@@ -443,7 +444,7 @@ Task<Status> Index::MoveEntry(Operation& operation, Entry from, GlobalAddr to, b
     *again = true;
     co_return Status::Ok();
   }
-  // Lost to another worker that moves it, if at all: nobody else touches what is frozen.
+  // Only another worker that moves the entry can win this CAS: no other one touches a frozen entry.
   const Result<SlotOutcome> removed = co_await engine_.Write(
       operation, {from.slot, frozen.bits(), NewEmptyWord().bits(), GlobalAddr()});
   co_return removed.ok() ? Status::Ok() : removed.status();

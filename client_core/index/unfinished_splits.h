@@ -17,7 +17,7 @@ class UnfinishedSplits {
   void Met(uint32_t entry, uint64_t due_ns) { due_ns_.try_emplace(entry, due_ns); }
   // It is over, or was never there.
   void Done(uint32_t entry) { due_ns_.erase(entry); }
-  // Whether one is due at `now_ns`; `*entry` is the first of them.
+  // Returns true if one is due at `now_ns`; `*entry` is the first of them.
   [[nodiscard]] bool IsDue(uint64_t now_ns, uint32_t* entry) const {
     for (const auto& [at, due_ns] : due_ns_) {
       if (now_ns < due_ns) continue;
