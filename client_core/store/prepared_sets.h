@@ -19,7 +19,7 @@ struct PendingSet {
 
 class PreparedSets {
  public:
-  // What a store has set aside; gives it back.
+  // Memory that a store has set aside; the destructor gives it back.
   class Memory {
    public:
     Memory() = default;
@@ -28,7 +28,7 @@ class PreparedSets {
     virtual ~Memory() = default;
   };
 
-  // Whether Prepare() has filled it.
+  // Returns true if Prepare() has filled it.
   [[nodiscard]] bool is_filled() const { return memory_ != nullptr; }
 
   // For the store that fills it.

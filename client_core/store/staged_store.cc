@@ -24,7 +24,7 @@ class ReplaceIfUnchanged final : public Mutation {
   }
 
   [[nodiscard]] ValueRange wanted() const override { return kNoValue; }
-  // Of the last Apply().
+  // The outcome of the last Apply().
   [[nodiscard]] bool unchanged() const { return unchanged_; }
 
  private:

@@ -16,7 +16,7 @@
 
 namespace onetrip {
 
-// What a key was at one moment; by value, so that it may be kept.
+// The state of a key at one moment; by value, so that it may be kept.
 struct KeyVersion {
   bool found = false;
   uint64_t version = 0;
@@ -37,7 +37,7 @@ class StagedKv final : public ForwardingKv {
 
   // Reads the key and forgets what was staged. REQUIRES: no ReadResult of this is alive.
   Task<Status> Load();
-  // What the last Load() found.
+  // The version that the last Load() found.
   [[nodiscard]] const KeyVersion& loaded() const { return loaded_; }
   // Stores what was staged if the key is still as loaded(); `stored` tells. Without a change to
   // store it is: the outcome is that of the moment of Load().
@@ -67,17 +67,17 @@ class StagedKv final : public ForwardingKv {
   Task<std::shared_ptr<LargeValue>> Copy(NewRecord record);
   // Makes the copy what `record` says, unless the host has no memory for it.
   Task<Status> Keep(NewRecord record);
-  // What keeps the copy's value for others, too; null for a small one.
+  // The holder that keeps the copy's value for others, too; null for a small one.
   [[nodiscard]] std::shared_ptr<LargeValue>* Holder();
 
-  // After so many loads values that fit into a record are copied in one turn.
+  // After this number of loads, values that fit into a record are copied in one turn.
   static constexpr uint32_t kPatientLoads = 8;
 
   const Key key_;
   const std::shared_ptr<MemoryBudget> made_;
   uint32_t loads_ = 0;
   KeyVersion loaded_;
-  RegisterShape shape_{.lanes = 0};  // what the last Load() found it in
+  RegisterShape shape_{.lanes = 0};  // of the register in which the last Load() found it
   ReadResult seen_;                  // by the last Load(), unless values_ has what it saw
   // The last one is current_'s, unless that is seen_'s; reads may still look at others.
   std::deque<std::shared_ptr<LargeValue>> values_;

@@ -66,7 +66,7 @@ struct ValuePart {
   uint64_t offset = 0;
   uint64_t bytes = 0;
 };
-// What `range` means for a value of so many bytes.
+// The part that `range` means for a value of `value_bytes` bytes.
 ValuePart PartOf(uint64_t value_bytes, ValueRange range);
 
 // Memory with a value that was read from extents, and its share of the budget for such.
@@ -77,23 +77,24 @@ struct LargeValue {
 
 struct RecordView {
   std::string_view value;    // the part that was asked for
-  uint64_t value_bytes = 0;  // of all of it
+  uint64_t value_bytes = 0;  // the length of the whole value
   uint64_t deadline_ms = 0;  // Unix milliseconds by the cluster clock; 0: never
   uint64_t version = 0;      // differs for every write of the key; its form does not matter
   uint8_t type = 0;
-  // What keeps a value that lies in extents, for whoever wants to keep it, too; null for others.
+  // Keeps a value that lies in extents, for others that want to keep it, too; null for other
+  // values.
   const std::shared_ptr<LargeValue>* holder = nullptr;
 };
 
-// What a read found. The bytes of record() live as long as this object.
+// The result of a read. The bytes of record() live as long as this object.
 class ReadResult {
  public:
   [[nodiscard]] bool found() const { return found_; }
   // REQUIRES: found().
   [[nodiscard]] const RecordView& record() const { return record_; }
-  // What keeps the value beyond this object; null if only this does.
+  // The holder that keeps the value beyond this object; null if only this object does.
   [[nodiscard]] const std::shared_ptr<LargeValue>& holder() const { return large_; }
-  // Of the register that holds the key; without lanes: a record does. REQUIRES: found().
+  // The shape of the register that holds the key; without lanes: a record does. REQUIRES: found().
   [[nodiscard]] const RegisterShape& shape() const { return shape_; }
 
  private:
@@ -110,7 +111,7 @@ class ReadResult {
   bool found_ = false;
 };
 
-// What to store: `head`, `gap_bytes` zero bytes, `tail`, `rest`.
+// The value to store: `head`, `gap_bytes` zero bytes, `tail`, `rest`.
 struct NewRecord {
   std::string_view head{};
   std::string_view tail{};
@@ -129,7 +130,7 @@ struct NewRecord {
 // kTooLarge for what is too long to be stored.
 Status CheckSizes(const Key& key, const NewRecord& record);
 
-// What a read-modify-write makes of the record it saw.
+// The change that a read-modify-write makes to the record it saw.
 struct Change {
   enum class Kind : uint8_t { kKeep, kKeepAsRecord, kDelete, kWrite };
   static Change Keep() { return {}; }
@@ -154,14 +155,14 @@ class Mutation {
   // `current` is null when the key is missing or expired. Called once per attempt; only the last
   // call took effect, so it must derive everything from `current` anew.
   virtual Change Apply(const RecordView* current) = 0;
-  // What it looks at of a value that lies in extents; of others it sees all.
+  // The part that it looks at of a value in extents; of other values it sees all.
   [[nodiscard]] virtual ValueRange wanted() const { return kWholeValue; }
 };
 
-// What a key is about to be used for.
+// The use that an operation is about to make of a key.
 enum class KeyUse : uint8_t { kRead, kWrite };
 
-// What a walk tells of a key beside its name.
+// The facts that a walk tells of a key beside its name.
 struct KeyFacts {
   uint64_t deadline_ms = 0;  // as RecordView's
   uint8_t type = 0;
@@ -171,13 +172,13 @@ struct KeyFacts {
 class KeyVisitor {
  public:
   virtual ~KeyVisitor() = default;
-  // Whether to go on with a key of that name; it may have gone already. Asked of every key.
+  // Returns true to go on with a key of that name; it may have gone already. Asked of every key.
   virtual bool Wants(std::string_view key) = 0;
   // A key that is wanted is there.
   virtual void Visit(std::string_view key, const KeyFacts& facts) = 0;
 };
 
-// What a part of the index shows of a database's keys.
+// The counts that a part of the index shows of a database's keys.
 struct DeadlineSample {
   uint64_t keys = 0;
   uint64_t with_deadline = 0;
@@ -204,7 +205,7 @@ class Kv {
   // The same, begun in this turn; it has its answer at once where nothing has to be waited for.
   // What is left must be awaited in this turn.
   virtual MaybeTask<Status> StartSet(Key key, NewRecord record) { return Set(key, record); }
-  // Whether memory for several SETs that take so many bytes should be set aside before the first.
+  // Returns true if memory for several SETs of `bytes` in all should be set aside before the first.
   [[nodiscard]] virtual bool ShouldPrepare(uint64_t bytes) const = 0;
   // Sets it aside. Not ok: nothing is. `may_use_reserve`: of the memory nodes, for what others of
   // the same command have gone before.
@@ -242,11 +243,11 @@ class Kv {
   // Which share of `database`'s keys has a deadline: by those in two subtables, some thousands.
   virtual Task<Status> SampleDeadlines(uint32_t database, DeadlineSample* sample) = 0;
 
-  // What is named in the whole pool, and what is wrong there, as of a quiet cluster: PoolCheck.
+  // Counts what is named in the whole pool, and what is wrong there, in a quiet cluster: PoolCheck.
   // Takes about a round trip per key. Not ok: a node did not answer, or the map changed.
   virtual Task<Status> CheckPool(PoolCounts* counts) = 0;
 
-  // Whether this worker removes expired keys that nobody meets. It does from Start() on.
+  // Makes this worker remove expired keys that no command meets, or not. It does from Start() on.
   virtual void SetActiveExpiry(bool active) = 0;
 
   // On how many keys at a time a command over several should work: 1 where nothing waits for a

@@ -28,7 +28,7 @@ struct StoreMetrics {
   Counter swept;               // records of flushed keyspaces removed
   Counter slots_resolved;      // half-done slot writes brought to an end for others
   Counter location_cache_bytes;
-  // Of the layers below; live as long as the store.
+  // The metrics of the layers below; they live as long as the store.
   const AllocatorMetrics* allocator = nullptr;
   const IndexMetrics* index = nullptr;
 };
