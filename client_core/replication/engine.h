@@ -18,7 +18,7 @@
 
 namespace onetrip {
 
-// What became of a slot write.
+// The outcome of a slot write.
 struct SlotOutcome {
   // The slot went exactly from v_old to v_new: a compare-and-swap that succeeded.
   bool won = false;
@@ -37,7 +37,7 @@ struct SlotWrite {
   // WRITEs of the record that v_new names, if they have not been posted yet. Borrowed; may be null.
   RoundTrip* first = nullptr;
   // Others may propose the same v_new for the same reason; then it makes no difference whose round
-  // it was, and nobody is told that it won.
+  // it was, and no writer is told that it won.
   bool shared = false;
 };
 
@@ -68,8 +68,8 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  // So many replicas of the slot or object at `addr` this engine writes; the first is the primary.
-  // They change with the view. REQUIRES: view.Contains(addr).
+  // The number of replicas of the slot or object at `addr` that this engine writes; the first is
+  // the primary. They change with the view. REQUIRES: view.Contains(addr).
   [[nodiscard]] virtual int Replicas(const View& view, GlobalAddr addr) const = 0;
   [[nodiscard]] virtual std::string_view name() const = 0;
   // How keys that are read and written blindly are held, beside the slots.

@@ -17,7 +17,7 @@
 
 namespace onetrip {
 
-// What a worker remembers of the times in one register.
+// The times in one register that a worker remembers.
 struct RegisterTimes {
   Ticks birth;
   RegisterTime last = 0;  // the largest time of this worker's own words

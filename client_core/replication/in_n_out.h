@@ -28,8 +28,8 @@ namespace onetrip {
 
 // Bounds of the register protocols.
 struct RegisterOptions {
-  uint32_t cas_retries_max = 256;    // of one MAX: other writers of the lane that came in between
-  uint32_t restarts_max = 16;        // of a read whose word was lost with the node that held it
+  uint32_t cas_retries_max = 256;    // per MAX: other writers of the lane that came in between
+  uint32_t restarts_max = 16;        // per read whose word was lost with the node that held it
   uint64_t widen_first_ns = 50'000;  // before any round trip was measured: see MaxRegister
   uint64_t widen_min_ns = 5'000;
   uint64_t widen_max_ns = 2'000'000;
@@ -51,10 +51,10 @@ struct RegisterRef {
 struct RegisterHandle {
   RegisterRef ref;
   RegisterTimes times;
-  MetaWord lane_word;     // what the worker's lane is thought to hold on all replicas
+  MetaWord lane_word;     // the worker's lane is thought to hold it on all replicas
   MetaWord not_in_place;  // the word that the last read did not find in place
   bool writing = false;   // Safe-Guess allows one write in flight per worker and register
-  // So many reads more ask all replicas at once: one has lately met a guess.
+  // The number of further reads that ask all replicas at once: one has lately met a guess.
   uint8_t contended = 0;
 
   RegisterHandle() = default;
@@ -65,7 +65,7 @@ struct RegisterHandle {
 // One MAX of a lane.
 struct LaneWrite {
   MetaWord word;
-  MetaWord expected;  // what the lane is thought to hold; anything from `word` on counts as 0
+  MetaWord expected;  // the lane is thought to hold it; anything from `word` on counts as 0
   uint8_t lane = 0;
   bool read_lanes = false;   // READ header and lanes first
   EarlierLook earlier = {};  // with `read_lanes`: counts where that has put the word there
@@ -93,7 +93,7 @@ class InNOut {
                            const WrittenValue& value);
 
   // The two halves of that, for a value that goes ahead of its word: value, and then the header,
-  // without which the value is nobody's.
+  // without which the value belongs to no word.
   RoundTripPtr WriteBufferValue(NodeId node, GlobalAddr buffer, std::span<const std::byte> bytes);
   RoundTripPtr WriteBufferHeader(const RegisterRef& ref, NodeId node, MetaWord word,
                                  const WrittenValue& value);
@@ -135,19 +135,19 @@ class InNOut {
   // seal, whose place is returned; of what lies behind it up to `seal_to`, too, if that is not 0.
   static const uint64_t* AddReads(RoundTrip& batch, const RegisterRef& ref, RemoteAddr at,
                                   bool in_place, uint64_t seal_to, const std::byte** image);
-  // What a READ of header and lanes on `node`, and then one of the seal, have shown. `seal` may be
-  // the beginning of a second READ of the lanes.
+  // Tells what a READ of header and lanes on `node`, and then one of the seal, have shown. `seal`
+  // may be the beginning of a second READ of the lanes.
   ReadLook LookAt(const RegisterRef& ref, NodeId node, const std::byte* image, const uint64_t* seal,
                   bool looks_twice);
-  // What a READ of header and lanes has shown.
+  // Tells what a READ of header and lanes has shown.
   static LanesLook LookAtLanes(const RegisterRef& ref, const std::byte* image);
 
-  // What `batch`, of SafeGuess::WriteAtOnce, has found and done at `node`.
+  // Tells what `batch`, from SafeGuess's fast path of a WRITE, has found and done at `node`.
   static EarlierLook LookBack(const RegisterRef& ref, RoundTrip& batch, NodeId node);
 
-  // Of an image with header and lanes, and for the last the in-place area: whether it is of the
-  // register, the largest word and its lane, one lane, and the in-place copy of the write `word`,
-  // if that is there.
+  // These read an image with header and lanes, the last one with the in-place area, too: if it is
+  // of the register, the largest word and its lane, one lane, and the in-place copy of the write
+  // `word`, if that is there.
   static bool IsOf(const RegisterRef& ref, const std::byte* image);
   static MetaWord LargestIn(const RegisterRef& ref, const std::byte* image, uint8_t* lane);
   static MetaWord LaneIn(const RegisterRef& ref, const std::byte* image, uint8_t lane);
@@ -164,7 +164,7 @@ class InNOut {
   [[nodiscard]] bool Find(NodeId node, GlobalAddr addr, RemoteAddr* at);
 
  private:
-  // Whether what is read of a replica is read with an in-place area.
+  // Returns true if a replica is read with its in-place area.
   [[nodiscard]] bool ReadsInPlace(const RegisterRef& ref, const QuorumCall::Share& share) {
     return options_.in_place && share.replica() == InPlaceReplica(ref, share.replicas());
   }

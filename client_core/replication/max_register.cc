@@ -127,7 +127,7 @@ Task<RegisterStep> MaxRegister::ReadLanes(RegisterOperation& operation, Register
     *m = largest;
   }
   handle.times.seen = std::max(handle.times.seen, m->word.time());
-  // What our own lane holds makes the next write's CAS succeed at once.
+  // The word in our own lane makes the next write's CAS succeed at once.
   for (int replica = 0; replica < call->replicas(); ++replica) {
     if (!call->counts(replica)) continue;
     const uint8_t lane = InNOut::LaneOf(context_.membership.id, handle.ref.shape);
@@ -314,8 +314,8 @@ void MaxRegister::WriteBeside(RegisterOperation& operation, const RegisterRef& r
   }
 }
 
-// Whoever is fenced has ended for everybody else, and what he leaves is scrubbed; so does whoever
-// cannot finish before he leaves.
+// A fenced worker has ended for all others, and a scrub repairs what it leaves, as it does for a
+// worker that cannot finish before it leaves.
 Task<void> MaxRegister::FinishBeside(NodeId node, GlobalAddr to, RoundTripPtr batch,
                                      SharedPin /*pin*/) {
   const FabricOp& bytes = batch->op(0);

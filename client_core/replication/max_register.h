@@ -41,7 +41,7 @@ struct [[nodiscard]] RegisterStep {
   [[nodiscard]] bool done() const { return status.ok() && seal == 0; }
 };
 
-// What a max register holds: a write's word and, once fetched, its value.
+// The content of a max register: a write's word and, once fetched, its value.
 struct Tuple {
   MetaWord word;  // VERIFIED if any replica says so
   uint8_t lane = 0;
@@ -100,7 +100,7 @@ class MaxRegister {
   // and their bytes"). In the background, until it is done; nothing is copied before that.
   void WriteBeside(RegisterOperation& operation, const RegisterRef& ref, const ReplicaNodes& nodes,
                    MetaWord word, const WrittenValue& value);
-  // Whether there is such a place.
+  // Returns true if there is such a place.
   [[nodiscard]] bool HasBeside(const RegisterRef& ref, GlobalAddr buffer);
   // For scrubs: the bytes of m, which was read, are wherever its buffer is live.
   Task<Status> MakeWhole(RegisterOperation& operation, const RegisterRef& ref, const Tuple& m);
@@ -119,7 +119,7 @@ class MaxRegister {
   Task<void> WaitAndWiden(RegisterOperation& operation, QuorumCall& call, int needed, Ask ask);
   // Runs one replica's step: inline where the fabric completes inline, else in the background.
   void Start(Task<void> step);
-  // What `call` came to.
+  // The result of `call`.
   [[nodiscard]] RegisterStep End(RegisterOperation& operation, const QuorumCall& call, int needed);
 
   // When a step that would like more than a majority stops waiting for the rest.
@@ -132,8 +132,8 @@ class MaxRegister {
   [[nodiscard]] QuorumCall NewCall(const RegisterOperation& operation, const QuorumCall& before) {
     return {context_.executor, before.nodes(), operation.shared_pin};
   }
-  // Whether there are channels to a majority of the replicas: a write that is posted without them
-  // is of unknown outcome.
+  // Returns true if there are channels to a majority of the replicas: a write that is posted
+  // without them is of unknown outcome.
   [[nodiscard]] bool ReachesMajority(const RegisterRef& ref) {
     const ReplicaNodes nodes = ReplicaNodes::Of(context_.view(), ref.addr);
     const auto end = nodes.node.begin() + nodes.count;
@@ -142,8 +142,8 @@ class MaxRegister {
            }) >= majority(ref);
   }
   [[nodiscard]] const RegisterOptions& options() const { return options_; }
-  // Of all replicas, the missing ones counted; all that live when there are fewer, which is so only
-  // where somebody has accepted the loss of the others (PROTOCOLS, "A loss that is accepted").
+  // A majority of all replicas, the missing ones counted; all live ones if these are fewer, which
+  // is so only where an operator accepted the loss (PROTOCOLS, "A loss that is accepted").
   [[nodiscard]] int majority_of(int live) const { return MajorityOf(context_.view(), live); }
   [[nodiscard]] int majority(const RegisterRef& ref) const {
     const View& view = context_.view();
@@ -207,7 +207,7 @@ Task<void> MaxRegister::WaitAndWiden(RegisterOperation& operation, QuorumCall& c
     co_await call.Wait(needed, std::min(start_ns + WidenNs(), operation.deadline_ns));
     if (call.counted() < needed && call.sealed() == 0) {
       ++widened_;
-      ++operation.round_trips;  // what the others answer comes after a wait for the first ones
+      ++operation.round_trips;  // the others' answers come after a wait for the first ones
       for (int replica = 0; replica < call.replicas(); ++replica) {
         if (!call.asked(replica)) ask(replica);
       }

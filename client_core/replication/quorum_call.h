@@ -56,7 +56,7 @@ class SharedPin {
   State* state_ = nullptr;
 };
 
-// What one replica has answered, beside what the rules look at (ReplicaSeen).
+// One replica's answer, beside what the rules look at (ReplicaSeen).
 struct ReplicaReply {
   uint32_t round_trips = 0;  // one after the other
   uint64_t final_word = 0;   // read by ReadFinal
@@ -85,7 +85,7 @@ class QuorumCall {
   class Waiter;
 
  public:
-  // As `needed` of a wait: for so many answers, sealed ones included.
+  // As `needed` of a wait: for `count` answers, sealed ones included.
   static constexpr int Answers(int count) { return kMaxReplicas + count; }
 
  private:
@@ -136,7 +136,7 @@ class QuorumCall {
     [[nodiscard]] ReplicaReply& reply() const { return state_->replies[replica_]; }
     // Once.
     void Report(ReplicaSeen::State state) { state_->Report(replica_, state); }
-    // What it has come to, whole.
+    // Reports all that the replica's step has come to.
     void Report(const ReplicaSeen& seen) {
       state_->seen[replica_] = seen;
       state_->seen[replica_].state = ReplicaSeen::State::kPending;
@@ -173,7 +173,7 @@ class QuorumCall {
   [[nodiscard]] int replicas() const { return state_->nodes.count; }
   [[nodiscard]] const ReplicaNodes& nodes() const { return state_->nodes; }
   [[nodiscard]] NodeId node(int replica) const { return state_->nodes.node[replica]; }
-  // Of all that may be asked.
+  // All replicas that may be asked.
   [[nodiscard]] Seen seen() const {
     return Seen(state_->seen).first(static_cast<size_t>(replicas()));
   }

@@ -14,12 +14,12 @@
 
 namespace onetrip {
 
-// What was read of one replica: header and lanes, and then, by a READ of its own, the seal.
+// The reads of one replica: header and lanes, and then, by a READ of its own, the seal.
 struct ReadLook {
   bool is_of_register = false;
-  MetaWord largest;  // of its lanes
+  MetaWord largest;  // the largest of its lanes
   uint8_t lane = 0;
-  bool has_buffer = false;  // of `largest`, if that is not empty: its region lives on the node
+  bool has_buffer = false;  // the region of `largest`'s buffer, if not empty, lives on the node
   bool steady = false;      // the lanes, read once more after that, show the same
   uint64_t seal = 0;
 };
@@ -39,7 +39,7 @@ inline ReplicaSeen SeeRead(const ReadLook& look) {
   return seen;
 }
 
-// Whether all that have answered hold `m` first-hand and, looked at twice, as their largest.
+// True if all that have answered hold `m` first-hand and, looked at twice, as their largest.
 inline bool AllHoldFirsthand(Seen seen, MetaWord m) {
   if (m.verified() || !(m.firsthand() || Planted(Bug::kSecondhandCounts))) return false;
   return std::all_of(seen.begin(), seen.end(), [&](const ReplicaSeen& one) {
@@ -49,7 +49,7 @@ inline bool AllHoldFirsthand(Seen seen, MetaWord m) {
   });
 }
 
-// Whether `m`, the largest, is everywhere; `all` replicas has the register when none is missing.
+// True if `m`, the largest, is everywhere; the register has `all` replicas if none is missing.
 inline bool IsEverywhere(Seen seen, MetaWord m, int all) {
   return Counted(seen) >= all && AllHoldFirsthand(seen, m);
 }
@@ -70,7 +70,7 @@ struct GuessSeen {
 
 enum class GuessNext : uint8_t {
   kReturn,         // it
-  kReturnEarlier,  // what the read has met of the same writer before: seen[earlier]
+  kReturnEarlier,  // the same writer's tuple that the read has met before: seen[earlier]
   kLock,           // it, as a reader
   kReadAgain,
 };

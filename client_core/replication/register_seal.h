@@ -16,7 +16,7 @@
 
 namespace onetrip {
 
-// What a majority or more of the replicas have said, all of them sealed.
+// The answers of a majority or more of the replicas, all of them sealed.
 struct SealOutcome {
   bool all_mine = false;            // all r hold the seal that was asked for
   std::optional<WorkerId> deleter;  // one of those who have DELETED it, if any
@@ -36,8 +36,8 @@ class RegisterSeal {
   Task<Result<SealOutcome>> Seal(RegisterOperation& operation, const RegisterHandle& handle,
                                  SealWord seal, bool with_value);
 
-  // What is recorded at a majority. REQUIRES: the operation has been pinned since before the
-  // register left its slot.
+  // Returns the final word that is recorded at a majority. REQUIRES: the operation has been pinned
+  // since before the register left its slot.
   Task<Result<FinalWord>> ReadFinal(RegisterOperation& operation, const RegisterHandle& handle);
 
   // Adds the WRITEs of the final word of the register at `addr` to all replicas.

@@ -1,6 +1,6 @@
-// What a step of a register protocol has seen of each replica, and what all of it comes to: pure
-// functions that every driver of the steps shares, the one by coroutines (QuorumCall) and the one
-// where the fabric completes inline (SafeGuess::ReadAtOnce, WriteAtOnce).
+// A register protocol's step has seen this of each replica; pure functions tell what all of it
+// comes to. Every driver of the steps shares them, the one by coroutines (QuorumCall) and the one
+// where the fabric completes inline (SafeGuess's fast path).
 #ifndef ONETRIP_CLIENT_CORE_REPLICATION_REPLICA_SEEN_H_
 #define ONETRIP_CLIENT_CORE_REPLICATION_REPLICA_SEEN_H_
 
@@ -29,7 +29,7 @@ struct ReplicaSeen {
   // A read that looks twice: what is the largest was so still in a READ that began after the first.
   bool steady = false;
   uint64_t seal = 0;  // kSealed; of a step that seals, always
-  MetaWord largest;   // of all lanes that were looked at
+  MetaWord largest;   // the largest of all lanes that were looked at
   MetaWord own_lane;  // a write's lane, after it
 
   [[nodiscard]] bool counts() const { return state == State::kCounted; }

@@ -10,7 +10,7 @@
 namespace onetrip {
 namespace {
 
-// After a read that met a guess so many reads of the register ask all replicas at once.
+// After a read that met a guess, this number of reads of the register ask all replicas at once.
 constexpr uint8_t kContendedReads = 64;
 
 }  // namespace
@@ -68,7 +68,7 @@ Task<RegisterStep> SafeGuess::WriteOvertaken(RegisterOperation& operation, Regis
                                              OutBuffer buffer, const WrittenValue& value,
                                              QuorumCall& first, Tuple m, WriteOutcome* outcome) {
   const MetaWord w = outcome->guess;
-  // Or somebody may have read it without a lock, and this would be too late.
+  // Else a reader may have read it without a lock, and this would be too late.
   CHECK(IsHindered(first.seen()));
   ++slow_writes_;
   clock_.Resynchronise(w.time(), m.word.time());
@@ -78,8 +78,8 @@ Task<RegisterStep> SafeGuess::WriteOvertaken(RegisterOperation& operation, Regis
   if (!Planted(Bug::kNoAnnounce)) {
     RegisterStep announced = co_await max_register_.Announce(operation, handle, first, &m);
     if (!announced.done()) co_return announced;
-    // What overtook the guess is gone with its only replica: it was never read, and the guess,
-    // which is at a majority, is above all that is.
+    // The word that overtook the guess is gone with its only replica: it was never read, and the
+    // guess, which is at a majority, is above all that is.
     if (GuessStands(m.word, w)) co_return announced;
   }
   if (Planted(Bug::kNeverRewrite)) co_return RegisterStep();
@@ -89,7 +89,7 @@ Task<RegisterStep> SafeGuess::WriteOvertaken(RegisterOperation& operation, Regis
     // Lost: a reader deemed the guess fresh.
     if (!locked.value()) co_return RegisterStep();
   }
-  // Nobody has read the guess, and nobody will: it is safe to write again.
+  // No reader has read the guess, and none will: it is safe to write again.
   const std::optional<RegisterTime> above =
       GuessClock::Above(handle.times, m.word.time(), buffer.used);
   if (!above.has_value()) {

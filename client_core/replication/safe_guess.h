@@ -1,5 +1,5 @@
 // Safe-Guess: linearizable, wait-free READ and WRITE of a replicated register, one round trip each
-// when clocks roughly agree and nobody interferes (SWARM 3; PROTOCOLS, "Registers").
+// when clocks roughly agree and no other operation interferes (SWARM 3; PROTOCOLS, "Registers").
 //
 // A writer guesses a timestamp and finds out in the same round trip whether the guess was fresh. If
 // it cannot tell, it locks readers out of the guess and writes again with a time that surely is. A
@@ -29,7 +29,7 @@ struct OutBuffer {
   Ticks used;  // the latest time that it, or its lock, was ever used with; 0: fresh
 };
 
-// What a write needs is there before its first operation is posted: PROTOCOLS, "Registers".
+// A write has all that it needs before its first operation is posted: PROTOCOLS, "Registers".
 struct WriteBuffers {
   OutBuffer guess;
   OutBuffer rewrite;
@@ -54,8 +54,8 @@ struct ReadOutcome {
   uint32_t stalls = 0;
 };
 
-// Of the buffers, those of posted words are in use until a larger word is at a majority or the
-// register has gone; one whose word is empty was not used.
+// The buffers of posted words are in use until a larger word is at a majority or the register has
+// gone; one whose word is empty was not used.
 
 struct WriteOutcome {
   RegisterEnd end = RegisterEnd::kDone;
@@ -65,7 +65,7 @@ struct WriteOutcome {
   MetaWord rewrite;  // posted in the second buffer, after the guess was locked
   // Bytes were posted to the second buffer, but no word (ABD): it is in use even so.
   bool wordless = false;
-  RoundTripPtr begun;  // what a WriteAtOnce that gave up has posted
+  RoundTripPtr begun;  // posted by a fast path that gave up
 };
 
 inline constexpr Status kLeaseRanOut{StatusCode::kFenced, "the lease ran out during the operation"};
@@ -79,10 +79,10 @@ class SafeGuess {
         max_register_(context, options),
         lock_(max_register_, options) {}
 
-  // READ and WRITE where the fabric completes inline, nobody interferes and nothing is missing:
-  // the same steps in one round trip, without a coroutine. False: nothing is known; take the long
-  // way. A WRITE then goes on with the guess that it has begun with, in *outcome. A READ leaves in
-  // `*image` all of a replica, which lives as long as *m.
+  // READ and WRITE where the fabric completes inline, no other operation interferes and nothing is
+  // missing: the same steps in one round trip, without a coroutine. False: nothing is known; take
+  // the slow path. A WRITE then goes on with the guess that it has begun with, in *outcome. A READ
+  // leaves in `*image` all of a replica, which lives as long as *m.
   bool ReadAtOnce(RegisterHandle& handle, Tuple* m, const std::byte** image);
   bool WriteAtOnce(RegisterHandle& handle, const OutBuffer& buffer,
                    std::span<const std::byte> value, WriteOutcome* outcome);
@@ -92,11 +92,10 @@ class SafeGuess {
   Task<Result<ReadOutcome>> Read(RegisterOperation& operation, RegisterHandle& handle);
 
   // WRITE of `value`, which is borrowed until the task ends. REQUIRES: at most value_bytes_max of
-  // the shape; no other write of this worker to this register is running.
-  // `*outcome` is new, or as a WriteAtOnce of the same value and buffers left it.
-  // kUnknownOutcome: the value may be there, now or later, or never; so may `*outcome` tell which
-  // words were posted. kInterrupted is no success: PROTOCOLS, "One key, two forms", tells what
-  // became of the words.
+  // the shape; no other write of this worker to this register is running. `*outcome` is new, or as
+  // the fast path of the same value and buffers left it. kUnknownOutcome: the value may be there,
+  // now or later, or never; so may `*outcome` tell which words were posted. kInterrupted is no
+  // success: PROTOCOLS, "One key, two forms", tells what became of the words.
   Task<Status> Write(RegisterOperation& operation, RegisterHandle& handle, WriteBuffers buffers,
                      std::span<const std::byte> value, WriteOutcome* outcome);
 
@@ -104,7 +103,7 @@ class SafeGuess {
   Task<Result<ReadOutcome>> ReadGuess(RegisterOperation& operation, RegisterHandle& handle,
                                       Tuple first);
 
-  // Whether what is known by now came too late to be believed.
+  // Returns true if what is known by now came too late to be believed.
   [[nodiscard]] bool LeaseRanOut() const {
     const uint64_t deadline_ns = context_.fabric.lease().deadline_ns;
     return deadline_ns != LeaseGuard::kForever && context_.executor.NowNs() >= deadline_ns;
@@ -124,7 +123,7 @@ class SafeGuess {
   Task<RegisterStep> WriteOvertaken(RegisterOperation& operation, RegisterHandle& handle,
                                     OutBuffer buffer, const WrittenValue& value, QuorumCall& first,
                                     Tuple m, WriteOutcome* outcome);
-  // What the answers to the guess's M.write say; PROTOCOLS, "A guess that is everywhere".
+  // Tells what the answers to the guess's M.write say; PROTOCOLS, "A guess that is everywhere".
   [[nodiscard]] GuessSpread SpreadOfGuess(const QuorumCall& first, const WriteOutcome& outcome);
   // Makes the in-place copy of what was read if it is missing twice in a row.
   void Repair(RegisterOperation& operation, RegisterHandle& handle, const Tuple& m);

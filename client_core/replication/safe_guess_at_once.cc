@@ -1,5 +1,5 @@
 // READ and WRITE where the fabric completes inline: the steps of Safe-Guess in one turn, while
-// nothing is missing and nobody interferes. They cost little more than the memory they touch.
+// nothing is missing and no operation interferes. They cost little more than the memory they touch.
 #include <array>
 #include <utility>
 

@@ -9,8 +9,8 @@
 namespace onetrip {
 namespace {
 
-// What `first` holds of its caller has to be written wherever it failed, before the CAS that goes
-// with it; what is out needs it no more.
+// The caller's WRITEs in `first` have to be repeated wherever they failed, before the CAS that goes
+// with them; a node that is out needs them no more.
 RoundTripPtr WritesToRepeat(WorkerContext& context, RoundTrip& first, size_t count) {
   RoundTripPtr repeated = context.fabric.NewRoundTrip();
   for (size_t i = 0; i < count; ++i) {
@@ -112,9 +112,9 @@ void Snapshot::Repeat(const RoundTripPtr& first, const Progress& progress, Round
 }
 
 // Algorithm 4 beyond the time that its client waits. The pin, if the writer had one, keeps v_old,
-// and what v_new names, from coming back as something else. A hold of all waits for the presence:
-// behind a swap of databases the round would be another key's, and a region that is copied
-// meanwhile would miss it.
+// and what v_new names, from coming back as something else. A quiesce of all slots waits for the
+// in-flight guard: behind a swap of databases the round would be another key's, and a region that
+// is copied meanwhile would miss it.
 Task<void> Snapshot::FinishRound(SlotWrite write, RoundTripPtr first, Progress progress,
                                  EpochPin /*pin*/, ViewHold::Presence presence) {
   const uint64_t wait_ns = uint64_t{context_.options.wait_timer_max_us} * 1000;
@@ -236,8 +236,8 @@ Status Snapshot::TakeVotes(const RoundTrip& round_trip, Status status, const Slo
   return status;
 }
 
-// Line 14: the winner turns the backups that others took. Nobody else changes a backup any more in
-// this round, so every CAS finds the word that was voted.
+// Line 14: the winner turns the backups that others took. No other writer changes a backup any more
+// in this round, so every CAS finds the word that was voted.
 Task<Status> Snapshot::FixBackups(Operation& operation, const SlotWrite& write,
                                   const Places& places, const Votes& votes) {
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();

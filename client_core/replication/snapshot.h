@@ -46,16 +46,16 @@ class Snapshot : public Engine {
   };
   // How far a write has come, over all its attempts.
   struct Progress {
-    size_t first_writes = 0;     // of `first`, those that the caller has put there
+    size_t first_writes = 0;     // the caller's WRITEs in `first`
     bool again = false;          // it was cut short
     bool touched = false;        // v_new may be in a backup
     bool overtaken = false;      // later rounds have hidden what became of it
     bool is_left = false;        // its operation has ended: if it loses, that is all
-    std::optional<Votes> votes;  // of the attempt that is to go on
+    std::optional<Votes> votes;  // the votes of the attempt that is to go on
   };
 
   // Rule 1 where the fabric completes inline: the same steps without a coroutine. Nothing:
-  // `progress` says from where WriteSlowly goes on.
+  // `progress` says from where the slow path goes on.
   std::optional<Result<SlotOutcome>> WriteAtOnce(Operation& operation, const SlotWrite& write,
                                                  Progress* progress);
   Task<Result<SlotOutcome>> WriteSlowly(Operation& operation, SlotWrite write, Progress progress);

@@ -36,12 +36,12 @@ inline Verdict EvaluateRules(std::span<const uint64_t> votes, uint64_t v_new) {
   return has_vote ? Verdict::kAskMinimum : Verdict::kLose;
 }
 
-// What a writer does next.
+// The writer's next step.
 enum class RoundNext : uint8_t {
   kCommit,       // the log, then the primary: it has won, and the backups hold v_new
   kFixBackups,   // and then commit: it has won
-  kAskPrimary,   // whether it still holds v_old, without which the votes say nothing
-  kAwaitChange,  // of the primary: another one has won
+  kAskPrimary,   // if it still holds v_old, without which the votes say nothing
+  kAwaitChange,  // wait until the primary changes: another one has won
 };
 
 // After the CAS round. `shared`: others may propose v_new, too, and votes for it may be of an
@@ -73,8 +73,8 @@ inline RoundNext NextOfUnchanged(Verdict verdict, std::span<const uint64_t> vote
 
 enum class PrimaryVerdict : uint8_t { kWon, kLost, kCorrupt };
 
-// What the winner's CAS of the primary has `found`. There is one winner a round; without backups
-// nobody votes, and this CAS is the decision.
+// Judges what the winner's CAS of the primary has `found`. There is one winner a round; without
+// backups there are no votes, and this CAS is the decision.
 constexpr PrimaryVerdict JudgePrimary(uint64_t found, uint64_t v_old, bool has_backups,
                                       bool shared) {
   if (found == v_old) return PrimaryVerdict::kWon;

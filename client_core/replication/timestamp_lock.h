@@ -19,10 +19,10 @@ class TimestampLock {
   TimestampLock(MaxRegister& max_register, const RegisterOptions& options)
       : max_register_(max_register), options_(options) {}
 
-  // True: nobody has got or will get the other mode for this guess. False: perhaps somebody has,
+  // True: no operation has got or will get the other mode for this guess. False: perhaps one has,
   // or a later write uses the buffer. Wait-free: as many round trips as the lock words of earlier
-  // writes change meanwhile, mostly one or two.
-  // kUnavailable: too few replicas answered; the lock may have been taken.
+  // writes change meanwhile, mostly one or two. kUnavailable: too few replicas answered; the lock
+  // may have been taken.
   Task<Result<bool>> TryLock(RegisterOperation& operation, const RegisterHandle& handle,
                              MetaWord guess, LockMode mode);
 

@@ -11,18 +11,18 @@
 
 namespace onetrip {
 
-// What the CAS of a lane expects that is thought to hold `thought`: one from a larger word would
-// set the lane back.
+// The word that the CAS of a lane expects that is thought to hold `thought`: one from a larger word
+// would set the lane back.
 constexpr MetaWord ExpectedInLane(MetaWord thought, MetaWord word) {
   return thought.AsGuess() < word.AsGuess() ? thought : MetaWord();
 }
 
-// What an earlier batch of the same write did at a replica, and found there ahead of that.
+// Tells what an earlier batch of the same write did at a replica, and found there ahead of that.
 struct EarlierLook {
   bool posted = false;
   bool known = false;  // the rest, but for `lost`
   bool took = false;   // the word was put there
-  bool lost = false;   // whether it was, is not known
+  bool lost = false;   // it is not known if it was
   bool open = false;   // no seal
   uint8_t lane = 0;
   MetaWord largest;
@@ -47,7 +47,7 @@ struct MaxLook {
 enum class MaxNext : uint8_t {
   kReport,  // the replica counts, or is sealed
   kAgain,   // with `found` as expected
-  kFail,    // what the replica holds of the write is not known
+  kFail,    // it is not known what the replica holds of the write
 };
 
 // `lanes`, if not null: looked at in the first round trip. `*seen` is what is reported; it keeps
@@ -84,28 +84,28 @@ inline MaxNext SeeMax(const MaxLook& look, const LanesLook* lanes, const Earlier
   return MaxNext::kReport;
 }
 
-// Whether the guess `w` stands: its M.write, which counts at a majority, has met nothing larger
-// there. Else it was overtaken.
+// Returns true if the guess `w` stands: its M.write, which counts at a majority, has met nothing
+// larger there. Else it was overtaken.
 inline bool GuessStands(MetaWord largest, MetaWord w) { return largest.AsGuess() <= w.AsGuess(); }
 
-// Whether a replica has answered the guess's M.write that cannot show it to readers first-hand and
-// as its largest.
+// Returns true if a replica has answered the guess's M.write that cannot show it to readers
+// first-hand and as its largest.
 inline bool IsHindered(Seen seen) {
   return std::any_of(seen.begin(), seen.end(),
                      [](const ReplicaSeen& one) { return one.answered() && !one.firsthand; });
 }
 
-// Whether a guess may have been read without a lock, by those who saw it everywhere. A writer whose
-// guess was overtaken need not ask: what overtook it has hindered it.
+// Tells if a guess may have been read without a lock, by readers that saw it everywhere. A writer
+// whose guess was overtaken need not ask: what overtook it has hindered it.
 enum class GuessSpread : uint8_t {
-  kHindered,  // nobody has, nor will: some replica cannot show it first-hand and as its largest
+  kHindered,  // no reader has, nor will: some replica cannot show it first-hand and as its largest
   kFresh,     // perhaps; at a majority there was no seal, and nothing larger, when the write came
   kUnknown,
 };
 
-// What the answers to the guess's M.write say. `is_whole`: all replicas that the register is to
-// have were live when the write's first batch was posted; `never_posted`: to one of them nothing of
-// the write was.
+// Tells what the answers to the guess's M.write say. `is_whole`: all replicas that the register is
+// to have were live when the write's first batch was posted; `never_posted`: to one of them nothing
+// of the write was.
 inline GuessSpread SpreadOf(Seen seen, int majority, bool is_whole, bool never_posted) {
   const auto fresh = std::count_if(seen.begin(), seen.end(), [](const ReplicaSeen& one) {
     return one.answered() && one.firsthand;
