@@ -1,4 +1,4 @@
-// What runs beside the operations.
+// The background work that runs beside the operations.
 #include "client_core/kv/chores/chores.h"
 
 namespace onetrip {
@@ -10,8 +10,8 @@ void Chores::StartTicks() {
 
 void Chores::OnTick() {
   core_.context.ForgetFormerViews();
-  // Nobody waits for the epochs of a cluster in which nothing was retired: then this worker only
-  // looks, ten times more rarely, whether that is still so, and publishes at every other look.
+  // No worker waits for the epochs of a cluster in which nothing was retired: then this worker only
+  // looks, ten times more rarely, if that is still so, and publishes at every other look.
   constexpr uint64_t kQuietFactor = 10;
   constexpr uint32_t kQuietTicks = 2;
   // Nor for memory that this worker could give.

@@ -22,7 +22,7 @@ namespace onetrip {
 
 class Chores {
  public:
-  // What is passed in outlives it; `store` is what it is a part of.
+  // The arguments outlive it; `store` is the one that it is a part of.
   Chores(KvCore& core, Forms& forms, Records& records, RegisterForm& registers, RegisterEnds& ends,
          Kv& store)
       : core_(core),

@@ -17,7 +17,7 @@
 namespace onetrip {
 namespace {
 
-// While somebody waits for memory, and ahead of that, when free blocks are few.
+// WhenShort: while a worker waits for memory. Ahead: before that, when free blocks are few.
 constexpr uint32_t kUsedPercentWhenShort = 75;
 constexpr uint32_t kUsedPercentAhead = 50;
 constexpr size_t kBlocksWhenShort = 32;
@@ -52,12 +52,12 @@ Task<void> Compactor::Compact() {
   const std::vector<Compaction::Sparse> blocks = core_.allocator.compaction().BeginEmptying(
       is_short ? kUsedPercentWhenShort : kUsedPercentAhead,
       is_short ? kBlocksWhenShort : kBlocksAhead, is_short);
-  // Blocks that were somebody else's may hold buffers, whatever they serve here.
+  // Blocks that were another worker's may hold buffers, whatever they serve here.
   bool any_buffers = is_short && !blocks.empty();
   for (const Compaction::Sparse& block : blocks) {
     if (core_.stopping || core_.held()) break;
     any_buffers = any_buffers || block.is_buffers;
-    // Of blocks of objects that were made blocks of buffers in a full pool, some live on.
+    // Some objects live on in blocks that were made blocks of buffers in a full pool.
     const bool has_objects = !block.is_buffers || is_short;
     if (!has_objects || !core_.allocator.compaction().IsEmptying(block.start)) continue;
     co_await MoveObjects(core_.allocator.compaction().UsedIn(block.start), block.size_class);
@@ -68,7 +68,7 @@ Task<void> Compactor::Compact() {
   compacting_ = false;
 }
 
-// What is nobody's is moved by nobody else.
+// Only the worker that acquires a block moves what lies in it, and an open block has no worker.
 Task<void> Compactor::AcquireSparseBlocks() {
   Operation operation;
   const bool begun = co_await core_.WaitToBegin(&operation);
@@ -122,7 +122,7 @@ Task<void> Compactor::MoveObject(GlobalAddr addr, SizeClass size_class) {
     std::string name(key.bytes);
     const Result<bool> moved =
         co_await MoveKey(operation.presence, key.keyspace, std::move(name), addr);
-    // What could not be moved now stays where it is.
+    // An object that could not be moved now stays where it is.
     if (!moved.ok() || moved.value()) co_return;
   }
 }
@@ -216,7 +216,7 @@ Task<void> Compactor::MoveRegister(RegisterRef ref) {
   if (!status.ok()) co_return;
   RegisterHeader header;
   std::memcpy(&header, image, sizeof(header));
-  // It may have ended, and its memory be somebody else's.
+  // The register may have ended, and another object may use its memory.
   if (header.incarnation != ref.incarnation) co_return;
   std::string name(reinterpret_cast<const char*>(image + kRegisterHeaderBytes),
                    ref.shape.key_bytes);

@@ -24,10 +24,10 @@ class Compactor {
  private:
   Task<void> Compact();
   Task<void> AcquireSparseBlocks();
-  // What lies at these addresses, if it is a record or a register that can be moved.
+  // Moves the objects at these addresses that are records or registers that can be moved.
   Task<void> MoveObjects(std::vector<GlobalAddr> objects, SizeClass size_class);
   Task<void> MoveObject(GlobalAddr addr, SizeClass size_class);
-  // Whether the key's slot names `addr`, or did, now that it is moved.
+  // Returns true if the key's slot names `addr`, or did, now that it is moved.
   Task<Result<bool>> MoveKey(ViewHold::Presence& presence, KeyspaceId keyspace, std::string name,
                              GlobalAddr addr);
   Task<Status> MoveRecord(RegisterOperation& operation, const IndexKey& key,

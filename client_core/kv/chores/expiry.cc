@@ -1,4 +1,4 @@
-// Active expiry: records whose time has passed give their memory back though nobody touches them.
+// Active expiry: records whose time has passed give their memory back though no command meets it.
 //
 // Every worker walks over the whole index, round and round, each from another place on, and removes
 // what is expired as a command that meets it does: by a conditional write of the very word that it
@@ -20,11 +20,11 @@
 namespace onetrip {
 namespace {
 
-// What a walk asks of the network at the same time.
+// The groups that a walk reads at the same time.
 constexpr uint32_t kGroupsAtOnce = 16;
 static_assert(kSubtableGroups % kGroupsAtOnce == 0);
-// A walk rests when it has found nothing in so many records: what is left of expired keys then is
-// at most about as rare. Groups are cheap, and another walk may have emptied them just now.
+// A walk rests when it has found nothing in this number of records: expired keys are then at most
+// about as rare. Groups are cheap, and another walk may have emptied them just now.
 constexpr uint64_t kRecordsInVain = 512;
 constexpr uint64_t kGroupsInVain = 4096;
 // The groups of the index, or somewhat fewer.
@@ -34,7 +34,7 @@ uint64_t GroupsWithin(uint32_t directory_end) {
 // A walk works for so long, then leaves clients four times as much.
 constexpr uint64_t kTurnNs = 50'000;
 constexpr uint64_t kPauseFactor = 4;
-// Where the fabric completes inline clients come between so many removals, some 3 us each.
+// Removals between two turns of clients where the fabric completes inline; each takes some 3 us.
 constexpr size_t kRemovalsPerTurn = 4;
 
 std::optional<uint32_t> DatabaseOf(const View& view, KeyspaceId keyspace) {
@@ -61,7 +61,7 @@ struct ExpiryWalk::ExpiredRecord {
   std::array<std::byte, RecordKeyEnd(0)> start;
 };
 
-// What a part of a walk has met.
+// The result of a part of a walk.
 struct ExpiryWalk::ExpiryLook {
   uint64_t groups = 0;
   uint64_t records = 0;
@@ -144,7 +144,7 @@ Task<void> ExpiryWalk::FindNextSubtable(ExpiryLook* look) {
 }
 
 Task<void> ExpiryWalk::RemoveExpiredOfGroup(Subtable table, uint32_t group, ExpiryLook* look) {
-  // A hold does not wait for what has not begun.
+  // A quiesce does not wait for an operation that has not begun.
   if (core_.context.hold.held()) {
     look->status = kHeld;
     co_return;

@@ -80,7 +80,7 @@ Task<Status> IndexWalker::FindSubtableAround(uint32_t* entry, uint32_t end) {
 // none is missed, however many splits there are meanwhile.
 Task<Status> IndexWalker::ForEachGroup(GroupVisitor visit, IndexWalk* walk) {
   uint64_t busy_ns = 0;
-  // A hold does not wait for it, and is waited for by nobody here: somebody is asked again.
+  // A quiesce does not wait for the walk, nor the walk for a quiesce: a worker is asked again.
   for (; !core_.stopping && !core_.context.hold.held(); ++walk->next) {
     Status status = co_await FindSubtable(&walk->next, walk->end);
     if (!status.ok() || walk->next >= walk->end) co_return status;
@@ -90,7 +90,7 @@ Task<Status> IndexWalker::ForEachGroup(GroupVisitor visit, IndexWalk* walk) {
     // Where the fabric completes inline clients come between any two.
     const uint32_t at_once = core_.context.fabric.completes_inline() ? 1 : kGroupsAtOnce;
     for (uint32_t group = 0; group < kSubtableGroups; group += at_once) {
-      // A visit would wait for the hold's end, and the hold may be waiting for this to end.
+      // A visit would wait for the end of the quiesce, which may be waiting for this walk to end.
       if (core_.context.hold.held()) co_return kHeld;
       const uint64_t began_ns = core_.context.executor.NowNs();
       std::vector<Task<void>> groups;

@@ -21,7 +21,7 @@
 
 namespace onetrip {
 
-// What a walk that makes records of registers has met.
+// The obstacles that a walk that makes records of registers has met.
 struct RegistersLeft {
   bool full = false;  // the pool
   bool any = false;   // for want of memory, or of what `failure` says
@@ -81,7 +81,7 @@ class IndexWalker {
 
  private:
   KvCore& core_;
-  IndexWalk left_walk_;  // the last that a hold has cut short
+  IndexWalk left_walk_;  // the last that a quiesce has cut short
 };
 
 }  // namespace onetrip

@@ -2,8 +2,8 @@
 // (PROTOCOLS, "Regions that are given up").
 //
 // Registers become records first, as before a move. Then a record is restated, in memory that
-// leaves nothing behind: nobody allocates where regions leave. Extents are copied, one at a time.
-// Each is an ordinary write of the same version.
+// leaves nothing behind: no worker allocates where regions leave. Extents are copied, one at a
+// time. Each is an ordinary write of the same version.
 #include "client_core/kv/chores/leave.h"
 
 #include <absl/cleanup/cleanup.h>
@@ -22,7 +22,7 @@
 namespace onetrip {
 namespace {
 
-// What is in the way of a block by then may be lost.
+// An object that keeps a block from becoming free by then may be lost.
 constexpr uint32_t kLooksInVain = 3;
 
 constexpr Status kNotARoot(StatusCode::kCorrupt, "a slot names a root that is none");
@@ -50,7 +50,7 @@ Task<void> Leaver::LeaveGroup(Subtable table, uint32_t group, RegistersLeft* lef
                           core_.context.view().IsLeaving(word.addr());
     if (is_there && word.is_dropped()) dropped.push_back({table.Word(group, i), word});
     if (!is_there || !is_tentative) continue;
-    // Of an insert that has failed, or goes on: then it begins anew. Its own worker frees it.
+    // The insert has failed, or goes on: then it begins anew. Its own worker frees its memory.
     const Result<SlotOutcome> killed = co_await core_.engine.Write(
         operation,
         {table.Word(group, i), word.bits(), core_.index.NewEmptyWord().bits(), GlobalAddr()});
@@ -58,7 +58,7 @@ Task<void> Leaver::LeaveGroup(Subtable table, uint32_t group, RegistersLeft* lef
   }
   for (uint64_t& bits : words) {
     const SlotWord word(bits);
-    // What is on its way is met where it comes to.
+    // An entry that is on its way is met at its new place.
     if (word.kind() != SlotKind::kObject || word.is_register()) bits = 0;
   }
   std::vector<ListedRegister> listed;
@@ -68,7 +68,7 @@ Task<void> Leaver::LeaveGroup(Subtable table, uint32_t group, RegistersLeft* lef
     // Wherever the register is: its buffers may be there.
     const bool has_origin = RecordHasOrigin(record, RecordKeyEnd(0), &origin);
     const bool is_there = core_.context.view().IsLeaving(word.addr()) || has_origin;
-    // Of a root only its list tells.
+    // Only the list of a root tells where its extents are.
     if (!is_there && !word.size_class().is_root()) return;
     listed.push_back({word, key.keyspace, std::string(key.bytes)});
   };
@@ -94,7 +94,7 @@ Task<void> Leaver::LeaveGroup(Subtable table, uint32_t group, RegistersLeft* lef
   if (!status.ok()) *failure = status;
 }
 
-// Of which class it is only its block tells.
+// Only its block tells the size class of a dropped register.
 Task<Status> Leaver::LeaveDropped(Operation& operation, Entry dropped) {
   const GlobalAddr addr = dropped.word.addr();
   const GlobalAddr at(addr.region(), offsetof(RegionHeader, blocks) + addr.block() * 8);
@@ -256,8 +256,8 @@ void Leaver::SeeToLeavingIfDue() {
   core_.context.executor.Spawn(core_.gate, SeeToLeaving());
 }
 
-// What is open is somebody's then, who looks what is lost there; and so is what was granted to this
-// worker by an answer that never came.
+// Open blocks get an owner, which looks for lost objects there; so do blocks that were granted to
+// this worker by an answer that never came.
 Task<void> Leaver::SeeToLeaving() {
   looks_.under_way = true;
   Operation operation;

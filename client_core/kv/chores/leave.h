@@ -19,7 +19,7 @@ class Leaver {
   Leaver(KvCore& core, Records& records, RegisterEnds& ends, LostMemory& lost)
       : core_(core), records_(records), ends_(ends), lost_(lost) {}
 
-  // What lives there and is no register, of one group.
+  // Gives up what lives there and is no register, of one group.
   Task<void> LeaveGroup(Subtable table, uint32_t group, RegistersLeft* left, Status* failure);
   // At every tick: now and then, blocks there that no worker sees to become this worker's.
   void SeeToLeavingIfDue();
@@ -34,7 +34,7 @@ class Leaver {
     uint16_t regions = 0;  // View::leaving
     bool under_way = false;
     uint32_t in_vain = 0;  // in a row: no block there has become free
-    size_t blocks = 0;     // of this worker's, at the last one
+    size_t blocks = 0;     // this worker's, at the last look
     uint64_t next_ns = 0;
   };
   Task<Status> LeaveKey(ViewHold::Presence& presence, const ListedRegister& listed);

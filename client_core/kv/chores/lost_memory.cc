@@ -1,4 +1,4 @@
-// Freeing what is lost in a worker's own blocks: what somebody has unlinked and not lived to free,
+// Frees what is lost in a worker's own blocks: objects whose unlinker died before it freed them,
 // buffers of words whose writers are gone, records of unknown outcomes (PROTOCOLS, "What is lost
 // comes back").
 #include "client_core/kv/chores/lost_memory.h"
@@ -25,15 +25,15 @@ constexpr uint64_t kAccountPatienceNs = 1'000'000'000;
 constexpr uint32_t kAcquireTries = 4;
 // Workers that look behind the same death at different times.
 constexpr uint32_t kTurns = 8;
-// For so many rests whoever has its turn lets blocks of its own become open first.
+// For this number of rests a worker that has its turn lets its own blocks become open first.
 constexpr uint64_t kRestsToOpen = 8;
 
 }  // namespace
 
-// What may be lost is noted at once, so that operations that hold something then have ended by the
-// time that it is looked for. That takes a walk over the index, and makes everybody look every
-// register up anew: so it is done when memory is short, and once behind whatever has left something
-// for sure, one worker after the other.
+// A worker notes at once what may be lost, so that operations that hold something then have ended
+// by the time of the look. The look takes a walk over the index, and makes all workers look every
+// register up anew: so it is done when memory is short, and once behind each event that has left
+// something for sure, one worker after the other.
 void LostMemory::AccountIfDue(bool leaving_in_vain) {
   const uint64_t now_ns = core_.context.executor.NowNs();
   NoteLosses();
@@ -52,7 +52,7 @@ void LostMemory::AccountIfDue(bool leaving_in_vain) {
   }
   const bool has_turn = account_.HasTurn(now_ns);
   const bool may_begin = now_ns >= account_.next_ns && !core_.held() && !inheriting_;
-  // What it is about to open itself it would miss.
+  // Its look would miss the blocks that it is about to open itself.
   const uint64_t opened_ns =
       account_.turn_ns + kRestsToOpen * core_.context.options.account_rest_us * 1000;
   const bool may_acquire = may_begin && (!core_.allocator.opener().opens() || now_ns >= opened_ns);
@@ -97,8 +97,8 @@ void LostMemory::NoteLosses() {
   const bool is_scarce = core_.allocator.is_scarce();
   if (is_scarce && core_.context.executor.NowNs() >= account_.next_ns)
     account_.may_have_lost = true;
-  // What went from hand to hand in a shortage may be lost since a look in it, and there may have
-  // been no time for one.
+  // Blocks that changed owners in a shortage may have lost objects since a look in it, and there
+  // may have been no time for one.
   const bool was_scarce = std::exchange(account_.was_scarce, is_scarce);
   if (!is_scarce) {
     const BlocksInTransit::Trade trade = core_.allocator.transit().TakeTrade();
@@ -119,7 +119,7 @@ void LostMemory::NoteLosses() {
     departed = departed || gone != 0;
     if (core_.registers) core_.allocator.retired_registers().NoteGone(i, gone);
   }
-  if (core_.registers) {  // else nobody reads who has signed off
+  if (core_.registers) {  // else no worker reads which ones have signed off
     const uint64_t departures = core_.allocator.retired_registers().departures();
     departed = std::exchange(account_.departures_before, departures) != departures;
   }
@@ -131,7 +131,7 @@ void LostMemory::NoteLosses() {
   }
 }
 
-// Nobody else finds what is lost there, and nobody would ask for a block in which nothing is free.
+// No other worker finds what is lost there, nor asks for a block in which nothing is free.
 Task<void> LostMemory::AcquireOpenBlocks() {
   account_.open_blocks = AccountState::OpenBlocks::kAcquiring;
   const uint64_t before = core_.allocator.metrics().blocks_acquired.Value();
@@ -155,11 +155,11 @@ Task<void> LostMemory::AcquireOpenBlocks() {
         core_.context.executor.NowNs() + core_.context.options.account_rest_us * 1000,
         /*elsewhere=*/true);
   }
-  // What is in use in what it got is suspect now.
+  // The objects in use in the blocks that it got are suspect now.
   if (core_.allocator.metrics().blocks_acquired.Value() != before) {
     account_.anew = true;
   } else if (!core_.allocator.accounting().is_open()) {
-    account_.EndTurn();  // somebody was short, and a look behind the loss is over
+    account_.EndTurn();  // another worker was short, and a look behind the loss is over
   }
 }
 
@@ -179,7 +179,7 @@ Task<void> LostMemory::Account() {
   const bool is_urgent = found > 0 || core_.allocator.leaving_blocks() != 0;
   const uint32_t rests_max = status.ok() ? kRestsMax : kRestsMaxAfterFailures;
   account_.rests = is_urgent ? 1 : std::min(2 * account_.rests, rests_max);
-  if (account_.anew) account_.rests = 1;  // somebody has died meanwhile
+  if (account_.anew) account_.rests = 1;  // a worker has died meanwhile
   account_.next_ns = core_.context.executor.NowNs() +
                      account_.rests * core_.context.options.account_rest_us * 1000;
   if (found > 0) {
@@ -215,7 +215,7 @@ Task<Status> LostMemory::FreeLost() {
   if (status.ok() && core_.registers && !Planted(Bug::kUnseenRemembered)) {
     core_.registers->cache.ForgetUnseen();
   }
-  // What this worker alone knows of it gives back itself.
+  // This worker gives back itself what only it knows of.
   if (core_.registers && !Planted(Bug::kOwnBuffersLost)) {
     core_.registers->cache.ForEachLive(
         [this](GlobalAddr addr) { core_.allocator.accounting().KnowOf(addr); });
@@ -243,7 +243,7 @@ void LostMemory::TellUnnamed(const OrphanInventory& inventory) {
 
 Task<Status> LostMemory::FreeLostOf(OrphanInventory& inventory, const OrphanBlocks::Block& block) {
   const std::vector<NamedBuffer>& buffers = inventory.buffers[block.start.bits()];
-  // Nobody uses it any more who might give it back.
+  // No operation that might give the object back uses it any more.
   std::vector<bool> unused(block.named.size());
   for (size_t i = 0; i < unused.size(); ++i) unused[i] = !block.named[i];
   for (const NamedBuffer& named : buffers) {
@@ -252,7 +252,7 @@ Task<Status> LostMemory::FreeLostOf(OrphanInventory& inventory, const OrphanBloc
   }
   Operation operation;
   Status collected;
-  // Somebody may just be collecting there.
+  // Another collection may be running there.
   for (int i = 0; i < kCollectTries; ++i) {
     operation.presence = ViewHold::Presence();
     if (i > 0) co_await core_.context.executor.SleepFor(core_.context.options.epoch_tick_us * 1000);

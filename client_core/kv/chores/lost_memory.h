@@ -27,7 +27,7 @@ class LostMemory {
   // Regions are given up, or are not any more: what follows looks soon.
   void NoteLeaving() { account_.rests = 1; }
   void NoteMayHaveLost() { account_.may_have_lost = true; }
-  // Whether there is something of this worker's that only a look finds.
+  // Returns true if there is something of this worker's that only a look finds.
   [[nodiscard]] bool OwesLook() const;
 
  private:

@@ -1,4 +1,4 @@
-// What names memory: the index, records, roots and registers (memory/orphan_blocks.h;
+// The places that name memory: the index, records, roots and registers (memory/orphan_blocks.h;
 // PROTOCOLS.md).
 #include "client_core/kv/chores/named_memory.h"
 
@@ -77,9 +77,9 @@ Task<void> NamedMemory::NameGroup(OrphanInventory& inventory, const View& view, 
   if (!status.ok()) *failure = status;
 }
 
-// What was unlinked before everybody has let go of buffers in blocks of others was so by operations
-// of the epoch then, the next, or earlier ones; they retire it in the epoch after their own at the
-// latest.
+// Objects that are unlinked before every worker has let go of buffers in others' blocks are
+// unlinked by operations of the epoch then, the next, or earlier ones; these retire them in the
+// epoch after their own at the latest.
 Task<Status> NamedMemory::AwaitUnlinked() {
   uint64_t unlinked_until = ~uint64_t{0};
   const uint64_t deadline_ns = core_.context.executor.NowNs() + kPatienceNs;

@@ -87,7 +87,7 @@ Task<void> RecordsOnly::EndGroup(Subtable table, uint32_t group, RegistersLeft* 
     const uint64_t wait_ms = own && !starved ? core_.context.options.memory_wait_ms : 0;
     status = co_await MakeRecord(operation.presence, listed, own, wait_ms);
     if (status.code() != StatusCode::kOutOfMemory) continue;
-    // What others of them give up may suffice the next time.
+    // The memory that other registers give up may suffice the next time.
     if (own) starved = true;
     left->full = true;
     left->any = true;
@@ -105,7 +105,7 @@ Task<Status> RecordsOnly::AwaitRetired(RegisterOperation& operation, uint64_t de
 }
 
 // Before the seals: a record that had yet to wait for the second one would keep what others wait
-// for. Of several that hold the first one alone nobody would get on, so in a full pool one at a
+// for. Several that hold only the first one each would stop one another, so in a full pool one at a
 // time asks.
 Task<Status> RecordsOnly::ReserveToEnd(SlotWord word, const IndexKey& key,
                                        const CachedRegister& entry, const ReadResult& current,
@@ -193,7 +193,7 @@ Task<Status> RecordsOnly::MakeRecord(ViewHold::Presence& presence, const ListedR
       give_back();
       status = co_await AwaitRetired(operation, deadline_ns);
       if (!status.ok()) co_return status;
-      operation.deadline_ns = 0;  // what is posted has as long again
+      operation.deadline_ns = 0;  // posted work has as long again
       continue;
     }
     const bool in_time = co_await backoff.Wait();

@@ -18,9 +18,9 @@
 namespace onetrip {
 namespace {
 
-// What a walk asks of the network at the same time.
+// The reads that a walk has on the network at the same time.
 constexpr uint32_t kAtOnce = 16;
-// A step looks at so many groups before it gives up looking for keys.
+// A step looks at this number of groups before it gives up looking for keys.
 constexpr uint32_t kGroupsPerStep = 16 * kSubtableGroups;
 
 // Where a walk goes on.
@@ -257,7 +257,7 @@ Task<Status> Scanner::SampleDeadlines(uint32_t database, DeadlineSample* sample)
   }
 }
 
-// Registers have no deadlines, so nobody has to look at them.
+// Registers have no deadlines, so a sample need not look at them.
 void Scanner::AddToSample(const std::vector<ListedKey>& keys, DeadlineSample* sample) const {
   const uint64_t now_ms = core_.context.clock.NowMs();
   sample->keys += keys.size();

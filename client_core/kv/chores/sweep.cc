@@ -13,8 +13,8 @@ namespace {
 
 constexpr uint32_t kDirectoryStretch = 1024;  // entries per READ
 
-// Whether no database means this keyspace any more, if they mean `keyspaces`. The newest id that
-// was given out is always one of them, whoever has swapped: what is newer is of a later view.
+// True if no database means this keyspace any more, given that they mean `keyspaces`. The newest id
+// that was given out is always one of them, in spite of swaps: a newer id is of a later view.
 bool IsFlushed(const std::array<KeyspaceId, kMaxDatabases>& keyspaces, KeyspaceId keyspace) {
   return !IsMeant(keyspaces, keyspace) &&
          keyspace < *std::max_element(keyspaces.begin(), keyspaces.end());
@@ -53,7 +53,7 @@ Task<void> Sweeper::OutliveOldOperations() {
 // carry entries past it, and a SET that waited for memory may still arrive behind it.
 Task<void> Sweeper::Sweep() {
   constexpr uint64_t kPauseNs = 10'000'000;
-  constexpr uint32_t kQuietPauses = 20;  // of nothing found, before it is believed
+  constexpr uint32_t kQuietPauses = 20;  // that find nothing, before the sweep believes it
   sweeping_ = true;
   uint32_t quiet = 0;
   while (quiet < kQuietPauses && !core_.stopping) {
@@ -106,7 +106,7 @@ Task<Status> Sweeper::SweepSubtable(Subtable table, SweepPass* pass) {
     GroupWords words;
     Status status = co_await core_.index.ReadGroup(operation, &table, group, &words);
     if (!status.ok()) co_return status;
-    // What a split has yet to take out of the parent is still named there. A later pass removes it.
+    // An entry that a split has yet to take out of the parent stays there. A later pass removes it.
     const bool filling = GroupHeader(words[kGroupHeaderWord]).filling();
     if (filling && !Planted(Bug::kSweepOfFillingGroup)) {
       ++pass->filling;

@@ -22,7 +22,7 @@ class Sweeper {
   Task<Status> Swap(uint32_t first, uint32_t second);
 
  private:
-  // What a pass over the index has met.
+  // The result of a pass over the index.
   struct SweepPass {
     uint64_t removed = 0;  // entries, or changed meanwhile
     uint64_t filling = 0;  // groups that are left to a later pass
