@@ -33,7 +33,7 @@ class KvCore {
   // `context` and `engine` outlive it.
   KvCore(WorkerContext& context, Engine& engine);
 
-  // Whether operations must not start now; those on known registers.
+  // Returns true if operations must not start now; the second: those on known registers.
   [[nodiscard]] bool held() const { return context.hold.held(); }
   [[nodiscard]] bool holds_registers() const { return context.hold.holds_registers(); }
   // Runs the operation that `start` makes when they may again.
@@ -43,13 +43,13 @@ class KvCore {
     if (!released.ok()) co_return released;
     co_return co_await start();
   }
-  // Until what begins now is no part of what a hold has been told of; kHeld: in vain.
+  // Waits until no quiesce covers an operation that begins now; kHeld: in vain.
   Task<Status> AwaitRelease();
   // Background work that touches slots begins here, as an operation would; but it has the time to
-  // outlast a hold.
+  // outlast a quiesce.
   Task<bool> WaitToBegin(Operation* operation);
-  // What may touch slots waits here while they are held; false: for op_timeout_ms in vain.
-  // REQUIRES: it has a presence, by which a hold sees it.
+  // An operation that may touch slots waits here while they are quiesced; false: for op_timeout_ms
+  // in vain. REQUIRES: it has an in-flight guard, by which a quiesce sees it.
   MaybeTask<bool> EnterSlots(Operation& operation) {
     CHECK(operation.presence.IsOf(context.hold));
     if (operation.presence.TryEnterSlots()) return true;
@@ -100,7 +100,7 @@ class KvCore {
   Index index;
   std::unique_ptr<Registers> registers;  // null: the engine has none
   bool runs_inline = false;              // Safe-Guess, on a fabric that completes inline
-  Gate gate;                             // of background work
+  Gate gate;                             // for background work
   StoreMetrics metrics;
   bool stopping = false;
   bool left_unnamed = false;  // an outcome was unknown: its record is kept, named or not

@@ -12,7 +12,7 @@
 
 namespace onetrip {
 
-// Whether some database means this keyspace.
+// Returns true if some database means this keyspace.
 bool IsMeant(const std::array<KeyspaceId, kMaxDatabases>& keyspaces, KeyspaceId keyspace);
 
 class Counters {
@@ -22,7 +22,7 @@ class Counters {
   // A seat may have been another worker's before: its counts go on.
   Task<Status> LoadCounters();
   void Count(uint32_t database, KeyspaceId keyspace, int32_t delta);
-  // Of all workers; see Store::CountKeys().
+  // Counts the keys of all workers; see Store::CountKeys().
   Task<Status> CountKeys(uint32_t database, uint64_t* keys);
 
  private:

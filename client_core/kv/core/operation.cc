@@ -1,11 +1,11 @@
-// How operations wait: for a hold, for a node that was lost, for memory.
+// How operations wait: for a quiesce, for a node that was lost, for memory.
 #include "client_core/kv/core/core.h"
 #include "client_core/kv/core/paused.h"
 
 namespace onetrip {
 namespace {
 
-// How long background work waits for a hold to end.
+// How long background work waits for a quiesce to end.
 constexpr uint64_t kPatienceNs = 60'000'000'000;
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace onetrip {
 
 class Paused {
  public:
-  // What the operation has read means nothing from here on. Both outlive it.
+  // The operation's reads mean nothing from here on. Both outlive it.
   Paused(KvCore& core, Operation& operation) : core_(core), operation_(operation) {
     operation_.pin.Release();
     operation_.presence.LeaveSlots();

@@ -292,7 +292,7 @@ std::vector<GlobalAddr> RegisterCache::KeptBuffers() const {
   return buffers;
 }
 
-// What was inherited may be of a word that is at few replicas and ahead of all others.
+// An inherited buffer may be of a word that is at few replicas and ahead of all others.
 void RegisterCache::RetireUntil(Ticks now, SizeClass buffer_class, LiveBuffers* live) {
   size_t ahead = 0;
   for (const OutBuffer& buffer : *live) {

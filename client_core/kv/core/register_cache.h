@@ -57,7 +57,7 @@ struct alignas(64) CachedRegister {
   uint32_t users = 0;
   bool forgotten : 1 = false;  // has left the index, or the cache
   bool gone : 1 = false;       // has left the index
-  bool exhausted : 1 = false;  // of timestamps
+  bool exhausted : 1 = false;  // there are no timestamps left
   bool unseen : 1 = false;     // by a look at all names: RegisterCache::BeginLook
   uint32_t position = 0;       // in the cache's ring
   const absl::InlinedVector<char, 24> key_bytes;
@@ -122,11 +122,11 @@ class RegisterCache final : public RegisterListener {
   // RegisterListener. What this worker's words named is retired.
   void Forget(GlobalAddr addr) override;
   // Find finds no entry until Adopt has seen its register in the index again. And buffers in blocks
-  // that this worker has opened since are nobody's, or their blocks' owners'.
+  // that this worker has opened since belong to no worker, or to their blocks' owners.
   void DoubtAll() override;
 
-  // Whether no DEL of this worker has begun to seal the register, and now one does. A worker's
-  // seals are all alike, so one DEL of it decides about a register; later ones help.
+  // Returns true if no DEL of this worker has begun to seal the register, and now one does. A
+  // worker's seals are all alike, so one DEL of it decides about a register; later ones help.
   bool BeginDelete(const RegisterRef& ref) {
     const auto [at, is_new] = deleting_.try_emplace(ref.addr.bits(), ref.incarnation);
     return is_new || std::exchange(at->second, ref.incarnation) != ref.incarnation;
@@ -134,7 +134,7 @@ class RegisterCache final : public RegisterListener {
 
   // A buffer for a word of the register at `near`, from local memory; null when Refill is needed.
   OutBuffer TryTake(SizeClass size_class, GlobalAddr near);
-  // Whether so many can be taken without Refill.
+  // Returns true if `count` buffers can be taken without Refill.
   [[nodiscard]] bool HasBuffers(SizeClass size_class, GlobalAddr near, size_t count) {
     return allocator_.HasBuffers(size_class, near, count);
   }
@@ -156,16 +156,16 @@ class RegisterCache final : public RegisterListener {
   // The same of the register, if it is known, for words before `now`, of which larger ones are in
   // every quorum.
   void RetireOvertaken(const RegisterRef& ref, Ticks now);
-  // From BeginInheriting on the cache remembers who is forgotten. `ref` has been in the index since
-  // then, and a word of somebody who is gone names the buffer, whose memory is this worker's now:
-  // it gives it back as if the word were its own, at once if the register has left the index.
+  // From BeginInheriting on the cache remembers what it forgets. `ref` has been in the index since
+  // then, and a departed worker's word names the buffer, whose memory is this worker's now: it
+  // gives it back as if the word were its own, at once if the register has left the index.
   void BeginInheriting() { forgotten_since_.emplace(); }
   void Inherit(const RegisterRef& ref, SizeClass buffer_class, OutBuffer buffer);
   void EndInheriting() { forgotten_since_.reset(); }
 
-  // Whoever unlinked a register may not have lived to tell. Between BeginLook and the end of a look
+  // The unlinker of a register may not have lived to tell. Between BeginLook and the end of a look
   // at all that is named See says which registers are; those that were not seen, and had buffers of
-  // this worker's when it began, are forgotten then. REQUIRES: nobody uses those any more.
+  // this worker's when it began, are forgotten then. REQUIRES: no operation uses those any more.
   void BeginLook();
   void See(GlobalAddr addr, uint64_t incarnation);
   void SeeAny(GlobalAddr addr);  // whatever incarnation

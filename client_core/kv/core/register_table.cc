@@ -16,7 +16,7 @@ void RegisterTable::Put(const RegisterPlace& place) {
   if (is_new && ++used_ > mask_ / 2) Grow();
 }
 
-// What lies behind moves up, if it may: no place is ever marked as deleted.
+// The places behind move up, if they may: no place is ever marked as deleted.
 void RegisterTable::Erase(KeyHash hash) {
   const RegisterPlace* found = Find(hash);
   if (found == nullptr) return;

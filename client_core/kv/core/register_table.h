@@ -17,12 +17,12 @@ namespace onetrip {
 
 struct CachedRegister;
 
-// A hash of 0 is a hash like others: what has no entry is free.
+// A hash of 0 is a hash like others: a place without an entry is free.
 struct RegisterPlace {
   KeyHash hash;
   CachedRegister* entry = nullptr;
   GlobalAddr addr;
-  uint16_t bytes = 0;          // of all of the register
+  uint16_t bytes = 0;          // the length of the register
   uint16_t in_place_from = 0;  // where its in-place area begins
   uint16_t doubts = 0;         // the cache's, when it was last seen in the index; 0: long ago
   uint8_t in_place_replica = 0;

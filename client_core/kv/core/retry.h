@@ -13,7 +13,7 @@
 
 namespace onetrip {
 
-// Whether a step that ended so may have lost a memory node.
+// Returns true if a step that ended so may have lost a memory node.
 inline bool MayHaveLostNode(const Status& status) {
   return status.code() == StatusCode::kUnknownOutcome || status.code() == StatusCode::kUnavailable;
 }
@@ -26,8 +26,8 @@ class RetryAcrossViews {
         operation_(operation),
         wait_ns_(uint64_t{context.options.wait_timer_us} * 1000) {}
 
-  // Whether a step that ended with `status`, and has changed nothing that others see, is worth
-  // another try.
+  // Returns true if a step that ended with `status`, and has changed nothing that others see, is
+  // worth another try.
   [[nodiscard]] bool IsWorth(const Status& status) const {
     return MayHaveLostNode(status) && retries_ < context_.options.node_loss_retries_max &&
            !OutOfTime(context_, operation_);
