@@ -77,7 +77,7 @@ class StagedKv final : public ForwardingKv {
   const std::shared_ptr<MemoryBudget> made_;
   uint32_t loads_ = 0;
   KeyVersion loaded_;
-  RegisterShape shape_{.lanes = 0};  // of the register in which the last Load() found it
+  RegisterShape shape_{.lanes = 0};  // the shape in which the last Load() found it
   ReadResult seen_;                  // by the last Load(), unless values_ has what it saw
   // The last one is current_'s, unless that is seen_'s; reads may still look at others.
   std::deque<std::shared_ptr<LargeValue>> values_;

@@ -198,7 +198,7 @@ class Kv {
   // The same as Get() where nothing has to be waited for. False: `result` means nothing and nothing
   // has happened; Get() tells. `result` is as it was made.
   virtual bool GetAtOnce(Key key, ReadResult* result) = 0;
-  // Get() behind a GetAtOnce() of this key that said false: it is not tried once more.
+  // Get() behind the fast path of this key that said false: that is not tried once more.
   virtual Task<Status> GetBehind(Key key, ReadResult* result) { return Get(key, result); }
   // Stores without looking at what was there.
   virtual Task<Status> Set(Key key, NewRecord record) = 0;
