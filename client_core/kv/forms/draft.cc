@@ -73,7 +73,7 @@ SlotWord Drafts::WordFor(const IndexKey& key, const Draft& draft, bool blind) co
 }
 
 Task<Status> Drafts::Renew(Operation& operation, const IndexKey& key, Draft* draft) {
-  // Extents stay: nobody follows a word that is not committed.
+  // Extents stay: no reader follows a word that is not committed.
   AbandonObject(*draft);
   draft->addr = GlobalAddr();
   Paused paused(core_, operation);

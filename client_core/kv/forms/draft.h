@@ -26,14 +26,14 @@ struct Draft {
   Allocator::Holder* holder = nullptr;
   GlobalAddr addr;
   SizeClass size_class;
-  std::optional<WrittenExtents> extents;  // of a root
+  std::optional<WrittenExtents> extents;  // only a root has them
   // What was reserved belongs to a slot now, or to the pool.
   void Forget() {
     addr = GlobalAddr();
     extents.reset();
   }
-  // Of a read-modify-write: of what it is about to give up, if that is enough for what it takes;
-  // and until when it uses that, for the pool is full. 0: it is not, so far.
+  // A read-modify-write has here the class of what it is about to give up, if that is enough for
+  // what it takes; and until when it uses that, for the pool is full. 0: it is not, so far.
   SizeClass gives_up;
   uint64_t in_place_until_ns = 0;
   uint32_t bytes = 0;
@@ -41,7 +41,7 @@ struct Draft {
   std::byte* record = nullptr;
 
   bool is_register = false;
-  // Of a register: the buffer of its first word, and the bytes of the bulk WRITE to it.
+  // A register has the buffer of its first word, and the bytes of the bulk WRITE to it.
   OutBuffer out;
   SizeClass out_class;
   uint32_t out_bytes = 0;

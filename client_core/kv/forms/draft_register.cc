@@ -67,8 +67,8 @@ Task<Status> Drafts::ReserveRegister(const IndexKey& key, Draft* draft) {
   co_return Status::Ok();
 }
 
-// A register with its first word, which is verified: nobody else can have written yet. All of it is
-// on all replicas before a slot names it, so that no WRITE of it comes late.
+// A register with its first word, which is verified: no other worker can have written yet. All of
+// it is on all replicas before a slot names it, so that no WRITE of it comes late.
 void Drafts::EncodeRegister(const IndexKey& key, Draft* draft) {
   draft->times = core_.registers->clock.Times(core_.registers->clock.Birth(draft->out.used));
   const std::optional<RegisterTime> time =

@@ -1,9 +1,9 @@
 // Values in extents (layout/extent.h): written before their root, read behind it, retired with it.
 //
-// Extents are written without a pin and with a presence each, for 512 MiB take a while: nobody
-// waits for an epoch or a hold any longer than for one of them. What is written so is nobody's yet,
-// so that whatever else happens it can be given back. All copying is done by the piece:
-// others of this worker get a turn between any two.
+// Extents are written without a pin and with an in-flight guard each, for 512 MiB take a while: an
+// epoch or a quiesce waits for one of them at most. No slot names an extent yet, so that whatever
+// else happens it can be given back. All copying is done by the piece: others of this worker get a
+// turn between any two.
 #include "client_core/kv/forms/extents.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace onetrip {
 namespace {
 
-// What an operation has on the network at the same time: bounds its memory beside the value's.
+// Extents that an operation has on the network at once: bounds its memory beside the value's.
 constexpr size_t kExtentsAtOnce = 4;
 
 size_t AtOnce(const Fabric& fabric) { return fabric.completes_inline() ? 1 : kExtentsAtOnce; }
@@ -99,7 +99,7 @@ Task<void> Extents::WriteExtent(const NewRecord& record, WrittenExtents* written
   if (!status.ok()) *failure = status;
 }
 
-// Written once more it is the same bytes at the same place, which nobody else has.
+// Written once more, the extent is the same bytes at the same place, which no other object has.
 Task<Status> Extents::PostExtent(const RoundTripPtr& round_trip, const std::byte* image,
                                  uint32_t bytes, ExtentRef* ref) {
   Operation operation;
@@ -110,7 +110,7 @@ Task<Status> Extents::PostExtent(const RoundTripPtr& round_trip, const std::byte
     if (!addr.ok()) co_return addr.status();
     ref->addr = addr.value();
   }
-  // Of one view, whatever comes meanwhile: no replica is left out.
+  // The replicas are of one view, whatever comes meanwhile: none is left out.
   std::array<RemoteAddr, kMaxReplicas> at;
   const View& view = core_.context.view();
   const int replicas = core_.engine.Replicas(view, ref->addr);
@@ -181,7 +181,7 @@ Task<Status> Extents::WaitForRoom(RegisterOperation& operation, Room* room) {
 }
 
 Task<Status> Extents::BeginAnew(RegisterOperation& operation, Draft* draft) {
-  // What took long was not spent on waiting for others.
+  // The operation did not spend the long time on waiting for others.
   operation.deadline_ns = 0;
   const uint64_t patience_ns = core_.context.options.op_timeout_ms * 1'000'000;
   const bool released =

@@ -25,18 +25,18 @@ class Extents {
   Extents(KvCore& core, Drafts& drafts) : core_(core), drafts_(drafts) {}
 
   // Takes memory for the extents of `record`, which is borrowed, and writes them, some at a time.
-  // REQUIRES: the caller has neither pin nor presence. Whatever fails leaves nothing behind.
+  // REQUIRES: the caller has neither pin nor in-flight guard. Whatever fails leaves nothing behind.
   Task<Status> WriteExtents(const NewRecord& record, std::optional<WrittenExtents>* written);
   // Puts what the root's extents hold of `range` in place of that. REQUIRES: `operation` has been
   // pinned since before the search. kUnavailable with a turn in `room`: it has to wait for that.
   Task<Status> ReadFromExtents(Operation& operation, ValueRange range, Room* room,
                                ReadResult* result);
-  // Waits for it, without pin and presence. Ok: `operation` has both again, and begins anew.
+  // Waits for it, without pin and in-flight guard. Ok: `operation` has both again, and begins anew.
   Task<Status> WaitForRoom(RegisterOperation& operation, Room* room);
-  // Behind work without pin and presence; `draft`, unless null, gets its memory in between.
+  // Behind work without pin and in-flight guard; `draft`, unless null, gets its memory in between.
   Task<Status> BeginAnew(RegisterOperation& operation, Draft* draft);
-  // Of a root that this worker has taken out of the index. REQUIRES: `operation` has been pinned
-  // since before then: the root is still what it was.
+  // Retires those of a root that this worker has taken out of the index. REQUIRES: `operation` has
+  // been pinned since before then: the root is still what it was.
   Task<void> RetireExtents(Operation& operation, SlotWord root);
 
  private:

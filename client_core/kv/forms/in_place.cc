@@ -7,8 +7,7 @@
 
 namespace onetrip {
 
-// What the record's replacement gives up is the record, with the register that it took the place
-// of.
+// The record's replacement gives up the record, with the register that it took the place of.
 SizeClass Drafts::GivenUpFor(const SearchResult& search, const Change& change,
                              SizeClass needed) const {
   if (!needed.is_valid() || needed.is_root()) return SizeClass();
@@ -56,8 +55,8 @@ Task<Status> Drafts::GoOnInPlace(RegisterOperation& operation, Draft* draft) {
     co_return Status::Ok();
   }
   if (now_ns >= draft->in_place_until_ns) co_return kFull;
-  // What others have given up so is of that class; those who own its blocks open them when they
-  // hear that somebody is short of it.
+  // The memory that others have given up so is of that class; the owners of its blocks open them
+  // when they hear that a worker is short of it.
   const Status status = co_await core_.AwaitMemory(operation, draft->gives_up, draft->holder);
   co_return status;
 }

@@ -23,7 +23,7 @@ struct OrphanInventory {
   OrphanInventory(WorkerContext& context, bool is_of_the_dead, const bool* gives_way_in)
       : blocks(context), of_the_dead(is_of_the_dead), gives_way(gives_way_in) {}
   OrphanBlocks blocks;
-  // Their owners are gone: nobody goes on with what they have begun.
+  // Their owners are gone: no worker goes on with what they have begun.
   const bool of_the_dead;
   // Set while it is looked at: something more urgent waits. Null: nothing is.
   const bool* const gives_way;

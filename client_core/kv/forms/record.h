@@ -42,7 +42,7 @@ class Records {
   Task<Status> RestateRecord(RegisterOperation& operation, const IndexKey& key,
                              const SearchResult& search, Draft* reserved, bool* done,
                              const std::string_view* root = nullptr, bool* won = nullptr);
-  // What the intact record says that `search` found; of a root, its own value.
+  // Fills in what the intact record says that `search` found; for a root, its own value.
   static void FillFromRecord(const SearchResult& search, ReadResult* result);
 
  private:

@@ -97,7 +97,7 @@ Task<Status> RecordForm::Replace(Operation& operation, const Key& key, const Ind
   }
   const SlotWord v_old = search.entry.word;
   const SlotWord v_new = drafts_.WordFor(index_key, *draft, Planted(Bug::kCountingWritesBlind));
-  // The record goes with the CAS of the backups: nobody reads it before the primary names it.
+  // The record goes with the CAS of the backups: no reader reads it before the primary names it.
   RecordOrigin origin;
   const bool has_origin = records_.TellOrigin(search, &origin, &draft->buffer);
   const Result<SlotOutcome> outcome = co_await core_.engine.Write(
@@ -113,8 +113,8 @@ Task<Status> RecordForm::Replace(Operation& operation, const Key& key, const Ind
     if (has_origin) records_.RetireOrigin(origin);
   } else {
     core_.metrics.lost_rounds.Add();
-    // The memory was written as one record and may be read as such by nobody; but the next attempt
-    // has another content, so it takes other memory.
+    // The memory was written as one record and no operation may read it as such; but the next
+    // attempt has another content, so it takes other memory.
     drafts_.Abandon(*draft);
   }
   draft->Forget();

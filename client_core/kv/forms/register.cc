@@ -13,7 +13,7 @@ namespace {
 
 constexpr Status kNoRoomNear(StatusCode::kOutOfMemory, "no room is left near the register");
 
-// Whether a register can take the value of `record`.
+// Returns true if a register can take the value of `record`.
 bool FitsEntry(const NewRecord& record, const CachedRegister& entry) {
   const uint64_t bytes = kKeyValueHeadBytes + record.bytes();
   return bytes <= entry.handle.ref.shape.value_bytes_max() && !entry.exhausted;
@@ -26,8 +26,8 @@ OutBuffer Posted(const CachedRegister& entry, MetaWord word, const OutBuffer& bu
 
 }  // namespace
 
-// What has a deadline is a record: a DEL could not tell in one round trip whether it was in time.
-// While regions move everything is.
+// A value with a deadline is a record: a DEL could not tell in one round trip if it was in time.
+// While regions move every value is.
 bool RegisterForm::FitsRegister(const Key& key, const NewRecord& record) const {
   return WritesRegisters(core_.engine.registers()) && key.bytes.size() <= kRegisterKeyBytesMax &&
          record.bytes() <= kRegisterValueBytesMax && !core_.NeedsExtents(record) &&
@@ -49,7 +49,7 @@ CachedRegister* RegisterForm::Adopt(const IndexKey& key, const SearchResult& sea
 
 bool RegisterForm::FillResult(const RegisterRef& ref, Tuple& tuple, ReadResult* result) const {
   KeyValue value;
-  // Whether it was missing at one moment, only its slot can tell: the caller removes it there.
+  // Only its slot can tell if it was missing at one moment: the caller removes it there.
   if (!DecodeKeyValue(tuple.value.bytes, &value) || core_.IsExpired(value)) return false;
   result->found_ = true;
   result->record_ = {value.bytes,       value.bytes.size(),
@@ -144,7 +144,7 @@ Task<Status> RegisterForm::AwaitMajority(RegisterOperation& operation,
       co_return Status(StatusCode::kUnavailable, "too few memory nodes are there for a write");
     }
   }
-  // What is posted has as long again, or it would be given up as soon as it is on its way.
+  // Posted work has as long again, or it would be given up as soon as it is on its way.
   operation.deadline_ns = 0;
   co_return Status::Ok();
 }
@@ -180,7 +180,7 @@ Task<Status> RegisterForm::TakeBuffers(RegisterOperation& operation, CachedRegis
   co_return Status::Ok();
 }
 
-// What became of the buffers of a write: those that no word names are free again.
+// Tells what became of the buffers of a write: those that no word names are free again.
 LiveBuffers RegisterForm::PostedBuffers(CachedRegister& entry, const WriteBuffers& buffers,
                                         const WriteOutcome& outcome) {
   RegisterCache& cache = core_.registers->cache;

@@ -49,7 +49,7 @@ class RegisterForm final : public Form {
   // The cache entry of the register that `search` found; null: search again. `forgotten` is
   // Forgotten() from before the search.
   CachedRegister* Adopt(const IndexKey& key, const SearchResult& search, uint64_t forgotten);
-  // GET and SET of a known register where the fabric completes inline and nobody interferes.
+  // GET and SET of a known register where the fabric completes inline and nothing interferes.
   // Nothing suspends: no pin is needed. False: take the slow path, and go on with what was begun.
   bool GetFast(Key* key, ReadResult* result);
   bool SetFast(Key* key, const NewRecord& record, BegunWrite* begun);

@@ -13,7 +13,7 @@ constexpr Status kUnresolved(StatusCode::kUnknownOutcome,
 
 }  // namespace
 
-// One round trip if all replicas take the seal: nobody else can be credited then.
+// One round trip if all replicas take the seal: no other worker can be credited then.
 Task<Result<RegisterResult>> RegisterEnds::DeleteRegister(RegisterOperation& operation, Key key,
                                                           const IndexKey& index_key,
                                                           CachedRegister& entry, bool* existed) {
@@ -26,15 +26,15 @@ Task<Result<RegisterResult>> RegisterEnds::DeleteRegister(RegisterOperation& ope
   bool knows_value = true;
   const bool first = core_.registers->cache.BeginDelete(entry.handle.ref);
   if (first) {
-    // Whether it was alive is judged by the time before the seal: what had time left then was there
-    // to be deleted, and others may have found it gone before that time was up.
+    // The time before the seal tells if it was alive: a value that had time left then was there to
+    // be deleted, and others may have found it gone before that time was up.
     const uint64_t began_ms = core_.context.clock.NowMs();
     const auto seal = SealWord::Deleted(me);
     Result<SealOutcome> sealed =
         co_await core_.registers->seal.Seal(operation, entry.handle, seal, true);
     if (!sealed.ok() && sealed.status().code() == StatusCode::kNotFound) {
-      // Of a register that ended before, the value may be gone already. Only who is credited with
-      // its end has to know it.
+      // The value of a register that ended before may be gone already. Only the worker that is
+      // credited with its end has to know it.
       knows_value = false;
       sealed = co_await core_.registers->seal.Seal(operation, entry.handle, seal, false);
     }
@@ -115,7 +115,7 @@ Task<Result<std::optional<uint32_t>>> RegisterEnds::CreditedDeleter(RegisterOper
       const Result<FinalWord> recorded =
           co_await core_.registers->seal.ReadFinal(operation, entry.handle);
       if (!recorded.ok()) co_return AfterSend(recorded.status());
-      // Dropped for somebody else, perhaps long ago: that says nothing about the key now.
+      // Dropped for another worker, perhaps long ago: that says nothing about the key now.
       const uint32_t me = CreditOf(core_.context.membership.id);
       if (recorded->is_dropped() && recorded->credit() == me) {
         co_return std::optional<uint32_t>(me);

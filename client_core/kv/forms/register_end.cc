@@ -302,8 +302,8 @@ Task<Result<RegisterResult>> RegisterEnds::ResolveInterrupted(RegisterOperation&
   if (!w2.is_empty()) {
     co_return dropped || f > w2 ? RegisterResult::kDone : RegisterResult::kAgain;
   }
-  // Nobody has read it without a lock where the register came to less: what is everywhere ahead of
-  // the seals is in F.
+  // No reader has read it without a lock where the register came to less: what is everywhere ahead
+  // of the seals is in F.
   const bool may_be_read = dropped || f > w;
   if (may_be_read) {
     // It began before the register's end was complete: it came just ahead of that.
@@ -316,8 +316,8 @@ Task<Result<RegisterResult>> RegisterEnds::ResolveInterrupted(RegisterOperation&
   co_return locked.value() ? RegisterResult::kAgain : RegisterResult::kDone;
 }
 
-// Nobody can name the key any more; its register still has to be closed to those who wrote to it
-// before.
+// No database can name the key any more; its register still has to be closed to workers that wrote
+// to it before.
 Task<Status> RegisterEnds::SweepRegister(ViewHold::Presence& presence, Entry slot, bool* gone) {
   RegisterOperation operation;
   const LentPresence lent(presence, operation);

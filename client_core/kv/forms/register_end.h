@@ -12,14 +12,14 @@
 
 namespace onetrip {
 
-// What a step on a register came to.
+// The result of a step on a register.
 enum class RegisterResult : uint8_t {
   kDone,
   kExpired,  // the value read has had its time
   kAgain,    // the register has ended, or must: look the key up
 };
 
-// Whether the slot names the register that lies there.
+// Returns true if the slot names the register that lies there.
 inline bool NamesRegister(SlotWord word, GlobalAddr register_addr) {
   return !word.is_empty() && word.is_register() && word.addr() == register_addr;
 }
@@ -36,8 +36,9 @@ class RegisterEnds {
   // longer value than what is `reserved` is for.
   Task<Status> EndRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                            CachedRegister& entry, bool may_wait, Draft* reserved = nullptr);
-  // Of the record that takes a register's place. F is not known before the register is sealed: for
-  // the value of `current`, or, if that is null or was not found, for the longest that it holds.
+  // The class of the record that replaces a register. F is not known before the register is sealed:
+  // for the value of `current`, or, if that is null or was not found, for the longest that it
+  // holds.
   static SizeClass ThawedClass(const IndexKey& key, const CachedRegister& entry,
                                const ReadResult* current = nullptr);
   // An object of `size_class` for a record that ends the register of that word, when more comes

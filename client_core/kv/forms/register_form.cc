@@ -1,4 +1,4 @@
-// What the store's operations do to a key that is a register (PROTOCOLS, "One key, two forms").
+// The store's operations on a key that is a register (PROTOCOLS, "One key, two forms").
 #include "client_core/base/planted_bug.h"
 #include "client_core/kv/forms/register.h"
 

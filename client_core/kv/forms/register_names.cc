@@ -1,4 +1,4 @@
-// What memory a register leads to (PROTOCOLS, "Blocks of workers that are gone").
+// The memory that a register leads to (PROTOCOLS, "Blocks of workers that are gone").
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -78,7 +78,7 @@ Task<Status> RegisterForm::SetRegister(RegisterOperation& operation, Key key,
 }
 
 // One attempt. kDone: the draft is the key's register now, or was overwritten at once by another
-// blind write, and belongs to nobody here any more.
+// blind write, and belongs to no operation here any more.
 Task<Result<RegisterResult>> RegisterForm::SetThroughIndex(RegisterOperation& operation, Key key,
                                                            const IndexKey& index_key,
                                                            RegisterSet* set) {
