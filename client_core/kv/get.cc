@@ -6,7 +6,7 @@
 namespace onetrip {
 namespace {
 
-// What `range` says of a value that is there whole, or is that part already.
+// The part that `range` says of a value that is there whole, or is that part already.
 std::string_view PartIn(const RecordView& record, ValueRange range) {
   if (record.value.size() != record.value_bytes) return record.value;
   const ValuePart part = PartOf(record.value_bytes, range);

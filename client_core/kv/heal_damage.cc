@@ -24,7 +24,7 @@ uint32_t DirectoryEnd(uint32_t depth) {
   return std::min(kDirectoryEntries, 2U << std::min(depth, kMaxDepth));
 }
 
-// What more than half of the replicas say.
+// The word that more than half of the replicas have.
 std::optional<uint64_t> MostSay(const uint64_t* words, int replicas) {
   for (int i = 0; i < replicas; ++i) {
     if (2 * std::count(words, words + replicas, words[i]) > replicas) return words[i];
@@ -32,7 +32,7 @@ std::optional<uint64_t> MostSay(const uint64_t* words, int replicas) {
   return std::nullopt;
 }
 
-// Of those that are sound, the image that most others are equal to; -1: none is sound.
+// The sound image that most others are equal to; -1: none is sound.
 template <typename Same>
 int MostAlike(const std::array<bool, kMaxReplicas>& sound, int replicas, Same same) {
   int best = -1;
@@ -200,7 +200,7 @@ Task<Status> DamageHealer::HealHeaders(GlobalAddr start, std::span<const uint64_
 }
 
 Task<Status> DamageHealer::HealSlot(GlobalAddr at, Words words, int replicas) {
-  // What most say counts, and if what that names is lost the key is: an older one would be stale.
+  // The majority's word counts; if what it names is lost the key is: an older one would be stale.
   const std::optional<uint64_t> most = MostSay(words.data(), replicas);
   std::optional<uint64_t> chosen;
   std::string name;
@@ -350,7 +350,7 @@ Task<Result<uint64_t>> DamageHealer::ChooseLane(SlotWord word, Words lane, int r
   co_return MostSay(lane.data(), replicas).value_or(0);
 }
 
-// What its creator wrote is alike on sound replicas; a lane's word counts if its value is anywhere.
+// The creator's part is alike on sound replicas; a lane's word counts if its value is anywhere.
 Task<Result<bool>> DamageHealer::HealRegister(SlotWord word, Images images, RoundTripPtr /*holder*/,
                                               std::string* name) {
   const GlobalAddr addr = word.addr();
@@ -402,7 +402,7 @@ Task<Result<bool>> DamageHealer::HealRegister(SlotWord word, Images images, Roun
     const Status status = co_await Put(addr + shape.lane_offset(lane), words, replicas, chosen);
     if (!status.ok()) co_return status;
   }
-  // What became of it: a sound replica that has not heard of it is behind.
+  // The register's end: a sound replica that has not heard of it is behind.
   for (const uint32_t offset : {kFinalOffset, kSealOffset}) {
     const Words words = load(offset);
     Words heard = words;

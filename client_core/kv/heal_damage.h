@@ -53,18 +53,18 @@ class DamageHealer {
   Task<Status> HealSlot(GlobalAddr at, Words words, int replicas);
   // Every replica of the word at `at`, which are `words` now.
   Task<Status> Put(GlobalAddr at, Words words, int replicas, uint64_t chosen);
-  // Whether what the word names is there, on every live replica now. *name: the key, if it could be
-  // read.
+  // Returns true if what the word names is there, on every live replica now. *name: the key, if it
+  // could be read.
   Task<Result<bool>> HealObject(SlotWord word, std::string* name);
   Task<Result<bool>> HealRecord(SlotWord word, Images images, RoundTripPtr holder,
                                 std::string* name);
   Task<Result<bool>> HealExtents(std::string_view list, uint64_t version);
   Task<Result<bool>> HealRegister(SlotWord word, Images images, RoundTripPtr holder,
                                   std::string* name);
-  // Whether a replica has the value that `meta` names; all have it then.
   // The word that the lane is to have; 0: none, for it is known of no value.
   Task<Result<uint64_t>> ChooseLane(SlotWord word, Words lane, int replicas, Ticks birth,
                                     RegisterShape shape);
+  // Returns true if a replica has the value that `meta` names; all have it then.
   Task<Result<bool>> HealBuffer(SlotWord word, MetaWord meta, Ticks birth, RegisterShape shape);
   void Lose(const std::string& name);
 

@@ -89,7 +89,7 @@ Task<Status> PoolCheck::Run() {
   co_return status;
 }
 
-// Of retired registers: each worker's is an object, when it could get one.
+// The rings of retired registers: each worker's is an object, when it could get one.
 Task<Status> PoolCheck::NameRings(Operation& operation) {
   const uint16_t count = context_.view().worker_index_end;
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();

@@ -34,15 +34,15 @@ struct PoolCounts {
   uint64_t extents = 0;
   uint64_t owned_bytes = 0;  // blocks that workers have, per replica
   uint64_t named_bytes = 0;  // objects there that something names
-  uint64_t unfinished = 0;   // steps of splits and inserts that somebody has yet to end
+  uint64_t unfinished = 0;   // steps of splits and inserts that a worker has yet to end
   // What is wrong.
   uint64_t differing = 0;             // words of the index that differ between replicas
   uint64_t misplaced = 0;             // entries and groups where they do not belong
   uint64_t duplicates = 0;            // keys with two entries
   uint64_t damaged = 0;               // objects that are not intact on some replica
-  uint64_t unowned = 0;               // names of memory that nobody owns
+  uint64_t unowned = 0;               // names of memory that no worker owns
   uint64_t named_twice = 0;           // objects that two name
-  std::vector<std::string> examples;  // of these, a line each; a few
+  std::vector<std::string> examples;  // a few of these, a line each
 
   [[nodiscard]] uint64_t wrong() const {
     return differing + misplaced + duplicates + damaged + unowned + named_twice;
@@ -61,7 +61,7 @@ class PoolCheck {
   Task<Status> Run();
 
  private:
-  // What was read from the replicas that lived then; the view may have others by now.
+  // The images that were read from the replicas that lived then; the view may have others by now.
   struct Images {
     std::array<const std::byte*, kMaxReplicas> at{};
     int count = 0;
@@ -89,7 +89,7 @@ class PoolCheck {
   Reclaimer& reclaimer_;
   OrphanBlocks blocks_;
   PoolCounts& counts_;
-  absl::flat_hash_set<std::string> keys_;  // of a subtable, with their keyspaces
+  absl::flat_hash_set<std::string> keys_;  // the keys of a subtable, with their keyspaces
 };
 
 }  // namespace onetrip

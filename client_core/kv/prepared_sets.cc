@@ -68,7 +68,7 @@ Task<Status> SlotStore::PrepareNow(std::span<const PendingSet> sets, bool may_us
       status = co_await extents_.WriteExtents(record, &draft.extents);
     if (!status.ok()) break;
     drafts_.Measure(key, record, &draft);
-    // What it gathers and asks for a hold has to see.
+    // A quiesce has to see what it gathers and asks for.
     status = co_await core_.AwaitRelease();
     if (!status.ok()) break;
     const ViewHold::Presence presence(core_.context.hold);
@@ -108,7 +108,7 @@ Task<Status> SlotStore::SetPreparedNow(Key key, NewRecord record, PreparedSets& 
     const Status status = co_await Set(key, record);
     if (status.code() != StatusCode::kOutOfMemory) co_return status;
   }
-  // A hold may have begun behind that.
+  // A quiesce may have begun behind that.
   const Status released = co_await core_.AwaitRelease();
   if (!released.ok()) co_return released;
   memory.GiveBackSpare();

@@ -30,7 +30,7 @@ Task<Status> SlotStore::DeleteNow(Key key, bool* existed) {
     if (!status.ok()) {
       status = co_await drafts_.FindAgain(operation, index_key, ReadExtent::kKey, nullptr, status,
                                           &search);
-      // What was flushed meanwhile may have expired since: it was there when the flush took it.
+      // A key flushed meanwhile may have expired since: it was there when the flush took it.
       const bool is_flushed = core_.MakeKey(key).keyspace != index_key.keyspace;
       if (status.ok() && is_flushed) {
         index_key = core_.MakeKey(key);

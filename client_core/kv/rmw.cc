@@ -69,7 +69,7 @@ Task<Result<Step>> SlotStore::SearchOn(RegisterOperation& operation, FoundKey* f
     if (!status.ok()) {
       status = co_await drafts_.FindAgain(operation, found->index_key, ReadExtent::kWhole, nullptr,
                                           status, &found->search);
-      // What was flushed meanwhile may have expired since: it was there when the flush took it.
+      // A key flushed meanwhile may have expired since: it was there when the flush took it.
       const bool is_flushed = core_.MakeKey(found->key).keyspace != found->index_key.keyspace;
       if (status.ok() && is_flushed) co_return Step::kAgain;
     }

@@ -79,8 +79,8 @@ Task<Status> SlotStore::Stop() {
     if (leaves_nothing && !chores_.lost.OwesLook())
       (void)co_await core_.allocator.retired_registers().SignOff();
   }
-  // What failed may still take effect until the node has fenced it: seconds at most, or the node is
-  // away for longer than a worker that ends can wait.
+  // An operation that failed may still take effect until the node has fenced it: seconds at most,
+  // or the node is away for longer than a worker that ends can wait.
   const uint64_t deadline_ns =
       core_.context.executor.NowNs() + core_.context.options.op_timeout_ms * 1'000'000;
   while (true) {

@@ -86,7 +86,7 @@ class SlotStore final : public Kv {
   [[nodiscard]] StoreMetrics& metrics() override { return core_.metrics; }
 
  private:
-  // What PreparedSets holds of this store.
+  // The memory of this store that PreparedSets holds.
   struct PreparedMemory;
 
   // get.cc. Inline: the fast path with the slow one behind it. REQUIRES: runs_inline.

@@ -1,4 +1,4 @@
-// What the master asks of a worker when a memory node is lost or comes back, and when regions move
+// The master's orders to a worker when a memory node is lost or comes back, and when regions move
 // (repair_order.h).
 #include "client_core/kv/view_participant.h"
 
@@ -95,7 +95,7 @@ Task<void> ViewParticipant::RunRepair(RepairOrder order, DoneFn done) {
                                    order.target);
       break;
     case RepairKind::kFormatRegions:
-      // What this worker knows of is in use.
+      // A region that this worker knows of is in use.
       status = order.region < core_.context.view().regions.size()
                    ? Status(StatusCode::kInvalidArgument, "the regions are there already")
                    : co_await FormatRegions(core_.context.fabric, *order.view, order.region);
