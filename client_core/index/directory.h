@@ -1,7 +1,7 @@
 // Directory: this worker's copy of which subtable holds which hash suffix.
 //
 // Entry s + 2^b names the subtable that split off suffix s at bit b. The copy may be stale, which
-// the group headers reveal to whoever reads a bucket; then the one entry in question is read again.
+// the group headers reveal to a reader of a bucket; then the one entry in question is read again.
 #ifndef ONETRIP_CLIENT_CORE_INDEX_DIRECTORY_H_
 #define ONETRIP_CLIENT_CORE_INDEX_DIRECTORY_H_
 

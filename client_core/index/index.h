@@ -108,8 +108,8 @@ class Index {
   [[nodiscard]] bool MetUnfinishedSplit(uint32_t* entry) const {
     return unfinished_.IsDue(context_.executor.NowNs(), entry);
   }
-  // Takes what steps are left of the split of directory entry `entry`, if there is one, beside
-  // whoever else may be at it. REQUIRES and errors as of Split().
+  // Takes the steps that are left of the split of directory entry `entry`, if there is one, beside
+  // any other worker that takes them. REQUIRES and errors as of Split().
   Task<Status> FinishSplit(ViewHold::Presence& presence, uint32_t entry);
 
   // Returns true if the word now in a slot is a blind write of `key`, which lets a blind writer

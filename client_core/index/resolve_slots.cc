@@ -150,8 +150,8 @@ Task<Status> SlotResolver::Resolve(Found found, bool is_slot) {
   co_return Status::Ok();
 }
 
-// The writes of what a word names go with its first CAS, ahead of it on every channel: whoever has
-// the word has what it names, unless that lies on other nodes.
+// The writes of what a word names go with its first CAS, ahead of it on every channel: a node that
+// has the word has what it names, unless that lies on other nodes.
 Task<Result<bool>> SlotResolver::MakeWhole(SlotWord word, NodeId node) {
   if (word.is_empty()) co_return true;
   if (!word.size_class().is_valid() || !view_.Contains(word.addr())) co_return false;

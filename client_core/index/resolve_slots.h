@@ -27,8 +27,8 @@ class SlotResolver {
   // Resolves the replicas that are live in `view`, which outlives the resolver, as `fabric` does.
   SlotResolver(Fabric& fabric, const View& view) : fabric_(fabric), view_(view) {}
 
-  // Not ok: some slots may differ still; to be called again, by anybody. REQUIRES: no worker has an
-  // operation under way that touches slots, nor starts one.
+  // Not ok: some slots may differ still; to be called again, by any worker. REQUIRES: no worker has
+  // an operation under way that touches slots, nor starts one.
   Task<Status> Run();
   // Words that differed.
   [[nodiscard]] uint64_t resolved() const { return resolved_; }

@@ -18,9 +18,9 @@ namespace {
 
 constexpr Status kLost(StatusCode::kCorrupt, "the directory leads nowhere");
 
-// PROTOCOLS, "A read of slots has witnesses". Goes with every READ of slots from their primary:
-// the batch fails unless a majority of the slot's nodes still lets this worker in. Where the fabric
-// completes inline whoever is fenced has ended; without nodes in the view none is ever put out.
+// PROTOCOLS, "A read of slots has witnesses". Goes with every READ of slots from their primary: the
+// batch fails unless a majority of the slot's nodes still lets this worker in. Where the fabric
+// completes inline a fenced worker has ended; without nodes in the view none is ever put out.
 void AddWitnesses(WorkerContext& context, const Engine& engine, GlobalAddr slot,
                   RoundTrip& round_trip) {
   const View& view = context.view();

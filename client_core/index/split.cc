@@ -4,12 +4,12 @@
 // group marked as filling; then each group's header in the parent turns to the new depth, and its
 // entries move one by one: FROZEN in the parent (readable, not writable), committed in the child at
 // the same place, EMPTY in the parent. When a group of the parent holds none of the child's keys
-// any more, the child's group is open. Whoever inserts meanwhile learns from the headers, which it
-// reads after its own entry is visible, that its key moves.
+// any more, the child's group is open. A worker that inserts meanwhile learns from the headers,
+// which it reads after its own entry is visible, that its key moves.
 //
-// Every step is a compare-and-swap from a word that never comes back to one that is the same
-// whoever proposes it. So any number of workers may take the steps of one split at the same time,
-// and whoever meets a split that its splitter has left finishes it: see PROTOCOLS.md, "Splits".
+// Every step is a compare-and-swap from a word that never comes back to one that is the same for
+// every proposer. So any number of workers may take the steps of one split at the same time, and a
+// worker that meets a split that its splitter has left finishes it: see PROTOCOLS.md, "Splits".
 #include <absl/cleanup/cleanup.h>
 
 #include <algorithm>
@@ -99,7 +99,7 @@ Task<Result<Index::Spare>> Index::TakeSpare() {
   if (!spares_.empty()) {
     const Spare spare = spares_.back();
     spares_.pop_back();
-    // Whoever looks for what is lost may be past the place where it gets its name.
+    // A worker's look for lost objects may be past the place where it gets its name.
     allocator_.accounting().KnowOf(spare.start);
     co_return spare;
   }
@@ -164,7 +164,7 @@ Task<Status> Index::SplitFrom(ViewHold::Presence& presence, uint32_t entry,
     const bool entered = co_await EnterSlots(operation);
     status = kMapChanges;
     if (entered) status = co_await SplitExclusively(operation, entry, at_depth, &spare);
-    // Whoever asked may have to wait for memory next.
+    // The caller may have to wait for memory next.
     operation.presence.LeaveSlots();
   }
   GiveBack(spare);
@@ -177,7 +177,7 @@ Task<Status> Index::SplitExclusively(Operation& operation, uint32_t entry,
   if (!seen.ok()) co_return seen.status();
   DirectoryWord word = seen.value();
   if (at_depth.has_value()) {
-    // Whoever swings the directory entry splits; others wait, and see to it that it is finished.
+    // The worker that swings the directory entry splits; others wait, and then finish the split.
     bool mine = !word.locked() && word.depth() == *at_depth;
     if (mine && *at_depth == kMaxDepth) {
       co_return Status(StatusCode::kOutOfMemory, "the index cannot grow beyond its directory");
@@ -235,7 +235,7 @@ Task<Status> Index::TakeSteps(Operation& operation, uint32_t entry, DirectoryWor
   directory_.Keep(child_entry, child);
   directory_.NoteDepth(entry, depth + 1);
   // The groups know nothing of each other. Each is at the slots by itself, and may leave them for a
-  // hold, which would wait for us in vain.
+  // quiesce, which would wait for us in vain.
   operation.presence.LeaveSlots();
   for (uint32_t first = 0; first < kSubtableGroups; first += kGroupsAtOnce) {
     std::vector<Task<void>> groups;
@@ -417,8 +417,8 @@ Task<Status> Index::MoveEntry(Operation& operation, Entry from, GlobalAddr to, b
   if (from.word.kind() != SlotKind::kObject && from.word.kind() != SlotKind::kFrozen) {
     co_return Status(StatusCode::kCorrupt, "a subtable that is being split holds a foreign word");
   }
-  // Whoever else takes the same steps proposes the same words. The blind bit would tell them apart:
-  // it is of one write only, and not of the move.
+  // Another worker that takes the same steps proposes the same words. The blind bit would tell them
+  // apart: it is of one write only, and not of the move.
   const SlotWord object = from.word.WithKind(SlotKind::kObject);
   const SlotWord frozen = from.word.WithKind(SlotKind::kFrozen);
   if (from.word != frozen) {
