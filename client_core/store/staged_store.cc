@@ -97,7 +97,7 @@ Task<std::shared_ptr<LargeValue>> StagedKv::Copy(NewRecord record) {
     copy->share = MemoryBudget::Share::TakeNow(made_, record.bytes());
   }
   const std::span<char> to(reinterpret_cast<char*>(copy->memory.start()), record.bytes());
-  // Who comes in between may change the key.
+  // An operation that comes in between may change the key.
   const bool in_haste = loads_ > kPatientLoads && to.size() <= kRecordValueBytesMax;
   const size_t piece = in_haste ? kRecordValueBytesMax : kTurnBytes;
   for (size_t from = 0; from < to.size(); from += piece) {
@@ -141,7 +141,7 @@ Task<Status> StagedKv::GetPart(Key key, ValueRange range, ReadResult* result) {
   const ValuePart part = PartOf(result->record_.value_bytes, range);
   result->record_.value = result->record_.value.substr(part.offset, part.bytes);
   if (result->large_ == nullptr || part.bytes == result->record_.value_bytes) co_return status;
-  // Who keeps a part must not keep all of the value with it: a reply counts as its own bytes.
+  // The holder of a part must not keep all of the value with it: a reply counts as its own bytes.
   const std::shared_ptr<LargeValue> whole = std::exchange(result->large_, nullptr);
   result->record_.holder = nullptr;
   if (part.bytes <= kTurnBytes) co_return status;

@@ -2,11 +2,11 @@
 // A pure interface: kv/slot_store.h implements it over the index; staged_store.h on a copy of a
 // key.
 //
-// Every operation is linearizable per key, whoever else works on it. A record carries a value, a
-// deadline and a type byte that the store does not interpret; a record whose deadline has passed is
-// not there. Single-threaded: one Kv per worker. Keys and values that are passed in are borrowed
-// until the Task completes. A Task is awaited in the turn that it was made in: an operation counts
-// as started from the call.
+// Every operation is linearizable per key, no matter which workers use it. A record carries a
+// value, a deadline and a type byte that the store does not interpret; a record whose deadline has
+// passed is not there. Single-threaded: one Kv per worker. Keys and values that are passed in are
+// borrowed until the Task completes. A Task is awaited in the turn that it was made in: an
+// operation counts as started from the call.
 //
 // Every operation may answer
 //   kOutOfMemory     nothing was applied; reads and deletes go on
@@ -168,7 +168,7 @@ struct KeyFacts {
   uint8_t type = 0;
 };
 
-// Whom a walk over keys tells what it meets. Strings are borrowed for the call.
+// A walk over keys tells a KeyVisitor what it meets. Strings are borrowed for the call.
 class KeyVisitor {
  public:
   virtual ~KeyVisitor() = default;
