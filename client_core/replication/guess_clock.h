@@ -21,7 +21,7 @@ namespace onetrip {
 struct RegisterTimes {
   Ticks birth;
   RegisterTime last = 0;  // the largest time of this worker's own words
-  RegisterTime seen = 0;  // the largest time of anybody's words that it has met
+  RegisterTime seen = 0;  // the largest time of any worker's words that it has met
 };
 
 class GuessClock {

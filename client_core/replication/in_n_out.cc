@@ -75,7 +75,7 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
     const RemoteAddr lane = Plus(at, ref.shape.lane_offset(write.lane));
     const bool plainly = expected.is_empty() && Planted(Bug::kFirstWordPlain);
     if (plainly) batch->WriteWord(lane, write.word.bits());
-    // The lanes first: who reads the word in its lane finds there all that is looked at here.
+    // The lanes first: a reader of the word in its lane finds there all that is looked at here.
     const bool reads = attempt == 0 && write.read_lanes;
     const std::byte* image = reads ? batch->Read(at, ref.shape.in_place_offset()) : nullptr;
     const size_t cas = batch->Cas(lane, expected.bits(), write.word.bits());

@@ -1,5 +1,5 @@
-// QuorumCall: one step of a register protocol, asked of r replicas; whoever waits goes on as soon
-// as a quorum has answered.
+// QuorumCall: one step of a register protocol, asked of r replicas; the waiter goes on as soon as a
+// quorum has answered.
 //
 // Each replica is asked by a coroutine of its own that holds a Share. Shares and the waiter share
 // one pooled state by an intrusive count, so that stragglers report, and keep what they use (the

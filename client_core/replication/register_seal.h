@@ -19,7 +19,7 @@ namespace onetrip {
 // The answers of a majority or more of the replicas, all of them sealed.
 struct SealOutcome {
   bool all_mine = false;            // all r hold the seal that was asked for
-  std::optional<WorkerId> deleter;  // one of those who have DELETED it, if any
+  std::optional<WorkerId> deleter;  // one of those that have DELETED it, if any
   bool one_deleter = false;         // all that answered are DELETED by that one
   Tuple f;                          // the largest lane; its value if it was asked for
 };

@@ -1,6 +1,6 @@
-// A register protocol's step has seen this of each replica; pure functions tell what all of it
-// comes to. Every driver of the steps shares them, the one by coroutines (QuorumCall) and the one
-// where the fabric completes inline (SafeGuess's fast path).
+// ReplicaSeen: one replica as a step of a register protocol has seen it. Pure functions tell what
+// all of them come to. Every driver of the steps shares these functions, the one by coroutines
+// (QuorumCall) and the one where the fabric completes inline (SafeGuess's fast path).
 #ifndef ONETRIP_CLIENT_CORE_REPLICATION_REPLICA_SEEN_H_
 #define ONETRIP_CLIENT_CORE_REPLICATION_REPLICA_SEEN_H_
 

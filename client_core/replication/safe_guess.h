@@ -47,9 +47,9 @@ struct ReadOutcome {
   RegisterEnd end = RegisterEnd::kDone;
   uint64_t seal = 0;  // kInterrupted
   Tuple tuple;        // kDone: the write that was read; its value lives as long as the holder
-  // What wait-freedom promises with n writers (SWARM C.2), for those who watch it: M.reads, at most
-  // 2 n + 1; guesses that could not be locked twice in a row, none, since by then their writer has
-  // announced what overtook them.
+  // What wait-freedom promises with n writers (SWARM C.2), for observers: M.reads, at most 2 n + 1;
+  // guesses that could not be locked twice in a row, none, since by then their writer has announced
+  // what overtook them.
   uint32_t iterations = 1;
   uint32_t stalls = 0;
 };

@@ -66,8 +66,8 @@ std::optional<Result<SlotOutcome>> Snapshot::WriteAtOnce(Operation& operation,
   return OutcomeOf(round_trip->op(0).result, write, places);
 }
 
-// Algorithm 4: a write that loses a node waits until it is back or out, its slots left to whoever
-// makes them alike meanwhile, and looks what the primary says.
+// Algorithm 4: a write that loses a node waits until it is back or out, its slots left to the
+// worker that makes them alike meanwhile, and looks what the primary says.
 Task<Result<SlotOutcome>> Snapshot::WriteSlowly(Operation& operation, SlotWrite write,
                                                 Progress progress) {
   const RoundTripPtr first(write.first);
@@ -152,7 +152,7 @@ Task<Status> Snapshot::Stop(uint64_t until_ns) {
 // among all writers.
 Task<Result<SlotOutcome>> Snapshot::Attempt(Operation& operation, const SlotWrite& write,
                                             Progress* progress) {
-  // The master counts on it: who writes now would vote with replicas that others count no more.
+  // The master counts on it: a write now would vote with replicas that others count no more.
   CHECK(!context_.hold.slots_are_still());
   const Places places = PlacesOf(write.slot);
   Votes votes;
@@ -249,7 +249,7 @@ Task<Status> Snapshot::FixBackups(Operation& operation, const SlotWrite& write,
   const Status status = co_await Post(context_, operation, round_trip);
   if (!status.ok()) co_return status;
   for (size_t i = 0; i < round_trip->size(); ++i) {
-    // Whoever proposes the same word may have been faster, and the slot gone on.
+    // Another worker that proposes the same word may have been faster, and the slot gone on.
     if (round_trip->op(i).result != round_trip->op(i).expected && !write.shared) {
       co_return Status(StatusCode::kCorrupt, "a backup slot changed under the round's winner");
     }

@@ -61,8 +61,8 @@ class Snapshot : public Engine {
   Task<Result<SlotOutcome>> WriteSlowly(Operation& operation, SlotWrite write, Progress progress);
   Task<Result<SlotOutcome>> Attempt(Operation& operation, const SlotWrite& write,
                                     Progress* progress);
-  // Goes on with a round that an operation has left, in which v_new may be in a backup: whoever
-  // comes to the slot waits for its end. `first` may be null.
+  // Goes on with a round that an operation has left, in which v_new may be in a backup: the next
+  // writer of the slot waits for its end. `first` may be null.
   Task<void> FinishRound(SlotWrite write, RoundTripPtr first, Progress progress, EpochPin pin,
                          ViewHold::Presence presence);
   // `write` with what `first` holds of its caller, where it has failed, in `*repeated`.

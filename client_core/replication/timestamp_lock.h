@@ -1,7 +1,7 @@
 // TimestampLock: try_lock(w, READ or WRITE) of Safe-Guess (SWARM 3.3, appendix B).
 //
-// A guess may be returned by readers who lock it in mode READ, or redone by its writer who locks it
-// in mode WRITE; for one guess both never succeed. The r lock words lie in the write's own
+// A guess may be returned by readers that lock it in mode READ, or redone by its writer, which
+// locks it in mode WRITE; for one guess both never succeed. The r lock words lie in the write's own
 // out-of-place buffer, outside the bytes of every bulk WRITE, and hold absolute time, so that the
 // word of an earlier write that used the buffer reads as unlocked.
 #ifndef ONETRIP_CLIENT_CORE_REPLICATION_TIMESTAMP_LOCK_H_
