@@ -35,7 +35,7 @@ void Chores::OnTick() {
       &tick_timer_, core_.context.executor.NowNs() + (quiet ? kQuietFactor * tick_ns : tick_ns));
 }
 
-// Whoever began them has ended, or has given up. What fails is tried again at a later tick.
+// The workers that began them have ended, or given up. What fails is tried again at a later tick.
 Task<void> Chores::FinishSplits() {
   finishing_splits_ = true;
   ViewHold::Presence presence(core_.context.hold);

@@ -27,7 +27,7 @@ constexpr uint32_t kSparseAtOnce = 8;      // open blocks that a round begins wi
 constexpr size_t kObjectsAtOnce = 16;      // that are moved together
 constexpr size_t kRegistersAtOnce = 4096;  // that are looked at in a turn
 constexpr uint64_t kRestDivisorWhenShort = 10;
-// Ahead of a shortage clients have so much of the time.
+// Ahead of a shortage clients have this many times the time of a round.
 constexpr uint64_t kRestFactor = 4;
 
 }  // namespace
@@ -184,7 +184,7 @@ Task<Status> Compactor::MoveRecord(RegisterOperation& operation, const IndexKey&
   co_return status;
 }
 
-// A buffer is given back by whoever wrote the word that names it, with its register.
+// The writer of the word that names a buffer gives it back, with its register.
 Task<void> Compactor::MoveRegistersOfBuffers() {
   size_t next = 0;
   bool more = true;

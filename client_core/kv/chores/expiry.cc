@@ -2,10 +2,10 @@
 //
 // Every worker walks over the whole index, round and round, each from another place on, and removes
 // what is expired as a command that meets it does: by a conditional write of the very word that it
-// saw. So walks need no coordination: whoever loses has nothing to do, and a worker that is gone
-// leaves nothing undone. A walk rests when many records in a row had time left; it rests longer the
-// more workers there are, so that all of them together look no more often than one. Registers have
-// no deadlines.
+// saw. So walks need no coordination: a loser has nothing to do, and a worker that is gone leaves
+// nothing undone. A walk rests when many records in a row had time left; it rests longer the more
+// workers there are, so that all of them together look no more often than one. Registers have no
+// deadlines.
 #include "client_core/kv/chores/expiry.h"
 
 #include <array>
@@ -31,7 +31,7 @@ constexpr uint64_t kGroupsInVain = 4096;
 uint64_t GroupsWithin(uint32_t directory_end) {
   return uint64_t{std::max(directory_end, 2U)} / 2 * kSubtableGroups;
 }
-// A walk works for so long, then leaves clients four times as much.
+// A walk works for this time, then leaves clients four times as much.
 constexpr uint64_t kTurnNs = 50'000;
 constexpr uint64_t kPauseFactor = 4;
 // Removals between two turns of clients where the fabric completes inline; each takes some 3 us.

@@ -13,10 +13,10 @@ namespace {
 
 constexpr uint32_t kDirectoryStretch = 1024;  // entries per READ
 constexpr uint32_t kGroupsAtOnce = 16;
-// Where the fabric completes inline a walk works for so long, then lets clients in.
+// Where the fabric completes inline a walk works for this time, then lets clients in.
 constexpr uint64_t kTurnNs = 50'000;
-// One in the background works for so long, then rests; for no longer than this, whatever it waited
-// for.
+// One in the background works for the first time, then rests; for at most the second, whatever it
+// waited for.
 constexpr uint64_t kBackgroundTurnNs = 500'000;
 constexpr uint64_t kRestMaxNs = 10'000'000;
 

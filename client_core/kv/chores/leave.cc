@@ -1,5 +1,5 @@
-// Regions that are given up: what lives there is written anew elsewhere, whoever has its block
-// (PROTOCOLS, "Regions that are given up").
+// Regions that are given up: what lives there is written anew elsewhere, no matter which worker has
+// its block (PROTOCOLS, "Regions that are given up").
 //
 // Registers become records first, as before a move. Then a record is restated, in memory that
 // leaves nothing behind: no worker allocates where regions leave. Extents are copied, one at a

@@ -93,7 +93,7 @@ void LostMemory::NoteLosses() {
       core_.context.options.accounts_always != 0) {
     account_.may_have_lost = true;
   }
-  // Whoever lost it may not know, as when a bit did not get through.
+  // The worker that lost an object may not know, as when a bit did not get through.
   const bool is_scarce = core_.allocator.is_scarce();
   if (is_scarce && core_.context.executor.NowNs() >= account_.next_ns)
     account_.may_have_lost = true;
@@ -197,7 +197,7 @@ Task<void> LostMemory::AwaitAccount() {
 }
 
 Task<Status> LostMemory::FreeLost() {
-  // Who takes blocks over inherits, too.
+  // A take-over of blocks inherits, too.
   if (!BeginInheriting()) co_return kBusy;
   const MechanismScope scope(core_.context.mechanism_observer, Mechanism::kAccount);
   const absl::Cleanup done = [this] { EndInheriting(); };

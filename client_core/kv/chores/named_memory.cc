@@ -57,7 +57,7 @@ Task<void> NamedMemory::NameGroup(OrphanInventory& inventory, const View& view, 
     if (i == kGroupHeaderWord || (word.is_empty() && !word.is_dropped())) continue;
     if (word.kind() == SlotKind::kTentative && inventory.of_the_dead &&
         inventory.blocks.At(word.addr()) != nullptr) {
-      // Whoever would commit it is gone. Whoever removes it instead of us has not unlinked it.
+      // The worker that would commit it is gone. Another that removes it has not unlinked it.
       const Result<SlotOutcome> killed = co_await core_.engine.Write(
           operation,
           {table.Word(group, i), word.bits(), core_.index.NewEmptyWord().bits(), GlobalAddr()});

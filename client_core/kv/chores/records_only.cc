@@ -127,8 +127,8 @@ Task<Status> RecordsOnly::ReserveToEnd(SlotWord word, const IndexKey& key,
   co_return status;
 }
 
-// As whoever writes to a register that is to be a record; what is in it stays. The register's
-// memory is given up, too, so that in the end less is used than before.
+// Does what a writer to a register that is to be a record does; the register's value stays. The
+// register's memory is given up, too, so that in the end less is used than before.
 Task<Status> RecordsOnly::MakeRecord(ViewHold::Presence& presence, const ListedRegister& listed,
                                      bool own, uint64_t wait_ms) {
   const IndexKey key = IndexKey::Make(listed.keyspace, listed.key);

@@ -38,9 +38,9 @@ Task<Status> Sweeper::Swap(uint32_t first, uint32_t second) {
   co_return co_await core_.context.master.SwapKeyspaces(core_.context.hold, first, second);
 }
 
-// Whoever has started in the old keyspace must find there what its own kind has left: a counter
-// that a sweep removes between two increments of before the flush would count one of them for
-// nothing.
+// An operation that has started in the old keyspace must find there what earlier ones have left: a
+// counter that a sweep removes between two increments of before the flush would count one of them
+// for nothing.
 Task<void> Sweeper::OutliveOldOperations() {
   while (!core_.reclaimer.IsSafe(sweep_epoch_) && !core_.stopping && !Planted(Bug::kSweepsAtOnce)) {
     if (!core_.context.hold.holds_all()) co_await core_.allocator.Maintain();
