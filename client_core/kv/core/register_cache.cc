@@ -129,7 +129,7 @@ void RegisterCache::Drop(GlobalAddr addr) {
   }
 }
 
-// Who has searched meanwhile searches again, as for one that is forgotten.
+// An operation that has searched meanwhile searches again, as for one that is forgotten.
 void RegisterCache::DoubtAll() {
   if (allocator_.opener().TakeHasOpened() && !Planted(Bug::kNotLetGo)) LetGoOfForeign();
   ++forgotten_;
