@@ -29,8 +29,8 @@ Task<Status> Drafts::ReserveRegister(const IndexKey& key, Draft* draft) {
   draft->size_class = plan.size_class;
   draft->out_class = plan.buffer_class;
   draft->addr = GlobalAddr();
-  // Who waits for the first time holds nothing. Whoever does so again, since the last memory that
-  // there was served for the one or for the other, keeps what it has.
+  // An operation that waits for the first time holds nothing. One that waits again, since the last
+  // memory that there was served for the one or for the other, keeps what it has.
   GlobalAddr addr;
   bool has_waited = false;
   int grants = 0;

@@ -30,7 +30,7 @@ SizeClass Drafts::GivenUpFor(const SearchResult& search, const Change& change,
 SizeClass Drafts::GivenUpFor(const Key& key, SlotWord register_word, SizeClass thawed,
                              const Change* change) {
   const SizeClass given_up(std::max(register_word.size_class().index(), thawed.index()));
-  // It is sealed: only a record lets anybody write the key again.
+  // It is sealed: only a record lets a worker write the key again.
   if (change == nullptr || change->kind != Change::Kind::kWrite) return given_up;
   const SizeClass needed = SizeClass::For(RecordBytes(key.bytes.size(), change->record.bytes()));
   const bool fits = needed.is_valid() && needed.bytes() <= given_up.bytes();

@@ -1,4 +1,4 @@
-// OrphanInventory: blocks, and what of them is named, for whoever frees the rest. Private to kv/.
+// OrphanInventory: blocks, and what of them is named, to free the rest. Private to kv/.
 #ifndef ONETRIP_CLIENT_CORE_KV_FORMS_ORPHAN_INVENTORY_H_
 #define ONETRIP_CLIENT_CORE_KV_FORMS_ORPHAN_INVENTORY_H_
 

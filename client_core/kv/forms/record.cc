@@ -7,8 +7,8 @@
 
 namespace onetrip {
 
-// PROTOCOLS, "One key, two forms": whoever replaces a register's object first writes F into the
-// register's final word, in the same round trip as the first step of its own.
+// PROTOCOLS, "One key, two forms": the writer that replaces a register's object first writes F into
+// the register's final word, in the same round trip as the first step of its own.
 bool Records::TellOrigin(const SearchResult& search, RecordOrigin* origin, RoundTripPtr* first) {
   if (!core_.registers || !RecordHasOrigin(search.record, RecordKeyEnd(0), origin)) return false;
   if (!*first) *first = core_.context.fabric.NewRoundTrip();

@@ -84,7 +84,7 @@ Task<Status> RecordForm::Replace(Operation& operation, const Key& key, const Ind
   if (change.version != nullptr) *change.version = LoadRecordHeader(draft->record).version;
   drafts_.AddWrites(*draft->buffer, *draft);
   if (!search.found) {
-    // Whoever meets the tentative entry reads the record's key.
+    // An operation that meets the tentative entry reads the record's key.
     status = co_await Post(core_.context, operation, draft->buffer);
     if (!status.ok()) co_return status;
     status =

@@ -34,7 +34,7 @@ bool RegisterForm::FitsRegister(const Key& key, const NewRecord& record) const {
          record.deadline_ms == 0 && !core_.context.view().records_only;
 }
 
-// Whoever searched while a register was forgotten may hold the address of that very one.
+// An operation that searched while a register was forgotten may hold that very one's address.
 CachedRegister* RegisterForm::Adopt(const IndexKey& key, const SearchResult& search,
                                     uint64_t forgotten) {
   RegisterHeader header;
@@ -158,8 +158,8 @@ Task<Status> RegisterForm::TakeBuffers(RegisterOperation& operation, CachedRegis
   while (!TryTakeBuffers(entry, buffers)) {
     operation.shared_pin = SharedPin();
     operation.pin.Release();
-    // Whoever may make the key another register does not wait for room here if there is some
-    // elsewhere.
+    // An operation that may make the key another register does not wait for room here if there is
+    // some elsewhere.
     if (idle != nullptr && core_.allocator.has_elsewhere() && !core_.context.hold.held()) {
       co_await core_.allocator.Maintain();
       if (cache.HasBuffers(entry.buffer_class, near, Allocator::kBuffersOfAWrite)) continue;

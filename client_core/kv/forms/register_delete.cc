@@ -83,8 +83,8 @@ Task<Result<RegisterResult>> RegisterEnds::DeleteRegister(RegisterOperation& ope
 }
 
 // A majority is sealed, some perhaps FROZEN: a DEL may still take the register as it is. Installs
-// `credit` in the slot, or learns who was faster. Nothing: the register is a record, or has ended
-// before.
+// `credit` in the slot, or learns which one was faster. Nothing: the register is a record, or has
+// ended before.
 Task<Result<std::optional<uint32_t>>> RegisterEnds::CreditedDeleter(RegisterOperation& operation,
                                                                     const IndexKey& key,
                                                                     CachedRegister& entry,
@@ -121,7 +121,7 @@ Task<Result<std::optional<uint32_t>>> RegisterEnds::CreditedDeleter(RegisterOper
         co_return std::optional<uint32_t>(me);
       }
       if (!recorded->is_empty()) co_return std::optional<uint32_t>();
-      // Dropped, and whoever did it is about to record for whom.
+      // Dropped, and the worker that did it is about to record for which one.
     }
     const bool in_time = co_await backoff.Wait();
     if (!in_time) co_return kUnresolved;

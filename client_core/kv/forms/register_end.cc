@@ -4,8 +4,8 @@
 //   FROZEN (or mixed)        a record with (X, F)                           final word of X = F
 //   DELETED by one D         DROPPED(X, D)                                  final word = DROPPED(D)
 //
-// What the slot goes to is decided by the slot alone; whoever meets a sealed register helps. A
-// register's memory is given up when its final word is written and nothing in the index names it.
+// What the slot goes to is decided by the slot alone; a worker that meets a sealed register helps.
+// A register's memory is given up when its final word is written and nothing in the index names it.
 #include "client_core/kv/forms/register_end.h"
 
 #include <utility>
@@ -20,7 +20,7 @@ namespace {
 constexpr Status kUnresolved(StatusCode::kUnknownOutcome,
                              "a write was interrupted, and what became of it could not be learned");
 
-// For so long an interrupted write waits for the memory of a record.
+// An interrupted write waits for this time for the memory of a record.
 constexpr uint64_t kShortTicks = 3;
 
 }  // namespace
@@ -103,7 +103,7 @@ Task<Status> RegisterEnds::ThawRegister(RegisterOperation& operation, const Inde
   fields.key = key.bytes;
   fields.value_head = value.bytes;
   fields.deadline_ms = value.deadline_ms;
-  // The same write in another form: whoever compares versions sees no change.
+  // The same write in another form: a comparison of versions sees no change.
   fields.version = VersionOf(entry.handle.ref, f.word);
   fields.type = value.type;
   fields.opcode = LogOpcode::kThawed;
@@ -195,8 +195,8 @@ Task<void> RegisterEnds::FreeBeside(ViewHold::Presence presence, Entry dropped,
   co_await FreeDropped(presence, dropped, size_class);
 }
 
-// In the background: records the end in the register, then frees the slot; whoever frees it gives
-// the register's memory up.
+// In the background: records the end in the register, then frees the slot; the worker that frees it
+// gives the register's memory up.
 Task<void> RegisterEnds::FreeDropped(ViewHold::Presence& presence, Entry dropped,
                                      SizeClass size_class) {
   Operation operation;

@@ -54,8 +54,8 @@ class RegisterEnds {
   Task<Result<RegisterResult>> DeleteRegister(RegisterOperation& operation, Key key,
                                               const IndexKey& index_key, CachedRegister& entry,
                                               bool* existed);
-  // In the background: records the end in the register, then frees the slot; whoever frees it gives
-  // the register's memory up.
+  // In the background: records the end in the register, then frees the slot; the worker that frees
+  // it gives the register's memory up.
   Task<void> FreeDropped(ViewHold::Presence& presence, Entry dropped, SizeClass size_class);
   // Ends the register of a flushed keyspace.
   Task<Status> SweepRegister(ViewHold::Presence& presence, Entry slot, bool* gone);
@@ -65,7 +65,7 @@ class RegisterEnds {
                                          CachedRegister& entry);
   Task<Status> ThawRegister(RegisterOperation& operation, const IndexKey& key, Entry slot,
                             CachedRegister& entry, const Tuple& f, Draft* draft);
-  // Who is credited with the register's end, if the slot says so.
+  // Returns the worker that is credited with the register's end, if the slot says so.
   Task<Result<std::optional<uint32_t>>> DropRegister(RegisterOperation& operation, Entry slot,
                                                      uint32_t credit, bool in_background);
   Task<void> FreeBeside(ViewHold::Presence presence, Entry dropped, SizeClass size_class);
