@@ -3,7 +3,7 @@
 // replicas have, or what a checksum vouches for, is put everywhere.
 //
 // What no replica has any more is lost: its slot is emptied, so that the key may be written again,
-// and its name is listed as far as it can be read. Runs while everybody holds kSlots, ahead of
+// and its name is listed as far as it can be read. Runs while all workers hold kSlots, ahead of
 // SlotResolver, whose rule that the primary's word stands holds for sound memory alone.
 #ifndef ONETRIP_CLIENT_CORE_KV_HEAL_DAMAGE_H_
 #define ONETRIP_CLIENT_CORE_KV_HEAL_DAMAGE_H_
@@ -31,7 +31,7 @@ class DamageHealer {
   DamageHealer(Fabric& fabric, const View& view, std::function<SlotWord()> new_empty)
       : fabric_(fabric), view_(view), new_empty_(std::move(new_empty)) {}
 
-  // Not ok: to be done again, by anybody. REQUIRES: as SlotResolver::Run().
+  // Not ok: to be done again, by any worker. REQUIRES: as SlotResolver::Run().
   Task<Status> Run();
 
   // Words and objects that differed and are alike now.

@@ -26,7 +26,7 @@ struct SlotStore::PreparedMemory final : PreparedSets::Memory {
     }
     GiveBackSpare();
   }
-  // Whoever splits a subtable next finds it.
+  // The next split of a subtable finds it.
   void GiveBackSpare() {
     if (!spare.is_null()) allocator.FreeUnpublished(spare, kSpareClass);
     spare = GlobalAddr();

@@ -1,5 +1,5 @@
 // Read-modify-write: read the record, build the new one out of place, swing the slot from exactly
-// the word that was read; whoever loses reads again (PROTOCOLS, "SNAPSHOT").
+// the word that was read; a loser reads again (PROTOCOLS, "SNAPSHOT").
 #include "client_core/kv/slot_store.h"
 
 namespace onetrip {

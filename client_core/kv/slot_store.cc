@@ -68,7 +68,7 @@ Task<Status> SlotStore::Stop() {
                                                    core_.context.options.op_timeout_ms * 1'000'000);
   if (!rounds.ok()) co_return rounds;
   const bool drained = co_await core_.allocator.Drain();
-  // Else whoever takes the blocks over looks what of them is named.
+  // Else the worker that takes the blocks over looks what of them is named.
   const bool all_is_named =
       !core_.left_unnamed && core_.metrics.objects_left.Value() == 0 && !core_.index.HasUnnamed();
   if (drained && all_is_named) {

@@ -37,8 +37,8 @@ class SlotStore final : public Kv {
   // Formats the index if this is the cluster's first worker; starts background work.
   Task<Status> Start();
   // Waits for background work to end and gives back memory that can be. No operation may be
-  // running. Not ok: something of this worker's may still take effect, even now; whoever it was
-  // must not leave the cluster, but be taken for dead by it.
+  // running. Not ok: something of this worker's may still take effect, even now; this worker must
+  // not leave the cluster, but be taken for dead by it.
   Task<Status> Stop();
 
   Task<Status> Get(Key key, ReadResult* result) override {
