@@ -144,7 +144,7 @@ def main():
             try:
                 compare(servers, arguments, cases, results)
             finally:
-                # The pages go back only when nobody has them.
+                # The pages go back only when no process has them.
                 for server in servers:
                     server.stop()
         print_results(results)

@@ -1,4 +1,4 @@
-// What coroutines, sleeps and loop turns cost.
+// Measures the cost of coroutines, sleeps and loop turns.
 #include <benchmark/benchmark.h>
 #include <sys/socket.h>
 #include <unistd.h>

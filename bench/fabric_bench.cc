@@ -1,5 +1,6 @@
-// What a round trip costs on shm and on tcp: single operations, and the batches that a GET and a
-// SET post. On tcp beside a bare exchange of the same bytes over loopback, in the same run.
+// Measures the cost of a round trip on shm and on tcp: single operations, and the batches that a
+// GET and a SET post. On tcp beside a bare exchange of the same bytes over loopback, in the same
+// run.
 #include <benchmark/benchmark.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -200,7 +201,7 @@ class Tcp {
 
   Fabric& fabric() { return *fabric_; }
   LoopExecutor& executor() { return executor_; }
-  // Of all memory nodes.
+  // CPU time of all memory nodes.
   [[nodiscard]] uint64_t NodeCpuNs() const {
     uint64_t sum = 0;
     for (const auto& server : servers_) sum += server->CpuNs();

@@ -33,7 +33,7 @@ class Store {
     for (uint64_t i = 0; i < kKeys; ++i) Insert(i);
   }
   void Insert(uint64_t n) { CHECK(BlockOn(executor_, worker_.Insert(KeyOf(n), n)).value()); }
-  // Of the index alone: what one Find costs, its key hashed and its result dropped.
+  // Runs the index alone: shows the cost of one Find, its key hashed and its result dropped.
   void Find(const std::string& key, bool expect_found) {
     BlockOn(executor_, [](IndexWorker* worker, const std::string* name, bool found) -> Task<void> {
       Operation operation;

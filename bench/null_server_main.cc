@@ -44,7 +44,7 @@ std::string ValueReply() {
   return "$" + std::to_string(kValueBytes) + "\r\n" + std::string(kValueBytes, 'x') + "\r\n";
 }
 
-// What one command looks like in the input: its first word and its length in bytes.
+// One command in the input: its first word and its length in bytes.
 struct Frame {
   std::string_view verb;
   size_t size_bytes = 0;

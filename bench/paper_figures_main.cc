@@ -25,7 +25,7 @@ struct PaperFive {
   double get_us;
   double update_us;
   const char* get_trips;     // common / 99th percentile
-  const char* update_trips;  // of table 2
+  const char* update_trips;  // table 2's
 };
 constexpr PaperFive kFive[] = {
     {System::kRaw, 1.9, 1.6, "1 / 1", "1 / 1"}, {System::kSwarm, 2.4, 3.1, "1 / 1", "1 / 1"},
@@ -136,7 +136,7 @@ void Figures::Thirteen() {
     double share_a;
     double share_b;
     double get_us;
-    double update_us;  // of those in one round trip
+    double update_us;  // for those in one round trip
   };
   constexpr Paper kPaper[] = {
       {1, 2, 23, 3.1, 3.6}, {4, 11, 57, 3.2, 3.9}, {16, 39, 86, 3.3, 4.0}, {64, 99, 99, 3.6, 4.3}};

@@ -1,4 +1,4 @@
-// What the operations of a run came to, beside what the paper says, as text and as JSON.
+// Reports the operations of a run beside the paper's figures, as text and as JSON.
 #ifndef ONETRIP_BENCH_PAPER_REPORT_H_
 #define ONETRIP_BENCH_PAPER_REPORT_H_
 
@@ -14,7 +14,7 @@ namespace onetrip {
 
 using Json = nlohmann::ordered_json;
 
-// Of the operations of one kind.
+// Sums up the operations of one kind.
 class Summary {
  public:
   Summary(const std::vector<OpCost>& costs, OpKind kind);
@@ -22,7 +22,7 @@ class Summary {
   [[nodiscard]] size_t count() const { return latency_ns_.size(); }
   // Microseconds. REQUIRES: 0 <= percent <= 100.
   [[nodiscard]] double LatencyUs(double percent) const;
-  // The smallest number of round trips that so many percent of the operations did not exceed.
+  // The smallest number of round trips that `percent` of the operations did not exceed.
   [[nodiscard]] uint32_t RoundTrips(double percent) const;
   // Percent of the operations that took `round_trips`; the last one counts all that took more, too.
   [[nodiscard]] double Share(uint32_t round_trips) const;

@@ -163,7 +163,7 @@ std::string_view NameOf(System system) {
 }
 
 struct PaperWorld::Phase {
-  uint64_t first;  // of each client's keys
+  uint64_t first;  // index into each client's keys
   uint64_t ops;
   double get_share;
 };

@@ -56,7 +56,7 @@ class PaperClient {
 
  private:
   Rng rng_;
-  std::vector<uint32_t> keys_;  // of the operations to come
+  std::vector<uint32_t> keys_;  // the operations to come use them
 };
 
 struct WorldOptions {
@@ -64,11 +64,11 @@ struct WorldOptions {
   uint32_t clients = 4;
   uint32_t keys = 100'000;
   uint32_t lanes = 4;
-  double theta = 0.99;         // of Zipf; 0: all keys alike
+  double theta = 0.99;         // Zipf's; 0: all keys alike
   double get_share = 0.95;     // YCSB B; A: 0.5
   double warm_get_share = -1;  // if it differs
-  // Of random clients to each key that is going to be used, without taking time: they bring the
-  // keys into the state in which a long run leaves them.
+  // Operations of random clients to each key that is going to be used, without taking time: they
+  // bring the keys into the state in which a long run leaves them.
   uint32_t settle_ops_per_key = 0;
   // In all. Warm-up ones run like the measured ones that follow them.
   uint64_t warm_ops = 0;

@@ -1,4 +1,4 @@
-// What RESP and dispatch cost per command, without sockets.
+// Measures the cost of RESP and dispatch per command, without sockets.
 //
 // Items are commands: read the time per item as one over items_per_second. BM_Dispatch* runs whole
 // pipelines of 16 through parser, command table and handlers; GET and SET on a little cluster of

@@ -8,7 +8,7 @@
 
 namespace onetrip {
 
-// What a client looks like now. Times are nanoseconds of the worker's executor.
+// The signs that a client gives now. Times are nanoseconds of the worker's executor.
 struct ClientSigns {
   uint64_t now_ns = 0;
   uint64_t last_activity_ns = 0;      // it sent something

@@ -146,8 +146,8 @@ std::vector<NodeId> Clustered::CutOff(const View& view, std::string* reason) {
 
 std::vector<NodeId> Clustered::ProbeNodes(const View& view, const std::vector<NodeId>& nodes,
                                           std::string* reason) {
-  // Where the host answers and nobody listens, the node is not there, which the master sees, too;
-  // it puts the node out when somebody wants to join.
+  // Where the host answers and no process listens, the node is not there, which the master sees,
+  // too; the master puts the node out when a process wants to join.
   const std::string not_there = std::strerror(ECONNREFUSED);
   const bool over_shm = fabric_.load() == FabricKind::kShm;
   std::vector<ProbeTarget> targets;

@@ -53,15 +53,15 @@ class Clustered final : public Storage {
   Clustered(const AgentOptions& options, const Clock& clock, Secret secret);
   Status Connect(std::string* reason);
   void Tend();
-  // From here on `tend` runs on the worker's thread, for as long as the door's hold lives, whenever
-  // the view or a segment has changed.
+  // From here on `tend` runs on the worker's thread, for as long as the mailbox's owner lives,
+  // whenever the view or a segment has changed.
   void AddWorker(const std::shared_ptr<ViewHold::Door>& door, std::function<void()> tend);
   void TellWorkers();
   // Segments of nodes that are new in it are taken at once.
   void OnNewView();
   // Tries a connection to every node of the view that is not out, and tells the master of those to
-  // which there is none. Returns those to which the network does not lead, which is not so where
-  // nobody listens; *reason is one line about them. Blocks for a while. Any thread.
+  // which there is none. Returns those to which the network does not lead, which is not so where no
+  // process listens; *reason is one line about them. Blocks for a while. Any thread.
   std::vector<NodeId> CutOff(const View& view, std::string* reason);
   std::vector<NodeId> ProbeNodes(const View& view, const std::vector<NodeId>& nodes,
                                  std::string* reason);

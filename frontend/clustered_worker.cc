@@ -48,7 +48,8 @@ Task<Status> ClusteredWorker::Start(std::string* reason) {
     if (!status.ok()) *reason = status.message();
   }
   if (!status.ok()) {
-    // What has started may still be heard of: then the master must take this process for dead.
+    // Others may still hear of a store that has started: then the master must take this process
+    // for dead.
     if (kv_ == nullptr) co_await Leave();
     co_return status;
   }
@@ -106,7 +107,7 @@ Task<Status> ClusteredWorker::ReachNodes(const View& view, std::string* reason) 
 Task<Status> ClusteredWorker::ReachOverShm(const View& view, std::string* reason) {
   const uint64_t deadline_ns = executor_.NowNs() + cluster_.options_.connect_timeout_ms * 1'000'000;
   for (uint32_t attempts = 1;; ++attempts) {
-    // Blocks, which hurts nobody: this worker serves no client yet.
+    // Blocks, which hurts no client: this worker serves none yet.
     const Status status = cluster_.shm_nodes_.AddWorker(membership_.id, view, reason);
     if (status.ok()) break;
     if (status.code() != StatusCode::kUnavailable || executor_.NowNs() >= deadline_ns) {
@@ -152,7 +153,7 @@ Status ClusteredWorker::UseView(const View& view, std::string* reason) {
   Status first_failure;
   for (uint16_t i = 0; i < view.node_count; ++i) {
     const bool is_out = view.IsOut(NodeId{i});
-    // In this order: nobody connects to where the node once was.
+    // In this order: the fabric does not connect to where the node once was.
     if (is_out) fabric().LeaveAside(NodeId{i}, true);
     if (tcp_ != nullptr && !is_out) {
       const NodeAddress& address = view.nodes[i].address;

@@ -52,7 +52,7 @@ class ClusteredWorker final : public WorkerStorage {
   ViewHold hold_;
   Membership membership_;
   uint64_t view_version_ = 0;  // that the fabric was told
-  uint64_t generation_ = 0;    // of the segments
+  uint64_t generation_ = 0;    // the segments'
   std::vector<ShmNodes::SegmentPtr> segments_;
   // One of the two.
   std::unique_ptr<ShmFabric> shm_;

@@ -146,7 +146,7 @@ void Connection::Push(std::string_view bytes) {
 }
 
 Task<void> Connection::WaitForPause(std::span<const std::string_view> argv) {
-  // What will be refused does not wait for it.
+  // A command that will be refused does not wait for it.
   const CommandRow* const row = LookUpCommand(argv);
   if (row == nullptr || !row->AcceptsArgumentCount(argv.size())) co_return;
   const bool is_write = WritesSomething(session_, argv);
@@ -155,7 +155,7 @@ Task<void> Connection::WaitForPause(std::span<const std::string_view> argv) {
     return state_ == State::kOpen && observation.pause.Holds(is_write, host_.executor.NowNs());
   };
   if (!held()) co_return;
-  // What was answered before.
+  // Sends the replies to earlier commands.
   host_.flush_queue.Add(this);
   paused_ = true;
   observation.paused.fetch_add(1, std::memory_order_relaxed);

@@ -86,8 +86,8 @@ class Connection final : private ReplyFlow {
   static constexpr uint64_t kTakesNothingNs = 1'000'000'000;
   // Buffers of a client that has been idle so long are given back.
   static constexpr uint64_t kReleaseAfterNs = 2'000'000'000;
-  // What a connection that monitors may leave unsent: Redis's limit for replicas, which it is to
-  // it.
+  // A connection that monitors may leave this unsent: Redis's limit for replicas, of which Redis
+  // takes it for one.
   static constexpr size_t kMonitorOutputMaxBytes = size_t{256} << 20;
   // How often a paused client looks whether the pause is over.
   static constexpr uint64_t kPauseLookNs = 5'000'000;
@@ -130,7 +130,7 @@ class Connection final : private ReplyFlow {
     return {arguments_.data() + command.first_argument, command.argument_count};
   }
   Task<void> ExecuteBatch();
-  // What the open transaction keeps of requests.
+  // Bytes of requests that the open transaction keeps.
   [[nodiscard]] uint64_t QueuedBytes() const {
     return session_.transaction == nullptr ? 0 : session_.transaction->queued_bytes;
   }
@@ -142,7 +142,7 @@ class Connection final : private ReplyFlow {
   // Returns when CLIENT PAUSE lets the command run.
   Task<void> WaitForPause(std::span<const std::string_view> argv);
   Task<bool> AwaitTaken() override;
-  // Whether it is time to go on without: its client may want to send more before it takes anything.
+  // True if it is time to go on without: its client may want to send more before it takes anything.
   [[nodiscard]] bool TakesNothing(uint64_t now_ns) const {
     return state_ == State::kOpen && output_.size() <= kMostBytes &&
            now_ns > socket_.last_sent_ns() + kTakesNothingNs;
@@ -188,7 +188,7 @@ class Connection final : private ReplyFlow {
   size_t batch_size_ = 0;
   size_t batch_bytes_ = 0;  // Input that the batch occupies.
   RespResult batch_end_ = RespResult::kNeedMore;
-  std::vector<std::string_view> arguments_;  // Of the whole batch.
+  std::vector<std::string_view> arguments_;  // All of the batch.
 
   ClientWatch watch_;
   uint64_t finishing_since_ns_ = 0;

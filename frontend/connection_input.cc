@@ -93,7 +93,7 @@ void Connection::OnReadable() {
   const ClientSocket::Received received = socket_.Receive(room.first(most), &bytes);
   if (received == ClientSocket::Received::kNothing) return;
   if (received == ClientSocket::Received::kGone) {
-    // What it was owed was sent in the turn that produced it.
+    // Its replies were sent in the turn that produced them.
     Drop();
     Wake();
     return;

@@ -1,4 +1,4 @@
-// What a connection owes its client: sending it, waiting for the client to take it, and the looks
+// A connection's replies to its client: sends them, waits for the client to take them, and looks
 // at clients that do not.
 #include <string>
 
@@ -74,7 +74,7 @@ void Connection::CloseForOutput() {
 
 // Sends as much as the socket takes. False when the connection is broken.
 bool Connection::Send() {
-  // What stood before it in the output may be gone: it would be taken for that.
+  // Earlier replies may be gone: the client would take this one for them.
   CHECK(state_ != State::kDropped);
   return socket_.Send(output_, host_.executor.TurnNs());
 }
@@ -133,7 +133,7 @@ void Connection::ReleaseIdleBuffers(uint64_t idle_ns) {
 }
 
 bool Connection::KeepsOthersWaiting() const {
-  // What executes will be done.
+  // A command that executes will be done.
   const bool keeps_request = wait_for_ != WaitFor::kNothing && request_memory_.is_wanted();
   // But perhaps not before its client has taken the replies to what went before.
   // These are of both budgets: transactions answer with what they have made, too.

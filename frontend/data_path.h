@@ -1,4 +1,4 @@
-// What the agent's options mean to the layers below, embedded or clustered.
+// Translates the agent's options for the layers below, embedded or clustered.
 #ifndef ONETRIP_FRONTEND_DATA_PATH_H_
 #define ONETRIP_FRONTEND_DATA_PATH_H_
 

@@ -16,7 +16,7 @@ void FlushQueue::Remove(Connection* connection) {
 }
 
 void FlushQueue::FlushAll() {
-  // A flush runs nothing else, so nobody comes or goes meanwhile.
+  // A flush runs nothing else, so no connection comes or goes meanwhile.
   for (Connection* connection : waiting_) {
     connection->flush_queued_ = false;
     connection->Flush();

@@ -17,8 +17,8 @@ class PoolWatch {
  public:
   static constexpr uint64_t kRefusalEveryNs = 60'000'000'000;
 
-  // What is to be logged now; empty: nothing, or it has been said. `refused_bytes`: of the object
-  // for which a worker has found no memory since the last look; 0: none.
+  // Returns the line to log now; empty: none, or it has been said. `refused_bytes`: size of the
+  // object for which a worker has found no memory since the last look; 0: none.
   std::string Look(PoolUsage usage, uint64_t refused_bytes, uint64_t now_ns);
 
  private:

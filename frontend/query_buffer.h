@@ -28,7 +28,7 @@ class QueryBuffer {
   // Writable bytes behind the data: at least `wanted`, and enough for a read to be worth its
   // system call. May move the data.
   std::span<char> Room(size_t wanted);
-  // Whether Room(wanted) would not have to take other memory; and how much that would be.
+  // True if Room(wanted) would not have to take other memory; BytesFor() tells how much that is.
   [[nodiscard]] bool Fits(size_t wanted) const {
     return capacity() - size() >= std::max(wanted, kRoomMinBytes);
   }
@@ -67,7 +67,7 @@ class QueryBuffer {
   static constexpr size_t kSmallBytes = size_t{32} << 10;
 
   [[nodiscard]] char* start() const { return reinterpret_cast<char*>(memory_.start()); }
-  // The data moves to memory of so many bytes.
+  // Moves the data to memory of `bytes`.
   void MoveTo(size_t bytes);
 
   LargeMemory memory_;

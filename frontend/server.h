@@ -76,7 +76,7 @@ class Server {
   void AttachListener(UniqueFd listener, std::string_view unix_path);
   // On worker 0.
   void OnAccept(UniqueFd fd, std::string_view unix_path);
-  // Whether protected mode keeps the client out.
+  // True if protected mode keeps the client out.
   [[nodiscard]] bool IsStranger(const UniqueFd& fd, std::string_view unix_path) const;
   void Refuse(UniqueFd fd, std::string_view error);
 

@@ -35,8 +35,8 @@ struct InfoField {
   std::string value;
 };
 
-// What values above 1 MiB may take of the process's memory, on all workers together. Whoever waits
-// for the second may hold some of the first, never the other way round but in replies, which
+// Bounds on the process's memory for values above 1 MiB, on all workers together. A command that
+// waits for the second may hold some of the first, never the other way round but in replies, which
 // clients take; those that do not take them for a minute, and keep others waiting, are closed.
 struct LargeValueBudgets {
   std::shared_ptr<MemoryBudget> requests;  // being read in or executed
@@ -58,9 +58,9 @@ class Storage {
   virtual std::string join_error() const { return {}; }
 
   // These from any thread.
-  // Of the whole cluster.
+  // The usage of the whole cluster.
   virtual PoolUsage pool_usage() const = 0;
-  // Of every key.
+  // Replicas of every key.
   virtual uint64_t replicas() const = 0;
   // Where the keys are, in a few words for the ready line; once a worker has joined.
   virtual std::string Describe() const = 0;
@@ -68,7 +68,7 @@ class Storage {
   virtual std::vector<InfoField> Info() const { return {}; }
 
  protected:
-  // Of the workers of this process that were added and have not been removed. Any thread.
+  // Sum over the workers of this process that were added and have not been removed. Any thread.
   [[nodiscard]] WorkerUsage worker_usage() const { return worker_usage_.Sum(); }
   WorkerUsageSum& worker_usages() { return worker_usage_; }
 

@@ -26,7 +26,7 @@
 
 namespace onetrip {
 
-// What all workers of a server share; outlives them.
+// The objects that all workers of a server share; outlives them.
 struct WorkerEnvironment {
   const Clock& clock;
   Storage& storage;
@@ -45,7 +45,7 @@ class Worker {
   // REQUIRES: never started, or joined.
   ~Worker();
 
-  // What commands ask of the process, on this worker. Before Start().
+  // The hooks by which commands ask the process, on this worker. Before Start().
   void SetHooks(std::unique_ptr<ServerHooks> hooks) { hooks_ = std::move(hooks); }
 
   // Starts the thread and waits until it has joined the cluster; on failure the thread has ended.
@@ -69,7 +69,7 @@ class Worker {
   [[nodiscard]] Kv& kv() { return storage_->kv(); }
   // Takes a connection over and serves it. `unix_path` outlives the worker.
   void Adopt(UniqueFd fd, uint64_t id, std::string_view unix_path);
-  // Whether its connections are being ended.
+  // True while its connections are being ended.
   [[nodiscard]] bool closing() const { return closing_; }
   [[nodiscard]] const std::vector<Connection*>& connections() const { return connections_; }
   void ListClients(std::vector<ClientSnapshot>* clients) const;

@@ -224,7 +224,7 @@ Status Backing::OpenFile(std::string* reason) {
                   "backing file " + options_.path +
                       " is no memory image; give another --backing, it is left as it is");
   }
-  // Nobody was given it yet, so there is nothing in it.
+  // No process was given the file yet, so there is nothing in it.
   if (IsKnownVersion(header.image_version) && header.checksum == Checksum(header) &&
       header.state == ImageState::kForming) {
     return MakeImage(reason);
@@ -251,7 +251,7 @@ ImageHeader Backing::ReadHeader(bool* is_copy) {
     *is_copy = true;
     head = copy;
   } else if (!IsSound(head) && head.header.checksum == Checksum(head.header)) {
-    head.header.checksum = ~head.header.checksum;  // what stands behind it is damaged
+    head.header.checksum = ~head.header.checksum;  // makes it unsound: its age is damaged
   }
   if (HasAge(head.header)) age_ = head.age;
   return head.header;
@@ -288,7 +288,7 @@ Status Backing::MakeImage(std::string* reason) {
   owner_ = options_.owner;
   if (status.ok()) status = WriteHeader(ImageState::kForming, reason);
   if (status.ok()) status = TakeRoom(reason);
-  // A file without an image is of no use to anybody.
+  // A file without an image is of no use.
   if (!status.ok()) unlink(options_.path.c_str());
   return status;
 }

@@ -2,13 +2,13 @@
 // host map, or a file that survives the process.
 //
 // A file is an image: a header that says whose memory this is (ImageHeader), then the memory. It
-// belongs to one node at a time. Whoever is given a descriptor holds a lock on the file for as long
-// as its mapping lives, so a node that comes back knows whether processes of its former life could
-// still write, and does not go on before they have ended (PROTOCOLS, "Fencing on the memory
-// nodes"). Memory of an earlier life that the file did not keep is damaged: it stays as it is, over
-// any number of starts, until the node begins a new life on it. Any thread may Share(), and
-// call what is about the age of the memory: age() to RaiseMark(), and Beat(). Everything else is
-// for one thread.
+// belongs to one node at a time. A process that is given a descriptor holds a lock on the file for
+// as long as its mapping lives, so a node that comes back knows whether processes of its former
+// life could still write, and does not go on before they have ended (PROTOCOLS, "Fencing on the
+// memory nodes"). Memory of an earlier life that the file did not keep is damaged: it stays as it
+// is, over any number of starts, until the node begins a new life on it. Any thread may Share(),
+// and call the functions about the age of the memory: age() to RaiseMark(), and Beat(). Everything
+// else is for one thread.
 #ifndef ONETRIP_MEMNODE_BACKING_H_
 #define ONETRIP_MEMNODE_BACKING_H_
 
@@ -42,11 +42,11 @@ struct BackingOptions {
   // has it. kFile: at `path`, in a directory of mode 0700, with mode 0600.
   using Kind = MemoryKind;
   Kind kind = Kind::kPrivate;
-  uint64_t bytes = 0;  // of memory: whole regions
+  uint64_t bytes = 0;  // the memory's: whole regions
   std::string path{};
-  // Of kFile, if it is known yet: images of others are refused at once.
+  // The owner of a kFile, if known yet: images of other owners are refused at once.
   std::optional<MemoryOwner> owner{};
-  // What a process that dies wrote is there as long as this stays the same. Empty: not known.
+  // The writes of a process that dies stay as long as this stays the same. Empty: not known.
   std::string boot_id = ReadBootId();
 };
 
@@ -70,7 +70,7 @@ class Backing {
   [[nodiscard]] std::byte* base() const { return base_; }
   [[nodiscard]] uint64_t bytes() const { return options_.bytes; }
   [[nodiscard]] const BackingOptions& options() const { return options_; }
-  // What the memory's pages are, or may become as they are touched. Constant.
+  // The memory's pages as they are, or may become as they are touched. Constant.
   [[nodiscard]] const MemoryPages& pages() const { return pages_; }
 
   // The memory is that of an earlier life of the node; otherwise it is all zero.
@@ -92,7 +92,7 @@ class Backing {
   // Says whose memory it will be; refused for an image that belongs to another.
   Status SetOwner(const MemoryOwner& owner, std::string* reason);
 
-  // Whether processes that were given the file, in this life or an earlier one, still map it.
+  // True if processes that were given the file, in this life or an earlier one, still map it.
   [[nodiscard]] bool HasClients() const;
   // Waits for their end up to `grace_ms`, then kills them and waits `kill_ms` more at most.
   Status EndClients(uint64_t grace_ms, uint64_t kill_ms, std::string* reason);
@@ -115,8 +115,8 @@ class Backing {
   // owner.
   Status MarkInUse(std::string* reason);
   // The life ends in order: everything, and checksums of it, reaches the file before its header
-  // says so. Refused while the file has clients, who might still write: it stays in use then, which
-  // loses nothing unless the host goes down. REQUIRES: nobody in this process writes any more.
+  // says so. Refused while clients of the file might still write: it stays in use then, which loses
+  // nothing unless the host goes down. REQUIRES: no thread of this process writes any more.
   Status MarkClean(std::string* reason);
 
   // A descriptor for one agent, not for kPrivate. The memory begins at share_offset() in it.

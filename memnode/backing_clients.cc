@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kClientsPollMs = 5;
 
-// Whether the process maps the file that `inode` and `path` name.
+// True if the process maps the file that `inode` and `path` name.
 bool Maps(const std::string& process, uint64_t inode, const std::string& path) {
   std::ifstream maps(process + "/maps");
   const std::string number = " " + std::to_string(inode) + " ";

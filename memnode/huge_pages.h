@@ -17,7 +17,7 @@ inline constexpr uint64_t kHugePagesFromBytes = 128ULL << 20;
 
 enum class MemoryKind : uint8_t { kPrivate, kSegment, kFile };
 
-// What a memory has.
+// The pages of a memory.
 struct MemoryPages {
   uint64_t page_bytes = 0;
   bool is_reserved = false;  // from the reserve, all of them; else as far as the host has them
@@ -28,13 +28,13 @@ struct HugePageReserve {
   uint64_t page_bytes = 0;  // 0: this kernel has none
   uint64_t total = 0;
   uint64_t free = 0;      // not in use ...
-  uint64_t promised = 0;  // ... of which so many are mapped already
+  uint64_t promised = 0;  // ... of which this many are mapped already
 };
 
 HugePageReserve ParseHugePageReserve(std::string_view meminfo);
 HugePageReserve ReadHugePageReserve();
 
-// Whether a switch such as "always [madvise] never" gives huge pages to memory that asks for them.
+// True if a switch such as "always [madvise] never" gives huge pages to memory that asks for them.
 bool IsGivenOnAdvice(std::string_view setting);
 // The switch for a memory of this kind, as the kernel shows it now; empty: none.
 std::string ReadTransparentSetting(MemoryKind kind);

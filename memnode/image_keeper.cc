@@ -11,8 +11,8 @@
 namespace onetrip {
 namespace {
 
-// What was written in the last so long before a copy of the image was taken is what a copy that is
-// put back could lack unnoticed.
+// A copy of the image that an operator puts back could lack, unnoticed, the writes of this time
+// before the copy was taken.
 constexpr std::chrono::milliseconds kBeat{2000};
 
 }  // namespace

@@ -1,5 +1,5 @@
 // ImageKeeper: the thread that keeps an image's age, and the copy of the master's state beside it,
-// up to date while the node serves. A disk that stands still holds up nobody but this thread.
+// up to date while the node serves. A disk that stands still holds up no thread but this one.
 #ifndef ONETRIP_MEMNODE_IMAGE_KEEPER_H_
 #define ONETRIP_MEMNODE_IMAGE_KEEPER_H_
 

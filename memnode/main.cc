@@ -42,7 +42,7 @@ void RaiseDescriptorLimit() {
 int Live(NodeProcess& process) {
   std::string reason;
   const Status started = process.Start(&reason);
-  // Whoever was told to end while it waited for others has not failed.
+  // A process that was told to end while it waited for others has not failed.
   if (process.is_interrupted()) return 0;
   if (!started.ok()) return Fail(reason);
   std::printf("%s\n", process.ReadyLine().c_str());
@@ -70,7 +70,7 @@ int Run(const MemnodeOptions& options, const std::function<std::string(LogLevel*
   control.master = options.master;
   control.secret = secret->Copy();
   control.connect_timeout_ms = options.connect_timeout_ms;
-  // What the session would refuse is refused before there is a memory.
+  // Options that the session would refuse are refused before there is a memory.
   if (!CheckControlOptions(control, &reason).ok()) return Fail(reason);
   NodeProcess process(options, std::move(*secret), [&control](const std::string& address) {
     ControlOptions mine = control.Copy();

@@ -101,7 +101,7 @@ const char* MemoryNode::Place(NodeId self, const View& view, const Backing& back
       hosted.is_missing = replica >= view.replicas - placement.missing;
       hosted.is_primary = replica == 0 && !hosted.is_missing;
       hosted.is_leaving = view.IsLeaving(GlobalAddr(region, 0));
-      // Who knows what is there by the time that it is not missing any more.
+      // The node does not know what is there by the time that it is not missing any more.
       hosted.used_before.resize(kBlocksPerRegion, hosted.is_missing);
       regions->push_back(std::move(hosted));
     }
@@ -118,7 +118,7 @@ Status MemoryNode::UseView(const View& view, std::string* reason) {
               " on this memory node";
     return Status(StatusCode::kInvalidArgument, "a map that makes no sense");
   }
-  // Who missed a view does not know who used its memory under that one.
+  // A node that missed a view does not know which workers used its memory under that one.
   const bool missed_one = view.epoch.value > epoch_.value + 1;
   for (HostedRegion& region : regions) {
     const auto before =
@@ -189,7 +189,7 @@ const char* MemoryNode::Check(const HostedRegion& region) {
 }
 
 void MemoryNode::Adopt(HostedRegion& region) {
-  // What was free may have been used before that.
+  // Blocks that are free now may have been used before.
   region.used_before.assign(kBlocksPerRegion, true);
   for (uint32_t block = 0; block < kBlocksPerRegion;) {
     const BlockEntry entry = LoadEntry(region, block);

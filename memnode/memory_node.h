@@ -3,8 +3,8 @@
 //
 // A region's primary grants a block, its other live replicas record the grant. A few blocks are
 // kept for requests that say that they may have them (PROTOCOLS, "The reserve"). A block that
-// nobody owns any more may be open (PROTOCOLS, "Open blocks"): its primary gives it to whoever asks
-// for its size class, and takes it back when its bitmap says that all of it is free. A block is
+// no worker owns any more may be open (PROTOCOLS, "Open blocks"): its primary gives it to a worker
+// that asks for its size class, and takes it back when its bitmap says that all is free. A block is
 // zeroed by every node when it is granted. The block tables lie in the regions themselves, where
 // recovery can read them and a node that comes back with its memory finds them again, and where an
 // agent writes them that copies a region to a node where it was missing: nothing that they say is
@@ -31,7 +31,7 @@ namespace onetrip {
 
 struct MemoryNodeStatus {
   uint64_t regions = 0;  // that are not missing
-  uint64_t blocks = 0;   // of all regions it holds, the root area's not counted
+  uint64_t blocks = 0;   // in all regions it holds, the root area's not counted
   uint64_t granted_blocks = 0;
 };
 
@@ -51,8 +51,8 @@ class MemoryNode final : public MemoryEndpoint {
   static Result<std::unique_ptr<MemoryNode>> Create(NodeId self, const View& view,
                                                     std::unique_ptr<Backing> backing,
                                                     std::string* reason);
-  // What is wrong with memory of an earlier life, which Create() would refuse for it: of its
-  // damage(), and of its headers and block tables; empty: nothing. REQUIRES: nobody writes it.
+  // Tells why Create() would refuse memory of an earlier life: for its damage(), or for its headers
+  // and block tables; empty: it would not. REQUIRES: no process writes the memory.
   static std::string WhyNotAdopted(NodeId self, const View& view, const Backing& backing);
   // Bytes of memory that the view places on node `self`; 0: no region is there.
   static uint64_t BytesOn(NodeId self, const View& view);
@@ -77,7 +77,7 @@ class MemoryNode final : public MemoryEndpoint {
   static constexpr uint32_t kRegionsPerLook = 4096;
 
  private:
-  // What was seen when its bitmaps were last looked at.
+  // The usage of a region when the node last looked at its bitmaps.
   struct RegionUsage {
     uint32_t granted_blocks = 0;
     uint32_t overhead_bytes = 0;
@@ -111,7 +111,7 @@ class MemoryNode final : public MemoryEndpoint {
   static RegionHeader* Header(const HostedRegion& region);
   static BlockEntry LoadEntry(const HostedRegion& region, uint32_t block);
   static void StoreEntry(const HostedRegion& region, uint32_t block, BlockEntry entry);
-  // Whether the blocks from `first` on are one grant of that class.
+  // True if the blocks from `first` on are one grant of that class.
   static bool IsGrant(const HostedRegion& region, uint32_t first, SizeClass size_class);
   static uint32_t FreeBlocks(const HostedRegion& region);
   // The first block of `count` contiguous free ones, or kBlocksPerRegion.
@@ -129,7 +129,7 @@ class MemoryNode final : public MemoryEndpoint {
   static bool IsAsked(const HostedRegion& region, const ControlRequest& request) {
     return Grants(region) && (request.block.is_null() || request.block.region() == region.region);
   }
-  // Whether an open grant that reaches into the `count` blocks from `first` on has objects in use.
+  // True if an open grant that reaches into the `count` blocks from `first` on has objects in use.
   static bool HasOpenInUse(const HostedRegion& region, uint32_t first, uint32_t count);
   // Frees the open grants that reach into the `count` blocks from `first` on.
   static void DropOpen(HostedRegion& region, uint32_t first, uint32_t count);
@@ -155,7 +155,7 @@ class MemoryNode final : public MemoryEndpoint {
   [[nodiscard]] uint32_t ReserveBlocks() const;
   [[nodiscard]] bool HasBeyondReserve(uint32_t count) const;
   [[nodiscard]] bool HasFreeBlocks(uint32_t wanted) const;
-  // Few blocks are left: those who own some are to give what they hardly use.
+  // True if few blocks are left: workers that own blocks are to give those that they hardly use.
   [[nodiscard]] bool IsTight() const;
   ControlReply Alloc(const ControlRequest& request);
   ControlReply RecordGrant(const ControlRequest& request);
@@ -166,7 +166,7 @@ class MemoryNode final : public MemoryEndpoint {
   const std::unique_ptr<Backing> backing_;
   mutable std::mutex mutex_;
   // Guarded by mutex_.
-  Epoch epoch_;  // of the view in use
+  Epoch epoch_;  // the epoch of the view in use
   std::vector<HostedRegion> regions_;
   uint32_t next_region_ = 0;
   uint32_t next_look_ = 0;

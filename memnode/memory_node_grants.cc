@@ -46,7 +46,7 @@ void MemoryNode::Grant(HostedRegion& region, uint32_t first, const ControlReques
     }
     region.used_before[block] = true;
   }
-  // The owner's entry last: until then the blocks are nobody's, whenever the process may die.
+  // The owner's entry last: until then the blocks have no owner, whenever the process may die.
   SetOwner(region, first, request.size_class, request.owner);
   region.next_block = (first + count) % kBlocksPerRegion;
 }
@@ -107,8 +107,8 @@ bool MemoryNode::HasFreeBlocks(uint32_t wanted) const {
   return free_blocks >= wanted;
 }
 
-// What is open and mostly free goes first, so that blocks of which little is used do not become
-// more and more; what has hardly anything free goes last.
+// Gives open blocks that are mostly free first, so that blocks of which little is used do not
+// become more and more; those that have hardly anything free last.
 ControlReply MemoryNode::Alloc(const ControlRequest& request) {
   constexpr uint32_t kMostlyFree = 2;
   ControlReply reply = GiveOpen(request, kMostlyFree);
@@ -226,8 +226,8 @@ bool MemoryNode::IsWhollyFree(const HostedRegion& region, uint32_t block) {
   return FreeObjects(region, block, objects) == objects;
 }
 
-// Whoever set the last bit had set it on the other replicas before: nothing is under way to any of
-// them, and they learn that the block is free when it is granted anew.
+// The worker that set the last bit had set it on the other replicas before: nothing is under way to
+// any of them, and they learn that the block is free when it is granted anew.
 bool MemoryNode::Reap() {
   bool any = false;
   if (std::none_of(may_be_open_.begin(), may_be_open_.end(), [](bool may_be) { return may_be; })) {
@@ -301,8 +301,8 @@ ControlReply MemoryNode::RecordGrant(const ControlRequest& request) {
   if (region == nullptr || region->is_missing || region->is_leaving) {
     return {ControlReply::Outcome::kFull, request.block};
   }
-  // What the primary takes back when it is wholly free it gives to others without a word to this
-  // node.
+  // The primary takes back an open block that is wholly free, and gives it to another worker,
+  // without a word to this node.
   if (!region->is_primary) DropOpen(*region, request.block.block(), request.size_class.blocks());
   if (!IsFree(*region, request.block.block(), request.size_class.blocks())) {
     return {ControlReply::Outcome::kConflict, request.block};
@@ -334,7 +334,7 @@ ControlReply MemoryNode::TakeOver(const ControlRequest& request) {
   if (region == nullptr || region->is_missing) return {ControlReply::Outcome::kFull, request.block};
   const bool opens = request.owner == kNobody;
   const WorkerId owner = LoadEntry(*region, first).owner();
-  // Who asks again has not heard that it was done.
+  // A worker that asks again has not heard that it was done.
   const bool is_done = owner == request.owner && (opens || request.from == kNobody);
   if (opens || request.from == kNobody) {
     if (!IsGrant(*region, first, request.size_class) || (owner != request.from && !is_done)) {
@@ -342,11 +342,11 @@ ControlReply MemoryNode::TakeOver(const ControlRequest& request) {
     }
     if (opens) may_be_open_[request.size_class.index()] = true;
   }
-  // Who lost a race for it has looked at it before the winner used it.
+  // A worker that lost a race for it has looked at it before the winner used it.
   if (region->is_primary && owner != request.from && !is_done) {
     return {ControlReply::Outcome::kConflict, request.block};
   }
-  // What its last owner was giving back, or getting, when it died is free here.
+  // A block that its last owner was giving back, or getting, when it died is free here.
   if (!region->is_primary && IsFree(*region, first, request.size_class.blocks())) {
     Grant(*region, first, request);
     return {ControlReply::Outcome::kDone, request.block};

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kChunkBytesMin = 1 << 20;
 static_assert(kChunkBytesMin % kBlockBytes == 0, "a chunk is whole blocks");
-// Of wrong ranges that are named; a line has an end.
+// The message names this many wrong ranges at most; a line has an end.
 constexpr size_t kRangesMax = 8;
 
 // How many bytes at the block's beginning mean something.
@@ -128,7 +128,7 @@ std::string FindDamage(int fd, const SumsName& name, std::span<const std::byte> 
   if (sums.empty()) return "the checksums of its memory are missing or damaged";
   const uint64_t chunk_bytes = SumChunkBytes(memory.size());
   const std::vector<uint64_t> now = SumMemory(memory);
-  std::vector<std::pair<uint64_t, uint64_t>> ranges;  // of chunks: first, end
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;  // chunks: first, end
   for (uint64_t chunk = 0; chunk < sums.size(); ++chunk) {
     if (sums[chunk] == now[chunk]) continue;
     if (!ranges.empty() && ranges.back().second == chunk) {

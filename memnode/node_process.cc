@@ -39,8 +39,8 @@ void LogDamage(const std::string& path, const std::string& damage) {
            "all of its regions are copied from them");
 }
 
-// Of many that follow each other, as after the master's state was made anew, the first and the
-// last.
+// Names only the first and the last of many workers whose ids follow each other, as after the
+// master's state was made anew.
 std::string Names(const std::vector<WorkerId>& workers) {
   std::string names;
   for (size_t first = 0; first < workers.size();) {
@@ -187,7 +187,7 @@ Status NodeProcess::Join(std::string* reason) {
 Status NodeProcess::CheckMemory(std::string* reason) {
   // Only now: they may be those of a cluster that this node is no part of.
   const Status ended = backing_->EndClients(options_.former_grace_ms, kFormerKillMs, reason);
-  // What was damaged before it joined has a place that does not count on it.
+  // Memory that was damaged before the node joined has a place that does not count on it.
   if (!ended.ok() || !backing_->damage().empty()) return ended;
   if (!place_.outdated.empty()) {
     // The view does without it already.
@@ -286,7 +286,7 @@ void NodeProcess::Stop() {
     session = session_;
   }
   if (keeper_ != nullptr) {
-    // What was written since the last mark is not missed either, should an older copy be put back.
+    // Marks the writes since the last mark, too, so that an older copy that is put back is noticed.
     NoteWorkers();
     keeper_->Stop();
     std::string ignored;
@@ -385,7 +385,7 @@ NodeReport NodeProcess::Report() {
   std::string ignored;
   if (keeper_ == nullptr) (void)node_->backing().Beat(&ignored);
   report.mark = node_->backing().age().mark;
-  // Over shm nobody is asked, so nobody counts.
+  // Over shm agents do not ask this process, so it counts nothing.
   if (tcp_ != nullptr) report.operations = tcp_->stats().operations;
   return report;
 }

@@ -1,10 +1,10 @@
 // NodeProcess: the life of a memory node's process: its memory, its place in the cluster, its
 // servers.
 //
-// What can be found wrong without the master is found before it is asked: a place, once given, is
-// the node's for good. The order is the protocol (PROTOCOLS, "Fencing on the memory nodes"): nobody
-// is served before whoever was expelled is fenced and the processes of the node's former life have
-// ended; nobody is told of the node before it serves.
+// The node finds faults that need no master before it asks the master: a place, once given, is the
+// node's for good. The order is the protocol (PROTOCOLS, "Fencing on the memory nodes"): the node
+// serves no agent before it has fenced the expelled ones and the processes of its former life have
+// ended; no agent is told of the node before it serves.
 #ifndef ONETRIP_MEMNODE_NODE_PROCESS_H_
 #define ONETRIP_MEMNODE_NODE_PROCESS_H_
 
@@ -47,8 +47,8 @@ class NodeProcess final : private NodeDuties {
   // Makes Start() and Wait() return. Any thread, more than once.
   void Interrupt();
   [[nodiscard]] bool is_interrupted();
-  // Leaves the cluster, stops serving, marks a file's memory as whole if nobody can write it any
-  // more, and lets go of it. By the thread that called Start().
+  // Leaves the cluster, stops serving, marks a file's memory as whole if no process can write it
+  // any more, and lets go of it. By the thread that called Start().
   void Stop();
 
   // One line that says who and where the node is. REQUIRES: it serves.
@@ -74,7 +74,7 @@ class NodeProcess final : private NodeDuties {
   // Memory that says what it cannot is damaged, which only the map can tell: the node joins again.
   Status CheckMemory(std::string* reason);
   Status TakePlace(std::string* reason);
-  // The master stores that a new life has begun, before anybody can write in it.
+  // The master stores that a new life has begun, before any agent can write in it.
   Status TellMark(std::string* reason);
   Status Serve(std::string* reason);
 
@@ -88,7 +88,7 @@ class NodeProcess final : private NodeDuties {
   const MakeSession make_session_;
 
   std::unique_ptr<Backing> backing_;  // until there is a node
-  MemoryPages pages_;                 // of the memory
+  MemoryPages pages_;                 // the memory's
   bool accepts_damage_ = false;       // has taken damaged memory for sound
   bool accepts_old_ = false;          // takes memory that is an older copy for sound
   SocketPlace socket_;
@@ -101,7 +101,7 @@ class NodeProcess final : private NodeDuties {
   std::unique_ptr<MemoryNode> node_;
   std::unique_ptr<TcpServer> tcp_;
   std::unique_ptr<ShmServer> shm_;
-  std::unique_ptr<ImageKeeper> keeper_;  // of a file's memory, while it is served
+  std::unique_ptr<ImageKeeper> keeper_;  // keeps a file's image, while it is served
   Epoch epoch_;                          // workers with an older map are refused
   bool stopped_ = false;
 

@@ -1,8 +1,8 @@
 // ServerThread: the one thread of a server, which turns the server's executor, and how others reach
 // it.
 //
-// Everything of the server runs on that thread and needs no lock; whoever wants something of it
-// from outside has a function run there and waits.
+// Everything of the server runs on that thread and needs no lock; another thread that wants
+// something of it has a function run there and waits.
 #ifndef ONETRIP_MEMNODE_SERVER_THREAD_H_
 #define ONETRIP_MEMNODE_SERVER_THREAD_H_
 
@@ -28,7 +28,7 @@ class ServerThread {
   // thread but its own.
   bool Run(const std::function<void()>& fn);
   // Runs `last` on the thread, ends the thread, and then runs `cleanup` here; only once. When it
-  // returns all of that has been done, whoever did it. Any thread but its own.
+  // returns all of that has been done, by this call or another. Any thread but its own.
   void Stop(const std::function<void()>& last, const std::function<void()>& cleanup);
 
   // CPU time that the thread has used; 0 once it has stopped. Any thread.
@@ -36,7 +36,7 @@ class ServerThread {
 
  private:
   LoopExecutor& executor_;
-  std::mutex mutex_;  // guards stopped_, and that nobody waits for a thread that ends
+  std::mutex mutex_;  // guards stopped_; keeps threads from waiting for one that ends
   bool stopped_ = false;
   std::thread thread_;
 };

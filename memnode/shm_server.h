@@ -1,7 +1,7 @@
 // ShmServer: hands a memory node's memory to the agents of its host, over a unix socket.
 //
 // An agent that says the right HELLO is given a descriptor and from then on reads and writes
-// without asking anybody; over the socket it asks for blocks only. A mapping cannot be revoked, so
+// without asking the node; over the socket it asks for blocks only. A mapping cannot be revoked, so
 // the node keeps a descriptor of every agent's process and fences a worker by ending that process
 // (PROTOCOLS, "Fencing on the memory nodes"). A socket that closes means that its agent is gone;
 // its process stays fenceable until it has ended or has said that it gave up its mapping. One
@@ -27,7 +27,7 @@
 namespace onetrip {
 
 struct ShmServerOptions {
-  std::string path;  // of the socket, in a directory of mode 0700
+  std::string path;  // where the socket is, in a directory of mode 0700
   int backlog = 128;
   uint64_t cluster = 0;
   NodeId node{};

@@ -37,8 +37,8 @@ bool SendFrame(int fd, const ShmFrame& frame, int descriptor = -1) {
   return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(frame.size());
 }
 
-// Reads up to `bytes` and who sent them; room for nothing else, so descriptors that a peer sends
-// are never taken.
+// Reads up to `bytes` and the sender's process id; there is no room for anything else, so
+// descriptors that a peer sends are never taken.
 ssize_t ReceiveFrom(int fd, std::byte* to, size_t bytes, pid_t* sender) {
   iovec into{.iov_base = to, .iov_len = bytes};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred))> control{};
@@ -72,8 +72,8 @@ bool ShmConnection::Open() {
       setsockopt(fd_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) {
     return Refuse(ShmRefusal::kUnfenceable, 0);
   }
-  // Whoever answers with this number lived when its process was opened: the descriptor is not that
-  // of a later process with the same id.
+  // A process that answers with this number lived when its descriptor was opened, which is thus not
+  // that of a later process with the same id.
   FillRandom(std::as_writable_bytes(std::span(&nonce_, 1)));
   if (!SendFrame(fd_.get(), EncodeShm(ShmGreeting{.nonce = nonce_}))) return false;
   core_.executor.timers().Add(
@@ -133,7 +133,7 @@ bool ShmConnection::Malformed() {
 
 bool ShmConnection::OnHello(const ShmHello& hello) {
   if (hello.nonce != nonce_) return Refuse(ShmRefusal::kMalformed, hello.worker);
-  // A socket that went to another process says nothing about who will have the mapping.
+  // A socket that went to another process does not tell which process will have the mapping.
   if (sender_ != pid_) return Refuse(ShmRefusal::kUnfenceable, hello.worker);
   Result<UniqueFd> memory = core_.backing.Share();
   if (!memory.ok()) return Refuse(ShmRefusal::kFull, hello.worker);

@@ -95,7 +95,7 @@ class ShmConnection {
             core.executor, fd_.get(),
             [](void* self) { static_cast<ShmConnection*>(self)->OnReadable(); }, nullptr, this) {}
 
-  // Looks at who connects and greets, or refuses and returns false.
+  // Looks at the process that connects and greets it, or refuses it and returns false.
   bool Open();
   // May remove the connection.
   void OnReadable();
@@ -128,12 +128,12 @@ class ShmConnection {
   ShmServerCore& core_;
   UniqueFd fd_;
   pid_t pid_ = 0;
-  UniqueFd descriptor_;  // of the peer's process, until it is welcome
+  UniqueFd descriptor_;  // names the peer's process, until it is welcome
   uint64_t nonce_ = 0;
   ShmProcess* process_ = nullptr;
   ShmFrame input_{};
   size_t input_bytes_ = 0;
-  pid_t sender_ = 0;  // of the frame's last bytes
+  pid_t sender_ = 0;  // sent the frame's last bytes
   Alarm alarm_;
   FdWatcher watcher_;
 };

@@ -19,9 +19,9 @@ std::string Variable(const char* name) {
   return text != nullptr ? text : "";
 }
 
-// *is_own: made for memory nodes only, so whoever leaves it last may remove it.
+// *is_own: made for memory nodes only, so the one that leaves it last may remove it.
 std::string RuntimeDirectory(bool* is_own) {
-  // Of a systemd service: the first of a list. systemd removes it.
+  // A systemd service has a list of directories: the first one counts. systemd removes it.
   const std::string service = Variable("RUNTIME_DIRECTORY");
   *is_own = service.empty();
   if (!service.empty()) return service.substr(0, service.find(':'));

@@ -29,7 +29,7 @@ struct TcpServerOptions {
   Epoch epoch{};                         // workers with an older map are refused
   uint64_t handshake_timeout_ms = 2000;  // a peer that has not proved itself by then is dropped
   uint64_t stall_timeout_ms = 10'000;    // so is one that reads nothing of its answers
-  uint64_t channels_max = 16'384;        // of workers; beyond them, workers are refused
+  uint64_t channels_max = 16'384;        // workers'; beyond them, workers are refused
   // Peers that have not proved themselves; beyond them, the one that came first is dropped. Apart
   // from the workers, so that strangers can keep none of them out; a whole cluster's workers come
   // at once when a node comes back.

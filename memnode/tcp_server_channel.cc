@@ -303,7 +303,7 @@ void TcpServerChannel::Send() {
   pending_begin_ = 0;
   pending_end_ = bytes - sent;
   std::memcpy(pending_.get(), core_.output.get() + sent, pending_end_);
-  // Whoever does not read its answers may not send more.
+  // A peer that does not read its answers may not send more.
   watcher_.WatchReads(false);
   watcher_.WatchWrites(true);
   SetAlarm(core_.options.stall_timeout_ms * 1'000'000);

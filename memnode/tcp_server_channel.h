@@ -33,8 +33,8 @@ struct TcpServerCore final : private Poller {
                 const TcpServerOptions& given);
   ~TcpServerCore() override;
 
-  // What a worker's proved HELLO is answered with; kNone: its earlier channel was closed and
-  // `channel` is its channel now.
+  // Returns the answer to a worker's proved HELLO; kNone: the worker's earlier channel was closed
+  // and `channel` is its channel now.
   TcpRefusal Admit(const TcpHello& hello, TcpServerChannel* channel);
   // Destroys `channel`.
   void Remove(TcpServerChannel* channel);
@@ -153,7 +153,7 @@ class TcpServerChannel {
   TcpServerBuffer input_;  // the beginning of a frame, or frames that wait for the socket
   size_t input_bytes_ = 0;
   size_t output_bytes_ = 0;  // in core_.output, only while a read is being served
-  TcpServerBuffer pending_;  // what the socket did not take
+  TcpServerBuffer pending_;  // bytes that the socket did not take
   size_t pending_begin_ = 0;
   size_t pending_end_ = 0;
   bool broken_ = false;

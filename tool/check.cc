@@ -24,9 +24,9 @@ std::optional<uint64_t> NumberOf(std::string_view text, std::string_view name) {
   return error == std::errc() ? std::optional<uint64_t>(value) : std::nullopt;
 }
 
-// What members say of their memory, beside what was found to be named: whatever is in use and not
-// named is lost until somebody looks for it, which agents do in turn once somebody has died, and
-// when memory is short.
+// Prints the memory that members report beside the memory that the check found named: memory that
+// is in use and not named is lost until an agent looks for it, which agents do in turn once one of
+// them has died, and when memory is short.
 void PrintMemory(const ControlOptions& control, std::string_view counts) {
   std::string reason;
   const Result<ClusterStatusInfo> status = QueryStatus(control, &reason);

@@ -57,7 +57,7 @@ ProcessRecord ProcessFromJson(const Json& json) {
   return process;
 }
 
-// What an older version, which did not note it, has made for a cluster that keeps no data.
+// The files that an older version, which did not note them, made for a cluster that keeps no data.
 std::vector<std::string> MadeByOlderVersion(const Json& json) {
   std::vector<std::string> made = {".",
                                    "logs",

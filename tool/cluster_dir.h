@@ -17,16 +17,16 @@
 
 namespace onetrip {
 
-// What a cluster is made of: options of `up` that the directory remembers.
+// The parts of a cluster: options of `up` that the directory remembers.
 struct ClusterShape {
   std::string fabric = "shm";  // "shm", "tcp", or "mixed": agents take shm and tcp in turn
   bool persistent = false;     // memory nodes keep their memory in files
-  std::string memory;          // of each memory node, as onetrip-memnode takes it
+  std::string memory;          // each memory node's, as onetrip-memnode takes it
   uint16_t replicas = 0;       // 0: not known, the directory is of an older version
   uint16_t nodes = 0;          // memory nodes that form the cluster; others join later
-  std::string engine;          // of the agents; empty: their default
-  uint64_t threads = 1;        // of each agent
-  uint16_t port = 0;           // of the first agent; the others follow
+  std::string engine;          // the agents'; empty: their default
+  uint64_t threads = 1;        // each agent's
+  uint16_t port = 0;           // the first agent's; the others follow
   std::string bind = "127.0.0.1";
 };
 
@@ -60,7 +60,7 @@ class ClusterDir {
   ClusterDir& operator=(const ClusterDir&) = delete;
 
   [[nodiscard]] bool has_record() const;
-  // Whether a master's state lies here without a description: an older version left it.
+  // True if a master's state lies here without a description: an older version left it.
   [[nodiscard]] bool has_unknown_state() const;
   [[nodiscard]] Result<ClusterRecord> Load(std::string* reason) const {
     return Read(path_, reason);

@@ -1,7 +1,7 @@
 // The commands of `onetrip`, one row each with its flags: the table that command lines are read by,
 // and from which help, man page and shell completion are made.
 //
-// What a flag shares with a program of the cluster (--memory, --replicas, --threads and so on) has
+// A flag that a program of the cluster has, too (--memory, --replicas, --threads and so on), has
 // the limits and the default of that program's row in client_core/base/parameter_table.h. A new
 // flag is a row here and a field of the command's options.
 #ifndef ONETRIP_TOOL_COMMANDS_H_

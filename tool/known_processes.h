@@ -17,7 +17,7 @@ struct ProcessQuestions {
   std::function<bool(const ProcessRecord&)> is_running;
   // The unix socket that a memory node was told to serve at; empty: not known.
   std::function<std::string(uint64_t pid)> socket_of;
-  std::function<std::string(size_t number)> socket;  // of the directory's memory node
+  std::function<std::string(size_t number)> socket;  // the directory's memory node's
 };
 
 // Names the members that are processes of the directory, also those that were started again by

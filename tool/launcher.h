@@ -28,8 +28,8 @@ class Launcher {
   // Waits for the process's ready line and, of an agent, for its answer to PING. Fails when one
   // that this launcher started ends: whatever ended may be why this one waits.
   Status AwaitReady(ProcessRecord* process, std::string* reason);
-  // Waits until the master knows of so many memory nodes, as long as `process` runs: it numbers
-  // them in the order of their coming.
+  // Waits until the master knows of `memnodes` memory nodes, as long as `process` runs: the master
+  // numbers them in the order of their coming.
   Status AwaitJoined(const ProcessRecord& process, size_t memnodes, std::string* reason);
   // Notes the master's numbers of memory nodes in the record, and saves it.
   Status LearnNumbers(std::string* reason);

@@ -34,14 +34,14 @@ Status Refuse(std::string* reason, std::string what) {
   return Status(StatusCode::kInvalidArgument, "node");
 }
 
-// Whom to ask, by the options or by the directory's record.
+// Finds the master to ask, by the options or by the directory's record.
 Status FindMaster(const NodeOptions& options, ControlOptions* control, std::string* reason) {
   control->connect_timeout_ms = 5000;
   control->request_timeout_ms = 5000;
   return FindCluster(options.dir, options.master, options.secret_file, control, nullptr, reason);
 }
 
-// Whether the member is this host's process; another host has processes of the same numbers.
+// True if the member is this host's process; another host has processes of the same numbers.
 bool IsHere(const MemberStatusInfo& member, pid_t pid) {
   return member.pid == static_cast<uint64_t>(pid) && member.host == HostName();
 }
@@ -83,7 +83,7 @@ Status NumberOf(const NodeOptions& options, const ControlOptions& control, uint3
   return NumberOf(control, process->pid, node, reason);
 }
 
-// What the master tells of the pool, and agents of keys that become records.
+// The master's report of the pool, and the agents' of keys that become records.
 struct PoolLook {
   bool full = false;
   std::string text;
@@ -114,7 +114,7 @@ PoolLook LookAtPool(const ClusterStatusInfo& status) {
   return look;
 }
 
-// What a command tells while regions move: each step once, and after a while without one why.
+// Tells an operator each step while regions move once, and after a while without a step why.
 class Progress {
  public:
   explicit Progress(uint32_t node) : node_(node) {}
@@ -159,7 +159,7 @@ class Progress {
  private:
   static constexpr auto kTellAgain = std::chrono::seconds(10);
   static constexpr auto kGiveUp = std::chrono::seconds(60);
-  // Of one who does not hear how many keys have become records.
+  // For a command that cannot learn how many keys have become records.
   static constexpr auto kGiveUpBlindly = std::chrono::seconds(300);
 
   static void Print(const std::string& moving, const std::string& waiting_for) {

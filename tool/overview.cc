@@ -51,7 +51,7 @@ std::string Bytes(uint64_t bytes) {
   return Decimal(value, value < 10 && unit > 0 ? 1 : 0) + " " + kUnits[unit];
 }
 
-// Of a power of two, which needs no decimals.
+// Shows a power of two, which needs no decimals.
 std::string Whole(uint64_t bytes) {
   const std::string text = Bytes(bytes);
   const size_t point = text.find(".0 ");
@@ -123,7 +123,7 @@ std::string MemnodeTable(const Overview& overview) {
   return Table(rows);
 }
 
-// What an agent is called in tables.
+// The name of an agent in tables.
 std::string NameOf(const AgentOverview& agent) {
   return agent.name.empty() ? OrUnknown(agent.member) : agent.name;
 }

@@ -26,9 +26,9 @@ struct MasterOverview {
   uint64_t uptime_s = 0;
 };
 
-// What is absent is not known yet: without the master, or before a member's first report.
+// An absent field is not known yet: without the master, or before a member's first report.
 struct MemnodeOverview {
-  std::string name;              // of the directory's process; empty: it is none of the directory's
+  std::string name;              // the directory's process's; empty: it is none of the directory's
   std::optional<uint32_t> node;  // the master's number
   std::optional<uint64_t> member;
   uint64_t pid = 0;  // 0: there is no process
@@ -38,10 +38,10 @@ struct MemnodeOverview {
   std::string host;
   std::optional<uint32_t> regions;
   std::optional<uint64_t> bytes;
-  std::optional<uint64_t> unusable_bytes;  // of these
+  std::optional<uint64_t> unusable_bytes;  // part of these
   std::optional<uint64_t> granted_bytes;
   std::optional<uint64_t> operations;  // that it executed itself: over tcp
-  uint64_t page_bytes = 0;             // of its memory's pages; 0: not known
+  uint64_t page_bytes = 0;             // size of its memory's pages; 0: not known
 };
 
 struct AgentOverview {
@@ -66,13 +66,13 @@ struct Overview {
   std::optional<uint64_t> cluster;
   std::optional<uint64_t> epoch;
   std::string state;
-  std::string waiting_for;  // what joins, leaves and flushes wait for; empty: nothing
+  std::string waiting_for;  // joins, leaves and flushes wait for this; empty: nothing
   std::string moving;       // which regions move, and how far that is; empty: none
   std::string unreached;    // which agents do not reach which memory nodes; empty: all reach all
   uint32_t replicas = 0;    // 0: not known
   std::optional<uint32_t> regions;
   std::optional<uint32_t> regions_fully_redundant;
-  std::optional<uint64_t> region_bytes;  // of all regions, on one replica
+  std::optional<uint64_t> region_bytes;  // sum over all regions, on one replica
   std::optional<uint64_t> keys;
   uint64_t ops_per_s = 0;
   std::optional<PoolUsage> usage;  // the master's word

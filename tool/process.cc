@@ -51,7 +51,7 @@ ProcessState LookUp(pid_t pid) {
   return fields ? result : ProcessState{};
 }
 
-// Whether threads of a process are left whose first thread has ended: it still holds its ports and
+// True if threads of a process are left whose first thread has ended: it still holds its ports and
 // its memory.
 bool HasThreadsLeft(pid_t pid) {
   std::error_code gone;
@@ -63,7 +63,7 @@ bool HasThreadsLeft(pid_t pid) {
   return threads > 0;
 }
 
-// Whether SIGKILL has been sent to it, and not all of its threads have taken notice yet.
+// True if SIGKILL has been sent to it, and not all of its threads have taken notice yet.
 bool IsKilled(pid_t pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   std::string line;
@@ -76,7 +76,7 @@ bool IsKilled(pid_t pid) {
 
 int OpenPidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
-// Whether the process has ended within `timeout_ms`.
+// True if the process has ended within `timeout_ms`.
 bool WaitForEnd(const ProcessRecord& record, int pidfd, uint64_t timeout_ms) {
   pollfd wait{pidfd, POLLIN, 0};
   if (poll(&wait, 1, static_cast<int>(timeout_ms)) > 0) {

@@ -14,7 +14,7 @@
 
 namespace onetrip {
 
-// What is remembered of a process; all of it goes into the cluster's record.
+// The facts that the tool remembers of a process; all of them go into the cluster's record.
 struct ProcessRecord {
   std::string name;              // "master", "memnode-0", "agent-1"
   size_t number = 0;             // in its name
@@ -31,7 +31,7 @@ struct ProcessRecord {
 Status StartProcess(const std::vector<std::string>& argv, ProcessRecord* record,
                     std::string* reason);
 
-// Whether it still runs; a zombie does not, unless other threads of it do.
+// True if the process still runs; a zombie does not, unless other threads of it do.
 bool IsRunning(const ProcessRecord& record);
 
 // Waits while the process is ending already, as one that was killed: until then it holds its ports
@@ -44,7 +44,7 @@ std::string ReadyLine(const ProcessRecord& record);
 // The address in such a line.
 std::string AddressOf(const std::string& ready_line);
 
-// What its log ends with, for a message.
+// The end of its log, for a message.
 std::string LastLines(const std::string& log, int lines);
 
 // Asks it to end and waits; after `grace_ms` ends it by force. *forced says so. False: it is still

@@ -1,4 +1,4 @@
-// What the tool asks agents, as any Redis client could.
+// Questions of the tool to agents, as any Redis client could ask them.
 #ifndef ONETRIP_TOOL_RESP_PROBE_H_
 #define ONETRIP_TOOL_RESP_PROBE_H_
 
@@ -8,7 +8,7 @@
 
 namespace onetrip {
 
-// Whether the agent at HOST:PORT answers PING, also with -NOAUTH or -DENIED, within a second.
+// True if the agent at HOST:PORT answers PING, also with -NOAUTH or -DENIED, within a second.
 bool Answers(const std::string& address);
 
 // Every field of its INFO everything, sections joined; nothing when it does not answer. `password`

@@ -21,7 +21,7 @@
 namespace onetrip {
 namespace {
 
-// What the master says.
+// Takes the master's report into the overview.
 void TakeStatus(const ClusterStatusInfo& status, Overview* overview) {
   overview->cluster = status.cluster;
   overview->epoch = status.epoch;
@@ -71,7 +71,7 @@ void TakeStatus(const ClusterStatusInfo& status, Overview* overview) {
   }
 }
 
-// What the agents say of themselves; any of them knows keys and memory.
+// Asks the agents about themselves; any of them knows keys and memory.
 void AskAgents(const std::string& password, Overview* overview) {
   for (AgentOverview& agent : overview->agents) {
     if (agent.state == "missing" || agent.address.empty()) continue;

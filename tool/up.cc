@@ -91,7 +91,7 @@ void PrintUse(const std::string& dir, const ClusterRecord& record,
   std::fflush(stdout);
 }
 
-// What an older version left of a persistent cluster that is down: its files, without a
+// Takes over a persistent cluster that is down, of which an older version left files without a
 // description.
 Result<ClusterRecord> Adopt(const UpOptions& options, const ClusterDir& dir, std::string* reason) {
   if (!options.persistent) {
@@ -213,7 +213,7 @@ Status Down(const DownOptions& options, std::string* reason) {
 
 namespace {
 
-// Whether the memory node's memory is nowhere else, or too few copies would be left.
+// Refuses if the memory node's memory is nowhere else, or too few copies would be left.
 Status MayEndMemnode(const ClusterRecord& record, const ProcessRecord& process,
                      std::string* reason) {
   ControlOptions control;

@@ -10,18 +10,18 @@
 
 namespace onetrip {
 
-// What is not given is as the directory remembers it, or else as said here.
+// Options that are not given are as the directory remembers them, or else as said here.
 struct UpOptions {
   std::string dir = "onetrip-cluster";
   std::optional<uint16_t> memnodes;   // 3
   std::optional<uint16_t> agents;     // 2
   std::optional<uint16_t> replicas;   // three, or as many as there are memory nodes
   std::optional<std::string> fabric;  // "shm", "tcp", or "mixed"; shm
-  std::optional<uint16_t> port;       // of the first agent, the others follow; 7000
+  std::optional<uint16_t> port;       // the first agent's, the others follow; 7000
   std::optional<std::string> bind;    // 127.0.0.1
-  std::optional<std::string> memory;  // of each memory node, as onetrip-memnode takes it; 1GiB
-  std::optional<std::string> engine;  // of the agents; their default
-  std::optional<uint64_t> threads;    // of each agent; 1
+  std::optional<std::string> memory;  // each memory node's, as onetrip-memnode takes it; 1GiB
+  std::optional<std::string> engine;  // the agents'; their default
+  std::optional<uint64_t> threads;    // each agent's; 1
   bool persistent = false;
   uint64_t timeout_s = 30;
 };
@@ -44,7 +44,7 @@ Status Down(const DownOptions& options, std::string* reason);
 
 struct RestartOptions {
   std::string dir = "onetrip-cluster";
-  std::string name;    // of the process
+  std::string name;    // the process's
   bool force = false;  // also a memory node whose end would cost data
   uint64_t timeout_s = 30;
 };

@@ -6,7 +6,7 @@
 
 namespace onetrip {
 
-// Whether `address`, "127.0.0.1:6379", "[::1]:6379" or the same without a port, lies on this host.
+// True if `address`, "127.0.0.1:6379", "[::1]:6379" or the same without a port, lies on this host.
 // Numeric addresses only: what a name means may change.
 bool IsLoopbackAddress(std::string_view address);
 

@@ -1,6 +1,6 @@
-// What a process that was killed still holds for a moment, its ports and locks, until the kernel
-// has taken all of it apart: its successor waits for that, briefly, before it takes it for somebody
-// else's.
+// A process that was killed still holds its ports and locks for a moment, until the kernel has
+// taken all of it apart: its successor waits for that, briefly, before it takes them for another
+// process's.
 #ifndef ONETRIP_CLIENT_CORE_BASE_HELD_BY_PREDECESSOR_H_
 #define ONETRIP_CLIENT_CORE_BASE_HELD_BY_PREDECESSOR_H_
 

@@ -9,7 +9,7 @@ namespace onetrip {
 
 // Two processes with the same id run under the same boot of the same kernel and see the same files:
 // a unix socket's path means the same to both. Made of the boot id and the mount namespace; a host
-// where these cannot be read gets an id of its own that nobody shares. Any thread.
+// where these cannot be read gets an id of its own that no other shares. Any thread.
 std::string HostId();
 
 // Names the set of process ids that this process's own is one of: the host's boot and the PID
@@ -17,11 +17,11 @@ std::string HostId();
 // cannot be read. Any thread.
 std::string ProcessSpace();
 
-// Whether the process `pid` has ended, or is past the point where its files are closed. False if
+// True if the process `pid` has ended, or is past the point where its files are closed. False if
 // that cannot be told. Any thread.
 bool HasEnded(uint64_t pid);
 
-// What the host calls itself, for people. Any thread.
+// The host's own name, for people. Any thread.
 std::string HostName();
 
 }  // namespace onetrip

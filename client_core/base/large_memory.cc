@@ -16,7 +16,8 @@ namespace {
 
 // From here on memory is pages of its own.
 constexpr size_t kMappedBytes = size_t{4} << 20;
-// What the kernel takes back at a time: it keeps others of the process from mapping meanwhile.
+// The kernel takes back this much at a time: it keeps other threads of the process from mapping
+// meanwhile.
 constexpr size_t kReturnBytes = size_t{1} << 20;
 
 // Gives pages back on a thread of its own, which the first of them starts.

@@ -1,7 +1,7 @@
 // LargeMemory: memory for one value, small or large.
 //
-// A large one is pages of its own: they cost nothing until they are touched, so whoever fills it
-// piece by piece pays piece by piece; and a thread beside gives them back, for some hundred
+// A large one is pages of its own: they cost nothing until they are touched, so a worker that fills
+// it piece by piece pays piece by piece; and a thread beside gives them back, for some hundred
 // megabytes take the kernel tens of milliseconds, in which no other client would be served.
 #ifndef ONETRIP_CLIENT_CORE_BASE_LARGE_MEMORY_H_
 #define ONETRIP_CLIENT_CORE_BASE_LARGE_MEMORY_H_
@@ -12,9 +12,8 @@
 
 namespace onetrip {
 
-// What of a large value a worker works on in one turn: the others of its connections wait
-// meanwhile. Where each of its pages is touched for the first time it takes the longest, half a
-// millisecond.
+// A worker works on this much of a large value in one turn: its other connections wait meanwhile.
+// A turn that touches each of the pages for the first time takes the longest, half a millisecond.
 inline constexpr uint32_t kTurnBytes = uint32_t{128} << 10;
 
 class LargeMemory {

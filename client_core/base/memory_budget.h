@@ -1,11 +1,11 @@
-// MemoryBudget: a bound for what large values take of a process's memory at once.
+// MemoryBudget: a bound for the memory of a process that large values take at once.
 //
-// Whoever needs memory takes a place in a queue (Turn) and gets a Share when it is the first there
-// and its bytes fit, or when nobody has any: what is larger than the whole budget goes alone.
-// Nobody who has a share may wait for another of the same budget, unless it is sure to get rid of
-// the first meanwhile: as one in a reply, which the client takes or is closed. A share may wait to
-// grow (Growth): one of them at a time gets what it needs though it does not fit, so that not all
-// of them wait for each other. Any thread.
+// A command that needs memory takes a place in a queue (Turn) and gets a Share when it is the first
+// there and its bytes fit, or when there is no share: a need above the whole budget goes alone. A
+// command that has a share may not wait for another of the same budget, unless it is sure to get
+// rid of the first meanwhile: as one in a reply, which the client takes or is closed. A share may
+// wait to grow (Growth): one of them at a time gets what it needs though it does not fit, so that
+// not all of them wait for each other. Any thread.
 #ifndef ONETRIP_CLIENT_CORE_BASE_MEMORY_BUDGET_H_
 #define ONETRIP_CLIENT_CORE_BASE_MEMORY_BUDGET_H_
 
@@ -24,7 +24,7 @@ class MemoryBudget {
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
 
-  // Bytes that somebody has; they go back with it.
+  // Bytes that its owner has; they go back with it.
   class Share {
    public:
     Share() = default;
@@ -43,8 +43,8 @@ class MemoryBudget {
     [[nodiscard]] uint64_t bytes() const { return bytes_; }
     // Takes more, whether it fits or not: for needs that were not known before.
     void Grow(uint64_t bytes);
-    // The same for what is kept already, so that nobody can be made to wait for it. `budget` may be
-    // null: a share of nothing.
+    // The same for memory that is kept already, for which no command can be made to wait. `budget`
+    // may be null: a share of nothing.
     static Share TakeNow(std::shared_ptr<MemoryBudget> budget, uint64_t bytes);
 
    private:
@@ -71,7 +71,7 @@ class MemoryBudget {
     const uint64_t bytes_;
   };
 
-  // A place in the queue of shares that need more; nobody gets a new share meanwhile.
+  // A place in the queue of shares that need more; no command gets a new share meanwhile.
   class Growth {
    public:
     // `share` is of a budget, and outlives it in its place.

@@ -46,7 +46,7 @@ class Histogram {
   void Reset();
 
   [[nodiscard]] uint64_t Count() const;
-  // Of the values as recorded, wrapping at 2^64.
+  // Sum of the values as recorded, wrapping at 2^64.
   [[nodiscard]] uint64_t Sum() const { return sum_.Value(); }
   [[nodiscard]] uint64_t Max() const { return max_.Value(); }
   // 0 when nothing was recorded.

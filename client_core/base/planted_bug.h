@@ -35,7 +35,7 @@ enum class Bug : uint8_t {
   kStaleCacheBelieved,     // a cached slot word is used as the expected one, unread
   kSplitEmptiesFirst,      // a split empties the parent's slot before it fills the child's
   kFillingParentNotAsked,  // a search in a subtable that is being filled does not ask its parent
-  kSplitLeftUnfinished,    // a split that its splitter has left is finished by nobody
+  kSplitLeftUnfinished,    // a split that its splitter has left is never finished
   kSplitHeaderWritten,     // ... or by WRITEs of headers, which may come late
   kSplitOpensEarly,        // ... or opens a group in the child before the parent's is moved
   kSplitUnlocksLate,       // ... or opens the child's directory entry though others split it again
@@ -47,7 +47,7 @@ enum class Bug : uint8_t {
   kBitsCollectedTwice,    // the owner of a block does not clear the bits that it collects
   kRetiredRegistersKept,  // a worker does not forget registers that others retired
   kRingLeftEarly,         // a worker leaves the ring of its seat before the others have read it
-  kExtentsKept,           // who replaces or removes a root does not retire its extents
+  kExtentsKept,           // a writer that replaces or removes a root does not retire its extents
   kExtentsNotNamed,       // blocks are taken over that hold extents of roots which slots name
   kExtentsUnchecked,      // a value in extents replaces whatever its key has become meanwhile
   // registers
@@ -82,23 +82,23 @@ enum class Bug : uint8_t {
   kInterruptedAlwaysRedone,  // an interrupted write is done again without asking
   kInterruptedNeverRedone,   // ... or never
   kInterruptedAsksSlotOnly,  // ... or by the slot's word alone
-  kFinalNotWritten,          // who replaces a register's object does not record what became of it
+  kFinalNotWritten,          // a writer that replaces a register's object does not record its end
   kDeleteOfMajority,         // a DEL that sealed a majority counts without looking at the slot
   kDeleteCreditForgotten,    // a DEL that lost the slot says 0 whoever is credited
-  kReadAwaitsEnd,            // a GET that meets a seal waits for who put it there
+  kReadAwaitsEnd,            // a GET that meets a seal waits for the worker that put it there
   // the cluster and its master
   kSweepsAtOnce,          // flushed keys are removed under operations that began before the flush
-  kNoHold,                // a worker that is asked to hold goes on
-  kCommitsBeforeAllHold,  // a flush is committed when the first agents hold
+  kNoHold,                // a worker that is asked to quiesce goes on
+  kCommitsBeforeAllHold,  // a flush is committed when the first agents are quiesced
   kSwapUnderOperations,   // databases are swapped while operations are under way
-  kHoldForgetsExpelled,   // a hold does not wait for agents that are not fenced yet
-  kHoldForgetsAway,       // a hold does not wait for agents of before a restart
-  kAnswersBeforeInForce,  // a change is answered before everybody has its view
+  kHoldForgetsExpelled,   // a quiesce does not wait for agents that are not fenced yet
+  kHoldForgetsAway,       // a quiesce does not wait for agents of before a restart
+  kAnswersBeforeInForce,  // a change is answered before every member has its view
   kFencedOnOneNode,       // an agent's seats are free when one node has fenced it
   kViewNotDurable,        // a view is not stored before it is sent
   kRestartKeepsEpoch,     // a master starts without a view of its own
-  kSeatNotDurable,        // who took which seat is not stored
-  kRefusalBelieved,       // a member ends when anybody at the master's address refuses it
+  kSeatNotDurable,        // which agent took which seat is not stored
+  kRefusalBelieved,       // a member ends when any process at the master's address refuses it
   kResetIsDeath,          // a member whose stream ends is taken for dead at once
   kTimeFromWallClock,     // a master that starts again takes its host's wall clock
   kOldStateWelcomes,      // a master of an old state welcomes members that know a newer one
@@ -121,21 +121,21 @@ enum class Bug : uint8_t {
   kHalfTakenForgotten,         // ... nor claimed when a take-over has ended behind its primary
   kReplicaNotAsked,            // a block is granted though a replica came to the map meanwhile
   kLateBitShown,               // the primary shows a bit that may yet arrive at a backup
-  kRetiredNotTold,             // what is retired in own blocks does not hold a take-over up
-  kNotLetGo,                   // whoever opened a block still frees buffers there that are others'
-  kOwnBuffersLost,             // what a worker's own words name is freed as lost
+  kRetiredNotTold,             // memory retired in own blocks does not hold a take-over up
+  kNotLetGo,                   // the worker that opened a block still frees others' buffers there
+  kOwnBuffersLost,             // memory that a worker's own words name is freed as lost
   kAccountedAtOnce,            // ... and what operations hold that nothing names yet
   kBackupBitsIgnored,          // ... and what a backup alone knows to be free
-  kOpenNotLookedAt,            // nobody looks for what is lost in open blocks
-  kUnseenRemembered,           // a worker keeps buffers of registers of whose end nobody told
-  kReserveGiven,               // a memory node grants its reserve to whoever asks
+  kOpenNotLookedAt,            // no agent looks for memory that is lost in open blocks
+  kUnseenRemembered,           // a worker keeps buffers of registers whose end no worker told it
+  kReserveGiven,               // a memory node grants its reserve to any worker that asks
   kCapacityCountedTwice,       // a region's blocks count on each of its nodes
-  kMovedFreedAtOnce,           // what compaction has moved is free while somebody may read it there
+  kMovedFreedAtOnce,           // compaction frees what it moved while an operation may read it
   kLocksNotCleared,            // memory of others serves as buffers with the locks that it held
   kCopyForgetsBlock,           // a block of a region does not come to its new replica
   kMoveUncopied,               // a region is on another node before the copy there is whole
   kMoveUnderWrites,            // ... or copied while operations are under way
-  kMoveUnreached,              // ... before everybody has a channel to its new node
+  kMoveUnreached,              // ... before every agent has a channel to its new node
   kMovesRegisters,             // registers are kept while their regions move
   kCutWhileUsed,               // regions are given up in which something is in use
   kDirectoryRemembered,        // a worker keeps what it knew of a directory that is not in force
@@ -147,8 +147,8 @@ enum class Bug : uint8_t {
   kOlderMasterServes,    // a master goes on with a state that is older than what nodes were told
   kIdsStartOver,         // a master gives worker ids out again that nodes have seen
   kDamagedKeyNotHealed,  // a key whose bytes are damaged stays so whoever writes to it
-  kReportsIgnored,       // nobody looks at what agents say that they do not reach
-  kLeftRoundUnseen,      // a hold of all does not wait for rounds that go on behind their clients
+  kReportsIgnored,       // the master ignores agents' reports of nodes that they do not reach
+  kLeftRoundUnseen,      // a quiesce of all does not wait for rounds that outlast their commands
   kWalkResumedAnyway,    // a walk goes on where it was left though more has to be walked since
   kOneReportForAll,      // a node that one agent does not reach goes out for all
 };

@@ -16,8 +16,8 @@
 namespace onetrip {
 namespace {
 
-// What an end in order may take. Longer than that others are dead, and what is owed to them is done
-// without this process.
+// An end in order may take this long. Processes that need longer are dead, and what this process
+// owes them is done without it.
 constexpr auto kEndWithin = std::chrono::milliseconds(3000);
 
 // The path behind standard error; empty: it is no file. Written once, before threads start.

@@ -21,9 +21,9 @@ sigset_t HandledSignals();
 // which file standard error goes to. Main thread, before others start.
 void PrepareSignals();
 
-// What SIGHUP is for: opens the file that standard error went to at the start anew, by its path, if
-// it is one, and sets the level that `read_level` finds. It returns "" or the reason why the
-// options cannot be read now, which is logged; all stays as it is then.
+// Acts on SIGHUP: opens the file that standard error went to at the start anew, by its path, if it
+// is one, and sets the level that `read_level` finds. `read_level` returns "" or the reason why
+// the options cannot be read now, which is logged; all stays as it is then.
 void OnHangup(const std::function<std::string(LogLevel*)>& read_level);
 
 // Waits for signals, in a thread of its own, from the construction on. An end while the process

@@ -1,5 +1,5 @@
-// Secret: what the processes of a cluster share and nobody else knows, and the few cryptographic
-// steps that rest on it. OpenSSL stays in secret.cc.
+// Secret: bytes that the processes of a cluster share and no other process knows, and the few
+// cryptographic steps that rest on them. OpenSSL stays in secret.cc.
 //
 // A secret is read once at start, from a file that only its owner may read, and is wiped when it
 // dies. Any thread may use a const Secret.
@@ -49,7 +49,7 @@ using Mac = std::array<std::byte, 32>;
 // HMAC-SHA-256 of `message` under `secret`.
 Mac HmacSha256(const Secret& secret, std::span<const std::byte> message);
 
-// Whether both are equal, in a time that tells nothing about where they differ.
+// True if both are equal, in a time that tells nothing about where they differ.
 bool EqualInConstantTime(std::span<const std::byte> a, std::span<const std::byte> b);
 
 // Fills `bytes` from the kernel's generator; for nonces, never for the data path.

@@ -24,7 +24,7 @@ class Slab {
   // REQUIRES: every object has been deleted.
   ~Slab() { CHECK(live_ == 0); }
 
-  // Whether New() has memory for one more; takes it from the host if need be.
+  // True if New() has memory for one more; takes it from the host if need be.
   [[nodiscard]] bool HasRoom() { return !free_.empty() || Grow(); }
 
   // REQUIRES: HasRoom().
@@ -42,7 +42,7 @@ class Slab {
     --live_;
   }
 
-  // Of the chunk behind `chunks` others: as many as all of those together, so that few objects take
+  // Bytes of the chunk behind `chunks` others: as many as all of those, so that few objects take
   // little memory; from kMostBytes on all are alike.
   static constexpr uint64_t ChunkBytes(size_t chunks) {
     return kFirstBytes << std::min(chunks, kDoublings);

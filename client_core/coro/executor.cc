@@ -29,7 +29,7 @@ class CallTimer final : public Timer {
 
 }  // namespace
 
-// A coroutine that nobody awaits and that frees itself; only Spawn makes one, under a gate.
+// A coroutine that no other awaits and that frees itself; only Spawn makes one, under a gate.
 struct Background {
   struct promise_type {
     promise_type(Executor& executor, const GateHold&, const Task<void>&) {
@@ -69,8 +69,8 @@ struct StartedAwaiter {
   void await_resume() const noexcept {}
 };
 
-// The task's frame goes before the gate is left: whoever waits for the gate may free what the
-// frame refers to.
+// The task's frame goes before the gate is left: the owner that waits for the gate may free objects
+// that the frame refers to.
 Background FinishUnderGate(Executor& /*executor*/, GateHold hold, Task<void> task) {
   co_await StartedAwaiter{task};
   task = Task<void>();

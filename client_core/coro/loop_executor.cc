@@ -101,7 +101,7 @@ void LoopExecutor::Turn(bool sleep_after_work) {
   timers().FireDue(turn_ns_);
 }
 
-// Whoever runs single turns looks after each whether what it waits for has happened, so a turn that
+// A caller that runs single turns looks after each whether its event has happened, so a turn that
 // resumed anything must not sleep.
 bool LoopExecutor::RunOnce() {
   Turn(/*sleep_after_work=*/false);

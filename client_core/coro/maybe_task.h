@@ -1,5 +1,5 @@
-// MaybeTask<T>: what a function returns that often has its result at once and else goes on as a
-// Task. The first costs no coroutine frame.
+// MaybeTask<T>: the return type of a function that often has its result at once and else goes on as
+// a Task. The first costs no coroutine frame.
 //
 // Awaited exactly once, like a Task, and in the expression that calls the function: unlike a
 // Task's, the work has begun by then.

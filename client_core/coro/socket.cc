@@ -40,7 +40,7 @@ std::string Describe(const sockaddr_storage& address) {
   return "unix";
 }
 
-// Whether a server answers on the unix socket at `address`.
+// True if a server answers on the unix socket at `address`.
 bool SomebodyListens(const sockaddr_un& address) {
   const UniqueFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!probe.valid()) return false;

@@ -63,8 +63,8 @@ std::string PeerAddress(int fd);
 std::string LocalAddress(int fd);
 
 // Accepts one connection as a non-blocking, close-on-exec descriptor. An invalid descriptor when
-// nobody waits, or when the process is out of descriptors: then `*exhausted` is set, and the caller
-// must not try again before something was closed or a moment has passed.
+// no client waits, or when the process is out of descriptors: then `*exhausted` is set, and the
+// caller must not try again before something was closed or a moment has passed.
 UniqueFd Accept(int listener, bool* exhausted);
 
 // Sets TCP_NODELAY, and keepalive probes after `keepalive_s` seconds of silence (0: none). No

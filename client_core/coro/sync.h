@@ -1,9 +1,9 @@
 // Waiting for each other on one executor: Event, Gate, WhenAll, Quorum.
 //
-// All of them are single-threaded: everyone who touches one runs on the executor it was made with.
-// Whoever wakes a waiter does not run it: the waiter goes on in a later turn (Executor::Schedule),
-// so that a wake-up never re-enters the code that caused it. WhenAll is the exception: the last
-// child to end resumes the parent, as a single awaited Task would.
+// All of them are single-threaded: all code that touches one runs on the executor it was made with.
+// A wake-up does not run the waiter: it goes on in a later turn (Executor::Schedule), so that a
+// wake-up never re-enters the code that caused it. WhenAll is the exception: the last child to end
+// resumes the parent, as a single awaited Task would.
 #ifndef ONETRIP_CLIENT_CORE_CORO_SYNC_H_
 #define ONETRIP_CLIENT_CORE_CORO_SYNC_H_
 
@@ -25,13 +25,13 @@
 
 namespace onetrip {
 
-// A flag to wait for. Set() wakes all who wait; it stays set until Reset().
+// A flag to wait for. Set() wakes all waiters; it stays set until Reset().
 class Event {
  public:
   explicit Event(Executor& executor) : executor_(executor) {}
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
-  // REQUIRES: nobody waits.
+  // REQUIRES: no coroutine waits.
   ~Event() { CHECK(first_ == nullptr); }
 
   void Set() {
@@ -98,14 +98,14 @@ class Event {
 
 class GateHold;
 
-// Counts who is inside, so that an owner can wait for background work before it frees what that
-// work uses.
+// Counts the coroutines inside, so that an owner can wait for background work before it frees the
+// objects that the work uses.
 class Gate {
  public:
   explicit Gate(Executor& executor) : empty_(executor) {}
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
-  // REQUIRES: nobody is inside.
+  // REQUIRES: no coroutine is inside.
   ~Gate() { CHECK(inside_ == 0); }
 
   // An empty (false) hold when the gate is closed.
@@ -132,7 +132,7 @@ class Gate {
   bool closed_ = false;
 };
 
-// Presence inside a gate, or none.
+// Keeps its owner inside a gate; an empty one is inside none.
 class GateHold {
  public:
   GateHold() = default;

@@ -26,7 +26,7 @@ namespace onetrip {
 template <typename T>
 class Task;
 
-// What the promises of all Tasks share: frame allocation and who goes on afterwards.
+// The part that the promises of all Tasks share: frame allocation and which coroutine goes on next.
 class TaskPromiseBase {
  public:
   static void* operator new(size_t bytes) { return AllocateFrame(bytes); }

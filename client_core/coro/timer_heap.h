@@ -28,7 +28,7 @@ class Timer {
   virtual void Fire() = 0;
   // The heap dies while the timer is pending. A timer that owns itself frees itself here.
   virtual void Dropped() {}
-  // Whether it may fire while a process of the simulation is amid a turn: it touches no process but
+  // True if it may fire while a process of the simulation is amid a turn: it touches no process but
   // by making coroutines ready.
   [[nodiscard]] virtual bool may_fire_amid_turn() const { return false; }
 

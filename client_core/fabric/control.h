@@ -1,4 +1,4 @@
-// What a worker may ask a memory node's process: coarse blocks, and nothing else.
+// Requests of a worker to a memory node's process: for coarse blocks, and nothing else.
 //
 // MemoryEndpoint is a node as the backends see it: bytes and a control entry. The node's process
 // implements it; fabric backends execute on it.
@@ -26,7 +26,7 @@ struct ControlRequest {
     kFree,   // take back the blocks at `block`
     kTakeOver,      // they are `owner`'s from now on: the primary's only if they are `from`'s, the
                     // other replicas', which may know less, whoever has them. Where `owner` or
-                    // `from` is nobody, on every replica only if they are `from`'s, or `owner`'s
+                    // `from` is kNobody, on every replica only if they are `from`'s, or `owner`'s
                     // already
     kAllocReserve,  // as kAlloc, from the blocks, too, that the node keeps for what gives back more
                     // than it takes
@@ -59,7 +59,7 @@ struct ControlReply {
   bool is_tight = false;   // kAlloc: the node has few free blocks left
 };
 
-// A request that somebody has started and does not wait for.
+// A request that a worker has started and does not wait for.
 struct PendingControl {
   std::atomic<bool> done{false};      // set last
   std::optional<ControlReply> reply;  // nothing: the node was lost meanwhile; it may have been done
@@ -84,7 +84,7 @@ class MemoryEndpoint {
     return pending;
   }
 
-  // Whether the node answers; false from the moment it is lost.
+  // True while the node answers; false from the moment it is lost.
   [[nodiscard]] bool reachable() const { return reachable_.load(std::memory_order_acquire); }
   void SetReachable(bool reachable) { reachable_.store(reachable, std::memory_order_release); }
 

@@ -89,23 +89,23 @@ class Fabric {
   // kUnavailable: surely not done. kUnknownOutcome: the node was lost meanwhile.
   virtual Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) = 0;
 
-  // With `aside`, `node` is given up: what waits for it fails soon, with its outcome unknown, what
-  // is posted to it later is refused unsent, Control() is refused with kUnavailable, and settled()
-  // does not wait for it. What was sent may still take effect there, until the node has closed the
-  // channel; so its memory counts for nothing until it has been copied anew. Without, the node is
-  // taken back, on a new channel. Also of a node that is not known yet.
+  // With `aside`, evicts `node`: requests that wait for it fail soon, with their outcome unknown,
+  // later ones are refused unsent, Control() is refused with kUnavailable, and settled() does not
+  // wait for it. Requests sent before may still take effect there, until the node has closed the
+  // channel; so its memory counts for nothing until it has been copied anew. Without `aside`,
+  // readmits the node, on a new channel. `node` may be one that is not known yet.
   virtual void LeaveAside(NodeId node, bool aside) = 0;
 
-  // Whether what is posted to `node` now goes out on a channel that is open, as far as is known.
+  // True if a request posted to `node` now goes out on an open channel, as far as is known.
   [[nodiscard]] virtual bool Reaches(NodeId node) const = 0;
 
   // Hints that these bytes will be read soon, or written. No effect but on memory of this host.
   virtual void Prefetch(RemoteAddr /*at*/, uint32_t /*bytes*/) const {}
   virtual void PrefetchForWrite(RemoteAddr /*at*/, uint32_t /*bytes*/) const {}
 
-  // Whether nothing that has failed may still take effect, but on nodes that are left aside: every
-  // other node that failed a batch has refused the rest of that connection since. Until then the
-  // worker's epoch stands still (PROTOCOLS, "What failed is not over").
+  // True if no failed request may still take effect, but on evicted nodes: every other node that
+  // failed a batch has refused the rest of that connection since. Until then the worker's epoch
+  // stands still (PROTOCOLS, "What failed is not over").
   [[nodiscard]] virtual bool settled() const { return true; }
 
   void set_lease(LeaseGuard lease) { lease_ = lease; }

@@ -26,7 +26,7 @@ struct TcpSequences {
   uint64_t reply = 0;
 };
 
-// What both machines are: bytes go in, at most one message comes out, then a verdict.
+// The part that both machines share: bytes go in, at most one message comes out, then a verdict.
 class Handshake {
  public:
   enum class State : uint8_t {
@@ -41,7 +41,7 @@ class Handshake {
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] TcpRefusal refusal() const { return refusal_; }
-  // Whether the refusal came in a message of the peer.
+  // True if the refusal came in a message of the peer.
   [[nodiscard]] bool refused_by_peer() const { return refused_by_peer_; }
   [[nodiscard]] const TcpSequences& sequences() const { return sequences_; }
 
@@ -49,7 +49,7 @@ class Handshake {
   // a verdict belongs to frames. REQUIRES: kWaiting.
   size_t Feed(std::span<const std::byte> bytes);
 
-  // What is to be sent now; valid until the next call.
+  // The bytes to be sent now; valid until the next call.
   [[nodiscard]] std::span<const std::byte> output() const {
     return {output_.data(), output_bytes_};
   }
@@ -123,7 +123,7 @@ class NodeHandshake final : public Handshake {
   };
   NodeHandshake(const Policy& policy, const TcpNonce& nonce, const Secret& secret);
 
-  // What the worker said of itself; proved from kProved on.
+  // The worker's HELLO; proved from kProved on.
   [[nodiscard]] const TcpHello& hello() const { return hello_; }
 
   // The answer to a worker that has proved itself. REQUIRES: kProved, and for Welcome that the

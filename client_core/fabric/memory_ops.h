@@ -15,7 +15,7 @@
 
 namespace onetrip {
 
-// Whether [offset, offset + bytes) lies within a memory of `memory_bytes` and, for words, is
+// True if [offset, offset + bytes) lies within a memory of `memory_bytes` and, for words, is
 // aligned. Safe against overflow.
 constexpr bool InBounds(const FabricOp& op, uint64_t memory_bytes) {
   if (op.bytes > memory_bytes || op.offset > memory_bytes - op.bytes) return false;

@@ -1,5 +1,5 @@
-// Whether memory nodes could be reached, for those who have no channel to them: connections that
-// are made and closed at once.
+// Tells whether memory nodes can be reached, for a process that has no channel to them: it makes
+// connections and closes them at once.
 #ifndef ONETRIP_CLIENT_CORE_FABRIC_REACH_PROBE_H_
 #define ONETRIP_CLIENT_CORE_FABRIC_REACH_PROBE_H_
 
@@ -12,7 +12,7 @@ namespace onetrip {
 struct ProbeTarget {
   std::string host;  // numeric, or a name, which is looked up now and may block
   uint16_t port = 0;
-  std::string path;  // of a unix socket; if not empty it is that which is tried
+  std::string path;  // names a unix socket; if not empty, the probe tries it instead
 };
 
 // Tries all at once, for `timeout_ms` at most. By target: why there is no connection, in a few

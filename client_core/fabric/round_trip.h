@@ -88,7 +88,7 @@ class RoundTrip {
     op_count_ = 0;
   }
 
-  // For fabrics: how many nodes have yet to answer, and who waits.
+  // For fabrics: how many nodes have yet to answer, and the coroutine that waits.
   void Arm(uint32_t pending_nodes, std::coroutine_handle<> waiter) {
     pending_nodes_ = pending_nodes;
     waiter_ = waiter;

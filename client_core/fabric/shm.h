@@ -35,7 +35,7 @@ class ShmFabric final : public Fabric {
   struct Node {
     MemoryEndpoint* endpoint = nullptr;  // null: not reached yet
     std::byte* base = nullptr;
-    uint64_t bytes = 0;  // 0 also while the node is left aside: nothing is within its bounds
+    uint64_t bytes = 0;  // 0 also while the node is evicted: nothing is within its bounds
     bool aside = false;
   };
   Node& At(NodeId node);

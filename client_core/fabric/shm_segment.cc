@@ -28,7 +28,7 @@ Status Refuse(std::string* reason, StatusCode code, std::string text) {
   return Status(code, "the memory node cannot be attached to");
 }
 
-// What the caller can do about a refusal.
+// Returns the code that tells the caller what it can do about a refusal.
 StatusCode CodeOf(ShmRefusal refusal) {
   switch (refusal) {
     case ShmRefusal::kStaleEpoch:
@@ -288,7 +288,7 @@ bool ShmSegment::Receive(ShmFrame* frame, UniqueFd* memory) {
 
 void ShmSegment::Lose(const char* why) {
   if (lost_.exchange(true)) return;
-  // First: whoever meets the other memory finds the segment unreachable afterwards.
+  // First: a worker that meets the other memory finds the segment unreachable afterwards.
   SetReachable(false);
   if (options_.release_when_lost) {
     // In one step, for others may be in the middle of an access: by the bare system call, since

@@ -1,11 +1,12 @@
 // ShmSegment: a memory node of this host as an agent's process sees it: the node's memory, mapped
 // here, and a unix socket to the node.
 //
-// Operations on the memory need nobody; only blocks are asked for over the socket, one question at
-// a time, and a thread of the segment waits for the answers. The node's death closes the socket,
-// which makes the segment unreachable at once and for good: whoever comes back at the same place is
-// attached to anew. One segment serves all workers of the process, each of which must be made known
-// to the node, which fences a worker by ending this process. Thread-safe.
+// Operations on the memory need no other process; over the socket the agent only asks for blocks,
+// one question at a time, and a thread of the segment waits for the answers. The node's death
+// closes the socket, which makes the segment unreachable at once and for good: the agent attaches
+// anew to a node that comes back at the same place. One segment serves all workers of the process,
+// each of which must be made known to the node, which fences a worker by ending this process.
+// Thread-safe.
 #ifndef ONETRIP_CLIENT_CORE_FABRIC_SHM_SEGMENT_H_
 #define ONETRIP_CLIENT_CORE_FABRIC_SHM_SEGMENT_H_
 
@@ -27,12 +28,12 @@
 namespace onetrip {
 
 struct ShmAttachOptions {
-  std::string path;  // of the node's socket
+  std::string path;  // names the node's socket
   uint64_t cluster = 0;
   NodeId node{};
   WorkerId worker{};
-  Epoch epoch{};             // of the worker's map
-  uint64_t incarnation = 0;  // of the memory that its map names; 0: any
+  Epoch epoch{};             // the epoch of the worker's map
+  uint64_t incarnation = 0;  // the memory's, as the worker's map names it; 0: any
   // Gives the mapping up as soon as the node is lost, so that a node that comes back to its file
   // need not end this process first; the addresses stay valid, with other memory behind them. Only
   // for users who believe an operation if the segment is reachable after it, too.
@@ -43,12 +44,12 @@ struct ShmAttachOptions {
 class ShmSegment final : public MemoryEndpoint {
  public:
   // Attaches to the node that listens at `options.path`; blocks until it has answered. On failure
-  // *reason says in one line which node, and what is wrong. kUnavailable: nobody is there, or not
-  // yet. kFenced: the worker or its map is not accepted any more. kInvalidArgument: no retry will
-  // help.
+  // *reason says in one line which node, and what is wrong. kUnavailable: no node is there, or not
+  // yet. kFenced: the node does not accept the worker or its map any more. kInvalidArgument: no
+  // retry will help.
   static Result<std::unique_ptr<ShmSegment>> Attach(const ShmAttachOptions& options,
                                                     std::string* reason);
-  // Unmaps, then tells the node that this process is no danger to it any more. REQUIRES: nobody
+  // Unmaps, then tells the node that this process is no danger to it any more. REQUIRES: no thread
   // uses the memory.
   ~ShmSegment() override;
 
@@ -110,7 +111,7 @@ class ShmSegment final : public MemoryEndpoint {
   std::mutex mutex_;
   // Guarded by mutex_.
   std::deque<Question> questions_;  // the first one has been sent
-  uint32_t sequence_ = 0;           // of the one that was sent last
+  uint32_t sequence_ = 0;           // the last sent question's
   std::chrono::steady_clock::time_point answer_end_;
   bool closed_ = false;  // nothing is asked any more
 };

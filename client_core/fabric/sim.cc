@@ -105,7 +105,7 @@ SimFabric::SimFabric(Executor& worker, SimNetwork* own_network, SimNetwork* shar
     channels_.push_back(std::make_unique<Channel>());
     channels_.back()->fabric = this;
     channels_.back()->node = NodeId{static_cast<uint16_t>(node)};
-    // Nobody has told of it yet.
+    // The worker does not know the node yet.
     channels_.back()->aside = network_.options().open_ns_max != 0;
   }
 }

@@ -25,7 +25,7 @@ namespace onetrip {
 struct SimFabricOptions {
   uint64_t latency_min_ns = 800;  // one way
   uint64_t latency_max_ns = 1200;
-  // So many of a thousand messages take tail_factor times as long.
+  // The number of messages in a thousand that take tail_factor times as long.
   uint32_t tail_permille = 0;
   uint32_t tail_factor = 20;
   // Bulk operations are applied in steps of 8..64 bytes this far apart; 0: in one step.
@@ -37,7 +37,7 @@ struct SimFabricOptions {
   // posted meanwhile fails unsent. 0: it is reached at once.
   uint64_t open_ns_max = 0;
 
-  // What follows models a real network more closely; as they are, nothing of it is there.
+  // The options below model a real network more closely; their defaults add nothing.
   // A worker's core hands one node after the other its part of a batch, this long for each.
   uint64_t post_ns = 0;
   // Picoseconds that a byte of a WRITE adds on its way to the node, and one of a READ on its way
@@ -125,9 +125,9 @@ class SimFabric final : public Fabric {
  public:
   // One worker's fabric; `worker` is the executor it runs on. Both outlive it.
   SimFabric(Executor& worker, SimNetwork& network);
-  // Of a worker on the host of the memory nodes, as over shm: operations complete inside Post(),
-  // step by step, and others of `world`, which runs `worker`, go on between two steps. What is asked
-  // by Control() takes its time.
+  // The fabric of a worker on the host of the memory nodes, as over shm: operations complete inside
+  // Post(), step by step, and other processes of `world`, which runs `worker`, go on between two
+  // steps. A request of Control() takes its time.
   SimFabric(SimProcess& worker, SimExecutor& world, SimNetwork& network);
   // A worker with a network of its own, on its own executor.
   SimFabric(Executor& worker, const std::vector<MemoryEndpoint*>& endpoints,
@@ -136,7 +136,7 @@ class SimFabric final : public Fabric {
 
   Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) override;
 
-  // Leaving a node aside breaks the channel; to take it back is to be welcomed on a new one.
+  // An evicted node's channel breaks; a readmitted node welcomes the worker on a new one.
   void LeaveAside(NodeId node, bool aside) override;
   [[nodiscard]] bool Reaches(NodeId node) const override;
 
@@ -158,8 +158,8 @@ class SimFabric final : public Fabric {
   // When the worker's core has handed over all that was posted; see SimFabricOptions::post_ns.
   [[nodiscard]] uint64_t core_free_ns() const { return core_free_ns_; }
 
-  // The worker dies amid a batch: `die`, which kills its process, is called after so many more
-  // operations of it, 1 or more. REQUIRES: completes_inline().
+  // The worker dies amid a batch: `die`, which kills its process, is called after `ops` more
+  // operations of the worker, 1 or more. REQUIRES: completes_inline().
   void DieAfter(uint32_t ops, std::function<void()> die);
 
   // For observers: which of the network's fabrics this is, in the order of their making.
@@ -169,7 +169,7 @@ class SimFabric final : public Fabric {
   bool Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> waiter) override;
 
  private:
-  // A control request, and who waits for its answer; nobody any more if that one is gone.
+  // A control request, and the coroutine that waits for its answer; null once that is gone.
   struct ControlCall {
     ControlRequest request;
     Result<ControlReply> reply = Status(StatusCode::kUnavailable, "the memory node is lost");
@@ -183,7 +183,7 @@ class SimFabric final : public Fabric {
     std::shared_ptr<ControlCall> control;
     uint64_t arrival_ns = 0;
     bool broken = false;   // its answer is lost
-    bool dropped = false;  // what has not been applied never is
+    bool dropped = false;  // the rest of it is never applied
     bool failed = false;   // its poster knows already
   };
   // A queue pair: requests on their way, one being applied, replies on their way back.
@@ -194,7 +194,7 @@ class SimFabric final : public Fabric {
     std::deque<Request> requests;
     std::deque<Request> replies;
     uint64_t left = 0;           // operations of requests.front() not yet applied
-    uint64_t applied_bytes = 0;  // of the first of them
+    uint64_t applied_bytes = 0;  // within the first of them
     uint64_t last_arrival_ns = 0;
     uint64_t last_reply_ns = 0;
     bool applying = false;
@@ -224,7 +224,8 @@ class SimFabric final : public Fabric {
   uint64_t DrawArrival(Channel& channel, uint64_t ready_ns);
   static void DeliverControlReply(Channel& channel, const Request& reply);
   void ApplyAtOnce(std::span<FabricOp> ops);
-  // What a step applies of a bulk operation of which `applied_bytes` are done; else all of `op`.
+  // Returns the piece of a bulk operation that a step applies after `applied_bytes`; else all of
+  // `op`.
   FabricOp NextPiece(const FabricOp& op, uint64_t applied_bytes);
   void CompleteInline(RoundTrip& round_trip);
   // Returns whether the operation is known to be done.
@@ -237,8 +238,8 @@ class SimFabric final : public Fabric {
   SimExecutor* const inline_world_;  // null: operations complete later
   std::unique_ptr<SimNetwork> own_network_;
   SimNetwork& network_;
-  SimProcess* process_ = nullptr;    // the worker, where they complete inline
-  uint32_t dies_after_ops_ = 0;      // 0: it does not
+  SimProcess* process_ = nullptr;  // the worker, where they complete inline
+  uint32_t dies_after_ops_ = 0;    // 0: it does not
   std::function<void()> die_;
   uint32_t index_ = 0;
   uint64_t core_free_ns_ = 0;

@@ -136,7 +136,7 @@ bool TcpFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> w
   }
   if (round_trip->empty()) return true;
   if (count == 0) {
-    // In a later turn: who tries again at once would keep the loop from making the connection.
+    // In a later turn: a coroutine that retries at once would keep the loop from connecting.
     executor_.Schedule(waiter);
     return false;
   }

@@ -1,6 +1,6 @@
 // The tcp backend: memory nodes over any Ethernet, one connection per worker and node.
 //
-// What goes to one node in one round trip is one frame (longer ones are cut at 64 KiB); the frames
+// Operations of a round trip to one node are one frame (longer ones are cut at 64 KiB); the frames
 // of a loop turn leave in one system call, answers come back in order. The connection is the fence:
 // when it breaks, what was under way has an unknown outcome, and a new one carries nothing before
 // the node has said that the old one is at an end. Connections are made and made again in the
@@ -21,7 +21,7 @@
 namespace onetrip {
 
 struct TcpFabricOptions {
-  uint64_t connect_timeout_ms = 1000;  // of an attempt, handshake included
+  uint64_t connect_timeout_ms = 1000;  // limits an attempt, handshake included
   uint64_t reply_timeout_ms = 5000;    // a node that answers nothing for so long is lost
   uint64_t backoff_min_ms = 1;         // between attempts, doubling
   uint64_t backoff_max_ms = 1000;
@@ -29,7 +29,7 @@ struct TcpFabricOptions {
   uint64_t busy_poll_us = 0;
 };
 
-// Who the worker is to memory nodes. Of two connections of one worker the one with the larger
+// The worker's name to memory nodes. Of two connections of one worker the one with the larger
 // incarnation counts; a fabric counts its connections itself, so that a worker which makes a second
 // fabric needs a larger `incarnation` for it.
 struct TcpIdentity {
@@ -52,7 +52,7 @@ class TcpFabric final : public Fabric, private Poller {
  public:
   // `executor` outlives the fabric. No node is known yet.
   TcpFabric(LoopExecutor& executor, TcpIdentity identity, Secret secret, TcpFabricOptions options);
-  // What is under way is never completed: its waiters must not be waiting any more.
+  // Requests under way are never completed: their waiters must not be waiting any more.
   ~TcpFabric() override;
 
   // Node `node` listens at `host` (numeric, or a name, which is looked up now and may block) and
@@ -70,11 +70,11 @@ class TcpFabric final : public Fabric, private Poller {
   Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) override;
   void LeaveAside(NodeId node, bool aside) override;
   [[nodiscard]] bool Reaches(NodeId node) const override;
-  // Whether the node answers on that channel, too: one that has been silent for a second or more
+  // True if the node answers on that channel, too: one that has been silent for a second or more
   // does not, though its channel is open still.
   [[nodiscard]] bool Answers(NodeId node) const;
   // Asks the node for a word, if its channel is open and nothing has been answered on it since the
-  // last call: without that nobody would notice that it does not answer.
+  // last call: without that this worker would not notice that it does not answer.
   void Ping(NodeId node);
 
   [[nodiscard]] bool settled() const override;

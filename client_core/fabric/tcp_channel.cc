@@ -72,7 +72,7 @@ bool TcpChannel::NextPiece(RoundTrip& round_trip, Cursor* cursor, Piece* piece) 
   const auto ops = round_trip.ops();
   for (; cursor->op < ops.size(); ++cursor->op, cursor->byte = 0) {
     FabricOp& op = ops[cursor->op];
-    // Addresses may come out of remote memory: a bad one fails here and costs nobody the channel.
+    // Addresses may come out of remote memory: a bad one fails here, and the channel stays open.
     if (op.node != node_ || !InBounds(op, memory_bytes_)) continue;
     const auto room = static_cast<uint32_t>(kPieceBytes - (op.offset + cursor->byte) % kPieceBytes);
     piece->op = &op;
@@ -154,7 +154,7 @@ void TcpChannel::Flush() {
   if (state_ != State::kUp) return;
   const LeaseGuard& lease = fabric_.lease();
   if (lease.deadline_ns != LeaseGuard::kForever && fabric_.executor_.NowNs() >= lease.deadline_ns) {
-    // What waited here until the lease ran out must not be sent; what was sent comes to its end.
+    // Requests that waited here until the lease ran out must not be sent; sent ones come to an end.
     while (!pending_.empty()) FailRequest(pending_.Pop());
   }
   auto progress = TcpFrameWriter::Progress::kEmpty;

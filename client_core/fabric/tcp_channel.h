@@ -1,7 +1,7 @@
 // TcpChannel: a worker's ordered channel to one memory node, over one connection after another.
 //
 //   kConnecting -> kHandshake -> kUp -> (lost) -> kConnecting, or kDown until the back-off ends, or
-//   the node is no longer left aside
+//   the node is readmitted
 //
 // Requests wait in `pending_`, become frames, and wait in `sent_` for their answers, first in first
 // out. A round trip is answered once per channel: by the answer of its last frame, or by the loss
@@ -78,19 +78,19 @@ class TcpChannel {
   void Post(const RoundTripPtr& round_trip);
   // False when the call has failed at once.
   bool PostControl(TcpControlCall* call);
-  // Nobody waits for `call` any more.
+  // The waiter of `call` is gone: drops the answer.
   void Forget(const TcpControlCall* call);
 
   // Turns what is pending into frames and writes them.
   void Flush();
 
   [[nodiscard]] bool is_up() const { return state_ == State::kUp; }
-  // Whether it is up, nothing is under way, and nothing was answered since the last call.
+  // True if it is up, nothing is under way, and nothing was answered since the last call.
   bool TakeQuiet() {
     return std::exchange(answered_at_look_, answered_) == answered_ && is_up() && sent_.empty() &&
            pending_.empty();
   }
-  // What was sent has waited for a good while, and nothing was answered.
+  // True if sent requests have waited for a good while, and the node has answered nothing.
   [[nodiscard]] bool is_silent() const { return silent_alarms_ != 0; }
   // Frames have failed after they were sent, and the node has not welcomed this worker since.
   [[nodiscard]] bool unsettled() const { return unsettled_; }
@@ -112,7 +112,7 @@ class TcpChannel {
     uint8_t op = 0;
     uint32_t byte = 0;
   };
-  // What one operation on the wire does of one operation of the round trip.
+  // The part of one operation of the round trip that one operation on the wire does.
   struct Piece {
     FabricOp* op = nullptr;
     uint32_t from_byte = 0;
@@ -126,12 +126,12 @@ class TcpChannel {
   };
   struct Sent {
     RoundTripPtr round_trip;
-    TcpControlCall* call = nullptr;  // nullptr in both: nobody waits for it any more
+    TcpControlCall* call = nullptr;  // nullptr in both: its waiter is gone
     Cursor cursor;
     uint8_t pieces = 0;
     uint32_t reply_bytes = 0;
     bool is_control = false;
-    bool is_last = false;  // of the round trip on this channel
+    bool is_last = false;  // ends the round trip on this channel
   };
   class Alarm final : public Timer {
    public:
@@ -156,7 +156,7 @@ class TcpChannel {
   bool OnControlReply(const TcpFrame& frame, Sent& sent);
 
   bool NextPiece(RoundTrip& round_trip, Cursor* cursor, Piece* piece) const;
-  // Of an answer that covers the first `pieces` of the frame.
+  // Bytes of an answer that covers the first `pieces` of the frame.
   [[nodiscard]] size_t ReplyBytes(const Sent& sent, int pieces) const;
   // Makes one frame of the first pending request, or completes it when nothing of it can be sent.
   void SendOne();

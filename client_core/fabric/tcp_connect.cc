@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t kKeepaliveS = 15;
 
-// What no retry can mend.
+// True for a refusal that no retry can mend.
 bool IsForAHuman(TcpRefusal refusal) {
   return refusal == TcpRefusal::kVersion || refusal == TcpRefusal::kCluster ||
          refusal == TcpRefusal::kSecret || refusal == TcpRefusal::kSecretNeeded;
@@ -61,7 +61,7 @@ void TcpChannel::LeaveAside(bool aside) {
   if (std::exchange(aside_, aside) == aside) return;
   Disconnect();
   FailAll();
-  // Nothing rests on what a node that is left aside does with what it was sent.
+  // Nothing rests on what an evicted node does with the requests it was sent.
   unsettled_ = false;
   backoff_ms_ = fabric_.options_.backoff_min_ms;
   if (!aside && address_bytes_ != 0) Connect();

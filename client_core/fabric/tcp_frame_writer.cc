@@ -11,7 +11,7 @@
 namespace onetrip {
 namespace {
 
-constexpr size_t kVectorMax = 64;  // of one system call
+constexpr size_t kVectorMax = 64;  // entries per system call
 
 }  // namespace
 

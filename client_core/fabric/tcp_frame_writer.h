@@ -24,12 +24,12 @@ class TcpFrameWriter {
   // Payloads from this length on are not copied. Shorter ones cost as much either way, for another
   // entry of the vector costs about what their copy does.
   static constexpr size_t kReferenceFromBytes = 16 * 1024;
-  // Beyond so many bytes under way the channel waits for the socket.
+  // With more bytes than this under way the channel waits for the socket.
   static constexpr size_t kQueuedBytesMax = 256 * 1024;
 
   TcpFrameWriter();
 
-  // Whether a frame of any size may be begun.
+  // True if a frame of any size may be begun.
   [[nodiscard]] bool HasRoom() const {
     return gathered_bytes_ + kTcpFrameBytesMax <= kGatherBytes && queued_bytes_ < kQueuedBytesMax;
   }
@@ -60,7 +60,7 @@ class TcpFrameWriter {
   std::vector<iovec> queue_;
   size_t queue_head_ = 0;
 
-  // Of the frame that has begun.
+  // The frame that has begun:
   std::byte* frame_ = nullptr;
   std::byte* piece_ = nullptr;  // in gather_, behind the last closed piece
   std::array<std::span<const std::byte>, 2 * kTcpOpsMax + 1> pieces_;

@@ -14,7 +14,7 @@ RegisterHeader LoadRegisterHeader(const std::byte* bytes) {
   return header;
 }
 
-// What a class of that size leaves for values in place.
+// Bytes that a class of that size leaves for values in place.
 uint32_t InPlaceRoom(uint64_t class_bytes, const RegisterShape& shape) {
   const uint64_t ahead = shape.in_place_offset() + kInPlaceHeaderBytes;
   if (class_bytes < ahead + 8) return 0;

@@ -1,5 +1,5 @@
-// What a slot word names, a record or a register, as bytes: whose key it is. What was read may be
-// recycled or rotten: nothing here trusts it.
+// An entry is the record or register that a slot word names, as bytes; these functions find its
+// key. The bytes read may be recycled or rotten: nothing here trusts them.
 #ifndef ONETRIP_CLIENT_CORE_LAYOUT_ENTRY_CODEC_H_
 #define ONETRIP_CLIENT_CORE_LAYOUT_ENTRY_CODEC_H_
 
@@ -24,12 +24,12 @@ struct EntryKey {
 bool EntryKeyLength(SlotWord word, const std::byte* bytes, uint64_t available, uint64_t* length);
 // The key, if it is within them.
 bool LoadEntryKey(SlotWord word, const std::byte* bytes, uint64_t available, EntryKey* key);
-// Whether they hold that key, wholly; of a register by itself, too.
+// True if they hold that key, wholly; the first takes a register without its slot word.
 bool RegisterHasKey(const std::byte* bytes, uint64_t available, KeyspaceId keyspace,
                     std::string_view key);
 bool EntryHasKey(SlotWord word, const std::byte* bytes, uint64_t available, KeyspaceId keyspace,
                  std::string_view key);
-// Whether what they hold, a key included, is of the word's size class.
+// True if the entry they hold, a key included, is of the word's size class.
 bool EntryHasItsClass(SlotWord word, const std::byte* bytes);
 
 // The shape of the register that `word` names, by its header. False: no register has such a header.

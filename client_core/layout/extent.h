@@ -2,9 +2,9 @@
 //
 // The record of such a value is a *root*: an object of a class of its own (SizeClass::is_root),
 // whose value is a list of the extents. Extents are immutable, written to every live replica before
-// any slot names their root, and belong to that one root: whoever takes the root out of the index
-// retires them with it. Each carries its root's version and its place in the list, so that one that
-// is torn, recycled or somebody else's is never believed.
+// any slot names their root, and belong to that one root: the worker that takes the root out of the
+// index retires them with it. Each carries its root's version and its place in the list, so that a
+// reader never believes one that is torn, recycled or another root's.
 #ifndef ONETRIP_CLIENT_CORE_LAYOUT_EXTENT_H_
 #define ONETRIP_CLIENT_CORE_LAYOUT_EXTENT_H_
 
@@ -22,9 +22,9 @@ namespace onetrip {
 
 struct ExtentHeader {
   uint64_t checksum;  // XXH3 over the piece, seeded with a hash of what follows here
-  uint64_t version;   // of the root
+  uint64_t version;   // the root's
   uint32_t number;    // in the root's list
-  uint32_t bytes;     // of the piece, which follows
+  uint32_t bytes;     // the size of the piece, which follows
 };
 static_assert(sizeof(ExtentHeader) == 24);
 inline constexpr uint32_t kExtentHeaderBytes = sizeof(ExtentHeader);
@@ -58,7 +58,7 @@ static_assert(
     SizeClass::ForRoot(kRecordHeaderBytes + kMaxKeyBytes + ExtentListBytes(kExtentsMax)).is_valid(),
     "a root holds any key and the extents of any value");
 
-// Of `value_bytes` in extents of `extent_bytes`, which are nowhere yet.
+// Divides `value_bytes` into extents of `extent_bytes`, which have no place yet.
 ExtentList PlanExtents(uint64_t value_bytes, uint32_t extent_bytes);
 std::string EncodeExtentList(const ExtentList& list);
 // False for what no EncodeExtentList has made.
@@ -67,7 +67,7 @@ bool LoadExtentList(std::string_view value, ExtentList* list);
 // The header of a piece.
 ExtentHeader MakeExtentHeader(uint64_t version, uint32_t number, const std::byte* piece,
                               uint32_t bytes);
-// Whether `piece` is what `header` says, and that it is extent `number` of the root of `version`.
+// True if `piece` is what `header` says: extent `number` of the root of `version`.
 bool ExtentIsIntact(const ExtentHeader& header, uint64_t version, uint32_t number,
                     const std::byte* piece, uint32_t bytes);
 

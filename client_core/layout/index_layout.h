@@ -65,7 +65,7 @@ class DirectoryWord {
  public:
   constexpr DirectoryWord() = default;
   constexpr explicit DirectoryWord(uint64_t bits) : bits_(bits) {}
-  // The same whoever proposes it.
+  // The word is the same from every worker that proposes it.
   static constexpr DirectoryWord Open(GlobalAddr subtable, uint32_t depth) {
     return DirectoryWord((1ULL << 60) | (static_cast<uint64_t>(depth) << 44) |
                          (subtable.bits() / kObjectAlignBytes));

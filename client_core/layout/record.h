@@ -11,7 +11,7 @@
 
 namespace onetrip {
 
-// What the operation log says a record was written for.
+// The operation that wrote a record, as the operation log tells it.
 enum class LogOpcode : uint8_t {
   kNone = 0,
   kInsert = 1,
@@ -38,9 +38,9 @@ struct RecordHeader {
   uint64_t version;
 };
 
-// The register that the record took the place of, and its last word, F: who replaces the record
-// writes it to the register first (PROTOCOLS, "One key, two forms"). The register's memory lives
-// until then.
+// The register that the record took the place of, and its last word, F: a writer that replaces the
+// record writes it to the register first (PROTOCOLS, "One key, two forms"). The register's memory
+// lives until then.
 struct RecordOrigin {
   uint64_t register_word;  // SlotWord
   uint64_t last_word;      // MetaWord
@@ -50,7 +50,7 @@ static_assert(sizeof(RecordOrigin) == 16);
 inline constexpr uint64_t kLogCommitted = 1ULL << 63;
 inline constexpr uint64_t kRecordHeaderBytes = sizeof(RecordHeader);
 inline constexpr uint32_t kMaxKeyBytes = 65535;
-// Of a value that lies in its record; a longer one lies in extents (extent.h).
+// The longest value that lies in its record; a longer one lies in extents (extent.h).
 inline constexpr uint32_t kRecordValueBytesMax = 1024 * 1024;
 inline constexpr uint32_t kMaxValueBytes = 512 * 1024 * 1024;
 

@@ -47,17 +47,17 @@ void EncodeRecord(const RecordFields& fields, std::byte* to);
 // The header of the record at `bytes`, which need not be aligned.
 RecordHeader LoadRecordHeader(const std::byte* bytes);
 
-// Whether the first `available` bytes of a record hold `keyspace` and `key`, wholly.
+// True if the first `available` bytes of a record hold `keyspace` and `key`, wholly.
 bool RecordHasKey(const std::byte* bytes, uint64_t available, KeyspaceId keyspace,
                   std::string_view key);
 
-// Whether `available` bytes hold a whole record with a right checksum.
+// True if `available` bytes hold a whole record with a right checksum.
 bool RecordIsIntact(const std::byte* bytes, uint64_t available);
 
 // Bytes of the record whose header this is.
 uint64_t RecordBytesOf(const RecordHeader& header);
 
-// Whether `available` bytes of a record, which hold its key, say what register it took the place
+// True if `available` bytes of a record, which hold its key, say what register it took the place
 // of; fills `origin` then.
 bool RecordHasOrigin(const std::byte* bytes, uint64_t available, RecordOrigin* origin);
 

@@ -17,7 +17,7 @@ namespace onetrip {
 // the bitmap tells (PROTOCOLS, "Open blocks"). No worker has this number.
 inline constexpr WorkerId kNobody{0};
 
-// Who owns a block: 0 is free. A span's first block carries the span, the others kSpanTail.
+// The owner of a block: 0 is free. A span's first block carries the span, the others kSpanTail.
 class BlockEntry {
  public:
   enum class Use : uint8_t { kFree = 0, kOwned = 1, kSpanTail = 2, kRoot = 3 };
@@ -69,7 +69,7 @@ static_assert(offsetof(RegionHeader, blocks) == 64);
 // and since when: what it unlinked in earlier epochs is in its free lists or with the owners of the
 // blocks. And whether it is short of memory.
 struct EpochEntry {
-  uint64_t passed;   // 0: nobody here
+  uint64_t passed;   // 0: no worker has this entry
   uint64_t backlog;  // BacklogWord
   uint64_t retired_since;
 };
@@ -125,7 +125,7 @@ struct RetiredRing {
 static_assert(sizeof(RetiredRing) == 32);
 inline constexpr uint64_t kSeatRingEntries = 8;
 inline constexpr uint64_t kSeatRingBytes = kSeatRingEntries * 8;
-inline constexpr uint64_t kRetiredRingEntries = 4096;  // of one that is an object
+inline constexpr uint64_t kRetiredRingEntries = 4096;  // in a ring that is an object
 inline constexpr uint64_t kRetiredRingBytes = kRetiredRingEntries * 8;
 
 // Offsets in region 0.

@@ -11,7 +11,7 @@
 namespace onetrip {
 namespace {
 
-// Of the bulk of a buffer: hash, ticks, value_bytes, worker, value.
+// The bulk of a buffer begins with these bytes: hash, ticks, value_bytes, worker; then the value.
 constexpr size_t kBulkHeaderBytes = kBufferHeaderBytes - kBufferBulkOffset;
 constexpr size_t kHashBytes = sizeof(uint64_t);
 

@@ -38,7 +38,7 @@ void EncodeInPlace(MetaWord word, const WrittenValue& value, std::byte* to);
 // The value at `area`, `available` bytes, if it is whole and of the write `word` (VERIFIED or not).
 bool DecodeInPlace(const std::byte* area, size_t available, MetaWord word, WrittenValue* value);
 
-// What a key's value is as the value of a register: a word with type and deadline, then the bytes.
+// A key's value as the value of a register: a word with type and deadline, then the bytes.
 //
 //   63..56 type   55..0 deadline, Unix milliseconds by the cluster clock; 0: never
 struct KeyValue {

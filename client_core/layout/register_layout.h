@@ -11,8 +11,8 @@
 // Words compare as integers: time first, then the buffer, which no two writes share at a time; so
 // no two writes compare equal. 0: nothing was written. Ticks are 512 ns of cluster time and start
 // at 1: a register lives for 36 minutes of writes, and is then registered anew (it never wraps).
-// FIRSTHAND: a guess that its writer has put there itself, after it had read all lanes there. Who
-// writes back the word of another leaves it out, and nobody adds it to a word that is there.
+// FIRSTHAND: a guess that its writer has put there itself, after it had read all lanes there. A
+// worker that writes back another's word leaves it out; none adds it to a word that is there.
 #ifndef ONETRIP_CLIENT_CORE_LAYOUT_REGISTER_LAYOUT_H_
 #define ONETRIP_CLIENT_CORE_LAYOUT_REGISTER_LAYOUT_H_
 
@@ -54,7 +54,7 @@ class MetaWord {
               (uint64_t{buffer.region() & kRegionMask} << kRegionShift) |
               ((buffer.offset() / kBufferAlignBytes) << kOffsetShift)) {}
 
-  // Whether a word of the register can point to the buffer: the same 2048 regions, aligned.
+  // True if a word of the register can point to the buffer: the same 2048 regions, aligned.
   static constexpr bool CanName(GlobalAddr register_addr, GlobalAddr buffer) {
     return (register_addr.region() & ~kRegionMask) == (buffer.region() & ~kRegionMask) &&
            buffer.offset() % kBufferAlignBytes == 0;
@@ -157,7 +157,7 @@ class SealWord {
 inline constexpr int kCreditBits = 14;
 constexpr uint32_t CreditOf(WorkerId worker) { return worker.value & ((1U << kCreditBits) - 1); }
 
-// What a register came to, as its slot decided: its last word, F, which an object carries on; or
+// The end of a register, as its slot decided: its last word, F, which an object carries on; or
 // DROPPED, with the deleter that is credited. 0: not recorded yet, or the register lives.
 class FinalWord {
  public:
@@ -226,7 +226,7 @@ inline constexpr uint32_t kInPlaceValueMax = 1024;
 struct RegisterShape {
   uint32_t lanes = 4;            // 1..kLanesMax
   uint32_t in_place_bytes = 64;  // largest value with an in-place copy; a multiple of 8; 0: none
-  uint32_t buffer_bytes = 96;    // of every out-of-place buffer, header included
+  uint32_t buffer_bytes = 96;    // size of every out-of-place buffer, header included
   uint32_t key_bytes = 0;
 
   // Where the lanes and the in-place area begin, and how long the whole register is.

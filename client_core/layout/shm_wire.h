@@ -29,7 +29,7 @@ inline constexpr uint64_t kImageHeaderCopyOffset = kImageMemoryOffset - 4096;
 
 // How far an image has come. All others are refused.
 enum class ImageState : uint32_t {
-  kForming = 1,  // nobody has been given it yet: whoever finds it so starts over
+  kForming = 1,  // no agent has been given it yet: the node that finds it so starts over
   kInUse = 2,    // by a node; left so when the node died
   kClean = 3,    // the node stopped in order and everything has reached the file
   kDamaged = 4,  // the memory cannot be trusted, and no other has been put there yet
@@ -38,10 +38,10 @@ enum class ImageState : uint32_t {
 struct ImageHeader {
   uint64_t magic = kImageMagic;
   uint32_t image_version = kImageVersion;
-  uint32_t layout_version = 0;  // of the regions (region_layout.h)
+  uint32_t layout_version = 0;  // the regions' (region_layout.h)
   uint64_t cluster = 0;
   uint64_t memory_bytes = 0;
-  uint64_t incarnation = 0;  // of the memory: drawn when it is made, another one if it is lost
+  uint64_t incarnation = 0;  // the memory's: drawn when it is made, another one if it is lost
   uint64_t life = 0;         // how many nodes have begun on it
   ImageState state = ImageState::kForming;
   uint16_t node = 0;
@@ -57,7 +57,7 @@ static_assert(offsetof(ImageHeader, checksum) == 72);
 struct ImageAge {
   uint64_t mark = 0;   // grows with every life, and every few seconds while one lasts; 0: not kept
   uint64_t told = 0;   // the largest mark that the master has said to have stored
-  uint64_t epoch = 0;  // of the newest view that the node has taken
+  uint64_t epoch = 0;  // the newest view's that the node has taken
   uint32_t next_worker = 0;  // larger than every worker id that the node has seen
   uint32_t zero = 0;
   uint64_t checksum = 0;  // XXH3 of all that precedes
@@ -72,7 +72,7 @@ struct ImageSumsHeader {
   uint64_t magic = kImageSumsMagic;
   uint64_t incarnation = 0;
   uint64_t life = 0;
-  uint64_t chunk_bytes = 0;  // of memory
+  uint64_t chunk_bytes = 0;  // memory that one word covers
   uint64_t count = 0;
   uint64_t checksum = 0;  // XXH3 of all that precedes, and of the words
 };
@@ -144,7 +144,7 @@ struct ShmPrefix {
   uint16_t version = kShmVersion;
   uint8_t kind = 0;  // ShmFrameKind
   uint8_t zero = 0;
-  uint32_t sequence = 0;  // of requests, given back in their answers
+  uint32_t sequence = 0;  // numbers requests; an answer gives its request's back
 };
 static_assert(sizeof(ShmPrefix) == 16);
 
@@ -160,13 +160,13 @@ struct ShmGreeting {
 struct ShmHello {
   static constexpr ShmFrameKind kKind = ShmFrameKind::kHello;
   ShmPrefix prefix{};
-  uint64_t nonce = 0;  // the greeting's: sent by somebody who lived after it
+  uint64_t nonce = 0;  // the greeting's: the sender lived after it
   uint64_t cluster = 0;
   uint64_t epoch = 0;
   uint32_t worker = 0;
-  uint16_t node = 0;  // whom the agent believes to be at this socket
+  uint16_t node = 0;  // that the agent believes to be at this socket
   uint16_t zero = 0;
-  uint64_t incarnation = 0;  // of the memory that its map names; 0: any
+  uint64_t incarnation = 0;  // the memory's, as the worker's map names it; 0: any
   std::array<std::byte, 8> zeros{};
 };
 
@@ -177,8 +177,8 @@ struct ShmVerdict {
   std::array<std::byte, 7> zero{};
   uint64_t memory_bytes = 0;
   uint64_t memory_offset = 0;  // in the descriptor that comes along
-  uint64_t incarnation = 0;    // of the memory
-  uint64_t epoch = 0;          // what the node accepts
+  uint64_t incarnation = 0;    // the memory's
+  uint64_t epoch = 0;          // the oldest that the node accepts
   std::array<std::byte, 8> zeros{};
 };
 

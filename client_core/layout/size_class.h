@@ -1,7 +1,7 @@
 // Size classes of remote objects: quarter steps between powers of two from 64 bytes to 112 KiB,
 // then whole spans of 1..6 blocks, then two of roots. Six bits name one, which lets a slot word
-// tell a reader how many bytes to READ, and whoever replaces the word unread whether extents go
-// with the object (layout/extent.h).
+// tell a reader how many bytes to READ, and a writer that replaces the word unread whether extents
+// go with the object (layout/extent.h).
 #ifndef ONETRIP_CLIENT_CORE_LAYOUT_SIZE_CLASS_H_
 #define ONETRIP_CLIENT_CORE_LAYOUT_SIZE_CLASS_H_
 

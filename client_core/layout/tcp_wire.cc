@@ -163,7 +163,7 @@ TcpError DecodeTcpFrame(std::span<const std::byte> bytes, uint64_t sequence, Tcp
 TcpRefusal DecodeTcpPrefix(std::span<const std::byte> bytes, TcpMessage* message,
                            size_t* message_bytes) {
   *message_bytes = 0;
-  // The first wrong byte is enough: whoever speaks something else may never send sixteen.
+  // The first wrong byte is enough: a peer of another protocol may never send sixteen.
   const uint64_t magic = kTcpMagic;
   const size_t seen = bytes.size() < sizeof(magic) ? bytes.size() : sizeof(magic);
   if (std::memcmp(bytes.data(), &magic, seen) != 0) return TcpRefusal::kNotOnetrip;

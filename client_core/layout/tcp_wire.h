@@ -20,8 +20,8 @@ static_assert(std::endian::native == std::endian::little, "the wire is little-en
 
 // ---- Frames
 
-inline constexpr uint32_t kTcpBodyBytesMax = 64 * 1024;  // of a frame, either way
-inline constexpr size_t kTcpOpsMax = 64;                 // of a frame
+inline constexpr uint32_t kTcpBodyBytesMax = 64 * 1024;  // a frame's, either way
+inline constexpr size_t kTcpOpsMax = 64;                 // a frame's
 
 enum class TcpFrameKind : uint8_t { kBatch = 1, kControl = 2, kGoodbye = 3 };
 
@@ -97,7 +97,7 @@ std::byte* EncodeTcpOp(const TcpOp& op, std::byte* to);
 // REQUIRES: count <= kTcpOpsMax.
 TcpError DecodeTcpOps(std::span<const std::byte> body, size_t count, TcpOp* ops);
 
-// What a worker asks of the node's process; the numbers are those of fabric/control.h.
+// A worker's request to the node's process; the numbers are those of fabric/control.h.
 struct TcpControlRequest {
   uint8_t kind = 0;
   uint8_t size_class = 0;
@@ -141,7 +141,7 @@ inline constexpr uint16_t kTcpVersion = 3;
 
 enum class TcpMessage : uint8_t { kHello = 1, kChallenge = 2, kProof = 3, kVerdict = 4 };
 
-// Who connects: part of what is proved, so that no proof serves another purpose.
+// The role of the peer that connects: part of the proof, so that none serves another purpose.
 enum class TcpRole : uint8_t { kWorker = 1 };
 
 // Why a node, or a worker, does not go on. Travels in the verdict.
@@ -173,7 +173,7 @@ struct TcpPrefix {
   uint16_t version = kTcpVersion;
   TcpMessage message = TcpMessage::kHello;
   uint8_t zero = 0;
-  uint32_t bytes = 0;  // of the message, this prefix included
+  uint32_t bytes = 0;  // size of the message, this prefix included
 };
 static_assert(sizeof(TcpPrefix) == 16);
 
@@ -184,7 +184,7 @@ struct TcpHello {
   uint64_t incarnation = 0;  // rises with every connection of the worker
   uint64_t epoch = 0;
   uint32_t worker = 0;
-  uint16_t node = 0;  // whom the worker believes to be at this address
+  uint16_t node = 0;  // that the worker believes to be at this address
   TcpRole role = TcpRole::kWorker;
   uint8_t zero = 0;
   TcpNonce nonce{};

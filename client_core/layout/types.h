@@ -32,8 +32,8 @@ struct Epoch {
   friend auto operator<=>(const Epoch&, const Epoch&) = default;
 };
 
-// What keys are hashed and stored under; a database number maps to one, FLUSHDB maps it to a new
-// one.
+// Keys are hashed and stored under one of these; a database number maps to one, FLUSHDB maps it to
+// a new one.
 struct KeyspaceId {
   uint32_t value = 0;
   friend auto operator<=>(const KeyspaceId&, const KeyspaceId&) = default;

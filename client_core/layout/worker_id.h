@@ -1,5 +1,5 @@
-// The largest id that a worker can have: slot words carry 22 bits of it (slot.h). Whoever claims a
-// larger one is no worker, and none has ever been given out.
+// The largest id that a worker can have: slot words carry 22 bits of it (slot.h). A peer that
+// claims a larger one is no worker, and none has ever been given out.
 #ifndef ONETRIP_CLIENT_CORE_LAYOUT_WORKER_ID_H_
 #define ONETRIP_CLIENT_CORE_LAYOUT_WORKER_ID_H_
 

@@ -110,7 +110,7 @@ std::string MonitorLine(const CommandContext& context) {
 }
 
 void ShowToMonitors(const CommandContext& context) {
-  // What operators do is nobody else's business.
+  // MONITOR does not show the commands of operators.
   if ((context.command->flags & kAdmin) == 0) {
     context.hooks.SendToMonitors(MonitorLine(context));
   }

@@ -1,4 +1,4 @@
-// What SLOWLOG, LATENCY and MONITOR are told about calls.
+// Tells SLOWLOG, LATENCY and MONITOR about calls.
 #ifndef ONETRIP_REDIS_COMPAT_DISPATCH_CALL_WATCH_H_
 #define ONETRIP_REDIS_COMPAT_DISPATCH_CALL_WATCH_H_
 
@@ -9,7 +9,7 @@
 
 namespace onetrip {
 
-// Whether this call must be timed, beyond the samples that INFO takes: its run time depends on its
+// True if this call must be timed, beyond the samples that INFO takes: its run time depends on its
 // arguments, or SLOWLOG asks for calls so short that only a clock tells.
 bool MustBeTimed(const CommandContext& context);
 

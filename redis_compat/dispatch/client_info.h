@@ -29,7 +29,7 @@ struct ClientSnapshot {
   bool monitors = false;
   bool paused = false;                      // Waits for the end of CLIENT PAUSE.
   bool closing = false;                     // close_after_reply is set.
-  std::optional<uint64_t> queued_commands;  // Of an open transaction.
+  std::optional<uint64_t> queued_commands;  // Only in an open transaction.
   uint64_t queued_bytes = 0;
   uint32_t database = 0;
   uint64_t query_buffer_bytes = 0;       // Received, not yet consumed.
@@ -51,7 +51,7 @@ void FillFromSession(const Session& session, uint64_t now_ns, ClientSnapshot* sn
 // Appends one line of CLIENT LIST, without the newline.
 void AppendClientLine(const ClientSnapshot& client, std::string* out);
 
-// Whether `text` may be a connection's name or a library's: it must fit into one field of one line.
+// True if `text` may name a connection or a library: it must fit into one field of one line.
 bool IsClientName(std::string_view text);
 inline constexpr char kClientNameError[] =
     "ERR Client names cannot contain spaces, newlines or special characters.";
@@ -62,7 +62,7 @@ struct ClientFilter {
   std::optional<std::string> address;
   std::optional<std::string> local_address;
   std::optional<std::string> user;      // There is one user, "default".
-  bool only_other_types = false;        // TYPE master, replica or pubsub: nobody is.
+  bool only_other_types = false;        // TYPE master, replica or pubsub: no client is.
   std::optional<uint64_t> excluded_id;  // SKIPME yes: the caller.
   uint64_t age_s_min = 0;               // MAXAGE.
 

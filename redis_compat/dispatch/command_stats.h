@@ -26,10 +26,10 @@ struct CommandTotals {
     uint64_t calls = 0;     // Executed, with or without success.
     uint64_t rejected = 0;  // Refused before execution: arity, NOAUTH.
     uint64_t failed = 0;    // Executed, answered with an error.
-    uint64_t time_ns = 0;   // Of the executed calls; extrapolated from samples.
+    uint64_t time_ns = 0;   // Sum over the executed calls; extrapolated from samples.
   };
   std::vector<PerCommand> commands;        // By CommandRow id.
-  std::map<size_t, Histogram> latency_ns;  // Of the timed calls, by CommandRow id.
+  std::map<size_t, Histogram> latency_ns;  // Times of the timed calls, by CommandRow id.
   std::map<std::string, uint64_t> errors;  // Error word -> replies.
 };
 

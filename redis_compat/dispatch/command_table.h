@@ -58,7 +58,7 @@ enum CommandCategory : uint32_t {
   kCatScripting = 1u << 12,
 };
 
-// What a command does to its keys, in the order in which COMMAND INFO lists it.
+// Ways in which a command uses its keys, in the order in which COMMAND INFO lists them.
 enum KeyFlag : uint32_t {
   kKeyRw = 1u << 0,
   kKeyRo = 1u << 1,
@@ -81,7 +81,7 @@ enum CommandTip : uint32_t {
   kTipAllSucceeded = 1u << 5,
   kTipOneSucceeded = 1u << 6,
   kTipAggSum = 1u << 7,
-  kTipSpecial = 1u << 8,  // of the reply
+  kTipSpecial = 1u << 8,  // as response_policy
   kTipAggMin = 1u << 9,
   kTipSpecialRequest = 1u << 10,
   // The first two again, for commands that list them last.
@@ -129,7 +129,7 @@ struct CommandRow {
   uint32_t flags = 0;
   uint32_t categories = 0;
   CommandKeys keys = {};
-  CommandKeys more_keys = {};  // Of commands that treat the keys behind the first otherwise.
+  CommandKeys more_keys = {};  // Keys behind the first, if the command treats them otherwise.
   uint32_t tips = 0;
   // Exactly one of the two, but for containers whose bare name does nothing.
   Immediate immediate = nullptr;

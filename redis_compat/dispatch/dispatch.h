@@ -41,7 +41,7 @@ const CommandRow* LookUpCommand(std::span<const std::string_view> argv);
 // From now on replies go nowhere, as CLIENT REPLY asks for. REQUIRES: they do not yet.
 void DropReplies(CommandContext& context);
 
-// Whether a call may change keys: EXEC does if something in its queue does. For CLIENT PAUSE.
+// True if a call may change keys: EXEC does if a command in its queue does. For CLIENT PAUSE.
 bool WritesSomething(const Session& session, std::span<const std::string_view> argv);
 
 // Finds the command (unless the caller has put LookUpCommand()'s row into the context), checks
@@ -77,7 +77,7 @@ enum class PrefetchStage : uint8_t { kLocation, kRecord };
 void PrefetchCommand(Kv& kv, uint32_t database, const CommandRow* row,
                      std::span<const std::string_view> argv, PrefetchStage stage);
 
-// What the parser must enforce for this connection now.
+// The limits that the parser must enforce for this connection now.
 RespLimits LimitsOf(const Session& session, const ServerConfig& config);
 
 // A connection's first Session: authenticated if no password is set, as Redis decides it.

@@ -67,9 +67,9 @@ inline MemoryBudget::Share CountMemory(CommandContext& context, uint64_t bytes) 
   return MemoryBudget::Share::TakeNow(context.hooks.large_requests(), bytes);
 }
 
-// Lets the client take what was answered so far: who keeps a share of the budget for values that
-// are read, if only in a reply, must not wait for another one. Of a client that does not take it
-// the last large value counts no more.
+// Lets the client take the replies so far: a command that keeps a share of the budget for values
+// that are read, if only in a reply, must not wait for another one. If the client does not take
+// them, its last large value counts no more.
 Task<void> AwaitTaken(CommandContext& context);
 // True if a call that has more to answer should do so.
 inline bool MustAwaitTaken(const CommandContext& context) {

@@ -20,7 +20,7 @@ inline size_t BatchEnd(const CommandContext& context, size_t first, size_t step)
   return std::min(context.argv.size(), first + context.kv.keys_at_once() * step);
 }
 
-// Whether other connections should have their turn before the command works on argv[first, end).
+// True if other connections should have their turn before the command works on argv[first, end).
 inline bool EndsTurn(size_t first, size_t end, size_t step = 1) {
   constexpr size_t kKeysPerTurn = 256;
   return first / step / kKeysPerTurn != end / step / kKeysPerTurn;
@@ -42,8 +42,8 @@ Task<void> RunBatch(CommandContext& context, size_t first, size_t end, size_t st
   co_await WhenAll(std::move(tasks));
 }
 
-// Of several outcomes, each with a `status`, one that failed: rather one whose effect is not known.
-// Null: none did.
+// Returns one of several outcomes, each with a `status`, that failed: rather one whose effect is
+// not known. Null: none failed.
 template <typename Outcome>
 const Outcome* WorstOf(std::span<const Outcome> outcomes) {
   const Outcome* worst = nullptr;

@@ -22,10 +22,10 @@ struct RecordCopy {
   std::string value;  // unless it lies elsewhere
   uint64_t deadline_ms = 0;
   uint8_t type = 0;
-  uint64_t version = 0;  // of the write that was read
+  uint64_t version = 0;  // names the write that was read
   bool is_register = false;
   std::string_view elsewhere = {};
-  std::shared_ptr<LargeValue> holder = nullptr;  // of what lies there; null: who made this is
+  std::shared_ptr<LargeValue> holder = nullptr;  // keeps those bytes; null: the maker does
 
   [[nodiscard]] std::string_view bytes() const {
     if (elsewhere.data() != nullptr) return elsewhere;
@@ -42,7 +42,7 @@ struct RecordCopy {
     copy.holder = *record.holder;
     return copy;
   }
-  // Of bytes that outlive it.
+  // Makes a copy of a string whose bytes outlive it.
   static RecordCopy OfString(std::string_view value) {
     RecordCopy copy{true, {}, 0, static_cast<uint8_t>(ValueType::kString), 0};
     copy.elsewhere = value;
@@ -50,8 +50,8 @@ struct RecordCopy {
   }
 };
 
-// What `key` holds, or that it is not there. What `copy` had before is given up first: of large
-// values it keeps one at a time. It outlives the task.
+// Reads the value of `key`, or that there is none. First gives up the old value of `copy`, which
+// keeps one large value at a time. `copy` outlives the task.
 Task<Status> ReadCopy(Kv& kv, Key key, RecordCopy* copy);
 
 // Stores a copy, which outlives it. Without `replace` only where nothing is, or the write of the
@@ -77,7 +77,7 @@ class StoreCopy final : public CommandMutation {
 
   [[nodiscard]] ValueRange wanted() const override { return kNoValue; }
   [[nodiscard]] bool stored() const { return stored_; }
-  // Of what it has stored.
+  // The version of the write that it has stored.
   [[nodiscard]] uint64_t version() const { return version_; }
 
  private:
@@ -109,7 +109,7 @@ class RemoveIfSame final : public CommandMutation {
   }
 
   [[nodiscard]] ValueRange wanted() const override { return kNoValue; }
-  // Whether it held something else.
+  // True if the key held another write.
   [[nodiscard]] bool changed() const { return changed_; }
 
  private:

@@ -93,7 +93,7 @@ bool ClientPause::Holds(bool is_write, uint64_t now_ns) {
   uint64_t until_ns = until_ns_.load(std::memory_order_relaxed);
   if (until_ns == 0) return false;
   if (now_ns >= until_ns) {
-    // Only if nobody has begun another meanwhile.
+    // Only if no other caller has begun another pause meanwhile.
     until_ns_.compare_exchange_strong(until_ns, 0);
     return false;
   }

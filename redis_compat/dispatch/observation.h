@@ -49,7 +49,7 @@ struct LatencySample {
   uint64_t latency_ms = 0;
 };
 
-// What took long enough to be remembered, by kind of event: at most one sample a second, the worst.
+// Remembers events that took long, by their kind: at most one sample a second, the worst.
 class LatencyMonitor {
  public:
   static constexpr size_t kSamplesMax = 160;

@@ -29,11 +29,11 @@ struct ServerFacts {
   uint64_t used_memory_dataset = 0;
   uint64_t used_memory_rss = 0;
   uint64_t total_system_memory = 0;
-  uint64_t maxmemory = 0;  // What the pool can hold on one replica.
+  uint64_t maxmemory = 0;  // Bytes that the pool can hold on one replica.
   uint64_t mem_clients_normal = 0;
   std::string allocator = "jemalloc";
 
-  uint64_t replicas = 1;  // Of every key. An acknowledged write is on a majority of them.
+  uint64_t replicas = 1;  // Per key. An acknowledged write is on a majority of them.
 
   // cpu, in seconds
   double cpu_system_s = 0;

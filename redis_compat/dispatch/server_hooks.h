@@ -62,11 +62,11 @@ class ServerHooks {
   // Adds up the call statistics of all workers.
   virtual void SumCommandStats(CommandTotals* totals) = 0;
 
-  // CONFIG RESETSTAT: zeroes the counters of all workers, the caller's at once, each other's in that
-  // worker's next turn.
+  // CONFIG RESETSTAT: zeroes the counters of all workers, the caller's at once, each other's in
+  // that worker's next turn.
   virtual void ResetStats() = 0;
 
-  // Whether a value that passed ServerConfig's own checks may be stored: null, or a message (a
+  // Checks a value that passed ServerConfig's own checks: null if it may be stored, or a message (a
   // string literal) that becomes the tail of CONFIG SET's error. Changes nothing.
   virtual const char* CheckConfig(std::string_view name, std::string_view value) = 0;
 
@@ -76,12 +76,12 @@ class ServerHooks {
   // Sends a line to every connection that has said MONITOR, behind what it is sent now.
   virtual void SendToMonitors(const std::string& line) = 0;
 
-  // Whether this process removes expired keys that nobody touches; at once on the caller's worker,
-  // and on all of them when it completes.
+  // Makes this process remove expired keys that no client touches, or stops it; takes effect at
+  // once on the caller's worker, and on all workers when it completes.
   virtual Task<void> SetActiveExpiry(bool active) = 0;
 
-  // What requests, and what commands make of large values, take of the process's memory; null: that
-  // is not counted.
+  // Counts the process's memory that requests take, and large values that commands make; null: the
+  // process does not count it.
   virtual std::shared_ptr<MemoryBudget> large_requests() = 0;
 
   // Goes on `ns` nanoseconds from now or a little later.

@@ -52,8 +52,8 @@ struct Session {
   // Null: neither MULTI nor WATCH since the last EXEC.
   std::unique_ptr<Transaction> transaction;
 
-  // Set by the frontend: the connection has been cut, and nobody waits for a reply. What takes long
-  // and only reads may end.
+  // Set by the frontend: the connection has been cut, and no client waits for a reply. A command
+  // that takes long and only reads may end.
   bool abandoned = false;
 
   // Counters of this connection.

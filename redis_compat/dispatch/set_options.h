@@ -25,7 +25,7 @@ struct SetOptions {
   ExpiryUnit unit = ExpiryUnit::kNone;
   std::string_view expiry = {};  // Not yet read as a number.
 
-  // Whether the outcome does not depend on what is stored: a plain write will do.
+  // True if the outcome does not depend on the stored value: a plain write will do.
   [[nodiscard]] bool is_blind() const {
     return !only_if_missing && !only_if_present && !answer_previous && !keep_deadline;
   }
@@ -39,7 +39,7 @@ void ReadSetOptions(ArgumentReader& arguments, SetOptions* options);
 // does, by ReadDeadline().
 bool TakeExpiryOption(ArgumentReader& arguments, ExpiryUnit* unit, std::string_view* expiry);
 
-// Whether the number counts from now.
+// True if the number counts from now.
 constexpr bool IsFromNow(ExpiryUnit unit) {
   return unit == ExpiryUnit::kSeconds || unit == ExpiryUnit::kMilliseconds;
 }

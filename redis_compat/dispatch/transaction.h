@@ -33,17 +33,17 @@ class QueuedCommand {
 
   [[nodiscard]] const CommandRow* row() const { return row_; }
   [[nodiscard]] std::span<const std::string_view> argv() const { return argv_; }
-  // What it takes to hold it.
+  // Bytes that the queued command takes.
   [[nodiscard]] uint64_t bytes() const {
     return sizeof(*this) + argv_.size() * sizeof(std::string_view) + memory_.bytes();
   }
 
  private:
   const CommandRow* row_;
-  LargeMemory memory_;  // of the arguments, one behind the other
+  LargeMemory memory_;  // keeps the arguments, one behind the other
   std::vector<std::string_view> argv_;
   size_t next_ = 0;    // argument to go on with
-  size_t copied_ = 0;  // of its bytes
+  size_t copied_ = 0;  // its bytes copied so far
 };
 
 struct WatchedKey {
@@ -56,7 +56,7 @@ struct Transaction {
   bool open = false;     // MULTI was said.
   bool refused = false;  // A command could not be queued: EXEC runs none.
   std::vector<QueuedCommand> queue;
-  uint64_t queued_bytes = 0;  // Of the queue, what it takes to hold it included.
+  uint64_t queued_bytes = 0;  // Bytes of the queue, its own overhead included.
   std::vector<WatchedKey> watched;
 
   // False: the host has no memory for it.

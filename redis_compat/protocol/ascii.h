@@ -15,7 +15,7 @@ inline constexpr char AsciiUpper(char c) {
   return c >= 'a' && c <= 'z' ? static_cast<char>(c - ('a' - 'A')) : c;
 }
 
-// Whether `text` is `word` in any case.
+// True if `text` is `word` in any case.
 inline bool EqualsIgnoreCase(std::string_view text, std::string_view word) {
   return text.size() == word.size() &&
          std::equal(text.begin(), text.end(), word.begin(),

@@ -3,10 +3,10 @@
 namespace onetrip {
 namespace {
 
-// What separates arguments; the C locale's isspace().
+// True for a byte that separates arguments; the C locale's isspace().
 bool IsBlank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// What ends an argument that is not quoted: vertical tab and form feed do not.
+// True for a byte that ends an argument without quotes: vertical tab and form feed do not.
 bool EndsWord(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 int HexDigit(char c) {

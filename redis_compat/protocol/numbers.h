@@ -22,9 +22,9 @@ std::optional<long double> ParseLongDouble(std::string_view text);
 
 // Digits of the largest 64-bit integers, sign included.
 inline constexpr size_t kInt64TextMax = 20;
-// What FormatLongDouble() may need: 4933 digits before the point and 17 behind it.
+// FormatLongDouble() needs at most this: 4933 digits before the point and 17 behind it.
 inline constexpr size_t kLongDoubleTextMax = 5120;
-// What FormatDouble() may need.
+// FormatDouble() needs at most this.
 inline constexpr size_t kDoubleTextMax = 32;
 
 // Writes `value` in decimal at `out` (room for kInt64TextMax bytes); returns the end.

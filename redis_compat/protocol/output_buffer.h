@@ -56,7 +56,7 @@ class OutputBuffer {
     return sealed_bytes_ + static_cast<size_t>(cursor_ - begin_);
   }
   [[nodiscard]] bool empty() const { return size() == 0; }
-  // Of them, the most that one owner keeps.
+  // The most of them that one owner keeps.
   [[nodiscard]] size_t LargestShared() const;
 
   // Fills `views` with the waiting bytes from the front, as many chunks as fit; returns how many
@@ -89,7 +89,7 @@ class OutputBuffer {
   // A full chunk, waiting in front of the open one.
   struct Sealed {
     std::unique_ptr<char[]> memory;
-    std::shared_ptr<const void> owner;  // of foreign bytes, which begin at `start`
+    std::shared_ptr<const void> owner;  // keeps foreign bytes, which begin at `start`
     const char* start = nullptr;
     size_t capacity = 0;
     size_t begin = 0;

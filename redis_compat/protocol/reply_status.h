@@ -1,4 +1,4 @@
-// What a client is told when the storage could not do what a command asked.
+// Replies that tell a client that the storage could not do what a command asked.
 #ifndef ONETRIP_REDIS_COMPAT_PROTOCOL_REPLY_STATUS_H_
 #define ONETRIP_REDIS_COMPAT_PROTOCOL_REPLY_STATUS_H_
 

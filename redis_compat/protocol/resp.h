@@ -17,7 +17,7 @@
 
 namespace onetrip {
 
-// What a client may send. Passed with every call since AUTH and CONFIG SET change it.
+// Limits on what a client may send. Passed with every call since AUTH and CONFIG SET change them.
 struct RespLimits {
   // Bytes of an inline line, or of a length line, without an end in sight.
   static constexpr size_t kLineMaxBytes = size_t{64} << 10;
@@ -61,7 +61,7 @@ class RespParser {
     return std::string_view(error_text_, error_text_size_);
   }
 
-  // Whether a command has been begun and not finished (CLIENT LIST, timeouts).
+  // True if a command has been begun and not finished (CLIENT LIST, timeouts).
   [[nodiscard]] bool in_command() const { return arguments_missing_ > 0; }
 
   // Gives back memory that a large command left behind. REQUIRES: !in_command(), argv() unused.
@@ -91,8 +91,8 @@ class RespParser {
   // All positions count from the start of the current command within `data`.
   size_t position_ = 0;            // Everything before it is understood.
   size_t scanned_ = 0;             // From position_: bytes known to hold no line end.
-  int64_t arguments_missing_ = 0;  // Of the array being read; 0: between commands.
-  int64_t bulk_size_ = -1;         // Of the argument being read; -1: its header comes next.
+  int64_t arguments_missing_ = 0;  // In the array being read; 0: between commands.
+  int64_t bulk_size_ = -1;         // Bytes of the argument being read; -1: its header comes next.
   std::vector<Piece> pieces_;
   std::vector<std::string_view> argv_;
   std::string unquoted_;  // Arguments of an inline command with quotes, one after the other.

@@ -24,7 +24,7 @@ class ReplyWriter {
   [[nodiscard]] int protocol() const { return resp3_ ? 3 : 2; }
   void set_protocol(int protocol) { resp3_ = protocol == 3; }
 
-  // From now on replies go to `buffer`: CLIENT REPLY OFF sends them to a buffer nobody reads.
+  // From now on replies go to `buffer`: CLIENT REPLY OFF sends them to a buffer that is never read.
   OutputBuffer* Redirect(OutputBuffer* buffer) {
     OutputBuffer* previous = buffer_;
     buffer_ = buffer;

@@ -20,7 +20,7 @@ std::optional<uint64_t> FindBit(std::string_view bytes, bool value, uint64_t beg
 struct BitField {
   bool is_signed = false;
   uint32_t bits = 0;    // at most 63 if unsigned
-  uint64_t offset = 0;  // of its first bit
+  uint64_t offset = 0;  // where its first bit is
 
   [[nodiscard]] uint64_t end() const { return offset + bits; }
 };
@@ -36,7 +36,8 @@ void WriteBitField(std::string* bytes, const BitField& field, int64_t value);
 // old = 0 and the value to set as increment it also tells what SET stores.
 std::optional<int64_t> AddToBitField(const BitField& field, int64_t old, int64_t increment,
                                      BitOverflow overflow);
-// What the field holds when `value` is stored.
+// Returns the value of the field when `value` is stored; empty if `overflow` is kFail and it does
+// not fit.
 std::optional<int64_t> FitBitField(const BitField& field, int64_t value, BitOverflow overflow);
 
 }  // namespace onetrip

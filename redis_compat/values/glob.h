@@ -8,11 +8,11 @@ namespace onetrip {
 
 enum class GlobCase : bool { kExact, kIgnore };
 
-// Whether all of `text` matches `pattern`. Takes at most pattern size times text size steps, so
+// True if all of `text` matches `pattern`. Takes at most pattern size times text size steps, so
 // that no pattern of a client can hold the worker.
 bool GlobMatch(std::string_view pattern, std::string_view text, GlobCase letters);
 
-// Whether the pattern can match anything but itself.
+// True if the pattern can match anything but itself.
 bool HasGlobSyntax(std::string_view pattern);
 
 }  // namespace onetrip

@@ -54,7 +54,7 @@ uint64_t Hash(std::string_view bytes) {
 
 // A run of a sparse value.
 struct Run {
-  size_t bytes = 0;     // of the value; 0: damaged
+  size_t bytes = 0;     // that it takes in the value; 0: damaged
   uint32_t length = 0;  // registers
   uint8_t count = 0;    // 0: zeros
 

@@ -24,7 +24,7 @@ using HllRegisters = std::array<uint8_t, kHllRegisters>;
 // Without any element; sparse.
 std::string NewHll();
 
-// Whether it says that it is one; a sparse one may still be damaged.
+// True if the value says that it is a HyperLogLog; a sparse one may still be damaged.
 bool IsHll(std::string_view value);
 // REQUIRES: IsHll(value), as below.
 bool IsDenseHll(std::string_view value);

@@ -12,7 +12,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the format is, too");
 
-constexpr uint16_t kVersion = 10;  // of Redis 7.0
+constexpr uint16_t kVersion = 10;  // Redis 7.0 writes it
 constexpr size_t kFooterBytes = sizeof(uint16_t) + sizeof(uint64_t);
 constexpr char kTypeString = 0;
 
@@ -22,7 +22,7 @@ constexpr uint8_t kLength14 = 1;
 constexpr uint8_t kLength32 = 0x80;  // the whole byte
 constexpr uint8_t kLength64 = 0x81;
 constexpr uint8_t kEncoded = 3;
-// What the other six say then.
+// The other six bits tell the encoding then.
 constexpr uint8_t kInt8 = 0;
 constexpr uint8_t kInt16 = 1;
 constexpr uint8_t kInt32 = 2;

@@ -22,12 +22,12 @@ uint64_t Crc64(std::string_view bytes, uint64_t before = 0);
 // DumpFooter() for the CRC of both.
 struct DumpParts {
   std::string head;
-  std::string_view plain;  // of the value
+  std::string_view plain;  // bytes of the value
 };
 DumpParts BeginDump(std::string_view value);
 std::string DumpFooter(uint64_t crc);
 
-// What a payload says of itself: `crc` should be that of its first `checked_bytes`.
+// The checksum that a payload carries: `crc` should be that of its first `checked_bytes`.
 struct DumpChecksum {
   uint64_t crc = 0;
   size_t checked_bytes = 0;
@@ -53,7 +53,7 @@ class Decompressor {
   Decompressor(std::string_view from, std::span<char> to) : from_(from), to_(to) {}
   // Makes `bytes` more, or a few beyond, or what is left. False: the input is damaged.
   bool Advance(size_t bytes);
-  // Whether everything was taken and everything made.
+  // True if it has taken every byte of the input and made every byte of the output.
   [[nodiscard]] bool is_done() const { return taken_ == from_.size() && made_ == to_.size(); }
 
  private:

@@ -1,4 +1,4 @@
-// CLIENT subcommands that hold others back, and those about features that nobody uses here.
+// CLIENT subcommands that hold other clients back, and those about features that no client uses.
 #include <algorithm>
 #include <string>
 

@@ -24,7 +24,7 @@ bool PasswordIsRight(CommandContext& context, std::string_view user, std::string
   return !config.password_required() || config.IsPassword(password);
 }
 
-// What HELLO asks for beside the protocol version.
+// The options of HELLO beside the protocol version.
 struct HelloOptions {
   std::optional<std::string_view> user;
   std::string_view password;
@@ -117,7 +117,7 @@ void ResetCommand(CommandContext& context) {
   session.name.clear();
   session.authenticated = !context.hooks.config().password_required();
   session.protocol = 2;
-  // What CLIENT REPLY SKIP drops is this very reply.
+  // CLIENT REPLY SKIP drops this very reply.
   const bool is_skipped = std::exchange(session.reply_mode, ReplyMode::kOn) == ReplyMode::kSkip;
   session.transaction.reset();
   if (std::exchange(session.monitors, false)) {

@@ -51,7 +51,7 @@ class AddElements final : public StringMutation {
 // Counts, and lets the value remember it.
 class CountElements final : public StringMutation {
  public:
-  // Whether there is a count to answer, even if it could not be stored.
+  // True if there is a count to answer, even if it could not be stored.
   [[nodiscard]] bool counted() const { return counted_; }
   [[nodiscard]] uint64_t count() const { return count_; }
 
@@ -77,7 +77,7 @@ class CountElements final : public StringMutation {
 
 constexpr size_t kHllsPerTurn = 16;
 
-// What PFMERGE and PFCOUNT gather from several keys.
+// The registers that PFMERGE and PFCOUNT gather from several keys.
 struct Union {
   HllRegisters registers{};
   bool any_dense = false;
@@ -235,7 +235,7 @@ Task<void> PfCountCommand(CommandContext& context) {
 }
 
 Task<void> PfMergeCommand(CommandContext& context) {
-  // What is wrong with the target comes first; what it holds counts when it is written.
+  // An error in the target is answered first; its registers count when it is written.
   auto target = std::make_unique<Union>();
   auto sources = std::make_unique<Union>();
   const bool gathered = co_await Gather(context, 1, 2, target.get()) &&

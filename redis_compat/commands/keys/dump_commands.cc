@@ -58,11 +58,11 @@ Task<bool> IsSoundDump(Kv& kv, std::string_view payload) {
 
 constexpr Status kNoString(StatusCode::kInvalidArgument, "there is no string in it");
 
-// What RESTORE stores: bytes of the payload, or memory of its own.
+// The value that RESTORE stores: bytes of the payload, or memory of its own.
 struct RestoredString {
   std::string integer;
   LargeMemory memory;
-  MemoryBudget::Share share;  // of it
+  MemoryBudget::Share share;  // counts `memory`
   std::string_view bytes;
 };
 
@@ -86,7 +86,7 @@ Task<Status> Restore(CommandContext& context, std::string_view payload, Restored
   co_return kNoString;
 }
 
-// Whether RESTORE may go on to look at the payload; answers if not.
+// True if RESTORE may go on to look at the payload; answers the client if not.
 Task<bool> KeyIsFree(CommandContext& context, Key key) {
   ReadResult there;
   const Status status = co_await context.kv.GetPart(key, kNoValue, &there);
@@ -153,7 +153,7 @@ Task<void> RestoreCommand(CommandContext& context) {
   // Redis's clock has 63 bits: what does not fit is long ago.
   const bool overflows = record.deadline_ms > static_cast<uint64_t>(INT64_MAX);
   if (overflows || (record.deadline_ms != 0 && record.deadline_ms <= now_ms)) {
-    // What has passed already is not stored, and what it would replace goes.
+    // RESTORE does not store a value whose deadline has passed, and removes the value it replaces.
     bool existed = false;
     if (options.replace) status = co_await context.kv.Delete(key, &existed);
     if (!AnsweredWriteFailure(context, key, status)) context.out.Ok();

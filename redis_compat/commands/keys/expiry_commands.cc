@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kMsPerSecond = 1000;
 
-// What must be true of the old deadline.
+// Conditions that the old deadline must meet.
 struct ExpireConditions {
   bool only_if_none = false;     // NX
   bool only_if_any = false;      // XX
@@ -61,7 +61,7 @@ class SetDeadline final : public CommandMutation {
     if (!changed_) {
       return Change::Keep();
     }
-    // What has passed already is a removal.
+    // A deadline that has passed already removes the key.
     return at_ms_ <= now_ms_ ? Change::Delete()
                              : WithDeadline(*current, static_cast<uint64_t>(at_ms_));
   }

@@ -11,7 +11,7 @@
 namespace onetrip {
 namespace {
 
-// What TTL and PTTL answer for keys without a time left to tell.
+// TTL and PTTL answer these for keys without a time left to tell.
 constexpr int64_t kNoKey = -2;
 constexpr int64_t kNoDeadline = -1;
 

@@ -17,7 +17,7 @@ constexpr char kSameKeyError[] = "ERR source and destination objects are the sam
 
 enum class MoveOutcome : uint8_t { kMoved, kNoSource, kTargetThere, kFailed };
 
-// A value that changes between the copy and the removal is copied again, so many times.
+// Limits how often a value that changes between the copy and the removal is copied.
 constexpr int kMoveTries = 100;
 
 // Its removal from then on needs no memory, unless others write it again and again.
@@ -58,7 +58,7 @@ Task<MoveOutcome> Move(CommandContext& context, Key from, Key to, bool replace) 
     if (AnsweredWriteFailure(context, from, status, StorageStep::kLaterWrite)) {
       co_return MoveOutcome::kFailed;
     }
-    // What others have made of it since is gone: as if they had after the move.
+    // Other clients have written and removed the key since: as if they had done so after the move.
     if (!source.found) co_return MoveOutcome::kMoved;
   }
   ReplyStatus(context.out, Status(StatusCode::kUnavailable, "others keep changing the key"),

@@ -1,4 +1,4 @@
-// What is known of one key's value beside the value (OBJECT), and of memory (MEMORY).
+// OBJECT tells facts about a key's value beside the value itself, MEMORY those about memory.
 //
 // The store keeps bytes and neither an encoding nor the time of a key's last use: the encoding told
 // is the one that Redis would choose for such a value.

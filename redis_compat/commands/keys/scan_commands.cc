@@ -18,7 +18,7 @@
 namespace onetrip {
 namespace {
 
-// What a walk shows.
+// The options that tell which keys a walk shows.
 struct ScanOptions {
   std::string_view pattern = "*";
   std::optional<std::string_view> type = std::nullopt;  // none: any

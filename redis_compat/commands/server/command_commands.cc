@@ -270,7 +270,7 @@ uint32_t KeyFlagsOfBitField(std::span<const std::string_view> call) {
   return kKeyRo | kKeyAccess;
 }
 
-// What this call does to the key at `position`: SET's flags depend on its options.
+// Tells how this call uses the key at `position`: SET's flags depend on its options.
 uint32_t KeyFlagsOfCall(const CommandRow& row, std::span<const std::string_view> call,
                         size_t position) {
   if (row.more_keys.first != 0 && position >= static_cast<size_t>(row.more_keys.first)) {

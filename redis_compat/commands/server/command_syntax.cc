@@ -72,7 +72,7 @@ class SyntaxReader {
     return word;
   }
 
-  // Whether a value or a choice follows a token directly, so that the two belong together.
+  // True if a value or a choice follows a token directly, so that the two belong together.
   bool ValueFollows() {
     SkipBlanks();
     if (rest_.empty()) return false;

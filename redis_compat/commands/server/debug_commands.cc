@@ -122,7 +122,7 @@ bool IsHarmless(std::string_view name, size_t argc) {
   return false;
 }
 
-// What an agent holds is not its own to be saved and loaded again.
+// An agent does not own the keys, so it does not save and load them again.
 void ReplyToReload(CommandContext& context) {
   for (const std::string_view option : context.argv.subspan(2)) {
     const bool known = EqualsIgnoreCase(option, "MERGE") || EqualsIgnoreCase(option, "NOFLUSH") ||

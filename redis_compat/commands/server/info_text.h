@@ -28,7 +28,7 @@ class InfoText {
   // Things that Redis counts and that cannot happen here.
   void Zeros(std::initializer_list<std::string_view> names);
 
-  // For lines that somebody else writes.
+  // The text so far, to which a caller appends lines of its own.
   [[nodiscard]] std::string* body() { return &text_; }
   [[nodiscard]] std::string Take() && { return std::move(text_); }
 

@@ -27,7 +27,7 @@ void ReplySlowCall(ReplyWriter& out, const SlowCall& call) {
   out.Bulk(call.client_name);
 }
 
-// One command's times: how many calls took at most so many microseconds, for powers of two.
+// One command's times: how many calls took at most 1, 2, 4, 8, ... microseconds.
 void ReplyHistogram(ReplyWriter& out, std::string_view name, const Histogram& times_ns) {
   std::vector<std::pair<uint64_t, uint64_t>> steps;
   uint64_t calls = 0;

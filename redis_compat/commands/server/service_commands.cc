@@ -13,7 +13,7 @@
 namespace onetrip {
 namespace {
 
-// What an operator would believe otherwise costs the data.
+// An operator who believed that an agent saves a file would lose the data.
 void RefuseToSave(CommandContext& context) {
   context.out.Error(
       "ERR An agent writes no file. Every acknowledged write is on a majority of its replicas on "
@@ -22,8 +22,8 @@ void RefuseToSave(CommandContext& context) {
 
 }  // namespace
 
-// What was acknowledged is on a majority of the memory nodes of its replicas, whatever is asked
-// for: nothing that could be waited for makes it more.
+// An acknowledged write is on a majority of the memory nodes of its replicas, whatever the client
+// asks for: no wait makes it more.
 void WaitCommand(CommandContext& context) {
   ArgumentReader arguments(context.argv, 1);
   (void)arguments.TakeInteger();

@@ -29,7 +29,7 @@ class SetOneBit final : public StringMutation {
     byte_.assign(1, at < old.size() ? old[at] : '\0');
     const BitField field{false, 1, bit_ % 8};
     old_ = ReadBitField(byte_, field) != 0;
-    // Who watches the key is not to hear of what changes nothing.
+    // A client that watches the key is not to hear of a call that changes nothing.
     if (at < old.size() && old_ == value_) {
       return Change::Keep();
     }
@@ -135,7 +135,7 @@ Task<void> FindIn(CommandContext& context, std::string_view value, bool bit) {
     begin = end;
     if (begin < range.end) co_await context.kv.Yield();
   }
-  // Behind a string whose end nobody named there are zeros for ever.
+  // Zeros follow a string for ever if the client did not name an end.
   const bool open = argv.size() <= 4;
   context.out.Integer(!bit && open ? static_cast<int64_t>(range.end) : -1);
 }
@@ -159,7 +159,7 @@ void Join(BitOperation operation, std::string_view source, std::span<char> out) 
   }
 }
 
-// What BITOP has made of its sources so far.
+// The result of BITOP over its sources so far.
 class Combination {
  public:
   [[nodiscard]] std::string_view bytes() const {
@@ -172,7 +172,7 @@ class Combination {
     const size_t size = std::max(size_, source.size());
     const bool has_room = size <= size_ || co_await Grow(kv, size);
     if (!has_room) co_return false;
-    // Of the first there is nothing to be joined with.
+    // There is nothing yet that the first source could be joined with.
     const BitOperation join =
         is_first_ && operation != BitOperation::kNot ? BitOperation::kOr : operation;
     for (size_t begin = 0; begin < size; begin += kTurnBytes) {

@@ -11,9 +11,8 @@
 
 namespace onetrip {
 
-// Reads an offset that lies within the largest string there may be; 0 after an error. `times`: with
-// a
-// '#' in front the number counts fields of so many bits; 0: no '#' is taken.
+// Reads an offset that lies within the largest string there may be; 0 after an error. With a '#'
+// in front the number counts fields of `times` bits; `times` of 0 refuses the '#'.
 inline uint64_t ReadBitOffset(ArgumentReader& arguments, std::string_view text,
                               const ServerConfig& config, uint32_t times = 0) {
   static constexpr char kOffsetError[] = "ERR bit offset is not an integer or out of range";

@@ -83,7 +83,7 @@ class LcsWalk {
     common_.resize(left_);
   }
 
-  // Takes so many steps, or all that are left. False: it has arrived.
+  // Takes `steps` steps, or all that are left. False: the walk has arrived.
   bool Advance(size_t steps) {
     for (; i_ > 0 && j_ > 0 && steps > 0; --steps) TakeStep();
     return i_ > 0 && j_ > 0;
@@ -158,7 +158,7 @@ Task<void> LcsCommand(CommandContext& context) {
       co_return;
     }
     CountLookup(context, copy->found);
-    // Who reads the other one must not keep a share of what is read.
+    // The command must not keep a share for values that are read while it reads the other one.
     if (copy->holder != nullptr) {
       copy->holder->share = CountMemory(context, copy->holder->memory.bytes());
     }

@@ -51,9 +51,9 @@ class ConditionalSet final : public CommandMutation {
   [[nodiscard]] ValueRange wanted() const override {
     return options_.answer_previous ? kWholeValue : kNoValue;
   }
-  // Whether it answers with what was there.
+  // True if the command answers with the old value.
   [[nodiscard]] bool reads() const { return options_.answer_previous; }
-  // Of the last Apply().
+  // True if the last Apply() found a value.
   [[nodiscard]] bool found() const { return found_; }
   [[nodiscard]] bool stored() const { return stored_; }
   [[nodiscard]] const KeptValue& previous() const { return previous_; }
@@ -246,7 +246,8 @@ struct Lookup {
   ReadResult result;
   Status status;
 
-  // Large values wait for memory, one after the other: whoever has some may not wait for more.
+  // Large values wait for memory, one after the other: a command that has some may not wait for
+  // more.
   [[nodiscard]] bool is_to_come() const {
     return result.found() && result.record().value.size() != result.record().value_bytes;
   }
@@ -305,7 +306,7 @@ Task<void> MGetCommand(CommandContext& context) {
       co_await AwaitTaken(context);
       if (context.session.abandoned) co_return;
     }
-    // What a look at a key costs besides, in bytes.
+    // A look at a key costs this besides, in bytes.
     since_yield += kKeyBytes;
     if (since_yield < kTurnBytes) [[likely]]
       continue;
@@ -320,7 +321,7 @@ struct SetOutcome {
   Status status;
 };
 
-// Of MSET: argv[index] and what was set aside for it and those behind argv[first].
+// The memory that MSET set aside for argv[first] and the keys behind it.
 struct PreparedFrom {
   size_t first = 1;
   PreparedSets sets;

@@ -14,7 +14,7 @@ class AppendBytes final : public StringMutation {
   AppendBytes(std::string_view bytes, int64_t limit_bytes)
       : bytes_(bytes), limit_bytes_(limit_bytes) {}
 
-  // Of the string after the last Apply().
+  // The size of the string after the last Apply().
   [[nodiscard]] size_t size() const { return size_; }
 
  private:

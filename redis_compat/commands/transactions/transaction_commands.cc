@@ -33,7 +33,7 @@ constexpr std::string_view kSeveralWatchedError =
 
 // Every attempt but the last was in vain because another connection's write was not.
 constexpr int kAttemptsMax = 1000;
-// So many commands of a transaction run before other connections have their turn.
+// A transaction runs this number of commands before other connections have their turn.
 constexpr int kCommandsAtOnce = 64;
 
 Transaction& TransactionOf(Session& session) {
@@ -47,7 +47,7 @@ bool IsOpen(const Session& session) {
   return session.transaction != nullptr && session.transaction->open;
 }
 
-// What a transaction is about.
+// The keys that a transaction is about.
 struct Subject {
   std::optional<Key> key;  // the first one that it watches or names
   bool several = false;    // it is about other keys, too
@@ -105,7 +105,7 @@ class QueuedCall {
   void SetFlow(ReplyFlow* flow) { context_.flow = flow; }
   Task<void> Run() { return RunInside(context_, &end_); }
   void Account() { AccountFor(context_, end_); }
-  // Whether replies go nowhere, CLIENT REPLY may have changed.
+  // Not null if replies go nowhere, which CLIENT REPLY may have changed.
   [[nodiscard]] OutputBuffer* dropped_from() const { return context_.dropped_from; }
   [[nodiscard]] bool must_await_taken() const { return MustAwaitTaken(context_); }
   Task<void> AwaitTaken() { return onetrip::AwaitTaken(context_); }
@@ -123,7 +123,7 @@ struct Stretch {
   ReplyWriter out;
 };
 
-// One run of the queue on the copy of the key. Nobody else hears of it unless it is stored.
+// One run of the queue on the copy of the key. No other client hears of it unless it is stored.
 struct Attempt {
   std::deque<Stretch> stretches;
   std::deque<QueuedCall> calls;
@@ -274,7 +274,7 @@ Task<void> WatchCommand(CommandContext& context) {
     co_return;
   }
   std::vector<WatchedKey>& watched = TransactionOf(context.session).watched;
-  // Of several EXEC says no, whichever they are.
+  // EXEC refuses several watched keys, whichever they are.
   for (size_t i = 1; i < context.argv.size() && watched.size() < 2; ++i) {
     const Key key = KeyAt(context, i);
     bool known = false;
