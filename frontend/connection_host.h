@@ -6,7 +6,7 @@
 #include "frontend/client_limits.h"
 #include "frontend/flush_queue.h"
 #include "frontend/metrics/worker_metrics.h"
-#include "frontend/storage.h"
+#include "frontend/storage/storage.h"
 #include "redis_compat/dispatch/command_stats.h"
 #include "redis_compat/dispatch/server_hooks.h"
 #include "redis_compat/parameters.h"

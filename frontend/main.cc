@@ -11,9 +11,10 @@
 #include "client_core/base/process_signals.h"
 #include "client_core/base/program_main.h"
 #include "client_core/base/version.h"
-#include "frontend/clustered.h"
-#include "frontend/embedded.h"
+#include "frontend/admin/admin.h"
 #include "frontend/server.h"
+#include "frontend/storage/clustered.h"
+#include "frontend/storage/embedded.h"
 
 namespace onetrip {
 namespace {
@@ -56,7 +57,7 @@ int Run(const AgentOptions& options, const std::function<std::string(LogLevel*)>
   std::string reason;
   const std::unique_ptr<Storage> storage = MakeStorage(options, clock, &reason);
   if (storage == nullptr) return Fail(reason);
-  Server server(options, clock, *storage);
+  Server server(options, clock, *storage, MakeWorkerHooks);
   if (!server.Start(&reason).ok()) return Fail(reason);
   std::printf("%s\n", ReadyLine(server).c_str());
   std::fflush(stdout);

@@ -13,7 +13,6 @@
 #include "client_core/base/parameter_table.h"
 #include "client_core/base/parameter_values.h"
 #include "client_core/coro/sync.h"
-#include "frontend/admin.h"
 
 namespace onetrip {
 namespace {
@@ -66,7 +65,8 @@ uint64_t RaiseDescriptorLimit(rlim_t wanted) {
 
 }  // namespace
 
-Server::Server(const AgentOptions& options, const Clock& clock, Storage& storage)
+Server::Server(const AgentOptions& options, const Clock& clock, Storage& storage,
+               const MakeHooks& make_hooks)
     : options_(options),
       clock_(clock),
       storage_(storage),
@@ -79,7 +79,7 @@ Server::Server(const AgentOptions& options, const Clock& clock, Storage& storage
                                       limits_, pool_watch_, open_clients_};
   for (uint32_t i = 0; i < options_.threads; ++i) {
     workers_.push_back(std::make_unique<Worker>(environment, i, seed));
-    workers_.back()->SetHooks(std::make_unique<WorkerHooks>(*this, *workers_.back()));
+    workers_.back()->SetHooks(make_hooks(*this, *workers_.back()));
   }
 }
 
@@ -91,7 +91,7 @@ void Server::PublishOptions() {
     if (row.config == ConfigUse::kNone || (row.users & kUserAgent) == 0) continue;
     (void)config_.SetByServer(row.name, ParameterText(row, options_));
   }
-  ApplyClientLimits(options_, &limits_);
+  limits_.Take(options_);
 }
 
 Status Server::Listen(std::vector<UniqueFd>* listeners, std::string* reason) {

@@ -20,7 +20,7 @@
 #include "client_core/coro/acceptor.h"
 #include "client_core/coro/task.h"
 #include "frontend/connection.h"
-#include "frontend/storage.h"
+#include "frontend/storage/storage.h"
 #include "frontend/worker.h"
 #include "redis_compat/dispatch/observation.h"
 #include "redis_compat/parameters.h"
@@ -29,8 +29,12 @@ namespace onetrip {
 
 class Server {
  public:
+  // Makes what commands ask of the process on one worker; both outlive it.
+  using MakeHooks = std::function<std::unique_ptr<ServerHooks>(Server&, Worker&)>;
+
   // `clock` and `storage` outlive the server.
-  Server(const AgentOptions& options, const Clock& clock, Storage& storage);
+  Server(const AgentOptions& options, const Clock& clock, Storage& storage,
+         const MakeHooks& make_hooks);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   // REQUIRES: never started, or stopped.

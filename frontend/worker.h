@@ -20,7 +20,7 @@
 #include "frontend/connection.h"
 #include "frontend/metrics/worker_metrics.h"
 #include "frontend/pool_watch.h"
-#include "frontend/storage.h"
+#include "frontend/storage/storage.h"
 #include "redis_compat/dispatch/client_info.h"
 #include "redis_compat/dispatch/server_hooks.h"
 

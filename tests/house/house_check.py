@@ -56,6 +56,7 @@ _REDIS_FAMILIES = ["redis_compat/commands/" + family for family in
                    ["strings", "keys", "hyperloglog", "transactions", "connection", "server",
                     "cluster"]]
 _REDIS = _REDIS_COMMANDS + _REDIS_FAMILIES + ["redis_compat/commands"]
+_FRONTEND = _REDIS + ["frontend/metrics", "frontend/storage"]
 MAY_INCLUDE = {
     "client_core/base": [],
     "client_core/coro": _BASE,
@@ -78,14 +79,18 @@ MAY_INCLUDE = {
     **{family: _REDIS_COMMANDS for family in _REDIS_FAMILIES},
     "redis_compat/commands": _REDIS_COMMANDS + _REDIS_FAMILIES,
     "frontend/metrics": _REDIS_COMMANDS,
-    "frontend": _REDIS + ["client_core/control", "frontend/metrics"],
+    "frontend/storage": _KV + ["client_core/control"],
+    "frontend": _FRONTEND,
+    "frontend/admin": _FRONTEND + ["frontend"],
     "memnode": _FABRIC_CLUSTER + ["client_core/control"],
     "master": _LAYOUT + ["client_core/cluster", "client_core/control"],
     "tool": _LAYOUT + ["client_core/cluster", "client_core/control"],
 }
 # The one place where agent, memory node and master meet.
-JOINING_FILE = re.compile(r"^frontend/embedded[^/]*$")
+JOINING_FILE = re.compile(r"^frontend/storage/embedded[^/]*$")
 JOINED = ["memnode", "master"]
+# Where the agent's process is put together.
+AGENT_FILE = "frontend/main.cc"
 
 # Libraries whose headers cost seconds per file, and the only files that may include them.
 HEAVY = {
@@ -157,6 +162,8 @@ def check_include(root, path, quote, target):
     if used is None:
         return f'{user} may not include "{target}", which belongs to no layer'
     if used in MAY_INCLUDE[user] or (used in JOINED and JOINING_FILE.match(path)):
+        return None
+    if path == AGENT_FILE and used == "frontend/admin":
         return None
     return f"{user} may not include {used}; move the code or turn the dependency round"
 

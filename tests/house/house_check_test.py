@@ -89,9 +89,22 @@ class HouseCheck(unittest.TestCase):
 
     def test_only_embedded_joins_agent_memory_node_and_master(self):
         text = '#include "master/membership.h"\n#include "memnode/region.h"\n'
-        self.expect_no_violation("frontend/embedded.cc", text)
+        self.expect_no_violation("frontend/storage/embedded.cc", text)
         self.expect_violation("frontend/worker.cc", '#include "memnode/region.h"\n',
                               "frontend may not include memnode")
+
+    def test_admin_stands_above_the_frontend_and_only_main_joins_them(self):
+        self.write("frontend/admin/admin.h", header("frontend/admin/admin.h"))
+        self.write("frontend/server.h", header("frontend/server.h"))
+        text = '#include "frontend/admin/admin.h"\n'
+        self.expect_no_violation("frontend/main.cc", text)
+        self.expect_no_violation("frontend/admin/x.cc", '#include "frontend/server.h"\n')
+        self.expect_violation("frontend/server.cc", text, "may not include frontend/admin")
+
+    def test_storage_does_not_know_the_server(self):
+        self.write("frontend/server.h", header("frontend/server.h"))
+        self.expect_violation("frontend/storage/x.cc", '#include "frontend/server.h"\n',
+                              "may not include frontend")
 
     def test_layers_do_not_include_tests(self):
         self.write("tests/support/cluster.h", header("tests/support/cluster.h"))

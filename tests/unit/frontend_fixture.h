@@ -20,8 +20,9 @@
 #include "client_core/base/clock.h"
 #include "client_core/base/options.h"
 #include "client_core/coro/socket.h"
-#include "frontend/embedded.h"
+#include "frontend/admin/admin.h"
 #include "frontend/server.h"
+#include "frontend/storage/embedded.h"
 
 namespace onetrip {
 
@@ -135,7 +136,7 @@ class TestAgent {
     Result<std::unique_ptr<Embedded>> cluster = Embedded::Create(options, clock_, &reason);
     CHECK(cluster.ok());
     cluster_ = std::move(cluster.value());
-    server_ = std::make_unique<Server>(options, clock_, *cluster_);
+    server_ = std::make_unique<Server>(options, clock_, *cluster_, MakeWorkerHooks);
     server_->TEST_UseFreePort();
     CHECK(server_->Start(&reason).ok());
   }

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "frontend/admin/admin.h"
 #include "frontend/server.h"
 #include "tests/unit/frontend_fixture.h"
 
@@ -227,7 +228,7 @@ TEST(ServerTest, StartFailuresAreOneLineThatNamesTheCause) {
     options.port = agent.port();
     const auto cluster = Embedded::Create(options, clock, &reason);
     ASSERT_TRUE(cluster.ok()) << reason;
-    Server server(options, clock, *cluster.value());
+    Server server(options, clock, *cluster.value(), MakeWorkerHooks);
     EXPECT_FALSE(server.Start(&reason).ok());
     EXPECT_NE(reason.find("is taken by another process"), std::string::npos) << reason;
   }
@@ -235,7 +236,7 @@ TEST(ServerTest, StartFailuresAreOneLineThatNamesTheCause) {
     options.port = 0;
     const auto cluster = Embedded::Create(options, clock, &reason);
     ASSERT_TRUE(cluster.ok()) << reason;
-    Server server(options, clock, *cluster.value());
+    Server server(options, clock, *cluster.value(), MakeWorkerHooks);
     EXPECT_FALSE(server.Start(&reason).ok());
     EXPECT_NE(reason.find("nowhere to listen"), std::string::npos) << reason;
   }

@@ -1,7 +1,7 @@
 // Storage: what the workers of an agent keep keys in, behind an interface, so that the server does
 // not know whether the memory nodes live in this process.
-#ifndef ONETRIP_FRONTEND_STORAGE_H_
-#define ONETRIP_FRONTEND_STORAGE_H_
+#ifndef ONETRIP_FRONTEND_STORAGE_STORAGE_H_
+#define ONETRIP_FRONTEND_STORAGE_STORAGE_H_
 
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@
 #include "client_core/coro/loop_executor.h"
 #include "client_core/coro/task.h"
 #include "client_core/kv/kv.h"
-#include "frontend/worker_usage.h"
+#include "frontend/storage/worker_usage.h"
 
 namespace onetrip {
 
@@ -79,4 +79,4 @@ class Storage {
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_FRONTEND_STORAGE_H_
+#endif  // ONETRIP_FRONTEND_STORAGE_STORAGE_H_

@@ -1,4 +1,4 @@
-#include "frontend/shm_nodes.h"
+#include "frontend/storage/shm_nodes.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "frontend/worker_usage.h"
+#include "frontend/storage/worker_usage.h"
 
 namespace onetrip {
 

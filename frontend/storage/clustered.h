@@ -2,8 +2,8 @@
 // plane, and memory nodes, reached over shared memory or tcp.
 //
 // Beside the workers there is one thread that looks after what is slow: lost shm segments.
-#ifndef ONETRIP_FRONTEND_CLUSTERED_H_
-#define ONETRIP_FRONTEND_CLUSTERED_H_
+#ifndef ONETRIP_FRONTEND_STORAGE_CLUSTERED_H_
+#define ONETRIP_FRONTEND_STORAGE_CLUSTERED_H_
 
 #include <atomic>
 #include <condition_variable>
@@ -21,8 +21,8 @@
 #include "client_core/base/secret.h"
 #include "client_core/base/status.h"
 #include "client_core/control/grpc_master_client.h"
-#include "frontend/shm_nodes.h"
-#include "frontend/storage.h"
+#include "frontend/storage/shm_nodes.h"
+#include "frontend/storage/storage.h"
 
 namespace onetrip {
 
@@ -95,4 +95,4 @@ class Clustered final : public Storage {
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_FRONTEND_CLUSTERED_H_
+#endif  // ONETRIP_FRONTEND_STORAGE_CLUSTERED_H_

@@ -1,11 +1,11 @@
 // Translates the agent's options for the layers below, embedded or clustered.
-#ifndef ONETRIP_FRONTEND_DATA_PATH_H_
-#define ONETRIP_FRONTEND_DATA_PATH_H_
+#ifndef ONETRIP_FRONTEND_STORAGE_DATA_PATH_H_
+#define ONETRIP_FRONTEND_STORAGE_DATA_PATH_H_
 
 #include "client_core/base/options.h"
 #include "client_core/memory/worker_context.h"
 #include "client_core/replication/engine.h"
-#include "frontend/storage.h"
+#include "frontend/storage/storage.h"
 
 namespace onetrip {
 
@@ -31,4 +31,4 @@ inline EngineKind EngineOf(const AgentOptions& options) {
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_FRONTEND_DATA_PATH_H_
+#endif  // ONETRIP_FRONTEND_STORAGE_DATA_PATH_H_

@@ -1,8 +1,8 @@
 // Embedded: a whole cluster in this process: master and three memory nodes, reached over shm.
 //
 // What a user starts first. The only place that sees master, memory nodes and agent at once.
-#ifndef ONETRIP_FRONTEND_EMBEDDED_H_
-#define ONETRIP_FRONTEND_EMBEDDED_H_
+#ifndef ONETRIP_FRONTEND_STORAGE_EMBEDDED_H_
+#define ONETRIP_FRONTEND_STORAGE_EMBEDDED_H_
 
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@
 #include "client_core/base/clock.h"
 #include "client_core/base/options.h"
 #include "client_core/base/status.h"
-#include "frontend/storage.h"
+#include "frontend/storage/storage.h"
 #include "master/local_master.h"
 #include "memnode/memory_node.h"
 
@@ -45,4 +45,4 @@ class Embedded final : public Storage {
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_FRONTEND_EMBEDDED_H_
+#endif  // ONETRIP_FRONTEND_STORAGE_EMBEDDED_H_

@@ -1,8 +1,8 @@
 // WorkerUsageSum: what the workers of this process have of the cluster's memory, added up.
 //
 // Any thread.
-#ifndef ONETRIP_FRONTEND_WORKER_USAGE_H_
-#define ONETRIP_FRONTEND_WORKER_USAGE_H_
+#ifndef ONETRIP_FRONTEND_STORAGE_WORKER_USAGE_H_
+#define ONETRIP_FRONTEND_STORAGE_WORKER_USAGE_H_
 
 #include <chrono>
 #include <cstdint>
@@ -38,4 +38,4 @@ class WorkerUsageSum {
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_FRONTEND_WORKER_USAGE_H_
+#endif  // ONETRIP_FRONTEND_STORAGE_WORKER_USAGE_H_

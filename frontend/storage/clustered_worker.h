@@ -1,7 +1,7 @@
 // ClusteredWorker: one worker's access to a cluster of processes. Made, used and destroyed on the
-// worker's thread; frontend/clustered.h makes it.
-#ifndef ONETRIP_FRONTEND_CLUSTERED_WORKER_H_
-#define ONETRIP_FRONTEND_CLUSTERED_WORKER_H_
+// worker's thread; frontend/storage/clustered.h makes it.
+#ifndef ONETRIP_FRONTEND_STORAGE_CLUSTERED_WORKER_H_
+#define ONETRIP_FRONTEND_STORAGE_CLUSTERED_WORKER_H_
 
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,7 @@
 #include "client_core/kv/kv.h"
 #include "client_core/memory/worker_context.h"
 #include "client_core/replication/engine.h"
-#include "frontend/clustered.h"
+#include "frontend/storage/clustered.h"
 
 namespace onetrip {
 
@@ -65,4 +65,4 @@ class ClusteredWorker final : public WorkerStorage {
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_FRONTEND_CLUSTERED_WORKER_H_
+#endif  // ONETRIP_FRONTEND_STORAGE_CLUSTERED_WORKER_H_

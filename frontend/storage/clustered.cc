@@ -1,4 +1,4 @@
-#include "frontend/clustered.h"
+#include "frontend/storage/clustered.h"
 
 #include <unistd.h>
 
@@ -15,7 +15,7 @@
 #include "client_core/control/cluster_status.h"
 #include "client_core/fabric/reach_probe.h"
 #include "client_core/layout/region_layout.h"
-#include "frontend/clustered_worker.h"
+#include "frontend/storage/clustered_worker.h"
 
 namespace onetrip {
 namespace {

@@ -1,4 +1,4 @@
-#include "frontend/admin.h"
+#include "frontend/admin/admin.h"
 
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -184,7 +184,7 @@ const char* WorkerHooks::CheckConfig(std::string_view name, std::string_view val
 
 void WorkerHooks::ApplyConfig(std::string_view name, std::string_view value) {
   AgentOptions options;
-  if (OptionsWith(name, value, &options)) ApplyClientLimits(options, &server_.limits());
+  if (OptionsWith(name, value, &options)) server_.limits().Take(options);
 }
 
 void WorkerHooks::SendToMonitors(const std::string& line) {
@@ -220,11 +220,8 @@ Task<void> WorkerHooks::SleepFor(uint64_t ns) {
 // The signal that an operator would send.
 void WorkerHooks::Shutdown() { kill(getpid(), SIGTERM); }
 
-void ApplyClientLimits(const AgentOptions& options, ClientLimits* limits) {
-  limits->output_hard_bytes = options.output_limits.normal.hard_bytes;
-  limits->output_soft_bytes = options.output_limits.normal.soft_bytes;
-  limits->output_soft_s = options.output_limits.normal.soft_s;
-  limits->keepalive_s = options.tcp_keepalive_s;
+std::unique_ptr<ServerHooks> MakeWorkerHooks(Server& server, Worker& worker) {
+  return std::make_unique<WorkerHooks>(server, worker);
 }
 
 }  // namespace onetrip

@@ -4,8 +4,8 @@
 // A node that ends makes its segment unreachable; Tend() attaches to the one that comes back at the
 // same place with the same memory. Workers notice by generation() and take the new segment when it
 // suits them; the old one lives until they have. Thread-safe.
-#ifndef ONETRIP_FRONTEND_SHM_NODES_H_
-#define ONETRIP_FRONTEND_SHM_NODES_H_
+#ifndef ONETRIP_FRONTEND_STORAGE_SHM_NODES_H_
+#define ONETRIP_FRONTEND_STORAGE_SHM_NODES_H_
 
 #include <atomic>
 #include <cstdint>
@@ -54,4 +54,4 @@ class ShmNodes {
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_FRONTEND_SHM_NODES_H_
+#endif  // ONETRIP_FRONTEND_STORAGE_SHM_NODES_H_

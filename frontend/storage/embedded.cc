@@ -1,4 +1,4 @@
-#include "frontend/embedded.h"
+#include "frontend/storage/embedded.h"
 
 #include <cstdio>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "client_core/kv/kv.h"
 #include "client_core/memory/worker_context.h"
 #include "client_core/replication/engine.h"
-#include "frontend/data_path.h"
+#include "frontend/storage/data_path.h"
 
 namespace onetrip {
 namespace {

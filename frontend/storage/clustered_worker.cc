@@ -1,9 +1,9 @@
-#include "frontend/clustered_worker.h"
+#include "frontend/storage/clustered_worker.h"
 
 #include <utility>
 
 #include "client_core/base/log.h"
-#include "frontend/data_path.h"
+#include "frontend/storage/data_path.h"
 
 namespace onetrip {
 namespace {

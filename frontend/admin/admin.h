@@ -1,8 +1,9 @@
 // Admin: what a process tells and lets itself be told: INFO, CLIENT LIST and KILL, CONFIG SET.
-#ifndef ONETRIP_FRONTEND_ADMIN_H_
-#define ONETRIP_FRONTEND_ADMIN_H_
+#ifndef ONETRIP_FRONTEND_ADMIN_ADMIN_H_
+#define ONETRIP_FRONTEND_ADMIN_ADMIN_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,9 +51,9 @@ class WorkerHooks final : public ServerHooks {
   Worker& worker_;
 };
 
-// Puts the options that CONFIG SET may change into force.
-void ApplyClientLimits(const AgentOptions& options, ClientLimits* limits);
+// For Server's constructor.
+std::unique_ptr<ServerHooks> MakeWorkerHooks(Server& server, Worker& worker);
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_FRONTEND_ADMIN_H_
+#endif  // ONETRIP_FRONTEND_ADMIN_ADMIN_H_
