@@ -100,7 +100,7 @@ Task<Result<Index::Spare>> Index::TakeSpare() {
     const Spare spare = spares_.back();
     spares_.pop_back();
     // Whoever looks for what is lost may be past the place where it gets its name.
-    allocator_.KnowOf(spare.start);
+    allocator_.accounting().KnowOf(spare.start);
     co_return spare;
   }
   const Result<GlobalAddr> start = co_await allocator_.Allocate(SizeClass::For(kSubtableBytes));
@@ -265,7 +265,9 @@ Task<Result<DirectoryWord>> Index::PublishChild(Operation& operation, uint32_t e
   const Result<DirectoryWord> seen = co_await directory_.Refresh(operation, entry);
   if (!seen.ok()) co_return seen.status();
   const auto doubtful = in_doubt_.find(entry);
-  if (doubtful != in_doubt_.end()) allocator_.KnowOf(doubtful->second);  // as in TakeSpare()
+  if (doubtful != in_doubt_.end()) {
+    allocator_.accounting().KnowOf(doubtful->second);  // as in TakeSpare()
+  }
   if (seen.value().is_used()) {
     if (doubtful != in_doubt_.end()) {
       if (doubtful->second != seen.value().subtable()) GiveBack({doubtful->second});

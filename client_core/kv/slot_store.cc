@@ -45,7 +45,7 @@ Task<Status> SlotStore::Start() {
   status = co_await counters_.LoadCounters();
   if (!status.ok()) co_return status;
   core_.context.hold.SetDuties(&participant_);
-  core_.allocator.SetCompaction([this] { chores_.compactor.CompactIfScarce(); });
+  core_.allocator.compaction().SetBegin([this] { chores_.compactor.CompactIfScarce(); });
   participant_.UseView(core_.context.view());
   chores_.StartTicks();
   co_return Status::Ok();

@@ -25,7 +25,9 @@ Allocator::Allocator(WorkerContext& context, Reclaimer& reclaimer)
       grants_(context, metrics_, blocks_, locks_, sweeper_, transit_, requests_, returner_),
       opener_(context, reclaimer, metrics_, holders_, blocks_, foreign_, sweeper_, transit_,
               requests_),
-      claims_(context, blocks_, sweeper_, transit_, requests_) {}
+      claims_(context, blocks_, sweeper_, transit_, requests_),
+      accounting_(context, reclaimer, metrics_, holders_, blocks_, retirement_, sweeper_, opener_),
+      compaction_(context, blocks_) {}
 
 Allocator::~Allocator() { CHECK(!maintaining_); }
 
@@ -86,7 +88,7 @@ Task<void> Allocator::Maintain() {
   retirement_.ReleaseSafe();
   const uint64_t wanted = reclaimer_.others_want();
   sweeper_.NoteOthersWant(wanted);
-  if (opener_.has_closing() || accounting_) holders_.Advance();
+  if (opener_.has_closing() || accounting_.is_open()) holders_.Advance();
   if (opener_.has_closing()) opener_.OpenClosed();
   if (!foreign_.empty()) (void)co_await foreign_.Flush();
   if (transit_.has_opening()) co_await opener_.TellOpened();
@@ -101,7 +103,7 @@ Task<void> Allocator::Maintain() {
   if (!blocks_.to_clear().empty()) co_await locks_.Clear();
   co_await sweeper_.SweepInTurn();
   if (wanted != 0) opener_.CloseFor(MayGive(wanted));
-  if (!emptying_.empty()) FillAgainWhatIsLate();
+  if (compaction_.has_emptying()) compaction_.FillAgainWhatIsLate();
   if (context_.view().leaving != 0) {
     co_await LeaveRing();
     co_await sweeper_.SweepLeaving();
@@ -180,7 +182,7 @@ Task<bool> Allocator::OpenAllBut(const std::vector<GlobalAddr>& keep) {
 }
 
 void Allocator::UseView(const View& view) {
-  std::erase_if(emptying_, [&](const Emptying& one) { return !view.Contains(one.start); });
+  compaction_.UseView(view);
   opener_.UseView(view);
   transit_.UseView(view);
   foreign_.UseView(view);

@@ -92,7 +92,7 @@ Task<void> Allocator::WaitForMemory(const Want& want, uint64_t wait_ns) {
 
 void Allocator::TellShortage(SizeClass size_class) {
   shortage_.Tell(size_class);
-  if (begin_compaction_) begin_compaction_();
+  compaction_.BeginIfMay();
 }
 
 Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
@@ -135,11 +135,11 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
     const bool flushed = shortage_.MayFollowFlush();
     const bool more_to_come = flushed || view_to_come || retired_count() > 0 ||
                               reclaimer_.others_retired_bytes() > 0 || IsGathering() ||
-                              MayCompact() || shortage_.OthersMayGive() ||
+                              compaction_.MayBringMemory() || shortage_.OthersMayGive() ||
                               opener_.OpensOneOf(size_class);
     if (!more_to_come || (lost && !view_to_come) || now_ns >= deadline_ns) {
       // Compaction may have set aside a block that it could not empty in time.
-      if (FillAgainFor(want)) continue;
+      if (compaction_.FillAgainFor(want)) continue;
       if (lost) co_return Status(StatusCode::kUnavailable, "a memory node does not grant memory");
       metrics_.exhausted_for.Set(size_class.bytes());
       metrics_.exhausted.Add();

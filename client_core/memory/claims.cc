@@ -132,8 +132,9 @@ Task<void> Claims::ClaimAgain() {
 Task<void> Claims::Claim(GlobalAddr start, SizeClass size_class) {
   constexpr uint32_t kInVain = 8;
   if (!context_.view().Contains(start)) co_return;
-  if (blocks_.Find(start) != nullptr || transit_.IsTaken(start) || transit_.IsGoing(start))
+  if (blocks_.Find(start) != nullptr || transit_.IsTaken(start) || transit_.IsGoing(start)) {
     co_return;
+  }
   // A request that has failed may yet arrive, and one that is under way may be for this block.
   if (!context_.fabric.settled() || requests_.is_asking()) {
     if (context_.fabric.settled() && ++waited_ >= kInVain) requests_.PauseAsking();

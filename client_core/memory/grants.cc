@@ -58,16 +58,18 @@ Task<Status> Grants::GrantBeside(SizeClass size_class, SizeClass buffer_class, G
   if (granted.ok()) co_return granted;
   (void)blocks_.BufferList(buffer_class, near);  // a new view makes lists anew, once
   for (const OwnBlock* const block : blocks_.list(size_class.index())) {
-    if (blocks_.HasBuffers(buffer_class, block->start, OwnBlocks::kBuffersOfAWrite))
+    if (blocks_.HasBuffers(buffer_class, block->start, OwnBlocks::kBuffersOfAWrite)) {
       co_return Status::Ok();
+    }
   }
   const Want want = {.size_class = size_class, .near = GlobalAddr()};
   uint32_t asked = 0;
   for (uint32_t region = 0; region < context_.view().regions.size(); ++region) {
     const GlobalAddr at(region, kBlockBytes);
     if (context_.view().IsLeaving(at) ||
-        !blocks_.HasBuffers(buffer_class, at, OwnBlocks::kBuffersOfAWrite))
+        !blocks_.HasBuffers(buffer_class, at, OwnBlocks::kBuffersOfAWrite)) {
       continue;
+    }
     if (asked++ == kAskedBeside || context_.hold.held()) break;
     const Result<GlobalAddr> block = co_await GrantBy(context_.view().Locate(at, 0).node, want, at);
     if (block.ok() && blocks_.IsListedFor(block.value(), want)) co_return Status::Ok();
@@ -168,8 +170,9 @@ Task<Result<bool>> Grants::AcquireOpenIn(uint32_t region) {
     const Result<GlobalAddr> start = co_await AcquireAnyOpen(node, within);
     if (start.status().code() == StatusCode::kOutOfMemory) co_return false;
     if (!start.ok()) co_return start.status();
-    if (OwnBlock* const block = blocks_.Find(start.value()); block != nullptr)
+    if (OwnBlock* const block = blocks_.Find(start.value()); block != nullptr) {
       block->looked_at = true;
+    }
   }
   co_return true;
 }

@@ -69,6 +69,10 @@ class OwnBlocks {
     bool may_use_reserve = false;
     Holders::Holder* idle = nullptr;  // the caller's; it holds nothing while it waits; may be null
   };
+  struct Object {
+    GlobalAddr addr;
+    SizeClass size_class;
+  };
   struct FreeObject {
     GlobalAddr block;
     uint16_t index;

@@ -45,26 +45,26 @@ void Compactor::CompactIfScarce() {
 
 Task<void> Compactor::Compact() {
   compacting_ = true;
-  core_.allocator.BeginCompaction();
+  core_.allocator.compaction().Begin();
   const MechanismScope scope(core_.context.mechanism_observer, Mechanism::kCompaction);
   const bool is_short = core_.allocator.is_scarce();
   co_await AcquireSparseBlocks();
-  const std::vector<Allocator::Sparse> blocks =
-      core_.allocator.BeginEmptying(is_short ? kUsedPercentWhenShort : kUsedPercentAhead,
-                                    is_short ? kBlocksWhenShort : kBlocksAhead, is_short);
+  const std::vector<Compaction::Sparse> blocks = core_.allocator.compaction().BeginEmptying(
+      is_short ? kUsedPercentWhenShort : kUsedPercentAhead,
+      is_short ? kBlocksWhenShort : kBlocksAhead, is_short);
   // Blocks that were somebody else's may hold buffers, whatever they serve here.
   bool any_buffers = is_short && !blocks.empty();
-  for (const Allocator::Sparse& block : blocks) {
+  for (const Compaction::Sparse& block : blocks) {
     if (core_.stopping || core_.held()) break;
     any_buffers = any_buffers || block.is_buffers;
     // Of blocks of objects that were made blocks of buffers in a full pool, some live on.
     const bool has_objects = !block.is_buffers || is_short;
-    if (!has_objects || !core_.allocator.IsEmptying(block.start)) continue;
-    co_await MoveObjects(core_.allocator.UsedIn(block.start), block.size_class);
+    if (!has_objects || !core_.allocator.compaction().IsEmptying(block.start)) continue;
+    co_await MoveObjects(core_.allocator.compaction().UsedIn(block.start), block.size_class);
   }
   if (any_buffers && core_.registers) co_await MoveRegistersOfBuffers();
   compaction_ended_ns_ = core_.context.executor.NowNs();
-  core_.allocator.EndCompaction(!blocks.empty());
+  core_.allocator.compaction().End(!blocks.empty());
   compacting_ = false;
 }
 
@@ -104,7 +104,7 @@ Task<void> Compactor::LetOthersIn(uint64_t worked_since_ns) {
 Task<void> Compactor::MoveObject(GlobalAddr addr, SizeClass size_class) {
   Operation operation;
   const bool begun = co_await core_.WaitToBegin(&operation);
-  if (!begun || !core_.allocator.IsEmptying(addr)) co_return;
+  if (!begun || !core_.allocator.compaction().IsEmptying(addr)) co_return;
   operation.pin = core_.reclaimer.Pin();
   const SlotWord as_record =
       SlotWord::Make(SlotKind::kObject, 0, size_class, addr, /*blind=*/false);
@@ -172,7 +172,7 @@ Task<Status> Compactor::MoveRecord(RegisterOperation& operation, const IndexKey&
   draft.size_class =
       SizeClass::For(RecordBytes(key.bytes.size(), RecordValue(search.record).size()));
   const Allocator::Object object =
-      core_.allocator.TryAllocateToMove(draft.size_class, core_.allocator.is_scarce());
+      core_.allocator.compaction().TryAllocateToMove(draft.size_class, core_.allocator.is_scarce());
   draft.addr = object.addr;
   if (!object.addr.is_null()) draft.size_class = object.size_class;
   const absl::Cleanup unused = [&] {
@@ -193,7 +193,7 @@ Task<void> Compactor::MoveRegistersOfBuffers() {
     std::vector<RegisterRef> found;
     more = core_.registers->cache.FindByBuffers(
         kRegistersAtOnce, &next,
-        [this](GlobalAddr addr) { return core_.allocator.IsEmptying(addr); }, &found);
+        [this](GlobalAddr addr) { return core_.allocator.compaction().IsEmptying(addr); }, &found);
     for (const RegisterRef& ref : found) {
       if (core_.stopping || core_.held()) co_return;
       co_await MoveRegister(ref);

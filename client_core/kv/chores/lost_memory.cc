@@ -39,7 +39,7 @@ void LostMemory::AccountIfDue(bool leaving_in_vain) {
   NoteLosses();
   // A look that is to come finds what was lost before its note only.
   const bool begins = account_.anew || (account_.has_lost && account_.turn_ns == 0) ||
-                      (account_.may_have_lost && !core_.allocator.accounting());
+                      (account_.may_have_lost && !core_.allocator.accounting().is_open());
   if (begins && !inheriting_) {
     const uint64_t turn = 1 + core_.context.membership.index.value % kTurns;
     if (account_.has_lost) {
@@ -48,7 +48,7 @@ void LostMemory::AccountIfDue(bool leaving_in_vain) {
     }
     account_.may_have_lost = account_.has_lost = account_.has_lost_elsewhere = account_.anew =
         false;
-    core_.allocator.BeginAccount();
+    core_.allocator.accounting().Begin();
   }
   const bool has_turn = account_.HasTurn(now_ns);
   const bool may_begin = now_ns >= account_.next_ns && !core_.held() && !inheriting_;
@@ -61,11 +61,11 @@ void LostMemory::AccountIfDue(bool leaving_in_vain) {
   }
   const bool leaves = core_.allocator.leaving_blocks() != 0 && leaving_in_vain;
   const bool is_due =
-      core_.allocator.accounting() && may_begin &&
+      core_.allocator.accounting().is_open() && may_begin &&
       account_.open_blocks != AccountState::OpenBlocks::kAcquiring &&
       (core_.allocator.is_scarce() || core_.context.options.accounts_always != 0 || leaves ||
        (has_turn && account_.open_blocks == AccountState::OpenBlocks::kAcquired));
-  const bool may_go_on = core_.allocator.AccountMayGoOn() || Planted(Bug::kAccountedAtOnce);
+  const bool may_go_on = core_.allocator.accounting().MayGoOn() || Planted(Bug::kAccountedAtOnce);
   if (is_due && may_go_on && !inheriting_) core_.context.executor.Spawn(core_.gate, Account());
 }
 
@@ -158,7 +158,7 @@ Task<void> LostMemory::AcquireOpenBlocks() {
   // What is in use in what it got is suspect now.
   if (core_.allocator.metrics().blocks_acquired.Value() != before) {
     account_.anew = true;
-  } else if (!core_.allocator.accounting()) {
+  } else if (!core_.allocator.accounting().is_open()) {
     account_.EndTurn();  // somebody was short, and a look behind the loss is over
   }
 }
@@ -171,7 +171,7 @@ Task<void> LostMemory::Account() {
   account_.looks = false;
   const uint64_t found = core_.allocator.metrics().objects_found.Value() - found_before;
   if (status.ok()) {
-    core_.allocator.EndAccount();
+    core_.allocator.accounting().End();
     const bool was_turn = account_.open_blocks == AccountState::OpenBlocks::kAcquired;
     if (was_turn && !account_.anew) account_.EndTurn();
   }
@@ -202,7 +202,7 @@ Task<Status> LostMemory::FreeLost() {
   const MechanismScope scope(core_.context.mechanism_observer, Mechanism::kAccount);
   const absl::Cleanup done = [this] { EndInheriting(); };
   OrphanInventory inventory(core_.context, /*is_of_the_dead=*/false, &account_.gives_way);
-  for (const Allocator::Suspects& block : core_.allocator.SuspectBlocks()) {
+  for (const Accounting::Suspects& block : core_.allocator.accounting().SuspectBlocks()) {
     inventory.blocks.Add(block.start, block.size_class, core_.context.membership.id);
   }
   if (inventory.blocks.blocks().empty()) co_return Status::Ok();
@@ -217,9 +217,11 @@ Task<Status> LostMemory::FreeLost() {
   }
   // What this worker alone knows of it gives back itself.
   if (core_.registers && !Planted(Bug::kOwnBuffersLost)) {
-    core_.registers->cache.ForEachLive([this](GlobalAddr addr) { core_.allocator.KnowOf(addr); });
+    core_.registers->cache.ForEachLive(
+        [this](GlobalAddr addr) { core_.allocator.accounting().KnowOf(addr); });
   }
-  core_.index.ForEachUnnamed([this](GlobalAddr addr) { core_.allocator.KnowOf(addr); });
+  core_.index.ForEachUnnamed(
+      [this](GlobalAddr addr) { core_.allocator.accounting().KnowOf(addr); });
   for (auto block = inventory.blocks.blocks().begin();
        status.ok() && block != inventory.blocks.blocks().end(); ++block) {
     if (core_.stopping || core_.context.hold.held()) co_return kHeld;
@@ -233,7 +235,7 @@ void LostMemory::TellUnnamed(const OrphanInventory& inventory) {
   for (const auto& [start, block] : inventory.blocks.blocks()) {
     for (size_t i = 0; i < block.named.size(); ++i) {
       const GlobalAddr addr = ObjectAddr(block.start, block.size_class, static_cast<uint16_t>(i));
-      if (!block.named[i] && core_.allocator.IsSuspect(addr))
+      if (!block.named[i] && core_.allocator.accounting().IsSuspect(addr))
         core_.context.memory_observer->Unnamed(addr);
     }
   }
@@ -256,20 +258,22 @@ Task<Status> LostMemory::FreeLostOf(OrphanInventory& inventory, const OrphanBloc
     if (i > 0) co_await core_.context.executor.SleepFor(core_.context.options.epoch_tick_us * 1000);
     const bool begun = co_await core_.WaitToBegin(&operation);
     if (!begun) co_return kHeld;
-    collected = co_await core_.allocator.CollectForAccount(block.start, unused);
+    collected = co_await core_.allocator.accounting().CollectFreed(block.start, unused);
     if (collected.ok()) break;
   }
   // Another time.
   if (!collected.ok()) co_return Status::Ok();
   for (const NamedBuffer& named : buffers) {
     const GlobalAddr addr = named.buffer.addr;
-    if (named.buffer_class != block.size_class || !core_.allocator.IsSuspect(addr)) continue;
+    if (named.buffer_class != block.size_class || !core_.allocator.accounting().IsSuspect(addr))
+      continue;
     core_.registers->cache.Inherit(named.ref, named.buffer_class, named.buffer);
-    core_.allocator.KnowOf(addr);
+    core_.allocator.accounting().KnowOf(addr);
   }
   for (size_t i = 0; i < block.named.size(); ++i) {
     const GlobalAddr addr = ObjectAddr(block.start, block.size_class, static_cast<uint16_t>(i));
-    if (!block.named[i] && core_.allocator.IsSuspect(addr)) core_.allocator.FreeLost(addr);
+    if (!block.named[i] && core_.allocator.accounting().IsSuspect(addr))
+      core_.allocator.accounting().FreeLost(addr);
   }
   co_return Status::Ok();
 }

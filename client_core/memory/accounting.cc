@@ -1,18 +1,17 @@
-// Which objects of a worker's own blocks nothing names and nobody gives back (PROTOCOLS, "What is
-// lost comes back").
+#include "client_core/memory/accounting.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "client_core/base/planted_bug.h"
 #include "client_core/layout/region_layout.h"
-#include "client_core/memory/allocator.h"
 
 namespace onetrip {
 
-void Allocator::BeginAccount() {
-  accounting_ = true;
-  account_generation_ = holders_.generation();
-  account_epoch_ = reclaimer_.current_epoch();
+void Accounting::Begin() {
+  is_open_ = true;
+  generation_ = holders_.generation();
+  epoch_ = reclaimer_.current_epoch();
   for (const std::unique_ptr<OwnBlock>& block : blocks_.all()) {
     block->suspect.assign(block->objects, true);
     for (const uint16_t index : block->free) block->suspect[index] = false;
@@ -21,13 +20,14 @@ void Allocator::BeginAccount() {
     blocks_.Find(object.block)->suspect[object.index] = false;
   }
   for (const Retirement::Object& retired : retirement_.objects()) KnowOf(retired.addr);
-  for (const GlobalAddr ring : {retired_registers().given(), retired_registers().left()}) {
+  const RetiredRegisters& registers = retirement_.registers();
+  for (const GlobalAddr ring : {registers.given(), registers.left()}) {
     if (!ring.is_null()) KnowOf(ring);
   }
 }
 
-void Allocator::EndAccount() {
-  accounting_ = false;
+void Accounting::End() {
+  is_open_ = false;
   for (const std::unique_ptr<OwnBlock>& block : blocks_.all()) {
     block->suspect.clear();
     const bool is_listed = !block->free.empty() && !block->is_set_aside();
@@ -36,7 +36,7 @@ void Allocator::EndAccount() {
   }
 }
 
-std::vector<Allocator::Suspects> Allocator::SuspectBlocks() const {
+std::vector<Accounting::Suspects> Accounting::SuspectBlocks() const {
   std::vector<Suspects> blocks;
   for (const std::unique_ptr<OwnBlock>& block : blocks_.all()) {
     const bool any = std::any_of(block->suspect.begin(), block->suspect.end(),
@@ -46,19 +46,19 @@ std::vector<Allocator::Suspects> Allocator::SuspectBlocks() const {
   return blocks;
 }
 
-bool Allocator::IsSuspect(GlobalAddr addr) {
+bool Accounting::IsSuspect(GlobalAddr addr) const {
   const OwnBlock* const block = blocks_.Find(addr);
   if (block == nullptr || block->suspect.empty()) return false;
   return block->suspect[ObjectIndex(addr, block->start, block->size_class)];
 }
 
-void Allocator::KnowOf(GlobalAddr addr) {
+void Accounting::KnowOf(GlobalAddr addr) {
   OwnBlock* const block = blocks_.Find(addr);
   if (block == nullptr || block->suspect.empty()) return;
   block->suspect[ObjectIndex(addr, block->start, block->size_class)] = false;
 }
 
-Task<Status> Allocator::CollectForAccount(GlobalAddr start, const std::vector<bool>& unused) {
+Task<Status> Accounting::CollectFreed(GlobalAddr start, const std::vector<bool>& unused) {
   const OwnBlock* const block = blocks_.Find(start);
   if (block == nullptr) co_return Status::Ok();
   if (sweeper_.IsCollecting(*block)) {
@@ -72,7 +72,7 @@ Task<Status> Allocator::CollectForAccount(GlobalAddr start, const std::vector<bo
   co_return co_await sweeper_.Sweep(start, &given_up);
 }
 
-void Allocator::FreeLost(GlobalAddr addr) {
+void Accounting::FreeLost(GlobalAddr addr) {
   OwnBlock* const block = blocks_.Find(addr);
   const uint16_t index = ObjectIndex(addr, block->start, block->size_class);
   CHECK(block->suspect[index]);

@@ -1,21 +1,21 @@
-// Blocks that are emptied, so that memory changes its size class (PROTOCOLS, "Compaction").
+#include "client_core/memory/compaction.h"
+
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "client_core/layout/region_layout.h"
-#include "client_core/memory/allocator.h"
 
 namespace onetrip {
 namespace {
 
-// In rests between rounds. What was moved is retired for some epochs, and what others have freed
-// has to be collected.
+// In rests between rounds. Objects that were moved are retired for some epochs, and those that
+// others have freed have to be collected.
 constexpr uint64_t kEmptyingRests = 3;
-// What lives in a block that could not be emptied will mostly be there for longer.
+// A block that could not be emptied will mostly be in use for longer.
 constexpr uint64_t kStuckRests = 25;
 
-// What the blocks that stay have free, for what the others hold.
+// The room that the blocks that stay have for the objects of the others.
 class RoomToMove {
  public:
   // The first class that is too large for an object of `size_class` to be moved to.
@@ -26,9 +26,9 @@ class RoomToMove {
 
   void Add(SizeClass size_class, size_t objects) { free_[size_class.index()] += objects; }
 
-  // Whether a block of which so many objects are used and free may be emptied: it is room no more,
-  // and what it holds has its place. Of larger classes what it holds takes half a block at most,
-  // or nothing would be won.
+  // True if a block with `used` and `free` objects may be emptied: it is room no more, and its
+  // objects have their place elsewhere. In larger classes they take half a block at most, or
+  // nothing would be won.
   bool Take(SizeClass size_class, size_t used, size_t free, bool may_widen) {
     std::array<size_t, SizeClass::kSlabClasses> left = free_;
     size_t& own = left[size_class.index()];
@@ -56,7 +56,7 @@ class RoomToMove {
 
 }  // namespace
 
-std::vector<OwnBlock*> Allocator::SparseBlocks(uint32_t used_percent_max) const {
+std::vector<OwnBlock*> Compaction::SparseBlocks(uint32_t used_percent_max) const {
   const uint64_t now_ns = context_.executor.NowNs();
   const auto used = [](const OwnBlock* block) { return block->objects - block->free.size(); };
   std::vector<OwnBlock*> sparse;
@@ -74,8 +74,8 @@ std::vector<OwnBlock*> Allocator::SparseBlocks(uint32_t used_percent_max) const 
   return sparse;
 }
 
-std::vector<Allocator::Sparse> Allocator::BeginEmptying(uint32_t used_percent_max,
-                                                        size_t blocks_max, bool may_widen) {
+std::vector<Compaction::Sparse> Compaction::BeginEmptying(uint32_t used_percent_max,
+                                                          size_t blocks_max, bool may_widen) {
   RoomToMove room;
   for (uint8_t index = 0; index < SizeClass::kSlabClasses; ++index) {
     for (const OwnBlock* block : blocks_.list(index))
@@ -100,7 +100,7 @@ std::vector<Allocator::Sparse> Allocator::BeginEmptying(uint32_t used_percent_ma
   return blocks;
 }
 
-Allocator::Object Allocator::TryAllocateToMove(SizeClass size_class, bool may_widen) {
+OwnBlocks::Object Compaction::TryAllocateToMove(SizeClass size_class, bool may_widen) {
   const uint8_t end =
       may_widen ? RoomToMove::WidenedEnd(size_class) : static_cast<uint8_t>(size_class.index() + 1);
   for (uint8_t index = size_class.index(); index < end; ++index) {
@@ -110,7 +110,7 @@ Allocator::Object Allocator::TryAllocateToMove(SizeClass size_class, bool may_wi
   return {};
 }
 
-std::vector<GlobalAddr> Allocator::UsedIn(GlobalAddr start) {
+std::vector<GlobalAddr> Compaction::UsedIn(GlobalAddr start) const {
   const OwnBlock* const block = blocks_.Find(start);
   std::vector<bool> is_free(block->objects);
   for (const uint16_t index : block->free) is_free[index] = true;
@@ -122,28 +122,27 @@ std::vector<GlobalAddr> Allocator::UsedIn(GlobalAddr start) {
   return used;
 }
 
-void Allocator::EndCompaction(bool moved_any) {
+void Compaction::End(bool moved_any) {
   constexpr uint64_t kBarrenRests = 3;
-  compacts_ = false;
+  runs_ = false;
   if (moved_any) return;
-  compaction_barren_until_ns_ =
+  barren_until_ns_ =
       context_.executor.NowNs() + kBarrenRests * context_.options.compaction_rest_us * 1000;
 }
 
-bool Allocator::MayCompact() const {
-  if (compacts_ || !emptying_.empty()) return true;
-  return begin_compaction_ && !context_.hold.held() &&
-         context_.executor.NowNs() >= compaction_barren_until_ns_;
+bool Compaction::MayBringMemory() const {
+  if (is_under_way()) return true;
+  return begin_ && !context_.hold.held() && context_.executor.NowNs() >= barren_until_ns_;
 }
 
-void Allocator::FillAgain(OwnBlock& block) {
+void Compaction::FillAgain(OwnBlock& block) {
   block.emptying = false;
   block.stuck_until_ns =
       context_.executor.NowNs() + kStuckRests * context_.options.compaction_rest_us * 1000;
   if (!block.free.empty()) blocks_.Enlist(block);
 }
 
-bool Allocator::FillAgainFor(const Want& want) {
+bool Compaction::FillAgainFor(const OwnBlocks::Want& want) {
   const auto serves = [&](const OwnBlock* block) {
     if (block == nullptr || !block->emptying || block->leaving || block->free.empty()) return false;
     if (block->size_class != want.size_class) return false;
@@ -159,16 +158,20 @@ bool Allocator::FillAgainFor(const Want& want) {
   return true;
 }
 
-void Allocator::FillAgainWhatIsLate() {
+void Compaction::FillAgainWhatIsLate() {
   const uint64_t now_ns = context_.executor.NowNs();
   const auto is_over = [&](const Emptying& one) {
     OwnBlock* const block = blocks_.Find(one.start);
     if (block == nullptr || !block->emptying) return true;  // it has gone back
-    if (compacts_ || now_ns < one.until_ns) return false;
+    if (runs_ || now_ns < one.until_ns) return false;
     FillAgain(*block);
     return true;
   };
   std::erase_if(emptying_, is_over);
+}
+
+void Compaction::UseView(const View& view) {
+  std::erase_if(emptying_, [&](const Emptying& one) { return !view.Contains(one.start); });
 }
 
 }  // namespace onetrip
