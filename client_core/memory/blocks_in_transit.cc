@@ -8,7 +8,7 @@ namespace onetrip {
 namespace {
 
 // Selects the block of that address.
-auto At(GlobalAddr start) {
+auto StartsAt(GlobalAddr start) {
   return [start](const auto& one) { return one.start == start; };
 }
 
@@ -32,7 +32,7 @@ void BlocksInTransit::ClaimLater(GlobalAddr start, SizeClass size_class) {
   to_claim_.push_back({start, size_class});
 }
 
-void BlocksInTransit::DropClaim(GlobalAddr start) { std::erase_if(to_claim_, At(start)); }
+void BlocksInTransit::DropClaim(GlobalAddr start) { std::erase_if(to_claim_, StartsAt(start)); }
 
 BlocksInTransit::Granted BlocksInTransit::NextClaim() {
   const Granted one = to_claim_.front();
@@ -41,7 +41,7 @@ BlocksInTransit::Granted BlocksInTransit::NextClaim() {
 }
 
 bool BlocksInTransit::DropReturn(GlobalAddr start) {
-  return std::erase_if(to_return_, At(start)) != 0;
+  return std::erase_if(to_return_, StartsAt(start)) != 0;
 }
 
 size_t BlocksInTransit::ReturnsWaiting(NodeId primary, SizeClass size_class) const {
@@ -56,7 +56,7 @@ BlocksInTransit::Returning BlocksInTransit::NextReturn() {
   return one;
 }
 
-void BlocksInTransit::DropOpening(GlobalAddr start) { std::erase_if(opening_, At(start)); }
+void BlocksInTransit::DropOpening(GlobalAddr start) { std::erase_if(opening_, StartsAt(start)); }
 
 std::vector<BlocksInTransit::Opening>& BlocksInTransit::BeginTelling() {
   std::swap(telling_, opening_);
@@ -64,11 +64,11 @@ std::vector<BlocksInTransit::Opening>& BlocksInTransit::BeginTelling() {
 }
 
 bool BlocksInTransit::IsOpening(GlobalAddr start) const {
-  return std::ranges::any_of(opening_, At(start)) || IsOpeningNow(start);
+  return std::ranges::any_of(opening_, StartsAt(start)) || IsOpeningNow(start);
 }
 
 bool BlocksInTransit::IsOpeningNow(GlobalAddr start) const {
-  return std::ranges::any_of(telling_, At(start));
+  return std::ranges::any_of(telling_, StartsAt(start));
 }
 
 bool BlocksInTransit::OpensOneOf(SizeClass size_class) const {
@@ -77,7 +77,7 @@ bool BlocksInTransit::OpensOneOf(SizeClass size_class) const {
 }
 
 bool BlocksInTransit::IsGoing(GlobalAddr start) const {
-  return std::ranges::any_of(to_return_, At(start)) || IsReturning(start) || IsOpening(start);
+  return std::ranges::any_of(to_return_, StartsAt(start)) || IsReturning(start) || IsOpening(start);
 }
 
 void BlocksInTransit::UseView(const View& view) {

@@ -544,12 +544,12 @@ class FoundObjectTest : public MissingMemoryTest {
       std::byte* const base = cluster_.node(at.node.value).base();
       *reinterpret_cast<uint64_t*>(base + at.offset) |= 1ULL << index;
     }
-    owner.BeginAccount();
+    owner.accounting().Begin();
     std::vector<bool> unused(ObjectsPerBlock(kSlab, block.block()));
     unused[index] = true;
-    EXPECT_TRUE(BlockOn(executor_, owner.CollectForAccount(block, unused)).ok());
-    if (owner.IsSuspect(object)) owner.FreeLost(object);
-    owner.EndAccount();
+    EXPECT_TRUE(BlockOn(executor_, owner.accounting().CollectFreed(block, unused)).ok());
+    if (owner.accounting().IsSuspect(object)) owner.accounting().FreeLost(object);
+    owner.accounting().End();
     GlobalAddr again;
     while (again != object) again = worker(0).Allocate(kSlab).value();
     const uint64_t live = owner.metrics().live_bytes.Value();
