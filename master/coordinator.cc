@@ -106,6 +106,11 @@ void Coordinator::OnMessage(uint64_t now_us, StreamId stream, const MemberMessag
   Pump(now_us);
 }
 
+void Coordinator::OnHeard(uint64_t now_us, StreamId stream) {
+  Member* const member = MemberOn(state_, stream);
+  if (member != nullptr) ProlongLease(state_, *member, now_us);
+}
+
 void Coordinator::OnStreamClosed(uint64_t now_us, StreamId stream, bool has_ended) {
   const auto found = state_.streams.find(stream);
   if (found == state_.streams.end()) return;

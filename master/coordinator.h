@@ -36,6 +36,9 @@ class Coordinator {
   Attendance Attend(uint64_t now_us, StreamId stream, const MemberHello& hello);
   // Something was said on a stream that was welcomed; what ended in between is ignored.
   void OnMessage(uint64_t now_us, StreamId stream, const MemberMessage& message);
+  // The process behind the stream lives: it has said something that OnMessage() may not have been
+  // told of yet. Nothing but its lease changes.
+  void OnHeard(uint64_t now_us, StreamId stream);
   // The stream has ended, whoever ended it. `has_ended`: so has the process, for certain.
   void OnStreamClosed(uint64_t now_us, StreamId stream, bool has_ended = false);
   // Time passes: leases, timeouts, retries. To be called every TickMs() while HasDeadlines().

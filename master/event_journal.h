@@ -25,6 +25,9 @@ struct CoordinatorEvent {
     StreamId stream = 0;
     MemberMessage message;
   };
+  struct Heard {
+    StreamId stream = 0;
+  };
   struct Closed {
     StreamId stream = 0;
     bool has_ended = false;
@@ -33,7 +36,7 @@ struct CoordinatorEvent {
   struct Stop {};
 
   uint64_t now_us = 0;
-  std::variant<Attends, Says, Closed, Tick, Stop> what;
+  std::variant<Attends, Says, Heard, Closed, Tick, Stop> what;
 };
 
 // One thread.

@@ -43,6 +43,10 @@ void DropRequests(ClusterState& state, const Member& member) {
   std::erase_if(state.due, [&](const Due& due) { return due.member == member.id; });
 }
 
+void ProlongLease(const ClusterState& state, Member& member, uint64_t now_us) {
+  member.lease_end_us = std::max(member.lease_end_us, now_us + state.options.lease_ms * kUsPerMs);
+}
+
 void OnRenew(ClusterState& state, Effects& effects, Member& member, uint64_t now_us,
              const RenewMessage& message) {
   member.lease_end_us = now_us + state.options.lease_ms * kUsPerMs;

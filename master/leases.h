@@ -6,6 +6,8 @@
 
 namespace onetrip::master {
 
+// The member was heard of at this time.
+void ProlongLease(const ClusterState& state, Member& member, uint64_t now_us);
 // A renewal, which is answered unless it is quiet.
 void OnRenew(ClusterState& state, Effects& effects, Member& member, uint64_t now_us,
              const RenewMessage& message);

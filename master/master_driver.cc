@@ -145,16 +145,14 @@ void MasterDriver::Run() {
       }
       if (stopping_) break;
       events.swap(events_);
-      for (auto& [id, renewal] : quiet_) {
-        if (renewal.message != nullptr) quiet.emplace_back(id, std::move(renewal));
-      }
+      TakeQuiet(&quiet);
     }
     for (const auto& [id, renewal] : quiet) HandleQuiet(id, renewal);
     quiet.clear();
     for (Event& event : events) Handle(event);
     events.clear();
-    // After all that has come: a renewal that is here counts, however late this thread is.
     if (next_tick_us != 0 && NowUs() >= next_tick_us) {
+      HearAll();
       Tick();
       next_tick_us = 0;
     }
@@ -162,6 +160,33 @@ void MasterDriver::Run() {
   Drive(CoordinatorEvent::Stop());
   for (auto& [id, entry] : streams_) entry.stream->End("the master ends");
   streams_.clear();
+}
+
+void MasterDriver::TakeQuiet(std::vector<std::pair<StreamId, QuietRenewal>>* renewals) {
+  for (auto& [id, renewal] : quiet_) {
+    if (renewal.message != nullptr) renewals->emplace_back(id, std::move(renewal));
+  }
+}
+
+// Whoever has said something lives, however late this thread is with it. Events write to the disk:
+// renewals come meanwhile; and behind a message that waits for its turn its stream is not read, so
+// that renewals may lie there unseen for as long as several events take.
+void MasterDriver::HearAll() {
+  std::vector<std::pair<StreamId, QuietRenewal>> quiet;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    TakeQuiet(&quiet);
+    for (const Event& event : events_) {
+      if (const auto* said = std::get_if<SaidEvent>(&event)) heard_.insert(said->id);
+    }
+  }
+  for (const auto& [id, renewal] : quiet) HandleQuiet(id, renewal);
+  for (const StreamId id : std::exchange(heard_, {})) {
+    CoordinatorEffects effects;
+    handled_us_ = NowUs();
+    journal_.Apply({handled_us_, CoordinatorEvent::Heard{id}}, &effects);
+    CHECK(effects.change.empty());
+  }
 }
 
 void MasterDriver::Handle(Event& event) {
@@ -225,6 +250,7 @@ void MasterDriver::OnSaid(SaidEvent& event) {
     if (entry.phase == Phase::kTool) {
       entry.deadline_us = NowUs() + options_.tool_idle_ms * kUsPerMs;
     }
+    heard_.insert(event.id);
     OnMemberMessage(event.id, std::move(*message));
   } else {
     LogRefusal("ended the stream of " + entry.stream->peer() +

@@ -13,9 +13,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "client_core/base/clock.h"
 #include "client_core/base/secret.h"
@@ -133,7 +136,11 @@ class MasterDriver final : public StreamEvents {
   // When the first tick after now is due: every member of this host renews at such times, too.
   [[nodiscard]] uint64_t NextTickUs() const;
   void ReplyStatus(StreamId id, uint64_t request);
+  // Takes the quiet renewals that have come. REQUIRES: mutex_ is held.
+  void TakeQuiet(std::vector<std::pair<StreamId, QuietRenewal>>* renewals);
   void HandleQuiet(StreamId id, const QuietRenewal& renewal);
+  // Lets all members count as alive of which something has come, handled or not.
+  void HearAll();
   void Renew(StreamId id, MemberMessage message, uint64_t now_us);
   void Handle(Event& event);
   void OnOpened(OpenedEvent& event);
@@ -180,7 +187,8 @@ class MasterDriver final : public StreamEvents {
   std::deque<std::function<bool()>> retries_;
   bool store_failed_ = false;
   size_t unproved_ = 0;
-  uint64_t handled_us_ = 0;  // the coordinator has been told of this time
+  uint64_t handled_us_ = 0;   // the coordinator has been told of this time
+  std::set<StreamId> heard_;  // members that have said something since the last tick
   uint64_t refusals_second_ = 0;
   uint64_t refusals_logged_ = 0;
   uint64_t refusals_dropped_ = 0;

@@ -125,6 +125,31 @@ TEST(MasterAwayTest, AnAgentThatDoesNotComeBackIsExpelledWithinHalfALease) {
   EXPECT_NE(bench.Last<FenceMessage>(nodes[0]), nullptr);
 }
 
+TEST(MasterAwayTest, AMemberOfWhichSomethingHasComeLivesALeaseLonger) {
+  MasterBench bench;
+  const std::vector<StreamId> nodes = bench.Form();
+  const StreamId a = bench.AddAgent();
+  bench.AddWorker(a, {a});
+  const auto pass = [&](int ms) {
+    for (int passed = 0; passed < ms; passed += 100) {
+      for (const StreamId node : nodes) bench.Say(node, RenewMessage{});
+      bench.Advance(100);
+    }
+  };
+  pass(900);
+  bench.coordinator.OnHeard(bench.now_us, a);
+  bench.coordinator.OnHeard(bench.now_us, /*stream=*/12345);
+  bench.Settle();
+  pass(900);
+  EXPECT_FALSE(bench.disk.seats.begin()->second.expelled);
+  pass(200);
+  EXPECT_TRUE(bench.disk.seats.begin()->second.expelled);
+  // It is dead, whatever comes of it.
+  bench.coordinator.OnHeard(bench.now_us, a);
+  bench.Settle();
+  EXPECT_TRUE(bench.disk.seats.begin()->second.expelled);
+}
+
 TEST(MasterAwayTest, AnAgentWhoseProcessHasEndedIsExpelledAtOnce) {
   MasterBench bench;
   const std::vector<StreamId> nodes = bench.Form();
