@@ -31,7 +31,7 @@ struct ModelWorker {
     uint64_t number = 0;  // ticket, or repair
   };
   std::deque<Order> orders;
-  uint64_t epoch = 0;  // of its view
+  uint64_t epoch = 0;  // the epoch of its view
   bool quiesces = false;
   bool still = false;
   std::optional<uint64_t> waits;  // ticket of the order to quiesce that it carries out

@@ -87,7 +87,7 @@ class KvLeaveTest : public testing::Test {
     order.view = cluster_.master().view();
     return Repair(worker, order);
   }
-  // Of the directory in force.
+  // Counts in the directory in force.
   int LeavingSubtables() {
     const View& view = *cluster_.master().view();
     int subtables = 0;

@@ -173,7 +173,7 @@ TEST(MasterEngineTest, EnginesThatShareNoMemoryShareNoCluster) {
   options.replicas = 1;
   MasterBench bench(options);
   bench.Form(1);
-  // Both may come as long as nobody has written.
+  // Both may come as long as no agent has written.
   const StreamId swarm = bench.Attend(AgentHello("swarm"));
   const StreamId raw = bench.Attend(AgentHello("raw"));
   ASSERT_TRUE(bench.attendance.welcome) << bench.attendance.reason;

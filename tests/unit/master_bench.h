@@ -212,7 +212,7 @@ class MasterBench {
   CoordinatorOptions options;
   DurableState disk;
   Coordinator coordinator;
-  Attendance attendance;  // of the last Attend()
+  Attendance attendance;  // the verdict of the last Attend()
   uint64_t now_us = 1'000'000;
   uint64_t lives = 0;
   uint64_t unix_us = 1'700'000'000'000'000;

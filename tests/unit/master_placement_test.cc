@@ -127,7 +127,8 @@ TEST(MasterPlacementTest, ALostReplicaGoesToTheEndAndComesBackFromThere) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(region.base[i], region.nodes[i].value * kRegionBytes);
 }
 
-// What is missing on `lost` in each region of a cluster of nodes with `places` places each.
+// Replicas that are missing on `lost`, in each region of a cluster of nodes with `places` places
+// each.
 std::vector<RegionPlacement> Without(NodeId lost, int nodes, uint64_t places) {
   std::vector<RegionPlacement> regions =
       PlaceRegions(std::vector<uint64_t>(nodes, places * kRegionBytes), 3);
@@ -411,7 +412,7 @@ TEST(MasterPlacementTest, NothingIsAddedWhereNobodyAskedOrSomethingDrains) {
   }
   EXPECT_EQ(planner.left_on_draining(), 0U);
   EXPECT_GT(planner.regions_to_come(), 0U) << "what drains has none left";
-  // Who holds some and may not be given any keeps the rest from growing.
+  // A node that holds some and may not be given any keeps the rest from growing.
   parts[1].drains = false;
   EXPECT_EQ(MovePlanner(parts, 3, regions).regions_to_come(), 0U);
 }

@@ -1,4 +1,4 @@
-// Quiet renewals over real gRPC: they count, wake nobody, and are not answered.
+// Quiet renewals over real gRPC: they count, wake no thread, and are not answered.
 #include <gtest/gtest.h>
 
 #include <memory>

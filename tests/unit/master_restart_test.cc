@@ -1,5 +1,5 @@
-// What the master's state machine finds again after a restart, and what it makes of those who come
-// back and of those who do not.
+// The master's state machine finds its state again after a restart, and deals with members that
+// come back and with those that do not.
 #include <gtest/gtest.h>
 
 #include "tests/unit/master_bench.h"

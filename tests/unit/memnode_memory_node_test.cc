@@ -60,7 +60,7 @@ class MemoryNodeTest : public testing::Test {
   static SizeClass Span(uint32_t blocks) {
     return SizeClass(static_cast<uint8_t>(SizeClass::kSlabClasses + blocks - 1));
   }
-  // What all say that they have, compared with what there is.
+  // Compares the blocks that all nodes report with the blocks that there are.
   bool CapacityIsRight() {
     uint64_t blocks = kRootBlocks;
     for (const auto& node : nodes_) blocks += node->Usage().blocks;
@@ -250,7 +250,7 @@ TEST_F(MemoryNodeTest, PartOfASpanIsNeitherFreedNorGranted) {
   EXPECT_EQ(Ask(0, Kind::kFree, Span(3), 1, span).outcome, Outcome::kDone);
 }
 
-// Of a primary's blocks, whoever frees in them and whoever owns them.
+// A primary counts its blocks, whichever worker frees in them and whichever owns them.
 TEST_F(MemoryNodeTest, TellsHowItsBlocksAreUsed) {
   const NodeUsage before = nodes_[1]->Usage();
   EXPECT_EQ(before.granted_blocks, 0U);
@@ -502,7 +502,7 @@ TEST_F(MemoryNodeFileTest, ARegionThatWasAddedWhileTheNodeWasAwayIsAdoptedByItsH
   };
   ASSERT_TRUE(begin()) << reason_;
   const auto added = static_cast<uint32_t>(view_.regions.size());
-  // What the agent that makes it writes before there is such a view.
+  // The agent that makes the region writes this before there is such a view.
   RegionHeader header{};
   header.magic = kRegionMagic;
   header.layout_version = kLayoutVersion;

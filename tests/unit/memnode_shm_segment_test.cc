@@ -130,7 +130,7 @@ TEST_F(MemnodeShmSegmentTest, ANodeThatDoesNotAnswerInTimeIsLost) {
 }
 
 // A worker goes on while a node that hangs owes it an answer, and is free of it as soon as the node
-// is left aside.
+// is evicted.
 TEST_F(MemnodeShmSegmentTest, NoWorkerStandsStillForANodeThatHangs) {
   std::promise<void> answering;
   StartNode(4096, [may_answer = answering.get_future().share()](uint32_t sequence) {

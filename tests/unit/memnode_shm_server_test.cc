@@ -188,7 +188,7 @@ TEST_F(MemnodeShmServerTest, NoBytesOfAPeerHarmTheNode) {
       const ShmPrefix prefix{.kind = static_cast<uint8_t>(rng.Below(9))};
       std::memcpy(bytes.data(), &prefix, sizeof(prefix));
     }
-    // With a descriptor that nobody asked for.
+    // The frame comes with a descriptor that the node did not ask for.
     SendWithDescriptor(fd, std::as_bytes(std::span(bytes)), fd.get());
   }
   Await([&] { return server_->stats().connections == 1; });
@@ -283,7 +283,7 @@ TEST_F(MemnodeShmServerTest, AMappingIsGivenUpWithItsNodeWhereThatIsAskedFor) {
     ASSERT_NE(segment, nullptr);
     EXPECT_EQ(std::to_integer<int>(segment->base()[0]), 7);
     EXPECT_TRUE(backing_->HasClients());
-    // Somebody who is in the middle of an access all the time.
+    // A worker that is in the middle of an access all the time.
     std::atomic<bool> done{false};
     std::thread worker([&] {
       auto* word = reinterpret_cast<uint64_t*>(segment->base() + kRegionBytes / 2);

@@ -203,7 +203,7 @@ TEST_F(EpochTest, AWorkerThatJoinsSlowlyDoesNotReuseWhatOthersStillRead) {
   other->Leave();
 }
 
-// The same while somebody else joins: the table grows behind what the joiner reads.
+// The same while another worker joins: the table grows behind what the joiner reads.
 TEST_F(EpochTest, TwoWorkersMayJoinSlowlyAtOnce) {
   auto other = NewJoinedWorker();
   auto reader = NewJoinedWorker();

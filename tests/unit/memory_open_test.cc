@@ -59,7 +59,7 @@ class OpenBlocksTest : public testing::Test {
     }
   }
 
-  // Whether a buffer in what somebody has left open holds a lock of before.
+  // Returns true if a buffer in a block that a worker has left open holds a lock of before.
   bool HoldsAnOldLock() {
     bool holds = false;
     auto first = NewWorker();
