@@ -23,7 +23,7 @@ class SimNode {
     std::function<void(NodeId, const View&)> placed;
     // From now on nothing of `worker` takes effect on it.
     std::function<void(NodeId, WorkerId)> refuse;
-    // Whether anybody can reach it.
+    // Reports if any process can reach it.
     std::function<void(NodeId, bool reachable)> reachable;
     // It closes all channels: nothing that was sent on them and has failed takes effect any more.
     std::function<void(NodeId)> close;
@@ -33,8 +33,8 @@ class SimNode {
     std::function<NodeUsage(NodeId)> usage;
   };
 
-  // What it is given outlives it. `number`: for people and for its memory's name; the master gives
-  // out another.
+  // The objects that it is given outlive it. `number`: for people and for its memory's name; the
+  // master gives out another.
   SimNode(SimExecutor& world, SimMaster& master, const ControlSettings& settings, uint32_t number,
           uint64_t bytes, Events events);
   SimNode(const SimNode&) = delete;
