@@ -138,7 +138,7 @@ void FormScope::MakeMemory() {
   subtable_ = DirectoryWord(memory.Word(directory)).subtable();
 }
 
-// What lies where is told by the class of memory.
+// The class of memory tells what lies where.
 void FormScope::NoteBlocks() {
   CHECK(plan_.size_class != plan_.buffer_class);
   for (size_t client = 0; client < programs().size(); ++client) {

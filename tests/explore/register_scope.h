@@ -33,7 +33,7 @@ enum class RegisterMutant : uint8_t {
   kBackupsLeftUnfixed,    // the winner leaves backups that others took as they are
   kEveryVoterWins,        // rule 3 without the comparison
   kNoLookBeforeMinimum,   // rule 3 without reading the primary first
-  kNobodyWinsByMinimum,   // nobody wins by rule 3
+  kNobodyWinsByMinimum,   // no writer wins by rule 3
 };
 
 struct RegisterScopeOptions {
