@@ -1,4 +1,4 @@
-// What clients saw: commands as they sent them, replies as they got them, and when.
+// The record of what clients saw: commands as they sent them, replies as they got them, and when.
 //
 // One common order of all starts and ends decides who came before whom; true time (virtual in a
 // simulation) decides what may have expired. What the end of an operation means is read off its
@@ -37,8 +37,8 @@ struct HistoryOp {
   Ending ending = Ending::kUnknown;
 };
 
-// What `reply` (RESP2, empty for a lost connection or a dead agent) says about `argv`. A write to
-// several keys that ran out of memory or met a limit may have written some of them before.
+// Tells what `reply` (RESP2, empty for a lost connection or a dead agent) says about `argv`. A
+// write to several keys that ran out of memory or met a limit may have written some of them before.
 Ending ClassifyReply(const Command& argv, std::string_view reply);
 
 // The name of a command, which is not case-sensitive, in lower case.
