@@ -354,7 +354,7 @@ class MemoryFull(Fault):
             finally:
                 for begin in range(0, len(keys), DELETE_KEYS):
                     self.delete(keys[begin:begin + DELETE_KEYS])
-            # What was freed is there for others when nobody can be reading it any more.
+            # Freed memory is there for other workers when no worker can be reading it any more.
             wait_until(self.takes_writes, "the memory takes writes again", 30)
 
     def fill(self, keys, value_bytes):

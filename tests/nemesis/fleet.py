@@ -32,7 +32,7 @@ class Process:
         self.pid = pid
         self.command = command
         self.log_path = log
-        # Somebody has it in hand: its end is no surprise.
+        # A fault has it in hand: its end is no surprise.
         self.in_hand = False
         self.exit_code = None
         # What each life that crashed said last: a fault that has it in hand may not look.
@@ -203,8 +203,8 @@ class LocalFleet(Fleet):
 
     def replace_by_moves(self, process):
         """Another memory node is started, a spare; then `process` is drained to it and ended. (Given
-        its share it would add regions, and there would be no room to drain.) The other has its seat from the beginning, so that somebody starts it
-        again if it ends."""
+        its share it would add regions, and there would be no room to drain.) The other has its seat
+        from the beginning, so that the watch starts it again if it ends."""
         other = self._start_sibling(process)
         try:
             self._drain(process)

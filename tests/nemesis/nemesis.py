@@ -68,8 +68,8 @@ class World:
 
     @contextlib.contextmanager
     def in_hand(self, *processes):
-        """Waits for those that are being started again: two who start one would start two. Everybody
-        takes the master last, for two who wait for each other would wait for ever."""
+        """Waits for those that are being started again: two faults that start one would start two.
+        Each takes the master last, for two that wait for each other would wait for ever."""
         processes = sorted(processes, key=lambda process: (process.name == "master", process.name))
         for process in processes:
             wait_until(functools.partial(self._take, process),
@@ -139,7 +139,7 @@ class World:
         self._watch.join()
 
     def _watch_processes(self):
-        """Nobody ends whom no fault has in hand; who does all the same is started again."""
+        """No process ends that no fault has in hand; one that ends all the same is restarted."""
         restarts = []
         while not self._stop.wait(0.05):
             for process in self.fleet.processes.values():
@@ -362,7 +362,7 @@ def main():
         if kind not in KINDS:
             parser.error("no kind %s; there are %s" % (kind, ", ".join(KINDS)))
     report = Report(verbose=True)
-    # Whoever loses patience leaves no processes and no network behind.
+    # A run that is interrupted leaves no processes and no network behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         run(arguments, report)

@@ -1,8 +1,8 @@
 """Every process on a host of its own, and faults of the network between them.
 
 A host is a network namespace (tests/cluster/hosts.py). What one host sends to another is dropped by a
-route, so that connections stay and nobody is told. Clients reach the agents by unix sockets, which
-no partition cuts.
+route, so that connections stay and no process is told. Clients reach the agents by unix sockets,
+which no partition cuts.
 """
 
 import collections
@@ -72,7 +72,7 @@ class HostsFleet(Fleet):
              self.address("master") + ":7400", "--secret-file", self.secret],
             stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True)
         if not done.stdout:
-            # There is nobody to ask but the master.
+            # There is no process to ask but the master.
             return {"master": {"state": "away"}, "memnodes": [], "agents": [], "regions": 0,
                     "regions_fully_redundant": 0}
         return json.loads(done.stdout)
@@ -160,7 +160,7 @@ class CutNodeFromMaster(CutAgentFromNode):
 
 
 class CutNode(CutAgentFromNode):
-    """Nobody reaches it, and it reaches nobody."""
+    """No process reaches the node, and it reaches none."""
 
     def draw(self, rng):
         super().draw(rng)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Somebody tampers with the keys of a healthy cluster, and nemesis_client must notice.
+"""Tampers with the keys of a healthy cluster, and nemesis_client must notice.
 
   tests/nemesis/selftest.py --bin build/release/bin
 

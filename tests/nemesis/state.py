@@ -68,7 +68,7 @@ def copy(source, target):
 
 
 class FalseMaster(MasterFault):
-    """Somebody answers in the master's place; no member believes it, none ends."""
+    """Another process answers in the master's place; no member believes it, none ends."""
     weight = 2
 
     def draw(self, rng):
@@ -84,8 +84,8 @@ class FalseMaster(MasterFault):
                 if process is not self.master]
 
     def done_among(self, members):
-        """Nobody starts meanwhile: a fresh process would be a member of whoever is there. False
-        when others have come in their place before all were in hand."""
+        """No process starts meanwhile: a fresh one would be a member of the master that is there.
+        False when others have come in their place before all were in hand."""
         with (self.world.in_hand(self.master, *members),
               tempfile.TemporaryDirectory() as scratch):
             if members != self.members():
