@@ -76,7 +76,7 @@ class Hosts(Network):
 
     @contextlib.contextmanager
     def cut(self, agent, *nodes):
-        """Packets are dropped both ways; nobody is told."""
+        """Packets are dropped both ways; no process is told."""
         pairs = [pair for node in nodes for pair in
                  ((self.host_of(agent), 1 + node), (1 + node, self.host_of(agent)))]
         for source, target in pairs:

@@ -1,5 +1,5 @@
-"""Whoever answers in the master's place ends nobody: the members work on, and the master is waited
-for."""
+"""A process that answers in the master's place ends no member: the members work on, and wait for
+the master."""
 
 import os
 import random

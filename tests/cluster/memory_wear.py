@@ -67,7 +67,8 @@ def fresh_pool(context, size, **options):
 
 
 def expect_nothing_lost(cluster):
-    """What somebody died with, or gave away in a shortage, is looked for in turn, so it takes some seconds."""
+    """Workers look in turn for memory that a worker died with, or gave away in a shortage, so it
+    takes some seconds."""
     def lost():
         code, output, error = cluster.tool("check", "--dir", cluster.path)
         assert code == 0, (output, error)
@@ -151,7 +152,7 @@ for _fabric, _memory, _small in (("shm", "64MiB", 64), ("tcp", "32MiB", 240)):
                 lives.kill()
                 lives.start()
             with cluster.connect(agent=1, timeout_s=60.0) as client:
-                # Whoever was killed may not have counted what it has deleted.
+                # A worker that was killed may not have counted what it has deleted.
                 left = client.call("KEYS", "*").value
                 assert not left, left
                 now = fill_for(client, "n", 6000, 120)

@@ -77,7 +77,7 @@ def one_image_reverted(context, fabric):
         mark = processes.running["node-2"].pid
         assert mark
         time.sleep(5)
-        # Without anybody at work, so that the cluster has not given it up before it is back.
+        # Without an agent at work, so that the cluster has not given it up before it is back.
         processes.end("agent")
         processes.end("node-2", signal.SIGKILL)
         put_back(processes, 2, "old")
@@ -114,7 +114,8 @@ def all_reverted_together(context):
         expect_round(processes, 3)
         processes.stop_all()
         assert "older copy" not in processes.log("master")
-        # The images alone: nothing is believed, and nothing is given up, until somebody says so.
+        # The images alone: nothing is believed, and nothing is given up, until the operator says
+        # so.
         for name in copies:
             shutil.copyfile(processes.path(name + ".copy"), processes.path(name))
         processes.start_master()
@@ -174,7 +175,7 @@ def master_lost(context, fabric, persistent):
                    "the cluster serves", 30)
         expect_round(processes, 1)
         write_round(processes, 2)
-        # A new agent's workers have ids that nobody had.
+        # A new agent's workers have ids that no worker had.
         processes.end("agent")
         processes.start_agent()
         processes.await_ready("agent")

@@ -13,7 +13,7 @@ from registry import test
 
 
 def plant(cluster, *names):
-    """Somebody else's files in the cluster's folders."""
+    """Files that are not the cluster's, in its folders."""
     for name in names:
         path = os.path.join(cluster.path, name)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
