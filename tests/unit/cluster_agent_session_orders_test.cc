@@ -296,7 +296,7 @@ class AgentModel {
 
   AgentSession session_;
   std::map<uint32_t, ModelWorker> workers_;
-  std::map<uint64_t, std::set<uint32_t>> open_;  // who has not carried a ticket's order out
+  std::map<uint64_t, std::set<uint32_t>> open_;  // workers that owe a ticket's order
   std::deque<Answer> answers_;                   // on their way to the session
   std::string wrong_;
   // The master.

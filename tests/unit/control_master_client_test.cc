@@ -78,7 +78,7 @@ FakeMaster::Wanted Reached(uint64_t id) {
   return [id](const control::FromMember& m) { return m.reached().id() == id; };
 }
 
-// A worker that reaches whom the test says, and does nothing else.
+// A worker that reaches the nodes that the test says, and does nothing else.
 class FakeDuties final : public WorkerDuties {
  public:
   void LeaveNode(NodeId /*node*/) override {}
@@ -247,7 +247,7 @@ TEST_F(MasterClientTest, ANodeIsReachedWhenEveryWorkerReachesIt) {
   turn(first);
   EXPECT_EQ(master_.Count(Reached(31)), 1U);
 
-  // Who ends will never reach it, nor use it.
+  // A worker that ends will never reach it, nor use it.
   message.mutable_reach()->set_id(32);
   message.mutable_reach()->set_node(5);
   master_.Send(message);

@@ -1,5 +1,5 @@
 // Large values in an agent's memory: what replies, transactions and commands on several of them
-// take of the budget, and who loses it.
+// take of the budget, and which connection loses it.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -220,7 +220,7 @@ TEST_P(HealDamageTest, WhatIsSoundIsLeftAsItIs) {
 TEST_P(HealDamageTest, WhatNoReplicaHasIsLostByNameAndMayBeWrittenAgain) {
   for (const char* key : {"key:1", "sum:1"}) {
     const GlobalAddr addr = ObjectOf(key);
-    // Of sum:1 the key can still be read, but nothing of key:1.
+    // The key of sum:1 can still be read, but nothing of key:1.
     for (int replica = 0; replica < 3; ++replica) {
       std::byte* const bytes = Bytes(addr, replica);
       if (std::string(key) == "sum:1") {

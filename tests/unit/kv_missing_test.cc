@@ -300,7 +300,7 @@ TEST_P(MissingNodeTest, AWriteWithoutAMajorityIsPostedWhenThereIsOne) {
   EXPECT_EQ(worker(1).Get("key"), "two");
   reach({1}, true);
 
-  // Who gives up has posted nothing.
+  // A worker that gives up has posted nothing.
   if (GetParam().shm) return;  // time is real there
   reach({1, 2}, false);
   EXPECT_EQ(worker(0).Set("key", "three").code(), StatusCode::kUnavailable);
@@ -356,7 +356,7 @@ TEST_P(MissingNodeTest, AWriteThatMeetsALostNodeIsDoneWithoutIt) {
 
 // A worker that only the primary lets in may have been expelled, and the primary may be lost.
 TEST_P(MissingNodeTest, ASlotIsNotReadWithoutWitnesses) {
-  if (GetParam().shm) return;  // whoever is fenced there has ended
+  if (GetParam().shm) return;  // a worker that is fenced there has ended
   const NodeId primary = RememberSum();
   EXPECT_EQ(ReadsOfPrimaryAlone(primary), 0);
   // Any of the others will do.
@@ -375,7 +375,7 @@ TEST_P(MissingNodeTest, ASlotIsNotReadWithoutWitnesses) {
 #ifdef ONETRIP_PLANTED_BUGS
 TEST_P(MissingNodeTest, PlantedBugBytesNotBesideIsFound) {
   if (GetParam().engine == EngineKind::kSnapshot) return;
-  if (GetParam().shm) return;  // time is real there, and who misses bytes waits for them
+  if (GetParam().shm) return;  // time is real there, and a worker that misses bytes waits for them
   TEST_planted_bug = Bug::kBytesNotBeside;
   LoseNodesInTurn();
   TEST_planted_bug = Bug::kNone;

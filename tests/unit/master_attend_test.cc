@@ -1,5 +1,5 @@
-// The master's state machine: who may attend, how long a member whose stream ended is waited for,
-// which engines work together, and what the cluster's time is.
+// The master's state machine: which members may attend, how long a member whose stream ended is
+// waited for, which engines work together, and what the cluster's time is.
 #include <gtest/gtest.h>
 
 #include "tests/unit/master_bench.h"

@@ -1,5 +1,5 @@
-// The master's state machine: who may join, in which order a view comes into force, what happens to
-// those who vanish.
+// The master's state machine: which workers may join, in which order a view comes into force, what
+// happens to members that vanish.
 #include <gtest/gtest.h>
 
 #include <algorithm>

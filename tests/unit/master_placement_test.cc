@@ -62,7 +62,7 @@ TEST(MasterPlacementTest, UnequalNodesAreUsedAsFarAsDistinctReplicasCan) {
       bytes.push_back(rng.Below(40) * kRegionBytes + rng.Below(9));
     const std::vector<RegionPlacement> regions = PlaceRegions(bytes, replicas);
     ExpectSound(regions, bytes, replicas);
-    // One region more would not fit, whoever placed it.
+    // One region more would not fit, wherever it was placed.
     uint64_t places = 0;
     for (const uint64_t one : bytes) places += std::min(one / kRegionBytes, regions.size() + 1);
     EXPECT_LT(places, (regions.size() + 1) * static_cast<uint64_t>(replicas));

@@ -1,4 +1,5 @@
-// Agents that do not reach memory nodes: who goes for it, when, and when they may come back.
+// Agents that do not reach memory nodes: which of them go for it, when, and when they may come
+// back.
 #include <gtest/gtest.h>
 
 #include "tests/unit/master_repair_fixture.h"

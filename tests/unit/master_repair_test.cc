@@ -1,5 +1,5 @@
-// Memory nodes that are lost and come back, rule by rule: who is quiesced, what is repaired by
-// whom, and when a view goes on without a node.
+// Memory nodes that are lost and come back, rule by rule: which agents are quiesced, which agent
+// repairs what, and when a view goes on without a node.
 #include <gtest/gtest.h>
 
 #include "tests/unit/master_repair_fixture.h"

@@ -1,5 +1,5 @@
-// The master over real gRPC on loopback: who gets in, what a broken stream means, and that the
-// state on the disk comes before every word.
+// The master over real gRPC on loopback: which members get in, what a broken stream means, and that
+// the state on the disk comes before every word.
 #include "master/master_server.h"
 
 #include <grpcpp/grpcpp.h>
@@ -95,7 +95,7 @@ uint64_t RawClient::Join(const Secret& secret, int role, uint64_t member) {
   hello.set_protocol(kControlProtocol);
   hello.set_role(static_cast<control::Role>(role));
   hello.set_member(member);
-  // Who comes back knows the time.
+  // A member that comes back knows the time.
   if (member != 0) hello.set_time_us(SystemClock().UnixUs());
   // A process of this host, which has ended whenever the master looks.
   hello.set_pid(INT32_MAX);

@@ -1,5 +1,5 @@
-// Databases that exchange their keyspaces: who stands still for it, what travels with it, and what
-// it waits for.
+// Databases that exchange their keyspaces: which agents stand still for it, what travels with it,
+// and what it waits for.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -219,7 +219,7 @@ TEST(LocalMasterSwapTest, WaitsForEveryThreadAndAnswersOnTheOneThatAsked) {
   second.Work(true);
   std::future<std::thread::id> swap = first.Swap(0, 1);
   while (!second.Held()) std::this_thread::yield();
-  // One that comes meanwhile goes with it, and so does who joins.
+  // A swap that comes meanwhile goes with it, and so does a worker that joins.
   std::future<std::thread::id> other = second.Swap(2, 3);
   LoopWorker third(master, clock);
   EXPECT_TRUE(third.Held());

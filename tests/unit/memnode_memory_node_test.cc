@@ -224,7 +224,7 @@ TEST_F(MemoryNodeTest, OneOfTwoWhoTakeABlockOverGetsIt) {
     EXPECT_EQ(take(0, SizeClass(4), block, 1, 2), Outcome::kConflict);
     EXPECT_EQ(take(0, size_class, block, 1, 2), Outcome::kDone);
     EXPECT_EQ(take(0, size_class, block, 1, 3), Outcome::kConflict);
-    // One that knows less follows, whoever it takes for the owner.
+    // A replica that knows less follows, whichever owner it takes the block for.
     EXPECT_EQ(take(backup, size_class, block, 9, 2), Outcome::kDone);
     EXPECT_EQ(At(block, 0)[5000], std::byte{7});
     EXPECT_EQ(Ask(0, Kind::kFree, size_class, 1, block).outcome, Outcome::kConflict);

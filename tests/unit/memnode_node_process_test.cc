@@ -1,5 +1,5 @@
 // The life of a memory node's process, with a master that does what the test says: what is refused
-// and how, in which order things happen, whom it fences, what a later life finds.
+// and how, in which order things happen, which workers it fences, what a later life finds.
 #include <filesystem>
 #include <fstream>
 #include <thread>

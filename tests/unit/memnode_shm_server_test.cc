@@ -1,5 +1,5 @@
-// The socket between an agent and the memory node of its host: who is refused and told why, what
-// neither side believes of the other, and that the end of either is noticed.
+// The socket between an agent and the memory node of its host: which agents are refused and told
+// why, what neither side believes of the other, and that the end of either is noticed.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <poll.h>

@@ -243,7 +243,8 @@ TEST_F(EpochTest, TwoWorkersMayJoinSlowlyAtOnce) {
   other->Leave();
 }
 
-// The other way round: what others unlink waits for the operations of the one who has just joined.
+// The other way round: what others unlink waits for the operations of a worker that has just
+// joined.
 TEST_F(EpochTest, AWorkerThatHasJustJoinedIsWaitedFor) {
   auto owner = NewJoinedWorker();
   for (int i = 0; i < 50; ++i) owner->Maintain();

@@ -345,7 +345,7 @@ class BrokenAmidTest : public MissingMemoryTest {
     return knows;
   }
 
-  // Worker 0 takes a block of worker 1's over, who is not heard of again: the same.
+  // Worker 0 takes over a block of worker 1, which is not heard of again: the same.
   bool TakesABlockOver(int replica, uint64_t after_ns) {
     const GlobalAddr start = worker(1).Allocate(kOneSpan).value().block_start();
     const std::vector<bool> named{true};
@@ -411,8 +411,8 @@ class GrantAmidTest : public MissingMemoryTest {
     return std::nullopt;
   }
 
-  // The primary has granted, a backup is asked, and the primary goes out: who was the second backup
-  // is the first one then. Whether all live replicas know whose the block is.
+  // The primary has granted, a backup is asked, and the primary goes out: the node that was the
+  // second backup is the first one then. Returns true if all live replicas know whose the block is.
   bool AllReplicasKnow() {
     const WorkerId owner = worker(0).context().membership.id;
     Result<GlobalAddr> result = Status(StatusCode::kCorrupt, "never set");

@@ -412,7 +412,7 @@ TEST(GuessClockTest, AForgottenRegistersTimesAreNotGuessedAgain) {
   RegisterTimes again = guesses.Times(birth);
   EXPECT_GT(guesses.Guess(again, {}), before);
   EXPECT_GE(guesses.Birth({}).value, birth.value + *before);
-  // A buffer from the hand of one whose clock is far ahead does not wear out a register at birth.
+  // A buffer from a worker whose clock is far ahead does not wear out a register at birth.
   const Ticks used{guesses.Now().value + 2 * uint64_t{kRegisterTimeEnd}};
   RegisterTimes born = guesses.Times(guesses.Birth(used));
   EXPECT_TRUE(guesses.Guess(born, used).has_value());
