@@ -1,5 +1,5 @@
 // Agent: an agent's process with one worker: executor, connection to the master, fabric, engine,
-// keys, and the sessions of its clients, who talk to it in commands without a socket between.
+// keys, and the sessions of its clients, which talk to it in commands without a socket between.
 #ifndef ONETRIP_TESTS_SIM_AGENT_H_
 #define ONETRIP_TESTS_SIM_AGENT_H_
 

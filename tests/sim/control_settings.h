@@ -29,7 +29,7 @@ struct ControlSettings {
   uint64_t replace_after_ms = 10'000;
   uint64_t reach_settle_ms = 1000;
   uint64_t reach_back_ms = 2000;
-  // How often an agent looks whom it reaches; 0: never.
+  // How often an agent looks which nodes it reaches; 0: never.
   uint64_t reach_look_us = 0;
 };
 

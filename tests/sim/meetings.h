@@ -82,7 +82,7 @@ class MeetingTable {
   std::array<std::array<uint64_t, kHappenings>, kHappenings> counts_{};
 };
 
-// Who is at work in a world right now, or was a round trip ago.
+// The mechanisms at work in a world right now, or a round trip ago.
 class Meetings {
  public:
   explicit Meetings(const Clock& clock) : clock_(clock) {}

@@ -1,9 +1,9 @@
 // MemoryWatch: follows every object of the pool through its life and poisons what is released.
 //
 // An object is allocated, retired, released, in this order (an unpublished one is released without
-// being retired), by whoever it may be. None is released before every operation has ended that was
-// pinned when it was retired, none is written while it is free; and whoever still reads a released
-// object reads poison, which no checksum passes.
+// being retired), by whichever worker it may be. None is released before every operation has ended
+// that was pinned when it was retired, none is written while it is free; and a worker that still
+// reads a released object reads poison, which no checksum passes.
 //
 // Nothing is lost or doubled on the way: every object of every block that a worker has is one of:
 // in its owner's list of free objects; allocated, or retired; released and on its way to that list,
@@ -68,7 +68,7 @@ class MemoryWatch final : public MemoryObserver {
   [[nodiscard]] std::vector<std::pair<GlobalAddr, SizeClass>> OnTheWay() const;
   // The block that begins there is open, and all of it is free: its node may take it back.
   [[nodiscard]] bool MayBeTakenBack(GlobalAddr start) const;
-  // Not in use, nor waiting for those who may still read it.
+  // Not in use, nor waiting for workers that may still read it.
   [[nodiscard]] bool IsFree(GlobalAddr addr) const { return !objects_.contains(addr.bits()); }
   // Allocations of an address that had been released before.
   [[nodiscard]] uint64_t reused() const { return reused_; }

@@ -43,7 +43,7 @@ enum class FaultKind : uint8_t {
   kDrainNode,         // the operator asks that `node` gives its regions to others
   kFillNode,          // ... is given its share
   // Between whatever process is `agent` and `node`, for `duration_ns`; 0: until the program is over
-  // and all who are served have been asked.
+  // and all agents that are served have been asked.
   kCutLink,
 };
 

@@ -121,7 +121,8 @@ Plan MakeTight(uint64_t seed) {
   options.cold_keys = static_cast<uint32_t>(rng.Below(3));
   options.value_bytes = {OneOf(rng, {40U, 300U, 1200U})};
   // Values so long that the replica with the in-place copy takes its time, while another answers
-  // late: who freezes a register then decides by two replicas that it has met at different moments.
+  // late: a worker that freezes a register then decides by two replicas that it has met at
+  // different moments.
   constexpr uint64_t kStream = 0x7160'0000'0000;
   Rng long_values(seed ^ kStream);
   const bool are_long = long_values.Below(4) == 0;

@@ -40,7 +40,7 @@ Plan MakeFrozen(uint64_t seed) {
   // No agent is expelled for standing still.
   plan.control.lease_ms = 20'000;
   plan.control.time_lead_ms = 2 * plan.control.lease_ms;
-  // More than any round trip takes; who waits for the frozen gives up after that.
+  // More than any round trip takes; a worker that waits for the frozen gives up after that.
   plan.data_path.op_timeout_ms = 10;
   plan.data_path.wait_timer_max_us = 1000;
   // So that there are readers when a writer is in the middle of something.

@@ -1,5 +1,4 @@
-// Scenarios about who is a member: quiesces and flushes, agents, nodes and masters that come and
-// go.
+// Scenarios about membership: quiesces and flushes, agents, nodes and masters that come and go.
 #include <algorithm>
 
 #include "tests/sim/scenario_parts.h"
@@ -250,8 +249,8 @@ void LookForLost(uint64_t seed, Plan* plan) {
   plan->data_path.compaction_rest_us = OneOf(rng, {20UL, 500UL});
 }
 
-// Memory that is reused at once while agents die, are expelled and join anew: who reads what is
-// decided by who is taken for alive.
+// Memory that is reused at once while agents die, are expelled and join anew: which worker reads
+// what is decided by which worker is taken for alive.
 Plan MakeTurnover(uint64_t seed) {
   Rng rng(seed);
   Plan plan = MakeTight(seed);
@@ -277,7 +276,7 @@ Plan MakeTurnover(uint64_t seed) {
   const uint64_t count = 1 + rng.Below(4);
   for (uint64_t i = 0; i < count; ++i) {
     Fault fault = MakeMemberFault(plan, span_ns, rng);
-    // A node that was away knows less of who owns which block than the others, and there are no
+    // A node that was away knows less of the owners of blocks than the others, and there are no
     // repairs yet: writes that need a block may fail for good, which is no news here.
     if (rng.Below(2) == 0 || fault.kind == FaultKind::kRestartNode) {
       fault.kind =
@@ -430,7 +429,7 @@ Plan MakeMoves(uint64_t seed) {
   if (rng.Below(2) == 0) plan.faults.clear();
   for (Fault& fault : plan.faults) {
     fault.node = static_cast<uint32_t>(rng.Below(nodes));
-    // Who is lost for good is not needed for what is to be shown.
+    // A node that is lost for good is not needed for what is to be shown.
     if (fault.kind == FaultKind::kLoseNode) fault.kind = FaultKind::kBreakNodeControl;
   }
   const uint64_t count = 1 + rng.Below(3);

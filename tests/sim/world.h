@@ -114,7 +114,7 @@ class World {
 
   static constexpr uint32_t kReader = 1000;   // the client of the last reads
   static constexpr uint32_t kFlusher = 1001;  // ... and of the last flush
-  static constexpr uint32_t kWriter = 1002;   // ... and of writes by those who were cut off
+  static constexpr uint32_t kWriter = 1002;   // ... and of writes by agents that were cut off
   static constexpr uint32_t kGrower = 1003;   // ... and of the last inserts
 
   void FormCluster();
@@ -171,7 +171,7 @@ class World {
   Task<void> FlushAll(Agent* agent, uint64_t until_ns, bool* flushed);
   Task<void> Start(Agent* agent, uint32_t attempt);
   void StartClients(uint32_t number);
-  // Who neither is dead nor stands still until further notice.
+  // An agent that neither is dead nor stands still until further notice.
   Agent* LiveAgent(uint32_t first);
   [[nodiscard]] bool IsFrozen(const Agent* agent) const;
   // Returns true if some region has no majority any more that could make it whole, for a node is
@@ -230,24 +230,24 @@ class World {
   std::unique_ptr<SimNetwork> network_;
   std::unique_ptr<MemoryWatch> memory_;
   std::map<WorkerId, Agent*> workers_;            // by the id that their agents were given
-  std::map<WorkerId, std::set<NodeId>> refused_;  // by whom
+  std::map<WorkerId, std::set<NodeId>> refused_;  // the nodes that refuse it
   History history_;
   std::vector<std::unique_ptr<Agent>> agents_;  // all that ever lived
   std::vector<Agent*> current_;                 // by number; those that died stay until replaced
   std::vector<std::unique_ptr<Client>> clients_;
   std::vector<std::unique_ptr<PlannedFault>> planned_;
-  std::vector<const PlannedFault*> frozen_;  // those who stand still by kFreezeAgent
+  std::vector<const PlannedFault*> frozen_;  // agents that stand still by kFreezeAgent
   std::vector<std::unique_ptr<Revival>> revivals_;
   std::vector<std::unique_ptr<Departure>> departures_;
   std::string failure_;
   uint64_t started_ns_ = 0;
   uint64_t last_loss_ns_ = 0;  // when a node was last lost
-  // Whose SETs of which keys were first acknowledged when: the agent knows their registers since.
+  // When a SET of the key by the agent was first acknowledged: the agent knows its register since.
   std::map<std::pair<const Agent*, std::string>, uint64_t> set_keys_;
   uint64_t commands_ = 0;
   uint64_t unanswered_ = 0;
   uint64_t faults_ = 0;
-  std::set<std::pair<uint32_t, NodeId>> cuts_;  // number of the agent, and whom it does not reach
+  std::set<std::pair<uint32_t, NodeId>> cuts_;  // the agent's number, and the node it misses
   uint32_t reviving_ = 0;                       // agents that will be started anew
   bool shrinks_ = false;
   uint64_t amid_shrink_end_ns_ = 0;

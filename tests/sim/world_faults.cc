@@ -193,7 +193,7 @@ void World::StrikeNow(PlannedFault& planned) {
   const bool leaves = planned.agent->leaving() || ending_;
   if (fault.kind == FaultKind::kLeaveAgent && leaves) return;
   if (fault.kind == FaultKind::kLoseNode && !MayLose(node)) return;
-  // Who waits for the others to be done has come too late.
+  // An agent that waits for the others to be done has come too late.
   if (fault.kind == FaultKind::kFreezeAgent && !program_runs_) return;
   ++faults_;
   NoteMeeting(fault);
@@ -237,7 +237,7 @@ void World::StrikeNow(PlannedFault& planned) {
       SetCut(fault.agent, node, true);
       break;
   }
-  // Who ends comes back by itself.
+  // An agent that ends comes back by itself.
   const bool ends = fault.kind == FaultKind::kCrashAgent || fault.kind == FaultKind::kLeaveAgent;
   if (fault.duration_ns > 0 && !ends) {
     executor_.At(executor_.NowNs() + fault.duration_ns, EndFault, &planned);
