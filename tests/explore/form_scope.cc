@@ -69,7 +69,7 @@ class FormClient final : public ExploredClient {
     }
     const StatusCode code = result.status.code();
     if (result.status.ok()) co_return OpResult{OpResult::Kind::kDone, result.value, ""};
-    // A node that is lost takes the index with it, and a worker who died is waited for in vain.
+    // A node that is lost takes the index with it, and a worker that died is waited for in vain.
     // That nothing was applied then is not made use of.
     const bool is_fault = scope_.faults().node_crashes + scope_.faults().worker_crashes > 0 &&
                           code == StatusCode::kUnavailable;

@@ -120,7 +120,7 @@ uint64_t LockScope::InitialWord(RemoteAddr at) const {
   return ExploredRegister::InitialWord(ref_, at.offset);
 }
 
-// Two bits a time: who has it.
+// Two bits a time: the mode that has it.
 Scope::SpecStep LockScope::Apply(uint64_t value, size_t client, size_t op) const {
   const int shift = Guess(client, op).time() == kLaterTime ? 2 : 0;
   const auto mine = static_cast<uint64_t>(Mode(client, op));

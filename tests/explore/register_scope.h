@@ -6,7 +6,7 @@
 //      happened just before it (SlotStore::SetBlind)
 //   I  reads the slot and replaces exactly what it read, until that succeeds; returns it
 //
-// Slot words are real ones, of objects whose addresses say who wrote them.
+// Slot words are real ones, of objects whose addresses tell their writer.
 #ifndef ONETRIP_TESTS_EXPLORE_REGISTER_SCOPE_H_
 #define ONETRIP_TESTS_EXPLORE_REGISTER_SCOPE_H_
 

@@ -150,7 +150,7 @@ class Scope {
   [[nodiscard]] virtual bool IsForReaders(RemoteAddr /*at*/) const { return false; }
   // An operation that has had this number of answers is not followed any further.
   [[nodiscard]] virtual uint32_t answers_max() const { return ~uint32_t{0}; }
-  // A word that gets one value, once, and is read only by those who found it named by a word
+  // A word that gets one value, once, and is read only by clients that found it named by a word
   // written behind it on the same channel. The moment of its WRITE is no step; that it is such a
   // word is checked at every access.
   [[nodiscard]] virtual bool IsNamedLater(RemoteAddr /*at*/) const { return false; }
