@@ -39,7 +39,7 @@ class Gaps {
   void AgentDown(size_t agent, uint64_t now_ns);
   void MemoryFull(uint64_t now_ns);
   void MemoryFree(uint64_t now_ns);
-  // Nothing counts from now on; who is up stays so.
+  // Nothing counts from now on; an agent that is up stays so.
   void End(uint64_t now_ns);
 
   [[nodiscard]] bool IsUp(size_t agent) const;

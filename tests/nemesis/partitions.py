@@ -78,8 +78,8 @@ class HostsFleet(Fleet):
         return json.loads(done.stdout)
 
     def drop(self, source, target, undo=False):
-        """What the process `source` sends to `target` gets nowhere, until everybody who wanted that
-        has undone it."""
+        """Messages of the process `source` to `target` get nowhere, until every fault that wanted
+        that has undone it."""
         with self._lock:
             before = self._drops[source, target]
             self._drops[source, target] += -1 if undo else 1
@@ -171,8 +171,8 @@ class CutNode(CutAgentFromNode):
 
 
 class CutAgent(AgentFault):
-    """From a majority of the memory nodes, from the master, or from everybody; beyond its lease it
-    is expelled, and ends when it hears of it."""
+    """Cut from a majority of the memory nodes, from the master, or from all of these; beyond its
+    lease it is expelled, and ends when it hears of it."""
     weight = 4
 
     def draw_time(self, rng):
@@ -194,7 +194,7 @@ class CutAgent(AgentFault):
 
 
 class CutMaster(Fault):
-    """From everybody: it may take them all for dead."""
+    """Cut from all processes: it may take them all for dead."""
     place = "the master"
     weight = 2
 

@@ -30,7 +30,7 @@ class NodeOld(NodeFault):
         self.draw_seat(rng)
         self.older_s = MARKS_S + 3 * rng.random()
         self.number = rng.choice((signal.SIGKILL, signal.SIGTERM))
-        # What lies beside an image is of the same disk, or of another one.
+        # The state beside an image is of the same disk, or of another one.
         self.with_state = rng.random() < 0.5
 
     def text(self):
@@ -55,7 +55,7 @@ class NodeOld(NodeFault):
                 time.sleep(self.older_s)
                 self.node.send(self.number)
                 self.node.await_end()
-                # Whether a master whose data are lost now knows that it is out is no question here.
+                # It does not matter here if a master whose data are lost knows that it is out.
                 wait_until(lambda: not self.world.fleet.is_redundant(), "the node is missed", 30)
             for file in files:
                 copy(os.path.join(copies, os.path.basename(file)), file)
@@ -100,7 +100,7 @@ class FalseMaster(MasterFault):
                 finally:
                     false.kill()
                     false.wait(timeout=END_S)
-            # Not of those whom the true master had expelled before.
+            # Members that the true master had expelled before do not count.
             ended = [member.name for member in members
                      if member.poll() is not None and member not in silent]
             time.sleep(self.away_s)
