@@ -1,4 +1,5 @@
-"""Memory does not wear out: what is freed is anyone's, whoever had it, and however agents end."""
+"""Memory does not wear out: freed memory is for any worker, whichever had it, and however agents
+end."""
 
 import random
 import re
@@ -141,7 +142,7 @@ for _fabric, _memory, _small in (("shm", "64MiB", 64), ("tcp", "32MiB", 240)):
         with context.cluster(fabric=fabric, memory=memory) as cluster, Lives(cluster) as lives:
             for turn in range(6):
                 with cluster.connect(agent=0, timeout_s=60.0) as client:
-                    # Of which a few rounds would take all memory.
+                    # Large values: a few rounds would take all memory.
                     keys = ["k%d-%d" % (turn, i) for i in range(7)]
                     for key in keys:
                         wait_until(lambda key=key: is_set(client, key, b"v" * 900_000),

@@ -63,7 +63,7 @@ def one_image_reverted(context, fabric):
         start_all(processes)
         write_round(processes, 1)
         processes.stop_all()
-        # Of a cluster that was stopped.
+        # An image of a cluster that was stopped.
         copy_image(processes, 1, "old")
         start_all(processes)
         write_round(processes, 2)
@@ -71,7 +71,7 @@ def one_image_reverted(context, fabric):
         put_back(processes, 1, "old")
         start_all(processes)
         expect_older_copy_is_out(processes, 1, 2)
-        # Of a node that runs, and goes on for a while.
+        # An image of a node that runs, and goes on for a while.
         copy_image(processes, 2, "old")
         write_round(processes, 3)
         mark = processes.running["node-2"].pid

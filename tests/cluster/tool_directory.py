@@ -65,7 +65,7 @@ def stays_persistent(context):
         cluster.up()
         assert len(cluster.status()["memnodes"]) == 3
         check(cluster)
-        # What it was killed with comes back, too.
+        # The state it was killed with comes back, too.
         for name in list(cluster.processes()):
             kill(cluster, name)
         cluster.up()
