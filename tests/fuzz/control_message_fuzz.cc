@@ -33,7 +33,7 @@ enum Event : uint8_t {
   kSay,      // two bytes that count, and a FromMember
   kProve,    // the same; what it says of a secret is made true
   kConnect,  // a stranger
-  kAttend,   // a byte for the kind, one for the member: who has proved itself
+  kAttend,   // a byte for the kind, one for the member that has proved itself
   kOffer,    // the stream offers a memory node's memory, and serves
   kClose,    // ... and the process has ended, if the stream's byte is above 127
   kPass,     // two bytes: milliseconds
