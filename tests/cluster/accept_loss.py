@@ -1,5 +1,5 @@
-"""Two of three memory nodes are lost with their memory: nothing happens before somebody accepts that,
-then the cluster goes on with the third."""
+"""Two of three memory nodes are lost with their memory: nothing happens before the operator accepts
+that, then the cluster goes on with the third."""
 
 import os
 import signal

@@ -92,9 +92,9 @@ for _fabric in FABRICS:
                     for i in range(400):
                         assert client.call("GET", "k%d" % i).value == b"%d.%d" % (life, i)
                 after.append(granted(cluster))
-            # The last life's memory is taken over behind its end. How many blocks are half full then
-            # depends on who was when killed; lives that leave all of theirs behind take four times
-            # as much.
+            # The last life's memory is taken over behind its end. How many blocks are half full
+            # then depends on which agent was killed when; lives that leave all of theirs behind
+            # take four times as much.
             wait_until(lambda: granted(cluster) <= after[3] * 2, "as much as after four lives")
 
     @test("%s: the pool that an agent filled before it was killed is there for others" % _fabric)

@@ -111,7 +111,7 @@ class Processes:
         return json.loads(done.stdout) if done.stdout else None
 
     def state(self, pid):
-        """Of the memory node of this process."""
+        """The state of the memory node of this process."""
         status = self.status()
         nodes = status["memnodes"] if status else []
         return "".join(node["state"] for node in nodes if node["pid"] == pid)

@@ -1,4 +1,5 @@
-"""What people type: flags, environment and files that are wrong, help, completion, manual pages."""
+"""The words that people type: flags, environment and files that are wrong, help, completion,
+manual pages."""
 
 import os
 import re
@@ -123,7 +124,7 @@ def manual_pages(context):
 
 
 def completed(script, *words):
-    """What bash offers for the last of `words`."""
+    """The words that bash offers for the last of `words`."""
     quoted = " ".join("'%s'" % word for word in words)
     code = ("%s\ncompopt() { :; }\nCOMP_WORDS=(%s); COMP_CWORD=%d; _onetrip; echo \"${COMPREPLY[*]}\""
             % (script, quoted, len(words) - 1))

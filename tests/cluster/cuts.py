@@ -76,7 +76,7 @@ class Hosts(Network):
 
     @contextlib.contextmanager
     def cut(self, agent, *nodes):
-        """Packets are dropped both ways; nobody is told."""
+        """Packets are dropped both ways; no process is told."""
         pairs = [pair for node in nodes for pair in
                  ((self.host_of(agent), 1 + node), (1 + node, self.host_of(agent)))]
         for source, target in pairs:
@@ -93,7 +93,7 @@ class Hosts(Network):
         return self.call(self.host_of(agent), 6379, [command])[0]
 
     def is_served(self, agent, name):
-        """Whether an INCR and a new key are written at once."""
+        """Returns true if an INCR and a new key are written at once."""
         return (self.ask(agent, b"INCR n\n").isdigit() and
                 self.ask(agent, b"SET %s:%f v\n" % (name, time.monotonic())) == "OK")
 

@@ -67,7 +67,7 @@ def wakes_up(context):
             # Taken by the kernel: the agent finds it when it wakes up.
             client.send_raw(encode([b"SET", b"k", b"too late"]))
             wait_until(lambda: sleeper.state() == "gone", "it is expelled and fenced")
-            # Whoever waits for all agents need not wait for that one.
+            # A worker that waits for all agents need not wait for that one.
             assert other.call("FLUSHALL").value == b"OK"
             assert other.call("SET", "k", "after").value == b"OK"
             sleeper.process.send_signal(signal.SIGCONT)

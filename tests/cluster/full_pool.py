@@ -3,7 +3,7 @@
 from local_cluster import wait_until
 from registry import test
 
-# Of several size classes, so that what one key gives up does not fit the next one.
+# Values of several size classes, so that what one key gives up does not fit the next one.
 SIZES = (64, 300, 1000, 5000, 20000)
 
 
@@ -19,7 +19,7 @@ def fill_up(cluster):
         number = 0
 
         def put(size):
-            """Whether one more was taken."""
+            """Returns true if one more was taken."""
             nonlocal number
             key = "key%d" % number
             value = b"%d:" % number + b"v" * size

@@ -87,7 +87,7 @@ for _fabric in FABRICS:
                 assert second.refused == 0, second.refused
                 wanted = dict(first.acknowledged, **second.acknowledged)
                 expect_all(cluster, 1, wanted)
-                # What the deleted keys had is used again by others.
+                # Other keys use the memory of the deleted keys again.
                 gone = ["k%d" % n for n in range(0, keys, 2)]
                 with cluster.connect(agent=1, timeout_s=30.0) as client:
                     for start in range(0, len(gone), BATCH):

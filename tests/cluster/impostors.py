@@ -1,5 +1,5 @@
-"""Whoever answers in the master's place ends nobody: the members work on, and the master is waited
-for."""
+"""A process that answers in the master's place ends no member: the members work on, and wait for
+the master."""
 
 import os
 import random
@@ -45,7 +45,7 @@ def assert_all_live(cluster):
 
 
 def outlives(cluster, command, told):
-    """Another master sits in the place for as long as it takes to refuse everybody several times."""
+    """Another master sits there for as long as it takes to refuse all members several times."""
     process, _ = start_master(command)
     try:
         members = [name for name in cluster.processes() if name != "master"]

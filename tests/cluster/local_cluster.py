@@ -68,8 +68,8 @@ class LocalCluster:
         return self.service()[1]
 
     def service(self):
-        """What `onetrip status` says by its exit code (0 serving, 1 degraded, 2 not serving), and
-        what it shows."""
+        """The exit code of `onetrip status` (0 serving, 1 degraded, 2 not serving), and what it
+        shows."""
         code, output, error = self.tool("status", "--json", "--dir", self.path)
         assert code in (0, 1, 2) and output, (code, error)
         return code, json.loads(output)
@@ -105,7 +105,7 @@ class LocalCluster:
             return file.read()
 
     def show_logs(self):
-        """What the processes of a cluster that failed a test have said last."""
+        """Prints the last words of the processes of a cluster that failed a test."""
         try:
             for name in self.processes():
                 print("    log of %s ends with:\n      %s" % (
@@ -114,7 +114,7 @@ class LocalCluster:
             print("    no logs: %s" % error)
 
     def kill_all(self):
-        """What `down` has left behind, if anything."""
+        """Kills what `down` has left behind, if anything."""
         try:
             processes = self.processes()
         except OSError:

@@ -24,7 +24,8 @@ def sixty_four(context):
                         left = 5
                         while left > 0:
                             reply = client.read_raw()
-                            # So many at one key may be too much for a machine of few processors.
+                            # Five INCRs of each client at one key may be too much for a machine of
+                            # few processors.
                             if reply.startswith(b"-TRYAGAIN"):
                                 client.send_raw(encode([b"INCR", b"n"]))
                                 continue

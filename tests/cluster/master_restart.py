@@ -1,4 +1,4 @@
-"""The master dies and comes back under load: nobody who works notices."""
+"""The master dies and comes back under load: no client notices."""
 
 import signal
 import subprocess
@@ -168,7 +168,7 @@ def flush_without_master(context):
             assert client.call("SET", "k", "v").value == b"OK"
             kill_master(cluster)
             reply = client.call("FLUSHALL")
-            # Sent before the agent had heard of the master's end: nobody can tell then.
+            # Sent before the agent had heard of the master's end: the agent cannot tell then.
             if reply.value.startswith(b"UNKNOWN"):
                 reply = client.call("FLUSHALL")
             assert reply.is_error and b"master" in reply.value, reply.value

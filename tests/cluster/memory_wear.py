@@ -1,4 +1,5 @@
-"""Memory does not wear out: what is freed is anyone's, whoever had it, and however agents end."""
+"""Memory does not wear out: freed memory is for any worker, whichever had it, and however agents
+end."""
 
 import random
 import re
@@ -67,7 +68,8 @@ def fresh_pool(context, size, **options):
 
 
 def expect_nothing_lost(cluster):
-    """What somebody died with, or gave away in a shortage, is looked for in turn, so it takes some seconds."""
+    """Workers look in turn for memory that a worker died with, or gave away in a shortage, so it
+    takes some seconds."""
     def lost():
         code, output, error = cluster.tool("check", "--dir", cluster.path)
         assert code == 0, (output, error)
@@ -140,7 +142,7 @@ for _fabric, _memory, _small in (("shm", "64MiB", 64), ("tcp", "32MiB", 240)):
         with context.cluster(fabric=fabric, memory=memory) as cluster, Lives(cluster) as lives:
             for turn in range(6):
                 with cluster.connect(agent=0, timeout_s=60.0) as client:
-                    # Of which a few rounds would take all memory.
+                    # Large values: a few rounds would take all memory.
                     keys = ["k%d-%d" % (turn, i) for i in range(7)]
                     for key in keys:
                         wait_until(lambda key=key: is_set(client, key, b"v" * 900_000),
@@ -151,7 +153,7 @@ for _fabric, _memory, _small in (("shm", "64MiB", 64), ("tcp", "32MiB", 240)):
                 lives.kill()
                 lives.start()
             with cluster.connect(agent=1, timeout_s=60.0) as client:
-                # Whoever was killed may not have counted what it has deleted.
+                # A worker that was killed may not have counted what it has deleted.
                 left = client.call("KEYS", "*").value
                 assert not left, left
                 now = fill_for(client, "n", 6000, 120)

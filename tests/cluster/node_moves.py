@@ -31,7 +31,7 @@ def grow_and_shrink(cluster):
         load.progress(50)
         shown = cluster.status()
         assert shown["state"] == "serving" and shown["moving"] == "", shown
-        # By the master's address nobody's process is ended.
+        # A drain by the master's address ends no process.
         master = cluster.processes()["master"]["address"]
         code, output, error = cluster.tool("node", "drain", "1", "--master", master,
                                            *cluster.secret())

@@ -63,7 +63,7 @@ def one_image_reverted(context, fabric):
         start_all(processes)
         write_round(processes, 1)
         processes.stop_all()
-        # Of a cluster that was stopped.
+        # An image of a cluster that was stopped.
         copy_image(processes, 1, "old")
         start_all(processes)
         write_round(processes, 2)
@@ -71,13 +71,13 @@ def one_image_reverted(context, fabric):
         put_back(processes, 1, "old")
         start_all(processes)
         expect_older_copy_is_out(processes, 1, 2)
-        # Of a node that runs, and goes on for a while.
+        # An image of a node that runs, and goes on for a while.
         copy_image(processes, 2, "old")
         write_round(processes, 3)
         mark = processes.running["node-2"].pid
         assert mark
         time.sleep(5)
-        # Without anybody at work, so that the cluster has not given it up before it is back.
+        # Without an agent at work, so that the cluster has not given it up before it is back.
         processes.end("agent")
         processes.end("node-2", signal.SIGKILL)
         put_back(processes, 2, "old")
@@ -114,7 +114,8 @@ def all_reverted_together(context):
         expect_round(processes, 3)
         processes.stop_all()
         assert "older copy" not in processes.log("master")
-        # The images alone: nothing is believed, and nothing is given up, until somebody says so.
+        # The images alone: nothing is believed, and nothing is given up, until the operator says
+        # so.
         for name in copies:
             shutil.copyfile(processes.path(name + ".copy"), processes.path(name))
         processes.start_master()
@@ -174,7 +175,7 @@ def master_lost(context, fabric, persistent):
                    "the cluster serves", 30)
         expect_round(processes, 1)
         write_round(processes, 2)
-        # A new agent's workers have ids that nobody had.
+        # A new agent's workers have ids that no worker had.
         processes.end("agent")
         processes.start_agent()
         processes.await_ready("agent")

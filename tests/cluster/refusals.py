@@ -1,4 +1,4 @@
-"""What does not belong together is refused, with a line on both sides that says why."""
+"""Processes that do not belong together refuse each other; a line on both sides says why."""
 
 import os
 import subprocess

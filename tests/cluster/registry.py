@@ -14,7 +14,7 @@ FABRICS = ("shm", "tcp", "mixed")
 _REGISTRY = []
 _ALONE = set()
 
-# What live_threads has for workers of one process, by function.
+# Cases that live_threads has for workers of one process, by function.
 SHARED = (live_threads.increments, live_threads.mixed_sums, live_threads.whole_values,
           live_threads.appends, live_threads.single_winners, live_threads.delete_and_set,
           live_threads.expiry, live_threads.flush_amid_writes,

@@ -43,7 +43,7 @@ def several_keys(cluster):
         for count in (1, 2, 15, 16, 17, 100, 1000):
             keys = [b"k%d" % i for i in range(count)]
             pairs = [part for key in keys for part in (key, b"1" + key)]
-            # Of a key that comes again the last value stands, next to each other and far apart.
+            # The last value of a key that comes again stands, next to each other and far apart.
             pairs += [b"k0", b"2", b"k0", b"3", keys[-1], b"4"]
             assert first.call("MSET", *pairs).value == b"OK"
             expected = [b"1" + key for key in keys]

@@ -115,7 +115,7 @@ def late_master(context):
             wait_until(lambda log=log: says(log, " is ready: "), "%s is ready" % log)
             assert process.poll() is None
     finally:
-        # In this order nobody waits for anybody: agent, memory nodes, master.
+        # In this order no process waits for another: agent, memory nodes, master.
         for process in processes[3:4] + processes[:3] + processes[4:]:
             process.terminate()
             process.wait(timeout=20)

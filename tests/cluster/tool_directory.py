@@ -13,7 +13,7 @@ from registry import test
 
 
 def plant(cluster, *names):
-    """Somebody else's files in the cluster's folders."""
+    """Files that are not the cluster's, in its folders."""
     for name in names:
         path = os.path.join(cluster.path, name)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -65,7 +65,7 @@ def stays_persistent(context):
         cluster.up()
         assert len(cluster.status()["memnodes"]) == 3
         check(cluster)
-        # What it was killed with comes back, too.
+        # The state it was killed with comes back, too.
         for name in list(cluster.processes()):
             kill(cluster, name)
         cluster.up()

@@ -16,7 +16,7 @@ POOL_FIELDS = ("pool_used_bytes", "pool_free_block_bytes", "pool_free_in_blocks_
 
 
 def figures(cluster):
-    """Of every agent: what INFO says, and DBSIZE."""
+    """Returns for every agent what INFO says, and DBSIZE."""
     found = []
     for agent in range(2):
         with cluster.connect(agent=agent, timeout_s=60.0) as client:

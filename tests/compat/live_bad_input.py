@@ -1,4 +1,4 @@
-"""What a user can get wrong at start: one line on stderr says what and what to do, exit code 1."""
+"""Mistakes that users make at start: one line on stderr says what and what to do, exit code 1."""
 
 import os
 import re

@@ -65,8 +65,8 @@ def cli_stat(context):
 
 
 def summary_of(out):
-    """What --bigkeys and --memkeys say of a keyspace of strings: (keys, the biggest's name and size,
-    strings, their sum)."""
+    """The summary that --bigkeys and --memkeys give of a keyspace of strings: (keys, the biggest's
+    name and size, strings, their sum)."""
     keys = re.search(r"^Sampled (\d+) keys in the keyspace!$", out, re.M)
     biggest = re.search(r"^Biggest string found '\"(.*)\"' has (\d+) bytes$", out, re.M)
     strings = re.search(r"^(\d+) strings with (\d+) bytes \(100.00% of keys", out, re.M)

@@ -41,7 +41,7 @@ def check_unchanged(client, keys):
 
 
 def check_what_works(client, keys):
-    """Of every one of `keys`: far more than the reserve could hold."""
+    """Checks every one of `keys`: far more than the reserve could hold."""
     commands = {
         "EXPIRE": lambda key: (("EXPIRE", key, 1000), b"1"),
         "PEXPIRE": lambda key: (("PEXPIRE", key, 10 ** 6), b"1"),

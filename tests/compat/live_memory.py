@@ -243,7 +243,7 @@ def large_values(context):
             assert closed
         assert client.call("CONFIG", "SET", limits, "normal 1gb 0 0").value == b"OK"
         assert client.call("RENAME", "k", "r").value == b"OK"
-        # What does not fit is refused and leaves nothing behind.
+        # A value that does not fit is refused and leaves nothing behind.
         for _ in range(3):
             for turn in range(4):
                 reply = client.call("SET", "full%d" % turn, large)

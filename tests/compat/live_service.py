@@ -83,7 +83,7 @@ def pause(context):
         wait_until(lambda: b"blocked_clients:1\r\n" in clients[0].call("INFO", "clients").value)
         flags = re.findall(rb"flags=(\S+)", clients[0].call("CLIENT", "LIST").value)
         assert sorted(flags) == [b"N", b"N", b"N", b"b"], flags
-        # What was answered before goes out, and what is refused does not wait.
+        # A reply to an earlier command goes out, and a command that is refused does not wait.
         clients[2].send_raw(encode([b"PING"]) + encode([b"SET", b"m"]) + encode([b"SET", b"m", b"1"]))
         assert clients[2].read_raw() == b"+PONG\r\n"
         assert clients[2].read_raw().startswith(b"-ERR wrong number")

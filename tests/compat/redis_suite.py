@@ -24,7 +24,7 @@ import servers
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-# What the suite says of a test that is over, and what ends its list of them.
+# The suite's lines about a test that is over, and the line that ends its list of them.
 OVER = re.compile(r"^\[(ok|err|exception)\]: (.*)")
 SUMMARY = "!!! WARNING The following tests failed"
 UNIT_S = 600

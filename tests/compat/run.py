@@ -121,7 +121,7 @@ def run_differential(arguments, tests, report):
 
 
 def died(pair):
-    """What the agent said when it died; a sanitizer's report is read from its first line on."""
+    """The last words of an agent that died; a sanitizer's report is read from its first line on."""
     time.sleep(0.2)
     if pair.agent.alive():
         return ""

@@ -19,7 +19,7 @@ from resp_client import Client
 from servers import agent, free_port, redis_server
 from steps import Outcome
 
-# What the proxy does to replies, and a stream in which that must be seen.
+# Changes that the proxy makes to replies, and a stream in which each must be seen.
 PLANTED = [
     ("a bulk null becomes an array null", b"$-1\r\n", b"*-1\r\n", ["GET no"]),
     ("a simple string becomes a bulk", b"+OK\r\n", b"$2\r\nOK\r\n", ["SET k v"]),

@@ -1,4 +1,4 @@
-"""What a stream consists of: steps that are sent alike to both servers, and their outcomes."""
+"""The parts of a stream: steps that are sent alike to both servers, and their outcomes."""
 
 from dataclasses import dataclass
 
@@ -43,7 +43,7 @@ class Sleep:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a server did. `raw` is compared; the flags say how it ended."""
+    """The outcome at a server. `raw` is compared; the flags say how it ended."""
     raw: bytes = b""
     closed: bool = False
     silent: bool = False
@@ -139,7 +139,7 @@ class Peer:
         return [self._one(client) for _ in range(count)]
 
     def receive_more(self, step, outcome):
-        """What a raw step's outcome becomes when the server gets more time."""
+        """The outcome of a raw step when the server gets more time."""
         if outcome.closed:
             return [outcome]
         raw, closed = self.client(step.on).read_available(PATIENCE_S)

@@ -12,7 +12,7 @@ struct ClientAutomaton::Reaction {
   OpResult result;
   std::vector<Note> notes;
   bool has_timer = false;
-  bool sleeps = false;  // somebody does, until nothing is outstanding
+  bool sleeps = false;  // a coroutine sleeps, until nothing is outstanding
   std::vector<std::shared_ptr<const PostedRound>> outstanding;
 
   [[nodiscard]] bool SameAs(const Reaction& other) const {
@@ -167,7 +167,7 @@ void ClientAutomaton::BringTo(StateId id) {
 
 ClientAutomaton::Reaction ClientAutomaton::Feed(StateId from, const ClientInput& input) {
   const State& state = states_[from];
-  // Nobody runs out of time in his first wait.
+  // No operation runs out of time in its first wait.
   if (input.late && state.polls) world_->Feed(state.op, state.input);
   ++executed_;
   return world_->Feed(state.op, input);
@@ -219,7 +219,7 @@ void ClientAutomaton::TakeNote(StateId from, const ClientInput& input, State* ne
   next->moot.resize(next->outstanding.size(), false);
   next->remembered = state.remembered;
   next->counted = state.counted;
-  // It was told to nobody.
+  // No operation was told of it.
   if (is_moot) return;
   if (goes_on) {
     remembered.Add(static_cast<uint64_t>(input.kind) << 32 | next->op);
@@ -322,7 +322,7 @@ ClientAutomaton::Known ClientAutomaton::Learn(StateId from, const ClientInput& i
     return known;
   }
   if (states_[from].polls) TestPoll(from, input, reaction);
-  // Of those, a part: it takes two replays.
+  // It tests a part of those: a test takes two replays.
   constexpr size_t kOneOf = 8;
   if (states_[from].has_twin && known_.size() % kOneOf == 0) TestTwin(from, input, reaction);
   transition.returned = reaction.returned;

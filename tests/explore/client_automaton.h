@@ -31,7 +31,7 @@
 
 namespace onetrip {
 
-// What happens to a client.
+// An event that happens to a client.
 struct ClientInput {
   enum class Kind : uint8_t {
     kStart,     // its next operation begins
@@ -90,8 +90,8 @@ class ClientAutomaton {
   // The reference holds until the next call.
   const Transition& Take(StateId from, const ClientInput& input);
 
-  // What is wrong with the client itself: it behaved differently in a replay, or an idle poll was
-  // not idle. Empty: nothing.
+  // Tells what is wrong with the client itself: it behaved differently in a replay, or an idle poll
+  // was not idle. Empty: nothing.
   [[nodiscard]] const std::string& error() const { return error_; }
   [[nodiscard]] size_t size() const { return states_.size(); }
   // Inputs that live objects were fed.
@@ -99,7 +99,7 @@ class ClientAutomaton {
 
  private:
   class World;
-  // What live objects did upon one input.
+  // The effects that live objects had upon one input.
   struct Reaction;
 
   struct Key {

@@ -1,5 +1,5 @@
-// What a test expects of a scope: nothing wrong, everything visited; or a violation, found, told
-// and replayed.
+// A test expects one of these of a scope: nothing wrong, everything visited; or a violation, found,
+// told and replayed.
 #ifndef ONETRIP_TESTS_EXPLORE_EXPECT_SCOPE_H_
 #define ONETRIP_TESTS_EXPLORE_EXPECT_SCOPE_H_
 
@@ -33,7 +33,7 @@ inline void ExpectHolds(const Scope& scope, const ExploreResult& result) {
 inline void ExpectHolds(const Scope& scope) {
   ExpectHolds(scope, Explore(scope, {.states_max = kStatesMax}));
 }
-// No schedule with so many preemptions does.
+// No schedule with at most `preemptions_max` preemptions does.
 inline void ExpectHoldsWithin(const Scope& scope, int preemptions_max) {
   ExpectHolds(scope, ExploreBounds(scope, preemptions_max, kStatesMax));
 }

@@ -46,13 +46,13 @@ class ExploreExecutor final : private ExploreClockHolder, public Executor {
   void RunReady() {
     while (!ready_.empty()) ready_.Pop().resume();
   }
-  // Somebody waits for a while. What is as far away as the end of an operation is its deadline,
-  // which no schedule of this scope brings about.
+  // True if a coroutine waits for a while. A timer as far away as the end of an operation is its
+  // deadline, which no schedule of this scope brings about.
   [[nodiscard]] bool MayFire() const {
     constexpr uint64_t kFarNs = kOpTimeoutMs / 2 * 1'000'000;
     return !timers().empty() && timers().EarliestNs() < NowNs() + kFarNs;
   }
-  // Waits take no time from now on: clocks show the same however often somebody has waited.
+  // Waits take no time from now on: clocks show the same however often a coroutine has waited.
   void StandStill() { stands_still_ = true; }
   // Moves the clock to the earliest timer, unless it stands still, and fires it; false if there is
   // none.

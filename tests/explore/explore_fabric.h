@@ -20,7 +20,7 @@ class ExploreFabric final : public Fabric {
   // Round trips posted and not yet completed, in the order they were posted.
   [[nodiscard]] std::vector<RoundTripPtr>& outstanding() { return outstanding_; }
 
-  // The round trip at `index` has its results filled in: schedules whoever waits for it.
+  // The round trip at `index` has its results filled in: schedules the coroutine that waits for it.
   void Complete(size_t index) {
     const RoundTripPtr round_trip = outstanding_[index];
     outstanding_.erase(outstanding_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -29,8 +29,9 @@ class ExploreFabric final : public Fabric {
     }
   }
 
-  // Blocks are granted before an exploration begins; nobody asks for more in it. The control plane
-  // has `count` blocks of region 0 for this client, from `first` on; none unless this is called.
+  // Blocks are granted before an exploration begins; no client asks for more in it. The control
+  // plane has `count` blocks of region 0 for this client, from `first` on; none unless this is
+  // called.
   struct Grant {
     uint32_t block;
     SizeClass size_class;

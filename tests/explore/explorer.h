@@ -2,8 +2,9 @@
 //
 // Without a bound it visits every state that the scope can reach, and, when no fault is in scope,
 // makes sure that from each of them some schedule completes all operations. With a bound it visits
-// every state that at most so many preemptions lead to. A violation comes with the choices that led
-// to it, which TimelineOf() runs again on new production objects and tells step by step.
+// every state that at most a given number of preemptions lead to. A violation comes with the
+// choices that led to it, which TimelineOf() runs again on new production objects and tells step by
+// step.
 #ifndef ONETRIP_TESTS_EXPLORE_EXPLORER_H_
 #define ONETRIP_TESTS_EXPLORE_EXPLORER_H_
 
@@ -31,7 +32,7 @@ struct ExploreOptions {
 struct ExploreResult {
   std::string violation;  // empty: none
   std::string path;       // to the violation
-  std::string timeline;   // of the path
+  std::string timeline;   // the path, step by step
   bool complete = false;  // everything within the scope and the bound was visited
   uint64_t states = 0;
   uint64_t transitions = 0;

@@ -69,7 +69,7 @@ class FormClient final : public ExploredClient {
     }
     const StatusCode code = result.status.code();
     if (result.status.ok()) co_return OpResult{OpResult::Kind::kDone, result.value, ""};
-    // A node that is lost takes the index with it, and a worker who died is waited for in vain.
+    // A node that is lost takes the index with it, and a worker that died is waited for in vain.
     // That nothing was applied then is not made use of.
     const bool is_fault = scope_.faults().node_crashes + scope_.faults().worker_crashes > 0 &&
                           code == StatusCode::kUnavailable;
@@ -138,7 +138,7 @@ void FormScope::MakeMemory() {
   subtable_ = DirectoryWord(memory.Word(directory)).subtable();
 }
 
-// What lies where is told by the class of memory.
+// The class of memory tells what lies where.
 void FormScope::NoteBlocks() {
   CHECK(plan_.size_class != plan_.buffer_class);
   for (size_t client = 0; client < programs().size(); ++client) {

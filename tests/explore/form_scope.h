@@ -32,7 +32,7 @@
 
 namespace onetrip {
 
-// What the key is when the exploration begins.
+// The state of the key when the exploration begins.
 enum class StartForm : uint8_t {
   kRegister,
   kBlindRecord,  // written by a SET of engine snapshot
@@ -67,12 +67,13 @@ class FormScope final : public Scope {
   [[nodiscard]] uint32_t answers_max() const override { return 100; }
   [[nodiscard]] bool IsLookedAtLater(const PostedRound& round,
                                      const CellTable& cells) const override;
-  // What goes on with slots; not stragglers of registers, which only repeat their CAS.
+  // True for work that goes on with slots; not for stragglers of registers, which only repeat their
+  // CAS.
   [[nodiscard]] bool IsOfBackground(const PostedRound& round,
                                     const CellTable& cells) const override;
   [[nodiscard]] bool IsPolled(RemoteAddr at) const override;
   [[nodiscard]] bool IsNoStep(RemoteAddr at) const override;
-  // What makes a register; all else is done by CAS, but for final words.
+  // True for a word that makes a register; all else is done by CAS, but for final words.
   [[nodiscard]] bool IsUnnoticed(RemoteAddr at, uint64_t word) const override {
     const Part part = PlaceOf(at.offset).part;
     return part == Part::kLane || part == Part::kSeal || (part == Part::kFinal && word == 0);
@@ -82,7 +83,7 @@ class FormScope final : public Scope {
     return at.node.value != 0 && IsNoStep(at);
   }
   [[nodiscard]] uint64_t InitialWord(RemoteAddr at) const override;
-  // Of the sequential object: 0 if there is no key, else its number and 1.
+  // The sequential object: 0 if there is no key, else its number and 1.
   [[nodiscard]] uint64_t InitialValue() const override { return kFirstNumber + 1; }
   [[nodiscard]] SpecStep Apply(uint64_t value, size_t client, size_t op) const override;
   [[nodiscard]] std::string OnAccess(const AppliedAccess& access,
@@ -94,12 +95,12 @@ class FormScope final : public Scope {
   [[nodiscard]] std::string CellName(RemoteAddr at) const override;
 
  private:
-  // What lies at an address.
+  // The thing that lies at an address.
   enum class Part : uint8_t { kOther, kSlot, kLane, kSeal, kFinal, kLock };
   struct Place {
     Part part = Part::kOther;
     uint64_t object = 0;  // where it begins
-    uint64_t bytes = 0;   // of its class
+    uint64_t bytes = 0;   // the size of its class
     uint64_t at = 0;      // within it
   };
 
@@ -117,7 +118,7 @@ class FormScope final : public Scope {
   KeyHash hash_;
   GlobalAddr subtable_;
   ScratchMemory::Words memory_;
-  std::map<uint32_t, SizeClass> blocks_;  // granted to anybody, by number in region 0
+  std::map<uint32_t, SizeClass> blocks_;  // granted to any client, by number in region 0
 };
 
 }  // namespace onetrip

@@ -6,7 +6,7 @@
 namespace onetrip {
 namespace {
 
-// Blocks of region 0 per seat, from behind the root area on. Who makes the memory gets the rest.
+// Blocks of region 0 per seat, from behind the root area on. The maker of the memory gets the rest.
 constexpr uint32_t kBlocksPerSeat = 15;
 constexpr uint32_t kBlocksOfMaker = kBlocksPerRegion - kRootBlocks - kClientsMax * kBlocksPerSeat;
 

@@ -177,7 +177,7 @@ std::unique_ptr<ExploredClient> GuessScope::MakeClient(const ClientEnvironment& 
   return std::make_unique<GuessClient>(*this, environment);
 }
 
-// Lanes are looked at again by who writes back or rewrites, and a value is kept. That locks were
+// Clients that write back or rewrite look at lanes again, and a value is kept. That locks were
 // taken and MAXes are done shows by what follows.
 bool GuessScope::IsLookedAtLater(const PostedRound& round, const CellTable& cells) const {
   for (const auto& accesses : round.by_node) {

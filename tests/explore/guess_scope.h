@@ -24,14 +24,14 @@ namespace onetrip {
 
 struct GuessOptions {
   std::vector<std::string_view> programs;         // one word per client, of the letters R and W
-  std::array<int64_t, kClientsMax> skew_us = {};  // of each client's clock
+  std::array<int64_t, kClientsMax> skew_us = {};  // how far each client's clock is off
   Scope::Faults faults = {};
   uint32_t lanes = 2;           // fewer than writers: they share
   uint32_t in_place_bytes = 0;  // 0: no copies, 8: all values have one
   bool widens = false;          // reads may ask the third replica at any moment
 };
 
-// A register that nobody has written, of values of 8 bytes, where scopes put it.
+// A register that no client has written, of values of 8 bytes, where scopes put it.
 struct ExploredRegister {
   static constexpr GlobalAddr kAddr{0, 4096};
   static constexpr uint64_t kBuffers = 8192;
@@ -39,7 +39,7 @@ struct ExploredRegister {
 
   static RegisterRef Ref(uint32_t lanes, uint32_t in_place_bytes);
   static GlobalAddr Buffer(uint64_t index) { return {0, kBuffers + index * kBufferStride}; }
-  // Of the register or of a buffer; 0 elsewhere.
+  // The initial word of the register or of a buffer; 0 elsewhere.
   static uint64_t InitialWord(const RegisterRef& ref, uint64_t offset);
   // In the bulk of a buffer: named by a lane's word, which is written behind it.
   static bool IsBulk(uint64_t offset) {

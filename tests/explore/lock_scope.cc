@@ -23,7 +23,7 @@ std::string NameOf(const LockOptions& options) {
   return options.leftovers > 0 ? name + " used " + std::to_string(options.leftovers) : name;
 }
 
-// Whoever did not get the lock has said so in a note, and is no part of the history.
+// A client that did not get the lock has said so in a note, and is no part of the history.
 std::vector<std::vector<ProgramOp>> ProgramsOf(const LockOptions& options) {
   std::vector<std::vector<ProgramOp>> programs;
   for (const std::string_view program : options.programs) {
@@ -120,7 +120,7 @@ uint64_t LockScope::InitialWord(RemoteAddr at) const {
   return ExploredRegister::InitialWord(ref_, at.offset);
 }
 
-// Two bits a time: who has it.
+// Two bits a time: the mode that has it.
 Scope::SpecStep LockScope::Apply(uint64_t value, size_t client, size_t op) const {
   const int shift = Guess(client, op).time() == kLaterTime ? 2 : 0;
   const auto mine = static_cast<uint64_t>(Mode(client, op));
@@ -139,7 +139,7 @@ std::string LockScope::OnAccess(const AppliedAccess& access, const MemoryView& /
 
 std::string LockScope::OnNote(size_t client, const Note& note, const MemoryView& memory) const {
   const LockWord asked(note.a);
-  // What a lost node held is not known.
+  // Locks that a lost node held are not known.
   if (note.kind != kNoteNotLocked || memory.crashed_nodes() != 0) return "";
   for (int replica = 0; replica < 3; ++replica) {
     const RemoteAddr at = view_->Locate(ExploredRegister::Buffer(0), replica);

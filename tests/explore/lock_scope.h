@@ -6,7 +6,7 @@
 //
 // What must hold is SWARM's appendix B. An operation that got the lock returns 1, and the
 // sequential object gives one time to one mode: true exclusion. One that did not is checked when it
-// learns so: somebody else has asked for a later time, or for the other mode: true safety. A lock
+// learns so: another client has asked for a later time, or for the other mode: true safety. A lock
 // word never goes back, nor changes its mode for one time. A call takes as many round trips as the
 // word may change under it, and one more: wait-freedom.
 #ifndef ONETRIP_TESTS_EXPLORE_LOCK_SCOPE_H_
@@ -26,7 +26,7 @@ namespace onetrip {
 struct LockOptions {
   std::vector<std::string_view> programs;  // one word per client, of the letters R, W, r and w
   Scope::Faults faults = {};
-  int leftovers = 0;  // so many replicas hold the lock of a write before these
+  int leftovers = 0;  // the number of replicas that hold the lock of a write before these
 };
 
 class LockScope final : public Scope {
@@ -50,7 +50,7 @@ class LockScope final : public Scope {
   [[nodiscard]] bool clients_remember() const override { return false; }
   [[nodiscard]] bool polls_are_idle() const override { return false; }
   [[nodiscard]] bool asks_quorums() const override { return true; }
-  // What a call returns is all that it leaves behind.
+  // The value that a call returns is all that it leaves behind.
   [[nodiscard]] bool IsLookedAtLater(const PostedRound& /*round*/,
                                      const CellTable& /*cells*/) const override {
     return false;

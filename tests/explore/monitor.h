@@ -44,7 +44,7 @@ class Monitor {
     const bool forget = scope_.programs()[client][op].reads_only;
     return forget ? Take({from, Event::kForget, client, op, 0}) : from;
   }
-  // Whether the object may have `value`, all that is closed having happened.
+  // Returns true if the object may have `value`, all that is closed having happened.
   [[nodiscard]] bool MayBe(StateId state, uint64_t value) const;
 
   [[nodiscard]] size_t size() const { return states_.size(); }

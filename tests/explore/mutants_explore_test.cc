@@ -77,8 +77,8 @@ TEST(ExploreMutants, RoundThatNobodyWinsIsALivelockWithoutReductions) {
   EXPECT_EQ(result.violation, "from here on no schedule completes all operations");
 }
 
-// What clients see gives these away too, without a look into the nodes. Not so the other two: there
-// the primary refuses a second winner, and only the backups are wrong.
+// Clients see enough to give these away too, without a look into the nodes. Not so the other two:
+// there the primary refuses a second winner, and only the backups are wrong.
 TEST(ExploreMutants, ClientsAloneGiveThemAway) {
   ExpectViolation(ScopeOf({"W", "WR"}, RegisterMutant::kLoserDoesNotWait, false), kNotLinearizable);
   ExpectViolation(ScopeOf({"WI", "RW", "IR"}, RegisterMutant::kPrimaryBeforeBackups, false),

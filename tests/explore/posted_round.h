@@ -21,15 +21,15 @@
 
 namespace onetrip {
 
-// A word of one memory node that somebody has accessed.
+// A word of one memory node that a client has accessed.
 struct Cell {
   RemoteAddr at;
   uint64_t initial = 0;
   uint32_t writers = 0;    // by client, one bit each
   uint32_t accessors = 0;  // likewise
-  bool is_read = false;    // by anybody
-  // As of the last Freeze(): the place in a state's words, or -1: never written, or nobody minds;
-  // and whose accesses to it are steps, by client.
+  bool is_read = false;    // by any client
+  // As of the last Freeze(): the place in a state's words, or -1: never written, or no client
+  // minds; and whose accesses to it are steps, by client.
   int slot = -1;
   uint32_t read_steps = 0;
   uint32_t write_steps = 0;
@@ -65,8 +65,8 @@ class CellTable {
   [[nodiscard]] const std::vector<Cell>& cells() const { return cells_; }
 
  private:
-  // The clients of `mask` beside whom there is one of `others`. Where clients poll, all of them:
-  // who waits for a word that only he has written so far must not do so within one step.
+  // The clients of `mask` beside whom there is one of `others`. Where clients poll, all of them: a
+  // client that waits for a word that only it has written so far must not do so within one step.
   [[nodiscard]] uint32_t Beside(uint32_t mask, uint32_t others, const Cell& cell) const {
     if (cell.no_step) return 0;
     if (cell.is_polled) {
@@ -107,7 +107,7 @@ struct PostedRound {
   uint32_t results = 0;        // words
   bool of_background = false;  // Scope::IsOfBackground
 
-  // Whether both would do the same.
+  // Returns true if both would do the same.
   [[nodiscard]] bool SameAs(const PostedRound& other) const;
   // Takes `round_trip`, just posted by `client`, apart.
   static PostedRound From(RoundTrip& round_trip, size_t client, CellTable& cells);

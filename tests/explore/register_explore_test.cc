@@ -110,7 +110,7 @@ TEST(ExploreRegisterThreeClients, HoldWithThreeOperationsEachWithinSomePreemptio
   ExpectHoldsWithin(ScopeOf({"WIR", "IRW", "RWI"}, 3, kNoFaults), 3);
 }
 
-// What all operations returned, with what memory then held: the same set of endings, whether steps
+// The results of all operations, with what memory then held: the same set of endings, whether steps
 // are taken together where that is said to be exact, or each by itself.
 TEST(ExploreReductions, LoseNoEnding) {
   for (const Programs& programs : {Programs{"W", "R"},

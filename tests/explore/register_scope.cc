@@ -182,7 +182,7 @@ Scope::SpecStep RegisterScope::Apply(uint64_t value, size_t client, size_t op) c
 
 // One winner a round, and the others' votes are gone before it shows.
 std::string RegisterScope::OnAccess(const AppliedAccess& access, const MemoryView& memory) const {
-  // Without backups nobody votes: the primary decides, and losers fail there.
+  // Without backups no backup votes: the primary decides, and losers fail there.
   if (!options_.checks_memory || options_.replicas == 1) return "";
   if (access.at.node.value != 0 || access.at.offset != kSlot.offset() || !access.is_cas) return "";
   if (!access.changed) return "two winners of one round met in the primary";

@@ -6,7 +6,7 @@
 //      happened just before it (SlotStore::SetBlind)
 //   I  reads the slot and replaces exactly what it read, until that succeeds; returns it
 //
-// Slot words are real ones, of objects whose addresses say who wrote them.
+// Slot words are real ones, of objects whose addresses tell their writer.
 #ifndef ONETRIP_TESTS_EXPLORE_REGISTER_SCOPE_H_
 #define ONETRIP_TESTS_EXPLORE_REGISTER_SCOPE_H_
 
@@ -33,7 +33,7 @@ enum class RegisterMutant : uint8_t {
   kBackupsLeftUnfixed,    // the winner leaves backups that others took as they are
   kEveryVoterWins,        // rule 3 without the comparison
   kNoLookBeforeMinimum,   // rule 3 without reading the primary first
-  kNobodyWinsByMinimum,   // nobody wins by rule 3
+  kNobodyWinsByMinimum,   // no writer wins by rule 3
 };
 
 struct RegisterScopeOptions {

@@ -26,7 +26,7 @@ struct ProgramOp {
   bool reads_only = false;  // an operation whose outcome is unknown may then be forgotten
 };
 
-// What an operation ended with.
+// The end of an operation.
 struct OpResult {
   enum class Kind : uint8_t {
     kDone,
@@ -46,7 +46,7 @@ struct Note {
   friend bool operator==(const Note&, const Note&) = default;
 };
 
-// What one client's production objects stand on.
+// One client's production objects stand on these.
 struct ClientEnvironment {
   size_t client;
   ExploreExecutor& executor;
@@ -93,8 +93,8 @@ class Scope {
     int node_crashes = 0;
   };
   struct SpecStep {
-    uint64_t value;   // of the object afterwards
-    uint64_t result;  // of the operation
+    uint64_t value;   // the object's value afterwards
+    uint64_t result;  // the operation's result
   };
 
   Scope(std::string name, size_t nodes, std::vector<std::vector<ProgramOp>> programs, Faults faults)
@@ -110,46 +110,47 @@ class Scope {
 
   [[nodiscard]] virtual std::unique_ptr<ExploredClient> MakeClient(
       const ClientEnvironment& environment) const = 0;
-  // Whether a client remembers anything from one operation to the next (caches, counters). If not,
+  // True if a client remembers anything from one operation to the next (caches, counters). If not,
   // all its histories meet again between two operations.
   [[nodiscard]] virtual bool clients_remember() const = 0;
-  // Whether a poll that is answered as the one before leaves the client as it was, but for counters
+  // True if a poll that is answered as the one before leaves the client as it was, but for counters
   // that decide only about time. The automaton tests this wherever it uses it.
   [[nodiscard]] virtual bool polls_are_idle() const { return true; }
-  // Whether clients ask nodes one by one and go on when a quorum has answered, as QuorumCall does:
+  // True if clients ask nodes one by one and go on when a quorum has answered, as QuorumCall does:
   // an answer that does not let its operation go on only waits to be counted. See system_quorum.cc.
   [[nodiscard]] virtual bool asks_quorums() const { return false; }
-  // Whether an operation that has gone on may still be told something by an answer to `round`. If
+  // True if an operation that has gone on may still be told something by an answer to `round`. If
   // not, what it posts or returns when it goes on tells all that it knows from such answers: which
   // of them it has counted makes no difference any more. Only asked for asks_quorums().
   [[nodiscard]] virtual bool IsLookedAtLater(const PostedRound& /*round*/,
                                              const CellTable& /*cells*/) const {
     return true;
   }
-  // Whether clients go on in the background when an operation has returned, in more steps than
-  // they have posted. Then timers fire only when nothing of their client is outstanding, and take
-  // no time.
+  // True if clients go on in the background when an operation has returned, in more steps than they
+  // have posted. Then timers fire only when nothing of their client is outstanding, and take no
+  // time.
   [[nodiscard]] virtual bool works_in_background() const { return false; }
-  // Of such clients: whether who has posted `round` may know more than what he has posted, when
-  // its operation has returned.
+  // For such clients: true if the client that has posted `round` may know more than what it has
+  // posted, when its operation has returned.
   [[nodiscard]] virtual bool IsOfBackground(const PostedRound& /*round*/,
                                             const CellTable& /*cells*/) const {
     return works_in_background();
   }
-  // Of clients that ask quorums: a word that somebody may poll. Nobody must do that within a step.
+  // For clients that ask quorums: a word that a client may poll. No client must do that within a
+  // step.
   [[nodiscard]] virtual bool IsPolled(RemoteAddr /*at*/) const { return !asks_quorums(); }
-  // A word that is accessed together with the step before it on its channel, although somebody may
+  // A word that is accessed together with the step before it on its channel, although a client may
   // notice when: a bound of the exploration, for the scope to state.
   [[nodiscard]] virtual bool IsNoStep(RemoteAddr /*at*/) const { return false; }
-  // A WRITE of `word` to what nobody can find yet, so that its moment is no step.
+  // A WRITE of `word` to what no client can find yet, so that its moment is no step.
   [[nodiscard]] virtual bool IsUnnoticed(RemoteAddr /*at*/, uint64_t /*word*/) const {
     return false;
   }
   // A word that matters only if some client reads it.
   [[nodiscard]] virtual bool IsForReaders(RemoteAddr /*at*/) const { return false; }
-  // An operation that has had so many answers is not followed any further.
+  // An operation that has had this number of answers is not followed any further.
   [[nodiscard]] virtual uint32_t answers_max() const { return ~uint32_t{0}; }
-  // A word that gets one value, once, and is read only by those who found it named by a word
+  // A word that gets one value, once, and is read only by clients that found it named by a word
   // written behind it on the same channel. The moment of its WRITE is no step; that it is such a
   // word is checked at every access.
   [[nodiscard]] virtual bool IsNamedLater(RemoteAddr /*at*/) const { return false; }
@@ -159,7 +160,7 @@ class Scope {
   [[nodiscard]] virtual uint64_t InitialValue() const = 0;
   [[nodiscard]] virtual SpecStep Apply(uint64_t value, size_t client, size_t op) const = 0;
 
-  // What else must hold; they return what is wrong, or nothing.
+  // Further rules that must hold; they return what is wrong, or nothing.
   [[nodiscard]] virtual std::string OnAccess(const AppliedAccess& /*access*/,
                                              const MemoryView& /*memory*/) const {
     return "";

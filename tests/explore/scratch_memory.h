@@ -28,7 +28,7 @@ class ScratchMemory {
     const auto found = words_.find(KeyOf(at));
     return found == words_.end() ? below_(at) : found->second;
   }
-  // What was written.
+  // The words that were written.
   [[nodiscard]] const Words& words() const { return words_; }
 
   // Lets `task` run to its end, and what it leaves in the background. Returns its result.

@@ -98,7 +98,7 @@ void System::AddStarts(const SystemState& state, size_t c, std::vector<Choice>* 
           {Choice::Kind::kStart, static_cast<uint8_t>(c), static_cast<uint8_t>(node)});
     }
   }
-  // Without an access nobody notices when it starts. A violation is found again by the step.
+  // Without an access no client notices when it starts. A violation is found again by the step.
   if (!has_access) choices->push_back({Choice::Kind::kStart, static_cast<uint8_t>(c)});
   violation_.clear();
   trace_ = trace;
@@ -218,7 +218,7 @@ bool System::Settle(SystemState* state) {
 
 bool System::CheckEnd(const SystemState& state) {
   violation_.clear();
-  // Without a fault nobody waits in vain; with one, whoever waits for the dead does.
+  // Without a fault no client waits in vain; with one, a client that waits for the dead does.
   if (!AllDone(state) && !AnyCrash(state)) return Fail("an operation waits for ever");
   const Memory memory(*this, state);
   const std::string wrong = scope_.OnQuiet(memory, AnyCrash(state));
@@ -229,7 +229,7 @@ bool System::CheckEnd(const SystemState& state) {
          Fail("no order of the operations ends with " + scope_.WordName(value));
 }
 
-// Of the dead only what it posted matters, and of that only what changes memory.
+// A dead client counts only by what it posted, and of that only by what changes memory.
 void System::AddRest(const SystemState& state, size_t c, Fingerprint* fingerprint) const {
   const ClientNow& client = state.clients[c];
   const auto& outstanding = StateOf(state, c).outstanding;

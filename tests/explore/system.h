@@ -9,8 +9,8 @@
 //  - A reply is delivered at once when that is all that can happen to its client: it enables only
 //    the client's next post, which may be applied as late as one likes. It is a choice of its own
 //    while the client has something else outstanding, or a crash may still take the reply away.
-//  - Accesses that nobody else can notice go with the step next to them (see CellTable), as long as
-//    no crash of their node can be noticed by them.
+//  - Accesses that no other client can notice go with the step next to them (see CellTable), as
+//    long as no crash of their node can be noticed by them.
 //  - Requests on a lost node fail at once; its memory is never seen again, so it is forgotten.
 #ifndef ONETRIP_TESTS_EXPLORE_SYSTEM_H_
 #define ONETRIP_TESTS_EXPLORE_SYSTEM_H_
@@ -28,7 +28,7 @@ class System {
  public:
   System(const Scope& scope, CellTable& cells);
 
-  // Whether steps keep count of preemptions: switches away from a client in the middle of an
+  // Says if steps keep count of preemptions: switches away from a client in the middle of an
   // operation, except where it has just polled in vain.
   void CountPreemptions(bool count) { count_preemptions_ = count; }
   // See ExploreOptions.
@@ -38,7 +38,7 @@ class System {
   void TraceTo(std::vector<std::string>* trace) { trace_ = trace; }
 
   [[nodiscard]] SystemState Initial() const;
-  // What can happen in `state`.
+  // The choices that there are in `state`.
   void Choices(const SystemState& state, std::vector<Choice>* choices);
   // Lets it happen. False: something is wrong, see violation(), or stale() of the cell table.
   bool Apply(SystemState* state, const Choice& choice);
@@ -99,7 +99,7 @@ class System {
     const ClientAutomaton::State& now = StateOf(state, c);
     return !now.running && now.op == scope_.programs()[c].size();
   }
-  // What its stragglers read then makes no difference to what they do: see system_quorum.cc.
+  // True if what its stragglers read makes no difference to what they do: see system_quorum.cc.
   [[nodiscard]] bool ReadsAreMoot(const SystemState& state, size_t c,
                                   const PostedRound& round) const {
     return scope_.asks_quorums() && !round.of_background && IsOver(state, c);
@@ -125,7 +125,7 @@ class System {
   void Answer(const SystemState& state, size_t c, size_t flight, size_t found_at, uint32_t lost,
               bool late, ClientInput* input) const;
 
-  // Of clients that ask quorums: see system_quorum.cc.
+  // For clients that ask quorums: see system_quorum.cc.
   void MarkFresh(SystemState* state, size_t c) const;
   // The ways in which answers, some fresh one among them, let the operation of `c` go on.
   void DeliverableSets(const SystemState& state, size_t c, std::vector<Choice>* choices);
@@ -145,7 +145,7 @@ class System {
   void CrashNode(SystemState* state, size_t node);
   // Everything that follows at once.
   bool Settle(SystemState* state);
-  // Of one client: accesses that are no steps. False: something is wrong.
+  // One client's accesses that are no steps. False: something is wrong.
   bool Advance(SystemState* state, size_t c);
   bool Fail(const std::string& what);
   void Say(const std::string& line) {

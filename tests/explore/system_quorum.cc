@@ -117,7 +117,7 @@ bool System::SettleQuorums(SystemState* state, size_t c) {
   ClientNow& client = state->clients[c];
   if (client.dead) return true;
   while (client.fresh != 0) {
-    // Answers that nobody waits for any more.
+    // Drops answers that no operation waits for any more.
     bool dropped = false;
     const ClientAutomaton::State& now = StateOf(*state, c);
     for (size_t i = 0; !dropped && i < client.flight_count; ++i) {
@@ -130,7 +130,7 @@ bool System::SettleQuorums(SystemState* state, size_t c) {
       dropped = true;
     }
     if (dropped) continue;
-    // What was held in the hope of other answers is held in vain.
+    // Answers that were held in the hope of other answers are held in vain.
     if (!MayHold(*state, c)) MarkFresh(state, c);
     DeliverableSets(*state, c, &sets_);
     if (cells_.stale()) return false;

@@ -47,7 +47,7 @@ struct SystemState {
   uint8_t preemptions = 0;
   std::array<ClientNow, kClientsMax> clients;
   std::array<uint64_t, CellTable::kSlotsMax> words{};
-  uint64_t words_hash = 0;  // of how they differ from what they were at first, slot by slot
+  uint64_t words_hash = 0;  // a hash of how they differ from the first ones, slot by slot
 
   void SetWord(int slot, uint64_t word) {
     words_hash ^= HashOf(slot, words[slot]) ^ HashOf(slot, word);

@@ -1,4 +1,4 @@
-// What one step does: the access at its node, the answer to its client, a crash.
+// One step: the access at its node, the answer to its client, a crash.
 #include <algorithm>
 
 #include "tests/explore/fingerprint.h"
@@ -223,14 +223,14 @@ bool System::Advance(SystemState* state, size_t c) {
       }
       while (flight.applied[node] < accesses.size()) {
         const Access& next = accesses[flight.applied[node]];
-        // What a READ finds for the dead, or for stragglers of a program that is over, is nobody's
-        // business.
+        // A READ of the dead, or of stragglers of a program that is over, finds what no client
+        // sees.
         const bool is_silent = next.kind == FabricOpKind::kRead &&
                                (client.dead || ReadsAreMoot(*state, c, *outstanding[i]));
         if (!is_silent && IsStep(*state, c, next, flight.applied[node])) break;
         if (!ApplyAccess(state, c, i, node)) return false;
       }
-      // What comes behind it on this channel waits for it.
+      // Accesses that come behind it on this channel wait for it.
       if (flight.applied[node] < accesses.size()) break;
     }
   }

@@ -1,6 +1,7 @@
 // Fuzz target: whatever processes say to a master, before and after they have proved themselves, in
-// whatever order, on however many streams: it goes on, nobody is welcome without the secret, what
-// it says can be told and makes sense, and it can be started again from what it has stored.
+// whatever order, on however many streams: the master goes on, no process is welcome without the
+// secret, the master's messages can be told and make sense, and it can be started again from what
+// it has stored.
 //
 // The first byte says what is there at first (Start); then records: a byte that names the event
 // (Event), one that chooses the stream, and what belongs to the event.
@@ -32,7 +33,7 @@ enum Event : uint8_t {
   kSay,      // two bytes that count, and a FromMember
   kProve,    // the same; what it says of a secret is made true
   kConnect,  // a stranger
-  kAttend,   // a byte for the kind, one for the member: who has proved itself
+  kAttend,   // a byte for the kind, one for the member that has proved itself
   kOffer,    // the stream offers a memory node's memory, and serves
   kClose,    // ... and the process has ended, if the stream's byte is above 127
   kPass,     // two bytes: milliseconds
@@ -48,7 +49,7 @@ const Secret& TheSecret() {
   return secret;
 }
 
-// What a member answers that does as it is told.
+// The answer of a member that does as it is told.
 std::optional<MemberMessage> AnswerTo(const MasterMessage& message) {
   if (const auto* hold = std::get_if<HoldForViewMessage>(&message)) {
     return ViewHeldMessage{hold->epoch};
@@ -107,7 +108,7 @@ class Bench {
     Answer();
   }
 
-  // What is left takes its time, and then there is another master.
+  // Tasks that are left take their time, and then there is another master.
   void End() {
     for (int i = 0; i < 12; ++i) {
       master_.Pass(1000);
@@ -174,7 +175,7 @@ class Bench {
     if (!stream->welcome || master_.closed().contains(stream->id)) return;
     const std::optional<MemberMessage> said = DecodeMemberMessage(*message);
     if (!said.has_value()) return;
-    // What the master's own thread answers.
+    // The master's own thread answers these.
     const auto* request = std::get_if<RequestMessage>(&*said);
     if (request != nullptr && std::holds_alternative<BackupRequest>(request->body)) return;
     master_.coordinator().OnMessage(master_.now_us(), stream->id, *said);
@@ -195,7 +196,7 @@ class Bench {
     CHECK(refusal.has_value() == (admission.state() == Admission::State::kRefused));
     if (refusal.has_value()) CheckLine(*refusal);
     if (admission.state() == Admission::State::kProof) return;
-    // Nobody guesses a MAC over a nonce that is fresh.
+    // No process guesses a MAC over a nonce that is fresh.
     if (!refusal.has_value()) CHECK(may_prove && make_true);
     if (!refusal.has_value()) Welcome(stream, admission);
     stream->admission.reset();

@@ -18,7 +18,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 using State = Handshake::State;
 
-// What a run of one side came to.
+// The result of a run of one side.
 struct Outcome {
   State state;
   TcpRefusal refusal;

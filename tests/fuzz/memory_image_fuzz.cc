@@ -107,7 +107,7 @@ View TheView() {
   return view;
 }
 
-// What of an image is not zero, by pages.
+// The pages of an image that are not zero.
 using Pages = std::map<uint64_t, std::vector<std::byte>>;
 
 Pages ReadPages(int fd) {

@@ -75,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string value;
   if (!onetrip::Load(payload, piece, &value)) return 0;
   onetrip::TakeForHyperLogLog(value);
-  // What was loaded is dumped and loaded as it is.
+  // A value that was loaded is dumped and loaded as it is.
   const onetrip::DumpParts parts = onetrip::BeginDump(value);
   std::string again = parts.head + std::string(parts.plain);
   again += onetrip::DumpFooter(onetrip::Crc64(again));

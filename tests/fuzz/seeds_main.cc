@@ -322,7 +322,7 @@ void WriteFrames(const Seeds& seeds) {
               connect + std::string("\1\0\x09no frames", 12) + std::string("\7\0\1x", 4) + close);
 }
 
-// What a node says to an agent that attaches, asks twice and brings a second worker.
+// A node's messages to an agent that attaches, asks twice and brings a second worker.
 void WriteSegments(const Seeds& seeds) {
   const auto frame = [](char word, char how, const auto& said) {
     std::string event{word, how};

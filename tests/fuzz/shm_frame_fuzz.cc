@@ -1,6 +1,6 @@
 // Fuzz target: whatever the agents of a host say on the sockets of a memory node's shm server, each
-// request has one answer, in order, nobody without the greeting's nonce gets the memory, and what
-// the server knows of processes and workers stays whole.
+// request has one answer, in order, no process without the greeting's nonce gets the memory, and
+// what the server knows of processes and workers stays whole.
 //
 // Records: a byte that names the event (Event), one that chooses the connection, and what belongs
 // to the event.
@@ -41,7 +41,7 @@ enum Event : uint8_t {
   kWithFile,   // as kBytes, and a descriptor comes along
   kFence,      // a byte: the worker
   kEpoch,      // a byte: what the node accepts from now on, if that is more
-  kReachable,  // whether the node is, by the connection's byte
+  kReachable,  // the node is reachable or not, by the connection's byte
   kEvents,
 };
 constexpr int kEventsMax = 200;

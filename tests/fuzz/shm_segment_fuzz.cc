@@ -139,7 +139,7 @@ void Send(int fd, const Record& record) {
   (void)sendmsg(fd, &message, MSG_NOSIGNAL);
 }
 
-// What sits at the socket.
+// Plays the process at the socket.
 void Play(const std::vector<Record>& script) {
   bool exhausted = false;
   const UniqueFd fd = Accept(ThePlace().listener(), &exhausted);

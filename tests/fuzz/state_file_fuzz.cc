@@ -43,7 +43,7 @@ void CheckChanges(const control::Recalled& recalled) {
   }
 }
 
-// Who was in the cluster comes back to the new master.
+// Members of the old cluster come back to the new master.
 void ComeBack(FuzzMaster* master) {
   StreamId stream = 0;
   const DurableState before = master->disk();

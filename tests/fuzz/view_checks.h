@@ -1,5 +1,5 @@
-// What everybody who holds a view relies on, checked; and that a view's message says all of it.
-// For fuzz targets.
+// Checks what every holder of a view relies on, and that a view's message says all of it. For fuzz
+// targets.
 #ifndef ONETRIP_TESTS_FUZZ_VIEW_CHECKS_H_
 #define ONETRIP_TESTS_FUZZ_VIEW_CHECKS_H_
 

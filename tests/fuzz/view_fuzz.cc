@@ -21,7 +21,7 @@ void CheckSaysAll(control::View message, const View& view) {
   CHECK(message.SerializeAsString() == again.SerializeAsString());
 }
 
-// What processes do with a view besides looking up addresses.
+// Uses a view as processes do besides looking up addresses.
 void Use(const View& view) {
   for (const uint16_t index : {0, 63, 64, 1023}) {
     View changed = view;

@@ -26,7 +26,8 @@ from load import Connection, request  # noqa: E402
 from local_cluster import LocalCluster, is_gone, wait_until  # noqa: E402
 
 SMALLEST, LARGEST = 16, 64 * 1024
-# What a value of this mix takes beside its bytes: size classes, headers, and the register beside its buffer.
+# The memory that a value of this mix takes, per byte of it: size classes, headers, and the register
+# beside its buffer.
 OVERHEAD = 1.25
 BATCH = 16
 
@@ -36,7 +37,7 @@ def mean_size():
 
 
 class Life:
-    """What all clients have seen since it was last asked."""
+    """Everything that all clients have seen since it was last asked."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -120,8 +121,8 @@ def restart(cluster, rng, turn, agents):
 
 
 def check_until_nothing_is_lost(cluster, within_s=150):
-    """What agents died with is looked for in turn, within seconds; what was lost in a shortage, when
-    looks that find nothing follow one another at up to 64 s."""
+    """Workers look in turn for memory that agents died with, within seconds; for memory that was
+    lost in a shortage, when looks that find nothing follow one another at up to 64 s."""
     deadline = time.monotonic() + within_s
     while True:
         code, output, error = cluster.tool("check", "--dir", cluster.path)

@@ -21,7 +21,7 @@ class Connection {
   // `address` is HOST:PORT, or the path of a unix socket. No call takes longer than `timeout_ms`.
   Connection(std::string address, uint32_t timeout_ms);
 
-  // Of the calls from now on.
+  // Sets the database of the calls from now on.
   void Select(uint32_t database);
 
   // True if there is a connection, as far as this side knows; else tries once to make one.

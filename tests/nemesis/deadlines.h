@@ -1,7 +1,7 @@
 // Deadlines: keys written with a time to live. Long before its deadline an acknowledged one is
-// there, well after it is not, whoever is asked. Between the two nothing is demanded: clients do
-// not know the cluster's clock, and a master that is started again may be ahead by what it had
-// stored. Thread-safe.
+// there, well after it is not, whichever agent is asked. Between the two nothing is demanded:
+// clients do not know the cluster's clock, and a master that is started again may be ahead by what
+// it had stored. Thread-safe.
 #ifndef ONETRIP_TESTS_NEMESIS_DEADLINES_H_
 #define ONETRIP_TESTS_NEMESIS_DEADLINES_H_
 

@@ -28,7 +28,7 @@ DELETE_KEYS = 16
 
 class Fault:
     place = ""
-    # Of drawing it, against the others.
+    # The weight of drawing it, against the others.
     weight = 4
 
     def __init__(self, rng, world):
@@ -43,7 +43,7 @@ class Fault:
         """Everything that is random about it."""
 
     def text(self):
-        """What it is, for the schedule."""
+        """The fault in words, for the schedule."""
         raise NotImplementedError
 
     def run(self):
@@ -59,7 +59,7 @@ class NodeFault(Fault):
 
     @functools.cached_property
     def node(self):
-        """Whoever has the seat when the fault begins: another one may have been put there since it
+        """The node in the seat when the fault begins: another one may have been put there since it
         was drawn."""
         return self.world.fleet.named("memnode")[self.seat]
 
@@ -128,7 +128,7 @@ class NodeTerm(NodeKill):
 
 
 class NodeWipe(NodeKill):
-    """What it held is gone: with fresh memory it is another node, which takes the place of the
+    """The node's memory is gone: with fresh memory it is another node, which takes the place of the
     first."""
     weight = 2
 
@@ -354,7 +354,7 @@ class MemoryFull(Fault):
             finally:
                 for begin in range(0, len(keys), DELETE_KEYS):
                     self.delete(keys[begin:begin + DELETE_KEYS])
-            # What was freed is there for others when nobody can be reading it any more.
+            # Freed memory is there for other workers when no worker can be reading it any more.
             wait_until(self.takes_writes, "the memory takes writes again", 30)
 
     def fill(self, keys, value_bytes):

@@ -20,7 +20,7 @@ _SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans():
-    """What `onetrip up` leaves behind becomes a child of this process, whose end it can see."""
+    """A process that `onetrip up` leaves behind becomes a child of this one, which sees its end."""
     ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -32,10 +32,10 @@ class Process:
         self.pid = pid
         self.command = command
         self.log_path = log
-        # Somebody has it in hand: its end is no surprise.
+        # A fault has it in hand: its end is no surprise.
         self.in_hand = False
         self.exit_code = None
-        # What each life that crashed said last: a fault that has it in hand may not look.
+        # The last words of each life that crashed: a fault that has it in hand may not look.
         self.crashes = []
         # Where the log of this life begins.
         self.begin_bytes = 0
@@ -119,7 +119,7 @@ class Process:
         return "\n      ".join(self.log_since(0).decode(errors="replace").splitlines()[-4:])
 
     def errors(self):
-        """What it said that a human must act upon."""
+        """The lines of its log that a human must act upon."""
         return re.findall(r"^.*\b(?:ERROR|CHECK failed)\b.*$",
                           self.log_since(0).decode(errors="replace"), re.MULTILINE)
 
@@ -137,7 +137,7 @@ class Fleet:
         return list(self.processes.values()) + self.retired
 
     def status(self):
-        """What `onetrip status --json` says."""
+        """The answer of `onetrip status --json`."""
         raise NotImplementedError
 
     def named(self, kind):
@@ -203,8 +203,8 @@ class LocalFleet(Fleet):
 
     def replace_by_moves(self, process):
         """Another memory node is started, a spare; then `process` is drained to it and ended. (Given
-        its share it would add regions, and there would be no room to drain.) The other has its seat from the beginning, so that somebody starts it
-        again if it ends."""
+        its share it would add regions, and there would be no room to drain.) The other has its seat
+        from the beginning, so that the watch starts it again if it ends."""
         other = self._start_sibling(process)
         try:
             self._drain(process)

@@ -25,7 +25,7 @@ struct Gap {
 class Gaps {
  public:
   static constexpr std::array<std::string_view, 3> kCommands = {"get", "set", "incr"};
-  // Of each command the longest are kept; short ones only until there are others.
+  // Gaps keeps the longest of each command; short ones only until there are others.
   static constexpr size_t kKeptMax = 2000;
   static constexpr uint64_t kKeptMinNs = 20'000'000;
 
@@ -39,7 +39,7 @@ class Gaps {
   void AgentDown(size_t agent, uint64_t now_ns);
   void MemoryFull(uint64_t now_ns);
   void MemoryFree(uint64_t now_ns);
-  // Nothing counts from now on; who is up stays so.
+  // Nothing counts from now on; an agent that is up stays so.
   void End(uint64_t now_ns);
 
   [[nodiscard]] bool IsUp(size_t agent) const;

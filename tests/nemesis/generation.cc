@@ -11,14 +11,14 @@
 namespace onetrip {
 namespace {
 
-// Of generations beside flushes and swaps so many are of those.
+// Every kEvery-th generation beside flushes and swaps is one of those.
 constexpr uint64_t kEvery = 3;
 
 constexpr auto kMixes =
     std::to_array<std::string_view>({"reads_and_writes", "counters", "conditions", "append",
                                      "churn", "mixed", "multi", "registers", "endings", "growth"});
 
-// Whether it sets or tells a deadline. Left out: the cluster's clock is not the clients'.
+// Returns true if it sets or tells a deadline. Left out: the cluster's clock is not the clients'.
 bool IsAboutDeadlines(const KindWeight& kind) {
   return kind.kind == CommandKind::kSetPx || kind.kind == CommandKind::kSetKeepTtl ||
          kind.kind == CommandKind::kPttl;
@@ -61,7 +61,7 @@ Generation::Generation(uint64_t number, const GenerationOptions& options) : numb
   keys_.assign(keys.begin(), keys.end());
 }
 
-// Some time is left without any: each flush or swap is a hold, behind which a take-over begins
+// Some time is left without any: each flush or swap is a quiesce, behind which a take-over begins
 // anew.
 bool Generation::MayHaveWholeKeyspaces(uint64_t number) {
   constexpr uint64_t kRound = 40;
@@ -69,11 +69,11 @@ bool Generation::MayHaveWholeKeyspaces(uint64_t number) {
   return number % kRound < kOfRound && number % kEvery == 0;
 }
 
-// Flushes or swaps, in databases that are used again when none of those that nobody has heard of
-// any more can still happen.
+// Adds flushes or swaps, in databases that are used again when none of those that no client has
+// heard of any more can still happen.
 void Generation::AddWholeKeyspaces(Rng& rng) {
   constexpr uint32_t kFirst = 2;
-  constexpr uint32_t kPairs = 7;  // of databases, in turn
+  constexpr uint32_t kPairs = 7;  // pairs of databases, in turn
   constexpr uint64_t kPermille = 8;
   if (!MayHaveWholeKeyspaces(number_)) return;
   kind_ = rng.Below(2) == 0 ? Kind::kFlushes : Kind::kSwaps;

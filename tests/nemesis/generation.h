@@ -1,8 +1,8 @@
 // A generation: a short program of several clients on keys of its own, and the history of its run.
 //
-// Histories stay short, and operations whose outcome is unknown do not pile up on a key: what is
-// left of a generation when it has been checked nobody looks at again. Thread-safe; the positions
-// of a history are handed out under the lock, before a command is sent and after its reply came.
+// Histories stay short, and operations whose outcome is unknown do not pile up on a key: no client
+// looks again at the keys of a generation that has been checked. Thread-safe; the positions of a
+// history are handed out under the lock, before a command is sent and after its reply came.
 #ifndef ONETRIP_TESTS_NEMESIS_GENERATION_H_
 #define ONETRIP_TESTS_NEMESIS_GENERATION_H_
 
@@ -19,9 +19,9 @@
 namespace onetrip {
 
 struct GenerationOptions {
-  uint64_t seed = 1;  // of the run
+  uint64_t seed = 1;  // the run's seed
   uint32_t clients = 6;
-  uint32_t operations = 150;  // of each client
+  uint32_t operations = 150;  // for each client
   bool plain = false;         // none with flushes and swaps
 };
 
@@ -30,7 +30,8 @@ class Generation {
   // Draws its mix of commands from the run's seed and `number`. Keys are named after `number`.
   Generation(uint64_t number, const GenerationOptions& options);
 
-  // Whether one of that number is, unless all are to be plain, one of flushes or swaps.
+  // Returns true if a generation of that number is, unless all are to be plain, one of flushes or
+  // swaps.
   static bool MayHaveWholeKeyspaces(uint64_t number);
 
   [[nodiscard]] uint64_t number() const { return number_; }
@@ -43,7 +44,7 @@ class Generation {
   }
   // All of them.
   [[nodiscard]] std::vector<uint32_t> databases() const;
-  // What is sent for a command of the program.
+  // The command as it is sent for a command of the program.
   [[nodiscard]] Command OnTheWire(const Command& command) const;
   // Every key that the program names.
   [[nodiscard]] const std::vector<std::string>& keys() const { return keys_; }
@@ -51,7 +52,7 @@ class Generation {
   size_t Start(uint32_t client, const Command& command, uint64_t now_ns);
   // The same where the client is none of the program's, in one of databases().
   size_t StartIn(uint32_t database, uint32_t client, const Command& command, uint64_t now_ns);
-  // What the reply, empty if none came, means.
+  // Returns what the reply, empty if none came, means.
   Ending Finish(size_t index, std::string reply, uint64_t now_ns);
 
   // A client works on it: it is not over yet.
@@ -59,12 +60,12 @@ class Generation {
   void Leave();
   [[nodiscard]] bool IsLeft() const;
 
-  // REQUIRES: nobody works on it any more. What is not linearizable is told with the whole history.
+  // REQUIRES: no client works on it any more. A history that is not linearizable is told whole.
   [[nodiscard]] CheckResult Check() const;
   [[nodiscard]] std::string Describe() const;
 
  private:
-  // Those with flushes and swaps have databases of their own, where nobody else loses anything.
+  // Those with flushes and swaps have databases of their own, where no other generation loses keys.
   enum class Kind : uint8_t { kPlain, kFlushes, kSwaps };
   [[nodiscard]] uint32_t LogicalDatabaseOf(uint32_t client) const {
     return kind_ == Kind::kSwaps ? client % 2 : 0;

@@ -28,7 +28,7 @@ class Growth {
   struct Batch {
     uint64_t number = 0;
     size_t writer = 0;
-    std::array<Ending, kBatchKeys> endings{};  // of the SETs
+    std::array<Ending, kBatchKeys> endings{};  // how the SETs ended
     int readers = 0;
   };
   using BatchPtr = std::shared_ptr<Batch>;
@@ -48,19 +48,19 @@ class Growth {
   BatchPtr Begin(size_t writer);
   // All of its SETs have ended as `endings` says.
   void Written(const BatchPtr& batch);
-  // The oldest of the writer's batches beyond `keep`, for deletion; null if there is none, or
-  // somebody reads it.
+  // The oldest of the writer's batches beyond `keep`, for deletion; null if there is none, or a
+  // client reads it.
   BatchPtr TakeOldest(size_t writer, size_t keep);
-  // So many DELs of its keys were answered.
+  // `keys` DELs of its keys were answered.
   void Deleted(uint64_t keys);
 
   // Any batch, which stays until EndRead; null if there is none.
   BatchPtr BeginRead(Rng& rng);
   void EndRead(const BatchPtr& batch);
-  // What a GET of the key answered.
+  // A GET of the key answered `reply`.
   void Read(std::string_view agent, const Batch& batch, size_t index, std::string_view reply);
 
-  // REQUIRES: nobody writes any more.
+  // REQUIRES: no client writes any more.
   [[nodiscard]] std::vector<BatchPtr> live() const;
   [[nodiscard]] Counts counts() const;
   [[nodiscard]] std::vector<std::string> failures() const;

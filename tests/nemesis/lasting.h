@@ -1,6 +1,6 @@
-// What lasts for the whole run, and must be right at its end.
+// Things that last for the whole run, and must be right at its end.
 //
-// Counters that everybody increments: no two acknowledged INCRs answer the same, and in the end
+// Counters that every client increments: no two acknowledged INCRs answer the same, and in the end
 // acknowledged <= value <= acknowledged + unknown. Keys that are written once: an acknowledged one
 // is there from then on. Registers with one writer each, whose values count up: a read that starts
 // after an acknowledged write gives that value or a later one, unless a write of unknown outcome
@@ -23,7 +23,7 @@ namespace onetrip {
 
 class Lasting {
  public:
-  // Messages beyond so many are only counted.
+  // Messages beyond kFailuresMax are only counted.
   static constexpr size_t kFailuresMax = 20;
 
   struct Counter {
@@ -38,7 +38,7 @@ class Lasting {
   static std::string CounterKey(size_t counter) { return "counter:" + std::to_string(counter); }
   static std::string RegisterKey(size_t index) { return "register:" + std::to_string(index); }
   static std::string OnceKey(size_t writer, uint64_t number);
-  // What a key that is written once holds.
+  // The value of a key that is written once.
   static std::string OnceValue(std::string_view key);
 
   void Incremented(size_t counter, std::string_view reply, Ending ending);
@@ -51,7 +51,7 @@ class Lasting {
   // The next value of a register; its one writer tells how the SET of it ended.
   uint64_t NextValue(size_t index);
   void RegisterWritten(size_t index, uint64_t value, Ending ending);
-  // What a read that starts now must give at least.
+  // A read that starts now must give this value at least.
   [[nodiscard]] uint64_t Acknowledged(size_t index) const;
 
   // Replies to GETs; those that are no answers are left out of account.

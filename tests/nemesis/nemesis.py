@@ -68,8 +68,8 @@ class World:
 
     @contextlib.contextmanager
     def in_hand(self, *processes):
-        """Waits for those that are being started again: two who start one would start two. Everybody
-        takes the master last, for two who wait for each other would wait for ever."""
+        """Waits for those that are being started again: two faults that start one would start two.
+        Each takes the master last, for two that wait for each other would wait for ever."""
         processes = sorted(processes, key=lambda process: (process.name == "master", process.name))
         for process in processes:
             wait_until(functools.partial(self._take, process),
@@ -139,7 +139,7 @@ class World:
         self._watch.join()
 
     def _watch_processes(self):
-        """Nobody ends whom no fault has in hand; who does all the same is started again."""
+        """No process ends that no fault has in hand; one that ends all the same is restarted."""
         restarts = []
         while not self._stop.wait(0.05):
             for process in self.fleet.processes.values():
@@ -185,8 +185,8 @@ class World:
         self.say(self.surprises[-1])
 
     def was_silent(self, process):
-        """Whether the master expelled the agent since it heard nothing of it in time: on a host that
-        has too much to do that may happen to anybody."""
+        """True if the master expelled the agent since it heard nothing of it in time: on a host
+        that has too much to do that may happen to any agent."""
         said = r"\(process %d on \S+\) is expelled: (its lease|it has lost its stream)" % process.pid
         log = self.fleet.processes["master"].log_since(0).decode(errors="replace")
         return process.name.startswith("agent") and re.search(said, log) is not None
@@ -202,7 +202,7 @@ def break_things(world, rng, kinds, until):
         time.sleep(rng.choice((0.0, 0.3, 1.0)) * rng.random())
         kind = rng.choices(kinds, weights)[0]
         fault = KINDS[kind](rng, world)
-        # Of those that may not happen beside each other the later one waits.
+        # If two may not happen beside each other, the later one waits.
         while True:
             running = [one for one in running if one[0].is_alive()]
             if len(running) < AT_ONCE and all(one[1].place != fault.place for one in running):
@@ -250,12 +250,12 @@ def local_fleet(arguments, fabric):
 def run(arguments, report):
     rng = random.Random(arguments.seed)
     fabric = arguments.fabric or rng.choice(("shm", "tcp", "mixed"))
-    # Of a generator of their own, so that the faults do not depend on them.
+    # Draws from a generator of their own, so that the faults do not depend on them.
     drawn = random.Random(-1 - arguments.seed)
     arguments.threads = arguments.threads or drawn.choice((1, 4))
     if arguments.flush_all is None:
         arguments.flush_all = drawn.randrange(5) == 0
-    # What a network of hosts makes possible, and what is only done on one.
+    # Kinds that only a network of hosts makes possible, and kinds that are only done on one host.
     unfit = ONE_HOST if arguments.hosts else partitions.KINDS
     kinds = usable_kinds([kind for kind in arguments.kinds if kind not in unfit], report)
     fleet.adopt_orphans()
@@ -362,7 +362,7 @@ def main():
         if kind not in KINDS:
             parser.error("no kind %s; there are %s" % (kind, ", ".join(KINDS)))
     report = Report(verbose=True)
-    # Whoever loses patience leaves no processes and no network behind.
+    # A run that is interrupted leaves no processes and no network behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         run(arguments, report)

@@ -1,4 +1,4 @@
-// nemesis_client: drives a cluster while somebody else breaks it, and judges what clients saw.
+// nemesis_client: drives a cluster while nemesis.py breaks it, and judges what clients saw.
 //
 // Reads what happens from stdin, a line each: "up N" and "down N" (agent N serves, or is about to
 // be stopped), "full" and "free" (the memory). Ends when stdin does, or on "end"; then every agent

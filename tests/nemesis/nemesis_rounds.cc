@@ -1,4 +1,4 @@
-// What the nemesis client does beside generations, counters and registers: new keys at full speed,
+// The nemesis client's work beside generations, counters and registers: new keys at full speed,
 // values above 1 MiB, deadlines, transactions, and FLUSHALL.
 #include <algorithm>
 #include <chrono>
@@ -19,7 +19,7 @@ constexpr int kGrownReadsMax = 10;
 // An agent that reaches its nodes by a network answers one connection's commands one after another.
 constexpr size_t kReaders = 8;
 constexpr uint32_t kFlusher = 999;
-// For so long a FLUSHALL may take effect that nobody waits for any more.
+// A FLUSHALL that no client waits for any more may take effect for this long.
 constexpr uint64_t kLateFlushMs = 20'000;
 
 void SleepMs(uint64_t ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
@@ -41,7 +41,7 @@ std::string_view BulkIn(std::string_view reply) {
   return reply.substr(line + 2, reply.size() - line - 4);
 }
 
-// What became of a SET: +OK is the only answer that says that it was done.
+// How a SET ended: +OK is the only answer that says that it was done.
 Ending EndOfSet(const Command& set, const std::string& reply) {
   const Ending ending = ClassifyReply(set, reply);
   return ending == Ending::kAnswered && reply != kRespOk ? Ending::kFault : ending;
@@ -251,7 +251,7 @@ void NemesisRun::RunFlusher() {
 
 void NemesisRun::NoteFlushIn(const std::shared_ptr<Generation>& generation) {
   const size_t index = generation->Start(kFlusher, {"FLUSHALL"}, NowNs());
-  // Of one that nobody waits for any more there will be no end.
+  // A FLUSHALL that no client waits for any more will have no end.
   if (!flushing_) return;
   generation->Enter();
   flushed_.emplace_back(generation, index);

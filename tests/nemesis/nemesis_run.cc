@@ -309,7 +309,7 @@ void NemesisRun::Note(size_t agent, const Command& command, const std::string& r
 }
 
 std::shared_ptr<Generation> NemesisRun::EnterGeneration() {
-  // The clock is read under the lock: nobody enters one that was taken out.
+  // The clock is read under the lock: no client enters a generation that was taken out.
   const std::lock_guard lock(generations_mutex_);
   const uint64_t number = (NowNs() - start_ns_) / (options_.generation_ms * kNsPerMs);
   std::shared_ptr<Generation>& generation = generations_[number];

@@ -29,12 +29,12 @@ struct NemesisOptions {
   std::vector<std::string> agents;  // addresses
   uint64_t seed = 1;
   uint32_t clients_per_agent = 2;  // that run generations
-  uint32_t operations = 150;       // of each of them in a generation
+  uint32_t operations = 150;       // by each of them in a generation
   uint32_t generation_ms = 1000;
   uint32_t timeout_ms = 8000;
   uint32_t counters = 4;
   uint32_t watched_counters = 2;  // that are incremented by WATCH, GET, MULTI, SET and EXEC
-  uint32_t batches = 150;         // of new keys that each agent's client keeps at most
+  uint32_t batches = 150;         // batches of new keys that each agent's client keeps at most
   uint32_t big_bytes_max = 3 << 20;
   // FLUSHALL now and then: of all clients only the generations' work then.
   bool flush_all = false;
@@ -95,7 +95,7 @@ class NemesisRun {
   void WriteWithDeadline(size_t agent, Rng& rng, Connection* connection);
   void WriteBig(size_t agent, Rng& rng, Connection* connection);
   void ReadBig(size_t agent, Rng& rng, Connection* connection);
-  // What the reply to a GET of a big value says of its number, as if that were the value.
+  // Tells what the reply to a GET of a big value says of its number, as if that were the value.
   std::string NumberOfBig(size_t index, const std::string& reply);
   void RunFlusher();
   void FlushAll(size_t agent, Connection* connection);
@@ -133,7 +133,7 @@ class NemesisRun {
   std::atomic<uint64_t> next_once_{0};
   std::mutex generations_mutex_;
   std::map<uint64_t, std::shared_ptr<Generation>> generations_;
-  // Of a FLUSHALL that is under way: in which histories, and at which places. Guarded likewise.
+  // A FLUSHALL that is under way: in which histories, and at which places. Guarded likewise.
   bool flushing_ = false;
   uint64_t may_flush_until_ns_ = 0;  // one of unknown outcome
   std::vector<std::pair<std::shared_ptr<Generation>, size_t>> flushed_;

@@ -1,4 +1,4 @@
-// What judges a run can say no: runs that went wrong are made up here and must be told.
+// The judges of a run can say no: runs that went wrong are made up here and must be told.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 """Every process on a host of its own, and faults of the network between them.
 
 A host is a network namespace (tests/cluster/hosts.py). What one host sends to another is dropped by a
-route, so that connections stay and nobody is told. Clients reach the agents by unix sockets, which
-no partition cuts.
+route, so that connections stay and no process is told. Clients reach the agents by unix sockets,
+which no partition cuts.
 """
 
 import collections
@@ -72,14 +72,14 @@ class HostsFleet(Fleet):
              self.address("master") + ":7400", "--secret-file", self.secret],
             stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True)
         if not done.stdout:
-            # There is nobody to ask but the master.
+            # There is no process to ask but the master.
             return {"master": {"state": "away"}, "memnodes": [], "agents": [], "regions": 0,
                     "regions_fully_redundant": 0}
         return json.loads(done.stdout)
 
     def drop(self, source, target, undo=False):
-        """What the process `source` sends to `target` gets nowhere, until everybody who wanted that
-        has undone it."""
+        """Messages of the process `source` to `target` get nowhere, until every fault that wanted
+        that has undone it."""
         with self._lock:
             before = self._drops[source, target]
             self._drops[source, target] += -1 if undo else 1
@@ -160,7 +160,7 @@ class CutNodeFromMaster(CutAgentFromNode):
 
 
 class CutNode(CutAgentFromNode):
-    """Nobody reaches it, and it reaches nobody."""
+    """No process reaches the node, and it reaches none."""
 
     def draw(self, rng):
         super().draw(rng)
@@ -171,8 +171,8 @@ class CutNode(CutAgentFromNode):
 
 
 class CutAgent(AgentFault):
-    """From a majority of the memory nodes, from the master, or from everybody; beyond its lease it
-    is expelled, and ends when it hears of it."""
+    """Cut from a majority of the memory nodes, from the master, or from all of these; beyond its
+    lease it is expelled, and ends when it hears of it."""
     weight = 4
 
     def draw_time(self, rng):
@@ -194,7 +194,7 @@ class CutAgent(AgentFault):
 
 
 class CutMaster(Fault):
-    """From everybody: it may take them all for dead."""
+    """Cut from all processes: it may take them all for dead."""
     place = "the master"
     weight = 2
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Somebody tampers with the keys of a healthy cluster, and nemesis_client must notice.
+"""Tampers with the keys of a healthy cluster, and nemesis_client must notice.
 
   tests/nemesis/selftest.py --bin build/release/bin
 
@@ -75,7 +75,7 @@ def write_keys_beside_flushes(client):
     write_keys_of_generations(client)
 
 
-# What is done, a word of what must be said of it, and the clients' flags.
+# A tampering, a word of what must be said of it, and the clients' flags.
 TAMPERINGS = ((nothing, "", ()), (delete_written_once, "is lost", ()),
               (increment_a_counter, "acknowledged INCRs", ()),
               (write_old_values, "was acknowledged before it", ()),
@@ -88,7 +88,7 @@ TAMPERINGS = ((nothing, "", ()), (delete_written_once, "is lost", ()),
 
 
 def tamper(bin_dir, action, scratch, flags):
-    """What the clients have found to be wrong."""
+    """The failures that the clients have found."""
     with LocalCluster(bin_dir, agents=AGENTS, memory="128MiB") as cluster:
         addresses = ["127.0.0.1:%d" % (cluster.port + i) for i in range(AGENTS)]
         client = NemesisClient(os.path.join(bin_dir, "nemesis_client"), addresses, 1,

@@ -30,7 +30,7 @@ class NodeOld(NodeFault):
         self.draw_seat(rng)
         self.older_s = MARKS_S + 3 * rng.random()
         self.number = rng.choice((signal.SIGKILL, signal.SIGTERM))
-        # What lies beside an image is of the same disk, or of another one.
+        # The state beside an image is of the same disk, or of another one.
         self.with_state = rng.random() < 0.5
 
     def text(self):
@@ -55,7 +55,7 @@ class NodeOld(NodeFault):
                 time.sleep(self.older_s)
                 self.node.send(self.number)
                 self.node.await_end()
-                # Whether a master whose data are lost now knows that it is out is no question here.
+                # It does not matter here if a master whose data are lost knows that it is out.
                 wait_until(lambda: not self.world.fleet.is_redundant(), "the node is missed", 30)
             for file in files:
                 copy(os.path.join(copies, os.path.basename(file)), file)
@@ -68,7 +68,7 @@ def copy(source, target):
 
 
 class FalseMaster(MasterFault):
-    """Somebody answers in the master's place; no member believes it, none ends."""
+    """Another process answers in the master's place; no member believes it, none ends."""
     weight = 2
 
     def draw(self, rng):
@@ -84,8 +84,8 @@ class FalseMaster(MasterFault):
                 if process is not self.master]
 
     def done_among(self, members):
-        """Nobody starts meanwhile: a fresh process would be a member of whoever is there. False
-        when others have come in their place before all were in hand."""
+        """No process starts meanwhile: a fresh one would be a member of the master that is there.
+        False when others have come in their place before all were in hand."""
         with (self.world.in_hand(self.master, *members),
               tempfile.TemporaryDirectory() as scratch):
             if members != self.members():
@@ -100,7 +100,7 @@ class FalseMaster(MasterFault):
                 finally:
                     false.kill()
                     false.wait(timeout=END_S)
-            # Not of those whom the true master had expelled before.
+            # Members that the true master had expelled before do not count.
             ended = [member.name for member in members
                      if member.poll() is not None and member not in silent]
             time.sleep(self.away_s)

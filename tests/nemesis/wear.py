@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What wears memory out, in many variants; afterwards everybody can fill the pool as if it were fresh.
+"""Wears memory out, in many variants; afterwards agents can fill the pool as if it were fresh.
 
   tests/nemesis/wear.py [--bin build/release/bin] [--count 20] [--seed N] [--only restarts,deletes,...]
 
@@ -107,7 +107,7 @@ class Pool:
                 raise Wrong("DEL answers %r" % replies[0])
 
     def expect(self, agent, keys, size):
-        """Of some of them."""
+        """Checks the values of some of them."""
         for key in random.Random(1).sample(keys, min(500, len(keys))):
             if self.call(agent, [request(b"GET", key)])[0] != value_of(key, size):
                 raise Wrong("%r is not what it was" % key)

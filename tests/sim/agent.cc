@@ -112,7 +112,7 @@ Task<void> Agent::AwaitNetwork() {
     if (all) break;
     co_await process_.SleepFor(look_ns_);
   }
-  // Of nodes that are out by now.
+  // Nodes that are out by now are probed again.
   process_.Spawn(probes_, ProbeAgain());
 }
 
@@ -135,7 +135,7 @@ Task<bool> Agent::ReachNodes() {
     const auto is_out = [&] { return context_->view().IsOut(node); };
     fabric_->LeaveAside(node, is_out());
     while (!is_out() && !fabric_->Reaches(node)) {
-      // Cut off meanwhile: nobody must wait for a member that has not begun.
+      // The agent is cut off meanwhile: no process must wait for a member that has not begun.
       if (look_ns_ != 0 && process_.NowNs() >= deadline_ns) co_return false;
       co_await process_.SleepFor(kLookNs);
       fabric_->LeaveAside(node, is_out());

@@ -1,5 +1,5 @@
 // Agent: an agent's process with one worker: executor, connection to the master, fabric, engine,
-// keys, and the sessions of its clients, who talk to it in commands without a socket between.
+// keys, and the sessions of its clients, which talk to it in commands without a socket between.
 #ifndef ONETRIP_TESTS_SIM_AGENT_H_
 #define ONETRIP_TESTS_SIM_AGENT_H_
 
@@ -65,12 +65,12 @@ class Agent {
   SimFabric& fabric() { return *fabric_; }
   Kv& kv() { return *kv_; }
   WorkerContext& context() { return *context_; }
-  // Whether it is between its start and its first command, or its end.
+  // Returns true if the agent is between its start and its first command, or its end.
   [[nodiscard]] bool starting() const { return !started_ && !dead(); }
-  // What its worker has of memory.
+  // The memory that its worker has.
   [[nodiscard]] WorkerUsage usage() const;
   [[nodiscard]] bool started() const { return started_; }
-  // What clients of it run under, so that it can be awaited.
+  // Its clients run under this gate, so that they can be awaited.
   Gate& gate() { return gate_; }
   // It takes no further commands.
   void StartLeaving() { leaving_ = true; }

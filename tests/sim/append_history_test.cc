@@ -63,7 +63,8 @@ TEST(AppendHistory, AFlushHappensToAllKeysAtOneMoment) {
   // The same, seen by an append that finds nothing.
   ExpectNoOrder(
       With(kBoth, {Flush(4, 10), Append(5, 6, "list:x", "c;", 2), Get(7, 8, "list:y", "b;")}));
-  // ... or by who appends behind the flush of one key, and then to the other, where it is flushed.
+  // ... or by a client that appends behind the flush of one key, and then to the other, where it is
+  // flushed.
   ExpectNoOrder(With(kBoth, {Flush(4, 20), Get(5, 6, "list:x", ""), Append(7, 8, "list:y", "d;", 4),
                              Get(9, 10, "list:y", "b;d;")}));
 }

@@ -15,7 +15,7 @@ struct PlantedBug {
   Bug bug;
   std::string_view name;
   std::string_view scenario;   // where to look for it
-  uint64_t seeds = 4000;       // of it, in which it must be found
+  uint64_t seeds = 4000;       // seeds of the scenario, in which it must be found
   uint64_t first_seed = 1;     // close before one that finds it, where few do
   bool inline_agents = false;  // the operations of all agents complete inline
 };

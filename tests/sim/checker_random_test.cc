@@ -101,7 +101,7 @@ bool ReadsClock(const Command& argv) {
 
 struct Shape {
   uint32_t clients = 3;
-  uint32_t operations = 2;  // of each
+  uint32_t operations = 2;  // for each client
   int64_t pause_max = 2;    // ms between them
   int64_t length_max = 4;   // ms
   uint32_t unknown_percent = 0;
@@ -206,7 +206,7 @@ std::vector<HistoryOp> MakeHistory(const Shape& shape, Rng* rng) {
     const int64_t first = after ? happening.at : start;
     const int64_t last = after ? static_cast<int64_t>(op.end_ns / kNsPerMs) : happening.at;
     const int64_t clock = first + static_cast<int64_t>(rng->Below(last - first + 1));
-    // Whoever executes the command has a clock of its own.
+    // The process that executes the command has a clock of its own.
     const int64_t error =
         static_cast<int64_t>(rng->Below(2 * shape.clock_error + 1)) - shape.clock_error;
     std::string reply = Execute(op.argv, happening.at + error, clock + error, &key);

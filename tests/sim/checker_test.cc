@@ -272,7 +272,7 @@ TEST(Checker, RejectsACountThatTheKeysCannotAddUpTo) {
               count == 2 ? CheckVerdict::kLinearizable : CheckVerdict::kNot)
         << count;
   }
-  // Somebody else may have been first with one of them, and has counted it.
+  // Another client may have been first with one of them, and has counted it.
   Ops ops = {both[0], Op(2, 5, "DEL a b", N(1)), Op(3, 4, "DEL b", N(1))};
   EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kLinearizable);
   Answer(&ops[2], N(0));
@@ -305,7 +305,7 @@ TEST(Checker, LetsAFlushHappenOnceBetweenItsStartAndItsEnd) {
   EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kLinearizable);
   Answer(&ops[4], V("1"));
   EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kNot) << "what was flushed came back";
-  // What is written beside it may be flushed or not.
+  // A key that is written beside it may be flushed or not.
   ops = {Op(0, 5, "FLUSHALL ASYNC", kOk), Op(1, 2, "SET k 1", kOk), Op(6, 7, "GET k", V("1"))};
   EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kLinearizable);
   Answer(&ops[2], kNil);
@@ -357,14 +357,14 @@ TEST(Checker, LetsNoWriteLandInTheOtherDatabaseAfterASwap) {
          Op(5, 6, "GET k", kNil),       Op(7, 8, "SWAPDB 0 1", kOk), Op(10, 11, "GET k", V("1")),
          Op(12, 13, "SWAPDB 0 1", kOk), Op(14, 15, "GET k", V("1"))};
   EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kNot);
-  // What others see there from the other database's side.
+  // Others see this there from the other database's side.
   ops = {Op(0, 5, "SET k 1", kOk), Op(1, 2, "SWAPDB 0 1", kOk), Op(3, 4, "GET k", kNil),
          Op(6, 7, "GET k", V("1"))};
   ops[2].database = ops[3].database = 1;
   EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kNot) << "it came there after the swap";
   Answer(&ops[2], V("1"));
   EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kLinearizable);
-  // What is put away expires there.
+  // A key that is put away expires there.
   ops = {Op(0, 1, "SET k 1 PX 5", kOk), Op(2, 3, "SWAPDB 0 1", kOk), Op(20, 21, "SWAPDB 0 1", kOk),
          Op(22, 23, "GET k", kNil)};
   EXPECT_EQ(CheckHistory(ops).verdict, CheckVerdict::kLinearizable);

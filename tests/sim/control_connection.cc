@@ -66,7 +66,7 @@ void ControlConnection::Break() {
 void ControlConnection::ArriveAtMaster(void* arg) {
   auto& connection = *static_cast<ControlConnection*>(arg);
   auto& items = connection.to_master_.items;
-  // What was cut off leaves its event behind.
+  // A message that was cut off leaves its event behind.
   while (!items.empty() && items.front().arrival_ns <= connection.world_.NowNs()) {
     FromMemberMessage message = std::move(items.front().message);
     items.pop_front();

@@ -24,7 +24,7 @@ struct ConnectionEnd {
   std::string reason;
   bool has_ended = false;  // the process behind it, and that can be told
 };
-// What a HELLO is answered with; see Verdict in control.proto.
+// The answer to a HELLO; see Verdict in control.proto.
 struct SimVerdict {
   Attendance attendance;
   bool is_proved = false;
@@ -64,7 +64,7 @@ class ControlConnection {
 
   [[nodiscard]] StreamId id() const { return id_; }
   [[nodiscard]] const std::string& name() const { return name_; }
-  // Whether the master has not closed its end, nor heard of the other's.
+  // Returns true if the master has not closed its end, nor heard of the other's.
   [[nodiscard]] bool master_open() const { return master_ != nullptr; }
 
   // Without effect once the sender's end is closed.

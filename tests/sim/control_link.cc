@@ -40,7 +40,7 @@ void ControlLink::Lost() {
   connection_ = nullptr;
   due_ns_ = executor_.NowNs() + 1 + world_.rng().Below(kDialAgainNs);
   CallAt(due_ns_);
-  // What was not sent yet goes on the next one.
+  // Requests that were not sent yet go on the next one.
   std::vector<Answer> unknown;
   std::erase_if(asked_, [&](auto& asked) {
     if (asked.second.sent) unknown.push_back(std::move(asked.second.answer));

@@ -26,15 +26,15 @@ class ControlLink final : private ControlConnection::MemberEnd {
     virtual ~Owner() = default;
     // A stream is up. What is sent from here goes before anything else on it.
     virtual void OnWelcome() {}
-    // Views, holds and fences.
+    // Views, quiesces and fences.
     virtual void OnMessage(const MasterMessage& message) = 0;
     // The process is no member any more and is not let in again.
     virtual void OnExpelled(const std::string& reason) = 0;
     [[nodiscard]] virtual uint64_t KnownEpoch() const = 0;
-    // What it says of memory with every renewal.
+    // Fills in what it says of memory with every renewal.
     virtual void Report(MemberReport* /*report*/) {}
   };
-  // What became of a request; `reply` is null unless the status is ok.
+  // The outcome of a request; `reply` is null unless the status is ok.
   using Answer = std::function<void(Status status, const ReplyMessage* reply)>;
   using RequestBody = decltype(RequestMessage::body);
 
@@ -104,8 +104,8 @@ class ControlLink final : private ControlConnection::MemberEnd {
   std::deque<std::pair<ControlConnection*, FromMasterMessage>> heard_;
   uint64_t member_ = 0;
   uint64_t cluster_ = 0;
-  uint64_t life_ = 0;               // of the master that welcomed it last
-  uint64_t hello_epoch_ = 0;        // that it said it knows
+  uint64_t life_ = 0;               // the life of the master that welcomed it last
+  uint64_t hello_epoch_ = 0;        // the epoch that it said it knows
   uint64_t due_ns_ = ~uint64_t{0};  // to dial, to give up a greeting, or to renew, by the state
   uint64_t renewals_ = 0;
   uint64_t next_request_ = 1;

@@ -7,11 +7,11 @@
 namespace onetrip {
 
 struct ControlSettings {
-  uint64_t latency_min_ns = 2000;  // of a message, one way
+  uint64_t latency_min_ns = 2000;  // how long a message takes, one way
   uint64_t latency_max_ns = 100'000;
   // How long either end of a connection that broke may take to notice.
   uint64_t notice_ns_max = 100'000;
-  uint64_t write_ns_max = 0;         // of one write to the master's store
+  uint64_t write_ns_max = 0;         // how long one write to the master's store takes
   uint32_t fence_fails_percent = 0;  // fences that a node cannot do yet
   uint64_t request_ms = 5000;        // ControlOptions::request_timeout_ms
   // The master sees whether the process behind a stream that ended has ended, too: it is on its
@@ -29,7 +29,7 @@ struct ControlSettings {
   uint64_t replace_after_ms = 10'000;
   uint64_t reach_settle_ms = 1000;
   uint64_t reach_back_ms = 2000;
-  // How often an agent looks whom it reaches; 0: never.
+  // How often an agent looks which nodes it reaches; 0: never.
   uint64_t reach_look_us = 0;
 };
 

@@ -1,4 +1,4 @@
-// What processes and the master say to each other, for people who read a timeline.
+// Texts of the messages between processes and the master, for people who read a timeline.
 #ifndef ONETRIP_TESTS_SIM_CONTROL_TEXT_H_
 #define ONETRIP_TESTS_SIM_CONTROL_TEXT_H_
 

@@ -22,7 +22,7 @@ std::vector<std::string> FindKeys(size_t count, Wanted wanted) {
   return keys;
 }
 
-// Whether the word at `position` of a command names a key.
+// Returns true if the word at `position` of a command names a key.
 bool IsKey(const Command& command, size_t position) {
   if (position == 0) return false;
   const std::string& name = command[0];

@@ -1,10 +1,10 @@
 // SWARM C.2 for the store as a whole: GETs end within their bound though writers stand still at any
 // step of a SET, DEL or INCR.
 //
-// A GET waits for nobody: it reads a register in at most 2 n + 1 iterations of Safe-Guess beside n
-// writers, helps to end a register that it finds sealed, and reads a record from its primary slot.
-// The one exception: a register is sealed and its slot in the middle of a SNAPSHOT write.
-// WaitFreedom decides both for every GET of every seed of the scenario; here, that they are
+// A GET waits for no other agent: it reads a register in at most 2 n + 1 iterations of Safe-Guess
+// beside n writers, helps to end a register that it finds sealed, and reads a record from its
+// primary slot. The one exception: a register is sealed and its slot in the middle of a SNAPSHOT
+// write. WaitFreedom decides both for every GET of every seed of the scenario; here, that they are
 // reached.
 #include <gtest/gtest.h>
 

@@ -86,7 +86,7 @@ TEST(RoundTrips, AreAsThePaperStatesThem) {
   EXPECT_EQ(RoundTripsOf(metrics.del_round_trips), 3U) << "read, CAS backups, CAS primary";
 }
 
-// What a client may do, with integers for values.
+// A client may do these, with integers for values.
 enum class Kind : uint8_t {
   kGet,
   kSet,
@@ -378,7 +378,8 @@ Task<void> CreateOrCount(Kv& kv, int keys) {
   }
 }
 
-// Whoever comes first creates the key, the others must find it: in the middle of splits, too.
+// The client that comes first creates the key, the others must find it: in the middle of splits,
+// too.
 TEST(Growth, CreatorsOfOneKeyMakeOneEntry) {
   const int seeds = Scaled(20);
   for (int seed = 1; seed <= seeds; ++seed) {

@@ -41,7 +41,7 @@ enum class Happening : uint8_t {
   kViewChange,
   kRecycling,  // an object is allocated that was in use before
   kShrink,     // as long as regions leave: kLeave is what workers do about it
-  // Faults. Whoever dies is dead until somebody takes its place.
+  // Faults. An agent that dies is dead until another one takes its place.
   kAgentDies,
   kAgentLeaves,
   kAgentStands,
@@ -60,7 +60,7 @@ inline constexpr auto kHappenings = static_cast<size_t>(Happening::kCount);
 inline constexpr auto kFirstFault = static_cast<size_t>(Happening::kAgentDies);
 
 std::string_view HappeningName(Happening happening);
-// Of a fault that a plan can have.
+// The happening of a fault that a plan can have.
 Happening HappeningOf(FaultKind kind);
 
 // How often a happening began while another one (or another one of its kind) was at work.
@@ -82,13 +82,13 @@ class MeetingTable {
   std::array<std::array<uint64_t, kHappenings>, kHappenings> counts_{};
 };
 
-// Who is at work in a world right now, or was a round trip ago.
+// The mechanisms at work in a world right now, or a round trip ago.
 class Meetings {
  public:
   explicit Meetings(const Clock& clock) : clock_(clock) {}
   void Began(Happening happening);
   void Ended(Happening happening);
-  // Something that is over at once, or after so many ns, or only with the run.
+  // A happening that is over at once, or after `duration_ns`, or only with the run.
   void Happened(Happening happening, uint64_t duration_ns = 0);
   static constexpr uint64_t kForGood = UINT64_MAX / 2;
   [[nodiscard]] const MeetingTable& table() const { return table_; }
@@ -101,7 +101,7 @@ class Meetings {
   MeetingTable table_;
 };
 
-// What one worker is at. Outlives the worker, whose death ends it.
+// The mechanisms that one worker is at. Outlives the worker, whose death ends it.
 class WorkerMeetings final : public MechanismObserver {
  public:
   explicit WorkerMeetings(Meetings& meetings) : meetings_(meetings) {}

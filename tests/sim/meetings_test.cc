@@ -23,8 +23,9 @@ struct Apart {
   std::initializer_list<Happening> others;
 };
 
-// While a region is carried from node to node everybody holds, so that nobody works at slots. The
-// master asks for one repair at a time, and slots are resolved while they are held.
+// While a region is carried from node to node all agents are quiesced, so that no worker works at
+// slots. The master asks for one repair at a time, and slots are resolved while agents are
+// quiesced.
 const Apart kApart[] = {
     {H::kCopy,
      {H::kSplit, H::kResolve, H::kScrub, H::kCopy, H::kMove, H::kEndRegisters, H::kExhaustion,
@@ -42,11 +43,11 @@ const Apart kApart[] = {
     {H::kShrink, {H::kShrink, H::kMove, H::kGrow}},
 };
 
-// They can, and so many seeds do not show it: regions are added within a round trip or two while
-// all serve (unit tests break it off at every step: master_growth_test); a register that is
-// exhausted while blocks are opened, slots that are resolved then, and a node that is lost for good
-// amid a copy, are rare. A turn of what workers do about regions that leave is short; what breaks,
-// or is short, meets the time that they take.
+// They can meet, and the seeds of this test do not show it: regions are added within a round trip
+// or two while all serve (unit tests break it off at every step: master_growth_test); a register
+// that is exhausted while blocks are opened, slots that are resolved then, and a node that is lost
+// for good amid a copy, are rare. A turn of what workers do about regions that leave is short; a
+// happening that breaks, or is short, meets the time that they take.
 const Apart kSeldom[] = {
     {H::kGrow,
      {H::kAgentDies, H::kAgentLeaves, H::kAgentStands, H::kNodeAway, H::kNodeLost,

@@ -98,10 +98,11 @@ void MemoryWatch::Released(GlobalAddr addr, SizeClass size_class, MemoryUse use)
   Poison(addr, size_class, use);
 }
 
-// Whoever unlinked it may be about to retire it, or has not lived to.
+// The worker that unlinked it may be about to retire it, or has not lived to.
 void MemoryWatch::Unnamed(GlobalAddr addr) {
   const auto found = objects_.find(addr.bits());
-  // Two may look for it one after the other: nobody names it again that was seen unnamed.
+  // Two workers may look for it one after the other: no worker names it again that was seen
+  // unnamed.
   if (found == objects_.end() || found->second.phase != Phase::kAllocated) return;
   found->second.phase = Phase::kUnnamed;
   found->second.retired_at = next_ticket_;

@@ -1,9 +1,9 @@
 // MemoryWatch: follows every object of the pool through its life and poisons what is released.
 //
 // An object is allocated, retired, released, in this order (an unpublished one is released without
-// being retired), by whoever it may be. None is released before every operation has ended that was
-// pinned when it was retired, none is written while it is free; and whoever still reads a released
-// object reads poison, which no checksum passes.
+// being retired), by whichever worker it may be. None is released before every operation has ended
+// that was pinned when it was retired, none is written while it is free; and a worker that still
+// reads a released object reads poison, which no checksum passes.
 //
 // Nothing is lost or doubled on the way: every object of every block that a worker has is one of:
 // in its owner's list of free objects; allocated, or retired; released and on its way to that list,
@@ -32,9 +32,9 @@ class MemoryWatch final : public MemoryObserver {
   MemoryWatch(std::vector<MemoryEndpoint*> nodes, const View& view)
       : nodes_(std::move(nodes)), view_(view) {}
 
-  // The newest view that anybody has. What is missing under it means nothing: whatever was sent to
-  // a node before it went out, or copies a region to it, may be written there.
-  // Nothing is in use in regions that it lacks.
+  // The newest view that any agent has. What is missing under it means nothing: whatever was sent
+  // to a node before it went out, or copies a region to it, may be written there. Nothing is in use
+  // in regions that it lacks.
   void UseView(const View& view);
 
   void Allocated(GlobalAddr addr, SizeClass size_class, MemoryUse use) override;
@@ -55,7 +55,7 @@ class MemoryWatch final : public MemoryObserver {
   // A worker has written at `offset` of a node's memory.
   void Written(NodeId node, uint64_t offset);
 
-  // What has gone wrong first; empty if nothing.
+  // The first thing that has gone wrong; empty if nothing.
   [[nodiscard]] const std::string& failure() const { return failure_; }
   // Objects that are allocated and not retired; of buffers only a worker knows which it has to
   // keep, and one that has left keeps the last ones for good.
@@ -63,12 +63,12 @@ class MemoryWatch final : public MemoryObserver {
   // One that is in use and not among `named`; null if there is none.
   [[nodiscard]] GlobalAddr LiveBesides(const absl::flat_hash_set<uint64_t>& named) const;
   [[nodiscard]] bool IsLive(GlobalAddr addr) const;
-  // What has been released in a block that somebody has, or had, and is not in its list: others
-  // freed it, and its owner has yet to collect it.
+  // Objects that have been released in a block that a worker has, or had, and are not in its list:
+  // others freed them, and their owner has yet to collect them.
   [[nodiscard]] std::vector<std::pair<GlobalAddr, SizeClass>> OnTheWay() const;
   // The block that begins there is open, and all of it is free: its node may take it back.
   [[nodiscard]] bool MayBeTakenBack(GlobalAddr start) const;
-  // Not in use, nor waiting for those who may still read it.
+  // Not in use, nor waiting for workers that may still read it.
   [[nodiscard]] bool IsFree(GlobalAddr addr) const { return !objects_.contains(addr.bits()); }
   // Allocations of an address that had been released before.
   [[nodiscard]] uint64_t reused() const { return reused_; }
@@ -91,10 +91,10 @@ class MemoryWatch final : public MemoryObserver {
   };
   void Fail(const char* what, GlobalAddr addr);
   void ForgetRegionsFrom(uint32_t end);
-  // Of the block that holds the object; null: nobody has it.
+  // The block that holds the object; null: no worker has it.
   Block* BlockOf(GlobalAddr addr);
   [[nodiscard]] bool IsWhollyFree(GlobalAddr start, const Block& block) const;
-  // Whoever has a free object, but not yet in its list, may make its lock word 0.
+  // A worker that has a free object, but not yet in its list, may make its lock word 0.
   bool MayClearLock(GlobalAddr addr);
   // From now on nothing that is free lies where this object does.
   void ForgetFree(GlobalAddr addr, SizeClass size_class);
@@ -113,8 +113,8 @@ class MemoryWatch final : public MemoryObserver {
   std::string failure_;
 };
 
-// What one worker does with memory. Outlives the worker. Whoever is refused everywhere does nothing
-// with it any more, whatever it may think that it does.
+// Notes what one worker does with memory. Outlives the worker. A worker that is refused everywhere
+// does nothing with it any more, whatever it may think that it does.
 class WorkerMemory final : public MemoryObserver {
  public:
   explicit WorkerMemory(MemoryWatch& watch) : watch_(watch) {}

@@ -30,8 +30,8 @@ enum class FaultKind : uint8_t {
   kSlowNode,      // `amount` times as slow for `duration_ns`
   kSlowLink,      // between `agent` and `node`, `amount` times as slow for `duration_ns`
   kBreakChannel,  // from `agent` to `node`
-  kStepClock,     // of `agent`, by `amount` ns
-  kDriftClock,    // of `agent`, by `amount` ppm
+  kStepClock,     // steps the clock of `agent`, by `amount` ns
+  kDriftClock,    // drifts the clock of `agent`, by `amount` ppm
   kMasterDown,    // dies; starts again from its store after `duration_ns`
   kPauseMaster,   // stands still for `duration_ns`
   kStoreFails,    // the master's, for `duration_ns`
@@ -40,10 +40,10 @@ enum class FaultKind : uint8_t {
   kBreakNodeControl,  // the connection of `node` to the master
   kImpostor,          // the master is down for `duration_ns`, and another one, SimMaster::Impostor
                       // `amount`, answers in its place
-  kDrainNode,         // somebody asks that `node` gives its regions to others
+  kDrainNode,         // the operator asks that `node` gives its regions to others
   kFillNode,          // ... is given its share
   // Between whatever process is `agent` and `node`, for `duration_ns`; 0: until the program is over
-  // and all who are served have been asked.
+  // and all agents that are served have been asked.
   kCutLink,
 };
 
@@ -61,13 +61,13 @@ struct Fault {
 struct Plan {
   std::string scenario;
   uint64_t seed = 0;
-  uint32_t agents = 3;  // of one worker each; client i is a client of agent i modulo this
+  uint32_t agents = 3;  // each with one worker; client i is a client of agent i modulo this
   ClusterShape shape{.nodes = 3, .replicas = 3, .node_bytes = 16ULL << 20};
   SimFabricOptions fabric;
   ControlSettings control;
   // How keys are held. A text that does not say so is of before there were registers.
   uint32_t spares = 0;       // memory nodes beyond those that the map is made of
-  uint32_t free_blocks = 0;  // of each region, when the run begins; 0: all but the root's
+  uint32_t free_blocks = 0;  // in each region, when the run begins; 0: all but the root's
   // When regions have been added, what is free is in these alone, until some leave.
   uint32_t fills_added = 0;
   EngineKind engine = EngineKind::kSnapshot;
@@ -76,12 +76,12 @@ struct Plan {
   DataPathOptions data_path;
   uint64_t large_value_bytes = 0;  // an agent's budget for values in extents; 0: none
   uint32_t tick_spread =
-      1;  // each agent's epochs tick so many times more rarely than the one's before
+      1;  // each agent's epochs tick tick_spread times more rarely than the one's before
   // Bit i: the operations of agent i modulo 8 complete inline, as on its own host's memory.
   uint32_t inline_agents = 0;
   uint64_t think_ns_max = 4000;  // a client pauses at most so long before each command
   uint32_t databases = 1;        // that the clients are on; 2 at most
-  // Every so many-th command of an agent goes between MULTI and EXEC; 0: none.
+  // Every transactions_every-th command of an agent goes between MULTI and EXEC; 0: none.
   uint32_t transactions_every = 0;
   uint64_t clock_error_ns = 0;  // how far the agents' clocks may be from the truth
   // 1: at the end, when all faults are over, an agent must be able to join and to flush.
@@ -120,7 +120,7 @@ std::string DescribeFault(const Fault& fault);
 
 // "swarm" or "snapshot". REQUIRES: one of the engines that a plan may have.
 std::string_view EngineName(EngineKind kind);
-// What a plan's text says: one of those, or "mixed".
+// The engine as a plan's text tells it: one of those, or "mixed".
 inline std::string_view EngineName(const Plan& plan) {
   return plan.mixes_engines ? "mixed" : EngineName(plan.engine);
 }

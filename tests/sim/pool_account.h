@@ -11,9 +11,7 @@
 
 namespace onetrip {
 
-// Walks the index in the memory of `nodes` and compares with what `memory` has seen. Returns what
-// is wrong, or nothing. REQUIRES: no operation is on its way and every worker has drained.
-// `may_be_unfinished`: outcomes were unknown, and nobody has asked for those keys since.
+// `may_be_unfinished`: outcomes were unknown, and no client has asked for those keys since.
 std::string AccountForPool(const std::vector<MemoryEndpoint*>& nodes, const View& view,
                            const MemoryWatch& memory, bool may_be_unfinished);
 

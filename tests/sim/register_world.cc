@@ -25,7 +25,7 @@ constexpr uint32_t kRegistersMax = 2;
 
 constexpr NodeId NodeOf(int replica) { return NodeId{static_cast<uint16_t>(replica)}; }
 
-// What the clients of a run do: 'W' and 'R', one string a client.
+// The programs of a run's clients: 'W' and 'R', one string a client.
 using Programs = std::vector<std::string>;
 
 Programs MakePrograms(Rng& rng, bool recycles) {
@@ -350,7 +350,7 @@ void RegisterWorld::PlanFaults() {
     At(soon(), [this, node] { cluster_.node(node.value).SetReachable(false); });
   }
   if (rng_.Below(4) == 0) {
-    // What it sent may be lost with it, node by node a part.
+    // The messages that it sent may be lost with it, node by node a part.
     Worker* worker = some_worker();
     const bool loses = rng_.Below(2) == 0;
     loses_nodes_ |= loses;
@@ -431,7 +431,7 @@ RegisterReport RegisterWorld::Run() {
     for (Task<void>& client : worker->clients) client.Start();
   }
   if (!world_.RunUntilIdle(kStepsMax)) Report("the run did not come to rest");
-  // What was acknowledged is there for a late reader.
+  // A value that was acknowledged is there for a late reader.
   workers_.push_back(std::make_unique<Worker>(*this, 1000, RegisterOptions{}));
   writes_.push_back(false);
   Worker& late = *workers_.back();

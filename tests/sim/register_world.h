@@ -36,10 +36,10 @@ struct RegisterReport {
   uint32_t finished = 0;
   uint64_t slow_writes = 0;
   uint64_t rewrites = 0;
-  uint32_t iterations_max = 0;  // of a read
+  uint32_t iterations_max = 0;  // the most iterations of a read
   uint32_t reused = 0;          // buffers that served a second write
-  uint32_t fast_reads = 0;      // of one round trip
-  uint32_t fast_writes = 0;     // likewise
+  uint32_t fast_reads = 0;      // reads of one round trip
+  uint32_t fast_writes = 0;     // writes of one round trip
   [[nodiscard]] bool ok() const { return failure.empty(); }
 };
 
@@ -49,7 +49,7 @@ RegisterReport RunRegisters(uint64_t seed, const RegisterRunOptions& options = {
 struct RegisterBug {
   Bug bug;
   std::string_view name;
-  RegisterProtocol protocol = RegisterProtocol::kSafeGuess;  // of the workers
+  RegisterProtocol protocol = RegisterProtocol::kSafeGuess;  // the protocol of the workers
 };
 // By its name, in the name of a test.
 inline void PrintTo(const RegisterBug& bug, std::ostream* out) { *out << bug.name; }

@@ -25,7 +25,7 @@ class Shrinker {
   }
 
  private:
-  // Whether `plan` fails with its own seed or one of the next; keeps the seed that does.
+  // Returns true if `plan` fails with its own seed or one of the next; keeps the seed that does.
   bool Fails(Plan* plan, uint32_t seeds) {
     for (uint32_t i = 0; i < seeds && runs_left_ > 0; ++i, ++plan->seed) {
       --runs_left_;

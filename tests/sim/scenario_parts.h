@@ -1,4 +1,4 @@
-// What scenarios have in common: settings that a seed draws from their legal values.
+// Parts that scenarios have in common: settings that a seed draws from their legal values.
 #ifndef ONETRIP_TESTS_SIM_SCENARIO_PARTS_H_
 #define ONETRIP_TESTS_SIM_SCENARIO_PARTS_H_
 
@@ -50,11 +50,11 @@ void DrawControl(Plan* plan, Rng& rng);
 
 // Clients insert new keys between their commands, so that the index splits again and again.
 void MakeGrow(Rng& rng, bool with_deadlines, Plan* plan);
-// What may happen to processes and to the connections between them and the master.
+// Draws a fault of a process, or of a connection between one and the master.
 Fault MakeMemberFault(const Plan& plan, uint64_t span_ns, Rng& rng);
-// Of an agent and a node, from the moment `at_ns` on, once or now and then.
+// Cuts an agent off from a node, from the moment `at_ns` on, once or now and then.
 void AddCut(uint32_t agent, uint32_t node, uint64_t at_ns, Plan* plan, Rng& rng);
-// What a plan with cuts needs for agents to notice them and the master to decide.
+// Sets what a plan with cuts needs for agents to notice them and the master to decide.
 void WatchReach(Plan* plan, Rng& rng);
 
 // Regions are to leave nodes, or to come to those that have none.

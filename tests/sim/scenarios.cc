@@ -1,4 +1,4 @@
-// What a seed decides, scenario by scenario: settings from their legal ranges, commands, faults.
+// A seed decides, scenario by scenario: settings from their legal ranges, commands, faults.
 #include <algorithm>
 #include <iterator>
 
@@ -10,8 +10,8 @@ namespace onetrip {
 
 namespace {
 
-// Of a generator of their own: what a seed decides otherwise does not depend on the engine, or on
-// what goes through transactions.
+// Draws from a generator of its own: what a seed decides otherwise does not depend on the engine,
+// or on what goes through transactions.
 void DrawEngine(uint64_t seed, Plan* plan) {
   constexpr uint64_t kStream = 0x5afe'9e55'0000'0000;
   Rng rng(seed ^ kStream);
@@ -121,7 +121,8 @@ Plan MakeTight(uint64_t seed) {
   options.cold_keys = static_cast<uint32_t>(rng.Below(3));
   options.value_bytes = {OneOf(rng, {40U, 300U, 1200U})};
   // Values so long that the replica with the in-place copy takes its time, while another answers
-  // late: who freezes a register then decides by two replicas that it has met at different moments.
+  // late: a worker that freezes a register then decides by two replicas that it has met at
+  // different moments.
   constexpr uint64_t kStream = 0x7160'0000'0000;
   Rng long_values(seed ^ kStream);
   const bool are_long = long_values.Below(4) == 0;
@@ -347,7 +348,7 @@ Plan MakeFaults(uint64_t seed) {
   Plan plan = MakeBasePlan("faults", seed, rng);
   DrawControl(&plan, rng);
   plan.data_path.op_timeout_ms = OneOf(rng, {1UL, 5UL});
-  // Whoever waits for the dead waits long: without this most of a run would be ticks.
+  // A worker that waits for the dead waits long: without this most of a run would be ticks.
   plan.data_path.epoch_tick_us = OneOf(rng, {100UL, 2000UL});
   WorkloadOptions options = MakeWorkload(rng, OneOf(rng, kRegisterMixes));
   options.operations = 6 + static_cast<uint32_t>(rng.Below(14));

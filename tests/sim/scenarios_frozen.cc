@@ -37,10 +37,10 @@ Plan MakeFrozen(uint64_t seed) {
   Plan plan = MakeBasePlan("frozen", seed, rng);
   // The others hold no registers for readers to meet.
   if (plan.engine == EngineKind::kSnapshot) plan.engine = EngineKind::kSwarm;
-  // Nobody is expelled for standing still.
+  // No agent is expelled for standing still.
   plan.control.lease_ms = 20'000;
   plan.control.time_lead_ms = 2 * plan.control.lease_ms;
-  // More than any round trip takes; who waits for the frozen gives up after that.
+  // More than any round trip takes; a worker that waits for the frozen gives up after that.
   plan.data_path.op_timeout_ms = 10;
   plan.data_path.wait_timer_max_us = 1000;
   // So that there are readers when a writer is in the middle of something.
@@ -75,7 +75,7 @@ Plan MakeFrozen(uint64_t seed) {
       step.amount = static_cast<int64_t>(rng.Below(100'000)) - 50'000;
       plan.faults.push_back(step);
     }
-    // What it writes is at one node long before it is at the others.
+    // A value that it writes is at one node long before it is at the others.
     if (rng.Below(3) == 0) {
       Fault slow;
       slow.kind = FaultKind::kSlowLink;

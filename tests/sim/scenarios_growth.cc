@@ -58,12 +58,12 @@ size_t LongestOf(const Program& program) {
 void MakeGrow(Rng& rng, bool with_deadlines, Plan* plan) {
   const size_t before = LongestOf(plan->program);
   AddNewKeys(rng, with_deadlines, &plan->program);
-  // What happens is spread over the longer program.
+  // The faults are spread over the longer program.
   const size_t factor = std::max<size_t>(1, LongestOf(plan->program) / std::max<size_t>(before, 1));
   for (Fault& fault : plan->faults) fault.at_ns *= factor;
   const std::vector<std::string>& keys = GrowingKeys();
   RenameKeys({keys.begin() + kLastGrowingKeys, keys.end()}, &plan->program);
-  // Whoever waits for another's round in a slot gives way to a hold after 20 ms.
+  // A worker that waits for another's round in a slot gives way to a quiesce after 20 ms.
   plan->control.hold_timeout_ms = std::max<uint64_t>(plan->control.hold_timeout_ms, 50);
   plan->last_growth = 1;
 }

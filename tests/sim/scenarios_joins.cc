@@ -21,8 +21,8 @@ void JoinNodes(uint64_t span_ns, Rng& rng, Plan* plan) {
   }
 }
 
-// What joined drains again: as far as what is in use fits, the regions that were added are given
-// up.
+// Nodes that joined drain again: as far as the memory in use fits, the regions that were added are
+// given up.
 void DrainWhatJoined(uint64_t span_ns, Rng& rng, Plan* plan) {
   const bool all = rng.Below(2) == 0;
   for (uint32_t spare = 0; spare < plan->spares; ++spare) {
@@ -36,7 +36,7 @@ void DrainWhatJoined(uint64_t span_ns, Rng& rng, Plan* plan) {
   }
 }
 
-// What breaks while regions leave. For one that is lost for good there is another.
+// Breaks things while regions leave. For a node that is lost for good there is another.
 void BreakAmidShrink(Rng& rng, Plan* plan) {
   const uint64_t span_ns = OneOf(rng, {100'000UL, 1'000'000UL, 10'000'000UL});
   const uint64_t count = 1 + rng.Below(3);
@@ -59,7 +59,8 @@ void BreakAmidShrink(Rng& rng, Plan* plan) {
   ++plan->spares;
 }
 
-// What there is to be moved: values of many sizes, some in extents, or an index that splits.
+// Fills the pool with what there is to be moved: values of many sizes, some in extents, or an index
+// that splits.
 void FillWhatJoined(Rng& rng, Plan* plan) {
   plan->fills_added = static_cast<uint32_t>(rng.Below(2));
   switch (rng.Below(6)) {

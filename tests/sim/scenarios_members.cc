@@ -1,4 +1,4 @@
-// Scenarios about who is a member: holds and flushes, agents, nodes and masters that come and go.
+// Scenarios about membership: quiesces and flushes, agents, nodes and masters that come and go.
 #include <algorithm>
 
 #include "tests/sim/scenario_parts.h"
@@ -66,7 +66,7 @@ Plan MakeFlush(uint64_t seed) {
   Rng rng(seed);
   Plan plan = MakeBasePlan("flush", seed, rng);
   DrawControl(&plan, rng);
-  // Nobody is given up, however long the others take.
+  // No member is given up, however long the others take.
   plan.control.lease_ms = 1000;
   plan.control.hold_timeout_ms = 1000;
   plan.control.flush_wait_ms = 1000;
@@ -249,8 +249,8 @@ void LookForLost(uint64_t seed, Plan* plan) {
   plan->data_path.compaction_rest_us = OneOf(rng, {20UL, 500UL});
 }
 
-// Memory that is reused at once while agents die, are expelled and join anew: who reads what is
-// decided by who is taken for alive.
+// Memory that is reused at once while agents die, are expelled and join anew: which worker reads
+// what is decided by which worker is taken for alive.
 Plan MakeTurnover(uint64_t seed) {
   Rng rng(seed);
   Plan plan = MakeTight(seed);
@@ -276,7 +276,7 @@ Plan MakeTurnover(uint64_t seed) {
   const uint64_t count = 1 + rng.Below(4);
   for (uint64_t i = 0; i < count; ++i) {
     Fault fault = MakeMemberFault(plan, span_ns, rng);
-    // A node that was away knows less of who owns which block than the others, and there are no
+    // A node that was away knows less of the owners of blocks than the others, and there are no
     // repairs yet: writes that need a block may fail for good, which is no news here.
     if (rng.Below(2) == 0 || fault.kind == FaultKind::kRestartNode) {
       fault.kind =
@@ -356,7 +356,7 @@ Plan MakeScarce(uint64_t seed) {
     plan.faults.clear();
     return plan;
   }
-  // Whoever has got a block ends soon, and others look what is in it.
+  // A worker that has got a block ends soon, and others look what is in it.
   const uint64_t span_ns = 40 * plan.fabric.latency_max_ns * 8;
   for (uint64_t i = 2 + rng.Below(6); i > 0; --i) {
     Fault fault;
@@ -429,7 +429,7 @@ Plan MakeMoves(uint64_t seed) {
   if (rng.Below(2) == 0) plan.faults.clear();
   for (Fault& fault : plan.faults) {
     fault.node = static_cast<uint32_t>(rng.Below(nodes));
-    // Who is lost for good is not needed for what is to be shown.
+    // A node that is lost for good is not needed for what is to be shown.
     if (fault.kind == FaultKind::kLoseNode) fault.kind = FaultKind::kBreakNodeControl;
   }
   const uint64_t count = 1 + rng.Below(3);
@@ -468,7 +468,7 @@ void WatchReach(Plan* plan, Rng& rng) {
   plan->control.lease_ms = 4;
   plan->control.time_lead_ms = 8;
   plan->control.latency_max_ns = std::min<uint64_t>(plan->control.latency_max_ns, 20'000);
-  // Whoever waits for another's round in a slot gives way to a hold after 20 ms.
+  // A worker that waits for another's round in a slot gives way to a quiesce after 20 ms.
   plan->control.hold_timeout_ms = std::max<uint64_t>(plan->control.hold_timeout_ms, 50);
   plan->control.reach_look_us = OneOf(rng, {300UL, 1000UL});
   plan->control.reach_settle_ms = OneOf(rng, {1UL, 4UL});
@@ -477,8 +477,8 @@ void WatchReach(Plan* plan, Rng& rng) {
 }
 
 // Agents that do not reach a memory node, for a while, now and then, or for good: one of them,
-// most, or one that does not reach several nodes; in half of the seeds among other faults. Whoever
-// is a member in the end must be served, by a map without the node; or it is none.
+// most, or one that does not reach several nodes; in half of the seeds among other faults. An agent
+// that is a member in the end must be served, by a map without the node; or it is none.
 Plan MakeCuts(uint64_t seed) {
   constexpr uint64_t kStream = 0xc075'0000'0000;
   Rng rng(seed ^ kStream);
@@ -486,7 +486,7 @@ Plan MakeCuts(uint64_t seed) {
   Plan plan = base == 0 ? MakeMembers(seed) : base == 1 ? MakeMoves(seed) : MakeRepairs(seed);
   plan.scenario = "cuts";
   if (rng.Below(2) == 0) plan.faults.clear();
-  // Whoever is lost for good leaves no room for what is to be shown.
+  // A node that is lost for good leaves no room for what is to be shown.
   std::erase_if(plan.faults, [](const Fault& fault) { return fault.kind == FaultKind::kLoseNode; });
   WatchReach(&plan, rng);
   const uint64_t at_ns = rng.Below(400'000);

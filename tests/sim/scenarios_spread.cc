@@ -36,7 +36,7 @@ Plan MakeSpread(uint64_t seed) {
       break;
     case 1:
     case 2:
-      // What is near the old registers is full, what is added is not.
+      // The room near the old registers is full, the added room is not.
       JoinNodes(SpanOf(plan), rng, &plan);
       break;
     default:

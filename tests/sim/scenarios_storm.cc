@@ -90,8 +90,8 @@ void FillPool(Rng& rng, Plan* plan) {
   for (size_t i = 0; i < 4; ++i) insert({"DEL", "ballast" + std::to_string(rng.Below(count))});
 }
 
-// If there are enough others: a node that is to drain takes nobody's place, and two that are lost
-// are too many.
+// Loses a node if there are enough others: a node that is to drain takes no other's place, and two
+// lost nodes are too many.
 void LoseOne(Rng& rng, Plan* plan) {
   Fault loss;
   loss.kind = FaultKind::kLoseNode;
@@ -152,7 +152,7 @@ Plan MakeStorm(uint64_t seed) {
   if (draw(25)) SkewClocks(rng, &plan);
   const bool cuts = draw(25);
   if (cuts) {
-    // Whoever is lost for good leaves no room for a second node that somebody does not reach.
+    // A node that is lost for good leaves no room for a second node that an agent does not reach.
     std::erase_if(plan.faults,
                   [](const Fault& fault) { return fault.kind == FaultKind::kLoseNode; });
     WatchReach(&plan, rng);
@@ -180,7 +180,7 @@ Plan MakeStorm(uint64_t seed) {
   if (draw(20)) {
     JoinNodes(SpanOf(plan), rng, &plan);
     if (draw(50)) {
-      // Before regions leave whoever is lost may leave too little room.
+      // Before regions leave a lost node may leave too little room.
       std::erase_if(plan.faults,
                     [](const Fault& fault) { return fault.kind == FaultKind::kLoseNode; });
       DrainWhatJoined(SpanOf(plan), rng, &plan);
@@ -188,8 +188,8 @@ Plan MakeStorm(uint64_t seed) {
       plan.fills_added = static_cast<uint32_t>(rng.Below(2));
       plan.data_path.account_rest_us = std::min<uint64_t>(plan.data_path.account_rest_us, 1000);
     }
-    // What joins is used up: for the one that is lost there is another, which takes its place
-    // before the end.
+    // A node that joins is used up: for the one that is lost there is another, which takes its
+    // place before the end.
     ++plan.spares;
     plan.control.replace_after_ms = std::min<uint64_t>(plan.control.replace_after_ms, 4);
   }

@@ -84,7 +84,7 @@ void SimMaster::Impersonate(Impostor impostor) {
   trace_.Note(is_empty ? "a master starts on an empty data directory" : "... on an old copy");
   set_aside_ = std::exchange(disk_, is_empty ? DurableState() : old_copy_);
   Begin(is_empty ? kCluster + 1 : kCluster);
-  // Somebody starts it again and again, until its own epochs have passed what members know.
+  // The operator starts it again and again, until its own epochs have passed what members know.
   while (!is_empty && up() && coordinator_->view().epoch <= newest_view_->epoch) {
     Crash();
     Begin(kCluster);
@@ -101,13 +101,13 @@ void SimMaster::Restart() {
 void SimMaster::Save(const DurableChange& change) {
   const bool is_forming = disk_.cluster.epoch == 0;
   ApplyChange(change, &disk_);
-  // Everybody has heard of more by the time that somebody starts a master on it.
+  // Every member has heard of more by the time that the operator starts a master on it.
   if (is_forming && !set_aside_.has_value()) old_copy_ = disk_;
 }
 
 void SimMaster::Begin(uint64_t cluster) {
   std::string reason;
-  // Whoever starts it again may have a wall clock that is wrong.
+  // The process that starts it again may have a wall clock that is wrong.
   uint64_t unix_us = world_.clock().UnixUs();
   if (disk_.cluster.cluster != 0) {
     const uint64_t wrong_us = world_.rng().Below(2 * settings_.time_lead_ms * 1000);
@@ -118,7 +118,7 @@ void SimMaster::Begin(uint64_t cluster) {
   if (!made.ok()) return Fail("it cannot start: " + reason);
   coordinator_ = std::move(made.value());
   trace_.Note("the master starts, epoch " + std::to_string(coordinator_->view().epoch.value));
-  // Its process is not there for anybody before these are durable.
+  // Its process is not there for any member before these are durable.
   CoordinatorEffects effects = coordinator_->TakeEffects();
   Save(effects.change);
   effects.change = {};
@@ -139,7 +139,7 @@ void SimMaster::AskToMoveRegions(uint32_t node, NodeWish wish) {
 }
 
 bool SimMaster::SettledMoves(std::vector<NodeId>* drained) const {
-  // What it knows and nobody has heard may be lost with it.
+  // Views that it knows and that no member has heard of may be lost with it.
   if (!up() || writing_.has_value() || newest_view_->epoch != coordinator_->view().epoch) {
     return false;
   }
@@ -157,7 +157,7 @@ void SimMaster::SetPaused(bool paused) {
 
 void SimMaster::OnTickTime(void* arg) {
   SimMaster& master = *static_cast<SimMaster*>(arg);
-  // Of an earlier life.
+  // The tick may be one of an earlier life.
   if (!master.up() || master.world_.NowNs() < master.next_tick_ns_) return;
   master.tick_due_ = true;
   master.next_tick_ns_ += master.TickNs();
@@ -298,7 +298,7 @@ void SimMaster::Drive(const EventFn& event, const SettleFn& settle) {
 
 void SimMaster::OnWritten(void* arg) {
   SimMaster& master = *static_cast<SimMaster*>(arg);
-  // Of an earlier life.
+  // The write may be one of an earlier life.
   if (!master.writing_.has_value() || master.world_.NowNs() < master.written_ns_) return;
   Writing writing = std::move(*master.writing_);
   master.writing_.reset();
@@ -371,7 +371,7 @@ void SimMaster::WatchView(const View& view) {
   if (std::next(known) != views_.end()) return Fail("the view of epoch " + epoch + " goes back");
   if (known == views_.begin()) return;
   const View& last = *std::prev(known)->second;
-  // Views that nobody was sent are between, perhaps; none that says who leaves.
+  // Views that no member was sent are between, perhaps; none that says who leaves.
   if (view.regions.size() + last.leaving < last.regions.size()) {
     Fail("the view of epoch " + epoch + " lacks regions");
   }

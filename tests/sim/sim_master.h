@@ -37,16 +37,16 @@ class SimMaster final : private ControlConnection::MasterEnd {
   SimMaster& operator=(const SimMaster&) = delete;
   ~SimMaster() override;
 
-  // A connection of `end`, the process `name`; lives as long as this object. Whether somebody is
-  // there to hear it shows later.
+  // A connection of `end`, the process `name`; lives as long as this object. Later it shows if a
+  // master is there to hear it.
   ControlConnection& Dial(const std::string& name, ControlConnection::MemberEnd& end);
 
   void Crash();
   void Restart();
   [[nodiscard]] bool up() const { return coordinator_.has_value(); }
-  // Somebody else answers at its address from now on, until Restart(): one who refuses everybody
-  // and proves nothing, a master with an empty data directory, or one with a copy of the state as
-  // it was when the map had just been made. The master itself is down.
+  // Another process answers at its address from now on, until Restart(): one that refuses every
+  // member and proves nothing, a master with an empty data directory, or one with a copy of the
+  // state as it was when the map had just been made. The master itself is down.
   enum class Impostor : uint8_t { kStranger, kEmptyDirectory, kOldCopy };
   void Impersonate(Impostor impostor);
   // Stands still: what arrives meanwhile waits.
@@ -54,12 +54,12 @@ class SimMaster final : private ControlConnection::MasterEnd {
   // Every write fails, as on a full disk.
   void SetStoreFailing(bool failing) { store_failing_ = failing; }
 
-  // Somebody asks it what is to become of a node's regions, with a tool; no answer is awaited.
+  // The operator asks it what is to become of a node's regions, with a tool; no answer is awaited.
   void AskToMoveRegions(uint32_t node, NodeWish wish);
   // Nodes that it calls drained, whose loss must not matter; none while regions are to be moved
   // that have room elsewhere, or while it is down.
   [[nodiscard]] bool SettledMoves(std::vector<NodeId>* drained) const;
-  // What `status` says of moves.
+  // The text that `status` says of moves.
   [[nodiscard]] std::string moving() const {
     return up() ? coordinator_->Status(NowUs()).moving : "the master is away";
   }
@@ -67,7 +67,7 @@ class SimMaster final : private ControlConnection::MasterEnd {
   // Called when newest_view() is another one.
   void SetOnView(std::function<void()> on_view) { on_view_ = std::move(on_view); }
 
-  // What it said wrong first; empty if nothing.
+  // The first wrong thing that it said; empty if nothing.
   [[nodiscard]] const std::string& failure() const { return failure_; }
   [[nodiscard]] uint64_t flushes() const { return flushes_; }
   [[nodiscard]] uint64_t swaps() const { return swaps_; }
@@ -76,12 +76,12 @@ class SimMaster final : private ControlConnection::MasterEnd {
   // How often blocks of the dead have been taken over.
   [[nodiscard]] uint64_t taken_over() const { return taken_over_; }
   [[nodiscard]] uint64_t expelled() const { return expelled_; }
-  // The newest view that anybody was sent. REQUIRES: somebody was.
+  // The newest view that any member was sent. REQUIRES: a member was sent one.
   [[nodiscard]] const View& newest_view() const { return *newest_view_; }
 
  private:
-  // What happens to the state machine, and what is done when it is known whether it happened:
-  // nothing does while the store fails.
+  // An event of the state machine, and what is done when it is known whether it happened: nothing
+  // does while the store fails.
   using EventFn = std::function<void(Coordinator&, uint64_t now_us)>;
   using SettleFn = std::function<void(bool happened)>;
   struct Writing {
@@ -121,8 +121,8 @@ class SimMaster final : private ControlConnection::MasterEnd {
 
   // Survives a crash.
   DurableState disk_;
-  DurableState old_copy_;                  // of when it had just made the map
-  std::optional<DurableState> set_aside_;  // the true one, while somebody else has another
+  DurableState old_copy_;                  // from when it had just made the map
+  std::optional<DurableState> set_aside_;  // the true one, while another process has another
   bool stranger_answers_ = false;
   uint64_t lives_ = 0;
   bool store_failing_ = false;
@@ -131,14 +131,14 @@ class SimMaster final : private ControlConnection::MasterEnd {
   std::optional<Coordinator> coordinator_;
   bool paused_ = false;
   std::deque<std::function<void()>> inbox_;
-  size_t batch_ = 0;  // of the inbox, to be done before the next tick
+  size_t batch_ = 0;  // events of the inbox, to be done before the next tick
   bool tick_due_ = false;
   uint64_t next_tick_ns_ = 0;
   std::optional<Writing> writing_;
   uint64_t written_ns_ = 0;  // when writing_ will be
   std::vector<EventFn> retries_;
 
-  // What it has said, over all lives.
+  // Everything that it has said, over all lives.
   std::string failure_;
   std::set<uint32_t> workers_given_;
   std::shared_ptr<const View> newest_view_;
@@ -146,7 +146,7 @@ class SimMaster final : private ControlConnection::MasterEnd {
   std::map<uint64_t, std::shared_ptr<const View>> views_;
   uint64_t told_us_ = 0;
   uint64_t flushes_ = 0;
-  uint64_t swaps_ = 0;  // of them, those in which nothing was flushed
+  uint64_t swaps_ = 0;  // swaps in which nothing was flushed
   uint64_t expelled_ = 0;
   uint64_t shrunk_ = 0;
   uint64_t take_over_ = 0;  // the last order

@@ -25,7 +25,7 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
     std::function<void(WorkerId)> joined;
     // The cluster has taken the process for dead: it must end.
     std::function<void(const std::string& reason)> expelled;
-    // What its worker has of memory.
+    // The memory that its worker has.
     std::function<WorkerUsage()> usage;
   };
 
@@ -42,7 +42,7 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
   Task<Status> Leave(ViewHold& hold, Membership membership) override;
   Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) override;
   Task<Status> SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) override;
-  // What a worker's watch and the process's own attempts find of memory nodes.
+  // Reports which memory nodes a worker's watch and the process's own attempts reach.
   void TellReach(WorkerId worker, NodeId node, bool reached);
   void TellProbed(NodeId node, bool reached);
   [[nodiscard]] const UnreachedNodes& unreached() const { return session_.unreached(); }

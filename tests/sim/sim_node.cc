@@ -6,7 +6,7 @@
 namespace onetrip {
 namespace {
 
-// What a fence may take.
+// A fence takes at most this long.
 constexpr uint64_t kDutyNsMax = 50'000;
 // Until a node that was refused starts again.
 constexpr uint64_t kStartAgainNs = 500'000;
@@ -97,7 +97,7 @@ class SimNode::Life final : private ControlLink::Owner {
     }
   }
 
-  // A process that is refused before it has a place ends; whoever watches over it starts it again.
+  // A process that is refused before it has a place ends; its supervisor starts it again.
   void OnExpelled(const std::string& /*reason*/) override {
     node_.world_.At(node_.world_.NowNs() + kStartAgainNs, StartAgain, &node_);
     node_.Crash();

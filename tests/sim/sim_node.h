@@ -1,6 +1,6 @@
 // SimNode: a memory node's process in a simulated world: what client_core/control/
-// grpc_node_session.cc does with the master's messages. It takes its place, serves, refuses whom it
-// is told to, and comes back with its memory after a crash.
+// grpc_node_session.cc does with the master's messages. It takes its place, serves, refuses the
+// workers it is told to, and comes back with its memory after a crash.
 #ifndef ONETRIP_TESTS_SIM_SIM_NODE_H_
 #define ONETRIP_TESTS_SIM_SIM_NODE_H_
 
@@ -23,7 +23,7 @@ class SimNode {
     std::function<void(NodeId, const View&)> placed;
     // From now on nothing of `worker` takes effect on it.
     std::function<void(NodeId, WorkerId)> refuse;
-    // Whether anybody can reach it.
+    // Reports if any process can reach it.
     std::function<void(NodeId, bool reachable)> reachable;
     // It closes all channels: nothing that was sent on them and has failed takes effect any more.
     std::function<void(NodeId)> close;
@@ -33,8 +33,8 @@ class SimNode {
     std::function<NodeUsage(NodeId)> usage;
   };
 
-  // What it is given outlives it. `number`: for people and for its memory's name; the master gives
-  // out another.
+  // The objects that it is given outlive it. `number`: for people and for its memory's name; the
+  // master gives out another.
   SimNode(SimExecutor& world, SimMaster& master, const ControlSettings& settings, uint32_t number,
           uint64_t bytes, Events events);
   SimNode(const SimNode&) = delete;

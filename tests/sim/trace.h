@@ -24,7 +24,7 @@ class Trace final : public SimObserver {
   void Applied(const SimFabric& fabric, NodeId node, const FabricOp& op) override;
   void Answered(const SimFabric& fabric, NodeId node, bool ok) override;
 
-  // Who is told of every write.
+  // `memory` is told of every write.
   void set_memory(MemoryWatch* memory) { memory_ = memory; }
   // From now on only the hash.
   void EndLines() { keep_lines_ = false; }

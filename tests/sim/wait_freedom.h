@@ -1,9 +1,9 @@
 // WaitFreedom: whether GETs end within their bound while other agents stand still in the middle of
 // their writes (SWARM C.2; client_core/PROTOCOLS.md, "Waiting").
 //
-// A GET waits for nobody, with one exception: it meets a register that has been sealed, whose slot
-// is in the middle of a SNAPSHOT write by somebody who does not go on. Nobody but the master may
-// finish that write; the GET gives up after op_timeout_ms.
+// A GET waits for no other agent, with one exception: it meets a register that has been sealed,
+// whose slot is in the middle of a SNAPSHOT write by an agent that does not go on. Only the master
+// may finish that write; the GET gives up after op_timeout_ms.
 #ifndef ONETRIP_TESTS_SIM_WAIT_FREEDOM_H_
 #define ONETRIP_TESTS_SIM_WAIT_FREEDOM_H_
 
@@ -21,7 +21,7 @@
 
 namespace onetrip {
 
-// What a GET has met on its way, which its bound depends on.
+// Events that a GET has met on its way, on which its bound depends.
 struct MetByRead {
   uint64_t helps = 0;      // registers whose end it helped with: it froze them
   uint64_t forgotten = 0;  // registers that its agent may have forgotten under its lookups
@@ -47,7 +47,7 @@ constexpr uint64_t ReadRoundTripsMax(uint32_t writers, const MetByRead& met) {
 
 struct WaitFreedomReport {
   uint64_t reads = 0;         // GETs that were watched
-  uint64_t among_frozen = 0;  // of these, that began when somebody stood still
+  uint64_t among_frozen = 0;  // GETs that began when an agent stood still
   uint64_t helped = 0;        // ... and helped to end a register
   uint64_t excused = 0;       // ... and waited in vain, as they may
   uint64_t round_trips_max = 0;
@@ -79,16 +79,16 @@ class WaitFreedom final : public SimObserver {
   [[nodiscard]] const WaitFreedomReport& report() const { return report_; }
 
  private:
-  // Of one agent's fabric.
+  // The counts of one agent's fabric.
   struct Meter {
     uint64_t seals = 0;
     uint64_t polls = 0;
     uint64_t lost_cas = 0;
-    uint64_t round_trips = 0;  // of its GETs so far; not kept up
+    uint64_t round_trips = 0;  // for its GETs so far; not kept up
     bool among_frozen = false;
   };
   Meter& MeterOf(const SimFabric& fabric);
-  // Whether the key's register is sealed and its slot in the middle of a SNAPSHOT write.
+  // Returns true if the key's register is sealed and its slot in the middle of a SNAPSHOT write.
   [[nodiscard]] bool WaitsForTheMaster(std::string_view key) const;
   [[nodiscard]] const std::byte* At(GlobalAddr addr, int replica) const;
   [[nodiscard]] uint64_t WordAt(GlobalAddr addr, int replica) const;

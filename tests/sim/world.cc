@@ -14,7 +14,7 @@ namespace {
 
 // Until an agent that was expelled starts anew.
 constexpr uint64_t kReviveNsMax = 200'000;
-// About how long it takes until everybody has a view, and until a full pool has room again.
+// About how long it takes until every agent has a view, and until a full pool has room again.
 constexpr uint64_t kViewSpreadsNs = 20'000;
 constexpr uint64_t kPoolStaysFullNs = 1'000'000;
 // Until the last flush is tried again.
@@ -301,7 +301,7 @@ void World::WatchBeginning(Agent* agent) {
 
 void World::WatchEnd(Agent* agent, const HistoryOp& op) {
   if (wait_freedom_ == nullptr) return;
-  // What a read that gave up had proposed to a slot is left alone, for a recovery to find.
+  // A word that a read that gave up had proposed to a slot is left alone, for a recovery to find.
   lossy_ |= op.ending != Ending::kAnswered;
   std::string wrong = wait_freedom_->Ended(*agent, op, Now());
   if (!wrong.empty()) Fail(std::move(wrong));
@@ -509,7 +509,7 @@ CheckOptions World::CheckOptionsOf() const {
   return options;
 }
 
-// What every client saw, after what is wrong with it. Returns false.
+// Appends to the failure what every client saw. Returns false.
 bool World::Explain() {
   failure_ += "\n" + DescribeHistory(history_.ops());
   return false;
@@ -521,9 +521,9 @@ bool World::Finish() {
   const std::string free = AccountForNamed(Endpoints(nodes_), master_.newest_view(), *memory_);
   if (!free.empty()) Fail(free);
   if (!failure_.empty()) return false;
-  // What the dead hold is nobody's yet: whoever leaves would wait for it in vain. A read that gave
-  // up helping to end a register, and a DEL whose register could not be cleared away behind it,
-  // leave something for a recovery to find, though they are answered.
+  // Memory of the dead has no owner yet: an agent that leaves would wait for it in vain. A read
+  // that gave up helping to end a register, and a DEL whose register could not be cleared away
+  // behind it, leave something for a recovery to find, though they are answered.
   const auto gave_up = [](const auto& agent) {
     if (!agent->started()) return false;
     const StoreMetrics& metrics = agent->kv().metrics();

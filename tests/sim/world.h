@@ -33,31 +33,31 @@
 
 namespace onetrip {
 
-// What a run came to.
+// The result of a run.
 struct Report {
   std::string failure;      // empty: nothing was found wrong
-  std::string_view engine;  // of the plan
+  std::string_view engine;  // the plan's engine
   uint64_t trace_hash = 0;
   uint64_t commands = 0;     // sent
-  uint64_t unanswered = 0;   // of these, with an outcome that nobody knows
+  uint64_t unanswered = 0;   // commands with an unknown outcome
   uint64_t fabric_ops = 0;   // applied at memory nodes
   uint64_t faults = 0;       // that happened
   uint64_t reused = 0;       // objects allocated a second time
-  uint64_t splits = 0;       // of the index
+  uint64_t splits = 0;       // splits of the index
   uint64_t thawed = 0;       // registers that became records
   uint64_t dropped = 0;      // registers that were deleted
   uint64_t interrupted = 0;  // writes to registers that met a seal
-  uint64_t opened = 0;       // blocks that became nobody's
-  uint64_t acquired = 0;     // ... and somebody's again
+  uint64_t opened = 0;       // blocks that lost their owner
+  uint64_t acquired = 0;     // ... and got one again
   uint64_t found = 0;        // objects that nothing named any more
   uint64_t moved = 0;        // records that compaction moved
   uint64_t flushes = 0;      // that changed a view
-  uint64_t swaps = 0;        // of databases, likewise
+  uint64_t swaps = 0;        // swaps of databases, likewise
   uint64_t shrunk = 0;       // views with fewer regions
   uint64_t expelled = 0;     // agents that were told so
   uint64_t steps = 0;
   MeetingTable meetings;
-  WaitFreedomReport wait_freedom;  // of plans that freeze agents
+  WaitFreedomReport wait_freedom;  // for plans that freeze agents
   std::string timeline;            // if it was asked for
 
   [[nodiscard]] bool ok() const { return failure.empty(); }
@@ -114,21 +114,23 @@ class World {
 
   static constexpr uint32_t kReader = 1000;   // the client of the last reads
   static constexpr uint32_t kFlusher = 1001;  // ... and of the last flush
-  static constexpr uint32_t kWriter = 1002;   // ... and of writes by those who were cut off
+  static constexpr uint32_t kWriter = 1002;   // ... and of writes by agents that were cut off
   static constexpr uint32_t kGrower = 1003;   // ... and of the last inserts
 
   void FormCluster();
   void TakeBlocks();
-  // What was taken in regions that leave goes back, and where they go to what was taken since.
+  // Gives back the blocks that were taken in regions that leave and, in the regions where those go
+  // to, the blocks that were taken since.
   void FreeTaken(const View& view);
-  // Of the first regions of all what is free, when others have been added: all hold.
+  // Takes what is free in the first regions of all, when others have been added: all agents are
+  // quiesced.
   void TakeTheRest(const View& view);
   void OnPlaced(NodeId node, const View& view);
   void OnReachable(NodeId node, bool reachable);
   // Nothing of `worker` takes effect on `node` any more.
   void Refuse(NodeId node, WorkerId worker);
   void OnJoined(Agent* agent, WorkerId worker);
-  // Whoever is refused by every node that is not out can do no harm any more.
+  // A worker that is refused by every node that is not out can do no harm any more.
   void LookWhoIsRefused();
   [[nodiscard]] bool IsRefused(const std::set<NodeId>& by) const;
   Agent& AddAgent(uint32_t number);
@@ -169,11 +171,11 @@ class World {
   Task<void> FlushAll(Agent* agent, uint64_t until_ns, bool* flushed);
   Task<void> Start(Agent* agent, uint32_t attempt);
   void StartClients(uint32_t number);
-  // Who neither is dead nor stands still until further notice.
+  // An agent that neither is dead nor stands still until further notice.
   Agent* LiveAgent(uint32_t first);
   [[nodiscard]] bool IsFrozen(const Agent* agent) const;
-  // Whether some region has no majority any more that could make it whole, for a node is lost for
-  // good while others lack what they missed: nobody can start, and no repair ends.
+  // Returns true if some region has no majority any more that could make it whole, for a node is
+  // lost for good while others lack what they missed: no agent can start, and no repair ends.
   [[nodiscard]] bool IsBeyondRepair() const;
   // Lets those go on that are not frozen for good, to their end.
   bool GoOnFrozen();
@@ -193,10 +195,10 @@ class World {
   void StrikeControl(const PlannedFault& planned);
   void EndNow(const PlannedFault& planned);
   void SetCut(uint32_t agent, NodeId node, bool cut);
-  // Cuts that last for ever: whoever is a member all the same must be served. Then they end.
+  // Cuts that last for ever: a member must be served all the same. Then they end.
   bool OutlastCuts(const std::vector<Fault>& faults);
   Task<void> WriteUntilServed(Agent* agent, uint64_t until_ns);
-  // Whether every agent lacks the majority of some region's live replicas.
+  // Returns true if every agent lacks the majority of some region's live replicas.
   [[nodiscard]] bool NobodyCanBeHelped() const;
   // The node that one agent of at least three does not reach, while nothing else happens.
   [[nodiscard]] std::optional<NodeId> MissedByOne() const;
@@ -204,9 +206,10 @@ class World {
   // it may.
   [[nodiscard]] std::string WhyNotUnknown(const Agent* agent, const Command& command,
                                           uint64_t begun_ns) const;
-  // Whether nodes are away now and then, and every write after a key's first is one of a register.
+  // Returns true if nodes are away now and then, and every write after a key's first is one of a
+  // register.
   [[nodiscard]] bool OnlyWritesRegisters() const;
-  // Whether regions move, and nothing else happens that the clients do not ask for.
+  // Returns true if regions move, and nothing else happens that the clients do not ask for.
   [[nodiscard]] bool OnlyMoves() const;
   [[nodiscard]] CheckOptions CheckOptionsOf() const;
   bool Explain();
@@ -227,24 +230,24 @@ class World {
   std::unique_ptr<SimNetwork> network_;
   std::unique_ptr<MemoryWatch> memory_;
   std::map<WorkerId, Agent*> workers_;            // by the id that their agents were given
-  std::map<WorkerId, std::set<NodeId>> refused_;  // by whom
+  std::map<WorkerId, std::set<NodeId>> refused_;  // the nodes that refuse it
   History history_;
   std::vector<std::unique_ptr<Agent>> agents_;  // all that ever lived
   std::vector<Agent*> current_;                 // by number; those that died stay until replaced
   std::vector<std::unique_ptr<Client>> clients_;
   std::vector<std::unique_ptr<PlannedFault>> planned_;
-  std::vector<const PlannedFault*> frozen_;  // those who stand still by kFreezeAgent
+  std::vector<const PlannedFault*> frozen_;  // agents that stand still by kFreezeAgent
   std::vector<std::unique_ptr<Revival>> revivals_;
   std::vector<std::unique_ptr<Departure>> departures_;
   std::string failure_;
   uint64_t started_ns_ = 0;
   uint64_t last_loss_ns_ = 0;  // when a node was last lost
-  // Whose SETs of which keys were first acknowledged when: the agent knows their registers since.
+  // When a SET of the key by the agent was first acknowledged: the agent knows its register since.
   std::map<std::pair<const Agent*, std::string>, uint64_t> set_keys_;
   uint64_t commands_ = 0;
   uint64_t unanswered_ = 0;
   uint64_t faults_ = 0;
-  std::set<std::pair<uint32_t, NodeId>> cuts_;  // number of the agent, and whom it does not reach
+  std::set<std::pair<uint32_t, NodeId>> cuts_;  // the agent's number, and the node it misses
   uint32_t reviving_ = 0;                       // agents that will be started anew
   bool shrinks_ = false;
   uint64_t amid_shrink_end_ns_ = 0;

@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kAttemptsMax = 6;
 constexpr uint64_t kStartAgainNs = 300'000;
 
-// An agent whose operations complete inline dies after so many of them at most: amid some batch.
+// An agent whose operations complete inline dies after at most kBatchOps of them: amid some batch.
 constexpr uint32_t kBatchOps = 24;
 // Until one that is cut off is asked again.
 constexpr uint64_t kAskAgainNs = 100'000;
@@ -82,7 +82,7 @@ void World::ReviveNow(void* arg) {
   const Revival& revival = *static_cast<Revival*>(arg);
   World& world = *revival.world;
   --world.reviving_;
-  if (!world.current_.at(revival.number)->dead()) return;  // somebody else has taken its place
+  if (!world.current_.at(revival.number)->dead()) return;  // another agent has taken its place
   Agent& agent = world.AddAgent(revival.number);
   agent.process().Spawn(agent.gate(), world.Start(&agent, revival.attempt));
 }
@@ -128,8 +128,8 @@ void World::EndDeparture(void* arg) {
 
 // ---- Faults ----
 
-// What would be lost with it must be somewhere else. Who was put out and has not been given all
-// that it missed does not count.
+// A node may be lost if another one has what would be lost with it. A node that was put out and has
+// not been given all that it missed does not count.
 bool World::MayLose(NodeId node) const {
   const View& view = master_.newest_view();
   const auto keeps_majority = [&](const RegionPlacement& region) {
@@ -193,7 +193,7 @@ void World::StrikeNow(PlannedFault& planned) {
   const bool leaves = planned.agent->leaving() || ending_;
   if (fault.kind == FaultKind::kLeaveAgent && leaves) return;
   if (fault.kind == FaultKind::kLoseNode && !MayLose(node)) return;
-  // Who waits for the others to be done has come too late.
+  // An agent that waits for the others to be done has come too late.
   if (fault.kind == FaultKind::kFreezeAgent && !program_runs_) return;
   ++faults_;
   NoteMeeting(fault);
@@ -237,7 +237,7 @@ void World::StrikeNow(PlannedFault& planned) {
       SetCut(fault.agent, node, true);
       break;
   }
-  // Who ends comes back by itself.
+  // An agent that ends comes back by itself.
   const bool ends = fault.kind == FaultKind::kCrashAgent || fault.kind == FaultKind::kLeaveAgent;
   if (fault.duration_ns > 0 && !ends) {
     executor_.At(executor_.NowNs() + fault.duration_ns, EndFault, &planned);
@@ -247,7 +247,8 @@ void World::StrikeNow(PlannedFault& planned) {
 void World::NoteMeeting(const Fault& fault) {
   const Happening happening = HappeningOf(fault.kind);
   if (happening == Happening::kCount) return;
-  // Whoever dies leaves something to be taken over; what has no end is there until the run ends.
+  // An agent that dies leaves something to be taken over; what has no end is there until the run
+  // ends.
   constexpr uint64_t kMournedNs = 1'000'000;
   uint64_t duration_ns = fault.duration_ns;
   switch (happening) {
@@ -399,7 +400,7 @@ bool World::GoOnFrozen() {
   for (const PlannedFault* planned : std::exchange(frozen_, {})) {
     if (planned->fault.amount != 0) {
       frozen_.push_back(planned);
-      // Nobody learns what became of what it does.
+      // No agent learns what became of its operations.
       lossy_ = true;
       continue;
     }

@@ -6,7 +6,7 @@
 namespace onetrip {
 namespace {
 
-// Of account_rest_us: everybody's turn, twice, and rests between looks.
+// Counts account_rest_us: every agent's turn, twice, and rests between looks.
 constexpr uint64_t kRests = 40;
 constexpr uint64_t kLooksNs = 200'000'000;
 

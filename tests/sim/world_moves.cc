@@ -43,8 +43,8 @@ bool World::LoseDrained(uint64_t until_ns) {
   return failure_.empty();
 }
 
-// Where nothing fails and nobody drains, there are as many regions as the nodes that were to be
-// used have room for.
+// If nothing fails and no node drains, there are as many regions as the nodes that were to be used
+// have room for.
 void World::CheckAllRoomIsUsed() {
   std::set<uint32_t> used;
   for (const Fault& fault : plan_.faults) {

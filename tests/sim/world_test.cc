@@ -236,7 +236,7 @@ TEST(SimulationDeterminism, OnePlanOneTrace) {
             RunPlan(FindScenario("calm")->Make(2)).trace_hash);
 }
 
-// What the scenarios are about does happen in them.
+// The events that the scenarios are about do happen in them.
 TEST(SimulationMembers, SwapsHappen) {
   uint64_t swaps = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed) {

@@ -49,7 +49,7 @@ class Order {
 
   [[nodiscard]] bool Precedes(size_t a, size_t b) const { return after_[a][b]; }
 
-  // Whether that was new.
+  // Returns true if that was new.
   bool Add(size_t a, size_t b) {
     if (after_[a][b]) return false;
     for (size_t i = 0; i < after_.size(); ++i) {
@@ -123,7 +123,7 @@ class AppendCheck {
     return order_->Add(a, b);
   }
 
-  // What values say of tokens.
+  // Adds what values say of tokens.
   bool AddLists() {
     std::map<std::pair<std::string, std::string>, std::vector<size_t>> longest;  // by first token
     std::map<std::pair<std::string, std::string>, std::string> first_of;
@@ -145,7 +145,7 @@ class AppendCheck {
       }
       if (writers.empty()) continue;
       Add(writers.back(), i);
-      // Of values that have a token in common one is the beginning of the other: they have the
+      // If two values have a token in common, one is the beginning of the other: they have the
       // first one in common.
       for (const std::string& token : read.tokens) {
         const auto [first, is_new] = first_of.try_emplace({read.key, token}, read.tokens.front());
@@ -180,7 +180,7 @@ class AppendCheck {
     return failure_.empty();
   }
 
-  // What tokens that are gone, or are not, say of flushes. Whether anything was new.
+  // Adds what tokens that are gone, or are not, say of flushes. Returns true if anything was new.
   bool AddFlushes() {
     bool is_new = false;
     for (size_t i = 0; i < nodes_.size() && failure_.empty(); ++i) {

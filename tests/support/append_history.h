@@ -5,9 +5,9 @@
 // list-append histories (Kingsbury and Alvaro, VLDB 2020): a token that is read was there before
 // the read; tokens of one value were appended in their order; a token that is missing although it
 // was there before has been flushed in between, and one that is still there has not. What follows
-// from that, and from who had ended before who began, are edges that every order has to have, for
-// all keys together; a cycle says that there is none. Only what must be so is an edge: who fails
-// this is wrong, who passes may be, too.
+// from that, and from which operation had ended before which began, are edges that every order has
+// to have, for all keys together; a cycle says that there is none. Only what must be so is an edge:
+// a history that fails this is wrong, one that passes may be, too.
 #ifndef ONETRIP_TESTS_SUPPORT_APPEND_HISTORY_H_
 #define ONETRIP_TESTS_SUPPORT_APPEND_HISTORY_H_
 

@@ -31,7 +31,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"exists", Verb::kExists, 2, 2},
     {"expire", Verb::kExpire, 3, kAnyNumber},
     {"expireat", Verb::kExpire, 3, kAnyNumber},
-    // What a flush or a swap does to one key; its reply says nothing of it.
+    // The effect of a flush or a swap on one key; its reply says nothing of it.
     {"flushall", Verb::kFlushAll, 1, 2},
     {"flushdb", Verb::kDel, 1, 2},
     {"get", Verb::kGet, 2, 2},
@@ -133,7 +133,7 @@ bool CommandModel::Compile(const HistoryOp& op, CompiledOp* compiled, std::strin
   compiled->start_ns = UnixNs(op.start_ns);
   const bool answered = op.ending == Ending::kAnswered;
   compiled->latest_ns = answered ? UnixNs(op.end_ns) : kForever;
-  // Whoever answers has read its clock by then, even if the effect may still come.
+  // The process that answers has read its clock by then, even if the effect may still come.
   compiled->clock_end_ns = answered || !op.reply.empty() ? UnixNs(op.end_ns) : kForever;
   return true;
 }
@@ -250,7 +250,7 @@ const UnitWord* FindUnit(std::string_view word) {
 
 }  // namespace
 
-// What is left of the options of SET and GETEX: at most one unit with its amount.
+// The rest of the options of SET and GETEX: at most one unit with its amount.
 void CommandModel::CompileDeadline(const Command& argv, std::string_view unit_word,
                                    const std::string& amount_text, CompiledOp* compiled) {
   const UnitWord& unit = *FindUnit(unit_word);

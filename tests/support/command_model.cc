@@ -322,7 +322,7 @@ void CommandModel::StepAppend(const CompiledOp& op, const KeyState& state, Outco
 }
 
 void CommandModel::StepSetRange(const CompiledOp& op, const KeyState& state, Outcomes* outcomes) {
-  const std::string_view value = ValueOf(state.value);  // of a missing key: empty
+  const std::string_view value = ValueOf(state.value);  // empty for a missing key
   const std::string_view bytes = ValueOf(op.value);
   if (bytes.empty()) {
     return Offer(op, Integer(static_cast<int64_t>(value.size())), state, outcomes);

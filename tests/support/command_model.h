@@ -1,4 +1,4 @@
-// What commands on one key mean, one after the other: the sequential specification.
+// The meaning of commands on one key, one after the other: the sequential specification.
 //
 // Written from the documentation of Redis, not with the code under test. A command is compiled
 // once; a step then compares numbers. Values are interned: a state is a few words.
@@ -40,7 +40,7 @@ struct ModelOptions {
   int64_t unix_offset_ns = 0;
 };
 
-// What a key holds before the first operation.
+// The value and deadline that a key holds before the first operation.
 struct InitialState {
   std::optional<std::string> value;
   std::optional<int64_t> deadline_ms = std::nullopt;  // unix time
@@ -117,7 +117,7 @@ struct CompiledOp {
   bool answer_previous = false;        // SET GET, GETSET
   bool answer_integer = false;         // SETNX
   bool inert = false;                  // by its reply, it has changed nothing
-  bool blind = false;                  // what it leaves does not depend on what it found
+  bool blind = false;                  // it leaves the same whatever it found
   bool elsewhere = false;              // it is on the other database
   uint32_t value = KeyState::kAbsent;  // the argument; of kRefused, the error
   int64_t amount = 0;                  // addend, offset, or start of a range
@@ -164,7 +164,7 @@ class CommandModel {
   // Every way in which `op` may take effect on `state` and answer what it did answer.
   void Step(const CompiledOp& op, const KeyState& state, Outcomes* outcomes);
 
-  // Whether `op` sets a deadline. While no key has one, time decides nothing.
+  // Returns true if `op` sets a deadline. While no key has one, time decides nothing.
   static bool SetsDeadline(const CompiledOp& op);
 
   // An integer in its one canonical spelling, as values and arguments must have it.
@@ -206,7 +206,7 @@ class CommandModel {
   void StepExpire(const CompiledOp& op, const KeyState& state, Outcomes* outcomes) const;
   [[nodiscard]] KeyState WithDeadlineOf(const CompiledOp& op, KeyState state) const;
   [[nodiscard]] Interval NewDeadline(const CompiledOp& op) const;
-  // What a clock that may be wrong shows at a time, at the least and at the most.
+  // The times that a clock that may be wrong shows at a time, at the least and at the most.
   [[nodiscard]] int64_t ClockMinMs(int64_t unix_ns) const;
   [[nodiscard]] int64_t ClockMaxMs(int64_t unix_ns) const;
   [[nodiscard]] int64_t UnixNs(uint64_t true_ns) const;
@@ -231,7 +231,7 @@ class CommandModel {
 // none what it held. Operations without effect and reads without an answer are dropped.
 void SplitByKey(const HistoryOp& op, std::vector<HistoryOp>* steps);
 
-// Whether the command empties or swaps whole databases: a step of it belongs to every key.
+// Returns true if the command empties or swaps whole databases: a step of it belongs to every key.
 bool IsOfAllKeys(const Command& argv);
 
 // The key of a command on one key; empty if it has none.

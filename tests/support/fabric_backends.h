@@ -36,7 +36,7 @@ class BareEndpoint final : public MemoryEndpoint {
     return {ControlReply::Outcome::kDone, request.block};
   }
 
-  // What the memory holds; only while no operation is on its way.
+  // The word that the memory holds; only while no operation is on its way.
   [[nodiscard]] uint64_t word(uint64_t offset) const { return words_[offset / 8]; }
   void set_word(uint64_t offset, uint64_t word) { words_[offset / 8] = word; }
 

@@ -11,10 +11,10 @@ namespace onetrip {
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
-// Of an argument or a reply in a timeline.
+// The most bytes of an argument or a reply that a timeline shows.
 constexpr size_t kShownBytesMax = 48;
 
-// Whether a write changes its keys one after the other, and there are several.
+// Returns true if a write changes its keys one after the other, and there are several.
 bool WritesSeveralKeys(const Command& argv) {
   const std::string name = CommandName(argv);
   return (name == "mset" && argv.size() > 3) ||
@@ -175,7 +175,7 @@ std::string DescribeOp(const HistoryOp& op) {
                        });
     text += " " + (plain ? argument : Quote(argument, kShownBytesMax));
   }
-  // Of a count over several keys, one key's part may be anything.
+  // One key's part of a count over several keys may be anything.
   const bool any = op.reply.empty() && op.ending == Ending::kAnswered;
   text += " -> " + (any ? "?" : DescribeReply(op.reply));
   switch (op.ending) {

@@ -1,8 +1,9 @@
-// What clients saw: commands as they sent them, replies as they got them, and when.
+// The record of what clients saw: commands as they sent them, replies as they got them, and when.
 //
-// One common order of all starts and ends decides who came before whom; true time (virtual in a
-// simulation) decides what may have expired. What the end of an operation means is read off its
-// reply by a pure function, so that every harness judges alike. A History belongs to one thread.
+// One common order of all starts and ends decides which operation came before which; true time
+// (virtual in a simulation) decides what may have expired. What the end of an operation means is
+// read off its reply by a pure function, so that every harness judges alike. A History belongs to
+// one thread.
 #ifndef ONETRIP_TESTS_SUPPORT_HISTORY_H_
 #define ONETRIP_TESTS_SUPPORT_HISTORY_H_
 
@@ -37,8 +38,8 @@ struct HistoryOp {
   Ending ending = Ending::kUnknown;
 };
 
-// What `reply` (RESP2, empty for a lost connection or a dead agent) says about `argv`. A write to
-// several keys that ran out of memory or met a limit may have written some of them before.
+// Tells what `reply` (RESP2, empty for a lost connection or a dead agent) says about `argv`. A
+// write to several keys that ran out of memory or met a limit may have written some of them before.
 Ending ClassifyReply(const Command& argv, std::string_view reply);
 
 // The name of a command, which is not case-sensitive, in lower case.

@@ -26,11 +26,11 @@ class IndexWorker : public MemoryWorker {
   // Join and Index::Open.
   Task<Status> Open();
 
-  // Whether the key was added; false if it was there.
+  // Returns true if the key was added; false if it was there.
   Task<Result<bool>> Insert(std::string key, uint64_t value);
   // Adds to a key's value; false if it is not there.
   Task<Result<bool>> Add(std::string key, uint64_t delta);
-  // Whether the key was there.
+  // Returns true if the key was there.
   Task<Result<bool>> Remove(std::string key);
   // The key's value, or kMissing.
   static constexpr uint64_t kMissing = ~uint64_t{0};

@@ -27,7 +27,8 @@ struct Effort {
 constexpr Effort kLittle = {3, true, ~uint64_t{0}};
 constexpr auto kMore = std::to_array<Effort>({{1, false, 100'000}, {2, false, 400'000}});
 constexpr Effort kAll = {~uint32_t{0}, false, ~uint64_t{0}};
-// The search can go back to every so many events, and does so that often at most.
+// The search can go back to every kCheckpointEvents-th event, by kCheckpointsBackMax of these at
+// most.
 constexpr size_t kCheckpointEvents = 12;
 constexpr size_t kCheckpointsBackMax = 8;
 
@@ -77,7 +78,7 @@ class KeySearch {
   const CheckOptions& options_;
   CommandModel model_;
   struct Checkpoint {
-    size_t event;  // what is next
+    size_t event;  // the next event
     ConfigurationSet current;
     uint64_t in_flight;
     uint64_t inert;
@@ -133,7 +134,7 @@ bool KeySearch::Prepare(const InitialState& initial) {
     events_.push_back({op.start, false, i});
     if (!unknown) events_.push_back({op.end, true, i});
   }
-  // What the key of that name is in the other database, no write to it wipes out.
+  // No write to a key wipes out what the key of that name is in the other database.
   const bool has_two = std::any_of(ops_.begin(), ops_.end(), [](const Op& op) {
     return op.compiled.elsewhere || op.compiled.verb == CompiledOp::Verb::kSwap;
   });
@@ -336,12 +337,12 @@ void KeySearch::Expand(const Configuration& from, const Op& ending) {
 
 void KeySearch::ExpandOpen(const Configuration& from, const Op& ending) {
   const uint64_t others = in_flight_ & ~from.done & ~(uint64_t{1} << ending.slot);
-  // Right before a blind write nobody sees what an open operation did.
+  // Right before a blind write no operation sees what an open operation did.
   if (others == 0 && ending.compiled.blind) return;
   for (const uint32_t slot : open_slots_) {
     const Op& op = ops_[op_of_open_slot_[slot]];
     if (from.open_done.Has(slot)) continue;
-    // Of two that do the same, the one that started first.
+    // If two do the same, the one that started first is taken.
     if (op.twin != kNoSlot && !from.open_done.Has(op.twin)) continue;
     model_.Step(op.compiled, from.state, &outcomes_);
     for (const Outcome& outcome : outcomes_) {
@@ -376,7 +377,7 @@ void KeySearch::Settle(Configuration* configuration) {
   }
 }
 
-// What has taken effect in every configuration is open no longer.
+// An operation that has taken effect in every configuration is open no longer.
 void KeySearch::FreeOpenSlots() {
   OpenSet everywhere = current_[0].open_done;
   for (const Configuration& configuration : current_.items()) {
@@ -408,7 +409,7 @@ std::string KeySearch::Explain(const Event& event) {
                      DescribeOp(history_[event.op]) + "\nafter these " +
                      std::to_string(prefix.size()) + " operations";
   if (prefix.size() > kLinesMax) {
-    // What is in flight stays in sight.
+    // Operations in flight stay in sight.
     const auto begin = prefix.end() - kLinesMax;
     const auto old = std::stable_partition(prefix.begin(), begin, [&event](const HistoryOp& op) {
       return op.ending == Ending::kAnswered && op.end < event.position;

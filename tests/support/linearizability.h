@@ -3,11 +3,11 @@
 // Per key, since linearizability composes. The search is Lowe's just-in-time form of Wing and
 // Gong's: it walks the starts and ends in their common order and carries every configuration
 // (operations in flight that have taken effect, state of the key) that agrees with all that has
-// ended so far; operations take effect only when one that ends needs them. Equal configurations
-// are one, and one that allows less than another is dropped. So memory follows what is in flight,
-// not the length of the history: where nobody is in flight, a set of states is all that is left.
-// An operation whose outcome is unknown stays in flight for ever; orders in which few of those
-// take effect are looked at first.
+// ended so far; operations take effect only when one that ends needs them. Equal configurations are
+// one, and one that allows less than another is dropped. So memory follows what is in flight, not
+// the length of the history: where no operation is in flight, a set of states is all that is left.
+// An operation whose outcome is unknown stays in flight for ever; orders in which few of those take
+// effect are looked at first.
 #ifndef ONETRIP_TESTS_SUPPORT_LINEARIZABILITY_H_
 #define ONETRIP_TESTS_SUPPORT_LINEARIZABILITY_H_
 

@@ -47,13 +47,12 @@ inline std::unique_ptr<Fabric> MakeSim(TestCluster& cluster, Executor& executor,
   return std::make_unique<SimFabric>(executor, cluster.endpoints(), options);
 }
 
-// What the block tables of the memory nodes say, by looking into their memory. Only while no grant
-// is on its way.
+// Reads the block tables in the memory of the memory nodes. Only while no grant is on its way.
 struct BlockTables {
-  uint64_t granted_blocks = 0;  // of all owners, spans with all their blocks, counted once; but for
+  uint64_t granted_blocks = 0;  // all owners', spans with all their blocks, counted once; but for
                                 // open ones of which all is free
-  uint64_t owned_bytes = 0;     // of the owner asked for
-  uint64_t slack_bytes = 0;     // of those: headers, and what no object of the class fits into
+  uint64_t owned_bytes = 0;     // bytes of the owner asked for
+  uint64_t slack_bytes = 0;     // headers, and what no object of the class fits into
   bool replicas_agree = true;
   bool headers_intact = true;
 };

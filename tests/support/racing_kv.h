@@ -1,4 +1,4 @@
-// RacingKv: a store on which somebody else is faster, so often.
+// RacingKv: a store on which another client is faster, `races` times.
 #ifndef ONETRIP_TESTS_SUPPORT_RACING_KV_H_
 #define ONETRIP_TESTS_SUPPORT_RACING_KV_H_
 
@@ -8,7 +8,8 @@
 
 namespace onetrip {
 
-// Right behind each of the first `races` reads of a key by itself, somebody writes `value` to it.
+// Right behind each of the first `races` reads of a key by itself, another client writes `value` to
+// it.
 class RacingKv final : public ForwardingKv {
  public:
   RacingKv(Kv& store, int races, std::string value)

@@ -76,7 +76,7 @@ class TestCluster {
   void BringBack(NodeId node);
   // The next of them; false: there is none.
   bool BringBackRegion(NodeId node);
-  // Of the newest view.
+  // Tells the nodes the newest view.
   void TellNodes();
   MemoryNode& node(size_t index) { return *nodes_[index]; }
   [[nodiscard]] size_t node_count() const { return nodes_.size(); }

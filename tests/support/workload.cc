@@ -55,7 +55,7 @@ class ClientMaker {
     if (options_.hot_keys > 0 && (hot || (options_.cold_keys == 0 && !new_keys_))) {
       return "h" + std::to_string(rng_.Below(options_.hot_keys));
     }
-    // Where keys are created, they are the cold ones: somebody's, likely to be there by now.
+    // Where keys are created, they are the cold ones: some client's, likely to be there by now.
     if (new_keys_ && (options_.cold_keys == 0 || rng_.Below(2) == 0)) {
       return NewKey(rng_.Below(options_.clients), rng_.Below(op_ + uint64_t{1}));
     }
@@ -77,7 +77,7 @@ class ClientMaker {
     return keys;
   }
 
-  // A value that nobody else writes.
+  // A value that no other client writes.
   std::string Value() {
     const uint32_t nth = values_++;
     if (rng_.Below(100) < options_.number_percent) {
@@ -345,7 +345,7 @@ void ApplyMix(const Mix& mix, WorkloadOptions* options) {
   options->hot_keys = mix.hot_keys;
   options->cold_keys = mix.cold_keys;
   options->number_percent = mix.number_percent;
-  // Where all cold keys are somebody's new ones, they are to be seen often enough.
+  // Where all cold keys are some client's new ones, they are to be seen often enough.
   if (mix.cold_keys == 0) options->hot_percent = mix.name == "growth" ? 30 : 100;
 }
 

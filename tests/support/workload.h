@@ -51,7 +51,7 @@ enum class CommandKind : uint8_t {
   kMSet,
   kDelSeveral,
   kExistsSeveral,
-  kSetNew,  // SET of a key that nobody has used before
+  kSetNew,  // SET of a key that no client has used before
   kFlush,   // FLUSHALL or FLUSHDB
 };
 
@@ -62,16 +62,16 @@ struct KindWeight {
 
 struct WorkloadOptions {
   uint32_t clients = 4;
-  uint32_t operations = 8;  // of each client
+  uint32_t operations = 8;  // for each client
   uint32_t hot_keys = 1;
   uint32_t cold_keys = 4;
   uint32_t hot_percent = 80;     // how often a hot key is taken
-  uint32_t number_percent = 20;  // of the values written, that are integers
+  uint32_t number_percent = 20;  // how often a value that is written is an integer
   // Bytes of the values that are not: one of these each time, and the name at least.
   std::vector<uint32_t> value_bytes = {8, 40, 300, 1200, 5000};
-  uint32_t expiry_ms_max = 20;    // EX and PX give 1 to so many
-  int64_t unix_start_ms = 0;      // of the run, for PXAT
-  uint32_t keys_per_command = 3;  // of MGET, MSET and their like, at most
+  uint32_t expiry_ms_max = 20;    // EX and PX give 1 to this number
+  int64_t unix_start_ms = 0;      // when the run begins, for PXAT
+  uint32_t keys_per_command = 3;  // for MGET, MSET and their like, at most
   std::vector<KindWeight> kinds;  // empty: GET and SET
 };
 

@@ -10,7 +10,7 @@ namespace {
 // Values repeat their writer's name: a text that says so stays readable.
 constexpr size_t kUnitMax = 24;
 constexpr size_t kRepeatsMin = 4;
-// What a text may ask for.
+// The most that a text may ask for.
 constexpr size_t kBytesMax = 64U << 20;
 
 // The unit that `bytes` repeats to its end, the last time perhaps in part; empty if none.

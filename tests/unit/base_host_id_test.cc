@@ -22,7 +22,7 @@ TEST(HostIdTest, AProcessHasEndedWhenItsFilesAreClosed) {
   const auto pid = static_cast<uint64_t>(child);
   EXPECT_FALSE(HasEnded(pid));
   kill(child, SIGKILL);
-  // Its end of the pipe is closed as a socket would be, and nobody has waited for it yet.
+  // Its end of the pipe is closed as a socket would be, and its parent has not waited for it yet.
   char byte = 0;
   EXPECT_EQ(read(ends[0], &byte, 1), 0);
   EXPECT_TRUE(HasEnded(pid));

@@ -1,4 +1,4 @@
-// MemoryBudget: who gets a share, and when; LargeMemory: memory of any size.
+// MemoryBudget: which task gets a share, and when; LargeMemory: memory of any size.
 #include <gtest/gtest.h>
 
 #include <cstring>

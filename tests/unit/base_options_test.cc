@@ -277,7 +277,7 @@ TEST(MemnodeOptions, DefaultsAndFlags) {
       "master = \"[::1]:7400\"\nmemory = \"64MiB\"\nfabric = \"tcp\"\nlisten = \"10.0.0.1:7500\"\n"
       "backing = \"/b\"\nsecret-file = \"/s\"\n");
   const Environment busy("ONETRIP_BUSY_POLL_US", "20");
-  // Not an option of this program, whoever else may have it.
+  // Not an option of this program, whichever other program may have it.
   const Environment port("ONETRIP_PORT", "x");
   parsed = ParseMemnode({"--config", file.path(), "--fabric", "shm", "--socket", "/n.sock"});
   ASSERT_EQ(parsed.action, ParseAction::kRun) << parsed.message;

@@ -1,5 +1,5 @@
-// What signals do to the programs, and that a successor waits for what a killed process still
-// holds.
+// These tests check how signals affect the programs, and that a successor waits for what a killed
+// process still holds.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

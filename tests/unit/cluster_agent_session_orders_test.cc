@@ -31,7 +31,7 @@ struct ModelWorker {
     uint64_t number = 0;  // ticket, or repair
   };
   std::deque<Order> orders;
-  uint64_t epoch = 0;  // of its view
+  uint64_t epoch = 0;  // the epoch of its view
   bool quiesces = false;
   bool still = false;
   std::optional<uint64_t> waits;  // ticket of the order to quiesce that it carries out
@@ -296,7 +296,7 @@ class AgentModel {
 
   AgentSession session_;
   std::map<uint32_t, ModelWorker> workers_;
-  std::map<uint64_t, std::set<uint32_t>> open_;  // who has not carried a ticket's order out
+  std::map<uint64_t, std::set<uint32_t>> open_;  // workers that owe a ticket's order
   std::deque<Answer> answers_;                   // on their way to the session
   std::string wrong_;
   // The master.

@@ -1,4 +1,4 @@
-// What a worker and its agent's process notice of memory nodes that they do not reach.
+// A worker and its agent's process notice which memory nodes they do not reach.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -320,7 +320,7 @@ TEST_F(BothEndsTest, AMasterWhoseWallClockIsAheadMovesNoDeadline) {
   AgentProcess agent(Options());
   const auto offset_us = [](AgentProcess& of) { return of.client().clock_offset_us().load(); };
   const int64_t before_us = offset_us(agent);
-  // Of what the wall clock is wrong by, a tenth: a loaded host takes its time, too.
+  // A tenth of the wall clock's error: a loaded host takes its time, too.
   constexpr double kFarUs = 60e6;
   for (const int64_t wrong_s : {600, -600}) {
     StopMaster();
@@ -342,7 +342,7 @@ TEST_F(BothEndsTest, AMemoryNodeThatIsRefusedItsPlaceKeepsItAndAsksAgain) {
   AgentProcess agent(Options());
   agent.Leave();
   StopMaster();
-  // A master that has never heard of these memories, as of an empty directory: nobody ends.
+  // A master that has never heard of these memories, as on an empty directory: no process ends.
   const std::filesystem::path own = std::exchange(directory_, directory_ / "other");
   StartMaster();
   EXPECT_EQ(AskStatus().members.size(), 0U);

@@ -19,14 +19,14 @@ class Hello;
 }  // namespace control
 
 struct FakeMasterOptions {
-  std::string secret{};    // of at least 16 bytes, or none
+  std::string secret{};    // at least 16 bytes, or empty: none
   bool wrong_mac = false;  // its own
-  std::string refusal{};   // of everybody who proves to know the secret; empty: welcome
+  std::string refusal{};   // for every member that proves to know the secret; empty: welcome
   bool retry = false;      // ... and whether they may come again
   bool expelled = false;   // ... or that they were taken for dead
   bool proves_refusals = false;
   uint64_t cluster = 77;  // kCluster, but for the master of another one
-  uint64_t epoch = 9;     // of its newest view
+  uint64_t epoch = 9;     // the epoch of its newest view
   bool answer = true;     // joins, leaves and status
   uint32_t lease_ms = 1000;
 };
@@ -46,7 +46,7 @@ class FakeMaster {
   void Stop();
   void Start();
   [[nodiscard]] std::string address() const;
-  // What reaches it, with the secret it has.
+  // Options of a client that reaches this master and knows its secret.
   [[nodiscard]] ControlOptions ClientOptions() const;
 
   // On the newest stream that was welcomed.
@@ -55,12 +55,12 @@ class FakeMaster {
   bool Await(const Wanted& wanted);
   // How many have come.
   size_t Count(const Wanted& wanted);
-  // Waits until so many streams were welcomed.
+  // Waits until `count` streams were welcomed.
   bool AwaitStreams(size_t count);
   size_t streams();
-  // Waits until so many streams have come to a verdict, whatever that was.
+  // Waits until `count` streams have come to a verdict, whatever that was.
   bool AwaitAttempts(size_t count);
-  // Of the newest stream.
+  // The HELLO of the newest stream.
   control::Hello LastHello();
 
  private:

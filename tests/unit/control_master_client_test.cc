@@ -1,5 +1,5 @@
-// GrpcMasterClient: joins, holds and views of several workers, each with an executor that the test
-// turns by hand, so that nothing happens on a worker's thread that the test does not want.
+// GrpcMasterClient: joins, quiesces and views of several workers, each with an executor that the
+// test turns by hand, so that nothing happens on a worker's thread that the test does not want.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -78,7 +78,7 @@ FakeMaster::Wanted Reached(uint64_t id) {
   return [id](const control::FromMember& m) { return m.reached().id() == id; };
 }
 
-// A worker that reaches whom the test says, and does nothing else.
+// A worker that reaches the nodes that the test says, and does nothing else.
 class FakeDuties final : public WorkerDuties {
  public:
   void LeaveNode(NodeId /*node*/) override {}
@@ -247,7 +247,7 @@ TEST_F(MasterClientTest, ANodeIsReachedWhenEveryWorkerReachesIt) {
   turn(first);
   EXPECT_EQ(master_.Count(Reached(31)), 1U);
 
-  // Who ends will never reach it, nor use it.
+  // A worker that ends will never reach it, nor use it.
   message.mutable_reach()->set_id(32);
   message.mutable_reach()->set_node(5);
   master_.Send(message);
@@ -270,7 +270,7 @@ TEST_F(MasterClientTest, AHoldOutlivesItsStreamAndAnOlderView) {
   master_.Stop();
   master_.Start();
   ASSERT_TRUE(master_.AwaitStreams(2));
-  // A view from before the hold, as on any new stream: the commit may still come.
+  // A view from before the quiesce, as on any new stream: the commit may still come.
   master_.Send(Committed(6));
   ASSERT_TRUE(worker.TurnWhile([&] { return master_.Count(InForce(6)) == 0; }));
   EXPECT_TRUE(worker.hold.held());
@@ -309,7 +309,7 @@ TEST_F(MasterClientTest, AHoldThatIsAskedForAgainIsNotAcknowledgedBeforeTheWorke
 TEST_F(MasterClientTest, WhoJoinsDuringAHoldIsHeldFromItsFirstTurn) {
   Connect();
   master_.Send(HoldFor(3));
-  // There is nobody to hold.
+  // There is no worker to quiesce.
   ASSERT_TRUE(master_.Await(Held(3)));
   Worker& worker = Join();
   EXPECT_TRUE(worker.TurnWhile([&] { return !worker.hold.held(); }));
@@ -456,7 +456,7 @@ TEST(OffsetEstimateTest, AClockInUseIsMovedSlowlyBothWays) {
   estimate.Add(1'000'000, 0, 0);
   estimate.Use();
   uint64_t now_ns = 0;
-  // The offset after so many answers of a master that is `goal_us` ahead; no step is larger.
+  // The offset after `answers` answers of a master that is `goal_us` ahead; no step is larger.
   const auto after = [&](int answers, int64_t goal_us, int64_t step_us) {
     for (int i = 0; i < answers; ++i) {
       const int64_t before_us = estimate.offset_us();

@@ -1,4 +1,5 @@
-// Who ends when whoever answers at the master's address refuses it: every combination of facts.
+// A member ends or not when the process at the master's address refuses it: every combination of
+// facts.
 #include <gtest/gtest.h>
 
 #include "client_core/control/refusal.h"

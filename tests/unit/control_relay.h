@@ -128,7 +128,7 @@ class Relay {
   std::atomic<bool> cut_{false};
   std::atomic<int> cuts_{0};
   // Relay's thread.
-  std::vector<std::pair<int, int>> pairs_;  // what comes from the first goes to the second
+  std::vector<std::pair<int, int>> pairs_;  // the relay copies from the first to the second
   std::set<std::pair<int, int>> ended_;
   std::thread thread_;
 };

@@ -384,7 +384,8 @@ TEST(ControlStreamTest, AMemberComesBackAsWhoItWas) {
   master.Stop();
   ASSERT_TRUE(listener.AwaitBroken(1));
   EXPECT_FALSE(stream.attending());
-  // What is asked meanwhile waits for the next stream; what waits too long was surely not done.
+  // A request that is made meanwhile waits for the next stream; one that waits too long was surely
+  // not done.
   std::future<Answered> waits = Ask(stream, StatusRequest(), 20'000);
   const Answered late = Ask(stream, StatusRequest(), 20).get();
   EXPECT_EQ(late.status.code(), StatusCode::kUnavailable);
@@ -408,7 +409,7 @@ TEST(ControlStreamTest, WhatWasSentAndNotAnsweredHasAnUnknownOutcome) {
   ASSERT_TRUE(master.Await([](const auto& m) { return m.request().id() == 2; }));
   master.Stop();
   EXPECT_EQ(broken.get().status.code(), StatusCode::kUnknownOutcome);
-  // After the end nobody waits for an answer.
+  // After the end no caller waits for an answer.
   std::future<Answered> unsent = Ask(stream, FlushRequest(), 0);
   stream.Stop(/*leave=*/true);
   EXPECT_EQ(unsent.get().status.code(), StatusCode::kUnavailable);
@@ -429,7 +430,7 @@ TEST(ControlStreamTest, WhoIsExpelledDoesNotComeBack) {
   EXPECT_EQ(master.streams(), 1U);
 }
 
-// Everybody who may sit at a master's address for a while, and who ends nobody.
+// Each process that may sit at a master's address for a while; none of them ends a member.
 struct Impostor {
   const char* name;
   FakeMasterOptions master;

@@ -1,5 +1,5 @@
-// A node that is left aside, on every backend: what waits for it ends, what comes later is refused,
-// the other nodes answer, and it can be taken back.
+// A node is evicted, on every backend: what waits for it ends, what comes later is refused, the
+// other nodes answer, and the node can be readmitted.
 #include <future>
 
 #include "tests/support/fabric_backends.h"
@@ -62,7 +62,7 @@ TEST_P(FabricAsideTest, ANodeThatNobodyKnowsYetMayBeLeftAside) {
 INSTANTIATE_TEST_SUITE_P(Backends, FabricAsideTest, testing::ValuesIn(kFabricBackends),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// The tests of what is under way when the node is left aside: on backends where something can be.
+// Tests of operations that are under way when the node is evicted: on backends where one can be.
 Task<void> PostAndNote(Fabric* fabric, RoundTripPtr rt, Status* status) {
   *status = co_await fabric->Post(rt);
 }
@@ -115,7 +115,7 @@ TEST(SimAsideTest, WhatWaitsForThePausedNodeFailsAtOnceAndNothingIsAppliedOnceIt
   }
 }
 
-// While it stays aside, what was on its way may take effect: some seed shows it.
+// While the node stays evicted, what was on its way may take effect: some seed shows it.
 TEST(SimAsideTest, WhatWasOnItsWayMayStillTakeEffect) {
   int applied = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
@@ -182,7 +182,7 @@ TEST(TcpAsideTest, WhatWaitsForAHangingNodeFailsAtOnceAndANewChannelIsMadeLater)
   EXPECT_FALSE(asked.ok());
   EXPECT_EQ(posted.code(), StatusCode::kUnknownOutcome);
   EXPECT_TRUE(fabric.settled());
-  // Nobody connects meanwhile, not even when the address is told again.
+  // No process connects meanwhile, not even when the address is told again.
   ASSERT_TRUE(fabric.SetNode(kStuck, "127.0.0.1", (*server)->port(), &reason).ok());
   EXPECT_EQ(BlockOn(executor, fabric.Connected(kStuck, 0)).code(), StatusCode::kUnavailable);
 

@@ -1,4 +1,4 @@
-// What every fabric backend must do: order, atomicity, transfers of any length and alignment.
+// Every fabric backend provides order, atomicity, transfers of any length and alignment.
 #include <algorithm>
 #include <cstring>
 #include <set>

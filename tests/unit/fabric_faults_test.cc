@@ -1,4 +1,4 @@
-// What every fabric backend does when an address is wrong, a node is lost or the lease has run out.
+// Every fabric backend handles a wrong address, a lost node and a lease that has run out.
 #include <algorithm>
 #include <cstring>
 
@@ -156,7 +156,7 @@ TEST_P(FabricFaultTest, ANodeLostInMidBatchFailsItsOperationsAndTheBatchEnds) {
     partly += some_applied && some_missing;
     applied_but_failed += !all_of_node_0 && !some_missing;
 
-    // What is posted later fails and touches nothing.
+    // An operation that is posted later fails and touches nothing.
     const std::vector<std::byte> memory(node(0).base(), node(0).base() + 65536);
     EXPECT_FALSE(Post(BulkWrites(*fabric_, ~pattern)).ok());
     EXPECT_EQ(std::memcmp(node(0).base(), memory.data(), memory.size()), 0) << "seed " << seed;

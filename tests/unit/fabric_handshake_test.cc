@@ -1,4 +1,5 @@
-// The handshake of tcp channels: who is let in, who is not and why; and the secret that decides.
+// The handshake of tcp channels: which peers are let in, which are not and why; and the secret that
+// decides.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Round trips: their arena, their pool, and that buffers stay good while anybody refers to them.
+// Round trips: their arena, their pool, and that buffers stay good while any owner refers to them.
 #include <cstring>
 
 #include "client_core/fabric/memory_ops.h"

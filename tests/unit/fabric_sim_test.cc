@@ -1,4 +1,4 @@
-// What the sim fabric adds to the contract: faults on demand, and an observer that sees all.
+// The sim fabric adds to the contract: faults on demand, and an observer that sees all.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -67,7 +67,7 @@ TEST_F(FabricSimTest, ABrokenChannelAppliesAPrefixAndFailsAll) {
     }
     least = std::min(least, node_.word(0));
     most = std::max(most, node_.word(0));
-    // What is posted from then on travels on a new connection.
+    // A round trip that is posted from then on travels on a new connection.
     Increment(fabric, process_);
     EXPECT_TRUE(world_.RunUntilIdle());
     EXPECT_TRUE(answers_.back().ok());

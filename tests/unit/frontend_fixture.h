@@ -61,7 +61,7 @@ class TestClient {
     Connect(reinterpret_cast<const sockaddr*>(&address), sizeof(address));
   }
 
-  // Whether all of it could be sent.
+  // Returns true if all of it could be sent.
   bool Send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -104,7 +104,7 @@ class TestClient {
     if (!Send(Resp(argv))) return "cannot send";
     return Read(expected.size());
   }
-  // Whether the server closes within the time-out, without another byte.
+  // Returns true if the server closes within the time-out, without another byte.
   bool Closed() {
     char byte = 0;
     return recv(fd_.get(), &byte, 1, 0) == 0 || errno == ECONNRESET;

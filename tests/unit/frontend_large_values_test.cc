@@ -1,5 +1,5 @@
 // Large values in an agent's memory: what replies, transactions and commands on several of them
-// take of the budget, and who loses it.
+// take of the budget, and which connection loses it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class LargeValuesTest : public testing::Test {
   static std::string Value(int i) { return std::string(kBytes, static_cast<char>('a' + i)); }
   const LargeValueBudgets& budgets() { return agent_.server().storage().large_values(); }
 
-  // Whether it becomes so.
+  // Returns true if it becomes so.
   static bool Soon(const std::function<bool()>& holds) {
     for (int i = 0; i < 20'000; ++i) {
       if (holds()) return true;
@@ -54,8 +54,8 @@ class LargeValuesTest : public testing::Test {
     }
     return false;
   }
-  // Whether this is what the client reads, and `*most` that was to be sent to it at one of many
-  // moments meanwhile.
+  // Returns true if the client reads `expected`; `*most` is the most that was to be sent to it at
+  // one of many moments meanwhile.
   bool Reads(const std::string& expected, size_t* most) {
     *most = 0;
     std::atomic<bool> reading{true};
@@ -81,7 +81,8 @@ class LargeValuesTest : public testing::Test {
     });
     done.get_future().wait();
   }
-  // As if a minute had passed in which nobody sent or took more than `happens` makes them.
+  // As if a minute had passed in which client and server sent and took only what `happens` makes
+  // them.
   void PassAMinute(const std::function<void()>& happens = [] {}) {
     OnWorker([](Connection& connection) { connection.Tend(SystemClock().NowNs()); });
     happens();

@@ -56,7 +56,7 @@ Task<void> InsertOnce(IndexWorker* worker, std::string key, uint64_t value,
   const Result<bool> inserted = co_await worker->Insert(key, value);
   EXPECT_TRUE(inserted.ok()) << inserted.status().message();
   if (inserted.ok() && inserted.value()) winners->push_back(value);
-  // From now on the key is there, for everybody.
+  // From now on the key is there, for every worker.
   const Result<uint64_t> found = co_await worker->Lookup(key);
   EXPECT_TRUE(found.ok());
   EXPECT_NE(found.value(), IndexWorker::kMissing);
@@ -92,7 +92,7 @@ TEST(IndexRaceTest, OfInsertsOfOneKeyExactlyOneSucceeds) {
   }
 }
 
-// What happened to a few keys: successful inserts less successful removes, and sums added.
+// The history of a few keys: successful inserts less successful removes, and sums added.
 struct Ledger {
   static constexpr size_t kKeys = 3;
   int64_t present[kKeys] = {};

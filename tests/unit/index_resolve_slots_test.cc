@@ -1,4 +1,4 @@
-// Half-done slot writes, brought to an end by somebody else (FUSEE 5.2).
+// Half-done slot writes, brought to an end by another worker (FUSEE 5.2).
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -111,7 +111,7 @@ TEST_F(ResolveSlotsTest, ThePrimarysWordStands) {
 }
 
 TEST_F(ResolveSlotsTest, WhatIsNowhereWholeIsNotTaken) {
-  // The new primary has the word of a record that never came to be; nobody can have read it.
+  // The new primary has the word of a record that never came to be; no worker can have read it.
   const SlotWord torn = WriteRecordOn(1, 700);
   for (int replica = 0; replica < 3; ++replica) {
     std::memset(Bytes(torn.addr(), replica), 0, kRecordHeaderBytes);

@@ -113,7 +113,8 @@ TEST_P(KvCompactionTest, SoDoThoseInBlocksThatAreNobodys) {
   pool.DeleteMost(pool.worker(0), 90);
   pool.StopWorker(0);
   const size_t now = pool.Fill(pool.worker(0), "large", 4096);
-  // What words of the one who left still name stays in blocks that nobody takes over here.
+  // Objects that words of the worker that left still name stay in blocks that no worker takes over
+  // here.
   EXPECT_GE(now * 100, fresh * 70);
   pool.ExpectAll(pool.worker(0));
 }

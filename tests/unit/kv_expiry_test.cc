@@ -1,4 +1,4 @@
-// Keys whose time has passed give their memory back though nobody touches them.
+// Keys whose time has passed give their memory back though no client touches them.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -17,7 +17,7 @@ class KvExpiryTest : public testing::TestWithParam<EngineKind> {
     options.expiry_rest_us = 1000;
     return options;
   }
-  // Lets the worker alone until so many keys are left, or for a long time.
+  // Lets the worker alone until `keys` keys are left, or for a long time.
   uint64_t WaitForKeys(uint64_t keys) {
     const auto wait = [](Kv* kv, Executor* executor, uint64_t wanted) -> Task<uint64_t> {
       uint64_t left = 0;
@@ -46,7 +46,7 @@ TEST_P(KvExpiryTest, WhatHasHadItsTimeGoesByItselfAndNothingElse) {
     const uint64_t deadline_ms = i % 3 == 0 ? 0 : i % 3 == 1 ? soon_ms : later_ms;
     ASSERT_TRUE(worker_->Set(key, "v", deadline_ms).ok());
   }
-  // Of what is held for ever there are some that were timed before.
+  // Some of the keys that are kept for ever were timed before.
   for (int i = 1; i < kKeys; i += 300) ASSERT_TRUE(worker_->Set(std::to_string(i), "w").ok());
   constexpr uint64_t kKept = kKeys / 3 * 2 + kKeys / 300;
   EXPECT_EQ(WaitForKeys(kKept), kKept);

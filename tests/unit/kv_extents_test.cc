@@ -63,7 +63,7 @@ class ExtentsTest : public testing::TestWithParam<EngineKind> {
     AppendMutation append(tail);
     return BlockOn(executor_, worker.kv().ReadModifyWrite({0, "k"}, append));
   }
-  // What slots, roots and registers name, as the memory of the nodes has it.
+  // Objects that slots, roots and registers name, as the memory of the nodes has it.
   size_t NamedObjects() {
     const IndexPicture picture = LookAtIndex(cluster_.endpoints(), *cluster_.master().view());
     EXPECT_EQ(picture.damaged + picture.misplaced, 0U);
@@ -77,7 +77,7 @@ class ExtentsTest : public testing::TestWithParam<EngineKind> {
   SimExecutor executor_{1};
   TestCluster cluster_{executor_.clock(), {.nodes = 3, .replicas = 3, .node_bytes = 32ULL << 20}};
   std::vector<std::unique_ptr<TestWorker>> workers_;
-  uint64_t bytes_ = 0;  // of the value, as the last Part() told
+  uint64_t bytes_ = 0;  // the value's, as the last Part() told
 };
 INSTANTIATE_TEST_SUITE_P(Engines, ExtentsTest,
                          testing::Values(EngineKind::kSnapshot, EngineKind::kSwarm),

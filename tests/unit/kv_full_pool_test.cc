@@ -87,7 +87,7 @@ class KvFullPoolTest : public testing::Test {
   TestCluster cluster_;
   std::vector<std::unique_ptr<TestWorker>> workers_;
   std::map<std::string, std::string> model_;
-  size_t next_key_ = 0;  // of Fill()
+  size_t next_key_ = 0;  // the next key that Fill() writes
 };
 
 class KvFullRegionTest : public KvFullPoolTest {
@@ -112,7 +112,7 @@ TEST_F(KvFullPoolOfManyNodesTest, LongValuesFillAllOfIt) {
   ExpectAll();
 }
 
-// Of long values, which lie in buffers, the buffers are what comes back.
+// Long values lie in buffers: the buffers are what comes back.
 TEST_F(KvFullPoolTest, OneWorkerMakesRecordsOfAllItsRegisters) {
   AddWorker();
   Fill([](size_t i) { return i % 2 == 0 ? 2000 : 200; });
@@ -154,7 +154,7 @@ TEST_F(KvFullRegionTest, WhatIsFullToTheBrimBecomesRecordsToo) {
   ExpectAll();
 }
 
-// Registers in open blocks are nobody's own, and what they give up comes to whoever asks.
+// Registers in open blocks have no owner, and the memory they give up goes to any worker that asks.
 TEST_F(KvFullPoolTest, SoAreThoseOfAWorkerThatHasLeft) {
   if (kSlowdown > 1) GTEST_SKIP() << "too many keys for a sanitizer";
   for (int i = 0; i < 2; ++i) AddWorker();
@@ -170,7 +170,7 @@ TEST_F(KvFullPoolTest, SoAreThoseOfAWorkerThatHasLeft) {
   ExpectAll();
 }
 
-// What was full has room again: a record takes less than a register with its buffers.
+// The full pool has room again: a record takes less than a register with its buffers.
 TEST_F(KvFullPoolTest, TheRegistersMemoryComesBackBeforeAnybodyWritesTheKeys) {
   if (kSlowdown > 1) GTEST_SKIP() << "too many keys for a sanitizer";
   AddWorker();

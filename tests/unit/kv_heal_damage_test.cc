@@ -220,11 +220,11 @@ TEST_P(HealDamageTest, WhatIsSoundIsLeftAsItIs) {
 TEST_P(HealDamageTest, WhatNoReplicaHasIsLostByNameAndMayBeWrittenAgain) {
   for (const char* key : {"key:1", "sum:1"}) {
     const GlobalAddr addr = ObjectOf(key);
-    // Of the one the key can still be read, of the other nothing.
+    // The key of sum:1 can still be read, but nothing of key:1.
     for (int replica = 0; replica < 3; ++replica) {
       std::byte* const bytes = Bytes(addr, replica);
       if (std::string(key) == "sum:1") {
-        bytes[kRecordHeaderBytes + 5] ^= std::byte{4};  // of the value
+        bytes[kRecordHeaderBytes + 5] ^= std::byte{4};  // a byte of the value
       } else {
         std::memset(bytes, 0, 48);
       }

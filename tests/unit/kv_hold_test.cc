@@ -18,7 +18,7 @@ constexpr uint64_t kMs = 1'000'000;
 
 class KvHoldTest : public testing::Test {
  protected:
-  // A worker whose hold the test has, on the simulated fabric.
+  // A worker that the test can quiesce, on the simulated fabric.
   struct HeldWorker : TestWorkerBase {
     HeldWorker(TestCluster& cluster, SimExecutor& executor,
                std::shared_ptr<MemoryBudget> large_values = nullptr)
@@ -133,7 +133,7 @@ TEST_F(KvHoldTest, WhatHasStartedGoesOnAndWhatWaitsGoesOnInOrder) {
   executor_.RunUntil(executor_.NowNs() + 20 * kMs);
   EXPECT_TRUE(first_done);
   EXPECT_FALSE(second_done);
-  // Released and held again before anybody has run: it stays held.
+  // Released and quiesced again before any coroutine has run: the worker stays quiesced.
   worker_.hold().Release();
   worker_.hold().Hold();
   executor_.RunUntil(executor_.NowNs() + 20 * kMs);
@@ -144,7 +144,7 @@ TEST_F(KvHoldTest, WhatHasStartedGoesOnAndWhatWaitsGoesOnInOrder) {
   EXPECT_TRUE(second.ok());
 }
 
-// A region of the directory may move under a hold of all.
+// A region of the directory may move while all agents are quiesced.
 TEST_F(KvHoldTest, AHoldOfAllWaitsForAWalksReadOfTheDirectory) {
   std::optional<Status> walked;
   RepairOrder order;
@@ -189,7 +189,7 @@ class KvStillTest : public testing::Test {
 
   void SetUp() override {
     ASSERT_TRUE(BlockOn(executor_, worker_.kv.Set({0, "known"}, {.head = "old"})).ok());
-    // Whoever waits for memory is not at the slots.
+    // A worker that waits for memory is not at the slots.
     AddMutation add(1);
     ASSERT_TRUE(BlockOn(executor_, worker_.kv.ReadModifyWrite({0, "number"}, add)).ok());
   }
@@ -212,7 +212,7 @@ class KvStillTest : public testing::Test {
     *done = true;
   }
   void Run(uint64_t ns) { executor_.RunUntil(executor_.NowNs() + ns); }
-  // So many that the index has some subtables.
+  // Enough that the index has some subtables.
   void WriteManyKeys() {
     for (int i = 0; i < 4000; ++i) {
       const std::string key = "k" + std::to_string(i);
@@ -266,7 +266,7 @@ TEST_F(KvStillTest, RegistersGoOnWhileSlotsAreHeld) {
     EXPECT_TRUE(std::exchange(done_, false));
     EXPECT_TRUE(status_.ok());
   }
-  // What needs the index waits: another key, and an increment of this one.
+  // Operations that need the index wait: another key, and an increment of this one.
   bool other_done = false;
   Status other;
   executor_.Spawn(gate_, Set(&worker_.kv, "other", &other, &other_done));

@@ -1,4 +1,4 @@
-// What may be changed in a full pool: whatever leaves a key with no more memory than it had; and
+// In a full pool every change is done that leaves a key with no more memory than it had; and
 // several keys are written all or none.
 #include <gtest/gtest.h>
 
@@ -80,7 +80,7 @@ class Put final : public Mutation {
   const bool frees_as_much_;
 };
 
-// Somebody else's SET comes between what it reads and what it does.
+// Another worker's SET comes between what the mutation reads and what it does.
 class HoldLate final : public Mutation {
  public:
   explicit HoldLate(std::function<void()> between) : between_(std::move(between)) {}
@@ -165,7 +165,7 @@ class KvInPlaceTest : public testing::TestWithParam<Shape> {
   std::map<std::string, std::string> model_;
 };
 
-// Of far more keys than the reserve could hold.
+// The keys are far more than the reserve could hold.
 TEST_P(KvInPlaceTest, EveryKeyGetsADeadline) {
   size_t i = 0;
   for (const auto& [key, value] : model_) {
@@ -213,7 +213,7 @@ TEST_P(KvInPlaceTest, EveryKeyMovesToAnotherName) {
 TEST_P(KvInPlaceTest, ALongerValueThatComesBeforeTheSealsIsKept) {
   constexpr size_t kKeys = 50;
   constexpr size_t kLonger =
-      25;  // of 3,000 bytes: the same class as a buffer, the next as a record
+      25;  // keys of 3,000 bytes: the same class as a buffer, the next as a record
   const auto delete_last = [&] {
     bool existed = false;
     const auto last = std::prev(model_.end());
@@ -248,7 +248,7 @@ TEST_P(KvInPlaceTest, ALongerValueThatComesBeforeTheSealsIsKept) {
 TEST_P(KvInPlaceTest, WhatGrowsIsRefusedAndChangesNothing) {
   size_t refused = 0;
   size_t i = 0;
-  // Of the first some may grow: compaction goes on.
+  // Some of the first keys may grow: compaction goes on.
   for (auto& [key, value] : model_) {
     ++i;
     if (refused > 100) break;
@@ -330,7 +330,7 @@ TEST_P(KvInPlaceTest, SeveralKeysAreWrittenAllOrNone) {
 }
 
 std::vector<Shape> Shapes() {
-  // Of few keys: a sanitizer takes minutes for what has more.
+  // Pools of few keys: a sanitizer takes minutes for what has more.
   std::vector<Shape> shapes = {{.value_bytes = 3000},
                                {.engine = EngineKind::kSnapshot, .value_bytes = 3000}};
   const std::vector<Shape> others = {{},

@@ -22,7 +22,7 @@ class KvLeaveTest : public testing::Test {
     DataPathOptions options;
     options.location_cache_bytes = 1 << 18;
     options.epoch_tick_us = 100;
-    // Whoever looks more often comes to more; a sanitizer takes minutes for that.
+    // A worker that looks more often comes to more; a sanitizer takes minutes for that.
     options.account_rest_us = kSlowdown > 1 ? 20'000 : 5000;
     options.record_value_bytes_max = 20'000;
     options.extent_bytes = 10'000;
@@ -87,7 +87,7 @@ class KvLeaveTest : public testing::Test {
     order.view = cluster_.master().view();
     return Repair(worker, order);
   }
-  // Of the directory in force.
+  // Counts in the directory in force.
   int LeavingSubtables() {
     const View& view = *cluster_.master().view();
     int subtables = 0;

@@ -30,7 +30,7 @@ class MissingNodeTest : public testing::TestWithParam<Case> {
     DataPathOptions options;
     options.location_cache_bytes = 1 << 18;
     options.epoch_tick_us = 100;
-    if (!GetParam().shm) options.op_timeout_ms = 1000;  // of simulated time
+    if (!GetParam().shm) options.op_timeout_ms = 1000;  // simulated time
     for (int i = 0; i < 2; ++i) {
       std::unique_ptr<Fabric> fabric;
       if (GetParam().shm) {
@@ -67,7 +67,7 @@ class MissingNodeTest : public testing::TestWithParam<Case> {
     for (auto& worker : workers_) worker->fabric().LeaveAside(node, false);
     cluster().BringBack(node);
   }
-  // What the master asks for when a node is out.
+  // Does the repair that the master orders when a node is out.
   void Scrub() {
     RepairOrder order;
     order.kind = RepairKind::kScrubRegisters;
@@ -119,7 +119,7 @@ class MissingNodeTest : public testing::TestWithParam<Case> {
     EXPECT_EQ(worker(0).CountKeys(), model_.size());
   }
 
-  // A key of a record, which everybody has looked up; its slot's primary.
+  // A key of a record, which every worker has looked up; its slot's primary.
   NodeId RememberSum() {
     TakeOut(NodeId{0});
     BringBack(NodeId{0});  // the view knows its nodes now
@@ -168,8 +168,8 @@ class MissingNodeTest : public testing::TestWithParam<Case> {
       }
     }
   }
-  // What one node lacks is acknowledged by the two others, of which one goes and comes back, and
-  // then the other goes: how many values are gone by then.
+  // Writes that one node lacks are acknowledged by the two others, of which one goes and comes
+  // back, and then the other goes. Returns how many values are gone by then.
   int LostOfTwo() {
     int gone = 0;
     for (uint16_t lost = 0; lost < 3; ++lost) {
@@ -243,13 +243,13 @@ TEST_P(MissingNodeTest, WhatIsWrittenWhileRegionsComeBackOutlivesTheOtherNodes) 
   ExpectAll();
 }
 
-// What is copied to a node that comes back may be of the one that lacks it.
+// A copy to a node that comes back may be taken from the node that lacks the value.
 TEST_P(MissingNodeTest, AScrubBringsWordsToEveryNode) {
   if (GetParam().engine == EngineKind::kSnapshot) return;  // has no registers
   EXPECT_EQ(LostOfTwo(), 0);
 }
 
-// Of a write that was cut short a node may have the word and not the bytes.
+// A node may have the word of a write that was cut short, and not the bytes.
 TEST_P(MissingNodeTest, AScrubBringsBytesToEveryNode) {
   const size_t keys = 40;
   EXPECT_EQ(WholeAfterScrub(keys), GetParam().engine == EngineKind::kSnapshot ? 0 : keys);
@@ -300,7 +300,7 @@ TEST_P(MissingNodeTest, AWriteWithoutAMajorityIsPostedWhenThereIsOne) {
   EXPECT_EQ(worker(1).Get("key"), "two");
   reach({1}, true);
 
-  // Who gives up has posted nothing.
+  // A worker that gives up has posted nothing.
   if (GetParam().shm) return;  // time is real there
   reach({1, 2}, false);
   EXPECT_EQ(worker(0).Set("key", "three").code(), StatusCode::kUnavailable);
@@ -316,7 +316,7 @@ Task<void> AddInto(Kv* kv, AddMutation* add, std::optional<Status>* status) {
   *status = co_await kv->ReadModifyWrite({0, "sum"}, *add);
 }
 
-// Nobody knows yet that the node is lost when the search meets it, and nothing has been done.
+// No process knows yet that the node is lost when the search meets it, and no repair has begun.
 TEST_P(MissingNodeTest, AWriteThatMeetsALostNodeIsDoneWithoutIt) {
   for (uint16_t lost = 0; lost < 3; ++lost) {
     SCOPED_TRACE(lost);
@@ -354,9 +354,9 @@ TEST_P(MissingNodeTest, AWriteThatMeetsALostNodeIsDoneWithoutIt) {
   }
 }
 
-// Whom nobody but the primary lets in may have been expelled, and the primary have been lost.
+// A worker that only the primary lets in may have been expelled, and the primary may be lost.
 TEST_P(MissingNodeTest, ASlotIsNotReadWithoutWitnesses) {
-  if (GetParam().shm) return;  // whoever is fenced there has ended
+  if (GetParam().shm) return;  // a worker that is fenced there has ended
   const NodeId primary = RememberSum();
   EXPECT_EQ(ReadsOfPrimaryAlone(primary), 0);
   // Any of the others will do.
@@ -375,7 +375,7 @@ TEST_P(MissingNodeTest, ASlotIsNotReadWithoutWitnesses) {
 #ifdef ONETRIP_PLANTED_BUGS
 TEST_P(MissingNodeTest, PlantedBugBytesNotBesideIsFound) {
   if (GetParam().engine == EngineKind::kSnapshot) return;
-  if (GetParam().shm) return;  // time is real there, and who misses bytes waits for them
+  if (GetParam().shm) return;  // time is real there, and a worker that misses bytes waits for them
   TEST_planted_bug = Bug::kBytesNotBeside;
   LoseNodesInTurn();
   TEST_planted_bug = Bug::kNone;

@@ -40,7 +40,7 @@ class StagedKvTest : public testing::TestWithParam<EngineKind> {
     return mutation.sum();
   }
   bool Load() { return Run(staged_.Load()).ok(); }
-  // Whether the copy came to be the key.
+  // Returns true if the copy came to be the key.
   bool Store() {
     bool stored = false;
     EXPECT_TRUE(Run(staged_.Store(&stored)).ok());
@@ -221,7 +221,7 @@ TEST_P(StagedKvTest, ALargeValueIsSharedWithWhoReadsIt) {
   EXPECT_TRUE(Read(worker_->kv(), "k") == value + "x");
 }
 
-// A reply that keeps a part counts as so many bytes.
+// A reply that keeps a part of a value counts as the bytes of that part.
 TEST_P(StagedKvTest, APartOfALargeValueDoesNotKeepAllOfIt) {
   constexpr int64_t kMiB = 1 << 20;
   std::string value(3 * kMiB, 'v');

@@ -49,7 +49,7 @@ TEST_P(KvSwapTest, KeysAndCountsGoAlong) {
   EXPECT_TRUE(Has(0, "other"));
   EXPECT_TRUE(Has(3, "k7"));
   EXPECT_FALSE(Has(0, "k7"));
-  // What comes and goes now counts where it is now.
+  // Keys that come and go now count where their keyspace is now.
   EXPECT_TRUE(Delete(3, "k7"));
   EXPECT_FALSE(Delete(0, "k7"));
   ASSERT_TRUE(Set(0, "k7").ok());
@@ -71,7 +71,7 @@ TEST_P(KvSwapTest, AFlushEmptiesTheDatabaseThatIsNamedNow) {
   EXPECT_TRUE(Has(0, "kept"));
   EXPECT_EQ(Count(0), 1U);
   EXPECT_EQ(Count(1), 0U);
-  // The keyspace of database 0 is older than the fresh one: nobody sweeps it.
+  // The keyspace of database 0 is older than the fresh one: no worker sweeps it.
   const uint64_t swept = kv().metrics().swept.Value();
   for (int i = 0; i < 500 && kv().metrics().swept.Value() == swept; ++i) {
     BlockOn(worker_.executor(), SleepOneMs(worker_.executor()));

@@ -87,8 +87,8 @@ class TakeOverTest : public testing::TestWithParam<EngineKind> {
   void SleepLong() {
     for (int i = 0; i < 1000; ++i) BlockOn(executor_, Sleep());
   }
-  // Of a worker that is killed when it has deleted keys of another one: bytes of that one's that
-  // are in use still when memory has been looked through.
+  // Kills a worker that has deleted keys of another one. Returns how many bytes of the other one's
+  // are still in use when memory has been looked through.
   uint64_t LostOfTheDead() {
     auto other = NewWorker();
     auto owner = NewWorker();
@@ -201,7 +201,7 @@ TEST_P(TakeOverTest, APoolThatADeadWorkerFilledIsThereForOthersOnceItsKeysAreGon
   EXPECT_FALSE(other->Set("more", std::string(kBytes, 'x')).ok());
   ASSERT_TRUE(TakeOver({other.get()}).ok());
   EXPECT_EQ(other->Get("key0").size(), kBytes);
-  // What it takes over it can give back.
+  // The worker can give back what it takes over.
   for (int i = 0; i < keys; ++i) ASSERT_TRUE(other->Delete("key" + std::to_string(i))) << i;
   // Some keys were records, of which more fit, for compaction had made them so.
   for (int i = 0; i < keys * 95 / 100; ++i) {
@@ -273,13 +273,13 @@ TEST_P(TakeOverTest, OthersLookUpAnewWhatTheyKnow) {
   taker->Stop();
 }
 
-// Memory is not short, so nothing else makes anybody look for what the dead had unlinked in blocks
+// Memory is not short, so nothing else makes a worker look for what the dead had unlinked in blocks
 // of others.
 TEST_P(TakeOverTest, WhatTheDeadHadUnlinkedComesBackThoughMemoryIsNotShort) {
   EXPECT_LT(LostOfTheDead(), 2000U);
 }
 
-// A block that is nobody's and in which nothing is free is asked for by nobody.
+// No worker asks for a block that has no owner and in which nothing is free.
 TEST_P(TakeOverTest, NorIsItLostInOpenBlocks) {
   // Subtables have become more.
   EXPECT_LE(LostInOpenBlocks(), 200'000U);

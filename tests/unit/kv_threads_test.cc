@@ -105,7 +105,7 @@ TEST_P(KvThreads, ValuesAreNeverMixedOrTorn) {
   });
 }
 
-// Each thread counts a key of its own up by SET; nobody ever sees one of them go back.
+// Each thread counts a key of its own up by SET; no thread ever sees one of them go back.
 TEST_P(KvThreads, ReadsOfAKeyNeverGoBack) {
   const SystemClock clock;
   TestCluster cluster(clock, kShape);

@@ -148,7 +148,7 @@ TEST_F(MasterAgeTest, NorOneThatDoesNotKnowTheMapThatItsMemoryWasUsedUnder) {
   EXPECT_THAT(reply->reason, HasSubstr("older copy"));
 }
 
-// A memory node that has heard of nothing newer welcomes it, and would fence whom it expels.
+// A memory node that has heard of nothing newer welcomes it, and would fence the agents it expels.
 TEST_F(MasterAgeTest, AMasterWhoseStateMostNodesKnowToBeOldExpelsNobody) {
   const uint64_t epoch = view().epoch.value;
   const DurableState before = bench.disk;

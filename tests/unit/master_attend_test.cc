@@ -1,5 +1,5 @@
-// The master's state machine: who may attend, how long a member whose stream ended is waited for,
-// which engines work together, and what the cluster's time is.
+// The master's state machine: which members may attend, how long a member whose stream ended is
+// waited for, which engines work together, and what the cluster's time is.
 #include <gtest/gtest.h>
 
 #include "tests/unit/master_bench.h"
@@ -198,7 +198,7 @@ TEST(MasterEngineTest, EnginesThatShareNoMemoryShareNoCluster) {
   options.replicas = 1;
   MasterBench bench(options);
   bench.Form(1);
-  // Both may come as long as nobody has written.
+  // Both may come as long as no agent has written.
   const StreamId swarm = bench.Attend(AgentHello("swarm"));
   const StreamId raw = bench.Attend(AgentHello("raw"));
   ASSERT_TRUE(bench.attendance.welcome) << bench.attendance.reason;

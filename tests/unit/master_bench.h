@@ -96,7 +96,7 @@ class MasterBench {
     hello.kind = kind;
     hello.member = member;
     hello.epoch = epoch;
-    // Who comes back knows the cluster's time.
+    // A member that comes back knows the cluster's time.
     if (member != 0) {
       hello.cluster = kCluster;
       hello.time_us = coordinator.TimeUs(now_us);
@@ -212,7 +212,7 @@ class MasterBench {
   CoordinatorOptions options;
   DurableState disk;
   Coordinator coordinator;
-  Attendance attendance;  // of the last Attend()
+  Attendance attendance;  // the verdict of the last Attend()
   uint64_t now_us = 1'000'000;
   uint64_t lives = 0;
   uint64_t unix_us = 1'700'000'000'000'000;
@@ -220,7 +220,7 @@ class MasterBench {
   std::set<StreamId> closed;
   std::vector<std::string> log;
   std::function<void(StreamId, const MasterMessage&)> on_send;
-  bool reaches_nodes = true;  // agents say at once that they reach whom they are asked about
+  bool reaches_nodes = true;  // agents say at once that they reach the node they are asked about
 
  private:
   // Nothing is said that a restart would not know.

@@ -1,5 +1,5 @@
-// The master's state machine: who may join, in which order a view comes into force, what happens to
-// those who vanish.
+// The master's state machine: which workers may join, in which order a view comes into force, what
+// happens to members that vanish.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -242,7 +242,7 @@ TEST(MasterViewTest, AFlushIsCommittedWhenAllHoldAndAnsweredWhenItIsInForce) {
   const uint64_t epoch = hold->epoch.value;
   bench.Say(a, ViewHeldMessage{Epoch{epoch}});
   bench.Say(b, ViewHeldMessage{Epoch{epoch - 1}});
-  // What comes meanwhile travels in the same view.
+  // Changes that come meanwhile travel in the same view.
   const uint64_t join = bench.Ask(b, JoinWorkerRequest());
   EXPECT_EQ(bench.coordinator.view().keyspaces[3], before) << "b does not hold yet";
   EXPECT_LT(bench.SentEpoch(a), epoch);
@@ -363,13 +363,13 @@ TEST(MasterExpulsionTest, ANodeThatIsAwayFencesBeforeItServes) {
   const StreamId a = bench.AddAgent();
   const StreamId b = bench.AddAgent();
   const WorkerJoined worker = bench.AddWorker(a, {a, b});
-  // Without workers a node is not put out as long as nobody needs that.
+  // Without workers a node is not put out as long as no request needs that.
   bench.Break(a);
   bench.Break(nodes[2]);
   bench.ConfirmFence(nodes[0]);
   bench.ConfirmFence(nodes[1]);
   EXPECT_TRUE(bench.coordinator.view().IsLive(worker.index));
-  // Nobody may rely on the expelled one being gone.
+  // No member may rely on the expelled one being gone.
   const uint64_t flush = bench.Ask(b, FlushRequest{});
   EXPECT_EQ(bench.Last<HoldForViewMessage>(b), nullptr);
   bench.Pass(bench.options.flush_wait_ms + 200, {nodes[0], nodes[1], b});

@@ -123,7 +123,7 @@ TEST_F(MasterDamagedTest, ADamagedNodeThatEndsIsLostLikeAnyOther) {
   EXPECT_EQ(StateOf(1), "lost");
   AllHold();
   EXPECT_EQ(StateOf(1), "out");
-  // It says it again, but now nobody counts on what it holds.
+  // It says it again, but now no member counts on what it holds.
   EXPECT_NE(PlaceOf(1, JoinDamaged(1)), nullptr);
 }
 
@@ -147,7 +147,7 @@ TEST_F(MasterDamagedTest, TwoDamagedOfThreeWaitAndNothingIsGivenUp) {
       "start with --accept-damaged yes to go on with what it holds";
   EXPECT_EQ(Status().waiting_for, what);
   EXPECT_EQ(std::count(bench.log.begin(), bench.log.end(), what), 1);
-  // Somebody decides that one of them is good enough.
+  // The operator decides that one of them is good enough.
   bench.Break(nodes[2]);
   JoinNodeRequest accepted = Damaged(2);
   accepted.damage.clear();

@@ -28,7 +28,7 @@ Coordinator Fresh() {
   return std::move(made.value());
 }
 
-// What people and the store can tell of what has happened.
+// Everything that operators and the store can tell of what has happened.
 std::string TextOf(const Coordinator& coordinator, uint64_t now_us) {
   const StatusReply status = coordinator.Status(now_us);
   std::string text = status.status.state + "|" + status.waiting_for + "|" + status.unreached + "|" +
@@ -68,7 +68,7 @@ Event Ask(uint64_t now_us, StreamId stream, RequestMessage request) {
   return {now_us, Event::Says{stream, std::move(request)}};
 }
 
-// What makes a cluster of three nodes, and agents on the streams up to `streams`.
+// Events that make a cluster of three nodes, and agents on the streams up to `streams`.
 std::vector<Event> Forming(StreamId streams) {
   std::vector<Event> events;
   for (StreamId node = 1; node <= kNodes; ++node) {
@@ -88,7 +88,7 @@ std::vector<Event> Forming(StreamId streams) {
   return events;
 }
 
-// Of a cluster whose streams have numbers below `next`; an agent that comes has that one.
+// An event for a cluster whose streams have numbers below `next`; an agent that comes has that one.
 Event RandomEvent(Rng& rng, uint64_t now_us, uint64_t epoch, StreamId next) {
   const StreamId agent = kNodes + 1 + rng.Below(next - kNodes - 1);
   switch (rng.Below(12)) {

@@ -28,7 +28,7 @@ class MasterGrowthTest : public MasterRepairTest {
     std::erase(who, StreamId{0});
     bench.Pass(ms, who);
   }
-  // False: nobody is asked to hold.
+  // False: no agent is asked to quiesce.
   bool AwaitHold() {
     for (int waits = 0; waits < 20 && HoldOf(a) == nullptr; ++waits) {
       TakeOver();
@@ -36,7 +36,7 @@ class MasterGrowthTest : public MasterRepairTest {
     }
     return HoldOf(a) != nullptr;
   }
-  // All hold, and `a` is asked for something.
+  // All are quiesced, and `a` is asked for something.
   RepairOrder AwaitOrder() {
     EXPECT_TRUE(AwaitHold());
     EXPECT_EQ(HoldOf(a)->kind, HoldKind::kAll);

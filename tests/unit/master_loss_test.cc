@@ -1,5 +1,5 @@
-// More memory nodes are lost for good than the regions can do without: that is waited for until
-// somebody accepts it.
+// More memory nodes are lost for good than the regions can do without: the master waits until the
+// operator accepts it.
 #include <gmock/gmock.h>
 
 #include "tests/unit/master_repair_fixture.h"
@@ -14,7 +14,7 @@ class MasterLossTest : public MasterRepairTest {
   void LoseTwo() {
     bench.Break(nodes[0]);
     bench.Break(nodes[1]);
-    // The hold for the first one has ended.
+    // The quiesce for the first one has ended.
     TakeOver();
     Pass(100);
   }
@@ -63,7 +63,7 @@ TEST_F(MasterLossTest, OnceAcceptedTheClusterGoesOnWithWhatIsLeft) {
   EXPECT_TRUE(
       Coordinator::Create(bench.options, bench.disk, MasterBench::kCluster, 9, 0, 0, &reason).ok())
       << "a master that is started again: " << reason;
-  // What is left is looked at, key by key: it may name what only the others had.
+  // An agent looks at what is left, key by key: it may name what only the others had.
   AllHold();
   ASSERT_NE(RepairOf(a), nullptr);
   EXPECT_TRUE(RepairOf(a)->order.damaged);

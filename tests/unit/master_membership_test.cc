@@ -1,4 +1,5 @@
-// The master's state machine: who is a member, where regions lie, what a database number means.
+// The master's state machine: which workers are members, where regions lie, what a database number
+// means.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -91,7 +92,7 @@ TEST(MembershipTest, IdsAreNeverReusedAndIndicesAre) {
     ASSERT_TRUE(member.ok());
     EXPECT_EQ(member.value().index, members[leaves].index);
     EXPECT_TRUE(ids.insert(member.value().id.value).second);
-    // The one who left does not end the membership of who has its index now.
+    // The worker that left does not end the membership of the one that has its index now.
     EXPECT_EQ(state.Leave(members[leaves]).code(), StatusCode::kInvalidArgument);
     members[leaves] = member.value();
     EXPECT_EQ(state.view().worker_index_end, 5);

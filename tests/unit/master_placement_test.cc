@@ -62,7 +62,7 @@ TEST(MasterPlacementTest, UnequalNodesAreUsedAsFarAsDistinctReplicasCan) {
       bytes.push_back(rng.Below(40) * kRegionBytes + rng.Below(9));
     const std::vector<RegionPlacement> regions = PlaceRegions(bytes, replicas);
     ExpectSound(regions, bytes, replicas);
-    // One region more would not fit, whoever placed it.
+    // One region more would not fit, wherever it was placed.
     uint64_t places = 0;
     for (const uint64_t one : bytes) places += std::min(one / kRegionBytes, regions.size() + 1);
     EXPECT_LT(places, (regions.size() + 1) * static_cast<uint64_t>(replicas));
@@ -127,7 +127,8 @@ TEST(MasterPlacementTest, ALostReplicaGoesToTheEndAndComesBackFromThere) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(region.base[i], region.nodes[i].value * kRegionBytes);
 }
 
-// What is missing on `lost` in each region of a cluster of nodes with `places` places each.
+// Replicas that are missing on `lost`, in each region of a cluster of nodes with `places` places
+// each.
 std::vector<RegionPlacement> Without(NodeId lost, int nodes, uint64_t places) {
   std::vector<RegionPlacement> regions =
       PlaceRegions(std::vector<uint64_t>(nodes, places * kRegionBytes), 3);
@@ -411,7 +412,7 @@ TEST(MasterPlacementTest, NothingIsAddedWhereNobodyAskedOrSomethingDrains) {
   }
   EXPECT_EQ(planner.left_on_draining(), 0U);
   EXPECT_GT(planner.regions_to_come(), 0U) << "what drains has none left";
-  // Who holds some and may not be given any keeps the rest from growing.
+  // A node that holds some and may not be given any keeps the rest from growing.
   parts[1].drains = false;
   EXPECT_EQ(MovePlanner(parts, 3, regions).regions_to_come(), 0U);
 }

@@ -2,7 +2,7 @@
 // every order is checked with every message that it sends.
 //
 // An agent here is a process that may hang: the master's word that it is expelled changes nothing
-// for it. Its workers can act until every node that somebody asks has refused them.
+// for it. Its workers can act until every node that any agent asks has refused them.
 #ifndef ONETRIP_TESTS_UNIT_MASTER_RANDOM_CLUSTER_H_
 #define ONETRIP_TESTS_UNIT_MASTER_RANDOM_CLUSTER_H_
 
@@ -75,11 +75,11 @@ class RandomCluster : private RandomClusterParts {
     }
   }
 
-  // No more faults: everybody comes back, hears everything and answers.
+  // No more faults: every member comes back, hears everything and answers.
   void Heal() {
     for (int round = 0; round < 200; ++round) {
       for (int node = 0; node < kNodes; ++node) {
-        // Of those that wait for each other all are accepted.
+        // All damaged nodes that wait for each other are accepted.
         if (round == 20) accept_one_in_ = 1;
         if (memories_[node].damaged && round == 20) BreakNode(nodes_[node]);
         if (nodes_[node].stream == 0) StartNode(node);
@@ -151,7 +151,7 @@ class RandomCluster : private RandomClusterParts {
     for (Node& node : nodes_) {
       if (node.stream == stream && stream != 0) node.unheard.push_back(message);
     }
-    // What a process is sent before it knows that it is welcome.
+    // Messages that a process is sent before it knows that it is welcome.
     if (stream != 0 && !agents_.contains(stream)) early_[stream].push_back(message);
   }
 
@@ -184,7 +184,7 @@ class RandomCluster : private RandomClusterParts {
     const auto flush = flush_epoch_.find({stream, reply.id});
     if (flush != flush_epoch_.end()) {
       ++flushes_;
-      // The keyspaces changed after the request, unless two swaps have come to nothing; everybody
+      // The keyspaces changed after the request, unless two swaps have come to nothing; every agent
       // is under that view.
       const uint64_t changed = FirstChangeAfter(flush->second);
       EXPECT_TRUE(changed != 0U || swaps_.contains(flush->first));
@@ -224,7 +224,8 @@ class RandomCluster : private RandomClusterParts {
 
   // ---- Nodes that are out ----
 
-  // Whether the worker can reach no node that the newest view names, but those of `spare_me`.
+  // Returns true if the worker can reach no node that the newest view names, but those of
+  // `spare_me`.
   bool IsRefused(const Acting& acting, const std::set<int>& spare_me) const {
     const View& newest = std::prev(views_.end())->second;
     for (int node = 0; node < kNodes; ++node) {
@@ -233,7 +234,7 @@ class RandomCluster : private RandomClusterParts {
     }
     return true;
   }
-  // Workers that can act only on nodes that nobody asks any more count no longer.
+  // Workers that can act only on nodes that no agent asks any more count no longer.
   void SettleZombies() {
     if (views_.empty()) return;
     std::set<int> gone;
@@ -280,8 +281,8 @@ class RandomCluster : private RandomClusterParts {
     copies_ += more;
     EXPECT_TRUE(more == 0 || AllHold({}, /*all=*/true)) << "copied under work";
   }
-  // Whether all that may act, on other nodes than `spare_me`, hold since some message and have seen
-  // no view since then.
+  // Returns true if all that may act, on nodes other than `spare_me`, have been quiescent since
+  // some message and have seen no view since then.
   bool AllHold(const std::set<int>& spare_me, bool all) const {
     return std::all_of(acting_.begin(), acting_.end(), [&](const auto& entry) {
       const Process& process = processes_.at(entry.second.process);
@@ -290,7 +291,7 @@ class RandomCluster : private RandomClusterParts {
       return (enough && process.held > process.in_force) || IsRefused(entry.second, spare_me);
     });
   }
-  // Whether the process may still be at the repair, on a node of `view`.
+  // Returns true if the process may still be at the repair, on a node of `view`.
   bool MayRepair(int process, const View& view) const {
     std::set<int> away;
     for (int node = 0; node < kNodes; ++node) {
@@ -452,7 +453,7 @@ class RandomCluster : private RandomClusterParts {
     node.stream = bench_.Attend(MemberKind::kMemoryNode);
     JoinNodeRequest offer = MasterBench::Offer(100U + static_cast<uint64_t>(id));
     NodeMemory& memory = memories_[id];
-    // Damage lasts until it is of no account, or somebody takes it for sound.
+    // Damage lasts until it is of no account, or the operator takes the memory for sound.
     if (memory.number >= 0 && rng_.Below(4 + 4 * calm_) == 0) memory.damaged = true;
     if (memory.damaged && rng_.Below(accept_one_in_) != 0) {
       offer.damage = "its file was cut";
@@ -572,7 +573,7 @@ class RandomCluster : private RandomClusterParts {
   Node nodes_[kNodes];
   NodeMemory memories_[kNodes];
   std::map<uint32_t, Acting> acting_;   // workers that may act, as nodes and agents know it
-  std::map<uint32_t, Acting> zombies_;  // that may, on nodes that are out and nobody asks
+  std::map<uint32_t, Acting> zombies_;  // may act, on nodes that are out and that no agent asks
   std::optional<Task> running_;
   int running_process_ = 0;
   int attending_process_ = 0;

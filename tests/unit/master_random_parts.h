@@ -1,4 +1,4 @@
-// What a random cluster (master_random_cluster.h) keeps of its members.
+// A random cluster (master_random_cluster.h) keeps these parts for its members.
 #ifndef ONETRIP_TESTS_UNIT_MASTER_RANDOM_PARTS_H_
 #define ONETRIP_TESTS_UNIT_MASTER_RANDOM_PARTS_H_
 
@@ -39,9 +39,9 @@ struct RandomClusterParts {
     bool serving = false;
     std::deque<MasterMessage> unheard;
   };
-  // Of a node, over all lives of its process.
+  // One node, over all lives of its process.
   struct NodeMemory {
-    int number = -1;  // what the map calls it
+    int number = -1;  // its number in the map
     // It cannot be trusted, and no place was given to the node since that counts on nothing in it.
     bool damaged = false;
   };
@@ -49,10 +49,10 @@ struct RandomClusterParts {
     int process = 0;
     uint16_t index = 0;
     std::set<int> refused_by;
-    size_t known_nodes = 0;  // of a zombie: those with higher numbers it has never heard of
+    size_t known_nodes = 0;  // a zombie has never heard of nodes with higher numbers
   };
 
-  // Whether a keyspace of before is another database's now.
+  // Returns true if a database has a keyspace that another database had before.
   static bool Swaps(const View& before, const View& view) {
     for (uint32_t i = 0; i < kMaxDatabases; ++i) {
       for (uint32_t j = 0; j < kMaxDatabases; ++j) {

@@ -30,7 +30,7 @@ class RawClient {
                  control::FromMaster* message);
   // Ends the stream as a killed process would.
   void Cut();
-  // What the master gave as its reason once the stream has ended.
+  // The reason that the master gave, once the stream has ended.
   std::string EndReason();
 
   // Goes through the handshake; the verdict is in *message. False: the stream ended before.

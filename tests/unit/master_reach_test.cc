@@ -1,4 +1,5 @@
-// Agents that do not reach memory nodes: who goes for it, when, and when they may come back.
+// Agents that do not reach memory nodes: which of them go for it, when, and when they may come
+// back.
 #include <gtest/gtest.h>
 
 #include "tests/unit/master_repair_fixture.h"
@@ -23,7 +24,7 @@ class MasterReachTest : public MasterRepairTest {
     std::erase_if(all, [this](StreamId stream) { return bench.closed.contains(stream); });
     bench.Pass(ms, all);
   }
-  // Of three agents one is a minority.
+  // One agent of three is a minority.
   void AddThird() {
     c = bench.AddAgent();
     (void)bench.AddWorker(c, {a, b, c});
@@ -37,7 +38,7 @@ class MasterReachTest : public MasterRepairTest {
     TakeOver();
     ASSERT_TRUE(view().IsOut(NodeId{1}));
   }
-  // What is done without the node is done.
+  // The repairs that are done without the node are done.
   void RepairWithoutIt() {
     Resolve();
     Answer(a, RepairKind::kScrubRegisters);

@@ -1,4 +1,4 @@
-// The rule about who must go when agents and memory nodes are cut off from each other: every graph
+// The rule about which agents and nodes must go when they are cut off from each other: every graph
 // of up to four agents and four nodes, followed to its end.
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 // A cluster of three memory nodes and two agents, whose master's disk is lost.
 class MasterRebuildTest : public MasterRepairTest {
  protected:
-  // What a member keeps that has seen everything up to now.
+  // The copy that a member keeps that has seen everything up to now.
   control::Recalled Copy() const { return CopyOf(bench.disk); }
   static control::Recalled CopyOf(const DurableState& disk) {
     StateCopies copies(disk);
@@ -187,7 +187,7 @@ TEST_F(MasterRebuildTest, AChangeOfWhatIsNotThereIsNoCopy) {
   change.nodes[UINT16_MAX] = bench.disk.nodes[0];
   gap.set_changes(1, EncodeChange(change));
   EXPECT_EQ(AddNode(rebuild, 0, gap).code(), StatusCode::kCorrupt);
-  // What comes behind the last one is a new one.
+  // A row that comes behind the last one is a new one.
   change = DurableChange();
   const auto regions = static_cast<uint32_t>(bench.disk.regions.size());
   change.regions[regions] = change.regions[regions + 1] = bench.disk.regions[0];

@@ -137,8 +137,8 @@ TEST_F(MasterRepairTest, ANodeThatIsBackBeforeItFencedADeadRepairerIsWaitedFor) 
   EXPECT_NE(RepairOf(b), nullptr) << "in the same hold";
 }
 
-// What an agent has left of a write is made whole ahead of the next copy, which may bring the word
-// to a node where the bytes are not.
+// A write that an agent has left unfinished is made whole ahead of the next copy, which may bring
+// the word to a node where the bytes are not.
 TEST_F(MasterRepairTest, NothingIsCopiedBehindAnAgentThatEndedBeforeItHeld) {
   LoseNode1();
   Resolve();
@@ -149,7 +149,7 @@ TEST_F(MasterRepairTest, NothingIsCopiedBehindAnAgentThatEndedBeforeItHeld) {
   bench.Break(b);
   for (const StreamId node : nodes) bench.ConfirmFence(node);
   EXPECT_EQ(RepairOf(a), nullptr);
-  bench.TakeOver(a);  // the view that ends the hold
+  bench.TakeOver(a);  // the view that ends the quiesce
   EXPECT_TRUE(bench.disk.cluster.scrub_due);
   bench.TakeOver(a);
   Holds(a);

@@ -52,8 +52,8 @@ class MasterRepairTest : public testing::Test {
     const auto* repair = bench.Last<RepairMessage>(agent);
     return repair == nullptr || answered.contains(repair->id) ? nullptr : repair;
   }
-  // What is not taken over yet is asked for when nothing else is; it is not what most tests are
-  // about.
+  // Blocks that are not taken over yet are asked for when nothing else is; most tests are not about
+  // them.
   void Answer(StreamId agent, RepairKind kind, bool done = true) {
     const RepairMessage* repair = RepairOf(agent);
     if (repair != nullptr && kind != RepairKind::kTakeOverBlocks &&

@@ -1,5 +1,5 @@
-// Memory nodes that are lost and come back, rule by rule: who holds, what is repaired by whom, and
-// when a view goes on without a node.
+// Memory nodes that are lost and come back, rule by rule: which agents are quiesced, which agent
+// repairs what, and when a view goes on without a node.
 #include <gtest/gtest.h>
 
 #include "tests/unit/master_repair_fixture.h"
@@ -100,7 +100,7 @@ TEST_F(MasterRepairTest, ANodeThatIsBackDuringTheRepairHasMissedIt) {
   StartNode1();
   EXPECT_TRUE(view().IsOut(NodeId{1}));
   Answer(a, RepairKind::kResolveSlots, /*done=*/false);
-  // Whether it is done or not.
+  // The node is back whether the repair is done or not.
   TakeOver();
   TakeOver();
   EXPECT_FALSE(view().IsOut(NodeId{1}));
@@ -132,7 +132,7 @@ TEST_F(MasterRepairTest, RegistersAreScrubbedOnceTheSlotsAreAlike) {
   EXPECT_FALSE(bench.disk.cluster.scrub_due);
 }
 
-// A flush is a hold: those that come again and again must not keep a scrub from its end.
+// A flush is a quiesce: flushes that come again and again must not keep a scrub from its end.
 TEST_F(MasterRepairTest, AScrubThatAHoldHasCutShortGoesOnAtTheSameAgent) {
   LoseNode1();
   AllHold();
@@ -424,7 +424,7 @@ TEST_F(MasterReplaceTest, ANodeThatWasReplacedIsASpareWhenItIsBack) {
   EXPECT_EQ(StateOf(1), "copying");
 }
 
-// Whoever was expelled might know the memory from before.
+// An agent that was expelled might know the memory from before.
 TEST_F(MasterReplaceTest, ASpareIsNotInBeforeItRefusesAllWhoWereExpelled) {
   LoseNode1AndAddSpare();
   bench.Break(b);

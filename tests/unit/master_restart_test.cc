@@ -1,5 +1,5 @@
-// What the master's state machine finds again after a restart, and what it makes of those who come
-// back and of those who do not.
+// The master's state machine finds its state again after a restart, and deals with members that
+// come back and with those that do not.
 #include <gtest/gtest.h>
 
 #include "tests/unit/master_bench.h"
@@ -53,8 +53,8 @@ TEST(MasterRestartTest, WhatAMasterThatStoodStillSaysOfTheTimeIsDurableToo) {
   bench.Form();
   const StreamId agent = bench.AddAgent();
   const uint64_t member = bench.attendance.member;
-  // It finds renewals before it has looked at the clock; then it dies, and whoever starts it again
-  // has a wall clock that is behind.
+  // It finds renewals before it has looked at the clock; then it dies, and it starts again with a
+  // wall clock that is behind.
   bench.now_us += 10'000'000;
   bench.Say(agent, RenewMessage{});
   const auto* told = bench.Last<RenewedMessage>(agent);

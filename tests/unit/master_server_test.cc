@@ -1,5 +1,5 @@
-// The master over real gRPC on loopback: who gets in, what a broken stream means, and that the
-// state on the disk comes before every word.
+// The master over real gRPC on loopback: which members get in, what a broken stream means, and that
+// the state on the disk comes before every word.
 #include "master/master_server.h"
 
 #include <grpcpp/grpcpp.h>
@@ -95,9 +95,9 @@ uint64_t RawClient::Join(const Secret& secret, int role, uint64_t member) {
   hello.set_protocol(kControlProtocol);
   hello.set_role(static_cast<control::Role>(role));
   hello.set_member(member);
-  // Who comes back knows the time.
+  // A member that comes back knows the time.
   if (member != 0) hello.set_time_us(SystemClock().UnixUs());
-  // A process of this host, which has ended whenever somebody looks.
+  // A process of this host, which has ended whenever the master looks.
   hello.set_pid(INT32_MAX);
   hello.set_host_id(ProcessSpace());
   hello.set_host("testhost");
@@ -113,7 +113,7 @@ class MasterServerTest : public testing::Test {
  protected:
   MasterServerTest() {
     options_.listen = "127.0.0.1:0";
-    // Nobody renews here unless a test is about leases.
+    // No client renews here unless a test is about leases.
     options_.coordinator.lease_ms = 60'000;
     options_.driver.handshake_timeout_ms = 60'000;
   }
@@ -276,7 +276,7 @@ TEST_F(MasterServerTest, ARecordedHandshakeIsWorthNothing) {
   Start();
   control::Hello hello = Hello();
   hello.set_nonce(ControlNonce());
-  // What a listener has heard: this HELLO and the proof that was right for it.
+  // A listener has heard this HELLO and the proof that was right for it.
   RawClient heard(address());
   control::FromMember first;
   *first.mutable_hello() = hello;
@@ -459,7 +459,7 @@ TEST_F(MasterServerTest, AStreamThatEndsWithItsProcessExpelsTheAgentAtOnce) {
   const uint64_t member = victim->Join(secret_, control::ROLE_AGENT);
   const uint32_t worker = Ask(*victim, JoinWorkerRequest(1)).worker_joined().worker();
   ASSERT_NE(worker, 0U);
-  // Of the lease a minute is left.
+  // A minute of the lease is left.
   victim->Cut();
   ConfirmFences(worker);
   control::FromMaster message;
@@ -577,7 +577,7 @@ TEST_F(MasterServerTest, SixtyFourAgentsJoinAtOnce) {
       agents[i] = std::make_unique<RawClient>(address());
       agents[i]->Join(secret_, control::ROLE_AGENT);
       agents[i]->Write(JoinWorkerRequest(1));
-      // Until it has its worker and knows everybody's.
+      // Until it has its worker and knows every agent's.
       bool all = false;
       control::FromMaster message;
       const bool done = agents[i]->ReadUntil(

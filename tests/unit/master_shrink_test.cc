@@ -60,7 +60,7 @@ class MasterShrinkTest : public testing::Test {
   void TakeOver() {
     for (const StreamId agent : {a, b}) bench.TakeOver(agent);
   }
-  // All hold everything, as soon as they are asked.
+  // All quiesce everything, as soon as they are asked.
   void AllHold(uint64_t leaving = 0) {
     for (int waits = 0; waits < 40 && HoldOf(a) == nullptr; ++waits) {
       TakeOver();
@@ -76,7 +76,7 @@ class MasterShrinkTest : public testing::Test {
     const auto* repair = bench.Last<RepairMessage>(agent);
     return repair == nullptr || answered.contains({agent, repair->id}) ? nullptr : repair;
   }
-  // Of whoever was asked.
+  // The agent that was asked answers.
   void Answer(RepairKind kind, bool done = true) {
     for (const StreamId agent : {a, b}) {
       const RepairMessage* const repair = RepairOf(agent);
@@ -144,7 +144,7 @@ TEST_F(MasterShrinkTest, WhatTheOthersLackRoomForLeavesStepByStepAndIsGoneWhenIt
   EXPECT_TRUE(std::any_of(bench.log.begin(), bench.log.end(), [](const std::string& line) {
     return line == "the capacity has shrunk by 1 regions from 80 MiB to 64 MiB";
   }));
-  // What is left of the node moves, as in any drain.
+  // The rest of the node moves, as in any drain.
   TakeOver();
   AllHold();
   Answer(RepairKind::kMoveRegion);

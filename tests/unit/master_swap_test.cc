@@ -1,5 +1,5 @@
-// Databases that exchange their keyspaces: who stands still for it, what travels with it, and what
-// it waits for.
+// Databases that exchange their keyspaces: which agents stand still for it, what travels with it,
+// and what it waits for.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -77,7 +77,7 @@ TEST_F(MasterSwapTest, FlushesAndSwapsOfOneHoldAreMadeInTheirOrder) {
     ASSERT_NE(bench.ReplyTo(stream, request), nullptr);
     EXPECT_EQ(bench.ReplyTo(stream, request)->code, StatusCode::kOk);
   }
-  // What database 1 had is flushed.
+  // The old keyspace of database 1 is flushed.
   EXPECT_EQ(view().keyspaces[0], before[0]);
   EXPECT_GT(view().keyspaces[1], before.back());
 }
@@ -114,7 +114,7 @@ TEST_F(MasterSwapTest, WhoDoesNotStandStillInTimeKeepsItFromHappening) {
 TEST_F(MasterSwapTest, ALostNodeGoesFirst) {
   const uint64_t swap = bench.Ask(a, SwapRequest{0, 1});
   Holds(a);
-  // What b has under way there would not end.
+  // Operations that b has under way there would not end.
   bench.Break(nodes[1]);
   EXPECT_EQ(view().keyspaces, before);
   TakeOver();
@@ -160,7 +160,7 @@ TEST_F(MasterSwapTest, OfNoDatabaseItIsRefused) {
   EXPECT_EQ(view().keyspaces, before);
 }
 
-// A worker of a thread of its own, whose hold a master may reach.
+// A worker of a thread of its own, which a master may quiesce.
 class LoopWorker {
  public:
   LoopWorker(LocalMaster& master, const Clock& clock) : master_(master), executor_(clock, 1) {
@@ -219,7 +219,7 @@ TEST(LocalMasterSwapTest, WaitsForEveryThreadAndAnswersOnTheOneThatAsked) {
   second.Work(true);
   std::future<std::thread::id> swap = first.Swap(0, 1);
   while (!second.Held()) std::this_thread::yield();
-  // One that comes meanwhile goes with it, and so does who joins.
+  // A swap that comes meanwhile goes with it, and so does a worker that joins.
   std::future<std::thread::id> other = second.Swap(2, 3);
   LoopWorker third(master, clock);
   EXPECT_TRUE(third.Held());

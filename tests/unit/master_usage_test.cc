@@ -31,7 +31,7 @@ class MasterUsageTest : public testing::Test {
     renew.report.agent = usage;
     bench_.Say(agents_[agent], renew);
   }
-  // Everybody with little that is used.
+  // All members report, with little that is used.
   void AllReport() {
     for (size_t i = 0; i < nodes_.size(); ++i) NodeReports(i, 10, 100);
     WorkerUsage usage{.retired_bytes = 7};

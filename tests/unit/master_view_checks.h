@@ -1,4 +1,4 @@
-// What must hold of the replicas in every view that a master makes, over its restarts, too.
+// Rules for the replicas in every view that a master makes, over its restarts, too.
 #ifndef ONETRIP_TESTS_UNIT_MASTER_VIEW_CHECKS_H_
 #define ONETRIP_TESTS_UNIT_MASTER_VIEW_CHECKS_H_
 
@@ -13,7 +13,7 @@
 
 namespace onetrip {
 
-// Whether who is under `view` asks the node anything.
+// Returns true if an agent under `view` asks the node anything.
 inline bool IsAsked(const View& view, int node) {
   return node < view.node_count && !view.IsOut(NodeId{static_cast<uint16_t>(node)});
 }
@@ -27,9 +27,9 @@ inline void ExpectNotCountedOn(const View& view, NodeId node) {
 
 class ReplicaModel {
  public:
-  // A view that nobody has seen before; `out` are the nodes that went out since `before`. Returns
-  // how many replicas live again. Fails the test when a region has lost its majority, or one lives
-  // that is out, or has been and was not copied.
+  // A view that no member has seen before; `out` are the nodes that went out since `before`.
+  // Returns how many replicas live again. Fails the test when a region has lost its majority, or
+  // one lives that is out, or has been and was not copied.
   size_t OnView(const View& view, const View& before, const std::set<int>& out) {
     for (size_t region = 0; region < before.regions.size() && !out.empty(); ++region) {
       for (int i = 0; i < view.replicas - before.regions[region].missing; ++i) {
@@ -75,9 +75,9 @@ class ReplicaModel {
   }
   void OnResolved(const View& order) { resolved_epoch_ = order.epoch.value; }
   void OnScrubbed(const View& order) { scrubbed_epoch_ = order.epoch.value; }
-  // Whether slots may be as a node has left them that is out.
+  // Returns true if slots may be as a node has left them that is out.
   [[nodiscard]] bool MustResolve() const { return resolved_epoch_ <= out_epoch_; }
-  // Whether a register's largest word may be on one live replica only.
+  // Returns true if a register's largest word may be on one live replica only.
   [[nodiscard]] bool MustScrub() const { return scrubbed_epoch_ < out_epoch_; }
   // Replicas that were given to another node.
   [[nodiscard]] uint64_t replaced() const { return replaced_; }

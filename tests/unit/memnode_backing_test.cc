@@ -330,7 +330,7 @@ TEST_F(MemnodeBackingTest, AMappingKeepsTheNextLifeFromBeginningUntilItIsGone) {
   EXPECT_TRUE(backing->MarkInUse(&reason_).ok()) << reason_;
 }
 
-// What goes on in a process of its own, with a disk of 1 MiB.
+// Runs in a process of its own, with a disk of 1 MiB.
 int FillDisk(const std::string& directory) {
   if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return kSkipped;
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return kSkipped;

@@ -75,7 +75,7 @@ TEST(HugePages, ABackingKnowsItsPages) {
     std::string reason;
     BackingOptions options;
     options.kind = kind;
-    // So small that nobody asks for huge ones.
+    // The memory is so small that no node asks for huge pages.
     options.bytes = 64 * kMiB;
     Result<std::unique_ptr<Backing>> backing = Backing::Open(options, &reason);
     ASSERT_TRUE(backing.ok()) << reason;

@@ -60,7 +60,7 @@ class MemoryNodeTest : public testing::Test {
   static SizeClass Span(uint32_t blocks) {
     return SizeClass(static_cast<uint8_t>(SizeClass::kSlabClasses + blocks - 1));
   }
-  // What all say that they have, compared with what there is.
+  // Compares the blocks that all nodes report with the blocks that there are.
   bool CapacityIsRight() {
     uint64_t blocks = kRootBlocks;
     for (const auto& node : nodes_) blocks += node->Usage().blocks;
@@ -224,7 +224,7 @@ TEST_F(MemoryNodeTest, OneOfTwoWhoTakeABlockOverGetsIt) {
     EXPECT_EQ(take(0, SizeClass(4), block, 1, 2), Outcome::kConflict);
     EXPECT_EQ(take(0, size_class, block, 1, 2), Outcome::kDone);
     EXPECT_EQ(take(0, size_class, block, 1, 3), Outcome::kConflict);
-    // One that knows less follows, whoever it takes for the owner.
+    // A replica that knows less follows, whichever owner it takes the block for.
     EXPECT_EQ(take(backup, size_class, block, 9, 2), Outcome::kDone);
     EXPECT_EQ(At(block, 0)[5000], std::byte{7});
     EXPECT_EQ(Ask(0, Kind::kFree, size_class, 1, block).outcome, Outcome::kConflict);
@@ -250,7 +250,7 @@ TEST_F(MemoryNodeTest, PartOfASpanIsNeitherFreedNorGranted) {
   EXPECT_EQ(Ask(0, Kind::kFree, Span(3), 1, span).outcome, Outcome::kDone);
 }
 
-// Of a primary's blocks, whoever frees in them and whoever owns them.
+// A primary counts its blocks, whichever worker frees in them and whichever owns them.
 TEST_F(MemoryNodeTest, TellsHowItsBlocksAreUsed) {
   const NodeUsage before = nodes_[1]->Usage();
   EXPECT_EQ(before.granted_blocks, 0U);
@@ -502,7 +502,7 @@ TEST_F(MemoryNodeFileTest, ARegionThatWasAddedWhileTheNodeWasAwayIsAdoptedByItsH
   };
   ASSERT_TRUE(begin()) << reason_;
   const auto added = static_cast<uint32_t>(view_.regions.size());
-  // What the agent that makes it writes before there is such a view.
+  // The agent that makes the region writes this before there is such a view.
   RegionHeader header{};
   header.magic = kRegionMagic;
   header.layout_version = kLayoutVersion;

@@ -73,7 +73,7 @@ class MemnodeMemorySumsTest : public testing::Test {
     return backing;
   }
   void StopInOrder() { ASSERT_TRUE(Begin()->MarkClean(&reason_).ok()) << reason_; }
-  // Of the file.
+  // Flips a bit of the file.
   void Flip(uint64_t offset, int bit = 0) const {
     std::fstream file(path_, std::ios::binary | std::ios::in | std::ios::out);
     file.seekg(static_cast<std::streamoff>(offset));
@@ -126,7 +126,7 @@ TEST_F(MemnodeMemorySumsTest, OneFlippedBitAnywhereIsFoundAndItsRangeIsNamed) {
   } places[] = {
       {memory, 0},                                             // a header's magic
       {memory + 64 + 8 * 63 + 7, 0},                           // a block table
-      {memory + kRegionHeaderBytes - 1, 0},                    // what no header uses
+      {memory + kRegionHeaderBytes - 1, 0},                    // a byte that no header uses
       {memory + kBlockBytes - 1, 0},                           // the end of a block
       {memory + 5 * kBlockBytes, 1},                           // the beginning of one
       {memory + kRegionBytes + 32, 16},                        // the second region

@@ -1,4 +1,4 @@
-// What the tests of a memory node's process share: a master that does what the test says, a map,
+// The tests of a memory node's process share these: a master that does what the test says, a map,
 // and other processes that take the node's memory.
 #ifndef ONETRIP_TESTS_UNIT_MEMNODE_NODE_PROCESS_FIXTURE_H_
 #define ONETRIP_TESTS_UNIT_MEMNODE_NODE_PROCESS_FIXTURE_H_
@@ -24,7 +24,7 @@ namespace onetrip {
 inline constexpr uint64_t kOffered = 4 * kRegionBytes;
 inline constexpr Epoch kEpoch{5};
 
-// What a session was asked, and what it answers. Outlives the sessions.
+// Questions that a session was asked, and its answers. Outlives the sessions.
 struct Script {
   // Null: Join waits for Stop().
   std::function<Result<NodePlace>(const NodeOffer& offer, std::string* reason)> join;
@@ -166,7 +166,7 @@ class MemnodeNodeProcessTest : public testing::Test {
     hello.epoch = epoch.value;
     return hello;
   }
-  // What a worker is told over tcp; kNone: welcome.
+  // The answer that a worker gets over tcp; kNone: welcome.
   TcpRefusal TcpAnswer(uint32_t worker, Epoch epoch = kEpoch) {
     const RawWorker raw(port(), Hello(worker, epoch), secret_);
     return raw.welcome() ? TcpRefusal::kNone : raw.refusal();
@@ -209,7 +209,7 @@ class OtherProcess {
     if (pid_ > 0) kill(pid_, SIGKILL);
     Wait();
   }
-  // Whether the node gave it the memory.
+  // Returns true if the node gave it the memory.
   bool Map() {
     char answer = 0;
     return write(talk_.get(), "m", 1) == 1 && read(talk_.get(), &answer, 1) == 1 && answer == 'y';

@@ -1,5 +1,5 @@
 // The life of a memory node's process, with a master that does what the test says: what is refused
-// and how, in which order things happen, whom it fences, what a later life finds.
+// and how, in which order things happen, which workers it fences, what a later life finds.
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -55,7 +55,7 @@ TEST_F(MemnodeNodeProcessTest, ServesOnlyTheFabricItWasTold) {
   EXPECT_FALSE(std::filesystem::exists(options_.socket));
   process_.reset();
   options_.fabric = "shm";
-  // Nobody listens there, so nobody needs a secret.
+  // No process listens there, so no process needs a secret.
   options_.listen = "10.0.0.1:7500";
   Start();
   EXPECT_EQ(script_.told, options_.socket);

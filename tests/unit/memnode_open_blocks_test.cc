@@ -36,7 +36,7 @@ class MemoryNodeOpenTest : public testing::Test {
     return node_->Handle(request);
   }
   std::byte* At(GlobalAddr addr) { return node_->base() + view_.Locate(addr, 0).offset; }
-  // A block of the class that is nobody's, of which so many objects are free.
+  // A block of the class that has no owner, in which `free` objects are free.
   GlobalAddr Open(SizeClass size_class, uint32_t free) {
     const ControlReply reply = Ask(Kind::kAlloc, size_class, 5);
     CHECK(reply.outcome == Outcome::kDone);
@@ -130,7 +130,8 @@ TEST_F(MemoryNodeOpenTest, ABackupGivesWhatIsOpenToTheOwnerThatThePrimaryNames) 
   EXPECT_EQ(ask(Kind::kFree, span, second, {}), Outcome::kDone);
 }
 
-// Regions that leave: what is open there goes to who asks for it, what is wholly free to nobody.
+// Regions that leave: a block that is open there goes to a worker that asks for it, a block that is
+// wholly free to none.
 TEST_F(MemoryNodeOpenTest, OfARegionThatLeavesNothingIsGrantedAndWhatIsLeftIsCounted) {
   const auto take = [&](uint32_t free) {
     ControlRequest request;

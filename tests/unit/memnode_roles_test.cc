@@ -1,4 +1,4 @@
-// What a memory node grants and takes back as the map changes around it.
+// A memory node grants and takes back blocks as the map changes around it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -105,7 +105,7 @@ TEST_F(MemoryNodeRolesTest, WhoMissedAViewZeroesWhatItGrantsFromThenOn) {
   EXPECT_EQ(granted()[9], std::byte{0});
 }
 
-// An agent writes the block table, and blocks that nobody owned hold what was there before.
+// An agent writes the block table, and blocks that had no owner hold what was there before.
 TEST_F(MemoryNodeRolesTest, ACopiedRegionIsWhatItsTableSaysAndItsFreeBlocksAreZeroedWhenGranted) {
   for (const bool was_there : {true, false}) {
     SCOPED_TRACE(was_there);

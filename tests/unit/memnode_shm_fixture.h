@@ -1,4 +1,4 @@
-// What the tests of the socket between an agent and its host's memory node share: a node on a path
+// The tests of the socket between an agent and its host's memory node share these: a node on a path
 // of its own, and frames sent by hand.
 #ifndef ONETRIP_TESTS_UNIT_MEMNODE_SHM_FIXTURE_H_
 #define ONETRIP_TESTS_UNIT_MEMNODE_SHM_FIXTURE_H_
@@ -147,7 +147,7 @@ class MemnodeShmServerTest : public testing::Test {
     *nonce = greeting.nonce;
     return fd;
   }
-  // What the node answers to `frame` as the first of a connection.
+  // The node's answer to `frame` as the first of a connection.
   ShmRefusal Answer(const std::function<ShmFrame(uint64_t nonce)>& frame) {
     uint64_t nonce = 0;
     const UniqueFd fd = Greeted(&nonce);

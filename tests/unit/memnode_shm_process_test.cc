@@ -37,7 +37,7 @@ constexpr NodeId kNode{0};
 constexpr int kSkipped = 77;
 // Where the other process says something to this one.
 constexpr int kOutput = 100;
-// What the processes meet at, by offset.
+// Offsets of the words that the processes meet at.
 constexpr uint64_t kFaaWord = 0;
 constexpr uint64_t kCasWord = 8;
 constexpr uint64_t kBulk = 4096;
@@ -194,13 +194,13 @@ class OtherProcess {
   }
   [[nodiscard]] pid_t pid() const { return pid_; }
 
-  // What it says; waits for something, or its end.
+  // Returns what it says; waits for something, or its end.
   std::string Hear() {
     std::array<char, 512> text{};
     const ssize_t got = read(output_.get(), text.data(), text.size());
     return {text.data(), static_cast<size_t>(got > 0 ? got : 0)};
   }
-  // What it exited with, or minus the signal that ended it.
+  // Returns what it exited with, or minus the signal that ended it.
   int Wait() {
     int status = 0;
     CHECK(waitpid(std::exchange(pid_, -1), &status, 0) > 0);

@@ -39,8 +39,8 @@ class MemnodeShmSegmentTest : public MemnodeShmServerTest {
     if (node_.joinable()) node_.join();
   }
 
-  // Greets the first who comes, hands `memory_bytes` of a segment of one page over, then answers
-  // the first request with `answer` of its number, if there is one.
+  // Greets the first process that comes, hands `memory_bytes` of a segment of one page over, then
+  // answers the first request with `answer` of its number, if there is one.
   void StartNode(uint64_t memory_bytes, std::function<ShmFrame(uint32_t sequence)> answer) {
     auto listener = ListenUnix(path_, 0600, 1, &reason_);
     CHECK(listener.ok());
@@ -130,7 +130,7 @@ TEST_F(MemnodeShmSegmentTest, ANodeThatDoesNotAnswerInTimeIsLost) {
 }
 
 // A worker goes on while a node that hangs owes it an answer, and is free of it as soon as the node
-// is left aside.
+// is evicted.
 TEST_F(MemnodeShmSegmentTest, NoWorkerStandsStillForANodeThatHangs) {
   std::promise<void> answering;
   StartNode(4096, [may_answer = answering.get_future().share()](uint32_t sequence) {

@@ -1,5 +1,5 @@
-// The socket between an agent and the memory node of its host: who is refused and told why, what
-// neither side believes of the other, and that the end of either is noticed.
+// The socket between an agent and the memory node of its host: which agents are refused and told
+// why, what neither side believes of the other, and that the end of either is noticed.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <poll.h>
@@ -188,7 +188,7 @@ TEST_F(MemnodeShmServerTest, NoBytesOfAPeerHarmTheNode) {
       const ShmPrefix prefix{.kind = static_cast<uint8_t>(rng.Below(9))};
       std::memcpy(bytes.data(), &prefix, sizeof(prefix));
     }
-    // With a descriptor that nobody asked for.
+    // The frame comes with a descriptor that the node did not ask for.
     SendWithDescriptor(fd, std::as_bytes(std::span(bytes)), fd.get());
   }
   Await([&] { return server_->stats().connections == 1; });
@@ -283,7 +283,7 @@ TEST_F(MemnodeShmServerTest, AMappingIsGivenUpWithItsNodeWhereThatIsAskedFor) {
     ASSERT_NE(segment, nullptr);
     EXPECT_EQ(std::to_integer<int>(segment->base()[0]), 7);
     EXPECT_TRUE(backing_->HasClients());
-    // Somebody who is in the middle of an access all the time.
+    // A worker that is in the middle of an access all the time.
     std::atomic<bool> done{false};
     std::thread worker([&] {
       auto* word = reinterpret_cast<uint64_t*>(segment->base() + kRegionBytes / 2);

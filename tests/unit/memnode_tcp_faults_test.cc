@@ -143,7 +143,7 @@ TEST_F(MemnodeTcpFaultTest, AFrameIsExecutedOnceItIsWholeAndNotBefore) {
   EXPECT_EQ(Word(0), 1U);
 }
 
-// What a stream of batches learnt of its increments.
+// The results that a stream of batches learnt of its increments.
 struct Tally {
   uint64_t acknowledged = 0;
   uint64_t unknown = 0;

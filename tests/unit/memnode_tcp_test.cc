@@ -1,4 +1,5 @@
-// The tcp backend as a pair, worker and memory node: who is let in, fencing, limits, control.
+// The tcp backend as a pair, worker and memory node: which workers are let in, fencing, limits,
+// control.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
@@ -196,7 +197,7 @@ TEST_F(MemnodeTcpTest, AFencedWorkerExecutesNothingFromThenOnAndIsNotLetInAgain)
   other.Send(other.Frame({{.kind = TcpOpKind::kFaa, .bytes = 8, .offset = 8, .operand = 1}}));
   EXPECT_TRUE(Eventually([&] { return Word(8) == 1; }));
   server_->Stop();
-  server_->Fence(WorkerId{6});  // A server that has stopped executes nothing of anybody.
+  server_->Fence(WorkerId{6});  // A server that has stopped executes no worker's operations.
 }
 
 TEST_F(MemnodeTcpTest, ANewerEpochRefusesOlderMapsAndLeavesOpenChannels) {

@@ -1,5 +1,5 @@
 // The worker's side of tcp when a node is away, deaf, slow or rotten: what is sent and what is not,
-// and that whoever waits is told.
+// and that each caller that waits is told.
 #include <gmock/gmock.h>
 
 #include <cstdlib>

@@ -203,7 +203,7 @@ TEST_F(EpochTest, AWorkerThatJoinsSlowlyDoesNotReuseWhatOthersStillRead) {
   other->Leave();
 }
 
-// The same while somebody else joins: the table grows behind what the joiner reads.
+// The same while another worker joins: the table grows behind what the joiner reads.
 TEST_F(EpochTest, TwoWorkersMayJoinSlowlyAtOnce) {
   auto other = NewJoinedWorker();
   auto reader = NewJoinedWorker();
@@ -243,7 +243,8 @@ TEST_F(EpochTest, TwoWorkersMayJoinSlowlyAtOnce) {
   other->Leave();
 }
 
-// The other way round: what others unlink waits for the operations of the one who has just joined.
+// The other way round: what others unlink waits for the operations of a worker that has just
+// joined.
 TEST_F(EpochTest, AWorkerThatHasJustJoinedIsWaitedFor) {
   auto owner = NewJoinedWorker();
   for (int i = 0; i < 50; ++i) owner->Maintain();

@@ -33,7 +33,7 @@ class MissingMemoryTest : public testing::Test {
   MemoryWorker& worker(size_t i) { return *workers_[i]; }
   SimFabric& fabric(size_t i) { return static_cast<SimFabric&>(worker(i).fabric()); }
   View view() { return *cluster_.master().view(); }
-  // It does not answer; nobody knows yet.
+  // It does not answer; no worker knows yet.
   void Lose(NodeId node) { cluster_.node(node.value).SetReachable(false); }
   void TakeOut(NodeId node) {
     for (auto& worker : workers_) worker->fabric().LeaveAside(node, true);
@@ -176,7 +176,7 @@ TEST_F(MissingMemoryTest, AllocatingGivesUpAfterItsTimeOrWhileAllIsHeld) {
 }
 
 TEST_F(MissingMemoryTest, EpochsGoOnWithoutANodeThatIsOut) {
-  const NodeId lost = view().Locate(GlobalAddr(0, 0), 0).node;  // of the epoch table
+  const NodeId lost = view().Locate(GlobalAddr(0, 0), 0).node;  // the node of the epoch table
   const uint64_t before = worker(0).reclaimer().current_epoch();
   Lose(lost);
   PassEpochs();
@@ -246,7 +246,7 @@ Task<void> TickAndMaintain(MemoryWorker* ticks, MemoryWorker* maintains) {
   }
 }
 
-// What happens to objects and blocks when a connection breaks amid what becomes of them.
+// A connection breaks amid a change to objects and blocks.
 class BrokenAmidTest : public MissingMemoryTest {
  protected:
   static constexpr SizeClass kOneSpan{SizeClass::kSlabClasses};
@@ -286,8 +286,8 @@ class BrokenAmidTest : public MissingMemoryTest {
     return shown;
   }
 
-  // Whether all replicas say of the block that it is the worker's, or that it is not, and the
-  // worker does.
+  // Returns true if all replicas say that the block is the worker's, or that it is not, and the
+  // worker says the same.
   bool AllAgree(size_t i, GlobalAddr start) {
     const bool owns = worker(i).allocator().Owns(start);
     for (int replica = 0; replica < view().LiveReplicas(start); ++replica) {
@@ -345,7 +345,7 @@ class BrokenAmidTest : public MissingMemoryTest {
     return knows;
   }
 
-  // Worker 0 takes a block of worker 1's over, who is not heard of again: the same.
+  // Worker 0 takes over a block of worker 1, which is not heard of again: the same.
   bool TakesABlockOver(int replica, uint64_t after_ns) {
     const GlobalAddr start = worker(1).Allocate(kOneSpan).value().block_start();
     const std::vector<bool> named{true};
@@ -362,15 +362,15 @@ class BrokenAmidTest : public MissingMemoryTest {
   }
 };
 
-// What was sent may arrive later, and by then the owner must not have used the object anew.
+// A bit that was sent may arrive later, and by then the owner must not have used the object anew.
 TEST_F(BrokenAmidTest, ThePrimaryDoesNotShowABitThatMayYetArriveAtABackup) {
   for (uint64_t after_ns = 0; after_ns < 200'000; after_ns += 1'000) {
     EXPECT_FALSE(ShowsLateBit(after_ns)) << after_ns;
   }
 }
 
-// Else the primary would grant a block that a backup takes for somebody's, or a node would keep one
-// that nobody knows of.
+// Else the primary would grant a block that a backup takes for a worker's, or a node would keep one
+// that no worker knows.
 TEST_F(BrokenAmidTest, ABlockThatIsGivenBackIsFreeOnAllReplicasInTheEnd) {
   for (int replica = 0; replica < 3; ++replica) {
     for (uint64_t after_ns = 0; after_ns < 400'000; after_ns += 2'000) {
@@ -411,8 +411,8 @@ class GrantAmidTest : public MissingMemoryTest {
     return std::nullopt;
   }
 
-  // The primary has granted, a backup is asked, and the primary goes out: who was the second backup
-  // is the first one then. Whether all live replicas know whose the block is.
+  // The primary has granted, a backup is asked, and the primary goes out: the node that was the
+  // second backup is the first one then. Returns true if all live replicas know whose the block is.
   bool AllReplicasKnow() {
     const WorkerId owner = worker(0).context().membership.id;
     Result<GlobalAddr> result = Status(StatusCode::kCorrupt, "never set");
@@ -529,8 +529,9 @@ TEST_F(MissingMemoryTest, BuffersGoOnToComeFromBlocksOnTheirRegistersNodes) {
   }
 }
 
-// Whoever freed an object of worker 0's died between the backups and the primary. Worker 0 finds it
-// and uses it again: whether it loses it once more when a backup takes the primary's place.
+// The worker that freed an object of worker 0's died between the backups and the primary. Worker 0
+// finds it and uses it again: whether it loses it once more when a backup takes the primary's
+// place.
 class FoundObjectTest : public MissingMemoryTest {
  protected:
   bool IsFreedTwice() {

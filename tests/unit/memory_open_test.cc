@@ -51,7 +51,7 @@ class OpenBlocksTest : public testing::Test {
     BlockOn(executor_, worker->allocator().OpenAllBut(keep));
     worker->Leave();
   }
-  // Everybody's background work, beside what `first` does.
+  // Every worker's background work, beside what `first` does.
   static Task<void> Tick(MemoryWorker* worker, const bool* stop) {
     while (!*stop) {
       co_await worker->allocator().Maintain();
@@ -59,7 +59,7 @@ class OpenBlocksTest : public testing::Test {
     }
   }
 
-  // Whether a buffer in what somebody has left open holds a lock of before.
+  // Returns true if a buffer in a block that a worker has left open holds a lock of before.
   bool HoldsAnOldLock() {
     bool holds = false;
     auto first = NewWorker();
@@ -69,7 +69,7 @@ class OpenBlocksTest : public testing::Test {
         *reinterpret_cast<uint64_t*>(At(addr, replica)) = ~uint64_t{0};
       }
     }
-    // The odd ones are freed before it ends, the others by who has the block then.
+    // The odd ones are freed before it ends, the others by the worker that has the block then.
     for (size_t i = 1; i < objects.size(); i += 2) first->allocator().Retire(objects[i], kClass);
     Leave(std::move(first));
     auto second = NewWorker();
@@ -179,7 +179,7 @@ TEST_F(OpenBlocksTest, WhatAnotherWorkerHasTooMuchComesToWhoIsShort) {
   const std::vector<GlobalAddr> now = Take(*other, kClass, ~size_t{0});
   stop = true;
   BlockOn(executor_, [](Gate* all) -> Task<void> { co_await all->Close(); }(&gate));
-  // One block stays with who had it.
+  // One block stays with the worker that had it.
   EXPECT_GE(now.size() + live.size() + 64, objects.size());
   for (const GlobalAddr addr : now) {
     ASSERT_TRUE(live.insert(addr).second) << "an object was handed out that is in use";

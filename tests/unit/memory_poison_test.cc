@@ -1,5 +1,6 @@
-// Workers replace objects that others read: nobody's object changes before all who could reach it
-// are done. Every object is filled with a pattern of its own, and looked at as long as it may be.
+// Workers replace objects that others read: no object changes before all workers that could reach
+// it are done. Every object is filled with a pattern of its own, and looked at as long as it may
+// be.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -30,7 +31,7 @@ Task<Status> WritePattern(WorkerContext& context, GlobalAddr addr, SizeClass siz
   co_return co_await context.fabric.Post(rt);
 }
 
-// Whether all words of an object are `pattern`; any one value if that is 0.
+// Returns true if all words of an object are `pattern`; any one value if that is 0.
 Task<bool> HasPattern(WorkerContext& context, GlobalAddr addr, SizeClass size_class, int replica,
                       uint64_t pattern) {
   RoundTripPtr rt = context.fabric.NewRoundTrip();
@@ -49,7 +50,7 @@ struct Published {
   uint64_t pattern = 0;
 };
 
-// What all workers of one simulation share: places that name objects. Naming another object is one
+// All workers of one simulation share this: places that name objects. Naming another object is one
 // instant here; that it takes a SNAPSHOT write in truth is the index's affair.
 struct Shared {
   std::vector<Published> places;
@@ -122,7 +123,7 @@ Task<void> TickRounds(MemoryWorker* worker, Shared* shared) {
 }
 
 Task<void> RunWorker(MemoryWorker* worker, Shared* shared, uint64_t start_ns, int rounds) {
-  ++shared->writers;  // so that nobody stops before the last has joined
+  ++shared->writers;  // so that no worker stops before the last has joined
   co_await worker->executor().SleepFor(start_ns);
   EXPECT_TRUE((co_await worker->reclaimer().Join()).ok());
   std::vector<Task<void>> tasks;

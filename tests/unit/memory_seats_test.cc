@@ -21,7 +21,7 @@ class SeatsTest : public testing::Test {
   static void MaintainOften(MemoryWorker& worker) {
     for (int i = 0; i < 10; ++i) worker.Maintain();
   }
-  // What the master does when a worker that said no goodbye is fenced on every node.
+  // Acts as the master does when a worker that said no goodbye is fenced on every node.
   void Expel(MemoryWorker& worker) {
     EXPECT_TRUE(BlockOn(executor_,
                         cluster_.master().Leave(worker.context().hold, worker.context().membership))
@@ -72,7 +72,7 @@ TEST_F(SeatsTest, WhoTakesADeadWorkersSeatOverwritesItsEntry) {
     heir->Maintain();
   }
   EXPECT_EQ(owner->allocator().retired_count(), 0U);
-  // It is waited for like anybody else.
+  // It is waited for like any other worker.
   EpochPin pin = heir->reclaimer().Pin();
   Retire(*owner);
   for (int i = 0; i < 10; ++i) {

@@ -190,7 +190,7 @@ TEST_F(RedisCommands, InfoCountsKeysHitsAndCalls) {
   EXPECT_EQ(client_("CONFIG RESETSTAT"), kOk);
   EXPECT_EQ(client_("INFO latencystats").find("usec_get"), std::string::npos);
   EXPECT_NE(client_("INFO stats").find("keyspace_hits:0\r\n"), std::string::npos);
-  // What writes and answers with the old value has looked for it.
+  // A command that writes and answers with the old value has looked for it.
   for (const std::string_view call :
        {"GETSET k 1", "SET k 2 GET", "GETDEL k", "GETDEL k", "SETNX k 3"}) {
     client_(call);
@@ -204,7 +204,7 @@ TEST_F(RedisCommands, APipelineIsAnsweredInOrder) {
             "+OK\r\n:2\r\n-ERR unknown command 'FOO', with args beginning with: \r\n" + Bulk("2"));
 }
 
-// Somebody writes to `victim` just before a read-modify-write of `key`.
+// Another client writes to `victim` just before a read-modify-write of `key`.
 class InterferingKv final : public ForwardingKv {
  public:
   InterferingKv(Kv& store, std::string key, std::string victim, std::string value)
@@ -229,7 +229,7 @@ TEST_F(RedisCommands, MsetnxGivesBackWhatItHasTakenAndNothingElse) {
   EXPECT_EQ(client_("SET c 0"), kOk);
   EXPECT_EQ(client_("MSETNX a 1 b 2 c 3"), ":0\r\n");
   EXPECT_EQ(client_("MGET a b c"), "*3\r\n" + std::string(kNil) + kNil + Bulk("0"));
-  // The same value, but written by somebody else.
+  // The same value, but written by another client.
   InterferingKv interfering(worker_.worker->kv(), "c", "a", "1");
   RedisClient other(worker_, interfering);
   EXPECT_EQ(other("MSETNX a 1 b 2 c 3"), ":0\r\n");

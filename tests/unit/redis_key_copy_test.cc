@@ -11,8 +11,7 @@ RecordView Record(std::string_view value, uint64_t version) {
   return {value, value.size(), 0, version, static_cast<uint8_t>(ValueType::kString)};
 }
 
-// Of two RENAMEs that cross, each would remove what the other has stored, and both values were
-// gone.
+// If two RENAMEs crossed, each would remove what the other has stored, and both values were gone.
 TEST(KeyCopyTest, OnlyTheVeryWriteThatWasReadIsRemoved) {
   const RecordCopy copy = RecordCopy::Of(Record("x", 7));
   RemoveIfSame remove(copy.version);

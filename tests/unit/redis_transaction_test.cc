@@ -61,7 +61,7 @@ constexpr const char* kRefused =
 
 class RedisWatch : public testing::Test {
  protected:
-  // What EXEC answers behind `watches` (whole commands), a MULTI and the queued `body`.
+  // Returns the answer of EXEC behind `watches` (whole commands), a MULTI and the queued `body`.
   std::string Exec(const std::vector<std::string>& watches, const std::vector<std::string>& body) {
     for (const std::string& command : watches) EXPECT_EQ(client_(command), "+OK\r\n") << command;
     EXPECT_EQ(client_("MULTI"), "+OK\r\n");

@@ -77,7 +77,7 @@ TEST(RdbString, ADumpThatLostAByteOrABitIsNotSound) {
   }
 }
 
-// Only the checksum, which anybody can make, keeps such bytes away.
+// Only the checksum, which any client can make, keeps such bytes away.
 TEST(RdbString, AnyBytesAreLoadedOrRefused) {
   Rng rng(1);
   for (int i = 0; i < 200'000; ++i) {

@@ -120,7 +120,7 @@ TEST_F(AbdTest, AReplicaThatCountsHasTheBytes) {
   const std::string value = "whole";
   Task<Status> write = worker(0).abd.Write(operation, handles_[0], cluster_.NewBuffers(ref_.shape),
                                            BytesOf(value), &outcome);
-  // What is on its way to node 1 is lost, and node 2 is then lost altogether.
+  // The messages on their way to node 1 are lost, and node 2 is then lost altogether.
   write.Start();
   worker(0).sim_fabric->BreakChannel(NodeId{1});
   while (outcome.rewrite.is_empty()) ASSERT_TRUE(executor_.RunOnce());

@@ -179,7 +179,7 @@ TEST_F(InNOutTest, ALaneNeverDecreasesWhateverTheCacheSays) {
 }
 
 TEST_F(InNOutTest, RetriesAreBounded) {
-  // Somebody else changes the lane before every CAS.
+  // Another writer changes the lane before every CAS.
   RegisterTime time = 1;
   network_.set_observer(nullptr);
   Hook hook([&](const FabricOp& op) {

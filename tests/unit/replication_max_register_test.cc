@@ -56,7 +56,7 @@ class MaxRegisterTest : public testing::Test {
     done.m = MaxRegister::Largest(call);
     return done;
   }
-  // Puts a write on one replica only, as one whose other messages are late.
+  // Puts a write on one replica only, as a writer whose other messages are late.
   void Plant(int replica, uint32_t lane, MetaWord word, std::string_view value) {
     const WrittenValue written{WorkerId{9}, BytesOf(value)};
     EncodeBuffer(

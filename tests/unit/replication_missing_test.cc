@@ -39,7 +39,7 @@ class MissingReplicaTest : public testing::Test {
     edit(*view, node);
     cluster_.master().Commit(view);
   }
-  // The node ends, and workers are told to leave it aside.
+  // The node ends, and workers are told to evict it.
   void Lose(NodeId node) {
     cluster_.node(node.value).SetReachable(false);
     for (auto& worker : workers_) worker->fabric->LeaveAside(node, true);
@@ -117,8 +117,8 @@ Task<void> WriteInto(RegisterWorker* worker, RegisterHandle* handle, WriteBuffer
   *done = true;
 }
 
-// What a node answers after it was taken out does not make a majority: the write must wait for the
-// third replica, which is slow.
+// An answer that a node gives after it was taken out does not make a majority: the write must wait
+// for the third replica, which is slow.
 TEST_F(MissingReplicaTest, AnAnswerOfANodeThatIsOutByThenDoesNotCount) {
   for (uint16_t lost = 0; lost < 3; ++lost) {
     SCOPED_TRACE(lost);

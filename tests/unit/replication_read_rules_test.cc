@@ -154,7 +154,7 @@ TEST(ReadRulesTest, AGuessIsEverywhereIfAllReplicasShowItFirsthandTwice) {
     });
     ASSERT_EQ(IsEverywhere(seen, m, 3), show_it == 3);
     everywhere += show_it == 3 ? 1 : 0;
-    // Of a register that has a replica missing nothing is everywhere.
+    // Nothing of a register that has a replica missing is everywhere.
     ASSERT_FALSE(IsEverywhere(seen, m, 4));
   });
   EXPECT_GT(everywhere, 0U);

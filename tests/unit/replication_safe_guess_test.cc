@@ -119,7 +119,8 @@ TEST_F(SafeGuessTest, EmptyAndLongestValuesAreValues) {
   EXPECT_EQ(round_trips, 2U);
 }
 
-// A guess nobody finishes: read twice, locked, returned, and verified for those who come later.
+// A guess that its writer never finishes: read twice, locked, returned, and verified for later
+// readers.
 TEST_F(SafeGuessTest, AReaderFinishesADeadWritersGuess) {
   const MetaWord guess = PlantGuess(Now(), 9, "orphan", {0, 1, 2});
   uint32_t round_trips = 0;
@@ -132,7 +133,7 @@ TEST_F(SafeGuessTest, AReaderFinishesADeadWritersGuess) {
   EXPECT_EQ(round_trips, 1U);
 }
 
-// Nobody has to be locked out of it. Only reads of a contended register look for it.
+// No writer has to be locked out of it. Only reads of a contended register look for it.
 TEST_F(SafeGuessTest, AGuessThatIsEverywhereIsReadWithoutALock) {
   const MetaWord guess = PlantEverywhere(Now(), 9, "in flight");
   uint32_t round_trips = 0;
@@ -359,7 +360,7 @@ TEST_F(SafeGuessTest, AWriteOvertakenAtTheEndOfTimeStillRewrites) {
   EXPECT_GT(outcome.rewrite, outcome.guess);
   Settle();
   EXPECT_EQ(worker(0).Get(first), "beyond");
-  // Whoever goes on meets the end before long, and not in the middle of a write.
+  // A writer that goes on meets the end before long, and not in the middle of a write.
   int writes = 0;
   while (outcome.end == RegisterEnd::kDone && writes < 100) {
     outcome = worker(1).Set(second, cluster_.NewBuffers(old.shape), "more");
@@ -411,7 +412,7 @@ TEST(GuessClockTest, AForgottenRegistersTimesAreNotGuessedAgain) {
   RegisterTimes again = guesses.Times(birth);
   EXPECT_GT(guesses.Guess(again, {}), before);
   EXPECT_GE(guesses.Birth({}).value, birth.value + *before);
-  // A buffer from the hand of one whose clock is far ahead does not wear out a register at birth.
+  // A buffer from a worker whose clock is far ahead does not wear out a register at birth.
   const Ticks used{guesses.Now().value + 2 * uint64_t{kRegisterTimeEnd}};
   RegisterTimes born = guesses.Times(guesses.Birth(used));
   EXPECT_TRUE(guesses.Guess(born, used).has_value());

@@ -113,8 +113,9 @@ TEST(SnapshotRulesTest, ALateWriterNeverWinsAgainstTheWinner) {
       for (const uint64_t writer : writers) winner = Wins(votes, writer) ? writer : winner;
       for (const uint64_t late : writers) {
         if (late == winner) continue;
-        // What each backup shows the late writer: its own vote where it has one; else the vote, the
-        // winner's repair (1), or a later round's word, below (2) or above (3) all others.
+        // Each backup shows the late writer one of these: its own vote where it has one; else the
+        // vote, the winner's repair (1), or a later round's word, below (2) or above (3) all
+        // others.
         ForEveryPattern(backups, {0, 1, 2, 3}, [&](const std::vector<uint64_t>& shown) {
           std::vector<uint64_t> seen = votes;
           bool later_round = false;
@@ -133,8 +134,8 @@ TEST(SnapshotRulesTest, ALateWriterNeverWinsAgainstTheWinner) {
   }
 }
 
-// Words that no writer of the round wrote, such as those of the dead: nobody may win, but never
-// two.
+// Words that no writer of the round wrote, such as those of the dead: there may be no winner, but
+// never two.
 TEST(SnapshotRulesTest, NoPatternHasTwoWinners) {
   for (size_t backups = 1; backups <= kMaxBackups; ++backups) {
     const std::vector<uint64_t> writers = Writers(4);
@@ -155,7 +156,7 @@ TEST(SnapshotRulesTest, OneWhoHasNotWonByTheVotesAloneAsksThePrimary) {
     EXPECT_EQ(NextOfRound(Verdict::kLose, shared), RoundNext::kAwaitChange);
   }
   EXPECT_EQ(NextOfRound(Verdict::kWinMajority, false), RoundNext::kFixBackups);
-  // Of a word that others propose, too, the votes may be of a round that it has won before.
+  // The votes for a word that others propose, too, may be of a round that it has won before.
   EXPECT_EQ(NextOfRound(Verdict::kWinMajority, true), RoundNext::kAskPrimary);
 }
 

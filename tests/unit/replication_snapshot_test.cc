@@ -143,7 +143,7 @@ TEST_P(SnapshotTest, OneWriterOfARoundWinsAndTheOthersSeeItsWord) {
       for (size_t writer = 0; writer < attempts.size(); ++writer) {
         ASSERT_TRUE(attempts[writer].status.ok());
         EXPECT_EQ(attempts[writer].outcome.current, winner);
-        // Without backups the CAS of the primary decides, after everybody's log was committed.
+        // Without backups the CAS of the primary decides, after every writer's log was committed.
         const bool committed = attempts[writer].v_new == winner || cluster.replicas() == 1;
         EXPECT_TRUE(cluster.AllAre(LogOf(writer), committed ? v_old | kLogCommitted : 0));
       }
@@ -284,7 +284,7 @@ TEST(SnapshotFailureTest, AHoldOfAllWaitsForARoundThatItsWriterHasLeft) {
   EXPECT_TRUE(StopEngine(cluster).ok());
 }
 
-// A dead writer's words hold both backups and nobody will ever change the primary.
+// A dead writer's words hold both backups and no writer will ever change the primary.
 TEST(SnapshotFailureTest, TheWaitForADeadWinnerIsBounded) {
   SlotCluster cluster(3, 1, 1);
   cluster.Word(kSlot, 1) = cluster.Word(kSlot, 2) = 99;

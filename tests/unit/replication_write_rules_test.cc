@@ -147,8 +147,8 @@ std::vector<ReplicaSeen> Answers() {
   return all;
 }
 
-// What a reader that asks all replicas may have seen: a guess is read without a lock only if every
-// replica has shown it first-hand and as its largest.
+// Tries all that a reader of all replicas may have seen: a guess is read without a lock only if
+// every replica has shown it first-hand and as its largest.
 TEST(WriteRulesTest, AGuessThatIsHinderedIsFirsthandEverywhereToNobody) {
   uint64_t fresh = 0;
   uint64_t hindered = 0;

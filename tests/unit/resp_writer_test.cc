@@ -24,7 +24,7 @@ std::string Reply(int protocol, Write write) {
   return buffer.TEST_ToString();
 }
 
-// What the two protocols make of the same call.
+// Compares the replies that the two protocols make of the same call.
 template <typename Write>
 void ExpectReplies(Write write, std::string_view resp2, std::string_view resp3) {
   EXPECT_EQ(Reply(2, write), resp2);

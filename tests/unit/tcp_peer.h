@@ -152,7 +152,7 @@ class SpoilingProxy {
   struct Plan {
     Fault fault = Fault::kNone;
     bool to_node = true;       // the direction that is spoiled
-    uint64_t after_bytes = 0;  // of that direction, on the first connection after SetPlan
+    uint64_t after_bytes = 0;  // in that direction, on the first connection after SetPlan
   };
 
   explicit SpoilingProxy(uint16_t node_port) : node_port_(node_port) {

@@ -1,4 +1,4 @@
-// What a directory remembers of a cluster: whose files are removed, the secret, options that
+// A directory remembers this of a cluster: whose files are removed, the secret, options that
 // differ, and which member is which process.
 #include <gtest/gtest.h>
 #include <sys/stat.h>

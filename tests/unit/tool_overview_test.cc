@@ -1,4 +1,4 @@
-// What `onetrip status` makes of what master and agents say.
+// `onetrip status` makes this text of what master and agents say.
 #include <gtest/gtest.h>
 
 #include "tool/overview.h"
