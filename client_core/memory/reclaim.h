@@ -37,7 +37,7 @@ class BeforeEpoch {
   virtual Task<Status> Prepare() = 0;
 };
 
-// An operation's presence in an epoch. Movable; ends with its scope.
+// An operation's in-flight guard in an epoch. Movable; ends with its scope.
 class EpochPin {
  public:
   EpochPin() = default;
