@@ -5,7 +5,7 @@
 namespace onetrip {
 namespace {
 
-void Quiesce(const QuiesceOrder& order, Quiesce& worker, std::function<void()> done) {
+void BeginQuiesce(const QuiesceOrder& order, Quiesce& worker, std::function<void()> done) {
   for (const NodeId node : order.evict) {
     if (worker.duties() != nullptr) worker.duties()->LeaveNode(node);
   }
@@ -22,7 +22,7 @@ void UseView(const ViewOrder& order, Quiesce& worker, const std::function<void()
 
 void CarryOut(const WorkerOrder& order, Quiesce& worker, std::function<void()> done) {
   if (const auto* quiesce = std::get_if<QuiesceOrder>(&order)) {
-    Quiesce(*quiesce, worker, std::move(done));
+    BeginQuiesce(*quiesce, worker, std::move(done));
   } else if (const auto* reach = std::get_if<ReachOrder>(&order)) {
     worker.AwaitReach(reach->node, std::move(done));
   } else {
