@@ -18,7 +18,7 @@ void ViewHold::Door::Post(std::function<void(ViewHold&)> fn) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (hold_ == nullptr) return;
     if (executor_ != nullptr) {
-      // The hold may die before the turn comes; it dies on that very thread.
+      // *hold_ may die before the turn comes; it dies on that very thread.
       return executor_->Post([door = hold_->door_, fn = std::move(fn)] {
         if (door->hold_ != nullptr) fn(*door->hold_);
       });
