@@ -96,9 +96,9 @@ void BM_Split(benchmark::State& state) {
     IndexWorker& worker = store->worker();
     const Subtable table = worker.index().SubtableAt(0);
     {
-      ViewHold::Presence presence(worker.context().hold);
+      Quiesce::InFlightGuard in_flight(worker.context().quiesce);
       state.ResumeTiming();
-      CHECK(BlockOn(store->executor(), worker.index().Split(presence, table)).ok());
+      CHECK(BlockOn(store->executor(), worker.index().Split(in_flight, table)).ok());
       state.PauseTiming();
     }
     store.reset();

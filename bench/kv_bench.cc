@@ -71,7 +71,7 @@ Task<void> Gets(Store& store, const uint32_t* keys) {
   for (int i = 0; i < kInFlight; ++i) {
     ReadResult result;
     const Key key{0, store.name(keys[i])};
-    if (!store.kv().GetAtOnce(key, &result)) {
+    if (!store.kv().GetFast(key, &result)) {
       const Status status = co_await store.kv().Get(key, &result);
       CHECK(status.ok() && result.found());
     }

@@ -21,7 +21,7 @@ Task<void> RequestMemory::Take(uint64_t bytes, const bool* open) {
     MemoryBudget::Growth growth(share_, bytes - share_.bytes());
     while (!growth.Take() && *open) co_await executor_.SleepFor(kLookNs);
   } else {
-    MemoryBudget::Turn turn(budget_, bytes);
+    MemoryBudget::Ticket turn(budget_, bytes);
     while (!turn.Take(&share_) && *open) co_await executor_.SleepFor(kLookNs);
   }
 }

@@ -12,7 +12,7 @@ namespace onetrip {
 struct LocalMaster::Swap {
   uint32_t first;
   uint32_t second;
-  DoorPtr door;  // to the worker that asked
+  MailboxPtr mailbox;  // to the worker that asked
   std::coroutine_handle<> waiter;
   Status status;
 };
@@ -49,35 +49,35 @@ std::shared_ptr<const View> LocalMaster::view() const {
   return view_;
 }
 
-Task<Result<Membership>> LocalMaster::Join(ViewHold& hold) {
+Task<Result<Membership>> LocalMaster::Join(Quiesce& hold) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Result<Membership> membership = state_.Join();
   if (!membership.ok()) co_return membership;
   Commit();
   // It has nothing under way, and starts nothing before the swaps.
   if (!swaps_.empty()) hold.Hold(HoldKind::kAll);
-  workers_.push_back(hold.door());
+  workers_.push_back(hold.mailbox());
   co_return membership;
 }
 
-Task<Status> LocalMaster::Leave(ViewHold& hold, Membership membership) {
+Task<Status> LocalMaster::Leave(Quiesce& hold, Membership membership) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const Status status = state_.Leave(membership);
   if (!status.ok()) co_return status;
   Commit();
-  std::erase(workers_, hold.door());
+  std::erase(workers_, hold.mailbox());
   co_return status;
 }
 
-Task<Status> LocalMaster::FlushKeyspaces(ViewHold& /*hold*/, std::optional<uint32_t> database) {
+Task<Status> LocalMaster::FlushKeyspaces(Quiesce& /*hold*/, std::optional<uint32_t> database) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const Status status = state_.FlushKeyspaces(database);
   if (status.ok()) Commit();
   co_return status;
 }
 
-Task<Status> LocalMaster::SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) {
-  Swap swap{first, second, hold.door(), nullptr, Status::Ok()};
+Task<Status> LocalMaster::SwapKeyspaces(Quiesce& hold, uint32_t first, uint32_t second) {
+  Swap swap{first, second, hold.mailbox(), nullptr, Status::Ok()};
   const Status status = co_await SwapAwaiter(*this, swap);
   co_return status;
 }
@@ -87,8 +87,8 @@ void LocalMaster::Enqueue(Swap* swap) {
   swaps_.push_back(swap);
   if (swaps_.size() > 1) return;
   AckBarrier all_hold([this] { CommitSwaps(); });
-  for (const DoorPtr& door : workers_) {
-    door->Post([ack = all_hold.Expect()](ViewHold& hold) {
+  for (const MailboxPtr& mailbox : workers_) {
+    mailbox->Post([ack = all_hold.Expect()](Quiesce& hold) {
       hold.Hold(HoldKind::kAll, [ack] { ack->Give(); });
     });
   }
@@ -102,11 +102,12 @@ void LocalMaster::CommitSwaps() {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (Swap* swap : swaps_) swap->status = state_.SwapKeyspaces(swap->first, swap->second);
   Commit();
-  for (const DoorPtr& door : workers_) {
-    door->Post([](ViewHold& hold) { hold.Release(); });
+  for (const MailboxPtr& mailbox : workers_) {
+    mailbox->Post([](Quiesce& hold) { hold.Release(); });
   }
   for (const Swap* swap : std::exchange(swaps_, {})) {
-    swap->door->Post([waiter = swap->waiter](ViewHold& hold) { hold.executor().Schedule(waiter); });
+    swap->mailbox->Post(
+        [waiter = swap->waiter](Quiesce& hold) { hold.executor().Schedule(waiter); });
   }
 }
 

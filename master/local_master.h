@@ -10,7 +10,7 @@
 
 #include "client_core/base/clock.h"
 #include "client_core/cluster/master_client.h"
-#include "client_core/cluster/view_hold.h"
+#include "client_core/cluster/quiesce.h"
 #include "master/membership.h"
 
 namespace onetrip {
@@ -22,14 +22,14 @@ class LocalMaster final : public MasterClient {
   LocalMaster(MembershipState state, const Clock& clock);
 
   [[nodiscard]] std::shared_ptr<const View> view() const override;
-  Task<Result<Membership>> Join(ViewHold& hold) override;
-  Task<Status> Leave(ViewHold& hold, Membership membership) override;
-  Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) override;
+  Task<Result<Membership>> Join(Quiesce& hold) override;
+  Task<Status> Leave(Quiesce& hold, Membership membership) override;
+  Task<Status> FlushKeyspaces(Quiesce& hold, std::optional<uint32_t> database) override;
   // Waits as long as the slowest worker takes to end what is under way.
-  Task<Status> SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) override;
+  Task<Status> SwapKeyspaces(Quiesce& hold, uint32_t first, uint32_t second) override;
 
  private:
-  using DoorPtr = std::shared_ptr<ViewHold::Door>;
+  using MailboxPtr = std::shared_ptr<Quiesce::Mailbox>;
   struct Swap;
   class SwapAwaiter;
 
@@ -43,7 +43,7 @@ class LocalMaster final : public MasterClient {
   mutable std::mutex mutex_;
   MembershipState state_;
   std::shared_ptr<const View> view_;
-  std::vector<DoorPtr> workers_;
+  std::vector<MailboxPtr> workers_;
   std::vector<Swap*> swaps_;  // that wait; not empty: workers hold, or are about to
 };
 

@@ -25,18 +25,18 @@ MemoryBudget::Share MemoryBudget::Share::TakeNow(std::shared_ptr<MemoryBudget> b
   return share;
 }
 
-MemoryBudget::Turn::Turn(std::shared_ptr<MemoryBudget> budget, uint64_t bytes)
+MemoryBudget::Ticket::Ticket(std::shared_ptr<MemoryBudget> budget, uint64_t bytes)
     : budget_(std::move(budget)), bytes_(bytes) {
   const std::lock_guard<std::mutex> lock(budget_->mutex_);
   budget_->waiting_.push_back(this);
 }
 
-MemoryBudget::Turn::~Turn() {
+MemoryBudget::Ticket::~Ticket() {
   const std::lock_guard<std::mutex> lock(budget_->mutex_);
   std::erase(budget_->waiting_, this);
 }
 
-bool MemoryBudget::Turn::Take(Share* share) {
+bool MemoryBudget::Ticket::Take(Share* share) {
   Share taken;
   {
     const std::lock_guard<std::mutex> lock(budget_->mutex_);

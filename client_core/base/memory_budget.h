@@ -57,12 +57,12 @@ class MemoryBudget {
   };
 
   // A place in the queue, until it goes.
-  class Turn {
+  class Ticket {
    public:
-    Turn(std::shared_ptr<MemoryBudget> budget, uint64_t bytes);
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-    ~Turn();
+    Ticket(std::shared_ptr<MemoryBudget> budget, uint64_t bytes);
+    Ticket(const Ticket&) = delete;
+    Ticket& operator=(const Ticket&) = delete;
+    ~Ticket();
     // True: `share` has the bytes, and the place is given up. Else try again later.
     bool Take(Share* share);
 
@@ -97,7 +97,7 @@ class MemoryBudget {
   const uint64_t bytes_;
   mutable std::mutex mutex_;
   uint64_t used_bytes_ = 0;            // guarded by mutex_
-  std::deque<const Turn*> waiting_;    // guarded by mutex_
+  std::deque<const Ticket*> waiting_;  // guarded by mutex_
   std::deque<const Growth*> growing_;  // guarded by mutex_
   bool beyond_taken_ = false;          // guarded by mutex_; some share is the one that may
 };

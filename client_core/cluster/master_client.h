@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "client_core/base/status.h"
+#include "client_core/cluster/quiesce.h"
 #include "client_core/cluster/view.h"
-#include "client_core/cluster/view_hold.h"
 #include "client_core/coro/task.h"
 #include "client_core/layout/types.h"
 
@@ -43,18 +43,18 @@ class MasterClient {
   // while a change of the view needs it; it outlives the membership, or ends with the worker.
   // kUnavailable: kMaxWorkers are members, or the master does not answer.
   // kUnknownOutcome: the connection broke; there may be a member that no worker is.
-  virtual Task<Result<Membership>> Join(ViewHold& hold) = 0;
+  virtual Task<Result<Membership>> Join(Quiesce& hold) = 0;
   // Ends a membership. REQUIRES: every operation of the worker has completed on every node.
-  virtual Task<Status> Leave(ViewHold& hold, Membership membership) = 0;
+  virtual Task<Status> Leave(Quiesce& hold, Membership membership) = 0;
 
   // Maps `database` (all of them if none is named) to a fresh, empty keyspace. When it returns ok,
   // the new view is committed. Old keyspaces are swept by the workers.
   // kUnavailable: nothing was done. kUnknownOutcome: it may have been.
-  virtual Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) = 0;
+  virtual Task<Status> FlushKeyspaces(Quiesce& hold, std::optional<uint32_t> database) = 0;
   // Lets two databases exchange their keyspaces while nothing is under way on any memory node: no
   // operation on either may land in the other. Results as FlushKeyspaces.
   // REQUIRES: both below kMaxDatabases.
-  virtual Task<Status> SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) = 0;
+  virtual Task<Status> SwapKeyspaces(Quiesce& hold, uint32_t first, uint32_t second) = 0;
 
  protected:
   // Set by the implementation once view() returns the view of this version.

@@ -5,14 +5,14 @@
 namespace onetrip {
 namespace {
 
-void Quiesce(const QuiesceOrder& order, ViewHold& worker, std::function<void()> done) {
+void Quiesce(const QuiesceOrder& order, Quiesce& worker, std::function<void()> done) {
   for (const NodeId node : order.evict) {
     if (worker.duties() != nullptr) worker.duties()->LeaveNode(node);
   }
   worker.Hold(order.kind, std::move(done));
 }
 
-void UseView(const ViewOrder& order, ViewHold& worker, const std::function<void()>& done) {
+void UseView(const ViewOrder& order, Quiesce& worker, const std::function<void()>& done) {
   if (worker.duties() != nullptr) worker.duties()->UseView(*order.view);
   if (order.ends_quiesce) worker.Release();
   done();
@@ -20,7 +20,7 @@ void UseView(const ViewOrder& order, ViewHold& worker, const std::function<void(
 
 }  // namespace
 
-void CarryOut(const WorkerOrder& order, ViewHold& worker, std::function<void()> done) {
+void CarryOut(const WorkerOrder& order, Quiesce& worker, std::function<void()> done) {
   if (const auto* quiesce = std::get_if<QuiesceOrder>(&order)) {
     Quiesce(*quiesce, worker, std::move(done));
   } else if (const auto* reach = std::get_if<ReachOrder>(&order)) {
@@ -30,7 +30,7 @@ void CarryOut(const WorkerOrder& order, ViewHold& worker, std::function<void()> 
   }
 }
 
-void CarryOut(const RepairOrder& order, ViewHold& worker, const WorkerDuties::DoneFn& done) {
+void CarryOut(const RepairOrder& order, Quiesce& worker, const WorkerDuties::DoneFn& done) {
   if (worker.duties() == nullptr) {
     return done(Status(StatusCode::kUnavailable, "the worker has not started, or has ended"));
   }

@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
+#include "client_core/cluster/quiesce.h"
 #include "client_core/cluster/repair_order.h"
 #include "client_core/cluster/view.h"
-#include "client_core/cluster/view_hold.h"
 #include "client_core/layout/types.h"
 
 namespace onetrip {
@@ -33,9 +33,9 @@ using WorkerOrder = std::variant<QuiesceOrder, ReachOrder, ViewOrder>;
 // Both on the worker's thread. `done` is called once, perhaps at once; it is destroyed without a
 // call with the worker, when a later quiesce or a view takes a quiesce's place, and when the worker
 // has no duties any more and will reach no node.
-void CarryOut(const WorkerOrder& order, ViewHold& worker, std::function<void()> done);
+void CarryOut(const WorkerOrder& order, Quiesce& worker, std::function<void()> done);
 // `done` says kUnavailable if the worker has not started yet or has ended.
-void CarryOut(const RepairOrder& order, ViewHold& worker, const WorkerDuties::DoneFn& done);
+void CarryOut(const RepairOrder& order, Quiesce& worker, const WorkerDuties::DoneFn& done);
 
 }  // namespace onetrip
 

@@ -46,7 +46,7 @@ class GrpcMasterClient::RepairOnItsWay {
 class GrpcMasterClient::CallAwaiter {
  public:
   CallAwaiter(GrpcMasterClient& client, const control::Request& request, uint64_t timeout_ms,
-              ViewHold& hold, std::shared_ptr<Call> call)
+              Quiesce& hold, std::shared_ptr<Call> call)
       : client_(client),
         request_(request),
         timeout_ms_(timeout_ms),
@@ -55,7 +55,7 @@ class GrpcMasterClient::CallAwaiter {
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> waiter) {
     call_->waiter = waiter;
-    client_.Start(request_, timeout_ms_, hold_.door(), call_);
+    client_.Start(request_, timeout_ms_, hold_.mailbox(), call_);
   }
   void await_resume() const noexcept {}
 
@@ -63,7 +63,7 @@ class GrpcMasterClient::CallAwaiter {
   GrpcMasterClient& client_;
   const control::Request& request_;
   const uint64_t timeout_ms_;
-  ViewHold& hold_;
+  Quiesce& hold_;
   const std::shared_ptr<Call> call_;
 };
 
@@ -114,7 +114,7 @@ std::string GrpcMasterClient::last_error() const {
   return last_error_;
 }
 
-Task<Result<Membership>> GrpcMasterClient::Join(ViewHold& hold) {
+Task<Result<Membership>> GrpcMasterClient::Join(Quiesce& hold) {
   control::Request request;
   request.mutable_join_worker();
   auto call = std::make_shared<Call>();
@@ -123,7 +123,7 @@ Task<Result<Membership>> GrpcMasterClient::Join(ViewHold& hold) {
   co_return call->membership;
 }
 
-Task<Status> GrpcMasterClient::Leave(ViewHold& hold, Membership membership) {
+Task<Status> GrpcMasterClient::Leave(Quiesce& hold, Membership membership) {
   control::Request request;
   request.mutable_leave_worker()->set_worker(membership.id.value);
   request.mutable_leave_worker()->set_index(membership.index.value);
@@ -135,7 +135,7 @@ Task<Status> GrpcMasterClient::Leave(ViewHold& hold, Membership membership) {
   co_return call->status;
 }
 
-Task<Status> GrpcMasterClient::FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) {
+Task<Status> GrpcMasterClient::FlushKeyspaces(Quiesce& hold, std::optional<uint32_t> database) {
   control::Request request;
   request.mutable_flush()->set_all(!database.has_value());
   request.mutable_flush()->set_database(database.value_or(0));
@@ -145,7 +145,7 @@ Task<Status> GrpcMasterClient::FlushKeyspaces(ViewHold& hold, std::optional<uint
   co_return call->status;
 }
 
-Task<Status> GrpcMasterClient::SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) {
+Task<Status> GrpcMasterClient::SwapKeyspaces(Quiesce& hold, uint32_t first, uint32_t second) {
   control::Request request;
   request.mutable_swap()->set_first(first);
   request.mutable_swap()->set_second(second);
@@ -158,12 +158,12 @@ Task<Status> GrpcMasterClient::SwapKeyspaces(ViewHold& hold, uint32_t first, uin
 // ---- The session thread ----
 
 void GrpcMasterClient::Start(const control::Request& request, uint64_t timeout_ms,
-                             const DoorPtr& door, std::shared_ptr<Call> call) {
+                             const MailboxPtr& mailbox, std::shared_ptr<Call> call) {
   const bool joins = request.has_join_worker();
   const bool leaves = request.has_leave_worker();
   const WorkerId leaver{request.leave_worker().worker()};
   stream_->Ask(request, timeout_ms,
-               [this, joins, leaves, leaver, door, call = std::move(call)](
+               [this, joins, leaves, leaver, mailbox, call = std::move(call)](
                    Status status, const std::string& reason, const control::Reply* reply) {
                  call->status = status;
                  call->reason = reason;
@@ -177,7 +177,7 @@ void GrpcMasterClient::Start(const control::Request& request, uint64_t timeout_m
                    offset_.AtLeast(joined.time_us(), clock_.NowNs());
                    clock_offset_us_.store(offset_.offset_us(), std::memory_order_relaxed);
                    offset_.Use();
-                   mailboxes_[call->membership.id.value] = door;
+                   mailboxes_[call->membership.id.value] = mailbox;
                    ++members_;
                    session_.OnJoined(call->membership.id);
                    PerformEffects();
@@ -187,7 +187,7 @@ void GrpcMasterClient::Start(const control::Request& request, uint64_t timeout_m
                    session_.OnLeft(leaver, clock_.NowNs());
                    PerformEffects();
                  }
-                 door->Post([call](ViewHold& hold) { hold.executor().Schedule(call->waiter); });
+                 mailbox->Post([call](Quiesce& hold) { hold.executor().Schedule(call->waiter); });
                });
 }
 
@@ -301,7 +301,7 @@ void GrpcMasterClient::Perform(const agent_effect::TellWorkers& tell) {
     });
   });
   for (const WorkerId worker : tell.workers) {
-    mailboxes_.at(worker.value)->Post([order = tell.order, ack = barrier.Expect()](ViewHold& hold) {
+    mailboxes_.at(worker.value)->Post([order = tell.order, ack = barrier.Expect()](Quiesce& hold) {
       CarryOut(order, hold, [ack] { ack->Give(); });
     });
   }
@@ -309,7 +309,7 @@ void GrpcMasterClient::Perform(const agent_effect::TellWorkers& tell) {
 }
 
 void GrpcMasterClient::Perform(const agent_effect::StartQuiesced& start) {
-  mailboxes_.at(start.worker.value)->Post([kind = start.kind](ViewHold& hold) { hold.Hold(kind); });
+  mailboxes_.at(start.worker.value)->Post([kind = start.kind](Quiesce& hold) { hold.Hold(kind); });
 }
 
 void GrpcMasterClient::Perform(const agent_effect::StartRepair& start) {

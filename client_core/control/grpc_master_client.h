@@ -47,10 +47,10 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
 
   [[nodiscard]] std::shared_ptr<const View> view() const override;
   // REQUIRES: `hold` belongs to a LoopExecutor.
-  Task<Result<Membership>> Join(ViewHold& hold) override;
-  Task<Status> Leave(ViewHold& hold, Membership membership) override;
-  Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) override;
-  Task<Status> SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) override;
+  Task<Result<Membership>> Join(Quiesce& hold) override;
+  Task<Status> Leave(Quiesce& hold, Membership membership) override;
+  Task<Status> FlushKeyspaces(Quiesce& hold, std::optional<uint32_t> database) override;
+  Task<Status> SwapKeyspaces(Quiesce& hold, uint32_t first, uint32_t second) override;
 
   // Why the last Join or Flush failed, in one line. Any thread.
   [[nodiscard]] std::string last_error() const;
@@ -82,10 +82,10 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
   struct Call;
   class CallAwaiter;
   class RepairOnItsWay;
-  using DoorPtr = std::shared_ptr<ViewHold::Door>;
+  using MailboxPtr = std::shared_ptr<Quiesce::Mailbox>;
 
   GrpcMasterClient(ControlOptions options, ExpelledFn expelled, NewViewFn new_view, UsageFn usage);
-  void Start(const control::Request& request, uint64_t timeout_ms, const DoorPtr& door,
+  void Start(const control::Request& request, uint64_t timeout_ms, const MailboxPtr& mailbox,
              std::shared_ptr<Call> call);
 
   void OnWelcome(const ControlWelcome& welcome) override;
@@ -118,7 +118,7 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
 
   // Session thread.
   AgentSession session_;
-  std::map<uint32_t, DoorPtr> mailboxes_;  // by the ids of the session's workers
+  std::map<uint32_t, MailboxPtr> mailboxes_;  // by the ids of the session's workers
   const SystemClock clock_;
   OffsetEstimate offset_;
 

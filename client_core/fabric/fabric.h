@@ -89,12 +89,12 @@ class Fabric {
   // kUnavailable: surely not done. kUnknownOutcome: the node was lost meanwhile.
   virtual Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) = 0;
 
-  // With `aside`, evicts `node`: requests that wait for it fail soon, with their outcome unknown,
+  // With `evicted`, evicts `node`: requests that wait for it fail soon, with their outcome unknown,
   // later ones are refused unsent, Control() is refused with kUnavailable, and settled() does not
   // wait for it. Requests sent before may still take effect there, until the node has closed the
-  // channel; so its memory counts for nothing until it has been copied anew. Without `aside`,
+  // channel; so its memory counts for nothing until it has been copied anew. Without `evicted`,
   // readmits the node, on a new channel. `node` may be one that is not known yet.
-  virtual void LeaveAside(NodeId node, bool aside) = 0;
+  virtual void SetEvicted(NodeId node, bool evicted) = 0;
 
   // True if a request posted to `node` now goes out on an open channel, as far as is known.
   [[nodiscard]] virtual bool Reaches(NodeId node) const = 0;

@@ -42,20 +42,20 @@ void ShmFabric::SetEndpoint(NodeId node, MemoryEndpoint* endpoint) {
   Node& known = At(node);
   known.endpoint = endpoint;
   known.base = endpoint->base();
-  known.bytes = known.aside ? 0 : endpoint->bytes();
+  known.bytes = known.evicted ? 0 : endpoint->bytes();
 }
 
 // An operation takes no time here: none is under way.
-void ShmFabric::LeaveAside(NodeId node, bool aside) {
+void ShmFabric::SetEvicted(NodeId node, bool evicted) {
   Node& known = At(node);
-  known.aside = aside;
-  known.bytes = aside || known.endpoint == nullptr ? 0 : known.endpoint->bytes();
+  known.evicted = evicted;
+  known.bytes = evicted || known.endpoint == nullptr ? 0 : known.endpoint->bytes();
 }
 
 bool ShmFabric::Reaches(NodeId node) const {
   if (node.value >= nodes_.size()) return false;
   const Node& known = nodes_[node.value];
-  return !known.aside && known.endpoint != nullptr && known.endpoint->reachable();
+  return !known.evicted && known.endpoint != nullptr && known.endpoint->reachable();
 }
 
 bool ShmFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> /*waiter*/) {
@@ -76,7 +76,7 @@ bool ShmFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> /
 
 Task<Result<ControlReply>> ShmFabric::Control(NodeId node, ControlRequest request) {
   const Node& known = At(node);
-  if (known.aside || known.endpoint == nullptr || !known.endpoint->reachable()) {
+  if (known.evicted || known.endpoint == nullptr || !known.endpoint->reachable()) {
     co_return Status(StatusCode::kUnavailable, "the memory node is lost");
   }
   const std::shared_ptr<const PendingControl> pending = known.endpoint->Start(request);
@@ -85,7 +85,7 @@ Task<Result<ControlReply>> ShmFabric::Control(NodeId node, ControlRequest reques
        look_ns = std::min(2 * look_ns, kLookNsMax)) {
     CHECK(executor_ != nullptr);
     co_await executor_->SleepFor(look_ns);
-    if (At(node).aside) co_return Status(StatusCode::kUnknownOutcome, "the memory node was left");
+    if (At(node).evicted) co_return Status(StatusCode::kUnknownOutcome, "the memory node was left");
   }
   if (!pending->reply.has_value()) {
     co_return Status(StatusCode::kUnknownOutcome, "the memory node was lost");

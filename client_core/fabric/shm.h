@@ -23,7 +23,7 @@ class ShmFabric final : public Fabric {
   void SetEndpoint(NodeId node, MemoryEndpoint* endpoint);
 
   Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) override;
-  void LeaveAside(NodeId node, bool aside) override;
+  void SetEvicted(NodeId node, bool evicted) override;
   [[nodiscard]] bool Reaches(NodeId node) const override;
   void Prefetch(RemoteAddr at, uint32_t bytes) const override;
   void PrefetchForWrite(RemoteAddr at, uint32_t bytes) const override;
@@ -36,7 +36,7 @@ class ShmFabric final : public Fabric {
     MemoryEndpoint* endpoint = nullptr;  // null: not reached yet
     std::byte* base = nullptr;
     uint64_t bytes = 0;  // 0 also while the node is evicted: nothing is within its bounds
-    bool aside = false;
+    bool evicted = false;
   };
   Node& At(NodeId node);
 

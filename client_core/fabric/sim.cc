@@ -106,7 +106,7 @@ SimFabric::SimFabric(Executor& worker, SimNetwork* own_network, SimNetwork* shar
     channels_.back()->fabric = this;
     channels_.back()->node = NodeId{static_cast<uint16_t>(node)};
     // The worker does not know the node yet.
-    channels_.back()->aside = network_.options().open_ns_max != 0;
+    channels_.back()->evicted = network_.options().open_ns_max != 0;
   }
 }
 
@@ -126,7 +126,7 @@ bool SimFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> w
   const auto ops = round_trip->ops();
   for (FabricOp& op : ops) op.ok = false;
   if (network_.instant_) {
-    ApplyAtOnce(ops);
+    ApplyInstantly(ops);
     return true;
   }
   if (completes_inline()) {
@@ -157,7 +157,7 @@ bool SimFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> w
   return false;
 }
 
-void SimFabric::ApplyAtOnce(std::span<FabricOp> ops) {
+void SimFabric::ApplyInstantly(std::span<FabricOp> ops) {
   for (FabricOp& op : ops) {
     MemoryEndpoint& endpoint = network_.endpoint(op.node);
     CHECK(channels_[op.node.value]->requests.empty() && endpoint.reachable());
@@ -378,11 +378,11 @@ void SimNetwork::CloseChannels(NodeId node) {
   }
 }
 
-void SimFabric::LeaveAside(NodeId node, bool aside) {
+void SimFabric::SetEvicted(NodeId node, bool evicted) {
   Channel& channel = *channels_.at(node.value);
-  if (std::exchange(channel.aside, aside) == aside) return;
+  if (std::exchange(channel.evicted, evicted) == evicted) return;
   channel.cut_short = false;
-  if (aside) return BreakChannel(node);
+  if (evicted) return BreakChannel(node);
   CloseChannel(channel);
   const uint64_t open_ns_max = network_.options_.open_ns_max;
   if (open_ns_max == 0) return;
@@ -402,7 +402,7 @@ void SimFabric::SetCut(NodeId node, bool cut) {
 }
 
 bool SimFabric::IsOpen(const Channel& channel) const {
-  return !channel.aside && !channel.cut && network_.executor_.NowNs() >= channel.opens_ns;
+  return !channel.evicted && !channel.cut && network_.executor_.NowNs() >= channel.opens_ns;
 }
 
 bool SimFabric::Reaches(NodeId node) const {
@@ -412,7 +412,7 @@ bool SimFabric::Reaches(NodeId node) const {
 bool SimFabric::settled() const {
   return std::none_of(channels_.begin(), channels_.end(), [](const auto& channel) {
     const bool may_come = !channel->requests.empty() && channel->requests.front().failed;
-    return !channel->aside && (may_come || channel->cut_short);
+    return !channel->evicted && (may_come || channel->cut_short);
   });
 }
 

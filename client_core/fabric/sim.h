@@ -137,7 +137,7 @@ class SimFabric final : public Fabric {
   Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) override;
 
   // An evicted node's channel breaks; a readmitted node welcomes the worker on a new one.
-  void LeaveAside(NodeId node, bool aside) override;
+  void SetEvicted(NodeId node, bool evicted) override;
   [[nodiscard]] bool Reaches(NodeId node) const override;
 
   // The connection to `node` is lost: all that is on its way fails soon, with its outcome unknown,
@@ -200,7 +200,7 @@ class SimFabric final : public Fabric {
     bool applying = false;
     bool stalled = false;  // found its node paused
     bool fenced = false;
-    bool aside = false;
+    bool evicted = false;
     bool cut = false;
     bool cut_short = false;  // something failed by the cut, and the node has not said so yet
     uint64_t opens_ns = 0;   // nothing is posted before
@@ -223,7 +223,7 @@ class SimFabric final : public Fabric {
   // When what is sent now, and ready at `ready_ns`, arrives: nothing overtakes on a channel.
   uint64_t DrawArrival(Channel& channel, uint64_t ready_ns);
   static void DeliverControlReply(Channel& channel, const Request& reply);
-  void ApplyAtOnce(std::span<FabricOp> ops);
+  void ApplyInstantly(std::span<FabricOp> ops);
   // Returns the piece of a bulk operation that a step applies after `applied_bytes`; else all of
   // `op`.
   FabricOp NextPiece(const FabricOp& op, uint64_t applied_bytes);

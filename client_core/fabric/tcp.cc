@@ -85,7 +85,7 @@ TcpChannel& TcpFabric::At(NodeId node) {
   return *channel;
 }
 
-void TcpFabric::LeaveAside(NodeId node, bool aside) { At(node).LeaveAside(aside); }
+void TcpFabric::SetEvicted(NodeId node, bool evicted) { At(node).SetEvicted(evicted); }
 
 bool TcpFabric::Reaches(NodeId node) const {
   const TcpChannel* const channel = Find(node);

@@ -68,7 +68,7 @@ class TcpFabric final : public Fabric, private Poller {
   [[nodiscard]] std::string ConnectError(NodeId node) const;
 
   Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) override;
-  void LeaveAside(NodeId node, bool aside) override;
+  void SetEvicted(NodeId node, bool evicted) override;
   [[nodiscard]] bool Reaches(NodeId node) const override;
   // True if the node answers on that channel, too: one that has been silent for a second or more
   // does not, though its channel is open still.

@@ -72,8 +72,8 @@ class TcpChannel {
   // Where the node is; drops a connection to elsewhere and connects.
   void SetAddress(const sockaddr_storage& address, socklen_t address_bytes, std::string name);
 
-  // With `aside` the connection ends, and none is made until it is called without.
-  void LeaveAside(bool aside);
+  // With `evicted` the connection ends, and none is made until it is called without.
+  void SetEvicted(bool evicted);
 
   void Post(const RoundTripPtr& round_trip);
   // False when the call has failed at once.
@@ -202,7 +202,7 @@ class TcpChannel {
   // A frame of the round trip whose frames are being answered was executed in part only.
   bool round_trip_failed_ = false;
   bool unsettled_ = false;
-  bool aside_ = false;
+  bool evicted_ = false;
   Ring<Request> pending_;
   Ring<Sent> sent_;
   TcpFrameWriter writer_;

@@ -53,18 +53,18 @@ void TcpChannel::SetAddress(const sockaddr_storage& address, socklen_t address_b
   name_ = "memory node " + std::to_string(node_.value) + " at " + std::move(name);
   Disconnect();
   FailAll();
-  if (aside_) return;
+  if (evicted_) return;
   Connect();
 }
 
-void TcpChannel::LeaveAside(bool aside) {
-  if (std::exchange(aside_, aside) == aside) return;
+void TcpChannel::SetEvicted(bool evicted) {
+  if (std::exchange(evicted_, evicted) == evicted) return;
   Disconnect();
   FailAll();
   // Nothing rests on what an evicted node does with the requests it was sent.
   unsettled_ = false;
   backoff_ms_ = fabric_.options_.backoff_min_ms;
-  if (!aside && address_bytes_ != 0) Connect();
+  if (!evicted && address_bytes_ != 0) Connect();
 }
 
 void TcpChannel::SetAlarm(uint64_t delay_ns) {

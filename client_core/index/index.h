@@ -95,7 +95,7 @@ class Index {
   // Splits `table` in two, or waits a little if another worker splits it. REQUIRES: the caller
   // holds no pin. kOutOfMemory: no memory for another subtable, or the directory is at its depth.
   // The in-flight guard is the caller's, which has left the slots; entered when it was needed.
-  Task<Status> Split(ViewHold::Presence& presence, Subtable table);
+  Task<Status> Split(Quiesce::InFlightGuard& in_flight, Subtable table);
   // Returns true if memory was taken for subtables that nothing names, and that is not free.
   [[nodiscard]] bool HasUnnamed() const { return !spares_.empty() || !in_doubt_.empty(); }
   template <typename Visit>
@@ -110,7 +110,7 @@ class Index {
   }
   // Takes the steps that are left of the split of directory entry `entry`, if there is one, beside
   // any other worker that takes them. REQUIRES and errors as of Split().
-  Task<Status> FinishSplit(ViewHold::Presence& presence, uint32_t entry);
+  Task<Status> FinishSplit(Quiesce::InFlightGuard& in_flight, uint32_t entry);
 
   // Returns true if the word now in a slot is a blind write of `key`, which lets a blind writer
   // that lost its round return success (PROTOCOLS, "A blind writer that loses").
@@ -242,7 +242,7 @@ class Index {
   void GiveBack(Spare spare);
   // Split at that depth, or with none FinishSplit.
   // kNotFound: the child has to be made, which `spare` is for.
-  Task<Status> SplitFrom(ViewHold::Presence& presence, uint32_t entry,
+  Task<Status> SplitFrom(Quiesce::InFlightGuard& in_flight, uint32_t entry,
                          std::optional<uint32_t> at_depth, Spare spare);
   // `*spare` becomes null if it was used.
   Task<Status> SplitExclusively(Operation& operation, uint32_t entry,
@@ -264,10 +264,10 @@ class Index {
   // False if the slots are held for too long.
   Task<bool> EnterSlots(Operation& operation);
   // A group of a split: moves what belongs to the child, whose group is open then.
-  Task<void> FillGroup(ViewHold::Presence presence, Subtable from, uint32_t child_entry,
+  Task<void> FillGroup(Quiesce::InFlightGuard in_flight, Subtable from, uint32_t child_entry,
                        GlobalAddr child, uint32_t group, Status* failure);
-  Task<Status> MoveGroup(ViewHold::Presence& presence, Subtable from, GlobalAddr to, uint32_t group,
-                         uint32_t bit);
+  Task<Status> MoveGroup(Quiesce::InFlightGuard& in_flight, Subtable from, GlobalAddr to,
+                         uint32_t group, uint32_t bit);
   // Does `step`, which may be done again, until no memory node is lost under it; for some time.
   template <typename Step>
   Task<Status> Persist(Operation& operation, Step step) {
@@ -282,9 +282,9 @@ class Index {
           context_.executor.NowNs() >= deadline_ns) {
         co_return status;
       }
-      operation.presence.LeaveSlots();
+      operation.in_flight.LeaveSlots();
       co_await context_.executor.SleepFor(wait_ns);
-      const bool entered = co_await operation.presence.EnterSlots(deadline_ns);
+      const bool entered = co_await operation.in_flight.EnterSlots(deadline_ns);
       if (!entered) co_return status;
     }
   }

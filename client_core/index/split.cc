@@ -126,7 +126,7 @@ bool Index::BeginSplitting(uint32_t entry) {
   return !is_at_it;
 }
 
-Task<Status> Index::Split(ViewHold::Presence& presence, Subtable table) {
+Task<Status> Index::Split(Quiesce::InFlightGuard& in_flight, Subtable table) {
   if (!BeginSplitting(table.entry)) {
     co_await context_.executor.SleepFor(uint64_t{context_.options.wait_timer_us} * 1000);
     co_return Status::Ok();
@@ -135,19 +135,19 @@ Task<Status> Index::Split(ViewHold::Presence& presence, Subtable table) {
   const Allocator::Holder holder(allocator_);
   const Result<Spare> spare = co_await TakeSpare();
   if (!spare.ok()) co_return spare.status();
-  co_return co_await SplitFrom(presence, table.entry, table.depth, spare.value());
+  co_return co_await SplitFrom(in_flight, table.entry, table.depth, spare.value());
 }
 
-Task<Status> Index::FinishSplit(ViewHold::Presence& presence, uint32_t entry) {
+Task<Status> Index::FinishSplit(Quiesce::InFlightGuard& in_flight, uint32_t entry) {
   unfinished_.Done(entry);
   if (Planted(Bug::kSplitLeftUnfinished) || !BeginSplitting(entry)) co_return Status::Ok();
   const absl::Cleanup ended = [&] { std::erase(splitting_, entry); };
   const Allocator::Holder holder(allocator_);
-  Status status = co_await SplitFrom(presence, entry, std::nullopt, Spare());
+  Status status = co_await SplitFrom(in_flight, entry, std::nullopt, Spare());
   if (status.code() == StatusCode::kNotFound) {
     const Result<Spare> spare = co_await TakeSpare();
     status = spare.status();
-    if (spare.ok()) status = co_await SplitFrom(presence, entry, std::nullopt, spare.value());
+    if (spare.ok()) status = co_await SplitFrom(in_flight, entry, std::nullopt, spare.value());
   }
   if (!status.ok()) NoteUnfinished(entry);
   co_return status;
@@ -155,17 +155,17 @@ Task<Status> Index::FinishSplit(ViewHold::Presence& presence, uint32_t entry) {
 
 // The caller has taken memory for the child if it may need it: no operation waits for memory at a
 // slot.
-Task<Status> Index::SplitFrom(ViewHold::Presence& presence, uint32_t entry,
+Task<Status> Index::SplitFrom(Quiesce::InFlightGuard& in_flight, uint32_t entry,
                               std::optional<uint32_t> at_depth, Spare spare) {
   Status status;
   {
     Operation operation;
-    const LentPresence lent(presence, operation);
+    const LentInFlightGuard lent(in_flight, operation);
     const bool entered = co_await EnterSlots(operation);
     status = kMapChanges;
     if (entered) status = co_await SplitExclusively(operation, entry, at_depth, &spare);
     // The caller may have to wait for memory next.
-    operation.presence.LeaveSlots();
+    operation.in_flight.LeaveSlots();
   }
   GiveBack(spare);
   co_return status;
@@ -193,7 +193,7 @@ Task<Status> Index::SplitExclusively(Operation& operation, uint32_t entry,
       word = mine ? locked : DirectoryWord(outcome.value().current);
     }
     if (!mine) {
-      operation.presence.LeaveSlots();
+      operation.in_flight.LeaveSlots();
       if (word.locked()) NoteUnfinished(word.filling() ? Directory::ParentEntry(entry) : entry);
       co_await context_.executor.SleepFor(uint64_t{context_.options.wait_timer_us} * 1000);
       co_return Status::Ok();
@@ -236,12 +236,12 @@ Task<Status> Index::TakeSteps(Operation& operation, uint32_t entry, DirectoryWor
   directory_.NoteDepth(entry, depth + 1);
   // The groups know nothing of each other. Each is at the slots by itself, and may leave them for a
   // quiesce, which would wait for us in vain.
-  operation.presence.LeaveSlots();
+  operation.in_flight.LeaveSlots();
   for (uint32_t first = 0; first < kSubtableGroups; first += kGroupsAtOnce) {
     std::vector<Task<void>> groups;
     for (uint32_t group = first; group < first + kGroupsAtOnce; ++group) {
       groups.push_back(
-          FillGroup(operation.presence, table, child_entry, child_start, group, &status));
+          FillGroup(operation.in_flight, table, child_entry, child_start, group, &status));
     }
     co_await WhenAll(std::move(groups));
     if (!status.ok()) co_return status;
@@ -344,21 +344,21 @@ Task<Status> Index::ReadDirectoryStretch(Operation& operation, uint32_t first, u
 }
 
 Task<bool> Index::EnterSlots(Operation& operation) {
-  CHECK(operation.presence.IsOf(context_.hold));
-  const bool entered = co_await operation.presence.EnterSlots(
+  CHECK(operation.in_flight.IsOf(context_.quiesce));
+  const bool entered = co_await operation.in_flight.EnterSlots(
       context_.executor.NowNs() + context_.options.op_timeout_ms * 1'000'000);
   co_return entered;
 }
 
-Task<void> Index::FillGroup(ViewHold::Presence presence, Subtable from, uint32_t child_entry,
+Task<void> Index::FillGroup(Quiesce::InFlightGuard in_flight, Subtable from, uint32_t child_entry,
                             GlobalAddr child, uint32_t group, Status* failure) {
   Operation operation;
-  operation.presence = std::move(presence);
+  operation.in_flight = std::move(in_flight);
   const bool entered = co_await EnterSlots(operation);
   Status status = entered ? Status::Ok() : kMapChanges;
   if (status.ok() && !Planted(Bug::kSplitOpensEarly)) {
     status = co_await Persist(
-        operation, [&] { return MoveGroup(operation.presence, from, child, group, from.depth); });
+        operation, [&] { return MoveGroup(operation.in_flight, from, child, group, from.depth); });
   }
   if (status.ok()) {
     status = co_await Persist(operation, [&] {
@@ -368,17 +368,17 @@ Task<void> Index::FillGroup(ViewHold::Presence presence, Subtable from, uint32_t
     });
   }
   if (status.ok() && Planted(Bug::kSplitOpensEarly)) {
-    status = co_await MoveGroup(operation.presence, from, child, group, from.depth);
+    status = co_await MoveGroup(operation.in_flight, from, child, group, from.depth);
   }
   if (!status.ok()) *failure = status;
 }
 
 // Moves what bit `bit` of the hash sends to the child. A word that changed while we tried to freeze
 // or kill it is looked at again.
-Task<Status> Index::MoveGroup(ViewHold::Presence& presence, Subtable from, GlobalAddr to,
+Task<Status> Index::MoveGroup(Quiesce::InFlightGuard& in_flight, Subtable from, GlobalAddr to,
                               uint32_t group, uint32_t bit) {
   Operation operation;
-  const LentPresence lent(presence, operation);
+  const LentInFlightGuard lent(in_flight, operation);
   operation.pin = reclaimer_.Pin();
   Backoff backoff(context_, operation);
   while (true) {

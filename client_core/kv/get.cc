@@ -19,14 +19,14 @@ Task<Status> SlotStore::GetPart(Key key, ValueRange range, ReadResult* result) {
   if (core_.holds_registers()) [[unlikely]] {
     return core_.AfterHold([this, key, range, result] { return GetPart(key, range, result); });
   }
-  return core_.runs_inline ? GetInline(key, range, result) : GetSlowly(key, range, result);
+  return core_.runs_inline ? GetInline(key, range, result) : GetSlow(key, range, result);
 }
 
 Task<Status> SlotStore::GetBehind(Key key, ReadResult* result) {
   if (core_.holds_registers()) [[unlikely]] {
     return Get(key, result);
   }
-  return GetSlowly(key, kWholeValue, result);
+  return GetSlow(key, kWholeValue, result);
 }
 
 Task<Status> SlotStore::GetInline(Key key, ValueRange range, ReadResult* result) {
@@ -35,17 +35,17 @@ Task<Status> SlotStore::GetInline(Key key, ValueRange range, ReadResult* result)
     result->record_.value = PartIn(result->record_, range);
     co_return Status::Ok();
   }
-  const Status status = co_await GetSlowly(key, range, result);
+  const Status status = co_await GetSlow(key, range, result);
   co_return status;
 }
 
 // A read that loses a node begins again: at the latest under the view without that node it
 // succeeds.
-Task<Status> SlotStore::GetSlowly(Key key, ValueRange range, ReadResult* result) {
+Task<Status> SlotStore::GetSlow(Key key, ValueRange range, ReadResult* result) {
   *result = ReadResult();
   if (key.bytes.size() > kMaxKeyBytes) co_return Status::Ok();
   RegisterOperation operation;
-  operation.presence = ViewHold::Presence(core_.context.hold);
+  operation.in_flight = Quiesce::InFlightGuard(core_.context.quiesce);
   Room room;
   RetryAcrossViews retry(core_.context, operation);
   while (true) {
@@ -61,7 +61,7 @@ Task<Status> SlotStore::GetSlowly(Key key, ValueRange range, ReadResult* result)
     }
     operation.shared_pin = SharedPin();
     operation.pin.Release();
-    operation.presence.LeaveSlots();
+    operation.in_flight.LeaveSlots();
     co_await retry.Wait();
   }
 }

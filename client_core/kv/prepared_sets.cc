@@ -71,7 +71,7 @@ Task<Status> SlotStore::PrepareNow(std::span<const PendingSet> sets, bool may_us
     // A quiesce has to see what it gathers and asks for.
     status = co_await core_.AwaitRelease();
     if (!status.ok()) break;
-    const ViewHold::Presence presence(core_.context.hold);
+    const Quiesce::InFlightGuard in_flight(core_.context.quiesce);
     status = co_await drafts_.Reserve(&draft);
     if (status.code() != StatusCode::kOutOfMemory || !may_use_reserve) continue;
     draft.gives_up = draft.size_class;
@@ -79,7 +79,7 @@ Task<Status> SlotStore::PrepareNow(std::span<const PendingSet> sets, bool may_us
   }
   if (status.ok()) status = co_await core_.AwaitRelease();
   if (status.ok()) {
-    const ViewHold::Presence presence(core_.context.hold);
+    const Quiesce::InFlightGuard in_flight(core_.context.quiesce);
     constexpr SizeClass kSpare = PreparedMemory::kSpareClass;
     Result<GlobalAddr> spare = co_await core_.allocator.Allocate(kSpare);
     // Hardly one of many inserts needs it; without it a lack of memory is met when it does.
@@ -116,7 +116,7 @@ Task<Status> SlotStore::SetPreparedNow(Key key, NewRecord record, PreparedSets& 
   draft.in_place_until_ns =
       core_.context.executor.NowNs() + core_.context.options.memory_wait_ms * 1'000'000;
   RegisterOperation operation;
-  operation.presence = ViewHold::Presence(core_.context.hold);
+  operation.in_flight = Quiesce::InFlightGuard(core_.context.quiesce);
   const IndexKey index_key = core_.MakeKey(key);
   const Status status = co_await SetRecord(operation, key, index_key, record, &draft);
   core_.AfterWrite();

@@ -14,7 +14,7 @@ Task<Status> SlotStore::DeleteNow(Key key, bool* existed) {
   *existed = false;
   if (key.bytes.size() > kMaxKeyBytes) co_return Status::Ok();
   RegisterOperation operation;
-  operation.presence = ViewHold::Presence(core_.context.hold);
+  operation.in_flight = Quiesce::InFlightGuard(core_.context.quiesce);
   const bool entered = co_await core_.EnterSlots(operation);
   if (!entered) co_return kHeld;
   operation.pin = core_.reclaimer.Pin();

@@ -17,7 +17,7 @@ Task<Status> SlotStore::ReadModifyWriteNow(Key key, Mutation& mutation) {
   }
   Allocator::Holder holder(core_.allocator);
   RegisterOperation operation;
-  operation.presence = ViewHold::Presence(core_.context.hold);
+  operation.in_flight = Quiesce::InFlightGuard(core_.context.quiesce);
   const bool entered = co_await core_.EnterSlots(operation);
   if (!entered) co_return kHeld;
   operation.pin = core_.reclaimer.Pin();

@@ -11,10 +11,10 @@ MaybeTask<Status> SlotStore::StartSet(Key key, NewRecord record) {
   }
   BegunWrite begun;
   if (core_.runs_inline && registers_.SetFast(&key, record, &begun)) return Status::Ok();
-  return SetSlowly(key, record, begun);
+  return SetSlow(key, record, begun);
 }
 
-Task<Status> SlotStore::SetSlowly(Key key, NewRecord record, BegunWrite begun) {
+Task<Status> SlotStore::SetSlow(Key key, NewRecord record, BegunWrite begun) {
   Allocator::Holder holder(core_.allocator);
   Status status = CheckSizes(key, record);
   Draft draft;
@@ -24,7 +24,7 @@ Task<Status> SlotStore::SetSlowly(Key key, NewRecord record, BegunWrite begun) {
   }
   if (!status.ok()) co_return status;
   RegisterOperation operation;
-  operation.presence = ViewHold::Presence(core_.context.hold);
+  operation.in_flight = Quiesce::InFlightGuard(core_.context.quiesce);
   const IndexKey index_key = core_.MakeKey(key);
   bool as_record = !registers_.FitsRegister(key, record);
   if (!as_record) {

@@ -21,7 +21,7 @@ SlotStore::SlotStore(WorkerContext& context, Engine& engine)
       participant_(core_, chores_) {}
 
 SlotStore::~SlotStore() {
-  if (core_.context.hold.duties() == &participant_) core_.context.hold.SetDuties(nullptr);
+  if (core_.context.quiesce.duties() == &participant_) core_.context.quiesce.SetDuties(nullptr);
 }
 
 Task<Status> SlotStore::Start() {
@@ -44,7 +44,7 @@ Task<Status> SlotStore::Start() {
   }
   status = co_await counters_.LoadCounters();
   if (!status.ok()) co_return status;
-  core_.context.hold.SetDuties(&participant_);
+  core_.context.quiesce.SetDuties(&participant_);
   core_.allocator.compaction().SetBegin([this] { chores_.compactor.CompactIfScarce(); });
   participant_.UseView(core_.context.view());
   chores_.StartTicks();

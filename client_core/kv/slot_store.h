@@ -45,7 +45,7 @@ class SlotStore final : public Kv {
     return GetPart(key, kWholeValue, result);
   }
   Task<Status> GetPart(Key key, ValueRange range, ReadResult* result) override;
-  bool GetAtOnce(Key key, ReadResult* result) override {
+  bool GetFast(Key key, ReadResult* result) override {
     return core_.runs_inline && !core_.holds_registers() && registers_.GetFast(&key, result);
   }
   Task<Status> GetBehind(Key key, ReadResult* result) override;
@@ -91,11 +91,11 @@ class SlotStore final : public Kv {
 
   // get.cc. Inline: the fast path with the slow one behind it. REQUIRES: runs_inline.
   Task<Status> GetInline(Key key, ValueRange range, ReadResult* result);
-  Task<Status> GetSlowly(Key key, ValueRange range, ReadResult* result);
+  Task<Status> GetSlow(Key key, ValueRange range, ReadResult* result);
   Task<Status> TryGet(RegisterOperation& operation, Key key, ValueRange range, Room* room,
                       ReadResult* result);
   // set.cc
-  Task<Status> SetSlowly(Key key, NewRecord record, BegunWrite begun);
+  Task<Status> SetSlow(Key key, NewRecord record, BegunWrite begun);
   // `draft` may have its memory already.
   Task<Status> SetRecord(RegisterOperation& operation, Key key, const IndexKey& index_key,
                          const NewRecord& record, Draft* draft);

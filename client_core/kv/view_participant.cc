@@ -49,12 +49,12 @@ Mechanism MechanismOf(RepairKind kind) {
 }  // namespace
 
 void ViewParticipant::LeaveNode(NodeId node) {
-  core_.context.fabric.LeaveAside(node, /*aside=*/true);
+  core_.context.fabric.SetEvicted(node, /*evicted=*/true);
 }
 
 void ViewParticipant::UseView(const View& view) {
   for (uint16_t i = 0; i < view.node_count; ++i) {
-    core_.context.fabric.LeaveAside(NodeId{i}, view.IsOut(NodeId{i}));
+    core_.context.fabric.SetEvicted(NodeId{i}, view.IsOut(NodeId{i}));
   }
   core_.index.UseView(view);
   core_.allocator.UseView(view);

@@ -73,7 +73,7 @@ Reclaimer::Backlog Allocator::backlog() const {
 Task<void> Allocator::Maintain() {
   if (maintaining_) co_return;
   maintaining_ = true;
-  const ViewHold::Presence presence(context_.hold);
+  const Quiesce::InFlightGuard in_flight(context_.quiesce);
   const absl::Cleanup done = [this] { maintaining_ = false; };
   retirement_.BeginTick();
   if (retired_registers().HasPending()) {
@@ -95,7 +95,7 @@ Task<void> Allocator::Maintain() {
   if (transit_.return_count() > 0) co_await returner_.ReturnAgain();
   if (requests_.has_unheard_grant()) {
     Operation operation;
-    operation.presence = presence;
+    operation.in_flight = in_flight;
     co_await claims_.ClaimUnheard(operation);
   }
   if (transit_.claim_count() > 0) co_await claims_.ClaimAgain();
@@ -121,15 +121,15 @@ Task<bool> Allocator::Drain() {
   const uint64_t last_ns = context_.executor.NowNs() + kPatienceWithHoldsNs;
   // While all hold, no epoch moves, and it is not for this worker to keep them waiting.
   while (retired_count() > 0 && context_.executor.NowNs() < deadline_ns) {
-    if (context_.hold.holds_all()) {
+    if (context_.quiesce.holds_all()) {
       deadline_ns = std::min(context_.executor.NowNs() + kPatienceNs, last_ns);
     } else {
       co_await Maintain();
     }
     if (retired_count() > 0) co_await context_.executor.SleepFor(kPauseNs);
   }
-  (void)co_await context_.hold.Wait(deadline_ns);
-  const ViewHold::Presence presence(context_.hold);
+  (void)co_await context_.quiesce.Wait(deadline_ns);
+  const Quiesce::InFlightGuard in_flight(context_.quiesce);
   co_await Maintain();
   bool left = false;
   while (retired_count() == 0) {
@@ -156,10 +156,10 @@ Task<bool> Allocator::Drain() {
 
 Task<bool> Allocator::OpenAllBut(const std::vector<GlobalAddr>& keep) {
   constexpr uint64_t kPatienceNs = 1'000'000'000;
-  const bool released = co_await context_.hold.Wait(context_.executor.NowNs() + kPatienceNs);
+  const bool released = co_await context_.quiesce.Wait(context_.executor.NowNs() + kPatienceNs);
   // A request that has failed may yet arrive: the worker that takes the blocks over waits for that.
   if (!released || !context_.fabric.settled()) co_return false;
-  const ViewHold::Presence presence(context_.hold);
+  const Quiesce::InFlightGuard in_flight(context_.quiesce);
   for (const std::unique_ptr<OwnBlock>& block : blocks_.all()) block->kept = false;
   bool keeps_in_own = true;
   for (const GlobalAddr addr : keep) {

@@ -75,7 +75,7 @@ Task<void> Allocator::AwaitRetired(uint64_t deadline_ns) {
     co_await Maintain();
     co_await context_.executor.SleepFor(wait_ns);
     wait_ns = std::min<uint64_t>(wait_ns * 2, context_.options.epoch_tick_us * 1000);
-  } while (retired_count() > 0 && !reclaimer_.IsSafe(last) && !context_.hold.holds_all() &&
+  } while (retired_count() > 0 && !reclaimer_.IsSafe(last) && !context_.quiesce.holds_all() &&
            context_.executor.NowNs() < deadline_ns);
 }
 
@@ -128,7 +128,7 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
     // A node that does not answer will, or a view without it comes; but not before whoever asks
     // here has ended, if everybody waits for that. Whoever is at a slot does not ask.
     const bool lost = granted.code() != StatusCode::kOutOfMemory;
-    const bool view_to_come = lost && !context_.hold.holds_all();
+    const bool view_to_come = lost && !context_.quiesce.holds_all();
     const uint64_t now_ns = context_.executor.NowNs();
     if (deadline_ns == 0) deadline_ns = now_ns + context_.options.memory_wait_ms * 1'000'000;
     TellShortage(size_class);

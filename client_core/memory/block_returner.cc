@@ -64,7 +64,7 @@ Task<Status> BlockReturner::TellBackups(GlobalAddr start, SizeClass size_class) 
 
 Task<void> BlockReturner::ReturnAgain() {
   for (size_t left = transit_.return_count(); left > 0 && transit_.return_count() > 0; --left) {
-    if (!context_.fabric.settled() || context_.hold.held()) co_return;
+    if (!context_.fabric.settled() || context_.quiesce.held()) co_return;
     const BlocksInTransit::Returning one = transit_.NextReturn();
     // Another primary may have been told, as a backup, and may have granted it since.
     if (context_.view().Locate(one.start, 0).node != one.primary) {

@@ -154,7 +154,7 @@ Task<void> BlockSweeper::SweepLeaving() {
   if (context_.view().worker_index_end <= 1 || blocks_.leaving_count() == 0) co_return;
   uint32_t swept = 0;
   for (size_t i = 0; i < blocks_.size() && swept < kLeavingSweepsPerTurn; ++i) {
-    if (context_.hold.held()) co_return;
+    if (context_.quiesce.held()) co_return;
     const OwnBlock& block = *blocks_.all()[next_leaving_++ % blocks_.size()];
     if (!block.leaving || block.is_wholly_free()) continue;
     ++swept;

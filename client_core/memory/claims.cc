@@ -113,7 +113,7 @@ Task<Result<bool>> Claims::ClaimGranted(Operation& operation, uint32_t first_reg
 Task<void> Claims::ClaimUnheard(Operation& operation) {
   constexpr uint64_t kRestTicks = 20;  // a walk over all block tables
   // A request that was not answered may yet be granted.
-  if (!context_.fabric.settled() || context_.hold.held()) co_return;
+  if (!context_.fabric.settled() || context_.quiesce.held()) co_return;
   if (context_.executor.NowNs() < next_walk_ns_) co_return;
   next_walk_ns_ = context_.executor.NowNs() + kRestTicks * context_.options.epoch_tick_us * 1000;
   requests_.SetUnheardGrant(false);
@@ -123,7 +123,7 @@ Task<void> Claims::ClaimUnheard(Operation& operation) {
 
 Task<void> Claims::ClaimAgain() {
   for (size_t left = transit_.claim_count(); left > 0 && transit_.claim_count() > 0; --left) {
-    if (context_.hold.held()) co_return;
+    if (context_.quiesce.held()) co_return;
     const BlocksInTransit::Granted one = transit_.NextClaim();
     co_await Claim(one.start, one.size_class);
   }

@@ -132,7 +132,7 @@ void Compaction::End(bool moved_any) {
 
 bool Compaction::MayBringMemory() const {
   if (is_under_way()) return true;
-  return begin_ && !context_.hold.held() && context_.executor.NowNs() >= barren_until_ns_;
+  return begin_ && !context_.quiesce.held() && context_.executor.NowNs() >= barren_until_ns_;
 }
 
 void Compaction::FillAgain(OwnBlock& block) {

@@ -70,7 +70,7 @@ Task<Status> Grants::GrantBeside(SizeClass size_class, SizeClass buffer_class, G
         !blocks_.HasBuffers(buffer_class, at, OwnBlocks::kBuffersOfAWrite)) {
       continue;
     }
-    if (asked++ == kAskedBeside || context_.hold.held()) break;
+    if (asked++ == kAskedBeside || context_.quiesce.held()) break;
     const Result<GlobalAddr> block = co_await GrantBy(context_.view().Locate(at, 0).node, want, at);
     if (block.ok() && blocks_.IsListedFor(block.value(), want)) co_return Status::Ok();
   }
@@ -164,7 +164,7 @@ Task<bool> Grants::AcquireSparse() {
 Task<Result<bool>> Grants::AcquireOpenIn(uint32_t region) {
   constexpr uint32_t kAcquiredAtOnce = 16;
   const GlobalAddr within(region, kBlockBytes);
-  for (uint32_t acquired = 0; acquired < kAcquiredAtOnce && !context_.hold.held(); ++acquired) {
+  for (uint32_t acquired = 0; acquired < kAcquiredAtOnce && !context_.quiesce.held(); ++acquired) {
     if (!context_.view().Contains(within) || context_.view().IsLeaving(within)) co_return false;
     const NodeId node = context_.view().Locate(within, 0).node;
     const Result<GlobalAddr> start = co_await AcquireAnyOpen(node, within);
@@ -184,7 +184,7 @@ Task<bool> Grants::AcquireLeaving() {
   for (uint16_t i = 0; i < nodes; ++i) {
     const NodeId node{i};
     while (!context_.view().IsOut(node)) {
-      if (acquired == kAcquiredAtOnce || context_.hold.held()) co_return true;
+      if (acquired == kAcquiredAtOnce || context_.quiesce.held()) co_return true;
       const Result<GlobalAddr> start = co_await AcquireAnyOpen(node, GlobalAddr());
       if (!start.ok()) break;
       ++acquired;

@@ -13,25 +13,25 @@
 namespace onetrip {
 
 struct Operation {
-  ViewHold::Presence presence;
+  Quiesce::InFlightGuard in_flight;
   EpochPin pin;
   uint32_t round_trips = 0;
   uint64_t deadline_ns = 0;  // set by the first wait
 };
 
 // Lends an in-flight guard to `operation`, which may leave the slots and enter them again.
-class LentPresence {
+class LentInFlightGuard {
  public:
-  LentPresence(ViewHold::Presence& presence, Operation& operation)
-      : presence_(presence), operation_(operation) {
-    swap(presence_, operation_.presence);
+  LentInFlightGuard(Quiesce::InFlightGuard& in_flight, Operation& operation)
+      : in_flight_(in_flight), operation_(operation) {
+    swap(in_flight_, operation_.in_flight);
   }
-  LentPresence(const LentPresence&) = delete;
-  LentPresence& operator=(const LentPresence&) = delete;
-  ~LentPresence() { swap(presence_, operation_.presence); }
+  LentInFlightGuard(const LentInFlightGuard&) = delete;
+  LentInFlightGuard& operator=(const LentInFlightGuard&) = delete;
+  ~LentInFlightGuard() { swap(in_flight_, operation_.in_flight); }
 
  private:
-  ViewHold::Presence& presence_;
+  Quiesce::InFlightGuard& in_flight_;
   Operation& operation_;
 };
 
@@ -68,7 +68,7 @@ class Backoff {
   // Waits a little. Returns false, at once, when the operation has waited for op_timeout_ms in all,
   // or the cluster waits for it.
   Task<bool> Wait() {
-    if (OutOfTime(context_, operation_) || context_.hold.is_impatient()) co_return false;
+    if (OutOfTime(context_, operation_) || context_.quiesce.is_impatient()) co_return false;
     if (polls_ < context_.options.wait_polls_max) {
       ++polls_;
       co_return true;

@@ -24,7 +24,7 @@ void Shortage::NoteTight() { tight_until_ns_ = NowNs() + kTightNs; }
 void Shortage::NoteFull() { full_until_ns_ = NowNs() + kFullNs; }
 
 bool Shortage::OthersMayGive() const {
-  if (context_.view().worker_index_end <= 1 || context_.hold.holds_all()) return false;
+  if (context_.view().worker_index_end <= 1 || context_.quiesce.holds_all()) return false;
   if (NowNs() < in_vain_until_ns_) return false;
   // Two epochs on each of them has looked at what this worker says, and said what it does about it.
   return reclaimer_.others_give() || !reclaimer_.IsSafe(short_since_epoch_ + 2);

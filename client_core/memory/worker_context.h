@@ -11,8 +11,8 @@
 #include "client_core/base/memory_budget.h"
 #include "client_core/cluster/cluster_clock.h"
 #include "client_core/cluster/master_client.h"
+#include "client_core/cluster/quiesce.h"
 #include "client_core/cluster/view.h"
-#include "client_core/cluster/view_hold.h"
 #include "client_core/coro/executor.h"
 #include "client_core/fabric/fabric.h"
 #include "client_core/layout/extent.h"
@@ -91,12 +91,12 @@ class MemoryObserver {
 // Single-threaded. What it refers to outlives it.
 class WorkerContext {
  public:
-  WorkerContext(Executor& executor_in, Fabric& fabric_in, MasterClient& master_in,
-                ViewHold& hold_in, Membership membership_in, const DataPathOptions& options_in)
+  WorkerContext(Executor& executor_in, Fabric& fabric_in, MasterClient& master_in, Quiesce& hold_in,
+                Membership membership_in, const DataPathOptions& options_in)
       : executor(executor_in),
         fabric(fabric_in),
         master(master_in),
-        hold(hold_in),
+        quiesce(hold_in),
         membership(membership_in),
         options(options_in),
         clock(executor_in.clock(), master_in.clock_offset_us()),
@@ -116,7 +116,7 @@ class WorkerContext {
   Executor& executor;
   Fabric& fabric;
   MasterClient& master;
-  ViewHold& hold;  // looked at before an operation starts
+  Quiesce& quiesce;  // looked at before an operation starts
   const Membership membership;
   const DataPathOptions options;
   ClusterClock clock;

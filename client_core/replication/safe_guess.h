@@ -83,9 +83,9 @@ class SafeGuess {
   // missing: the same steps in one round trip, without a coroutine. False: nothing is known; take
   // the slow path. A WRITE then goes on with the guess that it has begun with, in *outcome. A READ
   // leaves in `*image` all of a replica, which lives as long as *m.
-  bool ReadAtOnce(RegisterHandle& handle, Tuple* m, const std::byte** image);
-  bool WriteAtOnce(RegisterHandle& handle, const OutBuffer& buffer,
-                   std::span<const std::byte> value, WriteOutcome* outcome);
+  bool ReadFast(RegisterHandle& handle, Tuple* m, const std::byte** image);
+  bool WriteFast(RegisterHandle& handle, const OutBuffer& buffer, std::span<const std::byte> value,
+                 WriteOutcome* outcome);
 
   // READ. kUnavailable: too few replicas. kNotFound: the address is another register's by now.
   // kFenced: the lease ran out meanwhile.

@@ -28,16 +28,15 @@ MaybeTask<Result<SlotOutcome>> Snapshot::Write(Operation& operation, SlotWrite w
   Progress progress;
   if (write.first != nullptr) progress.first_writes = write.first->size();
   if (context_.fabric.completes_inline()) {
-    std::optional<Result<SlotOutcome>> outcome = WriteAtOnce(operation, write, &progress);
+    std::optional<Result<SlotOutcome>> outcome = WriteFast(operation, write, &progress);
     if (outcome.has_value()) return *outcome;
   }
-  return WriteSlowly(operation, write, progress);
+  return WriteSlow(operation, write, progress);
 }
 
-std::optional<Result<SlotOutcome>> Snapshot::WriteAtOnce(Operation& operation,
-                                                         const SlotWrite& write,
-                                                         Progress* progress) {
-  CHECK(!context_.hold.slots_are_still());
+std::optional<Result<SlotOutcome>> Snapshot::WriteFast(Operation& operation, const SlotWrite& write,
+                                                       Progress* progress) {
+  CHECK(!context_.quiesce.slots_are_still());
   const Places places = PlacesOf(write.slot);
   RoundTripPtr round_trip = FirstRoundTrip(context_, write);
   AddCasBackups(*round_trip, write, places);
@@ -68,8 +67,8 @@ std::optional<Result<SlotOutcome>> Snapshot::WriteAtOnce(Operation& operation,
 
 // Algorithm 4: a write that loses a node waits until it is back or out, its slots left to the
 // worker that makes them alike meanwhile, and looks what the primary says.
-Task<Result<SlotOutcome>> Snapshot::WriteSlowly(Operation& operation, SlotWrite write,
-                                                Progress progress) {
+Task<Result<SlotOutcome>> Snapshot::WriteSlow(Operation& operation, SlotWrite write,
+                                              Progress progress) {
   const RoundTripPtr first(write.first);
   RoundTripPtr repeated;
   uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
@@ -83,19 +82,19 @@ Task<Result<SlotOutcome>> Snapshot::WriteSlowly(Operation& operation, SlotWrite 
     bool goes_on = !progress.overtaken && retries < context_.options.node_loss_retries_max &&
                    !OutOfTime(context_, operation);
     if (goes_on) {
-      operation.presence.LeaveSlots();
+      operation.in_flight.LeaveSlots();
       co_await context_.executor.SleepFor(wait_ns);
       wait_ns =
           std::min<uint64_t>(2 * wait_ns, uint64_t{context_.options.wait_timer_max_us} * 1000);
-      goes_on = co_await operation.presence.EnterSlots(operation.deadline_ns);
+      goes_on = co_await operation.in_flight.EnterSlots(operation.deadline_ns);
     }
     if (!goes_on && progress.touched) {
       const bool is_bounded = retries == context_.options.node_loss_retries_max;
       if (!progress.overtaken && !is_bounded && !Planted(Bug::kRoundLeft)) {
-        context_.executor.Spawn(
-            gate_, FinishRound(write, first, progress, operation.pin.Share(),
-                               Planted(Bug::kLeftRoundUnseen) ? ViewHold::Presence()
-                                                              : ViewHold::Presence(context_.hold)));
+        context_.executor.Spawn(gate_, FinishRound(write, first, progress, operation.pin.Share(),
+                                                   Planted(Bug::kLeftRoundUnseen)
+                                                       ? Quiesce::InFlightGuard()
+                                                       : Quiesce::InFlightGuard(context_.quiesce)));
       }
       co_return AfterSend(outcome.status());
     }
@@ -116,7 +115,7 @@ void Snapshot::Repeat(const RoundTripPtr& first, const Progress& progress, Round
 // in-flight guard: behind a swap of databases the round would be another key's, and a region that
 // is copied meanwhile would miss it.
 Task<void> Snapshot::FinishRound(SlotWrite write, RoundTripPtr first, Progress progress,
-                                 EpochPin /*pin*/, ViewHold::Presence presence) {
+                                 EpochPin /*pin*/, Quiesce::InFlightGuard in_flight) {
   const uint64_t wait_ns = uint64_t{context_.options.wait_timer_max_us} * 1000;
   RoundTripPtr repeated;
   progress.again = true;
@@ -126,8 +125,8 @@ Task<void> Snapshot::FinishRound(SlotWrite write, RoundTripPtr first, Progress p
     const uint64_t deadline_ns =
         context_.executor.NowNs() + context_.options.op_timeout_ms * 1'000'000;
     Operation operation;
-    operation.presence = presence;
-    const bool entered = co_await operation.presence.EnterSlots(deadline_ns);
+    operation.in_flight = in_flight;
+    const bool entered = co_await operation.in_flight.EnterSlots(deadline_ns);
     if (!entered) continue;
     Repeat(first, progress, &repeated, &write);
     const Result<SlotOutcome> outcome = co_await Attempt(operation, write, &progress);
@@ -153,7 +152,7 @@ Task<Status> Snapshot::Stop(uint64_t until_ns) {
 Task<Result<SlotOutcome>> Snapshot::Attempt(Operation& operation, const SlotWrite& write,
                                             Progress* progress) {
   // The master counts on it: a write now would vote with replicas that others count no more.
-  CHECK(!context_.hold.slots_are_still());
+  CHECK(!context_.quiesce.slots_are_still());
   const Places places = PlacesOf(write.slot);
   Votes votes;
   Status status;

@@ -56,15 +56,15 @@ class Snapshot : public Engine {
 
   // Rule 1 where the fabric completes inline: the same steps without a coroutine. Nothing:
   // `progress` says from where the slow path goes on.
-  std::optional<Result<SlotOutcome>> WriteAtOnce(Operation& operation, const SlotWrite& write,
-                                                 Progress* progress);
-  Task<Result<SlotOutcome>> WriteSlowly(Operation& operation, SlotWrite write, Progress progress);
+  std::optional<Result<SlotOutcome>> WriteFast(Operation& operation, const SlotWrite& write,
+                                               Progress* progress);
+  Task<Result<SlotOutcome>> WriteSlow(Operation& operation, SlotWrite write, Progress progress);
   Task<Result<SlotOutcome>> Attempt(Operation& operation, const SlotWrite& write,
                                     Progress* progress);
   // Goes on with a round that an operation has left, in which v_new may be in a backup: the next
   // writer of the slot waits for its end. `first` may be null.
   Task<void> FinishRound(SlotWrite write, RoundTripPtr first, Progress progress, EpochPin pin,
-                         ViewHold::Presence presence);
+                         Quiesce::InFlightGuard in_flight);
   // `write` with what `first` holds of its caller, where it has failed, in `*repeated`.
   void Repeat(const RoundTripPtr& first, const Progress& progress, RoundTripPtr* repeated,
               SlotWrite* write);

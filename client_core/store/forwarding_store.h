@@ -22,7 +22,7 @@ class ForwardingKv : public Kv {
   Task<Status> GetPart(Key key, ValueRange range, ReadResult* result) override {
     return store_.GetPart(key, range, result);
   }
-  bool GetAtOnce(Key key, ReadResult* result) override { return store_.GetAtOnce(key, result); }
+  bool GetFast(Key key, ReadResult* result) override { return store_.GetFast(key, result); }
   Task<Status> Set(Key key, NewRecord record) override { return store_.Set(key, record); }
   [[nodiscard]] bool ShouldPrepare(uint64_t bytes) const override {
     return store_.ShouldPrepare(bytes);

@@ -47,7 +47,7 @@ class StagedKv final : public ForwardingKv {
 
   Task<Status> Get(Key key, ReadResult* result) override;
   Task<Status> GetPart(Key key, ValueRange range, ReadResult* result) override;
-  bool GetAtOnce(Key /*key*/, ReadResult* /*result*/) override { return false; }
+  bool GetFast(Key /*key*/, ReadResult* /*result*/) override { return false; }
   Task<Status> Set(Key key, NewRecord record) override;
   Task<Status> SetPrepared(Key key, NewRecord record, PreparedSets& prepared,
                            size_t index) override;

@@ -197,7 +197,7 @@ class Kv {
   virtual Task<Status> GetPart(Key key, ValueRange range, ReadResult* result) = 0;
   // The same as Get() where nothing has to be waited for. False: `result` means nothing and nothing
   // has happened; Get() tells. `result` is as it was made.
-  virtual bool GetAtOnce(Key key, ReadResult* result) = 0;
+  virtual bool GetFast(Key key, ReadResult* result) = 0;
   // Get() behind the fast path of this key that said false: that is not tried once more.
   virtual Task<Status> GetBehind(Key key, ReadResult* result) { return Get(key, result); }
   // Stores without looking at what was there.

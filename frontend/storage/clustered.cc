@@ -189,15 +189,16 @@ void Clustered::OnNewView() {
   wake_.notify_all();
 }
 
-void Clustered::AddWorker(const std::shared_ptr<ViewHold::Door>& door, std::function<void()> tend) {
+void Clustered::AddWorker(const std::shared_ptr<Quiesce::Mailbox>& mailbox,
+                          std::function<void()> tend) {
   const std::lock_guard<std::mutex> lock(workers_mutex_);
-  workers_.emplace_back(door, std::move(tend));
+  workers_.emplace_back(mailbox, std::move(tend));
 }
 
 void Clustered::TellWorkers() {
   const std::lock_guard<std::mutex> lock(workers_mutex_);
   for (const auto& worker : workers_) {
-    worker.first->Post([tend = worker.second](ViewHold&) { tend(); });
+    worker.first->Post([tend = worker.second](Quiesce&) { tend(); });
   }
 }
 

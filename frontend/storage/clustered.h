@@ -55,7 +55,7 @@ class Clustered final : public Storage {
   void Tend();
   // From here on `tend` runs on the worker's thread, for as long as the mailbox's owner lives,
   // whenever the view or a segment has changed.
-  void AddWorker(const std::shared_ptr<ViewHold::Door>& door, std::function<void()> tend);
+  void AddWorker(const std::shared_ptr<Quiesce::Mailbox>& mailbox, std::function<void()> tend);
   void TellWorkers();
   // Segments of nodes that are new in it are taken at once.
   void OnNewView();
@@ -83,7 +83,7 @@ class Clustered final : public Storage {
 
   std::mutex workers_mutex_;
   // Guarded by workers_mutex_.
-  std::vector<std::pair<std::shared_ptr<ViewHold::Door>, std::function<void()>>> workers_;
+  std::vector<std::pair<std::shared_ptr<Quiesce::Mailbox>, std::function<void()>>> workers_;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -66,7 +66,7 @@ Task<Status> ClusteredWorker::Start(std::string* reason) {
                         [&master, id = membership_.id](NodeId node, bool reached) {
                           master.TellReach(id, node, reached);
                         }});
-  cluster_.AddWorker(hold_.door(), [this] { Tend(); });
+  cluster_.AddWorker(hold_.mailbox(), [this] { Tend(); });
   // For what has changed before that.
   Tend();
   co_return Status::Ok();
@@ -154,14 +154,14 @@ Status ClusteredWorker::UseView(const View& view, std::string* reason) {
   for (uint16_t i = 0; i < view.node_count; ++i) {
     const bool is_out = view.IsOut(NodeId{i});
     // In this order: the fabric does not connect to where the node once was.
-    if (is_out) fabric().LeaveAside(NodeId{i}, true);
+    if (is_out) fabric().SetEvicted(NodeId{i}, true);
     if (tcp_ != nullptr && !is_out) {
       const NodeAddress& address = view.nodes[i].address;
       // The address may be the old one: then nothing happens.
       const Status status = tcp_->SetNode(NodeId{i}, address.tcp_host, address.tcp_port, reason);
       if (!status.ok()) first_failure = status;
     }
-    if (!is_out) fabric().LeaveAside(NodeId{i}, false);
+    if (!is_out) fabric().SetEvicted(NodeId{i}, false);
   }
   return first_failure;
 }

@@ -49,7 +49,7 @@ class ClusteredWorker final : public WorkerStorage {
 
   LoopExecutor& executor_;
   Clustered& cluster_;
-  ViewHold hold_;
+  Quiesce hold_;
   Membership membership_;
   uint64_t view_version_ = 0;  // that the fabric was told
   uint64_t generation_ = 0;    // the segments'

@@ -17,7 +17,7 @@ std::string MiB(uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 class EmbeddedWorker final : public WorkerStorage {
  public:
-  EmbeddedWorker(Executor& executor, LocalMaster& master, std::unique_ptr<ViewHold> hold,
+  EmbeddedWorker(Executor& executor, LocalMaster& master, std::unique_ptr<Quiesce> hold,
                  Membership membership, const std::vector<MemoryEndpoint*>& endpoints,
                  const AgentOptions& options, const LargeValueBudgets& large_values,
                  WorkerUsageSum& usages)
@@ -42,7 +42,7 @@ class EmbeddedWorker final : public WorkerStorage {
 
  private:
   WorkerUsageSum& usages_;
-  std::unique_ptr<ViewHold> hold_;
+  std::unique_ptr<Quiesce> hold_;
   ShmFabric fabric_;
   WorkerContext context_;
   std::unique_ptr<Engine> engine_;
@@ -91,7 +91,7 @@ Result<std::unique_ptr<Embedded>> Embedded::Create(const AgentOptions& options, 
 }
 
 Task<Result<std::unique_ptr<WorkerStorage>>> Embedded::Join(LoopExecutor& executor) {
-  auto hold = std::make_unique<ViewHold>(executor);
+  auto hold = std::make_unique<Quiesce>(executor);
   Result<Membership> membership = co_await master_.Join(*hold);
   if (!membership.ok()) co_return membership.status();
   std::vector<MemoryEndpoint*> endpoints;

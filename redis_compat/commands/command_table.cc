@@ -56,7 +56,7 @@ constexpr std::array<CommandRow, kRowCount> kRows = JoinRows();
     const bool runs_once = (row.immediate != nullptr) != (row.awaited != nullptr);
     const bool bare_container = row.is_container() && !row.immediate && !row.awaited;
     if (!runs_once && !bare_container) return false;
-    if (row.at_once != nullptr && row.awaited == nullptr) return false;
+    if (row.fast != nullptr && row.awaited == nullptr) return false;
     if (row.arity == 0 || row.summary.empty() || row.since.empty()) return false;
     // A bare container may only be answered with its arity error.
     if (bare_container && row.arity != -2) return false;

@@ -50,7 +50,7 @@ struct CommandContext {
   OutputBuffer* dropped_from =
       nullptr;  // The connection's buffer while CLIENT REPLY drops replies.
 
-  // By the command's `at_once` handler: what it has begun, and its `awaited` one brings to an end.
+  // By the command's `fast` handler: what it has begun, and its `awaited` one brings to an end.
   std::optional<MaybeTask<Status>> begun = std::nullopt;
 
   // By the command: the last value in extents that its replies keep; null: none.

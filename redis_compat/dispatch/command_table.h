@@ -117,7 +117,7 @@ struct CommandRow {
   // A command that may. The context outlives the Task.
   using Awaited = Task<void> (*)(CommandContext&);
   // The same command where the storage does not make it wait. False: nothing has happened.
-  using AtOnce = bool (*)(CommandContext&);
+  using Fast = bool (*)(CommandContext&);
 
   std::string_view name = {};     // Lower case; a subcommand is "container|name".
   std::string_view syntax = {};   // Arguments as a user writes them: "key [EX seconds]".
@@ -134,7 +134,7 @@ struct CommandRow {
   // Exactly one of the two, but for containers whose bare name does nothing.
   Immediate immediate = nullptr;
   Awaited awaited = nullptr;
-  AtOnce at_once = nullptr;  // beside `awaited`: spares the most frequent commands its frames
+  Fast fast = nullptr;  // beside `awaited`: spares the most frequent commands its frames
 
   [[nodiscard]] constexpr bool is_container() const { return (flags & kContainer) != 0; }
   [[nodiscard]] constexpr bool is_subcommand() const {

@@ -183,7 +183,7 @@ CommandStart BeginCommand(CommandContext& context) {
   BeginAccounting(context);
   if (row->immediate != nullptr) {
     row->immediate(context);
-  } else if (row->at_once == nullptr || !row->at_once(context)) {
+  } else if (row->fast == nullptr || !row->fast(context)) {
     return CommandStart::kAwait;
   }
   EndCommand(context);

@@ -56,7 +56,7 @@ class ExploreFabric final : public Fabric {
   }
 
   // No node is lost in an exploration.
-  void LeaveAside(NodeId /*node*/, bool /*aside*/) override {}
+  void SetEvicted(NodeId /*node*/, bool /*evicted*/) override {}
   [[nodiscard]] bool Reaches(NodeId /*node*/) const override { return true; }
 
  protected:

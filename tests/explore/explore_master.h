@@ -25,12 +25,12 @@ class ExploreMaster final : public MasterClient {
     view_ = std::move(view);
     view_version_.store(view_->epoch.value, std::memory_order_release);
   }
-  Task<Result<Membership>> Join(ViewHold& /*hold*/) override { co_return kRefused; }
-  Task<Status> Leave(ViewHold& /*hold*/, Membership /*membership*/) override { co_return kRefused; }
-  Task<Status> FlushKeyspaces(ViewHold& /*hold*/, std::optional<uint32_t> /*database*/) override {
+  Task<Result<Membership>> Join(Quiesce& /*hold*/) override { co_return kRefused; }
+  Task<Status> Leave(Quiesce& /*hold*/, Membership /*membership*/) override { co_return kRefused; }
+  Task<Status> FlushKeyspaces(Quiesce& /*hold*/, std::optional<uint32_t> /*database*/) override {
     co_return kRefused;
   }
-  Task<Status> SwapKeyspaces(ViewHold& /*hold*/, uint32_t /*first*/, uint32_t /*second*/) override {
+  Task<Status> SwapKeyspaces(Quiesce& /*hold*/, uint32_t /*first*/, uint32_t /*second*/) override {
     co_return kRefused;
   }
 

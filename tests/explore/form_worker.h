@@ -59,7 +59,7 @@ class FormWorker {
 
  private:
   ExploreMaster master_;
-  ViewHold hold_;
+  Quiesce hold_;
   WorkerContext context_;
   std::unique_ptr<Engine> engine_;
   SlotStore kv_;

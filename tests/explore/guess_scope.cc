@@ -105,7 +105,7 @@ class GuessClient final : public ExploredClient {
   const GuessScope& scope_;
   const size_t client_;
   ExploreMaster master_;
-  ViewHold hold_;
+  Quiesce hold_;
   WorkerContext context_;
   std::atomic<int64_t> offset_us_;
   GuessClock clock_;

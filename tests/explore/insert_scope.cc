@@ -147,7 +147,7 @@ class InsertClient final : public ExploredClient {
   const InsertOptions& options_;
   const size_t client_;
   ExploreMaster master_;
-  ViewHold hold_;
+  Quiesce hold_;
   WorkerContext context_;
   Reclaimer reclaimer_;
   Allocator allocator_;

@@ -70,7 +70,7 @@ class LockClient final : public ExploredClient {
   const size_t client_;
   std::vector<Note>& notes_;
   ExploreMaster master_;
-  ViewHold hold_;
+  Quiesce hold_;
   WorkerContext context_;
   MaxRegister max_register_;
   TimestampLock lock_;

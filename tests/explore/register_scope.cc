@@ -136,7 +136,7 @@ class RegisterClient final : public ExploredClient {
   const size_t client_;
   std::vector<Note>& notes_;
   ExploreMaster master_;
-  ViewHold hold_;
+  Quiesce hold_;
   WorkerContext context_;
   std::unique_ptr<Engine> engine_;
   uint64_t written_ = 0;  // kStaleExpected: the word this client believes to be in the slot

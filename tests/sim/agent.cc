@@ -133,12 +133,12 @@ Task<bool> Agent::ReachNodes() {
     const NodeId node{i};
     // It may come in or go out meanwhile.
     const auto is_out = [&] { return context_->view().IsOut(node); };
-    fabric_->LeaveAside(node, is_out());
+    fabric_->SetEvicted(node, is_out());
     while (!is_out() && !fabric_->Reaches(node)) {
       // The agent is cut off meanwhile: no process must wait for a member that has not begun.
       if (look_ns_ != 0 && process_.NowNs() >= deadline_ns) co_return false;
       co_await process_.SleepFor(kLookNs);
-      fabric_->LeaveAside(node, is_out());
+      fabric_->SetEvicted(node, is_out());
     }
   }
   co_return true;

@@ -100,7 +100,7 @@ class Agent {
   WorkerMemory memory_;
   WorkerMeetings meetings_;
   std::unique_ptr<SimFabric> fabric_;
-  ViewHold hold_;
+  Quiesce hold_;
   SimMasterClient master_;
   FakeHooks hooks_;
   uint64_t next_session_ = 1;

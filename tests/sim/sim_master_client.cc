@@ -22,7 +22,7 @@ struct SimMasterClient::Call {
 
 class SimMasterClient::CallAwaiter {
  public:
-  CallAwaiter(SimMasterClient& client, ControlLink::RequestBody body, ViewHold& hold,
+  CallAwaiter(SimMasterClient& client, ControlLink::RequestBody body, Quiesce& hold,
               std::shared_ptr<Call> call)
       : client_(client), body_(std::move(body)), hold_(hold), call_(std::move(call)) {}
   bool await_ready() const noexcept { return false; }
@@ -44,7 +44,7 @@ class SimMasterClient::CallAwaiter {
  private:
   SimMasterClient& client_;
   ControlLink::RequestBody body_;
-  ViewHold& hold_;
+  Quiesce& hold_;
   const std::shared_ptr<Call> call_;
 };
 
@@ -60,39 +60,39 @@ SimMasterClient::SimMasterClient(SimProcess& process, SimExecutor& world, SimMas
                          static_cast<int64_t>(world.NowNs() / 1000));
 }
 
-Task<Result<Membership>> SimMasterClient::Join(ViewHold& hold) {
+Task<Result<Membership>> SimMasterClient::Join(Quiesce& hold) {
   auto call = std::make_shared<Call>();
   co_await CallAwaiter(*this, JoinWorkerRequest(), hold, call);
   if (!call->status.ok()) co_return call->status;
   co_return call->membership;
 }
 
-Task<Status> SimMasterClient::Leave(ViewHold& hold, Membership membership) {
+Task<Status> SimMasterClient::Leave(Quiesce& hold, Membership membership) {
   auto call = std::make_shared<Call>();
   co_await CallAwaiter(*this, LeaveWorkerRequest{membership.id, membership.index.value}, hold,
                        call);
   co_return call->status;
 }
 
-Task<Status> SimMasterClient::FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) {
+Task<Status> SimMasterClient::FlushKeyspaces(Quiesce& hold, std::optional<uint32_t> database) {
   auto call = std::make_shared<Call>();
   co_await CallAwaiter(*this, FlushRequest{database}, hold, call);
   co_return call->status;
 }
 
-Task<Status> SimMasterClient::SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) {
+Task<Status> SimMasterClient::SwapKeyspaces(Quiesce& hold, uint32_t first, uint32_t second) {
   auto call = std::make_shared<Call>();
   co_await CallAwaiter(*this, SwapRequest{first, second}, hold, call);
   co_return call->status;
 }
 
-Task<Status> SimMasterClient::SayGoodbye(ViewHold& hold) {
+Task<Status> SimMasterClient::SayGoodbye(Quiesce& hold) {
   auto call = std::make_shared<Call>();
   co_await CallAwaiter(*this, LeaveRequest(), hold, call);
   co_return call->status;
 }
 
-void SimMasterClient::OnMembership(ViewHold& hold, std::optional<WorkerId> leaver,
+void SimMasterClient::OnMembership(Quiesce& hold, std::optional<WorkerId> leaver,
                                    const ReplyMessage& reply, Call& call) {
   if (leaver.has_value()) {
     worker_ = nullptr;
@@ -161,7 +161,7 @@ void SimMasterClient::Perform(const agent_effect::UseView& use) {
 }
 
 void SimMasterClient::Perform(const agent_effect::TellWorkers& tell) {
-  Post([this, order = tell.order, ticket = tell.ticket](ViewHold* worker) {
+  Post([this, order = tell.order, ticket = tell.ticket](Quiesce* worker) {
     if (worker == nullptr) return OnCarriedOut(ticket);
     CarryOut(order, *worker, [this, ticket] { OnCarriedOut(ticket); });
   });
@@ -172,7 +172,7 @@ void SimMasterClient::Perform(const agent_effect::StartQuiesced& start) {
 }
 
 void SimMasterClient::Perform(const agent_effect::StartRepair& start) {
-  Post([this, order = start.order, id = start.id](ViewHold* worker) {
+  Post([this, order = start.order, id = start.id](Quiesce* worker) {
     if (worker == nullptr) {
       return OnRepairEnded(id, Status(StatusCode::kUnavailable, "the worker is gone"));
     }
@@ -182,7 +182,7 @@ void SimMasterClient::Perform(const agent_effect::StartRepair& start) {
 
 void SimMasterClient::Perform(const agent_effect::Complain& complain) { LogError(complain.text); }
 
-void SimMasterClient::Post(std::function<void(ViewHold* worker)> run) {
+void SimMasterClient::Post(std::function<void(Quiesce* worker)> run) {
   uint64_t time_ns = process_.NowNs();
   if (world_.rng().Below(2) == 0) time_ns += world_.rng().Below(kPostNsMax);
   if (!posted_.empty()) time_ns = std::max(time_ns, posted_.back().time_ns);

@@ -38,17 +38,17 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
   ControlLink& link() { return link_; }
 
   [[nodiscard]] std::shared_ptr<const View> view() const override { return session_.view(); }
-  Task<Result<Membership>> Join(ViewHold& hold) override;
-  Task<Status> Leave(ViewHold& hold, Membership membership) override;
-  Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) override;
-  Task<Status> SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) override;
+  Task<Result<Membership>> Join(Quiesce& hold) override;
+  Task<Status> Leave(Quiesce& hold, Membership membership) override;
+  Task<Status> FlushKeyspaces(Quiesce& hold, std::optional<uint32_t> database) override;
+  Task<Status> SwapKeyspaces(Quiesce& hold, uint32_t first, uint32_t second) override;
   // Reports which memory nodes a worker's watch and the process's own attempts reach.
   void TellReach(WorkerId worker, NodeId node, bool reached);
   void TellProbed(NodeId node, bool reached);
   [[nodiscard]] const UnreachedNodes& unreached() const { return session_.unreached(); }
 
   // The process says goodbye. REQUIRES: its worker has left.
-  Task<Status> SayGoodbye(ViewHold& hold);
+  Task<Status> SayGoodbye(Quiesce& hold);
 
  private:
   struct Call;
@@ -56,7 +56,7 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
   // On its way to the worker. `run` gets null if the worker is gone by then.
   struct Posted {
     uint64_t time_ns;
-    std::function<void(ViewHold* worker)> run;
+    std::function<void(Quiesce* worker)> run;
   };
 
   void OnMessage(const MasterMessage& message) override;
@@ -65,7 +65,7 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
   [[nodiscard]] uint64_t KnownEpoch() const override { return view_version(); }
   void Report(MemberReport* report) override { report->agent = events_.usage(); }
   // The master has answered: perhaps the worker of `hold` is a member now, or `leaver` is none.
-  void OnMembership(ViewHold& hold, std::optional<WorkerId> leaver, const ReplyMessage& reply,
+  void OnMembership(Quiesce& hold, std::optional<WorkerId> leaver, const ReplyMessage& reply,
                     Call& call);
   // Does what the session says. After every event of it.
   void PerformEffects();
@@ -77,7 +77,7 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
   void Perform(const agent_effect::Complain& complain);
   void OnCarriedOut(uint64_t ticket);
   void OnRepairEnded(uint64_t id, Status status);
-  void Post(std::function<void(ViewHold* worker)> run);
+  void Post(std::function<void(Quiesce* worker)> run);
   static void OnPosted(void* client);
 
   SimProcess& process_;
@@ -85,7 +85,7 @@ class SimMasterClient final : public MasterClient, private ControlLink::Owner {
   const ControlSettings& settings_;
   const Events events_;
   AgentSession session_;
-  ViewHold* worker_ = nullptr;  // once it is a member, until it has left
+  Quiesce* worker_ = nullptr;  // once it is a member, until it has left
   std::deque<Posted> posted_;
   ControlLink link_;
 };

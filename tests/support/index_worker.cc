@@ -113,8 +113,8 @@ Task<Result<bool>> IndexWorker::Insert(std::string key, uint64_t value) {
     }
     if (outcome.value() == InsertOutcome::kFull) {
       operation.pin.Release();
-      ViewHold::Presence presence(hold_);
-      status = co_await index_->Split(presence, search.table);
+      Quiesce::InFlightGuard in_flight(hold_);
+      status = co_await index_->Split(in_flight, search.table);
       operation.pin = reclaimer().Pin();
       if (!status.ok()) co_return status;
     }

@@ -21,7 +21,7 @@ class RacingKv final : public ForwardingKv {
     --races_;
     co_return co_await store_.Set(key, {.head = value_});
   }
-  bool GetAtOnce(Key /*key*/, ReadResult* /*result*/) override { return false; }
+  bool GetFast(Key /*key*/, ReadResult* /*result*/) override { return false; }
 
  private:
   int races_;

@@ -110,7 +110,7 @@ struct RegisterWorker {
   Executor& executor;
   std::unique_ptr<Fabric> fabric;
   SimFabric* sim_fabric = nullptr;
-  ViewHold hold;
+  Quiesce hold;
   WorkerContext context;
   WildClock wild_clock;
   GuessClock guess_clock;

@@ -26,25 +26,25 @@ void EditedMaster::AddEdit(Edit edit) {
   Publish();
 }
 
-Task<Result<Membership>> EditedMaster::Join(ViewHold& hold) {
+Task<Result<Membership>> EditedMaster::Join(Quiesce& hold) {
   Result<Membership> joined = co_await inner_.Join(hold);
   Publish();
   co_return joined;
 }
 
-Task<Status> EditedMaster::Leave(ViewHold& hold, Membership membership) {
+Task<Status> EditedMaster::Leave(Quiesce& hold, Membership membership) {
   const Status status = co_await inner_.Leave(hold, membership);
   Publish();
   co_return status;
 }
 
-Task<Status> EditedMaster::FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) {
+Task<Status> EditedMaster::FlushKeyspaces(Quiesce& hold, std::optional<uint32_t> database) {
   const Status status = co_await inner_.FlushKeyspaces(hold, database);
   Publish();
   co_return status;
 }
 
-Task<Status> EditedMaster::SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) {
+Task<Status> EditedMaster::SwapKeyspaces(Quiesce& hold, uint32_t first, uint32_t second) {
   const Status status = co_await inner_.SwapKeyspaces(hold, first, second);
   Publish();
   co_return status;

@@ -38,11 +38,11 @@ class EditedMaster final : public MasterClient {
     const std::lock_guard<std::mutex> lock(mutex_);
     return view_;
   }
-  Task<Result<Membership>> Join(ViewHold& hold) override;
-  Task<Status> Leave(ViewHold& hold, Membership membership) override;
-  Task<Status> FlushKeyspaces(ViewHold& hold, std::optional<uint32_t> database) override;
+  Task<Result<Membership>> Join(Quiesce& hold) override;
+  Task<Status> Leave(Quiesce& hold, Membership membership) override;
+  Task<Status> FlushKeyspaces(Quiesce& hold, std::optional<uint32_t> database) override;
   // Workers are released before they see the new view: nothing else may be under way.
-  Task<Status> SwapKeyspaces(ViewHold& hold, uint32_t first, uint32_t second) override;
+  Task<Status> SwapKeyspaces(Quiesce& hold, uint32_t first, uint32_t second) override;
 
   // From now on every view is as the cluster's own with all edits made, one after the other.
   // Commits one that is.
@@ -99,7 +99,7 @@ class TestWorkerBase {
 
  protected:
   Executor& executor_;
-  ViewHold hold_;
+  Quiesce hold_;
   std::unique_ptr<Fabric> fabric_;
   std::unique_ptr<WorkerContext> context_;
 };

@@ -13,18 +13,18 @@ namespace onetrip {
 namespace {
 
 using Share = MemoryBudget::Share;
-using Turn = MemoryBudget::Turn;
+using Ticket = MemoryBudget::Ticket;
 
 TEST(MemoryBudgetTest, SharesFitAndGoBackWithTheirOwner) {
   auto budget = std::make_shared<MemoryBudget>(100);
   Share first;
   {
     Share second;
-    EXPECT_TRUE(Turn(budget, 60).Take(&first));
-    EXPECT_TRUE(Turn(budget, 40).Take(&second));
+    EXPECT_TRUE(Ticket(budget, 60).Take(&first));
+    EXPECT_TRUE(Ticket(budget, 40).Take(&second));
     EXPECT_EQ(budget->used_bytes(), 100U);
     Share third;
-    EXPECT_FALSE(Turn(budget, 1).Take(&third));
+    EXPECT_FALSE(Ticket(budget, 1).Take(&third));
   }
   EXPECT_EQ(budget->used_bytes(), 60U);
   Share moved = std::move(first);
@@ -36,26 +36,26 @@ TEST(MemoryBudgetTest, SharesFitAndGoBackWithTheirOwner) {
 TEST(MemoryBudgetTest, WhatIsTooLargeGoesAlone) {
   auto budget = std::make_shared<MemoryBudget>(100);
   Share small;
-  ASSERT_TRUE(Turn(budget, 1).Take(&small));
+  ASSERT_TRUE(Ticket(budget, 1).Take(&small));
   Share large;
-  Turn turn(budget, 1000);
+  Ticket turn(budget, 1000);
   EXPECT_FALSE(turn.Take(&large));
   small = {};
   EXPECT_TRUE(turn.Take(&large));
   EXPECT_EQ(large.bytes(), 1000U);
   Share other;
-  EXPECT_FALSE(Turn(budget, 1).Take(&other));
+  EXPECT_FALSE(Ticket(budget, 1).Take(&other));
 }
 
 TEST(MemoryBudgetTest, NobodyOvertakesWhoWaits) {
   auto budget = std::make_shared<MemoryBudget>(100);
   Share held;
-  ASSERT_TRUE(Turn(budget, 50).Take(&held));
+  ASSERT_TRUE(Ticket(budget, 50).Take(&held));
   Share large;
   Share small;
-  std::optional<Turn> first;
+  std::optional<Ticket> first;
   first.emplace(budget, 80);
-  Turn second(budget, 10);
+  Ticket second(budget, 10);
   EXPECT_FALSE(first->Take(&large));
   EXPECT_FALSE(second.Take(&small)) << "it would fit";
   EXPECT_EQ(budget->waiting(), 2U);
@@ -67,7 +67,7 @@ TEST(MemoryBudgetTest, NobodyOvertakesWhoWaits) {
 TEST(MemoryBudgetTest, AShareGrowsWhetherItFitsOrNot) {
   auto budget = std::make_shared<MemoryBudget>(100);
   Share share;
-  ASSERT_TRUE(Turn(budget, 90).Take(&share));
+  ASSERT_TRUE(Ticket(budget, 90).Take(&share));
   share.Grow(90);
   EXPECT_EQ(share.bytes(), 180U);
   EXPECT_EQ(budget->used_bytes(), 180U);
@@ -84,13 +84,13 @@ TEST(MemoryBudgetTest, SharesThatGrowWaitForRoomButNotAllOfThemForEachOther) {
   const auto budget = std::make_shared<MemoryBudget>(100);
   MemoryBudget::Share a;
   MemoryBudget::Share b;
-  EXPECT_TRUE(MemoryBudget::Turn(budget, 40).Take(&a));
-  EXPECT_TRUE(MemoryBudget::Turn(budget, 40).Take(&b));
+  EXPECT_TRUE(MemoryBudget::Ticket(budget, 40).Take(&a));
+  EXPECT_TRUE(MemoryBudget::Ticket(budget, 40).Take(&b));
   EXPECT_TRUE(MemoryBudget::Growth(a, 20).Take());  // fits
   {
     MemoryBudget::Growth more_a(a, 50);
     MemoryBudget::Growth more_b(b, 50);
-    MemoryBudget::Turn other(budget, 1);
+    MemoryBudget::Ticket other(budget, 1);
     EXPECT_EQ(budget->waiting(), 3U);
     EXPECT_FALSE(more_b.Take());  // is not the next
     EXPECT_TRUE(more_a.Take());   // does not fit: the one that may

@@ -152,7 +152,7 @@ class AgentProcess {
 
   SystemClock clock_;
   LoopExecutor executor_;
-  ViewHold hold_;
+  Quiesce hold_;
   std::unique_ptr<GrpcMasterClient> client_;
   Membership membership_;
   std::thread thread_;

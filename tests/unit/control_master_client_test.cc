@@ -90,7 +90,7 @@ class FakeDuties final : public WorkerDuties {
   bool is_quiet = true;
 };
 
-Task<void> WaitWhileHeld(ViewHold* hold, uint64_t patience_ns, bool* released) {
+Task<void> WaitWhileHeld(Quiesce* hold, uint64_t patience_ns, bool* released) {
   *released = co_await hold->Wait(hold->executor().NowNs() + patience_ns);
 }
 
@@ -113,7 +113,7 @@ class MasterClientTest : public testing::Test {
     }
     SystemClock clock;
     LoopExecutor executor;
-    ViewHold hold;
+    Quiesce hold;
     Membership membership;
   };
 

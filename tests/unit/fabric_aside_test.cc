@@ -19,7 +19,7 @@ TEST_P(FabricAsideTest, ANodeLeftAsideIsRefusedUntilItIsTakenBack) {
   rt->WriteWord({kNode0, 0}, 1);
   rt->WriteWord({kNode1, 0}, 2);
   EXPECT_TRUE(fabric_->Reaches(kNode0));
-  fabric_->LeaveAside(kNode0, true);
+  fabric_->SetEvicted(kNode0, true);
   EXPECT_FALSE(fabric_->Reaches(kNode0));
   EXPECT_TRUE(fabric_->Reaches(kNode1));
   EXPECT_EQ(Post(rt).code(), StatusCode::kUnknownOutcome);
@@ -36,8 +36,8 @@ TEST_P(FabricAsideTest, ANodeLeftAsideIsRefusedUntilItIsTakenBack) {
   EXPECT_TRUE(BlockOn(executor(), fabric_->Control(kNode1, ControlRequest())).ok());
   EXPECT_TRUE(fabric_->settled());
 
-  fabric_->LeaveAside(kNode0, true);
-  fabric_->LeaveAside(kNode0, false);
+  fabric_->SetEvicted(kNode0, true);
+  fabric_->SetEvicted(kNode0, false);
   EXPECT_TRUE(Post(rt).ok());
   EXPECT_TRUE(fabric_->Reaches(kNode0));
   EXPECT_EQ(node(0).word(0), 1U);
@@ -49,11 +49,11 @@ TEST_P(FabricAsideTest, ANodeThatNobodyKnowsYetMayBeLeftAside) {
   if (std::string(GetParam().name) == "sim") return;  // has all its nodes from the start
   constexpr NodeId kUnknown{9};
   EXPECT_FALSE(fabric_->Reaches(kUnknown));
-  fabric_->LeaveAside(kUnknown, true);
+  fabric_->SetEvicted(kUnknown, true);
   RoundTripPtr rt = fabric_->NewRoundTrip();
   rt->WriteWord({kUnknown, 0}, 1);
   EXPECT_EQ(Post(rt).code(), StatusCode::kUnknownOutcome);
-  fabric_->LeaveAside(kUnknown, false);
+  fabric_->SetEvicted(kUnknown, false);
   EXPECT_EQ(Post(rt).code(), StatusCode::kUnknownOutcome);
   EXPECT_EQ(BlockOn(executor(), fabric_->Control(kUnknown, ControlRequest())).status().code(),
             StatusCode::kUnavailable);
@@ -72,7 +72,7 @@ Task<void> ControlAndNote(Fabric* fabric, NodeId node, Status* status) {
 }
 Task<void> LeaveSoon(Executor* executor, Fabric* fabric, NodeId node) {
   co_await executor->Yield();
-  fabric->LeaveAside(node, true);
+  fabric->SetEvicted(node, true);
 }
 
 constexpr NodeId kStuck{0};
@@ -103,7 +103,7 @@ TEST(SimAsideTest, WhatWaitsForThePausedNodeFailsAtOnceAndNothingIsAppliedOnceIt
     EXPECT_TRUE(fabric.settled());
     EXPECT_EQ(stuck.word(0), 0U);
     // It answers again, and has closed the channel: what it was sent is lost.
-    fabric.LeaveAside(kStuck, false);
+    fabric.SetEvicted(kStuck, false);
     network.ResumeNode(kStuck);
     executor.RunUntil(executor.NowNs() + 1'000'000);
     EXPECT_EQ(stuck.word(0), 0U) << "seed " << seed;
@@ -187,7 +187,7 @@ TEST(TcpAsideTest, WhatWaitsForAHangingNodeFailsAtOnceAndANewChannelIsMadeLater)
   EXPECT_EQ(BlockOn(executor, fabric.Connected(kStuck, 0)).code(), StatusCode::kUnavailable);
 
   hanging.GoOn();
-  fabric.LeaveAside(kStuck, false);
+  fabric.SetEvicted(kStuck, false);
   RoundTripPtr again = fabric.NewRoundTrip();
   again->WriteWord({kStuck, 8}, 5);
   EXPECT_TRUE(BlockOn(executor, PostOne(&fabric, again)).ok());

@@ -198,13 +198,13 @@ TEST_P(ExtentsTest, ANodeThatIsOutIsNotMissed) {
   ASSERT_TRUE(worker.Set("k", Value(3000)).ok());
   const auto out = NodeId{0};
   cluster_.node(0).SetReachable(false);
-  worker.fabric().LeaveAside(out, true);
+  worker.fabric().SetEvicted(out, true);
   cluster_.TakeOut(out);
   EXPECT_EQ(worker.Get("k"), Value(3000));
   ASSERT_TRUE(Append(worker, "tail").ok());
   ASSERT_TRUE(worker.Set("new", Value(500)).ok());
   cluster_.node(0).SetReachable(true);
-  worker.fabric().LeaveAside(out, false);
+  worker.fabric().SetEvicted(out, false);
   cluster_.BringBack(out);
   EXPECT_EQ(worker.Get("k"), Value(3000) + "tail");
   EXPECT_EQ(worker.Get("new"), Value(500));

@@ -54,7 +54,7 @@ class KvFullPoolTest : public testing::Test {
     order.view = cluster_.master().view();
     Status result;
     bool ended = false;
-    worker.context().hold.duties()->Repair(order, [&](Status status) {
+    worker.context().quiesce.duties()->Repair(order, [&](Status status) {
       result = status;
       ended = true;
     });

@@ -102,7 +102,7 @@ class HealDamageTest : public testing::TestWithParam<EngineKind> {
     order.damaged = kind == RepairKind::kResolveSlots;
     Status result(StatusCode::kUnavailable, "not ended");
     bool ended = false;
-    worker.context().hold.duties()->Repair(order, [&](Status status) {
+    worker.context().quiesce.duties()->Repair(order, [&](Status status) {
       result = status;
       ended = true;
     });

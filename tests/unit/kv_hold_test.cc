@@ -38,7 +38,7 @@ class KvHoldTest : public testing::Test {
       options.large_values = std::move(large_values);
       return options;
     }
-    ViewHold& hold() { return hold_; }
+    Quiesce& hold() { return hold_; }
     std::unique_ptr<Engine> engine;
     SlotStore kv;
   };
@@ -101,7 +101,7 @@ TEST_F(KvHoldTest, AReadThatHasWaitedForRoomBeginsAnewOnlyBehindTheHold) {
   const std::string value(500, 'v');
   EXPECT_TRUE(BlockOn(executor_, worker.kv.Set({0, "key"}, {.head = value})).ok());
   MemoryBudget::Share all;
-  ASSERT_TRUE(MemoryBudget::Turn(budget, kBytes).Take(&all));
+  ASSERT_TRUE(MemoryBudget::Ticket(budget, kBytes).Take(&all));
   Status status;
   bool done = false;
   executor_.Spawn(gate_, Get(&worker.kv, &status, &done));
@@ -182,7 +182,7 @@ class KvStillTest : public testing::Test {
           kv(*context_, *engine) {
       CHECK(BlockOn(executor, kv.Start()).ok());
     }
-    ViewHold& hold() { return hold_; }
+    Quiesce& hold() { return hold_; }
     std::unique_ptr<Engine> engine;
     SlotStore kv;
   };

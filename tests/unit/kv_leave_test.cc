@@ -58,13 +58,13 @@ class KvLeaveTest : public testing::Test {
     cluster_.master().AddEdit(std::move(edit));
     cluster_.TellNodes();
     for (auto& worker : workers_) {
-      worker->context().hold.duties()->UseView(*cluster_.master().view());
+      worker->context().quiesce.duties()->UseView(*cluster_.master().view());
     }
   }
   Status Repair(size_t worker, RepairOrder order) {
     Status result;
     bool ended = false;
-    workers_[worker]->context().hold.duties()->Repair(std::move(order), [&](Status status) {
+    workers_[worker]->context().quiesce.duties()->Repair(std::move(order), [&](Status status) {
       result = status;
       ended = true;
     });
@@ -183,7 +183,7 @@ TEST_F(KvLeaveTest, AnIndexThatWasMovedForNothingStaysWhereItIs) {
   Leave();
   ASSERT_TRUE(MoveSubtables(0).ok());
   // Told again, as on a new stream: the view that decides is yet to come.
-  workers_[0]->context().hold.duties()->UseView(*cluster_.master().view());
+  workers_[0]->context().quiesce.duties()->UseView(*cluster_.master().view());
   EXPECT_FALSE(MoveSubtables(0).ok()) << "one is waited for";
   Commit([](View&) {});
   ExpectAll();

@@ -58,13 +58,13 @@ class MissingNodeTest : public testing::TestWithParam<Case> {
   void TakeOut(NodeId node) {
     Settle();
     cluster().node(node.value).SetReachable(false);
-    for (auto& worker : workers_) worker->fabric().LeaveAside(node, true);
+    for (auto& worker : workers_) worker->fabric().SetEvicted(node, true);
     cluster().TakeOut(node);
   }
   void BringBack(NodeId node) {
     Settle();
     cluster().node(node.value).SetReachable(true);
-    for (auto& worker : workers_) worker->fabric().LeaveAside(node, false);
+    for (auto& worker : workers_) worker->fabric().SetEvicted(node, false);
     cluster().BringBack(node);
   }
   // Does the repair that the master orders when a node is out.
@@ -73,7 +73,7 @@ class MissingNodeTest : public testing::TestWithParam<Case> {
     order.kind = RepairKind::kScrubRegisters;
     order.view = cluster().master().view();
     Status result(StatusCode::kUnavailable, "not ended");
-    worker(0).context().hold.duties()->Repair(order, [&](Status status) { result = status; });
+    worker(0).context().quiesce.duties()->Repair(order, [&](Status status) { result = status; });
     for (int i = 0; i < 100 && result.code() == StatusCode::kUnavailable; ++i) Settle();
     ASSERT_TRUE(result.ok()) << result.message();
   }
@@ -159,7 +159,7 @@ class MissingNodeTest : public testing::TestWithParam<Case> {
       TakeOut(lost);
       Settle();
       cluster().node(lost.value).SetReachable(true);
-      for (auto& worker : workers_) worker->fabric().LeaveAside(lost, false);
+      for (auto& worker : workers_) worker->fabric().SetEvicted(lost, false);
       while (cluster().BringBackRegion(lost)) {
         for (int j = 0; j < 20; ++j, ++next) {
           Set(static_cast<size_t>(j), name(next % kKeys), "in between " + std::to_string(next));

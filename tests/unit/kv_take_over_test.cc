@@ -60,7 +60,7 @@ class TakeOverTest : public testing::TestWithParam<EngineKind> {
     order.living.next = WorkerId{1000};
     Status result(StatusCode::kUnavailable, "not ended");
     bool ended = false;
-    worker.context().hold.duties()->Repair(order, [&](Status status) {
+    worker.context().quiesce.duties()->Repair(order, [&](Status status) {
       result = status;
       ended = true;
     });
@@ -244,7 +244,7 @@ TEST_P(TakeOverTest, AnOrderThatDoesNotCountItsOwnWorkerIsRefused) {
   order.view = cluster_.master().view();
   order.living.next = WorkerId{1000};
   Status result;
-  worker->context().hold.duties()->Repair(order, [&](Status status) { result = status; });
+  worker->context().quiesce.duties()->Repair(order, [&](Status status) { result = status; });
   BlockOn(executor_, Sleep());
   EXPECT_EQ(result.code(), StatusCode::kCorrupt);
   Set(*worker, "other", "value");

@@ -173,7 +173,7 @@ TEST(LocalMasterTest, ViewsAreImmutableAndVersionsTellThemApart) {
   LocalMaster master(MakeState(), executor.clock());
   const auto first = master.view();
   EXPECT_EQ(master.view_version(), first->epoch.value);
-  ViewHold hold(executor);
+  Quiesce hold(executor);
   const Result<Membership> member = BlockOn(executor, master.Join(hold));
   ASSERT_TRUE(member.ok());
   EXPECT_EQ(first->worker_index_end, 0);

@@ -170,14 +170,14 @@ class LoopWorker {
   ~LoopWorker() {
     executor_.Stop();
     thread_.join();
-    presence_ = {};
+    in_flight_ = {};
     EXPECT_TRUE(BlockOn(executor_, master_.Leave(hold_, membership_)).ok());
   }
   // Has something under way, or ends it.
   void Work(bool work) {
     std::promise<void> done;
     executor_.Post([&] {
-      presence_ = work ? ViewHold::Presence(hold_) : ViewHold::Presence();
+      in_flight_ = work ? Quiesce::InFlightGuard(hold_) : Quiesce::InFlightGuard();
       done.set_value();
     });
     done.get_future().get();
@@ -203,9 +203,9 @@ class LoopWorker {
 
   LocalMaster& master_;
   LoopExecutor executor_;
-  ViewHold hold_{executor_};
+  Quiesce hold_{executor_};
   Gate gate_{executor_};
-  ViewHold::Presence presence_;
+  Quiesce::InFlightGuard in_flight_;
   Membership membership_;
   std::thread thread_;
 };

@@ -157,7 +157,7 @@ TEST_F(MemnodeShmSegmentTest, NoWorkerStandsStillForANodeThatHangs) {
   BlockOn(executor, sleep(&executor));
   EXPECT_FALSE(first.has_value() || second.has_value());
   EXPECT_TRUE(segment->reachable());
-  fabric.LeaveAside(kNode, true);
+  fabric.SetEvicted(kNode, true);
   BlockOn(executor, [](Gate* left) -> Task<void> { co_await left->Close(); }(&gate));
   EXPECT_EQ(first, StatusCode::kUnknownOutcome);
   EXPECT_EQ(second, StatusCode::kUnknownOutcome);

@@ -36,12 +36,12 @@ class MissingMemoryTest : public testing::Test {
   // It does not answer; no worker knows yet.
   void Lose(NodeId node) { cluster_.node(node.value).SetReachable(false); }
   void TakeOut(NodeId node) {
-    for (auto& worker : workers_) worker->fabric().LeaveAside(node, true);
+    for (auto& worker : workers_) worker->fabric().SetEvicted(node, true);
     cluster_.TakeOut(node);
   }
   void BringBack(NodeId node) {
     cluster_.node(node.value).SetReachable(true);
-    for (auto& worker : workers_) worker->fabric().LeaveAside(node, false);
+    for (auto& worker : workers_) worker->fabric().SetEvicted(node, false);
     cluster_.BringBack(node);
   }
   bool Holds(GlobalAddr addr, NodeId node) {
@@ -166,10 +166,10 @@ TEST_F(MissingMemoryTest, AllocatingGivesUpAfterItsTimeOrWhileAllIsHeld) {
   EXPECT_EQ(worker(0).Allocate(kSlab).status().code(), StatusCode::kUnavailable);
   EXPECT_GE(executor_.NowNs() - start_ns, 50'000'000U);
   const uint64_t held_ns = executor_.NowNs();
-  worker(0).context().hold.Hold(HoldKind::kAll);
+  worker(0).context().quiesce.Hold(HoldKind::kAll);
   EXPECT_EQ(worker(0).Allocate(kSlab).status().code(), StatusCode::kUnavailable);
   EXPECT_LT(executor_.NowNs() - held_ns, 10'000'000U);
-  worker(0).context().hold.Release();
+  worker(0).context().quiesce.Release();
   cluster_.node(1).SetReachable(true);
   cluster_.node(2).SetReachable(true);
   EXPECT_TRUE(worker(0).Allocate(kSlab).ok());
@@ -198,7 +198,7 @@ TEST_F(MissingMemoryTest,
   for (const GlobalAddr addr : objects) worker(1).allocator().Retire(addr, kSlab);
   Lose(lost);
   // The master is told at some moment within the flush, too.
-  for (auto& worker : workers_) worker->fabric().LeaveAside(lost, true);
+  for (auto& worker : workers_) worker->fabric().SetEvicted(lost, true);
   cluster_.TakeOut(lost);
   const uint64_t live = worker(0).allocator().metrics().live_bytes.Value();
   PassEpochs();

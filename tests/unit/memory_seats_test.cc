@@ -23,8 +23,8 @@ class SeatsTest : public testing::Test {
   }
   // Acts as the master does when a worker that said no goodbye is fenced on every node.
   void Expel(MemoryWorker& worker) {
-    EXPECT_TRUE(BlockOn(executor_,
-                        cluster_.master().Leave(worker.context().hold, worker.context().membership))
+    EXPECT_TRUE(BlockOn(executor_, cluster_.master().Leave(worker.context().quiesce,
+                                                           worker.context().membership))
                     .ok());
   }
 

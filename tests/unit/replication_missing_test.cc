@@ -42,7 +42,7 @@ class MissingReplicaTest : public testing::Test {
   // The node ends, and workers are told to evict it.
   void Lose(NodeId node) {
     cluster_.node(node.value).SetReachable(false);
-    for (auto& worker : workers_) worker->fabric->LeaveAside(node, true);
+    for (auto& worker : workers_) worker->fabric->SetEvicted(node, true);
     Commit(TakeOut, node);
   }
   RegisterWorker& worker(size_t index) { return *workers_[index]; }
@@ -94,7 +94,7 @@ TEST_F(MissingReplicaTest, RegistersGoOnWithTwoOfThreeWhicheverIsMissing) {
     std::memcpy(cluster_.node(lost).base(), cluster_.node((lost + 1) % 3).base(),
                 cluster_.node(lost).bytes());
     cluster_.node(lost).SetReachable(true);
-    for (auto& worker : workers_) worker->fabric->LeaveAside(NodeId{lost}, false);
+    for (auto& worker : workers_) worker->fabric->SetEvicted(NodeId{lost}, false);
     Commit(
         [](View& view, NodeId node) {
           TakeIn(view, node);
@@ -179,7 +179,7 @@ TEST_F(MissingReplicaTest, AnInlineReadDoesNotCountAWordWhoseBufferIsMissing) {
       RegisterHandle handle(ref_, shm.guess_clock);
       Tuple m;
       const std::byte* image = nullptr;
-      return shm.safe_guess.ReadAtOnce(handle, &m, &image);
+      return shm.safe_guess.ReadFast(handle, &m, &image);
     };
     EXPECT_TRUE(read());
     const std::shared_ptr<const View> whole = cluster_.master().view();
@@ -227,7 +227,7 @@ TEST_F(MissingReplicaTest, SlotsAreWrittenOnTheLiveReplicasOnly) {
       EXPECT_EQ(cluster_.Word(kSlot, node), node == lost ? 10U : 11U);
     }
     cluster_.node(lost).SetReachable(true);
-    for (auto& worker : workers_) worker->fabric->LeaveAside(NodeId{lost}, false);
+    for (auto& worker : workers_) worker->fabric->SetEvicted(NodeId{lost}, false);
     Commit(
         [](View& view, NodeId node) {
           TakeIn(view, node);

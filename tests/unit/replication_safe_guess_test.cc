@@ -480,7 +480,7 @@ void OvertakeBetweenBatches(uint32_t lane) {
   plant(2, 1, {1, cluster.NewBuffer(ref.shape).addr}, "old");
   const WriteBuffers buffers = cluster.NewBuffers(ref.shape);
   WriteOutcome outcome;
-  ASSERT_FALSE(worker.safe_guess.WriteAtOnce(handle, buffers.guess, BytesOf("mine"), &outcome));
+  ASSERT_FALSE(worker.safe_guess.WriteFast(handle, buffers.guess, BytesOf("mine"), &outcome));
   ASSERT_TRUE(outcome.begun);
   const MetaWord newer(outcome.guess.time() + 1000, cluster.NewBuffer(ref.shape).addr);
   for (const int replica : {0, 1}) plant(replica, lane, newer, "newer");

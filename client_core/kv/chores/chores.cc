@@ -19,7 +19,7 @@ void Chores::OnTick() {
                      core_.reclaimer.others_retired_bytes() == 0 && !core_.allocator.is_scarce() &&
                      !core_.allocator.gives();
   quiet_ticks_ = quiet ? quiet_ticks_ + 1 : 0;
-  if (quiet_ticks_ % kQuietTicks == 0 && !core_.context.hold.holds_all()) {
+  if (quiet_ticks_ % kQuietTicks == 0 && !core_.context.quiesce.holds_all()) {
     core_.context.executor.Spawn(core_.gate, core_.allocator.Maintain());
   }
   expiry.WalkForExpiredIfDue();
@@ -38,11 +38,11 @@ void Chores::OnTick() {
 // The workers that began them have ended, or given up. What fails is tried again at a later tick.
 Task<void> Chores::FinishSplits() {
   finishing_splits_ = true;
-  ViewHold::Presence presence(core_.context.hold);
+  Quiesce::InFlightGuard in_flight(core_.context.quiesce);
   Status status;
   for (uint32_t entry = 0;
        status.ok() && !core_.stopping && core_.index.MetUnfinishedSplit(&entry);) {
-    status = co_await core_.index.FinishSplit(presence, entry);
+    status = co_await core_.index.FinishSplit(in_flight, entry);
   }
   finishing_splits_ = false;
 }

@@ -121,18 +121,18 @@ Task<void> Compactor::MoveObject(GlobalAddr addr, SizeClass size_class) {
     if (!LoadEntryKey(word, image, bytes, &key)) continue;
     std::string name(key.bytes);
     const Result<bool> moved =
-        co_await MoveKey(operation.presence, key.keyspace, std::move(name), addr);
+        co_await MoveKey(operation.in_flight, key.keyspace, std::move(name), addr);
     // An object that could not be moved now stays where it is.
     if (!moved.ok() || moved.value()) co_return;
   }
 }
 
-Task<Result<bool>> Compactor::MoveKey(ViewHold::Presence& presence, KeyspaceId keyspace,
+Task<Result<bool>> Compactor::MoveKey(Quiesce::InFlightGuard& in_flight, KeyspaceId keyspace,
                                       std::string name, GlobalAddr addr) {
   SearchResult search;
   {
     RegisterOperation operation;
-    const LentPresence lent(presence, operation);
+    const LentInFlightGuard lent(in_flight, operation);
     operation.pin = core_.reclaimer.Pin();
     const IndexKey key = IndexKey::Make(keyspace, name);
     const Status status = co_await core_.index.Find(operation, key, ReadExtent::kWhole,
@@ -154,7 +154,7 @@ Task<Result<bool>> Compactor::MoveKey(ViewHold::Presence& presence, KeyspaceId k
   if (!core_.registers) co_return true;
   const ListedRegister listed{search.entry.word, keyspace, std::move(name)};
   const Status status =
-      co_await records_only_.MakeRecord(presence, listed, /*own=*/true, /*wait_ms=*/0);
+      co_await records_only_.MakeRecord(in_flight, listed, /*own=*/true, /*wait_ms=*/0);
   if (!status.ok()) co_return status;
   co_return true;
 }
@@ -220,7 +220,7 @@ Task<void> Compactor::MoveRegister(RegisterRef ref) {
   if (header.incarnation != ref.incarnation) co_return;
   std::string name(reinterpret_cast<const char*>(image + kRegisterHeaderBytes),
                    ref.shape.key_bytes);
-  (void)co_await MoveKey(operation.presence, KeyspaceId{header.keyspace}, std::move(name),
+  (void)co_await MoveKey(operation.in_flight, KeyspaceId{header.keyspace}, std::move(name),
                          ref.addr);
 }
 

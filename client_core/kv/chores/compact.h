@@ -28,8 +28,8 @@ class Compactor {
   Task<void> MoveObjects(std::vector<GlobalAddr> objects, SizeClass size_class);
   Task<void> MoveObject(GlobalAddr addr, SizeClass size_class);
   // Returns true if the key's slot names `addr`, or did, now that it is moved.
-  Task<Result<bool>> MoveKey(ViewHold::Presence& presence, KeyspaceId keyspace, std::string name,
-                             GlobalAddr addr);
+  Task<Result<bool>> MoveKey(Quiesce::InFlightGuard& in_flight, KeyspaceId keyspace,
+                             std::string name, GlobalAddr addr);
   Task<Status> MoveRecord(RegisterOperation& operation, const IndexKey& key,
                           const SearchResult& search);
   // Registers of which a buffer lies in a block that is to be emptied.

@@ -129,7 +129,7 @@ Task<void> ExpiryWalk::LookAtNextGroups(ExpiryLook* look) {
 // would go on close behind each other.
 Task<void> ExpiryWalk::FindNextSubtable(ExpiryLook* look) {
   while (true) {
-    if (core_.context.hold.held()) {
+    if (core_.context.quiesce.held()) {
       look->status = kHeld;
       co_return;
     }
@@ -145,12 +145,12 @@ Task<void> ExpiryWalk::FindNextSubtable(ExpiryLook* look) {
 
 Task<void> ExpiryWalk::RemoveExpiredOfGroup(Subtable table, uint32_t group, ExpiryLook* look) {
   // A quiesce does not wait for an operation that has not begun.
-  if (core_.context.hold.held()) {
+  if (core_.context.quiesce.held()) {
     look->status = kHeld;
     co_return;
   }
   Operation operation;
-  operation.presence = ViewHold::Presence(core_.context.hold);
+  operation.in_flight = Quiesce::InFlightGuard(core_.context.quiesce);
   const bool entered = co_await core_.EnterSlots(operation);
   CHECK(entered);
   operation.pin = core_.reclaimer.Pin();

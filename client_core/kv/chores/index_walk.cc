@@ -43,7 +43,7 @@ Task<Status> IndexWalker::FindSubtable(uint32_t* entry, uint32_t end) {
   while (*entry < end) {
     const uint32_t count = std::min(end - *entry, kDirectoryStretch);
     // As before a visit: ForEachGroup.
-    if (core_.context.hold.held()) co_return kHeld;
+    if (core_.context.quiesce.held()) co_return kHeld;
     Operation operation;
     const bool begun = co_await core_.WaitToBegin(&operation);
     if (!begun) co_return kHeld;
@@ -62,7 +62,7 @@ Task<Status> IndexWalker::FindSubtable(uint32_t* entry, uint32_t end) {
 
 Task<Status> IndexWalker::EnterAndFindSubtable(uint32_t* entry, uint32_t end) {
   Operation operation;
-  operation.presence = ViewHold::Presence(core_.context.hold);
+  operation.in_flight = Quiesce::InFlightGuard(core_.context.quiesce);
   const bool entered = co_await core_.EnterSlots(operation);
   if (!entered) co_return kHeld;
   co_return co_await FindSubtable(entry, end);
@@ -81,7 +81,7 @@ Task<Status> IndexWalker::FindSubtableAround(uint32_t* entry, uint32_t end) {
 Task<Status> IndexWalker::ForEachGroup(GroupVisitor visit, IndexWalk* walk) {
   uint64_t busy_ns = 0;
   // A quiesce does not wait for the walk, nor the walk for a quiesce: a worker is asked again.
-  for (; !core_.stopping && !core_.context.hold.held(); ++walk->next) {
+  for (; !core_.stopping && !core_.context.quiesce.held(); ++walk->next) {
     Status status = co_await FindSubtable(&walk->next, walk->end);
     if (!status.ok() || walk->next >= walk->end) co_return status;
     const Subtable table = core_.index.SubtableAt(walk->next);
@@ -91,7 +91,7 @@ Task<Status> IndexWalker::ForEachGroup(GroupVisitor visit, IndexWalk* walk) {
     const uint32_t at_once = core_.context.fabric.completes_inline() ? 1 : kGroupsAtOnce;
     for (uint32_t group = 0; group < kSubtableGroups; group += at_once) {
       // A visit would wait for the end of the quiesce, which may be waiting for this walk to end.
-      if (core_.context.hold.held()) co_return kHeld;
+      if (core_.context.quiesce.held()) co_return kHeld;
       const uint64_t began_ns = core_.context.executor.NowNs();
       std::vector<Task<void>> groups;
       for (uint32_t i = 0; i < at_once; ++i) groups.push_back(visit(table, group + i, &status));

@@ -81,7 +81,7 @@ Task<void> Leaver::LeaveGroup(Subtable table, uint32_t group, RegistersLeft* lef
   }
   for (const ListedRegister& one : listed) {
     if (!status.ok()) break;
-    status = co_await LeaveKey(operation.presence, one);
+    status = co_await LeaveKey(operation.in_flight, one);
     const bool is_short = status.code() == StatusCode::kOutOfMemory;
     const bool is_odd = status.code() == StatusCode::kCorrupt;
     if (!is_short && !is_odd) continue;
@@ -103,15 +103,15 @@ Task<Status> Leaver::LeaveDropped(Operation& operation, Entry dropped) {
   const Status status = co_await Post(core_.context, operation, round_trip);
   const BlockEntry block(status.ok() ? *bits : 0);
   if (block.use() == BlockEntry::Use::kOwned && block.size_class().is_valid()) {
-    co_await ends_.FreeDropped(operation.presence, dropped, block.size_class());
+    co_await ends_.FreeDropped(operation.in_flight, dropped, block.size_class());
   }
   co_return status;
 }
 
-Task<Status> Leaver::LeaveKey(ViewHold::Presence& presence, const ListedRegister& listed) {
+Task<Status> Leaver::LeaveKey(Quiesce::InFlightGuard& in_flight, const ListedRegister& listed) {
   const IndexKey key = IndexKey::Make(listed.keyspace, listed.key);
   RegisterOperation operation;
-  const LentPresence lent(presence, operation);
+  const LentInFlightGuard lent(in_flight, operation);
   operation.pin = core_.reclaimer.Pin();
   const Allocator::Holder holder(core_.allocator);
   Draft draft;
@@ -121,7 +121,7 @@ Task<Status> Leaver::LeaveKey(ViewHold::Presence& presence, const ListedRegister
   Backoff backoff(core_.context, operation);
   while (true) {
     // The cluster waits for it, or may.
-    if (core_.context.hold.held()) co_return kHeld;
+    if (core_.context.quiesce.held()) co_return kHeld;
     SearchResult search;
     Status status = co_await core_.index.Find(operation, key, ReadExtent::kWhole,
                                               core_.context.fabric.NewRoundTrip(), &search);
@@ -235,7 +235,7 @@ Task<Status> Leaver::CopyExtent(Operation& operation, const ExtentRef& from, con
     status = co_await Post(core_.context, operation, round_trip);
     if (!status.ok()) co_return status;
     if (core_.context.fabric.completes_inline()) co_await core_.context.executor.Yield();
-    if (core_.context.hold.is_impatient()) co_return kHeld;
+    if (core_.context.quiesce.is_impatient()) co_return kHeld;
   }
   co_return Status::Ok();
 }

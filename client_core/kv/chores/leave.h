@@ -37,7 +37,7 @@ class Leaver {
     size_t blocks = 0;     // this worker's, at the last look
     uint64_t next_ns = 0;
   };
-  Task<Status> LeaveKey(ViewHold::Presence& presence, const ListedRegister& listed);
+  Task<Status> LeaveKey(Quiesce::InFlightGuard& in_flight, const ListedRegister& listed);
   // A register that was dropped by a worker that has not lived to free its slot.
   Task<Status> LeaveDropped(Operation& operation, Entry dropped);
   // A root's extent that lies there, or the root itself. `*more`: there is another one.

@@ -224,7 +224,7 @@ Task<Status> LostMemory::FreeLost() {
       [this](GlobalAddr addr) { core_.allocator.accounting().KnowOf(addr); });
   for (auto block = inventory.blocks.blocks().begin();
        status.ok() && block != inventory.blocks.blocks().end(); ++block) {
-    if (core_.stopping || core_.context.hold.held()) co_return kHeld;
+    if (core_.stopping || core_.context.quiesce.held()) co_return kHeld;
     status = co_await FreeLostOf(inventory, block->second);
   }
   co_return status;
@@ -254,7 +254,7 @@ Task<Status> LostMemory::FreeLostOf(OrphanInventory& inventory, const OrphanBloc
   Status collected;
   // Another collection may be running there.
   for (int i = 0; i < kCollectTries; ++i) {
-    operation.presence = ViewHold::Presence();
+    operation.in_flight = Quiesce::InFlightGuard();
     if (i > 0) co_await core_.context.executor.SleepFor(core_.context.options.epoch_tick_us * 1000);
     const bool begun = co_await core_.WaitToBegin(&operation);
     if (!begun) co_return kHeld;

@@ -86,7 +86,7 @@ Task<Status> NamedMemory::AwaitUnlinked() {
   core_.allocator.retirement().WantDoubt();
   while (core_.reclaimer.retired_since() <= unlinked_until) {
     if (core_.stopping) co_return kStopped;
-    if (core_.context.hold.held()) co_return kHeld;
+    if (core_.context.quiesce.held()) co_return kHeld;
     if (core_.context.executor.NowNs() >= deadline_ns) co_return kWorkerSilent;
     co_await core_.allocator.Maintain();
     if (core_.allocator.retirement().registers_doubted() && unlinked_until == ~uint64_t{0}) {

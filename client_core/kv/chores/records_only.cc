@@ -52,9 +52,9 @@ Task<Status> RecordsOnly::EndRegisters(RepairOrder order) {
 }
 
 Task<Status> RecordsOnly::FindOpenBlocks(RegistersLeft* left) {
-  if (core_.context.hold.held()) co_return kHeld;
+  if (core_.context.quiesce.held()) co_return kHeld;
   Operation operation;
-  operation.presence = ViewHold::Presence(core_.context.hold);
+  operation.in_flight = Quiesce::InFlightGuard(core_.context.quiesce);
   OrphanBlocks open(core_.context);
   const Status status = co_await open.Find(operation, OrphanBlocks::Open);
   left->open.clear();
@@ -85,7 +85,7 @@ Task<void> RecordsOnly::EndGroup(Subtable table, uint32_t group, RegistersLeft* 
     }
     bool& starved = left->starved[listed.word.size_class().index()];
     const uint64_t wait_ms = own && !starved ? core_.context.options.memory_wait_ms : 0;
-    status = co_await MakeRecord(operation.presence, listed, own, wait_ms);
+    status = co_await MakeRecord(operation.in_flight, listed, own, wait_ms);
     if (status.code() != StatusCode::kOutOfMemory) continue;
     // The memory that other registers give up may suffice the next time.
     if (own) starved = true;
@@ -97,7 +97,7 @@ Task<void> RecordsOnly::EndGroup(Subtable table, uint32_t group, RegistersLeft* 
 }
 
 Task<Status> RecordsOnly::AwaitRetired(RegisterOperation& operation, uint64_t deadline_ns) {
-  if (core_.context.hold.held()) co_return kHeld;
+  if (core_.context.quiesce.held()) co_return kHeld;
   Paused paused(core_, operation);
   co_await core_.allocator.ReserveRetiredRing(/*may_use_reserve=*/true);
   co_await core_.allocator.AwaitRetired(deadline_ns);
@@ -129,11 +129,11 @@ Task<Status> RecordsOnly::ReserveToEnd(SlotWord word, const IndexKey& key,
 
 // Does what a writer to a register that is to be a record does; the register's value stays. The
 // register's memory is given up, too, so that in the end less is used than before.
-Task<Status> RecordsOnly::MakeRecord(ViewHold::Presence& presence, const ListedRegister& listed,
-                                     bool own, uint64_t wait_ms) {
+Task<Status> RecordsOnly::MakeRecord(Quiesce::InFlightGuard& in_flight,
+                                     const ListedRegister& listed, bool own, uint64_t wait_ms) {
   const IndexKey key = IndexKey::Make(listed.keyspace, listed.key);
   RegisterOperation operation;
-  const LentPresence lent(presence, operation);
+  const LentInFlightGuard lent(in_flight, operation);
   operation.pin = core_.reclaimer.Pin();
   const Allocator::Holder holder(core_.allocator);
   Draft thawed;

@@ -30,7 +30,7 @@ class RecordsOnly {
   // left for want of memory.
   Task<Status> EndRegisters(RepairOrder order);
   // `own`: as in RegisterEnds::ReserveInPlaceOf(). `wait_ms`: for memory that comes back.
-  Task<Status> MakeRecord(ViewHold::Presence& presence, const ListedRegister& listed, bool own,
+  Task<Status> MakeRecord(Quiesce::InFlightGuard& in_flight, const ListedRegister& listed, bool own,
                           uint64_t wait_ms);
 
  private:

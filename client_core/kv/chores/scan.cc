@@ -140,7 +140,7 @@ Task<Status> Scanner::AgainWhenLost(Step step) {
   while (true) {
     const Status status = co_await step();
     if (!MayHaveLostNode(status)) co_return status;
-    if (!retry.IsWorth(status) || core_.context.hold.is_impatient()) co_return kLost;
+    if (!retry.IsWorth(status) || core_.context.quiesce.is_impatient()) co_return kLost;
     co_await retry.Wait();
   }
 }
@@ -161,7 +161,7 @@ Task<Status> Scanner::ListKeys(uint32_t database, Subtable table, uint32_t group
 Task<void> Scanner::ListGroup(uint32_t database, Subtable table, uint32_t group,
                               std::vector<ListedKey>* keys, Status* failure) {
   Operation operation;
-  operation.presence = ViewHold::Presence(core_.context.hold);
+  operation.in_flight = Quiesce::InFlightGuard(core_.context.quiesce);
   const bool entered = co_await core_.EnterSlots(operation);
   if (!entered) {
     *failure = kHeld;

@@ -28,16 +28,16 @@ Task<void> Scrubber::ScrubGroup(Subtable table, uint32_t group, Status* failure)
   for (const ListedRegister& listed : registers) {
     if (!status.ok()) break;
     status =
-        co_await ScrubRegister(operation.presence, IndexKey::Make(listed.keyspace, listed.key));
+        co_await ScrubRegister(operation.in_flight, IndexKey::Make(listed.keyspace, listed.key));
   }
   if (!status.ok()) *failure = status;
 }
 
 // A read brings the largest word to a majority of the replicas, and its bytes are brought to all; a
 // register that is sealed is helped to its end, so that no later copy can change what its end is.
-Task<Status> Scrubber::ScrubRegister(ViewHold::Presence& presence, IndexKey key) {
+Task<Status> Scrubber::ScrubRegister(Quiesce::InFlightGuard& in_flight, IndexKey key) {
   RegisterOperation operation;
-  const LentPresence lent(presence, operation);
+  const LentInFlightGuard lent(in_flight, operation);
   operation.pin = core_.reclaimer.Pin();
   Backoff backoff(core_.context, operation);
   while (true) {

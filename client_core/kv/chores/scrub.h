@@ -21,7 +21,7 @@ class Scrubber {
 
  private:
   Task<void> ScrubGroup(Subtable table, uint32_t group, Status* failure);
-  Task<Status> ScrubRegister(ViewHold::Presence& presence, IndexKey key);
+  Task<Status> ScrubRegister(Quiesce::InFlightGuard& in_flight, IndexKey key);
 
   KvCore& core_;
   RegisterForm& registers_;

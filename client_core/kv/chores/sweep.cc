@@ -24,7 +24,8 @@ bool IsFlushed(const std::array<KeyspaceId, kMaxDatabases>& keyspaces, KeyspaceI
 
 Task<Status> Sweeper::Flush(std::optional<uint32_t> database) {
   const MechanismScope scope(core_.context.mechanism_observer, Mechanism::kFlush);
-  const Status status = co_await core_.context.master.FlushKeyspaces(core_.context.hold, database);
+  const Status status =
+      co_await core_.context.master.FlushKeyspaces(core_.context.quiesce, database);
   if (!status.ok()) co_return status;
   sweep_again_ = true;
   if (!sweeping_) core_.context.executor.Spawn(core_.gate, Sweep());
@@ -35,7 +36,7 @@ Task<Status> Sweeper::Swap(uint32_t first, uint32_t second) {
   CHECK(first < kMaxDatabases && second < kMaxDatabases);
   if (first == second) co_return Status::Ok();
   const MechanismScope scope(core_.context.mechanism_observer, Mechanism::kSwap);
-  co_return co_await core_.context.master.SwapKeyspaces(core_.context.hold, first, second);
+  co_return co_await core_.context.master.SwapKeyspaces(core_.context.quiesce, first, second);
 }
 
 // An operation that has started in the old keyspace must find there what earlier ones have left: a
@@ -43,7 +44,7 @@ Task<Status> Sweeper::Swap(uint32_t first, uint32_t second) {
 // for nothing.
 Task<void> Sweeper::OutliveOldOperations() {
   while (!core_.reclaimer.IsSafe(sweep_epoch_) && !core_.stopping && !Planted(Bug::kSweepsAtOnce)) {
-    if (!core_.context.hold.holds_all()) co_await core_.allocator.Maintain();
+    if (!core_.context.quiesce.holds_all()) co_await core_.allocator.Maintain();
     if (core_.reclaimer.IsSafe(sweep_epoch_)) break;
     co_await core_.context.executor.SleepFor(core_.context.options.epoch_tick_us * 1000);
   }

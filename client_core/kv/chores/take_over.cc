@@ -46,7 +46,7 @@ Task<Status> TakeOver::TakeOverBlocks(RepairOrder order) {
   size_t taken = 0;
   for (const auto& [addr, block] : inventory.blocks.blocks()) {
     if (core_.stopping) co_return kStopped;
-    if (core_.context.hold.held()) co_return kHeld;
+    if (core_.context.quiesce.held()) co_return kHeld;
     const Status one = co_await TakeOverBlock(inventory, block);
     taken += one.ok() ? 1 : 0;
     if (!one.ok()) status = one;
@@ -58,9 +58,9 @@ Task<Status> TakeOver::TakeOverBlocks(RepairOrder order) {
 }
 
 Task<Status> TakeOver::FindOrphans(OrphanInventory& inventory, const RepairOrder& order) {
-  if (core_.context.hold.held()) co_return kHeld;
+  if (core_.context.quiesce.held()) co_return kHeld;
   Operation operation;
-  operation.presence = ViewHold::Presence(core_.context.hold);
+  operation.in_flight = Quiesce::InFlightGuard(core_.context.quiesce);
   co_return co_await inventory.blocks.Find(operation, OrphanBlocks::OfTheDead(order.living));
 }
 

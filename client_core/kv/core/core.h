@@ -34,8 +34,8 @@ class KvCore {
   KvCore(WorkerContext& context, Engine& engine);
 
   // Returns true if operations must not start now; the second: those on known registers.
-  [[nodiscard]] bool held() const { return context.hold.held(); }
-  [[nodiscard]] bool holds_registers() const { return context.hold.holds_registers(); }
+  [[nodiscard]] bool held() const { return context.quiesce.held(); }
+  [[nodiscard]] bool holds_registers() const { return context.quiesce.holds_registers(); }
   // Runs the operation that `start` makes when they may again.
   template <typename Start>
   Task<Status> AfterHold(Start start) {
@@ -51,10 +51,10 @@ class KvCore {
   // An operation that may touch slots waits here while they are quiesced; false: for op_timeout_ms
   // in vain. REQUIRES: it has an in-flight guard, by which a quiesce sees it.
   MaybeTask<bool> EnterSlots(Operation& operation) {
-    CHECK(operation.presence.IsOf(context.hold));
-    if (operation.presence.TryEnterSlots()) return true;
-    return operation.presence.EnterSlots(context.executor.NowNs() +
-                                         context.options.op_timeout_ms * 1'000'000);
+    CHECK(operation.in_flight.IsOf(context.quiesce));
+    if (operation.in_flight.TryEnterSlots()) return true;
+    return operation.in_flight.EnterSlots(context.executor.NowNs() +
+                                          context.options.op_timeout_ms * 1'000'000);
   }
   // Waits for another try of a step that has changed nothing that others see and ended with
   // `status`, away from the slots, but with the operation's pin. False: it is not worth one.

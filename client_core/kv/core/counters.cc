@@ -60,7 +60,7 @@ Task<Status> Counters::LoadCounters() {
 
 Task<void> Counters::PublishCounters() {
   publishing_ = true;
-  const ViewHold::Presence presence(core_.context.hold);
+  const Quiesce::InFlightGuard in_flight(core_.context.quiesce);
   for (bool dirty = true; dirty;) {
     dirty = false;
     RoundTripPtr round_trip = core_.context.fabric.NewRoundTrip();
@@ -83,7 +83,7 @@ Task<void> Counters::PublishCounters() {
 
 Task<Status> Counters::CountKeys(uint32_t database, uint64_t* keys) {
   CHECK(database < kMaxDatabases);
-  const ViewHold::Presence presence(core_.context.hold);
+  const Quiesce::InFlightGuard in_flight(core_.context.quiesce);
   const View& view = core_.context.view();
   const KeyspaceId keyspace = view.keyspaces[database];
   const uint32_t workers = view.worker_index_end;

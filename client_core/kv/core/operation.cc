@@ -12,24 +12,24 @@ constexpr uint64_t kPatienceNs = 60'000'000'000;
 
 Task<bool> KvCore::WaitToBegin(Operation* operation) {
   const uint64_t deadline_ns = context.executor.NowNs() + kPatienceNs;
-  const bool released = co_await context.hold.Wait(deadline_ns);
+  const bool released = co_await context.quiesce.Wait(deadline_ns);
   if (!released) co_return false;
-  operation->presence = ViewHold::Presence(context.hold);
-  const bool entered = co_await operation->presence.EnterSlots(deadline_ns);
+  operation->in_flight = Quiesce::InFlightGuard(context.quiesce);
+  const bool entered = co_await operation->in_flight.EnterSlots(deadline_ns);
   co_return entered;
 }
 
 Task<Status> KvCore::AwaitRelease() {
   const uint64_t patience_ns = context.options.op_timeout_ms * 1'000'000;
-  const bool released = co_await context.hold.Wait(context.executor.NowNs() + patience_ns);
+  const bool released = co_await context.quiesce.Wait(context.executor.NowNs() + patience_ns);
   co_return released ? Status::Ok() : kHeld;
 }
 
 Task<bool> KvCore::MayTryAgain(Operation& operation, Status status, RetryAcrossViews* retry) {
-  if (!retry->IsWorth(status) || context.hold.is_impatient()) co_return false;
-  operation.presence.LeaveSlots();
+  if (!retry->IsWorth(status) || context.quiesce.is_impatient()) co_return false;
+  operation.in_flight.LeaveSlots();
   co_await retry->Wait();
-  co_return co_await operation.presence.EnterSlots(operation.deadline_ns);
+  co_return co_await operation.in_flight.EnterSlots(operation.deadline_ns);
 }
 
 Task<Status> KvCore::AwaitMemory(RegisterOperation& operation, SizeClass size_class,

@@ -15,7 +15,7 @@ class Paused {
   // The operation's reads mean nothing from here on. Both outlive it.
   Paused(KvCore& core, Operation& operation) : core_(core), operation_(operation) {
     operation_.pin.Release();
-    operation_.presence.LeaveSlots();
+    operation_.in_flight.LeaveSlots();
   }
   Paused(KvCore& core, RegisterOperation& operation)
       : Paused(core, static_cast<Operation&>(operation)) {

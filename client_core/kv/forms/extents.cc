@@ -88,7 +88,7 @@ Task<void> Extents::WriteExtent(const NewRecord& record, WrittenExtents* written
   RetryAcrossViews retry(core_.context, waiting);
   Status status;
   while (true) {
-    const bool released = co_await core_.context.hold.Wait(waiting.deadline_ns);
+    const bool released = co_await core_.context.quiesce.Wait(waiting.deadline_ns);
     status = kHeld;
     if (!released) break;
     status = co_await PostExtent(round_trip, image, kExtentHeaderBytes + bytes,
@@ -103,7 +103,7 @@ Task<void> Extents::WriteExtent(const NewRecord& record, WrittenExtents* written
 Task<Status> Extents::PostExtent(const RoundTripPtr& round_trip, const std::byte* image,
                                  uint32_t bytes, ExtentRef* ref) {
   Operation operation;
-  operation.presence = ViewHold::Presence(core_.context.hold);
+  operation.in_flight = Quiesce::InFlightGuard(core_.context.quiesce);
   if (ref->addr.is_null()) ref->addr = core_.allocator.TryAllocate(ref->size_class);
   if (ref->addr.is_null()) {
     const Result<GlobalAddr> addr = co_await core_.allocator.Allocate(ref->size_class);
@@ -174,7 +174,7 @@ Task<Status> Extents::WaitForRoom(RegisterOperation& operation, Room* room) {
   constexpr uint64_t kLookAgainNs = 500'000;
   operation.shared_pin = SharedPin();
   operation.pin.Release();
-  operation.presence = ViewHold::Presence();
+  operation.in_flight = Quiesce::InFlightGuard();
   while (!room->turn->Take(&room->share)) co_await core_.context.executor.SleepFor(kLookAgainNs);
   room->turn.reset();
   co_return co_await BeginAnew(operation, nullptr);
@@ -185,9 +185,9 @@ Task<Status> Extents::BeginAnew(RegisterOperation& operation, Draft* draft) {
   operation.deadline_ns = 0;
   const uint64_t patience_ns = core_.context.options.op_timeout_ms * 1'000'000;
   const bool released =
-      co_await core_.context.hold.Wait(core_.context.executor.NowNs() + patience_ns);
+      co_await core_.context.quiesce.Wait(core_.context.executor.NowNs() + patience_ns);
   if (!released) co_return kHeld;
-  operation.presence = ViewHold::Presence(core_.context.hold);
+  operation.in_flight = Quiesce::InFlightGuard(core_.context.quiesce);
   if (draft != nullptr) {
     const Status reserved = co_await drafts_.Reserve(draft);
     if (!reserved.ok()) co_return reserved;
@@ -207,7 +207,8 @@ Task<Status> Extents::ReadExtents(Operation& operation, const ExtentList& list, 
                                  into + (next - span.first) * list.extent_bytes, &status));
     }
     co_await WhenAll(std::move(reads));
-    if (status.ok() && next <= span.last && core_.context.hold.is_impatient()) co_return kHoldWaits;
+    if (status.ok() && next <= span.last && core_.context.quiesce.is_impatient())
+      co_return kHoldWaits;
   }
   co_return status;
 }

@@ -15,7 +15,7 @@ namespace onetrip {
 
 // An operation's part of the budget for values that are read, until the value is there.
 struct Room {
-  std::optional<MemoryBudget::Turn> turn;  // it waits
+  std::optional<MemoryBudget::Ticket> turn;  // it waits
   MemoryBudget::Share share;
   std::shared_ptr<LargeValue> shown;  // by the last attempt; its share is in there
 };

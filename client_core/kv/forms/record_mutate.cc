@@ -130,7 +130,7 @@ Task<Status> RecordForm::ReplaceByExtents(RegisterOperation& operation, const Ke
   draft->Forget();
   operation.shared_pin = SharedPin();
   operation.pin.Release();
-  operation.presence = ViewHold::Presence();
+  operation.in_flight = Quiesce::InFlightGuard();
   status = co_await extents_.WriteExtents(change.record, &draft->extents);
   if (!status.ok()) co_return status;
   drafts_.Measure(key, change.record, draft);

@@ -67,7 +67,7 @@ bool RegisterForm::GetFast(Key* key, ReadResult* result) {
   const RegisterRef& ref = entry->handle.ref;
   Tuple m;
   const std::byte* image = nullptr;
-  if (!core_.registers->safe_guess.ReadAtOnce(entry->handle, &m, &image) ||
+  if (!core_.registers->safe_guess.ReadFast(entry->handle, &m, &image) ||
       !RegisterHasKey(image, ref.shape.register_bytes(), index_key.keyspace, index_key.bytes) ||
       !FillResult(ref, m, result)) {
     return false;
@@ -89,8 +89,8 @@ bool RegisterForm::SetFast(Key* key, const NewRecord& record, BegunWrite* begun)
   }
   const OutBuffer buffer = cache.TryTake(entry->buffer_class, near);
   const RoundTripPtr arena = core_.context.fabric.NewRoundTrip();
-  if (!core_.registers->safe_guess.WriteAtOnce(entry->handle, buffer, AssembleValue(record, *arena),
-                                               &begun->outcome)) {
+  if (!core_.registers->safe_guess.WriteFast(entry->handle, buffer, AssembleValue(record, *arena),
+                                             &begun->outcome)) {
     begun->buffers = {buffer, cache.TryTake(entry->buffer_class, near)};
     return false;
   }
@@ -160,7 +160,7 @@ Task<Status> RegisterForm::TakeBuffers(RegisterOperation& operation, CachedRegis
     operation.pin.Release();
     // An operation that may make the key another register does not wait for room here if there is
     // some elsewhere.
-    if (idle != nullptr && core_.allocator.has_elsewhere() && !core_.context.hold.held()) {
+    if (idle != nullptr && core_.allocator.has_elsewhere() && !core_.context.quiesce.held()) {
       co_await core_.allocator.Maintain();
       if (cache.HasBuffers(entry.buffer_class, near, Allocator::kBuffersOfAWrite)) continue;
       const Status beside =

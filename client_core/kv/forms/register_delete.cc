@@ -47,7 +47,7 @@ Task<Result<RegisterResult>> RegisterEnds::DeleteRegister(RegisterOperation& ope
       // Until the slot is empty.
       core_.context.executor.Spawn(
           core_.gate,
-          UnmapDeleted(operation.presence, RegisterCache::Use(core_.registers->cache, entry)));
+          UnmapDeleted(operation.in_flight, RegisterCache::Use(core_.registers->cache, entry)));
     } else {
       const uint32_t credit = CreditOf(sealed->one_deleter ? *sealed->deleter : me);
       const Result<std::optional<uint32_t>> asked =
@@ -129,11 +129,11 @@ Task<Result<std::optional<uint32_t>>> RegisterEnds::CreditedDeleter(RegisterOper
 }
 
 // In the background, after a DEL in one round trip.
-Task<void> RegisterEnds::UnmapDeleted(ViewHold::Presence presence, RegisterCache::Use use) {
+Task<void> RegisterEnds::UnmapDeleted(Quiesce::InFlightGuard in_flight, RegisterCache::Use use) {
   const CachedRegister& entry = use.entry();
   const uint32_t me = CreditOf(core_.context.membership.id);
   RegisterOperation operation;
-  operation.presence = std::move(presence);
+  operation.in_flight = std::move(in_flight);
   operation.pin = core_.reclaimer.Pin();
   const IndexKey key = IndexKey::Make(entry.keyspace, entry.key());
   Backoff backoff(core_.context, operation);

@@ -182,25 +182,25 @@ Task<Result<std::optional<uint32_t>>> RegisterEnds::DropRegister(RegisterOperati
   core_.registers->cache.Forget(register_addr);
   const Entry entry{slot.slot, now};
   if (in_background) {
-    co_await FreeDropped(operation.presence, entry, slot.word.size_class());
+    co_await FreeDropped(operation.in_flight, entry, slot.word.size_class());
   } else {
     core_.context.executor.Spawn(core_.gate,
-                                 FreeBeside(operation.presence, entry, slot.word.size_class()));
+                                 FreeBeside(operation.in_flight, entry, slot.word.size_class()));
   }
   co_return std::optional<uint32_t>(now.credit());
 }
 
-Task<void> RegisterEnds::FreeBeside(ViewHold::Presence presence, Entry dropped,
+Task<void> RegisterEnds::FreeBeside(Quiesce::InFlightGuard in_flight, Entry dropped,
                                     SizeClass size_class) {
-  co_await FreeDropped(presence, dropped, size_class);
+  co_await FreeDropped(in_flight, dropped, size_class);
 }
 
 // In the background: records the end in the register, then frees the slot; the worker that frees it
 // gives the register's memory up.
-Task<void> RegisterEnds::FreeDropped(ViewHold::Presence& presence, Entry dropped,
+Task<void> RegisterEnds::FreeDropped(Quiesce::InFlightGuard& in_flight, Entry dropped,
                                      SizeClass size_class) {
   Operation operation;
-  const LentPresence lent(presence, operation);
+  const LentInFlightGuard lent(in_flight, operation);
   operation.pin = core_.reclaimer.Pin();
   const GlobalAddr register_addr = dropped.word.addr();
   RoundTripPtr first = core_.context.fabric.NewRoundTrip();
@@ -318,9 +318,10 @@ Task<Result<RegisterResult>> RegisterEnds::ResolveInterrupted(RegisterOperation&
 
 // No database can name the key any more; its register still has to be closed to workers that wrote
 // to it before.
-Task<Status> RegisterEnds::SweepRegister(ViewHold::Presence& presence, Entry slot, bool* gone) {
+Task<Status> RegisterEnds::SweepRegister(Quiesce::InFlightGuard& in_flight, Entry slot,
+                                         bool* gone) {
   RegisterOperation operation;
-  const LentPresence lent(presence, operation);
+  const LentInFlightGuard lent(in_flight, operation);
   operation.shared_pin = SharedPin(core_.reclaimer.Pin());
   RoundTripPtr round_trip = core_.context.fabric.NewRoundTrip();
   const std::byte* bytes =

@@ -56,9 +56,9 @@ class RegisterEnds {
                                               bool* existed);
   // In the background: records the end in the register, then frees the slot; the worker that frees
   // it gives the register's memory up.
-  Task<void> FreeDropped(ViewHold::Presence& presence, Entry dropped, SizeClass size_class);
+  Task<void> FreeDropped(Quiesce::InFlightGuard& in_flight, Entry dropped, SizeClass size_class);
   // Ends the register of a flushed keyspace.
-  Task<Status> SweepRegister(ViewHold::Presence& presence, Entry slot, bool* gone);
+  Task<Status> SweepRegister(Quiesce::InFlightGuard& in_flight, Entry slot, bool* gone);
 
  private:
   Task<Result<FinalWord>> AwaitFinalWord(RegisterOperation& operation, const IndexKey& key,
@@ -68,11 +68,11 @@ class RegisterEnds {
   // Returns the worker that is credited with the register's end, if the slot says so.
   Task<Result<std::optional<uint32_t>>> DropRegister(RegisterOperation& operation, Entry slot,
                                                      uint32_t credit, bool in_background);
-  Task<void> FreeBeside(ViewHold::Presence presence, Entry dropped, SizeClass size_class);
+  Task<void> FreeBeside(Quiesce::InFlightGuard in_flight, Entry dropped, SizeClass size_class);
   Task<Result<std::optional<uint32_t>>> CreditedDeleter(RegisterOperation& operation,
                                                         const IndexKey& key, CachedRegister& entry,
                                                         uint32_t credit);
-  Task<void> UnmapDeleted(ViewHold::Presence presence, RegisterCache::Use use);
+  Task<void> UnmapDeleted(Quiesce::InFlightGuard in_flight, RegisterCache::Use use);
 
   KvCore& core_;
   Counters& counters_;

@@ -107,7 +107,7 @@ Task<Result<Step>> RegisterForm::Mutate(RegisterOperation& operation, const Foun
 }
 
 Task<Status> RegisterForm::Sweep(Operation& operation, Entry entry, bool* gone) {
-  return ends_.SweepRegister(operation.presence, entry, gone);
+  return ends_.SweepRegister(operation.in_flight, entry, gone);
 }
 
 Sight RegisterForm::See(const std::byte* /*image*/, uint64_t /*now_ms*/,

@@ -47,7 +47,7 @@ Task<Status> RegisterForm::SetRegister(RegisterOperation& operation, Key key,
     CHECK(begun.buffers.guess.addr.is_null());
     if (draft.addr.is_null()) {
       operation.shared_pin = SharedPin();
-      operation.presence.LeaveSlots();
+      operation.in_flight.LeaveSlots();
       drafts_.SetDraftValue(record, &draft);
       status = co_await drafts_.ReserveRegister(index_key, &draft);
       if (!status.ok()) break;
@@ -62,7 +62,7 @@ Task<Status> RegisterForm::SetRegister(RegisterOperation& operation, Key key,
     operation.pin = core_.reclaimer.Pin();
     const Result<RegisterResult> result = co_await SetThroughIndex(operation, key, index_key, &set);
     operation.pin.Release();
-    operation.presence.LeaveSlots();
+    operation.in_flight.LeaveSlots();
     status = result.status();
     *as_record = set.as_record;
     if (!status.ok() || set.as_record) break;

@@ -89,7 +89,7 @@ Task<void> Repeat(CommandContext& context, std::string_view argument) {
 
 }  // namespace
 
-bool PingAtOnce(CommandContext& context) {
+bool PingFast(CommandContext& context) {
   if (context.argv.size() == 2) return RepeatAtOnce(context, context.argv[1]);
   context.argv.size() == 1 ? context.out.Raw("+PONG\r\n")
                            : context.out.Error("ERR wrong number of arguments for 'ping' command");
@@ -97,13 +97,13 @@ bool PingAtOnce(CommandContext& context) {
 }
 
 Task<void> PingCommand(CommandContext& context) {
-  if (!PingAtOnce(context)) co_await Repeat(context, context.argv[1]);
+  if (!PingFast(context)) co_await Repeat(context, context.argv[1]);
 }
 
-bool EchoAtOnce(CommandContext& context) { return RepeatAtOnce(context, context.argv[1]); }
+bool EchoFast(CommandContext& context) { return RepeatAtOnce(context, context.argv[1]); }
 
 Task<void> EchoCommand(CommandContext& context) {
-  if (!EchoAtOnce(context)) co_await Repeat(context, context.argv[1]);
+  if (!EchoFast(context)) co_await Repeat(context, context.argv[1]);
 }
 
 void QuitCommand(CommandContext& context) {

@@ -10,9 +10,9 @@
 namespace onetrip {
 
 // connection_commands.cc
-bool PingAtOnce(CommandContext& context);
+bool PingFast(CommandContext& context);
 Task<void> PingCommand(CommandContext& context);
-bool EchoAtOnce(CommandContext& context);
+bool EchoFast(CommandContext& context);
 Task<void> EchoCommand(CommandContext& context);
 void QuitCommand(CommandContext& context);
 void ResetCommand(CommandContext& context);

@@ -14,8 +14,8 @@ Task<void> LcsCommand(CommandContext& context);
 
 // string_commands.cc
 Task<void> GetCommand(CommandContext& context);
-bool GetAtOnce(CommandContext& context);
-bool SetAtOnce(CommandContext& context);
+bool GetFast(CommandContext& context);
+bool SetFast(CommandContext& context);
 Task<void> SetCommand(CommandContext& context);
 Task<void> SetExCommand(CommandContext& context);
 Task<void> PSetExCommand(CommandContext& context);

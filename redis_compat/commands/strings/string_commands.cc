@@ -146,9 +146,9 @@ Task<void> GetCommand(CommandContext& context) {
   ReplyString(context, status, result);
 }
 
-bool GetAtOnce(CommandContext& context) {
+bool GetFast(CommandContext& context) {
   ReadResult result;
-  if (!context.kv.GetAtOnce(KeyAt(context, 1), &result)) return false;
+  if (!context.kv.GetFast(KeyAt(context, 1), &result)) return false;
   ReplyString(context, Status::Ok(), result);
   return true;
 }
@@ -170,7 +170,7 @@ Task<void> SetCommand(CommandContext& context) {
   }
 }
 
-bool SetAtOnce(CommandContext& context) {
+bool SetFast(CommandContext& context) {
   if (context.argv.size() > 3) return false;
   MaybeTask<Status> set = context.kv.StartSet(KeyAt(context, 1), StringRecord(context.argv[2]));
   if (!set.await_ready() || !set.result().ok()) {

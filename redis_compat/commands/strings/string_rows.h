@@ -25,7 +25,7 @@ inline constexpr auto kStringRows = std::to_array<CommandRow>({
      .categories = kCatReadString | kCatFast,
      .keys = OneKey(kKeyRo | kKeyAccess),
      .awaited = GetCommand,
-     .at_once = GetAtOnce},
+     .fast = GetFast},
     {.name = "set",
      .syntax = "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | "
                "PXAT unix-time-milliseconds | KEEPTTL]",
@@ -39,7 +39,7 @@ inline constexpr auto kStringRows = std::to_array<CommandRow>({
      .keys = {1, 1, 1, kKeyRw | kKeyAccess | kKeyUpdate | kKeyVariable,
               "RW and ACCESS due to the optional `GET` argument"},
      .awaited = SetCommand,
-     .at_once = SetAtOnce},
+     .fast = SetFast},
     {.name = "setex",
      .syntax = "key seconds value",
      .summary = "Stores a string for so many seconds",

@@ -1,10 +1,10 @@
-// ViewHold: how a worker stands still while the cluster changes its view, for changes that all
+// Quiesce: how a worker stands still while the cluster changes its view, for changes that all
 // agents must make together (control.proto, HoldForView), and what the master may ask of it then.
 //
 // Operations look at it at their start; what has started goes on, and is counted, so that a quiesce
 // can wait for it. Single-threaded, like all of a worker; other threads reach it by its mailbox.
-#ifndef ONETRIP_CLIENT_CORE_CLUSTER_VIEW_HOLD_H_
-#define ONETRIP_CLIENT_CORE_CLUSTER_VIEW_HOLD_H_
+#ifndef ONETRIP_CLIENT_CORE_CLUSTER_QUIESCE_H_
+#define ONETRIP_CLIENT_CORE_CLUSTER_QUIESCE_H_
 
 #include <cstdint>
 #include <functional>
@@ -41,41 +41,43 @@ class WorkerDuties {
   virtual void Repair(RepairOrder order, DoneFn done) = 0;
 };
 
-class ViewHold {
+class Quiesce {
  public:
   // The way to a worker's thread; lives longer than the worker for those who keep it.
-  class Door {
+  class Mailbox {
    public:
     // Runs `fn` on the worker's thread in a later turn, in the order of posting. When the worker is
     // gone, or goes before that, `fn` is destroyed without running. Any thread. Where the worker's
     // executor is no loop, all is on one thread: it runs at once.
-    void Post(std::function<void(ViewHold&)> fn);
+    void Post(std::function<void(Quiesce&)> fn);
 
    private:
-    friend class ViewHold;
+    friend class Quiesce;
     std::mutex mutex_;
     LoopExecutor* executor_ = nullptr;  // null: the worker is gone, or has no loop
-    ViewHold* hold_ = nullptr;          // null: the worker is gone
+    Quiesce* hold_ = nullptr;           // null: the worker is gone
   };
 
   // Guards something of the worker that is in flight: a quiesce of kAll waits for it. Once it may
   // touch slots, which EnterSlots() says, a quiesce of kSlots does, too. Copies stand for parts
   // that run beside.
-  class Presence {
+  class InFlightGuard {
    public:
-    Presence() = default;
-    explicit Presence(ViewHold& hold) : hold_(&hold) { ++hold.running_; }
-    Presence(const Presence& other) : hold_(other.hold_), in_slots_(other.in_slots_) { Count(1); }
-    Presence(Presence&& other) noexcept
+    InFlightGuard() = default;
+    explicit InFlightGuard(Quiesce& hold) : hold_(&hold) { ++hold.running_; }
+    InFlightGuard(const InFlightGuard& other) : hold_(other.hold_), in_slots_(other.in_slots_) {
+      Count(1);
+    }
+    InFlightGuard(InFlightGuard&& other) noexcept
         : hold_(std::exchange(other.hold_, nullptr)),
           in_slots_(std::exchange(other.in_slots_, false)) {}
-    Presence& operator=(Presence other) noexcept {
+    InFlightGuard& operator=(InFlightGuard other) noexcept {
       swap(*this, other);
       return *this;
     }
-    ~Presence() { Count(-1); }
+    ~InFlightGuard() { Count(-1); }
 
-    [[nodiscard]] bool IsOf(const ViewHold& hold) const { return hold_ == &hold; }
+    [[nodiscard]] bool IsOf(const Quiesce& hold) const { return hold_ == &hold; }
 
     // Waits while slots are held; false if they still are at `deadline_ns`. At once if it is in, or
     // no worker's.
@@ -88,7 +90,7 @@ class ViewHold {
     }
 
    private:
-    friend void swap(Presence& a, Presence& b) noexcept {
+    friend void swap(InFlightGuard& a, InFlightGuard& b) noexcept {
       std::swap(a.hold_, b.hold_);
       std::swap(a.in_slots_, b.in_slots_);
     }
@@ -97,19 +99,20 @@ class ViewHold {
       hold_->running_ += by;
       if (in_slots_) hold_->in_slots_ += by;
     }
-    ViewHold* hold_ = nullptr;  // null: no worker's
+    Quiesce* hold_ = nullptr;  // null: no worker's
     bool in_slots_ = false;
   };
 
   // `executor` outlives it. The first for masters that live on the worker's own thread.
-  explicit ViewHold(Executor& executor) : executor_(executor), door_(std::make_shared<Door>()) {
-    door_->hold_ = this;
+  explicit Quiesce(Executor& executor)
+      : executor_(executor), mailbox_(std::make_shared<Mailbox>()) {
+    mailbox_->hold_ = this;
   }
-  explicit ViewHold(LoopExecutor& executor);
-  ViewHold(const ViewHold&) = delete;
-  ViewHold& operator=(const ViewHold&) = delete;
+  explicit Quiesce(LoopExecutor& executor);
+  Quiesce(const Quiesce&) = delete;
+  Quiesce& operator=(const Quiesce&) = delete;
   // REQUIRES: no coroutine waits, and nothing is under way.
-  ~ViewHold();
+  ~Quiesce();
 
   // True if operations must wait before they start; those on known registers need not when only
   // slots are held.
@@ -138,13 +141,13 @@ class ViewHold {
   [[nodiscard]] WorkerDuties* duties() const { return duties_; }
 
   [[nodiscard]] Executor& executor() const { return executor_; }
-  [[nodiscard]] const std::shared_ptr<Door>& door() const { return door_; }
+  [[nodiscard]] const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
 
  private:
   // Waits for Release() or for a time.
   class Waiter final : public Timer {
    public:
-    Waiter(ViewHold& hold, uint64_t deadline_ns) : hold_(hold), deadline_ns_(deadline_ns) {}
+    Waiter(Quiesce& hold, uint64_t deadline_ns) : hold_(hold), deadline_ns_(deadline_ns) {}
     ~Waiter() override { Unlink(); }
     bool await_ready() const noexcept { return false; }
     void await_suspend(std::coroutine_handle<> handle);
@@ -152,9 +155,9 @@ class ViewHold {
     void Fire() override;
 
    private:
-    friend class ViewHold;
+    friend class Quiesce;
     void Unlink();
-    ViewHold& hold_;
+    Quiesce& hold_;
     const uint64_t deadline_ns_;
     std::coroutine_handle<> handle_;
     Waiter* next_ = nullptr;
@@ -164,20 +167,20 @@ class ViewHold {
   // Looks again whether all has ended.
   class StillTimer final : public Timer {
    public:
-    explicit StillTimer(ViewHold& hold) : hold_(hold) {}
+    explicit StillTimer(Quiesce& hold) : hold_(hold) {}
     void Fire() override { hold_.LookWhetherStill(); }
 
    private:
-    ViewHold& hold_;
+    Quiesce& hold_;
   };
   // Looks again who is reached.
   class ReachTimer final : public Timer {
    public:
-    explicit ReachTimer(ViewHold& hold) : hold_(hold) {}
+    explicit ReachTimer(Quiesce& hold) : hold_(hold) {}
     void Fire() override { hold_.LookWhoIsReached(); }
 
    private:
-    ViewHold& hold_;
+    Quiesce& hold_;
   };
   void LookWhoIsReached();
   [[nodiscard]] bool IsStill() const;
@@ -196,9 +199,9 @@ class ViewHold {
   ReachTimer reach_timer_{*this};
   Waiter* first_ = nullptr;
   Waiter* last_ = nullptr;
-  std::shared_ptr<Door> door_;
+  std::shared_ptr<Mailbox> mailbox_;
 };
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_CLIENT_CORE_CLUSTER_VIEW_HOLD_H_
+#endif  // ONETRIP_CLIENT_CORE_CLUSTER_QUIESCE_H_

@@ -1,4 +1,4 @@
-#include "client_core/cluster/view_hold.h"
+#include "client_core/cluster/quiesce.h"
 
 #include <utility>
 
@@ -13,35 +13,35 @@ constexpr uint64_t kImpatientNs = 20'000'000;
 
 }  // namespace
 
-void ViewHold::Door::Post(std::function<void(ViewHold&)> fn) {
+void Quiesce::Mailbox::Post(std::function<void(Quiesce&)> fn) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (hold_ == nullptr) return;
     if (executor_ != nullptr) {
       // *hold_ may die before the turn comes; it dies on that very thread.
-      return executor_->Post([door = hold_->door_, fn = std::move(fn)] {
-        if (door->hold_ != nullptr) fn(*door->hold_);
+      return executor_->Post([mailbox = hold_->mailbox_, fn = std::move(fn)] {
+        if (mailbox->hold_ != nullptr) fn(*mailbox->hold_);
       });
     }
   }
   fn(*hold_);
 }
 
-ViewHold::ViewHold(LoopExecutor& executor) : ViewHold(static_cast<Executor&>(executor)) {
-  door_->executor_ = &executor;
+Quiesce::Quiesce(LoopExecutor& executor) : Quiesce(static_cast<Executor&>(executor)) {
+  mailbox_->executor_ = &executor;
 }
 
-ViewHold::~ViewHold() {
+Quiesce::~Quiesce() {
   CHECK(first_ == nullptr);
   CHECK(running_ == 0 && in_slots_ == 0);
   still_timer_.Cancel();
   reach_timer_.Cancel();
-  const std::lock_guard<std::mutex> lock(door_->mutex_);
-  door_->executor_ = nullptr;
-  door_->hold_ = nullptr;
+  const std::lock_guard<std::mutex> lock(mailbox_->mutex_);
+  mailbox_->executor_ = nullptr;
+  mailbox_->hold_ = nullptr;
 }
 
-Task<bool> ViewHold::Presence::EnterSlots(uint64_t deadline_ns) {
+Task<bool> Quiesce::InFlightGuard::EnterSlots(uint64_t deadline_ns) {
   while (!TryEnterSlots()) {
     if (hold_->executor_.NowNs() >= deadline_ns) co_return false;
     co_await Waiter(*hold_, deadline_ns);
@@ -49,7 +49,7 @@ Task<bool> ViewHold::Presence::EnterSlots(uint64_t deadline_ns) {
   co_return true;
 }
 
-bool ViewHold::Presence::TryEnterSlots() {
+bool Quiesce::InFlightGuard::TryEnterSlots() {
   if (in_slots_ || hold_ == nullptr) return true;
   if (hold_->kind_ == HoldKind::kSlots && !Planted(Bug::kNoHold)) return false;
   in_slots_ = true;
@@ -57,7 +57,7 @@ bool ViewHold::Presence::TryEnterSlots() {
   return true;
 }
 
-Task<bool> ViewHold::Wait(uint64_t deadline_ns) {
+Task<bool> Quiesce::Wait(uint64_t deadline_ns) {
   while (held()) {
     if (executor_.NowNs() >= deadline_ns) co_return false;
     co_await Waiter(*this, deadline_ns);
@@ -65,7 +65,7 @@ Task<bool> ViewHold::Wait(uint64_t deadline_ns) {
   co_return true;
 }
 
-void ViewHold::Hold(HoldKind kind, std::function<void()> still) {
+void Quiesce::Hold(HoldKind kind, std::function<void()> still) {
   if (!Planted(Bug::kNoHold)) kind_ = kind;
   since_ns_ = executor_.NowNs();
   still_ = std::move(still);
@@ -73,17 +73,17 @@ void ViewHold::Hold(HoldKind kind, std::function<void()> still) {
   LookWhetherStill();
 }
 
-bool ViewHold::is_impatient() const {
+bool Quiesce::is_impatient() const {
   return held() && kind_ != HoldKind::kStart && executor_.NowNs() >= since_ns_ + kImpatientNs;
 }
 
-bool ViewHold::IsStill() const {
+bool Quiesce::IsStill() const {
   if (!held() || kind_ == HoldKind::kStart) return true;
   if (kind_ == HoldKind::kSlots) return in_slots_ == 0;
   return running_ == 0 && (duties_ == nullptr || duties_->quiet());
 }
 
-void ViewHold::LookWhetherStill() {
+void Quiesce::LookWhetherStill() {
   still_timer_.Cancel();
   if (!still_) return;
   if (IsStill()) {
@@ -94,19 +94,19 @@ void ViewHold::LookWhetherStill() {
   }
 }
 
-void ViewHold::SetDuties(WorkerDuties* duties) {
+void Quiesce::SetDuties(WorkerDuties* duties) {
   duties_ = duties;
   if (duties != nullptr) return;
   awaited_.clear();
   reach_timer_.Cancel();
 }
 
-void ViewHold::AwaitReach(NodeId node, std::function<void()> reached) {
+void Quiesce::AwaitReach(NodeId node, std::function<void()> reached) {
   awaited_.emplace_back(node, std::move(reached));
   LookWhoIsReached();
 }
 
-void ViewHold::LookWhoIsReached() {
+void Quiesce::LookWhoIsReached() {
   reach_timer_.Cancel();
   std::erase_if(awaited_, [this](const auto& awaited) {
     const bool reached = duties_ != nullptr && duties_->Reaches(awaited.first);
@@ -117,7 +117,7 @@ void ViewHold::LookWhoIsReached() {
   executor_.timers().Add(&reach_timer_, executor_.NowNs() + kReachAgainNs);
 }
 
-void ViewHold::Release() {
+void Quiesce::Release() {
   kind_.reset();
   still_ = nullptr;
   is_still_ = false;
@@ -130,7 +130,7 @@ void ViewHold::Release() {
   }
 }
 
-void ViewHold::Waiter::await_suspend(std::coroutine_handle<> handle) {
+void Quiesce::Waiter::await_suspend(std::coroutine_handle<> handle) {
   handle_ = handle;
   queued_ = true;
   previous_ = hold_.last_;
@@ -139,12 +139,12 @@ void ViewHold::Waiter::await_suspend(std::coroutine_handle<> handle) {
   hold_.executor_.timers().Add(this, deadline_ns_);
 }
 
-void ViewHold::Waiter::Fire() {
+void Quiesce::Waiter::Fire() {
   Unlink();
   handle_.resume();
 }
 
-void ViewHold::Waiter::Unlink() {
+void Quiesce::Waiter::Unlink() {
   if (!std::exchange(queued_, false)) return;
   (previous_ != nullptr ? previous_->next_ : hold_.first_) = next_;
   (next_ != nullptr ? next_->previous_ : hold_.last_) = previous_;

@@ -8,7 +8,7 @@
 
 namespace onetrip {
 
-bool SafeGuess::ReadAtOnce(RegisterHandle& handle, Tuple* m, const std::byte** image) {
+bool SafeGuess::ReadFast(RegisterHandle& handle, Tuple* m, const std::byte** image) {
   const RegisterRef& ref = handle.ref;
   const View& view = context_.view();
   const int live = view.LiveReplicas(ref.addr);
@@ -55,8 +55,8 @@ bool SafeGuess::ReadAtOnce(RegisterHandle& handle, Tuple* m, const std::byte** i
   return !LeaseRanOut();
 }
 
-bool SafeGuess::WriteAtOnce(RegisterHandle& handle, const OutBuffer& buffer,
-                            std::span<const std::byte> bytes, WriteOutcome* outcome) {
+bool SafeGuess::WriteFast(RegisterHandle& handle, const OutBuffer& buffer,
+                          std::span<const std::byte> bytes, WriteOutcome* outcome) {
   const RegisterRef& ref = handle.ref;
   const std::optional<RegisterTime> time = clock_.Guess(handle.times, buffer.used);
   if (!time.has_value()) return false;
