@@ -34,9 +34,9 @@ class Admission {
   std::optional<std::string> OnMessage(const control::FromMember& message);
 
   [[nodiscard]] State state() const { return state_; }
-  // Of the challenge; fresh.
+  // The challenge's nonce; fresh.
   [[nodiscard]] const std::string& nonce() const { return nonce_; }
-  // What the process claims; proved from kProved on.
+  // The process's claims; proved from kProved on.
   [[nodiscard]] const MemberHello& hello() const { return hello_; }
   // The master's proof of its verdict. REQUIRES: kProved.
   [[nodiscard]] std::string MasterProof(const control::Verdict& verdict) const;

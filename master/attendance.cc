@@ -27,7 +27,7 @@ uint64_t NewestEpochOf(const ClusterState& state, uint64_t life) {
   return known == state.lives->end() ? 0 : known->second;
 }
 
-// Whether the member has seen a newer state of the cluster than this master's.
+// True if the member has seen a newer state of the cluster than this master's.
 bool KnowsNewer(const ClusterState& state, const MemberHello& hello) {
   return hello.epoch > NewestEpochOf(state, hello.life);
 }

@@ -13,7 +13,7 @@ namespace onetrip::master {
 // Why an agent of this engine may not work on this cluster's memory; nothing: it may.
 [[nodiscard]] std::optional<std::string> RefuseEngine(const ClusterState& state,
                                                       const std::string& engine);
-// Whether the process that says `hello` is refused before its membership is looked at; then
+// True if the process that says `hello` is refused before its membership is looked at; then
 // *attendance is the verdict.
 bool TurnsAway(ClusterState& state, Effects& effects, const MemberHello& hello,
                Attendance* attendance);

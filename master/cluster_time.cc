@@ -58,7 +58,7 @@ void LetWallClockDecide(ClusterState& state, Effects& effects, uint64_t now_us) 
     attends = true;
     if (member.wall_origin_us != 0) wall_us = std::min(wall_us, member.wall_origin_us + now_us);
   }
-  // Before somebody is there nobody can be told.
+  // Before a member attends, there is no member to tell.
   if (!attends) return;
   state.time_is_known = true;
   const uint64_t time_us = TimeUs(state, now_us);

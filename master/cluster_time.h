@@ -12,7 +12,7 @@ void StartTime(ClusterState& state, uint64_t now_us, uint64_t unix_us, bool is_f
 [[nodiscard]] uint64_t TimeUs(const ClusterState& state, uint64_t now_us);
 // A member that was away has gone on counting.
 void HearTime(ClusterState& state, uint64_t now_us, const MemberHello& hello);
-// When nobody is left who could know better.
+// The wall clock decides once no member is left that could know better.
 void LetWallClockDecide(ClusterState& state, Effects& effects, uint64_t now_us);
 // Stores a time ahead of what may be told soon.
 void AdvanceDurableTime(ClusterState& state, Effects& effects, uint64_t now_us);

@@ -155,7 +155,7 @@ void Coordinator::OnTick(uint64_t now_us) {
 }
 
 void Coordinator::OnStop(uint64_t now_us) {
-  // Then nobody will come back who knows the time.
+  // Then no member will come back that knows the time.
   state_.record.nobody_stayed =
       state_.members.empty() && std::all_of(state_.nodes.begin(), state_.nodes.end(),
                                             [](const Node& node) { return node.left; });
@@ -173,9 +173,9 @@ void Coordinator::Pump(uint64_t now_us) {
     FailChangesOfKeyspaces(state_, effects_, now_us - wait_us,
                            who.empty() ? "the map changes too slowly" : who);
   }
-  // Not before the time is needed: somebody who knows it may still come back.
+  // Not before the time is needed: a member that knows it may still come back.
   if (HasQueued(state_, ChangeKind::kJoin)) LetWallClockDecide(state_, effects_, now_us);
-  // Every turn but the last commits a view, and by that empties the queue or makes somebody late.
+  // Every turn but the last commits a view, and by that empties the queue or makes a member late.
   while (state_.has_map()) {
     CheckFenced(state_);
     CheckFormerRepairer(state_, effects_, now_us);

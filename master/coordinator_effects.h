@@ -1,4 +1,4 @@
-// What the coordinator is told at its start, and what comes out of it: see coordinator.h.
+// The coordinator's input at its start, and its effects: see coordinator.h.
 #ifndef ONETRIP_MASTER_COORDINATOR_EFFECTS_H_
 #define ONETRIP_MASTER_COORDINATOR_EFFECTS_H_
 
@@ -21,11 +21,11 @@ struct CoordinatorOptions {
   uint16_t nodes = 3;  // that must have joined before the map is made
   uint64_t lease_ms = 1000;
   uint64_t grace_ms = 2000;         // beyond the lease, for agents to come back after a restart
-  uint64_t hold_timeout_ms = 3000;  // then a hold ends without its change
+  uint64_t hold_timeout_ms = 3000;  // then a quiesce ends without its change
   // The same for copies and moves, during which all stand still: one that hangs is not waited for.
   // Doubles, up to the other, until one succeeds.
   uint64_t copy_hold_timeout_ms = 100;
-  uint64_t flush_wait_ms = 4000;        // for everybody to attend, before a hold may start
+  uint64_t flush_wait_ms = 4000;        // for all agents to attend, before a quiesce may start
   uint64_t ack_timeout_ms = 10'000;     // an agent that takes a view no sooner is expelled
   uint64_t fence_retry_ms = 200;        // after a node said that a fence is not done
   uint64_t repair_retry_ms = 200;       // after an agent said that a repair is not done
@@ -35,9 +35,9 @@ struct CoordinatorOptions {
   uint64_t leave_again_ms = 3000;  // between walks for what lies in regions that leave
   uint64_t copy_pause_ms = 20;     // between regions at least, and copy_pause_factor of the last
   uint64_t copy_pause_factor = 4;
-  // What agents do not reach: how long that must last before anybody has to go for it; how soon
-  // after that it counts as the same, if it comes again; and how soon a node that had to go may be
-  // back, doubling each time.
+  // Nodes that agents do not reach: how long that must last before a node or an agent has to go for
+  // it; how soon after that it counts as the same, if it comes again; and how soon a node that had
+  // to go may be back, doubling each time.
   uint64_t reach_settle_ms = 1000;
   uint64_t reach_flap_ms = 10'000;
   uint64_t reach_back_ms = 2000;
@@ -47,7 +47,7 @@ struct CoordinatorOptions {
   size_t nodes_max = 256;  // ids, spares included
 };
 
-// What became of a process that has proved itself.
+// The outcome for a process that has proved itself.
 struct Attendance {
   bool welcome = false;
   bool retry = false;     // refused: whether trying again can help

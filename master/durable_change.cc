@@ -11,7 +11,7 @@
 namespace onetrip {
 namespace {
 
-// What is not worth a copy.
+// The mark is not worth a copy.
 NodeRecord WithoutMark(NodeRecord record) {
   record.mark = 0;
   return record;

@@ -1,5 +1,5 @@
-// What a master's state is after a change, and a change as bytes (control.proto, StateChange), in
-// which members keep copies of the state.
+// A master's state after a change, and a change as bytes (control.proto, StateChange), in which
+// members keep copies of the state.
 #ifndef ONETRIP_MASTER_DURABLE_CHANGE_H_
 #define ONETRIP_MASTER_DURABLE_CHANGE_H_
 
@@ -12,15 +12,15 @@ namespace onetrip {
 
 void ApplyChange(const DurableChange& change, DurableState* state);
 
-// Whether all nodes and regions that are new with `change` follow those that `state` has, without a
-// gap. Every change of a master does.
+// True if all nodes and regions that are new with `change` follow those that `state` has, without a
+// gap. Every change of a master does so.
 bool Follows(const DurableChange& change, const DurableState& state);
 
 // The change that makes this state of an empty one.
 DurableChange WholeState(const DurableState& state);
 
-// Whether members keep it. They do not of changes that are only of times and marks: those are
-// frequent, and nothing is lost without them.
+// True if members keep the change. They do not keep changes that are only of times and marks: those
+// are frequent, and nothing is lost without them.
 bool IsKept(const DurableChange& change, const DurableState& before);
 
 std::string EncodeChange(const DurableChange& change);

@@ -25,7 +25,7 @@ enum class EngineFamily : uint8_t {
   kSingleCopy,  // raw
 };
 
-// Of an agent's engine by its name.
+// The family of an agent's engine, by its name.
 inline EngineFamily EngineFamilyOf(const std::string& engine) {
   return engine == "raw" ? EngineFamily::kSingleCopy : EngineFamily::kReplicated;
 }
@@ -37,7 +37,7 @@ struct ClusterRecord {
   uint64_t next_member = 1;  // ids below were given out
   uint32_t next_worker = 1;
   uint32_t next_keyspace = 1;
-  uint64_t epoch = 0;    // of the newest view that anybody may have seen; 0: there is no map yet
+  uint64_t epoch = 0;    // the newest that a member may have seen; 0: there is no map yet
   uint64_t time_us = 0;  // no cluster time above it was ever told
   uint16_t worker_index_end = 0;
   std::array<KeyspaceId, kMaxDatabases> keyspaces{};
@@ -47,7 +47,7 @@ struct ClusterRecord {
   bool scrub_due = false;
   // Damaged memory was accepted: replicas may differ anywhere. Done with the slots.
   bool heal_due = false;
-  // The agent that was asked for a repair while the others hold, and has not answered; 0: nobody.
+  // The agent that was asked for a repair in a quiesce, and has not answered; 0: none.
   uint64_t repairer = 0;
   bool records_only = false;  // as in View
   uint16_t leaving = 0;       // likewise
@@ -55,13 +55,13 @@ struct ClusterRecord {
   // Regions may be given up for what drains, since there was no room when that was asked for.
   bool may_shrink = false;
   bool index_left = false;  // nothing of the index lies in regions that leave
-  uint64_t life = 0;        // of the master that wrote this; 0: one of before lives had names
+  uint64_t life = 0;        // names the master that wrote this; 0: one of before lives had names
   EngineFamily engines = EngineFamily::kNone;
   bool nobody_stayed = false;  // the last life ended in order, after all members had left
   friend bool operator==(const ClusterRecord&, const ClusterRecord&) = default;
 };
 
-// What was asked for a node's regions.
+// The wish of an operator for a node's regions.
 enum class NodeWish : uint8_t {
   kNone,
   kShare,  // it is given its share; then the wish is over
@@ -103,12 +103,12 @@ struct DurableState {
   std::map<uint64_t, AgentRecord> agents;  // by member id; expelled ones stay until fenced
   // Workers whose seats are free, but whom a node that was out then has not fenced.
   std::set<uint32_t> former;
-  // Of earlier lives of the master: the newest epoch that a member may have heard of in it. Of life
-  // 0, and of lives that are not listed, what there was when lives got names; or nothing.
+  // By earlier life of the master: the newest epoch that a member may have heard of in it. For life
+  // 0, and for lives that are not listed, the newest when lives got names; or nothing.
   std::map<uint64_t, uint64_t> lives;
 };
 
-// What must be written together, before anything that depends on it is sent.
+// Records that must be written together, before anything that depends on them is sent.
 struct DurableChange {
   std::optional<ClusterRecord> cluster;
   std::map<uint16_t, NodeRecord> nodes;
@@ -116,7 +116,7 @@ struct DurableChange {
   std::map<uint32_t, RegionPlacement> regions;  // by number, without a gap at the end
   std::map<uint16_t, std::optional<SeatRecord>> seats;    // nothing: free
   std::map<uint64_t, std::optional<AgentRecord>> agents;  // nothing: gone
-  std::map<uint32_t, bool> former;                        // whether it is one
+  std::map<uint32_t, bool> former;                        // true: it is one
   std::map<uint64_t, std::optional<uint64_t>> lives;      // nothing: forgotten
 
   [[nodiscard]] bool empty() const {

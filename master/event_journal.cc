@@ -53,7 +53,7 @@ void EventJournal::Revert() {
     LetHappen(event, &now_);
     (void)now_.TakeEffects();
   }
-  // What failed once may fail again at once: then there is nothing to be done again.
+  // An event that failed once may fail again at once: then no event is to be done again.
   KeepCopy();
 }
 

@@ -15,7 +15,7 @@
 
 namespace onetrip {
 
-// What can happen to a coordinator, as a value; the fields are those of its methods.
+// An event that can happen to a coordinator, as a value; the fields are those of its methods.
 struct CoordinatorEvent {
   struct Attends {
     StreamId stream = 0;
@@ -42,8 +42,8 @@ struct CoordinatorEvent {
 // One thread.
 class EventJournal {
  public:
-  // Events between two copies: what a copy costs is shared by so many, and taking one back takes as
-  // long as these together.
+  // Events between two copies: they share the cost of a copy, and taking one back takes as long as
+  // these together.
   static constexpr size_t kEventsMax = 64;
 
   explicit EventJournal(Coordinator coordinator);

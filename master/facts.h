@@ -1,4 +1,4 @@
-// What is so in a cluster's state; changes nothing.
+// Questions about a cluster's state; they change nothing.
 #ifndef ONETRIP_MASTER_FACTS_H_
 #define ONETRIP_MASTER_FACTS_H_
 
@@ -8,7 +8,7 @@ namespace onetrip::master {
 
 Member* MemberOn(ClusterState& state, StreamId stream);
 std::optional<uint16_t> FindNode(const ClusterState& state, uint64_t incarnation);
-// Whether the agent could still act under an older view.
+// True if the agent could still act under an older view.
 [[nodiscard]] bool Counts(const Member& member);
 [[nodiscard]] bool SomebodyAttendingIsLate(const ClusterState& state);
 [[nodiscard]] bool HasQueued(const ClusterState& state, ChangeKind kind);
@@ -17,12 +17,12 @@ std::optional<uint16_t> FindNode(const ClusterState& state, uint64_t incarnation
 [[nodiscard]] bool AddressesKnown(const ClusterState& state);
 [[nodiscard]] bool HoldsRegion(const ClusterState& state, NodeId node);
 [[nodiscard]] bool SomebodyWorks(const ClusterState& state);
-// Whether every node that is not out, nor among `leave`, refuses the expelled agent.
+// True if every node that is not out, nor among `leave`, refuses the expelled agent.
 [[nodiscard]] bool IsHarmless(const ClusterState& state, const Member& member,
                               const std::vector<NodeId>& leave);
-// Whether nobody acts under a view older than the one of `epoch`.
+// True if no agent acts under a view older than the one of `epoch`.
 [[nodiscard]] bool InForceEverywhere(const ClusterState& state, uint64_t epoch);
-// Whether the node refuses all who were expelled.
+// True if the node refuses all workers that were expelled.
 [[nodiscard]] bool HasFencedAll(const ClusterState& state, uint16_t node);
 [[nodiscard]] std::vector<WorkerId> ExpelledWorkers(const ClusterState& state);
 // Regions of which fewer than a majority of replicas, or of those whose loss was not accepted, is
@@ -31,10 +31,10 @@ std::optional<uint16_t> FindNode(const ClusterState& state, uint64_t incarnation
                                             const std::vector<uint16_t>& without = {});
 // Regions without a live replica on a node that serves.
 [[nodiscard]] size_t RegionsWithoutAny(const ClusterState& state);
-// Whether some have none, and nobody who could change that is about to be back.
+// True if regions lack a majority, and no node that could change that is about to be back.
 [[nodiscard]] bool LacksMajority(const ClusterState& state, uint64_t now_us);
-// Whether more than half of the memory nodes have shown that the data directory is an older copy.
-// Then whoever does not come is not taken for dead: it refuses this master, and works on.
+// True if more than half of the memory nodes have shown that the data directory is an older copy.
+// Then a member that does not come is not taken for dead: it refuses this master, and works on.
 [[nodiscard]] bool IsOutvoted(const ClusterState& state);
 // Null: no agent has workers.
 Member* Repairer(ClusterState& state);

@@ -103,7 +103,7 @@ void CheckFenced(ClusterState& state) {
       const bool fenced = std::all_of(
           member.seats.begin(), member.seats.end(),
           [&](uint16_t index) { return node.fenced.contains(state.seats.at(index).worker.value); });
-      // A node that nobody asks any more need not refuse it, until it comes back.
+      // A node that no agent asks any more need not refuse it, until it comes back.
       const bool gone = node.record.out &&
                         (Planted(Bug::kOutIsFenced) || InForceEverywhere(state, node.out_epoch));
       if (fenced || gone) ++by;

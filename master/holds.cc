@@ -107,7 +107,7 @@ HoldForViewMessage HoldMessage(const ClusterState& state) {
 
 void TryStartHold(ClusterState& state, Effects& effects, uint64_t now_us) {
   std::optional<Hold> next = FirstDue(state, now_us);
-  // Held agents answer nobody: nothing that could take long may happen before the commit.
+  // Quiesced agents answer no client: nothing that could take long may happen before the commit.
   if (next.has_value() && WhoIsAway(state, next->leave).empty()) {
     StartHold(state, effects, now_us, std::move(*next));
   }
@@ -120,7 +120,8 @@ void SettleHold(ClusterState& state, Effects& effects, uint64_t now_us) {
     kind.OnFailed(state, now_us);
     return EndHold(state, effects, now_us, "");
   }
-  // What was asked for is waited for, whatever has changed meanwhile: it may be half done.
+  // The repair that was asked for is waited for, whatever has changed meanwhile: it may be half
+  // done.
   if (state.repair.has_value() && IsUnderHold(state.repair->kind)) return;
   if (!kind.IsStillDue(state, *state.hold, now_us)) return EndHold(state, effects, now_us, "");
   const std::string missing = WhoDoesNotHold(state, *state.hold);

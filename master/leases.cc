@@ -102,7 +102,7 @@ void AgentAway(ClusterState& state, Effects& effects, Member& member, uint64_t n
 void NoticeStall(ClusterState& state, uint64_t now_us) {
   const uint64_t lease_us = state.options.lease_ms * kUsPerMs;
   if (now_us - state.last_tick_us <= lease_us / 2) return;
-  // Nobody's renewals can be judged by the clock, and connections may have broken unheard.
+  // No member's renewals can be judged by the clock, and connections may have broken unheard.
   for (auto& [id, member] : state.members) {
     member.lease_end_us = std::max(member.lease_end_us, now_us + lease_us);
     if (member.late_since_us != 0) member.late_since_us = now_us;

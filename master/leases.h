@@ -21,7 +21,7 @@ void AgentAway(ClusterState& state, Effects& effects, Member& member, uint64_t n
 void NoticeStall(ClusterState& state, uint64_t now_us);
 // Judges its lease, and its time to come back or to acknowledge.
 void OnMemberTick(ClusterState& state, Effects& effects, Member& member, uint64_t now_us);
-// Of joins whose reply the process can no longer get.
+// Frees the seats of joins whose reply the process can no longer get.
 void FreeUnclaimedSeats(ClusterState& state, const Member& member);
 // Requests and replies of a stream that is gone.
 void DropRequests(ClusterState& state, const Member& member);

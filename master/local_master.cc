@@ -12,7 +12,7 @@ namespace onetrip {
 struct LocalMaster::Swap {
   uint32_t first;
   uint32_t second;
-  MailboxPtr mailbox;  // to who asked
+  MailboxPtr mailbox;  // to the worker that asked
   std::coroutine_handle<> waiter;
   Status status;
 };
@@ -96,7 +96,8 @@ void LocalMaster::Enqueue(Swap* swap) {
   all_hold.Close();
 }
 
-// All of it under the lock: no hold for the next swaps may come ahead of the release from these.
+// The whole commit runs under the lock: no quiesce for the next swaps may come ahead of the release
+// from these.
 void LocalMaster::CommitSwaps() {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (Swap* swap : swaps_) swap->status = state_.SwapKeyspaces(swap->first, swap->second);

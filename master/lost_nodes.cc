@@ -17,7 +17,7 @@
 namespace onetrip::master {
 namespace {
 
-// Whether the node has been out for so long that others take its places, if they have room.
+// True if the node has been out for so long that others take its places, if they have room.
 bool IsToBeReplaced(const ClusterState& state, uint16_t id, uint64_t now_us) {
   const Node& node = state.nodes[id];
   return node.record.out && (!node.serving || IsUnreached(state, id)) &&
@@ -52,7 +52,7 @@ std::vector<NodeId> LostNodes(const ClusterState& state, uint64_t now_us) {
   return lost;
 }
 
-// Whether they may be put out without a majority being left.
+// True if the nodes may be put out without a majority being left.
 bool LossIsAccepted(const ClusterState& state, const std::vector<NodeId>& leaving) {
   return !state.accepted_loss.empty() && RegionsWithoutAny(state) == 0 &&
          std::all_of(leaving.begin(), leaving.end(), [&](NodeId node) {
@@ -127,7 +127,7 @@ void EnqueueReplacements(ClusterState& state, uint64_t now_us) {
   }
 }
 
-// What is missing stays missing until it is copied, so nobody need wait.
+// Missing replicas stay missing until they are copied, so no agent need wait.
 void ReplaceNode(ClusterState& state, Effects& effects, uint16_t lost) {
   if (!state.nodes[lost].record.out || (state.nodes[lost].serving && !IsUnreached(state, lost)))
     return;
@@ -179,7 +179,7 @@ void OnAcceptLoss(ClusterState& state, Effects& effects, StreamId stream, uint64
                            "those nodes had answered; older values may be read instead, and keys "
                            "of which nothing whole is left are named in an agent's log";
   if (!wanted.confirmed) {
-    // What the tool shows before it asks again.
+    // The tool shows this text before it asks again.
     return refuse(StatusCode::kCorrupt, text);
   }
   state.accepted_loss = lost;

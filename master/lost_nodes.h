@@ -12,7 +12,7 @@ namespace onetrip::master {
 void EnqueueNodesIn(ClusterState& state, uint64_t now_us);
 // In the next view, which the caller commits.
 void NodeIn(ClusterState& state, Effects& effects, uint16_t node);
-// Whether a node that may take regions has room for one that is missing on `lost`.
+// True if a node that may take regions has room for one that is missing on `lost`.
 [[nodiscard]] bool HasRoomFor(const ClusterState& state, NodeId lost);
 // ... and for nodes that have been out for so long that others take their places.
 void EnqueueReplacements(ClusterState& state, uint64_t now_us);

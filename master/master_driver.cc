@@ -71,7 +71,7 @@ void MasterDriver::Stop() {
   }
   wake_.notify_one();
   if (thread_.joinable()) thread_.join();
-  // Nobody takes events any more; streams that nobody has looked at must end, too.
+  // The thread takes no events any more; streams that it has not looked at must end, too.
   for (Event& event : events_) {
     if (auto* opened = std::get_if<OpenedEvent>(&event)) opened->stream->End("the master ends");
   }

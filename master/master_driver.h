@@ -104,7 +104,7 @@ class MasterDriver final : public StreamEvents {
     Phase phase = Phase::kUnproved;
     std::unique_ptr<Admission> admission;
     uint64_t deadline_us = 0;  // 0: none
-    uint64_t pid = 0;          // of a member's process, if its end can be told from here; else 0
+    uint64_t pid = 0;          // a member's process, if its end can be told from here; else 0
   };
   struct OpenedEvent {
     StreamId id;
@@ -122,7 +122,7 @@ class MasterDriver final : public StreamEvents {
   };
   using Event = std::variant<OpenedEvent, SaidEvent, ClosedEvent, GoneEvent>;
 
-  // A quiet renewal. Nobody is woken for it: it is looked at in the next tick or with the next
+  // A quiet renewal. It does not wake the thread: it is looked at in the next tick or with the next
   // event, and counts from when it came.
   struct QuietRenewal {
     std::unique_ptr<control::FromMember> message;  // null: none
@@ -158,8 +158,8 @@ class MasterDriver final : public StreamEvents {
   void DropOldestUnproved();
   [[nodiscard]] bool NeedsTicks() const;
 
-  // Whether the event happened: its change is durable, and its effects are under way.
-  // Then *attendance is the verdict on who attends, and `before_sends` is called in between.
+  // True if the event happened: its change is durable, and its effects are under way. Then
+  // *attendance is the verdict on who attends, and `before_sends` is called in between.
   bool Drive(EventKind what, Attendance* attendance = nullptr,
              const std::function<void()>& before_sends = nullptr);
   bool WriteChange(const DurableChange& change);
@@ -196,7 +196,7 @@ class MasterDriver final : public StreamEvents {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Event> events_;  // at most a few per stream: the next message is asked for
-  std::map<StreamId, QuietRenewal> quiet_;  // of every member's stream, the newest
+  std::map<StreamId, QuietRenewal> quiet_;  // by member's stream, the newest
   StreamId next_stream_ = 1;
   bool stopping_ = false;
   std::thread thread_;

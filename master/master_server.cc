@@ -101,7 +101,7 @@ Result<std::unique_ptr<StreamServer>> StreamServer::Start(const StreamServerOpti
   builder.RegisterService(static_cast<grpc::Service*>(core->service->service()));
   builder.SetResourceQuota(grpc::ResourceQuota("master").Resize(kQuotaBytes));
   builder.SetMaxReceiveMessageSize(options.message_bytes_max);
-  // What is small on the wire must not be large in memory.
+  // A message that is small on the wire must not be large in memory.
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   // Two masters on one port would each have half of the members.

@@ -20,7 +20,7 @@ struct MasterServerOptions {
   std::string listen = "127.0.0.1:7400";  // HOST:PORT; port 0: a free one
   CoordinatorOptions coordinator;
   DriverOptions driver;
-  int message_bytes_max = 4096;       // of what a member says; a HELLO is no exception
+  int message_bytes_max = 4096;       // for what a member says; a HELLO is no exception
   size_t queue_messages_max = 1024;   // unsent, of one stream; then it is dropped
   size_t queue_bytes_max = 16 << 20;  // likewise
 };
@@ -33,7 +33,7 @@ struct StreamServerOptions {
   size_t queue_bytes_max = 16 << 20;
 };
 
-// What listens for streams and hands them on.
+// Listens for streams and hands them on.
 class StreamServer {
  public:
   // `events` outlives it.

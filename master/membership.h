@@ -27,9 +27,9 @@ class MembershipState {
   // kInvalidArgument: fewer nodes than replicas, more replicas than kMaxReplicas, or not one region
   // per node.
   static Result<MembershipState> Create(const ClusterShape& shape);
-  // The state of a cluster that there was before, or whose map somebody else made: `view` without
-  // its seats, who sits where, and the first ids that nobody has had. REQUIRES: seats within
-  // kMaxWorkers.
+  // The state of a cluster that there was before, or whose map was made elsewhere: `view` without
+  // its seats, the members on the seats, and the first ids that no member has had. REQUIRES: seats
+  // within kMaxWorkers.
   static MembershipState Restore(View view, std::span<const Membership> seats, uint32_t next_worker,
                                  uint32_t next_keyspace);
   MembershipState() = default;
@@ -38,8 +38,8 @@ class MembershipState {
 
   // Each of these four makes a new view with the next epoch.
 
-  // A member with an id that nobody ever had. kUnavailable: kMaxWorkers are members, or the ids are
-  // used up.
+  // A member with an id that no member ever had. kUnavailable: kMaxWorkers are members, or the ids
+  // are used up.
   Result<Membership> Join();
   // Frees the member's index. kInvalidArgument: it is not a member.
   Status Leave(const Membership& membership);
@@ -63,7 +63,7 @@ class MembershipState {
   std::vector<uint32_t> LoseNode(NodeId node);
   // The copy on `node` is complete, and is the last of the live replicas. REQUIRES: it is missing.
   void CopyDone(uint32_t region, NodeId node);
-  // What is missing on `lost` goes to nodes with room: ReplaceNode() of placement.h with
+  // Replicas missing on `lost` go to nodes with room: ReplaceNode() of placement.h with
   // `node_bytes`. Those that the view does not name yet are `nodes` by id; it names all up to the
   // highest with a region then. Returns the regions that have changed.
   std::vector<uint32_t> ReplaceNode(NodeId lost, std::span<const uint64_t> node_bytes,
@@ -77,7 +77,7 @@ class MembershipState {
   // The view names `nodes` by id, as far as it did not, with what they are now.
   void NameNodes(std::span<const NodeInfo> nodes);
   void SetRecordsOnly(bool records_only) { view_.records_only = records_only; }
-  // So many regions at the end leave. REQUIRES: not all.
+  // The last `regions` regions leave. REQUIRES: not all.
   void SetLeaving(uint16_t regions);
   void SetDirectory(uint8_t directory) { view_.directory = directory; }
   // The view lacks the regions that leave.
@@ -85,10 +85,10 @@ class MembershipState {
   // Makes the missing replica on `node` the one that is copied next. REQUIRES: likewise.
   void CopyNext(uint32_t region, NodeId node);
   void NextEpoch() { ++view_.epoch.value; }
-  // Ids below this one were given out by somebody.
+  // Ids below this one have been given out already.
   void RaiseNextWorker(uint32_t next_worker) { next_worker_ = std::max(next_worker_, next_worker); }
 
-  // The first ids that nobody has had.
+  // The first ids that no member has had.
   [[nodiscard]] uint32_t next_worker() const { return next_worker_; }
   [[nodiscard]] uint32_t next_keyspace() const { return next_keyspace_; }
 

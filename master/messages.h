@@ -1,6 +1,6 @@
-// What members and master say to each other once the handshake is over (control.proto), as plain
-// structs: the state machine and a simulation know neither protobuf nor gRPC. What sessions deal
-// with is in client_core/cluster/messages.h.
+// Messages between members and master once the handshake is over (control.proto), as plain structs:
+// the state machine and a simulation know neither protobuf nor gRPC. Messages that sessions deal
+// with are in client_core/cluster/messages.h.
 #ifndef ONETRIP_MASTER_MESSAGES_H_
 #define ONETRIP_MASTER_MESSAGES_H_
 
@@ -23,7 +23,7 @@ namespace onetrip {
 
 // ---- From members ----
 
-// What a process says of itself when its stream opens; proved before the state machine sees it.
+// The claims of a process when its stream opens; proved before the state machine sees them.
 struct MemberHello {
   MemberKind kind = MemberKind::kOther;
   uint64_t cluster = 0;  // 0: not known yet
@@ -33,8 +33,8 @@ struct MemberHello {
   uint64_t pid = 0;
   std::string host;
   std::string address;
-  std::string engine = {};   // of an agent
-  uint64_t life = 0;         // of the master that welcomed it last; 0: none did
+  std::string engine = {};   // an agent's
+  uint64_t life = 0;         // the life of the master that welcomed it last; 0: none did
   uint64_t time_us = 0;      // cluster time, as it knows it; 0: it knows none
   uint64_t wall_us = 0;      // its host's wall clock; 0: not told
   std::string host_id = {};  // ProcessSpace()
@@ -45,10 +45,10 @@ struct MemberReport {
   uint64_t granted_blocks = 0;
   uint64_t operations = 0;
   uint64_t workers = 0;
-  uint64_t page_bytes = 0;  // of a memory node's memory; 0: not known
+  uint64_t page_bytes = 0;  // a memory node's, of its memory; 0: not known
   uint64_t mark = 0;        // ... and how old that is
-  NodeUsage node = {};      // of a memory node
-  WorkerUsage agent = {};   // of an agent
+  NodeUsage node = {};      // a memory node's
+  WorkerUsage agent = {};   // an agent's
   bool is_told = false;     // by the member, since this life of the master began
 };
 
@@ -76,7 +76,7 @@ struct JoinNodeRequest {
   bool adopted = false;
   uint64_t owner_cluster = 0;
   uint32_t owner_node = 0;
-  std::string damage = {};  // of that memory; empty: none
+  std::string damage = {};  // that memory's; empty: none
   bool accepted = false;    // there is, but it is to count as it is
   // How old that memory is, and what its node has seen; 0: not known.
   uint64_t mark = 0;
@@ -123,7 +123,7 @@ using MemberMessage =
 struct RenewedMessage {
   uint64_t sequence = 0;
   uint64_t time_us = 0;
-  uint64_t mark = 0;  // of the memory node that is answered: the largest that is stored
+  uint64_t mark = 0;  // if a memory node is answered: the largest that is stored
 };
 
 struct WorkerJoined {
@@ -147,7 +147,7 @@ struct StatusReply {
 };
 
 struct BackupReply {
-  std::string bytes;  // of a master.db
+  std::string bytes;  // a master.db
 };
 
 struct ReplyMessage {

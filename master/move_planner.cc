@@ -73,7 +73,7 @@ uint64_t MovePlanner::regions_to_come() const {
 // places than `more` to one with more than that, each makes one place usable. While places are
 // lacking there are such nodes, and a region that the one has and the other has not: fewer nodes
 // than replicas have `more` places or more, so every region is on two of the others; and if all
-// regions were on each that has more, there would be no room for so many in all.
+// regions were on each that has more, there would be no room for all of `more`.
 std::optional<RegionMove> MovePlanner::MakeRoom() {
   const uint64_t more = regions_to_come();
   std::vector<uint16_t> givers;
@@ -196,7 +196,8 @@ std::optional<NodeId> MovePlanner::TargetFor(uint32_t region) const {
         EntryOf(NodeId{node}, replicas_, regions_[region]) < replicas_) {
       continue;
     }
-    // Of equals whom the region ranks first, so that they are not filled one after the other.
+    // Among equals the one that the region ranks first, so that they are not filled one after the
+    // other.
     const bool better = !best.has_value() || LessFull(node, *best) ||
                         (!LessFull(*best, node) && Weight(region, node) > Weight(region, *best));
     if (better) best = node;

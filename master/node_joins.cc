@@ -27,10 +27,10 @@ namespace {
 // its number.
 constexpr uint64_t kForgetNodeAfterUs = 600'000'000;
 
-// Of what a node says of its memory.
+// Limits what a node says of its memory.
 constexpr size_t kDamageBytesMax = 500;
 
-// For one that nobody has heard of.
+// The number for a node that the cluster has not heard of.
 // Numbers of nodes that hold nothing are kept for them for a while, in case they come back, and as
 // long as there are others.
 std::optional<uint16_t> FreeNumber(const ClusterState& state, uint64_t now_us) {
@@ -234,7 +234,7 @@ void OnJoinNode(ClusterState& state, Effects& effects, Member& member, uint64_t 
     if (!offer.accepts_old && !outdated.empty()) {
       member.offer.damage = member.offer.outdated = outdated;
     }
-    // Of one that is out nobody counts on what the memory holds.
+    // While a node is out, no agent counts on what its memory holds.
     if (member.offer.damage.empty() || state.nodes[*known].record.out) {
       PlaceNode(state, effects, member, *known, request);
     } else {

@@ -6,7 +6,7 @@
 
 namespace onetrip::master {
 
-// Whether a node that holds nothing has been away for so long that it is not shown any more, and
+// True if a node that holds nothing has been away for so long that it is not shown any more, and
 // that the next node that is new gets its number.
 [[nodiscard]] bool IsGoneForGood(const ClusterState& state, uint16_t id, uint64_t now_us);
 // A memory node offers its memory: it is refused, given its number, or waits for the map or for

@@ -38,7 +38,7 @@ std::optional<std::string> RefuseOlderState(const ClusterState& state,
 
 std::string WhyOutdated(const ClusterState& state, uint16_t node, const JoinNodeRequest& offer) {
   const uint64_t known = std::max(state.nodes[node].record.mark, state.nodes[node].mark);
-  // What is out counts for nothing anyway, and damaged memory is treated as such.
+  // A node that is out counts for nothing anyway, and damaged memory is treated as such.
   if (!offer.adopted || offer.mark >= known || state.nodes[node].record.out ||
       !offer.damage.empty() || Planted(Bug::kOldImageBelieved)) {
     return "";

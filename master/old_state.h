@@ -17,7 +17,7 @@ namespace onetrip::master {
 // Why the memory counts for nothing as an older copy of what it was; empty: it is none.
 [[nodiscard]] std::string WhyOutdated(const ClusterState& state, uint16_t node,
                                       const JoinNodeRequest& offer);
-// Ids that the node has seen are given to nobody else.
+// Ids that the node has seen are not given out again.
 void RaiseIds(ClusterState& state, Effects& effects, const JoinNodeRequest& offer);
 
 }  // namespace onetrip::master

@@ -16,7 +16,7 @@
 namespace onetrip {
 namespace {
 
-// Of a region's nodes the one that is primary least often becomes its primary, as long as that
+// Makes the node that is primary least often, among a region's nodes, its primary, as long as that
 // evens anything out.
 void SpreadPrimaries(int replicas, size_t nodes, std::vector<RegionPlacement>* placements) {
   constexpr int kPassesMax = 64;

@@ -87,7 +87,7 @@ class MovePlanner {
   std::optional<RegionMove> MakeWay();
   std::optional<RegionMove> MakeRoom();
   std::optional<RegionMove> Share();
-  // Whether the node's room is for regions that are added.
+  // True if the node's room is for regions that are added.
   [[nodiscard]] bool HasPart(size_t node) const {
     return nodes_[node].takes && !nodes_[node].drains && (used_[node] != 0 || nodes_[node].shares);
   }
@@ -97,7 +97,7 @@ class MovePlanner {
   // A region that `from` can give to `to`.
   [[nodiscard]] std::optional<uint32_t> RegionFor(NodeId from, NodeId to) const;
   RegionMove Make(uint32_t region, NodeId from, NodeId to);
-  // Whether `a` would be less full with one region more than `b` is.
+  // True if `a` would be less full with one region more than `b` is.
   [[nodiscard]] bool LessFull(uint64_t a, uint64_t b) const;
 
   const std::vector<MovePart> nodes_;
@@ -109,10 +109,10 @@ class MovePlanner {
   uint32_t drained_ = 0;                       // regions below have nothing to be drained
 };
 
-// Of the bytes that each node offers those in which no region can lie however regions are placed,
-// because a node holds a region once and the others have no room for its other replicas; with what
-// is less than a region. When there are as many `regions` as can be, all that holds none:
-// `held` are each node's replicas.
+// By node: the bytes that it offers in which no region can lie however regions are placed, because
+// a node holds a region once and the others have no room for its other replicas; with what is less
+// than a region. When there are as many `regions` as can be, all bytes that hold none: `held` are
+// each node's replicas.
 std::vector<uint64_t> UnusableBytes(std::span<const uint64_t> node_bytes,
                                     std::span<const uint32_t> held, size_t regions, int replicas);
 

@@ -30,7 +30,7 @@ bool IsToBeGiven(const ClusterState& state, uint16_t id) {
          (state.lacking[id] != 0 || TakesRegions(state, id));
 }
 
-// Whether `unreached` of `member` counts, and for how long it has.
+// For how long `unreached` of `member` has counted; 0: it does not count yet.
 uint64_t CountsForMs(const ClusterState& state, const Member& member, uint16_t node,
                      uint64_t now_us) {
   const uint64_t since_us = member.unreached.at(node).counts_us;
@@ -69,7 +69,7 @@ ReachVerdict VerdictOfReach(const ClusterState& state, uint64_t now_us) {
   ReachVerdict verdict = JudgeReach(reports, [&state](const std::vector<uint16_t>& nodes) {
     return RegionsWithoutMajority(state, nodes) == 0;
   });
-  // Where nobody works nobody need go; but who is to begin must be able to.
+  // While no agent works, no node or agent need go; but one that is to begin must be able to.
   const bool by_all = verdict.kind == ReachVerdict::Kind::kNodeOut && verdict.by == reports.size();
   if (!some_work && !by_all && verdict.kind != ReachVerdict::Kind::kNobody) return {};
   return verdict;
@@ -77,7 +77,7 @@ ReachVerdict VerdictOfReach(const ClusterState& state, uint64_t now_us) {
 
 }  // namespace
 
-// Whether everybody can use what is placed there: the nodes are in, and every agent reaches them.
+// True if every agent can use what is placed there: the nodes are in, and each agent reaches them.
 bool AllReach(const ClusterState& state, const std::vector<RegionPlacement>& regions) {
   for (const RegionPlacement& region : regions) {
     for (int i = 0; i < state.record.replicas; ++i) {
@@ -140,7 +140,7 @@ void OnUnreached(ClusterState& state, Effects& effects, Member& member, uint64_t
     if (!fresh && over_us == 0) continue;
     unreached.worker = one.worker;
     unreached.since_us = now_us - std::min(now_us, one.for_ms * kUsPerMs);
-    // What comes and goes is one cut, not many short ones.
+    // A fault that comes and goes is one cut, not many short ones.
     if (fresh || now_us - over_us > flap_us) unreached.counts_us = now_us;
     Log(effects, LogLevel::kWarning,
         AgentText(member) + " does not reach memory node " + std::to_string(one.node.value));
@@ -158,7 +158,7 @@ std::vector<ReachReport> ReachReports(const ClusterState& state) {
     ReachReport& report = reports.emplace_back();
     report.agent = id;
     for (const auto& [node, unreached] : member.unreached) {
-      // Who has nothing that lives is asked by nobody.
+      // A node without a live replica is asked by no agent.
       const bool is_asked = node < state.NodesInView() && !state.nodes[node].record.out &&
                             state.nodes[node].serving && state.held[node] != state.lacking[node];
       if (unreached.over_us == 0 && is_asked) report.unreached.push_back(node);

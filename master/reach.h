@@ -14,11 +14,11 @@ namespace onetrip::master {
 void AskWhoReaches(ClusterState& state, Effects& effects);
 // The agent answers: it reaches the node that it was asked about.
 void OnReached(Member& member, const ReachedMessage& message);
-// What was said of the node was of a life of it, or of a channel, that is over.
+// The agents' reports on the node were about a life of it, or a channel, that is over.
 void ForgetWhoReaches(ClusterState& state, uint16_t node);
 // One line about an agent that does not reach the node, or has not said so; empty: all do.
 [[nodiscard]] std::string WhoDoesNotReach(const ClusterState& state, NodeId node);
-// Whether all can use what is placed there: the nodes are in, and every agent reaches them.
+// True if all can use what is placed there: the nodes are in, and every agent reaches them.
 [[nodiscard]] bool AllReach(const ClusterState& state, const std::vector<RegionPlacement>& regions);
 // The agent lists all nodes that it does not reach.
 void OnUnreached(ClusterState& state, Effects& effects, Member& member, uint64_t now_us,
@@ -29,9 +29,9 @@ void OnUnreached(ClusterState& state, Effects& effects, Member& member, uint64_t
 // Decides who has to go for what is not reached, and expels agents; nodes are cut_off from then
 // on, as long as that is so.
 void JudgeWhoIsReached(ClusterState& state, Effects& effects, uint64_t now_us);
-// Whether an agent says that it does not reach the node.
+// True if an agent says that it does not reach the node.
 [[nodiscard]] bool IsUnreached(const ClusterState& state, uint16_t node);
-// Whether a node that was put out may come in: everybody reaches it again, as far as is known.
+// True if a node that was put out may come in: every agent reaches it again, as far as is known.
 [[nodiscard]] bool MayComeIn(const ClusterState& state, uint16_t node, uint64_t now_us);
 // The node goes out because agents do not reach it: when it may come back.
 void NoteCut(ClusterState& state, uint16_t node, uint64_t now_us);

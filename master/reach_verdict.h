@@ -1,4 +1,4 @@
-// What becomes of memory nodes that some agents reach and others do not: the master's rule, pure.
+// Decides on memory nodes that some agents reach and others do not: the master's rule, pure.
 //
 // The reports are a bipartite graph of agents and nodes. Every edge must go: by the node's leaving
 // the map, which is for all, or by the agent's leaving the cluster. One step at a time: whoever

@@ -12,7 +12,7 @@
 namespace onetrip {
 namespace {
 
-// How far what nobody was asked about can have gone on.
+// How far processes that were not asked can have gone on.
 constexpr uint64_t kEpochsAhead = 1 << 16;
 constexpr uint64_t kMembersAhead = 1 << 16;
 constexpr uint32_t kWorkersAhead = 256;

@@ -31,8 +31,8 @@ class Rebuild {
   // A file that lay beside the image of a memory node which does not run.
   Status AddFile(const control::Recalled& recalled, std::string* reason);
 
-  // Who of the newest copy's members has not answered, one line; empty: all have. "nobody" before
-  // there is a copy.
+  // The newest copy's members that have not answered, one line; empty: all have. Before there is a
+  // copy, the line says that none has.
   [[nodiscard]] std::string MissingText() const;
   // The state to go on with. kUnavailable: too few memory nodes have answered for it to be known
   // that there is no newer one; nothing else is wrong if `force` helps. *reason is one line.
@@ -40,19 +40,19 @@ class Rebuild {
 
  private:
   Status Take(const control::Recalled& recalled, std::string* reason);
-  // Of the newest copy's memory nodes that are not out: how many there are and have answered.
+  // The newest copy's memory nodes that are not out: how many there are and have answered.
   struct Answered {
     size_t nodes = 0;
     size_t of = 0;
   };
   [[nodiscard]] Answered CountNodes() const;
 
-  uint64_t version_ = 0;  // of the newest copy
+  uint64_t version_ = 0;  // the newest copy's
   DurableState state_;
-  std::map<uint64_t, uint64_t> marks_;  // of memory nodes that have answered, by incarnation
-  std::set<uint64_t> agents_;           // that have, by member
-  EngineFamily engines_ = EngineFamily::kNone;  // of agents that have
-  uint64_t epoch_ = 0;  // the largest that somebody has seen; so are the next
+  std::map<uint64_t, uint64_t> marks_;          // memory nodes' that have answered, by incarnation
+  std::set<uint64_t> agents_;                   // that have, by member
+  EngineFamily engines_ = EngineFamily::kNone;  // agents' that have
+  uint64_t epoch_ = 0;  // the largest that a member has seen; so are the next
   uint64_t member_ = 0;
   uint32_t next_worker_ = 0;
 };

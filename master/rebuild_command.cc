@@ -25,7 +25,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto kLookAgain = std::chrono::milliseconds(100);
-// Once nobody is missing: what has just come may name others.
+// The wait once no member is missing: an answer that has just come may name others.
 constexpr auto kSettle = std::chrono::milliseconds(500);
 
 Status ReadFiles(const std::vector<std::string>& files, Rebuild* rebuild, std::string* reason) {
@@ -41,7 +41,7 @@ Status ReadFiles(const std::vector<std::string>& files, Rebuild* rebuild, std::s
   return Status::Ok();
 }
 
-// Until nobody is missing, or the time is over.
+// Collects until no member is missing, or the time is over.
 Rebuild Collect(RebuildServer& server, uint64_t wait_s) {
   const auto end = SteadyClock::now() + std::chrono::seconds(wait_s);
   auto complete_since = SteadyClock::time_point::max();

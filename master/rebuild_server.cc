@@ -149,7 +149,7 @@ void RebuildServer::OnProved(Entry& entry) {
   entry.proved = true;
   control::FromMaster message;
   control::Verdict* const verdict = message.mutable_verdict();
-  // What it says of itself is what it goes on with; no time is told, for nobody knows it.
+  // The member goes on with what it says of itself; no time is told, for no process knows it.
   verdict->set_welcome(true);
   verdict->set_cluster(hello.cluster);
   verdict->set_epoch(hello.epoch);

@@ -34,7 +34,7 @@ class RebuildServer final : public StreamEvents {
   // Ends all streams.
   ~RebuildServer() override;
 
-  // What there is by now.
+  // The answers that there are by now.
   [[nodiscard]] Rebuild Collected();
 
   StreamId Opened(std::shared_ptr<MemberStream> stream) override;

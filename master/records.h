@@ -1,4 +1,4 @@
-// What the store is to hold of the state: copied into the change of an event.
+// The part of the state that the store is to hold: copied into the change of an event.
 #ifndef ONETRIP_MASTER_RECORDS_H_
 #define ONETRIP_MASTER_RECORDS_H_
 

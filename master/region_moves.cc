@@ -191,7 +191,7 @@ void NameNodes(ClusterState& state, Effects& effects, uint16_t last) {
   for (uint16_t id = known; id < state.NodesInView(); ++id) SendFences(state, effects, id);
 }
 
-// Nobody has anything there, nor has had since the view that says so.
+// No agent has anything there, nor has had since the view that says so.
 void IdleOut(ClusterState& state, Effects& effects, uint16_t id) {
   Node& node = state.nodes[id];
   if (node.record.out || HoldsRegion(state, NodeId{id})) return;

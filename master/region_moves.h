@@ -1,5 +1,5 @@
 // Regions that move from living nodes to others: a node drains, or is given its share
-// (docs/MASTER.md). One at a time, under a hold of everything: what a view says is there is there.
+// (docs/MASTER.md). One at a time, while all are quiesced: what a view says is there is there.
 #ifndef ONETRIP_MASTER_REGION_MOVES_H_
 #define ONETRIP_MASTER_REGION_MOVES_H_
 
@@ -11,16 +11,16 @@ namespace onetrip::master {
 // A tool says what is to become of a node's regions.
 void OnMoveRegions(ClusterState& state, Effects& effects, StreamId stream, uint64_t request,
                    const MoveRegionsRequest& wanted);
-// Whether a node drains that has regions, or is to be given its share.
+// True if a node drains that has regions, or is to be given its share.
 [[nodiscard]] bool MovesAreWanted(const ClusterState& state);
-// Whether the node may be given regions of others; for that it comes into the view.
+// True if the node may be given regions of others; for that it comes into the view.
 [[nodiscard]] bool TakesRegions(const ClusterState& state, uint16_t node);
 // How each node takes part, by id.
 [[nodiscard]] std::vector<MovePart> MoveParts(const ClusterState& state);
 [[nodiscard]] MovePlanner PlanMoves(const ClusterState& state);
-// Whether nothing else is to be done before.
+// True if no other work is to be done before.
 [[nodiscard]] bool MayMove(const ClusterState& state, uint64_t now_us);
-// Whether registers have to become records before regions move.
+// True if registers have to become records before regions move.
 [[nodiscard]] bool RegistersAreToEnd(const ClusterState& state);
 // Changes of the view before and after moves.
 void EnqueueMoveChanges(ClusterState& state, uint64_t now_us);

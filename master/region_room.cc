@@ -18,7 +18,7 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 33);
 }
 
-// Whether the nodes can hold `regions` more regions: a node holds a region at most once.
+// True if the nodes can hold `regions` more regions: a node holds a region at most once.
 bool Fits(const std::vector<uint64_t>& room, uint64_t regions, uint64_t replicas) {
   uint64_t places = 0;
   for (const uint64_t one : room) places += std::min(one, regions);

@@ -11,7 +11,7 @@
 
 namespace onetrip {
 
-// What a global address can name.
+// As many as a global address can name.
 constexpr uint64_t kRegionsMax = 1ULL << (kAddrBits - kRegionBits);
 
 // How much the region would like to lie on the node: the highest random weight comes first.

@@ -101,8 +101,8 @@ void OnRepaired(ClusterState& state, Effects& effects, Member& member, uint64_t 
     if (text != state.told_not_done) Log(effects, LogLevel::kWarning, text);
     state.told_not_done = std::move(text);
     state.repair_not_before_us = now_us + state.options.repair_retry_ms * 1000;
-    // A hold has cut a walk short: the same agent goes on where it was, or flushes that come again
-    // and again would let nobody come to the end.
+    // A quiesce has cut a walk short: the same agent goes on where it was, or flushes that come
+    // again and again would let no agent come to the end.
     const bool was_held =
         state.hold.has_value() || repair.message.order.view->epoch != state.membership.view().epoch;
     state.walk_tries = IsWalk(repair.kind) && was_held ? state.walk_tries + 1 : 0;
@@ -156,7 +156,7 @@ void CheckRepairer(ClusterState& state, Effects& effects, uint64_t now_us) {
   }
   std::vector<NodeId> leave;
   if (still != state.members.end() && !IsHarmless(state, still->second, {})) {
-    // It may be at its repair on a node that is lost with it: without that node nobody need wait.
+    // It may be at its repair on a node that is lost with it: without that node no agent need wait.
     leave = Leaving(state, now_us);
     if (leave.empty() || !IsHarmless(state, still->second, leave)) return;
     Hold hold = *state.hold;

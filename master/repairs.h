@@ -16,13 +16,13 @@ void SendRepair(ClusterState& state, Effects& effects, Member& agent, uint64_t n
 // An agent has answered; answers to what was not asked are ignored.
 void OnRepaired(ClusterState& state, Effects& effects, Member& member, uint64_t now_us,
                 const RepairedMessage& message);
-// Of repairs whose agent is gone or takes too long.
+// Takes back repairs whose agent is gone or takes too long.
 void CheckRepairer(ClusterState& state, Effects& effects, uint64_t now_us);
-// What nobody holds for: registers are scrubbed, then blocks taken over.
+// Starts work that needs no quiesce: registers are scrubbed, then blocks taken over.
 void StartBackgroundRepair(ClusterState& state, Effects& effects, uint64_t now_us);
 // There are blocks, or may be, whose owner is gone.
 void OrphanBlocks(ClusterState& state);
-// Of the life before: agents that hold since then are not released while it may still be at it.
+// The life before may have left a repairer: agents quiesced since then wait for its end.
 void CheckFormerRepairer(ClusterState& state, Effects& effects, uint64_t now_us);
 // Registers are to be scrubbed, whatever a scrub that is under way comes to.
 void ScrubAnew(ClusterState& state);

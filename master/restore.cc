@@ -17,7 +17,7 @@ namespace onetrip::master {
 namespace {
 
 constexpr uint64_t kUsPerMs = 1000;
-// Of which it is remembered how far they came. A member would have to be away for as many starts.
+// Lives that are remembered with their ends. A member would have to be away for as many starts.
 constexpr size_t kLivesMax = 1000;
 
 Status Refuse(StatusCode code, std::string* reason, std::string text) {
@@ -117,8 +117,8 @@ View DurableView(const DurableState& durable) {
   return view;
 }
 
-// What the life before has told comes to an end here: a copy of the state from before that is known
-// by it, however often it is started.
+// The epochs that the life before has told come to an end here: a copy of the state from before
+// that is known by it, however often it is started.
 void StartLife(ClusterState& state, Effects& effects, const DurableState& durable,
                uint64_t fresh_life) {
   auto lives = durable.lives;

@@ -10,7 +10,7 @@
 
 namespace onetrip::master {
 
-// What a life is told that no store knows: see Coordinator::Create().
+// The facts that a life is told and that no store knows: see Coordinator::Create().
 struct LifeStart {
   uint64_t cluster = 0;  // the name of the cluster, if it is new
   uint64_t life = 0;

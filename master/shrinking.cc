@@ -18,7 +18,7 @@
 namespace onetrip::master {
 namespace {
 
-// Of what is left, so much may be in use: keys come and go meanwhile, and blocks of a class are
+// This share of what is left may be in use: keys come and go meanwhile, and blocks of a class are
 // never all full.
 constexpr uint64_t kPercentMax = 90;
 

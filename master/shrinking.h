@@ -1,5 +1,5 @@
 // Regions that are given up, for nodes that drain and whose regions the others lack room for
-// (docs/MASTER.md, "Less memory"): those with the highest numbers leave. Nobody allocates there any
+// (docs/MASTER.md, "Less memory"): those with the highest numbers leave. Agents allocate there no
 // more, the index and the keys move out, and when every block there is free a view lacks them.
 #ifndef ONETRIP_MASTER_SHRINKING_H_
 #define ONETRIP_MASTER_SHRINKING_H_
@@ -13,11 +13,11 @@ namespace onetrip::master {
 [[nodiscard]] size_t RegionsToGiveUp(const ClusterState& state, const std::vector<MovePart>& parts);
 // Why what is in use does not fit into the regions that would be left; empty: it does.
 [[nodiscard]] std::string WhyNotWithout(const ClusterState& state, size_t given_up);
-// Whether nothing that moves need wait until every region has all its replicas.
+// True if nothing that moves need wait until every region has all its replicas.
 [[nodiscard]] bool AwaitsNoCopy(const ClusterState& state);
-// Whether every block of the regions that leave is free.
+// True if every block of the regions that leave is free.
 [[nodiscard]] bool LeavingAreEmpty(const ClusterState& state);
-// What was written there behind the last walk has to be met by another one.
+// Objects that were written there behind the last walk have to be met by another one.
 void WalkAgainForLeaving(ClusterState& state, uint64_t now_us);
 // No region is given up any more; the next view says so.
 void EndLeaving(ClusterState& state, Effects& effects);

@@ -60,7 +60,7 @@ ALTER TABLE nodes ADD COLUMN wish INTEGER DEFAULT 0;
 ALTER TABLE nodes ADD COLUMN wish_regions INTEGER DEFAULT 0;
 )";
 
-// Nobody could have joined with engine raw and another one's memory for long.
+// No agent could have joined with engine raw and another one's memory for long.
 constexpr const char* kFromVersion3 = R"(
 ALTER TABLE cluster ADD COLUMN life INTEGER DEFAULT 0;
 ALTER TABLE cluster ADD COLUMN engines INTEGER DEFAULT 0;
@@ -100,14 +100,14 @@ class Statement {
                                    SQLITE_TRANSIENT) == SQLITE_OK;
     return *this;
   }
-  // Whether the statement without rows has been executed.
+  // True if the statement without rows has been executed.
   bool Run() {
     ok_ = ok_ && sqlite3_step(statement_) == SQLITE_DONE;
     sqlite3_reset(statement_);
     bound_ = 0;
     return ok_;
   }
-  // Whether there is another row; afterwards ok() tells an end from an error.
+  // True if there is another row; afterwards ok() tells an end from an error.
   bool NextRow() {
     column_ = 0;
     if (!ok_) return false;
@@ -472,7 +472,7 @@ Status SqliteStore::Write(const DurableChange& change, std::string* reason) {
   return Status(StatusCode::kUnavailable, "the store cannot be written");
 }
 
-// The lock is this process's alone, so that nobody else can read the file while it is open.
+// The lock is this process's alone, so that no other process can read the file while it is open.
 Result<std::string> SqliteStore::Copy(std::string* reason) {
   const std::string copy = path_ + ".backup";
   unlink(copy.c_str());

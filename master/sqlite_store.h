@@ -35,7 +35,7 @@ class SqliteStore final : public Store {
  private:
   SqliteStore(sqlite3* db, std::string path) : db_(db), path_(std::move(path)) {}
   Status Prepare(std::string* reason);
-  // What SQLite says of the step that has just failed, as one line.
+  // SQLite's text for the step that has just failed, as one line.
   [[nodiscard]] std::string Error(const std::string& step) const;
 
   sqlite3* db_;

@@ -82,9 +82,9 @@ struct Node {
   NodeRecord record;
   uint64_t member = 0;  // that attends for it; 0: none
   bool serving = false;
-  std::string damage;  // of the memory that `member` brings, until the node is out; empty: none
+  std::string damage;  // in the memory that `member` brings, until the node is out; empty: none
   bool left = false;   // in order, when it does not attend
-  AgentRecord info;    // of the process that was there last
+  AgentRecord info;    // the process that was there last
   MemberReport report;
   std::set<uint32_t> fenced;  // expelled workers that it has confirmed
   uint64_t fence = 0;         // the one it has not answered; 0: none
@@ -92,7 +92,7 @@ struct Node {
   uint64_t fence_retry_us = 0;  // 0: nothing to repeat
   bool fence_complained = false;
   uint64_t lost_at_us = 0;  // it counts as lost then, unless it serves
-  uint64_t out_epoch = 0;   // of the view, or a later one, in which it went out
+  uint64_t out_epoch = 0;   // the view's, or a later one's, in which it went out
   uint64_t mark = 0;        // the newest one of its memory; the record has what is stored
   // It serves, and yet is to be put out: too many agents do not reach it.
   bool cut_off = false;
@@ -120,7 +120,7 @@ enum class ChangeKind : uint8_t {
 struct Change {
   ChangeKind kind = ChangeKind::kRefresh;
   uint64_t member = 0;  // who asked, or was fenced
-  StreamId stream = 0;  // where the reply goes; 0: nobody waits
+  StreamId stream = 0;  // where the reply goes; 0: no caller waits
   uint64_t request = 0;
   LeaveWorkerRequest leave;
   std::optional<uint32_t> database;
@@ -135,8 +135,9 @@ struct Due {
   StreamId stream = 0;
   ReplyMessage reply;
 };
-// What a hold is for: the rows of work/work_table.cc. A flush lets go on what has started: nobody
-// looks into the old keyspace. A swap waits for it: its other database would see it come.
+// The work that a quiesce is for: the rows of work/work_table.cc. A flush lets go on what has
+// started: no agent looks into the old keyspace. A swap waits for it: its other database would see
+// it come.
 enum class Work : uint8_t {
   kFlush,
   kSwap,
@@ -155,16 +156,16 @@ struct Hold {
   uint64_t end_us = 0;
   uint64_t since_us = 0;
   Work work = Work::kFlush;
-  std::vector<NodeId> leave = {};  // of kNodeOut
-  uint32_t region = 0;             // of kCopy
+  std::vector<NodeId> leave = {};  // for kNodeOut
+  uint32_t region = 0;             // for kCopy
   NodeId target{};
-  RegionMove move = {};                     // of kMove
-  std::vector<RegionPlacement> grown = {};  // of kGrow: behind the regions that there are
-  uint16_t leaving = 0;                     // of kLeave
+  RegionMove move = {};                     // for kMove
+  std::vector<RegionPlacement> grown = {};  // for kGrow: behind the regions that there are
+  uint16_t leaving = 0;                     // for kLeave
   bool repaired = false;
   bool failed = false;
 };
-// What an agent was asked to do and has not answered; at most one.
+// The work that an agent was asked for and has not answered; at most one.
 struct Repair {
   uint64_t id = 0;
   RepairKind kind = RepairKind::kResolveSlots;
@@ -184,7 +185,7 @@ struct ClusterState {
   ClusterRecord record;
   std::vector<Node> nodes;  // by id; empty before there is a map
   MembershipState membership;
-  std::shared_ptr<const View> view;      // what members were sent last
+  std::shared_ptr<const View> view;      // the one that members were sent last
   std::map<uint16_t, SeatRecord> seats;  // by worker index
   std::map<uint64_t, Member> members;
   std::map<StreamId, uint64_t> streams;  // to the member; 0: a tool
@@ -197,21 +198,21 @@ struct ClusterState {
   size_t missing_regions = 0;     // regions that lack a replica
   std::vector<uint32_t> held;     // by node: replicas that are there, or missing there
   std::vector<uint32_t> lacking;  // by node: those that are missing there
-  // Nodes that somebody has given up, until they are out. Not durable: it is asked for again.
+  // Nodes that an operator has given up, until they are out. Not durable: it is asked for again.
   std::vector<NodeId> accepted_loss;
-  uint64_t placement_epoch = 0;  // of the view, or a later one, that changed places last
+  uint64_t placement_epoch = 0;  // the view's, or a later one's, that changed places last
   uint64_t repair_not_before_us = 0;
   uint64_t copy_not_before_us = 0;
-  uint32_t copies_given_up = 0;  // in a row: somebody did not hold in time
+  uint32_t copies_given_up = 0;  // in a row: an agent did not quiesce in time
   uint64_t move_not_before_us = 0;
   uint64_t leave_again_us = 0;
   // Since the view says records_only, and slots were last resolved; not durable.
   bool registers_ended = false;
   uint64_t walk = 0;
-  uint32_t walk_tries = 0;            // of the agent that was asked last, cut short by holds
-  bool ended_registers_last = false;  // of what is done beside other work
-  uint64_t failed_repairer = 0;       // whose turn is over; 0: nobody's
-  uint64_t former_repairer = 0;       // of the life before: released before all others; 0: none
+  uint32_t walk_tries = 0;            // by the agent that was asked last, cut short by quiesces
+  bool ended_registers_last = false;  // among the work that is done beside other work
+  uint64_t failed_repairer = 0;       // the one whose turn is over; 0: none
+  uint64_t former_repairer = 0;       // the life before's: released before all others; 0: none
   uint64_t next_repair = 1;
   uint64_t next_reach = 1;
   bool take_over_due = false;  // not durable: a restarted master has it done once
@@ -223,18 +224,18 @@ struct ClusterState {
   // half speed until it is not.
   uint64_t time_ahead_us = 0;
   uint64_t ahead_since_us = 0;
-  bool time_is_known = false;    // from somebody; nobody joins before
-  uint64_t wall_decides_us = 0;  // then nobody is waited for who might know it
+  bool time_is_known = false;    // some process has told it; no worker joins before
+  uint64_t wall_decides_us = 0;  // then no member is waited for that might know it
   uint64_t wall_origin_us = 0;   // this host's wall clock less steady time
   uint64_t last_tick_us = 0;
   // Until then a stream may have ended because this process stood still, not the one behind it.
   uint64_t stall_over_us = 0;
-  uint64_t away_until_us = 0;  // somebody whose stream ended may come back until then
+  uint64_t away_until_us = 0;  // a member whose stream ended may come back until then
   uint64_t next_fence = 1;
   std::string told_waiting_for;
-  std::string told_unreached;  // of what nobody can help
+  std::string told_unreached;  // the node without which no agent can be helped
   std::string told_damaged;
-  std::string told_not_done;  // of a repair; empty since one was done
+  std::string told_not_done;  // a repair's reason; empty since one was done
   UsageWatch usage_watch;
 
   [[nodiscard]] bool has_map() const { return record.epoch != 0; }

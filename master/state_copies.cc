@@ -10,7 +10,7 @@ namespace onetrip {
 namespace {
 
 constexpr size_t kChangeBytesMin = 64 << 10;
-// Of one life: far more than a life can store.
+// The versions of one life: far more than a life can store.
 constexpr int kVersionsPerLifeBits = 32;
 
 }  // namespace

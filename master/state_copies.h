@@ -19,14 +19,14 @@ class FromMaster;
 
 class StateCopies {
  public:
-  // What is stored now. Versions grow over restarts, for every life of a master has an epoch of its
-  // own.
+  // `state` is what is stored now. Versions grow over restarts, for every life of a master has an
+  // epoch of its own.
   explicit StateCopies(DurableState state = {});
 
   // A change has been stored. Whether `message` is to go to every member, before anything that
   // depends on the change does.
   bool OnStored(const DurableChange& change, control::FromMaster* message);
-  // Whether there is something to keep: not before there is a map.
+  // True if there is something to keep: not before there is a map.
   [[nodiscard]] bool has_state() const { return state_.cluster.epoch != 0; }
   // For a member that has nothing yet.
   void FillWhole(control::FromMaster* message);
@@ -35,7 +35,7 @@ class StateCopies {
   DurableState state_;
   uint64_t version_ = 0;
   std::string whole_;        // encoded; empty: not since the last change
-  size_t whole_bytes_ = 0;   // of the last that everybody was sent
+  size_t whole_bytes_ = 0;   // the last one's that every member was sent
   size_t change_bytes_ = 0;  // since then
 };
 

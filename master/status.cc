@@ -19,7 +19,7 @@
 namespace onetrip::master {
 namespace {
 
-// What to do when the nodes that are lost do not come back.
+// Says what to do when the nodes that are lost do not come back.
 std::string WhatLossWaitsFor(const ClusterState& state) {
   const size_t regions = RegionsWithoutMajority(state);
   if (regions == 0) return "";
@@ -80,7 +80,7 @@ std::string Moving(const ClusterState& state) {
   if (const uint64_t more = planner.regions_to_come(); more != 0) {
     text += "; " + std::to_string(more) + " regions are to be added";
   }
-  // What is next goes there.
+  // The next region or replica goes there.
   std::vector<NodeId> next;
   const std::vector<RegionPlacement> grown = planner.Grow(1);
   if (!grown.empty()) {
@@ -103,7 +103,7 @@ std::string NodeStateName(const ClusterState& state, uint16_t node, uint32_t reg
                           uint32_t missing) {
   const Node& one = state.nodes[node];
   const NodeWish wish = one.record.wish;
-  // Not while somebody may still ask it.
+  // Not while an agent may still ask it.
   const bool idle = one.record.out && (one.member == 0 || InForceEverywhere(state, one.out_epoch));
   if (wish == NodeWish::kDrain && regions == 0 && idle) return "drained";
   if (one.member == 0 && regions != 0 && one.record.out) return "out";
@@ -166,7 +166,7 @@ void AddNodeStatus(const ClusterState& state, uint64_t now_us, StatusReply* stat
   for (size_t i = 0; i < state.nodes.size(); ++i) {
     const auto id = static_cast<uint16_t>(i);
     const Node& node = state.nodes[id];
-    // Nobody waits for it: people need not see it any more.
+    // The cluster does not wait for it: people need not see it any more.
     if (IsGoneForGood(state, id, now_us)) {
       continue;
     }

@@ -15,7 +15,7 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // What all writes so far add up to; of a new store a DurableState without cluster. kCorrupt or
+  // The sum of all writes so far; of a new store a DurableState without cluster. kCorrupt or
   // kUnavailable: *reason says in one line what is wrong and where.
   virtual Result<DurableState> Load(std::string* reason) = 0;
 

@@ -24,19 +24,20 @@ std::optional<PoolUsage> Usage(const ClusterState& state) {
   }
   for (const auto& [id, member] : state.members) {
     if (member.kind != MemberKind::kAgent || member.seats.empty()) continue;
-    // What is free in blocks of one that is gone is nobody's to use until somebody has taken them
-    // over.
+    // Free space in blocks of an agent that is gone is no agent's to use until another has taken
+    // them over.
     if (member.standing != Standing::kUp && member.standing != Standing::kAway) continue;
     if (!member.report.is_told) return std::nullopt;
     usage.Add(member.report.agent);
   }
-  // Nobody allocates where regions leave.
+  // Agents do not allocate where regions leave.
   usage.SetBlocks((regions - state.record.leaving) * kBlocksPerRegion - kRootBlocks);
   return usage;
 }
 
 void TellUsage(ClusterState& state, Effects& effects) {
-  // Of whose regions others have become the primaries, which have not told so yet.
+  // The newest loss: other nodes have become primaries of its regions, and some have not told so
+  // yet.
   uint64_t out_epoch = 0;
   for (const Node& node : state.nodes) out_epoch = std::max(out_epoch, node.out_epoch);
   const bool is_old = std::any_of(state.nodes.begin(), state.nodes.begin() + state.NodesInView(),

@@ -41,7 +41,7 @@ class UsageWatch {
  private:
   std::shared_ptr<const PoolUsage> usage_;
   uint64_t version_ = 0;
-  uint32_t told_percent_ = 0;  // of kAlertPercents, the largest that was said; 0: none
+  uint32_t told_percent_ = 0;  // the largest of kAlertPercents that was said; 0: none
 };
 
 }  // namespace onetrip

@@ -14,14 +14,14 @@ void EnqueueOwn(ClusterState& state, Change change);
 // Those that have waited since `since_us` or longer.
 void FailChangesOfKeyspaces(ClusterState& state, Effects& effects, uint64_t since_us,
                             const std::string& why);
-// Whether the change may be in the next view; `held`: what all hold for.
+// True if the change may be in the next view; `held`: what all are quiesced for.
 [[nodiscard]] bool MayCommit(const ClusterState& state, const Change& change,
                              std::optional<Work> held);
-// Makes the next view of everything queued that may be in it. Changes of keyspaces are only after
-// a hold for them, `held`.
+// Makes the next view of everything queued that may be in it. Changes of keyspaces are only after a
+// quiesce for them, `held`.
 void Commit(ClusterState& state, Effects& effects, uint64_t now_us,
             std::optional<Work> held = std::nullopt);
-// Whether the agent may be released into the newest view.
+// True if the agent may be released into the newest view.
 [[nodiscard]] bool MaySendView(const ClusterState& state, const Member& member);
 // Sends the newest view, which the agent has to acknowledge in time.
 void SendView(ClusterState& state, Effects& effects, Member& member, uint64_t now_us);

@@ -24,8 +24,8 @@ class AckBarrier {
   };
 
  public:
-  // What one of them owes. It is given once; one that goes away without is given by that, for its
-  // owner is gone and has nothing under way.
+  // An ack that one of them owes. It is given once; one that goes away without is given by that,
+  // for its owner is gone and has nothing under way.
   class Ack {
    public:
     explicit Ack(std::shared_ptr<Count> count) : count_(std::move(count)) {}

@@ -42,7 +42,7 @@ class MasterClient {
   // Makes a member; every agent has a view with it when it returns. From now on `hold` is held
   // while a change of the view needs it; it outlives the membership, or ends with the worker.
   // kUnavailable: kMaxWorkers are members, or the master does not answer.
-  // kUnknownOutcome: the connection broke; there may be a member that nobody is.
+  // kUnknownOutcome: the connection broke; there may be a member that no worker is.
   virtual Task<Result<Membership>> Join(Quiesce& hold) = 0;
   // Ends a membership. REQUIRES: every operation of the worker has completed on every node.
   virtual Task<Status> Leave(Quiesce& hold, Membership membership) = 0;

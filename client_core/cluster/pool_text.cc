@@ -42,7 +42,7 @@ uint32_t AlertPercent(const PoolUsage& usage, uint32_t before) {
 std::string WhyShortOfMemory(const PoolUsage& usage) {
   const bool is_full = usage.used_percent() >= kAlertPercents.back();
   if (usage.refused_bytes != 0 && !is_full) {
-    // What is free serves others, or comes back in a moment.
+    // Free memory serves others, or comes back in a moment.
     return "writes that take " + Size(usage.refused_bytes) +
            " are refused with -OOM, for what is free is in blocks of other sizes: " + Used(usage) +
            ", " + Size(usage.free_in_blocks()) + " are free in blocks that are partly used, " +

@@ -1,4 +1,4 @@
-// What people are told of memory that is short: the same words in the master's log, an agent's log,
+// Texts for people on memory that is short: the same words in the master's log, an agent's log,
 // INFO and `onetrip status`. Pure.
 #ifndef ONETRIP_CLIENT_CORE_CLUSTER_POOL_TEXT_H_
 #define ONETRIP_CLIENT_CORE_CLUSTER_POOL_TEXT_H_

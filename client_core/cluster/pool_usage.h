@@ -24,7 +24,7 @@ inline void AddByClass(const BytesByClass& from, BytesByClass* to) {
   for (size_t i = 0; i < to->size(); ++i) (*to)[i] += from[i];
 }
 
-// What the workers of a process say of their memory.
+// The report of a process's workers on their memory.
 struct WorkerUsage {
   BytesByClass free_bytes{};   // in their blocks, ready to be allocated
   uint64_t retired_bytes = 0;  // deleted or overwritten, and reused a moment later
@@ -34,12 +34,12 @@ struct WorkerUsage {
   friend bool operator==(const WorkerUsage&, const WorkerUsage&) = default;
 };
 
-// What a memory node says of the regions of which it is the primary.
+// The report of a memory node on the regions of which it is the primary.
 struct NodeUsage {
   uint64_t blocks = 0;  // the root area's not counted
   uint64_t granted_blocks = 0;
   uint64_t reserve_blocks = 0;
-  uint64_t overhead_bytes = 0;  // of granted blocks: headers, and what no object fits into
+  uint64_t overhead_bytes = 0;  // in granted blocks: headers, and what no object fits into
   BytesByClass free_bytes{};    // that the bitmaps of granted blocks show
   // Of the granted blocks, exactly, those in regions that leave by the view of `view_epoch`.
   uint64_t leaving_blocks = 0;
@@ -49,7 +49,7 @@ struct NodeUsage {
 };
 
 struct PoolUsage {
-  uint64_t capacity_bytes = 0;  // what keys and index can have: all blocks but the reserve
+  uint64_t capacity_bytes = 0;  // for keys and index: all blocks but the reserve
   uint64_t reserve_bytes = 0;
   uint64_t granted_bytes = 0;
   uint64_t overhead_bytes = 0;
@@ -81,8 +81,9 @@ struct PoolUsage {
   [[nodiscard]] uint64_t free_block_bytes() const {
     return capacity_bytes - std::min(capacity_bytes, granted_bytes);
   }
-  // What nothing but a deletion, or an end of time, makes free: objects in use, with the overhead
-  // of their blocks. Reports are of different moments, so it may be out of bounds for one of them.
+  // Memory that nothing but a deletion, or an end of time, makes free: objects in use, with the
+  // overhead of their blocks. Reports are of different moments, so it may be out of bounds for one
+  // of them.
   [[nodiscard]] uint64_t used_bytes() const {
     const uint64_t not_used = free_in_blocks() + retired_bytes;
     return std::min(capacity_bytes, granted_bytes - std::min(granted_bytes, not_used));

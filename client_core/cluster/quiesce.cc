@@ -18,7 +18,7 @@ void Quiesce::Mailbox::Post(std::function<void(Quiesce&)> fn) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (hold_ == nullptr) return;
     if (executor_ != nullptr) {
-      // The hold may die before the turn comes; it dies on that very thread.
+      // *hold_ may die before the turn comes; it dies on that very thread.
       return executor_->Post([mailbox = hold_->mailbox_, fn = std::move(fn)] {
         if (mailbox->hold_ != nullptr) fn(*mailbox->hold_);
       });

@@ -1,9 +1,8 @@
 // Quiesce: how a worker stands still while the cluster changes its view, for changes that all
 // agents must make together (control.proto, HoldForView), and what the master may ask of it then.
 //
-// Operations look at it at their start; what has started goes on, and is counted, so that a hold
-// can wait for it. Single-threaded, like all of a worker; other threads reach it through its
-// Mailbox.
+// Operations look at it at their start; what has started goes on, and is counted, so that a quiesce
+// can wait for it. Single-threaded, like all of a worker; other threads reach it by its mailbox.
 #ifndef ONETRIP_CLIENT_CORE_CLUSTER_QUIESCE_H_
 #define ONETRIP_CLIENT_CORE_CLUSTER_QUIESCE_H_
 
@@ -24,7 +23,7 @@
 
 namespace onetrip {
 
-// What a worker does for the master; all on the worker's thread.
+// A worker's duties to the master; all on the worker's thread.
 class WorkerDuties {
  public:
   using DoneFn = std::function<void(Status)>;
@@ -34,9 +33,9 @@ class WorkerDuties {
   virtual void LeaveNode(NodeId node) = 0;
   // A new view is there: which nodes are out may have changed.
   virtual void UseView(const View& view) = 0;
-  // Whether there is a channel to the memory node.
+  // True if there is a channel to the memory node.
   [[nodiscard]] virtual bool Reaches(NodeId node) const = 0;
-  // Whether every batch of operations that have ended has completed on every node.
+  // True if every batch of operations that have ended has completed on every node.
   [[nodiscard]] virtual bool quiet() const = 0;
   // Starts; `done` is called once, or destroyed with the worker.
   virtual void Repair(RepairOrder order, DoneFn done) = 0;
@@ -59,9 +58,9 @@ class Quiesce {
     Quiesce* hold_ = nullptr;           // null: the worker is gone
   };
 
-  // Something of the worker that is under way: a hold of kAll waits for it. Once it may touch
-  // slots, which EnterSlots() says, a hold of kSlots does, too. Copies stand for parts that run
-  // beside.
+  // Guards something of the worker that is in flight: a quiesce of kAll waits for it. Once it may
+  // touch slots, which EnterSlots() says, a quiesce of kSlots does, too. Copies stand for parts
+  // that run beside.
   class InFlightGuard {
    public:
     InFlightGuard() = default;
@@ -81,7 +80,7 @@ class Quiesce {
     [[nodiscard]] bool IsOf(const Quiesce& hold) const { return hold_ == &hold; }
 
     // Waits while slots are held; false if they still are at `deadline_ns`. At once if it is in, or
-    // of nobody.
+    // no worker's.
     Task<bool> EnterSlots(uint64_t deadline_ns);
     // The same where nothing has to be waited for; false where it has.
     bool TryEnterSlots();
@@ -100,7 +99,7 @@ class Quiesce {
       hold_->running_ += by;
       if (in_slots_) hold_->in_slots_ += by;
     }
-    Quiesce* hold_ = nullptr;  // null: of nobody
+    Quiesce* hold_ = nullptr;  // null: no worker's
     bool in_slots_ = false;
   };
 
@@ -112,32 +111,32 @@ class Quiesce {
   explicit Quiesce(LoopExecutor& executor);
   Quiesce(const Quiesce&) = delete;
   Quiesce& operator=(const Quiesce&) = delete;
-  // REQUIRES: nobody waits, and nothing is under way.
+  // REQUIRES: no coroutine waits, and nothing is under way.
   ~Quiesce();
 
-  // Whether operations must wait before they start; those on known registers need not when only
+  // True if operations must wait before they start; those on known registers need not when only
   // slots are held.
   [[nodiscard]] bool held() const { return kind_.has_value(); }
   [[nodiscard]] bool holds_registers() const { return held() && kind_ != HoldKind::kSlots; }
   [[nodiscard]] bool holds_all() const { return kind_ == HoldKind::kAll; }
-  // Whether the master was told that nothing is at the slots: nothing may be before Release().
+  // True if the master was told that nothing is at the slots: nothing may be before Release().
   [[nodiscard]] bool slots_are_still() const { return is_still_ && kind_ != HoldKind::kStart; }
-  // Whether those who wait for others should give up: the hold waits for them, and has for a while.
+  // True if waits for others should be given up: the quiesce waits for them, and has for a while.
   [[nodiscard]] bool is_impatient() const;
   // Waits while it is held; false once it still is at `deadline_ns` of the executor's clock.
   Task<bool> Wait(uint64_t deadline_ns);
 
-  // Holds; `still` is called once everything has ended that `kind` waits for, perhaps at once, or
-  // destroyed by Release() and with the worker. Replaces a hold that there is.
+  // Quiesces; `still` is called once everything has ended that `kind` waits for, perhaps at once,
+  // or destroyed by Release() and with the worker. Replaces a quiesce that there is.
   void Hold(HoldKind kind = HoldKind::kStart, std::function<void()> still = nullptr);
   // Waiters go on in a later turn, in the order of waiting.
   void Release();
 
   // `reached` is called once when the worker has a channel to `node`; before it has duties it has
-  // none. Destroyed when nobody has them any more, and with the worker.
+  // none. Destroyed when the worker has no duties any more, and with the worker.
   void AwaitReach(NodeId node, std::function<void()> reached);
 
-  // Who does what the master asks; null: nobody any more. Outlives its being set.
+  // The duties do what the master asks; null: nothing does any more. They outlive their being set.
   void SetDuties(WorkerDuties* duties);
   [[nodiscard]] WorkerDuties* duties() const { return duties_; }
 
@@ -193,10 +192,10 @@ class Quiesce {
   bool is_still_ = false;  // still_ was called
   uint64_t since_ns_ = 0;
   int running_ = 0;   // in-flight guards
-  int in_slots_ = 0;  // of them, those that may touch slots
+  int in_slots_ = 0;  // those of them that may touch slots
   WorkerDuties* duties_ = nullptr;
   StillTimer still_timer_{*this};
-  std::vector<std::pair<NodeId, std::function<void()>>> awaited_;  // of AwaitReach
+  std::vector<std::pair<NodeId, std::function<void()>>> awaited_;  // by AwaitReach
   ReachTimer reach_timer_{*this};
   Waiter* first_ = nullptr;
   Waiter* last_ = nullptr;

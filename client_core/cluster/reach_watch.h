@@ -22,7 +22,7 @@ class ReachWatch {
 
   struct Calls {
     std::function<std::shared_ptr<const View>()> view;  // the newest
-    std::function<bool(NodeId)> answers;                // whether it answers on an open channel
+    std::function<bool(NodeId)> answers;                // true: it answers on an open channel
     std::function<void(NodeId, bool reached)> tell;
   };
 

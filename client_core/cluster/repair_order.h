@@ -1,4 +1,4 @@
-// What the master asks of agents when a memory node is lost or comes back, or when regions move
+// The master's orders to agents when a memory node is lost or comes back, or when regions move
 // (docs/MASTER.md): to hold operations, and one of them to repair.
 #ifndef ONETRIP_CLIENT_CORE_CLUSTER_REPAIR_ORDER_H_
 #define ONETRIP_CLIENT_CORE_CLUSTER_REPAIR_ORDER_H_
@@ -23,26 +23,26 @@ enum class RepairKind : uint8_t {
   // Make the live replicas of every slot of `view` alike, in the place of whoever has written some
   // of them (FUSEE 5.2, the representative last writer). All workers hold kSlots.
   kResolveSlots,
-  // Bring every register's largest word to a majority, asked of the live replicas. Nobody holds.
+  // Bring every register's largest word to a majority, asked of the live replicas. No worker holds.
   kScrubRegisters,
   // Copy `region` to its first missing replica. All workers hold kAll.
   kCopyRegion,
-  // Take over the blocks of workers that are none of `living`. Nobody holds.
+  // Take over the blocks of workers that are none of `living`. No worker holds.
   kTakeOverBlocks,
-  // Make a record of every register. Nobody holds; `view`, which lets nobody make another, is in
-  // force everywhere.
+  // Make a record of every register. No worker holds; `view`, which lets no worker make another, is
+  // in force everywhere.
   kEndRegisters,
   // Copy the replica of `region` on `source` to `target`. All workers hold kAll.
   kMoveRegion,
-  // Write the headers of regions that nobody has used yet, empty, on all their nodes: of those of
-  // `view` from `region` on. All workers hold kAll.
+  // Write the headers of regions that no worker has used yet, empty, on all their nodes: of those
+  // of `view` from `region` on. All workers hold kAll.
   kFormatRegions,
   // Move what of the index lies in regions that leave elsewhere, and write the directory of `view`,
   // the one that is not in force yet, anew. All workers hold kAll.
   kMoveSubtables,
 };
 
-// Whether others hold meanwhile; else it ends, done or not, when a hold comes.
+// True if others hold meanwhile; else the repair ends, done or not, when a quiesce comes.
 constexpr bool IsUnderHold(RepairKind kind) {
   return kind == RepairKind::kResolveSlots || kind == RepairKind::kCopyRegion ||
          kind == RepairKind::kMoveRegion || kind == RepairKind::kFormatRegions ||
@@ -62,14 +62,14 @@ struct LivingWorkers {
 struct RepairOrder {
   RepairKind kind = RepairKind::kResolveSlots;
   std::shared_ptr<const View> view;  // to work under; may not be in force yet
-  uint32_t region = 0;               // of kCopyRegion and kMoveRegion; the first of kFormatRegions
-  LivingWorkers living = {};         // of kTakeOverBlocks
-  NodeId source{};                   // of kMoveRegion
-  RemoteAddr target{};               // of kMoveRegion: the region's first byte there
+  uint32_t region = 0;               // for kCopyRegion and kMoveRegion; kFormatRegions' first one
+  LivingWorkers living = {};         // for kTakeOverBlocks
+  NodeId source{};                   // for kMoveRegion
+  RemoteAddr target{};               // for kMoveRegion: the region's first byte there
   // Of kResolveSlots: damaged memory was accepted as it is, so that replicas may differ anywhere.
   bool damaged = false;
-  // Of kScrubRegisters and kEndRegisters, not 0: a worker that is asked again with the same number
-  // goes on where a hold has cut its walk short; nothing has happened since that it would miss.
+  // For kScrubRegisters and kEndRegisters, not 0: a worker that is asked again with the same number
+  // goes on where a quiesce has cut its walk short; nothing has happened since that it would miss.
   uint64_t walk = 0;
 };
 

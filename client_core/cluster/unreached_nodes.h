@@ -40,7 +40,7 @@ class UnreachedNodes {
  private:
   bool EraseReached();
 
-  std::set<uint16_t> out_;  // of the newest view
+  std::set<uint16_t> out_;  // in the newest view
   std::map<uint16_t, Entry> entries_;
 };
 

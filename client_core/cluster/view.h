@@ -21,8 +21,8 @@ namespace onetrip {
 struct RegionPlacement {
   std::array<NodeId, kMaxReplicas> nodes;
   std::array<uint64_t, kMaxReplicas> base;
-  // So many at the end are missing: their node is out, or the copy there is not complete. Nobody
-  // reads or writes them, but for a repair.
+  // The last `missing` replicas are missing: their node is out, or the copy there is not complete.
+  // No process reads or writes them, but for a repair.
   uint8_t missing = 0;
   friend bool operator==(const RegionPlacement&, const RegionPlacement&) = default;
 };
@@ -31,8 +31,8 @@ struct RegionPlacement {
 struct NodeAddress {
   std::string tcp_host;  // empty: not over tcp
   uint16_t tcp_port = 0;
-  std::string shm_path;  // of its unix socket; empty: not over shm
-  std::string host_id;   // of the host that the path is on
+  std::string shm_path;  // its unix socket's; empty: not over shm
+  std::string host_id;   // the host's that the path is on
   friend bool operator==(const NodeAddress&, const NodeAddress&) = default;
 };
 
@@ -47,7 +47,7 @@ struct NodeInfo {
 struct View {
   uint64_t cluster = 0;  // names the cluster; 0 inside one process
   Epoch epoch;
-  int replicas = 3;  // of a region, the missing ones counted; quorums are of them
+  int replicas = 3;  // a region's, the missing ones counted; quorums are of them
   std::vector<RegionPlacement> regions;
   std::array<KeyspaceId, kMaxDatabases> keyspaces;
   uint16_t node_count = 0;
@@ -57,11 +57,11 @@ struct View {
   // Bit i % 64 of word i / 64: the worker with index i lives. An entry of another in the epoch
   // table counts for nothing: its worker was fenced, or has not started yet.
   std::array<uint64_t, kMaxWorkers / 64> live_seats{};
-  std::vector<NodeInfo> nodes;  // by id; empty inside one process, where nobody has an address
+  std::vector<NodeInfo> nodes;  // by id; empty inside one process, where no node has an address
   // Regions move: no key becomes a register, and who writes to one makes it a record. A register's
   // buffers would not lie on its nodes any more.
   bool records_only = false;
-  // So many regions at the end are given up: nobody allocates there, or is granted anything, and
+  // The last `leaving` regions are given up: no worker allocates there, or is granted anything, and
   // what lies there goes elsewhere. A later view may lack them.
   uint16_t leaving = 0;
   // Which of the index's directories is the one in force.
@@ -76,7 +76,7 @@ struct View {
     word = live ? word | bit : word & ~bit;
   }
 
-  // Whether every replica is where `other` has it, and so is the index.
+  // True if every replica is where `other` has it, and so is the index.
   [[nodiscard]] bool SamePlaces(const View& other) const {
     const auto out = [](const NodeInfo& a, const NodeInfo& b) { return a.out == b.out; };
     return epoch == other.epoch ||
@@ -86,7 +86,7 @@ struct View {
 
   [[nodiscard]] bool Contains(GlobalAddr addr) const { return addr.region() < regions.size(); }
 
-  // Whether its region is about to be given up.
+  // True if its region is about to be given up.
   [[nodiscard]] bool IsLeaving(GlobalAddr addr) const {
     return addr.region() + leaving >= regions.size();
   }

@@ -16,7 +16,7 @@ MemberKind KindOf(control::Role role) {
   return role == control::ROLE_MEMORY_NODE ? MemberKind::kMemoryNode : MemberKind::kOther;
 }
 
-// A tool is no member: nobody expels it.
+// A tool is no member: the master does not expel it.
 class ToolHandler final : public ControlStream::Handler {
   void OnExpelled(const std::string& /*reason*/) override {}
 };

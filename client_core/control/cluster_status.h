@@ -18,7 +18,7 @@ enum class MemberKind : uint8_t { kAgent, kMemoryNode, kOther };
 struct MemberStatusInfo {
   MemberKind kind = MemberKind::kOther;
   uint64_t member = 0;  // its number
-  uint32_t node = 0;    // of a memory node
+  uint32_t node = 0;    // a memory node's
   std::string state;    // "up", "lost", "left", "fencing"; memory nodes also "joining", "spare",
                         // "damaged" (its memory is, and it is not out yet), "out" (lost, the
                         // cluster goes on without), "copying" (back, incomplete), "filling" (given
@@ -30,12 +30,12 @@ struct MemberStatusInfo {
   uint64_t lease_left_ms = 0;
   // Memory nodes.
   uint64_t bytes = 0;
-  uint64_t unusable_bytes = 0;  // of these: other nodes have no room for what would lie there
+  uint64_t unusable_bytes = 0;  // among these: other nodes have no room for what would lie there
   uint32_t regions = 0;
   uint64_t blocks = 0;
   uint64_t granted_blocks = 0;
   uint64_t operations = 0;
-  uint64_t page_bytes = 0;  // of the pages that its memory may have; 0: not known
+  uint64_t page_bytes = 0;  // the size of pages that its memory may have; 0: not known
   // Agents.
   uint64_t workers = 0;
 };
@@ -70,7 +70,7 @@ struct ClusterStatusInfo {
 // kUnavailable: no answer in time; kInvalidArgument: no retry will help. *reason is one line.
 Result<ClusterStatusInfo> QueryStatus(const ControlOptions& options, std::string* reason);
 
-// What is to become of a memory node's regions; see MoveRegions in control.proto.
+// The wish for a memory node's regions; see MoveRegions in control.proto.
 enum class RegionWish : uint8_t { kNone, kShare, kDrain };
 
 // Asks the master for it, likewise. Ok: it is durable, and happens from now on. kInvalidArgument:

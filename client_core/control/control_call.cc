@@ -93,8 +93,8 @@ void ControlCall::Handle(Kind kind, bool ok) {
       grpc_->outgoing.pop_front();
       if (ok && state_ != State::kEnding) WriteNext();
       if (ok) break;
-      // What the master has sent before it closed the stream is still to be read; the read behind
-      // it fails.
+      // The messages that the master sent before it closed the stream are still to be read; the
+      // read behind them fails.
       can_write_ = false;
       grpc_->outgoing.clear();
       return FinishIfIdle();

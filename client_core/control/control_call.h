@@ -29,7 +29,7 @@ class Verdict;
 
 class ControlCall {
  public:
-  // Messages that wait to be sent; a master that reads none of so many is lost.
+  // The limit of messages that wait to be sent; a master that reads none of them is lost.
   static constexpr size_t kQueueMax = 4096;
 
   enum class State : uint8_t {
@@ -87,7 +87,7 @@ class ControlCall {
   void WriteNext();
   void Handshake(const control::FromMaster& message);
   void OnVerdict(const control::Verdict& verdict);
-  // What is wrong with a welcome; empty: nothing.
+  // Says what is wrong with a welcome; empty: nothing.
   [[nodiscard]] std::string WhyNotBelieved(const control::Verdict& verdict, bool is_proved) const;
   void Refused(bool final, const std::string& reason);
   void FinishIfIdle();

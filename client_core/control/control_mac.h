@@ -1,4 +1,4 @@
-// What both ends of the control plane compute in the handshake (control.proto).
+// The computations of both ends of the control plane in the handshake (control.proto).
 //
 // Each side contributes a nonce and answers with an HMAC-SHA-256 over both and over what is said,
 // so that a recorded handshake is worth nothing, and a refusal counts for no more than who proves
@@ -33,7 +33,7 @@ std::string MemberMac(const Secret& secret, std::string_view master_nonce,
 std::string MasterMac(const Secret& secret, std::string_view master_nonce,
                       const control::Hello& hello, const control::Verdict& verdict);
 
-// Whether `mac` is `expected`, in a time that tells nothing.
+// True if `mac` is `expected`, in a time that tells nothing.
 bool ControlMacMatches(std::string_view mac, std::string_view expected);
 
 }  // namespace onetrip

@@ -29,9 +29,9 @@ namespace {
 
 constexpr uint64_t kNever = AskedRequests::kNever;
 constexpr uint64_t kNsPerMs = 1'000'000;
-constexpr uint64_t kAttemptNs = 3'000'000'000;  // of one call until its welcome
+constexpr uint64_t kAttemptNs = 3'000'000'000;  // for one call until its welcome
 constexpr uint64_t kGoodbyeNs = 1'000'000'000;
-// Of a call that has failed until gRPC says so of all its parts.
+// A call that has failed is given this long until gRPC says so of all its parts.
 constexpr uint64_t kEndingNs = 3'000'000'000;
 // A master that stands still keeps its connections; only one that is gone for longer than anybody
 // would leave it standing is given up.
@@ -111,10 +111,10 @@ class ControlStream::Impl final : public ControlCall::Owner {
   Rng rng_;
   SessionLoop loop_;
   std::unique_ptr<ControlCall> call_;
-  // Of which an event is still to come, or never will (seen of gRPC 1.51: Finish() of a stream
-  // whose connection was reset while this process stood still).
+  // Calls of which an event is still to come, or never will (seen of gRPC 1.51: Finish() of a
+  // stream whose connection was reset while this process stood still).
   std::vector<std::unique_ptr<ControlCall>> abandoned_;
-  uint64_t attempt_end_ns_ = kNever;  // of call_'s handshake, or of its end
+  uint64_t attempt_end_ns_ = kNever;  // for call_'s handshake, or for its end
   uint64_t retry_ns_ = 0;             // when to dial, while there is no call
   uint64_t backoff_ms_;
   uint64_t attempts_ = 0;
@@ -125,7 +125,7 @@ class ControlStream::Impl final : public ControlCall::Owner {
   KeptState kept_;
   uint64_t cluster_ = 0;
   uint64_t member_ = 0;
-  uint64_t life_ = 0;  // of the master that welcomed this process last
+  uint64_t life_ = 0;  // names the master that welcomed this process last
   uint64_t lease_ms_ = 0;
   uint64_t renew_ns_ = kNever;
   uint64_t heard_ns_ = 0;
@@ -373,8 +373,8 @@ void ControlStream::Impl::EndCall(const ControlCall& call) {
       return ReportFirst(Status(StatusCode::kInvalidArgument, "refused by the master"),
                          "the master at " + options_.master + ": " + refusal.reason);
     }
-    // What the master said when it ended the stream before tells why; its last message may not
-    // have come.
+    // The master's reason for ending the stream before tells why; its last message may not have
+    // come.
     if (!last_error_.empty()) refusal.reason += "; before that: " + last_error_;
     return handler_->OnExpelled(refusal.reason);
   }

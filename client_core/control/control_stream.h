@@ -25,7 +25,7 @@ class Report;
 class Request;
 }  // namespace control
 
-// What the master made of this process.
+// The master's welcome to this process.
 struct ControlWelcome {
   bool again = false;  // not the first one of this process
   uint64_t cluster = 0;
@@ -57,9 +57,9 @@ class ControlStream {
     // The copy of the master's state that this process keeps has changed; what FillRecalled() says
     // of the process is in it.
     virtual void OnState(const control::Recalled& /*kept*/) {}
-    // What this process says of itself to whoever rebuilds the master's state.
+    // Says what this process knows of itself, to the process that rebuilds the master's state.
     virtual void FillRecalled(control::Recalled* /*recalled*/) {}
-    // What the next renewal says.
+    // Says what the next renewal tells.
     virtual void FillReport(control::Report* /*report*/) {}
     // The newest view this process has; 0: none.
     [[nodiscard]] virtual uint64_t KnownEpoch() { return 0; }
@@ -67,7 +67,7 @@ class ControlStream {
     [[nodiscard]] virtual uint64_t KnownTimeUs() { return 0; }
   };
 
-  // What became of a request; `reply` is null unless the status is ok.
+  // The outcome of a request; `reply` is null unless the status is ok.
   using Answer =
       std::function<void(Status status, const std::string& reason, const control::Reply* reply)>;
 
@@ -83,7 +83,7 @@ class ControlStream {
   // retry will help. Once.
   Status Connect(std::string* reason);
 
-  // What an earlier process kept of the master's state, where this one goes on. Before Connect().
+  // Takes what an earlier process kept of the master's state, and goes on there. Before Connect().
   void Restore(const control::Recalled& kept);
 
   // Sends on the stream that is up, else drops it. Session thread.
@@ -104,7 +104,7 @@ class ControlStream {
   // session's.
   void Stop(bool leave);
 
-  // Whether a stream is up. Any thread.
+  // True if a stream is up. Any thread.
   [[nodiscard]] bool attending() const;
   // Since when the master is away, by CLOCK_MONOTONIC; meaningless while attending(). Any thread.
   [[nodiscard]] uint64_t away_since_ns() const;

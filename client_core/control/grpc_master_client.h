@@ -54,14 +54,14 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
 
   // Why the last Join or Flush failed, in one line. Any thread.
   [[nodiscard]] std::string last_error() const;
-  // Of the whole cluster, as of less than a second ago while the master is there; nothing until it
+  // The whole cluster's, as of less than a second ago while the master is there; nothing until it
   // has told. Any thread.
   [[nodiscard]] std::optional<PoolUsage> usage() const;
 
-  // Whether the master is there, and since when it is away, by CLOCK_MONOTONIC. Any thread.
+  // True if the master is there; and since when it is away, by CLOCK_MONOTONIC. Any thread.
   [[nodiscard]] bool attending() const { return stream_->attending(); }
   [[nodiscard]] uint64_t away_since_ns() const { return stream_->away_since_ns(); }
-  // Of this process among the cluster's members. Any thread.
+  // This process's number among the cluster's members. Any thread.
   [[nodiscard]] uint64_t member() const { return member_.load(std::memory_order_relaxed); }
 
   // `worker` does not reach the memory node, or reaches it again: the master is told. Any thread.
@@ -118,7 +118,7 @@ class GrpcMasterClient final : public MasterClient, private ControlStream::Handl
 
   // Session thread.
   AgentSession session_;
-  std::map<uint32_t, MailboxPtr> mailboxes_;  // of the session's workers, by their ids
+  std::map<uint32_t, MailboxPtr> mailboxes_;  // by the ids of the session's workers
   const SystemClock clock_;
   OffsetEstimate offset_;
 

@@ -13,7 +13,7 @@
 namespace onetrip {
 namespace {
 
-// What a JoinNode got, in plain C++. kCorrupt and *reason: it makes no sense.
+// The answer to a JoinNode, in plain C++. kCorrupt and *reason: it makes no sense.
 Result<NodePlace> DecodePlace(const control::NodeJoined& message, std::string* reason) {
   Result<View> view = DecodeView(message.view(), reason);
   if (!view.ok()) return view.status();
@@ -152,7 +152,7 @@ void GrpcNodeSession::AskForPlace() {
     join.set_adopted(offer_.adopted || place_.has_value());
     join.set_owner_cluster(place_.has_value() ? place_->cluster : offer_.owner_cluster);
     join.set_owner_node(place_.has_value() ? place_->node.value : offer_.owner_node.value);
-    // A place is given when nobody counts on what was there.
+    // A place is given when no process counts on what was there.
     if (!place_.has_value()) join.set_damage(offer_.damage);
     join.set_accepted(!place_.has_value() && offer_.accepted);
   }

@@ -21,7 +21,7 @@ class Recalled;
 
 class KeptState {
  public:
-  // What was kept in a file, as long as the master has said nothing.
+  // Takes what was kept in a file, as long as the master has said nothing.
   void Restore(const control::Recalled& message);
   // Takes what the master says next. A change of something that is not kept is ignored.
   void Add(const control::KeepState& message);

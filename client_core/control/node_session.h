@@ -28,9 +28,9 @@ struct NodeAge {
   uint32_t next_worker = 0;
 };
 
-// What a memory node offers.
+// The offer of a memory node.
 struct NodeOffer {
-  uint64_t bytes = 0;        // of memory, whole regions
+  uint64_t bytes = 0;        // the memory's, whole regions
   uint64_t incarnation = 0;  // names the memory
   // Of memory of an earlier life: whose it is.
   bool adopted = false;
@@ -47,7 +47,7 @@ struct NodeOffer {
   std::string state = {};
 };
 
-// What the master made of it. The node listens only afterwards, so that its address is said later.
+// The master's answer to it. The node listens only afterwards, so that its address is said later.
 struct NodePlace {
   uint64_t cluster = 0;
   NodeId node{};
@@ -61,13 +61,13 @@ struct NodeReport {
   uint64_t blocks = 0;
   uint64_t granted_blocks = 0;
   uint64_t operations = 0;
-  uint64_t page_bytes = 0;  // of the pages that the memory may have; 0: not known
-  uint64_t mark = 0;        // of the memory, as it stands in its image
+  uint64_t page_bytes = 0;  // the size of pages that the memory may have; 0: not known
+  uint64_t mark = 0;        // the memory's, as it stands in its image
   NodeUsage usage = {};
 };
 
-// What the master asks of a node that serves. Called one at a time, and may block for as long as a
-// fence takes; but for Report().
+// Does what the master asks of a node that serves. Called one at a time, and may block for as long
+// as a fence takes; but for Report().
 class NodeDuties {
  public:
   virtual ~NodeDuties() = default;

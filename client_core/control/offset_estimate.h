@@ -53,11 +53,11 @@ class OffsetEstimate {
     Add(time_us, now_ns, now_ns);
   }
 
-  // From now on somebody reads the clock.
+  // From now on a process reads the clock.
   void Use() { in_use_ = true; }
 
   [[nodiscard]] int64_t offset_us() const { return offset_us_; }
-  // The cluster's time; 0: nobody has told it yet.
+  // The cluster's time; 0: no master has told it yet.
   [[nodiscard]] uint64_t TimeUs(uint64_t now_ns) const {
     return is_told_ ? now_ns / 1000 + static_cast<uint64_t>(offset_us_) : 0;
   }

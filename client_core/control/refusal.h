@@ -1,4 +1,4 @@
-// What it means to a process that whoever answers at the master's address refuses it.
+// Judges a refusal by whoever answers at the master's address: what it means to a process.
 //
 // Anybody may sit at that address for a while: a master that was started with another secret, on an
 // empty data directory or on an old copy of one, or no master at all. A process that never was a
@@ -25,7 +25,7 @@ struct RefusalFacts {
   bool may_retry = false;    // it says that trying again can help
 };
 
-// Whether the process gives up. Otherwise it goes on as it is, and tries again.
+// True if the process gives up. Otherwise it goes on as it is, and tries again.
 inline bool EndsProcess(const RefusalFacts& facts) {
   if (!facts.was_member || Planted(Bug::kRefusalBelieved)) return !facts.may_retry;
   return facts.is_expelled && facts.is_proved && facts.is_cluster && !facts.is_older &&

@@ -16,7 +16,7 @@ void EncodeUsage(const NodeUsage& usage, control::Report* report);
 void EncodeUsage(const WorkerUsage& usage, control::Report* report);
 void EncodeUsage(const PoolUsage& usage, control::Usage* message);
 
-// What is too much to be true is cut off.
+// Numbers that are too large to be true are cut off.
 NodeUsage DecodeNodeUsage(const control::Report& report);
 WorkerUsage DecodeWorkerUsage(const control::Report& report);
 PoolUsage DecodePoolUsage(const control::Usage& message);

@@ -15,7 +15,7 @@ Status Refuse(std::string* reason, const std::string& what) {
   return Status(StatusCode::kCorrupt, "not a cluster map");
 }
 
-// Whether no two regions share bytes of one node.
+// True if two regions share bytes of one node.
 bool Overlap(const View& view) {
   std::vector<std::pair<uint16_t, uint64_t>> places;
   for (const RegionPlacement& placement : view.regions) {

@@ -18,7 +18,7 @@ class BytesOfClasses {
   [[nodiscard]] uint64_t ValueOf(SizeClass size_class) const {
     return counts_[size_class.index()].Value();
   }
-  // Of all classes.
+  // The sum over all classes.
   [[nodiscard]] uint64_t Value() const {
     uint64_t bytes = 0;
     for (const Counter& count : counts_) bytes += count.Value();
@@ -39,8 +39,8 @@ struct AllocatorMetrics {
   Counter blocks_granted;  // since the start
   Counter blocks_returned;
   Counter blocks_opened;    // given to whoever needs them, partly used
-  Counter blocks_acquired;  // of blocks_granted: that were open
-  Counter objects_found;    // that nothing named and nobody gave back
+  Counter blocks_acquired;  // among blocks_granted: that were open
+  Counter objects_found;    // that nothing named and no worker gave back
   Counter exhausted;        // allocations that ended with out of memory
   Counter exhausted_for;    // bytes of the object that the last of them was for
 };

@@ -1,4 +1,4 @@
-// What a worker does beside, or around, its clients' operations, told to whoever watches.
+// The work of a worker beside, or around, its clients' operations, told to whoever watches.
 //
 // Each of these is right by itself; what goes wrong goes wrong where two meet. Tests count who met
 // whom (tests/sim/meetings.h).
@@ -11,22 +11,22 @@ namespace onetrip {
 
 enum class Mechanism : uint8_t {
   kSplit,         // steps of a split of a subtable, whoever began it
-  kTakeOver,      // of the blocks of workers that are gone
+  kTakeOver,      // blocks of workers that are gone get a new owner
   kExpiryWalk,    // for expired records
-  kSweep,         // of what a flush has left
-  kResolve,       // of half-done slot writes, after a node was lost
-  kScrub,         // of registers, after a node was lost
-  kCopy,          // of a region to a node that lacks it
-  kMove,          // of a region from one node to another
+  kSweep,         // the leftovers of a flush become free
+  kResolve,       // half-done slot writes are ended, after a node was lost
+  kScrub,         // registers are scrubbed, after a node was lost
+  kCopy,          // a region is copied to a node that lacks it
+  kMove,          // a region goes from one node to another
   kGrow,          // regions are added
-  kLeave,         // what lies in regions that are given up goes elsewhere, the index or keys
+  kLeave,         // regions are given up: what lies there goes elsewhere, the index or keys
   kEndRegisters,  // all of them become records, before a move
   kExtents,       // a value in extents is written
-  kExhaustion,    // of a register's timestamps: its key is registered anew
+  kExhaustion,    // a register's timestamps end: its key is registered anew
   kEpochAdvance,
-  kOpenBlocks,  // partly used blocks become nobody's
-  kAccount,     // of what is lost in a worker's own blocks
-  kCompaction,  // of blocks of which little is used
+  kOpenBlocks,  // partly used blocks become no worker's
+  kAccount,     // lost memory in a worker's own blocks is looked for
+  kCompaction,  // blocks of which little is used are emptied
   kFlush,       // from its request to its answer
   kSwap,        // ... of two databases
   kCount,

@@ -1,5 +1,5 @@
-// Operation: one client operation on its way through the layers: its in-flight guard towards holds,
-// its epoch pin, its round trips, and how long it may still wait for others.
+// Operation: one client operation on its way through the layers: its in-flight guard, its epoch
+// pin, its round trips, and how long it may still wait for others.
 #ifndef ONETRIP_CLIENT_CORE_MEMORY_OPERATION_H_
 #define ONETRIP_CLIENT_CORE_MEMORY_OPERATION_H_
 
@@ -19,7 +19,7 @@ struct Operation {
   uint64_t deadline_ns = 0;  // set by the first wait
 };
 
-// Lends a in-flight guard to `operation`, which may leave the slots and enter them again.
+// Lends an in-flight guard to `operation`, which may leave the slots and enter them again.
 class LentInFlightGuard {
  public:
   LentInFlightGuard(Quiesce::InFlightGuard& in_flight, Operation& operation)
@@ -49,7 +49,7 @@ inline Status PostInline(WorkerContext& context, Operation& operation,
   return context.fabric.PostInline(round_trip);
 }
 
-// Whether `operation` has retried for op_timeout_ms, counted from the first time it asks.
+// True if `operation` has retried for op_timeout_ms, counted from the first time it asks.
 inline bool OutOfTime(const WorkerContext& context, Operation& operation) {
   const uint64_t now_ns = context.executor.NowNs();
   if (operation.deadline_ns == 0) {

@@ -2,8 +2,8 @@
 // that takes them over (FUSEE 5.3: the blocks of a crashed client are managed anew).
 //
 // Nothing is allocated in such a block, so what is named there only becomes less: what a look at
-// everything that names memory does not find named is free, once nobody uses it any more. What
-// names memory: the directory, slots, the origins of records, the lanes of registers.
+// everything that names memory does not find named is free, once no operation uses it any more.
+// Memory is named by: the directory, slots, the origins of records, the lanes of registers.
 //
 // Single-threaded; of one worker.
 #ifndef ONETRIP_CLIENT_CORE_MEMORY_ORPHAN_BLOCKS_H_

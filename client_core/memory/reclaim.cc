@@ -50,7 +50,7 @@ Task<Status> Reclaimer::Publish(uint64_t passed, Backlog backlog, uint64_t* othe
   }
   // Who joins beside us starts at most one epoch from the others that we have seen.
   if (others_largest_passed != nullptr) *others_largest_passed = others_largest;
-  // Somebody has joined behind the part of the table that was read: no smallest follows from it.
+  // A worker has joined behind the part of the table that was read: no smallest follows from it.
   if (context_.view().worker_index_end > entries) co_return Status::Ok();
   others_retired_bytes_ = others_retired;
   retired_since_ = retired_since;
@@ -63,8 +63,8 @@ Task<Status> Reclaimer::Publish(uint64_t passed, Backlog backlog, uint64_t* othe
 
 Task<Status> Reclaimer::Join() {
   CHECK(current_ == 0);
-  // First look at the others, so as not to hold them back; then publish, which stops them: nobody
-  // who reads the table from then on goes past us. Until then they may have gone far.
+  // First look at the others, so as not to hold them back; then publish, which stops them: no
+  // worker that reads the table from then on goes past us. Until then they may have gone far.
   const View& view = context_.view();
   const uint32_t entries = view.worker_index_end;
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
@@ -76,8 +76,8 @@ Task<Status> Reclaimer::Join() {
   uint64_t smallest = 0;
   uint64_t largest = 1;
   for (uint32_t i = 0; i < entries; ++i) {
-    // What the dead have left counts here, in our own seat, too: nobody starts before it. Else of
-    // two who join at once, and of whom only one knows who died, one would start there, the other
+    // Entries of the dead count here, in our own seat, too: no worker starts before them. Else of
+    // two that join at once, and of which only one knows who died, one would start there, the other
     // at 1.
     largest = std::max(largest, table[i].passed);
     if (Counts(table[i], i) && i != context_.membership.index.value) {
@@ -115,7 +115,7 @@ Task<Status> Reclaimer::Tick(Backlog backlog) {
   if (!settled.ok()) co_return settled;
   ticking_ = true;
   Status status = co_await Publish(Passed(), backlog, nullptr);
-  // Nobody may run more than one epoch ahead of the slowest: two rings of pins suffice.
+  // No worker may run more than one epoch ahead of the slowest: two rings of pins suffice.
   const uint64_t next = smallest_passed_ + 1;
   if (status.ok() && next > current_) {
     if (before_ != nullptr) status = co_await before_->Prepare();

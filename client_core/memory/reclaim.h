@@ -3,12 +3,12 @@
 // Every operation pins the epoch it starts in. A worker publishes in the root area the epoch it has
 // passed: every operation it started earlier has completed on every node. The smallest published
 // epoch lets all go on to the next. Memory retired in epoch e is reused when every live worker has
-// passed e + 1, for then nobody who could have read its address before it was unlinked is still
-// running: an operation finds addresses only through slots it reads itself.
+// passed e + 1, for then no operation that could have read its address before it was unlinked is
+// still running: an operation finds addresses only through slots it reads itself.
 //
 // An entry counts only if the view says that its seat's worker lives: what a dead worker left there
-// holds nobody back, once it can do nothing any more. A worker's first epoch is published when all
-// others have a view with its seat, and is no smaller than any that the table holds, the dead's
+// holds no worker back, once it can do nothing any more. A worker's first epoch is published when
+// all others have a view with its seat, and is no smaller than any that the table holds, the dead's
 // included: epochs only grow, whatever views of the living those have who join.
 #ifndef ONETRIP_CLIENT_CORE_MEMORY_RECLAIM_H_
 #define ONETRIP_CLIENT_CORE_MEMORY_RECLAIM_H_
@@ -29,7 +29,7 @@ namespace onetrip {
 
 class Reclaimer;
 
-// What has to happen before a worker goes on to the next epoch.
+// Prepares what has to happen before a worker goes on to the next epoch.
 class BeforeEpoch {
  public:
   virtual ~BeforeEpoch() = default;
@@ -37,7 +37,7 @@ class BeforeEpoch {
   virtual Task<Status> Prepare() = 0;
 };
 
-// An operation's in-flight guard in an epoch. Movable; ends with its scope.
+// Pins the epoch of an operation. Movable; ends with its scope.
 class EpochPin {
  public:
   EpochPin() = default;
@@ -96,19 +96,20 @@ class Reclaimer {
     return EpochPin(&pins_[current_ % pins_.size()], context_.memory_observer);
   }
 
-  // Whether nothing is pinned.
+  // True if nothing is pinned.
   [[nodiscard]] bool is_idle() const {
     return std::accumulate(pins_.begin(), pins_.end(), 0U) == 0;
   }
   // The tag for memory that is unlinked now.
   [[nodiscard]] uint64_t current_epoch() const { return current_; }
-  // Whether memory retired under `tag` may be reused.
+  // True if memory retired under `tag` may be reused.
   [[nodiscard]] bool IsSafe(uint64_t tag) const {
     return tag + (Planted(Bug::kEpochTooEarly) ? 1 : 2) <= smallest_passed_;
   }
 
-  // What a worker has retired and not yet given back: how many bytes, and the first epoch in which
-  // it unlinked some of it; without any, as large as can be. And what memory it is short of.
+  // A worker's memory that is retired and not yet given back: how many bytes, and the first epoch
+  // in which it unlinked some of it; without any, as large as can be. And what memory it is short
+  // of.
   struct Backlog {
     uint64_t bytes = 0;
     uint64_t retired_since = ~uint64_t{0};
@@ -127,10 +128,10 @@ class Reclaimer {
   // objects or a bitmap, or was of a worker that died before.
   [[nodiscard]] uint64_t retired_since() const { return retired_since_; }
   // As of the last Tick: the size classes of which others are short, a bit each; and whether
-  // somebody else is about to open or to give back blocks.
+  // another worker is about to open or to give back blocks.
   [[nodiscard]] uint64_t others_want() const { return others_want_; }
   [[nodiscard]] bool others_give() const { return others_give_; }
-  // ... and whether a memory node has told somebody else that it has few free blocks.
+  // ... and whether a memory node has told another worker that it has few free blocks.
   [[nodiscard]] bool others_tight() const { return others_tight_; }
 
  private:
@@ -140,7 +141,7 @@ class Reclaimer {
     return current_ > 1 && pins_[(current_ - 1) % pins_.size()] != 0 ? current_ - 1 : current_;
   }
   [[nodiscard]] Status CheckSettled() const;
-  // Whether entry `index` of the table is that of a worker who runs operations. Uses the newest
+  // True if entry `index` of the table is that of a worker that runs operations. Uses the newest
   // view: a worker that had published when the table was read is in it.
   [[nodiscard]] bool Counts(const EpochEntry& entry, uint32_t index) const {
     return entry.passed != 0 && context_.view().IsLive(WorkerIndex{static_cast<uint16_t>(index)});

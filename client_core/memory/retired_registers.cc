@@ -104,7 +104,7 @@ Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
   NoteWhatAllHaveSeen();
   const WorkerIndex seat = context_.membership.index;
   const GlobalAddr before = ring_;
-  // Nobody is behind in the ring that is left.
+  // No reader is behind in the ring that is left.
   if (head_ == tail_ || Planted(Bug::kRingLeftEarly)) ChangeRing();
   // Nothing more goes there, or it could not be left as long as registers are retired.
   if (!left_.is_null() && ring_ == left_) co_return Status::Ok();
@@ -145,7 +145,7 @@ Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
 
 Task<Status> RetiredRegisters::Prepare() {
   if (Planted(Bug::kRetiredRegistersKept)) co_return Status::Ok();
-  // Whoever was gone by then has said in his head what he had to say.
+  // A worker that was gone by then has said in its head what it had to say.
   const std::array<uint64_t, kMaxWorkers / 64> gone = gone_;
   std::vector<RetiredRing> heads;
   Status status = co_await ReadHeads(&heads);
@@ -154,7 +154,7 @@ Task<Status> RetiredRegisters::Prepare() {
   for (size_t i = 0; i < heads.size(); ++i) {
     if (i == context_.membership.index.value) continue;
     Seen& seen = seen_[i];
-    // Signed off, unless somebody has come since: then he may have, or not.
+    // Signed off, unless another worker has come since: then it may have, or not.
     bool is_gone = (gone[i / 64] >> (i % 64) & 1) != 0;
     const bool is_another = seen.worker != heads[i].worker;
     if (is_another) {

@@ -67,17 +67,17 @@ class RetiredRegisters final : public BeforeEpoch {
     if (left_.is_null()) left_ = std::exchange(given_, GlobalAddr());
   }
   [[nodiscard]] GlobalAddr left() const { return left_; }
-  // Its memory, once nobody reads it any more and all replicas say so; null: not yet.
+  // Its memory, once no worker reads it any more and all replicas say so; null: not yet.
   Task<Result<GlobalAddr>> TakeLeftRing();
   // Publishes what is pending, as far as the ring has room; `published` is what was.
   Task<Status> Publish(std::vector<Retired>* published);
 
   // Asks all workers, this one included, to look every register up anew. When every worker has
-  // passed the epoch after the one in which this ends, by the rule of the memory, nobody uses a
+  // passed the epoch after the one in which this ends, by the rule of the memory, no worker uses a
   // register that was not in the index then.
   Task<Status> DoubtAll();
 
-  // Gives the ring's memory back, if it was given any: nobody reads it any more. REQUIRES:
+  // Gives the ring's memory back, if it was given any: no worker reads it any more. REQUIRES:
   // everything that was published is safe, and nothing is pending; nothing is retired afterwards.
   Task<Result<GlobalAddr>> Leave();
 

@@ -34,7 +34,7 @@ struct DataPathOptions {
   uint32_t node_loss_retries_max = ~0U;  // how often a step that lost a node is begun again by then
   uint64_t epoch_tick_us = 10'000;       // an idle worker publishes its epoch this often
   uint64_t expiry_rest_us = 100'000;     // between walks for expired records; 0: none
-  uint32_t retired_objects_max = 256;    // so many retired objects make maintenance due
+  uint32_t retired_objects_max = 256;    // this number of retired objects makes maintenance due
   // Between two looks for lost memory, while memory is short; only tests look oftener, or always.
   uint64_t account_rest_us = 1'000'000;
   uint32_t accounts_always = 0;
@@ -44,22 +44,22 @@ struct DataPathOptions {
   uint64_t memory_wait_ms = 1000;  // how long a full pool may wait for retired memory
   uint64_t location_cache_bytes = 64ULL << 20;
   uint64_t register_cache_entries = 1ULL << 20;  // registers that a worker remembers
-  uint32_t register_lanes = 4;                   // of registers that it creates
+  uint32_t register_lanes = 4;                   // in registers that it creates
   // The age, in ticks, at which a register takes no further write. Only tests make it smaller.
   RegisterTime register_time_end = kRegisterTimeEnd;
-  // Values longer than this are kept in extents, each with so many bytes of them. Only tests make
+  // Values longer than this are kept in extents, each with `extent_bytes` of them. Only tests make
   // them smaller.
   uint32_t record_value_bytes_max = kRecordValueBytesMax;
   uint32_t extent_bytes = kExtentBytesMax;
-  uint32_t turn_bytes = kTurnBytes;  // of an extent that are copied in one turn
+  uint32_t turn_bytes = kTurnBytes;  // an extent's, that are copied in one turn
   // Registers that a worker retires before it takes memory to tell others of many at a time. Only
   // tests let it wait.
   uint32_t retired_ring_after = 0;
-  // Of values in extents that are read, the process's; null: without a bound.
+  // Bounds values in extents that are read, the process's; null: without a bound.
   std::shared_ptr<MemoryBudget> large_values = nullptr;
 };
 
-// What memory is taken for: see Allocator.
+// The use that memory is taken for: see Allocator.
 enum class MemoryUse : uint8_t { kObject, kBuffer };
 
 // Sees what becomes of objects, for tests that watch memory: see Allocator.
@@ -71,7 +71,7 @@ class MemoryObserver {
   // No operation can reach it any more; it may be allocated again. The lock word of a buffer, its
   // first, keeps its meaning.
   virtual void Released(GlobalAddr addr, SizeClass size_class, MemoryUse use) = 0;
-  // Of blocks whose owner is gone, in use or not: no slot or register names the object any more;
+  // For blocks whose owner is gone, in use or not: no slot or register names the object any more;
   // and: it is as if it had been released, unless it was.
   virtual void Unnamed(GlobalAddr addr) = 0;
   virtual void Reclaimed(GlobalAddr addr, SizeClass size_class) = 0;
@@ -80,7 +80,7 @@ class MemoryObserver {
   virtual void Adopted(GlobalAddr /*block*/, SizeClass /*size_class*/,
                        const std::vector<bool>* /*used*/) {}
   virtual void GivenBack(GlobalAddr /*block*/) {}
-  // A block becomes nobody's: what was in its list is on its way to the bitmap.
+  // A block becomes no worker's: what was in its list is on its way to the bitmap.
   virtual void Opened(GlobalAddr /*block*/) {}
   virtual void Listed(GlobalAddr /*addr*/) {}
   // An operation may read what is not released from now until Unpinned(ticket). Tickets are not 0.
@@ -110,7 +110,7 @@ class WorkerContext {
       TakeNewest();
     return *view_;
   }
-  // In a turn of its own, now and then: nobody refers to views that were replaced.
+  // In a turn of its own, now and then: no coroutine refers to views that were replaced.
   void ForgetFormerViews() { former_views_.clear(); }
 
   Executor& executor;

@@ -51,7 +51,7 @@ class Move final : public WorkKind {
     order->source = hold.move.from;
     order->target = {hold.move.to, hold.move.base};
   }
-  // All hold: nobody is at the region, nor comes to it under an older view.
+  // All are quiesced: no agent is at the region, nor comes to it under an older view.
   void Commit(ClusterState& state, Effects& effects, const Hold& hold,
               uint64_t now_us) const override {
     state.placement_epoch = state.membership.view().epoch.value + 1;

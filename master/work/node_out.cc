@@ -15,16 +15,17 @@
 namespace onetrip::master {
 namespace {
 
-// The lost nodes that have to be out for somebody: a worker, or the node itself to be of use again.
+// The lost nodes that have to be out: for a worker's sake, or for the node itself to be of use
+// again.
 std::vector<NodeId> DueOut(const ClusterState& state, uint64_t now_us) {
   std::vector<NodeId> leave = Leaving(state, now_us);
-  // What has no region goes without a hold.
+  // A node that has no region goes without a quiesce.
   std::erase_if(leave, [&state](NodeId node) { return !HoldsRegion(state, node); });
   const bool long_enough = std::all_of(leave.begin(), leave.end(), [&](NodeId node) {
     return now_us >= state.nodes[node.value].lost_at_us + state.options.node_wait_ms * 1000;
   });
   if (SomebodyWorks(state) || (long_enough && HasQueued(state, ChangeKind::kJoin))) return leave;
-  // Nobody needs to go on without the others, which may come back as they were.
+  // No agent needs to go on without the others, which may come back as they were.
   std::erase_if(leave, [&state](NodeId node) {
     return state.nodes[node.value].damage.empty() && !state.nodes[node.value].cut_off;
   });
@@ -70,7 +71,7 @@ void PutOut(ClusterState& state, Effects& effects, const std::vector<NodeId>& no
     SaveRegions(state, effects, state.membership.LoseNode(id));
   }
   if (!state.accepted_loss.empty()) {
-    // What is left may name what only they had.
+    // The replicas that are left may name what only they had.
     state.record.heal_due = true;
     state.accepted_loss.clear();
   }

@@ -8,8 +8,8 @@
 namespace onetrip::master {
 namespace {
 
-// What a lost node or agent has left half done must not come to its end in the other database; and
-// what is under way on a lost node takes too long to end.
+// A write that a lost node or agent has left half done must not come to its end in the other
+// database; and one that is under way on a lost node takes too long to end.
 bool MaySwap(const ClusterState& state, uint64_t now_us) {
   return HasQueued(state, ChangeKind::kSwap) && !HasQueued(state, ChangeKind::kFenced) &&
          !state.record.resolve_due && Leaving(state, now_us).empty();
@@ -23,7 +23,7 @@ class Swap final : public WorkKind {
     hold.work = Work::kSwap;
     return hold;
   }
-  // Another hold comes first otherwise.
+  // Another quiesce comes first otherwise.
   [[nodiscard]] bool IsStillDue(const ClusterState& state, const Hold& /*hold*/,
                                 uint64_t now_us) const override {
     return MaySwap(state, now_us);

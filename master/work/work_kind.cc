@@ -21,7 +21,7 @@ void WorkKind::OnFailed(ClusterState& /*state*/, uint64_t /*now_us*/) const {}
 
 void WorkKind::OnTimeout(ClusterState& state, Effects& effects, const std::string& missing,
                          uint64_t now_us) const {
-  // What waits for a copy need not be waited for by what is more urgent.
+  // More urgent work need not wait for what waits for a copy.
   const bool of_region = is_of_region();
   (of_region ? state.copy_not_before_us : state.repair_not_before_us) =
       now_us + state.options.repair_retry_ms * 1000;

@@ -22,7 +22,7 @@ struct Row {
   const WorkKind& (*kind)();
 };
 
-// What is more urgent comes first. The last six are steps of moves, and kMove says which is next.
+// More urgent work comes first. The last six are steps of moves, and kMove says which is next.
 constexpr Row kRows[] = {
     {Work::kNodeOut, NodeOutWork},          //
     {Work::kResolve, ResolveWork},          //

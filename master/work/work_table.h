@@ -10,7 +10,7 @@
 namespace onetrip::master {
 
 [[nodiscard]] const WorkKind& KindOf(Work work);
-// The hold that is due before all others; nothing: none is.
+// The quiesce that is due before all others; nothing: none is.
 [[nodiscard]] std::optional<Hold> FirstDue(const ClusterState& state, uint64_t now_us);
 
 }  // namespace onetrip::master
