@@ -69,8 +69,8 @@ Task<Status> SlotStore::Stop() {
   if (!rounds.ok()) co_return rounds;
   const bool drained = co_await core_.allocator.Drain();
   // Else the worker that takes the blocks over looks what of them is named.
-  const bool all_is_named =
-      !core_.left_unnamed && core_.metrics.objects_left.Value() == 0 && !core_.index.HasUnnamed();
+  const bool all_is_named = core_.outcomes_unknown == 0 &&
+                            core_.metrics.objects_left.Value() == 0 && !core_.index.HasUnnamed();
   if (drained && all_is_named) {
     std::vector<GlobalAddr> keep;
     if (core_.registers) keep = core_.registers->cache.KeptBuffers();

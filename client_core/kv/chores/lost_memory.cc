@@ -105,9 +105,7 @@ void LostMemory::NoteLosses() {
     account_.has_lost = account_.has_lost || trade.gave || (trade.took && was_scarce);
     account_.has_lost_elsewhere = account_.has_lost_elsewhere || trade.gave;
   }
-  const uint64_t unknown =
-      core_.metrics.unknown_outcomes.Value() + core_.metrics.objects_left.Value();
-  // Fewer: they were reset.
+  const uint64_t unknown = core_.outcomes_unknown + core_.metrics.objects_left.Value();
   if (std::exchange(account_.unknown_before, unknown) < unknown ||
       core_.allocator.claims().TakeMayLack()) {
     account_.has_lost = account_.has_lost_elsewhere = true;

@@ -88,7 +88,7 @@ class KvCore {
     histogram.Record(operation.round_trips);
     if (status.code() == StatusCode::kUnknownOutcome) {
       metrics.unknown_outcomes.Add();
-      left_unnamed = true;
+      ++outcomes_unknown;
     }
     return status;
   }
@@ -103,7 +103,9 @@ class KvCore {
   Gate gate;                             // for background work
   StoreMetrics metrics;
   bool stopping = false;
-  bool left_unnamed = false;  // an outcome was unknown: its record is kept, named or not
+  // Operations of unknown outcome, whose records are kept, named or not. Unlike the counter of the
+  // metrics it is never reset.
+  uint64_t outcomes_unknown = 0;
 
  private:
   uint64_t version_ = 0;
