@@ -271,7 +271,7 @@ TEST(SnapshotFailureTest, AHoldOfAllWaitsForARoundThatItsWriterHasLeft) {
   BlockOn(cluster.executor(), WriteAfter(&cluster, 0, 0, true, &attempt));
   ASSERT_EQ(attempt.status.code(), StatusCode::kUnknownOutcome);
   bool still = false;
-  Quiesce& hold = cluster.context(0).hold;
+  Quiesce& hold = cluster.context(0).quiesce;
   hold.Hold(HoldKind::kAll, [&still] { still = true; });
   const uint64_t later_ns = cluster.context(0).options.op_timeout_ms * 3'000'000;
   cluster.executor().RunUntil(cluster.executor().NowNs() + later_ns);
