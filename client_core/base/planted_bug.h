@@ -71,7 +71,6 @@ enum class Bug : uint8_t {
   kPostedAtMinority,        // a write is posted although it cannot reach a majority
   // the same where operations complete inline
   kInlineReadOfOne,        // a read takes one replica for a majority
-  kInlineReadOfDifferent,  // ... or the larger word of a majority that differs, with no write-back
   kInlineBufferNotFound,   // ... or a word whose buffer is not where the register is
   kInlineWriteOverLarger,  // a write stands that is not first-hand everywhere
   kInlineVotesNotCounted,  // a slot's writer goes on to the primary whatever the backups say

@@ -185,7 +185,7 @@ bool SimFabric::CompleteInline(const Channel& channel, FabricOp& op) {
   MemoryEndpoint& endpoint = network_.endpoint(channel.node);
   uint32_t applied_bytes = 0;
   do {
-    if (!process_->dead()) StandStillBeforeStep();
+    if (!process_->dead()) StandStillBeforeStep(/*is_first=*/applied_bytes == 0);
     if (!endpoint.reachable() || channel.fenced || process_->dead()) return false;
     if (!InBounds(op, endpoint.bytes())) return false;
     FabricOp piece = NextPiece(op, applied_bytes);
@@ -199,15 +199,15 @@ bool SimFabric::CompleteInline(const Channel& channel, FabricOp& op) {
 }
 
 // A worker's thread takes its time, and its core may be taken away at any step.
-void SimFabric::StandStillBeforeStep() {
-  constexpr uint64_t kStepNs = 20;
+void SimFabric::StandStillBeforeStep(bool is_first) {
+  constexpr uint64_t kOperationNs = 20;
   constexpr uint64_t kTakenAwayNs = 4'000;
   constexpr uint64_t kLongTakenAwayNs = 200'000;
   Rng& rng = network_.executor_.rng();
   const uint64_t drawn = rng.Below(8192);
-  uint64_t ns = rng.Below(kStepNs + 1);
-  if (drawn < 64) ns = rng.Below(kTakenAwayNs);
-  if (drawn == 8191) ns = rng.Below(kLongTakenAwayNs);
+  uint64_t ns = is_first ? rng.Below(kOperationNs + 1) : rng.Below(network_.options_.step_ns + 1);
+  if (drawn < (is_first ? 64 : 4)) ns = rng.Below(kTakenAwayNs);
+  if (is_first && drawn == 8191) ns = rng.Below(kLongTakenAwayNs);
   inline_world_->StandStill(*process_, ns);
 }
 

@@ -230,7 +230,8 @@ class SimFabric final : public Fabric {
   void CompleteInline(RoundTrip& round_trip);
   // Returns whether the operation is known to be done.
   bool CompleteInline(const Channel& channel, FabricOp& op);
-  void StandStillBeforeStep();
+  // `is_first`: of an operation.
+  void StandStillBeforeStep(bool is_first);
 
   friend class SimNetwork;
 

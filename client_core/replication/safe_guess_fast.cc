@@ -36,9 +36,7 @@ bool SafeGuess::ReadFast(RegisterHandle& handle, Tuple* m, const std::byte** ima
   const Seen majority = Seen(seen).first(static_cast<size_t>(needed));
   const WordInLane largest = LargestOf(majority);
   // All of the majority hold the same write: no write-back is due.
-  const int holders =
-      Planted(Bug::kInlineReadOfDifferent) ? needed : HoldersOf(majority, largest.word);
-  if (Counted(majority) < needed || holders < needed) return false;
+  if (Counted(majority) < needed || HoldersOf(majority, largest.word) < needed) return false;
   if (NextOfRead(largest.word, /*everywhere=*/false) != ReadNext::kReturn ||
       !InNOut::ReadInPlace(ref, images[0], largest.word, &m->value)) {
     return false;

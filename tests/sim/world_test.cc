@@ -100,6 +100,14 @@ TEST_P(SmallPrograms, EveryScheduleIsLinearizable) {
 INSTANTIATE_TEST_SUITE_P(Worlds, SmallPrograms, testing::Values(1, 1'000'001));
 
 // Seeds that have found something once.
+TEST(SimulationRegressions, ASetThatFindsASubtableBusyLetsItsWorkerGoOn) {
+  // It polled for as long as an operation may take, and never gave up its thread.
+  Plan plan = FindScenario("growth")->make(545);
+  plan.inline_agents = ~uint32_t{0};
+  const Report report = RunPlan(plan);
+  EXPECT_TRUE(report.ok()) << report.failure;
+}
+
 TEST(SimulationRegressions, AReadOfARecordThatExpiresMeanwhile) {
   // A GET answered nil of a record that expired after its slot had been overwritten.
   const Report report = RunPlan(FindScenario("expiry")->Make(1375));

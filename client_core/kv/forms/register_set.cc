@@ -14,6 +14,11 @@ void RegisterForm::KeepRegister(const IndexKey& key, SlotWord word, const Draft&
 
 // A SET that makes a register, from one attempt to the next.
 struct RegisterForm::RegisterSet {
+  RegisterSet(WorkerContext& context, Operation& operation) : busy(context, operation) {}
+
+  // Of all attempts: after a few polls it lets the worker's other operations go on, also where
+  // operations complete inline.
+  Backoff busy;
   Draft draft;               // the register
   bool written = false;      // the draft's bytes are on all replicas
   bool renew_shape = false;  // the key's register has to make room for another
@@ -25,7 +30,7 @@ Task<Status> RegisterForm::SetRegister(RegisterOperation& operation, Key key,
                                        const IndexKey& index_key, const NewRecord& record,
                                        BegunWrite begun, Allocator::Holder& holder,
                                        bool* as_record) {
-  RegisterSet set;
+  RegisterSet set(core_.context, operation);
   Draft& draft = set.draft;
   draft.holder = &holder;
   Status status;
@@ -96,8 +101,7 @@ Task<Result<RegisterResult>> RegisterForm::SetThroughIndex(RegisterOperation& op
   if (!status.ok()) co_return status;
   set->written = true;
   if (search.busy) {
-    Backoff backoff(core_.context, operation);
-    const bool in_time = co_await backoff.Wait();
+    const bool in_time = co_await set->busy.Wait();
     if (!in_time) co_return kContended;
     co_return RegisterResult::kAgain;
   }
