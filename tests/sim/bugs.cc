@@ -79,7 +79,6 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kOneReportForAll, "one-report-for-all", "cuts"},
     {Bug::kPostedAtMinority, "posted-at-minority", "minority"},
     {Bug::kInlineReadOfOne, "inline-read-of-one", "moves", 4000, 1, true},
-    {Bug::kInlineBufferNotFound, "inline-buffer-not-found", "faults", 400, 1700, true},
     {Bug::kInlineWriteOverLarger, "inline-write-over-larger", "frozen", 4000, 1, true},
     {Bug::kInlineVotesNotCounted, "inline-votes-not-counted", "calm", 4000, 1, true},
     {Bug::kInlineCommitUnlogged, "inline-commit-unlogged", "members", 400, 1890, true},
