@@ -1,4 +1,5 @@
-// AskedRequests: all that a process has asked the master and has no answer to yet. Private to control/.
+// AskedRequests: all that a process has asked the master and has no answer to yet. Private to
+// control/.
 //
 // Pure: it sends nothing and knows no clock. One thread. An answer may ask again.
 #ifndef ONETRIP_CLIENT_CORE_CONTROL_ASKED_REQUESTS_H_

@@ -1,5 +1,5 @@
-// Renewals over real gRPC: quiet ones count and are not answered, and a member that renews in time is
-// not expelled.
+// Renewals over real gRPC: quiet ones count and are not answered, and a member that renews in time
+// is not expelled.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -16,7 +16,7 @@ void RegisterForm::KeepRegister(const IndexKey& key, SlotWord word, const Draft&
 struct RegisterForm::RegisterSet {
   RegisterSet(WorkerContext& context, Operation& operation) : busy(context, operation) {}
 
-  // Of all attempts: after a few polls it lets the worker's other operations go on, also where
+  // Waits for all attempts: after a few polls it lets the worker's other operations go on, also where
   // operations complete inline.
   Backoff busy;
   Draft draft;               // the register
