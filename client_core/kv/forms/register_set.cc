@@ -16,8 +16,8 @@ void RegisterForm::KeepRegister(const IndexKey& key, SlotWord word, const Draft&
 struct RegisterForm::RegisterSet {
   RegisterSet(WorkerContext& context, Operation& operation) : busy(context, operation) {}
 
-  // Waits for all attempts: after a few polls it lets the worker's other operations go on, also where
-  // operations complete inline.
+  // Waits for all attempts: after a few polls it lets the worker's other operations go on, also
+  // where operations complete inline.
   Backoff busy;
   Draft draft;               // the register
   bool written = false;      // the draft's bytes are on all replicas
