@@ -82,7 +82,9 @@ void SimMaster::Impersonate(Impostor impostor) {
   }
   const bool is_empty = impostor == Impostor::kEmptyDirectory;
   trace_.Note(is_empty ? "a master starts on an empty data directory" : "... on an old copy");
-  set_aside_ = std::exchange(disk_, is_empty ? DurableState() : old_copy_);
+  DurableState own = std::exchange(disk_, is_empty ? DurableState() : old_copy_);
+  // One impostor may follow the other: the disk is that of the master before the first.
+  if (!set_aside_.has_value()) set_aside_ = std::move(own);
   Begin(is_empty ? kCluster + 1 : kCluster);
   // The operator starts it again and again, until its own epochs have passed what members know.
   while (!is_empty && up() && coordinator_->view().epoch <= newest_view_->epoch) {
