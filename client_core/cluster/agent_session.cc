@@ -74,7 +74,10 @@ void AgentSession::OnView(std::shared_ptr<const View> view) {
   if (epoch > view_->epoch) {
     // Without workers nothing lies anywhere for it, and it may have missed views.
     std::string why = workers_.empty() ? "" : WhyNotAfter(*view_, *view);
-    if (!why.empty()) return effects_.push_back(agent_effect::Complain{std::move(why)});
+    if (!why.empty()) {
+      effects_.emplace_back(agent_effect::Complain{std::move(why)});
+      return;
+    }
     view_ = std::move(view);
     unreached_.UseView(*view_);
     effects_.emplace_back(agent_effect::UseView{view_});

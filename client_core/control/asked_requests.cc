@@ -1,6 +1,7 @@
 #include "client_core/control/asked_requests.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "client_core/control/control.pb.h"
@@ -68,8 +69,9 @@ void AskedRequests::OnTime(uint64_t now_ns, const std::string& master,
       asked->answer(Status(StatusCode::kUnknownOutcome, "the master did not answer in time"),
                     "the master at " + master + " did not answer in time", nullptr);
     } else {
-      asked->answer(Status(StatusCode::kUnavailable, "the master is away"),
-                    "the master at " + master + " is away: " + last_error, nullptr);
+      std::string why = "the master at ";
+      why.append(master).append(" is away: ").append(last_error);
+      asked->answer(Status(StatusCode::kUnavailable, "the master is away"), why, nullptr);
     }
   }
 }

@@ -68,6 +68,7 @@ class AgentEffectText {
 
 inline std::vector<std::string> EffectTexts(const std::vector<AgentEffect>& effects) {
   std::vector<std::string> texts;
+  texts.reserve(effects.size());
   for (const AgentEffect& effect : effects) {
     texts.push_back(std::visit(AgentEffectText(), effect));
   }
