@@ -2,32 +2,10 @@
 
 #include <algorithm>
 
+#include "client_core/coro/call_timer.h"
 #include "client_core/coro/sync.h"
 
 namespace onetrip {
-namespace {
-
-// A call asked for by At(); it owns itself.
-class CallTimer final : public Timer {
- public:
-  CallTimer(void (*fn)(void*), void* arg) : fn_(fn), arg_(arg) {}
-  static void* operator new(size_t bytes) { return AllocateFrame(bytes); }
-  static void operator delete(void* memory, size_t bytes) { ReleaseFrame(memory, bytes); }
-
-  void Fire() override {
-    const auto fn = fn_;
-    void* const arg = arg_;
-    delete this;
-    fn(arg);
-  }
-  void Dropped() override { delete this; }
-
- private:
-  void (*fn_)(void*);
-  void* arg_;
-};
-
-}  // namespace
 
 // A coroutine that no other awaits and that frees itself; only Spawn makes one, under a gate.
 struct Background {

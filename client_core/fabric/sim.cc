@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "client_core/coro/frame_pool.h"
+#include "client_core/coro/call_timer.h"
 #include "client_core/fabric/memory_ops.h"
 
 namespace onetrip {
@@ -27,25 +27,10 @@ bool AllAre(std::span<const FabricOp> ops, uint64_t bits, FabricOpKind kind) {
   return true;
 }
 
-// A message of the network; it owns itself.
-class MessageTimer final : public Timer {
+class MessageTimer final : public CallTimer {
  public:
-  MessageTimer(void (*fn)(void*), void* arg) : fn_(fn), arg_(arg) {}
-  static void* operator new(size_t bytes) { return AllocateFrame(bytes); }
-  static void operator delete(void* memory, size_t bytes) { ReleaseFrame(memory, bytes); }
-
-  void Fire() override {
-    const auto fn = fn_;
-    void* const arg = arg_;
-    delete this;
-    fn(arg);
-  }
-  void Dropped() override { delete this; }
+  using CallTimer::CallTimer;
   [[nodiscard]] bool may_fire_amid_turn() const override { return true; }
-
- private:
-  void (*fn_)(void*);
-  void* arg_;
 };
 
 constexpr Status kLost(StatusCode::kUnavailable, "the memory node is lost");

@@ -137,6 +137,7 @@ class World {
   // Its process is dead.
   void Bury(Agent* agent);
   void Crash(const PlannedFault& planned);
+  static void CrashAtTheLatest(void* planned_fault);
   void Revive(uint32_t number, uint32_t attempt, uint64_t delay_ns);
   static void ReviveNow(void* revival);
   [[nodiscard]] DataPathOptions OptionsOf(uint32_t number) const;

@@ -14,6 +14,8 @@ constexpr uint64_t kStartAgainNs = 300'000;
 
 // An agent whose operations complete inline dies after at most kBatchOps of them: amid some batch.
 constexpr uint32_t kBatchOps = 24;
+// ... and so long after the fault at the latest, amid none if it has posted too little.
+constexpr uint64_t kBatchNs = 20'000;
 // Until one that is cut off is asked again.
 constexpr uint64_t kAskAgainNs = 100'000;
 
@@ -175,7 +177,13 @@ void World::EndFault(void* arg) {
   planned.world->EndNow(planned);
 }
 
+void World::CrashAtTheLatest(void* arg) {
+  const auto& planned = *static_cast<PlannedFault*>(arg);
+  planned.world->Crash(planned);
+}
+
 void World::Crash(const PlannedFault& planned) {
+  if (planned.agent->dead()) return;
   Bury(planned.agent);
   if (planned.fault.duration_ns > 0) Revive(planned.fault.agent, 0, planned.fault.duration_ns);
 }
@@ -278,6 +286,8 @@ void World::StrikeAgent(PlannedFault& planned) {
       if (agent.fabric().completes_inline()) {
         const auto ops = static_cast<uint32_t>(1 + executor_.rng().Below(kBatchOps));
         agent.fabric().DieAfter(ops, [this, &planned] { Crash(planned); });
+        // Before others count on its life after all faults.
+        executor_.At(executor_.NowNs() + kBatchNs, CrashAtTheLatest, &planned);
       } else {
         Crash(planned);
       }
