@@ -315,6 +315,8 @@ void World::OutlastFaults(const std::vector<Fault>& faults) {
     if (!fault.amid_shrink) end_ns = std::max(end_ns, fault.at_ns + fault.duration_ns);
   }
   executor_.RunUntil(std::max(started_ns_ + end_ns, amid_shrink_end_ns_));
+  // One that came amid a turn of an agent's has struck when that stood still no more.
+  if (executor_.NowNs() < struck_end_ns_) executor_.RunUntil(struck_end_ns_);
 }
 
 Task<void> World::StartAlone(Agent* agent, bool* started) {
