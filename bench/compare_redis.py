@@ -36,8 +36,8 @@ COMMAND_TESTS = {"setex": ["SET", "timed:" + RANDOM, "VALUE", "EX", "100000"],
                  "del": ["DEL", "gone:" + RANDOM]}
 TESTS = list(NAMED_TESTS) + list(COMMAND_TESTS)
 DEFAULT_TESTS = "ping,set,get,incr,mset,setex,setnx,append,del"
-# A DEL is worth measuring where there is a key: so many are there before a run, and it takes half as
-# many DELs, of which 79 % find one (1 - e^-.5 of the keys go).
+# A DEL is worth measuring where there is a key: these are there before a run, which takes half
+# as many DELs; 79 % of them find one (1 - e^-.5 of the keys go).
 DEL_KEYS = 400000
 SERVER_ORDER = ("redis", "agent", "null")
 POLL_S = 0.004
@@ -292,10 +292,10 @@ def describe_machine(arguments):
             "agent_args": arguments.agent_args, "load_before": os.getloadavg()[0]}
 
 
-def warn_when_busy(machine):
+def warn_when_busy(machine, program="compare_redis"):
     if machine["load_before"] > 0.5 * machine["cores"]:
-        print("compare_redis: the machine is busy (load %.1f on %d cores); expect noise"
-              % (machine["load_before"], machine["cores"]), file=sys.stderr)
+        print("%s: the machine is busy (load %.1f on %d cores); expect noise"
+              % (program, machine["load_before"], machine["cores"]), file=sys.stderr)
 
 
 def write_results(arguments, machine, table, memory):

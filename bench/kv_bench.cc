@@ -20,7 +20,7 @@ namespace {
 constexpr int kKeys = 100'000;
 constexpr int kInFlight = 16;
 constexpr size_t kDraws = 1 << 18;
-constexpr uint32_t kFreshKeys = 1 << 18;  // of each thread, in rows that use a key once
+constexpr uint32_t kFreshKeys = 1 << 18;  // a thread has in rows that use each once
 constexpr size_t kNameBytes = 16;
 
 // Zipf by rejection-free inversion over a table; theta .99 as YCSB has it.
