@@ -30,13 +30,14 @@ import time
 
 import compare_redis
 from active_expiry import info
-from cluster_processes import MIB, Cluster, cpu_of, memory_of
+from cluster_processes import MIB, Cluster, cpu_of, mappings
 from compare_servers import BenchError, Client, Server
 
 GIB = 1 << 30
 DEFAULT_KEYS = (100_000, 1_000_000, 3_000_000, 10_000_000)
 SERVER_ORDER = ("redis", "agent", "shm", "tcp")
 REPLICAS = 3
+REGION_BYTES = 16 * MIB  # kRegionBytes, client_core/layout/global_addr.h
 FIXED_BYTES = 512 * MIB  # all processes without a key
 # Expected bytes per key, as measured (bench/README.md). Too much is no harm but a size that is left
 # out.
@@ -153,9 +154,29 @@ def choose_sizes(arguments):
 
 
 def pool_bytes(arguments, keys):
-    """Of each memory node. Memory that is never touched costs nothing."""
+    """Of each memory node, in whole regions. Memory that is never touched costs nothing."""
     wanted = int(keys * 1.6 * replica_bytes(arguments.value_bytes)) + GIB
-    return -(-wanted // MIB) * MIB
+    return -(-wanted // REGION_BYTES) * REGION_BYTES
+
+
+def is_pool(name, size, node_bytes):
+    """Memory nodes of one process have mappings beside each other, which are one then; an agent's
+    other mappings may be large, too, but not of that very size."""
+    if "onetrip-memory" in name:
+        return True
+    nodes, beyond = divmod(size, node_bytes)
+    return not name and 1 <= nodes <= REPLICAS and beyond < 2 * MIB
+
+
+def resident_bytes(pid, node_bytes):
+    """Of the pool, and of the rest."""
+    pool = rest = 0
+    for name, size, fields in mappings(pid):
+        if is_pool(name, size, node_bytes):
+            pool += fields["Rss"]
+        else:
+            rest += fields["Rss"]
+    return pool, rest
 
 
 def memory_figures(server):
@@ -166,14 +187,11 @@ def memory_figures(server):
                    "used_memory": int(info(client, "memory")["used_memory"])}
         client.close()
         return figures
-    pids = list(server.pids().values()) if isinstance(server, Cluster) else [server.process.pid]
-    pool = rest = 0
-    for pid in pids:
-        total, part = memory_of(pid, server.pool_bytes)
-        pool += part
-        # Only of the agents: what a memory node has beside its pool does not grow with the keys.
-        if pid == server.process.pid:
-            rest += total - part
+    pool, rest = resident_bytes(server.process.pid, server.pool_bytes)
+    if isinstance(server, Cluster):
+        # Over shm the pages are resident in the process that has touched them: the agent.
+        pool = max(pool, sum(resident_bytes(node["pid"], server.pool_bytes)[0]
+                             for node in server.record["memnodes"]))
     fields = info(client, "onetrip")
     client.close()
     counters = {name: int(fields["pool_%s_bytes" % name])
