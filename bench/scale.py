@@ -341,20 +341,25 @@ def per_key(now, before, keys):
     return {field: (now[field] - before[field]) / keys for field in now}
 
 
-def print_memory(memory):
+def print_memory(memory, empty):
+    """The pool by its counters, as granted blocks: with huge pages memory is resident where no
+    block is yet, also without a key."""
     redis = memory.get("redis")
+    theirs = redis["rest"] if redis else 0
     for name, bytes_of in memory.items():
-        total = bytes_of["pool"] + bytes_of["rest"]
         if name == "redis":
             print("bytes per key     redis  %.0f resident; used_memory %.0f" % (
-                total, bytes_of["used_memory"]))
+                theirs, bytes_of["used_memory"]))
             continue
-        ratio = ", %.2f times redis" % (total / (redis["pool"] + redis["rest"])) if redis else ""
-        print("bytes per key     %-6s %.0f resident%s: agent %.0f, pool %.0f (%.0f a replica); "
-              "counters, a replica: blocks %.0f, live %.0f, index %.0f" % (
-                  name, total, ratio, bytes_of["rest"], bytes_of["pool"],
-                  bytes_of["pool"] / REPLICAS, bytes_of["owned"], bytes_of["live"],
-                  bytes_of["index"]), flush=True)
+        pool = REPLICAS * bytes_of["owned"]
+        ratio = (" (%.2f and %.2f of redis)" % (pool / theirs, (pool + bytes_of["rest"]) / theirs)
+                 if theirs else "")
+        print("bytes per key     %-6s pool %.0f, with the agent's %.0f: %.0f%s" % (
+            name, pool, bytes_of["rest"], pool + bytes_of["rest"], ratio))
+        print("%25sa replica: blocks %.0f, live %.0f, index %.0f; resident in all: %.0f beyond the "
+              "%.0f MiB without a key" % (
+                  "", bytes_of["owned"], bytes_of["live"], bytes_of["index"], bytes_of["pool"],
+                  empty[name]["pool"] / MIB), flush=True)
 
 
 def measure_size(servers, arguments, have, size, empty):
@@ -372,16 +377,16 @@ def measure_size(servers, arguments, have, size, empty):
         row = {"test": what, "order": order, "pipeline": depth, **summarise(by_server)}
         print_row("%s %s -P %d" % (what, order, depth), row)
         rows.append(row)
-    print_memory(memory)
+    print_memory(memory, empty)
     return {"keys": size, "insert": inserts, "results": rows, "bytes_per_key": memory}
 
 
-def write_json(arguments, machine, sizes):
+def write_json(arguments, machine, empty, sizes):
     path = arguments.json or os.path.join(
         compare_redis.ROOT, "bench/results/scale-%s.json" % time.strftime("%Y%m%d-%H%M%S"))
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     with open(path, "w") as out:
-        json.dump({"machine": machine, "sizes": sizes}, out, indent=1)
+        json.dump({"machine": machine, "empty_bytes": empty, "sizes": sizes}, out, indent=1)
     print("written: %s" % path)
 
 
@@ -396,6 +401,7 @@ def describe(arguments):
 
 def measure_all(servers, arguments, sizes, machine):
     measured = []
+    empty = {}
     try:
         for server in servers:
             server.start()
@@ -412,7 +418,7 @@ def measure_all(servers, arguments, sizes, machine):
             have = size
     finally:
         if measured and arguments.json is not None:
-            write_json(arguments, machine, measured)
+            write_json(arguments, machine, empty, measured)
 
 
 def main():
