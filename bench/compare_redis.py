@@ -30,12 +30,13 @@ NAMED_TESTS = {"ping": "ping_mbulk", "ping_inline": "ping_inline", "set": "set",
 RANDOM = "__rand_int__"
 APPENDED = "x" * 8
 # Those for which it has no name -> the command, where VALUE stands for one of --value-bytes.
-COMMAND_TESTS = {"setex": ["SET", "timed:" + RANDOM, "VALUE", "EX", "100000"],
+COMMAND_TESTS = {"incrhot": ["INCR", "hot"],
+                 "setex": ["SET", "timed:" + RANDOM, "VALUE", "EX", "100000"],
                  "setnx": ["SETNX", "key:" + RANDOM, "VALUE"],
                  "append": ["APPEND", "grown:" + RANDOM, APPENDED],
                  "del": ["DEL", "gone:" + RANDOM]}
 TESTS = list(NAMED_TESTS) + list(COMMAND_TESTS)
-DEFAULT_TESTS = "ping,set,get,incr,mset,setex,setnx,append,del"
+DEFAULT_TESTS = "ping,set,get,incr,incrhot,mset,setex,setnx,append,del"
 # A DEL is worth measuring where there is a key: these are there before a run, which takes half
 # as many DELs; 79 % of them find one (1 - e^-.5 of the keys go).
 DEL_KEYS = 400000

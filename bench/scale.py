@@ -261,8 +261,12 @@ def run_load(server, arguments, what, depth, order, first, keys):
             server.name, figures["misses"], figures["requests"], what))
     cpu_s = cpu_of(server.process.pid) - cpu_before
     figures["cpu_us_per_request"] = cpu_s * 1e6 / figures["requests"]
-    figures["round_trips"] = (0.0 if server.name == "redis"
-                              else float(info(client, "onetrip")[TRIPS[what]]))
+    if server.name != "redis":
+        fields = info(client, "onetrip")
+        figures["round_trips"] = float(fields[TRIPS[what]])
+        # "1=99,2=1": calls by their round trips.
+        calls = fields[TRIPS[what] + "_histogram"].split(",")
+        figures["round_trips_most"] = max(int(pair.split("=")[0]) for pair in calls)
     client.close()
     return figures
 
@@ -307,8 +311,12 @@ def summarise(by_server):
         row["servers"][name] = {"median_rps": statistics.median(rates), "min_rps": min(rates),
                                 "max_rps": max(rates), "runs": runs,
                                 **{field: median(runs, field) for field in
-                                   ("cpu_us_per_request", "p50_us", "p99_us", "round_trips")},
+                                   ("cpu_us_per_request", "p50_us", "p99_us")},
                                 "max_us": max(run["max_us"] for run in runs)}
+        if name != "redis":
+            row["servers"][name].update(
+                round_trips=median(runs, "round_trips"),
+                round_trips_most=max(run["round_trips_most"] for run in runs))
     if "redis" not in by_server:
         return row
     for name, runs in by_server.items():
@@ -329,7 +337,7 @@ def print_row(title, row):
             "%.0f..%.0f" % (figures["min_rps"], figures["max_rps"]),
             figures["cpu_us_per_request"], figures["p50_us"], figures["p99_us"], figures["max_us"])
         if name != "redis":
-            line += " %6.2f" % figures["round_trips"]
+            line += " %6.2f %4d" % (figures["round_trips"], figures["round_trips_most"])
         if "ratio_rps" in figures:
             line += "  %.2f (%.2f..%.2f), cpu %.2f" % (
                 figures["ratio_rps"], figures["ratio_min"], figures["ratio_max"],
@@ -365,9 +373,9 @@ def print_memory(memory, empty):
 def measure_size(servers, arguments, have, size, empty):
     """Grows from `have` keys to `size`, measures, prints; returns it for the JSON."""
     print("\n%d keys" % size)
-    print("%-17s %-6s %9s %19s %8s %8s %8s %9s %6s  %s" % (
+    print("%-17s %-6s %9s %19s %8s %8s %8s %9s %6s %4s  %s" % (
         "test", "server", "median/s", "min..max", "cpu us", "p50 us", "p99 us", "max us", "trips",
-        "rate / redis"))
+        "most", "rate / redis"))
     inserts = summarise(measure_inserts(servers, arguments, have, size))
     print_row("insert -P %d" % arguments.insert_pipeline, inserts)
     memory = {server.name: per_key(memory_figures(server), empty[server.name], size)
