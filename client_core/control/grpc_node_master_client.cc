@@ -1,4 +1,4 @@
-#include "client_core/control/grpc_node_session.h"
+#include "client_core/control/grpc_node_master_client.h"
 
 #include <chrono>
 #include <future>
@@ -33,20 +33,20 @@ Result<NodePlace> DecodePlace(const control::NodeJoined& message, std::string* r
 
 }  // namespace
 
-std::unique_ptr<NodeSession> MakeNodeSession(ControlOptions options) {
-  return std::make_unique<GrpcNodeSession>(std::move(options));
+std::unique_ptr<NodeMasterClient> MakeNodeMasterClient(ControlOptions options) {
+  return std::make_unique<GrpcNodeMasterClient>(std::move(options));
 }
 
-GrpcNodeSession::GrpcNodeSession(ControlOptions options)
+GrpcNodeMasterClient::GrpcNodeMasterClient(ControlOptions options)
     : serve_timeout_ms_(options.connect_timeout_ms),
       request_timeout_ms_(options.request_timeout_ms),
       stream_(std::move(options), ControlStream::Role::kMemoryNode, this) {}
 
-GrpcNodeSession::~GrpcNodeSession() { Stop(false); }
+GrpcNodeMasterClient::~GrpcNodeMasterClient() { Stop(false); }
 
 // ---- The node's main thread ----
 
-Result<NodePlace> GrpcNodeSession::Join(const NodeOffer& offer, std::string* reason) {
+Result<NodePlace> GrpcNodeMasterClient::Join(const NodeOffer& offer, std::string* reason) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     offer_ = offer;
@@ -72,7 +72,7 @@ Result<NodePlace> GrpcNodeSession::Join(const NodeOffer& offer, std::string* rea
   return failure_.ok() ? Status(StatusCode::kUnavailable, "stopped") : failure_;
 }
 
-Status GrpcNodeSession::NoteMark(uint64_t mark, uint64_t timeout_ms, std::string* reason) {
+Status GrpcNodeMasterClient::NoteMark(uint64_t mark, uint64_t timeout_ms, std::string* reason) {
   if (!stream_.attending()) {
     *reason = "the master is away";
     return Status(StatusCode::kUnavailable, "the master is away");
@@ -93,7 +93,8 @@ Status GrpcNodeSession::NoteMark(uint64_t mark, uint64_t timeout_ms, std::string
   return got.status;
 }
 
-Status GrpcNodeSession::Serve(const NodeAddress& address, NodeDuties* duties, std::string* reason) {
+Status GrpcNodeMasterClient::Serve(const NodeAddress& address, NodeDuties* duties,
+                                   std::string* reason) {
   std::unique_lock<std::mutex> lock(mutex_);
   CHECK(place_.has_value() && duties_ == nullptr);
   if (stopped_) {
@@ -114,7 +115,7 @@ Status GrpcNodeSession::Serve(const NodeAddress& address, NodeDuties* duties, st
   return failure_.ok() ? Status(StatusCode::kUnavailable, "stopped") : failure_;
 }
 
-void GrpcNodeSession::Stop(bool leave) {
+void GrpcNodeMasterClient::Stop(bool leave) {
   const std::lock_guard<std::mutex> one_at_a_time(stop_mutex_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -127,7 +128,7 @@ void GrpcNodeSession::Stop(bool leave) {
 
 // ---- The session thread ----
 
-void GrpcNodeSession::OnWelcome(const ControlWelcome& /*welcome*/) {
+void GrpcNodeMasterClient::OnWelcome(const ControlWelcome& /*welcome*/) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     in_place_ = false;
@@ -135,7 +136,7 @@ void GrpcNodeSession::OnWelcome(const ControlWelcome& /*welcome*/) {
   AskForPlace();
 }
 
-void GrpcNodeSession::AskForPlace() {
+void GrpcNodeMasterClient::AskForPlace() {
   control::Request request;
   control::JoinNode& join = *request.mutable_join_node();
   {
@@ -163,8 +164,8 @@ void GrpcNodeSession::AskForPlace() {
               });
 }
 
-void GrpcNodeSession::OnPlace(Status status, const std::string& reason,
-                              const control::Reply* reply) {
+void GrpcNodeMasterClient::OnPlace(Status status, const std::string& reason,
+                                   const control::Reply* reply) {
   // The stream broke: the next one asks again.
   if (!status.ok() && !stream_.attending()) return;
   std::string why = reason;
@@ -201,7 +202,7 @@ void GrpcNodeSession::OnPlace(Status status, const std::string& reason,
   });
 }
 
-void GrpcNodeSession::AskAgain(const std::string& why) {
+void GrpcNodeMasterClient::AskAgain(const std::string& why) {
   if (std::exchange(told_, why) != why) {
     LogError("control: the master refuses this node its place: " + why +
              "; the node keeps its memory, serves as before and asks again");
@@ -209,7 +210,7 @@ void GrpcNodeSession::AskAgain(const std::string& why) {
   stream_.OpenAnother("it was refused its place");
 }
 
-void GrpcNodeSession::AskToServe() {
+void GrpcNodeMasterClient::AskToServe() {
   control::Request request;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -232,14 +233,14 @@ void GrpcNodeSession::AskToServe() {
               });
 }
 
-void GrpcNodeSession::OnMessage(const control::FromMaster& message) {
+void GrpcNodeMasterClient::OnMessage(const control::FromMaster& message) {
   if (message.kind_case() == control::FromMaster::kFence) OnFence(message.fence());
   if (message.kind_case() == control::FromMaster::kViewCommitted) {
     OnView(message.view_committed().view());
   }
 }
 
-void GrpcNodeSession::OnFence(const control::Fence& fence) {
+void GrpcNodeMasterClient::OnFence(const control::Fence& fence) {
   std::vector<WorkerId> workers;
   for (const uint32_t worker : fence.workers()) workers.push_back({worker});
   AddDuty([this, workers, id = fence.id(), epoch = Epoch{fence.epoch()}](NodeDuties& duties) {
@@ -253,7 +254,7 @@ void GrpcNodeSession::OnFence(const control::Fence& fence) {
   });
 }
 
-void GrpcNodeSession::OnView(const control::View& message) {
+void GrpcNodeMasterClient::OnView(const control::View& message) {
   std::string reason;
   Result<View> view = DecodeView(message, &reason);
   if (!view.ok()) return LogError("control: " + reason);
@@ -266,29 +267,29 @@ void GrpcNodeSession::OnView(const control::View& message) {
   });
 }
 
-void GrpcNodeSession::OnExpelled(const std::string& reason) {
+void GrpcNodeMasterClient::OnExpelled(const std::string& reason) {
   // A node that was welcomed is never told to end (refusal.h).
   const std::lock_guard<std::mutex> lock(mutex_);
   Fail(Status(StatusCode::kInvalidArgument, "expelled"), reason);
 }
 
-void GrpcNodeSession::Fail(Status status, const std::string& reason) {
+void GrpcNodeMasterClient::Fail(Status status, const std::string& reason) {
   if (!failure_.ok()) return;
   failure_ = status;
   failure_reason_ = reason;
   changed_.notify_all();
 }
 
-void GrpcNodeSession::OnMarkStored(uint64_t mark) {
+void GrpcNodeMasterClient::OnMarkStored(uint64_t mark) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (duties_ != nullptr && mark != 0) duties_->OnMarkStored(mark);
 }
 
-void GrpcNodeSession::OnState(const control::Recalled& kept) {
+void GrpcNodeMasterClient::OnState(const control::Recalled& kept) {
   AddDuty([bytes = EncodeStateFile(kept)](NodeDuties& duties) { duties.OnState(bytes); });
 }
 
-void GrpcNodeSession::FillRecalled(control::Recalled* recalled) {
+void GrpcNodeMasterClient::FillRecalled(control::Recalled* recalled) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const NodeAge age = duties_ != nullptr ? duties_->Age() : offer_.age;
   recalled->set_incarnation(offer_.incarnation);
@@ -296,12 +297,12 @@ void GrpcNodeSession::FillRecalled(control::Recalled* recalled) {
   recalled->set_next_worker(age.next_worker);
 }
 
-uint64_t GrpcNodeSession::KnownEpoch() {
+uint64_t GrpcNodeMasterClient::KnownEpoch() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return epoch_;
 }
 
-void GrpcNodeSession::FillReport(control::Report* report) {
+void GrpcNodeMasterClient::FillReport(control::Report* report) {
   NodeDuties* duties = nullptr;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -319,13 +320,13 @@ void GrpcNodeSession::FillReport(control::Report* report) {
 
 // ---- The duty thread ----
 
-void GrpcNodeSession::AddDuty(std::function<void(NodeDuties&)> duty) {
+void GrpcNodeMasterClient::AddDuty(std::function<void(NodeDuties&)> duty) {
   const std::lock_guard<std::mutex> lock(mutex_);
   duty_queue_.push_back(std::move(duty));
   changed_.notify_all();
 }
 
-void GrpcNodeSession::RunDuties() {
+void GrpcNodeMasterClient::RunDuties() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stopped_ || !duty_queue_.empty(); });

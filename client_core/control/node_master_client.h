@@ -1,10 +1,10 @@
-// NodeSession: a memory node's standing with the master.
+// NodeMasterClient: the master as a memory node's process sees it.
 //
 // An interface, so that the node's process can be tested without a master. The master never speaks
 // to a node about data: it hands out its number and its share of the map, and tells it whom to
 // refuse.
-#ifndef ONETRIP_CLIENT_CORE_CONTROL_NODE_SESSION_H_
-#define ONETRIP_CLIENT_CORE_CONTROL_NODE_SESSION_H_
+#ifndef ONETRIP_CLIENT_CORE_CONTROL_NODE_MASTER_CLIENT_H_
+#define ONETRIP_CLIENT_CORE_CONTROL_NODE_MASTER_CLIENT_H_
 
 #include <cstdint>
 #include <functional>
@@ -87,9 +87,9 @@ class NodeDuties {
   virtual NodeReport Report() = 0;
 };
 
-class NodeSession {
+class NodeMasterClient {
  public:
-  virtual ~NodeSession() = default;
+  virtual ~NodeMasterClient() = default;
 
   // Finds the master and asks for a place; waits, and keeps trying, until enough nodes have joined
   // that there is a map, or the master says no. Blocks. kUnavailable: the time that the session may
@@ -108,4 +108,4 @@ class NodeSession {
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_CLIENT_CORE_CONTROL_NODE_SESSION_H_
+#endif  // ONETRIP_CLIENT_CORE_CONTROL_NODE_MASTER_CLIENT_H_

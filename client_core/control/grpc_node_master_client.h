@@ -1,10 +1,10 @@
-// GrpcNodeSession: NodeSession over a ControlStream. MakeNodeSession() makes one.
+// GrpcNodeMasterClient: NodeMasterClient over a ControlStream. MakeNodeMasterClient() makes one.
 //
 // Three threads meet here: the one that joins, serves and stops; the stream's, which must not
 // block; and one for the duties, which may. After every reconnection the node says again what it
 // holds and where it serves, and refuses whom the master has expelled meanwhile before it does.
-#ifndef ONETRIP_CLIENT_CORE_CONTROL_GRPC_NODE_SESSION_H_
-#define ONETRIP_CLIENT_CORE_CONTROL_GRPC_NODE_SESSION_H_
+#ifndef ONETRIP_CLIENT_CORE_CONTROL_GRPC_NODE_MASTER_CLIENT_H_
+#define ONETRIP_CLIENT_CORE_CONTROL_GRPC_NODE_MASTER_CLIENT_H_
 
 #include <condition_variable>
 #include <cstdint>
@@ -19,7 +19,7 @@
 #include "client_core/base/clock.h"
 #include "client_core/control/control_options.h"
 #include "client_core/control/control_stream.h"
-#include "client_core/control/node_session.h"
+#include "client_core/control/node_master_client.h"
 #include "client_core/control/offset_estimate.h"
 
 namespace onetrip {
@@ -30,10 +30,10 @@ class Recalled;
 class View;
 }  // namespace control
 
-class GrpcNodeSession final : public NodeSession, private ControlStream::Handler {
+class GrpcNodeMasterClient final : public NodeMasterClient, private ControlStream::Handler {
  public:
-  explicit GrpcNodeSession(ControlOptions options);
-  ~GrpcNodeSession() override;
+  explicit GrpcNodeMasterClient(ControlOptions options);
+  ~GrpcNodeMasterClient() override;
 
   Result<NodePlace> Join(const NodeOffer& offer, std::string* reason) override;
   Status NoteMark(uint64_t mark, uint64_t timeout_ms, std::string* reason) override;
@@ -100,4 +100,4 @@ class GrpcNodeSession final : public NodeSession, private ControlStream::Handler
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_CLIENT_CORE_CONTROL_GRPC_NODE_SESSION_H_
+#endif  // ONETRIP_CLIENT_CORE_CONTROL_GRPC_NODE_MASTER_CLIENT_H_
