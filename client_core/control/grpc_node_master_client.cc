@@ -7,31 +7,11 @@
 #include "client_core/base/log.h"
 #include "client_core/control/control.pb.h"
 #include "client_core/control/kept_state.h"
+#include "client_core/control/node_codec.h"
 #include "client_core/control/usage_codec.h"
 #include "client_core/control/view_codec.h"
 
 namespace onetrip {
-namespace {
-
-// The answer to a JoinNode, in plain C++. kCorrupt and *reason: it makes no sense.
-Result<NodePlace> DecodePlace(const control::NodeJoined& message, std::string* reason) {
-  Result<View> view = DecodeView(message.view(), reason);
-  if (!view.ok()) return view.status();
-  if (message.node() > UINT16_MAX) {
-    *reason = "the master sent a node number that is none";
-    return Status(StatusCode::kCorrupt, "not a place");
-  }
-  NodePlace place;
-  place.cluster = view->cluster;
-  place.node = NodeId{static_cast<uint16_t>(message.node())};
-  place.view = std::move(view.value());
-  for (const uint32_t worker : message.expelled_workers()) place.expelled.push_back({worker});
-  place.mark = message.mark();
-  place.outdated = message.outdated();
-  return place;
-}
-
-}  // namespace
 
 std::unique_ptr<NodeMasterClient> MakeNodeMasterClient(ControlOptions options) {
   return std::make_unique<GrpcNodeMasterClient>(std::move(options));
@@ -47,10 +27,8 @@ GrpcNodeMasterClient::~GrpcNodeMasterClient() { Stop(false); }
 // ---- The node's main thread ----
 
 Result<NodePlace> GrpcNodeMasterClient::Join(const NodeOffer& offer, std::string* reason) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    offer_ = offer;
-  }
+  offer_ = offer;
+  session_.emplace(offer);
   control::Recalled kept;
   // A file beside other memory than it was written for tells of another cluster, or another time.
   if (!offer.state.empty() && DecodeStateFile(offer.state, &kept).ok() &&
@@ -102,9 +80,8 @@ Status GrpcNodeMasterClient::Serve(const NodeAddress& address, NodeDuties* dutie
     return Status(StatusCode::kUnavailable, "stopped");
   }
   duties_ = duties;
-  address_ = address;
   duty_thread_ = std::thread([this] { RunDuties(); });
-  stream_.Run([this] { AskToServe(); });
+  RunThenPerform([this, address] { session_->OnServes(address); });
   const auto decided = [this] { return serving_ || !failure_.ok() || stopped_; };
   if (!changed_.wait_for(lock, std::chrono::milliseconds(serve_timeout_ms_), decided)) {
     *reason = "the master does not answer: it is not known whether agents are told of this node";
@@ -129,142 +106,41 @@ void GrpcNodeMasterClient::Stop(bool leave) {
 // ---- The session thread ----
 
 void GrpcNodeMasterClient::OnWelcome(const ControlWelcome& /*welcome*/) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    in_place_ = false;
-  }
-  AskForPlace();
+  session_->OnWelcome(Age());
+  PerformEffects();
 }
 
-void GrpcNodeMasterClient::AskForPlace() {
-  control::Request request;
-  control::JoinNode& join = *request.mutable_join_node();
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const NodeAge age = duties_ != nullptr ? duties_->Age() : offer_.age;
-    join.set_mark(age.mark);
-    join.set_told(age.told);
-    join.set_epoch(age.epoch);
-    join.set_next_worker(age.next_worker);
-    join.set_accepts_old(!place_.has_value() && offer_.accepts_old);
-    join.set_bytes(offer_.bytes);
-    join.set_incarnation(offer_.incarnation);
-    // Once there is a place the memory is that place's.
-    join.set_adopted(offer_.adopted || place_.has_value());
-    join.set_owner_cluster(place_.has_value() ? place_->cluster : offer_.owner_cluster);
-    join.set_owner_node(place_.has_value() ? place_->node.value : offer_.owner_node.value);
-    // A place is given when no process counts on what was there.
-    if (!place_.has_value()) join.set_damage(offer_.damage);
-    join.set_accepted(!place_.has_value() && offer_.accepted);
+void GrpcNodeMasterClient::OnMessage(const control::FromMaster& message) {
+  if (message.kind_case() == control::FromMaster::kFence) {
+    session_->OnFence(DecodeFence(message.fence()));
+  } else if (message.kind_case() == control::FromMaster::kViewCommitted) {
+    std::string reason;
+    Result<View> view = DecodeView(message.view_committed().view(), &reason);
+    if (!view.ok()) return LogError("control: " + reason);
+    session_->OnView(std::make_shared<const View>(std::move(view.value())));
   }
-  // There may be no map for as long as nodes are missing.
-  stream_.Ask(request, /*timeout_ms=*/0,
-              [this](Status status, const std::string& reason, const control::Reply* reply) {
-                OnPlace(status, reason, reply);
-              });
+  PerformEffects();
 }
 
 void GrpcNodeMasterClient::OnPlace(Status status, const std::string& reason,
                                    const control::Reply* reply) {
-  // The stream broke: the next one asks again.
-  if (!status.ok() && !stream_.attending()) return;
-  std::string why = reason;
-  Result<NodePlace> place =
-      reply != nullptr ? DecodePlace(reply->node_joined(), &why) : Result<NodePlace>(status);
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (place.ok() && place_.has_value() && place->node != place_->node) {
-    place = Status(StatusCode::kInvalidArgument, "another place");
-    why = "the master has given this node another number";
+  if (reply == nullptr) {
+    session_->OnNoPlace(status, reason, stream_.attending());
+    return PerformEffects();
   }
-  if (!place.ok()) {
-    if (!place_.has_value()) return Fail(place.status(), why);
-    lock.unlock();
-    return AskAgain(why);
+  std::string why;
+  Result<NodePlace> place = DecodePlace(reply->node_joined(), &why);
+  if (place.ok()) {
+    session_->OnPlace(std::move(place.value()));
+  } else {
+    session_->OnNoPlace(place.status(), why, /*attending=*/true);
   }
-  in_place_ = true;
-  told_.clear();
-  epoch_ = place->view.epoch.value;
-  if (!place_.has_value()) {
-    place_ = std::move(place.value());
-    changed_.notify_all();
-    return;
-  }
-  lock.unlock();
-  const auto view = std::make_shared<const View>(place->view);
-  // Whom the master has expelled meanwhile the node refuses before agents hear of it again.
-  AddDuty([this, view, expelled = place->expelled](NodeDuties& duties) {
-    std::string failure;
-    const Status fenced =
-        expelled.empty() ? Status::Ok() : duties.Fence(expelled, Epoch{0}, &failure);
-    if (!fenced.ok()) LogWarning("control: expelled workers are not refused yet: " + failure);
-    duties.OnView(view);
-    stream_.Run([this] { AskToServe(); });
-  });
+  PerformEffects();
 }
 
-void GrpcNodeMasterClient::AskAgain(const std::string& why) {
-  if (std::exchange(told_, why) != why) {
-    LogError("control: the master refuses this node its place: " + why +
-             "; the node keeps its memory, serves as before and asks again");
-  }
-  stream_.OpenAnother("it was refused its place");
-}
-
-void GrpcNodeMasterClient::AskToServe() {
-  control::Request request;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!in_place_ || !address_.has_value()) return;
-    EncodeNodeAddress(*address_, request.mutable_serve_node()->mutable_address());
-  }
-  stream_.Ask(request, request_timeout_ms_,
-              [this](Status status, const std::string& reason, const control::Reply*) {
-                // When the stream broke the next one asks again.
-                if (!status.ok() && !stream_.attending()) return;
-                if (status.code() == StatusCode::kUnknownOutcome) return AskToServe();
-                std::unique_lock<std::mutex> lock(mutex_);
-                if (!status.ok() && serving_) {
-                  lock.unlock();
-                  return AskAgain(reason);
-                }
-                if (!status.ok()) return Fail(status, reason);
-                serving_ = true;
-                changed_.notify_all();
-              });
-}
-
-void GrpcNodeMasterClient::OnMessage(const control::FromMaster& message) {
-  if (message.kind_case() == control::FromMaster::kFence) OnFence(message.fence());
-  if (message.kind_case() == control::FromMaster::kViewCommitted) {
-    OnView(message.view_committed().view());
-  }
-}
-
-void GrpcNodeMasterClient::OnFence(const control::Fence& fence) {
-  std::vector<WorkerId> workers;
-  for (const uint32_t worker : fence.workers()) workers.push_back({worker});
-  AddDuty([this, workers, id = fence.id(), epoch = Epoch{fence.epoch()}](NodeDuties& duties) {
-    std::string reason;
-    const Status status = duties.Fence(workers, epoch, &reason);
-    control::FromMember message;
-    message.mutable_fenced()->set_id(id);
-    message.mutable_fenced()->set_done(status.ok());
-    message.mutable_fenced()->set_reason(reason);
-    stream_.Run([this, message] { stream_.Send(message); });
-  });
-}
-
-void GrpcNodeMasterClient::OnView(const control::View& message) {
-  std::string reason;
-  Result<View> view = DecodeView(message, &reason);
-  if (!view.ok()) return LogError("control: " + reason);
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    epoch_ = view->epoch.value;
-  }
-  AddDuty([shared = std::make_shared<const View>(std::move(view.value()))](NodeDuties& duties) {
-    duties.OnView(shared);
-  });
+NodeAge GrpcNodeMasterClient::Age() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return duties_ != nullptr ? duties_->Age() : offer_.age;
 }
 
 void GrpcNodeMasterClient::OnExpelled(const std::string& reason) {
@@ -290,16 +166,10 @@ void GrpcNodeMasterClient::OnState(const control::Recalled& kept) {
 }
 
 void GrpcNodeMasterClient::FillRecalled(control::Recalled* recalled) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const NodeAge age = duties_ != nullptr ? duties_->Age() : offer_.age;
+  const NodeAge age = Age();
   recalled->set_incarnation(offer_.incarnation);
   recalled->set_mark(age.mark);
   recalled->set_next_worker(age.next_worker);
-}
-
-uint64_t GrpcNodeMasterClient::KnownEpoch() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return epoch_;
 }
 
 void GrpcNodeMasterClient::FillReport(control::Report* report) {
@@ -316,6 +186,96 @@ void GrpcNodeMasterClient::FillReport(control::Report* report) {
   report->set_page_bytes(fresh.page_bytes);
   report->set_mark(fresh.mark);
   EncodeUsage(fresh.usage, report);
+}
+
+// ---- What the session says ----
+
+void GrpcNodeMasterClient::RunThenPerform(std::function<void()> event) {
+  stream_.Run([this, event = std::move(event)] {
+    event();
+    PerformEffects();
+  });
+}
+
+void GrpcNodeMasterClient::PerformEffects() {
+  for (const NodeEffect& effect : session_->TakeEffects()) {
+    std::visit([this](const auto& one) { Perform(one); }, effect);
+  }
+}
+
+void GrpcNodeMasterClient::Perform(const FencedMessage& message) {
+  control::FromMember out;
+  EncodeFenced(message, &out);
+  stream_.Send(out);
+}
+
+// There may be no map for as long as nodes are missing.
+void GrpcNodeMasterClient::Perform(const node_effect::AskForPlace& ask) {
+  control::Request request;
+  EncodeJoinNode(ask.request, request.mutable_join_node());
+  stream_.Ask(request, /*timeout_ms=*/0,
+              [this](Status status, const std::string& reason, const control::Reply* reply) {
+                OnPlace(status, reason, reply);
+              });
+}
+
+void GrpcNodeMasterClient::Perform(const node_effect::TakePlace& take) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  place_ = take.place;
+  changed_.notify_all();
+}
+
+void GrpcNodeMasterClient::Perform(const node_effect::TakePlaceAgain& take) {
+  AddDuty([this, take](NodeDuties& duties) {
+    std::string failure;
+    const Status fenced =
+        take.expelled.empty() ? Status::Ok() : duties.Fence(take.expelled, Epoch{0}, &failure);
+    if (!fenced.ok()) LogWarning("control: expelled workers are not refused yet: " + failure);
+    duties.OnView(take.view);
+    RunThenPerform([this] { session_->OnTakenUp(); });
+  });
+}
+
+void GrpcNodeMasterClient::Perform(const node_effect::AskToServe& ask) {
+  control::Request request;
+  EncodeNodeAddress(ask.address, request.mutable_serve_node()->mutable_address());
+  stream_.Ask(request, request_timeout_ms_,
+              [this](Status status, const std::string& reason, const control::Reply*) {
+                session_->OnServeAnswer(status, reason, stream_.attending());
+                PerformEffects();
+              });
+}
+
+void GrpcNodeMasterClient::Perform(const node_effect::Serve& /*serve*/) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  serving_ = true;
+  changed_.notify_all();
+}
+
+void GrpcNodeMasterClient::Perform(const node_effect::Fence& fence) {
+  AddDuty([this, order = fence.fence](NodeDuties& duties) {
+    std::string reason;
+    const Status status = duties.Fence(order.workers, order.epoch, &reason);
+    RunThenPerform(
+        [this, id = order.id, status, reason] { session_->OnFenced(id, status, reason); });
+  });
+}
+
+void GrpcNodeMasterClient::Perform(const node_effect::UseView& use) {
+  AddDuty([view = use.view](NodeDuties& duties) { duties.OnView(view); });
+}
+
+void GrpcNodeMasterClient::Perform(const node_effect::OpenAnother& open) {
+  stream_.OpenAnother(open.reason);
+}
+
+void GrpcNodeMasterClient::Perform(const node_effect::GiveUp& end) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Fail(end.status, end.reason);
+}
+
+void GrpcNodeMasterClient::Perform(const node_effect::Complain& complain) {
+  LogError("control: " + complain.text);
 }
 
 // ---- The duty thread ----
