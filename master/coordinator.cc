@@ -111,6 +111,8 @@ void Coordinator::OnHeard(uint64_t now_us, StreamId stream) {
   if (member != nullptr) ProlongLease(state_, *member, now_us);
 }
 
+void Coordinator::OnHandshake(uint64_t member) { master::OnHandshake(state_, member); }
+
 void Coordinator::OnStreamClosed(uint64_t now_us, StreamId stream, bool has_ended) {
   const auto found = state_.streams.find(stream);
   if (found == state_.streams.end()) return;

@@ -39,6 +39,9 @@ class Coordinator {
   // The process behind the stream lives: it has said something that OnMessage() may not have been
   // told of yet. Nothing but its lease changes.
   void OnHeard(uint64_t now_us, StreamId stream);
+  // A process that says it is this member is in its handshake, as of now, and has not proved it:
+  // the next OnTick() bears with the member, within bounds (leases.h). Unknown members are ignored.
+  void OnHandshake(uint64_t member);
   // The stream has ended, whoever ended it. `has_ended`: so has the process, for certain.
   void OnStreamClosed(uint64_t now_us, StreamId stream, bool has_ended = false);
   // Time passes: leases, timeouts, retries. To be called every TickMs() while HasDeadlines().

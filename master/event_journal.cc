@@ -15,6 +15,8 @@ Attendance LetHappen(const CoordinatorEvent& event, Coordinator* coordinator) {
     coordinator->OnMessage(event.now_us, says->stream, says->message);
   } else if (const auto* heard = std::get_if<CoordinatorEvent::Heard>(&event.what)) {
     coordinator->OnHeard(event.now_us, heard->stream);
+  } else if (const auto* greets = std::get_if<CoordinatorEvent::InHandshake>(&event.what)) {
+    coordinator->OnHandshake(greets->member);
   } else if (const auto* closed = std::get_if<CoordinatorEvent::Closed>(&event.what)) {
     coordinator->OnStreamClosed(event.now_us, closed->stream, closed->has_ended);
   } else if (std::holds_alternative<CoordinatorEvent::Tick>(event.what)) {

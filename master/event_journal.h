@@ -28,6 +28,9 @@ struct CoordinatorEvent {
   struct Heard {
     StreamId stream = 0;
   };
+  struct InHandshake {
+    uint64_t member = 0;
+  };
   struct Closed {
     StreamId stream = 0;
     bool has_ended = false;
@@ -36,7 +39,7 @@ struct CoordinatorEvent {
   struct Stop {};
 
   uint64_t now_us = 0;
-  std::variant<Attends, Says, Heard, Closed, Tick, Stop> what;
+  std::variant<Attends, Says, Heard, InHandshake, Closed, Tick, Stop> what;
 };
 
 // One thread.

@@ -21,6 +21,12 @@ constexpr uint64_t kUsPerMs = 1000;
 // A member whose stream ended has this part of a lease to come back: a member renews three times
 // in a lease, and may hear of the end only by that.
 constexpr uint64_t kAwayPerLease = 2;
+// A handshake takes two messages. Each is handled in the driver's turn after the one in which it
+// comes, and a turn takes half a lease at most: a longer one is a stall, after which all leases
+// start anew. So a member that dials a third of a lease after its stream has ended, when its next
+// renewal fails, has proved itself three turns later, 11/6 of a lease after that end. Its lease
+// lasts half a lease beyond that end, or longer: 4/3 of a lease are enough.
+constexpr uint64_t kHandshakeLeases = 2;
 
 }  // namespace
 
@@ -45,6 +51,11 @@ void DropRequests(ClusterState& state, const Member& member) {
 
 void ProlongLease(const ClusterState& state, Member& member, uint64_t now_us) {
   member.lease_end_us = std::max(member.lease_end_us, now_us + state.options.lease_ms * kUsPerMs);
+}
+
+void OnHandshake(ClusterState& state, uint64_t member) {
+  const auto found = state.members.find(member);
+  if (found != state.members.end()) found->second.in_handshake = true;
 }
 
 void OnRenew(ClusterState& state, Effects& effects, Member& member, uint64_t now_us,
@@ -114,16 +125,20 @@ void NoticeStall(ClusterState& state, uint64_t now_us) {
 void OnMemberTick(ClusterState& state, Effects& effects, Member& member, uint64_t now_us) {
   const std::string lease =
       "its lease of " + std::to_string(state.options.lease_ms) + " ms ran out";
+  const uint64_t room_us = std::exchange(member.in_handshake, false)
+                               ? kHandshakeLeases * state.options.lease_ms * kUsPerMs
+                               : 0;
+  const bool is_over = now_us >= member.lease_end_us + room_us;
   if (member.kind == MemberKind::kMemoryNode) {
-    if (now_us < member.lease_end_us) return;
+    if (!is_over) return;
     Close(state, effects, member.stream, lease);
     NodeAway(state, effects, member, now_us, lease, Away::kLost);
     return;
   }
   if (IsOutvoted(state)) return;
-  if (member.standing == Standing::kAway && now_us >= member.lease_end_us) {
+  if (member.standing == Standing::kAway && is_over) {
     Expel(state, effects, member, "it has lost its stream and did not come back in time");
-  } else if (member.standing == Standing::kUp && now_us >= member.lease_end_us) {
+  } else if (member.standing == Standing::kUp && is_over) {
     Expel(state, effects, member, lease);
   } else if (member.standing == Standing::kUp && member.late_since_us != 0 &&
              now_us - member.late_since_us >= state.options.ack_timeout_ms * kUsPerMs) {

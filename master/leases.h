@@ -8,6 +8,15 @@ namespace onetrip::master {
 
 // The member was heard of at this time.
 void ProlongLease(const ClusterState& state, Member& member, uint64_t now_us);
+// A process that says it is this member has a handshake under way, and has not proved it: the next
+// tick does not judge the member unless it is two leases late.
+//
+// Sound, for an agent's safety does not depend on when the master takes it for dead. No agent
+// counts its lease and stops by itself (it would have to stop before the master expels it): what it
+// may do ends where every memory node has fenced its workers, and the seats are free only then. So
+// an end that comes later is as safe, and all that a stranger without the secret gains is that a
+// dead member counts as away for at most so long.
+void OnHandshake(ClusterState& state, uint64_t member);
 // A renewal, which is answered unless it is quiet.
 void OnRenew(ClusterState& state, Effects& effects, Member& member, uint64_t now_us,
              const RenewMessage& message);

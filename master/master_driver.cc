@@ -173,9 +173,11 @@ void MasterDriver::TakeQuiet(std::vector<std::pair<StreamId, QuietRenewal>>* ren
 // that renewals may lie there unseen for as long as several events take.
 void MasterDriver::HearAll() {
   std::vector<std::pair<StreamId, QuietRenewal>> quiet;
+  std::set<uint64_t> in_handshake;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     TakeQuiet(&quiet);
+    in_handshake = MembersInHandshake();
     for (const Event& event : events_) {
       if (const auto* said = std::get_if<SaidEvent>(&event)) heard_.insert(said->id);
     }
@@ -187,6 +189,30 @@ void MasterDriver::HearAll() {
     journal_.Apply({handled_us_, CoordinatorEvent::Heard{id}}, &effects);
     CHECK(effects.change.empty());
   }
+  for (const uint64_t member : in_handshake) {
+    CoordinatorEffects effects;
+    journal_.Apply({handled_us_, CoordinatorEvent::InHandshake{member}}, &effects);
+    CHECK(effects.change.empty());
+  }
+}
+
+std::set<uint64_t> MasterDriver::MembersInHandshake() {
+  std::set<uint64_t> members;
+  for (const Event& event : events_) {
+    const auto* said = std::get_if<SaidEvent>(&event);
+    if (said == nullptr) continue;
+    const auto found = streams_.find(said->id);
+    if (found != streams_.end() && found->second.phase == Phase::kUnproved) {
+      found->second.deadline_us = NowUs() + options_.handshake_timeout_ms * kUsPerMs;
+    }
+    const bool is_open = found == streams_.end() || found->second.phase == Phase::kUnproved;
+    if (is_open && said->message->has_hello()) members.insert(said->message->hello().member());
+  }
+  for (const auto& [id, entry] : streams_) {
+    if (entry.phase == Phase::kUnproved) members.insert(entry.admission->hello().member);
+  }
+  members.erase(0);  // they are new
+  return members;
 }
 
 void MasterDriver::Handle(Event& event) {
@@ -205,7 +231,6 @@ void MasterDriver::OnOpened(OpenedEvent& event) {
   entry.admission = std::make_unique<Admission>(secret_);
   entry.deadline_us = NowUs() + options_.handshake_timeout_ms * kUsPerMs;
   ++unproved_;
-  entry.stream->ReadNext();
 }
 
 void MasterDriver::EndStream(StreamId id, Entry& entry, const std::string& reason) {

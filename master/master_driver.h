@@ -51,7 +51,7 @@ class MemberStream {
   virtual ~MemberStream() = default;
   // False: the process does not read, and the stream is at its end.
   virtual bool Send(const control::FromMaster& message) = 0;
-  // One more message may come; Said() follows.
+  // One more message may come; Said() follows. The first one comes without it.
   virtual void ReadNext() = 0;
   // Ends the stream once everything is sent; `reason` is for the process, empty when all is well.
   virtual void End(const std::string& reason) = 0;
@@ -65,7 +65,7 @@ class MemberStream {
 class StreamEvents {
  public:
   virtual ~StreamEvents() = default;
-  // Its id, or 0 when whom it belongs to has ended. ReadNext() is called when it may say something.
+  // Its id, or 0 when whom it belongs to has ended. Its first message is read at once.
   virtual StreamId Opened(std::shared_ptr<MemberStream> stream) = 0;
   // A message has come. True: the stream may say more at once, for this one needs no answer;
   // otherwise ReadNext() is called when it may.
@@ -139,8 +139,11 @@ class MasterDriver final : public StreamEvents {
   // Takes the quiet renewals that have come. REQUIRES: mutex_ is held.
   void TakeQuiet(std::vector<std::pair<StreamId, QuietRenewal>>* renewals);
   void HandleQuiet(StreamId id, const QuietRenewal& renewal);
-  // Lets all members count as alive of which something has come, handled or not.
+  // Before members are judged: lets all count as alive of which something has come, handled or not.
   void HearAll();
+  // Members whose numbers are claimed in handshakes that have begun, HELLOs that wait included; the
+  // time for a handshake does not pass while its message waits. REQUIRES: mutex_ is held.
+  [[nodiscard]] std::set<uint64_t> MembersInHandshake();
   void Renew(StreamId id, MemberMessage message, uint64_t now_us);
   void Handle(Event& event);
   void OnOpened(OpenedEvent& event);

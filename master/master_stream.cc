@@ -29,10 +29,12 @@ class GrpcMemberStream final
   // Hands the stream to the driver; it lives until OnDone() and until the driver lets go of it.
   void Open(std::shared_ptr<GrpcMemberStream> self) {
     self_ = self;
-    // The driver may ask for a message before Opened() returns: the id travels under the lock.
+    // Callbacks may come before Opened() returns: the id travels under the lock.
     const std::lock_guard<std::mutex> lock(mutex_);
     id_ = driver_.Opened(std::move(self));
-    if (id_ == 0) FinishLocked("the master ends");
+    if (id_ == 0) return FinishLocked("the master ends");
+    // The HELLO does not wait until the driver has time for the stream.
+    ReadLocked();
   }
 
   bool Send(const control::FromMaster& message) override {
@@ -51,9 +53,7 @@ class GrpcMemberStream final
 
   void ReadNext() override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (finished_ || read_ended_) return;
-    message_ = std::make_unique<control::FromMember>();
-    StartRead(message_.get());
+    ReadLocked();
   }
 
   void End(const std::string& reason) override {
@@ -116,6 +116,11 @@ class GrpcMemberStream final
   }
 
  private:
+  void ReadLocked() {
+    if (finished_ || read_ended_) return;
+    message_ = std::make_unique<control::FromMember>();
+    StartRead(message_.get());
+  }
   struct Queued {
     control::FromMaster message;
     size_t bytes;

@@ -70,22 +70,6 @@ struct SwapRequest {
   uint32_t first = 0;
   uint32_t second = 0;
 };
-struct JoinNodeRequest {
-  uint64_t bytes = 0;
-  uint64_t incarnation = 0;
-  bool adopted = false;
-  uint64_t owner_cluster = 0;
-  uint32_t owner_node = 0;
-  std::string damage = {};  // that memory's; empty: none
-  bool accepted = false;    // there is, but it is to count as it is
-  // How old that memory is, and what its node has seen; 0: not known.
-  uint64_t mark = 0;
-  uint64_t told = 0;
-  uint64_t epoch = 0;
-  uint32_t next_worker = 0;
-  bool accepts_old = false;   // it counts even if it is older than the master remembers
-  std::string outdated = {};  // the master's: that is so, and why
-};
 // The memory's mark has grown.
 struct NoteMarkRequest {
   uint64_t mark = 0;

@@ -86,7 +86,6 @@ StreamId RebuildServer::Opened(std::shared_ptr<MemberStream> stream) {
     Entry& entry = streams_[id];
     entry.stream = stream;
     entry.admission = std::make_unique<Admission>(secret_);
-    stream->ReadNext();
   });
   return id;
 }

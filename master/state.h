@@ -56,6 +56,9 @@ struct Member {
   AgentRecord info;
   StreamId stream = 0;  // 0: does not attend
   uint64_t lease_end_us = 0;
+  // A process that says it is this member has a handshake under way, not proved yet; until the next
+  // tick.
+  bool in_handshake = false;
   uint64_t renewed_us = 0;
   MemberReport report;
   uint64_t told_usage = 0;      // UsageWatch::version() of what it was told

@@ -75,7 +75,7 @@ int Run(const MemnodeOptions& options, const std::function<std::string(LogLevel*
   NodeProcess process(options, std::move(*secret), [&control](const std::string& address) {
     ControlOptions mine = control.Copy();
     mine.address = address;
-    return MakeNodeSession(std::move(mine));
+    return MakeNodeMasterClient(std::move(mine));
   });
 
   int code = 0;

@@ -155,7 +155,7 @@ Status NodeProcess::ListenShm(std::string* reason) {
 Status NodeProcess::Join(std::string* reason) {
   std::string address = address_.shm_path;
   if (has_tcp()) address = LocalAddress(tcp_listener_.get());
-  const std::shared_ptr<NodeSession> session = make_session_(address);
+  const std::shared_ptr<NodeMasterClient> session = make_session_(address);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     session_ = session;
@@ -263,7 +263,7 @@ void NodeProcess::Wait() {
 }
 
 void NodeProcess::Interrupt() {
-  std::shared_ptr<NodeSession> joining;
+  std::shared_ptr<NodeMasterClient> joining;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     interrupted_ = true;
@@ -280,7 +280,7 @@ bool NodeProcess::is_interrupted() {
 
 void NodeProcess::Stop() {
   if (std::exchange(stopped_, true)) return;
-  std::shared_ptr<NodeSession> session;
+  std::shared_ptr<NodeMasterClient> session;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     session = session_;

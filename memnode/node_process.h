@@ -18,7 +18,7 @@
 #include "client_core/base/options.h"
 #include "client_core/base/secret.h"
 #include "client_core/base/status.h"
-#include "client_core/control/node_session.h"
+#include "client_core/control/node_master_client.h"
 #include "memnode/backing.h"
 #include "memnode/image_keeper.h"
 #include "memnode/memory_node.h"
@@ -31,7 +31,7 @@ namespace onetrip {
 class NodeProcess final : private NodeDuties {
  public:
   // `address` tells people where the node will serve.
-  using MakeSession = std::function<std::unique_ptr<NodeSession>(const std::string& address)>;
+  using MakeSession = std::function<std::unique_ptr<NodeMasterClient>(const std::string& address)>;
 
   NodeProcess(MemnodeOptions options, Secret secret, MakeSession make_session);
   // Stops.
@@ -107,7 +107,7 @@ class NodeProcess final : private NodeDuties {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::shared_ptr<NodeSession> session_;  // guarded by mutex_, like the rest
+  std::shared_ptr<NodeMasterClient> session_;  // guarded by mutex_, like the rest
   bool serving_ = false;
   bool interrupted_ = false;
 };

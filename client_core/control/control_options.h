@@ -9,7 +9,7 @@
 
 #include "client_core/base/secret.h"
 #include "client_core/base/status.h"
-#include "client_core/control/node_session.h"
+#include "client_core/control/node_master_client.h"
 
 namespace onetrip {
 
@@ -47,7 +47,7 @@ Status CheckControlOptions(const ControlOptions& options, std::string* reason);
 // A memory node's session. Nothing happens before Join(), which also refuses bad options.
 // A Join waits `connect_timeout_ms` for the master's welcome, then for as long as it takes until
 // there is a map.
-std::unique_ptr<NodeSession> MakeNodeSession(ControlOptions options);
+std::unique_ptr<NodeMasterClient> MakeNodeMasterClient(ControlOptions options);
 
 }  // namespace onetrip
 

@@ -57,6 +57,8 @@ class ControlLink final : private ControlConnection::MemberEnd {
   // kUnavailable: surely not done. kUnknownOutcome: sent, and no answer came.
   void Ask(RequestBody body, uint64_t timeout_ms, Answer answer);
 
+  [[nodiscard]] bool attending() const { return state_ == State::kUp; }
+
   // Breaks the stream that is up, because of what the master said on it.
   void OpenAnother();
   // The process is dead: its end closes, and nothing is called any more.

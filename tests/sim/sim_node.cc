@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "client_core/cluster/node_session.h"
+
 namespace onetrip {
 namespace {
 
@@ -17,6 +19,7 @@ class SimNode::Life final : private ControlLink::Owner {
  public:
   explicit Life(SimNode& node)
       : node_(node),
+        session_(Offer(node)),
         link_(node.world_, node.world_, node.master_, node.settings_, MemberKind::kMemoryNode,
               "node " + std::to_string(node.number_), *this) {}
 
@@ -30,71 +33,108 @@ class SimNode::Life final : private ControlLink::Owner {
   };
 
   // The adopted memory of an earlier life, or fresh memory.
+  static NodeOffer Offer(const SimNode& node) {
+    NodeOffer offer;
+    offer.bytes = node.bytes_;
+    offer.incarnation = 100 + node.number_;
+    offer.adopted = node.id_.has_value();
+    offer.owner_cluster = node.id_.has_value() ? SimMaster::kCluster : 0;
+    offer.owner_node = node.id_.value_or(NodeId{0});
+    return offer;
+  }
+
   void OnWelcome() override {
-    in_place_ = false;
-    JoinNodeRequest offer;
-    offer.bytes = node_.bytes_;
-    offer.incarnation = 100 + node_.number_;
-    offer.adopted = node_.id_.has_value();
-    offer.owner_cluster = node_.id_.has_value() ? SimMaster::kCluster : 0;
-    offer.owner_node = node_.id_.has_value() ? node_.id_->value : 0;
-    link_.Ask(offer, /*timeout_ms=*/0,
-              [this](Status status, const ReplyMessage* reply) { OnPlace(status, reply); });
-  }
-
-  void OnPlace(Status status, const ReplyMessage* reply) {
-    // The stream broke: the next one asks again.
-    if (status.code() == StatusCode::kUnknownOutcome) return;
-    if (!status.ok() && is_placed_) return link_.OpenAnother();
-    if (!status.ok()) return OnExpelled("refused");
-    is_placed_ = true;
-    const auto& joined = std::get<NodeJoined>(reply->body);
-    epoch_ = joined.view->epoch.value;
-    if (!std::exchange(node_.id_, joined.node).has_value()) {
-      node_.events_.placed(joined.node, *joined.view);
-    } else {
-      UseView(*joined.view);
-    }
-    in_place_ = true;
-    AddDuty([this, expelled = joined.expelled] {
-      for (const WorkerId worker : expelled) node_.events_.refuse(*node_.id_, worker);
-      if (!std::exchange(open_, true)) node_.events_.reachable(*node_.id_, true);
-      Serve();
-    });
-  }
-
-  void UseView(const View& view) {
-    if (view.IsOut(*node_.id_)) node_.events_.close(*node_.id_);
-    node_.events_.viewed(*node_.id_, view);
-  }
-
-  void Serve() {
-    if (!in_place_) return;
-    const NodeAddress address{.tcp_host = "10.0.0." + std::to_string(node_.number_),
-                              .tcp_port = node_.port_,
-                              .shm_path = {},
-                              .host_id = {}};
-    link_.Ask(ServeNodeRequest{address}, node_.settings_.request_ms,
-              [this](Status status, const ReplyMessage* /*reply*/) {
-                if (status.code() == StatusCode::kUnknownOutcome) return;
-                if (!status.ok()) return link_.OpenAnother();
-                node_.serving_ = true;
-              });
+    session_.OnWelcome(NodeAge{});
+    PerformEffects();
   }
 
   void OnMessage(const MasterMessage& message) override {
     if (const auto* committed = std::get_if<ViewCommittedMessage>(&message)) {
-      epoch_ = committed->view->epoch.value;
-      UseView(*committed->view);
+      session_.OnView(committed->view);
     } else if (const auto* fence = std::get_if<FenceMessage>(&message)) {
-      AddDuty([this, fence = *fence] {
-        const bool done = node_.world_.rng().Below(100) >= node_.settings_.fence_fails_percent;
-        for (const WorkerId worker : fence.workers) {
-          if (done) node_.events_.refuse(*node_.id_, worker);
-        }
-        link_.Send(FencedMessage{fence.id, done, done ? "" : "not yet"});
-      });
+      session_.OnFence(*fence);
     }
+    PerformEffects();
+  }
+
+  void PerformEffects() {
+    for (const NodeEffect& effect : session_.TakeEffects()) {
+      std::visit([this](const auto& one) { Perform(one); }, effect);
+    }
+  }
+
+  void Perform(const FencedMessage& message) { link_.Send(message); }
+
+  void Perform(const node_effect::AskForPlace& ask) {
+    link_.Ask(ask.request, /*timeout_ms=*/0, [this](Status status, const ReplyMessage* reply) {
+      if (reply != nullptr) {
+        const auto& joined = std::get<NodeJoined>(reply->body);
+        session_.OnPlace({joined.view->cluster, joined.node, *joined.view, joined.expelled});
+      } else {
+        session_.OnNoPlace(status, "refused", link_.attending());
+      }
+      PerformEffects();
+    });
+  }
+
+  void Perform(const node_effect::TakePlace& take) {
+    const NodePlace& place = take.place;
+    if (!std::exchange(node_.id_, place.node).has_value()) {
+      node_.events_.placed(place.node, place.view);
+    } else {
+      TakeView(place.view);
+    }
+    AddDuty([this, expelled = place.expelled] {
+      for (const WorkerId worker : expelled) node_.events_.refuse(*node_.id_, worker);
+      node_.events_.reachable(*node_.id_, true);
+      session_.OnServes({.tcp_host = "10.0.0." + std::to_string(node_.number_),
+                         .tcp_port = node_.port_,
+                         .shm_path = {},
+                         .host_id = {}});
+      PerformEffects();
+    });
+  }
+
+  void Perform(const node_effect::TakePlaceAgain& take) {
+    TakeView(*take.view);
+    AddDuty([this, expelled = take.expelled] {
+      for (const WorkerId worker : expelled) node_.events_.refuse(*node_.id_, worker);
+      session_.OnTakenUp();
+      PerformEffects();
+    });
+  }
+
+  void Perform(const node_effect::AskToServe& ask) {
+    link_.Ask(ServeNodeRequest{ask.address}, node_.settings_.request_ms,
+              [this](Status status, const ReplyMessage* /*reply*/) {
+                session_.OnServeAnswer(status, "refused", link_.attending());
+                PerformEffects();
+              });
+  }
+
+  void Perform(const node_effect::Serve& /*serve*/) { node_.serving_ = true; }
+
+  void Perform(const node_effect::Fence& fence) {
+    AddDuty([this, order = fence.fence] {
+      const bool done = node_.world_.rng().Below(100) >= node_.settings_.fence_fails_percent;
+      for (const WorkerId worker : order.workers) {
+        if (done) node_.events_.refuse(*node_.id_, worker);
+      }
+      const Status status =
+          done ? Status::Ok() : Status(StatusCode::kUnavailable, "fencing takes longer");
+      session_.OnFenced(order.id, status, done ? "" : "not yet");
+      PerformEffects();
+    });
+  }
+
+  void Perform(const node_effect::UseView& use) { TakeView(*use.view); }
+  void Perform(const node_effect::OpenAnother& /*open*/) { link_.OpenAnother(); }
+  void Perform(const node_effect::GiveUp& end) { OnExpelled(end.reason); }
+  void Perform(const node_effect::Complain& /*complain*/) {}
+
+  void TakeView(const View& view) {
+    if (view.IsOut(*node_.id_)) node_.events_.close(*node_.id_);
+    node_.events_.viewed(*node_.id_, view);
   }
 
   // A process that is refused before it has a place ends; its supervisor starts it again.
@@ -107,9 +147,9 @@ class SimNode::Life final : private ControlLink::Owner {
     if (!node.up()) node.Start();
   }
 
-  [[nodiscard]] uint64_t KnownEpoch() const override { return epoch_; }
+  [[nodiscard]] uint64_t KnownEpoch() const override { return session_.epoch(); }
   void Report(MemberReport* report) override {
-    if (in_place_) report->node = node_.events_.usage(*node_.id_);
+    if (session_.in_place()) report->node = node_.events_.usage(*node_.id_);
   }
 
   void AddDuty(std::function<void()> run) {
@@ -130,10 +170,7 @@ class SimNode::Life final : private ControlLink::Owner {
 
   SimNode& node_;
   std::deque<Duty> duties_;
-  bool in_place_ = false;   // the master has answered JoinNode on this stream
-  bool is_placed_ = false;  // ... on some stream of this life
-  bool open_ = false;       // workers can reach it
-  uint64_t epoch_ = 0;
+  NodeSession session_;
   ControlLink link_;
 };
 

@@ -1,6 +1,6 @@
-// SimNode: a memory node's process in a simulated world: what client_core/control/
-// grpc_node_session.cc does with the master's messages. It takes its place, serves, refuses the
-// workers it is told to, and comes back with its memory after a crash.
+// SimNode: a memory node's process in a simulated world. It has the product's NodeSession, and
+// does what that says as client_core/control/grpc_node_master_client.cc does: takes its place,
+// serves, refuses the workers it is told to, and comes back with its memory after a crash.
 #ifndef ONETRIP_TESTS_SIM_SIM_NODE_H_
 #define ONETRIP_TESTS_SIM_SIM_NODE_H_
 

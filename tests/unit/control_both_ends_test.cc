@@ -19,7 +19,7 @@
 #include "client_core/base/clock.h"
 #include "client_core/control/cluster_status.h"
 #include "client_core/control/grpc_master_client.h"
-#include "client_core/control/node_session.h"
+#include "client_core/control/node_master_client.h"
 #include "client_core/coro/loop_executor.h"
 #include "client_core/coro/sync.h"
 #include "master/master_server.h"
@@ -39,7 +39,7 @@ constexpr char kSecret[] = "sixteen bytes or more";
 class Node final : private NodeDuties {
  public:
   Node(ControlOptions options, uint64_t incarnation)
-      : incarnation_(incarnation), session_(MakeNodeSession(std::move(options))) {}
+      : incarnation_(incarnation), session_(MakeNodeMasterClient(std::move(options))) {}
   ~Node() override { session_->Stop(false); }
 
   Status Join(std::string* reason) {
@@ -57,7 +57,7 @@ class Node final : private NodeDuties {
     return session_->Serve(address, this, reason);
   }
   const NodePlace& place() const { return place_; }
-  NodeSession& session() { return *session_; }
+  NodeMasterClient& session() { return *session_; }
 
   bool AwaitFenced(WorkerId worker) {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -100,7 +100,7 @@ class Node final : private NodeDuties {
   std::vector<WorkerId> fenced_;
   uint64_t epoch_ = 0;
   bool hesitates_ = true;
-  std::unique_ptr<NodeSession> session_;
+  std::unique_ptr<NodeMasterClient> session_;
 };
 
 // An agent's process with one worker on a thread of its own.

@@ -344,6 +344,7 @@ TEST_F(MasterClientTest, ARepairOfAWorkerThatDiesBeforeItBeginsIsAnswered) {
   // It is gone, and was not told to the master: what comes next is answered, too.
   master_.Send(RepairOf(5, 7));
   EXPECT_TRUE(master_.Await(Repaired(5, false)));
+  EXPECT_TRUE(stays.TurnWhile([&] { return !stays.hold.held(); }));
   master_.Send(Committed(7));
   EXPECT_TRUE(stays.TurnWhile([&] { return client_->view_version() != 7 || stays.hold.held(); }));
   EXPECT_TRUE(master_.Await(InForce(7)));

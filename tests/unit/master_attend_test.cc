@@ -150,6 +150,42 @@ TEST(MasterAwayTest, AMemberOfWhichSomethingHasComeLivesALeaseLonger) {
   EXPECT_TRUE(bench.disk.seats.begin()->second.expelled);
 }
 
+TEST(MasterAwayTest, AHandshakeThatHasBegunIsWaitedForWithinBounds) {
+  MasterBench bench;
+  const std::vector<StreamId> nodes = bench.Form();
+  const StreamId a = bench.AddAgent();
+  bench.AddWorker(a, {a});
+  const uint64_t member = bench.attendance.member;
+  bench.Reset(a);
+  const auto pass = [&](int ms, bool in_handshake) {
+    for (int passed = 0; passed < ms; passed += 100) {
+      for (const StreamId node : nodes) bench.Say(node, RenewMessage{});
+      if (in_handshake) bench.coordinator.OnHandshake(member);
+      bench.coordinator.OnHandshake(/*member=*/12345);
+      bench.Advance(100);
+    }
+  };
+  pass(2400, /*in_handshake=*/true);
+  EXPECT_FALSE(bench.disk.seats.begin()->second.expelled);
+  pass(100, /*in_handshake=*/true);
+  EXPECT_TRUE(bench.disk.seats.begin()->second.expelled) << "nothing was proved in two leases";
+}
+
+TEST(MasterAwayTest, AHandshakeThatHasEndedIsNotWaitedFor) {
+  MasterBench bench;
+  bench.Form();
+  const StreamId a = bench.AddAgent();
+  bench.AddWorker(a, {a});
+  const uint64_t member = bench.attendance.member;
+  bench.Reset(a);
+  bench.Advance(450);
+  bench.coordinator.OnHandshake(member);
+  bench.Advance(100);
+  EXPECT_FALSE(bench.disk.seats.begin()->second.expelled);
+  bench.Advance(20);
+  EXPECT_TRUE(bench.disk.seats.begin()->second.expelled);
+}
+
 TEST(MasterAwayTest, AnAgentWhoseProcessHasEndedIsExpelledAtOnce) {
   MasterBench bench;
   const std::vector<StreamId> nodes = bench.Form();

@@ -7,8 +7,10 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "client_core/control/control.pb.h"
+#include "client_core/control/control_mac.h"
 #include "client_core/layout/region_layout.h"
 #include "master/master_server.h"
 #include "tests/unit/master_bench.h"
@@ -34,18 +36,23 @@ class MasterRenewalTest : public testing::Test {
         MasterServer::Start(options_, secret_.Copy(), store(), clock_, &reason);
     ASSERT_TRUE(server.ok()) << reason;
     server_ = std::move(server.value());
-    node_ = std::make_unique<RawClient>(server_->address());
-    node_->Join(secret_, control::ROLE_MEMORY_NODE);
+    node_ = NewNode(0);
+  }
+
+  std::unique_ptr<RawClient> NewNode(uint32_t number) {
+    auto node = std::make_unique<RawClient>(server_->address());
+    node->Join(secret_, control::ROLE_MEMORY_NODE);
     control::FromMember message;
     control::Request& request = *message.mutable_request();
     request.set_id(1);
     request.mutable_join_node()->set_bytes(4 * kRegionBytes);
-    request.mutable_join_node()->set_incarnation(100);
-    ASSERT_EQ(Ask(*node_, message).code(), 0U);
+    request.mutable_join_node()->set_incarnation(100 + number);
+    EXPECT_EQ(Ask(*node, message).code(), 0U);
     request.set_id(2);
     request.mutable_serve_node()->mutable_address()->set_tcp_host("127.0.0.1");
-    request.mutable_serve_node()->mutable_address()->set_tcp_port(7000);
-    ASSERT_EQ(Ask(*node_, message).code(), 0U);
+    request.mutable_serve_node()->mutable_address()->set_tcp_port(7000 + number);
+    EXPECT_EQ(Ask(*node, message).code(), 0U);
+    return node;
   }
 
   static control::Reply Ask(RawClient& client, const control::FromMember& message) {
@@ -124,7 +131,7 @@ class SlowMasterTest : public MasterRenewalTest {
 
   void SetUp() override {
     options_.coordinator.lease_ms = kLeaseMs;
-    options_.coordinator.time_lead_ms = 600'000;  // what is stored of time is stored once
+    options_.coordinator.time_lead_ms = 600'000;  // the time is stored once
     MasterRenewalTest::SetUp();
   }
   void TearDown() override {
@@ -161,6 +168,94 @@ TEST_F(SlowMasterTest, AMemberThatSaysNothingIs) {
   agent.Join(secret_, control::ROLE_AGENT);
   control::FromMaster expelled;
   EXPECT_TRUE(agent.ReadUntil([](const auto& m) { return m.has_expelled(); }, &expelled));
+}
+
+// A master that nodes keep busy: it takes an event of each, writes after each, and takes the next.
+class BusyMasterTest : public SlowMasterTest {
+ protected:
+  // A turn takes two of them, less than half a lease: the master must not take itself to have stood
+  // still.
+  static constexpr std::chrono::milliseconds kLongWrite{130};
+
+  void SetUp() override {
+    SlowMasterTest::SetUp();
+    other_node_ = NewNode(1);
+  }
+  void TearDown() override {
+    other_node_.reset();
+    SlowMasterTest::TearDown();
+  }
+  // For this number of turns.
+  void KeepBusy(uint64_t turns) {
+    slow_store_.write = kLongWrite;
+    for (uint64_t mark = 1; mark <= turns; ++mark) {
+      control::FromMember message;
+      message.mutable_request()->set_id(100 + mark);
+      message.mutable_request()->mutable_note_mark()->set_mark(mark);
+      ASSERT_TRUE(node_->Write(message));
+      ASSERT_TRUE(other_node_->Write(message));
+    }
+  }
+  // An agent of another host, whose end the master cannot see.
+  static control::Hello HelloOf(uint64_t member) {
+    control::Hello hello;
+    hello.set_protocol(kControlProtocol);
+    hello.set_role(control::ROLE_AGENT);
+    hello.set_member(member);
+    if (member != 0) hello.set_time_us(SystemClock().UnixUs());
+    hello.set_pid(4711);
+    hello.set_host("farhost");
+    hello.set_nonce(ControlNonce());
+    return hello;
+  }
+  uint64_t JoinAgent(RawClient& client) {
+    control::FromMaster message;
+    EXPECT_TRUE(client.Handshake(secret_, HelloOf(0), &message));
+    EXPECT_TRUE(message.verdict().welcome());
+    return message.verdict().member();
+  }
+
+  std::unique_ptr<RawClient> other_node_;
+};
+
+// Its HELLO and its proof each wait behind a write, and so do the ticks: together longer than what
+// an agent that is away has left of its lease.
+TEST_F(BusyMasterTest, AnAgentThatComesBackAtOnceIsNotTakenForDead) {
+  auto agent = std::make_unique<RawClient>(server_->address());
+  const uint64_t member = JoinAgent(*agent);
+  ASSERT_NE(member, 0U);
+  KeepBusy(8);
+  std::this_thread::sleep_for(kLongWrite / 2);
+  agent->Cut();
+  RawClient again(server_->address());
+  control::FromMaster message;
+  ASSERT_TRUE(again.Handshake(secret_, HelloOf(member), &message)) << again.EndReason();
+  EXPECT_TRUE(message.verdict().welcome()) << message.verdict().reason();
+  EXPECT_EQ(message.verdict().member(), member);
+}
+
+// A process that says whose it is and proves nothing keeps no dead agent among the members.
+TEST_F(BusyMasterTest, AStrangerThatSaysItIsTheAgentDoesNotKeepItForLong) {
+  auto agent = std::make_unique<RawClient>(server_->address());
+  const uint64_t member = JoinAgent(*agent);
+  agent->Cut();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(6 * kLeaseMs);
+  std::vector<std::unique_ptr<RawClient>> strangers;
+  while (std::chrono::steady_clock::now() < until) {
+    strangers.push_back(std::make_unique<RawClient>(server_->address()));
+    control::FromMember hello;
+    *hello.mutable_hello() = HelloOf(member);
+    (void)strangers.back()->Write(hello);
+    for (RawClient* node : {node_.get(), other_node_.get()}) {
+      ASSERT_TRUE(node->Write(Renewal(1, /*quiet=*/true)));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(kLeaseMs / 6));
+  }
+  RawClient again(server_->address());
+  control::FromMaster message;
+  ASSERT_TRUE(again.Handshake(secret_, HelloOf(member), &message)) << again.EndReason();
+  EXPECT_FALSE(message.verdict().welcome());
+  EXPECT_TRUE(message.verdict().expelled());
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ struct Script {
   }
 };
 
-class ScriptedSession final : public NodeSession {
+class ScriptedSession final : public NodeMasterClient {
  public:
   explicit ScriptedSession(Script& script) : script_(script) {}
 

@@ -1,61 +1,24 @@
-// NodeSession: a memory node's standing with the master.
+// NodeMasterClient: the master as a memory node's process sees it.
 //
 // An interface, so that the node's process can be tested without a master. The master never speaks
 // to a node about data: it hands out its number and its share of the map, and tells it whom to
 // refuse.
-#ifndef ONETRIP_CLIENT_CORE_CONTROL_NODE_SESSION_H_
-#define ONETRIP_CLIENT_CORE_CONTROL_NODE_SESSION_H_
+#ifndef ONETRIP_CLIENT_CORE_CONTROL_NODE_MASTER_CLIENT_H_
+#define ONETRIP_CLIENT_CORE_CONTROL_NODE_MASTER_CLIENT_H_
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "client_core/base/status.h"
+#include "client_core/cluster/node_session.h"
 #include "client_core/cluster/pool_usage.h"
 #include "client_core/cluster/view.h"
 #include "client_core/layout/types.h"
 
 namespace onetrip {
-
-// How old a node's memory is, and what its node has seen (ImageAge in layout/shm_wire.h).
-struct NodeAge {
-  uint64_t mark = 0;
-  uint64_t told = 0;
-  uint64_t epoch = 0;
-  uint32_t next_worker = 0;
-};
-
-// The offer of a memory node.
-struct NodeOffer {
-  uint64_t bytes = 0;        // the memory's, whole regions
-  uint64_t incarnation = 0;  // names the memory
-  // Of memory of an earlier life: whose it is.
-  bool adopted = false;
-  uint64_t owner_cluster = 0;
-  NodeId owner_node{};
-  // Why that memory cannot be trusted, one line; empty: it can. The place is given once the view
-  // does not count on it any more, which may take as long as other nodes are away.
-  std::string damage = {};
-  bool accepted = false;  // it cannot, but is to count as it is
-  // How old that memory is; zeros: not known.
-  NodeAge age = {};
-  bool accepts_old = false;  // it counts even if it is older than what the master remembers
-  // The copy of the master's state that an earlier process kept, as a file has it; empty: none.
-  std::string state = {};
-};
-
-// The master's answer to it. The node listens only afterwards, so that its address is said later.
-struct NodePlace {
-  uint64_t cluster = 0;
-  NodeId node{};
-  View view;  // whose placement the node must hold
-  std::vector<WorkerId> expelled;
-  uint64_t mark = 0;          // that the master remembers: the next life's must be above it
-  std::string outdated = {};  // the memory is an older copy, why in one line; it counts for nothing
-};
 
 struct NodeReport {
   uint64_t blocks = 0;
@@ -87,9 +50,9 @@ class NodeDuties {
   virtual NodeReport Report() = 0;
 };
 
-class NodeSession {
+class NodeMasterClient {
  public:
-  virtual ~NodeSession() = default;
+  virtual ~NodeMasterClient() = default;
 
   // Finds the master and asks for a place; waits, and keeps trying, until enough nodes have joined
   // that there is a map, or the master says no. Blocks. kUnavailable: the time that the session may
@@ -108,4 +71,4 @@ class NodeSession {
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_CLIENT_CORE_CONTROL_NODE_SESSION_H_
+#endif  // ONETRIP_CLIENT_CORE_CONTROL_NODE_MASTER_CLIENT_H_
