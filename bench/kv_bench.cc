@@ -63,7 +63,10 @@ class Store {
 };
 
 void PrefetchGroup(Store& store, const uint32_t* keys, KeyUse use) {
-  for (int i = 0; i < kInFlight; ++i) store.kv().PrefetchLocation({0, store.name(keys[i])});
+  for (int i = 0; i < kInFlight; ++i) {
+    Key key{0, store.name(keys[i])};
+    store.kv().PrefetchLocation(&key);
+  }
   for (int i = 0; i < kInFlight; ++i) store.kv().PrefetchRecord({0, store.name(keys[i])}, use);
 }
 
