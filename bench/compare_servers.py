@@ -170,6 +170,18 @@ class Server:
                     raise BenchError("%s: a preloading SET was not answered OK" % self.name)
         client.close()
 
+    def fill(self, prefix, keys, *words):
+        """Runs `COMMAND KEY REST...` of `words` (the command first) on PREFIX:%012d for each key."""
+        client = Client(self.port)
+        batch = 1000
+        for first in range(0, keys, batch):
+            last = min(first + batch, keys)
+            client.send(b"".join(encode(words[0], "%s:%012d" % (prefix, i), *words[1:])
+                                 for i in range(first, last)))
+            for _ in range(last - first):
+                client.read()
+        client.close()
+
     def check_values(self, keys, value_bytes, samples=500):
         """Every sampled GET must return a value of full length; redis-benchmark's are random."""
         client = Client(self.port)

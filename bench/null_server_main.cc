@@ -99,8 +99,12 @@ std::string_view CannedReply(std::string_view verb) {
   switch (verb[0] | 0x20) {
     case 'g':
       return value_reply;
+    case 'a':
+    case 'd':
     case 'i':
       return kOne;
+    case 's':
+      return verb.size() == std::string_view("SETNX").size() ? kOne : kOk;
     case 'p':
       return kPong;
     case 'c':

@@ -1,11 +1,13 @@
 // Repeats the comparison of SWARM (section 7: table 2, figures 5, 12 and 13) on the product's own
 // code, in the simulation, with a network like the paper's; prints each figure beside the paper's.
+// Beside that, the round trips of every command.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "bench/command_costs.h"
 #include "bench/paper_report.h"
 #include "bench/paper_world.h"
 
@@ -14,6 +16,7 @@ namespace {
 
 constexpr uint64_t kWarmOps = 50'000;
 constexpr uint64_t kMeasuredOps = 250'000;
+constexpr uint64_t kCommandCalls = 2'000;
 constexpr uint32_t kSettleOpsPerKey = 20;
 constexpr uint32_t kSettleOpsOfManyPerKey = 100;
 constexpr double kShareOfA = 0.5;
@@ -44,6 +47,7 @@ class Figures {
   // Every operation takes as long as the round trips that it counts.
   void CheckCounts();
   void LateAnswers();
+  void Commands();
   [[nodiscard]] const Json& json() const { return json_; }
 
  private:
@@ -231,6 +235,32 @@ void Figures::LateAnswers() {
   }
 }
 
+void Figures::Commands() {
+  printf("\nEvery command, cold and warm: 3 replicas, %u clients with keys of their own\n",
+         kCommandClients);
+  printf("                                     round trips by time     as counted\n");
+  printf("command        key                      P50    P99   most     P50   P99\n");
+  const auto show = [this](const CommandCosts& row) {
+    constexpr double kUs = kCommandRoundTripNs / 1000.0;
+    const Summary s(row.calls, OpKind::kCommand);
+    printf("%-14s %-22s %5.1f  %5.1f  %5.1f", std::string(row.command).c_str(),
+           std::string(row.key).c_str(), s.LatencyUs(50) / kUs, s.LatencyUs(99) / kUs,
+           s.LatencyUs(100) / kUs);
+    Json& json = json_["commands"][std::string(row.command)][std::string(row.key)];
+    json["calls"] = s.count();
+    json["by_time"] = {{"p50", s.LatencyUs(50) / kUs},
+                       {"p99", s.LatencyUs(99) / kUs},
+                       {"max", s.LatencyUs(100) / kUs}};
+    if (!row.over_several_keys) {
+      printf("   %5u %5u", s.RoundTrips(50), s.RoundTrips(99));
+      json["counted"] = {{"p50", s.RoundTrips(50)}, {"p99", s.RoundTrips(99)}, {"max", s.most()}};
+    }
+    printf("\n");
+    fflush(stdout);
+  };
+  MeasureCommands(static_cast<uint32_t>(Scaled(kCommandCalls)), seed_, show);
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Repeats table 2 and figures 5, 12 and 13 of SWARM in the simulation");
   double scale = 1;
@@ -240,7 +270,7 @@ int Main(int argc, char** argv) {
   app.add_option("--scale", scale, "times the operations of each run");
   app.add_option("--seed", seed);
   app.add_option("--json", json_path, "also write all of it to this file");
-  app.add_option("--only", only, "check, 5, others, 12, 13, late; all if not given");
+  app.add_option("--only", only, "check, 5, others, commands, 12, 13, late; all if not given");
   CLI11_PARSE(app, argc, argv);
   Figures figures(scale, seed);
   const auto wanted = [&only](std::string_view name) {
@@ -249,6 +279,7 @@ int Main(int argc, char** argv) {
   if (wanted("check")) figures.CheckCounts();
   if (wanted("5")) figures.Five();
   if (wanted("others")) figures.Others();
+  if (wanted("commands")) figures.Commands();
   if (wanted("12")) figures.Twelve();
   if (wanted("13")) figures.Thirteen();
   if (wanted("late")) figures.LateAnswers();

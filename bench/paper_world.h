@@ -28,7 +28,8 @@ SimFabricOptions EvenFabric(uint64_t latency_ns);
 enum class System : uint8_t { kRaw, kRawEngine, kSwarm, kAbd, kSnapshot };
 std::string_view NameOf(System system);
 
-enum class OpKind : uint8_t { kGet, kUpdate, kInsert, kDelete };
+// kCommand is one of command_costs.h, and not for PaperClient.
+enum class OpKind : uint8_t { kGet, kUpdate, kInsert, kDelete, kCommand };
 
 struct OpCost {
   OpKind kind;

@@ -71,14 +71,16 @@ Task<Status> SlotStore::Stop() {
   // Else the worker that takes the blocks over looks what of them is named.
   const bool all_is_named = core_.outcomes_unknown == 0 &&
                             core_.metrics.objects_left.Value() == 0 && !core_.index.HasUnnamed();
+  bool signs_off = false;
   if (drained && all_is_named) {
     std::vector<GlobalAddr> keep;
     if (core_.registers) keep = core_.registers->cache.KeptBuffers();
     const bool leaves_nothing = co_await core_.allocator.OpenAllBut(keep);
-    // If that fails, others look in vain.
-    if (leaves_nothing && !chores_.lost.OwesLook())
-      (void)co_await core_.allocator.retired_registers().SignOff();
+    signs_off = leaves_nothing && !chores_.lost.OwesLook();
   }
+  // If that fails, others look in vain.
+  if (signs_off) (void)co_await core_.allocator.retired_registers().SignOff();
+  if (!signs_off) core_.metrics.ends_unsigned.Add();
   // An operation that failed may still take effect until the node has fenced it: seconds at most,
   // or the node is away for longer than a worker that ends can wait.
   const uint64_t deadline_ns =

@@ -22,6 +22,7 @@ struct StoreMetrics {
   Counter unknown_outcomes;
   Counter objects_moved;       // records, by compaction, out of blocks of which little was used
   Counter objects_left;        // by help or cleaning that never learned whether a slot names them
+  Counter ends_unsigned;       // 1 once it has ended, owing others a look for what it has lost
   Counter registers_thawed;    // registers that this worker turned into records
   Counter registers_dropped;   // deleted registers whose slot it freed
   Counter interrupted_writes;  // writes that met a seal, however they ended

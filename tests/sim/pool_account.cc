@@ -34,7 +34,7 @@ bool IsTakenBack(const std::vector<MemoryEndpoint*>& nodes, const View& view,
 }  // namespace
 
 std::string AccountForPool(const std::vector<MemoryEndpoint*>& nodes, const View& view,
-                           const MemoryWatch& memory, bool may_be_unfinished) {
+                           const MemoryWatch& memory, bool may_be_unfinished, bool owes_look) {
   const IndexPicture picture = LookAtIndex(nodes, view);
   if (!picture.replicas_agree && !may_be_unfinished) {
     return "at rest the index differs between its replicas";
@@ -59,6 +59,7 @@ std::string AccountForPool(const std::vector<MemoryEndpoint*>& nodes, const View
            std::to_string(named.size()) +
            " are named by the index; one that is not: " + Where(memory.LiveBesides(named));
   }
+  if (owes_look) return {};
   for (const auto& [addr, size_class] : memory.OnTheWay()) {
     const GlobalAddr block = addr.block_start();
     if (IsTakenBack(nodes, view, memory, block)) continue;

@@ -45,6 +45,7 @@ struct Totals {
   uint64_t opened = 0;
   uint64_t acquired = 0;
   uint64_t found = 0;
+  uint64_t unsigned_ends = 0;
   uint64_t moved = 0;
   uint64_t shrunk = 0;
   uint64_t with_registers = 0;  // runs of engines swarm and abd
@@ -64,6 +65,7 @@ struct Totals {
     opened += report.opened;
     acquired += report.acquired;
     found += report.found;
+    unsigned_ends += report.unsigned_ends;
     moved += report.moved;
     shrunk += report.shrunk;
     meetings.Add(report.meetings);
@@ -160,8 +162,8 @@ bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_se
             << " splits, " << here.thawed << " registers thawed, " << here.dropped << " dropped, "
             << here.interrupted << " writes interrupted, " << here.opened << " blocks opened, "
             << here.acquired << " of them acquired, " << here.found << " lost objects found, "
-            << here.moved << " records moved, " << here.shrunk << " times shrunk, "
-            << here.fabric_ops << " fabric operations, "
+            << here.unsigned_ends << " ends that owe a look, " << here.moved << " records moved, "
+            << here.shrunk << " times shrunk, " << here.fabric_ops << " fabric operations, "
             << static_cast<uint64_t>(static_cast<double>(here.fabric_ops) / taken.count() / 1000)
             << " k/s, " << taken.count() << " s" << std::endl;
   totals->schedules += here.schedules;

@@ -315,6 +315,8 @@ void World::OutlastFaults(const std::vector<Fault>& faults) {
     if (!fault.amid_shrink) end_ns = std::max(end_ns, fault.at_ns + fault.duration_ns);
   }
   executor_.RunUntil(std::max(started_ns_ + end_ns, amid_shrink_end_ns_));
+  // One that came amid a turn of an agent's has struck when that stood still no more.
+  if (executor_.NowNs() < struck_end_ns_) executor_.RunUntil(struck_end_ns_);
 }
 
 Task<void> World::StartAlone(Agent* agent, bool* started) {
@@ -535,19 +537,24 @@ bool World::Finish() {
   }
   // The agents' last ticks would push out what the clients did.
   trace_.EndLines();
+  std::vector<Agent*> last;
   for (const auto& agent : agents_) {
-    if (!agent->dead()) agent->process().Spawn(agent->gate(), StopAgent(agent.get()));
+    if (!agent->dead()) last.push_back(agent.get());
   }
+  for (Agent* agent : last) agent->process().Spawn(agent->gate(), StopAgent(agent));
   if (!RunUntilDone("the end")) return false;
   // An agent that a last fault held up may have been expelled before it had ended.
   if (lossy_) return true;
-  AccountForAll();
+  // Behind those that left earlier the others have looked, or owe it themselves.
+  AccountForAll(/*owes_look=*/std::any_of(last.begin(), last.end(), [](Agent* agent) {
+    return agent->kv().metrics().ends_unsigned.Value() > 0;
+  }));
   return failure_.empty();
 }
 
-void World::AccountForAll() {
+void World::AccountForAll(bool owes_look) {
   const std::string wrong = AccountForPool(Endpoints(nodes_), master_.newest_view(), *memory_,
-                                           /*may_be_unfinished=*/lossy_);
+                                           /*may_be_unfinished=*/lossy_, owes_look);
   if (!wrong.empty()) Fail(wrong);
 }
 
@@ -576,6 +583,7 @@ Report World::TakeReport() {
     report.opened += metrics.allocator->blocks_opened.Value();
     report.acquired += metrics.allocator->blocks_acquired.Value();
     report.found += metrics.allocator->objects_found.Value();
+    report.unsigned_ends += metrics.ends_unsigned.Value();
     report.moved += metrics.objects_moved.Value();
   }
   report.meetings = meetings_.table();

@@ -38,23 +38,24 @@ struct Report {
   std::string failure;      // empty: nothing was found wrong
   std::string_view engine;  // the plan's engine
   uint64_t trace_hash = 0;
-  uint64_t commands = 0;     // sent
-  uint64_t unanswered = 0;   // commands with an unknown outcome
-  uint64_t fabric_ops = 0;   // applied at memory nodes
-  uint64_t faults = 0;       // that happened
-  uint64_t reused = 0;       // objects allocated a second time
-  uint64_t splits = 0;       // splits of the index
-  uint64_t thawed = 0;       // registers that became records
-  uint64_t dropped = 0;      // registers that were deleted
-  uint64_t interrupted = 0;  // writes to registers that met a seal
-  uint64_t opened = 0;       // blocks that lost their owner
-  uint64_t acquired = 0;     // ... and got one again
-  uint64_t found = 0;        // objects that nothing named any more
-  uint64_t moved = 0;        // records that compaction moved
-  uint64_t flushes = 0;      // that changed a view
-  uint64_t swaps = 0;        // swaps of databases, likewise
-  uint64_t shrunk = 0;       // views with fewer regions
-  uint64_t expelled = 0;     // agents that were told so
+  uint64_t commands = 0;       // sent
+  uint64_t unanswered = 0;     // commands with an unknown outcome
+  uint64_t fabric_ops = 0;     // applied at memory nodes
+  uint64_t faults = 0;         // that happened
+  uint64_t reused = 0;         // objects allocated a second time
+  uint64_t splits = 0;         // splits of the index
+  uint64_t thawed = 0;         // registers that became records
+  uint64_t dropped = 0;        // registers that were deleted
+  uint64_t interrupted = 0;    // writes to registers that met a seal
+  uint64_t opened = 0;         // blocks that lost their owner
+  uint64_t acquired = 0;       // ... and got one again
+  uint64_t found = 0;          // objects that nothing named any more
+  uint64_t unsigned_ends = 0;  // workers that ended and owe the others a look
+  uint64_t moved = 0;          // records that compaction moved
+  uint64_t flushes = 0;        // that changed a view
+  uint64_t swaps = 0;          // swaps of databases, likewise
+  uint64_t shrunk = 0;         // views with fewer regions
+  uint64_t expelled = 0;       // agents that were told so
   uint64_t steps = 0;
   MeetingTable meetings;
   WaitFreedomReport wait_freedom;  // for plans that freeze agents
@@ -160,7 +161,7 @@ class World {
   // An agent dies; once it has been looked for, nothing is lost.
   bool DieAtTheEnd();
   Task<void> StopWell(Agent* agent);
-  void AccountForAll();
+  void AccountForAll(bool owes_look);
   Task<void> ReadAll(Agent* agent, const std::vector<std::string>* keys, uint64_t until_ns);
   [[nodiscard]] uint64_t Patience() const;
   Task<void> RunClient(Agent* agent, Client* client);
@@ -252,6 +253,7 @@ class World {
   uint32_t reviving_ = 0;                       // agents that will be started anew
   bool shrinks_ = false;
   uint64_t amid_shrink_end_ns_ = 0;
+  uint64_t struck_end_ns_ = 0;  // of the faults so far, the last one's
   bool rest_is_taken_ = false;
   bool program_runs_ = false;
   bool ending_ = false;

@@ -248,7 +248,9 @@ void World::StrikeNow(PlannedFault& planned) {
   // An agent that ends comes back by itself.
   const bool ends = fault.kind == FaultKind::kCrashAgent || fault.kind == FaultKind::kLeaveAgent;
   if (fault.duration_ns > 0 && !ends) {
-    executor_.At(executor_.NowNs() + fault.duration_ns, EndFault, &planned);
+    const uint64_t end_ns = executor_.NowNs() + fault.duration_ns;
+    struck_end_ns_ = std::max(struck_end_ns_, end_ns);
+    executor_.At(end_ns, EndFault, &planned);
   }
 }
 

@@ -40,7 +40,7 @@ bool World::DieAtTheEnd() {
     if (!agent->dead()) agent->process().Spawn(agent->gate(), StopWell(agent.get()));
   }
   if (!RunUntilDone("the end")) return false;
-  AccountForAll();
+  AccountForAll(/*owes_look=*/false);
   return failure_.empty();
 }
 
