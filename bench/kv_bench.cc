@@ -6,6 +6,7 @@
 // inserts take is cleared by the kernel when they first touch it, as in an agent.
 #include <benchmark/benchmark.h>
 
+#include <array>
 #include <cmath>
 #include <memory>
 #include <mutex>
@@ -110,8 +111,12 @@ class ThreadStore {
 
 template <typename AnyStore>
 void PrefetchGroup(AnyStore& store, const uint32_t* keys, KeyUse use) {
-  for (int i = 0; i < kInFlight; ++i) store.kv().PrefetchLocation({0, store.name(keys[i])});
-  for (int i = 0; i < kInFlight; ++i) store.kv().PrefetchRecord({0, store.name(keys[i])}, use);
+  std::array<Key, kInFlight> ahead;
+  for (int i = 0; i < kInFlight; ++i) {
+    ahead[i] = {0, store.name(keys[i])};
+    store.kv().PrefetchLocation(&ahead[i]);
+  }
+  for (const Key& key : ahead) store.kv().PrefetchRecord(key, use);
 }
 
 Task<void> Gets(Store& store, const uint32_t* keys) {

@@ -100,6 +100,7 @@ Task<void> Connection::ExecuteBatch() {
     ReplyWriter out(output_, session_.protocol);
     CommandContext context{
         session_, host_.hooks, host_.kv, host_.stats, out, ArgumentsOf(batch_[i]), batch_[i].row};
+    context.first_key = &batch_[i].key;
     context.flow = this;
     if (host_.hooks.observation().pause.was_begun()) [[unlikely]] {
       co_await WaitForPause(context.argv);

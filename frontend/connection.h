@@ -19,6 +19,7 @@
 #include "client_core/coro/loop_executor.h"
 #include "client_core/coro/socket.h"
 #include "client_core/coro/task.h"
+#include "client_core/store/store.h"
 #include "frontend/client_socket.h"
 #include "frontend/client_watch.h"
 #include "frontend/connection_host.h"
@@ -102,7 +103,8 @@ class Connection final : private ReplyFlow {
   struct BatchCommand {
     size_t first_argument;
     size_t argument_count;
-    const CommandRow* row;  // null: not looked up yet, or unknown
+    const CommandRow* row = nullptr;  // null: not looked up yet, or unknown
+    Key key{};                        // argv[1], if it is one and was prefetched
   };
 
   struct Waiting {

@@ -26,7 +26,7 @@ void Connection::ParseBatch() {
     batch_bytes_ += parser_.consumed();
     if (batch_end_ != RespResult::kCommand) break;
     const std::span<const std::string_view> argv = parser_.argv();
-    batch_[batch_size_++] = {arguments_.size(), argv.size(), nullptr};
+    batch_[batch_size_++] = {arguments_.size(), argv.size()};
     arguments_.insert(arguments_.end(), argv.begin(), argv.end());
     // Quoted arguments of an inline command lie in the parser until it is called again.
     const std::less<const char*> before;
@@ -43,11 +43,11 @@ void Connection::PrefetchBatch() {
   for (BatchCommand& command : commands) {
     command.row = LookUpCommand(ArgumentsOf(command));
     PrefetchCommand(host_.kv, session_.database, command.row, ArgumentsOf(command),
-                    PrefetchStage::kLocation);
+                    PrefetchStage::kLocation, &command.key);
   }
-  for (const BatchCommand& command : commands) {
+  for (BatchCommand& command : commands) {
     PrefetchCommand(host_.kv, session_.database, command.row, ArgumentsOf(command),
-                    PrefetchStage::kRecord);
+                    PrefetchStage::kRecord, &command.key);
   }
 }
 

@@ -7,8 +7,35 @@ namespace {
 
 bool IsAligned(const void* at) { return reinterpret_cast<uintptr_t>(at) % 8 == 0; }
 
-uint64_t LoadWord(const std::byte* from) {
-  return __atomic_load_n(reinterpret_cast<const uint64_t*>(from), __ATOMIC_ACQUIRE);
+// True if [remote, remote + bytes) is whole words, as nearly all that is read and written is.
+bool IsWords(const std::byte* remote, uint64_t bytes) {
+  return ((reinterpret_cast<uintptr_t>(remote) | bytes) & 7) == 0;
+}
+
+// Words that a copy moves in one turn of its loop: the compiler does not unroll loops of atomics.
+constexpr uint64_t kStride = 4;
+
+void CopyWordOut(std::byte* to, const std::byte* from, uint64_t word) {
+  const uint64_t value =
+      __atomic_load_n(reinterpret_cast<const uint64_t*>(from) + word, __ATOMIC_ACQUIRE);
+  std::memcpy(to + 8 * word, &value, 8);
+}
+
+void CopyWordIn(std::byte* to, const std::byte* from, uint64_t word) {
+  uint64_t value = 0;
+  std::memcpy(&value, from + 8 * word, 8);
+  __atomic_store_n(reinterpret_cast<uint64_t*>(to) + word, value, __ATOMIC_RELAXED);
+}
+
+template <void (*kCopyWord)(std::byte*, const std::byte*, uint64_t)>
+void CopyWords(std::byte* to, const std::byte* from, uint64_t words) {
+  for (; words >= kStride; words -= kStride, to += 8 * kStride, from += 8 * kStride) {
+    kCopyWord(to, from, 0);
+    kCopyWord(to, from, 1);
+    kCopyWord(to, from, 2);
+    kCopyWord(to, from, 3);
+  }
+  for (; words > 0; --words, to += 8, from += 8) kCopyWord(to, from, 0);
 }
 
 // Bytes up to the next word of remote memory, at most `bytes`.
@@ -35,13 +62,14 @@ void CopyInBytes(std::byte* to, const std::byte* from, uint64_t bytes) {
 }  // namespace
 
 void CopyOut(std::byte* to, const std::byte* from, uint64_t bytes) {
+  if (bytes == 8 && IsAligned(from)) return CopyWordOut(to, from, 0);
+  if (IsWords(from, bytes)) [[likely]]
+    return CopyWords<CopyWordOut>(to, from, bytes / 8);
   const uint64_t head = HeadBytes(from, bytes);
   CopyOutBytes(to, from, head);
-  uint64_t at = head;
-  for (; at + 8 <= bytes; at += 8) {
-    const uint64_t word = LoadWord(from + at);
-    std::memcpy(to + at, &word, 8);
-  }
+  const uint64_t words = (bytes - head) / 8;
+  CopyWords<CopyWordOut>(to + head, from + head, words);
+  const uint64_t at = head + 8 * words;
   CopyOutBytes(to + at, from + at, bytes - at);
 }
 
@@ -52,14 +80,13 @@ void CopyIn(std::byte* to, const std::byte* from, uint64_t bytes) {
     __atomic_store_n(reinterpret_cast<uint64_t*>(to), word, __ATOMIC_RELEASE);
     return;
   }
+  if (IsWords(to, bytes)) [[likely]]
+    return CopyWords<CopyWordIn>(to, from, bytes / 8);
   const uint64_t head = HeadBytes(to, bytes);
   CopyInBytes(to, from, head);
-  uint64_t at = head;
-  for (; at + 8 <= bytes; at += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, from + at, 8);
-    __atomic_store_n(reinterpret_cast<uint64_t*>(to + at), word, __ATOMIC_RELAXED);
-  }
+  const uint64_t words = (bytes - head) / 8;
+  CopyWords<CopyWordIn>(to + head, from + head, words);
+  const uint64_t at = head + 8 * words;
   CopyInBytes(to + at, from + at, bytes - at);
 }
 

@@ -2,6 +2,11 @@
 
 namespace onetrip {
 
+std::byte* RoundTrip::ReserveLarge(size_t bytes) {
+  large_.emplace_back(new std::byte[bytes]);
+  return large_.back().get();
+}
+
 RoundTripPool::~RoundTripPool() {
   CHECK(outstanding_ == 0);
   for (RoundTrip* round_trip : free_) delete round_trip;
@@ -24,7 +29,7 @@ void RoundTripPool::Put(RoundTrip* round_trip) {
   --outstanding_;
   round_trip->op_count_ = 0;
   round_trip->arena_used_ = 0;
-  round_trip->large_.clear();
+  if (!round_trip->large_.empty()) round_trip->large_.clear();
   free_.push_back(round_trip);
 }
 

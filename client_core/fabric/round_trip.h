@@ -75,8 +75,8 @@ class RoundTrip {
   [[nodiscard]] std::span<FabricOp> ops() { return {ops_.data(), op_count_}; }
   // Every operation completed. Meaningful after completion.
   [[nodiscard]] bool all_ok() const {
-    for (size_t i = 0; i < op_count_; ++i) {
-      if (!ops_[i].ok) return false;
+    for (const FabricOp& op : std::span(ops_.data(), op_count_)) {
+      if (!op.ok) return false;
     }
     return true;
   }
@@ -113,6 +113,8 @@ class RoundTrip {
     op.bytes = bytes;
     return op;
   }
+
+  std::byte* ReserveLarge(size_t bytes);
 
   RoundTripPool* pool_ = nullptr;
   uint32_t references_ = 0;
@@ -183,8 +185,7 @@ inline std::byte* RoundTrip::Reserve(size_t bytes) {
     arena_used_ += rounded;
     return place;
   }
-  large_.emplace_back(new std::byte[rounded]);
-  return large_.back().get();
+  return ReserveLarge(rounded);
 }
 
 inline const std::byte* RoundTrip::Read(RemoteAddr at, uint32_t bytes) {

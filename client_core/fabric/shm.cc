@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 
 #include "client_core/base/check.h"
 #include "client_core/fabric/memory_ops.h"
@@ -59,10 +60,11 @@ bool ShmFabric::Reaches(NodeId node) const {
 }
 
 bool ShmFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> /*waiter*/) {
+  const std::span<const Node> nodes(nodes_);
   for (FabricOp& op : round_trip->ops()) {
     op.ok = false;
-    if (op.node.value >= nodes_.size()) continue;
-    const Node& node = nodes_[op.node.value];
+    if (op.node.value >= nodes.size()) continue;
+    const Node& node = nodes[op.node.value];
     // Addresses may come out of remote memory: a bad one fails, it does not touch anything.
     if (!InBounds(op, node.bytes) || !node.endpoint->reachable()) continue;
     ExecuteOp(op, node.base);

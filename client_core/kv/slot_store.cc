@@ -114,16 +114,16 @@ Task<Status> SlotStore::CheckPool(PoolCounts* counts) {
   co_return co_await check.Run();
 }
 
-void SlotStore::PrefetchLocation(Key key) const {
-  if (key.database >= kMaxDatabases) return;
-  const KeyHash hash(HashKey(core_.context.view().keyspaces[key.database], key.bytes));
+void SlotStore::PrefetchLocation(Key* key) const {
+  if (key->database >= kMaxDatabases) return;
+  const KeyHash hash = core_.MakeKey(key).hash;
   if (core_.registers) core_.registers->cache.table().Prefetch(hash);
   core_.index.PrefetchLocation(hash);
 }
 
-void SlotStore::PrefetchRecord(Key key, KeyUse use) const {
+void SlotStore::PrefetchRecord(const Key& key, KeyUse use) const {
   if (key.database >= kMaxDatabases) return;
-  const KeyHash hash(HashKey(core_.context.view().keyspaces[key.database], key.bytes));
+  const KeyHash hash = core_.MakeKey(key).hash;
   const RegisterPlace* place =
       core_.registers ? core_.registers->cache.table().Find(hash) : nullptr;
   if (place == nullptr) return core_.index.PrefetchRecord(hash);
@@ -132,7 +132,7 @@ void SlotStore::PrefetchRecord(Key key, KeyUse use) const {
   const View& view = core_.context.view();
   const int live = view.LiveReplicas(place->addr);
   // As of the view in which it was remembered.
-  int replica = place->in_place_replica % live;
+  int replica = place->in_place_replica < live ? place->in_place_replica : 0;
   if (use == KeyUse::kWrite) {
     __builtin_prefetch(entry + 64);
     __builtin_prefetch(entry + 128);
@@ -143,7 +143,8 @@ void SlotStore::PrefetchRecord(Key key, KeyUse use) const {
     return;
   }
   // A read asks a majority, and of one of them the in-place copy.
-  for (int i = 0; i < std::min(view.replicas / 2 + 1, live); ++i) {
+  const int asked = std::min(view.replicas / 2 + 1, live);
+  for (int i = 0; i < asked; ++i) {
     core_.context.fabric.Prefetch(view.Locate(place->addr, replica),
                                   i == 0 ? place->bytes : place->in_place_from);
     if (++replica == live) replica = 0;

@@ -78,8 +78,8 @@ class SlotStore final : public Kv {
   Task<Status> CheckPool(PoolCounts* counts) override;
   void SetActiveExpiry(bool active) override { chores_.expiry.SetActiveExpiry(active); }
   [[nodiscard]] size_t keys_at_once() const override;
-  void PrefetchLocation(Key key) const override;
-  void PrefetchRecord(Key key, KeyUse use) const override;
+  void PrefetchLocation(Key* key) const override;
+  void PrefetchRecord(const Key& key, KeyUse use) const override;
   Task<void> Yield() override;
   [[nodiscard]] uint64_t NowMs() const override { return core_.context.clock.NowMs(); }
   [[nodiscard]] uint64_t NowUs() const override { return core_.context.clock.NowUs(); }

@@ -65,13 +65,6 @@ void OwnBlocks::Unlist(OwnBlock& block) {
   list.pop_back();
 }
 
-uint32_t OwnBlocks::BufferList(SizeClass size_class, GlobalAddr at) {
-  if (node_sets_view_ != context_.view().epoch) [[unlikely]]
-    RelistBuffers();
-  CHECK(at.region() < node_set_of_.size());
-  return node_set_of_[at.region()] * SizeClass::kCount + size_class.index();
-}
-
 void OwnBlocks::RelistBuffers() {
   const View& view = context_.view();
   node_sets_view_ = view.epoch;

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "client_core/base/check.h"
 #include "client_core/cluster/view.h"
 #include "client_core/layout/global_addr.h"
 #include "client_core/layout/size_class.h"
@@ -120,7 +121,13 @@ class OwnBlocks {
     return BufferList(want.size_class, want.near);
   }
   // A new view may put blocks into other lists here.
-  uint32_t BufferList(SizeClass size_class, GlobalAddr at);
+  uint32_t BufferList(SizeClass size_class, GlobalAddr at) {
+    if (node_sets_view_ != context_.view().epoch) [[unlikely]] {
+      RelistBuffers();
+    }
+    CHECK(at.region() < node_set_of_.size());
+    return node_set_of_[at.region()] * SizeClass::kCount + size_class.index();
+  }
   // True when the block at `start` is one that serves `want`.
   bool IsListedFor(GlobalAddr start, const Want& want);
   [[nodiscard]] size_t list_count() const { return lists_.size(); }

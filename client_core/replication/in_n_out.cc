@@ -1,6 +1,5 @@
 #include "client_core/replication/in_n_out.h"
 
-#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -11,22 +10,9 @@ namespace {
 
 using State = ReplicaSeen::State;
 
-uint64_t WordAt(const std::byte* image, uint64_t offset) {
-  uint64_t word;
-  std::memcpy(&word, image + offset, sizeof(word));
-  return word;
-}
-
 RemoteAddr Plus(RemoteAddr at, uint64_t bytes) { return {at.node, at.offset + bytes}; }
 
 }  // namespace
-
-bool InNOut::Find(NodeId node, GlobalAddr addr, RemoteAddr* at) {
-  const View& view = context_.view();
-  if (!view.Contains(addr)) return false;
-  *at = view.LocateOn(addr, node);
-  return at->node == node;
-}
 
 RoundTripPtr InNOut::WriteBuffer(const RegisterRef& ref, NodeId node, MetaWord word,
                                  const WrittenValue& value) {
@@ -210,9 +196,10 @@ Task<void> InNOut::CopyInPlace(RegisterRef ref, MetaWord word, WrittenValue valu
 void InNOut::AddVerify(RoundTrip& batch, const RegisterRef& ref, uint8_t lane, MetaWord word) {
   if (word.verified()) return;
   const View& view = context_.view();
-  for (int replica = 0; replica < view.LiveReplicas(ref.addr); ++replica) {
-    batch.Cas(view.Locate(ref.addr + ref.shape.lane_offset(lane), replica), word.bits(),
-              word.AsVerified().bits());
+  const int live = view.LiveReplicas(ref.addr);
+  const GlobalAddr at = ref.addr + ref.shape.lane_offset(lane);
+  for (int replica = 0; replica < live; ++replica) {
+    batch.Cas(view.Locate(at, replica), word.bits(), word.AsVerified().bits());
   }
 }
 
@@ -253,54 +240,11 @@ EarlierLook InNOut::LookBack(const RegisterRef& ref, RoundTrip& batch, NodeId no
   return look;
 }
 
-bool InNOut::IsOf(const RegisterRef& ref, const std::byte* image) {
-  return WordAt(image, offsetof(RegisterHeader, incarnation)) == ref.incarnation &&
-         WordAt(image, offsetof(RegisterHeader, birth_ticks)) == ref.birth.value;
-}
-
-MetaWord InNOut::LargestIn(const RegisterRef& ref, const std::byte* image, uint8_t* lane) {
-  MetaWord largest;
-  for (uint32_t i = 0; i < ref.shape.lanes; ++i) {
-    const MetaWord word(WordAt(image, ref.shape.lane_offset(i)));
-    if (word <= largest) continue;
-    largest = word;
-    *lane = static_cast<uint8_t>(i);
-  }
-  return largest;
-}
-
-MetaWord InNOut::LaneIn(const RegisterRef& ref, const std::byte* image, uint8_t lane) {
-  return MetaWord(WordAt(image, ref.shape.lane_offset(lane)));
-}
-
 bool InNOut::ReadInPlace(const RegisterRef& ref, const std::byte* image, MetaWord word,
                          WrittenValue* value) {
   return ref.shape.in_place_bytes > 0 &&
          DecodeInPlace(image + ref.shape.in_place_offset(), InPlaceBytes(ref.shape.in_place_bytes),
                        word, value);
-}
-
-ReadLook InNOut::LookAt(const RegisterRef& ref, NodeId node, const std::byte* image,
-                        const uint64_t* seal, bool looks_twice) {
-  ReadLook look;
-  look.is_of_register = IsOf(ref, image);
-  look.largest = LargestIn(ref, image, &look.lane);
-  const GlobalAddr buffer = look.largest.buffer(ref.addr);
-  RemoteAddr at;
-  look.has_buffer = buffer.region() == ref.addr.region() || Find(node, buffer, &at);
-  // One READ is not of one moment: its first lanes may have grown before its last ones were read.
-  uint8_t lane = 0;
-  const auto* again = reinterpret_cast<const std::byte*>(seal) - kSealOffset;
-  look.steady = looks_twice && LargestIn(ref, again, &lane) == look.largest;
-  look.seal = *seal;
-  return look;
-}
-
-LanesLook InNOut::LookAtLanes(const RegisterRef& ref, const std::byte* image) {
-  LanesLook look;
-  look.largest = LargestIn(ref, image, &look.lane);
-  look.open = WordAt(image, kSealOffset) == 0;
-  return look;
 }
 
 }  // namespace onetrip

@@ -12,7 +12,9 @@
 #ifndef ONETRIP_CLIENT_CORE_REPLICATION_IN_N_OUT_H_
 #define ONETRIP_CLIENT_CORE_REPLICATION_IN_N_OUT_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "client_core/coro/task.h"
@@ -84,6 +86,9 @@ class InNOut {
   // Which of `replicas` live ones has the in-place copy. Another after a change of the view: a copy
   // is believed wherever it is found to be right.
   static int InPlaceReplica(const RegisterRef& ref, int replicas) {
+    // A division by a constant is none; this is the usual number.
+    if (replicas == 3) [[likely]]
+      return static_cast<int>(ref.incarnation % 3);
     return static_cast<int>(ref.incarnation % static_cast<uint64_t>(replicas));
   }
 
@@ -138,7 +143,7 @@ class InNOut {
   // Tells what a READ of header and lanes on `node`, and then one of the seal, have shown. `seal`
   // may be the beginning of a second READ of the lanes.
   ReadLook LookAt(const RegisterRef& ref, NodeId node, const std::byte* image, const uint64_t* seal,
-                  bool looks_twice);
+                  bool looks_twice) const;
   // Tells what a READ of header and lanes has shown.
   static LanesLook LookAtLanes(const RegisterRef& ref, const std::byte* image);
 
@@ -148,9 +153,14 @@ class InNOut {
   // These read an image with header and lanes, the last one with the in-place area, too: if it is
   // of the register, the largest word and its lane, one lane, and the in-place copy of the write
   // `word`, if that is there.
-  static bool IsOf(const RegisterRef& ref, const std::byte* image);
+  static bool IsOf(const RegisterRef& ref, const std::byte* image) {
+    return WordAt(image, offsetof(RegisterHeader, incarnation)) == ref.incarnation &&
+           WordAt(image, offsetof(RegisterHeader, birth_ticks)) == ref.birth.value;
+  }
   static MetaWord LargestIn(const RegisterRef& ref, const std::byte* image, uint8_t* lane);
-  static MetaWord LaneIn(const RegisterRef& ref, const std::byte* image, uint8_t lane);
+  static MetaWord LaneIn(const RegisterRef& ref, const std::byte* image, uint8_t lane) {
+    return MetaWord(WordAt(image, ref.shape.lane_offset(lane)));
+  }
   // Empty if the reply has no image.
   static MetaWord LaneIn(const RegisterRef& ref, const ReplicaReply& reply, uint8_t lane) {
     return reply.image == nullptr ? MetaWord() : LaneIn(ref, reply.image, lane);
@@ -161,9 +171,14 @@ class InNOut {
   // Where the live replica of `addr` on `node` lies; false if none is there. Writers choose buffers
   // in regions that lie on the nodes of their registers, but these come back one by one to a node
   // that was out.
-  [[nodiscard]] bool Find(NodeId node, GlobalAddr addr, RemoteAddr* at);
+  [[nodiscard]] bool Find(NodeId node, GlobalAddr addr, RemoteAddr* at) const;
 
  private:
+  static uint64_t WordAt(const std::byte* image, uint64_t offset) {
+    uint64_t word;
+    std::memcpy(&word, image + offset, sizeof(word));
+    return word;
+  }
   // Returns true if a replica is read with its in-place area.
   [[nodiscard]] bool ReadsInPlace(const RegisterRef& ref, const QuorumCall::Share& share) {
     return options_.in_place && share.replica() == InPlaceReplica(ref, share.replicas());
@@ -177,6 +192,58 @@ class InNOut {
   WorkerContext& context_;
   const RegisterOptions options_;
 };
+
+// These are on the way of every GET and SET.
+inline bool InNOut::Find(NodeId node, GlobalAddr addr, RemoteAddr* at) const {
+  const View& view = context_.view();
+  if (!view.Contains(addr)) return false;
+  const RegionPlacement& placement = view.regions[addr.region()];
+  const int live = view.replicas - placement.missing;
+  for (int i = 0; i < live; ++i) {
+    if (placement.nodes[i] != node) continue;
+    *at = {node, placement.base[i] + addr.offset()};
+    return true;
+  }
+  return false;
+}
+
+inline MetaWord InNOut::LargestIn(const RegisterRef& ref, const std::byte* image, uint8_t* lane) {
+  const std::byte* const lanes = image + ref.shape.lanes_offset();
+  const uint32_t count = ref.shape.lanes;
+  MetaWord largest;
+  uint32_t at = *lane;
+  for (uint32_t i = 0; i < count; ++i) {
+    const MetaWord word(WordAt(lanes, 8 * uint64_t{i}));
+    if (word <= largest) continue;
+    largest = word;
+    at = i;
+  }
+  *lane = static_cast<uint8_t>(at);
+  return largest;
+}
+
+inline ReadLook InNOut::LookAt(const RegisterRef& ref, NodeId node, const std::byte* image,
+                               const uint64_t* seal, bool looks_twice) const {
+  ReadLook look;
+  look.is_of_register = IsOf(ref, image);
+  look.largest = LargestIn(ref, image, &look.lane);
+  const GlobalAddr buffer = look.largest.buffer(ref.addr);
+  RemoteAddr at;
+  look.has_buffer = buffer.region() == ref.addr.region() || Find(node, buffer, &at);
+  // One READ is not of one moment: its first lanes may have grown before its last ones were read.
+  uint8_t lane = 0;
+  const auto* again = reinterpret_cast<const std::byte*>(seal) - kSealOffset;
+  look.steady = looks_twice && LargestIn(ref, again, &lane) == look.largest;
+  look.seal = *seal;
+  return look;
+}
+
+inline LanesLook InNOut::LookAtLanes(const RegisterRef& ref, const std::byte* image) {
+  LanesLook look;
+  look.largest = LargestIn(ref, image, &look.lane);
+  look.open = WordAt(image, kSealOffset) == 0;
+  return look;
+}
 
 }  // namespace onetrip
 

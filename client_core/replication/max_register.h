@@ -134,12 +134,15 @@ class MaxRegister {
   }
   // Returns true if there are channels to a majority of the replicas: a write that is posted
   // without them is of unknown outcome.
-  [[nodiscard]] bool ReachesMajority(const RegisterRef& ref) {
-    const ReplicaNodes nodes = ReplicaNodes::Of(context_.view(), ref.addr);
-    const auto end = nodes.node.begin() + nodes.count;
-    return std::count_if(nodes.node.begin(), end, [this](NodeId node) {
-             return context_.fabric.Reaches(node);
-           }) >= majority(ref);
+  [[nodiscard]] bool ReachesMajority(const RegisterRef& ref) const {
+    const View& view = context_.view();
+    const int live = view.LiveReplicas(ref.addr);
+    const auto& nodes = view.regions[ref.addr.region()].nodes;
+    int needed = majority_of(live);
+    for (int i = 0; i < live && needed > 0; ++i) {
+      if (context_.fabric.Reaches(nodes[i])) --needed;
+    }
+    return needed <= 0;
   }
   [[nodiscard]] const RegisterOptions& options() const { return options_; }
   // A majority of all replicas, the missing ones counted; all live ones if these are fewer, which

@@ -12,7 +12,7 @@ bool SafeGuess::ReadFast(RegisterHandle& handle, Tuple* m, const std::byte** ima
   const RegisterRef& ref = handle.ref;
   const View& view = context_.view();
   const int live = view.LiveReplicas(ref.addr);
-  const int needed = Planted(Bug::kInlineReadOfOne) ? 1 : max_register_.majority(ref);
+  const int needed = Planted(Bug::kInlineReadOfOne) ? 1 : max_register_.majority_of(live);
   int replica = InNOut::InPlaceReplica(ref, live);
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
   std::array<const std::byte*, kMaxReplicas> images;

@@ -1,6 +1,7 @@
 #include "client_core/replication/snapshot.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "client_core/base/planted_bug.h"
 #include "client_core/layout/record.h"
@@ -268,8 +269,12 @@ Task<Status> Snapshot::CommitLog(Operation& operation, const SlotWrite& write) {
 void Snapshot::AddCommitLog(RoundTrip& round_trip, const SlotWrite& write) const {
   if (write.log.is_null()) return;
   const View& view = context_.view();
-  for (int replica = 0; replica < view.LiveReplicas(write.log); ++replica) {
-    round_trip.WriteWord(view.Locate(write.log, replica), write.v_old | kLogCommitted);
+  const int live = view.LiveReplicas(write.log);
+  const uint64_t word = write.v_old | kLogCommitted;
+  std::byte* const from = round_trip.Reserve(sizeof(word));
+  std::memcpy(from, &word, sizeof(word));
+  for (int replica = 0; replica < live; ++replica) {
+    round_trip.Write(view.Locate(write.log, replica), from, sizeof(word));
   }
 }
 

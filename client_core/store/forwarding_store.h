@@ -57,8 +57,10 @@ class ForwardingKv : public Kv {
   Task<Status> CheckPool(PoolCounts* counts) override { return store_.CheckPool(counts); }
   void SetActiveExpiry(bool active) override { store_.SetActiveExpiry(active); }
   [[nodiscard]] size_t keys_at_once() const override { return store_.keys_at_once(); }
-  void PrefetchLocation(Key key) const override { store_.PrefetchLocation(key); }
-  void PrefetchRecord(Key key, KeyUse use) const override { store_.PrefetchRecord(key, use); }
+  void PrefetchLocation(Key* key) const override { store_.PrefetchLocation(key); }
+  void PrefetchRecord(const Key& key, KeyUse use) const override {
+    store_.PrefetchRecord(key, use);
+  }
   Task<void> Yield() override { return store_.Yield(); }
   [[nodiscard]] uint64_t NowMs() const override { return store_.NowMs(); }
   [[nodiscard]] uint64_t NowUs() const override { return store_.NowUs(); }

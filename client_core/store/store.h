@@ -255,9 +255,10 @@ class Kv {
   [[nodiscard]] virtual size_t keys_at_once() const = 0;
 
   // Hints that `key` will be used soon: pulls its lines of the location cache, then, when called a
-  // second time with the first stage done, of index and record. Each returns at once.
-  virtual void PrefetchLocation(Key key) const = 0;
-  virtual void PrefetchRecord(Key key, KeyUse use) const = 0;
+  // second time with the first stage done, of index and record. Each returns at once. The key keeps
+  // its hash, for the second stage and the operation.
+  virtual void PrefetchLocation(Key* key) const = 0;
+  virtual void PrefetchRecord(const Key& key, KeyUse use) const = 0;
 
   // Lets others of this worker go on, amid work that takes long.
   virtual Task<void> Yield() = 0;

@@ -24,6 +24,7 @@ namespace onetrip {
 
 class Kv;
 struct CommandRow;
+struct Key;
 struct LargeValue;
 
 struct CommandContext {
@@ -36,6 +37,9 @@ struct CommandContext {
 
   // Filled by BeginCommand(); a caller that has looked the command up may do so instead.
   const CommandRow* command = nullptr;
+
+  // argv[1] with the hash that a prefetch has left; null, or without a hash: there was none.
+  const Key* first_key = nullptr;
 
   // Filled by BeginCommand().
   uint64_t started_ns = 0;  // 0: this call is not timed.

@@ -141,6 +141,10 @@ struct CommandRow {
     return name.find('|') != std::string_view::npos;
   }
   [[nodiscard]] constexpr bool takes_constant_time() const { return (flags & kConstantTime) != 0; }
+  // argv[1] is the only key.
+  [[nodiscard]] constexpr bool has_one_key() const {
+    return keys.first == 1 && keys.last == 1 && more_keys.first == 0;
+  }
   [[nodiscard]] constexpr bool AcceptsArgumentCount(size_t count) const {
     const auto given = static_cast<int64_t>(count);
     return arity >= 0 ? given == arity : given >= -arity;

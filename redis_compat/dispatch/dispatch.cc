@@ -236,20 +236,27 @@ void AnswerProtocolError(const RespParser& parser, Session& session, CommandStat
 }
 
 void PrefetchCommand(Kv& kv, uint32_t database, const CommandRow* row,
-                     std::span<const std::string_view> argv, PrefetchStage stage) {
+                     std::span<const std::string_view> argv, PrefetchStage stage, Key* first) {
   // Beyond this many keys the lines would push each other out before they are used.
   constexpr size_t kKeysMax = 16;
   if (row == nullptr || row->keys.first == 0) {
     return;
+  }
+  const auto prefetch = [&](Key* key) {
+    stage == PrefetchStage::kLocation ? kv.PrefetchLocation(key)
+                                      : kv.PrefetchRecord(*key, UseOf(*row));
+  };
+  if (row->has_one_key() && row->AcceptsArgumentCount(argv.size())) [[likely]] {
+    if (stage == PrefetchStage::kLocation) *first = Key{database, argv[1]};
+    return prefetch(first);
   }
   size_t keys = 0;
   ForEachKey(*row, argv.size(), [&](size_t index) {
     if (++keys > kKeysMax) {
       return;
     }
-    const Key key{database, argv[index]};
-    stage == PrefetchStage::kLocation ? kv.PrefetchLocation(key)
-                                      : kv.PrefetchRecord(key, UseOf(*row));
+    Key key{database, argv[index]};
+    prefetch(&key);
   });
 }
 

@@ -73,9 +73,10 @@ enum class PrefetchStage : uint8_t { kLocation, kRecord };
 
 // Tells the storage which keys a command will touch, so that their memory is on its way when the
 // command runs; for the next commands of a pipeline. Does nothing for commands without keys. `row`
-// is LookUpCommand(argv).
+// is LookUpCommand(argv). `first`, the same in both stages, is left with argv[1] and its hash if
+// that is a key: for CommandContext::first_key.
 void PrefetchCommand(Kv& kv, uint32_t database, const CommandRow* row,
-                     std::span<const std::string_view> argv, PrefetchStage stage);
+                     std::span<const std::string_view> argv, PrefetchStage stage, Key* first);
 
 // The limits that the parser must enforce for this connection now.
 RespLimits LimitsOf(const Session& session, const ServerConfig& config);

@@ -18,7 +18,12 @@ namespace onetrip {
 
 // The key at argv[index], in the connection's database.
 inline Key KeyAt(const CommandContext& context, size_t index) {
-  return Key{context.session.database, context.argv[index]};
+  Key key{context.session.database, context.argv[index]};
+  if (index == 1 && context.first_key != nullptr) {
+    key.hashed_under = context.first_key->hashed_under;
+    key.hash = context.first_key->hash;
+  }
+  return key;
 }
 
 // Answers a read that failed and returns true. A key too long to be stored is simply not there.
@@ -143,7 +148,8 @@ inline void PrefetchAhead(const CommandContext& context, size_t index, size_t st
     context.kv.PrefetchRecord(KeyAt(context, record), UseOf(*context.command));
   }
   if (location < context.argv.size()) {
-    context.kv.PrefetchLocation(KeyAt(context, location));
+    Key key = KeyAt(context, location);
+    context.kv.PrefetchLocation(&key);
   }
 }
 

@@ -43,6 +43,25 @@ TEST_F(ConnectionTest, RepliesToADeepPipelineInOrder) {
   sender.join();
 }
 
+// Keys are looked ahead for in the database that is selected when the batch begins.
+TEST_F(ConnectionTest, APipelineMayChangeItsDatabaseBetweenCommandsOnOneKey) {
+  const std::string request = Resp({"SET", "k", "zero"}) + Resp({"SELECT", "1"}) +
+                              Resp({"GET", "k"}) + Resp({"SET", "k", "one"}) + Resp({"GET", "k"}) +
+                              Resp({"SELECT", "0"}) + Resp({"GET", "k"}) +
+                              Resp({"SWAPDB", "0", "1"}) + Resp({"GET", "k"}) + Resp({"DEL", "k"}) +
+                              Resp({"GET", "k"}) + Resp({"SELECT", "1"}) + Resp({"GET", "k"});
+  const std::string expected = "+OK\r\n+OK\r\n$-1\r\n+OK\r\n" + BulkReply("one") + "+OK\r\n" +
+                               BulkReply("zero") + "+OK\r\n" + BulkReply("one") +
+                               ":1\r\n$-1\r\n+OK\r\n" + BulkReply("zero");
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE(client_.Send(request));
+    EXPECT_EQ(client_.Read(expected.size()), expected);
+    // As it began: database 0, and nothing under the key.
+    EXPECT_EQ(client_.Ask({"DEL", "k"}, ":1\r\n"), ":1\r\n");
+    EXPECT_EQ(client_.Ask({"SELECT", "0"}, "+OK\r\n"), "+OK\r\n");
+  }
+}
+
 TEST_F(ConnectionTest, APipelineSentWholeBeforeAReplyIsReadDoesNotDeadlock) {
   const std::string value(1000, 'v');
   EXPECT_EQ(client_.Ask({"SET", "k", value}, "+OK\r\n"), "+OK\r\n");

@@ -62,6 +62,29 @@ TEST_P(KvSwapTest, KeysAndCountsGoAlong) {
   EXPECT_EQ(Count(0), 29U);
 }
 
+TEST_P(KvSwapTest, AHashThatAKeyKeepsCountsUnderItsKeyspaceOnly) {
+  ASSERT_TRUE(Set(0, "k").ok());
+  Key key{0, "k"};
+  kv().PrefetchLocation(&key);
+  kv().PrefetchRecord(key, KeyUse::kRead);
+  const uint64_t hash = key.hash;
+  Key again = key;
+  kv().PrefetchLocation(&again);
+  EXPECT_EQ(again.hash, hash);
+  ReadResult result;
+  ASSERT_TRUE(BlockOn(worker_.executor(), kv().Get(key, &result)).ok());
+  EXPECT_TRUE(result.found());
+  Swap(0, 1);
+  ASSERT_TRUE(BlockOn(worker_.executor(), kv().Get(key, &result)).ok());
+  EXPECT_FALSE(result.found());
+  key.database = 1;
+  ASSERT_TRUE(BlockOn(worker_.executor(), kv().Get(key, &result)).ok());
+  EXPECT_TRUE(result.found());
+  key.database = 0;
+  kv().PrefetchLocation(&key);
+  EXPECT_NE(key.hash, hash);
+}
+
 TEST_P(KvSwapTest, AFlushEmptiesTheDatabaseThatIsNamedNow) {
   ASSERT_TRUE(Set(0, "old").ok());
   ASSERT_TRUE(Set(1, "kept").ok());

@@ -21,22 +21,6 @@ KvCore::KvCore(WorkerContext& context, Engine& engine)
   reclaimer.SetBeforeEpoch(&allocator.retired_registers());
 }
 
-IndexKey KvCore::MakeKey(const Key& key) {
-  CHECK(key.database < kMaxDatabases);
-  const KeyspaceId keyspace = context.view().keyspaces[key.database];
-  if (key.hashed_under == uint64_t{keyspace.value} + 1) {
-    return {keyspace, key.bytes, KeyHash(key.hash)};
-  }
-  return IndexKey::Make(keyspace, key.bytes);
-}
-
-IndexKey KvCore::MakeKey(Key* key) {
-  const IndexKey made = MakeKey(*key);
-  key->hashed_under = uint64_t{made.keyspace.value} + 1;
-  key->hash = made.hash.bits();
-  return made;
-}
-
 bool KvCore::IsExpired(const std::byte* record) const {
   const uint64_t deadline_ms = LoadRecordHeader(record).deadline_ms;
   return deadline_ms != 0 && context.clock.NowMs() >= deadline_ms;

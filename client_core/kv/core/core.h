@@ -64,9 +64,21 @@ class KvCore {
                            Allocator::Holder* idle);
 
   // The key as the index knows it, under the keyspace that its database means now.
-  IndexKey MakeKey(const Key& key);
+  [[nodiscard]] IndexKey MakeKey(const Key& key) const {
+    CHECK(key.database < kMaxDatabases);
+    const KeyspaceId keyspace = context.view().keyspaces[key.database];
+    if (key.hashed_under == uint64_t{keyspace.value} + 1) {
+      return {keyspace, key.bytes, KeyHash(key.hash)};
+    }
+    return IndexKey::Make(keyspace, key.bytes);
+  }
   // The same, whose hash the key keeps for the next time.
-  IndexKey MakeKey(Key* key);
+  [[nodiscard]] IndexKey MakeKey(Key* key) const {
+    const IndexKey made = MakeKey(*key);
+    key->hashed_under = uint64_t{made.keyspace.value} + 1;
+    key->hash = made.hash.bits();
+    return made;
+  }
   [[nodiscard]] bool IsExpired(const std::byte* record) const;
   [[nodiscard]] bool IsExpired(const KeyValue& value) const {
     return value.deadline_ms != 0 && context.clock.NowMs() >= value.deadline_ms;

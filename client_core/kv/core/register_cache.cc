@@ -228,7 +228,9 @@ Task<Status> RegisterCache::Refill(SizeClass size_class, GlobalAddr near, Alloca
 }
 
 void RegisterCache::Retire(OutBuffer buffer, SizeClass size_class) {
-  if (buffer.used.value > clock_.Now().value + kLateTicks) {
+  // A time that is not late by an earlier look at the clock is not late now.
+  if (buffer.used.value > looked_at_clock_.value + kLateTicks) looked_at_clock_ = clock_.Now();
+  if (buffer.used.value > looked_at_clock_.value + kLateTicks) {
     late_[buffer.addr.bits()] = buffer.used;
   } else {
     used_floor_ = std::max(used_floor_, buffer.used);

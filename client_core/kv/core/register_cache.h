@@ -255,6 +255,7 @@ class RegisterCache final : public RegisterListener {
   // others the times are at most `used_floor_`.
   absl::flat_hash_map<uint64_t, Ticks> late_;
   Ticks used_floor_;
+  Ticks looked_at_clock_;  // Retire: the clock, at some time in the past
   uint64_t forgotten_ = 0;
   uint16_t doubts_ = 1;
   uint64_t in_use_ = 0;  // entries that were forgotten while they were used

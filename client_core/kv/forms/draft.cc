@@ -54,11 +54,13 @@ void Drafts::Encode(const IndexKey& key, const NewRecord& record, Draft* draft) 
 
 void Drafts::AddWrites(RoundTrip& round_trip, const Draft& draft) const {
   const View& view = core_.context.view();
-  for (int replica = 0; replica < core_.engine.Replicas(view, draft.addr); ++replica) {
+  const int replicas = core_.engine.Replicas(view, draft.addr);
+  for (int replica = 0; replica < replicas; ++replica) {
     round_trip.Write(view.Locate(draft.addr, replica), draft.record, draft.bytes);
   }
   if (!draft.is_register) return;
-  for (int replica = 0; replica < core_.engine.Replicas(view, draft.out.addr); ++replica) {
+  const int buffers = core_.engine.Replicas(view, draft.out.addr);
+  for (int replica = 0; replica < buffers; ++replica) {
     round_trip.Write(view.Locate(draft.out.addr + kBufferBulkOffset, replica), draft.out_bulk,
                      draft.out_bytes);
   }

@@ -45,6 +45,13 @@ Task<void> DeleteOne(CommandContext& context, size_t index, KeyOutcome* outcome)
   if (outcome->status.code() == StatusCode::kTooLarge) outcome->status = Status::Ok();
 }
 
+// Answers a DEL that has removed `removed` keys. Null: none failed.
+void ReplyDeleted(CommandContext& context, int64_t removed, const KeyOutcome* failed) {
+  if (failed == nullptr) return context.out.Integer(removed);
+  ReplyStatus(context.out, failed->status,
+              removed > 0 ? StorageStep::kLaterWrite : StorageStep::kWrite);
+}
+
 Task<void> LookForOne(CommandContext& context, size_t index, KeyOutcome* outcome) {
   ReadResult result;
   outcome->status = co_await context.kv.GetPart(KeyAt(context, index), kNoValue, &result);
@@ -54,6 +61,12 @@ Task<void> LookForOne(CommandContext& context, size_t index, KeyOutcome* outcome
 }  // namespace
 
 Task<void> DelCommand(CommandContext& context) {
+  if (context.argv.size() == 2) {
+    KeyOutcome only;
+    co_await DeleteOne(context, 1, &only);
+    ReplyDeleted(context, only.was_there ? 1 : 0, only.status.ok() ? nullptr : &only);
+    co_return;
+  }
   KeyOutcomes batch(context.kv.keys_at_once());
   int64_t removed = 0;
   for (size_t i = 1; i < context.argv.size();) {
@@ -64,14 +77,10 @@ Task<void> DelCommand(CommandContext& context) {
     const std::span<const KeyOutcome> outcomes(batch.data(), end - i);
     removed += std::ranges::count_if(outcomes, &KeyOutcome::was_there);
     const KeyOutcome* const failed = WorstOf(outcomes);
-    if (failed != nullptr) {
-      ReplyStatus(context.out, failed->status,
-                  removed > 0 ? StorageStep::kLaterWrite : StorageStep::kWrite);
-      co_return;
-    }
+    if (failed != nullptr) co_return ReplyDeleted(context, removed, failed);
     i = end;
   }
-  context.out.Integer(removed);
+  ReplyDeleted(context, removed, nullptr);
 }
 
 Task<void> ExistsCommand(CommandContext& context) {
