@@ -209,12 +209,17 @@ bool SimProcess::RunReady() {
 }
 
 bool SimProcess::TakeTurn() {
+  const auto fire_one = [this] {
+    return TimerWorldNs() <= world_.NowNs() && timers().FireOne(NowNs());
+  };
+  // Time may have passed in a turn: coroutines that yield again and again keep no timer waiting.
+  if (std::exchange(timers_are_next_, false) && fire_one()) return true;
   if (!ready_.empty()) {
+    timers_are_next_ = stack_ != nullptr;
     ready_.Pop().resume();
     return true;
   }
-  if (PollAll()) return true;
-  return TimerWorldNs() <= world_.NowNs() && timers().FireOne(NowNs());
+  return PollAll() || fire_one();
 }
 
 uint64_t SimProcess::EarliestWorldNs() const {

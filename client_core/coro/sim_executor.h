@@ -175,6 +175,7 @@ class SimProcess final : private SkewedClockHolder, public Executor {
   std::unique_ptr<Fiber> stack_;    // null: it cannot stand still amid a turn
   std::optional<Spawned> spawned_;  // what the next turn begins with
   bool gate_was_open_ = true;
+  bool timers_are_next_ = false;
   uint64_t goes_on_ns_ = 0;  // amid a turn: until then it stands still
   bool hurries_ = false;     // it does not stand still
 };

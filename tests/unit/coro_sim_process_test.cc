@@ -186,6 +186,26 @@ TEST(SimProcessTest, TheWorldWaitsForTheEndOfATurnAndTheTurnHurries) {
   EXPECT_EQ(world.held_up_max_ns(), world.NowNs() - 100);
 }
 
+Task<void> YieldAgainAndAgain(SimExecutor& world, SimProcess& process, int times) {
+  for (int i = 0; i < times; ++i) {
+    world.StandStill(process, 10);
+    co_await process.Yield();
+  }
+}
+
+TEST(SimProcessTest, TimersFireAlthoughCoroutinesThatTakeTimeYieldAgainAndAgain) {
+  SimExecutor world(1);
+  SimProcess process(world, 1);
+  process.UseOwnStack();
+  Gate gate(world);
+  Journal journal;
+  process.Spawn(gate, Tick(process, 't', 100, 3, &journal));
+  process.Spawn(gate, YieldAgainAndAgain(world, process, 40));
+  world.RunUntil(320);
+  EXPECT_EQ(journal.text, "ttt");
+  EXPECT_TRUE(world.RunUntilIdle());
+}
+
 TEST(SimProcessTest, WhoIsKilledAmidATurnEndsItAtOnce) {
   SimExecutor world(1);
   SimProcess process(world, 1);
