@@ -8,12 +8,14 @@ namespace onetrip {
 namespace {
 
 constexpr std::string_view kNames[] = {
-    "split",        "take-over",      "expiry walk", "sweep",     "resolve",        "scrub",
-    "copy",         "move",           "grow",        "leave",     "end registers",  "extents",
-    "exhaustion",   "epoch advance",  "open blocks", "account",   "compaction",     "flush",
-    "swap",         "view change",    "recycling",   "shrink",    "agent dies",     "agent leaves",
-    "agent stands", "node away",      "node lost",   "node slow", "channel breaks", "link cut",
-    "master away",  "control breaks", "clock wrong", "pool full"};
+    "split",         "take-over",      "expiry walk",  "sweep",         "resolve",
+    "scrub",         "copy",           "move",         "grow",          "leave",
+    "end registers", "extents",        "exhaustion",   "epoch advance", "open blocks",
+    "account",       "compaction",     "flush",        "swap",          "view change",
+    "recycling",     "shrink",         "inline read",  "inline write",  "inline commit",
+    "agent dies",    "agent leaves",   "agent stands", "node away",     "node lost",
+    "node slow",     "channel breaks", "link cut",     "master away",   "control breaks",
+    "clock wrong",   "pool full"};
 static_assert(std::size(kNames) == kHappenings);
 
 // The mechanisms of workers come first, in the same order.
@@ -108,21 +110,25 @@ void Meetings::Happened(Happening happening, uint64_t duration_ns) {
   until_ns_[index] = std::max(until_ns_[index], clock_.NowNs() + duration_ns);
 }
 
-void WorkerMeetings::Began(Mechanism mechanism) {
+void WorkerMeetings::Began(Mechanism mechanism) { Began(HappeningOf(mechanism)); }
+
+void WorkerMeetings::Ended(Mechanism mechanism) { Ended(HappeningOf(mechanism)); }
+
+void WorkerMeetings::Began(Happening happening) {
   if (dead_) return;
-  ++at_work_[static_cast<size_t>(mechanism)];
-  meetings_.Began(HappeningOf(mechanism));
+  ++at_work_[static_cast<size_t>(happening)];
+  meetings_.Began(happening);
 }
 
-void WorkerMeetings::Ended(Mechanism mechanism) {
+void WorkerMeetings::Ended(Happening happening) {
   if (dead_) return;
-  CHECK(at_work_[static_cast<size_t>(mechanism)]-- > 0);
-  meetings_.Ended(HappeningOf(mechanism));
+  CHECK(at_work_[static_cast<size_t>(happening)]-- > 0);
+  meetings_.Ended(happening);
 }
 
 void WorkerMeetings::Die() {
   dead_ = true;
-  for (size_t i = 0; i < kMechanisms; ++i) {
+  for (size_t i = 0; i < kHappenings; ++i) {
     for (; at_work_[i] > 0; --at_work_[i]) meetings_.Ended(static_cast<Happening>(i));
   }
 }
