@@ -116,8 +116,8 @@ TEST(SimulationRegressions, AnInlineAgentGoesOnWhenItsTimeHasComeWhoeverElseScan
   EXPECT_TRUE(report.ok()) << report.failure;
 }
 
-// What an agent does inline holds the master's messages and the others' leases up by a fraction of
-// a lease at most.
+// What an agent does inline holds the master and the others up for less than the third of a lease
+// after which they renew it.
 TEST(Simulation, NoInlineTurnHoldsTheWorldUpForLong) {
   for (const std::string_view scenario : {"control", "members", "spread", "storm"}) {
     const uint64_t seeds = SeedsOf(20);
@@ -126,7 +126,7 @@ TEST(Simulation, NoInlineTurnHoldsTheWorldUpForLong) {
       plan.inline_agents = ~uint32_t{0};
       const Report report = RunPlan(plan);
       ASSERT_TRUE(report.ok()) << report.failure;
-      EXPECT_LT(report.held_up_max_ns, plan.control.lease_ms * 1'000'000 / 2)
+      EXPECT_LT(report.held_up_max_ns, plan.control.lease_ms * 1'000'000 / 3)
           << scenario << " seed " << seed;
     }
   }
