@@ -120,7 +120,7 @@ TEST(SimulationRegressions, AnInlineAgentGoesOnWhenItsTimeHasComeWhoeverElseScan
 // after which they renew it.
 TEST(Simulation, NoInlineTurnHoldsTheWorldUpForLong) {
   for (const std::string_view scenario : {"control", "members", "spread", "storm"}) {
-    const uint64_t seeds = SeedsOf(20);
+    const uint64_t seeds = SeedsOf(6);
     for (uint64_t seed = 1; seed <= seeds; ++seed) {
       Plan plan = FindScenario(scenario)->make(seed);
       plan.inline_agents = ~uint32_t{0};
