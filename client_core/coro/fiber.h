@@ -47,7 +47,7 @@ class Fiber {
   bool amid_turn_ = false;
   bool running_ = false;
   bool ends_ = false;
-  // What a sanitizer must be told of either side of a switch.
+  // For a sanitizer, which must be told of either side of a switch.
   void* own_shadow_ = nullptr;
   void* caller_shadow_ = nullptr;
   const void* caller_stack_ = nullptr;

@@ -173,7 +173,7 @@ class SimProcess final : private SkewedClockHolder, public Executor {
   bool paused_ = false;
   bool dead_ = false;
   std::unique_ptr<Fiber> stack_;    // null: it cannot stand still amid a turn
-  std::optional<Spawned> spawned_;  // what the next turn begins with
+  std::optional<Spawned> spawned_;  // the next turn begins with it
   bool gate_was_open_ = true;
   bool timers_are_next_ = false;
   uint64_t goes_on_ns_ = 0;  // amid a turn: until then it stands still

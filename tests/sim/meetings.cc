@@ -1,6 +1,7 @@
 #include "tests/sim/meetings.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "client_core/base/check.h"
 
@@ -23,6 +24,17 @@ static_assert(static_cast<size_t>(Mechanism::kCount) ==
               static_cast<size_t>(Happening::kViewChange));
 static_assert(static_cast<size_t>(Mechanism::kSwap) == static_cast<size_t>(Happening::kSwap));
 Happening HappeningOf(Mechanism mechanism) { return static_cast<Happening>(mechanism); }
+
+Happening InlineCommand(const Command& command, EngineKind engine) {
+  constexpr std::string_view kReads[] = {"GET",      "MGET", "STRLEN", "EXISTS",
+                                         "GETRANGE", "TTL",  "PTTL"};
+  const std::string& name = command.front();
+  if (std::find(std::begin(kReads), std::end(kReads), name) != std::end(kReads)) {
+    return Happening::kInlineRead;
+  }
+  const bool has_registers = engine != EngineKind::kSnapshot;
+  return name == "SET" && has_registers ? Happening::kInlineWrite : Happening::kInlineCommit;
+}
 
 }  // namespace
 
@@ -131,6 +143,16 @@ void WorkerMeetings::Die() {
   for (size_t i = 0; i < kHappenings; ++i) {
     for (; at_work_[i] > 0; --at_work_[i]) meetings_.Ended(static_cast<Happening>(i));
   }
+}
+
+CommandScope::CommandScope(WorkerMeetings* worker, const Command& command, EngineKind engine)
+    : worker_(worker), happening_(InlineCommand(command, engine)) {
+  if (command.front().starts_with("FLUSH") || command.front() == "SWAPDB") worker_ = nullptr;
+  if (worker_ != nullptr) worker_->Began(happening_);
+}
+
+CommandScope::~CommandScope() {
+  if (worker_ != nullptr) worker_->Ended(happening_);
 }
 
 }  // namespace onetrip

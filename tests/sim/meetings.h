@@ -123,6 +123,20 @@ class WorkerMeetings final : public MechanismObserver {
   bool dead_ = false;
 };
 
+// One of the inline commands at work, as long as it lives. `worker`, which outlives it, may be
+// null: then there is nothing to count. A flush and a swap are mechanisms themselves.
+class CommandScope {
+ public:
+  CommandScope(WorkerMeetings* worker, const Command& command, EngineKind engine);
+  CommandScope(const CommandScope&) = delete;
+  CommandScope& operator=(const CommandScope&) = delete;
+  ~CommandScope();
+
+ private:
+  WorkerMeetings* worker_;
+  Happening happening_;
+};
+
 }  // namespace onetrip
 
 #endif  // ONETRIP_TESTS_SIM_MEETINGS_H_

@@ -43,19 +43,6 @@ std::vector<std::string> KeysOf(const Program& program) {
   return {keys.begin(), keys.end()};
 }
 
-// A flush and a swap are mechanisms themselves.
-bool IsOfKeys(const Command& command) {
-  return !command.front().starts_with("FLUSH") && command.front() != "SWAPDB";
-}
-
-Happening InlineCommand(const Command& command, EngineKind engine) {
-  static const std::set<std::string_view> kReads = {"GET",      "MGET", "STRLEN", "EXISTS",
-                                                    "GETRANGE", "TTL",  "PTTL"};
-  if (kReads.contains(command.front())) return Happening::kInlineRead;
-  const bool is_write = command.front() == "SET" && engine != EngineKind::kSnapshot;
-  return is_write ? Happening::kInlineWrite : Happening::kInlineCommit;
-}
-
 std::string Join(const Command& command) {
   std::string text;
   for (const std::string& word : command) {
@@ -212,11 +199,10 @@ Task<void> World::RunClient(Agent* agent, Client* client) {
     std::string reply;
     WatchBeginning(agent);
     ++agent->busy();
-    const bool is_inline = agent->fabric().completes_inline() && IsOfKeys(command);
-    const Happening inline_command = InlineCommand(command, EngineOf(plan_, agent->number()));
-    if (is_inline) agent->meetings().Began(inline_command);
+    const bool is_inline = agent->fabric().completes_inline();
+    const CommandScope scope(is_inline ? &agent->meetings() : nullptr, command,
+                             EngineOf(plan_, agent->number()));
     co_await agent->Execute(&command, &reply, database);
-    if (is_inline) agent->meetings().Ended(inline_command);
     --agent->busy();
     history_.Finish(index, reply, executor_.NowNs());
     WatchEnd(agent, history_.ops()[index]);

@@ -116,8 +116,8 @@ TEST(SimulationRegressions, AnInlineAgentGoesOnWhenItsTimeHasComeWhoeverElseScan
   EXPECT_TRUE(report.ok()) << report.failure;
 }
 
-// What an agent does inline holds the master and the others up for less than the third of a lease
-// after which they renew it.
+// An inline turn holds the master and the others up for less than the third of a lease after which
+// members renew it.
 TEST(Simulation, NoInlineTurnHoldsTheWorldUpForLong) {
   for (const std::string_view scenario : {"control", "members", "spread", "storm"}) {
     const uint64_t seeds = SeedsOf(6);
