@@ -7,28 +7,58 @@ namespace onetrip {
 namespace {
 
 constexpr int64_t kMillion = 1'000'000;
+// How long a process may stand still amid a turn that the world waits for.
+constexpr uint64_t kMomentNs = 20;
 
 }  // namespace
 
 bool SimExecutor::RunReady() {
+  if (amid_turn_ > 0) return RunReadyAmidTurn();
+  if (held_up_since_ns_) NoteHeldUp(NowNs() - *std::exchange(held_up_since_ns_, std::nullopt));
   if (!ready_.empty()) {
     ready_.Pop().resume();
     return true;
   }
-  return PollAll() || timers().FireOne(NowNs()) || RunAProcess();
+  return PollAll() || timers().FireOne(NowNs()) || RunAProcess(/*amid_turn=*/false);
 }
 
-bool SimExecutor::RunAProcess() {
+bool SimExecutor::RunReadyAmidTurn() {
+  if (!IsHeldUp()) {
+    held_up_since_ns_.reset();
+    return timers().FireOne(NowNs()) || RunAProcess(/*amid_turn=*/false);
+  }
+  if (!held_up_since_ns_) {
+    held_up_since_ns_ = NowNs();
+    for (SimProcess* process : processes_) {
+      process->goes_on_ns_ = std::min(process->goes_on_ns_, NowNs() + kMomentNs);
+    }
+  }
+  return RunAProcess(/*amid_turn=*/true);
+}
+
+bool SimExecutor::IsHeldUp() const {
+  if (amid_turn_ == 0) return false;
+  return !ready_.empty() ||
+         (timers().EarliestNs() <= NowNs() && !timers().earliest()->may_fire_amid_turn());
+}
+
+void SimExecutor::NoteHeldUp(uint64_t late_ns) {
+  held_up_max_ns_ = std::max(held_up_max_ns_, late_ns);
+}
+
+bool SimExecutor::RunAProcess(bool amid_turn) {
   for (size_t i = 0; i < processes_.size(); ++i) {
     SimProcess* process = processes_[next_process_++ % processes_.size()];
-    if (process->RunReady()) return true;
+    if ((!amid_turn || process->amid_turn()) && process->RunReady()) return true;
   }
   return false;
 }
 
 uint64_t SimExecutor::EarliestNs() const {
-  uint64_t earliest_ns = timers().EarliestNs();
+  const bool held_up = IsHeldUp();
+  uint64_t earliest_ns = held_up ? TimerHeap::kNever : timers().EarliestNs();
   for (const SimProcess* process : processes_) {
+    if (held_up && !process->amid_turn()) continue;
     earliest_ns = std::min(earliest_ns, process->EarliestWorldNs());
   }
   return earliest_ns;
@@ -65,26 +95,10 @@ void SimExecutor::RunUntil(uint64_t time_ns) {
   manual_clock_.AdvanceTo(time_ns);
 }
 
-bool SimExecutor::RunReadyAmidTurn() {
-  if (!ready_.empty()) return false;
-  if (timers().EarliestNs() > NowNs()) return RunAProcess();
-  return timers().earliest()->may_fire_amid_turn() && timers().FireOne(NowNs());
-}
-
 void SimExecutor::StandStill(SimProcess& process, uint64_t ns) {
-  const uint64_t until_ns = NowNs() + ns;
-  CHECK(!std::exchange(process.amid_turn_, true));
-  while (true) {
-    if (RunReadyAmidTurn()) {
-      ++steps_;
-      continue;
-    }
-    const uint64_t earliest_ns = EarliestNs();
-    if (earliest_ns <= NowNs() || earliest_ns > until_ns) break;
-    manual_clock_.AdvanceTo(earliest_ns);
-  }
-  manual_clock_.AdvanceTo(until_ns);
-  process.amid_turn_ = false;
+  if (process.hurries_ || process.stack_ == nullptr || !process.stack_->running()) return;
+  process.goes_on_ns_ = NowNs() + (IsHeldUp() ? std::min(ns, kMomentNs) : ns);
+  process.stack_->Suspend();
 }
 
 uint64_t SkewedClock::LocalNs(uint64_t world_ns) const {
@@ -132,22 +146,88 @@ SimProcess::SimProcess(SimExecutor& world, uint64_t seed)
 }
 
 SimProcess::~SimProcess() {
+  CHECK(!amid_turn());
   auto& processes = world_.processes_;
   processes.erase(std::find(processes.begin(), processes.end(), this));
 }
 
+void SimProcess::UseOwnStack() {
+  if (stack_ != nullptr) return;
+  stack_ = std::make_unique<Fiber>([this] {
+    if (!spawned_) {
+      TakeTurn();
+      return;
+    }
+    Spawned spawned = std::move(*spawned_);
+    spawned_.reset();
+    gate_was_open_ = true;  // the caller looks when the task may have stood still
+    if (!Executor::Spawn(spawned.gate, std::move(spawned.task))) gate_was_open_ = false;
+  });
+}
+
+bool SimProcess::Spawn(Gate& gate, Task<void> task) {
+  if (stack_ == nullptr || stack_->running()) return Executor::Spawn(gate, std::move(task));
+  FinishTurn();
+  spawned_.emplace(Spawned{gate, std::move(task)});
+  hurries_ = paused_;
+  GoOn();
+  hurries_ = false;
+  return gate_was_open_;
+}
+
+void SimProcess::Pause() {
+  CHECK(!amid_turn());
+  paused_ = true;
+}
+
+void SimProcess::Kill() {
+  dead_ = true;
+  FinishTurn();
+}
+
+void SimProcess::GoOn() {
+  const bool was_amid_turn = amid_turn();
+  stack_->Resume();
+  if (was_amid_turn != amid_turn()) was_amid_turn ? --world_.amid_turn_ : ++world_.amid_turn_;
+}
+
+void SimProcess::FinishTurn() {
+  if (!amid_turn() || stack_->running()) return;
+  hurries_ = true;
+  GoOn();
+  hurries_ = false;
+  CHECK(!amid_turn());
+}
+
 bool SimProcess::RunReady() {
-  if (paused_ || dead_ || amid_turn_) return false;
+  if (paused_ || dead_) return false;
+  if (stack_ == nullptr) return TakeTurn();
+  if (EarliestWorldNs() > world_.NowNs() && (amid_turn() || ready_.empty())) return false;
+  if (amid_turn()) world_.NoteHeldUp(world_.NowNs() - goes_on_ns_);
+  GoOn();
+  return true;
+}
+
+bool SimProcess::TakeTurn() {
+  const auto fire_one = [this] {
+    return TimerWorldNs() <= world_.NowNs() && timers().FireOne(NowNs());
+  };
+  // Time may have passed in a turn: coroutines that yield again and again keep no timer waiting.
+  if (std::exchange(timers_are_next_, false) && fire_one()) return true;
   if (!ready_.empty()) {
+    timers_are_next_ = stack_ != nullptr;
     ready_.Pop().resume();
     return true;
   }
-  if (PollAll()) return true;
-  return EarliestWorldNs() <= world_.NowNs() && timers().FireOne(NowNs());
+  return PollAll() || fire_one();
 }
 
 uint64_t SimProcess::EarliestWorldNs() const {
-  if (paused_ || dead_ || amid_turn_) return TimerHeap::kNever;
+  if (paused_ || dead_) return TimerHeap::kNever;
+  return amid_turn() ? goes_on_ns_ : TimerWorldNs();
+}
+
+uint64_t SimProcess::TimerWorldNs() const {
   const uint64_t local_ns = timers().EarliestNs();
   if (local_ns == TimerHeap::kNever) return local_ns;
   if (earliest_local_ns_ != local_ns || changes_seen_ != skewed_clock_.changes()) {

@@ -8,10 +8,13 @@
 #define ONETRIP_CLIENT_CORE_CORO_SIM_EXECUTOR_H_
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "client_core/base/clock.h"
 #include "client_core/coro/executor.h"
+#include "client_core/coro/fiber.h"
 
 namespace onetrip {
 
@@ -39,10 +42,15 @@ class SimExecutor final : private SimClockHolder, public Executor {
   // Steps while something is due at or before `time_ns`, then sets the clock to it.
   void RunUntil(uint64_t time_ns);
 
-  // `process` stands still for `ns` amid a turn, and the others go on meanwhile: the steps of other
-  // processes that are not amid one, and the world's timers that may fire then. Whatever else the
-  // world has to do comes late, once every process is between two turns; the others stop for it.
+  // `process` stands still for `ns` amid a turn, and all others go on meanwhile, those that stand
+  // still amid a turn of theirs included, as on cores of their own. What the world has to do,
+  // except timers that may fire then, waits until every process is between two turns: no new turn
+  // begins meanwhile, and who is amid one does not stand still for longer than a moment. Outside of
+  // a turn of `process` that has a stack of its own this does nothing.
   void StandStill(SimProcess& process, uint64_t ns);
+
+  // The longest time by which something has come late because a process was amid a turn.
+  [[nodiscard]] uint64_t held_up_max_ns() const { return held_up_max_ns_; }
 
   // Steps taken since the beginning; part of a run's trace.
   [[nodiscard]] uint64_t steps() const { return steps_; }
@@ -54,16 +62,22 @@ class SimExecutor final : private SimClockHolder, public Executor {
 
   // One step among what is ready now, without moving the clock.
   bool RunReady();
-  // The same among what may run while a process is amid a turn.
+  // The same while a process is amid a turn.
   bool RunReadyAmidTurn();
-  // One step of a process, if one has something to do now.
-  bool RunAProcess();
+  // One step of a process, if one has something to do now; `amid_turn`: of one that is amid a turn.
+  bool RunAProcess(bool amid_turn);
+  // True if a process is amid a turn, and something of the world waits until none is.
+  [[nodiscard]] bool IsHeldUp() const;
+  void NoteHeldUp(uint64_t late_ns);
   // When the next timer of the world or of a process is due; kNever if there is none.
   [[nodiscard]] uint64_t EarliestNs() const;
 
   std::vector<SimProcess*> processes_;  // in the order of their creation
   size_t next_process_ = 0;
   uint64_t steps_ = 0;
+  uint32_t amid_turn_ = 0;                    // processes
+  std::optional<uint64_t> held_up_since_ns_;  // something of the world
+  uint64_t held_up_max_ns_ = 0;
 };
 
 // The clock of one process: the world's, set off, running fast or slow, and stepping.
@@ -113,11 +127,20 @@ class SimProcess final : private SkewedClockHolder, public Executor {
   // A step of the whole world, so that BlockOn works on a process.
   bool RunOnce() override { return world_.RunOnce(); }
 
+  // Its turns are on a stack of their own from now on, so that it can stand still amid one.
+  void UseOwnStack();
+
+  // Executor::Spawn; what begins at once is a part of a turn, in which a paused process does not
+  // stand still.
+  bool Spawn(Gate& gate, Task<void> task);
+
   // Between the two nothing of the process runs; what becomes ready or due meanwhile waits.
-  void Pause() { paused_ = true; }
+  // REQUIRES: not amid a turn.
+  void Pause();
   void Resume() { paused_ = false; }
-  // Nothing of the process runs any more. Its frames go when DropBackground() is called.
-  void Kill() { dead_ = true; }
+  // Nothing of the process runs any more, but what is left of a turn that it is amid: that is over
+  // when this returns, or it is the caller. Its frames go when DropBackground() is called.
+  void Kill();
   [[nodiscard]] bool dead() const { return dead_; }
 
   SkewedClock& skewed_clock() { return skewed_clock_; }
@@ -125,7 +148,22 @@ class SimProcess final : private SkewedClockHolder, public Executor {
  private:
   friend class SimExecutor;
   bool RunReady();
+  // One step of the executor; returns whether there was one.
+  bool TakeTurn();
+  // Begins a turn on its own stack, or goes on with it.
+  void GoOn();
+  // Ends the turn that it is amid, if any, without standing still.
+  void FinishTurn();
+  [[nodiscard]] bool amid_turn() const { return stack_ != nullptr && stack_->amid_turn(); }
+  // When it has something to do next; kNever while it is paused.
   [[nodiscard]] uint64_t EarliestWorldNs() const;
+  // When its next timer is due, by the world's clock.
+  [[nodiscard]] uint64_t TimerWorldNs() const;
+
+  struct Spawned {
+    Gate& gate;
+    Task<void> task;
+  };
 
   SimExecutor& world_;
   // The earliest timer's time by the process's clock and by the world's, since the last change.
@@ -134,7 +172,12 @@ class SimProcess final : private SkewedClockHolder, public Executor {
   mutable uint64_t changes_seen_ = 0;
   bool paused_ = false;
   bool dead_ = false;
-  bool amid_turn_ = false;  // stands still
+  std::unique_ptr<Fiber> stack_;    // null: it cannot stand still amid a turn
+  std::optional<Spawned> spawned_;  // the next turn begins with it
+  bool gate_was_open_ = true;
+  bool timers_are_next_ = false;
+  uint64_t goes_on_ns_ = 0;  // amid a turn: until then it stands still
+  bool hurries_ = false;     // it does not stand still
 };
 
 }  // namespace onetrip

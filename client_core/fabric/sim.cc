@@ -71,6 +71,7 @@ SimFabric::SimFabric(Executor& worker, SimNetwork& network)
 SimFabric::SimFabric(SimProcess& worker, SimExecutor& world, SimNetwork& network)
     : SimFabric(worker, nullptr, &network, &world) {
   process_ = &worker;
+  worker.UseOwnStack();
 }
 
 SimFabric::SimFabric(Executor& worker, const std::vector<MemoryEndpoint*>& endpoints,

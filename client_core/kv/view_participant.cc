@@ -82,7 +82,8 @@ Task<void> ViewParticipant::RunRepair(RepairOrder order, DoneFn done) {
       status = co_await chores_.scrubber.ScrubRegisters(std::move(order));
       break;
     case RepairKind::kCopyRegion:
-      status = co_await CopyRegion(core_.context.fabric, *order.view, order.region);
+      status = co_await CopyRegion(core_.context.executor, core_.context.fabric, *order.view,
+                                   order.region);
       break;
     case RepairKind::kTakeOverBlocks:
       status = co_await chores_.take_over.TakeOverBlocks(std::move(order));
@@ -91,8 +92,8 @@ Task<void> ViewParticipant::RunRepair(RepairOrder order, DoneFn done) {
       status = co_await chores_.records_only.EndRegisters(std::move(order));
       break;
     case RepairKind::kMoveRegion:
-      status = co_await MoveRegion(core_.context.fabric, *order.view, order.region, order.source,
-                                   order.target);
+      status = co_await MoveRegion(core_.context.executor, core_.context.fabric, *order.view,
+                                   order.region, order.source, order.target);
       break;
     case RepairKind::kFormatRegions:
       // A region that this worker knows of is in use.

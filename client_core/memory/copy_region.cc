@@ -17,6 +17,7 @@ constexpr uint32_t kChunksPerBlock = kBlockBytes / kChunkBytes;
 
 // Where the copy comes from and goes to.
 struct Way {
+  Executor& executor;
   Fabric& fabric;
   RemoteAddr from;
   RemoteAddr to;
@@ -35,6 +36,8 @@ Task<Status> Carry(const Way& way, uint64_t offset, uint32_t bytes) {
 }
 
 Task<void> CarryChunk(const Way& way, uint64_t offset, Status* status) {
+  // Others of this agent do not wait for all of the region.
+  if (way.fabric.completes_inline()) co_await way.executor.Yield();
   const Status carried = co_await Carry(way, offset, kChunkBytes);
   if (!carried.ok()) *status = carried;
 }
@@ -68,22 +71,23 @@ Task<Status> CarryRegion(Way way, uint32_t region) {
 
 }  // namespace
 
-Task<Status> CopyRegion(Fabric& fabric, const View& view, uint32_t region) {
+Task<Status> CopyRegion(Executor& executor, Fabric& fabric, const View& view, uint32_t region) {
   if (region >= view.regions.size() || view.regions[region].missing == 0) {
     co_return Status(StatusCode::kInvalidArgument, "no replica of the region is missing");
   }
   const GlobalAddr start(region, 0);
-  const Way way{fabric, view.Locate(start, 0), view.Locate(start, view.LiveReplicas(start))};
+  const Way way{executor, fabric, view.Locate(start, 0),
+                view.Locate(start, view.LiveReplicas(start))};
   co_return co_await CarryRegion(way, region);
 }
 
-Task<Status> MoveRegion(Fabric& fabric, const View& view, uint32_t region, NodeId source,
-                        RemoteAddr target) {
+Task<Status> MoveRegion(Executor& executor, Fabric& fabric, const View& view, uint32_t region,
+                        NodeId source, RemoteAddr target) {
   const GlobalAddr start(region, 0);
   if (!view.Contains(start) || view.LocateOn(start, source).node != source) {
     co_return Status(StatusCode::kInvalidArgument, "no replica of the region is there");
   }
-  const Way way{fabric, view.LocateOn(start, source), target};
+  const Way way{executor, fabric, view.LocateOn(start, source), target};
   co_return co_await CarryRegion(way, region);
 }
 

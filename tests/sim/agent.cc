@@ -57,7 +57,10 @@ Agent::Agent(const World& world, uint32_t number, uint64_t seed, SimMasterClient
       probes_(process_) {}
 
 // Frames first: they refer to everything below them.
-Agent::~Agent() { process_.DropBackground(); }
+Agent::~Agent() {
+  process_.Kill();
+  process_.DropBackground();
+}
 
 void Agent::Die() {
   process_.Kill();

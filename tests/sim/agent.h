@@ -60,6 +60,7 @@ class Agent {
   [[nodiscard]] uint32_t number() const { return number_; }
 
   SimProcess& process() { return process_; }
+  WorkerMeetings& meetings() { return meetings_; }
   ControlLink& link() { return master_.link(); }
   WorkerMemory& memory() { return memory_; }
   SimFabric& fabric() { return *fabric_; }

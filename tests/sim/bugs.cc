@@ -81,7 +81,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kInlineReadOfOne, "inline-read-of-one", "moves", 4000, 1, true},
     {Bug::kInlineWriteOverLarger, "inline-write-over-larger", "frozen", 4000, 1, true},
     {Bug::kInlineVotesNotCounted, "inline-votes-not-counted", "calm", 4000, 1, true},
-    {Bug::kInlineCommitUnlogged, "inline-commit-unlogged", "members", 400, 1890, true},
+    {Bug::kInlineCommitUnlogged, "inline-commit-unlogged", "faults", 400, 1700, true},
     {Bug::kLanesNotNamed, "lanes-not-named", "turnover"},
     {Bug::kTakenOverAtOnce, "taken-over-at-once", "turnover"},
     {Bug::kInheritedTwice, "inherited-twice", "growth"},

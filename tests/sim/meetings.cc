@@ -1,6 +1,7 @@
 #include "tests/sim/meetings.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "client_core/base/check.h"
 
@@ -8,12 +9,14 @@ namespace onetrip {
 namespace {
 
 constexpr std::string_view kNames[] = {
-    "split",        "take-over",      "expiry walk", "sweep",     "resolve",        "scrub",
-    "copy",         "move",           "grow",        "leave",     "end registers",  "extents",
-    "exhaustion",   "epoch advance",  "open blocks", "account",   "compaction",     "flush",
-    "swap",         "view change",    "recycling",   "shrink",    "agent dies",     "agent leaves",
-    "agent stands", "node away",      "node lost",   "node slow", "channel breaks", "link cut",
-    "master away",  "control breaks", "clock wrong", "pool full"};
+    "split",         "take-over",      "expiry walk",  "sweep",         "resolve",
+    "scrub",         "copy",           "move",         "grow",          "leave",
+    "end registers", "extents",        "exhaustion",   "epoch advance", "open blocks",
+    "account",       "compaction",     "flush",        "swap",          "view change",
+    "recycling",     "shrink",         "inline read",  "inline write",  "inline commit",
+    "agent dies",    "agent leaves",   "agent stands", "node away",     "node lost",
+    "node slow",     "channel breaks", "link cut",     "master away",   "control breaks",
+    "clock wrong",   "pool full"};
 static_assert(std::size(kNames) == kHappenings);
 
 // The mechanisms of workers come first, in the same order.
@@ -21,6 +24,17 @@ static_assert(static_cast<size_t>(Mechanism::kCount) ==
               static_cast<size_t>(Happening::kViewChange));
 static_assert(static_cast<size_t>(Mechanism::kSwap) == static_cast<size_t>(Happening::kSwap));
 Happening HappeningOf(Mechanism mechanism) { return static_cast<Happening>(mechanism); }
+
+Happening InlineCommand(const Command& command, EngineKind engine) {
+  constexpr std::string_view kReads[] = {"GET",      "MGET", "STRLEN", "EXISTS",
+                                         "GETRANGE", "TTL",  "PTTL"};
+  const std::string& name = command.front();
+  if (std::find(std::begin(kReads), std::end(kReads), name) != std::end(kReads)) {
+    return Happening::kInlineRead;
+  }
+  const bool has_registers = engine != EngineKind::kSnapshot;
+  return name == "SET" && has_registers ? Happening::kInlineWrite : Happening::kInlineCommit;
+}
 
 }  // namespace
 
@@ -108,23 +122,37 @@ void Meetings::Happened(Happening happening, uint64_t duration_ns) {
   until_ns_[index] = std::max(until_ns_[index], clock_.NowNs() + duration_ns);
 }
 
-void WorkerMeetings::Began(Mechanism mechanism) {
+void WorkerMeetings::Began(Mechanism mechanism) { Began(HappeningOf(mechanism)); }
+
+void WorkerMeetings::Ended(Mechanism mechanism) { Ended(HappeningOf(mechanism)); }
+
+void WorkerMeetings::Began(Happening happening) {
   if (dead_) return;
-  ++at_work_[static_cast<size_t>(mechanism)];
-  meetings_.Began(HappeningOf(mechanism));
+  ++at_work_[static_cast<size_t>(happening)];
+  meetings_.Began(happening);
 }
 
-void WorkerMeetings::Ended(Mechanism mechanism) {
+void WorkerMeetings::Ended(Happening happening) {
   if (dead_) return;
-  CHECK(at_work_[static_cast<size_t>(mechanism)]-- > 0);
-  meetings_.Ended(HappeningOf(mechanism));
+  CHECK(at_work_[static_cast<size_t>(happening)]-- > 0);
+  meetings_.Ended(happening);
 }
 
 void WorkerMeetings::Die() {
   dead_ = true;
-  for (size_t i = 0; i < kMechanisms; ++i) {
+  for (size_t i = 0; i < kHappenings; ++i) {
     for (; at_work_[i] > 0; --at_work_[i]) meetings_.Ended(static_cast<Happening>(i));
   }
+}
+
+CommandScope::CommandScope(WorkerMeetings* worker, const Command& command, EngineKind engine)
+    : worker_(worker), happening_(InlineCommand(command, engine)) {
+  if (command.front().starts_with("FLUSH") || command.front() == "SWAPDB") worker_ = nullptr;
+  if (worker_ != nullptr) worker_->Began(happening_);
+}
+
+CommandScope::~CommandScope() {
+  if (worker_ != nullptr) worker_->Ended(happening_);
 }
 
 }  // namespace onetrip

@@ -41,6 +41,11 @@ enum class Happening : uint8_t {
   kViewChange,
   kRecycling,  // an object is allocated that was in use before
   kShrink,     // as long as regions leave: kLeave is what workers do about it
+  // A command of an agent whose operations complete inline: it reads, writes a register if its key
+  // has one, or writes a record.
+  kInlineRead,
+  kInlineWrite,
+  kInlineCommit,
   // Faults. An agent that dies is dead until another one takes its place.
   kAgentDies,
   kAgentLeaves,
@@ -101,19 +106,35 @@ class Meetings {
   MeetingTable table_;
 };
 
-// The mechanisms that one worker is at. Outlives the worker, whose death ends it.
+// The mechanisms and inline commands that one worker is at. Outlives the worker, whose death ends
+// it.
 class WorkerMeetings final : public MechanismObserver {
  public:
   explicit WorkerMeetings(Meetings& meetings) : meetings_(meetings) {}
   void Began(Mechanism mechanism) override;
   void Ended(Mechanism mechanism) override;
+  void Began(Happening happening);
+  void Ended(Happening happening);
   void Die();
 
  private:
-  static constexpr auto kMechanisms = static_cast<size_t>(Mechanism::kCount);
   Meetings& meetings_;
-  std::array<uint32_t, kMechanisms> at_work_{};
+  std::array<uint32_t, kHappenings> at_work_{};
   bool dead_ = false;
+};
+
+// One of the inline commands at work, as long as it lives. `worker`, which outlives it, may be
+// null: then there is nothing to count. A flush and a swap are mechanisms themselves.
+class CommandScope {
+ public:
+  CommandScope(WorkerMeetings* worker, const Command& command, EngineKind engine);
+  CommandScope(const CommandScope&) = delete;
+  CommandScope& operator=(const CommandScope&) = delete;
+  ~CommandScope();
+
+ private:
+  WorkerMeetings* worker_;
+  Happening happening_;
 };
 
 }  // namespace onetrip

@@ -1,5 +1,6 @@
 // simulate: runs the simulation, replays a failure, shrinks it.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <iostream>
@@ -48,6 +49,7 @@ struct Totals {
   uint64_t unsigned_ends = 0;
   uint64_t moved = 0;
   uint64_t shrunk = 0;
+  uint64_t held_up_max_ns = 0;
   uint64_t with_registers = 0;  // runs of engines swarm and abd
   MeetingTable meetings;
 
@@ -69,6 +71,7 @@ struct Totals {
     moved += report.moved;
     shrunk += report.shrunk;
     meetings.Add(report.meetings);
+    held_up_max_ns = std::max(held_up_max_ns, report.held_up_max_ns);
     with_registers += report.engine != EngineName(EngineKind::kSnapshot) ? count : 0;
   }
 };
@@ -163,7 +166,8 @@ bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_se
             << here.interrupted << " writes interrupted, " << here.opened << " blocks opened, "
             << here.acquired << " of them acquired, " << here.found << " lost objects found, "
             << here.unsigned_ends << " ends that owe a look, " << here.moved << " records moved, "
-            << here.shrunk << " times shrunk, " << here.fabric_ops << " fabric operations, "
+            << here.shrunk << " times shrunk, " << here.held_up_max_ns
+            << " ns held up by a turn at most, " << here.fabric_ops << " fabric operations, "
             << static_cast<uint64_t>(static_cast<double>(here.fabric_ops) / taken.count() / 1000)
             << " k/s, " << taken.count() << " s" << std::endl;
   totals->schedules += here.schedules;

@@ -70,6 +70,7 @@ World::World(const Plan& plan, const RunOptions& options)
 
 World::~World() {
   // Clients run on agents and refer to the world: they go first.
+  for (auto& agent : agents_) agent->process().Kill();
   for (auto& agent : agents_) agent->process().DropBackground();
   agents_.clear();
 }
@@ -198,6 +199,9 @@ Task<void> World::RunClient(Agent* agent, Client* client) {
     std::string reply;
     WatchBeginning(agent);
     ++agent->busy();
+    const bool is_inline = agent->fabric().completes_inline();
+    const CommandScope scope(is_inline ? &agent->meetings() : nullptr, command,
+                             EngineOf(plan_, agent->number()));
     co_await agent->Execute(&command, &reply, database);
     --agent->busy();
     history_.Finish(index, reply, executor_.NowNs());
@@ -264,8 +268,13 @@ void World::StartClients(uint32_t number) {
   }
 }
 
+Task<void> World::NextTurn(Agent* agent) {
+  if (agent->fabric().completes_inline()) co_await agent->process().Yield();
+}
+
 Task<void> World::ReadKeys(Agent* agent, const std::vector<std::string>* keys) {
   for (size_t i = 0; i < keys->size() * plan_.databases; ++i) {
+    co_await NextTurn(agent);
     if (agent->leaving()) co_return;
     const Command command{"GET", (*keys)[i / plan_.databases]};
     const uint32_t database = i % plan_.databases;
@@ -358,6 +367,7 @@ Agent* World::JoinAtTheEnd(uint64_t until_ns) {
 Task<void> World::ReadAll(Agent* agent, const std::vector<std::string>* keys, uint64_t until_ns) {
   for (const std::string& key : *keys) {
     for (bool read = false; !read;) {
+      co_await NextTurn(agent);
       const Command command{"GET", key};
       const size_t index = history_.Start(kReader, command, executor_.NowNs());
       std::string reply;
@@ -573,6 +583,7 @@ Report World::TakeReport() {
   report.shrunk = master_.shrunk();
   report.expelled = master_.expelled();
   report.steps = executor_.steps();
+  report.held_up_max_ns = executor_.held_up_max_ns();
   for (const auto& agent : agents_) {
     if (!agent->started()) continue;
     const StoreMetrics& metrics = agent->kv().metrics();

@@ -57,6 +57,7 @@ struct Report {
   uint64_t shrunk = 0;         // views with fewer regions
   uint64_t expelled = 0;       // agents that were told so
   uint64_t steps = 0;
+  uint64_t held_up_max_ns = 0;  // SimExecutor::held_up_max_ns
   MeetingTable meetings;
   WaitFreedomReport wait_freedom;  // for plans that freeze agents
   std::string timeline;            // if it was asked for
@@ -165,6 +166,8 @@ class World {
   Task<void> ReadAll(Agent* agent, const std::vector<std::string>* keys, uint64_t until_ns);
   [[nodiscard]] uint64_t Patience() const;
   Task<void> RunClient(Agent* agent, Client* client);
+  // Between two commands of one client: they are no single turn, although each completes inline.
+  static Task<void> NextTurn(Agent* agent);
   Task<void> ReadKeys(Agent* agent, const std::vector<std::string>* keys);
   Task<void> StopAgent(Agent* agent);
   Task<void> Depart(Agent* agent, uint64_t away_ns);

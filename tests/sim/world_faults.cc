@@ -363,7 +363,7 @@ bool World::NobodyCanBeHelped() const {
 Task<void> World::WriteUntilServed(Agent* agent, uint64_t until_ns) {
   // A new key each time: what is unknown of one is not to be explained with the others.
   uint64_t attempt = 0;
-  for (bool served = false; !served;) {
+  for (bool served = false; !served && !agent->leaving();) {
     const Command command{
         "INCR", "served:" + std::to_string(agent->number()) + ":" + std::to_string(attempt++)};
     const size_t index = history_.Start(kWriter + agent->number(), command, executor_.NowNs());
@@ -391,7 +391,7 @@ bool World::OutlastCuts(const std::vector<Fault>& faults) {
   OutlastFaults(faults);
   const uint64_t until_ns = executor_.NowNs() + Patience();
   for (Agent* agent : current_) {
-    if (agent->dead() || !agent->started()) continue;
+    if (agent->dead() || !agent->started() || agent->leaving()) continue;
     agent->process().Spawn(agent->gate(), WriteUntilServed(agent, until_ns));
   }
   if (!RunUntilDone("writes by agents that are cut off")) return false;

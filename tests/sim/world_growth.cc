@@ -10,6 +10,7 @@ Task<void> World::InsertAll(Agent* agent, uint64_t until_ns) {
   for (size_t i = 0; i < kLastGrowingKeys; ++i) {
     const Command command{"SET", GrowingKeys()[i], "last" + std::to_string(i)};
     for (bool done = false; !done;) {
+      co_await NextTurn(agent);
       const size_t index = history_.Start(kGrower, command, executor_.NowNs());
       std::string reply;
       co_await agent->Execute(&command, &reply);

@@ -108,6 +108,30 @@ TEST(SimulationRegressions, ASetThatFindsASubtableBusyLetsItsWorkerGoOn) {
   EXPECT_TRUE(report.ok()) << report.failure;
 }
 
+// An agent lost its lease only because those that stood above it on the stack went on.
+TEST(SimulationRegressions, AnInlineAgentGoesOnWhenItsTimeHasComeWhoeverElseScans) {
+  Plan plan = FindScenario("spread")->make(710'025);
+  plan.inline_agents = ~uint32_t{0};
+  const Report report = RunPlan(plan);
+  EXPECT_TRUE(report.ok()) << report.failure;
+}
+
+// An inline turn holds the master and the others up for less than the third of a lease after which
+// members renew it.
+TEST(Simulation, NoInlineTurnHoldsTheWorldUpForLong) {
+  for (const std::string_view scenario : {"control", "members", "spread", "storm"}) {
+    const uint64_t seeds = SeedsOf(6);
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+      Plan plan = FindScenario(scenario)->make(seed);
+      plan.inline_agents = ~uint32_t{0};
+      const Report report = RunPlan(plan);
+      ASSERT_TRUE(report.ok()) << report.failure;
+      EXPECT_LT(report.held_up_max_ns, plan.control.lease_ms * 1'000'000 / 3)
+          << scenario << " seed " << seed;
+    }
+  }
+}
+
 TEST(SimulationRegressions, AReadOfARecordThatExpiresMeanwhile) {
   // A GET answered nil of a record that expired after its slot had been overwritten.
   const Report report = RunPlan(FindScenario("expiry")->Make(1375));

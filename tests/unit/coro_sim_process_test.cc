@@ -128,5 +128,109 @@ TEST(SimProcessTest, WorldTimeOfALocalTimeIsTheFirstAtWhichTheClockShowsIt) {
   }
 }
 
+// A turn of `steps` steps, between which the process stands still.
+Task<void> Step(SimExecutor& world, SimProcess& process, char name, uint64_t step_ns, int steps,
+                Journal* journal) {
+  for (int i = 0; i < steps; ++i) {
+    world.StandStill(process, step_ns);
+    journal->Add(name);
+  }
+  co_return;
+}
+
+TEST(SimProcessTest, TurnsThatStandStillGoOnInTheOrderOfTime) {
+  SimExecutor world(1);
+  SimProcess a(world, 1);
+  SimProcess b(world, 2);
+  SimProcess c(world, 3);
+  for (SimProcess* process : {&a, &b, &c}) process->UseOwnStack();
+  Gate gate(world);
+  Journal journal;
+  a.Spawn(gate, Step(world, a, 'a', 100, 3, &journal));
+  b.Spawn(gate, Step(world, b, 'b', 70, 5, &journal));
+  c.Spawn(gate, Tick(c, 'c', 145, 1, &journal));
+  EXPECT_EQ(gate.inside(), 3U);
+  EXPECT_TRUE(world.RunUntilIdle());
+  // b at 70, 140, 210, 280, 350; a at 100, 200, 300; c at 145.
+  EXPECT_EQ(journal.text, "babcabbab");
+  EXPECT_EQ(gate.inside(), 0U);
+  EXPECT_EQ(world.held_up_max_ns(), 0U);
+}
+
+// An agent that spins in turn after turn, or in one, does not keep another one from its own.
+TEST(SimProcessTest, ATurnGoesOnWhenItsTimeHasComeWhoeverElseSpins) {
+  SimExecutor world(1);
+  SimProcess waits(world, 1);
+  SimProcess spins(world, 2);
+  for (SimProcess* process : {&waits, &spins}) process->UseOwnStack();
+  Gate gate(world);
+  Journal journal;
+  waits.Spawn(gate, Step(world, waits, 'w', 50, 1, &journal));
+  spins.Spawn(gate, Step(world, spins, 's', 10, 1000, &journal));
+  EXPECT_TRUE(world.RunUntilIdle());
+  EXPECT_EQ(journal.text.find('w'), 4U);
+}
+
+TEST(SimProcessTest, TheWorldWaitsForTheEndOfATurnAndTheTurnHurries) {
+  SimExecutor world(1);
+  SimProcess process(world, 1);
+  process.UseOwnStack();
+  Gate gate(world);
+  Journal journal;
+  process.Spawn(gate, Step(world, process, 't', 1'000'000, 3, &journal));
+  world.At(
+      100, [](void* arg) { static_cast<Journal*>(arg)->Add('w'); }, &journal);
+  EXPECT_TRUE(world.RunUntilIdle());
+  EXPECT_EQ(journal.text, "tttw");
+  EXPECT_LT(world.NowNs(), 1000U);
+  EXPECT_EQ(world.held_up_max_ns(), world.NowNs() - 100);
+}
+
+Task<void> YieldAgainAndAgain(SimExecutor& world, SimProcess& process, int times) {
+  for (int i = 0; i < times; ++i) {
+    world.StandStill(process, 10);
+    co_await process.Yield();
+  }
+}
+
+TEST(SimProcessTest, TimersFireAlthoughCoroutinesThatTakeTimeYieldAgainAndAgain) {
+  SimExecutor world(1);
+  SimProcess process(world, 1);
+  process.UseOwnStack();
+  Gate gate(world);
+  Journal journal;
+  process.Spawn(gate, Tick(process, 't', 100, 3, &journal));
+  process.Spawn(gate, YieldAgainAndAgain(world, process, 40));
+  world.RunUntil(320);
+  EXPECT_EQ(journal.text, "ttt");
+  EXPECT_TRUE(world.RunUntilIdle());
+}
+
+TEST(SimProcessTest, WhoIsKilledAmidATurnEndsItAtOnce) {
+  SimExecutor world(1);
+  SimProcess process(world, 1);
+  process.UseOwnStack();
+  Gate gate(world);
+  Journal journal;
+  process.Spawn(gate, Step(world, process, 't', 1000, 3, &journal));
+  world.RunUntil(1500);
+  EXPECT_EQ(journal.text, "t");
+  process.Kill();
+  EXPECT_EQ(journal.text, "ttt");
+  EXPECT_TRUE(world.RunUntilIdle());
+  EXPECT_EQ(world.NowNs(), 1500U);
+}
+
+TEST(SimProcessTest, WhatAPausedProcessBeginsDoesNotStandStill) {
+  SimExecutor world(1);
+  SimProcess process(world, 1);
+  process.UseOwnStack();
+  Gate gate(world);
+  Journal journal;
+  process.Pause();
+  EXPECT_TRUE(process.Spawn(gate, Step(world, process, 't', 1000, 2, &journal)));
+  EXPECT_EQ(journal.text, "tt");
+}
+
 }  // namespace
 }  // namespace onetrip

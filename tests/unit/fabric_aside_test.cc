@@ -46,7 +46,7 @@ TEST_P(FabricAsideTest, ANodeLeftAsideIsRefusedUntilItIsTakenBack) {
 }
 
 TEST_P(FabricAsideTest, ANodeThatNobodyKnowsYetMayBeLeftAside) {
-  if (std::string(GetParam().name) == "sim") return;  // has all its nodes from the start
+  if (std::string(GetParam().name).starts_with("sim")) return;  // has all its nodes from the start
   constexpr NodeId kUnknown{9};
   EXPECT_FALSE(fabric_->Reaches(kUnknown));
   fabric_->SetEvicted(kUnknown, true);

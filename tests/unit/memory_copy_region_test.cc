@@ -49,7 +49,7 @@ TEST_F(CopyRegionTest, BringsWhatIsGrantedAndTheBlockTable) {
   view_.regions[1].missing = 1;
   // The target holds what it held in an earlier life.
   std::memset(Region(2), 0x5a, kRegionBytes);
-  ASSERT_TRUE(BlockOn(executor_, CopyRegion(worker_.fabric(), view_, 1)).ok());
+  ASSERT_TRUE(BlockOn(executor_, CopyRegion(executor_, worker_.fabric(), view_, 1)).ok());
   EXPECT_EQ(std::memcmp(Region(0), Region(2), sizeof(RegionHeader)), 0);
   uint32_t used = 0;
   for (uint32_t block = 0; block < kBlocksPerRegion; ++block) {
@@ -63,14 +63,45 @@ TEST_F(CopyRegionTest, BringsWhatIsGrantedAndTheBlockTable) {
   EXPECT_NE(Region(1)[kRegionBytes - 1], std::byte{0x5a});
 }
 
+Task<void> CountTurns(Executor* executor, const bool* done, int* turns) {
+  for (; !*done; ++*turns) co_await executor->Yield();
+}
+
+Task<Status> CopyAndSaySo(Executor* executor, Fabric* fabric, const View* view, bool* done) {
+  const Status status = co_await CopyRegion(*executor, *fabric, *view, 1);
+  *done = true;
+  co_return status;
+}
+
+// On the nodes' host a copy of a large region takes long, and the agent's clients and the master
+// are not to wait for it.
+TEST_F(CopyRegionTest, OthersGoOnMeanwhileThoughOperationsCompleteInline) {
+  worker_.Join();
+  MemoryWorker on_host(cluster_, executor_, MakeShm(cluster_, executor_));
+  constexpr uint32_t kBlocks = 5;
+  auto* header = reinterpret_cast<RegionHeader*>(Region(0));
+  for (uint32_t block = 0; block < kBlocks; ++block) {
+    header->blocks[kBlocksPerRegion - 1 - block] =
+        BlockEntry(BlockEntry::Use::kOwned, WorkerId{1}, SizeClass::For(64)).bits();
+  }
+  view_.regions[1].missing = 1;
+  bool done = false;
+  int turns = 0;
+  Gate gate(executor_);
+  executor_.Spawn(gate, CountTurns(&executor_, &done, &turns));
+  ASSERT_TRUE(BlockOn(executor_, CopyAndSaySo(&executor_, &on_host.fabric(), &view_, &done)).ok());
+  EXPECT_GE(turns, static_cast<int>(kBlocks));
+  EXPECT_TRUE(executor_.RunUntilIdle());
+}
+
 TEST_F(CopyRegionTest, RefusesARegionThatIsWholeAndAPrimaryWithoutHeader) {
-  EXPECT_EQ(BlockOn(executor_, CopyRegion(worker_.fabric(), view_, 1)).code(),
+  EXPECT_EQ(BlockOn(executor_, CopyRegion(executor_, worker_.fabric(), view_, 1)).code(),
             StatusCode::kInvalidArgument);
-  EXPECT_EQ(BlockOn(executor_, CopyRegion(worker_.fabric(), view_, 99)).code(),
+  EXPECT_EQ(BlockOn(executor_, CopyRegion(executor_, worker_.fabric(), view_, 99)).code(),
             StatusCode::kInvalidArgument);
   view_.regions[1].missing = 1;
   std::memset(Region(0), 0, sizeof(RegionHeader));
-  EXPECT_EQ(BlockOn(executor_, CopyRegion(worker_.fabric(), view_, 1)).code(),
+  EXPECT_EQ(BlockOn(executor_, CopyRegion(executor_, worker_.fabric(), view_, 1)).code(),
             StatusCode::kCorrupt);
 }
 
@@ -88,14 +119,16 @@ TEST_F(CopyRegionTest, AMoveBringsWhatTheSourceHasWhateverTheOthersHave) {
   const RemoteAddr target = view_.Locate(GlobalAddr(0, 0), replica);
   const std::byte* moved = cluster_.node(target.node.value).base() + target.offset;
   const std::vector<std::byte> primary(Region(0), Region(0) + kRegionBytes);
-  ASSERT_TRUE(BlockOn(executor_, MoveRegion(worker_.fabric(), view_, 1, source, target)).ok());
+  ASSERT_TRUE(
+      BlockOn(executor_, MoveRegion(executor_, worker_.fabric(), view_, 1, source, target)).ok());
   EXPECT_EQ(std::memcmp(moved, Region(1), sizeof(RegionHeader)), 0);
   EXPECT_EQ(std::memcmp(moved + block, Region(1) + block, kBlockBytes), 0);
   EXPECT_EQ(moved[block + 100], std::byte{0x31});
   EXPECT_EQ(std::memcmp(primary.data(), Region(0), kRegionBytes), 0);
 
   const auto move = [&](uint32_t region, NodeId from) {
-    return BlockOn(executor_, MoveRegion(worker_.fabric(), view_, region, from, target)).code();
+    return BlockOn(executor_, MoveRegion(executor_, worker_.fabric(), view_, region, from, target))
+        .code();
   };
   EXPECT_EQ(move(1, NodeId{9}), StatusCode::kInvalidArgument);
   EXPECT_EQ(move(99, source), StatusCode::kInvalidArgument);

@@ -1,0 +1,133 @@
+#include "client_core/coro/fiber.h"
+
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "client_core/base/check.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ONETRIP_FIBER_ASAN 1
+#endif
+#if __has_feature(thread_sanitizer)
+#define ONETRIP_FIBER_TSAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define ONETRIP_FIBER_ASAN 1
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define ONETRIP_FIBER_TSAN 1
+#endif
+
+#if defined(ONETRIP_FIBER_ASAN)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(ONETRIP_FIBER_TSAN)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace onetrip {
+namespace {
+
+// As large as a main thread's: a build without optimisation nests coroutines that end at once.
+// Only what is touched takes memory.
+constexpr size_t kStackBytes = 8ULL << 20;
+
+}  // namespace
+
+Fiber::Fiber(std::function<void()> turn) : turn_(std::move(turn)) {}
+
+Fiber::~Fiber() {
+  CHECK(!amid_turn_);
+  if (stack_ == nullptr) return;
+  ends_ = true;
+  SwitchTo();
+#if defined(ONETRIP_FIBER_ASAN)
+  __asan_unpoison_memory_region(stack_, kStackBytes);
+#endif
+#if defined(ONETRIP_FIBER_TSAN)
+  __tsan_destroy_fiber(own_shadow_);
+#endif
+  CHECK(munmap(stack_, kStackBytes) == 0);
+}
+
+void Fiber::Resume() {
+  CHECK(!running_);
+  if (stack_ == nullptr) {
+    stack_ = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    CHECK(stack_ != MAP_FAILED);
+    CHECK(getcontext(&own_) == 0);
+    own_.uc_stack.ss_sp = stack_;
+    own_.uc_stack.ss_size = kStackBytes;
+    // makecontext passes integers alone.
+    const auto address = reinterpret_cast<uint64_t>(this);
+    makecontext(&own_, reinterpret_cast<void (*)()>(Main), 2, static_cast<unsigned>(address >> 32),
+                static_cast<unsigned>(address));
+#if defined(ONETRIP_FIBER_TSAN)
+    own_shadow_ = __tsan_create_fiber(0);
+#endif
+  }
+  amid_turn_ = true;
+  running_ = true;
+  SwitchTo();
+  running_ = false;
+}
+
+void Fiber::Suspend() {
+  CHECK(running_);
+  SwitchBack(/*for_good=*/false);
+}
+
+void Fiber::SwitchTo() {
+#if defined(ONETRIP_FIBER_ASAN)
+  __sanitizer_start_switch_fiber(&caller_shadow_, stack_, kStackBytes);
+#endif
+#if defined(ONETRIP_FIBER_TSAN)
+  caller_shadow_ = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(own_shadow_, 0);
+#endif
+  CHECK(swapcontext(&caller_, &own_) == 0);
+#if defined(ONETRIP_FIBER_ASAN)
+  __sanitizer_finish_switch_fiber(caller_shadow_, nullptr, nullptr);
+#endif
+}
+
+void Fiber::SwitchBack(bool for_good) {
+#if defined(ONETRIP_FIBER_ASAN)
+  __sanitizer_start_switch_fiber(for_good ? nullptr : &own_shadow_, caller_stack_,
+                                 caller_stack_bytes_);
+#endif
+#if defined(ONETRIP_FIBER_TSAN)
+  __tsan_switch_to_fiber(caller_shadow_, 0);
+#endif
+  CHECK(swapcontext(&own_, &caller_) == 0);
+  CHECK(!for_good);
+#if defined(ONETRIP_FIBER_ASAN)
+  __sanitizer_finish_switch_fiber(own_shadow_, &caller_stack_, &caller_stack_bytes_);
+#endif
+}
+
+void Fiber::Main(unsigned high, unsigned low) {
+  auto* const fiber = reinterpret_cast<Fiber*>(uint64_t{high} << 32 | low);
+#if defined(ONETRIP_FIBER_ASAN)
+  __sanitizer_finish_switch_fiber(nullptr, &fiber->caller_stack_, &fiber->caller_stack_bytes_);
+#endif
+  fiber->Loop();
+}
+
+void Fiber::Loop() {
+  while (!ends_) {
+    turn_();
+    amid_turn_ = false;
+    if (!ends_) SwitchBack(/*for_good=*/false);
+  }
+  SwitchBack(/*for_good=*/true);
+}
+
+}  // namespace onetrip
