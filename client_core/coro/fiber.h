@@ -6,6 +6,7 @@
 #ifndef ONETRIP_CLIENT_CORE_CORO_FIBER_H_
 #define ONETRIP_CLIENT_CORE_CORO_FIBER_H_
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstddef>
@@ -44,6 +45,9 @@ class Fiber {
   void* stack_ = nullptr;  // mapped by the first turn
   ucontext_t own_{};
   ucontext_t caller_{};
+  jmp_buf own_point_{};
+  jmp_buf caller_point_{};
+  bool entered_ = false;
   bool amid_turn_ = false;
   bool running_ = false;
   bool ends_ = false;

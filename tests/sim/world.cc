@@ -318,16 +318,6 @@ void World::WatchEnd(Agent* agent, const HistoryOp& op) {
 
 Task<void> World::StopAgent(Agent* agent) { (void)co_await agent->Stop(); }
 
-void World::OutlastFaults(const std::vector<Fault>& faults) {
-  uint64_t end_ns = 0;
-  for (const Fault& fault : faults) {
-    if (!fault.amid_shrink) end_ns = std::max(end_ns, fault.at_ns + fault.duration_ns);
-  }
-  executor_.RunUntil(std::max(started_ns_ + end_ns, amid_shrink_end_ns_));
-  // One that came amid a turn of an agent's has struck when that stood still no more.
-  if (executor_.NowNs() < struck_end_ns_) executor_.RunUntil(struck_end_ns_);
-}
-
 Task<void> World::StartAlone(Agent* agent, bool* started) {
   *started = (co_await agent->Start(OptionsOf(agent->number()))).ok();
 }

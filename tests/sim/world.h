@@ -256,7 +256,7 @@ class World {
   uint32_t reviving_ = 0;                       // agents that will be started anew
   bool shrinks_ = false;
   uint64_t amid_shrink_end_ns_ = 0;
-  uint64_t struck_end_ns_ = 0;  // of the faults so far, the last one's
+  uint64_t struck_end_ns_ = 0;  // the last one's of the faults so far
   bool rest_is_taken_ = false;
   bool program_runs_ = false;
   bool ending_ = false;

@@ -383,6 +383,16 @@ Task<void> World::WriteUntilServed(Agent* agent, uint64_t until_ns) {
   }
 }
 
+void World::OutlastFaults(const std::vector<Fault>& faults) {
+  uint64_t end_ns = 0;
+  for (const Fault& fault : faults) {
+    if (!fault.amid_shrink) end_ns = std::max(end_ns, fault.at_ns + fault.duration_ns);
+  }
+  executor_.RunUntil(std::max(started_ns_ + end_ns, amid_shrink_end_ns_));
+  // One that came amid a turn of an agent's has struck when that stood still no more.
+  if (executor_.NowNs() < struck_end_ns_) executor_.RunUntil(struck_end_ns_);
+}
+
 bool World::OutlastCuts(const std::vector<Fault>& faults) {
   const bool any = std::any_of(faults.begin(), faults.end(), [](const Fault& fault) {
     return fault.kind == FaultKind::kCutLink;
