@@ -138,6 +138,9 @@ Task<Result<GlobalAddr>> Allocator::AllocateWanted(Want want) {
                               compaction_.MayBringMemory() || shortage_.OthersMayGive() ||
                               opener_.OpensOneOf(size_class);
     if (!more_to_come || (lost && !view_to_come) || now_ns >= deadline_ns) {
+      // Retired memory may have come back while the nodes were asked.
+      list = blocks_.ListFor(want);
+      if (const GlobalAddr addr = blocks_.Take(list, size_class); !addr.is_null()) co_return addr;
       // Compaction may have set aside a block that it could not empty in time.
       if (compaction_.FillAgainFor(want)) continue;
       if (lost) co_return Status(StatusCode::kUnavailable, "a memory node does not grant memory");
