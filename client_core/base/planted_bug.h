@@ -17,11 +17,13 @@ enum class Bug : uint8_t {
   kWinnerLeavesBackups,  // the winner does not turn the backups that others took
   kRoundLeft,            // a writer that gives up leaves the round without an end
   kRulesOfOneBackup,     // the rules are applied to the first answer, not to all
+  kOvertakenIsLost,      // a writer that was cut short and overtaken takes itself for beaten
   // kv
   kBlindLoserAlwaysOk,      // a blind loser returns success whoever won
   kBlindLoserForgetsKey,    // ... if the winner was blind, on whatever key
   kCountingWritesBlind,     // a read-modify-write sets the blind bit
   kCountingLoserDone,       // a read-modify-write that lost its round takes itself for done
+  kQueuedSeeTheOld,         // read-modify-writes that one write carries out do not see each other
   kStagedStoreBlind,        // a transaction stores its outcome whatever the key has become
   kScanForgetsGrowth,       // a walk over keys ends where the index ended when it began
   kDeleteLoserCounts,       // a DEL that lost its round says that it removed the key
@@ -74,7 +76,6 @@ enum class Bug : uint8_t {
   kInlineBufferNotFound,   // ... or a word whose buffer is not where the register is
   kInlineWriteOverLarger,  // a write stands that is not first-hand everywhere
   kInlineVotesNotCounted,  // a slot's writer goes on to the primary whatever the backups say
-  kInlineCommitUnlogged,   // ... without the log
   // the two forms of a key
   kSealNotRead,              // a step on a register counts whatever the seal says
   kLanesBeforeSeal,          // a freeze reads the lanes ahead of its seal

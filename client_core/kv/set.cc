@@ -65,7 +65,7 @@ Task<Status> SlotStore::SetRecord(RegisterOperation& operation, Key key, const I
 }
 
 // FUSEE figure 9, UPDATE: (1) write the record, read the primary slot and the old record's key;
-// (2) CAS the backups; (3) commit the log; (4) CAS the primary.
+// (2) write the log, CAS the backups; (3) CAS the primary.
 Task<Status> SlotStore::SetBlind(RegisterOperation& operation, const Key& name, const IndexKey& key,
                                  Draft* draft, bool* inserted) {
   RoundTripPtr first = draft->buffer;

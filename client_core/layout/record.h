@@ -23,8 +23,8 @@ enum class LogOpcode : uint8_t {
 };
 
 struct RecordHeader {
-  // 0: not decided. Else the slot word this record replaced, with kLogCommitted, written by the
-  // last writer of the round before it changes the primary slot.
+  // 0: not offered to a slot. Else, with kLogCommitted, the slot word that this record replaces if
+  // the slot names it; on all replicas before the primary slot changes.
   uint64_t log_word;
   uint32_t checksum;
   uint16_t key_bytes;

@@ -59,6 +59,7 @@ class EpochPin {
     if (observer_ != nullptr) observer_->Unpinned(ticket_);
   }
 
+  [[nodiscard]] bool is_held() const { return pins_ != nullptr; }
   // Another pin of the same epoch; none if this is none.
   [[nodiscard]] EpochPin Share() const {
     return pins_ == nullptr ? EpochPin() : EpochPin(pins_, observer_);

@@ -24,14 +24,16 @@ struct SlotOutcome {
   bool won = false;
   // Lost: the word seen in the primary once it was no longer v_old.
   uint64_t current = 0;
+  // Lost, and a WRITE of this round may still arrive at the log of v_new: its object must not be
+  // offered to another round.
+  bool spent = false;
 };
 
 struct SlotWrite {
   GlobalAddr slot;
   uint64_t v_old = 0;  // read from the primary; validated within this operation or known to be
   uint64_t v_new = 0;  // differs from every other writer's, and from all the slot has held lately
-  // The log entry to commit before the primary changes: the first word of the record that v_new
-  // names. Null when v_new names none.
+  // The log entry: the first word of the record that v_new names. Null when v_new names none.
   GlobalAddr log;
   // Operations that go with the first round trip, ahead of the engine's own on each channel: the
   // WRITEs of the record that v_new names, if they have not been posted yet. Borrowed; may be null.

@@ -40,7 +40,7 @@ std::optional<Result<SlotOutcome>> Snapshot::WriteFast(Operation& operation, con
   CHECK(!context_.quiesce.slots_are_still());
   const Places places = PlacesOf(write.slot);
   RoundTripPtr round_trip = FirstRoundTrip(context_, write);
-  AddCasBackups(*round_trip, write, places);
+  AddVotes(*round_trip, write, places);
   Votes votes;
   if (!round_trip->empty()) {
     const Status posted = PostInline(context_, operation, round_trip);
@@ -52,12 +52,6 @@ std::optional<Result<SlotOutcome>> Snapshot::WriteFast(Operation& operation, con
   const bool has_won = NextOfRound(verdict, write.shared) == RoundNext::kCommit;
   if (!has_won && !Planted(Bug::kInlineVotesNotCounted)) return std::nullopt;
   round_trip = context_.fabric.NewRoundTrip();
-  if (!Planted(Bug::kInlineCommitUnlogged)) AddCommitLog(*round_trip, write);
-  if (!round_trip->empty() && !PostInline(context_, operation, round_trip).ok()) {
-    progress->again = progress->touched = true;
-    return std::nullopt;
-  }
-  round_trip->ClearOps();
   round_trip->Cas(places.at[0], write.v_old, write.v_new);
   if (!PostInline(context_, operation, round_trip).ok()) {
     progress->again = progress->touched = true;
@@ -163,10 +157,16 @@ Task<Result<SlotOutcome>> Snapshot::Attempt(Operation& operation, const SlotWrit
     if (*now == write.v_new) co_return SlotOutcome{true, write.v_new};
     if (*now != write.v_old && progress->touched) {
       // Others have gone on: from v_old, or from v_new.
-      progress->overtaken = true;
-      co_return Status(StatusCode::kUnknownOutcome, "a node was lost amid a write");
+      const Result<Fate> fate = co_await AskLogs(operation, write, *now);
+      if (!fate.ok()) co_return fate.status();
+      if (*fate == Fate::kWon) co_return SlotOutcome{true, write.v_new};
+      progress->overtaken = *fate == Fate::kUnknown;
+      if (progress->overtaken) {
+        co_return Status(StatusCode::kUnknownOutcome, "a node was lost amid a write");
+      }
     }
-    if (*now != write.v_old) co_return SlotOutcome{false, *now};
+    // The failed WRITE of the log may still arrive, behind one of another round.
+    if (*now != write.v_old) co_return SlotOutcome{false, *now, /*spent=*/true};
   }
   if (progress->votes.has_value() && !progress->again) {
     votes = *progress->votes;
@@ -189,8 +189,6 @@ Task<Result<SlotOutcome>> Snapshot::Attempt(Operation& operation, const SlotWrit
     status = co_await FixBackups(operation, write, places, votes);
     if (!status.ok()) co_return status;
   }
-  status = co_await CommitLog(operation, write);
-  if (!status.ok()) co_return status;
   progress->touched = true;
   co_return co_await CasPrimary(operation, write, places);
 }
@@ -208,13 +206,26 @@ Snapshot::Places Snapshot::PlacesOf(GlobalAddr slot) const {
 Task<Status> Snapshot::CasBackups(Operation& operation, const SlotWrite& write,
                                   const Places& places, Progress* progress, Votes* votes) {
   const RoundTripPtr round_trip = FirstRoundTrip(context_, write);
-  AddCasBackups(*round_trip, write, places);
+  AddVotes(*round_trip, write, places);
   if (round_trip->empty()) co_return Status::Ok();
   const Status status = co_await Post(context_, operation, round_trip);
   co_return TakeVotes(*round_trip, status, write, places, progress, votes);
 }
 
-void Snapshot::AddCasBackups(RoundTrip& round_trip, const SlotWrite& write, const Places& places) {
+// FUSEE 4.5 commits the old value once the round is decided, in a round trip of its own. Here it
+// goes ahead of the vote: it says what the record replaces if the slot names it, and is on all
+// replicas of the record before the primary changes.
+void Snapshot::AddVotes(RoundTrip& round_trip, const SlotWrite& write, const Places& places) const {
+  if (!write.log.is_null()) {
+    const View& view = context_.view();
+    const int live = view.LiveReplicas(write.log);
+    const uint64_t word = write.v_old | kLogCommitted;
+    std::byte* const from = round_trip.Reserve(sizeof(word));
+    std::memcpy(from, &word, sizeof(word));
+    for (int replica = 0; replica < live; ++replica) {
+      round_trip.Write(view.Locate(write.log, replica), from, sizeof(word));
+    }
+  }
   for (int backup = 1; backup < places.count; ++backup) {
     round_trip.Cas(places.at[backup], write.v_old, write.v_new);
   }
@@ -257,27 +268,6 @@ Task<Status> Snapshot::FixBackups(Operation& operation, const SlotWrite& write,
   co_return Status::Ok();
 }
 
-// FUSEE 4.5: the last writer records the old value before the primary changes, on every replica of
-// its record, so that a recovery can tell a decided write from an undecided one.
-Task<Status> Snapshot::CommitLog(Operation& operation, const SlotWrite& write) {
-  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  AddCommitLog(*round_trip, write);
-  if (round_trip->empty()) co_return Status::Ok();
-  co_return co_await Post(context_, operation, round_trip);
-}
-
-void Snapshot::AddCommitLog(RoundTrip& round_trip, const SlotWrite& write) const {
-  if (write.log.is_null()) return;
-  const View& view = context_.view();
-  const int live = view.LiveReplicas(write.log);
-  const uint64_t word = write.v_old | kLogCommitted;
-  std::byte* const from = round_trip.Reserve(sizeof(word));
-  std::memcpy(from, &word, sizeof(word));
-  for (int replica = 0; replica < live; ++replica) {
-    round_trip.Write(view.Locate(write.log, replica), from, sizeof(word));
-  }
-}
-
 // Lines 12 and 15.
 Task<Result<SlotOutcome>> Snapshot::CasPrimary(Operation& operation, const SlotWrite& write,
                                                const Places& places) {
@@ -307,6 +297,29 @@ Task<Result<uint64_t>> Snapshot::ReadPrimary(Operation& operation, const Places&
   const Status status = co_await Post(context_, operation, round_trip);
   if (!status.ok()) co_return status;
   co_return *word;
+}
+
+// The operation's pin keeps what was unlinked since it began, and so each record from the primary's
+// back to v_old: none has been written anew.
+Task<Result<Fate>> Snapshot::AskLogs(Operation& operation, const SlotWrite& write, uint64_t now) {
+  constexpr int kRecordsMax = 8;
+  const bool can_ask = !write.log.is_null() && operation.pin.is_held();
+  if (!can_ask) co_return Fate::kUnknown;
+  if (Planted(Bug::kOvertakenIsLost)) co_return Fate::kLost;
+  SlotWord word(now);
+  for (int asked = 0; asked < kRecordsMax; ++asked) {
+    RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+    const uint64_t* log = nullptr;
+    if (NamesRecord(word)) log = round_trip->ReadWord(context_.view().Locate(word.addr(), 0));
+    if (log != nullptr) {
+      const Status status = co_await Post(context_, operation, round_trip);
+      if (!status.ok()) co_return status;
+    }
+    const FateByLog judged = JudgeLog(word, log == nullptr ? 0 : *log, write.v_old, write.v_new);
+    if (judged.fate.has_value()) co_return *judged.fate;
+    word = judged.before;
+  }
+  co_return Fate::kUnknown;
 }
 
 // Lines 17-21, with a bound: the winner may have died.

@@ -1,7 +1,7 @@
 // SNAPSHOT: replicated slots without a primary server (FUSEE 4.3, Algorithms 1 and 2).
 //
 // A round of a slot begins with all replicas equal. Writers CAS the backups from v_old, all learn
-// the same votes, one of them wins, repairs the backups, commits its log and changes the primary;
+// the same votes, one of them wins, repairs the backups and changes the primary;
 // the others wait for that. Readers take the primary's word, and ask a majority for it
 // (PROTOCOLS, "A read of slots has witnesses"). The winner knows that the slot went
 // exactly from v_old to v_new, so a SNAPSHOT write is a compare-and-swap.
@@ -18,6 +18,7 @@
 #include "client_core/coro/sync.h"
 #include "client_core/layout/types.h"
 #include "client_core/replication/engine.h"
+#include "client_core/replication/snapshot_rules.h"
 
 namespace onetrip {
 
@@ -70,20 +71,21 @@ class Snapshot : public Engine {
               SlotWrite* write);
   [[nodiscard]] Places PlacesOf(GlobalAddr slot) const;
   // The steps' batches, and what their answers mean.
-  static void AddCasBackups(RoundTrip& round_trip, const SlotWrite& write, const Places& places);
+  void AddVotes(RoundTrip& round_trip, const SlotWrite& write, const Places& places) const;
   static Status TakeVotes(const RoundTrip& round_trip, Status status, const SlotWrite& write,
                           const Places& places, Progress* progress, Votes* votes);
-  void AddCommitLog(RoundTrip& round_trip, const SlotWrite& write) const;
   static Result<SlotOutcome> OutcomeOf(uint64_t found, const SlotWrite& write,
                                        const Places& places);
   Task<Status> CasBackups(Operation& operation, const SlotWrite& write, const Places& places,
                           Progress* progress, Votes* votes);
   Task<Status> FixBackups(Operation& operation, const SlotWrite& write, const Places& places,
                           const Votes& votes);
-  Task<Status> CommitLog(Operation& operation, const SlotWrite& write);
   Task<Result<SlotOutcome>> CasPrimary(Operation& operation, const SlotWrite& write,
                                        const Places& places);
   Task<Result<uint64_t>> ReadPrimary(Operation& operation, const Places& places);
+  // The fate of a write that was cut short: `now` is in the primary, and the logs of the records
+  // since tell what each of them replaced.
+  Task<Result<Fate>> AskLogs(Operation& operation, const SlotWrite& write, uint64_t now);
   Task<Result<SlotOutcome>> AwaitChange(Operation& operation, const SlotWrite& write,
                                         const Places& places, const Progress& progress);
 

@@ -7,7 +7,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
+
+#include "client_core/layout/record.h"
+#include "client_core/layout/slot.h"
 
 namespace onetrip {
 
@@ -79,6 +83,41 @@ constexpr PrimaryVerdict JudgePrimary(uint64_t found, uint64_t v_old, bool has_b
                                       bool shared) {
   if (found == v_old) return PrimaryVerdict::kWon;
   return has_backups && !shared ? PrimaryVerdict::kCorrupt : PrimaryVerdict::kLost;
+}
+
+// The fate of a write whose word may be in a backup, when the primary holds neither its v_old
+// nor its v_new any more.
+enum class Fate : uint8_t {
+  kWon,   // v_new was in the primary
+  kLost,  // another word took v_old's place, and v_new will not be in the primary
+  kUnknown,
+};
+
+constexpr bool NamesRecord(SlotWord word) {
+  return word.kind() == SlotKind::kObject || word.kind() == SlotKind::kFrozen;
+}
+
+struct FateByLog {
+  std::optional<Fate> fate;
+  SlotWord before;  // no fate yet: the word that was in the primary before, to be judged next
+};
+
+// `word` was in the primary after v_old was, and `log` is the log word of the record that it names:
+// what that record took the place of. A split freezes a word where it stands.
+constexpr FateByLog JudgeLog(SlotWord word, uint64_t log, uint64_t v_old, uint64_t v_new) {
+  const auto names = [](SlotWord one, uint64_t other) {
+    const SlotWord record(other);
+    return NamesRecord(one) && NamesRecord(record) && one.addr() == record.addr();
+  };
+  if (names(word, v_new)) return {Fate::kWon, {}};
+  if (!NamesRecord(word) || names(word, v_old)) {
+    return {NamesRecord(word) ? Fate::kLost : Fate::kUnknown, {}};
+  }
+  if ((log & kLogCommitted) == 0) return {Fate::kUnknown, {}};
+  const uint64_t before = log & ~kLogCommitted;
+  if (before == v_new || names(SlotWord(before), v_new)) return {Fate::kWon, {}};
+  if (before == v_old || names(SlotWord(before), v_old)) return {Fate::kLost, {}};
+  return {std::nullopt, SlotWord(before)};
 }
 
 }  // namespace onetrip

@@ -1,6 +1,7 @@
 // The rules of SNAPSHOT, for every vote pattern of 1 to 4 backups and up to 5 writers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "client_core/replication/snapshot_rules.h"
@@ -186,6 +187,99 @@ TEST(SnapshotRulesTest, AWinnersCasOfThePrimaryFailsOnlyWhereOthersMayDoIt) {
                 is_corrupt ? PrimaryVerdict::kCorrupt : PrimaryVerdict::kLost);
     }
   }
+}
+
+// A slot from v_old on: every way in which a few writers, deleters, inserters and a split may have
+// gone on from there, and what a writer that was cut short then learns from the logs.
+class SlotHistory {
+ public:
+  static SlotWord Object(uint64_t record, SlotKind kind = SlotKind::kObject) {
+    return SlotWord::Make(kind, 1, SizeClass(0), GlobalAddr(0, 4096 + record * kObjectAlignBytes),
+                          record % 2 == 0);
+  }
+  explicit SlotHistory(SlotWord v_old) : words_{v_old}, logs_(kRecords) {}
+
+  // Calls `visit` for this history and all that go on from it by at most `steps`.
+  template <typename Visit>
+  void ForEach(int steps, const Visit& visit) {
+    visit(*this);
+    if (steps == 0) return;
+    const SlotWord now = words_.back();
+    const auto go_on = [&](SlotWord next, bool logs) {
+      SlotHistory longer = *this;
+      longer.words_.push_back(next);
+      if (NamesRecord(next) && next.kind() == SlotKind::kObject) {
+        longer.logs_[RecordOf(next)] = logs ? now.bits() | kLogCommitted : 0;
+      }
+      longer.ForEach(steps - 1, visit);
+    };
+    if (now.kind() == SlotKind::kTentative) {
+      go_on(now.WithKind(SlotKind::kObject), true);
+    } else if (now.is_empty()) {
+      for (uint64_t record = 1; record < kRecords; ++record) {
+        if (!Has(record)) go_on(Object(record, SlotKind::kTentative), false);
+      }
+    } else if (now.kind() == SlotKind::kObject) {
+      for (uint64_t record = 1; record < kRecords; ++record) {
+        if (!Has(record)) go_on(Object(record), true);
+      }
+      // A record that a recovery has put there may lack its log.
+      if (!Has(kRecords - 1)) go_on(Object(kRecords - 1), false);
+      go_on(now.WithKind(SlotKind::kFrozen), false);
+    }
+    if (!now.is_empty()) go_on(SlotWord::Empty(WorkerId{1}, words_.size()), false);
+  }
+
+  [[nodiscard]] bool Has(uint64_t record) const {
+    return std::any_of(words_.begin(), words_.end(), [record](SlotWord word) {
+      return NamesRecord(word) && RecordOf(word) == record;
+    });
+  }
+  // True if each word but the first is of a record that says what it replaced.
+  [[nodiscard]] bool IsLogged() const {
+    return std::all_of(words_.begin() + 1, words_.end(), [this](SlotWord word) {
+      return word.kind() == SlotKind::kFrozen ||
+             (word.kind() == SlotKind::kObject && logs_[RecordOf(word)] != 0);
+    });
+  }
+  [[nodiscard]] SlotWord now() const { return words_.back(); }
+  [[nodiscard]] Fate Ask(uint64_t v_old, uint64_t v_new) const {
+    SlotWord word = now();
+    while (true) {
+      const uint64_t log = NamesRecord(word) ? logs_[RecordOf(word)] : 0;
+      const FateByLog judged = JudgeLog(word, log, v_old, v_new);
+      if (judged.fate.has_value()) return *judged.fate;
+      word = judged.before;
+    }
+  }
+  static constexpr uint64_t kRecords = 6;  // 0: v_old's
+
+ private:
+  static uint64_t RecordOf(SlotWord word) {
+    return (word.addr().offset() - 4096) / kObjectAlignBytes;
+  }
+  std::vector<SlotWord> words_;
+  std::vector<uint64_t> logs_;
+};
+
+TEST(SnapshotRulesTest, LogsTellWhatBecameOfAWriteThatWasCutShort) {
+  const SlotWord v_old = SlotHistory::Object(0);
+  const SlotWord v_new = SlotHistory::Object(1);
+  size_t histories = 0;
+  size_t told = 0;
+  SlotHistory(v_old).ForEach(5, [&](const SlotHistory& history) {
+    if (history.now() == v_old || history.now() == v_new) return;
+    const Fate fate = history.Ask(v_old.bits(), v_new.bits());
+    ++histories;
+    told += fate != Fate::kUnknown;
+    const bool was_there = history.Has(1);
+    if (fate != Fate::kUnknown) {
+      EXPECT_EQ(fate == Fate::kWon, was_there);
+    }
+    EXPECT_FALSE(history.IsLogged() && fate == Fate::kUnknown);
+  });
+  EXPECT_GT(histories, 2000U);
+  EXPECT_GT(told, 500U);
 }
 
 }  // namespace

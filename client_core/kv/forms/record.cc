@@ -25,9 +25,8 @@ void Records::RetireOrigin(const RecordOrigin& origin) {
 
 // The draft takes the place of the record that `search` found, whatever it holds.
 Task<Result<BlindOutcome>> Records::OverwriteBlindly(Operation& operation, const IndexKey& key,
-                                                     const SearchResult& search,
-                                                     const Draft& draft) {
-  const SlotWord v_new = drafts_.WordFor(key, draft, /*blind=*/true);
+                                                     const SearchResult& search, Draft* draft) {
+  const SlotWord v_new = drafts_.WordFor(key, *draft, /*blind=*/true);
   RecordOrigin origin;
   RoundTripPtr tell;
   const bool has_origin = TellOrigin(search, &origin, &tell);
@@ -35,7 +34,7 @@ Task<Result<BlindOutcome>> Records::OverwriteBlindly(Operation& operation, const
       co_await core_.engine.Write(operation, {.slot = search.entry.slot,
                                               .v_old = search.entry.word.bits(),
                                               .v_new = v_new.bits(),
-                                              .log = draft.addr,
+                                              .log = draft->addr,
                                               .first = tell.get()});
   if (!outcome.ok()) co_return outcome.status();
   if (outcome.value().won) {
@@ -57,8 +56,14 @@ Task<Result<BlindOutcome>> Records::OverwriteBlindly(Operation& operation, const
     if (!again) co_return overwritten.status();
     overwritten = co_await core_.index.IsBlindWriteOf(operation, key, now);
   }
-  co_return overwritten.value() || Planted(Bug::kBlindLoserAlwaysOk) ? BlindOutcome::kOverwritten
-                                                                     : BlindOutcome::kLost;
+  if (overwritten.value() || Planted(Bug::kBlindLoserAlwaysOk)) {
+    co_return BlindOutcome::kOverwritten;
+  }
+  if (outcome.value().spent) {
+    const Status renewed = co_await drafts_.Renew(operation, key, draft);
+    if (!renewed.ok()) co_return renewed;
+  }
+  co_return BlindOutcome::kLost;
 }
 
 Task<Status> Records::TryInsert(Operation& operation, const IndexKey& key,

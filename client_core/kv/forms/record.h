@@ -22,9 +22,10 @@ class Records {
   Records(KvCore& core, Counters& counters, Drafts& drafts, Extents& extents)
       : core_(core), counters_(counters), drafts_(drafts), extents_(extents) {}
 
-  // The draft takes the place of the record that `search` found, whatever it holds.
+  // The draft takes the place of the record that `search` found, whatever it holds. Lost: it may
+  // have got other memory.
   Task<Result<BlindOutcome>> OverwriteBlindly(Operation& operation, const IndexKey& key,
-                                              const SearchResult& search, const Draft& draft);
+                                              const SearchResult& search, Draft* draft);
   // Inserts after a search that found nothing, splitting if need be. `done` tells whether to stop.
   Task<Status> TryInsert(Operation& operation, const IndexKey& key, const SearchResult& search,
                          bool blind, Draft* draft, bool* done);

@@ -136,7 +136,7 @@ Task<Result<RegisterResult>> RegisterForm::SetThroughIndex(RegisterOperation& op
     co_return RegisterResult::kAgain;
   }
   const Result<BlindOutcome> outcome =
-      co_await records_.OverwriteBlindly(operation, index_key, search, *draft);
+      co_await records_.OverwriteBlindly(operation, index_key, search, draft);
   if (!outcome.ok()) co_return outcome.status();
   if (outcome.value() == BlindOutcome::kLost) co_return RegisterResult::kAgain;
   if (outcome.value() == BlindOutcome::kWon) {
