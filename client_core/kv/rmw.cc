@@ -5,23 +5,6 @@
 namespace onetrip {
 
 Task<Status> SlotStore::ReadModifyWrite(Key key, Mutation& mutation) {
-  // Inline, one has ended before the next begins, unless another worker makes it wait.
-  if (core_.context.fabric.completes_inline()) return StartReadModifyWrite(key, mutation);
-  return ReadModifyWriteInTurn(key, mutation);
-}
-
-Task<Status> SlotStore::ReadModifyWriteInTurn(Key key, Mutation& mutation) {
-  MutationQueue::Place place(mutations_, key, mutation);
-  co_await place.Turn();
-  if (place.outcome().has_value()) co_return *place.outcome();
-  while (true) {
-    MutationQueue::Batch batch = mutations_.Lead(place);
-    const Status status = co_await StartReadModifyWrite(key, batch);
-    if (mutations_.Finish(place, batch, status)) co_return status;
-  }
-}
-
-Task<Status> SlotStore::StartReadModifyWrite(Key key, Mutation& mutation) {
   if (core_.held()) [[unlikely]] {
     return core_.AfterHold([this, key, &mutation] { return ReadModifyWriteNow(key, mutation); });
   }

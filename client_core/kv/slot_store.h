@@ -20,7 +20,6 @@
 #include "client_core/kv/forms/record_form.h"
 #include "client_core/kv/forms/register.h"
 #include "client_core/kv/forms/register_end.h"
-#include "client_core/kv/mutation_queue.h"
 #include "client_core/kv/view_participant.h"
 #include "client_core/store/prepared_sets.h"
 #include "client_core/store/store.h"
@@ -109,14 +108,11 @@ class SlotStore final : public Kv {
   // remove.cc
   Task<Status> DeleteNow(Key key, bool* existed);
   // rmw.cc
-  Task<Status> ReadModifyWriteInTurn(Key key, Mutation& mutation);
-  Task<Status> StartReadModifyWrite(Key key, Mutation& mutation);
   Task<Status> ReadModifyWriteNow(Key key, Mutation& mutation);
   Task<Result<Step>> SearchOn(RegisterOperation& operation, FoundKey* found, Status status);
 
   KvCore core_;
   Counters counters_;
-  MutationQueue mutations_;
   Drafts drafts_;
   Extents extents_;
   Records records_;

@@ -43,7 +43,6 @@ struct CountedWorker {
                              &traffic.input_per_s,
                              &traffic.output_per_s,
                              &store.expired,
-                             &store.rmw_combined,
                              &store.lost_rounds,
                              &store.unknown_outcomes,
                              &store.objects_moved,
