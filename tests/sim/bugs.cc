@@ -7,7 +7,6 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kLoserDoesNotWait, "loser-does-not-wait", "small"},
     {Bug::kWinnerLeavesBackups, "winner-leaves-backups", "small"},
     {Bug::kRulesOfOneBackup, "rules-of-one-backup", "small"},
-    {Bug::kQueuedSeeTheOld, "queued-see-the-old", "calm"},
     {Bug::kBlindLoserAlwaysOk, "blind-loser-always-ok", "small"},
     {Bug::kBlindLoserForgetsKey, "blind-loser-forgets-key", "twins", 12'000, 17060},
     {Bug::kCountingWritesBlind, "counting-writes-blind", "small"},
