@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include <cstdint>
+#include <cstddef>
 #include <utility>
 
 #include "client_core/base/check.h"
@@ -46,6 +46,9 @@ namespace {
 // Only what is touched takes memory.
 constexpr size_t kStackBytes = 8ULL << 20;
 
+// Main() has no parameters: the one whose first turn begins.
+thread_local Fiber* entering = nullptr;
+
 }  // namespace
 
 Fiber::Fiber(std::function<void()> turn) : turn_(std::move(turn)) {}
@@ -73,10 +76,8 @@ void Fiber::Resume() {
     CHECK(getcontext(&own_) == 0);
     own_.uc_stack.ss_sp = stack_;
     own_.uc_stack.ss_size = kStackBytes;
-    // makecontext passes integers alone.
-    const auto address = reinterpret_cast<uint64_t>(this);
-    makecontext(&own_, reinterpret_cast<void (*)()>(Main), 2, static_cast<unsigned>(address >> 32),
-                static_cast<unsigned>(address));
+    makecontext(&own_, Main, 0);
+    entering = this;
 #if defined(ONETRIP_FIBER_TSAN)
     own_shadow_ = __tsan_create_fiber(0);
 #endif
@@ -134,8 +135,8 @@ void Fiber::SwitchBack(bool for_good) {
 #endif
 }
 
-void Fiber::Main(unsigned high, unsigned low) {
-  auto* const fiber = reinterpret_cast<Fiber*>(uint64_t{high} << 32 | low);
+void Fiber::Main() {
+  Fiber* const fiber = entering;
 #if defined(ONETRIP_FIBER_ASAN)
   __sanitizer_finish_switch_fiber(nullptr, &fiber->caller_stack_, &fiber->caller_stack_bytes_);
 #endif

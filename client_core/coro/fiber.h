@@ -35,7 +35,7 @@ class Fiber {
   [[nodiscard]] bool running() const { return running_; }
 
  private:
-  static void Main(unsigned high, unsigned low);
+  static void Main();
   void Loop();
   // To the fiber, and back to its caller; `for_good`: the fiber's stack is used no more.
   void SwitchTo();
@@ -44,18 +44,18 @@ class Fiber {
   const std::function<void()> turn_;
   void* stack_ = nullptr;  // mapped by the first turn
   ucontext_t own_{};
-  ucontext_t caller_{};
-  jmp_buf own_point_{};
-  jmp_buf caller_point_{};
-  bool entered_ = false;
+  [[maybe_unused]] ucontext_t caller_{};
+  [[maybe_unused]] jmp_buf own_point_{};
+  [[maybe_unused]] jmp_buf caller_point_{};
+  [[maybe_unused]] bool entered_ = false;
   bool amid_turn_ = false;
   bool running_ = false;
   bool ends_ = false;
   // For a sanitizer, which must be told of either side of a switch.
-  void* own_shadow_ = nullptr;
-  void* caller_shadow_ = nullptr;
-  const void* caller_stack_ = nullptr;
-  size_t caller_stack_bytes_ = 0;
+  [[maybe_unused]] void* own_shadow_ = nullptr;
+  [[maybe_unused]] void* caller_shadow_ = nullptr;
+  [[maybe_unused]] const void* caller_stack_ = nullptr;
+  [[maybe_unused]] size_t caller_stack_bytes_ = 0;
 };
 
 }  // namespace onetrip
