@@ -24,11 +24,11 @@ Task<void> Tick(Executor& executor, char name, uint64_t every_ns, int times, Jou
 
 // Counts how many live, so that a test sees frames go.
 struct Alive {
-  explicit Alive(int* count) : count_(count) { ++*count_; }
+  explicit Alive(int* count) : count(count) { ++*count; }
   Alive(const Alive&) = delete;
   Alive& operator=(const Alive&) = delete;
-  ~Alive() { --*count_; }
-  int* count_;
+  ~Alive() { --*count; }
+  int* count;
 };
 
 Task<void> Child(Executor& executor, int* alive) {
