@@ -24,7 +24,7 @@ Task<void> Tick(Executor& executor, char name, uint64_t every_ns, int times, Jou
 
 // Counts how many live, so that a test sees frames go.
 struct Alive {
-  explicit Alive(int* count) : count(count) { ++*count; }
+  explicit Alive(int* counter) : count(counter) { ++*count; }
   Alive(const Alive&) = delete;
   Alive& operator=(const Alive&) = delete;
   ~Alive() { --*count; }
