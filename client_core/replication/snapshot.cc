@@ -72,7 +72,12 @@ Task<Result<SlotOutcome>> Snapshot::WriteSlow(Operation& operation, SlotWrite wr
     const Result<SlotOutcome> outcome = co_await Attempt(operation, write, &progress);
     const StatusCode code = outcome.status().code();
     const bool cut_short = code == StatusCode::kUnknownOutcome || code == StatusCode::kUnavailable;
-    if (outcome.ok()) co_return outcome;
+    if (outcome.ok()) {
+      // A WRITE of the log that has failed may still arrive, behind one of another round.
+      SlotOutcome decided = *outcome;
+      decided.spent = !decided.won && progress.again;
+      co_return decided;
+    }
     if (!cut_short) co_return progress.touched ? AfterSend(outcome.status()) : outcome.status();
     bool goes_on = !progress.overtaken && retries < context_.options.node_loss_retries_max &&
                    !OutOfTime(context_, operation);
@@ -165,8 +170,7 @@ Task<Result<SlotOutcome>> Snapshot::Attempt(Operation& operation, const SlotWrit
         co_return Status(StatusCode::kUnknownOutcome, "a node was lost amid a write");
       }
     }
-    // The failed WRITE of the log may still arrive, behind one of another round.
-    if (*now != write.v_old) co_return SlotOutcome{false, *now, /*spent=*/true};
+    if (*now != write.v_old) co_return SlotOutcome{false, *now};
   }
   if (progress->votes.has_value() && !progress->again) {
     votes = *progress->votes;
@@ -303,7 +307,10 @@ Task<Result<uint64_t>> Snapshot::ReadPrimary(Operation& operation, const Places&
 // back to v_old: none has been written anew.
 Task<Result<Fate>> Snapshot::AskLogs(Operation& operation, const SlotWrite& write, uint64_t now) {
   constexpr int kRecordsMax = 8;
-  const bool can_ask = !write.log.is_null() && operation.pin.is_held();
+  // A register that has left the slot may be forgotten already: its writer must not keep it.
+  const bool is_of_records =
+      !SlotWord(write.v_old).is_register() && !SlotWord(write.v_new).is_register();
+  const bool can_ask = !write.log.is_null() && is_of_records && operation.pin.is_held();
   if (!can_ask) co_return Fate::kUnknown;
   if (Planted(Bug::kOvertakenIsLost)) co_return Fate::kLost;
   SlotWord word(now);
