@@ -135,12 +135,10 @@ class CommandClient {
  public:
   CommandClient(uint64_t id, TestCluster& cluster, Executor& executor, SimNetwork& network,
                 const DataPathOptions& options)
-      : worker_(cluster, executor, std::make_unique<SimFabric>(executor, network),
-                EngineKind::kSwarm, options) {
-    worker_.Start();
-    InitializeSession(session_, id, 0, hooks_.config());
-  }
+      : CommandClient(id, cluster, executor, std::make_unique<SimFabric>(executor, network),
+                      options) {}
   void Stop() { worker_.Stop(); }
+  [[nodiscard]] bool idle() const { return fabric_.idle(); }
 
   // `arguments` lives until the Task completes. An empty `expected` is any reply but an error.
   Task<void> Call(const std::vector<std::string>& arguments, std::string_view expected) {
@@ -164,6 +162,15 @@ class CommandClient {
   }
 
  private:
+  CommandClient(uint64_t id, TestCluster& cluster, Executor& executor,
+                std::unique_ptr<SimFabric> fabric, const DataPathOptions& options)
+      : fabric_(*fabric),
+        worker_(cluster, executor, std::move(fabric), EngineKind::kSwarm, options) {
+    worker_.Start();
+    InitializeSession(session_, id, 0, hooks_.config());
+  }
+
+  SimFabric& fabric_;  // worker_ owns it
   TestWorker worker_;
   FakeHooks hooks_;
   Session session_;
@@ -221,6 +228,8 @@ class CommandWorld {
     while (running_ > 0) CHECK(executor_.RunOnce());
     // Steps behind an answer end before messages take no time again.
     executor_.RunUntil(executor_.NowNs() + kRestNs);
+    const auto is_idle = [](const auto& client) { return client->idle(); };
+    while (!std::all_of(clients_.begin(), clients_.end(), is_idle)) CHECK(executor_.RunOnce());
     network_.set_instant(true);
     return costs;
   }

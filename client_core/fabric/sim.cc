@@ -143,6 +143,11 @@ bool SimFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> w
   return false;
 }
 
+bool SimFabric::idle() const {
+  return std::all_of(channels_.begin(), channels_.end(),
+                     [](const auto& channel) { return channel->requests.empty(); });
+}
+
 void SimFabric::ApplyInstantly(std::span<FabricOp> ops) {
   for (FabricOp& op : ops) {
     MemoryEndpoint& endpoint = network_.endpoint(op.node);

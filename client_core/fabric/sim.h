@@ -154,6 +154,8 @@ class SimFabric final : public Fabric {
   void Fence(NodeId node);
 
   [[nodiscard]] bool settled() const override;
+  // True while no request waits for a node: operations may take no time from now on (set_instant).
+  [[nodiscard]] bool idle() const;
 
   // When the worker's core has handed over all that was posted; see SimFabricOptions::post_ns.
   [[nodiscard]] uint64_t core_free_ns() const { return core_free_ns_; }
