@@ -1,5 +1,6 @@
 #include "bench/command_costs.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
