@@ -109,20 +109,25 @@ class ThreadStore {
   std::string names_;
 };
 
+// The commands in flight: hashed when their places are prefetched, as by an agent's connection.
+using KeyGroup = std::array<Key, kInFlight>;
+
 template <typename AnyStore>
-void PrefetchGroup(AnyStore& store, const uint32_t* keys, KeyUse use) {
-  std::array<Key, kInFlight> ahead;
-  for (int i = 0; i < kInFlight; ++i) {
-    ahead[i] = {0, store.name(keys[i])};
-    store.kv().PrefetchLocation(&ahead[i]);
-  }
-  for (const Key& key : ahead) store.kv().PrefetchRecord(key, use);
+KeyGroup NameGroup(AnyStore& store, const uint32_t* keys) {
+  KeyGroup group;
+  for (int i = 0; i < kInFlight; ++i) group[i] = {0, store.name(keys[i])};
+  return group;
 }
 
-Task<void> Gets(Store& store, const uint32_t* keys) {
-  for (int i = 0; i < kInFlight; ++i) {
+template <typename AnyStore>
+void PrefetchGroup(AnyStore& store, KeyUse use, KeyGroup* group) {
+  for (Key& key : *group) store.kv().PrefetchLocation(&key);
+  for (const Key& key : *group) store.kv().PrefetchRecord(key, use);
+}
+
+Task<void> Gets(Store& store, const KeyGroup& keys) {
+  for (const Key& key : keys) {
     ReadResult result;
-    const Key key{0, store.name(keys[i])};
     if (!store.kv().GetFast(key, &result)) {
       const Status status = co_await store.kv().Get(key, &result);
       CHECK(status.ok() && result.found());
@@ -132,27 +137,27 @@ Task<void> Gets(Store& store, const uint32_t* keys) {
 }
 
 template <typename AnyStore>
-Task<void> Sets(AnyStore& store, const uint32_t* keys, std::string_view value) {
-  for (int i = 0; i < kInFlight; ++i) {
+Task<void> Sets(AnyStore& store, const KeyGroup& keys, std::string_view value) {
+  for (const Key& key : keys) {
     NewRecord record;
     record.head = value;
-    const Status status = co_await store.kv().Set({0, store.name(keys[i])}, record);
+    const Status status = co_await store.kv().StartSet(key, record);
     CHECK(status.ok());
   }
 }
 
-Task<void> Increments(ThreadStore& store, const uint32_t* keys) {
-  for (int i = 0; i < kInFlight; ++i) {
+Task<void> Increments(ThreadStore& store, const KeyGroup& keys) {
+  for (const Key& key : keys) {
     AddMutation add(1);
-    const Status status = co_await store.kv().ReadModifyWrite({0, store.name(keys[i])}, add);
+    const Status status = co_await store.kv().ReadModifyWrite(key, add);
     CHECK(status.ok());
   }
 }
 
-Task<void> Deletes(ThreadStore& store, const uint32_t* keys) {
-  for (int i = 0; i < kInFlight; ++i) {
+Task<void> Deletes(ThreadStore& store, const KeyGroup& keys) {
+  for (const Key& key : keys) {
     bool existed = false;
-    const Status status = co_await store.kv().Delete({0, store.name(keys[i])}, &existed);
+    const Status status = co_await store.kv().Delete(key, &existed);
     CHECK(status.ok() && existed);
   }
 }
@@ -162,8 +167,9 @@ void RunGroups(benchmark::State& state, AnyStore& store, const std::vector<uint3
                KeyUse use, Group group) {
   size_t at = 0;
   for (auto _ : state) {
-    PrefetchGroup(store, &keys[at], use);
-    BlockOn(store.executor(), group(store, &keys[at]));
+    KeyGroup names = NameGroup(store, &keys[at]);
+    PrefetchGroup(store, use, &names);
+    BlockOn(store.executor(), group(store, names));
     at = (at + kInFlight) % keys.size();
   }
   state.SetItemsProcessed(state.iterations() * kInFlight);
@@ -172,14 +178,14 @@ void RunGroups(benchmark::State& state, AnyStore& store, const std::vector<uint3
 void BM_Get(benchmark::State& state, EngineKind engine, bool zipf) {
   Store store(engine);
   RunGroups(state, store, DrawKeys(zipf), KeyUse::kRead,
-            [](Store& of, const uint32_t* keys) { return Gets(of, keys); });
+            [](Store& of, const KeyGroup& keys) { return Gets(of, keys); });
 }
 
 void BM_Set(benchmark::State& state, EngineKind engine, bool zipf) {
   static const std::string value(64, 'w');
   Store store(engine);
   RunGroups(state, store, DrawKeys(zipf), KeyUse::kWrite,
-            [](Store& of, const uint32_t* keys) { return Sets(of, keys, value); });
+            [](Store& of, const KeyGroup& keys) { return Sets(of, keys, value); });
 }
 
 // Each of a thread's own keys once, in any order.
@@ -199,7 +205,7 @@ void BM_Insert(benchmark::State& state) {
   static const std::string value(64, 'v');
   ThreadStore store(FirstKeyOf(state), kFreshKeys);
   RunGroups(state, store, ShuffledKeys(state.thread_index()), KeyUse::kWrite,
-            [](ThreadStore& to, const uint32_t* keys) { return Sets(to, keys, value); });
+            [](ThreadStore& to, const KeyGroup& keys) { return Sets(to, keys, value); });
 }
 
 void BM_Del(benchmark::State& state) {
@@ -207,7 +213,7 @@ void BM_Del(benchmark::State& state) {
   ThreadStore store(FirstKeyOf(state), kFreshKeys);
   const std::vector<uint32_t> keys = ShuffledKeys(state.thread_index());
   for (size_t at = 0; at < keys.size(); at += kInFlight) {
-    BlockOn(store.executor(), Sets(store, &keys[at], value));
+    BlockOn(store.executor(), Sets(store, NameGroup(store, &keys[at]), value));
   }
   RunGroups(state, store, keys, KeyUse::kWrite, Deletes);
 }
@@ -218,7 +224,7 @@ void BM_Incr(benchmark::State& state, bool zipf) {
   std::vector<uint32_t> keys(kKeys);
   for (uint32_t i = 0; i < kKeys; ++i) keys[i] = i;
   for (size_t at = 0; at < keys.size(); at += kInFlight) {
-    BlockOn(store.executor(), Increments(store, &keys[at]));
+    BlockOn(store.executor(), Increments(store, NameGroup(store, &keys[at])));
   }
   RunGroups(state, store, DrawKeys(zipf, 42 + static_cast<uint64_t>(state.thread_index())),
             KeyUse::kWrite, Increments);

@@ -7,11 +7,6 @@ namespace {
 
 bool IsAligned(const void* at) { return reinterpret_cast<uintptr_t>(at) % 8 == 0; }
 
-// True if [remote, remote + bytes) is whole words, as nearly all that is read and written is.
-bool IsWords(const std::byte* remote, uint64_t bytes) {
-  return ((reinterpret_cast<uintptr_t>(remote) | bytes) & 7) == 0;
-}
-
 // Words that a copy moves in one turn of its loop: the compiler does not unroll loops of atomics.
 constexpr uint64_t kStride = 4;
 
@@ -63,14 +58,14 @@ void CopyInBytes(std::byte* to, const std::byte* from, uint64_t bytes) {
 
 void CopyOut(std::byte* to, const std::byte* from, uint64_t bytes) {
   if (bytes == 8 && IsAligned(from)) return CopyWordOut(to, from, 0);
-  if (IsWords(from, bytes)) [[likely]]
-    return CopyWords<CopyWordOut>(to, from, bytes / 8);
-  const uint64_t head = HeadBytes(from, bytes);
-  CopyOutBytes(to, from, head);
+  const uint64_t head = IsAligned(from) ? 0 : HeadBytes(from, bytes);
+  if (head != 0) [[unlikely]]
+    CopyOutBytes(to, from, head);
   const uint64_t words = (bytes - head) / 8;
   CopyWords<CopyWordOut>(to + head, from + head, words);
   const uint64_t at = head + 8 * words;
-  CopyOutBytes(to + at, from + at, bytes - at);
+  if (at != bytes) [[unlikely]]
+    CopyOutBytes(to + at, from + at, bytes - at);
 }
 
 void CopyIn(std::byte* to, const std::byte* from, uint64_t bytes) {
@@ -80,14 +75,14 @@ void CopyIn(std::byte* to, const std::byte* from, uint64_t bytes) {
     __atomic_store_n(reinterpret_cast<uint64_t*>(to), word, __ATOMIC_RELEASE);
     return;
   }
-  if (IsWords(to, bytes)) [[likely]]
-    return CopyWords<CopyWordIn>(to, from, bytes / 8);
-  const uint64_t head = HeadBytes(to, bytes);
-  CopyInBytes(to, from, head);
+  const uint64_t head = IsAligned(to) ? 0 : HeadBytes(to, bytes);
+  if (head != 0) [[unlikely]]
+    CopyInBytes(to, from, head);
   const uint64_t words = (bytes - head) / 8;
   CopyWords<CopyWordIn>(to + head, from + head, words);
   const uint64_t at = head + 8 * words;
-  CopyInBytes(to + at, from + at, bytes - at);
+  if (at != bytes) [[unlikely]]
+    CopyInBytes(to + at, from + at, bytes - at);
 }
 
 void ExecuteOp(FabricOp& op, std::byte* base) {

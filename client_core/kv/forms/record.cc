@@ -24,8 +24,8 @@ void Records::RetireOrigin(const RecordOrigin& origin) {
 }
 
 // The draft takes the place of the record that `search` found, whatever it holds.
-Task<Result<BlindOutcome>> Records::OverwriteBlindly(Operation& operation, const IndexKey& key,
-                                                     const SearchResult& search, Draft* draft) {
+Task<Result<Step>> Records::OverwriteBlindly(Operation& operation, const IndexKey& key,
+                                             const SearchResult& search, Draft* draft, bool* won) {
   const SlotWord v_new = drafts_.WordFor(key, *draft, /*blind=*/true);
   RecordOrigin origin;
   RoundTripPtr tell;
@@ -44,7 +44,8 @@ Task<Result<BlindOutcome>> Records::OverwriteBlindly(Operation& operation, const
       co_await extents_.RetireExtents(operation, old);
     core_.allocator.Retire(old.addr(), old.size_class());
     if (has_origin) RetireOrigin(origin);
-    co_return BlindOutcome::kWon;
+    if (won != nullptr) *won = true;
+    co_return Step::kDone;
   }
   core_.metrics.lost_rounds.Add();
   // Lost to another blind write of this key: ours happened just before it.
@@ -57,13 +58,14 @@ Task<Result<BlindOutcome>> Records::OverwriteBlindly(Operation& operation, const
     overwritten = co_await core_.index.IsBlindWriteOf(operation, key, now);
   }
   if (overwritten.value() || Planted(Bug::kBlindLoserAlwaysOk)) {
-    co_return BlindOutcome::kOverwritten;
+    drafts_.Abandon(*draft);
+    co_return Step::kDone;
   }
   if (outcome.value().spent) {
     const Status renewed = co_await drafts_.Renew(operation, key, draft);
     if (!renewed.ok()) co_return renewed;
   }
-  co_return BlindOutcome::kLost;
+  co_return Step::kAgain;
 }
 
 Task<Status> Records::TryInsert(Operation& operation, const IndexKey& key,

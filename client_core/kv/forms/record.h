@@ -11,21 +11,21 @@
 #include "client_core/kv/core/counters.h"
 #include "client_core/kv/forms/draft.h"
 #include "client_core/kv/forms/extents.h"
+#include "client_core/kv/forms/form.h"
 
 namespace onetrip {
-
-// kOverwritten: the draft lost to another blind write, just before which it counts as written.
-enum class BlindOutcome : uint8_t { kWon, kOverwritten, kLost };
 
 class Records {
  public:
   Records(KvCore& core, Counters& counters, Drafts& drafts, Extents& extents)
       : core_(core), counters_(counters), drafts_(drafts), extents_(extents) {}
 
-  // The draft takes the place of the record that `search` found, whatever it holds. Lost: it may
-  // have got other memory.
-  Task<Result<BlindOutcome>> OverwriteBlindly(Operation& operation, const IndexKey& key,
-                                              const SearchResult& search, Draft* draft);
+  // The draft takes the place of the record that `search` found, whatever it holds. kDone: it has,
+  // as `won`, unless null, then tells, or it lost to another blind write, just before which it
+  // counts as written, and is abandoned. kAgain: it lost, and may have got other memory.
+  Task<Result<Step>> OverwriteBlindly(Operation& operation, const IndexKey& key,
+                                      const SearchResult& search, Draft* draft,
+                                      bool* won = nullptr);
   // Inserts after a search that found nothing, splitting if need be. `done` tells whether to stop.
   Task<Status> TryInsert(Operation& operation, const IndexKey& key, const SearchResult& search,
                          bool blind, Draft* draft, bool* done);

@@ -51,11 +51,7 @@ Task<Result<Step>> RecordForm::GetLarge(Operation& operation, ValueRange range, 
 
 Task<Result<Step>> RecordForm::Overwrite(RegisterOperation& operation, const FoundKey& found,
                                          Draft* draft) {
-  const Result<BlindOutcome> outcome =
-      co_await records_.OverwriteBlindly(operation, found.index_key, found.search, draft);
-  if (!outcome.ok()) co_return outcome.status();
-  if (outcome.value() == BlindOutcome::kOverwritten) drafts_.Abandon(*draft);
-  co_return outcome.value() == BlindOutcome::kLost ? Step::kAgain : Step::kDone;
+  return records_.OverwriteBlindly(operation, found.index_key, found.search, draft);
 }
 
 Task<Result<Step>> RecordForm::Delete(RegisterOperation& operation, const FoundKey& found,

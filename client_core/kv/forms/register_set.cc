@@ -135,16 +135,12 @@ Task<Result<RegisterResult>> RegisterForm::SetThroughIndex(RegisterOperation& op
     set->as_record = true;
     co_return RegisterResult::kAgain;
   }
-  const Result<BlindOutcome> outcome =
-      co_await records_.OverwriteBlindly(operation, index_key, search, draft);
-  if (!outcome.ok()) co_return outcome.status();
-  if (outcome.value() == BlindOutcome::kLost) co_return RegisterResult::kAgain;
-  if (outcome.value() == BlindOutcome::kWon) {
-    KeepRegister(index_key, drafts_.WordFor(index_key, *draft, /*blind=*/true), *draft);
-  } else {
-    drafts_.Abandon(*draft);
-  }
-  co_return RegisterResult::kDone;
+  bool won = false;
+  const Result<Step> step =
+      co_await records_.OverwriteBlindly(operation, index_key, search, draft, &won);
+  if (!step.ok()) co_return step.status();
+  if (won) KeepRegister(index_key, drafts_.WordFor(index_key, *draft, /*blind=*/true), *draft);
+  co_return step.value() == Step::kDone ? RegisterResult::kDone : RegisterResult::kAgain;
 }
 
 }  // namespace onetrip
