@@ -32,6 +32,7 @@ void MemoryWatch::ForgetRegionsFrom(uint32_t end) {
     if (!MayBeTakenBack(start)) Fail("a region was given up in which somebody has a block", start);
   }
   absl::erase_if(objects_, [&](const auto& one) { return one.first >= first; });
+  absl::erase_if(in_use_, [&](const auto& one) { return one.first >= first; });
   blocks_.erase(blocks_.lower_bound(first), blocks_.end());
   free_.erase(free_.lower_bound(first), free_.end());
   absl::erase_if(released_before_, [&](uint64_t addr) { return addr >= first; });
@@ -40,6 +41,8 @@ void MemoryWatch::ForgetRegionsFrom(uint32_t end) {
 void MemoryWatch::Allocated(GlobalAddr addr, SizeClass size_class, MemoryUse use) {
   if (!objects_.try_emplace(addr.bits(), Object{Phase::kAllocated, use, size_class, 0}).second) {
     Fail("an object was allocated that is in use", addr);
+  } else {
+    ++in_use_[addr.block_start().bits()];
   }
   if (!view_.Contains(addr)) {
     Fail("an object was allocated in a region that is gone", addr);
@@ -93,6 +96,7 @@ void MemoryWatch::Released(GlobalAddr addr, SizeClass size_class, MemoryUse use)
     Fail("an object was released while an operation runs that may read it", addr);
   }
   objects_.erase(found);
+  --in_use_[addr.block_start().bits()];
   free_[addr.bits()] = size_class.bytes();
   released_before_.insert(addr.bits());
   Poison(addr, size_class, use);
@@ -140,16 +144,11 @@ void MemoryWatch::Opened(GlobalAddr start) {
   block->is_open = true;
 }
 
-bool MemoryWatch::IsWhollyFree(GlobalAddr start, const Block& block) const {
-  for (size_t i = 0; i < block.listed.size(); ++i) {
-    if (!IsFree(ObjectAddr(start, block.size_class, static_cast<uint16_t>(i)))) return false;
-  }
-  return true;
-}
-
 bool MemoryWatch::MayBeTakenBack(GlobalAddr start) const {
   const auto block = blocks_.find(start.bits());
-  return block != blocks_.end() && block->second.is_open && IsWhollyFree(start, block->second);
+  if (block == blocks_.end() || !block->second.is_open) return false;
+  const auto in_use = in_use_.find(start.bits());
+  return in_use == in_use_.end() || in_use->second == 0;
 }
 
 void MemoryWatch::GivenBack(GlobalAddr start) {

@@ -93,7 +93,6 @@ class MemoryWatch final : public MemoryObserver {
   void ForgetRegionsFrom(uint32_t end);
   // The block that holds the object; null: no worker has it.
   Block* BlockOf(GlobalAddr addr);
-  [[nodiscard]] bool IsWhollyFree(GlobalAddr start, const Block& block) const;
   // A worker that has a free object, but not yet in its list, may make its lock word 0.
   bool MayClearLock(GlobalAddr addr);
   // From now on nothing that is free lies where this object does.
@@ -103,6 +102,7 @@ class MemoryWatch final : public MemoryObserver {
   std::vector<MemoryEndpoint*> nodes_;
   View view_;
   absl::flat_hash_map<uint64_t, Object> objects_;
+  absl::flat_hash_map<uint64_t, uint32_t> in_use_;  // objects, by the start of their block
   std::map<uint64_t, Block> blocks_;   // that workers have, or had when they died, by address
   std::map<uint64_t, uint64_t> free_;  // released objects and their bytes; none overlap
   absl::flat_hash_set<uint64_t> released_before_;
