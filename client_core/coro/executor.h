@@ -116,6 +116,7 @@ class Executor {
 
   // One Poll() of every poller; returns whether any did work.
   bool PollAll();
+  [[nodiscard]] bool has_pollers() const { return !pollers_.empty(); }
   // A timer became the earliest one; the loop may have to wake up sooner.
   virtual void OnEarliestTimerChanged() {}
 

@@ -47,9 +47,15 @@ void SimExecutor::NoteHeldUp(uint64_t late_ns) {
 }
 
 bool SimExecutor::RunAProcess(bool amid_turn) {
-  for (size_t i = 0; i < processes_.size(); ++i) {
-    SimProcess* process = processes_[next_process_++ % processes_.size()];
-    if ((!amid_turn || process->amid_turn()) && process->RunReady()) return true;
+  const size_t count = processes_.size();
+  const uint64_t now_ns = manual_clock_.NowNs();
+  size_t at = count == 0 ? 0 : next_process_ % count;
+  for (size_t i = 0; i < count; ++i) {
+    SimProcess* process = processes_[at];
+    ++next_process_;
+    if (++at == count) at = 0;
+    if (amid_turn && !process->amid_turn()) continue;
+    if (process->MayRun(now_ns) && process->RunReady()) return true;
   }
   return false;
 }
@@ -199,10 +205,14 @@ void SimProcess::FinishTurn() {
   CHECK(!amid_turn());
 }
 
-bool SimProcess::RunReady() {
+bool SimProcess::MayRun(uint64_t world_ns) const {
   if (paused_ || dead_) return false;
+  const bool may_begin = !ready_.empty() || (stack_ == nullptr && has_pollers());
+  return EarliestWorldNs() <= world_ns || (may_begin && !amid_turn());
+}
+
+bool SimProcess::RunReady() {
   if (stack_ == nullptr) return TakeTurn();
-  if (EarliestWorldNs() > world_.NowNs() && (amid_turn() || ready_.empty())) return false;
   if (amid_turn()) world_.NoteHeldUp(world_.NowNs() - goes_on_ns_);
   GoOn();
   return true;
@@ -222,20 +232,10 @@ bool SimProcess::TakeTurn() {
   return PollAll() || fire_one();
 }
 
-uint64_t SimProcess::EarliestWorldNs() const {
-  if (paused_ || dead_) return TimerHeap::kNever;
-  return amid_turn() ? goes_on_ns_ : TimerWorldNs();
-}
-
-uint64_t SimProcess::TimerWorldNs() const {
-  const uint64_t local_ns = timers().EarliestNs();
-  if (local_ns == TimerHeap::kNever) return local_ns;
-  if (earliest_local_ns_ != local_ns || changes_seen_ != skewed_clock_.changes()) {
-    earliest_local_ns_ = local_ns;
-    changes_seen_ = skewed_clock_.changes();
-    earliest_world_ns_ = skewed_clock_.WorldNs(local_ns);
-  }
-  return earliest_world_ns_;
+void SimProcess::SeeTimer(uint64_t local_ns) const {
+  earliest_local_ns_ = local_ns;
+  changes_seen_ = skewed_clock_.changes();
+  earliest_world_ns_ = skewed_clock_.WorldNs(local_ns);
 }
 
 }  // namespace onetrip

@@ -147,6 +147,8 @@ class SimProcess final : private SkewedClockHolder, public Executor {
 
  private:
   friend class SimExecutor;
+  // False: RunReady() would do nothing at `world_ns`, which is now.
+  [[nodiscard]] bool MayRun(uint64_t world_ns) const;
   bool RunReady();
   // One step of the executor; returns whether there was one.
   bool TakeTurn();
@@ -156,9 +158,20 @@ class SimProcess final : private SkewedClockHolder, public Executor {
   void FinishTurn();
   [[nodiscard]] bool amid_turn() const { return stack_ != nullptr && stack_->amid_turn(); }
   // When it has something to do next; kNever while it is paused.
-  [[nodiscard]] uint64_t EarliestWorldNs() const;
+  [[nodiscard]] uint64_t EarliestWorldNs() const {
+    if (paused_ || dead_) return TimerHeap::kNever;
+    return amid_turn() ? goes_on_ns_ : TimerWorldNs();
+  }
   // When its next timer is due, by the world's clock.
-  [[nodiscard]] uint64_t TimerWorldNs() const;
+  [[nodiscard]] uint64_t TimerWorldNs() const {
+    const uint64_t local_ns = timers().EarliestNs();
+    if (local_ns == TimerHeap::kNever) return local_ns;
+    if (earliest_local_ns_ != local_ns || changes_seen_ != skewed_clock_.changes()) {
+      SeeTimer(local_ns);
+    }
+    return earliest_world_ns_;
+  }
+  void SeeTimer(uint64_t local_ns) const;
 
   struct Spawned {
     Gate& gate;
