@@ -5,13 +5,33 @@
 namespace onetrip {
 
 Task<Status> SlotStore::ReadModifyWrite(Key key, Mutation& mutation) {
-  if (core_.held()) [[unlikely]] {
-    return core_.AfterHold([this, key, &mutation] { return ReadModifyWriteNow(key, mutation); });
-  }
-  return ReadModifyWriteNow(key, mutation);
+  // Inline, one has ended before the next begins, unless another worker makes it wait.
+  if (core_.context.fabric.completes_inline()) return StartReadModifyWrite(key, mutation, nullptr);
+  return ReadModifyWriteInTurn(key, mutation);
 }
 
-Task<Status> SlotStore::ReadModifyWriteNow(Key key, Mutation& mutation) {
+Task<Status> SlotStore::ReadModifyWriteInTurn(Key key, Mutation& mutation) {
+  MutationQueue::Place place(mutations_, key, mutation);
+  co_await place.Turn();
+  if (place.outcome().has_value()) co_return *place.outcome();
+  while (true) {
+    MutationQueue::Batch batch = mutations_.Lead(place);
+    const Status status = co_await StartReadModifyWrite(key, batch, &batch);
+    if (mutations_.Finish(place, batch, status)) co_return status;
+  }
+}
+
+Task<Status> SlotStore::StartReadModifyWrite(Key key, Mutation& mutation,
+                                             MutationQueue::Batch* batch) {
+  if (core_.held()) [[unlikely]] {
+    return core_.AfterHold(
+        [this, key, &mutation, batch] { return ReadModifyWriteNow(key, mutation, batch); });
+  }
+  return ReadModifyWriteNow(key, mutation, batch);
+}
+
+Task<Status> SlotStore::ReadModifyWriteNow(Key key, Mutation& mutation,
+                                           MutationQueue::Batch* batch) {
   if (key.bytes.size() > kMaxKeyBytes) {
     co_return Status(StatusCode::kTooLarge, "key is longer than 65535 bytes");
   }
@@ -50,8 +70,10 @@ Task<Status> SlotStore::ReadModifyWriteNow(Key key, Mutation& mutation) {
     done = status.ok() && step.value() == Step::kDone;
     if (status.code() == StatusCode::kOutOfMemory) [[unlikely]]
       status = co_await drafts_.GoOnInPlace(operation, &draft);
-    if (room.turn) [[unlikely]]
+    if (room.turn) [[unlikely]] {
+      if (batch != nullptr) mutations_.Disband(*batch);
       status = co_await extents_.WaitForRoom(operation, &room);
+    }
     if (!done && status.ok() && OutOfTime(core_.context, operation)) status = kContended;
   }
   // Memory reserved for an attempt that was not the last one.

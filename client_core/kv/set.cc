@@ -56,7 +56,7 @@ Task<Status> SlotStore::SetRecord(RegisterOperation& operation, Key key, const I
   operation.pin = core_.reclaimer.Pin();
   drafts_.Encode(index_key, record, draft);
   bool inserted = false;
-  status = co_await SetBlind(operation, key, index_key, draft, &inserted);
+  status = co_await SetBlind(operation, key, index_key, record, draft, &inserted);
   if (inserted) counters_.Count(key.database, index_key.keyspace, 1);
   // Whatever the outcome, no slot of ours to come will name this memory: an unknown outcome keeps
   // it.
@@ -67,7 +67,7 @@ Task<Status> SlotStore::SetRecord(RegisterOperation& operation, Key key, const I
 // FUSEE figure 9, UPDATE: (1) write the record, read the primary slot and the old record's key;
 // (2) write the log, CAS the backups; (3) CAS the primary.
 Task<Status> SlotStore::SetBlind(RegisterOperation& operation, const Key& name, const IndexKey& key,
-                                 Draft* draft, bool* inserted) {
+                                 const NewRecord& record, Draft* draft, bool* inserted) {
   RoundTripPtr first = draft->buffer;
   drafts_.AddWrites(*first, *draft);
   bool written = false;
@@ -90,7 +90,7 @@ Task<Status> SlotStore::SetBlind(RegisterOperation& operation, const Key& name, 
     }
     if (search.found) {
       const Result<Step> step =
-          co_await forms_.Of(search.entry.word).Overwrite(operation, found, draft);
+          co_await forms_.Of(search.entry.word).Overwrite(operation, found, record, draft);
       if (!step.ok()) co_return step.status();
       if (step.value() == Step::kDone) co_return Status::Ok();
     } else {

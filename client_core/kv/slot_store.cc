@@ -10,6 +10,7 @@ namespace onetrip {
 SlotStore::SlotStore(WorkerContext& context, Engine& engine)
     : core_(context, engine),
       counters_(core_),
+      mutations_(core_.context, core_.metrics),
       drafts_(core_),
       extents_(core_, drafts_),
       records_(core_, counters_, drafts_, extents_),

@@ -20,6 +20,7 @@
 #include "client_core/kv/forms/record_form.h"
 #include "client_core/kv/forms/register.h"
 #include "client_core/kv/forms/register_end.h"
+#include "client_core/kv/mutation_queue.h"
 #include "client_core/kv/view_participant.h"
 #include "client_core/store/prepared_sets.h"
 #include "client_core/store/store.h"
@@ -100,7 +101,7 @@ class SlotStore final : public Kv {
   Task<Status> SetRecord(RegisterOperation& operation, Key key, const IndexKey& index_key,
                          const NewRecord& record, Draft* draft);
   Task<Status> SetBlind(RegisterOperation& operation, const Key& name, const IndexKey& key,
-                        Draft* draft, bool* inserted);
+                        const NewRecord& record, Draft* draft, bool* inserted);
   // prepared_sets.cc
   Task<Status> PrepareNow(std::span<const PendingSet> sets, bool may_use_reserve,
                           PreparedSets* prepared);
@@ -108,11 +109,15 @@ class SlotStore final : public Kv {
   // remove.cc
   Task<Status> DeleteNow(Key key, bool* existed);
   // rmw.cc
-  Task<Status> ReadModifyWriteNow(Key key, Mutation& mutation);
+  Task<Status> ReadModifyWriteInTurn(Key key, Mutation& mutation);
+  Task<Status> StartReadModifyWrite(Key key, Mutation& mutation, MutationQueue::Batch* batch);
+  // `batch`, unless null, is the mutation.
+  Task<Status> ReadModifyWriteNow(Key key, Mutation& mutation, MutationQueue::Batch* batch);
   Task<Result<Step>> SearchOn(RegisterOperation& operation, FoundKey* found, Status status);
 
   KvCore core_;
   Counters counters_;
+  MutationQueue mutations_;
   Drafts drafts_;
   Extents extents_;
   Records records_;

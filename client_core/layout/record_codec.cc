@@ -29,8 +29,7 @@ uint64_t KeyOffset(const RecordHeader& header) {
 
 void EncodeRecord(const RecordFields& fields, std::byte* to) {
   CHECK(fields.key.size() <= kMaxKeyBytes);
-  const uint64_t value_bytes = fields.value_head.size() + fields.value_gap +
-                               fields.value_tail.size() + fields.value_rest.size();
+  const uint64_t value_bytes = fields.value_bytes();
   CHECK(value_bytes <= kRecordValueBytesMax);
   RecordHeader header{};
   header.key_bytes = static_cast<uint16_t>(fields.key.size());

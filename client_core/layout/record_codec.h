@@ -24,6 +24,10 @@ struct RecordFields {
   uint8_t type = 0;
   LogOpcode opcode = LogOpcode::kNone;
   RecordOrigin origin{};  // kThawed
+
+  [[nodiscard]] uint64_t value_bytes() const {
+    return value_head.size() + value_gap + value_tail.size() + value_rest.size();
+  }
 };
 
 // Where the key of a record begins.

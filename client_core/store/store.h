@@ -157,6 +157,9 @@ class Mutation {
   virtual Change Apply(const RecordView* current) = 0;
   // The part that it looks at of a value in extents; of other values it sees all.
   [[nodiscard]] virtual ValueRange wanted() const { return kWholeValue; }
+  // The bytes, at most, by which a value that is there becomes longer, if it is most likely to
+  // change; nothing: whether it does is to be seen.
+  [[nodiscard]] virtual std::optional<uint64_t> growth() const { return std::nullopt; }
 };
 
 // The use that an operation is about to make of a key.

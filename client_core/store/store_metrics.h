@@ -17,8 +17,9 @@ struct StoreMetrics {
   Histogram set_round_trips;
   Histogram del_round_trips;
   Histogram rmw_round_trips;
-  Counter expired;      // records removed because their deadline had passed
-  Counter lost_rounds;  // slot writes that another writer won
+  Counter rmw_combined;  // read-modify-writes that one of another client carried out with its own
+  Counter expired;       // records removed because their deadline had passed
+  Counter lost_rounds;   // slot writes that another writer won
   Counter unknown_outcomes;
   Counter objects_moved;       // records, by compaction, out of blocks of which little was used
   Counter objects_left;        // by help or cleaning that never learned whether a slot names them

@@ -1,6 +1,7 @@
 #include "tests/explore/form_worker.h"
 
 #include <charconv>
+#include <optional>
 #include <utility>
 
 namespace onetrip {
@@ -24,6 +25,8 @@ DataPathOptions OptionsOf() {
 
 class Increment final : public Mutation {
  public:
+  // Of no length that it may not have.
+  [[nodiscard]] std::optional<uint64_t> growth() const override { return 0; }
   Change Apply(const RecordView* current) override {
     sum_ = current == nullptr ? 1 : FormWorker::NumberOf(current->value) + 1;
     text_ = FormWorker::TextOf(sum_);

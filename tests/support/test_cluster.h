@@ -146,6 +146,7 @@ class ShmWorker {
 class AddMutation final : public Mutation {
  public:
   explicit AddMutation(int64_t addend) : addend_(addend) {}
+  [[nodiscard]] std::optional<uint64_t> growth() const override { return 20; }
   Change Apply(const RecordView* current) override;
   [[nodiscard]] int64_t sum() const { return sum_; }
 

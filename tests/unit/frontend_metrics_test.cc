@@ -43,6 +43,7 @@ struct CountedWorker {
                              &traffic.input_per_s,
                              &traffic.output_per_s,
                              &store.expired,
+                             &store.rmw_combined,
                              &store.lost_rounds,
                              &store.unknown_outcomes,
                              &store.objects_moved,

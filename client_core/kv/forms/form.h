@@ -43,9 +43,10 @@ class Form {
   // GET. kDone with an empty `result`: the key was not there.
   virtual MaybeTask<Result<Step>> Get(RegisterOperation& operation, const FoundKey& found,
                                       ValueRange range, Room* room, ReadResult* result) = 0;
-  // SET in the form of `draft`, a record, whatever the key held.
+  // SET of `record` in the form of `draft`, whatever the key held. kDone: the draft is the
+  // operation's no more.
   virtual Task<Result<Step>> Overwrite(RegisterOperation& operation, const FoundKey& found,
-                                       Draft* draft) = 0;
+                                       const NewRecord& record, Draft* draft) = 0;
   // DEL. kDone: `existed` tells.
   virtual Task<Result<Step>> Delete(RegisterOperation& operation, const FoundKey& found,
                                     bool* existed) = 0;

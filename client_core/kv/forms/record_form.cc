@@ -50,7 +50,7 @@ Task<Result<Step>> RecordForm::GetLarge(Operation& operation, ValueRange range, 
 }
 
 Task<Result<Step>> RecordForm::Overwrite(RegisterOperation& operation, const FoundKey& found,
-                                         Draft* draft) {
+                                         const NewRecord& /*record*/, Draft* draft) {
   return records_.OverwriteBlindly(operation, found.index_key, found.search, draft);
 }
 

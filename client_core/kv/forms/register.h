@@ -31,7 +31,7 @@ class RegisterForm final : public Form {
   MaybeTask<Result<Step>> Get(RegisterOperation& operation, const FoundKey& found, ValueRange range,
                               Room* room, ReadResult* result) override;
   Task<Result<Step>> Overwrite(RegisterOperation& operation, const FoundKey& found,
-                               Draft* draft) override;
+                               const NewRecord& record, Draft* draft) override;
   Task<Result<Step>> Delete(RegisterOperation& operation, const FoundKey& found,
                             bool* existed) override;
   Task<Result<Step>> Mutate(RegisterOperation& operation, const FoundKey& found, Mutation& mutation,

@@ -20,17 +20,20 @@ namespace {
 constexpr Status kUnresolved(StatusCode::kUnknownOutcome,
                              "a write was interrupted, and what became of it could not be learned");
 
+// A value that becomes longer by more than this is thawed first.
+constexpr uint64_t kGrowthMax = kRegisterValueBytesMax;
+
 // An interrupted write waits for this time for the memory of a record.
 constexpr uint64_t kShortTicks = 3;
 
 }  // namespace
 
 SizeClass RegisterEnds::ThawedClass(const IndexKey& key, const CachedRegister& entry,
-                                    const ReadResult* current) {
+                                    const ReadResult* current, uint64_t growth) {
   const uint64_t bytes = current != nullptr && current->found()
                              ? current->record().value_bytes
                              : entry.handle.ref.shape.value_bytes_max() - kKeyValueHeadBytes;
-  return SizeClass::For(RecordBytes(key.bytes.size(), bytes) + sizeof(RecordOrigin));
+  return SizeClass::For(RecordBytes(key.bytes.size(), bytes + growth) + sizeof(RecordOrigin));
 }
 
 // The slot names `entry`; something has sealed it, or has to. Ok: the slot may have changed, by us
@@ -39,16 +42,18 @@ SizeClass RegisterEnds::ThawedClass(const IndexKey& key, const CachedRegister& e
 // was sealed before, or came to a longer value than what is `reserved` is for.
 Task<Status> RegisterEnds::EndRegister(RegisterOperation& operation, const IndexKey& key,
                                        Entry slot, CachedRegister& entry, bool may_wait,
-                                       Draft* reserved) {
+                                       Draft* reserved, Replacement* replacement) {
   const Allocator::Holder holder(core_.allocator);
   RegisterCache::Use use(core_.registers->cache, entry);
   // Memory for the record first, or a full pool would leave a frozen register behind. What is
   // sealed takes what it has come to, behind the seals; for a DEL there is no record.
   Draft draft;
   if (reserved != nullptr) draft = std::exchange(*reserved, Draft());
+  if (replacement != nullptr && replacement->growth > kGrowthMax) replacement = nullptr;
   const SealWord met_seal = entry.met_seal;
   if (draft.addr.is_null() && met_seal.open()) {
-    draft.size_class = ThawedClass(key, entry);
+    draft.size_class =
+        ThawedClass(key, entry, nullptr, replacement == nullptr ? 0 : replacement->growth);
     const Result<GlobalAddr> at_once = co_await core_.allocator.AllocatePinned(draft.size_class);
     if (!at_once.ok() && !may_wait) co_return at_once.status();
     if (!at_once.ok()) co_return co_await core_.AwaitMemory(operation, draft.size_class, nullptr);
@@ -68,7 +73,7 @@ Task<Status> RegisterEnds::EndRegister(RegisterOperation& operation, const Index
   } else if (draft.addr.is_null() && met_seal.is_deleted()) {
     entry.met_seal = SealWord::Frozen();  // the DELETED one did not answer: a record is needed
   } else {
-    status = co_await ThawRegister(operation, key, slot, entry, sealed->f, &draft);
+    status = co_await ThawRegister(operation, key, slot, entry, sealed->f, &draft, replacement);
     if (status.code() == StatusCode::kOutOfMemory && may_wait) {
       const uint64_t value_bytes = sealed->f.value.bytes.size() - kKeyValueHeadBytes;
       const uint64_t bytes = RecordBytes(key.bytes.size(), value_bytes) + sizeof(RecordOrigin);
@@ -82,13 +87,31 @@ Task<Status> RegisterEnds::EndRegister(RegisterOperation& operation, const Index
 // Takes the draft's memory once a slot may name it.
 Task<Status> RegisterEnds::ThawRegister(RegisterOperation& operation, const IndexKey& key,
                                         Entry slot, CachedRegister& entry, const Tuple& f,
-                                        Draft* reserved) {
+                                        Draft* reserved, Replacement* replacement) {
   KeyValue value;
   if (!DecodeKeyValue(f.value.bytes, &value)) {
     co_return Status(StatusCode::kCorrupt, "a register that a slot names holds no value");
   }
   Draft draft = std::exchange(*reserved, Draft());
-  draft.bytes = static_cast<uint32_t>(RecordBytes(key.bytes.size(), value.bytes.size()) +
+  // The same write in another form: a comparison of versions sees no change.
+  const RecordView last{value.bytes,       value.bytes.size(),
+                        value.deadline_ms, VersionOf(entry.handle.ref, f.word),
+                        value.type,        nullptr};
+  RecordFields fields;
+  const uint64_t room = draft.addr.is_null() ? 0 : draft.size_class.bytes();
+  const bool replaces = replacement != nullptr && !core_.IsExpired(value) &&
+                        Replace(key, last, room, *replacement, &fields);
+  if (!replaces) {
+    fields.value_head = last.value;
+    fields.deadline_ms = last.deadline_ms;
+    fields.version = last.version;
+    fields.type = last.type;
+  }
+  fields.keyspace = key.keyspace;
+  fields.key = key.bytes;
+  fields.opcode = LogOpcode::kThawed;
+  fields.origin = {entry.word.bits(), f.word.AsGuess().bits()};
+  draft.bytes = static_cast<uint32_t>(RecordBytes(key.bytes.size(), fields.value_bytes()) +
                                       sizeof(RecordOrigin));
   if (draft.addr.is_null() || draft.bytes > draft.size_class.bytes()) [[unlikely]] {
     // It was sealed already, or a longer value came ahead of the seals than the one that was read.
@@ -98,20 +121,10 @@ Task<Status> RegisterEnds::ThawRegister(RegisterOperation& operation, const Inde
   }
   draft.buffer = core_.context.fabric.NewRoundTrip();
   draft.record = draft.buffer->Reserve(draft.bytes);
-  RecordFields fields;
-  fields.keyspace = key.keyspace;
-  fields.key = key.bytes;
-  fields.value_head = value.bytes;
-  fields.deadline_ms = value.deadline_ms;
-  // The same write in another form: a comparison of versions sees no change.
-  fields.version = VersionOf(entry.handle.ref, f.word);
-  fields.type = value.type;
-  fields.opcode = LogOpcode::kThawed;
-  fields.origin = {entry.word.bits(), f.word.AsGuess().bits()};
   EncodeRecord(fields, draft.record);
   drafts_.AddWrites(*draft.buffer, draft);
   const SlotWord v_new = SlotWord::Make(SlotKind::kObject, key.hash.fingerprint(), draft.size_class,
-                                        draft.addr, /*blind=*/false);
+                                        draft.addr, replaces && replacement->blind);
   const Result<SlotOutcome> outcome =
       co_await core_.engine.Write(operation, {.slot = slot.slot,
                                               .v_old = slot.word.bits(),
@@ -127,6 +140,7 @@ Task<Status> RegisterEnds::ThawRegister(RegisterOperation& operation, const Inde
     co_return outcome.status();
   }
   if (outcome.value().won) {
+    if (replaces) replacement->done = true;
     core_.metrics.registers_thawed.Add();
     core_.index.CacheLocation(key.hash, {slot.slot, v_new});
     core_.registers->cache.Forget(entry.handle.ref.addr);
@@ -135,6 +149,26 @@ Task<Status> RegisterEnds::ThawRegister(RegisterOperation& operation, const Inde
     drafts_.Abandon(draft);
   }
   co_return Status::Ok();
+}
+
+bool RegisterEnds::Replace(const IndexKey& key, const RecordView& last, uint64_t room,
+                           Replacement& replacement, RecordFields* fields) {
+  const bool is_old = Planted(Bug::kSealedMutatesTheRead) && replacement.read != nullptr;
+  const Change change = replacement.mutation.Apply(is_old ? replacement.read : &last);
+  const NewRecord& record = change.record;
+  if (change.kind != Change::Kind::kWrite || core_.NeedsExtents(record) ||
+      RecordBytes(key.bytes.size(), record.bytes()) + sizeof(RecordOrigin) > room) {
+    return false;
+  }
+  fields->value_head = record.head;
+  fields->value_gap = record.gap_bytes;
+  fields->value_tail = record.tail;
+  fields->value_rest = record.rest;
+  fields->deadline_ms = record.deadline_ms;
+  fields->version = core_.NextVersion();
+  fields->type = record.type;
+  if (change.version != nullptr) *change.version = fields->version;
+  return true;
 }
 
 Task<Status> RegisterEnds::ReserveInPlaceOf(SlotWord register_word, SizeClass size_class, bool own,

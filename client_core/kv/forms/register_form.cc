@@ -1,4 +1,7 @@
 // The store's operations on a key that is a register (PROTOCOLS, "One key, two forms").
+#include <algorithm>
+#include <optional>
+
 #include "client_core/base/planted_bug.h"
 #include "client_core/kv/forms/register.h"
 
@@ -32,9 +35,9 @@ Task<Result<Step>> RegisterForm::GetFound(RegisterOperation& operation, const Fo
   co_return Step::kWait;
 }
 
-// The record that takes the register's place is overwritten next.
+// The record that takes the register's place has the new value, or is overwritten next.
 Task<Result<Step>> RegisterForm::Overwrite(RegisterOperation& operation, const FoundKey& found,
-                                           Draft* draft) {
+                                           const NewRecord& record, Draft* draft) {
   CachedRegister* entry = Adopt(found.index_key, found.search, found.forgotten);
   if (entry == nullptr) co_return Step::kAgain;
   const RegisterCache::Use use(core_.registers->cache, *entry);
@@ -45,10 +48,16 @@ Task<Result<Step>> RegisterForm::Overwrite(RegisterOperation& operation, const F
         &thawed);
     if (!status.ok()) co_return status;
   }
-  const Status status = co_await ends_.EndRegister(operation, found.index_key, found.search.entry,
-                                                   *entry, /*may_wait=*/true, &thawed);
+  BlindWrite write(record);
+  Replacement replacement{write, write.GrowthOver(*entry), /*blind=*/true};
+  const bool replaces = !draft->extents && draft->in_place_until_ns == 0;
+  const Status status =
+      co_await ends_.EndRegister(operation, found.index_key, found.search.entry, *entry,
+                                 /*may_wait=*/true, &thawed, replaces ? &replacement : nullptr);
   if (!status.ok()) co_return status;
-  co_return Step::kAgain;
+  if (!replacement.done) co_return Step::kAgain;
+  drafts_.Abandon(*draft);
+  co_return Step::kDone;
 }
 
 Task<Result<Step>> RegisterForm::Delete(RegisterOperation& operation, const FoundKey& found,
@@ -74,13 +83,24 @@ Task<Result<Step>> RegisterForm::DeleteEntry(RegisterOperation& operation, const
   co_return result.value() == RegisterResult::kDone ? Step::kDone : Step::kAgain;
 }
 
-// A register is read first: a mutation that changes nothing leaves it as it is. One that does needs
-// a record.
+// A mutation that changes nothing leaves the register as it is: it is read first, unless the
+// mutation says that it will most likely change it. One that does is applied to what the register
+// is sealed with.
 Task<Result<Step>> RegisterForm::Mutate(RegisterOperation& operation, const FoundKey& found,
                                         Mutation& mutation, Room* /*room*/, Draft* draft) {
   CachedRegister* entry = Adopt(found.index_key, found.search, found.forgotten);
   if (entry == nullptr) co_return Step::kAgain;
   RegisterCache::Use use(core_.registers->cache, *entry);
+  Replacement replacement{mutation};
+  const std::optional<uint64_t> growth = mutation.growth();
+  if (growth && draft->in_place_until_ns == 0) {
+    replacement.growth = *growth;
+    const Status status =
+        co_await ends_.EndRegister(operation, found.index_key, found.search.entry, *entry,
+                                   /*may_wait=*/true, nullptr, &replacement);
+    if (!status.ok()) co_return status;
+    co_return replacement.done ? Step::kDone : Step::kAgain;
+  }
   ReadResult current;
   const Result<RegisterResult> read = co_await ReadRegister(operation, *entry, &current);
   if (!read.ok()) co_return read.status();
@@ -100,10 +120,17 @@ Task<Result<Step>> RegisterForm::Mutate(RegisterOperation& operation, const Foun
         co_await ends_.ReserveInPlaceOf(word, thawed_class, /*own=*/true, &thawed);
     if (!reserved.ok()) co_return reserved;
   }
-  const Status status = co_await ends_.EndRegister(operation, found.index_key, found.search.entry,
-                                                   *entry, /*may_wait=*/true, &thawed);
+  const bool replaces = change.kind == Change::Kind::kWrite && draft->in_place_until_ns == 0;
+  if (replaces) {
+    const uint64_t bytes = change.record.bytes();
+    replacement.growth = bytes - std::min(bytes, current.record().value_bytes);
+    replacement.read = &current.record();
+  }
+  const Status status =
+      co_await ends_.EndRegister(operation, found.index_key, found.search.entry, *entry,
+                                 /*may_wait=*/true, &thawed, replaces ? &replacement : nullptr);
   if (!status.ok()) co_return status;
-  co_return Step::kAgain;
+  co_return replacement.done ? Step::kDone : Step::kAgain;
 }
 
 Task<Status> RegisterForm::Sweep(Operation& operation, Entry entry, bool* gone) {

@@ -14,8 +14,10 @@ void RegisterForm::KeepRegister(const IndexKey& key, SlotWord word, const Draft&
 
 // A SET that makes a register, from one attempt to the next.
 struct RegisterForm::RegisterSet {
-  RegisterSet(WorkerContext& context, Operation& operation) : busy(context, operation) {}
+  RegisterSet(WorkerContext& context, Operation& operation, const NewRecord& record_in)
+      : record(record_in), busy(context, operation) {}
 
+  const NewRecord& record;
   // Waits for all attempts: after a few polls it lets the worker's other operations go on, also
   // where operations complete inline.
   Backoff busy;
@@ -30,7 +32,7 @@ Task<Status> RegisterForm::SetRegister(RegisterOperation& operation, Key key,
                                        const IndexKey& index_key, const NewRecord& record,
                                        BegunWrite begun, Allocator::Holder& holder,
                                        bool* as_record) {
-  RegisterSet set(core_.context, operation);
+  RegisterSet set(core_.context, operation, record);
   Draft& draft = set.draft;
   draft.holder = &holder;
   Status status;
@@ -122,11 +124,16 @@ Task<Result<RegisterResult>> RegisterForm::SetThroughIndex(RegisterOperation& op
     const bool too_small = draft->value.size() > entry->handle.ref.shape.value_bytes_max();
     set->renew_shape = too_small || entry->exhausted || set->moves;
     if (!set->renew_shape) co_return RegisterResult::kAgain;
-    status =
-        co_await ends_.EndRegister(operation, index_key, search.entry, *entry, /*may_wait=*/true);
+    // The value goes to the record that ends the register: the next SET makes that one.
+    BlindWrite write(set->record);
+    Replacement replacement{write, write.GrowthOver(*entry), /*blind=*/true};
+    status = co_await ends_.EndRegister(operation, index_key, search.entry, *entry,
+                                        /*may_wait=*/true, nullptr, &replacement);
     if (!status.ok()) co_return status;
     // It may have waited for memory, and have sealed nothing.
-    co_return RegisterResult::kAgain;
+    if (!replacement.done) co_return RegisterResult::kAgain;
+    drafts_.Abandon(*draft);
+    co_return RegisterResult::kDone;
   }
   set->moves = false;
   // A record that was made by a read-modify-write, most likely by more of them to come, stays one

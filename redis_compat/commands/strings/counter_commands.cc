@@ -16,6 +16,7 @@ constexpr char kOverflowError[] = "ERR increment or decrement would overflow";
 class AddInteger final : public StringMutation {
  public:
   explicit AddInteger(int64_t amount) : amount_(amount) {}
+  [[nodiscard]] std::optional<uint64_t> growth() const override { return kInt64TextMax; }
 
   // No longer one is a number.
   [[nodiscard]] ValueRange wanted() const override { return {0, 63}; }

@@ -1,5 +1,7 @@
 // Parts of strings: STRLEN, GETRANGE, SETRANGE, APPEND.
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "redis_compat/commands/strings/handlers.h"
@@ -13,6 +15,7 @@ class AppendBytes final : public StringMutation {
  public:
   AppendBytes(std::string_view bytes, int64_t limit_bytes)
       : bytes_(bytes), limit_bytes_(limit_bytes) {}
+  [[nodiscard]] std::optional<uint64_t> growth() const override { return bytes_.size(); }
 
   // The size of the string after the last Apply().
   [[nodiscard]] size_t size() const { return size_; }

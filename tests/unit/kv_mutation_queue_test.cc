@@ -1,0 +1,214 @@
+// MutationQueue: who leads, what a batch applies, and what becomes of those in it.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client_core/kv/mutation_queue.h"
+#include "tests/support/test_cluster.h"
+
+namespace onetrip {
+namespace {
+
+constexpr Status kUnknown(StatusCode::kUnknownOutcome, "a node did not answer");
+constexpr Status kFull(StatusCode::kOutOfMemory, "full");
+
+// Appends a letter to what it sees, which it remembers.
+class Appends final : public Mutation {
+ public:
+  explicit Appends(char letter) : letter_(letter) {}
+  Change Apply(const RecordView* current) override {
+    seen = current == nullptr ? "(nil)" : std::string(current->value);
+    if (keeps) return Change::Keep();
+    if (deletes) return Change::Delete();
+    NewRecord record;
+    if (current != nullptr) record.head = current->value;
+    record.tail = std::string_view(&letter_, 1);
+    record.gap_bytes = gap_bytes;
+    record.deadline_ms = deadline_ms;
+    return Change::Write(record, version);
+  }
+
+  std::string seen;
+  bool keeps = false;
+  bool deletes = false;
+  uint64_t gap_bytes = 0;
+  uint64_t deadline_ms = 0;
+  uint64_t* version = nullptr;
+
+ private:
+  char letter_;
+};
+
+class MutationQueueTest : public testing::Test {
+ protected:
+  using Place = MutationQueue::Place;
+
+  Appends& Queue(char letter) {
+    mutations_.push_back(std::make_unique<Appends>(letter));
+    places_.push_back(std::make_unique<Place>(queue_, Key{0, "k"}, *mutations_.back()));
+    return *mutations_.back();
+  }
+  Place& place(size_t i) { return *places_[i]; }
+  // The value that the batch comes to, of a record that holds `value`.
+  static std::string Apply(MutationQueue::Batch& batch, std::string_view value) {
+    const RecordView current{value, value.size(), 0, 7, 0, nullptr};
+    return ValueOf(batch.Apply(&current));
+  }
+  static std::string ValueOf(const Change& change) {
+    if (change.kind == Change::Kind::kKeep) return "(kept)";
+    if (change.kind == Change::Kind::kDelete) return "(deleted)";
+    std::string value(change.record.bytes(), ' ');
+    change.record.CopyTo(0, std::span<char>(value.data(), value.size()));
+    return value;
+  }
+  bool HasTurn(Place& place) { return place.Turn().await_ready(); }
+
+  SystemClock clock_;
+  TestCluster cluster_{clock_, {.nodes = 3, .replicas = 3, .node_bytes = 64ULL << 20}};
+  ShmWorker worker_{cluster_, EngineKind::kSnapshot, {}};
+  StoreMetrics metrics_;
+  MutationQueue queue_{worker_->context(), metrics_};
+  std::vector<std::unique_ptr<Appends>> mutations_;
+  std::vector<std::unique_ptr<Place>> places_;
+};
+
+TEST_F(MutationQueueTest, TheFirstOfItsKeyLeadsAndTheOthersWait) {
+  Queue('a');
+  Queue('b');
+  Appends other('x');
+  Place elsewhere(queue_, Key{1, "k"}, other);
+  EXPECT_TRUE(HasTurn(place(0)));
+  EXPECT_FALSE(HasTurn(place(1)));
+  EXPECT_TRUE(HasTurn(elsewhere)) << "another database";
+}
+
+TEST_F(MutationQueueTest, EachSeesWhatTheOneBeforeItHasWritten) {
+  for (const char letter : {'a', 'b', 'c', 'd'}) Queue(letter);
+  mutations_[2]->keeps = true;
+  MutationQueue::Batch batch = queue_.Lead(place(0));
+  EXPECT_EQ(Apply(batch, "_"), "_abd");
+  EXPECT_EQ(mutations_[1]->seen, "_a");
+  EXPECT_EQ(mutations_[2]->seen, "_ab");
+  EXPECT_EQ(mutations_[3]->seen, "_ab");
+  EXPECT_EQ(Apply(batch, "another attempt "), "another attempt abd");
+  EXPECT_TRUE(queue_.Finish(place(0), batch, Status::Ok()));
+  for (size_t i = 1; i < 4; ++i) {
+    ASSERT_TRUE(place(i).outcome().has_value());
+    EXPECT_TRUE(place(i).outcome()->ok());
+    EXPECT_TRUE(HasTurn(place(i)));
+  }
+  EXPECT_EQ(metrics_.rmw_combined.Value(), 3U);
+}
+
+TEST_F(MutationQueueTest, ADeletedKeyIsMissingForTheNext) {
+  for (const char letter : {'a', 'b', 'c'}) Queue(letter);
+  mutations_[1]->deletes = true;
+  MutationQueue::Batch batch = queue_.Lead(place(0));
+  EXPECT_EQ(Apply(batch, "_"), "c");
+  EXPECT_EQ(mutations_[2]->seen, "(nil)");
+  mutations_[2]->deletes = true;
+  EXPECT_EQ(Apply(batch, "_"), "(deleted)");
+  for (const auto& mutation : mutations_) mutation->keeps = true;
+  EXPECT_EQ(Apply(batch, "_"), "(kept)");
+}
+
+TEST_F(MutationQueueTest, WhatHasExpiredIsMissingForTheNext) {
+  for (const char letter : {'a', 'b'}) Queue(letter);
+  mutations_[0]->deadline_ms = 1;
+  MutationQueue::Batch batch = queue_.Lead(place(0));
+  EXPECT_EQ(Apply(batch, "_"), "b");
+  EXPECT_EQ(mutations_[1]->seen, "(nil)");
+}
+
+TEST_F(MutationQueueTest, NoneFollowsOneThatAsksForItsVersionOrWritesMuch) {
+  uint64_t version = 0;
+  for (const char letter : {'a', 'b', 'c'}) Queue(letter);
+  mutations_[1]->version = &version;
+  MutationQueue::Batch batch = queue_.Lead(place(0));
+  EXPECT_EQ(Apply(batch, "_"), "_ab");
+  EXPECT_EQ(batch.applied(), 2U);
+  mutations_[1]->version = nullptr;
+  mutations_[0]->gap_bytes = 1 << 20;
+  EXPECT_EQ(Apply(batch, "_").size(), (1U << 20) + 2);
+  EXPECT_EQ(batch.applied(), 1U);
+}
+
+TEST_F(MutationQueueTest, OnlyTheFirstSeesAPartOfALargeValue) {
+  for (const char letter : {'a', 'b'}) Queue(letter);
+  MutationQueue::Batch batch = queue_.Lead(place(0));
+  const RecordView part{"part", 1 << 30, 0, 7, 0, nullptr};
+  EXPECT_EQ(ValueOf(batch.Apply(&part)), "parta");
+  EXPECT_EQ(batch.applied(), 1U);
+}
+
+TEST_F(MutationQueueTest, ThoseThatWereNotAppliedLeadNext) {
+  uint64_t version = 0;
+  for (const char letter : {'a', 'b', 'c'}) Queue(letter);
+  mutations_[0]->version = &version;
+  MutationQueue::Batch batch = queue_.Lead(place(0));
+  Apply(batch, "_");
+  EXPECT_TRUE(queue_.Finish(place(0), batch, kUnknown));
+  EXPECT_FALSE(HasTurn(place(1)));
+  places_[0].reset();
+  EXPECT_TRUE(HasTurn(place(1)));
+  EXPECT_FALSE(place(1).outcome().has_value());
+  MutationQueue::Batch next = queue_.Lead(place(1));
+  EXPECT_EQ(Apply(next, "_"), "_bc");
+}
+
+TEST_F(MutationQueueTest, AnUnknownOutcomeIsThatOfAllThatWereApplied) {
+  for (const char letter : {'a', 'b'}) Queue(letter);
+  MutationQueue::Batch batch = queue_.Lead(place(0));
+  Apply(batch, "_");
+  EXPECT_TRUE(queue_.Finish(place(0), batch, kUnknown));
+  ASSERT_TRUE(place(1).outcome().has_value());
+  EXPECT_EQ(place(1).outcome()->code(), StatusCode::kUnknownOutcome);
+}
+
+TEST_F(MutationQueueTest, WhatCannotBeWrittenTogetherIsTriedAlone) {
+  for (const char letter : {'a', 'b'}) Queue(letter);
+  MutationQueue::Batch batch = queue_.Lead(place(0));
+  Apply(batch, "_");
+  EXPECT_FALSE(queue_.Finish(place(0), batch, kFull));
+  Queue('c');
+  MutationQueue::Batch alone = queue_.Lead(place(0));
+  EXPECT_EQ(Apply(alone, "_"), "_a");
+  EXPECT_TRUE(queue_.Finish(place(0), alone, kFull));
+  EXPECT_FALSE(place(1).outcome().has_value()) << "the leader's failure is its own";
+  places_[0].reset();
+  MutationQueue::Batch second = queue_.Lead(place(1));
+  EXPECT_EQ(Apply(second, "_"), "_b");
+}
+
+TEST_F(MutationQueueTest, ALeaderThatWaitsForTheOthersGoesOnAlone) {
+  for (const char letter : {'a', 'b', 'c'}) Queue(letter);
+  MutationQueue::Batch batch = queue_.Lead(place(0));
+  Apply(batch, "_");
+  queue_.Disband(batch);
+  EXPECT_TRUE(HasTurn(place(1)));
+  EXPECT_EQ(Apply(batch, "_"), "_a");
+  MutationQueue::Batch next = queue_.Lead(place(1));
+  EXPECT_EQ(Apply(next, "_"), "_bc");
+  EXPECT_TRUE(queue_.Finish(place(0), batch, Status::Ok()));
+  EXPECT_FALSE(place(1).outcome().has_value());
+  places_[0].reset();
+  EXPECT_TRUE(queue_.Finish(place(1), next, Status::Ok()));
+  EXPECT_TRUE(place(2).outcome().has_value());
+  places_.clear();
+  Queue('d');
+  EXPECT_TRUE(HasTurn(place(0))) << "nobody is left in the queue";
+}
+
+TEST_F(MutationQueueTest, AClientThatGoesAwayLeavesTheQueue) {
+  for (const char letter : {'a', 'b', 'c'}) Queue(letter);
+  places_[1].reset();
+  MutationQueue::Batch batch = queue_.Lead(place(0));
+  EXPECT_EQ(Apply(batch, "_"), "_ac");
+}
+
+}  // namespace
+}  // namespace onetrip
