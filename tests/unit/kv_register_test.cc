@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -121,6 +122,84 @@ TEST(KvRegisters, OfTwoDeletersOneIsCounted) {
     ASSERT_EQ(world.worker(0).CountKeys(), 0U) << "seed " << seed;
     ASSERT_EQ(world.worker(1).Get("k"), "(nil)") << "seed " << seed;
   }
+}
+
+// Appends `bytes` bytes, and says before that it will be `growth`; or changes nothing.
+class Appending final : public Mutation {
+ public:
+  Appending(std::optional<uint64_t> growth, size_t bytes) : growth_(growth), more_(bytes, 'x') {}
+  Change Apply(const RecordView* current) override {
+    if (more_.empty()) return Change::Keep();
+    return Change::Write({.head = current == nullptr ? "" : current->value, .tail = more_});
+  }
+  [[nodiscard]] std::optional<uint64_t> growth() const override { return growth_; }
+
+ private:
+  const std::optional<uint64_t> growth_;
+  const std::string more_;
+};
+
+// What it took to apply `mutation` to "k", which is a register.
+uint64_t RoundTripsToChange(World& world, Mutation& mutation) {
+  TestWorker& a = world.worker(0);
+  CHECK(a.Set("k", "v").ok());
+  CHECK(a.Set("k", "v").ok());
+  world.Settle();
+  a.kv().metrics().rmw_round_trips.Reset();
+  CHECK(BlockOn(world.executor(), a.kv().ReadModifyWrite({0, "k"}, mutation)).ok());
+  return a.kv().metrics().rmw_round_trips.Sum();
+}
+
+TEST(KvRegisters, AnInsertTakesFiveRoundTrips) {
+  World world(1);
+  TestWorker& a = world.worker(0);
+  ASSERT_TRUE(a.Set("another", "v").ok());
+  StoreMetrics& metrics = a.kv().metrics();
+  metrics.set_round_trips.Reset();
+  ASSERT_TRUE(a.Set("k", "v").ok());
+  EXPECT_EQ(metrics.set_round_trips.Sum(), 5U);
+}
+
+TEST(KvRegisters, AChangeTakesFourRoundTripsAndOneMoreIfItMayBeNone) {
+  World world(1);
+  Appending likely(3, 3);
+  EXPECT_EQ(RoundTripsToChange(world, likely), 4U);
+  EXPECT_EQ(world.worker(0).Get("k"), "vxxx");
+  Appending unlikely(std::nullopt, 3);
+  EXPECT_EQ(RoundTripsToChange(world, unlikely), 5U);
+  EXPECT_EQ(world.worker(0).Get("k"), "vxxx");
+  EXPECT_EQ(world.Registers(), 0U);
+  Appending none(std::nullopt, 0);
+  EXPECT_EQ(RoundTripsToChange(world, none), 2U);
+  EXPECT_EQ(world.Registers(), 1U);
+}
+
+TEST(KvRegisters, AChangeThatFindsNoRoomInTheRecordThatItSaidIsMadeBehindIt) {
+  World world(1);
+  for (const std::optional<uint64_t> growth :
+       {std::optional<uint64_t>(0), std::optional<uint64_t>(1 << 30)}) {
+    Appending larger(growth, 5000);
+    EXPECT_GT(RoundTripsToChange(world, larger), 4U);
+    EXPECT_EQ(world.worker(0).Get("k"), "v" + std::string(5000, 'x'));
+  }
+  EXPECT_EQ(world.Registers(), 0U);
+}
+
+TEST(KvRegisters, ASetWithADeadlineTakesTheRegistersPlaceInFourRoundTrips) {
+  World world(2);
+  TestWorker& a = world.worker(0);
+  ASSERT_TRUE(a.Set("k", "v").ok());
+  world.Settle();
+  StoreMetrics& metrics = a.kv().metrics();
+  metrics.set_round_trips.Reset();
+  NewRecord record;
+  record.head = "timed";
+  record.deadline_ms = a.kv().NowMs() + 100'000;
+  ASSERT_TRUE(BlockOn(world.executor(), a.kv().Set({0, "k"}, record)).ok());
+  EXPECT_EQ(metrics.set_round_trips.Sum(), 4U);
+  EXPECT_EQ(world.worker(1).Get("k"), "timed");
+  EXPECT_EQ(world.Registers(), 0U);
+  EXPECT_EQ(a.CountKeys(), 1U);
 }
 
 TEST(KvRegisters, AnIncrementTurnsOneIntoARecordAndTwoSetsTurnItBack) {
