@@ -30,23 +30,19 @@ void StartTime(ClusterState& state, uint64_t now_us, uint64_t unix_us, bool is_f
 }
 
 uint64_t TimeUs(const ClusterState& state, uint64_t now_us) {
-  const uint64_t slowed_us = std::min(state.time_ahead_us, (now_us - state.ahead_since_us) / 2);
-  return state.time_origin_us + now_us - slowed_us;
+  return state.time_origin_us + now_us;
 }
 
 void HearTime(ClusterState& state, uint64_t now_us, const MemberHello& hello) {
   if (hello.time_us == 0 || hello.member == 0) return;
-  const uint64_t time_us = TimeUs(state, now_us);
-  // The stored time runs ahead of what was told; nothing else may slow the clock. Who comes back
-  // later and knows a later time is as right as the first one.
-  uint64_t ahead_us = state.options.time_lead_ms * kUsPerMs;
-  if (std::exchange(state.time_is_known, true)) {
-    ahead_us = state.time_ahead_us - (state.time_origin_us + now_us - time_us);
+  uint64_t time_us = TimeUs(state, now_us);
+  // The stored time runs ahead of what was told by this much at most, and this process has told
+  // none yet: workers that join must not be ahead of those that have stayed. Who comes back later
+  // and knows a later time is as right as the first one.
+  if (!std::exchange(state.time_is_known, true)) {
+    time_us -= std::min(time_us, state.options.time_lead_ms * kUsPerMs);
   }
-  ahead_us = std::min(ahead_us, time_us > hello.time_us ? time_us - hello.time_us : uint64_t{0});
   state.time_origin_us = std::max(time_us, hello.time_us) - now_us;
-  state.time_ahead_us = ahead_us;
-  state.ahead_since_us = now_us;
 }
 
 void LetWallClockDecide(ClusterState& state, Effects& effects, uint64_t now_us) {
@@ -64,7 +60,6 @@ void LetWallClockDecide(ClusterState& state, Effects& effects, uint64_t now_us) 
   const uint64_t time_us = TimeUs(state, now_us);
   if (wall_us <= time_us) return;
   state.time_origin_us = wall_us - now_us;
-  state.time_ahead_us = 0;
   AdvanceDurableTime(state, effects, now_us);
   if (wall_us - time_us < kNoticedUs) return;
   Log(effects, LogLevel::kInfo,

@@ -73,7 +73,7 @@ Attendance Coordinator::Attend(uint64_t now_us, StreamId stream, const MemberHel
   if (attendance.welcome) {
     // After the master has stood still the last tick may be long ago.
     AdvanceDurableTime(state_, effects_, now_us);
-    attendance.time_us_max = state_.record.time_us;
+    attendance.time_us_max = state_.time_is_known ? state_.record.time_us : 0;
   }
   Pump(now_us);
   return attendance;

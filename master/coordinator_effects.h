@@ -54,7 +54,7 @@ struct Attendance {
   bool expelled = false;  // refused: it was a member, and was taken for dead
   std::string reason;     // refused: one line
   uint64_t member = 0;    // 0: a tool
-  // A member is told no later time with its welcome, for the store covers none.
+  // A member is told no later time with its welcome, for the store covers none; 0: none is known.
   uint64_t time_us_max = 0;
 };
 

@@ -73,7 +73,7 @@ void OnRenew(ClusterState& state, Effects& effects, Member& member, uint64_t now
   // A time that the store does not cover, after this process stood still, must not be told; the
   // next tick makes it durable.
   if (message.quiet || TimeUs(state, now_us) > state.record.time_us) return;
-  RenewedMessage renewed{message.sequence, TimeUs(state, now_us)};
+  RenewedMessage renewed{message.sequence, state.time_is_known ? TimeUs(state, now_us) : 0};
   if (member.node.has_value()) renewed.mark = state.nodes[*member.node].record.mark;
   Send(effects, member.stream, renewed);
 }

@@ -106,8 +106,8 @@ using MemberMessage =
 
 struct RenewedMessage {
   uint64_t sequence = 0;
-  uint64_t time_us = 0;
-  uint64_t mark = 0;  // if a memory node is answered: the largest that is stored
+  uint64_t time_us = 0;  // 0: not known yet
+  uint64_t mark = 0;     // if a memory node is answered: the largest that is stored
 };
 
 struct WorkerJoined {

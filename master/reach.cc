@@ -233,7 +233,8 @@ std::string WhatIsUnreached(const ClusterState& state, uint64_t now_us) {
   for (const auto& [id, member] : state.members) {
     if (member.kind != MemberKind::kAgent || member.standing != Standing::kUp) continue;
     for (const auto& [node, unreached] : member.unreached) {
-      if (unreached.over_us != 0) continue;
+      // A process that does not attend is told as lost, or was given up.
+      if (unreached.over_us != 0 || state.nodes[node].member == 0) continue;
       text += (text.empty() ? "" : "; ") + AgentText(member) +
               (member.seats.empty() ? " waits to join, for it does not reach memory node "
                                     : " does not reach memory node ") +

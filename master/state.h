@@ -223,11 +223,8 @@ struct ClusterState {
   std::shared_ptr<const std::map<uint64_t, uint64_t>> lives;  // DurableState::lives
   std::set<uint64_t> knows_newer;  // memory nodes, by member, that were refused for that
   uint64_t time_origin_us = 0;     // cluster time less steady time
-  // It is as much ahead of what members know, by the lead of the stored time: since then it runs at
-  // half speed until it is not.
-  uint64_t time_ahead_us = 0;
-  uint64_t ahead_since_us = 0;
-  bool time_is_known = false;    // some process has told it; no worker joins before
+  // Some process has told it: no worker joins before, and nobody is told it.
+  bool time_is_known = false;
   uint64_t wall_decides_us = 0;  // then no member is waited for that might know it
   uint64_t wall_origin_us = 0;   // this host's wall clock less steady time
   uint64_t last_tick_us = 0;

@@ -87,6 +87,11 @@ class ControlStream::Impl final : public ControlCall::Owner {
   void Main();
   void OnEvent(void* tag, bool ok);
   void OnTime();
+  // Of an answer that has just come to what was sent then.
+  void TellTime(uint64_t time_us, uint64_t asked_ns) {
+    // Who rebuilds a master's state knows no time, nor does a master that has just started.
+    if (time_us != 0) handler_->OnTime(time_us, asked_ns, heard_ns_);
+  }
   [[nodiscard]] uint64_t NextTimeNs() const;
   void StartCall();
   void OnCallEnded();
@@ -328,8 +333,7 @@ void ControlStream::Impl::OnCallUp(const control::Verdict& verdict, uint64_t ask
     LogInfo("control: the master at " + options_.master + " is back, after " +
             std::to_string((now_ns - away_since_ns_.load()) / kNsPerMs) + " ms");
   }
-  // Who rebuilds a master's state knows no time.
-  if (verdict.time_us() != 0) handler_->OnTime(verdict.time_us(), asked_ns, now_ns);
+  TellTime(verdict.time_us(), asked_ns);
   handler_->OnWelcome(welcome);
   SendAsked();
   ReportFirst(Status::Ok(), "");
@@ -420,7 +424,7 @@ void ControlStream::Impl::OnCallMessage(const control::FromMaster& message) {
     case control::FromMaster::kRenewed: {
       const auto sent = renewed_at_ns_.find(message.renewed().sequence());
       if (sent == renewed_at_ns_.end()) return;
-      handler_->OnTime(message.renewed().time_us(), sent->second, heard_ns_);
+      TellTime(message.renewed().time_us(), sent->second);
       handler_->OnMarkStored(message.renewed().mark());
       renewed_at_ns_.erase(renewed_at_ns_.begin(), std::next(sent));
       return;

@@ -51,6 +51,8 @@ class OffsetEstimate {
     if (in_use_ || time_us == 0 || offset_us <= offset_us_) return;
     next_ = 0;
     Add(time_us, now_ns, now_ns);
+    // It is of no known round trip: whatever is asked next counts for more.
+    samples_[0].round_trip_ns = UINT64_MAX;
   }
 
   // From now on a process reads the clock.

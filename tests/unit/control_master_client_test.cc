@@ -452,6 +452,16 @@ TEST(OffsetEstimateTest, TheShortestRoundTripCountsUntilTheClockIsUsed) {
   EXPECT_EQ(estimate.offset_us(), 5'000'000);
 }
 
+TEST(OffsetEstimateTest, TheTimeThatAJoinTellsIsSoonForgotten) {
+  OffsetEstimate estimate;
+  estimate.AtLeast(5'000'000, 0);
+  EXPECT_EQ(estimate.offset_us(), 5'000'000);
+  estimate.Use();
+  // The first answer after it counts, however long its way was.
+  estimate.Add(4'000'000 + 2'000'000, 1'000'000'000, 3'000'000'000);
+  EXPECT_LT(estimate.offset_us(), 5'000'000);
+}
+
 TEST(OffsetEstimateTest, AClockInUseIsMovedSlowlyBothWays) {
   OffsetEstimate estimate;
   estimate.Add(1'000'000, 0, 0);
