@@ -29,6 +29,14 @@ constexpr const char* kItself = ".";
 
 std::string RecordPath(const std::string& path) { return path + "/cluster.json"; }
 
+// Why the description in `path` cannot be read.
+std::string NoCluster(const std::string& path, int error) {
+  if (error == ENOENT || error == ENOTDIR) {
+    return "there is no cluster in " + path + "; name its directory with --dir";
+  }
+  return "cannot read " + RecordPath(path) + ": " + std::strerror(error);
+}
+
 // A script that ends processes by the record must not meet the number 0, which means its own group.
 Json PidToJson(pid_t pid) { return pid == 0 ? Json(nullptr) : Json(pid); }
 
@@ -116,11 +124,12 @@ std::vector<ProcessRecord*> ClusterRecord::all() {
 Result<std::unique_ptr<ClusterDir>> ClusterDir::Open(const std::string& path, bool must_exist,
                                                      std::string* reason) {
   const std::string absolute = std::filesystem::absolute(path).lexically_normal().string();
-  if (must_exist && access(RecordPath(absolute).c_str(), F_OK) != 0) {
-    return Fail(reason, "there is no cluster in " + absolute + "; name its directory with --dir");
+  if (must_exist && access(RecordPath(absolute).c_str(), R_OK) != 0) {
+    return Fail(reason, NoCluster(absolute, errno));
   }
   std::error_code error;
   const bool created = !must_exist && std::filesystem::create_directories(absolute, error);
+  if (error) return Fail(reason, "cannot make " + absolute + ": " + error.message());
   if (created) chmod(absolute.c_str(), 0700);
   const std::string lock_path = absolute + "/lock";
   const int lock = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -145,9 +154,7 @@ bool ClusterDir::has_record() const { return access(RecordPath(path_).c_str(), F
 
 Result<ClusterRecord> ClusterDir::Read(const std::string& path, std::string* reason) {
   std::ifstream file(RecordPath(path));
-  if (!file) {
-    return Fail(reason, "there is no cluster in " + path + "; name its directory with --dir");
-  }
+  if (!file) return Fail(reason, NoCluster(path, errno));
   try {
     const Json json = Json::parse(file);
     ClusterRecord record;

@@ -249,10 +249,10 @@ void TakeInfo(const Info& info, AgentOverview* agent) {
   agent->ops_per_s = Number(info, "instantaneous_ops_per_sec");
   agent->commands = Number(info, "total_commands_processed");
   agent->registers_thawed = Number(info, "registers_thawed");
-  agent->keys = 0;
+  uint64_t keys = 0;
   for (const auto& [name, value] : info) {
     if (name.starts_with("db") && value.starts_with("keys=")) {
-      agent->keys += static_cast<uint64_t>(Part(value, "keys"));
+      keys += static_cast<uint64_t>(Part(value, "keys"));
     } else if (name.starts_with(kRoundTrips) && !name.ends_with("_histogram")) {
       agent->round_trips[name.substr(kRoundTrips.size())] = std::atof(value.c_str());
     } else if (name.starts_with(kLatency)) {
@@ -260,6 +260,7 @@ void TakeInfo(const Info& info, AgentOverview* agent) {
                                                          Part(value, "p99.9")};
     }
   }
+  if (!info.contains(kKeysNotCounted)) agent->keys = keys;
 }
 
 Service ServiceOf(const Overview& overview, bool local) {
@@ -279,9 +280,10 @@ Service ServiceOf(const Overview& overview, bool local) {
   constexpr size_t kReplicasByDefault = 3;
   size_t memnodes_up = 0;
   for (const MemnodeOverview& node : overview.memnodes) {
-    // Another life of its process, or another node, has its place.
-    if (local && node.name.empty() && node.regions == 0U) continue;
     const bool is_up = node.state != "missing" && node.state != "lost" && node.state != "left";
+    // Another life of its process, or another node, has its place.
+    const bool has_place = local ? !node.name.empty() : node.state != "lost";
+    if (!has_place && node.regions == 0U) continue;
     memnodes_up += is_up ? 1 : 0;
     all = all && is_up;
   }

@@ -44,6 +44,9 @@ struct MemnodeOverview {
   uint64_t page_bytes = 0;             // size of its memory's pages; 0: not known
 };
 
+// Beside the fields of an agent's INFO: it could not count its keys.
+inline constexpr char kKeysNotCounted[] = "keys_not_counted";
+
 struct AgentOverview {
   std::string name;  // as a memory node's
   std::optional<uint64_t> member;
@@ -56,7 +59,7 @@ struct AgentOverview {
   uint64_t clients = 0;
   uint64_t ops_per_s = 0;
   uint64_t commands = 0;
-  uint64_t keys = 0;
+  std::optional<uint64_t> keys;                 // nothing: it could not count them
   uint64_t registers_thawed = 0;                // that became records, since the agent's start
   std::map<std::string, double> round_trips;    // by kind of command, mean
   std::map<std::string, LatencyUs> latency_us;  // by command

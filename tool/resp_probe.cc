@@ -6,6 +6,8 @@
 #include <memory>
 #include <sstream>
 
+#include "tool/overview.h"
+
 namespace onetrip {
 namespace {
 
@@ -65,6 +67,9 @@ std::optional<std::map<std::string, std::string>> AgentInfo(const std::string& a
     if (line.starts_with('#') || colon == std::string::npos) continue;
     fields[line.substr(0, colon)] = line.substr(colon + 1);
   }
+  // INFO never fails: what it could not count, it leaves out.
+  const Reply counted(static_cast<redisReply*>(redisCommand(context.get(), "DBSIZE")));
+  if (counted == nullptr || counted->type != REDIS_REPLY_INTEGER) fields[kKeysNotCounted] = "1";
   return fields;
 }
 

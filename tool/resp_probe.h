@@ -11,8 +11,8 @@ namespace onetrip {
 // True if the agent at HOST:PORT answers PING, also with -NOAUTH or -DENIED, within a second.
 bool Answers(const std::string& address);
 
-// Every field of its INFO everything, sections joined; nothing when it does not answer. `password`
-// may be empty.
+// Every field of its INFO everything, sections joined, and kKeysNotCounted if it is so; nothing
+// when it does not answer. `password` may be empty.
 std::optional<std::map<std::string, std::string>> AgentInfo(const std::string& address,
                                                             const std::string& password);
 

@@ -80,7 +80,7 @@ void AskAgents(const std::string& password, Overview* overview) {
     if (!info.has_value()) continue;
     TakeInfo(*info, &agent);
     overview->ops_per_s += agent.ops_per_s;
-    overview->keys = std::max(overview->keys.value_or(0), agent.keys);
+    if (agent.keys) overview->keys = std::max(overview->keys.value_or(0), *agent.keys);
   }
 }
 
@@ -139,6 +139,15 @@ Result<Overview> Look(const StatusOptions& options, std::string* reason) {
 }
 
 }  // namespace
+
+std::string WhyNotServing(const std::string& dir) {
+  StatusOptions options;
+  options.dir = dir;
+  std::string reason;
+  const Result<Overview> overview = Look(options, &reason);
+  if (!overview.ok() || ServiceOf(*overview, true) != Service::kNotServing) return "";
+  return overview->waiting_for.empty() ? "no agent answers" : overview->waiting_for;
+}
 
 Result<Service> ShowStatus(const StatusOptions& options, std::string* reason) {
   while (true) {

@@ -24,6 +24,9 @@ struct StatusOptions {
 // cluster in a directory; without one there is nothing to show, and *reason says why.
 Result<Service> ShowStatus(const StatusOptions& options, std::string* reason);
 
+// What the cluster in `dir` waits for instead of serving; empty: it serves, or nobody can tell.
+std::string WhyNotServing(const std::string& dir);
+
 }  // namespace onetrip
 
 #endif  // ONETRIP_TOOL_STATUS_H_

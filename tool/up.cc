@@ -14,6 +14,7 @@
 #include "tool/find_cluster.h"
 #include "tool/launcher.h"
 #include "tool/process.h"
+#include "tool/status.h"
 
 namespace onetrip {
 namespace {
@@ -170,7 +171,12 @@ Status Up(const UpOptions& options, std::string* reason) {
   if (status.ok()) status = dir->Save(record, reason);
   std::vector<std::string> started;
   if (status.ok()) status = StartMissing(*dir, record, options.timeout_s, &started, reason);
-  if (status.ok()) PrintUse(options.dir, record, started);
+  if (!status.ok()) return status;
+  PrintUse(options.dir, record, started);
+  const std::string waits_for = WhyNotServing(options.dir);
+  if (!waits_for.empty()) {
+    std::printf("\nIt does not serve yet. It waits for: %s\n", waits_for.c_str());
+  }
   return status;
 }
 
@@ -262,8 +268,10 @@ Status Restart(const RestartOptions& options, std::string* reason) {
     return Refuse(reason, "there is no process " + options.name + "; there are:" + names);
   }
   if (process != &record.master && !IsRunning(record.master)) {
-    return Refuse(reason, "the master does not run, and " + process->name +
-                              " would wait for it; start it first, by: onetrip restart master");
+    return Refuse(reason,
+                  "the master does not run, and " + process->name +
+                      " would wait for it; start it first, by: onetrip restart master --dir " +
+                      options.dir);
   }
   UpOptions as_it_is;
   as_it_is.dir = options.dir;

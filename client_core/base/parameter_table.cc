@@ -116,7 +116,7 @@ constexpr ParameterRow kRows[] = {
     {.name = "engine", .type = Type::kChoice, .default_text = "swarm",
      .choices = "swarm|snapshot|raw|abd",
      .help = "How keys are written: swarm as registers in one round trip, snapshot as records in "
-             "four; for comparison: abd as registers in two, raw as one copy",
+             "three; for comparison: abd as registers in two, raw as one copy",
      .users = kUserAgent, .fields = {.agent = &AgentOptions::engine}},
     {.name = "memory", .type = Type::kSize, .default_text = "1GiB", .min = 8 * kMiB,
      .max = 64 * kTiB,

@@ -56,6 +56,9 @@ TEST(Overview, TakesWhatAnAgentSays) {
   EXPECT_TRUE(agent.answered);
   EXPECT_EQ(agent.pid, 79U);
   EXPECT_EQ(agent.keys, 7U);
+  AgentOverview unable;
+  TakeInfo({{kKeysNotCounted, "1"}}, &unable);
+  EXPECT_FALSE(unable.keys.has_value()) << "it could not count them";
   EXPECT_EQ(agent.ops_per_s, 4711U);
   ASSERT_EQ(agent.round_trips.size(), 1U);
   EXPECT_DOUBLE_EQ(agent.round_trips.at("get"), 1.25);
@@ -150,7 +153,9 @@ TEST(Overview, ServiceIsWhatClientsFind) {
   EXPECT_EQ(ServiceOf(changed, true), Service::kDegraded);
   changed.memnodes[2].name = "";
   EXPECT_EQ(ServiceOf(changed, true), Service::kServing) << "another life has its name and place";
-  EXPECT_EQ(ServiceOf(changed, false), Service::kDegraded);
+  EXPECT_EQ(ServiceOf(changed, false), Service::kServing) << "it has no place any more";
+  changed.memnodes[2].state = "left";
+  EXPECT_EQ(ServiceOf(changed, false), Service::kDegraded) << "it may come back";
   changed = overview;
   changed.state = "without its master";
   for (const size_t node : {1U, 2U}) {
