@@ -69,7 +69,8 @@ std::optional<std::map<std::string, std::string>> AgentInfo(const std::string& a
   }
   // INFO never fails: what it could not count, it leaves out.
   const Reply counted(static_cast<redisReply*>(redisCommand(context.get(), "DBSIZE")));
-  if (counted == nullptr || counted->type != REDIS_REPLY_INTEGER) fields[kKeysNotCounted] = "1";
+  if (counted == nullptr || counted->type != REDIS_REPLY_INTEGER)
+    fields.emplace(kKeysNotCounted, "yes");
   return fields;
 }
 
