@@ -223,7 +223,7 @@ struct ClusterState {
   std::shared_ptr<const std::map<uint64_t, uint64_t>> lives;  // DurableState::lives
   std::set<uint64_t> knows_newer;  // memory nodes, by member, that were refused for that
   uint64_t time_origin_us = 0;     // cluster time less steady time
-  // Some process has told it: no worker joins before, and nobody is told it.
+  // Some process has told it: before that no worker joins, and no member is told it.
   bool time_is_known = false;
   uint64_t wall_decides_us = 0;  // then no member is waited for that might know it
   uint64_t wall_origin_us = 0;   // this host's wall clock less steady time

@@ -24,7 +24,8 @@ struct StatusOptions {
 // cluster in a directory; without one there is nothing to show, and *reason says why.
 Result<Service> ShowStatus(const StatusOptions& options, std::string* reason);
 
-// What the cluster in `dir` waits for instead of serving; empty: it serves, or nobody can tell.
+// Tells for what the cluster in `dir` waits instead of serving; empty: it serves, or it is not
+// known.
 std::string WhyNotServing(const std::string& dir);
 
 }  // namespace onetrip

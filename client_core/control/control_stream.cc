@@ -87,7 +87,7 @@ class ControlStream::Impl final : public ControlCall::Owner {
   void Main();
   void OnEvent(void* tag, bool ok);
   void OnTime();
-  // Of an answer that has just come to what was sent then.
+  // An answer that has just come says so, to what was sent then.
   void TellTime(uint64_t time_us, uint64_t asked_ns) {
     // Who rebuilds a master's state knows no time, nor does a master that has just started.
     if (time_us != 0) handler_->OnTime(time_us, asked_ns, heard_ns_);

@@ -35,7 +35,7 @@ class ReadsBehind {
  public:
   virtual ~ReadsBehind() = default;
   virtual void AddTo(RoundTrip& round_trip) = 0;
-  // What was read; null: the write has not won, or became visible by another way.
+  // Holds what was read; null: the write has not won, or became visible by another way.
   RoundTripPtr done;
 };
 

@@ -25,7 +25,7 @@ DataPathOptions OptionsOf() {
 
 class Increment final : public Mutation {
  public:
-  // Of no length that it may not have.
+  // It always has the same length.
   [[nodiscard]] std::optional<uint64_t> growth() const override { return 0; }
   Change Apply(const RecordView* current) override {
     sum_ = current == nullptr ? 1 : FormWorker::NumberOf(current->value) + 1;

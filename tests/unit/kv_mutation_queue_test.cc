@@ -200,7 +200,7 @@ TEST_F(MutationQueueTest, ALeaderThatWaitsForTheOthersGoesOnAlone) {
   EXPECT_TRUE(place(2).outcome().has_value());
   places_.clear();
   Queue('d');
-  EXPECT_TRUE(HasTurn(place(0))) << "nobody is left in the queue";
+  EXPECT_TRUE(HasTurn(place(0))) << "the queue is empty";
 }
 
 TEST_F(MutationQueueTest, AClientThatGoesAwayLeavesTheQueue) {

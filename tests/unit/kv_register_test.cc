@@ -139,7 +139,7 @@ class Appending final : public Mutation {
   const std::string more_;
 };
 
-// What it took to apply `mutation` to "k", which is a register.
+// The round trips that it takes to apply `mutation` to "k", which is a register.
 uint64_t RoundTripsToChange(World& world, Mutation& mutation) {
   TestWorker& a = world.worker(0);
   CHECK(a.Set("k", "v").ok());

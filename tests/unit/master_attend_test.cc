@@ -398,7 +398,7 @@ TEST_F(MasterTimeTest, WhoJoinsAfterAMasterHasDiedIsNotAheadOfThoseThatStayed) {
   RestartAfter(1);
   for (uint64_t node = 0; node < 3; ++node) bench.JoinNode(100 + node);
   bench.Attend(AgentHello());
-  EXPECT_EQ(bench.attendance.time_us_max, 0U) << "nobody is told what no member has said";
+  EXPECT_EQ(bench.attendance.time_us_max, 0U) << "no member has said it yet";
   ComeBack(member, told_us + kSecondUs);
   EXPECT_EQ(Time(), told_us + kSecondUs);
   // A member that heard nothing for long does not turn the time back by more than the lead.

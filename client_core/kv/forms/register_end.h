@@ -29,10 +29,10 @@ inline bool NamesRegister(SlotWord word, GlobalAddr register_addr) {
 // A change of the value with which a register ends: the record that takes the register's place
 // holds what it comes to.
 struct Replacement {
-  Mutation& mutation;                // of which only the last Apply() counts
+  Mutation& mutation;                // the last Apply() counts
   uint64_t growth = 0;               // bytes by which the value becomes longer, as far as is known
   bool blind = false;                // it is the same whatever was there
-  const RecordView* read = nullptr;  // what was read of the register before it was sealed
+  const RecordView* read = nullptr;  // as it was read before the seals
   bool done = false;
 };
 
