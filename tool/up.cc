@@ -188,6 +188,7 @@ Status Down(const DownOptions& options, std::string* reason) {
   std::string left;
   const auto end = [&](const std::vector<ProcessRecord>& processes) {
     std::vector<const ProcessRecord*> all;
+    all.reserve(processes.size());
     for (const ProcessRecord& process : processes) all.push_back(&process);
     std::vector<std::string> forced;
     for (const ProcessRecord* process : EndProcesses(all, options.grace_ms, &forced)) {

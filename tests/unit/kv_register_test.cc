@@ -31,7 +31,7 @@ DataPathOptions Options(uint64_t register_cache_entries = 1 << 16) {
 // Workers of engine swarm in one simulated world.
 class World {
  public:
-  explicit World(size_t workers, uint64_t seed = 1, DataPathOptions options = Options())
+  explicit World(size_t workers, uint64_t seed = 1, const DataPathOptions& options = Options())
       : executor_(seed) {
     SimFabricOptions fabric;
     fabric.latency_min_ns = 500;
