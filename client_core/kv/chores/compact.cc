@@ -206,7 +206,8 @@ Task<void> Compactor::MoveRegistersOfBuffers() {
 Task<void> Compactor::MoveRegister(RegisterRef ref) {
   Operation operation;
   const bool begun = co_await core_.WaitToBegin(&operation);
-  if (!begun) co_return;
+  // The register may have ended since it was found, and its region been given up.
+  if (!begun || !core_.context.view().Contains(ref.addr)) co_return;
   operation.pin = core_.reclaimer.Pin();
   const uint32_t bytes = kRegisterHeaderBytes + ref.shape.key_bytes;
   RoundTripPtr round_trip = core_.context.fabric.NewRoundTrip();
