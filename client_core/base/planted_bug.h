@@ -23,7 +23,6 @@ enum class Bug : uint8_t {
   kBlindLoserForgetsKey,    // ... if the winner was blind, on whatever key
   kCountingWritesBlind,     // a read-modify-write sets the blind bit
   kCountingLoserDone,       // a read-modify-write that lost its round takes itself for done
-  kReadsAheadOfCas,         // READs behind the CAS of a primary slot go ahead of it
   kSealedMutatesTheRead,    // a mutation changes what it read of a register before it sealed it
   kQueuedSeeTheOld,         // read-modify-writes that one write carries out do not see each other
   kStagedStoreBlind,        // a transaction stores its outcome whatever the key has become

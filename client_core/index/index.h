@@ -215,22 +215,8 @@ class Index {
   void Retire(GlobalAddr subtable) { allocator_.Retire(subtable, SizeClass::For(kSubtableBytes)); }
 
   // insert.cc
-  // The search of a key's two buckets behind the write of one of their slots.
-  struct SearchBehind final : ReadsBehind {
-    SearchBehind(Index& index_in, const Subtable& table_in, KeyHash hash_in)
-        : index(index_in), table(table_in), hash(hash_in) {}
-    void AddTo(RoundTrip& round_trip) override {
-      index.AddBucketReads(round_trip, table, hash, &buckets);
-    }
-
-    Index& index;
-    const Subtable table;
-    const KeyHash hash;
-    Buckets buckets{};
-  };
-  // `search` is made if it was not done with the write of `own`.
   Task<Result<InsertOutcome>> ResolveDuplicates(Operation& operation, const IndexKey& key,
-                                                SearchBehind* search, Entry own);
+                                                const Subtable& table, Entry own);
   Task<Status> Withdraw(Operation& operation, Entry own);
 
   // split.cc

@@ -2,8 +2,8 @@
 //
 //   (1) search both combined buckets; a committed entry: use it            (the caller's Find)
 //   (2) an empty slot becomes TENTATIVE(object)
-//   (3) only then, but in the batch that makes it visible, search both again: a committed entry, or
-//       a foreign tentative one that cannot be killed, sends us back to (1)
+//   (3) only then search both again: a committed entry, or a foreign tentative one that cannot be
+//       killed, sends us back to (1)
 //   (4) TENTATIVE becomes COMMITTED; failure: killed, back off at random, back to (1)
 //
 // Two inserters of one key each see the other's tentative entry in (3), whatever buckets they
@@ -20,22 +20,17 @@ Task<Result<InsertOutcome>> Index::Insert(Operation& operation, const IndexKey& 
   if (!search.has_empty) co_return InsertOutcome::kFull;
   const SlotWord tentative = committed.WithKind(SlotKind::kTentative);
   const GlobalAddr slot = search.empty.slot;
-  SearchBehind again(*this, search.table, key.hash);
 
   // (2) Losing an empty slot says nothing about our key: search again.
-  const Result<SlotOutcome> placed =
-      co_await engine_.Write(operation, {.slot = slot,
-                                         .v_old = search.empty.word.bits(),
-                                         .v_new = tentative.bits(),
-                                         .log = GlobalAddr(),
-                                         .behind = &again});
+  const Result<SlotOutcome> placed = co_await engine_.Write(
+      operation, {slot, search.empty.word.bits(), tentative.bits(), GlobalAddr()});
   if (!placed.ok()) co_return placed.status();
   if (!placed.value().won) co_return InsertOutcome::kSearchAgain;
 
   // (3)
   Result<InsertOutcome> resolved = InsertOutcome::kInserted;
   if (!Planted(Bug::kNoSecondSearch)) {
-    resolved = co_await ResolveDuplicates(operation, key, &again, {slot, tentative});
+    resolved = co_await ResolveDuplicates(operation, key, search.table, {slot, tentative});
   }
   // From here on a slot names the object: whatever failed, its memory may not be used again.
   if (!resolved.ok()) co_return AfterSend(resolved.status());
@@ -58,15 +53,12 @@ Task<Result<InsertOutcome>> Index::Insert(Operation& operation, const IndexKey& 
 
 // Step (3). kInserted: nothing stands in the way of the commit. Else our entry is withdrawn.
 Task<Result<InsertOutcome>> Index::ResolveDuplicates(Operation& operation, const IndexKey& key,
-                                                     SearchBehind* search, Entry own) {
-  if (!search->done) {
-    search->done = context_.fabric.NewRoundTrip();
-    search->AddTo(*search->done);
-    const Status status = co_await Post(context_, operation, search->done);
-    if (!status.ok()) co_return status;
-  }
-  const Subtable& table = search->table;
-  const Buckets& buckets = search->buckets;
+                                                     const Subtable& table, Entry own) {
+  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  Buckets buckets{};
+  AddBucketReads(*round_trip, table, key.hash, &buckets);
+  const Status status = co_await Post(context_, operation, round_trip);
+  if (!status.ok()) co_return status;
 
   uint32_t depth = 0;
   bool withdraw = StandingOf(buckets, table, key.hash, &depth) != Standing::kHere;

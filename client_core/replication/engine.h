@@ -29,16 +29,6 @@ struct SlotOutcome {
   bool spent = false;
 };
 
-// READs that a writer of a slot wants to have of the state behind its write. They go with the CAS
-// that makes the write visible, and take effect behind it, if they are of the primary's node.
-class ReadsBehind {
- public:
-  virtual ~ReadsBehind() = default;
-  virtual void AddTo(RoundTrip& round_trip) = 0;
-  // Holds what was read; null: the write has not won, or became visible by another way.
-  RoundTripPtr done;
-};
-
 struct SlotWrite {
   GlobalAddr slot;
   uint64_t v_old = 0;  // read from the primary; validated within this operation or known to be
@@ -48,8 +38,6 @@ struct SlotWrite {
   // Operations that go with the first round trip, ahead of the engine's own on each channel: the
   // WRITEs of the record that v_new names, if they have not been posted yet. Borrowed; may be null.
   RoundTrip* first = nullptr;
-  // Borrowed until the write returns; may be null.
-  ReadsBehind* behind = nullptr;
   // Others may propose the same v_new for the same reason; then it makes no difference whose round
   // it was, and no writer is told that it won.
   bool shared = false;

@@ -52,12 +52,12 @@ std::optional<Result<SlotOutcome>> Snapshot::WriteFast(Operation& operation, con
   const bool has_won = NextOfRound(verdict, write.shared) == RoundNext::kCommit;
   if (!has_won && !Planted(Bug::kInlineVotesNotCounted)) return std::nullopt;
   round_trip = context_.fabric.NewRoundTrip();
-  const size_t cas = AddCasOfPrimary(*round_trip, write, places);
+  round_trip->Cas(places.at[0], write.v_old, write.v_new);
   if (!PostInline(context_, operation, round_trip).ok()) {
     progress->again = progress->touched = true;
     return std::nullopt;
   }
-  return TakeCasOfPrimary(round_trip, cas, write, places);
+  return OutcomeOf(round_trip->op(0).result, write, places);
 }
 
 // Algorithm 4: a write that loses a node waits until it is back or out, its slots left to the
@@ -118,7 +118,6 @@ Task<void> Snapshot::FinishRound(SlotWrite write, RoundTripPtr first, Progress p
                                  EpochPin /*pin*/, Quiesce::InFlightGuard in_flight) {
   const uint64_t wait_ns = uint64_t{context_.options.wait_timer_max_us} * 1000;
   RoundTripPtr repeated;
-  write.behind = nullptr;
   progress.again = true;
   progress.is_left = true;
   while (!stopping_) {
@@ -277,25 +276,10 @@ Task<Status> Snapshot::FixBackups(Operation& operation, const SlotWrite& write,
 Task<Result<SlotOutcome>> Snapshot::CasPrimary(Operation& operation, const SlotWrite& write,
                                                const Places& places) {
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  const size_t cas = AddCasOfPrimary(*round_trip, write, places);
+  round_trip->Cas(places.at[0], write.v_old, write.v_new);
   const Status status = co_await Post(context_, operation, round_trip);
   if (!status.ok()) co_return status;
-  co_return TakeCasOfPrimary(round_trip, cas, write, places);
-}
-
-size_t Snapshot::AddCasOfPrimary(RoundTrip& round_trip, const SlotWrite& write,
-                                 const Places& places) {
-  if (write.behind != nullptr && Planted(Bug::kReadsAheadOfCas)) write.behind->AddTo(round_trip);
-  const size_t cas = round_trip.Cas(places.at[0], write.v_old, write.v_new);
-  if (write.behind != nullptr && !Planted(Bug::kReadsAheadOfCas)) write.behind->AddTo(round_trip);
-  return cas;
-}
-
-Result<SlotOutcome> Snapshot::TakeCasOfPrimary(const RoundTripPtr& round_trip, size_t cas,
-                                               const SlotWrite& write, const Places& places) {
-  const Result<SlotOutcome> outcome = OutcomeOf(round_trip->op(cas).result, write, places);
-  if (write.behind != nullptr && outcome.ok() && outcome->won) write.behind->done = round_trip;
-  return outcome;
+  co_return OutcomeOf(round_trip->op(0).result, write, places);
 }
 
 Result<SlotOutcome> Snapshot::OutcomeOf(uint64_t found, const SlotWrite& write,

@@ -71,11 +71,6 @@ class Snapshot : public Engine {
               SlotWrite* write);
   [[nodiscard]] Places PlacesOf(GlobalAddr slot) const;
   // The steps' batches, and what their answers mean.
-  // Returns the place of the CAS.
-  static size_t AddCasOfPrimary(RoundTrip& round_trip, const SlotWrite& write,
-                                const Places& places);
-  static Result<SlotOutcome> TakeCasOfPrimary(const RoundTripPtr& round_trip, size_t cas,
-                                              const SlotWrite& write, const Places& places);
   void AddVotes(RoundTrip& round_trip, const SlotWrite& write, const Places& places) const;
   static Status TakeVotes(const RoundTrip& round_trip, Status status, const SlotWrite& write,
                           const Places& places, Progress* progress, Votes* votes);

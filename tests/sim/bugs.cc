@@ -7,7 +7,6 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kLoserDoesNotWait, "loser-does-not-wait", "small"},
     {Bug::kWinnerLeavesBackups, "winner-leaves-backups", "small"},
     {Bug::kRulesOfOneBackup, "rules-of-one-backup", "small"},
-    {Bug::kReadsAheadOfCas, "reads-ahead-of-cas", "small"},
     {Bug::kSealedMutatesTheRead, "sealed-mutates-the-read", "mixed"},
     {Bug::kQueuedSeeTheOld, "queued-see-the-old", "calm"},
     {Bug::kBlindLoserAlwaysOk, "blind-loser-always-ok", "small"},
