@@ -80,7 +80,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kReportsIgnored, "reports-ignored", "cuts"},
     {Bug::kOneReportForAll, "one-report-for-all", "cuts"},
     {Bug::kPostedAtMinority, "posted-at-minority", "minority"},
-    {Bug::kInlineReadOfOne, "inline-read-of-one", "moves", 4000, 1, true},
+    {Bug::kInlineReadOfOne, "inline-read-of-one", "repairs", 4000, 1, true},
     {Bug::kInlineWriteOverLarger, "inline-write-over-larger", "frozen", 4000, 1, true},
     {Bug::kInlineVotesNotCounted, "inline-votes-not-counted", "calm", 4000, 1, true},
     {Bug::kOvertakenIsLost, "overtaken-is-lost", "repairs"},
