@@ -25,7 +25,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kSplitEmptiesFirst, "split-empties-first", "crowded"},
     {Bug::kFillingParentNotAsked, "filling-parent-not-asked", "crowded"},
     {Bug::kSplitLeftUnfinished, "split-left-unfinished", "growth"},
-    {Bug::kSplitHeaderWritten, "split-header-written", "growth"},
+    {Bug::kSplitHeaderWritten, "split-header-written", "growth", 4000, 6250},
     {Bug::kSplitOpensEarly, "split-opens-early", "growth"},
     {Bug::kEpochTooEarly, "epoch-too-early", "tight"},
     {Bug::kPassedWhilePinned, "passed-while-pinned", "tight"},
