@@ -119,6 +119,8 @@ void SimMaster::Begin(uint64_t cluster) {
       Coordinator::Create(options_, disk_, cluster, ++lives_, NowUs(), unix_us, &reason);
   if (!made.ok()) return Fail("it cannot start: " + reason);
   coordinator_ = std::move(made.value());
+  // This life may hear of the time from a member that heard none for long.
+  told_us_ -= std::min(told_us_, settings_.time_lead_ms * 1000);
   trace_.Note("the master starts, epoch " + std::to_string(coordinator_->view().epoch.value));
   // Its process is not there for any member before these are durable.
   CoordinatorEffects effects = coordinator_->TakeEffects();
@@ -396,8 +398,7 @@ void SimMaster::WatchView(const View& view) {
 void SimMaster::WatchTime(uint64_t time_us) {
   // The time of an impostor, which a process that is new may believe, is another cluster's.
   if (set_aside_.has_value() || time_us == 0) return;
-  // A life that begins may hear of it from a member that heard no time for long.
-  if (time_us + settings_.time_lead_ms * 1000 < told_us_) Fail("the cluster's time went back");
+  if (time_us < told_us_) Fail("the cluster's time went back");
   told_us_ = std::max(told_us_, time_us);
   // Every life may begin as far ahead as the stored time is; a wall clock moves nothing.
   const uint64_t ahead_us = (lives_ + 1) * settings_.time_lead_ms * 1000;
