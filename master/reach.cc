@@ -41,12 +41,46 @@ uint64_t CountsForMs(const ClusterState& state, const Member& member, uint16_t n
   return now_us <= from_us ? 0 : (now_us - from_us) / kUsPerMs;
 }
 
+// Reports of processes that go on, and have heard of the map.
+bool IsHeard(const Member& member) {
+  return member.kind == MemberKind::kAgent && member.standing == Standing::kUp &&
+         member.stream != 0 && member.sent != 0;
+}
+
+// True if the node is in, and holds places of the map but nothing that lives.
+bool IsEmpty(const ClusterState& state, uint16_t id) {
+  return !state.nodes[id].record.out && state.nodes[id].serving && state.held[id] != 0 &&
+         state.held[id] == state.lacking[id];
+}
+
+// A node on which nothing lives, and which an agent does not reach, also one that waits to join:
+// it may be the only one that could go on. Else kNothing.
+ReachVerdict EmptyNodeOut(const ClusterState& state, uint64_t now_us) {
+  for (uint16_t id = 0; id < state.NodesInView(); ++id) {
+    if (!IsEmpty(state, id) || Planted(Bug::kEmptyNodeStays)) continue;
+    size_t by = 0;
+    size_t of = 0;
+    for (const auto& [member_id, member] : state.members) {
+      if (!IsHeard(member)) continue;
+      const auto found = member.unreached.find(id);
+      const bool misses = found != member.unreached.end() && found->second.over_us == 0 &&
+                          CountsForMs(state, member, id, now_us) >= state.options.reach_settle_ms;
+      by += misses ? 1 : 0;
+      ++of;
+    }
+    if (by != 0) return {ReachVerdict::Kind::kNodeOut, 0, id, by, of};
+  }
+  return {};
+}
+
 ReachVerdict VerdictOfReach(const ClusterState& state, uint64_t now_us) {
   // Whoever is lost is dealt with first; that may need a majority of what is left.
   if (!state.has_map() || !AllServe(state) || state.former_repairer != 0 ||
       Planted(Bug::kReportsIgnored)) {
     return {};
   }
+  const ReachVerdict empty = EmptyNodeOut(state, now_us);
+  if (empty.kind != ReachVerdict::Kind::kNothing) return empty;
   const std::vector<ReachReport> reports = ReachReports(state);
   const bool some_work = SomebodyWorks(state);
   const uint64_t settle_ms =
@@ -62,7 +96,7 @@ ReachVerdict VerdictOfReach(const ClusterState& state, uint64_t now_us) {
   if (Planted(Bug::kOneReportForAll)) {
     for (const ReachReport& report : reports) {
       if (!report.unreached.empty()) {
-        return {ReachVerdict::Kind::kNodeOut, 0, report.unreached.front(), 1};
+        return {ReachVerdict::Kind::kNodeOut, 0, report.unreached.front(), 1, reports.size()};
       }
     }
   }
@@ -151,9 +185,7 @@ std::vector<ReachReport> ReachReports(const ClusterState& state) {
   const bool some_work = SomebodyWorks(state);
   std::vector<ReachReport> reports;
   for (const auto& [id, member] : state.members) {
-    const bool has_say = member.kind == MemberKind::kAgent && member.standing == Standing::kUp &&
-                         member.stream != 0 && member.sent != 0 &&
-                         (!some_work || !member.seats.empty());
+    const bool has_say = IsHeard(member) && (!some_work || !member.seats.empty());
     if (!has_say) continue;
     ReachReport& report = reports.emplace_back();
     report.agent = id;
@@ -183,7 +215,7 @@ void JudgeWhoIsReached(ClusterState& state, Effects& effects, uint64_t now_us) {
       if (before == verdict.node) break;
       Log(effects, LogLevel::kWarning,
           node + " is to be put out: " + std::to_string(verdict.by) + " of " +
-              std::to_string(ReachReports(state).size()) + " agents do not reach it");
+              std::to_string(verdict.of) + " agents do not reach it");
       break;
     case ReachVerdict::Kind::kAgentOut:
       Expel(state, effects, state.members.at(verdict.agent),

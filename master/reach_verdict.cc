@@ -30,9 +30,9 @@ ReachVerdict JudgeReach(std::span<const ReachReport> agents,
     for (const uint16_t node : report.unreached) ++missed_by[node];
   }
   if (cut_off.empty()) return {};
-  const auto out = [&missed_by](Kind kind, const ReachReport& report) {
+  const auto out = [&](Kind kind, const ReachReport& report) {
     const uint16_t node = report.unreached.front();
-    return ReachVerdict{kind, report.agent, node, missed_by[node]};
+    return ReachVerdict{kind, report.agent, node, missed_by[node], agents.size()};
   };
   if (!beyond_help.empty()) {
     const bool all = beyond_help.size() == agents.size();
@@ -42,7 +42,7 @@ ReachVerdict JudgeReach(std::span<const ReachReport> agents,
       std::max_element(missed_by.begin(), missed_by.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
   if (2 * most->second >= agents.size()) {
-    return {Kind::kNodeOut, 0, most->first, most->second};
+    return {Kind::kNodeOut, 0, most->first, most->second, agents.size()};
   }
   return out(Kind::kAgentOut, *Worst(cut_off));
 }

@@ -31,6 +31,7 @@ struct ReachVerdict {
   uint64_t agent = 0;
   uint16_t node = 0;
   size_t by = 0;  // agents that do not reach `node`
+  size_t of = 0;  // agents that were heard
 };
 
 // `may_leave(nodes)`: whether every region keeps a majority of its replicas without these nodes; if

@@ -92,14 +92,14 @@ void PrintUse(const std::string& dir, const ClusterRecord& record,
   std::fflush(stdout);
 }
 
-// Takes over a persistent cluster that is down, of which an older version left files without a
-// description.
+// Takes over a persistent cluster that is down, of which there are files without a description.
 Result<ClusterRecord> Adopt(const UpOptions& options, const ClusterDir& dir, std::string* reason) {
   if (!options.persistent) {
     return Refuse(reason, dir.path() +
-                              " holds a cluster's data, which an older version left there without "
-                              "a description; give --persistent, and the --memory and --replicas "
-                              "of then, to go on with it, or choose another --dir");
+                              " holds a cluster's data without a description, as a master that was "
+                              "started by hand or an older version leaves it; give --persistent, "
+                              "and the --memory and --replicas of then, to go on with it, or "
+                              "choose another --dir");
   }
   UpOptions counted = options;
   counted.memnodes = static_cast<uint16_t>(

@@ -152,6 +152,7 @@ enum class Bug : uint8_t {
   kLeftRoundUnseen,      // a quiesce of all does not wait for rounds that outlast their commands
   kWalkResumedAnyway,    // a walk goes on where it was left though more has to be walked since
   kOneReportForAll,      // a node that one agent does not reach goes out for all
+  kEmptyNodeStays,       // ... and one on which nothing lives for none
 };
 
 #ifdef ONETRIP_PLANTED_BUGS

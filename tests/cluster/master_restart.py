@@ -1,5 +1,6 @@
 """The master dies and comes back under load: no client notices."""
 
+import contextlib
 import signal
 import subprocess
 import threading
@@ -178,6 +179,30 @@ def flush_without_master(context):
             assert client.call("GET", "k").value == b"w"
 
 
+@contextlib.contextmanager
+def started_again(cluster, command):
+    """The agent of `command` in another process; it answers before this goes on."""
+    agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        def answers():
+            try:
+                with cluster.connect(agent=1) as client:
+                    return client.call("INCR", "n").value == b"1"
+            except OSError:
+                return False
+        wait_until(answers, "the new agent answers")
+        yield
+    finally:
+        agent.terminate()
+        agent.wait(timeout=20)
+
+
+def end_agent_1(cluster):
+    cluster.send_signal("agent-1", signal.SIGTERM)
+    pid = cluster.processes()["agent-1"]["pid"]
+    wait_until(lambda: is_gone(pid), "the agent's end")
+
+
 @test("an agent that joins after the master's restart gets a worker id that nobody had")
 def join_after_restart(context):
     with context.cluster(agents=2) as cluster:
@@ -187,25 +212,36 @@ def join_after_restart(context):
         master = restart_master(cluster)
         try:
             wait_until(lambda: all_are_up(cluster), "every member is back")
-            cluster.send_signal("agent-1", signal.SIGTERM)
-            pid = cluster.processes()["agent-1"]["pid"]
-            wait_until(lambda: is_gone(pid), "the agent's end")
-            second = subprocess.Popen(agent, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-            try:
-                def answers():
-                    try:
-                        with cluster.connect(agent=1) as client:
-                            return client.call("INCR", "n").value == b"1"
-                    except OSError:
-                        return False
-                wait_until(answers, "the new agent answers")
+            end_agent_1(cluster)
+            with started_again(cluster, agent):
                 members = {agent["member"] for agent in cluster.status()["agents"]
                            if agent["state"] == "up"}
                 old = {agent["member"] for agent in before["agents"]}
                 assert len(members - old) == 1, (members, old)
-            finally:
-                second.terminate()
-                second.wait(timeout=20)
+        finally:
+            cluster.down()
+            master.terminate()
+            master.wait(timeout=20)
+
+
+@test("an agent that joins as soon as the killed master is back has the time of the others")
+def time_after_restart(context):
+    # More than agents' clocks differ by, less than the master's notes of the time are ahead of it.
+    slack_ms = 500
+    with context.cluster(agents=2) as cluster:
+        agent = cluster.command_line("agent-1")
+        end_agent_1(cluster)
+        with cluster.connect(agent=0) as client:
+            assert client.call("SET", "k", "v", "PX", "1000000").value == b"OK"
+        kill_master(cluster)
+        master = restart_master(cluster)
+        try:
+            with started_again(cluster, agent):
+                with cluster.connect(agent=0) as one, cluster.connect(agent=1) as other:
+                    first = int(one.call("PTTL", "k").value)
+                    between = int(other.call("PTTL", "k").value)
+                    last = int(one.call("PTTL", "k").value)
+                assert last - slack_ms <= between <= first + slack_ms, (first, between, last)
         finally:
             cluster.down()
             master.terminate()

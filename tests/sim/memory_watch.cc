@@ -135,6 +135,17 @@ void MemoryWatch::Adopted(GlobalAddr start, SizeClass size_class, const std::vec
     const GlobalAddr addr = ObjectAddr(start, size_class, static_cast<uint16_t>(i));
     if (block.listed[i] && !IsFree(addr)) Fail("a block's owner takes for free what is not", addr);
   }
+  ForgetBlocksIn(start, size_class);
+}
+
+// Blocks that their node has taken back since, and granted again as the rest of a span.
+void MemoryWatch::ForgetBlocksIn(GlobalAddr start, SizeClass size_class) {
+  for (uint32_t i = 1; i < size_class.blocks(); ++i) {
+    const GlobalAddr rest = start + i * kBlockBytes;
+    if (BlockOf(rest) == nullptr) continue;
+    if (!MayBeTakenBack(rest)) Fail("a span was granted over a block that a worker has", rest);
+    blocks_.erase(rest.bits());
+  }
 }
 
 void MemoryWatch::Opened(GlobalAddr start) {

@@ -91,6 +91,7 @@ class MemoryWatch final : public MemoryObserver {
   };
   void Fail(const char* what, GlobalAddr addr);
   void ForgetRegionsFrom(uint32_t end);
+  void ForgetBlocksIn(GlobalAddr start, SizeClass size_class);
   // The block that holds the object; null: no worker has it.
   Block* BlockOf(GlobalAddr addr);
   // A worker that has a free object, but not yet in its list, may make its lock word 0.

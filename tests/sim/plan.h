@@ -58,6 +58,9 @@ struct Fault {
   int64_t amount = 0;
 };
 
+// Large values that only fill the pool have keys that begin so.
+inline const std::string kBallast = "ballast";
+
 struct Plan {
   std::string scenario;
   uint64_t seed = 0;

@@ -85,9 +85,9 @@ void FillPool(Rng& rng, Plan* plan) {
   for (size_t i = 0; i < count; ++i) {
     const auto at = static_cast<std::ptrdiff_t>(rng.Below(client.size() / 2 + 1));
     client.insert(client.begin() + at,
-                  {"SET", "ballast" + std::to_string(i), std::string(kBytes, 'b')});
+                  {"SET", kBallast + std::to_string(i), std::string(kBytes, 'b')});
   }
-  for (size_t i = 0; i < 4; ++i) insert({"DEL", "ballast" + std::to_string(rng.Below(count))});
+  for (size_t i = 0; i < 4; ++i) insert({"DEL", kBallast + std::to_string(rng.Below(count))});
 }
 
 // Loses a node if there are enough others: a node that is to drain takes no other's place, and two

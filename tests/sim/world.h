@@ -118,6 +118,7 @@ class World {
   static constexpr uint32_t kFlusher = 1001;  // ... and of the last flush
   static constexpr uint32_t kWriter = 1002;   // ... and of writes by agents that were cut off
   static constexpr uint32_t kGrower = 1003;   // ... and of the last inserts
+  static constexpr uint32_t kDeleter = 999;   // ... and of deletions that make room
 
   void FormCluster();
   void TakeBlocks();
@@ -158,6 +159,9 @@ class World {
   bool LoseAtTheEnd(const std::vector<std::string>& keys);
   // Waits until no region moves, and switches the nodes off that are drained.
   bool LoseDrained(uint64_t until_ns);
+  // True the first time that the pool is too full for what moves, and if there is room then.
+  bool MakeRoom();
+  Task<void> DeleteBallast(Agent* agent);
   void CheckAllRoomIsUsed();
   // An agent dies; once it has been looked for, nothing is lost.
   bool DieAtTheEnd();
@@ -256,6 +260,7 @@ class World {
   uint32_t reviving_ = 0;                       // agents that will be started anew
   bool shrinks_ = false;
   uint64_t amid_shrink_end_ns_ = 0;
+  bool made_room_ = false;
   uint64_t struck_end_ns_ = 0;  // the last one's of the faults so far
   bool rest_is_taken_ = false;
   bool program_runs_ = false;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "master/placement.h"
@@ -18,8 +19,10 @@ bool World::LoseDrained(uint64_t until_ns) {
   std::vector<NodeId> drained;
   while (!master_.SettledMoves(&drained)) {
     drained.clear();
-    if (executor_.NowNs() >= until_ns)
-      Fail("after all faults regions still move: " + master_.moving());
+    if (executor_.NowNs() >= until_ns) {
+      if (!MakeRoom()) Fail("after all faults regions still move: " + master_.moving());
+      until_ns += Patience();
+    }
     if (!failure_.empty() || !executor_.RunOnce()) return false;
   }
   if (executor_.NowNs() < amid_shrink_end_ns_) {
@@ -41,6 +44,28 @@ bool World::LoseDrained(uint64_t until_ns) {
     node_by_id_.at(node.value)->Lose();
   }
   return failure_.empty();
+}
+
+// A pool may be too full for the values in it to move: then some of them are deleted, once, as the
+// master says.
+bool World::MakeRoom() {
+  const bool is_full = master_.moving().find("the pool is full") != std::string::npos;
+  Agent* const agent = LiveAgent(0);
+  if (!is_full || agent == nullptr || std::exchange(made_room_, true)) return false;
+  agent->process().Spawn(agent->gate(), DeleteBallast(agent));
+  return RunUntilDone("the deletion of large values");
+}
+
+Task<void> World::DeleteBallast(Agent* agent) {
+  trace_.Note("the pool is full: large values are deleted");
+  for (const Command& set : plan_.program.front()) {
+    if (set.size() < 2 || !set[1].starts_with(kBallast)) continue;
+    const Command command{"DEL", set[1]};
+    const size_t index = history_.Start(kDeleter, command, executor_.NowNs());
+    std::string reply;
+    co_await agent->Execute(&command, &reply);
+    history_.Finish(index, reply, executor_.NowNs());
+  }
 }
 
 // If nothing fails and no node drains, there are as many regions as the nodes that were to be used

@@ -209,6 +209,22 @@ TEST_F(MasterReachTest, AnAgentThatWaitsToJoinHasNoSay) {
       << Status().unreached;
 }
 
+// It reaches a majority of what lives, and would wait for good for a node that has nothing yet.
+TEST_F(MasterReachTest, ANodeOnWhichNothingLivesGoesForOneThatWaitsToJoin) {
+  CutNode1({a});
+  RepairWithoutIt();
+  bench.Say(a, Misses({}));
+  PassUntilBack();
+  ASSERT_EQ(StateOf(1), "copying");
+  c = bench.AddAgent();
+  bench.Say(c, Misses({1}));
+  Pass(3 * bench.options.reach_settle_ms + 200);
+  ASSERT_NE(HoldOf(a), nullptr);
+  EXPECT_EQ(HoldOf(a)->leave, std::vector<NodeId>{NodeId{1}});
+  AllHold();
+  EXPECT_TRUE(view().IsOut(NodeId{1}));
+}
+
 TEST_F(MasterReachTest, WhereNobodyWorksWhoWantsToBeginMayDoWithoutTheNode) {
   for (const StreamId agent : {a, b}) {
     bench.Ask(agent, LeaveRequest());
