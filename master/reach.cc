@@ -53,39 +53,9 @@ bool IsEmpty(const ClusterState& state, uint16_t id) {
          state.held[id] == state.lacking[id];
 }
 
-// A node on which nothing lives, and which an agent does not reach, also one that waits to join:
-// it may be the only one that could go on. Else kNothing.
-ReachVerdict EmptyNodeOut(const ClusterState& state, uint64_t now_us) {
-  for (uint16_t id = 0; id < state.NodesInView(); ++id) {
-    if (!IsEmpty(state, id) || Planted(Bug::kEmptyNodeStays)) continue;
-    size_t by = 0;
-    size_t of = 0;
-    for (const auto& [member_id, member] : state.members) {
-      if (!IsHeard(member)) continue;
-      const auto found = member.unreached.find(id);
-      const bool misses = found != member.unreached.end() && found->second.over_us == 0 &&
-                          CountsForMs(state, member, id, now_us) >= state.options.reach_settle_ms;
-      by += misses ? 1 : 0;
-      ++of;
-    }
-    if (by != 0) return {ReachVerdict::Kind::kNodeOut, 0, id, by, of};
-  }
-  return {};
-}
-
-ReachVerdict VerdictOfReach(const ClusterState& state, uint64_t now_us) {
-  // Whoever is lost is dealt with first; that may need a majority of what is left.
-  if (!state.has_map() || !AllServe(state) || state.former_repairer != 0 ||
-      Planted(Bug::kReportsIgnored)) {
-    return {};
-  }
-  const ReachVerdict empty = EmptyNodeOut(state, now_us);
-  if (empty.kind != ReachVerdict::Kind::kNothing) return empty;
+// Of nodes that hold something that lives.
+ReachVerdict VerdictOnLiveNodes(const ClusterState& state, uint64_t now_us, uint64_t settle_ms) {
   const std::vector<ReachReport> reports = ReachReports(state);
-  const bool some_work = SomebodyWorks(state);
-  const uint64_t settle_ms =
-      some_work ? state.options.reach_settle_ms
-                : std::max(state.options.reach_settle_ms, state.options.node_wait_ms);
   bool due = false;
   for (const ReachReport& report : reports) {
     for (const uint16_t node : report.unreached) {
@@ -105,8 +75,46 @@ ReachVerdict VerdictOfReach(const ClusterState& state, uint64_t now_us) {
   });
   // While no agent works, no node or agent need go; but one that is to begin must be able to.
   const bool by_all = verdict.kind == ReachVerdict::Kind::kNodeOut && verdict.by == reports.size();
-  if (!some_work && !by_all && verdict.kind != ReachVerdict::Kind::kNobody) return {};
-  return verdict;
+  const bool is_nobody = verdict.kind == ReachVerdict::Kind::kNobody;
+  return SomebodyWorks(state) || by_all || is_nobody ? verdict : ReachVerdict();
+}
+
+// A node on which nothing lives, and which an agent does not reach that may wait to join for that
+// alone. Else kNothing.
+ReachVerdict EmptyNodeOut(const ClusterState& state, uint64_t now_us, uint64_t settle_ms) {
+  for (uint16_t id = 0; id < state.NodesInView(); ++id) {
+    if (!IsEmpty(state, id) || Planted(Bug::kEmptyNodeStays)) continue;
+    size_t by = 0;
+    size_t of = 0;
+    for (const auto& [member_id, member] : state.members) {
+      if (!IsHeard(member)) continue;
+      const auto found = member.unreached.find(id);
+      const bool misses = found != member.unreached.end() && found->second.over_us == 0 &&
+                          CountsForMs(state, member, id, now_us) >= settle_ms;
+      by += misses ? 1 : 0;
+      ++of;
+    }
+    if (by != 0) return {ReachVerdict::Kind::kNodeOut, 0, id, by, of};
+  }
+  return {};
+}
+
+ReachVerdict VerdictOfReach(const ClusterState& state, uint64_t now_us) {
+  // Whoever is lost is dealt with first; that may need a majority of what is left.
+  if (!state.has_map() || !AllServe(state) || state.former_repairer != 0 ||
+      Planted(Bug::kReportsIgnored)) {
+    return {};
+  }
+  const bool some_work = SomebodyWorks(state);
+  const uint64_t settle_ms =
+      some_work ? state.options.reach_settle_ms
+                : std::max(state.options.reach_settle_ms, state.options.node_wait_ms);
+  const ReachVerdict verdict = VerdictOnLiveNodes(state, now_us, settle_ms);
+  // No agent that works can go on: then one that waits must be able to begin.
+  const bool needs_another = !some_work || verdict.kind == ReachVerdict::Kind::kNobody;
+  const ReachVerdict empty =
+      needs_another ? EmptyNodeOut(state, now_us, settle_ms) : ReachVerdict();
+  return empty.kind == ReachVerdict::Kind::kNothing ? verdict : empty;
 }
 
 }  // namespace

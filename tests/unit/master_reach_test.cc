@@ -209,7 +209,8 @@ TEST_F(MasterReachTest, AnAgentThatWaitsToJoinHasNoSay) {
       << Status().unreached;
 }
 
-// It reaches a majority of what lives, and would wait for good for a node that has nothing yet.
+// The one that works reaches no majority, the one that waits does, but for a node that has nothing
+// yet.
 TEST_F(MasterReachTest, ANodeOnWhichNothingLivesGoesForOneThatWaitsToJoin) {
   CutNode1({a});
   RepairWithoutIt();
@@ -219,10 +220,30 @@ TEST_F(MasterReachTest, ANodeOnWhichNothingLivesGoesForOneThatWaitsToJoin) {
   c = bench.AddAgent();
   bench.Say(c, Misses({1}));
   Pass(3 * bench.options.reach_settle_ms + 200);
+  EXPECT_EQ(HoldOf(a), nullptr) << "others work, and one that waits has no say";
+  for (const StreamId agent : {a, b}) bench.Say(agent, Misses({2}));
+  Pass(bench.options.reach_settle_ms + 200);
   ASSERT_NE(HoldOf(a), nullptr);
   EXPECT_EQ(HoldOf(a)->leave, std::vector<NodeId>{NodeId{1}});
   AllHold();
   EXPECT_TRUE(view().IsOut(NodeId{1}));
+}
+
+TEST_F(MasterReachTest, ANodeOnWhichNothingLivesGoesForWhoeverIsToBegin) {
+  CutNode1({a});
+  RepairWithoutIt();
+  bench.Say(a, Misses({}));
+  PassUntilBack();
+  ASSERT_EQ(StateOf(1), "copying");
+  for (const StreamId agent : {a, b}) {
+    bench.Ask(agent, LeaveRequest());
+    for (const StreamId node : nodes) bench.ConfirmFence(node);
+  }
+  c = bench.AddAgent();
+  bench.Say(c, Misses({1}));
+  Pass(bench.options.node_wait_ms + 3000);
+  ASSERT_NE(HoldOf(c), nullptr);
+  EXPECT_EQ(HoldOf(c)->leave, std::vector<NodeId>{NodeId{1}});
 }
 
 TEST_F(MasterReachTest, WhereNobodyWorksWhoWantsToBeginMayDoWithoutTheNode) {
