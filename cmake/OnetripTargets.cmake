@@ -2,16 +2,21 @@
 
 include(GoogleTest)
 
-# onetrip_batches(OUT DIR name SOURCES file...): OUT becomes what is compiled for SOURCES: in a build with
-# ONETRIP_UNITY, batches of them where that can be, and SOURCES themselves in others. A file that has
-# options of its own stays alone.
+# onetrip_batches(OUT DIR name SOURCES file...): OUT becomes what is compiled for SOURCES: batches of them
+# where ONETRIP_UNITY wants that and it can be, and SOURCES themselves elsewhere. A file that has options of
+# its own stays alone.
 function(onetrip_batches out)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "DIR" "SOURCES")
+  set(in_batches ${ONETRIP_UNITY})
+  if(ONETRIP_UNITY STREQUAL "TESTS")
+    set(tests "${PROJECT_SOURCE_DIR}/tests")
+    cmake_path(IS_PREFIX tests "${CMAKE_CURRENT_SOURCE_DIR}" in_batches)
+  endif()
   set(alone)
   set(together)
   foreach(source IN LISTS ARG_SOURCES)
     get_source_file_property(options "${source}" COMPILE_OPTIONS)
-    if(ONETRIP_UNITY AND NOT options)
+    if(in_batches AND NOT options)
       cmake_path(ABSOLUTE_PATH source)
       list(APPEND together "${source}")
     else()

@@ -40,19 +40,36 @@ build() {
   cmake --build --preset "$1" "${target[@]}" -- -j "$jobs" --quiet
 }
 
-# Does what comes later while tests wait for their processes rather than for the processors: runs mutants,
-# whose time is simulated, so that a busy host breaks none of it, and builds the others. A build that fails
-# fails again, and is told, when its turn comes.
+# work_ahead PRESET LATER...: does what else there is while tests of PRESET wait for their processes rather than
+# for the processors: runs what only simulates, time included, so that a busy host breaks none of it, and builds
+# the later ones. A build that fails fails again, and is told, when its turn comes.
 ahead=
 work_ahead() {
   (
     renice -n 19 "$BASHPID"
-    for preset in "$@"; do
+    run_ctest "$1" simulated >"build/$1-simulated.log" 2>&1
+    for preset in "${@:2}"; do
       build "$preset" || continue
-      [[ $preset != mutants ]] || run_ctest mutants >build/mutants.log 2>&1
+      case $preset in
+        mutants) run_ctest "$preset" all >"build/$preset-simulated.log" 2>&1 ;;
+        asan-ubsan) run_ctest "$preset" simulated >"build/$preset-simulated.log" 2>&1 ;;
+      esac
     done
   ) >build/ahead.log 2>&1 &
   ahead=$!
+}
+
+# Waits for it, and shows what it has run.
+end_ahead() {
+  local preset
+  [[ -n $ahead ]] || return 0
+  wait "$ahead"
+  ahead=
+  for preset in "${presets[@]}"; do
+    [[ -f build/$preset-simulated.log ]] || continue
+    echo "=== $preset: simulation, which was run above, beside others"
+    cat "build/$preset-simulated.log"
+  done
 }
 
 # count_cases REPORT: prints "PASSED FAILED" of a JUnit report.
@@ -91,18 +108,22 @@ add_counts() {
   fi
 }
 
-# run_ctest PRESET: every case of ctest but compat and cluster, whose cases are counted one by one
-# below; of tsan, not what stands in one file with what has threads, has none and takes long. Of the cases
-# that passed nothing is shown; build/PRESET/Testing has everything.
+# run_ctest PRESET all | simulated | others: every case of ctest, or those that only simulate, or all but those;
+# never compat and cluster, whose cases are counted one by one below; of tsan, not what stands in one file with
+# what has threads, has none and takes long. Of the cases that passed nothing is shown; build/PRESET/Testing has
+# everything.
 run_ctest() {
-  local report=$PWD/build/$1/tests.xml good bad left_out='^(compat|cluster)$'
+  local report=$PWD/build/$1/$2.xml good bad simulated='^(sim_tests|explore_tests)\.' left_out='^(compat|cluster)$'
+  local only=.
   [[ $1 != tsan ]] || left_out+='|/ExtentsTest\.'
+  [[ $2 != simulated ]] || only=$simulated
+  [[ $2 != others ]] || left_out+="|$simulated"
   rm -f "$report"
-  "${steady[@]}" ctest --preset "$1" -j "$jobs" --exclude-regex "$left_out" --no-tests=error \
+  "${steady[@]}" ctest --preset "$1" -j "$jobs" --tests-regex "$only" --exclude-regex "$left_out" --no-tests=error \
     --output-junit "$report" | grep -vE '^ *[0-9]+/[0-9]+ Test +#.* Passed |^ +Start '
   read -r good bad < <(count_cases "$report" 2>/dev/null)
   [[ ${bad:-0} == 0 ]] || tell_cases "$1" "$report"
-  add_counts "$1: ctest" "$good" "$bad"
+  add_counts "$1: ctest, $2" "$good" "$bad"
 }
 
 # run_python PRESET NAME COMMAND...: a program whose last line has the counts; count_python counts.
@@ -149,17 +170,11 @@ run_fuzz_target() {
 
 mkdir -p build
 : >"$results"
-rm -f build/mutants.log
+rm -f build/*-simulated.log
 for ((i = 0; i < ${#presets[@]}; ++i)); do
   preset=${presets[i]}
   echo "=== $preset: build ($(date +%T))"
-  [[ -z $ahead ]] || wait "$ahead"
-  ahead=
-  if [[ $preset == mutants && -f build/mutants.log ]]; then
-    echo "=== $preset: was run above, beside others"
-    cat build/mutants.log
-    continue
-  fi
+  end_ahead
   if ! build "$preset"; then
     echo "=== $preset: the build failed"
     note told "$preset: the build"
@@ -171,29 +186,36 @@ for ((i = 0; i < ${#presets[@]}; ++i)); do
     run_fuzz "$preset"
     continue
   fi
-  echo "=== $preset: unit, simulation and house tests ($(date +%T))"
-  run_ctest "$preset"
   # The agents of the sanitizer builds are driven by the unit tests' sockets; against redis-server's
   # deadlines they would be too slow.
-  if [[ $preset == release || $preset == dev ]]; then
-    echo "=== $preset: compatibility tests ($(date +%T))"
-    work_ahead "${presets[@]:i+1}"
-    # Side by side, for each mostly waits for its servers. Under engine snapshot all keys are records:
-    # the other form that a key can have.
-    run_python "$preset" compat-snapshot tests/compat/run.py --differential --agent-args '--engine snapshot' \
-      --agent "build/$preset/bin/onetrip-agent" &
-    snapshot=$!
-    run_python "$preset" compat tests/compat/run.py --agent "build/$preset/bin/onetrip-agent"
-    wait "$snapshot"
-    count_python "$preset" compat
-    count_python "$preset" compat-snapshot
-    echo "=== $preset: real clients ($(date +%T))"
-    run_python "$preset" clients tests/clients/run.py --agent "build/$preset/bin/onetrip-agent"
-    count_python "$preset" clients
-    echo "=== $preset: clusters of processes ($(date +%T))"
-    run_python "$preset" cluster tests/cluster/run.py --bin "build/$preset/bin" --jobs "$jobs"
-    count_python "$preset" cluster
+  if [[ $preset != release && $preset != dev ]]; then
+    echo "=== $preset: unit and simulation tests ($(date +%T))"
+    if [[ ! -f build/$preset-simulated.log ]]; then
+      run_ctest "$preset" all
+    elif [[ $preset != mutants ]]; then
+      run_ctest "$preset" others
+    fi
+    continue
   fi
+  echo "=== $preset: unit and house tests ($(date +%T))"
+  run_ctest "$preset" others
+  work_ahead "$preset" "${presets[@]:i+1}"
+  echo "=== $preset: compatibility tests ($(date +%T))"
+  # Side by side, for each mostly waits for its servers. Under engine snapshot all keys are records:
+  # the other form that a key can have.
+  run_python "$preset" compat-snapshot tests/compat/run.py --differential --agent-args '--engine snapshot' \
+    --agent "build/$preset/bin/onetrip-agent" &
+  snapshot=$!
+  run_python "$preset" compat tests/compat/run.py --agent "build/$preset/bin/onetrip-agent"
+  wait "$snapshot"
+  count_python "$preset" compat
+  count_python "$preset" compat-snapshot
+  echo "=== $preset: real clients ($(date +%T))"
+  run_python "$preset" clients tests/clients/run.py --agent "build/$preset/bin/onetrip-agent"
+  count_python "$preset" clients
+  echo "=== $preset: clusters of processes ($(date +%T))"
+  run_python "$preset" cluster tests/cluster/run.py --bin "build/$preset/bin" --jobs $((2 * jobs))
+  count_python "$preset" cluster
   if [[ $preset == release ]]; then
     # A fresh seed, unless ONETRIP_NEMESIS_SEED says which: what it finds can be repeated, as far as times
     # allow. scripts/nemesis.sh goes on for as long as one likes, and among hosts.
@@ -206,6 +228,7 @@ for ((i = 0; i < ${#presets[@]}; ++i)); do
     count_python "$preset" nemesis
   fi
 done
+end_ahead
 
 sed -n 's/^told /=== failed: /p' "$results" | tee build/failed.log
 skipped=$(sum_of skipped)
