@@ -60,7 +60,8 @@ class ClusterDir {
   ClusterDir& operator=(const ClusterDir&) = delete;
 
   [[nodiscard]] bool has_record() const;
-  // True if a master's state lies here without a description: an older version left it.
+  // True if a master's state lies here without a description: a master that was started by hand, or
+  // an older version, left it.
   [[nodiscard]] bool has_unknown_state() const;
   [[nodiscard]] Result<ClusterRecord> Load(std::string* reason) const {
     return Read(path_, reason);
