@@ -144,15 +144,17 @@ enum class Bug : uint8_t {
   kGrownUnderOperations,       // regions are added while operations are under way
   kGrownNotDurable,            // ... and not stored
   kGrownTakenForZeroed,        // ... and what is free in them counts as never used
-  kOldImageBelieved,     // memory that is an older copy counts as if it had all that was written
-  kOlderMasterServes,    // a master goes on with a state that is older than what nodes were told
-  kIdsStartOver,         // a master gives worker ids out again that nodes have seen
-  kDamagedKeyNotHealed,  // a key whose bytes are damaged stays so whoever writes to it
-  kReportsIgnored,       // the master ignores agents' reports of nodes that they do not reach
-  kLeftRoundUnseen,      // a quiesce of all does not wait for rounds that outlast their commands
-  kWalkResumedAnyway,    // a walk goes on where it was left though more has to be walked since
-  kOneReportForAll,      // a node that one agent does not reach goes out for all
-  kEmptyNodeStays,       // ... and one on which nothing lives for none
+  kOldImageBelieved,      // memory that is an older copy counts as if it had all that was written
+  kOlderMasterServes,     // a master goes on with a state that is older than what nodes were told
+  kIdsStartOver,          // a master gives worker ids out again that nodes have seen
+  kDamagedKeyNotHealed,   // a key whose bytes are damaged stays so whoever writes to it
+  kReportsIgnored,        // the master ignores agents' reports of nodes that they do not reach
+  kLeftRoundUnseen,       // a quiesce of all does not wait for rounds that outlast their commands
+  kWalkResumedAnyway,     // a walk goes on where it was left though more has to be walked since
+  kOneReportForAll,       // a node that one agent does not reach goes out for all
+  kFlushBehindSweepLost,  // a flush in the last pause of a sweep starts no sweep of its own
+  kSweepEndsWithWorker,   // no worker ends the sweep of one that is gone
+  kEmptyNodeStays,        // ... and one on which nothing lives for none
 };
 
 #ifdef ONETRIP_PLANTED_BUGS

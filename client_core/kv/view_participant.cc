@@ -87,6 +87,7 @@ Task<void> ViewParticipant::RunRepair(RepairOrder order, DoneFn done) {
       break;
     case RepairKind::kTakeOverBlocks:
       status = co_await chores_.take_over.TakeOverBlocks(std::move(order));
+      chores_.sweeper.SweepBehindOthers();
       break;
     case RepairKind::kEndRegisters:
       status = co_await chores_.records_only.EndRegisters(std::move(order));

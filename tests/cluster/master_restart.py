@@ -180,13 +180,13 @@ def flush_without_master(context):
 
 
 @contextlib.contextmanager
-def started_again(cluster, command):
+def started_again(cluster, command, number=1):
     """The agent of `command` in another process; it answers before this goes on."""
     agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
         def answers():
             try:
-                with cluster.connect(agent=1) as client:
+                with cluster.connect(agent=number) as client:
                     return client.call("INCR", "n").value == b"1"
             except OSError:
                 return False
@@ -197,10 +197,11 @@ def started_again(cluster, command):
         agent.wait(timeout=20)
 
 
-def end_agent_1(cluster):
-    cluster.send_signal("agent-1", signal.SIGTERM)
-    pid = cluster.processes()["agent-1"]["pid"]
-    wait_until(lambda: is_gone(pid), "the agent's end")
+def end(cluster, name):
+    """In order."""
+    pid = cluster.processes()[name]["pid"]
+    cluster.send_signal(name, signal.SIGTERM)
+    wait_until(lambda: is_gone(pid), "the end of " + name)
 
 
 @test("an agent that joins after the master's restart gets a worker id that nobody had")
@@ -212,7 +213,7 @@ def join_after_restart(context):
         master = restart_master(cluster)
         try:
             wait_until(lambda: all_are_up(cluster), "every member is back")
-            end_agent_1(cluster)
+            end(cluster, "agent-1")
             with started_again(cluster, agent):
                 members = {agent["member"] for agent in cluster.status()["agents"]
                            if agent["state"] == "up"}
@@ -230,7 +231,7 @@ def time_after_restart(context):
     slack_ms = 500
     with context.cluster(agents=2) as cluster:
         agent = cluster.command_line("agent-1")
-        end_agent_1(cluster)
+        end(cluster, "agent-1")
         with cluster.connect(agent=0) as client:
             assert client.call("SET", "k", "v", "PX", "1000000").value == b"OK"
         kill_master(cluster)

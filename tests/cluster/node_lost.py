@@ -7,7 +7,9 @@ import subprocess
 import threading
 
 from local_cluster import is_gone, wait_until
+from master_restart import end, started_again
 from registry import FABRICS, test
+from several_agents import for_each_fabric
 
 KEYS = 200
 VALUE = b"v" * 64
@@ -151,3 +153,17 @@ for _fabric in FABRICS:
     def _lose(context, fabric=_fabric):
         with context.cluster(fabric=fabric, extra=["--persistent"]) as cluster:
             lose_and_return(cluster)
+
+
+@for_each_fabric("an agent that starts where a memory node has ended in order is served")
+def agent_starts_without_a_node(cluster):
+    with cluster.connect(agent=0) as client:
+        for i in range(KEYS):
+            assert client.call("SET", "k%d" % i, VALUE).value == b"OK"
+    command = cluster.command_line("agent-0")
+    for name in ("agent-0", "agent-1", "memnode-0"):
+        end(cluster, name)
+    with started_again(cluster, command, number=0):
+        with cluster.connect(agent=0) as client:
+            for i in range(KEYS):
+                assert client.call("GET", "k%d" % i).value == VALUE, i

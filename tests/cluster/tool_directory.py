@@ -108,6 +108,30 @@ def files_of_others(context):
             assert file.read().startswith("not the cluster's\n")
 
 
+@test("a persistent cluster whose directory was moved, or copied, starts with its own files")
+def directory_moved(context):
+    with context.cluster(memory="64MiB", fabric="shm", extra=["--persistent"]) as cluster:
+        fill(cluster)
+        code, _, error = cluster.down()
+        assert code == 0, error
+        first = cluster.path
+        moved = os.path.join(cluster.directory, "moved")
+        os.rename(first, moved)
+        cluster.path = moved
+        code, _, error = cluster.tool("up", "--dir", moved)
+        assert code == 0, error
+        check(cluster)
+        assert cluster.down()[0] == 0
+        shutil.copytree(moved, first)
+        # What only the original has is not the copy's.
+        os.truncate(os.path.join(moved, "secret"), 0)
+        cluster.path = first
+        code, _, error = cluster.tool("up", "--dir", first)
+        assert code == 0, error
+        check(cluster)
+        assert cluster.secret()[1] in " ".join(cluster.command_line("agent-0"))
+
+
 @test("what an older version left without a description is not touched unasked")
 def older_data(context):
     with context.cluster(memory="64MiB", fabric="tcp", extra=["--persistent"]) as cluster:

@@ -79,6 +79,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kGrownNotDurable, "grown-not-durable", "joins"},
     {Bug::kReportsIgnored, "reports-ignored", "cuts"},
     {Bug::kOneReportForAll, "one-report-for-all", "cuts"},
+    {Bug::kSweepEndsWithWorker, "sweep-ends-with-worker", "storm"},
     {Bug::kEmptyNodeStays, "empty-node-stays", "cuts", 100, 21000122},
     {Bug::kPostedAtMinority, "posted-at-minority", "minority"},
     {Bug::kInlineReadOfOne, "inline-read-of-one", "repairs", 4000, 1, true},

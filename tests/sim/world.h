@@ -166,6 +166,7 @@ class World {
   // An agent dies; once it has been looked for, nothing is lost.
   bool DieAtTheEnd();
   Task<void> StopWell(Agent* agent);
+  bool AllFlushedIsGone();
   void AccountForAll(bool owes_look);
   Task<void> ReadAll(Agent* agent, const std::vector<std::string>* keys, uint64_t until_ns);
   [[nodiscard]] uint64_t Patience() const;

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "tests/sim/world.h"
+#include "tests/support/index_worker.h"
 
 namespace onetrip {
 namespace {
@@ -9,12 +10,27 @@ namespace {
 // Counts account_rest_us: every agent's turn, twice, and rests between looks.
 constexpr uint64_t kRests = 40;
 constexpr uint64_t kLooksNs = 200'000'000;
+// A sweep rests for up to 200 ms, and begins anew behind what it has met.
+constexpr uint64_t kSweepNs = 2'000'000'000;
 
 }  // namespace
 
 Task<void> World::StopWell(Agent* agent) {
   const Status status = co_await agent->Stop();
   if (!status.ok()) Fail("after all faults an agent cannot end: " + std::string(status.message()));
+}
+
+// Whoever flushed may have died before its sweep had ended.
+bool World::AllFlushedIsGone() {
+  const uint64_t until_ns = executor_.NowNs() + kSweepNs;
+  while (LookAtIndex(Endpoints(nodes_), master_.newest_view()).flushed != 0) {
+    if (executor_.NowNs() >= until_ns) {
+      Fail("flushed keys are still there");
+      return false;
+    }
+    executor_.RunUntil(executor_.NowNs() + kSweepNs / 100);
+  }
+  return true;
 }
 
 // One more dies when all are well, so that what connections lost is looked for, too.
@@ -35,6 +51,7 @@ bool World::DieAtTheEnd() {
   }
   const uint64_t rest_ns = plan_.data_path.account_rest_us * 1000;
   executor_.RunUntil(executor_.NowNs() + kLooksNs + kRests * rest_ns);
+  if (!AllFlushedIsGone()) return false;
   trace_.EndLines();
   for (const auto& agent : agents_) {
     if (!agent->dead()) agent->process().Spawn(agent->gate(), StopWell(agent.get()));

@@ -1,5 +1,6 @@
 #include "tests/support/index_worker.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -246,6 +247,9 @@ IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& 
         ++picture.misplaced;
         continue;
       }
+      const bool is_meant = std::find(view.keyspaces.begin(), view.keyspaces.end(),
+                                      entry_key.keyspace) != view.keyspaces.end();
+      picture.flushed += is_meant ? 0 : 1;
       const std::string key(entry_key.bytes);
       const KeyHash hash(HashKey(entry_key.keyspace, key));
       RecordOrigin origin;

@@ -20,6 +20,9 @@ class Sweeper {
   // As Store's.
   Task<Status> Flush(std::optional<uint32_t> database);
   Task<Status> Swap(uint32_t first, uint32_t second);
+  // A worker is gone, in order or not: it may not have ended the sweep behind its flush. Does
+  // nothing if nothing was flushed since this worker's own last sweep.
+  void SweepBehindOthers();
 
  private:
   // The result of a pass over the index.
@@ -30,6 +33,7 @@ class Sweeper {
   // Waits until every operation has ended, on every worker, that may have started under an older
   // view than the one remembered for the sweep.
   Task<void> OutliveOldOperations();
+  void SweepAgain();
   Task<void> Sweep();
   Task<Status> SweepOnce(SweepPass* pass);
   Task<Status> SweepSubtable(Subtable table, SweepPass* pass);
@@ -41,6 +45,7 @@ class Sweeper {
   // As of when the sweep began.
   std::array<KeyspaceId, kMaxDatabases> sweep_keyspaces_{};
   uint64_t sweep_epoch_ = 0;
+  KeyspaceId swept_;  // the newest one when the last sweep began that came to its end
 };
 
 }  // namespace onetrip
