@@ -53,7 +53,7 @@ bool IsEmpty(const ClusterState& state, uint16_t id) {
          state.held[id] == state.lacking[id];
 }
 
-// Of nodes that hold something that lives.
+// The verdict on nodes that hold something that lives.
 ReachVerdict VerdictOnLiveNodes(const ClusterState& state, uint64_t now_us, uint64_t settle_ms) {
   const std::vector<ReachReport> reports = ReachReports(state);
   bool due = false;

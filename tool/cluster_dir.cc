@@ -100,6 +100,16 @@ ClusterShape ShapeFromJson(const Json& json) {
   return shape;
 }
 
+// The directory may have been moved, or be a copy of another one, whose files are not its own.
+void FindFilesIn(const std::string& path, ClusterRecord* record) {
+  const std::filesystem::path folder = std::filesystem::absolute(path).lexically_normal();
+  if (!record->secret_file.empty()) record->secret_file = (folder / "secret").string();
+  for (ProcessRecord* process : record->all()) {
+    if (process->log.empty()) continue;
+    process->log = (folder / "logs" / std::filesystem::path(process->log).filename()).string();
+  }
+}
+
 Status Fail(std::string* reason, const std::string& what) {
   *reason = what;
   return Status(StatusCode::kInvalidArgument, "cluster directory");
@@ -123,6 +133,8 @@ std::vector<ProcessRecord*> ClusterRecord::all() {
 
 Result<std::unique_ptr<ClusterDir>> ClusterDir::Open(const std::string& path, bool must_exist,
                                                      std::string* reason) {
+  if (path.empty())
+    return Fail(reason, "--dir needs the name of a directory, and got an empty one");
   const std::string absolute = std::filesystem::absolute(path).lexically_normal().string();
   if (must_exist && access(RecordPath(absolute).c_str(), R_OK) != 0) {
     return Fail(reason, NoCluster(absolute, errno));
@@ -169,6 +181,7 @@ Result<ClusterRecord> ClusterDir::Read(const std::string& path, std::string* rea
     }
     record.memnodes_started = json.value("memnodes_started", record.memnodes.size());
     for (const Json& agent : json.at("agents")) record.agents.push_back(ProcessFromJson(agent));
+    FindFilesIn(path, &record);
     return record;
   } catch (const Json::exception& broken) {
     return Fail(reason, RecordPath(path) + " is damaged: " + broken.what());

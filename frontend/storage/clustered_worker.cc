@@ -10,6 +10,7 @@ namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kAttachAgainNs = 20'000'000;
+constexpr uint64_t kLookAgainMs = 200;
 
 std::string Name(NodeId node, const View& view) {
   const NodeAddress& address = view.nodes[node.value].address;
@@ -37,7 +38,7 @@ Task<Status> ClusteredWorker::Start(std::string* reason) {
   membership_ = membership.value();
   const std::shared_ptr<const View> view = cluster_.master_->view();
   Status status = cluster_.DecideFabric(*view, reason);
-  if (status.ok()) status = co_await ReachNodes(*view, reason);
+  if (status.ok()) status = co_await ReachNodes(reason);
   if (status.ok()) {
     context_ =
         std::make_unique<WorkerContext>(executor_, fabric(), *cluster_.master_, hold_, membership_,
@@ -74,7 +75,6 @@ Task<Status> ClusteredWorker::Start(std::string* reason) {
 
 Task<Status> ClusteredWorker::AwaitNetwork(std::string* reason) {
   constexpr uint64_t kViewMs = 50;
-  constexpr uint64_t kLookAgainMs = 200;
   const uint64_t begin_ns = executor_.NowNs();
   // A cluster that is being formed has none; one that is there sends it with its welcome.
   while (cluster_.master_->view_version() == 0 &&
@@ -99,16 +99,19 @@ Task<Status> ClusteredWorker::AwaitNetwork(std::string* reason) {
   co_return Status::Ok();
 }
 
-Task<Status> ClusteredWorker::ReachNodes(const View& view, std::string* reason) {
-  return cluster_.fabric_.load() == Clustered::FabricKind::kShm ? ReachOverShm(view, reason)
-                                                                : ReachOverTcp(view, reason);
+Task<Status> ClusteredWorker::ReachNodes(std::string* reason) {
+  return cluster_.fabric_.load() == Clustered::FabricKind::kShm ? ReachOverShm(reason)
+                                                                : ReachOverTcp(reason);
 }
 
-Task<Status> ClusteredWorker::ReachOverShm(const View& view, std::string* reason) {
-  const uint64_t deadline_ns = executor_.NowNs() + cluster_.options_.connect_timeout_ms * 1'000'000;
+Task<Status> ClusteredWorker::ReachOverShm(std::string* reason) {
+  const uint64_t deadline_ns = executor_.NowNs() + cluster_.options_.connect_timeout_ms * kNsPerMs;
+  std::shared_ptr<const View> view;
   for (uint32_t attempts = 1;; ++attempts) {
+    // A node that has just died is out of a newer one.
+    view = cluster_.master_->view();
     // Blocks, which hurts no client: this worker serves none yet.
-    const Status status = cluster_.shm_nodes_.AddWorker(membership_.id, view, reason);
+    const Status status = cluster_.shm_nodes_.AddWorker(membership_.id, *view, reason);
     if (status.ok()) break;
     if (status.code() != StatusCode::kUnavailable || executor_.NowNs() >= deadline_ns) {
       *reason += " (" + std::to_string(attempts) + " attempts)";
@@ -122,26 +125,39 @@ Task<Status> ClusteredWorker::ReachOverShm(const View& view, std::string* reason
   std::vector<MemoryEndpoint*> endpoints;
   for (const ShmNodes::SegmentPtr& segment : segments_) endpoints.push_back(segment.get());
   shm_ = std::make_unique<ShmFabric>(executor_.clock(), endpoints, &executor_);
-  co_return UseView(view, reason);
+  co_return UseView(*view, reason);
 }
 
-Task<Status> ClusteredWorker::ReachOverTcp(const View& view, std::string* reason) {
+Task<Status> ClusteredWorker::ReachOverTcp(std::string* reason) {
   TcpFabricOptions options;
   options.busy_poll_us = cluster_.options_.busy_poll_us;
-  const TcpIdentity identity{view.cluster, membership_.id, /*incarnation=*/1};
+  std::shared_ptr<const View> view = cluster_.master_->view();
+  const TcpIdentity identity{view->cluster, membership_.id, /*incarnation=*/1};
   tcp_ = std::make_unique<TcpFabric>(executor_, identity, cluster_.secret_.Copy(), options);
-  const Status status = UseView(view, reason);
+  Status status = UseView(*view, reason);
   if (!status.ok()) co_return status;
   const uint64_t timeout_ms = cluster_.options_.connect_timeout_ms;
-  const uint64_t deadline_ns = executor_.NowNs() + timeout_ms * 1'000'000;
-  for (uint16_t i = 0; i < view.node_count; ++i) {
-    if (view.IsOut(NodeId{i})) continue;
-    const Status connected = co_await tcp_->Connected(NodeId{i}, deadline_ns);
-    if (connected.ok()) continue;
-    const std::string why = tcp_->ConnectError(NodeId{i});
-    *reason = (why.empty() ? Name(NodeId{i}, view) + ": no answer" : why) + " (tried for " +
-              std::to_string(timeout_ms) + " ms)";
-    co_return connected;
+  const uint64_t deadline_ns = executor_.NowNs() + timeout_ms * kNsPerMs;
+  for (uint16_t i = 0; i < view->node_count;) {
+    if (view->IsOut(NodeId{i})) {
+      ++i;
+      continue;
+    }
+    const uint64_t look_again_ns = executor_.NowNs() + kLookAgainMs * kNsPerMs;
+    const Status connected = co_await tcp_->Connected(NodeId{i}, look_again_ns);
+    if (connected.ok()) {
+      ++i;
+    } else if (executor_.NowNs() >= deadline_ns) {
+      const std::string why = tcp_->ConnectError(NodeId{i});
+      *reason = (why.empty() ? Name(NodeId{i}, *view) + ": no answer" : why) + " (tried for " +
+                std::to_string(timeout_ms) + " ms)";
+      co_return connected;
+    } else {
+      // A node that has just died is out of a newer one.
+      view = cluster_.master_->view();
+      status = UseView(*view, reason);
+      if (!status.ok()) co_return status;
+    }
   }
   co_return Status::Ok();
 }

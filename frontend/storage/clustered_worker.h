@@ -36,9 +36,9 @@ class ClusteredWorker final : public WorkerStorage {
   // Waits until connections can be made to all memory nodes of the map, for as long as a start may
   // take: who is a member and does not reach one harms the others.
   Task<Status> AwaitNetwork(std::string* reason);
-  Task<Status> ReachNodes(const View& view, std::string* reason);
-  Task<Status> ReachOverShm(const View& view, std::string* reason);
-  Task<Status> ReachOverTcp(const View& view, std::string* reason);
+  Task<Status> ReachNodes(std::string* reason);
+  Task<Status> ReachOverShm(std::string* reason);
+  Task<Status> ReachOverTcp(std::string* reason);
   // Tells the fabric which view counts, and where its nodes are.
   Status UseView(const View& view, std::string* reason);
   // Takes segments and addresses of nodes that came back, if there are any.
