@@ -147,12 +147,10 @@ std::vector<NodeId> Clustered::CutOff(const View& view, std::string* reason) {
 std::vector<NodeId> Clustered::ProbeNodes(const View& view, const std::vector<NodeId>& nodes,
                                           std::string* reason) {
   // Where the host answers and no process listens, the node is not there, which the master sees,
-  // too; the master puts the node out when a process wants to join. A node that ends in order takes
-  // its socket's file with it.
+  // too; the master puts the node out when a process wants to join. Over shm it may have taken its
+  // socket's file with it, or the file alone is gone, which only the master can tell apart.
+  const std::string not_there = std::strerror(ECONNREFUSED);
   const bool over_shm = fabric_.load() == FabricKind::kShm;
-  const auto is_not_there = [over_shm](const std::string& error) {
-    return error == std::strerror(ECONNREFUSED) || (over_shm && error == std::strerror(ENOENT));
-  };
   std::vector<ProbeTarget> targets;
   targets.reserve(nodes.size());
   for (const NodeId node : nodes) {
@@ -164,7 +162,7 @@ std::vector<NodeId> Clustered::ProbeNodes(const View& view, const std::vector<No
   std::vector<NodeId> unreached;
   for (size_t i = 0; i < nodes.size(); ++i) {
     master_->TellProbed(nodes[i], errors[i].empty());
-    if (errors[i].empty() || is_not_there(errors[i])) continue;
+    if (errors[i].empty() || errors[i] == not_there) continue;
     if (unreached.empty()) {
       *reason =
           "memory node " + std::to_string(nodes[i].value) + " at " +

@@ -15,6 +15,14 @@
 namespace onetrip::master {
 namespace {
 
+// True if a process wants to work without these nodes, which are lost: it asks to join, or waits
+// with that because it does not reach one of them.
+bool IsWaitedFor(const ClusterState& state, const std::vector<NodeId>& lost) {
+  if (HasQueued(state, ChangeKind::kJoin)) return true;
+  return std::any_of(lost.begin(), lost.end(),
+                     [&state](NodeId node) { return IsUnreached(state, node.value); });
+}
+
 // The lost nodes that have to be out: for a worker's sake, or for the node itself to be of use
 // again.
 std::vector<NodeId> DueOut(const ClusterState& state, uint64_t now_us) {
@@ -24,7 +32,7 @@ std::vector<NodeId> DueOut(const ClusterState& state, uint64_t now_us) {
   const bool long_enough = std::all_of(leave.begin(), leave.end(), [&](NodeId node) {
     return now_us >= state.nodes[node.value].lost_at_us + state.options.node_wait_ms * 1000;
   });
-  if (SomebodyWorks(state) || (long_enough && HasQueued(state, ChangeKind::kJoin))) return leave;
+  if (SomebodyWorks(state) || (long_enough && IsWaitedFor(state, leave))) return leave;
   // No agent needs to go on without the others, which may come back as they were.
   std::erase_if(leave, [&state](NodeId node) {
     return state.nodes[node.value].damage.empty() && !state.nodes[node.value].cut_off;

@@ -249,7 +249,8 @@ IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& 
       }
       const bool is_meant = std::find(view.keyspaces.begin(), view.keyspaces.end(),
                                       entry_key.keyspace) != view.keyspaces.end();
-      picture.flushed += is_meant ? 0 : 1;
+      // An insert that a dead worker has begun is none.
+      picture.flushed += is_meant || slot.kind() != SlotKind::kObject ? 0 : 1;
       const std::string key(entry_key.bytes);
       const KeyHash hash(HashKey(entry_key.keyspace, key));
       RecordOrigin origin;

@@ -217,16 +217,26 @@ TEST_F(MasterReachTest, ANodeOnWhichNothingLivesGoesForOneThatWaitsToJoin) {
   bench.Say(a, Misses({}));
   PassUntilBack();
   ASSERT_EQ(StateOf(1), "copying");
+  TakeOver();
   c = bench.AddAgent();
   bench.Say(c, Misses({1}));
   Pass(3 * bench.options.reach_settle_ms + 200);
   EXPECT_EQ(HoldOf(a), nullptr) << "others work, and one that waits has no say";
   for (const StreamId agent : {a, b}) bench.Say(agent, Misses({2}));
-  Pass(bench.options.reach_settle_ms + 200);
-  ASSERT_NE(HoldOf(a), nullptr);
-  EXPECT_EQ(HoldOf(a)->leave, std::vector<NodeId>{NodeId{1}});
-  AllHold();
+  // They stop whenever they are asked to, and can repair nothing.
+  for (int i = 0; i < 50 && !view().IsOut(NodeId{1}); ++i) {
+    for (const StreamId agent : {a, b, c}) {
+      const RepairMessage* repair = RepairOf(agent);
+      if (HoldOf(agent) != nullptr) Holds(agent);
+      if (repair != nullptr && answered.insert(repair->id).second) {
+        bench.Say(agent, RepairedMessage{repair->id, false, "a node is not reached"});
+      }
+      bench.TakeOver(agent);
+    }
+    Pass(100);
+  }
   EXPECT_TRUE(view().IsOut(NodeId{1}));
+  EXPECT_FALSE(view().IsOut(NodeId{2}));
 }
 
 TEST_F(MasterReachTest, ANodeOnWhichNothingLivesGoesForWhoeverIsToBegin) {
@@ -254,6 +264,23 @@ TEST_F(MasterReachTest, WhereNobodyWorksWhoWantsToBeginMayDoWithoutTheNode) {
   c = bench.AddAgent();
   bench.Say(c, Misses({1}));
   Pass(bench.options.node_wait_ms + 500);
+  ASSERT_NE(HoldOf(c), nullptr);
+  Holds(c);
+  EXPECT_TRUE(view().IsOut(NodeId{1}));
+}
+
+// It cannot tell whether its network or the node is at fault; the master can.
+TEST_F(MasterReachTest, WhereNobodyWorksALostNodeGoesForWhoeverDoesNotReachIt) {
+  for (const StreamId agent : {a, b}) {
+    bench.Ask(agent, LeaveRequest());
+    for (const StreamId node : nodes) bench.ConfirmFence(node);
+  }
+  bench.Break(nodes[1]);
+  c = bench.AddAgent();
+  Pass(bench.options.node_wait_ms + 500);
+  EXPECT_EQ(HoldOf(c), nullptr) << "no process wants to work";
+  bench.Say(c, Misses({1}));
+  Pass(200);
   ASSERT_NE(HoldOf(c), nullptr);
   Holds(c);
   EXPECT_TRUE(view().IsOut(NodeId{1}));

@@ -42,9 +42,8 @@ void Sweeper::SweepAgain() {
 
 void Sweeper::SweepBehindOthers() {
   // A cluster begins with the keyspaces 1 to kMaxDatabases.
-  const KeyspaceId newest = NewestOf(core_.context.view().keyspaces);
-  const bool was_flushed = newest > KeyspaceId{kMaxDatabases};
-  if (was_flushed && newest != swept_ && !Planted(Bug::kSweepEndsWithWorker)) SweepAgain();
+  const bool was_flushed = NewestOf(core_.context.view().keyspaces) > KeyspaceId{kMaxDatabases};
+  if (was_flushed && !Planted(Bug::kSweepEndsWithWorker)) SweepAgain();
 }
 
 Task<Status> Sweeper::Swap(uint32_t first, uint32_t second) {
@@ -93,7 +92,6 @@ Task<void> Sweeper::Sweep() {
     quiet = pass.filling > 0 || !status.ok() ? 0 : quiet + 1;
     if (!core_.stopping) co_await core_.context.executor.SleepFor(kPauseNs);
   }
-  if (!core_.stopping) swept_ = NewestOf(sweep_keyspaces_);
   sweeping_ = false;
 }
 

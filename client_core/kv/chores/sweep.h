@@ -20,8 +20,9 @@ class Sweeper {
   // As Store's.
   Task<Status> Flush(std::optional<uint32_t> database);
   Task<Status> Swap(uint32_t first, uint32_t second);
-  // A worker is gone, in order or not: it may not have ended the sweep behind its flush. Does
-  // nothing if nothing was flushed since this worker's own last sweep.
+  // A worker is gone, in order or not: it may not have ended the sweep behind its flush, and what it
+  // had begun to write before a flush may have come behind the sweep. Does nothing where no
+  // database was ever flushed.
   void SweepBehindOthers();
 
  private:
@@ -45,7 +46,6 @@ class Sweeper {
   // As of when the sweep began.
   std::array<KeyspaceId, kMaxDatabases> sweep_keyspaces_{};
   uint64_t sweep_epoch_ = 0;
-  KeyspaceId swept_;  // the newest one when the last sweep began that came to its end
 };
 
 }  // namespace onetrip
