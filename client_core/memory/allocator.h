@@ -89,9 +89,10 @@ class Allocator {
 
   // An object of `size_class` for a caller that holds a pin and gives up one of `replaced`, or as
   // much, in its place. When the pool is full it may be one of that class or larger, which then
-  // serves the next caller, and in the end one of the memory nodes' reserve (PROTOCOLS, "The
-  // reserve").
-  Task<Result<Object>> AllocateInPlaceOf(SizeClass replaced, SizeClass size_class);
+  // serves the next caller, and in the end, with `may_use_reserve`, one of the memory nodes'
+  // reserve (PROTOCOLS, "The reserve").
+  Task<Result<Object>> AllocateInPlaceOf(SizeClass replaced, SizeClass size_class,
+                                         bool may_use_reserve = true);
   // True if that has just found the pool full.
   [[nodiscard]] bool was_full() const { return shortage_.was_full(); }
 

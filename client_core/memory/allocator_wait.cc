@@ -26,7 +26,8 @@ Task<Result<GlobalAddr>> Allocator::AllocatePinned(SizeClass size_class, bool ma
 }
 
 Task<Result<Allocator::Object>> Allocator::AllocateInPlaceOf(SizeClass replaced,
-                                                             SizeClass size_class) {
+                                                             SizeClass size_class,
+                                                             bool may_use_reserve) {
   if (!shortage_.was_full()) {
     const Result<GlobalAddr> addr = co_await AllocatePinned(size_class);
     if (addr.ok()) co_return Object{addr.value(), size_class};
@@ -42,7 +43,7 @@ Task<Result<Allocator::Object>> Allocator::AllocateInPlaceOf(SizeClass replaced,
     }
     return SizeClass();
   };
-  const Want want = {.size_class = alike, .near = GlobalAddr(), .may_use_reserve = true};
+  const Want want = {.size_class = alike, .near = GlobalAddr(), .may_use_reserve = may_use_reserve};
   Status granted;
   while (granted.ok()) {
     for (const SizeClass one : {alike, size_class}) {

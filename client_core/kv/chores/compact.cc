@@ -152,9 +152,10 @@ Task<Result<bool>> Compactor::MoveKey(Quiesce::InFlightGuard& in_flight, Keyspac
     }
   }
   if (!core_.registers) co_return true;
+  // Not of the reserve: a block that does not become free in time serves all allocations again.
   const ListedRegister listed{search.entry.word, keyspace, std::move(name)};
   const Status status =
-      co_await records_only_.MakeRecord(in_flight, listed, /*own=*/true, /*wait_ms=*/0);
+      co_await records_only_.MakeRecord(in_flight, listed, RecordRoom::kInPlace, /*wait_ms=*/0);
   if (!status.ok()) co_return status;
   co_return true;
 }

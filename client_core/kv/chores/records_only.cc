@@ -85,7 +85,8 @@ Task<void> RecordsOnly::EndGroup(Subtable table, uint32_t group, RegistersLeft* 
     }
     bool& starved = left->starved[listed.word.size_class().index()];
     const uint64_t wait_ms = own && !starved ? core_.context.options.memory_wait_ms : 0;
-    status = co_await MakeRecord(operation.in_flight, listed, own, wait_ms);
+    status = co_await MakeRecord(operation.in_flight, listed,
+                                 own ? RecordRoom::kReserve : RecordRoom::kOrdinary, wait_ms);
     if (status.code() != StatusCode::kOutOfMemory) continue;
     // The memory that other registers give up may suffice the next time.
     if (own) starved = true;
@@ -109,20 +110,20 @@ Task<Status> RecordsOnly::AwaitRetired(RegisterOperation& operation, uint64_t de
 // time asks.
 Task<Status> RecordsOnly::ReserveToEnd(SlotWord word, const IndexKey& key,
                                        const CachedRegister& entry, const ReadResult& current,
-                                       bool own, Draft* thawed, Draft* restated) {
+                                       RecordRoom room, Draft* thawed, Draft* restated) {
   const SizeClass thawed_class = ends_.ThawedClass(key, entry, &current);
   const uint64_t value_bytes = current.found()
                                    ? current.record().value_bytes
                                    : entry.handle.ref.shape.value_bytes_max() - kKeyValueHeadBytes;
   const SizeClass restated_class = SizeClass::For(RecordBytes(key.bytes.size(), value_bytes));
-  Status status = co_await ends_.ReserveInPlaceOf(word, restated_class, own, restated);
+  Status status = co_await ends_.ReserveInPlaceOf(word, restated_class, room, restated);
   if (!status.ok() || !thawed->addr.is_null()) co_return status;
   thawed->size_class = thawed_class;
   thawed->addr = core_.allocator.TryAllocate(thawed_class);
   if (!thawed->addr.is_null()) co_return status;
   if (asking_for_second_ > 0 && core_.allocator.was_full()) co_return kPoolIsFull;
   ++asking_for_second_;
-  status = co_await ends_.ReserveInPlaceOf(word, thawed_class, own, thawed);
+  status = co_await ends_.ReserveInPlaceOf(word, thawed_class, room, thawed);
   --asking_for_second_;
   co_return status;
 }
@@ -130,7 +131,8 @@ Task<Status> RecordsOnly::ReserveToEnd(SlotWord word, const IndexKey& key,
 // Does what a writer to a register that is to be a record does; the register's value stays. The
 // register's memory is given up, too, so that in the end less is used than before.
 Task<Status> RecordsOnly::MakeRecord(Quiesce::InFlightGuard& in_flight,
-                                     const ListedRegister& listed, bool own, uint64_t wait_ms) {
+                                     const ListedRegister& listed, RecordRoom room,
+                                     uint64_t wait_ms) {
   const IndexKey key = IndexKey::Make(listed.keyspace, listed.key);
   RegisterOperation operation;
   const LentInFlightGuard lent(in_flight, operation);
@@ -160,7 +162,7 @@ Task<Status> RecordsOnly::MakeRecord(Quiesce::InFlightGuard& in_flight,
       if (!RecordHasOrigin(search.record, RecordKeyEnd(0), &origin)) co_return status;
       const uint64_t bytes = RecordBytesOf(LoadRecordHeader(search.record)) - sizeof(RecordOrigin);
       status = co_await ends_.ReserveInPlaceOf(SlotWord(origin.register_word),
-                                               SizeClass::For(bytes), own, &restated);
+                                               SizeClass::For(bytes), room, &restated);
       is_short = status.code() == StatusCode::kOutOfMemory;
       bool done = false;
       if (status.ok()) {
@@ -178,8 +180,8 @@ Task<Status> RecordsOnly::MakeRecord(Quiesce::InFlightGuard& in_flight,
       // Where a read fails seals may still succeed.
       const bool is_sealed = read.ok() && read.value() == RegisterResult::kAgain;
       if (!is_sealed) {
-        status =
-            co_await ReserveToEnd(search.entry.word, key, *entry, current, own, &thawed, &restated);
+        status = co_await ReserveToEnd(search.entry.word, key, *entry, current, room, &thawed,
+                                       &restated);
       }
       if (status.ok()) {
         status = co_await ends_.EndRegister(operation, key, search.entry, *entry,

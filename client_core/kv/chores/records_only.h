@@ -29,9 +29,9 @@ class RecordsOnly {
   // A walk over the index; what lies where regions leave is seen to, too. kOutOfMemory: some are
   // left for want of memory.
   Task<Status> EndRegisters(RepairOrder order);
-  // `own`: as in RegisterEnds::ReserveInPlaceOf(). `wait_ms`: for memory that comes back.
-  Task<Status> MakeRecord(Quiesce::InFlightGuard& in_flight, const ListedRegister& listed, bool own,
-                          uint64_t wait_ms);
+  // `room`: as in RegisterEnds::ReserveInPlaceOf(). `wait_ms`: for memory that comes back.
+  Task<Status> MakeRecord(Quiesce::InFlightGuard& in_flight, const ListedRegister& listed,
+                          RecordRoom room, uint64_t wait_ms);
 
  private:
   Task<Status> FindOpenBlocks(RegistersLeft* left);
@@ -40,7 +40,8 @@ class RecordsOnly {
   Task<Status> AwaitRetired(RegisterOperation& operation, uint64_t deadline_ns);
   // RegisterEnds::ReserveInPlaceOf() for both records that follow a register: see MakeRecord.
   Task<Status> ReserveToEnd(SlotWord word, const IndexKey& key, const CachedRegister& entry,
-                            const ReadResult& current, bool own, Draft* thawed, Draft* restated);
+                            const ReadResult& current, RecordRoom room, Draft* thawed,
+                            Draft* restated);
 
   KvCore& core_;
   Records& records_;

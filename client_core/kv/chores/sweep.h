@@ -20,8 +20,8 @@ class Sweeper {
   // As Store's.
   Task<Status> Flush(std::optional<uint32_t> database);
   Task<Status> Swap(uint32_t first, uint32_t second);
-  // A worker is gone, in order or not: it may not have ended the sweep behind its flush, and what it
-  // had begun to write before a flush may have come behind the sweep. Does nothing where no
+  // A worker is gone, in order or not: it may not have ended the sweep behind its flush, and what
+  // it had begun to write before a flush may have come behind the sweep. Does nothing where no
   // database was ever flushed.
   void SweepBehindOthers();
 

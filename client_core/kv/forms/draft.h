@@ -20,6 +20,11 @@ struct WrittenExtents {
   uint64_t version = 0;
 };
 
+// Where the memory of a record comes from that ends a register: from where every write has it; or
+// also, in a full pool, in the place of what the register gives up, if that lies in this worker's
+// memory or the caller gives up as much at once; or also from the memory nodes' reserve.
+enum class RecordRoom : uint8_t { kOrdinary, kInPlace, kReserve };
+
 // Memory reserved for a record or a register, and its bytes, ready to be written to it.
 struct Draft {
   // The operation's, which holds nothing but this draft; null: it may.

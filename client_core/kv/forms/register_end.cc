@@ -115,8 +115,8 @@ Task<Status> RegisterEnds::ThawRegister(RegisterOperation& operation, const Inde
                                       sizeof(RecordOrigin));
   if (draft.addr.is_null() || draft.bytes > draft.size_class.bytes()) [[unlikely]] {
     // It was sealed already, or a longer value came ahead of the seals than the one that was read.
-    const Status status =
-        co_await ReserveInPlaceOf(entry.word, SizeClass::For(draft.bytes), /*own=*/true, &draft);
+    const Status status = co_await ReserveInPlaceOf(entry.word, SizeClass::For(draft.bytes),
+                                                    RecordRoom::kReserve, &draft);
     if (!status.ok()) co_return status;
   }
   draft.buffer = core_.context.fabric.NewRoundTrip();
@@ -171,22 +171,22 @@ bool RegisterEnds::Replace(const IndexKey& key, const RecordView& last, uint64_t
   return true;
 }
 
-Task<Status> RegisterEnds::ReserveInPlaceOf(SlotWord register_word, SizeClass size_class, bool own,
-                                            Draft* draft) {
+Task<Status> RegisterEnds::ReserveInPlaceOf(SlotWord register_word, SizeClass size_class,
+                                            RecordRoom room, Draft* draft) {
   if (!draft->addr.is_null() && draft->size_class.bytes() >= size_class.bytes()) {
     co_return Status::Ok();
   }
   if (!draft->addr.is_null()) core_.allocator.FreeUnpublished(draft->addr, draft->size_class);
   draft->addr = GlobalAddr();
-  if (!own) {
+  if (room == RecordRoom::kOrdinary) {
     const Result<GlobalAddr> addr = co_await core_.allocator.AllocatePinned(size_class);
     if (!addr.ok()) co_return addr.status();
     draft->addr = addr.value();
     draft->size_class = size_class;
     co_return Status::Ok();
   }
-  const Result<Allocator::Object> object =
-      co_await core_.allocator.AllocateInPlaceOf(register_word.size_class(), size_class);
+  const Result<Allocator::Object> object = co_await core_.allocator.AllocateInPlaceOf(
+      register_word.size_class(), size_class, room == RecordRoom::kReserve);
   if (!object.ok()) co_return object.status();
   draft->addr = object->addr;
   draft->size_class = object->size_class;

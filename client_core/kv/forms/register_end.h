@@ -71,9 +71,8 @@ class RegisterEnds {
   static SizeClass ThawedClass(const IndexKey& key, const CachedRegister& entry,
                                const ReadResult* current = nullptr, uint64_t growth = 0);
   // An object of `size_class` for a record that ends the register of that word, when more comes
-  // back than that takes. `own`: the register lies in this worker's memory, or the caller gives up
-  // as much at once.
-  Task<Status> ReserveInPlaceOf(SlotWord register_word, SizeClass size_class, bool own,
+  // back than that takes.
+  Task<Status> ReserveInPlaceOf(SlotWord register_word, SizeClass size_class, RecordRoom room,
                                 Draft* draft);
   // A write that met a seal: whether it took effect before the register ended, or has to be done
   // again. REQUIRES: the operation has kept its pin, so the register is still there to be asked.

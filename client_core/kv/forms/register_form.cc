@@ -44,8 +44,8 @@ Task<Result<Step>> RegisterForm::Overwrite(RegisterOperation& operation, const F
   Draft thawed;
   if (draft->in_place_until_ns != 0) [[unlikely]] {
     const Status status = co_await ends_.ReserveInPlaceOf(
-        found.search.entry.word, RegisterEnds::ThawedClass(found.index_key, *entry), /*own=*/true,
-        &thawed);
+        found.search.entry.word, RegisterEnds::ThawedClass(found.index_key, *entry),
+        RecordRoom::kReserve, &thawed);
     if (!status.ok()) co_return status;
   }
   BlindWrite write(record);
@@ -117,7 +117,7 @@ Task<Result<Step>> RegisterForm::Mutate(RegisterOperation& operation, const Foun
   const bool is_sealed = read.value() == RegisterResult::kAgain;
   if (draft->in_place_until_ns != 0 && draft->gives_up.is_valid() && !is_sealed) [[unlikely]] {
     const Status reserved =
-        co_await ends_.ReserveInPlaceOf(word, thawed_class, /*own=*/true, &thawed);
+        co_await ends_.ReserveInPlaceOf(word, thawed_class, RecordRoom::kReserve, &thawed);
     if (!reserved.ok()) co_return reserved;
   }
   const bool replaces = change.kind == Change::Kind::kWrite && draft->in_place_until_ns == 0;
