@@ -7,7 +7,7 @@
 namespace onetrip {
 namespace {
 
-UnreachedMessage Misses(std::vector<uint16_t> nodes) {
+UnreachedMessage Misses(const std::vector<uint16_t>& nodes) {
   UnreachedMessage message;
   for (const uint16_t node : nodes) message.nodes.push_back({NodeId{node}, 1, 100});
   return message;
