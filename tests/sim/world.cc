@@ -20,13 +20,6 @@ constexpr uint64_t kPoolStaysFullNs = 1'000'000;
 // Until the last flush is tried again.
 constexpr uint64_t kFlushAgainNs = 50'000;
 
-std::vector<MemoryEndpoint*> Endpoints(const std::vector<std::unique_ptr<MemoryNode>>& nodes) {
-  std::vector<MemoryEndpoint*> endpoints;
-  endpoints.reserve(nodes.size());
-  for (const auto& node : nodes) endpoints.push_back(node.get());
-  return endpoints;
-}
-
 std::vector<std::string> KeysOf(const Program& program) {
   std::set<std::string> keys;
   for (const std::vector<Command>& client : program) {
@@ -52,6 +45,13 @@ std::string Join(const Command& command) {
 }
 
 }  // namespace
+
+std::vector<MemoryEndpoint*> World::Endpoints() const {
+  std::vector<MemoryEndpoint*> endpoints;
+  endpoints.reserve(nodes_.size());
+  for (const auto& node : nodes_) endpoints.push_back(node.get());
+  return endpoints;
+}
 
 World::World(const Plan& plan, const RunOptions& options)
     : plan_(plan),
@@ -111,9 +111,9 @@ void World::FormCluster() {
     CHECK(executor_.RunOnce());
   }
   for (const auto& node : node_processes_) node_by_id_[node->id()->value] = node.get();
-  network_ = std::make_unique<SimNetwork>(executor_, Endpoints(nodes_), plan_.fabric);
+  network_ = std::make_unique<SimNetwork>(executor_, Endpoints(), plan_.fabric);
   network_->set_observer(&trace_);
-  memory_ = std::make_unique<MemoryWatch>(Endpoints(nodes_), *memory_view_);
+  memory_ = std::make_unique<MemoryWatch>(Endpoints(), *memory_view_);
   memory_->SetOnReuse([this] { meetings_.Happened(Happening::kRecycling); });
   trace_.set_memory(memory_.get());
   TakeBlocks();
@@ -121,7 +121,7 @@ void World::FormCluster() {
       std::any_of(plan_.faults.begin(), plan_.faults.end(),
                   [](const Fault& fault) { return fault.kind == FaultKind::kFreezeAgent; });
   if (!freezes) return;
-  wait_freedom_ = std::make_unique<WaitFreedom>(plan_, trace_, Endpoints(nodes_), *memory_view_);
+  wait_freedom_ = std::make_unique<WaitFreedom>(plan_, trace_, Endpoints(), *memory_view_);
   network_->set_observer(wait_freedom_.get());
 }
 
@@ -520,7 +520,7 @@ bool World::Explain() {
 bool World::Finish() {
   if (!failure_.empty()) return false;
   ending_ = true;
-  const std::string free = AccountForNamed(Endpoints(nodes_), master_.newest_view(), *memory_);
+  const std::string free = AccountForNamed(Endpoints(), master_.newest_view(), *memory_);
   if (!free.empty()) Fail(free);
   if (!failure_.empty()) return false;
   // Memory of the dead has no owner yet: an agent that leaves would wait for it in vain. A read
@@ -553,7 +553,7 @@ bool World::Finish() {
 }
 
 void World::AccountForAll(bool owes_look) {
-  const std::string wrong = AccountForPool(Endpoints(nodes_), master_.newest_view(), *memory_,
+  const std::string wrong = AccountForPool(Endpoints(), master_.newest_view(), *memory_,
                                            /*may_be_unfinished=*/lossy_, owes_look);
   if (!wrong.empty()) Fail(wrong);
 }

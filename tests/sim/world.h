@@ -167,6 +167,7 @@ class World {
   bool DieAtTheEnd();
   Task<void> StopWell(Agent* agent);
   bool AllFlushedIsGone();
+  [[nodiscard]] std::vector<MemoryEndpoint*> Endpoints() const;
   void AccountForAll(bool owes_look);
   Task<void> ReadAll(Agent* agent, const std::vector<std::string>* keys, uint64_t until_ns);
   [[nodiscard]] uint64_t Patience() const;

@@ -23,7 +23,7 @@ Task<void> World::StopWell(Agent* agent) {
 // Whoever flushed may have died before its sweep had ended.
 bool World::AllFlushedIsGone() {
   const uint64_t until_ns = executor_.NowNs() + kSweepNs;
-  while (LookAtIndex(Endpoints(nodes_), master_.newest_view()).flushed != 0) {
+  while (LookAtIndex(Endpoints(), master_.newest_view()).flushed != 0) {
     if (executor_.NowNs() >= until_ns) {
       Fail("flushed keys are still there");
       return false;

@@ -26,7 +26,7 @@ uint64_t ValueOf(const std::byte* record) {
 }  // namespace
 
 IndexWorker::IndexWorker(TestCluster& cluster, Executor& executor, std::unique_ptr<Fabric> fabric,
-                         DataPathOptions options, EngineKind engine)
+                         const DataPathOptions& options, EngineKind engine)
     : MemoryWorker(cluster, executor, std::move(fabric), options),
       engine_(MakeEngine(engine, *context_)),
       index_(std::make_unique<Index>(*context_, reclaimer(), allocator(), *engine_)) {}

@@ -18,7 +18,7 @@ namespace onetrip {
 class IndexWorker : public MemoryWorker {
  public:
   IndexWorker(TestCluster& cluster, Executor& executor, std::unique_ptr<Fabric> fabric,
-              DataPathOptions options = {}, EngineKind engine = EngineKind::kSnapshot);
+              const DataPathOptions& options = {}, EngineKind engine = EngineKind::kSnapshot);
 
   Index& index() { return *index_; }
   Engine& engine() { return *engine_; }
