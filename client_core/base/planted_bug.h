@@ -154,7 +154,7 @@ enum class Bug : uint8_t {
   kOneReportForAll,       // a node that one agent does not reach goes out for all
   kFlushBehindSweepLost,  // a flush in the last pause of a sweep starts no sweep of its own
   kSweepEndsWithWorker,   // no worker ends the sweep of one that is gone
-  kEmptyNodeStays,        // ... and one on which nothing lives for none
+  kEmptyNodeStays,        // a node on which nothing lives stays in, whoever does not reach it
 };
 
 #ifdef ONETRIP_PLANTED_BUGS

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "client_core/base/planted_bug.h"
 #include "tests/support/index_worker.h"
