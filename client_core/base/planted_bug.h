@@ -1,7 +1,7 @@
 // Planted bugs: deliberate breaches of protocol rules, by which the simulation proves that it would
 // find them (docs/SIMULATION.md, "Planted bugs").
 //
-// In every build but the one of the preset `mutants` Planted() is a constant false and no code is
+// In every build but the one of the preset `tests` Planted() is a constant false and no code is
 // left of it. There, one bug at a time is switched on by TEST_planted_bug.
 #ifndef ONETRIP_CLIENT_CORE_BASE_PLANTED_BUG_H_
 #define ONETRIP_CLIENT_CORE_BASE_PLANTED_BUG_H_
@@ -18,6 +18,9 @@ enum class Bug : uint8_t {
   kRoundLeft,            // a writer that gives up leaves the round without an end
   kRulesOfOneBackup,     // the rules are applied to the first answer, not to all
   kOvertakenIsLost,      // a writer that was cut short and overtaken takes itself for beaten
+  kReadsAheadOfCas,      // READs behind the CAS of a primary slot go ahead of it
+  kSlotsLeftUnsettled,   // a write leaves the slots while what failed may still take effect
+  kCommitNotTakenBack,   // a commit that has lost its claim leaves its word in backups
   // kv
   kBlindLoserAlwaysOk,      // a blind loser returns success whoever won
   kBlindLoserForgetsKey,    // ... if the winner was blind, on whatever key
@@ -32,8 +35,10 @@ enum class Bug : uint8_t {
   kWalkRemovesWhatIsNow,    // ... by a walk that found it expired a little earlier
   // index
   kNoSecondSearch,         // an insert commits without searching again
-  kFailedKillIsSuccess,    // an insert goes on although it could not kill a foreign entry
-  kKilledInsertCommits,    // an insert whose entry was killed takes itself for done
+  kClaimsIgnored,          // ... or looks for committed entries alone
+  kFirstClaimCommits,      // the first of two claims commits without waiting for the other one
+  kSplitPassesClaims,      // a split moves what is committed, and leaves claims behind
+  kResolveKeepsClaims,     // a resolution of slots takes a claim for a word like any other
   kConstantEmpty,          // a freed slot always holds the same word
   kStaleCacheBelieved,     // a cached slot word is used as the expected one, unread
   kSplitEmptiesFirst,      // a split empties the parent's slot before it fills the child's
@@ -131,6 +136,7 @@ enum class Bug : uint8_t {
   kUnseenRemembered,           // a worker keeps buffers of registers whose end no worker told it
   kReserveGiven,               // a memory node grants its reserve to any worker that asks
   kCapacityCountedTwice,       // a region's blocks count on each of its nodes
+  kCompactionTakesReserve,     // compaction takes memory of the reserve, and then serves new keys
   kMovedFreedAtOnce,           // compaction frees what it moved while an operation may read it
   kLocksNotCleared,            // memory of others serves as buffers with the locks that it held
   kCopyForgetsBlock,           // a block of a region does not come to its new replica

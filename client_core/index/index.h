@@ -18,6 +18,7 @@
 #include "client_core/base/status.h"
 #include "client_core/coro/maybe_task.h"
 #include "client_core/coro/task.h"
+#include "client_core/index/claim_rules.h"
 #include "client_core/index/directory.h"
 #include "client_core/index/index_metrics.h"
 #include "client_core/index/key_hash.h"
@@ -87,10 +88,12 @@ class Index {
   MaybeTask<Status> Find(Operation& operation, const IndexKey& key, ReadExtent extent,
                          RoundTripPtr first, SearchResult* result);
 
-  // Inserts `committed`, whose record is written on all replicas, after a search that found
-  // nothing. `entry` is filled when kInserted. PROTOCOLS, "Searching and inserting".
+  // Inserts `committed` after a search that found nothing. Its record is written on all replicas,
+  // or `writes`, which may be null, holds the WRITEs. `entry` is filled when kInserted. PROTOCOLS,
+  // "Inserting by a claim".
   Task<Result<InsertOutcome>> Insert(Operation& operation, const IndexKey& key,
-                                     const SearchResult& search, SlotWord committed, Entry* entry);
+                                     const SearchResult& search, SlotWord committed,
+                                     RoundTripPtr writes, Entry* entry);
 
   // Splits `table` in two, or waits a little if another worker splits it. REQUIRES: the caller
   // holds no pin. kOutOfMemory: no memory for another subtable, or the directory is at its depth.
@@ -215,9 +218,29 @@ class Index {
   void Retire(GlobalAddr subtable) { allocator_.Retire(subtable, SizeClass::For(kSubtableBytes)); }
 
   // insert.cc
-  Task<Result<InsertOutcome>> ResolveDuplicates(Operation& operation, const IndexKey& key,
-                                                const Subtable& table, Entry own);
-  Task<Status> Withdraw(Operation& operation, Entry own);
+  // The search of a key's two buckets behind the write of one of their slots.
+  struct SearchBehind final : ReadsBehind {
+    SearchBehind(Index& index_in, const Subtable& table_in, KeyHash hash_in)
+        : index(index_in), table(table_in), hash(hash_in) {}
+    void AddTo(RoundTrip& round_trip) override {
+      index.AddBucketReads(round_trip, table, hash, &buckets);
+    }
+
+    Index& index;
+    const Subtable table;
+    const KeyHash hash;
+    Buckets buckets{};
+  };
+  // The next step of a claim's owner, and the other entry that calls for it, if any.
+  struct ClaimVerdict {
+    ClaimNext next = ClaimNext::kCommit;
+    Entry other;
+  };
+  // `search` is made if it was not done with the claim `own`.
+  Task<Result<ClaimVerdict>> VerifyClaim(Operation& operation, const IndexKey& key,
+                                         SearchBehind* search, Entry own);
+  Task<Result<ClaimVerdict>> JudgeClaim(Operation& operation, const IndexKey& key,
+                                        const SearchBehind& search, Entry own);
 
   // split.cc
   // The replica of a record to read together with a slot of `node`.

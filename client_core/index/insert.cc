@@ -1,71 +1,145 @@
-// Inserting, by one rule for every creating command: PROTOCOLS, "Searching and inserting".
+// Inserting, by one rule for every creating command: PROTOCOLS, "Inserting by a claim".
 //
 //   (1) search both combined buckets; a committed entry: use it            (the caller's Find)
-//   (2) an empty slot becomes TENTATIVE(object)
-//   (3) only then search both again: a committed entry, or a foreign tentative one that cannot be
-//       killed, sends us back to (1)
-//   (4) TENTATIVE becomes COMMITTED; failure: killed, back off at random, back to (1)
+//   (2) an empty slot becomes TENTATIVE(object) at the primary: a claim; behind it, in the same
+//       batch, search both buckets again
+//   (3) a committed entry, or a claim of the key that comes before ours: take ours out, back to
+//   (1);
+//       a claim that comes behind ours: wait until it is gone
+//   (4) the backups become COMMITTED, then the primary
 //
-// Two inserters of one key each see the other's tentative entry in (3), whatever buckets they
-// chose, because each searches after its own entry is visible.
+// Two inserters of one key each see the other's claim in (3), whatever buckets they chose, unless
+// it is over by then, because each searches after its own claim is visible.
+#include <algorithm>
+#include <utility>
+
 #include "client_core/base/planted_bug.h"
+#include "client_core/index/claim_rules.h"
 #include "client_core/index/index.h"
 
 namespace onetrip {
+namespace {
+
+// Returns false, at once or in the end, when the operation may not wait for that any longer.
+Task<Result<bool>> AwaitEndOfClaim(WorkerContext& context, Operation& operation, Entry claim) {
+  Backoff backoff(context, operation);
+  while (co_await backoff.Wait()) {
+    RoundTripPtr round_trip = context.fabric.NewRoundTrip();
+    const uint64_t* word = round_trip->ReadWord(context.view().Locate(claim.slot, 0));
+    const Status status = co_await Post(context, operation, round_trip);
+    if (!status.ok()) co_return status;
+    if (*word != claim.word.bits()) co_return true;
+  }
+  co_return false;
+}
+
+}  // namespace
 
 Task<Result<InsertOutcome>> Index::Insert(Operation& operation, const IndexKey& key,
                                           const SearchResult& search, SlotWord committed,
-                                          Entry* entry) {
+                                          RoundTripPtr writes, Entry* entry) {
   CHECK(!search.found && !search.busy);
   if (!search.has_empty) co_return InsertOutcome::kFull;
-  const SlotWord tentative = committed.WithKind(SlotKind::kTentative);
-  const GlobalAddr slot = search.empty.slot;
+  const Entry empty = search.empty;
+  const Entry own{empty.slot, SlotWord(ClaimOf(committed.bits()))};
+  SearchBehind again(*this, search.table, key.hash);
 
-  // (2) Losing an empty slot says nothing about our key: search again.
-  const Result<SlotOutcome> placed = co_await engine_.Write(
-      operation, {slot, search.empty.word.bits(), tentative.bits(), GlobalAddr()});
-  if (!placed.ok()) co_return placed.status();
-  if (!placed.value().won) co_return InsertOutcome::kSearchAgain;
-
-  // (3)
-  Result<InsertOutcome> resolved = InsertOutcome::kInserted;
-  if (!Planted(Bug::kNoSecondSearch)) {
-    resolved = co_await ResolveDuplicates(operation, key, search.table, {slot, tentative});
+  // Whoever meets a claim reads the key of its object, on the node of the slot: it is written there
+  // before. Of a root a walk reads more.
+  const NodeId node = context_.view().Locate(own.slot, 0).node;
+  const bool is_beside = RecordReplica(context_.view(), committed.addr(), node).node == node &&
+                         !committed.size_class().is_root();
+  if (writes && !is_beside) {
+    const Status status = co_await Post(context_, operation, writes);
+    if (!status.ok()) co_return status;
+    writes = RoundTripPtr();
   }
-  // From here on a slot names the object: whatever failed, its memory may not be used again.
-  if (!resolved.ok()) co_return AfterSend(resolved.status());
-  if (resolved.value() != InsertOutcome::kInserted) co_return resolved;
+  // (2) Losing an empty slot says nothing about our key: search again.
+  const Result<SlotOutcome> claimed = co_await engine_.Write(operation, {.slot = own.slot,
+                                                                         .v_old = empty.word.bits(),
+                                                                         .v_new = own.word.bits(),
+                                                                         .log = GlobalAddr(),
+                                                                         .first = writes.get(),
+                                                                         .behind = &again,
+                                                                         .step = SlotStep::kClaim});
+  if (!claimed.ok()) co_return claimed.status();
+  if (!claimed.value().won) {
+    co_return claimed.value().spent ? InsertOutcome::kRenew : InsertOutcome::kSearchAgain;
+  }
+
+  // (3) From here on a slot has named the object: whatever fails, its memory may not be used again.
+  const Result<ClaimVerdict> verdict = co_await VerifyClaim(operation, key, &again, own);
+  if (!verdict.ok() || verdict->next != ClaimNext::kCommit) {
+    const Result<SlotOutcome> withdrawn =
+        co_await engine_.Write(operation, {.slot = own.slot,
+                                           .v_old = own.word.bits(),
+                                           .v_new = empty.word.bits(),
+                                           .log = GlobalAddr(),
+                                           .step = SlotStep::kWithdraw});
+    if (!withdrawn.ok()) co_return AfterSend(withdrawn.status());
+    const bool is_cut_short =
+        MayHaveLostNode(verdict.status()) || verdict.status().code() == StatusCode::kFenced;
+    if (!verdict.ok() && !is_cut_short) co_return verdict.status();
+    if (verdict.ok() && verdict->next == ClaimNext::kGiveWay) {
+      // Another claim now would give way again.
+      const Result<bool> is_over = co_await AwaitEndOfClaim(context_, operation, verdict->other);
+      const uint64_t most_ns = uint64_t{context_.options.wait_timer_us} * 1000;
+      // Those whom others wait for do not wait long, but they do not hold up their thread either.
+      if (!is_over.ok() || !*is_over) {
+        co_await context_.executor.SleepFor(context_.executor.rng().Below(most_ns));
+      }
+    }
+    co_return InsertOutcome::kRenew;
+  }
 
   // (4)
-  const Result<SlotOutcome> commit = co_await engine_.Write(
-      operation, {slot, tentative.bits(), committed.bits(), committed.addr()});
+  const Result<SlotOutcome> commit = co_await engine_.Write(operation, {.slot = own.slot,
+                                                                        .v_old = empty.word.bits(),
+                                                                        .v_new = committed.bits(),
+                                                                        .log = committed.addr(),
+                                                                        .step = SlotStep::kCommit});
   if (!commit.ok()) co_return AfterSend(commit.status());
-  if (commit.value().won || Planted(Bug::kKilledInsertCommits)) {
-    *entry = {slot, committed};
-    CacheLocation(key.hash, *entry);
-    co_return InsertOutcome::kInserted;
-  }
-  // Killed by an inserter of the same key: let one of us be first next time.
-  const uint64_t most_ns = uint64_t{context_.options.wait_timer_us} * 1000;
-  co_await context_.executor.SleepFor(context_.executor.rng().Below(most_ns));
-  co_return InsertOutcome::kRenew;
+  // A resolution of slots has taken our claim back, amid a loss of ours.
+  if (!commit.value().won) co_return InsertOutcome::kRenew;
+  *entry = {own.slot, committed};
+  CacheLocation(key.hash, *entry);
+  co_return InsertOutcome::kInserted;
 }
 
-// Step (3). kInserted: nothing stands in the way of the commit. Else our entry is withdrawn.
-Task<Result<InsertOutcome>> Index::ResolveDuplicates(Operation& operation, const IndexKey& key,
-                                                     const Subtable& table, Entry own) {
-  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  Buckets buckets{};
-  AddBucketReads(*round_trip, table, key.hash, &buckets);
-  const Status status = co_await Post(context_, operation, round_trip);
-  if (!status.ok()) co_return status;
+// Step (3): kCommit, kGiveWay or kWithdraw.
+Task<Result<Index::ClaimVerdict>> Index::VerifyClaim(Operation& operation, const IndexKey& key,
+                                                     SearchBehind* search, Entry own) {
+  if (Planted(Bug::kNoSecondSearch)) co_return ClaimVerdict{ClaimNext::kCommit, {}};
+  while (true) {
+    if (!search->done) {
+      RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+      search->AddTo(*round_trip);
+      const Status status = co_await Post(context_, operation, round_trip);
+      if (!status.ok()) co_return status;
+      search->done = std::move(round_trip);
+    }
+    const Result<ClaimVerdict> verdict = co_await JudgeClaim(operation, key, *search, own);
+    if (!verdict.ok() || verdict->next != ClaimNext::kWait) co_return verdict;
+    if (Planted(Bug::kFirstClaimCommits)) co_return ClaimVerdict{ClaimNext::kCommit, {}};
+    const Result<bool> is_over = co_await AwaitEndOfClaim(context_, operation, verdict->other);
+    if (!is_over.ok()) co_return is_over.status();
+    if (!*is_over) co_return ClaimVerdict{ClaimNext::kGiveWay, verdict->other};
+    search->done = RoundTripPtr();
+  }
+}
 
+// By what was read behind it.
+Task<Result<Index::ClaimVerdict>> Index::JudgeClaim(Operation& operation, const IndexKey& key,
+                                                    const SearchBehind& search, Entry own) {
   uint32_t depth = 0;
-  bool withdraw = StandingOf(buckets, table, key.hash, &depth) != Standing::kHere;
-  const Candidates others = Matching(buckets, table, key.hash, [](SlotKind kind) {
-    return kind == SlotKind::kTentative || kind == SlotKind::kObject || kind == SlotKind::kFrozen;
+  const Standing standing = StandingOf(search.buckets, search.table, key.hash, &depth);
+  if (standing != Standing::kHere) co_return ClaimVerdict{ClaimNext::kWithdraw, {}};
+  const Candidates others = Matching(search.buckets, search.table, key.hash, [](SlotKind kind) {
+    return (kind == SlotKind::kTentative && !Planted(Bug::kClaimsIgnored)) ||
+           kind == SlotKind::kObject || kind == SlotKind::kFrozen;
   });
-  for (size_t i = 0; i < others.count && !withdraw; ++i) {
+  ClaimVerdict verdict;
+  for (size_t i = 0; i < others.count; ++i) {
     const Entry other = others.entries[i];
     if (other.slot == own.slot) continue;
     Candidates one;
@@ -74,28 +148,10 @@ Task<Result<InsertOutcome>> Index::ResolveDuplicates(Operation& operation, const
     const Status matched = co_await MatchKey(operation, key, ReadExtent::kKey, one, &same_key);
     if (!matched.ok()) co_return matched;
     if (!same_key.found) continue;
-    if (other.word.kind() != SlotKind::kTentative) {
-      withdraw = true;
-      continue;
-    }
-    const Result<SlotOutcome> kill = co_await engine_.Write(
-        operation, {other.slot, other.word.bits(), NewEmptyWord().bits(), GlobalAddr()});
-    if (!kill.ok()) co_return kill.status();
-    // It may have committed, and even have been moved to another subtable, which leaves its slot
-    // empty: a kill that is not ours proves nothing.
-    withdraw = !kill.value().won && !Planted(Bug::kFailedKillIsSuccess);
+    const ClaimNext next = NextOfClaim(own.word, other.word);
+    if (next > verdict.next) verdict = {next, other};
   }
-  if (!withdraw) co_return InsertOutcome::kInserted;
-  const Status withdrawn = co_await Withdraw(operation, own);
-  if (!withdrawn.ok()) co_return withdrawn;
-  co_return InsertOutcome::kRenew;
-}
-
-// Takes our tentative entry out again; a worker that killed it meanwhile has done it for us.
-Task<Status> Index::Withdraw(Operation& operation, Entry own) {
-  const Result<SlotOutcome> outcome = co_await engine_.Write(
-      operation, {own.slot, own.word.bits(), NewEmptyWord().bits(), GlobalAddr()});
-  co_return outcome.ok() ? Status::Ok() : outcome.status();
+  co_return verdict;
 }
 
 }  // namespace onetrip

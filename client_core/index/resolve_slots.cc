@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "client_core/base/planted_bug.h"
+#include "client_core/index/claim_rules.h"
 #include "client_core/layout/entry_codec.h"
 #include "client_core/layout/index_layout.h"
 #include "client_core/layout/record_codec.h"
@@ -110,8 +112,11 @@ Task<Status> SlotResolver::ResolveSubtables(const GlobalAddr* subtables, size_t 
         found.words[replica] = image[replica][word];
         differ |= image[replica][word] != image[0][word];
       }
-      if (!differ) continue;
-      status = co_await Resolve(found, word % kGroupWords != kGroupHeaderWord);
+      const bool is_slot = word % kGroupWords != kGroupHeaderWord;
+      const bool is_claim = is_slot && SlotWord(found.words[0]).kind() == SlotKind::kTentative &&
+                            !Planted(Bug::kResolveKeepsClaims);
+      if (!differ && !is_claim) continue;
+      status = co_await Resolve(found, is_slot);
       if (!status.ok()) co_return status;
     }
     image += replicas;
@@ -122,13 +127,10 @@ Task<Status> SlotResolver::ResolveSubtables(const GlobalAddr* subtables, size_t 
 // Algorithm 3, lines 5-7. Directory entries and group headers name nothing that could be torn.
 Task<Status> SlotResolver::Resolve(Found found, bool is_slot) {
   uint64_t chosen = found.words[0];
-  for (int replica = 0; replica < found.replicas && is_slot; ++replica) {
-    const Result<bool> whole =
-        co_await MakeWhole(SlotWord(found.words[replica]), view_.Locate(found.at, replica).node);
-    if (!whole.ok()) co_return whole.status();
-    if (!whole.value()) continue;
-    chosen = found.words[replica];
-    break;
+  if (is_slot) {
+    const Result<uint64_t> word = co_await ChooseWord(found);
+    if (!word.ok()) co_return word.status();
+    chosen = *word;
   }
   if (Planted(Bug::kResolveTakesBackup)) chosen = found.words[found.replicas - 1];
   // The primary last, as in any write.
@@ -148,6 +150,26 @@ Task<Status> SlotResolver::Resolve(Found found, bool is_slot) {
   }
   ++resolved_;
   co_return Status::Ok();
+}
+
+Task<Result<uint64_t>> SlotResolver::ChooseWord(const Found& found) {
+  const SlotWord primary(found.words[0]);
+  const std::span<const uint64_t> replicas(found.words.data(), found.replicas);
+  if (primary.kind() == SlotKind::kTentative && !Planted(Bug::kResolveKeepsClaims)) {
+    const SlotWord word = ResolvedClaim(primary, replicas.subspan(1), new_empty_());
+    if (word.is_empty()) co_return word.bits();
+    // All backups hold its commit, and so have what it names.
+    const Result<bool> whole = co_await MakeWhole(word, view_.Locate(found.at, 1).node);
+    if (!whole.ok()) co_return whole.status();
+    co_return whole.value() ? word.bits() : new_empty_().bits();
+  }
+  for (int replica = 0; replica < found.replicas; ++replica) {
+    const Result<bool> whole =
+        co_await MakeWhole(SlotWord(found.words[replica]), view_.Locate(found.at, replica).node);
+    if (!whole.ok()) co_return whole.status();
+    if (whole.value()) co_return found.words[replica];
+  }
+  co_return found.words[0];
 }
 
 // The writes of what a word names go with its first CAS, ahead of it on every channel: a node that

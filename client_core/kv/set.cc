@@ -95,7 +95,8 @@ Task<Status> SlotStore::SetBlind(RegisterOperation& operation, const Key& name, 
       if (step.value() == Step::kDone) co_return Status::Ok();
     } else {
       bool done = false;
-      status = co_await records_.TryInsert(operation, key, search, /*blind=*/true, draft, &done);
+      status = co_await records_.TryInsert(operation, key, search, /*blind=*/true, RoundTripPtr(),
+                                           draft, &done);
       if (done) *inserted = status.ok();
       if (done || !status.ok()) co_return status;
     }

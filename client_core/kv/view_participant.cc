@@ -73,7 +73,8 @@ Task<void> ViewParticipant::RunRepair(RepairOrder order, DoneFn done) {
     case RepairKind::kResolveSlots: {
       if (order.damaged) status = co_await HealDamage(*order.view);
       if (!status.ok()) break;
-      SlotResolver resolver(core_.context.fabric, *order.view);
+      SlotResolver resolver(core_.context.fabric, *order.view,
+                            [this] { return core_.index.NewEmptyWord(); });
       status = co_await resolver.Run();
       core_.metrics.slots_resolved.Add(resolver.resolved());
       break;

@@ -49,6 +49,11 @@ inline Status PostInline(WorkerContext& context, Operation& operation,
   return context.fabric.PostInline(round_trip);
 }
 
+// Returns true if a step that ended so may have lost a memory node.
+inline bool MayHaveLostNode(const Status& status) {
+  return status.code() == StatusCode::kUnknownOutcome || status.code() == StatusCode::kUnavailable;
+}
+
 // True if `operation` has retried for op_timeout_ms, counted from the first time it asks.
 inline bool OutOfTime(const WorkerContext& context, Operation& operation) {
   const uint64_t now_ns = context.executor.NowNs();

@@ -15,6 +15,7 @@
 #include "client_core/layout/global_addr.h"
 #include "client_core/memory/operation.h"
 #include "client_core/memory/worker_context.h"
+#include "client_core/replication/slot_step.h"
 
 namespace onetrip {
 
@@ -29,18 +30,33 @@ struct SlotOutcome {
   bool spent = false;
 };
 
+// READs that a writer of a slot wants to have of the state behind its write. They go with the CAS
+// that makes the write visible, and take effect behind it, if they are of the primary's node.
+class ReadsBehind {
+ public:
+  virtual ~ReadsBehind() = default;
+  virtual void AddTo(RoundTrip& round_trip) = 0;
+  // Holds what was read; null: the write has not won, or became visible by another way.
+  RoundTripPtr done;
+};
+
 struct SlotWrite {
   GlobalAddr slot;
-  uint64_t v_old = 0;  // read from the primary; validated within this operation or known to be
+  // Read from the primary; validated within this operation or known to be. Of a commit: what the
+  // backups hold, and the primary held before it was claimed.
+  uint64_t v_old = 0;
   uint64_t v_new = 0;  // differs from every other writer's, and from all the slot has held lately
   // The log entry: the first word of the record that v_new names. Null when v_new names none.
   GlobalAddr log;
   // Operations that go with the first round trip, ahead of the engine's own on each channel: the
   // WRITEs of the record that v_new names, if they have not been posted yet. Borrowed; may be null.
   RoundTrip* first = nullptr;
+  // Borrowed until the write returns; may be null.
+  ReadsBehind* behind = nullptr;
   // Others may propose the same v_new for the same reason; then it makes no difference whose round
   // it was, and no writer is told that it won.
   bool shared = false;
+  SlotStep step = SlotStep::kRound;
 };
 
 // The round trip that a write begins with.
@@ -77,9 +93,9 @@ class Engine {
   // How keys that are read and written blindly are held, beside the slots.
   [[nodiscard]] virtual RegisterKind registers() const { return RegisterKind::kNone; }
 
-  // Changes a slot. kUnknownOutcome: a node was lost or the wait for the winner outlived the
-  // operation; v_new may yet appear, and the engine goes on to see to it that the slot's round has
-  // an end.
+  // Changes a slot, by one step of SlotStep. kUnknownOutcome: a node was lost or the wait for the
+  // winner outlived the operation; v_new may yet appear, and the engine goes on to see to it that
+  // the slot's round has an end.
   virtual MaybeTask<Result<SlotOutcome>> Write(Operation& operation, SlotWrite write) = 0;
   // At the end of a worker that gives no more writes: waits for what goes on behind them, at most
   // until `until_ns`. Not ok: a round has no end yet, and the worker must not leave in order.

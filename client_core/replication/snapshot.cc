@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "client_core/base/planted_bug.h"
 #include "client_core/layout/record.h"
@@ -9,6 +10,8 @@
 
 namespace onetrip {
 namespace {
+
+constexpr uint64_t kStayNs = 500'000'000;
 
 // The caller's WRITEs in `first` have to be repeated wherever they failed, before the CAS that goes
 // with them; a node that is out needs them no more.
@@ -20,6 +23,21 @@ RoundTripPtr WritesToRepeat(WorkerContext& context, RoundTrip& first, size_t cou
     repeated->Write({op.node, op.offset}, op.local, op.bytes);
   }
   return repeated;
+}
+
+// Who owes the write an end goes on, too, when its lease had run out, for it may be renewed.
+bool IsCutShort(const Status& status, bool owes_end) {
+  return MayHaveLostNode(status) || (owes_end && status.code() == StatusCode::kFenced);
+}
+
+// The part that is left of a write whose operation waits no longer: a claim is not made any more.
+SlotWrite EndOf(SlotWrite write) {
+  write.behind = nullptr;
+  if (write.step != SlotStep::kClaim) return write;
+  write.first = nullptr;
+  std::swap(write.v_old, write.v_new);
+  write.step = SlotStep::kWithdraw;
+  return write;
 }
 
 }  // namespace
@@ -38,26 +56,28 @@ MaybeTask<Result<SlotOutcome>> Snapshot::Write(Operation& operation, SlotWrite w
 std::optional<Result<SlotOutcome>> Snapshot::WriteFast(Operation& operation, const SlotWrite& write,
                                                        Progress* progress) {
   CHECK(!context_.quiesce.slots_are_still());
-  const Places places = PlacesOf(write.slot);
+  const Places places = PlacesOf(write);
   RoundTripPtr round_trip = FirstRoundTrip(context_, write);
-  AddVotes(*round_trip, write, places);
-  Votes votes;
-  if (!round_trip->empty()) {
-    const Status posted = PostInline(context_, operation, round_trip);
-    progress->again = !TakeVotes(*round_trip, posted, write, places, progress, &votes).ok();
-    if (progress->again) return std::nullopt;
+  if (!IsOfPrimaryAlone(write.step)) {
+    AddVotes(*round_trip, write, places);
+    Votes votes;
+    if (!round_trip->empty()) {
+      const Status posted = PostInline(context_, operation, round_trip);
+      progress->again = !TakeVotes(*round_trip, posted, write, places, progress, &votes).ok();
+      if (progress->again) return std::nullopt;
+    }
+    progress->votes = votes;
+    const Verdict verdict = EvaluateRules(votes.words(), write.v_new);
+    const bool has_won = NextOfRound(verdict, write.shared) == RoundNext::kCommit;
+    if (!has_won && !Planted(Bug::kInlineVotesNotCounted)) return std::nullopt;
+    round_trip = context_.fabric.NewRoundTrip();
   }
-  progress->votes = votes;
-  const Verdict verdict = EvaluateRules(votes.words(), write.v_new);
-  const bool has_won = NextOfRound(verdict, write.shared) == RoundNext::kCommit;
-  if (!has_won && !Planted(Bug::kInlineVotesNotCounted)) return std::nullopt;
-  round_trip = context_.fabric.NewRoundTrip();
-  round_trip->Cas(places.at[0], write.v_old, write.v_new);
+  const size_t cas = AddCasOfPrimary(*round_trip, write, places);
   if (!PostInline(context_, operation, round_trip).ok()) {
     progress->again = progress->touched = true;
     return std::nullopt;
   }
-  return OutcomeOf(round_trip->op(0).result, write, places);
+  return TakeCasOfPrimary(round_trip, cas, write, places);
 }
 
 // Algorithm 4: a write that loses a node waits until it is back or out, its slots left to the
@@ -70,16 +90,19 @@ Task<Result<SlotOutcome>> Snapshot::WriteSlow(Operation& operation, SlotWrite wr
   for (uint32_t retries = 0;; ++retries) {
     if (progress.again) Repeat(first, progress, &repeated, &write);
     const Result<SlotOutcome> outcome = co_await Attempt(operation, write, &progress);
-    const StatusCode code = outcome.status().code();
-    const bool cut_short = code == StatusCode::kUnknownOutcome || code == StatusCode::kUnavailable;
     if (outcome.ok()) {
       // A WRITE of the log that has failed may still arrive, behind one of another round.
       SlotOutcome decided = *outcome;
       decided.spent = !decided.won && progress.again;
       co_return decided;
     }
-    if (!cut_short) co_return progress.touched ? AfterSend(outcome.status()) : outcome.status();
+    const bool owes_end = OwesEnd(write, progress);
+    if (!IsCutShort(outcome.status(), owes_end)) {
+      co_return progress.touched ? AfterSend(outcome.status()) : outcome.status();
+    }
+    StayUntilSettled(write, operation.in_flight);
     bool goes_on = !progress.overtaken && retries < context_.options.node_loss_retries_max &&
+                   outcome.status().code() != StatusCode::kFenced &&
                    !OutOfTime(context_, operation);
     if (goes_on) {
       operation.in_flight.LeaveSlots();
@@ -88,12 +111,14 @@ Task<Result<SlotOutcome>> Snapshot::WriteSlow(Operation& operation, SlotWrite wr
           std::min<uint64_t>(2 * wait_ns, uint64_t{context_.options.wait_timer_max_us} * 1000);
       goes_on = co_await operation.in_flight.EnterSlots(operation.deadline_ns);
     }
-    if (!goes_on && progress.touched) {
+    if (!goes_on && owes_end) {
       const bool is_bounded = retries == context_.options.node_loss_retries_max;
       if (!progress.overtaken && !is_bounded && !Planted(Bug::kRoundLeft)) {
-        context_.executor.Spawn(gate_, FinishRound(write, first, progress, operation.pin.Share(),
-                                                   Planted(Bug::kLeftRoundUnseen)
-                                                       ? Quiesce::InFlightGuard()
+        context_.executor.Spawn(
+            gate_,
+            FinishRound(EndOf(write), write.step == SlotStep::kClaim ? RoundTripPtr() : first,
+                        progress, operation.pin.Share(),
+                        Planted(Bug::kLeftRoundUnseen) ? Quiesce::InFlightGuard()
                                                        : Quiesce::InFlightGuard(context_.quiesce)));
       }
       co_return AfterSend(outcome.status());
@@ -130,10 +155,29 @@ Task<void> Snapshot::FinishRound(SlotWrite write, RoundTripPtr first, Progress p
     if (!entered) continue;
     Repeat(first, progress, &repeated, &write);
     const Result<SlotOutcome> outcome = co_await Attempt(operation, write, &progress);
-    const StatusCode code = outcome.status().code();
-    const bool cut_short = code == StatusCode::kUnknownOutcome || code == StatusCode::kUnavailable;
-    if (!cut_short || progress.overtaken) co_return;
+    if (outcome.ok() || !IsCutShort(outcome.status(), /*owes_end=*/true) || progress.overtaken) {
+      co_return;
+    }
+    StayUntilSettled(write, operation.in_flight);
   }
+}
+
+// A commit's CAS that failed and may still take effect must do so before a view makes a primary of
+// the backup that it is on its way to: a quiesce of slots waits for it, but not for as long as
+// others would wait for this worker. The node may have ended, and be back where only a view tells.
+void Snapshot::StayUntilSettled(const SlotWrite& write, const Quiesce::InFlightGuard& in_slots) {
+  if (write.step != SlotStep::kCommit || stays_ || context_.fabric.settled()) return;
+  if (Planted(Bug::kSlotsLeftUnsettled)) return;
+  stays_ = true;
+  context_.executor.Spawn(gate_, AwaitSettled(in_slots));
+}
+
+Task<void> Snapshot::AwaitSettled(Quiesce::InFlightGuard /*in_slots*/) {
+  const uint64_t until_ns = context_.executor.NowNs() + kStayNs;
+  while (!stopping_ && !context_.fabric.settled() && context_.executor.NowNs() < until_ns) {
+    co_await context_.executor.SleepFor(uint64_t{context_.options.wait_timer_max_us} * 1000);
+  }
+  stays_ = false;
 }
 
 Task<Status> Snapshot::Stop(uint64_t until_ns) {
@@ -153,33 +197,52 @@ Task<Result<SlotOutcome>> Snapshot::Attempt(Operation& operation, const SlotWrit
                                             Progress* progress) {
   // The master counts on it: a write now would vote with replicas that others count no more.
   CHECK(!context_.quiesce.slots_are_still());
-  const Places places = PlacesOf(write.slot);
-  Votes votes;
-  Status status;
+  const Places places = PlacesOf(write);
   if (progress->again) {
-    const Result<uint64_t> now = co_await ReadPrimary(operation, places);
+    // A claim that is there may lack part of what it names.
+    RoundTripPtr look;
+    if (write.step == SlotStep::kClaim) look = FirstRoundTrip(context_, write);
+    const Result<uint64_t> now = co_await ReadPrimary(operation, places, std::move(look));
     if (!now.ok()) co_return now.status();
-    if (*now == write.v_new) co_return SlotOutcome{true, write.v_new};
-    if (*now != write.v_old && progress->touched) {
-      // Others have gone on: from v_old, or from v_new.
-      const Result<Fate> fate = co_await AskLogs(operation, write, *now);
-      if (!fate.ok()) co_return fate.status();
-      if (*fate == Fate::kWon) co_return SlotOutcome{true, write.v_new};
-      progress->overtaken = *fate == Fate::kUnknown;
-      if (progress->overtaken) {
-        co_return Status(StatusCode::kUnknownOutcome, "a node was lost amid a write");
-      }
+    const CutShortNext next =
+        NextOfCutShort(write.step, *now, write.v_old, write.v_new, progress->touched);
+    if (next == CutShortNext::kWon && write.step == SlotStep::kCommit) {
+      // A backup may have become the primary that had its word, and the others not.
+      Votes ignored;
+      const Status status = co_await CasBackups(operation, write, places, progress, &ignored);
+      if (!status.ok()) co_return status;
     }
-    if (*now != write.v_old) co_return SlotOutcome{false, *now};
+    if (next == CutShortNext::kWon) co_return SlotOutcome{true, write.v_new};
+    if (next != CutShortNext::kGoOn) {
+      co_return co_await EndOvertaken(operation, write, places, next, *now, progress);
+    }
   }
+  if (IsOfPrimaryAlone(write.step)) {
+    progress->touched = true;
+    RoundTripPtr round_trip =
+        progress->again ? context_.fabric.NewRoundTrip() : FirstRoundTrip(context_, write);
+    co_return co_await CasPrimary(operation, write, places, std::move(round_trip));
+  }
+  Votes votes;
   if (progress->votes.has_value() && !progress->again) {
     votes = *progress->votes;
   } else {
-    status = co_await CasBackups(operation, write, places, progress, &votes);
+    const Status status = co_await CasBackups(operation, write, places, progress, &votes);
     if (!status.ok()) co_return status;
   }
+  co_return co_await EndRound(operation, write, places, votes, progress);
+}
+
+// Algorithm 1, from line 10 on.
+Task<Result<SlotOutcome>> Snapshot::EndRound(Operation& operation, const SlotWrite& write,
+                                             const Places& places, const Votes& votes,
+                                             Progress* progress) {
   const Verdict verdict = EvaluateRules(votes.words(), write.v_new);
   RoundNext next = NextOfRound(verdict, write.shared);
+  if (write.step == SlotStep::kCommit && next != RoundNext::kCommit) {
+    // Left by a claim before this one, whose owner takes it back, or else a resolution.
+    co_return Status(StatusCode::kUnavailable, "a backup of a claimed slot is not free");
+  }
   if (next == RoundNext::kAskPrimary) {
     const Result<uint64_t> v_check = co_await ReadPrimary(operation, places);
     if (!v_check.ok()) co_return v_check.status();
@@ -190,18 +253,49 @@ Task<Result<SlotOutcome>> Snapshot::Attempt(Operation& operation, const SlotWrit
     co_return co_await AwaitChange(operation, write, places, *progress);
   }
   if (next == RoundNext::kFixBackups) {
-    status = co_await FixBackups(operation, write, places, votes);
+    const Status status = co_await FixBackups(operation, write, places, votes);
     if (!status.ok()) co_return status;
   }
   progress->touched = true;
-  co_return co_await CasPrimary(operation, write, places);
+  co_return co_await CasPrimary(operation, write, places, context_.fabric.NewRoundTrip());
 }
 
-Snapshot::Places Snapshot::PlacesOf(GlobalAddr slot) const {
+// The end of a write that was cut short, and whose v_new is not in the primary, which holds `now`.
+Task<Result<SlotOutcome>> Snapshot::EndOvertaken(Operation& operation, const SlotWrite& write,
+                                                 const Places& places, CutShortNext next,
+                                                 uint64_t now, Progress* progress) {
+  if (next == CutShortNext::kTakeBack && !Planted(Bug::kCommitNotTakenBack)) {
+    const Status status = co_await TakeBack(operation, write, places);
+    if (!status.ok()) co_return status;
+  }
+  if (next == CutShortNext::kLost || now == write.v_old) co_return SlotOutcome{false, now};
+  const Result<Fate> fate = co_await AskLogs(operation, write, now);
+  if (!fate.ok()) co_return fate.status();
+  if (*fate == Fate::kWon) co_return SlotOutcome{true, write.v_new};
+  progress->overtaken = *fate == Fate::kUnknown;
+  if (progress->overtaken) {
+    co_return Status(StatusCode::kUnknownOutcome, "a node was lost amid a write");
+  }
+  co_return SlotOutcome{false, now};
+}
+
+// A backup that holds v_new while the primary holds neither it nor the claim has it from this write
+// alone, and from no round that is under way: the word goes back to what it was.
+Task<Status> Snapshot::TakeBack(Operation& operation, const SlotWrite& write,
+                                const Places& places) {
+  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  for (int backup = 1; backup < places.count; ++backup) {
+    round_trip->Cas(places.at[backup], write.v_new, write.v_old);
+  }
+  if (round_trip->empty()) co_return Status::Ok();
+  co_return co_await Post(context_, operation, round_trip);
+}
+
+Snapshot::Places Snapshot::PlacesOf(const SlotWrite& write) const {
   const View& view = context_.view();
   Places places;
-  places.count = view.LiveReplicas(slot);
-  for (int i = 0; i < places.count; ++i) places.at[i] = view.Locate(slot, i);
+  places.count = IsOfPrimaryAlone(write.step) ? 1 : view.LiveReplicas(write.slot);
+  for (int i = 0; i < places.count; ++i) places.at[i] = view.Locate(write.slot, i);
   return places;
 }
 
@@ -274,17 +368,33 @@ Task<Status> Snapshot::FixBackups(Operation& operation, const SlotWrite& write,
 
 // Lines 12 and 15.
 Task<Result<SlotOutcome>> Snapshot::CasPrimary(Operation& operation, const SlotWrite& write,
-                                               const Places& places) {
-  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  round_trip->Cas(places.at[0], write.v_old, write.v_new);
+                                               const Places& places, RoundTripPtr round_trip) {
+  const size_t cas = AddCasOfPrimary(*round_trip, write, places);
   const Status status = co_await Post(context_, operation, round_trip);
   if (!status.ok()) co_return status;
-  co_return OutcomeOf(round_trip->op(0).result, write, places);
+  co_return TakeCasOfPrimary(round_trip, cas, write, places);
+}
+
+size_t Snapshot::AddCasOfPrimary(RoundTrip& round_trip, const SlotWrite& write,
+                                 const Places& places) {
+  if (write.behind != nullptr && Planted(Bug::kReadsAheadOfCas)) write.behind->AddTo(round_trip);
+  const size_t cas = round_trip.Cas(
+      places.at[0], ExpectedOfPrimary(write.step, write.v_old, write.v_new), write.v_new);
+  if (write.behind != nullptr && !Planted(Bug::kReadsAheadOfCas)) write.behind->AddTo(round_trip);
+  return cas;
+}
+
+Result<SlotOutcome> Snapshot::TakeCasOfPrimary(const RoundTripPtr& round_trip, size_t cas,
+                                               const SlotWrite& write, const Places& places) {
+  const Result<SlotOutcome> outcome = OutcomeOf(round_trip->op(cas).result, write, places);
+  if (write.behind != nullptr && outcome.ok() && outcome->won) write.behind->done = round_trip;
+  return outcome;
 }
 
 Result<SlotOutcome> Snapshot::OutcomeOf(uint64_t found, const SlotWrite& write,
                                         const Places& places) {
-  switch (JudgePrimary(found, write.v_old, places.count > 1, write.shared)) {
+  const uint64_t expected = ExpectedOfPrimary(write.step, write.v_old, write.v_new);
+  switch (JudgePrimary(found, expected, places.count > 1, write.shared)) {
     case PrimaryVerdict::kWon:
       return SlotOutcome{true, write.v_new};
     case PrimaryVerdict::kLost:
@@ -295,8 +405,9 @@ Result<SlotOutcome> Snapshot::OutcomeOf(uint64_t found, const SlotWrite& write,
   return Status(StatusCode::kCorrupt, "a primary slot changed under the round's winner");
 }
 
-Task<Result<uint64_t>> Snapshot::ReadPrimary(Operation& operation, const Places& places) {
-  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+Task<Result<uint64_t>> Snapshot::ReadPrimary(Operation& operation, const Places& places,
+                                             RoundTripPtr round_trip) {
+  if (!round_trip) round_trip = context_.fabric.NewRoundTrip();
   const uint64_t* word = round_trip->ReadWord(places.at[0]);
   const Status status = co_await Post(context_, operation, round_trip);
   if (!status.ok()) co_return status;

@@ -62,15 +62,33 @@ class Snapshot : public Engine {
   Task<Result<SlotOutcome>> WriteSlow(Operation& operation, SlotWrite write, Progress progress);
   Task<Result<SlotOutcome>> Attempt(Operation& operation, const SlotWrite& write,
                                     Progress* progress);
+  Task<Result<SlotOutcome>> EndRound(Operation& operation, const SlotWrite& write,
+                                     const Places& places, const Votes& votes, Progress* progress);
+  // Whoever waits for the slot waits for this write: another one can't, or must not, end it.
+  static bool OwesEnd(const SlotWrite& write, const Progress& progress) {
+    return progress.touched || write.step == SlotStep::kCommit || write.step == SlotStep::kWithdraw;
+  }
+  Task<Result<SlotOutcome>> EndOvertaken(Operation& operation, const SlotWrite& write,
+                                         const Places& places, CutShortNext next, uint64_t now,
+                                         Progress* progress);
+  Task<Status> TakeBack(Operation& operation, const SlotWrite& write, const Places& places);
   // Goes on with a round that an operation has left, in which v_new may be in a backup: the next
   // writer of the slot waits for its end. `first` may be null.
   Task<void> FinishRound(SlotWrite write, RoundTripPtr first, Progress progress, EpochPin pin,
                          Quiesce::InFlightGuard in_flight);
+  // At the slots, until no failed batch may still take effect; `in_slots` has entered them.
+  void StayUntilSettled(const SlotWrite& write, const Quiesce::InFlightGuard& in_slots);
+  Task<void> AwaitSettled(Quiesce::InFlightGuard in_slots);
   // `write` with what `first` holds of its caller, where it has failed, in `*repeated`.
   void Repeat(const RoundTripPtr& first, const Progress& progress, RoundTripPtr* repeated,
               SlotWrite* write);
-  [[nodiscard]] Places PlacesOf(GlobalAddr slot) const;
+  [[nodiscard]] Places PlacesOf(const SlotWrite& write) const;
   // The steps' batches, and what their answers mean.
+  // Returns the place of the CAS.
+  static size_t AddCasOfPrimary(RoundTrip& round_trip, const SlotWrite& write,
+                                const Places& places);
+  static Result<SlotOutcome> TakeCasOfPrimary(const RoundTripPtr& round_trip, size_t cas,
+                                              const SlotWrite& write, const Places& places);
   void AddVotes(RoundTrip& round_trip, const SlotWrite& write, const Places& places) const;
   static Status TakeVotes(const RoundTrip& round_trip, Status status, const SlotWrite& write,
                           const Places& places, Progress* progress, Votes* votes);
@@ -80,9 +98,12 @@ class Snapshot : public Engine {
                           Progress* progress, Votes* votes);
   Task<Status> FixBackups(Operation& operation, const SlotWrite& write, const Places& places,
                           const Votes& votes);
+  // `round_trip` may hold what goes ahead of the CAS.
   Task<Result<SlotOutcome>> CasPrimary(Operation& operation, const SlotWrite& write,
-                                       const Places& places);
-  Task<Result<uint64_t>> ReadPrimary(Operation& operation, const Places& places);
+                                       const Places& places, RoundTripPtr round_trip);
+  // With what `round_trip` holds, if it is not null.
+  Task<Result<uint64_t>> ReadPrimary(Operation& operation, const Places& places,
+                                     RoundTripPtr round_trip = RoundTripPtr());
   // The fate of a write that was cut short: `now` is in the primary, and the logs of the records
   // since tell what each of them replaced.
   Task<Result<Fate>> AskLogs(Operation& operation, const SlotWrite& write, uint64_t now);
@@ -92,6 +113,7 @@ class Snapshot : public Engine {
   WorkerContext& context_;
   Gate gate_;
   bool stopping_ = false;
+  bool stays_ = false;  // AwaitSettled is under way
 };
 
 // The same slots; keys are held as Safe-Guess registers where that can be (SWARM 5).

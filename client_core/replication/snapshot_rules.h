@@ -12,6 +12,7 @@
 
 #include "client_core/layout/record.h"
 #include "client_core/layout/slot.h"
+#include "client_core/replication/slot_step.h"
 
 namespace onetrip {
 
@@ -92,6 +93,25 @@ enum class Fate : uint8_t {
   kLost,  // another word took v_old's place, and v_new will not be in the primary
   kUnknown,
 };
+
+// The next step of a write that was cut short, when it looks at the primary again, behind all that
+// it has sent there, and finds `now`.
+enum class CutShortNext : uint8_t {
+  kWon,
+  kGoOn,  // from the beginning
+  kLost,
+  kAskLogs,   // others have gone on: from v_old, or from v_new
+  kTakeBack,  // the claim is gone, and v_new may be in a backup: off with it, for the slot is free
+};
+
+// `touched`: v_new may be in a backup, or, of the primary alone, there.
+constexpr CutShortNext NextOfCutShort(SlotStep step, uint64_t now, uint64_t v_old, uint64_t v_new,
+                                      bool touched) {
+  if (now == v_new) return CutShortNext::kWon;
+  if (now == ExpectedOfPrimary(step, v_old, v_new)) return CutShortNext::kGoOn;
+  if (!touched || IsOfPrimaryAlone(step)) return CutShortNext::kLost;
+  return step == SlotStep::kCommit ? CutShortNext::kTakeBack : CutShortNext::kAskLogs;
+}
 
 constexpr bool NamesRecord(SlotWord word) {
   return word.kind() == SlotKind::kObject || word.kind() == SlotKind::kFrozen;

@@ -92,7 +92,7 @@ TEST_P(ExploreGuessPlantedBug, IsFound) {
   EXPECT_FALSE(result.ok()) << scope.name();
   std::cout << result.violation << "\n" << result.timeline;
 #else
-  GTEST_SKIP() << "a build without planted bugs; take the preset mutants";
+  GTEST_SKIP() << "a build without planted bugs; take the preset tests";
 #endif
 }
 

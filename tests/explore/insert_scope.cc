@@ -108,7 +108,7 @@ class InsertClient final : public ExploredClient {
       }
       Entry entry;
       const Result<InsertOutcome> outcome =
-          co_await index_.Insert(operation, key_, search, word, &entry);
+          co_await index_.Insert(operation, key_, search, word, RoundTripPtr(), &entry);
       if (!outcome.ok()) co_return Failed(outcome.status());
       if (outcome.value() == InsertOutcome::kInserted) co_return Done(1);
       if (outcome.value() == InsertOutcome::kRenew && ++attempt > options_.renewals_max) {

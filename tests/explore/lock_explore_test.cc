@@ -83,7 +83,7 @@ TEST(ExploreLockPlantedBug, LockAtAMinorityIsFound) {
   TEST_planted_bug = Bug::kNone;
   EXPECT_NE(result.violation.find("no order of the operations"), std::string::npos);
 #else
-  GTEST_SKIP() << "a build without planted bugs; take the preset mutants";
+  GTEST_SKIP() << "a build without planted bugs; take the preset tests";
 #endif
 }
 

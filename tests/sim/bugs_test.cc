@@ -1,4 +1,4 @@
-// The simulation must find every planted bug: in a build that has them (preset mutants).
+// The simulation must find every planted bug: in a build that has them (preset tests).
 #include "tests/sim/bugs.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ bool Finds(const PlantedBug& bug) {
 class PlantedBugTest : public testing::TestWithParam<PlantedBug> {};
 
 TEST_P(PlantedBugTest, IsFound) {
-  if (!PlantBug("none")) GTEST_SKIP() << "a build without planted bugs; take the preset mutants";
+  if (!PlantBug("none")) GTEST_SKIP() << "a build without planted bugs; take the preset tests";
   EXPECT_TRUE(Finds(GetParam())) << GetParam().name << " in " << GetParam().scenario;
 }
 

@@ -141,7 +141,7 @@ TEST_P(RegisterPlantedBugTest, IsFound) {
 #ifdef ONETRIP_PLANTED_BUGS
   EXPECT_TRUE(Finds(GetParam(), 400'000)) << GetParam().name;
 #else
-  GTEST_SKIP() << "a build without planted bugs; take the preset mutants";
+  GTEST_SKIP() << "a build without planted bugs; take the preset tests";
 #endif
 }
 

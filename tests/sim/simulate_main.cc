@@ -221,7 +221,7 @@ int main(int argc, char** argv) {
   app.add_option("--minutes", flags.minutes, "Go on with further seeds for so long");
   app.add_option("--plan", flags.plan, "Run the plan in this file instead");
   app.add_option("--engine", flags.engine, "Only seeds that draw this engine");
-  app.add_option("--bug", flags.bug, "Plant this bug (builds of the preset mutants)");
+  app.add_option("--bug", flags.bug, "Plant this bug (builds of the preset tests)");
   app.add_option("--inline-agents", flags.inline_agents,
                  "The agents whose operations complete inline, bit i: agent i; 0 none, 255 all "
                  "(drawn by the seed)");

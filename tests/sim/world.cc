@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client_core/layout/index_layout.h"
+#include "tests/sim/large_pages.h"
 #include "tests/sim/pool_account.h"
 #include "tests/support/append_history.h"
 #include "tests/support/linearizability.h"
@@ -131,6 +132,7 @@ void World::OnPlaced(NodeId node, const View& view) {
   Result<std::unique_ptr<Backing>> backing =
       Backing::Open({.bytes = plan_.shape.node_bytes}, &reason);
   CHECK(backing.ok());
+  AskForLargePages((*backing)->base(), plan_.shape.node_bytes);
   Result<std::unique_ptr<MemoryNode>> made =
       MemoryNode::Create(node, view, std::move(*backing), &reason);
   CHECK(made.ok());

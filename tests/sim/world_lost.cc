@@ -57,6 +57,7 @@ bool World::DieAtTheEnd() {
     if (!agent->dead()) agent->process().Spawn(agent->gate(), StopWell(agent.get()));
   }
   if (!RunUntilDone("the end")) return false;
+  if (LookAtIndex(Endpoints(), master_.newest_view()).claims != 0) Fail("a claim has no end");
   AccountForAll(/*owes_look=*/false);
   return failure_.empty();
 }

@@ -100,7 +100,7 @@ Task<Result<bool>> IndexWorker::Insert(std::string key, uint64_t value) {
                                          draft.size_class, draft.addr, /*blind=*/false);
     Entry entry;
     const Result<InsertOutcome> outcome =
-        co_await index_->Insert(operation, index_key, search, word, &entry);
+        co_await index_->Insert(operation, index_key, search, word, RoundTripPtr(), &entry);
     if (!outcome.ok()) co_return outcome.status();
     if (outcome.value() == InsertOutcome::kInserted) {
       operation.pin.Release();
@@ -239,6 +239,7 @@ IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& 
       }
       if (slot.is_empty()) continue;
       picture.unfinished += slot.kind() != SlotKind::kObject;
+      picture.claims += slot.kind() == SlotKind::kTentative ? 1 : 0;
       ++picture.objects;
       picture.named.push_back(slot.addr());
       const std::byte* record = at(slot.addr(), 0);
@@ -249,7 +250,7 @@ IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& 
       }
       const bool is_meant = std::find(view.keyspaces.begin(), view.keyspaces.end(),
                                       entry_key.keyspace) != view.keyspaces.end();
-      // An insert that a dead worker has begun is none.
+      // An insert that has begun is none.
       picture.flushed += is_meant || slot.kind() != SlotKind::kObject ? 0 : 1;
       const std::string key(entry_key.bytes);
       const KeyHash hash(HashKey(entry_key.keyspace, key));

@@ -65,6 +65,7 @@ struct IndexPicture {
   uint64_t unfinished = 0;  // tentative and frozen entries, filling groups, locked subtables
   uint64_t misplaced = 0;   // groups and entries where their suffix does not belong
   uint64_t duplicates = 0;  // keys with two entries
+  uint64_t claims = 0;      // tentative entries
   uint64_t flushed = 0;     // keys of keyspaces that no database means any more
   uint64_t damaged = 0;     // copies of extents that are not what their root says
   bool replicas_agree = true;

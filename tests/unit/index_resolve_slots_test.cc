@@ -84,7 +84,8 @@ class ResolveSlotsTest : public testing::Test {
   }
 
   uint64_t Resolve(const View& view) {
-    SlotResolver resolver(worker_.fabric(), view);
+    SlotResolver resolver(worker_.fabric(), view,
+                          [this] { return worker_.index().NewEmptyWord(); });
     EXPECT_TRUE(BlockOn(executor_, resolver.Run()).ok());
     return resolver.resolved();
   }
@@ -108,6 +109,32 @@ TEST_F(ResolveSlotsTest, ThePrimarysWordStands) {
   EXPECT_EQ(Resolve(view_), 1U);
   for (int replica = 0; replica < 3; ++replica) EXPECT_EQ(*Word(slot_, replica), v_old_);
   EXPECT_EQ(BlockOn(executor_, worker_.Lookup("key7")).value(), 7U);
+}
+
+TEST_F(ResolveSlotsTest, AClaimGivesWayToTheWordThatItWasMadeFrom) {
+  const uint64_t empty = SlotWord::Empty(WorkerId{5}, 6).bits();
+  for (int replica = 0; replica < 3; ++replica) *Word(slot_, replica) = empty;
+  *Word(slot_, 0) = ClaimOf(v_old_);
+  // Its commit had begun.
+  *Word(slot_, 2) = v_old_;
+  EXPECT_EQ(Resolve(view_), 1U);
+  for (int replica = 0; replica < 3; ++replica) EXPECT_EQ(*Word(slot_, replica), empty);
+}
+
+TEST_F(ResolveSlotsTest, AClaimWhoseCommitIsOnAllBackupsIsCommitted) {
+  *Word(slot_, 0) = ClaimOf(v_old_);
+  EXPECT_EQ(Resolve(view_), 1U);
+  for (int replica = 0; replica < 3; ++replica) EXPECT_EQ(*Word(slot_, replica), v_old_);
+  EXPECT_EQ(BlockOn(executor_, worker_.Lookup("key7")).value(), 7U);
+}
+
+TEST_F(ResolveSlotsTest, AClaimThatWasCopiedEndsWithAWordOfItsOwn) {
+  for (int replica = 0; replica < 3; ++replica) *Word(slot_, replica) = ClaimOf(v_old_);
+  EXPECT_EQ(Resolve(view_), 1U);
+  const SlotWord word(*Word(slot_, 0));
+  EXPECT_TRUE(word.is_empty());
+  EXPECT_NE(word.bits(), 0U);
+  for (int replica = 1; replica < 3; ++replica) EXPECT_EQ(*Word(slot_, replica), word.bits());
 }
 
 TEST_F(ResolveSlotsTest, WhatIsNowhereWholeIsNotTaken) {
@@ -151,6 +178,43 @@ TEST_F(ResolveSlotsTest, DirectoryEntriesAndEmptyWords) {
     EXPECT_EQ(*Word(DirectoryAddr(0, 0), replica), locked.bits());
   }
   EXPECT_EQ(BlockOn(executor_, worker_.Lookup("key7")).value(), IndexWorker::kMissing);
+}
+
+// A worker that the cluster waits for.
+class HeldWorker : public IndexWorker {
+ public:
+  using IndexWorker::IndexWorker;
+  Quiesce& hold() { return hold_; }
+};
+
+Task<void> InsertAndTell(IndexWorker* worker, bool* ended) {
+  const Result<bool> inserted = co_await worker->Insert("key7", 700);
+  *ended = inserted.ok() && !inserted.value();
+}
+
+Task<void> CloseGate(Gate* gate) { co_await gate->Close(); }
+
+// Operations that complete inline would go round in one turn for ever.
+TEST_F(ResolveSlotsTest, AnInserterThatMayNotWaitForAClaimSleepsBeforeItsNext) {
+  for (int replica = 0; replica < 3; ++replica) *Word(slot_, replica) = 0;
+  *Word(slot_, 0) = ClaimOf(v_old_);
+  HeldWorker other(cluster_, executor_, MakeShm(cluster_, executor_));
+  ASSERT_TRUE(BlockOn(executor_, other.Open()).ok());
+  Quiesce::InFlightGuard in_flight(other.hold());
+  ASSERT_TRUE(in_flight.TryEnterSlots());
+  other.hold().Hold(HoldKind::kSlots);
+  executor_.RunUntil(executor_.NowNs() + 30'000'000);
+  ASSERT_TRUE(other.hold().is_impatient());
+
+  Gate gate(executor_);
+  bool ended = false;
+  executor_.Spawn(gate, InsertAndTell(&other, &ended));
+  executor_.RunUntil(executor_.NowNs() + 1'000'000);
+  EXPECT_FALSE(ended);
+  for (int replica = 0; replica < 3; ++replica) *Word(slot_, replica) = v_old_;
+  executor_.RunUntil(executor_.NowNs() + 1'000'000);
+  EXPECT_TRUE(ended) << "the key is there";
+  BlockOn(executor_, CloseGate(&gate));
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // Memory that hardly anything lives in changes its size class (PROTOCOLS, "Compaction").
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "client_core/base/planted_bug.h"
 #include "client_core/base/rng.h"
 #include "tests/support/scale.h"
 #include "tests/support/test_cluster.h"
@@ -67,6 +69,19 @@ class Pool {
       EXPECT_TRUE(worker.Delete(it->first));
       it = model_.erase(it);
     }
+  }
+  // Free blocks that a node lacks of its reserve, all nodes together.
+  uint64_t LackOfReserve() {
+    BlockOn(executor_, [](SimExecutor* executor) -> Task<void> {
+      co_await executor->SleepFor(50'000'000);
+    }(&executor_));
+    uint64_t lack = 0;
+    for (size_t i = 0; i < cluster_.node_count(); ++i) {
+      const NodeUsage usage = cluster_.node(i).Usage();
+      const uint64_t free = usage.blocks - usage.granted_blocks;
+      lack += usage.reserve_blocks - std::min<uint64_t>(usage.reserve_blocks, free);
+    }
+    return lack;
   }
   void ExpectAll(TestWorker& worker) {
     for (const auto& [key, value] : model_) ASSERT_EQ(worker.Get(key), value) << key;
@@ -138,6 +153,39 @@ TEST_P(KvCompactionTest, WhatIsLeftOfManyClassesSharesBlocks) {
   EXPECT_GE(now * 100, fresh * 90);
   pool.ExpectAll(worker);
 }
+
+// Compaction makes records of the registers in a block; one that it cannot empty in time serves new
+// keys again. So it takes none of the reserve, which new keys then would have.
+uint64_t LackBehindCompaction() {
+  Pool pool(2, EngineKind::kSwarm);
+  uint64_t lack = 0;
+  for (size_t i = 0; i < 2; ++i) {
+    pool.Fill(pool.worker(i), "a" + std::to_string(i), 2900);
+    lack = std::max(lack, pool.LackOfReserve());
+  }
+  for (uint32_t percent : {30, 50, 80}) {
+    pool.DeleteMost(pool.worker(percent % 2), percent);
+    for (size_t i = 0; i < 2; ++i) {
+      pool.Fill(pool.worker(i), std::to_string(percent) + "/" + std::to_string(i), 40 * percent);
+      lack = std::max(lack, pool.LackOfReserve());
+    }
+  }
+  pool.ExpectAll(pool.worker(0));
+  return lack;
+}
+
+TEST(KvCompactionReserveTest, CompactionLeavesTheReserve) {
+  if (kSlowdown > 1) GTEST_SKIP() << "too many keys for a sanitizer";
+  EXPECT_EQ(LackBehindCompaction(), 0U);
+}
+
+#ifdef ONETRIP_PLANTED_BUGS
+TEST(KvCompactionReserveTest, PlantedBugCompactionTakesReserveIsFound) {
+  TEST_planted_bug = Bug::kCompactionTakesReserve;
+  EXPECT_GT(LackBehindCompaction(), 0U);
+  TEST_planted_bug = Bug::kNone;
+}
+#endif
 
 // To a sanitizer, which takes minutes, one is as good as the other.
 INSTANTIATE_TEST_SUITE_P(

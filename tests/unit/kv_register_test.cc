@@ -150,6 +150,16 @@ uint64_t RoundTripsToChange(World& world, Mutation& mutation) {
   return a.kv().metrics().rmw_round_trips.Sum();
 }
 
+TEST(KvRegisters, AnInsertTakesFourRoundTrips) {
+  World world(1);
+  TestWorker& a = world.worker(0);
+  ASSERT_TRUE(a.Set("another", "v").ok());
+  StoreMetrics& metrics = a.kv().metrics();
+  metrics.set_round_trips.Reset();
+  ASSERT_TRUE(a.Set("k", "v").ok());
+  EXPECT_EQ(metrics.set_round_trips.Sum(), 4U);
+}
+
 TEST(KvRegisters, AChangeTakesFourRoundTripsAndOneMoreIfItMayBeNone) {
   World world(1);
   Appending likely(3, 3);

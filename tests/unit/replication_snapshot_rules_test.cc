@@ -198,6 +198,8 @@ class SlotHistory {
                           record % 2 == 0);
   }
   explicit SlotHistory(SlotWord v_old) : words_{v_old}, logs_(kRecords) {}
+  // That of a slot that holds `claim`.
+  SlotHistory(SlotWord empty, SlotWord claim) : words_{empty, claim}, logs_(kRecords) {}
 
   // Calls `visit` for this history and all that go on from it by at most `steps`.
   template <typename Visit>
@@ -209,12 +211,16 @@ class SlotHistory {
       SlotHistory longer = *this;
       longer.words_.push_back(next);
       if (NamesRecord(next) && next.kind() == SlotKind::kObject) {
-        longer.logs_[RecordOf(next)] = logs ? now.bits() | kLogCommitted : 0;
+        // A commit tells of the word that was claimed.
+        const bool is_commit = now.kind() == SlotKind::kTentative;
+        const SlotWord replaced = is_commit ? words_[words_.size() - 2] : now;
+        longer.logs_[RecordOf(next)] = logs ? replaced.bits() | kLogCommitted : 0;
       }
       longer.ForEach(steps - 1, visit);
     };
     if (now.kind() == SlotKind::kTentative) {
       go_on(now.WithKind(SlotKind::kObject), true);
+      go_on(words_[words_.size() - 2], false);
     } else if (now.is_empty()) {
       for (uint64_t record = 1; record < kRecords; ++record) {
         if (!Has(record)) go_on(Object(record, SlotKind::kTentative), false);
@@ -280,6 +286,57 @@ TEST(SnapshotRulesTest, LogsTellWhatBecameOfAWriteThatWasCutShort) {
   });
   EXPECT_GT(histories, 2000U);
   EXPECT_GT(told, 500U);
+}
+
+TEST(SnapshotRulesTest, WhoeverIsCutShortAmidACommitKnowsWhetherItWon) {
+  const SlotWord empty = SlotWord::Empty(WorkerId{7}, 7);
+  const SlotWord claim = SlotHistory::Object(1, SlotKind::kTentative);
+  const uint64_t v_old = empty.bits();
+  const uint64_t v_new = claim.WithKind(SlotKind::kObject).bits();
+  size_t lost = 0;
+  size_t asked = 0;
+  SlotHistory(empty, claim).ForEach(4, [&](const SlotHistory& history) {
+    const SlotWord now = history.now();
+    const bool was_there = history.Has(1);
+    for (const bool touched : {false, true}) {
+      switch (NextOfCutShort(SlotStep::kCommit, now.bits(), v_old, v_new, touched)) {
+        case CutShortNext::kWon:
+          EXPECT_TRUE(was_there);
+          break;
+        case CutShortNext::kGoOn:
+          EXPECT_EQ(now, claim);
+          break;
+        case CutShortNext::kLost:
+          EXPECT_FALSE(touched);
+          break;
+        case CutShortNext::kTakeBack:
+          EXPECT_TRUE(touched);
+          // With the word that was claimed it is over; else the logs tell.
+          if (now == empty) {
+            EXPECT_FALSE(was_there);
+            ++lost;
+          } else if (history.Ask(v_old, v_new) != Fate::kUnknown) {
+            EXPECT_EQ(history.Ask(v_old, v_new) == Fate::kWon, was_there);
+            ++asked;
+          }
+          break;
+        case CutShortNext::kAskLogs:
+          FAIL() << "a commit asks no logs before its word is off the backups";
+      }
+    }
+  });
+  EXPECT_GT(lost, 0U);
+  EXPECT_GT(asked, 20U);
+}
+
+TEST(SnapshotRulesTest, AClaimThatIsCutShortIsThereOrNot) {
+  for (const SlotStep step : {SlotStep::kClaim, SlotStep::kWithdraw}) {
+    for (const bool touched : {false, true}) {
+      EXPECT_EQ(NextOfCutShort(step, 6, 5, 6, touched), CutShortNext::kWon);
+      EXPECT_EQ(NextOfCutShort(step, 5, 5, 6, touched), CutShortNext::kGoOn);
+      EXPECT_EQ(NextOfCutShort(step, 7, 5, 6, touched), CutShortNext::kLost);
+    }
+  }
 }
 
 }  // namespace

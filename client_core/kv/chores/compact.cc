@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "client_core/base/planted_bug.h"
 #include "client_core/coro/sync.h"
 #include "client_core/layout/entry_codec.h"
 #include "client_core/layout/record_codec.h"
@@ -154,8 +155,9 @@ Task<Result<bool>> Compactor::MoveKey(Quiesce::InFlightGuard& in_flight, Keyspac
   if (!core_.registers) co_return true;
   // Not of the reserve: a block that does not become free in time serves all allocations again.
   const ListedRegister listed{search.entry.word, keyspace, std::move(name)};
-  const Status status =
-      co_await records_only_.MakeRecord(in_flight, listed, RecordRoom::kInPlace, /*wait_ms=*/0);
+  const RecordRoom room =
+      Planted(Bug::kCompactionTakesReserve) ? RecordRoom::kReserve : RecordRoom::kInPlace;
+  const Status status = co_await records_only_.MakeRecord(in_flight, listed, room, /*wait_ms=*/0);
   if (!status.ok()) co_return status;
   co_return true;
 }

@@ -44,17 +44,11 @@ Task<void> Leaver::LeaveGroup(Subtable table, uint32_t group, RegistersLeft* lef
   const bool filling = GroupHeader(words[kGroupHeaderWord]).filling();
   for (uint32_t i = 0; i < kGroupWords && status.ok() && !filling; ++i) {
     const SlotWord word(words[i]);
-    const bool is_tentative = word.kind() == SlotKind::kTentative;
-    const bool is_there = i != kGroupHeaderWord && (word.is_dropped() || is_tentative) &&
+    // A claim there is committed or withdrawn by the time of the next walk.
+    const bool is_there = i != kGroupHeaderWord && word.is_dropped() &&
                           core_.context.view().Contains(word.addr()) &&
                           core_.context.view().IsLeaving(word.addr());
-    if (is_there && word.is_dropped()) dropped.push_back({table.Word(group, i), word});
-    if (!is_there || !is_tentative) continue;
-    // The insert has failed, or goes on: then it begins anew. Its own worker frees its memory.
-    const Result<SlotOutcome> killed = co_await core_.engine.Write(
-        operation,
-        {table.Word(group, i), word.bits(), core_.index.NewEmptyWord().bits(), GlobalAddr()});
-    status = killed.status();
+    if (is_there) dropped.push_back({table.Word(group, i), word});
   }
   for (uint64_t& bits : words) {
     const SlotWord word(bits);

@@ -55,15 +55,6 @@ Task<void> NamedMemory::NameGroup(OrphanInventory& inventory, const View& view, 
   for (uint32_t i = 0; i < kGroupWords && status.ok(); ++i) {
     const SlotWord word(words[i]);
     if (i == kGroupHeaderWord || (word.is_empty() && !word.is_dropped())) continue;
-    if (word.kind() == SlotKind::kTentative && inventory.of_the_dead &&
-        inventory.blocks.At(word.addr()) != nullptr) {
-      // The worker that would commit it is gone. Another that removes it has not unlinked it.
-      const Result<SlotOutcome> killed = co_await core_.engine.Write(
-          operation,
-          {table.Word(group, i), word.bits(), core_.index.NewEmptyWord().bits(), GlobalAddr()});
-      status = killed.status();
-      continue;
-    }
     inventory.blocks.Name(word.addr());
     if (core_.registers && word.kind() != SlotKind::kObject)
       core_.registers->cache.SeeAny(word.addr());

@@ -13,11 +13,6 @@
 
 namespace onetrip {
 
-// Returns true if a step that ended so may have lost a memory node.
-inline bool MayHaveLostNode(const Status& status) {
-  return status.code() == StatusCode::kUnknownOutcome || status.code() == StatusCode::kUnavailable;
-}
-
 class RetryAcrossViews {
  public:
   // Both outlive it. The operation's deadline bounds the retries, with node_loss_retries_max.

@@ -1,6 +1,8 @@
 // Records: keys whose slots name all that there is of them (FUSEE UPDATE, INSERT and DELETE).
 #include "client_core/kv/forms/record.h"
 
+#include <utility>
+
 #include "client_core/base/planted_bug.h"
 #include "client_core/kv/core/paused.h"
 #include "client_core/layout/record_codec.h"
@@ -69,10 +71,11 @@ Task<Result<Step>> Records::OverwriteBlindly(Operation& operation, const IndexKe
 }
 
 Task<Status> Records::TryInsert(Operation& operation, const IndexKey& key,
-                                const SearchResult& search, bool blind, Draft* draft, bool* done) {
+                                const SearchResult& search, bool blind, RoundTripPtr writes,
+                                Draft* draft, bool* done) {
   Entry entry;
   const Result<InsertOutcome> outcome = co_await core_.index.Insert(
-      operation, key, search, drafts_.WordFor(key, *draft, blind), &entry);
+      operation, key, search, drafts_.WordFor(key, *draft, blind), std::move(writes), &entry);
   if (!outcome.ok()) co_return outcome.status();
   switch (outcome.value()) {
     case InsertOutcome::kInserted:

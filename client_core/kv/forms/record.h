@@ -26,9 +26,10 @@ class Records {
   Task<Result<Step>> OverwriteBlindly(Operation& operation, const IndexKey& key,
                                       const SearchResult& search, Draft* draft,
                                       bool* won = nullptr);
-  // Inserts after a search that found nothing, splitting if need be. `done` tells whether to stop.
+  // Inserts after a search that found nothing, splitting if need be. `writes`: as Index::Insert.
+  // `done` tells whether to stop.
   Task<Status> TryInsert(Operation& operation, const IndexKey& key, const SearchResult& search,
-                         bool blind, Draft* draft, bool* done);
+                         bool blind, RoundTripPtr writes, Draft* draft, bool* done);
   // The origin of the record that `search` found, which has to be told before the record is
   // replaced; `first` then holds the WRITEs that do.
   bool TellOrigin(const SearchResult& search, RecordOrigin* origin, RoundTripPtr* first);

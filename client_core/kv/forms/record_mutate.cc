@@ -84,11 +84,8 @@ Task<Status> RecordForm::Replace(Operation& operation, const Key& key, const Ind
   if (change.version != nullptr) *change.version = LoadRecordHeader(draft->record).version;
   drafts_.AddWrites(*draft->buffer, *draft);
   if (!search.found) {
-    // An operation that meets the tentative entry reads the record's key.
-    status = co_await Post(core_.context, operation, draft->buffer);
-    if (!status.ok()) co_return status;
-    status =
-        co_await records_.TryInsert(operation, index_key, search, /*blind=*/false, draft, done);
+    status = co_await records_.TryInsert(operation, index_key, search, /*blind=*/false,
+                                         draft->buffer, draft, done);
     if (*done && status.ok()) {
       counters_.Count(key.database, index_key.keyspace, 1);
       draft->Forget();

@@ -109,8 +109,8 @@ Task<Result<RegisterResult>> RegisterForm::SetThroughIndex(RegisterOperation& op
   }
   if (!search.found) {
     bool done = false;
-    status =
-        co_await records_.TryInsert(operation, index_key, search, /*blind=*/true, draft, &done);
+    status = co_await records_.TryInsert(operation, index_key, search, /*blind=*/true,
+                                         RoundTripPtr(), draft, &done);
     if (!status.ok()) co_return status;
     if (!done) co_return RegisterResult::kAgain;
     KeepRegister(index_key, drafts_.WordFor(index_key, *draft, /*blind=*/true), *draft);

@@ -1,0 +1,35 @@
+// SlotStep: how a write changes a slot. An insert does not vote: it claims an empty slot at the
+// primary, and then is the only one that may change it (PROTOCOLS, "Inserting by a claim").
+#ifndef ONETRIP_CLIENT_CORE_REPLICATION_SLOT_STEP_H_
+#define ONETRIP_CLIENT_CORE_REPLICATION_SLOT_STEP_H_
+
+#include <cstdint>
+
+#include "client_core/layout/slot.h"
+
+namespace onetrip {
+
+enum class SlotStep : uint8_t {
+  kRound,     // a round of SNAPSHOT: all replicas from v_old to v_new
+  kClaim,     // the primary alone: from the EMPTY word v_old to the claim v_new
+  kCommit,    // the backups from v_old, then the primary from the claim, to v_new
+  kWithdraw,  // the primary alone: from the claim v_old back to v_new, the word it was claimed from
+};
+
+// A claim is the TENTATIVE word of the object that its commit will name.
+constexpr uint64_t ClaimOf(uint64_t committed) {
+  return SlotWord(committed).WithKind(SlotKind::kTentative).bits();
+}
+
+constexpr bool IsOfPrimaryAlone(SlotStep step) {
+  return step == SlotStep::kClaim || step == SlotStep::kWithdraw;
+}
+
+// The word that the last CAS of the write expects in the primary.
+constexpr uint64_t ExpectedOfPrimary(SlotStep step, uint64_t v_old, uint64_t v_new) {
+  return step == SlotStep::kCommit ? ClaimOf(v_new) : v_old;
+}
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_CLIENT_CORE_REPLICATION_SLOT_STEP_H_
