@@ -7,16 +7,11 @@ include(GoogleTest)
 # its own stays alone.
 function(onetrip_batches out)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "DIR" "SOURCES")
-  set(in_batches ${ONETRIP_UNITY})
-  if(ONETRIP_UNITY STREQUAL "TESTS")
-    set(tests "${PROJECT_SOURCE_DIR}/tests")
-    cmake_path(IS_PREFIX tests "${CMAKE_CURRENT_SOURCE_DIR}" in_batches)
-  endif()
   set(alone)
   set(together)
   foreach(source IN LISTS ARG_SOURCES)
     get_source_file_property(options "${source}" COMPILE_OPTIONS)
-    if(in_batches AND NOT options)
+    if(ONETRIP_UNITY AND NOT options)
       cmake_path(ABSOLUTE_PATH source)
       list(APPEND together "${source}")
     else()
@@ -82,8 +77,9 @@ function(onetrip_executable name)
 endfunction()
 
 # onetrip_test(NAME SOURCES file... DEPS target... [TIMEOUT seconds] [COST number])
-# A GoogleTest program whose cases are ctest cases "NAME.Suite.Case"; nothing happens without SOURCES. Where
-# nothing is known of former runs, those of a high COST begin first, so that no long one is left at the end.
+# A GoogleTest program whose cases are ctest cases "NAME.Suite.Case", under AddressSanitizer parts of them
+# "NAME.partN"; nothing happens without SOURCES. Where nothing is known of former runs, those of a high COST begin
+# first, so that no long one is left at the end.
 function(onetrip_test name)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "TIMEOUT;COST" "SOURCES;DEPS")
   if(NOT ARG_SOURCES)
@@ -101,6 +97,15 @@ function(onetrip_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   onetrip_plain_link(${name})
   add_dependencies(onetrip_tests ${name})
+  if(ONETRIP_SANITIZE MATCHES "address")
+    # A program takes a fifth of a second to begin, longer than most cases: so four parts, not a process for each.
+    foreach(part RANGE 3)
+      add_test(NAME "${name}.part${part}" COMMAND ${name})
+      set_tests_properties("${name}.part${part}" PROPERTIES TIMEOUT 1800 COST ${ARG_COST} ENVIRONMENT
+                           "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${part}")
+    endforeach()
+    return()
+  endif()
   # PRE_TEST: a program that cannot even list its cases fails a test run, not the build.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        PROPERTIES TIMEOUT ${ARG_TIMEOUT} COST ${ARG_COST})

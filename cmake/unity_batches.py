@@ -131,7 +131,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--root", required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--lines", type=int, default=1500)
+    parser.add_argument("--lines", type=int, default=3000)
     parser.add_argument("files", nargs="+")
     arguments = parser.parse_args()
 

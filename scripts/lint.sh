@@ -56,15 +56,17 @@ if [[ -z $build_dir ]]; then
   build_dir=build/dev
   cmake --preset dev >/dev/null || fail "the dev preset does not configure"
 fi
+mkdir -p "$build_dir/tidy"
+scripts/tidy_database.py "$build_dir" >"$build_dir/tidy/compile_commands.json" ||
+  fail "the compilation database cannot be read"
 
 tidy_one() {
   if (($(date +%s) >= TIDY_DEADLINE)); then
     echo "$2" >>"$LEFT_OUT"
     return 0
   fi
-  # A benchmark is not in the database of a build without them, and cannot be read. A test that is compiled in a
-  # batch is read with the options of a file near it.
-  [[ $2 == tests/* ]] || grep -qF "/$2\"" "$1/compile_commands.json" || return 0
+  # A benchmark is not in the database of a build without them, and cannot be read.
+  [[ $2 != bench/* ]] || grep -qF "/$2\"" "$1/compile_commands.json" || return 0
   # gcc's options for link-time optimisation and batches are in the database, and mean nothing to clang.
   clang-tidy -p "$1" --quiet --extra-arg=-Wno-ignored-optimization-argument \
     --extra-arg=-Wno-unknown-warning-option "$2" 2>/dev/null
@@ -82,7 +84,7 @@ echo "lint.sh: clang-tidy on ${#tidy_files[@]} files"
 if ((${#tidy_files[@]})); then
   # xargs answers 123 when any of them failed.
   printf '%s\0' "${tidy_files[@]}" |
-    xargs -0 -n 1 -P "$(nproc)" bash -c 'tidy_one "$@"' tidy_one "$build_dir" ||
+    xargs -0 -n 1 -P "$(nproc)" bash -c 'tidy_one "$@"' tidy_one "$build_dir/tidy" ||
     fail "clang-tidy has findings"
 fi
 [[ ! -s $LEFT_OUT ]] ||

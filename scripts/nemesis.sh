@@ -21,8 +21,7 @@ done
 
 scripts/install_deps.sh || exit 1
 cmake --preset release >/dev/null || exit 1
-cmake --build --preset release --target onetrip onetrip-master onetrip-memnode onetrip-agent \
-  nemesis_client -- --quiet || exit 1
+cmake --build --preset release --target onetrip_programs nemesis_client -- --quiet || exit 1
 
 root=$PWD
 logs=$root/build/release/nemesis

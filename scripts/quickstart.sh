@@ -24,7 +24,7 @@ if ! cmake --preset release >build/run/configure.log 2>&1; then
   cat build/run/configure.log >&2
   exit 1
 fi
-cmake --build --preset release --target onetrip onetrip-master onetrip-memnode onetrip-agent
+cmake --build --preset release --target onetrip_programs
 
 echo
 "$onetrip" up --dir "$dir" --port "$port" "$@"

@@ -18,18 +18,18 @@ while (($#)); do
 done
 
 scripts/install_deps.sh || exit 1
-cmake --preset release >/dev/null || exit 1
-cmake --build --preset release --target simulate -- --quiet || exit 1
+cmake --preset tests >/dev/null || exit 1
+cmake --build --preset tests --target simulate -- --quiet || exit 1
 
 cores=$(nproc)
-logs=build/release/simulate
+logs=build/tests/simulate
 mkdir -p "$logs"
 echo "simulate.sh: $cores processes for $minutes minutes, seeds from $seed on; logs in $logs"
 pids=()
 for ((core = 0; core < cores; ++core)); do
   # Far apart, so that no seed runs twice.
   first=$((seed * 1000 + core * 100000000))
-  build/release/bin/simulate --minutes "$minutes" --seed "$first" --seeds 200 "$@" \
+  build/tests/bin/simulate --minutes "$minutes" --seed "$first" --seeds 200 "$@" \
     >"$logs/$core.log" 2>&1 &
   pids+=($!)
 done

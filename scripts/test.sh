@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the release, mutants, asan-ubsan, tsan and fuzz presets (or those
-# named as arguments) and runs every test of each (of mutants, the search for planted bugs; of tsan,
-# what has threads). The last line is "N passed, N failed"; a build that fails
+# Installs what is missing, builds the release, tests, asan-ubsan and tsan presets (or those named as
+# arguments) and runs every test of each: of release, those of processes; of tests, all others; of tsan,
+# what has threads. The last line is "N passed, N failed"; a build that fails
 # counts as one failure. The lines before it name what failed, and count what the nemesis had to leave
 # out on this host, if anything. Exit code 0 only when nothing failed.
 #
@@ -10,12 +10,12 @@ set -uo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
 
 presets=("$@")
-((${#presets[@]})) || presets=(release mutants asan-ubsan tsan fuzz)
+((${#presets[@]})) || presets=(release tests asan-ubsan tsan)
 jobs=$(nproc)
 started=$SECONDS
 
-# What each part comes to, one line each: "passed N", "failed N", "skipped N" or "told NAME", a name of what
-# failed. A file, because parts run side by side.
+# What each part comes to, one line each: "passed N", "failed N", "skipped N", "told NAME", a name of what failed,
+# or "beside NAME", of what failed beside others and passed alone. A file, because parts run side by side.
 results=build/results
 note() { printf '%s\n' "$*" >>"$results"; }
 sum_of() { awk -v what="$1" '$1 == what { sum += $2 } END { print sum + 0 }' "$results"; }
@@ -34,26 +34,21 @@ if setarch "$(uname -m)" -R true 2>/dev/null; then steady=(setarch "$(uname -m)"
 
 # build PRESET: true when all of it is built that is run here.
 build() {
-  local target=()
-  [[ $1 != asan-ubsan && $1 != tsan ]] || target=(--target onetrip_tests)
   cmake --preset "$1" >"build/$1-configure.log" 2>&1 || { cat "build/$1-configure.log"; return 1; }
-  cmake --build --preset "$1" "${target[@]}" -- -j "$jobs" --quiet
+  cmake --build --preset "$1" -- -j "$jobs" --quiet
 }
 
-# work_ahead PRESET LATER...: does what else there is while tests of PRESET wait for their processes rather than
-# for the processors: runs what only simulates, time included, so that a busy host breaks none of it, and builds
-# the later ones. A build that fails fails again, and is told, when its turn comes.
+# work_ahead PRESET...: does what else there is while tests wait for their processes rather than for the
+# processors: builds these presets, and runs of them what only simulates, time included, so that a busy host
+# breaks none of it. A build that fails fails again, and is told, when its turn comes.
 ahead=
 work_ahead() {
   (
     renice -n 19 "$BASHPID"
-    run_ctest "$1" simulated >"build/$1-simulated.log" 2>&1
-    for preset in "${@:2}"; do
+    for preset in "$@"; do
       build "$preset" || continue
-      case $preset in
-        mutants) run_ctest "$preset" all >"build/$preset-simulated.log" 2>&1 ;;
-        asan-ubsan) run_ctest "$preset" simulated >"build/$preset-simulated.log" 2>&1 ;;
-      esac
+      # No simulation has threads.
+      [[ $preset == tsan ]] || run_ctest "$preset" simulated >"build/$preset-simulated.log" 2>&1
     done
   ) >build/ahead.log 2>&1 &
   ahead=$!
@@ -67,7 +62,7 @@ end_ahead() {
   ahead=
   for preset in "${presets[@]}"; do
     [[ -f build/$preset-simulated.log ]] || continue
-    echo "=== $preset: simulation, which was run above, beside others"
+    echo "=== $preset: simulations and house checks, which were run above, beside others"
     cat "build/$preset-simulated.log"
   done
 }
@@ -108,12 +103,13 @@ add_counts() {
   fi
 }
 
-# run_ctest PRESET all | simulated | others: every case of ctest, or those that only simulate, or all but those;
+# run_ctest PRESET all | simulated | others: every case of ctest, or those that only simulate or read, or all but
+# those;
 # never compat and cluster, whose cases are counted one by one below; of tsan, not what stands in one file with
 # what has threads, has none and takes long. Of the cases that passed nothing is shown; build/PRESET/Testing has
 # everything.
 run_ctest() {
-  local report=$PWD/build/$1/$2.xml good bad simulated='^(sim_tests|explore_tests)\.' left_out='^(compat|cluster)$'
+  local report=$PWD/build/$1/$2.xml good bad simulated='^(sim_tests|explore_tests|house)\.' left_out='^(compat|cluster)$'
   local only=()
   [[ $1 != tsan ]] || left_out+='|/ExtentsTest\.'
   # It replaces the preset's own choice.
@@ -129,14 +125,15 @@ run_ctest() {
 
 # run_python PRESET NAME COMMAND...: a program whose last line has the counts; count_python counts.
 run_python() {
-  timeout 1500 "${steady[@]}" python3 -B "${@:3}" 2>&1 | tee "build/$1/$2.log"
+  timeout 2400 "${steady[@]}" python3 -B "${@:3}" 2>&1 | tee "build/$1/$2.log"
 }
 count_python() {
   local good bad left_out
   read -r good bad left_out < <(
     sed -nE '$s/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 \4/p' "build/$1/$2.log")
   note skipped "${left_out:-0}"
-  sed -nE "s/^(failed: |FAIL +)/told $1: $2: /p" "build/$1/$2.log" >>"$results"
+  sed -nE -e "s/^failed: /told $1: $2: /p" -e "s/^failed beside others, passed alone: /beside $1: $2: /p" \
+    "build/$1/$2.log" >>"$results"
   add_counts "$1: $2" "$good" "$bad"
 }
 
@@ -182,25 +179,23 @@ for ((i = 0; i < ${#presets[@]}; ++i)); do
     note failed 1
     continue
   fi
-  if [[ $preset == fuzz ]]; then
-    echo "=== $preset: run ($(date +%T))"
-    run_fuzz "$preset"
-    continue
+  if [[ $preset != release ]]; then
+    if [[ -f build/$preset-simulated.log ]]; then
+      echo "=== $preset: unit tests ($(date +%T))"
+      run_ctest "$preset" others
+    else
+      echo "=== $preset: all tests ($(date +%T))"
+      run_ctest "$preset" all
+    fi
+    if [[ $preset == asan-ubsan ]]; then
+      echo "=== $preset: fuzz targets ($(date +%T))"
+      run_fuzz "$preset"
+    fi
   fi
   # The agents of the sanitizer builds are driven by the unit tests' sockets; against redis-server's
   # deadlines they would be too slow.
-  if [[ $preset != release && $preset != dev ]]; then
-    echo "=== $preset: unit and simulation tests ($(date +%T))"
-    if [[ ! -f build/$preset-simulated.log ]]; then
-      run_ctest "$preset" all
-    elif [[ $preset != mutants ]]; then
-      run_ctest "$preset" others
-    fi
-    continue
-  fi
-  echo "=== $preset: unit and house tests ($(date +%T))"
-  run_ctest "$preset" others
-  work_ahead "$preset" "${presets[@]:i+1}"
+  [[ $preset == release || $preset == dev ]] || continue
+  work_ahead "${presets[@]:i+1}"
   echo "=== $preset: compatibility tests ($(date +%T))"
   # Side by side, for each mostly waits for its servers. Under engine snapshot all keys are records:
   # the other form that a key can have.
@@ -231,6 +226,7 @@ for ((i = 0; i < ${#presets[@]}; ++i)); do
 done
 end_ahead
 
+sed -n 's/^beside /=== failed beside others, passed alone: /p' "$results"
 sed -n 's/^told /=== failed: /p' "$results" | tee build/failed.log
 skipped=$(sum_of skipped)
 failed=$(sum_of failed)

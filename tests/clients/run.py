@@ -104,7 +104,7 @@ def main():
         for step in STEPS:
             if step not in done:
                 failed += 1
-                print("FAIL  %s: %s" % (name, step))
+                print("failed: %s: %s" % (name, step))
         if rest:
             print("      %s said: %s" % (name, rest[-2000:].rstrip()))
     print("%d passed, %d failed" % (passed, failed))

@@ -90,7 +90,10 @@ class Hosts(Network):
                    self.address(target) + "/32")
 
     def ask(self, agent, command):
-        return self.call(self.host_of(agent), 6379, [command])[0]
+        lines = self.call(self.host_of(agent), 6379, [command])
+        assert lines, "agent %d (which ended with %s) does not answer %s; it says %s" % (
+            agent, self.agents[agent].poll(), command, self.log("agent-%d" % agent))
+        return lines[0]
 
     def is_served(self, agent, name):
         """Returns true if an INCR and a new key are written at once."""

@@ -81,7 +81,7 @@ class Network:
         wait_until(ready, name + " is ready")
 
     def call(self, host, port, commands):
-        """redis-cli in the namespace: its output lines."""
+        """redis-cli in the namespace: its output lines, of which there are none if the connection breaks."""
         done = subprocess.run(["ip", "netns", "exec", self.space(host), "redis-cli", "-p",
                                str(port)], input=b"".join(commands), capture_output=True,
                               timeout=120, check=False)

@@ -16,7 +16,8 @@ TOO_LONG_S = 100
 
 
 class Filler:
-    """Sets keys on all agents until each has refused several in a row for want of memory."""
+    """Sets keys on all agents until each has refused most of several batches in a row for want of memory: the last
+    keys that fit come one by one, each behind a wait."""
 
     def __init__(self, cluster, value, agents=2):
         self.cluster, self.value, self.agents = cluster, value, agents
@@ -40,7 +41,7 @@ class Filler:
                     else:
                         done += 1
                         self.keys.append(name)
-                refused = 0 if done else refused + 1
+                refused = 0 if done > BATCH // 4 else refused + 1
         finally:
             for client in clients:
                 client.close()

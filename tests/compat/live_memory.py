@@ -192,16 +192,18 @@ def value_too_large(context):
 
 
 def longest_ping_ms(client, run):
-    """The longest PING of `client` while run() does what it does on a thread beside."""
+    """(longest, all): the longest PING of `client` while run() does what it does on a thread beside, and how long
+    that takes."""
     longest = 0
     thread = threading.Thread(target=run)
+    started = time.monotonic()
     thread.start()
     while thread.is_alive():
         begun = time.monotonic()
         client.call("PING")
         longest = max(longest, time.monotonic() - begun)
     thread.join()
-    return longest * 1000
+    return longest * 1000, (time.monotonic() - started) * 1000
 
 
 @test("values of 64 MiB come and go, and others are served meanwhile")
@@ -215,9 +217,10 @@ def large_values(context):
                            "SETRANGE": ("SETRANGE", "k", 1 << 20, "middle"),
                            "BITCOUNT": ("BITCOUNT", "k"), "DUMP": ("DUMP", "k")}.items():
             run = lambda: replies.__setitem__(name, client.call(*call).value)
-            longest = longest_ping_ms(other, run)
-            # Milliseconds if nothing else runs here, which is no promise of this machine's.
-            assert longest < 1000, "%s: a PING took %.0f ms" % (name, longest)
+            longest, whole = longest_ping_ms(other, run)
+            # Milliseconds if nothing else runs here, which is no promise of this machine's. An agent that does not
+            # serve others meanwhile answers when it is done.
+            assert longest < max(1000, whole * .8), "%s: a PING took %.0f ms of %.0f" % (name, longest, whole)
         assert replies["SET"] == b"OK" and replies["GET"] == large
         assert replies["APPEND"] == b"%d" % (len(large) + 4)
         changed = bytearray(large + b"tail")

@@ -1,7 +1,8 @@
 // Writes the inputs that tests/fuzz/corpus keeps for the targets of the control plane and of
 // images: fuzz_seeds DIR. Every message in them is one of a real encoder; the bytes around them are
 // as the comment at the head of each target says. To be run again when a message has changed:
-//   cmake --build --preset fuzz --target fuzz_seeds && build/fuzz/bin/fuzz_seeds tests/fuzz/corpus
+//   cmake --build --preset asan-ubsan --target fuzz_seeds && build/asan-ubsan/bin/fuzz_seeds
+//   tests/fuzz/corpus
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

@@ -22,7 +22,7 @@ struct GenerationOptions {
   uint64_t seed = 1;  // the run's seed
   uint32_t clients = 6;
   uint32_t operations = 150;  // for each client
-  bool plain = false;         // none with flushes and swaps
+  bool plain = false;         // without flushes and swaps
 };
 
 class Generation {
@@ -37,6 +37,11 @@ class Generation {
   [[nodiscard]] uint64_t number() const { return number_; }
   [[nodiscard]] const std::vector<Command>& program(uint32_t client) const {
     return program_[client];
+  }
+  // Returns true if flushes and swaps of one take the other's keys away.
+  [[nodiscard]] bool SharesKeyspacesWith(const Generation& other) const {
+    return kind_ != Kind::kPlain && other.kind_ != Kind::kPlain &&
+           first_database_ == other.first_database_;
   }
   // In which database of the agents a client works.
   [[nodiscard]] uint32_t DatabaseOf(uint32_t client) const {

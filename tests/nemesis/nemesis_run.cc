@@ -176,6 +176,8 @@ std::shared_ptr<Generation> NemesisRun::TakeAndRead() {
   const std::lock_guard lock(flush_mutex_);
   std::shared_ptr<Generation> generation = TakeLeft();
   if (generation != nullptr) ReadAll(generation.get());
+  const std::lock_guard generations_lock(generations_mutex_);
+  closing_ = nullptr;
   return generation;
 }
 
@@ -315,15 +317,28 @@ std::shared_ptr<Generation> NemesisRun::EnterGeneration() {
   std::shared_ptr<Generation>& generation = generations_[number];
   if (generation == nullptr) {
     const auto agents = static_cast<uint32_t>(options_.agents.size());
-    generation = std::make_shared<Generation>(
-        number, GenerationOptions{.seed = options_.seed,
-                                  .clients = agents * options_.clients_per_agent,
-                                  .operations = options_.operations,
-                                  .plain = options_.flush_all});
+    GenerationOptions drawn{.seed = options_.seed,
+                            .clients = agents * options_.clients_per_agent,
+                            .operations = options_.operations,
+                            .plain = options_.flush_all};
+    std::shared_ptr<Generation> made = std::make_shared<Generation>(number, drawn);
+    if (IsToBeReadBefore(*made)) {
+      drawn.plain = true;
+      made = std::make_shared<Generation>(number, drawn);
+    }
+    generation = std::move(made);
     if (flushing_ || NowNs() < may_flush_until_ns_) NoteFlushIn(generation);
   }
   generation->Enter();
   return generation;
+}
+
+bool NemesisRun::IsToBeReadBefore(const Generation& generation) const {
+  const auto shares = [&](const std::shared_ptr<Generation>& other) {
+    return other != nullptr && generation.SharesKeyspacesWith(*other);
+  };
+  return shares(closing_) || std::any_of(generations_.begin(), generations_.end(),
+                                         [&](const auto& other) { return shares(other.second); });
 }
 
 std::shared_ptr<Generation> NemesisRun::TakeLeft() {
@@ -334,6 +349,7 @@ std::shared_ptr<Generation> NemesisRun::TakeLeft() {
     if (!over || !it->second->IsLeft()) continue;
     std::shared_ptr<Generation> generation = std::move(it->second);
     generations_.erase(it);
+    closing_ = generation;
     return generation;
   }
   return nullptr;

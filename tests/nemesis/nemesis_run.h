@@ -116,6 +116,9 @@ class NemesisRun {
   void Note(size_t agent, const Command& command, const std::string& reply, Ending ending);
   // The generation of this moment, entered.
   std::shared_ptr<Generation> EnterGeneration();
+  // Returns true if one is still to be read whose keys this one would take away: the closer may be
+  // far behind on a busy host. REQUIRES: generations_mutex_ is held.
+  [[nodiscard]] bool IsToBeReadBefore(const Generation& generation) const;
   // One that is over and left by all, taken out; null if there is none.
   std::shared_ptr<Generation> TakeLeft();
   [[nodiscard]] uint64_t EndOf(uint64_t generation) const;
@@ -133,6 +136,7 @@ class NemesisRun {
   std::atomic<uint64_t> next_once_{0};
   std::mutex generations_mutex_;
   std::map<uint64_t, std::shared_ptr<Generation>> generations_;
+  std::shared_ptr<Generation> closing_;  // taken out, and not read yet
   // A FLUSHALL that is under way: in which histories, and at which places. Guarded likewise.
   bool flushing_ = false;
   uint64_t may_flush_until_ns_ = 0;  // one of unknown outcome

@@ -195,6 +195,19 @@ TEST(NemesisGenerationTest, FlushesAndSwapsStayInDatabasesOfTheirOwn) {
   }
 }
 
+TEST(NemesisGenerationTest, DatabasesAreUsedAgainAndThenShared) {
+  const GenerationOptions options{.seed = 3, .clients = 4, .operations = 100};
+  const auto share = [&](uint64_t one, uint64_t other) {
+    return Generation(one, options).SharesKeyspacesWith(Generation(other, options));
+  };
+  EXPECT_TRUE(share(87, 129));
+  EXPECT_FALSE(share(87, 126));
+  EXPECT_FALSE(share(87, 88)) << "that one is plain";
+  GenerationOptions plain = options;
+  plain.plain = true;
+  EXPECT_FALSE(Generation(87, options).SharesKeyspacesWith(Generation(129, plain)));
+}
+
 TEST(NemesisGrowthTest, EachKindOfLossIsTold) {
   Growth growth;
   const Growth::BatchPtr batch = growth.Begin(0);

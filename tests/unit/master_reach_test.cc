@@ -2,6 +2,7 @@
 // back.
 #include <gtest/gtest.h>
 
+#include "client_core/base/planted_bug.h"
 #include "tests/unit/master_repair_fixture.h"
 
 namespace onetrip {
@@ -43,6 +44,32 @@ class MasterReachTest : public MasterRepairTest {
     Resolve();
     Answer(a, RepairKind::kScrubRegisters);
     TakeOver();
+  }
+  // Those that work reach no majority, one that waits does, but for a node that has nothing yet.
+  void WorkersReachNoMajorityAndAWaiterAllButAnEmptyNode() {
+    CutNode1({a});
+    RepairWithoutIt();
+    bench.Say(a, Misses({}));
+    PassUntilBack();
+    ASSERT_EQ(StateOf(1), "copying");
+    TakeOver();
+    c = bench.AddAgent();
+    bench.Say(c, Misses({1}));
+    Pass(3 * bench.options.reach_settle_ms + 200);
+    EXPECT_EQ(HoldOf(a), nullptr) << "others work, and one that waits has no say";
+    for (const StreamId agent : {a, b}) bench.Say(agent, Misses({2}));
+    // They stop whenever they are asked to, and can repair nothing.
+    for (int i = 0; i < 50 && !view().IsOut(NodeId{1}); ++i) {
+      for (const StreamId agent : {a, b, c}) {
+        const RepairMessage* repair = RepairOf(agent);
+        if (HoldOf(agent) != nullptr) Holds(agent);
+        if (repair != nullptr && answered.insert(repair->id).second) {
+          bench.Say(agent, RepairedMessage{repair->id, false, "a node is not reached"});
+        }
+        bench.TakeOver(agent);
+      }
+      Pass(100);
+    }
   }
   // Until the node may be back.
   void PassUntilBack() { Pass(bench.options.reach_back_ms + 200); }
@@ -209,35 +236,20 @@ TEST_F(MasterReachTest, AnAgentThatWaitsToJoinHasNoSay) {
       << Status().unreached;
 }
 
-// The one that works reaches no majority, the one that waits does, but for a node that has nothing
-// yet.
 TEST_F(MasterReachTest, ANodeOnWhichNothingLivesGoesForOneThatWaitsToJoin) {
-  CutNode1({a});
-  RepairWithoutIt();
-  bench.Say(a, Misses({}));
-  PassUntilBack();
-  ASSERT_EQ(StateOf(1), "copying");
-  TakeOver();
-  c = bench.AddAgent();
-  bench.Say(c, Misses({1}));
-  Pass(3 * bench.options.reach_settle_ms + 200);
-  EXPECT_EQ(HoldOf(a), nullptr) << "others work, and one that waits has no say";
-  for (const StreamId agent : {a, b}) bench.Say(agent, Misses({2}));
-  // They stop whenever they are asked to, and can repair nothing.
-  for (int i = 0; i < 50 && !view().IsOut(NodeId{1}); ++i) {
-    for (const StreamId agent : {a, b, c}) {
-      const RepairMessage* repair = RepairOf(agent);
-      if (HoldOf(agent) != nullptr) Holds(agent);
-      if (repair != nullptr && answered.insert(repair->id).second) {
-        bench.Say(agent, RepairedMessage{repair->id, false, "a node is not reached"});
-      }
-      bench.TakeOver(agent);
-    }
-    Pass(100);
-  }
+  WorkersReachNoMajorityAndAWaiterAllButAnEmptyNode();
   EXPECT_TRUE(view().IsOut(NodeId{1}));
   EXPECT_FALSE(view().IsOut(NodeId{2}));
 }
+
+#ifdef ONETRIP_PLANTED_BUGS
+TEST_F(MasterReachTest, PlantedBugEmptyNodeStaysIsFound) {
+  TEST_planted_bug = Bug::kEmptyNodeStays;
+  WorkersReachNoMajorityAndAWaiterAllButAnEmptyNode();
+  EXPECT_FALSE(view().IsOut(NodeId{1}));
+  TEST_planted_bug = Bug::kNone;
+}
+#endif
 
 TEST_F(MasterReachTest, ANodeOnWhichNothingLivesGoesForWhoeverIsToBegin) {
   CutNode1({a});
