@@ -17,6 +17,7 @@
 #include "client_core/base/planted_bug.h"
 #include "client_core/base/status.h"
 #include "client_core/coro/maybe_task.h"
+#include "client_core/coro/sync.h"
 #include "client_core/coro/task.h"
 #include "client_core/index/claim_rules.h"
 #include "client_core/index/directory.h"
@@ -95,8 +96,8 @@ class Index {
                                      const SearchResult& search, SlotWord committed,
                                      RoundTripPtr writes, Entry* entry);
 
-  // Splits `table` in two, or waits a little if another worker splits it. REQUIRES: the caller
-  // holds no pin. kOutOfMemory: no memory for another subtable, or the directory is at its depth.
+  // Splits `table` in two, or waits a little if others split it. REQUIRES: the caller holds no
+  // pin. kOutOfMemory: no memory for another subtable, or the directory is at its depth.
   // The in-flight guard is the caller's, which has left the slots; entered when it was needed.
   Task<Status> Split(Quiesce::InFlightGuard& in_flight, Subtable table);
   // Returns true if memory was taken for subtables that nothing names, and that is not free.
@@ -258,8 +259,14 @@ class Index {
     // WRITEs of this worker may be on their way to it: no other worker may have it.
     bool may_be_written = false;
   };
-  // False: another coroutine of this worker is at it. Else it is kept away.
-  bool BeginSplitting(uint32_t entry);
+  // A split that a coroutine of this worker is at. Others that would split the same subtable share
+  // its answer: each that asked for memory itself would wait for it anew.
+  struct SplitUnderWay {
+    explicit SplitUnderWay(Executor& executor) : has_asked(executor) {}
+    Event has_asked;  // for memory, if it needs any
+    Status memory;
+  };
+  using Splitting = std::map<uint32_t, std::shared_ptr<SplitUnderWay>>;  // by directory entry
   // REQUIRES: as of Split().
   Task<Result<Spare>> TakeSpare();
   void GiveBack(Spare spare);
@@ -322,7 +329,7 @@ class Index {
   LocationCache cache_;
   IndexMetrics metrics_;
   uint64_t empty_sequence_ = 0;
-  std::vector<uint32_t> splitting_;  // directory entries that a coroutine of this worker splits
+  Splitting splitting_;
   UnfinishedSplits unfinished_;
   std::vector<Spare> spares_;  // that may be written yet
   // By directory entry: written whole, and it is not known whether the entry names it.

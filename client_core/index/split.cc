@@ -119,34 +119,42 @@ void Index::GiveBack(Spare spare) {
   }
 }
 
-// Two coroutines of one worker would write the same word, which SNAPSHOT takes for one writer.
-bool Index::BeginSplitting(uint32_t entry) {
-  const bool is_at_it = std::find(splitting_.begin(), splitting_.end(), entry) != splitting_.end();
-  if (!is_at_it) splitting_.push_back(entry);
-  return !is_at_it;
-}
-
+// One coroutine of a worker at a time: two would write the same word, which SNAPSHOT takes for one
+// writer.
 Task<Status> Index::Split(Quiesce::InFlightGuard& in_flight, Subtable table) {
-  if (!BeginSplitting(table.entry)) {
+  const auto [at, is_ours] = splitting_.try_emplace(table.entry);
+  if (!is_ours) {
+    const std::shared_ptr<SplitUnderWay> other = at->second;
+    co_await other->has_asked.Wait();
+    if (other->memory.code() == StatusCode::kOutOfMemory) co_return other->memory;
     co_await context_.executor.SleepFor(uint64_t{context_.options.wait_timer_us} * 1000);
     co_return Status::Ok();
   }
-  const absl::Cleanup ended = [&] { std::erase(splitting_, table.entry); };
+  const auto own = at->second = std::make_shared<SplitUnderWay>(context_.executor);
+  const absl::Cleanup ended = [&] { splitting_.erase(table.entry); };
   const Allocator::Holder holder(allocator_);
   const Result<Spare> spare = co_await TakeSpare();
+  own->memory = spare.status();
+  own->has_asked.Set();
   if (!spare.ok()) co_return spare.status();
   co_return co_await SplitFrom(in_flight, table.entry, table.depth, spare.value());
 }
 
 Task<Status> Index::FinishSplit(Quiesce::InFlightGuard& in_flight, uint32_t entry) {
   unfinished_.Done(entry);
-  if (Planted(Bug::kSplitLeftUnfinished) || !BeginSplitting(entry)) co_return Status::Ok();
-  const absl::Cleanup ended = [&] { std::erase(splitting_, entry); };
+  if (Planted(Bug::kSplitLeftUnfinished)) co_return Status::Ok();
+  const auto [at, is_ours] = splitting_.try_emplace(entry);
+  if (!is_ours) co_return Status::Ok();
+  const auto own = at->second = std::make_shared<SplitUnderWay>(context_.executor);
+  own->has_asked.Set();
+  const absl::Cleanup ended = [&] { splitting_.erase(entry); };
   const Allocator::Holder holder(allocator_);
   Status status = co_await SplitFrom(in_flight, entry, std::nullopt, Spare());
   if (status.code() == StatusCode::kNotFound) {
+    own->has_asked.Reset();
     const Result<Spare> spare = co_await TakeSpare();
-    status = spare.status();
+    status = own->memory = spare.status();
+    own->has_asked.Set();
     if (spare.ok()) status = co_await SplitFrom(in_flight, entry, std::nullopt, spare.value());
   }
   if (!status.ok()) NoteUnfinished(entry);

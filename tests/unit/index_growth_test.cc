@@ -259,5 +259,42 @@ TEST(IndexGrowthTest, LookupsTakeOneRoundTripOrTwo) {
   writer->Leave();
 }
 
+Task<void> SplitFirst(IndexWorker* worker, Status* status) {
+  Quiesce::InFlightGuard in_flight(worker->context().quiesce);
+  in_flight.LeaveSlots();
+  *status = co_await worker->index().Split(in_flight, worker->index().SubtableAt(0));
+}
+
+// One of them asks for the child's memory, for as long as it may come back. Were the others to ask
+// behind it, each would wait as long again.
+TEST(IndexGrowthTest, SplitsOfOneSubtableAreRefusedTogether) {
+  constexpr int kSplits = 8;
+  SimExecutor executor(1);
+  TestCluster cluster(executor.clock(), {.nodes = 3, .replicas = 3, .node_bytes = 16ULL << 20});
+  IndexWorker worker(cluster, executor, MakeSim(cluster, executor),
+                     DataPathOptions{.memory_wait_ms = 20});
+  ASSERT_TRUE(BlockOn(executor, worker.Open()).ok());
+  const SizeClass like_subtables = SizeClass::For(kSubtableBytes);
+  GlobalAddr last;
+  while (true) {
+    const Result<GlobalAddr> addr = worker.Allocate(like_subtables);
+    if (!addr.ok()) break;
+    last = addr.value();
+  }
+  // What is retired is awaited, and comes no sooner than the pin goes.
+  EpochPin pin = worker.reclaimer().Pin();
+  worker.allocator().Retire(last, like_subtables);
+
+  const uint64_t began_ns = executor.NowNs();
+  std::vector<Status> statuses(kSplits);
+  std::vector<Task<void>> splits;
+  for (Status& status : statuses) splits.push_back(SplitFirst(&worker, &status));
+  BlockOn(executor, RunAll(std::move(splits)));
+  for (const Status& status : statuses) EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);
+  EXPECT_LT(executor.NowNs() - began_ns, 2 * 20'000'000U);
+  pin.Release();
+  worker.Leave();
+}
+
 }  // namespace
 }  // namespace onetrip
