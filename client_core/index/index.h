@@ -90,8 +90,9 @@ class Index {
                          RoundTripPtr first, SearchResult* result);
 
   // Inserts `committed` after a search that found nothing. Its record is written on all replicas,
-  // or `writes`, which may be null, holds the WRITEs. `entry` is filled when kInserted. PROTOCOLS,
-  // "Inserting by a claim".
+  // or `writes`, which may be null, holds the WRITEs. `entry` is filled when kInserted. After an
+  // error, too, a slot may have named the object. kUnavailable: nothing was inserted; another
+  // insert of the key has no end yet. PROTOCOLS, "Inserting by a claim".
   Task<Result<InsertOutcome>> Insert(Operation& operation, const IndexKey& key,
                                      const SearchResult& search, SlotWord committed,
                                      RoundTripPtr writes, Entry* entry);

@@ -20,6 +20,9 @@
 namespace onetrip {
 namespace {
 
+constexpr Status kRivalRemains(StatusCode::kUnavailable,
+                               "another insert of the key has come to no end");
+
 // Returns false, at once or in the end, when the operation may not wait for that any longer.
 Task<Result<bool>> AwaitEndOfClaim(WorkerContext& context, Operation& operation, Entry claim) {
   Backoff backoff(context, operation);
@@ -83,11 +86,7 @@ Task<Result<InsertOutcome>> Index::Insert(Operation& operation, const IndexKey& 
     if (verdict.ok() && verdict->next == ClaimNext::kGiveWay) {
       // Another claim now would give way again.
       const Result<bool> is_over = co_await AwaitEndOfClaim(context_, operation, verdict->other);
-      const uint64_t most_ns = uint64_t{context_.options.wait_timer_us} * 1000;
-      // Those whom others wait for do not wait long, but they do not hold up their thread either.
-      if (!is_over.ok() || !*is_over) {
-        co_await context_.executor.SleepFor(context_.executor.rng().Below(most_ns));
-      }
+      if (is_over.ok() && !*is_over) co_return kRivalRemains;
     }
     co_return InsertOutcome::kRenew;
   }

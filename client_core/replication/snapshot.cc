@@ -166,15 +166,15 @@ Task<void> Snapshot::FinishRound(SlotWrite write, RoundTripPtr first, Progress p
 // the backup that it is on its way to: a quiesce of slots waits for it, but not for as long as
 // others would wait for this worker. The node may have ended, and be back where only a view tells.
 void Snapshot::StayUntilSettled(const SlotWrite& write, const Quiesce::InFlightGuard& in_slots) {
-  if (write.step != SlotStep::kCommit || stays_ || context_.fabric.settled()) return;
+  if (write.step != SlotStep::kCommit || context_.fabric.settled()) return;
   if (Planted(Bug::kSlotsLeftUnsettled)) return;
-  stays_ = true;
+  stay_until_ns_ = context_.executor.NowNs() + kStayNs;
+  if (std::exchange(stays_, true)) return;
   context_.executor.Spawn(gate_, AwaitSettled(in_slots));
 }
 
 Task<void> Snapshot::AwaitSettled(Quiesce::InFlightGuard /*in_slots*/) {
-  const uint64_t until_ns = context_.executor.NowNs() + kStayNs;
-  while (!stopping_ && !context_.fabric.settled() && context_.executor.NowNs() < until_ns) {
+  while (!stopping_ && !context_.fabric.settled() && context_.executor.NowNs() < stay_until_ns_) {
     co_await context_.executor.SleepFor(uint64_t{context_.options.wait_timer_max_us} * 1000);
   }
   stays_ = false;

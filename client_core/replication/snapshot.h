@@ -114,6 +114,7 @@ class Snapshot : public Engine {
   Gate gate_;
   bool stopping_ = false;
   bool stays_ = false;  // AwaitSettled is under way
+  uint64_t stay_until_ns_ = 0;
 };
 
 // The same slots; keys are held as Safe-Guess registers where that can be (SWARM 5).

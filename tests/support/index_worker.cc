@@ -122,6 +122,28 @@ Task<Result<bool>> IndexWorker::Insert(std::string key, uint64_t value) {
   }
 }
 
+Task<Status> IndexWorker::Claim(std::string key) {
+  const IndexKey index_key = MakeKey(key);
+  Operation operation;
+  Draft draft;
+  Status status = co_await NewRecord(operation, key, 0, &draft);
+  if (!status.ok()) co_return status;
+  SearchResult search;
+  status = co_await index_->Find(operation, index_key, ReadExtent::kKey,
+                                 context_->fabric.NewRoundTrip(), &search);
+  if (!status.ok()) co_return status;
+  CHECK(search.has_empty);
+  const SlotWord word = SlotWord::Make(SlotKind::kObject, index_key.hash.fingerprint(),
+                                       draft.size_class, draft.addr, /*blind=*/false);
+  const Result<SlotOutcome> outcome =
+      co_await engine_->Write(operation, {.slot = search.empty.slot,
+                                          .v_old = search.empty.word.bits(),
+                                          .v_new = ClaimOf(word.bits()),
+                                          .log = GlobalAddr(),
+                                          .step = SlotStep::kClaim});
+  co_return outcome.status();
+}
+
 Task<Result<bool>> IndexWorker::Add(std::string key, uint64_t delta) {
   const IndexKey index_key = MakeKey(key);
   Operation operation;

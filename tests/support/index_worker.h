@@ -28,6 +28,9 @@ class IndexWorker : public MemoryWorker {
 
   // Returns true if the key was added; false if it was there.
   Task<Result<bool>> Insert(std::string key, uint64_t value);
+  // Claims a slot for the key and does no more, as if the worker had ended there. REQUIRES: the key
+  // is not there, and a slot is free for it.
+  Task<Status> Claim(std::string key);
   // Adds to a key's value; false if it is not there.
   Task<Result<bool>> Add(std::string key, uint64_t delta);
   // Returns true if the key was there.

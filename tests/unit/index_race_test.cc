@@ -62,6 +62,53 @@ Task<void> InsertOnce(IndexWorker* worker, std::string key, uint64_t value,
   EXPECT_NE(found.value(), IndexWorker::kMissing);
 }
 
+Task<void> InsertBeside(IndexWorker* worker, Quiesce::InFlightGuard /*in_flight*/, Status* status) {
+  *status = (co_await worker->Insert("key", 1)).status();
+}
+
+// Its owner has ended, and no resolution has come yet. What the insert takes meanwhile is one
+// object or two, not one per try.
+TEST(IndexRaceTest, AnInsertBesideAClaimThatHasNoEndGivesUp) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    IndexSimulation simulation(seed, 2);
+    IndexWorker& other = simulation.worker(0);
+    IndexWorker& inserter = simulation.worker(1);
+    ASSERT_TRUE(BlockOn(simulation.executor(), other.Claim("key")).ok());
+    Status status;
+    simulation.Run([&] {
+      std::vector<Task<void>> tasks;
+      tasks.push_back(InsertBeside(&inserter, {}, &status));
+      return tasks;
+    }());
+    EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+    EXPECT_LE(inserter.allocator().retired_count(), 2U);
+    EXPECT_EQ(LookAtIndex(simulation.cluster()).claims, 1U);
+  }
+}
+
+TEST(IndexRaceTest, SoItDoesWhenAQuiesceOfAllWaitsForIt) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    IndexSimulation simulation(seed, 2);
+    SimExecutor& executor = simulation.executor();
+    IndexWorker& inserter = simulation.worker(1);
+    ASSERT_TRUE(BlockOn(executor, simulation.worker(0).Claim("key")).ok());
+    Status status;
+    Gate gate(executor);
+    Quiesce& quiesce = inserter.context().quiesce;
+    executor.Spawn(gate, InsertBeside(&inserter, Quiesce::InFlightGuard(quiesce), &status));
+    executor.RunUntil(executor.NowNs() + 1'000'000);
+    EXPECT_EQ(gate.inside(), 1U);
+    bool still = false;
+    quiesce.Hold(HoldKind::kAll, [&still] { still = true; });
+    executor.RunUntil(executor.NowNs() + inserter.context().options.op_timeout_ms * 500'000);
+    EXPECT_TRUE(still);
+    EXPECT_EQ(gate.inside(), 0U);
+    EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+    EXPECT_LE(inserter.allocator().retired_count(), 2U);
+    quiesce.Release();
+  }
+}
+
 TEST(IndexRaceTest, OfInsertsOfOneKeyExactlyOneSucceeds) {
   const int seeds = Scaled(60);
   constexpr uint64_t kKeys = 60;
