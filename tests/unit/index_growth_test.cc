@@ -281,7 +281,7 @@ TEST(IndexGrowthTest, SplitsOfOneSubtableAreRefusedTogether) {
     if (!addr.ok()) break;
     last = addr.value();
   }
-  // What is retired is awaited, and comes no sooner than the pin goes.
+  // Retired memory is awaited, and comes no sooner than the pin goes.
   EpochPin pin = worker.reclaimer().Pin();
   worker.allocator().Retire(last, like_subtables);
 
