@@ -7,6 +7,7 @@
 
 #include "client_core/base/check.h"
 #include "client_core/base/log.h"
+#include "client_core/kv/kv.h"
 #include "redis_compat/dispatch/command_context.h"
 #include "redis_compat/dispatch/command_table.h"
 #include "redis_compat/dispatch/dispatch.h"
@@ -23,7 +24,8 @@ Connection::Connection(ConnectionHost& host, UniqueFd fd, uint64_t id, std::stri
           host.executor, socket_.fd(),
           [](void* self) { static_cast<Connection*>(self)->OnReadable(); },
           [](void* self) { static_cast<Connection*>(self)->OnWritable(); }, this),
-      request_memory_(host.executor, host.large_values.requests) {
+      request_memory_(host.executor, host.large_values.requests),
+      waits_for_network_(host.kv.keys_at_once() > 1) {
   InitializeSession(session_, id, host.executor.TurnNs(), host.config);
   if (unix_path_.empty()) {
     TuneTcp(socket_.fd(),
@@ -97,6 +99,14 @@ Task<void> Connection::Run() {
 
 Task<void> Connection::ExecuteBatch() {
   for (size_t i = 0; i < batch_size_ && state_ == State::kOpen; ++i) {
+    if (MayOverlap(batch_[i])) [[unlikely]] {
+      co_await BeginOverlapped(batch_[i]);
+      continue;
+    }
+    if (executing_) [[unlikely]] {
+      co_await AwaitOverlapped();
+      if (state_ != State::kOpen) co_return;
+    }
     ReplyWriter out(output_, session_.protocol);
     CommandContext context{
         session_, host_.hooks, host_.kv, host_.stats, out, ArgumentsOf(batch_[i]), batch_[i].row};
@@ -129,6 +139,8 @@ Task<void> Connection::ExecuteBatch() {
       co_await RelieveOutput();
     }
   }
+  if (executing_) [[unlikely]]
+    co_await AwaitOverlapped();
 }
 
 void Connection::Push(std::string_view bytes) {

@@ -1,7 +1,8 @@
 // Connection: one client from accept to close, served by one coroutine on its worker.
 //
 // The coroutine reads, parses a run of commands, lets the store prefetch their keys, executes them
-// in order and appends their replies to the output buffer. The worker flushes that once per loop
+// in order, or several at a time where each would wait for the network (Overlap), and appends their
+// replies to the output buffer. The worker flushes that once per loop
 // turn, so the replies of a turn leave in one system call. While a command waits (for a memory
 // node, or for room in the output) nothing is read: the client's own socket buffer holds it back.
 #ifndef ONETRIP_FRONTEND_CONNECTION_H_
@@ -11,6 +12,7 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +26,7 @@
 #include "frontend/client_watch.h"
 #include "frontend/connection_host.h"
 #include "frontend/flush_queue.h"
+#include "frontend/overlap.h"
 #include "frontend/query_buffer.h"
 #include "frontend/request_memory.h"
 #include "redis_compat/dispatch/client_info.h"
@@ -132,6 +135,14 @@ class Connection final : private ReplyFlow {
     return {arguments_.data() + command.first_argument, command.argument_count};
   }
   Task<void> ExecuteBatch();
+  // True if the command may run beside those before it. It is a call by itself then: no transaction
+  // takes it, and its reply is sent.
+  [[nodiscard]] bool MayOverlap(const BatchCommand& command) const;
+  // Returns when it is under way, perhaps behind others on its key.
+  Task<void> BeginOverlapped(const BatchCommand& command);
+  Task<void> EndOverlapped(Overlap::Call& call);
+  // Returns when all of them have been answered.
+  Task<void> AwaitOverlapped();
   // Bytes of requests that the open transaction keeps.
   [[nodiscard]] uint64_t QueuedBytes() const {
     return session_.transaction == nullptr ? 0 : session_.transaction->queued_bytes;
@@ -180,7 +191,7 @@ class Connection final : private ReplyFlow {
   WaitFor wait_for_ = WaitFor::kNothing;
   size_t resume_bytes_ = 0;  // Unsent output at which kOutput has been waited for.
   bool flush_queued_ = false;
-  bool executing_ = false;
+  bool executing_ = false;  // between commands: some are under way
   bool paused_ = false;
   std::string pushed_;  // Waits for the running command's reply.
   std::coroutine_handle<> waiter_;
@@ -191,6 +202,9 @@ class Connection final : private ReplyFlow {
   size_t batch_bytes_ = 0;  // Input that the batch occupies.
   RespResult batch_end_ = RespResult::kNeedMore;
   std::vector<std::string_view> arguments_;  // All of the batch.
+
+  const bool waits_for_network_;
+  std::unique_ptr<Overlap> overlap_;  // null: nothing has overlapped lately
 
   ClientWatch watch_;
   uint64_t finishing_since_ns_ = 0;

@@ -130,6 +130,7 @@ void Connection::ReleaseIdleBuffers(uint64_t idle_ns) {
     if (!parser_.in_command()) parser_.Shrink();
   }
   if (output_.empty()) output_.Release();
+  overlap_.reset();
 }
 
 bool Connection::KeepsOthersWaiting() const {
@@ -145,7 +146,8 @@ bool Connection::KeepsOthersWaiting() const {
 
 size_t Connection::memory_bytes() const {
   return sizeof(*this) + input_.capacity() + output_.memory_bytes() +
-         arguments_.capacity() * sizeof(std::string_view);
+         arguments_.capacity() * sizeof(std::string_view) +
+         (overlap_ == nullptr ? 0 : overlap_->memory_bytes());
 }
 
 void Connection::Describe(uint64_t now_ns, ClientSnapshot* snapshot) const {

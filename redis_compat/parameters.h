@@ -40,6 +40,8 @@ class ServerConfig {
   }
   // True if clients of other hosts are refused as long as there is no password.
   [[nodiscard]] bool protected_mode() const { return Live(live_.protected_mode) != 0; }
+  // False: commands of a pipeline run one after the other.
+  [[nodiscard]] bool pipeline_overlap() const { return Live(live_.pipeline_overlap) != 0; }
   // SLOWLOG keeps calls that took at least this long, and this many of them, the last; -1: none.
   [[nodiscard]] int64_t slow_call_us() const { return Live(live_.slow_call_us); }
   [[nodiscard]] uint64_t slow_calls_max() const { return Unsigned(live_.slow_calls_max); }

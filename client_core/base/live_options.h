@@ -15,6 +15,7 @@ namespace onetrip {
 struct LiveOptions {
   std::atomic<int64_t> has_password{0};
   std::atomic<int64_t> protected_mode{0};
+  std::atomic<int64_t> pipeline_overlap{0};
   std::atomic<int64_t> bulk_bytes_max{0};
   std::atomic<int64_t> query_buffer_bytes{0};
   std::atomic<int64_t> maxclients{0};

@@ -60,8 +60,9 @@ struct AgentOptions {
   uint64_t busy_poll_us = 0;  // 0: sleeps at once.
 
   // Clients.
-  std::string requirepass;     // Empty: no password.
-  std::string protected_mode;  // "yes": without a password, clients of this host only; "no".
+  std::string requirepass;       // Empty: no password.
+  std::string pipeline_overlap;  // "yes", or "no": Redis's strict order.
+  std::string protected_mode;    // "yes": without a password, clients of this host only; "no".
   uint64_t maxclients = 0;
   uint64_t timeout_s = 0;        // Idle clients are closed after it; 0: never.
   uint64_t tcp_keepalive_s = 0;  // 0: off.

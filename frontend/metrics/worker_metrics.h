@@ -16,6 +16,7 @@ struct TrafficMetrics {
   Counter reads;   // read() calls that brought bytes.
   Counter writes;  // send() and sendmsg() calls that took bytes.
   Counter commands;
+  Counter overlapped;           // Commands that ran beside others of their pipeline.
   Counter connections;          // Accepted since the start.
   Counter rejected;             // Refused at once: maxclients, protected mode. Worker 0 accepts.
   Counter output_limit_closes;  // Closed for unsent output beyond the limits.

@@ -62,6 +62,9 @@ struct CommandContext {
 
   // Null where replies are kept until all of them are there.
   ReplyFlow* flow = nullptr;
+
+  // Null where the commands before it have been answered.
+  ReplyTurn* turn = nullptr;
 };
 
 }  // namespace onetrip

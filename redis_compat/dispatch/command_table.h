@@ -39,6 +39,9 @@ enum CommandFlag : uint32_t {
   kMayWrite = 1u << 20,         // Changes keys although it is not listed as a write.
   kOtherDatabase = 1u << 21,    // Its second key may be in another database.
   kSelectsDatabase = 1u << 22,  // The commands behind it are about the database it names.
+  // With one key it may run beside the commands before it of one connection, on other keys. It
+  // answers with no large value, or awaits its turn first.
+  kOverlaps = 1u << 23,
 };
 
 // ACL categories, in the order in which COMMAND INFO lists them.

@@ -15,4 +15,8 @@ Task<void> AwaitTaken(CommandContext& context) {
   }
 }
 
+Task<void> AwaitTurn(CommandContext& context) {
+  if (context.turn != nullptr) co_await context.turn->Await();
+}
+
 }  // namespace onetrip

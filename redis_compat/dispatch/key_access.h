@@ -81,6 +81,10 @@ inline bool MustAwaitTaken(const CommandContext& context) {
   return context.answered_large != nullptr || context.out.buffer().size() > ReplyFlow::kMostBytes;
 }
 
+// Goes on when the commands before it have been answered. A call that keeps a share of the budget
+// for values that are read, if only in a reply, awaits it first: what is before it may need one.
+Task<void> AwaitTurn(CommandContext& context);
+
 // Answers with a value, or a part of it, that `holder`, if it is not null, keeps until it is sent.
 inline void ReplyValue(CommandContext& context, std::string_view value,
                        const std::shared_ptr<LargeValue>& holder) {

@@ -47,7 +47,7 @@ void OutputBuffer::AppendAll(OutputBuffer& from) {
 void OutputBuffer::AddChunk(size_t bytes) {
   SealOpen();
   if (open_ != nullptr) memory_bytes_ -= static_cast<size_t>(limit_ - open_.get());
-  const size_t capacity = std::max(bytes, kChunkBytes);
+  const size_t capacity = std::max(bytes, chunk_bytes_);
   open_ = std::make_unique_for_overwrite<char[]>(capacity);
   begin_ = cursor_ = open_.get();
   limit_ = begin_ + capacity;

@@ -23,7 +23,8 @@ class OutputBuffer {
  public:
   static constexpr size_t kChunkBytes = size_t{16} << 10;
 
-  OutputBuffer() = default;
+  // `chunk_bytes`: what it takes at a time, unless a reply needs more.
+  explicit OutputBuffer(size_t chunk_bytes = kChunkBytes) : chunk_bytes_(chunk_bytes) {}
   OutputBuffer(const OutputBuffer&) = delete;
   OutputBuffer& operator=(const OutputBuffer&) = delete;
 
@@ -100,6 +101,7 @@ class OutputBuffer {
   // The open chunk goes to the end of the queue, if anything is in it.
   void SealOpen();
 
+  const size_t chunk_bytes_;
   // The open chunk: [begin_, cursor_) is waiting, [cursor_, limit_) is free.
   std::unique_ptr<char[]> open_;
   char* begin_ = nullptr;

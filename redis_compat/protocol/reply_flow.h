@@ -1,4 +1,5 @@
-// ReplyFlow: how a command that answers more than memory should hold waits for its client.
+// ReplyFlow and ReplyTurn: how a command that answers more than memory should hold waits for its
+// client, and for the commands before it.
 #ifndef ONETRIP_REDIS_COMPAT_PROTOCOL_REPLY_FLOW_H_
 #define ONETRIP_REDIS_COMPAT_PROTOCOL_REPLY_FLOW_H_
 
@@ -19,6 +20,15 @@ class ReplyFlow {
   // connection ends: Session::abandoned. What was taken cannot be rolled back. False: it takes
   // nothing, perhaps before it has sent all that it has to say, and kMostBytes are not reached.
   virtual Task<bool> AwaitTaken() = 0;
+};
+
+// Of a command that runs beside others of its connection, whose replies come first.
+class ReplyTurn {
+ public:
+  virtual ~ReplyTurn() = default;
+  // True if all of them have been answered.
+  [[nodiscard]] virtual bool has_come() const = 0;
+  virtual Task<void> Await() = 0;
 };
 
 }  // namespace onetrip

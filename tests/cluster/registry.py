@@ -77,6 +77,7 @@ def tests():
     import agent_memory  # pylint: disable=unused-import,import-outside-toplevel
     import memory_wear  # pylint: disable=unused-import,import-outside-toplevel
     import node_joins  # pylint: disable=unused-import,import-outside-toplevel
+    import pipelines  # pylint: disable=unused-import,import-outside-toplevel
     import node_moves  # pylint: disable=unused-import,import-outside-toplevel
     import node_replaced  # pylint: disable=unused-import,import-outside-toplevel
     import master_restart  # pylint: disable=unused-import,import-outside-toplevel

@@ -32,6 +32,7 @@ struct CountedWorker {
                              &traffic.reads,
                              &traffic.writes,
                              &traffic.commands,
+                             &traffic.overlapped,
                              &traffic.connections,
                              &traffic.rejected,
                              &traffic.output_limit_closes,

@@ -16,6 +16,12 @@
 namespace onetrip {
 namespace {
 
+// True if `result`, read as kUnlessLarge, lacks the value. Large values wait for memory, one after
+// the other: a command that has some may not wait for more.
+bool IsToCome(const ReadResult& result) {
+  return result.found() && result.record().value.size() != result.record().value_bytes;
+}
+
 // Answers what a read of one string found.
 void ReplyString(CommandContext& context, Status status, const ReadResult& result) {
   StringValue string;
@@ -126,6 +132,7 @@ Task<void> SetWithOptions(CommandContext& context) {
   }
   const std::string_view value = context.argv[2];
   if (!options.is_blind()) {
+    if (options.answer_previous) co_await AwaitTurn(context);
     ConditionalSet set(options, value, deadline_ms);
     co_await SetConditionally(context, set,
                               options.answer_previous ? ReplyPrevious : ReplySetOutcome);
@@ -142,7 +149,16 @@ Task<void> SetWithOptions(CommandContext& context) {
 
 Task<void> GetCommand(CommandContext& context) {
   ReadResult result;
-  const Status status = co_await context.kv.GetBehind(KeyAt(context, 1), &result);
+  Status status;
+  if (context.turn == nullptr) {
+    status = co_await context.kv.GetBehind(KeyAt(context, 1), &result);
+  } else {
+    status = co_await context.kv.GetPart(KeyAt(context, 1), kUnlessLarge, &result);
+    if (IsToCome(result)) {
+      co_await AwaitTurn(context);
+      status = co_await context.kv.Get(KeyAt(context, 1), &result);
+    }
+  }
   ReplyString(context, status, result);
 }
 
@@ -219,12 +235,14 @@ Task<void> SetNxCommand(CommandContext& context) {
 }
 
 Task<void> GetSetCommand(CommandContext& context) {
+  co_await AwaitTurn(context);
   const SetOptions options{.answer_previous = true};
   ConditionalSet set(options, context.argv[2], 0);
   co_await SetConditionally(context, set, ReplyPrevious);
 }
 
 Task<void> GetDelCommand(CommandContext& context) {
+  co_await AwaitTurn(context);
   const Key key = KeyAt(context, 1);
   GetAndDelete mutation;
   const Status status = co_await context.kv.ReadModifyWrite(key, mutation);
@@ -245,12 +263,6 @@ namespace {
 struct Lookup {
   ReadResult result;
   Status status;
-
-  // Large values wait for memory, one after the other: a command that has some may not wait for
-  // more.
-  [[nodiscard]] bool is_to_come() const {
-    return result.found() && result.record().value.size() != result.record().value_bytes;
-  }
 };
 
 Task<void> LookUp(CommandContext& context, size_t index, Lookup* lookup) {
@@ -278,7 +290,7 @@ Task<void> MGetCommand(CommandContext& context) {
       }
     }
     Lookup lookup = std::exchange(batch[i - first], {});
-    if (end == first + 1 || lookup.is_to_come()) {
+    if (end == first + 1 || IsToCome(lookup.result)) {
       PrefetchAhead(context, i, 1);
       lookup.status = co_await context.kv.Get(KeyAt(context, i), &lookup.result);
     }

@@ -1,0 +1,71 @@
+// A connection's commands that are under way together: which ones may be, how they begin and end.
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "frontend/connection.h"
+#include "redis_compat/dispatch/command_table.h"
+#include "redis_compat/dispatch/dispatch.h"
+#include "redis_compat/dispatch/observation.h"
+
+namespace onetrip {
+namespace {
+
+bool HasOneKey(const CommandRow& row, size_t argc) {
+  const bool names_one = argc == 2 && row.keys.first == 1 && row.more_keys.first == 0;
+  return (row.has_one_key() || names_one) && row.AcceptsArgumentCount(argc);
+}
+
+}  // namespace
+
+bool Connection::MayOverlap(const BatchCommand& command) const {
+  if (!waits_for_network_ || batch_size_ == 1 || command.row == nullptr) return false;
+  const CommandRow& row = *command.row;
+  if ((row.flags & kOverlaps) == 0 || !HasOneKey(row, command.argument_count)) return false;
+  const bool is_queued = session_.transaction != nullptr && session_.transaction->open;
+  if (is_queued || session_.monitors || session_.reply_mode != ReplyMode::kOn) return false;
+  // Monitors are shown commands in their order.
+  const Observation& observation = host_.hooks.observation();
+  return host_.config.pipeline_overlap() && !observation.pause.was_begun() &&
+         observation.monitors.load(std::memory_order_relaxed) == 0;
+}
+
+Task<void> Connection::BeginOverlapped(const BatchCommand& command) {
+  if (overlap_ == nullptr) overlap_ = std::make_unique<Overlap>(host_.executor);
+  const std::span<const std::string_view> argv = ArgumentsOf(command);
+  while (overlap_->Has(argv[1])) co_await overlap_->AwaitEnd();
+  if (state_ != State::kOpen) co_return;
+  Overlap::Call& call = overlap_->Add(argv[1], session_.protocol);
+  CommandContext& context = call.context.emplace(session_, host_.hooks, host_.kv, host_.stats,
+                                                 call.out(), argv, command.row);
+  context.first_key = &command.key;
+  context.turn = &call;
+  if (std::exchange(executing_, true)) host_.traffic.overlapped.Add();
+  host_.traffic.commands.Add();
+  if (BeginCommand(context) == CommandStart::kAwait) {
+    host_.executor.Spawn(overlap_->gate(), EndOverlapped(call));
+  } else {
+    overlap_->End(call, output_);
+  }
+}
+
+Task<void> Connection::EndOverlapped(Overlap::Call& call) {
+  CommandContext& context = *call.context;
+  const uint64_t begun_ns = host_.executor.TurnNs();
+  co_await context.command->awaited(context);
+  context.waited_ns = host_.executor.TurnNs() - begun_ns;
+  EndCommand(context);
+  overlap_->End(call, output_);
+  host_.flush_queue.Add(this);
+}
+
+Task<void> Connection::AwaitOverlapped() {
+  while (!overlap_->empty()) co_await overlap_->AwaitEnd();
+  executing_ = false;
+  if (!pushed_.empty()) Push(std::exchange(pushed_, {}));
+  if (output_.size() > kFlushEarlyBytes) co_await RelieveOutput();
+}
+
+}  // namespace onetrip
