@@ -145,6 +145,43 @@ TEST_P(KvTest, OverwritesOfFewKeysRecycleASmallPool) {
   EXPECT_LT(worker_->kv().metrics().allocator->owned_bytes.Value(), 4ULL << 20);
 }
 
+Task<void> SetOrDelete(Kv* kv, std::string key, bool sets) {
+  NewRecord record;
+  record.head = "v";
+  bool existed = false;
+  Status status;
+  if (sets) status = co_await kv->Set({0, key}, record);
+  if (!sets) status = co_await kv->Delete({0, key}, &existed);
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+Task<void> SetOrDeleteBoth(Kv* kv, std::string key, bool sets) {
+  std::vector<Task<void>> both;
+  both.push_back(SetOrDelete(kv, "a" + key, sets));
+  both.push_back(SetOrDelete(kv, "b" + key, sets));
+  co_await WhenAll(std::move(both));
+}
+
+// The second count waits until the first is published.
+TEST(KvCountTest, AWorkerCountsWhatItHasJustWritten) {
+  constexpr uint64_t kKeys = 50;
+  SimExecutor executor(1);
+  TestCluster cluster(executor.clock(), {.nodes = 3, .replicas = 3, .node_bytes = 32ULL << 20});
+  TestWorker worker(cluster, executor,
+                    std::make_unique<SimFabric>(executor, cluster.endpoints(), SimFabricOptions()),
+                    EngineKind::kSwarm);
+  worker.Start();
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    BlockOn(executor, SetOrDeleteBoth(&worker.kv(), std::to_string(i), true));
+    EXPECT_EQ(worker.CountKeys(), 2 * i + 2);
+  }
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    BlockOn(executor, SetOrDeleteBoth(&worker.kv(), std::to_string(i), false));
+    EXPECT_EQ(worker.CountKeys(), 2 * (kKeys - i - 1));
+  }
+  worker.Stop();
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, KvTest,
                          testing::Values(EngineKind::kSwarm, EngineKind::kSnapshot,
                                          EngineKind::kRaw, EngineKind::kAbd),

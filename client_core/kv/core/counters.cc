@@ -100,10 +100,15 @@ Task<Status> Counters::CountKeys(uint32_t database, uint64_t* keys) {
     const Status status = co_await core_.context.fabric.Post(round_trip);
     if (!status.ok()) co_return status;
     for (uint32_t i = 0; i < end - first; ++i) {
+      if (first + i == core_.context.membership.index.value) continue;
       for (const uint64_t word : counters[i]->words) {
         if (word >> 32 == keyspace.value) sum += static_cast<uint32_t>(word);
       }
     }
+  }
+  // What this worker has counted may not be published yet: whoever asks may have written just now.
+  for (const Tally& tally : tallies_) {
+    if (tally.keyspace == keyspace) sum += tally.count;
   }
   // Counts are modulo 2^32; a momentary minus is one delete ahead of its insert's count.
   *keys = sum > 0x80000000U ? 0 : sum;
