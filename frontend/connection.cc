@@ -25,6 +25,7 @@ Connection::Connection(ConnectionHost& host, UniqueFd fd, uint64_t id, std::stri
           [](void* self) { static_cast<Connection*>(self)->OnReadable(); },
           [](void* self) { static_cast<Connection*>(self)->OnWritable(); }, this),
       request_memory_(host.executor, host.large_values.requests),
+      batch_(host.kv.keys_at_once() > 1 ? kNetworkBatchMax : kBatchMax),
       waits_for_network_(host.kv.keys_at_once() > 1) {
   InitializeSession(session_, id, host.executor.TurnNs(), host.config);
   if (unix_path_.empty()) {

@@ -8,7 +8,6 @@
 #ifndef ONETRIP_FRONTEND_CONNECTION_H_
 #define ONETRIP_FRONTEND_CONNECTION_H_
 
-#include <array>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
@@ -77,8 +76,10 @@ class Connection final : private ReplyFlow {
  private:
   friend class FlushQueue;
 
-  // Commands parsed ahead, so that the keys of all of them can be prefetched before the first runs.
+  // Commands parsed ahead, so that the keys of all of them can be prefetched before the first runs,
+  // or that all of them wait for the network at the same time.
   static constexpr size_t kBatchMax = 16;
+  static constexpr size_t kNetworkBatchMax = 64;
   // A read takes no more than this, or what the running command is known to need: one client's
   // pipeline must not keep the others waiting.
   static constexpr size_t kReadMaxBytes = size_t{16} << 10;
@@ -197,7 +198,7 @@ class Connection final : private ReplyFlow {
   std::coroutine_handle<> waiter_;
   size_t input_needed_ = 1;  // Bytes to come before parsing again makes sense.
 
-  std::array<BatchCommand, kBatchMax> batch_{};
+  std::vector<BatchCommand> batch_;  // as many as it may have
   size_t batch_size_ = 0;
   size_t batch_bytes_ = 0;  // Input that the batch occupies.
   RespResult batch_end_ = RespResult::kNeedMore;

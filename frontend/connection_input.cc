@@ -19,7 +19,7 @@ void Connection::ParseBatch() {
   batch_end_ = RespResult::kCommand;
   const RespLimits limits = LimitsOf(session_, host_.config);
   // AUTH changes what the parser must enforce behind it.
-  const size_t most = limits.must_authenticate ? 1 : kBatchMax;
+  const size_t most = limits.must_authenticate ? 1 : batch_.size();
   const std::string_view data = input_.data();
   while (batch_size_ < most) {
     batch_end_ = parser_.Next(data.substr(batch_bytes_), limits);

@@ -146,7 +146,7 @@ bool Connection::KeepsOthersWaiting() const {
 
 size_t Connection::memory_bytes() const {
   return sizeof(*this) + input_.capacity() + output_.memory_bytes() +
-         arguments_.capacity() * sizeof(std::string_view) +
+         arguments_.capacity() * sizeof(std::string_view) + batch_.size() * sizeof(BatchCommand) +
          (overlap_ == nullptr ? 0 : overlap_->memory_bytes());
 }
 
