@@ -100,7 +100,7 @@ Task<void> Connection::Run() {
 
 Task<void> Connection::ExecuteBatch() {
   for (size_t i = 0; i < batch_size_ && state_ == State::kOpen; ++i) {
-    if (MayOverlap(batch_[i])) [[unlikely]] {
+    if (waits_for_network_ && MayOverlap(batch_[i])) [[unlikely]] {
       co_await BeginOverlapped(batch_[i]);
       continue;
     }

@@ -136,8 +136,8 @@ class Connection final : private ReplyFlow {
     return {arguments_.data() + command.first_argument, command.argument_count};
   }
   Task<void> ExecuteBatch();
-  // True if the command may run beside those before it. It is a call by itself then: no transaction
-  // takes it, and its reply is sent.
+  // True if the command may run beside those before it: no transaction takes it, and its reply is
+  // sent. REQUIRES: the store waits for a network.
   [[nodiscard]] bool MayOverlap(const BatchCommand& command) const;
   // Returns when it is under way, perhaps behind others on its key.
   Task<void> BeginOverlapped(const BatchCommand& command);

@@ -21,7 +21,7 @@ bool HasOneKey(const CommandRow& row, size_t argc) {
 }  // namespace
 
 bool Connection::MayOverlap(const BatchCommand& command) const {
-  if (!waits_for_network_ || batch_size_ == 1 || command.row == nullptr) return false;
+  if (batch_size_ == 1 || command.row == nullptr) return false;
   const CommandRow& row = *command.row;
   if ((row.flags & kOverlaps) == 0 || !HasOneKey(row, command.argument_count)) return false;
   const bool is_queued = session_.transaction != nullptr && session_.transaction->open;

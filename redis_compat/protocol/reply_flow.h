@@ -22,7 +22,7 @@ class ReplyFlow {
   virtual Task<bool> AwaitTaken() = 0;
 };
 
-// Of a command that runs beside others of its connection, whose replies come first.
+// The turn of a command that runs beside others of its connection, whose replies come first.
 class ReplyTurn {
  public:
   virtual ~ReplyTurn() = default;

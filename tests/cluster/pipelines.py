@@ -104,7 +104,7 @@ def _long_values(context):
                 for _ in range(3):
                     commands = [rng.choice([("GET", key), ("SET", key, values[key], "GET"), ("STRLEN", key)])
                                 for key in rng.choices(list(values), k=12)]
-                    # The agent need not keep replies that nobody takes.
+                    # The agent need not keep replies that are not taken.
                     sender = threading.Thread(target=lambda sent=commands: client.send_raw(
                         b"".join(encode([to_bytes(arg) for arg in one]) for one in sent)))
                     sender.start()

@@ -106,7 +106,7 @@ Task<Status> Counters::CountKeys(uint32_t database, uint64_t* keys) {
       }
     }
   }
-  // What this worker has counted may not be published yet: whoever asks may have written just now.
+  // This worker's own counts may not be published yet: whoever asks may have written just now.
   for (const Tally& tally : tallies_) {
     if (tally.keyspace == keyspace) sum += tally.count;
   }
