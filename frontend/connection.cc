@@ -101,8 +101,12 @@ Task<void> Connection::Run() {
 Task<void> Connection::ExecuteBatch() {
   for (size_t i = 0; i < batch_size_ && state_ == State::kOpen; ++i) {
     if (waits_for_network_ && MayOverlap(batch_[i])) [[unlikely]] {
-      co_await BeginOverlapped(batch_[i]);
-      continue;
+      while (IsKeyUnderWay(batch_[i])) co_await overlap_->AwaitEnd();
+      if (state_ != State::kOpen) break;
+      if (MayOverlap(batch_[i])) {
+        BeginOverlapped(batch_[i]);
+        continue;
+      }
     }
     if (executing_) [[unlikely]] {
       co_await AwaitOverlapped();

@@ -139,8 +139,12 @@ class Connection final : private ReplyFlow {
   // True if the command may run beside those before it: no transaction takes it, and its reply is
   // sent. REQUIRES: the store waits for a network.
   [[nodiscard]] bool MayOverlap(const BatchCommand& command) const;
-  // Returns when it is under way, perhaps behind others on its key.
-  Task<void> BeginOverlapped(const BatchCommand& command);
+  // REQUIRES: MayOverlap().
+  [[nodiscard]] bool IsKeyUnderWay(const BatchCommand& command) const {
+    return overlap_ != nullptr && overlap_->Has(ArgumentsOf(command)[1]);
+  }
+  // REQUIRES: its key is not under way.
+  void BeginOverlapped(const BatchCommand& command);
   Task<void> EndOverlapped(Overlap::Call& call);
   // Returns when all of them have been answered.
   Task<void> AwaitOverlapped();
@@ -156,6 +160,9 @@ class Connection final : private ReplyFlow {
   // Returns when CLIENT PAUSE lets the command run.
   Task<void> WaitForPause(std::span<const std::string_view> argv);
   Task<bool> AwaitTaken() override;
+  Task<void> Relieve() override {
+    if (output_.size() > kFlushEarlyBytes) co_await RelieveOutput();
+  }
   // True if it is time to go on without: its client may want to send more before it takes anything.
   [[nodiscard]] bool TakesNothing(uint64_t now_ns) const {
     return state_ == State::kOpen && output_.size() <= kMostBytes &&

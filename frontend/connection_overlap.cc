@@ -1,4 +1,5 @@
 // A connection's commands that are under way together: which ones may be, how they begin and end.
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <span>
@@ -32,17 +33,17 @@ bool Connection::MayOverlap(const BatchCommand& command) const {
          observation.monitors.load(std::memory_order_relaxed) == 0;
 }
 
-Task<void> Connection::BeginOverlapped(const BatchCommand& command) {
+void Connection::BeginOverlapped(const BatchCommand& command) {
   if (overlap_ == nullptr) overlap_ = std::make_unique<Overlap>(host_.executor);
+  if (!overlap_->empty()) host_.traffic.overlapped.Add();
   const std::span<const std::string_view> argv = ArgumentsOf(command);
-  while (overlap_->Has(argv[1])) co_await overlap_->AwaitEnd();
-  if (state_ != State::kOpen) co_return;
   Overlap::Call& call = overlap_->Add(argv[1], session_.protocol);
   CommandContext& context = call.context.emplace(session_, host_.hooks, host_.kv, host_.stats,
                                                  call.out(), argv, command.row);
   context.first_key = &command.key;
+  context.flow = this;
   context.turn = &call;
-  if (std::exchange(executing_, true)) host_.traffic.overlapped.Add();
+  executing_ = true;
   host_.traffic.commands.Add();
   if (BeginCommand(context) == CommandStart::kAwait) {
     host_.executor.Spawn(overlap_->gate(), EndOverlapped(call));
@@ -55,9 +56,14 @@ Task<void> Connection::EndOverlapped(Overlap::Call& call) {
   CommandContext& context = *call.context;
   const uint64_t begun_ns = host_.executor.TurnNs();
   co_await context.command->awaited(context);
-  context.waited_ns = host_.executor.TurnNs() - begun_ns;
+  // The commands before it have taken the rest.
+  const uint64_t took_ns = host_.executor.TurnNs() - begun_ns;
+  context.waited_ns = took_ns - std::min(took_ns, call.awaited_ns());
+  if (context.started_ns != 0) context.started_ns += call.awaited_ns();
   EndCommand(context);
   overlap_->End(call, output_);
+  // A reply may keep memory that others wait for.
+  if (state_ == State::kDropped) output_.Clear();
   host_.flush_queue.Add(this);
 }
 
@@ -65,7 +71,7 @@ Task<void> Connection::AwaitOverlapped() {
   while (!overlap_->empty()) co_await overlap_->AwaitEnd();
   executing_ = false;
   if (!pushed_.empty()) Push(std::exchange(pushed_, {}));
-  if (output_.size() > kFlushEarlyBytes) co_await RelieveOutput();
+  co_await Relieve();
 }
 
 }  // namespace onetrip

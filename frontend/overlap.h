@@ -1,9 +1,10 @@
 // Overlap: the commands of one connection that are under way at the same time, so that a pipeline
 // waits for the network once for several of them rather than for each.
 //
-// Two of them never have the same key, and their replies are taken in the order of the commands:
-// the client cannot tell that one was done before the other. Another client can. Each reply waits
-// in a buffer of its own for those before it. Thread rule: the connection's worker.
+// Two of them never have the same key, and their replies are taken in the order of the commands.
+// A client that is alone on its keys cannot tell that one was done before the other; others can,
+// and two reads of one pipeline may be of different moments. Each reply waits in a buffer of its
+// own for those before it. Thread rule: the connection's worker.
 #ifndef ONETRIP_FRONTEND_OVERLAP_H_
 #define ONETRIP_FRONTEND_OVERLAP_H_
 
@@ -42,18 +43,23 @@ class Overlap {
 
     [[nodiscard]] bool has_come() const override { return &overlap_.calls_.front() == this; }
     Task<void> Await() override {
+      const uint64_t begun_ns = overlap_.executor_.NowNs();
       while (!has_come()) co_await overlap_.AwaitEnd();
+      awaited_ns_ += overlap_.executor_.NowNs() - begun_ns;
     }
+    // How long it has awaited its turn.
+    [[nodiscard]] uint64_t awaited_ns() const { return awaited_ns_; }
 
    private:
     friend class Overlap;
     std::string_view key_;
     ReplyWriter out_;
     Overlap& overlap_;
+    uint64_t awaited_ns_ = 0;
     bool is_done_ = false;
   };
 
-  explicit Overlap(Executor& executor) : gate_(executor), ended_(executor) {}
+  explicit Overlap(Executor& executor) : executor_(executor), gate_(executor), ended_(executor) {}
   Overlap(const Overlap&) = delete;
   Overlap& operator=(const Overlap&) = delete;
 
@@ -83,6 +89,7 @@ class Overlap {
 
   OutputBuffer* NewBuffer();
 
+  Executor& executor_;
   Gate gate_;
   Event ended_;
   std::vector<std::unique_ptr<OutputBuffer>> buffers_;

@@ -16,7 +16,9 @@ Task<void> AwaitTaken(CommandContext& context) {
 }
 
 Task<void> AwaitTurn(CommandContext& context) {
-  if (context.turn != nullptr) co_await context.turn->Await();
+  if (context.turn == nullptr) co_return;
+  co_await context.turn->Await();
+  if (context.flow != nullptr) co_await context.flow->Relieve();
 }
 
 }  // namespace onetrip

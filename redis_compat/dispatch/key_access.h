@@ -81,8 +81,9 @@ inline bool MustAwaitTaken(const CommandContext& context) {
   return context.answered_large != nullptr || context.out.buffer().size() > ReplyFlow::kMostBytes;
 }
 
-// Goes on when the commands before it have been answered. A call that keeps a share of the budget
-// for values that are read, if only in a reply, awaits it first: what is before it may need one.
+// Goes on when the commands before it have been answered, and there is room for a large reply, or
+// the connection ends: Session::abandoned. A call that keeps a share of the budget for values that
+// are read, if only in a reply, awaits it first: what is before it may need one.
 Task<void> AwaitTurn(CommandContext& context);
 
 // Answers with a value, or a part of it, that `holder`, if it is not null, keeps until it is sent.

@@ -20,6 +20,8 @@ class ReplyFlow {
   // connection ends: Session::abandoned. What was taken cannot be rolled back. False: it takes
   // nothing, perhaps before it has sent all that it has to say, and kMostBytes are not reached.
   virtual Task<bool> AwaitTaken() = 0;
+  // Goes on when the client has taken so much of what was answered that there is room for more.
+  virtual Task<void> Relieve() = 0;
 };
 
 // The turn of a command that runs beside others of its connection, whose replies come first.

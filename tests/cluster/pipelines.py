@@ -98,6 +98,12 @@ def _long_values(context):
             for key, value in values.items():
                 assert client.call("SET", key, value).value == b"OK"
 
+        # Clients that leave: what was read for them keeps no memory from others.
+        for turn in range(6):
+            client = cluster.connect(agent=1)
+            client.send_raw(b"".join(encode([b"GET", b"key%d" % ((turn + i) % len(sizes))]) for i in range(16)))
+            client.close()
+
         def read(seed):
             rng = random.Random(seed)
             with cluster.connect(agent=1, timeout_s=60.0) as client:

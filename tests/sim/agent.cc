@@ -24,6 +24,7 @@ class SlowClient final : public ReplyFlow {
     if (takes_it) Take();
     co_return takes_it;
   }
+  Task<void> Relieve() override { (void)co_await AwaitTaken(); }
   void Take() {
     taken_ += output_.TEST_ToString();
     output_.Clear();

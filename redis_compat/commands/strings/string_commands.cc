@@ -133,6 +133,7 @@ Task<void> SetWithOptions(CommandContext& context) {
   const std::string_view value = context.argv[2];
   if (!options.is_blind()) {
     if (options.answer_previous) co_await AwaitTurn(context);
+    if (context.session.abandoned) co_return;
     ConditionalSet set(options, value, deadline_ms);
     co_await SetConditionally(context, set,
                               options.answer_previous ? ReplyPrevious : ReplySetOutcome);
@@ -156,6 +157,7 @@ Task<void> GetCommand(CommandContext& context) {
     status = co_await context.kv.GetPart(KeyAt(context, 1), kUnlessLarge, &result);
     if (IsToCome(result)) {
       co_await AwaitTurn(context);
+      if (context.session.abandoned) co_return;
       status = co_await context.kv.Get(KeyAt(context, 1), &result);
     }
   }
@@ -236,6 +238,7 @@ Task<void> SetNxCommand(CommandContext& context) {
 
 Task<void> GetSetCommand(CommandContext& context) {
   co_await AwaitTurn(context);
+  if (context.session.abandoned) co_return;
   const SetOptions options{.answer_previous = true};
   ConditionalSet set(options, context.argv[2], 0);
   co_await SetConditionally(context, set, ReplyPrevious);
@@ -243,6 +246,7 @@ Task<void> GetSetCommand(CommandContext& context) {
 
 Task<void> GetDelCommand(CommandContext& context) {
   co_await AwaitTurn(context);
+  if (context.session.abandoned) co_return;
   const Key key = KeyAt(context, 1);
   GetAndDelete mutation;
   const Status status = co_await context.kv.ReadModifyWrite(key, mutation);
