@@ -38,8 +38,8 @@ void Connection::BeginOverlapped(const BatchCommand& command) {
   if (!overlap_->empty()) host_.traffic.overlapped.Add();
   const std::span<const std::string_view> argv = ArgumentsOf(command);
   Overlap::Call& call = overlap_->Add(argv[1], session_.protocol);
-  CommandContext& context = call.context.emplace(session_, host_.hooks, host_.kv, host_.stats,
-                                                 call.out(), argv, command.row);
+  CommandContext& context = call.context.emplace(
+      CommandContext{session_, host_.hooks, host_.kv, host_.stats, call.out(), argv, command.row});
   context.first_key = &command.key;
   context.flow = this;
   context.turn = &call;
