@@ -288,6 +288,7 @@ TEST(IndexGrowthTest, SplitsOfOneSubtableAreRefusedTogether) {
   const uint64_t began_ns = executor.NowNs();
   std::vector<Status> statuses(kSplits);
   std::vector<Task<void>> splits;
+  splits.reserve(kSplits);
   for (Status& status : statuses) splits.push_back(SplitFirst(&worker, &status));
   BlockOn(executor, RunAll(std::move(splits)));
   for (const Status& status : statuses) EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);
