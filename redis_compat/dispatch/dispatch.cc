@@ -151,7 +151,9 @@ bool WritesSomething(const Session& session, std::span<const std::string_view> a
                      [](const QueuedCommand& queued) { return Writes(*queued.row()); });
 }
 
-CommandStart BeginCommand(CommandContext& context) {
+namespace {
+
+[[gnu::always_inline]] inline CommandStart Begin(CommandContext& context) {
   Session& session = context.session;
   if (session.reply_mode == ReplyMode::kOff || session.reply_mode == ReplyMode::kSkip)
       [[unlikely]] {
@@ -189,6 +191,12 @@ CommandStart BeginCommand(CommandContext& context) {
   EndCommand(context);
   return CommandStart::kAnswered;
 }
+
+}  // namespace
+
+CommandStart BeginCommand(CommandContext& context) { return Begin(context); }
+
+[[gnu::cold]] CommandStart BeginBeside(CommandContext& context) { return Begin(context); }
 
 Task<void> QueueCommand(CommandContext& context) {
   do {
