@@ -45,7 +45,7 @@ void Connection::BeginOverlapped(const BatchCommand& command) {
   context.turn = &call;
   executing_ = true;
   host_.traffic.commands.Add();
-  if (BeginBeside(context) == CommandStart::kAwait) {
+  if (BeginCommand(context) == CommandStart::kAwait) {
     host_.executor.Spawn(overlap_->gate(), EndOverlapped(call));
   } else {
     overlap_->End(call, output_);

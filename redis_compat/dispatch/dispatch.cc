@@ -151,9 +151,7 @@ bool WritesSomething(const Session& session, std::span<const std::string_view> a
                      [](const QueuedCommand& queued) { return Writes(*queued.row()); });
 }
 
-namespace {
-
-[[gnu::always_inline]] inline CommandStart Begin(CommandContext& context) {
+CommandStart BeginCommand(CommandContext& context) {
   Session& session = context.session;
   if (session.reply_mode == ReplyMode::kOff || session.reply_mode == ReplyMode::kSkip)
       [[unlikely]] {
@@ -191,12 +189,6 @@ namespace {
   EndCommand(context);
   return CommandStart::kAnswered;
 }
-
-}  // namespace
-
-CommandStart BeginCommand(CommandContext& context) { return Begin(context); }
-
-[[gnu::cold]] CommandStart BeginBeside(CommandContext& context) { return Begin(context); }
 
 Task<void> QueueCommand(CommandContext& context) {
   do {

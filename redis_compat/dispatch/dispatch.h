@@ -49,10 +49,6 @@ bool WritesSomething(const Session& session, std::span<const std::string_view> a
 // context.argv is not empty.
 CommandStart BeginCommand(CommandContext& context);
 
-// The same for a command that runs beside others. A function of its own: the other one has a single
-// caller, which saves a tenth of what a GET costs.
-CommandStart BeginBeside(CommandContext& context);
-
 // Accounts for a command that BeginCommand() left to be awaited.
 void EndCommand(CommandContext& context);
 
