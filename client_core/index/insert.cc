@@ -3,8 +3,7 @@
 //   (1) search both combined buckets; a committed entry: use it            (the caller's Find)
 //   (2) an empty slot becomes TENTATIVE(object) at the primary: a claim; behind it, in the same
 //       batch, search both buckets again
-//   (3) a committed entry, or a claim of the key that comes before ours: take ours out, back to
-//   (1);
+//   (3) a committed entry, or a claim of the key that comes before ours: take ours out, to (1);
 //       a claim that comes behind ours: wait until it is gone
 //   (4) the backups become COMMITTED, then the primary
 //
