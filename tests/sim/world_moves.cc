@@ -57,10 +57,17 @@ bool World::MakeRoom() {
 }
 
 Task<void> World::DeleteBallast(Agent* agent) {
+  constexpr size_t kLarge = 4096;
   trace_.Note("the pool is full: large values are deleted");
-  for (const Command& set : plan_.program.front()) {
-    if (set.size() < 2 || !set[1].starts_with(kBallast)) continue;
-    const Command command{"DEL", set[1]};
+  std::set<std::string> keys;
+  for (const auto& commands : plan_.program) {
+    for (const Command& set : commands) {
+      const bool is_set = set.size() > 2 && set[0] == "SET";
+      if (is_set && (set[1].starts_with(kBallast) || set[2].size() >= kLarge)) keys.insert(set[1]);
+    }
+  }
+  for (const std::string& key : keys) {
+    const Command command{"DEL", key};
     const size_t index = history_.Start(kDeleter, command, executor_.NowNs());
     std::string reply;
     co_await agent->Execute(&command, &reply);
