@@ -50,13 +50,23 @@ bool SimExecutor::RunAProcess(bool amid_turn) {
   const size_t count = processes_.size();
   const uint64_t now_ns = manual_clock_.NowNs();
   size_t at = count == 0 ? 0 : next_process_ % count;
+  uint64_t earliest_ns = TimerHeap::kNever;
+  bool has_asked = false;
+  seen_earliest_ns_.reset();
   for (size_t i = 0; i < count; ++i) {
     SimProcess* process = processes_[at];
     ++next_process_;
     if (++at == count) at = 0;
     if (amid_turn && !process->amid_turn()) continue;
-    if (process->MayRun(now_ns) && process->RunReady()) return true;
+    const uint64_t may_run_ns = process->MayRunNs(now_ns);
+    if (may_run_ns > now_ns) {
+      earliest_ns = std::min(earliest_ns, may_run_ns);
+      continue;
+    }
+    if (process->RunReady()) return true;
+    has_asked = true;
   }
+  if (!has_asked) seen_earliest_ns_ = earliest_ns;
   return false;
 }
 
@@ -70,9 +80,14 @@ uint64_t SimExecutor::EarliestNs() const {
   return earliest_ns;
 }
 
+uint64_t SimExecutor::EarliestOfScan() const {
+  if (!seen_earliest_ns_) return EarliestNs();
+  return IsHeldUp() ? *seen_earliest_ns_ : std::min(*seen_earliest_ns_, timers().EarliestNs());
+}
+
 bool SimExecutor::RunOnce() {
   if (!RunReady()) {
-    const uint64_t earliest_ns = EarliestNs();
+    const uint64_t earliest_ns = EarliestOfScan();
     if (earliest_ns == TimerHeap::kNever) return false;
     manual_clock_.AdvanceTo(earliest_ns);
     RunReady();
@@ -192,9 +207,10 @@ void SimProcess::Kill() {
 }
 
 void SimProcess::GoOn() {
-  const bool was_amid_turn = amid_turn();
+  const bool was_amid_turn = std::exchange(amid_turn_, true);
   stack_->Resume();
-  if (was_amid_turn != amid_turn()) was_amid_turn ? --world_.amid_turn_ : ++world_.amid_turn_;
+  amid_turn_ = stack_->amid_turn();
+  if (was_amid_turn != amid_turn_) was_amid_turn ? --world_.amid_turn_ : ++world_.amid_turn_;
 }
 
 void SimProcess::FinishTurn() {
@@ -203,12 +219,6 @@ void SimProcess::FinishTurn() {
   GoOn();
   hurries_ = false;
   CHECK(!amid_turn());
-}
-
-bool SimProcess::MayRun(uint64_t world_ns) const {
-  if (paused_ || dead_) return false;
-  const bool may_begin = !ready_.empty() || (stack_ == nullptr && has_pollers());
-  return EarliestWorldNs() <= world_ns || (may_begin && !amid_turn());
 }
 
 bool SimProcess::RunReady() {

@@ -71,6 +71,8 @@ class SimExecutor final : private SimClockHolder, public Executor {
   void NoteHeldUp(uint64_t late_ns);
   // When the next timer of the world or of a process is due; kNever if there is none.
   [[nodiscard]] uint64_t EarliestNs() const;
+  // The same right behind a RunReady() that has found nothing.
+  [[nodiscard]] uint64_t EarliestOfScan() const;
 
   std::vector<SimProcess*> processes_;  // in the order of their creation
   size_t next_process_ = 0;
@@ -78,6 +80,9 @@ class SimExecutor final : private SimClockHolder, public Executor {
   uint32_t amid_turn_ = 0;                    // processes
   std::optional<uint64_t> held_up_since_ns_;  // something of the world
   uint64_t held_up_max_ns_ = 0;
+  // What the last RunAProcess() saw: when the processes have something to do next, if it asked
+  // none.
+  std::optional<uint64_t> seen_earliest_ns_;
 };
 
 // The clock of one process: the world's, set off, running fast or slow, and stepping.
@@ -147,8 +152,13 @@ class SimProcess final : private SkewedClockHolder, public Executor {
 
  private:
   friend class SimExecutor;
-  // False: RunReady() would do nothing at `world_ns`, which is now.
-  [[nodiscard]] bool MayRun(uint64_t world_ns) const;
+  // When RunReady() may have something to do, `world_ns` being now; kNever: not before others act.
+  [[nodiscard]] uint64_t MayRunNs(uint64_t world_ns) const {
+    if (paused_ || dead_) return TimerHeap::kNever;
+    if (amid_turn()) return goes_on_ns_;
+    const bool may_begin = !ready_.empty() || (stack_ == nullptr && has_pollers());
+    return may_begin ? world_ns : TimerWorldNs();
+  }
   bool RunReady();
   // One step of the executor; returns whether there was one.
   bool TakeTurn();
@@ -156,7 +166,7 @@ class SimProcess final : private SkewedClockHolder, public Executor {
   void GoOn();
   // Ends the turn that it is amid, if any, without standing still.
   void FinishTurn();
-  [[nodiscard]] bool amid_turn() const { return stack_ != nullptr && stack_->amid_turn(); }
+  [[nodiscard]] bool amid_turn() const { return amid_turn_; }
   // When it has something to do next; kNever while it is paused.
   [[nodiscard]] uint64_t EarliestWorldNs() const {
     if (paused_ || dead_) return TimerHeap::kNever;
@@ -185,6 +195,7 @@ class SimProcess final : private SkewedClockHolder, public Executor {
   mutable uint64_t changes_seen_ = 0;
   bool paused_ = false;
   bool dead_ = false;
+  bool amid_turn_ = false;          // as stack_ says
   std::unique_ptr<Fiber> stack_;    // null: it cannot stand still amid a turn
   std::optional<Spawned> spawned_;  // the next turn begins with it
   bool gate_was_open_ = true;

@@ -54,12 +54,18 @@ Task<Status> BlockSweeper::CollectFreed(OwnBlock& block, const std::vector<bool>
   }
   Status status = co_await context_.fabric.Post(round_trip);
   if (!status.ok()) co_return status;
+  uint64_t any = 0;
+  for (int replica = 0; replica < replicas; ++replica) {
+    for (uint32_t i = 0; i < kBitmapWords; ++i) any |= words[replica][i];
+  }
+  if (any == 0) co_return Status::Ok();
   for (uint32_t i = 0; i < kBitmapWords; ++i) {
-    const GlobalAddr word = bitmap + i * 8;
     uint64_t bits = words[0][i];
     for (int replica = 1; replica < replicas; ++replica) {
       bits |= words[replica][i] & BitsOf(*unused, i);
     }
+    if (bits == 0) continue;
+    const GlobalAddr word = bitmap + i * 8;
     for (const Uncollected& known : uncollected_) {
       if (known.word == word) bits &= ~known.bits;
     }

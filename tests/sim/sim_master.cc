@@ -119,6 +119,7 @@ void SimMaster::Begin(uint64_t cluster) {
       Coordinator::Create(options_, disk_, cluster, ++lives_, NowUs(), unix_us, &reason);
   if (!made.ok()) return Fail("it cannot start: " + reason);
   coordinator_ = std::move(made.value());
+  ++changes_;
   // This life may hear of the time from a member that heard none for long.
   told_us_ -= std::min(told_us_, settings_.time_lead_ms * 1000);
   trace_.Note("the master starts, epoch " + std::to_string(coordinator_->view().epoch.value));
@@ -147,11 +148,14 @@ bool SimMaster::SettledMoves(std::vector<NodeId>* drained) const {
   if (!up() || writing_.has_value() || newest_view_->epoch != coordinator_->view().epoch) {
     return false;
   }
+  if (std::exchange(unsettled_as_of_, changes_) == changes_) return false;
   const StatusReply reply = coordinator_->Status(NowUs());
+  if (!reply.moving.empty() && !reply.moving.ends_with("no room for them")) return false;
+  unsettled_as_of_.reset();
   for (const MemberStatusInfo& member : reply.status.members) {
     if (member.state == "drained") drained->push_back(NodeId{static_cast<uint16_t>(member.node)});
   }
-  return reply.moving.empty() || reply.moving.ends_with("no room for them");
+  return true;
 }
 
 void SimMaster::SetPaused(bool paused) {
@@ -282,6 +286,7 @@ void SimMaster::Drive(const EventFn& event, const SettleFn& settle) {
   Writing writing{{}, settle, {}};
   if (store_failing_) writing.before = *coordinator_;
   event(*coordinator_, NowUs());
+  ++changes_;
   writing.effects = coordinator_->TakeEffects();
   if (writing.effects.change.empty()) {
     if (settle) settle(true);
@@ -311,6 +316,7 @@ void SimMaster::OnWritten(void* arg) {
     master.Save(writing.effects.change);
   } else {
     master.coordinator_ = std::move(*writing.before);
+    ++master.changes_;
   }
   if (writing.settle) writing.settle(happened);
   if (happened) master.Perform(std::move(writing.effects));

@@ -129,6 +129,8 @@ class SimMaster final : private ControlConnection::MasterEnd {
 
   // One life.
   std::optional<Coordinator> coordinator_;
+  uint64_t changes_ = 0;                             // of the coordinator, at most
+  mutable std::optional<uint64_t> unsettled_as_of_;  // SettledMoves: `changes_`, when it was false
   bool paused_ = false;
   std::deque<std::function<void()>> inbox_;
   size_t batch_ = 0;  // events of the inbox, to be done before the next tick

@@ -439,10 +439,10 @@ bool World::RunUntilDone(std::string_view what) {
   const auto busy = [this] {
     if (reviving_ > 0) return true;
     return std::any_of(agents_.begin(), agents_.end(), [this](const auto& agent) {
+      if (agent->dead() || agent->gate().inside() == 0 || IsFrozen(agent.get())) return false;
       const bool waits_in_vain =
           !agent->started() && (IsBeyondRepair() || (agent->awaits_network() && !cuts_.empty()));
-      return !agent->dead() && agent->gate().inside() > 0 && !IsFrozen(agent.get()) &&
-             !waits_in_vain;
+      return !waits_in_vain;
     });
   };
   for (uint64_t steps = 0; busy() && failure_.empty(); ++steps) {
