@@ -46,6 +46,7 @@ struct AgentOptions {
   // Storage.
   std::string engine;                // "swarm", "snapshot", "abd" or "raw".
   uint64_t memory_bytes = 0;         // Each embedded memory node has this much.
+  uint64_t replicas = 0;             // Embedded memory nodes.
   uint64_t register_cache_keys = 0;  // Each worker remembers this many.
   uint64_t register_lanes = 0;
   uint64_t large_value_bytes = 0;

@@ -122,6 +122,11 @@ constexpr ParameterRow kRows[] = {
      .max = 64 * kTiB,
      .help = "Memory of each embedded memory node",
      .users = kUserAgent, .fields = {.agent = &AgentOptions::memory_bytes}},
+    {.name = "replicas", .type = Type::kInteger, .default_text = "3", .unit = "nodes", .min = 1,
+     .max = 5,
+     .help = "Embedded memory nodes, each of which holds everything: 1 takes the least memory, "
+             "for a cache; a cluster's master decides for its agents",
+     .users = kUserAgent, .fields = {.agent = &AgentOptions::replicas}},
     {.name = "memory", .type = Type::kSize, .default_text = "1GiB", .min = 16 * kMiB,
      .max = 64 * kTiB,
      .help = "Memory of the node, in whole 16 MiB",

@@ -15,6 +15,13 @@ namespace {
 
 std::string MiB(uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
+// Up to the verb.
+std::string NodesOf(uint16_t count, uint64_t bytes) {
+  const bool is_one = count == 1;
+  return std::to_string(count) + (is_one ? " memory node of " : " memory nodes of ") + MiB(bytes) +
+         (is_one ? " is" : " are");
+}
+
 class EmbeddedWorker final : public WorkerStorage {
  public:
   EmbeddedWorker(Executor& executor, LocalMaster& master, std::unique_ptr<Quiesce> hold,
@@ -53,12 +60,12 @@ class EmbeddedWorker final : public WorkerStorage {
 
 Result<std::unique_ptr<Embedded>> Embedded::Create(const AgentOptions& options, const Clock& clock,
                                                    std::string* reason) {
-  const uint64_t wanted_bytes = options.memory_bytes * kEmbeddedNodes;
+  const auto nodes = static_cast<uint16_t>(options.replicas);
+  const uint64_t wanted_bytes = options.memory_bytes * nodes;
   const uint64_t usable_bytes = UsableMemoryBytes();
-  if (wanted_bytes / kEmbeddedNodes != options.memory_bytes || wanted_bytes > usable_bytes) {
-    *reason = std::to_string(kEmbeddedNodes) + " memory nodes of " + MiB(options.memory_bytes) +
-              " are more than this host's " + MiB(usable_bytes) +
-              " of memory; give a smaller --memory";
+  if (wanted_bytes / nodes != options.memory_bytes || wanted_bytes > usable_bytes) {
+    *reason = NodesOf(nodes, options.memory_bytes) + " more than this host's " + MiB(usable_bytes) +
+              " of memory; give a smaller --memory" + (nodes > 1 ? " or --replicas" : "");
     return Status(StatusCode::kOutOfMemory, "pool larger than memory");
   }
   if (options.databases > kMaxDatabases) {
@@ -66,8 +73,8 @@ Result<std::unique_ptr<Embedded>> Embedded::Create(const AgentOptions& options, 
     return Status(StatusCode::kInvalidArgument, "too many databases");
   }
   ClusterShape shape;
-  shape.nodes = kEmbeddedNodes;
-  shape.replicas = EngineOf(options) == EngineKind::kRaw ? 1 : kEmbeddedNodes;
+  shape.nodes = nodes;
+  shape.replicas = EngineOf(options) == EngineKind::kRaw ? 1 : nodes;
   shape.node_bytes = options.memory_bytes;
   Result<MembershipState> state = MembershipState::Create(shape);
   if (!state.ok()) {
@@ -78,7 +85,7 @@ Result<std::unique_ptr<Embedded>> Embedded::Create(const AgentOptions& options, 
   const View view = state->view();
   std::unique_ptr<Embedded> embedded(
       new Embedded(options, clock, std::move(state.value()), shape.replicas));
-  for (uint16_t i = 0; i < kEmbeddedNodes; ++i) {
+  for (uint16_t i = 0; i < nodes; ++i) {
     Result<std::unique_ptr<MemoryNode>> node = MemoryNode::Create(NodeId{i}, view);
     if (!node.ok()) {
       *reason = "the system does not give " + MiB(options.memory_bytes) +
@@ -106,7 +113,9 @@ Task<Result<std::unique_ptr<WorkerStorage>>> Embedded::Join(LoopExecutor& execut
 }
 
 std::string Embedded::Describe() const {
-  return std::to_string(nodes_.size()) + " embedded memory nodes of " + MiB(options_.memory_bytes);
+  return std::to_string(nodes_.size()) +
+         (nodes_.size() == 1 ? " embedded memory node of " : " embedded memory nodes of ") +
+         MiB(options_.memory_bytes);
 }
 
 PoolUsage Embedded::pool_usage() const {

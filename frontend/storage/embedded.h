@@ -1,4 +1,4 @@
-// Embedded: a whole cluster in this process: master and three memory nodes, reached over shm.
+// Embedded: a whole cluster in this process: master and memory nodes, reached over shm.
 //
 // What a user starts first. The only place that sees master, memory nodes and agent at once.
 #ifndef ONETRIP_FRONTEND_STORAGE_EMBEDDED_H_
@@ -16,8 +16,6 @@
 #include "memnode/memory_node.h"
 
 namespace onetrip {
-
-inline constexpr uint16_t kEmbeddedNodes = 3;
 
 class Embedded final : public Storage {
  public:

@@ -79,9 +79,14 @@ def limits_of_memory(context):
             assert client.call("CONFIG", "SET", name, same).value == b"OK"
 
 
+@test("a full pool of one replica behaves like one of three")
+def full_pool_of_one(context):
+    full_pool(context, "--replicas", "1")
+
+
 @test("a full pool answers OOM; reads and DEL go on; DEL gives memory back")
-def full_pool(context):
-    with context.agent("--memory", "64MiB") as server, server.connect(30) as client:
+def full_pool(context, *extra):
+    with context.agent("--memory", "64MiB", *extra) as server, server.connect(30) as client:
         stored, refused = fill(client, "k")
         # Each replica holds every key, in place and in a buffer: 64 MiB must take far more than a
         # fifth of that in values.

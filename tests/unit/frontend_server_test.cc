@@ -242,7 +242,12 @@ TEST(ServerTest, StartFailuresAreOneLineThatNamesTheCause) {
   }
   options.memory_bytes = 1ULL << 45;
   EXPECT_FALSE(Embedded::Create(options, clock, &reason).ok());
-  EXPECT_NE(reason.find("give a smaller --memory"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("3 memory nodes of 33554432 MiB are more"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("give a smaller --memory or --replicas"), std::string::npos) << reason;
+  options.replicas = 1;
+  EXPECT_FALSE(Embedded::Create(options, clock, &reason).ok());
+  EXPECT_NE(reason.find("1 memory node of 33554432 MiB is more"), std::string::npos) << reason;
+  EXPECT_TRUE(reason.ends_with("give a smaller --memory")) << reason;
   options.memory_bytes = 8ULL << 20;
   EXPECT_FALSE(Embedded::Create(options, clock, &reason).ok());
   EXPECT_NE(reason.find("give a larger --memory"), std::string::npos) << reason;
