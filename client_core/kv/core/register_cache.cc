@@ -27,8 +27,7 @@ RegisterCache::~RegisterCache() {
 
 CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
                                      const RegisterHeader& header, const RegisterShape& shape) {
-  if (const auto found = by_addr_.find(word.addr().bits()); found != by_addr_.end()) {
-    CachedRegister* entry = found->second;
+  if (CachedRegister* entry = KnownAt(word.addr()); entry != nullptr) {
     if (entry->handle.ref.incarnation == header.incarnation) {
       // Another key of the same hash may have taken its place.
       table_.Put(PlaceOf(entry));
@@ -46,13 +45,13 @@ CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
   ref.shape = shape;
   CachedRegister* entry =
       entries_.New(key, word, ref, SizeClass(header.buffer_class), clock_, context_.executor);
-  if (const auto kept = kept_.find(ref.addr.bits()); kept != kept_.end()) {
-    if (kept->second.ref.incarnation == ref.incarnation) {
-      entry->live = std::move(kept->second.live);
+  if (Kept* kept = kept_.Find(ref.addr.bits()); kept != nullptr) {
+    if (kept->ref.incarnation == ref.incarnation) {
+      entry->live = std::move(kept->live);
     } else {
-      for (const OutBuffer& buffer : kept->second.live) Retire(buffer, kept->second.buffer_class);
+      for (const OutBuffer& buffer : kept->live) Retire(buffer, kept->buffer_class);
     }
-    kept_.erase(kept);
+    kept_.Erase(ref.addr.bits());
   }
   entry->position = static_cast<uint32_t>(ring_.size());
   ring_.push_back(entry);
@@ -77,7 +76,7 @@ RegisterPlace RegisterCache::PlaceOf(CachedRegister* entry) const {
 void RegisterCache::Remove(CachedRegister* entry) {
   const RegisterPlace* place = table_.Find(entry->hash);
   if (place != nullptr && place->entry == entry) table_.Erase(entry->hash);
-  by_addr_.erase(entry->handle.ref.addr.bits());
+  by_addr_.Erase(entry->handle.ref.addr.bits());
   ring_[entry->position] = ring_.back();
   ring_[entry->position]->position = entry->position;
   ring_.pop_back();
@@ -116,16 +115,15 @@ void RegisterCache::Forget(GlobalAddr addr) {
 void RegisterCache::Drop(GlobalAddr addr) {
   ++forgotten_;
   deleting_.erase(addr.bits());
-  if (const auto found = by_addr_.find(addr.bits()); found != by_addr_.end()) {
-    CachedRegister* entry = found->second;
+  if (CachedRegister* entry = KnownAt(addr); entry != nullptr) {
     for (const OutBuffer& buffer : entry->live) Retire(buffer, entry->buffer_class);
     entry->live.clear();
     entry->gone = true;
     Remove(entry);
   }
-  if (const auto kept = kept_.find(addr.bits()); kept != kept_.end()) {
-    for (const OutBuffer& buffer : kept->second.live) Retire(buffer, kept->second.buffer_class);
-    kept_.erase(kept);
+  if (const Kept* kept = kept_.Find(addr.bits()); kept != nullptr) {
+    for (const OutBuffer& buffer : kept->live) Retire(buffer, kept->buffer_class);
+    kept_.Erase(addr.bits());
   }
 }
 
@@ -149,31 +147,25 @@ void RegisterCache::LetGoOfForeign() {
     live->erase(std::remove_if(live->begin(), live->end(), is_foreign), live->end());
   };
   for (CachedRegister* entry : ring_) let_go(&entry->live);
-  for (auto& [addr, kept] : kept_) let_go(&kept.live);
-  absl::erase_if(kept_, [](const auto& kept) { return kept.second.live.empty(); });
+  kept_.ForEach([&let_go](uint64_t /*addr*/, Kept& kept) { let_go(&kept.live); });
+  kept_.EraseIf([](const Kept& kept) { return kept.live.empty(); });
 }
 
 void RegisterCache::BeginLook() {
   for (CachedRegister* entry : ring_) entry->unseen = !entry->live.empty();
-  for (auto& [addr, kept] : kept_) kept.unseen = true;
+  kept_.ForEach([](uint64_t /*addr*/, Kept& kept) { kept.unseen = true; });
 }
 
 void RegisterCache::See(GlobalAddr addr, uint64_t incarnation) {
-  if (const auto found = by_addr_.find(addr.bits());
-      found != by_addr_.end() && found->second->handle.ref.incarnation == incarnation) {
-    found->second->unseen = false;
-  }
-  if (const auto kept = kept_.find(addr.bits());
-      kept != kept_.end() && kept->second.ref.incarnation == incarnation) {
-    kept->second.unseen = false;
-  }
+  CachedRegister* entry = KnownAt(addr);
+  if (entry != nullptr && entry->handle.ref.incarnation == incarnation) entry->unseen = false;
+  Kept* kept = kept_.Find(addr.bits());
+  if (kept != nullptr && kept->ref.incarnation == incarnation) kept->unseen = false;
 }
 
 void RegisterCache::SeeAny(GlobalAddr addr) {
-  if (const auto found = by_addr_.find(addr.bits()); found != by_addr_.end()) {
-    found->second->unseen = false;
-  }
-  if (const auto kept = kept_.find(addr.bits()); kept != kept_.end()) kept->second.unseen = false;
+  if (CachedRegister* entry = KnownAt(addr); entry != nullptr) entry->unseen = false;
+  if (Kept* kept = kept_.Find(addr.bits()); kept != nullptr) kept->unseen = false;
 }
 
 void RegisterCache::ForgetUnseen() {
@@ -181,9 +173,9 @@ void RegisterCache::ForgetUnseen() {
   for (const CachedRegister* entry : ring_) {
     if (entry->unseen) unseen.push_back(entry->handle.ref.addr.bits());
   }
-  for (const auto& [addr, kept] : kept_) {
+  kept_.ForEach([&unseen](uint64_t addr, const Kept& kept) {
     if (kept.unseen) unseen.push_back(addr);
-  }
+  });
   std::sort(unseen.begin(), unseen.end());  // as KeptAddrs()
   for (const uint64_t addr : unseen) Drop(GlobalAddr(addr));
 }
@@ -247,9 +239,9 @@ Task<void> RegisterCache::Settle(SafeGuess& safe_guess, Reclaimer& reclaimer, ui
   std::vector<uint64_t> ended;
   for (std::vector<uint64_t> addrs = KeptAddrs();
        !addrs.empty() && context_.executor.NowNs() < until_ns; addrs.pop_back()) {
-    const auto found = kept_.find(addrs.back());
-    if (found == kept_.end()) continue;
-    const Kept kept = found->second;
+    const Kept* found = kept_.Find(addrs.back());
+    if (found == nullptr) continue;
+    const Kept kept = *found;
     RegisterOperation operation;
     operation.shared_pin = SharedPin(reclaimer.Pin());
     RegisterHandle handle(kept.ref, clock_);
@@ -260,7 +252,7 @@ Task<void> RegisterCache::Settle(SafeGuess& safe_guess, Reclaimer& reclaimer, ui
       ended.push_back(addrs.back());
       continue;
     }
-    if (kept_.erase(kept.ref.addr.bits()) == 0) continue;  // retired meanwhile
+    if (!kept_.Erase(kept.ref.addr.bits())) continue;  // retired meanwhile
     const uint64_t largest = kept.ref.birth.value + m.word.time();
     for (const OutBuffer& buffer : kept.live) {
       if (buffer.addr != m.word.buffer(kept.ref.addr) && buffer.used.value <= largest) {
@@ -270,7 +262,7 @@ Task<void> RegisterCache::Settle(SafeGuess& safe_guess, Reclaimer& reclaimer, ui
       }
     }
   }
-  const auto waits = [this](uint64_t addr) { return kept_.contains(addr); };
+  const auto waits = [this](uint64_t addr) { return kept_.Contains(addr); };
   uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
   while (std::any_of(ended.begin(), ended.end(), waits) && context_.executor.NowNs() < until_ns) {
     co_await allocator_.Maintain();
@@ -281,16 +273,16 @@ Task<void> RegisterCache::Settle(SafeGuess& safe_guess, Reclaimer& reclaimer, ui
 
 std::vector<uint64_t> RegisterCache::KeptAddrs() const {
   std::vector<uint64_t> addrs;
-  for (const auto& [addr, kept] : kept_) addrs.push_back(addr);
+  kept_.ForEach([&addrs](uint64_t addr, const Kept& /*kept*/) { addrs.push_back(addr); });
   std::sort(addrs.begin(), addrs.end());  // runs of a simulation do not depend on a hash seed
   return addrs;
 }
 
 std::vector<GlobalAddr> RegisterCache::KeptBuffers() const {
   std::vector<GlobalAddr> buffers = left_;
-  for (const auto& [addr, kept] : kept_) {
+  kept_.ForEach([&buffers](uint64_t /*addr*/, const Kept& kept) {
     for (const OutBuffer& buffer : kept.live) buffers.push_back(buffer.addr);
-  }
+  });
   return buffers;
 }
 
@@ -309,21 +301,20 @@ void RegisterCache::RetireUntil(Ticks now, SizeClass buffer_class, LiveBuffers* 
 
 void RegisterCache::RetireOvertaken(const RegisterRef& ref, Ticks now) {
   const Ticks before{now.value - 1};
-  if (const auto found = by_addr_.find(ref.addr.bits()); found != by_addr_.end()) {
-    CachedRegister& entry = *found->second;
-    if (entry.handle.ref.incarnation == ref.incarnation) RetireLive(entry, before);
+  CachedRegister* entry = KnownAt(ref.addr);
+  if (entry != nullptr && entry->handle.ref.incarnation == ref.incarnation) {
+    RetireLive(*entry, before);
   }
-  const auto kept = kept_.find(ref.addr.bits());
-  if (kept == kept_.end() || kept->second.ref.incarnation != ref.incarnation) return;
-  RetireUntil(before, kept->second.buffer_class, &kept->second.live);
-  if (kept->second.live.empty()) kept_.erase(kept);
+  Kept* kept = kept_.Find(ref.addr.bits());
+  if (kept == nullptr || kept->ref.incarnation != ref.incarnation) return;
+  RetireUntil(before, kept->buffer_class, &kept->live);
+  if (kept->live.empty()) kept_.Erase(ref.addr.bits());
 }
 
 void RegisterCache::Inherit(const RegisterRef& ref, SizeClass buffer_class, OutBuffer buffer) {
   if (forgotten_since_->contains(ref.addr.bits())) return Retire(buffer, buffer_class);
-  if (const auto found = by_addr_.find(ref.addr.bits()); found != by_addr_.end()) {
-    CachedRegister& entry = *found->second;
-    if (entry.handle.ref.incarnation == ref.incarnation) entry.live.push_back(buffer);
+  if (CachedRegister* entry = KnownAt(ref.addr); entry != nullptr) {
+    if (entry->handle.ref.incarnation == ref.incarnation) entry->live.push_back(buffer);
     return;
   }
   Kept& kept = kept_[ref.addr.bits()];

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "client_core/base/sharded_map.h"
 #include "client_core/base/slab.h"
 #include "client_core/coro/sync.h"
 #include "client_core/index/key_hash.h"
@@ -185,17 +186,16 @@ class RegisterCache final : public RegisterListener {
     for (const CachedRegister* entry : ring_) {
       for (const OutBuffer& buffer : entry->live) visit(buffer.addr);
     }
-    for (const auto& [addr, kept] : kept_) {
+    kept_.ForEach([&visit](uint64_t /*addr*/, const Kept& kept) {
       for (const OutBuffer& buffer : kept.live) visit(buffer.addr);
-    }
+    });
   }
 
   // The registers of which this worker gives back a buffer that `wanted` says is meant, among
   // `count` of those that it remembers from number `*next` on, which becomes the one behind them.
   // False: none was left.
   template <typename Wanted>
-  bool FindByBuffers(size_t count, size_t* next, Wanted wanted,
-                     std::vector<RegisterRef>* found) const {
+  bool FindByBuffers(size_t count, size_t* next, Wanted wanted, std::vector<RegisterRef>* found) {
     const auto look = [&](const RegisterRef& ref, const LiveBuffers& live) {
       const bool any = std::any_of(live.begin(), live.end(),
                                    [&](const OutBuffer& buffer) { return wanted(buffer.addr); });
@@ -203,8 +203,8 @@ class RegisterCache final : public RegisterListener {
     };
     if (*next == 0) {
       for (const uint64_t addr : KeptAddrs()) {
-        const Kept& kept = kept_.at(addr);
-        look(kept.ref, kept.live);
+        const Kept* kept = kept_.Find(addr);
+        look(kept->ref, kept->live);
       }
     }
     const size_t end = std::min(ring_.size(), *next + count);
@@ -225,6 +225,11 @@ class RegisterCache final : public RegisterListener {
     RegisterRef ref;
     bool unseen = false;
   };
+  // The entry of whatever register is there, or null.
+  [[nodiscard]] CachedRegister* KnownAt(GlobalAddr addr) {
+    CachedRegister** entry = by_addr_.Find(addr.bits());
+    return entry == nullptr ? nullptr : *entry;
+  }
   void Keep(CachedRegister* entry);
   // As Forget, of whatever this worker knows of at that address: another register may be there now.
   void Drop(GlobalAddr addr);
@@ -242,11 +247,11 @@ class RegisterCache final : public RegisterListener {
   const uint64_t entries_max_;
   Slab<CachedRegister> entries_;
   RegisterTable table_;
-  absl::flat_hash_map<uint64_t, CachedRegister*> by_addr_;
+  ShardedMap<CachedRegister*> by_addr_;
   std::vector<CachedRegister*> ring_;  // swept by the clock hand
   size_t hand_ = 0;
   // Registers that are not cached, of which this worker's last word may still be the largest.
-  absl::flat_hash_map<uint64_t, Kept> kept_;
+  ShardedMap<Kept> kept_;
   std::vector<GlobalAddr> left_;                                  // Settle
   std::optional<absl::flat_hash_set<uint64_t>> forgotten_since_;  // BeginInheriting
   // By address, the incarnation: until the register is forgotten.
