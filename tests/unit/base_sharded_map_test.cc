@@ -31,7 +31,9 @@ TEST(ShardedMap, BehavesAsAMapUnderRandomUse) {
         uint64_t* found = map.Find(key);
         ASSERT_EQ(found != nullptr, at != expected.end());
         EXPECT_EQ(map.Contains(key), found != nullptr);
-        if (found != nullptr) EXPECT_EQ(*found, at->second);
+        if (found != nullptr) {
+          EXPECT_EQ(*found, at->second);
+        }
       }
     }
   }
