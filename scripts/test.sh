@@ -9,8 +9,12 @@
 set -uo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
 
+# Of work_ahead's own use.
+is_ahead=
+[[ ${1:-} != --ahead ]] || { is_ahead=1; shift; }
+
 presets=("$@")
-((${#presets[@]})) || presets=(release tests asan-ubsan tsan)
+((${#presets[@]})) || [[ -n $is_ahead ]] || presets=(release tests asan-ubsan tsan)
 jobs=$(nproc)
 started=$SECONDS
 
@@ -20,7 +24,7 @@ results=build/results
 note() { printf '%s\n' "$*" >>"$results"; }
 sum_of() { awk -v what="$1" '$1 == what { sum += $2 } END { print sum + 0 }' "$results"; }
 
-scripts/install_deps.sh || exit 1
+[[ -n $is_ahead ]] || scripts/install_deps.sh || exit 1
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
@@ -40,18 +44,23 @@ build() {
 
 # work_ahead PRESET...: does what else there is while tests wait for their processes rather than for the
 # processors: builds these presets, and runs of them what only simulates, time included, so that a busy host
-# breaks none of it. A build that fails fails again, and is told, when its turn comes.
+# breaks none of it. A build that fails fails again, and is told, when its turn comes. It has a session of its
+# own, for Linux shares processors by session (autogroups) first, and by priority within one.
 ahead=
 work_ahead() {
-  (
-    renice -n 19 "$BASHPID"
-    for preset in "$@"; do
-      build "$preset" || continue
-      # No simulation has threads.
-      [[ $preset == tsan ]] || run_ctest "$preset" simulated >"build/$preset-simulated.log" 2>&1
-    done
-  ) >build/ahead.log 2>&1 &
+  setsid scripts/test.sh --ahead "$@" >build/ahead.log 2>&1 &
   ahead=$!
+}
+trap '[[ -z $ahead ]] || kill -- "-$ahead" 2>/dev/null' EXIT
+
+be_ahead() {
+  (echo 19 >/proc/self/autogroup) 2>/dev/null
+  renice -n 19 "$$" >/dev/null
+  for preset in "${presets[@]}"; do
+    build "$preset" || continue
+    # No simulation has threads.
+    [[ $preset == tsan ]] || run_ctest "$preset" simulated >"build/$preset-simulated.log" 2>&1
+  done
 }
 
 # Waits for it, and shows what it has run.
@@ -167,6 +176,10 @@ run_fuzz_target() {
 }
 
 mkdir -p build
+if [[ -n $is_ahead ]]; then
+  be_ahead
+  exit
+fi
 : >"$results"
 rm -f build/*-simulated.log
 for ((i = 0; i < ${#presets[@]}; ++i)); do

@@ -92,8 +92,10 @@ class Process:
     def begin(self):
         self.begin_bytes = os.path.getsize(self.log_path)
         with open(self.log_path, "ab") as log:
+            # A session of its own, as `onetrip up` gives it: Linux shares processors by session, and
+            # the one of this program is full of clients and of what else its terminal does.
             child = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log,
-                                     stderr=log)
+                                     stderr=log, start_new_session=True)
         # Waited for by pid, as those are that were adopted.
         child.returncode = 0
         with self._lock:
