@@ -80,8 +80,8 @@ class SimExecutor final : private SimClockHolder, public Executor {
   uint32_t amid_turn_ = 0;                    // processes
   std::optional<uint64_t> held_up_since_ns_;  // something of the world
   uint64_t held_up_max_ns_ = 0;
-  // What the last RunAProcess() saw: when the processes have something to do next, if it asked
-  // none.
+  // When processes have something to do next, as the last RunAProcess() saw it; nothing if it
+  // asked one of them.
   std::optional<uint64_t> seen_earliest_ns_;
 };
 

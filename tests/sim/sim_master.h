@@ -129,7 +129,7 @@ class SimMaster final : private ControlConnection::MasterEnd {
 
   // One life.
   std::optional<Coordinator> coordinator_;
-  uint64_t changes_ = 0;                             // of the coordinator, at most
+  uint64_t changes_ = 0;                             // times that it may have become another one
   mutable std::optional<uint64_t> unsettled_as_of_;  // SettledMoves: `changes_`, when it was false
   bool paused_ = false;
   std::deque<std::function<void()>> inbox_;
