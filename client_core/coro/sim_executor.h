@@ -154,10 +154,9 @@ class SimProcess final : private SkewedClockHolder, public Executor {
   friend class SimExecutor;
   // When RunReady() may have something to do, `world_ns` being now; kNever: not before others act.
   [[nodiscard]] uint64_t MayRunNs(uint64_t world_ns) const {
-    if (paused_ || dead_) return TimerHeap::kNever;
-    if (amid_turn()) return goes_on_ns_;
-    const bool may_begin = !ready_.empty() || (stack_ == nullptr && has_pollers());
-    return may_begin ? world_ns : TimerWorldNs();
+    const bool has_work = !ready_.empty() || (stack_ == nullptr && has_pollers());
+    const bool may_begin = has_work && !paused_ && !dead_ && !amid_turn();
+    return may_begin ? world_ns : EarliestWorldNs();
   }
   bool RunReady();
   // One step of the executor; returns whether there was one.
