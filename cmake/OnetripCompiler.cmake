@@ -35,8 +35,8 @@ function(onetrip_plain_link target)
 endfunction()
 
 # onetrip_compile_quickly(TARGET): for the tests' own files, which are half of all there is to compile and
-# wait for what they test: less optimised, and without what tells a fuzzer where it has been. Under a sanitizer
-# gcc takes longer without any optimisation, clang less than half the time.
+# wait for what they test: less optimised. Under a sanitizer gcc takes longer without any optimisation, clang
+# less than half the time.
 function(onetrip_compile_quickly target)
   if(NOT ONETRIP_SANITIZE)
     target_compile_options(${target} PRIVATE -O1)
@@ -44,9 +44,6 @@ function(onetrip_compile_quickly target)
     target_compile_options(${target} PRIVATE -O0)
   else()
     target_compile_options(${target} PRIVATE -Og)
-  endif()
-  if(ONETRIP_FUZZ)
-    target_compile_options(${target} PRIVATE -fno-sanitize=fuzzer-no-link)
   endif()
 endfunction()
 
@@ -77,8 +74,8 @@ if(ONETRIP_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     message(FATAL_ERROR "ONETRIP_FUZZ needs clang++, which has libFuzzer; take the preset fuzz")
   endif()
-  # fuzzer-no-link covers the libraries; clang 14 cannot emit the function check for coroutines.
-  add_compile_options(-fsanitize=fuzzer-no-link -fno-sanitize=function)
+  # clang 14 cannot emit the function check for coroutines.
+  add_compile_options(-fno-sanitize=function)
 endif()
 
 find_program(ONETRIP_CCACHE ccache)

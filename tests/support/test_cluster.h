@@ -26,6 +26,10 @@
 
 namespace onetrip {
 
+// A simulated fabric for tests that write far more bytes than they look into: every operation takes
+// effect at once. Torn reads and writes are the simulations' concern.
+inline constexpr SimFabricOptions kWholeSteps{.step_ns = 0};
+
 // A LocalMaster whose views a test may edit: which nodes are out, what is missing where.
 class EditedMaster final : public MasterClient {
  public:

@@ -33,7 +33,7 @@ class Pool {
     options.account_rest_us = 2000;
     workers_.push_back(std::make_unique<TestWorker>(
         cluster_, executor_,
-        std::make_unique<SimFabric>(executor_, cluster_.endpoints(), SimFabricOptions()), engine_,
+        std::make_unique<SimFabric>(executor_, cluster_.endpoints(), kWholeSteps), engine_,
         options));
     workers_.back()->Start();
     return *workers_.back();

@@ -46,8 +46,8 @@ class ExtentsTest : public testing::TestWithParam<EngineKind> {
   TestWorker& NewWorker() {
     workers_.push_back(std::make_unique<TestWorker>(
         cluster_, executor_,
-        std::make_unique<SimFabric>(executor_, cluster_.endpoints(), SimFabricOptions()),
-        GetParam(), SmallExtents()));
+        std::make_unique<SimFabric>(executor_, cluster_.endpoints(), kWholeSteps), GetParam(),
+        SmallExtents()));
     workers_.back()->Start();
     return *workers_.back();
   }

@@ -25,7 +25,7 @@ class KvFullPoolTest : public testing::Test {
     options.memory_wait_ms = 20;
     workers_.push_back(std::make_unique<TestWorker>(
         cluster_, executor_,
-        std::make_unique<SimFabric>(executor_, cluster_.endpoints(), SimFabricOptions()),
+        std::make_unique<SimFabric>(executor_, cluster_.endpoints(), kWholeSteps),
         EngineKind::kSwarm, options));
     workers_.back()->Start();
     return *workers_.back();

@@ -54,8 +54,8 @@ class HealDamageTest : public testing::TestWithParam<EngineKind> {
     options.extent_bytes = 3000;
     auto worker = std::make_unique<TestWorker>(
         cluster_, executor_,
-        std::make_unique<SimFabric>(executor_, cluster_.endpoints(), SimFabricOptions()),
-        GetParam(), options);
+        std::make_unique<SimFabric>(executor_, cluster_.endpoints(), kWholeSteps), GetParam(),
+        options);
     worker->Start();
     return worker;
   }

@@ -108,8 +108,7 @@ class KvInPlaceTest : public testing::TestWithParam<Shape> {
       options.epoch_tick_us = 100;
       options.memory_wait_ms = 100;
       workers_.push_back(std::make_unique<TestWorker>(
-          cluster_, executor_,
-          std::make_unique<SimFabric>(executor_, cluster_.endpoints(), SimFabricOptions()),
+          cluster_, executor_, std::make_unique<SimFabric>(executor_, cluster_.endpoints(), kSteps),
           GetParam().engine, options));
       workers_.back()->Start();
     }
@@ -156,6 +155,7 @@ class KvInPlaceTest : public testing::TestWithParam<Shape> {
     for (const auto& [key, value] : model_) ASSERT_EQ(workers_.front()->Get(key), value) << key;
   }
 
+  static constexpr SimFabricOptions kSteps = kSlowdown > 1 ? kWholeSteps : SimFabricOptions();
   static constexpr uint64_t kPoolBytes = 16ULL << 20;
   static constexpr size_t kRefusals = 30;
   static constexpr size_t kAllRefusals = 100;

@@ -29,7 +29,7 @@ class KvLeaveTest : public testing::Test {
     for (int i = 0; i < 3; ++i) {
       workers_.push_back(std::make_unique<TestWorker>(
           cluster_, executor_,
-          std::make_unique<SimFabric>(executor_, cluster_.endpoints(), SimFabricOptions()),
+          std::make_unique<SimFabric>(executor_, cluster_.endpoints(), kWholeSteps),
           EngineKind::kSwarm, options));
       workers_.back()->Start();
     }
@@ -148,7 +148,7 @@ TEST_F(KvLeaveTest, EverythingGoesElsewhereAndIsThereWhenTheRegionIsGone) {
     ASSERT_TRUE(workers_[i % workers_.size()]->Set(key, key).ok());
     model_[key] = key;
   }
-  Fill(2000);
+  Fill(kSlowdown > 1 ? 700 : 2000);
   Leave();
   ASSERT_GT(LeavingBlocks(), 5U);
   EXPECT_GT(LeavingSubtables(), 0);
@@ -179,7 +179,7 @@ TEST_F(KvLeaveTest, NothingIsAllocatedWhereRegionsLeave) {
 }
 
 TEST_F(KvLeaveTest, AnIndexThatWasMovedForNothingStaysWhereItIs) {
-  Fill(3000);
+  Fill(kSlowdown > 1 ? 1000 : 3000);
   Leave();
   ASSERT_TRUE(MoveSubtables(0).ok());
   // Told again, as on a new stream: the view that decides is yet to come.

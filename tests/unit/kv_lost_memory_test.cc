@@ -25,10 +25,10 @@ class LostMemoryTest : public testing::Test {
   LostMemoryTest() {
     DataPathOptions options;
     options.location_cache_bytes = 1 << 18;
-    options.epoch_tick_us = 100;
+    options.epoch_tick_us = 1000;
     options.account_rest_us = 1000;
     options.op_timeout_ms = 50;
-    auto fabric = std::make_unique<SimFabric>(executor_, cluster_.endpoints(), SimFabricOptions());
+    auto fabric = std::make_unique<SimFabric>(executor_, cluster_.endpoints(), kWholeSteps);
     fabric_ = fabric.get();
     worker_ = std::make_unique<TestWorker>(cluster_, executor_, std::move(fabric),
                                            EngineKind::kSnapshot, options);

@@ -36,7 +36,7 @@ class MissingNodeTest : public testing::TestWithParam<Case> {
       if (GetParam().shm) {
         fabric = std::make_unique<ShmFabric>(executor().clock(), cluster().endpoints());
       } else {
-        fabric = std::make_unique<SimFabric>(executor(), cluster().endpoints(), SimFabricOptions());
+        fabric = std::make_unique<SimFabric>(executor(), cluster().endpoints(), kWholeSteps);
       }
       workers_.push_back(std::make_unique<TestWorker>(cluster(), executor(), std::move(fabric),
                                                       GetParam().engine, options));

@@ -23,8 +23,8 @@ class SweepTest : public testing::TestWithParam<EngineKind> {
     options.epoch_tick_us = 100;
     auto worker = std::make_unique<TestWorker>(
         cluster_, executor_,
-        std::make_unique<SimFabric>(executor_, cluster_.endpoints(), SimFabricOptions()),
-        GetParam(), options);
+        std::make_unique<SimFabric>(executor_, cluster_.endpoints(), kWholeSteps), GetParam(),
+        options);
     worker->Start();
     return worker;
   }

@@ -28,8 +28,8 @@ class TakeOverTest : public testing::TestWithParam<EngineKind> {
     options.extent_bytes = 400;
     auto worker = std::make_unique<TestWorker>(
         cluster_, executor_,
-        std::make_unique<SimFabric>(executor_, cluster_.endpoints(), SimFabricOptions()),
-        GetParam(), options);
+        std::make_unique<SimFabric>(executor_, cluster_.endpoints(), kWholeSteps), GetParam(),
+        options);
     worker->Start();
     return worker;
   }
