@@ -3,7 +3,7 @@
 
   bench/scale.py                                           # 10^5 to 10^7 keys, as memory allows
   bench/scale.py --keys 100000,1000000 --rounds 5 --json
-  bench/scale.py --keys 1000000 --agent-args '--register-cache 2000000'
+  bench/scale.py --keys 1000000 --agent-args '--cache-memory 64MiB'
   bench/scale.py --keys 100000 --servers redis,tcp --clients 1   # one connection, over a network
 
 Both servers run at the same time and grow from one size to the next; every run is made on each of
@@ -43,7 +43,6 @@ FIXED_BYTES = 512 * MIB  # all processes without a key
 # out.
 IN_PLACE_BYTES_MAX = 1016
 KNOWN_REGISTER_BYTES = 370
-KNOWN_REGISTERS = 1 << 20  # the agent's default
 CASES = [("get", "uniform"), ("get", "zipf"), ("set", "uniform"), ("set", "zipf")]
 COMMANDS = {"insert": "SET {key} {value}", "set": "SET {key} {value}", "get": "GET {key}"}
 # INFO's field for the round trips of each.
@@ -100,14 +99,6 @@ def replica_bytes(value_bytes):
     return 300 + 1.15 * value_bytes
 
 
-def known_registers(arguments):
-    """How many registers the agent may remember."""
-    words = shlex.split(arguments.agent_args.replace("=", " "))
-    if "--register-cache" in words[:-1]:
-        return int(words[words.index("--register-cache") + 1])
-    return KNOWN_REGISTERS
-
-
 def expected_bytes(arguments, keys):
     """What all chosen servers together are expected to have resident with `keys` keys."""
     total = FIXED_BYTES
@@ -116,7 +107,7 @@ def expected_bytes(arguments, keys):
             total += keys * 1.25 * (105 + arguments.value_bytes)
         else:
             total += keys * 1.15 * REPLICAS * replica_bytes(arguments.value_bytes)
-            total += min(keys, known_registers(arguments)) * KNOWN_REGISTER_BYTES
+            total += keys * KNOWN_REGISTER_BYTES
     return int(total)
 
 

@@ -44,13 +44,12 @@ struct AgentOptions {
   uint64_t threads = 0;
 
   // Storage.
-  std::string engine;                // "swarm", "snapshot", "abd" or "raw".
-  uint64_t memory_bytes = 0;         // Each embedded memory node has this much.
-  uint64_t replicas = 0;             // Embedded memory nodes.
-  uint64_t register_cache_keys = 0;  // Each worker remembers this many.
+  std::string engine;         // "swarm", "snapshot", "abd" or "raw".
+  uint64_t memory_bytes = 0;  // Each embedded memory node has this much.
+  uint64_t replicas = 0;      // Embedded memory nodes.
   uint64_t register_lanes = 0;
   uint64_t large_value_bytes = 0;
-  uint64_t location_cache_bytes = 0;  // Each worker has this much.
+  uint64_t cache_bytes = 0;  // All workers have this much; 0: a share of the host's memory.
   uint64_t databases = 0;
 
   // Cluster.

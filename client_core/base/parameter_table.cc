@@ -157,17 +157,13 @@ constexpr ParameterRow kRows[] = {
      .help = "Leave a backing file marked as in use at the end when agents still map it after this "
              "time",
      .users = kUserMemnode, .fields = {.memnode = &MemnodeOptions::detach_timeout_ms}},
-    {.name = "register-cache", .type = Type::kInteger, .default_text = "1048576", .unit = "keys",
-     .min = 1, .max = int64_t{1} << 32,
-     .help = "Registers that each worker remembers, at about 300 bytes; others take one more "
-             "round trip",
-     .users = kUserAgent, .fields = {.agent = &AgentOptions::register_cache_keys}},
+    {.name = "cache-memory", .type = Type::kSize, .default_text = "0", .max = kTiB,
+     .help = "What the agent may take to remember where keys are, about 370 bytes for each; others "
+             "take one more round trip; 0 for an eighth of the host's memory",
+     .users = kUserAgent, .fields = {.agent = &AgentOptions::cache_bytes}},
     {.name = "register-lanes", .type = Type::kInteger, .default_text = "4", .min = 1, .max = 64,
      .help = "Metadata words of new registers, which writers spread over",
      .users = kUserAgent, .fields = {.agent = &AgentOptions::register_lanes}},
-    {.name = "location-cache", .type = Type::kSize, .default_text = "64MiB", .max = kTiB,
-     .help = "Cache of key locations of each worker; 0 for none",
-     .users = kUserAgent, .fields = {.agent = &AgentOptions::location_cache_bytes}},
     {.name = "databases", .type = Type::kInteger, .default_text = "16", .unit = "databases",
      .min = 1, .max = 1024,
      .help = "Databases that SELECT may choose from",

@@ -11,7 +11,9 @@ Index::Index(WorkerContext& context, Reclaimer& reclaimer, Allocator& allocator,
       engine_(engine),
       directory_(context),
       mover_(context, allocator, engine, directory_),
-      cache_(context.options.location_cache_bytes) {}
+      cache_(context.options.location_cache_bytes) {
+  metrics_.cache_bytes.Set(cache_.bytes());
+}
 
 Task<Status> Index::Open() {
   Operation operation;

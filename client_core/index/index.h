@@ -128,7 +128,10 @@ class Index {
   }
 
   // Remembers, or takes back, where a key is.
-  void CacheLocation(KeyHash hash, Entry entry) { cache_.Put(hash, {entry.slot, entry.word}); }
+  void CacheLocation(KeyHash hash, Entry entry) {
+    if (!cache_.Put(hash, {entry.slot, entry.word})) return;
+    metrics_.cache_bytes.Set(cache_.bytes());
+  }
   void PrefetchLocation(KeyHash hash) const { cache_.Prefetch(hash); }
   void PrefetchRecord(KeyHash hash) const;
 
@@ -158,7 +161,6 @@ class Index {
   void UseView(const View& view);
 
   [[nodiscard]] const IndexMetrics& metrics() const { return metrics_; }
-  [[nodiscard]] const LocationCache& cache() const { return cache_; }
 
  private:
   // The two combined buckets of a key in one subtable, and their group headers, read earlier and

@@ -10,6 +10,7 @@ namespace onetrip {
 struct IndexMetrics {
   Counter splits;
   Counter subtable_bytes;  // bytes of subtables that this worker made, per replica
+  Counter cache_bytes;     // the location cache's
   Counter cache_hits;
   Counter cache_invalid;
 };

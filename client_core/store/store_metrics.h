@@ -29,7 +29,6 @@ struct StoreMetrics {
   Counter interrupted_writes;  // writes that met a seal, however they ended
   Counter swept;               // records of flushed keyspaces removed
   Counter slots_resolved;      // half-done slot writes brought to an end for others
-  Counter location_cache_bytes;
   // The metrics of the layers below; they live as long as the store.
   const AllocatorMetrics* allocator = nullptr;
   const IndexMetrics* index = nullptr;

@@ -128,7 +128,7 @@ constexpr MetricRow kRows[] = {
     {"onetrip", "swept_records", kCounter, "", "records of flushed databases that were removed",
      Sum<&StoreMetrics::swept>},
     {"onetrip", "location_cache_bytes", kGauge, "bytes",
-     "memory of this process for the locations of keys", Sum<&StoreMetrics::location_cache_bytes>},
+     "memory of this process for the locations of keys", Sum<&IndexMetrics::cache_bytes>},
     {"onetrip", "location_cache_hits", kCounter, "", "searches that the location cache answered",
      Sum<&IndexMetrics::cache_hits>},
     {"onetrip", "location_cache_invalid", kCounter, "",

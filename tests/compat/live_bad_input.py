@@ -98,7 +98,7 @@ def help_and_version(context):
     for flag in ("--port", "--bind", "--unixsocket", "--threads", "--engine", "--memory",
     "--config",
                  "--requirepass", "--protected-mode", "--maxclients", "--timeout", "--op-timeout-ms",
-                 "--location-cache"):
+                 "--cache-memory"):
         assert flag in out, "no %s in --help" % flag
     code, out, _ = run_program([context.agent_binary, "--version"])
     assert code == 0 and re.search(r"\d+\.\d+\.\d+", out), out

@@ -399,7 +399,7 @@ def no_pretence(context):
 
 @test("a request for which the host has no memory is refused, and the agent goes on")
 def no_host_memory(context):
-    server = context.agent("--register-cache", "10000", "--proto-max-bulk-len", "512MiB")
+    server = context.agent("--cache-memory", "8MiB", "--proto-max-bulk-len", "512MiB")
     # Room for the pool and the agent, and for one of the requests.
     server.command = ["prlimit", "--as=1500000000"] + server.command
     with server:

@@ -55,7 +55,7 @@ Plan MakeBasePlan(std::string_view scenario, uint64_t seed, Rng& rng) {
   plan.data_path.epoch_tick_us = OneOf(rng, {20UL, 200UL, 2000UL});
   plan.data_path.retired_objects_max = OneOf(rng, {1U, 3U, 256U});
   plan.data_path.memory_wait_ms = OneOf(rng, {1UL, 20UL});
-  plan.data_path.location_cache_bytes = OneOf(rng, {64UL, 4096UL, 65'536UL});
+  plan.data_path.location_cache_bytes = OneOf(rng, {64UL, 4096UL, 131'072UL});
   plan.think_ns_max = OneOf(rng, {0UL, 1000UL, 4000UL, 30'000UL});
   plan.agents = 2 + static_cast<uint32_t>(rng.Below(3));
   DrawEngine(seed, &plan);
@@ -110,7 +110,7 @@ Plan MakeTight(uint64_t seed) {
   Plan plan = MakeBasePlan("tight", seed, rng);
   plan.data_path.epoch_tick_us = 20;
   plan.data_path.retired_objects_max = 1;
-  plan.data_path.location_cache_bytes = OneOf(rng, {64UL, 64UL, 65'536UL});
+  plan.data_path.location_cache_bytes = OneOf(rng, {64UL, 64UL, 131'072UL});
   plan.think_ns_max = OneOf(rng, {0UL, 1000UL});
   constexpr std::string_view kOverwriting[] = {"reads_and_writes", "registers", "churn", "mixed",
                                                "registers",        "endings"};

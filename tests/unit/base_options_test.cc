@@ -92,7 +92,7 @@ TEST(AgentOptions, DefaultsWithoutArguments) {
   EXPECT_EQ(parsed.options.bind, "127.0.0.1");
   EXPECT_EQ(parsed.options.engine, "swarm");
   EXPECT_EQ(parsed.options.memory_bytes, uint64_t{1} << 30);
-  EXPECT_EQ(parsed.options.location_cache_bytes, uint64_t{64} << 20);
+  EXPECT_EQ(parsed.options.cache_bytes, 0U);
   EXPECT_EQ(parsed.options.op_timeout_ms, 5000U);
   EXPECT_EQ(parsed.options.wait_polls_max, 64U);
   EXPECT_EQ(parsed.options.output_limits.pubsub.soft_s, 60U);

@@ -87,7 +87,7 @@ TEST(ParameterValues, LimitsAreToldAsPeopleWriteThem) {
   };
   EXPECT_EQ(limits(kUserAgent, "memory"), "8 MiB to 64 TiB");
   EXPECT_EQ(limits(kUserMemnode, "memory"), "16 MiB to 64 TiB");
-  EXPECT_EQ(limits(kUserAgent, "location-cache"), "0 to 1 TiB");
+  EXPECT_EQ(limits(kUserAgent, "cache-memory"), "0 to 1 TiB");
   EXPECT_EQ(limits(kUserAgent, "client-query-buffer-limit"), "at least 1 MiB");
   EXPECT_EQ(limits(kUserMaster, "lease-ms"), "100 to 60000 ms (1 min)");
   EXPECT_EQ(limits(kUserMaster, "replace-node-after-s"), "0 to 86400 s (1 day)");

@@ -127,7 +127,7 @@ class TestAgent {
   static AgentOptions SmallOptions() {
     AgentOptions options = DefaultAgentOptions();
     options.memory_bytes = 64ULL << 20;
-    options.location_cache_bytes = 1ULL << 20;
+    options.cache_bytes = 64ULL << 20;
     return options;
   }
 

@@ -50,7 +50,6 @@ struct CountedWorker {
                              &store.objects_moved,
                              &store.registers_thawed,
                              &store.swept,
-                             &store.location_cache_bytes,
                              &allocator.owned_bytes,
                              &allocator.live_bytes,
                              &allocator.retired_bytes,
@@ -60,6 +59,7 @@ struct CountedWorker {
                              &allocator.exhausted,
                              &index.splits,
                              &index.subtable_bytes,
+                             &index.cache_bytes,
                              &index.cache_hits,
                              &index.cache_invalid}) {
       counter->Set(7);

@@ -13,7 +13,6 @@ KvCore::KvCore(WorkerContext& context, Engine& engine)
       gate(context.executor) {
   metrics.allocator = &allocator.metrics();
   metrics.index = &index.metrics();
-  metrics.location_cache_bytes.Set(index.cache().bytes());
   if (engine.registers() == RegisterKind::kNone) return;
   registers = std::make_unique<Registers>(context, allocator, engine.registers());
   runs_inline = context.fabric.completes_inline() && !registers->by_abd;

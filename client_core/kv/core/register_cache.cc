@@ -36,7 +36,7 @@ CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
     // It left the index and came back before this worker was told.
     Drop(word.addr());
   }
-  const bool has_room = ring_.size() < entries_max_ && entries_.HasRoom() && table_.HasRoom();
+  const bool has_room = ring_.size() < entries_max_ && entries_.HasRoom();
   if (!has_room) MakeRoom();
   RegisterRef ref;
   ref.addr = word.addr();

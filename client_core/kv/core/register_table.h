@@ -2,10 +2,12 @@
 //
 // One access to memory tells all that is needed to prefetch the rest: a line has two places, and a
 // hash is in its line or just behind it. (A general hash map prefetches where its groups begin, and
-// a place is anywhere in one.) Single-threaded. Private to kv/.
+// a place is anywhere in one.) It grows in parts: no Put moves more than a share of what there is.
+// Single-threaded. Private to kv/.
 #ifndef ONETRIP_CLIENT_CORE_KV_CORE_REGISTER_TABLE_H_
 #define ONETRIP_CLIENT_CORE_KV_CORE_REGISTER_TABLE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -31,40 +33,54 @@ struct RegisterPlace {
 
 class RegisterTable {
  public:
-  RegisterTable() : memory_(kFirstPlaces * sizeof(RegisterPlace)), mask_(kFirstPlaces - 1) {}
-
   // Null if there is none. Good until the next Put or Erase. Hash and entry are not to be changed.
   [[nodiscard]] RegisterPlace* Find(KeyHash hash) const {
-    for (size_t at = Start(hash);; at = (at + 1) & mask_) {
-      RegisterPlace& place = places()[at];
-      if (place.entry == nullptr) return nullptr;
-      if (place.hash.bits() == hash.bits()) return &place;
-    }
+    RegisterPlace* place = PartOf(hash).PlaceFor(hash);
+    return place->entry == nullptr ? nullptr : place;
   }
-  void Prefetch(KeyHash hash) const { __builtin_prefetch(&places()[Start(hash)]); }
+  void Prefetch(KeyHash hash) const { __builtin_prefetch(PartOf(hash).Start(hash)); }
 
-  // Takes the place of another of the same hash. REQUIRES: HasRoom().
+  // Takes the place of another of the same hash. Nothing is put when the host has no memory for one
+  // more.
   void Put(const RegisterPlace& place);
   void Erase(KeyHash hash);
-  // False: the host has no memory for more.
-  [[nodiscard]] bool HasRoom() const { return used_ <= mask_ / 8 * 7; }
 
  private:
-  static constexpr size_t kFirstPlaces = 64;
+  static constexpr int kPartBits = 4;
+  static constexpr size_t kFirstPlaces = 128;  // each part's: a page
+  static constexpr uint64_t kHugeFrom = uint64_t{2} << 20;
 
-  [[nodiscard]] RegisterPlace* places() const {
-    return reinterpret_cast<RegisterPlace*>(memory_.start());
-  }
+  // A part without memory has this place, which stays free.
+  static RegisterPlace none;
+
   // The multiplication spreads what the index uses in chunks.
-  [[nodiscard]] size_t Start(KeyHash hash) const {
-    return (hash.bits() * 0x9e3779b97f4a7c15ULL >> 20) & mask_;
-  }
-  // Stays as it is when the host has no memory.
-  void Grow();
+  static uint64_t Spread(KeyHash hash) { return hash.bits() * 0x9e3779b97f4a7c15ULL; }
 
-  ZeroedMemory memory_;
-  size_t mask_;
-  size_t used_ = 0;
+  struct Part {
+    [[nodiscard]] size_t StartIndex(KeyHash hash) const { return (Spread(hash) >> 20) & mask; }
+    [[nodiscard]] RegisterPlace* Start(KeyHash hash) const { return places + StartIndex(hash); }
+    // The place of `hash`, or a free one, where it belongs. There always is a free one.
+    [[nodiscard]] RegisterPlace* PlaceFor(KeyHash hash) const {
+      for (size_t at = StartIndex(hash);; at = (at + 1) & mask) {
+        RegisterPlace& place = places[at];
+        if (place.entry == nullptr || place.hash.bits() == hash.bits()) return &place;
+      }
+    }
+    // Doubles. Stays as it is when the host has no memory.
+    void Grow();
+
+    RegisterPlace* places = &none;
+    size_t mask = 0;
+    size_t used = 0;
+    ZeroedMemory memory;
+  };
+
+  [[nodiscard]] const Part& PartOf(KeyHash hash) const {
+    return parts_[Spread(hash) >> (64 - kPartBits)];
+  }
+  Part& PartOf(KeyHash hash) { return parts_[Spread(hash) >> (64 - kPartBits)]; }
+
+  std::array<Part, size_t{1} << kPartBits> parts_;
 };
 
 }  // namespace onetrip
