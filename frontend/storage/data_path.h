@@ -26,13 +26,15 @@ struct CacheShare {
 };
 
 // `host_bytes`: of memory that the process may use. A register that is known needs no location.
+// Engine snapshot writes none, but reads those of agents with other engines.
 inline CacheShare CacheShareOf(const AgentOptions& options, uint64_t host_bytes) {
   constexpr uint64_t kRegisterBytes = 370;  // measured, with keys of 16 bytes
   const uint64_t all = options.cache_bytes != 0 ? options.cache_bytes : host_bytes / 8;
   const uint64_t mine = all / std::max<uint64_t>(options.threads, 1);
   const EngineKind engine = EngineOf(options);
-  if (engine == EngineKind::kSnapshot || engine == EngineKind::kRaw) return {mine, 1};
-  return {mine / 8, std::max<uint64_t>((mine - mine / 8) / kRegisterBytes, 1)};
+  if (engine == EngineKind::kRaw) return {mine, 1};
+  const uint64_t locations = mine / (engine == EngineKind::kSnapshot ? 2 : 8);
+  return {locations, std::max<uint64_t>((mine - locations) / kRegisterBytes, 1)};
 }
 
 inline DataPathOptions DataPathOf(const AgentOptions& options,

@@ -29,8 +29,14 @@ TEST(CacheShareTest, WorkersShareItEvenly) {
   EXPECT_EQ(one.registers, of_four.registers);
 }
 
+// In a cluster whose other agents write registers it reads them.
+TEST(CacheShareTest, EngineSnapshotKnowsRegistersToo) {
+  const CacheShare share = CacheShareOf(OptionsOf("snapshot", 2, kGiB), kGiB);
+  EXPECT_EQ(share.location_bytes, kGiB / 4);
+  EXPECT_EQ(share.registers, kGiB / 4 / 370);
+}
+
 TEST(CacheShareTest, WithoutRegistersLocationsHaveAll) {
-  EXPECT_EQ(CacheShareOf(OptionsOf("snapshot", 2, kGiB), kGiB).location_bytes, kGiB / 2);
   EXPECT_EQ(CacheShareOf(OptionsOf("raw", 1, kGiB), kGiB).location_bytes, kGiB);
 }
 
