@@ -77,7 +77,9 @@ Task<void> Allocator::Maintain() {
   const absl::Cleanup done = [this] { maintaining_ = false; };
   retirement_.BeginTick();
   if (retired_registers().HasPending()) {
-    co_await ReserveRetiredRing();
+    // Memory comes back through the ring: in a full pool it takes some of the reserve, or the few
+    // entries of the seat keep back what thousands of DELs have given up.
+    co_await ReserveRetiredRing(/*may_use_reserve=*/retired_registers().is_behind());
     co_await retirement_.PublishRegisters();
   }
   if (retirement_.wants_doubt()) co_await retirement_.DoubtRegisters();

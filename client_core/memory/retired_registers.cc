@@ -84,15 +84,15 @@ void RetiredRegisters::NoteWhatAllHaveSeen() {
   }
 }
 
-void RetiredRegisters::ChangeRing() {
-  ring_ = given_.is_null() ? SeatRingAddr(context_.membership.index) : given_;
+GlobalAddr RetiredRegisters::NextRing() const {
+  return given_.is_null() ? SeatRingAddr(context_.membership.index) : given_;
 }
 
 Task<Result<GlobalAddr>> RetiredRegisters::TakeLeftRing() {
   NoteWhatAllHaveSeen();
   if (ring_ == left_) {
     if (head_ != tail_) co_return GlobalAddr();
-    ChangeRing();
+    ring_ = NextRing();
   }
   const Status status = co_await WriteHead(ring_, head_);
   if (!status.ok()) co_return status;
@@ -105,9 +105,9 @@ Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
   const WorkerIndex seat = context_.membership.index;
   const GlobalAddr before = ring_;
   // No reader is behind in the ring that is left.
-  if (head_ == tail_ || Planted(Bug::kRingLeftEarly)) ChangeRing();
+  if (head_ == tail_ || Planted(Bug::kRingLeftEarly)) ring_ = NextRing();
   // Nothing more goes there, or it could not be left as long as registers are retired.
-  if (!left_.is_null() && ring_ == left_) co_return Status::Ok();
+  if (ring_ != NextRing()) co_return Status::Ok();
   const uint64_t ring_entries = EntriesOf(ring_, seat);
   const uint64_t count =
       std::min<uint64_t>({pending_.size(), ring_entries - (head_ - tail_), kEntriesPerBatch});

@@ -20,6 +20,7 @@
 #include "client_core/base/status.h"
 #include "client_core/coro/task.h"
 #include "client_core/layout/global_addr.h"
+#include "client_core/layout/region_layout.h"
 #include "client_core/layout/size_class.h"
 #include "client_core/memory/reclaim.h"
 #include "client_core/memory/worker_context.h"
@@ -55,6 +56,11 @@ class RetiredRegisters final : public BeforeEpoch {
 
   void Add(const Retired& retired) { pending_.push_back(retired); }
   [[nodiscard]] bool HasPending() const { return !pending_.empty(); }
+  // Many more wait than the seat's entries take in a round.
+  [[nodiscard]] bool is_behind() const {
+    constexpr size_t kRounds = 4;
+    return pending_.size() > kRounds * kSeatRingEntries;
+  }
   [[nodiscard]] uint64_t added() const { return head_ + pending_.size(); }
   // Until it is given one, the ring is that of the seat, whose few entries take as many rounds.
   [[nodiscard]] bool needs_ring() const { return given_.is_null(); }
@@ -105,8 +111,8 @@ class RetiredRegisters final : public BeforeEpoch {
     uint64_t epoch;
   };
   void NoteWhatAllHaveSeen();
-  // REQUIRES: all have seen all.
-  void ChangeRing();
+  // Where entries go once all have seen what is in the ring.
+  [[nodiscard]] GlobalAddr NextRing() const;
   Task<Status> WriteHead(GlobalAddr ring, uint64_t head);
   Task<Status> WriteEntry(RetiredRing written);
   Task<Status> ReadHeads(std::vector<RetiredRing>* heads);

@@ -188,6 +188,25 @@ TEST_F(KvFullPoolTest, TheRegistersMemoryComesBackBeforeAnybodyWritesTheKeys) {
   ExpectAll();
 }
 
+// It has come to a full pool, and has the eight entries of its seat to tell others of what it
+// deletes.
+TEST_F(KvFullPoolTest, WhatANewcomerDeletesComesBackAtOnce) {
+  AddWorker();
+  Fill([](size_t) { return 200; });
+  constexpr size_t kDeleted = 4000;
+  ASSERT_GT(model_.size(), kDeleted);
+  TestWorker& newcomer = AddWorker();
+  for (size_t i = 0; i < kDeleted; ++i) {
+    ASSERT_TRUE(newcomer.Delete(model_.begin()->first));
+    model_.erase(model_.begin());
+  }
+  // Epochs last for a tenth of a millisecond.
+  constexpr int kMs = 10;
+  for (int ms = 0; ms < kMs; ++ms) BlockOn(executor_, Sleep());
+  EXPECT_EQ(newcomer.kv().metrics().allocator->retired_bytes.Value(), 0U);
+  ExpectAll();
+}
+
 TEST_F(KvFullPoolTest, WritesLeaveTheReserve) {
   AddWorker();
   Fill([](size_t) { return 50'000; });
