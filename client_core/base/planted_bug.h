@@ -54,6 +54,7 @@ enum class Bug : uint8_t {
   kRetiredAtOnce,         // an unlinked object is reusable at once
   kBitsCollectedTwice,    // the owner of a block does not clear the bits that it collects
   kRetiredRegistersKept,  // a worker does not forget registers that others retired
+  kRestingNotForgotten,   // ... or, of those, the ones that rest
   kRingLeftEarly,         // a worker leaves the ring of its seat before the others have read it
   kExtentsKept,           // a writer that replaces or removes a root does not retire its extents
   kExtentsNotNamed,       // blocks are taken over that hold extents of roots which slots name
@@ -74,6 +75,7 @@ enum class Bug : uint8_t {
   kAbdStaleTimestamp,       // an ABD writer goes by its own last timestamp alone
   kSecondhandCounts,        // a read takes a guess for everywhere where others have put it
   kMajorityIsEverywhere,    // ... or that is at a majority
+  kReadBesideOfAny,         // a read beside the search counts for whichever key is found
   kReadAwaitsVerified,      // a read of a guess waits until its writer has verified it
   kBytesNotBeside,          // a write's bytes go only where its register is live
   kPostedAtMinority,        // a write is posted although it cannot reach a majority

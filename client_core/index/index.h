@@ -49,6 +49,7 @@ struct SearchResult {
   // The record of `entry`: whole when asked for, else header and key.
   RoundTripPtr bytes;
   const std::byte* record = nullptr;
+  uint32_t record_bytes = 0;
 
   // Not found: the subtable that was searched, and an empty slot for the key in it, if any.
   Subtable table;
@@ -56,8 +57,17 @@ struct SearchResult {
   bool has_empty = false;
 };
 
-// How much of a record a search reads.
+// How much of a record a search reads; of a register always its key and its lanes.
 enum class ReadExtent : uint8_t { kKey, kWhole };
+
+// Reads that a caller of Find wants to have beside the one of the key that a slot's word names.
+class ReadsBeside {
+ public:
+  virtual ~ReadsBeside() = default;
+  // The word was read from its slot, alone of its fingerprint. Whether its key is the one that is
+  // searched is not known yet. An earlier one was another's.
+  virtual void BeginBeside(SlotWord word) = 0;
+};
 
 enum class InsertOutcome : uint8_t {
   kInserted,
@@ -85,9 +95,9 @@ class Index {
   // Finds the committed entry of `key`: one round trip if the location cache knows it or no
   // fingerprint matches, two else. `first` goes with the first round trip: operations that the
   // caller has put into it, or an empty one. REQUIRES: `operation` holds a pin for as long as the
-  // result is used.
+  // result is used. `beside` may be null.
   MaybeTask<Status> Find(Operation& operation, const IndexKey& key, ReadExtent extent,
-                         RoundTripPtr first, SearchResult* result);
+                         RoundTripPtr first, SearchResult* result, ReadsBeside* beside = nullptr);
 
   // Inserts `committed` after a search that found nothing. Its record is written on all replicas,
   // or `writes`, which may be null, holds the WRITEs. `entry` is filled when kInserted. After an
@@ -193,15 +203,17 @@ class Index {
   bool TakeCached(const IndexKey& key, const CachedReads& cached, RoundTripPtr* bytes,
                   SearchResult* result);
   Task<Status> FindCached(Operation& operation, const IndexKey& key, ReadExtent extent,
-                          RoundTripPtr first, CachedReads cached, SearchResult* result);
+                          RoundTripPtr first, CachedReads cached, SearchResult* result,
+                          ReadsBeside* beside);
   // The key is not where `cached`, which has been read, thought that it was.
   Task<Status> FindMoved(Operation& operation, const IndexKey& key, ReadExtent extent,
-                         CachedReads cached, RoundTripPtr first, SearchResult* result);
+                         CachedReads cached, RoundTripPtr first, SearchResult* result,
+                         ReadsBeside* beside);
   // By its buckets.
   Task<Status> FindUncached(Operation& operation, const IndexKey& key, ReadExtent extent,
-                            RoundTripPtr first, SearchResult* result);
+                            RoundTripPtr first, SearchResult* result, ReadsBeside* beside);
   Task<Status> Search(Operation& operation, const IndexKey& key, ReadExtent extent,
-                      RoundTripPtr first, SearchResult* result);
+                      RoundTripPtr first, SearchResult* result, ReadsBeside* beside);
   void AddBucketReads(RoundTrip& round_trip, const Subtable& table, KeyHash hash, Buckets* buckets);
   static Standing StandingOf(const Buckets& buckets, const Subtable& table, KeyHash hash,
                              uint32_t* depth);
@@ -214,10 +226,11 @@ class Index {
   static Candidates Matching(const Buckets& buckets, const Subtable& table, KeyHash hash,
                              Wanted wanted);
   static bool PickEmpty(const Buckets& buckets, const Subtable& table, KeyHash hash, Entry* empty);
-  static uint32_t ExtentBytes(SlotWord word, const IndexKey& key, ReadExtent extent);
+  [[nodiscard]] uint32_t ExtentBytes(SlotWord word, const IndexKey& key, ReadExtent extent) const;
   // The first candidate whose record holds the key; result.found tells.
   Task<Status> MatchKey(Operation& operation, const IndexKey& key, ReadExtent extent,
-                        const Candidates& candidates, SearchResult* result);
+                        const Candidates& candidates, SearchResult* result,
+                        ReadsBeside* beside = nullptr);
 
   void Retire(GlobalAddr subtable) { allocator_.Retire(subtable, SizeClass::For(kSubtableBytes)); }
 

@@ -38,12 +38,14 @@ void AddWitnesses(WorkerContext& context, const Engine& engine, GlobalAddr slot,
 
 }  // namespace
 
-uint32_t Index::ExtentBytes(SlotWord word, const IndexKey& key, ReadExtent extent) {
-  // A register's value is not read here, only its key.
-  if (extent == ReadExtent::kWhole && !word.is_register()) {
-    return static_cast<uint32_t>(word.size_class().bytes());
+uint32_t Index::ExtentBytes(SlotWord word, const IndexKey& key, ReadExtent extent) const {
+  const auto all = static_cast<uint32_t>(word.size_class().bytes());
+  if (word.is_register()) {
+    const RegisterShape shape{.lanes = context_.options.register_lanes,
+                              .key_bytes = static_cast<uint32_t>(key.bytes.size())};
+    return std::min(shape.in_place_offset(), all);
   }
-  return EntryKeyEnd(word, key.bytes.size());
+  return extent == ReadExtent::kWhole ? all : EntryKeyEnd(word, key.bytes.size());
 }
 
 void Index::PrefetchRecord(KeyHash hash) const {
@@ -62,25 +64,26 @@ void Index::PrefetchRecord(KeyHash hash) const {
 // is read first on the same channel, so that a slot that still holds the word proves that the
 // record behind it was in place when it was read.
 MaybeTask<Status> Index::Find(Operation& operation, const IndexKey& key, ReadExtent extent,
-                              RoundTripPtr first, SearchResult* result) {
+                              RoundTripPtr first, SearchResult* result, ReadsBeside* beside) {
   *result = SearchResult();
   CachedReads cached;
   if (!AddCachedReads(*first, key, extent, &cached)) {
-    return FindUncached(operation, key, extent, std::move(first), result);
+    return FindUncached(operation, key, extent, std::move(first), result, beside);
   }
   if (!context_.fabric.completes_inline()) {
-    return FindCached(operation, key, extent, std::move(first), cached, result);
+    return FindCached(operation, key, extent, std::move(first), cached, result, beside);
   }
   const Status status = PostInline(context_, operation, first);
   if (!status.ok() || TakeCached(key, cached, &first, result)) return status;
-  return FindMoved(operation, key, extent, cached, std::move(first), result);
+  return FindMoved(operation, key, extent, cached, std::move(first), result, beside);
 }
 
 Task<Status> Index::FindCached(Operation& operation, const IndexKey& key, ReadExtent extent,
-                               RoundTripPtr first, CachedReads cached, SearchResult* result) {
+                               RoundTripPtr first, CachedReads cached, SearchResult* result,
+                               ReadsBeside* beside) {
   const Status status = co_await Post(context_, operation, first);
   if (!status.ok() || TakeCached(key, cached, &first, result)) co_return status;
-  co_return co_await FindMoved(operation, key, extent, cached, std::move(first), result);
+  co_return co_await FindMoved(operation, key, extent, cached, std::move(first), result, beside);
 }
 
 bool Index::TakeCached(const IndexKey& key, const CachedReads& cached, RoundTripPtr* bytes,
@@ -96,11 +99,13 @@ bool Index::TakeCached(const IndexKey& key, const CachedReads& cached, RoundTrip
   result->entry = {location.slot, location.word};
   result->bytes = std::move(*bytes);
   result->record = cached.record;
+  result->record_bytes = cached.bytes;
   return true;
 }
 
 Task<Status> Index::FindMoved(Operation& operation, const IndexKey& key, ReadExtent extent,
-                              CachedReads cached, RoundTripPtr first, SearchResult* result) {
+                              CachedReads cached, RoundTripPtr first, SearchResult* result,
+                              ReadsBeside* beside) {
   const SlotWord now(*cached.word);
   metrics_.cache_invalid.Add();
   cache_.NoteInvalid(key.hash);
@@ -108,7 +113,7 @@ Task<Status> Index::FindMoved(Operation& operation, const IndexKey& key, ReadExt
   if (now.kind() == SlotKind::kObject && now.fingerprint() == key.hash.fingerprint()) {
     Candidates newer;
     newer.entries[newer.count++] = {cached.location.slot, now};
-    const Status status = co_await MatchKey(operation, key, extent, newer, result);
+    const Status status = co_await MatchKey(operation, key, extent, newer, result, beside);
     if (!status.ok()) co_return status;
     if (result->found) {
       CacheLocation(key.hash, result->entry);
@@ -116,12 +121,12 @@ Task<Status> Index::FindMoved(Operation& operation, const IndexKey& key, ReadExt
     }
   }
   first = context_.fabric.NewRoundTrip();
-  co_return co_await FindUncached(operation, key, extent, std::move(first), result);
+  co_return co_await FindUncached(operation, key, extent, std::move(first), result, beside);
 }
 
 Task<Status> Index::FindUncached(Operation& operation, const IndexKey& key, ReadExtent extent,
-                                 RoundTripPtr first, SearchResult* result) {
-  const Status status = co_await Search(operation, key, extent, std::move(first), result);
+                                 RoundTripPtr first, SearchResult* result, ReadsBeside* beside) {
+  const Status status = co_await Search(operation, key, extent, std::move(first), result, beside);
   if (status.ok() && result->found && !result->busy) CacheLocation(key.hash, result->entry);
   co_return status;
 }
@@ -225,7 +230,8 @@ bool Index::PickEmpty(const Buckets& buckets, const Subtable& table, KeyHash has
 }
 
 Task<Status> Index::MatchKey(Operation& operation, const IndexKey& key, ReadExtent extent,
-                             const Candidates& candidates, SearchResult* result) {
+                             const Candidates& candidates, SearchResult* result,
+                             ReadsBeside* beside) {
   const View& view = context_.view();
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   std::array<const std::byte*, 2 * kCombinedWords> records{};
@@ -238,6 +244,8 @@ Task<Status> Index::MatchKey(Operation& operation, const IndexKey& key, ReadExte
     records[i] = round_trip->Read(RecordReplica(view, entry.word.addr(), node),
                                   ExtentBytes(entry.word, key, extent));
   }
+  const bool is_alone = candidates.count == 1 || Planted(Bug::kReadBesideOfAny);
+  if (beside != nullptr && is_alone) beside->BeginBeside(candidates.entries[0].word);
   const Status status = co_await Post(context_, operation, round_trip);
   if (!status.ok()) co_return status;
   for (size_t i = 0; i < candidates.count; ++i) {
@@ -252,6 +260,7 @@ Task<Status> Index::MatchKey(Operation& operation, const IndexKey& key, ReadExte
     result->found = true;
     result->entry = entry;
     result->record = records[i];
+    result->record_bytes = ExtentBytes(entry.word, key, extent);
     result->bytes = std::move(round_trip);
     co_return Status::Ok();
   }
@@ -259,7 +268,7 @@ Task<Status> Index::MatchKey(Operation& operation, const IndexKey& key, ReadExte
 }
 
 Task<Status> Index::Search(Operation& operation, const IndexKey& key, ReadExtent extent,
-                           RoundTripPtr first, SearchResult* result) {
+                           RoundTripPtr first, SearchResult* result, ReadsBeside* beside) {
   if (!directory_.Knows(0)) [[unlikely]] {
     const Result<DirectoryWord> root = co_await directory_.Refresh(operation, 0);
     if (!root.ok()) co_return root.status();
@@ -284,7 +293,7 @@ Task<Status> Index::Search(Operation& operation, const IndexKey& key, ReadExtent
     });
     *result = SearchResult();
     if (candidates.count > 0) {
-      const Status matched = co_await MatchKey(operation, key, extent, candidates, result);
+      const Status matched = co_await MatchKey(operation, key, extent, candidates, result, beside);
       if (!matched.ok()) co_return matched;
     }
     if (result->found && result->entry.word.kind() == SlotKind::kObject) {

@@ -76,6 +76,10 @@ Task<Status> SlotStore::TryGet(RegisterOperation& operation, Key key, ValueRange
   if (known != nullptr) {
     const Result<RegisterResult> read = co_await registers_.ReadRegister(operation, *known, result);
     if (!read.ok() || read.value() == RegisterResult::kDone) co_return read.status();
+  } else if (core_.registers) {
+    const Result<RegisterResult> read =
+        co_await registers_.ReadResting(operation, index_key, result);
+    if (!read.ok() || read.value() == RegisterResult::kDone) co_return read.status();
   }
   const bool entered = co_await core_.EnterSlots(operation);
   if (!entered) co_return kHeld;
@@ -84,8 +88,10 @@ Task<Status> SlotStore::TryGet(RegisterOperation& operation, Key key, ValueRange
   Status status;
   while (true) {
     FoundKey found{key, index_key, core_.Forgotten()};
+    RegisterReadBeside beside(core_, index_key);
+    found.beside = &beside;
     status = co_await core_.index.Find(operation, index_key, ReadExtent::kWhole,
-                                       core_.context.fabric.NewRoundTrip(), &found.search);
+                                       core_.context.fabric.NewRoundTrip(), &found.search, &beside);
     if (!status.ok() || !found.search.found) break;
     Form& form = forms_.Of(found.search.entry.word);
     const Result<Step> step = co_await form.Get(operation, found, range, room, result);

@@ -118,36 +118,37 @@ Task<Status> SlotStore::CheckPool(PoolCounts* counts) {
 void SlotStore::PrefetchLocation(Key* key) const {
   if (key->database >= kMaxDatabases) return;
   const KeyHash hash = core_.MakeKey(key).hash;
-  if (core_.registers) core_.registers->cache.table().Prefetch(hash);
+  if (core_.registers) core_.registers->cache.PrefetchPlace(hash);
   core_.index.PrefetchLocation(hash);
 }
 
 void SlotStore::PrefetchRecord(const Key& key, KeyUse use) const {
   if (key.database >= kMaxDatabases) return;
   const KeyHash hash = core_.MakeKey(key).hash;
-  const RegisterPlace* place =
-      core_.registers ? core_.registers->cache.table().Find(hash) : nullptr;
-  if (place == nullptr) return core_.index.PrefetchRecord(hash);
-  const auto* entry = reinterpret_cast<const std::byte*>(place->entry);
+  RegisterPlace place;
+  if (!core_.registers || !core_.registers->cache.FindPlace(hash, &place)) {
+    return core_.index.PrefetchRecord(hash);
+  }
+  const auto* entry = reinterpret_cast<const std::byte*>(place.entry);
   __builtin_prefetch(entry);
   const View& view = core_.context.view();
-  const int live = view.LiveReplicas(place->addr);
+  const int live = view.LiveReplicas(place.addr);
   // As of the view in which it was remembered.
-  int replica = place->in_place_replica < live ? place->in_place_replica : 0;
+  int replica = place.in_place_replica < live ? place.in_place_replica : 0;
   if (use == KeyUse::kWrite) {
     __builtin_prefetch(entry + 64);
     __builtin_prefetch(entry + 128);
     for (int i = 0; i < live; ++i) {
-      core_.context.fabric.PrefetchForWrite(view.Locate(place->addr, i),
-                                            i == replica ? place->bytes : place->in_place_from);
+      core_.context.fabric.PrefetchForWrite(view.Locate(place.addr, i),
+                                            i == replica ? place.bytes : place.in_place_from);
     }
     return;
   }
   // A read asks a majority, and of one of them the in-place copy.
   const int asked = std::min(view.replicas / 2 + 1, live);
   for (int i = 0; i < asked; ++i) {
-    core_.context.fabric.Prefetch(view.Locate(place->addr, replica),
-                                  i == 0 ? place->bytes : place->in_place_from);
+    core_.context.fabric.Prefetch(view.Locate(place.addr, replica),
+                                  i == 0 ? place.bytes : place.in_place_from);
     if (++replica == live) replica = 0;
   }
 }

@@ -83,6 +83,16 @@ bool EntryHasItsClass(SlotWord word, const std::byte* bytes) {
   return LoadRegisterShape(word, bytes, &header, &shape);
 }
 
+RegisterShape ShapeOfRegister(SizeClass size_class, uint32_t lanes, uint32_t key_bytes,
+                              SizeClass buffer_class) {
+  RegisterShape shape{.lanes = lanes,
+                      .in_place_bytes = 0,
+                      .buffer_bytes = static_cast<uint32_t>(buffer_class.bytes()),
+                      .key_bytes = key_bytes};
+  shape.in_place_bytes = InPlaceRoom(size_class.bytes(), shape);
+  return shape;
+}
+
 bool LoadRegisterShape(SlotWord word, const std::byte* bytes, RegisterHeader* header,
                        RegisterShape* shape) {
   *header = LoadRegisterHeader(bytes);
@@ -91,13 +101,8 @@ bool LoadRegisterShape(SlotWord word, const std::byte* bytes, RegisterHeader* he
       !buffer_class.is_valid() || buffer_class.bytes() % kBufferAlignBytes != 0) {
     return false;
   }
-  shape->lanes = header->lanes;
-  shape->key_bytes = header->key_bytes;
-  shape->buffer_bytes = static_cast<uint32_t>(buffer_class.bytes());
-  shape->in_place_bytes = 0;
-  if (shape->in_place_offset() > word.size_class().bytes()) return false;
-  shape->in_place_bytes = InPlaceRoom(word.size_class().bytes(), *shape);
-  return true;
+  *shape = ShapeOfRegister(word.size_class(), header->lanes, header->key_bytes, buffer_class);
+  return shape->in_place_offset() <= word.size_class().bytes();
 }
 
 RegisterPlan PlanRegister(uint64_t key_bytes, uint64_t value_bytes, uint32_t lanes) {

@@ -35,6 +35,9 @@ bool EntryHasItsClass(SlotWord word, const std::byte* bytes);
 // The shape of the register that `word` names, by its header. False: no register has such a header.
 bool LoadRegisterShape(SlotWord word, const std::byte* bytes, RegisterHeader* header,
                        RegisterShape* shape);
+// The shape of a register of that class, key and lanes, with buffers of that class.
+RegisterShape ShapeOfRegister(SizeClass size_class, uint32_t lanes, uint32_t key_bytes,
+                              SizeClass buffer_class);
 // The shape of a new register for values of up to `value_bytes`, and its size class: what the class
 // has left over makes room in place.
 struct RegisterPlan {

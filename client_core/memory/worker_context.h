@@ -44,6 +44,7 @@ struct DataPathOptions {
   uint64_t memory_wait_ms = 1000;  // how long a full pool may wait for retired memory
   uint64_t location_cache_bytes = 64ULL << 20;
   uint64_t register_cache_entries = 1ULL << 20;  // registers that a worker remembers
+  uint64_t resting_registers_max = 1ULL << 22;   // ... and more of which it remembers little
   uint32_t register_lanes = 4;                   // in registers that it creates
   // The age, in ticks, at which a register takes no further write. Only tests make it smaller.
   RegisterTime register_time_end = kRegisterTimeEnd;

@@ -6,9 +6,10 @@
 #include "client_core/base/planted_bug.h"
 
 namespace onetrip {
-Task<Result<ReadOutcome>> Abd::Read(RegisterOperation& operation, RegisterHandle& handle) {
+Task<Result<ReadOutcome>> Abd::Read(RegisterOperation& operation, RegisterHandle& handle,
+                                    QuorumCall* begun) {
   ReadOutcome outcome;
-  const RegisterStep step = co_await max_register_.Read(operation, handle, &outcome.tuple);
+  const RegisterStep step = co_await max_register_.Read(operation, handle, &outcome.tuple, begun);
   if (safe_guess_.LeaseRanOut()) co_return kLeaseRanOut;
   if (!step.status.ok()) co_return step.status;
   if (step.seal != 0) {

@@ -28,7 +28,8 @@ class Abd {
       : safe_guess_(safe_guess), max_register_(safe_guess.max_register()) {}
 
   // READ; as SafeGuess::Read.
-  Task<Result<ReadOutcome>> Read(RegisterOperation& operation, RegisterHandle& handle);
+  Task<Result<ReadOutcome>> Read(RegisterOperation& operation, RegisterHandle& handle,
+                                 QuorumCall* begun = nullptr);
 
   // WRITE; as SafeGuess::Write, but the word and the buffer are those of a rewrite: what becomes of
   // an interrupted one can be told without a lock. The other buffer is not used. kUnavailable,

@@ -1,9 +1,11 @@
 #include "client_core/replication/in_n_out.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "client_core/base/planted_bug.h"
+#include "client_core/layout/entry_codec.h"
 
 namespace onetrip {
 namespace {
@@ -68,7 +70,7 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
     const uint64_t* seal = batch->ReadWord(Plus(at, kSealOffset));
     const Status status = co_await context_.fabric.Post(batch);
     ++reply.round_trips;
-    if (!status.ok() || !StillThere(ref, at.node)) break;
+    if (!status.ok() || !StillThere(ref.addr, at.node)) break;
     if (reads) {
       reply.image = image;
       reply.round_trip = batch;
@@ -94,17 +96,43 @@ Task<void> InNOut::Read(QuorumCall::Share share, RegisterRef ref, bool looks_twi
   ReplicaReply& reply = share.reply();
   RemoteAddr at;
   if (!Find(share.node(), ref.addr, &at)) co_return share.Report(State::kFailed);
-  const bool in_place = ReadsInPlace(ref, share);
+  const bool in_place = ReadsInPlace(ref.addr, share);
   if (!batch) batch = context_.fabric.NewRoundTrip();
   const std::byte* image = nullptr;
   const uint64_t* seal =
       AddReads(*batch, ref, at, in_place, looks_twice ? ref.shape.in_place_offset() : 0, &image);
   const Status status = co_await context_.fabric.Post(batch);
   ++reply.round_trips;
-  if (!status.ok() || !StillThere(ref, at.node)) co_return share.Report(State::kFailed);
+  if (!status.ok() || !StillThere(ref.addr, at.node)) co_return share.Report(State::kFailed);
   reply.image = image;
   reply.round_trip = batch;
   share.Report(SeeRead(LookAt(ref, at.node, image, seal, looks_twice)));
+}
+
+Task<void> InNOut::ReadNamed(QuorumCall::Share share, SlotWord word, RegisterShape expected) {
+  ReplicaReply& reply = share.reply();
+  const GlobalAddr addr = word.addr();
+  RemoteAddr at;
+  if (!Find(share.node(), addr, &at)) co_return share.Report(State::kFailed);
+  const auto class_bytes = static_cast<uint32_t>(word.size_class().bytes());
+  const uint32_t bytes =
+      ReadsInPlace(addr, share) ? class_bytes : std::min(class_bytes, expected.in_place_offset());
+  RoundTripPtr batch = context_.fabric.NewRoundTrip();
+  const std::byte* image = batch->Read(at, bytes);
+  const uint64_t* seal = batch->ReadWord(Plus(at, kSealOffset));
+  const Status status = co_await context_.fabric.Post(batch);
+  if (!status.ok() || !StillThere(addr, at.node)) co_return share.Report(State::kFailed);
+  RegisterHeader header;
+  RegisterRef ref;
+  if (!LoadRegisterShape(word, image, &header, &ref.shape) || ref.shape.in_place_offset() > bytes) {
+    co_return share.Report(State::kFailed);
+  }
+  ref.addr = addr;
+  ref.incarnation = header.incarnation;
+  ref.birth = Ticks{header.birth_ticks};
+  reply.image = image;
+  reply.round_trip = batch;
+  share.Report(SeeRead(LookAt(ref, at.node, image, seal, /*looks_twice=*/false)));
 }
 
 // Line 15.
@@ -120,7 +148,7 @@ Task<void> InNOut::ReadBuffer(QuorumCall::Share share, RegisterRef ref, MetaWord
   const Status status = co_await context_.fabric.Post(batch);
   ++reply.round_trips;
   WrittenValue value;
-  const bool good = status.ok() && StillThere(ref, at.node) &&
+  const bool good = status.ok() && StillThere(ref.addr, at.node) &&
                     DecodeBuffer(image, bytes, {ref.birth.value + word.time()}, &value);
   reply.image = image;
   reply.round_trip = batch;
@@ -132,7 +160,7 @@ Task<void> InNOut::Seal(QuorumCall::Share share, RegisterRef ref, SealWord seal)
   ReplicaReply& reply = share.reply();
   RemoteAddr at;
   if (!Find(share.node(), ref.addr, &at)) co_return share.Report(State::kFailed);
-  const bool in_place = ReadsInPlace(ref, share);
+  const bool in_place = ReadsInPlace(ref.addr, share);
   const uint32_t bytes = in_place ? ref.shape.register_bytes() : ref.shape.in_place_offset();
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
   RoundTripPtr lanes = batch;
@@ -146,7 +174,7 @@ Task<void> InNOut::Seal(QuorumCall::Share share, RegisterRef ref, SealWord seal)
   if (image == nullptr) image = batch->Read(at, bytes);
   const Status status = co_await context_.fabric.Post(batch);
   ++reply.round_trips;
-  if (!status.ok() || !StillThere(ref, at.node)) co_return share.Report(State::kFailed);
+  if (!status.ok() || !StillThere(ref.addr, at.node)) co_return share.Report(State::kFailed);
   reply.image = image;
   reply.round_trip = lanes;
   ReplicaSeen seen;
@@ -166,7 +194,7 @@ Task<void> InNOut::ReadFinal(QuorumCall::Share share, RegisterRef ref) {
   const uint64_t* word = batch->ReadWord(Plus(at, kFinalOffset));
   const Status status = co_await context_.fabric.Post(batch);
   ++reply.round_trips;
-  if (!status.ok() || !StillThere(ref, at.node)) {
+  if (!status.ok() || !StillThere(ref.addr, at.node)) {
     co_return share.Report(State::kFailed);
   }
   reply.final_word = *word;
@@ -187,8 +215,9 @@ Task<void> InNOut::CopyInPlace(RegisterRef ref, MetaWord word, WrittenValue valu
                                SharedPin /*pin*/) {
   const View& view = context_.view();
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
-  AddInPlace(*batch, ref, view.Locate(ref.addr, InPlaceReplica(ref, view.LiveReplicas(ref.addr))),
-             word, value);
+  AddInPlace(*batch, ref,
+             view.Locate(ref.addr, InPlaceReplica(ref.addr, view.LiveReplicas(ref.addr))), word,
+             value);
   if (batch->empty()) co_return;
   (void)co_await context_.fabric.Post(batch);
 }

@@ -20,6 +20,7 @@
 #include "client_core/coro/task.h"
 #include "client_core/layout/register_codec.h"
 #include "client_core/layout/register_layout.h"
+#include "client_core/layout/slot.h"
 #include "client_core/memory/worker_context.h"
 #include "client_core/replication/guess_clock.h"
 #include "client_core/replication/quorum_call.h"
@@ -83,13 +84,11 @@ class InNOut {
   static uint8_t LaneOf(WorkerId worker, const RegisterShape& shape) {
     return static_cast<uint8_t>(worker.value % shape.lanes);
   }
-  // Which of `replicas` live ones has the in-place copy. Another after a change of the view: a copy
-  // is believed wherever it is found to be right.
-  static int InPlaceReplica(const RegisterRef& ref, int replicas) {
-    // A division by a constant is none; this is the usual number.
-    if (replicas == 3) [[likely]]
-      return static_cast<int>(ref.incarnation % 3);
-    return static_cast<int>(ref.incarnation % static_cast<uint64_t>(replicas));
+  // Which of `replicas` live ones has the in-place copy of the register at `addr`. Another after a
+  // change of the view: a copy is believed wherever it is found to be right.
+  static int InPlaceReplica(GlobalAddr addr, int replicas) {
+    const uint64_t mixed = addr.bits() * 0x9e3779b97f4a7c15ULL >> 32;
+    return static_cast<int>(mixed * static_cast<uint64_t>(replicas) >> 32);
   }
 
   // A batch with the WRITE of the buffer that `word` names on one replica's node; null if the
@@ -113,6 +112,11 @@ class InNOut {
   // `batch`, if given, holds goes ahead of it.
   Task<void> Read(QuorumCall::Share share, RegisterRef ref, bool looks_twice = false,
                   RoundTripPtr batch = {});
+
+  // The same of a register of which no more is known than the slot's word, and of its shape what
+  // `expected` says of key and lanes. What is found there says what register it is; it counts for
+  // whoever finds that it is the one that the slot names.
+  Task<void> ReadNamed(QuorumCall::Share share, SlotWord word, RegisterShape expected);
 
   // read(), second round trip: the buffer that `word` names. Counts only if it is of that write.
   Task<void> ReadBuffer(QuorumCall::Share share, RegisterRef ref, MetaWord word);
@@ -180,13 +184,13 @@ class InNOut {
     return word;
   }
   // Returns true if a replica is read with its in-place area.
-  [[nodiscard]] bool ReadsInPlace(const RegisterRef& ref, const QuorumCall::Share& share) {
-    return options_.in_place && share.replica() == InPlaceReplica(ref, share.replicas());
+  [[nodiscard]] bool ReadsInPlace(GlobalAddr addr, const QuorumCall::Share& share) {
+    return options_.in_place && share.replica() == InPlaceReplica(addr, share.replicas());
   }
   // A batch that a node answered counts for nothing once the node is out.
-  [[nodiscard]] bool StillThere(const RegisterRef& ref, NodeId node) {
+  [[nodiscard]] bool StillThere(GlobalAddr addr, NodeId node) {
     RemoteAddr at;
-    return Find(node, ref.addr, &at);
+    return Find(node, addr, &at);
   }
 
   WorkerContext& context_;

@@ -26,10 +26,10 @@ void MaxRegister::Measure(uint64_t duration_ns) {
   round_trip_ns_ = std::max<uint64_t>((round_trip_ns_ * 7 + bounded_ns) / 8, 1);
 }
 
-int MaxRegister::Order(const RegisterHandle& handle, const QuorumCall& call,
+int MaxRegister::Order(GlobalAddr addr, const QuorumCall& call,
                        std::array<uint8_t, kMaxReplicas>* order) {
   const int count = call.replicas();
-  const int first = InNOut::InPlaceReplica(handle.ref, count);
+  const int first = InNOut::InPlaceReplica(addr, count);
   for (int i = 0; i < count; ++i) (*order)[i] = static_cast<uint8_t>((first + i) % count);
   if (context_.fabric.completes_inline()) return count;
   const uint64_t now_ns = context_.executor.NowNs();
@@ -74,7 +74,7 @@ Tuple MaxRegister::Largest(const QuorumCall& call) {
 }
 
 RegisterStep MaxRegister::End(RegisterOperation& operation, const QuorumCall& call, int needed) {
-  uint32_t round_trips = 1;
+  uint32_t round_trips = call.is_beside() ? 0 : 1;
   for (int replica = 0; replica < call.replicas(); ++replica) {
     if (call.counts(replica)) round_trips = std::max(round_trips, call.reply(replica).round_trips);
   }
@@ -93,18 +93,29 @@ RegisterStep MaxRegister::End(RegisterOperation& operation, const QuorumCall& ca
   return {};
 }
 
+void MaxRegister::NoteLanes(RegisterHandle& handle, const std::byte* image) {
+  const uint8_t own = InNOut::LaneOf(context_.membership.id, handle.ref.shape);
+  uint8_t lane = 0;
+  handle.lane_word = std::max(handle.lane_word, InNOut::LaneIn(handle.ref, image, own));
+  handle.times.seen =
+      std::max(handle.times.seen, InNOut::LargestIn(handle.ref, image, &lane).time());
+}
+
 // Appendix A, READ up to the write-back: inner reads of a majority.
 Task<RegisterStep> MaxRegister::ReadLanes(RegisterOperation& operation, RegisterHandle& handle,
                                           QuorumCall* call, Tuple* m) {
   const int needed = majority(handle.ref);
   const int all = context_.view().replicas;
   std::array<uint8_t, kMaxReplicas> order{};
-  const int prompt = Order(handle, *call, &order);
+  const int prompt = Order(handle.ref.addr, *call, &order);
   const bool asks_all = prompt == all && (handle.contended > 0 || options_.ask_all);
   const auto ask = [this, call, asks_all, ref = handle.ref](int replica) {
     Start(in_n_out_.Read(call->Ask(replica), ref, /*looks_twice=*/asks_all));
   };
-  for (int i = 0; i < (asks_all ? all : std::min(needed, call->replicas())); ++i) ask(order[i]);
+  const int at_first = call->any_asked() ? 0 : std::min(needed, call->replicas());
+  for (int i = 0; i < (asks_all ? all : at_first); ++i) {
+    if (!call->asked(order[i])) ask(order[i]);
+  }
   if (call->counted() < needed) {
     co_await WaitAndWiden(operation, *call, needed, ask);
     if (call->all_asked() && !asks_all) Avoid(operation, handle, *call);
@@ -126,23 +137,36 @@ Task<RegisterStep> MaxRegister::ReadLanes(RegisterOperation& operation, Register
   } else {
     *m = largest;
   }
-  handle.times.seen = std::max(handle.times.seen, m->word.time());
-  // The word in our own lane makes the next write's CAS succeed at once.
   for (int replica = 0; replica < call->replicas(); ++replica) {
     if (!call->counts(replica)) continue;
-    const uint8_t lane = InNOut::LaneOf(context_.membership.id, handle.ref.shape);
-    handle.lane_word =
-        std::max(handle.lane_word, InNOut::LaneIn(handle.ref, call->reply(replica), lane));
+    const std::byte* const image = call->reply(replica).image;
+    if (image != nullptr) NoteLanes(handle, image);
   }
   co_return step;
 }
 
+void MaxRegister::BeginRead(SlotWord word, const RegisterShape& expected, QuorumCall* call) {
+  std::array<uint8_t, kMaxReplicas> order{};
+  (void)Order(word.addr(), *call, &order);
+  const int count = std::min(MajorityAt(word.addr()), call->replicas());
+  for (int i = 0; i < count; ++i) {
+    Start(in_n_out_.ReadNamed(call->Ask(order[i]), word, expected));
+  }
+}
+
 // Appendix A, READ: what is returned is at a majority before it is returned.
-Task<RegisterStep> MaxRegister::Read(RegisterOperation& operation, RegisterHandle& handle,
-                                     Tuple* m) {
+Task<RegisterStep> MaxRegister::Read(RegisterOperation& operation, RegisterHandle& handle, Tuple* m,
+                                     QuorumCall* begun) {
   for (uint32_t restart = 0; restart <= options_.restarts_max; ++restart) {
-    QuorumCall call = NewCall(operation, handle.ref);
+    QuorumCall own = NewCall(operation, handle.ref);
+    const bool is_begun = begun != nullptr;
+    QuorumCall& call = is_begun ? *std::exchange(begun, nullptr) : own;
     const RegisterStep read = co_await ReadLanes(operation, handle, &call, m);
+    const bool failed = !read.done() && read.seal == 0;
+    if (is_begun && (failed || !IsOf(handle.ref, call))) {
+      *m = Tuple();
+      continue;
+    }
     if (!read.done() || m->word.is_empty()) co_return read;
     TakeInPlace(handle, call, m);
     // PROTOCOLS, "Registers": bytes that are on no reachable replica belong to a word that was not
@@ -165,8 +189,17 @@ Task<RegisterStep> MaxRegister::Read(RegisterOperation& operation, RegisterHandl
       Status(StatusCode::kUnavailable, "no replica that answers has the value of a register"), 0};
 }
 
+bool MaxRegister::IsOf(const RegisterRef& ref, const QuorumCall& call) {
+  if (Planted(Bug::kReadBesideOfAny)) return true;
+  for (int replica = 0; replica < call.replicas(); ++replica) {
+    const std::byte* image = call.reply(replica).image;
+    if (image != nullptr && !InNOut::IsOf(ref, image)) return false;
+  }
+  return true;
+}
+
 void MaxRegister::TakeInPlace(const RegisterHandle& handle, const QuorumCall& call, Tuple* m) {
-  const int in_place = InNOut::InPlaceReplica(handle.ref, call.replicas());
+  const int in_place = InNOut::InPlaceReplica(handle.ref.addr, call.replicas());
   if (m->has_value || !options_.in_place || !call.counts(in_place) ||
       call.reply(in_place).image == nullptr ||
       !InNOut::ReadInPlace(handle.ref, call.reply(in_place).image, m->word, &m->value)) {
@@ -260,8 +293,8 @@ Task<RegisterStep> MaxRegister::Write(RegisterOperation& operation, RegisterHand
                                       const RoundTripPtr& begun) {
   const int needed = majority(handle.ref);
   const uint8_t lane = InNOut::LaneOf(value.worker, handle.ref.shape);
-  const int in_place =
-      options_.in_place ? InNOut::InPlaceReplica(handle.ref, call->replicas()) : call->replicas();
+  const int in_place = options_.in_place ? InNOut::InPlaceReplica(handle.ref.addr, call->replicas())
+                                         : call->replicas();
   for (int replica = 0; replica < call->replicas(); ++replica) {
     RoundTripPtr batch = in_n_out_.WriteBuffer(handle.ref, call->node(replica), word, value);
     if (!batch) {

@@ -68,13 +68,23 @@ class MaxRegister {
   // M.read(): the largest tuple, with its value, at a majority when this returns. `m` may hold the
   // tuple of an earlier read: its value is not fetched again if it is still the largest. An empty
   // word: nothing was ever written.
-  Task<RegisterStep> Read(RegisterOperation& operation, RegisterHandle& handle, Tuple* m);
+  // `begun`, if not null, is a call that BeginRead has begun for a register at that address; if it
+  // turns out to be another's it counts for nothing.
+  Task<RegisterStep> Read(RegisterOperation& operation, RegisterHandle& handle, Tuple* m,
+                          QuorumCall* begun = nullptr);
+  // Begins the read of the register that a slot's `word` names, as far as it needs no more than
+  // InNOut::ReadNamed.
+  void BeginRead(SlotWord word, const RegisterShape& expected, QuorumCall* call);
 
   // M.read() without its write-back: the largest word of a majority; no value. Of a contended
   // register it asks all replicas, and waits for all, at most as long as before widening, when that
   // may save a round trip.
   Task<RegisterStep> ReadLanes(RegisterOperation& operation, RegisterHandle& handle,
                                QuorumCall* call, Tuple* m);
+
+  // Header and lanes at one replica, of which `handle` remembers what makes the next write's CAS
+  // succeed at once, and its guess stand.
+  void NoteLanes(RegisterHandle& handle, const std::byte* image);
 
   // M.write(word, value) to all replicas, done at a majority. `call` is new, and holds what each
   // has answered. With `read_lanes` M.read() without write-back runs in parallel: Largest(call).
@@ -148,10 +158,7 @@ class MaxRegister {
   // A majority of all replicas, the missing ones counted; all live ones if these are fewer, which
   // is so only where an operator accepted the loss (PROTOCOLS, "A loss that is accepted").
   [[nodiscard]] int majority_of(int live) const { return MajorityOf(context_.view(), live); }
-  [[nodiscard]] int majority(const RegisterRef& ref) const {
-    const View& view = context_.view();
-    return MajorityOf(view, view.LiveReplicas(ref.addr));
-  }
+  [[nodiscard]] int majority(const RegisterRef& ref) const { return MajorityAt(ref.addr); }
   WorkerContext& context() { return context_; }
   InNOut& in_n_out() { return in_n_out_; }
   // Stragglers and background steps. Close it before `this` goes.
@@ -170,14 +177,19 @@ class MaxRegister {
   }
   // The replicas in the order in which reads ask them: the one with the in-place copy first, those
   // that have lately been slow or lost last. Returns how many have not been.
-  int Order(const RegisterHandle& handle, const QuorumCall& call,
-            std::array<uint8_t, kMaxReplicas>* order);
+  int Order(GlobalAddr addr, const QuorumCall& call, std::array<uint8_t, kMaxReplicas>* order);
   // The nodes that `call` still waits for are asked last until they have answered, or for avoid_ns.
   void Avoid(const RegisterOperation& operation, const RegisterHandle& handle,
              const QuorumCall& call);
   Task<void> AskAgain(RegisterRef ref, int replica, ReplicaNodes nodes, SharedPin pin);
   // Posts `batch`, one WRITE to `to` on `node`, until it is done or has become pointless.
   Task<void> FinishBeside(NodeId node, GlobalAddr to, RoundTripPtr batch, SharedPin pin);
+  [[nodiscard]] int MajorityAt(GlobalAddr addr) const {
+    const View& view = context_.view();
+    return MajorityOf(view, view.LiveReplicas(addr));
+  }
+  // True if what the replicas of `call` have shown is all of that register.
+  [[nodiscard]] static bool IsOf(const RegisterRef& ref, const QuorumCall& call);
   void TakeInPlace(const RegisterHandle& handle, const QuorumCall& call, Tuple* m);
   // Fetches the value of *m from a replica of `call` that holds it. False: no such replica answers
   // with the right bytes.
@@ -217,7 +229,9 @@ Task<void> MaxRegister::WaitAndWiden(RegisterOperation& operation, QuorumCall& c
     }
   }
   co_await call.Wait(needed, operation.deadline_ns);
-  if (call.counted() >= needed) Measure(context_.executor.NowNs() - start_ns);
+  if (call.counted() >= needed && !call.is_beside()) {
+    Measure(context_.executor.NowNs() - start_ns);
+  }
 }
 
 }  // namespace onetrip

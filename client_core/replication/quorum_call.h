@@ -163,6 +163,9 @@ class QuorumCall {
     ++state_->pending;
     return {state_, replica};
   }
+  // It was asked beside an earlier step of the operation, and takes no round trip of its own.
+  void SetBeside() { beside_ = true; }
+  [[nodiscard]] bool is_beside() const { return beside_; }
   // The replica is not to be asked.
   void Exclude(int replica) {
     CHECK(!asked(replica));
@@ -185,6 +188,11 @@ class QuorumCall {
   [[nodiscard]] bool counts(int replica) const { return seen(replica).counts(); }
   [[nodiscard]] int counted() const { return state_->counted; }
   [[nodiscard]] int sealed() const { return state_->sealed; }
+  [[nodiscard]] bool any_asked() const {
+    return std::any_of(state_->seen.begin(), state_->seen.end(), [](const ReplicaSeen& one) {
+      return one.state != ReplicaSeen::State::kNotAsked;
+    });
+  }
   [[nodiscard]] bool all_asked() const {
     for (int replica = 0; replica < replicas(); ++replica) {
       if (!asked(replica)) return false;
@@ -200,6 +208,7 @@ class QuorumCall {
 
  private:
   State* state_;
+  bool beside_ = false;
 };
 
 // A timer, so that it can be taken out when the call is decided first.

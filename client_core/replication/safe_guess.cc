@@ -117,10 +117,11 @@ GuessSpread SafeGuess::SpreadOfGuess(const QuorumCall& first, const WriteOutcome
 }
 
 // A READ, when the first tuple is verified or none is there.
-Task<Result<ReadOutcome>> SafeGuess::Read(RegisterOperation& operation, RegisterHandle& handle) {
+Task<Result<ReadOutcome>> SafeGuess::Read(RegisterOperation& operation, RegisterHandle& handle,
+                                          QuorumCall* begun) {
   ReadOutcome outcome;
   Tuple& m = outcome.tuple;
-  const RegisterStep step = co_await max_register_.Read(operation, handle, &m);
+  const RegisterStep step = co_await max_register_.Read(operation, handle, &m, begun);
   if (LeaseRanOut()) co_return kLeaseRanOut;
   if (!step.status.ok()) co_return step.status;
   if (step.seal != 0) {

@@ -88,8 +88,9 @@ class SafeGuess {
                  WriteOutcome* outcome);
 
   // READ. kUnavailable: too few replicas. kNotFound: the address is another register's by now.
-  // kFenced: the lease ran out meanwhile.
-  Task<Result<ReadOutcome>> Read(RegisterOperation& operation, RegisterHandle& handle);
+  // kFenced: the lease ran out meanwhile. `begun`: as of MaxRegister::Read.
+  Task<Result<ReadOutcome>> Read(RegisterOperation& operation, RegisterHandle& handle,
+                                 QuorumCall* begun = nullptr);
 
   // WRITE of `value`, which is borrowed until the task ends. REQUIRES: at most value_bytes_max of
   // the shape; no other write of this worker to this register is running. `*outcome` is new, or as

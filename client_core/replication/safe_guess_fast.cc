@@ -13,7 +13,7 @@ bool SafeGuess::ReadFast(RegisterHandle& handle, Tuple* m, const std::byte** ima
   const View& view = context_.view();
   const int live = view.LiveReplicas(ref.addr);
   const int needed = Planted(Bug::kInlineReadOfOne) ? 1 : max_register_.majority_of(live);
-  int replica = InNOut::InPlaceReplica(ref, live);
+  int replica = InNOut::InPlaceReplica(ref.addr, live);
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
   std::array<const std::byte*, kMaxReplicas> images;
   std::array<const uint64_t*, kMaxReplicas> seals;
@@ -75,7 +75,7 @@ bool SafeGuess::WriteFast(RegisterHandle& handle, const OutBuffer& buffer,
   std::array<size_t, kMaxReplicas> cas;
   const int live = view.LiveReplicas(ref.addr);
   if (max_register_.HasBeside(ref, buffer.addr)) return false;
-  const int in_place = InNOut::InPlaceReplica(ref, live);
+  const int in_place = InNOut::InPlaceReplica(ref.addr, live);
   for (int i = 0; i < live; ++i) {
     const RemoteAddr at = view.Locate(ref.addr, i);
     RemoteAddr bulk_at;

@@ -7,6 +7,7 @@
 
 #include "client_core/base/host_memory.h"
 #include "client_core/base/options.h"
+#include "client_core/kv/core/resting_registers.h"
 #include "client_core/memory/worker_context.h"
 #include "client_core/replication/engine.h"
 #include "frontend/storage/storage.h"
@@ -23,18 +24,23 @@ inline EngineKind EngineOf(const AgentOptions& options) {
 struct CacheShare {
   uint64_t location_bytes = 0;
   uint64_t registers = 0;
+  uint64_t resting = 0;  // registers that have not been used lately
 };
 
-// `host_bytes`: of memory that the process may use. A register that is known needs no location.
-// Engine snapshot writes none, but reads those of agents with other engines.
+// `host_bytes`: of memory that the process may use. A register that is known needs no location, and
+// six that rest take no more than one that is in use: half of the bytes are for these. Engine
+// snapshot writes none, but reads those of agents with other engines.
 inline CacheShare CacheShareOf(const AgentOptions& options, uint64_t host_bytes) {
   constexpr uint64_t kRegisterBytes = 370;  // measured, with keys of 16 bytes
   const uint64_t all = options.cache_bytes != 0 ? options.cache_bytes : host_bytes / 8;
   const uint64_t mine = all / std::max<uint64_t>(options.threads, 1);
   const EngineKind engine = EngineOf(options);
-  if (engine == EngineKind::kRaw) return {mine, 1};
+  if (engine == EngineKind::kRaw) return {.location_bytes = mine, .registers = 1};
   const uint64_t locations = mine / (engine == EngineKind::kSnapshot ? 2 : 8);
-  return {locations, std::max<uint64_t>((mine - locations) / kRegisterBytes, 1)};
+  const uint64_t registers = mine - locations;
+  return {.location_bytes = locations,
+          .registers = std::max<uint64_t>(registers / 2 / kRegisterBytes, 1),
+          .resting = registers / 2 / RestingRegisters::kBytesEach};
 }
 
 inline DataPathOptions DataPathOf(const AgentOptions& options,
@@ -47,6 +53,7 @@ inline DataPathOptions DataPathOf(const AgentOptions& options,
   const CacheShare cache = CacheShareOf(options, UsableMemoryBytes());
   result.location_cache_bytes = cache.location_bytes;
   result.register_cache_entries = cache.registers;
+  result.resting_registers_max = cache.resting;
   result.register_lanes = static_cast<uint32_t>(options.register_lanes);
   result.large_values = large_values.values;
   return result;

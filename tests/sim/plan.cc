@@ -77,6 +77,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("memory_wait_ms", plan.data_path.memory_wait_ms);
   visit("location_cache_bytes", plan.data_path.location_cache_bytes);
   visit("register_cache_entries", plan.data_path.register_cache_entries);
+  visit("resting_registers_max", plan.data_path.resting_registers_max);
   visit("register_lanes", plan.data_path.register_lanes);
   visit("register_time_end", plan.data_path.register_time_end);
   visit("record_value_bytes_max", plan.data_path.record_value_bytes_max);

@@ -1,5 +1,6 @@
 // A seed decides, scenario by scenario: settings from their legal ranges, commands, faults.
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "tests/sim/crowded_keys.h"
@@ -17,7 +18,12 @@ void DrawEngine(uint64_t seed, Plan* plan) {
   Rng rng(seed ^ kStream);
   plan->engine = rng.Below(4) == 0 ? EngineKind::kSnapshot : EngineKind::kSwarm;
   plan->data_path.register_lanes = OneOf(rng, {1U, 4U, 16U});
-  if (rng.Below(3) == 0) plan->data_path.register_cache_entries = 2 + rng.Below(7);
+  if (rng.Below(3) == 0) {
+    constexpr std::array<uint64_t, 3> kResting = {0, 3, 1000};
+    DataPathOptions& options = plan->data_path;
+    options.register_cache_entries = 2 + rng.Below(7);
+    options.resting_registers_max = kResting[options.register_cache_entries % kResting.size()];
+  }
   if (plan->engine == EngineKind::kSnapshot && rng.Below(4) == 0) plan->engine = EngineKind::kAbd;
   if (rng.Below(3) == 0) plan->transactions_every = 1 + static_cast<uint32_t>(rng.Below(3));
 }

@@ -222,6 +222,7 @@ Plan MakeMinority(uint64_t seed) {
     options.number_percent = 0;
     plan.transactions_every = 0;
     plan.data_path.register_cache_entries = DataPathOptions().register_cache_entries;
+    plan.data_path.resting_registers_max = DataPathOptions().resting_registers_max;
   }
   plan.program = MakeProgram(rng.Next(), options);
   const uint64_t span_ns = SpanNs(plan, options);

@@ -19,7 +19,8 @@ AgentOptions OptionsOf(const char* engine, uint64_t threads, uint64_t cache_byte
 TEST(CacheShareTest, ByDefaultItIsAnEighthOfTheHost) {
   const CacheShare share = CacheShareOf(OptionsOf("swarm", 1, 0), 16 * kGiB);
   EXPECT_EQ(share.location_bytes, kGiB / 4);
-  EXPECT_EQ(share.registers, (2 * kGiB - kGiB / 4) / 370);
+  EXPECT_EQ(share.registers, (kGiB - kGiB / 8) / 370);
+  EXPECT_EQ(share.resting, (kGiB - kGiB / 8) / 64);
 }
 
 TEST(CacheShareTest, WorkersShareItEvenly) {
@@ -27,13 +28,14 @@ TEST(CacheShareTest, WorkersShareItEvenly) {
   const CacheShare of_four = CacheShareOf(OptionsOf("abd", 4, 4 * kGiB), 16 * kGiB);
   EXPECT_EQ(one.location_bytes, of_four.location_bytes);
   EXPECT_EQ(one.registers, of_four.registers);
+  EXPECT_EQ(one.resting, of_four.resting);
 }
 
 // In a cluster whose other agents write registers it reads them.
 TEST(CacheShareTest, EngineSnapshotKnowsRegistersToo) {
   const CacheShare share = CacheShareOf(OptionsOf("snapshot", 2, kGiB), kGiB);
   EXPECT_EQ(share.location_bytes, kGiB / 4);
-  EXPECT_EQ(share.registers, kGiB / 4 / 370);
+  EXPECT_EQ(share.registers, kGiB / 8 / 370);
 }
 
 TEST(CacheShareTest, WithoutRegistersLocationsHaveAll) {

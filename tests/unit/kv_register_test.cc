@@ -140,6 +140,41 @@ class Appending final : public Mutation {
 };
 
 // The round trips that it takes to apply `mutation` to "k", which is a register.
+// The index leads to the slot, and the slot to key and value at once.
+TEST(KvRegisters, AGetOfAnUnknownRegisterTakesTwoRoundTrips) {
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    SCOPED_TRACE(seed);
+    World world(2, seed);
+    const std::string value(64, static_cast<char>('a' + seed));
+    for (int i = 0; i < 30; ++i) {
+      const std::string key = "k" + std::to_string(i);
+      ASSERT_TRUE(world.worker(0).Set(key, value).ok());
+      world.Settle();
+      StoreMetrics& metrics = world.worker(1).kv().metrics();
+      metrics.get_round_trips.Reset();
+      ASSERT_EQ(world.worker(1).Get(key), value);
+      ASSERT_EQ(metrics.get_round_trips.Sum(), 2U);
+    }
+  }
+}
+
+// The worker has to forget the register, but not where it is, and finds its own last word in its
+// lane when it looks at the key again.
+TEST(KvRegisters, ASetOfAForgottenRegisterTakesTwoRoundTrips) {
+  World world(1, 1, Options(/*register_cache_entries=*/1));
+  TestWorker& a = world.worker(0);
+  ASSERT_TRUE(a.Set("k", "v").ok());
+  ASSERT_TRUE(a.Set("other", "v").ok());
+  ASSERT_EQ(a.Get("k"), "v");
+  ASSERT_TRUE(a.Set("other", "w").ok());
+  world.Settle();
+  StoreMetrics& metrics = a.kv().metrics();
+  metrics.set_round_trips.Reset();
+  ASSERT_TRUE(a.Set("k", "w").ok());
+  EXPECT_EQ(metrics.set_round_trips.Sum(), 2U);
+  EXPECT_EQ(a.Get("k"), "w");
+}
+
 uint64_t RoundTripsToChange(World& world, Mutation& mutation) {
   TestWorker& a = world.worker(0);
   CHECK(a.Set("k", "v").ok());

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client_core/base/planted_bug.h"
+#include "client_core/layout/entry_codec.h"
 
 namespace onetrip {
 namespace {
@@ -14,11 +15,12 @@ constexpr uint64_t kLateTicks = 1'000'000 >> kTickShift;
 }  // namespace
 
 RegisterCache::RegisterCache(WorkerContext& context, Allocator& allocator, GuessClock& clock,
-                             uint64_t entries_max)
+                             uint64_t entries_max, uint64_t resting_max)
     : context_(context),
       allocator_(allocator),
       clock_(clock),
-      entries_max_(std::max<uint64_t>(entries_max, 1)) {}
+      entries_max_(std::max<uint64_t>(entries_max, 1)),
+      resting_(resting_max) {}
 
 RegisterCache::~RegisterCache() {
   CHECK(in_use_ == 0);
@@ -29,6 +31,7 @@ CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
                                      const RegisterHeader& header, const RegisterShape& shape) {
   if (CachedRegister* entry = KnownAt(word.addr()); entry != nullptr) {
     if (entry->handle.ref.incarnation == header.incarnation) {
+      entry->Prove(key);
       // Another key of the same hash may have taken its place.
       table_.Put(PlaceOf(entry));
       return entry;
@@ -36,15 +39,16 @@ CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
     // It left the index and came back before this worker was told.
     Drop(word.addr());
   }
-  const bool has_room = ring_.size() < entries_max_ && entries_.HasRoom();
-  if (!has_room) MakeRoom();
+  if (RestingRegister* resting = resting_.FindAt(word.addr()); resting != nullptr) {
+    if (resting->incarnation == header.incarnation) return MakeEntry(key, resting);
+    Drop(word.addr());
+  }
   RegisterRef ref;
   ref.addr = word.addr();
   ref.incarnation = header.incarnation;
   ref.birth = Ticks{header.birth_ticks};
   ref.shape = shape;
-  CachedRegister* entry =
-      entries_.New(key, word, ref, SizeClass(header.buffer_class), clock_, context_.executor);
+  CachedRegister* const entry = MakeEntry(key, word, ref, SizeClass(header.buffer_class));
   if (Kept* kept = kept_.Find(ref.addr.bits()); kept != nullptr) {
     if (kept->ref.incarnation == ref.incarnation) {
       entry->live = std::move(kept->live);
@@ -53,6 +57,14 @@ CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
     }
     kept_.Erase(ref.addr.bits());
   }
+  return entry;
+}
+
+CachedRegister* RegisterCache::MakeEntry(const IndexKey& key, SlotWord word, const RegisterRef& ref,
+                                         SizeClass buffer_class) {
+  const bool has_room = ring_.size() < entries_max_ && entries_.HasRoom();
+  if (!has_room) MakeRoom();
+  CachedRegister* entry = entries_.New(key, word, ref, buffer_class, clock_, context_.executor);
   entry->position = static_cast<uint32_t>(ring_.size());
   ring_.push_back(entry);
   table_.Put(PlaceOf(entry));
@@ -60,11 +72,118 @@ CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
   return entry;
 }
 
+CachedRegister* RegisterCache::MakeEntry(const IndexKey& key, RestingRegister* resting) {
+  const RestingRegister woken = *resting;
+  resting_.Erase(resting);
+  CachedRegister* const entry =
+      MakeEntry(key, woken.word, RefOf(woken), SizeClass(woken.buffer_class));
+  entry->handle.lane_word = woken.lane_word;
+  entry->live = LiveOf(woken);
+  entry->unseen = woken.unseen;
+  return entry;
+}
+
+RestingRegister* RegisterCache::FindResting(const IndexKey& key) {
+  RestingRegister* const resting = resting_.Find(key.hash);
+  if (resting == nullptr || resting->doubts != doubts_ || resting->key_bytes != key.bytes.size() ||
+      table_.Find(key.hash) != nullptr) {
+    return nullptr;
+  }
+  return resting;
+}
+
+RegisterHandle RegisterCache::HandleOf(const RestingRegister& resting) const {
+  RegisterHandle handle(RefOf(resting), clock_);
+  handle.lane_word = resting.lane_word;
+  return handle;
+}
+
+void RegisterCache::NoteWritten(RestingRegister* resting, MetaWord word) {
+  if (resting->live) {
+    Retire({resting->buffer(), resting->written()}, SizeClass(resting->buffer_class));
+  }
+  resting->lane_word = word;
+  resting->live = true;
+}
+
+CachedRegister* RegisterCache::Wake(const IndexKey& key) {
+  RestingRegister* const resting = FindResting(key);
+  if (resting == nullptr) return nullptr;
+  CachedRegister* const entry = MakeEntry(key, resting);
+  entry->unproven = true;
+  return entry;
+}
+
+bool RegisterCache::FindPlace(KeyHash hash, RegisterPlace* place) {
+  if (const RegisterPlace* found = table_.Find(hash); found != nullptr) {
+    *place = *found;
+    return true;
+  }
+  const RestingRegister* const resting = resting_.Find(hash);
+  if (resting == nullptr) return false;
+  *place = PlaceOf(hash, RefOf(*resting));
+  return true;
+}
+
+RegisterRef RegisterCache::RefOf(const RestingRegister& resting) {
+  RegisterRef ref;
+  ref.addr = resting.addr();
+  ref.incarnation = resting.incarnation;
+  ref.birth = resting.birth;
+  ref.shape = ShapeOfRegister(resting.word.size_class(), resting.lanes, resting.key_bytes,
+                              SizeClass(resting.buffer_class));
+  return ref;
+}
+
+LiveBuffers RegisterCache::LiveOf(const RestingRegister& resting) {
+  LiveBuffers live;
+  if (resting.live) live.push_back({resting.buffer(), resting.written()});
+  return live;
+}
+
+void RegisterCache::DropResting(RestingRegister* resting) {
+  if (resting->live) {
+    Retire({resting->buffer(), resting->written()}, SizeClass(resting->buffer_class));
+  }
+  resting_.Erase(resting);
+}
+
+bool RegisterCache::Rest(const CachedRegister& entry) {
+  const RegisterHandle& handle = entry.handle;
+  const RegisterPlace* place = table_.Find(entry.hash);
+  const bool is_its = place != nullptr && place->entry == &entry;
+  if (!is_its || entry.exhausted || handle.writing || !entry.met_seal.open()) return false;
+  RestingRegister resting{.hash = entry.hash,
+                          .word = entry.word,
+                          .incarnation = handle.ref.incarnation,
+                          .birth = handle.ref.birth,
+                          .lane_word = handle.lane_word,
+                          .key_bytes = static_cast<uint16_t>(handle.ref.shape.key_bytes),
+                          .doubts = place->doubts,
+                          .lanes = static_cast<uint8_t>(handle.ref.shape.lanes),
+                          .buffer_class = entry.buffer_class.index(),
+                          .live = !entry.live.empty(),
+                          .unseen = entry.unseen};
+  if (entry.live.size() > 1) return false;
+  if (resting.live) {
+    const OutBuffer& buffer = entry.live.front();
+    if (handle.lane_word.is_empty() || buffer.addr != resting.buffer() ||
+        buffer.used != resting.written()) {
+      return false;
+    }
+  }
+  return resting_.Put(resting);
+}
+
 RegisterPlace RegisterCache::PlaceOf(CachedRegister* entry) const {
-  const RegisterRef& ref = entry->handle.ref;
-  const int in_place = InNOut::InPlaceReplica(ref, context_.view().LiveReplicas(ref.addr));
-  return {.hash = entry->hash,
-          .entry = entry,
+  RegisterPlace place = PlaceOf(entry->hash, entry->handle.ref);
+  place.entry = entry;
+  return place;
+}
+
+RegisterPlace RegisterCache::PlaceOf(KeyHash hash, const RegisterRef& ref) const {
+  const int in_place = InNOut::InPlaceReplica(ref.addr, context_.view().LiveReplicas(ref.addr));
+  return {.hash = hash,
           .addr = ref.addr,
           .bytes = static_cast<uint16_t>(ref.shape.register_bytes()),
           .in_place_from = static_cast<uint16_t>(ref.shape.in_place_offset()),
@@ -121,6 +240,8 @@ void RegisterCache::Drop(GlobalAddr addr) {
     entry->gone = true;
     Remove(entry);
   }
+  RestingRegister* const resting = resting_.FindAt(addr);
+  if (resting != nullptr && !Planted(Bug::kRestingNotForgotten)) DropResting(resting);
   if (const Kept* kept = kept_.Find(addr.bits()); kept != nullptr) {
     for (const OutBuffer& buffer : kept->live) Retire(buffer, kept->buffer_class);
     kept_.Erase(addr.bits());
@@ -137,6 +258,7 @@ void RegisterCache::DoubtAll() {
     RegisterPlace* place = table_.Find(entry->hash);
     if (place != nullptr) place->doubts = 0;
   }
+  resting_.ForEach([](RestingRegister& resting) { resting.doubts = 0; });
 }
 
 void RegisterCache::LetGoOfForeign() {
@@ -147,24 +269,31 @@ void RegisterCache::LetGoOfForeign() {
     live->erase(std::remove_if(live->begin(), live->end(), is_foreign), live->end());
   };
   for (CachedRegister* entry : ring_) let_go(&entry->live);
+  resting_.ForEach([this](RestingRegister& resting) {
+    resting.live = resting.live && allocator_.Owns(resting.buffer());
+  });
   kept_.ForEach([&let_go](uint64_t /*addr*/, Kept& kept) { let_go(&kept.live); });
   kept_.EraseIf([](const Kept& kept) { return kept.live.empty(); });
 }
 
 void RegisterCache::BeginLook() {
   for (CachedRegister* entry : ring_) entry->unseen = !entry->live.empty();
+  resting_.ForEach([](RestingRegister& resting) { resting.unseen = resting.live; });
   kept_.ForEach([](uint64_t /*addr*/, Kept& kept) { kept.unseen = true; });
 }
 
 void RegisterCache::See(GlobalAddr addr, uint64_t incarnation) {
   CachedRegister* entry = KnownAt(addr);
   if (entry != nullptr && entry->handle.ref.incarnation == incarnation) entry->unseen = false;
+  RestingRegister* const resting = resting_.FindAt(addr);
+  if (resting != nullptr && resting->incarnation == incarnation) resting->unseen = false;
   Kept* kept = kept_.Find(addr.bits());
   if (kept != nullptr && kept->ref.incarnation == incarnation) kept->unseen = false;
 }
 
 void RegisterCache::SeeAny(GlobalAddr addr) {
   if (CachedRegister* entry = KnownAt(addr); entry != nullptr) entry->unseen = false;
+  if (RestingRegister* resting = resting_.FindAt(addr); resting != nullptr) resting->unseen = false;
   if (Kept* kept = kept_.Find(addr.bits()); kept != nullptr) kept->unseen = false;
 }
 
@@ -173,6 +302,9 @@ void RegisterCache::ForgetUnseen() {
   for (const CachedRegister* entry : ring_) {
     if (entry->unseen) unseen.push_back(entry->handle.ref.addr.bits());
   }
+  resting_.ForEach([&unseen](const RestingRegister& resting) {
+    if (resting.unseen) unseen.push_back(resting.addr().bits());
+  });
   kept_.ForEach([&unseen](uint64_t addr, const Kept& kept) {
     if (kept.unseen) unseen.push_back(addr);
   });
@@ -186,6 +318,14 @@ void RegisterCache::Keep(CachedRegister* entry) {
                                           entry->handle.ref, entry->unseen};
 }
 
+void RegisterCache::KeepResting(RestingRegister* resting) {
+  if (resting->live) {
+    kept_[resting->addr().bits()] = {LiveOf(*resting), SizeClass(resting->buffer_class),
+                                     RefOf(*resting), resting->unseen};
+  }
+  resting_.Erase(resting);
+}
+
 // The clock algorithm; entries in use stay.
 void RegisterCache::MakeRoom() {
   for (size_t looked = 0; looked < 2 * ring_.size(); ++looked) {
@@ -195,7 +335,7 @@ void RegisterCache::MakeRoom() {
     RegisterPlace* place = table_.Find(entry->hash);
     const bool is_its = place != nullptr && place->entry == entry;
     if (is_its && std::exchange(place->used, false)) continue;
-    Keep(entry);
+    if (!Rest(*entry)) Keep(entry);
     Remove(entry);
     return;
   }
@@ -235,6 +375,9 @@ Task<void> RegisterCache::Settle(SafeGuess& safe_guess, Reclaimer& reclaimer, ui
     CachedRegister* entry = ring_.back();
     Keep(entry);
     Remove(entry);
+  }
+  for (size_t place = 0; place < resting_.places(); ++place) {
+    if (RestingRegister* resting = resting_.At(place); resting != nullptr) KeepResting(resting);
   }
   std::vector<uint64_t> ended;
   for (std::vector<uint64_t> addrs = KeptAddrs();
@@ -301,6 +444,12 @@ void RegisterCache::RetireUntil(Ticks now, SizeClass buffer_class, LiveBuffers* 
 
 void RegisterCache::RetireOvertaken(const RegisterRef& ref, Ticks now) {
   const Ticks before{now.value - 1};
+  RestingRegister* const resting = resting_.FindAt(ref.addr);
+  if (resting != nullptr && resting->incarnation == ref.incarnation && resting->live &&
+      !(before < resting->written())) {
+    Retire({resting->buffer(), resting->written()}, SizeClass(resting->buffer_class));
+    resting->live = false;
+  }
   CachedRegister* entry = KnownAt(ref.addr);
   if (entry != nullptr && entry->handle.ref.incarnation == ref.incarnation) {
     RetireLive(*entry, before);
@@ -316,6 +465,10 @@ void RegisterCache::Inherit(const RegisterRef& ref, SizeClass buffer_class, OutB
   if (CachedRegister* entry = KnownAt(ref.addr); entry != nullptr) {
     if (entry->handle.ref.incarnation == ref.incarnation) entry->live.push_back(buffer);
     return;
+  }
+  if (RestingRegister* resting = resting_.FindAt(ref.addr); resting != nullptr) {
+    if (resting->incarnation != ref.incarnation) return;
+    KeepResting(resting);
   }
   Kept& kept = kept_[ref.addr.bits()];
   if (kept.live.empty()) {

@@ -2,9 +2,10 @@
 // and which buffers its own words still name (SWARM 5, the location cache).
 //
 // An entry is used without asking the index. That is safe because the memory of a register that has
-// left the index is reused only after every worker has been told to Forget it. A key whose entry
-// had to make room for others costs a search; what its last word names is remembered for as long as
-// that may be read. Single-threaded; one per worker. Private to kv/.
+// left the index is reused only after every worker has been told to Forget it. What had to make
+// room for others rests (RestingRegisters) until it is used again. A key that had to leave that,
+// too, costs a search; what its last word names is remembered for as long as that may be read.
+// Single-threaded; one per worker. Private to kv/.
 #ifndef ONETRIP_CLIENT_CORE_KV_CORE_REGISTER_CACHE_H_
 #define ONETRIP_CLIENT_CORE_KV_CORE_REGISTER_CACHE_H_
 
@@ -24,6 +25,7 @@
 #include "client_core/coro/sync.h"
 #include "client_core/index/key_hash.h"
 #include "client_core/kv/core/register_table.h"
+#include "client_core/kv/core/resting_registers.h"
 #include "client_core/layout/entry_codec.h"
 #include "client_core/layout/register_layout.h"
 #include "client_core/memory/allocator.h"
@@ -52,16 +54,24 @@ struct alignas(64) CachedRegister {
   [[nodiscard]] bool IsOf(const IndexKey& other) const {
     return key() == other.bytes && keyspace == other.keyspace;
   }
+  // The register has that key.
+  void Prove(const IndexKey& proven) {
+    if (!unproven) return;
+    unproven = false;
+    keyspace = proven.keyspace;
+    key_bytes.assign(proven.bytes.begin(), proven.bytes.end());
+  }
 
   RegisterHandle handle;
-  const KeyspaceId keyspace;
+  KeyspaceId keyspace;
   uint32_t users = 0;
   bool forgotten : 1 = false;  // has left the index, or the cache
   bool gone : 1 = false;       // has left the index
   bool exhausted : 1 = false;  // there are no timestamps left
   bool unseen : 1 = false;     // by a look at all names: RegisterCache::BeginLook
+  bool unproven : 1 = false;   // it rested, and nothing has shown yet that the key is not another's
   uint32_t position = 0;       // in the cache's ring
-  const absl::InlinedVector<char, 24> key_bytes;
+  absl::InlinedVector<char, 24> key_bytes;
 
   LiveBuffers live;
   const SizeClass buffer_class;
@@ -74,9 +84,9 @@ static_assert(offsetof(RegisterHandle, lane_word) + sizeof(MetaWord) == 64);
 
 class RegisterCache final : public RegisterListener {
  public:
-  // All outlive it. Keeps about `entries_max` entries.
+  // All outlive it. Keeps about `entries_max` entries, and `resting_max` registers that rest.
   RegisterCache(WorkerContext& context, Allocator& allocator, GuessClock& clock,
-                uint64_t entries_max);
+                uint64_t entries_max, uint64_t resting_max);
   RegisterCache(const RegisterCache&) = delete;
   RegisterCache& operator=(const RegisterCache&) = delete;
   ~RegisterCache() override;
@@ -101,11 +111,19 @@ class RegisterCache final : public RegisterListener {
     CachedRegister* entry_;
   };
 
-  // The entry of `key`, or null.
+  // The entry of `key`, or null; one that is not proven is none.
   CachedRegister* Find(const IndexKey& key) {
     CachedRegister* entry = FindByHash(key.hash);
-    return entry != nullptr && entry->IsOf(key) ? entry : nullptr;
+    return entry != nullptr && entry->IsOf(key) && !entry->unproven ? entry : nullptr;
   }
+  // The register of a key of that hash that rests, or null. Good until another call but HandleOf()
+  // and NoteWritten().
+  RestingRegister* FindResting(const IndexKey& key);
+  [[nodiscard]] RegisterHandle HandleOf(const RestingRegister& resting) const;
+  // This worker's last word there, the largest in its lane.
+  void NoteWritten(RestingRegister* resting, MetaWord word);
+  // The entry, not proven, of what FindResting() finds; others may have to make room for it.
+  CachedRegister* Wake(const IndexKey& key);
   // The entry of a key of that hash, which the caller compares with what it reads; or null.
   CachedRegister* FindByHash(KeyHash hash) {
     RegisterPlace* place = table_.Find(hash);
@@ -113,8 +131,13 @@ class RegisterCache final : public RegisterListener {
     place->used = true;
     return place->entry;
   }
-  // Where it is, without a look at any entry.
-  [[nodiscard]] const RegisterTable& table() const { return table_; }
+  // Where it is, without a look at any entry; of one that rests, without an entry. False: neither.
+  bool FindPlace(KeyHash hash, RegisterPlace* place);
+  // Before FindPlace().
+  void PrefetchPlace(KeyHash hash) const {
+    table_.Prefetch(hash);
+    resting_.Prefetch(hash);
+  }
 
   // The entry of the register that `word` names, whose shape and header are given, made if need be.
   CachedRegister* Adopt(const IndexKey& key, SlotWord word, const RegisterHeader& header,
@@ -186,6 +209,9 @@ class RegisterCache final : public RegisterListener {
     for (const CachedRegister* entry : ring_) {
       for (const OutBuffer& buffer : entry->live) visit(buffer.addr);
     }
+    resting_.ForEach([&visit](const RestingRegister& resting) {
+      if (resting.live) visit(resting.buffer());
+    });
     kept_.ForEach([&visit](uint64_t /*addr*/, const Kept& kept) {
       for (const OutBuffer& buffer : kept.live) visit(buffer.addr);
     });
@@ -207,15 +233,22 @@ class RegisterCache final : public RegisterListener {
         look(kept->ref, kept->live);
       }
     }
-    const size_t end = std::min(ring_.size(), *next + count);
+    const size_t end = std::min(ring_.size() + resting_.places(), *next + count);
     if (*next >= end) return false;
-    for (; *next < end; ++*next) look(ring_[*next]->handle.ref, ring_[*next]->live);
+    for (; *next < end; ++*next) {
+      if (*next < ring_.size()) {
+        look(ring_[*next]->handle.ref, ring_[*next]->live);
+      } else if (const RestingRegister* resting = resting_.At(*next - ring_.size());
+                 resting != nullptr) {
+        look(RefOf(*resting), LiveOf(*resting));
+      }
+    }
     return true;
   }
 
   // How often Forget was called.
   [[nodiscard]] uint64_t forgotten() const { return forgotten_; }
-  [[nodiscard]] size_t size() const { return ring_.size(); }
+  [[nodiscard]] size_t size() const { return ring_.size() + resting_.size(); }
 
  private:
   friend class Use;
@@ -230,12 +263,25 @@ class RegisterCache final : public RegisterListener {
     CachedRegister** entry = by_addr_.Find(addr.bits());
     return entry == nullptr ? nullptr : *entry;
   }
+  // An entry that is not known at that address, nor rests there.
+  CachedRegister* MakeEntry(const IndexKey& key, SlotWord word, const RegisterRef& ref,
+                            SizeClass buffer_class);
+  CachedRegister* MakeEntry(const IndexKey& key, RestingRegister* resting);
+  [[nodiscard]] static RegisterRef RefOf(const RestingRegister& resting);
+  [[nodiscard]] static LiveBuffers LiveOf(const RestingRegister& resting);
+  // Retires its buffer and forgets it.
+  void DropResting(RestingRegister* resting);
+  // Remembers of an entry that has to go what is worth it: it rests, if all that matters fits
+  // there.
+  bool Rest(const CachedRegister& entry);
   void Keep(CachedRegister* entry);
   // As Forget, of whatever this worker knows of at that address: another register may be there now.
   void Drop(GlobalAddr addr);
   void LetGoOfForeign();
   [[nodiscard]] std::vector<uint64_t> KeptAddrs() const;
+  void KeepResting(RestingRegister* resting);  // as one that neither is cached nor rests
   [[nodiscard]] RegisterPlace PlaceOf(CachedRegister* entry) const;
+  [[nodiscard]] RegisterPlace PlaceOf(KeyHash hash, const RegisterRef& ref) const;
   void RetireUntil(Ticks now, SizeClass buffer_class, LiveBuffers* live);
   void Remove(CachedRegister* entry);
   void Destroy(CachedRegister* entry);
@@ -246,11 +292,13 @@ class RegisterCache final : public RegisterListener {
   GuessClock& clock_;
   const uint64_t entries_max_;
   Slab<CachedRegister> entries_;
+  RestingRegisters resting_;  // at addresses where there is no entry
   RegisterTable table_;
   ShardedMap<CachedRegister*> by_addr_;
   std::vector<CachedRegister*> ring_;  // swept by the clock hand
   size_t hand_ = 0;
-  // Registers that are not cached, of which this worker's last word may still be the largest.
+  // Registers that neither are cached nor rest, of which this worker's last word may still be the
+  // largest.
   ShardedMap<Kept> kept_;
   std::vector<GlobalAddr> left_;                                  // Settle
   std::optional<absl::flat_hash_set<uint64_t>> forgotten_since_;  // BeginInheriting

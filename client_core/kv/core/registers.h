@@ -37,10 +37,12 @@ struct Registers {
         safe_guess(context, clock, {.in_place = !by_abd}),
         abd(safe_guess),
         seal(safe_guess.max_register()),
-        cache(context, allocator, clock, context.options.register_cache_entries) {}
+        cache(context, allocator, clock, context.options.register_cache_entries,
+              context.options.resting_registers_max) {}
 
-  Task<Result<ReadOutcome>> Read(RegisterOperation& operation, RegisterHandle& handle) {
-    return by_abd ? abd.Read(operation, handle) : safe_guess.Read(operation, handle);
+  Task<Result<ReadOutcome>> Read(RegisterOperation& operation, RegisterHandle& handle,
+                                 QuorumCall* begun = nullptr) {
+    return by_abd ? abd.Read(operation, handle, begun) : safe_guess.Read(operation, handle, begun);
   }
   Task<Status> Write(RegisterOperation& operation, RegisterHandle& handle,
                      const WriteBuffers& buffers, std::span<const std::byte> value,

@@ -13,6 +13,7 @@
 #include "client_core/kv/forms/draft.h"
 #include "client_core/kv/forms/extents.h"
 #include "client_core/kv/forms/orphan_inventory.h"
+#include "client_core/kv/forms/register_read_beside.h"
 
 namespace onetrip {
 
@@ -22,6 +23,7 @@ struct FoundKey {
   const IndexKey& index_key;
   uint64_t forgotten = 0;  // KvCore::Forgotten() from before the search
   SearchResult search{};
+  RegisterReadBeside* beside = nullptr;  // a GET's read that went beside the search
 };
 
 // How an operation goes on behind a form's step.

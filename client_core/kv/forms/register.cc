@@ -14,9 +14,11 @@ namespace {
 constexpr Status kNoRoomNear(StatusCode::kOutOfMemory, "no room is left near the register");
 
 // Returns true if a register can take the value of `record`.
+bool FitsShape(const NewRecord& record, const RegisterShape& shape) {
+  return kKeyValueHeadBytes + record.bytes() <= shape.value_bytes_max();
+}
 bool FitsEntry(const NewRecord& record, const CachedRegister& entry) {
-  const uint64_t bytes = kKeyValueHeadBytes + record.bytes();
-  return bytes <= entry.handle.ref.shape.value_bytes_max() && !entry.exhausted;
+  return FitsShape(record, entry.handle.ref.shape) && !entry.exhausted;
 }
 
 // The buffer of a word that was posted.
@@ -44,7 +46,11 @@ CachedRegister* RegisterForm::Adopt(const IndexKey& key, const SearchResult& sea
     return nullptr;
   }
   const SlotWord word = search.entry.word;
-  return core_.registers->cache.Adopt(key, word, header, shape);
+  CachedRegister* const entry = core_.registers->cache.Adopt(key, word, header, shape);
+  if (entry->handle.lane_word.is_empty() && shape.in_place_offset() <= search.record_bytes) {
+    core_.registers->safe_guess.max_register().NoteLanes(entry->handle, search.record);
+  }
+  return entry;
 }
 
 bool RegisterForm::FillResult(const RegisterRef& ref, Tuple& tuple, ReadResult* result) const {
@@ -63,7 +69,7 @@ bool RegisterForm::FillResult(const RegisterRef& ref, Tuple& tuple, ReadResult* 
 bool RegisterForm::GetFast(Key* key, ReadResult* result) {
   const IndexKey index_key = core_.MakeKey(key);
   CachedRegister* entry = core_.registers->cache.FindByHash(index_key.hash);
-  if (entry == nullptr) return false;
+  if (entry == nullptr) return GetRestingFast(index_key, result);
   const RegisterRef& ref = entry->handle.ref;
   Tuple m;
   const std::byte* image = nullptr;
@@ -72,19 +78,60 @@ bool RegisterForm::GetFast(Key* key, ReadResult* result) {
       !FillResult(ref, m, result)) {
     return false;
   }
+  entry->Prove(index_key);
   core_.metrics.get_round_trips.Record(1);
   return true;
+}
+
+// It goes on resting: to wake it costs more than the read.
+bool RegisterForm::GetRestingFast(const IndexKey& key, ReadResult* result) {
+  const RestingRegister* const resting = core_.registers->cache.FindResting(key);
+  if (resting == nullptr) return false;
+  RegisterHandle handle = core_.registers->cache.HandleOf(*resting);
+  Tuple m;
+  const std::byte* image = nullptr;
+  if (!core_.registers->safe_guess.ReadFast(handle, &m, &image) ||
+      !RegisterHasKey(image, handle.ref.shape.register_bytes(), key.keyspace, key.bytes) ||
+      !FillResult(handle.ref, m, result)) {
+    return false;
+  }
+  core_.metrics.get_round_trips.Record(1);
+  return true;
+}
+
+bool RegisterForm::HasKeyInline(const RegisterRef& ref, const IndexKey& key) {
+  const uint32_t bytes = kRegisterHeaderBytes + ref.shape.key_bytes;
+  const RoundTripPtr batch = core_.context.fabric.NewRoundTrip();
+  const std::byte* const image = batch->Read(core_.context.view().Locate(ref.addr, 0), bytes);
+  return core_.context.fabric.PostInline(batch).ok() && InNOut::IsOf(ref, image) &&
+         RegisterHasKey(image, bytes, key.keyspace, key.bytes);
+}
+
+CachedRegister* RegisterForm::FindInline(const IndexKey& key) {
+  RegisterCache& cache = core_.registers->cache;
+  CachedRegister* entry = cache.FindByHash(key.hash);
+  if (entry == nullptr) [[unlikely]] {
+    entry = cache.Wake(key);
+    if (entry == nullptr) return nullptr;
+  }
+  if (entry->unproven) {
+    if (!HasKeyInline(entry->handle.ref, key)) return nullptr;
+    entry->Prove(key);
+  }
+  return entry->IsOf(key) ? entry : nullptr;
 }
 
 bool RegisterForm::SetFast(Key* key, const NewRecord& record, BegunWrite* begun) {
   RegisterCache& cache = core_.registers->cache;
   if (!FitsRegister(*key, record)) return false;
   const Allocator::Holder holder(core_.allocator);
-  CachedRegister* entry = cache.Find(core_.MakeKey(key));
-  if (entry == nullptr || entry->handle.writing || !FitsEntry(record, *entry)) return false;
+  const IndexKey index_key = core_.MakeKey(key);
+  CachedRegister* entry = cache.Find(index_key);
+  if (entry == nullptr) return SetRestingFast(index_key, record, begun);
+  if (entry->handle.writing || !FitsEntry(record, *entry)) return false;
   const GlobalAddr near = entry->handle.ref.addr;
   if (!cache.HasBuffers(entry->buffer_class, near, Allocator::kBuffersOfAWrite) ||
-      !HasMajority(*entry)) {
+      !HasMajority(entry->handle.ref)) {
     return false;
   }
   const OutBuffer buffer = cache.TryTake(entry->buffer_class, near);
@@ -102,11 +149,41 @@ bool RegisterForm::SetFast(Key* key, const NewRecord& record, BegunWrite* begun)
   return true;
 }
 
+bool RegisterForm::SetRestingFast(const IndexKey& key, const NewRecord& record, BegunWrite* begun) {
+  RegisterCache& cache = core_.registers->cache;
+  RestingRegister* const resting = cache.FindResting(key);
+  if (resting == nullptr) return false;
+  RegisterHandle handle = cache.HandleOf(*resting);
+  const SizeClass buffer_class(resting->buffer_class);
+  if (!FitsShape(record, handle.ref.shape) || !HasMajority(handle.ref) ||
+      !cache.HasBuffers(buffer_class, handle.ref.addr, Allocator::kBuffersOfAWrite) ||
+      !HasKeyInline(handle.ref, key)) {
+    return false;
+  }
+  const OutBuffer buffer = cache.TryTake(buffer_class, handle.ref.addr);
+  const RoundTripPtr arena = core_.context.fabric.NewRoundTrip();
+  const bool is_done = core_.registers->safe_guess.WriteFast(
+      handle, buffer, AssembleValue(record, *arena), &begun->outcome);
+  core_.registers->clock.Forget(handle.times);
+  if (!is_done) {
+    begun->buffers = {buffer, cache.TryTake(buffer_class, handle.ref.addr)};
+    CachedRegister* const entry = cache.Wake(key);
+    CHECK(entry != nullptr);
+    entry->Prove(key);
+    return false;
+  }
+  cache.NoteWritten(resting, handle.lane_word);
+  core_.AfterWrite();
+  core_.metrics.set_round_trips.Record(1);
+  return true;
+}
+
 Task<Result<RegisterResult>> RegisterForm::ReadRegister(RegisterOperation& operation,
-                                                        CachedRegister& entry, ReadResult* result) {
+                                                        CachedRegister& entry, ReadResult* result,
+                                                        QuorumCall* begun) {
   RegisterCache::Use use(core_.registers->cache, entry);
   operation.shared_pin = SharedPin(core_.reclaimer.Pin());
-  Result<ReadOutcome> read = co_await core_.registers->Read(operation, entry.handle);
+  Result<ReadOutcome> read = co_await core_.registers->Read(operation, entry.handle, begun);
   if (!read.ok()) co_return read.status();
   if (read->end == RegisterEnd::kInterrupted) {
     entry.met_seal = SealWord(read->seal);
@@ -128,15 +205,15 @@ bool RegisterForm::TryTakeBuffers(const CachedRegister& entry, WriteBuffers* buf
   return true;
 }
 
-bool RegisterForm::HasMajority(const CachedRegister& entry) {
-  return core_.registers->safe_guess.max_register().ReachesMajority(entry.handle.ref) ||
+bool RegisterForm::HasMajority(const RegisterRef& ref) {
+  return core_.registers->safe_guess.max_register().ReachesMajority(ref) ||
          Planted(Bug::kPostedAtMinority);
 }
 
 Task<Status> RegisterForm::AwaitMajority(RegisterOperation& operation,
                                          const CachedRegister& entry) {
   Backoff backoff(core_.context, operation);
-  while (!HasMajority(entry) && !entry.forgotten) {
+  while (!HasMajority(entry.handle.ref) && !entry.forgotten) {
     operation.shared_pin = SharedPin();
     operation.pin.Release();
     const bool in_time = co_await backoff.Wait();
@@ -211,7 +288,7 @@ Task<Result<RegisterResult>> RegisterForm::WriteRegister(RegisterOperation& oper
       entry.write_ended.Reset();
       co_await entry.write_ended.Wait();
     }
-    if (!HasMajority(entry)) {
+    if (!HasMajority(entry.handle.ref)) {
       const Status reached = co_await AwaitMajority(operation, entry);
       if (!reached.ok()) co_return reached;
     }

@@ -53,8 +53,12 @@ class RegisterForm final : public Form {
   // Nothing suspends: no pin is needed. False: take the slow path, and go on with what was begun.
   bool GetFast(Key* key, ReadResult* result);
   bool SetFast(Key* key, const NewRecord& record, BegunWrite* begun);
+  // GET of a register that rests; kAgain: of none, or it has ended.
+  Task<Result<RegisterResult>> ReadResting(RegisterOperation& operation, const IndexKey& key,
+                                           ReadResult* result);
+  // `begun`: as of MaxRegister::Read.
   Task<Result<RegisterResult>> ReadRegister(RegisterOperation& operation, CachedRegister& entry,
-                                            ReadResult* result);
+                                            ReadResult* result, QuorumCall* begun = nullptr);
   // SET of a key that is a register, or becomes one. `as_record`: it stays a record.
   Task<Status> SetRegister(RegisterOperation& operation, Key key, const IndexKey& index_key,
                            const NewRecord& record, BegunWrite begun, Allocator::Holder& holder,
@@ -62,6 +66,14 @@ class RegisterForm final : public Form {
 
  private:
   struct RegisterSet;
+  // The next four REQUIRE that the fabric completes inline. Fast GET and SET of a register that
+  // rests:
+  bool GetRestingFast(const IndexKey& key, ReadResult* result);
+  bool SetRestingFast(const IndexKey& key, const NewRecord& record, BegunWrite* begun);
+  // Reads its key.
+  bool HasKeyInline(const RegisterRef& ref, const IndexKey& key);
+  // The entry of `key`, also of one that rested.
+  CachedRegister* FindInline(const IndexKey& key);
   Task<Result<Step>> GetFound(RegisterOperation& operation, const FoundKey& found,
                               ReadResult* result);
   Task<Result<Step>> DeleteEntry(RegisterOperation& operation, const Key& key,
@@ -77,7 +89,7 @@ class RegisterForm final : public Form {
                                              BegunWrite begun, Allocator::Holder* idle);
   LiveBuffers PostedBuffers(CachedRegister& entry, const WriteBuffers& buffers,
                             const WriteOutcome& outcome);
-  [[nodiscard]] bool HasMajority(const CachedRegister& entry);
+  [[nodiscard]] bool HasMajority(const RegisterRef& ref);
   // Until a write has a majority; the caller's pins are given up. kUnavailable: there was none.
   Task<Status> AwaitMajority(RegisterOperation& operation, const CachedRegister& entry);
   Task<Status> TakeBuffers(RegisterOperation& operation, CachedRegister& entry,

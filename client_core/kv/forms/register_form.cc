@@ -18,7 +18,8 @@ Task<Result<Step>> RegisterForm::GetFound(RegisterOperation& operation, const Fo
   CachedRegister* entry = Adopt(found.index_key, found.search, found.forgotten);
   if (entry == nullptr) co_return Step::kWait;
   RegisterCache::Use use(core_.registers->cache, *entry);
-  const Result<RegisterResult> read = co_await ReadRegister(operation, *entry, result);
+  QuorumCall* const begun = found.beside->Of(entry->handle.ref.addr);
+  const Result<RegisterResult> read = co_await ReadRegister(operation, *entry, result, begun);
   if (!read.ok()) co_return read.status();
   if (read.value() == RegisterResult::kDone) co_return Step::kDone;
   if (found.search.busy || Planted(Bug::kReadAwaitsEnd)) co_return Step::kWait;
@@ -33,6 +34,25 @@ Task<Result<Step>> RegisterForm::GetFound(RegisterOperation& operation, const Fo
   }
   if (!status.ok()) co_return status;
   co_return Step::kWait;
+}
+
+Task<Result<RegisterResult>> RegisterForm::ReadResting(RegisterOperation& operation,
+                                                       const IndexKey& key, ReadResult* result) {
+  CachedRegister* const entry = core_.registers->cache.Wake(key);
+  if (entry == nullptr) co_return RegisterResult::kAgain;
+  const RegisterCache::Use use(core_.registers->cache, *entry);
+  RegisterReadBeside read(core_, key);
+  read.Begin(entry->word);
+  const GlobalAddr addr = entry->handle.ref.addr;
+  const Result<RegisterResult> done =
+      co_await ReadRegister(operation, *entry, result, read.Of(addr));
+  if (!done.ok() || done.value() != RegisterResult::kDone) co_return done;
+  if (!read.HasKey(entry->handle.ref)) {
+    *result = ReadResult();
+    co_return RegisterResult::kAgain;
+  }
+  entry->Prove(key);
+  co_return RegisterResult::kDone;
 }
 
 // The record that takes the register's place has the new value, or is overwritten next.
@@ -69,7 +89,10 @@ Task<Result<Step>> RegisterForm::Delete(RegisterOperation& operation, const Foun
 
 Task<Result<Step>> RegisterForm::DeleteKnown(RegisterOperation& operation, const Key& key,
                                              const IndexKey& index_key, bool* existed) {
-  CachedRegister* entry = core_.registers ? core_.registers->cache.Find(index_key) : nullptr;
+  CachedRegister* entry = nullptr;
+  if (core_.registers) {
+    entry = core_.runs_inline ? FindInline(index_key) : core_.registers->cache.Find(index_key);
+  }
   if (entry == nullptr) co_return Step::kAgain;
   co_return co_await DeleteEntry(operation, key, index_key, *entry, existed);
 }
