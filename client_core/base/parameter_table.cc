@@ -158,7 +158,7 @@ constexpr ParameterRow kRows[] = {
              "time",
      .users = kUserMemnode, .fields = {.memnode = &MemnodeOptions::detach_timeout_ms}},
     {.name = "cache-memory", .type = Type::kSize, .default_text = "0", .max = kTiB,
-     .help = "What the agent may take to remember where keys are, about 370 bytes for each; others "
+     .help = "What the agent may take to remember where keys are, 64 to 370 bytes for each; others "
              "take more round trips; 0 for an eighth of the host's memory",
      .users = kUserAgent, .fields = {.agent = &AgentOptions::cache_bytes}},
     {.name = "register-lanes", .type = Type::kInteger, .default_text = "4", .min = 1, .max = 64,
