@@ -65,7 +65,7 @@ class ReadsBeside {
  public:
   virtual ~ReadsBeside() = default;
   // The word was read from its slot, alone of its fingerprint. Whether its key is the one that is
-  // searched is not known yet. An earlier one was another's.
+  // searched is not known yet. The search goes on behind it if not: a later one takes its place.
   virtual void BeginBeside(SlotWord word) = 0;
 };
 

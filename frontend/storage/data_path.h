@@ -28,7 +28,7 @@ struct CacheShare {
 };
 
 // `host_bytes`: of memory that the process may use. A register that is known needs no location, and
-// six that rest take no more than one that is in use: half of the bytes are for these. Engine
+// five that rest take no more than one that is in use: half of the bytes are for these. Engine
 // snapshot writes none, but reads those of agents with other engines.
 inline CacheShare CacheShareOf(const AgentOptions& options, uint64_t host_bytes) {
   constexpr uint64_t kRegisterBytes = 370;  // measured, with keys of 16 bytes

@@ -201,6 +201,18 @@ TEST(KvRestingInlineTest, GetsSetsAndDelsTakeOneRoundTrip) {
   EXPECT_EQ(metrics.set_round_trips.Sum(), uint64_t{kKeys});
   for (int i = 0; i < kKeys; ++i) ASSERT_EQ(worker->Get(KeyOf(i)), "w" + KeyOf(i));
   EXPECT_EQ(metrics.get_round_trips.Sum(), uint64_t{kKeys});
+  metrics.del_round_trips.Reset();
+  for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(worker->Delete(KeyOf(i)));
+  EXPECT_EQ(metrics.del_round_trips.Sum(), uint64_t{kKeys});
+  for (int i = 0; i < kKeys; ++i) ASSERT_EQ(worker->Get(KeyOf(i)), "(nil)");
+}
+
+// A SET that took one for the other would write into its register.
+TEST(KvRestingInlineTest, AKeyOfTheSameHashIsAnother) {
+  SystemClock clock;
+  TestCluster cluster(clock, kShape);
+  ShmWorker worker(cluster, EngineKind::kSwarm, Options());
+  for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(worker->Set(KeyOf(i), "w" + KeyOf(i)).ok());
   for (int i = 0; i < kKeys; ++i) {
     const std::string name = "Key" + std::to_string(i);
     const Key key = WithHashOf(KeyOf(i), name, worker->context());
@@ -210,12 +222,12 @@ TEST(KvRestingInlineTest, GetsSetsAndDelsTakeOneRoundTrip) {
     ASSERT_FALSE(existed);
     ASSERT_TRUE(BlockOn(worker.executor(), worker->kv().Get(key, &result)).ok());
     ASSERT_FALSE(result.found());
+    ASSERT_TRUE(BlockOn(worker.executor(), worker->kv().Set(key, {.head = "other"})).ok());
+    ASSERT_EQ(worker->Get(KeyOf(i)), "w" + KeyOf(i));
+    ASSERT_TRUE(BlockOn(worker.executor(), worker->kv().Delete(key, &existed)).ok());
+    ASSERT_TRUE(existed);
     ASSERT_EQ(worker->Get(KeyOf(i)), "w" + KeyOf(i));
   }
-  metrics.del_round_trips.Reset();
-  for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(worker->Delete(KeyOf(i)));
-  EXPECT_EQ(metrics.del_round_trips.Sum(), uint64_t{kKeys});
-  for (int i = 0; i < kKeys; ++i) ASSERT_EQ(worker->Get(KeyOf(i)), "(nil)");
 }
 
 }  // namespace

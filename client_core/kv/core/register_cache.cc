@@ -99,9 +99,7 @@ RegisterHandle RegisterCache::HandleOf(const RestingRegister& resting) const {
 }
 
 void RegisterCache::NoteWritten(RestingRegister* resting, MetaWord word) {
-  if (resting->live) {
-    Retire({resting->buffer(), resting->written()}, SizeClass(resting->buffer_class));
-  }
+  RetireLive(resting);
   resting->lane_word = word;
   resting->live = true;
 }
@@ -141,11 +139,10 @@ LiveBuffers RegisterCache::LiveOf(const RestingRegister& resting) {
   return live;
 }
 
-void RegisterCache::DropResting(RestingRegister* resting) {
-  if (resting->live) {
-    Retire({resting->buffer(), resting->written()}, SizeClass(resting->buffer_class));
-  }
-  resting_.Erase(resting);
+void RegisterCache::RetireLive(RestingRegister* resting) {
+  if (!resting->live) return;
+  Retire({resting->buffer(), resting->written()}, SizeClass(resting->buffer_class));
+  resting->live = false;
 }
 
 bool RegisterCache::Rest(const CachedRegister& entry) {
@@ -241,7 +238,10 @@ void RegisterCache::Drop(GlobalAddr addr) {
     Remove(entry);
   }
   RestingRegister* const resting = resting_.FindAt(addr);
-  if (resting != nullptr && !Planted(Bug::kRestingNotForgotten)) DropResting(resting);
+  if (resting != nullptr && !Planted(Bug::kRestingNotForgotten)) {
+    RetireLive(resting);
+    resting_.Erase(resting);
+  }
   if (const Kept* kept = kept_.Find(addr.bits()); kept != nullptr) {
     for (const OutBuffer& buffer : kept->live) Retire(buffer, kept->buffer_class);
     kept_.Erase(addr.bits());
@@ -445,10 +445,9 @@ void RegisterCache::RetireUntil(Ticks now, SizeClass buffer_class, LiveBuffers* 
 void RegisterCache::RetireOvertaken(const RegisterRef& ref, Ticks now) {
   const Ticks before{now.value - 1};
   RestingRegister* const resting = resting_.FindAt(ref.addr);
-  if (resting != nullptr && resting->incarnation == ref.incarnation && resting->live &&
+  if (resting != nullptr && resting->incarnation == ref.incarnation &&
       !(before < resting->written())) {
-    Retire({resting->buffer(), resting->written()}, SizeClass(resting->buffer_class));
-    resting->live = false;
+    RetireLive(resting);
   }
   CachedRegister* entry = KnownAt(ref.addr);
   if (entry != nullptr && entry->handle.ref.incarnation == ref.incarnation) {

@@ -269,8 +269,7 @@ class RegisterCache final : public RegisterListener {
   CachedRegister* MakeEntry(const IndexKey& key, RestingRegister* resting);
   [[nodiscard]] static RegisterRef RefOf(const RestingRegister& resting);
   [[nodiscard]] static LiveBuffers LiveOf(const RestingRegister& resting);
-  // Retires its buffer and forgets it.
-  void DropResting(RestingRegister* resting);
+  void RetireLive(RestingRegister* resting);
   // Remembers of an entry that has to go what is worth it: it rests, if all that matters fits
   // there.
   bool Rest(const CachedRegister& entry);

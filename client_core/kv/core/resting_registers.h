@@ -1,6 +1,6 @@
-// RestingRegisters: what a worker knows of registers that it has not used lately, in 63 bytes each:
-// enough to read one without asking the index, and to give back the buffer of its own last word
-// there. Single-threaded. Private to kv/.
+// RestingRegisters: what a worker knows of registers that it has not used lately, in some 64 bytes
+// each: enough to read one without asking the index, and to give back the buffer of its own last
+// word there. Single-threaded. Private to kv/.
 //
 // Nothing here has the key: two keys may have the same hash. Who uses a register that rests
 // compares the key with what it reads.
@@ -43,7 +43,7 @@ static_assert(sizeof(RestingRegister) == 48);
 
 class RestingRegisters {
  public:
-  // Bytes that one takes, with its share of the two tables.
+  // About what one takes: 48, and its share of two tables that are two thirds full.
   static constexpr uint64_t kBytesEach = 64;
 
   // Keeps about `max`, and beyond that those whose buffers are to be given back.
