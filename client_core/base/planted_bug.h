@@ -20,6 +20,7 @@ enum class Bug : uint8_t {
   kOvertakenIsLost,      // a writer that was cut short and overtaken takes itself for beaten
   kReadsAheadOfCas,      // READs behind the CAS of a primary slot go ahead of it
   kSlotsLeftUnsettled,   // a write leaves the slots while what failed may still take effect
+  kAnswersByOneBackup,   // a commit answers ahead of the primary by one backup, too
   kCommitNotTakenBack,   // a commit that has lost its claim leaves its word in backups
   // kv
   kBlindLoserAlwaysOk,      // a blind loser returns success whoever won
@@ -37,6 +38,10 @@ enum class Bug : uint8_t {
   kNoSecondSearch,         // an insert commits without searching again
   kClaimsIgnored,          // ... or looks for committed entries alone
   kFirstClaimCommits,      // the first of two claims commits without waiting for the other one
+  kDecidedPassedBy,        // a search passes a claim by that is decided
+  kOneBackupDecides,       // ... or asks one backup whether it is
+  kClaimNotSeenAgain,      // ... or does not look at it again when it is not
+  kScanPassesClaims,       // a walk over keys passes decided claims by
   kSplitPassesClaims,      // a split moves what is committed, and leaves claims behind
   kResolveKeepsClaims,     // a resolution of slots takes a claim for a word like any other
   kConstantEmpty,          // a freed slot always holds the same word

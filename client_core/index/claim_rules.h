@@ -27,9 +27,24 @@ constexpr ClaimNext NextOfClaim(SlotWord own, SlotWord other) {
   return own.bits() < other.bits() ? ClaimNext::kWait : ClaimNext::kGiveWay;
 }
 
+// A search that meets a claim of its key.
+enum class ClaimSeen : uint8_t {
+  kDecided,    // the key is there
+  kUndecided,  // it is not, if no other entry or claim of it says so
+  kChanged,    // the key's buckets have changed since they were read: read them again
+};
+
+// `backups`: the words of the slot's live backups, read behind the claim; `again`: the primary's,
+// read behind them. Without the second look the claim may have been committed and overwritten
+// between the two: the backups then hold another word, and the key was there all the time.
+constexpr ClaimSeen SeenOfClaim(SlotWord claim, std::span<const uint64_t> backups, uint64_t again) {
+  if (IsDecided(claim, backups)) return ClaimSeen::kDecided;
+  return again == claim.bits() ? ClaimSeen::kUndecided : ClaimSeen::kChanged;
+}
+
 // A resolution finds `claim` in a primary and these words in the live backups. The word that all
-// replicas get: no client has seen the claim's commit, for the primary comes last, so both ways are
-// right. `fresh`: an EMPTY word that no slot has held.
+// replicas get: the commit if it may be decided, and if no client can have seen it the EMPTY word
+// that was claimed. `fresh`: an EMPTY word that no slot has held.
 constexpr SlotWord ResolvedClaim(SlotWord claim, std::span<const uint64_t> backups,
                                  SlotWord fresh) {
   bool all_committed = !backups.empty();

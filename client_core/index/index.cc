@@ -11,6 +11,7 @@ Index::Index(WorkerContext& context, Reclaimer& reclaimer, Allocator& allocator,
       engine_(engine),
       directory_(context),
       mover_(context, allocator, engine, directory_),
+      claims_(context, engine),
       cache_(context.options.location_cache_bytes) {
   metrics_.cache_bytes.Set(cache_.bytes());
 }

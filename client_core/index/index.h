@@ -20,6 +20,7 @@
 #include "client_core/coro/sync.h"
 #include "client_core/coro/task.h"
 #include "client_core/index/claim_rules.h"
+#include "client_core/index/decided_claims.h"
 #include "client_core/index/directory.h"
 #include "client_core/index/index_metrics.h"
 #include "client_core/index/key_hash.h"
@@ -33,12 +34,6 @@
 #include "client_core/replication/engine.h"
 
 namespace onetrip {
-
-// A slot and the word that was read from its primary.
-struct Entry {
-  GlobalAddr slot;
-  SlotWord word;
-};
 
 // The result of a search. A search that found nothing remembers where it looked, for Insert.
 struct SearchResult {
@@ -75,8 +70,6 @@ enum class InsertOutcome : uint8_t {
   kRenew,        // a slot has named the object: retire it, take another, search again
   kFull,         // no empty slot: Split, then search again
 };
-
-using GroupWords = std::array<uint64_t, kGroupWords>;
 
 // The facts that a sweep or a split needs about the record behind each word of a group.
 struct GroupKeys {
@@ -232,6 +225,16 @@ class Index {
                         const Candidates& candidates, SearchResult* result,
                         ReadsBeside* beside = nullptr);
 
+  // The key's entry in these buckets, or its claim if that is decided; result->found tells. False:
+  // the buckets have changed meanwhile, and are to be read again.
+  Task<Result<bool>> MatchBuckets(Operation& operation, const IndexKey& key, ReadExtent extent,
+                                  const Buckets& buckets, const Subtable& table,
+                                  SearchResult* result, ReadsBeside* beside);
+  // Asks whether one of these claims, of the key's fingerprint, is the key's and decided: then the
+  // primary has its commit, too, and `result` the entry.
+  Task<Result<ClaimSeen>> MeetClaims(Operation& operation, const IndexKey& key, ReadExtent extent,
+                                     const Candidates& claims, SearchResult* result);
+
   void Retire(GlobalAddr subtable) { allocator_.Retire(subtable, SizeClass::For(kSubtableBytes)); }
 
   // insert.cc
@@ -342,6 +345,7 @@ class Index {
   Engine& engine_;
   Directory directory_;
   SubtableMover mover_;
+  DecidedClaims claims_;
   LocationCache cache_;
   IndexMetrics metrics_;
   uint64_t empty_sequence_ = 0;

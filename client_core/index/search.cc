@@ -17,24 +17,7 @@ namespace onetrip {
 namespace {
 
 constexpr Status kLost(StatusCode::kCorrupt, "the directory leads nowhere");
-
-// PROTOCOLS, "A read of slots has witnesses". Goes with every READ of slots from their primary: the
-// batch fails unless a majority of the slot's nodes still lets this worker in. Where the fabric
-// completes inline a fenced worker has ended; without nodes in the view none is ever put out.
-void AddWitnesses(WorkerContext& context, const Engine& engine, GlobalAddr slot,
-                  RoundTrip& round_trip) {
-  const View& view = context.view();
-  if (context.fabric.completes_inline() || view.nodes.empty() || Planted(Bug::kNoWitnesses)) return;
-  const int live = engine.Replicas(view, slot);
-  int needed = std::min(view.replicas / 2 + 1, live) - 1;
-  for (int replica = 1; replica < live && needed > 0; ++replica) {
-    const RemoteAddr at = view.Locate(slot, replica);
-    const bool any_will_do = live - replica > needed;
-    if (any_will_do && !context.fabric.Reaches(at.node)) continue;
-    (void)round_trip.ReadWord(at);
-    --needed;
-  }
-}
+constexpr Status kRestless(StatusCode::kUnavailable, "inserts of the key come and go");
 
 }  // namespace
 
@@ -147,7 +130,7 @@ bool Index::AddCachedReads(RoundTrip& round_trip, const IndexKey& key, ReadExten
   cached->word = round_trip.ReadWord(slot);
   cached->bytes = ExtentBytes(cached->location.word, key, extent);
   cached->record = round_trip.Read(record, cached->bytes);
-  AddWitnesses(context_, engine_, cached->location.slot, round_trip);
+  claims_.AddWitnesses(cached->location.slot, round_trip);
   return true;
 }
 
@@ -167,7 +150,7 @@ void Index::AddBucketReads(RoundTrip& round_trip, const Subtable& table, KeyHash
     buckets->header[choice] =
         round_trip.ReadWord(view.Locate(table.Word(hash.group(choice), kGroupHeaderWord), 0));
   }
-  AddWitnesses(context_, engine_, table.Word(hash.group(0), kGroupHeaderWord), round_trip);
+  claims_.AddWitnesses(table.Word(hash.group(0), kGroupHeaderWord), round_trip);
 }
 
 Index::Standing Index::StandingOf(const Buckets& buckets, const Subtable& table, KeyHash hash,
@@ -267,6 +250,52 @@ Task<Status> Index::MatchKey(Operation& operation, const IndexKey& key, ReadExte
   co_return Status::Ok();
 }
 
+Task<Result<bool>> Index::MatchBuckets(Operation& operation, const IndexKey& key, ReadExtent extent,
+                                       const Buckets& buckets, const Subtable& table,
+                                       SearchResult* result, ReadsBeside* beside) {
+  const Candidates candidates = Matching(buckets, table, key.hash, [](SlotKind kind) {
+    return kind == SlotKind::kObject || kind == SlotKind::kFrozen;
+  });
+  *result = SearchResult();
+  if (candidates.count > 0) {
+    const Status matched = co_await MatchKey(operation, key, extent, candidates, result, beside);
+    if (!matched.ok()) co_return matched;
+  }
+  if (result->found || Planted(Bug::kDecidedPassedBy)) co_return true;
+  const Candidates claims = Matching(buckets, table, key.hash,
+                                     [](SlotKind kind) { return kind == SlotKind::kTentative; });
+  if (claims.count == 0 || !claims_.MayBe(table)) co_return true;
+  const Result<ClaimSeen> seen = co_await MeetClaims(operation, key, extent, claims, result);
+  if (!seen.ok()) co_return seen.status();
+  co_return *seen != ClaimSeen::kChanged;
+}
+
+Task<Result<ClaimSeen>> Index::MeetClaims(Operation& operation, const IndexKey& key,
+                                          ReadExtent extent, const Candidates& claims,
+                                          SearchResult* result) {
+  Candidates undecided;
+  for (size_t i = 0; i < claims.count; ++i) {
+    const Entry claim = claims.entries[i];
+    Candidates one;
+    one.entries[one.count++] = claim;
+    *result = SearchResult();
+    const Status matched = co_await MatchKey(operation, key, extent, one, result);
+    if (!matched.ok()) co_return matched;
+    if (!result->found) continue;
+    SlotWord committed;
+    const Result<ClaimSeen> seen = co_await claims_.AskBackups(operation, claim, &committed);
+    if (!seen.ok()) co_return seen.status();
+    if (*seen == ClaimSeen::kDecided) {
+      result->entry.word = committed;
+      co_return co_await claims_.Turn(operation, claim, committed);
+    }
+    undecided.entries[undecided.count++] = claim;
+  }
+  *result = SearchResult();
+  if (undecided.count == 0 || Planted(Bug::kClaimNotSeenAgain)) co_return ClaimSeen::kUndecided;
+  co_return co_await claims_.LookAgain(operation, {undecided.entries.data(), undecided.count});
+}
+
 Task<Status> Index::Search(Operation& operation, const IndexKey& key, ReadExtent extent,
                            RoundTripPtr first, SearchResult* result, ReadsBeside* beside) {
   if (!directory_.Knows(0)) [[unlikely]] {
@@ -288,13 +317,14 @@ Task<Status> Index::Search(Operation& operation, const IndexKey& key, ReadExtent
     if (standing == Standing::kInvalid) {
       co_return Status(StatusCode::kCorrupt, "a directory entry leads to no subtable");
     }
-    const Candidates candidates = Matching(buckets, table, key.hash, [](SlotKind kind) {
-      return kind == SlotKind::kObject || kind == SlotKind::kFrozen;
-    });
-    *result = SearchResult();
-    if (candidates.count > 0) {
-      const Status matched = co_await MatchKey(operation, key, extent, candidates, result, beside);
-      if (!matched.ok()) co_return matched;
+    const Result<bool> matched =
+        co_await MatchBuckets(operation, key, extent, buckets, table, result, beside);
+    if (!matched.ok()) co_return matched.status();
+    if (!*matched) {
+      if (OutOfTime(context_, operation)) co_return kRestless;
+      --hop;
+      first = context_.fabric.NewRoundTrip();
+      continue;
     }
     if (result->found && result->entry.word.kind() == SlotKind::kObject) {
       // In a group that is still being filled, the parent's copy may yet be visible to others.
@@ -365,7 +395,7 @@ Task<Status> Index::ReadGroup(Operation& operation, Subtable* moving, uint32_t g
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
   const auto* read = reinterpret_cast<const uint64_t*>(
       round_trip->Read(context_.view().Locate(table.Word(group, 0), 0), kGroupBytes));
-  AddWitnesses(context_, engine_, table.Word(group, 0), *round_trip);
+  claims_.AddWitnesses(table.Word(group, 0), *round_trip);
   const Status status = co_await Post(context_, operation, round_trip);
   if (status.ok()) std::copy_n(read, kGroupWords, words->begin());
   co_return status;

@@ -24,7 +24,7 @@ namespace onetrip {
 
 enum class SlotKind : uint8_t {
   kEmpty = 0,
-  kTentative = 1,  // an insert that has not yet searched for duplicates; readers ignore it
+  kTentative = 1,  // the claim of an insert
   kObject = 2,     // a committed entry: an immutable record
   kFrozen = 3,     // a committed entry on its way to another subtable; readable, not writable
   kIntent = 6,     // reserved: a transaction's intent

@@ -3,7 +3,10 @@
 #ifndef ONETRIP_CLIENT_CORE_REPLICATION_SLOT_STEP_H_
 #define ONETRIP_CLIENT_CORE_REPLICATION_SLOT_STEP_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "client_core/layout/slot.h"
 
@@ -19,6 +22,23 @@ enum class SlotStep : uint8_t {
 // A claim is the TENTATIVE word of the object that its commit will name.
 constexpr uint64_t ClaimOf(uint64_t committed) {
   return SlotWord(committed).WithKind(SlotKind::kTentative).bits();
+}
+
+// A commit that all live backups hold is decided while the primary still holds the claim, if there
+// are two of them or more: one is left when a node is lost.
+constexpr size_t kBackupsThatDecide = 2;
+
+constexpr bool MayBeDecided(int live_replicas) {
+  return live_replicas > static_cast<int>(kBackupsThatDecide);
+}
+
+// Returns true if the live backups of the slot that `claim` is in hold these words, and its commit
+// is decided: the word of each of them.
+constexpr bool IsDecided(SlotWord claim, std::span<const uint64_t> backups) {
+  return backups.size() >= kBackupsThatDecide &&
+         std::all_of(backups.begin(), backups.end(), [&](uint64_t bits) {
+           return SlotWord(bits).kind() == SlotKind::kObject && ClaimOf(bits) == claim.bits();
+         });
 }
 
 constexpr bool IsOfPrimaryAlone(SlotStep step) {

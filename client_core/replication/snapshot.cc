@@ -87,6 +87,10 @@ Task<Result<SlotOutcome>> Snapshot::WriteSlow(Operation& operation, SlotWrite wr
   const RoundTripPtr first(write.first);
   RoundTripPtr repeated;
   uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
+  if (ending_.contains(write.slot.bits())) [[unlikely]] {
+    const Status turned = co_await TurnClaim(operation, write);
+    if (!turned.ok()) co_return turned;
+  }
   for (uint32_t retries = 0;; ++retries) {
     if (progress.again) Repeat(first, progress, &repeated, &write);
     const Result<SlotOutcome> outcome = co_await Attempt(operation, write, &progress);
@@ -257,37 +261,48 @@ Task<Result<SlotOutcome>> Snapshot::EndRound(Operation& operation, const SlotWri
     if (!status.ok()) co_return status;
   }
   progress->touched = true;
+  if (AnswersAhead(write, places, *progress)) {
+    ending_.insert(write.slot.bits());
+    if (context_.executor.Spawn(gate_, EndCommit(write, places, *progress, operation.pin.Share(),
+                                                 operation.in_flight))) {
+      co_return SlotOutcome{true, write.v_new};
+    }
+    ending_.erase(write.slot.bits());
+  }
   co_return co_await CasPrimary(operation, write, places, context_.fabric.NewRoundTrip());
 }
 
-// The end of a write that was cut short, and whose v_new is not in the primary, which holds `now`.
-Task<Result<SlotOutcome>> Snapshot::EndOvertaken(Operation& operation, const SlotWrite& write,
-                                                 const Places& places, CutShortNext next,
-                                                 uint64_t now, Progress* progress) {
-  if (next == CutShortNext::kTakeBack && !Planted(Bug::kCommitNotTakenBack)) {
-    const Status status = co_await TakeBack(operation, write, places);
-    if (!status.ok()) co_return status;
-  }
-  if (next == CutShortNext::kLost || now == write.v_old) co_return SlotOutcome{false, now};
-  const Result<Fate> fate = co_await AskLogs(operation, write, now);
-  if (!fate.ok()) co_return fate.status();
-  if (*fate == Fate::kWon) co_return SlotOutcome{true, write.v_new};
-  progress->overtaken = *fate == Fate::kUnknown;
-  if (progress->overtaken) {
-    co_return Status(StatusCode::kUnknownOutcome, "a node was lost amid a write");
-  }
-  co_return SlotOutcome{false, now};
+bool Snapshot::AnswersAhead(const SlotWrite& write, const Places& places,
+                            const Progress& progress) const {
+  const bool may_be =
+      MayBeDecided(places.count) || (places.count > 1 && Planted(Bug::kAnswersByOneBackup));
+  return write.step == SlotStep::kCommit && may_be && !progress.is_left &&
+         !context_.fabric.completes_inline();
 }
 
-// A backup that holds v_new while the primary holds neither it nor the claim has it from this write
-// alone, and from no round that is under way: the word goes back to what it was.
-Task<Status> Snapshot::TakeBack(Operation& operation, const SlotWrite& write,
-                                const Places& places) {
-  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  for (int backup = 1; backup < places.count; ++backup) {
-    round_trip->Cas(places.at[backup], write.v_new, write.v_old);
+// The CAS is on its way before the client has its answer, and what this worker sends next to the
+// primary comes behind it.
+Task<void> Snapshot::EndCommit(SlotWrite write, Places places, Progress progress, EpochPin pin,
+                               Quiesce::InFlightGuard in_slots) {
+  write.first = nullptr;
+  write.behind = nullptr;
+  Operation operation;
+  operation.in_flight = std::move(in_slots);
+  const Result<SlotOutcome> outcome =
+      co_await CasPrimary(operation, write, places, context_.fabric.NewRoundTrip());
+  if (IsCutShort(outcome.status(), /*owes_end=*/true)) {
+    StayUntilSettled(write, operation.in_flight);
+    operation.in_flight.LeaveSlots();
+    co_await FinishRound(write, RoundTripPtr(), progress, std::move(pin),
+                         std::move(operation.in_flight));
   }
-  if (round_trip->empty()) co_return Status::Ok();
+  ending_.erase(write.slot.bits());
+}
+
+// The CAS of the commit may have been lost with a node that is back.
+Task<Status> Snapshot::TurnClaim(Operation& operation, const SlotWrite& write) {
+  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  round_trip->Cas(context_.view().Locate(write.slot, 0), ClaimOf(write.v_old), write.v_old);
   co_return co_await Post(context_, operation, round_trip);
 }
 
@@ -394,6 +409,9 @@ Result<SlotOutcome> Snapshot::TakeCasOfPrimary(const RoundTripPtr& round_trip, s
 Result<SlotOutcome> Snapshot::OutcomeOf(uint64_t found, const SlotWrite& write,
                                         const Places& places) {
   const uint64_t expected = ExpectedOfPrimary(write.step, write.v_old, write.v_new);
+  // Whoever met the decided claim may have turned it, and others have gone on.
+  const bool may_be_turned = write.step == SlotStep::kCommit && MayBeDecided(places.count);
+  if (may_be_turned && found != write.v_old) return SlotOutcome{true, write.v_new};
   switch (JudgePrimary(found, expected, places.count > 1, write.shared)) {
     case PrimaryVerdict::kWon:
       return SlotOutcome{true, write.v_new};
@@ -412,32 +430,6 @@ Task<Result<uint64_t>> Snapshot::ReadPrimary(Operation& operation, const Places&
   const Status status = co_await Post(context_, operation, round_trip);
   if (!status.ok()) co_return status;
   co_return *word;
-}
-
-// The operation's pin keeps what was unlinked since it began, and so each record from the primary's
-// back to v_old: none has been written anew.
-Task<Result<Fate>> Snapshot::AskLogs(Operation& operation, const SlotWrite& write, uint64_t now) {
-  constexpr int kRecordsMax = 8;
-  // A register that has left the slot may be forgotten already: its writer must not keep it.
-  const bool is_of_records =
-      !SlotWord(write.v_old).is_register() && !SlotWord(write.v_new).is_register();
-  const bool can_ask = !write.log.is_null() && is_of_records && operation.pin.is_held();
-  if (!can_ask) co_return Fate::kUnknown;
-  if (Planted(Bug::kOvertakenIsLost)) co_return Fate::kLost;
-  SlotWord word(now);
-  for (int asked = 0; asked < kRecordsMax; ++asked) {
-    RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-    const uint64_t* log = nullptr;
-    if (NamesRecord(word)) log = round_trip->ReadWord(context_.view().Locate(word.addr(), 0));
-    if (log != nullptr) {
-      const Status status = co_await Post(context_, operation, round_trip);
-      if (!status.ok()) co_return status;
-    }
-    const FateByLog judged = JudgeLog(word, log == nullptr ? 0 : *log, write.v_old, write.v_new);
-    if (judged.fate.has_value()) co_return *judged.fate;
-    word = judged.before;
-  }
-  co_return Fate::kUnknown;
 }
 
 // Lines 17-21, with a bound: the winner may have died.

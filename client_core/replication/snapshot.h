@@ -12,6 +12,8 @@
 #ifndef ONETRIP_CLIENT_CORE_REPLICATION_SNAPSHOT_H_
 #define ONETRIP_CLIENT_CORE_REPLICATION_SNAPSHOT_H_
 
+#include <absl/container/flat_hash_set.h>
+
 #include <array>
 #include <optional>
 
@@ -76,6 +78,14 @@ class Snapshot : public Engine {
   // writer of the slot waits for its end. `first` may be null.
   Task<void> FinishRound(SlotWrite write, RoundTripPtr first, Progress progress, EpochPin pin,
                          Quiesce::InFlightGuard in_flight);
+  // True if the client of the write has its answer once the backups hold v_new.
+  [[nodiscard]] bool AnswersAhead(const SlotWrite& write, const Places& places,
+                                  const Progress& progress) const;
+  // The primary's part of a commit that is decided.
+  Task<void> EndCommit(SlotWrite write, Places places, Progress progress, EpochPin pin,
+                       Quiesce::InFlightGuard in_slots);
+  // A write of a slot whose commit is under way behind its answer begins at the commit's word.
+  Task<Status> TurnClaim(Operation& operation, const SlotWrite& write);
   // At the slots, until no failed batch may still take effect; `in_slots` has entered them.
   void StayUntilSettled(const SlotWrite& write, const Quiesce::InFlightGuard& in_slots);
   Task<void> AwaitSettled(Quiesce::InFlightGuard in_slots);
@@ -113,7 +123,8 @@ class Snapshot : public Engine {
   WorkerContext& context_;
   Gate gate_;
   bool stopping_ = false;
-  bool stays_ = false;  // AwaitSettled is under way
+  absl::flat_hash_set<uint64_t> ending_;  // slots: EndCommit is under way
+  bool stays_ = false;                    // AwaitSettled is under way
   uint64_t stay_until_ns_ = 0;
 };
 

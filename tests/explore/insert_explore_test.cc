@@ -1,6 +1,12 @@
 // Inserting, finding and removing one key through the production index, under every schedule.
 #include <gtest/gtest.h>
 
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client_core/base/planted_bug.h"
 #include "tests/explore/expect_scope.h"
 #include "tests/explore/insert_scope.h"
 
@@ -28,8 +34,15 @@ TEST(ExploreInsert, TwoClientsHoldOnTwoReplicasWithARenewal) {
 }
 
 TEST(ExploreInsert, TwoClientsHoldOnThreeReplicas) {
-  for (const Programs& programs :
-       {Programs{"I", "G"}, {"I", "I"}, {"I", "IG"}, {"XI", "I"}, {"XIG", "I"}, {"XI", "ID"}}) {
+  for (const Programs& programs : {Programs{"I", "GG"},
+                                   {"I", "I"},
+                                   {"I", "IG"},
+                                   {"XI", "I"},
+                                   {"XIG", "I"},
+                                   {"XI", "ID"},
+                                   {"ID", "GG"},
+                                   {"I", "DG"},
+                                   {"IDI", "GG"}}) {
     ExpectHolds(ScopeOf(programs, 3, 0));
   }
 }
@@ -49,7 +62,39 @@ TEST(ExploreInsert, TwoClientsHoldWhenAWorkerOrANodeCrashes) {
 TEST(ExploreInsert, ThreeClientsHold) {
   ExpectHolds(ScopeOf({"X", "I", "I"}, 3, 0));
   ExpectHolds(ScopeOf({"I", "I", "XG"}, 3, 0));
+  ExpectHolds(ScopeOf({"I", "GG", "GG"}, 3, 0));
+  ExpectHolds(ScopeOf({"I", "D", "GG"}, 3, 0));
 }
+
+struct ClaimBug {
+  Bug bug;
+  std::string_view name;
+  Programs programs;
+  int replicas = 3;
+};
+void PrintTo(const ClaimBug& bug, std::ostream* out) { *out << bug.name; }
+
+class ExploreInsertPlantedBug : public testing::TestWithParam<ClaimBug> {};
+
+TEST_P(ExploreInsertPlantedBug, IsFound) {
+#ifdef ONETRIP_PLANTED_BUGS
+  const InsertScope scope = ScopeOf(GetParam().programs, GetParam().replicas, 0);
+  TEST_planted_bug = GetParam().bug;
+  const ExploreResult result = Explore(scope, {});
+  TEST_planted_bug = Bug::kNone;
+  EXPECT_FALSE(result.ok()) << scope.name();
+  std::cout << result.violation << "\n" << result.timeline;
+#else
+  GTEST_SKIP() << "a build without planted bugs; take the preset tests";
+#endif
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Bugs, ExploreInsertPlantedBug,
+    testing::Values(ClaimBug{Bug::kDecidedPassedBy, "decided_passed_by", {"I", "G"}},
+                    ClaimBug{Bug::kOneBackupDecides, "one_backup_decides", {"I", "D"}},
+                    ClaimBug{Bug::kAnswersByOneBackup, "answers_by_one_backup", {"I", "G"}, 2}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ExploreInsert, ThreeClientsHoldWithARenewalWithinSomePreemptions) {
   ExpectHoldsWithin(ScopeOf({"I", "I", "XG"}, 3, 1), 3);

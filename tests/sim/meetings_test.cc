@@ -10,6 +10,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/sim/runs.h"
@@ -96,25 +97,53 @@ std::vector<std::string> Unmet(const MeetingTable& table) {
   return unmet;
 }
 
+// Seeds that showed all of it when they were chosen. The order of events changes with the code, and
+// with it what a seed shows: those that come behind them make up for what is missing. Where that
+// has become much, the test prints which to have here instead.
+constexpr uint64_t kStormSeeds[] = {6,   14,  45,  51,  66,  72,  92,  94,  100, 103, 104,
+                                    115, 129, 131, 134, 141, 156, 175, 181, 196, 200, 209,
+                                    212, 214, 215, 236, 243, 244, 253, 261, 288, 293, 307,
+                                    308, 310, 316, 325, 356, 377, 386, 389, 390, 391, 451};
+constexpr uint64_t kJoinsSeeds[] = {8, 17, 119, 167, 178, 185, 306, 462, 467};
+
+// Runs seeds until any two have met that can, and keeps those that had something to show.
+class Survey {
+ public:
+  [[nodiscard]] bool IsDone() const { return unmet_.empty(); }
+  [[nodiscard]] const std::vector<std::string>& unmet() const { return unmet_; }
+  [[nodiscard]] const MeetingTable& table() const { return table_; }
+
+  void Run(std::string_view scenario, uint64_t seed) {
+    const Report report = RunPlan(FindScenario(scenario)->Make(seed));
+    ASSERT_TRUE(report.ok()) << report.failure << "\nreplay: simulate --scenario " << scenario
+                             << " --seed " << seed << " --seeds 1 --timeline";
+    table_.Add(report.meetings);
+    std::vector<std::string> unmet = Unmet(table_);
+    if (unmet.size() < unmet_.size()) {
+      shown_by_ += " " + std::string(scenario) + " " + std::to_string(seed);
+    }
+    unmet_ = std::move(unmet);
+  }
+  [[nodiscard]] const std::string& shown_by() const { return shown_by_; }
+
+ private:
+  MeetingTable table_;
+  std::vector<std::string> unmet_ = Unmet(table_);
+  std::string shown_by_;
+};
+
 TEST(Meetings, AnyTwoThatCanMeetDo) {
   if (kSlowdown > 1) GTEST_SKIP() << "too few seeds under a sanitizer";
   constexpr uint64_t kSeedsMax = 2000;
-  MeetingTable table;
-  std::vector<std::string> unmet = Unmet(table);
-  uint64_t seed = 0;
-  while (!unmet.empty() && ++seed <= kSeedsMax) {
-    for (const std::string_view name : {"storm", "joins"}) {
-      const Scenario* scenario = FindScenario(name);
-      ASSERT_NE(scenario, nullptr);
-      const Report report = RunPlan(scenario->Make(seed));
-      ASSERT_TRUE(report.ok()) << report.failure << "\nreplay: simulate --scenario " << name
-                               << " --seed " << seed << " --seeds 1 --timeline";
-      table.Add(report.meetings);
-    }
-    unmet = Unmet(table);
+  Survey survey;
+  for (const uint64_t seed : kStormSeeds) ASSERT_NO_FATAL_FAILURE(survey.Run("storm", seed));
+  for (const uint64_t seed : kJoinsSeeds) ASSERT_NO_FATAL_FAILURE(survey.Run("joins", seed));
+  for (uint64_t seed = 1; !survey.IsDone() && seed <= kSeedsMax; ++seed) {
+    ASSERT_NO_FATAL_FAILURE(survey.Run("storm", seed));
+    ASSERT_NO_FATAL_FAILURE(survey.Run("joins", seed));
   }
-  std::cout << table.ToText() << "after " << seed << " seeds of each scenario\n";
-  EXPECT_THAT(unmet, testing::IsEmpty());
+  std::cout << survey.table().ToText() << "shown by" << survey.shown_by() << "\n";
+  EXPECT_THAT(survey.unmet(), testing::IsEmpty());
 }
 
 TEST(Meetings, AreCountedFromEitherSideAndARoundTripLater) {

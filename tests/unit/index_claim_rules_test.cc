@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -27,6 +28,36 @@ TEST(ClaimRulesTest, AClaimIsTheWordOfItsCommitUnderAnotherKind) {
   for (const SlotStep step : {SlotStep::kRound, SlotStep::kClaim, SlotStep::kWithdraw}) {
     EXPECT_EQ(ExpectedOfPrimary(step, 5, 6), 5U);
   }
+}
+
+// Every set of up to three backups, each with the commit, that of another claim, an EMPTY word, the
+// claim itself, or the commit frozen.
+TEST(ClaimRulesTest, AClaimIsDecidedOnceTwoBackupsOrMoreAllHoldItsCommit) {
+  const uint64_t commit = Committed(1).bits();
+  const std::array<uint64_t, 5> words = {commit, Committed(3).bits(),
+                                         SlotWord::Empty(WorkerId{1}, 2).bits(), Claim(1).bits(),
+                                         Committed(1).WithKind(SlotKind::kFrozen).bits()};
+  for (size_t count = 0; count <= 3; ++count) {
+    const auto sets = static_cast<size_t>(std::pow(words.size(), count));
+    for (size_t set = 0; set < sets; ++set) {
+      std::vector<uint64_t> backups;
+      for (size_t i = 0, rest = set; i < count; ++i, rest /= words.size()) {
+        backups.push_back(words[rest % words.size()]);
+      }
+      const bool is_decided = count >= 2 && set == 0;
+      EXPECT_EQ(IsDecided(Claim(1), backups), is_decided);
+      EXPECT_EQ(SeenOfClaim(Claim(1), backups, Claim(1).bits()),
+                is_decided ? ClaimSeen::kDecided : ClaimSeen::kUndecided);
+      EXPECT_EQ(SeenOfClaim(Claim(1), backups, commit),
+                is_decided ? ClaimSeen::kDecided : ClaimSeen::kChanged);
+      // The resolution of slots and who meets a claim never differ about one that is decided.
+      if (is_decided) {
+        EXPECT_EQ(ResolvedClaim(Claim(1), backups, SlotWord()).bits(), commit);
+      }
+    }
+  }
+  EXPECT_TRUE(MayBeDecided(3));
+  EXPECT_FALSE(MayBeDecided(2));
 }
 
 TEST(ClaimRulesTest, AnEntryOfTheKeyIsUsed) {

@@ -128,6 +128,23 @@ TEST_F(ResolveSlotsTest, AClaimWhoseCommitIsOnAllBackupsIsCommitted) {
   EXPECT_EQ(BlockOn(executor_, worker_.Lookup("key7")).value(), 7U);
 }
 
+TEST_F(ResolveSlotsTest, WhoMeetsADecidedClaimTurnsThePrimary) {
+  *Word(slot_, 0) = ClaimOf(v_old_);
+  EXPECT_EQ(BlockOn(executor_, worker_.Lookup("key7")).value(), 7U);
+  EXPECT_EQ(*Word(slot_, 0), v_old_);
+  *Word(slot_, 0) = ClaimOf(v_old_);
+  EXPECT_TRUE(BlockOn(executor_, worker_.Add("key7", 3)).value());
+  EXPECT_EQ(BlockOn(executor_, worker_.Lookup("key7")).value(), 10U);
+}
+
+TEST_F(ResolveSlotsTest, AClaimIsNotDecidedBeforeAllBackupsHoldItsCommit) {
+  const uint64_t empty = SlotWord::Empty(WorkerId{5}, 6).bits();
+  *Word(slot_, 0) = ClaimOf(v_old_);
+  *Word(slot_, 2) = empty;
+  EXPECT_EQ(BlockOn(executor_, worker_.Lookup("key7")).value(), IndexWorker::kMissing);
+  EXPECT_EQ(*Word(slot_, 0), ClaimOf(v_old_));
+}
+
 TEST_F(ResolveSlotsTest, AClaimThatWasCopiedEndsWithAWordOfItsOwn) {
   for (int replica = 0; replica < 3; ++replica) *Word(slot_, replica) = ClaimOf(v_old_);
   EXPECT_EQ(Resolve(view_), 1U);

@@ -65,6 +65,7 @@ class ExtentsTest : public testing::TestWithParam<EngineKind> {
   }
   // Objects that slots, roots and registers name, as the memory of the nodes has it.
   size_t NamedObjects() {
+    executor_.RunUntil(executor_.NowNs() + 1'000'000);  // commits end behind their answers
     const IndexPicture picture = LookAtIndex(cluster_.endpoints(), *cluster_.master().view());
     EXPECT_EQ(picture.damaged + picture.misplaced, 0U);
     EXPECT_TRUE(picture.replicas_agree);

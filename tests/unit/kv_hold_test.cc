@@ -192,6 +192,8 @@ class KvStillTest : public testing::Test {
     // A worker that waits for memory is not at the slots.
     AddMutation add(1);
     ASSERT_TRUE(BlockOn(executor_, worker_.kv.ReadModifyWrite({0, "number"}, add)).ok());
+    // An insert is at the slots for a moment longer than its client waits.
+    Run(kMs);
   }
   void TearDown() override {
     worker_.hold().Release();

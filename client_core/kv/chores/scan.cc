@@ -13,6 +13,7 @@
 
 #include "client_core/base/planted_bug.h"
 #include "client_core/coro/sync.h"
+#include "client_core/index/decided_claims.h"
 #include "client_core/layout/record_codec.h"
 
 namespace onetrip {
@@ -170,6 +171,10 @@ Task<void> Scanner::ListGroup(uint32_t database, Subtable table, uint32_t group,
   operation.pin = core_.reclaimer.Pin();
   GroupWords words;
   Status status = co_await core_.index.ReadGroup(operation, &table, group, &words);
+  if (status.ok()) {
+    DecidedClaims claims(core_.context, core_.engine);
+    status = co_await claims.Settle(operation, table, group, &words);
+  }
   if (status.ok()) {
     for (uint64_t& bits : words) {
       if (!IsThere(SlotWord(bits).kind())) bits = 0;
