@@ -126,7 +126,13 @@ bool System::SettleQuorums(SystemState* state, size_t c) {
       const bool is_silent = !LetsItGoOn(*state, c, 1U << i, 0);
       if (cells_.stale()) return false;
       if (!is_silent && !IsOver(*state, c)) continue;
+      const ClientAutomaton::StateId before = client.state;
       if (!Deliver(state, c, i, 0, /*late=*/false) || !Advance(state, c)) return false;
+      // Work in the background asks a node that has crashed, again and again.
+      if (client.state == before && IsOver(*state, c)) {
+        client.fresh = 0;
+        return true;
+      }
       dropped = true;
     }
     if (dropped) continue;
