@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the release, tests, asan-ubsan and tsan presets (or those named as
-# arguments) and runs every test of each: of release, those of processes; of tests, all others; of tsan,
-# what has threads. The last line is "N passed, N failed"; a build that fails
+# arguments) and runs every test of each: of release, those of processes; of tests, simulations and the data
+# path; of asan-ubsan, all; of tsan, what has threads. The last line is "N passed, N failed"; a build that fails
 # counts as one failure. The lines before it name what failed, and count what the nemesis had to leave
 # out on this host, if anything. Exit code 0 only when nothing failed.
 #

@@ -66,6 +66,8 @@ Task<Status> DecidedClaims::Settle(Operation& operation, Subtable table, uint32_
     const Result<ClaimSeen> seen = co_await AskBackups(operation, claim, &committed);
     if (!seen.ok()) co_return seen.status();
     if (*seen == ClaimSeen::kDecided) {
+      const Result<ClaimSeen> turned = co_await Turn(operation, claim, committed);
+      if (!turned.ok()) co_return turned.status();
       (*words)[i] = committed.bits();
       continue;
     }

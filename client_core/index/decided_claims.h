@@ -29,9 +29,9 @@ class DecidedClaims {
   DecidedClaims(WorkerContext& context, const Engine& engine)
       : context_(context), engine_(engine) {}
 
-  // False if no claim of the subtable is decided before it is committed.
+  // False if no claim of the subtable is decided before it is in the primary: there is no backup.
   [[nodiscard]] bool MayBe(const Subtable& table) const {
-    return MayBeDecided(engine_.Replicas(context_.view(), table.start));
+    return engine_.Replicas(context_.view(), table.start) > 1;
   }
   // Reads the words of the live backups of the claim's slot: kDecided, and `committed` is theirs,
   // or kUndecided.

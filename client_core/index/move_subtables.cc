@@ -1,12 +1,17 @@
 #include "client_core/index/move_subtables.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "client_core/coro/sync.h"
+#include "client_core/layout/index_layout.h"
 #include "client_core/layout/region_layout.h"
+#include "client_core/layout/slot.h"
+#include "client_core/replication/slot_step.h"
 
 namespace onetrip {
 namespace {
@@ -97,15 +102,33 @@ Task<Status> SubtableMover::CopySubtables(const View& view, std::vector<uint64_t
   co_return Status::Ok();
 }
 
-// Copies the primary, whatever the other replicas have: readers have seen the primary.
+// Copies the primary, whatever the other replicas have: readers have seen the primary. Only a claim
+// may be decided, and its owner have died since the slots were resolved.
 Task<Status> SubtableMover::CopySubtable(const View& view, MovedSubtable moved) {
   RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
-  const std::byte* words = round_trip->Read(view.Locate(moved.from, 0), kSubtableBytes);
+  const int live = engine_.Replicas(view, moved.from);
+  std::array<const std::byte*, kMaxReplicas> images{};
+  for (int replica = 0; replica < live; ++replica) {
+    images[replica] = round_trip->Read(view.Locate(moved.from, replica), kSubtableBytes);
+  }
   Status status = co_await context_.fabric.Post(round_trip);
   if (!status.ok()) co_return status;
-  round_trip->ClearOps();
+  std::vector<uint64_t> words(kSubtableBytes / sizeof(uint64_t));
+  std::memcpy(words.data(), images[0], kSubtableBytes);
+  for (size_t i = 0; i < words.size(); ++i) {
+    const bool is_header = i % kGroupWords == kGroupHeaderWord;
+    if (is_header || SlotWord(words[i]).kind() != SlotKind::kTentative) continue;
+    std::array<uint64_t, kMaxReplicas> backups{};
+    for (int replica = 1; replica < live; ++replica) {
+      std::memcpy(&backups[replica], images[replica] + i * sizeof(uint64_t), sizeof(uint64_t));
+    }
+    const std::span<const uint64_t> held(backups.data() + 1, static_cast<size_t>(live - 1));
+    if (IsDecided(SlotWord(words[i]), held)) words[i] = backups[1];
+  }
+  round_trip = context_.fabric.NewRoundTrip();
   for (int replica = 0; replica < engine_.Replicas(view, moved.to); ++replica) {
-    round_trip->Write(view.Locate(moved.to, replica), words, kSubtableBytes);
+    round_trip->Write(view.Locate(moved.to, replica),
+                      reinterpret_cast<const std::byte*>(words.data()), kSubtableBytes);
   }
   status = co_await context_.fabric.Post(round_trip);
   co_return status;

@@ -4,7 +4,6 @@
 #define ONETRIP_CLIENT_CORE_REPLICATION_SLOT_STEP_H_
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -24,21 +23,16 @@ constexpr uint64_t ClaimOf(uint64_t committed) {
   return SlotWord(committed).WithKind(SlotKind::kTentative).bits();
 }
 
-// A commit that all live backups hold is decided while the primary still holds the claim, if there
-// are two of them or more: one is left when a node is lost.
-constexpr size_t kBackupsThatDecide = 2;
-
-constexpr bool MayBeDecided(int live_replicas) {
-  return live_replicas > static_cast<int>(kBackupsThatDecide);
-}
+// An insert is answered while the primary still holds the claim if two live backups or more hold
+// its commit, all of them: one is left when a node is lost.
+constexpr bool AnswersAheadOfPrimary(int live_replicas) { return live_replicas > 2; }
 
 // Returns true if the live backups of the slot that `claim` is in hold these words, and its commit
-// is decided: the word of each of them.
+// is decided: the word of each of them. It may have been answered when there were more backups.
 constexpr bool IsDecided(SlotWord claim, std::span<const uint64_t> backups) {
-  return backups.size() >= kBackupsThatDecide &&
-         std::all_of(backups.begin(), backups.end(), [&](uint64_t bits) {
-           return SlotWord(bits).kind() == SlotKind::kObject && ClaimOf(bits) == claim.bits();
-         });
+  return !backups.empty() && std::all_of(backups.begin(), backups.end(), [&](uint64_t bits) {
+    return SlotWord(bits).kind() == SlotKind::kObject && ClaimOf(bits) == claim.bits();
+  });
 }
 
 constexpr bool IsOfPrimaryAlone(SlotStep step) {

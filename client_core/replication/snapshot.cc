@@ -87,13 +87,14 @@ Task<Result<SlotOutcome>> Snapshot::WriteSlow(Operation& operation, SlotWrite wr
   const RoundTripPtr first(write.first);
   RoundTripPtr repeated;
   uint64_t wait_ns = uint64_t{context_.options.wait_timer_us} * 1000;
-  if (ending_.contains(write.slot.bits())) [[unlikely]] {
-    const Status turned = co_await TurnClaim(operation, write);
-    if (!turned.ok()) co_return turned;
-  }
   for (uint32_t retries = 0;; ++retries) {
     if (progress.again) Repeat(first, progress, &repeated, &write);
-    const Result<SlotOutcome> outcome = co_await Attempt(operation, write, &progress);
+    Status turned;
+    if (ending_.contains(write.v_old)) [[unlikely]]
+      turned = co_await TurnClaim(operation, write);
+    Result<SlotOutcome> outcome = SlotOutcome();
+    if (turned.ok()) outcome = co_await Attempt(operation, write, &progress);
+    if (!turned.ok()) outcome = turned;
     if (outcome.ok()) {
       // A WRITE of the log that has failed may still arrive, behind one of another round.
       SlotOutcome decided = *outcome;
@@ -262,20 +263,20 @@ Task<Result<SlotOutcome>> Snapshot::EndRound(Operation& operation, const SlotWri
   }
   progress->touched = true;
   if (AnswersAhead(write, places, *progress)) {
-    ending_.insert(write.slot.bits());
+    ending_.insert(write.v_new);
     if (context_.executor.Spawn(gate_, EndCommit(write, places, *progress, operation.pin.Share(),
                                                  operation.in_flight))) {
       co_return SlotOutcome{true, write.v_new};
     }
-    ending_.erase(write.slot.bits());
+    ending_.erase(write.v_new);
   }
   co_return co_await CasPrimary(operation, write, places, context_.fabric.NewRoundTrip());
 }
 
 bool Snapshot::AnswersAhead(const SlotWrite& write, const Places& places,
                             const Progress& progress) const {
-  const bool may_be =
-      MayBeDecided(places.count) || (places.count > 1 && Planted(Bug::kAnswersByOneBackup));
+  const bool may_be = AnswersAheadOfPrimary(places.count) ||
+                      (places.count > 1 && Planted(Bug::kAnswersByOneBackup));
   return write.step == SlotStep::kCommit && may_be && !progress.is_left &&
          !context_.fabric.completes_inline();
 }
@@ -296,7 +297,7 @@ Task<void> Snapshot::EndCommit(SlotWrite write, Places places, Progress progress
     co_await FinishRound(write, RoundTripPtr(), progress, std::move(pin),
                          std::move(operation.in_flight));
   }
-  ending_.erase(write.slot.bits());
+  ending_.erase(write.v_new);
 }
 
 // The CAS of the commit may have been lost with a node that is back.
@@ -410,7 +411,7 @@ Result<SlotOutcome> Snapshot::OutcomeOf(uint64_t found, const SlotWrite& write,
                                         const Places& places) {
   const uint64_t expected = ExpectedOfPrimary(write.step, write.v_old, write.v_new);
   // Whoever met the decided claim may have turned it, and others have gone on.
-  const bool may_be_turned = write.step == SlotStep::kCommit && MayBeDecided(places.count);
+  const bool may_be_turned = write.step == SlotStep::kCommit && places.count > 1;
   if (may_be_turned && found != write.v_old) return SlotOutcome{true, write.v_new};
   switch (JudgePrimary(found, expected, places.count > 1, write.shared)) {
     case PrimaryVerdict::kWon:

@@ -123,7 +123,7 @@ class Snapshot : public Engine {
   WorkerContext& context_;
   Gate gate_;
   bool stopping_ = false;
-  absl::flat_hash_set<uint64_t> ending_;  // slots: EndCommit is under way
+  absl::flat_hash_set<uint64_t> ending_;  // committed words: EndCommit is under way
   bool stays_ = false;                    // AwaitSettled is under way
   uint64_t stay_until_ns_ = 0;
 };

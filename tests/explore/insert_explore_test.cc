@@ -92,8 +92,7 @@ TEST_P(ExploreInsertPlantedBug, IsFound) {
 INSTANTIATE_TEST_SUITE_P(
     Bugs, ExploreInsertPlantedBug,
     testing::Values(ClaimBug{Bug::kDecidedPassedBy, "decided_passed_by", {"I", "G"}},
-                    ClaimBug{Bug::kOneBackupDecides, "one_backup_decides", {"I", "D"}},
-                    ClaimBug{Bug::kAnswersByOneBackup, "answers_by_one_backup", {"I", "G"}, 2}),
+                    ClaimBug{Bug::kOneBackupDecides, "one_backup_decides", {"I", "D"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ExploreInsert, ThreeClientsHoldWithARenewalWithinSomePreemptions) {

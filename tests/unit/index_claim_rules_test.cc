@@ -32,7 +32,7 @@ TEST(ClaimRulesTest, AClaimIsTheWordOfItsCommitUnderAnotherKind) {
 
 // Every set of up to three backups, each with the commit, that of another claim, an EMPTY word, the
 // claim itself, or the commit frozen.
-TEST(ClaimRulesTest, AClaimIsDecidedOnceTwoBackupsOrMoreAllHoldItsCommit) {
+TEST(ClaimRulesTest, AClaimIsDecidedOnceAllLiveBackupsHoldItsCommit) {
   const uint64_t commit = Committed(1).bits();
   const std::array<uint64_t, 5> words = {commit, Committed(3).bits(),
                                          SlotWord::Empty(WorkerId{1}, 2).bits(), Claim(1).bits(),
@@ -44,7 +44,7 @@ TEST(ClaimRulesTest, AClaimIsDecidedOnceTwoBackupsOrMoreAllHoldItsCommit) {
       for (size_t i = 0, rest = set; i < count; ++i, rest /= words.size()) {
         backups.push_back(words[rest % words.size()]);
       }
-      const bool is_decided = count >= 2 && set == 0;
+      const bool is_decided = count >= 1 && set == 0;
       EXPECT_EQ(IsDecided(Claim(1), backups), is_decided);
       EXPECT_EQ(SeenOfClaim(Claim(1), backups, Claim(1).bits()),
                 is_decided ? ClaimSeen::kDecided : ClaimSeen::kUndecided);
@@ -56,8 +56,8 @@ TEST(ClaimRulesTest, AClaimIsDecidedOnceTwoBackupsOrMoreAllHoldItsCommit) {
       }
     }
   }
-  EXPECT_TRUE(MayBeDecided(3));
-  EXPECT_FALSE(MayBeDecided(2));
+  EXPECT_TRUE(AnswersAheadOfPrimary(3));
+  EXPECT_FALSE(AnswersAheadOfPrimary(2));
 }
 
 TEST(ClaimRulesTest, AnEntryOfTheKeyIsUsed) {
