@@ -18,7 +18,6 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kDeleteLoserCounts, "delete-loser-counts", "small"},
     {Bug::kExpiryRemovesWhatIsNow, "expiry-removes-what-is-now", "expiry"},
     {Bug::kWalkRemovesWhatIsNow, "walk-removes-what-is-now", "expiry"},
-    {Bug::kAnswersByOneBackup, "answers-by-one-backup", "minority"},
     {Bug::kNoSecondSearch, "no-second-search", "small"},
     {Bug::kClaimsIgnored, "claims-ignored", "small"},
     {Bug::kFirstClaimCommits, "first-claim-commits", "small"},

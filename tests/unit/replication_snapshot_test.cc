@@ -397,6 +397,41 @@ TEST_F(SnapshotClaimTest, AClaimIsOfThePrimaryAloneAndItsCommitOfAll) {
   EXPECT_TRUE(cluster_.AllAre(kSlot, kCommitted));
 }
 
+// The round trips of a commit over `replicas`.
+uint32_t RoundTripsOfCommit(int replicas) {
+  SlotCluster cluster(replicas, 1, 1);
+  const uint64_t empty = SlotWord::Empty(WorkerId{1}, 5).bits();
+  const uint64_t committed =
+      SlotWord::Make(SlotKind::kObject, 7, SizeClass(3), GlobalAddr(0, 9 * kBlockBytes), true)
+          .bits();
+  cluster.SetAll(kSlot, empty);
+  cluster.Word(kSlot, 0) = ClaimOf(committed);
+  Operation operation;
+  const SlotWrite write{.slot = kSlot,
+                        .v_old = empty,
+                        .v_new = committed,
+                        .log = GlobalAddr(),
+                        .step = SlotStep::kCommit};
+  EXPECT_TRUE(BlockOn(cluster.executor(), WriteSlot(&cluster.engine(0), &operation, write))->won);
+  cluster.executor().RunUntil(cluster.executor().NowNs() + 1'000'000);
+  EXPECT_TRUE(cluster.AllAre(kSlot, committed));
+  return operation.round_trips;
+}
+
+TEST(SnapshotCommitTest, AnswersAheadOfThePrimaryWhereOneBackupMayBeLost) {
+  EXPECT_EQ(RoundTripsOfCommit(1), 1U);
+  EXPECT_EQ(RoundTripsOfCommit(2), 2U);
+  EXPECT_EQ(RoundTripsOfCommit(3), 1U);
+}
+
+#ifdef ONETRIP_PLANTED_BUGS
+TEST(SnapshotCommitTest, PlantedBugAnswersByOneBackupIsFound) {
+  TEST_planted_bug = Bug::kAnswersByOneBackup;
+  EXPECT_EQ(RoundTripsOfCommit(2), 1U);
+  TEST_planted_bug = Bug::kNone;
+}
+#endif
+
 TEST_F(SnapshotClaimTest, AnAnsweredCommitIsFinishedWhenThePrimarysNodeIsBack) {
   EXPECT_TRUE(Write(SlotStep::kClaim, kEmpty, kClaim)->won);
   EXPECT_TRUE(Write(SlotStep::kCommit, kEmpty, kCommitted)->won);
