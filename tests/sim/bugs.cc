@@ -22,7 +22,6 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kClaimsIgnored, "claims-ignored", "small"},
     {Bug::kFirstClaimCommits, "first-claim-commits", "small"},
     {Bug::kDecidedPassedBy, "decided-passed-by", "small"},
-    {Bug::kOneBackupDecides, "one-backup-decides", "crowded", 4000, 244},
     {Bug::kClaimNotSeenAgain, "claim-not-seen-again", "small"},
     {Bug::kSplitPassesClaims, "split-passes-claims", "growth", 4000, 420},
     {Bug::kResolveKeepsClaims, "resolve-keeps-claims", "turnover"},
