@@ -5,7 +5,7 @@
 //       batch, search both buckets again
 //   (3) a committed entry, or a claim of the key that comes before ours: take ours out, to (1);
 //       a claim that comes behind ours: wait until it is gone
-//   (4) the backups become COMMITTED, then the primary
+//   (4) the backups become COMMITTED, which answers, then the primary
 //
 // Two inserters of one key each see the other's claim in (3), whatever buckets they chose, unless
 // it is over by then, because each searches after its own claim is visible.

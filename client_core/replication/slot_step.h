@@ -12,9 +12,12 @@
 namespace onetrip {
 
 enum class SlotStep : uint8_t {
-  kRound,     // a round of SNAPSHOT: all replicas from v_old to v_new
-  kClaim,     // the primary alone: from the EMPTY word v_old to the claim v_new
-  kCommit,    // the backups from v_old, then the primary from the claim, to v_new
+  kRound,  // a round of SNAPSHOT: all replicas from v_old to v_new
+  kClaim,  // the primary alone: from the EMPTY word v_old to the claim v_new
+  // The backups from v_old, then the primary from the claim, to v_new. Where
+  // AnswersAheadOfPrimary() the write returns between the two: the CAS of the primary is on its
+  // way, and will be finished.
+  kCommit,
   kWithdraw,  // the primary alone: from the claim v_old back to v_new, the word it was claimed from
 };
 

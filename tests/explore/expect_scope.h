@@ -8,6 +8,7 @@
 #include <iostream>
 #include <string>
 
+#include "client_core/base/planted_bug.h"
 #include "tests/explore/explorer.h"
 #include "tests/support/scale.h"
 
@@ -48,6 +49,25 @@ inline void ExpectViolation(const Scope& scope, const std::string& what) {
   EXPECT_EQ(again, result.timeline);
   EXPECT_NE(again.find("VIOLATION: " + result.violation), std::string::npos) << again;
   std::cout << again;
+}
+
+// Some schedule with at most `preemptions_max` preemptions shows the planted bug, within the first
+// `states_max` states.
+inline void ExpectFinds([[maybe_unused]] Bug bug, [[maybe_unused]] const Scope& scope,
+                        [[maybe_unused]] int preemptions_max,
+                        [[maybe_unused]] uint64_t states_max) {
+#ifdef ONETRIP_PLANTED_BUGS
+  TEST_planted_bug = bug;
+  ExploreResult result;
+  for (int bound = 0; result.ok() && bound <= preemptions_max; ++bound) {
+    result = Explore(scope, {.preemptions_max = bound, .states_max = states_max});
+  }
+  TEST_planted_bug = Bug::kNone;
+  EXPECT_FALSE(result.ok()) << scope.name();
+  std::cout << result.violation << "\n" << result.timeline;
+#else
+  GTEST_SKIP() << "a build without planted bugs; take the preset tests";
+#endif
 }
 
 }  // namespace onetrip

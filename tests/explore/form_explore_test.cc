@@ -99,21 +99,8 @@ void PrintTo(const FormBug& bug, std::ostream* out) { *out << bug.name; }
 class ExploreFormPlantedBug : public testing::TestWithParam<FormBug> {};
 
 TEST_P(ExploreFormPlantedBug, IsFound) {
-#ifdef ONETRIP_PLANTED_BUGS
-  constexpr uint64_t kEnough = 200'000;
-  constexpr int kPreemptionsMax = 2;
-  const FormScope scope(GetParam().options);
-  TEST_planted_bug = GetParam().bug;
-  ExploreResult result;
-  for (int bound = 0; result.ok() && bound <= kPreemptionsMax; ++bound) {
-    result = Explore(scope, {.preemptions_max = bound, .states_max = kEnough});
-  }
-  TEST_planted_bug = Bug::kNone;
-  EXPECT_FALSE(result.ok()) << scope.name();
-  std::cout << result.violation << "\n" << result.timeline;
-#else
-  GTEST_SKIP() << "a build without planted bugs; take the preset tests";
-#endif
+  ExpectFinds(GetParam().bug, FormScope(GetParam().options), /*preemptions_max=*/2,
+              /*states_max=*/200'000);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,7 +1,7 @@
 // Inserting, finding and removing one key through the production index, under every schedule.
 #include <gtest/gtest.h>
 
-#include <iostream>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,23 +70,14 @@ struct ClaimBug {
   Bug bug;
   std::string_view name;
   Programs programs;
-  int replicas = 3;
 };
 void PrintTo(const ClaimBug& bug, std::ostream* out) { *out << bug.name; }
 
 class ExploreInsertPlantedBug : public testing::TestWithParam<ClaimBug> {};
 
 TEST_P(ExploreInsertPlantedBug, IsFound) {
-#ifdef ONETRIP_PLANTED_BUGS
-  const InsertScope scope = ScopeOf(GetParam().programs, GetParam().replicas, 0);
-  TEST_planted_bug = GetParam().bug;
-  const ExploreResult result = Explore(scope, {});
-  TEST_planted_bug = Bug::kNone;
-  EXPECT_FALSE(result.ok()) << scope.name();
-  std::cout << result.violation << "\n" << result.timeline;
-#else
-  GTEST_SKIP() << "a build without planted bugs; take the preset tests";
-#endif
+  ExpectFinds(GetParam().bug, ScopeOf(GetParam().programs, 3, 0), /*preemptions_max=*/2,
+              /*states_max=*/200'000);
 }
 
 INSTANTIATE_TEST_SUITE_P(
