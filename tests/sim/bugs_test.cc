@@ -55,7 +55,7 @@ TEST(Shrinking, LeavesAPlanThatStillFails) {
   const Scenario* scenario = FindScenario("calm");
   Plan failing;
   for (uint64_t seed = 1; failing.program.empty() && seed < 2000; ++seed) {
-    Plan plan = scenario->make(seed);
+    Plan plan = scenario->Make(seed);
     if (!RunPlan(plan).ok()) failing = plan;
   }
   ASSERT_FALSE(failing.program.empty());
