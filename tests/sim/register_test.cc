@@ -119,7 +119,7 @@ bool Finds(const RegisterBug& bug, uint64_t seeds) {
   const pid_t child = fork();
   if (child == 0) {
     TEST_planted_bug = bug.bug;
-    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    for (uint64_t seed = bug.first_seed; seed < bug.first_seed + seeds; ++seed) {
       const RegisterReport report =
           RunRegisters(seed, {.protocol = bug.protocol, .freeze_writers = seed % 4 == 0});
       if (report.ok()) continue;

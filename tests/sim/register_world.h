@@ -50,6 +50,7 @@ struct RegisterBug {
   Bug bug;
   std::string_view name;
   RegisterProtocol protocol = RegisterProtocol::kSafeGuess;  // the protocol of the workers
+  uint64_t first_seed = 1;  // close before one that finds it, where few do
 };
 // By its name, in the name of a test.
 inline void PrintTo(const RegisterBug& bug, std::ostream* out) { *out << bug.name; }
