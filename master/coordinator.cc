@@ -227,7 +227,7 @@ void Coordinator::OnRequest(Member* member, uint64_t now_us, StreamId stream,
     return;
   }
   if (member == nullptr && std::holds_alternative<MoveRegionsRequest>(message.body)) {
-    return OnMoveRegions(state_, effects_, stream, message.id,
+    return OnMoveRegions(state_, effects_, stream, now_us, message.id,
                          std::get<MoveRegionsRequest>(message.body));
   }
   if (member == nullptr && std::holds_alternative<AcceptLossRequest>(message.body)) {

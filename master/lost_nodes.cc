@@ -17,14 +17,6 @@
 namespace onetrip::master {
 namespace {
 
-// True if the node has been out for so long that others take its places, if they have room.
-bool IsToBeReplaced(const ClusterState& state, uint16_t id, uint64_t now_us) {
-  const Node& node = state.nodes[id];
-  return node.record.out && (!node.serving || IsUnreached(state, id)) &&
-         now_us >= node.lost_at_us + state.options.replace_after_ms * 1000 &&
-         HoldsRegion(state, NodeId{id});
-}
-
 // By node id: the bytes of those that may take regions.
 std::vector<uint64_t> BytesToTake(const ClusterState& state) {
   std::vector<uint64_t> bytes;
@@ -109,11 +101,26 @@ void NodeIn(ClusterState& state, Effects& effects, uint16_t id) {
                                           : " is in, to be given regions"));
 }
 
+bool IsToBeReplaced(const ClusterState& state, uint16_t id, uint64_t now_us) {
+  const Node& node = state.nodes[id];
+  return node.record.out && (!node.serving || IsUnreached(state, id)) &&
+         now_us >= node.lost_at_us + state.options.replace_after_ms * 1000 &&
+         HoldsRegion(state, NodeId{id});
+}
+
 bool HasRoomFor(const ClusterState& state, NodeId lost) {
   std::vector<RegionPlacement> regions = state.membership.view().regions;
   return !::onetrip::ReplaceNode(lost, state.membership.view().replicas, BytesToTake(state),
                                  &regions)
               .empty();
+}
+
+bool CopiesAreToCome(const ClusterState& state, uint64_t now_us) {
+  for (uint16_t id = 0; id < state.NodesInView(); ++id) {
+    if (state.lacking[id] == 0) continue;
+    if (!IsToBeReplaced(state, id, now_us) || HasRoomFor(state, NodeId{id})) return true;
+  }
+  return false;
 }
 
 void EnqueueReplacements(ClusterState& state, uint64_t now_us) {

@@ -12,8 +12,12 @@ namespace onetrip::master {
 void EnqueueNodesIn(ClusterState& state, uint64_t now_us);
 // In the next view, which the caller commits.
 void NodeIn(ClusterState& state, Effects& effects, uint16_t node);
+// True if the node has been out for so long that others take its places, if they have room.
+[[nodiscard]] bool IsToBeReplaced(const ClusterState& state, uint16_t id, uint64_t now_us);
 // True if a node that may take regions has room for one that is missing on `lost`.
 [[nodiscard]] bool HasRoomFor(const ClusterState& state, NodeId lost);
+// True if a replica that is missing can be copied, or may be in a while, without that regions move.
+[[nodiscard]] bool CopiesAreToCome(const ClusterState& state, uint64_t now_us);
 // ... and for nodes that have been out for so long that others take their places.
 void EnqueueReplacements(ClusterState& state, uint64_t now_us);
 // In the next view, which the caller commits.

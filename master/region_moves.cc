@@ -24,7 +24,8 @@ namespace {
 constexpr uint64_t kLookAgainUs = 1'000'000;
 
 // `shrinks`: there is no room but by giving up regions.
-std::optional<std::string> RefuseDrain(const ClusterState& state, uint16_t id, bool* shrinks) {
+std::optional<std::string> RefuseDrain(const ClusterState& state, uint16_t id, uint64_t now_us,
+                                       bool* shrinks) {
   const auto replicas = static_cast<size_t>(state.record.replicas);
   if (state.nodes[id].record.out && HoldsRegion(state, NodeId{id})) {
     return NodeText(id) + " is out; others take its places when it stays away";
@@ -48,7 +49,7 @@ std::optional<std::string> RefuseDrain(const ClusterState& state, uint16_t id, b
   while (planner.Next().has_value()) continue;
   const uint64_t left = planner.left_on_draining();
   if (left == 0) return std::nullopt;
-  const size_t given_up = RegionsToGiveUp(state, parts);
+  const size_t given_up = RegionsToGiveUp(state, parts, now_us);
   std::string why = WhyNotWithout(state, given_up);
   *shrinks = why.empty();
   if (*shrinks) return std::nullopt;
@@ -59,8 +60,8 @@ std::optional<std::string> RefuseDrain(const ClusterState& state, uint16_t id, b
 
 }  // namespace
 
-void OnMoveRegions(ClusterState& state, Effects& effects, StreamId stream, uint64_t request,
-                   const MoveRegionsRequest& wanted) {
+void OnMoveRegions(ClusterState& state, Effects& effects, StreamId stream, uint64_t now_us,
+                   uint64_t request, const MoveRegionsRequest& wanted) {
   const auto refuse = [&](StatusCode code, std::string reason) {
     Reply(effects, stream, request, code, std::move(reason));
   };
@@ -75,7 +76,7 @@ void OnMoveRegions(ClusterState& state, Effects& effects, StreamId stream, uint6
   }
   if (wanted.wish == NodeWish::kDrain) {
     bool shrinks = false;
-    auto refusal = RefuseDrain(state, id, &shrinks);
+    auto refusal = RefuseDrain(state, id, now_us, &shrinks);
     // Whoever asks again may find less room than there was.
     if (refusal.has_value() && node.record.wish != NodeWish::kDrain) {
       return refuse(StatusCode::kInvalidArgument, std::move(*refusal));
@@ -129,7 +130,7 @@ MovePlanner PlanMoves(const ClusterState& state) {
 }
 
 bool MayMove(const ClusterState& state, uint64_t now_us) {
-  return AwaitsNoCopy(state) && now_us >= state.copy_not_before_us &&
+  return AwaitsNoCopy(state, now_us) && now_us >= state.copy_not_before_us &&
          now_us >= state.repair_not_before_us && now_us >= state.move_not_before_us &&
          !state.record.scrub_due && !state.record.resolve_due && !state.repair.has_value() &&
          SomebodyWorks(state) && AllServe(state) && InForceEverywhere(state, state.placement_epoch);
@@ -164,7 +165,8 @@ void EnqueueMoveChanges(ClusterState& state, uint64_t now_us) {
     return node.record.wish == NodeWish::kShare;
   });
   if (wanted) {
-    if (!MayMove(state, now_us) || state.record.leaving != 0 || NextLeave(state).has_value())
+    if (!MayMove(state, now_us) || state.record.leaving != 0 ||
+        NextLeave(state, now_us).has_value())
       return;
     if (std::any_of(state.nodes.begin(), state.nodes.end(), may_be_back)) return;
     MovePlanner planner = PlanMoves(state);

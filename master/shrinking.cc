@@ -9,6 +9,7 @@
 #include "client_core/layout/global_addr.h"
 #include "client_core/layout/region_layout.h"
 #include "master/emit.h"
+#include "master/lost_nodes.h"
 #include "master/placement.h"
 #include "master/region_moves.h"
 #include "master/repairs.h"
@@ -37,8 +38,13 @@ std::optional<uint64_t> LeavingBlocks(const ClusterState& state) {
 
 }  // namespace
 
-size_t RegionsToGiveUp(const ClusterState& state, const std::vector<MovePart>& parts) {
-  const std::vector<RegionPlacement>& regions = state.membership.view().regions;
+size_t RegionsToGiveUp(const ClusterState& state, std::vector<MovePart> parts, uint64_t now_us) {
+  std::vector<RegionPlacement> regions = state.membership.view().regions;
+  // Replicas of a lost node need room as much as those that a node gives away.
+  for (uint16_t id = 0; id < state.NodesInView(); ++id) {
+    if (IsToBeReplaced(state, id, now_us)) parts[id].drains = true;
+  }
+  for (RegionPlacement& region : regions) region.missing = 0;
   const auto fits = [&](size_t given_up) {
     MovePlanner planner(parts, state.record.replicas, {regions.begin(), regions.end() - given_up});
     while (planner.Next().has_value()) continue;
@@ -73,9 +79,10 @@ std::string WhyNotWithout(const ClusterState& state, size_t given_up) {
          " that would be left: delete keys";
 }
 
-// Where all nodes are full, a copy that was lost may find its place when regions have left.
-bool AwaitsNoCopy(const ClusterState& state) {
-  return state.missing_regions == 0 || state.record.leaving != 0;
+// Where all nodes are full, a copy that was lost may find its place when regions have moved or
+// left.
+bool AwaitsNoCopy(const ClusterState& state, uint64_t now_us) {
+  return state.record.leaving != 0 || !CopiesAreToCome(state, now_us);
 }
 
 bool LeavingAreEmpty(const ClusterState& state) {
@@ -103,7 +110,7 @@ void EndLeaving(ClusterState& state, Effects& effects) {
   if (!MovesAreWanted(state)) state.record.may_shrink = false;
 }
 
-std::string Shrinking(const ClusterState& state) {
+std::string Shrinking(const ClusterState& state, uint64_t now_us) {
   const size_t regions = state.membership.view().regions.size();
   if (state.record.leaving != 0) {
     std::string text = "; the capacity shrinks from " + MiB(regions * kRegionBytes) + " to " +
@@ -114,7 +121,7 @@ std::string Shrinking(const ClusterState& state) {
     return state.told_not_done.empty() ? text : text + "; " + state.told_not_done;
   }
   if (!state.record.may_shrink) return "";
-  const size_t wanted = RegionsToGiveUp(state, MoveParts(state));
+  const size_t wanted = RegionsToGiveUp(state, MoveParts(state), now_us);
   if (wanted == 0) return "";
   const std::string why = WhyNotWithout(state, wanted);
   return why.empty() ? "" : "; " + why;

@@ -52,7 +52,7 @@ std::string WhatRepairsWaitFor(const ClusterState& state) {
   return "";
 }
 
-std::string Moving(const ClusterState& state) {
+std::string Moving(const ClusterState& state, uint64_t now_us) {
   if (!MovesAreWanted(state)) return "";
   std::string text;
   bool drains = false;
@@ -70,9 +70,9 @@ std::string Moving(const ClusterState& state) {
     if (!one.empty())
       text += (text.empty() ? "" : "; ") + ("memory node " + std::to_string(id)) + " " + one;
   }
-  text += Shrinking(state);
+  text += Shrinking(state, now_us);
   if (!SomebodyWorks(state)) return text + "; moves need an agent with workers";
-  if (!AwaitsNoCopy(state) || !AllServe(state)) {
+  if (!AwaitsNoCopy(state, now_us) || !AllServe(state)) {
     return text + "; they wait until no region lacks a replica";
   }
   if (state.record.leaving != 0) return text;
@@ -300,7 +300,7 @@ StatusReply MakeStatus(const ClusterState& state, uint64_t now_us) {
   AddNodeStatus(state, now_us, &status);
   AddAgentStatus(state, now_us, &status);
   status.waiting_for = WaitingFor(state);
-  status.moving = Moving(state);
+  status.moving = Moving(state, now_us);
   status.unreached = WhatIsUnreached(state, now_us);
   cluster.usage = Usage(state);
   cluster.short_of_memory = WhyShortOfMemory(state);

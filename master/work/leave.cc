@@ -20,7 +20,7 @@ class LeavingStep : public WorkKind {
  public:
   [[nodiscard]] bool IsStillDue(const ClusterState& state, const Hold& hold,
                                 uint64_t now_us) const override {
-    return MovesAreWanted(state) && AwaitsNoCopy(state) &&
+    return MovesAreWanted(state) && AwaitsNoCopy(state, now_us) &&
            WorkKind::IsStillDue(state, hold, now_us);
   }
 };
@@ -90,10 +90,10 @@ class Cut final : public LeavingStep {
 
 }  // namespace
 
-std::optional<Hold> NextLeave(const ClusterState& state) {
+std::optional<Hold> NextLeave(const ClusterState& state, uint64_t now_us) {
   if (!state.record.may_shrink && state.record.leaving == 0) return std::nullopt;
   Hold hold;
-  const size_t wanted = RegionsToGiveUp(state, MoveParts(state));
+  const size_t wanted = RegionsToGiveUp(state, MoveParts(state), now_us);
   const bool more = wanted > state.record.leaving;
   if (wanted != state.record.leaving && !(more && !WhyNotWithout(state, wanted).empty())) {
     hold.work = Work::kLeave;

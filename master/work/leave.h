@@ -14,7 +14,7 @@ const WorkKind& MoveIndexWork();
 const WorkKind& CutWork();
 
 // The next step on the way, if it is due. REQUIRES: MayMove().
-[[nodiscard]] std::optional<Hold> NextLeave(const ClusterState& state);
+[[nodiscard]] std::optional<Hold> NextLeave(const ClusterState& state, uint64_t now_us);
 
 }  // namespace onetrip::master
 

@@ -16,7 +16,7 @@ class Move final : public WorkKind {
  public:
   std::optional<Hold> Due(const ClusterState& state, uint64_t now_us) const override {
     if (!MovesAreWanted(state) || !MayMove(state, now_us)) return std::nullopt;
-    std::optional<Hold> leave = NextLeave(state);
+    std::optional<Hold> leave = NextLeave(state, now_us);
     // Where regions go to is known when those are gone that go nowhere.
     if (leave.has_value() || state.record.leaving != 0) return leave;
     MovePlanner planner = PlanMoves(state);
