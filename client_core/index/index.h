@@ -68,7 +68,7 @@ enum class InsertOutcome : uint8_t {
   kInserted,
   kSearchAgain,  // the object was never visible: use it again
   kRenew,        // a slot has named the object: retire it, take another, search again
-  kFull,         // no empty slot: Split, then search again
+  kFull,         // no empty slot: MakeRoom, then search again
 };
 
 // The facts that a sweep or a split needs about the record behind each word of a group.
@@ -100,10 +100,12 @@ class Index {
                                      const SearchResult& search, SlotWord committed,
                                      RoundTripPtr writes, Entry* entry);
 
-  // Splits `table` in two, or waits a little if others split it. REQUIRES: the caller holds no
-  // pin. kOutOfMemory: no memory for another subtable, or the directory is at its depth.
-  // The in-flight guard is the caller's, which has left the slots; entered when it was needed.
-  Task<Status> Split(Quiesce::InFlightGuard& in_flight, Subtable table);
+  // Splits `table` in two, or waits a little if others split it. Returns when the groups of `hash`
+  // are split; the others are in the background, under `gate`. REQUIRES: the caller holds no pin,
+  // and has left the slots. kOutOfMemory: no memory for another subtable, or the directory is at
+  // its depth.
+  Task<Status> MakeRoom(Gate& gate, const Quiesce::InFlightGuard& in_flight, Subtable table,
+                        KeyHash hash);
   // Returns true if memory was taken for subtables that nothing names, and that is not free.
   [[nodiscard]] bool HasUnnamed() const { return !spares_.empty() || !in_doubt_.empty(); }
   template <typename Visit>
@@ -117,7 +119,8 @@ class Index {
     return unfinished_.IsDue(context_.executor.NowNs(), entry);
   }
   // Takes the steps that are left of the split of directory entry `entry`, if there is one, beside
-  // any other worker that takes them. REQUIRES and errors as of Split().
+  // any other worker that takes them. REQUIRES and errors as of MakeRoom(); the in-flight guard is
+  // lent, and enters the slots when that is needed.
   Task<Status> FinishSplit(Quiesce::InFlightGuard& in_flight, uint32_t entry);
 
   // Returns true if the word now in a slot is a blind write of `key`, which lets a blind writer
@@ -281,12 +284,18 @@ class Index {
   // A split that a coroutine of this worker is at. Others that would split the same subtable share
   // its answer: each that asked for memory itself would wait for it anew.
   struct SplitUnderWay {
-    explicit SplitUnderWay(Executor& executor) : has_asked(executor) {}
+    explicit SplitUnderWay(Executor& executor) : has_asked(executor), has_room(executor) {}
     Event has_asked;  // for memory, if it needs any
     Status memory;
+    std::array<uint32_t, 2> first{};  // groups that are split before the others
+    Event has_room;                   // in those; or it is over
+    Status status;
   };
   using Splitting = std::map<uint32_t, std::shared_ptr<SplitUnderWay>>;  // by directory entry
-  // REQUIRES: as of Split().
+  static constexpr Status kMapChanges{StatusCode::kUnavailable, "the cluster is changing its map"};
+  Task<void> Split(Quiesce::InFlightGuard in_flight, Subtable table,
+                   std::shared_ptr<SplitUnderWay> own);
+  // REQUIRES: as of MakeRoom().
   Task<Result<Spare>> TakeSpare();
   void GiveBack(Spare spare);
   // Split at that depth, or with none FinishSplit.
@@ -303,10 +312,6 @@ class Index {
                          DirectoryWord to);
   // The split of `entry` is not finished.
   void NoteUnfinished(uint32_t entry);
-  // `table` is being filled by the split of its parent.
-  void NoteFilling(const Subtable& table) {
-    if (table.entry != 0) NoteUnfinished(Directory::ParentEntry(table.entry));
-  }
   Task<Status> FormatSubtable(Operation& operation, GlobalAddr start, GroupHeader header);
   Task<Status> TurnGroupHeaders(Operation& operation, GlobalAddr start, uint32_t first_group,
                                 uint32_t count, GroupHeader from, GroupHeader to);
@@ -337,7 +342,10 @@ class Index {
       if (!entered) co_return status;
     }
   }
-  Task<Status> MoveEntry(Operation& operation, Entry from, GlobalAddr to, bool* again);
+  // `pin` is of the epoch in which the entry was read. Sets `*again` if it has to be looked at
+  // again.
+  Task<void> MoveEntry(Quiesce::InFlightGuard in_flight, EpochPin pin, Entry from, GlobalAddr to,
+                       bool* again, Status* failure);
 
   WorkerContext& context_;
   Reclaimer& reclaimer_;

@@ -329,7 +329,7 @@ Task<Status> Index::Search(Operation& operation, const IndexKey& key, ReadExtent
     if (result->found && result->entry.word.kind() == SlotKind::kObject) {
       // In a group that is still being filled, the parent's copy may yet be visible to others.
       result->busy = GroupIsFilling(buckets, table, key.hash, result->entry.slot);
-      if (result->busy) NoteFilling(table);
+      if (result->busy && table.entry != 0) NoteUnfinished(Directory::ParentEntry(table.entry));
       co_return Status::Ok();
     }
     if (result->found) {
@@ -358,7 +358,7 @@ Task<Status> Index::Search(Operation& operation, const IndexKey& key, ReadExtent
     } else {
       if (frozen.found) *result = std::move(frozen);
       result->busy = result->found || standing == Standing::kFilling;
-      if (result->busy) NoteFilling(table);
+      if (result->busy && table.entry != 0) NoteUnfinished(Directory::ParentEntry(table.entry));
       result->table = table;
       result->has_empty = PickEmpty(buckets, table, key.hash, &result->empty);
       co_return Status::Ok();

@@ -13,41 +13,40 @@
 #include <absl/cleanup/cleanup.h>
 
 #include <algorithm>
+#include <array>
+#include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "client_core/base/log.h"
 #include "client_core/base/planted_bug.h"
 #include "client_core/coro/sync.h"
 #include "client_core/index/index.h"
-#include "client_core/layout/entry_codec.h"
-#include "client_core/layout/record_codec.h"
 #include "client_core/layout/region_layout.h"
 
 namespace onetrip {
 namespace {
 
 // Groups that a split moves at the same time: round trips of the network take most of its time.
-constexpr uint32_t kGroupsAtOnce = 16;
+constexpr uint32_t kGroupsAtOnce = 32;
 static_assert(kSubtableGroups % kGroupsAtOnce == 0);
-
-constexpr Status kMapChanges(StatusCode::kUnavailable, "the cluster is changing its map");
 
 // A split that a worker meets has this number of the longest waits to come to its end; then the
 // worker finishes it.
 constexpr uint64_t kPatienceTimers = 20;
-
-// Others that split the same subtable may propose the same word.
-SlotWrite SharedWrite(GlobalAddr slot, uint64_t v_old, uint64_t v_new) {
-  SlotWrite write{slot, v_old, v_new, GlobalAddr()};
-  write.shared = true;
-  return write;
-}
 
 // Returns true if a group's header is `wanted`, or what later splits have made of it.
 bool HasReached(GroupHeader header, GroupHeader wanted) {
   if (!header.is_valid() || header.suffix() != wanted.suffix()) return false;
   if (header.depth() != wanted.depth()) return header.depth() > wanted.depth();
   return wanted.filling() || !header.filling();
+}
+
+Task<void> PostBeside(WorkerContext& context, Operation& operation, RoundTripPtr& round_trip,
+                      Status* failure) {
+  const Status status = co_await Post(context, operation, round_trip);
+  if (!status.ok()) *failure = status;
 }
 
 }  // namespace
@@ -69,11 +68,12 @@ Task<Status> Index::FormatSubtable(Operation& operation, GlobalAddr start, Group
 // By CAS, for a WRITE of a worker that is late would take a header back.
 Task<Status> Index::TurnGroupHeaders(Operation& operation, GlobalAddr start, uint32_t first_group,
                                      uint32_t count, GroupHeader from, GroupHeader to) {
+  std::vector<RoundTripPtr> round_trips;
+  const View& view = context_.view();
   for (uint32_t group = first_group; group < first_group + count;) {
-    RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+    RoundTripPtr& round_trip = round_trips.emplace_back(context_.fabric.NewRoundTrip());
     for (; group < first_group + count && round_trip->HasRoom(kMaxReplicas); ++group) {
       const GlobalAddr at = start + group * kGroupBytes + kGroupHeaderWord * 8;
-      const View& view = context_.view();
       for (int replica = 0; replica < engine_.Replicas(view, at); ++replica) {
         if (Planted(Bug::kSplitHeaderWritten)) {
           round_trip->WriteWord(view.Locate(at, replica), to.bits());
@@ -82,9 +82,15 @@ Task<Status> Index::TurnGroupHeaders(Operation& operation, GlobalAddr start, uin
         }
       }
     }
-    const Status status = co_await Post(context_, operation, round_trip);
-    if (!status.ok()) co_return status;
-    if (Planted(Bug::kSplitHeaderWritten)) continue;
+  }
+  Status status;
+  std::vector<Task<void>> posts;
+  for (RoundTripPtr& round_trip : round_trips) {
+    posts.push_back(PostBeside(context_, operation, round_trip, &status));
+  }
+  co_await WhenAll(std::move(posts));
+  if (!status.ok() || Planted(Bug::kSplitHeaderWritten)) co_return status;
+  for (const RoundTripPtr& round_trip : round_trips) {
     for (size_t i = 0; i < round_trip->size(); ++i) {
       const uint64_t found = round_trip->op(i).result;
       if (found != from.bits() && !HasReached(GroupHeader(found), to)) {
@@ -119,9 +125,10 @@ void Index::GiveBack(Spare spare) {
   }
 }
 
-// One coroutine of a worker at a time: two would write the same word, which SNAPSHOT takes for one
-// writer.
-Task<Status> Index::Split(Quiesce::InFlightGuard& in_flight, Subtable table) {
+// One coroutine of a worker at a time splits a subtable: two would write the same word, which
+// SNAPSHOT takes for one writer.
+Task<Status> Index::MakeRoom(Gate& gate, const Quiesce::InFlightGuard& in_flight, Subtable table,
+                             KeyHash hash) {
   const auto [at, is_ours] = splitting_.try_emplace(table.entry);
   if (!is_ours) {
     const std::shared_ptr<SplitUnderWay> other = at->second;
@@ -131,13 +138,32 @@ Task<Status> Index::Split(Quiesce::InFlightGuard& in_flight, Subtable table) {
     co_return Status::Ok();
   }
   const auto own = at->second = std::make_shared<SplitUnderWay>(context_.executor);
-  const absl::Cleanup ended = [&] { splitting_.erase(table.entry); };
+  own->first = {hash.group(0), hash.group(1)};
+  if (!context_.executor.Spawn(gate, Split(in_flight, table, own))) {
+    splitting_.erase(table.entry);
+    co_return Status(StatusCode::kUnavailable, "the worker is ending");
+  }
+  co_await own->has_room.Wait();
+  co_return own->status;
+}
+
+Task<void> Index::Split(Quiesce::InFlightGuard in_flight, Subtable table,
+                        std::shared_ptr<SplitUnderWay> own) {
+  const absl::Cleanup ended = [&] {
+    splitting_.erase(table.entry);
+    own->has_asked.Set();
+    own->has_room.Set();
+  };
   const Allocator::Holder holder(allocator_);
   const Result<Spare> spare = co_await TakeSpare();
-  own->memory = spare.status();
+  own->status = own->memory = spare.status();
   own->has_asked.Set();
-  if (!spare.ok()) co_return spare.status();
-  co_return co_await SplitFrom(in_flight, table.entry, table.depth, spare.value());
+  if (!spare.ok()) co_return;
+  own->status = co_await SplitFrom(in_flight, table.entry, table.depth, spare.value());
+  // Whoever began it may have gone on.
+  if (own->status.code() == StatusCode::kCorrupt) {
+    LogError("a split of the index: " + std::string(own->status.message()));
+  }
 }
 
 Task<Status> Index::FinishSplit(Quiesce::InFlightGuard& in_flight, uint32_t entry) {
@@ -195,7 +221,7 @@ Task<Status> Index::SplitExclusively(Operation& operation, uint32_t entry,
           DirectoryWord::Splitting(word.subtable(), word.depth(), context_.membership.index);
       // An earlier attempt of this worker may go on beside this one.
       const Result<SlotOutcome> outcome = co_await engine_.Write(
-          operation, SharedWrite(directory_.AddrOf(entry), word.bits(), locked.bits()));
+          operation, SlotWrite::Shared(directory_.AddrOf(entry), word.bits(), locked.bits()));
       if (!outcome.ok()) co_return outcome.status();
       mine = outcome.value().won || outcome.value().current == locked.bits();
       word = mine ? locked : DirectoryWord(outcome.value().current);
@@ -245,14 +271,22 @@ Task<Status> Index::TakeSteps(Operation& operation, uint32_t entry, DirectoryWor
   // The groups know nothing of each other. Each is at the slots by itself, and may leave them for a
   // quiesce, which would wait for us in vain.
   operation.in_flight.LeaveSlots();
-  for (uint32_t first = 0; first < kSubtableGroups; first += kGroupsAtOnce) {
+  const std::shared_ptr<SplitUnderWay> own = splitting_.at(entry);
+  std::array<uint32_t, kSubtableGroups> order;
+  std::iota(order.begin(), order.end(), 0U);
+  const auto is_first = [&](uint32_t group) {
+    return group == own->first[0] || group == own->first[1];
+  };
+  std::stable_partition(order.begin(), order.end(), is_first);
+  for (auto next = order.begin(); next != order.end();) {
     std::vector<Task<void>> groups;
-    for (uint32_t group = first; group < first + kGroupsAtOnce; ++group) {
+    for (uint32_t i = 0; i < kGroupsAtOnce; ++i) {
       groups.push_back(
-          FillGroup(operation.in_flight, table, child_entry, child_start, group, &status));
+          FillGroup(operation.in_flight, table, child_entry, child_start, *next++, &status));
     }
     co_await WhenAll(std::move(groups));
     if (!status.ok()) co_return status;
+    own->has_room.Set();
   }
   const bool again = co_await EnterSlots(operation);
   if (!again) co_return kMapChanges;
@@ -309,8 +343,8 @@ Task<Result<DirectoryWord>> Index::PublishChild(Operation& operation, uint32_t e
     in_doubt_[entry] = start;
   }
   const DirectoryWord child = DirectoryWord::Filling(start, depth, context_.membership.index);
-  const Result<SlotOutcome> outcome =
-      co_await engine_.Write(operation, SharedWrite(directory_.AddrOf(entry), 0, child.bits()));
+  const Result<SlotOutcome> outcome = co_await engine_.Write(
+      operation, SlotWrite::Shared(directory_.AddrOf(entry), 0, child.bits()));
   if (!outcome.ok()) co_return outcome.status();
   in_doubt_.erase(entry);
   if (outcome.value().won) {
@@ -330,7 +364,7 @@ Task<Result<DirectoryWord>> Index::PublishChild(Operation& operation, uint32_t e
 Task<Status> Index::OpenEntry(Operation& operation, uint32_t entry, DirectoryWord from,
                               DirectoryWord to) {
   const Result<SlotOutcome> outcome = co_await engine_.Write(
-      operation, SharedWrite(directory_.AddrOf(entry), from.bits(), to.bits()));
+      operation, SlotWrite::Shared(directory_.AddrOf(entry), from.bits(), to.bits()));
   if (!outcome.ok()) co_return outcome.status();
   if (outcome.value().won && from.splitting()) metrics_.splits.Add();
   if (!outcome.value().won) {
@@ -356,103 +390,6 @@ Task<bool> Index::EnterSlots(Operation& operation) {
   const bool entered = co_await operation.in_flight.EnterSlots(
       context_.executor.NowNs() + context_.options.op_timeout_ms * 1'000'000);
   co_return entered;
-}
-
-Task<void> Index::FillGroup(Quiesce::InFlightGuard in_flight, Subtable from, uint32_t child_entry,
-                            GlobalAddr child, uint32_t group, Status* failure) {
-  Operation operation;
-  operation.in_flight = std::move(in_flight);
-  const bool entered = co_await EnterSlots(operation);
-  Status status = entered ? Status::Ok() : kMapChanges;
-  if (status.ok() && !Planted(Bug::kSplitOpensEarly)) {
-    status = co_await Persist(
-        operation, [&] { return MoveGroup(operation.in_flight, from, child, group, from.depth); });
-  }
-  if (status.ok()) {
-    status = co_await Persist(operation, [&] {
-      return TurnGroupHeaders(operation, child, group, 1,
-                              GroupHeader(from.depth + 1, child_entry, /*filling=*/true),
-                              GroupHeader(from.depth + 1, child_entry, /*filling=*/false));
-    });
-  }
-  if (status.ok() && Planted(Bug::kSplitOpensEarly)) {
-    status = co_await MoveGroup(operation.in_flight, from, child, group, from.depth);
-  }
-  if (!status.ok()) *failure = status;
-}
-
-// Moves what bit `bit` of the hash sends to the child. A word that changed while we tried to freeze
-// or kill it is looked at again.
-Task<Status> Index::MoveGroup(Quiesce::InFlightGuard& in_flight, Subtable from, GlobalAddr to,
-                              uint32_t group, uint32_t bit) {
-  Operation operation;
-  const LentInFlightGuard lent(in_flight, operation);
-  operation.pin = reclaimer_.Pin();
-  Backoff backoff(context_, operation);
-  while (true) {
-    bool again = false;
-    GroupWords words;
-    Status status = co_await ReadGroup(operation, &from, group, &words);
-    if (!status.ok()) co_return status;
-    GroupKeys keys;
-    status = co_await ReadGroupKeys(operation, from, group, words, &keys);
-    if (!status.ok()) co_return status;
-    for (uint32_t i = 0; i < kGroupWords; ++i) {
-      const SlotWord word(words[i]);
-      if (i == kGroupHeaderWord || word.is_empty()) continue;
-      if (((keys.hash[i].bits() >> bit) & 1) == 0) continue;
-      status = co_await MoveEntry(operation, {from.Word(group, i), word},
-                                  to + group * kGroupBytes + i * 8, &again);
-      if (!status.ok()) co_return status;
-    }
-    if (!again) co_return Status::Ok();
-    if (!co_await backoff.Wait()) {
-      co_return Status(StatusCode::kUnknownOutcome,
-                       "a slot changes faster than a split can move it");
-    }
-  }
-}
-
-Task<Status> Index::MoveEntry(Operation& operation, Entry from, GlobalAddr to, bool* again) {
-  if (from.word.kind() == SlotKind::kTentative) {
-    // A claim is its owner's alone. It is committed, and then moves, or withdrawn.
-    *again = !Planted(Bug::kSplitPassesClaims);
-    co_return Status::Ok();
-  }
-  if (from.word.kind() != SlotKind::kObject && from.word.kind() != SlotKind::kFrozen) {
-    co_return Status(StatusCode::kCorrupt, "a subtable that is being split holds a foreign word");
-  }
-  // Another worker that takes the same steps proposes the same words. The blind bit would tell them
-  // apart: it is of one write only, and not of the move.
-  const SlotWord object = from.word.WithKind(SlotKind::kObject);
-  const SlotWord frozen = from.word.WithKind(SlotKind::kFrozen);
-  if (from.word != frozen) {
-    const Result<SlotOutcome> froze =
-        co_await engine_.Write(operation, SharedWrite(from.slot, from.word.bits(), frozen.bits()));
-    if (!froze.ok()) co_return froze.status();
-    if (!froze.value().won && froze.value().current != frozen.bits()) {
-      *again = true;
-      co_return Status::Ok();
-    }
-  }
-  if (Planted(Bug::kSplitEmptiesFirst)) {
-    (void)co_await engine_.Write(operation,
-                                 {from.slot, frozen.bits(), NewEmptyWord().bits(), GlobalAddr()});
-  }
-  const Result<SlotOutcome> copied =
-      co_await engine_.Write(operation, SharedWrite(to, 0, object.bits()));
-  if (!copied.ok()) co_return copied.status();
-  const bool is_there = copied.value().won || SlotWord(copied.value().current) == object;
-  if (Planted(Bug::kSplitEmptiesFirst)) co_return Status::Ok();
-  if (!is_there) {
-    // Another worker has moved it, and clients have gone on; then it has left the parent, too.
-    *again = true;
-    co_return Status::Ok();
-  }
-  // Only another worker that moves the entry can win this CAS: no other one touches a frozen entry.
-  const Result<SlotOutcome> removed = co_await engine_.Write(
-      operation, {from.slot, frozen.bits(), NewEmptyWord().bits(), GlobalAddr()});
-  co_return removed.ok() ? Status::Ok() : removed.status();
 }
 
 }  // namespace onetrip

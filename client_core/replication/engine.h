@@ -57,6 +57,12 @@ struct SlotWrite {
   // it was, and no writer is told that it won.
   bool shared = false;
   SlotStep step = SlotStep::kRound;
+
+  static SlotWrite Shared(GlobalAddr slot, uint64_t v_old, uint64_t v_new) {
+    SlotWrite write{slot, v_old, v_new, GlobalAddr()};
+    write.shared = true;
+    return write;
+  }
 };
 
 // The round trip that a write begins with.

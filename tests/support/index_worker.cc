@@ -114,8 +114,10 @@ Task<Result<bool>> IndexWorker::Insert(std::string key, uint64_t value) {
     }
     if (outcome.value() == InsertOutcome::kFull) {
       operation.pin.Release();
-      Quiesce::InFlightGuard in_flight(hold_);
-      status = co_await index_->Split(in_flight, search.table);
+      const Quiesce::InFlightGuard in_flight(hold_);
+      Gate gate(context_->executor);
+      status = co_await index_->MakeRoom(gate, in_flight, search.table, index_key.hash);
+      co_await gate.Close();
       operation.pin = reclaimer().Pin();
       if (!status.ok()) co_return status;
     }

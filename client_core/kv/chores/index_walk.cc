@@ -113,24 +113,18 @@ Task<Status> IndexWalker::ForEachGroup(GroupVisitor visit, IndexWalk* walk) {
 Task<Status> IndexWalker::ListRegisters(Operation& operation, Subtable table, uint32_t group,
                                         std::vector<ListedRegister>* registers) {
   GroupWords words;
-  Status status = co_await core_.index.ReadGroup(operation, &table, group, &words);
-  for (uint32_t i = 0; i < kGroupWords && status.ok(); ++i) {
-    const SlotWord word(words[i]);
-    if (i == kGroupHeaderWord || word.is_empty() || !word.is_register()) continue;
-    if (!word.size_class().is_valid() || !core_.context.view().Contains(word.addr())) continue;
-    RoundTripPtr round_trip = core_.context.fabric.NewRoundTrip();
-    const auto bytes = static_cast<uint32_t>(
-        std::min<uint64_t>(word.size_class().bytes(), EntryKeyEnd(word, kRegisterKeyBytesMax)));
-    const std::byte* image = round_trip->Read(core_.context.view().Locate(word.addr(), 0), bytes);
-    status = co_await Post(core_.context, operation, round_trip);
-    if (!status.ok()) break;
-    EntryKey key;
-    if (!LoadEntryKey(word, image, bytes, &key)) {
-      co_return Status(StatusCode::kCorrupt, "a slot names a register that is none");
-    }
-    registers->push_back({word, key.keyspace, std::string(key.bytes)});
+  const Status status = co_await core_.index.ReadGroup(operation, &table, group, &words);
+  if (!status.ok()) co_return status;
+  for (uint64_t& bits : words) {
+    const SlotWord word(bits);
+    const bool is_listed = !word.is_empty() && word.is_register() && word.size_class().is_valid() &&
+                           core_.context.view().Contains(word.addr());
+    if (!is_listed) bits = 0;
   }
-  co_return status;
+  const auto list = [&](uint32_t at, const EntryKey& key, const std::byte* /*image*/) {
+    registers->push_back({SlotWord(words[at]), key.keyspace, std::string(key.bytes)});
+  };
+  co_return co_await core_.index.ReadGroupEntries(operation, table, group, words, list);
 }
 
 }  // namespace onetrip

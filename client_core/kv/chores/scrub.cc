@@ -1,7 +1,11 @@
 // Brings every register to all of its replicas, before a region is copied.
 #include "client_core/kv/chores/scrub.h"
 
+#include <utility>
+#include <vector>
+
 #include "client_core/base/planted_bug.h"
+#include "client_core/coro/sync.h"
 
 namespace onetrip {
 
@@ -25,11 +29,21 @@ Task<void> Scrubber::ScrubGroup(Subtable table, uint32_t group, Status* failure)
   operation.pin = core_.reclaimer.Pin();
   std::vector<ListedRegister> registers;
   Status status = co_await walker_.ListRegisters(operation, table, group, &registers);
+  // Copies wait for this: where round trips are slow, one behind the other would take minutes.
+  std::vector<Task<void>> scrubs;
   for (const ListedRegister& listed : registers) {
     if (!status.ok()) break;
-    status =
-        co_await ScrubRegister(operation.in_flight, IndexKey::Make(listed.keyspace, listed.key));
+    scrubs.push_back(ScrubListed(operation.in_flight, listed, failure));
   }
+  operation.in_flight.LeaveSlots();  // each is there by itself
+  co_await WhenAll(std::move(scrubs));
+  if (!status.ok()) *failure = status;
+}
+
+Task<void> Scrubber::ScrubListed(Quiesce::InFlightGuard in_flight, const ListedRegister& listed,
+                                 Status* failure) {
+  const Status status =
+      co_await ScrubRegister(in_flight, IndexKey::Make(listed.keyspace, listed.key));
   if (!status.ok()) *failure = status;
 }
 

@@ -21,6 +21,8 @@ class Scrubber {
 
  private:
   Task<void> ScrubGroup(Subtable table, uint32_t group, Status* failure);
+  Task<void> ScrubListed(Quiesce::InFlightGuard in_flight, const ListedRegister& listed,
+                         Status* failure);
   Task<Status> ScrubRegister(Quiesce::InFlightGuard& in_flight, IndexKey key);
 
   KvCore& core_;

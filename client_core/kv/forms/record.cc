@@ -89,7 +89,8 @@ Task<Status> Records::TryInsert(Operation& operation, const IndexKey& key,
       co_return co_await drafts_.Renew(operation, key, draft);
     case InsertOutcome::kFull: {
       Paused paused(core_, operation);
-      const Status status = co_await core_.index.Split(operation.in_flight, search.table);
+      const Status status =
+          co_await core_.index.MakeRoom(core_.gate, operation.in_flight, search.table, key.hash);
       co_return co_await paused.Resume(status);
     }
   }
