@@ -23,8 +23,7 @@ namespace {
 std::string WhatLossWaitsFor(const ClusterState& state) {
   const size_t regions = RegionsWithoutMajority(state);
   if (regions == 0) return "";
-  const std::string text =
-      ", and " + std::to_string(regions) + " regions have no majority without it";
+  std::string text = ", and " + std::to_string(regions) + " regions have no majority without it";
   if (RegionsWithoutAny(state) != 0) return text;
   return text + "; if it is lost for good: onetrip node accept-loss";
 }
@@ -93,7 +92,9 @@ std::string Moving(const ClusterState& state, uint64_t now_us) {
   for (const NodeId node : next) {
     if (node.value >= state.NodesInView() || state.nodes[node.value].record.out) continue;
     const std::string who = WhoDoesNotReach(state, node);
-    if (!who.empty()) return text + "; " + who;
+    if (who.empty()) continue;
+    text.append("; ").append(who);
+    return text;
   }
   return grown.empty() && RegistersAreToEnd(state) ? text + "; keys become records first" : text;
 }

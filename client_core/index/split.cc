@@ -85,6 +85,7 @@ Task<Status> Index::TurnGroupHeaders(Operation& operation, GlobalAddr start, uin
   }
   Status status;
   std::vector<Task<void>> posts;
+  posts.reserve(round_trips.size());
   for (RoundTripPtr& round_trip : round_trips) {
     posts.push_back(PostBeside(context_, operation, round_trip, &status));
   }
