@@ -95,12 +95,9 @@ void BM_Split(benchmark::State& state) {
     CHECK(store->worker().index().metrics().splits.Value() == 0);
     IndexWorker& worker = store->worker();
     const Subtable table = worker.index().SubtableAt(0);
-    {
-      Quiesce::InFlightGuard in_flight(worker.context().quiesce);
-      state.ResumeTiming();
-      CHECK(BlockOn(store->executor(), worker.index().Split(in_flight, table)).ok());
-      state.PauseTiming();
-    }
+    state.ResumeTiming();
+    CHECK(BlockOn(store->executor(), worker.Split(table, KeyHash())).ok());
+    state.PauseTiming();
     store.reset();
     state.ResumeTiming();
   }

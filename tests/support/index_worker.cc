@@ -114,14 +114,19 @@ Task<Result<bool>> IndexWorker::Insert(std::string key, uint64_t value) {
     }
     if (outcome.value() == InsertOutcome::kFull) {
       operation.pin.Release();
-      const Quiesce::InFlightGuard in_flight(hold_);
-      Gate gate(context_->executor);
-      status = co_await index_->MakeRoom(gate, in_flight, search.table, index_key.hash);
-      co_await gate.Close();
+      status = co_await Split(search.table, index_key.hash);
       operation.pin = reclaimer().Pin();
       if (!status.ok()) co_return status;
     }
   }
+}
+
+Task<Status> IndexWorker::Split(Subtable table, KeyHash hash) {
+  const Quiesce::InFlightGuard in_flight(hold_);
+  Gate gate(context_->executor);
+  const Status status = co_await index_->MakeRoom(gate, in_flight, table, hash);
+  co_await gate.Close();
+  co_return status;
 }
 
 Task<Status> IndexWorker::Claim(std::string key) {

@@ -28,6 +28,8 @@ class IndexWorker : public MemoryWorker {
 
   // Returns true if the key was added; false if it was there.
   Task<Result<bool>> Insert(std::string key, uint64_t value);
+  // Splits `table`, for a key with that hash, to its end. REQUIRES: the caller holds no pin.
+  Task<Status> Split(Subtable table, KeyHash hash);
   // Claims a slot for the key and does no more, as if the worker had ended there. REQUIRES: the key
   // is not there, and a slot is free for it.
   Task<Status> Claim(std::string key);

@@ -266,12 +266,7 @@ TEST(IndexGrowthTest, LookupsTakeOneRoundTripOrTwo) {
 }
 
 Task<void> SplitFirst(IndexWorker* worker, Status* status) {
-  Quiesce::InFlightGuard in_flight(worker->context().quiesce);
-  in_flight.LeaveSlots();
-  Gate gate(worker->context().executor);
-  *status =
-      co_await worker->index().MakeRoom(gate, in_flight, worker->index().SubtableAt(0), KeyHash());
-  co_await gate.Close();
+  *status = co_await worker->Split(worker->index().SubtableAt(0), KeyHash());
 }
 
 // One of them asks for the child's memory, for as long as it may come back. Were the others to ask

@@ -9,6 +9,7 @@
 #include "client_core/base/memory_budget.h"
 #include "client_core/base/planted_bug.h"
 #include "client_core/fabric/sim.h"
+#include "client_core/index/index_metrics.h"
 #include "tests/support/memory_worker.h"
 
 namespace onetrip {
@@ -319,6 +320,33 @@ TEST_F(KvStillTest, AHoldOfAllWaitsForEverythingAndHoldsRegistersToo) {
   worker_.hold().Release();
   Run(kMs);
   EXPECT_TRUE(done_ && status_.ok());
+}
+
+// Entries of a split whose round a lost node has cut short wait for the end of the quiesce, away
+// from the slots; so does whoever waits for them there.
+TEST_F(KvStillTest, AHoldOfSlotsWaitsForNoSplitThatALostNodeHasCutShort) {
+  const IndexMetrics& index = *worker_.kv.metrics().index;
+  WriteManyKeys();
+  uint32_t cut_short = 0;
+  for (int i = 4000; i < 20000 && cut_short < 5; ++i) {
+    const uint64_t subtables = index.subtable_bytes.Value();
+    const std::string key = "k" + std::to_string(i);
+    done_ = false;
+    executor_.Spawn(gate_, Set(&worker_.kv, key, &status_, &done_));
+    while (!done_ && index.subtable_bytes.Value() == subtables) ASSERT_TRUE(executor_.RunOnce());
+    if (index.subtable_bytes.Value() == subtables) continue;
+    Run(2'000 * ++cut_short);  // to where entries move
+    still_ = false;
+    worker_.hold().Hold(HoldKind::kSlots, [this] { still_ = true; });
+    worker_.hold().duties()->LeaveNode(NodeId{2});
+    Run(kMs);
+    EXPECT_TRUE(still_) << "the split that is cut short as number " << cut_short;
+    worker_.hold().duties()->UseView(*cluster_.master().view());
+    worker_.hold().Release();
+    Run(20 * kMs);
+    EXPECT_TRUE(done_);
+  }
+  EXPECT_EQ(cut_short, 5U);
 }
 
 TEST_F(KvStillTest, AReleasedHoldIsForgotten) {
