@@ -93,7 +93,7 @@ class SmallPrograms : public testing::TestWithParam<uint64_t> {};
 
 TEST_P(SmallPrograms, EveryScheduleIsLinearizable) {
   constexpr uint32_t kRounds = 200;
-  constexpr int kWorlds = 200;
+  constexpr int kWorlds = 120;
   const uint64_t first = GetParam();
   const uint64_t worlds = SeedsOf(kWorlds);
   for (uint64_t seed = first; seed < first + worlds; ++seed) {
