@@ -18,7 +18,7 @@ void NodeIn(ClusterState& state, Effects& effects, uint16_t node);
 [[nodiscard]] bool HasRoomFor(const ClusterState& state, NodeId lost);
 // True if a replica that is missing can be copied, or may be in a while, without that regions move.
 [[nodiscard]] bool CopiesAreToCome(const ClusterState& state, uint64_t now_us);
-// ... and for nodes that have been out for so long that others take their places.
+// Changes of the view for nodes that have been out for so long that others take their places.
 void EnqueueReplacements(ClusterState& state, uint64_t now_us);
 // In the next view, which the caller commits.
 void ReplaceNode(ClusterState& state, Effects& effects, uint16_t lost);
