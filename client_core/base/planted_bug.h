@@ -80,6 +80,7 @@ enum class Bug : uint8_t {
   kAbdStaleTimestamp,       // an ABD writer goes by its own last timestamp alone
   kSecondhandCounts,        // a read takes a guess for everywhere where others have put it
   kMajorityIsEverywhere,    // ... or that is at a majority
+  kBesideOfAnyWrite,        // a buffer read beside the lanes counts for whichever write is found
   kReadBesideOfAny,         // a read beside the search counts for whichever key is found
   kReadAwaitsVerified,      // a read of a guess waits until its writer has verified it
   kBytesNotBeside,          // a write's bytes go only where its register is live

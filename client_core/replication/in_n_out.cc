@@ -135,21 +135,27 @@ Task<void> InNOut::ReadNamed(QuorumCall::Share share, SlotWord word, RegisterSha
   share.Report(SeeRead(LookAt(ref, at.node, image, seal, /*looks_twice=*/false)));
 }
 
+RoundTripPtr InNOut::ReadBufferBeside(QuorumCall::Share& share, const RegisterRef& ref,
+                                      MetaWord word) {
+  RoundTripPtr batch = context_.fabric.NewRoundTrip();
+  const std::byte* image = AddBufferRead(*batch, ref, share.node(), word);
+  if (image == nullptr) return {};
+  share.reply().buffer = image;
+  share.reply().buffer_of = word;
+  return batch;
+}
+
 // Line 15.
 Task<void> InNOut::ReadBuffer(QuorumCall::Share share, RegisterRef ref, MetaWord word) {
   ReplicaReply& reply = share.reply();
-  RemoteAddr at;
-  if (!Find(share.node(), word.buffer(ref.addr) + kBufferBulkOffset, &at)) {
-    co_return share.Report(State::kFailed);
-  }
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
-  const uint32_t bytes = ref.shape.buffer_bytes - kBufferBulkOffset;
-  const std::byte* image = batch->Read(at, bytes);
+  const std::byte* image = AddBufferRead(*batch, ref, share.node(), word);
+  if (image == nullptr) co_return share.Report(State::kFailed);
   const Status status = co_await context_.fabric.Post(batch);
   ++reply.round_trips;
   WrittenValue value;
-  const bool good = status.ok() && StillThere(ref.addr, at.node) &&
-                    DecodeBuffer(image, bytes, {ref.birth.value + word.time()}, &value);
+  const bool good =
+      status.ok() && StillThere(ref.addr, share.node()) && TakeBuffer(ref, image, word, &value);
   reply.image = image;
   reply.round_trip = batch;
   share.Report(good ? State::kCounted : State::kFailed);
@@ -274,6 +280,19 @@ bool InNOut::ReadInPlace(const RegisterRef& ref, const std::byte* image, MetaWor
   return ref.shape.in_place_bytes > 0 &&
          DecodeInPlace(image + ref.shape.in_place_offset(), InPlaceBytes(ref.shape.in_place_bytes),
                        word, value);
+}
+
+const std::byte* InNOut::AddBufferRead(RoundTrip& batch, const RegisterRef& ref, NodeId node,
+                                       MetaWord word) const {
+  RemoteAddr at;
+  if (!Find(node, word.buffer(ref.addr) + kBufferBulkOffset, &at)) return nullptr;
+  return batch.Read(at, ref.shape.buffer_bytes - kBufferBulkOffset);
+}
+
+bool InNOut::TakeBuffer(const RegisterRef& ref, const std::byte* image, MetaWord word,
+                        WrittenValue* value) {
+  return DecodeBuffer(image, ref.shape.buffer_bytes - kBufferBulkOffset,
+                      {ref.birth.value + word.time()}, value);
 }
 
 }  // namespace onetrip

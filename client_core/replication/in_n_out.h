@@ -54,9 +54,9 @@ struct RegisterRef {
 struct RegisterHandle {
   RegisterRef ref;
   RegisterTimes times;
-  MetaWord lane_word;     // the worker's lane is thought to hold it on all replicas
-  MetaWord not_in_place;  // the word that the last read did not find in place
-  bool writing = false;   // Safe-Guess allows one write in flight per worker and register
+  MetaWord lane_word;    // the worker's lane is thought to hold it on all replicas
+  MetaWord fetched;      // the word whose value the last read found only in its buffer
+  bool writing = false;  // Safe-Guess allows one write in flight per worker and register
   // The number of further reads that ask all replicas at once: one has lately met a guess.
   uint8_t contended = 0;
 
@@ -118,6 +118,10 @@ class InNOut {
   // whoever finds that it is the one that the slot names.
   Task<void> ReadNamed(QuorumCall::Share share, SlotWord word, RegisterShape expected);
 
+  // A batch for Read(), which it makes bring the buffer that `word` names, too: the second round
+  // trip is spared if that word is the one to be read. Null if the buffer is not there.
+  RoundTripPtr ReadBufferBeside(QuorumCall::Share& share, const RegisterRef& ref, MetaWord word);
+
   // read(), second round trip: the buffer that `word` names. Counts only if it is of that write.
   Task<void> ReadBuffer(QuorumCall::Share share, RegisterRef ref, MetaWord word);
 
@@ -171,6 +175,14 @@ class InNOut {
   }
   static bool ReadInPlace(const RegisterRef& ref, const std::byte* image, MetaWord word,
                           WrittenValue* value);
+
+  // Adds a READ of all of the buffer that `word` names but its lock word, for TakeBuffer; null if
+  // it is not on `node`.
+  const std::byte* AddBufferRead(RoundTrip& batch, const RegisterRef& ref, NodeId node,
+                                 MetaWord word) const;
+  // The value in such an image, if it is whole and of the write `word`. False otherwise.
+  static bool TakeBuffer(const RegisterRef& ref, const std::byte* image, MetaWord word,
+                         WrittenValue* value);
 
   // Where the live replica of `addr` on `node` lies; false if none is there. Writers choose buffers
   // in regions that lie on the nodes of their registers, but these come back one by one to a node

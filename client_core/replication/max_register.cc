@@ -109,8 +109,14 @@ Task<RegisterStep> MaxRegister::ReadLanes(RegisterOperation& operation, Register
   std::array<uint8_t, kMaxReplicas> order{};
   const int prompt = Order(handle.ref.addr, *call, &order);
   const bool asks_all = prompt == all && (handle.contended > 0 || options_.ask_all);
-  const auto ask = [this, call, asks_all, ref = handle.ref](int replica) {
-    Start(in_n_out_.Read(call->Ask(replica), ref, /*looks_twice=*/asks_all));
+  const MetaWord beside = m->has_value ? MetaWord() : BufferBeside(handle);
+  const auto ask = [this, call, asks_all, beside, first = order[0], ref = handle.ref](int replica) {
+    QuorumCall::Share share = call->Ask(replica);
+    RoundTripPtr batch;
+    if (replica == first && !beside.is_empty()) {
+      batch = in_n_out_.ReadBufferBeside(share, ref, beside);
+    }
+    Start(in_n_out_.Read(std::move(share), ref, /*looks_twice=*/asks_all, std::move(batch)));
   };
   const int at_first = call->any_asked() ? 0 : std::min(needed, call->replicas());
   for (int i = 0; i < (asks_all ? all : at_first); ++i) {
@@ -169,6 +175,7 @@ Task<RegisterStep> MaxRegister::Read(RegisterOperation& operation, RegisterHandl
     }
     if (!read.done() || m->word.is_empty()) co_return read;
     TakeInPlace(handle, call, m);
+    TakeBeside(handle, call, m);
     // PROTOCOLS, "Registers": bytes that are on no reachable replica belong to a word that was not
     // at a majority.
     if (!m->has_value) {
@@ -210,6 +217,17 @@ void MaxRegister::TakeInPlace(const RegisterHandle& handle, const QuorumCall& ca
   m->holder = call.reply(in_place).round_trip;
 }
 
+void MaxRegister::TakeBeside(const RegisterHandle& handle, const QuorumCall& call, Tuple* m) {
+  for (int replica = 0; replica < call.replicas() && !m->has_value; ++replica) {
+    const ReplicaReply& reply = call.reply(replica);
+    if (!call.counts(replica) || reply.buffer == nullptr) continue;
+    const bool is_its = reply.buffer_of.AsGuess() == m->word.AsGuess();
+    if (!is_its && !Planted(Bug::kBesideOfAnyWrite)) continue;
+    m->has_value = InNOut::TakeBuffer(handle.ref, reply.buffer, reply.buffer_of, &m->value);
+    m->holder = reply.round_trip;
+  }
+}
+
 Task<bool> MaxRegister::Value(RegisterOperation& operation, const RegisterHandle& handle,
                               const QuorumCall& call, Tuple* m) {
   TakeInPlace(handle, call, m);
@@ -240,8 +258,7 @@ Task<bool> MaxRegister::FetchValue(RegisterOperation& operation, const RegisterH
   for (int replica = 0; replica < fetch.replicas(); ++replica) {
     if (!fetch.counts(replica)) continue;
     const ReplicaReply& reply = fetch.reply(replica);
-    m->has_value = DecodeBuffer(reply.image, handle.ref.shape.buffer_bytes - kBufferBulkOffset,
-                                {handle.ref.birth.value + m->word.time()}, &m->value);
+    m->has_value = InNOut::TakeBuffer(handle.ref, reply.image, m->word, &m->value);
     CHECK(m->has_value);
     m->holder = reply.round_trip;
     m->in_place = false;

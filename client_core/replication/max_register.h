@@ -82,6 +82,13 @@ class MaxRegister {
   Task<RegisterStep> ReadLanes(RegisterOperation& operation, RegisterHandle& handle,
                                QuorumCall* call, Tuple* m);
 
+  // The write whose buffer a read of the register takes along with the lanes, since its value has
+  // no copy in place: the latest that this worker remembers. Empty: none.
+  [[nodiscard]] static MetaWord BufferBeside(const RegisterHandle& handle) {
+    if (handle.ref.shape.in_place_bytes > 0) return {};
+    return std::max(handle.lane_word, handle.fetched);
+  }
+
   // Header and lanes at one replica, of which `handle` remembers what makes the next write's CAS
   // succeed at once, and its guess stand.
   void NoteLanes(RegisterHandle& handle, const std::byte* image);
@@ -191,6 +198,9 @@ class MaxRegister {
   // True if what the replicas of `call` have shown is all of that register.
   [[nodiscard]] static bool IsOf(const RegisterRef& ref, const QuorumCall& call);
   void TakeInPlace(const RegisterHandle& handle, const QuorumCall& call, Tuple* m);
+  // The value of *m if its buffer was read beside the lanes. PROTOCOLS, "Registers": what is whole
+  // and of that write, by time and buffer, is its value, whenever it was read.
+  static void TakeBeside(const RegisterHandle& handle, const QuorumCall& call, Tuple* m);
   // Fetches the value of *m from a replica of `call` that holds it. False: no such replica answers
   // with the right bytes.
   Task<bool> FetchValue(RegisterOperation& operation, const RegisterHandle& handle,

@@ -64,7 +64,10 @@ struct ReplicaReply {
   // Header, lanes and, if asked for, the in-place area; or the bulk of a buffer. Null: not read,
   // or not yet.
   const std::byte* image = nullptr;
-  RoundTripPtr round_trip;  // keeps the image
+  // The buffer of the write `buffer_of`, if it was read beside the lanes; else null.
+  const std::byte* buffer = nullptr;
+  MetaWord buffer_of;
+  RoundTripPtr round_trip;  // keeps both images
 };
 
 // The nodes that hold a register's live replicas, in the view's order.

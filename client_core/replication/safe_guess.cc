@@ -198,8 +198,10 @@ Task<Result<ReadOutcome>> SafeGuess::ReadGuess(RegisterOperation& operation, Reg
 
 void SafeGuess::Repair(RegisterOperation& operation, RegisterHandle& handle, const Tuple& m) {
   if (m.in_place || !max_register_.options().in_place) return;
-  const bool again = handle.not_in_place == m.word.AsGuess();
-  handle.not_in_place = again ? MetaWord() : m.word.AsGuess();
+  const bool again = handle.fetched == m.word.AsGuess();
+  handle.fetched = m.word.AsGuess();
+  if (handle.ref.shape.in_place_bytes == 0) return;
+  if (again) handle.fetched = MetaWord();
   // Once is a copy that another is about to make.
   if (again) max_register_.CopyInPlace(operation, handle, m);
 }

@@ -126,7 +126,8 @@ class SafeGuess {
                                     Tuple m, WriteOutcome* outcome);
   // Tells what the answers to the guess's M.write say; PROTOCOLS, "A guess that is everywhere".
   [[nodiscard]] GuessSpread SpreadOfGuess(const QuorumCall& first, const WriteOutcome& outcome);
-  // Makes the in-place copy of what was read if it is missing twice in a row.
+  // Makes the in-place copy of what was read if it is missing twice in a row; if there is to be
+  // none, remembers the write for the next read.
   void Repair(RegisterOperation& operation, RegisterHandle& handle, const Tuple& m);
 
   WorkerContext& context_;

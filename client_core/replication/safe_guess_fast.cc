@@ -14,6 +14,11 @@ bool SafeGuess::ReadFast(RegisterHandle& handle, Tuple* m, const std::byte** ima
   const int live = view.LiveReplicas(ref.addr);
   const int needed = Planted(Bug::kInlineReadOfOne) ? 1 : max_register_.majority_of(live);
   int replica = InNOut::InPlaceReplica(ref.addr, live);
+  const bool in_place = ref.shape.in_place_bytes > 0;
+  const MetaWord beside = MaxRegister::BufferBeside(handle);
+  if (!in_place && beside.is_empty()) return false;
+  InNOut& in_n_out = max_register_.in_n_out();
+  const std::byte* buffer = nullptr;
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
   std::array<const std::byte*, kMaxReplicas> images;
   std::array<const uint64_t*, kMaxReplicas> seals;
@@ -23,10 +28,13 @@ bool SafeGuess::ReadFast(RegisterHandle& handle, Tuple* m, const std::byte** ima
     nodes[i] = at.node;
     images[i] = batch->Read(at, i == 0 ? ref.shape.register_bytes() : ref.shape.in_place_offset());
     seals[i] = batch->ReadWord({at.node, at.offset + kSealOffset});
+    if (!in_place && i == 0) {
+      buffer = in_n_out.AddBufferRead(*batch, ref, at.node, beside);
+      if (buffer == nullptr) return false;
+    }
     if (++replica == live) replica = 0;
   }
   if (!context_.fabric.PostInline(batch).ok()) return false;
-  InNOut& in_n_out = max_register_.in_n_out();
   std::array<ReplicaSeen, kMaxReplicas> seen;
   for (int i = 0; i < needed; ++i) {
     ReadLook look = in_n_out.LookAt(ref, nodes[i], images[i], seals[i], /*looks_twice=*/false);
@@ -37,13 +45,15 @@ bool SafeGuess::ReadFast(RegisterHandle& handle, Tuple* m, const std::byte** ima
   const WordInLane largest = LargestOf(majority);
   // All of the majority hold the same write: no write-back is due.
   if (Counted(majority) < needed || HoldersOf(majority, largest.word) < needed) return false;
-  if (NextOfRead(largest.word, /*everywhere=*/false) != ReadNext::kReturn ||
-      !InNOut::ReadInPlace(ref, images[0], largest.word, &m->value)) {
-    return false;
-  }
+  if (NextOfRead(largest.word, /*everywhere=*/false) != ReadNext::kReturn) return false;
+  const bool is_beside = beside.AsGuess() == largest.word.AsGuess();
+  const bool has_value =
+      in_place ? InNOut::ReadInPlace(ref, images[0], largest.word, &m->value)
+               : is_beside && InNOut::TakeBuffer(ref, buffer, largest.word, &m->value);
+  if (!has_value) return false;
   m->word = largest.word;
   m->lane = largest.lane;
-  m->in_place = true;
+  m->in_place = in_place;
   m->has_value = true;
   m->holder = std::move(batch);
   *image = images[0];

@@ -464,6 +464,7 @@ constexpr RegisterBug kRegisterBugs[] = {
     {Bug::kSameWriterNewest, "same_writer_newest"},
     {Bug::kSecondhandCounts, "secondhand_counts"},
     {Bug::kMajorityIsEverywhere, "majority_is_everywhere"},
+    {Bug::kBesideOfAnyWrite, "beside_of_any_write"},
     {Bug::kNoWriteBack, "abd_no_write_back", RegisterProtocol::kAbd},
     {Bug::kAbdStaleTimestamp, "abd_stale_timestamp", RegisterProtocol::kAbd},
     {Bug::kAbdStaleTimestamp, "mixed_stale_timestamp", RegisterProtocol::kMixed},
