@@ -90,6 +90,7 @@ constexpr Case kCases[] = {
     {"SET EX", kNew, {}, kSetEx, kOk},
     {"SET EX", kCold, {{By::kOther, kSetEx}}, kSetEx, kOk},
     {"SET EX", kKnown, {{By::kOwn, kSetEx}, {By::kOwn, kSetEx}}, kSetEx, kOk},
+    {"SET EX", "own, hot", {{By::kOwn, kSetEx}, {By::kOwn, kSetEx}}, kSetEx, kOk, true},
     {"SET EX", kOverRegister, {{By::kOwn, kSet}}, kSetEx, kOk},
     {"APPEND", kNew, {}, kAppend, ":64"},
     {"APPEND", kCold, {{By::kOther, kAppend}}, kAppend, ":128"},

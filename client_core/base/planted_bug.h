@@ -90,6 +90,9 @@ enum class Bug : uint8_t {
   kInlineBufferNotFound,   // ... or a word whose buffer is not where the register is
   kInlineWriteOverLarger,  // a write stands that is not first-hand everywhere
   kInlineVotesNotCounted,  // a slot's writer goes on to the primary whatever the backups say
+  // records that are written without a search
+  kHotBelieved,   // a mutation that changes nothing believes what is remembered
+  kHotLoserDone,  // a blind writer that loses takes what it remembered for read
   // the two forms of a key
   kSealNotRead,              // a step on a register counts whatever the seal says
   kLanesBeforeSeal,          // a freeze reads the lanes ahead of its seal

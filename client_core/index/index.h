@@ -6,6 +6,7 @@
 #ifndef ONETRIP_CLIENT_CORE_INDEX_INDEX_H_
 #define ONETRIP_CLIENT_CORE_INDEX_INDEX_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -40,6 +41,8 @@ struct SearchResult {
   bool found = false;
   // Found, but on its way to another subtable, or missing with an insert not yet allowed: wait.
   bool busy = false;
+  // Not searched for: it is what the caller itself wrote last. Others may have replaced it.
+  bool remembered = false;
   Entry entry;
   // The record of `entry`: whole when asked for, else header and key.
   RoundTripPtr bytes;
@@ -50,6 +53,20 @@ struct SearchResult {
   Subtable table;
   Entry empty;
   bool has_empty = false;
+
+  // Entries and claims of the key's fingerprint that were read and are other keys'. As long as the
+  // pin is held their words mean the same objects: Insert reads them no more.
+  std::array<Entry, 2> others;
+  uint8_t others_count = 0;  // more of them are not kept
+
+  void NoteOther(const Entry& other) {
+    if (others_count < others.size()) others[others_count++] = other;
+  }
+  [[nodiscard]] bool IsOther(const Entry& entry) const {
+    return std::any_of(others.begin(), others.begin() + others_count, [&](const Entry& other) {
+      return other.slot == entry.slot && other.word == entry.word;
+    });
+  }
 };
 
 // How much of a record a search reads; of a register always its key and its lanes.
@@ -259,11 +276,13 @@ class Index {
     ClaimNext next = ClaimNext::kCommit;
     Entry other;
   };
-  // `search` is made if it was not done with the claim `own`.
+  // `search` is made if it was not done with the claim `own`; `before` is the one ahead of it.
   Task<Result<ClaimVerdict>> VerifyClaim(Operation& operation, const IndexKey& key,
-                                         SearchBehind* search, Entry own);
+                                         const SearchResult& before, SearchBehind* search,
+                                         Entry own);
   Task<Result<ClaimVerdict>> JudgeClaim(Operation& operation, const IndexKey& key,
-                                        const SearchBehind& search, Entry own);
+                                        const SearchResult& before, const SearchBehind& search,
+                                        Entry own);
 
   // split.cc
   // The replica of a record to read together with a slot of `node`.

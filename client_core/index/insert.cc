@@ -70,7 +70,7 @@ Task<Result<InsertOutcome>> Index::Insert(Operation& operation, const IndexKey& 
   }
 
   // (3) From here on a slot has named the object: whatever fails, its memory may not be used again.
-  const Result<ClaimVerdict> verdict = co_await VerifyClaim(operation, key, &again, own);
+  const Result<ClaimVerdict> verdict = co_await VerifyClaim(operation, key, search, &again, own);
   if (!verdict.ok() || verdict->next != ClaimNext::kCommit) {
     const Result<SlotOutcome> withdrawn =
         co_await engine_.Write(operation, {.slot = own.slot,
@@ -106,6 +106,7 @@ Task<Result<InsertOutcome>> Index::Insert(Operation& operation, const IndexKey& 
 
 // Step (3): kCommit, kGiveWay or kWithdraw.
 Task<Result<Index::ClaimVerdict>> Index::VerifyClaim(Operation& operation, const IndexKey& key,
+                                                     const SearchResult& before,
                                                      SearchBehind* search, Entry own) {
   if (Planted(Bug::kNoSecondSearch)) co_return ClaimVerdict{ClaimNext::kCommit, {}};
   while (true) {
@@ -116,7 +117,7 @@ Task<Result<Index::ClaimVerdict>> Index::VerifyClaim(Operation& operation, const
       if (!status.ok()) co_return status;
       search->done = std::move(round_trip);
     }
-    const Result<ClaimVerdict> verdict = co_await JudgeClaim(operation, key, *search, own);
+    const Result<ClaimVerdict> verdict = co_await JudgeClaim(operation, key, before, *search, own);
     if (!verdict.ok() || verdict->next != ClaimNext::kWait) co_return verdict;
     if (Planted(Bug::kFirstClaimCommits)) co_return ClaimVerdict{ClaimNext::kCommit, {}};
     const Result<bool> is_over = co_await AwaitEndOfClaim(context_, operation, verdict->other);
@@ -128,6 +129,7 @@ Task<Result<Index::ClaimVerdict>> Index::VerifyClaim(Operation& operation, const
 
 // By what was read behind it.
 Task<Result<Index::ClaimVerdict>> Index::JudgeClaim(Operation& operation, const IndexKey& key,
+                                                    const SearchResult& before,
                                                     const SearchBehind& search, Entry own) {
   uint32_t depth = 0;
   const Standing standing = StandingOf(search.buckets, search.table, key.hash, &depth);
@@ -139,7 +141,7 @@ Task<Result<Index::ClaimVerdict>> Index::JudgeClaim(Operation& operation, const 
   ClaimVerdict verdict;
   for (size_t i = 0; i < others.count; ++i) {
     const Entry other = others.entries[i];
-    if (other.slot == own.slot) continue;
+    if (other.slot == own.slot || before.IsOther(other)) continue;
     Candidates one;
     one.entries[one.count++] = other;
     SearchResult same_key;

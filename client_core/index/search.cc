@@ -235,6 +235,7 @@ Task<Status> Index::MatchKey(Operation& operation, const IndexKey& key, ReadExte
     const Entry& entry = candidates.entries[i];
     if (!EntryHasKey(entry.word, records[i], ExtentBytes(entry.word, key, extent), key.keyspace,
                      key.bytes)) {
+      result->NoteOther(entry);
       continue;
     }
     if (!EntryHasItsClass(entry.word, records[i])) {
@@ -278,7 +279,7 @@ Task<Result<ClaimSeen>> Index::MeetClaims(Operation& operation, const IndexKey& 
     const Entry claim = claims.entries[i];
     Candidates one;
     one.entries[one.count++] = claim;
-    *result = SearchResult();
+    result->found = false;
     const Status matched = co_await MatchKey(operation, key, extent, one, result);
     if (!matched.ok()) co_return matched;
     if (!result->found) continue;
@@ -291,7 +292,7 @@ Task<Result<ClaimSeen>> Index::MeetClaims(Operation& operation, const IndexKey& 
     }
     undecided.entries[undecided.count++] = claim;
   }
-  *result = SearchResult();
+  result->found = false;
   if (undecided.count == 0 || Planted(Bug::kClaimNotSeenAgain)) co_return ClaimSeen::kUndecided;
   co_return co_await claims_.LookAgain(operation, {undecided.entries.data(), undecided.count});
 }

@@ -28,10 +28,6 @@
 namespace onetrip {
 namespace {
 
-// Groups that a split moves at the same time: round trips of the network take most of its time.
-constexpr uint32_t kGroupsAtOnce = 32;
-static_assert(kSubtableGroups % kGroupsAtOnce == 0);
-
 // A split that a worker meets has this number of the longest waits to come to its end; then the
 // worker finishes it.
 constexpr uint64_t kPatienceTimers = 20;
@@ -281,7 +277,7 @@ Task<Status> Index::TakeSteps(Operation& operation, uint32_t entry, DirectoryWor
   std::stable_partition(order.begin(), order.end(), is_first);
   for (auto next = order.begin(); next != order.end();) {
     std::vector<Task<void>> groups;
-    for (uint32_t i = 0; i < kGroupsAtOnce; ++i) {
+    for (uint32_t i = 0; i < context_.options.split_groups_at_once; ++i) {
       groups.push_back(
           FillGroup(operation.in_flight, table, child_entry, child_start, *next++, &status));
     }

@@ -1,5 +1,7 @@
 // Read-modify-write: read the record, build the new one out of place, swing the slot from exactly
 // the word that was read; a loser reads again (PROTOCOLS, "SNAPSHOT").
+#include <utility>
+
 #include "client_core/kv/slot_store.h"
 
 namespace onetrip {
@@ -50,14 +52,18 @@ Task<Status> SlotStore::ReadModifyWriteNow(Key key, Mutation& mutation,
   Room room;
   Status status;
   bool done = false;
+  bool is_first = true;
   while (!done && status.ok()) {
     // Anew each time: an attempt may have given up its pin, and with it a keyspace that was
     // flushed.
     const IndexKey index_key = core_.MakeKey(key);
     draft.gives_up = SizeClass();
     FoundKey found{key, index_key, core_.Forgotten()};
-    status = co_await core_.index.Find(operation, index_key, ReadExtent::kWhole,
-                                       core_.context.fabric.NewRoundTrip(), &found.search);
+    const bool is_hot = std::exchange(is_first, false) && core_.hot.Find(index_key, &found.search);
+    if (!is_hot) {
+      status = co_await core_.index.Find(operation, index_key, ReadExtent::kWhole,
+                                         core_.context.fabric.NewRoundTrip(), &found.search);
+    }
     if (!status.ok() || found.search.busy) [[unlikely]] {
       const Result<Step> searched = co_await SearchOn(operation, &found, status);
       status = searched.status();
@@ -70,6 +76,13 @@ Task<Status> SlotStore::ReadModifyWriteNow(Key key, Mutation& mutation,
     done = status.ok() && step.value() == Step::kDone;
     if (status.code() == StatusCode::kOutOfMemory) [[unlikely]]
       status = co_await drafts_.GoOnInPlace(operation, &draft);
+    if (is_hot && !status.ok() && status.code() != StatusCode::kUnknownOutcome) [[unlikely]] {
+      // It may be one of a value that is no more.
+      core_.hot.Forget(index_key.hash);
+      drafts_.Abandon(draft);
+      draft.Forget();
+      status = Status::Ok();
+    }
     if (room.turn) [[unlikely]] {
       if (batch != nullptr) mutations_.Disband(*batch);
       status = co_await extents_.WaitForRoom(operation, &room);

@@ -75,8 +75,12 @@ Task<Status> SlotStore::SetBlind(RegisterOperation& operation, const Key& name, 
   while (true) {
     FoundKey found{name, key, core_.Forgotten()};
     SearchResult& search = found.search;
-    Status status =
-        co_await core_.index.Find(operation, key, ReadExtent::kKey, std::move(first), &search);
+    Status status;
+    const bool is_hot = !written && core_.hot.Find(key, &search);
+    if (!is_hot) {
+      status =
+          co_await core_.index.Find(operation, key, ReadExtent::kKey, std::move(first), &search);
+    }
     if (!status.ok()) {
       status = co_await drafts_.FindAgain(operation, key, ReadExtent::kKey,
                                           written ? nullptr : draft, status, &search);

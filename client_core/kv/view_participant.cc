@@ -57,6 +57,7 @@ void ViewParticipant::UseView(const View& view) {
     core_.context.fabric.SetEvicted(NodeId{i}, view.IsOut(NodeId{i}));
   }
   core_.index.UseView(view);
+  core_.hot.UseView();
   core_.allocator.UseView(view);
   chores_.leaver.UseView(view);
 }

@@ -29,6 +29,7 @@ enum class Mechanism : uint8_t {
   kCompaction,  // blocks of which little is used are emptied
   kFlush,       // from its request to its answer
   kSwap,        // ... of two databases
+  kHotWrite,    // a record is written without a search
   kCount,
 };
 

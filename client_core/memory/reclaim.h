@@ -101,6 +101,10 @@ class Reclaimer {
   [[nodiscard]] bool is_idle() const {
     return std::accumulate(pins_.begin(), pins_.end(), 0U) == 0;
   }
+  // True if `pin` is one of the current epoch.
+  [[nodiscard]] bool IsOfCurrentEpoch(const EpochPin& pin) const {
+    return pin.pins_ == &pins_[current_ % pins_.size()];
+  }
   // The tag for memory that is unlinked now.
   [[nodiscard]] uint64_t current_epoch() const { return current_; }
   // True if memory retired under `tag` may be reused.

@@ -45,7 +45,13 @@ struct DataPathOptions {
   uint64_t location_cache_bytes = 64ULL << 20;
   uint64_t register_cache_entries = 1ULL << 20;  // registers that a worker remembers
   uint64_t resting_registers_max = 1ULL << 22;   // ... and more of which it remembers little
-  uint32_t register_lanes = 4;                   // in registers that it creates
+  // A record is written without a search once a worker has replaced this number of its own words in
+  // a row: while others write it, too, such a write mostly loses. Only tests do so earlier.
+  uint32_t hot_after = 2;
+  // Groups that a split moves at the same time: 2 or more; divides their number. Only tests have
+  // fewer.
+  uint32_t split_groups_at_once = 64;
+  uint32_t register_lanes = 4;  // in registers that it creates
   // The age, in ticks, at which a register takes no further write. Only tests make it smaller.
   RegisterTime register_time_end = kRegisterTimeEnd;
   // Values longer than this are kept in extents, each with `extent_bytes` of them. Only tests make

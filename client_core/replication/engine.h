@@ -42,7 +42,7 @@ class ReadsBehind {
 
 struct SlotWrite {
   GlobalAddr slot;
-  // Read from the primary; validated within this operation or known to be. Of a commit: what the
+  // Read from the primary by this operation, or put there by this worker. Of a commit: what the
   // backups hold, and the primary held before it was claimed.
   uint64_t v_old = 0;
   uint64_t v_new = 0;  // differs from every other writer's, and from all the slot has held lately

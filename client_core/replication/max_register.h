@@ -198,8 +198,8 @@ class MaxRegister {
   // True if what the replicas of `call` have shown is all of that register.
   [[nodiscard]] static bool IsOf(const RegisterRef& ref, const QuorumCall& call);
   void TakeInPlace(const RegisterHandle& handle, const QuorumCall& call, Tuple* m);
-  // The value of *m if its buffer was read beside the lanes. PROTOCOLS, "Registers": what is whole
-  // and of that write, by time and buffer, is its value, whenever it was read.
+  // The value of *m if its buffer was read beside the lanes: PROTOCOLS, "A value with no copy in
+  // place".
   static void TakeBeside(const RegisterHandle& handle, const QuorumCall& call, Tuple* m);
   // Fetches the value of *m from a replica of `call` that holds it. False: no such replica answers
   // with the right bytes.

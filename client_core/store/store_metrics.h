@@ -18,6 +18,7 @@ struct StoreMetrics {
   Histogram del_round_trips;
   Histogram rmw_round_trips;
   Counter rmw_combined;  // read-modify-writes that one of another client carried out with its own
+  Counter hot_writes;    // writes of records that took no search
   Counter expired;       // records removed because their deadline had passed
   Counter lost_rounds;   // slot writes that another writer won
   Counter unknown_outcomes;

@@ -38,6 +38,7 @@ enum class Happening : uint8_t {
   kCompaction,
   kFlush,
   kSwap,
+  kHotWrite,
   kViewChange,
   kRecycling,  // an object is allocated that was in use before
   kShrink,     // as long as regions leave: kLeave is what workers do about it

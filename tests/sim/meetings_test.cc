@@ -32,14 +32,14 @@ struct Apart {
 const Apart kApart[] = {
     {H::kCopy,
      {H::kSplit, H::kResolve, H::kScrub, H::kCopy, H::kMove, H::kEndRegisters, H::kExhaustion,
-      H::kEpochAdvance, H::kOpenBlocks}},
+      H::kEpochAdvance, H::kOpenBlocks, H::kHotWrite}},
     {H::kMove,
      {H::kSplit, H::kTakeOver, H::kResolve, H::kScrub, H::kMove, H::kEndRegisters, H::kExhaustion,
-      H::kOpenBlocks}},
+      H::kOpenBlocks, H::kHotWrite}},
     {H::kGrow,
      {H::kSplit, H::kTakeOver, H::kResolve, H::kScrub, H::kCopy, H::kMove, H::kGrow,
-      H::kEndRegisters, H::kExhaustion, H::kEpochAdvance, H::kOpenBlocks}},
-    {H::kResolve, {H::kResolve, H::kEndRegisters, H::kExhaustion}},
+      H::kEndRegisters, H::kExhaustion, H::kEpochAdvance, H::kOpenBlocks, H::kHotWrite}},
+    {H::kResolve, {H::kHotWrite, H::kResolve, H::kEndRegisters, H::kExhaustion}},
     {H::kScrub, {H::kScrub, H::kEndRegisters}},
     {H::kEndRegisters, {H::kEndRegisters, H::kExhaustion}},
     {H::kLeave, {H::kResolve, H::kScrub, H::kCopy, H::kMove, H::kGrow, H::kLeave}},
@@ -100,11 +100,11 @@ std::vector<std::string> Unmet(const MeetingTable& table) {
 // Seeds that showed all of it when they were chosen. The order of events changes with the code, and
 // with it what a seed shows: those that come behind them make up for what is missing. Where that
 // has become much, the test prints which to have here instead.
-constexpr uint64_t kStormSeeds[] = {3,   5,   22,  24,  30,  36,  64,  66,  127, 131,
-                                    175, 215, 244, 308, 325, 339, 360, 371, 381, 386,
-                                    409, 432, 444, 460, 513, 534, 536, 640, 654, 672,
-                                    688, 723, 789, 887, 6,   32,  55,  92,  141, 791};
-constexpr uint64_t kJoinsSeeds[] = {25, 467, 701, 855, 69};
+constexpr uint64_t kStormSeeds[] = {3,   5,   22,  24,  30,  36,  64,  66,  127, 131, 175, 215, 244,
+                                    308, 325, 339, 360, 371, 381, 386, 409, 432, 444, 460, 513, 534,
+                                    536, 640, 654, 672, 688, 723, 789, 887, 6,   92,  141, 14,  28,
+                                    35,  56,  57,  209, 212, 285, 656, 768, 55,  225};
+constexpr uint64_t kJoinsSeeds[] = {25, 467, 701, 18, 24};
 
 // Runs seeds until any two have met that can, and keeps those that had something to show.
 class Survey {

@@ -78,6 +78,8 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("location_cache_bytes", plan.data_path.location_cache_bytes);
   visit("register_cache_entries", plan.data_path.register_cache_entries);
   visit("resting_registers_max", plan.data_path.resting_registers_max);
+  visit("hot_after", plan.data_path.hot_after);
+  visit("split_groups_at_once", plan.data_path.split_groups_at_once);
   visit("register_lanes", plan.data_path.register_lanes);
   visit("register_time_end", plan.data_path.register_time_end);
   visit("record_value_bytes_max", plan.data_path.record_value_bytes_max);

@@ -68,6 +68,10 @@ Plan MakeBasePlan(std::string_view scenario, uint64_t seed, Rng& rng) {
   constexpr uint64_t kStream = 0x4196'0000'0000;
   Rng rings(seed ^ kStream);
   plan.data_path.retired_ring_after = OneOf(rings, {0U, 0U, 3U, 12U, 1000U});
+  constexpr uint64_t kHotStream = 0x407'0000'0000;
+  Rng hot(seed ^ kHotStream);
+  plan.data_path.hot_after = OneOf(hot, {0U, 0U, 0U, 2U});
+  plan.data_path.split_groups_at_once = OneOf(hot, {64U, 32U, 4U, 2U});
   return plan;
 }
 

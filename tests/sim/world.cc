@@ -583,6 +583,7 @@ Report World::TakeReport() {
     report.thawed += metrics.registers_thawed.Value();
     report.dropped += metrics.registers_dropped.Value();
     report.interrupted += metrics.interrupted_writes.Value();
+    report.hot += metrics.hot_writes.Value();
     report.opened += metrics.allocator->blocks_opened.Value();
     report.acquired += metrics.allocator->blocks_acquired.Value();
     report.found += metrics.allocator->objects_found.Value();

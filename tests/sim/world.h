@@ -47,6 +47,7 @@ struct Report {
   uint64_t thawed = 0;         // registers that became records
   uint64_t dropped = 0;        // registers that were deleted
   uint64_t interrupted = 0;    // writes to registers that met a seal
+  uint64_t hot = 0;            // writes of records that took no search
   uint64_t opened = 0;         // blocks that lost their owner
   uint64_t acquired = 0;       // ... and got one again
   uint64_t found = 0;          // objects that nothing named any more

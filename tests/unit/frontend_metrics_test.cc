@@ -45,6 +45,7 @@ struct CountedWorker {
                              &traffic.output_per_s,
                              &store.expired,
                              &store.rmw_combined,
+                             &store.hot_writes,
                              &store.lost_rounds,
                              &store.unknown_outcomes,
                              &store.objects_moved,

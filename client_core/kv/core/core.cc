@@ -10,6 +10,7 @@ KvCore::KvCore(WorkerContext& context, Engine& engine)
       reclaimer(context),
       allocator(context, reclaimer),
       index(context, reclaimer, allocator, engine),
+      hot(context, reclaimer),
       gate(context.executor) {
   metrics.allocator = &allocator.metrics();
   metrics.index = &index.metrics();

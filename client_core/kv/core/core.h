@@ -11,6 +11,7 @@
 #include "client_core/coro/maybe_task.h"
 #include "client_core/coro/sync.h"
 #include "client_core/index/index.h"
+#include "client_core/kv/core/hot_records.h"
 #include "client_core/kv/core/registers.h"
 #include "client_core/kv/core/retry.h"
 #include "client_core/memory/allocator.h"
@@ -110,6 +111,7 @@ class KvCore {
   Reclaimer reclaimer;
   Allocator allocator;
   Index index;
+  HotRecords hot;
   std::unique_ptr<Registers> registers;  // null: the engine has none
   bool runs_inline = false;              // Safe-Guess, on a fabric that completes inline
   Gate gate;                             // for background work

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "client_core/layout/region_layout.h"
 
@@ -23,7 +24,7 @@ void Counters::Count(uint32_t database, KeyspaceId keyspace, int32_t delta) {
     return;  // flushed meanwhile: counted nowhere
   Tally& tally = TallyOf(database, keyspace);
   tally.count += static_cast<uint32_t>(delta);
-  tally.dirty = true;
+  dirty_.set(static_cast<size_t>(&tally - tallies_.data()));
   if (!publishing_) core_.context.executor.Spawn(core_.gate, PublishCounters());
 }
 
@@ -39,7 +40,7 @@ Counters::Tally& Counters::TallyOf(uint32_t database, KeyspaceId keyspace) {
   };
   Tally* tally = &tallies_[database];
   if (!is_free(*tally)) tally = std::find_if(tallies_.begin(), tallies_.end(), is_free);
-  *tally = {keyspace, 0, false};
+  *tally = {keyspace, 0};
   return *tally;
 }
 
@@ -52,8 +53,7 @@ Task<Status> Counters::LoadCounters() {
   if (!status.ok()) co_return status;
   for (uint32_t i = 0; i < kMaxDatabases; ++i) {
     const uint64_t word = counters->words[i];
-    tallies_[i] = {KeyspaceId{static_cast<uint32_t>(word >> 32)}, static_cast<uint32_t>(word),
-                   false};
+    tallies_[i] = {KeyspaceId{static_cast<uint32_t>(word >> 32)}, static_cast<uint32_t>(word)};
   }
   co_return Status::Ok();
 }
@@ -61,22 +61,20 @@ Task<Status> Counters::LoadCounters() {
 Task<void> Counters::PublishCounters() {
   publishing_ = true;
   const Quiesce::InFlightGuard in_flight(core_.context.quiesce);
-  for (bool dirty = true; dirty;) {
-    dirty = false;
+  while (dirty_.any()) {
     RoundTripPtr round_trip = core_.context.fabric.NewRoundTrip();
     const View& view = core_.context.view();
-    for (uint32_t i = 0; i < kMaxDatabases; ++i) {
-      Tally& tally = tallies_[i];
-      if (!tally.dirty || !round_trip->HasRoom(kMaxReplicas)) continue;
-      tally.dirty = false;
+    while (dirty_.any() && round_trip->HasRoom(kMaxReplicas)) {
+      const auto i = static_cast<uint32_t>(std::countr_zero(dirty_.to_ulong()));
+      dirty_.reset(i);
+      const Tally& tally = tallies_[i];
       const GlobalAddr at = KeyCounterAddr(core_.context.membership.index, i);
       for (int replica = 0; replica < core_.engine.Replicas(view, at); ++replica) {
         round_trip->WriteWord(view.Locate(at, replica), CounterWord(tally.keyspace, tally.count));
       }
-      dirty = true;
     }
     // A count that does not arrive is made good by the next one.
-    if (dirty) (void)co_await core_.context.fabric.Post(round_trip);
+    (void)co_await core_.context.fabric.Post(round_trip);
   }
   publishing_ = false;
 }

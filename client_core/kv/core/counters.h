@@ -5,6 +5,7 @@
 #define ONETRIP_CLIENT_CORE_KV_CORE_COUNTERS_H_
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 
 #include "client_core/kv/core/core.h"
@@ -29,7 +30,6 @@ class Counters {
   struct Tally {
     KeyspaceId keyspace;
     uint32_t count = 0;
-    bool dirty = false;
   };
   // Where this worker counts the keys of a keyspace of the newest view that `database` has, or had
   // when the operation began.
@@ -38,6 +38,7 @@ class Counters {
 
   KvCore& core_;
   std::array<Tally, kMaxDatabases> tallies_;
+  std::bitset<kMaxDatabases> dirty_;  // not published yet
   bool publishing_ = false;
 };
 

@@ -30,18 +30,25 @@ Task<Result<Step>> Records::OverwriteBlindly(Operation& operation, const IndexKe
                                              const SearchResult& search, Draft* draft, bool* won) {
   const SlotWord v_new = drafts_.WordFor(key, *draft, /*blind=*/true);
   RecordOrigin origin;
-  RoundTripPtr tell;
-  const bool has_origin = TellOrigin(search, &origin, &tell);
+  // The draft's own WRITEs went with the search, if there was one.
+  RoundTripPtr first;
+  if (search.remembered) first = draft->buffer;
+  const bool has_origin = TellOrigin(search, &origin, &first);
+  const uint64_t views = core_.hot.views();
+  const MechanismScope scope = core_.hot.Writing(search);
   const Result<SlotOutcome> outcome =
       co_await core_.engine.Write(operation, {.slot = search.entry.slot,
                                               .v_old = search.entry.word.bits(),
                                               .v_new = v_new.bits(),
                                               .log = draft->addr,
-                                              .first = tell.get()});
+                                              .first = first.get()});
   if (!outcome.ok()) co_return outcome.status();
   if (outcome.value().won) {
     core_.index.CacheLocation(key.hash, {search.entry.slot, v_new});
     const SlotWord old = search.entry.word;
+    if (search.remembered) core_.metrics.hot_writes.Add();
+    core_.hot.Wrote(operation, views, key, old, {search.entry.slot, v_new}, draft->record,
+                    draft->bytes);
     if (old.size_class().is_root()) [[unlikely]]
       co_await extents_.RetireExtents(operation, old);
     core_.allocator.Retire(old.addr(), old.size_class());
@@ -50,14 +57,19 @@ Task<Result<Step>> Records::OverwriteBlindly(Operation& operation, const IndexKe
     co_return Step::kDone;
   }
   core_.metrics.lost_rounds.Add();
-  // Lost to another blind write of this key: ours happened just before it.
-  const Entry now{search.entry.slot, SlotWord(outcome.value().current)};
-  Result<bool> overwritten = co_await core_.index.IsBlindWriteOf(operation, key, now);
-  RetryAcrossViews retry(core_.context, operation);
-  while (!overwritten.ok()) {
-    const bool again = co_await core_.MayTryAgain(operation, overwritten.status(), &retry);
-    if (!again) co_return overwritten.status();
+  // Lost to another blind write of this key: ours happened just before it. What is remembered may
+  // have been replaced before this operation began.
+  Result<bool> overwritten = false;
+  if (search.remembered) core_.hot.Forget(key.hash);
+  if (!search.remembered || Planted(Bug::kHotLoserDone)) {
+    const Entry now{search.entry.slot, SlotWord(outcome.value().current)};
     overwritten = co_await core_.index.IsBlindWriteOf(operation, key, now);
+    RetryAcrossViews retry(core_.context, operation);
+    while (!overwritten.ok()) {
+      const bool again = co_await core_.MayTryAgain(operation, overwritten.status(), &retry);
+      if (!again) co_return overwritten.status();
+      overwritten = co_await core_.index.IsBlindWriteOf(operation, key, now);
+    }
   }
   if (overwritten.value() || Planted(Bug::kBlindLoserAlwaysOk)) {
     drafts_.Abandon(*draft);

@@ -67,6 +67,7 @@ Task<Result<Step>> RecordForm::Delete(RegisterOperation& operation, const FoundK
   if (!status.ok()) co_return status;
   if (!removed && !Planted(Bug::kDeleteLoserCounts)) co_return Step::kAgain;
   *existed = true;
+  core_.hot.Forget(found.index_key.hash);
   counters_.Count(found.key.database, found.index_key.keyspace, -1);
   co_return Step::kDone;
 }

@@ -27,6 +27,9 @@ Task<Result<Step>> RecordForm::Mutate(RegisterOperation& operation, const FoundK
     }
   }
   const Change change = mutation.Apply(seen);
+  // Only a write tells if the record is still there.
+  const bool is_proved = change.kind == Change::Kind::kWrite || Planted(Bug::kHotBelieved);
+  if (found.search.remembered && !is_proved) co_return Step::kAgain;
   bool done = false;
   Status status;
   switch (change.kind) {
@@ -67,6 +70,8 @@ Task<Status> RecordForm::Replace(Operation& operation, const Key& key, const Ind
   if (draft->addr.is_null() || draft->size_class != reserved) {
     if (!draft->addr.is_null()) core_.allocator.Retire(draft->addr, reserved);
     draft->addr = core_.allocator.TryAllocate(draft->size_class);
+    // Before it waits for memory it has to know for what, and what it gives up.
+    if (draft->addr.is_null() && search.remembered) co_return Status::Ok();
     draft->gives_up = drafts_.GivenUpFor(search, change, draft->size_class);
     const bool in_place = draft->in_place_until_ns != 0 && draft->gives_up.is_valid();
     if (draft->addr.is_null() && in_place) [[unlikely]] {
@@ -97,6 +102,8 @@ Task<Status> RecordForm::Replace(Operation& operation, const Key& key, const Ind
   // The record goes with the CAS of the backups: no reader reads it before the primary names it.
   RecordOrigin origin;
   const bool has_origin = records_.TellOrigin(search, &origin, &draft->buffer);
+  const uint64_t views = core_.hot.views();
+  const MechanismScope scope = core_.hot.Writing(search);
   const Result<SlotOutcome> outcome = co_await core_.engine.Write(
       operation, {search.entry.slot, v_old.bits(), v_new.bits(), draft->addr, draft->buffer.get()});
   if (!outcome.ok()) co_return outcome.status();
@@ -104,12 +111,16 @@ Task<Status> RecordForm::Replace(Operation& operation, const Key& key, const Ind
   if (outcome.value().won) {
     core_.index.CacheLocation(index_key.hash, {search.entry.slot, v_new});
     const SlotWord old = search.entry.word;
+    if (search.remembered) core_.metrics.hot_writes.Add();
+    core_.hot.Wrote(operation, views, index_key, old, {search.entry.slot, v_new}, draft->record,
+                    draft->bytes);
     if (old.size_class().is_root()) [[unlikely]]
       co_await extents_.RetireExtents(operation, old);
     core_.allocator.Retire(old.addr(), old.size_class());
     if (has_origin) records_.RetireOrigin(origin);
   } else {
     core_.metrics.lost_rounds.Add();
+    if (search.remembered) core_.hot.Forget(index_key.hash);
     // The memory was written as one record and no operation may read it as such; but the next
     // attempt has another content, so it takes other memory.
     drafts_.Abandon(*draft);
