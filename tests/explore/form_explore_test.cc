@@ -57,6 +57,16 @@ TEST(ExploreFormTwoClients, OnARecord) {
   }
 }
 
+// Its second operation writes what the first has left without a search.
+TEST(ExploreFormTwoClients, OnARecordThatOneKeepsWriting) {
+  for (const Programs& programs : {Programs{"II", "I"}, Programs{"II", "D"}, Programs{"IS", "S"},
+                                   Programs{"II", "G"}, Programs{"ISG", "S"}}) {
+    for (const Scope::Faults faults : {kNoFaults, kWorkerCrash, kNodeCrash}) {
+      ExpectHolds(ScopeOf(programs, StartForm::kRecord, faults));
+    }
+  }
+}
+
 // SET makes a register of it.
 TEST(ExploreFormTwoClients, OnARecordThatWasWrittenBlindly) {
   for (const Programs& programs : Pairs()) {

@@ -20,6 +20,7 @@ DataPathOptions OptionsOf() {
   DataPathOptions options = ExploreDataPathOptions();
   options.register_lanes = FormWorker::kLanes;
   options.epoch_tick_us = kOpTimeoutMs * 1000;  // never
+  options.hot_after = 0;  // a client's second write of a record in a row takes no search
   return options;
 }
 
