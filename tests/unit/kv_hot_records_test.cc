@@ -35,6 +35,23 @@ class IfMissing final : public Mutation {
   bool wrote_ = false;
 };
 
+// Writes what no record can hold if the value is `value`, else "fits".
+class TooLargeFor final : public Mutation {
+ public:
+  explicit TooLargeFor(std::string value) : value_(std::move(value)) {}
+  Change Apply(const RecordView* current) override {
+    ++applied_;
+    const bool is_it = current != nullptr && current->value == value_;
+    return is_it ? Change::Write({.gap_bytes = uint64_t{1} << 40})
+                 : Change::Write({.head = "fits"});
+  }
+  [[nodiscard]] int applied() const { return applied_; }
+
+ private:
+  const std::string value_;
+  int applied_ = 0;
+};
+
 class HotRecordsTest : public testing::Test {
  protected:
   HotRecordsTest() : executor_(1), cluster_(executor_.clock(), kShape) {
@@ -138,12 +155,22 @@ TEST_F(HotRecordsTest, ARegisterIsNone) {
   EXPECT_EQ(TripsOfIncr(a()), 4U);
 }
 
-// A value that is refused by what is remembered may be none that is there.
-TEST_F(HotRecordsTest, AChangeThatDoesNotFitIsTriedOnWhatIsThere) {
+TEST_F(HotRecordsTest, OfWhichAnotherWorkerMadeARegisterAreNotBelieved) {
   MakeHot();
   ASSERT_TRUE(b().Delete("k"));
   ASSERT_TRUE(b().Set("k", "7").ok());
   EXPECT_EQ(Incr(a()), 8);
+}
+
+// The value that a change would be too large for may be no more.
+TEST_F(HotRecordsTest, AChangeThatDoesNotFitIsTriedOnWhatIsThere) {
+  MakeHot();
+  ASSERT_TRUE(b().Delete("k"));
+  ASSERT_EQ(Incr(b()), 1);
+  TooLargeFor change("5");
+  EXPECT_TRUE(BlockOn(executor_, a().kv().ReadModifyWrite({0, "k"}, change)).ok());
+  EXPECT_EQ(change.applied(), 2) << "to what is remembered, and to what is there";
+  EXPECT_EQ(a().Get("k"), "fits");
 }
 
 }  // namespace
