@@ -70,6 +70,12 @@ Result<std::unique_ptr<MemoryNode>> MemoryNode::Create(NodeId self, const View& 
   return node;
 }
 
+void MemoryNode::TouchAhead() {
+  // Pages of a file would be dirty before they are used, and be written back.
+  if (backing_->options().kind == BackingOptions::Kind::kFile) return;
+  toucher_ = std::make_unique<PageToucher>(base(), bytes());
+}
+
 std::string MemoryNode::WhyNotAdopted(NodeId self, const View& view, const Backing& backing) {
   std::vector<HostedRegion> regions;
   if (!backing.is_adopted() || Place(self, view, backing, &regions) != nullptr) return "";

@@ -26,6 +26,7 @@
 #include "client_core/fabric/control.h"
 #include "client_core/layout/region_layout.h"
 #include "memnode/backing.h"
+#include "memnode/page_toucher.h"
 
 namespace onetrip {
 
@@ -68,6 +69,8 @@ class MemoryNode final : public MemoryEndpoint {
   // All of the backing: a view to come may place regions anywhere in it.
   [[nodiscard]] uint64_t bytes() const override { return backing_->bytes(); }
   [[nodiscard]] Backing& backing() { return *backing_; }
+  // Brings pages in ahead of the blocks that are granted, from now on. Before the first request.
+  void TouchAhead();
   ControlReply Handle(const ControlRequest& request) override;
 
   [[nodiscard]] MemoryNodeStatus status() const;
@@ -117,7 +120,7 @@ class MemoryNode final : public MemoryEndpoint {
   // The first block of `count` contiguous free ones, or kBlocksPerRegion.
   static uint32_t FindFree(const HostedRegion& region, SizeClass size_class);
   static bool IsFree(const HostedRegion& region, uint32_t first, uint32_t count);
-  static void Grant(HostedRegion& region, uint32_t first, const ControlRequest& request);
+  void Grant(HostedRegion& region, uint32_t first, const ControlRequest& request);
 
   // Free objects of an open block, of `objects` at most.
   static uint32_t FreeObjects(const HostedRegion& region, uint32_t block, uint32_t objects);
@@ -164,6 +167,7 @@ class MemoryNode final : public MemoryEndpoint {
 
   const NodeId self_;
   const std::unique_ptr<Backing> backing_;
+  std::unique_ptr<PageToucher> toucher_;  // null: pages come when they are used
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   Epoch epoch_;  // the epoch of the view in use

@@ -49,6 +49,7 @@ void MemoryNode::Grant(HostedRegion& region, uint32_t first, const ControlReques
   // The owner's entry last: until then the blocks have no owner, whenever the process may die.
   SetOwner(region, first, request.size_class, request.owner);
   region.next_block = (first + count) % kBlocksPerRegion;
+  if (toucher_) toucher_->NoteInUse(region.memory + (first + count) * kBlockBytes - base());
 }
 
 ControlReply MemoryNode::Handle(const ControlRequest& request) {

@@ -217,6 +217,7 @@ Status NodeProcess::TakePlace(std::string* reason) {
       MemoryNode::Create(place_.node, place_.view, std::move(backing_), reason);
   if (!node.ok()) return node.status();
   node_ = std::move(*node);
+  node_->TouchAhead();
   if (is_adopted) {
     LogInfo("adopted the memory of an earlier life: " +
             std::to_string(node_->status().granted_blocks) + " blocks are granted");

@@ -92,6 +92,7 @@ Result<std::unique_ptr<Embedded>> Embedded::Create(const AgentOptions& options, 
                 " to a memory node; give a smaller --memory";
       return node.status();
     }
+    node.value()->TouchAhead();
     embedded->nodes_.push_back(std::move(node.value()));
   }
   return embedded;
