@@ -224,7 +224,7 @@ Task<Status> SlotResolver::CarryBuffers(SlotWord word, const std::byte* image, N
   for (uint32_t lane = 0; lane < shape.lanes; ++lane) {
     uint64_t bits = 0;
     std::memcpy(&bits, image + shape.lane_offset(lane), sizeof(bits));
-    if (bits == 0) continue;
+    if (bits == 0 || MetaWord(bits).is_in_register()) continue;
     const GlobalAddr bulk = MetaWord(bits).buffer(word.addr()) + kBufferBulkOffset;
     if (!view_.Contains(bulk)) continue;
     const auto bytes = static_cast<uint32_t>(shape.buffer_bytes - kBufferBulkOffset);

@@ -106,7 +106,12 @@ Task<Result<Index::Spare>> Index::TakeSpare() {
     allocator_.accounting().KnowOf(spare.start);
     co_return spare;
   }
-  const Result<GlobalAddr> start = co_await allocator_.Allocate(SizeClass::For(kSubtableBytes));
+  constexpr SizeClass kClass = SizeClass::For(kSubtableBytes);
+  Result<GlobalAddr> start = co_await allocator_.Allocate(kClass);
+  // The key's own memory was there, in a full pool since others have left: it needs a slot, too.
+  if (start.status().code() == StatusCode::kOutOfMemory) {
+    start = co_await allocator_.AllocatePinned(kClass, /*may_use_reserve=*/true);
+  }
   if (!start.ok()) co_return start.status();
   // It may stay here for long without a name, as a spare or in doubt.
   allocator_.KeepBlockOf(start.value());

@@ -308,26 +308,25 @@ Task<Result<bool>> DamageHealer::HealExtents(std::string_view value, uint64_t ve
 
 Task<Result<bool>> DamageHealer::HealBuffer(SlotWord word, MetaWord meta, Ticks birth,
                                             RegisterShape shape) {
-  const GlobalAddr bulk = meta.buffer(word.addr()) + kBufferBulkOffset;
-  if (!view_.Contains(bulk)) co_return false;
-  const auto bytes = static_cast<uint32_t>(shape.buffer_bytes - kBufferBulkOffset);
-  const int replicas = view_.LiveReplicas(bulk);
+  const auto [at, bytes] = PlaceOfValue(word.addr(), shape, meta);
+  if (!view_.Contains(at)) co_return false;
+  const int replicas = view_.LiveReplicas(at);
   RoundTripPtr round_trip = fabric_.NewRoundTrip();
   Images images{};
-  for (int i = 0; i < replicas; ++i) images[i] = round_trip->Read(view_.Locate(bulk, i), bytes);
+  for (int i = 0; i < replicas; ++i) images[i] = round_trip->Read(view_.Locate(at, i), bytes);
   const Status status = co_await fabric_.Post(round_trip);
   if (!status.ok()) co_return status;
   int best = -1;
   std::array<bool, kMaxReplicas> sound{};
   for (int i = 0; i < replicas; ++i) {
     WrittenValue value{};
-    sound[i] = DecodeBuffer(images[i], bytes, {birth.value + meta.time()}, &value);
+    sound[i] = DecodePlaced(birth, meta, images[i], bytes, &value);
     if (sound[i]) best = i;
   }
   if (best < 0) co_return false;
   RoundTripPtr copies = fabric_.NewRoundTrip();
   for (int i = 0; i < replicas; ++i) {
-    if (!sound[i]) copies->Write(view_.Locate(bulk, i), images[best], bytes);
+    if (!sound[i]) copies->Write(view_.Locate(at, i), images[best], bytes);
   }
   if (copies->empty()) co_return true;
   ++healed_;

@@ -268,6 +268,7 @@ Task<Status> PoolCheck::CheckExtents(Operation& operation, ExtentList list, uint
 }
 
 // Replicas of a register may differ: a majority has the last word, and some the value beside it.
+// But where the first word is the last the first value is.
 Task<Status> PoolCheck::CheckRegister(Operation& operation, SlotWord slot, Images images) {
   RegisterHeader header;
   RegisterShape shape;
@@ -278,34 +279,40 @@ Task<Status> PoolCheck::CheckRegister(Operation& operation, SlotWord slot, Image
       Wrong(&counts_.damaged, "a register is damaged on replica " + std::to_string(i), slot.addr());
       co_return Status::Ok();
     }
+    MetaWord last;
     for (uint32_t lane = 0; lane < shape.lanes; ++lane) {
       uint64_t bits = 0;
       std::memcpy(&bits, images[i] + shape.lane_offset(lane), 8);
       if (bits == 0) continue;
-      largest = std::max(largest, MetaWord(bits));
+      last = std::max(last, MetaWord(bits));
       const MetaWord word = MetaWord(bits).AsGuess();
       if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+    }
+    largest = std::max(largest, last);
+    WrittenValue first{};
+    if (last.is_in_register() &&
+        !DecodePlaced({header.birth_ticks}, last, images[i] + shape.in_place_offset(),
+                      PlaceOfValue(slot.addr(), shape, last).bytes, &first)) {
+      Wrong(&counts_.damaged, "a register's first value is damaged on replica " + std::to_string(i),
+            slot.addr());
     }
   }
   if (largest.is_empty()) {
     Wrong(&counts_.damaged, "a register has no value", slot.addr());
     co_return Status::Ok();
   }
-  const GlobalAddr buffer = largest.buffer(slot.addr());
-  Name(buffer, /*once=*/true);
-  if (!context_.view().Contains(buffer)) co_return Status::Ok();
-  const auto bytes = static_cast<uint32_t>(shape.buffer_bytes - kBufferBulkOffset);
+  if (!largest.is_in_register()) Name(largest.buffer(slot.addr()), /*once=*/true);
+  const ValuePlace place = PlaceOfValue(slot.addr(), shape, largest);
+  if (!context_.view().Contains(place.addr)) co_return Status::Ok();
   RoundTripPtr holder;
-  const Status status =
-      co_await ReadAll(operation, buffer + kBufferBulkOffset, bytes, &images, &holder);
+  const Status status = co_await ReadAll(operation, place.addr, place.bytes, &images, &holder);
   if (!status.ok()) co_return status;
-  const Ticks written{header.birth_ticks + largest.time()};
   bool is_there = false;
   for (int i = 0; i < images.count; ++i) {
     WrittenValue value{};
-    is_there |= DecodeBuffer(images[i], bytes, written, &value);
+    is_there |= DecodePlaced({header.birth_ticks}, largest, images[i], place.bytes, &value);
   }
-  if (!is_there) Wrong(&counts_.damaged, "no replica has the value of a register", buffer);
+  if (!is_there) Wrong(&counts_.damaged, "no replica has the value of a register", place.addr);
   std::erase(words, largest.AsGuess());
   co_return co_await NameKept(operation, slot, header, words);
 }
@@ -314,6 +321,7 @@ Task<Status> PoolCheck::CheckRegister(Operation& operation, SlotWord slot, Image
 Task<Status> PoolCheck::NameKept(Operation& operation, SlotWord slot, RegisterHeader header,
                                  std::vector<MetaWord> words) {
   for (const MetaWord word : words) {
+    if (word.is_in_register()) continue;
     const GlobalAddr buffer = word.buffer(slot.addr());
     if (!context_.view().Contains(buffer) || blocks_.At(buffer) == nullptr) continue;
     Images images{};

@@ -80,6 +80,25 @@ bool DecodeInPlace(const std::byte* area, size_t available, MetaWord word, Writt
   return true;
 }
 
+ValuePlace PlaceOfValue(GlobalAddr register_addr, const RegisterShape& shape, MetaWord word) {
+  if (word.is_in_register()) {
+    const uint32_t bytes = shape.in_place_bytes == 0 ? 0 : InPlaceBytes(shape.in_place_bytes);
+    return {register_addr + shape.in_place_offset(), bytes};
+  }
+  return {word.buffer(register_addr) + kBufferBulkOffset, shape.buffer_bytes - kBufferBulkOffset};
+}
+
+void EncodePlaced(Ticks birth, MetaWord word, const WrittenValue& value, std::byte* to) {
+  if (word.is_in_register()) return EncodeInPlace(word, value, to);
+  EncodeBuffer({birth.value + word.time()}, value, to);
+}
+
+bool DecodePlaced(Ticks birth, MetaWord word, const std::byte* place, size_t available,
+                  WrittenValue* value) {
+  return word.is_in_register() ? DecodeInPlace(place, available, word, value)
+                               : DecodeBuffer(place, available, {birth.value + word.time()}, value);
+}
+
 bool DecodeKeyValue(std::span<const std::byte> value, KeyValue* decoded) {
   if (value.size() < kKeyValueHeadBytes) return false;
   uint64_t head;

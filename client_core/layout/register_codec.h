@@ -38,6 +38,22 @@ void EncodeInPlace(MetaWord word, const WrittenValue& value, std::byte* to);
 // The value at `area`, `available` bytes, if it is whole and of the write `word` (VERIFIED or not).
 bool DecodeInPlace(const std::byte* area, size_t available, MetaWord word, WrittenValue* value);
 
+// Where the value of a word of a register lies, on each of its nodes, and how it is encoded there:
+// in the buffer that the word names, from behind the lock on, or in the register itself.
+struct ValuePlace {
+  GlobalAddr addr;
+  uint32_t bytes = 0;  // the longest value's, all that goes with it included
+};
+ValuePlace PlaceOfValue(GlobalAddr register_addr, const RegisterShape& shape, MetaWord word);
+constexpr uint32_t PlacedBytes(MetaWord word, size_t value_bytes) {
+  return word.is_in_register() ? InPlaceBytes(value_bytes) : BufferBulkBytes(value_bytes);
+}
+// Encodes into `to`, which has room for PlacedBytes and is aligned to 8. `birth` is the register's.
+void EncodePlaced(Ticks birth, MetaWord word, const WrittenValue& value, std::byte* to);
+// The value of that write in the bytes of its place, if it is whole there. False otherwise.
+bool DecodePlaced(Ticks birth, MetaWord word, const std::byte* place, size_t available,
+                  WrittenValue* value);
+
 // A key's value as the value of a register: a word with type and deadline, then the bytes.
 //
 //   63..56 type   55..0 deadline, Unix milliseconds by the cluster clock; 0: never

@@ -3,10 +3,13 @@
 //
 // A register is a header, its key, K lanes of metadata words and an in-place area, contiguous on
 // each of its r replicas. The value of every write lies in an out-of-place buffer of its writer on
-// the same memory nodes. A metadata word orders writes and names the buffer:
+// the same memory nodes; but that of the first one lies in the register itself, in the in-place
+// area, if it fits there. A metadata word orders writes and names the buffer:
 //
 //   63..32                  31..21              20..2         1          0
 //   ticks since the birth   region modulo 2048  offset / 32   VERIFIED   FIRSTHAND
+//   the same                0                   0             1          0           in the
+//   register
 //
 // Words compare as integers: time first, then the buffer, which no two writes share at a time; so
 // no two writes compare equal. 0: nothing was written. Ticks are 512 ns of cluster time and start
@@ -54,6 +57,11 @@ class MetaWord {
               (uint64_t{buffer.region() & kRegionMask} << kRegionShift) |
               ((buffer.offset() / kBufferAlignBytes) << kOffsetShift)) {}
 
+  // The word with which a register is born, whose value lies in it. REQUIRES: time > 0.
+  static constexpr MetaWord InRegister(RegisterTime time) {
+    return MetaWord((uint64_t{time} << kTimeShift) | kVerified);
+  }
+
   // True if a word of the register can point to the buffer: the same 2048 regions, aligned.
   static constexpr bool CanName(GlobalAddr register_addr, GlobalAddr buffer) {
     return (register_addr.region() & ~kRegionMask) == (buffer.region() & ~kRegionMask) &&
@@ -67,6 +75,10 @@ class MetaWord {
   }
   [[nodiscard]] constexpr bool verified() const { return (bits_ & kVerified) != 0; }
   [[nodiscard]] constexpr bool firsthand() const { return (bits_ & kFirsthand) != 0; }
+  // No buffer lies at the beginning of a region: its header does.
+  [[nodiscard]] constexpr bool is_in_register() const {
+    return bits_ != 0 && (bits_ & kPlaceMask) == 0;
+  }
   // The same write in one of its three forms. As a guess is what comparisons between writes are
   // made on.
   [[nodiscard]] constexpr MetaWord AsVerified() const {
@@ -78,6 +90,7 @@ class MetaWord {
   [[nodiscard]] constexpr MetaWord AsGuess() const {
     return MetaWord(bits_ & ~(kVerified | kFirsthand));
   }
+  // REQUIRES: not is_in_register().
   [[nodiscard]] constexpr GlobalAddr buffer(GlobalAddr register_addr) const {
     const auto region = static_cast<uint32_t>(bits_ >> kRegionShift) & kRegionMask;
     const uint64_t offset = ((bits_ & kOffsetMask) >> kOffsetShift) * kBufferAlignBytes;
@@ -94,6 +107,7 @@ class MetaWord {
   static constexpr int kOffsetShift = 2;
   static constexpr uint32_t kRegionMask = (1U << kReachRegionBits) - 1;
   static constexpr uint64_t kOffsetMask = (1ULL << kRegionShift) - 1;
+  static constexpr uint64_t kPlaceMask = (1ULL << kTimeShift) - (1ULL << kOffsetShift);
 
   uint64_t bits_ = 0;
 };
@@ -103,6 +117,10 @@ static_assert(kBlockHeaderBytes % kBufferAlignBytes == 0 &&
               "objects of classes that are multiples of 32 lie on multiples of 32");
 static_assert(MetaWord(7, GlobalAddr(4097, kRegionBytes - 32)).buffer(GlobalAddr(4096, 0)) ==
               GlobalAddr(4097, kRegionBytes - 32));
+static_assert(MetaWord::InRegister(7).is_in_register() && !MetaWord().is_in_register() &&
+                  !MetaWord(7, GlobalAddr(2048, 32)).is_in_register() &&
+                  MetaWord::InRegister(7) < MetaWord(7, GlobalAddr(0, 32)),
+              "of the writes of one time the first is the smallest");
 static_assert(MetaWord(7, GlobalAddr(0, 32)).AsVerified() >
                   MetaWord(7, GlobalAddr(0, 32)).AsFirsthand(),
               "VERIFIED if any replica says so");
@@ -178,7 +196,8 @@ class FinalWord {
   uint64_t bits_ = 0;
 };
 
-// The in-place area; the value follows it. `hash` is XXH3 of everything behind it.
+// The in-place area; the value follows it: the register's first, then copies of later ones on one
+// replica. `hash` is XXH3 of everything behind it.
 struct InPlaceHeader {
   uint64_t hash;
   uint64_t word;  // MetaWord as VERIFIED, whether the write is or not

@@ -137,7 +137,7 @@ TcpError DecodeTcpFrame(std::span<const std::byte> bytes, uint64_t sequence, Tcp
 // ---- Handshake: worker HELLO, node CHALLENGE, worker PROOF, node VERDICT
 
 inline constexpr uint64_t kTcpMagic = 0x0a50435450495254;  // "TRIPTCP\n"
-inline constexpr uint16_t kTcpVersion = 3;
+inline constexpr uint16_t kTcpVersion = 4;
 
 enum class TcpMessage : uint8_t { kHello = 1, kChallenge = 2, kProof = 3, kVerdict = 4 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client_core/base/planted_bug.h"
+#include "client_core/layout/index_layout.h"
 #include "client_core/layout/region_layout.h"
 #include "client_core/layout/register_layout.h"
 
@@ -30,6 +31,16 @@ Allocator::Allocator(WorkerContext& context, Reclaimer& reclaimer)
       compaction_(context, blocks_) {}
 
 Allocator::~Allocator() { CHECK(!maintaining_); }
+
+bool Allocator::HasLittle() const {
+  constexpr uint64_t kShare = 16;
+  uint64_t free_bytes = metrics_.free_bytes.Value();
+  // Blocks of these hold nothing else.
+  for (const uint64_t bytes : {uint64_t{kSubtableBytes}, kRetiredRingBytes}) {
+    free_bytes -= metrics_.free_bytes.ValueOf(SizeClass::For(bytes));
+  }
+  return free_bytes < metrics_.owned_bytes.Value() / kShare;
+}
 
 Task<void> Allocator::ReserveRetiredRing(bool may_use_reserve) {
   if (!retired_registers().needs_ring() ||

@@ -96,6 +96,10 @@ class Allocator {
   // True if that has just found the pool full.
   [[nodiscard]] bool was_full() const { return shortage_.was_full(); }
 
+  // True if, since the pool was found full, no more has become free than a small part of what this
+  // worker has: changes that can do with the memory of what they change must not take any other.
+  [[nodiscard]] bool is_lean() const { return was_full() || (shortage_.is_lean() && HasLittle()); }
+
   // As TryAllocate() for out-of-place buffers of the register at `near`: on its nodes, within the
   // reach of its words, and in memory that has been a buffer or nothing since it was zeroed, so
   // that no timestamp lock finds a leftover (PROTOCOLS, "Buffers").
@@ -113,6 +117,8 @@ class Allocator {
   GlobalAddr TryAllocateBeside(SizeClass size_class, SizeClass buffer_class) {
     return blocks_.TakeBeside(size_class, buffer_class);
   }
+  // Gets a block for TryAllocateBuffer() from a memory node, if one has it free: waits for nothing.
+  Task<Status> GrantBuffers(SizeClass buffer_class, GlobalAddr near);
   // True if not all regions have the same nodes: there may be room elsewhere, if none is left near
   // some register.
   [[nodiscard]] bool has_elsewhere() const { return blocks_.has_elsewhere(); }
@@ -195,6 +201,8 @@ class Allocator {
   [[nodiscard]] const AllocatorMetrics& metrics() const { return metrics_; }
 
  private:
+  // Memory for subtables and the ring of retired registers does not count.
+  [[nodiscard]] bool HasLittle() const;
   using Want = OwnBlocks::Want;
 
   Task<Result<GlobalAddr>> AllocateWanted(Want want);

@@ -15,6 +15,9 @@ Task<Result<ControlReply>> NodeRequests::AskForBlock(NodeId node, ControlRequest
   if (reply.status().code() == StatusCode::kUnknownOutcome) has_unheard_grant_ = true;
   if (!reply.ok()) co_return reply.status();
   if (reply.value().is_tight) shortage_.NoteTight();
+  if (reply.value().outcome == ControlReply::Outcome::kDone && !reply.value().is_tight) {
+    shortage_.NotePlenty();
+  }
   if (reply.value().outcome == ControlReply::Outcome::kFull) {
     co_return Status(StatusCode::kOutOfMemory, "the memory node has no free memory");
   }

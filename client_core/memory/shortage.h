@@ -41,6 +41,10 @@ class Shortage {
   // The pool was found full: for a moment it is not asked again.
   void NoteFull();
   [[nodiscard]] bool was_full() const { return full_until_ns_ != 0 && NowNs() < full_until_ns_; }
+  // A memory node has given a block, and has more than a few.
+  void NotePlenty() { full_until_ns_ = 0; }
+  // True if the pool was found full, and no memory node has had plenty since.
+  [[nodiscard]] bool is_lean() const { return full_until_ns_ != 0; }
 
   // Others were told what this worker is short of, and may yet do something about it.
   [[nodiscard]] bool OthersMayGive() const;

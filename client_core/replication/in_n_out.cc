@@ -19,12 +19,12 @@ RemoteAddr Plus(RemoteAddr at, uint64_t bytes) { return {at.node, at.offset + by
 RoundTripPtr InNOut::WriteBuffer(const RegisterRef& ref, NodeId node, MetaWord word,
                                  const WrittenValue& value) {
   RemoteAddr at;
-  if (!Find(node, word.buffer(ref.addr) + kBufferBulkOffset, &at)) return {};
+  if (!Find(node, PlaceOfValue(ref.addr, ref.shape, word).addr, &at)) return {};
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
-  const uint32_t bytes = BufferBulkBytes(value.bytes.size());
-  std::byte* bulk = batch->Reserve(bytes);
-  EncodeBuffer({ref.birth.value + word.time()}, value, bulk);
-  batch->Write(at, bulk, bytes);
+  const uint32_t bytes = PlacedBytes(word, value.bytes.size());
+  std::byte* placed = batch->Reserve(bytes);
+  EncodePlaced(ref.birth, word, value, placed);
+  batch->Write(at, placed, bytes);
   return batch;
 }
 
@@ -53,7 +53,7 @@ RoundTripPtr InNOut::WriteBufferHeader(const RegisterRef& ref, NodeId node, Meta
 
 // SWARM Algorithm "write", lines 5 and 6; 4.4 "MAX".
 Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite write,
-                         RoundTripPtr batch) {
+                         RoundTripPtr batch, RoundTripPtr behind) {
   ReplicaReply& reply = share.reply();
   RemoteAddr at;
   if (!Find(share.node(), ref.addr, &at)) co_return share.Report(State::kFailed);
@@ -83,7 +83,12 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
     const MaxNext next = SeeMax({write.word, expected, found, write.lane, *seal},
                                 write.read_lanes ? &lanes : nullptr, write.earlier, &seen);
     if (next == MaxNext::kFail) break;
-    if (next == MaxNext::kReport) co_return share.Report(seen);
+    if (next == MaxNext::kReport) {
+      share.Report(seen);
+      const bool is_last = seen.counts() && seen.largest.AsGuess() == write.word.AsGuess();
+      if (behind && is_last) (void)co_await context_.fabric.Post(behind);
+      co_return;
+    }
     expected = found;
     batch = context_.fabric.NewRoundTrip();
   }
@@ -217,9 +222,10 @@ Task<void> InNOut::Verify(RegisterRef ref, uint8_t lane, MetaWord word, SharedPi
   (void)co_await context_.fabric.Post(batch);
 }
 
-Task<void> InNOut::CopyInPlace(RegisterRef ref, MetaWord word, WrittenValue value,
+Task<void> InNOut::CopyInPlace(RegisterRef ref, MetaWord word, WrittenValue value, Epoch known_in,
                                SharedPin /*pin*/) {
   const View& view = context_.view();
+  if (view.epoch != known_in) co_return;
   RoundTripPtr batch = context_.fabric.NewRoundTrip();
   AddInPlace(*batch, ref,
              view.Locate(ref.addr, InPlaceReplica(ref.addr, view.LiveReplicas(ref.addr))), word,
@@ -284,15 +290,16 @@ bool InNOut::ReadInPlace(const RegisterRef& ref, const std::byte* image, MetaWor
 
 const std::byte* InNOut::AddBufferRead(RoundTrip& batch, const RegisterRef& ref, NodeId node,
                                        MetaWord word) const {
+  const ValuePlace place = PlaceOfValue(ref.addr, ref.shape, word);
   RemoteAddr at;
-  if (!Find(node, word.buffer(ref.addr) + kBufferBulkOffset, &at)) return nullptr;
-  return batch.Read(at, ref.shape.buffer_bytes - kBufferBulkOffset);
+  if (place.bytes == 0 || !Find(node, place.addr, &at)) return nullptr;
+  return batch.Read(at, place.bytes);
 }
 
 bool InNOut::TakeBuffer(const RegisterRef& ref, const std::byte* image, MetaWord word,
                         WrittenValue* value) {
-  return DecodeBuffer(image, ref.shape.buffer_bytes - kBufferBulkOffset,
-                      {ref.birth.value + word.time()}, value);
+  const uint32_t bytes = PlaceOfValue(ref.addr, ref.shape, word).bytes;
+  return DecodePlaced(ref.birth, word, image, bytes, value);
 }
 
 }  // namespace onetrip

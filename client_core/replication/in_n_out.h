@@ -3,8 +3,10 @@
 //
 // Out of place: a write puts its bytes into a buffer of its own and then raises a lane (CAS
 // chain) to the word that names it; the channel's order makes the bytes be there before the word.
+// The first word's value came with the register, on all replicas, and lies in the in-place area.
 // In place: one replica of a register also holds a copy of the latest value, written ahead of its
-// word, without locks; it is believed only if it is of the largest word and its hash matches.
+// word, without locks; it is believed only if it is of the largest word and its hash matches. It
+// takes the place of the first value only once that replica holds a larger word.
 // Every step reads the seal last: a replica counts only if it was open after the step.
 //
 // These are the steps on one replica, each a coroutine that reports to a QuorumCall. What they
@@ -59,6 +61,12 @@ struct RegisterHandle {
   bool writing = false;  // Safe-Guess allows one write in flight per worker and register
   // The number of further reads that ask all replicas at once: one has lately met a guess.
   uint8_t contended = 0;
+  // The view in which the replica with the in-place area was found to hold a word beyond the
+  // register's first: under that view the area may be written over ahead of a word. See PROTOCOLS,
+  // "The first value lies in the register".
+  Epoch past_first = kInNoView;
+
+  static constexpr Epoch kInNoView{~uint64_t{0}};
 
   RegisterHandle() = default;
   RegisterHandle(const RegisterRef& ref_in, const GuessClock& clock)
@@ -105,7 +113,10 @@ class InNOut {
   // write(w): `batch` (which may hold WRITEs of the value), then MAX of the lane, then READ of the
   // seal; retries of the MAX are further round trips. The reply has `own_lane`, and with
   // `read_lanes` the image, `largest` and `firsthand`.
-  Task<void> Write(QuorumCall::Share share, RegisterRef ref, LaneWrite write, RoundTripPtr batch);
+  // `behind`, if not null, is posted behind the report, where the replica counts and holds nothing
+  // larger.
+  Task<void> Write(QuorumCall::Share share, RegisterRef ref, LaneWrite write, RoundTripPtr batch,
+                   RoundTripPtr behind = {});
 
   // read(), first round trip: header, lanes and (on the in-place replica) the in-place area by one
   // READ, then the seal by another; with `looks_twice` that one reads the lanes once more. What
@@ -137,7 +148,9 @@ class InNOut {
   Task<void> Verify(RegisterRef ref, uint8_t lane, MetaWord word, SharedPin pin);
   // In the background: makes the in-place copy, where there is to be one. Nothing rests on its
   // success. `value` is copied before the first suspension.
-  Task<void> CopyInPlace(RegisterRef ref, MetaWord word, WrittenValue value, SharedPin pin);
+  // `known_in`: as of RegisterHandle::past_first.
+  Task<void> CopyInPlace(RegisterRef ref, MetaWord word, WrittenValue value, Epoch known_in,
+                         SharedPin pin);
 
   // Add to `batch` the operations of Verify, and of CopyInPlace for the replica at `at`.
   void AddVerify(RoundTrip& batch, const RegisterRef& ref, uint8_t lane, MetaWord word);
@@ -243,9 +256,10 @@ inline ReadLook InNOut::LookAt(const RegisterRef& ref, NodeId node, const std::b
   ReadLook look;
   look.is_of_register = IsOf(ref, image);
   look.largest = LargestIn(ref, image, &look.lane);
-  const GlobalAddr buffer = look.largest.buffer(ref.addr);
   RemoteAddr at;
-  look.has_buffer = buffer.region() == ref.addr.region() || Find(node, buffer, &at);
+  look.has_buffer = look.largest.is_in_register() ||
+                    look.largest.buffer(ref.addr).region() == ref.addr.region() ||
+                    Find(node, look.largest.buffer(ref.addr), &at);
   // One READ is not of one moment: its first lanes may have grown before its last ones were read.
   uint8_t lane = 0;
   const auto* again = reinterpret_cast<const std::byte*>(seal) - kSealOffset;

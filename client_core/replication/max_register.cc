@@ -148,7 +148,17 @@ Task<RegisterStep> MaxRegister::ReadLanes(RegisterOperation& operation, Register
     const std::byte* const image = call->reply(replica).image;
     if (image != nullptr) NoteLanes(handle, image);
   }
+  NotePastFirst(handle, *call);
   co_return step;
+}
+
+void MaxRegister::NotePastFirst(RegisterHandle& handle, const QuorumCall& call) {
+  const int in_place = InNOut::InPlaceReplica(handle.ref.addr, call.replicas());
+  const MetaWord largest = call.seen(in_place).largest;
+  if (!call.counts(in_place) || largest.is_empty() || largest.is_in_register()) return;
+  const std::byte* const image = call.reply(in_place).image;
+  if (image != nullptr && !InNOut::IsOf(handle.ref, image)) return;
+  handle.past_first = call.nodes().epoch;
 }
 
 void MaxRegister::BeginRead(SlotWord word, const RegisterShape& expected, QuorumCall* call) {
@@ -312,15 +322,19 @@ Task<RegisterStep> MaxRegister::Write(RegisterOperation& operation, RegisterHand
   const uint8_t lane = InNOut::LaneOf(value.worker, handle.ref.shape);
   const int in_place = options_.in_place ? InNOut::InPlaceReplica(handle.ref.addr, call->replicas())
                                          : call->replicas();
+  const bool copies = MayCopyInPlace(handle) && call->nodes().epoch == context_.view().epoch;
   for (int replica = 0; replica < call->replicas(); ++replica) {
     RoundTripPtr batch = in_n_out_.WriteBuffer(handle.ref, call->node(replica), word, value);
     if (!batch) {
       call->Exclude(replica);
       continue;
     }
+    RoundTripPtr behind;
     RemoteAddr at;
     if (replica == in_place && in_n_out_.Find(call->node(replica), handle.ref.addr, &at)) {
-      InNOut::AddInPlace(*batch, handle.ref, at, word, value);
+      if (!copies) behind = context_.fabric.NewRoundTrip();
+      InNOut::AddInPlace(copies ? *batch : *behind, handle.ref, at, word, value);
+      if (behind && behind->empty()) behind = {};
     }
     const bool known = before != nullptr && before->counts(replica);
     const LaneWrite write{.word = word,
@@ -330,13 +344,15 @@ Task<RegisterStep> MaxRegister::Write(RegisterOperation& operation, RegisterHand
                           .earlier = begun
                                          ? InNOut::LookBack(handle.ref, *begun, call->node(replica))
                                          : EarlierLook()};
-    Start(in_n_out_.Write(call->Ask(replica), handle.ref, write, std::move(batch)));
+    Start(in_n_out_.Write(call->Ask(replica), handle.ref, write, std::move(batch),
+                          std::move(behind)));
   }
   WriteBeside(operation, handle.ref, call->nodes(), word, value);
   handle.lane_word = std::max(handle.lane_word, word);
   if (call->counted() < needed) {
     co_await WaitAndWiden(operation, *call, needed, [](int /*replica*/) {});
   }
+  NotePastFirst(handle, *call);
   co_return End(operation, *call, needed);
 }
 
@@ -390,19 +406,17 @@ Task<void> MaxRegister::FinishBeside(NodeId node, GlobalAddr to, RoundTripPtr ba
 Task<Status> MaxRegister::MakeWhole(RegisterOperation& operation, const RegisterRef& ref,
                                     const Tuple& m) {
   CHECK(m.has_value && !m.word.is_empty());
-  const GlobalAddr bulk = m.word.buffer(ref.addr) + kBufferBulkOffset;
-  const uint32_t bytes = ref.shape.buffer_bytes - kBufferBulkOffset;
-  const ReplicaNodes nodes = ReplicaNodes::Of(context_.view(), bulk);
+  const ValuePlace place = PlaceOfValue(ref.addr, ref.shape, m.word);
+  const ReplicaNodes nodes = ReplicaNodes::Of(context_.view(), place.addr);
   RoundTripPtr look = context_.fabric.NewRoundTrip();
   std::array<const std::byte*, kMaxReplicas> images{};
   for (int replica = 0; replica < nodes.count; ++replica) {
-    images[replica] = look->Read(context_.view().Locate(bulk, replica), bytes);
+    images[replica] = look->Read(context_.view().Locate(place.addr, replica), place.bytes);
   }
   Status status = co_await Post(context_, operation, look);
-  const Ticks ticks{ref.birth.value + m.word.time()};
   for (int replica = 0; replica < nodes.count && status.ok(); ++replica) {
     WrittenValue value;
-    if (DecodeBuffer(images[replica], bytes, ticks, &value)) continue;
+    if (DecodePlaced(ref.birth, m.word, images[replica], place.bytes, &value)) continue;
     const RoundTripPtr mend = in_n_out_.WriteBuffer(ref, nodes.node[replica], m.word, m.value);
     if (mend) status = co_await Post(context_, operation, mend);
   }
@@ -426,8 +440,9 @@ void MaxRegister::Verify(RegisterOperation& operation, const RegisterHandle& han
 
 void MaxRegister::CopyInPlace(RegisterOperation& operation, const RegisterHandle& handle,
                               const Tuple& m) {
-  if (!options_.in_place) return;
-  Start(in_n_out_.CopyInPlace(handle.ref, m.word, m.value, operation.shared_pin));
+  if (!options_.in_place || !MayCopyInPlace(handle)) return;
+  Start(in_n_out_.CopyInPlace(handle.ref, m.word, m.value, context_.view().epoch,
+                              operation.shared_pin));
 }
 
 }  // namespace onetrip

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "client_core/base/planted_bug.h"
 #include "client_core/base/status.h"
 #include "client_core/coro/sync.h"
 #include "client_core/coro/task.h"
@@ -124,7 +125,12 @@ class MaxRegister {
 
   // M.write(word as VERIFIED), in the background; see InNOut::Verify.
   void Verify(RegisterOperation& operation, const RegisterHandle& handle, const Tuple& m);
-  // The in-place copy of m, in the background; see InNOut::CopyInPlace.
+  // Returns true if the in-place area may be written over: what lies there, on the one replica that
+  // is copied to, is no longer the value of the largest word. Another view may have another one.
+  [[nodiscard]] bool MayCopyInPlace(const RegisterHandle& handle) const {
+    return handle.past_first == context_.view().epoch || Planted(Bug::kFirstCopiedOver);
+  }
+  // The in-place copy of m, in the background, if there may be one; see InNOut::CopyInPlace.
   void CopyInPlace(RegisterOperation& operation, const RegisterHandle& handle, const Tuple& m);
 
   // The largest word among the replicas that count.
@@ -198,6 +204,8 @@ class MaxRegister {
   // True if what the replicas of `call` have shown is all of that register.
   [[nodiscard]] static bool IsOf(const RegisterRef& ref, const QuorumCall& call);
   void TakeInPlace(const RegisterHandle& handle, const QuorumCall& call, Tuple* m);
+  // Remembers it if the answers of `call` say that MayCopyInPlace.
+  void NotePastFirst(RegisterHandle& handle, const QuorumCall& call);
   // The value of *m if its buffer was read beside the lanes: PROTOCOLS, "A value with no copy in
   // place".
   static void TakeBeside(const RegisterHandle& handle, const QuorumCall& call, Tuple* m);

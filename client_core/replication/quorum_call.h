@@ -74,10 +74,11 @@ struct ReplicaReply {
 struct ReplicaNodes {
   std::array<NodeId, kMaxReplicas> node;
   int count = 0;
+  Epoch epoch;  // the view's
 
   // REQUIRES: view.Contains(addr).
   static ReplicaNodes Of(const View& view, GlobalAddr addr) {
-    return {view.regions[addr.region()].nodes, view.LiveReplicas(addr)};
+    return {view.regions[addr.region()].nodes, view.LiveReplicas(addr), view.epoch};
   }
   [[nodiscard]] bool Include(NodeId one) const {
     return std::find(node.begin(), node.begin() + count, one) != node.begin() + count;

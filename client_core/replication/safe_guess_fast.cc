@@ -60,6 +60,7 @@ bool SafeGuess::ReadFast(RegisterHandle& handle, Tuple* m, const std::byte** ima
   handle.times.seen = std::max(handle.times.seen, m->word.time());
   const uint8_t own = InNOut::LaneOf(context_.membership.id, ref.shape);
   handle.lane_word = std::max(handle.lane_word, InNOut::LaneIn(ref, images[0], own));
+  if (!largest.word.is_in_register()) handle.past_first = view.epoch;
   return !LeaseRanOut();
 }
 
@@ -86,12 +87,13 @@ bool SafeGuess::WriteFast(RegisterHandle& handle, const OutBuffer& buffer,
   const int live = view.LiveReplicas(ref.addr);
   if (max_register_.HasBeside(ref, buffer.addr)) return false;
   const int in_place = InNOut::InPlaceReplica(ref.addr, live);
+  const bool copies = max_register_.MayCopyInPlace(handle);
   for (int i = 0; i < live; ++i) {
     const RemoteAddr at = view.Locate(ref.addr, i);
     RemoteAddr bulk_at;
     if (!in_n_out.Find(at.node, buffer.addr + kBufferBulkOffset, &bulk_at)) return false;
     batch->Write(bulk_at, bulk, bulk_bytes);
-    if (i == in_place) InNOut::AddInPlace(*batch, ref, at, w, value);
+    if (i == in_place && copies) InNOut::AddInPlace(*batch, ref, at, w, value);
     images[i] = batch->Read(at, ref.shape.in_place_offset());
     cas[i] = batch->Cas({at.node, at.offset + ref.shape.lane_offset(lane)}, expected.bits(),
                         posted.bits());
@@ -115,6 +117,8 @@ bool SafeGuess::WriteFast(RegisterHandle& handle, const OutBuffer& buffer,
   handle.lane_word = w.AsVerified();
   batch->ClearOps();
   in_n_out.AddVerify(*batch, ref, lane, posted);
+  if (!copies) InNOut::AddInPlace(*batch, ref, view.Locate(ref.addr, in_place), w, value);
+  handle.past_first = view.epoch;
   (void)context_.fabric.PostInline(batch);
   return true;
 }

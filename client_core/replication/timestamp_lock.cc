@@ -34,6 +34,7 @@ Task<void> TimestampLock::LockReplica(QuorumCall::Share share, RegisterRef ref, 
 Task<Result<bool>> TimestampLock::TryLock(RegisterOperation& operation,
                                           const RegisterHandle& handle, MetaWord guess,
                                           LockMode mode) {
+  CHECK(!guess.is_in_register());
   const int needed = Planted(Bug::kLockAtMinority) ? 1 : max_register_.majority(handle.ref);
   const LockWord lock({handle.ref.birth.value + guess.time()}, mode);
   QuorumCall call = max_register_.NewCall(operation, handle.ref);

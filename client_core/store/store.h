@@ -94,7 +94,8 @@ class ReadResult {
   [[nodiscard]] const RecordView& record() const { return record_; }
   // The holder that keeps the value beyond this object; null if only this object does.
   [[nodiscard]] const std::shared_ptr<LargeValue>& holder() const { return large_; }
-  // The shape of the register that holds the key; without lanes: a record does. REQUIRES: found().
+  // The shape of the register that holds the key, without buffers as long as it holds its first
+  // value; without lanes: a record does. REQUIRES: found().
   [[nodiscard]] const RegisterShape& shape() const { return shape_; }
 
  private:

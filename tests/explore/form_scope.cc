@@ -272,9 +272,32 @@ std::string FormScope::OnAccess(const AppliedAccess& access, const MemoryView& m
   return entries <= 1 ? "" : "the key has two entries";
 }
 
+// True unless the first word of the register at `addr` is the largest that the replica at node 0,
+// where values are kept, holds, and its value is not there.
+bool FormScope::HasFirstValue(const MemoryView& memory, GlobalAddr addr) const {
+  MetaWord largest;
+  for (uint32_t lane = 0; lane < plan_.shape.lanes; ++lane) {
+    const GlobalAddr at = addr + plan_.shape.lane_offset(lane);
+    largest = std::max(largest, MetaWord(memory.Word(view_->Locate(at, 0))));
+  }
+  if (!largest.is_in_register()) return true;
+  const ValuePlace place = PlaceOfValue(addr, plan_.shape, largest);
+  std::vector<uint64_t> area(place.bytes / 8);
+  for (size_t i = 0; i < area.size(); ++i) {
+    area[i] = memory.Word(view_->Locate(place.addr + 8 * i, 0));
+  }
+  WrittenValue value{};
+  return DecodePlaced({}, largest, std::as_bytes(std::span(area)).data(), place.bytes, &value);
+}
+
 std::string FormScope::OnQuiet(const MemoryView& memory, bool crashed) const {
-  if (crashed) return "";
   const std::vector<uint64_t> primary = Slots(memory, 0);
+  for (const uint64_t bits : primary) {
+    const SlotWord word(bits);
+    if (!IsEntry(word) || !word.is_register()) continue;
+    if (!HasFirstValue(memory, word.addr())) return "a register's first value is gone";
+  }
+  if (crashed) return "";
   for (int backup = 1; backup < view_->replicas; ++backup) {
     if (Slots(memory, backup) != primary) {
       return "backup " + std::to_string(backup) + " differs from the primary at quiescence";
@@ -302,7 +325,8 @@ bool FormScope::RegisterValue(const MemoryView& memory, SlotWord word, uint64_t*
     largest = std::max(largest, here);
   }
   if (holders < 2) return false;
-  const GlobalAddr digits = largest.buffer(word.addr()) + kBufferHeaderBytes + kKeyValueHeadBytes;
+  const ValuePlace place = PlaceOfValue(word.addr(), plan_.shape, largest);
+  const GlobalAddr digits = place.addr + PlacedBytes(largest, 0) + kKeyValueHeadBytes;
   const uint64_t number =
       FormWorker::NumberIn([&](uint64_t at) { return memory.Word(view_->Locate(digits + at, 0)); });
   *value = number + 1;

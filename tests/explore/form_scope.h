@@ -110,6 +110,7 @@ class FormScope final : public Scope {
   // The slots where the key may be, on one replica.
   [[nodiscard]] std::vector<uint64_t> Slots(const MemoryView& memory, int replica) const;
   [[nodiscard]] bool IsEntry(SlotWord word) const;
+  [[nodiscard]] bool HasFirstValue(const MemoryView& memory, GlobalAddr addr) const;
   [[nodiscard]] bool RegisterValue(const MemoryView& memory, SlotWord word, uint64_t* value) const;
 
   const FormOptions options_;

@@ -297,7 +297,8 @@ IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& 
             largest = std::max(largest, MetaWord(lane_bits));
           }
         }
-        picture.buffers.push_back(largest.buffer(slot.addr()));
+        ++picture.registers;
+        if (!largest.is_in_register()) picture.buffers.push_back(largest.buffer(slot.addr()));
       } else if (slot.size_class().is_root()) {
         ExtentList list;
         picture.misplaced += LoadExtentList(RecordValue(record), &list) ? 0 : 1;

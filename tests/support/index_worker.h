@@ -77,7 +77,8 @@ struct IndexPicture {
   // The memory of subtables, of records, extents and registers, and of registers that records took
   // the place of.
   std::vector<GlobalAddr> named;
-  std::vector<GlobalAddr> buffers;  // with the registers' values
+  size_t registers = 0;
+  std::vector<GlobalAddr> buffers;  // with the registers' values, but for first ones
 };
 
 // `nodes` by their numbers.

@@ -285,6 +285,9 @@ TEST(IndexGrowthTest, SplitsOfOneSubtableAreRefusedTogether) {
     if (!addr.ok()) break;
     last = addr.value();
   }
+  // Nor is there a reserve.
+  while (BlockOn(executor, worker.allocator().AllocatePinned(like_subtables, true)).ok()) {
+  }
   // Retired memory is awaited, and comes no sooner than the pin goes.
   EpochPin pin = worker.reclaimer().Pin();
   worker.allocator().Retire(last, like_subtables);

@@ -150,7 +150,8 @@ TEST_P(KvCompactionTest, WhatIsLeftOfManyClassesSharesBlocks) {
     }
   }
   const size_t now = pool.Fill(worker, "large", 20000);
-  EXPECT_GE(now * 100, fresh * 90);
+  // A register needs two places on its way.
+  EXPECT_GE(now * 100, fresh * (GetParam() == EngineKind::kSwarm ? 80 : 90));
   pool.ExpectAll(worker);
 }
 

@@ -57,7 +57,7 @@ class World {
     return LookAtIndex(cluster_);
   }
   // How many keys are registers.
-  size_t Registers() { return Look().buffers.size(); }
+  size_t Registers() { return Look().registers; }
   uint64_t OwnedBytes() {
     uint64_t bytes = 0;
     for (auto& worker : workers_) bytes += worker->kv().metrics().allocator->owned_bytes.Value();

@@ -109,7 +109,8 @@ class InNOutTest : public testing::Test {
   }
   void Verify(MetaWord word, std::string_view value) {
     BlockOn(executor_, in_n_out().Verify(ref_, kLane, word, {}));
-    BlockOn(executor_, in_n_out().CopyInPlace(ref_, word, {WorkerId{7}, BytesOf(value)}, {}));
+    BlockOn(executor_, in_n_out().CopyInPlace(ref_, word, {WorkerId{7}, BytesOf(value)},
+                                              worker_.context.view().epoch, {}));
   }
   std::string InPlace(const ReplicaReply& reply, MetaWord word) {
     WrittenValue value;

@@ -1,6 +1,7 @@
 // The reliable max register: what a majority holds is never gone back behind, and what it costs.
 #include <gtest/gtest.h>
 
+#include "client_core/base/planted_bug.h"
 #include "client_core/replication/max_register.h"
 #include "tests/support/register_fixture.h"
 
@@ -110,6 +111,89 @@ TEST_F(MaxRegisterTest, AValueInPlaceIsReadInOneRoundTripVerifiedOrNot) {
   EXPECT_TRUE(verified.m.in_place);
   EXPECT_EQ(verified.round_trips, 1U);
   EXPECT_EQ(max_register(1).widened(), 0U);
+}
+
+class FirstValueTest : public MaxRegisterTest {
+ protected:
+  // As a register is born: the first word, and its value in the in-place area, on every replica.
+  FirstValueTest() {
+    for (int replica = 0; replica < 3; ++replica) {
+      EncodeInPlace(kFirst, {WorkerId{9}, BytesOf("first")}, InPlaceArea(replica));
+      cluster_.Word(ref_.addr + ref_.shape.lane_offset(3), replica) = kFirst.bits();
+    }
+  }
+  std::byte* InPlaceArea(int replica) {
+    return cluster_.node(replica).base() + ref_.addr.offset() + ref_.shape.in_place_offset();
+  }
+  bool HoldsFirst(int replica) {
+    WrittenValue value;
+    return DecodeInPlace(InPlaceArea(replica), InPlaceBytes(ref_.shape.in_place_bytes), kFirst,
+                         &value) &&
+           TextOf(value.bytes) == "first";
+  }
+  int InPlaceReplica() const { return InNOut::InPlaceReplica(ref_.addr, 3); }
+  void Seal(int replica) {
+    cluster_.Word(ref_.addr + kSealOffset, replica) = SealWord::Frozen().bits();
+  }
+
+  static constexpr MetaWord kFirst = MetaWord::InRegister(1);
+};
+
+TEST_F(FirstValueTest, IsReadInOneRoundTripAndFromAnyReplica) {
+  Done done = Read();
+  EXPECT_EQ(done.value(), "first");
+  EXPECT_EQ(done.m.value.worker.value, 9U);
+  EXPECT_EQ(done.round_trips, 1U);
+  std::memset(InPlaceArea(InPlaceReplica()), 0, InPlaceBytes(ref_.shape.in_place_bytes));
+  done = Read(1);
+  EXPECT_EQ(done.value(), "first");
+  EXPECT_FALSE(done.m.in_place);
+}
+
+TEST_F(FirstValueTest, IsCopiedOverBehindTheFirstWriteAndAheadOfLaterOnes) {
+  EXPECT_FALSE(max_register().MayCopyInPlace(handles_[0]));
+  (void)Write(NewWord(10), "second");
+  Settle();
+  EXPECT_TRUE(max_register().MayCopyInPlace(handles_[0]));
+  for (int replica = 0; replica < 3; ++replica) {
+    EXPECT_EQ(HoldsFirst(replica), replica != InPlaceReplica()) << replica;
+  }
+  Done done = Read(1);
+  EXPECT_EQ(done.value(), "second");
+  EXPECT_TRUE(done.m.in_place);
+  EXPECT_TRUE(max_register(1).MayCopyInPlace(handles_[1])) << "a read tells, too";
+}
+
+// A write that comes behind the seals is in no majority: what they close is what was there.
+TEST_F(FirstValueTest, StaysWhereAWriteMeetsASeal) {
+  for (int replica = 0; replica < 3; ++replica) Seal(replica);
+  EXPECT_NE(Write(NewWord(10), "late").step.seal, 0U);
+  Settle();
+  for (int replica = 0; replica < 3; ++replica) EXPECT_TRUE(HoldsFirst(replica)) << replica;
+}
+
+TEST_F(FirstValueTest, PlantedBugFirstCopiedOverIsFound) {
+  for (int replica = 0; replica < 3; ++replica) Seal(replica);
+  TEST_planted_bug = Bug::kFirstCopiedOver;
+  EXPECT_NE(Write(NewWord(10), "late").step.seal, 0U);
+  Settle();
+  TEST_planted_bug = Bug::kNone;
+  EXPECT_FALSE(HoldsFirst(InPlaceReplica()));
+}
+
+TEST_F(FirstValueTest, StaysWhereTheWordDidNotArrive) {
+  cluster_.node(InPlaceReplica()).SetReachable(false);
+  (void)Write(NewWord(10), "second");
+  Settle();
+  EXPECT_TRUE(HoldsFirst(InPlaceReplica()));
+  EXPECT_FALSE(max_register().MayCopyInPlace(handles_[0]));
+}
+
+TEST_F(FirstValueTest, WhatIsKnownOfItEndsWithTheView) {
+  (void)Write(NewWord(10), "second");
+  Settle();
+  handles_[0].past_first = Epoch{cluster_.master().view()->epoch.value + 1};
+  EXPECT_FALSE(max_register().MayCopyInPlace(handles_[0]));
 }
 
 TEST_F(MaxRegisterTest, WhatOneReplicaHoldsIsAtAMajorityWithItsBytesWhenItIsReturned) {

@@ -58,7 +58,7 @@ void Drafts::AddWrites(RoundTrip& round_trip, const Draft& draft) const {
   for (int replica = 0; replica < replicas; ++replica) {
     round_trip.Write(view.Locate(draft.addr, replica), draft.record, draft.bytes);
   }
-  if (!draft.is_register) return;
+  if (!draft.has_out) return;
   const int buffers = core_.engine.Replicas(view, draft.out.addr);
   for (int replica = 0; replica < buffers; ++replica) {
     round_trip.Write(view.Locate(draft.out.addr + kBufferBulkOffset, replica), draft.out_bulk,

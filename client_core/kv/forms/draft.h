@@ -46,7 +46,9 @@ struct Draft {
   std::byte* record = nullptr;
 
   bool is_register = false;
-  // A register has the buffer of its first word, and the bytes of the bulk WRITE to it.
+  // A register whose first value does not fit into it has the buffer of that, and the bytes of the
+  // bulk WRITE to it.
+  bool has_out = false;
   OutBuffer out;
   SizeClass out_class;
   uint32_t out_bytes = 0;
@@ -74,7 +76,7 @@ class Drafts {
   void AbandonObject(const Draft& draft) {
     if (draft.addr.is_null()) return;
     core_.allocator.Retire(draft.addr, draft.size_class);
-    if (draft.is_register) core_.registers->cache.Retire(draft.out, draft.out_class);
+    if (draft.has_out) core_.registers->cache.Retire(draft.out, draft.out_class);
   }
   void Abandon(const Draft& draft) {
     AbandonObject(draft);
@@ -102,7 +104,11 @@ class Drafts {
   Task<Status> GoOnInPlace(RegisterOperation& operation, Draft* draft);
 
  private:
+  // True if the next write of a register at `addr` would find no buffers, and may have some yet.
+  bool WantsBuffersBeside(const RegisterPlan& plan, GlobalAddr addr);
+
   KvCore& core_;
+  uint64_t not_beside_until_ns_ = 0;
 };
 
 }  // namespace onetrip

@@ -10,6 +10,8 @@ namespace {
 
 // So often room is looked for elsewhere before it is waited for.
 constexpr int kGrantsBeside = 4;
+// Where there was none for the buffers of a later write no more is asked for meanwhile.
+constexpr uint64_t kNotBesideNs = 10'000'000;
 
 }  // namespace
 
@@ -20,7 +22,12 @@ void Drafts::SetDraftValue(const NewRecord& record, Draft* draft) {
   record.CopyTo(0, std::span(draft->value).subspan(sizeof(head)));
 }
 
-// Register and buffer on the same nodes.
+bool Drafts::WantsBuffersBeside(const RegisterPlan& plan, GlobalAddr addr) {
+  return !core_.allocator.HasBuffers(plan.buffer_class, addr, Allocator::kBuffersOfAWrite) &&
+         core_.context.executor.NowNs() >= not_beside_until_ns_;
+}
+
+// A register and, if its first value does not fit into it, a buffer on the same nodes.
 Task<Status> Drafts::ReserveRegister(const IndexKey& key, Draft* draft) {
   const RegisterPlan plan = PlanRegister(key.bytes.size(), draft->value.size(),
                                          core_.registers->Lanes(core_.context.options));
@@ -28,6 +35,7 @@ Task<Status> Drafts::ReserveRegister(const IndexKey& key, Draft* draft) {
   draft->shape = plan.shape;
   draft->size_class = plan.size_class;
   draft->out_class = plan.buffer_class;
+  draft->has_out = draft->value.size() > plan.shape.in_place_bytes;
   draft->addr = GlobalAddr();
   // An operation that waits for the first time holds nothing. One that waits again, since the last
   // memory that there was served for the one or for the other, keeps what it has.
@@ -45,17 +53,27 @@ Task<Status> Drafts::ReserveRegister(const IndexKey& key, Draft* draft) {
       if (!allocated.ok()) co_return allocated.status();
       addr = allocated.value();
     }
-    draft->out = core_.registers->cache.TryTake(plan.buffer_class, addr);
-    if (!draft->out.addr.is_null()) break;
+    if (draft->has_out) {
+      draft->out = core_.registers->cache.TryTake(plan.buffer_class, addr);
+      if (!draft->out.addr.is_null()) break;
+    } else if (grants == kGrantsBeside || !WantsBuffersBeside(plan, addr)) {
+      break;
+    }
     const GlobalAddr near = addr;
     if (!has_waited)
       core_.allocator.FreeUnpublished(std::exchange(addr, GlobalAddr()), plan.size_class);
     // Where it would lie there may be no room for buffers though there is elsewhere.
     if (!has_waited && grants++ < kGrantsBeside) {
-      const Status beside =
-          co_await core_.allocator.GrantBeside(plan.size_class, plan.buffer_class, near);
+      Status beside;
+      if (draft->has_out || core_.allocator.has_elsewhere()) {
+        beside = co_await core_.allocator.GrantBeside(plan.size_class, plan.buffer_class, near);
+      } else {
+        beside = co_await core_.allocator.GrantBuffers(plan.buffer_class, near);
+      }
       if (beside.ok()) continue;
+      not_beside_until_ns_ = core_.context.executor.NowNs() + kNotBesideNs;
     }
+    if (!draft->has_out) continue;
     Allocator::Holder* const idle = has_waited ? nullptr : draft->holder;
     const Status status = co_await core_.registers->cache.Refill(plan.buffer_class, near, idle);
     has_waited = true;
@@ -70,11 +88,12 @@ Task<Status> Drafts::ReserveRegister(const IndexKey& key, Draft* draft) {
 // A register with its first word, which is verified: no other worker can have written yet. All of
 // it is on all replicas before a slot names it, so that no WRITE of it comes late.
 void Drafts::EncodeRegister(const IndexKey& key, Draft* draft) {
-  draft->times = core_.registers->clock.Times(core_.registers->clock.Birth(draft->out.used));
-  const std::optional<RegisterTime> time =
-      core_.registers->clock.Guess(draft->times, draft->out.used);
+  const Ticks used = draft->has_out ? draft->out.used : Ticks();
+  draft->times = core_.registers->clock.Times(core_.registers->clock.Birth(used));
+  const std::optional<RegisterTime> time = core_.registers->clock.Guess(draft->times, used);
   CHECK(time.has_value());  // a register that is born now
-  draft->word = MetaWord(*time, draft->out.addr).AsVerified();
+  draft->word =
+      draft->has_out ? MetaWord(*time, draft->out.addr).AsVerified() : MetaWord::InRegister(*time);
   draft->out.used = Ticks{draft->times.birth.value + *time};
   draft->header = {.log_word = 0,
                    .keyspace = key.keyspace.value,
@@ -88,10 +107,11 @@ void Drafts::EncodeRegister(const IndexKey& key, Draft* draft) {
   const WrittenValue value{core_.context.membership.id,
                            std::as_bytes(std::span(draft->value.data(), draft->value.size()))};
   draft->buffer = core_.context.fabric.NewRoundTrip();
-  draft->out_bytes = BufferBulkBytes(draft->value.size());
-  draft->out_bulk = draft->buffer->Reserve(draft->out_bytes);
-  EncodeBuffer(draft->out.used, value, draft->out_bulk);
-
+  if (draft->has_out) {
+    draft->out_bytes = BufferBulkBytes(draft->value.size());
+    draft->out_bulk = draft->buffer->Reserve(draft->out_bytes);
+    EncodeBuffer(draft->out.used, value, draft->out_bulk);
+  }
   draft->bytes = draft->shape.register_bytes();
   draft->record = draft->buffer->Reserve(draft->bytes);
   std::memset(draft->record, 0, draft->bytes);
@@ -100,7 +120,7 @@ void Drafts::EncodeRegister(const IndexKey& key, Draft* draft) {
   const uint64_t word = draft->word.bits();
   const uint8_t lane = InNOut::LaneOf(core_.context.membership.id, draft->shape);
   std::memcpy(draft->record + draft->shape.lane_offset(lane), &word, sizeof(word));
-  if (draft->value.size() <= draft->shape.in_place_bytes) {
+  if (!draft->has_out) {
     EncodeInPlace(draft->word, value, draft->record + draft->shape.in_place_offset());
   }
 }

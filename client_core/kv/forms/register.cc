@@ -63,6 +63,7 @@ bool RegisterForm::FillResult(const RegisterRef& ref, Tuple& tuple, ReadResult* 
                      value.type,        nullptr};
   result->bytes_ = std::move(tuple.holder);
   result->shape_ = ref.shape;
+  if (tuple.word.is_in_register()) result->shape_.buffer_bytes = 0;
   return true;
 }
 

@@ -61,6 +61,7 @@ Task<Status> RegisterForm::NameMemory(OrphanInventory& inventory, Operation& ope
         const MetaWord named = MetaWord(bits).AsGuess();
         if (named.is_empty() || std::find(seen.begin(), seen.end(), named) != seen.end()) continue;
         seen.push_back(named);
+        if (named.is_in_register()) continue;
         const GlobalAddr buffer = named.buffer(word.addr());
         if (inventory.blocks.At(buffer) == nullptr) continue;
         found.push_back({ref, buffer_class, {buffer, Ticks{ref.birth.value + named.time()}}});

@@ -9,7 +9,7 @@ void RegisterForm::KeepRegister(const IndexKey& key, SlotWord word, const Draft&
   CachedRegister* entry = core_.registers->cache.Adopt(key, word, draft.header, draft.shape);
   entry->handle.times = draft.times;
   entry->handle.lane_word = draft.word;
-  entry->live.push_back(draft.out);
+  if (draft.has_out) entry->live.push_back(draft.out);
 }
 
 // A SET that makes a register, from one attempt to the next.

@@ -48,8 +48,8 @@ uint64_t RecordUsage(size_t key_bytes, uint64_t value_bytes) {
   return bytes;
 }
 
-// The same of a register, with the buffer of its last write. Those of other writers' earlier ones
-// come and go.
+// The same of a register, with the buffer of its last write, if that has one. Those of other
+// writers' earlier ones come and go.
 uint64_t RegisterUsage(const RegisterShape& shape) {
   return SizeClass::For(shape.register_bytes()).bytes() + shape.buffer_bytes + kSlotBytes;
 }
