@@ -29,7 +29,7 @@ struct ControlRequest {
                     // `from` is kNobody, on every replica only if they are `from`'s, or `owner`'s
                     // already
     kAllocReserve,  // as kAlloc, from the blocks, too, that the node keeps for what gives back more
-                    // than it takes
+                    // than it takes, and for a few subtables
     kAllocSparse,   // the open block of which least is used, of any class but spans and roots; none
                     // of which more than three quarters are. `size_class` says nothing
     kAllocOpen,     // an open block of any class: of the region of `block`, or of any that is given

@@ -379,6 +379,7 @@ class Index {
   Splitting splitting_;
   UnfinishedSplits unfinished_;
   std::vector<Spare> spares_;  // that may be written yet
+  bool took_of_reserve_ = false;
   // By directory entry: written whole, and it is not known whether the entry names it.
   std::map<uint32_t, GlobalAddr> in_doubt_;
 };

@@ -108,9 +108,11 @@ Task<Result<Index::Spare>> Index::TakeSpare() {
   }
   constexpr SizeClass kClass = SizeClass::For(kSubtableBytes);
   Result<GlobalAddr> start = co_await allocator_.Allocate(kClass);
-  // The key's own memory was there, in a full pool since others have left: it needs a slot, too.
-  if (start.status().code() == StatusCode::kOutOfMemory) {
+  // In a full pool, where a key's own memory was there since others have left, it still needs a
+  // slot: once, for subtables do not come back, and the reserve is for what does.
+  if (start.status().code() == StatusCode::kOutOfMemory && !took_of_reserve_) {
     start = co_await allocator_.AllocatePinned(kClass, /*may_use_reserve=*/true);
+    took_of_reserve_ = start.ok();
   }
   if (!start.ok()) co_return start.status();
   // It may stay here for long without a name, as a spare or in doubt.

@@ -45,7 +45,7 @@ Task<Status> SlotStore::ReadModifyWriteNow(Key key, Mutation& mutation,
   operation.pin = core_.reclaimer.Pin();
   Draft draft;
   draft.holder = &holder;
-  if (core_.allocator.is_lean()) {
+  if (core_.allocator.was_full()) {
     draft.in_place_until_ns =
         core_.context.executor.NowNs() + core_.context.options.memory_wait_ms * 1'000'000;
   }

@@ -96,8 +96,9 @@ class Allocator {
   // True if that has just found the pool full.
   [[nodiscard]] bool was_full() const { return shortage_.was_full(); }
 
-  // True if, since the pool was found full, no more has become free than a small part of what this
-  // worker has: changes that can do with the memory of what they change must not take any other.
+  // True if, since that has last found the pool full, no more has become free than a small part of
+  // what this worker has: changes that can do with the memory of what they change must not take any
+  // other.
   [[nodiscard]] bool is_lean() const { return was_full() || (shortage_.is_lean() && HasLittle()); }
 
   // As TryAllocate() for out-of-place buffers of the register at `near`: on its nodes, within the
@@ -118,7 +119,9 @@ class Allocator {
     return blocks_.TakeBeside(size_class, buffer_class);
   }
   // Gets a block for TryAllocateBuffer() from a memory node, if one has it free: waits for nothing.
-  Task<Status> GrantBuffers(SizeClass buffer_class, GlobalAddr near);
+  Task<Status> GrantBuffers(SizeClass buffer_class, GlobalAddr near) {
+    return grants_.Grant({.size_class = buffer_class, .near = near});
+  }
   // True if not all regions have the same nodes: there may be room elsewhere, if none is left near
   // some register.
   [[nodiscard]] bool has_elsewhere() const { return blocks_.has_elsewhere(); }

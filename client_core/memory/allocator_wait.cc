@@ -68,14 +68,6 @@ Task<Result<Allocator::Object>> Allocator::AllocateInPlaceOf(SizeClass replaced,
   co_return granted;
 }
 
-Task<Status> Allocator::GrantBuffers(SizeClass buffer_class, GlobalAddr near) {
-  const Status granted = co_await grants_.Grant({.size_class = buffer_class, .near = near});
-  // A block that serves no key yet may be given back at once if memory is short.
-  const GlobalAddr buffer = blocks_.TakeBuffer(buffer_class, near);
-  if (!buffer.is_null()) FreeUnpublished(buffer, buffer_class);
-  co_return granted;
-}
-
 Task<void> Allocator::AwaitRetired(uint64_t deadline_ns) {
   // Those of registers are retired when the others have heard of them.
   const uint64_t last = reclaimer_.current_epoch() + 2;

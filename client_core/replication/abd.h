@@ -3,7 +3,8 @@
 //
 // A writer does not guess: it reads a fresh timestamp while its value travels to its buffer, and
 // then raises the max register to a word that is VERIFIED from the start. A reader reads the max
-// register, and then the buffer that its word names: there is no in-place copy. No operation locks.
+// register, and then the buffer that its word names: there is no in-place copy, but for a
+// register's first value. No operation locks.
 //
 // Both protocols may work on one register. An ABD word is what a Safe-Guess writer that left the
 // fast path writes: VERIFIED, and above all that was at a majority when the write began. A guess

@@ -52,6 +52,14 @@ class TooLargeFor final : public Mutation {
   int applied_ = 0;
 };
 
+// Writes more than the pool holds.
+class Endless final : public Mutation {
+ public:
+  Change Apply(const RecordView* /*current*/) override {
+    return Change::Write({.gap_bytes = 4 * kShape.node_bytes});
+  }
+};
+
 class HotRecordsTest : public testing::Test {
  protected:
   HotRecordsTest() : executor_(1), cluster_(executor_.clock(), kShape) {
@@ -171,6 +179,16 @@ TEST_F(HotRecordsTest, AChangeThatDoesNotFitIsTriedOnWhatIsThere) {
   EXPECT_TRUE(BlockOn(executor_, a().kv().ReadModifyWrite({0, "k"}, change)).ok());
   EXPECT_EQ(change.applied(), 2) << "to what is remembered, and to what is there";
   EXPECT_EQ(a().Get("k"), "fits");
+}
+
+// The extents that were begun are given up, and the change is tried once more on what a search
+// finds.
+TEST_F(HotRecordsTest, AChangeForWhichThereIsNoMemoryIsRefused) {
+  MakeHot();
+  Endless endless;
+  const Status status = BlockOn(executor_, a().kv().ReadModifyWrite({0, "k"}, endless));
+  EXPECT_EQ(status.code(), StatusCode::kOutOfMemory) << status.message();
+  EXPECT_EQ(Incr(a()), 6);
 }
 
 }  // namespace

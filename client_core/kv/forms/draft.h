@@ -3,6 +3,7 @@
 #ifndef ONETRIP_CLIENT_CORE_KV_FORMS_DRAFT_H_
 #define ONETRIP_CLIENT_CORE_KV_FORMS_DRAFT_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -108,7 +109,7 @@ class Drafts {
   bool WantsBuffersBeside(const RegisterPlan& plan, GlobalAddr addr);
 
   KvCore& core_;
-  uint64_t not_beside_until_ns_ = 0;
+  std::array<uint64_t, SizeClass::kCount> not_beside_until_ns_{};  // by the buffers' class
 };
 
 }  // namespace onetrip

@@ -10,8 +10,9 @@ namespace {
 
 // So often room is looked for elsewhere before it is waited for.
 constexpr int kGrantsBeside = 4;
-// Where there was none for the buffers of a later write no more is asked for meanwhile.
-constexpr uint64_t kNotBesideNs = 10'000'000;
+// Memory for the buffers of later writes is asked for once in this time, whether there was any: a
+// block that serves no key goes back at once where memory is short.
+constexpr uint64_t kNotBesideNs = 100'000'000;
 
 }  // namespace
 
@@ -24,7 +25,7 @@ void Drafts::SetDraftValue(const NewRecord& record, Draft* draft) {
 
 bool Drafts::WantsBuffersBeside(const RegisterPlan& plan, GlobalAddr addr) {
   return !core_.allocator.HasBuffers(plan.buffer_class, addr, Allocator::kBuffersOfAWrite) &&
-         core_.context.executor.NowNs() >= not_beside_until_ns_;
+         core_.context.executor.NowNs() >= not_beside_until_ns_[plan.buffer_class.index()];
 }
 
 // A register and, if its first value does not fit into it, a buffer on the same nodes.
@@ -62,6 +63,9 @@ Task<Status> Drafts::ReserveRegister(const IndexKey& key, Draft* draft) {
     const GlobalAddr near = addr;
     if (!has_waited)
       core_.allocator.FreeUnpublished(std::exchange(addr, GlobalAddr()), plan.size_class);
+    if (!draft->has_out)
+      not_beside_until_ns_[plan.buffer_class.index()] =
+          core_.context.executor.NowNs() + kNotBesideNs;
     // Where it would lie there may be no room for buffers though there is elsewhere.
     if (!has_waited && grants++ < kGrantsBeside) {
       Status beside;
@@ -71,7 +75,6 @@ Task<Status> Drafts::ReserveRegister(const IndexKey& key, Draft* draft) {
         beside = co_await core_.allocator.GrantBuffers(plan.buffer_class, near);
       }
       if (beside.ok()) continue;
-      not_beside_until_ns_ = core_.context.executor.NowNs() + kNotBesideNs;
     }
     if (!draft->has_out) continue;
     Allocator::Holder* const idle = has_waited ? nullptr : draft->holder;

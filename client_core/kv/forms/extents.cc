@@ -188,13 +188,12 @@ Task<Status> Extents::BeginAnew(RegisterOperation& operation, Draft* draft) {
       co_await core_.context.quiesce.Wait(core_.context.executor.NowNs() + patience_ns);
   if (!released) co_return kHeld;
   operation.in_flight = Quiesce::InFlightGuard(core_.context.quiesce);
-  if (draft != nullptr) {
-    const Status reserved = co_await drafts_.Reserve(draft);
-    if (!reserved.ok()) co_return reserved;
-  }
+  Status reserved;
+  if (draft != nullptr) reserved = co_await drafts_.Reserve(draft);
+  // Also where it failed: its caller may try something else.
   const bool entered = co_await core_.EnterSlots(operation);
   operation.pin = core_.reclaimer.Pin();
-  co_return entered ? Status::Ok() : kHeld;
+  co_return entered ? reserved : kHeld;
 }
 
 Task<Status> Extents::ReadExtents(Operation& operation, const ExtentList& list, uint64_t version,

@@ -140,7 +140,10 @@ Task<Status> RecordForm::ReplaceByExtents(RegisterOperation& operation, const Ke
   operation.pin.Release();
   operation.in_flight = Quiesce::InFlightGuard();
   status = co_await extents_.WriteExtents(change.record, &draft->extents);
-  if (!status.ok()) co_return status;
+  if (!status.ok()) {
+    const Status begun = co_await extents_.BeginAnew(operation, nullptr);
+    co_return begun.ok() ? status : begun;
+  }
   drafts_.Measure(key, change.record, draft);
   status = co_await extents_.BeginAnew(operation, draft);
   if (!status.ok()) co_return status;

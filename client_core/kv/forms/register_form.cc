@@ -114,6 +114,11 @@ Task<Result<Step>> RegisterForm::Mutate(RegisterOperation& operation, const Foun
   CachedRegister* entry = Adopt(found.index_key, found.search, found.forgotten);
   if (entry == nullptr) co_return Step::kAgain;
   RegisterCache::Use use(core_.registers->cache, *entry);
+  // In one step the key would go on taking the register's memory, which the next change needs.
+  if (core_.allocator.is_lean() && draft->in_place_until_ns == 0) [[unlikely]] {
+    draft->in_place_until_ns =
+        core_.context.executor.NowNs() + core_.context.options.memory_wait_ms * 1'000'000;
+  }
   Replacement replacement{mutation};
   const std::optional<uint64_t> growth = mutation.growth();
   if (growth && draft->in_place_until_ns == 0) {
