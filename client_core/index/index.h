@@ -379,7 +379,9 @@ class Index {
   Splitting splitting_;
   UnfinishedSplits unfinished_;
   std::vector<Spare> spares_;  // that may be written yet
-  bool took_of_reserve_ = false;
+  // How often a subtable's memory was of the memory nodes' reserve; a block is ten subtables'.
+  static constexpr uint32_t kOfReserveMax = 3;
+  uint32_t of_reserve_ = 0;
   // By directory entry: written whole, and it is not known whether the entry names it.
   std::map<uint32_t, GlobalAddr> in_doubt_;
 };

@@ -109,10 +109,10 @@ Task<Result<Index::Spare>> Index::TakeSpare() {
   constexpr SizeClass kClass = SizeClass::For(kSubtableBytes);
   Result<GlobalAddr> start = co_await allocator_.Allocate(kClass);
   // In a full pool, where a key's own memory was there since others have left, it still needs a
-  // slot: once, for subtables do not come back, and the reserve is for what does.
-  if (start.status().code() == StatusCode::kOutOfMemory && !took_of_reserve_) {
+  // slot. But subtables do not come back, and the reserve is for what does.
+  if (start.status().code() == StatusCode::kOutOfMemory && of_reserve_ < kOfReserveMax) {
     start = co_await allocator_.AllocatePinned(kClass, /*may_use_reserve=*/true);
-    took_of_reserve_ = start.ok();
+    of_reserve_ += start.ok() ? 1 : 0;
   }
   if (!start.ok()) co_return start.status();
   // It may stay here for long without a name, as a spare or in doubt.

@@ -96,7 +96,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kOvertakenIsLost, "overtaken-is-lost", "repairs", 4000, 765},
     {Bug::kLanesNotNamed, "lanes-not-named", "turnover"},
     {Bug::kTakenOverAtOnce, "taken-over-at-once", "turnover"},
-    {Bug::kInheritedTwice, "inherited-twice", "growth", 4000, 271},
+    {Bug::kInheritedTwice, "inherited-twice", "growth", 4000, 6143},
     {Bug::kAcknowledgedBeforeDurable, "acknowledged-before-durable", "members"},
 };
 
