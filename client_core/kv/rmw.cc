@@ -76,7 +76,9 @@ Task<Status> SlotStore::ReadModifyWriteNow(Key key, Mutation& mutation,
     done = status.ok() && step.value() == Step::kDone;
     if (status.code() == StatusCode::kOutOfMemory) [[unlikely]]
       status = co_await drafts_.GoOnInPlace(operation, &draft);
-    if (is_hot && !status.ok() && status.code() != StatusCode::kUnknownOutcome) [[unlikely]] {
+    const bool is_over = status.ok() || status.code() == StatusCode::kUnknownOutcome ||
+                         status.code() == kHeld.code();
+    if (is_hot && !is_over) [[unlikely]] {
       // It may be one of a value that is no more.
       core_.hot.Forget(index_key.hash);
       drafts_.Abandon(draft);

@@ -34,7 +34,7 @@ class Extents {
   // Waits for it, without pin and in-flight guard. Ok: `operation` has both again, and begins anew.
   Task<Status> WaitForRoom(RegisterOperation& operation, Room* room);
   // Behind work without pin and in-flight guard; `draft`, unless null, gets its memory in between.
-  // The operation has both again, whether that was there or not.
+  // The operation has both again, whether that was there or not; but for kHeld.
   Task<Status> BeginAnew(RegisterOperation& operation, Draft* draft);
   // Retires those of a root that this worker has taken out of the index. REQUIRES: `operation` has
   // been pinned since before then: the root is still what it was.
