@@ -100,14 +100,18 @@ void OnMoveRegions(ClusterState& state, Effects& effects, StreamId stream, uint6
   Reply(effects, stream, request, StatusCode::kOk);
 }
 
-bool MovesAreWanted(const ClusterState& state) {
+bool NodesDrain(const ClusterState& state) {
   for (size_t id = 0; id < state.nodes.size(); ++id) {
-    const NodeWish wish = state.nodes[id].record.wish;
-    const bool drains =
-        wish == NodeWish::kDrain && HoldsRegion(state, NodeId{static_cast<uint16_t>(id)});
-    if (drains || wish == NodeWish::kShare) return true;
+    if (state.nodes[id].record.wish != NodeWish::kDrain) continue;
+    if (HoldsRegion(state, NodeId{static_cast<uint16_t>(id)})) return true;
   }
   return false;
+}
+
+bool MovesAreWanted(const ClusterState& state) {
+  return NodesDrain(state) ||
+         std::any_of(state.nodes.begin(), state.nodes.end(),
+                     [](const Node& node) { return node.record.wish == NodeWish::kShare; });
 }
 
 bool TakesRegions(const ClusterState& state, uint16_t id) {

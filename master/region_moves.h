@@ -11,7 +11,9 @@ namespace onetrip::master {
 // A tool says what is to become of a node's regions.
 void OnMoveRegions(ClusterState& state, Effects& effects, StreamId stream, uint64_t now_us,
                    uint64_t request, const MoveRegionsRequest& wanted);
-// True if a node drains that has regions, or is to be given its share.
+// True if a node drains that has regions.
+[[nodiscard]] bool NodesDrain(const ClusterState& state);
+// True if NodesDrain(), or a node is to be given its share.
 [[nodiscard]] bool MovesAreWanted(const ClusterState& state);
 // True if the node may be given regions of others; for that it comes into the view.
 [[nodiscard]] bool TakesRegions(const ClusterState& state, uint16_t node);

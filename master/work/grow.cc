@@ -8,6 +8,7 @@
 #include "master/emit.h"
 #include "master/holds.h"
 #include "master/records.h"
+#include "master/region_moves.h"
 
 namespace onetrip::master {
 namespace {
@@ -34,6 +35,8 @@ class Grow final : public WorkKind {
               uint64_t now_us) const override {
     state.placement_epoch = state.membership.view().epoch.value + 1;
     PauseCopies(state, hold, now_us);
+    // Asked for meanwhile: what is left there needs the room.
+    if (NodesDrain(state)) return;
     for (const RegionPlacement& region : hold.grown) {
       for (int i = 0; i < state.record.replicas; ++i) {
         // It would be missing there at once, and what was written there may be lost.

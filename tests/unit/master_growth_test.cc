@@ -287,5 +287,20 @@ TEST_F(MasterGrowthTest, WhileANodeDrainsNothingIsAdded) {
   ExpectSound();
 }
 
+// As many regions as the places of all five would have no room for what leaves the one.
+TEST_F(MasterGrowthTest, ADrainThatIsAskedForMeanwhileAddsNothing) {
+  Add(3);
+  (void)AwaitOrder();
+  bench.Ask(tool, MoveRegionsRequest{1, NodeWish::kDrain});
+  Answer(a, RepairKind::kFormatRegions);
+  EXPECT_EQ(view().regions.size(), 4U);
+  TakeOver();
+  const std::vector<RepairKind> orders = Finish();
+  const auto grown = std::find(orders.begin(), orders.end(), RepairKind::kFormatRegions);
+  EXPECT_GE(std::count(orders.begin(), grown, RepairKind::kMoveRegion), 4);
+  EXPECT_EQ(StateOf(1), "drained");
+  ExpectSound();
+}
+
 }  // namespace
 }  // namespace onetrip
