@@ -3,7 +3,8 @@
 // A worker has one Fabric and through it one ordered channel to each memory node.
 //  - READ and WRITE take any length and alignment and are not atomic: a concurrent reader may see
 //    any mixture at a grain of 8 bytes; an aligned 8-byte word is never torn.
-//  - CAS and FAA take one aligned 8-byte word and are atomic against every access to it.
+//  - CAS, FAA and MAX take one aligned 8-byte word and are atomic against every access to it. A
+//    backend may lack MAX: has_max().
 //  - Operations on one channel take effect in order; nothing orders two channels.
 //  - A node that is lost fails the operations on it: they may have taken effect, whole or in part,
 //    now or later. Operations refused before they were sent surely have not.
@@ -112,9 +113,12 @@ class Fabric {
   [[nodiscard]] const LeaseGuard& lease() const { return lease_; }
   // Operations always complete inside Submit.
   [[nodiscard]] bool completes_inline() const { return inline_; }
+  // MAX may be posted. The same for all of a process's life.
+  [[nodiscard]] bool has_max() const { return has_max_; }
 
  protected:
-  Fabric(const Clock& clock, bool completes_inline) : clock_(clock), inline_(completes_inline) {}
+  Fabric(const Clock& clock, bool completes_inline, bool has_max = true)
+      : clock_(clock), inline_(completes_inline), has_max_(has_max) {}
 
   // Posts every operation. Returns true if all nodes have answered already (`waiter` is then not
   // resumed), else resumes `waiter` later, keeping a reference of its own until then.
@@ -125,6 +129,7 @@ class Fabric {
   RoundTripPool pool_;
   LeaseGuard lease_;
   bool inline_ = false;
+  bool has_max_ = true;
 };
 
 }  // namespace onetrip

@@ -105,6 +105,16 @@ void ExecuteOp(FabricOp& op, std::byte* base) {
       op.result =
           __atomic_fetch_add(reinterpret_cast<uint64_t*>(remote), op.operand, __ATOMIC_SEQ_CST);
       break;
+    case FabricOpKind::kMax: {
+      auto* word = reinterpret_cast<uint64_t*>(remote);
+      uint64_t found = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+      while (TakesMax(found, op.operand) &&
+             !__atomic_compare_exchange_n(word, &found, op.operand, false, __ATOMIC_SEQ_CST,
+                                          __ATOMIC_SEQ_CST)) {
+      }
+      op.result = found;
+      break;
+    }
   }
   op.ok = true;
 }

@@ -19,7 +19,7 @@ namespace onetrip {
 // aligned. Safe against overflow.
 constexpr bool InBounds(const FabricOp& op, uint64_t memory_bytes) {
   if (op.bytes > memory_bytes || op.offset > memory_bytes - op.bytes) return false;
-  const bool is_word = op.kind == FabricOpKind::kCas || op.kind == FabricOpKind::kFaa;
+  const bool is_word = op.kind != FabricOpKind::kRead && op.kind != FabricOpKind::kWrite;
   return !is_word || (op.bytes == 8 && op.offset % 8 == 0);
 }
 

@@ -17,11 +17,19 @@
 #include <vector>
 
 #include "client_core/base/check.h"
+#include "client_core/base/planted_bug.h"
 #include "client_core/layout/types.h"
 
 namespace onetrip {
 
-enum class FabricOpKind : uint8_t { kRead, kWrite, kCas, kFaa };
+enum class FabricOpKind : uint8_t { kRead, kWrite, kCas, kFaa, kMax };
+
+// MAX replaces the word if this is true. The two lowest bits of the operand do not count: a
+// register keeps notes on the word there, which do not order it.
+inline constexpr uint64_t kMaxNoteBits = 3;
+inline bool TakesMax(uint64_t word, uint64_t operand) {
+  return word < (operand & ~kMaxNoteBits) || Planted(Bug::kMaxSetsBack);
+}
 
 struct FabricOp {
   FabricOpKind kind = FabricOpKind::kRead;
@@ -31,8 +39,13 @@ struct FabricOp {
   uint64_t offset = 0;
   std::byte* local = nullptr;  // READ: where to; WRITE: where from
   uint64_t expected = 0;       // CAS
-  uint64_t operand = 0;        // CAS: desired; FAA: addend
-  uint64_t result = 0;         // CAS, FAA: the word before
+  uint64_t operand = 0;        // CAS, MAX: desired; FAA: addend
+  uint64_t result = 0;         // CAS, FAA, MAX: the word before
+
+  // Returns true if the CAS or MAX has replaced the word. REQUIRES: ok.
+  [[nodiscard]] bool took() const {
+    return kind == FabricOpKind::kMax ? TakesMax(result, operand) : result == expected;
+  }
 };
 
 class RoundTripPool;
@@ -60,6 +73,9 @@ class RoundTrip {
   // CAS on an aligned word; the word found is op(returned index).result.
   size_t Cas(RemoteAddr at, uint64_t expected, uint64_t desired);
   size_t Faa(RemoteAddr at, uint64_t addend);
+  // MAX on an aligned word, where the fabric has it: TakesMax. The word found is
+  // op(returned index).result.
+  size_t Max(RemoteAddr at, uint64_t desired);
 
   // Arena bytes for the caller to fill, 8-byte aligned, uninitialised.
   std::byte* Reserve(size_t bytes);
@@ -215,6 +231,12 @@ inline size_t RoundTrip::Cas(RemoteAddr at, uint64_t expected, uint64_t desired)
 inline size_t RoundTrip::Faa(RemoteAddr at, uint64_t addend) {
   FabricOp& op = Add(FabricOpKind::kFaa, at, sizeof(uint64_t));
   op.operand = addend;
+  return op_count_ - 1;
+}
+
+inline size_t RoundTrip::Max(RemoteAddr at, uint64_t desired) {
+  FabricOp& op = Add(FabricOpKind::kMax, at, sizeof(uint64_t));
+  op.operand = desired;
   return op_count_ - 1;
 }
 

@@ -80,7 +80,8 @@ SimFabric::SimFabric(Executor& worker, const std::vector<MemoryEndpoint*>& endpo
 
 SimFabric::SimFabric(Executor& worker, SimNetwork* own_network, SimNetwork* shared_network,
                      SimExecutor* inline_world)
-    : Fabric(worker.clock(), inline_world != nullptr),
+    : Fabric(worker.clock(), inline_world != nullptr,
+             (own_network != nullptr ? own_network : shared_network)->options().has_max),
       worker_(worker),
       inline_world_(inline_world),
       own_network_(own_network),

@@ -37,14 +37,16 @@ struct SimFabricOptions {
   // posted meanwhile fails unsent. 0: it is reached at once.
   uint64_t open_ns_max = 0;
 
+  bool has_max = true;
+
   // The options below model a real network more closely; their defaults add nothing.
   // A worker's core hands one node after the other its part of a batch, this long for each.
   uint64_t post_ns = 0;
   // Picoseconds that a byte of a WRITE adds on its way to the node, and one of a READ on its way
   // back.
   uint64_t byte_ps = 0;
-  // An answer that brings something from memory (READ, CAS, FAA) leaves this much later than one
-  // that only confirms WRITEs.
+  // An answer that brings something from memory (READ, CAS, FAA, MAX) leaves this much later than
+  // one that only confirms WRITEs.
   uint64_t fetch_ns = 0;
 };
 

@@ -17,7 +17,8 @@ static_assert(RoundTrip::kMaxOps <= 255, "a cursor counts operations in a byte")
 static_assert(static_cast<int>(FabricOpKind::kRead) == static_cast<int>(TcpOpKind::kRead) &&
                   static_cast<int>(FabricOpKind::kWrite) == static_cast<int>(TcpOpKind::kWrite) &&
                   static_cast<int>(FabricOpKind::kCas) == static_cast<int>(TcpOpKind::kCas) &&
-                  static_cast<int>(FabricOpKind::kFaa) == static_cast<int>(TcpOpKind::kFaa),
+                  static_cast<int>(FabricOpKind::kFaa) == static_cast<int>(TcpOpKind::kFaa) &&
+                  static_cast<int>(FabricOpKind::kMax) == static_cast<int>(TcpOpKind::kMax),
               "an operation keeps its number on the wire");
 
 TcpOp OnWire(const FabricOp& op, uint32_t from_byte, uint32_t bytes) {

@@ -264,8 +264,9 @@ struct RegisterShape {
   }
   friend constexpr bool operator==(const RegisterShape&, const RegisterShape&) = default;
 };
-static_assert(RegisterShape{.in_place_bytes = 72, .key_bytes = 16}.register_bytes() == 192,
-              "a key of 16 bytes and a value of 64 with its 8 take the class of 192");
+static_assert(RegisterShape{.lanes = 1, .in_place_bytes = 72, .key_bytes = 16}.register_bytes() ==
+                  168,
+              "a key of 16 bytes and a value of 64 with its 8 take the class of 176");
 
 // The smallest class for a buffer of values up to `value_bytes` that lies on multiples of 32.
 constexpr SizeClass BufferClass(uint64_t value_bytes) {

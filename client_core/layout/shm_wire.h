@@ -83,7 +83,7 @@ inline constexpr uint64_t kImageSumsMax =
 // ---- Frames
 
 inline constexpr uint64_t kShmMagic = 0x0a4d485350495254;  // "TRIPSHM\n"
-inline constexpr uint16_t kShmVersion = 4;
+inline constexpr uint16_t kShmVersion = 5;
 inline constexpr size_t kShmFrameBytes = 64;
 
 enum class ShmFrameKind : uint8_t {

@@ -57,7 +57,7 @@ const char* TcpErrorText(TcpError error) {
       "a frame's checksum is wrong",
       "a frame is missing, repeated or of another connection",
       "an address lies outside the node's memory",
-      "a CAS or FAA is not aligned to 8 bytes",
+      "a CAS, FAA or MAX is not aligned to 8 bytes",
       "the worker has connected anew",
       "the worker was fenced",
       "the memory node is stopping",
@@ -92,7 +92,7 @@ std::byte* EncodeTcpOp(const TcpOp& op, std::byte* to) {
   to = Store(op.bytes, to);
   to = Store(static_cast<uint32_t>(op.kind), to);
   if (op.kind == TcpOpKind::kCas) to = Store(op.expected, to);
-  if (op.kind == TcpOpKind::kCas || op.kind == TcpOpKind::kFaa) to = Store(op.operand, to);
+  if (IsOnWord(op.kind)) to = Store(op.operand, to);
   return to;
 }
 
@@ -103,12 +103,12 @@ TcpError DecodeTcpOps(std::span<const std::byte> body, size_t count, TcpOp* ops)
   for (size_t i = 0; i < count; ++i) {
     if (left < kTcpDescriptorBytes) return TcpError::kMalformed;
     const auto kind = Load<uint32_t>(at + 12);
-    if (kind > static_cast<uint32_t>(TcpOpKind::kFaa)) return TcpError::kMalformed;
+    if (kind > static_cast<uint32_t>(TcpOpKind::kMax)) return TcpError::kMalformed;
     TcpOp& op = ops[i];
     op.kind = static_cast<TcpOpKind>(kind);
     op.offset = Load<uint64_t>(at);
     op.bytes = Load<uint32_t>(at + 8);
-    const bool is_word = op.kind == TcpOpKind::kCas || op.kind == TcpOpKind::kFaa;
+    const bool is_word = IsOnWord(op.kind);
     if (is_word && op.bytes != 8) return TcpError::kMalformed;
     const size_t op_bytes = TcpRequestBytes(op.kind, op.bytes);
     if (left < op_bytes) return TcpError::kMalformed;

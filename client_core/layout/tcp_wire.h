@@ -33,7 +33,7 @@ enum class TcpError : uint8_t {
   kChecksum,     // bytes were changed under way
   kSequence,     // a frame is missing, repeated or of another connection
   kOutOfBounds,  // an address outside the node's memory
-  kMisaligned,   // CAS or FAA off its alignment
+  kMisaligned,   // CAS, FAA or MAX off its alignment
   kSuperseded,   // the worker has connected anew
   kFenced,       // the worker was expelled
   kStopping,     // the node ends
@@ -56,18 +56,22 @@ inline constexpr size_t kTcpHeaderBytes = sizeof(TcpFrameHeader);
 inline constexpr size_t kTcpFrameBytesMax = kTcpHeaderBytes + kTcpBodyBytesMax;
 
 // One operation as it travels. A request body is a row of them: a descriptor, then what CAS (16
-// bytes), FAA (8) or WRITE (its bytes) need. A reply body holds what READ (its bytes), CAS and FAA
-// (8) give.
-enum class TcpOpKind : uint8_t { kRead, kWrite, kCas, kFaa };
+// bytes), FAA and MAX (8) or WRITE (its bytes) need. A reply body holds what READ (its bytes), CAS,
+// FAA and MAX (8) give.
+enum class TcpOpKind : uint8_t { kRead, kWrite, kCas, kFaa, kMax };
 struct TcpOp {
   TcpOpKind kind = TcpOpKind::kRead;
   uint32_t bytes = 0;
   uint64_t offset = 0;
   uint64_t expected = 0;            // CAS
-  uint64_t operand = 0;             // CAS: desired; FAA: addend
+  uint64_t operand = 0;             // CAS, MAX: desired; FAA: addend
   const std::byte* data = nullptr;  // WRITE: its bytes, within the frame
 };
 inline constexpr size_t kTcpDescriptorBytes = 16;
+// Takes one word, and gives what it was.
+constexpr bool IsOnWord(TcpOpKind kind) {
+  return kind != TcpOpKind::kRead && kind != TcpOpKind::kWrite;
+}
 
 // Bytes of a request body that the operation takes, a WRITE's own included.
 constexpr size_t TcpRequestBytes(TcpOpKind kind, uint32_t bytes) {
@@ -77,6 +81,7 @@ constexpr size_t TcpRequestBytes(TcpOpKind kind, uint32_t bytes) {
     case TcpOpKind::kCas:
       return kTcpDescriptorBytes + 16;
     case TcpOpKind::kFaa:
+    case TcpOpKind::kMax:
       return kTcpDescriptorBytes + 8;
     case TcpOpKind::kRead:
       break;
@@ -137,7 +142,7 @@ TcpError DecodeTcpFrame(std::span<const std::byte> bytes, uint64_t sequence, Tcp
 // ---- Handshake: worker HELLO, node CHALLENGE, worker PROOF, node VERDICT
 
 inline constexpr uint64_t kTcpMagic = 0x0a50435450495254;  // "TRIPTCP\n"
-inline constexpr uint16_t kTcpVersion = 4;
+inline constexpr uint16_t kTcpVersion = 5;
 
 enum class TcpMessage : uint8_t { kHello = 1, kChallenge = 2, kProof = 3, kVerdict = 4 };
 

@@ -20,8 +20,9 @@ class RoomToMove {
  public:
   // The first class that is too large for an object of `size_class` to be moved to.
   static uint8_t WidenedEnd(SizeClass size_class) {
-    constexpr uint8_t kClassesMax = 8;  // up to four times as large
-    return std::min<uint8_t>(size_class.index() + kClassesMax + 1, SizeClass::kSlabClasses);
+    constexpr uint64_t kTimesMax = 4;  // as large
+    const SizeClass largest = SizeClass::For(kTimesMax * size_class.bytes());
+    return std::min<uint8_t>(largest.index() + 1, SizeClass::kSlabClasses);
   }
 
   void Add(SizeClass size_class, size_t objects) { free_[size_class.index()] += objects; }

@@ -51,7 +51,7 @@ struct DataPathOptions {
   // Groups that a split moves at the same time: 2 or more; divides their number. Only tests have
   // fewer.
   uint32_t split_groups_at_once = 64;
-  uint32_t register_lanes = 4;  // in registers that it creates
+  uint32_t register_lanes = 1;  // in registers that it creates
   // The age, in ticks, at which a register takes no further write. Only tests make it smaller.
   RegisterTime register_time_end = kRegisterTimeEnd;
   // Values longer than this are kept in extents, each with `extent_bytes` of them. Only tests make

@@ -66,7 +66,7 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
     // The lanes first: a reader of the word in its lane finds there all that is looked at here.
     const bool reads = attempt == 0 && write.read_lanes;
     const std::byte* image = reads ? batch->Read(at, ref.shape.in_place_offset()) : nullptr;
-    const size_t cas = batch->Cas(lane, expected.bits(), write.word.bits());
+    const size_t max = AddMax(*batch, lane, expected, write.word);
     const uint64_t* seal = batch->ReadWord(Plus(at, kSealOffset));
     const Status status = co_await context_.fabric.Post(batch);
     ++reply.round_trips;
@@ -78,9 +78,9 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
       if (share.seen().foreign) break;
       lanes = LookAtLanes(ref, image);
     }
-    const MetaWord found(batch->op(cas).result);
+    const MetaWord found(batch->op(max).result);
     ReplicaSeen seen = share.seen();
-    const MaxNext next = SeeMax({write.word, expected, found, write.lane, *seal},
+    const MaxNext next = SeeMax({write.word, found, batch->op(max).took(), write.lane, *seal},
                                 write.read_lanes ? &lanes : nullptr, write.earlier, &seen);
     if (next == MaxNext::kFail) break;
     if (next == MaxNext::kReport) {
@@ -266,8 +266,8 @@ EarlierLook InNOut::LookBack(const RegisterRef& ref, RoundTrip& batch, NodeId no
   for (const FabricOp& op : batch.ops()) {
     if (op.node != node) continue;
     look.posted = true;
-    if (op.kind == FabricOpKind::kCas) {
-      look.took = op.ok && op.result == op.expected;
+    if (op.kind == FabricOpKind::kCas || op.kind == FabricOpKind::kMax) {
+      look.took = op.ok && op.took();
       look.lost = !op.ok;
     }
     // The seal is the only other READ.

@@ -1,8 +1,9 @@
 // In-n-Out: a large max register on one memory node, one round trip to write, mostly one to read
 // (SWARM 4.3, 4.4).
 //
-// Out of place: a write puts its bytes into a buffer of its own and then raises a lane (CAS
-// chain) to the word that names it; the channel's order makes the bytes be there before the word.
+// Out of place: a write puts its bytes into a buffer of its own and then raises a lane to the word
+// that names it (by one MAX where the fabric has it, else by a chain of CASes; then writers spread
+// over several lanes); the channel's order makes the bytes be there before the word.
 // The first word's value came with the register, on all replicas, and lies in the in-place area.
 // In place: one replica of a register also holds a copy of the latest value, written ahead of its
 // word, without locks; it is believed only if it is of the largest word and its hash matches. It
@@ -56,7 +57,7 @@ struct RegisterRef {
 struct RegisterHandle {
   RegisterRef ref;
   RegisterTimes times;
-  MetaWord lane_word;    // the worker's lane is thought to hold it on all replicas
+  MetaWord lane_word;    // the lane that the worker writes is thought to hold it on all replicas
   MetaWord fetched;      // the word whose value the last read found only in its buffer
   bool writing = false;  // Safe-Guess allows one write in flight per worker and register
   // The number of further reads that ask all replicas at once: one has lately met a guess.
@@ -76,7 +77,7 @@ struct RegisterHandle {
 // One MAX of a lane.
 struct LaneWrite {
   MetaWord word;
-  MetaWord expected;  // the lane is thought to hold it; anything from `word` on counts as 0
+  MetaWord expected;  // a CAS: the lane is thought to hold it; from `word` on it counts as 0
   uint8_t lane = 0;
   bool read_lanes = false;   // READ header and lanes first
   EarlierLook earlier = {};  // with `read_lanes`: counts where that has put the word there
@@ -151,6 +152,13 @@ class InNOut {
   // `known_in`: as of RegisterHandle::past_first.
   Task<void> CopyInPlace(RegisterRef ref, MetaWord word, WrittenValue value, Epoch known_in,
                          SharedPin pin);
+
+  // Adds to `batch` the MAX of a lane at `at`, which a CAS expects to hold `expected`. Returns the
+  // operation's index.
+  size_t AddMax(RoundTrip& batch, RemoteAddr at, MetaWord expected, MetaWord word) const {
+    if (context_.fabric.has_max()) return batch.Max(at, word.bits());
+    return batch.Cas(at, expected.bits(), word.bits());
+  }
 
   // Add to `batch` the operations of Verify, and of CopyInPlace for the replica at `at`.
   void AddVerify(RoundTrip& batch, const RegisterRef& ref, uint8_t lane, MetaWord word);

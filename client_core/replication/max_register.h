@@ -90,8 +90,8 @@ class MaxRegister {
     return std::max(handle.lane_word, handle.fetched);
   }
 
-  // Header and lanes at one replica, of which `handle` remembers what makes the next write's CAS
-  // succeed at once, and its guess stand.
+  // Header and lanes at one replica, of which `handle` remembers what makes the next write's
+  // guess stand, and its CAS succeed at once where the fabric has no MAX.
   void NoteLanes(RegisterHandle& handle, const std::byte* image);
 
   // M.write(word, value) to all replicas, done at a majority. `call` is new, and holds what each

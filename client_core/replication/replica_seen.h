@@ -24,7 +24,7 @@ struct ReplicaSeen {
   uint8_t lane = 0;      // where `largest` is
   bool foreign = false;  // the header is another register's
   // A write that looks at the lanes: it put the word there itself, and when it looked, ahead of its
-  // CAS, there was no seal and nothing larger.
+  // MAX, there was no seal and nothing larger.
   bool firsthand = false;
   // A read that looks twice: what is the largest was so still in a READ that began after the first.
   bool steady = false;

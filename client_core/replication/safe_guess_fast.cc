@@ -83,7 +83,7 @@ bool SafeGuess::WriteFast(RegisterHandle& handle, const OutBuffer& buffer,
   EncodeBuffer({ref.birth.value + *time}, value, bulk);
   std::array<const std::byte*, kMaxReplicas> images;
   std::array<const uint64_t*, kMaxReplicas> seals;
-  std::array<size_t, kMaxReplicas> cas;
+  std::array<size_t, kMaxReplicas> max;
   const int live = view.LiveReplicas(ref.addr);
   if (max_register_.HasBeside(ref, buffer.addr)) return false;
   const int in_place = InNOut::InPlaceReplica(ref.addr, live);
@@ -95,8 +95,8 @@ bool SafeGuess::WriteFast(RegisterHandle& handle, const OutBuffer& buffer,
     batch->Write(bulk_at, bulk, bulk_bytes);
     if (i == in_place && copies) InNOut::AddInPlace(*batch, ref, at, w, value);
     images[i] = batch->Read(at, ref.shape.in_place_offset());
-    cas[i] = batch->Cas({at.node, at.offset + ref.shape.lane_offset(lane)}, expected.bits(),
-                        posted.bits());
+    max[i] = in_n_out.AddMax(*batch, {at.node, at.offset + ref.shape.lane_offset(lane)}, expected,
+                             posted);
     seals[i] = batch->ReadWord({at.node, at.offset + kSealOffset});
   }
   outcome->begun = batch;
@@ -106,9 +106,10 @@ bool SafeGuess::WriteFast(RegisterHandle& handle, const OutBuffer& buffer,
   for (int i = 0; i < live; ++i) {
     if (!InNOut::IsOf(ref, images[i])) return false;
     const LanesLook lanes = InNOut::LookAtLanes(ref, images[i]);
-    const MetaWord found(batch->op(cas[i]).result);
+    const FabricOp& op = batch->op(max[i]);
     ReplicaSeen seen;
-    const MaxNext next = SeeMax({posted, expected, found, lane, *seals[i]}, &lanes, {}, &seen);
+    const MaxNext next =
+        SeeMax({posted, MetaWord(op.result), op.took(), lane, *seals[i]}, &lanes, {}, &seen);
     const bool is_firsthand = seen.firsthand || Planted(Bug::kInlineWriteOverLarger);
     if (next != MaxNext::kReport || !seen.counts() || !is_firsthand) return false;
   }

@@ -28,25 +28,26 @@ struct EarlierLook {
   MetaWord largest;
 };
 
-// One look at a replica's lanes, ahead of the CAS.
+// One look at a replica's lanes, ahead of the MAX.
 struct LanesLook {
   MetaWord largest;
   uint8_t lane = 0;
   bool open = false;  // no seal
 };
 
-// One round trip of MAX: CAS of `lane` from `expected` to `word`, then READ of the seal.
+// One round trip of MAX: of `lane` to `word`, which it found to hold `found`, by the fabric's MAX
+// or by a CAS, then READ of the seal.
 struct MaxLook {
   MetaWord word;
-  MetaWord expected;
   MetaWord found;
+  bool took = false;  // `word` is there in its place
   uint8_t lane = 0;
   uint64_t seal = 0;
 };
 
 enum class MaxNext : uint8_t {
   kReport,  // the replica counts, or is sealed
-  kAgain,   // with `found` as expected
+  kAgain,   // a CAS expected another word: again, with `found` as expected
   kFail,    // it is not known what the replica holds of the write
 };
 
@@ -54,7 +55,7 @@ enum class MaxNext : uint8_t {
 // what it says of other things.
 inline MaxNext SeeMax(const MaxLook& look, const LanesLook* lanes, const EarlierLook& earlier,
                       ReplicaSeen* seen) {
-  const bool took = look.found == look.expected;
+  const bool took = look.took;
   if (!took && look.found.AsGuess() < look.word.AsGuess()) return MaxNext::kAgain;
   // Put there by this very write, perhaps overtaken in its lane since: what has come after it is
   // not to be looked at.

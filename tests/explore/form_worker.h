@@ -25,7 +25,7 @@ class FormWorker {
  public:
   // All numbers are so long, that records and registers have one class of memory each.
   static constexpr uint64_t kDigits = 24;
-  static constexpr uint32_t kLanes = 2;
+  static constexpr uint32_t kLanes = 1;
 
   // `seat` below kClientsMax is a client's; that of kClientsMax came before them.
   FormWorker(ExploreExecutor& executor, ExploreFabric& fabric, std::shared_ptr<const View> view,

@@ -57,6 +57,25 @@ TEST(ExploreGuessTwoClients, WriteAndReadBesideWriteWithinSomePreemptions) {
   ExpectHoldsWithin(ScopeOf({"WW", "R"}, kNoFaults), Bound(0));
 }
 
+// As users run it: the fabric's own MAX, and one lane.
+TEST(ExploreGuessTwoClients, HoldOnOneLaneByMax) {
+  const auto by_max = [](const Programs& programs, Scope::Faults faults = {}, Skews skew_us = {}) {
+    return GuessScope(
+        {.programs = programs, .skew_us = skew_us, .faults = faults, .has_max = true, .lanes = 1});
+  };
+  for (const Scope::Faults faults : {kNoFaults, kWorkerCrash, kNodeCrash}) {
+    ExpectHolds(by_max({"W", "R"}, faults));
+  }
+  ExpectHolds(by_max({"W", "RR"}));
+  for (const Skews skew_us : {Skews{}, Skews{0, 30}, Skews{30, 0}}) {
+    ExpectHoldsWithin(by_max({"W", "W"}, kNoFaults, skew_us), Bound(1));
+    ExpectHoldsWithin(by_max({"W", "W"}, kWorkerCrash, skew_us), Bound(0));
+    ExpectHoldsWithin(by_max({"W", "W"}, kNodeCrash, skew_us), Bound(0));
+    ExpectHoldsWithin(by_max({"WR", "W"}, kNoFaults, skew_us), Bound(0));
+    ExpectHoldsWithin(by_max({"W", "W", "R"}, kNoFaults, skew_us), Bound(0));
+  }
+}
+
 // Copies of four words, read while they are written; and reads that ask the third replica at any
 // moment.
 TEST(ExploreGuessTwoClients, CopiesInPlaceAndWideningWithinSomePreemptions) {

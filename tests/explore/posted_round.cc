@@ -76,9 +76,7 @@ PostedRound PostedRound::From(RoundTrip& round_trip, size_t client, CellTable& c
       access.kind = op.kind;
       access.cell = cells.Touch({op.node, op.offset + word * kWordBytes}, client, op.kind);
       if (op.kind == FabricOpKind::kCas) access.expected = op.expected;
-      if (op.kind == FabricOpKind::kCas || op.kind == FabricOpKind::kFaa) {
-        access.operand = op.operand;
-      }
+      if (op.kind != FabricOpKind::kRead) access.operand = op.operand;
       if (op.kind == FabricOpKind::kWrite) {
         std::memcpy(&access.operand, op.local + word * kWordBytes, kWordBytes);
         access.is_unnoticed = cells.scope().IsUnnoticed(cells.cell(access.cell).at, access.operand);

@@ -96,7 +96,7 @@ struct Access {
   uint16_t cell = 0;
   uint16_t result = 0;  // where the word that was found goes; not for WRITE
   uint64_t expected = 0;
-  uint64_t operand = 0;  // CAS: desired; FAA: addend; WRITE: the word
+  uint64_t operand = 0;  // CAS, MAX: desired; FAA: addend; WRITE: the word
 };
 
 struct PostedRound {

@@ -73,6 +73,10 @@ class ScratchMemory {
             op.result = word;
             words_[KeyOf(here)] = word + op.operand;
             break;
+          case FabricOpKind::kMax:
+            op.result = word;
+            if (TakesMax(word, op.operand)) words_[KeyOf(here)] = op.operand;
+            break;
         }
       }
     }

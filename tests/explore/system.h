@@ -138,7 +138,7 @@ class System {
   bool Take(SystemState* state, size_t c, const ClientInput& input);
   bool Returned(SystemState* state, size_t c, size_t op, const OpResult& result);
   void AddRest(const SystemState& state, size_t c, Fingerprint* fingerprint) const;
-  // The words found by CAS and FAA.
+  // The words found by CAS, FAA and MAX.
   void AddFound(const SystemState& state, size_t c, size_t flight, size_t found_at,
                 Fingerprint* fingerprint) const;
   void CrashWorker(SystemState* state, size_t c);

@@ -51,6 +51,9 @@ bool System::ApplyAccess(SystemState* state, size_t c, size_t flight, size_t nod
     case FabricOpKind::kFaa:
       word += access.operand;
       break;
+    case FabricOpKind::kMax:
+      if (TakesMax(before, access.operand)) word = access.operand;
+      break;
   }
   if (word != before && cell.slot >= 0) state->SetWord(cell.slot, word);
   // The dead learn nothing.
@@ -60,7 +63,7 @@ bool System::ApplyAccess(SystemState* state, size_t c, size_t flight, size_t nod
         is_moot ? cell.initial : before;
   }
   if (trace_ != nullptr) {
-    static constexpr const char* kNames[] = {"READ", "WRITE", "CAS", "FAA"};
+    static constexpr const char* kNames[] = {"READ", "WRITE", "CAS", "FAA", "MAX"};
     std::string line = Who(c) + (state->clients[c].dead ? " (dead)" : "") + " at node " +
                        std::to_string(node) + ": " + kNames[static_cast<size_t>(access.kind)] +
                        " " + scope_.CellName(cell.at);

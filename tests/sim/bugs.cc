@@ -1,5 +1,8 @@
 #include "tests/sim/bugs.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace onetrip {
 namespace {
 
@@ -45,6 +48,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kHotBelieved, "hot-believed", "calm"},
     {Bug::kHotLoserDone, "hot-loser-done", "small", 4000, 81},
     {Bug::kSealNotRead, "seal-not-read", "small"},
+    {Bug::kMaxSetsBack, "max-sets-back", "small"},
     {Bug::kReadBesideOfAny, "read-beside-of-any", "twins"},
     {Bug::kAbdStaleTimestamp, "abd-stale-timestamp", "small"},
     {Bug::kLanesBeforeSeal, "lanes-before-seal", "tight"},
@@ -73,7 +77,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kOpenedWithoutBits, "opened-without-bits", "scarce"},
     {Bug::kOpenedStillAllocates, "opened-still-allocates", "scarce"},
     {Bug::kOpenIsOrphan, "open-is-orphan", "scarce", 4000, 89},
-    {Bug::kNotLetGo, "not-let-go", "storm", 4000, 78},
+    {Bug::kNotLetGo, "not-let-go", "scarce", 4000, 240},
     {Bug::kOwnBuffersLost, "own-buffers-lost", "scarce", 4000, 51},
     {Bug::kAccountedAtOnce, "accounted-at-once", "scarce", 4000, 145},
     {Bug::kMovedFreedAtOnce, "moved-freed-at-once", "scarce", 4000, 18},
@@ -102,7 +106,19 @@ constexpr PlantedBug kBugs[] = {
 
 }  // namespace
 
+Plan PlantedBug::MakePlan(const Scenario& in, uint64_t seed) const {
+  Plan plan = in.make(seed);
+  if (inline_agents) plan.inline_agents = ~uint32_t{0};
+  return plan;
+}
+
 std::span<const PlantedBug> PlantedBugs() { return kBugs; }
+
+const PlantedBug* FindPlantedBug(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kBugs), std::end(kBugs),
+                                   [name](const PlantedBug& known) { return known.name == name; });
+  return found == std::end(kBugs) ? nullptr : found;
+}
 
 bool PlantBug(std::string_view name) {
 #ifdef ONETRIP_PLANTED_BUGS
@@ -110,9 +126,8 @@ bool PlantBug(std::string_view name) {
     TEST_planted_bug = Bug::kNone;
     return true;
   }
-  for (const PlantedBug& known : kBugs) {
-    if (known.name != name) continue;
-    TEST_planted_bug = known.bug;
+  if (const PlantedBug* bug = FindPlantedBug(name); bug != nullptr) {
+    TEST_planted_bug = bug->bug;
     return true;
   }
 #else

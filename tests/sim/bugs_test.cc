@@ -17,19 +17,17 @@ namespace {
 // Ordinary runs take up to 12 million.
 constexpr RunOptions kRunOptions = {.steps_max = 20'000'000};
 
-// Tries seed after seed until a run fails; false if none does. Prints the seed that did. All agents
-// are over a network, or all are on the memory nodes' host, as the bug says. In a child process,
-// since a bug may end in a CHECK as well as in a report.
+// Tries seed after seed until a run fails; false if none does. Prints the seed that did. In a
+// child process, since a bug may end in a CHECK as well as in a report.
 bool Finds(const PlantedBug& bug) {
   const pid_t child = fork();
   if (child == 0) {
     PlantBug(bug.name);
     const Scenario* scenario = FindScenario(bug.scenario);
     for (uint64_t seed = bug.first_seed; seed < bug.first_seed + bug.seeds; ++seed) {
-      Plan plan = scenario->make(seed);
-      if (bug.inline_agents) plan.inline_agents = ~uint32_t{0};
-      const Report report = bug.scenario == "small" ? RunSmallPrograms(seed, 200, kRunOptions)
-                                                    : RunPlan(plan, kRunOptions);
+      const Report report = bug.scenario == "small"
+                                ? RunSmallPrograms(seed, 200, kRunOptions)
+                                : RunPlan(bug.MakePlan(*scenario, seed), kRunOptions);
       if (report.ok()) continue;
       fprintf(stderr, "seed %llu: %s\n", static_cast<unsigned long long>(seed),
               report.failure.c_str());

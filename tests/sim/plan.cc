@@ -66,6 +66,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("step_ns", plan.fabric.step_ns);
   visit("failure_ns", plan.fabric.failure_ns);
   visit("open_ns_max", plan.fabric.open_ns_max);
+  visit("has_max", plan.fabric.has_max);
   visit("wait_polls_max", plan.data_path.wait_polls_max);
   visit("wait_timer_us", plan.data_path.wait_timer_us);
   visit("wait_timer_max_us", plan.data_path.wait_timer_max_us);
@@ -122,6 +123,11 @@ template <typename Number>
 bool ParseNumber(std::string_view text, Number* number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
   return error == std::errc() && end == text.data() + text.size();
+}
+
+bool ParseNumber(std::string_view text, bool* flag) {
+  *flag = text == "1";
+  return *flag || text == "0";
 }
 
 bool ParseSetting(std::string_view name, std::string_view value, Plan* plan) {

@@ -46,8 +46,9 @@ Programs MakePrograms(Rng& rng, bool recycles) {
   return programs;
 }
 
-SimFabricOptions MakeNetwork(Rng& rng) {
+SimFabricOptions MakeNetwork(Rng& rng, uint64_t seed) {
   SimFabricOptions options;
+  options.has_max = seed % 3 != 0;
   options.latency_min_ns = 100 + rng.Below(700);
   options.latency_max_ns = options.latency_min_ns + rng.Below(3) * 1000;
   constexpr std::array<uint32_t, 4> kTails{0, 50, 200, 400};
@@ -119,7 +120,7 @@ class RegisterWorld {
         cluster_(cluster),
         world_(rng_.Next()),
         gate_(world_),
-        network_(world_, cluster.endpoints(), MakeNetwork(rng_)) {}
+        network_(world_, cluster.endpoints(), MakeNetwork(rng_, seed)) {}
 
   RegisterReport Run();
 
@@ -456,6 +457,7 @@ constexpr RegisterBug kRegisterBugs[] = {
     {Bug::kInPlaceHashWithoutWord, "in_place_hash_without_word", RegisterProtocol::kSafeGuess,
      175'500},
     {Bug::kFirstWordPlain, "first_word_plain"},
+    {Bug::kMaxSetsBack, "max_sets_back"},
     {Bug::kLockAtMinority, "lock_at_minority"},
     {Bug::kNoWriteLock, "no_write_lock"},
     {Bug::kNoReaderLock, "no_reader_lock"},

@@ -459,6 +459,9 @@ Plan Scenario::Make(uint64_t seed) const {
   Plan plan = make(seed);
   Rng rng(seed * 0x9e3779b97f4a7c15ULL + 0x696e6c696e65ULL);
   if (rng.Below(4) == 0) plan.inline_agents = 1 + static_cast<uint32_t>(rng.Below(255));
+  plan.fabric.has_max = rng.Below(4) != 0;
+  // As agents make them.
+  if (plan.fabric.has_max && rng.Below(4) != 0) plan.data_path.register_lanes = 1;
   return plan;
 }
 

@@ -132,7 +132,8 @@ int RunPlanFile(const Flags& flags) {
 }
 
 Plan PlanOf(const Flags& flags, const Scenario& scenario, uint64_t seed) {
-  Plan plan = scenario.Make(seed);
+  const PlantedBug* const bug = FindPlantedBug(flags.bug);
+  Plan plan = bug == nullptr ? scenario.Make(seed) : bug->MakePlan(scenario, seed);
   if (flags.inline_agents >= 0) plan.inline_agents = static_cast<uint32_t>(flags.inline_agents);
   return plan;
 }

@@ -37,6 +37,9 @@ std::string Describe(const FabricOp& op) {
              (op.result == op.expected ? "" : " FAILED, found " + Hex(op.result));
     case FabricOpKind::kFaa:
       return "FAA" + at + " + " + Hex(op.operand) + " was " + Hex(op.result);
+    case FabricOpKind::kMax:
+      return "MAX" + at + " to " + Hex(op.operand) + (op.took() ? " was " : " STAYS ") +
+             Hex(op.result);
   }
   return {};
 }

@@ -1,8 +1,11 @@
 // Every fabric backend provides order, atomicity, transfers of any length and alignment.
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <set>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "client_core/base/rng.h"
 #include "tests/support/fabric_backends.h"
@@ -67,6 +70,12 @@ TEST_P(FabricTest, RandomBatchesEqualASequentialExecution) {
           const std::byte* from = Filled(*rt, bytes, rng.Next());
           rt->Write({to, offset}, from, static_cast<uint32_t>(bytes));
           std::copy_n(from, bytes, at);
+        } else if (rng.Below(3) == 0) {
+          // Around the word that is there: one of its four forms, or another word.
+          const uint64_t desired =
+              rng.Below(2) == 0 ? (word & ~kMaxNoteBits) + rng.Below(12) - 4 : rng.Next();
+          rt->Max({to, offset}, desired);
+          if (word < desired - desired % 4) std::memcpy(at, &desired, 8);
         } else if (rng.Below(2) == 0) {
           const uint64_t addend = rng.Next();
           rt->Faa({to, offset}, addend);
@@ -168,6 +177,50 @@ void ExpectEveryNumberOnce(const std::vector<std::vector<uint64_t>>& seen, uint6
   EXPECT_EQ(*numbers.rbegin(), count - 1);
 }
 
+using Steps = std::vector<std::pair<uint64_t, uint64_t>>;
+
+// Raises a word by MAX to every number that is `first` modulo `fabrics`, from the last two bits
+// on, and notes what it replaced and by what.
+Task<void> Raise(Fabric* fabric, uint64_t first, uint64_t fabrics, uint64_t rounds, Steps* steps) {
+  for (uint64_t i = 0; i < rounds; ++i) {
+    RoundTripPtr rt = fabric->NewRoundTrip();
+    const uint64_t desired = 4 * (1 + first + fabrics * i) + i % 4;
+    rt->Max({NodeId{1}, 16}, desired);
+    EXPECT_TRUE((co_await fabric->Post(rt)).ok());
+    if (rt->op(0).took()) steps->emplace_back(rt->op(0).result, desired);
+  }
+}
+
+// Returns where the steps lead that begin at 0, each where another one has ended.
+uint64_t EndOf(const std::vector<Steps>& steps) {
+  std::map<uint64_t, uint64_t> chain;
+  for (const Steps& some : steps) {
+    for (const auto& [from, to] : some) EXPECT_TRUE(chain.emplace(from, to).second) << from;
+  }
+  uint64_t word = 0;
+  for (const auto& [from, to] : chain) {
+    EXPECT_EQ(from, word);
+    word = to;
+  }
+  return word;
+}
+
+TEST_P(FabricTest, AMaxReplacesEveryWordOnce) {
+  constexpr uint64_t kFabrics = 6;
+  constexpr uint64_t kRounds = 100;
+  std::vector<std::unique_ptr<Fabric>> fabrics;
+  std::vector<Steps> steps(kFabrics);
+  std::vector<Task<void>> tasks;
+  for (uint64_t i = 0; i < kFabrics; ++i) {
+    fabrics.push_back(NewFabric());
+    tasks.push_back(Raise(fabrics.back().get(), i, kFabrics, kRounds, &steps[i]));
+  }
+  RunAll(std::move(tasks));
+  const uint64_t end = EndOf(steps);
+  EXPECT_EQ(end / 4, kFabrics * kRounds);
+  EXPECT_EQ(node(1).word(16), end);
+}
+
 TEST_P(FabricTest, IncrementsOverSeveralChannelsAddUp) {
   constexpr int kFabrics = 6;
   constexpr int kRounds = 100;
@@ -202,6 +255,26 @@ TEST_P(FabricTest, IncrementsOverSeveralThreadsAddUp) {
   const auto sum = kThreads * static_cast<uint64_t>(rounds);
   ExpectEveryNumberOnce(seen, sum);
   EXPECT_EQ(node(1).word(24), sum);
+}
+
+TEST_P(FabricTest, AMaxOfOneOfSeveralThreadsReplacesEveryWordOnce) {
+  if (!GetParam().threads) GTEST_SKIP() << "one executor runs all of this backend's workers";
+  constexpr uint64_t kThreads = 4;
+  const auto rounds = static_cast<uint64_t>(std::max(1, Scaled(50'000) / GetParam().slowness));
+  std::vector<Steps> steps(kThreads);
+  std::vector<std::thread> threads;
+  threads.reserve(kThreads);
+  for (uint64_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back([this, i, rounds, &steps] {
+      const auto world = GetParam().make(i);
+      const auto fabric = world->NewFabric(endpoints());
+      BlockOn(world->executor(), Raise(fabric.get(), i, kThreads, rounds, &steps[i]));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const uint64_t end = EndOf(steps);
+  EXPECT_EQ(end / 4, kThreads * rounds);
+  EXPECT_EQ(node(1).word(16), end);
 }
 
 TEST_P(FabricTest, LargeAndUnalignedTransfersTouchTheirBytesOnly) {

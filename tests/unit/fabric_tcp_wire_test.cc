@@ -31,9 +31,8 @@ Batch RandomBatch(Rng& rng, uint32_t bytes_max) {
   batch.payloads.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     TcpOp op;
-    op.kind = static_cast<TcpOpKind>(rng.Below(4));
-    const bool is_word = op.kind == TcpOpKind::kCas || op.kind == TcpOpKind::kFaa;
-    op.bytes = is_word ? 8 : static_cast<uint32_t>(rng.Below(bytes_max));
+    op.kind = static_cast<TcpOpKind>(rng.Below(5));
+    op.bytes = IsOnWord(op.kind) ? 8 : static_cast<uint32_t>(rng.Below(bytes_max));
     op.offset = rng.Next();
     op.expected = rng.Next();
     op.operand = rng.Next();
@@ -77,7 +76,7 @@ void ExpectEqual(const Batch& batch, std::span<const TcpOp> decoded) {
     if (was.kind == TcpOpKind::kCas) {
       ASSERT_EQ(is.expected, was.expected);
     }
-    if (was.kind == TcpOpKind::kCas || was.kind == TcpOpKind::kFaa) {
+    if (IsOnWord(was.kind)) {
       ASSERT_EQ(is.operand, was.operand);
     }
     if (was.kind == TcpOpKind::kWrite && was.bytes != 0) {

@@ -330,7 +330,7 @@ TEST_P(KvInPlaceTest, SeveralKeysAreWrittenAllOrNone) {
   }
   ExpectAll();
   // Where there is room for them, others fill it once it is set aside.
-  for (int i = 0; i < 3000 && !model_.empty(); ++i) {
+  for (int i = 0; i < 4000 && !model_.empty(); ++i) {
     ASSERT_TRUE(worker.Delete(model_.rbegin()->first));
     model_.erase(model_.rbegin()->first);
   }

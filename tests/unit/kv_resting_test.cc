@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client_core/base/rng.h"
+#include "client_core/fabric/shm.h"
 #include "client_core/kv/core/resting_registers.h"
 #include "tests/support/test_cluster.h"
 
@@ -96,10 +97,15 @@ DataPathOptions Options() {
 class KvRestingTest : public testing::Test {
  protected:
   TestWorker& AddWorker() {
-    workers_.push_back(std::make_unique<TestWorker>(
-        cluster_, executor_,
-        std::make_unique<SimFabric>(executor_, cluster_.endpoints(), SimFabricOptions()),
-        EngineKind::kSwarm, Options()));
+    return Add(std::make_unique<SimFabric>(executor_, cluster_.endpoints(), SimFabricOptions()));
+  }
+  // Its operations complete inline: registers that it makes rest at once.
+  TestWorker& AddInlineWorker() {
+    return Add(std::make_unique<ShmFabric>(executor_.clock(), cluster_.endpoints()));
+  }
+  TestWorker& Add(std::unique_ptr<Fabric> fabric) {
+    workers_.push_back(std::make_unique<TestWorker>(cluster_, executor_, std::move(fabric),
+                                                    EngineKind::kSwarm, Options()));
     workers_.back()->Start();
     return *workers_.back();
   }
@@ -154,6 +160,49 @@ TEST_F(KvRestingTest, WhatIsDeletedLeavesNothing) {
   const uint64_t before = LiveBytes();
   for (int round = 0; round < 3; ++round) make_and_delete();
   EXPECT_EQ(LiveBytes(), before);
+}
+
+TEST_F(KvRestingTest, ANewRegisterIsKnownWithoutAnEntry) {
+  TestWorker& a = AddInlineWorker();
+  TestWorker& b = AddInlineWorker();
+  StoreMetrics& metrics = a.kv().metrics();
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(a.Set(KeyOf(i), "v" + KeyOf(i)).ok());
+    metrics.get_round_trips.Reset();
+    metrics.set_round_trips.Reset();
+    // More uses than wake it.
+    for (int use = 0; use < 12; ++use) {
+      for (int i = 0; i < kKeys; ++i) ASSERT_EQ(a.Get(KeyOf(i)), "v" + KeyOf(i));
+    }
+    EXPECT_EQ(metrics.get_round_trips.Sum(), uint64_t{12} * kKeys);
+    for (int use = 0; use < 12; ++use) {
+      for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(a.Set(KeyOf(i), "w" + KeyOf(i)).ok());
+    }
+    EXPECT_EQ(metrics.set_round_trips.Sum(), uint64_t{12} * kKeys);
+    for (int i = 0; i < kKeys; ++i) ASSERT_EQ(b.Get(KeyOf(i)), "w" + KeyOf(i));
+    for (int i = 0; i < kKeys; ++i) ASSERT_TRUE((i % 2 == 0 ? a : b).Delete(KeyOf(i)));
+    for (int i = 0; i < kKeys; ++i) ASSERT_EQ(a.Get(KeyOf(i)), "(nil)");
+    Settle();
+  }
+}
+
+// A buffer whose word another worker's has overtaken goes back with the next read that sees it,
+// whether the register rests or not.
+TEST_F(KvRestingTest, AReadGivesBackWhatAnotherHasOvertaken) {
+  TestWorker& a = AddWorker();
+  TestWorker& b = AddWorker();
+  const auto set_all = [](TestWorker& worker, const std::string& value) {
+    for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(worker.Set(KeyOf(i), value + KeyOf(i)).ok());
+  };
+  set_all(a, "v");
+  set_all(a, "w");
+  const uint64_t one_buffer_each = LiveBytes();
+  set_all(b, "x");
+  EXPECT_GT(LiveBytes(), one_buffer_each);
+  for (int i = 0; i < kKeys; ++i) ASSERT_EQ(a.Get(KeyOf(i)), "x" + KeyOf(i));
+  EXPECT_EQ(LiveBytes(), one_buffer_each);
+  for (int i = 0; i < kKeys; ++i) ASSERT_EQ(b.Get(KeyOf(i)), "x" + KeyOf(i));
+  EXPECT_EQ(LiveBytes(), one_buffer_each) << "those of the words that are there stay";
 }
 
 // The second key of two that have the same hash is not there, whatever is known of the first.

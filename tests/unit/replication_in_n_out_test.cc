@@ -68,10 +68,11 @@ class InNOutTest : public testing::Test {
  protected:
   static constexpr uint8_t kLane = 1;
 
-  InNOutTest()
+  // By a chain of CASes, unless the fabric has MAX.
+  explicit InNOutTest(bool has_max = false)
       : cluster_(3, size_t{64} * 1024),
         executor_(1),
-        network_(executor_, cluster_.endpoints(), SimFabricOptions{.step_ns = 5}),
+        network_(executor_, cluster_.endpoints(), {.step_ns = 5, .has_max = has_max}),
         worker_(executor_, network_, cluster_.master(), 1),
         ref_(cluster_.CreateRegister({}, /*incarnation=*/0, Ticks{1'000'000})) {}
 
@@ -170,6 +171,48 @@ TEST_F(InNOutTest, MaxRetriesFromASmallerWordAndStopsAtALargerOne) {
   EXPECT_EQ(overtaken.own_lane, second);
   EXPECT_EQ(overtaken.largest, second);
   EXPECT_EQ(cluster_.Lane(ref_, 0, kLane), second);
+}
+
+class InNOutMaxTest : public InNOutTest {
+ protected:
+  InNOutMaxTest() : InNOutTest(/*has_max=*/true) {}
+};
+
+TEST_F(InNOutMaxTest, AWriteTakesOneRoundTripWhateverItsLaneHolds) {
+  const MetaWord first = NewWord(10);
+  const MetaWord second = NewWord(20);
+  EXPECT_EQ(Write(first, MetaWord(), "one").round_trips, 1U);
+  const Answer again = Write(second, MetaWord(), "two", /*read_lanes=*/true);
+  EXPECT_EQ(again.state, State::kCounted);
+  EXPECT_EQ(again.round_trips, 1U);
+  EXPECT_TRUE(again.firsthand);
+  EXPECT_EQ(again.own_lane, second);
+  EXPECT_EQ(cluster_.Lane(ref_, 0, kLane), second);
+
+  const Answer overtaken = Write(NewWord(15), MetaWord(), "late", /*read_lanes=*/true);
+  EXPECT_EQ(overtaken.state, State::kCounted);
+  EXPECT_EQ(overtaken.round_trips, 1U);
+  EXPECT_FALSE(overtaken.firsthand);
+  EXPECT_EQ(overtaken.own_lane, second);
+  EXPECT_EQ(overtaken.largest, second);
+  EXPECT_EQ(cluster_.Lane(ref_, 0, kLane), second);
+}
+
+// PROTOCOLS, "A guess that is everywhere": a reader has written the guess back before its writer
+// came there.
+TEST_F(InNOutMaxTest, AWordThatIsThereKeepsItsForm) {
+  const MetaWord word = NewWord(10);
+  for (const MetaWord there : {word, word.AsFirsthand(), word.AsVerified()}) {
+    for (const MetaWord posted : {word, word.AsFirsthand(), word.AsVerified()}) {
+      cluster_.Word(ref_.addr + ref_.shape.lane_offset(kLane), 0) = there.bits();
+      const Answer reply = Write(posted, MetaWord(), "value", /*read_lanes=*/true);
+      EXPECT_EQ(reply.state, State::kCounted);
+      EXPECT_EQ(reply.round_trips, 1U);
+      EXPECT_FALSE(reply.firsthand);
+      EXPECT_EQ(reply.own_lane, there);
+      EXPECT_EQ(cluster_.Lane(ref_, 0, kLane), there);
+    }
+  }
 }
 
 TEST_F(InNOutTest, ALaneNeverDecreasesWhateverTheCacheSays) {

@@ -476,8 +476,8 @@ void OvertakeBetweenBatches(uint32_t lane) {
                  cluster.node(replica).base() + word.buffer(ref.addr).offset() + kBufferBulkOffset);
     cluster.Word(ref.addr + ref.shape.lane_offset(at_lane), replica) = word.bits();
   };
-  // One replica's lane is not as expected, so the write gives up after its guess is at the others.
-  plant(2, 1, {1, cluster.NewBuffer(ref.shape).addr}, "old");
+  // One replica is sealed, so the write gives up after its guess is at the others.
+  cluster.Seal(ref, 2) = SealWord::Frozen().bits();
   const WriteBuffers buffers = cluster.NewBuffers(ref.shape);
   WriteOutcome outcome;
   ASSERT_FALSE(worker.safe_guess.WriteFast(handle, buffers.guess, BytesOf("mine"), &outcome));

@@ -53,9 +53,14 @@ void ForEveryLook(Visit visit) {
       for (const uint64_t seal : {uint64_t{0}, uint64_t{7}}) {
         for (const MetaWord largest : Words()) {
           for (const bool open : {false, true}) {
-            const MaxLook look{kWritten, expected, found, /*lane=*/0, seal};
             const LanesLook lanes{largest, /*lane=*/1, open};
-            for (const EarlierLook& earlier : earliers) visit(look, lanes, earlier);
+            const MaxLook by_cas{kWritten, found, found == expected, /*lane=*/0, seal};
+            const MaxLook by_max{kWritten, found, TakesMax(found.bits(), kWritten.bits()),
+                                 /*lane=*/0, seal};
+            for (const EarlierLook& earlier : earliers) {
+              visit(by_cas, lanes, earlier);
+              visit(by_max, lanes, earlier);
+            }
           }
         }
       }
@@ -73,11 +78,21 @@ TEST(WriteRulesTest, ACasNeverSetsALaneBack) {
   }
 }
 
+// The fabric's MAX does at once all that one CAS of the chain does after another.
+TEST(WriteRulesTest, AMaxTakesALaneThatHoldsASmallerWordInWhateverForm) {
+  for (const MetaWord found : Words()) {
+    for (const MetaWord word : Words()) {
+      if (word.is_empty()) continue;
+      EXPECT_EQ(TakesMax(found.bits(), word.bits()), found.AsGuess() < word.AsGuess());
+    }
+  }
+}
+
 TEST(WriteRulesTest, MaxGoesOnUntilItsLaneHoldsTheWordOrALargerOne) {
   ForEveryLook([](const MaxLook& look, const LanesLook& lanes, const EarlierLook& earlier) {
     ReplicaSeen seen;
     const MaxNext next = SeeMax(look, &lanes, earlier, &seen);
-    const bool took = look.found == look.expected;
+    const bool took = look.took;
     const bool is_below = look.found.AsGuess() < kWritten.AsGuess();
     ASSERT_EQ(next == MaxNext::kAgain, !took && is_below);
     if (next != MaxNext::kReport) return;
@@ -93,7 +108,7 @@ TEST(WriteRulesTest, AReplicaIsFirsthandIfTheWriterPutItsWordThereOverNothingLar
   ForEveryLook([&](const MaxLook& look, const LanesLook& lanes, const EarlierLook& earlier) {
     ReplicaSeen seen;
     if (SeeMax(look, &lanes, earlier, &seen) != MaxNext::kReport) return;
-    const bool took = look.found == look.expected;
+    const bool took = look.took;
     if (took) {
       ASSERT_EQ(seen.firsthand, lanes.open && lanes.largest < kWritten);
     } else if (seen.firsthand) {
@@ -113,7 +128,7 @@ TEST(WriteRulesTest, AnEarlierBatchOfWhichNothingIsKnownMakesAReplicaFail) {
   ForEveryLook([](const MaxLook& look, const LanesLook& lanes, const EarlierLook& earlier) {
     ReplicaSeen seen;
     const MaxNext next = SeeMax(look, &lanes, earlier, &seen);
-    const bool took = look.found == look.expected;
+    const bool took = look.took;
     if (took || next == MaxNext::kAgain) return;
     const bool put_there = earlier.took || (earlier.posted && look.found == kWritten);
     const bool is_unknown = put_there ? !earlier.known : earlier.lost;
@@ -124,7 +139,7 @@ TEST(WriteRulesTest, AnEarlierBatchOfWhichNothingIsKnownMakesAReplicaFail) {
 TEST(WriteRulesTest, WithoutALookAtTheLanesNothingIsFirsthand) {
   for (const MetaWord found : Words()) {
     ReplicaSeen seen;
-    const MaxLook look{kWritten, MetaWord(), found, 0, 0};
+    const MaxLook look{kWritten, found, found.is_empty(), 0, 0};
     if (SeeMax(look, nullptr, {}, &seen) != MaxNext::kReport) continue;
     EXPECT_FALSE(seen.firsthand);
   }
@@ -190,7 +205,7 @@ TEST(WriteRulesTest, AGuessThatIsHinderedIsFirsthandEverywhereToNobody) {
 // done, the other one takes for done, too, with the same end.
 TEST(WriteRulesTest, AWriteThatIsFirsthandOnAllReplicasStands) {
   ReplicaSeen one;
-  const MaxLook look{kWritten, MetaWord(), MetaWord(), 0, 0};
+  const MaxLook look{kWritten, MetaWord(), /*took=*/true, 0, 0};
   const LanesLook lanes{GuessOf(1).AsVerified(), 1, /*open=*/true};
   ASSERT_EQ(SeeMax(look, &lanes, {}, &one), MaxNext::kReport);
   ASSERT_TRUE(one.counts() && one.firsthand);

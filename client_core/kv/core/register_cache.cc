@@ -60,10 +60,28 @@ CachedRegister* RegisterCache::Adopt(const IndexKey& key, SlotWord word,
   return entry;
 }
 
+bool RegisterCache::AdoptResting(const IndexKey& key, SlotWord word, const RegisterHeader& header,
+                                 const RegisterShape& shape, MetaWord lane_word) {
+  const uint64_t addr = word.addr().bits();
+  if (ring_.size() < entries_max_ / kShareOfNew || !resting_.HasRoom() || by_addr_.Contains(addr) ||
+      kept_.Contains(addr) || resting_.FindAt(word.addr()) != nullptr ||
+      table_.Find(key.hash) != nullptr) {
+    return false;
+  }
+  return resting_.Put({.hash = key.hash,
+                       .word = word,
+                       .incarnation = header.incarnation,
+                       .birth = Ticks{header.birth_ticks},
+                       .lane_word = lane_word,
+                       .key_bytes = static_cast<uint16_t>(shape.key_bytes),
+                       .doubts = doubts_,
+                       .lanes = static_cast<uint8_t>(shape.lanes),
+                       .buffer_class = header.buffer_class});
+}
+
 CachedRegister* RegisterCache::MakeEntry(const IndexKey& key, SlotWord word, const RegisterRef& ref,
                                          SizeClass buffer_class) {
-  const bool has_room = ring_.size() < entries_max_ && entries_.HasRoom();
-  if (!has_room) MakeRoom();
+  if (!HasRoom()) MakeRoom();
   CachedRegister* entry = entries_.New(key, word, ref, buffer_class, clock_, context_.executor);
   entry->position = static_cast<uint32_t>(ring_.size());
   ring_.push_back(entry);
@@ -164,10 +182,11 @@ bool RegisterCache::Rest(const CachedRegister& entry) {
   if (entry.live.size() > 1) return false;
   if (resting.live) {
     const OutBuffer& buffer = entry.live.front();
-    if (handle.lane_word.is_empty() || buffer.addr != resting.buffer() ||
-        buffer.used != resting.written()) {
-      return false;
-    }
+    const uint64_t time = buffer.used.value - resting.birth.value;
+    if (time == 0 || time >= kRegisterTimeEnd) return false;
+    // Another worker's word may be in the lane by now.
+    const MetaWord own(static_cast<RegisterTime>(time), buffer.addr);
+    if (own != handle.lane_word.AsGuess()) resting.lane_word = own;
   }
   return resting_.Put(resting);
 }

@@ -124,6 +124,13 @@ class RegisterCache final : public RegisterListener {
   void NoteWritten(RestingRegister* resting, MetaWord word);
   // The entry, not proven, of what FindResting() finds; others may have to make room for it.
   CachedRegister* Wake(const IndexKey& key);
+  // A register that rests, and has `key`, was used: it is waked after some uses more, unless
+  // another would have to make room. To wake it costs as much as several reads.
+  void NoteUse(RestingRegister* resting, const IndexKey& key) {
+    if (++resting->uses < kUsesToWake) return;
+    resting->uses = 0;
+    if (HasRoom()) Wake(key)->Prove(key);
+  }
   // The entry of a key of that hash, which the caller compares with what it reads; or null.
   CachedRegister* FindByHash(KeyHash hash) {
     RegisterPlace* place = table_.Find(hash);
@@ -142,6 +149,11 @@ class RegisterCache final : public RegisterListener {
   // The entry of the register that `word` names, whose shape and header are given, made if need be.
   CachedRegister* Adopt(const IndexKey& key, SlotWord word, const RegisterHeader& header,
                         const RegisterShape& shape);
+
+  // Takes note of a register that this worker has just made, whose first value names no buffer: it
+  // rests until it is used. False: Adopt it, also as long as there is ample room.
+  bool AdoptResting(const IndexKey& key, SlotWord word, const RegisterHeader& header,
+                    const RegisterShape& shape, MetaWord lane_word);
 
   // RegisterListener. What this worker's words named is retired.
   void Forget(GlobalAddr addr) override;
@@ -176,6 +188,14 @@ class RegisterCache final : public RegisterListener {
   // Retires what words of `entry` until `now` named, for a larger one is at a majority.
   void RetireLive(CachedRegister& entry, Ticks now) {
     RetireUntil(now, entry.buffer_class, &entry.live);
+  }
+  // A read has found `word` to be the largest at a majority.
+  void NoteRead(CachedRegister& entry, MetaWord word) {
+    if (entry.live.empty()) return;
+    RetireLive(entry, Ticks{entry.handle.ref.birth.value + word.time() - 1});
+  }
+  void NoteRead(RestingRegister* resting, MetaWord word) {
+    if (resting->live && resting->lane_word.time() < word.time()) RetireLive(resting);
   }
   // The same of the register, if it is known, for words before `now`, of which larger ones are in
   // every quorum.
@@ -252,6 +272,10 @@ class RegisterCache final : public RegisterListener {
 
  private:
   friend class Use;
+  static constexpr uint8_t kUsesToWake = 8;
+  // New registers are entries until those fill this part of their room.
+  static constexpr uint64_t kShareOfNew = 16;
+
   struct Kept {
     LiveBuffers live;
     SizeClass buffer_class;
@@ -282,6 +306,7 @@ class RegisterCache final : public RegisterListener {
   [[nodiscard]] RegisterPlace PlaceOf(CachedRegister* entry) const;
   [[nodiscard]] RegisterPlace PlaceOf(KeyHash hash, const RegisterRef& ref) const;
   void RetireUntil(Ticks now, SizeClass buffer_class, LiveBuffers* live);
+  [[nodiscard]] bool HasRoom() { return ring_.size() < entries_max_ && entries_.HasRoom(); }
   void Remove(CachedRegister* entry);
   void Destroy(CachedRegister* entry);
   void MakeRoom();

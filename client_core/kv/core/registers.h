@@ -50,7 +50,7 @@ struct Registers {
     return by_abd ? abd.Write(operation, handle, buffers, value, outcome)
                   : safe_guess.Write(operation, handle, buffers, value, outcome);
   }
-  // DM-ABD lacks lanes that writers spread over.
+  // DM-ABD has one.
   [[nodiscard]] uint32_t Lanes(const DataPathOptions& options) const {
     return by_abd ? 1 : options.register_lanes;
   }

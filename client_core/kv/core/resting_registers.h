@@ -33,6 +33,7 @@ struct RestingRegister {
   uint8_t buffer_class = 0;
   bool live : 1 = false;    // the buffer of `lane_word` is this worker's to give back
   bool unseen : 1 = false;  // as of CachedRegister
+  uint8_t uses = 0;         // since it began to rest
 
   [[nodiscard]] GlobalAddr addr() const { return word.addr(); }
   // REQUIRES: live.
@@ -81,6 +82,7 @@ class RestingRegisters {
     RestingRegister& resting = Place(place);
     return resting.word.bits() == 0 ? nullptr : &resting;
   }
+  [[nodiscard]] bool HasRoom() const { return size() < max_; }
   [[nodiscard]] size_t size() const { return places_ - free_.size(); }
 
  private:

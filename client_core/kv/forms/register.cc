@@ -72,6 +72,7 @@ bool RegisterForm::GetFast(Key* key, ReadResult* result) {
   CachedRegister* entry = core_.registers->cache.FindByHash(index_key.hash);
   if (entry == nullptr) return GetRestingFast(index_key, result);
   const RegisterRef& ref = entry->handle.ref;
+  const MetaWord known = entry->handle.lane_word;
   Tuple m;
   const std::byte* image = nullptr;
   if (!core_.registers->safe_guess.ReadFast(entry->handle, &m, &image) ||
@@ -80,13 +81,17 @@ bool RegisterForm::GetFast(Key* key, ReadResult* result) {
     return false;
   }
   entry->Prove(index_key);
+  // Another worker has written: what this one keeps there for readers is in the entry's further
+  // lines.
+  if (m.word.AsGuess() != known.AsGuess()) [[unlikely]] {
+    core_.registers->cache.NoteRead(*entry, m.word);
+  }
   core_.metrics.get_round_trips.Record(1);
   return true;
 }
 
-// It goes on resting: to wake it costs more than the read.
 bool RegisterForm::GetRestingFast(const IndexKey& key, ReadResult* result) {
-  const RestingRegister* const resting = core_.registers->cache.FindResting(key);
+  RestingRegister* const resting = core_.registers->cache.FindResting(key);
   if (resting == nullptr) return false;
   RegisterHandle handle = core_.registers->cache.HandleOf(*resting);
   Tuple m;
@@ -96,6 +101,8 @@ bool RegisterForm::GetRestingFast(const IndexKey& key, ReadResult* result) {
       !FillResult(handle.ref, m, result)) {
     return false;
   }
+  core_.registers->cache.NoteRead(resting, m.word);
+  core_.registers->cache.NoteUse(resting, key);
   core_.metrics.get_round_trips.Record(1);
   return true;
 }
@@ -174,6 +181,7 @@ bool RegisterForm::SetRestingFast(const IndexKey& key, const NewRecord& record, 
     return false;
   }
   cache.NoteWritten(resting, handle.lane_word);
+  cache.NoteUse(resting, key);
   core_.AfterWrite();
   core_.metrics.set_round_trips.Record(1);
   return true;
@@ -193,6 +201,7 @@ Task<Result<RegisterResult>> RegisterForm::ReadRegister(RegisterOperation& opera
   if (read->end != RegisterEnd::kDone || read->tuple.value.bytes.size() < kKeyValueHeadBytes) {
     co_return Status(StatusCode::kCorrupt, "a register that a slot names holds no value");
   }
+  core_.registers->cache.NoteRead(entry, read->tuple.word);
   co_return FillResult(entry.handle.ref, read->tuple, result) ? RegisterResult::kDone
                                                               : RegisterResult::kExpired;
 }

@@ -6,6 +6,12 @@
 namespace onetrip {
 
 void RegisterForm::KeepRegister(const IndexKey& key, SlotWord word, const Draft& draft) {
+  // Over a network a register that rests has to be read before it can be written.
+  if (core_.runs_inline && !draft.has_out &&
+      core_.registers->cache.AdoptResting(key, word, draft.header, draft.shape, draft.word)) {
+    core_.registers->clock.Forget(draft.times);
+    return;
+  }
   CachedRegister* entry = core_.registers->cache.Adopt(key, word, draft.header, draft.shape);
   entry->handle.times = draft.times;
   entry->handle.lane_word = draft.word;
