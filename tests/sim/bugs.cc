@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
+#include <vector>
 
 namespace onetrip {
 namespace {
@@ -100,7 +102,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kOvertakenIsLost, "overtaken-is-lost", "repairs", 4000, 765},
     {Bug::kLanesNotNamed, "lanes-not-named", "turnover"},
     {Bug::kTakenOverAtOnce, "taken-over-at-once", "turnover"},
-    {Bug::kInheritedTwice, "inherited-twice", "growth", 4000, 6143},
+    {Bug::kInheritedTwice, "inherited-twice", "growth", 4000, 200, false, true},
     {Bug::kAcknowledgedBeforeDurable, "acknowledged-before-durable", "members"},
 };
 
@@ -109,6 +111,15 @@ constexpr PlantedBug kBugs[] = {
 Plan PlantedBug::MakePlan(const Scenario& in, uint64_t seed) const {
   Plan plan = in.make(seed);
   if (inline_agents) plan.inline_agents = ~uint32_t{0};
+  for (std::vector<Command>& client : plan.program) {
+    if (!sets_twice) break;
+    std::vector<Command> twice;
+    for (const Command& command : client) {
+      twice.push_back(command);
+      if (command.front() == "SET") twice.push_back(command);
+    }
+    client = std::move(twice);
+  }
   return plan;
 }
 

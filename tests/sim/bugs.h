@@ -19,6 +19,7 @@ struct PlantedBug {
   uint64_t seeds = 4000;       // seeds of the scenario, in which it must be found
   uint64_t first_seed = 1;     // close before one that finds it, where few do
   bool inline_agents = false;  // the operations of all agents complete inline
+  bool sets_twice = false;     // every SET comes twice, so that the key has a buffer behind it
 
   // The plan of a seed in which it is looked for: all agents are over a network, or, with
   // `inline_agents`, all on the memory nodes' host; the fabric has MAX.
