@@ -317,7 +317,8 @@ Task<Status> PoolCheck::CheckRegister(Operation& operation, SlotWord slot, Image
   co_return co_await NameKept(operation, slot, header, words);
 }
 
-// A worker keeps the buffer of its last word in a register, also when another one has overtaken it.
+// A worker keeps the buffer of its last word in a register until it learns that another one has
+// overtaken it.
 Task<Status> PoolCheck::NameKept(Operation& operation, SlotWord slot, RegisterHeader header,
                                  std::vector<MetaWord> words) {
   for (const MetaWord word : words) {

@@ -34,7 +34,7 @@
 
 namespace onetrip {
 
-// Buffers of this worker's words in one register: readable until a larger word of its own is at a
+// Buffers of this worker's words in one register: readable until a larger word is at a
 // majority, or the register has left the index.
 using LiveBuffers = absl::InlinedVector<OutBuffer, 2>;
 
@@ -124,12 +124,11 @@ class RegisterCache final : public RegisterListener {
   void NoteWritten(RestingRegister* resting, MetaWord word);
   // The entry, not proven, of what FindResting() finds; others may have to make room for it.
   CachedRegister* Wake(const IndexKey& key);
-  // A register that rests, and has `key`, was used: it is waked after some uses more, unless
-  // another would have to make room. To wake it costs as much as several reads.
+  // A register that rests, and has `key`, was used: after some uses it is waked, after more also if
+  // another has to make room. To wake it costs as much as several reads.
   void NoteUse(RestingRegister* resting, const IndexKey& key) {
-    if (++resting->uses < kUsesToWake) return;
-    resting->uses = 0;
-    if (HasRoom()) Wake(key)->Prove(key);
+    if (++resting->uses % kUsesToWake != 0) return;
+    if (HasRoom() || resting->uses >= kUsesToDisplace) Wake(key)->Prove(key);
   }
   // The entry of a key of that hash, which the caller compares with what it reads; or null.
   CachedRegister* FindByHash(KeyHash hash) {
@@ -273,6 +272,7 @@ class RegisterCache final : public RegisterListener {
  private:
   friend class Use;
   static constexpr uint8_t kUsesToWake = 8;
+  static constexpr uint8_t kUsesToDisplace = 64;  // a multiple of those
   // New registers are entries until those fill this part of their room.
   static constexpr uint64_t kShareOfNew = 16;
 

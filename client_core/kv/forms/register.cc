@@ -163,9 +163,11 @@ bool RegisterForm::SetRestingFast(const IndexKey& key, const NewRecord& record, 
   if (resting == nullptr) return false;
   RegisterHandle handle = cache.HandleOf(*resting);
   const SizeClass buffer_class(resting->buffer_class);
-  if (!FitsShape(record, handle.ref.shape) || !HasMajority(handle.ref) ||
-      !cache.HasBuffers(buffer_class, handle.ref.addr, Allocator::kBuffersOfAWrite) ||
-      !HasKeyInline(handle.ref, key)) {
+  if (!FitsShape(record, handle.ref.shape) || !HasKeyInline(handle.ref, key)) return false;
+  if (!HasMajority(handle.ref) ||
+      !cache.HasBuffers(buffer_class, handle.ref.addr, Allocator::kBuffersOfAWrite)) {
+    // With an entry what is missing is waited for, and no other register made first.
+    cache.Wake(key)->Prove(key);
     return false;
   }
   const OutBuffer buffer = cache.TryTake(buffer_class, handle.ref.addr);
