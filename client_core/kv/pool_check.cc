@@ -51,7 +51,7 @@ void PoolCheck::Wrong(uint64_t* count, std::string what, GlobalAddr at) {
 
 void PoolCheck::Name(GlobalAddr addr, bool once) {
   const OrphanBlocks::Block* const block = blocks_.At(addr);
-  if (block == nullptr) return Wrong(&counts_.unowned, "memory is named that nobody owns", addr);
+  if (block == nullptr) return unowned_.push_back(addr);
   const bool was = block->named[ObjectIndex(addr, block->start, block->size_class)];
   if (was && once) Wrong(&counts_.named_twice, "an object has two names", addr);
   if (!was) counts_.named_bytes += block->size_class.bytes();
@@ -86,7 +86,21 @@ Task<Status> PoolCheck::Run() {
     status = co_await CheckSubtable(subtables[i].first, subtables[i].second);
     if (status.ok() && context_.view().epoch != epoch) status = kMapChanged;
   }
+  if (status.ok()) status = co_await CheckUnowned(operation);
   co_return status;
+}
+
+Task<Status> PoolCheck::CheckUnowned(Operation& operation) {
+  if (unowned_.empty()) co_return Status::Ok();
+  OrphanBlocks now(context_);
+  const Status status = co_await now.Find(operation, OrphanBlocks::Any);
+  if (!status.ok()) co_return status;
+  for (const GlobalAddr addr : unowned_) {
+    if (now.At(addr) == nullptr) {
+      Wrong(&counts_.unowned, "memory is named that nobody owns", addr);
+    }
+  }
+  co_return Status::Ok();
 }
 
 // The rings of retired registers: each worker's is an object, when it could get one.

@@ -81,6 +81,8 @@ class PoolCheck {
   // Reads `bytes` of every live replica; good as long as *holder.
   Task<Status> ReadAll(Operation& operation, GlobalAddr at, uint32_t bytes, Images* images,
                        RoundTripPtr* holder);
+  // Blocks may have been granted since the check began.
+  Task<Status> CheckUnowned(Operation& operation);
   // Something names the object there.
   void Name(GlobalAddr addr, bool once);
   void Wrong(uint64_t* count, std::string what, GlobalAddr at);
@@ -89,6 +91,7 @@ class PoolCheck {
   Reclaimer& reclaimer_;
   OrphanBlocks blocks_;
   PoolCounts& counts_;
+  std::vector<GlobalAddr> unowned_;        // names of what was nobody's when the check began
   absl::flat_hash_set<std::string> keys_;  // the keys of a subtable, with their keyspaces
 };
 

@@ -92,7 +92,7 @@ TEST(Overview, TextNamesEveryProcess) {
         " 4 KiB",
         "855 MiB of 1.0 GiB used (83 %, one replica)",
         "124 MiB in free blocks, 45 MiB in partly used ones, 4.9 KiB coming back",
-        "free by size: 256 B: 9.0 MiB, 224 B: 8.0 MiB",
+        "free by size: 192 B: 9.0 MiB, 176 B: 8.0 MiB",
         "others",
         "memory: 82 % of the memory is used"}) {
     EXPECT_NE(text.find(word), std::string::npos) << word << "\n" << text;
