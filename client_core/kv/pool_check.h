@@ -91,7 +91,7 @@ class PoolCheck {
   Reclaimer& reclaimer_;
   OrphanBlocks blocks_;
   PoolCounts& counts_;
-  std::vector<GlobalAddr> unowned_;        // names of what was nobody's when the check began
+  std::vector<GlobalAddr> unowned_;        // names of memory that had no owner when the check began
   absl::flat_hash_set<std::string> keys_;  // the keys of a subtable, with their keyspaces
 };
 
