@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "client_core/fabric/round_trip.h"
 #include "client_core/replication/write_rules.h"
 
 namespace onetrip {
