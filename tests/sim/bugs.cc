@@ -111,8 +111,8 @@ constexpr PlantedBug kBugs[] = {
 Plan PlantedBug::MakePlan(const Scenario& in, uint64_t seed) const {
   Plan plan = in.make(seed);
   if (inline_agents) plan.inline_agents = ~uint32_t{0};
+  if (!sets_twice) return plan;
   for (std::vector<Command>& client : plan.program) {
-    if (!sets_twice) break;
     std::vector<Command> twice;
     for (const Command& command : client) {
       twice.push_back(command);

@@ -113,6 +113,16 @@ class InNOutTest : public testing::Test {
     BlockOn(executor_, in_n_out().CopyInPlace(ref_, word, {WorkerId{7}, BytesOf(value)},
                                               worker_.context.view().epoch, {}));
   }
+  // The lane holds `larger`.
+  void ExpectOvertaken(MetaWord late, MetaWord larger) {
+    const Answer overtaken = Write(late, MetaWord(), "late", /*read_lanes=*/true);
+    EXPECT_EQ(overtaken.state, State::kCounted);
+    EXPECT_EQ(overtaken.round_trips, 1U);
+    EXPECT_FALSE(overtaken.firsthand);
+    EXPECT_EQ(overtaken.own_lane, larger);
+    EXPECT_EQ(overtaken.largest, larger);
+    EXPECT_EQ(cluster_.Lane(ref_, 0, kLane), larger);
+  }
   std::string InPlace(const ReplicaReply& reply, MetaWord word) {
     WrittenValue value;
     if (!InNOut::ReadInPlace(ref_, reply.image, word, &value)) return "(none)";
@@ -164,13 +174,7 @@ TEST_F(InNOutTest, MaxRetriesFromASmallerWordAndStopsAtALargerOne) {
   EXPECT_EQ(retried.round_trips, 2U);
   EXPECT_EQ(cluster_.Lane(ref_, 0, kLane), second);
 
-  const MetaWord late = NewWord(15);
-  const Answer overtaken = Write(late, MetaWord(), "late");
-  EXPECT_EQ(overtaken.state, State::kCounted);
-  EXPECT_EQ(overtaken.round_trips, 1U);
-  EXPECT_EQ(overtaken.own_lane, second);
-  EXPECT_EQ(overtaken.largest, second);
-  EXPECT_EQ(cluster_.Lane(ref_, 0, kLane), second);
+  ExpectOvertaken(NewWord(15), second);
 }
 
 class InNOutMaxTest : public InNOutTest {
@@ -189,13 +193,7 @@ TEST_F(InNOutMaxTest, AWriteTakesOneRoundTripWhateverItsLaneHolds) {
   EXPECT_EQ(again.own_lane, second);
   EXPECT_EQ(cluster_.Lane(ref_, 0, kLane), second);
 
-  const Answer overtaken = Write(NewWord(15), MetaWord(), "late", /*read_lanes=*/true);
-  EXPECT_EQ(overtaken.state, State::kCounted);
-  EXPECT_EQ(overtaken.round_trips, 1U);
-  EXPECT_FALSE(overtaken.firsthand);
-  EXPECT_EQ(overtaken.own_lane, second);
-  EXPECT_EQ(overtaken.largest, second);
-  EXPECT_EQ(cluster_.Lane(ref_, 0, kLane), second);
+  ExpectOvertaken(NewWord(15), second);
 }
 
 // PROTOCOLS, "A guess that is everywhere": a reader has written the guess back before its writer
