@@ -135,7 +135,7 @@ SimFabricOptions PaperFabric() {
   options.post_ns = 200;
   options.byte_ps = 80;
   options.fetch_ns = 300;
-  options.has_max = false;  // network cards have CAS
+  options.traits.has_max = false;  // network cards have CAS
   return options;
 }
 

@@ -71,6 +71,7 @@ enum class Bug : uint8_t {
   kSeenPerRegister,         // a read that saw any other tuple before takes that for complete
   kInPlaceHashWithoutWord,  // the in-place hash does not cover the metadata word
   kFirstWordPlain,          // the first word of a lane is installed by WRITE
+  kLooksByRead,             // a write looks by a READ where its CAS may overtake that
   kMaxSetsBack,             // MAX replaces whatever is there
   kFirstCopiedOver,         // a copy takes the place of the first value ahead of its word
   kLockAtMinority,          // a timestamp lock is taken at one replica

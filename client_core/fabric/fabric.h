@@ -3,9 +3,11 @@
 // A worker has one Fabric and through it one ordered channel to each memory node.
 //  - READ and WRITE take any length and alignment and are not atomic: a concurrent reader may see
 //    any mixture at a grain of 8 bytes; an aligned 8-byte word is never torn.
-//  - CAS, FAA and MAX take one aligned 8-byte word and are atomic against every access to it. A
-//    backend may lack MAX: has_max().
-//  - Operations on one channel take effect in order; nothing orders two channels.
+//  - CAS, FAA and MAX take one aligned 8-byte word and are atomic against each other. A WRITE of
+//    that word may come amid one, and be lost: no word is the target of both while it is shared.
+//  - Operations on one channel take effect in order, but that a READ may bring what WRITEs, CASes,
+//    FAAs and MAXes behind it have changed, up to the next READ; nothing orders two channels.
+//  - What a backend gives beyond that its FabricTraits say.
 //  - A node that is lost fails the operations on it: they may have taken effect, whole or in part,
 //    now or later. Operations refused before they were sent surely have not.
 // Knows nothing of the cluster: the LeaseGuard it is given says until when it may post.
@@ -30,6 +32,14 @@ struct LeaseGuard {
   static constexpr uint64_t kForever = ~uint64_t{0};
   uint64_t deadline_ns = kForever;
   Epoch epoch;
+};
+
+// The same for all of a process's life.
+struct FabricTraits {
+  bool has_max = true;  // MAX may be posted
+  // A READ brings nothing that an operation behind it on its channel has changed. A queue pair of
+  // RDMA does not promise that without a fence, which costs a round trip.
+  bool reads_first = true;
 };
 
 class Fabric {
@@ -113,12 +123,13 @@ class Fabric {
   [[nodiscard]] const LeaseGuard& lease() const { return lease_; }
   // Operations always complete inside Submit.
   [[nodiscard]] bool completes_inline() const { return inline_; }
-  // MAX may be posted. The same for all of a process's life.
-  [[nodiscard]] bool has_max() const { return has_max_; }
+  [[nodiscard]] const FabricTraits& traits() const { return traits_; }
 
  protected:
-  Fabric(const Clock& clock, bool completes_inline, bool has_max = true)
-      : clock_(clock), inline_(completes_inline), has_max_(has_max) {}
+  Fabric(const Clock& clock, bool completes_inline, FabricTraits traits = {})
+      : clock_(clock), inline_(completes_inline), traits_(traits) {
+    CHECK(!completes_inline || traits.reads_first);
+  }
 
   // Posts every operation. Returns true if all nodes have answered already (`waiter` is then not
   // resumed), else resumes `waiter` later, keeping a reference of its own until then.
@@ -129,7 +140,7 @@ class Fabric {
   RoundTripPool pool_;
   LeaseGuard lease_;
   bool inline_ = false;
-  bool has_max_ = true;
+  FabricTraits traits_;
 };
 
 }  // namespace onetrip

@@ -10,28 +10,18 @@
 namespace onetrip {
 namespace {
 
-// Bytes that `ops` of a round trip carry to the node, or back.
-uint64_t BytesOf(std::span<const FabricOp> ops, uint64_t bits, FabricOpKind kind) {
-  uint64_t bytes = 0;
-  for (; bits != 0; bits &= bits - 1) {
-    const FabricOp& op = ops[std::countr_zero(bits)];
-    if (op.kind == kind) bytes += op.bytes;
-  }
-  return bytes;
-}
-
-bool AllAre(std::span<const FabricOp> ops, uint64_t bits, FabricOpKind kind) {
-  for (; bits != 0; bits &= bits - 1) {
-    if (ops[std::countr_zero(bits)].kind != kind) return false;
-  }
-  return true;
-}
-
 class MessageTimer final : public CallTimer {
  public:
   using CallTimer::CallTimer;
   [[nodiscard]] bool may_fire_amid_turn() const override { return true; }
 };
+
+FabricTraits TraitsOf(const SimFabricOptions& options, bool completes_inline) {
+  CHECK(!completes_inline || !options.atomics_tear);
+  FabricTraits traits = options.traits;
+  traits.reads_first |= completes_inline;
+  return traits;
+}
 
 constexpr Status kLost(StatusCode::kUnavailable, "the memory node is lost");
 
@@ -81,7 +71,8 @@ SimFabric::SimFabric(Executor& worker, const std::vector<MemoryEndpoint*>& endpo
 SimFabric::SimFabric(Executor& worker, SimNetwork* own_network, SimNetwork* shared_network,
                      SimExecutor* inline_world)
     : Fabric(worker.clock(), inline_world != nullptr,
-             (own_network != nullptr ? own_network : shared_network)->options().has_max),
+             TraitsOf((own_network != nullptr ? own_network : shared_network)->options(),
+                      inline_world != nullptr)),
       worker_(worker),
       inline_world_(inline_world),
       own_network_(own_network),
@@ -100,6 +91,8 @@ SimFabric::SimFabric(Executor& worker, SimNetwork* own_network, SimNetwork* shar
 SimFabric::~SimFabric() {
   network_.fabrics_[index_] = nullptr;
   for (auto& channel : channels_) {
+    const void*& amid_atomic = network_.nodes_[channel->node.value].amid_atomic;
+    if (amid_atomic == channel.get()) amid_atomic = nullptr;
     for (auto* queue : {&channel->requests, &channel->replies}) {
       for (Request& request : *queue) {
         if (request.control) request.control->waiter = {};
@@ -180,7 +173,7 @@ bool SimFabric::CompleteInline(const Channel& channel, FabricOp& op) {
     if (!process_->dead()) StandStillBeforeStep(/*is_first=*/applied_bytes == 0);
     if (!endpoint.reachable() || channel.fenced || process_->dead()) return false;
     if (!InBounds(op, endpoint.bytes())) return false;
-    FabricOp piece = NextPiece(op, applied_bytes);
+    FabricOp piece = NextPiece(op, applied_bytes, /*backwards=*/false);
     ExecuteOp(piece, endpoint.base());
     op.result = piece.result;
     applied_bytes += piece.bytes;
@@ -207,141 +200,6 @@ void SimFabric::DieAfter(uint32_t ops, std::function<void()> die) {
   CHECK(completes_inline() && ops > 0);
   dies_after_ops_ = ops;
   die_ = std::move(die);
-}
-
-void SimFabric::Enqueue(Channel& channel, const RoundTripPtr& round_trip, uint64_t ops) {
-  Request request;
-  request.round_trip = round_trip;
-  request.ops = ops;
-  const SimFabricOptions& options = network_.options_;
-  core_free_ns_ = std::max(network_.executor_.NowNs(), core_free_ns_) + options.post_ns;
-  const uint64_t bytes = BytesOf(round_trip->ops(), ops, FabricOpKind::kWrite);
-  request.arrival_ns = DrawArrival(channel, core_free_ns_ + bytes * options.byte_ps / 1000);
-  if (network_.observer_ != nullptr) {
-    network_.observer_->Posted(*this, channel.node, *round_trip, ops);
-  }
-  channel.requests.push_back(std::move(request));
-  if (!channel.applying) StartApplying(channel);
-}
-
-uint64_t SimFabric::DrawArrival(Channel& channel, uint64_t ready_ns) {
-  const uint64_t latency_ns = network_.DrawLatency(channel.node) * channel.slowness;
-  channel.last_arrival_ns = std::max(ready_ns + latency_ns, channel.last_arrival_ns);
-  return channel.last_arrival_ns;
-}
-
-void SimFabric::EnqueueControl(Channel& channel, std::shared_ptr<ControlCall> call) {
-  Request request;
-  request.control = std::move(call);
-  request.arrival_ns = DrawArrival(channel, network_.executor_.NowNs());
-  channel.requests.push_back(std::move(request));
-  if (!channel.applying) StartApplying(channel);
-}
-
-void SimFabric::StartApplying(Channel& channel) {
-  channel.applying = true;
-  channel.left = channel.requests.front().ops;
-  channel.applied_bytes = 0;
-  const uint64_t now_ns = network_.executor_.NowNs();
-  network_.At(std::max(channel.requests.front().arrival_ns, now_ns), ApplyNext, &channel);
-}
-
-FabricOp SimFabric::NextPiece(const FabricOp& op, uint64_t applied_bytes) {
-  FabricOp piece = op;
-  const bool is_bulk = op.kind == FabricOpKind::kRead || op.kind == FabricOpKind::kWrite;
-  if (is_bulk && op.bytes > 8 && network_.options_.step_ns > 0) {
-    const uint64_t left = op.bytes - applied_bytes;
-    // A step ends on a word of remote memory, so that words are never torn.
-    uint64_t step = 8 * (1 + network_.executor_.rng().Below(8));
-    step -= (op.offset + applied_bytes + step) % 8;
-    piece.bytes = static_cast<uint32_t>(std::min(left, step));
-    piece.offset += applied_bytes;
-    piece.local += applied_bytes;
-  }
-  return piece;
-}
-
-bool SimFabric::ApplyStep(Channel& channel) {
-  MemoryEndpoint& endpoint = network_.endpoint(channel.node);
-  if (const Request& request = channel.requests.front(); request.control) {
-    const ControlReply reply = endpoint.Handle(request.control->request);
-    if (!request.failed) request.control->reply = reply;
-    return true;
-  }
-  if (channel.left == 0) return true;
-  FabricOp& op = channel.requests.front().round_trip->ops()[std::countr_zero(channel.left)];
-  if (!InBounds(op, endpoint.bytes())) {
-    channel.left &= channel.left - 1;
-    return channel.left == 0;
-  }
-  FabricOp piece = NextPiece(op, channel.applied_bytes);
-  ExecuteOp(piece, endpoint.base());
-  channel.applied_bytes += piece.bytes;
-  if (channel.applied_bytes < op.bytes) return false;
-  op.result = piece.result;
-  op.ok = true;
-  channel.applied_bytes = 0;
-  channel.left &= channel.left - 1;
-  ++network_.applied_ops_;
-  if (network_.observer_ != nullptr) network_.observer_->Applied(*this, channel.node, op);
-  return channel.left == 0;
-}
-
-void SimFabric::ApplyNext(void* arg) {
-  Channel& channel = *static_cast<Channel*>(arg);
-  SimNetwork& network = channel.fabric->network_;
-  if (network.nodes_[channel.node.value].paused) {
-    channel.stalled = true;
-    return;
-  }
-  const uint64_t now_ns = network.executor_.NowNs();
-  const bool lost = !network.endpoint(channel.node).reachable() || channel.fenced ||
-                    channel.requests.front().dropped;
-  if (!lost && !channel.fabric->ApplyStep(channel)) {
-    network.At(now_ns + network.options_.step_ns, ApplyNext, &channel);
-    return;
-  }
-  if (channel.requests.front().failed) {
-    channel.requests.pop_front();
-    channel.applying = false;
-    if (!channel.requests.empty()) channel.fabric->StartApplying(channel);
-    return;
-  }
-  uint64_t back_ns = network.options_.failure_ns;
-  if (!lost) {
-    back_ns = network.DrawLatency(channel.node) * channel.slowness;
-    const Request& request = channel.requests.front();
-    if (request.round_trip) {
-      const std::span<const FabricOp> ops = request.round_trip->ops();
-      back_ns += BytesOf(ops, request.ops, FabricOpKind::kRead) * network.options_.byte_ps / 1000;
-      if (!AllAre(ops, request.ops, FabricOpKind::kWrite)) back_ns += network.options_.fetch_ns;
-    }
-  }
-  channel.last_reply_ns = std::max(now_ns + back_ns, channel.last_reply_ns);
-  channel.replies.push_back(std::move(channel.requests.front()));
-  channel.requests.pop_front();
-  network.At(channel.last_reply_ns, DeliverReply, &channel);
-  channel.applying = false;
-  if (!channel.requests.empty()) channel.fabric->StartApplying(channel);
-}
-
-void SimFabric::DeliverReply(void* arg) {
-  Channel& channel = *static_cast<Channel*>(arg);
-  SimNetwork& network = channel.fabric->network_;
-  Request reply = std::move(channel.replies.front());
-  channel.replies.pop_front();
-  if (reply.control) return DeliverControlReply(channel, reply);
-  const auto ops = reply.round_trip->ops();
-  bool ok = true;
-  for (uint64_t bits = reply.ops; bits != 0; bits &= bits - 1) {
-    FabricOp& op = ops[std::countr_zero(bits)];
-    // Applied or not: the answer is lost with the node or with the connection.
-    if (reply.broken || !network.endpoint(channel.node).reachable()) op.ok = false;
-    ok &= op.ok;
-  }
-  if (network.observer_ != nullptr) network.observer_->Answered(*channel.fabric, channel.node, ok);
-  const std::coroutine_handle<> waiter = reply.round_trip->NodeAnswered();
-  if (waiter) channel.fabric->worker_.Schedule(waiter);
 }
 
 void SimFabric::BreakChannel(NodeId node) {

@@ -4,6 +4,7 @@
 // in steps of a few words, so that others see them torn), and takes another latency back. Channels
 // are FIFO; nothing orders two channels. Applying and answering are separate events: between them a
 // node may be lost, a channel may break, and an operation whose poster has died still takes effect.
+// Options take away what the contract does not promise, as networks of RDMA do.
 // SimNetwork is what the fabrics of one world share; faults are asked of it and of the fabrics.
 #ifndef ONETRIP_CLIENT_CORE_FABRIC_SIM_H_
 #define ONETRIP_CLIENT_CORE_FABRIC_SIM_H_
@@ -37,7 +38,13 @@ struct SimFabricOptions {
   // posted meanwhile fails unsent. 0: it is reached at once.
   uint64_t open_ns_max = 0;
 
-  bool has_max = true;
+  // Workers whose operations complete inline see every READ first all the same.
+  FabricTraits traits = {};
+  // A CAS, FAA or MAX reads its word and later writes it, and what a WRITE puts there meanwhile is
+  // lost. Atomics of one node exclude each other. REQUIRES: no worker's operations complete inline.
+  bool atomics_tear = false;
+  // The steps of some WRITEs go from the last byte to the first.
+  bool writes_backwards = false;
 
   // The options below model a real network more closely; their defaults add nothing.
   // A worker's core hands one node after the other its part of a batch, this long for each.
@@ -109,6 +116,7 @@ class SimNetwork {
     MemoryEndpoint* endpoint;
     uint32_t slowness;
     bool paused;
+    const void* amid_atomic = nullptr;  // the channel of the one that the node is amid
   };
   uint64_t DrawLatency(NodeId node);
   // Calls fn(channel) then, even while a worker is amid a turn.
@@ -198,7 +206,14 @@ class SimFabric final : public Fabric {
     std::deque<Request> requests;
     std::deque<Request> replies;
     uint64_t left = 0;           // operations of requests.front() not yet applied
-    uint64_t applied_bytes = 0;  // within the first of them
+    uint64_t applied_bytes = 0;  // within the first of them but `late`
+    bool backwards = false;      // that is a WRITE whose last bytes go first
+    uint64_t amid_word = 0;      // found by that, an atomic that the node is amid
+    bool will_be_late = false;   // it is a READ, and soon will be `late`
+    uint64_t late = 0;           // the READ among them that others overtake, as a bit
+    uint64_t late_bytes = 0;     // within that
+    uint64_t late_until_ns = 0;
+    bool rests = false;  // until then
     uint64_t last_arrival_ns = 0;
     uint64_t last_reply_ns = 0;
     bool applying = false;
@@ -219,6 +234,12 @@ class SimFabric final : public Fabric {
   void StartApplying(Channel& channel);
   // Applies one step; returns whether the request is finished.
   bool ApplyStep(Channel& channel);
+  // The operation, as a bit, of which the next step is: the first, but for a READ that is late.
+  uint64_t NextOp(Channel& channel);
+  // Applies a step to `op` behind its first `*applied_bytes`; returns whether that was the last.
+  bool ApplyPiece(Channel& channel, FabricOp& op, uint64_t* applied_bytes);
+  // The same of an atomic of a network whose atomics tear.
+  bool ApplyTornAtomic(Channel& channel, FabricOp& op);
   [[nodiscard]] bool IsOpen(const Channel& channel) const;
   // The node has refused the rest of what has failed.
   static void CloseChannel(Channel& channel);
@@ -228,9 +249,9 @@ class SimFabric final : public Fabric {
   uint64_t DrawArrival(Channel& channel, uint64_t ready_ns);
   static void DeliverControlReply(Channel& channel, const Request& reply);
   void ApplyInstantly(std::span<FabricOp> ops);
-  // Returns the piece of a bulk operation that a step applies after `applied_bytes`; else all of
-  // `op`.
-  FabricOp NextPiece(const FabricOp& op, uint64_t applied_bytes);
+  // Returns the piece of a bulk operation that a step applies after `applied_bytes`, from the
+  // other end if `backwards`; else all of `op`.
+  FabricOp NextPiece(const FabricOp& op, uint64_t applied_bytes, bool backwards);
   void CompleteInline(RoundTrip& round_trip);
   // Returns whether the operation is known to be done.
   bool CompleteInline(const Channel& channel, FabricOp& op);

@@ -58,6 +58,7 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
   RemoteAddr at;
   if (!Find(share.node(), ref.addr, &at)) co_return share.Report(State::kFailed);
   MetaWord expected = ExpectedInLane(write.expected, write.word);
+  const bool by_atomics = !context_.fabric.traits().reads_first && !Planted(Bug::kLooksByRead);
   LanesLook lanes;
   for (uint32_t attempt = 0; attempt <= options_.cas_retries_max; ++attempt) {
     const RemoteAddr lane = Plus(at, ref.shape.lane_offset(write.lane));
@@ -66,6 +67,7 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
     // The lanes first: a reader of the word in its lane finds there all that is looked at here.
     const bool reads = attempt == 0 && write.read_lanes;
     const std::byte* image = reads ? batch->Read(at, ref.shape.in_place_offset()) : nullptr;
+    const size_t look = reads && by_atomics ? AddLook(*batch, ref, at, write.lane) : 0;
     const size_t max = AddMax(*batch, lane, expected, write.word);
     const uint64_t* seal = batch->ReadWord(Plus(at, kSealOffset));
     const Status status = co_await context_.fabric.Post(batch);
@@ -76,7 +78,7 @@ Task<void> InNOut::Write(QuorumCall::Share share, RegisterRef ref, LaneWrite wri
       reply.round_trip = batch;
       share.seen().foreign = !IsOf(ref, image);
       if (share.seen().foreign) break;
-      lanes = LookAtLanes(ref, image);
+      lanes = by_atomics ? TakeLook(ref, *batch, look, write.lane) : LookAtLanes(ref, image);
     }
     const MetaWord found(batch->op(max).result);
     ReplicaSeen seen = share.seen();
@@ -232,6 +234,29 @@ Task<void> InNOut::CopyInPlace(RegisterRef ref, MetaWord word, WrittenValue valu
              value);
   if (batch->empty()) co_return;
   (void)co_await context_.fabric.Post(batch);
+}
+
+size_t InNOut::AddLook(RoundTrip& batch, const RegisterRef& ref, RemoteAddr at, uint8_t own) {
+  const size_t first = batch.Faa(Plus(at, kSealOffset), 0);
+  for (uint32_t lane = 0; lane < ref.shape.lanes; ++lane) {
+    if (lane != own) batch.Faa(Plus(at, ref.shape.lane_offset(lane)), 0);
+  }
+  return first;
+}
+
+LanesLook InNOut::TakeLook(const RegisterRef& ref, const RoundTrip& batch, size_t first,
+                           uint8_t own) {
+  LanesLook look;
+  look.open = batch.op(first).result == 0;
+  size_t next = first + 1;
+  for (uint32_t lane = 0; lane < ref.shape.lanes; ++lane) {
+    if (lane == own) continue;
+    const MetaWord word(batch.op(next++).result);
+    if (word <= look.largest) continue;
+    look.largest = word;
+    look.lane = static_cast<uint8_t>(lane);
+  }
+  return look;
 }
 
 void InNOut::AddVerify(RoundTrip& batch, const RegisterRef& ref, uint8_t lane, MetaWord word) {

@@ -79,7 +79,7 @@ struct LaneWrite {
   MetaWord word;
   MetaWord expected;  // a CAS: the lane is thought to hold it; from `word` on it counts as 0
   uint8_t lane = 0;
-  bool read_lanes = false;   // READ header and lanes first
+  bool read_lanes = false;   // look at header, lanes and seal first
   EarlierLook earlier = {};  // with `read_lanes`: counts where that has put the word there
 };
 
@@ -156,9 +156,16 @@ class InNOut {
   // Adds to `batch` the MAX of a lane at `at`, which a CAS expects to hold `expected`. Returns the
   // operation's index.
   size_t AddMax(RoundTrip& batch, RemoteAddr at, MetaWord expected, MetaWord word) const {
-    if (context_.fabric.has_max()) return batch.Max(at, word.bits());
+    if (context_.fabric.traits().has_max) return batch.Max(at, word.bits());
     return batch.Cas(at, expected.bits(), word.bits());
   }
+
+  // A look at seal and lanes that the MAX behind it cannot overtake, for a fabric where it may
+  // overtake a READ: by atomics, which keep their order. The MAX's own result is the look at lane
+  // `own`. Returns the first operation's index, for TakeLook.
+  static size_t AddLook(RoundTrip& batch, const RegisterRef& ref, RemoteAddr at, uint8_t own);
+  static LanesLook TakeLook(const RegisterRef& ref, const RoundTrip& batch, size_t first,
+                            uint8_t own);
 
   // Add to `batch` the operations of Verify, and of CopyInPlace for the replica at `at`.
   void AddVerify(RoundTrip& batch, const RegisterRef& ref, uint8_t lane, MetaWord word);

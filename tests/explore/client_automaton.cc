@@ -32,7 +32,7 @@ struct ClientAutomaton::Reaction {
 class ClientAutomaton::World {
  public:
   World(const Scope& scope, size_t client, CellTable& cells)
-      : scope_(scope), client_index_(client), cells_(cells), fabric_(executor_, scope.has_max()) {
+      : scope_(scope), client_index_(client), cells_(cells), fabric_(executor_, scope.traits()) {
     if (scope.works_in_background()) executor_.StandStill();
     client_ = scope.MakeClient({client, executor_, fabric_, notes_});
     Task<bool> open = client_->Open();

@@ -12,8 +12,8 @@ namespace onetrip {
 
 class ExploreFabric final : public Fabric {
  public:
-  explicit ExploreFabric(Executor& executor, bool has_max = true)
-      : Fabric(executor.clock(), /*completes_inline=*/false, has_max), executor_(executor) {}
+  explicit ExploreFabric(Executor& executor, FabricTraits traits = {})
+      : Fabric(executor.clock(), /*completes_inline=*/false, traits), executor_(executor) {}
   ~ExploreFabric() override {
     for (RoundTripPtr& round_trip : outstanding_) round_trip->Arm(0, {});
   }

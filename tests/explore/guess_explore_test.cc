@@ -61,7 +61,7 @@ TEST(ExploreGuessTwoClients, WriteAndReadBesideWriteWithinSomePreemptions) {
 TEST(ExploreGuessTwoClients, HoldOnOneLaneByMax) {
   const auto by_max = [](const Programs& programs, Scope::Faults faults = {}, Skews skew_us = {}) {
     return GuessScope(
-        {.programs = programs, .skew_us = skew_us, .faults = faults, .has_max = true, .lanes = 1});
+        {.programs = programs, .skew_us = skew_us, .faults = faults, .traits = {}, .lanes = 1});
   };
   for (const Scope::Faults faults : {kNoFaults, kWorkerCrash, kNodeCrash}) {
     ExpectHolds(by_max({"W", "R"}, faults));
@@ -74,6 +74,26 @@ TEST(ExploreGuessTwoClients, HoldOnOneLaneByMax) {
     ExpectHoldsWithin(by_max({"WR", "W"}, kNoFaults, skew_us), Bound(0));
     ExpectHoldsWithin(by_max({"W", "W", "R"}, kNoFaults, skew_us), Bound(0));
   }
+}
+
+// As on a network of RDMA: a READ may bring what was posted behind it.
+TEST(ExploreGuessTwoClients, HoldWhereReadsComeLate) {
+  const auto late = [](const Programs& programs, uint32_t lanes, Scope::Faults faults = {},
+                       Skews skew_us = {}) {
+    return GuessScope({.programs = programs,
+                       .skew_us = skew_us,
+                       .faults = faults,
+                       .traits = {.has_max = false, .reads_first = false},
+                       .lanes = lanes});
+  };
+  for (const uint32_t lanes : {1U, 2U}) {
+    ExpectHolds(late({"W", "R"}, lanes));
+    ExpectHolds(late({"W", "R"}, lanes, kNodeCrash));
+    for (const Skews skew_us : {Skews{}, Skews{0, 30}, Skews{30, 0}}) {
+      ExpectHoldsWithin(late({"W", "W"}, lanes, kNoFaults, skew_us), Bound(0));
+    }
+  }
+  ExpectHoldsWithin(late({"W", "W", "R"}, 2, kNoFaults), Bound(0));
 }
 
 // Copies of four words, read while they are written; and reads that ask the third replica at any

@@ -22,7 +22,8 @@ std::string NameOf(const GuessOptions& options) {
     if (options.skew_us[i] != 0) name += (options.skew_us[i] > 0 ? "+" : "-");
   }
   if (options.lanes == 1) name += " one lane";
-  if (options.has_max) name += " by MAX";
+  if (options.traits.has_max) name += " by MAX";
+  if (!options.traits.reads_first) name += " reads late";
   if (options.in_place_bytes > 0) name += " in place";
   return options.widens ? name + " widens" : name;
 }

@@ -26,7 +26,7 @@ struct GuessOptions {
   std::vector<std::string_view> programs;         // one word per client, of the letters R and W
   std::array<int64_t, kClientsMax> skew_us = {};  // how far each client's clock is off
   Scope::Faults faults = {};
-  bool has_max = false;         // as of the fabric
+  FabricTraits traits{.has_max = false};
   uint32_t lanes = 2;           // fewer than writers: they share
   uint32_t in_place_bytes = 0;  // 0: no copies, 8: all values have one
   bool widens = false;          // reads may ask the third replica at any moment
@@ -56,7 +56,7 @@ class GuessScope final : public Scope {
   static uint64_t ValueOf(size_t client, size_t op) { return client * 4 + op + 1; }
 
   [[nodiscard]] const GuessOptions& options() const { return options_; }
-  [[nodiscard]] bool has_max() const override { return options_.has_max; }
+  [[nodiscard]] FabricTraits traits() const override { return options_.traits; }
   [[nodiscard]] const std::shared_ptr<const View>& view() const { return view_; }
   [[nodiscard]] const RegisterRef& ref() const { return ref_; }
   [[nodiscard]] uint32_t writers() const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace onetrip {
 namespace {
@@ -9,6 +10,30 @@ namespace {
 constexpr uint64_t kWordBytes = 8;
 
 size_t WordsOf(const FabricOp& op) { return (op.bytes + kWordBytes - 1) / kWordBytes; }
+
+// A READ comes as late as a network may bring it that lets others overtake it: right ahead of the
+// next READ.
+void PutReadsLate(std::vector<Access>* accesses) {
+  std::vector<Access> ordered;
+  std::vector<Access> late;
+  bool overtaken = false;
+  const auto catch_up = [&] {
+    ordered.insert(ordered.end(), late.begin(), late.end());
+    late.clear();
+    overtaken = false;
+  };
+  for (const Access& access : *accesses) {
+    if (access.kind != FabricOpKind::kRead) {
+      ordered.push_back(access);
+      overtaken = !late.empty();
+      continue;
+    }
+    if (overtaken) catch_up();
+    late.push_back(access);
+  }
+  catch_up();
+  *accesses = std::move(ordered);
+}
 
 }  // namespace
 
@@ -87,6 +112,9 @@ PostedRound PostedRound::From(RoundTrip& round_trip, size_t client, CellTable& c
     }
   }
   CHECK(round.results <= kResultsMax);
+  if (!cells.scope().traits().reads_first) {
+    for (std::vector<Access>& accesses : round.by_node) PutReadsLate(&accesses);
+  }
   round.of_background = cells.scope().IsOfBackground(round, cells);
   return round;
 }

@@ -116,8 +116,8 @@ class Scope {
   // True if a poll that is answered as the one before leaves the client as it was, but for counters
   // that decide only about time. The automaton tests this wherever it uses it.
   [[nodiscard]] virtual bool polls_are_idle() const { return true; }
-  // True if the clients' fabric has MAX.
-  [[nodiscard]] virtual bool has_max() const { return true; }
+  // The clients' fabric has these. Without `reads_first` every READ comes as late as it may.
+  [[nodiscard]] virtual FabricTraits traits() const { return {}; }
   // True if clients ask nodes one by one and go on when a quorum has answered, as QuorumCall does:
   // an answer that does not let its operation go on only waits to be counted. See system_quorum.cc.
   [[nodiscard]] virtual bool asks_quorums() const { return false; }

@@ -26,7 +26,7 @@ bool Finds(const PlantedBug& bug) {
     const Scenario* scenario = FindScenario(bug.scenario);
     for (uint64_t seed = bug.first_seed; seed < bug.first_seed + bug.seeds; ++seed) {
       const Report report = bug.scenario == "small"
-                                ? RunSmallPrograms(seed, 200, kRunOptions)
+                                ? RunSmallPrograms(scenario->Make(seed), 200, kRunOptions)
                                 : RunPlan(bug.MakePlan(*scenario, seed), kRunOptions);
       if (report.ok()) continue;
       fprintf(stderr, "seed %llu: %s\n", static_cast<unsigned long long>(seed),

@@ -58,6 +58,8 @@ class ControlLink final : private ControlConnection::MemberEnd {
   void Ask(RequestBody body, uint64_t timeout_ms, Answer answer);
 
   [[nodiscard]] bool attending() const { return state_ == State::kUp; }
+  // The process has been welcomed: before that it believes whoever refuses it.
+  [[nodiscard]] bool was_member() const { return member_ != 0; }
 
   // Breaks the stream that is up, because of what the master said on it.
   void OpenAnother();

@@ -66,7 +66,10 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("step_ns", plan.fabric.step_ns);
   visit("failure_ns", plan.fabric.failure_ns);
   visit("open_ns_max", plan.fabric.open_ns_max);
-  visit("has_max", plan.fabric.has_max);
+  visit("has_max", plan.fabric.traits.has_max);
+  visit("reads_first", plan.fabric.traits.reads_first);
+  visit("atomics_tear", plan.fabric.atomics_tear);
+  visit("writes_backwards", plan.fabric.writes_backwards);
   visit("wait_polls_max", plan.data_path.wait_polls_max);
   visit("wait_timer_us", plan.data_path.wait_timer_us);
   visit("wait_timer_max_us", plan.data_path.wait_timer_max_us);

@@ -114,6 +114,10 @@ std::span<const Scenario> Scenarios();
 // Null if there is none of that name.
 const Scenario* FindScenario(std::string_view name);
 
+// The network becomes one of RDMA, with nothing that the fabric's contract does not promise: no
+// MAX, late READs, atomics that only exclude each other, WRITEs from their end.
+void UseRdma(Plan* plan);
+
 // One setting, fault or command a line. Everything that a run depends on is in it.
 std::string PlanToText(const Plan& plan);
 // The inverse. False, with the line at fault in `error`, for anything else.

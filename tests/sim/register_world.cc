@@ -48,7 +48,12 @@ Programs MakePrograms(Rng& rng, bool recycles) {
 
 SimFabricOptions MakeNetwork(Rng& rng, uint64_t seed) {
   SimFabricOptions options;
-  options.has_max = seed % 3 != 0;
+  options.traits.has_max = seed % 3 != 0;
+  // A network without MAX may lack more.
+  const uint64_t lacks = options.traits.has_max ? 0 : seed / 3;
+  options.traits.reads_first = (lacks & 1) == 0;
+  options.atomics_tear = (lacks & 2) != 0;
+  options.writes_backwards = (lacks & 4) != 0;
   options.latency_min_ns = 100 + rng.Below(700);
   options.latency_max_ns = options.latency_min_ns + rng.Below(3) * 1000;
   constexpr std::array<uint32_t, 4> kTails{0, 50, 200, 400};
@@ -458,6 +463,7 @@ constexpr RegisterBug kRegisterBugs[] = {
      175'500},
     {Bug::kFirstWordPlain, "first_word_plain"},
     {Bug::kMaxSetsBack, "max_sets_back"},
+    {Bug::kLooksByRead, "looks_by_read"},
     {Bug::kLockAtMinority, "lock_at_minority"},
     {Bug::kNoWriteLock, "no_write_lock"},
     {Bug::kNoReaderLock, "no_reader_lock"},

@@ -88,12 +88,12 @@ Report RunPlan(const Plan& plan, const RunOptions& options) {
   return world.TakeReport();
 }
 
-Report RunSmallPrograms(uint64_t seed, uint32_t rounds, const RunOptions& options) {
-  Plan plan = FindScenario("small")->Make(seed);
+Report RunSmallPrograms(Plan of_seed, uint32_t rounds, const RunOptions& options) {
+  Plan plan = std::move(of_seed);
   const auto shapes = SmallShapes();
   plan.agents = 5;
   World world(plan, options);
-  Rng rng(seed);
+  Rng rng(plan.seed);
   for (uint32_t round = 0; round < rounds; ++round) {
     const std::string_view shape = shapes[rng.Below(shapes.size())];
     if (!world.RunProgram(MakeSmallProgram(shape, "k" + std::to_string(round)), {})) {

@@ -14,7 +14,8 @@ Report RunPlan(const Plan& plan, const RunOptions& options = {});
 
 // `rounds` small programs one after the other in one world, each on a key of its own, each checked
 // by itself: starting a world costs more than a small program.
-Report RunSmallPrograms(uint64_t seed, uint32_t rounds, const RunOptions& options = {});
+// `of_seed`: as the scenario has made it.
+Report RunSmallPrograms(Plan of_seed, uint32_t rounds, const RunOptions& options = {});
 
 // Deletes clients, commands and faults from a plan that fails for as long as it still fails, in
 // whatever way, trying a few other seeds for each smaller plan. Returns `plan` itself if it does

@@ -459,10 +459,24 @@ Plan Scenario::Make(uint64_t seed) const {
   Plan plan = make(seed);
   Rng rng(seed * 0x9e3779b97f4a7c15ULL + 0x696e6c696e65ULL);
   if (rng.Below(4) == 0) plan.inline_agents = 1 + static_cast<uint32_t>(rng.Below(255));
-  plan.fabric.has_max = rng.Below(4) != 0;
+  plan.fabric.traits.has_max = rng.Below(4) != 0;
+  if (!plan.fabric.traits.has_max) {
+    plan.fabric.traits.reads_first = rng.Below(4) == 0;
+    plan.fabric.writes_backwards = rng.Below(2) == 0;
+    plan.fabric.atomics_tear = rng.Below(2) == 0;
+    // Inline atomics and those of a network do not exclude each other.
+    if (plan.fabric.atomics_tear) plan.inline_agents = 0;
+  }
   // As agents make them.
-  if (plan.fabric.has_max && rng.Below(4) != 0) plan.data_path.register_lanes = 1;
+  if (plan.fabric.traits.has_max && rng.Below(4) != 0) plan.data_path.register_lanes = 1;
   return plan;
+}
+
+void UseRdma(Plan* plan) {
+  plan->fabric.traits = {.has_max = false, .reads_first = false};
+  plan->fabric.atomics_tear = true;
+  plan->fabric.writes_backwards = true;
+  plan->inline_agents = 0;
 }
 
 const Scenario* FindScenario(std::string_view name) {

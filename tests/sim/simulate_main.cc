@@ -26,6 +26,7 @@ struct Flags {
   std::string bug;
   int64_t inline_agents = -1;  // not asked for
   std::string engine;
+  bool rdma = false;
   bool timeline = false;
   bool shrink = false;
   bool meetings = false;
@@ -85,6 +86,7 @@ void Explain(const Flags& flags, const std::string& scenario, uint64_t seed, con
   std::cout << "replay: simulate --scenario " << scenario << " --seed " << seed << " --seeds 1";
   if (scenario == "small") std::cout << " --rounds " << flags.rounds;
   if (!flags.bug.empty()) std::cout << " --bug " << flags.bug;
+  if (flags.rdma) std::cout << " --rdma";
   if (flags.inline_agents >= 0) std::cout << " --inline-agents " << flags.inline_agents;
   std::cout << " --timeline\n";
 }
@@ -132,9 +134,10 @@ int RunPlanFile(const Flags& flags) {
 }
 
 Plan PlanOf(const Flags& flags, const Scenario& scenario, uint64_t seed) {
-  const PlantedBug* const bug = FindPlantedBug(flags.bug);
+  const PlantedBug* const bug = scenario.name == "small" ? nullptr : FindPlantedBug(flags.bug);
   Plan plan = bug == nullptr ? scenario.Make(seed) : bug->MakePlan(scenario, seed);
   if (flags.inline_agents >= 0) plan.inline_agents = static_cast<uint32_t>(flags.inline_agents);
+  if (flags.rdma) UseRdma(&plan);
   return plan;
 }
 
@@ -150,8 +153,9 @@ bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_se
   uint64_t seed = first_seed;
   for (; seed < first_seed + count && (seed == first_seed || SteadyClock::now() < until); ++seed) {
     if (!flags.engine.empty() && EngineName(scenario.Make(seed).engine) != flags.engine) continue;
-    const Report report = small ? RunSmallPrograms(seed, flags.rounds, options)
-                                : RunPlan(PlanOf(flags, scenario, seed), options);
+    const Plan plan = PlanOf(flags, scenario, seed);
+    const Report report =
+        small ? RunSmallPrograms(plan, flags.rounds, options) : RunPlan(plan, options);
     here.Add(report, small ? flags.rounds : 1);
     if (!report.ok()) {
       Explain(flags, std::string(scenario.name), seed, report);
@@ -229,6 +233,9 @@ int main(int argc, char** argv) {
   app.add_option("--inline-agents", flags.inline_agents,
                  "The agents whose operations complete inline, bit i: agent i; 0 none, 255 all "
                  "(drawn by the seed)");
+  app.add_flag("--rdma", flags.rdma,
+               "The network promises no more than RDMA: no MAX, late READs, atomics that only "
+               "exclude each other (a quarter of the seeds draw some of it)");
   app.add_flag("--timeline", flags.timeline, "Print who did what on which node");
   app.add_flag("--shrink", flags.shrink, "Cut a failing plan down to what still fails");
   app.add_option("--steps", flags.steps, "After so many steps a run is said to have no end")

@@ -97,7 +97,7 @@ TEST_P(SmallPrograms, EveryScheduleIsLinearizable) {
   const uint64_t first = GetParam();
   const uint64_t worlds = SeedsOf(kWorlds);
   for (uint64_t seed = first; seed < first + worlds; ++seed) {
-    const Report report = RunSmallPrograms(seed, kRounds);
+    const Report report = RunSmallPrograms(FindScenario("small")->Make(seed), kRounds);
     ASSERT_TRUE(report.ok()) << report.failure << "\nreplay: simulate --scenario small --seed "
                              << seed << " --seeds 1 --rounds " << kRounds << " --timeline";
   }
@@ -306,8 +306,8 @@ TEST(SimulationRegisters, EndUnderTheirWriters) {
     Report sum;
     const auto seeds = static_cast<uint64_t>(Scaled(60));
     for (uint64_t seed = 1; seed <= seeds; ++seed) {
-      const Report report =
-          name == "small" ? RunSmallPrograms(seed, 20) : RunPlan(FindScenario(name)->Make(seed));
+      const Report report = name == "small" ? RunSmallPrograms(FindScenario(name)->Make(seed), 20)
+                                            : RunPlan(FindScenario(name)->Make(seed));
       ASSERT_TRUE(report.ok()) << report.failure;
       sum.thawed += report.thawed;
       sum.dropped += report.dropped;
@@ -403,7 +403,7 @@ TEST(SimulationSpeed, OfFabricOperationsIsPrinted) {
   uint64_t operations = 0;
   const uint64_t seeds = 10;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    operations += RunSmallPrograms(seed, 200).fabric_ops;
+    operations += RunSmallPrograms(FindScenario("small")->Make(seed), 200).fabric_ops;
   }
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   std::cout << static_cast<double>(operations) / taken.count() / 1e6

@@ -69,10 +69,10 @@ class InNOutTest : public testing::Test {
   static constexpr uint8_t kLane = 1;
 
   // By a chain of CASes, unless the fabric has MAX.
-  explicit InNOutTest(bool has_max = false)
+  explicit InNOutTest(FabricTraits traits = {.has_max = false})
       : cluster_(3, size_t{64} * 1024),
         executor_(1),
-        network_(executor_, cluster_.endpoints(), {.step_ns = 5, .has_max = has_max}),
+        network_(executor_, cluster_.endpoints(), {.step_ns = 5, .traits = traits}),
         worker_(executor_, network_, cluster_.master(), 1),
         ref_(cluster_.CreateRegister({}, /*incarnation=*/0, Ticks{1'000'000})) {}
 
@@ -179,7 +179,7 @@ TEST_F(InNOutTest, MaxRetriesFromASmallerWordAndStopsAtALargerOne) {
 
 class InNOutMaxTest : public InNOutTest {
  protected:
-  InNOutMaxTest() : InNOutTest(/*has_max=*/true) {}
+  InNOutMaxTest() : InNOutTest(FabricTraits()) {}
 };
 
 TEST_F(InNOutMaxTest, AWriteTakesOneRoundTripWhateverItsLaneHolds) {
@@ -211,6 +211,50 @@ TEST_F(InNOutMaxTest, AWordThatIsThereKeepsItsForm) {
       EXPECT_EQ(cluster_.Lane(ref_, 0, kLane), there);
     }
   }
+}
+
+// Where a READ may come late, as on a network of RDMA.
+class InNOutLateReadsTest : public InNOutTest {
+ protected:
+  InNOutLateReadsTest() : InNOutTest({.has_max = false, .reads_first = false}) {}
+};
+
+// PROTOCOLS, "A guess that is everywhere": what comes behind the CAS is not to be looked at.
+TEST_F(InNOutLateReadsTest, AWriteLooksAheadOfItsCas) {
+  for (int round = 1; round <= 64; ++round) {
+    const auto time = static_cast<RegisterTime>(10 * round);
+    const MetaWord word = NewWord(time);
+    const MetaWord later = NewWord(time + 5);
+    std::vector<FabricOpKind> kinds;
+    Hook hook([&](const FabricOp& op) {
+      kinds.push_back(op.kind);
+      if (op.kind == FabricOpKind::kCas) {
+        cluster_.Word(ref_.addr + ref_.shape.lane_offset(0), 0) = later.bits();
+      }
+    });
+    network_.set_observer(&hook);
+    const MetaWord before = cluster_.Lane(ref_, 0, kLane);
+    const Answer reply = Write(word, before, "value", /*read_lanes=*/true);
+    network_.set_observer(nullptr);
+    ASSERT_EQ(reply.state, State::kCounted);
+    EXPECT_TRUE(reply.firsthand);
+    EXPECT_EQ(reply.largest, word);
+    // The seal and three lanes that are not its own.
+    EXPECT_EQ(std::count(kinds.begin(), kinds.end(), FabricOpKind::kFaa), 4);
+  }
+}
+
+TEST_F(InNOutLateReadsTest, AWriteSeesWhatWasThere) {
+  const MetaWord large = NewWord(50);
+  cluster_.Word(ref_.addr + ref_.shape.lane_offset(3), 0) = large.bits();
+  const Answer overtaken = Write(NewWord(20), MetaWord(), "value", /*read_lanes=*/true);
+  EXPECT_FALSE(overtaken.firsthand);
+  EXPECT_EQ(overtaken.largest, large);
+  EXPECT_EQ(overtaken.lane, 3);
+  cluster_.Seal(ref_, 0) = 99;
+  const Answer sealed = Write(NewWord(60), NewWord(20), "value", /*read_lanes=*/true);
+  EXPECT_EQ(sealed.state, State::kSealed);
+  EXPECT_FALSE(sealed.firsthand);
 }
 
 TEST_F(InNOutTest, ALaneNeverDecreasesWhateverTheCacheSays) {
