@@ -161,7 +161,7 @@ constexpr ParameterRow kRows[] = {
      .help = "What the agent may take to remember where keys are, 64 to 370 bytes for each; others "
              "take more round trips; 0 for an eighth of the host's memory",
      .users = kUserAgent, .fields = {.agent = &AgentOptions::cache_bytes}},
-    {.name = "register-lanes", .type = Type::kInteger, .default_text = "1", .min = 1, .max = 64,
+    {.name = "register-lanes", .type = Type::kInteger, .default_text = "1", .min = 1, .max = 32,
      .help = "Metadata words of new registers, which writers spread over where a fabric has no MAX",
      .users = kUserAgent, .fields = {.agent = &AgentOptions::register_lanes}},
     {.name = "databases", .type = Type::kInteger, .default_text = "16", .unit = "databases",

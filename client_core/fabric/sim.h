@@ -210,8 +210,8 @@ class SimFabric final : public Fabric {
     bool backwards = false;      // that is a WRITE whose last bytes go first
     uint64_t amid_word = 0;      // found by that, an atomic that the node is amid
     bool will_be_late = false;   // it is a READ, and soon will be `late`
-    uint64_t late = 0;           // the READ among them that others overtake, as a bit
-    uint64_t late_bytes = 0;     // within that
+    uint64_t late = 0;           // the READs among them that others overtake, as bits
+    uint64_t late_bytes = 0;     // within the first of those
     uint64_t late_until_ns = 0;
     bool rests = false;  // until then
     uint64_t last_arrival_ns = 0;
@@ -234,8 +234,10 @@ class SimFabric final : public Fabric {
   void StartApplying(Channel& channel);
   // Applies one step; returns whether the request is finished.
   bool ApplyStep(Channel& channel);
-  // The operation, as a bit, of which the next step is: the first, but for a READ that is late.
+  // The operation, as a bit, of which the next step is: the first, but for READs that are late.
   uint64_t NextOp(Channel& channel);
+  // Draws if a READ, which is next, will be late from here on.
+  bool DrawLate(Channel& channel);
   // Applies a step to `op` behind its first `*applied_bytes`; returns whether that was the last.
   bool ApplyPiece(Channel& channel, FabricOp& op, uint64_t* applied_bytes);
   // The same of an atomic of a network whose atomics tear.

@@ -114,7 +114,7 @@ bool SimFabric::ApplyStep(Channel& channel) {
   }
   if (channel.left == 0) return true;
   const uint64_t next = NextOp(channel);
-  const bool is_late = next == channel.late;
+  const bool is_late = (next & channel.late) != 0;
   channel.rests = is_late && network_.executor_.NowNs() < channel.late_until_ns;
   if (channel.rests) return false;
   FabricOp& op = channel.requests.front().round_trip->ops()[std::countr_zero(next)];
@@ -127,7 +127,7 @@ bool SimFabric::ApplyStep(Channel& channel) {
   }
   applied_bytes = 0;
   channel.left &= ~next;
-  if (is_late) channel.late = 0;
+  channel.late &= ~next;
   return channel.left == 0;
 }
 
@@ -136,24 +136,31 @@ uint64_t SimFabric::NextOp(Channel& channel) {
   const auto is_read = [&](uint64_t bit) {
     return ops[std::countr_zero(bit)].kind == FabricOpKind::kRead;
   };
-  const uint64_t others = channel.left & ~channel.late;
-  const uint64_t first = others & -others;
-  if (channel.late != 0) return first == 0 || is_read(first) ? channel.late : first;
-  const uint64_t behind = others & (others - 1);
-  if (traits().reads_first || !is_read(first) || behind == 0 || is_read(behind & -behind)) {
-    return first;
+  while (true) {
+    const uint64_t others = channel.left & ~channel.late;
+    const uint64_t first = others & -others;
+    const uint64_t late = channel.late & -channel.late;
+    if (first == 0) return late;
+    if (!is_read(first)) return first;
+    // READs keep their order: one that is not late waits for those that are.
+    const bool may_be_late = !traits().reads_first && !AllAre(ops, others, FabricOpKind::kRead);
+    if (!may_be_late || !DrawLate(channel)) return late != 0 ? late : first;
+    channel.late |= first;
   }
-  // As a whole, or the rest of it.
-  if (channel.applied_bytes == 0) channel.will_be_late = network_.executor_.rng().Below(2) == 0;
-  if (!channel.will_be_late || network_.executor_.rng().Below(3) == 0) return first;
-  channel.late = first;
+}
+
+// A READ is late as a whole, or the rest of it.
+bool SimFabric::DrawLate(Channel& channel) {
+  Rng& rng = network_.executor_.rng();
+  if (channel.late != 0) return rng.Below(4) == 0;
+  if (channel.applied_bytes == 0) channel.will_be_late = rng.Below(2) == 0;
+  if (!channel.will_be_late || rng.Below(3) == 0) return false;
   channel.late_bytes = std::exchange(channel.applied_bytes, 0);
-  const uint64_t wait_ns = 4 * network_.options_.latency_max_ns;
   channel.late_until_ns = network_.executor_.NowNs();
-  if (network_.executor_.rng().Below(2) == 0) {
-    channel.late_until_ns += network_.executor_.rng().Below(wait_ns + 1);
+  if (rng.Below(2) == 0) {
+    channel.late_until_ns += rng.Below(4 * network_.options_.latency_max_ns + 1);
   }
-  return behind & -behind;
+  return true;
 }
 
 bool SimFabric::ApplyPiece(Channel& channel, FabricOp& op, uint64_t* applied_bytes) {
@@ -167,7 +174,7 @@ bool SimFabric::ApplyPiece(Channel& channel, FabricOp& op, uint64_t* applied_byt
   ExecuteOp(piece, network_.endpoint(channel.node).base());
   op.result = piece.result;
   *applied_bytes += piece.bytes;
-  return *applied_bytes == op.bytes;
+  return *applied_bytes >= op.bytes;
 }
 
 bool SimFabric::ApplyTornAtomic(Channel& channel, FabricOp& op) {
@@ -184,7 +191,10 @@ bool SimFabric::ApplyTornAtomic(Channel& channel, FabricOp& op) {
   }
   op.result = channel.amid_word;
   channel.amid_word = WordBehind(op, op.result);
-  if (channel.amid_word != op.result) ExecuteOp(word, node.endpoint->base());
+  // One that changes nothing may write its word all the same.
+  const bool writes = channel.amid_word != op.result || op.kind == FabricOpKind::kFaa ||
+                      network_.executor_.rng().Below(2) == 0;
+  if (writes) ExecuteOp(word, node.endpoint->base());
   node.amid_atomic = nullptr;
   return true;
 }

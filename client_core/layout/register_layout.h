@@ -240,7 +240,7 @@ class LockWord {
 static_assert(TicksOfNs(~uint64_t{0}).value < 1ULL << 62, "time and mode fit the lock word");
 
 // The sizes of a register, fixed for its life.
-inline constexpr uint32_t kLanesMax = 64;
+inline constexpr uint32_t kLanesMax = 32;
 inline constexpr uint32_t kInPlaceValueMax = 1024;
 struct RegisterShape {
   uint32_t lanes = 4;            // 1..kLanesMax

@@ -1,6 +1,7 @@
 #include "client_core/memory/retired_registers.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "client_core/base/planted_bug.h"
@@ -18,7 +19,10 @@ uint64_t EntriesOf(GlobalAddr ring, WorkerIndex seat) {
 }  // namespace
 
 Task<Status> RetiredRegisters::WriteHead(GlobalAddr ring, uint64_t head) {
-  return WriteEntry({ring.bits(), head, context_.membership.id.value, doubts_});
+  const Status status =
+      co_await WriteEntry({ring.bits(), head, context_.membership.id.value, doubts_});
+  if (status.ok()) told_ring_ = ring;
+  co_return status;
 }
 
 Task<Status> RetiredRegisters::SignOff() { return WriteEntry({}); }
@@ -35,6 +39,17 @@ Task<Status> RetiredRegisters::WriteEntry(RetiredRing written) {
   co_return co_await context_.fabric.Post(round_trip);
 }
 
+Task<Status> RetiredRegisters::ClearRing() {
+  const View& view = context_.view();
+  RoundTripPtr round_trip = context_.fabric.NewRoundTrip();
+  const GlobalAddr at = RetiredRingAddr(context_.membership.index);
+  for (int replica = 0; replica < view.LiveReplicas(at); ++replica) {
+    round_trip->WriteWord(view.Locate(at + offsetof(RetiredRing, ring), replica), 0);
+    round_trip->WriteWord(view.Locate(at + offsetof(RetiredRing, head), replica), 0);
+  }
+  co_return co_await context_.fabric.Post(round_trip);
+}
+
 Task<Result<GlobalAddr>> RetiredRegisters::Leave() {
   if (ring_.is_null() && given_.is_null()) co_return GlobalAddr();
   const Status status = co_await WriteHead(GlobalAddr(), 0);
@@ -44,7 +59,11 @@ Task<Result<GlobalAddr>> RetiredRegisters::Leave() {
 }
 
 Task<Status> RetiredRegisters::Join() {
-  Status status = co_await WriteHead(GlobalAddr(), 0);
+  // A reader may see any part of one WRITE: no ring of the seat's last owner is taken for this
+  // one's.
+  Status status = co_await ClearRing();
+  if (!status.ok()) co_return status;
+  status = co_await WriteHead(GlobalAddr(), 0);
   if (!status.ok()) co_return status;
   std::vector<RetiredRing> heads;
   status = co_await ReadHeads(&heads);
@@ -103,7 +122,6 @@ Task<Result<GlobalAddr>> RetiredRegisters::TakeLeftRing() {
 Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
   NoteWhatAllHaveSeen();
   const WorkerIndex seat = context_.membership.index;
-  const GlobalAddr before = ring_;
   // No reader is behind in the ring that is left.
   if (head_ == tail_ || Planted(Bug::kRingLeftEarly)) ring_ = NextRing();
   // Nothing more goes there, or it could not be left as long as registers are retired.
@@ -111,8 +129,12 @@ Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
   const uint64_t ring_entries = EntriesOf(ring_, seat);
   const uint64_t count =
       std::min<uint64_t>({pending_.size(), ring_entries - (head_ - tail_), kEntriesPerBatch});
-  // A ring that no head names would count as lost.
-  if (count == 0 && ring_ != before) co_return co_await WriteHead(ring_, head_);
+  // A ring that no head names would count as lost. And a reader may see any part of one WRITE: what
+  // another ring counts is told by another one than the ring.
+  if (ring_ != told_ring_) {
+    const Status told = co_await WriteHead(ring_, head_);
+    if (!told.ok()) co_return told;
+  }
   if (count == 0) co_return Status::Ok();
   const View& view = context_.view();
   RoundTripPtr entries = context_.fabric.NewRoundTrip();

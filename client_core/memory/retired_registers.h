@@ -115,6 +115,8 @@ class RetiredRegisters final : public BeforeEpoch {
   [[nodiscard]] GlobalAddr NextRing() const;
   Task<Status> WriteHead(GlobalAddr ring, uint64_t head);
   Task<Status> WriteEntry(RetiredRing written);
+  // The entry names no ring any more, whosever it is.
+  Task<Status> ClearRing();
   Task<Status> ReadHeads(std::vector<RetiredRing>* heads);
   Task<Status> ReadRing(WorkerIndex seat, const RetiredRing& ring, uint64_t from);
 
@@ -123,8 +125,9 @@ class RetiredRegisters final : public BeforeEpoch {
   RegisterListener* listener_ = nullptr;
   std::deque<Retired> pending_;
   GlobalAddr given_;
-  GlobalAddr left_;  // LeaveRing()
-  GlobalAddr ring_;  // null: nothing has been published yet
+  GlobalAddr left_;       // LeaveRing()
+  GlobalAddr ring_;       // null: nothing has been published yet
+  GlobalAddr told_ring_;  // that the entry names on all replicas, as far as is known
   uint64_t head_ = 0;
   uint64_t doubts_ = 0;
   uint64_t departures_ = 0;

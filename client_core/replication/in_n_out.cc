@@ -236,6 +236,9 @@ Task<void> InNOut::CopyInPlace(RegisterRef ref, MetaWord word, WrittenValue valu
   (void)co_await context_.fabric.Post(batch);
 }
 
+// Buffer, copy in place, header, seal, lanes and seal again go in one batch.
+static_assert(kLanesMax + 5 <= RoundTrip::kMaxOps);
+
 size_t InNOut::AddLook(RoundTrip& batch, const RegisterRef& ref, RemoteAddr at, uint8_t own) {
   const size_t first = batch.Faa(Plus(at, kSealOffset), 0);
   for (uint32_t lane = 0; lane < ref.shape.lanes; ++lane) {

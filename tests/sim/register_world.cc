@@ -50,7 +50,7 @@ SimFabricOptions MakeNetwork(Rng& rng, uint64_t seed) {
   SimFabricOptions options;
   options.traits.has_max = seed % 3 != 0;
   // A network without MAX may lack more.
-  const uint64_t lacks = options.traits.has_max ? 0 : seed / 3;
+  const uint64_t lacks = options.traits.has_max ? 0 : Rng(seed).Next();
   options.traits.reads_first = (lacks & 1) == 0;
   options.atomics_tear = (lacks & 2) != 0;
   options.writes_backwards = (lacks & 4) != 0;

@@ -137,6 +137,8 @@ Plan PlanOf(const Flags& flags, const Scenario& scenario, uint64_t seed) {
   const PlantedBug* const bug = scenario.name == "small" ? nullptr : FindPlantedBug(flags.bug);
   Plan plan = bug == nullptr ? scenario.Make(seed) : bug->MakePlan(scenario, seed);
   if (flags.inline_agents >= 0) plan.inline_agents = static_cast<uint32_t>(flags.inline_agents);
+  // Inline atomics and those of a network do not exclude each other.
+  if (plan.inline_agents != 0) plan.fabric.atomics_tear = false;
   if (flags.rdma) UseRdma(&plan);
   return plan;
 }
@@ -233,9 +235,11 @@ int main(int argc, char** argv) {
   app.add_option("--inline-agents", flags.inline_agents,
                  "The agents whose operations complete inline, bit i: agent i; 0 none, 255 all "
                  "(drawn by the seed)");
-  app.add_flag("--rdma", flags.rdma,
-               "The network promises no more than RDMA: no MAX, late READs, atomics that only "
-               "exclude each other (a quarter of the seeds draw some of it)");
+  auto* const rdma =
+      app.add_flag("--rdma", flags.rdma,
+                   "The network promises no more than RDMA: no MAX, late READs, atomics that only "
+                   "exclude each other (a quarter of the seeds draw some of it)");
+  rdma->excludes("--inline-agents");
   app.add_flag("--timeline", flags.timeline, "Print who did what on which node");
   app.add_flag("--shrink", flags.shrink, "Cut a failing plan down to what still fails");
   app.add_option("--steps", flags.steps, "After so many steps a run is said to have no end")

@@ -85,5 +85,71 @@ TEST_F(SeatsTest, WhoTakesADeadWorkersSeatOverwritesItsEntry) {
   owner->Leave();
 }
 
+// Notes WRITEs that change at once what a reader must not see in part.
+class RingWatch final : public SimObserver {
+ public:
+  explicit RingWatch(TestCluster& cluster) : cluster_(cluster) {}
+  void Posted(const SimFabric& /*fabric*/, NodeId node, const RoundTrip& round_trip,
+              uint64_t ops) override {
+    for (size_t i = 0; i < round_trip.size(); ++i) {
+      if ((ops >> i & 1) != 0) Look(node, round_trip.op(i));
+    }
+  }
+  void Applied(const SimFabric& /*fabric*/, NodeId /*node*/, const FabricOp& /*op*/) override {}
+  void Answered(const SimFabric& /*fabric*/, NodeId /*node*/, bool /*ok*/) override {}
+
+  int written = 0;
+  int torn = 0;
+
+ private:
+  void Look(NodeId node, const FabricOp& op) {
+    const uint64_t table =
+        cluster_.master().view()->LocateOn(RetiredRingAddr(WorkerIndex{0}), node).offset;
+    const bool is_entry = op.kind == FabricOpKind::kWrite && op.bytes == sizeof(RetiredRing) &&
+                          op.offset >= table &&
+                          op.offset < table + kMaxWorkers * sizeof(RetiredRing);
+    if (!is_entry) return;
+    ++written;
+    const auto* before =
+        reinterpret_cast<const RetiredRing*>(cluster_.node(node.value).base() + op.offset);
+    const auto* then = reinterpret_cast<const RetiredRing*>(op.local);
+    const bool is_other_ring = before->ring != then->ring && then->ring != 0;
+    if (is_other_ring && before->head != then->head) ++torn;
+    if (before->worker != then->worker && before->ring != 0) ++torn;
+  }
+
+  TestCluster& cluster_;
+};
+
+TEST_F(SeatsTest, NoWriteChangesARingAndWhatIsCountedThere) {
+  SimNetwork network(executor_, cluster_.endpoints(), SimFabricOptions());
+  RingWatch watch(cluster_);
+  network.set_observer(&watch);
+  const auto new_worker = [&] {
+    auto worker = std::make_unique<MemoryWorker>(cluster_, executor_,
+                                                 std::make_unique<SimFabric>(executor_, network));
+    worker->Join();
+    EXPECT_TRUE(BlockOn(executor_, worker->allocator().retired_registers().Join()).ok());
+    return worker;
+  };
+  auto dead = new_worker();
+  for (int round = 0; round < 3; ++round) {
+    dead->allocator().RetireRegister(dead->Allocate(kClass).value(), kClass);
+    MaintainOften(*dead);
+  }
+  const WorkerIndex seat = dead->context().membership.index;
+  Expel(*dead);
+  auto heir = new_worker();
+  ASSERT_EQ(heir->context().membership.index, seat);
+  heir->allocator().RetireRegister(heir->Allocate(kClass).value(), kClass);
+  MaintainOften(*heir);
+  EXPECT_GT(watch.written, 6);
+  EXPECT_EQ(watch.torn, 0);
+  network.set_observer(nullptr);
+  heir->Leave();
+  dead.reset();
+  heir.reset();
+}
+
 }  // namespace
 }  // namespace onetrip

@@ -95,6 +95,12 @@ Task<void> Extents::WriteExtent(const NewRecord& record, WrittenExtents* written
                                  &written->list.extents[number]);
     if (!retry.IsWorth(status)) break;
     co_await retry.Wait();
+    // A WRITE that has failed may still be on its way: it keeps its operations and its bytes.
+    RoundTripPtr anew = core_.context.fabric.NewRoundTrip();
+    std::byte* copy = anew->Reserve(kExtentHeaderBytes + bytes);
+    std::memcpy(copy, image, kExtentHeaderBytes + bytes);
+    round_trip = std::move(anew);
+    image = copy;
   }
   if (!status.ok()) *failure = status;
 }
