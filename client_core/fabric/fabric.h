@@ -6,8 +6,8 @@
 //  - CAS, FAA and MAX take one aligned 8-byte word and are atomic against each other. A WRITE of
 //    that word may come amid one, and be lost: no word is the target of both while it is shared.
 //  - Operations on one channel take effect in order, READs among themselves and all behind a WRITE,
-//    CAS, FAA or MAX; but a READ may bring what such ones behind it have changed. Nothing orders two
-//    channels.
+//    CAS, FAA or MAX; but a READ may bring what such ones behind it have changed. Nothing orders
+//    two channels.
 //  - What a backend gives beyond that its FabricTraits say.
 //  - A node that is lost fails the operations on it: they may have taken effect, whole or in part,
 //    now or later. Operations refused before they were sent surely have not.
