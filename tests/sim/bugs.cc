@@ -79,7 +79,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kOpenedWithoutBits, "opened-without-bits", "scarce"},
     {Bug::kOpenedStillAllocates, "opened-still-allocates", "scarce"},
     {Bug::kOpenIsOrphan, "open-is-orphan", "scarce", 4000, 89},
-    {Bug::kNotLetGo, "not-let-go", "scarce", 4000, 240},
+    {Bug::kNotLetGo, "not-let-go", "scarce", 4000, 11660},
     {Bug::kOwnBuffersLost, "own-buffers-lost", "scarce", 4000, 51},
     {Bug::kAccountedAtOnce, "accounted-at-once", "scarce", 4000, 145},
     {Bug::kMovedFreedAtOnce, "moved-freed-at-once", "scarce", 4000, 18},
