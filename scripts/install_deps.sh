@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Installs what building, testing and benchmarking need, on Debian 12. Packages that are there
-# already are left alone; when none is missing, neither root nor a network is needed.
+# Installs what building, testing and benchmarking need, on Debian 12, and the packages named besides.
+# Packages that are there already are left alone; when none is missing, neither root nor a network
+# is needed.
 set -euo pipefail
 
 packages=(
   build-essential cmake ninja-build ccache pkg-config
   libevent-dev libxxhash-dev libabsl-dev libcli11-dev libspdlog-dev libjemalloc-dev
   libssl-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libsqlite3-dev
-  nlohmann-json3-dev
+  nlohmann-json3-dev libibverbs-dev
   libhiredis-dev libgtest-dev libgmock-dev libbenchmark-dev
   redis-server redis-tools
   clang-format clang-tidy clang libclang-rt-14-dev
   python3 gnuplot-nox procps iproute2
   python3-redis ruby ruby-redis
+  "$@"
 )
 # Node.js may have come from elsewhere, with an npm of its own.
 command -v node >/dev/null || packages+=(nodejs)

@@ -127,8 +127,10 @@ class Fabric {
   [[nodiscard]] const FabricTraits& traits() const { return traits_; }
 
  protected:
-  Fabric(const Clock& clock, bool completes_inline, FabricTraits traits = {})
-      : clock_(clock), inline_(completes_inline), traits_(traits) {
+  // Round trips lie in `memory`, as of RoundTripPool.
+  Fabric(const Clock& clock, bool completes_inline, FabricTraits traits = {},
+         RoundTripMemory* memory = nullptr)
+      : clock_(clock), pool_(memory), inline_(completes_inline), traits_(traits) {
     CHECK(!completes_inline || traits.reads_first);
   }
 

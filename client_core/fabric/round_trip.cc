@@ -1,21 +1,36 @@
 #include "client_core/fabric/round_trip.h"
 
+#include <new>
+
 namespace onetrip {
 
 std::byte* RoundTrip::ReserveLarge(size_t bytes) {
-  large_.emplace_back(new std::byte[bytes]);
-  return large_.back().get();
+  large_.push_back({static_cast<std::byte*>(pool_->Take(bytes)), bytes});
+  return large_.back().start;
 }
 
 RoundTripPool::~RoundTripPool() {
   CHECK(outstanding_ == 0);
-  for (RoundTrip* round_trip : free_) delete round_trip;
+  for (RoundTrip* round_trip : free_) {
+    round_trip->~RoundTrip();
+    Give(round_trip, sizeof(RoundTrip));
+  }
+}
+
+void* RoundTripPool::Take(size_t bytes) {
+  return memory_ != nullptr ? memory_->Take(bytes)
+                            : ::operator new (bytes, std::align_val_t{alignof(RoundTrip)});
+}
+
+void RoundTripPool::Give(void* memory, size_t bytes) {
+  if (memory_ != nullptr) return memory_->Give(memory, bytes);
+  ::operator delete (memory, std::align_val_t{alignof(RoundTrip)});
 }
 
 RoundTripPtr RoundTripPool::Get() {
   ++outstanding_;
   if (free_.empty()) {
-    auto* round_trip = new RoundTrip;
+    auto* round_trip = new (Take(sizeof(RoundTrip))) RoundTrip;
     round_trip->pool_ = this;
     return RoundTripPtr(round_trip);
   }
@@ -29,7 +44,8 @@ void RoundTripPool::Put(RoundTrip* round_trip) {
   --outstanding_;
   round_trip->op_count_ = 0;
   round_trip->arena_used_ = 0;
-  if (!round_trip->large_.empty()) round_trip->large_.clear();
+  for (const RoundTrip::Large& large : round_trip->large_) Give(large.start, large.bytes);
+  round_trip->large_.clear();
   free_.push_back(round_trip);
 }
 

@@ -11,7 +11,6 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -46,6 +45,16 @@ struct FabricOp {
   [[nodiscard]] bool took() const {
     return kind == FabricOpKind::kMax ? TakesMax(result, operand) : result == expected;
   }
+};
+
+// The memory that round trips lie in, for a fabric whose device has to know it: results and
+// arenas are what it reads from and writes to. Outlives the pool.
+class RoundTripMemory {
+ public:
+  virtual ~RoundTripMemory() = default;
+  // 64-byte aligned. CHECKs that the host has it.
+  virtual void* Take(size_t bytes) = 0;
+  virtual void Give(void* memory, size_t bytes) = 0;
 };
 
 class RoundTripPool;
@@ -130,6 +139,10 @@ class RoundTrip {
     return op;
   }
 
+  struct Large {
+    std::byte* start;
+    size_t bytes;
+  };
   std::byte* ReserveLarge(size_t bytes);
 
   RoundTripPool* pool_ = nullptr;
@@ -138,7 +151,7 @@ class RoundTrip {
   std::coroutine_handle<> waiter_;
   size_t op_count_ = 0;
   size_t arena_used_ = 0;
-  std::vector<std::unique_ptr<std::byte[]>> large_;  // arena beyond the inline part
+  std::vector<Large> large_;  // arena beyond the inline part
   std::array<FabricOp, kMaxOps> ops_;
   alignas(16) std::byte arena_[kInlineArenaBytes];
 };
@@ -172,7 +185,8 @@ class RoundTripPtr {
 // Owns the round trips of one worker. REQUIRES: outlives every reference.
 class RoundTripPool {
  public:
-  RoundTripPool() = default;
+  // In `memory`, or, if that is null, wherever there is some.
+  explicit RoundTripPool(RoundTripMemory* memory = nullptr) : memory_(memory) {}
   RoundTripPool(const RoundTripPool&) = delete;
   RoundTripPool& operator=(const RoundTripPool&) = delete;
   ~RoundTripPool();
@@ -181,8 +195,12 @@ class RoundTripPool {
 
  private:
   friend class RoundTripPtr;
+  friend class RoundTrip;
   void Put(RoundTrip* round_trip);
+  void* Take(size_t bytes);
+  void Give(void* memory, size_t bytes);
 
+  RoundTripMemory* const memory_;
   std::vector<RoundTrip*> free_;
   size_t outstanding_ = 0;
 };

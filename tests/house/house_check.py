@@ -67,6 +67,7 @@ MAY_INCLUDE = {
     "client_core/memory": _FABRIC_CLUSTER,
     "client_core/replication": _MEMORY,
     "client_core/index": _REPLICATION,
+    "client_core/verbs": _LAYOUT + ["client_core/fabric"],
     "client_core/store": _LAYOUT + ["client_core/fabric"],
     "client_core/kv/core": _INDEX + _STORE,
     "client_core/kv/forms": _KV_CORE,

@@ -70,7 +70,7 @@ TEST_P(FabricTest, RandomBatchesEqualASequentialExecution) {
           const std::byte* from = Filled(*rt, bytes, rng.Next());
           rt->Write({to, offset}, from, static_cast<uint32_t>(bytes));
           std::copy_n(from, bytes, at);
-        } else if (rng.Below(3) == 0) {
+        } else if (fabric_->traits().has_max && rng.Below(3) == 0) {
           // Around the word that is there: one of its four forms, or another word.
           const uint64_t desired =
               rng.Below(2) == 0 ? (word & ~kMaxNoteBits) + rng.Below(12) - 4 : rng.Next();
@@ -206,6 +206,7 @@ uint64_t EndOf(const std::vector<Steps>& steps) {
 }
 
 TEST_P(FabricTest, AMaxReplacesEveryWordOnce) {
+  if (!fabric_->traits().has_max) GTEST_SKIP() << "this backend has no MAX";
   constexpr uint64_t kFabrics = 6;
   constexpr uint64_t kRounds = 100;
   std::vector<std::unique_ptr<Fabric>> fabrics;
@@ -258,6 +259,7 @@ TEST_P(FabricTest, IncrementsOverSeveralThreadsAddUp) {
 }
 
 TEST_P(FabricTest, AMaxOfOneOfSeveralThreadsReplacesEveryWordOnce) {
+  if (!fabric_->traits().has_max) GTEST_SKIP() << "this backend has no MAX";
   if (!GetParam().threads) GTEST_SKIP() << "one executor runs all of this backend's workers";
   constexpr uint64_t kThreads = 4;
   const auto rounds = static_cast<uint64_t>(std::max(1, Scaled(50'000) / GetParam().slowness));

@@ -1,0 +1,111 @@
+#include "client_core/verbs/queue_pair.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "client_core/base/check.h"
+
+namespace onetrip {
+namespace {
+
+constexpr uint8_t kPort = 1;
+constexpr uint32_t kSequenceMask = 0xffffff;
+// 4.096 us * 2^14 = 67 ms, six times: a peer is given up after half a second. The master's view is
+// faster. 7 would mean for ever to some devices.
+constexpr uint8_t kTimeout = 14;
+constexpr uint8_t kRetries = 6;
+constexpr uint8_t kMinRnrTimer = 12;
+constexpr uint8_t kHopsMax = 64;
+
+constexpr Status kNotMade(StatusCode::kUnavailable, "there is no queue pair");
+
+}  // namespace
+
+VerbsQueuePair::VerbsQueuePair(VerbsDevice& device, ibv_qp* pair, int may, uint32_t inline_bytes,
+                               uint32_t sequence)
+    : device_(device), pair_(pair), may_(may), inline_bytes_(inline_bytes) {
+  own_.gid = device.gid();
+  own_.number = pair->qp_num;
+  own_.sequence = sequence;
+  own_.mtu = device.mtu();
+  own_.reads_max = device.reads_max();
+}
+
+Result<std::unique_ptr<VerbsQueuePair>> VerbsQueuePair::Make(VerbsDevice& device,
+                                                             ibv_cq* completions, VerbsDepth depth,
+                                                             int may, Rng& rng,
+                                                             std::string* reason) {
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = completions;
+  wanted.recv_cq = completions;
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.cap.max_send_wr = depth.requests;
+  wanted.cap.max_recv_wr = 1;
+  wanted.cap.max_send_sge = 1;
+  wanted.cap.max_recv_sge = 1;
+  wanted.cap.max_inline_data = depth.inline_bytes;
+  ibv_qp* const pair = ibv_create_qp(device.domain(), &wanted);
+  if (pair == nullptr) {
+    *reason = "the RDMA device " + device.name() + " makes no queue pair for " +
+              std::to_string(depth.requests) + " requests: " + std::strerror(errno);
+    return kNotMade;
+  }
+  const auto sequence = static_cast<uint32_t>(rng.Next()) & kSequenceMask;
+  return std::unique_ptr<VerbsQueuePair>(
+      new VerbsQueuePair(device, pair, may, wanted.cap.max_inline_data, sequence));
+}
+
+VerbsQueuePair::~VerbsQueuePair() { CHECK(ibv_destroy_qp(pair_) == 0); }
+
+Status VerbsQueuePair::Connect(const VerbsAddress& peer, std::string* reason) {
+  ibv_qp_attr init{};
+  init.qp_state = IBV_QPS_INIT;
+  init.port_num = kPort;
+  init.qp_access_flags = static_cast<unsigned>(may_);
+  int error = ibv_modify_qp(pair_, &init,
+                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+
+  ibv_qp_attr receives{};
+  receives.qp_state = IBV_QPS_RTR;
+  receives.path_mtu = std::min(own_.mtu, peer.mtu);
+  receives.dest_qp_num = peer.number;
+  receives.rq_psn = peer.sequence;
+  receives.max_dest_rd_atomic = std::min(own_.reads_max, peer.reads_max);
+  receives.min_rnr_timer = kMinRnrTimer;
+  receives.ah_attr.is_global = 1;
+  receives.ah_attr.port_num = kPort;
+  receives.ah_attr.grh.dgid = peer.gid;
+  receives.ah_attr.grh.sgid_index = static_cast<uint8_t>(device_.gid_index());
+  receives.ah_attr.grh.hop_limit = kHopsMax;
+  if (error == 0) {
+    error = ibv_modify_qp(pair_, &receives,
+                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  }
+
+  ibv_qp_attr sends{};
+  sends.qp_state = IBV_QPS_RTS;
+  sends.sq_psn = own_.sequence;
+  sends.timeout = kTimeout;
+  sends.retry_cnt = kRetries;
+  sends.rnr_retry = kRetries;
+  sends.max_rd_atomic = receives.max_dest_rd_atomic;
+  if (error == 0) {
+    error = ibv_modify_qp(pair_, &sends,
+                          IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                              IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+  }
+  if (error == 0) return Status::Ok();
+  *reason = "the RDMA device " + device_.name() + " does not connect a queue pair from its GID " +
+            std::to_string(device_.gid_index()) + ": " + std::strerror(error);
+  return kNotMade;
+}
+
+void VerbsQueuePair::Fail() {
+  ibv_qp_attr broken{};
+  broken.qp_state = IBV_QPS_ERR;
+  (void)ibv_modify_qp(pair_, &broken, IBV_QP_STATE);  // destroying it does the same
+}
+
+}  // namespace onetrip

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Runs programs in a guest whose kernel has SoftRoCE, on a host that has no RDMA.
+
+  tests/verbs/guest.py --command 'verbs_tests' build/release/bin/verbs_tests
+
+The guest is Debian's kernel, unpacked and not installed, and an initramfs with busybox, the modules
+of rdma_rxe, the programs named and the libraries that they need. It has one RDMA device, rxe0, on a
+dummy interface with 10.0.0.1. The command's status is this program's; 125 if the guest did not come
+to tell one.
+"""
+
+import argparse
+import glob
+import os
+import re
+import stat
+import subprocess
+import sys
+import time
+
+PROVIDER = "/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav*.so"
+# Loaded as dlopen does, so ldd does not name it.
+ALSO = ["/lib/x86_64-linux-gnu/libgcc_s.so.1"]
+# In the order in which they need each other; rdma_rxe needs crc32 and does not say so.
+MODULES = [
+    "crypto/crc32_generic", "drivers/net/dummy", "fs/configfs/configfs",
+    "drivers/infiniband/core/ib_core", "drivers/infiniband/core/ib_cm",
+    "drivers/infiniband/core/iw_cm", "drivers/infiniband/core/rdma_cm",
+    "drivers/infiniband/core/ib_uverbs", "drivers/infiniband/core/rdma_ucm",
+    "net/ipv4/udp_tunnel", "net/ipv6/ip6_udp_tunnel", "drivers/infiniband/sw/rxe/rdma_rxe",
+]
+# The status leaves through the port that isa-debug-exit listens at: QEMU ends with 2 * status + 1.
+INIT = """#!/bin/busybox sh
+/bin/busybox --install -s /bin
+mount -t proc none /proc
+mount -t sysfs none /sys
+mount -t devtmpfs none /dev
+mkdir -p /tmp /dev/shm
+mount -t tmpfs none /tmp
+mount -t tmpfs none /dev/shm
+finish() {
+  printf "\\\\$(printf %%03o $1)" | dd of=/dev/port bs=1 seek=244 2>/dev/null
+  poweroff -f
+}
+for module in /modules/*.ko; do insmod $module || finish 125; done
+ip link set lo up
+ip link set dummy0 mtu 4200 up
+ip addr add 10.0.0.1/24 dev dummy0
+rdma link add rxe0 type rxe netdev dummy0 || finish 125
+ulimit -l unlimited
+%s
+status=$?
+[ $status -lt 125 ] || status=124
+finish $status
+"""
+NOT_TOLD = 125
+
+
+class GuestError(Exception):
+    pass
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    if done.returncode != 0:
+        raise GuestError(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
+    return done.stdout
+
+
+def unpack_kernel(cache):
+    """The newest kernel that the host's sources have, below `cache`: its folder and its version."""
+    package = re.search(r"Depends: (linux-image-\S+)", run("apt-cache", "depends",
+                                                           "linux-image-amd64")).group(1)
+    version = package.removeprefix("linux-image-")
+    folder = os.path.join(cache, package)
+    if not os.path.exists(os.path.join(folder, "complete")):
+        os.makedirs(folder, exist_ok=True)
+        for old in glob.glob(os.path.join(folder, "*.deb")):
+            os.remove(old)
+        run("apt-get", "-q", "download", package, cwd=folder)
+        run("dpkg-deb", "-x", glob.glob(os.path.join(folder, "*.deb"))[0], folder)
+        open(os.path.join(folder, "complete"), "w", encoding="ascii").close()
+    return folder, version
+
+
+def libraries(program):
+    """Paths of what the loader maps for it."""
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
+    return re.findall(r"(/\S+) \(0x", listed)
+
+
+class Archive:
+    """A cpio archive as kernels read it."""
+
+    def __init__(self, path):
+        self.file = open(path, "wb")
+        self.count = 0
+        self.folders = set()
+
+    def add(self, name, mode, data=b"", device=(0, 0)):
+        for end in [i for i, c in enumerate(name) if c == "/"]:
+            if name[:end] not in self.folders:
+                self.folders.add(name[:end])
+                self.append(name[:end], stat.S_IFDIR | 0o755, b"", (0, 0))
+        self.append(name, mode, data, device)
+
+    def add_file(self, name, path, mode=0o755):
+        with open(path, "rb") as source:
+            self.add(name, stat.S_IFREG | mode, source.read())
+
+    def append(self, name, mode, data, device):
+        self.count += 1
+        fields = (self.count, mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(name) + 1, 0)
+        self.file.write(b"070701" + b"".join(b"%08X" % field for field in fields))
+        for part in (name.encode() + b"\0", data):
+            self.file.write(part)
+            self.file.write(b"\0" * (-self.file.tell() % 4))
+
+    def close(self):
+        self.append("TRAILER!!!", 0, b"", (0, 0))
+        self.file.close()
+
+
+def make_initramfs(path, kernel, version, programs, command):
+    archive = Archive(path)
+    archive.add("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
+    for folder in ("proc", "sys", "etc"):
+        archive.add(folder, stat.S_IFDIR | 0o755)
+    archive.add("init", stat.S_IFREG | 0o755, (INIT % command).encode())
+    archive.add_file("bin/busybox", "/bin/busybox")
+    modules = os.path.join(kernel, "lib/modules", version, "kernel")
+    for number, module in enumerate(MODULES):
+        archive.add_file(f"modules/{number:02}-{os.path.basename(module)}.ko",
+                         os.path.join(modules, module + ".ko"), 0o644)
+    providers = glob.glob(PROVIDER)
+    if not providers:
+        raise GuestError("ibverbs-providers is not installed")
+    archive.add_file(providers[0][1:], providers[0])
+    archive.add("etc/libibverbs.d/rxe.driver", stat.S_IFREG | 0o644, b"driver rxe\n")
+    tools = ["/usr/bin/rdma", *programs]
+    for tool in tools:
+        archive.add_file("bin/" + os.path.basename(tool), tool)
+    needed = set(ALSO)
+    for file in tools + providers[:1]:
+        needed.update(libraries(file))
+    for library in sorted(needed):
+        archive.add_file(library[1:], library)
+    archive.close()
+
+
+def boot(kernel, version, initramfs, timeout_s):
+    """Returns the status that the guest tells."""
+    command = [
+        "qemu-system-x86_64", "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max",
+        "-m", "1536", "-smp", "2", "-nodefaults", "-no-reboot", "-display", "none",
+        "-serial", "stdio", "-device", "isa-debug-exit,iobase=0xf4,iosize=4",
+        "-kernel", os.path.join(kernel, "boot", "vmlinuz-" + version), "-initrd", initramfs,
+        "-append", "console=ttyS0 quiet panic=-1",
+    ]
+    try:
+        status = subprocess.run(command, stdin=subprocess.DEVNULL, timeout=timeout_s,
+                                check=False).returncode
+    except subprocess.TimeoutExpired:
+        print(f"guest: not done after {timeout_s} s", file=sys.stderr)
+        return NOT_TOLD
+    return status // 2 if status > 0 and status % 2 == 1 else NOT_TOLD
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="*", help="are in the guest's /bin")
+    parser.add_argument("--command", required=True, help="a line for the guest's shell")
+    parser.add_argument("--timeout", type=int, default=600, help="seconds (default 600)")
+    parser.add_argument("--cache", default=os.path.join(
+        os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "onetrip", "guest"),
+        help="where kernels are kept (default %(default)s)")
+    arguments = parser.parse_args()
+    started = time.monotonic()
+    initramfs = ""
+    try:
+        os.makedirs(arguments.cache, exist_ok=True)
+        kernel, version = unpack_kernel(arguments.cache)
+        initramfs = os.path.join(arguments.cache, f"initramfs.{os.getpid()}")
+        make_initramfs(initramfs, kernel, version, arguments.programs, arguments.command)
+        status = boot(kernel, version, initramfs, arguments.timeout)
+    except (GuestError, OSError) as error:
+        print(f"guest: {error}", file=sys.stderr)
+        status = NOT_TOLD
+    finally:
+        if os.path.exists(initramfs):
+            os.remove(initramfs)
+    print(f"guest: status {status} after {time.monotonic() - started:.0f} s, kernel included")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
