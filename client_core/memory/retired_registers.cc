@@ -129,8 +129,8 @@ Task<Status> RetiredRegisters::Publish(std::vector<Retired>* published) {
   const uint64_t ring_entries = EntriesOf(ring_, seat);
   const uint64_t count =
       std::min<uint64_t>({pending_.size(), ring_entries - (head_ - tail_), kEntriesPerBatch});
-  // A ring that no head names would count as lost. And a reader may see any part of one WRITE: what
-  // another ring counts is told by another one than the ring.
+  // A ring that no head names would count as lost. And a reader may see any part of one WRITE: the
+  // ring goes in one, the head that counts its entries in the next.
   if (ring_ != told_ring_) {
     const Status told = co_await WriteHead(ring_, head_);
     if (!told.ok()) co_return told;
