@@ -99,6 +99,13 @@ ReachVerdict EmptyNodeOut(const ClusterState& state, uint64_t now_us, uint64_t s
   return {};
 }
 
+// True soon after no agent could be helped: they do not find the nodes again all at once, and who
+// is late is no reason for any to go.
+bool IsHealing(const ClusterState& state, uint64_t now_us) {
+  const uint64_t heals_us = 3 * state.options.reach_settle_ms * kUsPerMs;
+  return state.nobody_helped_us != 0 && now_us - state.nobody_helped_us < heals_us;
+}
+
 ReachVerdict VerdictOfReach(const ClusterState& state, uint64_t now_us) {
   // Whoever is lost is dealt with first; that may need a majority of what is left.
   if (!state.has_map() || !AllServe(state) || state.former_repairer != 0 ||
@@ -212,7 +219,12 @@ void JudgeWhoIsReached(ClusterState& state, Effects& effects, uint64_t now_us) {
   for (uint16_t id = 0; id < static_cast<uint16_t>(state.nodes.size()); ++id) {
     if (std::exchange(state.nodes[id].cut_off, false)) before = id;
   }
-  const ReachVerdict verdict = VerdictOfReach(state, now_us);
+  ReachVerdict verdict = VerdictOfReach(state, now_us);
+  if (verdict.kind == ReachVerdict::Kind::kNobody) {
+    state.nobody_helped_us = now_us;
+  } else if (IsHealing(state, now_us)) {
+    verdict = {};
+  }
   const std::string node = "memory node " + std::to_string(verdict.node);
   if (verdict.kind != ReachVerdict::Kind::kNobody) state.told_unreached.clear();
   switch (verdict.kind) {

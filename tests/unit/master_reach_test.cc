@@ -197,6 +197,32 @@ TEST_F(MasterReachTest, WhatNobodyCanHelpIsToldInTheStatus) {
       << Status().unreached;
 }
 
+// A switch that was away for a while: agents are back one after the other.
+TEST_F(MasterReachTest, BehindAFaultOfAllWhoIsLateStays) {
+  for (const StreamId agent : {a, b}) bench.Say(agent, Misses({0, 2}));
+  Pass(2 * bench.options.reach_settle_ms);
+  bench.Say(a, Misses({}));
+  Pass(2 * bench.options.reach_settle_ms);
+  EXPECT_FALSE(bench.closed.contains(b));
+  EXPECT_EQ(HoldOf(a), nullptr);
+  bench.Say(b, Misses({2}));
+  Pass(bench.options.reach_settle_ms / 2);
+  EXPECT_EQ(HoldOf(a), nullptr);
+  bench.Say(b, Misses({}));
+  Pass(4 * bench.options.reach_settle_ms);
+  EXPECT_FALSE(bench.closed.contains(b));
+  EXPECT_EQ(HoldOf(a), nullptr);
+}
+
+TEST_F(MasterReachTest, BehindAFaultOfAllWhoStaysAwayGoes) {
+  for (const StreamId agent : {a, b}) bench.Say(agent, Misses({0, 2}));
+  Pass(2 * bench.options.reach_settle_ms);
+  bench.Say(a, Misses({}));
+  Pass(3 * bench.options.reach_settle_ms + 200);
+  EXPECT_TRUE(bench.closed.contains(b));
+  EXPECT_FALSE(bench.closed.contains(a));
+}
+
 TEST_F(MasterReachTest, ANodeThatTheMasterHasLostComesFirst) {
   bench.Say(b, Misses({2}));
   bench.Break(nodes[1]);
