@@ -57,6 +57,7 @@ Task<Status> Worker::JoinCluster() {
   if (!joined.ok()) co_return joined.status();
   storage_ = std::move(joined.value());
   metrics_.store = &storage_->kv().metrics();
+  if (RdmaMetrics* const rdma = storage_->rdma_metrics(); rdma != nullptr) metrics_.rdma = rdma;
   co_return Status::Ok();
 }
 
@@ -64,6 +65,7 @@ Task<void> Worker::LeaveCluster() {
   co_await background_gate_.Close();
   co_await storage_->Stop();
   metrics_.store = nullptr;
+  metrics_.rdma = &metrics_.no_rdma;
   storage_.reset();
 }
 

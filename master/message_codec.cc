@@ -104,6 +104,7 @@ void EncodeMemberStatus(const MemberStatusInfo& member, control::MemberStatus* o
   out->set_unusable_bytes(member.unusable_bytes);
   out->set_regions(member.regions);
   out->set_lease_left_ms(member.lease_left_ms);
+  out->set_rdma(member.rdma);
   out->mutable_report()->set_blocks(member.blocks);
   out->mutable_report()->set_granted_blocks(member.granted_blocks);
   out->mutable_report()->set_operations(member.operations);

@@ -32,7 +32,7 @@ CREATE TABLE cluster (id INTEGER PRIMARY KEY CHECK (id = 0), cluster INTEGER, re
 CREATE TABLE keyspaces (database INTEGER PRIMARY KEY, keyspace INTEGER);
 CREATE TABLE nodes (id INTEGER PRIMARY KEY, incarnation INTEGER, bytes INTEGER, tcp_host TEXT,
   tcp_port INTEGER, shm_path TEXT, host_id TEXT, out INTEGER DEFAULT 0, wish INTEGER DEFAULT 0,
-  wish_regions INTEGER DEFAULT 0, mark INTEGER DEFAULT 0);
+  wish_regions INTEGER DEFAULT 0, mark INTEGER DEFAULT 0, rdma TEXT DEFAULT '');
 CREATE TABLE regions (region INTEGER, replica INTEGER, node INTEGER, base INTEGER,
   missing INTEGER DEFAULT 0,
   PRIMARY KEY (region, replica)) WITHOUT ROWID;
@@ -79,6 +79,8 @@ ALTER TABLE cluster ADD COLUMN directory INTEGER DEFAULT 0;
 ALTER TABLE cluster ADD COLUMN may_shrink INTEGER DEFAULT 0;
 ALTER TABLE cluster ADD COLUMN index_left INTEGER DEFAULT 0;
 )";
+
+constexpr const char* kFromVersion6 = "ALTER TABLE nodes ADD COLUMN rdma TEXT DEFAULT '';";
 
 // One prepared statement; values are bound and read from left to right.
 class Statement {
@@ -197,7 +199,7 @@ bool LoadCluster(sqlite3* db, ClusterRecord* cluster) {
 bool LoadNodes(sqlite3* db, DurableState* state) {
   Statement row(db,
                 "SELECT id, incarnation, bytes, tcp_host, tcp_port, shm_path, host_id, out, wish, "
-                "wish_regions, mark FROM nodes ORDER BY id");
+                "wish_regions, mark, rdma FROM nodes ORDER BY id");
   while (row.NextRow()) {
     if (row.Number() != state->nodes.size()) return false;
     NodeRecord& node = state->nodes.emplace_back();
@@ -213,6 +215,7 @@ bool LoadNodes(sqlite3* db, DurableState* state) {
     node.wish = static_cast<NodeWish>(wish);
     node.wish_regions = static_cast<uint32_t>(row.Number());
     node.mark = row.Number();
+    node.address.rdma = row.Text();
   }
   Statement region(
       db, "SELECT region, replica, node, base, missing FROM regions ORDER BY region, replica");
@@ -281,12 +284,12 @@ bool WriteCluster(sqlite3* db, const ClusterRecord& cluster) {
 }
 
 bool WriteNodes(sqlite3* db, const DurableChange& change, int replicas) {
-  Statement node(db, "REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement node(db, "REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (const auto& [id, record] : change.nodes) {
     node.Bind(id).Bind(record.incarnation).Bind(record.bytes).Bind(record.address.tcp_host);
     node.Bind(record.address.tcp_port).Bind(record.address.shm_path).Bind(record.address.host_id);
     node.Bind(uint64_t{record.out}).Bind(static_cast<uint64_t>(record.wish));
-    node.Bind(record.wish_regions).Bind(record.mark);
+    node.Bind(record.wish_regions).Bind(record.mark).Bind(record.address.rdma);
     if (!node.Run()) return false;
   }
   Statement cut(db, "DELETE FROM regions WHERE region >= ?");
@@ -429,7 +432,8 @@ Status SqliteStore::Prepare(std::string* reason) {
     if ((version < 2 && !Execute(db_, kFromVersion1)) ||
         (version < 3 && !Execute(db_, kFromVersion2)) ||
         (version < 4 && !Execute(db_, kFromVersion3)) ||
-        (version < 5 && !Execute(db_, kFromVersion4)) || !Execute(db_, kFromVersion5) ||
+        (version < 5 && !Execute(db_, kFromVersion4)) ||
+        (version < 6 && !Execute(db_, kFromVersion5)) || !Execute(db_, kFromVersion6) ||
         !Execute(db_, stamp.c_str())) {
       return fail(StatusCode::kUnavailable, Error("cannot bring " + path_ + " up to date"));
     }

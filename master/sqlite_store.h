@@ -17,7 +17,7 @@ namespace onetrip {
 class SqliteStore final : public Store {
  public:
   // Changes when an older master would misread the file. Older files are brought up to date.
-  static constexpr int kSchemaVersion = 6;
+  static constexpr int kSchemaVersion = 7;
 
   // Opens the store in `directory`, which is created (mode 0700) when it is not there, as is the
   // file (mode 0600). kUnavailable: locked by another master, read-only or not to be opened;

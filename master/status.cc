@@ -177,6 +177,7 @@ void AddNodeStatus(const ClusterState& state, uint64_t now_us, StatusReply* stat
     one->bytes = node.record.bytes;
     one->unusable_bytes = unusable[id];
     one->regions = regions[id];
+    one->rdma = node.record.address.rdma;
   }
   // Those that wait for the map have no number yet; they are shown in the order of their coming.
   for (size_t i = 0; i < state.forming.size(); ++i) {

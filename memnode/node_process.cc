@@ -82,6 +82,8 @@ Status NodeProcess::OpenMemory(std::string* reason) {
               " without a secret; give --secret-file, or --listen with a loopback address";
     return Status(StatusCode::kInvalidArgument, "no secret");
   }
+  const Status device = has_verbs() ? OpenDevice(reason) : Status::Ok();
+  if (!device.ok()) return device;
   BackingOptions backing;
   backing.bytes = options_.memory_bytes / kRegionBytes * kRegionBytes;
   backing.path = options_.backing;
@@ -115,7 +117,38 @@ Status NodeProcess::OpenMemory(std::string* reason) {
   return Status::Ok();
 }
 
+Status NodeProcess::OpenDevice(std::string* reason) {
+  if (!options_.backing.empty()) {
+    *reason =
+        "a memory in a file is not served over RDMA, for the kernel does not notice what a "
+        "network card writes there; leave --backing away, or give --fabric tcp";
+    return Status(StatusCode::kInvalidArgument, "a file");
+  }
+  Result<std::unique_ptr<VerbsDevice>> device = VerbsDevice::Open(
+      {.name = options_.device, .gid_index = static_cast<int>(options_.gid_index)}, reason);
+  if (!device.ok()) return device.status();
+  device_ = std::move(*device);
+  address_.rdma = device_->Describe();
+  return Status::Ok();
+}
+
+Status NodeProcess::RegisterMemory(std::string* reason) {
+  uint64_t seed = 0;
+  FillRandom(std::as_writable_bytes(std::span(&seed, 1)));
+  Result<std::unique_ptr<VerbsHost>> host =
+      VerbsHost::Start(*device_, backing_->base(), backing_->bytes(), seed, reason);
+  if (!host.ok()) return host.status();
+  verbs_ = std::move(*host);
+  tcp_options_.rdma = verbs_.get();
+  LogInfo("rdma: " + MiB(backing_->bytes()) + " registered with " + address_.rdma);
+  return Status::Ok();
+}
+
 Status NodeProcess::Listen(std::string* reason) {
+  if (has_verbs()) {
+    const Status status = RegisterMemory(reason);
+    if (!status.ok()) return status;
+  }
   if (has_tcp()) {
     const Status status = ListenTcp(reason);
     if (!status.ok()) return status;
@@ -307,6 +340,7 @@ void NodeProcess::Stop() {
   // Another process may have the memory now.
   shm_.reset();
   tcp_.reset();
+  verbs_.reset();
   keeper_.reset();
   node_.reset();
   backing_.reset();
@@ -386,7 +420,7 @@ NodeReport NodeProcess::Report() {
   std::string ignored;
   if (keeper_ == nullptr) (void)node_->backing().Beat(&ignored);
   report.mark = node_->backing().age().mark;
-  // Over shm agents do not ask this process, so it counts nothing.
+  // Over shm and RDMA agents do not ask this process, so it counts nothing.
   if (tcp_ != nullptr) report.operations = tcp_->stats().operations;
   return report;
 }
@@ -403,6 +437,7 @@ std::string NodeProcess::ReadyLine() const {
             std::to_string(address_.tcp_port);
   }
   if (shm_ != nullptr) line += ", shm " + address_.shm_path;
+  if (verbs_ != nullptr) line += ", RDMA " + address_.rdma;
   return line + ", master " + options_.master;
 }
 

@@ -70,6 +70,8 @@ class NodeProcess final : private NodeDuties {
   Status Listen(std::string* reason);
   Status ListenTcp(std::string* reason);
   Status ListenShm(std::string* reason);
+  Status OpenDevice(std::string* reason);
+  Status RegisterMemory(std::string* reason);
   Status Join(std::string* reason);
   // Memory that says what it cannot is damaged, which only the map can tell: the node joins again.
   Status CheckMemory(std::string* reason);
@@ -80,8 +82,12 @@ class NodeProcess final : private NodeDuties {
 
   void NoteWorkers();
   void MarkClean();
+  [[nodiscard]] bool has_shm() const {
+    return options_.fabric == "shm" || options_.fabric == "both";
+  }
+  // Over verbs, too: channels of workers are tcp's.
   [[nodiscard]] bool has_tcp() const { return options_.fabric != "shm"; }
-  [[nodiscard]] bool has_shm() const { return options_.fabric != "tcp"; }
+  [[nodiscard]] bool has_verbs() const { return options_.fabric == "verbs"; }
 
   const MemnodeOptions options_;
   const Secret secret_;
@@ -99,6 +105,8 @@ class NodeProcess final : private NodeDuties {
   ShmServerOptions shm_options_;
   NodePlace place_;
   std::unique_ptr<MemoryNode> node_;
+  std::unique_ptr<VerbsDevice> device_;
+  std::unique_ptr<VerbsHost> verbs_;
   std::unique_ptr<TcpServer> tcp_;
   std::unique_ptr<ShmServer> shm_;
   std::unique_ptr<ImageKeeper> keeper_;  // keeps a file's image, while it is served

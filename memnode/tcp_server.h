@@ -3,7 +3,8 @@
 // Frames are executed in the order they arrive on a channel, with the atomics that shm workers use
 // on the same memory. Because one thread reads, executes and answers, a channel that is closed has
 // nothing half done: closing is fencing, and a worker's new channel is welcomed only after its old
-// one was closed. Runs no protocol.
+// one was closed. The same holds for the queue pair of a worker that comes over RDMA: its batches
+// do not pass through here, but it ends before its channel does. Runs no protocol.
 #ifndef ONETRIP_MEMNODE_TCP_SERVER_H_
 #define ONETRIP_MEMNODE_TCP_SERVER_H_
 
@@ -17,6 +18,7 @@
 #include "client_core/fabric/control.h"
 #include "client_core/layout/types.h"
 #include "memnode/server_thread.h"
+#include "memnode/verbs_host.h"
 
 namespace onetrip {
 
@@ -35,6 +37,9 @@ struct TcpServerOptions {
   // at once when a node comes back.
   uint64_t strangers_max = 2048;
   uint64_t busy_poll_us = 0;  // looks for frames without sleeping, so long after the last
+  // Not null: the memory is reached over RDMA alone, by queue pairs that end with their worker's
+  // channel. Outlives the server, which alone uses it.
+  VerbsHost* rdma = nullptr;
 };
 
 struct TcpServerStats {

@@ -56,6 +56,7 @@ TcpServerChannel::TcpServerChannel(TcpServerCore& core, UniqueFd fd, size_t at)
 }
 
 TcpServerChannel::~TcpServerChannel() {
+  EndQueuePair();
   core_.strangers.erase(arrival_);
   core_.GiveBack(std::move(input_));
   core_.GiveBack(std::move(pending_));
@@ -206,6 +207,8 @@ TcpError TcpServerChannel::Execute(const TcpFrame& frame) {
       return ExecuteBatch(frame);
     case TcpFrameKind::kControl:
       return ExecuteControl(frame);
+    case TcpFrameKind::kQueuePair:
+      return ExecuteQueuePair(frame);
     case TcpFrameKind::kGoodbye:
       break;
   }
@@ -213,6 +216,8 @@ TcpError TcpServerChannel::Execute(const TcpFrame& frame) {
 }
 
 TcpError TcpServerChannel::ExecuteBatch(const TcpFrame& frame) {
+  // A CAS of a device is atomic against no processor's.
+  if (core_.options.rdma != nullptr) return TcpError::kOverRdma;
   std::array<TcpOp, kTcpOpsMax>& ops = core_.ops;
   const size_t count = frame.header.ops;
   const TcpError error = DecodeTcpOps(frame.body, count, ops.data());
@@ -268,6 +273,31 @@ TcpError TcpServerChannel::ExecuteControl(const TcpFrame& frame) {
   core_.frames.Add();
   EndReply(TcpFrameKind::kControl, 0, sizeof(reply));
   return TcpError::kNone;
+}
+
+TcpError TcpServerChannel::ExecuteQueuePair(const TcpFrame& frame) {
+  if (core_.options.rdma == nullptr) return TcpError::kNotOverRdma;
+  TcpQueuePair peer;
+  if (frame.body.size() != sizeof(peer) || frame.header.ops != 0) return TcpError::kMalformed;
+  std::memcpy(&peer, frame.body.data(), sizeof(peer));
+  std::string reason;
+  const Result<TcpQueuePairReply> made =
+      core_.options.rdma->Welcome(WorkerId{worker_}, peer, &reason);
+  has_queue_pair_ = made.ok();
+  if (!made.ok()) {
+    core_.log.Warn(uint64_t{worker_} << 8 | 0x7fU, core_.executor.NowNs(),
+                   "rdma: worker " + std::to_string(worker_) + " at " + peer_ +
+                       " gets no queue pair: " + reason);
+  }
+  const TcpQueuePairReply reply = made.ok() ? *made : TcpQueuePairReply();
+  std::memcpy(core_.output.get() + output_bytes_ + kTcpHeaderBytes, &reply, sizeof(reply));
+  core_.frames.Add();
+  EndReply(TcpFrameKind::kQueuePair, 0, sizeof(reply));
+  return TcpError::kNone;
+}
+
+void TcpServerChannel::EndQueuePair() {
+  if (std::exchange(has_queue_pair_, false)) core_.options.rdma->Fence(WorkerId{worker_});
 }
 
 std::byte* TcpServerChannel::Reply(size_t body_bytes) {
@@ -337,6 +367,7 @@ void TcpServerChannel::Fail(TcpError error) {
   if (state_ == State::kHandshake) return Refuse(TcpRefusal::kStopping);
   if (state_ == State::kClosing) return;
   state_ = State::kClosing;
+  EndQueuePair();
   // A full socket gets no goodbye: the peer was not reading anyway.
   if (!is_blocked() && Reply(0) != nullptr) {
     SealTcpFrame({.sequence = next_.reply++, .kind = TcpFrameKind::kGoodbye, .error = error},

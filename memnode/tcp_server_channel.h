@@ -130,6 +130,9 @@ class TcpServerChannel {
   TcpError Execute(const TcpFrame& frame);
   TcpError ExecuteBatch(const TcpFrame& frame);
   TcpError ExecuteControl(const TcpFrame& frame);
+  TcpError ExecuteQueuePair(const TcpFrame& frame);
+  // Nothing of the worker takes effect over RDMA any more.
+  void EndQueuePair();
   // Room for a frame with `body_bytes` in the output; nullptr when the socket is full.
   std::byte* Reply(size_t body_bytes);
   void EndReply(TcpFrameKind kind, uint8_t ops, size_t body_bytes);
@@ -148,6 +151,7 @@ class TcpServerChannel {
   Alarm alarm_;
   uint32_t worker_ = 0;
   bool is_worker_ = false;  // has been welcomed
+  bool has_queue_pair_ = false;
   TcpSequences next_;
 
   TcpServerBuffer input_;  // the beginning of a frame, or frames that wait for the socket

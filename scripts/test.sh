@@ -132,11 +132,11 @@ run_ctest() {
   add_counts "$1: ctest, $2" "$good" "$bad"
 }
 
-# run_python PRESET NAME COMMAND...: a program whose last line has the counts; count_python counts.
-run_python() {
-  timeout 2400 "${steady[@]}" python3 -B "${@:3}" 2>&1 | tee "build/$1/$2.log"
+# run_counted PRESET NAME COMMAND...: a program whose last line has the counts; note_counts counts.
+run_counted() {
+  timeout 2400 "${steady[@]}" "${@:3}" 2>&1 | tee "build/$1/$2.log"
 }
-count_python() {
+note_counts() {
   local good bad left_out
   read -r good bad left_out < <(
     sed -nE '$s/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 \4/p' "build/$1/$2.log")
@@ -212,19 +212,19 @@ for ((i = 0; i < ${#presets[@]}; ++i)); do
   echo "=== $preset: compatibility tests ($(date +%T))"
   # Side by side, for each mostly waits for its servers. Under engine snapshot all keys are records:
   # the other form that a key can have.
-  run_python "$preset" compat-snapshot tests/compat/run.py --differential --agent-args '--engine snapshot' \
+  run_counted "$preset" compat-snapshot python3 -B tests/compat/run.py --differential --agent-args '--engine snapshot' \
     --agent "build/$preset/bin/onetrip-agent" &
   snapshot=$!
-  run_python "$preset" compat tests/compat/run.py --agent "build/$preset/bin/onetrip-agent"
+  run_counted "$preset" compat python3 -B tests/compat/run.py --agent "build/$preset/bin/onetrip-agent"
   wait "$snapshot"
-  count_python "$preset" compat
-  count_python "$preset" compat-snapshot
+  note_counts "$preset" compat
+  note_counts "$preset" compat-snapshot
   echo "=== $preset: real clients ($(date +%T))"
-  run_python "$preset" clients tests/clients/run.py --agent "build/$preset/bin/onetrip-agent"
-  count_python "$preset" clients
+  run_counted "$preset" clients python3 -B tests/clients/run.py --agent "build/$preset/bin/onetrip-agent"
+  note_counts "$preset" clients
   echo "=== $preset: clusters of processes ($(date +%T))"
-  run_python "$preset" cluster tests/cluster/run.py --bin "build/$preset/bin" --jobs $((2 * jobs))
-  count_python "$preset" cluster
+  run_counted "$preset" cluster python3 -B tests/cluster/run.py --bin "build/$preset/bin" --jobs $((2 * jobs))
+  note_counts "$preset" cluster
   if [[ $preset == release ]]; then
     # A fresh seed, unless ONETRIP_NEMESIS_SEED says which: what it finds can be repeated, as far as times
     # allow. scripts/nemesis.sh goes on for as long as one likes, and among hosts.
@@ -232,9 +232,17 @@ for ((i = 0; i < ${#presets[@]}; ++i)); do
     seed=${ONETRIP_NEMESIS_SEED:-$(($(date +%s) % 1000000))}
     minutes=${ONETRIP_NEMESIS_MINUTES:-3}
     echo "ONETRIP_NEMESIS_SEED=$seed ONETRIP_NEMESIS_MINUTES=$minutes"
-    run_python "$preset" nemesis tests/nemesis/nemesis.py --bin "build/$preset/bin" --minutes "$minutes" \
+    run_counted "$preset" nemesis python3 -B tests/nemesis/nemesis.py --bin "build/$preset/bin" --minutes "$minutes" \
       --seed "$seed" --out "build/$preset/nemesis"
-    count_python "$preset" nemesis
+    note_counts "$preset" nemesis
+    echo "=== $preset: RDMA, in guests ($(date +%T))"
+    if command -v qemu-system-x86_64 >/dev/null || scripts/install_deps.sh qemu-system-x86; then
+      run_counted "$preset" verbs scripts/test-verbs.sh
+      note_counts "$preset" verbs
+    else
+      echo "=== SKIPPED: nothing was tested over RDMA, for QEMU cannot be installed here"
+      note skipped 1
+    fi
   fi
 done
 end_ahead

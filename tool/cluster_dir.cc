@@ -97,6 +97,8 @@ ClusterShape ShapeFromJson(const Json& json) {
   shape.threads = json.value("threads", uint64_t{1});
   shape.port = json.value("port", uint16_t{0});
   shape.bind = json.value("bind", "127.0.0.1");
+  shape.device = json.value("device", "");
+  shape.gid_index = json.value("gid_index", int16_t{-1});
   return shape;
 }
 
@@ -199,6 +201,8 @@ Status ClusterDir::Save(const ClusterRecord& record, std::string* reason) const 
                {"threads", shape.threads},
                {"port", shape.port},
                {"bind", shape.bind},
+               {"device", shape.device},
+               {"gid_index", shape.gid_index},
                {"formed", record.formed},
                {"secret_file", record.secret_file},
                {"memnodes_started", record.memnodes_started},

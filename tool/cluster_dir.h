@@ -19,14 +19,17 @@ namespace onetrip {
 
 // The parts of a cluster: options of `up` that the directory remembers.
 struct ClusterShape {
-  std::string fabric = "shm";  // "shm", "tcp", or "mixed": agents take shm and tcp in turn
-  bool persistent = false;     // memory nodes keep their memory in files
-  std::string memory;          // each memory node's, as onetrip-memnode takes it
-  uint16_t replicas = 0;       // 0: not known, the directory is of an older version
-  uint16_t nodes = 0;          // memory nodes that form the cluster; others join later
-  std::string engine;          // the agents'; empty: their default
-  uint64_t threads = 1;        // each agent's
-  uint16_t port = 0;           // the first agent's; the others follow
+  // "shm", "tcp", "verbs", or "mixed": agents take shm and tcp in turn.
+  std::string fabric = "shm";
+  std::string device;  // the RDMA one, for verbs; empty: the only one
+  int16_t gid_index = -1;
+  bool persistent = false;  // memory nodes keep their memory in files
+  std::string memory;       // each memory node's, as onetrip-memnode takes it
+  uint16_t replicas = 0;    // 0: not known, the directory is of an older version
+  uint16_t nodes = 0;       // memory nodes that form the cluster; others join later
+  std::string engine;       // the agents'; empty: their default
+  uint64_t threads = 1;     // each agent's
+  uint16_t port = 0;        // the first agent's; the others follow
   std::string bind = "127.0.0.1";
 };
 

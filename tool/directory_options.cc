@@ -1,6 +1,7 @@
 #include "tool/directory_options.h"
 
 #include <algorithm>
+#include <concepts>
 #include <cstdlib>
 #include <optional>
 
@@ -24,7 +25,12 @@ std::vector<ProcessRecord> Named(const std::string& kind, size_t count) {
   return processes;
 }
 
-Status CheckPorts(const ClusterRecord& record, std::string* reason) {
+Status CheckShape(const ClusterRecord& record, std::string* reason) {
+  if (record.shape.persistent && record.shape.fabric == "verbs") {
+    return Refuse(reason,
+                  "memory in files is not served over RDMA; give --fabric verbs to a cluster "
+                  "without --persistent, or another --fabric");
+  }
   if (record.shape.port + record.agents.size() <= 65536) return Status::Ok();
   return Refuse(reason, "there are no " + std::to_string(record.agents.size()) + " ports from " +
                             std::to_string(record.shape.port) + " on; give a smaller --port");
@@ -40,7 +46,10 @@ bool IsSameSize(const std::string& a, const std::string& b) {
   return ParseSize(a, &a_bytes) && ParseSize(b, &b_bytes) && a_bytes == b_bytes;
 }
 
-std::string Text(uint64_t value) { return std::to_string(value); }
+template <std::integral T>
+std::string Text(T value) {
+  return std::to_string(value);
+}
 std::string Text(const std::string& value) { return value; }
 
 // Compares one option with what the cluster has; the first that differs is told.
@@ -94,6 +103,8 @@ Result<ClusterRecord> DescribeCluster(const UpOptions& options, const ClusterRec
   shape.replicas = options.replicas.value_or(
       keeps_replicas ? shape.replicas : std::min(shape.nodes, replicas_default));
   shape.fabric = options.fabric.value_or(shape.fabric);
+  shape.device = options.device.value_or(shape.device);
+  shape.gid_index = options.gid_index.value_or(shape.gid_index);
   shape.memory = options.memory.value_or(shape.memory.empty() ? UpDefault("memory") : shape.memory);
   shape.engine = options.engine.value_or(shape.engine);
   shape.threads = options.threads.value_or(shape.threads);
@@ -109,8 +120,8 @@ Result<ClusterRecord> DescribeCluster(const UpOptions& options, const ClusterRec
     return Refuse(reason, Text(shape.replicas) + " replicas need as many memory nodes; give " +
                               "--memnodes " + Text(shape.replicas) + " or fewer --replicas");
   }
-  const Status ports = CheckPorts(record, reason);
-  if (!ports.ok()) return ports;
+  const Status sound = CheckShape(record, reason);
+  if (!sound.ok()) return sound;
   return record;
 }
 
@@ -141,13 +152,15 @@ Status ReconcileOptions(const UpOptions& options, bool runs, ClusterRecord* reco
   auto agents = static_cast<uint16_t>(record->agents.size());
   comparison.Changeable("--agents", options.agents, &agents);
   comparison.Changeable("--fabric", options.fabric, &shape.fabric);
+  comparison.Changeable("--device", options.device, &shape.device);
+  comparison.Changeable("--gid-index", options.gid_index, &shape.gid_index);
   comparison.Changeable("--port", options.port, &shape.port);
   comparison.Changeable("--bind", options.bind, &shape.bind);
   comparison.Changeable("--engine", options.engine, &shape.engine);
   comparison.Changeable("--threads", options.threads, &shape.threads);
   if (!comparison.differs().empty()) return Refuse(reason, comparison.differs());
   if (agents != record->agents.size()) record->agents = Named("agent", agents);
-  return CheckPorts(*record, reason);
+  return CheckShape(*record, reason);
 }
 
 }  // namespace onetrip

@@ -28,6 +28,12 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+void AddDevice(const ClusterShape& shape, Argv* argv) {
+  if (!shape.device.empty()) argv->insert(argv->end(), {"--device", shape.device});
+  if (shape.gid_index < 0) return;
+  argv->insert(argv->end(), {"--gid-index", std::to_string(shape.gid_index)});
+}
+
 }  // namespace
 
 Launcher::Launcher(const ClusterDir& dir, ClusterRecord& record, uint64_t timeout_s)
@@ -74,6 +80,7 @@ Argv Launcher::MemnodeArgv(size_t number) const {
                "--socket",
                dir_.socket(number)};
   if (shape.persistent) argv.insert(argv.end(), {"--backing", dir_.backing(number)});
+  AddDevice(shape, &argv);
   return argv;
 }
 
@@ -92,6 +99,7 @@ Argv Launcher::AgentArgv(size_t number) const {
                "--threads",
                std::to_string(shape.threads)};
   if (!shape.engine.empty()) argv.insert(argv.end(), {"--engine", shape.engine});
+  AddDevice(shape, &argv);
   return argv;
 }
 

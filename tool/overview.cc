@@ -114,11 +114,15 @@ std::string MemnodeTable(const Overview& overview) {
   std::vector<Row> rows = {
       {"memnode", "state", "pid", "address", "regions", "granted", "memory", "unusable", "pages"}};
   if (names) rows.front().insert(rows.front().begin() + 1, "name");
+  const bool over_rdma = std::any_of(overview.memnodes.begin(), overview.memnodes.end(),
+                                     [](const MemnodeOverview& one) { return !one.rdma.empty(); });
+  if (over_rdma) rows.front().emplace_back("RDMA");
   for (const MemnodeOverview& node : overview.memnodes) {
     rows.push_back({OrUnknown(node.node), node.state, Pid(node.pid), node.address,
                     OrUnknown(node.regions), BytesOrUnknown(node.granted_bytes),
                     BytesOrUnknown(node.bytes), BytesOrUnknown(node.unusable_bytes), Pages(node)});
     if (names) rows.back().insert(rows.back().begin() + 1, node.name.empty() ? "-" : node.name);
+    if (over_rdma) rows.back().push_back(node.rdma.empty() ? "-" : node.rdma);
   }
   return Table(rows);
 }
@@ -216,7 +220,8 @@ Json ToJson(const MemnodeOverview& node) {
           {"unusable_bytes", OrNull(node.unusable_bytes)},
           {"granted_bytes", OrNull(node.granted_bytes)},
           {"operations", OrNull(node.operations)},
-          {"page_bytes", node.page_bytes}};
+          {"page_bytes", node.page_bytes},
+          {"rdma", node.rdma}};
 }
 
 Json ToJson(const AgentOverview& agent) {

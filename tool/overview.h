@@ -42,6 +42,7 @@ struct MemnodeOverview {
   std::optional<uint64_t> granted_bytes;
   std::optional<uint64_t> operations;  // that it executed itself: over tcp
   uint64_t page_bytes = 0;             // size of its memory's pages; 0: not known
+  std::string rdma;                    // the device by which it is reached; empty: not over RDMA
 };
 
 // Beside the fields of an agent's INFO: it could not count its keys.

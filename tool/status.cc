@@ -58,6 +58,7 @@ void TakeStatus(const ClusterStatusInfo& status, Overview* overview) {
         node.operations = member.operations;
       }
       node.page_bytes = member.page_bytes;
+      node.rdma = member.rdma;
       overview->memnodes.push_back(std::move(node));
     } else if (member.kind == MemberKind::kAgent) {
       AgentOverview agent;

@@ -16,7 +16,9 @@ struct UpOptions {
   std::optional<uint16_t> memnodes;   // 3
   std::optional<uint16_t> agents;     // 2
   std::optional<uint16_t> replicas;   // three, or as many as there are memory nodes
-  std::optional<std::string> fabric;  // "shm", "tcp", or "mixed"; shm
+  std::optional<std::string> fabric;  // "shm", "tcp", "mixed" or "verbs"; shm
+  std::optional<std::string> device;  // the RDMA one, for verbs; the only one there is
+  std::optional<int16_t> gid_index;   // its port's GID; as onetrip-agent takes it
   std::optional<uint16_t> port;       // the first agent's, the others follow; 7000
   std::optional<std::string> bind;    // 127.0.0.1
   std::optional<std::string> memory;  // each memory node's, as onetrip-memnode takes it; 1GiB

@@ -54,7 +54,9 @@ struct AgentOptions {
 
   // Cluster.
   std::string master;       // HOST:PORT; empty: embedded.
-  std::string fabric;       // "auto", "shm" or "tcp".
+  std::string fabric;       // "auto", "shm", "tcp" or "verbs".
+  std::string device;       // The RDMA device; empty: the only one.
+  int64_t gid_index = 0;    // The GID of its port; -1: the first of RoCE v2 with an IPv4 address.
   std::string secret_file;  // Path; empty: no secret.
   uint64_t connect_timeout_ms = 0;
   uint64_t busy_poll_us = 0;  // 0: sleeps at once.
@@ -86,12 +88,14 @@ struct AgentOptions {
 
 // The options of onetrip-memnode.
 struct MemnodeOptions {
-  std::string master;          // HOST:PORT.
-  uint64_t memory_bytes = 0;   // The node uses whole regions of it.
-  std::string fabric;          // "shm", "tcp" or "both".
-  std::string listen;          // HOST:PORT, for tcp; port 0: a free one.
-  std::string socket;          // Path of the unix socket, for shm; empty: derived.
-  std::string backing;         // Path of a file; empty: memory that ends with its users.
+  std::string master;         // HOST:PORT.
+  uint64_t memory_bytes = 0;  // The node uses whole regions of it.
+  std::string fabric;         // "shm", "tcp", "both" or "verbs".
+  std::string device;         // The RDMA device; empty: the only one.
+  int64_t gid_index = 0;      // The GID of its port; -1: the first of RoCE v2 with an IPv4 address.
+  std::string listen;         // HOST:PORT, for tcp; port 0: a free one.
+  std::string socket;         // Path of the unix socket, for shm; empty: derived.
+  std::string backing;        // Path of a file; empty: memory that ends with its users.
   std::string accept_damaged;  // "yes": serve a damaged file as it is; "no": wait for copies.
   std::string secret_file;     // Path; empty: no secret.
   uint64_t connect_timeout_ms = 0;

@@ -63,13 +63,24 @@ constexpr ParameterRow kRows[] = {
      .max = 86400,
      .help = "Give the places of a memory node that is lost for this long to others that have room",
      .users = kUserMaster, .fields = {.master = &MasterOptions::replace_node_after_s}},
-    {.name = "fabric", .type = Type::kChoice, .default_text = "auto", .choices = "auto|shm|tcp",
+    {.name = "fabric", .type = Type::kChoice, .default_text = "auto",
+     .choices = "auto|shm|tcp|verbs",
      .help = "How memory nodes are reached; auto: over shm those of this host that offer it, else "
-             "over tcp",
+             "over RDMA (verbs) those that serve it, else over tcp",
      .users = kUserAgent, .fields = {.agent = &AgentOptions::fabric}},
-    {.name = "fabric", .type = Type::kChoice, .default_text = "both", .choices = "shm|tcp|both",
-     .help = "How agents may reach this memory node",
+    {.name = "fabric", .type = Type::kChoice, .default_text = "both",
+     .choices = "shm|tcp|both|verbs",
+     .help = "How agents may reach this memory node; verbs: over RDMA alone",
      .users = kUserMemnode, .fields = {.memnode = &MemnodeOptions::fabric}},
+    {.name = "device", .type = Type::kText,
+     .help = "RDMA device, for verbs; empty for the only one that the host has",
+     .users = kUserAgent | kUserMemnode,
+     .fields = {.agent = &AgentOptions::device, .memnode = &MemnodeOptions::device}},
+    {.name = "gid-index", .type = Type::kInteger, .default_text = "-1", .min = -1, .max = 255,
+     .help = "Which GID of the RDMA device's port, for verbs; -1 for the first of RoCE v2 with an "
+             "IPv4 address",
+     .users = kUserAgent | kUserMemnode,
+     .fields = {.agent = &AgentOptions::gid_index, .memnode = &MemnodeOptions::gid_index}},
     {.name = "secret-file", .type = Type::kPath,
      .help = "File, of mode 0600, with the secret that the cluster's processes share; empty for "
              "none",
@@ -84,8 +95,8 @@ constexpr ParameterRow kRows[] = {
                 .memnode = &MemnodeOptions::connect_timeout_ms}},
     {.name = "busy-poll-us", .type = Type::kInteger, .default_text = "0", .unit = "us",
      .max = 1000000,
-     .help = "Look for tcp frames without sleeping for this long after the last one; 0 to sleep at "
-             "once",
+     .help = "Look for answers over a network without sleeping for this long after the last one; "
+             "0 to sleep at once, over RDMA after 50",
      .users = kUserAgent | kUserMemnode,
      .fields = {.agent = &AgentOptions::busy_poll_us, .memnode = &MemnodeOptions::busy_poll_us}},
 

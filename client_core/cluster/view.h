@@ -33,6 +33,9 @@ struct NodeAddress {
   uint16_t tcp_port = 0;
   std::string shm_path;  // its unix socket's; empty: not over shm
   std::string host_id;   // the host's that the path is on
+  // The device by which its memory is reached, in words; not empty: over RDMA alone, and tcp is for
+  // the workers' channels.
+  std::string rdma = {};
   friend bool operator==(const NodeAddress&, const NodeAddress&) = default;
 };
 

@@ -89,6 +89,7 @@ ClusterStatusInfo DecodeClusterStatus(const control::ClusterStatus& message) {
     member.granted_blocks = from.report().granted_blocks();
     member.operations = from.report().operations();
     member.page_bytes = from.report().page_bytes();
+    member.rdma = from.rdma();
     member.workers = from.report().workers();
   }
   return info;

@@ -36,6 +36,7 @@ struct MemberStatusInfo {
   uint64_t granted_blocks = 0;
   uint64_t operations = 0;
   uint64_t page_bytes = 0;  // the size of pages that its memory may have; 0: not known
+  std::string rdma;         // the device by which its memory is reached; empty: not over RDMA
   // Agents.
   uint64_t workers = 0;
 };

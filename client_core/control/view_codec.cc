@@ -66,14 +66,16 @@ void EncodeNodeAddress(const NodeAddress& address, control::NodeAddress* message
   message->set_tcp_port(address.tcp_port);
   message->set_shm_path(address.shm_path);
   message->set_host_id(address.host_id);
+  message->set_rdma(address.rdma);
 }
 
 bool DecodeNodeAddress(const control::NodeAddress& message, NodeAddress* address) {
   if (message.tcp_port() > 65535) return false;
   if (message.tcp_host().empty() != (message.tcp_port() == 0)) return false;
   *address = {message.tcp_host(), static_cast<uint16_t>(message.tcp_port()), message.shm_path(),
-              message.host_id()};
-  return true;
+              message.host_id(), message.rdma()};
+  // Its workers' channels are tcp's.
+  return address->rdma.empty() || (address->tcp_port != 0 && address->shm_path.empty());
 }
 
 void EncodeView(const View& view, control::View* message) {

@@ -120,7 +120,7 @@ class Fabric {
   // stands still (PROTOCOLS, "What failed is not over").
   [[nodiscard]] virtual bool settled() const { return true; }
 
-  void set_lease(LeaseGuard lease) { lease_ = lease; }
+  virtual void set_lease(LeaseGuard lease) { lease_ = lease; }
   [[nodiscard]] const LeaseGuard& lease() const { return lease_; }
   // Operations always complete inside Submit.
   [[nodiscard]] bool completes_inline() const { return inline_; }

@@ -1,5 +1,6 @@
 #include "client_core/fabric/round_trip.h"
 
+#include <bit>
 #include <new>
 
 namespace onetrip {
@@ -7,6 +8,19 @@ namespace onetrip {
 std::byte* RoundTrip::ReserveLarge(size_t bytes) {
   large_.push_back({static_cast<std::byte*>(pool_->Take(bytes)), bytes});
   return large_.back().start;
+}
+
+uint32_t RoundTrip::CutByNode(std::array<Part, kMaxOps>* parts) const {
+  uint32_t count = 0;
+  for (uint64_t left = (uint64_t{1} << op_count_) - 1; left != 0;) {
+    Part& part = (*parts)[count++];
+    part = {ops_[std::countr_zero(left)].node, 0};
+    for (uint64_t bits = left; bits != 0; bits &= bits - 1) {
+      if (ops_[std::countr_zero(bits)].node == part.node) part.ops |= bits & -bits;
+    }
+    left &= ~part.ops;
+  }
+  return count;
 }
 
 RoundTripPool::~RoundTripPool() {

@@ -113,6 +113,14 @@ class RoundTrip {
     op_count_ = 0;
   }
 
+  // For fabrics: the operations on one node; bit i of `ops` is operation i.
+  struct Part {
+    NodeId node;
+    uint64_t ops = 0;
+  };
+  // For fabrics: a part for every node, in the order in which the operations first name them.
+  // Returns how many there are.
+  uint32_t CutByNode(std::array<Part, kMaxOps>* parts) const;
   // For fabrics: how many nodes have yet to answer, and the coroutine that waits.
   void Arm(uint32_t pending_nodes, std::coroutine_handle<> waiter) {
     pending_nodes_ = pending_nodes;

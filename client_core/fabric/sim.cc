@@ -1,7 +1,7 @@
 #include "client_core/fabric/sim.h"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <utility>
 
 #include "client_core/coro/call_timer.h"
@@ -113,18 +113,13 @@ bool SimFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> w
     CompleteInline(*round_trip);
     return true;
   }
-  // Node by node, in the order in which the batch first names them.
+  std::array<RoundTrip::Part, RoundTrip::kMaxOps> parts;
+  const uint32_t count = round_trip->CutByNode(&parts);
   uint32_t nodes = 0;
-  for (uint64_t left = (uint64_t{1} << ops.size()) - 1; left != 0;) {
-    const NodeId node = ops[std::countr_zero(left)].node;
-    uint64_t own = 0;
-    for (uint64_t bits = left; bits != 0; bits &= bits - 1) {
-      if (ops[std::countr_zero(bits)].node == node) own |= bits & -bits;
-    }
-    left &= ~own;
-    Channel& channel = *channels_.at(node.value);
+  for (uint32_t i = 0; i < count; ++i) {
+    Channel& channel = *channels_.at(parts[i].node.value);
     if (!IsOpen(channel)) continue;
-    Enqueue(channel, round_trip, own);
+    Enqueue(channel, round_trip, parts[i].ops);
     ++nodes;
   }
   if (ops.empty()) return true;

@@ -12,27 +12,24 @@
 namespace onetrip {
 namespace {
 
-constexpr uint64_t kConnectedPollNs = 1'000'000;
-
-// Posts a call and waits for its end.
-class ControlAwaiter {
+// Posts a call and waits for its end: Ok, and the reply is in `call`.
+class CallAwaiter {
  public:
-  ControlAwaiter(TcpChannel& channel, ControlRequest request) : channel_(channel) {
-    call_.request = request;
-  }
-  ControlAwaiter(const ControlAwaiter&) = delete;
-  ControlAwaiter& operator=(const ControlAwaiter&) = delete;
-  ~ControlAwaiter() {
+  // `call` outlives it.
+  CallAwaiter(TcpChannel& channel, TcpCall& call) : channel_(channel), call_(call) {}
+  CallAwaiter(const CallAwaiter&) = delete;
+  CallAwaiter& operator=(const CallAwaiter&) = delete;
+  ~CallAwaiter() {
     if (call_.channel != nullptr) call_.channel->Forget(&call_);
   }
   bool await_ready() const noexcept { return false; }
   bool await_suspend(std::coroutine_handle<> waiter) {
     call_.waiter = waiter;
-    return channel_.PostControl(&call_);
+    return channel_.PostCall(&call_);
   }
-  Result<ControlReply> await_resume() const {
-    if (call_.state == TcpControlCall::State::kDone) return call_.reply;
-    if (call_.state == TcpControlCall::State::kUnavailable) {
+  Status await_resume() const {
+    if (call_.state == TcpCall::State::kDone) return Status::Ok();
+    if (call_.state == TcpCall::State::kUnavailable) {
       return Status(StatusCode::kUnavailable, "the memory node is lost");
     }
     return Status(StatusCode::kUnknownOutcome, "the memory node was lost");
@@ -40,14 +37,14 @@ class ControlAwaiter {
 
  private:
   TcpChannel& channel_;
-  TcpControlCall call_;
+  TcpCall& call_;
 };
 
 }  // namespace
 
 TcpFabric::TcpFabric(LoopExecutor& executor, TcpIdentity identity, Secret secret,
                      TcpFabricOptions options)
-    : Fabric(executor.clock()),
+    : NetworkFabric(executor),
       executor_(executor),
       identity_(identity),
       secret_(std::move(secret)),
@@ -109,16 +106,6 @@ TcpChannel* TcpFabric::Find(NodeId node) const {
   return node.value < channels_.size() ? channels_[node.value].get() : nullptr;
 }
 
-Task<Status> TcpFabric::Connected(NodeId node, uint64_t deadline_ns) {
-  while (true) {
-    if (Reaches(node)) co_return Status::Ok();
-    if (executor_.NowNs() >= deadline_ns) {
-      co_return Status(StatusCode::kUnavailable, "the memory node cannot be reached");
-    }
-    co_await executor_.SleepFor(kConnectedPollNs);
-  }
-}
-
 std::string TcpFabric::ConnectError(NodeId node) const {
   const TcpChannel* channel = Find(node);
   return channel != nullptr ? channel->connect_error() : std::string();
@@ -149,7 +136,28 @@ bool TcpFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> w
 Task<Result<ControlReply>> TcpFabric::Control(NodeId node, ControlRequest request) {
   TcpChannel* channel = Find(node);
   if (channel == nullptr) co_return Status(StatusCode::kUnavailable, "no such memory node");
-  co_return co_await ControlAwaiter(*channel, request);
+  TcpCall call;
+  call.request = request;
+  const Status status = co_await CallAwaiter(*channel, call);
+  if (!status.ok()) co_return status;
+  co_return call.reply;
+}
+
+void TcpFabric::OfferQueuePair(NodeId node, const TcpQueuePair& own) {
+  if (Reaches(node)) Find(node)->OfferQueuePair(own);
+}
+
+void TcpFabric::Break(NodeId node, const std::string& reason) {
+  if (Reaches(node)) Find(node)->Lose(reason);
+}
+
+void TcpFabric::NoteAnswer(NodeId node) {
+  if (Reaches(node)) Find(node)->NoteAnswer();
+}
+
+bool TcpFabric::MayWait(NodeId node) const {
+  const TcpChannel* const channel = Find(node);
+  return channel != nullptr && channel->may_wait();
 }
 
 bool TcpFabric::Poll() {

@@ -16,7 +16,8 @@
 
 #include "client_core/base/secret.h"
 #include "client_core/coro/loop_executor.h"
-#include "client_core/fabric/fabric.h"
+#include "client_core/fabric/network_fabric.h"
+#include "client_core/layout/tcp_wire.h"
 
 namespace onetrip {
 
@@ -48,34 +49,45 @@ struct TcpFabricStats {
 
 class TcpChannel;
 
-class TcpFabric final : public Fabric, private Poller {
+// A passenger on the channels of a TcpFabric: batches that go over another network, under the
+// channels' handshake and fence. Called from the executor.
+class TcpRider {
+ public:
+  virtual ~TcpRider() = default;
+  // The node has welcomed this worker: nothing of earlier channels takes effect any more.
+  virtual void OnChannelUp(NodeId node) = 0;
+  // The answer to OfferQueuePair(). False, and why: the channel ends.
+  virtual bool OnQueuePair(NodeId node, const TcpQueuePairReply& reply, std::string* reason) = 0;
+  // The channel has ended, or an attempt to make one has failed.
+  virtual void OnChannelDown(NodeId node) = 0;
+};
+
+class TcpFabric final : public NetworkFabric, private Poller {
  public:
   // `executor` outlives the fabric. No node is known yet.
   TcpFabric(LoopExecutor& executor, TcpIdentity identity, Secret secret, TcpFabricOptions options);
   // Requests under way are never completed: their waiters must not be waiting any more.
   ~TcpFabric() override;
 
-  // Node `node` listens at `host` (numeric, or a name, which is looked up now and may block) and
-  // `port`: starts to connect. A node that moved loses its old connection. kInvalidArgument and
-  // *reason: there is no such host.
-  Status SetNode(NodeId node, const std::string& host, uint16_t port, std::string* reason);
-
-  // `co_await fabric.Connected(node, deadline_ns)`: Ok once the node has welcomed this worker;
-  // kUnavailable when it has not by then (ConnectError says why).
-  Task<Status> Connected(NodeId node, uint64_t deadline_ns);
-  // The last failure to connect to `node` in one line, empty if there was none since the last
-  // welcome.
-  [[nodiscard]] std::string ConnectError(NodeId node) const;
+  Status SetNode(NodeId node, const std::string& host, uint16_t port, std::string* reason) override;
+  [[nodiscard]] std::string ConnectError(NodeId node) const override;
 
   Task<Result<ControlReply>> Control(NodeId node, ControlRequest request) override;
   void SetEvicted(NodeId node, bool evicted) override;
   [[nodiscard]] bool Reaches(NodeId node) const override;
-  // True if the node answers on that channel, too: one that has been silent for a second or more
-  // does not, though its channel is open still.
-  [[nodiscard]] bool Answers(NodeId node) const;
-  // Asks the node for a word, if its channel is open and nothing has been answered on it since the
-  // last call: without that this worker would not notice that it does not answer.
-  void Ping(NodeId node);
+  [[nodiscard]] bool Answers(NodeId node) const override;
+  void Ping(NodeId node) override;
+
+  // For a rider, which outlives the fabric; before the first SetNode().
+  void SetRider(TcpRider* rider) { rider_ = rider; }
+  // Tells the node of a queue pair, on the channel that is open: the rider gets the answer.
+  void OfferQueuePair(NodeId node, const TcpQueuePair& own);
+  // Ends the channel to `node`, if there is one, as if the connection had broken.
+  void Break(NodeId node, const std::string& reason);
+  // The rider has been answered over the channel: until then a loss is a failure to connect.
+  void NoteAnswer(NodeId node);
+  // True if a channel to `node` is open, or an attempt to make one is under way.
+  [[nodiscard]] bool MayWait(NodeId node) const;
 
   [[nodiscard]] bool settled() const override;
   [[nodiscard]] const TcpFabricStats& stats() const { return stats_; }
@@ -96,6 +108,7 @@ class TcpFabric final : public Fabric, private Poller {
   const TcpIdentity identity_;
   const Secret secret_;
   const TcpFabricOptions options_;
+  TcpRider* rider_ = nullptr;
   TcpFabricStats stats_;
   std::vector<std::unique_ptr<TcpChannel>> channels_;  // by node
   std::vector<TcpChannel*> dirty_;

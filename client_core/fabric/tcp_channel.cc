@@ -42,15 +42,22 @@ void TcpChannel::Post(const RoundTripPtr& round_trip) {
   Enqueue({round_trip, nullptr, {}});
 }
 
-bool TcpChannel::PostControl(TcpControlCall* call) {
+bool TcpChannel::PostCall(TcpCall* call) {
   if (!CanWait()) {
     ++fabric_.stats_.lost_unsent;
-    call->state = TcpControlCall::State::kUnavailable;
+    call->state = TcpCall::State::kUnavailable;
     return false;
   }
   call->channel = this;
   Enqueue({{}, call, {}});
   return true;
+}
+
+void TcpChannel::OfferQueuePair(const TcpQueuePair& own) {
+  offer_ = TcpCall();
+  offer_.kind = TcpFrameKind::kQueuePair;
+  offer_.pair = own;
+  if (!PostCall(&offer_)) Lose("too many requests wait");
 }
 
 void TcpChannel::Enqueue(Request request) {
@@ -60,7 +67,7 @@ void TcpChannel::Enqueue(Request request) {
   fabric_.MarkDirty(this);
 }
 
-void TcpChannel::Forget(const TcpControlCall* call) {
+void TcpChannel::Forget(const TcpCall* call) {
   for (size_t i = 0; i < pending_.size(); ++i) {
     if (pending_.at(i).call == call) pending_.at(i).call = nullptr;
   }
@@ -89,7 +96,7 @@ bool TcpChannel::NextPiece(RoundTrip& round_trip, Cursor* cursor, Piece* piece) 
 
 void TcpChannel::SendOne() {
   Request& request = pending_.front();
-  if (!request.round_trip) return SendControl();
+  if (!request.round_trip) return SendCall();
   Piece piece;
   Cursor at = request.cursor;
   if (!NextPiece(*request.round_trip, &at, &piece)) {
@@ -127,20 +134,22 @@ void TcpChannel::SendOne() {
   Remember(std::move(sent));
 }
 
-void TcpChannel::SendControl() {
-  TcpControlCall* call = pending_.Pop().call;
+void TcpChannel::SendCall() {
+  TcpCall* call = pending_.Pop().call;
   if (call == nullptr) return;
   const TcpControlRequest body{.kind = static_cast<uint8_t>(call->request.kind),
                                .size_class = call->request.size_class.index(),
                                .owner = call->request.owner.value,
                                .block = call->request.block.bits(),
                                .from = call->request.from.value};
+  const bool is_pair = call->kind == TcpFrameKind::kQueuePair;
   writer_.Begin();
-  writer_.AddRaw(std::as_bytes(std::span(&body, 1)));
-  writer_.End(TcpFrameKind::kControl, 0, next_.request++);
+  writer_.AddRaw(is_pair ? std::as_bytes(std::span(&call->pair, 1))
+                         : std::as_bytes(std::span(&body, 1)));
+  writer_.End(call->kind, 0, next_.request++);
   Sent sent;
   sent.call = call;
-  sent.is_control = true;
+  sent.kind = call->kind;
   Remember(std::move(sent));
 }
 
@@ -156,7 +165,9 @@ void TcpChannel::Flush() {
   const LeaseGuard& lease = fabric_.lease();
   if (lease.deadline_ns != LeaseGuard::kForever && fabric_.executor_.NowNs() >= lease.deadline_ns) {
     // Requests that waited here until the lease ran out must not be sent; sent ones come to an end.
+    const bool offers = offer_.channel != nullptr;
     while (!pending_.empty()) FailRequest(pending_.Pop());
+    if (offers && offer_.channel == nullptr) return Lose("the lease has run out");
   }
   auto progress = TcpFrameWriter::Progress::kEmpty;
   do {
@@ -181,7 +192,10 @@ void TcpChannel::ReadFrames() {
     if (frame.header.kind == TcpFrameKind::kGoodbye) {
       return Lose(std::string("the node closed it: ") + TcpErrorText(frame.header.error));
     }
-    if (!OnFrame(frame)) return Lose("an answer does not fit its request");
+    std::string reason;
+    if (!OnFrame(frame, &reason)) {
+      return Lose(reason.empty() ? "an answer does not fit its request" : reason);
+    }
     input_begin_ += frame_bytes;
   }
   if (input_begin_ == input_end_) {
@@ -197,21 +211,28 @@ void TcpChannel::ReadFrames() {
   }
 }
 
-bool TcpChannel::OnFrame(const TcpFrame& frame) {
+bool TcpChannel::OnFrame(const TcpFrame& frame, std::string* reason) {
   if (sent_.empty()) return false;
   Sent& sent = sent_.front();
-  if ((frame.header.kind == TcpFrameKind::kControl) != sent.is_control) return false;
-  const bool fits = sent.is_control ? OnControlReply(frame, sent) : OnBatchReply(frame, sent);
+  const TcpFrameKind kind = frame.header.kind;
+  if (kind != sent.kind) return false;
+  const bool fits = kind == TcpFrameKind::kBatch     ? OnBatchReply(frame, sent)
+                    : kind == TcpFrameKind::kControl ? OnControlReply(frame, sent.call)
+                                                     : OnQueuePairReply(frame, sent.call, reason);
   if (!fits) return false;
   sent_.Pop();
   --fabric_.waiting_frames_;
   ++answered_;
   silent_alarms_ = 0;
-  if (!has_answered_) {
-    has_answered_ = true;
-    backoff_ms_ = fabric_.options_.backoff_min_ms;
-  }
+  // A rider says itself when something has come.
+  if (fabric_.rider_ == nullptr) NoteAnswer();
   return true;
+}
+
+void TcpChannel::NoteAnswer() {
+  if (std::exchange(has_answered_, true)) return;
+  connect_error_.clear();
+  backoff_ms_ = fabric_.options_.backoff_min_ms;
 }
 
 size_t TcpChannel::ReplyBytes(const Sent& sent, int pieces) const {
@@ -254,7 +275,7 @@ bool TcpChannel::OnBatchReply(const TcpFrame& frame, Sent& sent) {
   return true;
 }
 
-bool TcpChannel::OnControlReply(const TcpFrame& frame, Sent& sent) {
+bool TcpChannel::OnControlReply(const TcpFrame& frame, TcpCall* call) {
   TcpControlReply body;
   if (frame.body.size() != sizeof(body)) return false;
   std::memcpy(&body, frame.body.data(), sizeof(body));
@@ -262,14 +283,21 @@ bool TcpChannel::OnControlReply(const TcpFrame& frame, Sent& sent) {
   if (!unavailable && body.outcome > static_cast<uint8_t>(ControlReply::kLastOutcome)) {
     return false;
   }
-  if (sent.call == nullptr) return true;
+  if (call == nullptr) return true;
   if (!unavailable) {
-    sent.call->reply = {static_cast<ControlReply::Outcome>(body.outcome), GlobalAddr(body.block),
-                        SizeClass(body.size_class), body.is_tight != 0};
+    call->reply = {static_cast<ControlReply::Outcome>(body.outcome), GlobalAddr(body.block),
+                   SizeClass(body.size_class), body.is_tight != 0};
   }
-  AnswerCall(sent.call,
-             unavailable ? TcpControlCall::State::kUnavailable : TcpControlCall::State::kDone);
+  AnswerCall(call, unavailable ? TcpCall::State::kUnavailable : TcpCall::State::kDone);
   return true;
+}
+
+bool TcpChannel::OnQueuePairReply(const TcpFrame& frame, TcpCall* call, std::string* reason) {
+  if (frame.body.size() != sizeof(TcpQueuePairReply)) return false;
+  if (call == nullptr) return true;
+  std::memcpy(&call->pair_reply, frame.body.data(), sizeof(TcpQueuePairReply));
+  AnswerCall(call, TcpCall::State::kDone);
+  return fabric_.rider_->OnQueuePair(node_, call->pair_reply, reason);
 }
 
 void TcpChannel::Answer(const RoundTripPtr& round_trip) {
@@ -277,10 +305,10 @@ void TcpChannel::Answer(const RoundTripPtr& round_trip) {
   if (waiter) fabric_.executor_.Schedule(waiter);
 }
 
-void TcpChannel::AnswerCall(TcpControlCall* call, TcpControlCall::State state) {
+void TcpChannel::AnswerCall(TcpCall* call, TcpCall::State state) {
   call->state = state;
   call->channel = nullptr;
-  fabric_.executor_.Schedule(call->waiter);
+  if (call->waiter) fabric_.executor_.Schedule(call->waiter);
 }
 
 void TcpChannel::FailRequest(const Request& request) {
@@ -288,7 +316,7 @@ void TcpChannel::FailRequest(const Request& request) {
   if (request.round_trip) {
     Answer(request.round_trip);
   } else if (request.call != nullptr) {
-    AnswerCall(request.call, TcpControlCall::State::kUnavailable);
+    AnswerCall(request.call, TcpCall::State::kUnavailable);
   }
 }
 
@@ -298,7 +326,7 @@ void TcpChannel::FailAll() {
     --fabric_.waiting_frames_;
     ++fabric_.stats_.lost_unknown;
     unsettled_ = true;
-    if (sent.call != nullptr) AnswerCall(sent.call, TcpControlCall::State::kUnknownOutcome);
+    if (sent.call != nullptr) AnswerCall(sent.call, TcpCall::State::kUnknownOutcome);
     if (sent.is_last) Answer(sent.round_trip);
   }
   // The first of them may have been sent in part: its operations are not ok, which is all that its

@@ -54,14 +54,17 @@ class Ring {
   size_t tail_ = 0;
 };
 
-// A control request under way. Lives in the frame that awaits it.
-struct TcpControlCall {
+// A request to the node's process under way. Lives in the frame that awaits it.
+struct TcpCall {
   enum class State : uint8_t { kUnderWay, kDone, kUnavailable, kUnknownOutcome };
+  TcpFrameKind kind = TcpFrameKind::kControl;  // or kQueuePair
   ControlRequest request;
+  TcpQueuePair pair;
   State state = State::kUnderWay;
   ControlReply reply;
-  std::coroutine_handle<> waiter;
-  TcpChannel* channel = nullptr;  // while under way
+  TcpQueuePairReply pair_reply;
+  std::coroutine_handle<> waiter;  // none: the fabric's rider
+  TcpChannel* channel = nullptr;   // while under way
 };
 
 class TcpChannel {
@@ -77,14 +80,21 @@ class TcpChannel {
 
   void Post(const RoundTripPtr& round_trip);
   // False when the call has failed at once.
-  bool PostControl(TcpControlCall* call);
+  bool PostCall(TcpCall* call);
   // The waiter of `call` is gone: drops the answer.
-  void Forget(const TcpControlCall* call);
+  void Forget(const TcpCall* call);
 
   // Turns what is pending into frames and writes them.
   void Flush();
+  // The channel has ended.
+  void Lose(const std::string& reason);
+  // The node has answered this connection.
+  void NoteAnswer();
+  // REQUIRES: is_up(); once for a connection.
+  void OfferQueuePair(const TcpQueuePair& own);
 
   [[nodiscard]] bool is_up() const { return state_ == State::kUp; }
+  [[nodiscard]] bool may_wait() const { return state_ != State::kDown; }
   // True if it is up, nothing is under way, and nothing was answered since the last call.
   bool TakeQuiet() {
     return std::exchange(answered_at_look_, answered_) == answered_ && is_up() && sent_.empty() &&
@@ -121,16 +131,16 @@ class TcpChannel {
   };
   struct Request {
     RoundTripPtr round_trip;
-    TcpControlCall* call = nullptr;
+    TcpCall* call = nullptr;
     Cursor cursor;
   };
   struct Sent {
     RoundTripPtr round_trip;
-    TcpControlCall* call = nullptr;  // nullptr in both: its waiter is gone
+    TcpCall* call = nullptr;  // nullptr in both: its waiter is gone
     Cursor cursor;
     uint8_t pieces = 0;
     uint32_t reply_bytes = 0;
-    bool is_control = false;
+    TcpFrameKind kind = TcpFrameKind::kBatch;
     bool is_last = false;  // ends the round trip on this channel
   };
   class Alarm final : public Timer {
@@ -151,30 +161,30 @@ class TcpChannel {
   void SetReplyAlarm();
   void ReadHandshake();
   void ReadFrames();
-  bool OnFrame(const TcpFrame& frame);
+  // False, and why: the channel is of no use.
+  bool OnFrame(const TcpFrame& frame, std::string* reason);
   bool OnBatchReply(const TcpFrame& frame, Sent& sent);
-  bool OnControlReply(const TcpFrame& frame, Sent& sent);
+  bool OnControlReply(const TcpFrame& frame, TcpCall* call);
+  bool OnQueuePairReply(const TcpFrame& frame, TcpCall* call, std::string* reason);
 
   bool NextPiece(RoundTrip& round_trip, Cursor* cursor, Piece* piece) const;
   // Bytes of an answer that covers the first `pieces` of the frame.
   [[nodiscard]] size_t ReplyBytes(const Sent& sent, int pieces) const;
   // Makes one frame of the first pending request, or completes it when nothing of it can be sent.
   void SendOne();
-  void SendControl();
-  [[nodiscard]] bool CanWait() const {
-    return state_ != State::kDown && pending_.size() < kPendingMax;
-  }
+  void SendCall();
+  [[nodiscard]] bool CanWait() const { return may_wait() && pending_.size() < kPendingMax; }
   void Enqueue(Request request);
   void Remember(Sent sent);
 
   // Ends an attempt that did not lead to a channel, or the channel; `reason` is logged once.
   void FailAttempt(const std::string& reason, bool a_human_must_act);
-  void Lose(const std::string& reason);
+  // Ends the connection, and all that waits for it.
   void Disconnect();
   void FailAll();
   void FailRequest(const Request& request);
   void Answer(const RoundTripPtr& round_trip);
-  void AnswerCall(TcpControlCall* call, TcpControlCall::State state);
+  void AnswerCall(TcpCall* call, TcpCall::State state);
 
   TcpFabric& fabric_;
   const NodeId node_;
@@ -203,6 +213,7 @@ class TcpChannel {
   bool round_trip_failed_ = false;
   bool unsettled_ = false;
   bool evicted_ = false;
+  TcpCall offer_;  // a queue pair's
   Ring<Request> pending_;
   Ring<Sent> sent_;
   TcpFrameWriter writer_;

@@ -52,7 +52,6 @@ void TcpChannel::SetAddress(const sockaddr_storage& address, socklen_t address_b
   address_bytes_ = address_bytes;
   name_ = "memory node " + std::to_string(node_.value) + " at " + std::move(name);
   Disconnect();
-  FailAll();
   if (evicted_) return;
   Connect();
 }
@@ -60,7 +59,6 @@ void TcpChannel::SetAddress(const sockaddr_storage& address, socklen_t address_b
 void TcpChannel::SetEvicted(bool evicted) {
   if (std::exchange(evicted_, evicted) == evicted) return;
   Disconnect();
-  FailAll();
   // Nothing rests on what an evicted node does with the requests it was sent.
   unsettled_ = false;
   backoff_ms_ = fabric_.options_.backoff_min_ms;
@@ -172,10 +170,11 @@ void TcpChannel::ReadHandshake() {
   alarm_.Cancel();
   state_ = State::kUp;
   has_answered_ = false;
-  connect_error_.clear();
+  if (fabric_.rider_ == nullptr) connect_error_.clear();
   unsettled_ = false;
   ++fabric_.stats_.connections;
   Flush();
+  if (state_ == State::kUp && fabric_.rider_ != nullptr) fabric_.rider_->OnChannelUp(node_);
 }
 
 void TcpChannel::OnAlarm() {
@@ -209,11 +208,12 @@ void TcpChannel::Disconnect() {
   input_begin_ = input_end_ = 0;
   silent_alarms_ = 0;
   state_ = State::kDown;
+  FailAll();
+  if (fabric_.rider_ != nullptr) fabric_.rider_->OnChannelDown(node_);
 }
 
 void TcpChannel::FailAttempt(const std::string& reason, bool a_human_must_act) {
   Disconnect();
-  FailAll();
   const std::string line = name_ + ": " + reason;
   if (line != connect_error_) {
     connect_error_ = line;
@@ -226,10 +226,10 @@ void TcpChannel::FailAttempt(const std::string& reason, bool a_human_must_act) {
 }
 
 void TcpChannel::Lose(const std::string& reason) {
+  if (!is_up()) return;
   // A connection that never answered would only break again.
   if (!has_answered_) return FailAttempt("channel lost: " + reason, false);
   Disconnect();
-  FailAll();
   LogWarning(name_ + ": channel lost: " + reason);
   Connect();
 }

@@ -34,7 +34,8 @@ bool IsSoundHeader(const std::byte* at) {
     return error != 0 && error < kTcpErrorCount && ops == 0;
   }
   return error == 0 && (kind == static_cast<uint8_t>(TcpFrameKind::kBatch) ||
-                        kind == static_cast<uint8_t>(TcpFrameKind::kControl));
+                        kind == static_cast<uint8_t>(TcpFrameKind::kControl) ||
+                        kind == static_cast<uint8_t>(TcpFrameKind::kQueuePair));
 }
 
 TcpRefusal CheckMessage(std::span<const std::byte> bytes, TcpMessage wanted, size_t wanted_bytes) {
@@ -61,6 +62,8 @@ const char* TcpErrorText(TcpError error) {
       "the worker has connected anew",
       "the worker was fenced",
       "the memory node is stopping",
+      "the memory node's memory is reached over RDMA alone",
+      "the memory node does not serve RDMA",
   };
   const auto index = static_cast<size_t>(error);
   return index < kTcpErrorCount ? kTexts[index] : "unknown error";

@@ -1,10 +1,11 @@
 // Bytes between a worker and a memory node over TCP: handshake messages, then frames.
 //
-// A request frame is a batch of one round trip to one node, or a control request; its answer is a
-// frame of the same sequence number. The checksum covers everything behind it, header and body, and
-// sequence numbers start at a secret of the connection: a frame that was cut, changed, repeated or
-// meant for another connection is refused. Both sides bound a frame before they have it, so a
-// length that a peer claims never becomes an allocation. Pure; any thread.
+// A request frame is a batch of one round trip to one node, a control request, or a queue pair of
+// RDMA that batches will go over instead; its answer is a frame of the same sequence number. The
+// checksum covers everything behind it, header and body, and sequence numbers start at a secret of
+// the connection: a frame that was cut, changed, repeated or meant for another connection is
+// refused. Both sides bound a frame before they have it, so a length that a peer claims never
+// becomes an allocation. Pure; any thread.
 #ifndef ONETRIP_CLIENT_CORE_LAYOUT_TCP_WIRE_H_
 #define ONETRIP_CLIENT_CORE_LAYOUT_TCP_WIRE_H_
 
@@ -23,7 +24,7 @@ static_assert(std::endian::native == std::endian::little, "the wire is little-en
 inline constexpr uint32_t kTcpBodyBytesMax = 64 * 1024;  // a frame's, either way
 inline constexpr size_t kTcpOpsMax = 64;                 // a frame's
 
-enum class TcpFrameKind : uint8_t { kBatch = 1, kControl = 2, kGoodbye = 3 };
+enum class TcpFrameKind : uint8_t { kBatch = 1, kControl = 2, kGoodbye = 3, kQueuePair = 4 };
 
 // Why a channel ends. Travels in a goodbye frame and appears in the log of both sides.
 enum class TcpError : uint8_t {
@@ -37,8 +38,10 @@ enum class TcpError : uint8_t {
   kSuperseded,   // the worker has connected anew
   kFenced,       // the worker was expelled
   kStopping,     // the node ends
+  kOverRdma,     // a batch, at a node whose memory is reached over RDMA alone
+  kNotOverRdma,  // a queue pair, at a node that serves none
 };
-inline constexpr uint8_t kTcpErrorCount = 10;
+inline constexpr uint8_t kTcpErrorCount = 12;
 const char* TcpErrorText(TcpError error);
 
 struct TcpFrameHeader {
@@ -124,6 +127,29 @@ static_assert(sizeof(TcpControlReply) == 16);
 inline constexpr uint8_t kTcpControlUnavailable =
     0xff;  // an outcome: the node is lost, nothing done
 
+// One end of a queue pair of RDMA, as the other end has to know it. The worker offers its own; the
+// node answers with its own and with where its memory lies. A second offer replaces the first; the
+// node's end is gone with the connection, before the worker is welcomed anew.
+struct TcpQueuePair {
+  std::array<uint8_t, 16> gid{};
+  uint32_t number = 0;    // the queue pair's
+  uint32_t sequence = 0;  // its first packet's
+  uint8_t mtu = 0;        // as ibv_mtu
+  uint8_t reads_max = 0;  // READs and atomics under way
+  uint16_t lid = 0;       // the port's, on InfiniBand
+  uint8_t zero[4] = {};
+};
+static_assert(sizeof(TcpQueuePair) == 32);
+struct TcpQueuePairReply {
+  TcpQueuePair pair;
+  uint64_t base = 0;   // where the memory begins, in the node's address space
+  uint64_t bytes = 0;  // the memory's
+  uint32_t key = 0;
+  uint8_t made = 0;  // 0: the node could not make one; the rest says nothing
+  uint8_t zero[3] = {};
+};
+static_assert(sizeof(TcpQueuePairReply) == 56);
+
 // The checksum of a frame whose header (its checksum apart) is at the start of the first piece.
 uint64_t TcpChecksum(std::span<const std::span<const std::byte>> pieces);
 // Fills in the checksum of the contiguous frame at `frame` and writes its header.
@@ -142,7 +168,7 @@ TcpError DecodeTcpFrame(std::span<const std::byte> bytes, uint64_t sequence, Tcp
 // ---- Handshake: worker HELLO, node CHALLENGE, worker PROOF, node VERDICT
 
 inline constexpr uint64_t kTcpMagic = 0x0a50435450495254;  // "TRIPTCP\n"
-inline constexpr uint16_t kTcpVersion = 5;
+inline constexpr uint16_t kTcpVersion = 6;
 
 enum class TcpMessage : uint8_t { kHello = 1, kChallenge = 2, kProof = 3, kVerdict = 4 };
 

@@ -26,19 +26,25 @@ void* VerbsArena::Take(size_t bytes) {
   }
   const uint64_t all = kBytesMin << size;
   if (chunks_.empty() || chunks_.back().memory.bytes() - chunks_.back().used < all) {
-    Chunk chunk{ZeroedMemory(std::max(all, kChunkBytes)), nullptr};
     std::string reason;
-    auto known = VerbsMemory::Register(device_, chunk.memory.start(), chunk.memory.bytes(),
-                                       VerbsMemory::Use::kLocal, &reason);
-    if (!known.ok()) LogError(reason);
-    CHECK(known.ok());
-    chunk.known = std::move(known.value());
-    chunks_.push_back(std::move(chunk));
+    const Status grown = Grow(std::max(all, kChunkBytes), &reason);
+    if (!grown.ok()) LogError(reason);
+    CHECK(grown.ok());
   }
   Chunk& chunk = chunks_.back();
   std::byte* const memory = chunk.memory.start() + chunk.used;
   chunk.used += all;
   return memory;
+}
+
+Status VerbsArena::Grow(uint64_t bytes, std::string* reason) {
+  Chunk chunk{ZeroedMemory(bytes), nullptr};
+  auto known =
+      VerbsMemory::Register(device_, chunk.memory.start(), bytes, VerbsMemory::Use::kLocal, reason);
+  if (!known.ok()) return known.status();
+  chunk.known = std::move(known.value());
+  chunks_.push_back(std::move(chunk));
+  return Status::Ok();
 }
 
 void VerbsArena::Give(void* memory, size_t bytes) { free_[SizeOf(bytes)].push_back(memory); }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "client_core/base/zeroed_memory.h"
@@ -19,6 +20,9 @@ class VerbsArena final : public RoundTripMemory {
  public:
   // `device` outlives it.
   explicit VerbsArena(VerbsDevice& device) : device_(device) {}
+
+  // Takes the first chunk. *reason, if it fails: one line.
+  Status Start(std::string* reason) { return Grow(kChunkBytes, reason); }
 
   // CHECKs that the host has the memory and lets the process lock it.
   void* Take(size_t bytes) override;
@@ -39,6 +43,7 @@ class VerbsArena final : public RoundTripMemory {
     uint64_t used = 0;
   };
   static size_t SizeOf(size_t bytes);
+  Status Grow(uint64_t bytes, std::string* reason);
 
   VerbsDevice& device_;
   std::vector<Chunk> chunks_;

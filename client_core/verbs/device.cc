@@ -9,6 +9,8 @@
 #include <cstring>
 
 #include "client_core/base/check.h"
+#include "client_core/base/log.h"
+#include "client_core/verbs/device_check.h"
 
 namespace onetrip {
 namespace {
@@ -98,11 +100,13 @@ Result<std::unique_ptr<VerbsDevice>> VerbsDevice::Open(const VerbsDeviceOptions&
     *reason = "the RDMA device " + device->name_ + " has no protection domain left";
     return kUnable;
   }
+  status = CheckAtomics(*device, reason);
+  if (!status.ok()) return status;
   return device;
 }
 
 VerbsDevice::~VerbsDevice() {
-  if (domain_ != nullptr) CHECK(ibv_dealloc_pd(domain_) == 0);  // else something outlives it
+  if (domain_ != nullptr) Demand(ibv_dealloc_pd(domain_), "ends a protection domain");
   if (context_ != nullptr) ibv_close_device(context_);
 }
 
@@ -123,6 +127,9 @@ Status VerbsDevice::CheckAbilities(std::string* reason) {
   }
   reads_max_ = static_cast<uint8_t>(
       std::clamp(std::min(able.max_qp_rd_atom, able.max_qp_init_rd_atom), 1, kReadsMax));
+  constexpr unsigned kWindows = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+  has_windows_ = (able.device_cap_flags & kWindows) != 0 && able.max_mw > 0;
+  completions_max_ = static_cast<uint32_t>(std::max(able.max_cqe, 1));
   return Status::Ok();
 }
 
@@ -156,7 +163,28 @@ Status VerbsDevice::ChooseGid(int wanted, std::string* reason) {
 std::string VerbsDevice::Describe() const {
   return name_ + ", port 1, GID " + std::to_string(gid_index_) + " " + TextOf(gid_) + ", MTU " +
          std::to_string(BytesOf(port_.active_mtu)) + ", " +
-         (port_.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand");
+         (is_ethernet() ? "Ethernet" : "InfiniBand");
+}
+
+void VerbsDevice::Demand(int error, const char* what) const {
+  if (error == 0) [[likely]] {
+    return;
+  }
+  LogError("the RDMA device " + name_ + " no longer " + what + ": " + std::strerror(error) +
+           "; was it taken away?");
+  CHECK(error == 0);
+}
+
+bool VerbsDevice::IsSilent(const Gid& gid) const {
+  constexpr auto kPatience = std::chrono::seconds(10);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = silent_.find(gid);
+  return found != silent_.end() && std::chrono::steady_clock::now() - found->second < kPatience;
+}
+
+void VerbsDevice::NoteSilent(const Gid& gid) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  silent_[gid] = std::chrono::steady_clock::now();
 }
 
 Result<std::unique_ptr<VerbsMemory>> VerbsMemory::Register(VerbsDevice& device, std::byte* start,
@@ -165,9 +193,11 @@ Result<std::unique_ptr<VerbsMemory>> VerbsMemory::Register(VerbsDevice& device, 
   int access = IBV_ACCESS_LOCAL_WRITE;
   if (use == Use::kRemote) {
     access |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  } else if (use == Use::kWindows) {
+    access |= IBV_ACCESS_MW_BIND;
   }
   ibv_mr* const region = ibv_reg_mr(device.domain(), start, bytes, access);
-  if (region != nullptr) return std::unique_ptr<VerbsMemory>(new VerbsMemory(region));
+  if (region != nullptr) return std::unique_ptr<VerbsMemory>(new VerbsMemory(device, region));
   const int error = errno;
   *reason = "cannot register " + std::to_string(bytes >> 10) + " KiB with the RDMA device " +
             device.name() + ": " + std::strerror(error);
@@ -180,6 +210,6 @@ Result<std::unique_ptr<VerbsMemory>> VerbsMemory::Register(VerbsDevice& device, 
   return Status(StatusCode::kOutOfMemory, "the memory cannot be registered");
 }
 
-VerbsMemory::~VerbsMemory() { CHECK(ibv_dereg_mr(region_) == 0); }
+VerbsMemory::~VerbsMemory() { device_.Demand(ibv_dereg_mr(region_), "lets go of memory"); }
 
 }  // namespace onetrip

@@ -8,9 +8,13 @@
 
 #include <infiniband/verbs.h>
 
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "client_core/base/status.h"
@@ -36,11 +40,26 @@ class VerbsDevice {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const ibv_gid& gid() const { return gid_; }
   [[nodiscard]] int gid_index() const { return gid_index_; }
+  [[nodiscard]] uint16_t lid() const { return port_.lid; }
+  [[nodiscard]] bool is_ethernet() const { return port_.link_layer == IBV_LINK_LAYER_ETHERNET; }
   [[nodiscard]] ibv_mtu mtu() const { return port_.active_mtu; }
   // READs and atomics that a queue pair may have under way, as the requester and as the responder.
   [[nodiscard]] uint8_t reads_max() const { return reads_max_; }
+  // Memory windows of type 2.
+  [[nodiscard]] bool has_windows() const { return has_windows_; }
+  // Completions that a queue of them may hold.
+  [[nodiscard]] uint32_t completions_max() const { return completions_max_; }
   // "rxe0, port 1, GID 1 ::ffff:10.0.0.1, MTU 1024, Ethernet"
   [[nodiscard]] std::string Describe() const;
+
+  // Ends the process, with a line in the log, unless `error` is 0: the device was taken away, or
+  // something outlives it. `what`: "ends a queue pair".
+  void Demand(int error, const char* what) const;
+
+  // A host that was looked for in vain some seconds ago: looking blocks for a second.
+  using Gid = std::array<uint8_t, 16>;
+  [[nodiscard]] bool IsSilent(const Gid& gid) const;
+  void NoteSilent(const Gid& gid);
 
  private:
   VerbsDevice() = default;
@@ -54,12 +73,17 @@ class VerbsDevice {
   ibv_gid gid_{};
   int gid_index_ = 0;
   uint8_t reads_max_ = 1;
+  uint32_t completions_max_ = 1;
+  bool has_windows_ = false;
+  mutable std::mutex mutex_;
+  std::map<Gid, std::chrono::steady_clock::time_point> silent_;  // since when; guarded by mutex_
 };
 
 // Registered for as long as it lives.
 class VerbsMemory {
  public:
-  enum class Use : uint8_t { kLocal, kRemote };  // kRemote: others READ, WRITE and change words
+  // kRemote: others READ, WRITE and change words; kWindows: through windows on it.
+  enum class Use : uint8_t { kLocal, kRemote, kWindows };
 
   // *reason, if it fails: one line.
   static Result<std::unique_ptr<VerbsMemory>> Register(VerbsDevice& device, std::byte* start,
@@ -73,10 +97,12 @@ class VerbsMemory {
   [[nodiscard]] uint64_t bytes() const { return region_->length; }
   [[nodiscard]] uint32_t local_key() const { return region_->lkey; }
   [[nodiscard]] uint32_t remote_key() const { return region_->rkey; }
+  [[nodiscard]] ibv_mr* region() const { return region_; }
 
  private:
-  explicit VerbsMemory(ibv_mr* region) : region_(region) {}
+  VerbsMemory(const VerbsDevice& device, ibv_mr* region) : device_(device), region_(region) {}
 
+  const VerbsDevice& device_;
   ibv_mr* const region_;
 };
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <iterator>
 
 #include "client_core/base/check.h"
 
@@ -25,11 +27,12 @@ constexpr Status kNotMade(StatusCode::kUnavailable, "there is no queue pair");
 VerbsQueuePair::VerbsQueuePair(VerbsDevice& device, ibv_qp* pair, int may, uint32_t inline_bytes,
                                uint32_t sequence)
     : device_(device), pair_(pair), may_(may), inline_bytes_(inline_bytes) {
-  own_.gid = device.gid();
+  std::copy(std::begin(device.gid().raw), std::end(device.gid().raw), own_.gid.begin());
   own_.number = pair->qp_num;
   own_.sequence = sequence;
-  own_.mtu = device.mtu();
+  own_.mtu = static_cast<uint8_t>(device.mtu());
   own_.reads_max = device.reads_max();
+  own_.lid = device.lid();
 }
 
 Result<std::unique_ptr<VerbsQueuePair>> VerbsQueuePair::Make(VerbsDevice& device,
@@ -56,9 +59,18 @@ Result<std::unique_ptr<VerbsQueuePair>> VerbsQueuePair::Make(VerbsDevice& device
       new VerbsQueuePair(device, pair, may, wanted.cap.max_inline_data, sequence));
 }
 
-VerbsQueuePair::~VerbsQueuePair() { CHECK(ibv_destroy_qp(pair_) == 0); }
+VerbsQueuePair::~VerbsQueuePair() { device_.Demand(ibv_destroy_qp(pair_), "ends a queue pair"); }
 
-Status VerbsQueuePair::Connect(const VerbsAddress& peer, std::string* reason) {
+Status VerbsQueuePair::Connect(const TcpQueuePair& peer, std::string* reason) {
+  if (peer.mtu < IBV_MTU_256 || peer.mtu > IBV_MTU_4096 || peer.reads_max == 0) {
+    *reason = "the other end of a queue pair makes no sense";
+    return kNotMade;
+  }
+  if (device_.IsSilent(peer.gid)) {
+    *reason = "the other end's host was not found on the RDMA device's network some seconds ago";
+    return kNotMade;
+  }
+  const auto began = std::chrono::steady_clock::now();
   ibv_qp_attr init{};
   init.qp_state = IBV_QPS_INIT;
   init.port_num = kPort;
@@ -68,14 +80,15 @@ Status VerbsQueuePair::Connect(const VerbsAddress& peer, std::string* reason) {
 
   ibv_qp_attr receives{};
   receives.qp_state = IBV_QPS_RTR;
-  receives.path_mtu = std::min(own_.mtu, peer.mtu);
+  receives.path_mtu = static_cast<ibv_mtu>(std::min(own_.mtu, peer.mtu));
   receives.dest_qp_num = peer.number;
   receives.rq_psn = peer.sequence;
   receives.max_dest_rd_atomic = std::min(own_.reads_max, peer.reads_max);
   receives.min_rnr_timer = kMinRnrTimer;
-  receives.ah_attr.is_global = 1;
+  receives.ah_attr.is_global = device_.is_ethernet() ? 1 : 0;
+  receives.ah_attr.dlid = peer.lid;
   receives.ah_attr.port_num = kPort;
-  receives.ah_attr.grh.dgid = peer.gid;
+  std::copy(peer.gid.begin(), peer.gid.end(), receives.ah_attr.grh.dgid.raw);
   receives.ah_attr.grh.sgid_index = static_cast<uint8_t>(device_.gid_index());
   receives.ah_attr.grh.hop_limit = kHopsMax;
   if (error == 0) {
@@ -97,6 +110,9 @@ Status VerbsQueuePair::Connect(const VerbsAddress& peer, std::string* reason) {
                               IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
   }
   if (error == 0) return Status::Ok();
+  // The kernel has looked for the host of that GID.
+  constexpr auto kLong = std::chrono::milliseconds(200);
+  if (std::chrono::steady_clock::now() - began > kLong) device_.NoteSilent(peer.gid);
   *reason = "the RDMA device " + device_.name() + " does not connect a queue pair from its GID " +
             std::to_string(device_.gid_index()) + ": " + std::strerror(error);
   return kNotMade;

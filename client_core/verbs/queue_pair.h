@@ -1,5 +1,5 @@
 // VerbsQueuePair: one reliable connected queue pair between a worker and a memory node, connected
-// by hand: both ends exchange VerbsAddress over a channel of their own.
+// by hand: both ends exchange TcpQueuePair over their tcp channel.
 //
 // Sequence numbers are drawn at random, so that packets of an earlier queue pair of that number
 // are not taken for this one's. One thread.
@@ -14,18 +14,10 @@
 
 #include "client_core/base/rng.h"
 #include "client_core/base/status.h"
+#include "client_core/layout/tcp_wire.h"
 #include "client_core/verbs/device.h"
 
 namespace onetrip {
-
-// One end, as the other one has to know it.
-struct VerbsAddress {
-  ibv_gid gid{};
-  uint32_t number = 0;    // the queue pair's
-  uint32_t sequence = 0;  // its first packet's
-  ibv_mtu mtu = IBV_MTU_1024;
-  uint8_t reads_max = 1;
-};
 
 struct VerbsDepth {
   uint32_t requests = 1;      // posted and not completed
@@ -44,10 +36,10 @@ class VerbsQueuePair {
   // Returns when the device touches no memory for it any more.
   ~VerbsQueuePair();
 
-  [[nodiscard]] const VerbsAddress& address() const { return own_; }
+  [[nodiscard]] const TcpQueuePair& address() const { return own_; }
   [[nodiscard]] uint32_t inline_bytes() const { return inline_bytes_; }
-  // From here on requests go out and come in. Once.
-  Status Connect(const VerbsAddress& peer, std::string* reason);
+  // From here on requests go out and come in. Once. *reason, if it fails: one line.
+  Status Connect(const TcpQueuePair& peer, std::string* reason);
   // 0, or the error and the first request that was not posted.
   int Post(ibv_send_wr* chain, ibv_send_wr** bad) { return ibv_post_send(pair_, chain, bad); }
   // Whatever is under way fails, and nothing more is accepted from the other end.
@@ -61,7 +53,7 @@ class VerbsQueuePair {
   ibv_qp* const pair_;
   const int may_;
   const uint32_t inline_bytes_;
-  VerbsAddress own_;
+  TcpQueuePair own_;
 };
 
 }  // namespace onetrip

@@ -16,6 +16,9 @@ namespace {
 
 constexpr FabricTraits kTraits{.has_max = false, .reads_first = false};
 
+// A cluster's. Every request that fails has a completion, which the queue must have room for.
+constexpr uint32_t kNodesMax = 256;
+
 constexpr Status kNoQueue(StatusCode::kUnavailable, "no completion queue");
 
 // A completion says of which chain it is: the node's number above the chain's.
@@ -40,19 +43,21 @@ ibv_wr_opcode OpcodeOf(FabricOpKind kind) {
 
 }  // namespace
 
-VerbsFabric::VerbsFabric(LoopExecutor& executor, VerbsDevice& device, VerbsFabricOptions options,
-                         VerbsControl control)
+VerbsFabric::VerbsFabric(LoopExecutor& executor, VerbsDevice& device, TcpIdentity identity,
+                         Secret secret, const VerbsFabricOptions& options)
     : VerbsArenaOwner(device),
-      Fabric(executor.clock(), /*completes_inline=*/false, kTraits, &arena),
+      NetworkFabric(executor, kTraits, &arena),
       executor_(executor),
       device_(device),
       options_(options),
-      control_(std::move(control)) {
+      tcp_(executor, identity, std::move(secret), options.channel) {
   executor_.AddPoller(this);
+  tcp_.SetRider(this);
 }
 
 VerbsFabric::~VerbsFabric() {
   executor_.RemovePoller(this);
+  tcp_.SetRider(nullptr);
   for (const auto& channel : channels_) {
     if (channel == nullptr) continue;
     channel->pair.reset();
@@ -61,25 +66,26 @@ VerbsFabric::~VerbsFabric() {
     }
   }
   watcher_.reset();
-  if (completions_ != nullptr) CHECK(ibv_destroy_cq(completions_) == 0);
-  if (events_ != nullptr) CHECK(ibv_destroy_comp_channel(events_) == 0);
+  if (completions_ != nullptr) device_.Demand(ibv_destroy_cq(completions_), "ends a queue");
+  if (events_ != nullptr) device_.Demand(ibv_destroy_comp_channel(events_), "ends a channel");
 }
 
 Result<std::unique_ptr<VerbsFabric>> VerbsFabric::Make(LoopExecutor& executor, VerbsDevice& device,
+                                                       TcpIdentity identity, Secret secret,
                                                        VerbsFabricOptions options,
-                                                       VerbsControl control, std::string* reason) {
+                                                       std::string* reason) {
   CHECK(options.requests_max >= RoundTrip::kMaxOps);
   std::unique_ptr<VerbsFabric> fabric(
-      new VerbsFabric(executor, device, options, std::move(control)));
+      new VerbsFabric(executor, device, identity, std::move(secret), options));
+  const Status started = fabric->arena.Start(reason);
+  if (!started.ok()) return started;
   fabric->events_ = ibv_create_comp_channel(device.context());
   if (fabric->events_ != nullptr) {
     const int flags = fcntl(fabric->events_->fd, F_GETFL);
     (void)fcntl(fabric->events_->fd, F_SETFL, flags | O_NONBLOCK);
-    // Each chain of each node has one completion, and each request that fails.
-    constexpr int kNodes = 16;
+    const uint32_t room = std::min(kNodesMax * options.requests_max, device.completions_max());
     fabric->completions_ =
-        ibv_create_cq(device.context(), kNodes * static_cast<int>(options.requests_max), nullptr,
-                      fabric->events_, 0);
+        ibv_create_cq(device.context(), static_cast<int>(room), nullptr, fabric->events_, 0);
   }
   if (fabric->completions_ == nullptr) {
     *reason =
@@ -106,83 +112,133 @@ VerbsFabric::Channel& VerbsFabric::At(NodeId node) {
   return *channel;
 }
 
-Result<VerbsAddress> VerbsFabric::Offer(NodeId node, std::string* reason) {
-  Channel& channel = At(node);
-  Break(channel);
-  auto pair =
-      VerbsQueuePair::Make(device_, completions_, {options_.requests_max, options_.inline_bytes},
-                           /*may=*/0, executor_.rng(), reason);
-  if (!pair.ok()) return pair.status();
-  channel.pair = std::move(pair.value());
-  return channel.pair->address();
+Status VerbsFabric::SetNode(NodeId node, const std::string& host, uint16_t port,
+                            std::string* reason) {
+  At(node);
+  return tcp_.SetNode(node, host, port, reason);
 }
 
-Status VerbsFabric::Connect(NodeId node, const VerbsTarget& target, std::string* reason) {
+std::string VerbsFabric::ConnectError(NodeId node) const { return tcp_.ConnectError(node); }
+
+void VerbsFabric::OnChannelUp(NodeId node) {
   Channel& channel = At(node);
-  CHECK(channel.pair != nullptr && !channel.connected);
-  const Status status = channel.pair->Connect(target.address, reason);
-  if (!status.ok()) return status;
-  channel.target = target;
-  channel.connected = true;
   channel.unsettled = false;
-  return status;
+  const auto pairs_max = static_cast<uint32_t>(completions_->cqe) / options_.requests_max;
+  if (node.value >= pairs_max) {
+    return tcp_.Break(node, "the RDMA device " + device_.name() + " has completions for " +
+                                std::to_string(pairs_max) + " memory nodes alone");
+  }
+  std::string reason;
+  auto pair =
+      VerbsQueuePair::Make(device_, completions_, {options_.requests_max, options_.inline_bytes},
+                           /*may=*/0, executor_.rng(), &reason);
+  if (!pair.ok()) return tcp_.Break(node, reason);
+  channel.pair = std::move(pair.value());
+  tcp_.OfferQueuePair(node, channel.pair->address());
+}
+
+bool VerbsFabric::OnQueuePair(NodeId node, const TcpQueuePairReply& reply, std::string* reason) {
+  Channel& channel = At(node);
+  *reason = "the node makes no queue pair; its log says why";
+  if (reply.made != 1 || !channel.pair->Connect(reply.pair, reason).ok()) return false;
+  channel.target = reply;
+  // The node is not reached before something has come this way, of several packets.
+  constexpr uint64_t kTrialBytes = 8192;
+  Chain trial;
+  trial.round_trip = NewRoundTrip();
+  (void)trial.round_trip->Read({node, 0},
+                               static_cast<uint32_t>(std::min(kTrialBytes, reply.bytes)));
+  trial.round_trip->Arm(1, {});
+  trial.ops = 1;
+  ++under_way_;
+  last_active_ns_ = executor_.NowNs();
+  return PostNow(channel, std::move(trial), reason);
+}
+
+void VerbsFabric::OnChannelDown(NodeId node) {
+  Channel& channel = At(node);
+  channel.proved = false;
+  if (channel.pair != nullptr) channel.pair->Fail();
+  // From here on the device writes nothing into the round trips.
+  channel.pair.reset();
+  channel.under_way = 0;
+  channel.unsettled |= !channel.posted.empty();
+  metrics_.flushed.Add(channel.posted.size());
+  metrics_.unsent.Add(channel.waiting.size());
+  Fail(&channel.posted);
+  Fail(&channel.waiting);
+}
+
+void VerbsFabric::Fail(std::deque<Chain>* chains) {
+  const std::deque<Chain> failed = std::exchange(*chains, {});
+  for (const Chain& chain : failed) Answer(chain, /*done=*/false);
 }
 
 Task<Result<ControlReply>> VerbsFabric::Control(NodeId node, ControlRequest request) {
-  const Channel* const channel = Find(node);
-  if (channel == nullptr || channel->evicted) {
-    co_return Status(StatusCode::kUnavailable, "the memory node is lost");
-  }
-  co_return co_await control_(node, request);
+  return tcp_.Control(node, request);
 }
 
 void VerbsFabric::SetEvicted(NodeId node, bool evicted) {
-  Channel& channel = At(node);
-  if (std::exchange(channel.evicted, evicted) != evicted && evicted) Break(channel);
+  tcp_.SetEvicted(node, evicted);
+  // Nothing rests on what an evicted node does with the requests it was sent.
+  if (evicted) At(node).unsettled = false;
 }
 
 bool VerbsFabric::Reaches(NodeId node) const {
   const Channel* const channel = Find(node);
-  return channel != nullptr && channel->connected && !channel->evicted;
+  return channel != nullptr && channel->proved;
+}
+
+bool VerbsFabric::Answers(NodeId node) const {
+  constexpr uint64_t kSilentNs = 1'250'000'000;  // as over tcp
+  if (!Reaches(node)) return false;
+  const Channel& channel = *Find(node);
+  return channel.posted.empty() || executor_.NowNs() - channel.posted.front().posted_ns < kSilentNs;
+}
+
+void VerbsFabric::Ping(NodeId node) {
+  if (!Reaches(node)) return;
+  Channel& channel = *Find(node);
+  if (std::exchange(channel.answered_at_look, channel.answered) != channel.answered ||
+      !channel.posted.empty() || !channel.waiting.empty()) {
+    return;
+  }
+  const RoundTripPtr round_trip = NewRoundTrip();
+  (void)round_trip->ReadWord({node, 0});
+  (void)Submit(round_trip, {});
 }
 
 bool VerbsFabric::settled() const {
-  return std::none_of(channels_.begin(), channels_.end(), [](const auto& channel) {
-    return channel != nullptr && channel->unsettled && !channel->evicted;
-  });
+  return tcp_.settled() &&
+         std::none_of(channels_.begin(), channels_.end(),
+                      [](const auto& channel) { return channel != nullptr && channel->unsettled; });
+}
+
+void VerbsFabric::set_lease(LeaseGuard lease) {
+  NetworkFabric::set_lease(lease);
+  tcp_.set_lease(lease);
 }
 
 bool VerbsFabric::Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> waiter) {
-  const std::span<FabricOp> ops = round_trip->ops();
-  for (FabricOp& op : ops) op.ok = false;
-  if (ops.empty()) return true;
-  // Node by node, in the order in which the batch first names them.
-  std::array<uint64_t, RoundTrip::kMaxOps> parts;
-  std::array<Channel*, RoundTrip::kMaxOps> channels;
+  for (FabricOp& op : round_trip->ops()) op.ok = false;
+  if (round_trip->empty()) return true;
+  std::array<RoundTrip::Part, RoundTrip::kMaxOps> parts;
+  const uint32_t all = round_trip->CutByNode(&parts);
   uint32_t nodes = 0;
-  for (uint64_t left = (uint64_t{1} << ops.size()) - 1; left != 0;) {
-    const NodeId node = ops[std::countr_zero(left)].node;
-    uint64_t own = 0;
-    for (uint64_t bits = left; bits != 0; bits &= bits - 1) {
-      if (ops[std::countr_zero(bits)].node == node) own |= bits & -bits;
-    }
-    left &= ~own;
-    if (!Reaches(node)) {
-      ++stats_.unsent;
-      continue;
-    }
-    channels[nodes] = Find(node);
-    parts[nodes++] = own;
+  for (uint32_t i = 0; i < all; ++i) {
+    // While a connection is made, chains wait for it.
+    const bool may_wait = Find(parts[i].node) != nullptr && tcp_.MayWait(parts[i].node);
+    if (may_wait) parts[nodes++] = parts[i];
   }
+  metrics_.unsent.Add(all - nodes);
   if (nodes == 0) {
-    // In a later turn, as when a node fails it.
+    // In a later turn: a coroutine that retries at once would keep the loop from connecting.
     if (waiter) executor_.Schedule(waiter);
     return false;
   }
   round_trip->Arm(nodes, waiter);
   under_way_ += nodes;
-  last_active_ns_ = executor_.NowNs();
-  for (uint32_t i = 0; i < nodes; ++i) PostChain(*channels[i], round_trip, parts[i]);
+  for (uint32_t i = 0; i < nodes; ++i) PostChain(*Find(parts[i].node), round_trip, parts[i].ops);
   return false;
 }
 
@@ -196,42 +252,53 @@ void VerbsFabric::PostChain(Channel& channel, const RoundTripPtr& round_trip, ui
 }
 
 void VerbsFabric::PostWaiting(Channel& channel) {
-  while (channel.connected && !channel.waiting.empty() &&
+  if (channel.waiting.empty()) return;
+  last_active_ns_ = executor_.NowNs();
+  // Chains that waited here until the lease ran out must not be posted.
+  if (lease().deadline_ns != LeaseGuard::kForever && last_active_ns_ >= lease().deadline_ns) {
+    metrics_.unsent.Add(channel.waiting.size());
+    return Fail(&channel.waiting);
+  }
+  while (channel.proved && !channel.waiting.empty() &&
          channel.under_way + channel.waiting.front().requests <= options_.requests_max) {
     Chain chain = std::move(channel.waiting.front());
     channel.waiting.pop_front();
-    chain.sequence = ++channel.sequence;
-    const std::span<FabricOp> ops = chain.round_trip->ops();
-    std::array<ibv_send_wr, RoundTrip::kMaxOps> requests;
-    std::array<ibv_sge, RoundTrip::kMaxOps> places;
-    uint32_t count = 0;
-    for (uint64_t bits = chain.ops; bits != 0; bits &= bits - 1) {
-      FabricOp& op = ops[std::countr_zero(bits)];
-      if (!Encode(channel, &chain, op, &requests[count], &places[count])) {
-        chain.ops &= ~(bits & -bits);
-        continue;
-      }
-      if (count > 0) requests[count - 1].next = &requests[count];
-      ++count;
-    }
-    chain.requests = count;
-    if (count == 0) {
-      Answer(chain, /*done=*/false);
+    std::string reason;
+    if (!PostNow(channel, std::move(chain), &reason)) return tcp_.Break(channel.node, reason);
+  }
+}
+
+bool VerbsFabric::PostNow(Channel& channel, Chain chain, std::string* reason) {
+  chain.sequence = ++channel.sequence;
+  chain.posted_ns = last_active_ns_;
+  const std::span<FabricOp> ops = chain.round_trip->ops();
+  std::array<ibv_send_wr, RoundTrip::kMaxOps> requests;
+  std::array<ibv_sge, RoundTrip::kMaxOps> places;
+  uint32_t count = 0;
+  for (uint64_t bits = chain.ops; bits != 0; bits &= bits - 1) {
+    FabricOp& op = ops[std::countr_zero(bits)];
+    if (!Encode(channel, &chain, op, &requests[count], &places[count])) {
+      chain.ops &= ~(bits & -bits);
       continue;
     }
-    requests[count - 1].send_flags |= IBV_SEND_SIGNALED;
-    channel.under_way += count;
-    channel.posted.push_back(std::move(chain));
-    ibv_send_wr* bad = nullptr;
-    const int error = channel.pair->Post(requests.data(), &bad);
-    ++stats_.chains;
-    stats_.requests += count;
-    if (error != 0) {
-      LogWarning("the RDMA device " + device_.name() + " takes no request to memory node " +
-                 std::to_string(channel.node.value) + ": " + std::strerror(error));
-      return Break(channel);
-    }
+    if (count > 0) requests[count - 1].next = &requests[count];
+    ++count;
   }
+  chain.requests = count;
+  if (count == 0) {
+    Answer(chain, /*done=*/false);
+    return true;
+  }
+  requests[count - 1].send_flags |= IBV_SEND_SIGNALED;
+  channel.under_way += count;
+  channel.posted.push_back(std::move(chain));
+  ibv_send_wr* bad = nullptr;
+  const int error = channel.pair->Post(requests.data(), &bad);
+  metrics_.doorbells.Add();
+  metrics_.requests.Add(count);
+  if (error == 0) return true;
+  *reason = "the RDMA device " + device_.name() + " takes no request: " + std::strerror(error);
+  return false;
 }
 
 bool VerbsFabric::Encode(const Channel& channel, Chain* chain, FabricOp& op, ibv_send_wr* wr,
@@ -281,22 +348,6 @@ std::byte* VerbsFabric::PlaceThrough(Chain* chain, const FabricOp& op) {
   return through;
 }
 
-void VerbsFabric::Break(Channel& channel) {
-  channel.connected = false;
-  if (channel.pair != nullptr) channel.pair->Fail();
-  // From here on the device writes nothing into the round trips.
-  channel.pair.reset();
-  channel.under_way = 0;
-  channel.unsettled |= !channel.posted.empty();
-  stats_.flushed += channel.posted.size();
-  stats_.unsent += channel.waiting.size();
-  const std::deque<Chain> posted = std::exchange(channel.posted, {});
-  const std::deque<Chain> waiting = std::exchange(channel.waiting, {});
-  for (const auto* chains : {&posted, &waiting}) {
-    for (const Chain& chain : *chains) Answer(chain, /*done=*/false);
-  }
-}
-
 void VerbsFabric::Answer(const Chain& chain, bool done) {
   const std::span<FabricOp> ops = chain.round_trip->ops();
   if (done) {
@@ -321,7 +372,7 @@ bool VerbsFabric::Poll() {
   if (under_way_ == 0) return false;
   if (executor_.NowNs() - last_active_ns_ < options_.busy_poll_us * 1000) return true;
   if (std::exchange(armed_, true)) return false;
-  CHECK(ibv_req_notify_cq(completions_, 0) == 0);
+  device_.Demand(ibv_req_notify_cq(completions_, 0), "wakes for completions");
   // One that came just before tells no one.
   return Reap() > 0;
 }
@@ -333,7 +384,7 @@ void VerbsFabric::OnEvent(void* self) {
   while (ibv_get_cq_event(fabric.events_, &queue, &context) == 0) ibv_ack_cq_events(queue, 1);
   // Poll() takes the completions, in this turn or the next.
   fabric.armed_ = false;
-  ++fabric.stats_.wakeups;
+  fabric.metrics_.wakeups.Add();
 }
 
 int VerbsFabric::Reap() {
@@ -342,7 +393,7 @@ int VerbsFabric::Reap() {
   while (true) {
     const int count =
         ibv_poll_cq(completions_, static_cast<int>(completions.size()), completions.data());
-    CHECK(count >= 0);
+    device_.Demand(count < 0 ? EIO : 0, "gives completions");
     for (int i = 0; i < count; ++i) OnCompletion(completions[i]);
     all += count;
     if (count < static_cast<int>(completions.size())) return all;
@@ -350,21 +401,27 @@ int VerbsFabric::Reap() {
 }
 
 void VerbsFabric::OnCompletion(const ibv_wc& completion) {
-  ++stats_.completions;
+  metrics_.completions.Add();
   const NodeId node{static_cast<uint16_t>(completion.wr_id >> kSequenceBits)};
   Channel* const channel = Find(node);
   // One of a queue pair that was given up.
-  if (channel == nullptr || channel->posted.empty()) return;
+  if (channel == nullptr || channel->posted.empty() ||
+      completion.wr_id < NameOf(node, channel->posted.front().sequence)) {
+    return;
+  }
   if (completion.status != IBV_WC_SUCCESS) {
-    const bool is_other =
-        channel->pair == nullptr || completion.qp_num != channel->pair->address().number;
-    return is_other ? void() : Break(*channel);
+    return tcp_.Break(node, std::string("its queue pair: ") + ibv_wc_status_str(completion.status));
   }
   const Chain& first = channel->posted.front();
   if (completion.wr_id != NameOf(node, first.sequence)) return;
   const Chain chain = std::move(channel->posted.front());
   channel->posted.pop_front();
   channel->under_way -= chain.requests;
+  ++channel->answered;
+  if (!std::exchange(channel->proved, true)) {
+    metrics_.connections.Add();
+    tcp_.NoteAnswer(node);
+  }
   Answer(chain, /*done=*/true);
   PostWaiting(*channel);
 }

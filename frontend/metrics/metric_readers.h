@@ -46,6 +46,15 @@ const IndexMetrics& OwnerOf(const WorkerMetrics& worker, Field IndexMetrics::*) 
   return *worker.store->index;
 }
 
+template <typename Field>
+const RdmaMetrics& OwnerOf(const WorkerMetrics& worker, Field RdmaMetrics::*) {
+  return *worker.rdma;
+}
+template <typename Field>
+RdmaMetrics& OwnerOf(WorkerMetrics& worker, Field RdmaMetrics::*) {
+  return *worker.rdma;
+}
+
 inline uint64_t Plain(uint64_t value) { return value; }
 inline uint64_t Plain(const Counter& counter) { return counter.Value(); }
 inline uint64_t Plain(const BytesOfClasses& bytes) { return bytes.Value(); }
@@ -108,6 +117,13 @@ std::string MeanOf(const MetricSources& sources) {
 template <auto kField>
 std::string BucketsOf(const MetricSources& sources) {
   return HistogramText(*Merged<kField>(sources));
+}
+
+template <auto kField>
+std::string PerCommand(const MetricSources& sources) {
+  const uint64_t commands = Total<&CommandStats::calls>(sources);
+  const uint64_t all = Total<kField>(sources);
+  return Decimal(commands == 0 ? 0 : static_cast<double>(all) / static_cast<double>(commands), 3);
 }
 
 // A number of MetricSources itself.

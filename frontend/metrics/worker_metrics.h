@@ -4,6 +4,7 @@
 #define ONETRIP_FRONTEND_METRICS_WORKER_METRICS_H_
 
 #include "client_core/base/metrics.h"
+#include "client_core/fabric/rdma_metrics.h"
 #include "client_core/store/store_metrics.h"
 #include "redis_compat/dispatch/command_stats.h"
 
@@ -35,6 +36,9 @@ struct WorkerMetrics {
   CommandStats commands;
   // The store's own, for as long as the worker has a store.
   StoreMetrics* store = nullptr;
+  // Likewise of what it posts over RDMA, or nothing.
+  RdmaMetrics no_rdma;
+  RdmaMetrics* rdma = &no_rdma;
 };
 
 }  // namespace onetrip

@@ -47,6 +47,8 @@ const char* NameOf(Clustered::FabricKind kind) {
       return "shm";
     case Clustered::FabricKind::kTcp:
       return "tcp";
+    case Clustered::FabricKind::kVerbs:
+      return "verbs";
     default:
       return "undecided";
   }
@@ -67,8 +69,19 @@ std::string WhyNotShm(const View& view) {
 
 std::string WhyNotTcp(const View& view) {
   for (size_t i = 0; i < view.nodes.size(); ++i) {
-    if (!view.nodes[i].out && view.nodes[i].address.tcp_port == 0) {
-      return "memory node " + std::to_string(i) + " does not serve tcp";
+    if (view.nodes[i].out) continue;
+    const NodeAddress& address = view.nodes[i].address;
+    const std::string name = "memory node " + std::to_string(i);
+    if (address.tcp_port == 0) return name + " does not serve tcp";
+    if (!address.rdma.empty()) return name + " serves RDMA alone";
+  }
+  return "";
+}
+
+std::string WhyNotVerbs(const View& view) {
+  for (size_t i = 0; i < view.nodes.size(); ++i) {
+    if (!view.nodes[i].out && view.nodes[i].address.rdma.empty()) {
+      return "memory node " + std::to_string(i) + " does not serve RDMA";
     }
   }
   return "";
@@ -223,19 +236,41 @@ std::string Clustered::join_error() const {
 }
 
 Status Clustered::DecideFabric(const View& view, std::string* reason) {
-  const std::string not_shm = WhyNotShm(view);
-  const std::string not_tcp = WhyNotTcp(view);
-  const bool shm = options_.fabric != "tcp" && not_shm.empty();
-  const bool tcp = options_.fabric != "shm" && not_tcp.empty();
-  if (!shm && !tcp) {
-    *reason = options_.fabric == "shm"   ? not_shm + "; give --fabric tcp"
-              : options_.fabric == "tcp" ? not_tcp + "; give --fabric shm"
-                                         : not_shm + ", and " + not_tcp;
-    return Status(StatusCode::kInvalidArgument, "no fabric reaches every memory node");
+  struct Way {
+    FabricKind kind;
+    std::string why_not;
+  };
+  const Way ways[] = {{FabricKind::kShm, WhyNotShm(view)},
+                      {FabricKind::kVerbs, WhyNotVerbs(view)},
+                      {FabricKind::kTcp, WhyNotTcp(view)}};
+  const std::string& wanted = options_.fabric;
+  std::string refused;
+  std::string instead;
+  for (const auto& [kind, why_not] : ways) {
+    const bool is_wanted = wanted == "auto" || wanted == NameOf(kind);
+    if (is_wanted && why_not.empty()) {
+      const Status status = kind == FabricKind::kVerbs ? OpenDevice(reason) : Status::Ok();
+      if (!status.ok()) return status;
+      // All workers alike, whatever the first one found.
+      FabricKind undecided = FabricKind::kUndecided;
+      fabric_.compare_exchange_strong(undecided, kind);
+      return Status::Ok();
+    }
+    if (is_wanted) refused += (refused.empty() ? "" : ", and ") + why_not;
+    if (!is_wanted && why_not.empty() && instead.empty()) instead = NameOf(kind);
   }
-  // All workers alike, whatever the first one found.
-  FabricKind undecided = FabricKind::kUndecided;
-  fabric_.compare_exchange_strong(undecided, shm ? FabricKind::kShm : FabricKind::kTcp);
+  *reason = refused + (instead.empty() ? "" : "; give --fabric " + instead);
+  return Status(StatusCode::kInvalidArgument, "no fabric reaches every memory node");
+}
+
+Status Clustered::OpenDevice(std::string* reason) {
+  const std::lock_guard<std::mutex> lock(device_mutex_);
+  if (device_ != nullptr) return Status::Ok();
+  Result<std::unique_ptr<VerbsDevice>> device = VerbsDevice::Open(
+      {.name = options_.device, .gid_index = static_cast<int>(options_.gid_index)}, reason);
+  if (!device.ok()) return device.status();
+  device_ = std::move(device.value());
+  LogInfo("rdma: " + device_->Describe());
   return Status::Ok();
 }
 

@@ -1,5 +1,5 @@
 // Clustered: a cluster of processes as an agent's storage: a master, reached over the control
-// plane, and memory nodes, reached over shared memory or tcp.
+// plane, and memory nodes, reached over shared memory, tcp or RDMA.
 //
 // Beside the workers there is one thread that looks after what is slow: lost shm segments.
 #ifndef ONETRIP_FRONTEND_STORAGE_CLUSTERED_H_
@@ -21,6 +21,7 @@
 #include "client_core/base/secret.h"
 #include "client_core/base/status.h"
 #include "client_core/control/grpc_master_client.h"
+#include "client_core/verbs/device.h"
 #include "frontend/storage/shm_nodes.h"
 #include "frontend/storage/storage.h"
 
@@ -31,7 +32,7 @@ inline constexpr int kExpelledExitCode = 70;
 
 class Clustered final : public Storage {
  public:
-  enum class FabricKind : uint8_t { kUndecided, kShm, kTcp };
+  enum class FabricKind : uint8_t { kUndecided, kShm, kTcp, kVerbs };
 
   // Connects to the master that `options` names. `clock` outlives it. When the cluster expels this
   // process, it ends with kExpelledExitCode. On failure `reason` is one line.
@@ -69,6 +70,8 @@ class Clustered final : public Storage {
   void ProbeAgain();
   // Settles which fabric this process uses. Not ok: *reason says why none does.
   Status DecideFabric(const View& view, std::string* reason);
+  // Opens the device, once. *reason, if it fails: one line.
+  Status OpenDevice(std::string* reason);
   void Fail(std::string reason);
   // "; the cluster waits: ...", or nothing if it does not. Blocks for a while.
   [[nodiscard]] std::string WhatTheMasterWaitsFor() const;
@@ -80,6 +83,8 @@ class Clustered final : public Storage {
   ShmNodes shm_nodes_;
 
   std::atomic<FabricKind> fabric_{FabricKind::kUndecided};
+  std::mutex device_mutex_;
+  std::unique_ptr<VerbsDevice> device_;  // written under device_mutex_, before any worker uses it
 
   std::mutex workers_mutex_;
   // Guarded by workers_mutex_.

@@ -1,8 +1,11 @@
 #include "frontend/storage/clustered_worker.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "client_core/base/log.h"
+#include "client_core/fabric/tcp.h"
+#include "client_core/verbs/verbs.h"
 #include "frontend/storage/data_path.h"
 
 namespace onetrip {
@@ -60,9 +63,9 @@ Task<Status> ClusteredWorker::Start(std::string* reason) {
       executor_, ReachWatch::kLookNs,
       ReachWatch::Calls{[&master] { return master.view(); },
                         [this](NodeId node) {
-                          if (tcp_ == nullptr) return shm_->Reaches(node);
-                          tcp_->Ping(node);
-                          return tcp_->Answers(node);
+                          if (network_ == nullptr) return shm_->Reaches(node);
+                          network_->Ping(node);
+                          return network_->Answers(node);
                         },
                         [&master, id = membership_.id](NodeId node, bool reached) {
                           master.TellReach(id, node, reached);
@@ -101,7 +104,7 @@ Task<Status> ClusteredWorker::AwaitNetwork(std::string* reason) {
 
 Task<Status> ClusteredWorker::ReachNodes(std::string* reason) {
   return cluster_.fabric_.load() == Clustered::FabricKind::kShm ? ReachOverShm(reason)
-                                                                : ReachOverTcp(reason);
+                                                                : ReachOverNetwork(reason);
 }
 
 Task<Status> ClusteredWorker::ReachOverShm(std::string* reason) {
@@ -128,12 +131,28 @@ Task<Status> ClusteredWorker::ReachOverShm(std::string* reason) {
   co_return UseView(*view, reason);
 }
 
-Task<Status> ClusteredWorker::ReachOverTcp(std::string* reason) {
+Result<std::unique_ptr<NetworkFabric>> ClusteredWorker::MakeNetwork(uint64_t cluster,
+                                                                    std::string* reason) {
+  const TcpIdentity identity{cluster, membership_.id, /*incarnation=*/1};
   TcpFabricOptions options;
-  options.busy_poll_us = cluster_.options_.busy_poll_us;
+  if (cluster_.fabric_.load() != Clustered::FabricKind::kVerbs) {
+    options.busy_poll_us = cluster_.options_.busy_poll_us;
+    return std::unique_ptr<NetworkFabric>(
+        std::make_unique<TcpFabric>(executor_, identity, cluster_.secret_.Copy(), options));
+  }
+  VerbsFabricOptions over_verbs;
+  over_verbs.busy_poll_us = std::max(over_verbs.busy_poll_us, cluster_.options_.busy_poll_us);
+  auto made = VerbsFabric::Make(executor_, *cluster_.device_, identity, cluster_.secret_.Copy(),
+                                over_verbs, reason);
+  if (!made.ok()) return made.status();
+  return std::unique_ptr<NetworkFabric>(std::move(made.value()));
+}
+
+Task<Status> ClusteredWorker::ReachOverNetwork(std::string* reason) {
   std::shared_ptr<const View> view = cluster_.master_->view();
-  const TcpIdentity identity{view->cluster, membership_.id, /*incarnation=*/1};
-  tcp_ = std::make_unique<TcpFabric>(executor_, identity, cluster_.secret_.Copy(), options);
+  auto network = MakeNetwork(view->cluster, reason);
+  if (!network.ok()) co_return network.status();
+  network_ = std::move(network.value());
   Status status = UseView(*view, reason);
   if (!status.ok()) co_return status;
   const uint64_t timeout_ms = cluster_.options_.connect_timeout_ms;
@@ -144,11 +163,11 @@ Task<Status> ClusteredWorker::ReachOverTcp(std::string* reason) {
       continue;
     }
     const uint64_t look_again_ns = executor_.NowNs() + kLookAgainMs * kNsPerMs;
-    const Status connected = co_await tcp_->Connected(NodeId{i}, look_again_ns);
+    const Status connected = co_await network_->Connected(NodeId{i}, look_again_ns);
     if (connected.ok()) {
       ++i;
     } else if (executor_.NowNs() >= deadline_ns) {
-      const std::string why = tcp_->ConnectError(NodeId{i});
+      const std::string why = network_->ConnectError(NodeId{i});
       *reason = (why.empty() ? Name(NodeId{i}, *view) + ": no answer" : why) + " (tried for " +
                 std::to_string(timeout_ms) + " ms)";
       co_return connected;
@@ -171,10 +190,11 @@ Status ClusteredWorker::UseView(const View& view, std::string* reason) {
     const bool is_out = view.IsOut(NodeId{i});
     // In this order: the fabric does not connect to where the node once was.
     if (is_out) fabric().SetEvicted(NodeId{i}, true);
-    if (tcp_ != nullptr && !is_out) {
+    if (network_ != nullptr && !is_out) {
       const NodeAddress& address = view.nodes[i].address;
       // The address may be the old one: then nothing happens.
-      const Status status = tcp_->SetNode(NodeId{i}, address.tcp_host, address.tcp_port, reason);
+      const Status status =
+          network_->SetNode(NodeId{i}, address.tcp_host, address.tcp_port, reason);
       if (!status.ok()) first_failure = status;
     }
     if (!is_out) fabric().SetEvicted(NodeId{i}, false);
@@ -185,7 +205,7 @@ Status ClusteredWorker::UseView(const View& view, std::string* reason) {
 void ClusteredWorker::Tend() {
   if (cluster_.master_->view_version() != view_version_) {
     std::string reason;
-    if (!UseView(*cluster_.master_->view(), &reason).ok()) LogWarning("tcp: " + reason);
+    if (!UseView(*cluster_.master_->view(), &reason).ok()) LogWarning("network: " + reason);
   }
   if (shm_ != nullptr && cluster_.shm_nodes_.generation() != generation_) TakeSegments();
 }

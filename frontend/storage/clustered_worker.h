@@ -10,8 +10,8 @@
 
 #include "client_core/cluster/reach_watch.h"
 #include "client_core/coro/loop_executor.h"
+#include "client_core/fabric/network_fabric.h"
 #include "client_core/fabric/shm.h"
-#include "client_core/fabric/tcp.h"
 #include "client_core/kv/kv.h"
 #include "client_core/memory/worker_context.h"
 #include "client_core/replication/engine.h"
@@ -30,6 +30,9 @@ class ClusteredWorker final : public WorkerStorage {
   Task<Status> Start(std::string* reason);
 
   Kv& kv() override { return *kv_; }
+  RdmaMetrics* rdma_metrics() override {
+    return network_ != nullptr ? network_->rdma_metrics() : nullptr;
+  }
   Task<void> Stop() override;
 
  private:
@@ -38,14 +41,16 @@ class ClusteredWorker final : public WorkerStorage {
   Task<Status> AwaitNetwork(std::string* reason);
   Task<Status> ReachNodes(std::string* reason);
   Task<Status> ReachOverShm(std::string* reason);
-  Task<Status> ReachOverTcp(std::string* reason);
+  Task<Status> ReachOverNetwork(std::string* reason);
+  // A fabric of the kind that was decided on, without nodes yet.
+  Result<std::unique_ptr<NetworkFabric>> MakeNetwork(uint64_t cluster, std::string* reason);
   // Tells the fabric which view counts, and where its nodes are.
   Status UseView(const View& view, std::string* reason);
   // Takes segments and addresses of nodes that came back, if there are any.
   void Tend();
   void TakeSegments();
   Task<void> Leave();
-  Fabric& fabric() { return shm_ != nullptr ? static_cast<Fabric&>(*shm_) : *tcp_; }
+  Fabric& fabric() { return shm_ != nullptr ? static_cast<Fabric&>(*shm_) : *network_; }
 
   LoopExecutor& executor_;
   Clustered& cluster_;
@@ -56,7 +61,7 @@ class ClusteredWorker final : public WorkerStorage {
   std::vector<ShmNodes::SegmentPtr> segments_;
   // One of the two.
   std::unique_ptr<ShmFabric> shm_;
-  std::unique_ptr<TcpFabric> tcp_;
+  std::unique_ptr<NetworkFabric> network_;
   std::unique_ptr<WorkerContext> context_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<SlotStore> kv_;

@@ -12,6 +12,7 @@
 #include "client_core/cluster/pool_usage.h"
 #include "client_core/coro/loop_executor.h"
 #include "client_core/coro/task.h"
+#include "client_core/fabric/rdma_metrics.h"
 #include "client_core/kv/kv.h"
 #include "frontend/storage/worker_usage.h"
 
@@ -24,6 +25,8 @@ class WorkerStorage {
 
   // The worker's keys; lives as long as this.
   virtual Kv& kv() = 0;
+  // Null: not over RDMA. As long as this.
+  virtual RdmaMetrics* rdma_metrics() { return nullptr; }
   // Gives back what the worker holds of the cluster. REQUIRES: no operation is running; nothing but
   // destruction follows.
   virtual Task<void> Stop() = 0;

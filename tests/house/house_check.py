@@ -80,10 +80,10 @@ MAY_INCLUDE = {
     **{family: _REDIS_COMMANDS for family in _REDIS_FAMILIES},
     "redis_compat/commands": _REDIS_COMMANDS + _REDIS_FAMILIES,
     "frontend/metrics": _REDIS_COMMANDS,
-    "frontend/storage": _KV + ["client_core/control"],
+    "frontend/storage": _KV + ["client_core/control", "client_core/verbs"],
     "frontend": _FRONTEND,
     "frontend/admin": _FRONTEND + ["frontend"],
-    "memnode": _FABRIC_CLUSTER + ["client_core/control"],
+    "memnode": _FABRIC_CLUSTER + ["client_core/control", "client_core/verbs"],
     "master": _LAYOUT + ["client_core/cluster", "client_core/control"],
     "tool": _LAYOUT + ["client_core/cluster", "client_core/control"],
 }

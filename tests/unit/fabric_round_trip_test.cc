@@ -1,4 +1,5 @@
 // Round trips: their arena, their pool, and that buffers stay good while any owner refers to them.
+#include <array>
 #include <cstring>
 
 #include "client_core/fabric/memory_ops.h"
@@ -82,6 +83,25 @@ TEST_P(FabricRoundTripTest, ClearedOperationsLeaveTheBuffers) {
 
 INSTANTIATE_TEST_SUITE_P(Backends, FabricRoundTripTest, testing::ValuesIn(kFabricBackends),
                          [](const auto& info) { return std::string(info.param.name); });
+
+TEST(FabricCutTest, EveryNodeHasItsPartInTheOrderOfTheirFirstOperation) {
+  RoundTripPool pool;
+  const RoundTripPtr rt = pool.Get();
+  std::array<RoundTrip::Part, RoundTrip::kMaxOps> parts;
+  EXPECT_EQ(rt->CutByNode(&parts), 0U);
+  const std::array<uint16_t, 6> nodes{7, 2, 7, 0, 2, 7};
+  for (const uint16_t node : nodes) rt->Faa({NodeId{node}, 0}, 1);
+  ASSERT_EQ(rt->CutByNode(&parts), 3U);
+  EXPECT_EQ(parts[0].node, NodeId{7});
+  EXPECT_EQ(parts[0].ops, 0b100101U);
+  EXPECT_EQ(parts[1].node, NodeId{2});
+  EXPECT_EQ(parts[1].ops, 0b010010U);
+  EXPECT_EQ(parts[2].node, NodeId{0});
+  EXPECT_EQ(parts[2].ops, 0b001000U);
+  while (rt->HasRoom(1)) rt->Faa({NodeId{1}, 0}, 1);
+  ASSERT_EQ(rt->CutByNode(&parts), 4U);
+  EXPECT_EQ(parts[3].ops, ((uint64_t{1} << RoundTrip::kMaxOps) - 1) & ~uint64_t{0b111111});
+}
 
 TEST(FabricMemoryOpsTest, CopiesEqualMemcpyAtEveryAlignmentAndLength) {
   alignas(8) std::byte remote[64];

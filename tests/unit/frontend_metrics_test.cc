@@ -62,7 +62,14 @@ struct CountedWorker {
                              &index.subtable_bytes,
                              &index.cache_bytes,
                              &index.cache_hits,
-                             &index.cache_invalid}) {
+                             &index.cache_invalid,
+                             &metrics.no_rdma.requests,
+                             &metrics.no_rdma.doorbells,
+                             &metrics.no_rdma.completions,
+                             &metrics.no_rdma.flushed,
+                             &metrics.no_rdma.unsent,
+                             &metrics.no_rdma.wakeups,
+                             &metrics.no_rdma.connections}) {
       counter->Set(7);
     }
     allocator.free_bytes.Add(SizeClass(0), 7);

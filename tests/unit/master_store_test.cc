@@ -93,7 +93,7 @@ DurableChange RandomChange(Rng& rng, DurableState* state) {
     change.nodes[static_cast<uint16_t>(state->nodes.size())] = {
         rng.Next(),
         rng.Next(),
-        {"10.0.0.1", 7000, "/run/it's \"here\".sock", "boot/4026531840"},
+        {"10.0.0.1", 7000, "/run/it's \"here\".sock", "boot/4026531840", "mlx5_0, GID 3"},
         rng.Below(2) == 0};
   }
   if (state->regions.empty()) {

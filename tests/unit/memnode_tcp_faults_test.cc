@@ -109,6 +109,15 @@ TEST_F(MemnodeTcpFaultTest, FramesThatAreChangedRepeatedOrMissingEndTheChannelWi
          SealTcpFrame(header, frame.data());
          worker.Send(frame);
        }},
+      {"a queue pair, where none is served", TcpError::kNotOverRdma,
+       [](RawWorker& worker) {
+         std::vector<std::byte> frame = worker.Frame({Faa(8)});
+         TcpFrameHeader header;
+         std::memcpy(&header, frame.data(), sizeof(header));
+         header.kind = TcpFrameKind::kQueuePair;
+         SealTcpFrame(header, frame.data());
+         worker.Send(frame);
+       }},
   };
   uint64_t incarnation = 0;
   for (const Case& c : cases) {

@@ -5,17 +5,20 @@
 
 The guest is Debian's kernel, unpacked and not installed, and an initramfs with busybox, the modules
 of rdma_rxe, the programs named and the libraries that they need. It has one RDMA device, rxe0, on a
-dummy interface with 10.0.0.1. The command's status is this program's; 125 if the guest did not come
-to tell one.
+dummy interface with 10.0.0.1; with --second it is on a network of two guests, the other of which
+has 10.0.0.2 and runs that command until the first one prints END_SECOND, as if its power had gone.
+The command's status is this program's; 125 if the guest did not come to tell one.
 """
 
 import argparse
 import glob
 import os
 import re
+import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 
 PROVIDER = "/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav*.so"
@@ -28,6 +31,7 @@ MODULES = [
     "drivers/infiniband/core/iw_cm", "drivers/infiniband/core/rdma_cm",
     "drivers/infiniband/core/ib_uverbs", "drivers/infiniband/core/rdma_ucm",
     "net/ipv4/udp_tunnel", "net/ipv6/ip6_udp_tunnel", "drivers/infiniband/sw/rxe/rdma_rxe",
+    "drivers/net/ethernet/intel/e1000/e1000",
 ]
 # The status leaves through the port that isa-debug-exit listens at: QEMU ends with 2 * status + 1.
 INIT = """#!/bin/busybox sh
@@ -39,21 +43,33 @@ mkdir -p /tmp /dev/shm
 mount -t tmpfs none /tmp
 mount -t tmpfs none /dev/shm
 finish() {
-  printf "\\\\$(printf %%03o $1)" | dd of=/dev/port bs=1 seek=244 2>/dev/null
+  printf "\\\\$(printf %03o $1)" | dd of=/dev/port bs=1 seek=244 2>/dev/null
   poweroff -f
 }
 for module in /modules/*.ko; do insmod $module || finish 125; done
 ip link set lo up
-ip link set dummy0 mtu 4200 up
-ip addr add 10.0.0.1/24 dev dummy0
-rdma link add rxe0 type rxe netdev dummy0 || finish 125
+number=1
+network=dummy0
+for word in $(cat /proc/cmdline); do
+  case $word in guest=*) number=${word#guest=}; network=eth0 ;; esac
+done
+[ $network = eth0 ] || ip link set dummy0 mtu 4200
+ip link set $network up
+ip addr add 10.0.0.$number/24 dev $network
+for wait in 1 2 3 4 5 6 7 8 9 10; do
+  [ "$(cat /sys/class/net/$network/carrier)" = 1 ] && break
+  sleep 1
+done
+rdma link add rxe0 type rxe netdev $network || finish 125
 ulimit -l unlimited
-%s
+export network
+sh /command.$number
 status=$?
 [ $status -lt 125 ] || status=124
 finish $status
 """
 NOT_TOLD = 125
+END_SECOND = "guest: end the second"
 
 
 class GuestError(Exception):
@@ -67,10 +83,22 @@ def run(*command, **options):
     return done.stdout
 
 
+def kernel_package():
+    """The newest kernel that the host's sources have."""
+    for is_again in (False, True):
+        listed = subprocess.run(["apt-cache", "depends", "linux-image-amd64"],
+                                capture_output=True, text=True, check=False).stdout
+        found = re.search(r"Depends: (linux-image-\S+)", listed)
+        if found:
+            return found.group(1)
+        if not is_again:
+            run("apt-get", "-q", "update")
+    raise GuestError("the package sources have no linux-image-amd64")
+
+
 def unpack_kernel(cache):
-    """The newest kernel that the host's sources have, below `cache`: its folder and its version."""
-    package = re.search(r"Depends: (linux-image-\S+)", run("apt-cache", "depends",
-                                                           "linux-image-amd64")).group(1)
+    """That kernel below `cache`: its folder and its version."""
+    package = kernel_package()
     version = package.removeprefix("linux-image-")
     folder = os.path.join(cache, package)
     if not os.path.exists(os.path.join(folder, "complete")):
@@ -121,12 +149,14 @@ class Archive:
         self.file.close()
 
 
-def make_initramfs(path, kernel, version, programs, command):
+def make_initramfs(path, kernel, version, programs, commands):
     archive = Archive(path)
     archive.add("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
     for folder in ("proc", "sys", "etc"):
         archive.add(folder, stat.S_IFDIR | 0o755)
-    archive.add("init", stat.S_IFREG | 0o755, (INIT % command).encode())
+    archive.add("init", stat.S_IFREG | 0o755, INIT.encode())
+    for number, command in enumerate(commands, 1):
+        archive.add(f"command.{number}", stat.S_IFREG | 0o644, command.encode())
     archive.add_file("bin/busybox", "/bin/busybox")
     modules = os.path.join(kernel, "lib/modules", version, "kernel")
     for number, module in enumerate(MODULES):
@@ -148,21 +178,67 @@ def make_initramfs(path, kernel, version, programs, command):
     archive.close()
 
 
-def boot(kernel, version, initramfs, timeout_s):
-    """Returns the status that the guest tells."""
-    command = [
+def qemu(kernel, version, initramfs, network, words=""):
+    return [
         "qemu-system-x86_64", "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max",
         "-m", "1536", "-smp", "2", "-nodefaults", "-no-reboot", "-display", "none",
         "-serial", "stdio", "-device", "isa-debug-exit,iobase=0xf4,iosize=4",
         "-kernel", os.path.join(kernel, "boot", "vmlinuz-" + version), "-initrd", initramfs,
-        "-append", "console=ttyS0 quiet panic=-1",
+        "-append", "console=ttyS0 quiet panic=-1" + words, *network,
     ]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def cable(port, number):
+    """A network card whose cable leads to the other guest: the first one waits for it."""
+    side = "listen" if number == 1 else "connect"
+    return ["-netdev", f"socket,id=cable,{side}=127.0.0.1:{port}",
+            "-device", f"e1000,netdev=cable,mac=52:54:00:00:00:0{number}"]
+
+
+def show(process, prefix, on_line=lambda line: None):
+    for line in process.stdout:
+        print(prefix + line.rstrip(), flush=True)
+        on_line(line)
+
+
+def boot(kernel, version, initramfs, is_pair, timeout_s):
+    """Returns the status that the guest tells."""
+    running = []
+
+    def start(network, words):
+        process = subprocess.Popen(qemu(kernel, version, initramfs, network, words),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                                   errors="replace")
+        running.append(process)
+        return process
+
+    def end_second(line):
+        if line.strip() == END_SECOND:
+            running[1].kill()
+
     try:
-        status = subprocess.run(command, stdin=subprocess.DEVNULL, timeout=timeout_s,
-                                check=False).returncode
+        port = free_port()
+        first = start(cable(port, 1) if is_pair else [], " guest=1" if is_pair else "")
+        on_line = end_second if is_pair else lambda line: None
+        threading.Thread(target=show, args=(first, "1: " if is_pair else "", on_line)).start()
+        if is_pair:
+            time.sleep(1)
+            second = start(cable(port, 2), " guest=2")
+            threading.Thread(target=show, args=(second, "2: ")).start()
+        status = first.wait(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         print(f"guest: not done after {timeout_s} s", file=sys.stderr)
         return NOT_TOLD
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
     return status // 2 if status > 0 and status % 2 == 1 else NOT_TOLD
 
 
@@ -171,6 +247,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="are in the guest's /bin")
     parser.add_argument("--command", required=True, help="a line for the guest's shell")
+    parser.add_argument("--second", metavar="COMMAND", help="another guest's, on one network")
     parser.add_argument("--timeout", type=int, default=600, help="seconds (default 600)")
     parser.add_argument("--cache", default=os.path.join(
         os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "onetrip", "guest"),
@@ -182,8 +259,10 @@ def main():
         os.makedirs(arguments.cache, exist_ok=True)
         kernel, version = unpack_kernel(arguments.cache)
         initramfs = os.path.join(arguments.cache, f"initramfs.{os.getpid()}")
-        make_initramfs(initramfs, kernel, version, arguments.programs, arguments.command)
-        status = boot(kernel, version, initramfs, arguments.timeout)
+        is_pair = arguments.second is not None
+        commands = [arguments.command] + ([arguments.second] if is_pair else [])
+        make_initramfs(initramfs, kernel, version, arguments.programs, commands)
+        status = boot(kernel, version, initramfs, is_pair, arguments.timeout)
     except (GuestError, OSError) as error:
         print(f"guest: {error}", file=sys.stderr)
         status = NOT_TOLD

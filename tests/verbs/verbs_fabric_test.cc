@@ -1,8 +1,10 @@
 // The verbs backend on a real driver: the contract of every backend, and its own faults.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
+#include "client_core/base/log.h"
 #include "tests/verbs/verbs_world.h"
 
 namespace onetrip {
@@ -20,6 +22,13 @@ class VerbsFabricTest : public testing::Test {
   Status Post(VerbsFabric& fabric, const RoundTripPtr& rt) {
     return BlockOn(world_.executor(), PostInATurn(&world_.executor(), &fabric, rt));
   }
+  // The trials of new queue pairs are counted, too.
+  static void ResetCounters(VerbsFabric& fabric) {
+    RdmaMetrics& metrics = *fabric.rdma_metrics();
+    for (Counter* counter : {&metrics.requests, &metrics.doorbells, &metrics.completions}) {
+      counter->Reset();
+    }
+  }
   std::unique_ptr<VerbsFabric> NewFabric(VerbsFabricOptions options = {}) {
     return world_.NewVerbsFabric({&nodes_[0], &nodes_[1]}, options);
   }
@@ -30,6 +39,7 @@ class VerbsFabricTest : public testing::Test {
 
 TEST_F(VerbsFabricTest, ABatchIsOneChainAndOneCompletionPerNode) {
   const auto fabric = NewFabric();
+  ResetCounters(*fabric);
   const RoundTripPtr rt = fabric->NewRoundTrip();
   for (const NodeId node : {kNode0, kNode1}) {
     rt->WriteWord({node, 8}, 7);
@@ -37,9 +47,9 @@ TEST_F(VerbsFabricTest, ABatchIsOneChainAndOneCompletionPerNode) {
     rt->Read({node, 0}, 64);
   }
   ASSERT_TRUE(Post(*fabric, rt).ok());
-  EXPECT_EQ(fabric->stats().chains, 2U);
-  EXPECT_EQ(fabric->stats().completions, 2U);
-  EXPECT_EQ(fabric->stats().requests, 6U);
+  EXPECT_EQ(fabric->rdma_metrics()->doorbells.Value(), 2U);
+  EXPECT_EQ(fabric->rdma_metrics()->completions.Value(), 2U);
+  EXPECT_EQ(fabric->rdma_metrics()->requests.Value(), 6U);
   EXPECT_EQ(nodes_[1].word(8), 9U);
 }
 
@@ -72,7 +82,7 @@ TEST_F(VerbsFabricTest, AReadGoesToMemoryThatTheDeviceDoesNotKnow) {
 
 // The device gives a peer up that is gone after its retries, half a second; the cluster's view is
 // faster. Meanwhile the worker sleeps.
-TEST_F(VerbsFabricTest, APeerThatIsGoneFailsWhatWaitsForIt) {
+TEST_F(VerbsFabricTest, AQueuePairThatIsGoneFailsWhatWaitsForItAndAnotherOneIsMade) {
   const auto fabric = NewFabric({.busy_poll_us = 0});
   world_.HostOf(nodes_[0]).Fence(world_.worker());
   const RoundTripPtr rt = fabric->NewRoundTrip();
@@ -82,41 +92,84 @@ TEST_F(VerbsFabricTest, APeerThatIsGoneFailsWhatWaitsForIt) {
   EXPECT_EQ(Post(*fabric, rt).code(), StatusCode::kUnknownOutcome);
   EXPECT_FALSE(rt->op(0).ok);
   EXPECT_TRUE(rt->op(1).ok);
-  EXPECT_GT(fabric->stats().wakeups, 0U);
+  const RdmaMetrics& metrics = *fabric->rdma_metrics();
+  EXPECT_GT(metrics.wakeups.Value(), 0U);
   EXPECT_LT(world_.executor().turns() - turns, 100U);
   EXPECT_FALSE(fabric->Reaches(kNode0));
   EXPECT_TRUE(fabric->Reaches(kNode1));
-  EXPECT_EQ(nodes_[0].word(8), 0U);
-}
-
-TEST_F(VerbsFabricTest, AWrongKeyFailsAllThatIsUnderWayAndNothingElse) {
-  const auto fabric = NewFabric();
-  std::string reason;
-  const Result<VerbsAddress> own = fabric->Offer(kNode0, &reason);
-  ASSERT_TRUE(own.ok()) << reason;
-  Result<VerbsTarget> target = world_.HostOf(nodes_[0]).Welcome(world_.worker(), *own, &reason);
-  ASSERT_TRUE(target.ok()) << reason;
-  target.value().key ^= 0x55;
-  ASSERT_TRUE(fabric->Connect(kNode0, *target, &reason).ok()) << reason;
-
-  const RoundTripPtr rt = fabric->NewRoundTrip();
-  rt->WriteWord({kNode0, 8}, 1);
-  rt->WriteWord({kNode1, 8}, 2);
-  EXPECT_EQ(Post(*fabric, rt).code(), StatusCode::kUnknownOutcome);
-  EXPECT_FALSE(rt->op(0).ok);
-  EXPECT_TRUE(rt->op(1).ok);
-  EXPECT_EQ(nodes_[0].word(8), 0U);
-  EXPECT_EQ(nodes_[1].word(8), 2U);
-  EXPECT_FALSE(fabric->Reaches(kNode0));
-  EXPECT_TRUE(fabric->Reaches(kNode1));
   EXPECT_FALSE(fabric->settled());
+  EXPECT_EQ(metrics.flushed.Value(), 1U);
+  EXPECT_EQ(nodes_[0].word(8), 0U);
 
-  world_.ConnectTo(*fabric, kNode0, nodes_[0]);
+  world_.AwaitNode(*fabric, kNode0);
   EXPECT_TRUE(fabric->settled());
+  EXPECT_EQ(metrics.connections.Value(), 3U);
   const RoundTripPtr again = fabric->NewRoundTrip();
   again->WriteWord({kNode0, 8}, 3);
   EXPECT_TRUE(Post(*fabric, again).ok());
   EXPECT_EQ(nodes_[0].word(8), 3U);
+}
+
+TEST_F(VerbsFabricTest, WhatIsPostedWhileAConnectionIsMadeWaitsForIt) {
+  const auto fabric = NewFabric();
+  world_.ServerOf(nodes_[0]).CloseChannels();
+  while (fabric->Reaches(kNode0)) world_.executor().RunOnce();
+  const RoundTripPtr rt = fabric->NewRoundTrip();
+  rt->WriteWord({kNode0, 24}, 6);
+  EXPECT_TRUE(Post(*fabric, rt).ok());
+  EXPECT_EQ(nodes_[0].word(24), 6U);
+}
+
+TEST_F(VerbsFabricTest, BlocksAreAskedForOverTheChannel) {
+  const auto fabric = NewFabric();
+  ControlRequest request;
+  request.kind = ControlRequest::Kind::kFree;
+  request.block = GlobalAddr(4096);
+  const auto reply = BlockOn(world_.executor(), fabric->Control(kNode1, request));
+  ASSERT_TRUE(reply.ok());
+  EXPECT_EQ(reply->block, request.block);
+  fabric->SetEvicted(kNode1, true);
+  EXPECT_EQ(BlockOn(world_.executor(), fabric->Control(kNode1, request)).status().code(),
+            StatusCode::kUnavailable);
+}
+
+TEST_F(VerbsFabricTest, APingNoticesAQueuePairThatIsGone) {
+  const auto fabric = NewFabric();
+  fabric->Ping(kNode0);  // its trial was answered since the last look
+  ResetCounters(*fabric);
+  fabric->Ping(kNode0);
+  fabric->Ping(kNode0);  // one is under way
+  EXPECT_EQ(fabric->rdma_metrics()->doorbells.Value(), 1U);
+  while (fabric->rdma_metrics()->completions.Value() == 0) world_.executor().RunOnce();
+  EXPECT_TRUE(fabric->Answers(kNode0));
+  world_.HostOf(nodes_[0]).Fence(world_.worker());
+  fabric->Ping(kNode0);
+  fabric->Ping(kNode0);
+  while (fabric->Reaches(kNode0)) world_.executor().RunOnce();
+  EXPECT_FALSE(fabric->Answers(kNode0));
+}
+
+// A worker that believes a node to be of tcp, and one that believes it to be of RDMA.
+TEST_F(VerbsFabricTest, ANodeIsReachedOverOneNetworkAlone) {
+  const auto fabric = NewFabric();
+  TcpFabric over_tcp(world_.executor(), {.cluster = 7, .worker = WorkerId{99}}, Secret(), {});
+  std::string reason;
+  const uint16_t port = world_.ServerOf(nodes_[0]).port();
+  ASSERT_TRUE(over_tcp.SetNode(kNode0, "127.0.0.1", port, &reason).ok());
+  const RoundTripPtr rt = over_tcp.NewRoundTrip();
+  rt->WriteWord({kNode0, 8}, 1);
+  EXPECT_EQ(BlockOn(world_.executor(), PostInATurn(&world_.executor(), &over_tcp, rt)).code(),
+            StatusCode::kUnknownOutcome);
+  EXPECT_EQ(nodes_[0].word(8), 0U);
+  EXPECT_NE(over_tcp.ConnectError(kNode0).find("reached over RDMA alone"), std::string::npos);
+
+  const auto tcp_only =
+      TcpServer::Start(nodes_[1], Secret(), {.cluster = 7, .node = NodeId{5}}, &reason);
+  ASSERT_TRUE(tcp_only.ok()) << reason;
+  ASSERT_TRUE(fabric->SetNode(NodeId{5}, "127.0.0.1", tcp_only.value()->port(), &reason).ok());
+  const uint64_t deadline_ns = world_.executor().NowNs() + 2'000'000'000;
+  EXPECT_FALSE(BlockOn(world_.executor(), fabric->Connected(NodeId{5}, deadline_ns)).ok());
+  EXPECT_NE(fabric->ConnectError(NodeId{5}).find("does not serve RDMA"), std::string::npos);
 }
 
 TEST_F(VerbsFabricTest, OutsideTheMemoryNothingIsPosted) {
@@ -135,6 +188,7 @@ TEST_F(VerbsFabricTest, OutsideTheMemoryNothingIsPosted) {
 
 // VERBS, "Death and fencing": a thousand times in a guest of two processors.
 TEST_F(VerbsFabricTest, NothingOfAFencedWorkerTakesEffect) {
+  SetLogLevel(LogLevel::kError);
   const auto fabric = NewFabric();
   for (int round = 0; round < 1000; ++round) {
     std::vector<Task<void>> posts;
@@ -146,20 +200,17 @@ TEST_F(VerbsFabricTest, NothingOfAFencedWorkerTakesEffect) {
       }(fabric.get()));
       posts.back().Start();
     }
-    world_.HostOf(nodes_[0]).Fence(world_.worker());
+    world_.ServerOf(nodes_[0]).CloseChannels();
     const uint64_t then = nodes_[0].word(40);
-    // The worker notices by itself, after retries; the cluster's view is faster.
-    fabric->SetEvicted(kNode0, true);
     for (bool done = false; !done;) {
       world_.executor().RunOnce();
       done = std::all_of(posts.begin(), posts.end(),
                          [](const Task<void>& post) { return post.done(); });
     }
     ASSERT_EQ(nodes_[0].word(40), then) << "round " << round;
-    fabric->SetEvicted(kNode0, false);
-    ASSERT_FALSE(fabric->Reaches(kNode0));
-    world_.ConnectTo(*fabric, kNode0, nodes_[0]);
+    world_.AwaitNode(*fabric, kNode0);
   }
+  SetLogLevel(LogLevel::kInfo);
 }
 
 TEST(VerbsDeviceTest, SaysWhatIsWrongWithItsName) {

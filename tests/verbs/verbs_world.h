@@ -1,17 +1,34 @@
-// Memory nodes over RDMA in one process: a VerbsHost for every endpoint, and fabrics that are
-// connected to them by function calls. The host needs an RDMA device; SoftRoCE does.
+// Memory nodes over RDMA in one process: for every endpoint a server with a VerbsHost, on a thread
+// of its own, and fabrics that reach them. The host needs an RDMA device; SoftRoCE does.
 #ifndef ONETRIP_TESTS_VERBS_VERBS_WORLD_H_
 #define ONETRIP_TESTS_VERBS_VERBS_WORLD_H_
 
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client_core/verbs/verbs.h"
+#include "memnode/verbs_host.h"
 #include "tests/support/fabric_backends.h"
 
 namespace onetrip {
+
+inline void Demand(bool holds, const std::string& reason) {
+  if (!holds) fprintf(stderr, "%s\n", reason.c_str());
+  CHECK(holds);
+}
+
+inline VerbsDevice& TestDevice() {
+  static const std::unique_ptr<VerbsDevice> device = [] {
+    std::string reason;
+    auto opened = VerbsDevice::Open({}, &reason);
+    Demand(opened.ok(), reason);
+    return std::move(opened.value());
+  }();
+  return *device;
+}
 
 class VerbsWorld final : public FabricWorld {
  public:
@@ -21,66 +38,60 @@ class VerbsWorld final : public FabricWorld {
     return NewVerbsFabric(endpoints);
   }
 
+  // Connected to all of them.
   std::unique_ptr<VerbsFabric> NewVerbsFabric(const std::vector<MemoryEndpoint*>& endpoints,
                                               VerbsFabricOptions options = {}) {
     std::string reason;
-    auto fabric = VerbsFabric::Make(
-        executor_, Device(), options,
-        [endpoints](NodeId node, ControlRequest request) {
-          return Handle(endpoints.at(node.value), request);
-        },
-        &reason);
-    Demand(fabric.ok(), reason);
-    ++workers_;
+    auto made = VerbsFabric::Make(executor_, TestDevice(),
+                                  {.cluster = kCluster, .worker = WorkerId{++workers_}}, Secret(),
+                                  options, &reason);
+    Demand(made.ok(), reason);
+    std::unique_ptr<VerbsFabric> fabric = std::move(made.value());
     for (size_t i = 0; i < endpoints.size(); ++i) {
-      ConnectTo(*fabric.value(), NodeId{static_cast<uint16_t>(i)}, *endpoints[i]);
+      const NodeId node{static_cast<uint16_t>(i)};
+      const uint16_t port = ServedAt(*endpoints[i], node).server->port();
+      Demand(fabric->SetNode(node, "127.0.0.1", port, &reason).ok(), reason);
     }
-    return std::move(fabric.value());
+    for (size_t i = 0; i < endpoints.size(); ++i)
+      AwaitNode(*fabric, NodeId{static_cast<uint16_t>(i)});
+    return fabric;
   }
-  // The last fabric made, or made anew what it had.
-  void ConnectTo(VerbsFabric& fabric, NodeId node, MemoryEndpoint& endpoint) {
-    std::string reason;
-    const Result<VerbsAddress> own = fabric.Offer(node, &reason);
-    Demand(own.ok(), reason);
-    const Result<VerbsTarget> target = HostOf(endpoint).Welcome(worker(), own.value(), &reason);
-    Demand(target.ok(), reason);
-    Demand(fabric.Connect(node, target.value(), &reason).ok(), reason);
+  void AwaitNode(VerbsFabric& fabric, NodeId node) {
+    const uint64_t deadline_ns = executor_.NowNs() + 60'000'000'000;
+    Demand(BlockOn(executor_, fabric.Connected(node, deadline_ns)).ok(), fabric.ConnectError(node));
   }
-  VerbsHost& HostOf(MemoryEndpoint& endpoint) {
-    auto& host = hosts_[&endpoint];
-    if (host == nullptr) {
-      std::string reason;
-      auto started = VerbsHost::Start(Device(), endpoint.base(), endpoint.bytes(), 1, &reason);
-      Demand(started.ok(), reason);
-      host = std::move(started.value());
-    }
-    return *host;
-  }
+  // While its server is idle only: the host is of one thread.
+  VerbsHost& HostOf(MemoryEndpoint& endpoint) { return *served_.at(&endpoint).host; }
+  TcpServer& ServerOf(MemoryEndpoint& endpoint) { return *served_.at(&endpoint).server; }
   // The name of the last fabric made.
   [[nodiscard]] WorkerId worker() const { return WorkerId{workers_}; }
 
  private:
-  static Task<Result<ControlReply>> Handle(MemoryEndpoint* endpoint, ControlRequest request) {
-    co_return endpoint->Handle(request);
-  }
-  static void Demand(bool holds, const std::string& reason) {
-    if (!holds) fprintf(stderr, "%s\n", reason.c_str());
-    CHECK(holds);
-  }
-  static VerbsDevice& Device() {
-    static const std::unique_ptr<VerbsDevice> device = [] {
-      std::string reason;
-      auto opened = VerbsDevice::Open({}, &reason);
-      Demand(opened.ok(), reason);
-      return std::move(opened.value());
-    }();
-    return *device;
+  static constexpr uint64_t kCluster = 7;
+  struct Served {
+    std::unique_ptr<VerbsHost> host;
+    std::unique_ptr<TcpServer> server;
+  };
+
+  Served& ServedAt(MemoryEndpoint& endpoint, NodeId node) {
+    Served& served = served_[&endpoint];
+    if (served.server != nullptr) return served;
+    std::string reason;
+    auto host = VerbsHost::Start(TestDevice(), endpoint.base(), endpoint.bytes(), 1, &reason);
+    Demand(host.ok(), reason);
+    served.host = std::move(host.value());
+    auto server =
+        TcpServer::Start(endpoint, Secret(),
+                         {.cluster = kCluster, .node = node, .rdma = served.host.get()}, &reason);
+    Demand(server.ok(), reason);
+    served.server = std::move(server.value());
+    return served;
   }
 
   SystemClock clock_;
   LoopExecutor executor_;
   uint32_t workers_ = 0;
-  std::map<MemoryEndpoint*, std::unique_ptr<VerbsHost>> hosts_;
+  std::map<MemoryEndpoint*, Served> served_;
 };
 
 }  // namespace onetrip

@@ -1,4 +1,4 @@
-#include "client_core/verbs/host.h"
+#include "memnode/verbs_host.h"
 
 #include <cerrno>
 #include <cstring>
@@ -12,7 +12,8 @@ Result<std::unique_ptr<VerbsHost>> VerbsHost::Start(VerbsDevice& device, std::by
                                                     uint64_t bytes, uint64_t seed,
                                                     std::string* reason) {
   std::unique_ptr<VerbsHost> host(new VerbsHost(device, seed));
-  auto memory = VerbsMemory::Register(device, base, bytes, VerbsMemory::Use::kRemote, reason);
+  const auto use = device.has_windows() ? VerbsMemory::Use::kWindows : VerbsMemory::Use::kRemote;
+  auto memory = VerbsMemory::Register(device, base, bytes, use, reason);
   if (!memory.ok()) return memory.status();
   host->memory_ = std::move(memory.value());
   host->completions_ = ibv_create_cq(device.context(), 1, nullptr, nullptr, 0);
@@ -25,25 +26,32 @@ Result<std::unique_ptr<VerbsHost>> VerbsHost::Start(VerbsDevice& device, std::by
 }
 
 VerbsHost::~VerbsHost() {
-  pairs_.clear();
-  if (completions_ != nullptr) CHECK(ibv_destroy_cq(completions_) == 0);
+  ways_.clear();
+  if (completions_ != nullptr) device_.Demand(ibv_destroy_cq(completions_), "ends a queue");
 }
 
-Result<VerbsTarget> VerbsHost::Welcome(WorkerId worker, const VerbsAddress& address,
-                                       std::string* reason) {
+Result<TcpQueuePairReply> VerbsHost::Welcome(WorkerId worker, const TcpQueuePair& peer,
+                                             std::string* reason) {
   Fence(worker);
   constexpr int kMay = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
   auto pair = VerbsQueuePair::Make(device_, completions_, VerbsDepth(), kMay, rng_, reason);
   if (!pair.ok()) return pair.status();
-  const Status connected = pair.value()->Connect(address, reason);
+  const Status connected = pair.value()->Connect(peer, reason);
   if (!connected.ok()) return connected;
-  VerbsTarget target;
-  target.address = pair.value()->address();
-  target.base = reinterpret_cast<uint64_t>(memory_->start());
-  target.bytes = memory_->bytes();
-  target.key = memory_->remote_key();
-  pairs_[worker.value] = std::move(pair.value());
-  return target;
+  TcpQueuePairReply reply{.pair = pair.value()->address(),
+                          .base = reinterpret_cast<uint64_t>(memory_->start()),
+                          .bytes = memory_->bytes(),
+                          .key = memory_->remote_key(),
+                          .made = 1};
+  Way way{std::move(pair.value()), nullptr};
+  if (device_.has_windows()) {
+    auto window = VerbsWindow::Bind(device_, *memory_, *way.pair, completions_, reason);
+    if (!window.ok()) return window.status();
+    way.window = std::move(window.value());
+    reply.key = way.window->key();
+  }
+  ways_[worker.value] = std::move(way);
+  return reply;
 }
 
 }  // namespace onetrip

@@ -1,8 +1,10 @@
 // VerbsHost: a memory node's half of the verbs backend. The memory is registered once; each worker
-// has a queue pair of its own, which is its fence: without it nothing of that worker arrives.
+// has a queue pair of its own, which is its fence: without it nothing of that worker arrives. Where
+// the device has memory windows, the worker's key is that of a window through its pair alone, so
+// that the key of one worker is worth nothing to another.
 // One thread.
-#ifndef ONETRIP_CLIENT_CORE_VERBS_HOST_H_
-#define ONETRIP_CLIENT_CORE_VERBS_HOST_H_
+#ifndef ONETRIP_MEMNODE_VERBS_HOST_H_
+#define ONETRIP_MEMNODE_VERBS_HOST_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -13,16 +15,9 @@
 #include "client_core/base/rng.h"
 #include "client_core/layout/types.h"
 #include "client_core/verbs/queue_pair.h"
+#include "client_core/verbs/window.h"
 
 namespace onetrip {
-
-// A memory node as a worker reaches it.
-struct VerbsTarget {
-  VerbsAddress address;
-  uint64_t base = 0;  // where the memory begins, in the node's address space
-  uint64_t bytes = 0;
-  uint32_t key = 0;
-};
 
 class VerbsHost {
  public:
@@ -35,20 +30,27 @@ class VerbsHost {
   ~VerbsHost();
 
   // A queue pair for `worker`, connected to its end. One that it had before is destroyed first.
-  Result<VerbsTarget> Welcome(WorkerId worker, const VerbsAddress& address, std::string* reason);
+  // *reason, if it fails: one line.
+  Result<TcpQueuePairReply> Welcome(WorkerId worker, const TcpQueuePair& peer, std::string* reason);
   // Nothing of `worker` takes effect once this has returned.
-  void Fence(WorkerId worker) { pairs_.erase(worker.value); }
+  void Fence(WorkerId worker) { ways_.erase(worker.value); }
 
  private:
+  // The window goes first: a device may count it among the pair's users.
+  struct Way {
+    std::unique_ptr<VerbsQueuePair> pair;
+    std::unique_ptr<VerbsWindow> window;  // null: the device has none
+  };
+
   VerbsHost(VerbsDevice& device, uint64_t seed) : device_(device), rng_(seed) {}
 
   VerbsDevice& device_;
   Rng rng_;
   std::unique_ptr<VerbsMemory> memory_;
-  ibv_cq* completions_ = nullptr;  // stays empty: its queue pairs post nothing
-  std::map<uint32_t, std::unique_ptr<VerbsQueuePair>> pairs_;  // by worker
+  ibv_cq* completions_ = nullptr;  // its queue pairs post nothing but the bind of their window
+  std::map<uint32_t, Way> ways_;   // by worker
 };
 
 }  // namespace onetrip
 
-#endif  // ONETRIP_CLIENT_CORE_VERBS_HOST_H_
+#endif  // ONETRIP_MEMNODE_VERBS_HOST_H_
