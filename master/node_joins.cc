@@ -197,6 +197,21 @@ void RepairAll(ClusterState& state, Effects& effects, const std::string& node) {
   SaveCluster(state, effects);
 }
 
+// An agent takes one fabric for all memory nodes. Empty: all of them can be reached over one.
+std::string WhyAMixture(const ClusterState& state, uint16_t id, const NodeAddress& address) {
+  for (size_t i = 0; i < state.nodes.size(); ++i) {
+    const Node& other = state.nodes[i];
+    if (i == id || other.record.out || !other.serving) continue;
+    if (other.record.address.rdma.empty() == address.rdma.empty()) continue;
+    const std::string name = "memory node " + std::to_string(i);
+    return address.rdma.empty() ? name + " serves RDMA, and this one does not; give --fabric verbs"
+                                : name +
+                                      " does not serve RDMA, and this one serves nothing else; "
+                                      "give another --fabric";
+  }
+  return "";
+}
+
 }  // namespace
 
 bool IsGoneForGood(const ClusterState& state, uint16_t id, uint64_t now_us) {
@@ -276,6 +291,10 @@ void OnServeNode(ClusterState& state, Effects& effects, Member& member, uint64_t
     return;
   }
   const uint16_t id = *member.node;
+  if (const std::string mixture = WhyAMixture(state, id, *message.address); !mixture.empty()) {
+    Reply(effects, member.stream, request, StatusCode::kInvalidArgument, mixture);
+    return;
+  }
   Node& node = state.nodes[id];
   node.serving = true;
   node.left = false;

@@ -103,7 +103,8 @@ ReachVerdict EmptyNodeOut(const ClusterState& state, uint64_t now_us, uint64_t s
 // is late is no reason for any to go.
 bool IsHealing(const ClusterState& state, uint64_t now_us) {
   const uint64_t heals_us = 3 * state.options.reach_settle_ms * kUsPerMs;
-  return state.nobody_helped_us != 0 && now_us - state.nobody_helped_us < heals_us;
+  return state.nobody_helped_us != 0 && !state.nobody_helped_again &&
+         now_us - state.nobody_helped_us < heals_us;
 }
 
 ReachVerdict VerdictOfReach(const ClusterState& state, uint64_t now_us) {
@@ -221,6 +222,12 @@ void JudgeWhoIsReached(ClusterState& state, Effects& effects, uint64_t now_us) {
   }
   ReachVerdict verdict = VerdictOfReach(state, now_us);
   if (verdict.kind == ReachVerdict::Kind::kNobody) {
+    // A fault that comes again and again does not heal.
+    if (state.told_unreached.empty()) {
+      const uint64_t flap_us = state.options.reach_flap_ms * kUsPerMs;
+      state.nobody_helped_again =
+          state.nobody_helped_us != 0 && now_us - state.nobody_helped_us < flap_us;
+    }
     state.nobody_helped_us = now_us;
   } else if (IsHealing(state, now_us)) {
     verdict = {};

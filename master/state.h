@@ -233,8 +233,9 @@ struct ClusterState {
   uint64_t away_until_us = 0;  // a member whose stream ended may come back until then
   uint64_t next_fence = 1;
   std::string told_waiting_for;
-  std::string told_unreached;     // the node without which no agent can be helped
-  uint64_t nobody_helped_us = 0;  // when that was so last
+  std::string told_unreached;        // the node without which no agent can be helped
+  uint64_t nobody_helped_us = 0;     // when that was so last
+  bool nobody_helped_again = false;  // it had been so a short while before, too
   std::string told_damaged;
   std::string told_not_done;  // a repair's reason; empty since one was done
   UsageWatch usage_watch;

@@ -148,6 +148,25 @@ TEST(MasterFormationTest, LostMemoryForeignMemoryAndSecondNodesAreRefused) {
   EXPECT_NE(refusal(offer).find("give it the memory that it had"), std::string::npos);
 }
 
+// An agent takes one fabric for all of them.
+TEST(MasterFormationTest, AllNodesServeRdmaOrNoneDoes) {
+  MasterBench bench;
+  std::vector<StreamId> nodes;
+  for (uint64_t node = 0; node < 3; ++node) nodes.push_back(bench.JoinNode(100 + node));
+  ServeNodeRequest over_rdma = MasterBench::Serve(7001);
+  over_rdma.address->rdma = "rxe0, port 1";
+  bench.Ask(nodes[0], MasterBench::Serve(7000));
+  const ReplyMessage* reply = bench.ReplyTo(nodes[1], bench.Ask(nodes[1], over_rdma));
+  ASSERT_NE(reply, nullptr);
+  EXPECT_EQ(reply->code, StatusCode::kInvalidArgument);
+  EXPECT_EQ(reply->reason,
+            "memory node 0 does not serve RDMA, and this one serves nothing else; give another "
+            "--fabric");
+  reply = bench.ReplyTo(nodes[1], bench.Ask(nodes[1], MasterBench::Serve(7001)));
+  ASSERT_NE(reply, nullptr);
+  EXPECT_EQ(reply->code, StatusCode::kOk);
+}
+
 TEST(MasterFormationTest, LaterNodesAreSparesAndKeepTheirNumbers) {
   MasterBench bench;
   bench.Form();

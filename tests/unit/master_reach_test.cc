@@ -223,6 +223,16 @@ TEST_F(MasterReachTest, BehindAFaultOfAllWhoStaysAwayGoes) {
   EXPECT_FALSE(bench.closed.contains(a));
 }
 
+TEST_F(MasterReachTest, AFaultOfAllThatComesAgainSoonDoesNotHeal) {
+  for (int time = 0; time < 2; ++time) {
+    for (const StreamId agent : {a, b}) bench.Say(agent, Misses({0, 2}));
+    Pass(2 * bench.options.reach_settle_ms);
+    bench.Say(a, Misses({}));
+    Pass(200);
+    EXPECT_EQ(bench.closed.contains(b), time == 1);
+  }
+}
+
 TEST_F(MasterReachTest, ANodeThatTheMasterHasLostComesFirst) {
   bench.Say(b, Misses({2}));
   bench.Break(nodes[1]);
