@@ -16,7 +16,8 @@ Result<std::unique_ptr<VerbsHost>> VerbsHost::Start(VerbsDevice& device, std::by
   auto memory = VerbsMemory::Register(device, base, bytes, use, reason);
   if (!memory.ok()) return memory.status();
   host->memory_ = std::move(memory.value());
-  host->completions_ = ibv_create_cq(device.context(), 1, nullptr, nullptr, 0);
+  constexpr int kBinds = 64;
+  host->completions_ = ibv_create_cq(device.context(), kBinds, nullptr, nullptr, 0);
   if (host->completions_ == nullptr) {
     *reason =
         "the RDMA device " + device.name() + " makes no completion queue: " + std::strerror(errno);

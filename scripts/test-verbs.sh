@@ -27,7 +27,7 @@ cmake --build --preset release --target verbs_tests -- --quiet || exit 1
 bin=build/release/bin
 processes=("$bin/onetrip" "$bin/onetrip-master" "$bin/onetrip-memnode" "$bin/onetrip-agent"
   "$(command -v redis-server)" "$(command -v redis-cli)" "$(command -v redis-benchmark)" tests/verbs/steps.sh)
-guest() { python3 -B tests/verbs/guest.py --timeout "${ONETRIP_GUEST_TIMEOUT_S:-300}" "$@"; }
+guest() { python3 -B tests/verbs/guest.py --timeout "${ONETRIP_GUEST_TIMEOUT_S:-480}" "$@"; }
 
 passed=0
 failed=0

@@ -175,16 +175,20 @@ void VerbsDevice::Demand(int error, const char* what) const {
   CHECK(error == 0);
 }
 
-bool VerbsDevice::IsSilent(const Gid& gid) const {
-  constexpr auto kPatience = std::chrono::seconds(10);
+bool VerbsDevice::MayLookFor(const Gid& gid) const {
+  // Shorter than the master bears with those that are late behind a fault of all.
+  constexpr auto kSilence = std::chrono::seconds(2);
+  constexpr auto kRest = std::chrono::seconds(1);
+  const auto now = std::chrono::steady_clock::now();
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = silent_.find(gid);
-  return found != silent_.end() && std::chrono::steady_clock::now() - found->second < kPatience;
+  return found == silent_.end() || (now - found->second >= kSilence && now - last_silent_ >= kRest);
 }
 
 void VerbsDevice::NoteSilent(const Gid& gid) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  silent_[gid] = std::chrono::steady_clock::now();
+  last_silent_ = std::chrono::steady_clock::now();
+  silent_[gid] = last_silent_;
 }
 
 Result<std::unique_ptr<VerbsMemory>> VerbsMemory::Register(VerbsDevice& device, std::byte* start,

@@ -56,9 +56,10 @@ class VerbsDevice {
   // something outlives it. `what`: "ends a queue pair".
   void Demand(int error, const char* what) const;
 
-  // A host that was looked for in vain some seconds ago: looking blocks for a second.
+  // False for a host that was looked for in vain a moment ago, and for a while behind any such
+  // look: it blocks for a second, which other workers must not pay for.
   using Gid = std::array<uint8_t, 16>;
-  [[nodiscard]] bool IsSilent(const Gid& gid) const;
+  [[nodiscard]] bool MayLookFor(const Gid& gid) const;
   void NoteSilent(const Gid& gid);
 
  private:
@@ -77,6 +78,7 @@ class VerbsDevice {
   bool has_windows_ = false;
   mutable std::mutex mutex_;
   std::map<Gid, std::chrono::steady_clock::time_point> silent_;  // since when; guarded by mutex_
+  std::chrono::steady_clock::time_point last_silent_;            // guarded by mutex_
 };
 
 // Registered for as long as it lives.

@@ -10,7 +10,7 @@
 
 namespace onetrip {
 
-// Blocks for a second at most. *reason, if it fails: one line that says what to do.
+// Blocks for some seconds at most. *reason, if it fails: one line that says what to do.
 Status CheckAtomics(VerbsDevice& device, std::string* reason);
 
 }  // namespace onetrip

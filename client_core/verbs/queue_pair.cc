@@ -66,8 +66,8 @@ Status VerbsQueuePair::Connect(const TcpQueuePair& peer, std::string* reason) {
     *reason = "the other end of a queue pair makes no sense";
     return kNotMade;
   }
-  if (device_.IsSilent(peer.gid)) {
-    *reason = "the other end's host was not found on the RDMA device's network some seconds ago";
+  if (!device_.MayLookFor(peer.gid)) {
+    *reason = "the other end's host was not found on the RDMA device's network a moment ago";
     return kNotMade;
   }
   const auto began = std::chrono::steady_clock::now();

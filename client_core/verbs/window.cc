@@ -18,6 +18,7 @@ Result<std::unique_ptr<VerbsWindow>> VerbsWindow::Bind(VerbsDevice& device,
   if (window == nullptr) return fail(std::strerror(errno));
   std::unique_ptr<VerbsWindow> bound(new VerbsWindow(device, window));
   ibv_send_wr request{};
+  request.wr_id = uint64_t{window->rkey} << 32 | window->handle;
   request.opcode = IBV_WR_BIND_MW;
   request.send_flags = IBV_SEND_SIGNALED;
   request.bind_mw.mw = window;
@@ -33,7 +34,9 @@ Result<std::unique_ptr<VerbsWindow>> VerbsWindow::Bind(VerbsDevice& device,
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   ibv_wc done{};
   int count = 0;
-  while ((count = ibv_poll_cq(completions, 1, &done)) == 0) {
+  // A completion may have been left of an earlier one that was given up.
+  while ((count = ibv_poll_cq(completions, 1, &done)) == 0 ||
+         (count == 1 && done.wr_id != request.wr_id)) {
     if (std::chrono::steady_clock::now() > end) return fail(std::strerror(ETIMEDOUT));
   }
   if (count != 1 || done.status != IBV_WC_SUCCESS) return fail(ibv_wc_status_str(done.status));

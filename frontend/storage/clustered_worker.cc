@@ -54,10 +54,19 @@ Task<Status> ClusteredWorker::Start(std::string* reason) {
   if (!status.ok()) {
     // Others may still hear of a store that has started: then the master must take this process
     // for dead.
+    watch_.reset();
     if (kv_ == nullptr) co_await Leave();
     co_return status;
   }
   cluster_.worker_usages().Add(*kv_->metrics().allocator);
+  if (watch_ == nullptr) Watch();
+  cluster_.AddWorker(hold_.mailbox(), [this] { Tend(); });
+  // For what has changed before that.
+  Tend();
+  co_return Status::Ok();
+}
+
+void ClusteredWorker::Watch() {
   GrpcMasterClient& master = *cluster_.master_;
   watch_ = std::make_unique<ReachWatch>(
       executor_, ReachWatch::kLookNs,
@@ -70,10 +79,6 @@ Task<Status> ClusteredWorker::Start(std::string* reason) {
                         [&master, id = membership_.id](NodeId node, bool reached) {
                           master.TellReach(id, node, reached);
                         }});
-  cluster_.AddWorker(hold_.mailbox(), [this] { Tend(); });
-  // For what has changed before that.
-  Tend();
-  co_return Status::Ok();
 }
 
 Task<Status> ClusteredWorker::AwaitNetwork(std::string* reason) {
@@ -155,6 +160,8 @@ Task<Status> ClusteredWorker::ReachOverNetwork(std::string* reason) {
   network_ = std::move(network.value());
   Status status = UseView(*view, reason);
   if (!status.ok()) co_return status;
+  // The connections that were tried before joining say nothing of RDMA.
+  if (cluster_.fabric_.load() == Clustered::FabricKind::kVerbs) Watch();
   const uint64_t timeout_ms = cluster_.options_.connect_timeout_ms;
   const uint64_t deadline_ns = executor_.NowNs() + timeout_ms * kNsPerMs;
   for (uint16_t i = 0; i < view->node_count;) {

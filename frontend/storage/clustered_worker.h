@@ -44,6 +44,8 @@ class ClusteredWorker final : public WorkerStorage {
   Task<Status> ReachOverNetwork(std::string* reason);
   // A fabric of the kind that was decided on, without nodes yet.
   Result<std::unique_ptr<NetworkFabric>> MakeNetwork(uint64_t cluster, std::string* reason);
+  // From here on the master hears which nodes this worker does not reach.
+  void Watch();
   // Tells the fabric which view counts, and where its nodes are.
   Status UseView(const View& view, std::string* reason);
   // Takes segments and addresses of nodes that came back, if there are any.

@@ -14,6 +14,7 @@ import argparse
 import glob
 import os
 import re
+import signal
 import socket
 import stat
 import subprocess
@@ -33,7 +34,8 @@ MODULES = [
     "net/ipv4/udp_tunnel", "net/ipv6/ip6_udp_tunnel", "drivers/infiniband/sw/rxe/rdma_rxe",
     "drivers/net/ethernet/intel/e1000/e1000",
 ]
-# The status leaves through the port that isa-debug-exit listens at: QEMU ends with 2 * status + 1.
+# The status leaves through the port that isa-debug-exit listens at: QEMU ends with 2 * what is written
+# + 1. QEMU's own errors end with 1, so it is written with TOLD added.
 INIT = """#!/bin/busybox sh
 /bin/busybox --install -s /bin
 mount -t proc none /proc
@@ -43,10 +45,10 @@ mkdir -p /tmp /dev/shm
 mount -t tmpfs none /tmp
 mount -t tmpfs none /dev/shm
 finish() {
-  printf "\\\\$(printf %03o $1)" | dd of=/dev/port bs=1 seek=244 2>/dev/null
+  printf "\\\\$(printf %03o $((64 + $1)))" | dd of=/dev/port bs=1 seek=244 2>/dev/null
   poweroff -f
 }
-for module in /modules/*.ko; do insmod $module || finish 125; done
+for module in /modules/*.ko; do insmod $module || finish 60; done
 ip link set lo up
 number=1
 network=dummy0
@@ -60,15 +62,16 @@ for wait in 1 2 3 4 5 6 7 8 9 10; do
   [ "$(cat /sys/class/net/$network/carrier)" = 1 ] && break
   sleep 1
 done
-rdma link add rxe0 type rxe netdev $network || finish 125
+rdma link add rxe0 type rxe netdev $network || finish 60
 ulimit -l unlimited
 export network
 sh /command.$number
 status=$?
-[ $status -lt 125 ] || status=124
+[ $status -lt 60 ] || status=60
 finish $status
 """
 NOT_TOLD = 125
+TOLD = 64
 END_SECOND = "guest: end the second"
 
 
@@ -96,19 +99,36 @@ def kernel_package():
     raise GuestError("the package sources have no linux-image-amd64")
 
 
+def kept_kernels(cache):
+    return sorted(os.path.dirname(path) for path in glob.glob(os.path.join(cache, "*", "complete")))
+
+
 def unpack_kernel(cache):
-    """That kernel below `cache`: its folder and its version."""
-    package = kernel_package()
-    version = package.removeprefix("linux-image-")
-    folder = os.path.join(cache, package)
-    if not os.path.exists(os.path.join(folder, "complete")):
-        os.makedirs(folder, exist_ok=True)
-        for old in glob.glob(os.path.join(folder, "*.deb")):
-            os.remove(old)
+    """That kernel below `cache`: its folder and its version. Where it cannot be had, one that is there."""
+    try:
+        package = kernel_package()
+        folder = os.path.join(cache, package)
+        if not os.path.exists(os.path.join(folder, "complete")):
+            download(package, folder)
+    except GuestError:
+        if not kept_kernels(cache):
+            raise
+        folder = kept_kernels(cache)[-1]
+    return folder, os.path.basename(folder).removeprefix("linux-image-")
+
+
+def download(package, folder):
+    os.makedirs(folder, exist_ok=True)
+    for old in glob.glob(os.path.join(folder, "*.deb")):
+        os.remove(old)
+    try:
         run("apt-get", "-q", "download", package, cwd=folder)
-        run("dpkg-deb", "-x", glob.glob(os.path.join(folder, "*.deb"))[0], folder)
-        open(os.path.join(folder, "complete"), "w", encoding="ascii").close()
-    return folder, version
+    except GuestError:
+        # The sources may have moved on since they were listed.
+        run("apt-get", "-q", "update")
+        run("apt-get", "-q", "download", package, cwd=folder)
+    run("dpkg-deb", "-x", glob.glob(os.path.join(folder, "*.deb"))[0], folder)
+    open(os.path.join(folder, "complete"), "w", encoding="ascii").close()
 
 
 def libraries(program):
@@ -239,7 +259,7 @@ def boot(kernel, version, initramfs, is_pair, timeout_s):
         for process in running:
             process.kill()
             process.wait()
-    return status // 2 if status > 0 and status % 2 == 1 else NOT_TOLD
+    return status // 2 - TOLD if status % 2 == 1 and status // 2 >= TOLD else NOT_TOLD
 
 
 def main():
@@ -254,6 +274,8 @@ def main():
         help="where kernels are kept (default %(default)s)")
     arguments = parser.parse_args()
     started = time.monotonic()
+    # What is running, and what is on the disk, is taken away.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(NOT_TOLD))
     initramfs = ""
     try:
         os.makedirs(arguments.cache, exist_ok=True)

@@ -36,3 +36,12 @@ pid_of() {
     tr '\0' ' ' <"$process/cmdline" 2>/dev/null | grep -q -- "^[^ ]*onetrip-.*$1" && echo "${process#/proc/}"
   done
 }
+
+# benchmark TESTS FLAGS...: redis-benchmark, of which as many tests have to come to their end.
+benchmark() {
+  local tests=$1
+  shift
+  redis-benchmark "$@" -q 2>&1 | tr '\r' '\n' | grep 'requests per second' >/tmp/benchmark
+  cat /tmp/benchmark
+  [ "$(wc -l </tmp/benchmark)" -eq "$tests" ] || fail "redis-benchmark"
+}

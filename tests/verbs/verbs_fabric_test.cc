@@ -10,7 +10,7 @@
 namespace onetrip {
 namespace {
 
-constexpr FabricBackend kVerbs{"verbs", MakeWorld<VerbsWorld>, false, false, 2000};
+constexpr FabricBackend kVerbs{"verbs", MakeWorld<VerbsWorld>, false, false, 6000};
 INSTANTIATE_TEST_SUITE_P(Verbs, FabricTest, testing::Values(kVerbs),
                          [](const auto& info) { return std::string(info.param.name); });
 
