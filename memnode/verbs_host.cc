@@ -4,8 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "client_core/base/check.h"
-
 namespace onetrip {
 
 Result<std::unique_ptr<VerbsHost>> VerbsHost::Start(VerbsDevice& device, std::byte* base,

@@ -6,15 +6,14 @@
 #include <cstring>
 #include <iterator>
 
-#include "client_core/base/check.h"
-
 namespace onetrip {
 namespace {
 
 constexpr uint8_t kPort = 1;
 constexpr uint32_t kSequenceMask = 0xffffff;
-// 4.096 us * 2^14 = 67 ms, six times: a peer is given up after half a second. The master's view is
-// faster. 7 would mean for ever to some devices.
+// 4.096 us * 2^14 = 67 ms, which devices may stretch to four times that, and seven attempts: a peer
+// that is gone is given up after half a second to two. 7 retries would mean for ever to some
+// devices.
 constexpr uint8_t kTimeout = 14;
 constexpr uint8_t kRetries = 6;
 constexpr uint8_t kMinRnrTimer = 12;

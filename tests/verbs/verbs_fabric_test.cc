@@ -80,8 +80,8 @@ TEST_F(VerbsFabricTest, AReadGoesToMemoryThatTheDeviceDoesNotKnow) {
   EXPECT_EQ(into, 77U);
 }
 
-// The device gives a peer up that is gone after its retries, half a second; the cluster's view is
-// faster. Meanwhile the worker sleeps.
+// The device gives a peer up that is gone after its retries, half a second. Meanwhile the worker
+// sleeps.
 TEST_F(VerbsFabricTest, AQueuePairThatIsGoneFailsWhatWaitsForItAndAnotherOneIsMade) {
   const auto fabric = NewFabric({.busy_poll_us = 0});
   world_.HostOf(nodes_[0]).Fence(world_.worker());
