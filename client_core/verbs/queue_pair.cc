@@ -11,10 +11,10 @@ namespace {
 
 constexpr uint8_t kPort = 1;
 constexpr uint32_t kSequenceMask = 0xffffff;
-// 4.096 us * 2^14 = 67 ms, which devices may stretch to four times that, and seven attempts: a peer
-// that is gone is given up after half a second to two. 7 retries would mean for ever to some
-// devices.
-constexpr uint8_t kTimeout = 14;
+// 4.096 us * 2^17 = .54 s, which devices may stretch to four times that, and seven attempts: a peer
+// that is gone is given up after four seconds or more, and long before that the master's view says
+// so. 7 retries would mean for ever to some devices.
+constexpr uint8_t kTimeout = 17;
 constexpr uint8_t kRetries = 6;
 constexpr uint8_t kMinRnrTimer = 12;
 constexpr uint8_t kHopsMax = 64;

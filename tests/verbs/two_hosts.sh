@@ -50,6 +50,7 @@ reply=$(redis-cli -p 7600 set key:5 5)
 seen() { [ "$(info 7601 cluster_epoch)" != "$epoch" ]; }
 await 30 "the view without the other host" seen
 echo "the other host vanished: agents have the view without it after $(($(now) - begin)) hundredths of a second"
+grep "retry counter" /tmp/agent-0.log /tmp/agent-1.log && fail "a device gave the host up before the view did"
 redis-cli -p 7601 set behind "the end" | grep -q OK || fail "a SET behind the end of a host"
 i=0
 while [ $i -lt 200 ]; do echo "get key:$i"; i=$((i + 1)); done | redis-cli -p 7601 >/tmp/found
