@@ -11,6 +11,8 @@ namespace {
 constexpr size_t kBatchMax = 64;
 // A value that is longer is copied for no other mutation's sake.
 constexpr uint64_t kSharedValueBytesMax = 65536;
+// Mutations of long values take their time: no more join once those that did wrote so much.
+constexpr uint64_t kBatchBytesMax = 4 << 20;
 
 // The mutations may have been too many for one record; each by itself may not be.
 bool IsOfTheBatch(StatusCode code) {
@@ -86,6 +88,7 @@ Change MutationQueue::Batch::Apply(const RecordView* current) {
   const bool is_whole = current == nullptr || (current->holder == nullptr &&
                                                current->value.size() == current->value_bytes);
   applied_ = 0;
+  bytes_ = 0;
   for (bool more = true; more && applied_ < all_.size();) {
     const Change change =
         all_[applied_]->mutation_.Apply(Planted(Bug::kQueuedSeeTheOld) ? current : view);
@@ -123,12 +126,18 @@ bool MutationQueue::Batch::GoOnBehind(const Change& change, const RecordView** v
   }
   // Whoever asks for the version of what it has written means that alone.
   const NewRecord& record = change.record;
-  if (change.version != nullptr || record.bytes() > kSharedValueBytesMax) return false;
-  // The record may point into what the mutation saw, which was written before.
-  newest_ = 1 - newest_;
-  std::string& value = values_[newest_];
-  value.resize(record.bytes());
-  record.CopyTo(0, std::span<char>(value.data(), value.size()));
+  bytes_ += record.bytes();
+  if (change.version != nullptr || bytes_ > kBatchBytesMax) return false;
+  std::string_view value = record.head;
+  if (value.size() != record.bytes()) {
+    if (record.bytes() > kSharedValueBytesMax) return false;
+    // The record may point into what the mutation saw, which was written before.
+    newest_ = 1 - newest_;
+    std::string& copy = values_[newest_];
+    copy.resize(record.bytes());
+    record.CopyTo(0, std::span<char>(copy.data(), copy.size()));
+    value = copy;
+  }
   written_ = {value, value.size(), record.deadline_ms, 0, record.type, nullptr};
   const bool is_expired = record.deadline_ms != 0 && context_.clock.NowMs() >= record.deadline_ms;
   *view = is_expired ? nullptr : &written_;

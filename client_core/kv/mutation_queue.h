@@ -72,7 +72,10 @@ class MutationQueue {
     WorkerContext& context_;
     std::vector<Place*> all_;
     size_t applied_ = 0;
-    std::array<std::string, 2> values_;  // the last two writes came to these
+    uint64_t bytes_ = 0;  // in their writes
+    // The last two writes that are not one piece came to these. One that is lies where its
+    // mutation keeps it, which is applied once in a batch.
+    std::array<std::string, 2> values_;
     size_t newest_ = 0;
     RecordView written_;
   };

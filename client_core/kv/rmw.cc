@@ -1,5 +1,7 @@
 // Read-modify-write: read the record, build the new one out of place, swing the slot from exactly
 // the word that was read; a loser reads again (PROTOCOLS, "SNAPSHOT").
+#include <absl/cleanup/cleanup.h>
+
 #include <utility>
 
 #include "client_core/kv/slot_store.h"
@@ -7,8 +9,10 @@
 namespace onetrip {
 
 Task<Status> SlotStore::ReadModifyWrite(Key key, Mutation& mutation) {
-  // Inline, one has ended before the next begins, unless another worker makes it wait.
-  if (core_.context.fabric.completes_inline()) return StartReadModifyWrite(key, mutation, nullptr);
+  // Inline, one has ended before the next begins, unless it waits: for memory, or for others.
+  if (core_.context.fabric.completes_inline() && mutations_under_way_ == 0) [[likely]] {
+    return StartReadModifyWrite(key, mutation, nullptr);
+  }
   return ReadModifyWriteInTurn(key, mutation);
 }
 
@@ -37,6 +41,8 @@ Task<Status> SlotStore::ReadModifyWriteNow(Key key, Mutation& mutation,
   if (key.bytes.size() > kMaxKeyBytes) {
     co_return Status(StatusCode::kTooLarge, "key is longer than 65535 bytes");
   }
+  ++mutations_under_way_;
+  const absl::Cleanup at_the_end = [this] { --mutations_under_way_; };
   Allocator::Holder holder(core_.allocator);
   RegisterOperation operation;
   operation.in_flight = Quiesce::InFlightGuard(core_.context.quiesce);

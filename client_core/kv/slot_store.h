@@ -118,6 +118,7 @@ class SlotStore final : public Kv {
   KvCore core_;
   Counters counters_;
   MutationQueue mutations_;
+  uint64_t mutations_under_way_ = 0;
   Drafts drafts_;
   Extents extents_;
   Records records_;
