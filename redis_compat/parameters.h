@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "client_core/base/live_options.h"
+#include "redis_compat/values/packed.h"
 
 namespace onetrip {
 
@@ -49,6 +50,14 @@ class ServerConfig {
   [[nodiscard]] uint64_t latency_threshold_ms() const {
     return Unsigned(live_.latency_threshold_ms);
   }
+  // Beyond these OBJECT ENCODING tells of hashtables and skiplists.
+  [[nodiscard]] CompactLimits hash_limits() const {
+    return {Unsigned(live_.compact_hash_fields), Unsigned(live_.compact_hash_bytes)};
+  }
+  [[nodiscard]] CompactLimits sorted_set_limits() const {
+    return {Unsigned(live_.compact_sorted_set_members), Unsigned(live_.compact_sorted_set_bytes)};
+  }
+  [[nodiscard]] uint64_t integer_set_members() const { return Unsigned(live_.integer_set_members); }
   // The shorter of the two.
   [[nodiscard]] uint64_t noted_call_ns() const;
   // True if SLOWLOG asks for calls so short that each must be timed.

@@ -24,6 +24,11 @@ struct LiveOptions {
   std::atomic<int64_t> slow_call_us{0};  // -1: none.
   std::atomic<int64_t> slow_calls_max{0};
   std::atomic<int64_t> latency_threshold_ms{0};  // 0: none.
+  std::atomic<int64_t> compact_hash_fields{0};
+  std::atomic<int64_t> compact_hash_bytes{0};
+  std::atomic<int64_t> compact_sorted_set_members{0};
+  std::atomic<int64_t> compact_sorted_set_bytes{0};
+  std::atomic<int64_t> integer_set_members{0};
 };
 
 using LiveField = std::atomic<int64_t> LiveOptions::*;

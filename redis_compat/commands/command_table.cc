@@ -6,24 +6,32 @@
 #include "client_core/base/check.h"
 #include "redis_compat/commands/cluster/cluster_rows.h"
 #include "redis_compat/commands/connection/connection_rows.h"
+#include "redis_compat/commands/geo/geo_rows.h"
+#include "redis_compat/commands/hashes/hash_rows.h"
 #include "redis_compat/commands/hyperloglog/hyperloglog_rows.h"
 #include "redis_compat/commands/keys/key_rows.h"
 #include "redis_compat/commands/keys/keyspace_rows.h"
+#include "redis_compat/commands/lists/list_rows.h"
 #include "redis_compat/commands/server/observation_rows.h"
 #include "redis_compat/commands/server/server_rows.h"
 #include "redis_compat/commands/server/service_rows.h"
+#include "redis_compat/commands/sets/set_rows.h"
+#include "redis_compat/commands/sort/sort_rows.h"
+#include "redis_compat/commands/sorted_sets/sorted_set_rows.h"
 #include "redis_compat/commands/strings/string_rows.h"
 #include "redis_compat/commands/transactions/transaction_rows.h"
 #include "redis_compat/dispatch/command_stats.h"
 #include "redis_compat/protocol/ascii.h"
+#include "redis_compat/protocol/numbers.h"
 
 namespace onetrip {
 namespace {
 
-constexpr size_t kRowCount = kConnectionRows.size() + kServerRows.size() + kServiceRows.size() +
-                             kObservationRows.size() + kClusterRows.size() +
-                             kTransactionRows.size() + kKeyspaceRows.size() + kKeyRows.size() +
-                             kStringRows.size() + kHyperLogLogRows.size();
+constexpr size_t kRowCount =
+    kConnectionRows.size() + kServerRows.size() + kServiceRows.size() + kObservationRows.size() +
+    kClusterRows.size() + kTransactionRows.size() + kKeyspaceRows.size() + kKeyRows.size() +
+    kStringRows.size() + kHyperLogLogRows.size() + kHashRows.size() + kListRows.size() +
+    kSetRows.size() + kSortRows.size() + kSortedSetRows.size() + kGeoRows.size();
 static_assert(kRowCount <= CommandStats::kCommandsMax, "every row has a place for its statistics");
 
 constexpr std::array<CommandRow, kRowCount> JoinRows() {
@@ -33,6 +41,9 @@ constexpr std::array<CommandRow, kRowCount> JoinRows() {
     for (const CommandRow& row : rows) {
       all[at] = row;
       if (row.complexity.starts_with("O(1)")) all[at].flags |= kConstantTime;
+      const CommandKeys& more = row.more_keys;
+      const bool is_found = more.find != nullptr || more.is_option || !row.unnamed_keys.empty();
+      if (row.keys.is_counted || more.is_counted || is_found) all[at].flags |= kMovableKeys;
       ++at;
     }
   };
@@ -46,6 +57,12 @@ constexpr std::array<CommandRow, kRowCount> JoinRows() {
   add(kKeyRows);
   add(kStringRows);
   add(kHyperLogLogRows);
+  add(kHashRows);
+  add(kListRows);
+  add(kSetRows);
+  add(kSortRows);
+  add(kSortedSetRows);
+  add(kGeoRows);
   return all;
 }
 
@@ -179,6 +196,19 @@ static_assert(kNames.top_level * 4 <= kSlots, "a search must meet an empty slot 
 std::span<const CommandRow> AllCommands() { return kRows; }
 
 size_t CommandId(const CommandRow& row) { return static_cast<size_t>(&row - kRows.data()); }
+
+int64_t LastKey(const CommandKeys& keys, std::span<const std::string_view> argv) {
+  const auto count = static_cast<int64_t>(argv.size());
+  if (!keys.is_counted) return keys.last >= 0 ? keys.last : count + keys.last;
+  if (keys.first > count) return 0;
+  const auto keys_named = ParseInt64(argv[static_cast<size_t>(keys.first) - 1]);
+  if (!keys_named || *keys_named < 1 || *keys_named > count - keys.first) return 0;
+  return keys.first + *keys_named - 1;
+}
+
+bool IsStoreOption(std::string_view word) {
+  return EqualsIgnoreCase(word, "STORE") || EqualsIgnoreCase(word, "STOREDIST");
+}
 
 size_t TopLevelCommandCount() { return kNames.top_level; }
 

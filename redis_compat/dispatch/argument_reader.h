@@ -62,6 +62,9 @@ class ArgumentReader {
   // True while there is an argument to read and nothing was wrong.
   [[nodiscard]] bool HasMore() const { return ok() && !rest_.empty(); }
 
+  // Arguments that were not taken.
+  [[nodiscard]] size_t left() const { return rest_.size(); }
+
   // Takes `word`, in any case, if it comes next and at least `values` arguments follow it. Those
   // stay to be taken.
   bool Word(std::string_view word, size_t values = 0);

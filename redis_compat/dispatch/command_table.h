@@ -23,14 +23,16 @@ enum CommandFlag : uint32_t {
   kDenyOom = 1u << 2,
   kAdmin = 1u << 3,
   kNoScript = 1u << 4,
-  kLoading = 1u << 5,
-  kStale = 1u << 6,
-  kSkipSlowlog = 1u << 7,
-  kFast = 1u << 8,
-  kNoAuth = 1u << 9,  // May run before the client has given the password.
-  kNoAsyncLoading = 1u << 10,
-  kNoMulti = 1u << 11,  // Refused inside a transaction.
-  kAllowBusy = 1u << 12,
+  kBlocking = 1u << 5,  // May wait for other clients; so far it does not, and says so.
+  kLoading = 1u << 6,
+  kStale = 1u << 7,
+  kSkipSlowlog = 1u << 8,
+  kFast = 1u << 9,
+  kNoAuth = 1u << 10,  // May run before the client has given the password.
+  kNoAsyncLoading = 1u << 11,
+  kNoMulti = 1u << 12,      // Refused inside a transaction.
+  kMovableKeys = 1u << 13,  // Where keys are is to be seen from the arguments.
+  kAllowBusy = 1u << 14,
   // Ours, not listed.
   kContainer = 1u << 16,        // Has subcommands, in the rows behind it.
   kNotQueued = 1u << 17,        // Runs at once inside a transaction.
@@ -49,16 +51,22 @@ enum CommandCategory : uint32_t {
   kCatKeyspace = 1u << 0,
   kCatRead = 1u << 1,
   kCatWrite = 1u << 2,
-  kCatString = 1u << 3,
-  kCatBitmap = 1u << 4,
-  kCatHyperLogLog = 1u << 5,
-  kCatAdmin = 1u << 6,
-  kCatFast = 1u << 7,
-  kCatSlow = 1u << 8,
-  kCatDangerous = 1u << 9,
-  kCatConnection = 1u << 10,
-  kCatTransaction = 1u << 11,
-  kCatScripting = 1u << 12,
+  kCatSet = 1u << 3,
+  kCatSortedSet = 1u << 4,
+  kCatList = 1u << 5,
+  kCatHash = 1u << 6,
+  kCatString = 1u << 7,
+  kCatBitmap = 1u << 8,
+  kCatHyperLogLog = 1u << 9,
+  kCatGeo = 1u << 10,
+  kCatAdmin = 1u << 11,
+  kCatFast = 1u << 12,
+  kCatSlow = 1u << 13,
+  kCatBlocking = 1u << 14,
+  kCatDangerous = 1u << 15,
+  kCatConnection = 1u << 16,
+  kCatTransaction = 1u << 17,
+  kCatScripting = 1u << 18,
 };
 
 // Ways in which a command uses its keys, in the order in which COMMAND INFO lists them.
@@ -99,19 +107,31 @@ enum class CommandGroup : uint8_t {
   kString,
   kBitmap,
   kHyperLogLog,
+  kList,
+  kSet,
+  kSortedSet,
+  kHash,
+  kGeo,
   kTransactions,
   kScripting,
   kCluster,
 };
 
 // Where the keys are in argv: from first, every step-th, to last (negative: counted from the end;
-// -1 is the last argument). first == 0: none.
+// -1 is the last argument). first == 0: none. Or there are as many, from first on, as the argument
+// before says: is_counted, and last and step are 1. Or it is one key, at a place that only the
+// command's own grammar tells: find. Or they stand behind STORE and STOREDIST, which may come from
+// first on: is_option.
 struct CommandKeys {
   int16_t first = 0;
   int16_t last = 0;
   int16_t step = 0;
   uint32_t flags = 0;           // KeyFlag bits.
   std::string_view notes = {};  // Shown with the key specification.
+  bool is_counted = false;
+  bool is_option = false;
+  // The key's position in a call; 0: it names none. `first` is where it may be at the earliest.
+  size_t (*find)(std::span<const std::string_view> argv) = nullptr;
 };
 
 struct CommandRow {
@@ -133,6 +153,8 @@ struct CommandRow {
   uint32_t categories = 0;
   CommandKeys keys = {};
   CommandKeys more_keys = {};  // Keys behind the first, if the command treats them otherwise.
+  // Notes on keys that it reads besides, whose names are made of values; empty: there are none.
+  std::string_view unnamed_keys = {};
   uint32_t tips = 0;
   // Exactly one of the two, but for containers whose bare name does nothing.
   Immediate immediate = nullptr;
@@ -146,7 +168,7 @@ struct CommandRow {
   [[nodiscard]] constexpr bool takes_constant_time() const { return (flags & kConstantTime) != 0; }
   // argv[1] is the only key.
   [[nodiscard]] constexpr bool has_one_key() const {
-    return keys.first == 1 && keys.last == 1 && more_keys.first == 0;
+    return keys.first == 1 && keys.last == 1 && more_keys.first == 0 && unnamed_keys.empty();
   }
   [[nodiscard]] constexpr bool AcceptsArgumentCount(size_t count) const {
     const auto given = static_cast<int64_t>(count);
@@ -173,17 +195,37 @@ const CommandRow* FindSubcommand(const CommandRow& container, std::string_view n
 // The rows of a container's subcommands.
 std::span<const CommandRow> SubcommandsOf(const CommandRow& container);
 
+// The last key's position in `argv` by `keys`; 0: `argv` names none, as its count of keys is no
+// number, or larger than what is there. REQUIRES: they are no options.
+int64_t LastKey(const CommandKeys& keys, std::span<const std::string_view> argv);
+
+// True if the argument behind `word` is a key of is_option.
+bool IsStoreOption(std::string_view word);
+
 // Key positions of a call: calls visit(index) for each. False if argv cannot be a call of `row`
 // that names keys. REQUIRES: the row takes keys.
 template <typename Visit>
-bool ForEachKey(const CommandRow& row, size_t argc, Visit visit) {
-  if (row.keys.first == 0 || !row.AcceptsArgumentCount(argc)) {
+bool ForEachKey(const CommandRow& row, std::span<const std::string_view> argv, Visit visit) {
+  if (row.keys.first == 0 || !row.AcceptsArgumentCount(argv.size())) {
     return false;
   }
-  const auto count = static_cast<int64_t>(argc);
+  const auto count = static_cast<int64_t>(argv.size());
   for (const CommandKeys* keys : {&row.keys, &row.more_keys}) {
-    const int64_t last = keys->last >= 0 ? keys->last : count + keys->last;
-    for (int64_t i = keys->first; keys->first != 0 && i <= last && i < count; i += keys->step) {
+    if (keys->first == 0) continue;
+    if (keys->find != nullptr) {
+      const size_t found = keys->find(argv);
+      if (found != 0) visit(found);
+      continue;
+    }
+    if (keys->is_option) {
+      for (int64_t i = keys->first; i + 1 < count; ++i) {
+        if (IsStoreOption(argv[static_cast<size_t>(i)])) visit(static_cast<size_t>(++i));
+      }
+      continue;
+    }
+    const int64_t last = LastKey(*keys, argv);
+    if (keys->is_counted && last == 0) return false;
+    for (int64_t i = keys->first; i <= last && i < count; i += keys->step) {
       visit(static_cast<size_t>(i));
     }
   }

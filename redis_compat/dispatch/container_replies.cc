@@ -24,6 +24,11 @@ void HelpCommand(CommandContext& context) {
   }
 }
 
+std::string ArityError(const CommandRow& row) {
+  std::string message = "ERR wrong number of arguments for '";
+  return message.append(row.name).append("' command");
+}
+
 void ReplySubcommandSyntaxError(CommandContext& context) {
   std::string message = "ERR unknown subcommand or wrong number of arguments for '";
   message.append(UntilNul(context.argv[1].substr(0, 128))).append("'. Try ");

@@ -6,6 +6,7 @@
 #include "client_core/kv/kv.h"
 #include "redis_compat/dispatch/call_accounting.h"
 #include "redis_compat/dispatch/command_table.h"
+#include "redis_compat/dispatch/container_replies.h"
 #include "redis_compat/dispatch/key_access.h"
 #include "redis_compat/protocol/ascii.h"
 #include "redis_compat/protocol/reply_status.h"
@@ -33,11 +34,6 @@ std::string UnknownSubcommandError(std::span<const std::string_view> argv) {
   std::string message = "ERR unknown subcommand '";
   message.append(Quoted(argv[1])).append("'. Try ").append(ToUpperAscii(argv[0]));
   return message.append(" HELP.");
-}
-
-std::string ArityError(const CommandRow& row) {
-  std::string message = "ERR wrong number of arguments for '";
-  return message.append(row.name).append("' command");
 }
 
 // A browser that was lured into speaking to us: hang up without a word.
@@ -251,7 +247,7 @@ void PrefetchCommand(Kv& kv, uint32_t database, const CommandRow* row,
     return prefetch(first);
   }
   size_t keys = 0;
-  ForEachKey(*row, argv.size(), [&](size_t index) {
+  ForEachKey(*row, argv, [&](size_t index) {
     if (++keys > kKeysMax) {
       return;
     }

@@ -7,9 +7,9 @@ namespace onetrip {
 
 Task<void> AwaitTaken(CommandContext& context) {
   const std::shared_ptr<LargeValue> answered = std::move(context.answered_large);
-  if (context.dropped_from != nullptr) {
-    context.out.buffer().Clear();
-  } else if (context.flow != nullptr) {
+  if (context.dropped_from != nullptr) context.out.buffer().Clear();
+  // Dropped ones, too: it notices that the connection has ended.
+  if (context.flow != nullptr) {
     const bool is_taken = co_await context.flow->AwaitTaken();
     if (!is_taken && answered != nullptr) answered->share = {};
   }

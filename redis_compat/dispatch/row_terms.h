@@ -21,7 +21,35 @@ inline constexpr uint32_t kCatWriteBitmap = kCatWrite | kCatBitmap;
 inline constexpr uint32_t kCatReadKeyspace = kCatKeyspace | kCatRead | kCatSlow;
 inline constexpr uint32_t kCatWriteString = kCatWrite | kCatString;
 
+inline constexpr uint32_t kCatReadHash = kCatRead | kCatHash;
+inline constexpr uint32_t kCatWriteHash = kCatWrite | kCatHash;
+inline constexpr uint32_t kCatReadList = kCatRead | kCatList;
+inline constexpr uint32_t kCatWriteList = kCatWrite | kCatList;
+inline constexpr uint32_t kCatReadSet = kCatRead | kCatSet;
+inline constexpr uint32_t kCatWriteSet = kCatWrite | kCatSet;
+inline constexpr uint32_t kCatReadSortedSet = kCatRead | kCatSortedSet;
+inline constexpr uint32_t kCatWriteSortedSet = kCatWrite | kCatSortedSet;
+inline constexpr uint32_t kCatReadGeo = kCatRead | kCatGeo;
+inline constexpr uint32_t kCatWriteGeo = kCatWrite | kCatGeo;
+
 inline constexpr CommandKeys OneKey(uint32_t flags) { return {1, 1, 1, flags, {}}; }
+// The argument before `first` says how many keys there are.
+inline constexpr CommandKeys CountedKeys(int16_t first, uint32_t flags) {
+  return {first, 1, 1, flags, {}, /*is_counted=*/true};
+}
+// It is to be found in the call, at `first` or behind.
+inline constexpr CommandKeys KeyToFind(int16_t first, uint32_t flags, std::string_view notes,
+                                       size_t (*find)(std::span<const std::string_view>)) {
+  CommandKeys keys{first, first, 1, flags, notes};
+  keys.find = find;
+  return keys;
+}
+// The arguments behind STORE and STOREDIST, of those from `first` on.
+inline constexpr CommandKeys StoreKey(int16_t first, uint32_t flags) {
+  CommandKeys keys{first, first, 1, flags, {}};
+  keys.is_option = true;
+  return keys;
+}
 inline constexpr CommandKeys AllKeys(uint32_t flags) { return {1, -1, 1, flags, {}}; }
 
 }  // namespace onetrip

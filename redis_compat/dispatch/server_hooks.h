@@ -8,15 +8,18 @@
 
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "client_core/base/clock.h"
 #include "client_core/base/memory_budget.h"
+#include "client_core/base/rng.h"
 #include "client_core/coro/task.h"
 #include "redis_compat/dispatch/client_info.h"
 #include "redis_compat/dispatch/command_stats.h"
+#include "redis_compat/dispatch/key_claims.h"
 #include "redis_compat/dispatch/observation.h"
 #include "redis_compat/dispatch/server_facts.h"
 #include "redis_compat/dispatch/session.h"
@@ -33,6 +36,10 @@ class ServerHooks {
 
   [[nodiscard]] ServerConfig& config() const { return config_; }
   [[nodiscard]] Observation& observation() const { return observation_; }
+  // For commands that choose elements at random.
+  [[nodiscard]] Rng& rng() { return rng_; }
+  // For commands that move elements between keys.
+  [[nodiscard]] KeyClaims& key_claims() { return key_claims_; }
 
   // Steady time for ages, wall time for TIME. Expiry uses Kv::NowMs(), never this.
   virtual const Clock& clock() = 0;
@@ -93,6 +100,8 @@ class ServerHooks {
  private:
   ServerConfig& config_;
   Observation& observation_;
+  Rng rng_{std::random_device()()};
+  KeyClaims key_claims_;
 };
 
 }  // namespace onetrip

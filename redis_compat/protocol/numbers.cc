@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <string>
 
 namespace onetrip {
 
@@ -59,6 +60,19 @@ std::optional<long double> ParseLongDouble(std::string_view text) {
   if (errno == ERANGE && (std::isinf(value) || value == 0)) {
     return std::nullopt;
   }
+  return value;
+}
+
+std::optional<double> ParseDouble(std::string_view text) {
+  if (text.empty() || std::isspace(static_cast<unsigned char>(text.front())) != 0) {
+    return std::nullopt;
+  }
+  const std::string copy(text);
+  errno = 0;
+  char* end = nullptr;
+  const double value = std::strtod(copy.c_str(), &end);
+  if (end != copy.c_str() + copy.size() || std::isnan(value)) return std::nullopt;
+  if (errno == ERANGE && (std::isinf(value) || value == 0)) return std::nullopt;
   return value;
 }
 

@@ -20,6 +20,9 @@ std::optional<int64_t> ParseInt64(std::string_view text);
 // around it; empty for anything else, for nan, and for what overflows or underflows.
 std::optional<long double> ParseLongDouble(std::string_view text);
 
+// The same of a double, of any length.
+std::optional<double> ParseDouble(std::string_view text);
+
 // Digits of the largest 64-bit integers, sign included.
 inline constexpr size_t kInt64TextMax = 20;
 // FormatLongDouble() needs at most this: 4933 digits before the point and 17 behind it.

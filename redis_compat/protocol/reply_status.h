@@ -19,6 +19,8 @@ inline constexpr char kWrongTypeError[] =
     "WRONGTYPE Operation against a key holding the wrong kind of value";
 inline constexpr char kNotIntegerError[] = "ERR value is not an integer or out of range";
 inline constexpr char kNotFloatError[] = "ERR value is not a valid float";
+inline constexpr char kOverflowError[] = "ERR increment or decrement would overflow";
+inline constexpr char kNanOrInfinityError[] = "ERR increment would produce NaN or Infinity";
 inline constexpr char kTooLongError[] =
     "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
 

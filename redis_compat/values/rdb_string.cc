@@ -3,9 +3,8 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <limits>
 
-#include "redis_compat/protocol/numbers.h"
+#include "redis_compat/values/rdb_wire.h"
 
 namespace onetrip {
 namespace {
@@ -13,22 +12,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the format is, too");
 
 constexpr uint16_t kVersion = 10;  // Redis 7.0 writes it
-constexpr size_t kFooterBytes = sizeof(uint16_t) + sizeof(uint64_t);
 constexpr char kTypeString = 0;
-
-// The first two bits of a length say how it goes on.
-constexpr uint8_t kLength6 = 0;
-constexpr uint8_t kLength14 = 1;
-constexpr uint8_t kLength32 = 0x80;  // the whole byte
-constexpr uint8_t kLength64 = 0x81;
-constexpr uint8_t kEncoded = 3;
-// The other six bits tell the encoding then.
-constexpr uint8_t kInt8 = 0;
-constexpr uint8_t kInt16 = 1;
-constexpr uint8_t kInt32 = 2;
-constexpr uint8_t kCompressed = 3;
-// Strings up to this length are looked at for integers.
-constexpr size_t kIntegerTextMax = 11;
 
 // Table n: what a byte contributes when n bytes follow it. Eight bytes are looked up at a time.
 using CrcTables = std::array<std::array<uint64_t, 256>, 8>;
@@ -50,121 +34,6 @@ constexpr CrcTables MakeCrcTables() {
 }
 constexpr CrcTables kCrcTables = MakeCrcTables();
 
-template <typename Integer>
-void Append(Integer value, std::string* out) {
-  out->append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-void AppendEncoding(uint8_t encoding, std::string* out) {
-  out->push_back(static_cast<char>((kEncoded << 6) | encoding));
-}
-
-void AppendLength(uint64_t length, std::string* out) {
-  if (length < (1U << 6)) {
-    out->push_back(static_cast<char>((kLength6 << 6) | length));
-  } else if (length < (1U << 14)) {
-    out->push_back(static_cast<char>((kLength14 << 6) | (length >> 8)));
-    out->push_back(static_cast<char>(length & 0xff));
-  } else if (length <= std::numeric_limits<uint32_t>::max()) {
-    out->push_back(static_cast<char>(kLength32));
-    Append(__builtin_bswap32(static_cast<uint32_t>(length)), out);
-  } else {
-    out->push_back(static_cast<char>(kLength64));
-    Append(__builtin_bswap64(length), out);
-  }
-}
-
-// As an integer of up to 32 bits, if it is one in its canonical spelling.
-bool AppendAsInteger(std::string_view value, std::string* out) {
-  if (value.size() > kIntegerTextMax) return false;
-  const auto number = ParseInt64(value);
-  if (!number) return false;
-  if (*number >= INT8_MIN && *number <= INT8_MAX) {
-    AppendEncoding(kInt8, out);
-    Append(static_cast<int8_t>(*number), out);
-  } else if (*number >= INT16_MIN && *number <= INT16_MAX) {
-    AppendEncoding(kInt16, out);
-    Append(static_cast<int16_t>(*number), out);
-  } else if (*number >= INT32_MIN && *number <= INT32_MAX) {
-    AppendEncoding(kInt32, out);
-    Append(static_cast<int32_t>(*number), out);
-  } else {
-    return false;
-  }
-  return true;
-}
-
-// Takes from the front of a payload.
-class Reader {
- public:
-  explicit Reader(std::string_view rest) : rest_(rest) {}
-
-  template <typename Integer>
-  bool Take(Integer* value) {
-    if (rest_.size() < sizeof(*value)) return false;
-    std::memcpy(value, rest_.data(), sizeof(*value));
-    rest_.remove_prefix(sizeof(*value));
-    return true;
-  }
-  bool Take(uint64_t bytes, std::string_view* part) {
-    if (rest_.size() < bytes) return false;
-    *part = rest_.substr(0, bytes);
-    rest_.remove_prefix(bytes);
-    return true;
-  }
-  // A length, or an encoding, which `encoded` tells.
-  bool TakeLength(uint64_t* length, bool* encoded) {
-    uint8_t first = 0;
-    if (!Take(&first)) return false;
-    *encoded = first >> 6 == kEncoded;
-    *length = first & 63;
-    if (*encoded || first >> 6 == kLength6) return true;
-    if (first >> 6 == kLength14) {
-      uint8_t second = 0;
-      if (!Take(&second)) return false;
-      *length = (*length << 8) | second;
-      return true;
-    }
-    uint32_t length32 = 0;
-    if (first == kLength32) {
-      if (!Take(&length32)) return false;
-      *length = __builtin_bswap32(length32);
-      return true;
-    }
-    if (first != kLength64 || !Take(length)) return false;
-    *length = __builtin_bswap64(*length);
-    return true;
-  }
-  bool TakePlainLength(uint64_t* length) {
-    bool encoded = false;
-    return TakeLength(length, &encoded) && !encoded;
-  }
-  [[nodiscard]] bool empty() const { return rest_.empty(); }
-
- private:
-  std::string_view rest_;
-};
-
-template <typename Integer>
-bool TakeAsText(Reader* reader, std::string* value) {
-  Integer number = 0;
-  if (!reader->Take(&number)) return false;
-  *value = std::to_string(number);
-  return true;
-}
-
-bool LoadEncoded(Reader* reader, uint64_t encoding, uint64_t bytes_max, DumpedString* string) {
-  string->form = DumpedString::Form::kInteger;
-  if (encoding == kInt8) return TakeAsText<int8_t>(reader, &string->integer);
-  if (encoding == kInt16) return TakeAsText<int16_t>(reader, &string->integer);
-  if (encoding == kInt32) return TakeAsText<int32_t>(reader, &string->integer);
-  string->form = DumpedString::Form::kCompressed;
-  uint64_t compressed_bytes = 0;
-  return encoding == kCompressed && reader->TakePlainLength(&compressed_bytes) &&
-         reader->TakePlainLength(&string->value_bytes) && string->value_bytes <= bytes_max &&
-         reader->Take(compressed_bytes, &string->bytes);
-}
-
 }  // namespace
 
 uint64_t Crc64(std::string_view bytes, uint64_t before) {
@@ -184,40 +53,36 @@ uint64_t Crc64(std::string_view bytes, uint64_t before) {
 
 DumpParts BeginDump(std::string_view value) {
   DumpParts parts{std::string(1, kTypeString), {}};
-  if (!AppendAsInteger(value, &parts.head)) {
-    AppendLength(value.size(), &parts.head);
-    parts.plain = value;
-  }
+  parts.plain = AppendRdbHead(value, &parts.head);
   return parts;
 }
 
 std::string DumpFooter(uint64_t crc) {
   std::string footer;
-  Append(kVersion, &footer);
-  Append(Crc64(footer, crc), &footer);
+  AppendRdbNumber(kVersion, &footer);
+  AppendRdbNumber(Crc64(footer, crc), &footer);
   return footer;
 }
 
 bool LoadDumpChecksum(std::string_view payload, DumpChecksum* checksum) {
-  if (payload.size() < kFooterBytes) return false;
+  if (payload.size() < kDumpFooterBytes) return false;
   uint16_t version = 0;
-  const char* const footer = payload.data() + payload.size() - kFooterBytes;
+  const char* const footer = payload.data() + payload.size() - kDumpFooterBytes;
   std::memcpy(&version, footer, sizeof(version));
   std::memcpy(&checksum->crc, footer + sizeof(version), sizeof(checksum->crc));
   checksum->checked_bytes = payload.size() - sizeof(checksum->crc);
   return version <= kVersion;
 }
 
+bool IsStringDump(std::string_view payload) {
+  const std::string_view body = DumpBody(payload);
+  return !body.empty() && body.front() == kTypeString;
+}
+
 bool LoadString(std::string_view payload, uint64_t bytes_max, DumpedString* string) {
-  Reader reader(payload.substr(0, payload.size() - kFooterBytes));
-  char type = 0;
-  uint64_t length = 0;
-  bool encoded = false;
-  if (!reader.Take(&type) || type != kTypeString || !reader.TakeLength(&length, &encoded)) {
-    return false;
-  }
-  if (encoded) return LoadEncoded(&reader, length, bytes_max, string);
-  return length <= bytes_max && reader.Take(length, &string->bytes);
+  if (!IsStringDump(payload)) return false;
+  RdbReader reader(DumpBody(payload).substr(1));
+  return reader.TakeString(bytes_max, string);
 }
 
 bool Decompressor::Advance(size_t bytes) {

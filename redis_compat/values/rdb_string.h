@@ -27,6 +27,13 @@ struct DumpParts {
 DumpParts BeginDump(std::string_view value);
 std::string DumpFooter(uint64_t crc);
 
+// Version and checksum.
+inline constexpr size_t kDumpFooterBytes = sizeof(uint16_t) + sizeof(uint64_t);
+// The type byte and the value. REQUIRES: LoadDumpChecksum().
+inline std::string_view DumpBody(std::string_view payload) {
+  return payload.substr(0, payload.size() - kDumpFooterBytes);
+}
+
 // The checksum that a payload carries: `crc` should be that of its first `checked_bytes`.
 struct DumpChecksum {
   uint64_t crc = 0;
@@ -43,6 +50,8 @@ struct DumpedString {
   std::string integer;       // kInteger: its text
   uint64_t value_bytes = 0;  // kCompressed
 };
+// REQUIRES, as LoadString(): LoadDumpChecksum().
+bool IsStringDump(std::string_view payload);
 // False: it is no string, or damaged, or longer than `bytes_max`. REQUIRES: LoadDumpChecksum().
 bool LoadString(std::string_view payload, uint64_t bytes_max, DumpedString* string);
 

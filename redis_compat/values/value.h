@@ -14,9 +14,14 @@
 
 namespace onetrip {
 
-// Stored in every record: numbers never change their meaning.
+// Stored in every record: numbers never change their meaning. Of a collection the value is what
+// packed.h says.
 enum class ValueType : uint8_t {
   kString = 0,
+  kList = 1,
+  kSet = 2,
+  kSortedSet = 3,
+  kHash = 4,
 };
 
 // The name TYPE answers.
@@ -24,8 +29,27 @@ inline std::string_view ValueTypeName(uint8_t type) {
   switch (static_cast<ValueType>(type)) {
     case ValueType::kString:
       return "string";
+    case ValueType::kList:
+      return "list";
+    case ValueType::kSet:
+      return "set";
+    case ValueType::kSortedSet:
+      return "zset";
+    case ValueType::kHash:
+      return "hash";
   }
   return "unknown";
+}
+
+// True if the value of a record of that type is a packed collection.
+inline bool IsCollectionType(uint8_t type) {
+  return type >= static_cast<uint8_t>(ValueType::kList) &&
+         type <= static_cast<uint8_t>(ValueType::kHash);
+}
+
+// True if `record` is a value of that type; null, which is none, is of every type.
+inline bool IsOfType(const RecordView* record, ValueType type) {
+  return record == nullptr || record->type == static_cast<uint8_t>(type);
 }
 
 // A string to store: `head` followed by `tail`. A deadline of 0 means for ever.

@@ -54,9 +54,11 @@ def tests():
     import live_bad_input  # pylint: disable=unused-import,import-outside-toplevel
     import live_clients  # pylint: disable=unused-import,import-outside-toplevel
     import live_connections  # pylint: disable=unused-import,import-outside-toplevel
+    import live_dump  # pylint: disable=unused-import,import-outside-toplevel
     import live_info  # pylint: disable=unused-import,import-outside-toplevel
     import live_full_pool  # pylint: disable=unused-import,import-outside-toplevel
     import live_memory  # pylint: disable=unused-import,import-outside-toplevel
+    import live_sets  # pylint: disable=unused-import,import-outside-toplevel
     import live_service  # pylint: disable=unused-import,import-outside-toplevel
     import live_values_move  # pylint: disable=unused-import,import-outside-toplevel
     import live_threads  # pylint: disable=unused-import,import-outside-toplevel

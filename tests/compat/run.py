@@ -14,8 +14,14 @@ import time
 
 import cases_bits
 import cases_connection
+import cases_geo
+import cases_hashes
 import cases_keys
+import cases_lists
 import cases_service
+import cases_sets
+import cases_sort
+import cases_sorted_sets
 import cases_strings
 import cases_transactions
 import live
@@ -56,7 +62,8 @@ def parse_arguments():
 def differential_tests(arguments):
     """(name, which pair, protocol, steps) of every stream."""
     for module in (cases_strings, cases_bits, cases_keys, cases_connection, cases_transactions,
-                   cases_service):
+                   cases_service, cases_hashes, cases_lists, cases_sets, cases_sort,
+                   cases_sorted_sets, cases_geo):
         for name, steps in module.cases():
             for protocol in (2, 3):
                 yield "%s [RESP%d]" % (name, protocol), "open", protocol, steps

@@ -31,9 +31,11 @@ class Raw:
 
 @dataclass(frozen=True)
 class Walk:
-    """SCAN with these arguments behind the cursor, until it is back at 0; the keys met, in order."""
+    """SCAN with these arguments behind the cursor, until it is back at 0; the keys met, in order. Or HSCAN of the
+    key that is the first argument."""
     args: tuple
     on: int = 0
+    by: str = "SCAN"
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class Peer:
             raw, closed = client.read_available(QUIET_S)
             return [Outcome(raw, closed)]
         if isinstance(step, Walk):
-            return [self._walk(client, step.args)]
+            return [self._walk(client, step)]
         count = len(step.commands) if isinstance(step, Batch) else 1
         return [self._one(client) for _ in range(count)]
 
@@ -146,10 +148,13 @@ class Peer:
         return [Outcome(outcome.raw + raw, closed)]
 
     @staticmethod
-    def _walk(client, args):
+    def _walk(client, step):
         cursor, keys = b"0", set()
-        while True:
-            reply = client.call("SCAN", cursor, *args)
+        of_key = step.args[:1] if step.by == "HSCAN" else ()
+        steps_left = 100_000
+        while steps_left > 0:
+            steps_left -= 1
+            reply = client.call(step.by, *of_key, cursor, *step.args[len(of_key):])
             if reply.is_error:
                 return Outcome(reply.value)
             cursor = reply.value[0].value

@@ -53,8 +53,8 @@ _REDIS_DISPATCH = _KV + ["redis_compat/protocol", "redis_compat/values", "redis_
 _REDIS_COMMANDS = _REDIS_DISPATCH + ["redis_compat/dispatch"]
 # The families of commands, none of which knows another one.
 _REDIS_FAMILIES = ["redis_compat/commands/" + family for family in
-                   ["strings", "keys", "hyperloglog", "transactions", "connection", "server",
-                    "cluster"]]
+                   ["strings", "keys", "hyperloglog", "hashes", "lists", "sets", "sorted_sets", "geo", "sort",
+                    "transactions", "connection", "server", "cluster"]]
 _REDIS = _REDIS_COMMANDS + _REDIS_FAMILIES + ["redis_compat/commands"]
 _FRONTEND = _REDIS + ["frontend/metrics", "frontend/storage"]
 MAY_INCLUDE = {

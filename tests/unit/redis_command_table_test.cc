@@ -85,8 +85,9 @@ TEST(CommandTable, KeysAndFlagsAgree) {
 }
 
 std::vector<size_t> KeysOf(std::string_view name, size_t argc) {
+  const std::vector<std::string_view> argv(argc, "2");
   std::vector<size_t> keys;
-  ForEachKey(*FindCommand(name), argc, [&keys](size_t index) { keys.push_back(index); });
+  ForEachKey(*FindCommand(name), argv, [&keys](size_t index) { keys.push_back(index); });
   return keys;
 }
 
@@ -97,6 +98,45 @@ TEST(CommandTable, KnowsWhereTheKeysAre) {
   EXPECT_EQ(KeysOf("mset", 5), (std::vector<size_t>{1, 3}));
   EXPECT_EQ(KeysOf("mset", 4), (std::vector<size_t>{1, 3}));
   EXPECT_EQ(KeysOf("get", 3), (std::vector<size_t>{}));
+  EXPECT_EQ(KeysOf("zunion", 5), (std::vector<size_t>{2, 3}));
+  EXPECT_EQ(KeysOf("zunionstore", 6), (std::vector<size_t>{1, 3, 4}));
+  EXPECT_EQ(KeysOf("bzpopmin", 4), (std::vector<size_t>{1, 2}));
+  EXPECT_EQ(KeysOf("bzmpop", 6), (std::vector<size_t>{3, 4}));
+}
+
+TEST(CommandTable, KeysBehindStoreCount) {
+  const auto keys_of = [](std::vector<std::string_view> argv) {
+    std::vector<size_t> keys;
+    ForEachKey(*FindCommand(argv.front()), argv, [&keys](size_t at) { keys.push_back(at); });
+    return keys;
+  };
+  using Keys = std::vector<size_t>;
+  EXPECT_EQ(keys_of({"georadius", "a", "1", "2", "3", "m"}), Keys{1});
+  EXPECT_EQ(keys_of({"georadius", "a", "1", "2", "3", "m", "store", "b"}), (Keys{1, 7}));
+  EXPECT_EQ(
+      keys_of({"georadius", "a", "1", "2", "3", "m", "STORE", "b", "STOREDIST", "c", "STORE"}),
+      (Keys{1, 7, 9}));
+  EXPECT_EQ(keys_of({"georadius", "a", "1", "2", "3", "m", "STORE", "STORE", "c"}), (Keys{1, 7}));
+  EXPECT_EQ(keys_of({"georadiusbymember", "a", "b", "3", "m", "storedist", "c"}), (Keys{1, 6}));
+}
+
+TEST(CommandTable, FindsTheKeyThatSortStores) {
+  const auto keys_of = [](const std::vector<std::string_view>& argv) {
+    std::vector<size_t> keys;
+    ForEachKey(*FindCommand(argv.front()), argv, [&keys](size_t at) { keys.push_back(at); });
+    return keys;
+  };
+  using Keys = std::vector<size_t>;
+  EXPECT_EQ(keys_of({"sort", "k"}), Keys{1});
+  EXPECT_EQ(keys_of({"sort", "k", "store", "d"}), (Keys{1, 3}));
+  EXPECT_EQ(keys_of({"sort", "k", "STORE", "d", "ALPHA", "STORE", "e"}), (Keys{1, 6}));
+  EXPECT_EQ(keys_of({"sort", "k", "BY", "store", "GET", "STORE", "STORE", "d"}), (Keys{1, 7}));
+  EXPECT_EQ(keys_of({"sort", "k", "LIMIT", "STORE", "a"}), Keys{1});
+  EXPECT_EQ(keys_of({"sort", "k", "STORE"}), Keys{1});
+  EXPECT_EQ(keys_of({"sort_ro", "k", "STORE", "d"}), Keys{1});
+  EXPECT_FALSE(FindCommand("sort_ro")->has_one_key()) << "BY and GET make it read others";
+  EXPECT_EQ(KeysOf("sintercard", 5), (std::vector<size_t>{2, 3}));
+  EXPECT_EQ(KeysOf("sinterstore", 4), (std::vector<size_t>{1, 2, 3}));
 }
 
 TEST(CommandTable, CountsArgumentsAsRedisDoes) {

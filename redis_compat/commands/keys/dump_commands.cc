@@ -1,4 +1,6 @@
 // DUMP and RESTORE: values as bytes that redis-server reads and writes too.
+#include <algorithm>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -7,7 +9,9 @@
 #include "client_core/layout/record.h"
 #include "redis_compat/commands/keys/handlers.h"
 #include "redis_compat/dispatch/argument_reader.h"
+#include "redis_compat/dispatch/collection_access.h"
 #include "redis_compat/dispatch/key_copy.h"
+#include "redis_compat/values/rdb_collection.h"
 #include "redis_compat/values/rdb_string.h"
 
 namespace onetrip {
@@ -56,22 +60,24 @@ Task<bool> IsSoundDump(Kv& kv, std::string_view payload) {
   co_return crc == checksum.crc;
 }
 
-constexpr Status kNoString(StatusCode::kInvalidArgument, "there is no string in it");
+constexpr Status kNoValueInIt(StatusCode::kInvalidArgument, "there is no value in it");
 
 // The value that RESTORE stores: bytes of the payload, or memory of its own.
-struct RestoredString {
-  std::string integer;
+struct RestoredValue {
+  ValueType type = ValueType::kString;
+  std::string made;  // a collection, or the text of an integer
   LargeMemory memory;
-  MemoryBudget::Share share;  // counts `memory`
+  MemoryBudget::Share share;  // counts either
   std::string_view bytes;
 };
 
-// REQUIRES: IsSoundDump(payload). kInvalidArgument: there is no string in it.
-Task<Status> Restore(CommandContext& context, std::string_view payload, RestoredString* restored) {
+// REQUIRES: IsSoundDump(payload). kInvalidArgument: there is no value in it.
+Task<Status> RestoreString(CommandContext& context, std::string_view payload,
+                           RestoredValue* restored) {
   DumpedString dumped;
-  if (!LoadString(payload, kMaxValueBytes, &dumped)) co_return kNoString;
-  restored->integer = std::move(dumped.integer);
-  restored->bytes = dumped.form == DumpedString::Form::kInteger ? restored->integer : dumped.bytes;
+  if (!LoadString(payload, kMaxValueBytes, &dumped)) co_return kNoValueInIt;
+  restored->made = std::move(dumped.integer);
+  restored->bytes = dumped.form == DumpedString::Form::kInteger ? restored->made : dumped.bytes;
   if (dumped.form != DumpedString::Form::kCompressed) co_return Status::Ok();
   restored->memory = LargeMemory::TryMake(dumped.value_bytes);
   if (restored->memory.start() == nullptr) co_return kNoHostMemory;
@@ -83,7 +89,59 @@ Task<Status> Restore(CommandContext& context, std::string_view payload, Restored
     if (decompressor.is_done()) co_return Status::Ok();
     co_await context.kv.Yield();
   }
-  co_return kNoString;
+  co_return kNoValueInIt;
+}
+
+// The same of a collection; kTooLarge: it is one that cannot be stored.
+Task<Status> RestoreCollection(CommandContext& context, std::string_view payload,
+                               RestoredValue* restored) {
+  using State = CollectionLoader::State;
+  const ServerConfig& config = context.hooks.config();
+  CollectionLoader loader(
+      payload, {config.hash_limits(), config.sorted_set_limits(), config.integer_set_members()},
+      kMaxValueBytes);
+  State state = loader.Advance(kTurnBytes);
+  for (uint64_t counted = 0; state == State::kMore; state = loader.Advance(kTurnBytes)) {
+    if (loader.memory_bytes() > counted) {
+      counted = loader.memory_bytes();
+      restored->share = {};
+      restored->share = CountMemory(context, counted);
+    }
+    co_await context.kv.Yield();
+  }
+  if (state == State::kTooLarge) co_return Status(StatusCode::kTooLarge, "the collection");
+  if (state == State::kNoMemory) co_return kNoHostMemory;
+  if (state == State::kDamaged) co_return kNoValueInIt;
+  restored->type = loader.type();
+  restored->made = loader.TakeValue();
+  restored->share = {};
+  restored->share = CountMemory(context, restored->made.size());
+  restored->bytes = restored->made;
+  co_return Status::Ok();
+}
+
+// False: it has answered that there is no value in the payload, or none that can be stored.
+Task<bool> RestoreValue(CommandContext& context, std::string_view payload,
+                        RestoredValue* restored) {
+  const bool is_sound = co_await IsSoundDump(context.kv, payload);
+  if (!is_sound) {
+    context.out.Error("ERR DUMP payload version or checksum are wrong");
+    co_return false;
+  }
+  Status status;
+  if (IsStringDump(payload)) {
+    status = co_await RestoreString(context, payload, restored);
+  } else {
+    status = co_await RestoreCollection(context, payload, restored);
+  }
+  if (status.code() == StatusCode::kInvalidArgument) {
+    context.out.Error("ERR Bad data format");
+  } else if (status.code() == StatusCode::kTooLarge) {
+    context.out.Error(kCollectionTooLargeError);
+  } else {
+    co_return !AnsweredWriteFailure(context, KeyAt(context, 1), status);
+  }
+  co_return false;
 }
 
 // True if RESTORE may go on to look at the payload; answers the client if not.
@@ -95,23 +153,51 @@ Task<bool> KeyIsFree(CommandContext& context, Key key) {
   co_return !there.found();
 }
 
+// Answers with the payload of a string.
+Task<void> DumpString(CommandContext& context, const ReadResult& result) {
+  const DumpParts parts = BeginDump(result.record().value);
+  uint64_t crc = Crc64(parts.head);
+  crc = co_await Crc64ByTurns(context.kv, parts.plain, crc);
+  ReplyWithin(context, {parts.head, parts.plain, DumpFooter(crc)}, result.holder());
+}
+
+// The same of a collection.
+Task<void> DumpCollection(CommandContext& context, const RecordView& record) {
+  const auto payload = std::make_shared<LargeValue>();
+  const size_t bytes_max = CollectionDumper::BytesMax(record.value);
+  payload->memory = LargeMemory::TryMake(bytes_max);
+  if (payload->memory.start() == nullptr) {
+    ReplyStatus(context.out, kNoHostMemory, StorageStep::kRead);
+    co_return;
+  }
+  payload->share = CountMemory(context, bytes_max);
+  char* const start = reinterpret_cast<char*>(payload->memory.start());
+  CollectionDumper dumper(static_cast<ValueType>(record.type), record.value, {start, bytes_max});
+  while (dumper.Advance(kTurnBytes)) co_await context.kv.Yield();
+  const std::string_view body(start, dumper.made());
+  const uint64_t crc = co_await Crc64ByTurns(context.kv, body, 0);
+  const std::string footer = DumpFooter(crc);
+  std::copy(footer.begin(), footer.end(), start + body.size());
+  const bool is_large = bytes_max > kRecordValueBytesMax;
+  ReplyValue(context, {start, body.size() + footer.size()}, is_large ? payload : nullptr);
+}
+
 }  // namespace
 
 Task<void> DumpCommand(CommandContext& context) {
   ReadResult result;
   const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
-  StringValue string;
-  if (!TakeString(context, status, result, &string)) {
-    co_return;
-  }
-  if (!string.found()) {
+  if (AnsweredReadFailure(context, status)) co_return;
+  CountLookup(context, result.found());
+  if (!result.found()) {
     context.out.Null();
-    co_return;
+  } else if (IsOfType(&result.record(), ValueType::kString)) {
+    co_await DumpString(context, result);
+  } else if (IsCollectionType(result.record().type)) {
+    co_await DumpCollection(context, result.record());
+  } else {
+    context.out.Error(kWrongTypeError);  // by an agent that has more types
   }
-  const DumpParts parts = BeginDump(string.bytes());
-  uint64_t crc = Crc64(parts.head);
-  crc = co_await Crc64ByTurns(context.kv, parts.plain, crc);
-  ReplyWithin(context, {parts.head, parts.plain, DumpFooter(crc)}, result.holder());
 }
 
 Task<void> RestoreCommand(CommandContext& context) {
@@ -131,21 +217,11 @@ Task<void> RestoreCommand(CommandContext& context) {
   if (arguments.AnsweredError(context.out)) {
     co_return;
   }
-  const bool is_sound = co_await IsSoundDump(context.kv, context.argv[3]);
-  if (!is_sound) {
-    context.out.Error("ERR DUMP payload version or checksum are wrong");
-    co_return;
-  }
-  RestoredString restored;
-  Status status = co_await Restore(context, context.argv[3], &restored);
-  if (status.code() == StatusCode::kInvalidArgument) {
-    context.out.Error("ERR Bad data format");
-    co_return;
-  }
-  if (AnsweredWriteFailure(context, KeyAt(context, 1), status)) {
-    co_return;
-  }
+  RestoredValue restored;
+  const bool is_value = co_await RestoreValue(context, context.argv[3], &restored);
+  if (!is_value) co_return;
   RecordCopy record = RecordCopy::OfString(restored.bytes);
+  record.type = static_cast<uint8_t>(restored.type);
   const uint64_t now_ms = context.kv.NowMs();
   if (ttl_ms > 0) {
     record.deadline_ms = static_cast<uint64_t>(ttl_ms) + (options.absolute ? 0 : now_ms);
@@ -155,12 +231,13 @@ Task<void> RestoreCommand(CommandContext& context) {
   if (overflows || (record.deadline_ms != 0 && record.deadline_ms <= now_ms)) {
     // RESTORE does not store a value whose deadline has passed, and removes the value it replaces.
     bool existed = false;
+    Status status;
     if (options.replace) status = co_await context.kv.Delete(key, &existed);
     if (!AnsweredWriteFailure(context, key, status)) context.out.Ok();
     co_return;
   }
   StoreCopy store(record, options.replace);
-  status = co_await context.kv.ReadModifyWrite(key, store);
+  const Status status = co_await context.kv.ReadModifyWrite(key, store);
   if (AnsweredWriteFailure(context, key, status)) {
     co_return;
   }

@@ -13,6 +13,7 @@
 #include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/key_access.h"
 #include "redis_compat/protocol/numbers.h"
+#include "redis_compat/values/encoding.h"
 
 namespace onetrip {
 namespace {
@@ -20,18 +21,10 @@ namespace {
 // Reads the key at argv[2], and of its value what could be a number; true if it is there, else it
 // has answered.
 Task<bool> FindKey(CommandContext& context, ReadResult* result) {
-  constexpr ValueRange kBeginning{0, 63};
-  const Status status = co_await context.kv.GetPart(KeyAt(context, 2), kBeginning, result);
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 2), kEncodingPart, result);
   if (AnsweredReadFailure(context, status)) co_return false;
   if (!result->found()) context.out.Null();
   co_return result->found();
-}
-
-// How Redis holds a string that was set.
-std::string_view EncodingOf(std::string_view value) {
-  constexpr size_t kEmbeddedMax = 44;
-  if (ParseInt64(value)) return "int";
-  return value.size() <= kEmbeddedMax ? "embstr" : "raw";
 }
 
 constexpr uint64_t kSlotBytes = 8;
@@ -59,7 +52,7 @@ uint64_t RegisterUsage(const RegisterShape& shape) {
 Task<void> ObjectEncodingCommand(CommandContext& context) {
   ReadResult result;
   const bool found = co_await FindKey(context, &result);
-  if (found) context.out.Bulk(EncodingOf(result.record().value));
+  if (found) context.out.Bulk(EncodingOf(result.record()));
 }
 
 Task<void> ObjectRefCountCommand(CommandContext& context) {
@@ -70,7 +63,8 @@ Task<void> ObjectRefCountCommand(CommandContext& context) {
   constexpr int64_t kShared = std::numeric_limits<int32_t>::max();
   constexpr int64_t kSharedNumbers = 10'000;
   const auto number = ParseInt64(result.record().value);
-  const bool shared = number && *number >= 0 && *number < kSharedNumbers;
+  const bool shared = IsOfType(&result.record(), ValueType::kString) && number && *number >= 0 &&
+                      *number < kSharedNumbers;
   context.out.Integer(shared ? kShared : 1);
 }
 

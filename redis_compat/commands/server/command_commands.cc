@@ -16,13 +16,14 @@ namespace onetrip {
 namespace {
 
 // Names of the bits, lowest first.
-constexpr std::array<std::string_view, 13> kFlagNames = {
-    "write",     "readonly",     "denyoom", "admin",   "noscript",         "loading",
-    "stale",     "skip_slowlog", "fast",    "no_auth", "no_async_loading", "no_multi",
-    "allow_busy"};
-constexpr std::array<std::string_view, 13> kCategoryNames = {
-    "@keyspace", "@read", "@write",     "@string",     "@bitmap",      "@hyperloglog", "@admin",
-    "@fast",     "@slow", "@dangerous", "@connection", "@transaction", "@scripting"};
+constexpr std::array<std::string_view, 15> kFlagNames = {
+    "write",    "readonly",         "denyoom",  "admin",        "noscript",
+    "blocking", "loading",          "stale",    "skip_slowlog", "fast",
+    "no_auth",  "no_async_loading", "no_multi", "movablekeys",  "allow_busy"};
+constexpr std::array<std::string_view, 19> kCategoryNames = {
+    "@keyspace", "@read",      "@write",       "@set",         "@sortedset", "@list", "@hash",
+    "@string",   "@bitmap",    "@hyperloglog", "@geo",         "@admin",     "@fast", "@slow",
+    "@blocking", "@dangerous", "@connection",  "@transaction", "@scripting"};
 // All that Redis has; of some no command is here.
 constexpr std::array<std::string_view, 21> kAclCategories = {
     "keyspace", "read",   "write",       "set",       "sortedset",  "list",        "hash",
@@ -54,25 +55,61 @@ void ReplyBits(ReplyWriter& out, uint32_t bits, std::span<const std::string_view
   }
 }
 
-void ReplyKeySpecification(ReplyWriter& out, const CommandKeys& keys) {
-  out.Map(keys.notes.empty() ? 3 : 4);
-  if (!keys.notes.empty()) {
+void ReplyKeySpecificationHead(ReplyWriter& out, std::string_view notes, uint32_t flags) {
+  out.Map(notes.empty() ? 3 : 4);
+  if (!notes.empty()) {
     out.Bulk("notes");
-    out.Bulk(keys.notes);
+    out.Bulk(notes);
   }
   out.Bulk("flags");
-  ReplyBits(out, keys.flags, kKeyFlagNames);
+  ReplyBits(out, flags, kKeyFlagNames);
+}
+
+// The same without a place, where the index of a key is no rule.
+void ReplyUnknownKeySpecification(ReplyWriter& out, std::string_view notes, uint32_t flags) {
+  ReplyKeySpecificationHead(out, notes, flags);
+  for (const std::string_view part : {"begin_search", "find_keys"}) {
+    out.Bulk(part);
+    out.Map(2);
+    out.Bulk("type");
+    out.Bulk("unknown");
+    out.Bulk("spec");
+    out.Map(0);
+  }
+}
+
+// `keyword`: they stand behind that word, if it is there.
+void ReplyKeySpecification(ReplyWriter& out, const CommandKeys& keys,
+                           std::string_view keyword = {}) {
+  if (keys.find != nullptr) return ReplyUnknownKeySpecification(out, keys.notes, keys.flags);
+  ReplyKeySpecificationHead(out, keys.notes, keys.flags);
   out.Bulk("begin_search");
   out.Map(2);
   out.Bulk("type");
-  out.Bulk("index");
+  out.Bulk(keyword.empty() ? "index" : "keyword");
   out.Bulk("spec");
-  out.Map(1);
-  out.Bulk("index");
-  out.Integer(keys.first);
+  out.Map(keyword.empty() ? 1 : 2);
+  if (!keyword.empty()) {
+    out.Bulk("keyword");
+    out.Bulk(keyword);
+  }
+  out.Bulk(keyword.empty() ? "index" : "startfrom");
+  out.Integer(keys.is_counted ? keys.first - 1 : keys.first);
   out.Bulk("find_keys");
   out.Map(2);
   out.Bulk("type");
+  if (keys.is_counted) {
+    out.Bulk("keynum");
+    out.Bulk("spec");
+    out.Map(3);
+    out.Bulk("keynumidx");
+    out.Integer(0);
+    out.Bulk("firstkey");
+    out.Integer(1);
+    out.Bulk("keystep");
+    out.Integer(keys.step);
+    return;
+  }
   out.Bulk("range");
   out.Bulk("spec");
   out.Map(3);
@@ -92,17 +129,25 @@ void ReplyInfo(ReplyWriter& out, const CommandRow& row) {
   out.Integer(row.arity);
   ReplyBits(out, row.flags, kFlagNames);
   const bool has_more = row.more_keys.first != 0;
-  out.Integer(row.keys.first);
-  out.Integer(has_more ? row.more_keys.last : row.keys.last);
-  out.Integer(row.keys.step);
+  // Clients that know no other places than fixed ones are not told of counted keys.
+  const bool is_option = row.more_keys.is_option;
+  const bool is_found = is_option || row.more_keys.find != nullptr;
+  const bool extends = has_more && !row.more_keys.is_counted && !is_found;
+  const CommandKeys fixed = row.keys.is_counted ? CommandKeys() : row.keys;
+  out.Integer(fixed.first);
+  out.Integer(extends ? row.more_keys.last : fixed.last);
+  out.Integer(fixed.step);
   ReplyBits(out, row.categories, kCategoryNames);
   ReplyBits(out, row.tips, kTipNames, /*bulk=*/true);
   if (row.keys.first == 0) {
     out.Set(0);
   } else {
-    out.Set(has_more ? 2 : 1);
+    const bool has_unnamed = !row.unnamed_keys.empty();
+    out.Set(1 + (has_unnamed ? 1 : 0) + (has_more ? 1 : 0) + (is_option ? 1 : 0));
     ReplyKeySpecification(out, row.keys);
-    if (has_more) ReplyKeySpecification(out, row.more_keys);
+    if (has_unnamed) ReplyUnknownKeySpecification(out, row.unnamed_keys, kKeyRo | kKeyAccess);
+    if (has_more) ReplyKeySpecification(out, row.more_keys, is_option ? "STORE" : "");
+    if (is_option) ReplyKeySpecification(out, row.more_keys, "STOREDIST");
   }
   const auto subcommands = SubcommandsOf(row);
   subcommands.empty() ? out.Set(0) : out.Array(subcommands.size());
@@ -125,6 +170,16 @@ std::string_view GroupName(CommandGroup group) {
       return "bitmap";
     case CommandGroup::kHyperLogLog:
       return "hyperloglog";
+    case CommandGroup::kList:
+      return "list";
+    case CommandGroup::kSet:
+      return "set";
+    case CommandGroup::kSortedSet:
+      return "sorted-set";
+    case CommandGroup::kHash:
+      return "hash";
+    case CommandGroup::kGeo:
+      return "geo";
     case CommandGroup::kTransactions:
       return "transactions";
     case CommandGroup::kScripting:
@@ -247,8 +302,13 @@ const CommandRow* FindCallWithKeys(CommandContext& context) {
     context.out.Error("ERR Invalid number of arguments specified for command");
     return nullptr;
   }
-  // PFMERGE without a source.
-  if (static_cast<size_t>(row->more_keys.first) >= call.size()) {
+  // PFMERGE without a source, and counts that are no such.
+  const auto names_none = [&call](const CommandKeys& keys) {
+    if (keys.find != nullptr || keys.is_option) return false;
+    return static_cast<size_t>(keys.first) >= call.size() ||
+           (keys.is_counted && LastKey(keys, call) == 0);
+  };
+  if (names_none(row->keys) || names_none(row->more_keys)) {
     context.out.Error("ERR Invalid arguments specified for command");
     return nullptr;
   }
@@ -288,9 +348,9 @@ uint32_t KeyFlagsOfCall(const CommandRow& row, std::span<const std::string_view>
   return kKeyOw | kKeyUpdate;
 }
 
-std::vector<size_t> KeyPositions(const CommandRow& row, size_t argc) {
+std::vector<size_t> KeyPositions(const CommandRow& row, std::span<const std::string_view> call) {
   std::vector<size_t> positions;
-  ForEachKey(row, argc, [&positions](size_t index) { positions.push_back(index); });
+  ForEachKey(row, call, [&positions](size_t index) { positions.push_back(index); });
   return positions;
 }
 
@@ -409,7 +469,7 @@ void CommandGetKeysCommand(CommandContext& context) {
     return;
   }
   const auto call = context.argv.subspan(2);
-  const std::vector<size_t> positions = KeyPositions(*row, call.size());
+  const std::vector<size_t> positions = KeyPositions(*row, call);
   context.out.Array(positions.size());
   for (const size_t position : positions) {
     context.out.Bulk(call[position]);
@@ -422,7 +482,7 @@ void CommandGetKeysAndFlagsCommand(CommandContext& context) {
     return;
   }
   const auto call = context.argv.subspan(2);
-  const std::vector<size_t> positions = KeyPositions(*row, call.size());
+  const std::vector<size_t> positions = KeyPositions(*row, call);
   context.out.Array(positions.size());
   for (const size_t position : positions) {
     context.out.Array(2);

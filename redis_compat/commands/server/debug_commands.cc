@@ -9,6 +9,7 @@
 #include "redis_compat/protocol/ascii.h"
 #include "redis_compat/protocol/numbers.h"
 #include "redis_compat/protocol/reply_status.h"
+#include "redis_compat/values/encoding.h"
 
 namespace onetrip {
 namespace {
@@ -26,8 +27,7 @@ Task<void> Sleep(CommandContext& context) {
 
 Task<void> DescribeObject(CommandContext& context) {
   ReadResult result;
-  constexpr ValueRange kBeginning{0, 63};
-  const Status status = co_await context.kv.GetPart(KeyAt(context, 2), kBeginning, &result);
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 2), kEncodingPart, &result);
   if (AnsweredReadFailure(context, status)) {
     co_return;
   }
@@ -35,11 +35,7 @@ Task<void> DescribeObject(CommandContext& context) {
     context.out.Error("ERR no such key");
     co_return;
   }
-  const std::string_view value = result.record().value;
-  constexpr size_t kEmbeddedBytesMax = 44;
-  const std::string_view encoding = ParseInt64(value)                   ? "int"
-                                    : value.size() <= kEmbeddedBytesMax ? "embstr"
-                                                                        : "raw";
+  const std::string_view encoding = EncodingOf(result.record());
   context.out.Simple("Value at:0x0 refcount:1 encoding:" + std::string(encoding) +
                      " serializedlength:" + std::to_string(result.record().value_bytes + 1) +
                      " lru:0 lru_seconds_idle:0");

@@ -11,8 +11,6 @@
 namespace onetrip {
 namespace {
 
-constexpr char kOverflowError[] = "ERR increment or decrement would overflow";
-
 class AddInteger final : public StringMutation {
  public:
   explicit AddInteger(int64_t amount) : amount_(amount) {}
@@ -57,7 +55,7 @@ class AddFloat final : public StringMutation {
     }
     const long double sum = *old + *amount_;
     if (std::isnan(sum) || std::isinf(sum)) {
-      return Refuse("ERR increment would produce NaN or Infinity");
+      return Refuse(kNanOrInfinityError);
     }
     text_size_ = FormatLongDouble(sum, text_);
     return Change::Write(current.ReplacedBy(text()));

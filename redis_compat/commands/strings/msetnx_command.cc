@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "redis_compat/commands/strings/handlers.h"
+#include "redis_compat/dispatch/container_replies.h"
 #include "redis_compat/dispatch/key_batch.h"
 #include "redis_compat/dispatch/key_copy.h"
 
@@ -39,7 +40,7 @@ std::vector<Assignment> ReadAssignments(std::span<const std::string_view> argv) 
 // Takes one key after the other if it is free, and gives back what it has taken when one is not.
 Task<void> MSetNxCommand(CommandContext& context) {
   if (context.argv.size() % 2 == 0) {
-    context.out.Error("ERR wrong number of arguments for 'msetnx' command");
+    ReplyArityError(context);
     co_return;
   }
   std::vector<Assignment> all = ReadAssignments(context.argv);

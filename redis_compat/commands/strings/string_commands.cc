@@ -10,6 +10,7 @@
 #include "client_core/store/prepared_sets.h"
 #include "redis_compat/commands/strings/handlers.h"
 #include "redis_compat/dispatch/argument_reader.h"
+#include "redis_compat/dispatch/container_replies.h"
 #include "redis_compat/dispatch/key_batch.h"
 #include "redis_compat/dispatch/set_options.h"
 
@@ -389,7 +390,7 @@ size_t SetBatchEnd(const CommandContext& context, size_t first) {
 Task<void> MSetCommand(CommandContext& context) {
   const auto argv = context.argv;
   if (argv.size() % 2 == 0) {
-    context.out.Error("ERR wrong number of arguments for 'mset' command");
+    ReplyArityError(context);
     co_return;
   }
   for (size_t i = 1; i < argv.size(); i += 2) {

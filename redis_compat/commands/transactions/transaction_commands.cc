@@ -60,10 +60,10 @@ struct Subject {
 };
 
 // KEYS, DBSIZE, FLUSHALL and the like are about every key; MOVE and COPY name a second one that may
-// be in another database.
+// be in another database; SORT reads keys that it does not name.
 bool IsAboutSeveral(const CommandRow& row) {
   const bool unnamed = row.keys.first == 0 && (row.flags & (kWrite | kReadOnly)) != 0;
-  return unnamed || (row.flags & kOtherDatabase) != 0;
+  return unnamed || !row.unnamed_keys.empty() || (row.flags & kOtherDatabase) != 0;
 }
 
 // Goes where a queued SELECT will lead.
@@ -83,7 +83,7 @@ Subject SubjectOf(const CommandContext& context, const Transaction& transaction)
   for (const QueuedCommand& queued : transaction.queue) {
     FollowSelect(context, queued, &database);
     subject.several |= IsAboutSeveral(*queued.row());
-    subject.keyless |= !ForEachKey(*queued.row(), queued.argv().size(), [&](size_t index) {
+    subject.keyless |= !ForEachKey(*queued.row(), queued.argv(), [&](size_t index) {
       subject.Add({database, queued.argv()[index]});
     });
   }

@@ -1,0 +1,241 @@
+// Commands that add members to sets, and remove them.
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "redis_compat/commands/sets/handlers.h"
+#include "redis_compat/dispatch/argument_reader.h"
+#include "redis_compat/dispatch/collection_access.h"
+#include "redis_compat/dispatch/random_elements.h"
+#include "redis_compat/values/set_value.h"
+
+namespace onetrip {
+namespace {
+
+class SetMutation : public CollectionMutation {
+ public:
+  explicit SetMutation(CommandContext& context)
+      : CollectionMutation(context, ValueType::kSet),
+        integers_max_(context.hooks.config().integer_set_members()) {}
+
+ protected:
+  [[nodiscard]] SetEdit Edit(std::string_view current) const {
+    return SetEdit(current, integers_max_);
+  }
+  [[nodiscard]] uint64_t integers_max() const { return integers_max_; }
+
+ private:
+  const uint64_t integers_max_;
+};
+
+class AddMembers final : public SetMutation {
+ public:
+  // Without `version` it shares a write with others.
+  AddMembers(CommandContext& context, std::span<const std::string_view> members,
+             bool version = false)
+      : SetMutation(context), members_(members), is_named_(version) {}
+  // How many of them were new.
+  [[nodiscard]] int64_t added() const { return added_; }
+  // Names the write, if it was one.
+  [[nodiscard]] uint64_t version() const { return version_; }
+
+ private:
+  Change ApplyTo(std::string_view current) override {
+    SetEdit set = Edit(current);
+    added_ = 0;
+    for (const std::string_view member : members_) added_ += set.Add(member) ? 1 : 0;
+    if (added_ == 0) return Change::Keep();
+    Change change = Replace(set.Finish());
+    if (is_named_) change.version = &version_;
+    return change;
+  }
+
+  const std::span<const std::string_view> members_;
+  const bool is_named_;
+  int64_t added_ = 0;
+  uint64_t version_ = 0;
+};
+
+class RemoveMembers final : public SetMutation {
+ public:
+  // `only_of`: leaves a set alone that is not the one of that version.
+  RemoveMembers(CommandContext& context, std::span<const std::string_view> members,
+                std::optional<uint64_t> only_of = std::nullopt)
+      : SetMutation(context), members_(members), only_of_(only_of) {}
+  [[nodiscard]] int64_t removed() const { return removed_; }
+
+ private:
+  Change ApplyTo(std::string_view current) override {
+    removed_ = 0;
+    if (!found() || version() != only_of_.value_or(version())) return Change::Keep();
+    SetEdit set = Edit(current);
+    for (const std::string_view member : members_) removed_ += set.Remove(member) ? 1 : 0;
+    return removed_ == 0 ? Change::Keep() : Replace(set.Finish());
+  }
+
+  const std::span<const std::string_view> members_;
+  const std::optional<uint64_t> only_of_;
+  int64_t removed_ = 0;
+};
+
+// Removes members that are chosen at random.
+class PopMembers final : public SetMutation {
+ public:
+  PopMembers(CommandContext& context, uint64_t count)
+      : SetMutation(context), context_(context), count_(count) {}
+  // Those it has removed, as packed entries.
+  [[nodiscard]] std::string_view popped() const { return popped_; }
+  [[nodiscard]] uint64_t popped_count() const { return popped_count_; }
+
+ private:
+  Change ApplyTo(std::string_view current) override {
+    const uint64_t size = SetMembers(current).size();
+    popped_.clear();
+    popped_count_ = 0;
+    if (size == 0 || count_ == 0) return Change::Keep();
+    std::vector<std::string_view> taken;
+    std::vector<std::string_view> left;
+    Choose(current, std::min(count_, size), &taken, &left);
+    std::string rest;
+    if (LeavesFew(taken.size(), size)) {
+      // Redis makes a set of what is left, and tells all members in the order of such a one.
+      if (left.empty()) taken = MakeSet(std::move(taken), integers_max()).members;
+      rest = PackSet(MakeSet(std::move(left), integers_max()));
+    } else {
+      SetEdit set = Edit(current);
+      for (const std::string_view member : taken) set.Remove(member);
+      rest = set.Finish();
+    }
+    for (const std::string_view member : taken) AppendPackedEntry(member, &popped_);
+    popped_count_ = taken.size();
+    share_ = CountMemory(context_, popped_.size());
+    return Replace(std::move(rest));
+  }
+
+  static bool LeavesFew(uint64_t taken, uint64_t size) { return (size - taken) * 5 <= taken; }
+
+  // Tells the members to take; and the others, if they are few.
+  void Choose(std::string_view current, uint64_t count, std::vector<std::string_view>* taken,
+              std::vector<std::string_view>* left) const {
+    PackedElements members = SetMembers(current);
+    const bool leaves_few = LeavesFew(count, members.size());
+    const auto chosen = ChoosePositions(context_.hooks.rng(), count, members.size());
+    auto next = chosen.begin();
+    PackedElement member;
+    for (uint64_t at = 0; members.Next(&member); ++at) {
+      if (next != chosen.end() && *next == at) {
+        taken->push_back(member.key);
+        ++next;
+      } else if (leaves_few) {
+        left->push_back(member.key);
+      } else if (next == chosen.end()) {
+        return;
+      }
+    }
+  }
+
+  CommandContext& context_;
+  const uint64_t count_;
+  std::string popped_;
+  uint64_t popped_count_ = 0;
+  MemoryBudget::Share share_;  // counts `popped_`
+};
+
+// Looks where a member is to be moved from, and whether it may be moved to where. True: it is there
+// to be moved; else it has answered.
+Task<bool> CanMove(CommandContext& context) {
+  bool is_member = false;
+  {
+    ReadResult result;
+    const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+    std::string_view value;
+    if (!TakeCollection(context, status, result, ValueType::kSet, &value)) co_return false;
+    if (!result.found()) {
+      context.out.Integer(0);
+      co_return false;
+    }
+    is_member = PackedMap(value, /*has_values=*/false).Find(context.argv[3]);
+  }
+  if (context.argv[1] == context.argv[2]) {
+    context.out.Integer(is_member ? 1 : 0);
+    co_return false;
+  }
+  ReadResult result;
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 2), kNoValue, &result);
+  std::string_view value;
+  if (!TakeCollection(context, status, result, ValueType::kSet, &value)) co_return false;
+  if (!is_member) context.out.Integer(0);
+  co_return is_member;
+}
+
+}  // namespace
+
+Task<void> SAddCommand(CommandContext& context) {
+  AddMembers mutation(context, context.argv.subspan(2));
+  const bool done = co_await Mutate(context, mutation);
+  if (done) context.out.Integer(mutation.added());
+}
+
+Task<void> SRemCommand(CommandContext& context) {
+  RemoveMembers mutation(context, context.argv.subspan(2));
+  const bool done = co_await Mutate(context, mutation);
+  if (done) context.out.Integer(mutation.removed());
+}
+
+Task<void> SPopCommand(CommandContext& context) {
+  const bool one = context.argv.size() == 2;
+  int64_t count = 1;
+  ArgumentReader arguments(context.argv, 2);
+  arguments.Require(context.argv.size() <= 3, kSyntaxError);
+  if (arguments.HasMore()) {
+    count = arguments.TakeInteger(RangeWithError(0, std::numeric_limits<int64_t>::max(),
+                                                 "ERR value is out of range, must be positive"));
+  }
+  if (arguments.AnsweredError(context.out)) co_return;
+  PopMembers mutation(context, static_cast<uint64_t>(count));
+  const bool done = co_await Mutate(context, mutation);
+  if (!done) co_return;
+  PackedCursor popped(mutation.popped());
+  std::string_view member;
+  if (one) {
+    popped.Next(&member) ? context.out.Bulk(member) : context.out.Null();
+    co_return;
+  }
+  context.out.Set(mutation.popped_count());
+  ReplyPace pace;
+  while (popped.Next(&member)) {
+    context.out.Bulk(member);
+    if (pace.IsDue()) co_await pace.Rest(context);
+  }
+}
+
+// Adds the member before it removes it, so that it is always in one of the sets.
+Task<void> SMoveCommand(CommandContext& context) {
+  const bool can_move = co_await CanMove(context);
+  if (!can_move) co_return;
+  KeyClaims::Claim claim;
+  co_await ClaimSource(context, &claim);
+  const Key from = KeyAt(context, 1);
+  const Key to = KeyAt(context, 2);
+  const std::span<const std::string_view> member = context.argv.subspan(3);
+  AddMembers add(context, member, /*version=*/true);
+  Status status = co_await context.kv.ReadModifyWrite(to, add);
+  if (AnsweredWriteFailure(context, to, status)) co_return;
+  if (add.error() != nullptr) co_return context.out.Error(add.error());
+  RemoveMembers remove(context, member);
+  status = co_await context.kv.ReadModifyWrite(from, remove);
+  if (AnsweredWriteFailure(context, from, status, StorageStep::kLaterWrite)) co_return;
+  if (remove.removed() == 0 && add.added() > 0) {
+    // Another client was faster, and may have moved it elsewhere. Those that have seen it here
+    // meanwhile, and changed the set, keep it.
+    RemoveMembers undo(context, member, add.version());
+    status = co_await context.kv.ReadModifyWrite(to, undo);
+    if (AnsweredWriteFailure(context, to, status, StorageStep::kLaterWrite)) co_return;
+  }
+  remove.error() != nullptr ? context.out.Error(remove.error())
+                            : context.out.Integer(remove.removed());
+}
+
+}  // namespace onetrip
