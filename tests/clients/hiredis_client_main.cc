@@ -224,6 +224,44 @@ void CacheStep() {
   Check(IsNumber(Ask(redis, {"TTL", "page"}), -1));
 }
 
+void SessionStep() {
+  HiredisConnection redis = Connect();
+  Check(IsNumber(Ask(redis, {"HSET", "session", "user", "ann", "visits", "1"}), 2));
+  Check(IsNumber(Ask(redis, {"HINCRBY", "session", "visits", "2"}), 3));
+  const Reply all = Ask(redis, {"HGETALL", "session"});
+  Check(all->elements == 4 && Text(*all->element[1]) == "ann" && Text(*all->element[3]) == "3");
+  Check(IsNumber(Ask(redis, {"HDEL", "session", "user", "visits"}), 2));
+  Check(IsNumber(Ask(redis, {"EXISTS", "session"}), 0));
+}
+
+void LeaderboardStep() {
+  HiredisConnection redis = Connect();
+  Check(IsNumber(Ask(redis, {"ZADD", "board", "10", "ann", "20", "bob", "15", "eve"}), 3));
+  Check(IsText(Ask(redis, {"ZINCRBY", "board", "7.5", "ann"}), "17.5"));
+  Check(IsNumber(Ask(redis, {"ZREVRANK", "board", "ann"}), 1));
+  const Reply best = Ask(redis, {"ZREVRANGE", "board", "0", "0", "WITHSCORES"});
+  Check(best->elements == 2 && Text(*best->element[0]) == "bob" && Text(*best->element[1]) == "20");
+}
+
+void QueueStep() {
+  HiredisConnection redis = Connect();
+  for (int i = 0; i < 50; ++i) Ask(redis, {"RPUSH", "jobs", std::to_string(i)});
+  for (int i = 0; i < 50; ++i) {
+    const std::string job = std::to_string(i);
+    Check(IsText(Ask(redis, {"LMOVE", "jobs", "running", "LEFT", "RIGHT"}), job));
+    Check(IsNumber(Ask(redis, {"LREM", "running", "1", job}), 1));
+  }
+  Check(IsNil(Ask(redis, {"LPOP", "jobs"})) && IsNumber(Ask(redis, {"LLEN", "running"}), 0));
+}
+
+void TagsStep() {
+  HiredisConnection redis = Connect();
+  Ask(redis, {"SADD", "red", "a", "b", "c"});
+  Ask(redis, {"SADD", "round", "b", "c", "d"});
+  Check(Ask(redis, {"SINTER", "red", "round"})->elements == 2);
+  Check(IsNumber(Ask(redis, {"SUNIONSTORE", "both", "red", "round"}), 4));
+}
+
 // The reply, over as many connections as it takes.
 Reply AskPatiently(HiredisConnection& redis, const Arguments& args) {
   constexpr int kAttemptsMax = 200;
@@ -251,9 +289,13 @@ constexpr struct {
   const char* name;
   void (*run)();
 } kSteps[] = {
-    {"connect", ConnectStep},      {"pool", PoolStep},   {"pipeline", PipelineStep},
-    {"multi", MultiStep},          {"watch", WatchStep}, {"lock", LockStep},
-    {"rate_limit", RateLimitStep}, {"cache", CacheStep}, {"reconnect", ReconnectStep},
+    {"connect", ConnectStep},      {"pool", PoolStep},
+    {"pipeline", PipelineStep},    {"multi", MultiStep},
+    {"watch", WatchStep},          {"lock", LockStep},
+    {"rate_limit", RateLimitStep}, {"cache", CacheStep},
+    {"session", SessionStep},      {"leaderboard", LeaderboardStep},
+    {"queue", QueueStep},          {"tags", TagsStep},
+    {"reconnect", ReconnectStep},
 };
 
 int Main(const char* port) {

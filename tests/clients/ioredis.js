@@ -94,6 +94,45 @@ run({
     assert.equal(await redis.getex("page", "PERSIST"), "text");
     assert.equal(await redis.ttl("page"), -1);
   },
+  async session() {
+    assert.equal(await redis.hset("session", { user: "ann", visits: 1 }), 2);
+    assert.equal(await redis.expire("session", 100), 1);
+    assert.equal(await redis.hincrby("session", "visits", 2), 3);
+    assert.deepEqual(await redis.hgetall("session"), { user: "ann", visits: "3" });
+    assert.deepEqual(await redis.hmget("session", "user", "none"), ["ann", null]);
+    assert.equal(await redis.hdel("session", "user", "visits"), 2);
+    assert.equal(await redis.exists("session"), 0);
+  },
+  async leaderboard() {
+    assert.equal(await redis.zadd("board", 10, "ann", 20, "bob", 15, "eve"), 3);
+    assert.equal(await redis.zincrby("board", 7.5, "ann"), "17.5");
+    assert.equal(await redis.zrevrank("board", "ann"), 1);
+    assert.deepEqual(await redis.zrevrange("board", 0, 1, "WITHSCORES"), ["bob", "20", "ann", "17.5"]);
+    assert.deepEqual(await redis.zrangebyscore("board", "(15", "+inf"), ["ann", "bob"]);
+    assert.deepEqual(await redis.zpopmin("board"), ["eve", "15"]);
+  },
+  async queue() {
+    await redis.rpush("jobs", ...Array(200).keys());
+    const done = [];
+    const work = async () => {
+      const own = connect();
+      for (let job; (job = await own.lmove("jobs", "running", "LEFT", "RIGHT")) !== null; ) {
+        done.push(Number(job));
+        assert.equal(await own.lrem("running", 1, job), 1);
+      }
+      await own.quit();
+    };
+    await Promise.all([work(), work(), work(), work()]);
+    assert.deepEqual(done.sort((a, b) => a - b), [...Array(200).keys()]);
+    assert.equal(await redis.llen("running"), 0);
+  },
+  async tags() {
+    await redis.sadd("red", "a", "b", "c");
+    await redis.sadd("round", "b", "c", "d");
+    assert.deepEqual((await redis.sinter("red", "round")).sort(), ["b", "c"]);
+    assert.equal(await redis.sunionstore("both", "red", "round"), 4);
+    assert.deepEqual(await redis.smismember("red", "a", "d"), [1, 0]);
+  },
   async reconnect() {
     redis.on("error", () => {});
     await redis.set("before", 1);

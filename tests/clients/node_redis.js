@@ -102,6 +102,43 @@ run({
     assert.equal(await redis.persist("page"), 1);
     assert.equal(await redis.ttl("page"), -1);
   },
+  async session() {
+    assert.equal(await redis.hSet("session", { user: "ann", visits: 1 }), 2);
+    assert.equal(Number(await redis.expire("session", 100)), 1);
+    assert.equal(await redis.hIncrBy("session", "visits", 2), 3);
+    assert.deepEqual({ ...(await redis.hGetAll("session")) }, { user: "ann", visits: "3" });
+    assert.equal(await redis.hDel("session", ["user", "visits"]), 2);
+    assert.equal(await redis.exists("session"), 0);
+  },
+  async leaderboard() {
+    const scores = [["ann", 10], ["bob", 20], ["eve", 15]];
+    assert.equal(await redis.zAdd("board", scores.map(([value, score]) => ({ value, score }))), 3);
+    assert.equal(await redis.zIncrBy("board", 7.5, "ann"), 17.5);
+    assert.equal(await redis.zRevRank("board", "ann"), 1);
+    assert.deepEqual(await redis.zRange("board", 0, 1, { REV: true }), ["bob", "ann"]);
+    assert.equal((await redis.zPopMin("board")).value, "eve");
+  },
+  async queue() {
+    await redis.rPush("jobs", [...Array(200).keys()].map(String));
+    const done = [];
+    const work = async () => {
+      const own = await connect();
+      for (let job; (job = await own.lMove("jobs", "running", "LEFT", "RIGHT")) !== null; ) {
+        done.push(Number(job));
+        assert.equal(await own.lRem("running", 1, job), 1);
+      }
+      await own.quit();
+    };
+    await Promise.all([work(), work(), work(), work()]);
+    assert.deepEqual(done.sort((a, b) => a - b), [...Array(200).keys()]);
+    assert.equal(await redis.lLen("running"), 0);
+  },
+  async tags() {
+    await redis.sAdd("red", ["a", "b", "c"]);
+    await redis.sAdd("round", ["b", "c", "d"]);
+    assert.deepEqual([...(await redis.sInter(["red", "round"]))].sort(), ["b", "c"]);
+    assert.equal(await redis.sUnionStore("both", ["red", "round"]), 4);
+  },
   async reconnect() {
     await redis.set("before", 1);
     await restart();

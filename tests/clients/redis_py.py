@@ -118,6 +118,55 @@ def cache():
     assert r.getex("page", persist=True) == "text" and r.ttl("page") == -1
 
 
+def session():
+    r = client()
+    assert r.hset("session", mapping={"user": "ann", "visits": 1}) == 2 and r.expire("session", 100)
+    assert r.hincrby("session", "visits", 2) == 3 and r.hget("session", "user") == "ann"
+    assert r.hgetall("session") == {"user": "ann", "visits": "3"}
+    assert r.hmget("session", "user", "none") == ["ann", None] and 0 < r.ttl("session") <= 100
+    assert r.hdel("session", "user", "visits") == 2 and not r.exists("session")
+
+
+def leaderboard():
+    r = client()
+    assert r.zadd("board", {"ann": 10, "bob": 20, "eve": 15}) == 3
+    assert r.zincrby("board", 7.5, "ann") == 17.5 and r.zrevrank("board", "ann") == 1
+    assert r.zrevrange("board", 0, 1, withscores=True) == [("bob", 20.0), ("ann", 17.5)]
+    assert r.zrangebyscore("board", "(15", "+inf") == ["ann", "bob"] and r.zcount("board", 0, 15) == 1
+    assert r.zpopmin("board") == [("eve", 15.0)] and r.zscore("board", "eve") is None
+
+
+def queue():
+    """Jobs that workers take over, and give back when done, without a script."""
+    r = client()
+    r.rpush("jobs", *range(200))
+    done = []
+
+    def work():
+        own = client()
+        while (job := own.lmove("jobs", "running", "LEFT", "RIGHT")) is not None:
+            done.append(int(job))
+            assert own.lrem("running", 1, job) == 1
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(done) == list(range(200)) and r.llen("running") == 0
+    r.lpush("log", "c", "b", "a")
+    assert r.lrange("log", 0, -1) == ["a", "b", "c"] and r.ltrim("log", 0, 1) and r.llen("log") == 2
+
+
+def tags():
+    r = client()
+    assert r.sadd("red", "a", "b", "c") == 3 and r.sadd("round", "b", "c", "d") == 3
+    assert r.sinter("red", "round") == {"b", "c"} and r.sdiff("red", "round") == {"a"}
+    assert r.sunionstore("both", "red", "round") == 4 and r.scard("both") == 4
+    assert r.smismember("red", "a", "d") == [1, 0] and r.spop("both") in {"a", "b", "c", "d"}
+    assert set(r.sscan_iter("red")) == {"a", "b", "c"}
+
+
 def reconnect():
     r = client(retry=Retry(ConstantBackoff(0.05), 200),
                retry_on_error=[redis.ConnectionError, redis.TimeoutError])
@@ -127,6 +176,7 @@ def reconnect():
     assert r.set("after", 2) and r.get("after") == "2"
 
 
-for step in (connect, pool, pipeline, multi, watch, lock, rate_limit, cache, reconnect):
+for step in (connect, pool, pipeline, multi, watch, lock, rate_limit, cache, session, leaderboard,
+             queue, tags, reconnect):
     step()
     print("ok", step.__name__, flush=True)

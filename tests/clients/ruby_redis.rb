@@ -94,6 +94,42 @@ STEPS = {
     check redis.mget("c1", "c2", "c3") == ["1", "2", nil]
     check redis.persist("page") && redis.ttl("page") == -1
   },
+  session: lambda {
+    redis = client
+    check redis.mapped_hmset("session", "user" => "ann", "visits" => 1) == "OK"
+    check redis.hincrby("session", "visits", 2) == 3 && redis.hget("session", "user") == "ann"
+    check redis.hgetall("session") == { "user" => "ann", "visits" => "3" }
+    check redis.hdel("session", %w[user visits]) == 2 && redis.hlen("session").zero?
+  },
+  leaderboard: lambda {
+    redis = client
+    check redis.zadd("board", [[10, "ann"], [20, "bob"], [15, "eve"]]) == 3
+    check redis.zincrby("board", 7.5, "ann") == 17.5 && redis.zrevrank("board", "ann") == 1
+    check redis.zrevrange("board", 0, 1, with_scores: true) == [["bob", 20.0], ["ann", 17.5]]
+    check redis.zrangebyscore("board", "(15", "+inf") == %w[ann bob]
+  },
+  queue: lambda {
+    client.rpush("jobs", (0...200).to_a)
+    done = Queue.new
+    4.times.map do
+      Thread.new do
+        own = client
+        while (job = own.rpoplpush("jobs", "running"))
+          done << job.to_i
+          check own.lrem("running", 1, job) == 1
+        end
+      end
+    end.each(&:join)
+    check Array.new(done.size) { done.pop }.sort == (0...200).to_a
+    check client.llen("running").zero?
+  },
+  tags: lambda {
+    redis = client
+    redis.sadd("red", %w[a b c])
+    redis.sadd("round", %w[b c d])
+    check redis.sinter("red", "round").sort == %w[b c] && redis.smembers("red").sort == %w[a b c]
+    check redis.sunionstore("both", "red", "round") == 4 && redis.sismember("red", "a")
+  },
   reconnect: lambda {
     redis = client(reconnect_attempts: 100, reconnect_delay: 0.05, reconnect_delay_max: 0.05)
     redis.set("before", 1)

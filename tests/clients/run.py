@@ -23,7 +23,8 @@ sys.path.insert(0, os.path.join(ROOT, "tests/compat"))
 
 import servers  # pylint: disable=wrong-import-position
 
-STEPS = ["connect", "pool", "pipeline", "multi", "watch", "lock", "rate_limit", "cache",
+STEPS = ["connect", "pool", "pipeline", "multi", "watch", "lock", "rate_limit", "cache", "session",
+         "leaderboard", "queue", "tags",
          "reconnect"]
 # Debian's Python, which has python3-redis, whatever runs this. {bin}: where built programs are.
 CLIENTS = {

@@ -7,6 +7,7 @@
 
 #include "client_core/base/check.h"
 #include "client_core/base/rng.h"
+#include "tests/support/collection_workload.h"
 
 namespace onetrip {
 namespace {
@@ -47,6 +48,7 @@ Generation::Generation(uint64_t number, const GenerationOptions& options) : numb
   ApplyMix(*mix, &workload);
   std::erase_if(workload.kinds, IsAboutDeadlines);
   program_ = MakeProgram(rng.Next(), workload);
+  if (rng.Below(3) == 0) UseCollections(rng.Next(), &program_);
   if (!options.plain) AddWholeKeyspaces(rng);
   const std::string prefix = "g" + std::to_string(number) + ":";
   std::set<std::string> keys;

@@ -91,6 +91,7 @@ Plan MakeBroken(uint64_t seed);
 Plan MakeExtents(uint64_t seed);
 Plan MakeGrowth(uint64_t seed);
 Plan MakeStorm(uint64_t seed);
+Plan MakeCollections(uint64_t seed);
 
 }  // namespace onetrip
 

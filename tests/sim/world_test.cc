@@ -79,12 +79,12 @@ INSTANTIATE_TEST_SUITE_P(
                     ScenarioSeeds{"joins", 1001, kSlowdown > 1 ? 200 : 100},
                     // An INCR that waited for a node beside a FLUSHALL and a deadline.
                     ScenarioSeeds{"storm", 801153, 1}, ScenarioSeeds{"storm", 1001, 150},
-                    ScenarioSeeds{"extents", 1, 200}, ScenarioSeeds{"growth", 1, 300},
-                    ScenarioSeeds{"cuts", 1, 200}, ScenarioSeeds{"control", 1, 300},
-                    ScenarioSeeds{"swap", 1, 300}, ScenarioSeeds{"repairs", 1, 250},
-                    ScenarioSeeds{"minority", 1, 200}, ScenarioSeeds{"appends", 1, 500},
-                    ScenarioSeeds{"brim", 1, 120}, ScenarioSeeds{"scarce", 1, 120},
-                    ScenarioSeeds{"spread", 1, 100}),
+                    ScenarioSeeds{"extents", 1, 200}, ScenarioSeeds{"collections", 1, 500},
+                    ScenarioSeeds{"growth", 1, 300}, ScenarioSeeds{"cuts", 1, 200},
+                    ScenarioSeeds{"control", 1, 300}, ScenarioSeeds{"swap", 1, 300},
+                    ScenarioSeeds{"repairs", 1, 250}, ScenarioSeeds{"minority", 1, 200},
+                    ScenarioSeeds{"appends", 1, 500}, ScenarioSeeds{"brim", 1, 120},
+                    ScenarioSeeds{"scarce", 1, 120}, ScenarioSeeds{"spread", 1, 100}),
     [](const auto& info) {
       return std::string(info.param.scenario) + "_from_" + std::to_string(info.param.first_seed);
     });

@@ -1,6 +1,7 @@
 // From argv and reply to the numbers that the model's steps compare; commands on several keys.
 #include <algorithm>
 
+#include "tests/support/collection_model.h"
 #include "tests/support/command_model.h"
 
 namespace onetrip {
@@ -39,6 +40,8 @@ constexpr auto kRows = std::to_array<Row>({
     {"getex", Verb::kGetEx, 2, kAnyNumber},
     {"getrange", Verb::kGetRange, 4, 4},
     {"getset", Verb::kSet, 3, 3},
+    // The part of it that is about one key.
+    {"mget", Verb::kGet, 2, 2},
     {"incr", Verb::kAdd, 2, 2},
     {"incrby", Verb::kAdd, 3, 3},
     {"persist", Verb::kPersist, 2, 2},
@@ -93,6 +96,8 @@ bool IsInert(const CompiledOp& op) {
     case Verb::kSetRange:
     case Verb::kAdd:
       return op.reply.kind == Kind::kError;
+    case Verb::kCollection:
+      return op.reply.kind == Kind::kError;
     case Verb::kFlushAll:
     case Verb::kSwap:
       return false;
@@ -114,21 +119,27 @@ bool CommandModel::Compile(const HistoryOp& op, CompiledOp* compiled, std::strin
   const std::string name = CommandName(op.argv);
   const auto row = std::find_if(kRows.begin(), kRows.end(),
                                 [&name](const Row& candidate) { return candidate.name == name; });
+  const bool is_collection = row == kRows.end() && IsCollectionCommand(name);
   const bool several = row != kRows.end() && op.argv.size() > row->words_max &&
                        (row->verb == Verb::kDel || row->verb == Verb::kExists);
-  if (row == kRows.end() || several) {
+  if ((row == kRows.end() && !is_collection) || several) {
     *error = "the model does not know " + Quote(op.argv[0]) + (several ? " of several keys" : "");
     return false;
   }
-  compiled->verb = row->verb;
+  compiled->verb = is_collection ? Verb::kCollection : row->verb;
   compiled->elsewhere = op.database != 0;
-  if (op.argv.size() < row->words_min || op.argv.size() > row->words_max) {
+  compiled->overlooks_types = name == "mget";
+  if (is_collection) {
+    compiled->value = static_cast<uint32_t>(collection_commands_.size());
+    collection_commands_.push_back(op.argv);
+  } else if (op.argv.size() < row->words_min || op.argv.size() > row->words_max) {
     Refuse("ERR wrong number of arguments for '" + name + "' command", compiled);
   } else {
     CompileArguments(op.argv, compiled);
   }
-  compiled->reply = CompileReply(op);
-  compiled->inert = IsInert(*compiled);
+  const bool is_answered = op.ending == Ending::kAnswered && !op.reply.empty();
+  compiled->reply = is_answered ? ReadReply(op.reply) : ModelReply();
+  compiled->inert = IsInert(*compiled) || CollectionCommandReads(name);
   compiled->blind = IsBlind(*compiled);
   compiled->start_ns = UnixNs(op.start_ns);
   const bool answered = op.ending == Ending::kAnswered;
@@ -138,9 +149,7 @@ bool CommandModel::Compile(const HistoryOp& op, CompiledOp* compiled, std::strin
   return true;
 }
 
-ModelReply CommandModel::CompileReply(const HistoryOp& op) {
-  const std::string_view reply = op.reply;
-  if (op.ending != Ending::kAnswered || reply.empty()) return {};
+ModelReply CommandModel::ReadReply(std::string_view reply) {
   // Encoding what was understood must give the same bytes: so the comparison is exact.
   ModelReply understood;
   const size_t line_end = reply.find("\r\n");
@@ -153,6 +162,8 @@ ModelReply CommandModel::CompileReply(const HistoryOp& op) {
     understood = {Kind::kSimple, Intern(text)};
   } else if (reply[0] == '-') {
     understood = {Kind::kError, Intern(text)};
+  } else if (reply[0] == '*') {
+    understood = {Kind::kArray, Intern(reply)};
   } else if (reply[0] == ':' && number.has_value()) {
     understood = {Kind::kInteger, *number};
   } else if (reply[0] == '$' && reply.size() >= line_end + 4) {
@@ -224,6 +235,7 @@ void CommandModel::CompileArguments(const Command& argv, CompiledOp* compiled) {
     case Verb::kPersist:
     case Verb::kFlushAll:
     case Verb::kSwap:
+    case Verb::kCollection:
       return;
   }
 }
@@ -383,7 +395,7 @@ void SplitByKey(const HistoryOp& op, std::vector<HistoryOp>* steps) {
     std::vector<std::string> elements;
     const bool split = SplitArray(op.reply, &elements) && elements.size() + 1 == op.argv.size();
     for (size_t i = 1; i < op.argv.size(); ++i) {
-      HistoryOp step = StepOf(op, {"GET", op.argv[i]}, split ? elements[i - 1] : op.reply);
+      HistoryOp step = StepOf(op, {"MGET", op.argv[i]}, split ? elements[i - 1] : op.reply);
       // An error may stand for one of the keys.
       if (split) step.ending = ClassifyReply(step.argv, step.reply);
       Append(std::move(step), steps);

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "client_core/base/check.h"
+#include "tests/support/collection_model.h"
 
 namespace onetrip {
 namespace {
@@ -81,6 +82,8 @@ CommandModel::CommandModel(const ModelOptions& options) : options_(options) {
   type_none_ = {Kind::kSimple, Intern("none")};
   type_string_ = {Kind::kSimple, Intern("string")};
   not_integer_ = {Kind::kError, Intern("ERR value is not an integer or out of range")};
+  wrong_type_ = {Kind::kError,
+                 Intern("WRONGTYPE Operation against a key holding the wrong kind of value")};
   overflow_ = {Kind::kError, Intern("ERR increment or decrement would overflow")};
 }
 
@@ -142,6 +145,8 @@ std::string CommandModel::Encode(const ModelReply& reply) const {
       return "+" + values_[static_cast<size_t>(reply.number)].bytes + "\r\n";
     case Kind::kError:
       return RespError(values_[static_cast<size_t>(reply.number)].bytes);
+    case Kind::kArray:
+      return values_[static_cast<size_t>(reply.number)].bytes;
     case Kind::kAny:
     case Kind::kMalformed:
       break;
@@ -201,7 +206,10 @@ void CommandModel::Step(const CompiledOp& op, const KeyState& state, Outcomes* o
     now.away = {};
     return Offer(op, ok_, Missing(now), outcomes);
   }
-  if (!state.present()) return StepMissing(op, now, outcomes);
+  if (!state.present()) {
+    return op.verb == Verb::kCollection ? StepCollection(op, now, outcomes)
+                                        : StepMissing(op, now, outcomes);
+  }
   if (!state.has_deadline() || op.blind) return StepPresent(op, now, outcomes);
   const int64_t clock_min_ms = ClockMinMs(now.time_ns);
   if (clock_min_ms < state.deadline_latest_ms) {
@@ -213,7 +221,50 @@ void CommandModel::Step(const CompiledOp& op, const KeyState& state, Outcomes* o
   if (state.deadline_earliest_ms <= std::min(ClockMaxMs(op.latest_ns), kForever / kNsPerMs)) {
     const int64_t gone_ns =
         state.deadline_earliest_ms * kNsPerMs - static_cast<int64_t>(options_.clock_error_ns);
-    StepMissing(op, Missing(now, std::max(now.time_ns, gone_ns)), outcomes);
+    const KeyState missing = Missing(now, std::max(now.time_ns, gone_ns));
+    op.verb == Verb::kCollection ? StepCollection(op, missing, outcomes)
+                                 : StepMissing(op, missing, outcomes);
+  }
+}
+
+void CommandModel::StepCollection(const CompiledOp& op, const KeyState& state, Outcomes* outcomes) {
+  const auto [at, is_new] = collection_steps_.try_emplace({op.value, state.value});
+  CollectionStep& step = at->second;
+  if (is_new) {
+    std::optional<std::string_view> value;
+    if (state.present()) value = ValueOf(state.value);
+    const CollectionOutcome outcome =
+        onetrip::StepCollection(collection_commands_[op.value], value);
+    step.reply = ReadReply(outcome.reply);
+    if (outcome.next) step.next = Intern(*outcome.next);
+  }
+  if (step.next == KeyState::kAbsent) return Offer(op, step.reply, Missing(state), outcomes);
+  KeyState next = state;
+  next.value = step.next;
+  Offer(op, step.reply, next, outcomes);
+}
+
+bool CommandModel::StepOverCollection(const CompiledOp& op, const KeyState& state,
+                                      Outcomes* outcomes) {
+  switch (op.verb) {
+    case Verb::kGet:
+    case Verb::kGetDel:
+    case Verb::kGetEx:
+    case Verb::kGetRange:
+    case Verb::kStrLen:
+    case Verb::kAppend:
+    case Verb::kSetRange:
+    case Verb::kAdd:
+      Offer(op, op.overlooks_types ? kNil : wrong_type_, state, outcomes);
+      return true;
+    case Verb::kSet:
+      if (op.answer_previous) Offer(op, wrong_type_, state, outcomes);
+      return op.answer_previous;
+    case Verb::kType:
+      Offer(op, {Kind::kSimple, Intern(CollectionTypeName(ValueOf(state.value)))}, state, outcomes);
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -253,12 +304,15 @@ void CommandModel::StepMissing(const CompiledOp& op, const KeyState& state, Outc
     case Verb::kRefused:
     case Verb::kFlushAll:
     case Verb::kSwap:
+    case Verb::kCollection:
       CHECK(false);
   }
 }
 
 void CommandModel::StepPresent(const CompiledOp& op, const KeyState& state, Outcomes* outcomes) {
   const std::string_view value = ValueOf(state.value);
+  if (op.verb == Verb::kCollection) return StepCollection(op, state, outcomes);
+  if (IsCollection(value) && StepOverCollection(op, state, outcomes)) return;
   const auto size = static_cast<int64_t>(value.size());
   KeyState next = state;
   switch (op.verb) {
@@ -306,6 +360,7 @@ void CommandModel::StepPresent(const CompiledOp& op, const KeyState& state, Outc
     case Verb::kRefused:
     case Verb::kFlushAll:
     case Verb::kSwap:
+    case Verb::kCollection:
       CHECK(false);
   }
 }

@@ -28,6 +28,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/support/history.h"
@@ -78,6 +79,7 @@ struct ModelReply {
     kBulk,    // `number` is an interned value
     kSimple,  // the same
     kError,   // the same, without the dash
+    kArray,   // the same, all of it
   };
   Kind kind = Kind::kAny;
   int64_t number = 0;
@@ -105,6 +107,7 @@ struct CompiledOp {
     kPersist,
     kFlushAll,
     kSwap,
+    kCollection,  // `value`: which command
   };
   enum class Expiry : uint8_t { kNone, kAt, kFromNow, kKeep, kRemove };
 
@@ -116,6 +119,7 @@ struct CompiledOp {
   bool only_if_less = false;           // LT
   bool answer_previous = false;        // SET GET, GETSET
   bool answer_integer = false;         // SETNX
+  bool overlooks_types = false;        // MGET
   bool inert = false;                  // by its reply, it has changed nothing
   bool blind = false;                  // it leaves the same whatever it found
   bool elsewhere = false;              // it is on the other database
@@ -186,7 +190,7 @@ class CommandModel {
     int64_t latest;
   };
 
-  ModelReply CompileReply(const HistoryOp& op);
+  ModelReply ReadReply(std::string_view reply);
   void CompileArguments(const Command& argv, CompiledOp* compiled);
   void CompileDeadline(const Command& argv, std::string_view unit_word,
                        const std::string& amount_text, CompiledOp* compiled);
@@ -204,6 +208,9 @@ class CommandModel {
   void StepAdd(const CompiledOp& op, const KeyState& state, Outcomes* outcomes);
   void StepTimeLeft(const CompiledOp& op, const KeyState& state, Outcomes* outcomes) const;
   void StepExpire(const CompiledOp& op, const KeyState& state, Outcomes* outcomes) const;
+  void StepCollection(const CompiledOp& op, const KeyState& state, Outcomes* outcomes);
+  // A command on strings meets a collection. False: it does not care.
+  bool StepOverCollection(const CompiledOp& op, const KeyState& state, Outcomes* outcomes);
   [[nodiscard]] KeyState WithDeadlineOf(const CompiledOp& op, KeyState state) const;
   [[nodiscard]] Interval NewDeadline(const CompiledOp& op) const;
   // The times that a clock that may be wrong shows at a time, at the least and at the most.
@@ -221,6 +228,15 @@ class CommandModel {
   ModelReply type_string_;
   ModelReply not_integer_;
   ModelReply overflow_;
+  ModelReply wrong_type_;
+
+  // Steps of collections that were computed before, by command and value.
+  struct CollectionStep {
+    ModelReply reply;
+    uint32_t next = KeyState::kAbsent;
+  };
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, CollectionStep> collection_steps_;
+  std::deque<Command> collection_commands_;  // CompiledOp::value: the index
 };
 
 // Splits a command on several keys (MGET, MSET, DEL, UNLINK, EXISTS) into the steps per key that it

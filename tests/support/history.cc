@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "client_core/base/check.h"
+#include "tests/support/collection_model.h"
 
 namespace onetrip {
 namespace {
@@ -126,7 +127,9 @@ std::string CommandName(const Command& argv) {
 bool IsReadOnly(const Command& argv) {
   static constexpr auto kNames = std::to_array<std::string_view>(
       {"get", "mget", "exists", "strlen", "getrange", "ttl", "pttl", "type"});
-  return std::find(kNames.begin(), kNames.end(), CommandName(argv)) != kNames.end();
+  const std::string name = CommandName(argv);
+  return CollectionCommandReads(name) ||
+         std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 size_t History::Start(uint32_t client, Command argv, uint64_t now_ns, uint32_t database) {

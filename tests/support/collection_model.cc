@@ -1,0 +1,282 @@
+#include "tests/support/collection_model.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <vector>
+
+#include "client_core/base/check.h"
+
+namespace onetrip {
+namespace {
+
+// No value of a workload begins so.
+constexpr std::string_view kMark = "\x01<collection>";
+constexpr std::string_view kWrongType =
+    "WRONGTYPE Operation against a key holding the wrong kind of value";
+
+enum class Verb : uint8_t {
+  kPush,
+  kPop,
+  kRange,
+  kFieldSet,
+  kFieldGet,
+  kFieldAdd,
+  kFieldDel,
+  kAll,
+  kMemberAdd,
+  kMemberDel,
+  kIsMember,
+  kScoreSet,
+  kScoreAdd,
+  kScoreDel,
+  kScores,
+  kPopLowest,
+  kSize,
+};
+struct Row {
+  std::string_view name;
+  Verb verb;
+  char type;
+  bool reads = false;
+  bool at_head = false;
+};
+constexpr auto kRows = std::to_array<Row>({
+    {"lpush", Verb::kPush, 'l', false, true},
+    {"rpush", Verb::kPush, 'l'},
+    {"lpop", Verb::kPop, 'l', false, true},
+    {"rpop", Verb::kPop, 'l'},
+    {"lrange", Verb::kRange, 'l', true},
+    {"llen", Verb::kSize, 'l', true},
+    {"hset", Verb::kFieldSet, 'h'},
+    {"hget", Verb::kFieldGet, 'h', true},
+    {"hincrby", Verb::kFieldAdd, 'h'},
+    {"hdel", Verb::kFieldDel, 'h'},
+    {"hgetall", Verb::kAll, 'h', true},
+    {"hlen", Verb::kSize, 'h', true},
+    {"sadd", Verb::kMemberAdd, 's'},
+    {"srem", Verb::kMemberDel, 's'},
+    {"sismember", Verb::kIsMember, 's', true},
+    {"scard", Verb::kSize, 's', true},
+    {"zadd", Verb::kScoreSet, 'z'},
+    {"zincrby", Verb::kScoreAdd, 'z'},
+    {"zrem", Verb::kScoreDel, 'z'},
+    {"zrange", Verb::kScores, 'z', true},
+    {"zpopmin", Verb::kPopLowest, 'z'},
+    {"zcard", Verb::kSize, 'z', true},
+});
+
+const Row* FindRow(std::string_view name) {
+  const auto row = std::find_if(kRows.begin(), kRows.end(),
+                                [name](const Row& candidate) { return candidate.name == name; });
+  return row == kRows.end() ? nullptr : &*row;
+}
+
+int64_t Number(std::string_view text) {
+  int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// An element of a list or set is a key alone. Scores of the workload are whole numbers.
+struct Element {
+  std::string key;
+  std::string value;
+};
+using Elements = std::vector<Element>;
+
+void AppendText(std::string_view text, std::string* to) {
+  to->append(std::to_string(text.size())).append(":").append(text);
+}
+
+std::string ToText(char type, const Elements& elements) {
+  std::string text(kMark);
+  text.push_back(type);
+  for (const Element& element : elements) {
+    AppendText(element.key, &text);
+    AppendText(element.value, &text);
+  }
+  return text;
+}
+
+std::string TakeText(std::string_view* from) {
+  const size_t colon = from->find(':');
+  CHECK(colon != std::string_view::npos);
+  const auto bytes = static_cast<size_t>(Number(from->substr(0, colon)));
+  std::string text(from->substr(colon + 1, bytes));
+  from->remove_prefix(colon + 1 + bytes);
+  return text;
+}
+
+Elements FromText(std::string_view text) {
+  Elements elements;
+  text.remove_prefix(kMark.size() + 1);
+  while (!text.empty()) {
+    std::string key = TakeText(&text);
+    elements.push_back({std::move(key), TakeText(&text)});
+  }
+  return elements;
+}
+
+Elements::iterator FindKey(Elements& elements, std::string_view key) {
+  return std::find_if(elements.begin(), elements.end(),
+                      [key](const Element& element) { return element.key == key; });
+}
+
+// True if the key is new.
+bool Put(Elements& elements, const std::string& key, const std::string& value) {
+  const auto found = FindKey(elements, key);
+  const bool is_new = found == elements.end();
+  if (is_new) {
+    elements.push_back({key, value});
+  } else {
+    found->value = value;
+  }
+  return is_new;
+}
+
+int64_t Remove(Elements& elements, std::string_view key) {
+  const auto found = FindKey(elements, key);
+  if (found == elements.end()) return 0;
+  elements.erase(found);
+  return 1;
+}
+
+// Both sums as the commands answer them.
+std::string Add(Elements& elements, const std::string& key, std::string_view amount) {
+  const auto found = FindKey(elements, key);
+  const int64_t old = found == elements.end() ? 0 : Number(found->value);
+  std::string sum = std::to_string(old + Number(amount));
+  Put(elements, key, sum);
+  return sum;
+}
+
+void SortByScore(Elements& elements) {
+  std::sort(elements.begin(), elements.end(), [](const Element& a, const Element& b) {
+    const int64_t left = Number(a.value);
+    const int64_t right = Number(b.value);
+    return left != right ? left < right : a.key < b.key;
+  });
+}
+
+std::string Pairs(const Elements& elements) {
+  std::vector<std::string> texts;
+  for (const Element& element : elements) {
+    texts.push_back(RespBulk(element.key));
+    texts.push_back(RespBulk(element.value));
+  }
+  return RespArray(texts);
+}
+
+std::string Pop(Elements& elements, bool at_head) {
+  if (elements.empty()) return std::string(kRespNil);
+  const auto last = at_head ? elements.begin() : elements.end() - 1;
+  std::string reply = RespBulk(last->key);
+  elements.erase(last);
+  return reply;
+}
+
+std::string Keys(const Elements& elements) {
+  std::vector<std::string> texts;
+  for (const Element& element : elements) texts.push_back(RespBulk(element.key));
+  return RespArray(texts);
+}
+
+std::string Size(const Elements& elements) {
+  return RespInteger(static_cast<int64_t>(elements.size()));
+}
+
+// Applies the command to the elements; its reply.
+std::string Apply(const Row& row, const Command& argv, Elements& elements) {
+  int64_t count = 0;
+  switch (row.verb) {
+    case Verb::kPush:
+      for (size_t i = 2; i < argv.size(); ++i) {
+        elements.insert(row.at_head ? elements.begin() : elements.end(), {argv[i], ""});
+      }
+      return Size(elements);
+    case Verb::kPop:
+      return Pop(elements, row.at_head);
+    case Verb::kRange:
+      return Keys(elements);
+    case Verb::kFieldSet:
+      for (size_t i = 2; i < argv.size(); i += 2) count += Put(elements, argv[i], argv[i + 1]);
+      return RespInteger(count);
+    case Verb::kFieldGet: {
+      const auto found = FindKey(elements, argv[2]);
+      return found == elements.end() ? std::string(kRespNil) : RespBulk(found->value);
+    }
+    case Verb::kFieldAdd:
+      return RespInteger(Number(Add(elements, argv[2], argv[3])));
+    case Verb::kAll:
+      return Pairs(elements);
+    case Verb::kMemberAdd:
+      for (size_t i = 2; i < argv.size(); ++i) count += Put(elements, argv[i], "");
+      return RespInteger(count);
+    case Verb::kFieldDel:
+    case Verb::kMemberDel:
+    case Verb::kScoreDel:
+      for (size_t i = 2; i < argv.size(); ++i) count += Remove(elements, argv[i]);
+      return RespInteger(count);
+    case Verb::kIsMember:
+      return RespInteger(FindKey(elements, argv[2]) == elements.end() ? 0 : 1);
+    case Verb::kScoreSet:
+      for (size_t i = 2; i < argv.size(); i += 2) count += Put(elements, argv[i + 1], argv[i]);
+      SortByScore(elements);
+      return RespInteger(count);
+    case Verb::kScoreAdd: {
+      const std::string sum = Add(elements, argv[3], argv[2]);
+      SortByScore(elements);
+      return RespBulk(sum);
+    }
+    case Verb::kScores:
+      return Pairs(elements);
+    case Verb::kPopLowest: {
+      const Elements lowest(elements.begin(), elements.begin() + (elements.empty() ? 0 : 1));
+      elements.erase(elements.begin(), elements.begin() + static_cast<long>(lowest.size()));
+      return Pairs(lowest);
+    }
+    case Verb::kSize:
+      return Size(elements);
+  }
+  CHECK(false);
+}
+
+}  // namespace
+
+bool IsCollectionCommand(std::string_view name) { return FindRow(name) != nullptr; }
+
+bool CollectionCommandReads(std::string_view name) {
+  const Row* const row = FindRow(name);
+  return row != nullptr && row->reads;
+}
+
+bool IsCollection(std::string_view value) { return value.starts_with(kMark); }
+
+std::string_view CollectionTypeName(std::string_view value) {
+  switch (value[kMark.size()]) {
+    case 'l':
+      return "list";
+    case 'h':
+      return "hash";
+    case 's':
+      return "set";
+    default:
+      return "zset";
+  }
+}
+
+CollectionOutcome StepCollection(const Command& argv, std::optional<std::string_view> value) {
+  const Row& row = *FindRow(CommandName(argv));
+  if (value && (!IsCollection(*value) || (*value)[kMark.size()] != row.type)) {
+    return {RespError(kWrongType), std::string(*value)};
+  }
+  Elements elements;
+  if (value) elements = FromText(*value);
+  CollectionOutcome outcome;
+  outcome.reply = Apply(row, argv, elements);
+  if (!elements.empty()) outcome.next = ToText(row.type, elements);
+  return outcome;
+}
+
+}  // namespace onetrip
