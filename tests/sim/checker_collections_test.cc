@@ -38,12 +38,17 @@ HistoryOp Op(uint64_t start, uint64_t end, const std::string& words, const std::
   return op;
 }
 
+void Answer(HistoryOp* op, const std::string& reply) {
+  op->reply = reply;
+  op->ending = ClassifyReply(op->argv, reply);
+}
+
 // The two differ in one reply: the last one.
 void ExpectLastDecides(std::vector<HistoryOp> ops, const std::string& bad,
                        const std::string& good) {
-  ops.back().reply = bad;
+  Answer(&ops.back(), bad);
   EXPECT_EQ(CheckKey(ops, {}).verdict, CheckVerdict::kNot) << DescribeHistory(ops);
-  ops.back().reply = good;
+  Answer(&ops.back(), good);
   const CheckResult result = CheckKey(ops, {});
   EXPECT_EQ(result.verdict, CheckVerdict::kLinearizable) << result.message;
 }

@@ -137,6 +137,37 @@ TEST_F(MutationQueueTest, NoneFollowsOneThatAsksForItsVersionOrWritesMuch) {
   EXPECT_EQ(batch.applied(), 1U);
 }
 
+// Writes a megabyte that it keeps itself, and remembers where what it saw lay.
+class Replaces final : public Mutation {
+ public:
+  Change Apply(const RecordView* current) override {
+    seen = current->value.data();
+    return Change::Write({.head = value});
+  }
+
+  const char* seen = nullptr;
+  const std::string value = std::string(size_t{1} << 20, 'v');
+};
+
+TEST_F(MutationQueueTest, LongValuesOfOnePieceShareAWriteWithoutACopyUpToABound) {
+  constexpr size_t kAll = 8;
+  std::vector<std::unique_ptr<Replaces>> replacing;
+  for (size_t i = 0; i < kAll; ++i) {
+    replacing.push_back(std::make_unique<Replaces>());
+    places_.push_back(std::make_unique<Place>(queue_, Key{0, "k"}, *replacing.back()));
+  }
+  MutationQueue::Batch batch = queue_.Lead(place(0));
+  Apply(batch, "old");
+  EXPECT_GE(batch.applied(), 4U);
+  EXPECT_LT(batch.applied(), kAll);
+  for (size_t i = 1; i < batch.applied(); ++i) {
+    EXPECT_EQ(replacing[i]->seen, replacing[i - 1]->value.data()) << i;
+  }
+  // Anew, as after a lost race.
+  Apply(batch, "other");
+  EXPECT_GE(batch.applied(), 4U);
+}
+
 TEST_F(MutationQueueTest, OnlyTheFirstSeesAPartOfALargeValue) {
   for (const char letter : {'a', 'b'}) Queue(letter);
   MutationQueue::Batch batch = queue_.Lead(place(0));
