@@ -17,6 +17,7 @@ std::string N(int64_t number) { return RespInteger(number); }
 std::string V(std::string_view value) { return RespBulk(value); }
 std::string A(const std::vector<std::string>& values) {
   std::vector<std::string> elements;
+  elements.reserve(values.size());
   for (const std::string& value : values) elements.push_back(V(value));
   return RespArray(elements);
 }

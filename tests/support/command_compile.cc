@@ -95,7 +95,6 @@ bool IsInert(const CompiledOp& op) {
     case Verb::kAppend:
     case Verb::kSetRange:
     case Verb::kAdd:
-      return op.reply.kind == Kind::kError;
     case Verb::kCollection:
       return op.reply.kind == Kind::kError;
     case Verb::kFlushAll:
