@@ -18,6 +18,15 @@ Task<Status> ReadInTurn(CommandContext& context, ReadResult* result) {
   co_return status;
 }
 
+Task<void> ReplySize(CommandContext& context, ValueType type) {
+  constexpr ValueRange kHeader{0, kPackedHeaderBytes - 1};
+  ReadResult result;
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), kHeader, &result);
+  std::string_view value;
+  if (!TakeCollection(context, status, result, type, &value)) co_return;
+  context.out.Integer(static_cast<int64_t>(PackedSize(value)));
+}
+
 Change CollectionMutation::Apply(const RecordView* current) {
   Begin();
   current_ = current;
@@ -56,6 +65,7 @@ Task<void> ClaimSource(CommandContext& context, KeyClaims::Claim* claim) {
   const Key key = KeyAt(context, 1);
   while (!context.hooks.key_claims().Take(key.database, key.bytes, claim)) {
     co_await context.hooks.SleepFor(kRestNs);
+    co_await context.kv.Yield();
   }
 }
 

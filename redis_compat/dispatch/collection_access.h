@@ -40,6 +40,9 @@ inline bool TakeCollection(CommandContext& context, Status status, const ReadRes
 // element: what is large is read when its turn has come.
 Task<Status> ReadInTurn(CommandContext& context, ReadResult* result);
 
+// Answers with the number of elements of the collection at argv[1].
+Task<void> ReplySize(CommandContext& context, ValueType type);
+
 // A read-modify-write of a collection. Of a value of another type nothing becomes but WRONGTYPE.
 class CollectionMutation : public CommandMutation {
  public:

@@ -72,6 +72,7 @@ def tests():
     import growth  # pylint: disable=unused-import,import-outside-toplevel
     import hosts  # pylint: disable=unused-import,import-outside-toplevel
     import impostors  # pylint: disable=unused-import,import-outside-toplevel
+    import list_moves  # pylint: disable=unused-import,import-outside-toplevel
     import many_agents  # pylint: disable=unused-import,import-outside-toplevel
     import node_lost  # pylint: disable=unused-import,import-outside-toplevel
     import agent_memory  # pylint: disable=unused-import,import-outside-toplevel

@@ -93,14 +93,7 @@ Task<void> HGetAllCommand(CommandContext& context) { return ReplyAll(context, Sh
 Task<void> HKeysCommand(CommandContext& context) { return ReplyAll(context, Shown::kFields); }
 Task<void> HValsCommand(CommandContext& context) { return ReplyAll(context, Shown::kValues); }
 
-Task<void> HLenCommand(CommandContext& context) {
-  constexpr ValueRange kHeader{0, kPackedHeaderBytes - 1};
-  ReadResult result;
-  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), kHeader, &result);
-  std::string_view value;
-  if (!TakeCollection(context, status, result, ValueType::kHash, &value)) co_return;
-  context.out.Integer(static_cast<int64_t>(PackedSize(value)));
-}
+Task<void> HLenCommand(CommandContext& context) { return ReplySize(context, ValueType::kHash); }
 
 Task<void> HRandFieldCommand(CommandContext& context) {
   return ReplyRandomElements(context, ValueType::kHash, "WITHVALUES",

@@ -56,14 +56,7 @@ std::vector<uint64_t> FindPositions(const ListValue& list, std::string_view elem
 
 }  // namespace
 
-Task<void> LLenCommand(CommandContext& context) {
-  constexpr ValueRange kHeader{0, kPackedHeaderBytes - 1};
-  ReadResult result;
-  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), kHeader, &result);
-  std::string_view value;
-  if (!TakeCollection(context, status, result, ValueType::kList, &value)) co_return;
-  context.out.Integer(static_cast<int64_t>(PackedSize(value)));
-}
+Task<void> LLenCommand(CommandContext& context) { return ReplySize(context, ValueType::kList); }
 
 Task<void> LRangeCommand(CommandContext& context) {
   ArgumentReader arguments(context.argv, 2);

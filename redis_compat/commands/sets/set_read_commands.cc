@@ -30,14 +30,7 @@ Task<void> SMIsMemberCommand(CommandContext& context) {
   }
 }
 
-Task<void> SCardCommand(CommandContext& context) {
-  constexpr ValueRange kHeader{0, kPackedHeaderBytes - 1};
-  ReadResult result;
-  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), kHeader, &result);
-  std::string_view value;
-  if (!TakeCollection(context, status, result, ValueType::kSet, &value)) co_return;
-  context.out.Integer(static_cast<int64_t>(PackedSize(value)));
-}
+Task<void> SCardCommand(CommandContext& context) { return ReplySize(context, ValueType::kSet); }
 
 Task<void> SMembersCommand(CommandContext& context) {
   ReadResult result;

@@ -169,12 +169,7 @@ Task<void> ZMScoreCommand(CommandContext& context) {
 }
 
 Task<void> ZCardCommand(CommandContext& context) {
-  constexpr ValueRange kHeader{0, kPackedHeaderBytes - 1};
-  ReadResult result;
-  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), kHeader, &result);
-  std::string_view value;
-  if (!TakeCollection(context, status, result, ValueType::kSortedSet, &value)) co_return;
-  context.out.Integer(static_cast<int64_t>(PackedSize(value)));
+  return ReplySize(context, ValueType::kSortedSet);
 }
 
 Task<void> ZRandMemberCommand(CommandContext& context) {
