@@ -42,6 +42,7 @@ struct Totals {
   uint64_t reused = 0;
   uint64_t splits = 0;
   uint64_t thawed = 0;
+  uint64_t combined = 0;
   uint64_t dropped = 0;
   uint64_t interrupted = 0;
   uint64_t hot = 0;
@@ -64,6 +65,7 @@ struct Totals {
     reused += report.reused;
     splits += report.splits;
     thawed += report.thawed;
+    combined += report.combined;
     dropped += report.dropped;
     interrupted += report.interrupted;
     hot += report.hot;
@@ -171,13 +173,13 @@ bool RunScenario(const Flags& flags, const Scenario& scenario, uint64_t first_se
             << here.schedules << " schedules, " << here.with_registers << " with registers, "
             << here.commands << " commands, " << here.faults << " faults, " << here.unanswered
             << " outcomes unknown, " << here.reused << " objects reused, " << here.splits
-            << " splits, " << here.thawed << " registers thawed, " << here.dropped << " dropped, "
-            << here.interrupted << " writes interrupted, " << here.hot << " hot, " << here.opened
-            << " blocks opened, " << here.acquired << " of them acquired, " << here.found
-            << " lost objects found, " << here.unsigned_ends << " ends that owe a look, "
-            << here.moved << " records moved, " << here.shrunk << " times shrunk, "
-            << here.held_up_max_ns << " ns held up by a turn at most, " << here.fabric_ops
-            << " fabric operations, "
+            << " splits, " << here.thawed << " registers thawed, " << here.combined
+            << " mutations combined, " << here.dropped << " dropped, " << here.interrupted
+            << " writes interrupted, " << here.hot << " hot, " << here.opened << " blocks opened, "
+            << here.acquired << " of them acquired, " << here.found << " lost objects found, "
+            << here.unsigned_ends << " ends that owe a look, " << here.moved << " records moved, "
+            << here.shrunk << " times shrunk, " << here.held_up_max_ns
+            << " ns held up by a turn at most, " << here.fabric_ops << " fabric operations, "
             << static_cast<uint64_t>(static_cast<double>(here.fabric_ops) / taken.count() / 1000)
             << " k/s, " << taken.count() << " s" << std::endl;
   totals->schedules += here.schedules;

@@ -581,6 +581,7 @@ Report World::TakeReport() {
     const StoreMetrics& metrics = agent->kv().metrics();
     report.splits += metrics.index->splits.Value();
     report.thawed += metrics.registers_thawed.Value();
+    report.combined += metrics.rmw_combined.Value();
     report.dropped += metrics.registers_dropped.Value();
     report.interrupted += metrics.interrupted_writes.Value();
     report.hot += metrics.hot_writes.Value();

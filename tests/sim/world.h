@@ -45,6 +45,7 @@ struct Report {
   uint64_t reused = 0;         // objects allocated a second time
   uint64_t splits = 0;         // splits of the index
   uint64_t thawed = 0;         // registers that became records
+  uint64_t combined = 0;       // read-modify-writes that another one carried out
   uint64_t dropped = 0;        // registers that were deleted
   uint64_t interrupted = 0;    // writes to registers that met a seal
   uint64_t hot = 0;            // writes of records that took no search
