@@ -110,11 +110,15 @@ TEST_P(VerbsKvTest, AKnownKeyIsReadAndSetInOneRoundTrip) {
   constexpr uint64_t kTimes = 20;
   for (uint64_t i = 0; i < kTimes; ++i) ASSERT_TRUE(worker->worker.Set("k", "another").ok());
   EXPECT_EQ(metrics.set_round_trips.Sum(), kTimes);
-  // The copy in place is written behind the last one's answer.
-  ASSERT_EQ(worker->worker.Get("k"), "another");
-  metrics.get_round_trips.Reset();
-  for (uint64_t i = 0; i < kTimes; ++i) ASSERT_EQ(worker->worker.Get("k"), "another");
-  EXPECT_EQ(metrics.get_round_trips.Sum(), kTimes);
+  // The copies in place are written behind the last one's answer, and a read that meets one that is
+  // still under way takes another round trip; once they are there none does.
+  uint64_t in_a_row = 0;
+  for (int i = 0; i < 500 && in_a_row < kTimes; ++i) {
+    metrics.get_round_trips.Reset();
+    ASSERT_EQ(worker->worker.Get("k"), "another");
+    in_a_row = metrics.get_round_trips.Sum() == 1 ? in_a_row + 1 : 0;
+  }
+  EXPECT_EQ(in_a_row, kTimes);
   EXPECT_EQ(posted.flushed.Value(), 0U);
   // Stragglers and what goes behind an answer may be under way.
   EXPECT_LE(posted.doorbells.Value() - posted.completions.Value(), 8U);
