@@ -20,6 +20,7 @@
 
 #include "client_core/base/live_options.h"
 #include "redis_compat/values/packed.h"
+#include "redis_compat/values/stream_edit.h"
 
 namespace onetrip {
 
@@ -58,6 +59,10 @@ class ServerConfig {
     return {Unsigned(live_.compact_sorted_set_members), Unsigned(live_.compact_sorted_set_bytes)};
   }
   [[nodiscard]] uint64_t integer_set_members() const { return Unsigned(live_.integer_set_members); }
+  // When a stream gets another node; 0: no limit.
+  [[nodiscard]] StreamNodeLimits stream_node_limits() const {
+    return {Unsigned(live_.stream_node_entries), Unsigned(live_.stream_node_bytes)};
+  }
   // The shorter of the two.
   [[nodiscard]] uint64_t noted_call_ns() const;
   // True if SLOWLOG asks for calls so short that each must be timed.

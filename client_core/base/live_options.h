@@ -29,6 +29,8 @@ struct LiveOptions {
   std::atomic<int64_t> compact_sorted_set_members{0};
   std::atomic<int64_t> compact_sorted_set_bytes{0};
   std::atomic<int64_t> integer_set_members{0};
+  std::atomic<int64_t> stream_node_bytes{0};
+  std::atomic<int64_t> stream_node_entries{0};
 };
 
 using LiveField = std::atomic<int64_t> LiveOptions::*;

@@ -18,6 +18,7 @@
 #include "redis_compat/commands/sets/set_rows.h"
 #include "redis_compat/commands/sort/sort_rows.h"
 #include "redis_compat/commands/sorted_sets/sorted_set_rows.h"
+#include "redis_compat/commands/streams/stream_rows.h"
 #include "redis_compat/commands/strings/string_rows.h"
 #include "redis_compat/commands/transactions/transaction_rows.h"
 #include "redis_compat/dispatch/command_stats.h"
@@ -27,11 +28,12 @@
 namespace onetrip {
 namespace {
 
-constexpr size_t kRowCount =
-    kConnectionRows.size() + kServerRows.size() + kServiceRows.size() + kObservationRows.size() +
-    kClusterRows.size() + kTransactionRows.size() + kKeyspaceRows.size() + kKeyRows.size() +
-    kStringRows.size() + kHyperLogLogRows.size() + kHashRows.size() + kListRows.size() +
-    kSetRows.size() + kSortRows.size() + kSortedSetRows.size() + kGeoRows.size();
+constexpr size_t kRowCount = kConnectionRows.size() + kServerRows.size() + kServiceRows.size() +
+                             kObservationRows.size() + kClusterRows.size() +
+                             kTransactionRows.size() + kKeyspaceRows.size() + kKeyRows.size() +
+                             kStringRows.size() + kHyperLogLogRows.size() + kHashRows.size() +
+                             kListRows.size() + kSetRows.size() + kSortRows.size() +
+                             kSortedSetRows.size() + kGeoRows.size() + kStreamRows.size();
 static_assert(kRowCount <= CommandStats::kCommandsMax, "every row has a place for its statistics");
 
 constexpr std::array<CommandRow, kRowCount> JoinRows() {
@@ -43,7 +45,9 @@ constexpr std::array<CommandRow, kRowCount> JoinRows() {
       if (row.complexity.starts_with("O(1)")) all[at].flags |= kConstantTime;
       const CommandKeys& more = row.more_keys;
       const bool is_found = more.find != nullptr || more.is_option || !row.unnamed_keys.empty();
-      if (row.keys.is_counted || more.is_counted || is_found) all[at].flags |= kMovableKeys;
+      if (row.keys.is_counted || row.keys.is_streams || more.is_counted || is_found) {
+        all[at].flags |= kMovableKeys;
+      }
       ++at;
     }
   };
@@ -63,6 +67,7 @@ constexpr std::array<CommandRow, kRowCount> JoinRows() {
   add(kSortRows);
   add(kSortedSetRows);
   add(kGeoRows);
+  add(kStreamRows);
   return all;
 }
 
@@ -204,6 +209,22 @@ int64_t LastKey(const CommandKeys& keys, std::span<const std::string_view> argv)
   const auto keys_named = ParseInt64(argv[static_cast<size_t>(keys.first) - 1]);
   if (!keys_named || *keys_named < 1 || *keys_named > count - keys.first) return 0;
   return keys.first + *keys_named - 1;
+}
+
+StreamKeySpan FindStreamKeys(std::span<const std::string_view> argv) {
+  size_t at = 1;
+  while (at < argv.size() && !EqualsIgnoreCase(argv[at], "STREAMS")) {
+    const bool has_value =
+        EqualsIgnoreCase(argv[at], "BLOCK") || EqualsIgnoreCase(argv[at], "COUNT");
+    const bool is_group = EqualsIgnoreCase(argv[at], "GROUP");
+    if (!has_value && !is_group && !EqualsIgnoreCase(argv[at], "NOACK")) return {};
+    at += is_group ? 3 : has_value ? 2 : 1;
+  }
+  if (at >= argv.size()) return {};
+  const size_t first = at + 1;
+  const size_t behind = argv.size() - first;
+  if (behind == 0 || behind % 2 != 0) return {};
+  return {first, first + behind / 2};
 }
 
 bool IsStoreOption(std::string_view word) {

@@ -37,7 +37,9 @@ Change CollectionMutation::Apply(const RecordView* current) {
 Change CollectionMutation::Store(std::string value, bool keeps_deadline) {
   PackedHeader header;
   LoadPackedHeader(value, &header);
-  if (header.elements == 0) return found() ? Change::Delete() : Change::Keep();
+  // An empty stream stays, with what it remembers.
+  const bool goes = header.elements == 0 && type_ != ValueType::kStream;
+  if (goes) return found() ? Change::Delete() : Change::Keep();
   if (value.size() > kMaxValueBytes) return Refuse(kCollectionTooLargeError);
   made_ = std::move(value);
   share_ = CountMemory(context_, made_.size());

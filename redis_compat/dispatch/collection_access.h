@@ -1,4 +1,4 @@
-// The steps that commands on lists, sets, sorted sets and hashes take around their storage
+// The steps that commands on lists, sets, sorted sets, hashes and streams take around their storage
 // operation.
 //
 // A collection is read whole, and a change of it is one read-modify-write of its record: however
@@ -17,6 +17,7 @@
 
 namespace onetrip {
 
+inline constexpr char kDamagedStreamError[] = "ERR the stream at this key is damaged";
 inline constexpr char kCollectionTooLargeError[] =
     "ERR the collection would be larger than a value may be (512 MiB)";
 
@@ -59,7 +60,7 @@ class CollectionMutation : public CommandMutation {
   virtual Change ApplyTo(std::string_view current) = 0;
 
   // For the end of ApplyTo(): the key gets `value`, a packed collection, and keeps its deadline; or
-  // goes, if that has no element.
+  // goes, if that has no element and is no stream.
   Change Replace(std::string value) { return Store(std::move(value), /*keeps_deadline=*/true); }
   // The same without a deadline, as by a write that does not look at what was there.
   Change ReplaceAnew(std::string value) {

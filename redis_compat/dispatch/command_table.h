@@ -59,14 +59,15 @@ enum CommandCategory : uint32_t {
   kCatBitmap = 1u << 8,
   kCatHyperLogLog = 1u << 9,
   kCatGeo = 1u << 10,
-  kCatAdmin = 1u << 11,
-  kCatFast = 1u << 12,
-  kCatSlow = 1u << 13,
-  kCatBlocking = 1u << 14,
-  kCatDangerous = 1u << 15,
-  kCatConnection = 1u << 16,
-  kCatTransaction = 1u << 17,
-  kCatScripting = 1u << 18,
+  kCatStream = 1u << 11,
+  kCatAdmin = 1u << 12,
+  kCatFast = 1u << 13,
+  kCatSlow = 1u << 14,
+  kCatBlocking = 1u << 15,
+  kCatDangerous = 1u << 16,
+  kCatConnection = 1u << 17,
+  kCatTransaction = 1u << 18,
+  kCatScripting = 1u << 19,
 };
 
 // Ways in which a command uses its keys, in the order in which COMMAND INFO lists them.
@@ -112,6 +113,7 @@ enum class CommandGroup : uint8_t {
   kSortedSet,
   kHash,
   kGeo,
+  kStream,
   kTransactions,
   kScripting,
   kCluster,
@@ -121,7 +123,7 @@ enum class CommandGroup : uint8_t {
 // -1 is the last argument). first == 0: none. Or there are as many, from first on, as the argument
 // before says: is_counted, and last and step are 1. Or it is one key, at a place that only the
 // command's own grammar tells: find. Or they stand behind STORE and STOREDIST, which may come from
-// first on: is_option.
+// first on: is_option. Or they are the first half of what stands behind STREAMS: is_streams.
 struct CommandKeys {
   int16_t first = 0;
   int16_t last = 0;
@@ -130,6 +132,7 @@ struct CommandKeys {
   std::string_view notes = {};  // Shown with the key specification.
   bool is_counted = false;
   bool is_option = false;
+  bool is_streams = false;
   // The key's position in a call; 0: it names none. `first` is where it may be at the earliest.
   size_t (*find)(std::span<const std::string_view> argv) = nullptr;
 };
@@ -199,6 +202,13 @@ std::span<const CommandRow> SubcommandsOf(const CommandRow& container);
 // number, or larger than what is there. REQUIRES: they are no options.
 int64_t LastKey(const CommandKeys& keys, std::span<const std::string_view> argv);
 
+// Keys of is_streams in `argv`.
+struct StreamKeySpan {
+  size_t first = 0;
+  size_t end = 0;  // 0: it names none
+};
+StreamKeySpan FindStreamKeys(std::span<const std::string_view> argv);
+
 // True if the argument behind `word` is a key of is_option.
 bool IsStoreOption(std::string_view word);
 
@@ -221,6 +231,12 @@ bool ForEachKey(const CommandRow& row, std::span<const std::string_view> argv, V
       for (int64_t i = keys->first; i + 1 < count; ++i) {
         if (IsStoreOption(argv[static_cast<size_t>(i)])) visit(static_cast<size_t>(++i));
       }
+      continue;
+    }
+    if (keys->is_streams) {
+      const StreamKeySpan span = FindStreamKeys(argv);
+      if (span.end == 0) return false;
+      for (size_t i = span.first; i < span.end; ++i) visit(i);
       continue;
     }
     const int64_t last = LastKey(*keys, argv);

@@ -29,10 +29,10 @@ std::string ArityError(const CommandRow& row) {
   return message.append(row.name).append("' command");
 }
 
-void ReplySubcommandSyntaxError(CommandContext& context) {
+std::string SubcommandSyntaxError(const CommandContext& context) {
   std::string message = "ERR unknown subcommand or wrong number of arguments for '";
   message.append(UntilNul(context.argv[1].substr(0, 128))).append("'. Try ");
-  context.out.Error(message.append(ToUpperAscii(context.argv[0])).append(" HELP."));
+  return message.append(ToUpperAscii(context.argv[0])).append(" HELP.");
 }
 
 }  // namespace onetrip

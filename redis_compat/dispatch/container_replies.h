@@ -18,8 +18,11 @@ inline void ReplyArityError(CommandContext& context) {
 // HELP of any container, made from the rows of its subcommands.
 void HelpCommand(CommandContext& context);
 
-// Answers a subcommand with arguments that it does not take. REQUIRES: argv[1] names it.
-void ReplySubcommandSyntaxError(CommandContext& context);
+// The reply to a subcommand with arguments that it does not take. REQUIRES: argv[1] names it.
+std::string SubcommandSyntaxError(const CommandContext& context);
+inline void ReplySubcommandSyntaxError(CommandContext& context) {
+  context.out.Error(SubcommandSyntaxError(context));
+}
 
 }  // namespace onetrip
 

@@ -31,6 +31,8 @@ inline constexpr uint32_t kCatReadSortedSet = kCatRead | kCatSortedSet;
 inline constexpr uint32_t kCatWriteSortedSet = kCatWrite | kCatSortedSet;
 inline constexpr uint32_t kCatReadGeo = kCatRead | kCatGeo;
 inline constexpr uint32_t kCatWriteGeo = kCatWrite | kCatGeo;
+inline constexpr uint32_t kCatReadStream = kCatRead | kCatStream;
+inline constexpr uint32_t kCatWriteStream = kCatWrite | kCatStream;
 
 inline constexpr CommandKeys OneKey(uint32_t flags) { return {1, 1, 1, flags, {}}; }
 // The argument before `first` says how many keys there are.
@@ -48,6 +50,12 @@ inline constexpr CommandKeys KeyToFind(int16_t first, uint32_t flags, std::strin
 inline constexpr CommandKeys StoreKey(int16_t first, uint32_t flags) {
   CommandKeys keys{first, first, 1, flags, {}};
   keys.is_option = true;
+  return keys;
+}
+// The first half of what stands behind STREAMS, which comes at `first` at the earliest.
+inline constexpr CommandKeys StreamKeys(int16_t first, uint32_t flags) {
+  CommandKeys keys{first, -1, 1, flags, {}};
+  keys.is_streams = true;
   return keys;
 }
 inline constexpr CommandKeys AllKeys(uint32_t flags) { return {1, -1, 1, flags, {}}; }

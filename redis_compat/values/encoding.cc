@@ -29,6 +29,8 @@ std::string_view EncodingOf(const RecordView& record) {
       return is_table ? "skiplist" : "listpack";
     case ValueType::kHash:
       return is_table ? "hashtable" : "listpack";
+    case ValueType::kStream:
+      return "stream";
   }
   return "unknown";
 }

@@ -1,109 +1,31 @@
 #include "redis_compat/values/entry_reader.h"
 
+#include "redis_compat/values/listpack.h"
+
 namespace onetrip {
 namespace {
 
-constexpr uint8_t kEnd = 0xff;      // the last byte of all but an intset
+constexpr uint8_t kEnd = 0xff;      // the last byte of ziplists and zipmaps
 constexpr uint64_t kMany = 0xffff;  // the count in a head that says nothing
 
-// Bytes of a total size of four bytes, a count of two, then entries: encoding and length, the
-// bytes, and the size of both, by which entries are read backwards.
 class ListpackReader final : public EntryReader {
  public:
-  explicit ListpackReader(std::string_view bytes) : EntryReader(bytes) {}
+  explicit ListpackReader(std::string_view bytes) : EntryReader(bytes), cursor_(bytes) {}
 
   Taken Next(std::string_view* entry) override {
-    if (at_ == 0 && !ReadHead()) return Taken::kDamaged;
-    if (ByteAt(at_) == kEnd) {
-      const bool is_sound = at_ == last_ && (count_ == kMany || count_ == taken_);
-      return is_sound ? Taken::kEnd : Taken::kDamaged;
+    if (taken_ == 0 && !LoadListpackHead(bytes_, &count_)) return Taken::kDamaged;
+    if (cursor_.is_at_end()) {
+      return count_ == kListpackMany || count_ == taken_ ? Taken::kEnd : Taken::kDamaged;
     }
-    size_t begin = 0;
-    size_t size = 0;
-    bool is_number = false;
-    if (!ReadEntryHead(&begin, &size, &is_number) || size > last_ - begin) return Taken::kDamaged;
-    const size_t bytes = begin + size - at_;
-    const size_t back = BackBytes(bytes);
-    if (back > last_ - at_ - bytes || !IsBack(at_ + bytes + back - 1, bytes)) {
-      return Taken::kDamaged;
-    }
-    if (is_number) {
-      *entry = AsText(NumberAt(begin, size));
-    } else {
-      *entry = bytes_.substr(begin, size);
-    }
-    at_ += bytes + back;
+    ListpackEntry next;
+    if (!cursor_.Next(&next)) return Taken::kDamaged;
+    *entry = next.is_number ? AsText(next.number) : next.text;
     ++taken_;
     return Taken::kEntry;
   }
 
  private:
-  static constexpr size_t kHeadBytes = 6;
-
-  bool ReadHead() {
-    if (bytes_.size() < kHeadBytes + 1) return false;
-    last_ = bytes_.size() - 1;
-    count_ = UnsignedAt(4, 2);
-    at_ = kHeadBytes;
-    return UnsignedAt(0, 4) == bytes_.size() && ByteAt(last_) == kEnd;
-  }
-
-  // Where the bytes of the entry begin, and how many. Numbers of 7 bits lie in the first byte,
-  // those of 13 in the first and the next one. REQUIRES: at_ < last_.
-  bool ReadEntryHead(size_t* begin, size_t* size, bool* is_number) const {
-    const uint8_t first = ByteAt(at_);
-    const bool is_short_text = first >> 6 == 2;
-    const bool is_middle_text = first >> 4 == 0xe;
-    const bool is_long_text = first == 0xf0;
-    *is_number = !is_short_text && !is_middle_text && !is_long_text;
-    const size_t head = is_long_text ? 5 : is_middle_text ? 2 : 1;
-    if (head > last_ - at_) return false;
-    *begin = at_ + head;
-    if (is_short_text) {
-      *size = first & 0x3f;
-    } else if (is_middle_text) {
-      *size = (first & 0xfU) << 8 | ByteAt(at_ + 1);
-    } else if (is_long_text) {
-      *size = UnsignedAt(at_ + 1, 4);
-    } else if (first < 0x80) {
-      *size = 0;
-    } else if (first >> 5 == 6) {
-      *size = 1;
-    } else if (first >= 0xf1 && first <= 0xf3) {
-      *size = first - 0xf1U + 2;
-    } else {
-      *size = 8;
-      return first == 0xf4;
-    }
-    return true;
-  }
-
-  [[nodiscard]] int64_t NumberAt(size_t begin, size_t size) const {
-    const int64_t first = ByteAt(begin - 1);
-    if (size == 0) return first;
-    if (size > 1) return SignedAt(begin, size);
-    const int64_t bits = (first & 0x1f) << 8 | ByteAt(begin);
-    return bits < 1 << 12 ? bits : bits - (1 << 13);
-  }
-
-  // Bytes of the size behind an entry of that many. Redis's limits are one less than they could be.
-  static size_t BackBytes(uint64_t bytes) {
-    if (bytes <= 127) return 1;
-    if (bytes < 16383) return 2;
-    if (bytes < 2097151) return 3;
-    return bytes < 268435455 ? 4 : 5;
-  }
-  // True if the size that ends at `at` is `bytes`, in as many bytes as it takes.
-  [[nodiscard]] bool IsBack(size_t at, uint64_t bytes) const {
-    uint64_t size = 0;
-    for (size_t shift = 0; shift <= 28; shift += 7, --at) {
-      size |= static_cast<uint64_t>(ByteAt(at) & 0x7f) << shift;
-      if ((ByteAt(at) & 0x80) == 0) return size == bytes;
-    }
-    return false;
-  }
-
-  size_t last_ = 0;
+  ListpackCursor cursor_;
   uint64_t count_ = 0;
 };
 

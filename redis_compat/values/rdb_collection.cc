@@ -17,8 +17,6 @@ namespace {
 
 // An entry costs this much beside its bytes: a turn of small ones takes as long as one of large.
 constexpr size_t kEntryCost = 16;
-// A compressed string grows by no more.
-constexpr uint64_t kGrowthMax = 88;
 // Redis makes no integer set of more.
 constexpr uint64_t kIntegerMembersMax = uint64_t{1} << 30;
 constexpr uint64_t kContainerPlain = 1;
@@ -200,7 +198,7 @@ CollectionLoader::CollectionLoader(std::string_view payload, const CollectionLim
 ValueType CollectionLoader::type() const { return form_->type; }
 
 uint64_t CollectionLoader::memory_bytes() const {
-  return made_.capacity() + ordered_.capacity() + decompressed_.bytes() +
+  return made_.capacity() + ordered_.capacity() + string_.memory_bytes() +
          keys_.capacity() * (sizeof(std::string_view) + 1) + integers_.capacity() * sizeof(int64_t);
 }
 
@@ -256,26 +254,21 @@ void CollectionLoader::TakeString() {
     is_element_ = container == kContainerPlain;
     if (!is_element_ && container != kContainerPacked) return End(State::kDamaged);
   }
-  if (!payload_.TakeString(bytes_max_, &string_)) return End(State::kDamaged);
-  if (string_.form == DumpedString::Form::kPlain) return OnString(string_.bytes);
-  if (string_.form == DumpedString::Form::kInteger) return OnString(string_.integer);
-  if (string_.value_bytes == 0 || string_.value_bytes / kGrowthMax > string_.bytes.size()) {
-    return End(State::kDamaged);
-  }
-  decompressed_ = LargeMemory();
-  decompressed_ = LargeMemory::TryMake(string_.value_bytes);
-  if (decompressed_.start() == nullptr) return End(State::kNoMemory);
-  const std::span<char> to(reinterpret_cast<char*>(decompressed_.start()), string_.value_bytes);
-  decompressor_.emplace(string_.bytes, to);
-  step_ = Step::kString;
+  DumpedString dumped;
+  if (!payload_.TakeString(bytes_max_, &dumped)) return End(State::kDamaged);
+  GoOnWith(string_.Begin(std::move(dumped)));
 }
 
 void CollectionLoader::Decompress(size_t bytes) {
   spent_ += bytes;
-  if (!decompressor_->Advance(std::max<size_t>(bytes, 1))) return End(State::kDamaged);
-  if (!decompressor_->is_done()) return;
-  step_ = Step::kStrings;
-  OnString({reinterpret_cast<const char*>(decompressed_.start()), string_.value_bytes});
+  GoOnWith(string_.Advance(std::max<size_t>(bytes, 1)));
+}
+
+void CollectionLoader::GoOnWith(StringUnpacker::State string) {
+  step_ = string == StringUnpacker::State::kMore ? Step::kString : Step::kStrings;
+  if (string == StringUnpacker::State::kDamaged) return End(State::kDamaged);
+  if (string == StringUnpacker::State::kNoMemory) return End(State::kNoMemory);
+  if (string == StringUnpacker::State::kDone) OnString(string_.bytes());
 }
 
 void CollectionLoader::OnString(std::string_view string) {
@@ -342,7 +335,7 @@ void CollectionLoader::StoreHeader(uint8_t flags) {
 
 void CollectionLoader::BeginChecks() {
   entries_.reset();
-  decompressed_ = LargeMemory();
+  string_ = StringUnpacker();
   const bool has_values = HasValues(form_->type);
   if (added_ == 0 || (has_values && added_ % 2 != 0)) return End(State::kDamaged);
   if (are_integers_) return SortIntegers();

@@ -11,17 +11,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "client_core/base/large_memory.h"
 #include "redis_compat/values/entry_reader.h"
 #include "redis_compat/values/packed_map.h"
-#include "redis_compat/values/rdb_string.h"
+#include "redis_compat/values/rdb_unpack.h"
 #include "redis_compat/values/rdb_wire.h"
 #include "redis_compat/values/value.h"
 
@@ -85,6 +83,7 @@ class CollectionLoader {
   void GoOn();
   void TakeString();
   void Decompress(size_t bytes);
+  void GoOnWith(StringUnpacker::State string);
   void TakeEntry();
   void CheckKey();
   void ReverseElement();
@@ -113,9 +112,7 @@ class CollectionLoader {
 
   uint64_t strings_left_ = 0;
   bool is_element_ = false;  // the string that is being taken
-  DumpedString string_;
-  LargeMemory decompressed_;
-  std::optional<Decompressor> decompressor_;
+  StringUnpacker string_;
   std::unique_ptr<EntryReader> entries_;
 
   std::string made_;

@@ -25,21 +25,6 @@ void AppendEncoding(uint8_t encoding, std::string* out) {
   out->push_back(static_cast<char>((kEncoded << 6) | encoding));
 }
 
-void AppendLength(uint64_t length, std::string* out) {
-  if (length < (1U << 6)) {
-    out->push_back(static_cast<char>((kLength6 << 6) | length));
-  } else if (length < (1U << 14)) {
-    out->push_back(static_cast<char>((kLength14 << 6) | (length >> 8)));
-    out->push_back(static_cast<char>(length & 0xff));
-  } else if (length <= std::numeric_limits<uint32_t>::max()) {
-    out->push_back(static_cast<char>(kLength32));
-    AppendRdbNumber(__builtin_bswap32(static_cast<uint32_t>(length)), out);
-  } else {
-    out->push_back(static_cast<char>(kLength64));
-    AppendRdbNumber(__builtin_bswap64(length), out);
-  }
-}
-
 // As an integer of up to 32 bits, if it is one in its canonical spelling.
 bool AppendAsInteger(std::string_view value, std::string* out) {
   if (value.size() > kIntegerTextMax) return false;
@@ -70,9 +55,24 @@ bool TakeAsText(RdbReader* reader, std::string* value) {
 
 }  // namespace
 
+void AppendRdbLength(uint64_t length, std::string* out) {
+  if (length < (1U << 6)) {
+    out->push_back(static_cast<char>((kLength6 << 6) | length));
+  } else if (length < (1U << 14)) {
+    out->push_back(static_cast<char>((kLength14 << 6) | (length >> 8)));
+    out->push_back(static_cast<char>(length & 0xff));
+  } else if (length <= std::numeric_limits<uint32_t>::max()) {
+    out->push_back(static_cast<char>(kLength32));
+    AppendRdbNumber(__builtin_bswap32(static_cast<uint32_t>(length)), out);
+  } else {
+    out->push_back(static_cast<char>(kLength64));
+    AppendRdbNumber(__builtin_bswap64(length), out);
+  }
+}
+
 std::string_view AppendRdbHead(std::string_view string, std::string* out) {
   if (AppendAsInteger(string, out)) return {};
-  AppendLength(string.size(), out);
+  AppendRdbLength(string.size(), out);
   return string;
 }
 

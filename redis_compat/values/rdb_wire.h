@@ -21,6 +21,9 @@ void AppendRdbNumber(Number value, std::string* out) {
   out->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
+// Appends a length, or another number that lies in RDB as one.
+void AppendRdbLength(uint64_t length, std::string* out);
+
 // Appends what comes before the bytes of a string, and returns those: none if it is an integer,
 // which is all in its head.
 std::string_view AppendRdbHead(std::string_view string, std::string* out);

@@ -15,13 +15,14 @@
 namespace onetrip {
 
 // Stored in every record: numbers never change their meaning. Of a collection the value is what
-// packed.h says.
+// packed.h says, of a stream what stream_value.h says.
 enum class ValueType : uint8_t {
   kString = 0,
   kList = 1,
   kSet = 2,
   kSortedSet = 3,
   kHash = 4,
+  kStream = 5,
 };
 
 // The name TYPE answers.
@@ -37,11 +38,13 @@ inline std::string_view ValueTypeName(uint8_t type) {
       return "zset";
     case ValueType::kHash:
       return "hash";
+    case ValueType::kStream:
+      return "stream";
   }
   return "unknown";
 }
 
-// True if the value of a record of that type is a packed collection.
+// True if the value of a record of that type is a packed collection, which a stream is not.
 inline bool IsCollectionType(uint8_t type) {
   return type >= static_cast<uint8_t>(ValueType::kList) &&
          type <= static_cast<uint8_t>(ValueType::kHash);

@@ -12,6 +12,7 @@
 #include "redis_compat/dispatch/collection_access.h"
 #include "redis_compat/dispatch/key_copy.h"
 #include "redis_compat/values/rdb_collection.h"
+#include "redis_compat/values/rdb_stream.h"
 #include "redis_compat/values/rdb_string.h"
 
 namespace onetrip {
@@ -92,14 +93,10 @@ Task<Status> RestoreString(CommandContext& context, std::string_view payload,
   co_return kNoValueInIt;
 }
 
-// The same of a collection; kTooLarge: it is one that cannot be stored.
-Task<Status> RestoreCollection(CommandContext& context, std::string_view payload,
-                               RestoredValue* restored) {
+// The same of a collection or stream; kTooLarge: it is one that cannot be stored.
+template <typename Loader>
+Task<Status> RestoreBy(CommandContext& context, Loader& loader, RestoredValue* restored) {
   using State = CollectionLoader::State;
-  const ServerConfig& config = context.hooks.config();
-  CollectionLoader loader(
-      payload, {config.hash_limits(), config.sorted_set_limits(), config.integer_set_members()},
-      kMaxValueBytes);
   State state = loader.Advance(kTurnBytes);
   for (uint64_t counted = 0; state == State::kMore; state = loader.Advance(kTurnBytes)) {
     if (loader.memory_bytes() > counted) {
@@ -120,6 +117,21 @@ Task<Status> RestoreCollection(CommandContext& context, std::string_view payload
   co_return Status::Ok();
 }
 
+Task<Status> RestoreCollection(CommandContext& context, std::string_view payload,
+                               RestoredValue* restored) {
+  const ServerConfig& config = context.hooks.config();
+  CollectionLoader loader(
+      payload, {config.hash_limits(), config.sorted_set_limits(), config.integer_set_members()},
+      kMaxValueBytes);
+  co_return co_await RestoreBy(context, loader, restored);
+}
+
+Task<Status> RestoreStream(CommandContext& context, std::string_view payload,
+                           RestoredValue* restored) {
+  StreamLoader loader(payload, kMaxValueBytes);
+  co_return co_await RestoreBy(context, loader, restored);
+}
+
 // False: it has answered that there is no value in the payload, or none that can be stored.
 Task<bool> RestoreValue(CommandContext& context, std::string_view payload,
                         RestoredValue* restored) {
@@ -131,6 +143,8 @@ Task<bool> RestoreValue(CommandContext& context, std::string_view payload,
   Status status;
   if (IsStringDump(payload)) {
     status = co_await RestoreString(context, payload, restored);
+  } else if (IsStreamDump(payload)) {
+    status = co_await RestoreStream(context, payload, restored);
   } else {
     status = co_await RestoreCollection(context, payload, restored);
   }
@@ -161,25 +175,58 @@ Task<void> DumpString(CommandContext& context, const ReadResult& result) {
   ReplyWithin(context, {parts.head, parts.plain, DumpFooter(crc)}, result.holder());
 }
 
+// A payload in memory of its own, which a dumper fills.
+class MadePayload {
+ public:
+  // False: it has answered that the host has no memory for it.
+  bool Begin(CommandContext& context, size_t bytes_max) {
+    payload_ = std::make_shared<LargeValue>();
+    payload_->memory = LargeMemory::TryMake(bytes_max);
+    bytes_max_ = bytes_max;
+    if (payload_->memory.start() == nullptr) {
+      ReplyStatus(context.out, kNoHostMemory, StorageStep::kRead);
+      return false;
+    }
+    payload_->share = CountMemory(context, bytes_max);
+    return true;
+  }
+  [[nodiscard]] std::span<char> bytes() const {
+    return {reinterpret_cast<char*>(payload_->memory.start()), bytes_max_};
+  }
+  // Answers with the first `made` bytes, and their footer.
+  Task<void> Reply(CommandContext& context, size_t made) {
+    char* const start = bytes().data();
+    const uint64_t crc = co_await Crc64ByTurns(context.kv, {start, made}, 0);
+    const std::string footer = DumpFooter(crc);
+    std::copy(footer.begin(), footer.end(), start + made);
+    const bool is_large = bytes_max_ > kRecordValueBytesMax;
+    ReplyValue(context, {start, made + footer.size()}, is_large ? payload_ : nullptr);
+  }
+
+ private:
+  std::shared_ptr<LargeValue> payload_;
+  size_t bytes_max_ = 0;
+};
+
 // The same of a collection.
 Task<void> DumpCollection(CommandContext& context, const RecordView& record) {
-  const auto payload = std::make_shared<LargeValue>();
-  const size_t bytes_max = CollectionDumper::BytesMax(record.value);
-  payload->memory = LargeMemory::TryMake(bytes_max);
-  if (payload->memory.start() == nullptr) {
-    ReplyStatus(context.out, kNoHostMemory, StorageStep::kRead);
-    co_return;
-  }
-  payload->share = CountMemory(context, bytes_max);
-  char* const start = reinterpret_cast<char*>(payload->memory.start());
-  CollectionDumper dumper(static_cast<ValueType>(record.type), record.value, {start, bytes_max});
+  MadePayload payload;
+  if (!payload.Begin(context, CollectionDumper::BytesMax(record.value))) co_return;
+  CollectionDumper dumper(static_cast<ValueType>(record.type), record.value, payload.bytes());
   while (dumper.Advance(kTurnBytes)) co_await context.kv.Yield();
-  const std::string_view body(start, dumper.made());
-  const uint64_t crc = co_await Crc64ByTurns(context.kv, body, 0);
-  const std::string footer = DumpFooter(crc);
-  std::copy(footer.begin(), footer.end(), start + body.size());
-  const bool is_large = bytes_max > kRecordValueBytesMax;
-  ReplyValue(context, {start, body.size() + footer.size()}, is_large ? payload : nullptr);
+  co_await payload.Reply(context, dumper.made());
+}
+
+Task<void> DumpStream(CommandContext& context, const RecordView& record) {
+  StreamValue stream;
+  if (!stream.Load(record.value)) co_return context.out.Error(kDamagedStreamError);
+  StreamDumper dumper(stream);
+  MadePayload payload;
+  if (!payload.Begin(context, dumper.BytesMax())) co_return;
+  dumper.Begin(payload.bytes());
+  while (dumper.Advance(kTurnBytes)) co_await context.kv.Yield();
+  if (dumper.is_damaged()) co_return context.out.Error(kDamagedStreamError);
+  co_await payload.Reply(context, dumper.made());
 }
 
 }  // namespace
@@ -195,6 +242,8 @@ Task<void> DumpCommand(CommandContext& context) {
     co_await DumpString(context, result);
   } else if (IsCollectionType(result.record().type)) {
     co_await DumpCollection(context, result.record());
+  } else if (IsOfType(&result.record(), ValueType::kStream)) {
+    co_await DumpStream(context, result.record());
   } else {
     context.out.Error(kWrongTypeError);  // by an agent that has more types
   }

@@ -20,10 +20,10 @@ constexpr std::array<std::string_view, 15> kFlagNames = {
     "write",    "readonly",         "denyoom",  "admin",        "noscript",
     "blocking", "loading",          "stale",    "skip_slowlog", "fast",
     "no_auth",  "no_async_loading", "no_multi", "movablekeys",  "allow_busy"};
-constexpr std::array<std::string_view, 19> kCategoryNames = {
-    "@keyspace", "@read",      "@write",       "@set",         "@sortedset", "@list", "@hash",
-    "@string",   "@bitmap",    "@hyperloglog", "@geo",         "@admin",     "@fast", "@slow",
-    "@blocking", "@dangerous", "@connection",  "@transaction", "@scripting"};
+constexpr std::array<std::string_view, 20> kCategoryNames = {
+    "@keyspace", "@read",     "@write",       "@set",        "@sortedset",   "@list",     "@hash",
+    "@string",   "@bitmap",   "@hyperloglog", "@geo",        "@stream",      "@admin",    "@fast",
+    "@slow",     "@blocking", "@dangerous",   "@connection", "@transaction", "@scripting"};
 // All that Redis has; of some no command is here.
 constexpr std::array<std::string_view, 21> kAclCategories = {
     "keyspace", "read",   "write",       "set",       "sortedset",  "list",        "hash",
@@ -119,7 +119,9 @@ void ReplyKeySpecification(ReplyWriter& out, const CommandKeys& keys,
   out.Bulk("keystep");
   out.Integer(keys.step);
   out.Bulk("limit");
-  out.Integer(0);
+  // The part of what is there that is keys.
+  constexpr int64_t kHalf = 2;
+  out.Integer(keys.is_streams ? kHalf : 0);
 }
 
 // One element of COMMAND INFO. A container shows its subcommands, which have none themselves.
@@ -133,7 +135,8 @@ void ReplyInfo(ReplyWriter& out, const CommandRow& row) {
   const bool is_option = row.more_keys.is_option;
   const bool is_found = is_option || row.more_keys.find != nullptr;
   const bool extends = has_more && !row.more_keys.is_counted && !is_found;
-  const CommandKeys fixed = row.keys.is_counted ? CommandKeys() : row.keys;
+  const bool is_fixed = !row.keys.is_counted && !row.keys.is_streams;
+  const CommandKeys fixed = is_fixed ? row.keys : CommandKeys();
   out.Integer(fixed.first);
   out.Integer(extends ? row.more_keys.last : fixed.last);
   out.Integer(fixed.step);
@@ -144,7 +147,7 @@ void ReplyInfo(ReplyWriter& out, const CommandRow& row) {
   } else {
     const bool has_unnamed = !row.unnamed_keys.empty();
     out.Set(1 + (has_unnamed ? 1 : 0) + (has_more ? 1 : 0) + (is_option ? 1 : 0));
-    ReplyKeySpecification(out, row.keys);
+    ReplyKeySpecification(out, row.keys, row.keys.is_streams ? "STREAMS" : "");
     if (has_unnamed) ReplyUnknownKeySpecification(out, row.unnamed_keys, kKeyRo | kKeyAccess);
     if (has_more) ReplyKeySpecification(out, row.more_keys, is_option ? "STORE" : "");
     if (is_option) ReplyKeySpecification(out, row.more_keys, "STOREDIST");
@@ -180,6 +183,8 @@ std::string_view GroupName(CommandGroup group) {
       return "hash";
     case CommandGroup::kGeo:
       return "geo";
+    case CommandGroup::kStream:
+      return "stream";
     case CommandGroup::kTransactions:
       return "transactions";
     case CommandGroup::kScripting:
@@ -305,6 +310,7 @@ const CommandRow* FindCallWithKeys(CommandContext& context) {
   // PFMERGE without a source, and counts that are no such.
   const auto names_none = [&call](const CommandKeys& keys) {
     if (keys.find != nullptr || keys.is_option) return false;
+    if (keys.is_streams) return FindStreamKeys(call).end == 0;
     return static_cast<size_t>(keys.first) >= call.size() ||
            (keys.is_counted && LastKey(keys, call) == 0);
   };

@@ -1,0 +1,119 @@
+// Streams as Redis serializes them: from packed ones to payloads for DUMP, and from payloads of
+// both types that redis-server 7.0 restores to packed ones.
+//
+// Pure; one thread. Both go on by the piece, for a stream may be large. What is loaded comes from
+// clients: nothing here trusts it.
+#ifndef ONETRIP_REDIS_COMPAT_VALUES_RDB_STREAM_H_
+#define ONETRIP_REDIS_COMPAT_VALUES_RDB_STREAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "redis_compat/values/rdb_collection.h"
+#include "redis_compat/values/rdb_unpack.h"
+#include "redis_compat/values/rdb_wire.h"
+#include "redis_compat/values/stream_value.h"
+#include "redis_compat/values/value.h"
+
+namespace onetrip {
+
+// Makes the payload of a stream, but for its footer.
+class StreamDumper {
+ public:
+  // `stream` outlives it.
+  explicit StreamDumper(const StreamValue& stream) : stream_(stream) {}
+  // Room that is enough for it, and for the footer.
+  [[nodiscard]] size_t BytesMax() const;
+
+  // Begins to write to `to`, which outlives it. REQUIRES: BytesMax() are there.
+  void Begin(std::span<char> to);
+  // Makes about `bytes` more. False: it is done, or a group is damaged.
+  bool Advance(size_t bytes);
+  [[nodiscard]] bool is_damaged() const { return is_damaged_; }
+  [[nodiscard]] size_t made() const { return made_; }
+
+ private:
+  void DumpNode(const StreamNode& node);
+  void DumpHeader();
+  bool DumpGroup(const StreamValue::Group& group);
+  void Put(std::string_view bytes);
+  void PutString(std::string_view string);
+  void PutLength(uint64_t length);
+  void PutRawId(const StreamId& id);
+
+  const StreamValue& stream_;
+  std::span<char> to_;
+  std::string head_;
+  size_t made_ = 0;
+  size_t next_node_ = 0;
+  size_t next_group_ = 0;
+  bool has_header_ = false;
+  bool is_damaged_ = false;
+};
+
+bool IsStreamDump(std::string_view payload);
+
+class StreamLoader {
+ public:
+  using State = CollectionLoader::State;
+
+  // `payload` outlives it. REQUIRES: LoadDumpChecksum(), IsStreamDump().
+  StreamLoader(std::string_view payload, uint64_t bytes_max);
+  // Loads about `bytes` more.
+  State Advance(size_t bytes);
+  // Memory that it takes now, about.
+  [[nodiscard]] uint64_t memory_bytes() const { return made_.capacity() + string_.memory_bytes(); }
+
+  // The stream. REQUIRES: kDone.
+  [[nodiscard]] static ValueType type() { return ValueType::kStream; }
+  std::string TakeValue() { return std::move(made_); }
+
+ private:
+  enum class Step : uint8_t { kNode, kCompressed, kEntries, kGroup };
+
+  // Each goes a step, and tells its cost by spent_.
+  void TakeNode();
+  void Decompress(size_t bytes);
+  void GoOnWith(StringUnpacker::State string);
+  void TakeEntry();
+  void TakeHeader();
+  void TakeGroup();
+  bool LoadGroup(std::string* name, StreamGroup* group);
+  bool LoadConsumer(StreamGroup* group);
+  // A string in one go.
+  bool TakeText(std::string* text);
+  bool TakeRawId(StreamId* id);
+  bool TakeIdAsLengths(StreamId* id);
+  void End(State how) { state_ = how; }
+
+  const uint64_t bytes_max_;
+  RdbReader payload_;
+  bool has_counts_ = false;  // of the type that tells more
+  State state_ = State::kMore;
+  Step step_ = Step::kNode;
+  size_t spent_ = 0;
+
+  uint64_t nodes_left_ = 0;
+  uint64_t groups_left_ = 0;
+  StringUnpacker string_;
+  StreamNode node_;
+  std::optional<StreamNodeReader> entries_;
+
+  StreamHeader header_;
+  StreamParts parts_;
+  uint64_t live_ = 0;
+  StreamId last_entry_;  // of deleted ones, too
+  bool has_entry_ = false;
+  StreamId first_live_;
+  std::string group_before_;
+  std::string made_;
+};
+
+}  // namespace onetrip
+
+#endif  // ONETRIP_REDIS_COMPAT_VALUES_RDB_STREAM_H_
