@@ -22,6 +22,7 @@ import cases_service
 import cases_sets
 import cases_sort
 import cases_sorted_sets
+import cases_streams
 import cases_strings
 import cases_transactions
 import live
@@ -63,7 +64,7 @@ def differential_tests(arguments):
     """(name, which pair, protocol, steps) of every stream."""
     for module in (cases_strings, cases_bits, cases_keys, cases_connection, cases_transactions,
                    cases_service, cases_hashes, cases_lists, cases_sets, cases_sort,
-                   cases_sorted_sets, cases_geo):
+                   cases_sorted_sets, cases_geo, cases_streams):
         for name, steps in module.cases():
             for protocol in (2, 3):
                 yield "%s [RESP%d]" % (name, protocol), "open", protocol, steps

@@ -115,7 +115,7 @@ def redis_server(binary="redis-server", password=None):
     """The reference. Values end at 2 MiB on both, so that a stream which reaches the limit stays short."""
     flags = ["--port", "{port}", "--bind", HOST, "--dir", "{dir}", "--save", "",
              "--appendonly", "no", "--proto-max-bulk-len", "2097152",
-             "--enable-debug-command", "yes"]
+             "--enable-debug-command", "yes", "--rdbcompression", "no"]
     if password:
         flags += ["--requirepass", password]
     return Server("redis-server", binary, flags, password)
