@@ -49,11 +49,11 @@ def parse_arguments():
     return arguments
 
 
-def run_unit(folder, unit, port, skip_file):
+def run_unit(folder, unit, port, skip_file, denied_tags):
     """The lines that the suite prints about one unit."""
     command = ["tclsh", "tests/test_helper.tcl", "--host", servers.HOST, "--port", str(port),
                "--singledb", "--no-latency", "--ignore-encoding", "--ignore-digest", "--tags",
-               "-needs:repl -cluster -needs:save", "--skipfile", skip_file, "--single", unit]
+               " ".join(["-needs:repl -cluster -needs:save"] + denied_tags), "--skipfile", skip_file, "--single", unit]
     try:
         done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True,
                               stderr=subprocess.STDOUT, errors="replace", timeout=UNIT_S)
@@ -99,7 +99,8 @@ def main():
         extra += arguments.agent_args.split()
         for unit in (unit for unit in plan["units"] if arguments.filter in unit):
             with servers.agent(os.path.abspath(arguments.agent), extra=extra) as server:
-                counts = count(unit, run_unit(folder, unit, server.port, skip_file))
+                counts = count(unit, run_unit(folder, unit, server.port, skip_file,
+                                              plan["denied_tags"].get(unit, [])))
             total = [one + other for one, other in zip(total, counts)]
     except servers.StartFailed as failure:
         print("redis_suite: %s" % failure, file=sys.stderr)
