@@ -59,7 +59,7 @@ class ListpackCursor {
   size_t at_;
 };
 
-// What comes before the first entry, to be completed by EndListpack().
+// The bytes before the first entry, to be completed by EndListpack().
 std::string BeginListpack();
 // Appends an entry, behind the last one. Text that is an integer becomes a number.
 void AppendListpackText(std::string_view text, std::string* listpack);

@@ -26,7 +26,7 @@ bool IsStreamDump(std::string_view payload) {
   return !body.empty() && (body.front() == kRdbStream || body.front() == kRdbStream2);
 }
 
-// What lies in a packed stream with fewer bytes than in a payload: lengths of nodes and their ids,
+// Some parts take more bytes in a payload than in a packed stream: lengths of nodes and their ids,
 // and pending entries, which a payload names twice.
 size_t StreamDumper::BytesMax() const {
   constexpr size_t kLengthsOfHeader = 16;

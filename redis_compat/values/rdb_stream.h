@@ -93,7 +93,7 @@ class StreamLoader {
 
   const uint64_t bytes_max_;
   RdbReader payload_;
-  bool has_counts_ = false;  // of the type that tells more
+  bool has_counts_ = false;  // its type tells more
   State state_ = State::kMore;
   Step step_ = Step::kNode;
   size_t spent_ = 0;
@@ -107,7 +107,7 @@ class StreamLoader {
   StreamHeader header_;
   StreamParts parts_;
   uint64_t live_ = 0;
-  StreamId last_entry_;  // of deleted ones, too
+  StreamId last_entry_;  // deleted ones count
   bool has_entry_ = false;
   StreamId first_live_;
   std::string group_before_;

@@ -24,7 +24,7 @@ struct StreamNodeLimits {
 struct StreamTrim {
   enum class By : uint8_t { kNothing, kLength, kId } by = By::kNothing;
   uint64_t length = 0;  // at most as many stay
-  StreamId id;          // those before it go
+  StreamId id = {};     // those before it go
   bool whole_nodes = false;
   uint64_t limit = 0;  // no more than these go; 0: any number
 };
@@ -60,7 +60,7 @@ class StreamEdit : public StreamValue {
   void RenewFirstId();
   void ReplaceListpack(StreamNode* node, std::string listpack);
 
-  std::deque<std::string> made_;  // what has changed
+  std::deque<std::string> made_;  // bytes of changed nodes and groups
   bool is_damaged_ = false;
 };
 

@@ -138,9 +138,12 @@ bool StreamValue::LoadParts(std::string_view nodes, std::string_view groups,
     if (bytes == 0 || !reader.Take(bytes, &node.listpack)) return false;
     if (!nodes_.empty() && node.id <= nodes_.back().id) return false;
     nodes_.push_back(node);
-    live += LiveEntries(node);
+    const uint64_t of_node = LiveEntries(node);
+    if (of_node > header_.length - live) return false;
+    live += of_node;
   }
   if (nodes_.size() != parts.nodes || live != header_.length) return false;
+  if (!nodes_.empty() && nodes_.back().id > header_.last_id) return false;
   for (PackedCursor cursor(groups); cursor.at() < groups.size();) {
     Group group;
     if (!cursor.Next(&group.name)) return false;
@@ -185,7 +188,10 @@ StreamEntries::StreamEntries(const StreamValue& stream, const StreamRange& range
 
 bool StreamEntries::TakeNode() {
   if (is_over_ || next_node_ == (range_.reverse ? 0 : stream_.nodes().size())) return false;
-  const StreamNode& node = stream_.nodes()[range_.reverse ? --next_node_ : next_node_++];
+  const size_t place = range_.reverse ? --next_node_ : next_node_++;
+  const StreamNode& node = stream_.nodes()[place];
+  const bool is_last = place + 1 == stream_.nodes().size();
+  const StreamId end = is_last ? kStreamIdMax : stream_.nodes()[place + 1].id;
   // Nodes are by id: all others are beyond the range, too.
   is_over_ = range_.reverse ? node.id <= range_.first : node.id > range_.last;
   entries_.clear();
@@ -193,6 +199,7 @@ bool StreamEntries::TakeNode() {
   StreamNodeReader reader(node);
   StreamEntry entry;
   while (reader.Next(&entry) && entry.id <= range_.last) {
+    is_damaged_ = is_damaged_ || (entry.id >= end && !is_last);
     if (!entry.is_deleted && entry.id >= range_.first) entries_.push_back(entry);
   }
   is_damaged_ = is_damaged_ || reader.is_damaged();

@@ -38,7 +38,7 @@ bool HasGapsBehind(const StreamHeader& header, const StreamId& id);
 // How many entries were ever added up to the one of that id, or StreamGroup::kUnknownReads.
 int64_t EntriesAddedUpTo(const StreamHeader& header, const StreamId& id);
 
-// What is behind the header.
+// The parts behind the header.
 struct StreamParts {
   uint64_t node_bytes = 0;
   uint64_t nodes = 0;
@@ -61,7 +61,7 @@ class StreamValue {
  public:
   struct Group {
     std::string_view name;
-    std::string_view body;  // what StreamGroup::Load() takes
+    std::string_view body;  // StreamGroup::Load() takes it
   };
 
   // `value` outlives it; empty: an empty stream. False: it is damaged.
@@ -106,7 +106,7 @@ class StreamEntries {
   size_t next_node_;      // forwards: the next one; backwards: the one behind it
   bool is_over_ = false;  // no node behind is in the range
   bool is_damaged_ = false;
-  std::vector<StreamEntry> entries_;  // of a node, in the order of the range
+  std::vector<StreamEntry> entries_;  // those of a node, in the order of the range
   size_t next_entry_ = 0;
 };
 

@@ -112,12 +112,36 @@ def fill(client, draw):
     yield client, "RPUSH", b"long", [b"a" * 5000, b"", draw.randbytes(9000), b"1", b"b" * 70000, b"c" * 300000]
     yield client, "HSET", b"longs", [b"a" * 70, b"b" * 64, b"c", b"d" * 100000, b"", b""]
     yield client, "ZADD", b"longer", [b"1", b"a" * 65, b"2", b""]
+    for count in (1, 99, 100, 101, 350):
+        yield from fill_stream(client, draw, b"stream%d" % count, count)
+    yield client, "XGROUP", b"CREATE", [b"empty", b"group", b"0", b"MKSTREAM"]
     yield client, "SADD", b"edges", [b"-9223372036854775808", b"9223372036854775807", b"9223372036854775808", b""]
     yield client, "SADD", b"extremes", [b"-9223372036854775808", b"9223372036854775807", b"-1", b"0"]
 
 
+def fill_stream(client, draw, key, count):
+    """Entries with their gaps, two groups, consumers with pending entries and one without."""
+    for i in range(1, count + 1):
+        names = [b"name", b"12"] if draw.random() < 0.8 else [b"other", draw.randbytes(5)]
+        yield client, "XADD", key, [b"%d-%d" % (i, i % 3)] + [part for name in names for part in (name, texts_of(draw, 1)[0])]
+    for name, start in ((b"group", b"0"), (b"a longer name of a group, which Redis may compress " * 3, b"$")):
+        yield client, "XGROUP", b"CREATE", [key, name, start]
+    for name, some in ((b"one", b"3"), (b"another", b"40"), (b"", b"2")):
+        yield client, "XREADGROUP", b"GROUP", [b"group", name, b"COUNT", some, b"STREAMS", key, b">"]
+    yield client, "XGROUP", b"CREATECONSUMER", [key, b"group", b"idle"]
+    yield client, "XDEL", key, [b"%d-%d" % (i, i % 3) for i in range(2, count, 7)]
+
+
+def contents_of_stream(client, key):
+    """Its entries, and all that it knows of groups, times too."""
+    calls = (("XRANGE", key, "-", "+"), ("XINFO", "STREAM", key, "FULL", "COUNT", "0"), ("XINFO", "GROUPS", key))
+    return [client.call(*call) for call in calls]
+
+
 def contents(client, key):
     kind = client.call("TYPE", key).value
+    if kind == b"stream":
+        return kind, contents_of_stream(client, key)
     if kind == b"list":
         return kind, [item.value for item in client.call("LRANGE", key, "0", "-1").value]
     if kind == b"set":
@@ -141,6 +165,8 @@ def passes_through(redis, target, payload, name):
     dumped = target.call("DUMP", "k").value
     assert redis.call("RESTORE", "back", "0", dumped, "REPLACE").value == b"OK", name
     assert contents(redis, "back") == contents(redis, "as_is"), name
+    if target.call("TYPE", "k").value == b"stream":
+        assert contents(target, "k") == contents(redis, "as_is"), name
     # The agent understands its own payloads, too, and gives the same again, once a -0 is a 0.
     for last in (False, True):
         assert target.call("RESTORE", "k", "0", dumped, "REPLACE").value == b"OK", name

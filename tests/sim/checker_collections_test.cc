@@ -92,6 +92,27 @@ TEST(CheckerOfCollections, RejectsAMemberThatIsAddedTwice) {
   ExpectLastDecides({Op(0, 9, "SADD k a", N(1)), Op(1, 8, "SADD k a", "")}, N(1), N(0));
 }
 
+TEST(CheckerOfCollections, RejectsAnEntryThatIsLostOrOutOfPlace) {
+  const std::vector<HistoryOp> ops = {Op(0, 9, "XADD k 1-1 f a", V("1-1")),
+                                      Op(1, 8, "XADD k 2-1 f b", V("2-1")),
+                                      Op(10, 11, "XRANGE k - +", "")};
+  const std::string first = RespArray({V("1-1"), A({"f", "a"})});
+  const std::string second = RespArray({V("2-1"), A({"f", "b"})});
+  ExpectLastDecides(ops, RespArray({second}), RespArray({first, second}));
+  ExpectLastDecides(ops, RespArray({second, first}), RespArray({first, second}));
+}
+
+TEST(CheckerOfCollections, KnowsThatAStreamRemembersItsLastId) {
+  const std::string refused =
+      RespError("ERR The ID specified in XADD is equal or smaller than the target stream top item");
+  ExpectLastDecides({Op(0, 1, "XADD k 2-1 f a", V("2-1")), Op(2, 3, "XDEL k 2-1", N(1)),
+                     Op(4, 5, "XLEN k", N(0)), Op(6, 7, "XADD k 1-1 f a", "")},
+                    V("1-1"), refused);
+  ExpectLastDecides({Op(0, 1, "XADD k 2-1 f a", V("2-1")), Op(2, 3, "XTRIM k MAXLEN 0", N(1)),
+                     Op(4, 5, "TYPE k", "")},
+                    "+none\r\n", "+stream\r\n");
+}
+
 TEST(CheckerOfCollections, KnowsTypes) {
   ExpectLastDecides({Op(0, 1, "HSET k a 1", N(1)), Op(2, 3, "LPUSH k a", "")}, N(1), kWrongType);
   ExpectLastDecides({Op(0, 1, "SET k v", std::string(kRespOk)), Op(2, 3, "SADD k a", "")}, N(1),
@@ -123,11 +144,12 @@ TEST(CheckerOfCollections, OverwritesAndDeletesThem) {
 
 TEST(CheckerOfCollections, TakesAllCommandsOfItsTable) {
   for (const char* const words :
-       {"LPUSH k a", "RPUSH k a",  "LPOP k",        "RPOP k",        "LRANGE k 0 -1",
-        "LLEN k",    "HSET k a 1", "HGET k a",      "HINCRBY k a 1", "HDEL k a",
-        "HGETALL k", "HLEN k",     "SADD k a",      "SREM k a",      "SISMEMBER k a",
-        "SCARD k",   "ZADD k 1 a", "ZINCRBY k 1 a", "ZREM k a",      "ZRANGE k 0 -1 WITHSCORES",
-        "ZPOPMIN k", "ZCARD k"}) {
+       {"LPUSH k a",    "RPUSH k a",  "LPOP k",         "RPOP k",        "LRANGE k 0 -1",
+        "LLEN k",       "HSET k a 1", "HGET k a",       "HINCRBY k a 1", "HDEL k a",
+        "HGETALL k",    "HLEN k",     "SADD k a",       "SREM k a",      "SISMEMBER k a",
+        "SCARD k",      "ZADD k 1 a", "ZINCRBY k 1 a",  "ZREM k a",      "ZRANGE k 0 -1 WITHSCORES",
+        "ZPOPMIN k",    "ZCARD k",    "XADD k 1-1 f a", "XDEL k 1-1",    "XTRIM k MAXLEN 2",
+        "XRANGE k - +", "XLEN k"}) {
     const Command command = Words(words);
     ASSERT_TRUE(IsCollectionCommand(CommandName(command))) << words;
     const CollectionOutcome outcome = StepCollection(command, std::nullopt);

@@ -448,7 +448,8 @@ constexpr Scenario kScenarios[] = {
     {"extents", "values in extents, under what other scenarios are about", MakeExtents},
     {"growth", "an index that grows under what other scenarios are about", MakeGrowth},
     {"storm", "mechanisms and faults drawn together", MakeStorm},
-    {"collections", "lists, hashes, sets and sorted sets, under what other scenarios are about",
+    {"collections",
+     "lists, hashes, sets, sorted sets and streams, under what other scenarios are about",
      MakeCollections},
 };
 

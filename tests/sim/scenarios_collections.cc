@@ -1,5 +1,5 @@
-// Scenario collections: lists, hashes, sets and sorted sets in place of strings, under whatever
-// other scenarios are about.
+// Scenario collections: lists, hashes, sets, sorted sets and streams in place of strings, under
+// whatever other scenarios are about.
 #include <array>
 
 #include "tests/sim/scenario_parts.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 #include <vector>
 
 #include "client_core/base/check.h"
@@ -33,6 +34,11 @@ enum class Verb : uint8_t {
   kScores,
   kPopLowest,
   kSize,
+  kEntryAdd,
+  kEntryDel,
+  kEntryTrim,
+  kEntries,
+  kLength,
 };
 struct Row {
   std::string_view name;
@@ -64,6 +70,11 @@ constexpr auto kRows = std::to_array<Row>({
     {"zrange", Verb::kScores, 'z', true},
     {"zpopmin", Verb::kPopLowest, 'z'},
     {"zcard", Verb::kSize, 'z', true},
+    {"xadd", Verb::kEntryAdd, 'x'},
+    {"xdel", Verb::kEntryDel, 'x'},
+    {"xtrim", Verb::kEntryTrim, 'x'},
+    {"xrange", Verb::kEntries, 'x', true},
+    {"xlen", Verb::kLength, 'x', true},
 });
 
 const Row* FindRow(std::string_view name) {
@@ -78,7 +89,9 @@ int64_t Number(std::string_view text) {
   return number;
 }
 
-// An element of a list or set is a key alone. Scores of the workload are whole numbers.
+// An element of a list or set is a key alone. Scores of the workload are whole numbers. A stream is
+// its last id, as an element of its own, and then its entries, which have one field each: it is
+// there without any, too.
 struct Element {
   std::string key;
   std::string value;
@@ -186,6 +199,59 @@ std::string Size(const Elements& elements) {
   return RespInteger(static_cast<int64_t>(elements.size()));
 }
 
+std::pair<int64_t, int64_t> IdOf(std::string_view text) {
+  const size_t dash = text.find('-');
+  return {Number(text), Number(text.substr(dash + 1))};
+}
+
+// XADD key id field value.
+std::string AddEntry(Elements& elements, const Command& argv) {
+  const std::string& id = argv[2];
+  if (elements.empty()) elements.push_back({"0-0", ""});
+  Element& last = elements.front();
+  if (IdOf(id) <= IdOf(last.key)) {
+    return RespError(
+        "ERR The ID specified in XADD is equal or smaller than the target stream top item");
+  }
+  last.key = id;
+  elements.push_back({id, argv[4]});
+  return RespBulk(id);
+}
+
+// Ids of entries alone: the last one that was given may be that of one.
+std::string RemoveEntry(Elements& elements, std::string_view id) {
+  if (elements.empty()) return RespInteger(0);
+  const auto found = std::find_if(elements.begin() + 1, elements.end(),
+                                  [id](const Element& entry) { return entry.key == id; });
+  const bool was_there = found != elements.end();
+  if (was_there) elements.erase(found);
+  return RespInteger(was_there ? 1 : 0);
+}
+
+int64_t Length(const Elements& elements) {
+  return elements.empty() ? 0 : static_cast<int64_t>(elements.size()) - 1;
+}
+
+// XTRIM key MAXLEN length.
+std::string TrimEntries(Elements& elements, int64_t length) {
+  const int64_t going = std::max<int64_t>(0, Length(elements) - length);
+  if (going > 0) elements.erase(elements.begin() + 1, elements.begin() + 1 + going);
+  return RespInteger(going);
+}
+
+// The name of the field, which is the same in all entries.
+constexpr std::string_view kField = "f";
+
+std::string AllEntries(const Elements& elements) {
+  std::vector<std::string> texts;
+  for (int64_t i = 1; i <= Length(elements); ++i) {
+    const Element& entry = elements[static_cast<size_t>(i)];
+    const std::string fields = RespArray({RespBulk(kField), RespBulk(entry.value)});
+    texts.push_back(RespArray({RespBulk(entry.key), fields}));
+  }
+  return RespArray(texts);
+}
+
 // Applies the command to the elements; its reply.
 std::string Apply(const Row& row, const Command& argv, Elements& elements) {
   int64_t count = 0;
@@ -238,6 +304,16 @@ std::string Apply(const Row& row, const Command& argv, Elements& elements) {
     }
     case Verb::kSize:
       return Size(elements);
+    case Verb::kEntryAdd:
+      return AddEntry(elements, argv);
+    case Verb::kEntryDel:
+      return RemoveEntry(elements, argv[2]);
+    case Verb::kEntryTrim:
+      return TrimEntries(elements, Number(argv[3]));
+    case Verb::kEntries:
+      return AllEntries(elements);
+    case Verb::kLength:
+      return RespInteger(Length(elements));
   }
   CHECK(false);
 }
@@ -261,6 +337,8 @@ std::string_view CollectionTypeName(std::string_view value) {
       return "hash";
     case 's':
       return "set";
+    case 'x':
+      return "stream";
     default:
       return "zset";
   }

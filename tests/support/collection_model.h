@@ -1,5 +1,5 @@
-// The meaning of commands on lists, hashes, sets and sorted sets: the part of the sequential
-// specification that is about collections.
+// The meaning of commands on lists, hashes, sets, sorted sets and streams: the part of the
+// sequential specification that is about collections.
 //
 // Written from the documentation of Redis, not with the code under test. A collection is a text: a
 // mark, a letter for its type, then its elements.

@@ -15,18 +15,22 @@ class CollectionCommands {
  public:
   explicit CollectionCommands(uint64_t seed) : rng_(seed) {}
 
-  // A command on `key`. Mostly of the type that the key has for all clients.
-  Command Make(const std::string& key, const std::string& name) {
+  // A command on `key`, named by the client and how many commands that has given before. Mostly of
+  // the type that the key has for all clients.
+  Command Make(const std::string& key, size_t client, size_t op) {
+    const std::string name = "c" + std::to_string(client) + "o" + std::to_string(op) + ";";
     uint64_t type = 0;
     for (const char c : key) type = type * 31 + static_cast<unsigned char>(c);
     if (rng_.Below(12) == 0) type = rng_.Next();
-    switch (type % 4) {
+    switch (type % 5) {
       case 0:
         return List(key, name);
       case 1:
         return Hash(key, name);
       case 2:
         return Set(key);
+      case 3:
+        return Stream(key, client, op, name);
       default:
         return SortedSet(key);
     }
@@ -117,6 +121,27 @@ class CollectionCommands {
     }
   }
 
+  // Ids ascend with the commands of a client, and are met by those of others.
+  Command Stream(const std::string& key, size_t client, size_t op, const std::string& name) {
+    const std::string id = std::to_string(op + 1) + "-" + std::to_string(client + 1);
+    const std::string other =
+        std::to_string(1 + rng_.Below(op + 2)) + "-" + std::to_string(1 + rng_.Below(client + 2));
+    switch (rng_.Below(9)) {
+      case 0:
+      case 1:
+      case 2:
+        return {"XADD", key, id, "f", Text(name)};
+      case 3:
+        return {"XDEL", key, other};
+      case 4:
+        return {"XTRIM", key, "MAXLEN", std::to_string(rng_.Below(6))};
+      case 5:
+        return {"XLEN", key};
+      default:
+        return {"XRANGE", key, "-", "+"};
+    }
+  }
+
   Rng rng_;
 };
 
@@ -142,7 +167,7 @@ void UseCollections(uint64_t seed, Program* program) {
     for (size_t op = 0; op < commands.size(); ++op) {
       if (!IsOnOneKey(commands[op]) || rng.Below(10) < 2) continue;
       const std::string key(KeyOf(commands[op]));
-      commands[op] = make.Make(key, "c" + std::to_string(client) + "o" + std::to_string(op) + ";");
+      commands[op] = make.Make(key, client, op);
     }
   }
 }

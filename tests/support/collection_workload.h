@@ -1,4 +1,4 @@
-// Programs over lists, hashes, sets and sorted sets.
+// Programs over lists, hashes, sets, sorted sets and streams.
 #ifndef ONETRIP_TESTS_SUPPORT_COLLECTION_WORKLOAD_H_
 #define ONETRIP_TESTS_SUPPORT_COLLECTION_WORKLOAD_H_
 

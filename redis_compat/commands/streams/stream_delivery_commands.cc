@@ -103,7 +103,7 @@ class GiveEntries final : public StreamMutation {
     }
   }
 
-  // What the consumer was given before, behind an id.
+  // Entries that the consumer was given before, behind an id.
   bool GiveAgain(const StreamEdit& stream, StreamId id, StreamGroup* group, uint32_t consumer) {
     ArrayReply reply(out_);
     StepForward(&id);
@@ -207,7 +207,7 @@ Task<void> XReadGroupCommand(CommandContext& context) {
     GiveEntries mutation(context, read);
     const Status status = co_await context.kv.ReadModifyWrite(key, mutation);
     const bool failed = !status.ok() || mutation.error() != nullptr;
-    // What was given is told, whatever becomes of the next key.
+    // The client learns of entries that it was given, whatever becomes of the next key.
     if (failed && reply.has_any()) break;
     if (AnsweredWriteFailure(context, key, status)) co_return;
     if (failed) co_return context.out.Error(mutation.error());

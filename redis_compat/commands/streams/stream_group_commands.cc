@@ -18,7 +18,7 @@ struct GroupTerms {
   int64_t entries_read = StreamGroup::kUnknownReads;
 };
 
-// What is behind the id. False: it has answered.
+// Reads the options behind the id. False: it has answered.
 bool ReadGroupTerms(CommandContext& context, bool creates, GroupTerms* terms) {
   ArgumentReader arguments(context.argv, 5);
   bool is_known = true;

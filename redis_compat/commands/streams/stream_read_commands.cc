@@ -61,7 +61,8 @@ Task<void> ReplyRange(CommandContext& context, bool reverse) {
   }
 }
 
-// What XREAD gives of the stream at argv[index]. False: it has answered with an error.
+// Adds the entries that XREAD gives of the stream at argv[index]. False: it has answered with an
+// error.
 Task<bool> ReadStream(CommandContext& context, const StreamReadTerms& terms, size_t index,
                       StreamReadReply* reply) {
   ReadResult result;
