@@ -200,7 +200,6 @@ Task<void> XReadGroupCommand(CommandContext& context) {
     if (!is_well) co_return;
   }
   StreamReadReply reply(context, terms);
-  MemoryBudget::Share share;  // counts the reply
   for (size_t i = 0; i < terms.keys; ++i) {
     const GroupRead read = GroupReadAt(context, terms, i);
     const Key key = KeyAt(context, terms.first_key + i);
@@ -213,8 +212,6 @@ Task<void> XReadGroupCommand(CommandContext& context) {
     if (failed) co_return context.out.Error(mutation.error());
     if (!mutation.gave()) continue;
     reply.Next(read.key).buffer().AppendAll(mutation.reply());
-    share = {};
-    share = CountMemory(context, reply.bytes());
   }
   reply.Finish();
 }

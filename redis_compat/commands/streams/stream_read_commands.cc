@@ -106,12 +106,9 @@ Task<void> XReadCommand(CommandContext& context) {
   const StreamReadTerms terms = ReadStreamReadTerms(context, arguments, /*for_group=*/false);
   if (arguments.AnsweredError(context.out)) co_return;
   StreamReadReply reply(context, terms);
-  MemoryBudget::Share share;  // counts the reply
   for (size_t i = 0; i < terms.keys; ++i) {
     const bool is_sound = co_await ReadStream(context, terms, terms.first_key + i, &reply);
     if (!is_sound) co_return;
-    share = {};
-    share = CountMemory(context, reply.bytes());
   }
   reply.Finish();
 }

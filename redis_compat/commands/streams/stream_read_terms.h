@@ -38,8 +38,6 @@ class StreamReadReply {
   ReplyWriter& Next(std::string_view key);
   // False: there was nothing.
   [[nodiscard]] bool has_any() const { return streams_ > 0; }
-  // Bytes that it has made so far.
-  [[nodiscard]] uint64_t bytes() const { return buffer_.size(); }
   void Finish();
 
  private:
