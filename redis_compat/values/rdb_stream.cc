@@ -76,7 +76,7 @@ void StreamDumper::DumpNode(const StreamNode& node) {
 void StreamDumper::DumpHeader() {
   const StreamHeader& header = stream_.header();
   PutLength(header.length);
-  for (const StreamId& id : {header.last_id, header.first_id, header.max_deleted_id}) {
+  for (const EntryId& id : {header.last_id, header.first_id, header.max_deleted_id}) {
     PutLength(id.ms);
     PutLength(id.sequence);
   }
@@ -92,7 +92,7 @@ bool StreamDumper::DumpGroup(const StreamValue::Group& packed) {
   PutLength(group.last_id.sequence);
   PutLength(static_cast<uint64_t>(group.entries_read));
   PutLength(group.pending().size());
-  std::vector<std::vector<StreamId>> of_consumers(group.consumers().size());
+  std::vector<std::vector<EntryId>> of_consumers(group.consumers().size());
   for (const StreamPending& pending : group.pending()) {
     PutRawId(pending.id);
     Put({reinterpret_cast<const char*>(&pending.delivered_ms), sizeof(pending.delivered_ms)});
@@ -105,7 +105,7 @@ bool StreamDumper::DumpGroup(const StreamValue::Group& packed) {
     PutString(consumer.name);
     Put({reinterpret_cast<const char*>(&consumer.seen_ms), sizeof(consumer.seen_ms)});
     PutLength(of_consumers[i].size());
-    for (const StreamId& id : of_consumers[i]) PutRawId(id);
+    for (const EntryId& id : of_consumers[i]) PutRawId(id);
   }
   return true;
 }
@@ -129,7 +129,7 @@ void StreamDumper::PutLength(uint64_t length) {
   Put(head_);
 }
 
-void StreamDumper::PutRawId(const StreamId& id) {
+void StreamDumper::PutRawId(const EntryId& id) {
   const std::array<uint64_t, 2> raw = {__builtin_bswap64(id.ms), __builtin_bswap64(id.sequence)};
   Put({reinterpret_cast<const char*>(raw.data()), sizeof(raw)});
 }
@@ -171,7 +171,7 @@ void StreamLoader::TakeNode() {
   std::string id;
   if (!TakeText(&id) || id.size() != kRawIdBytes) return End(State::kDamaged);
   RdbReader raw(id);
-  const StreamId before = node_.id;
+  const EntryId before = node_.id;
   raw.Take(&node_.id.ms);
   raw.Take(&node_.id.sequence);
   node_.id = {__builtin_bswap64(node_.id.ms), __builtin_bswap64(node_.id.sequence)};
@@ -218,7 +218,7 @@ void StreamLoader::TakeEntry() {
   step_ = Step::kNode;
 }
 
-bool StreamLoader::TakeIdAsLengths(StreamId* id) {
+bool StreamLoader::TakeIdAsLengths(EntryId* id) {
   return payload_.TakeLength(&id->ms) && payload_.TakeLength(&id->sequence);
 }
 
@@ -295,7 +295,7 @@ bool StreamLoader::LoadConsumer(StreamGroup* group) {
   if (!group->consumers().empty() && name <= group->consumers().back().name) return false;
   const uint32_t place = group->SeeConsumer(name, seen_ms);
   for (; pending > 0; --pending) {
-    StreamId id;
+    EntryId id;
     if (!TakeRawId(&id)) return false;
     const size_t at = group->FindPlace(id);
     if (at == group->pending().size() || group->pending()[at].id != id) return false;
@@ -317,7 +317,7 @@ bool StreamLoader::TakeText(std::string* text) {
   return true;
 }
 
-bool StreamLoader::TakeRawId(StreamId* id) {
+bool StreamLoader::TakeRawId(EntryId* id) {
   if (!payload_.Take(&id->ms) || !payload_.Take(&id->sequence)) return false;
   *id = {__builtin_bswap64(id->ms), __builtin_bswap64(id->sequence)};
   return true;

@@ -44,7 +44,7 @@ class StreamDumper {
   void Put(std::string_view bytes);
   void PutString(std::string_view string);
   void PutLength(uint64_t length);
-  void PutRawId(const StreamId& id);
+  void PutRawId(const EntryId& id);
 
   const StreamValue& stream_;
   std::span<char> to_;
@@ -87,8 +87,8 @@ class StreamLoader {
   bool LoadConsumer(StreamGroup* group);
   // A string in one go.
   bool TakeText(std::string* text);
-  bool TakeRawId(StreamId* id);
-  bool TakeIdAsLengths(StreamId* id);
+  bool TakeRawId(EntryId* id);
+  bool TakeIdAsLengths(EntryId* id);
   void End(State how) { state_ = how; }
 
   const uint64_t bytes_max_;
@@ -107,9 +107,9 @@ class StreamLoader {
   StreamHeader header_;
   StreamParts parts_;
   uint64_t live_ = 0;
-  StreamId last_entry_;  // deleted ones count
+  EntryId last_entry_;  // deleted ones count
   bool has_entry_ = false;
-  StreamId first_live_;
+  EntryId first_live_;
   std::string group_before_;
   std::string made_;
 };

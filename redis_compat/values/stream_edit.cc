@@ -20,7 +20,7 @@ bool IsFull(const StreamNode& node, uint64_t added_bytes, const StreamNodeLimits
 }
 
 // The last id of a node, of a deleted entry, too. False: it is damaged.
-bool FindLastId(const StreamNode& node, StreamId* id) {
+bool FindLastId(const StreamNode& node, EntryId* id) {
   StreamNodeReader reader(node);
   StreamEntry entry;
   while (reader.Next(&entry)) *id = entry.id;
@@ -34,7 +34,7 @@ void StreamEdit::ReplaceListpack(StreamNode* node, std::string listpack) {
   node->listpack = Keep(std::move(listpack));
 }
 
-void StreamEdit::Add(const StreamId& id, std::span<const std::string_view> fields,
+void StreamEdit::Add(const EntryId& id, std::span<const std::string_view> fields,
                      const StreamNodeLimits& limits) {
   uint64_t bytes = 0;
   for (const std::string_view part : fields) bytes += part.size();
@@ -49,7 +49,7 @@ void StreamEdit::Add(const StreamId& id, std::span<const std::string_view> field
   if (header_.length == 1) header_.first_id = id;
 }
 
-bool StreamEdit::Delete(const StreamId& id) {
+bool StreamEdit::Delete(const EntryId& id) {
   StreamEntry entry;
   if (!Find(id, &entry, &is_damaged_)) return false;
   const size_t place = FindNode(id);
@@ -68,14 +68,14 @@ bool StreamEdit::Delete(const StreamId& id) {
 void StreamEdit::RenewFirstId() {
   StreamEntries entries(*this, {});
   StreamEntry first;
-  header_.first_id = entries.Next(&first) ? first.id : StreamId();
+  header_.first_id = entries.Next(&first) ? first.id : EntryId();
   is_damaged_ = is_damaged_ || entries.is_damaged();
 }
 
 bool StreamEdit::GoesWhole(const StreamNode& node, uint64_t live, const StreamTrim& trim) {
   if (trim.by == StreamTrim::By::kLength) return header_.length - live >= trim.length;
   // The next node begins behind this one's last entry.
-  StreamId last;
+  EntryId last;
   if (!FindLastId(node, &last)) is_damaged_ = true;
   return last < trim.id;
 }

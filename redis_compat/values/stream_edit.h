@@ -24,7 +24,7 @@ struct StreamNodeLimits {
 struct StreamTrim {
   enum class By : uint8_t { kNothing, kLength, kId } by = By::kNothing;
   uint64_t length = 0;  // at most as many stay
-  StreamId id = {};     // those before it go
+  EntryId id = {};      // those before it go
   bool whole_nodes = false;
   uint64_t limit = 0;  // no more than these go; 0: any number
 };
@@ -35,10 +35,10 @@ class StreamEdit : public StreamValue {
   [[nodiscard]] bool is_damaged() const { return is_damaged_; }
 
   // Adds an entry. `fields`: names and values in turn. REQUIRES: `id` is greater than the last one.
-  void Add(const StreamId& id, std::span<const std::string_view> fields,
+  void Add(const EntryId& id, std::span<const std::string_view> fields,
            const StreamNodeLimits& limits);
   // True if the entry was there.
-  bool Delete(const StreamId& id);
+  bool Delete(const EntryId& id);
   // Returns how many entries have gone.
   uint64_t Trim(const StreamTrim& trim);
   [[nodiscard]] StreamHeader& header_to_edit() { return header_; }

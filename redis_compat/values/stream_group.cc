@@ -111,21 +111,21 @@ uint64_t StreamGroup::RemoveConsumer(uint32_t consumer) {
   return before - pending_.size();
 }
 
-size_t StreamGroup::FindPlace(const StreamId& id) const {
+size_t StreamGroup::FindPlace(const EntryId& id) const {
   const auto found = std::lower_bound(
       pending_.begin(), pending_.end(), id,
-      [](const StreamPending& pending, const StreamId& other) { return pending.id < other; });
+      [](const StreamPending& pending, const EntryId& other) { return pending.id < other; });
   return static_cast<size_t>(found - pending_.begin());
 }
 
-StreamPending* StreamGroup::FindPending(const StreamId& id) {
+StreamPending* StreamGroup::FindPending(const EntryId& id) {
   const size_t place = FindPlace(id);
   const bool is_there = place < pending_.size() && pending_[place].id == id &&
                         pending_[place].consumer != kNoConsumer;
   return is_there ? &pending_[place] : nullptr;
 }
 
-StreamPending& StreamGroup::AddPending(const StreamId& id) {
+StreamPending& StreamGroup::AddPending(const EntryId& id) {
   const size_t place = FindPlace(id);
   if (place == pending_.size() || pending_[place].id != id) {
     pending_.insert(pending_.begin() + static_cast<ptrdiff_t>(place), {id, 0, 0, kNoConsumer});

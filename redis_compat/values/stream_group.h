@@ -21,7 +21,7 @@ struct StreamConsumer {
 };
 
 struct StreamPending {
-  StreamId id;
+  EntryId id;
   int64_t delivered_ms = 0;
   uint64_t deliveries = 0;
   uint32_t consumer = 0;  // its place among the consumers
@@ -37,7 +37,7 @@ class StreamGroup {
   bool Load(std::string_view body);
   void AppendTo(std::string* to) const;
 
-  StreamId last_id;
+  EntryId last_id;
   int64_t entries_read = kUnknownReads;
 
   // By name.
@@ -53,11 +53,11 @@ class StreamGroup {
   [[nodiscard]] std::vector<StreamPending>& pending() { return pending_; }
   [[nodiscard]] const std::vector<StreamPending>& pending() const { return pending_; }
   // The place of the first one that is not before `id`.
-  [[nodiscard]] size_t FindPlace(const StreamId& id) const;
+  [[nodiscard]] size_t FindPlace(const EntryId& id) const;
   // Null: it is not pending.
-  StreamPending* FindPending(const StreamId& id);
+  StreamPending* FindPending(const EntryId& id);
   // The pending entry of `id`; one that is not there is added, and is of kNoConsumer.
-  StreamPending& AddPending(const StreamId& id);
+  StreamPending& AddPending(const EntryId& id);
   // Removes those that were given to kNoConsumer, which is how single ones go.
   void Sweep();
   // Pending entries of each consumer.

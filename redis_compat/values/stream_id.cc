@@ -32,29 +32,29 @@ bool ParseUint64(std::string_view text, uint64_t* number) {
 
 }  // namespace
 
-bool StepForward(StreamId* id) {
+bool StepForward(EntryId* id) {
   if (++id->sequence != 0) return true;
   return ++id->ms != 0;
 }
 
-bool StepBack(StreamId* id) {
+bool StepBack(EntryId* id) {
   if (id->sequence-- != 0) return true;
   return id->ms-- != 0;
 }
 
-size_t FormatStreamId(const StreamId& id, char* out) {
+size_t FormatStreamId(const EntryId& id, char* out) {
   char* end = FormatUint64(id.ms, out);
   *end++ = '-';
   return static_cast<size_t>(FormatUint64(id.sequence, end) - out);
 }
 
-bool ParseStreamId(std::string_view text, const StreamIdForm& form, StreamId* id,
+bool ParseStreamId(std::string_view text, const StreamIdForm& form, EntryId* id,
                    bool* has_sequence) {
   if (text.size() > kTextMax) return false;
   text = UntilNul(text);
   if (has_sequence != nullptr) *has_sequence = true;
   if (text == "-" || text == "+") {
-    *id = text == "-" ? StreamId() : kStreamIdMax;
+    *id = text == "-" ? EntryId() : kStreamIdMax;
     return form.takes_ends;
   }
   const size_t dash = text.find('-');

@@ -11,23 +11,23 @@
 
 namespace onetrip {
 
-struct StreamId {
+struct EntryId {
   uint64_t ms = 0;
   uint64_t sequence = 0;
 
   [[nodiscard]] constexpr bool is_zero() const { return ms == 0 && sequence == 0; }
-  friend constexpr auto operator<=>(const StreamId&, const StreamId&) = default;
+  friend constexpr auto operator<=>(const EntryId&, const EntryId&) = default;
 };
-inline constexpr StreamId kStreamIdMax{UINT64_MAX, UINT64_MAX};
+inline constexpr EntryId kStreamIdMax{UINT64_MAX, UINT64_MAX};
 
 // To the next id, or the one before. False: there is none, and `id` is at the other end.
-bool StepForward(StreamId* id);
-bool StepBack(StreamId* id);
+bool StepForward(EntryId* id);
+bool StepBack(EntryId* id);
 
 // FormatStreamId() needs at most this.
 inline constexpr size_t kStreamIdTextMax = 41;
 // Writes "ms-sequence" at `out`; returns how many bytes.
-size_t FormatStreamId(const StreamId& id, char* out);
+size_t FormatStreamId(const EntryId& id, char* out);
 
 struct StreamIdForm {
   uint64_t missing_sequence = 0;  // that of an id without one
@@ -36,7 +36,7 @@ struct StreamIdForm {
 };
 // Parses an id as Redis does. `has_sequence` becomes false for "ms-*", if the form takes that, and
 // may be null if it does not.
-bool ParseStreamId(std::string_view text, const StreamIdForm& form, StreamId* id,
+bool ParseStreamId(std::string_view text, const StreamIdForm& form, EntryId* id,
                    bool* has_sequence = nullptr);
 
 }  // namespace onetrip

@@ -29,7 +29,7 @@ bool HasFields(const StreamNode& node, const StreamNodeHead& head,
 }
 
 // Appends an entry without the number of its parts; returns that.
-uint64_t AppendEntry(const StreamId& id, const StreamId& node_id, bool has_same_fields,
+uint64_t AppendEntry(const EntryId& id, const EntryId& node_id, bool has_same_fields,
                      std::span<const std::string_view> fields, std::string* listpack) {
   AppendListpackNumber(has_same_fields ? kSameFields : 0, listpack);
   AppendListpackNumber(static_cast<int64_t>(id.ms - node_id.ms), listpack);
@@ -151,7 +151,7 @@ std::string MakeStreamNode(std::span<const std::string_view> fields) {
   return listpack;
 }
 
-std::string AppendToStreamNode(const StreamNode& node, const StreamId& id,
+std::string AppendToStreamNode(const StreamNode& node, const EntryId& id,
                                std::span<const std::string_view> fields) {
   StreamNodeHead head;
   uint64_t entries = 0;

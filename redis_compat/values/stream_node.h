@@ -24,7 +24,7 @@ namespace onetrip {
 
 // The first id and the entries; those tell theirs by what they have more.
 struct StreamNode {
-  StreamId id;
+  EntryId id;
   std::string_view listpack;
 };
 
@@ -41,7 +41,7 @@ bool LoadStreamNodeHead(std::string_view listpack, StreamNodeHead* head);
 uint64_t LiveEntries(const StreamNode& node);
 
 struct StreamEntry {
-  StreamId id;
+  EntryId id;
   std::string_view listpack;
   uint64_t fields = 0;
   // Bytes of the listpack at which these begin.
@@ -75,7 +75,7 @@ class StreamNodeReader {
   ListpackCursor cursor_;
   uint64_t live_ = 0;
   uint64_t deleted_ = 0;
-  StreamId before_;
+  EntryId before_;
   bool is_damaged_ = false;
 };
 
@@ -104,7 +104,7 @@ class StreamFields {
 std::string MakeStreamNode(std::span<const std::string_view> fields);
 // That of a node with one entry more; empty: the node is damaged. REQUIRES: `id` is greater than
 // all of its.
-std::string AppendToStreamNode(const StreamNode& node, const StreamId& id,
+std::string AppendToStreamNode(const StreamNode& node, const EntryId& id,
                                std::span<const std::string_view> fields);
 // That of a node with entries deleted, whose flags lie at these bytes; empty: it is damaged.
 // REQUIRES: a reader has given them, and they are not deleted.

@@ -12,10 +12,10 @@ namespace {
 
 constexpr size_t kNodeIdBytes = 2 * sizeof(uint64_t);
 
-bool TakeId(RdbReader* reader, StreamId* id) {
+bool TakeId(RdbReader* reader, EntryId* id) {
   return reader->Take(&id->ms) && reader->Take(&id->sequence);
 }
-void AppendId(const StreamId& id, std::string* to) {
+void AppendId(const EntryId& id, std::string* to) {
   AppendRdbNumber(id.ms, to);
   AppendRdbNumber(id.sequence, to);
 }
@@ -40,7 +40,7 @@ bool LoadHeader(std::string_view value, StreamHeader* header, StreamParts* parts
 
 using RadixKey = std::array<uint8_t, kNodeIdBytes>;
 
-RadixKey RadixKeyOf(const StreamId& id) {
+RadixKey RadixKeyOf(const EntryId& id) {
   RadixKey key;
   for (size_t i = 0; i < 8; ++i) {
     key[i] = static_cast<uint8_t>(id.ms >> (56 - 8 * i));
@@ -70,12 +70,12 @@ uint64_t CountBelow(const std::vector<RadixKey>& keys, size_t from, size_t to, s
 
 }  // namespace
 
-bool HasGapsBehind(const StreamHeader& header, const StreamId& id) {
+bool HasGapsBehind(const StreamHeader& header, const EntryId& id) {
   if (header.length == 0 || header.max_deleted_id.is_zero()) return false;
   return header.first_id <= header.max_deleted_id && id <= header.max_deleted_id;
 }
 
-int64_t EntriesAddedUpTo(const StreamHeader& header, const StreamId& id) {
+int64_t EntriesAddedUpTo(const StreamHeader& header, const EntryId& id) {
   const uint64_t added = header.entries_added;
   if (added == 0) return 0;
   if (id == header.last_id || (header.length == 0 && id < header.last_id)) {
@@ -157,15 +157,15 @@ bool StreamValue::LoadParts(std::string_view nodes, std::string_view groups,
   return groups_.size() == parts.groups;
 }
 
-size_t StreamValue::FindNode(const StreamId& id) const {
+size_t StreamValue::FindNode(const EntryId& id) const {
   const auto behind = std::upper_bound(
       nodes_.begin(), nodes_.end(), id,
-      [](const StreamId& other, const StreamNode& node) { return other < node.id; });
+      [](const EntryId& other, const StreamNode& node) { return other < node.id; });
   const auto place = static_cast<size_t>(behind - nodes_.begin());
   return place == 0 ? 0 : place - 1;
 }
 
-bool StreamValue::Find(const StreamId& id, StreamEntry* entry, bool* is_damaged) const {
+bool StreamValue::Find(const EntryId& id, StreamEntry* entry, bool* is_damaged) const {
   StreamEntries entries(*this, {id, id});
   const bool found = entries.Next(entry);
   *is_damaged = *is_damaged || entries.is_damaged();
@@ -191,7 +191,7 @@ bool StreamEntries::TakeNode() {
   const size_t place = range_.reverse ? --next_node_ : next_node_++;
   const StreamNode& node = stream_.nodes()[place];
   const bool is_last = place + 1 == stream_.nodes().size();
-  const StreamId end = is_last ? kStreamIdMax : stream_.nodes()[place + 1].id;
+  const EntryId end = is_last ? kStreamIdMax : stream_.nodes()[place + 1].id;
   // Nodes are by id: all others are beyond the range, too.
   is_over_ = range_.reverse ? node.id <= range_.first : node.id > range_.last;
   entries_.clear();
@@ -215,10 +215,10 @@ bool StreamEntries::Next(StreamEntry* entry) {
   return true;
 }
 
-bool FindLastStreamId(const StreamValue& stream, StreamId* id) {
+bool FindLastStreamId(const StreamValue& stream, EntryId* id) {
   StreamEntries entries(stream, {.reverse = true});
   StreamEntry last;
-  *id = entries.Next(&last) ? last.id : StreamId();
+  *id = entries.Next(&last) ? last.id : EntryId();
   return !entries.is_damaged();
 }
 

@@ -28,15 +28,15 @@ inline constexpr size_t kStreamHeaderBytes = 76;
 
 struct StreamHeader {
   uint64_t length = 0;  // live entries
-  StreamId last_id;
-  StreamId first_id;
-  StreamId max_deleted_id;
+  EntryId last_id;
+  EntryId first_id;
+  EntryId max_deleted_id;
   uint64_t entries_added = 0;
 };
 // True if an entry behind `id` may have been deleted.
-bool HasGapsBehind(const StreamHeader& header, const StreamId& id);
+bool HasGapsBehind(const StreamHeader& header, const EntryId& id);
 // How many entries were ever added up to the one of that id, or StreamGroup::kUnknownReads.
-int64_t EntriesAddedUpTo(const StreamHeader& header, const StreamId& id);
+int64_t EntriesAddedUpTo(const StreamHeader& header, const EntryId& id);
 
 // The parts behind the header.
 struct StreamParts {
@@ -52,8 +52,8 @@ void AppendStreamGroup(std::string_view name, std::string_view body, std::string
 
 // Ids, both ends included.
 struct StreamRange {
-  StreamId first = {};
-  StreamId last = kStreamIdMax;
+  EntryId first = {};
+  EntryId last = kStreamIdMax;
   bool reverse = false;
 };
 
@@ -72,12 +72,12 @@ class StreamValue {
   [[nodiscard]] const std::vector<Group>& groups() const { return groups_; }
 
   // Finds a live entry. False: it is not there, or its node is damaged, which `is_damaged` notes.
-  bool Find(const StreamId& id, StreamEntry* entry, bool* is_damaged) const;
+  bool Find(const EntryId& id, StreamEntry* entry, bool* is_damaged) const;
   // Null: there is no such group.
   [[nodiscard]] const Group* FindGroup(std::string_view name) const;
 
   // The place of the node in which `id` would be.
-  [[nodiscard]] size_t FindNode(const StreamId& id) const;
+  [[nodiscard]] size_t FindNode(const EntryId& id) const;
 
  protected:
   StreamHeader header_;
@@ -111,7 +111,7 @@ class StreamEntries {
 };
 
 // The id of the last live entry, or 0-0. False: a node is damaged.
-bool FindLastStreamId(const StreamValue& stream, StreamId* id);
+bool FindLastStreamId(const StreamValue& stream, EntryId* id);
 
 // Nodes that Redis's radix tree would have for a stream's.
 uint64_t CountRadixTreeNodes(const std::vector<StreamNode>& nodes);

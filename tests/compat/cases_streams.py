@@ -239,7 +239,7 @@ def claim_cases():
         "e 0 12-0 TIME -1", "e 0 12-0 TIME 9999999999999999", "e 0 12-0 IDLE -1", "e 0 12-0 RETRYCOUNT 7", "e 0 12-0 RETRYCOUNT -7",
         "e 0 12-0 RETRYCOUNT 7 JUSTID", "e 0 12-0 LASTID 99-9", "e 0 12-0 LASTID 1-1", "e 0 12-0 LASTID x", "e 0 12-0 LASTID",
         "e 0 12-0 IDLE x", "e 0 12-0 TIME x", "e 0 12-0 RETRYCOUNT x", "e 0 12-0 x", "e 0 x 12-0", "e 0 12-0 FORCE 13-0",
-        "e x 12-0", "e 0 force", "f 0 77-7", "f 0 -", "f 0 5-0 5-0", "c 1 5-0", "e 0 12-0 IDLE 9223372036854775807",
+        "e x 12-0", "e 0 force", "f 0 77-7", "f 0 -", "f 0 5-0 5-0", "e 0 12-0 IDLE 9223372036854775807",
         "e 0 12-0 IDLE -9223372036854775808")] + [
             "XCLAIM s none d 0 1-0", "XCLAIM none g d 0 1-0", "XCLAIM none g d x 1-0", "XCLAIM s none d x x", "XPENDING s g",
             "XPENDING s g - + 20", "XINFO STREAM s FULL COUNT 0", "XINFO GROUPS s", "SET k v", "XCLAIM k g d 0 1-0"]

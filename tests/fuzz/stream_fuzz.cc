@@ -21,7 +21,7 @@ namespace {
 struct FuzzStreamChange {
   enum class Kind : uint8_t { kAdd, kDelete, kTrimLength, kTrimId, kRead, kAcknowledge, kKinds };
   Kind kind = Kind::kAdd;
-  StreamId id;
+  EntryId id;
   bool whole_nodes = false;
 };
 
@@ -51,7 +51,7 @@ void CheckFields(const StreamEntry& entry) {
 bool GoThroughEntries(const StreamValue& stream, bool reverse) {
   StreamEntries entries(stream, {.reverse = reverse});
   StreamEntry entry;
-  StreamId before;
+  EntryId before;
   uint64_t count = 0;
   for (; entries.Next(&entry); before = entry.id, ++count) {
     if (count > 0) CHECK(reverse ? entry.id < before : before < entry.id);
@@ -74,7 +74,7 @@ bool GoThroughStream(const StreamValue& stream) {
   return is_sound && forwards;
 }
 
-void ChangeGroups(StreamEdit* stream, const StreamId& id) {
+void ChangeGroups(StreamEdit* stream, const EntryId& id) {
   const std::vector<StreamValue::Group> groups = stream->groups();
   for (const StreamValue::Group& packed : groups) {
     StreamGroup group;
@@ -93,7 +93,7 @@ void ApplyChange(const FuzzStreamChange& change, StreamEdit* stream) {
   StreamTrim trim{.by = StreamTrim::By::kId, .id = change.id, .whole_nodes = change.whole_nodes};
   switch (change.kind) {
     case FuzzStreamChange::Kind::kAdd: {
-      StreamId id = stream->header().last_id;
+      EntryId id = stream->header().last_id;
       if (StepForward(&id)) stream->Add(id, kFields, {change.id.ms, 4096});
       break;
     }

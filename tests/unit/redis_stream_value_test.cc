@@ -15,7 +15,7 @@ namespace onetrip {
 namespace {
 
 using Fields = std::vector<std::string>;
-using Entries = std::map<StreamId, Fields>;
+using Entries = std::map<EntryId, Fields>;
 
 constexpr StreamNodeLimits kSmallNodes{5, 300};
 
@@ -68,10 +68,10 @@ void ExpectHolds(const StreamValue& stream, const Entries& model) {
   ASSERT_EQ(stream.header().length, model.size());
   EXPECT_EQ(EntriesOf(stream, {}), model);
   EXPECT_EQ(EntriesOf(stream, {.reverse = true}), model);
-  EXPECT_EQ(stream.header().first_id, model.empty() ? StreamId() : model.begin()->first);
-  StreamId last;
+  EXPECT_EQ(stream.header().first_id, model.empty() ? EntryId() : model.begin()->first);
+  EntryId last;
   ASSERT_TRUE(FindLastStreamId(stream, &last));
-  EXPECT_EQ(last, model.empty() ? StreamId() : model.rbegin()->first);
+  EXPECT_EQ(last, model.empty() ? EntryId() : model.rbegin()->first);
 }
 
 // A stream of some entries, with a group whose consumers have some of them pending.
@@ -123,14 +123,14 @@ StreamLoader::State Load(std::string_view payload, size_t piece, std::string* va
 }
 
 TEST(StreamValueTest, IdsAreSteppedOverWhatEndsASequence) {
-  StreamId id{7, UINT64_MAX};
+  EntryId id{7, UINT64_MAX};
   EXPECT_TRUE(StepForward(&id));
-  EXPECT_EQ(id, (StreamId{8, 0}));
+  EXPECT_EQ(id, (EntryId{8, 0}));
   EXPECT_TRUE(StepBack(&id));
-  EXPECT_EQ(id, (StreamId{7, UINT64_MAX}));
+  EXPECT_EQ(id, (EntryId{7, UINT64_MAX}));
   id = kStreamIdMax;
   EXPECT_FALSE(StepForward(&id));
-  EXPECT_EQ(id, StreamId());
+  EXPECT_EQ(id, EntryId());
   EXPECT_FALSE(StepBack(&id));
   EXPECT_EQ(id, kStreamIdMax);
   char text[kStreamIdTextMax];
@@ -139,14 +139,14 @@ TEST(StreamValueTest, IdsAreSteppedOverWhatEndsASequence) {
 }
 
 TEST(StreamValueTest, IdsAreParsedAsRedisDoes) {
-  StreamId id;
+  EntryId id;
   bool has_sequence = true;
   EXPECT_TRUE(ParseStreamId("5", {.missing_sequence = 9}, &id));
-  EXPECT_EQ(id, (StreamId{5, 9}));
+  EXPECT_EQ(id, (EntryId{5, 9}));
   EXPECT_TRUE(ParseStreamId("007-+1", {}, &id));
-  EXPECT_EQ(id, (StreamId{7, 1}));
+  EXPECT_EQ(id, (EntryId{7, 1}));
   EXPECT_TRUE(ParseStreamId("1--05", {}, &id));
-  EXPECT_EQ(id, (StreamId{1, UINT64_MAX - 4}));
+  EXPECT_EQ(id, (EntryId{1, UINT64_MAX - 4}));
   for (const char* const text : {"", "-", "+", "-1", "1-", "1--5", "a", "1-a", "1-*", "*", "1-1-1",
                                  "18446744073709551616", "99999999999999999999999"}) {
     EXPECT_FALSE(ParseStreamId(text, {}, &id)) << text;
@@ -164,11 +164,11 @@ TEST(StreamValueTest, HoldsWhatAModelHoldsWhateverIsDone) {
     Rng rng(seed);
     Entries model;
     std::string value;
-    StreamId last;
+    EntryId last;
     for (int step = 0; step < 150; ++step) {
       StreamEdit stream;
       ASSERT_TRUE(stream.Load(value));
-      const StreamId some{rng.Below(last.ms + 2), rng.Below(2)};
+      const EntryId some{rng.Below(last.ms + 2), rng.Below(2)};
       switch (rng.Below(8)) {
         case 0: {
           const auto found = model.find(some);
@@ -220,7 +220,7 @@ TEST(StreamValueTest, TrimmingByWholeNodesKeepsToItsLimit) {
   EXPECT_EQ(stream.Trim(trim), 10U);
   EXPECT_EQ(stream.Trim(trim), 0U);
   EXPECT_EQ(stream.header().length, 8U);
-  EXPECT_EQ(stream.header().first_id, (StreamId{16, 0}));
+  EXPECT_EQ(stream.header().first_id, (EntryId{16, 0}));
 }
 
 TEST(StreamValueTest, GroupsKeepTheirOrderAndWhatIsPending) {
@@ -314,9 +314,9 @@ TEST(StreamValueTest, DamageIsMetAndNeverBelieved) {
 }
 
 TEST(StreamValueTest, RadixTreeNodesAreCountedAsRedisHasThem) {
-  const auto count = [](const std::vector<StreamId>& ids) {
+  const auto count = [](const std::vector<EntryId>& ids) {
     std::vector<StreamNode> nodes;
-    for (const StreamId& id : ids) nodes.push_back({id, {}});
+    for (const EntryId& id : ids) nodes.push_back({id, {}});
     return CountRadixTreeNodes(nodes);
   };
   EXPECT_EQ(count({}), 1U);

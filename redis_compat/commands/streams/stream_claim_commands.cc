@@ -55,12 +55,12 @@ class ClaimMutation : public GroupMutation {
 struct ClaimTerms {
   static constexpr int64_t kNotGiven = -1;
   int64_t idle_ms_min = 0;
-  std::vector<StreamId> ids;
+  std::vector<EntryId> ids;
   bool force = false;
   bool id_alone = false;
   int64_t delivered_ms = kNotGiven;
   int64_t deliveries = kNotGiven;
-  StreamId last_id;
+  EntryId last_id;
 };
 
 constexpr IntegerRange AnyInteger(const char* error) { return {.not_integer = error}; }
@@ -93,7 +93,7 @@ ClaimTerms ReadClaim(ArgumentReader& arguments, std::span<const std::string_view
   ClaimTerms terms;
   terms.idle_ms_min = std::max<int64_t>(
       0, arguments.TakeInteger(AnyInteger("ERR Invalid min-idle-time argument for XCLAIM")));
-  StreamId id;
+  EntryId id;
   while (arguments.HasMore() && ParseStreamId(argv[argv.size() - arguments.left()], {}, &id)) {
     terms.ids.push_back(id);
     arguments.Take();
@@ -123,7 +123,7 @@ class Claim final : public ClaimMutation {
     if (changed) group.last_id = terms.last_id;
     ArrayReply reply(BeginReply());
     bool is_damaged = false;
-    for (const StreamId& id : terms.ids) {
+    for (const EntryId& id : terms.ids) {
       StreamEntry entry;
       const bool is_there = stream.Find(id, &entry, &is_damaged);
       StreamPending* pending = group.FindPending(id);
@@ -145,7 +145,7 @@ class Claim final : public ClaimMutation {
     return changed ? Claimed(stream, group) : Change::Keep();
   }
 
-  void Give(StreamGroup& group, const StreamId& id, const ClaimTerms& terms) {
+  void Give(StreamGroup& group, const EntryId& id, const ClaimTerms& terms) {
     const uint32_t consumer = SeeClaimer(group);
     StreamPending& pending = group.AddPending(id);
     if (pending.consumer == StreamGroup::kNoConsumer) pending.deliveries = 1;
@@ -163,7 +163,7 @@ class Claim final : public ClaimMutation {
 
 struct AutoClaimTerms {
   int64_t idle_ms_min = 0;
-  StreamId first;
+  EntryId first;
   uint64_t count = 0;
   bool id_alone = false;
 };
@@ -202,21 +202,21 @@ class AutoClaim final : public ClaimMutation {
     OutputBuffer claimed_bytes;
     ReplyWriter claimed_out(claimed_bytes, out.protocol());
     ArrayReply claimed(claimed_out);
-    std::vector<StreamId> deleted;
-    StreamId next;
+    std::vector<EntryId> deleted;
+    EntryId next;
     if (!ClaimIdle(stream, group, &claimed, &deleted, &next)) return RefuseDamaged();
     const bool changed = claimed.elements() + deleted.size() > 0;
     claimed.Finish();
     ReplyStreamId(out, next);
     out.buffer().AppendAll(claimed_bytes);
     out.Array(deleted.size());
-    for (const StreamId& id : deleted) ReplyStreamId(out, id);
+    for (const EntryId& id : deleted) ReplyStreamId(out, id);
     return changed ? Claimed(stream, group) : Change::Keep();
   }
 
   // `next`: where to go on, or 0-0. False: the stream is damaged.
   bool ClaimIdle(const StreamEdit& stream, StreamGroup& group, ArrayReply* claimed,
-                 std::vector<StreamId>* deleted, StreamId* next) {
+                 std::vector<EntryId>* deleted, EntryId* next) {
     constexpr uint64_t kAttemptsPerEntry = 10;
     uint64_t attempts = terms_.count * kAttemptsPerEntry;
     uint64_t count = terms_.count;

@@ -13,7 +13,7 @@ namespace onetrip {
 namespace {
 
 // The id at which it says that new entries are asked for.
-constexpr StreamId kNewEntries = kStreamIdMax;
+constexpr EntryId kNewEntries = kStreamIdMax;
 
 // Where XREADGROUP reads: the key and id in argv[index] and behind it.
 struct GroupRead {
@@ -23,7 +23,7 @@ struct GroupRead {
 };
 
 // Checks what Redis does before it gives anything. Empty: it is well, and `id` is what was asked.
-std::string CheckGroupRead(const GroupRead& read, const StreamValue& stream, StreamId* id) {
+std::string CheckGroupRead(const GroupRead& read, const StreamValue& stream, EntryId* id) {
   if (stream.FindGroup(*read.terms.group) == nullptr) {
     return NoKeyOrGroupError(read.key, *read.terms.group, " in XREADGROUP with GROUP option");
   }
@@ -55,12 +55,12 @@ class GiveEntries final : public StreamMutation {
   Change Edit(StreamEdit& stream) override {
     gave_ = false;
     buffer_.Clear();
-    StreamId id;
+    EntryId id;
     std::string error = CheckGroupRead(read_, stream, &id);
     if (!error.empty()) return RefuseAs(std::move(error));
     StreamGroup group;
     if (!group.Load(stream.FindGroup(*read_.terms.group)->body)) return RefuseDamaged();
-    StreamId last;
+    EntryId last;
     if (!FindLastStreamId(stream, &last)) return RefuseDamaged();
     const bool is_new = id == kNewEntries;
     gave_ = !is_new || last > group.last_id;
@@ -95,7 +95,7 @@ class GiveEntries final : public StreamMutation {
     return !entries.is_damaged();
   }
 
-  static void CountRead(const StreamHeader& header, const StreamId& id, StreamGroup* group) {
+  static void CountRead(const StreamHeader& header, const EntryId& id, StreamGroup* group) {
     if (group->entries_read != StreamGroup::kUnknownReads && !HasGapsBehind(header, id)) {
       ++group->entries_read;
     } else if (header.entries_added > 0) {
@@ -104,7 +104,7 @@ class GiveEntries final : public StreamMutation {
   }
 
   // Entries that the consumer was given before, behind an id.
-  bool GiveAgain(const StreamEdit& stream, StreamId id, StreamGroup* group, uint32_t consumer) {
+  bool GiveAgain(const StreamEdit& stream, EntryId id, StreamGroup* group, uint32_t consumer) {
     ArrayReply reply(out_);
     StepForward(&id);
     std::vector<StreamPending>& pending = group->pending();
@@ -148,7 +148,7 @@ Task<bool> CheckAllReads(CommandContext& context, const StreamReadTerms& terms) 
     const Status status = co_await context.kv.Get(KeyAt(context, terms.first_key + i), &result);
     StreamValue stream;
     if (!TakeStream(context, status, result, &stream)) co_return false;
-    StreamId id;
+    EntryId id;
     const std::string error = CheckGroupRead(GroupReadAt(context, terms, i), stream, &id);
     if (error.empty()) continue;
     context.out.Error(error);
@@ -173,10 +173,10 @@ class Acknowledge final : public GroupMutation {
   Change EditGroup(StreamEdit& stream, StreamGroup& group) override {
     acknowledged_ = 0;
     ArgumentReader arguments(texts_);
-    std::vector<StreamId> ids;
+    std::vector<EntryId> ids;
     for (const std::string_view text : texts_) ids.push_back(ReadStreamId(arguments, text));
     if (!arguments.ok()) return RefuseAs(std::string(arguments.error()));
-    for (const StreamId& id : ids) {
+    for (const EntryId& id : ids) {
       StreamPending* const pending = group.FindPending(id);
       if (pending == nullptr) continue;
       pending->consumer = StreamGroup::kNoConsumer;

@@ -44,9 +44,9 @@ class XGroupMutation : public StreamMutation {
   [[nodiscard]] size_t arguments() const { return context_.argv.size(); }
   Change RefuseSyntax() { return RefuseAs(SubcommandSyntaxError(context_)); }
   // The id that the argument names; nothing: it has refused.
-  std::optional<StreamId> ReadId(const StreamEdit& stream, bool takes_ends, Change* refused) {
+  std::optional<EntryId> ReadId(const StreamEdit& stream, bool takes_ends, Change* refused) {
     if (argument() == "$") return stream.header().last_id;
-    StreamId id;
+    EntryId id;
     if (ParseStreamId(argument(), {.takes_ends = takes_ends}, &id)) return id;
     *refused = Refuse(kInvalidStreamIdError);
     return std::nullopt;

@@ -22,7 +22,7 @@ void ReplyNamed(ReplyWriter& out, std::string_view name, uint64_t value) {
   out.Bulk(name);
   out.Integer(static_cast<int64_t>(value));
 }
-void ReplyNamedId(ReplyWriter& out, std::string_view name, const StreamId& id) {
+void ReplyNamedId(ReplyWriter& out, std::string_view name, const EntryId& id) {
   out.Bulk(name);
   ReplyStreamId(out, id);
 }

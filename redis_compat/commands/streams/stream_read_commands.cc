@@ -70,7 +70,7 @@ Task<bool> ReadStream(CommandContext& context, const StreamReadTerms& terms, siz
   StreamValue stream;
   if (!TakeStream(context, status, result, &stream)) co_return false;
   const std::string_view text = context.argv[index + terms.keys];
-  StreamId after;
+  EntryId after;
   ArgumentReader arguments(context.argv);
   if (text == "$") {
     after = stream.header().last_id;
@@ -81,7 +81,7 @@ Task<bool> ReadStream(CommandContext& context, const StreamReadTerms& terms, siz
     after = ReadStreamId(arguments, text);
   }
   if (arguments.AnsweredError(context.out)) co_return false;
-  StreamId last;
+  EntryId last;
   bool is_sound = FindLastStreamId(stream, &last);
   if (is_sound && last > after) {
     StepForward(&after);

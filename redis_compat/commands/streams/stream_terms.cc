@@ -9,12 +9,12 @@ namespace onetrip {
 namespace {
 
 // One end of a range. `step`: to the next id within it, if the end is exclusive.
-StreamId ReadRangeEnd(ArgumentReader& arguments, std::string_view text, uint64_t missing_sequence,
-                      bool (*step)(StreamId*), const char* step_error) {
+EntryId ReadRangeEnd(ArgumentReader& arguments, std::string_view text, uint64_t missing_sequence,
+                     bool (*step)(EntryId*), const char* step_error) {
   if (!arguments.ok()) return {};
   const bool is_exclusive = text.size() > 1 && text.front() == '(';
   if (is_exclusive) text.remove_prefix(1);
-  StreamId id;
+  EntryId id;
   const StreamIdForm form{.missing_sequence = missing_sequence, .takes_ends = !is_exclusive};
   arguments.Require(ParseStreamId(text, form, &id), kInvalidStreamIdError);
   arguments.Require(!is_exclusive || step(&id), step_error);
@@ -23,8 +23,8 @@ StreamId ReadRangeEnd(ArgumentReader& arguments, std::string_view text, uint64_t
 
 }  // namespace
 
-StreamId ReadStreamId(ArgumentReader& arguments, std::string_view text) {
-  StreamId id;
+EntryId ReadStreamId(ArgumentReader& arguments, std::string_view text) {
+  EntryId id;
   arguments.Require(ParseStreamId(text, {}, &id), kInvalidStreamIdError);
   return id;
 }
@@ -56,7 +56,7 @@ std::string NoKeyOrGroupError(std::string_view key, std::string_view group,
   return error.append("'").append(where);
 }
 
-void ReplyStreamId(ReplyWriter& out, const StreamId& id) {
+void ReplyStreamId(ReplyWriter& out, const EntryId& id) {
   std::array<char, kStreamIdTextMax> text;
   out.Bulk({text.data(), FormatStreamId(id, text.data())});
 }

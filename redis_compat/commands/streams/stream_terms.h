@@ -18,7 +18,7 @@ inline constexpr char kInvalidStreamIdError[] =
     "ERR Invalid stream ID specified as stream command argument";
 
 // An id of which "-" and "+" are none; one without a sequence has 0.
-StreamId ReadStreamId(ArgumentReader& arguments, std::string_view text);
+EntryId ReadStreamId(ArgumentReader& arguments, std::string_view text);
 // The ends of a range, each of which may be exclusive. The first one alone: to the last id.
 StreamRange ReadStreamRange(ArgumentReader& arguments, std::string_view first,
                             std::optional<std::string_view> last);
@@ -30,7 +30,7 @@ std::string NoGroupError(std::string_view group, std::string_view key);
 std::string NoKeyOrGroupError(std::string_view key, std::string_view group,
                               std::string_view where = {});
 
-void ReplyStreamId(ReplyWriter& out, const StreamId& id);
+void ReplyStreamId(ReplyWriter& out, const EntryId& id);
 void ReplyEntry(ReplyWriter& out, const StreamEntry& entry);
 
 // An array of which the number of elements is not known before they are.

@@ -19,7 +19,7 @@ struct AddTerms {
   // Without an id it is that of the time; without a sequence the next one of its millisecond.
   bool has_id = false;
   bool has_sequence = true;
-  StreamId id;
+  EntryId id;
   std::span<const std::string_view> fields;
 };
 
@@ -56,13 +56,13 @@ class AddEntry final : public StreamMutation {
         now_ms_(context.kv.NowMs()) {}
   // False: there is no stream, and none was to be made.
   [[nodiscard]] bool added() const { return added_; }
-  [[nodiscard]] const StreamId& id() const { return id_; }
+  [[nodiscard]] const EntryId& id() const { return id_; }
 
  private:
   Change Edit(StreamEdit& stream) override {
     added_ = found() || !terms_.must_exist;
     if (!added_) return Change::Keep();
-    const StreamId last = stream.header().last_id;
+    const EntryId last = stream.header().last_id;
     if (last == kStreamIdMax) {
       return Refuse("ERR The stream has exhausted the last possible ID, unable to add more items");
     }
@@ -73,8 +73,8 @@ class AddEntry final : public StreamMutation {
     return Put(stream);
   }
 
-  [[nodiscard]] StreamId IdBehind(const StreamId& last) const {
-    StreamId next = last;
+  [[nodiscard]] EntryId IdBehind(const EntryId& last) const {
+    EntryId next = last;
     if (!terms_.has_id) {
       if (now_ms_ > last.ms) return {now_ms_, 0};
       StepForward(&next);
@@ -90,7 +90,7 @@ class AddEntry final : public StreamMutation {
   const StreamNodeLimits limits_;
   const uint64_t now_ms_;
   bool added_ = false;
-  StreamId id_;
+  EntryId id_;
 };
 
 class DeleteEntries final : public StreamMutation {
@@ -104,10 +104,10 @@ class DeleteEntries final : public StreamMutation {
     deleted_ = 0;
     if (!found()) return Change::Keep();
     ArgumentReader arguments(texts_);
-    std::vector<StreamId> ids;
+    std::vector<EntryId> ids;
     for (const std::string_view text : texts_) ids.push_back(ReadStreamId(arguments, text));
     if (!arguments.ok()) return RefuseAs(std::string(arguments.error()));
-    for (const StreamId& id : ids) deleted_ += stream.Delete(id) ? 1 : 0;
+    for (const EntryId& id : ids) deleted_ += stream.Delete(id) ? 1 : 0;
     return deleted_ == 0 && !stream.is_damaged() ? Change::Keep() : Put(stream);
   }
 
@@ -133,9 +133,9 @@ class TrimEntries final : public StreamMutation {
 
 struct SetIdTerms {
   static constexpr int64_t kNotGiven = -1;
-  StreamId last_id;
+  EntryId last_id;
   int64_t entries_added = kNotGiven;
-  StreamId max_deleted_id;  // 0-0: it stays
+  EntryId max_deleted_id;  // 0-0: it stays
 };
 
 SetIdTerms ReadSetId(ArgumentReader& arguments) {
@@ -167,7 +167,7 @@ class SetLastId final : public StreamMutation {
   Change Edit(StreamEdit& stream) override {
     if (!found()) return Refuse("ERR no such key");
     StreamHeader& header = stream.header_to_edit();
-    StreamId last;
+    EntryId last;
     if (!FindLastStreamId(stream, &last)) return RefuseDamaged();
     if (header.length > 0 && terms_.last_id < last) {
       return Refuse("ERR The ID specified in XSETID is smaller than the target stream top item");
