@@ -63,6 +63,13 @@ enum class Bug : uint8_t {
   kRingLeftEarly,         // a worker leaves the ring of its seat before the others have read it
   kExtentsKept,           // a writer that replaces or removes a root does not retire its extents
   kExtentsNotNamed,       // blocks are taken over that hold extents of roots which slots name
+  kPageCountKept,         // a page that is written anew keeps the count of elements below it
+  kJoinDropsLeaf,         // leaves are joined, and what was in one of them is gone
+  kPagesKept,             // a writer that replaces or removes a tree retires none of its pages
+  kPagesNotNamed,         // blocks are taken over that hold pages of trees which slots name
+  kPagesFreedEarly,       // a change of a tree gives back pages before its root is in the index
+  kLosersPagesKept,       // who loses the slot does not retire the pages that it has written
+  kPageCachedByAddr,      // a page that was kept is believed to be there whatever has replaced it
   kExtentsUnchecked,      // a value in extents replaces whatever its key has become meanwhile
   // registers
   kNoAnnounce,              // a writer locks before what overtook its guess is at a majority

@@ -15,6 +15,7 @@
 #include "client_core/layout/shm_wire.h"
 #include "master/state_copies.h"
 #include "tests/fuzz/master_checks.h"
+#include "tests/fuzz/tree_seeds.h"
 
 namespace onetrip {
 namespace {
@@ -344,6 +345,13 @@ void WriteSegments(const Seeds& seeds) {
               greeting + frame('\2', '\6', ShmVerdict{.memory_bytes = 4096}));
 }
 
+void WriteTrees(const Seeds& seeds) {
+  seeds.Write("tree_fuzz", "empty", TreeSeed(0, 0));
+  seeds.Write("tree_fuzz", "leaves", TreeSeed(5, 1));
+  seeds.Write("tree_fuzz", "levels", TreeSeed(40, 2));
+  seeds.Write("tree_fuzz", "many", TreeSeed(200, 12));
+}
+
 }  // namespace
 }  // namespace onetrip
 
@@ -361,5 +369,6 @@ int main(int argc, char** argv) {
   onetrip::WriteImages(seeds);
   onetrip::WriteFrames(seeds);
   onetrip::WriteSegments(seeds);
+  onetrip::WriteTrees(seeds);
   return 0;
 }

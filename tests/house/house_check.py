@@ -40,7 +40,7 @@ _BASE = ["client_core/base"]
 _CORO = _BASE + ["client_core/coro"]
 _LAYOUT = _CORO + ["client_core/layout"]
 _FABRIC_CLUSTER = _LAYOUT + ["client_core/fabric", "client_core/cluster"]
-_MEMORY = _FABRIC_CLUSTER + ["client_core/memory"]
+_MEMORY = _FABRIC_CLUSTER + ["client_core/tree", "client_core/memory"]
 _REPLICATION = _MEMORY + ["client_core/replication"]
 _INDEX = _REPLICATION + ["client_core/index"]
 _STORE = ["client_core/store"]
@@ -48,7 +48,7 @@ _KV_CORE = _INDEX + _STORE + ["client_core/kv/core"]
 _KV_FORMS = _KV_CORE + ["client_core/kv/forms"]
 _KV_CHORES = _KV_FORMS + ["client_core/kv/chores"]
 _KV = _KV_CHORES + ["client_core/kv"]
-_REDIS_VALUES = _LAYOUT + ["client_core/fabric", "client_core/store", "redis_compat/protocol"]
+_REDIS_VALUES = _LAYOUT + ["client_core/tree", "client_core/fabric", "client_core/store", "redis_compat/protocol"]
 _REDIS_DISPATCH = _KV + ["redis_compat/protocol", "redis_compat/values", "redis_compat"]
 _REDIS_COMMANDS = _REDIS_DISPATCH + ["redis_compat/dispatch"]
 # The families of commands, none of which knows another one.
@@ -61,14 +61,15 @@ MAY_INCLUDE = {
     "client_core/base": [],
     "client_core/coro": _BASE,
     "client_core/layout": _CORO,
+    "client_core/tree": _LAYOUT,
     "client_core/fabric": _LAYOUT,
     "client_core/cluster": _LAYOUT,
     "client_core/control": _LAYOUT + ["client_core/cluster"],
-    "client_core/memory": _FABRIC_CLUSTER,
+    "client_core/memory": _FABRIC_CLUSTER + ["client_core/tree"],
     "client_core/replication": _MEMORY,
     "client_core/index": _REPLICATION,
     "client_core/verbs": _LAYOUT + ["client_core/fabric"],
-    "client_core/store": _LAYOUT + ["client_core/fabric"],
+    "client_core/store": _LAYOUT + ["client_core/tree", "client_core/fabric"],
     "client_core/kv/core": _INDEX + _STORE,
     "client_core/kv/forms": _KV_CORE,
     "client_core/kv/chores": _KV_FORMS,
@@ -101,7 +102,7 @@ HEAVY = {
     "sqlite3": re.compile(r"\.cc$"),
 }
 
-UNIT_PREFIXES = ["base", "coro", "layout", "fabric", "cluster", "control", "master", "memnode",
+UNIT_PREFIXES = ["base", "coro", "layout", "tree", "fabric", "cluster", "control", "master", "memnode",
                  "memory", "replication", "index", "kv", "resp", "redis", "frontend", "tool"]
 GENERATED = ["client_core/base/version.h", "client_core/control/control.pb.h",
              "client_core/control/control.grpc.pb.h"]
