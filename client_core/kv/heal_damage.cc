@@ -11,6 +11,7 @@
 #include "client_core/layout/record_codec.h"
 #include "client_core/layout/region_layout.h"
 #include "client_core/layout/register_codec.h"
+#include "client_core/tree/page.h"
 
 namespace onetrip {
 namespace {
@@ -267,41 +268,81 @@ Task<Result<bool>> DamageHealer::HealRecord(SlotWord word, Images images, RoundT
     if (!status.ok()) co_return status;
   }
   if (!word.size_class().is_root()) co_return true;
+  TreeRoot tree;
+  if (LoadTreeRoot(RecordValue(images[best]), &tree)) co_return co_await HealPages(tree);
   co_return co_await HealExtents(RecordValue(images[best]), header.version);
+}
+
+Task<Result<bool>> DamageHealer::HealBytes(GlobalAddr at, uint32_t bytes,
+                                           const std::function<bool(const std::byte*)>& is_sound,
+                                           RoundTripPtr* holder, const std::byte** best) {
+  if (!view_.Contains(at)) co_return false;
+  const int replicas = view_.LiveReplicas(at);
+  *holder = fabric_.NewRoundTrip();
+  Images images{};
+  for (int i = 0; i < replicas; ++i) images[i] = (*holder)->Read(view_.Locate(at, i), bytes);
+  Status status = co_await fabric_.Post(*holder);
+  if (!status.ok()) co_return status;
+  *best = nullptr;
+  std::array<bool, kMaxReplicas> sound{};
+  for (int i = 0; i < replicas; ++i) {
+    sound[i] = is_sound(images[i]);
+    if (sound[i]) *best = images[i];
+  }
+  if (*best == nullptr) co_return false;
+  RoundTripPtr copies = fabric_.NewRoundTrip();
+  for (int i = 0; i < replicas; ++i) {
+    if (!sound[i]) copies->Write(view_.Locate(at, i), *best, bytes);
+  }
+  if (copies->empty()) co_return true;
+  ++healed_;
+  status = co_await fabric_.Post(copies);
+  if (!status.ok()) co_return status;
+  co_return true;
 }
 
 Task<Result<bool>> DamageHealer::HealExtents(std::string_view value, uint64_t version) {
   ExtentList list;
   if (!LoadExtentList(value, &list)) co_return false;
   for (uint32_t number = 0; number < list.extents.size(); ++number) {
-    const GlobalAddr at = list.extents[number].addr;
     const uint32_t bytes = list.BytesOf(number);
-    if (!view_.Contains(at)) co_return false;
-    const int replicas = view_.LiveReplicas(at);
-    RoundTripPtr round_trip = fabric_.NewRoundTrip();
-    Images images{};
-    for (int i = 0; i < replicas; ++i) {
-      images[i] = round_trip->Read(view_.Locate(at, i), kExtentHeaderBytes + bytes);
-    }
-    Status status = co_await fabric_.Post(round_trip);
-    if (!status.ok()) co_return status;
-    int best = -1;
-    std::array<bool, kMaxReplicas> sound{};
-    for (int i = 0; i < replicas; ++i) {
+    const auto is_sound = [&](const std::byte* image) {
       ExtentHeader header;
-      std::memcpy(&header, images[i], sizeof(header));
-      sound[i] = ExtentIsIntact(header, version, number, images[i] + kExtentHeaderBytes, bytes);
-      if (sound[i]) best = i;
-    }
-    if (best < 0) co_return false;
-    RoundTripPtr copies = fabric_.NewRoundTrip();
-    for (int i = 0; i < replicas; ++i) {
-      if (!sound[i]) copies->Write(view_.Locate(at, i), images[best], kExtentHeaderBytes + bytes);
-    }
-    if (copies->empty()) continue;
-    ++healed_;
-    status = co_await fabric_.Post(copies);
-    if (!status.ok()) co_return status;
+      std::memcpy(&header, image, sizeof(header));
+      return ExtentIsIntact(header, version, number, image + kExtentHeaderBytes, bytes);
+    };
+    RoundTripPtr holder;
+    const std::byte* best = nullptr;
+    const Result<bool> healed = co_await HealBytes(
+        list.extents[number].addr, kExtentHeaderBytes + bytes, is_sound, &holder, &best);
+    if (!healed.ok() || !*healed) co_return healed;
+  }
+  co_return true;
+}
+
+Task<Result<bool>> DamageHealer::HealPages(const TreeRoot& tree) {
+  std::vector<std::pair<PageName, int>> names;  // and their heights
+  for (const TreeTop& top : tree.tops) {
+    for (const PageName& name : top.names) names.emplace_back(name, top.height);
+  }
+  while (!names.empty()) {
+    const auto [name, height] = std::move(names.back());
+    names.pop_back();
+    const auto page = [&name](const std::byte* image) {
+      return std::string_view(reinterpret_cast<const char*>(image), name.page.bytes);
+    };
+    const auto is_sound = [&](const std::byte* image) {
+      return PageChecksum(page(image)) == name.page.checksum;
+    };
+    RoundTripPtr holder;
+    const std::byte* best = nullptr;
+    const Result<bool> healed =
+        co_await HealBytes(name.page.addr, name.page.bytes, is_sound, &holder, &best);
+    if (!healed.ok() || !*healed) co_return healed;
+    if (height == 0) continue;
+    std::vector<PageName> below;
+    if (!LoadInnerPage(page(best), &below)) co_return false;
+    for (PageName& one : below) names.emplace_back(std::move(one), height - 1);
   }
   co_return true;
 }
@@ -309,30 +350,13 @@ Task<Result<bool>> DamageHealer::HealExtents(std::string_view value, uint64_t ve
 Task<Result<bool>> DamageHealer::HealBuffer(SlotWord word, MetaWord meta, Ticks birth,
                                             RegisterShape shape) {
   const auto [at, bytes] = PlaceOfValue(word.addr(), shape, meta);
-  if (!view_.Contains(at)) co_return false;
-  const int replicas = view_.LiveReplicas(at);
-  RoundTripPtr round_trip = fabric_.NewRoundTrip();
-  Images images{};
-  for (int i = 0; i < replicas; ++i) images[i] = round_trip->Read(view_.Locate(at, i), bytes);
-  const Status status = co_await fabric_.Post(round_trip);
-  if (!status.ok()) co_return status;
-  int best = -1;
-  std::array<bool, kMaxReplicas> sound{};
-  for (int i = 0; i < replicas; ++i) {
+  const auto is_sound = [&, bytes = bytes](const std::byte* image) {
     WrittenValue value{};
-    sound[i] = DecodePlaced(birth, meta, images[i], bytes, &value);
-    if (sound[i]) best = i;
-  }
-  if (best < 0) co_return false;
-  RoundTripPtr copies = fabric_.NewRoundTrip();
-  for (int i = 0; i < replicas; ++i) {
-    if (!sound[i]) copies->Write(view_.Locate(at, i), images[best], bytes);
-  }
-  if (copies->empty()) co_return true;
-  ++healed_;
-  const Status copied = co_await fabric_.Post(copies);
-  if (!copied.ok()) co_return copied;
-  co_return true;
+    return DecodePlaced(birth, meta, image, bytes, &value);
+  };
+  RoundTripPtr holder;
+  const std::byte* best = nullptr;
+  co_return co_await HealBytes(at, bytes, is_sound, &holder, &best);
 }
 
 // The largest whose value is there. One that another lane has overtaken names a buffer that may

@@ -22,6 +22,7 @@
 #include "client_core/layout/index_layout.h"
 #include "client_core/layout/register_layout.h"
 #include "client_core/layout/slot.h"
+#include "client_core/tree/page.h"
 
 namespace onetrip {
 
@@ -59,6 +60,12 @@ class DamageHealer {
   Task<Result<bool>> HealRecord(SlotWord word, Images images, RoundTripPtr holder,
                                 std::string* name);
   Task<Result<bool>> HealExtents(std::string_view list, uint64_t version);
+  Task<Result<bool>> HealPages(const TreeRoot& tree);
+  // Makes every replica of the object at `at` what `is_sound` says of one; *best: its bytes, good
+  // as long as *holder. False: none is.
+  Task<Result<bool>> HealBytes(GlobalAddr at, uint32_t bytes,
+                               const std::function<bool(const std::byte*)>& is_sound,
+                               RoundTripPtr* holder, const std::byte** best);
   Task<Result<bool>> HealRegister(SlotWord word, Images images, RoundTripPtr holder,
                                   std::string* name);
   // The word that the lane is to have; 0: none, for it is known of no value.

@@ -49,7 +49,9 @@ MutationQueue::Batch MutationQueue::Lead(Place& place) {
   const Places& places = by_key_.at(place.key_);
   CHECK(places.front() == &place);
   for (Place* const next : places) {
-    const bool joins = next == &place || (!place.alone_ && !next->alone_);
+    const bool joins =
+        next == &place || (!place.alone_ && !next->alone_ &&
+                           place.mutation_.takes_trees() == next->mutation_.takes_trees());
     if (!joins || batch.all_.size() == kBatchMax) break;
     batch.all_.push_back(next);
   }
@@ -85,14 +87,20 @@ Change MutationQueue::Batch::Apply(const RecordView* current) {
   const RecordView* view = current;
   Change all = Change::Keep();
   // The others may want another part of what lies in extents.
-  const bool is_whole = current == nullptr || (current->holder == nullptr &&
-                                               current->value.size() == current->value_bytes);
+  const bool is_whole =
+      current == nullptr || current->tree != nullptr ||
+      (current->holder == nullptr && current->value.size() == current->value_bytes);
   applied_ = 0;
   bytes_ = 0;
   for (bool more = true; more && applied_ < all_.size();) {
     const Change change =
         all_[applied_]->mutation_.Apply(Planted(Bug::kQueuedSeeTheOld) ? current : view);
     ++applied_;
+    // All of them ask for their pages; none has taken effect.
+    if (current != nullptr && current->tree != nullptr && !current->tree->missing().empty()) {
+      more = applied_ < all_.size();
+      continue;
+    }
     const bool is_kept =
         change.kind == Change::Kind::kKeep ||
         (change.kind == Change::Kind::kKeepAsRecord && all.kind != Change::Kind::kKeep);
@@ -112,6 +120,10 @@ std::optional<uint64_t> MutationQueue::Batch::growth() const {
   return all;
 }
 
+bool MutationQueue::Batch::IsExpired(const NewRecord& record) const {
+  return record.deadline_ms != 0 && context_.clock.NowMs() >= record.deadline_ms;
+}
+
 bool MutationQueue::Batch::GoOnBehind(const Change& change, const RecordView** view) {
   switch (change.kind) {
     case Change::Kind::kKeep:
@@ -126,6 +138,18 @@ bool MutationQueue::Batch::GoOnBehind(const Change& change, const RecordView** v
   }
   // Whoever asks for the version of what it has written means that alone.
   const NewRecord& record = change.record;
+  if (record.tree != nullptr && takes_trees()) {
+    if (change.version != nullptr) return false;
+    written_ = {{},
+                record.tree->header().size() + record.tree->leaf_bytes(0),
+                record.deadline_ms,
+                0,
+                record.type,
+                nullptr,
+                record.tree};
+    *view = IsExpired(record) ? nullptr : &written_;
+    return true;
+  }
   bytes_ += record.bytes();
   if (change.version != nullptr || bytes_ > kBatchBytesMax) return false;
   std::string_view value = record.head;
@@ -139,8 +163,7 @@ bool MutationQueue::Batch::GoOnBehind(const Change& change, const RecordView** v
     value = copy;
   }
   written_ = {value, value.size(), record.deadline_ms, 0, record.type, nullptr};
-  const bool is_expired = record.deadline_ms != 0 && context_.clock.NowMs() >= record.deadline_ms;
-  *view = is_expired ? nullptr : &written_;
+  *view = IsExpired(record) ? nullptr : &written_;
   return true;
 }
 

@@ -61,11 +61,16 @@ class MutationQueue {
     Change Apply(const RecordView* current) override;
     [[nodiscard]] ValueRange wanted() const override { return all_.front()->mutation_.wanted(); }
     [[nodiscard]] std::optional<uint64_t> growth() const override;
+    // All of a batch do, or none.
+    [[nodiscard]] bool takes_trees() const override {
+      return all_.front()->mutation_.takes_trees();
+    }
     [[nodiscard]] size_t applied() const { return applied_; }
 
    private:
     friend class MutationQueue;
     explicit Batch(WorkerContext& context) : context_(context) {}
+    [[nodiscard]] bool IsExpired(const NewRecord& record) const;
     // `*view` becomes what the next mutation sees behind `change`. False: none can follow.
     bool GoOnBehind(const Change& change, const RecordView** view);
 

@@ -28,6 +28,7 @@ std::string PoolCounts::ToText() const {
   line("records", records);
   line("registers", registers);
   line("extents", extents);
+  line("pages", pages);
   line("subtables", subtables);
   line("owned_bytes", owned_bytes);
   line("named_bytes", named_bytes);
@@ -230,12 +231,15 @@ Task<Status> PoolCheck::CheckEntry(Operation& operation, uint32_t entry, uint32_
   }
   ++counts_.records;
   ExtentList list;
+  TreeRoot tree;
   uint64_t version = 0;
-  CheckRecord(slot, images, &list, &version);
+  CheckRecord(slot, images, &list, &tree, &version);
+  status = co_await CheckPages(operation, tree);
+  if (!status.ok()) co_return status;
   co_return co_await CheckExtents(operation, std::move(list), version);
 }
 
-void PoolCheck::CheckRecord(SlotWord slot, const Images& images, ExtentList* list,
+void PoolCheck::CheckRecord(SlotWord slot, const Images& images, ExtentList* list, TreeRoot* tree,
                             uint64_t* version) {
   const uint64_t bytes = slot.size_class().bytes();
   for (int i = 0; i < images.count; ++i) {
@@ -247,8 +251,10 @@ void PoolCheck::CheckRecord(SlotWord slot, const Images& images, ExtentList* lis
   RecordOrigin origin;
   if (slot.size_class().is_root()) {
     if (LoadExtentList(RecordValue(images[0]), list)) return;
-    Wrong(&counts_.damaged, "a list of extents is damaged", slot.addr());
     list->extents.clear();
+    if (LoadTreeRoot(RecordValue(images[0]), tree)) return;
+    tree->tops.clear();
+    Wrong(&counts_.damaged, "a list of extents is damaged", slot.addr());
   } else if (RecordHasOrigin(images[0], bytes, &origin)) {
     // The register whose place the record took.
     Name(SlotWord(origin.register_word).addr(), /*once=*/true);
@@ -277,6 +283,41 @@ Task<Status> PoolCheck::CheckExtents(Operation& operation, ExtentList list, uint
       Wrong(&counts_.damaged, "an extent is damaged on replica " + std::to_string(i), at);
     }
     co_await context_.executor.Yield();
+  }
+  co_return Status::Ok();
+}
+
+Task<Status> PoolCheck::CheckPages(Operation& operation, const TreeRoot& tree) {
+  std::vector<std::pair<PageName, int>> names;  // and their heights
+  for (const TreeTop& top : tree.tops) {
+    for (const PageName& name : top.names) names.emplace_back(name, top.height);
+  }
+  while (!names.empty()) {
+    const auto [name, height] = std::move(names.back());
+    names.pop_back();
+    ++counts_.pages;
+    const GlobalAddr at = name.page.addr;
+    if (!context_.view().Contains(at)) {
+      Wrong(&counts_.unowned, "a collection's tree names nothing", at);
+      continue;
+    }
+    Name(at, /*once=*/true);
+    Images images{};
+    RoundTripPtr holder;
+    const Status status = co_await ReadAll(operation, at, name.page.bytes, &images, &holder);
+    if (!status.ok()) co_return status;
+    for (int i = 0; i < images.count; ++i) {
+      const std::string_view page(reinterpret_cast<const char*>(images[i]), name.page.bytes);
+      std::vector<PageName> below;
+      const bool is_intact =
+          PageChecksum(page) == name.page.checksum && (height == 0 || LoadInnerPage(page, &below));
+      if (!is_intact) {
+        Wrong(&counts_.damaged, "a page is damaged on replica " + std::to_string(i), at);
+      } else if (i == 0) {
+        for (PageName& one : below) names.emplace_back(std::move(one), height - 1);
+      }
+    }
+    if (counts_.pages % 64 == 0) co_await context_.executor.Yield();
   }
   co_return Status::Ok();
 }

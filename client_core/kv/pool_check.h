@@ -2,9 +2,10 @@
 // replica, and counts: what `onetrip check` shows.
 //
 // The index must be alike on its replicas; an entry must be where its key belongs, and no key may
-// have two; a record, a register's value and every extent must be intact; and what is named must
-// lie in a block that is granted, open ones included, and be named once. What a client, an expiry,
-// a sweep or a repair changes meanwhile may be told as wrong: look again when nothing happens.
+// have two; a record, a register's value, every extent and every page must be intact; and what is
+// named must lie in a block that is granted, open ones included, and be named once. What a client,
+// an expiry, a sweep or a repair changes meanwhile may be told as wrong: look again when nothing
+// happens.
 #ifndef ONETRIP_CLIENT_CORE_KV_POOL_CHECK_H_
 #define ONETRIP_CLIENT_CORE_KV_POOL_CHECK_H_
 
@@ -24,6 +25,7 @@
 #include "client_core/memory/orphan_blocks.h"
 #include "client_core/memory/reclaim.h"
 #include "client_core/memory/worker_context.h"
+#include "client_core/tree/page.h"
 
 namespace onetrip {
 
@@ -32,6 +34,7 @@ struct PoolCounts {
   uint64_t records = 0;    // keys of this form, of keyspaces that a flush has yet to sweep, too
   uint64_t registers = 0;  // ... and of this one
   uint64_t extents = 0;
+  uint64_t pages = 0;        // in collections' trees
   uint64_t owned_bytes = 0;  // blocks that workers have, per replica
   uint64_t named_bytes = 0;  // objects there that something names
   uint64_t unfinished = 0;   // steps of splits and inserts that a worker has yet to end
@@ -73,8 +76,10 @@ class PoolCheck {
   Task<Status> CheckSubtable(uint32_t entry, DirectoryWord directory);
   Task<Status> CheckEntry(Operation& operation, uint32_t entry, uint32_t depth, uint32_t group,
                           SlotWord slot);
-  void CheckRecord(SlotWord slot, const Images& images, ExtentList* list, uint64_t* version);
+  void CheckRecord(SlotWord slot, const Images& images, ExtentList* list, TreeRoot* tree,
+                   uint64_t* version);
   Task<Status> CheckExtents(Operation& operation, ExtentList list, uint64_t version);
+  Task<Status> CheckPages(Operation& operation, const TreeRoot& tree);
   Task<Status> CheckRegister(Operation& operation, SlotWord slot, Images images);
   Task<Status> NameKept(Operation& operation, SlotWord slot, RegisterHeader header,
                         std::vector<MetaWord> words);

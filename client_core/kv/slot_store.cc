@@ -18,7 +18,7 @@ SlotStore::SlotStore(WorkerContext& context, Engine& engine)
       record_form_(core_, counters_, drafts_, extents_, records_),
       registers_(core_, counters_, drafts_, records_, ends_),
       forms_(record_form_, registers_),
-      chores_(core_, forms_, records_, registers_, ends_, *this),
+      chores_(core_, forms_, records_, extents_.pages(), registers_, ends_, *this),
       participant_(core_, chores_) {}
 
 SlotStore::~SlotStore() {

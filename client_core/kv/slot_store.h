@@ -78,6 +78,9 @@ class SlotStore final : public Kv {
   }
   Task<Status> CheckPool(PoolCounts* counts) override;
   void SetActiveExpiry(bool active) override { chores_.expiry.SetActiveExpiry(active); }
+  [[nodiscard]] const TreeLimits& tree_limits() const override {
+    return core_.context.options.tree;
+  }
   [[nodiscard]] size_t keys_at_once() const override;
   void PrefetchLocation(Key* key) const override;
   void PrefetchRecord(const Key& key, KeyUse use) const override;

@@ -1,7 +1,7 @@
 // Size classes of remote objects: quarter steps between powers of two from 64 bytes to 112 KiB,
 // eighths between 128 and 512 bytes, where most registers and records are; then whole spans of 1..6
-// blocks, then two of roots. Six bits name one, which lets a slot word tell a reader how many bytes
-// to READ, and a writer that replaces the word unread whether extents go with the object
+// blocks, then four of roots. Six bits name one, which lets a slot word tell a reader how many
+// bytes to READ, and a writer that replaces the word unread whether extents go with the object
 // (layout/extent.h).
 #ifndef ONETRIP_CLIENT_CORE_LAYOUT_SIZE_CLASS_H_
 #define ONETRIP_CLIENT_CORE_LAYOUT_SIZE_CLASS_H_
@@ -25,7 +25,7 @@ class SizeClass {
   static constexpr uint8_t kSlabClasses = 52;                       // 64 B .. 112 KiB
   static constexpr uint8_t kSpanBlocksMax = 6;                      // then 1..6 whole blocks
   static constexpr uint8_t kSizes = kSlabClasses + kSpanBlocksMax;  // classes by size alone
-  static constexpr uint8_t kRootClasses = 2;  // 8 KiB, and 80 KiB for long keys
+  static constexpr uint8_t kRootClasses = 4;  // 1 to 8 KiB, and 80 KiB for long keys
   static constexpr uint8_t kCount = kSizes + kRootClasses;
   static constexpr uint8_t kNone = 63;
 
@@ -73,7 +73,8 @@ class SizeClass {
 
  private:
   static constexpr uint64_t RootBytes(uint8_t index) {
-    return index == kSizes ? 8 * 1024 : 80 * 1024;
+    constexpr std::array<uint64_t, kRootClasses> kBytes{1024, 2048, 8 * 1024, 80 * 1024};
+    return kBytes[index - kSizes];
   }
   // From 2^log2 up to the double there are 2^StepBits(log2) classes, the first of which is
   // IndexOf(log2).
@@ -126,7 +127,8 @@ static_assert(SizeClass::For(257).bytes() == 288 && SizeClass::For(513).bytes() 
 static_assert(SizeClass::For(114688).index() == SizeClass::kSlabClasses - 1);
 static_assert(SizeClass::For(114689).blocks() == 1 && SizeClass::For(114689).is_span());
 static_assert(!SizeClass::For(SizeClass::kSpanBlocksMax * kBlockBytes).is_valid());
-static_assert(SizeClass::ForRoot(8192).bytes() == 8192 && SizeClass::ForRoot(8193).is_root());
+static_assert(SizeClass::ForRoot(1025).bytes() == 2048 &&
+              SizeClass::ForRoot(8192).bytes() == 8192 && SizeClass::ForRoot(8193).is_root());
 static_assert(!SizeClass::ForRoot(81921).is_valid() && !SizeClass().is_root());
 static_assert(SizeClass::kCount <= 63, "six bits name a class, 63 means none");
 static_assert(ObjectsPerBlock(SizeClass(0), 1) <= kBitmapWords * 64, "a bit for every object");

@@ -21,6 +21,7 @@
 #include "client_core/layout/register_layout.h"
 #include "client_core/layout/size_class.h"
 #include "client_core/memory/mechanism.h"
+#include "client_core/tree/tree.h"
 
 namespace onetrip {
 
@@ -58,7 +59,9 @@ struct DataPathOptions {
   // them smaller.
   uint32_t record_value_bytes_max = kRecordValueBytesMax;
   uint32_t extent_bytes = kExtentBytesMax;
-  uint32_t turn_bytes = kTurnBytes;  // an extent's, that are copied in one turn
+  TreeLimits tree{};                        // only tests make it smaller
+  uint64_t page_cache_bytes = 16ULL << 20;  // in pages of trees that a worker keeps
+  uint32_t turn_bytes = kTurnBytes;         // an extent's, that are copied in one turn
   // Registers that a worker retires before it takes memory to tell others of many at a time. Only
   // tests let it wait.
   uint32_t retired_ring_after = 0;

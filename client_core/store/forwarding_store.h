@@ -56,6 +56,7 @@ class ForwardingKv : public Kv {
   }
   Task<Status> CheckPool(PoolCounts* counts) override { return store_.CheckPool(counts); }
   void SetActiveExpiry(bool active) override { store_.SetActiveExpiry(active); }
+  [[nodiscard]] const TreeLimits& tree_limits() const override { return store_.tree_limits(); }
   [[nodiscard]] size_t keys_at_once() const override { return store_.keys_at_once(); }
   void PrefetchLocation(Key* key) const override { store_.PrefetchLocation(key); }
   void PrefetchRecord(const Key& key, KeyUse use) const override {

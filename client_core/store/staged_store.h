@@ -53,6 +53,8 @@ class StagedKv final : public ForwardingKv {
                            size_t index) override;
   Task<Status> Delete(Key key, bool* existed) override;
   Task<Status> ReadModifyWrite(Key key, Mutation& mutation) override;
+  // The copy is a value in one piece.
+  [[nodiscard]] const TreeLimits& tree_limits() const override { return kNoTrees; }
   // One operation at a time works on the copy.
   [[nodiscard]] size_t keys_at_once() const override { return 1; }
 
@@ -70,6 +72,7 @@ class StagedKv final : public ForwardingKv {
   // The holder that keeps the copy's value for others, too; null for a small one.
   [[nodiscard]] std::shared_ptr<LargeValue>* Holder();
 
+  static constexpr TreeLimits kNoTrees{.packed_bytes = UINT32_MAX};
   // After this number of loads, values that fit into a record are copied in one turn.
   static constexpr uint32_t kPatientLoads = 8;
 

@@ -35,6 +35,7 @@
 #include "client_core/fabric/round_trip.h"
 #include "client_core/layout/register_layout.h"
 #include "client_core/store/store_metrics.h"
+#include "client_core/tree/tree.h"
 
 namespace onetrip {
 
@@ -51,12 +52,24 @@ struct Key {
   uint64_t hash = 0;
 };
 
+struct RecordView;
+
+// Looks at a collection that is held as a tree, of which it needs a few pages.
+class TreeReader {
+ public:
+  virtual ~TreeReader() = default;
+  // Called once more, with another tree, after pages were missing; only the last call counts.
+  // `record` has no value.
+  virtual void Read(const RecordView& record, Tree& tree) = 0;
+};
+
 // Which bytes of a value, both ends included, counted from 0, or from its end when negative: as
 // GETRANGE counts.
 struct ValueRange {
   int64_t first = 0;
   int64_t last = -1;
-  bool unless_large = false;  // nothing of a value that lies in extents
+  bool unless_large = false;     // nothing of a value that lies in extents
+  TreeReader* reader = nullptr;  // reads a value that is a tree; null: all of its leaves are
 };
 inline constexpr ValueRange kWholeValue{0, -1};
 inline constexpr ValueRange kNoValue{1, 0};
@@ -84,6 +97,8 @@ struct RecordView {
   // Keeps a value that lies in extents, for others that want to keep it, too; null for other
   // values.
   const std::shared_ptr<LargeValue>* holder = nullptr;
+  // The value as a tree, which is changed in place; for those alone who ask for that.
+  Tree* tree = nullptr;
 };
 
 // The result of a read. The bytes of record() live as long as this object.
@@ -120,6 +135,9 @@ struct NewRecord {
   uint8_t type = 0;
   uint64_t gap_bytes = 0;
   std::string_view rest{};
+  // The value, in place of those bytes: the one that the mutation saw, changed, or a new one, which
+  // is the mutation's. Only a read-modify-write writes it.
+  Tree* tree = nullptr;
 
   [[nodiscard]] uint64_t bytes() const {
     return head.size() + gap_bytes + tail.size() + rest.size();
@@ -161,6 +179,9 @@ class Mutation {
   // The bytes, at most, by which a value that is there becomes longer, if it is most likely to
   // change; nothing: whether it does is to be seen.
   [[nodiscard]] virtual std::optional<uint64_t> growth() const { return std::nullopt; }
+  // True: a value that is held as a tree is shown as one. Where pages of it are missing, whatever
+  // Apply() returns is of no account: it is called anew once they are there.
+  [[nodiscard]] virtual bool takes_trees() const { return false; }
 };
 
 // The use that an operation is about to make of a key.
@@ -256,6 +277,8 @@ class Kv {
 
   // On how many keys at a time a command over several should work: 1 where nothing waits for a
   // network.
+  // The sizes that collections' trees are made with.
+  [[nodiscard]] virtual const TreeLimits& tree_limits() const = 0;
   [[nodiscard]] virtual size_t keys_at_once() const = 0;
 
   // Hints that `key` will be used soon: pulls its lines of the location cache, then, when called a

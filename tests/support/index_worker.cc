@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "client_core/layout/entry_codec.h"
 #include "client_core/layout/extent.h"
 #include "client_core/layout/record_codec.h"
+#include "client_core/tree/page.h"
 
 namespace onetrip {
 namespace {
@@ -231,6 +234,28 @@ Task<Result<uint64_t>> IndexWorker::Lookup(std::string key) {
   co_return ValueOf(search.record);
 }
 
+namespace {
+
+using PageImage = std::function<std::string_view(const PageRef& page, int replica)>;
+
+// The pages of a tree that `names` lead to.
+void LookAtPages(const View& view, const std::vector<PageName>& names, int height,
+                 const PageImage& image, IndexPicture* picture) {
+  for (const PageName& name : names) {
+    ++picture->pages;
+    picture->named.push_back(name.page.addr);
+    for (int replica = 0; replica < view.LiveReplicas(name.page.addr); ++replica) {
+      picture->damaged += PageChecksum(image(name.page, replica)) != name.page.checksum ? 1 : 0;
+    }
+    std::vector<PageName> below;
+    if (height == 0) continue;
+    picture->misplaced += LoadInnerPage(image(name.page, 0), &below) ? 0 : 1;
+    LookAtPages(view, below, height - 1, image, picture);
+  }
+}
+
+}  // namespace
+
 IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& view) {
   IndexPicture picture;
   const auto at = [&](GlobalAddr addr, int replica) {
@@ -299,6 +324,14 @@ IndexPicture LookAtIndex(const std::vector<MemoryEndpoint*>& nodes, const View& 
         }
         ++picture.registers;
         if (!largest.is_in_register()) picture.buffers.push_back(largest.buffer(slot.addr()));
+      } else if (TreeRoot tree;
+                 slot.size_class().is_root() && LoadTreeRoot(RecordValue(record), &tree)) {
+        const auto image = [&at](const PageRef& page, int replica) {
+          return std::string_view(reinterpret_cast<const char*>(at(page.addr, replica)),
+                                  page.bytes);
+        };
+        for (const TreeTop& top : tree.tops)
+          LookAtPages(view, top.names, top.height, image, &picture);
       } else if (slot.size_class().is_root()) {
         ExtentList list;
         picture.misplaced += LoadExtentList(RecordValue(record), &list) ? 0 : 1;

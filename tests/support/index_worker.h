@@ -72,10 +72,11 @@ struct IndexPicture {
   uint64_t duplicates = 0;  // keys with two entries
   uint64_t claims = 0;      // tentative entries
   uint64_t flushed = 0;     // keys of keyspaces that no database means any more
-  uint64_t damaged = 0;     // copies of extents that are not what their root says
+  uint64_t damaged = 0;     // copies of extents and pages that are not what their root says
+  uint64_t pages = 0;       // in collections' trees
   bool replicas_agree = true;
-  // The memory of subtables, of records, extents and registers, and of registers that records took
-  // the place of.
+  // The memory of subtables, of records, extents, pages and registers, and of registers that
+  // records took the place of.
   std::vector<GlobalAddr> named;
   size_t registers = 0;
   std::vector<GlobalAddr> buffers;  // with the registers' values, but for first ones

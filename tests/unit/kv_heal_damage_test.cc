@@ -14,6 +14,7 @@
 #include "client_core/kv/pool_check.h"
 #include "client_core/layout/entry_codec.h"
 #include "client_core/layout/region_layout.h"
+#include "tests/support/byte_tree.h"
 #include "tests/support/index_worker.h"
 #include "tests/support/test_cluster.h"
 
@@ -44,6 +45,11 @@ class HealDamageTest : public testing::TestWithParam<EngineKind> {
       model_[key] = std::to_string(i);
     }
     Set(*writer, "large", std::string(20'000, 'l'));
+    std::string tree;
+    for (int i = 0; i < 4000; ++i) tree += std::to_string(i * 7919);
+    ByteTreeEdit edit(writer->kv().tree_limits(), 0, 0, tree);
+    EXPECT_TRUE(BlockOn(executor_, writer->kv().ReadModifyWrite({0, "tree"}, edit)).ok());
+    model_["tree"] = tree;
     writer->Stop();
   }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client_core/kv/pool_check.h"
+#include "tests/support/byte_tree.h"
 #include "tests/support/scale.h"
 #include "tests/support/test_cluster.h"
 
@@ -43,7 +44,15 @@ class KvLeaveTest : public testing::Test {
       const std::string key = "key" + std::to_string(i);
       const size_t bytes = i % 50 == 0 ? 45'000 : 100 + i * 7919 % 3000;
       const std::string value(bytes, static_cast<char>('a' + i % 26));
-      ASSERT_TRUE(workers_[i % workers_.size()]->Set(key, value).ok());
+      TestWorker& worker = *workers_[i % workers_.size()];
+      if (i % 50 == 25) {
+        std::string all(15'000 + i, static_cast<char>('A' + i % 26));
+        ByteTreeEdit edit(worker.kv().tree_limits(), 0, 0, all);
+        ASSERT_TRUE(BlockOn(executor_, worker.kv().ReadModifyWrite({0, key}, edit)).ok());
+        model_[key].insert(0, all);
+        continue;
+      }
+      ASSERT_TRUE(worker.Set(key, value).ok());
       model_[key] = value;
       if (i % 3 != 0) continue;
       // Registers that records have taken the place of.

@@ -23,8 +23,8 @@ namespace onetrip {
 class Chores {
  public:
   // The arguments outlive it; `store` is the one that it is a part of.
-  Chores(KvCore& core, Forms& forms, Records& records, RegisterForm& registers, RegisterEnds& ends,
-         Kv& store)
+  Chores(KvCore& core, Forms& forms, Records& records, TreePages& pages, RegisterForm& registers,
+         RegisterEnds& ends, Kv& store)
       : core_(core),
         walker(core),
         scanner(core, forms, walker, store),
@@ -33,7 +33,7 @@ class Chores {
         names(core, forms, walker),
         lost(core, names),
         take_over(core, names, lost),
-        leaver(core, records, ends, lost),
+        leaver(core, records, pages, ends, lost),
         records_only(core, records, registers, ends, walker, leaver),
         scrubber(core, registers, ends, walker),
         compactor(core, records, records_only) {}

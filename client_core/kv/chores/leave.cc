@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -167,11 +168,13 @@ Task<Status> Leaver::LeaveRoot(RegisterOperation& operation, const IndexKey& key
                                const SearchResult& search, bool* more) {
   *more = false;
   const SlotWord root = search.entry.word;
-  ExtentList list;
-  if (!RecordIsIntact(search.record, root.size_class().bytes()) ||
-      !LoadExtentList(RecordValue(search.record), &list)) {
-    co_return kNotARoot;
+  if (!RecordIsIntact(search.record, root.size_class().bytes())) co_return kNotARoot;
+  TreeRoot tree;
+  if (LoadTreeRoot(RecordValue(search.record), &tree)) {
+    co_return co_await LeaveTree(operation, key, search, tree, more);
   }
+  ExtentList list;
+  if (!LoadExtentList(RecordValue(search.record), &list)) co_return kNotARoot;
   const auto is_there = [this](const ExtentRef& ref) {
     return core_.context.view().IsLeaving(ref.addr);
   };
@@ -207,6 +210,54 @@ Task<Status> Leaver::LeaveRoot(RegisterOperation& operation, const IndexKey& key
   // A slot may name it.
   if (won || status.code() == StatusCode::kUnknownOutcome) copy.addr = GlobalAddr();
   if (won && has_extent) core_.allocator.Retire(old.addr, old.size_class);
+  *more = done || status.ok();
+  co_return status;
+}
+
+Task<Status> Leaver::LeaveTree(RegisterOperation& operation, const IndexKey& key,
+                               const SearchResult& search, const TreeRoot& root, bool* more) {
+  constexpr size_t kPagesAtOnce = 16;
+  LoadedPages pages(core_.pages);
+  std::optional<Tree> tree;
+  size_t renewed = 0;
+  while (true) {
+    tree.emplace(root, pages, core_.context.options.tree);
+    renewed = tree->Renew(
+        [this](const PageRef& page) { return core_.context.view().IsLeaving(page.addr); },
+        kPagesAtOnce);
+    if (tree->is_damaged()) co_return kNotARoot;
+    if (tree->missing().empty()) break;
+    const Status status = co_await pages_.Load(operation, tree->missing(), &pages);
+    if (!status.ok()) co_return status;
+  }
+  const bool is_there = core_.context.view().IsLeaving(search.entry.word.addr());
+  if (renewed == 0 && !is_there) co_return Status::Ok();
+  Draft draft;
+  std::vector<ExtentRef> places;
+  const absl::Cleanup unused = [&] {
+    if (!draft.addr.is_null()) core_.allocator.FreeUnpublished(draft.addr, draft.size_class);
+    for (const ExtentRef& place : places) core_.allocator.Retire(place.addr, place.size_class);
+  };
+  for (const uint32_t bytes : tree->NewPageBytes()) {
+    const Result<GlobalAddr> addr = co_await AllocateToLeave(SizeClass::For(bytes));
+    if (!addr.ok()) co_return addr.status();
+    places.push_back({.addr = addr.value(), .size_class = SizeClass::For(bytes)});
+  }
+  const std::vector<NewPage> made = TreePages::Place(*tree, places);
+  Status status = co_await pages_.Write(operation, made);
+  if (!status.ok()) co_return status;
+  const std::string value = tree->EncodeRoot();
+  const std::string_view bytes(value);
+  draft.size_class = SizeClass::ForRoot(RecordBytes(key.bytes.size(), value.size()));
+  const Result<GlobalAddr> addr = co_await AllocateToLeave(draft.size_class);
+  if (!addr.ok()) co_return addr.status();
+  draft.addr = addr.value();
+  bool done = false;
+  bool won = false;
+  status = co_await records_.RestateRecord(operation, key, search, &draft, &done, &bytes, &won);
+  // A slot may name them.
+  if (won || status.code() == StatusCode::kUnknownOutcome) places.clear();
+  if (won) pages_.RetireAll(tree->dropped());
   *more = done || status.ok();
   co_return status;
 }

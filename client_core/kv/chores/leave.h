@@ -11,13 +11,14 @@
 #include "client_core/kv/core/core.h"
 #include "client_core/kv/forms/record.h"
 #include "client_core/kv/forms/register_end.h"
+#include "client_core/kv/forms/tree_pages.h"
 
 namespace onetrip {
 
 class Leaver {
  public:
-  Leaver(KvCore& core, Records& records, RegisterEnds& ends, LostMemory& lost)
-      : core_(core), records_(records), ends_(ends), lost_(lost) {}
+  Leaver(KvCore& core, Records& records, TreePages& pages, RegisterEnds& ends, LostMemory& lost)
+      : core_(core), records_(records), pages_(pages), ends_(ends), lost_(lost) {}
 
   // Gives up what lives there and is no register, of one group.
   Task<void> LeaveGroup(Subtable table, uint32_t group, RegistersLeft* left, Status* failure);
@@ -43,12 +44,16 @@ class Leaver {
   // A root's extent that lies there, or the root itself. `*more`: there is another one.
   Task<Status> LeaveRoot(RegisterOperation& operation, const IndexKey& key,
                          const SearchResult& search, bool* more);
+  // A tree's pages that lie there, a few of them, or its root.
+  Task<Status> LeaveTree(RegisterOperation& operation, const IndexKey& key,
+                         const SearchResult& search, const TreeRoot& root, bool* more);
   Task<Result<GlobalAddr>> AllocateToLeave(SizeClass size_class);
   Task<Status> CopyExtent(Operation& operation, const ExtentRef& from, const ExtentRef& to);
   Task<void> SeeToLeaving();
 
   KvCore& core_;
   Records& records_;
+  TreePages& pages_;
   RegisterEnds& ends_;
   LostMemory& lost_;
   Looks looks_;

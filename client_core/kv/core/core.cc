@@ -11,6 +11,7 @@ KvCore::KvCore(WorkerContext& context, Engine& engine)
       allocator(context, reclaimer),
       index(context, reclaimer, allocator, engine),
       hot(context, reclaimer),
+      pages(context.options.page_cache_bytes),
       gate(context.executor) {
   metrics.allocator = &allocator.metrics();
   metrics.index = &index.metrics();

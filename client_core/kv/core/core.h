@@ -12,6 +12,7 @@
 #include "client_core/coro/sync.h"
 #include "client_core/index/index.h"
 #include "client_core/kv/core/hot_records.h"
+#include "client_core/kv/core/page_cache.h"
 #include "client_core/kv/core/registers.h"
 #include "client_core/kv/core/retry.h"
 #include "client_core/memory/allocator.h"
@@ -85,7 +86,7 @@ class KvCore {
     return value.deadline_ms != 0 && context.clock.NowMs() >= value.deadline_ms;
   }
   [[nodiscard]] bool NeedsExtents(const NewRecord& record) const {
-    return record.bytes() > context.options.record_value_bytes_max;
+    return record.bytes() > context.options.record_value_bytes_max || record.tree != nullptr;
   }
   uint64_t NextVersion() {
     return (uint64_t{context.membership.id.value} << 40) | (++version_ & ((1ULL << 40) - 1));
@@ -112,6 +113,7 @@ class KvCore {
   Allocator allocator;
   Index index;
   HotRecords hot;
+  PageCache pages;
   std::unique_ptr<Registers> registers;  // null: the engine has none
   bool runs_inline = false;              // Safe-Guess, on a fabric that completes inline
   Gate gate;                             // for background work

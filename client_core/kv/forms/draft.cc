@@ -20,8 +20,7 @@ Task<Status> Drafts::Reserve(Draft* draft) {
 }
 
 void Drafts::Measure(const Key& key, const NewRecord& record, Draft* draft) {
-  const uint64_t value_bytes =
-      draft->extents ? ExtentListBytes(draft->extents->list.extents.size()) : record.bytes();
+  const uint64_t value_bytes = draft->extents ? draft->extents->root_bytes() : record.bytes();
   const uint64_t bytes = RecordBytes(key.bytes.size(), value_bytes);
   draft->bytes = static_cast<uint32_t>(bytes);
   draft->size_class = draft->extents ? SizeClass::ForRoot(bytes) : SizeClass::For(bytes);
@@ -35,9 +34,10 @@ void Drafts::Encode(const IndexKey& key, const NewRecord& record, Draft* draft) 
   fields.key = key.bytes;
   std::string list;
   if (draft->extents) {
-    list = EncodeExtentList(draft->extents->list);
-    fields.value_head = list;
-    fields.version = draft->extents->version;
+    const bool is_tree = !draft->extents->tree_root.empty();
+    if (!is_tree) list = EncodeExtentList(draft->extents->list);
+    fields.value_head = is_tree ? draft->extents->tree_root : list;
+    fields.version = is_tree ? core_.NextVersion() : draft->extents->version;
   } else {
     fields.value_head = record.head;
     fields.value_gap = record.gap_bytes;

@@ -8,17 +8,33 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "client_core/kv/core/core.h"
 #include "client_core/layout/extent.h"
 #include "client_core/layout/register_codec.h"
+#include "client_core/tree/page.h"
 
 namespace onetrip {
 
-// A value that lies in extents, all of them written, which no root names yet.
+// A page of a tree that no root names yet. The tree has its bytes.
+struct NewPage {
+  PageRef ref;
+  std::string_view bytes;
+};
+
+// A value that lies in extents, all of them written, which no root names yet; or a collection's
+// tree: its new pages, all written, and its root.
 struct WrittenExtents {
-  ExtentList list;
+  ExtentList list;  // a tree has the extents alone: its new pages
   uint64_t version = 0;
+  std::string tree_root{};  // empty: it is no tree
+  std::vector<NewPage> new_pages{};
+
+  [[nodiscard]] uint64_t root_bytes() const {
+    return tree_root.empty() ? ExtentListBytes(list.extents.size()) : tree_root.size();
+  }
 };
 
 // Where the memory of a record comes from that ends a register: from where every write has it; or

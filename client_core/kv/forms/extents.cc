@@ -139,6 +139,8 @@ Task<Status> Extents::PostExtent(const RoundTripPtr& round_trip, const std::byte
 
 Task<Status> Extents::ReadFromExtents(Operation& operation, ValueRange range, Room* room,
                                       ReadResult* result) {
+  if (IsTreeRoot(result->record_.value))
+    co_return co_await ReadFromTree(operation, range, room, result);
   ExtentList list;
   const bool is_root = LoadExtentList(result->record_.value, &list);
   const ValuePart part = PartOf(list.value_bytes, range.unless_large ? kNoValue : range);
@@ -146,34 +148,40 @@ Task<Status> Extents::ReadFromExtents(Operation& operation, ValueRange range, Ro
   result->record_.value = {};
   result->record_.value_bytes = list.value_bytes;
   if (!is_root) co_return kNotARoot;
-  // A mutation may keep what an attempt has shown it, and that one has lost: it must not wait for
-  // the memory that it has itself.
-  if (room->shown != nullptr) room->share = std::move(std::exchange(room->shown, nullptr)->share);
   if (part.bytes > 0) {
     // Whole extents, for a checksum covers a whole one.
     const uint64_t first = part.offset / list.extent_bytes;
     const uint64_t last = (part.offset + part.bytes - 1) / list.extent_bytes;
     const uint64_t bytes = (last - first) * list.extent_bytes + list.BytesOf(last);
-    if (core_.context.options.large_values != nullptr && room->share.bytes() < bytes) {
-      room->share = {};
-      room->turn.emplace(core_.context.options.large_values, bytes);
-      if (!room->turn->Take(&room->share)) co_return kNoRoom;
-      room->turn.reset();
-    }
-    LargeMemory memory = LargeMemory::TryMake(bytes);
-    if (memory.start() == nullptr) co_return kNoHostMemory;
-    result->large_ = std::make_shared<LargeValue>();
-    result->large_->memory = std::move(memory);
-    result->large_->share = std::move(room->share);
-    room->shown = result->large_;
-    const Status status = co_await ReadExtents(operation, list, result->record_.version,
-                                               {first, last}, result->large_->memory.start());
+    Status status = TakeLarge(bytes, room, result);
+    if (!status.ok()) co_return status;
+    status = co_await ReadExtents(operation, list, result->record_.version, {first, last},
+                                  result->large_->memory.start());
     if (!status.ok()) co_return status;
     const std::byte* value = result->large_->memory.start() + (part.offset % list.extent_bytes);
     result->record_.value = {reinterpret_cast<const char*>(value), part.bytes};
   }
   result->found_ = true;
   co_return Status::Ok();
+}
+
+Status Extents::TakeLarge(uint64_t bytes, Room* room, ReadResult* result) {
+  // A mutation may keep what an attempt has shown it, and that one has lost: it must not wait for
+  // the memory that it has itself.
+  if (room->shown != nullptr) room->share = std::move(std::exchange(room->shown, nullptr)->share);
+  if (core_.context.options.large_values != nullptr && room->share.bytes() < bytes) {
+    room->share = {};
+    room->turn.emplace(core_.context.options.large_values, bytes);
+    if (!room->turn->Take(&room->share)) return kNoRoom;
+    room->turn.reset();
+  }
+  LargeMemory memory = LargeMemory::TryMake(bytes);
+  if (memory.start() == nullptr) return kNoHostMemory;
+  result->large_ = std::make_shared<LargeValue>();
+  result->large_->memory = std::move(memory);
+  result->large_->share = std::move(room->share);
+  room->shown = result->large_;
+  return Status::Ok();
 }
 
 Task<Status> Extents::WaitForRoom(RegisterOperation& operation, Room* room) {
@@ -255,11 +263,15 @@ Task<void> Extents::RetireExtents(Operation& operation, SlotWord root) {
     const std::byte* record =
         round_trip->Read(core_.context.view().Locate(root.addr(), replica), bytes);
     const Status status = co_await Post(core_.context, operation, round_trip);
-    ExtentList list;
-    if (!status.ok() || !RecordIsIntact(record, bytes) ||
-        !LoadExtentList(RecordValue(record), &list)) {
-      continue;
+    if (!status.ok() || !RecordIsIntact(record, bytes)) continue;
+    TreeRoot tree;
+    if (LoadTreeRoot(RecordValue(record), &tree)) {
+      const Status retired = co_await pages_.Retire(operation, tree);
+      if (!retired.ok()) break;
+      co_return;
     }
+    ExtentList list;
+    if (!LoadExtentList(RecordValue(record), &list)) continue;
     drafts_.RetireAll(list);
     co_return;
   }

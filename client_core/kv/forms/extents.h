@@ -10,6 +10,7 @@
 
 #include "client_core/kv/core/core.h"
 #include "client_core/kv/forms/draft.h"
+#include "client_core/kv/forms/tree_pages.h"
 
 namespace onetrip {
 
@@ -22,13 +23,16 @@ struct Room {
 
 class Extents {
  public:
-  Extents(KvCore& core, Drafts& drafts) : core_(core), drafts_(drafts) {}
+  Extents(KvCore& core, Drafts& drafts) : core_(core), drafts_(drafts), pages_(core, drafts) {}
+
+  [[nodiscard]] TreePages& pages() { return pages_; }
 
   // Takes memory for the extents of `record`, which is borrowed, and writes them, some at a time.
   // REQUIRES: the caller has neither pin nor in-flight guard. Whatever fails leaves nothing behind.
   Task<Status> WriteExtents(const NewRecord& record, std::optional<WrittenExtents>* written);
-  // Puts what the root's extents hold of `range` in place of that. REQUIRES: `operation` has been
-  // pinned since before the search. kUnavailable with a turn in `room`: it has to wait for that.
+  // Puts what the root's extents, or a tree's leaves, hold of `range` in place of that; or has its
+  // reader read the tree. REQUIRES: `operation` has been pinned since before the search.
+  // kUnavailable with a turn in `room`: it has to wait for that.
   Task<Status> ReadFromExtents(Operation& operation, ValueRange range, Room* room,
                                ReadResult* result);
   // Waits for it, without pin and in-flight guard. Ok: `operation` has both again, and begins anew.
@@ -36,11 +40,16 @@ class Extents {
   // Behind work without pin and in-flight guard; `draft`, unless null, gets its memory in between.
   // The operation has both again, whether that was there or not; but for kHeld.
   Task<Status> BeginAnew(RegisterOperation& operation, Draft* draft);
-  // Retires those of a root that this worker has taken out of the index. REQUIRES: `operation` has
-  // been pinned since before then: the root is still what it was.
+  // Retires those of a root, or its pages, that this worker has taken out of the index. REQUIRES:
+  // `operation` has been pinned since before then: the root is still what it was.
   Task<void> RetireExtents(Operation& operation, SlotWord root);
 
  private:
+  // Memory for `bytes` of a value that is read, for which a share of the budget is taken.
+  Status TakeLarge(uint64_t bytes, Room* room, ReadResult* result);
+  Task<Status> ReadFromTree(Operation& operation, ValueRange range, Room* room, ReadResult* result);
+  Task<Status> ReadTreeBy(TreeReader& reader, Operation& operation, const TreeRoot& root,
+                          ReadResult* result);
   struct ExtentSpan {
     uint64_t first;
     uint64_t last;  // included
@@ -56,6 +65,7 @@ class Extents {
 
   KvCore& core_;
   Drafts& drafts_;
+  TreePages pages_;
 };
 
 }  // namespace onetrip

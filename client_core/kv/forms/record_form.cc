@@ -122,10 +122,16 @@ Task<Status> RecordForm::NameExtents(OrphanInventory& inventory, Operation& oper
   const std::byte* record = round_trip->Read(core_.context.view().Locate(root.addr(), 0), bytes);
   const Status status = co_await Post(core_.context, operation, round_trip);
   if (!status.ok()) co_return status;
-  ExtentList list;
-  if (!RecordIsIntact(record, bytes) || !LoadExtentList(RecordValue(record), &list)) {
-    co_return Status(StatusCode::kCorrupt, "a slot names a root that is none");
+  constexpr Status kNone(StatusCode::kCorrupt, "a slot names a root that is none");
+  if (!RecordIsIntact(record, bytes)) co_return kNone;
+  TreeRoot tree;
+  if (LoadTreeRoot(RecordValue(record), &tree)) {
+    if (Planted(Bug::kPagesNotNamed)) co_return Status::Ok();
+    co_return co_await extents_.pages().ForEach(
+        operation, tree, [&inventory](const PageRef& page) { inventory.blocks.Name(page.addr); });
   }
+  ExtentList list;
+  if (!LoadExtentList(RecordValue(record), &list)) co_return kNone;
   for (const ExtentRef& ref : list.extents) inventory.blocks.Name(ref.addr);
   co_return status;
 }

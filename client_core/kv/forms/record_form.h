@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "client_core/kv/core/core.h"
 #include "client_core/kv/core/counters.h"
@@ -14,6 +16,16 @@
 #include "client_core/kv/forms/record.h"
 
 namespace onetrip {
+
+// A collection that a mutation has seen as a tree.
+struct ShownTree {
+  explicit ShownTree(PageCache& cache) : pages(cache) {}
+
+  TreeRoot root;
+  LoadedPages pages;
+  std::optional<Tree> tree;
+  RecordView record;
+};
 
 class RecordForm final : public Form {
  public:
@@ -38,11 +50,21 @@ class RecordForm final : public Form {
                               ReadResult* result);
   Task<Status> Replace(Operation& operation, const Key& key, const IndexKey& index_key,
                        const SearchResult& search, const Change& change, Draft* draft, bool* done);
-  // Replace() by a value in extents: writing them takes giving up the pin, so what was `seen` is
-  // compared with what is there then.
+  // Replace() by a value in extents, or by a tree: writing them takes giving up the pin, so what
+  // was `seen`, of a root with `root` as its value, is compared with what is there then.
   Task<Status> ReplaceByExtents(RegisterOperation& operation, const Key& key,
-                                const RecordView* seen, const Change& change, Draft* draft,
-                                bool* done);
+                                const RecordView* seen, std::string_view root, const Change& change,
+                                Draft* draft, bool* done);
+  // Replace() by a tree, with few new pages if it is a change of what was `seen`.
+  Task<Status> ReplaceByTree(RegisterOperation& operation, const FoundKey& found,
+                             const RecordView* seen, const Change& change, Draft* draft,
+                             bool* done);
+  // Retires what a root that this worker has replaced names, but for pages that the tree `changed`,
+  // which was made of it, names still.
+  Task<void> RetireBehindRoot(Operation& operation, SlotWord root, const Tree* changed);
+  // Shows `mutation` the tree whose root was found, and reads what pages it needs.
+  Task<Status> ApplyToTree(RegisterOperation& operation, Mutation& mutation, ShownTree* shown,
+                           Change* change);
   Task<Status> NameOrigin(OrphanInventory& inventory, Operation& operation, SlotWord word);
   Task<Status> NameExtents(OrphanInventory& inventory, Operation& operation, SlotWord root);
 

@@ -6,11 +6,26 @@
 #include "client_core/layout/record_codec.h"
 
 namespace onetrip {
+namespace {
+
+// The tree to store, if it was made of the one that the key held; null: it is a new one, or none.
+const Tree* ChangedTree(const NewRecord& record) {
+  return record.tree != nullptr && record.tree->has_root() ? record.tree : nullptr;
+}
+
+}  // namespace
 
 Task<Result<Step>> RecordForm::Mutate(RegisterOperation& operation, const FoundKey& found,
                                       Mutation& mutation, Room* room, Draft* draft) {
   ReadResult current;
+  ShownTree shown(core_.pages);
+  Change change;
   const RecordView* seen = nullptr;
+  // The pages of an attempt that found no memory for its root.
+  if (draft->extents) [[unlikely]] {
+    drafts_.RetireAll(draft->extents->list);
+    draft->extents.reset();
+  }
   if (found.search.found) {
     if (!RecordIsIntact(found.search.record, found.search.entry.word.size_class().bytes())) {
       co_return Status(StatusCode::kCorrupt, "a record fails its checksum");
@@ -18,15 +33,21 @@ Task<Result<Step>> RecordForm::Mutate(RegisterOperation& operation, const FoundK
     if (!core_.IsExpired(found.search.record)) {
       Records::FillFromRecord(found.search, &current);
       if (found.search.entry.word.size_class().is_root()) [[unlikely]] {
-        const Status status =
-            co_await extents_.ReadFromExtents(operation, mutation.wanted(), room, &current);
-        if (!status.ok()) co_return status;
-        current.record_.holder = &current.large_;
+        if (mutation.takes_trees() && LoadTreeRoot(current.record_.value, &shown.root)) {
+          shown.record = current.record_;
+          const Status status = co_await ApplyToTree(operation, mutation, &shown, &change);
+          if (!status.ok()) co_return status;
+        } else {
+          const Status status =
+              co_await extents_.ReadFromExtents(operation, mutation.wanted(), room, &current);
+          if (!status.ok()) co_return status;
+          current.record_.holder = &current.large_;
+        }
       }
-      seen = &current.record();
+      seen = shown.tree ? &shown.record : &current.record();
     }
   }
-  const Change change = mutation.Apply(seen);
+  if (!shown.tree) change = mutation.Apply(seen);
   // Only a write tells if the record is still there.
   const bool is_proved = change.kind == Change::Kind::kWrite || Planted(Bug::kHotBelieved);
   if (found.search.remembered && !is_proved) co_return Step::kAgain;
@@ -47,8 +68,10 @@ Task<Result<Step>> RecordForm::Mutate(RegisterOperation& operation, const FoundK
       if (done) counters_.Count(found.key.database, found.index_key.keyspace, -1);
       break;
     case Change::Kind::kWrite:
-      if (core_.NeedsExtents(change.record)) [[unlikely]] {
-        status = co_await ReplaceByExtents(operation, found.key, seen, change, draft, &done);
+      if (change.record.tree != nullptr) [[unlikely]] {
+        status = co_await ReplaceByTree(operation, found, seen, change, draft, &done);
+      } else if (core_.NeedsExtents(change.record)) [[unlikely]] {
+        status = co_await ReplaceByExtents(operation, found.key, seen, {}, change, draft, &done);
       } else {
         status = co_await Replace(operation, found.key, found.index_key, found.search, change,
                                   draft, &done);
@@ -57,6 +80,45 @@ Task<Result<Step>> RecordForm::Mutate(RegisterOperation& operation, const FoundK
   }
   if (!status.ok()) co_return status;
   co_return done ? Step::kDone : Step::kAgain;
+}
+
+Task<Status> RecordForm::ApplyToTree(RegisterOperation& operation, Mutation& mutation,
+                                     ShownTree* shown, Change* change) {
+  const std::string_view root = shown->record.value;
+  shown->record.value = {};
+  shown->record.value_bytes = TreeHeader(root).size() + LeafBytesIn(shown->root.tops[0]);
+  while (true) {
+    Tree& tree = shown->tree.emplace(shown->root, shown->pages, core_.context.options.tree);
+    shown->record.tree = &tree;
+    *change = mutation.Apply(&shown->record);
+    if (tree.is_damaged()) {
+      co_return Status(StatusCode::kCorrupt, "a collection's tree is damaged");
+    }
+    if (tree.missing().empty()) co_return Status::Ok();
+    const Status status = co_await extents_.pages().Load(operation, tree.missing(), &shown->pages);
+    if (!status.ok()) co_return status;
+  }
+}
+
+Task<Status> RecordForm::ReplaceByTree(RegisterOperation& operation, const FoundKey& found,
+                                       const RecordView* seen, const Change& change, Draft* draft,
+                                       bool* done) {
+  Tree& tree = *change.record.tree;
+  Status status = CheckSizes(found.key, change.record);
+  if (status.ok() && tree.header().size() + tree.leaf_bytes(0) > kMaxValueBytes) {
+    status = Status(StatusCode::kTooLarge, "the collection is larger than a value may be");
+  }
+  if (!status.ok()) co_return status;
+  tree.Balance();
+  status = co_await extents_.pages().WriteSoon(operation, tree, &draft->extents);
+  if (status.ok()) {
+    co_return co_await Replace(operation, found.key, found.index_key, found.search, change, draft,
+                               done);
+  }
+  if (status.code() != StatusCode::kOutOfMemory) co_return status;
+  // A root that was moved has its version still, but not its pages.
+  const std::string root(tree.has_root() ? RecordValue(found.search.record) : std::string_view());
+  co_return co_await ReplaceByExtents(operation, found.key, seen, root, change, draft, done);
 }
 
 Task<Status> RecordForm::Replace(Operation& operation, const Key& key, const IndexKey& index_key,
@@ -102,6 +164,8 @@ Task<Status> RecordForm::Replace(Operation& operation, const Key& key, const Ind
   // The record goes with the CAS of the backups: no reader reads it before the primary names it.
   RecordOrigin origin;
   const bool has_origin = records_.TellOrigin(search, &origin, &draft->buffer);
+  const Tree* const changed = ChangedTree(record);
+  if (changed != nullptr && Planted(Bug::kPagesFreedEarly)) extents_.pages().FreeDropped(*changed);
   const uint64_t views = core_.hot.views();
   const MechanismScope scope = core_.hot.Writing(search);
   const Result<SlotOutcome> outcome = co_await core_.engine.Write(
@@ -114,8 +178,9 @@ Task<Status> RecordForm::Replace(Operation& operation, const Key& key, const Ind
     if (search.remembered) core_.metrics.hot_writes.Add();
     core_.hot.Wrote(operation, views, index_key, old, {search.entry.slot, v_new}, draft->record,
                     draft->bytes);
+    extents_.pages().Keep(draft->extents);
     if (old.size_class().is_root()) [[unlikely]]
-      co_await extents_.RetireExtents(operation, old);
+      co_await RetireBehindRoot(operation, old, changed);
     core_.allocator.Retire(old.addr(), old.size_class());
     if (has_origin) records_.RetireOrigin(origin);
   } else {
@@ -123,15 +188,23 @@ Task<Status> RecordForm::Replace(Operation& operation, const Key& key, const Ind
     if (search.remembered) core_.hot.Forget(index_key.hash);
     // The memory was written as one record and no operation may read it as such; but the next
     // attempt has another content, so it takes other memory.
-    drafts_.Abandon(*draft);
+    if (changed == nullptr || !Planted(Bug::kLosersPagesKept)) drafts_.Abandon(*draft);
   }
   draft->Forget();
   co_return Status::Ok();
 }
 
+Task<void> RecordForm::RetireBehindRoot(Operation& operation, SlotWord root, const Tree* changed) {
+  if (changed == nullptr) {
+    co_await extents_.RetireExtents(operation, root);
+  } else if (!Planted(Bug::kPagesFreedEarly)) {
+    extents_.pages().RetireAll(changed->dropped());
+  }
+}
+
 Task<Status> RecordForm::ReplaceByExtents(RegisterOperation& operation, const Key& key,
-                                          const RecordView* seen, const Change& change,
-                                          Draft* draft, bool* done) {
+                                          const RecordView* seen, std::string_view root,
+                                          const Change& change, Draft* draft, bool* done) {
   Status status = CheckSizes(key, change.record);
   if (!status.ok()) co_return status;
   drafts_.Abandon(*draft);
@@ -139,7 +212,11 @@ Task<Status> RecordForm::ReplaceByExtents(RegisterOperation& operation, const Ke
   operation.shared_pin = SharedPin();
   operation.pin.Release();
   operation.in_flight = Quiesce::InFlightGuard();
-  status = co_await extents_.WriteExtents(change.record, &draft->extents);
+  if (change.record.tree != nullptr) {
+    status = co_await extents_.pages().WriteInTurns(*change.record.tree, &draft->extents);
+  } else {
+    status = co_await extents_.WriteExtents(change.record, &draft->extents);
+  }
   if (!status.ok()) {
     const Status begun = co_await extents_.BeginAnew(operation, nullptr);
     co_return begun.ok() ? status : begun;
@@ -157,7 +234,8 @@ Task<Status> RecordForm::ReplaceByExtents(RegisterOperation& operation, const Ke
   const bool is_there = now.found && !now.entry.word.is_register() && !core_.IsExpired(now.record);
   const bool unchanged = seen == nullptr
                              ? !now.found || (!now.entry.word.is_register() && !is_there)
-                             : is_there && LoadRecordHeader(now.record).version == seen->version;
+                             : is_there && LoadRecordHeader(now.record).version == seen->version &&
+                                   (root.empty() || RecordValue(now.record) == root);
   if (!now.busy && (unchanged || Planted(Bug::kExtentsUnchecked))) {
     status = co_await Replace(operation, key, index_key, now, change, draft, done);
     if (!status.ok() || *done) co_return status;

@@ -1,0 +1,303 @@
+#include "client_core/kv/forms/tree_pages.h"
+
+#include <absl/cleanup/cleanup.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "client_core/base/planted_bug.h"
+
+namespace onetrip {
+namespace {
+
+// Bytes of pages in one round trip: READs, or WRITEs to one replica.
+constexpr size_t kTripBytes = size_t{64} * 1024;
+// Pages that are written while the operation is pinned; with more of them an epoch waits too long.
+constexpr size_t kBytesWhilePinned = size_t{256} * 1024;
+constexpr size_t kPagesWhilePinned = 256;
+
+constexpr Status kPageDamaged(StatusCode::kCorrupt, "a page of a collection fails its checksum");
+constexpr Status kPageNowhere(StatusCode::kCorrupt, "a page of a collection lies nowhere");
+constexpr Status kNoPages(StatusCode::kOutOfMemory, "no memory for a collection's pages");
+constexpr Status kNodeLost(StatusCode::kUnavailable, "a memory node was lost");
+constexpr Status kTreeHoldWaits(StatusCode::kUnavailable, "the cluster waits for a long read");
+
+}  // namespace
+
+const std::string_view* LoadedPages::Find(const PageRef& page) const {
+  const auto found = pages_.find(page.addr.bits());
+  if (found != pages_.end()) {
+    return found->second.checksum == page.checksum ? &found->second.bytes : nullptr;
+  }
+  std::shared_ptr<const std::string> cached = cache_.Find(page);
+  if (cached == nullptr) return nullptr;
+  const std::string_view bytes(*cached);
+  Page& kept = pages_[page.addr.bits()];
+  kept = {page.checksum, bytes, RoundTripPtr(), std::move(cached)};
+  return &kept.bytes;
+}
+
+void LoadedPages::Add(const PageRef& page, std::string_view bytes, RoundTripPtr holder) {
+  pages_.insert_or_assign(page.addr.bits(), Page{page.checksum, bytes, std::move(holder), nullptr});
+}
+
+Task<Status> TreePages::Load(Operation& operation, std::span<const PageRef> missing,
+                             LoadedPages* pages) {
+  const View& view = core_.context.view();
+  while (!missing.empty()) {
+    RoundTripPtr round_trip = core_.context.fabric.NewRoundTrip();
+    std::vector<const std::byte*> read;
+    for (size_t bytes = 0; read.size() < missing.size() && round_trip->HasRoom(1);) {
+      const PageRef& page = missing[read.size()];
+      if (!view.Contains(page.addr)) co_return kPageNowhere;
+      if (!read.empty() && bytes + page.bytes > kTripBytes) break;
+      bytes += page.bytes;
+      read.push_back(round_trip->Read(view.Locate(page.addr, 0), page.bytes));
+    }
+    const Status status = co_await Post(core_.context, operation, round_trip);
+    if (!status.ok()) co_return status;
+    for (size_t i = 0; i < read.size(); ++i) {
+      const std::string_view bytes(reinterpret_cast<const char*>(read[i]), missing[i].bytes);
+      if (PageChecksum(bytes) != missing[i].checksum) co_return kPageDamaged;
+      pages->Add(missing[i], bytes, round_trip);
+      core_.pages.Keep(missing[i], bytes);
+    }
+    missing = missing.subspan(read.size());
+    if (missing.empty()) break;
+    if (core_.context.quiesce.is_impatient()) co_return kTreeHoldWaits;
+    if (core_.context.fabric.completes_inline()) co_await core_.context.executor.Yield();
+  }
+  co_return Status::Ok();
+}
+
+Task<Status> TreePages::LoadInner(Operation& operation, const TreeRoot& root, LoadedPages* pages) {
+  while (true) {
+    Tree tree(root, *pages, core_.context.options.tree);
+    if (tree.NeedAll(/*inner_only=*/true)) co_return Status::Ok();
+    if (tree.is_damaged() || tree.missing().empty()) co_return kPageDamaged;
+    const Status status = co_await Load(operation, tree.missing(), pages);
+    if (!status.ok()) co_return status;
+  }
+}
+
+Task<Status> TreePages::ReadLeaves(Operation& operation, std::span<const PageName> leaves,
+                                   std::byte* into) {
+  const View& view = core_.context.view();
+  while (!leaves.empty()) {
+    RoundTripPtr round_trip = core_.context.fabric.NewRoundTrip();
+    size_t count = 0;
+    size_t bytes = 0;
+    while (count < leaves.size() && round_trip->HasRoom(1)) {
+      const PageRef& page = leaves[count].page;
+      if (!view.Contains(page.addr)) co_return kPageNowhere;
+      if (count > 0 && bytes + page.bytes > kTripBytes) break;
+      round_trip->ReadTo(view.Locate(page.addr, 0), into + bytes, page.bytes);
+      bytes += page.bytes;
+      ++count;
+    }
+    const Status status = co_await Post(core_.context, operation, round_trip);
+    if (!status.ok()) co_return status;
+    for (const PageName& leaf : leaves.first(count)) {
+      const std::string_view read(reinterpret_cast<const char*>(into), leaf.page.bytes);
+      if (PageChecksum(read) != leaf.page.checksum) co_return kPageDamaged;
+      into += leaf.page.bytes;
+    }
+    leaves = leaves.subspan(count);
+    if (leaves.empty()) break;
+    if (core_.context.quiesce.is_impatient()) co_return kTreeHoldWaits;
+    if (core_.context.fabric.completes_inline()) co_await core_.context.executor.Yield();
+  }
+  co_return Status::Ok();
+}
+
+std::vector<NewPage> TreePages::Place(Tree& tree, std::span<const ExtentRef> places) {
+  std::vector<PageRef> refs;
+  refs.reserve(places.size());
+  for (const ExtentRef& place : places) {
+    refs.push_back({.addr = place.addr, .size_class = place.size_class});
+  }
+  std::vector<NewPage> pages;
+  pages.reserve(places.size());
+  tree.Place(refs, [&pages](const PageRef& ref, std::string_view bytes) {
+    pages.push_back({ref, bytes});
+  });
+  return pages;
+}
+
+// One copy of their bytes serves all replicas.
+size_t TreePages::AddSome(RoundTrip& round_trip, std::span<const NewPage> pages) const {
+  const View& view = core_.context.view();
+  size_t count = 0;
+  size_t ops = 0;
+  size_t bytes = 0;
+  for (const NewPage& page : pages) {
+    ops += static_cast<size_t>(core_.engine.Replicas(view, page.ref.addr));
+    if (count > 0 && (ops > RoundTrip::kMaxOps || bytes + page.bytes.size() > kTripBytes)) break;
+    bytes += page.bytes.size();
+    ++count;
+  }
+  std::byte* copy = round_trip.Reserve(bytes);
+  for (const NewPage& page : pages.first(count)) {
+    std::memcpy(copy, page.bytes.data(), page.bytes.size());
+    for (int replica = 0; replica < core_.engine.Replicas(view, page.ref.addr); ++replica) {
+      round_trip.Write(view.Locate(page.ref.addr, replica), copy,
+                       static_cast<uint32_t>(page.bytes.size()));
+    }
+    copy += page.bytes.size();
+  }
+  return count;
+}
+
+// No slot names any of them: whatever becomes of a WRITE, nothing was applied.
+Task<Status> TreePages::Write(Operation& operation, std::span<const NewPage> pages) {
+  RetryAcrossViews retry(core_.context, operation);
+  while (!pages.empty()) {
+    RoundTripPtr round_trip = core_.context.fabric.NewRoundTrip();
+    const size_t count = AddSome(*round_trip, pages);
+    const Status status = co_await Post(core_.context, operation, round_trip);
+    if (status.ok()) {
+      pages = pages.subspan(count);
+      continue;
+    }
+    const bool again = co_await core_.MayTryAgain(operation, status, &retry);
+    if (!again) co_return status.code() == StatusCode::kUnknownOutcome ? kNodeLost : status;
+  }
+  co_return Status::Ok();
+}
+
+Task<Status> TreePages::WriteSoon(Operation& operation, Tree& tree,
+                                  std::optional<WrittenExtents>* written) {
+  const std::vector<uint32_t> sizes = tree.NewPageBytes();
+  size_t total = 0;
+  for (const uint32_t bytes : sizes) total += bytes;
+  if (sizes.size() > kPagesWhilePinned || total > kBytesWhilePinned) co_return kNoPages;
+  WrittenExtents made;
+  std::vector<ExtentRef>& places = made.list.extents;
+  for (const uint32_t bytes : sizes) {
+    const SizeClass size_class = SizeClass::For(bytes);
+    const GlobalAddr addr = core_.allocator.TryAllocate(size_class);
+    if (addr.is_null()) {
+      for (const ExtentRef& place : places) {
+        core_.allocator.FreeUnpublished(place.addr, place.size_class);
+      }
+      co_return kNoPages;
+    }
+    places.push_back({.addr = addr, .size_class = size_class});
+  }
+  made.new_pages = Place(tree, places);
+  made.tree_root = tree.EncodeRoot();
+  const Status status = co_await Write(operation, made.new_pages);
+  if (status.ok()) {
+    *written = std::move(made);
+  } else {
+    drafts_.RetireAll(made.list);
+  }
+  co_return status;
+}
+
+Task<Status> TreePages::TakeInTurns(std::span<const uint32_t> bytes,
+                                    std::vector<ExtentRef>* places) {
+  constexpr size_t kAtOnce = 32;
+  for (size_t next = 0; next < bytes.size();) {
+    const uint64_t patience_ns = core_.context.options.op_timeout_ms * 1'000'000;
+    const bool released =
+        co_await core_.context.quiesce.Wait(core_.context.executor.NowNs() + patience_ns);
+    if (!released) co_return kHeld;
+    const Quiesce::InFlightGuard in_flight(core_.context.quiesce);
+    for (size_t i = 0; i < kAtOnce && next < bytes.size(); ++i, ++next) {
+      const SizeClass size_class = SizeClass::For(bytes[next]);
+      GlobalAddr addr = core_.allocator.TryAllocate(size_class);
+      if (addr.is_null()) {
+        const Result<GlobalAddr> waited = co_await core_.allocator.Allocate(size_class);
+        if (!waited.ok()) co_return waited.status();
+        addr = waited.value();
+      }
+      places->push_back({.addr = addr, .size_class = size_class});
+    }
+    if (next < bytes.size()) co_await core_.context.executor.Yield();
+  }
+  co_return Status::Ok();
+}
+
+// Written once more, a page is the same bytes at the same place, which no other object has.
+Task<Status> TreePages::WriteSome(std::span<const NewPage> pages, size_t* written) {
+  Operation waiting;
+  waiting.deadline_ns =
+      core_.context.executor.NowNs() + core_.context.options.op_timeout_ms * 1'000'000;
+  RetryAcrossViews retry(core_.context, waiting);
+  while (true) {
+    const bool released = co_await core_.context.quiesce.Wait(waiting.deadline_ns);
+    if (!released) co_return kHeld;
+    Status status;
+    {
+      Operation operation;
+      operation.in_flight = Quiesce::InFlightGuard(core_.context.quiesce);
+      RoundTripPtr round_trip = core_.context.fabric.NewRoundTrip();
+      *written = AddSome(*round_trip, pages);
+      status = co_await Post(core_.context, operation, round_trip);
+    }
+    if (!retry.IsWorth(status)) co_return status;
+    co_await retry.Wait();
+  }
+}
+
+Task<Status> TreePages::WriteInTurns(Tree& tree, std::optional<WrittenExtents>* written) {
+  const MechanismScope scope(core_.context.mechanism_observer, Mechanism::kExtents);
+  const std::vector<uint32_t> sizes = tree.NewPageBytes();
+  WrittenExtents& made = written->emplace();
+  Status status = co_await TakeInTurns(sizes, &made.list.extents);
+  if (status.ok()) {
+    made.new_pages = Place(tree, made.list.extents);
+    made.tree_root = tree.EncodeRoot();
+    std::span<const NewPage> rest(made.new_pages);
+    while (!rest.empty() && status.ok()) {
+      size_t count = 0;
+      status = co_await WriteSome(rest, &count);
+      rest = rest.subspan(count);
+      if (!rest.empty()) co_await core_.context.executor.Yield();
+    }
+  }
+  if (status.ok()) co_return status;
+  drafts_.RetireAll(made.list);
+  written->reset();
+  core_.AfterWrite();
+  co_return status.code() == StatusCode::kUnknownOutcome ? kNodeLost : status;
+}
+
+Task<Status> TreePages::ForEach(Operation& operation, const TreeRoot& root,
+                                std::function<void(const PageRef&)> visit) {
+  LoadedPages pages(core_.pages);
+  const Status status = co_await LoadInner(operation, root, &pages);
+  if (!status.ok()) co_return status;
+  Tree tree(root, pages, core_.context.options.tree);
+  if (!tree.NeedAll(/*inner_only=*/true)) co_return kPageDamaged;
+  tree.ForEachPage([&visit](const PageName& name, bool /*is_leaf*/) { visit(name.page); });
+  co_return Status::Ok();
+}
+
+Task<Status> TreePages::Retire(Operation& operation, const TreeRoot& root) {
+  std::vector<PageRef> pages;
+  const Status status =
+      co_await ForEach(operation, root, [&pages](const PageRef& page) { pages.push_back(page); });
+  if (status.ok()) RetireAll(pages);
+  co_return status;
+}
+
+void TreePages::Keep(const std::optional<WrittenExtents>& written) {
+  if (!written) return;
+  for (const NewPage& page : written->new_pages) core_.pages.Keep(page.ref, page.bytes);
+}
+
+void TreePages::RetireAll(std::span<const PageRef> pages) {
+  if (Planted(Bug::kPagesKept)) return;
+  for (const PageRef& page : pages) core_.allocator.Retire(page.addr, page.size_class);
+}
+
+void TreePages::FreeDropped(const Tree& changed) {
+  for (const PageRef& page : changed.dropped()) {
+    core_.allocator.FreeUnpublished(page.addr, page.size_class);
+  }
+}
+
+}  // namespace onetrip
