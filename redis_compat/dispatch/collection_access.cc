@@ -3,17 +3,19 @@
 #include <utility>
 
 #include "client_core/layout/record.h"
+#include "redis_compat/values/collection_tree.h"
 
 namespace onetrip {
 
-Task<Status> ReadInTurn(CommandContext& context, ReadResult* result) {
-  Status status = co_await context.kv.Get(KeyAt(context, 1), result);
+Task<Status> ReadInTurn(CommandContext& context, ReadResult* result, TreeReader* reader) {
+  const ValueRange whole{.reader = reader};
+  Status status = co_await context.kv.GetPart(KeyAt(context, 1), whole, result);
   const bool must_wait =
       result->holder() != nullptr && context.turn != nullptr && !context.turn->has_come();
   if (must_wait) {
     *result = ReadResult();
     co_await AwaitTurn(context);
-    status = co_await context.kv.Get(KeyAt(context, 1), result);
+    status = co_await context.kv.GetPart(KeyAt(context, 1), whole, result);
   }
   co_return status;
 }
@@ -31,7 +33,35 @@ Change CollectionMutation::Apply(const RecordView* current) {
   Begin();
   current_ = current;
   if (!IsOfType(current, type_)) return Refuse(kWrongTypeError);
+  if (current != nullptr && current->tree != nullptr) return ApplyToTree(*current->tree);
   return ApplyTo(current == nullptr ? std::string_view() : current->value);
+}
+
+Change CollectionMutation::ApplyToTree(Tree& tree) {
+  std::string packed;
+  return JoinLeaves(tree, &packed) ? ApplyTo(packed) : Change::Keep();
+}
+
+Change CollectionMutation::Replace(TreeMap& changes, uint8_t flags) {
+  if (changes.size() == 0) return Change::Delete();
+  if (kPackedHeaderBytes + changes.entry_bytes() > kMaxValueBytes) {
+    return Refuse(kCollectionTooLargeError);
+  }
+  if (!changes.Finish(flags)) return CollectionMutation::ApplyToTree(changes.tree());
+  return KeepTree(changes.tree());
+}
+
+Change CollectionMutation::KeepTree(Tree& tree) {
+  const uint64_t bytes = tree.header().size() + tree.leaf_bytes(0);
+  if (bytes < tree.limits().packed_bytes / 4) {
+    std::string packed;
+    return JoinLeaves(tree, &packed) ? Replace(std::move(packed)) : Change::Keep();
+  }
+  NewRecord record;
+  record.tree = &tree;
+  record.deadline_ms = current_->deadline_ms;
+  record.type = static_cast<uint8_t>(type_);
+  return Change::Write(record);
 }
 
 Change CollectionMutation::Store(std::string value, bool keeps_deadline) {
@@ -45,6 +75,8 @@ Change CollectionMutation::Store(std::string value, bool keeps_deadline) {
   share_ = CountMemory(context_, made_.size());
   NewRecord record;
   record.head = made_;
+  made_tree_ = MakeTree(type_, made_, context_.kv.tree_limits());
+  if (made_tree_) record.tree = &*made_tree_;
   record.deadline_ms = found() && keeps_deadline ? current_->deadline_ms : 0;
   record.type = static_cast<uint8_t>(type_);
   return Change::Write(record);

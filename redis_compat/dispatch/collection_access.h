@@ -1,19 +1,22 @@
 // The steps that commands on lists, sets, sorted sets, hashes and streams take around their storage
 // operation.
 //
-// A collection is read whole, and a change of it is one read-modify-write of its record: however
-// many elements it touches, others see all of the change or nothing, on every host.
+// A change of a collection is one read-modify-write of its record: however many elements it
+// touches, others see all of the change or nothing, on every host. A large one is held as a tree,
+// of which commands read and write a few pages (redis_compat/values/collection_tree.h).
 #ifndef ONETRIP_REDIS_COMPAT_DISPATCH_COLLECTION_ACCESS_H_
 #define ONETRIP_REDIS_COMPAT_DISPATCH_COLLECTION_ACCESS_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "redis_compat/dispatch/key_access.h"
 #include "redis_compat/values/packed.h"
+#include "redis_compat/values/tree_map.h"
 
 namespace onetrip {
 
@@ -21,8 +24,14 @@ inline constexpr char kDamagedStreamError[] = "ERR the stream at this key is dam
 inline constexpr char kCollectionTooLargeError[] =
     "ERR the collection would be larger than a value may be (512 MiB)";
 
+// Returns true if a read with a reader has found a tree, which that has seen.
+inline bool IsTree(const ReadResult& result) {
+  return result.found() && result.record().value.empty() && result.record().value_bytes > 0;
+}
+
 // Takes the collection that a read has found, and counts the lookup. `value` is empty if there is
-// none. False: it has answered that the read failed, or WRONGTYPE. `result` outlives `value`.
+// none, or a tree. False: it has answered that the read failed, or WRONGTYPE. `result` outlives
+// `value`.
 inline bool TakeCollection(CommandContext& context, Status status, const ReadResult& result,
                            ValueType type, std::string_view* value) {
   if (AnsweredReadFailure(context, status)) return false;
@@ -38,8 +47,8 @@ inline bool TakeCollection(CommandContext& context, Status status, const ReadRes
 }
 
 // Reads the key at argv[1] for a command that may run beside others, and answers with as much as an
-// element: what is large is read when its turn has come.
-Task<Status> ReadInTurn(CommandContext& context, ReadResult* result);
+// element: what is large is read when its turn has come. `reader`, unless null, reads a tree.
+Task<Status> ReadInTurn(CommandContext& context, ReadResult* result, TreeReader* reader = nullptr);
 
 // Answers with the number of elements of the collection at argv[1].
 Task<void> ReplySize(CommandContext& context, ValueType type);
@@ -58,6 +67,8 @@ class CollectionMutation : public CommandMutation {
  protected:
   // As Apply(), of the collection's value; empty: there is none. REQUIRES: it is of the type.
   virtual Change ApplyTo(std::string_view current) = 0;
+  // The same of one that is held as a tree, for those that take trees. This one joins its leaves.
+  virtual Change ApplyToTree(Tree& tree);
 
   // For the end of ApplyTo(): the key gets `value`, a packed collection, and keeps its deadline; or
   // goes, if that has no element and is no stream.
@@ -66,6 +77,11 @@ class CollectionMutation : public CommandMutation {
   Change ReplaceAnew(std::string value) {
     return Store(std::move(value), /*keeps_deadline=*/false);
   }
+  // For the end of ApplyToTree(): the tree gets these changes, and `flags` beside its own; or the
+  // key goes, if it has no element then.
+  Change Replace(TreeMap& changes, uint8_t flags);
+  // The same once it has them, and elements.
+  Change KeepTree(Tree& tree);
   // Names the write that has made what the last Apply() saw. REQUIRES: found().
   [[nodiscard]] uint64_t version() const { return current_->version; }
 
@@ -76,7 +92,8 @@ class CollectionMutation : public CommandMutation {
   const ValueType type_;
   const RecordView* current_ = nullptr;
   std::string made_;
-  MemoryBudget::Share share_;  // counts `made_`
+  std::optional<Tree> made_tree_;  // has what `made_` has
+  MemoryBudget::Share share_;      // counts `made_`
 };
 
 // Runs a mutation of the key at argv[1]. False: it has answered that it failed, or refused.

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <utility>
 
 #include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/protocol/ascii.h"
+#include "redis_compat/values/collection_tree.h"
 #include "redis_compat/values/packed_map.h"
+#include "redis_compat/values/tree_map.h"
 
 namespace onetrip {
 namespace {
@@ -93,6 +97,56 @@ Task<void> ReplyDifferent(CommandContext& context, PackedElements elements, uint
   }
 }
 
+// Reads the elements of a tree that are chosen, or all of them, where more are wanted than that.
+class RandomReader final : public TreeReader {
+ public:
+  RandomReader(ValueType type, bool has_values, const RandomOptions& options, Rng& rng)
+      : type_(type), has_values_(has_values), options_(options), rng_(rng) {}
+
+  void Read(const RecordView& record, Tree& tree) override {
+    entries_.clear();
+    if (!IsOfType(&record, type_)) return;
+    const uint64_t size = tree.elements(0);
+    is_chosen_ = options_.count >= -kRepeatsMax;
+    if (!is_chosen_) {
+      JoinLeaves(tree, &packed_);
+      return;
+    }
+    ChooseAmong(size);
+    CopyElementsAt(tree, chosen_, has_values_, &entries_);
+    packed_ = PackedHeaderBytes({0, static_cast<uint32_t>(chosen_.size())}) + entries_;
+  }
+
+  // The elements, as a packed collection.
+  [[nodiscard]] std::string_view packed() const { return packed_; }
+  // They are those to answer with, in their order.
+  [[nodiscard]] bool is_chosen() const { return is_chosen_; }
+
+ private:
+  static constexpr int64_t kRepeatsMax = 1000;
+
+  // A choice stays when pages have to be loaded for it.
+  void ChooseAmong(uint64_t size) {
+    if (chosen_among_ == size) return;
+    chosen_among_ = size;
+    chosen_.clear();
+    if (options_.count > 0) {
+      chosen_ = ChoosePositions(rng_, std::min(static_cast<uint64_t>(options_.count), size), size);
+    }
+    for (int64_t i = options_.count; i < 0; ++i) chosen_.push_back(rng_.Below(size));
+  }
+
+  const ValueType type_;
+  const bool has_values_;
+  const RandomOptions& options_;
+  Rng& rng_;
+  std::vector<uint64_t> chosen_;
+  uint64_t chosen_among_ = 0;
+  bool is_chosen_ = false;
+  std::string entries_;
+  std::string packed_;
+};
+
 }  // namespace
 
 std::vector<uint64_t> ChoosePositions(Rng& rng, uint64_t count, uint64_t size) {
@@ -119,11 +173,16 @@ Task<void> ReplyRandomElements(CommandContext& context, ValueType type,
   RandomOptions options;
   ReadRandomOptions(arguments, context.argv.size(), values_word, &options);
   if (arguments.AnsweredError(context.out)) co_return;
+  const bool has_values = !values_word.empty();
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  RandomReader reader(type, has_values, options, context.hooks.rng());
+  const ValueRange wanted{.reader = &reader};
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), wanted, &result);
   std::string_view value;
   if (!TakeCollection(context, status, result, type, &value)) co_return;
-  const PackedElements elements(value, /*has_values=*/!values_word.empty());
+  const bool is_chosen = IsTree(result) && reader.is_chosen();
+  if (IsTree(result)) value = reader.packed();
+  const PackedElements elements(value, has_values);
   if (options.one) {
     if (!result.found()) co_return context.out.Null();
     const uint64_t chosen = context.hooks.rng().Below(elements.size());
@@ -141,7 +200,7 @@ Task<void> ReplyRandomElements(CommandContext& context, ValueType type,
   if (repeats && context.flow == nullptr && count > kKeptBytesMax / element_bytes) {
     co_return context.out.Error("ERR a transaction cannot answer with as many elements");
   }
-  if (repeats) {
+  if (repeats && !is_chosen) {
     co_await ReplyAny(context, elements, count, &reply);
   } else {
     co_await ReplyDifferent(context, elements, count, &reply);

@@ -1,9 +1,11 @@
 #include "redis_compat/dispatch/sorted_set_access.h"
 
 #include <cmath>
+#include <utility>
 
 #include "client_core/layout/record.h"
 #include "redis_compat/protocol/numbers.h"
+#include "redis_compat/values/collection_tree.h"
 
 namespace onetrip {
 namespace {
@@ -20,10 +22,9 @@ class AddMembersMutation final : public SortedSetMutation {
   [[nodiscard]] std::optional<double> score() const { return score_; }
 
  private:
-  Change ApplyTo(std::string_view current) override {
+  Change ApplyTo(SortedSetEdit& set) override {
     added_ = changed_ = 0;
     score_.reset();
-    SortedSetEdit set(current, limits());
     for (const ScoredMember& one : members_) {
       double old = 0;
       const bool is_there = set.Find(one.member, &old);
@@ -40,7 +41,7 @@ class AddMembersMutation final : public SortedSetMutation {
       set.Put(one.member, score);
       ++(is_there ? changed_ : added_);
     }
-    return added_ + changed_ == 0 ? Change::Keep() : Replace(set.Finish());
+    return added_ + changed_ == 0 ? Change::Keep() : Replace(set);
   }
 
   const AddOptions& options_;
@@ -56,6 +57,55 @@ double ReadDouble(ArgumentReader& arguments, std::string_view text, const char* 
   const auto number = ParseDouble(text);
   arguments.Require(number.has_value(), error);
   return number.value_or(0);
+}
+
+Change SortedSetMutation::ApplyTo(std::string_view current) {
+  SortedSetEdit set(current, limits_);
+  return ApplyTo(set);
+}
+
+Change SortedSetMutation::ApplyToTree(Tree& tree) {
+  if (!HasBothOrders(tree)) return CollectionMutation::ApplyToTree(tree);
+  SortedSetEdit set(tree, limits_);
+  return ApplyTo(set);
+}
+
+Change SortedSetMutation::Replace(SortedSetEdit& set) {
+  TreeSortedSetEdit* const tree = set.tree();
+  if (tree == nullptr) return CollectionMutation::Replace(set.Finish());
+  if (set.size() == 0) return Change::Delete();
+  if (tree->packed_bytes() > kMaxValueBytes) return Refuse(kCollectionTooLargeError);
+  if (tree->Finish()) return KeepTree(tree->tree());
+  std::string packed;
+  const bool is_packed = tree->FinishPacked(&packed);
+  return is_packed ? CollectionMutation::Replace(std::move(packed)) : Change::Keep();
+}
+
+Task<bool> LookAt(CommandContext& context, Key key, SortedSetLook& look, ReadResult* result) {
+  const ValueRange wanted{.reader = &look};
+  const Status status = co_await context.kv.GetPart(key, wanted, result);
+  std::string_view value;
+  if (!TakeCollection(context, status, *result, ValueType::kSortedSet, &value)) co_return false;
+  // A tree, which has been looked at, has no value.
+  if (!IsTree(*result)) look.LookAt(value);
+  co_return true;
+}
+
+void ScoresOf::LookAt(std::string_view value) {
+  PackedMap members(value, /*has_values=*/true);
+  for (size_t i = 0; i < members_.size(); ++i) {
+    std::string_view score;
+    scores_[i].reset();
+    if (members.Find(members_[i], &score)) scores_[i] = LoadScore(score);
+  }
+}
+
+void ScoresOf::LookAt(Tree& tree) {
+  for (size_t i = 0; i < members_.size(); ++i) {
+    double score = 0;
+    scores_[i].reset();
+    if (FindScore(tree, members_[i], &score)) scores_[i] = score;
+  }
 }
 
 Task<void> AddMembers(CommandContext& context, const AddOptions& options,
@@ -78,6 +128,8 @@ Change SortedSetStore::Store(const RecordView* current, std::span<const ScoredMe
   share_ = CountMemory(context_, made_.size());
   NewRecord record;
   record.head = made_;
+  made_tree_ = MakeTree(ValueType::kSortedSet, made_, context_.kv.tree_limits());
+  if (made_tree_) record.tree = &*made_tree_;
   record.type = static_cast<uint8_t>(ValueType::kSortedSet);
   return Change::Write(record);
 }

@@ -10,6 +10,7 @@
 
 #include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/collection_access.h"
+#include "redis_compat/values/sorted_set_edit.h"
 #include "redis_compat/values/sorted_set_value.h"
 
 namespace onetrip {
@@ -24,11 +25,51 @@ class SortedSetMutation : public CollectionMutation {
       : CollectionMutation(context, ValueType::kSortedSet),
         limits_(context.hooks.config().sorted_set_limits()) {}
 
+  [[nodiscard]] bool takes_trees() const final { return true; }
+
  protected:
-  [[nodiscard]] const CompactLimits& limits() const { return limits_; }
+  // As Apply(); without members: there is no sorted set. Where pages are missing, what it returns
+  // is of no account.
+  virtual Change ApplyTo(SortedSetEdit& set) = 0;
+
+  // For the end of ApplyTo(): the key gets the changes, or goes, if no member is left.
+  Change Replace(SortedSetEdit& set);
 
  private:
+  Change ApplyTo(std::string_view current) final;
+  Change ApplyToTree(Tree& tree) final;
+
   const CompactLimits limits_;
+};
+
+// A look at a sorted set in either form.
+class SortedSetLook : public TreeReader {
+ public:
+  void Read(const RecordView& record, Tree& tree) final {
+    if (IsOfType(&record, ValueType::kSortedSet) && HasBothOrders(tree)) LookAt(tree);
+  }
+  // Makes the look at a packed value; empty: there is none.
+  virtual void LookAt(std::string_view value) = 0;
+  // The same at a tree. Where pages are missing it is called anew, and must begin anew.
+  virtual void LookAt(Tree& tree) = 0;
+};
+// Has it look at a key. A packed value lives as long as `result`. False: it has answered.
+Task<bool> LookAt(CommandContext& context, Key key, SortedSetLook& look, ReadResult* result);
+
+// The scores of members; nothing: it is not there.
+class ScoresOf final : public SortedSetLook {
+ public:
+  // The members outlive it.
+  explicit ScoresOf(std::span<const std::string_view> members)
+      : members_(members), scores_(members.size()) {}
+  [[nodiscard]] const std::vector<std::optional<double>>& scores() const { return scores_; }
+
+  void LookAt(std::string_view value) override;
+  void LookAt(Tree& tree) override;
+
+ private:
+  const std::span<const std::string_view> members_;
+  std::vector<std::optional<double>> scores_;
 };
 
 // The conditions of ZADD.
@@ -68,7 +109,8 @@ class SortedSetStore : public CommandMutation {
   const bool looks_;
   const CompactLimits limits_;
   std::string made_;
-  MemoryBudget::Share share_;  // counts `made_`
+  std::optional<Tree> made_tree_;  // has what `made_` has
+  MemoryBudget::Share share_;      // counts `made_`
   int64_t stored_ = 0;
 };
 

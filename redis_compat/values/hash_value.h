@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "redis_compat/values/packed_map.h"
+#include "redis_compat/values/tree_map.h"
 
 namespace onetrip {
 
@@ -17,13 +18,15 @@ inline PackedElements HashFields(std::string_view value) {
   return PackedElements(value, /*has_values=*/true);
 }
 
-// A hash that a command changes.
+// A hash that a command changes, packed or a tree.
 class HashEdit {
  public:
   // `value` outlives it; empty: there is none.
-  explicit HashEdit(std::string_view value)
-      : fields_(value, /*has_values=*/true), flags_(fields_.flags()) {}
+  explicit HashEdit(std::string_view value) : fields_(value, /*has_values=*/true) {}
+  explicit HashEdit(Tree& tree) : fields_(tree, /*has_values=*/true) {}
 
+  // Null: it is packed.
+  [[nodiscard]] TreeMap* tree() { return fields_.tree(); }
   [[nodiscard]] uint64_t size() const { return fields_.size(); }
   bool Find(std::string_view field, std::string_view* value = nullptr) {
     return fields_.Find(field, value);
@@ -35,15 +38,19 @@ class HashEdit {
   }
   bool Remove(std::string_view field) { return fields_.Remove(field); }
 
-  // The hash as it is now.
-  [[nodiscard]] std::string Finish(const CompactLimits& limits) const {
+  // The flags that the changes give it.
+  [[nodiscard]] uint8_t NewFlags(const CompactLimits& limits) const {
     const bool is_table = longest_ > limits.bytes || fields_.size() > limits.elements;
-    return fields_.Finish(flags_ | (is_table ? kPackedTable : 0));
+    return is_table ? kPackedTable : 0;
+  }
+  // The hash as it is now. REQUIRES: it is packed.
+  [[nodiscard]] std::string Finish(const CompactLimits& limits) const {
+    const PackedMap& packed = fields_.packed();
+    return packed.Finish(packed.flags() | NewFlags(limits));
   }
 
  private:
-  PackedMap fields_;
-  const uint8_t flags_;
+  MapEdit fields_;
   size_t longest_ = 0;
 };
 

@@ -51,6 +51,13 @@ class ListValue {
 
   // `value` outlives it; empty, or no packed collection: it has no elements.
   explicit ListValue(std::string_view value);
+  // `elements`, whose entries lie elsewhere than behind a header.
+  static ListValue OfEntries(std::string_view entries, uint64_t elements) {
+    ListValue list({});
+    list.header_.elements = static_cast<uint32_t>(elements);
+    list.entries_ = entries;
+    return list;
+  }
 
   // Elements, by the header.
   [[nodiscard]] uint64_t size() const { return header_.elements; }

@@ -108,18 +108,42 @@ void PackedMap::AppendElement(const PackedElement& element, std::string* to) con
   if (has_values_) AppendPackedEntry(element.value, to);
 }
 
+uint64_t PackedMap::entry_bytes() const {
+  uint64_t bytes = base_.entries().size();
+  for (const Change& change : changes_) {
+    if (change.place.at != kNowhere) bytes -= change.place.bytes;
+    if (!change.is_there) continue;
+    bytes += PackedEntryBytes(change.element.key.size());
+    if (has_values_) bytes += PackedEntryBytes(change.element.value.size());
+  }
+  return bytes;
+}
+
+void PackedMap::RepeatOn(PackedMap* other) const {
+  for (const Change& change : changes_) {
+    if (change.is_there) {
+      other->Put(change.element.key, change.element.value);
+    } else {
+      other->Remove(change.element.key);
+    }
+  }
+}
+
 std::string PackedMap::Finish(uint8_t flags, Before before) const {
+  std::string made;
+  made.reserve(kPackedHeaderBytes + entry_bytes());
+  made += PackedHeaderBytes({flags, static_cast<uint32_t>(size_)});
+  AppendEntries(&made, before);
+  return made;
+}
+
+void PackedMap::AppendEntries(std::string* to, Before before) const {
   std::vector<const Change*> leaving;  // their places in the collection end
   std::vector<const Change*> coming;   // they have a place of their own
-  size_t bytes = kPackedHeaderBytes + base_.entries().size();
   for (const Change& change : changes_) {
     const bool was_there = change.place.at != kNowhere;
     if (was_there) leaving.push_back(&change);
     if (change.is_there && (before != nullptr || !was_there)) coming.push_back(&change);
-    if (change.is_there) {
-      bytes += PackedEntryBytes(change.element.key.size()) +
-               (has_values_ ? PackedEntryBytes(change.element.value.size()) : 0);
-    }
   }
   std::sort(leaving.begin(), leaving.end(),
             [](const Change* a, const Change* b) { return a->place.at < b->place.at; });
@@ -129,21 +153,19 @@ std::string PackedMap::Finish(uint8_t flags, Before before) const {
     });
   }
 
-  std::string made = PackedHeaderBytes({flags, static_cast<uint32_t>(size_)});
-  made.reserve(bytes);
   PackedElements elements = base_;
   PackedElement element;
   auto leaves = leaving.begin();
   auto comes = coming.begin();
-  size_t copied = 0;  // all elements that begin before are in `made`, or gone
-  const auto copy_to = [&](size_t to) {
-    made.append(base_.entries().substr(copied, to - copied));
-    copied = to;
+  size_t copied = 0;  // all elements that begin before are copied, or gone
+  const auto copy_until = [&](size_t end) {
+    to->append(base_.entries().substr(copied, end - copied));
+    copied = end;
   };
   const auto skip_leaving = [&] {
     const Change& change = **leaves++;
-    copy_to(change.place.at);
-    if (change.is_there && before == nullptr) AppendElement(change.element, &made);
+    copy_until(change.place.at);
+    if (change.is_there && before == nullptr) AppendElement(change.element, to);
     copied = change.place.at + change.place.bytes;
   };
   if (before != nullptr) {
@@ -153,15 +175,14 @@ std::string PackedMap::Finish(uint8_t flags, Before before) const {
         continue;
       }
       for (; comes != coming.end() && before((*comes)->element, element); ++comes) {
-        copy_to(at);
-        AppendElement((*comes)->element, &made);
+        copy_until(at);
+        AppendElement((*comes)->element, to);
       }
     }
   }
   while (leaves != leaving.end()) skip_leaving();
-  copy_to(base_.entries().size());
-  for (; comes != coming.end(); ++comes) AppendElement((*comes)->element, &made);
-  return made;
+  copy_until(base_.entries().size());
+  for (; comes != coming.end(); ++comes) AppendElement((*comes)->element, to);
 }
 
 }  // namespace onetrip

@@ -30,6 +30,9 @@ class PackedElements {
   // `value` outlives it; empty, or no packed collection: there are none. `has_values`: two entries
   // are an element.
   PackedElements(std::string_view value, bool has_values);
+  // `header.elements` of them, whose entries lie elsewhere than behind a header.
+  PackedElements(const PackedHeader& header, std::string_view entries, bool has_values)
+      : header_(header), entries_(entries), cursor_(entries), has_values_(has_values) {}
 
   // Elements, by the header.
   [[nodiscard]] uint64_t size() const { return header_.elements; }
@@ -61,7 +64,9 @@ class PackedMap {
 
   // As PackedElements.
   PackedMap(std::string_view value, bool has_values)
-      : base_(value, has_values), has_values_(has_values), size_(base_.size()) {}
+      : PackedMap(PackedElements(value, has_values), has_values) {}
+  PackedMap(const PackedElements& elements, bool has_values)
+      : base_(elements), has_values_(has_values), size_(base_.size()) {}
 
   [[nodiscard]] uint64_t size() const { return size_; }
   [[nodiscard]] uint8_t flags() const { return base_.flags(); }
@@ -79,6 +84,12 @@ class PackedMap {
   // element that gets another value stays where it is, and new ones come last, in the order in
   // which they came; with it, all are where it says. REQUIRES: the collection is in that order.
   [[nodiscard]] std::string Finish(uint8_t flags, Before before = nullptr) const;
+  // The same without a header.
+  void AppendEntries(std::string* to, Before before = nullptr) const;
+  // The bytes that these take.
+  [[nodiscard]] uint64_t entry_bytes() const;
+  // Makes the changes to another collection.
+  void RepeatOn(PackedMap* other) const;
 
  private:
   static constexpr size_t kNowhere = SIZE_MAX;

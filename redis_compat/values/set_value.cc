@@ -25,7 +25,10 @@ bool IsIntegerMember(std::string_view member) { return ParseInt64(member).has_va
 SetEdit::SetEdit(std::string_view value, uint64_t integers_max)
     : members_(value, /*has_values=*/false),
       integers_max_(integers_max),
-      is_integers_(members_.size() == 0 || (members_.flags() & kPackedIntegers) != 0) {}
+      is_integers_(members_.size() == 0 || (members_.packed().flags() & kPackedIntegers) != 0) {}
+
+SetEdit::SetEdit(Tree& tree)
+    : members_(tree, /*has_values=*/false), integers_max_(0), is_integers_(false) {}
 
 bool SetEdit::Add(std::string_view member) {
   const bool is_new = members_.Put(member);
@@ -36,8 +39,9 @@ bool SetEdit::Add(std::string_view member) {
 }
 
 std::string SetEdit::Finish() const {
-  if (!is_integers_) return members_.Finish(FlagsOf(false));
-  return members_.Finish(FlagsOf(true), [](const PackedElement& a, const PackedElement& b) {
+  const PackedMap& packed = members_.packed();
+  if (!is_integers_) return packed.Finish(FlagsOf(false));
+  return packed.Finish(FlagsOf(true), [](const PackedElement& a, const PackedElement& b) {
     return IsSmaller(a.key, b.key);
   });
 }

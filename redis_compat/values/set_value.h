@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "redis_compat/values/packed_map.h"
+#include "redis_compat/values/tree_map.h"
 
 namespace onetrip {
 
@@ -19,24 +20,27 @@ inline PackedElements SetMembers(std::string_view value) {
 // True if `member` is an integer in its one spelling, as integer sets hold them.
 bool IsIntegerMember(std::string_view member);
 
-// A set that a command changes.
+// A set that a command changes, packed or a tree.
 class SetEdit {
  public:
   // `value` outlives it; empty: there is none. A set that grows beyond `integers_max` members is no
   // integer set any more.
   SetEdit(std::string_view value, uint64_t integers_max);
+  explicit SetEdit(Tree& tree);
 
+  // Null: it is packed.
+  [[nodiscard]] TreeMap* tree() { return members_.tree(); }
   [[nodiscard]] uint64_t size() const { return members_.size(); }
   bool Contains(std::string_view member) { return members_.Find(member); }
   // `member` outlives the edit. True: it is new.
   bool Add(std::string_view member);
   bool Remove(std::string_view member) { return members_.Remove(member); }
 
-  // The set as it is now.
+  // The set as it is now. REQUIRES: it is packed.
   [[nodiscard]] std::string Finish() const;
 
  private:
-  PackedMap members_;
+  MapEdit members_;
   const uint64_t integers_max_;
   bool is_integers_;
 };

@@ -10,48 +10,6 @@
 namespace onetrip {
 namespace {
 
-ScoredMember ScoredOf(const PackedElement& element) {
-  return {element.key, LoadScore(element.value)};
-}
-
-// Redis's compact encoding keeps a negative zero as the integer 0.
-double Kept(double score, bool is_table) { return score == 0 && !is_table ? 0 : score; }
-
-bool IsEmptyRange(const MemberRange& range) {
-  if (range.by == MemberRange::By::kScore) {
-    const ScoreBound& min = range.min_score;
-    const ScoreBound& max = range.max_score;
-    return min.score > max.score || (min.score == max.score && (min.is_open || max.is_open));
-  }
-  const LexBound& min = range.min_member;
-  const LexBound& max = range.max_member;
-  if (min.kind != max.kind) return min.kind > max.kind;
-  const int order = min.kind == LexBound::Kind::kMember ? min.member.compare(max.member) : 0;
-  return order > 0 || (order == 0 && (min.is_open || max.is_open));
-}
-
-bool ReachesMin(const PackedElement& element, const MemberRange& range) {
-  if (range.by == MemberRange::By::kScore) {
-    const double score = LoadScore(element.value);
-    const ScoreBound& min = range.min_score;
-    return min.is_open ? score > min.score : score >= min.score;
-  }
-  const LexBound& min = range.min_member;
-  if (min.kind != LexBound::Kind::kMember) return min.kind == LexBound::Kind::kLowest;
-  return min.is_open ? element.key > min.member : element.key >= min.member;
-}
-
-bool KeepsMax(const PackedElement& element, const MemberRange& range) {
-  if (range.by == MemberRange::By::kScore) {
-    const double score = LoadScore(element.value);
-    const ScoreBound& max = range.max_score;
-    return max.is_open ? score < max.score : score <= max.score;
-  }
-  const LexBound& max = range.max_member;
-  if (max.kind != LexBound::Kind::kMember) return max.kind == LexBound::Kind::kHighest;
-  return max.is_open ? element.key < max.member : element.key <= max.member;
-}
-
 MemberSpan SelectByRank(PackedElements members, const MemberRange& range) {
   const auto size = static_cast<int64_t>(members.size());
   int64_t first = range.first < 0 ? range.first + size : range.first;
@@ -155,6 +113,41 @@ bool ParseLexBound(std::string_view text, LexBound* bound) {
   return first == '(' || first == '[';
 }
 
+bool IsEmptyRange(const MemberRange& range) {
+  if (range.by == MemberRange::By::kScore) {
+    const ScoreBound& min = range.min_score;
+    const ScoreBound& max = range.max_score;
+    return min.score > max.score || (min.score == max.score && (min.is_open || max.is_open));
+  }
+  const LexBound& min = range.min_member;
+  const LexBound& max = range.max_member;
+  if (min.kind != max.kind) return min.kind > max.kind;
+  const int order = min.kind == LexBound::Kind::kMember ? min.member.compare(max.member) : 0;
+  return order > 0 || (order == 0 && (min.is_open || max.is_open));
+}
+
+bool ReachesMin(const PackedElement& element, const MemberRange& range) {
+  if (range.by == MemberRange::By::kScore) {
+    const double score = LoadScore(element.value);
+    const ScoreBound& min = range.min_score;
+    return min.is_open ? score > min.score : score >= min.score;
+  }
+  const LexBound& min = range.min_member;
+  if (min.kind != LexBound::Kind::kMember) return min.kind == LexBound::Kind::kLowest;
+  return min.is_open ? element.key > min.member : element.key >= min.member;
+}
+
+bool KeepsMax(const PackedElement& element, const MemberRange& range) {
+  if (range.by == MemberRange::By::kScore) {
+    const double score = LoadScore(element.value);
+    const ScoreBound& max = range.max_score;
+    return max.is_open ? score < max.score : score <= max.score;
+  }
+  const LexBound& max = range.max_member;
+  if (max.kind != LexBound::Kind::kMember) return max.kind == LexBound::Kind::kHighest;
+  return max.is_open ? element.key < max.member : element.key <= max.member;
+}
+
 MemberSpan SelectMembers(PackedElements members, const MemberRange& range) {
   if (range.by == MemberRange::By::kRank) return SelectByRank(members, range);
   if (IsEmptyRange(range) || range.offset < 0 || !MayHaveMembers(members, range)) return {};
@@ -199,29 +192,29 @@ std::string PackSortedSet(std::span<const ScoredMember> members, const CompactLi
   std::string made = PackedHeaderBytes(header);
   made.reserve(bytes);
   for (const ScoredMember& one : members) {
-    const PackedScore score = StoreScore(Kept(one.score, is_table));
+    const PackedScore score = StoreScore(KeptScore(one.score, is_table));
     AppendPackedEntry(one.member, &made);
     AppendPackedEntry({score.data(), score.size()}, &made);
   }
   return made;
 }
 
-bool SortedSetEdit::Find(std::string_view member, double* score) {
+bool PackedSortedSetEdit::Find(std::string_view member, double* score) {
   std::string_view bytes;
   if (!members_.Find(member, &bytes)) return false;
   *score = LoadScore(bytes);
   return true;
 }
 
-bool SortedSetEdit::Put(std::string_view member, double score) {
+bool PackedSortedSetEdit::Put(std::string_view member, double score) {
   PackedScore& stored = scores_.emplace_back();
   const bool is_new = members_.Put(member, {stored.data(), stored.size()});
   is_table_ |= is_new && (size() > limits_.elements || member.size() > limits_.bytes);
-  stored = StoreScore(Kept(score, is_table_));
+  stored = StoreScore(KeptScore(score, is_table_));
   return is_new;
 }
 
-std::string SortedSetEdit::Finish() const {
+std::string PackedSortedSetEdit::Finish() const {
   return members_.Finish(members_.flags() | (is_table_ ? kPackedTable : 0),
                          [](const PackedElement& a, const PackedElement& b) {
                            return StandsBefore(ScoredOf(a), ScoredOf(b));

@@ -28,6 +28,11 @@ using PackedScore = std::array<char, 8>;
 PackedScore StoreScore(double score);
 // 0 where the bytes are no score.
 double LoadScore(std::string_view bytes);
+// The score that is stored: Redis's compact encoding keeps a negative zero as the integer 0.
+inline double KeptScore(double score, bool is_table) { return score == 0 && !is_table ? 0 : score; }
+inline ScoredMember ScoredOf(const PackedElement& element) {
+  return {element.key, LoadScore(element.value)};
+}
 
 inline PackedElements SortedSetMembers(std::string_view value) {
   return PackedElements(value, /*has_values=*/true);
@@ -70,6 +75,12 @@ struct MemberRange {
   int64_t count = -1;
 };
 
+// For ranges by score and by member. True if no member can be in it.
+bool IsEmptyRange(const MemberRange& range);
+// True if a member is not below the range, or not above it.
+bool ReachesMin(const PackedElement& element, const MemberRange& range);
+bool KeepsMax(const PackedElement& element, const MemberRange& range);
+
 // Elements that lie one behind the other: bytes of the entries, and how many elements they are.
 struct MemberSpan {
   size_t begin = 0;
@@ -84,11 +95,11 @@ std::string WithoutSpan(std::string_view value, const MemberSpan& span);
 // A sorted set of members that are in its order, each of them once.
 std::string PackSortedSet(std::span<const ScoredMember> members, const CompactLimits& limits);
 
-// A sorted set that a command changes.
-class SortedSetEdit {
+// A packed sorted set that a command changes.
+class PackedSortedSetEdit {
  public:
   // `value` outlives it; empty: there is none.
-  SortedSetEdit(std::string_view value, const CompactLimits& limits)
+  PackedSortedSetEdit(std::string_view value, const CompactLimits& limits)
       : members_(value, /*has_values=*/true),
         limits_(limits),
         is_table_((members_.flags() & kPackedTable) != 0) {}

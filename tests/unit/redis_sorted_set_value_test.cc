@@ -86,7 +86,7 @@ TEST(SortedSetValue, RandomEditsLeaveTheMembersInTheirOrder) {
     std::string value;
     bool was_table = false;
     for (int round = 0; round < 20; ++round) {
-      SortedSetEdit edit(value, kLimits);
+      PackedSortedSetEdit edit(value, kLimits);
       std::vector<std::string> kept;  // the edit borrows members
       kept.reserve(300);
       for (uint64_t i = rng.Below(rng.Below(4) == 0 ? 300 : 4); i > 0; --i) {
@@ -113,7 +113,7 @@ TEST(SortedSetValue, RandomEditsLeaveTheMembersInTheirOrder) {
 
 TEST(SortedSetValue, ACompactOneKeepsNoNegativeZero) {
   for (const bool is_table : {false, true}) {
-    SortedSetEdit edit("", {is_table ? 0U : 10U, 64});
+    PackedSortedSetEdit edit("", {is_table ? 0U : 10U, 64});
     edit.Put("a", -0.0);
     EXPECT_EQ(std::signbit(MembersOf(edit.Finish())[0].second), is_table);
     const ScoredMember members[] = {{"a", -0.0}};
@@ -224,7 +224,7 @@ TEST(SortedSetValue, ADamagedOneIsShorterAndNeverReadBeyond) {
     const MemberSpan span = SelectMembers(SortedSetMembers(value), range);
     ASSERT_LE(span.begin, span.end);
     ASSERT_LE(span.end, value.size());
-    SortedSetEdit edit(value, kLimits);
+    PackedSortedSetEdit edit(value, kLimits);
     edit.Put("m1", 5);
     edit.Remove("m2");
     (void)edit.Finish();

@@ -1,4 +1,5 @@
 // Commands on places that are named: GEOADD, GEOPOS, GEODIST, GEOHASH.
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -31,17 +32,14 @@ size_t ReadAddOptions(std::span<const std::string_view> argv, AddOptions* option
 // Answers for each member from argv[2] on: reply(out, place), or missing(out).
 template <typename Reply, typename Missing>
 Task<void> ReplyEach(CommandContext& context, Reply reply, Missing missing) {
+  ScoresOf look(context.argv.subspan(2));
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
-  std::string_view value;
-  if (!TakeCollection(context, status, result, ValueType::kSortedSet, &value)) co_return;
-  PackedMap members(value, /*has_values=*/true);
-  context.out.Array(context.argv.size() - 2);
+  const bool has_looked = co_await LookAt(context, KeyAt(context, 1), look, &result);
+  if (!has_looked) co_return;
+  context.out.Array(look.scores().size());
   ReplyPace pace;
-  for (const std::string_view member : context.argv.subspan(2)) {
-    std::string_view score;
-    members.Find(member, &score) ? reply(context.out, PlaceOfScore(LoadScore(score)))
-                                 : missing(context.out);
+  for (const std::optional<double>& score : look.scores()) {
+    score ? reply(context.out, PlaceOfScore(*score)) : missing(context.out);
     if (pace.IsDue()) co_await pace.Rest(context);
   }
 }
@@ -81,17 +79,14 @@ Task<void> GeoDistCommand(CommandContext& context) {
   const double meters = arguments.HasMore() && context.argv.size() == 5 ? TakeUnit(arguments) : 1;
   if (arguments.HasMore()) arguments.SyntaxError();
   if (arguments.AnsweredError(context.out)) co_return;
+  ScoresOf look(context.argv.subspan(2, 2));
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
-  std::string_view value;
-  if (!TakeCollection(context, status, result, ValueType::kSortedSet, &value)) co_return;
-  PackedMap members(value, /*has_values=*/true);
-  std::string_view a;
-  std::string_view b;
-  if (!members.Find(context.argv[2], &a) || !members.Find(context.argv[3], &b)) {
-    co_return context.out.Null();
-  }
-  const double distance = MetersBetween(PlaceOfScore(LoadScore(a)), PlaceOfScore(LoadScore(b)));
+  const bool has_looked = co_await LookAt(context, KeyAt(context, 1), look, &result);
+  if (!has_looked) co_return;
+  const std::optional<double> a = look.scores().front();
+  const std::optional<double> b = look.scores().back();
+  if (!a || !b) co_return context.out.Null();
+  const double distance = MetersBetween(PlaceOfScore(*a), PlaceOfScore(*b));
   ReplyDistance(context.out, distance / meters);
 }
 

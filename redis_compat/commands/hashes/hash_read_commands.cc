@@ -8,6 +8,7 @@
 #include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/collection_access.h"
 #include "redis_compat/dispatch/element_scan.h"
+#include "redis_compat/dispatch/key_lookup.h"
 #include "redis_compat/dispatch/random_elements.h"
 #include "redis_compat/protocol/ascii.h"
 #include "redis_compat/values/hash_value.h"
@@ -34,19 +35,12 @@ Task<void> ReplyAll(CommandContext& context, Shown shown) {
   }
 }
 
-// Reads the field at argv[2]; nothing: it is not there. False: it has answered.
-Task<bool> ReadField(CommandContext& context, ReadResult* result,
-                     std::optional<std::string_view>* found) {
-  const Status status = co_await ReadInTurn(context, result);
+// Looks up the field at argv[2]. False: it has answered.
+Task<bool> ReadField(CommandContext& context, ReadResult* result, KeyLookup* field) {
+  const Status status = co_await ReadInTurn(context, result, field);
   std::string_view value;
   if (!TakeCollection(context, status, *result, ValueType::kHash, &value)) co_return false;
-  PackedElements fields = HashFields(value);
-  PackedElement field;
-  while (fields.Next(&field)) {
-    if (field.key != context.argv[2]) continue;
-    *found = field.value;
-    break;
-  }
+  field->Begin(*result, value);
   co_return true;
 }
 
@@ -54,37 +48,40 @@ Task<bool> ReadField(CommandContext& context, ReadResult* result,
 
 Task<void> HGetCommand(CommandContext& context) {
   ReadResult result;
-  std::optional<std::string_view> value;
-  const bool read = co_await ReadField(context, &result, &value);
+  KeyLookup field(ValueType::kHash, context.argv.subspan(2));
+  const bool read = co_await ReadField(context, &result, &field);
   if (!read) co_return;
-  value ? context.out.Bulk(*value) : context.out.Null();
+  std::string_view value;
+  field.Find(0, &value) ? context.out.Bulk(value) : context.out.Null();
 }
 
 Task<void> HExistsCommand(CommandContext& context) {
   ReadResult result;
-  std::optional<std::string_view> value;
-  const bool read = co_await ReadField(context, &result, &value);
-  if (read) context.out.Integer(value ? 1 : 0);
+  KeyLookup field(ValueType::kHash, context.argv.subspan(2));
+  const bool read = co_await ReadField(context, &result, &field);
+  if (read) context.out.Integer(field.Find(0) ? 1 : 0);
 }
 
 Task<void> HStrLenCommand(CommandContext& context) {
   ReadResult result;
-  std::optional<std::string_view> value;
-  const bool read = co_await ReadField(context, &result, &value);
-  if (read) context.out.Integer(value ? static_cast<int64_t>(value->size()) : 0);
+  KeyLookup field(ValueType::kHash, context.argv.subspan(2));
+  const bool read = co_await ReadField(context, &result, &field);
+  std::string_view value;
+  if (read) context.out.Integer(field.Find(0, &value) ? static_cast<int64_t>(value.size()) : 0);
 }
 
 Task<void> HMGetCommand(CommandContext& context) {
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  KeyLookup fields(ValueType::kHash, context.argv.subspan(2));
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), fields.range(), &result);
   std::string_view hash;
   if (!TakeCollection(context, status, result, ValueType::kHash, &hash)) co_return;
-  PackedMap fields(hash, /*has_values=*/true);
+  fields.Begin(result, hash);
   context.out.Array(context.argv.size() - 2);
   ReplyPace pace(result.holder());
-  for (const std::string_view field : context.argv.subspan(2)) {
+  for (size_t i = 0; i < context.argv.size() - 2; ++i) {
     std::string_view value;
-    fields.Find(field, &value) ? context.out.Bulk(value) : context.out.Null();
+    fields.Find(i, &value) ? context.out.Bulk(value) : context.out.Null();
     if (pace.IsDue()) co_await pace.Rest(context);
   }
 }

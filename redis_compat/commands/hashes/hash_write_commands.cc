@@ -20,10 +20,26 @@ class HashMutation : public CollectionMutation {
       : CollectionMutation(context, ValueType::kHash),
         limits_(context.hooks.config().hash_limits()) {}
 
+  [[nodiscard]] bool takes_trees() const final { return true; }
+
  protected:
-  Change Replace(const HashEdit& hash) { return CollectionMutation::Replace(hash.Finish(limits_)); }
+  virtual Change ApplyTo(HashEdit& hash) = 0;
+
+  Change Replace(HashEdit& hash) {
+    if (hash.tree() == nullptr) return CollectionMutation::Replace(hash.Finish(limits_));
+    return CollectionMutation::Replace(*hash.tree(), hash.NewFlags(limits_));
+  }
 
  private:
+  Change ApplyTo(std::string_view current) final {
+    HashEdit hash(current);
+    return ApplyTo(hash);
+  }
+  Change ApplyToTree(Tree& tree) final {
+    HashEdit hash(tree);
+    return ApplyTo(hash);
+  }
+
   const CompactLimits limits_;
 };
 
@@ -35,8 +51,7 @@ class SetFields final : public HashMutation {
   [[nodiscard]] int64_t added() const { return added_; }
 
  private:
-  Change ApplyTo(std::string_view current) override {
-    HashEdit hash(current);
+  Change ApplyTo(HashEdit& hash) override {
     added_ = 0;
     for (size_t i = 2; i < argv_.size(); i += 2) {
       added_ += hash.Put(argv_[i], argv_[i + 1]) ? 1 : 0;
@@ -55,8 +70,7 @@ class SetFieldIfNew final : public HashMutation {
   [[nodiscard]] bool added() const { return added_; }
 
  private:
-  Change ApplyTo(std::string_view current) override {
-    HashEdit hash(current);
+  Change ApplyTo(HashEdit& hash) override {
     added_ = !hash.Find(field_);
     if (!added_) return Change::Keep();
     hash.Put(field_, value_);
@@ -75,8 +89,7 @@ class RemoveFields final : public HashMutation {
   [[nodiscard]] int64_t removed() const { return removed_; }
 
  private:
-  Change ApplyTo(std::string_view current) override {
-    HashEdit hash(current);
+  Change ApplyTo(HashEdit& hash) override {
     removed_ = 0;
     for (const std::string_view field : fields_) removed_ += hash.Remove(field) ? 1 : 0;
     return removed_ == 0 ? Change::Keep() : Replace(hash);
@@ -93,8 +106,7 @@ class AddIntegerToField final : public HashMutation {
   [[nodiscard]] int64_t sum() const { return sum_; }
 
  private:
-  Change ApplyTo(std::string_view current) override {
-    HashEdit hash(current);
+  Change ApplyTo(HashEdit& hash) override {
     std::string_view text;
     const std::optional<int64_t> old = hash.Find(field_, &text) ? ParseInt64(text) : 0;
     if (!old) return Refuse("ERR hash value is not an integer");
@@ -117,8 +129,7 @@ class AddFloatToField final : public HashMutation {
   [[nodiscard]] std::string_view text() const { return {text_, text_size_}; }
 
  private:
-  Change ApplyTo(std::string_view current) override {
-    HashEdit hash(current);
+  Change ApplyTo(HashEdit& hash) override {
     std::string_view text;
     const std::optional<long double> old = hash.Find(field_, &text) ? ParseLongDouble(text) : 0.0L;
     if (!old) return Refuse("ERR hash value is not a float");

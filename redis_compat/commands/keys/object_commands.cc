@@ -18,10 +18,12 @@
 namespace onetrip {
 namespace {
 
-// Reads the key at argv[2], and of its value what could be a number; true if it is there, else it
-// has answered.
-Task<bool> FindKey(CommandContext& context, ReadResult* result) {
-  const Status status = co_await context.kv.GetPart(KeyAt(context, 2), kEncodingPart, result);
+// Reads the key at argv[2], and of its value what could be a number, or what `reader` wants; true
+// if it is there, else it has answered.
+Task<bool> FindKey(CommandContext& context, ReadResult* result, TreeReader* reader = nullptr) {
+  ValueRange part = kEncodingPart;
+  part.reader = reader;
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 2), part, result);
   if (AnsweredReadFailure(context, status)) co_return false;
   if (!result->found()) context.out.Null();
   co_return result->found();
@@ -40,6 +42,26 @@ uint64_t RecordUsage(size_t key_bytes, uint64_t value_bytes) {
   for (const ExtentRef& extent : list.extents) bytes += extent.size_class.bytes();
   return bytes;
 }
+
+// The same of a collection that is a tree, with all its pages.
+class PagesUsage final : public TreeReader {
+ public:
+  explicit PagesUsage(size_t key_bytes) : key_bytes_(key_bytes) {}
+
+  void Read(const RecordView& /*record*/, Tree& tree) override {
+    if (!tree.NeedAll(/*inner_only=*/true)) return;
+    const uint64_t root_bytes = RecordBytes(key_bytes_, tree.RootBytes());
+    bytes_ = SizeClass::ForRoot(root_bytes).bytes() + kSlotBytes;
+    tree.ForEachPage(
+        [this](const PageName& name, bool /*is_leaf*/) { bytes_ += name.page.size_class.bytes(); });
+  }
+  // 0: it is no tree.
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
+
+ private:
+  const size_t key_bytes_;
+  uint64_t bytes_ = 0;
+};
 
 // The same of a register, with the buffer of its last write, if that has one. Those of other
 // writers' earlier ones come and go.
@@ -95,11 +117,15 @@ Task<void> MemoryUsageCommand(CommandContext& context) {
     co_return;
   }
   ReadResult result;
-  const bool found = co_await FindKey(context, &result);
+  PagesUsage pages(context.argv[2].size());
+  const bool found = co_await FindKey(context, &result, &pages);
   if (!found) co_return;
-  const uint64_t bytes = result.shape().lanes > 0
-                             ? RegisterUsage(result.shape())
-                             : RecordUsage(context.argv[2].size(), result.record().value_bytes);
+  uint64_t bytes = pages.bytes();
+  if (bytes == 0) {
+    bytes = result.shape().lanes > 0
+                ? RegisterUsage(result.shape())
+                : RecordUsage(context.argv[2].size(), result.record().value_bytes);
+  }
   context.out.Integer(static_cast<int64_t>(bytes));
 }
 

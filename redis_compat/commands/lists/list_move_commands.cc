@@ -3,6 +3,7 @@
 // Within one list that is one step. Between two, the element is pushed to the target before it is
 // taken from the source, so that none is ever lost. If it is not at the end of the source any more
 // by then, others have changed that: the push is undone, and the move starts anew.
+#include <optional>
 #include <string>
 
 #include "redis_compat/commands/lists/handlers.h"
@@ -21,11 +22,6 @@ struct ListMove {
 // Limits how often a source that others change meanwhile is tried.
 constexpr int kMoveTries = 100;
 
-class ListMutation : public CollectionMutation {
- public:
-  explicit ListMutation(CommandContext& context) : CollectionMutation(context, ValueType::kList) {}
-};
-
 // Moves an element to the other end of its list.
 class RotateList final : public ListMutation {
  public:
@@ -35,13 +31,14 @@ class RotateList final : public ListMutation {
   [[nodiscard]] const std::string& element() const { return element_; }
 
  private:
-  Change ApplyTo(std::string_view current) override {
-    const ListValue list(current);
+  Change ApplyTo(ListEdit& list) override {
     std::string_view element;
-    ListCursor(list.entries(), move_.from).Next(&element);
+    list.End(move_.from, &element);
     element_ = element;
     const bool stays = list.size() < 2 || move_.from == move_.to;
-    return stays ? Change::Keep() : Replace(list.Rotate(move_.from));
+    if (stays) return Change::Keep();
+    list.Rotate(move_.from);
+    return Replace(list);
   }
 
   const ListMove move_;
@@ -54,8 +51,9 @@ class PushElement final : public ListMutation {
       : ListMutation(context), end_(end), element_(element) {}
 
  private:
-  Change ApplyTo(std::string_view current) override {
-    return Replace(ListValue(current).Push(end_, {&element_, 1}));
+  Change ApplyTo(ListEdit& list) override {
+    list.Push(end_, {&element_, 1});
+    return Replace(list);
   }
 
   const ListEnd end_;
@@ -70,23 +68,20 @@ class RemoveElement final : public ListMutation {
   RemoveElement(CommandContext& context, ListEnd end, Where where, std::string_view element)
       : ListMutation(context), end_(end), where_(where), element_(element) {}
 
+  [[nodiscard]] bool takes_trees() const override { return where_ == Where::kAtEnd; }
   // False, too, if the key held no list any more.
   [[nodiscard]] bool removed() const { return error() == nullptr && removed_; }
 
  private:
-  Change ApplyTo(std::string_view current) override {
-    const ListValue list(current);
-    ListStretch found;
-    removed_ = where_ == Where::kAnywhere ? list.FindEqual(element_, end_, &found)
-                                          : EndEquals(list, &found);
-    return removed_ ? Replace(list.Without(found)) : Change::Keep();
-  }
-
-  bool EndEquals(const ListValue& list, ListStretch* found) const {
+  Change ApplyTo(ListEdit& list) override {
     std::string_view other;
-    const bool is_there = ListCursor(list.entries(), end_).Next(&other);
-    *found = list.AtEnd(end_, 1);
-    return is_there && other == element_;
+    if (where_ == Where::kAnywhere) {
+      removed_ = list.TakeEqual(end_, element_);
+    } else {
+      removed_ = list.End(end_, &other) && other == element_;
+      if (removed_) list.Take(end_, 1, nullptr);
+    }
+    return removed_ ? Replace(list) : Change::Keep();
   }
 
   const ListEnd end_;
@@ -104,20 +99,20 @@ void ReplyNothing(CommandContext& context, ListMove move) {
 // Reads the element at the end of the list at argv[1]. False: it has answered.
 Task<bool> ReadEnd(CommandContext& context, ListMove move, std::string* element) {
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  const int64_t index = move.from == ListEnd::kHead ? 0 : -1;
+  ListPartReader end({index, index});
+  const ValueRange wanted{.reader = &end};
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), wanted, &result);
   if (AnsweredReadFailure(context, status)) co_return false;
-  const bool found = result.found();
-  if (found && !IsOfType(&result.record(), ValueType::kList)) {
+  if (result.found() && !IsOfType(&result.record(), ValueType::kList)) {
     context.out.Error(kWrongTypeError);
     co_return false;
   }
-  std::string_view bytes;
-  ListCursor cursor(found ? ListValue(result.record().value).entries() : std::string_view(),
-                    move.from);
-  const bool is_there = cursor.Next(&bytes);
-  if (!is_there) ReplyNothing(context, move);
-  *element = bytes;
-  co_return is_there;
+  end.Begin(result, result.found() ? result.record().value : std::string_view());
+  const std::optional<std::string_view> found = end.first();
+  if (!found) ReplyNothing(context, move);
+  *element = found.value_or(std::string_view());
+  co_return found.has_value();
 }
 
 // Removes an element that was pushed to argv[2], or is to go from argv[1]. False: it has answered

@@ -13,11 +13,11 @@
 namespace onetrip {
 namespace {
 
-class TakeElements final : public CollectionMutation {
+class TakeElements final : public ListMutation {
  public:
   // Takes `most` elements, or all.
   TakeElements(CommandContext& context, ListEnd end, uint64_t most)
-      : CollectionMutation(context, ValueType::kList), context_(context), end_(end), most_(most) {}
+      : ListMutation(context), context_(context), end_(end), most_(most) {}
 
   // How many it has taken.
   [[nodiscard]] uint64_t elements() const { return elements_; }
@@ -33,14 +33,11 @@ class TakeElements final : public CollectionMutation {
   }
 
  private:
-  Change ApplyTo(std::string_view current) override {
-    const ListValue list(current);
-    const ListStretch taken = list.AtEnd(end_, most_);
-    elements_ = taken.elements;
-    entries_ = list.EntriesOf(taken);
+  Change ApplyTo(ListEdit& list) override {
+    elements_ = list.Take(end_, most_, &entries_);
     if (elements_ == 0) return Change::Keep();
     share_ = CountMemory(context_, entries_.size());
-    return Replace(list.Without(taken));
+    return Replace(list);
   }
 
   CommandContext& context_;

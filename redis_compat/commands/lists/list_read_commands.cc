@@ -65,30 +65,29 @@ Task<void> LRangeCommand(CommandContext& context) {
   range.last = arguments.TakeInteger();
   if (arguments.AnsweredError(context.out)) co_return;
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  ListPartReader part(range);
+  const ValueRange wanted{.reader = &part};
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), wanted, &result);
   std::string_view value;
   if (!TakeCollection(context, status, result, ValueType::kList, &value)) co_return;
-  const ListValue list(value);
-  const ListPart part = PartOfList(list.size(), range);
-  const std::string_view entries = list.EntriesOf(list.Find(part.first, part.elements));
-  co_await ReplyElements(context, entries, part.elements, ListEnd::kHead, result.holder());
+  part.Begin(result, value);
+  const uint64_t copied = IsTree(result) ? part.entries().size() : 0;
+  const MemoryBudget::Share share = CountMemory(context, copied);
+  co_await ReplyElements(context, part.entries(), part.elements(), ListEnd::kHead, result.holder());
 }
 
 Task<void> LIndexCommand(CommandContext& context) {
   ReadResult result;
-  const Status status = co_await ReadInTurn(context, &result);
+  const std::optional<int64_t> index = ParseInt64(context.argv[2]);
+  ListPartReader part({index.value_or(0), index.value_or(0)});
+  const Status status = co_await ReadInTurn(context, &result, &part);
   std::string_view value;
   if (!TakeCollection(context, status, result, ValueType::kList, &value)) co_return;
   if (!result.found()) co_return context.out.Null();
-  ArgumentReader arguments(context.argv, 2);
-  const int64_t index = arguments.TakeInteger();
-  if (arguments.AnsweredError(context.out)) co_return;
-  const ListValue list(value);
-  const std::optional<uint64_t> position = PositionOf(list.size(), index);
-  if (!position) co_return context.out.Null();
-  std::string_view element;
-  PackedCursor cursor(list.EntriesOf(list.Find(*position, 1)));
-  cursor.Next(&element) ? context.out.Bulk(element) : context.out.Null();
+  if (!index) co_return context.out.Error(kNotIntegerError);
+  part.Begin(result, value);
+  const std::optional<std::string_view> element = part.first();
+  element ? context.out.Bulk(*element) : context.out.Null();
 }
 
 Task<void> LPosCommand(CommandContext& context) {

@@ -7,10 +7,12 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/collection_access.h"
+#include "redis_compat/values/list_edit.h"
 #include "redis_compat/values/list_value.h"
 
 namespace onetrip {
@@ -47,6 +49,46 @@ inline std::optional<uint64_t> PositionOf(uint64_t size, int64_t index) {
   if (position < 0 || position >= static_cast<int64_t>(size)) return std::nullopt;
   return static_cast<uint64_t>(position);
 }
+
+// A change of a list, packed or a tree.
+class ListMutation : public CollectionMutation {
+ public:
+  explicit ListMutation(CommandContext& context) : CollectionMutation(context, ValueType::kList) {}
+
+  [[nodiscard]] bool takes_trees() const override { return true; }
+
+ protected:
+  // As CollectionMutation's.
+  virtual Change ApplyTo(ListEdit& list) = 0;
+  // For the end of ApplyTo(): the list gets the changes, or goes if no element is left.
+  Change Replace(ListEdit& list);
+
+ private:
+  Change ApplyTo(std::string_view current) final;
+  Change ApplyToTree(Tree& tree) final;
+};
+
+// Reads elements of a list, packed or a tree.
+class ListPartReader final : public TreeReader {
+ public:
+  explicit ListPartReader(ListRange range) : range_(range) {}
+
+  void Read(const RecordView& record, Tree& tree) override;
+  // Once the list has been read: `packed`, which outlives it, or what Read() has seen.
+  void Begin(const ReadResult& result, std::string_view packed);
+
+  // Those that there are.
+  [[nodiscard]] uint64_t elements() const { return elements_; }
+  [[nodiscard]] std::string_view entries() const { return entries_; }
+  // The first one; nothing: there is none.
+  [[nodiscard]] std::optional<std::string_view> first() const;
+
+ private:
+  const ListRange range_;
+  uint64_t elements_ = 0;
+  std::string copied_;  // from a tree
+  std::string_view entries_;
+};
 
 // Answers with an array of `elements`, from one end of their entries on, which outlive it.
 // `holder` keeps those of a large list.

@@ -10,11 +10,6 @@
 namespace onetrip {
 namespace {
 
-class ListMutation : public CollectionMutation {
- public:
-  explicit ListMutation(CommandContext& context) : CollectionMutation(context, ValueType::kList) {}
-};
-
 struct PushOptions {
   ListEnd end = ListEnd::kHead;
   bool only_if_there = false;
@@ -35,12 +30,12 @@ class PushElements final : public ListMutation {
   }
 
  private:
-  Change ApplyTo(std::string_view current) override {
+  Change ApplyTo(ListEdit& list) override {
     size_ = 0;
     if (options_.only_if_there && !found()) return Change::Keep();
-    const ListValue list(current);
     size_ = static_cast<int64_t>(list.size() + elements_.size());
-    return Replace(list.Push(options_.end, elements_));
+    list.Push(options_.end, elements_);
+    return Replace(list);
   }
 
   const PushOptions options_;
@@ -55,13 +50,13 @@ class SetElement final : public ListMutation {
       : ListMutation(context), index_(index), element_(element) {}
 
  private:
-  Change ApplyTo(std::string_view current) override {
+  Change ApplyTo(ListEdit& list) override {
     if (!found()) return Refuse("ERR no such key");
     if (!index_) return Refuse(kNotIntegerError);
-    const ListValue list(current);
     const std::optional<uint64_t> position = PositionOf(list.size(), *index_);
     if (!position) return Refuse("ERR index out of range");
-    return Replace(list.Replace(list.Find(*position, 1), {&element_, 1}));
+    list.Set(*position, element_);
+    return Replace(list);
   }
 
   const std::optional<int64_t> index_;
@@ -70,11 +65,14 @@ class SetElement final : public ListMutation {
 
 enum class Beside : uint8_t { kBefore, kAfter };
 
-class InsertElement final : public ListMutation {
+class InsertElement final : public CollectionMutation {
  public:
   InsertElement(CommandContext& context, Beside where, std::string_view pivot,
                 std::string_view element)
-      : ListMutation(context), where_(where), pivot_(pivot), element_(element) {}
+      : CollectionMutation(context, ValueType::kList),
+        where_(where),
+        pivot_(pivot),
+        element_(element) {}
 
   // Elements of the list behind it; -1: the pivot is not there.
   [[nodiscard]] int64_t size() const { return size_; }
@@ -98,10 +96,10 @@ class InsertElement final : public ListMutation {
 
 // Removes the elements that equal one: the first `count` of them, or the last if it is negative;
 // all if it is 0.
-class RemoveElements final : public ListMutation {
+class RemoveElements final : public CollectionMutation {
  public:
   RemoveElements(CommandContext& context, int64_t count, std::string_view element)
-      : ListMutation(context),
+      : CollectionMutation(context, ValueType::kList),
         from_(count < 0 ? ListEnd::kTail : ListEnd::kHead),
         most_(count < 0 ? 0 - static_cast<uint64_t>(count) : static_cast<uint64_t>(count)),
         element_(element) {}
@@ -125,11 +123,11 @@ class TrimList final : public ListMutation {
   TrimList(CommandContext& context, ListRange range) : ListMutation(context), range_(range) {}
 
  private:
-  Change ApplyTo(std::string_view current) override {
-    const ListValue list(current);
+  Change ApplyTo(ListEdit& list) override {
     const ListPart part = PartOfList(list.size(), range_);
     if (part.elements == list.size()) return Change::Keep();
-    return Replace(list.Only(list.Find(part.first, part.elements)));
+    list.Only(part.first, part.elements);
+    return Replace(list);
   }
 
   const ListRange range_;

@@ -2,6 +2,7 @@
 #include "redis_compat/commands/sets/handlers.h"
 #include "redis_compat/dispatch/collection_access.h"
 #include "redis_compat/dispatch/element_scan.h"
+#include "redis_compat/dispatch/key_lookup.h"
 #include "redis_compat/dispatch/random_elements.h"
 #include "redis_compat/values/set_value.h"
 
@@ -9,23 +10,25 @@ namespace onetrip {
 
 Task<void> SIsMemberCommand(CommandContext& context) {
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  KeyLookup member(ValueType::kSet, context.argv.subspan(2));
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), member.range(), &result);
   std::string_view value;
   if (!TakeCollection(context, status, result, ValueType::kSet, &value)) co_return;
-  PackedMap members(value, /*has_values=*/false);
-  context.out.Integer(members.Find(context.argv[2]) ? 1 : 0);
+  member.Begin(result, value);
+  context.out.Integer(member.Find(0) ? 1 : 0);
 }
 
 Task<void> SMIsMemberCommand(CommandContext& context) {
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+  KeyLookup members(ValueType::kSet, context.argv.subspan(2));
+  const Status status = co_await context.kv.GetPart(KeyAt(context, 1), members.range(), &result);
   std::string_view value;
   if (!TakeCollection(context, status, result, ValueType::kSet, &value)) co_return;
-  PackedMap members(value, /*has_values=*/false);
+  members.Begin(result, value);
   context.out.Array(context.argv.size() - 2);
   ReplyPace pace(result.holder());
-  for (const std::string_view member : context.argv.subspan(2)) {
-    context.out.Integer(members.Find(member) ? 1 : 0);
+  for (size_t i = 0; i < context.argv.size() - 2; ++i) {
+    context.out.Integer(members.Find(i) ? 1 : 0);
     if (pace.IsDue()) co_await pace.Rest(context);
   }
 }

@@ -8,6 +8,7 @@
 #include "redis_compat/commands/sets/handlers.h"
 #include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/collection_access.h"
+#include "redis_compat/dispatch/key_lookup.h"
 #include "redis_compat/dispatch/random_elements.h"
 #include "redis_compat/values/set_value.h"
 
@@ -20,13 +21,29 @@ class SetMutation : public CollectionMutation {
       : CollectionMutation(context, ValueType::kSet),
         integers_max_(context.hooks.config().integer_set_members()) {}
 
+  [[nodiscard]] bool takes_trees() const final { return true; }
+
  protected:
-  [[nodiscard]] SetEdit Edit(std::string_view current) const {
-    return SetEdit(current, integers_max_);
+  // As CollectionMutation's; it is of `current` unless that is empty, and the set a tree.
+  virtual Change ApplyTo(SetEdit& set, std::string_view current) = 0;
+
+  // For the end of ApplyTo(): the set gets the changes, or goes if no member is left.
+  Change Replace(SetEdit& set) {
+    if (set.tree() == nullptr) return CollectionMutation::Replace(set.Finish());
+    return CollectionMutation::Replace(*set.tree(), kPackedTable);
   }
   [[nodiscard]] uint64_t integers_max() const { return integers_max_; }
 
  private:
+  Change ApplyTo(std::string_view current) final {
+    SetEdit set(current, integers_max_);
+    return ApplyTo(set, current);
+  }
+  Change ApplyToTree(Tree& tree) final {
+    SetEdit set(tree);
+    return ApplyTo(set, {});
+  }
+
   const uint64_t integers_max_;
 };
 
@@ -42,12 +59,11 @@ class AddMembers final : public SetMutation {
   [[nodiscard]] uint64_t version() const { return version_; }
 
  private:
-  Change ApplyTo(std::string_view current) override {
-    SetEdit set = Edit(current);
+  Change ApplyTo(SetEdit& set, std::string_view /*current*/) override {
     added_ = 0;
     for (const std::string_view member : members_) added_ += set.Add(member) ? 1 : 0;
     if (added_ == 0) return Change::Keep();
-    Change change = Replace(set.Finish());
+    Change change = Replace(set);
     if (is_named_) change.version = &version_;
     return change;
   }
@@ -67,12 +83,11 @@ class RemoveMembers final : public SetMutation {
   [[nodiscard]] int64_t removed() const { return removed_; }
 
  private:
-  Change ApplyTo(std::string_view current) override {
+  Change ApplyTo(SetEdit& set, std::string_view /*current*/) override {
     removed_ = 0;
     if (!found() || version() != only_of_.value_or(version())) return Change::Keep();
-    SetEdit set = Edit(current);
     for (const std::string_view member : members_) removed_ += set.Remove(member) ? 1 : 0;
-    return removed_ == 0 ? Change::Keep() : Replace(set.Finish());
+    return removed_ == 0 ? Change::Keep() : Replace(set);
   }
 
   const std::span<const std::string_view> members_;
@@ -90,54 +105,73 @@ class PopMembers final : public SetMutation {
   [[nodiscard]] uint64_t popped_count() const { return popped_count_; }
 
  private:
-  Change ApplyTo(std::string_view current) override {
-    const uint64_t size = SetMembers(current).size();
+  Change ApplyTo(SetEdit& set, std::string_view current) override {
+    const uint64_t size = set.size();
+    const uint64_t count = std::min(count_, size);
     popped_.clear();
     popped_count_ = 0;
-    if (size == 0 || count_ == 0) return Change::Keep();
-    std::vector<std::string_view> taken;
-    std::vector<std::string_view> left;
-    Choose(current, std::min(count_, size), &taken, &left);
-    std::string rest;
-    if (LeavesFew(taken.size(), size)) {
-      // Redis makes a set of what is left, and tells all members in the order of such a one.
-      if (left.empty()) taken = MakeSet(std::move(taken), integers_max()).members;
-      rest = PackSet(MakeSet(std::move(left), integers_max()));
-    } else {
-      SetEdit set = Edit(current);
-      for (const std::string_view member : taken) set.Remove(member);
-      rest = set.Finish();
+    if (count == 0) return Change::Keep();
+    const bool leaves_few = LeavesFew(count, size);
+    if (set.tree() != nullptr && leaves_few) {
+      return CollectionMutation::ApplyToTree(set.tree()->tree());
     }
-    for (const std::string_view member : taken) AppendPackedEntry(member, &popped_);
-    popped_count_ = taken.size();
+    ChooseAmong(count, size);
+    if (leaves_few) return TakeMost(current);
+    if (set.tree() != nullptr) {
+      CopyElementsAt(set.tree()->tree(), chosen_, /*has_values=*/false, &popped_);
+    } else {
+      CopyChosen(current);
+    }
+    PackedCursor popped(popped_);
+    std::string_view member;
+    for (; popped.Next(&member); ++popped_count_) set.Remove(member);
     share_ = CountMemory(context_, popped_.size());
-    return Replace(std::move(rest));
+    return Replace(set);
   }
 
   static bool LeavesFew(uint64_t taken, uint64_t size) { return (size - taken) * 5 <= taken; }
 
-  // Tells the members to take; and the others, if they are few.
-  void Choose(std::string_view current, uint64_t count, std::vector<std::string_view>* taken,
-              std::vector<std::string_view>* left) const {
+  // A choice stays when pages have to be loaded for it.
+  void ChooseAmong(uint64_t count, uint64_t size) {
+    if (chosen_.size() == count && chosen_among_ == size) return;
+    chosen_ = ChoosePositions(context_.hooks.rng(), count, size);
+    chosen_among_ = size;
+  }
+
+  void CopyChosen(std::string_view current) {
     PackedElements members = SetMembers(current);
-    const bool leaves_few = LeavesFew(count, members.size());
-    const auto chosen = ChoosePositions(context_.hooks.rng(), count, members.size());
-    auto next = chosen.begin();
+    PackedElement member;
+    uint64_t at = 0;
+    for (const uint64_t position : chosen_) {
+      while (at <= position && members.Next(&member)) ++at;
+      if (at <= position) return;
+      AppendPackedEntry(member.key, &popped_);
+    }
+  }
+
+  // Redis makes a set of what is left, and tells all members in the order of such a one.
+  Change TakeMost(std::string_view current) {
+    std::vector<std::string_view> taken;
+    std::vector<std::string_view> left;
+    PackedElements members = SetMembers(current);
+    auto next = chosen_.begin();
     PackedElement member;
     for (uint64_t at = 0; members.Next(&member); ++at) {
-      if (next != chosen.end() && *next == at) {
-        taken->push_back(member.key);
-        ++next;
-      } else if (leaves_few) {
-        left->push_back(member.key);
-      } else if (next == chosen.end()) {
-        return;
-      }
+      const bool is_chosen = next != chosen_.end() && *next == at;
+      (is_chosen ? taken : left).push_back(member.key);
+      if (is_chosen) ++next;
     }
+    if (left.empty()) taken = MakeSet(std::move(taken), integers_max()).members;
+    for (const std::string_view one : taken) AppendPackedEntry(one, &popped_);
+    popped_count_ = taken.size();
+    share_ = CountMemory(context_, popped_.size());
+    return CollectionMutation::Replace(PackSet(MakeSet(std::move(left), integers_max())));
   }
 
   CommandContext& context_;
   const uint64_t count_;
+  std::vector<uint64_t> chosen_;  // positions, in ascending order
+  uint64_t chosen_among_ = 0;
   std::string popped_;
   uint64_t popped_count_ = 0;
   MemoryBudget::Share share_;  // counts `popped_`
@@ -149,14 +183,17 @@ Task<bool> CanMove(CommandContext& context) {
   bool is_member = false;
   {
     ReadResult result;
-    const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
+    KeyLookup member(ValueType::kSet, context.argv.subspan(3));
+    const Key from = KeyAt(context, 1);
+    const Status status = co_await context.kv.GetPart(from, member.range(), &result);
     std::string_view value;
     if (!TakeCollection(context, status, result, ValueType::kSet, &value)) co_return false;
     if (!result.found()) {
       context.out.Integer(0);
       co_return false;
     }
-    is_member = PackedMap(value, /*has_values=*/false).Find(context.argv[3]);
+    member.Begin(result, value);
+    is_member = member.Find(0);
   }
   if (context.argv[1] == context.argv[2]) {
     context.out.Integer(is_member ? 1 : 0);

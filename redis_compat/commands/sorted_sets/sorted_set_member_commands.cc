@@ -63,38 +63,54 @@ class RemoveMembers final : public SortedSetMutation {
   [[nodiscard]] int64_t removed() const { return removed_; }
 
  private:
-  Change ApplyTo(std::string_view current) override {
-    SortedSetEdit set(current, limits());
+  Change ApplyTo(SortedSetEdit& set) override {
     removed_ = 0;
     for (const std::string_view member : members_) removed_ += set.Remove(member) ? 1 : 0;
-    return removed_ == 0 ? Change::Keep() : Replace(set.Finish());
+    return removed_ == 0 ? Change::Keep() : Replace(set);
   }
 
   const std::span<const std::string_view> members_;
   int64_t removed_ = 0;
 };
 
-// Where the member at argv[2] stands, and its score.
-struct Found {
-  uint64_t position = 0;
-  uint64_t size = 0;
-  double score = 0;
+// Where a member stands.
+class RankOf final : public SortedSetLook {
+ public:
+  explicit RankOf(std::string_view member) : member_(member) {}
+  // Counted from the lowest one; nothing: it is not there.
+  [[nodiscard]] std::optional<uint64_t> rank() const { return rank_; }
+  [[nodiscard]] uint64_t size() const { return size_; }
+
+  void LookAt(std::string_view value) override {
+    rank_.reset();
+    PackedElements members = SortedSetMembers(value);
+    size_ = members.size();
+    PackedElement member;
+    for (uint64_t i = 0; !rank_ && members.Next(&member); ++i) {
+      if (member.key == member_) rank_ = i;
+    }
+  }
+  void LookAt(Tree& tree) override {
+    uint64_t rank = 0;
+    rank_.reset();
+    size_ = tree.elements(kByScore);
+    if (FindRank(tree, member_, &rank)) rank_ = rank;
+  }
+
+ private:
+  const std::string_view member_;
+  std::optional<uint64_t> rank_;
+  uint64_t size_ = 0;
 };
 
-// Reads that member; nothing: it is not there. False: it has answered.
-Task<bool> ReadMember(CommandContext& context, std::optional<Found>* found) {
+Task<void> ReplyRank(CommandContext& context, bool from_highest) {
+  RankOf look(context.argv[2]);
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
-  std::string_view value;
-  if (!TakeCollection(context, status, result, ValueType::kSortedSet, &value)) co_return false;
-  PackedElements members = SortedSetMembers(value);
-  PackedElement member;
-  for (uint64_t i = 0; members.Next(&member); ++i) {
-    if (member.key != context.argv[2]) continue;
-    *found = Found{i, members.size(), LoadScore(member.value)};
-    break;
-  }
-  co_return true;
+  const bool has_looked = co_await LookAt(context, KeyAt(context, 1), look, &result);
+  if (!has_looked) co_return;
+  if (!look.rank()) co_return context.out.Null();
+  const uint64_t rank = from_highest ? look.size() - 1 - *look.rank() : *look.rank();
+  context.out.Integer(static_cast<int64_t>(rank));
 }
 
 void ReplyElement(ReplyWriter& out, const PackedElement& element, std::string_view score) {
@@ -132,38 +148,30 @@ Task<void> ZRemCommand(CommandContext& context) {
 }
 
 Task<void> ZScoreCommand(CommandContext& context) {
-  std::optional<Found> found;
-  const bool read = co_await ReadMember(context, &found);
-  if (!read) co_return;
-  found ? context.out.Double(found->score) : context.out.Null();
+  ScoresOf look(context.argv.subspan(2));
+  ReadResult result;
+  const bool has_looked = co_await LookAt(context, KeyAt(context, 1), look, &result);
+  if (!has_looked) co_return;
+  const std::optional<double> score = look.scores().front();
+  score ? context.out.Double(*score) : context.out.Null();
 }
 
 Task<void> ZRankCommand(CommandContext& context) {
-  std::optional<Found> found;
-  const bool read = co_await ReadMember(context, &found);
-  if (!read) co_return;
-  found ? context.out.Integer(static_cast<int64_t>(found->position)) : context.out.Null();
+  return ReplyRank(context, /*from_highest=*/false);
 }
-
 Task<void> ZRevRankCommand(CommandContext& context) {
-  std::optional<Found> found;
-  const bool read = co_await ReadMember(context, &found);
-  if (!read) co_return;
-  found ? context.out.Integer(static_cast<int64_t>(found->size - 1 - found->position))
-        : context.out.Null();
+  return ReplyRank(context, /*from_highest=*/true);
 }
 
 Task<void> ZMScoreCommand(CommandContext& context) {
+  ScoresOf look(context.argv.subspan(2));
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
-  std::string_view value;
-  if (!TakeCollection(context, status, result, ValueType::kSortedSet, &value)) co_return;
-  PackedMap members(value, /*has_values=*/true);
-  context.out.Array(context.argv.size() - 2);
-  ReplyPace pace(result.holder());
-  for (const std::string_view member : context.argv.subspan(2)) {
-    std::string_view score;
-    members.Find(member, &score) ? context.out.Double(LoadScore(score)) : context.out.Null();
+  const bool has_looked = co_await LookAt(context, KeyAt(context, 1), look, &result);
+  if (!has_looked) co_return;
+  context.out.Array(look.scores().size());
+  ReplyPace pace;
+  for (const std::optional<double>& score : look.scores()) {
+    score ? context.out.Double(*score) : context.out.Null();
     if (pace.IsDue()) co_await pace.Rest(context);
   }
 }

@@ -32,18 +32,15 @@ class PopMembers final : public SortedSetMutation {
   }
 
  private:
-  Change ApplyTo(std::string_view current) override {
+  Change ApplyTo(SortedSetEdit& set) override {
     popped_.clear();
-    PackedElements members = SortedSetMembers(current);
-    if (!takes_any_ || members.size() == 0) return Change::Keep();
-    const MemberSpan span = SelectMembers(members, range_);
-    members.GoTo(range_.reverse ? span.end : span.begin);
+    if (!takes_any_ || set.size() == 0) return Change::Keep();
+    SelectedMembers members;
+    set.Select(range_, &members);
     PackedElement member;
-    for (uint64_t i = 0; i < span.count; ++i) {
-      range_.reverse ? members.Previous(&member) : members.Next(&member);
-      popped_.emplace_back(member.key, LoadScore(member.value));
-    }
-    return Replace(WithoutSpan(current, span));
+    while (members.Next(&member)) popped_.emplace_back(member.key, LoadScore(member.value));
+    set.Remove(&members);
+    return Replace(set);
   }
 
   MemberRange range_;

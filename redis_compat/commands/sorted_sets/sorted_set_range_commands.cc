@@ -7,6 +7,7 @@
 #include "redis_compat/dispatch/argument_reader.h"
 #include "redis_compat/dispatch/key_copy.h"
 #include "redis_compat/dispatch/sorted_set_access.h"
+#include "redis_compat/values/sorted_set_tree_range.h"
 
 namespace onetrip {
 namespace {
@@ -77,23 +78,63 @@ bool ReadRange(CommandContext& context, const RangeCall& call, MemberRange* rang
   return !arguments.AnsweredError(context.out);
 }
 
+// The members of a range.
+class Selection final : public SortedSetLook {
+ public:
+  // `range` outlives it.
+  explicit Selection(const MemberRange& range) : range_(range) {}
+
+  [[nodiscard]] SelectedMembers& members() { return members_; }
+  // Nothing was selected: that much of a tree is better read whole, into memory that is counted.
+  [[nodiscard]] bool is_too_large() const { return is_too_large_; }
+
+  void LookAt(std::string_view value) override {
+    is_too_large_ = false;
+    members_.Select(value, range_);
+  }
+  void LookAt(Tree& tree) override {
+    RankSpan span;
+    is_too_large_ =
+        SelectRanks(tree, range_, &span) && BytesOfRanks(tree, span) > kRecordValueBytesMax;
+    if (!is_too_large_) members_.Select(tree, range_);
+  }
+
+ private:
+  const MemberRange& range_;
+  SelectedMembers members_;
+  bool is_too_large_ = false;
+};
+
+// Selects from the key at argv[index]. False: it has answered.
+Task<bool> Select(CommandContext& context, size_t index, Selection& selection, ReadResult* result) {
+  const Key key = KeyAt(context, index);
+  const bool has_looked = co_await LookAt(context, key, selection, result);
+  if (!has_looked || !selection.is_too_large()) co_return has_looked;
+  *result = ReadResult();
+  const Status status = co_await context.kv.Get(key, result);
+  if (AnsweredReadFailure(context, status)) co_return false;
+  if (result->found() && !IsOfType(&result->record(), ValueType::kSortedSet)) {
+    context.out.Error(kWrongTypeError);
+    co_return false;
+  }
+  selection.LookAt(result->found() ? result->record().value : std::string_view());
+  co_return true;
+}
+
 Task<void> ReplyRange(CommandContext& context, RangeCall call) {
   MemberRange range;
   bool with_scores = false;
   if (!ReadRange(context, call, &range, &with_scores)) co_return;
+  Selection selection(range);
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, call.key), &result);
-  std::string_view value;
-  if (!TakeCollection(context, status, result, ValueType::kSortedSet, &value)) co_return;
-  PackedElements members = SortedSetMembers(value);
-  const MemberSpan span = SelectMembers(members, range);
+  const bool has_selected = co_await Select(context, call.key, selection, &result);
+  if (!has_selected) co_return;
+  SelectedMembers& members = selection.members();
   const bool in_pairs = with_scores && context.out.protocol() == 3;
-  context.out.Array(with_scores && !in_pairs ? span.count * 2 : span.count);
-  members.GoTo(range.reverse ? span.end : span.begin);
+  context.out.Array(with_scores && !in_pairs ? members.count() * 2 : members.count());
   ReplyPace pace(result.holder());
   PackedElement member;
-  for (uint64_t i = 0; i < span.count; ++i) {
-    range.reverse ? members.Previous(&member) : members.Next(&member);
+  while (members.Next(&member)) {
     if (in_pairs) context.out.Array(2);
     context.out.Bulk(member.key);
     if (with_scores) context.out.Double(LoadScore(member.value));
@@ -153,10 +194,13 @@ class RemoveRange final : public SortedSetMutation {
   [[nodiscard]] uint64_t removed() const { return removed_; }
 
  private:
-  Change ApplyTo(std::string_view current) override {
-    const MemberSpan span = SelectMembers(SortedSetMembers(current), range_);
-    removed_ = span.count;
-    return removed_ == 0 ? Change::Keep() : Replace(WithoutSpan(current, span));
+  Change ApplyTo(SortedSetEdit& set) override {
+    SelectedMembers members;
+    set.Select(range_, &members);
+    removed_ = members.count();
+    if (removed_ == 0) return Change::Keep();
+    set.Remove(&members);
+    return Replace(set);
   }
 
   const MemberRange& range_;
@@ -171,14 +215,34 @@ bool ReadPlainRange(CommandContext& context, By by, MemberRange* range) {
   return !arguments.AnsweredError(context.out);
 }
 
+// How many members are in a range.
+class CountOf final : public SortedSetLook {
+ public:
+  // `range` outlives it.
+  explicit CountOf(const MemberRange& range) : range_(range) {}
+  [[nodiscard]] uint64_t count() const { return count_; }
+
+  void LookAt(std::string_view value) override {
+    count_ = SelectMembers(SortedSetMembers(value), range_).count;
+  }
+  void LookAt(Tree& tree) override {
+    RankSpan span;
+    SelectRanks(tree, range_, &span);
+    count_ = span.count();
+  }
+
+ private:
+  const MemberRange& range_;
+  uint64_t count_ = 0;
+};
+
 Task<void> Count(CommandContext& context, By by) {
   MemberRange range;
   if (!ReadPlainRange(context, by, &range)) co_return;
+  CountOf look(range);
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
-  std::string_view value;
-  if (!TakeCollection(context, status, result, ValueType::kSortedSet, &value)) co_return;
-  context.out.Integer(static_cast<int64_t>(SelectMembers(SortedSetMembers(value), range).count));
+  const bool has_looked = co_await LookAt(context, KeyAt(context, 1), look, &result);
+  if (has_looked) context.out.Integer(static_cast<int64_t>(look.count()));
 }
 
 Task<void> Remove(CommandContext& context, By by) {
