@@ -380,7 +380,7 @@ TEST(Checker, FailsARunInWhichDataWasDamaged) {
 }
 
 TEST(Checker, GivesUpOverBudgetAndOnCommandsThatItDoesNotKnow) {
-  EXPECT_EQ(CheckKey({Op(0, 1, "XADD k v", N(1))}, {}).verdict, CheckVerdict::kGaveUp);
+  EXPECT_EQ(CheckKey({Op(0, 1, "PFADD k v", N(1))}, {}).verdict, CheckVerdict::kGaveUp);
   CheckOptions options;
   options.configurations_max = 10;
   Ops ops;

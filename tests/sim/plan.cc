@@ -88,6 +88,11 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("register_time_end", plan.data_path.register_time_end);
   visit("record_value_bytes_max", plan.data_path.record_value_bytes_max);
   visit("extent_bytes", plan.data_path.extent_bytes);
+  visit("tree_leaf_bytes", plan.data_path.tree.leaf_bytes);
+  visit("tree_inner_bytes", plan.data_path.tree.inner_bytes);
+  visit("tree_root_bytes", plan.data_path.tree.root_bytes);
+  visit("tree_packed_bytes", plan.data_path.tree.packed_bytes);
+  visit("page_cache_bytes", plan.data_path.page_cache_bytes);
   visit("turn_bytes", plan.data_path.turn_bytes);
   visit("large_value_bytes", plan.large_value_bytes);
   visit("tick_spread", plan.tick_spread);

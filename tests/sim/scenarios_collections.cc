@@ -2,6 +2,7 @@
 // whatever other scenarios are about.
 #include <array>
 
+#include "client_core/base/rng.h"
 #include "tests/sim/scenario_parts.h"
 #include "tests/support/collection_workload.h"
 
@@ -15,6 +16,13 @@ Plan MakeCollections(uint64_t seed) {
   Plan plan = kUnder[seed % std::size(kUnder)](seed);
   plan.scenario = "collections";
   UseCollections(seed, &plan.program);
+  // Trees of a few elements: most collections are one, with inner pages, and become packed again.
+  Rng rng(seed ^ 0x7265657473);
+  plan.data_path.tree = {.leaf_bytes = OneOf(rng, {24U, 40U, 80U}),
+                         .inner_bytes = OneOf(rng, {60U, 80U, 150U}),
+                         .root_bytes = OneOf(rng, {60U, 90U, 200U}),
+                         .packed_bytes = OneOf(rng, {30U, 60U, 120U, 8192U})};
+  plan.data_path.page_cache_bytes = OneOf(rng, {uint64_t{0}, uint64_t{3000}, uint64_t{16} << 20});
   return plan;
 }
 

@@ -172,6 +172,11 @@ void SortByScore(Elements& elements) {
   });
 }
 
+void SortByKey(Elements& elements) {
+  std::sort(elements.begin(), elements.end(),
+            [](const Element& a, const Element& b) { return a.key < b.key; });
+}
+
 std::string Pairs(const Elements& elements) {
   std::vector<std::string> texts;
   for (const Element& element : elements) {
@@ -327,6 +332,27 @@ bool CollectionCommandReads(std::string_view name) {
   return row != nullptr && row->reads;
 }
 
+std::string ReplyInOrder(const Command& argv, std::string reply) {
+  const Row* const row = argv.empty() ? nullptr : FindRow(CommandName(argv));
+  std::vector<std::string> texts;
+  if (row == nullptr || row->verb != Verb::kAll || !SplitArray(reply, &texts)) return reply;
+  if (texts.size() % 2 != 0) return reply;
+  Elements elements;
+  for (size_t i = 0; i < texts.size(); i += 2) elements.push_back({texts[i], texts[i + 1]});
+  // By the field, not by what a bulk string has in front of it.
+  const auto field = [](const Element& element) {
+    return std::string_view(element.key).substr(element.key.find('\n') + 1);
+  };
+  std::sort(elements.begin(), elements.end(),
+            [&field](const Element& a, const Element& b) { return field(a) < field(b); });
+  texts.clear();
+  for (Element& element : elements) {
+    texts.push_back(std::move(element.key));
+    texts.push_back(std::move(element.value));
+  }
+  return RespArray(texts);
+}
+
 bool IsCollection(std::string_view value) { return value.starts_with(kMark); }
 
 std::string_view CollectionTypeName(std::string_view value) {
@@ -353,6 +379,8 @@ CollectionOutcome StepCollection(const Command& argv, std::optional<std::string_
   if (value) elements = FromText(*value);
   CollectionOutcome outcome;
   outcome.reply = Apply(row, argv, elements);
+  // Neither has an order that its clients may count on.
+  if (row.type == 'h' || row.type == 's') SortByKey(elements);
   if (!elements.empty()) outcome.next = ToText(row.type, elements);
   return outcome;
 }

@@ -19,6 +19,10 @@ bool IsCollectionCommand(std::string_view name);
 // True if the command, as above, changes nothing.
 bool CollectionCommandReads(std::string_view name);
 
+// The reply of a command that may tell elements in any order, in the one that the model tells them
+// in; of other commands the reply as it is.
+std::string ReplyInOrder(const Command& argv, std::string reply);
+
 // True if the text is a collection and no string.
 bool IsCollection(std::string_view value);
 // The word that TYPE answers. REQUIRES: IsCollection(value).

@@ -13,7 +13,7 @@ namespace {
 // Makes commands on collections. No element of a list, and no value, is written twice.
 class CollectionCommands {
  public:
-  explicit CollectionCommands(uint64_t seed) : rng_(seed) {}
+  explicit CollectionCommands(uint64_t seed) : rng_(seed), members_(rng_.Below(2) == 0 ? 5 : 25) {}
 
   // A command on `key`, named by the client and how many commands that has given before. Mostly of
   // the type that the key has for all clients.
@@ -37,8 +37,7 @@ class CollectionCommands {
   }
 
  private:
-  // Few fields and members, so that commands meet.
-  std::string Member() { return "m" + std::to_string(rng_.Below(5)); }
+  std::string Member() { return "m" + std::to_string(rng_.Below(members_)); }
   std::string Number() { return std::to_string(1 + rng_.Below(9)); }
   std::string Text(const std::string& name) {
     constexpr std::array<size_t, 5> kBytes = {0, 0, 40, 100, 700};
@@ -143,6 +142,8 @@ class CollectionCommands {
   }
 
   Rng rng_;
+  // Few fields and members, so that commands meet; or enough for trees.
+  const uint64_t members_;
 };
 
 bool IsOnOneKey(const Command& command) {

@@ -147,7 +147,7 @@ void History::Finish(size_t index, std::string reply, uint64_t now_ns) {
   HistoryOp& op = ops_[index];
   CHECK(op.end == HistoryOp::kNever);
   op.ending = ClassifyReply(op.argv, reply);
-  op.reply = std::move(reply);
+  op.reply = ReplyInOrder(op.argv, std::move(reply));
   op.end = position_++;
   op.end_ns = now_ns;
 }
