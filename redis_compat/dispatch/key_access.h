@@ -164,6 +164,7 @@ inline Change WithDeadline(const RecordView& record, uint64_t deadline_ms) {
   changed.head = record.value;
   changed.deadline_ms = deadline_ms;
   changed.type = record.type;
+  changed.tree = record.tree;
   return Change::Write(changed);
 }
 
@@ -196,6 +197,8 @@ class StringMutation : public CommandMutation {
     return error != nullptr ? Refuse(error) : ApplyTo(string);
   }
 
+  // Strings never are: it refuses them unread.
+  [[nodiscard]] bool takes_trees() const final { return true; }
   // True if the last Apply() saw a value.
   [[nodiscard]] bool found() const { return found_; }
 

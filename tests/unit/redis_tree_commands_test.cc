@@ -158,6 +158,30 @@ TEST_F(RedisTrees, ARefusedChangeOfAHashChangesNothing) {
   EXPECT_NE(tree_kv_.PagesOf("h"), nullptr);
 }
 
+TEST_F(RedisTrees, ADeadlineAndAWrongTypeTakeNoPage) {
+  Words words = {"HSET", "h"};
+  for (int i = 0; i < 100; ++i) {
+    words.push_back("f" + std::to_string(i));
+    words.push_back("value");
+  }
+  Both(words);
+  ASSERT_NE(tree_kv_.PagesOf("h"), nullptr);
+  const auto count = [this] {
+    const TestPages& pages = *tree_kv_.PagesOf("h");
+    return std::pair(pages.writes(), pages.pages());
+  };
+  const auto before = count();
+  Both({"EXPIRE", "h", "1000"});
+  Both({"PERSIST", "h"});
+  Both({"INCR", "h"});
+  Both({"APPEND", "h", "more"});
+  Both({"SETRANGE", "h", "0", "more"});
+  Both({"SET", "h", "v", "XX", "GET"});
+  ASSERT_NE(tree_kv_.PagesOf("h"), nullptr);
+  EXPECT_EQ(count(), before);
+  Both({"HGETALL", "h"}, /*in_any_order=*/true);
+}
+
 TEST_F(RedisTrees, AFieldTakesAPagePerLevel) {
   Words words = {"HSET", "h"};
   for (int i = 0; i < 2000; ++i) {

@@ -66,6 +66,7 @@ class SetDeadline final : public CommandMutation {
                              : WithDeadline(*current, static_cast<uint64_t>(at_ms_));
   }
 
+  [[nodiscard]] bool takes_trees() const override { return true; }
   [[nodiscard]] bool changed() const { return changed_; }
 
  private:
@@ -83,6 +84,7 @@ class RemoveDeadline final : public CommandMutation {
     return changed_ ? WithDeadline(*current, 0) : Change::Keep();
   }
 
+  [[nodiscard]] bool takes_trees() const override { return true; }
   [[nodiscard]] bool changed() const { return changed_; }
 
  private:

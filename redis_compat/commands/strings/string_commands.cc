@@ -55,6 +55,7 @@ class ConditionalSet final : public CommandMutation {
     return Change::Write(StringRecord(value_, {}, keep ? current->deadline_ms : deadline_ms_));
   }
 
+  [[nodiscard]] bool takes_trees() const override { return true; }
   [[nodiscard]] ValueRange wanted() const override {
     return options_.answer_previous ? kWholeValue : kNoValue;
   }
