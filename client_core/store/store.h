@@ -58,7 +58,8 @@ struct RecordView;
 class TreeReader {
  public:
   virtual ~TreeReader() = default;
-  // Called once more, with another tree, after pages were missing; only the last call counts.
+  // Called once more, with another tree, after pages were missing; only the last call counts, and
+  // none does if the result has a value: it would have been too many pages.
   // `record` has no value.
   virtual void Read(const RecordView& record, Tree& tree) = 0;
 };
@@ -275,10 +276,10 @@ class Kv {
   // Makes this worker remove expired keys that no command meets, or not. It does from Start() on.
   virtual void SetActiveExpiry(bool active) = 0;
 
-  // On how many keys at a time a command over several should work: 1 where nothing waits for a
-  // network.
   // The sizes that collections' trees are made with.
   [[nodiscard]] virtual const TreeLimits& tree_limits() const = 0;
+  // On how many keys at a time a command over several should work: 1 where nothing waits for a
+  // network.
   [[nodiscard]] virtual size_t keys_at_once() const = 0;
 
   // Hints that `key` will be used soon: pulls its lines of the location cache, then, when called a

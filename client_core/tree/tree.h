@@ -32,6 +32,8 @@ struct TreeLimits {
   // A collection that takes more than this as one value becomes a tree, and one that takes less
   // than a quarter of it none.
   uint32_t packed_bytes = 8192;
+  // The most that a command reads of pages; with more it sees the whole collection as one value.
+  uint32_t loaded_bytes = 1024 * 1024;
 };
 
 struct TreeState;  // tree_state.h

@@ -12,6 +12,15 @@ namespace {
 // However long their first keys are: with each level there are fewer pages.
 constexpr size_t kNamesMin = 2;
 
+// Bytes of the names of an order in the root.
+size_t TopBytes(const TreeList& list) {
+  if (list.empty()) return 0;
+  PageName first = list.front().name;
+  const size_t bytes = TreeListBytes(list) - PageNameBytes(first);
+  first.first.clear();
+  return bytes + PageNameBytes(first);
+}
+
 // One order's inner pages on their way to the sizes that they are to have.
 class OrderBalance {
  public:
@@ -102,7 +111,7 @@ class OrderBalance {
   bool PullUp() {
     if (order_.height == 0 || order_.list.size() != 1) return false;
     TreeBranch& only = order_.list.front();
-    if (!only.node || TreeListBytes(only.node->list) > top_bytes_) return false;
+    if (!only.node || TopBytes(only.node->list) > top_bytes_) return false;
     state_.Touch(&only);
     TreeList list = std::move(only.node->list);
     order_.list = std::move(list);
@@ -112,7 +121,7 @@ class OrderBalance {
 
   bool PushDown() {
     if (order_.height == kTreeHeightMax || order_.list.size() < 2) return false;
-    if (TreeListBytes(order_.list) <= top_bytes_) return false;
+    if (TopBytes(order_.list) <= top_bytes_) return false;
     TreeBranch page;
     page.node = std::make_unique<TreeNode>();
     page.node->list = std::move(order_.list);
@@ -208,13 +217,15 @@ std::string Tree::EncodeRoot() const {
       CHECK(branch.is_placed());
       top.names.push_back(branch.name);
     }
+    // It counts as lower than any key, whatever it says, and what it says may be long.
+    if (!top.names.empty()) top.names.front().first.clear();
   }
   return EncodeTreeRoot(root);
 }
 
 size_t Tree::RootBytes() const {
   size_t bytes = TreeRootBytes(state_->header.size(), orders());
-  for (const TreeOrder& order : state_->orders) bytes += TreeListBytes(order.list);
+  for (const TreeOrder& order : state_->orders) bytes += TopBytes(order.list);
   return bytes;
 }
 

@@ -11,8 +11,7 @@ void KeyLookup::Read(const RecordView& record, Tree& tree) {
   TreeMap map(tree, has_values());
   for (const std::string_view key : keys_) {
     std::string_view value;
-    const bool found = map.Find(key, &value);
-    in_tree_.push_back(found ? std::optional<std::string>(value) : std::nullopt);
+    if (map.Find(key, &value)) in_tree_.try_emplace(key, value);
   }
 }
 
@@ -24,9 +23,9 @@ void KeyLookup::Begin(const ReadResult& result, std::string_view packed) {
 
 bool KeyLookup::Find(size_t index, std::string_view* value) {
   if (is_tree_) {
-    if (index >= in_tree_.size() || !in_tree_[index]) return false;
-    if (value != nullptr) *value = *in_tree_[index];
-    return true;
+    const auto found = in_tree_.find(keys_[index]);
+    if (found != in_tree_.end() && value != nullptr) *value = found->second;
+    return found != in_tree_.end();
   }
   if (packed_map_) return packed_map_->Find(keys_[index], value);
   PackedElements elements(packed_, has_values());

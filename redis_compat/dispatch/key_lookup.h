@@ -3,12 +3,13 @@
 #ifndef ONETRIP_REDIS_COMPAT_DISPATCH_KEY_LOOKUP_H_
 #define ONETRIP_REDIS_COMPAT_DISPATCH_KEY_LOOKUP_H_
 
+#include <absl/container/flat_hash_map.h>
+
 #include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "client_core/store/store.h"
 #include "redis_compat/values/packed_map.h"
@@ -38,7 +39,7 @@ class KeyLookup final : public TreeReader {
   std::string_view packed_;
   std::optional<PackedMap> packed_map_;  // for several keys
   bool is_tree_ = false;
-  std::vector<std::optional<std::string>> in_tree_;
+  absl::flat_hash_map<std::string_view, std::string> in_tree_;  // each once
 };
 
 }  // namespace onetrip

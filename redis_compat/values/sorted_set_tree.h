@@ -26,7 +26,7 @@ inline constexpr size_t kSortedSetOrders = 2;
 inline bool HasBothOrders(const Tree& tree) { return tree.orders() == kSortedSetOrders; }
 
 // A sorted set with a longer member is no tree: keys by score lie in inner pages, too.
-inline constexpr size_t kTreeMemberBytesMax = 64 * 1024;
+inline constexpr size_t kTreeMemberBytesMax = 16 * 1024;
 
 std::string ScoreKey(double score);
 std::string ScoreKey(const ScoredMember& one);

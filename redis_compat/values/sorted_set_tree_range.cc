@@ -50,9 +50,11 @@ RangeKeys KeysOf(const MemberRange& range, const std::string& score_of_all) {
   };
   RangeKeys keys{key_of(range.min_member), key_of(range.max_member)};
   // The shortest key behind that of a member.
-  const bool is_member = range.max_member.kind == LexBound::Kind::kMember;
-  if (range.min_member.is_open) keys.begin.push_back('\0');
-  if (is_member && !range.max_member.is_open) keys.end.push_back('\0');
+  const auto is_member = [](const LexBound& bound) {
+    return bound.kind == LexBound::Kind::kMember;
+  };
+  if (is_member(range.min_member) && range.min_member.is_open) keys.begin.push_back('\0');
+  if (is_member(range.max_member) && !range.max_member.is_open) keys.end.push_back('\0');
   return keys;
 }
 

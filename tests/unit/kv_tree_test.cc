@@ -25,13 +25,14 @@ class KvTreeTest : public testing::TestWithParam<EngineKind> {
   ~KvTreeTest() override {
     for (auto& worker : workers_) worker->Stop();
   }
-  TestWorker& NewWorker(uint64_t page_cache_bytes = 1 << 16) {
+  TestWorker& NewWorker(uint64_t page_cache_bytes = 1 << 16, uint32_t loaded_bytes = 1 << 20) {
     DataPathOptions options;
     options.location_cache_bytes = 1 << 18;
     options.epoch_tick_us = 100;
     options.record_value_bytes_max = 4000;
     options.extent_bytes = 1000;
     options.tree = kSmallTree;
+    options.tree.loaded_bytes = loaded_bytes;
     options.page_cache_bytes = page_cache_bytes;
     workers_.push_back(std::make_unique<TestWorker>(
         cluster_, executor_,
@@ -273,6 +274,27 @@ TEST_P(KvTreeTest, AReaderOfOneElementReadsAPageOfEachLevel) {
     EXPECT_EQ(warm.found(), model_[at]);
     EXPECT_LE(warm.reads(), reader.reads());
   }
+}
+
+TEST_P(KvTreeTest, WhoWouldNeedTooManyPagesSeesTheWholeValue) {
+  TestWorker& writer = NewWorker();
+  Grow(writer, 3000);
+  TestWorker& worker = NewWorker(/*page_cache_bytes=*/0, /*loaded_bytes=*/100);
+  ByteReader reader(1500);
+  ReadResult result;
+  ValueRange range;
+  range.reader = &reader;
+  ASSERT_TRUE(BlockOn(executor_, worker.kv().GetPart({0, "k"}, range, &result)).ok());
+  ASSERT_TRUE(result.found());
+  EXPECT_EQ(result.record().value, model_);
+  for (int i = 0; i < 20; ++i) {
+    const std::string text = Text();
+    const uint64_t at = rng_.Below(model_.size());
+    ASSERT_TRUE(Edit(worker, at, 0, text).ok());
+    ASSERT_EQ(writer.Get("k"), model_);
+    ASSERT_TRUE(Edit(writer, at, 0, text).ok());
+  }
+  EXPECT_EQ(Check(worker).pages, Look().pages);
 }
 
 // With the pages on the way kept: the root is read as a record is, and the pages take one more.

@@ -191,6 +191,24 @@ TEST_F(SortedSetCommands, RangesOfMembersOfOneScore) {
   CompareAll();
 }
 
+TEST_F(SortedSetCommands, TheShortestMembersAreInRangesWithoutAnEnd) {
+  using namespace std::string_literals;
+  Arguments words = {"ZADD", "z", "0", "", "0", "\0"s};
+  for (int i = 1; i < 60; ++i)
+    words.insert(words.end(),
+                 {"0", std::string(1, '\0') + std::string(70, static_cast<char>('a' + i % 26)) +
+                           std::to_string(i)});
+  Both(words);
+  ASSERT_NE(pages(), nullptr);
+  for (const char* low : {"-", "[", "("}) {
+    Both({"ZLEXCOUNT", "z", low, "+"});
+    Both({"ZRANGEBYLEX", "z", low, "+", "LIMIT", "0", "3"});
+    Both({"ZREVRANGEBYLEX", "z", "+", low});
+  }
+  Both({"ZREMRANGEBYLEX", "z", "-", "[\0"s});
+  CompareAll();
+}
+
 TEST_F(SortedSetCommands, ARefusedChangeChangesNothing) {
   Fill(100);
   ASSERT_NE(pages(), nullptr);

@@ -305,6 +305,28 @@ TEST_F(TreeChangeTest, AnotherHeaderAloneChangesTheRootAlone) {
   EXPECT_EQ(Contents(root_).header, "another");
 }
 
+// Leaves in front of one may go, and its own first key may be long.
+TEST_F(TreeChangeTest, TheFirstNameInTheRootHasNoKey) {
+  std::vector<std::vector<NewLeaf>> orders(1);
+  for (const size_t bytes : {1U, 5'000U, 50'000U}) {
+    NewLeaf leaf;
+    leaf.first = std::string(bytes, 'k');
+    AppendElement(leaf.first, &leaf.bytes);
+    leaf.elements = 1;
+    orders[0].push_back(std::move(leaf));
+  }
+  Tree made("", std::move(orders), {});
+  root_ = PlaceTree(&made, &memory_, nullptr);
+  LoadAll(/*inner_only=*/false);
+  Tree tree = Open();
+  ASSERT_TRUE(tree.Replace(0, PlaceOf(&tree, 0), {}));
+  ASSERT_TRUE(tree.Replace(0, PlaceOf(&tree, 0), {}));
+  const size_t bytes = tree.RootBytes();
+  root_ = PlaceTree(&tree, &memory_, nullptr);
+  EXPECT_EQ(root_.size(), bytes);
+  EXPECT_LT(bytes, 200U);
+}
+
 // One name is longer than a page is to be.
 TEST_F(TreeChangeTest, LongFirstKeysMakeNoTreeWithoutEnd) {
   std::vector<std::vector<NewLeaf>> orders(1);

@@ -216,7 +216,7 @@ Task<Status> Leaver::LeaveRoot(RegisterOperation& operation, const IndexKey& key
 
 Task<Status> Leaver::LeaveTree(RegisterOperation& operation, const IndexKey& key,
                                const SearchResult& search, const TreeRoot& root, bool* more) {
-  constexpr size_t kPagesAtOnce = 16;
+  constexpr size_t kPagesAtOnce = 200;
   LoadedPages pages(core_.pages);
   std::optional<Tree> tree;
   size_t renewed = 0;

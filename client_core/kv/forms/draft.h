@@ -58,6 +58,7 @@ struct Draft {
   // what it takes; and until when it uses that, for the pool is full. 0: it is not, so far.
   SizeClass gives_up;
   uint64_t in_place_until_ns = 0;
+  uint32_t lost_rounds = 0;  // others were faster than the write of a large value
   uint32_t bytes = 0;
   RoundTripPtr buffer;  // its arena holds the bytes
   std::byte* record = nullptr;

@@ -48,8 +48,9 @@ class Extents {
   // Memory for `bytes` of a value that is read, for which a share of the budget is taken.
   Status TakeLarge(uint64_t bytes, Room* room, ReadResult* result);
   Task<Status> ReadFromTree(Operation& operation, ValueRange range, Room* room, ReadResult* result);
-  Task<Status> ReadTreeBy(TreeReader& reader, Operation& operation, const TreeRoot& root,
-                          ReadResult* result);
+  // False: it would take too many pages.
+  Task<Result<bool>> ReadTreeBy(TreeReader& reader, Operation& operation, const TreeRoot& root,
+                                ReadResult* result);
   struct ExtentSpan {
     uint64_t first;
     uint64_t last;  // included

@@ -35,14 +35,15 @@ struct LeavesOf {
 
 }  // namespace
 
-Task<Status> Extents::ReadTreeBy(TreeReader& reader, Operation& operation, const TreeRoot& root,
-                                 ReadResult* result) {
+Task<Result<bool>> Extents::ReadTreeBy(TreeReader& reader, Operation& operation,
+                                       const TreeRoot& root, ReadResult* result) {
   LoadedPages pages(core_.pages);
   while (true) {
     Tree tree(root, pages, core_.context.options.tree);
     reader.Read(result->record_, tree);
     if (tree.is_damaged()) co_return kNotATree;
-    if (tree.missing().empty()) co_return Status::Ok();
+    if (tree.missing().empty()) co_return true;
+    if (!pages.HasRoomFor(tree.missing(), tree.limits().loaded_bytes)) co_return false;
     const Status status = co_await pages_.Load(operation, tree.missing(), &pages);
     if (!status.ok()) co_return status;
   }
@@ -58,9 +59,9 @@ Task<Status> Extents::ReadFromTree(Operation& operation, ValueRange range, Room*
   result->record_.value = {};
   result->record_.value_bytes = header.size() + LeafBytesIn(root.tops[0]);
   if (range.reader != nullptr) {
-    const Status status = co_await ReadTreeBy(*range.reader, operation, root, result);
-    result->found_ = status.ok();
-    co_return status;
+    const Result<bool> read = co_await ReadTreeBy(*range.reader, operation, root, result);
+    result->found_ = read.ok() && *read;
+    if (!read.ok() || *read) co_return read.status();
   }
   const ValuePart part = PartOf(result->record_.value_bytes, range.unless_large ? kNoValue : range);
   if (part.offset + part.bytes <= header.size()) {

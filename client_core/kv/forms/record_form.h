@@ -62,9 +62,10 @@ class RecordForm final : public Form {
   // Retires what a root that this worker has replaced names, but for pages that the tree `changed`,
   // which was made of it, names still.
   Task<void> RetireBehindRoot(Operation& operation, SlotWord root, const Tree* changed);
-  // Shows `mutation` the tree whose root was found, and reads what pages it needs.
-  Task<Status> ApplyToTree(RegisterOperation& operation, Mutation& mutation, ShownTree* shown,
-                           Change* change);
+  // Shows `mutation` the tree whose root was found, and reads what pages it needs. False: they are
+  // too many, and it has to see the whole value.
+  Task<Result<bool>> ApplyToTree(RegisterOperation& operation, Mutation& mutation, ShownTree* shown,
+                                 Change* change);
   Task<Status> NameOrigin(OrphanInventory& inventory, Operation& operation, SlotWord word);
   Task<Status> NameExtents(OrphanInventory& inventory, Operation& operation, SlotWord root);
 

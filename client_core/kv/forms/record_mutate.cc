@@ -33,11 +33,14 @@ Task<Result<Step>> RecordForm::Mutate(RegisterOperation& operation, const FoundK
     if (!core_.IsExpired(found.search.record)) {
       Records::FillFromRecord(found.search, &current);
       if (found.search.entry.word.size_class().is_root()) [[unlikely]] {
+        Result<bool> is_applied = false;
         if (mutation.takes_trees() && LoadTreeRoot(current.record_.value, &shown.root)) {
           shown.record = current.record_;
-          const Status status = co_await ApplyToTree(operation, mutation, &shown, &change);
-          if (!status.ok()) co_return status;
-        } else {
+          is_applied = co_await ApplyToTree(operation, mutation, &shown, &change);
+          if (!is_applied.ok()) co_return is_applied.status();
+        }
+        if (!*is_applied) {
+          shown.tree.reset();
           const Status status =
               co_await extents_.ReadFromExtents(operation, mutation.wanted(), room, &current);
           if (!status.ok()) co_return status;
@@ -82,8 +85,8 @@ Task<Result<Step>> RecordForm::Mutate(RegisterOperation& operation, const FoundK
   co_return done ? Step::kDone : Step::kAgain;
 }
 
-Task<Status> RecordForm::ApplyToTree(RegisterOperation& operation, Mutation& mutation,
-                                     ShownTree* shown, Change* change) {
+Task<Result<bool>> RecordForm::ApplyToTree(RegisterOperation& operation, Mutation& mutation,
+                                           ShownTree* shown, Change* change) {
   const std::string_view root = shown->record.value;
   shown->record.value = {};
   shown->record.value_bytes = TreeHeader(root).size() + LeafBytesIn(shown->root.tops[0]);
@@ -94,7 +97,8 @@ Task<Status> RecordForm::ApplyToTree(RegisterOperation& operation, Mutation& mut
     if (tree.is_damaged()) {
       co_return Status(StatusCode::kCorrupt, "a collection's tree is damaged");
     }
-    if (tree.missing().empty()) co_return Status::Ok();
+    if (tree.missing().empty()) co_return true;
+    if (!shown->pages.HasRoomFor(tree.missing(), tree.limits().loaded_bytes)) co_return false;
     const Status status = co_await extents_.pages().Load(operation, tree.missing(), &shown->pages);
     if (!status.ok()) co_return status;
   }
@@ -110,6 +114,9 @@ Task<Status> RecordForm::ReplaceByTree(RegisterOperation& operation, const Found
   }
   if (!status.ok()) co_return status;
   tree.Balance();
+  if (!SizeClass::ForRoot(RecordBytes(found.key.bytes.size(), tree.RootBytes())).is_valid()) {
+    co_return Status(StatusCode::kTooLarge, "the elements of the collection are too long for it");
+  }
   status = co_await extents_.pages().WriteSoon(operation, tree, &draft->extents);
   if (status.ok()) {
     co_return co_await Replace(operation, found.key, found.index_key, found.search, change, draft,
@@ -240,9 +247,12 @@ Task<Status> RecordForm::ReplaceByExtents(RegisterOperation& operation, const Ke
     status = co_await Replace(operation, key, index_key, now, change, draft, done);
     if (!status.ok() || *done) co_return status;
   }
+  // Small changes of a tree are faster, every time.
+  constexpr uint32_t kRoundsMax = 50;
+  const bool is_starved = ++draft->lost_rounds >= kRoundsMax;
   drafts_.Abandon(*draft);
   draft->Forget();
-  co_return Status::Ok();
+  co_return is_starved ? kContended : Status::Ok();
 }
 
 }  // namespace onetrip

@@ -38,14 +38,22 @@ const std::string_view* LoadedPages::Find(const PageRef& page) const {
   return &kept.bytes;
 }
 
+bool LoadedPages::HasRoomFor(std::span<const PageRef> missing, uint64_t bytes_max) const {
+  uint64_t bytes = bytes_;
+  for (const PageRef& page : missing) bytes += page.bytes;
+  return bytes <= bytes_max;
+}
+
 void LoadedPages::Add(const PageRef& page, std::string_view bytes, RoundTripPtr holder) {
+  bytes_ += bytes.size();
   pages_.insert_or_assign(page.addr.bits(), Page{page.checksum, bytes, std::move(holder), nullptr});
 }
 
 Task<Status> TreePages::Load(Operation& operation, std::span<const PageRef> missing,
-                             LoadedPages* pages) {
-  const View& view = core_.context.view();
+                             LoadedPages* pages, bool gives_way) {
+  RetryAcrossViews retry(core_.context, operation);
   while (!missing.empty()) {
+    const View& view = core_.context.view();
     RoundTripPtr round_trip = core_.context.fabric.NewRoundTrip();
     std::vector<const std::byte*> read;
     for (size_t bytes = 0; read.size() < missing.size() && round_trip->HasRoom(1);) {
@@ -56,7 +64,12 @@ Task<Status> TreePages::Load(Operation& operation, std::span<const PageRef> miss
       read.push_back(round_trip->Read(view.Locate(page.addr, 0), page.bytes));
     }
     const Status status = co_await Post(core_.context, operation, round_trip);
-    if (!status.ok()) co_return status;
+    if (!status.ok()) {
+      // The pin keeps the pages, whatever the map becomes.
+      const bool again = co_await core_.MayTryAgain(operation, status, &retry);
+      if (again) continue;
+      co_return status.code() == StatusCode::kUnknownOutcome ? kNodeLost : status;
+    }
     for (size_t i = 0; i < read.size(); ++i) {
       const std::string_view bytes(reinterpret_cast<const char*>(read[i]), missing[i].bytes);
       if (PageChecksum(bytes) != missing[i].checksum) co_return kPageDamaged;
@@ -65,18 +78,19 @@ Task<Status> TreePages::Load(Operation& operation, std::span<const PageRef> miss
     }
     missing = missing.subspan(read.size());
     if (missing.empty()) break;
-    if (core_.context.quiesce.is_impatient()) co_return kTreeHoldWaits;
+    if (gives_way && core_.context.quiesce.is_impatient()) co_return kTreeHoldWaits;
     if (core_.context.fabric.completes_inline()) co_await core_.context.executor.Yield();
   }
   co_return Status::Ok();
 }
 
-Task<Status> TreePages::LoadInner(Operation& operation, const TreeRoot& root, LoadedPages* pages) {
+Task<Status> TreePages::LoadInner(Operation& operation, const TreeRoot& root, LoadedPages* pages,
+                                  bool gives_way) {
   while (true) {
     Tree tree(root, *pages, core_.context.options.tree);
     if (tree.NeedAll(/*inner_only=*/true)) co_return Status::Ok();
     if (tree.is_damaged() || tree.missing().empty()) co_return kPageDamaged;
-    const Status status = co_await Load(operation, tree.missing(), pages);
+    const Status status = co_await Load(operation, tree.missing(), pages, gives_way);
     if (!status.ok()) co_return status;
   }
 }
@@ -266,9 +280,9 @@ Task<Status> TreePages::WriteInTurns(Tree& tree, std::optional<WrittenExtents>* 
 }
 
 Task<Status> TreePages::ForEach(Operation& operation, const TreeRoot& root,
-                                std::function<void(const PageRef&)> visit) {
+                                std::function<void(const PageRef&)> visit, bool gives_way) {
   LoadedPages pages(core_.pages);
-  const Status status = co_await LoadInner(operation, root, &pages);
+  const Status status = co_await LoadInner(operation, root, &pages, gives_way);
   if (!status.ok()) co_return status;
   Tree tree(root, pages, core_.context.options.tree);
   if (!tree.NeedAll(/*inner_only=*/true)) co_return kPageDamaged;
@@ -278,9 +292,18 @@ Task<Status> TreePages::ForEach(Operation& operation, const TreeRoot& root,
 
 Task<Status> TreePages::Retire(Operation& operation, const TreeRoot& root) {
   std::vector<PageRef> pages;
-  const Status status =
-      co_await ForEach(operation, root, [&pages](const PageRef& page) { pages.push_back(page); });
-  if (status.ok()) RetireAll(pages);
+  // A walk that is not ended leaves the whole tree behind: it does not give way.
+  const Status status = co_await ForEach(
+      operation, root, [&pages](const PageRef& page) { pages.push_back(page); },
+      /*gives_way=*/false);
+  if (!status.ok()) co_return status;
+  constexpr size_t kInATurn = 2000;
+  for (std::span<const PageRef> rest(pages); !rest.empty();) {
+    const size_t count = std::min(rest.size(), kInATurn);
+    RetireAll(rest.first(count));
+    rest = rest.subspan(count);
+    if (!rest.empty()) co_await core_.context.executor.Yield();
+  }
   co_return status;
 }
 

@@ -33,6 +33,8 @@ class LoadedPages final : public PageSource {
   explicit LoadedPages(PageCache& cache) : cache_(cache) {}
 
   const std::string_view* Find(const PageRef& page) const override;
+  // With these, too, it would have no more than that, but for what its worker keeps.
+  [[nodiscard]] bool HasRoomFor(std::span<const PageRef> missing, uint64_t bytes_max) const;
   // `holder` keeps the bytes.
   void Add(const PageRef& page, std::string_view bytes, RoundTripPtr holder);
 
@@ -44,6 +46,7 @@ class LoadedPages final : public PageSource {
     std::shared_ptr<const std::string> cached;
   };
   PageCache& cache_;
+  uint64_t bytes_ = 0;                                 // that were read
   mutable absl::node_hash_map<uint64_t, Page> pages_;  // by address
 };
 
@@ -51,10 +54,14 @@ class TreePages {
  public:
   TreePages(KvCore& core, Drafts& drafts) : core_(core), drafts_(drafts) {}
 
-  // Reads pages that a tree misses, each from one replica. kCorrupt: one is not what it should be.
-  Task<Status> Load(Operation& operation, std::span<const PageRef> missing, LoadedPages* pages);
-  // Reads all inner pages of a tree, or those of its first order.
-  Task<Status> LoadInner(Operation& operation, const TreeRoot& root, LoadedPages* pages);
+  // Reads pages that a tree misses, each from one replica, of a later view if a node is lost.
+  // kCorrupt: one is not what it should be. kUnavailable: nodes are lost, or it gives way to a
+  // quiesce that waits for long.
+  Task<Status> Load(Operation& operation, std::span<const PageRef> missing, LoadedPages* pages,
+                    bool gives_way = true);
+  // Reads all inner pages of a tree. As Load().
+  Task<Status> LoadInner(Operation& operation, const TreeRoot& root, LoadedPages* pages,
+                         bool gives_way = true);
   // Reads leaves that stand side by side: their bytes, joined, to `into`.
   Task<Status> ReadLeaves(Operation& operation, std::span<const PageName> leaves, std::byte* into);
 
@@ -73,7 +80,7 @@ class TreePages {
   // Visits the pages that `root` names, in any order, those above others first. Not ok: some were
   // not read, and not all visited.
   Task<Status> ForEach(Operation& operation, const TreeRoot& root,
-                       std::function<void(const PageRef&)> visit);
+                       std::function<void(const PageRef&)> visit, bool gives_way = true);
   // Retires all pages of a root that this worker has taken out of the index.
   Task<Status> Retire(Operation& operation, const TreeRoot& root);
   void RetireAll(std::span<const PageRef> pages);

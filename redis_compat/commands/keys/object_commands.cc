@@ -4,6 +4,7 @@
 // is the one that Redis would choose for such a value.
 #include <algorithm>
 #include <limits>
+#include <string>
 
 #include "client_core/layout/extent.h"
 #include "client_core/layout/record_codec.h"
@@ -43,7 +44,22 @@ uint64_t RecordUsage(size_t key_bytes, uint64_t value_bytes) {
   return bytes;
 }
 
-// The same of a collection that is a tree, with all its pages.
+// The header of a collection that is a tree, for which no page has to be read.
+class HeaderReader final : public TreeReader {
+ public:
+  void Read(const RecordView& /*record*/, Tree& tree) override { header_ = tree.header(); }
+  // The record with that in place of its value, if it is a tree.
+  [[nodiscard]] RecordView View(const ReadResult& result) const {
+    RecordView view = result.record();
+    if (!header_.empty()) view.value = header_;
+    return view;
+  }
+
+ private:
+  std::string header_;
+};
+
+// Bytes of a collection that is a tree, with all its pages, and of its slot.
 class PagesUsage final : public TreeReader {
  public:
   explicit PagesUsage(size_t key_bytes) : key_bytes_(key_bytes) {}
@@ -73,8 +89,9 @@ uint64_t RegisterUsage(const RegisterShape& shape) {
 
 Task<void> ObjectEncodingCommand(CommandContext& context) {
   ReadResult result;
-  const bool found = co_await FindKey(context, &result);
-  if (found) context.out.Bulk(EncodingOf(result.record()));
+  HeaderReader header;
+  const bool found = co_await FindKey(context, &result, &header);
+  if (found) context.out.Bulk(EncodingOf(header.View(result)));
 }
 
 Task<void> ObjectRefCountCommand(CommandContext& context) {
