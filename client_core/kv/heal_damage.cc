@@ -326,8 +326,10 @@ Task<Result<bool>> DamageHealer::HealPages(const TreeRoot& tree) {
     for (const PageName& name : top.names) names.emplace_back(name, top.height);
   }
   while (!names.empty()) {
-    const auto [name, height] = std::move(names.back());
+    const std::pair<PageName, int> next = std::move(names.back());
     names.pop_back();
+    const PageName& name = next.first;
+    const int height = next.second;
     const auto page = [&name](const std::byte* image) {
       return std::string_view(reinterpret_cast<const char*>(image), name.page.bytes);
     };
