@@ -37,7 +37,9 @@ Change CollectionMutation::Apply(const RecordView* current) {
   return ApplyTo(current == nullptr ? std::string_view() : current->value);
 }
 
-Change CollectionMutation::ApplyToTree(Tree& tree) {
+Change CollectionMutation::ApplyToTree(Tree& tree) { return ApplyToJoined(tree); }
+
+Change CollectionMutation::ApplyToJoined(Tree& tree) {
   std::string packed;
   return JoinLeaves(tree, &packed) ? ApplyTo(packed) : Change::Keep();
 }
@@ -47,7 +49,7 @@ Change CollectionMutation::Replace(TreeMap& changes, uint8_t flags) {
   if (kPackedHeaderBytes + changes.entry_bytes() > kMaxValueBytes) {
     return Refuse(kCollectionTooLargeError);
   }
-  if (!changes.Finish(flags)) return CollectionMutation::ApplyToTree(changes.tree());
+  if (!changes.Finish(flags)) return ApplyToJoined(changes.tree());
   return KeepTree(changes.tree());
 }
 

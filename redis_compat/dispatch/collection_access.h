@@ -69,6 +69,8 @@ class CollectionMutation : public CommandMutation {
   virtual Change ApplyTo(std::string_view current) = 0;
   // The same of one that is held as a tree, for those that take trees. This one joins its leaves.
   virtual Change ApplyToTree(Tree& tree);
+  // ApplyTo() of all leaves of a tree, joined.
+  Change ApplyToJoined(Tree& tree);
 
   // For the end of ApplyTo(): the key gets `value`, a packed collection, and keeps its deadline; or
   // goes, if that has no element and is no stream.

@@ -65,7 +65,7 @@ Change SortedSetMutation::ApplyTo(std::string_view current) {
 }
 
 Change SortedSetMutation::ApplyToTree(Tree& tree) {
-  if (!HasBothOrders(tree)) return CollectionMutation::ApplyToTree(tree);
+  if (!HasBothOrders(tree)) return ApplyToJoined(tree);
   SortedSetEdit set(tree, limits_);
   return ApplyTo(set);
 }

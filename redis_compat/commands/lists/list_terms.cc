@@ -17,7 +17,7 @@ Change ListMutation::ApplyToTree(Tree& tree) {
 Change ListMutation::Replace(ListEdit& list) {
   if (list.tree() == nullptr) return CollectionMutation::Replace(list.TakeMade());
   if (list.is_too_large()) return Refuse(kCollectionTooLargeError);
-  if (list.is_unfit()) return CollectionMutation::ApplyToTree(*list.tree());
+  if (list.is_unfit()) return ApplyToJoined(*list.tree());
   return list.size() == 0 ? Change::Delete() : KeepTree(*list.tree());
 }
 

@@ -113,7 +113,7 @@ class PopMembers final : public SetMutation {
     if (count == 0) return Change::Keep();
     const bool leaves_few = LeavesFew(count, size);
     if (set.tree() != nullptr && leaves_few) {
-      return CollectionMutation::ApplyToTree(set.tree()->tree());
+      return ApplyToJoined(set.tree()->tree());
     }
     ChooseAmong(count, size);
     if (leaves_few) return TakeMost(current);
