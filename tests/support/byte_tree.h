@@ -60,8 +60,8 @@ class ByteTreeEdit final : public Mutation {
   }
   Change ApplyTo(Tree& tree) {
     LeafPlace place;
-    const uint64_t at = std::min(at_, tree.elements(0) - 1);
-    if (!tree.Seek(0, at, &place)) return Change::Keep();
+    const uint64_t at = std::min(at_, tree.elements(0));
+    if (!tree.Seek(0, std::min(at, tree.elements(0) - 1), &place)) return Change::Keep();
     std::string bytes(place.bytes);
     Edit(at - place.before, &bytes);
     const uint64_t left = tree.elements(0) - done_ + text_.size();
