@@ -51,7 +51,8 @@ class KvTreeTest : public testing::TestWithParam<EngineKind> {
   }
   void Grow(TestWorker& worker, size_t bytes) {
     while (model_.size() < bytes) {
-      ASSERT_TRUE(Edit(worker, rng_.Below(model_.size() + 1), 0, Text()).ok());
+      const uint64_t at = rng_.Below(model_.size() + 1);
+      ASSERT_TRUE(Edit(worker, at, 0, Text()).ok());
     }
   }
   std::string Text() {
@@ -214,12 +215,17 @@ TEST_P(KvTreeTest, AFullPoolRefusesAndKeepsNothing) {
   while (worker.Set("k" + std::to_string(keys), std::string(3000, 'x')).ok()) ++keys;
   while (worker.Set("k" + std::to_string(keys), std::string(40, 'x')).ok()) ++keys;
   Status status;
-  while (status.ok()) status = Edit(worker, rng_.Below(model_.size()), 0, Text());
+  while (status.ok()) {
+    const uint64_t at = rng_.Below(model_.size());
+    status = Edit(worker, at, 0, Text());
+  }
   EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);
   EXPECT_EQ(worker.Get("k"), model_);
   Look();
   ASSERT_TRUE(worker.Delete("k"));
   EXPECT_EQ(worker.Get("k"), "(nil)");
+  // Whole blocks, which serve any size.
+  for (int i = 0; i < keys; ++i) worker.Delete("k" + std::to_string(i));
   model_.clear();
   Grow(worker, 2000);
   EXPECT_EQ(worker.Get("k"), model_);
