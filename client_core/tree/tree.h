@@ -34,6 +34,8 @@ struct TreeLimits {
   uint32_t packed_bytes = 8192;
   // The most that a command reads of pages; with more it sees the whole collection as one value.
   uint32_t loaded_bytes = 1024 * 1024;
+  // The most new pages that a change writes while it holds a pin.
+  uint32_t pinned_bytes = 256 * 1024;
 };
 
 struct TreeState;  // tree_state.h

@@ -93,6 +93,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("tree_root_bytes", plan.data_path.tree.root_bytes);
   visit("tree_packed_bytes", plan.data_path.tree.packed_bytes);
   visit("tree_loaded_bytes", plan.data_path.tree.loaded_bytes);
+  visit("tree_pinned_bytes", plan.data_path.tree.pinned_bytes);
   visit("page_cache_bytes", plan.data_path.page_cache_bytes);
   visit("turn_bytes", plan.data_path.turn_bytes);
   visit("large_value_bytes", plan.large_value_bytes);

@@ -22,7 +22,8 @@ Plan MakeCollections(uint64_t seed) {
                          .inner_bytes = OneOf(rng, {60U, 80U, 150U}),
                          .root_bytes = OneOf(rng, {60U, 90U, 200U}),
                          .packed_bytes = OneOf(rng, {30U, 60U, 120U, 8192U}),
-                         .loaded_bytes = OneOf(rng, {100U, 400U, 1U << 20})};
+                         .loaded_bytes = OneOf(rng, {100U, 400U, 1U << 20}),
+                         .pinned_bytes = OneOf(rng, {60U, 300U, 1U << 18})};
   plan.data_path.page_cache_bytes = OneOf(rng, {uint64_t{0}, uint64_t{3000}, uint64_t{16} << 20});
   return plan;
 }

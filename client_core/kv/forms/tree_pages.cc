@@ -1,7 +1,5 @@
 #include "client_core/kv/forms/tree_pages.h"
 
-#include <absl/cleanup/cleanup.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -13,9 +11,6 @@ namespace {
 
 // Bytes of pages in one round trip: READs, or WRITEs to one replica.
 constexpr size_t kTripBytes = size_t{64} * 1024;
-// Pages that are written while the operation is pinned; with more of them an epoch waits too long.
-constexpr size_t kBytesWhilePinned = size_t{256} * 1024;
-constexpr size_t kPagesWhilePinned = 256;
 
 constexpr Status kPageDamaged(StatusCode::kCorrupt, "a page of a collection fails its checksum");
 constexpr Status kPageNowhere(StatusCode::kCorrupt, "a page of a collection lies nowhere");
@@ -185,7 +180,7 @@ Task<Status> TreePages::WriteSoon(Operation& operation, Tree& tree,
   const std::vector<uint32_t> sizes = tree.NewPageBytes();
   size_t total = 0;
   for (const uint32_t bytes : sizes) total += bytes;
-  if (sizes.size() > kPagesWhilePinned || total > kBytesWhilePinned) co_return kNoPages;
+  if (total > tree.limits().pinned_bytes) co_return kNoPages;
   WrittenExtents made;
   std::vector<ExtentRef>& places = made.list.extents;
   for (const uint32_t bytes : sizes) {
