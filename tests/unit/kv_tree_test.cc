@@ -231,6 +231,26 @@ TEST_P(KvTreeTest, AFullPoolRefusesAndKeepsNothing) {
   EXPECT_EQ(worker.Get("k"), model_);
 }
 
+// Few pages of the pool are free then, and in the end none.
+TEST_P(KvTreeTest, InAFullPoolATreeCanBeMadeSmaller) {
+  TestWorker& worker = NewWorker();
+  Grow(worker, 6000);
+  int keys = 0;
+  for (const size_t bytes : {3000, 400, 40}) {
+    while (worker.Set("k" + std::to_string(keys), std::string(bytes, 'x')).ok()) ++keys;
+  }
+  Status status;
+  while (status.ok()) status = Edit(worker, rng_.Below(model_.size()), 0, Text());
+  EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);
+  while (!model_.empty()) {
+    const uint64_t at = rng_.Below(model_.size());
+    status = Edit(worker, at, 1 + rng_.Below(30), "");
+    ASSERT_TRUE(status.ok()) << status.message() << " with " << model_.size() << " bytes left";
+  }
+  EXPECT_EQ(worker.Get("k"), "(nil)");
+  Look();
+}
+
 // Counts bytes up to a place, and looks at one of them.
 class ByteReader final : public TreeReader {
  public:

@@ -13,6 +13,20 @@ const Tree* ChangedTree(const NewRecord& record) {
   return record.tree != nullptr && record.tree->has_root() ? record.tree : nullptr;
 }
 
+// Bytes of memory that the new pages and the root of a changed tree take. REQUIRES: Balance().
+uint64_t TakenBy(const Tree& tree, SizeClass root) {
+  uint64_t bytes = root.bytes();
+  for (const uint32_t page_bytes : tree.NewPageBytes()) bytes += SizeClass::For(page_bytes).bytes();
+  return bytes;
+}
+
+// ... that come back from what they take the place of.
+uint64_t GivenUpBy(const Tree& tree, SizeClass root) {
+  uint64_t bytes = root.bytes();
+  for (const PageRef& page : tree.dropped()) bytes += page.size_class.bytes();
+  return bytes;
+}
+
 }  // namespace
 
 Task<Result<Step>> RecordForm::Mutate(RegisterOperation& operation, const FoundKey& found,
@@ -114,10 +128,19 @@ Task<Status> RecordForm::ReplaceByTree(RegisterOperation& operation, const Found
   }
   if (!status.ok()) co_return status;
   tree.Balance();
-  if (!SizeClass::ForRoot(RecordBytes(found.key.bytes.size(), tree.RootBytes())).is_valid()) {
+  const SizeClass root_class =
+      SizeClass::ForRoot(RecordBytes(found.key.bytes.size(), tree.RootBytes()));
+  if (!root_class.is_valid()) {
     co_return Status(StatusCode::kTooLarge, "the elements of the collection are too long for it");
   }
-  status = co_await extents_.pages().WriteSoon(operation, tree, &draft->extents);
+  const bool gives_back =
+      change.frees_as_much ||
+      (tree.has_root() &&
+       TakenBy(tree, root_class) <= GivenUpBy(tree, found.search.entry.word.size_class()));
+  const bool in_place = gives_back && draft->in_place_until_ns != 0;
+  if (gives_back) draft->gives_up = root_class;
+  status = co_await extents_.pages().WriteSoon(operation, tree, in_place, &draft->extents);
+  if (in_place && status.code() == StatusCode::kOutOfMemory) co_return status;
   if (status.ok()) {
     co_return co_await Replace(operation, found.key, found.index_key, found.search, change, draft,
                                done);
@@ -141,7 +164,8 @@ Task<Status> RecordForm::Replace(Operation& operation, const Key& key, const Ind
     draft->addr = core_.allocator.TryAllocate(draft->size_class);
     // Before it waits for memory it has to know for what, and what it gives up.
     if (draft->addr.is_null() && search.remembered) co_return Status::Ok();
-    draft->gives_up = drafts_.GivenUpFor(search, change, draft->size_class);
+    if (record.tree == nullptr)
+      draft->gives_up = drafts_.GivenUpFor(search, change, draft->size_class);
     const bool in_place = draft->in_place_until_ns != 0 && draft->gives_up.is_valid();
     if (draft->addr.is_null() && in_place) [[unlikely]] {
       status = co_await drafts_.TakeInPlace(draft);
@@ -181,14 +205,13 @@ Task<Status> RecordForm::Replace(Operation& operation, const Key& key, const Ind
   *done = outcome.value().won || Planted(Bug::kCountingLoserDone);
   if (outcome.value().won) {
     core_.index.CacheLocation(index_key.hash, {search.entry.slot, v_new});
-    const SlotWord old = search.entry.word;
     if (search.remembered) core_.metrics.hot_writes.Add();
-    core_.hot.Wrote(operation, views, index_key, old, {search.entry.slot, v_new}, draft->record,
+    core_.hot.Wrote(operation, views, index_key, v_old, {search.entry.slot, v_new}, draft->record,
                     draft->bytes);
     extents_.pages().Keep(draft->extents);
-    if (old.size_class().is_root()) [[unlikely]]
-      co_await RetireBehindRoot(operation, old, changed);
-    core_.allocator.Retire(old.addr(), old.size_class());
+    if (v_old.size_class().is_root()) [[unlikely]]
+      co_await RetireBehindRoot(operation, v_old, changed);
+    core_.allocator.Retire(v_old.addr(), v_old.size_class());
     if (has_origin) records_.RetireOrigin(origin);
   } else {
     core_.metrics.lost_rounds.Add();

@@ -175,34 +175,46 @@ Task<Status> TreePages::Write(Operation& operation, std::span<const NewPage> pag
   co_return Status::Ok();
 }
 
-Task<Status> TreePages::WriteSoon(Operation& operation, Tree& tree,
+Task<Status> TreePages::WriteSoon(Operation& operation, Tree& tree, bool in_place,
                                   std::optional<WrittenExtents>* written) {
   const std::vector<uint32_t> sizes = tree.NewPageBytes();
   size_t total = 0;
   for (const uint32_t bytes : sizes) total += bytes;
   if (total > tree.limits().pinned_bytes) co_return kNoPages;
   WrittenExtents made;
-  std::vector<ExtentRef>& places = made.list.extents;
-  for (const uint32_t bytes : sizes) {
-    const SizeClass size_class = SizeClass::For(bytes);
-    const GlobalAddr addr = core_.allocator.TryAllocate(size_class);
-    if (addr.is_null()) {
-      for (const ExtentRef& place : places) {
-        core_.allocator.FreeUnpublished(place.addr, place.size_class);
-      }
-      co_return kNoPages;
+  Status status = co_await TakeSoon(sizes, in_place, &made.list.extents);
+  if (!status.ok()) {
+    for (const ExtentRef& place : made.list.extents) {
+      core_.allocator.FreeUnpublished(place.addr, place.size_class);
     }
-    places.push_back({.addr = addr, .size_class = size_class});
+    co_return status;
   }
-  made.new_pages = Place(tree, places);
+  made.new_pages = Place(tree, made.list.extents);
   made.tree_root = tree.EncodeRoot();
-  const Status status = co_await Write(operation, made.new_pages);
+  status = co_await Write(operation, made.new_pages);
   if (status.ok()) {
     *written = std::move(made);
   } else {
     drafts_.RetireAll(made.list);
   }
   co_return status;
+}
+
+Task<Status> TreePages::TakeSoon(std::span<const uint32_t> bytes, bool in_place,
+                                 std::vector<ExtentRef>* places) {
+  for (const uint32_t page_bytes : bytes) {
+    const SizeClass size_class = SizeClass::For(page_bytes);
+    Allocator::Object object{core_.allocator.TryAllocate(size_class), size_class};
+    if (object.addr.is_null()) {
+      if (!in_place) co_return kNoPages;
+      const Result<Allocator::Object> taken =
+          co_await core_.allocator.AllocateInPlaceOf(size_class, size_class);
+      if (!taken.ok()) co_return taken.status();
+      object = taken.value();
+    }
+    places->push_back({.addr = object.addr, .size_class = object.size_class});
+  }
+  co_return Status::Ok();
 }
 
 Task<Status> TreePages::TakeInTurns(std::span<const uint32_t> bytes,
