@@ -100,8 +100,8 @@ Task<void> Connection::Run() {
 
 Task<void> Connection::ExecuteBatch() {
   for (size_t i = 0; i < batch_size_ && state_ == State::kOpen; ++i) {
-    if (waits_for_network_ && MayOverlap(batch_[i])) [[unlikely]] {
-      while (IsKeyUnderWay(batch_[i])) co_await overlap_->AwaitEnd();
+    if (MayOverlap(batch_[i]) && GainsByOverlap(i)) [[unlikely]] {
+      while (MustAwaitKey(batch_[i])) co_await overlap_->AwaitEnd();
       if (state_ != State::kOpen) break;
       if (MayOverlap(batch_[i])) {
         BeginOverlapped(batch_[i]);

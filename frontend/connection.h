@@ -137,13 +137,14 @@ class Connection final : private ReplyFlow {
   }
   Task<void> ExecuteBatch();
   // True if the command may run beside those before it: no transaction takes it, and its reply is
-  // sent. REQUIRES: the store waits for a network.
+  // sent.
   [[nodiscard]] bool MayOverlap(const BatchCommand& command) const;
-  // REQUIRES: MayOverlap().
-  [[nodiscard]] bool IsKeyUnderWay(const BatchCommand& command) const {
-    return overlap_ != nullptr && overlap_->Has(ArgumentsOf(command)[1]);
-  }
-  // REQUIRES: its key is not under way.
+  // True if something is won by it: the store waits for a network, or the command before or behind
+  // it changes the same key, and one write does for both. REQUIRES: MayOverlap().
+  [[nodiscard]] bool GainsByOverlap(size_t index) const;
+  // True if one before it has to end first. REQUIRES: MayOverlap().
+  [[nodiscard]] bool MustAwaitKey(const BatchCommand& command) const;
+  // REQUIRES: it need not wait for its key.
   void BeginOverlapped(const BatchCommand& command);
   Task<void> EndOverlapped(Overlap::Call& call);
   // Returns when all of them have been answered.

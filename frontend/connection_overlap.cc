@@ -19,6 +19,10 @@ bool HasOneKey(const CommandRow& row, size_t argc) {
   return (row.has_one_key() || names_one) && row.AcceptsArgumentCount(argc);
 }
 
+bool MutatesFirst(const CommandRow* row) {
+  return row != nullptr && (row->flags & kMutatesFirst) != 0;
+}
+
 }  // namespace
 
 bool Connection::MayOverlap(const BatchCommand& command) const {
@@ -33,6 +37,23 @@ bool Connection::MayOverlap(const BatchCommand& command) const {
          observation.monitors.load(std::memory_order_relaxed) == 0;
 }
 
+bool Connection::GainsByOverlap(size_t index) const {
+  if (waits_for_network_) return true;
+  const BatchCommand& command = batch_[index];
+  if (!MutatesFirst(command.row)) return false;
+  const std::string_view key = ArgumentsOf(command)[1];
+  if (overlap_ != nullptr && !overlap_->empty()) return overlap_->Has(key);
+  if (index + 1 == batch_size_) return false;
+  const BatchCommand& next = batch_[index + 1];
+  return MutatesFirst(next.row) && next.argument_count > 1 && ArgumentsOf(next)[1] == key;
+}
+
+bool Connection::MustAwaitKey(const BatchCommand& command) const {
+  if (overlap_ == nullptr) return false;
+  const std::string_view key = ArgumentsOf(command)[1];
+  return MutatesFirst(command.row) ? overlap_->MustAwait(key) : overlap_->Has(key);
+}
+
 void Connection::BeginOverlapped(const BatchCommand& command) {
   if (overlap_ == nullptr) overlap_ = std::make_unique<Overlap>(host_.executor);
   if (!overlap_->empty()) host_.traffic.overlapped.Add();
@@ -43,6 +64,7 @@ void Connection::BeginOverlapped(const BatchCommand& command) {
   context.first_key = &command.key;
   context.flow = this;
   context.turn = &call;
+  if (MutatesFirst(command.row)) context.in_order = &call.in_order();
   executing_ = true;
   host_.traffic.commands.Add();
   if (BeginCommand(context) == CommandStart::kAwait) {

@@ -9,6 +9,12 @@ bool Overlap::Has(std::string_view key) const {
                      [key](const Call& call) { return !call.is_done_ && call.key_ == key; });
 }
 
+bool Overlap::MustAwait(std::string_view key) const {
+  return std::any_of(calls_.begin(), calls_.end(), [key](const Call& call) {
+    return !call.is_done_ && !call.in_order_.has_place && call.key_ == key;
+  });
+}
+
 void Overlap::End(Call& call, OutputBuffer& output) {
   call.is_done_ = true;
   while (!calls_.empty() && calls_.front().is_done_) {

@@ -1,7 +1,8 @@
 // Overlap: the commands of one connection that are under way at the same time, so that a pipeline
 // waits for the network once for several of them rather than for each.
 //
-// Two of them never have the same key, and their replies are taken in the order of the commands.
+// Two of them have the same key only if both change it by one read-modify-write, which take effect
+// in the order of the commands, in which their replies are taken, too.
 // A client that is alone on its keys cannot tell that one was done before the other; others can,
 // and two reads of one pipeline may be of different moments. Each reply waits in a buffer of its
 // own for those before it. Thread rule: the connection's worker.
@@ -19,6 +20,7 @@
 #include "client_core/coro/executor.h"
 #include "client_core/coro/sync.h"
 #include "client_core/coro/task.h"
+#include "client_core/store/store.h"
 #include "redis_compat/dispatch/command_context.h"
 #include "redis_compat/protocol/output_buffer.h"
 #include "redis_compat/protocol/reply_flow.h"
@@ -38,6 +40,7 @@ class Overlap {
     ~Call() override { overlap_.free_.push_back(&out_.buffer()); }
 
     [[nodiscard]] ReplyWriter& out() { return out_; }
+    [[nodiscard]] InOrder& in_order() { return in_order_; }
     // The command's; it is there from when the caller has made it.
     std::optional<CommandContext> context;
 
@@ -55,6 +58,7 @@ class Overlap {
     std::string_view key_;
     ReplyWriter out_;
     Overlap& overlap_;
+    InOrder in_order_{&overlap_};
     uint64_t awaited_ns_ = 0;
     bool is_done_ = false;
   };
@@ -66,6 +70,8 @@ class Overlap {
   [[nodiscard]] bool empty() const { return calls_.empty(); }
   // True if a command with that key is under way.
   [[nodiscard]] bool Has(std::string_view key) const;
+  // The same, unless whatever mutation of the key begins now comes behind it.
+  [[nodiscard]] bool MustAwait(std::string_view key) const;
   // Another call, the last one. `key` stays where it is until the call is done.
   Call& Add(std::string_view key, int protocol) {
     return calls_.emplace_back(*this, key, protocol);

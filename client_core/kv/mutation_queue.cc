@@ -8,7 +8,11 @@
 namespace onetrip {
 namespace {
 
-constexpr size_t kBatchMax = 64;
+constexpr size_t kBatchMax = 1024;
+// About the most pages of a tree that a batch has written anew, and bytes that come to it or go:
+// its pages are written under a pin.
+constexpr size_t kBatchPagesMax = 64;
+constexpr uint64_t kBatchTreeBytesMax = 65536;
 // A value that is longer is copied for no other mutation's sake.
 constexpr uint64_t kSharedValueBytesMax = 65536;
 // Mutations of long values take their time: no more join once those that did wrote so much.
@@ -23,30 +27,55 @@ bool IsOfTheBatch(StatusCode code) {
 
 MutationQueue::Place::Place(MutationQueue& queue, const Key& key, Mutation& mutation)
     : queue_(queue),
-      key_(key.database, std::string(key.bytes)),
+      line_(&queue.LineOf(key)),
+      client_(key.in_order == nullptr ? nullptr : key.in_order->client),
       mutation_(mutation),
       turn_(queue.context_.executor) {
-  Places& places = queue_.by_key_[key_];
-  places.push_back(this);
-  if (places.size() == 1) turn_.Set();
+  if (key.in_order != nullptr) key.in_order->has_place = true;
+  for (Away& away : line_->away) {
+    if (client_ == nullptr || away.leader->client_ != client_) continue;
+    away.waiting.push_back(this);
+    return;
+  }
+  line_->places.push_back(this);
+  if (line_->places.size() == 1) turn_.Set();
+}
+
+MutationQueue::Line& MutationQueue::LineOf(const Key& key) {
+  const auto found = by_key_.find(NameView{key.database, key.bytes});
+  if (found != by_key_.end()) return found->second;
+  const auto made = by_key_.emplace(Name{key.database, key.bytes}, Line{}).first;
+  made->second.name = &made->first;
+  return made->second;
 }
 
 void MutationQueue::Leave(Place& place) {
-  const auto found = by_key_.find(place.key_);
-  if (found == by_key_.end()) return;
-  Places& places = found->second;
-  const bool was_first = places.front() == &place;
-  std::erase(places, &place);
-  if (places.empty()) {
-    by_key_.erase(found);
-  } else if (was_first) {
-    places.front()->turn_.Set();
+  Line& line = *std::exchange(place.line_, nullptr);
+  const bool was_first = !line.places.empty() && line.places.front() == &place;
+  std::erase(line.places, &place);
+  if (was_first && !line.places.empty()) line.places.front()->turn_.Set();
+  for (Away& away : line.away) std::erase(away.waiting, &place);
+  const auto away = std::find_if(line.away.begin(), line.away.end(),
+                                 [&place](const Away& one) { return one.leader == &place; });
+  if (away != line.away.end()) {
+    const std::deque<Place*> waiting = std::move(away->waiting);
+    line.away.erase(away);
+    ComeBack(line, waiting);
   }
+  if (line.places.empty() && line.away.empty()) by_key_.erase(by_key_.find(*line.name));
+}
+
+void MutationQueue::ComeBack(Line& line, const std::deque<Place*>& waiting) {
+  // The first one may be writing, those behind it with it.
+  const size_t at = std::min<size_t>(line.places.size(), 1);
+  line.places.insert(line.places.begin() + static_cast<std::ptrdiff_t>(at), waiting.begin(),
+                     waiting.end());
+  if (at == 0 && !line.places.empty()) line.places.front()->turn_.Set();
 }
 
 MutationQueue::Batch MutationQueue::Lead(Place& place) {
   Batch batch(context_);
-  const Places& places = by_key_.at(place.key_);
+  const std::deque<Place*>& places = place.line_->places;
   CHECK(places.front() == &place);
   for (Place* const next : places) {
     const bool joins =
@@ -60,7 +89,16 @@ MutationQueue::Batch MutationQueue::Lead(Place& place) {
 
 void MutationQueue::Disband(Batch& batch) {
   batch.all_.resize(1);
-  Leave(*batch.all_.front());
+  Place& leader = *batch.all_.front();
+  Line& line = *leader.line_;
+  Away away{&leader, {}};
+  std::erase_if(line.places, [&leader, &away](Place* place) {
+    const bool waits = place->client_ != nullptr && place->client_ == leader.client_;
+    if (waits && place != &leader) away.waiting.push_back(place);
+    return waits || place == &leader;
+  });
+  line.away.push_back(std::move(away));
+  if (!line.places.empty()) line.places.front()->turn_.Set();
 }
 
 bool MutationQueue::Finish(Place& leader, const Batch& batch, Status status) {
@@ -72,14 +110,14 @@ bool MutationQueue::Finish(Place& leader, const Batch& batch, Status status) {
   const bool may_be_written = status.ok() || status.code() == StatusCode::kUnknownOutcome;
   const size_t ended = may_be_written ? batch.applied_ : batch.all_.size();
   if (ended <= 1) return true;
-  Places& places = by_key_.at(leader.key_);
   for (size_t i = 1; i < ended; ++i) {
     Place* const place = batch.all_[i];
     place->outcome_ = status;
+    place->line_ = nullptr;
     metrics_.rmw_combined.Add();
-    std::erase(places, place);
     place->turn_.Set();
   }
+  std::erase_if(leader.line_->places, [](Place* place) { return place->line_ == nullptr; });
   return true;
 }
 
@@ -92,12 +130,16 @@ Change MutationQueue::Batch::Apply(const RecordView* current) {
       (current->holder == nullptr && current->value.size() == current->value_bytes);
   applied_ = 0;
   bytes_ = 0;
+  if (current != nullptr && current->tree != nullptr) {
+    tree_bytes_ = current->tree->leaf_bytes(0);
+  }
   for (bool more = true; more && applied_ < all_.size();) {
     const Change change =
         all_[applied_]->mutation_.Apply(Planted(Bug::kQueuedSeeTheOld) ? current : view);
     ++applied_;
-    // All of them ask for their pages; none has taken effect.
+    // All of them ask for their pages, or as many as a batch may change; none has taken effect.
     if (current != nullptr && current->tree != nullptr && !current->tree->missing().empty()) {
+      if (current->tree->missing().size() > kBatchPagesMax) all_.resize(applied_);
       more = applied_ < all_.size();
       continue;
     }
@@ -124,6 +166,12 @@ bool MutationQueue::Batch::IsExpired(const NewRecord& record) const {
   return record.deadline_ms != 0 && context_.clock.NowMs() >= record.deadline_ms;
 }
 
+bool MutationQueue::Batch::IsMuch(const Tree& tree) const {
+  const uint64_t bytes = tree.leaf_bytes(0);
+  const uint64_t change = bytes > tree_bytes_ ? bytes - tree_bytes_ : tree_bytes_ - bytes;
+  return tree.dropped().size() > kBatchPagesMax || change > kBatchTreeBytesMax;
+}
+
 bool MutationQueue::Batch::GoOnBehind(const Change& change, const RecordView** view) {
   switch (change.kind) {
     case Change::Kind::kKeep:
@@ -139,7 +187,7 @@ bool MutationQueue::Batch::GoOnBehind(const Change& change, const RecordView** v
   // Whoever asks for the version of what it has written means that alone.
   const NewRecord& record = change.record;
   if (record.tree != nullptr && takes_trees()) {
-    if (change.version != nullptr) return false;
+    if (change.version != nullptr || IsMuch(*record.tree)) return false;
     written_ = {{},
                 record.tree->header().size() + record.tree->leaf_bytes(0),
                 record.deadline_ms,

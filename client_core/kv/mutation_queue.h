@@ -3,18 +3,22 @@
 // would race each other for every round of SNAPSHOT, which one of them wins.
 //
 // All of them are under way when that write takes effect, so the order in which it applies them is
-// one that each client may have seen. Single-threaded; one per worker.
+// one that each client may have seen. Those of one client that begins several of a key (InOrder in
+// store.h) take effect in the order in which they began. Single-threaded; one per worker.
 #ifndef ONETRIP_CLIENT_CORE_KV_MUTATION_QUEUE_H_
 #define ONETRIP_CLIENT_CORE_KV_MUTATION_QUEUE_H_
 
-#include <absl/container/flat_hash_map.h>
+#include <absl/container/node_hash_map.h>
+#include <absl/hash/hash.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,7 +29,41 @@
 
 namespace onetrip {
 
+// The keys that a worker changes again and again, so that a mutation of one had better wait until
+// others of the same turn of the loop have joined it.
+class RepeatedKeys {
+ public:
+  // A mutation of the key begins. True: it is such a key.
+  bool Note(const Key& key) {
+    Seen& seen = seen_[HashOf(key) % kKeys];
+    if (seen.hash != HashOf(key)) seen = {HashOf(key), 0};
+    seen.times = std::min(seen.times + 1, kRepeated);
+    return seen.times == kRepeated;
+  }
+  // None has joined one that has waited: the next ones do not wait.
+  void NoteAlone(const Key& key) {
+    Seen& seen = seen_[HashOf(key) % kKeys];
+    if (seen.hash == HashOf(key)) seen.times = -kNotTried;
+  }
+
+ private:
+  static constexpr size_t kKeys = 64;
+  static constexpr int kRepeated = 4;
+  static constexpr int kNotTried = 60;
+
+  struct Seen {
+    size_t hash = 0;
+    int times = 0;
+  };
+  static size_t HashOf(const Key& key) { return absl::HashOf(key.bytes); }
+
+  std::array<Seen, kKeys> seen_;
+};
+
 class MutationQueue {
+ private:
+  struct Line;
+
  public:
   // Both outlive it.
   MutationQueue(WorkerContext& context, StoreMetrics& metrics)
@@ -38,8 +76,13 @@ class MutationQueue {
     Place(MutationQueue& queue, const Key& key, Mutation& mutation);
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
-    ~Place() { queue_.Leave(*this); }
+    ~Place() {
+      if (line_ != nullptr) queue_.Leave(*this);
+    }
 
+    [[nodiscard]] bool has_turn() const { return turn_.IsSet(); }
+    // REQUIRES: it has its turn. True: none waits behind it.
+    [[nodiscard]] bool is_alone() const { return line_->places.size() == 1; }
     [[nodiscard]] Event::Waiter Turn() { return turn_.Wait(); }
     // Another one has carried it out. Nothing: this one leads, and calls Lead() and Finish().
     [[nodiscard]] const std::optional<Status>& outcome() const { return outcome_; }
@@ -47,7 +90,8 @@ class MutationQueue {
    private:
     friend class MutationQueue;
     MutationQueue& queue_;
-    std::pair<uint32_t, std::string> key_;
+    Line* line_;          // null: it has left
+    const void* client_;  // null: it begins no other one meanwhile
     Mutation& mutation_;
     Event turn_;
     std::optional<Status> outcome_;
@@ -71,13 +115,16 @@ class MutationQueue {
     friend class MutationQueue;
     explicit Batch(WorkerContext& context) : context_(context) {}
     [[nodiscard]] bool IsExpired(const NewRecord& record) const;
+    // True if the tree has changed so much that no other mutation joins.
+    [[nodiscard]] bool IsMuch(const Tree& tree) const;
     // `*view` becomes what the next mutation sees behind `change`. False: none can follow.
     bool GoOnBehind(const Change& change, const RecordView** view);
 
     WorkerContext& context_;
     std::vector<Place*> all_;
     size_t applied_ = 0;
-    uint64_t bytes_ = 0;  // in their writes
+    uint64_t bytes_ = 0;       // in their writes
+    uint64_t tree_bytes_ = 0;  // in the leaves of the tree that the first one saw
     // The last two writes that are not one piece came to these. One that is lies where its
     // mutation keeps it, which is applied once in a batch.
     std::array<std::string, 2> values_;
@@ -87,20 +134,53 @@ class MutationQueue {
 
   // REQUIRES: the place has its turn and no outcome.
   [[nodiscard]] Batch Lead(Place& place);
-  // The leader goes on alone and out of turn: it waits for what those behind it may hold. REQUIRES:
-  // nothing of the batch is under way.
+  // The leader goes on alone and out of turn: it waits for what those behind it may hold; its own
+  // client's wait for it. REQUIRES: nothing of the batch is under way.
   void Disband(Batch& batch);
   // The batch of `leader` has ended with `status`. False: it has written nothing since not all of
   // it could be written; the leader leads again, alone.
   bool Finish(Place& leader, const Batch& batch, Status status);
 
  private:
-  using Places = std::deque<Place*>;
   using Name = std::pair<uint32_t, std::string>;
-  void Leave(Place& place);
+  struct NameView {
+    uint32_t database;
+    std::string_view bytes;
+  };
+  struct NameHash {
+    using is_transparent = void;
+    size_t operator()(const Name& name) const { return Of(name.first, name.second); }
+    size_t operator()(const NameView& name) const { return Of(name.database, name.bytes); }
+    static size_t Of(uint32_t database, std::string_view bytes) {
+      return absl::HashOf(database, bytes);
+    }
+  };
+  struct NameEqual {
+    using is_transparent = void;
+    bool operator()(const Name& a, const Name& b) const { return a == b; }
+    bool operator()(const Name& a, const NameView& b) const {
+      return a.first == b.database && a.second == b.bytes;
+    }
+    bool operator()(const NameView& a, const Name& b) const { return (*this)(b, a); }
+  };
+  // A leader that goes on out of turn, and those of its client that wait for it.
+  struct Away {
+    Place* leader;
+    std::deque<Place*> waiting;
+  };
+  // The mutations of a key.
+  struct Line {
+    const Name* name;
+    std::deque<Place*> places;  // the first has its turn
+    std::vector<Away> away;
+  };
 
-  // The first has its turn.
-  absl::flat_hash_map<Name, Places> by_key_;
+  Line& LineOf(const Key& key);
+  void Leave(Place& place);
+  // Those that have waited for a leader have places again.
+  static void ComeBack(Line& line, const std::deque<Place*>& waiting);
+
+  absl::node_hash_map<Name, Line, NameHash, NameEqual> by_key_;
   WorkerContext& context_;
   StoreMetrics& metrics_;
 };

@@ -9,8 +9,11 @@
 namespace onetrip {
 
 Task<Status> SlotStore::ReadModifyWrite(Key key, Mutation& mutation) {
-  // Inline, one has ended before the next begins, unless it waits: for memory, or for others.
-  if (core_.context.fabric.completes_inline() && mutations_under_way_ == 0) [[likely]] {
+  if (!core_.context.fabric.completes_inline()) return ReadModifyWriteInTurn(key, mutation);
+  const bool gathers = key.in_order != nullptr || repeated_keys_.Note(key);
+  if (gathers) return ReadModifyWriteGathered(key, mutation);
+  // One has ended before the next begins, unless it waits: for memory, or for others.
+  if (mutations_under_way_ == 0) [[likely]] {
     return StartReadModifyWrite(key, mutation, nullptr);
   }
   return ReadModifyWriteInTurn(key, mutation);
@@ -20,6 +23,23 @@ Task<Status> SlotStore::ReadModifyWriteInTurn(Key key, Mutation& mutation) {
   MutationQueue::Place place(mutations_, key, mutation);
   co_await place.Turn();
   if (place.outcome().has_value()) co_return *place.outcome();
+  co_return co_await Lead(key, place);
+}
+
+// Inline: others that begin in this turn of the loop join it.
+Task<Status> SlotStore::ReadModifyWriteGathered(Key key, Mutation& mutation) {
+  MutationQueue::Place place(mutations_, key, mutation);
+  if (place.has_turn()) {
+    co_await core_.context.executor.Yield();
+    if (place.is_alone()) repeated_keys_.NoteAlone(key);
+  } else {
+    co_await place.Turn();
+  }
+  if (place.outcome().has_value()) co_return *place.outcome();
+  co_return co_await Lead(key, place);
+}
+
+Task<Status> SlotStore::Lead(Key key, MutationQueue::Place& place) {
   while (true) {
     MutationQueue::Batch batch = mutations_.Lead(place);
     const Status status = co_await StartReadModifyWrite(key, batch, &batch);

@@ -113,6 +113,9 @@ class SlotStore final : public Kv {
   Task<Status> DeleteNow(Key key, bool* existed);
   // rmw.cc
   Task<Status> ReadModifyWriteInTurn(Key key, Mutation& mutation);
+  Task<Status> ReadModifyWriteGathered(Key key, Mutation& mutation);
+  // REQUIRES: the place has its turn and no outcome.
+  Task<Status> Lead(Key key, MutationQueue::Place& place);
   Task<Status> StartReadModifyWrite(Key key, Mutation& mutation, MutationQueue::Batch* batch);
   // `batch`, unless null, is the mutation.
   Task<Status> ReadModifyWriteNow(Key key, Mutation& mutation, MutationQueue::Batch* batch);
@@ -121,6 +124,7 @@ class SlotStore final : public Kv {
   KvCore core_;
   Counters counters_;
   MutationQueue mutations_;
+  RepeatedKeys repeated_keys_;
   uint64_t mutations_under_way_ = 0;
   Drafts drafts_;
   Extents extents_;

@@ -44,12 +44,22 @@ struct PendingSet;
 struct PoolCounts;
 
 // A key of a database; the view maps the database to the keyspace it is stored under.
+// A mutation of a client that begins others of the same key before it has ended: they take effect
+// in the order in which they began.
+struct InOrder {
+  const void* client = nullptr;  // names it
+  // The store's: whatever mutation of the key the client begins from now on comes behind this one.
+  bool has_place = false;
+};
+
 struct Key {
   uint32_t database = 0;
   std::string_view bytes;
   // The store's: the key's hash, and under which keyspace it is that, plus one. 0: not computed.
   uint64_t hashed_under = 0;
   uint64_t hash = 0;
+  // Null: the client begins no mutation of this key before its last one has ended.
+  InOrder* in_order = nullptr;
 };
 
 struct RecordView;

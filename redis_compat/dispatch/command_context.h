@@ -24,6 +24,7 @@ namespace onetrip {
 
 class Kv;
 struct CommandRow;
+struct InOrder;
 struct Key;
 struct LargeValue;
 
@@ -40,6 +41,8 @@ struct CommandContext {
 
   // argv[1] with the hash that a prefetch has left; null, or without a hash: there was none.
   const Key* first_key = nullptr;
+  // For operations on argv[1]; null: no other command of the connection is under way on that key.
+  InOrder* in_order = nullptr;
 
   // Filled by BeginCommand().
   uint64_t started_ns = 0;  // 0: this call is not timed.

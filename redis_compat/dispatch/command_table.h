@@ -44,6 +44,9 @@ enum CommandFlag : uint32_t {
   // With one key it may run beside the commands before it of one connection, on other keys. It
   // answers with no large value, or awaits its turn first.
   kOverlaps = 1u << 23,
+  // Its first step is the one read-modify-write of its key, or it awaits its turn before that: it
+  // may run beside others like it on the same key.
+  kMutatesFirst = 1u << 24,
 };
 
 // ACL categories, in the order in which COMMAND INFO lists them.

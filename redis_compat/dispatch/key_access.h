@@ -19,9 +19,12 @@ namespace onetrip {
 // The key at argv[index], in the connection's database.
 inline Key KeyAt(const CommandContext& context, size_t index) {
   Key key{context.session.database, context.argv[index]};
-  if (index == 1 && context.first_key != nullptr) {
-    key.hashed_under = context.first_key->hashed_under;
-    key.hash = context.first_key->hash;
+  if (index == 1) {
+    key.in_order = context.in_order;
+    if (context.first_key != nullptr) {
+      key.hashed_under = context.first_key->hashed_under;
+      key.hash = context.first_key->hash;
+    }
   }
   return key;
 }

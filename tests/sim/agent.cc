@@ -171,24 +171,27 @@ Task<void> Agent::End() {
   Die();
 }
 
-Task<void> Agent::Execute(const Command* command, std::string* reply, uint32_t database) {
+Task<void> Agent::Execute(const Command* command, std::string* reply, uint32_t database,
+                          InOrder* in_order) {
   Session session;
   InitializeSession(session, next_session_++, process_.NowNs(), hooks_.config());
   session.database = database;
   if (transactions_every_ != 0 && session.id % transactions_every_ == 0) {
     co_await SendInTransaction(&session, command, reply);
   } else {
-    co_await Send(&session, command, reply);
+    co_await Send(&session, command, reply, in_order);
   }
 }
 
-Task<void> Agent::Send(Session* session, const Command* command, std::string* reply) {
+Task<void> Agent::Send(Session* session, const Command* command, std::string* reply,
+                       InOrder* in_order) {
   OutputBuffer output;
   ReplyWriter out(output, session->protocol);
   const std::vector<std::string_view> argv(command->begin(), command->end());
   SlowClient client(process_, output);
   CommandContext context{*session, hooks_, *kv_, hooks_.stats(), out, argv};
   context.flow = &client;
+  context.in_order = in_order;
   co_await Dispatch(context);
   client.Take();
   *reply = client.taken();

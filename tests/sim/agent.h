@@ -51,8 +51,10 @@ class Agent {
   // The process ends in order. REQUIRES: its worker has left.
   Task<void> End();
 
-  // Executes one command, some of them as a transaction, and fills `reply` (RESP2).
-  Task<void> Execute(const Command* command, std::string* reply, uint32_t database = 0);
+  // Executes one command, some of them as a transaction, and fills `reply` (RESP2). `in_order`: as
+  // CommandContext's.
+  Task<void> Execute(const Command* command, std::string* reply, uint32_t database = 0,
+                     InOrder* in_order = nullptr);
 
   // The process dies where it is: its connections end, its frames stay until it is destroyed.
   void Die();
@@ -89,7 +91,8 @@ class Agent {
   Task<void> ProbeAgain();
   // Until there is a channel to every node; false if that takes too long.
   Task<bool> ReachNodes();
-  Task<void> Send(Session* session, const Command* command, std::string* reply);
+  Task<void> Send(Session* session, const Command* command, std::string* reply,
+                  InOrder* in_order = nullptr);
   Task<void> SendInTransaction(Session* session, const Command* command, std::string* reply);
 
   const uint32_t number_;

@@ -102,6 +102,7 @@ void VisitSettings(Plan& plan, Visit visit) {
   visit("think_ns_max", plan.think_ns_max);
   visit("databases", plan.databases);
   visit("transactions_every", plan.transactions_every);
+  visit("sent_ahead", plan.sent_ahead);
   visit("clock_error_ns", plan.clock_error_ns);
   visit("last_flush", plan.last_flush);
   visit("last_loss", plan.last_loss);

@@ -86,6 +86,8 @@ struct Plan {
   uint32_t databases = 1;        // that the clients are on; 2 at most
   // Every transactions_every-th command of an agent goes between MULTI and EXEC; 0: none.
   uint32_t transactions_every = 0;
+  // The most changes of one key that a client sends without waiting for replies; 0: none.
+  uint32_t sent_ahead = 0;
   uint64_t clock_error_ns = 0;  // how far the agents' clocks may be from the truth
   // 1: at the end, when all faults are over, an agent must be able to join and to flush.
   uint32_t last_flush = 0;

@@ -472,6 +472,7 @@ Plan Scenario::Make(uint64_t seed) const {
   }
   // As agents make them.
   if (plan.fabric.traits.has_max && rng.Below(4) != 0) plan.data_path.register_lanes = 1;
+  if (rng.Below(3) == 0) plan.sent_ahead = 2 + static_cast<uint32_t>(rng.Below(7));
   return plan;
 }
 

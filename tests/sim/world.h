@@ -173,7 +173,16 @@ class World {
   void AccountForAll(bool owes_look);
   Task<void> ReadAll(Agent* agent, const std::vector<std::string>* keys, uint64_t until_ns);
   [[nodiscard]] uint64_t Patience() const;
+  struct Ahead;
   Task<void> RunClient(Agent* agent, Client* client);
+  // How many of its next commands a client sends without waiting for replies.
+  [[nodiscard]] size_t CommandsAhead(const Client& client) const;
+  Task<void> RunTogether(Agent* agent, Client* client, size_t commands);
+  Task<void> RunOneOf(Agent* agent, const Client* client, const Command* command, InOrder* in_order,
+                      Ahead* ahead);
+  static Task<void> AwaitOne(Ahead* ahead);
+  // `in_order`, unless null, is the command's among those that run together.
+  Task<void> RunCommand(Agent* agent, const Client* client, const Command* sent, InOrder* in_order);
   // Between two commands of one client: they are no single turn, although each completes inline.
   static Task<void> NextTurn(Agent* agent);
   Task<void> ReadKeys(Agent* agent, const std::vector<std::string>* keys);

@@ -1,7 +1,9 @@
 // MutationQueue: who leads, what a batch applies, and what becomes of those in it.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -47,9 +49,11 @@ class MutationQueueTest : public testing::Test {
  protected:
   using Place = MutationQueue::Place;
 
-  Appends& Queue(char letter) {
+  Appends& Queue(char letter, InOrder* in_order = nullptr) {
     mutations_.push_back(std::make_unique<Appends>(letter));
-    places_.push_back(std::make_unique<Place>(queue_, Key{0, "k"}, *mutations_.back()));
+    Key key{0, "k"};
+    key.in_order = in_order;
+    places_.push_back(std::make_unique<Place>(queue_, key, *mutations_.back()));
     return *mutations_.back();
   }
   Place& place(size_t i) { return *places_[i]; }
@@ -232,6 +236,142 @@ TEST_F(MutationQueueTest, ALeaderThatWaitsForTheOthersGoesOnAlone) {
   places_.clear();
   Queue('d');
   EXPECT_TRUE(HasTurn(place(0))) << "the queue is empty";
+}
+
+TEST_F(MutationQueueTest, ALeaderThatGoesOnAloneIsAwaitedByItsClientsOthers) {
+  int client = 0;
+  InOrder first{&client};
+  InOrder second{&client};
+  InOrder third{&client};
+  Queue('a', &first);
+  Queue('b');
+  Queue('c', &second);
+  Queue('d');
+  EXPECT_TRUE(first.has_place && second.has_place);
+  MutationQueue::Batch batch = queue_.Lead(place(0));
+  queue_.Disband(batch);
+  MutationQueue::Batch others = queue_.Lead(place(1));
+  EXPECT_EQ(Apply(others, "_"), "_bd");
+  Queue('e', &third);
+  Queue('f');
+  EXPECT_TRUE(third.has_place);
+  EXPECT_EQ(Apply(batch, "_"), "_a");
+  EXPECT_TRUE(queue_.Finish(place(0), batch, Status::Ok()));
+  places_[0].reset();
+  EXPECT_FALSE(HasTurn(place(2))) << "the others are writing";
+  EXPECT_TRUE(queue_.Finish(place(1), others, Status::Ok()));
+  places_[1].reset();
+  ASSERT_TRUE(HasTurn(place(2)));
+  MutationQueue::Batch next = queue_.Lead(place(2));
+  EXPECT_EQ(Apply(next, "_"), "_cef");
+}
+
+TEST_F(MutationQueueTest, ThoseThatAwaitALeaderMayGoAwayAndComeBackToAnEmptyQueue) {
+  int client = 0;
+  std::array<InOrder, 4> orders;
+  orders.fill(InOrder{&client});
+  for (size_t i = 0; i < orders.size(); ++i) Queue(static_cast<char>('a' + i), &orders[i]);
+  MutationQueue::Batch batch = queue_.Lead(place(0));
+  queue_.Disband(batch);
+  for (size_t i = 1; i < orders.size(); ++i) EXPECT_FALSE(HasTurn(place(i)));
+  places_[2].reset();
+  places_[0].reset();
+  ASSERT_TRUE(HasTurn(place(1)));
+  MutationQueue::Batch next = queue_.Lead(place(1));
+  EXPECT_EQ(Apply(next, "_"), "_bd");
+}
+
+TEST_F(MutationQueueTest, KeysComeAndGoInAnyNumber) {
+  std::deque<Appends> mutations;
+  std::vector<std::unique_ptr<Place>> places;
+  for (int i = 0; i < 3000; ++i) {
+    const std::string key = "key" + std::to_string(i % 1000);
+    places.push_back(std::make_unique<Place>(queue_, Key{0, key}, mutations.emplace_back('x')));
+    EXPECT_EQ(HasTurn(*places.back()), i < 1000);
+  }
+  for (int i = 0; i < 3000; ++i) {
+    EXPECT_TRUE(HasTurn(*places[static_cast<size_t>(i)]));
+    places[static_cast<size_t>(i)].reset();
+  }
+}
+
+TEST_F(MutationQueueTest, ManyShareABatchAndTheRestLeadNext) {
+  constexpr size_t kAll = 3000;
+  for (size_t i = 0; i < kAll; ++i) Queue('x');
+  size_t leader = 0;
+  size_t batches = 0;
+  while (leader < kAll) {
+    MutationQueue::Batch batch = queue_.Lead(place(leader));
+    Apply(batch, "_");
+    EXPECT_TRUE(queue_.Finish(place(leader), batch, Status::Ok()));
+    for (const size_t end = leader + batch.applied(); leader < end; ++leader) {
+      places_[leader].reset();
+    }
+    ++batches;
+  }
+  EXPECT_EQ(batches, 3U);
+}
+
+TEST(RepeatedKeysTest, AKeyIsOneOnceItHasComeAgainAndAgain) {
+  RepeatedKeys repeated;
+  const Key hot{0, "hot"};
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(repeated.Note(hot)) << i;
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(repeated.Note(hot)) << i;
+  repeated.NoteAlone(hot);
+  for (int i = 0; i < 60; ++i) EXPECT_FALSE(repeated.Note(hot)) << i;
+}
+
+// A store whose operations complete inline.
+class GatheredTest : public testing::Test {
+ protected:
+  static Task<void> Run(Kv& kv, Key key, Mutation& mutation, size_t* done) {
+    EXPECT_TRUE((co_await kv.ReadModifyWrite(key, mutation)).ok());
+    ++*done;
+  }
+  std::string Value() {
+    ReadResult result;
+    EXPECT_TRUE(BlockOn(worker_.executor(), worker_->kv().Get(Key{0, "k"}, &result)).ok());
+    return result.found() ? std::string(result.record().value) : "(nil)";
+  }
+
+  SystemClock clock_;
+  TestCluster cluster_{clock_, {.nodes = 3, .replicas = 3, .node_bytes = 64ULL << 20}};
+  ShmWorker worker_{cluster_, EngineKind::kSnapshot, {}};
+};
+
+TEST_F(GatheredTest, ThoseOfOneTurnTakeEffectByOneWriteInTheirOrder) {
+  int client = 0;
+  std::deque<InOrder> orders;
+  std::deque<Appends> mutations;
+  std::vector<Task<void>> tasks;
+  size_t done = 0;
+  std::string expected;
+  for (char letter = 'a'; letter <= 'z'; ++letter) {
+    Key key{0, "k"};
+    key.in_order = &orders.emplace_back(InOrder{&client});
+    tasks.push_back(Run(worker_->kv(), key, mutations.emplace_back(letter), &done));
+    tasks.back().Start();
+    EXPECT_TRUE(orders.back().has_place);
+    expected += letter;
+  }
+  EXPECT_EQ(done, 0U);
+  while (done < tasks.size()) ASSERT_TRUE(worker_.executor().RunOnce());
+  EXPECT_EQ(Value(), expected);
+  EXPECT_EQ(worker_->kv().metrics().rmw_combined.Value(), tasks.size() - 1);
+}
+
+TEST_F(GatheredTest, AKeyThatIsChangedAgainAndAgainGathersToo) {
+  std::deque<Appends> mutations;
+  std::vector<Task<void>> tasks;
+  size_t done = 0;
+  for (int i = 0; i < 30; ++i) {
+    tasks.push_back(Run(worker_->kv(), Key{0, "k"}, mutations.emplace_back('x'), &done));
+    tasks.back().Start();
+  }
+  EXPECT_EQ(done, 3U) << "those before it was known to be one";
+  while (done < tasks.size()) ASSERT_TRUE(worker_.executor().RunOnce());
+  EXPECT_EQ(Value(), std::string(30, 'x'));
+  EXPECT_EQ(worker_->kv().metrics().rmw_combined.Value(), 26U);
 }
 
 TEST_F(MutationQueueTest, AClientThatGoesAwayLeavesTheQueue) {
