@@ -202,6 +202,16 @@ bool LoadInnerPage(std::string_view page, std::vector<PageName>* names) {
   return page.size() <= kPageBytesMax && LoadPageNames(page, names) && !names->empty();
 }
 
+bool LoadInnerBelow(const PageName& name, std::string_view page, size_t level, TreeTop* inner) {
+  if (page.size() != name.page.bytes || !LoadInnerPage(page, &inner->names) ||
+      ElementsIn(*inner) != name.elements || LeafBytesIn(*inner) != name.leaf_bytes) {
+    return false;
+  }
+  return level > 1 ||
+         std::all_of(inner->names.begin(), inner->names.end(),
+                     [](const PageName& one) { return one.leaf_bytes == one.page.bytes; });
+}
+
 uint64_t ElementsIn(const TreeTop& top) {
   uint64_t elements = 0;
   for (const PageName& name : top.names) elements += name.elements;

@@ -84,6 +84,10 @@ bool LoadTreeRoot(std::string_view value, TreeRoot* root);
 // The names in an inner page. False: it is none.
 bool LoadInnerPage(std::string_view page, std::vector<PageName>* names);
 
+// The same of the page of that name, `level` levels above the leaves. False also if it is not what
+// the name says.
+bool LoadInnerBelow(const PageName& name, std::string_view page, size_t level, TreeTop* inner);
+
 // Elements, and bytes in the leaves, of an order.
 uint64_t ElementsIn(const TreeTop& top);
 uint64_t LeafBytesIn(const TreeTop& top);

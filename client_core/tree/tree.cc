@@ -36,15 +36,12 @@ TreeNode* TreeState::Load(TreeBranch* branch, size_t level) {
 bool TreeState::LoadInner(const PageName& name, std::string_view bytes, size_t level,
                           TreeNode* node) {
   TreeTop top;
-  if (!LoadInnerPage(bytes, &top.names) || ElementsIn(top) != name.elements ||
-      LeafBytesIn(top) != name.leaf_bytes || !inner_pages.insert(name.page.addr.bits()).second) {
+  if (!LoadInnerBelow(name, bytes, level, &top) ||
+      !inner_pages.insert(name.page.addr.bits()).second) {
     return false;
   }
   node->list.reserve(top.names.size());
-  for (PageName& below : top.names) {
-    if (level == 1 && below.leaf_bytes != below.page.bytes) return false;
-    node->list.push_back({std::move(below), nullptr});
-  }
+  for (PageName& below : top.names) node->list.push_back({std::move(below), nullptr});
   return true;
 }
 

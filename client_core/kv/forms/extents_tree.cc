@@ -10,27 +10,26 @@ namespace {
 
 constexpr Status kNotATree(StatusCode::kCorrupt, "a root of a collection is damaged");
 
-// The leaves of a collection that hold some of its bytes, and where those begin in them.
+// The leaves of a collection that hold some of its bytes, and where those begin in them. They are
+// told one behind the other.
 struct LeavesOf {
   std::vector<PageName> leaves;
   uint64_t begin = 0;
   uint64_t bytes = 0;
 
-  LeavesOf(const Tree& tree, ValuePart part) {
-    uint64_t at = tree.header().size();
-    const uint64_t end = at + tree.leaf_bytes(0);
-    tree.ForEachPage([&](const PageName& name, bool is_leaf) {
-      // The first order's come first.
-      if (!is_leaf || at >= end) return;
-      const uint64_t behind = at + name.page.bytes;
-      if (behind > part.offset && at < part.offset + part.bytes) {
-        if (leaves.empty()) begin = at;
-        leaves.push_back(name);
-        bytes += name.page.bytes;
-      }
-      at = behind;
-    });
+  LeavesOf(uint64_t header_bytes, ValuePart wanted) : at(header_bytes), part(wanted) {}
+  void Tell(const PageName& name) {
+    const uint64_t behind = at + name.page.bytes;
+    if (behind > part.offset && at < part.offset + part.bytes) {
+      if (leaves.empty()) begin = at;
+      leaves.push_back(name);
+      bytes += name.page.bytes;
+    }
+    at = behind;
   }
+
+  uint64_t at;
+  const ValuePart part;
 };
 
 }  // namespace
@@ -70,12 +69,13 @@ Task<Status> Extents::ReadFromTree(Operation& operation, ValueRange range, Room*
     result->found_ = true;
     co_return Status::Ok();
   }
-  LoadedPages pages(core_.pages);
-  Status status = co_await pages_.LoadInner(operation, root, &pages);
+  LeavesOf of(header.size(), part);
+  // The first order's leaves, joined, are the value.
+  Status status = co_await pages_.ForEach(operation, root, /*orders=*/1,
+                                          [&of](const PageName& name, bool is_leaf) {
+                                            if (is_leaf) of.Tell(name);
+                                          });
   if (!status.ok()) co_return status;
-  Tree tree(root, pages, core_.context.options.tree);
-  if (!tree.NeedAll(/*inner_only=*/true)) co_return kNotATree;
-  const LeavesOf of(tree, part);
   const uint64_t begin = part.offset < header.size() ? 0 : of.begin;
   const uint64_t before = of.begin - begin;  // the header, or nothing
   status = TakeLarge(before + of.bytes, room, result);

@@ -128,7 +128,9 @@ Task<Status> RecordForm::NameExtents(OrphanInventory& inventory, Operation& oper
   if (LoadTreeRoot(RecordValue(record), &tree)) {
     if (Planted(Bug::kPagesNotNamed)) co_return Status::Ok();
     co_return co_await extents_.pages().ForEach(
-        operation, tree, [&inventory](const PageRef& page) { inventory.blocks.Name(page.addr); });
+        operation, tree, tree.tops.size(), [&inventory](const PageName& name, bool /*is_leaf*/) {
+          inventory.blocks.Name(name.page.addr);
+        });
   }
   ExtentList list;
   if (!LoadExtentList(RecordValue(record), &list)) co_return kNone;

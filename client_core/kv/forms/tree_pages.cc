@@ -286,14 +286,56 @@ Task<Status> TreePages::WriteInTurns(Tree& tree, std::optional<WrittenExtents>* 
   co_return status.code() == StatusCode::kUnknownOutcome ? kNodeLost : status;
 }
 
-Task<Status> TreePages::ForEach(Operation& operation, const TreeRoot& root,
-                                std::function<void(const PageRef&)> visit, bool gives_way) {
-  LoadedPages pages(core_.pages);
-  const Status status = co_await LoadInner(operation, root, &pages, gives_way);
-  if (!status.ok()) co_return status;
-  Tree tree(root, pages, core_.context.options.tree);
-  if (!tree.NeedAll(/*inner_only=*/true)) co_return kPageDamaged;
-  tree.ForEachPage([&visit](const PageName& name, bool /*is_leaf*/) { visit(name.page); });
+Task<Status> TreePages::ForEach(Operation& operation, const TreeRoot& root, size_t orders,
+                                Visit visit, bool gives_way) {
+  absl::flat_hash_set<uint64_t> read;
+  for (size_t order = 0; order < std::min(orders, root.tops.size()); ++order) {
+    const TreeTop& top = root.tops[order];
+    for (const PageName& name : top.names) visit(name, top.height == 0);
+    std::vector<PageName> names = top.names;
+    for (size_t level = top.height; level > 0; --level) {
+      std::vector<PageName> below;
+      const Status status =
+          co_await VisitBelow(operation, names, level, visit, gives_way, &read, &below);
+      if (!status.ok()) co_return status;
+      names = std::move(below);
+    }
+  }
+  co_return Status::Ok();
+}
+
+Task<Status> TreePages::VisitBelow(Operation& operation, std::span<const PageName> names,
+                                   size_t level, const Visit& visit, bool gives_way,
+                                   absl::flat_hash_set<uint64_t>* read,
+                                   std::vector<PageName>* below) {
+  while (!names.empty()) {
+    LoadedPages pages(core_.pages);
+    std::vector<PageRef> missing;
+    size_t count = 0;
+    for (size_t bytes = 0; count < names.size() && bytes < kTripBytes; ++count) {
+      const PageRef& page = names[count].page;
+      bytes += page.bytes;
+      if (pages.Find(page) == nullptr) missing.push_back(page);
+    }
+    if (!missing.empty()) {
+      const Status status = co_await Load(operation, missing, &pages, gives_way);
+      if (!status.ok()) co_return status;
+    }
+    for (const PageName& name : names.first(count)) {
+      TreeTop inner;
+      const bool is_sound = LoadInnerBelow(name, *pages.Find(name.page), level, &inner) &&
+                            read->insert(name.page.addr.bits()).second;
+      if (!is_sound) co_return kPageDamaged;
+      for (PageName& one : inner.names) {
+        visit(one, level == 1);
+        if (level > 1) below->push_back(std::move(one));
+      }
+    }
+    names = names.subspan(count);
+    if (names.empty()) break;
+    if (gives_way && core_.context.quiesce.is_impatient()) co_return kTreeHoldWaits;
+    if (core_.context.fabric.completes_inline()) co_await core_.context.executor.Yield();
+  }
   co_return Status::Ok();
 }
 
@@ -301,7 +343,8 @@ Task<Status> TreePages::Retire(Operation& operation, const TreeRoot& root) {
   std::vector<PageRef> pages;
   // A walk that is not ended leaves the whole tree behind: it does not give way.
   const Status status = co_await ForEach(
-      operation, root, [&pages](const PageRef& page) { pages.push_back(page); },
+      operation, root, root.tops.size(),
+      [&pages](const PageName& name, bool /*is_leaf*/) { pages.push_back(name.page); },
       /*gives_way=*/false);
   if (!status.ok()) co_return status;
   constexpr size_t kInATurn = 2000;

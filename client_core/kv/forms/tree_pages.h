@@ -7,6 +7,7 @@
 #ifndef ONETRIP_CLIENT_CORE_KV_FORMS_TREE_PAGES_H_
 #define ONETRIP_CLIENT_CORE_KV_FORMS_TREE_PAGES_H_
 
+#include <absl/container/flat_hash_set.h>
 #include <absl/container/node_hash_map.h>
 
 #include <cstddef>
@@ -80,10 +81,11 @@ class TreePages {
   // nor in-flight guard. Whatever fails leaves nothing behind.
   Task<Status> WriteInTurns(Tree& tree, std::optional<WrittenExtents>* written);
 
-  // Visits the pages that `root` names, in any order, those above others first. Not ok: some were
-  // not read, and not all visited.
-  Task<Status> ForEach(Operation& operation, const TreeRoot& root,
-                       std::function<void(const PageRef&)> visit, bool gives_way = true);
+  // Visits the pages of the first `orders` orders of a root: each level from left to right, those
+  // above others first. Not ok: some were not read, and not all visited. As Load().
+  using Visit = std::function<void(const PageName& name, bool is_leaf)>;
+  Task<Status> ForEach(Operation& operation, const TreeRoot& root, size_t orders, Visit visit,
+                       bool gives_way = true);
   // Retires all pages of a root that this worker has taken out of the index.
   Task<Status> Retire(Operation& operation, const TreeRoot& root);
   void RetireAll(std::span<const PageRef> pages);
@@ -100,6 +102,10 @@ class TreePages {
                         std::vector<ExtentRef>* places);
   Task<Status> TakeInTurns(std::span<const uint32_t> bytes, std::vector<ExtentRef>* places);
   Task<Status> WriteSome(std::span<const NewPage> pages, size_t* written);
+  // The inner pages on one level, some of them in a turn. `read` knows those that were read before.
+  Task<Status> VisitBelow(Operation& operation, std::span<const PageName> names, size_t level,
+                          const Visit& visit, bool gives_way, absl::flat_hash_set<uint64_t>* read,
+                          std::vector<PageName>* below);
 
   KvCore& core_;
   Drafts& drafts_;
