@@ -9,6 +9,8 @@
 
 #include "client_core/layout/record.h"
 #include "redis_compat/values/sorted_set_tree.h"
+#include "redis_compat/values/stream_leaves.h"
+#include "redis_compat/values/stream_value.h"
 
 namespace onetrip {
 namespace {
@@ -37,6 +39,16 @@ uint64_t TakeGroups(PackedElements* elements, std::vector<Group>* groups) {
     bytes = elements->at();
   }
   return bytes;
+}
+
+std::optional<Tree> MakeStreamTree(std::string_view packed, const TreeLimits& limits) {
+  if (packed.size() < kStreamHeaderBytes) return {};
+  const std::string_view header = packed.substr(0, kStreamHeaderBytes);
+  std::vector<NewLeaf> leaves = StreamLeaves(packed.substr(header.size()), limits);
+  if (leaves.empty()) return {};
+  std::vector<std::vector<NewLeaf>> orders;
+  orders.push_back(std::move(leaves));
+  return Tree(std::string(header), std::move(orders), limits);
 }
 
 uint64_t CountElements(const std::vector<NewLeaf>& leaves) {
@@ -152,8 +164,9 @@ std::optional<Tree> MakeTree(ValueType type, std::string_view packed, const Tree
       orders = SortedSetLeaves(packed, limits);
       if (orders.empty()) return {};
       break;
-    case ValueType::kString:
     case ValueType::kStream:
+      return MakeStreamTree(packed, limits);
+    case ValueType::kString:
       return {};
   }
   if (!std::all_of(orders.begin(), orders.end(), FitPages)) return {};

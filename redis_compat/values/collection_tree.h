@@ -5,7 +5,7 @@
 // A list has one order, by place. So have hashes and sets, by the position that HSCAN and SSCAN
 // count with, a hash of field or member: elements of one position share a leaf, in which they stand
 // in any order. Integer sets, whose members stand in ascending order, are never trees. A sorted set
-// has two orders (sorted_set_tree.h).
+// has two orders (sorted_set_tree.h), a stream one, by key (stream_leaves.h).
 //
 // Pure; any thread.
 #ifndef ONETRIP_REDIS_COMPAT_VALUES_COLLECTION_TREE_H_

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client_core/base/check.h"
+#include "redis_compat/values/stream_radix.h"
 
 namespace onetrip {
 namespace {
@@ -18,6 +19,8 @@ constexpr size_t kRawIdBytes = 2 * sizeof(uint64_t);
 constexpr size_t kLengthBytesMax = 9;
 // A step costs this much beside the bytes that it looks at.
 constexpr size_t kStepCost = 32;
+// A pending entry that no consumer has named yet.
+constexpr uint32_t kNoConsumer = UINT32_MAX;
 
 }  // namespace
 
@@ -26,41 +29,41 @@ bool IsStreamDump(std::string_view payload) {
   return !body.empty() && (body.front() == kRdbStream || body.front() == kRdbStream2);
 }
 
-// Some parts take more bytes in a payload than in a packed stream: lengths of nodes and their ids,
-// and pending entries, which a payload names twice.
+// Some parts take more bytes in a payload than in a packed stream: lengths, and ids of nodes.
 size_t StreamDumper::BytesMax() const {
   constexpr size_t kLengthsOfHeader = 16;
   constexpr size_t kLengthsOfGroup = 8;
-  size_t bytes = 1 + kLengthsOfHeader * kLengthBytesMax + kDumpFooterBytes;
-  for (const StreamNode& node : stream_.nodes()) {
-    bytes += 2 * kLengthBytesMax + kRawIdBytes + node.listpack.size();
-  }
-  for (const StreamValue::Group& group : stream_.groups()) {
-    bytes += kLengthsOfGroup * kLengthBytesMax + group.name.size() + 2 * group.body.size();
-  }
-  return bytes;
+  constexpr size_t kLengthsOfNode = 2;
+  return 1 + kLengthsOfHeader * kLengthBytesMax + kDumpFooterBytes + stream_.elements().BytesMax() +
+         kLengthsOfNode * kLengthBytesMax * stream_.header().nodes +
+         kLengthsOfGroup * kLengthBytesMax * groups_.size();
 }
 
 void StreamDumper::Begin(std::span<char> to) {
   CHECK(to.size() >= BytesMax());
   to_ = to;
   Put({&kRdbStream2, 1});
-  PutLength(stream_.nodes().size());
+  PutLength(stream_.header().nodes);
 }
 
 bool StreamDumper::Advance(size_t bytes) {
   const size_t begun = made_;
   while (made_ - begun < bytes) {
-    if (next_node_ < stream_.nodes().size()) {
-      DumpNode(stream_.nodes()[next_node_++]);
+    StreamElement element;
+    StreamNode node;
+    const bool is_node = !has_header_ && stream_.elements().From(next_node_, &element) &&
+                         LoadStreamNode(element, &node);
+    if (is_node) {
+      DumpNode(node);
+      next_node_.id = node.id;
+      if (!StepForward(&next_node_.id)) next_node_.kind = StreamKind::kGroup;
     } else if (!has_header_) {
       DumpHeader();
       has_header_ = true;
-    } else if (next_group_ == stream_.groups().size()) {
+    } else if (is_damaged() || next_group_ == groups_.size()) {
       return false;
-    } else if (!DumpGroup(stream_.groups()[next_group_++])) {
-      is_damaged_ = true;
-      return false;
+    } else {
+      DumpGroup(groups_[next_group_++]);
     }
   }
   return true;
@@ -81,37 +84,45 @@ void StreamDumper::DumpHeader() {
     PutLength(id.sequence);
   }
   PutLength(header.entries_added);
-  PutLength(stream_.groups().size());
+  PutLength(groups_.size());
 }
 
-bool StreamDumper::DumpGroup(const StreamValue::Group& packed) {
-  StreamGroup group;
-  if (!group.Load(packed.body)) return false;
-  PutString(packed.name);
+void StreamDumper::DumpGroup(const StreamGroup& group) {
+  PutString(group.name);
   PutLength(group.last_id.ms);
   PutLength(group.last_id.sequence);
   PutLength(static_cast<uint64_t>(group.entries_read));
-  PutLength(group.pending().size());
-  std::vector<std::vector<EntryId>> of_consumers(group.consumers().size());
-  for (const StreamPending& pending : group.pending()) {
+  PutLength(group.pending);
+  StreamPending pending;
+  StreamPendings pendings(stream_, group.number, {});
+  uint64_t count = 0;
+  for (; pendings.Next(&pending); ++count) {
     PutRawId(pending.id);
     Put({reinterpret_cast<const char*>(&pending.delivered_ms), sizeof(pending.delivered_ms)});
     PutLength(pending.deliveries);
-    of_consumers[pending.consumer].push_back(pending.id);
   }
-  PutLength(group.consumers().size());
-  for (size_t i = 0; i < of_consumers.size(); ++i) {
-    const StreamConsumer& consumer = group.consumers()[i];
+  const std::vector<StreamConsumer> consumers = stream_.Consumers(group.number);
+  PutLength(consumers.size());
+  for (const StreamConsumer& consumer : consumers) {
     PutString(consumer.name);
     Put({reinterpret_cast<const char*>(&consumer.seen_ms), sizeof(consumer.seen_ms)});
-    PutLength(of_consumers[i].size());
-    for (const EntryId& id : of_consumers[i]) PutRawId(id);
+    PutLength(consumer.pending);
+    StreamPendings of_consumer(stream_, group.number, {});
+    of_consumer.OfConsumer(consumer.number);
+    uint64_t given = 0;
+    for (; of_consumer.Next(&pending); ++given) PutRawId(pending.id);
+    count -= given;
+    if (given != consumer.pending) stream_.elements().Damaged();
   }
-  return true;
+  if (count != 0) stream_.elements().Damaged();
 }
 
 void StreamDumper::Put(std::string_view bytes) {
-  CHECK(bytes.size() <= to_.size() - made_);
+  // The stream is damaged: something in it is named twice.
+  if (bytes.size() > to_.size() - made_) {
+    stream_.elements().Damaged();
+    return;
+  }
   if (!bytes.empty()) std::memcpy(to_.data() + made_, bytes.data(), bytes.size());
   made_ += bytes.size();
 }
@@ -211,10 +222,9 @@ void StreamLoader::TakeEntry() {
   if (node_.listpack.size() + kRawIdBytes > bytes_max_ - std::min(bytes_max_, bytes)) {
     return End(State::kTooLarge);
   }
-  AppendStreamNode(node_, &made_);
-  parts_.node_bytes += made_.size() - bytes;
+  made_ += NodeElement(node_);
   spent_ += made_.size() - bytes;
-  ++parts_.nodes;
+  node_ids_.push_back(node_.id);
   step_ = Step::kNode;
 }
 
@@ -239,68 +249,99 @@ void StreamLoader::TakeHeader() {
 }
 
 void StreamLoader::TakeGroup() {
-  if (groups_left_ == 0) {
-    StoreStreamHeader(header_, parts_, &made_);
-    return End(State::kDone);
+  if (groups_left_ > 0) {
+    --groups_left_;
+    const uint64_t bytes = groups_.bytes();
+    if (!LoadGroup()) return End(State::kDamaged);
+    spent_ += groups_.bytes() - bytes;
+    if (made_.size() + groups_.bytes() > bytes_max_) return End(State::kTooLarge);
+    return;
   }
-  --groups_left_;
-  std::string name;
-  StreamGroup group;
-  if (!LoadGroup(&name, &group)) return End(State::kDamaged);
-  if (parts_.groups > 0 && name <= group_before_) return End(State::kDamaged);
-  std::string body;
-  group.AppendTo(&body);
-  spent_ += body.size();
-  AppendStreamGroup(name, body, &made_);
-  if (made_.size() > bytes_max_) return End(State::kTooLarge);
-  ++parts_.groups;
-  group_before_ = std::move(name);
+  header_.nodes = static_cast<uint32_t>(node_ids_.size());
+  header_.radix_nodes = CountRadixNodes(node_ids_);
+  made_.replace(0, kStreamHeaderBytes, StreamHeaderBytes(header_));
+  for (std::string* const elements :
+       {&groups_.heads, &groups_.names, &groups_.consumers, &groups_.pendings, &groups_.givens}) {
+    made_ += std::exchange(*elements, {});
+  }
+  End(State::kDone);
 }
 
-bool StreamLoader::LoadGroup(std::string* name, StreamGroup* group) {
+bool StreamLoader::LoadGroup() {
   uint64_t reads = 0;
   uint64_t pending = 0;
-  if (!TakeText(name) || !TakeIdAsLengths(&group->last_id)) return false;
+  std::string name;
+  StreamGroup group;
+  if (!TakeText(&name) || !TakeIdAsLengths(&group.last_id)) return false;
+  if (header_.groups > 0 && name <= group_before_) return false;
   if (has_counts_ && !payload_.TakeLength(&reads)) return false;
-  group->entries_read =
-      has_counts_ ? static_cast<int64_t>(reads) : EntriesAddedUpTo(header_, group->last_id);
+  group.entries_read =
+      has_counts_ ? static_cast<int64_t>(reads) : EntriesAddedUpTo(header_, group.last_id);
   if (!payload_.TakeLength(&pending) || pending > payload_.bytes_left() / kRawIdBytes) return false;
-  group->pending().reserve(pending);
+  std::vector<StreamPending> pendings;
+  pendings.reserve(pending);
   for (; pending > 0; --pending) {
     StreamPending next;
-    next.consumer = StreamGroup::kNoConsumer;
+    next.consumer = kNoConsumer;
     if (!TakeRawId(&next.id) || !payload_.Take(&next.delivered_ms) ||
         !payload_.TakeLength(&next.deliveries)) {
       return false;
     }
-    if (!group->pending().empty() && next.id <= group->pending().back().id) return false;
-    group->pending().push_back(next);
+    if (!pendings.empty() && next.id <= pendings.back().id) return false;
+    pendings.push_back(next);
   }
+  group_before_ = std::move(name);
+  group.name = group_before_;
+  group.number = header_.groups++;
+  group.pending = static_cast<uint32_t>(pendings.size());
+  if (!LoadConsumers(&group, pendings)) return false;
+  groups_.heads += GroupElement(group);
+  for (const StreamPending& one : pendings) {
+    // Each was given to a consumer.
+    if (one.consumer == kNoConsumer) return false;
+    groups_.pendings += PendingElement(group.number, one);
+  }
+  return true;
+}
+
+bool StreamLoader::LoadConsumers(StreamGroup* group, std::span<StreamPending> pendings) {
   uint64_t consumers = 0;
   if (!payload_.TakeLength(&consumers)) return false;
   for (; consumers > 0; --consumers) {
-    if (!LoadConsumer(group)) return false;
+    StreamConsumer consumer;
+    consumer.number = group->consumers++;
+    if (!LoadConsumer(group->number, &consumer, pendings)) return false;
   }
-  // Each was given to a consumer.
-  return std::none_of(group->pending().begin(), group->pending().end(), [](const StreamPending& p) {
-    return p.consumer == StreamGroup::kNoConsumer;
-  });
+  return true;
 }
 
-bool StreamLoader::LoadConsumer(StreamGroup* group) {
+bool StreamLoader::LoadConsumer(uint32_t group, StreamConsumer* consumer,
+                                std::span<StreamPending> pendings) {
   std::string name;
-  int64_t seen_ms = 0;
   uint64_t pending = 0;
-  if (!TakeText(&name) || !payload_.Take(&seen_ms) || !payload_.TakeLength(&pending)) return false;
-  if (!group->consumers().empty() && name <= group->consumers().back().name) return false;
-  const uint32_t place = group->SeeConsumer(name, seen_ms);
-  for (; pending > 0; --pending) {
+  if (!TakeText(&name) || !payload_.Take(&consumer->seen_ms) || !payload_.TakeLength(&pending)) {
+    return false;
+  }
+  if (consumer->number > 0 && name <= consumer_before_) return false;
+  std::vector<EntryId> ids;
+  for (uint64_t left = pending; left > 0; --left) {
     EntryId id;
     if (!TakeRawId(&id)) return false;
-    const size_t at = group->FindPlace(id);
-    if (at == group->pending().size() || group->pending()[at].id != id) return false;
-    if (group->pending()[at].consumer != StreamGroup::kNoConsumer) return false;
-    group->pending()[at].consumer = place;
+    const auto given = std::lower_bound(
+        pendings.begin(), pendings.end(), id,
+        [](const StreamPending& one, const EntryId& other) { return one.id < other; });
+    if (given == pendings.end() || given->id != id || given->consumer != kNoConsumer) return false;
+    given->consumer = consumer->number;
+    ids.push_back(id);
+  }
+  consumer->pending = static_cast<uint32_t>(pending);
+  consumer_before_ = std::move(name);
+  consumer->name = consumer_before_;
+  groups_.names += ConsumerNameElement(group, *consumer);
+  groups_.consumers += ConsumerElement(group, *consumer);
+  std::sort(ids.begin(), ids.end());
+  for (const EntryId& id : ids) {
+    groups_.givens += GivenElement(group, {.id = id, .consumer = consumer->number});
   }
   return true;
 }

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "redis_compat/values/rdb_collection.h"
 #include "redis_compat/values/rdb_unpack.h"
@@ -25,35 +26,35 @@ namespace onetrip {
 // Makes the payload of a stream, but for its footer.
 class StreamDumper {
  public:
-  // `stream` outlives it.
-  explicit StreamDumper(const StreamValue& stream) : stream_(stream) {}
+  // `stream`, a packed one, outlives it.
+  explicit StreamDumper(StreamValue& stream) : stream_(stream), groups_(stream.Groups()) {}
   // Room that is enough for it, and for the footer.
   [[nodiscard]] size_t BytesMax() const;
 
   // Begins to write to `to`, which outlives it. REQUIRES: BytesMax() are there.
   void Begin(std::span<char> to);
-  // Makes about `bytes` more. False: it is done, or a group is damaged.
+  // Makes about `bytes` more. False: it is done, or the stream is damaged.
   bool Advance(size_t bytes);
-  [[nodiscard]] bool is_damaged() const { return is_damaged_; }
+  [[nodiscard]] bool is_damaged() const { return stream_.is_damaged(); }
   [[nodiscard]] size_t made() const { return made_; }
 
  private:
   void DumpNode(const StreamNode& node);
   void DumpHeader();
-  bool DumpGroup(const StreamValue::Group& group);
+  void DumpGroup(const StreamGroup& group);
   void Put(std::string_view bytes);
   void PutString(std::string_view string);
   void PutLength(uint64_t length);
   void PutRawId(const EntryId& id);
 
-  const StreamValue& stream_;
+  StreamValue& stream_;
+  const std::vector<StreamGroup> groups_;
   std::span<char> to_;
   std::string head_;
   size_t made_ = 0;
-  size_t next_node_ = 0;
+  StreamKey next_node_;
   size_t next_group_ = 0;
   bool has_header_ = false;
-  bool is_damaged_ = false;
 };
 
 bool IsStreamDump(std::string_view payload);
@@ -67,7 +68,9 @@ class StreamLoader {
   // Loads about `bytes` more.
   State Advance(size_t bytes);
   // Memory that it takes now, about.
-  [[nodiscard]] uint64_t memory_bytes() const { return made_.capacity() + string_.memory_bytes(); }
+  [[nodiscard]] uint64_t memory_bytes() const {
+    return made_.capacity() + groups_.bytes() + string_.memory_bytes();
+  }
 
   // The stream. REQUIRES: kDone.
   [[nodiscard]] static ValueType type() { return ValueType::kStream; }
@@ -83,8 +86,9 @@ class StreamLoader {
   void TakeEntry();
   void TakeHeader();
   void TakeGroup();
-  bool LoadGroup(std::string* name, StreamGroup* group);
-  bool LoadConsumer(StreamGroup* group);
+  bool LoadGroup();
+  bool LoadConsumers(StreamGroup* group, std::span<StreamPending> pendings);
+  bool LoadConsumer(uint32_t group, StreamConsumer* consumer, std::span<StreamPending> pendings);
   // A string in one go.
   bool TakeText(std::string* text);
   bool TakeRawId(EntryId* id);
@@ -104,13 +108,27 @@ class StreamLoader {
   StreamNode node_;
   std::optional<StreamNodeReader> entries_;
 
+  // Elements of groups, by their kinds, in order.
+  struct GroupElements {
+    std::string heads;
+    std::string names;
+    std::string consumers;
+    std::string pendings;
+    std::string givens;
+    [[nodiscard]] uint64_t bytes() const {
+      return heads.size() + names.size() + consumers.size() + pendings.size() + givens.size();
+    }
+  };
+
   StreamHeader header_;
-  StreamParts parts_;
+  std::vector<EntryId> node_ids_;
+  GroupElements groups_;
   uint64_t live_ = 0;
   EntryId last_entry_;  // deleted ones count
   bool has_entry_ = false;
   EntryId first_live_;
   std::string group_before_;
+  std::string consumer_before_;
   std::string made_;
 };
 

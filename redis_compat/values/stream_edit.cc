@@ -1,8 +1,12 @@
 #include "redis_compat/values/stream_edit.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
+
+#include "redis_compat/values/collection_tree.h"
+#include "redis_compat/values/stream_radix.h"
 
 namespace onetrip {
 namespace {
@@ -29,19 +33,31 @@ bool FindLastId(const StreamNode& node, EntryId* id) {
 
 }  // namespace
 
-void StreamEdit::ReplaceListpack(StreamNode* node, std::string listpack) {
-  is_damaged_ = is_damaged_ || listpack.empty();
-  node->listpack = Keep(std::move(listpack));
+void StreamEdit::PutNode(const EntryId& id, std::string_view listpack) {
+  if (listpack.empty()) {
+    elements_.Damaged();
+    return;
+  }
+  elements_.Put(NodeElement({id, listpack}));
+}
+
+// REQUIRES: the elements do not have it.
+void StreamEdit::CountNode(const EntryId& id, bool comes) {
+  const uint32_t radix_nodes = RadixNodesFor(id, elements_);
+  header_.nodes += comes ? 1 : -1;
+  header_.radix_nodes += comes ? radix_nodes : -radix_nodes;
 }
 
 void StreamEdit::Add(const EntryId& id, std::span<const std::string_view> fields,
                      const StreamNodeLimits& limits) {
   uint64_t bytes = 0;
   for (const std::string_view part : fields) bytes += part.size();
-  if (nodes_.empty() || IsFull(nodes_.back(), bytes, limits)) {
-    nodes_.push_back({id, Keep(MakeStreamNode(fields))});
+  StreamNode last;
+  if (!LastNode(&last) || IsFull(last, bytes, limits)) {
+    CountNode(id, /*comes=*/true);
+    PutNode(id, MakeStreamNode(fields));
   } else {
-    ReplaceListpack(&nodes_.back(), AppendToStreamNode(nodes_.back(), id, fields));
+    PutNode(last.id, AppendToStreamNode(last, id, fields));
   }
   ++header_.length;
   ++header_.entries_added;
@@ -51,13 +67,16 @@ void StreamEdit::Add(const EntryId& id, std::span<const std::string_view> fields
 
 bool StreamEdit::Delete(const EntryId& id) {
   StreamEntry entry;
-  if (!Find(id, &entry, &is_damaged_)) return false;
-  const size_t place = FindNode(id);
-  StreamNode& node = nodes_[place];
+  StreamNode node;
+  if (!Find(id, &entry) || !FindNode(id, &node)) return false;
   if (LiveEntries(node) == 1) {
-    nodes_.erase(nodes_.begin() + static_cast<ptrdiff_t>(place));
+    StreamElement element;
+    if (elements_.Find({.kind = StreamKind::kNode, .id = node.id}, &element)) {
+      elements_.Erase(element);
+    }
+    CountNode(node.id, /*comes=*/false);
   } else {
-    ReplaceListpack(&node, DeleteFromStreamNode(node.listpack, {&entry.flags_at, 1}));
+    PutNode(node.id, DeleteFromStreamNode(node.listpack, {&entry.flags_at, 1}));
   }
   --header_.length;
   header_.max_deleted_id = std::max(header_.max_deleted_id, id);
@@ -69,19 +88,18 @@ void StreamEdit::RenewFirstId() {
   StreamEntries entries(*this, {});
   StreamEntry first;
   header_.first_id = entries.Next(&first) ? first.id : EntryId();
-  is_damaged_ = is_damaged_ || entries.is_damaged();
 }
 
 bool StreamEdit::GoesWhole(const StreamNode& node, uint64_t live, const StreamTrim& trim) {
   if (trim.by == StreamTrim::By::kLength) return header_.length - live >= trim.length;
   // The next node begins behind this one's last entry.
   EntryId last;
-  if (!FindLastId(node, &last)) is_damaged_ = true;
+  if (!FindLastId(node, &last)) elements_.Damaged();
   return last < trim.id;
 }
 
-uint64_t StreamEdit::TrimWithin(StreamNode* node, const StreamTrim& trim) {
-  StreamNodeReader reader(*node);
+uint64_t StreamEdit::TrimWithin(const StreamNode& node, const StreamTrim& trim) {
+  StreamNodeReader reader(node);
   std::vector<size_t> going;
   StreamEntry entry;
   while (reader.Next(&entry)) {
@@ -91,74 +109,216 @@ uint64_t StreamEdit::TrimWithin(StreamNode* node, const StreamTrim& trim) {
     if (stays) break;
     if (!entry.is_deleted) going.push_back(entry.flags_at);
   }
-  is_damaged_ = is_damaged_ || reader.is_damaged();
-  if (going.empty() || is_damaged_) return 0;
-  ReplaceListpack(node, DeleteFromStreamNode(node->listpack, going));
+  if (reader.is_damaged()) elements_.Damaged();
+  if (going.empty() || is_damaged()) return 0;
+  PutNode(node.id, DeleteFromStreamNode(node.listpack, going));
   header_.length -= going.size();
   return going.size();
 }
 
+// Asks for the nodes that go together.
+void StreamEdit::WantTrimmed(const StreamTrim& trim) {
+  uint64_t entries = trim.limit;
+  StreamRange range;
+  if (trim.by == StreamTrim::By::kLength) {
+    if (header_.length <= trim.length) return;
+    const uint64_t going = header_.length - trim.length;
+    entries = entries == 0 ? going : std::min(entries, going);
+  } else {
+    range.last = trim.id;
+  }
+  WantEntries(range, entries);
+}
+
 uint64_t StreamEdit::Trim(const StreamTrim& trim) {
   if (trim.by == StreamTrim::By::kNothing) return 0;
+  WantTrimmed(trim);
   uint64_t removed = 0;
-  size_t gone = 0;
-  for (StreamNode& node : nodes_) {
+  StreamElement element;
+  StreamNode node;
+  bool more = elements_.From({}, &element);
+  while (more && LoadStreamNode(element, &node)) {
     if (trim.by == StreamTrim::By::kLength && header_.length <= trim.length) break;
     const uint64_t live = LiveEntries(node);
-    if (trim.limit > 0 && removed + live > trim.limit) break;
-    if (GoesWhole(node, live, trim)) {
-      header_.length -= live;
-      removed += live;
-      ++gone;
-      continue;
+    if (live > header_.length) elements_.Damaged();
+    if (is_damaged() || (trim.limit > 0 && removed + live > trim.limit)) break;
+    if (!GoesWhole(node, live, trim)) {
+      if (!trim.whole_nodes) removed += TrimWithin(node, trim);
+      break;
     }
-    if (!trim.whole_nodes) removed += TrimWithin(&node, trim);
-    break;
+    elements_.EraseNodesTo(element);
+    CountNode(node.id, /*comes=*/false);
+    header_.length -= live;
+    removed += live;
+    more = elements_.From({}, &element);
   }
-  nodes_.erase(nodes_.begin(), nodes_.begin() + static_cast<ptrdiff_t>(gone));
   if (header_.length == 0 || removed > 0) RenewFirstId();
   return removed;
 }
 
-void StreamEdit::PutGroup(std::string_view name, const StreamGroup& group) {
-  std::string bytes;
-  group.AppendTo(&bytes);
-  const std::string_view body = Keep(std::move(bytes));
-  const auto place = std::lower_bound(
-      groups_.begin(), groups_.end(), name,
-      [](const Group& other, std::string_view named) { return other.name < named; });
-  if (place != groups_.end() && place->name == name) {
-    place->body = body;
-  } else {
-    groups_.insert(place, {Keep(std::string(name)), body});
+uint32_t StreamEdit::FreeGroupNumber() {
+  std::set<uint32_t> taken;
+  for (const StreamGroup& group : Groups()) taken.insert(group.number);
+  if (taken.empty()) return 0;
+  if (*taken.rbegin() < UINT32_MAX) return *taken.rbegin() + 1;
+  uint32_t number = 0;
+  while (taken.contains(number)) ++number;
+  return number;
+}
+
+void StreamEdit::AddGroup(StreamGroup group) {
+  group.number = FreeGroupNumber();
+  elements_.Put(GroupElement(group));
+  ++header_.groups;
+}
+
+void StreamEdit::EraseAll(const StreamKey& first, const StreamKey& end) {
+  elements_.WantAll(first, end);
+  StreamElement element;
+  bool more = elements_.From(first, &element);
+  while (more && element.key < end) {
+    elements_.Erase(element);
+    more = elements_.Behind(element.key, &element);
   }
 }
 
-bool StreamEdit::RemoveGroup(std::string_view name) {
-  const Group* const found = FindGroup(name);
-  if (found == nullptr) return false;
-  groups_.erase(groups_.begin() + (found - groups_.data()));
-  return true;
+void StreamEdit::RemoveGroup(const StreamGroup& group) {
+  StreamElement element;
+  if (!elements_.Find({.kind = StreamKind::kGroup, .name = group.name}, &element)) return;
+  elements_.Erase(element);
+  --header_.groups;
+  for (const StreamKind kind : {StreamKind::kConsumerName, StreamKind::kConsumer,
+                                StreamKind::kPending, StreamKind::kGiven}) {
+    const bool is_last = group.number == UINT32_MAX;
+    const auto next_kind = static_cast<StreamKind>(static_cast<uint8_t>(kind) + 1);
+    EraseAll({.kind = kind, .group = group.number},
+             is_last ? StreamKey{.kind = next_kind}
+                     : StreamKey{.kind = kind, .group = group.number + 1});
+  }
 }
 
 std::string StreamEdit::Finish() const {
-  StreamParts parts;
-  size_t group_bytes = 0;
-  constexpr size_t kNodeBytesBeside = 16;
-  constexpr size_t kGroupBytesBeside = 16;
-  for (const StreamNode& node : nodes_) parts.node_bytes += kNodeBytesBeside + node.listpack.size();
-  for (const Group& group : groups_) {
-    group_bytes += kGroupBytesBeside + group.name.size() + group.body.size();
-  }
-  parts.nodes = nodes_.size();
-  parts.groups = groups_.size();
-  std::string made;
-  made.reserve(kStreamHeaderBytes + parts.node_bytes + group_bytes);
-  made.resize(kStreamHeaderBytes);
-  for (const StreamNode& node : nodes_) AppendStreamNode(node, &made);
-  for (const Group& group : groups_) AppendStreamGroup(group.name, group.body, &made);
-  StoreStreamHeader(header_, parts, &made);
+  std::string made = StreamHeaderBytes(header_);
+  elements_.AppendTo(&made);
   return made;
+}
+
+bool StreamEdit::FinishTree() {
+  Tree& tree = *elements_.tree();
+  if (!elements_.Finish()) return false;
+  if (tree.missing().empty() && !is_damaged()) tree.set_header(StreamHeaderBytes(header_));
+  return true;
+}
+
+bool StreamEdit::FinishPacked(std::string* packed) {
+  std::string joined;
+  if (!JoinLeaves(*elements_.tree(), &joined)) return false;
+  StreamElements elements;
+  if (!elements.Load(std::string_view(joined).substr(kStreamHeaderBytes))) {
+    return elements_.Damaged();
+  }
+  elements_.RepeatOn(&elements);
+  *packed = StreamHeaderBytes(header_);
+  elements.AppendTo(packed);
+  return true;
+}
+
+StreamConsumer* StreamGroupEdit::Touch(uint32_t number) {
+  const auto found = touched_.find(number);
+  if (found != touched_.end()) return &found->second;
+  StreamConsumer consumer;
+  if (!stream_.ConsumerOf(head_.number, number, &consumer)) return nullptr;
+  return &touched_.emplace(number, consumer).first->second;
+}
+
+void StreamGroupEdit::Count(uint32_t consumer, bool comes) {
+  StreamConsumer* const touched = Touch(consumer);
+  if (touched != nullptr) touched->pending += comes ? 1 : -1;
+}
+
+uint32_t StreamGroupEdit::FreeConsumerNumber() {
+  const StreamKey key{.kind = StreamKind::kConsumer, .group = head_.number, .consumer = UINT32_MAX};
+  StreamElements& elements = stream_.elements();
+  StreamElement element;
+  if (!elements.Find(key, &element)) {
+    const bool has_any = elements.Before(key, &element) &&
+                         element.key.kind == StreamKind::kConsumer &&
+                         element.key.group == head_.number;
+    return has_any ? element.key.consumer + 1 : 0;
+  }
+  StreamKey free = key;
+  for (free.consumer = 0; elements.Find(free, &element);) ++free.consumer;
+  return free.consumer;
+}
+
+uint32_t StreamGroupEdit::SeeConsumer(std::string_view name, int64_t now_ms) {
+  StreamConsumer consumer;
+  if (stream_.FindConsumer(head_.number, name, &consumer)) {
+    StreamConsumer* const touched = Touch(consumer.number);
+    if (touched != nullptr) touched->seen_ms = now_ms;
+    return consumer.number;
+  }
+  consumer = {name, FreeConsumerNumber(), now_ms, 0};
+  stream_.elements().Put(ConsumerNameElement(head_.number, consumer));
+  stream_.elements().Put(ConsumerElement(head_.number, consumer));
+  touched_.insert_or_assign(consumer.number, consumer);
+  ++head_.consumers;
+  return consumer.number;
+}
+
+uint64_t StreamGroupEdit::RemoveConsumer(const StreamConsumer& consumer) {
+  StreamElements& elements = stream_.elements();
+  stream_.WantGiven(head_.number, consumer.number, {}, 0);
+  StreamPendings pendings(stream_, head_.number, {});
+  pendings.OfConsumer(consumer.number);
+  StreamPending pending;
+  uint64_t removed = 0;
+  for (; pendings.Next(&pending); ++removed) Remove(pending);
+  StreamElement element;
+  const StreamKey by_name{
+      .kind = StreamKind::kConsumerName, .group = head_.number, .name = consumer.name};
+  const StreamKey by_number{
+      .kind = StreamKind::kConsumer, .group = head_.number, .consumer = consumer.number};
+  for (const StreamKey& key : {by_name, by_number}) {
+    if (elements.Find(key, &element)) elements.Erase(element);
+  }
+  touched_.erase(consumer.number);
+  --head_.consumers;
+  return removed;
+}
+
+void StreamGroupEdit::Put(const StreamPending& pending) {
+  StreamPending before;
+  const bool was_there = FindPending(pending.id, &before);
+  const bool is_given = was_there && before.consumer == pending.consumer;
+  if (was_there && !is_given) Remove(before);
+  if (!is_given) {
+    stream_.elements().Put(GivenElement(head_.number, pending));
+    ++head_.pending;
+    Count(pending.consumer, /*comes=*/true);
+  }
+  stream_.elements().Put(PendingElement(head_.number, pending));
+}
+
+void StreamGroupEdit::Remove(const StreamPending& pending) {
+  StreamElement element;
+  const StreamKey by_id{.kind = StreamKind::kPending, .group = head_.number, .id = pending.id};
+  const StreamKey by_consumer{.kind = StreamKind::kGiven,
+                              .group = head_.number,
+                              .consumer = pending.consumer,
+                              .id = pending.id};
+  for (const StreamKey& key : {by_id, by_consumer}) {
+    if (stream_.elements().Find(key, &element)) stream_.elements().Erase(element);
+  }
+  --head_.pending;
+  Count(pending.consumer, /*comes=*/false);
+}
+
+void StreamGroupEdit::Finish() {
+  stream_.elements().Put(GroupElement(head_));
+  for (const auto& [number, consumer] : touched_) {
+    stream_.elements().Put(ConsumerElement(head_.number, consumer));
+  }
 }
 
 }  // namespace onetrip

@@ -1,16 +1,12 @@
 #include "redis_compat/values/stream_value.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "client_core/base/check.h"
 #include "redis_compat/values/rdb_wire.h"
 
 namespace onetrip {
 namespace {
-
-constexpr size_t kNodeIdBytes = 2 * sizeof(uint64_t);
 
 bool TakeId(RdbReader* reader, EntryId* id) {
   return reader->Take(&id->ms) && reader->Take(&id->sequence);
@@ -20,53 +16,7 @@ void AppendId(const EntryId& id, std::string* to) {
   AppendRdbNumber(id.sequence, to);
 }
 
-bool Take32(RdbReader* reader, uint64_t* number) {
-  uint32_t bits = 0;
-  if (!reader->Take(&bits)) return false;
-  *number = bits;
-  return true;
-}
-
-bool LoadHeader(std::string_view value, StreamHeader* header, StreamParts* parts) {
-  PackedHeader packed;
-  if (value.size() < kStreamHeaderBytes || !LoadPackedHeader(value, &packed)) return false;
-  header->length = packed.elements;
-  RdbReader reader(value.substr(kPackedHeaderBytes));
-  return TakeId(&reader, &header->last_id) && TakeId(&reader, &header->first_id) &&
-         TakeId(&reader, &header->max_deleted_id) && reader.Take(&header->entries_added) &&
-         Take32(&reader, &parts->node_bytes) && Take32(&reader, &parts->nodes) &&
-         Take32(&reader, &parts->groups);
-}
-
-using RadixKey = std::array<uint8_t, kNodeIdBytes>;
-
-RadixKey RadixKeyOf(const EntryId& id) {
-  RadixKey key;
-  for (size_t i = 0; i < 8; ++i) {
-    key[i] = static_cast<uint8_t>(id.ms >> (56 - 8 * i));
-    key[8 + i] = static_cast<uint8_t>(id.sequence >> (56 - 8 * i));
-  }
-  return key;
-}
-
-// Nodes for the keys from one place to before another, below `depth` bytes that they share.
-uint64_t CountBelow(const std::vector<RadixKey>& keys, size_t from, size_t to, size_t depth) {
-  const RadixKey& first = keys[from];
-  const RadixKey& last = keys[to - 1];
-  const auto split = std::mismatch(first.begin() + static_cast<ptrdiff_t>(depth), first.end(),
-                                   last.begin() + static_cast<ptrdiff_t>(depth));
-  const auto shared = static_cast<size_t>(split.first - first.begin());
-  // One for the bytes that all share, one where they part, or end.
-  uint64_t nodes = (shared > depth ? 1 : 0) + 1;
-  if (to - from == 1) return nodes;
-  for (size_t begin = from; begin < to;) {
-    size_t end = begin + 1;
-    while (end < to && keys[end][shared] == keys[begin][shared]) ++end;
-    nodes += CountBelow(keys, begin, end, shared + 1);
-    begin = end;
-  }
-  return nodes;
-}
+constexpr StreamKey KeyOfNode(const EntryId& id) { return {.kind = StreamKind::kNode, .id = id}; }
 
 }  // namespace
 
@@ -88,123 +38,240 @@ int64_t EntriesAddedUpTo(const StreamHeader& header, const EntryId& id) {
   return static_cast<int64_t>(added - header.length + (id == header.first_id ? 1 : 0));
 }
 
-void StoreStreamHeader(const StreamHeader& header, const StreamParts& parts, std::string* value) {
-  CHECK(value->size() >= kStreamHeaderBytes);
+std::string StreamHeaderBytes(const StreamHeader& header) {
   std::string bytes = PackedHeaderBytes({0, static_cast<uint32_t>(header.length)});
   AppendId(header.last_id, &bytes);
   AppendId(header.first_id, &bytes);
   AppendId(header.max_deleted_id, &bytes);
   AppendRdbNumber(header.entries_added, &bytes);
-  AppendRdbNumber(static_cast<uint32_t>(parts.node_bytes), &bytes);
-  AppendRdbNumber(static_cast<uint32_t>(parts.nodes), &bytes);
-  AppendRdbNumber(static_cast<uint32_t>(parts.groups), &bytes);
+  AppendRdbNumber(header.nodes, &bytes);
+  AppendRdbNumber(header.radix_nodes, &bytes);
+  AppendRdbNumber(header.groups, &bytes);
   CHECK(bytes.size() == kStreamHeaderBytes);
-  std::memcpy(value->data(), bytes.data(), bytes.size());
+  return bytes;
 }
 
-void AppendStreamNode(const StreamNode& node, std::string* value) {
-  AppendId(node.id, value);
-  value->append(node.listpack);
-}
-
-void AppendStreamGroup(std::string_view name, std::string_view body, std::string* value) {
-  AppendPackedEntry(name, value);
-  AppendRdbNumber(static_cast<uint32_t>(body.size()), value);
-  value->append(body);
+bool LoadStreamHeader(std::string_view value, StreamHeader* header) {
+  PackedHeader packed;
+  if (value.size() < kStreamHeaderBytes || !LoadPackedHeader(value, &packed)) return false;
+  header->length = packed.elements;
+  RdbReader reader(value.substr(kPackedHeaderBytes));
+  return TakeId(&reader, &header->last_id) && TakeId(&reader, &header->first_id) &&
+         TakeId(&reader, &header->max_deleted_id) && reader.Take(&header->entries_added) &&
+         reader.Take(&header->nodes) && reader.Take(&header->radix_nodes) &&
+         reader.Take(&header->groups);
 }
 
 bool StreamValue::Load(std::string_view value) {
-  header_ = StreamHeader();
-  nodes_.clear();
-  groups_.clear();
   if (value.empty()) return true;
-  StreamParts parts;
-  if (!LoadHeader(value, &header_, &parts)) return false;
-  value.remove_prefix(kStreamHeaderBytes);
-  return parts.node_bytes <= value.size() &&
-         LoadParts(value.substr(0, parts.node_bytes), value.substr(parts.node_bytes), parts);
+  return LoadStreamHeader(value, &header_) && elements_.Load(value.substr(kStreamHeaderBytes)) &&
+         CheckElements();
 }
 
-bool StreamValue::LoadParts(std::string_view nodes, std::string_view groups,
-                            const StreamParts& parts) {
-  if (parts.nodes > nodes.size() / kNodeIdBytes) return false;
-  nodes_.reserve(parts.nodes);
-  RdbReader reader(nodes);
+bool StreamValue::Load(Tree& tree) {
+  elements_.Load(tree);
+  return LoadStreamHeader(tree.header(), &header_) && tree.header().size() == kStreamHeaderBytes &&
+         tree.orders() == 1;
+}
+
+bool StreamValue::CheckElements() {
   uint64_t live = 0;
-  while (reader.bytes_left() > 0) {
-    StreamNode node;
-    if (!TakeId(&reader, &node.id)) return false;
-    const size_t bytes = ListpackBytes(nodes.substr(nodes.size() - reader.bytes_left()));
-    if (bytes == 0 || !reader.Take(bytes, &node.listpack)) return false;
-    if (!nodes_.empty() && node.id <= nodes_.back().id) return false;
-    nodes_.push_back(node);
+  uint64_t nodes = 0;
+  uint64_t groups = 0;
+  StreamElement element;
+  StreamNode node;
+  bool more = elements_.From({}, &element);
+  for (; more && element.key.kind == StreamKind::kNode; ++nodes) {
+    LoadStreamNode(element, &node);
     const uint64_t of_node = LiveEntries(node);
     if (of_node > header_.length - live) return false;
     live += of_node;
+    more = elements_.Behind(element.key, &element);
   }
-  if (nodes_.size() != parts.nodes || live != header_.length) return false;
-  if (!nodes_.empty() && nodes_.back().id > header_.last_id) return false;
-  for (PackedCursor cursor(groups); cursor.at() < groups.size();) {
-    Group group;
-    if (!cursor.Next(&group.name)) return false;
-    RdbReader rest(groups.substr(cursor.at()));
-    uint64_t bytes = 0;
-    if (!Take32(&rest, &bytes) || !rest.Take(bytes, &group.body)) return false;
-    if (!groups_.empty() && group.name <= groups_.back().name) return false;
-    groups_.push_back(group);
-    cursor = PackedCursor(groups, groups.size() - rest.bytes_left());
+  if (nodes != header_.nodes || live != header_.length) return false;
+  if (nodes > 0 && node.id > header_.last_id) return false;
+  for (; more && element.key.kind == StreamKind::kGroup; ++groups) {
+    more = elements_.Behind(element.key, &element);
   }
-  return groups_.size() == parts.groups;
+  return groups == header_.groups;
 }
 
-size_t StreamValue::FindNode(const EntryId& id) const {
-  const auto behind = std::upper_bound(
-      nodes_.begin(), nodes_.end(), id,
-      [](const EntryId& other, const StreamNode& node) { return other < node.id; });
-  const auto place = static_cast<size_t>(behind - nodes_.begin());
-  return place == 0 ? 0 : place - 1;
+bool StreamValue::NodeFrom(const EntryId& id, StreamNode* node) {
+  StreamElement element;
+  return elements_.From(KeyOfNode(id), &element) && LoadStreamNode(element, node);
 }
 
-bool StreamValue::Find(const EntryId& id, StreamEntry* entry, bool* is_damaged) const {
+bool StreamValue::NodeBefore(const EntryId& id, StreamNode* node) {
+  StreamElement element;
+  return elements_.Before(KeyOfNode(id), &element) && LoadStreamNode(element, node);
+}
+
+bool StreamValue::LastNode(StreamNode* node) {
+  StreamElement element;
+  return elements_.Before({.kind = StreamKind::kGroup}, &element) && LoadStreamNode(element, node);
+}
+
+bool StreamValue::FindNode(const EntryId& id, StreamNode* node) {
+  EntryId behind = id;
+  return StepForward(&behind) ? NodeBefore(behind, node) : LastNode(node);
+}
+
+bool StreamValue::Find(const EntryId& id, StreamEntry* entry) {
   StreamEntries entries(*this, {id, id});
-  const bool found = entries.Next(entry);
-  *is_damaged = *is_damaged || entries.is_damaged();
-  return found;
+  return entries.Next(entry);
 }
 
-const StreamValue::Group* StreamValue::FindGroup(std::string_view name) const {
-  const auto found = std::lower_bound(
-      groups_.begin(), groups_.end(), name,
-      [](const Group& group, std::string_view other) { return group.name < other; });
-  return found == groups_.end() || found->name != name ? nullptr : &*found;
+EntryId StreamValue::LastLiveId() {
+  StreamEntries entries(*this, {.reverse = true});
+  StreamEntry last;
+  return entries.Next(&last) ? last.id : EntryId();
 }
 
-StreamEntries::StreamEntries(const StreamValue& stream, const StreamRange& range)
-    : stream_(stream),
-      range_(range),
-      next_node_(stream.FindNode(range.reverse ? range.last : range.first)) {
-  if (range.reverse && !stream.nodes().empty()) ++next_node_;
+bool StreamValue::FindGroup(std::string_view name, StreamGroup* group) {
+  StreamElement element;
+  return elements_.Find({.kind = StreamKind::kGroup, .name = name}, &element) &&
+         (LoadStreamGroup(element, group) || elements_.Damaged());
+}
+
+bool StreamValue::FindConsumer(uint32_t group, std::string_view name, StreamConsumer* consumer) {
+  StreamElement element;
+  uint32_t number = 0;
+  const StreamKey key{.kind = StreamKind::kConsumerName, .group = group, .name = name};
+  if (!elements_.Find(key, &element)) return false;
+  return LoadConsumerNumber(element, &number) && ConsumerOf(group, number, consumer);
+}
+
+bool StreamValue::ConsumerOf(uint32_t group, uint32_t number, StreamConsumer* consumer) {
+  StreamElement element;
+  const StreamKey key{.kind = StreamKind::kConsumer, .group = group, .consumer = number};
+  return (elements_.Find(key, &element) && LoadStreamConsumer(element, consumer)) ||
+         elements_.Damaged();
+}
+
+bool StreamValue::FindPending(uint32_t group, const EntryId& id, StreamPending* pending) {
+  StreamElement element;
+  return elements_.Find({.kind = StreamKind::kPending, .group = group, .id = id}, &element) &&
+         LoadStreamPending(element, pending);
+}
+
+bool StreamValue::PendingFrom(uint32_t group, const EntryId& id, StreamPending* pending) {
+  StreamElement element;
+  return elements_.From({.kind = StreamKind::kPending, .group = group, .id = id}, &element) &&
+         element.key.group == group && LoadStreamPending(element, pending);
+}
+
+bool StreamValue::LastPending(uint32_t group, StreamPending* pending) {
+  StreamElement element;
+  const StreamKey key{.kind = StreamKind::kPending, .group = group, .id = kStreamIdMax};
+  return (elements_.Find(key, &element) || elements_.Before(key, &element)) &&
+         element.key.group == group && LoadStreamPending(element, pending);
+}
+
+bool StreamValue::GivenFrom(uint32_t group, uint32_t consumer, const EntryId& id,
+                            StreamPending* pending) {
+  StreamElement element;
+  const StreamKey key{.kind = StreamKind::kGiven, .group = group, .consumer = consumer, .id = id};
+  if (!elements_.From(key, &element) || element.key.kind != StreamKind::kGiven) return false;
+  if (element.key.group != group || element.key.consumer != consumer) return false;
+  pending->id = element.key.id;
+  pending->consumer = consumer;
+  if (FindPending(group, element.key.id, pending)) return true;
+  // More are missing, perhaps: they are asked for together.
+  return elements_.is_missing() || elements_.Damaged();
+}
+
+void StreamValue::WantEntries(const StreamRange& range, uint64_t count) {
+  const double part =
+      static_cast<double>(count) / static_cast<double>(std::max<uint64_t>(header_.length, 1));
+  // One node, or a part of it, is read in any case.
+  const uint64_t nodes =
+      part >= 1 ? header_.nodes : static_cast<uint64_t>(part * header_.nodes) + (count > 0 ? 1 : 0);
+  elements_.WantAll(KeyOfNode(range.first), KeyOfNode(range.last), nodes, range.reverse);
+}
+
+void StreamValue::WantPending(uint32_t group, const EntryId& first, uint64_t count) {
+  StreamKey key{.kind = StreamKind::kPending, .group = group, .id = first};
+  StreamKey end = key;
+  end.id = kStreamIdMax;
+  elements_.WantAll(key, end, count);
+}
+
+void StreamValue::WantGiven(uint32_t group, uint32_t consumer, const EntryId& first,
+                            uint64_t count) {
+  StreamKey key{.kind = StreamKind::kGiven, .group = group, .consumer = consumer, .id = first};
+  StreamKey end = key;
+  end.id = kStreamIdMax;
+  elements_.WantAll(key, end, count);
+}
+
+std::vector<StreamGroup> StreamValue::Groups() {
+  std::vector<StreamGroup> groups;
+  StreamElement element;
+  StreamGroup group;
+  bool more = elements_.From({.kind = StreamKind::kGroup}, &element);
+  for (; more && LoadStreamGroup(element, &group); more = elements_.Behind(element.key, &element)) {
+    groups.push_back(group);
+  }
+  return groups;
+}
+
+std::vector<StreamConsumer> StreamValue::Consumers(uint32_t group) {
+  std::vector<StreamConsumer> consumers;
+  StreamElement element;
+  uint32_t number = 0;
+  bool more = elements_.From({.kind = StreamKind::kConsumerName, .group = group}, &element);
+  for (; more && element.key.group == group && LoadConsumerNumber(element, &number);
+       more = elements_.Behind(element.key, &element)) {
+    StreamConsumer consumer;
+    if (!ConsumerOf(group, number, &consumer)) continue;
+    if (consumer.name != element.key.name) elements_.Damaged();
+    consumers.push_back(consumer);
+  }
+  return consumers;
+}
+
+StreamEntries::StreamEntries(StreamValue& stream, const StreamRange& range)
+    : stream_(stream), range_(range) {}
+
+bool StreamEntries::NextNode(StreamNode* node) {
+  if (!has_begun_) {
+    has_begun_ = true;
+    if (range_.reverse) return stream_.FindNode(range_.last, node);
+    return stream_.FindNode(range_.first, node) || stream_.NodeFrom(range_.first, node);
+  }
+  if (range_.reverse) return stream_.NodeBefore(node_id_, node);
+  EntryId behind = node_id_;
+  return StepForward(&behind) && stream_.NodeFrom(behind, node);
+}
+
+// False: entries of nodes that stand one behind the other do not.
+bool StreamEntries::CheckOrder(const StreamEntry& first, const StreamEntry& last) {
+  const bool is_first_node = met_.is_zero();
+  const bool is_sound = is_first_node || (range_.reverse ? last.id < met_ : met_ < first.id);
+  met_ = range_.reverse ? first.id : last.id;
+  return is_sound;
 }
 
 bool StreamEntries::TakeNode() {
-  if (is_over_ || next_node_ == (range_.reverse ? 0 : stream_.nodes().size())) return false;
-  const size_t place = range_.reverse ? --next_node_ : next_node_++;
-  const StreamNode& node = stream_.nodes()[place];
-  const bool is_last = place + 1 == stream_.nodes().size();
-  const EntryId end = is_last ? kStreamIdMax : stream_.nodes()[place + 1].id;
+  StreamNode node;
+  if (is_over_ || !NextNode(&node)) return false;
+  node_id_ = node.id;
   // Nodes are by id: all others are beyond the range, too.
   is_over_ = range_.reverse ? node.id <= range_.first : node.id > range_.last;
   entries_.clear();
   next_entry_ = 0;
   StreamNodeReader reader(node);
   StreamEntry entry;
+  StreamEntry first;
+  bool is_any = false;
   while (reader.Next(&entry) && entry.id <= range_.last) {
-    is_damaged_ = is_damaged_ || (entry.id >= end && !is_last);
+    if (!is_any) first = entry;
+    is_any = true;
     if (!entry.is_deleted && entry.id >= range_.first) entries_.push_back(entry);
   }
-  is_damaged_ = is_damaged_ || reader.is_damaged();
+  const bool is_sound = !reader.is_damaged() && (!is_any || CheckOrder(first, entry));
   if (range_.reverse) std::reverse(entries_.begin(), entries_.end());
-  return !is_damaged_;
+  return is_sound || stream_.elements().Damaged();
 }
 
 bool StreamEntries::Next(StreamEntry* entry) {
@@ -215,19 +282,14 @@ bool StreamEntries::Next(StreamEntry* entry) {
   return true;
 }
 
-bool FindLastStreamId(const StreamValue& stream, EntryId* id) {
-  StreamEntries entries(stream, {.reverse = true});
-  StreamEntry last;
-  *id = entries.Next(&last) ? last.id : EntryId();
-  return !entries.is_damaged();
-}
-
-uint64_t CountRadixTreeNodes(const std::vector<StreamNode>& nodes) {
-  if (nodes.empty()) return 1;
-  std::vector<RadixKey> keys;
-  keys.reserve(nodes.size());
-  for (const StreamNode& node : nodes) keys.push_back(RadixKeyOf(node.id));
-  return CountBelow(keys, 0, keys.size(), 0);
+bool StreamPendings::Next(StreamPending* pending) {
+  if (is_over_) return false;
+  const bool found = has_consumer_ ? stream_.GivenFrom(group_, consumer_, next_, pending)
+                                   : stream_.PendingFrom(group_, next_, pending);
+  if (!found) return false;
+  next_ = pending->id;
+  is_over_ = !StepForward(&next_);
+  return true;
 }
 
 }  // namespace onetrip

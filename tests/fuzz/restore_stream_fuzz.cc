@@ -25,16 +25,24 @@ State LoadStream(std::string_view payload, size_t piece, std::string* value) {
   return state;
 }
 
-void CheckStream(const StreamValue& stream) {
+void CheckStream(StreamValue& stream) {
   StreamEntries entries(stream, {});
   StreamEntry entry;
   uint64_t count = 0;
   for (; entries.Next(&entry); ++count) CHECK(entry.id <= stream.header().last_id);
-  CHECK(!entries.is_damaged() && count == stream.header().length);
-  for (const StreamValue::Group& packed : stream.groups()) CHECK(StreamGroup().Load(packed.body));
+  CHECK(count == stream.header().length);
+  for (const StreamGroup& group : stream.Groups()) {
+    CHECK(stream.Consumers(group.number).size() == group.consumers);
+    StreamPending pending;
+    StreamPendings pendings(stream, group.number, {});
+    uint64_t all = 0;
+    while (pendings.Next(&pending)) ++all;
+    CHECK(all == group.pending);
+  }
+  CHECK(!stream.is_damaged());
 }
 
-std::string DumpStream(const StreamValue& stream, size_t piece) {
+std::string DumpStream(StreamValue& stream, size_t piece) {
   StreamDumper dumper(stream);
   std::string made(dumper.BytesMax(), '\0');
   dumper.Begin(made);

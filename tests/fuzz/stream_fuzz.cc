@@ -1,5 +1,5 @@
 // Fuzz target: whatever the bytes of a packed stream are, reading it stays within them, and a
-// change of it is refused or makes a stream that can be read.
+// change of it is refused or makes a stream that can be read; and so does a tree of them.
 //
 // The first byte of an input says how many changes follow, each of them what to do and an id; the
 // rest is the stream.
@@ -7,11 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "client_core/base/check.h"
+#include "redis_compat/values/collection_tree.h"
 #include "redis_compat/values/stream_edit.h"
 #include "tests/fuzz/fuzz_input.h"
 
@@ -19,7 +21,16 @@ namespace onetrip {
 namespace {
 
 struct FuzzStreamChange {
-  enum class Kind : uint8_t { kAdd, kDelete, kTrimLength, kTrimId, kRead, kAcknowledge, kKinds };
+  enum class Kind : uint8_t {
+    kAdd,
+    kDelete,
+    kTrimLength,
+    kTrimId,
+    kRead,
+    kAcknowledge,
+    kGroups,
+    kKinds
+  };
   Kind kind = Kind::kAdd;
   EntryId id;
   bool whole_nodes = false;
@@ -48,7 +59,7 @@ void CheckFields(const StreamEntry& entry) {
 }
 
 // Entries one way; false: it is damaged.
-bool GoThroughEntries(const StreamValue& stream, bool reverse) {
+bool GoThroughEntries(StreamValue& stream, bool reverse) {
   StreamEntries entries(stream, {.reverse = reverse});
   StreamEntry entry;
   EntryId before;
@@ -57,34 +68,61 @@ bool GoThroughEntries(const StreamValue& stream, bool reverse) {
     if (count > 0) CHECK(reverse ? entry.id < before : before < entry.id);
     CheckFields(entry);
   }
-  if (!entries.is_damaged()) CHECK(count == stream.header().length);
-  return !entries.is_damaged();
+  if (!stream.is_damaged()) CHECK(count == stream.header().length);
+  return !stream.is_damaged();
 }
 
-bool GoThroughStream(const StreamValue& stream) {
-  bool is_sound = true;
-  for (const StreamValue::Group& packed : stream.groups()) {
-    StreamGroup group;
-    is_sound = group.Load(packed.body) && is_sound;
+// Whatever is pending, by id and by consumer; false: it is damaged.
+bool GoThroughGroups(StreamValue& stream) {
+  for (const StreamGroup& group : stream.Groups()) {
+    StreamPending pending;
+    StreamPendings all(stream, group.number, {});
+    while (all.Next(&pending)) {
+    }
+    for (const StreamConsumer& consumer : stream.Consumers(group.number)) {
+      StreamPendings given(stream, group.number, {});
+      given.OfConsumer(consumer.number);
+      while (given.Next(&pending)) {
+      }
+    }
   }
-  const bool forwards = GoThroughEntries(stream, /*reverse=*/false);
+  return !stream.is_damaged();
+}
+
+bool IsSound(std::string_view value) {
+  StreamValue forwards;
+  StreamValue backwards;
+  StreamValue groups;
+  CHECK(forwards.Load(value) && backwards.Load(value) && groups.Load(value));
+  const bool is_sound = GoThroughEntries(forwards, /*reverse=*/false);
   // Whatever the direction, it meets the same.
-  CHECK(GoThroughEntries(stream, /*reverse=*/true) == forwards);
-  CHECK(CountRadixTreeNodes(stream.nodes()) > stream.nodes().size());
-  return is_sound && forwards;
+  CHECK(GoThroughEntries(backwards, /*reverse=*/true) == is_sound);
+  return GoThroughGroups(groups) && is_sound;
 }
 
 void ChangeGroups(StreamEdit* stream, const EntryId& id) {
-  const std::vector<StreamValue::Group> groups = stream->groups();
-  for (const StreamValue::Group& packed : groups) {
-    StreamGroup group;
-    if (!group.Load(packed.body)) continue;
-    StreamPending* const pending = group.FindPending(id);
-    if (pending != nullptr) pending->consumer = StreamGroup::kNoConsumer;
-    group.Sweep();
+  for (const StreamGroup& found : stream->Groups()) {
+    StreamGroupEdit group(*stream, found);
+    StreamPending pending;
+    if (group.FindPending(id, &pending)) group.Remove(pending);
     const uint32_t consumer = group.SeeConsumer("consumer", 1);
-    group.AddPending(id).consumer = consumer;
-    stream->PutGroup(packed.name, group);
+    group.Put({.id = id, .deliveries = 1, .consumer = consumer});
+    group.Finish();
+  }
+}
+
+// Makes a group, or removes it, or a consumer of it.
+void ChangeGroupOf(StreamEdit* stream, uint64_t what) {
+  StreamGroup found;
+  StreamConsumer consumer;
+  if (!stream->FindGroup("group", &found)) {
+    stream->AddGroup({.name = "group"});
+  } else if (what == 0) {
+    stream->RemoveGroup(found);
+  } else if (stream->FindConsumer(found.number, "consumer", &consumer)) {
+    StreamGroupEdit group(*stream, found);
+    group.RemoveConsumer(consumer);
+    group.Finish();
   }
 }
 
@@ -111,11 +149,49 @@ void ApplyChange(const FuzzStreamChange& change, StreamEdit* stream) {
     case FuzzStreamChange::Kind::kAcknowledge:
       ChangeGroups(stream, change.id);
       break;
+    case FuzzStreamChange::Kind::kGroups:
+      ChangeGroupOf(stream, change.id.ms % 4);
+      break;
     default: {
       StreamEntry entry;
-      bool is_damaged = false;
-      if (stream->Find(change.id, &entry, &is_damaged)) CHECK(entry.id == change.id);
+      if (stream->Find(change.id, &entry)) CHECK(entry.id == change.id);
     }
+  }
+}
+
+void CheckPacked(const std::string& value, const std::deque<FuzzStreamChange>& changes) {
+  StreamEdit stream;
+  if (!stream.Load(value)) return;
+  const bool was_sound = value.empty() || IsSound(value);
+  for (const FuzzStreamChange& change : changes) {
+    if (!stream.is_damaged()) ApplyChange(change, &stream);
+  }
+  if (stream.is_damaged()) return;
+  const std::string made = stream.Finish();
+  StreamValue again;
+  CHECK(again.Load(made) || !was_sound);
+}
+
+// A tree of the same bytes has the same outcome, one change after the other.
+void CheckTree(const std::string& value, const std::deque<FuzzStreamChange>& changes) {
+  constexpr TreeLimits kSmall{.leaf_bytes = 100, .packed_bytes = 1};
+  StreamEdit first;
+  if (!first.Load(value) || value.empty() || !IsSound(value)) return;
+  std::string packed = value;
+  std::optional<Tree> tree = MakeTree(ValueType::kStream, packed, kSmall);
+  for (const FuzzStreamChange& change : changes) {
+    if (!tree || tree->elements(0) == 0) return;
+    StreamEdit on_packed;
+    StreamEdit on_tree;
+    CHECK(on_packed.Load(packed) && on_tree.Load(*tree));
+    ApplyChange(change, &on_packed);
+    ApplyChange(change, &on_tree);
+    if (on_packed.is_damaged() || on_tree.is_damaged()) return;
+    if (!on_tree.FinishTree()) return;
+    packed = on_packed.Finish();
+    std::string joined;
+    CHECK(!on_tree.is_damaged() && JoinLeaves(*tree, &joined));
+    CHECK(joined == packed);
   }
 }
 
@@ -129,15 +205,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     changes.push_back(onetrip::TakeStreamChange(&input));
   }
   const std::string value = input.TakeRest();
-  onetrip::StreamEdit stream;
-  if (!stream.Load(value)) return 0;
-  const bool was_sound = onetrip::GoThroughStream(stream);
-  for (const onetrip::FuzzStreamChange& change : changes) {
-    if (!stream.is_damaged()) onetrip::ApplyChange(change, &stream);
-  }
-  if (stream.is_damaged()) return 0;
-  const std::string made = stream.Finish();
-  onetrip::StreamValue again;
-  CHECK(again.Load(made) || !was_sound);
+  onetrip::CheckPacked(value, changes);
+  onetrip::CheckTree(value, changes);
   return 0;
 }

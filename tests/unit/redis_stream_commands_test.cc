@@ -55,12 +55,16 @@ std::string On(std::string_view command, std::string_view key) {
 
 std::string StreamOfTen() {
   StreamEdit stream;
-  EXPECT_TRUE(stream.Load({}));
+  EXPECT_TRUE(stream.Load(std::string_view()));
   const std::vector<std::string_view> fields = {"name", "value"};
   for (uint64_t i = 1; i <= 10; ++i) stream.Add({i, 0}, fields, {3, 0});
-  StreamGroup group;
-  group.AddPending({5, 0}).consumer = group.SeeConsumer("c", 7);
-  stream.PutGroup("g", group);
+  stream.AddGroup({.name = "g"});
+  StreamGroup found;
+  EXPECT_TRUE(stream.FindGroup("g", &found));
+  StreamGroupEdit group(stream, found);
+  const uint32_t consumer = group.SeeConsumer("c", 7);
+  group.Put({.id = {5, 0}, .consumer = consumer});
+  group.Finish();
   return stream.Finish();
 }
 

@@ -34,9 +34,11 @@ class ClaimMutation : public GroupMutation {
     return out_;
   }
   // The consumer in argv[3], which is made, or seen now.
-  uint32_t SeeClaimer(StreamGroup& group) { return group.SeeConsumer(context_.argv[3], now_ms_); }
+  uint32_t SeeClaimer(StreamGroupEdit& group) {
+    return group.SeeConsumer(context_.argv[3], now_ms_);
+  }
   // For the end of EditGroup().
-  Change Claimed(StreamEdit& stream, StreamGroup& group) {
+  Change Claimed(StreamEdit& stream, StreamGroupEdit& group) {
     share_ = CountMemory(context_, buffer_.size());
     return PutGroup(stream, group);
   }
@@ -115,47 +117,43 @@ class Claim final : public ClaimMutation {
 
  private:
   // Redis reads the arguments once it has found the group.
-  Change EditGroup(StreamEdit& stream, StreamGroup& group) override {
+  Change EditGroup(StreamEdit& stream, StreamGroupEdit& group) override {
     ArgumentReader arguments(argv_, 4);
     const ClaimTerms terms = ReadClaim(arguments, argv_, now_ms());
     if (!arguments.ok()) return RefuseAs(std::string(arguments.error()));
-    bool changed = terms.last_id > group.last_id;
-    if (changed) group.last_id = terms.last_id;
+    bool changed = terms.last_id > group.head().last_id;
+    if (changed) group.set_last_id(terms.last_id);
     ArrayReply reply(BeginReply());
-    bool is_damaged = false;
     for (const EntryId& id : terms.ids) {
       StreamEntry entry;
-      const bool is_there = stream.Find(id, &entry, &is_damaged);
-      StreamPending* pending = group.FindPending(id);
+      StreamPending pending;
+      const bool is_there = stream.Find(id, &entry);
+      const bool is_pending = group.FindPending(id, &pending);
       if (!is_there) {
         // It is gone, and waits no more.
-        if (pending != nullptr) pending->consumer = StreamGroup::kNoConsumer;
-        changed = changed || pending != nullptr;
+        if (is_pending) group.Remove(pending);
+        changed = changed || is_pending;
         continue;
       }
-      if (pending != nullptr ? !IsIdle(*pending, now_ms(), terms.idle_ms_min) : !terms.force) {
-        continue;
-      }
-      Give(group, id, terms);
+      if (is_pending ? !IsIdle(pending, now_ms(), terms.idle_ms_min) : !terms.force) continue;
+      if (!is_pending) pending = {.id = id, .deliveries = 1};
+      Give(group, pending, terms);
       changed = true;
       TellClaimed(reply.Next(), entry, terms.id_alone);
     }
     reply.Finish();
-    if (is_damaged) return RefuseDamaged();
     return changed ? Claimed(stream, group) : Change::Keep();
   }
 
-  void Give(StreamGroup& group, const EntryId& id, const ClaimTerms& terms) {
-    const uint32_t consumer = SeeClaimer(group);
-    StreamPending& pending = group.AddPending(id);
-    if (pending.consumer == StreamGroup::kNoConsumer) pending.deliveries = 1;
-    pending.consumer = consumer;
+  void Give(StreamGroupEdit& group, StreamPending pending, const ClaimTerms& terms) {
+    pending.consumer = SeeClaimer(group);
     pending.delivered_ms = terms.delivered_ms;
     if (terms.deliveries >= 0) {
       pending.deliveries = static_cast<uint64_t>(terms.deliveries);
     } else if (!terms.id_alone) {
       ++pending.deliveries;
     }
+    group.Put(pending);
   }
 
   const std::span<const std::string_view> argv_;
@@ -191,7 +189,7 @@ class AutoClaim final : public ClaimMutation {
       : ClaimMutation(context), terms_(terms) {}
 
  private:
-  Change EditGroup(StreamEdit& stream, StreamGroup& group) override {
+  Change EditGroup(StreamEdit& stream, StreamGroupEdit& group) override {
     // Redis makes room for as many at once.
     constexpr uint64_t kCountWithRoom = uint64_t{1} << 40;
     if (terms_.count > kCountWithRoom) {
@@ -204,7 +202,7 @@ class AutoClaim final : public ClaimMutation {
     ArrayReply claimed(claimed_out);
     std::vector<EntryId> deleted;
     EntryId next;
-    if (!ClaimIdle(stream, group, &claimed, &deleted, &next)) return RefuseDamaged();
+    ClaimIdle(stream, group, &claimed, &deleted, &next);
     const bool changed = claimed.elements() + deleted.size() > 0;
     claimed.Finish();
     ReplyStreamId(out, next);
@@ -214,20 +212,20 @@ class AutoClaim final : public ClaimMutation {
     return changed ? Claimed(stream, group) : Change::Keep();
   }
 
-  // `next`: where to go on, or 0-0. False: the stream is damaged.
-  bool ClaimIdle(const StreamEdit& stream, StreamGroup& group, ArrayReply* claimed,
+  // `next`: where to go on, or 0-0.
+  void ClaimIdle(StreamEdit& stream, StreamGroupEdit& group, ArrayReply* claimed,
                  std::vector<EntryId>* deleted, EntryId* next) {
     constexpr uint64_t kAttemptsPerEntry = 10;
     uint64_t attempts = terms_.count * kAttemptsPerEntry;
     uint64_t count = terms_.count;
-    bool is_damaged = false;
-    size_t place = group.FindPlace(terms_.first);
-    for (; attempts > 0 && count > 0 && place < group.pending().size(); --attempts, ++place) {
-      StreamPending& pending = group.pending()[place];
+    stream.WantPending(group.head().number, terms_.first, count);
+    StreamPendings pendings(stream, group.head().number, terms_.first);
+    StreamPending pending;
+    for (; attempts > 0 && count > 0 && pendings.Next(&pending); --attempts) {
       StreamEntry entry;
-      if (!stream.Find(pending.id, &entry, &is_damaged)) {
+      if (!stream.Find(pending.id, &entry)) {
         deleted->push_back(pending.id);
-        pending.consumer = StreamGroup::kNoConsumer;
+        group.Remove(pending);
         --count;
         continue;
       }
@@ -235,11 +233,11 @@ class AutoClaim final : public ClaimMutation {
       pending.consumer = SeeClaimer(group);
       pending.delivered_ms = now_ms();
       pending.deliveries += terms_.id_alone ? 0 : 1;
+      group.Put(pending);
       TellClaimed(claimed->Next(), entry, terms_.id_alone);
       --count;
     }
-    if (place < group.pending().size()) *next = group.pending()[place].id;
-    return !is_damaged;
+    if (pendings.Next(&pending)) *next = pending.id;
   }
 
   const AutoClaimTerms& terms_;

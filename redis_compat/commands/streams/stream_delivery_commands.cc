@@ -22,9 +22,11 @@ struct GroupRead {
   std::string_view id_text;
 };
 
-// Checks what Redis does before it gives anything. Empty: it is well, and `id` is what was asked.
-std::string CheckGroupRead(const GroupRead& read, const StreamValue& stream, EntryId* id) {
-  if (stream.FindGroup(*read.terms.group) == nullptr) {
+// Checks what Redis does before it gives anything. Empty: it is well, and `id` is what was asked
+// of `group`.
+std::string CheckGroupRead(const GroupRead& read, StreamValue& stream, StreamGroup* group,
+                           EntryId* id) {
+  if (!stream.FindGroup(*read.terms.group, group)) {
     return NoKeyOrGroupError(read.key, *read.terms.group, " in XREADGROUP with GROUP option");
   }
   if (read.id_text == "$") {
@@ -56,76 +58,73 @@ class GiveEntries final : public StreamMutation {
     gave_ = false;
     buffer_.Clear();
     EntryId id;
-    std::string error = CheckGroupRead(read_, stream, &id);
+    StreamGroup found;
+    std::string error = CheckGroupRead(read_, stream, &found, &id);
+    if (stream.is_damaged()) return RefuseDamaged();
     if (!error.empty()) return RefuseAs(std::move(error));
-    StreamGroup group;
-    if (!group.Load(stream.FindGroup(*read_.terms.group)->body)) return RefuseDamaged();
-    EntryId last;
-    if (!FindLastStreamId(stream, &last)) return RefuseDamaged();
+    const EntryId last = stream.LastLiveId();
     const bool is_new = id == kNewEntries;
-    gave_ = !is_new || last > group.last_id;
-    if (!gave_) return Change::Keep();
+    gave_ = !is_new || last > found.last_id || stream.elements().is_missing();
+    if (!gave_) return stream.is_damaged() ? RefuseDamaged() : Change::Keep();
+    StreamGroupEdit group(stream, found);
     const uint32_t consumer = group.SeeConsumer(read_.terms.consumer, now_ms_);
-    const bool is_sound =
-        is_new ? GiveNew(stream, &group, consumer) : GiveAgain(stream, id, &group, consumer);
-    if (!is_sound) return RefuseDamaged();
+    is_new ? GiveNew(stream, &group, consumer) : GiveAgain(stream, id, &group, consumer);
+    if (stream.is_damaged()) return RefuseDamaged();
     share_ = CountMemory(context_, buffer_.size());
-    stream.PutGroup(*read_.terms.group, group);
+    group.Finish();
     return Put(stream);
   }
 
-  bool GiveNew(const StreamEdit& stream, StreamGroup* group, uint32_t consumer) {
+  void GiveNew(StreamEdit& stream, StreamGroupEdit* group, uint32_t consumer) {
     ArrayReply reply(out_);
-    StreamRange range{.first = group->last_id};
+    StreamRange range{.first = group->head().last_id};
     StepForward(&range.first);
+    const uint64_t count = read_.terms.count;
+    stream.WantEntries(range, count);
     StreamEntries entries(stream, range);
     StreamEntry entry;
-    const uint64_t count = read_.terms.count;
     while ((count == 0 || reply.elements() < count) && entries.Next(&entry)) {
       CountRead(stream.header(), entry.id, group);
-      group->last_id = entry.id;
+      group->set_last_id(entry.id);
       ReplyEntry(reply.Next(), entry);
-      if (read_.terms.no_ack) continue;
-      StreamPending& pending = group->AddPending(entry.id);
-      pending.delivered_ms = now_ms_;
-      pending.deliveries = 1;
-      pending.consumer = consumer;
+      if (!read_.terms.no_ack) group->Put({entry.id, now_ms_, 1, consumer});
     }
     reply.Finish();
-    return !entries.is_damaged();
   }
 
-  static void CountRead(const StreamHeader& header, const EntryId& id, StreamGroup* group) {
-    if (group->entries_read != StreamGroup::kUnknownReads && !HasGapsBehind(header, id)) {
-      ++group->entries_read;
+  static void CountRead(const StreamHeader& header, const EntryId& id, StreamGroupEdit* group) {
+    const int64_t read = group->head().entries_read;
+    if (read != StreamGroup::kUnknownReads && !HasGapsBehind(header, id)) {
+      group->set_entries_read(read + 1);
     } else if (header.entries_added > 0) {
-      group->entries_read = EntriesAddedUpTo(header, id);
+      group->set_entries_read(EntriesAddedUpTo(header, id));
     }
   }
 
   // Entries that the consumer was given before, behind an id.
-  bool GiveAgain(const StreamEdit& stream, EntryId id, StreamGroup* group, uint32_t consumer) {
+  void GiveAgain(StreamEdit& stream, EntryId id, StreamGroupEdit* group, uint32_t consumer) {
     ArrayReply reply(out_);
     StepForward(&id);
-    std::vector<StreamPending>& pending = group->pending();
-    bool is_damaged = false;
-    for (size_t i = group->FindPlace(id); i < pending.size(); ++i) {
-      if (read_.terms.count > 0 && reply.elements() == read_.terms.count) break;
-      if (pending[i].consumer != consumer) continue;
+    const uint64_t count = read_.terms.count;
+    stream.WantGiven(group->head().number, consumer, id, count);
+    StreamPendings pendings(stream, group->head().number, id);
+    pendings.OfConsumer(consumer);
+    StreamPending pending;
+    while ((count == 0 || reply.elements() < count) && pendings.Next(&pending)) {
       StreamEntry entry;
       ReplyWriter& out = reply.Next();
-      if (stream.Find(pending[i].id, &entry, &is_damaged)) {
+      if (stream.Find(pending.id, &entry)) {
         ReplyEntry(out, entry);
-        pending[i].delivered_ms = now_ms_;
-        ++pending[i].deliveries;
+        pending.delivered_ms = now_ms_;
+        ++pending.deliveries;
+        group->Put(pending);
       } else {
         out.Array(2);
-        ReplyStreamId(out, pending[i].id);
+        ReplyStreamId(out, pending.id);
         out.NullArray();
       }
     }
     reply.Finish();
-    return !is_damaged;
   }
 
   CommandContext& context_;
@@ -141,17 +140,33 @@ GroupRead GroupReadAt(const CommandContext& context, const StreamReadTerms& term
   return {terms, context.argv[terms.first_key + i], context.argv[terms.first_key + terms.keys + i]};
 }
 
+class CheckLook final : public StreamLook {
+ public:
+  explicit CheckLook(const GroupRead& read) : read_(read) {}
+  void LookAt(StreamValue& stream) override {
+    StreamGroup group;
+    EntryId id;
+    error_ = CheckGroupRead(read_, stream, &group, &id);
+  }
+  // Empty: it is well.
+  [[nodiscard]] const std::string& error() const { return error_; }
+
+ private:
+  const GroupRead& read_;
+  std::string error_;
+};
+
 // As Redis does before it gives anything of the first key. False: it has answered.
 Task<bool> CheckAllReads(CommandContext& context, const StreamReadTerms& terms) {
   for (size_t i = 0; i < terms.keys; ++i) {
     ReadResult result;
-    const Status status = co_await context.kv.Get(KeyAt(context, terms.first_key + i), &result);
-    StreamValue stream;
-    if (!TakeStream(context, status, result, &stream)) co_return false;
-    EntryId id;
-    const std::string error = CheckGroupRead(GroupReadAt(context, terms, i), stream, &id);
-    if (error.empty()) continue;
-    context.out.Error(error);
+    const GroupRead read = GroupReadAt(context, terms, i);
+    CheckLook look(read);
+    const bool is_sound =
+        co_await LookAt(context, KeyAt(context, terms.first_key + i), look, &result);
+    if (!is_sound) co_return false;
+    if (look.error().empty()) continue;
+    context.out.Error(look.error());
     co_return false;
   }
   co_return true;
@@ -170,16 +185,16 @@ class Acknowledge final : public GroupMutation {
     return Change::Keep();
   }
 
-  Change EditGroup(StreamEdit& stream, StreamGroup& group) override {
+  Change EditGroup(StreamEdit& stream, StreamGroupEdit& group) override {
     acknowledged_ = 0;
     ArgumentReader arguments(texts_);
     std::vector<EntryId> ids;
     for (const std::string_view text : texts_) ids.push_back(ReadStreamId(arguments, text));
     if (!arguments.ok()) return RefuseAs(std::string(arguments.error()));
     for (const EntryId& id : ids) {
-      StreamPending* const pending = group.FindPending(id);
-      if (pending == nullptr) continue;
-      pending->consumer = StreamGroup::kNoConsumer;
+      StreamPending pending;
+      if (!group.FindPending(id, &pending)) continue;
+      group.Remove(pending);
       ++acknowledged_;
     }
     return acknowledged_ == 0 ? Change::Keep() : PutGroup(stream, group);

@@ -51,23 +51,19 @@ class XGroupMutation : public StreamMutation {
     *refused = Refuse(kInvalidStreamIdError);
     return std::nullopt;
   }
-  // Loads the group. False: it has refused.
-  bool LoadGroup(const StreamEdit& stream, StreamGroup* group, Change* refused) {
+  // Finds the group. False: it has refused.
+  bool LoadGroup(StreamEdit& stream, StreamGroup* group, Change* refused) {
     if (!found()) {
       *refused = Refuse(kNoStreamError);
       return false;
     }
-    const StreamValue::Group* const packed = stream.FindGroup(name());
-    if (packed == nullptr) {
-      *refused = RefuseAs(NoGroupError(name(), context_.argv[2]));
-      return false;
-    }
-    if (group->Load(packed->body)) return true;
-    *refused = RefuseDamaged();
+    if (stream.FindGroup(name(), group)) return true;
+    *refused =
+        stream.is_damaged() ? RefuseDamaged() : RefuseAs(NoGroupError(name(), context_.argv[2]));
     return false;
   }
-  Change PutGroup(StreamEdit& stream, const StreamGroup& group) {
-    stream.PutGroup(name(), group);
+  Change PutGroup(StreamEdit& stream, StreamGroupEdit& group) {
+    group.Finish();
     return Put(stream);
   }
 
@@ -88,13 +84,12 @@ class CreateGroup final : public XGroupMutation {
     Change refused = Change::Keep();
     const auto id = ReadId(stream, /*takes_ends=*/false, &refused);
     if (!id) return refused;
-    if (stream.FindGroup(name()) != nullptr) {
+    StreamGroup group;
+    if (stream.FindGroup(name(), &group)) {
       return Refuse("BUSYGROUP Consumer Group name already exists");
     }
-    StreamGroup group;
-    group.last_id = *id;
-    group.entries_read = terms_.entries_read;
-    return PutGroup(stream, group);
+    stream.AddGroup({.name = name(), .last_id = *id, .entries_read = terms_.entries_read});
+    return Put(stream);
   }
 
   const GroupTerms& terms_;
@@ -114,9 +109,10 @@ class SetGroupId final : public XGroupMutation {
     if (arguments() != kArguments && arguments() != kArguments + 2) return RefuseSyntax();
     const auto id = ReadId(stream, /*takes_ends=*/true, &refused);
     if (!id) return refused;
-    group.last_id = *id;
-    group.entries_read = terms_.entries_read;
-    return PutGroup(stream, group);
+    StreamGroupEdit edit(stream, group);
+    edit.set_last_id(*id);
+    edit.set_entries_read(terms_.entries_read);
+    return PutGroup(stream, edit);
   }
 
   const GroupTerms& terms_;
@@ -130,8 +126,11 @@ class DestroyGroup final : public XGroupMutation {
  private:
   Change Edit(StreamEdit& stream) override {
     if (!found()) return Refuse(kNoStreamError);
-    removed_ = stream.RemoveGroup(name());
-    return removed_ ? Put(stream) : Change::Keep();
+    StreamGroup group;
+    removed_ = stream.FindGroup(name(), &group);
+    if (!removed_) return stream.is_damaged() ? RefuseDamaged() : Change::Keep();
+    stream.RemoveGroup(group);
+    return Put(stream);
   }
 
   bool removed_ = false;
@@ -148,10 +147,13 @@ class CreateConsumer final : public XGroupMutation {
     StreamGroup group;
     Change refused = Change::Keep();
     if (!LoadGroup(stream, &group, &refused)) return refused;
-    created_ = group.FindConsumer(argument()) == StreamGroup::kNoConsumer;
+    StreamConsumer consumer;
+    created_ = !stream.FindConsumer(group.number, argument(), &consumer);
+    if (stream.is_damaged()) return RefuseDamaged();
     if (!created_) return Change::Keep();
-    group.SeeConsumer(argument(), now_ms_);
-    return PutGroup(stream, group);
+    StreamGroupEdit edit(stream, group);
+    edit.SeeConsumer(argument(), now_ms_);
+    return PutGroup(stream, edit);
   }
 
   const int64_t now_ms_;
@@ -170,10 +172,13 @@ class DeleteConsumer final : public XGroupMutation {
     Change refused = Change::Keep();
     pending_ = 0;
     if (!LoadGroup(stream, &group, &refused)) return refused;
-    const uint32_t consumer = group.FindConsumer(argument());
-    if (consumer == StreamGroup::kNoConsumer) return Change::Keep();
-    pending_ = group.RemoveConsumer(consumer);
-    return PutGroup(stream, group);
+    StreamConsumer consumer;
+    if (!stream.FindConsumer(group.number, argument(), &consumer)) {
+      return stream.is_damaged() ? RefuseDamaged() : Change::Keep();
+    }
+    StreamGroupEdit edit(stream, group);
+    pending_ = edit.RemoveConsumer(consumer);
+    return PutGroup(stream, edit);
   }
 
   uint64_t pending_ = 0;

@@ -1,6 +1,8 @@
 // XINFO: commands that tell about streams, their groups and consumers.
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "redis_compat/commands/streams/handlers.h"
 #include "redis_compat/commands/streams/stream_terms.h"
@@ -10,12 +12,33 @@
 namespace onetrip {
 namespace {
 
-// Takes the stream at argv[2]. False: it has answered.
-bool TakeInfoStream(CommandContext& context, Status status, const ReadResult& result,
-                    StreamValue* stream) {
-  if (!TakeStream(context, status, result, stream)) return false;
-  if (!result.found()) context.out.Error("ERR no such key");
-  return result.found();
+constexpr char kNoKeyError[] = "ERR no such key";
+
+// A look whose reply is made beside the one that is sent.
+class InfoLook : public StreamLook {
+ public:
+  explicit InfoLook(CommandContext& context) : out_(buffer_, context.out.protocol()) {}
+  [[nodiscard]] OutputBuffer& reply() { return buffer_; }
+
+ protected:
+  // Where the reply is to be written, anew.
+  ReplyWriter& BeginReply() {
+    buffer_.Clear();
+    return out_;
+  }
+
+ private:
+  OutputBuffer buffer_;
+  ReplyWriter out_;
+};
+
+// Has it look at the stream at argv[2], and answers.
+Task<void> ReplyInfo(CommandContext& context, InfoLook& look) {
+  ReadResult result;
+  const bool is_sound = co_await LookAt(context, KeyAt(context, 2), look, &result);
+  if (!is_sound) co_return;
+  if (!result.found()) co_return context.out.Error(kNoKeyError);
+  context.out.buffer().AppendAll(look.reply());
 }
 
 void ReplyNamed(ReplyWriter& out, std::string_view name, uint64_t value) {
@@ -40,106 +63,143 @@ void ReplyProgress(ReplyWriter& out, const StreamHeader& header, const StreamGro
   counts || read != kUnknown ? out.Integer(added - read) : out.Null();
 }
 
-void ReplyGroup(ReplyWriter& out, const StreamHeader& header, std::string_view name,
-                const StreamGroup& group) {
+void ReplyGroup(ReplyWriter& out, const StreamHeader& header, const StreamGroup& group) {
   out.Map(6);
   out.Bulk("name");
-  out.Bulk(name);
-  ReplyNamed(out, "consumers", group.consumers().size());
-  ReplyNamed(out, "pending", group.pending().size());
+  out.Bulk(group.name);
+  ReplyNamed(out, "consumers", group.consumers);
+  ReplyNamed(out, "pending", group.pending);
   ReplyNamedId(out, "last-delivered-id", group.last_id);
   ReplyProgress(out, header, group);
 }
 
 // `count` pending entries, or all; of one consumer, without its name, or of all.
-void ReplyPendingOf(ReplyWriter& out, const StreamGroup& group, uint64_t count,
+void ReplyPendingOf(ReplyWriter& out, StreamValue& stream, uint32_t group, uint64_t count,
                     std::optional<uint32_t> consumer) {
   out.Bulk("pending");
   ArrayReply reply(out);
-  for (const StreamPending& pending : group.pending()) {
-    if (count > 0 && reply.elements() == count) break;
-    if (consumer && pending.consumer != *consumer) continue;
+  StreamPendings pendings(stream, group, {});
+  if (consumer) pendings.OfConsumer(*consumer);
+  StreamPending pending;
+  while ((count == 0 || reply.elements() < count) && pendings.Next(&pending)) {
     ReplyWriter& next = reply.Next();
     next.Array(consumer ? 3 : 4);
     ReplyStreamId(next, pending.id);
-    if (!consumer) next.Bulk(group.consumers()[pending.consumer].name);
+    StreamConsumer given;
+    if (!consumer) {
+      stream.ConsumerOf(group, pending.consumer, &given);
+      next.Bulk(given.name);
+    }
     next.Integer(pending.delivered_ms);
     next.Integer(static_cast<int64_t>(pending.deliveries));
   }
   reply.Finish();
 }
 
-void ReplyFullGroup(ReplyWriter& out, const StreamHeader& header, std::string_view name,
-                    const StreamGroup& group, uint64_t count) {
+void ReplyFullGroup(ReplyWriter& out, StreamValue& stream, const StreamGroup& group,
+                    uint64_t count) {
   out.Map(7);
   out.Bulk("name");
-  out.Bulk(name);
+  out.Bulk(group.name);
   ReplyNamedId(out, "last-delivered-id", group.last_id);
-  ReplyProgress(out, header, group);
-  ReplyNamed(out, "pel-count", group.pending().size());
-  ReplyPendingOf(out, group, count, std::nullopt);
+  ReplyProgress(out, stream.header(), group);
+  ReplyNamed(out, "pel-count", group.pending);
+  ReplyPendingOf(out, stream, group.number, count, std::nullopt);
   out.Bulk("consumers");
-  const std::vector<uint64_t> counts = group.CountPending();
-  out.Array(counts.size());
-  for (uint32_t i = 0; i < counts.size(); ++i) {
-    const StreamConsumer& consumer = group.consumers()[i];
+  const std::vector<StreamConsumer> consumers = stream.Consumers(group.number);
+  out.Array(consumers.size());
+  for (const StreamConsumer& consumer : consumers) {
     out.Map(4);
     out.Bulk("name");
     out.Bulk(consumer.name);
     ReplyNamed(out, "seen-time", static_cast<uint64_t>(consumer.seen_ms));
-    ReplyNamed(out, "pel-count", counts[i]);
-    ReplyPendingOf(out, group, count, i);
+    ReplyNamed(out, "pel-count", consumer.pending);
+    ReplyPendingOf(out, stream, group.number, count, consumer.number);
   }
 }
 
-void ReplyStreamFacts(ReplyWriter& out, const StreamValue& stream) {
-  const StreamHeader& header = stream.header();
+void ReplyStreamFacts(ReplyWriter& out, const StreamHeader& header) {
   ReplyNamed(out, "length", header.length);
-  ReplyNamed(out, "radix-tree-keys", stream.nodes().size());
-  ReplyNamed(out, "radix-tree-nodes", CountRadixTreeNodes(stream.nodes()));
+  ReplyNamed(out, "radix-tree-keys", header.nodes);
+  ReplyNamed(out, "radix-tree-nodes", header.radix_nodes);
   ReplyNamedId(out, "last-generated-id", header.last_id);
   ReplyNamedId(out, "max-deleted-entry-id", header.max_deleted_id);
   ReplyNamed(out, "entries-added", header.entries_added);
   ReplyNamedId(out, "recorded-first-entry-id", header.first_id);
 }
 
-// The entry at an end of the stream. False: that is damaged.
-bool ReplyEndEntry(ReplyWriter& out, const StreamValue& stream, bool reverse) {
+// The entry at an end of the stream.
+void ReplyEndEntry(ReplyWriter& out, StreamValue& stream, bool reverse) {
   out.Bulk(reverse ? "last-entry" : "first-entry");
   StreamEntries entries(stream, {.reverse = reverse});
   StreamEntry entry;
   entries.Next(&entry) ? ReplyEntry(out, entry) : out.Null();
-  return !entries.is_damaged();
 }
 
-bool ReplyShort(ReplyWriter& out, const StreamValue& stream) {
-  out.Map(10);
-  ReplyStreamFacts(out, stream);
-  ReplyNamed(out, "groups", stream.groups().size());
-  return ReplyEndEntry(out, stream, /*reverse=*/false) &&
-         ReplyEndEntry(out, stream, /*reverse=*/true);
-}
-
-bool ReplyFull(ReplyWriter& out, const StreamValue& stream, uint64_t count) {
-  out.Map(9);
-  ReplyStreamFacts(out, stream);
-  out.Bulk("entries");
-  if (!ReplyStreamRange(out, stream, {}, count)) return false;
-  out.Bulk("groups");
-  out.Array(stream.groups().size());
-  for (const StreamValue::Group& packed : stream.groups()) {
-    StreamGroup group;
-    if (!group.Load(packed.body)) return false;
-    ReplyFullGroup(out, stream.header(), packed.name, group, count);
+class ShortLook final : public InfoLook {
+ public:
+  using InfoLook::InfoLook;
+  void LookAt(StreamValue& stream) override {
+    ReplyWriter& out = BeginReply();
+    out.Map(10);
+    ReplyStreamFacts(out, stream.header());
+    ReplyNamed(out, "groups", stream.header().groups);
+    ReplyEndEntry(out, stream, /*reverse=*/false);
+    ReplyEndEntry(out, stream, /*reverse=*/true);
   }
-  return true;
+};
+
+class GroupsLook final : public InfoLook {
+ public:
+  using InfoLook::InfoLook;
+  void LookAt(StreamValue& stream) override {
+    ReplyWriter& out = BeginReply();
+    const std::vector<StreamGroup> groups = stream.Groups();
+    out.Array(groups.size());
+    for (const StreamGroup& group : groups) ReplyGroup(out, stream.header(), group);
+  }
+};
+
+class ConsumersLook final : public InfoLook {
+ public:
+  explicit ConsumersLook(CommandContext& context)
+      : InfoLook(context), argv_(context.argv), now_ms_(StreamNowMs(context)) {}
+  void LookAt(StreamValue& stream) override {
+    ReplyWriter& out = BeginReply();
+    StreamGroup group;
+    if (!stream.FindGroup(argv_[3], &group)) return out.Error(NoGroupError(argv_[3], argv_[2]));
+    const std::vector<StreamConsumer> consumers = stream.Consumers(group.number);
+    out.Array(consumers.size());
+    for (const StreamConsumer& consumer : consumers) {
+      out.Map(3);
+      out.Bulk("name");
+      out.Bulk(consumer.name);
+      ReplyNamed(out, "pending", consumer.pending);
+      const int64_t idle_ms = std::max<int64_t>(0, now_ms_ - consumer.seen_ms);
+      ReplyNamed(out, "idle", static_cast<uint64_t>(idle_ms));
+    }
+  }
+
+ private:
+  const std::span<const std::string_view> argv_;
+  const int64_t now_ms_;
+};
+
+void ReplyFull(ReplyWriter& out, StreamValue& stream, uint64_t count) {
+  out.Map(9);
+  ReplyStreamFacts(out, stream.header());
+  out.Bulk("entries");
+  ReplyStreamRange(out, stream, {}, count);
+  out.Bulk("groups");
+  const std::vector<StreamGroup> groups = stream.Groups();
+  out.Array(groups.size());
+  for (const StreamGroup& group : groups) ReplyFullGroup(out, stream, group, count);
 }
 
-// FULL, and how many entries of each kind; nothing: the short form. False: it has answered.
-bool ReadFull(CommandContext& context, std::optional<uint64_t>* count) {
+// Reads FULL, and how many entries of each kind. False: it has answered.
+bool ReadFull(CommandContext& context, uint64_t* count) {
   constexpr int64_t kUsualCount = 10;
   ArgumentReader arguments(context.argv, 3);
-  if (!arguments.HasMore()) return true;
   int64_t number = kUsualCount;
   const bool is_known = arguments.Word("FULL") &&
                         (!arguments.HasMore() || arguments.Integer("COUNT", &number)) &&
@@ -153,61 +213,39 @@ bool ReadFull(CommandContext& context, std::optional<uint64_t>* count) {
   return true;
 }
 
-}  // namespace
-
-Task<void> XInfoStreamCommand(CommandContext& context) {
+// All of the stream, as one value.
+Task<void> ReplyFullInfo(CommandContext& context) {
   ReadResult result;
   const Status status = co_await context.kv.Get(KeyAt(context, 2), &result);
   StreamValue stream;
-  if (!TakeInfoStream(context, status, result, &stream)) co_return;
-  std::optional<uint64_t> count;
+  if (!TakeStream(context, status, result, &stream)) co_return;
+  if (!result.found()) co_return context.out.Error(kNoKeyError);
+  uint64_t count = 0;
   if (!ReadFull(context, &count)) co_return;
   OutputBuffer reply;
   ReplyWriter out(reply, context.out.protocol());
-  const bool is_sound = count ? ReplyFull(out, stream, *count) : ReplyShort(out, stream);
-  if (!is_sound) co_return context.out.Error(kDamagedStreamError);
+  ReplyFull(out, stream, count);
+  if (stream.is_damaged()) co_return context.out.Error(kDamagedStreamError);
   context.out.buffer().AppendAll(reply);
+}
+
+}  // namespace
+
+Task<void> XInfoStreamCommand(CommandContext& context) {
+  constexpr size_t kArgumentsOfShort = 3;
+  if (context.argv.size() != kArgumentsOfShort) co_return co_await ReplyFullInfo(context);
+  ShortLook look(context);
+  co_await ReplyInfo(context, look);
 }
 
 Task<void> XInfoGroupsCommand(CommandContext& context) {
-  ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 2), &result);
-  StreamValue stream;
-  if (!TakeInfoStream(context, status, result, &stream)) co_return;
-  OutputBuffer reply;
-  ReplyWriter out(reply, context.out.protocol());
-  out.Array(stream.groups().size());
-  for (const StreamValue::Group& packed : stream.groups()) {
-    StreamGroup group;
-    if (!group.Load(packed.body)) co_return context.out.Error(kDamagedStreamError);
-    ReplyGroup(out, stream.header(), packed.name, group);
-  }
-  context.out.buffer().AppendAll(reply);
+  GroupsLook look(context);
+  co_await ReplyInfo(context, look);
 }
 
 Task<void> XInfoConsumersCommand(CommandContext& context) {
-  ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 2), &result);
-  StreamValue stream;
-  if (!TakeInfoStream(context, status, result, &stream)) co_return;
-  const StreamValue::Group* const packed = stream.FindGroup(context.argv[3]);
-  if (packed == nullptr) {
-    co_return context.out.Error(NoGroupError(context.argv[3], context.argv[2]));
-  }
-  StreamGroup group;
-  if (!group.Load(packed->body)) co_return context.out.Error(kDamagedStreamError);
-  const std::vector<uint64_t> counts = group.CountPending();
-  const int64_t now_ms = StreamNowMs(context);
-  context.out.Array(counts.size());
-  for (size_t i = 0; i < counts.size(); ++i) {
-    const StreamConsumer& consumer = group.consumers()[i];
-    context.out.Map(3);
-    context.out.Bulk("name");
-    context.out.Bulk(consumer.name);
-    ReplyNamed(context.out, "pending", counts[i]);
-    const int64_t idle_ms = std::max<int64_t>(0, now_ms - consumer.seen_ms);
-    ReplyNamed(context.out, "idle", static_cast<uint64_t>(idle_ms));
-  }
+  ConsumersLook look(context);
+  co_await ReplyInfo(context, look);
 }
 
 }  // namespace onetrip

@@ -1,6 +1,7 @@
 // XPENDING: entries that were given to consumers and are not acknowledged.
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "redis_compat/commands/streams/handlers.h"
 #include "redis_compat/commands/streams/stream_terms.h"
@@ -39,51 +40,85 @@ PendingTerms ReadPending(CommandContext& context, ArgumentReader& arguments) {
   return terms;
 }
 
-void ReplySummary(ReplyWriter& out, const StreamGroup& group) {
-  out.Array(4);
-  out.Integer(static_cast<int64_t>(group.pending().size()));
-  if (group.pending().empty()) {
-    out.Null();
-    out.Null();
-    return out.NullArray();
-  }
-  ReplyStreamId(out, group.pending().front().id);
-  ReplyStreamId(out, group.pending().back().id);
-  ArrayReply consumers(out);
-  const std::vector<uint64_t> counts = group.CountPending();
-  for (size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] == 0) continue;
-    ReplyWriter& next = consumers.Next();
-    next.Array(2);
-    next.Bulk(group.consumers()[i].name);
-    next.BulkInteger(static_cast<int64_t>(counts[i]));
-  }
-  consumers.Finish();
-}
+class PendingLook final : public StreamLook {
+ public:
+  PendingLook(CommandContext& context, const PendingTerms& terms)
+      : argv_(context.argv),
+        terms_(terms),
+        now_ms_(StreamNowMs(context)),
+        out_(buffer_, context.out.protocol()) {}
 
-void ReplyPending(ReplyWriter& out, const StreamGroup& group, const PendingTerms& terms,
-                  int64_t now_ms) {
-  uint32_t consumer = StreamGroup::kNoConsumer;
-  if (terms.consumer) {
-    consumer = group.FindConsumer(*terms.consumer);
-    if (consumer == StreamGroup::kNoConsumer) return out.Array(0);
+  void LookAt(StreamValue& stream) override {
+    buffer_.Clear();
+    StreamGroup group;
+    if (!stream.FindGroup(argv_[2], &group)) {
+      return out_.Error(NoKeyOrGroupError(argv_[1], argv_[2]));
+    }
+    terms_.is_summary ? ReplySummary(stream, group) : ReplyPending(stream, group);
   }
-  ArrayReply reply(out);
-  for (size_t i = group.FindPlace(terms.range.first); i < group.pending().size(); ++i) {
-    const StreamPending& pending = group.pending()[i];
-    if (reply.elements() == terms.count || pending.id > terms.range.last) break;
-    const int64_t idle_ms = now_ms - pending.delivered_ms;
-    const bool is_of_consumer = !terms.consumer || pending.consumer == consumer;
-    if (!is_of_consumer || (terms.idle_ms_min != 0 && idle_ms < terms.idle_ms_min)) continue;
-    ReplyWriter& next = reply.Next();
-    next.Array(4);
-    ReplyStreamId(next, pending.id);
-    next.Bulk(group.consumers()[pending.consumer].name);
-    next.Integer(std::max<int64_t>(0, idle_ms));
-    next.Integer(static_cast<int64_t>(pending.deliveries));
+  [[nodiscard]] OutputBuffer& reply() { return buffer_; }
+
+ private:
+  void ReplySummary(StreamValue& stream, const StreamGroup& group) {
+    out_.Array(4);
+    out_.Integer(static_cast<int64_t>(group.pending));
+    if (group.pending == 0) {
+      out_.Null();
+      out_.Null();
+      return out_.NullArray();
+    }
+    StreamPending first;
+    StreamPending last;
+    stream.PendingFrom(group.number, {}, &first);
+    stream.LastPending(group.number, &last);
+    ReplyStreamId(out_, first.id);
+    ReplyStreamId(out_, last.id);
+    ArrayReply consumers(out_);
+    for (const StreamConsumer& consumer : stream.Consumers(group.number)) {
+      if (consumer.pending == 0) continue;
+      ReplyWriter& next = consumers.Next();
+      next.Array(2);
+      next.Bulk(consumer.name);
+      next.BulkInteger(static_cast<int64_t>(consumer.pending));
+    }
+    consumers.Finish();
   }
-  reply.Finish();
-}
+
+  void ReplyPending(StreamValue& stream, const StreamGroup& group) {
+    const uint32_t number = group.number;
+    const EntryId first = terms_.range.first;
+    StreamPendings pendings(stream, number, first);
+    StreamConsumer consumer;
+    if (terms_.consumer) {
+      if (!stream.FindConsumer(number, *terms_.consumer, &consumer)) return out_.Array(0);
+      pendings.OfConsumer(consumer.number);
+      stream.WantGiven(number, consumer.number, first, std::max<uint64_t>(terms_.count, 1));
+    } else {
+      stream.WantPending(number, first, std::max<uint64_t>(terms_.count, 1));
+    }
+    ArrayReply reply(out_);
+    StreamPending pending;
+    while (reply.elements() < terms_.count && pendings.Next(&pending)) {
+      if (pending.id > terms_.range.last) break;
+      const int64_t idle_ms = now_ms_ - pending.delivered_ms;
+      if (terms_.idle_ms_min != 0 && idle_ms < terms_.idle_ms_min) continue;
+      if (!terms_.consumer) stream.ConsumerOf(number, pending.consumer, &consumer);
+      ReplyWriter& next = reply.Next();
+      next.Array(4);
+      ReplyStreamId(next, pending.id);
+      next.Bulk(consumer.name);
+      next.Integer(std::max<int64_t>(0, idle_ms));
+      next.Integer(static_cast<int64_t>(pending.deliveries));
+    }
+    reply.Finish();
+  }
+
+  const std::span<const std::string_view> argv_;
+  const PendingTerms& terms_;
+  const int64_t now_ms_;
+  OutputBuffer buffer_;
+  ReplyWriter out_;
+};
 
 }  // namespace
 
@@ -92,17 +127,9 @@ Task<void> XPendingCommand(CommandContext& context) {
   const PendingTerms terms = ReadPending(context, arguments);
   if (arguments.AnsweredError(context.out)) co_return;
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
-  StreamValue stream;
-  if (!TakeStream(context, status, result, &stream)) co_return;
-  const StreamValue::Group* const packed = stream.FindGroup(context.argv[2]);
-  if (packed == nullptr) {
-    co_return context.out.Error(NoKeyOrGroupError(context.argv[1], context.argv[2]));
-  }
-  StreamGroup group;
-  if (!group.Load(packed->body)) co_return context.out.Error(kDamagedStreamError);
-  terms.is_summary ? ReplySummary(context.out, group)
-                   : ReplyPending(context.out, group, terms, StreamNowMs(context));
+  PendingLook look(context, terms);
+  const bool is_sound = co_await LookAt(context, KeyAt(context, 1), look, &result);
+  if (is_sound) context.out.buffer().AppendAll(look.reply());
 }
 
 }  // namespace onetrip

@@ -31,24 +31,43 @@ RangeTerms ReadRangeTerms(CommandContext& context, ArgumentReader& arguments, bo
 }
 
 // Entries of a range, counted before they are told; false: the stream is damaged.
-bool CountEntries(const StreamValue& stream, const RangeTerms& terms, uint64_t* count) {
+bool CountEntries(StreamValue& stream, const RangeTerms& terms, uint64_t* count) {
   StreamEntries entries(stream, terms.range);
   StreamEntry entry;
   *count = 0;
   while ((!terms.count || *count < *terms.count) && entries.Next(&entry)) ++*count;
-  return !entries.is_damaged();
+  return !stream.is_damaged();
 }
+
+// Looks at a range of one that is a tree.
+class RangeLook final : public StreamLook {
+ public:
+  RangeLook(CommandContext& context, const RangeTerms& terms)
+      : terms_(terms), out_(buffer_, context.out.protocol()) {}
+  void LookAt(StreamValue& stream) override {
+    buffer_.Clear();
+    if (terms_.count != 0) ReplyStreamRange(out_, stream, terms_.range, terms_.count.value_or(0));
+  }
+  [[nodiscard]] OutputBuffer& reply() { return buffer_; }
+
+ private:
+  const RangeTerms& terms_;
+  OutputBuffer buffer_;
+  ReplyWriter out_;
+};
 
 Task<void> ReplyRange(CommandContext& context, bool reverse) {
   ArgumentReader arguments(context.argv, 4);
   const RangeTerms terms = ReadRangeTerms(context, arguments, reverse);
   if (arguments.AnsweredError(context.out)) co_return;
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, 1), &result);
   StreamValue stream;
-  if (!TakeStream(context, status, result, &stream)) co_return;
+  RangeLook look(context, terms);
+  const bool is_there = co_await LookAtTree(context, KeyAt(context, 1), look, &result, &stream);
+  if (!is_there) co_return;
   if (!result.found()) co_return context.out.Array(0);
   if (terms.count == 0) co_return context.out.NullArray();
+  if (IsTree(result)) co_return context.out.buffer().AppendAll(look.reply());
   uint64_t count = 0;
   if (!CountEntries(stream, terms, &count)) co_return context.out.Error(kDamagedStreamError);
   context.out.Array(count);
@@ -61,35 +80,62 @@ Task<void> ReplyRange(CommandContext& context, bool reverse) {
   }
 }
 
+// The entries that XREAD gives of a stream.
+class ReadLook final : public StreamLook {
+ public:
+  // `id_text`: behind which id.
+  ReadLook(CommandContext& context, const StreamReadTerms& terms, std::string_view id_text)
+      : context_(context),
+        terms_(terms),
+        id_text_(id_text),
+        out_(buffer_, context.out.protocol()) {}
+
+  void LookAt(StreamValue& stream) override {
+    buffer_.Clear();
+    has_any_ = false;
+    ArgumentReader arguments(context_.argv);
+    EntryId after = stream.header().last_id;
+    if (id_text_ != "$") {
+      arguments.Require(id_text_ != ">",
+                        "ERR The > ID can be specified only when calling XREADGROUP using the "
+                        "GROUP <group> <consumer> option.");
+      after = ReadStreamId(arguments, id_text_);
+    }
+    error_ = arguments.ok() ? std::string() : std::string(arguments.error());
+    if (!arguments.ok()) return;
+    has_any_ = stream.LastLiveId() > after;
+    if (!has_any_) return;
+    StepForward(&after);
+    ReplyStreamRange(out_, stream, {.first = after}, terms_.count);
+  }
+  [[nodiscard]] const std::string& error() const { return error_; }
+  [[nodiscard]] bool has_any() const { return has_any_; }
+  [[nodiscard]] OutputBuffer& reply() { return buffer_; }
+
+ private:
+  CommandContext& context_;
+  const StreamReadTerms& terms_;
+  const std::string_view id_text_;
+  std::string error_;
+  bool has_any_ = false;
+  OutputBuffer buffer_;
+  ReplyWriter out_;
+};
+
 // Adds the entries that XREAD gives of the stream at argv[index]. False: it has answered with an
 // error.
 Task<bool> ReadStream(CommandContext& context, const StreamReadTerms& terms, size_t index,
                       StreamReadReply* reply) {
   ReadResult result;
-  const Status status = co_await context.kv.Get(KeyAt(context, index), &result);
-  StreamValue stream;
-  if (!TakeStream(context, status, result, &stream)) co_return false;
-  const std::string_view text = context.argv[index + terms.keys];
-  EntryId after;
-  ArgumentReader arguments(context.argv);
-  if (text == "$") {
-    after = stream.header().last_id;
-  } else {
-    arguments.Require(text != ">",
-                      "ERR The > ID can be specified only when calling XREADGROUP using the GROUP "
-                      "<group> <consumer> option.");
-    after = ReadStreamId(arguments, text);
+  ReadLook look(context, terms, context.argv[index + terms.keys]);
+  const bool is_sound = co_await LookAt(context, KeyAt(context, index), look, &result);
+  if (!is_sound) co_return false;
+  if (!look.error().empty()) {
+    context.out.Error(look.error());
+    co_return false;
   }
-  if (arguments.AnsweredError(context.out)) co_return false;
-  EntryId last;
-  bool is_sound = FindLastStreamId(stream, &last);
-  if (is_sound && last > after) {
-    StepForward(&after);
-    is_sound =
-        ReplyStreamRange(reply->Next(context.argv[index]), stream, {.first = after}, terms.count);
-  }
-  if (!is_sound) context.out.Error(kDamagedStreamError);
-  co_return is_sound;
+  if (look.has_any()) reply->Next(context.argv[index]).buffer().AppendAll(look.reply());
+  co_return true;
 }
 
 }  // namespace

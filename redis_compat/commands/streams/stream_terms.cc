@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "client_core/layout/record.h"
 #include "redis_compat/protocol/ascii.h"
 
 namespace onetrip {
@@ -74,25 +75,54 @@ void ReplyEntry(ReplyWriter& out, const StreamEntry& entry) {
   }
 }
 
-bool ReplyStreamRange(ReplyWriter& out, const StreamValue& stream, const StreamRange& range,
+bool ReplyStreamRange(ReplyWriter& out, StreamValue& stream, const StreamRange& range,
                       uint64_t count) {
   ArrayReply reply(out);
+  stream.WantEntries(range, count);
   StreamEntries entries(stream, range);
   StreamEntry entry;
   while ((count == 0 || reply.elements() < count) && entries.Next(&entry)) {
     ReplyEntry(reply.Next(), entry);
   }
-  if (!entries.is_damaged()) reply.Finish();
-  return !entries.is_damaged();
+  if (!stream.is_damaged()) reply.Finish();
+  return !stream.is_damaged();
 }
 
 bool TakeStream(CommandContext& context, Status status, const ReadResult& result,
                 StreamValue* stream) {
   std::string_view value;
   if (!TakeCollection(context, status, result, ValueType::kStream, &value)) return false;
-  if (stream->Load(value)) return true;
+  if (IsTree(result) || stream->Load(value)) return true;
   context.out.Error(kDamagedStreamError);
   return false;
+}
+
+void StreamLook::Read(const RecordView& record, Tree& tree) {
+  if (!IsOfType(&record, ValueType::kStream)) return;
+  StreamValue stream;
+  is_damaged_ = !stream.Load(tree);
+  if (is_damaged_) return;
+  LookAt(stream);
+  is_damaged_ = stream.is_damaged();
+}
+
+Task<bool> LookAtTree(CommandContext& context, Key key, StreamLook& look, ReadResult* result,
+                      StreamValue* packed) {
+  const ValueRange wanted{.reader = &look};
+  const Status status = co_await context.kv.GetPart(key, wanted, result);
+  if (!TakeStream(context, status, *result, packed)) co_return false;
+  if (!IsTree(*result) || !look.is_damaged()) co_return true;
+  context.out.Error(kDamagedStreamError);
+  co_return false;
+}
+
+Task<bool> LookAt(CommandContext& context, Key key, StreamLook& look, ReadResult* result) {
+  StreamValue packed;
+  const bool is_there = co_await LookAtTree(context, key, look, result, &packed);
+  if (!is_there || IsTree(*result)) co_return is_there;
+  look.LookAt(packed);
+  if (packed.is_damaged()) context.out.Error(kDamagedStreamError);
+  co_return !packed.is_damaged();
 }
 
 Change StreamMutation::ApplyTo(std::string_view current) {
@@ -101,8 +131,27 @@ Change StreamMutation::ApplyTo(std::string_view current) {
   return stream.Load(current) ? Edit(stream) : RefuseDamaged();
 }
 
-Change StreamMutation::Put(const StreamEdit& stream) {
-  return stream.is_damaged() ? RefuseDamaged() : Replace(stream.Finish());
+Change StreamMutation::ApplyToTree(Tree& tree) {
+  StreamEdit stream;
+  return stream.Load(tree) ? Edit(stream) : RefuseDamaged();
+}
+
+Change StreamMutation::Put(StreamEdit& stream) {
+  if (stream.is_damaged()) return RefuseDamaged();
+  return stream.elements().tree() != nullptr ? PutTree(stream) : Replace(stream.Finish());
+}
+
+Change StreamMutation::PutTree(StreamEdit& stream) {
+  if (stream.BytesMax() > kMaxValueBytes) return Refuse(kCollectionTooLargeError);
+  Tree& tree = *stream.elements().tree();
+  if (stream.FinishTree()) {
+    if (stream.is_damaged()) return RefuseDamaged();
+    if (tree.elements(0) > 0) return KeepTree(tree);
+    return Replace(tree.header());
+  }
+  std::string packed;
+  if (stream.FinishPacked(&packed)) return Replace(std::move(packed));
+  return stream.is_damaged() ? RefuseDamaged() : Change::Keep();
 }
 
 Change StreamMutation::RefuseAs(std::string error) {
@@ -111,10 +160,13 @@ Change StreamMutation::RefuseAs(std::string error) {
 }
 
 Change GroupMutation::Edit(StreamEdit& stream) {
-  const StreamValue::Group* const packed = stream.FindGroup(name_);
-  if (packed == nullptr) return WithoutGroup();
-  StreamGroup group;
-  return group.Load(packed->body) ? EditGroup(stream, group) : RefuseDamaged();
+  StreamGroup found;
+  if (!stream.FindGroup(name_, &found)) {
+    return stream.is_damaged() ? RefuseDamaged() : WithoutGroup();
+  }
+  StreamGroupEdit group(stream, found);
+  const Change change = EditGroup(stream, group);
+  return stream.is_damaged() ? RefuseDamaged() : change;
 }
 
 }  // namespace onetrip

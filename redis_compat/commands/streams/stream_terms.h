@@ -59,13 +59,32 @@ class ArrayReply {
 
 // Answers with the entries of a range: `count` of them, or all if it is 0. False: the stream is
 // damaged, and nothing was answered.
-bool ReplyStreamRange(ReplyWriter& out, const StreamValue& stream, const StreamRange& range,
+bool ReplyStreamRange(ReplyWriter& out, StreamValue& stream, const StreamRange& range,
                       uint64_t count);
 
 // Takes the stream that a read has found, and counts the lookup. False: it has answered that the
 // read failed, WRONGTYPE, or that it is damaged. `result` outlives `stream`.
 bool TakeStream(CommandContext& context, Status status, const ReadResult& result,
                 StreamValue* stream);
+
+// A look at a stream in either form.
+class StreamLook : public TreeReader {
+ public:
+  void Read(const RecordView& record, Tree& tree) final;
+  // Makes the look; without a stream, at an empty one. Where pages are missing it is called anew,
+  // and must begin anew.
+  virtual void LookAt(StreamValue& stream) = 0;
+  // The stream that Read() has found is damaged.
+  [[nodiscard]] bool is_damaged() const { return is_damaged_; }
+
+ private:
+  bool is_damaged_ = false;
+};
+// Has it look at a key. False: it has answered.
+Task<bool> LookAt(CommandContext& context, Key key, StreamLook& look, ReadResult* result);
+// For those who look at a packed value themselves, if it is one.
+Task<bool> LookAtTree(CommandContext& context, Key key, StreamLook& look, ReadResult* result,
+                      StreamValue* packed);
 
 // The time that consumers were seen and entries were given at.
 inline int64_t StreamNowMs(const CommandContext& context) {
@@ -78,17 +97,22 @@ class StreamMutation : public CollectionMutation {
   explicit StreamMutation(CommandContext& context)
       : CollectionMutation(context, ValueType::kStream) {}
 
+  [[nodiscard]] bool takes_trees() const final { return true; }
+
  protected:
-  // As ApplyTo(), of the stream; without one, found() is false and it is empty.
+  // As ApplyTo(), of the stream; without one, found() is false and it is empty. Where pages are
+  // missing, what it returns is of no account.
   virtual Change Edit(StreamEdit& stream) = 0;
   // For the end of Edit(): the key gets the stream as it is now.
-  Change Put(const StreamEdit& stream);
+  Change Put(StreamEdit& stream);
   // Refuses with an error that was made for this call.
   Change RefuseAs(std::string error);
   Change RefuseDamaged() { return Refuse(kDamagedStreamError); }
 
  private:
   Change ApplyTo(std::string_view current) final;
+  Change ApplyToTree(Tree& tree) final;
+  Change PutTree(StreamEdit& stream);
 
   std::string made_error_;
 };
@@ -100,13 +124,12 @@ class GroupMutation : public StreamMutation {
       : StreamMutation(context), key_(context.argv[1]), name_(context.argv[2]) {}
 
  protected:
-  virtual Change EditGroup(StreamEdit& stream, StreamGroup& group) = 0;
+  virtual Change EditGroup(StreamEdit& stream, StreamGroupEdit& group) = 0;
   // The key, or the group, is not there.
   virtual Change WithoutGroup() { return RefuseAs(NoKeyOrGroupError(key_, name_)); }
   // For the end of EditGroup().
-  Change PutGroup(StreamEdit& stream, StreamGroup& group) {
-    group.Sweep();
-    stream.PutGroup(name_, group);
+  Change PutGroup(StreamEdit& stream, StreamGroupEdit& group) {
+    group.Finish();
     return Put(stream);
   }
 

@@ -167,8 +167,8 @@ class SetLastId final : public StreamMutation {
   Change Edit(StreamEdit& stream) override {
     if (!found()) return Refuse("ERR no such key");
     StreamHeader& header = stream.header_to_edit();
-    EntryId last;
-    if (!FindLastStreamId(stream, &last)) return RefuseDamaged();
+    const EntryId last = stream.LastLiveId();
+    if (stream.is_damaged()) return RefuseDamaged();
     if (header.length > 0 && terms_.last_id < last) {
       return Refuse("ERR The ID specified in XSETID is smaller than the target stream top item");
     }
