@@ -71,9 +71,7 @@ bool StreamEdit::Delete(const EntryId& id) {
   if (!Find(id, &entry) || !FindNode(id, &node)) return false;
   if (LiveEntries(node) == 1) {
     StreamElement element;
-    if (elements_.Find({.kind = StreamKind::kNode, .id = node.id}, &element)) {
-      elements_.Erase(element);
-    }
+    if (elements_.Find(KeyOfNode(node.id), &element)) elements_.Erase(element);
     CountNode(node.id, /*comes=*/false);
   } else {
     PutNode(node.id, DeleteFromStreamNode(node.listpack, {&entry.flags_at, 1}));
@@ -146,7 +144,9 @@ uint64_t StreamEdit::Trim(const StreamTrim& trim) {
       if (!trim.whole_nodes) removed += TrimWithin(node, trim);
       break;
     }
-    elements_.EraseNodesTo(element);
+    EntryId behind = node.id;
+    const bool is_last = !StepForward(&behind);
+    elements_.EraseAll({}, is_last ? StreamKey{.kind = StreamKind::kGroup} : KeyOfNode(behind));
     CountNode(node.id, /*comes=*/false);
     header_.length -= live;
     removed += live;
@@ -172,16 +172,6 @@ void StreamEdit::AddGroup(StreamGroup group) {
   ++header_.groups;
 }
 
-void StreamEdit::EraseAll(const StreamKey& first, const StreamKey& end) {
-  elements_.WantAll(first, end);
-  StreamElement element;
-  bool more = elements_.From(first, &element);
-  while (more && element.key < end) {
-    elements_.Erase(element);
-    more = elements_.Behind(element.key, &element);
-  }
-}
-
 void StreamEdit::RemoveGroup(const StreamGroup& group) {
   StreamElement element;
   if (!elements_.Find({.kind = StreamKind::kGroup, .name = group.name}, &element)) return;
@@ -189,11 +179,10 @@ void StreamEdit::RemoveGroup(const StreamGroup& group) {
   --header_.groups;
   for (const StreamKind kind : {StreamKind::kConsumerName, StreamKind::kConsumer,
                                 StreamKind::kPending, StreamKind::kGiven}) {
-    const bool is_last = group.number == UINT32_MAX;
-    const auto next_kind = static_cast<StreamKind>(static_cast<uint8_t>(kind) + 1);
-    EraseAll({.kind = kind, .group = group.number},
-             is_last ? StreamKey{.kind = next_kind}
-                     : StreamKey{.kind = kind, .group = group.number + 1});
+    StreamKey end{.kind = kind, .group = group.number + 1};
+    // The last number there is.
+    if (end.group == 0) end.kind = static_cast<StreamKind>(static_cast<uint8_t>(kind) + 1);
+    elements_.EraseAll({.kind = kind, .group = group.number}, end);
   }
 }
 

@@ -62,8 +62,6 @@ class StreamEdit : public StreamValue {
   uint64_t TrimWithin(const StreamNode& node, const StreamTrim& trim);
   void CountNode(const EntryId& id, bool comes);
   void RenewFirstId();
-  // Removes all elements from `first` on to before `end`.
-  void EraseAll(const StreamKey& first, const StreamKey& end);
   uint32_t FreeGroupNumber();
 };
 

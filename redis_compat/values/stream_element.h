@@ -48,6 +48,7 @@ struct StreamKey {
   friend auto operator<=>(const StreamKey&, const StreamKey&) = default;
   friend bool operator==(const StreamKey&, const StreamKey&) = default;
 };
+constexpr StreamKey KeyOfNode(const EntryId& id) { return {.kind = StreamKind::kNode, .id = id}; }
 // Bytes that compare as keys do.
 std::string KeyBytes(const StreamKey& key);
 

@@ -50,20 +50,29 @@ size_t StreamRun::PlaceOf(const StreamKey& key, bool behind) const {
 }
 
 std::string WithChanges(const StreamRun& run, std::span<const StreamChange> changes,
-                        const std::optional<EntryId>& gone_to) {
+                        std::span<const StreamGap> gaps) {
   size_t copied = 0;  // elements
-  if (gone_to) copied = run.PlaceOf({.kind = StreamKind::kNode, .id = *gone_to}, /*behind=*/true);
   size_t bytes = run.bytes().size();
   for (const StreamChange& change : changes) bytes += change.bytes.size();
   std::string made;
   made.reserve(bytes);
-  const auto copy_to = [&](size_t place) {
+  const auto append_to = [&](size_t place) {
     const size_t begin = run.BeginOf(copied);
-    made += run.bytes().substr(begin, run.BeginOf(place) - begin);
-    copied = place;
+    if (place > copied) made += run.bytes().substr(begin, run.BeginOf(place) - begin);
+    copied = std::max(copied, place);
+  };
+  const auto copy_to = [&](size_t place) {
+    for (const StreamGap& gap : gaps) {
+      const size_t first = run.PlaceOf(gap.first);
+      const size_t end = run.PlaceOf(gap.end);
+      if (first >= place || end <= copied) continue;
+      append_to(first);
+      copied = std::max(copied, end);
+    }
+    append_to(place);
   };
   for (const StreamChange& change : changes) {
-    copy_to(std::max(copied, run.PlaceOf(change.key)));
+    copy_to(run.PlaceOf(change.key));
     made += change.bytes;
     if (copied < run.size() && run.At(copied).key == change.key) ++copied;
   }
@@ -109,34 +118,50 @@ const StreamElements::Leaf* StreamElements::Beside(const Leaf& leaf, bool forwar
 }
 
 bool StreamElements::SeekHeld(StreamKey key, bool behind, StreamElement* element) {
-  if (IsGone(key)) {
-    key = {.kind = StreamKind::kNode, .id = *gone_to_};
-    behind = true;
-  }
-  const Leaf* leaf = LeafOf(key);
-  if (leaf == nullptr) return false;
-  size_t place = leaf->run.PlaceOf(key, behind);
-  if (place == leaf->run.size()) {
-    leaf = Beside(*leaf, /*forwards=*/true);
+  while (true) {
+    if (const StreamGap* const gap = GapOf(key)) {
+      key = gap->end;
+      behind = false;
+    }
+    const Leaf* leaf = LeafOf(key);
     if (leaf == nullptr) return false;
-    place = 0;
+    size_t place = leaf->run.PlaceOf(key, behind);
+    if (place == leaf->run.size()) {
+      leaf = Beside(*leaf, /*forwards=*/true);
+      if (leaf == nullptr) return false;
+      place = 0;
+    }
+    *element = leaf->run.At(place);
+    if (element->key < key) return Damaged();
+    if (GapOf(element->key) == nullptr) return true;
+    key = element->key;
   }
-  *element = leaf->run.At(place);
-  return element->key >= key || Damaged();
 }
 
 bool StreamElements::HeldBefore(const StreamKey& key, StreamElement* element) {
-  const Leaf* leaf = LeafOf(key);
-  if (leaf == nullptr) return false;
-  size_t place = leaf->run.PlaceOf(key);
-  if (place == 0) {
-    leaf = Beside(*leaf, /*forwards=*/false);
+  StreamKey to = key;
+  while (true) {
+    const Leaf* leaf = LeafOf(to);
     if (leaf == nullptr) return false;
-    place = leaf->run.size();
+    size_t place = leaf->run.PlaceOf(to);
+    if (place == 0) {
+      leaf = Beside(*leaf, /*forwards=*/false);
+      if (leaf == nullptr) return false;
+      place = leaf->run.size();
+    }
+    *element = leaf->run.At(place - 1);
+    if (element->key >= to) return Damaged();
+    const StreamGap* const gap = GapOf(element->key);
+    if (gap == nullptr) return true;
+    to = gap->first;
   }
-  *element = leaf->run.At(place - 1);
-  if (element->key >= key) return Damaged();
-  return !IsGone(element->key);
+}
+
+const StreamGap* StreamElements::GapOf(const StreamKey& key) const {
+  for (const StreamGap& gap : gaps_) {
+    if (gap.Has(key)) return &gap;
+  }
+  return nullptr;
 }
 
 bool StreamElements::Seek(const StreamKey& key, bool behind, StreamElement* element) {
@@ -184,7 +209,7 @@ bool StreamElements::Find(const StreamKey& key, StreamElement* element) {
   if (change != changes_.end()) {
     return !change->second.empty() && LoadStreamElement(change->second, element);
   }
-  if (IsGone(key)) return false;
+  if (GapOf(key) != nullptr) return false;
   const Leaf* const leaf = LeafOf(key);
   if (leaf == nullptr) return false;
   const size_t place = leaf->run.PlaceOf(key);
@@ -227,17 +252,21 @@ void StreamElements::Erase(const StreamElement& element) {
   changes_.insert_or_assign(key, std::string_view());
 }
 
-void StreamElements::EraseNodesTo(const StreamElement& node) {
-  CHECK(node.key.kind == StreamKind::kNode);
-  gone_to_ = node.key.id;
-  gone_bytes_ += node.bytes.size();
-  changes_.erase(changes_.begin(), changes_.upper_bound(node.key));
+void StreamElements::EraseAll(const StreamKey& first, const StreamKey& end) {
+  const auto place = std::find_if(gaps_.begin(), gaps_.end(),
+                                  [&](const StreamGap& gap) { return first <= gap.first; });
+  if (place != gaps_.end() && place->first == first) {
+    place->end = std::max(place->end, end);
+  } else {
+    gaps_.insert(place, {first, end});
+  }
+  changes_.erase(changes_.lower_bound(first), changes_.lower_bound(end));
 }
 
 uint64_t StreamElements::BytesMax() const {
   uint64_t bytes = tree_ != nullptr ? tree_->leaf_bytes(0) : packed_.run.bytes().size();
   for (const auto& [key, change] : changes_) bytes += change.size();
-  return bytes - std::min(bytes, gone_bytes_);
+  return bytes;
 }
 
 std::vector<StreamChange> StreamElements::Changes() const {
@@ -248,11 +277,11 @@ std::vector<StreamChange> StreamElements::Changes() const {
 }
 
 void StreamElements::AppendTo(std::string* packed) const {
-  *packed += WithChanges(packed_.run, Changes(), gone_to_);
+  *packed += WithChanges(packed_.run, Changes(), gaps_);
 }
 
 void StreamElements::RepeatOn(StreamElements* others) const {
-  others->gone_to_ = gone_to_;
+  others->gaps_ = gaps_;
   others->changes_ = changes_;
 }
 
@@ -262,10 +291,13 @@ bool StreamElements::Finish() {
     if (!FitsStreamPage(change)) return false;
     LeafOf(change.key);
   }
-  if (gone_to_) LeafOf({.kind = StreamKind::kNode, .id = *gone_to_});
+  for (const StreamGap& gap : gaps_) {
+    LeafOf(gap.first);
+    LeafOf(gap.end);
+  }
   // Others that have changed the tree before may lack pages, too.
   const bool is_sound = tree_->missing().empty() && !is_damaged_;
-  if (is_sound && !WriteStreamChanges(tree_, changes, gone_to_)) Damaged();
+  if (is_sound && !WriteStreamChanges(tree_, changes, gaps_)) Damaged();
   leaves_.clear();
   recent_ = {};
   return true;

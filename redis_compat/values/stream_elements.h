@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,9 +55,17 @@ struct StreamChange {
   StreamKey key;
   std::string_view bytes;  // empty: it goes
 };
-// The elements of a run with changes, which stand in their order; without nodes up to `gone_to`.
+// All elements from one key on to before another one, which are gone. Keys without names.
+struct StreamGap {
+  StreamKey first;
+  StreamKey end;
+
+  [[nodiscard]] bool Has(const StreamKey& key) const { return first <= key && key < end; }
+};
+// The elements of a run with changes, which stand in their order; without those in the gaps, in
+// which no change lies.
 std::string WithChanges(const StreamRun& run, std::span<const StreamChange> changes,
-                        const std::optional<EntryId>& gone_to);
+                        std::span<const StreamGap> gaps);
 
 class StreamElements {
  public:
@@ -86,8 +94,9 @@ class StreamElements {
   // Makes an element, or puts another one in its place.
   void Put(std::string element);
   void Erase(const StreamElement& element);
-  // Erases all nodes up to this one.
-  void EraseNodesTo(const StreamElement& node);
+  // Erases all elements from `first` on to before `end`, unseen. Nothing comes there any more. Keys
+  // without names; ranges do not meet but for one of the same `first`, which becomes longer.
+  void EraseAll(const StreamKey& first, const StreamKey& end);
 
   // Something was found to be damaged.
   [[nodiscard]] bool is_damaged() const { return is_damaged_; }
@@ -122,9 +131,8 @@ class StreamElements {
   // The same as Seek() and Before(), without the changes.
   bool SeekHeld(StreamKey key, bool behind, StreamElement* element);
   bool HeldBefore(const StreamKey& key, StreamElement* element);
-  [[nodiscard]] bool IsGone(const StreamKey& key) const {
-    return gone_to_ && key.kind == StreamKind::kNode && key.id <= *gone_to_;
-  }
+  // The gap that has it; null: none.
+  [[nodiscard]] const StreamGap* GapOf(const StreamKey& key) const;
   [[nodiscard]] std::vector<StreamChange> Changes() const;
 
   Tree* tree_ = nullptr;
@@ -132,8 +140,7 @@ class StreamElements {
   std::map<uint64_t, Leaf> leaves_;  // that were looked at, by the elements before them
   std::array<const Leaf*, kRecentLeaves> recent_ = {};
   size_t next_recent_ = 0;
-  std::optional<EntryId> gone_to_;  // nodes up to that one are gone
-  uint64_t gone_bytes_ = 0;
+  std::vector<StreamGap> gaps_;
   std::map<StreamKey, std::string_view> changes_;  // empty: it goes
   std::deque<std::string> kept_;                   // bytes of changes
   bool is_damaged_ = false;

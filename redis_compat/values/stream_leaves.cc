@@ -89,13 +89,10 @@ std::span<const StreamChange> ChangesIn(const LeafPlace& leaf,
   return changes.first(count);
 }
 
-// The leaves that come in the place of one. False: it is damaged.
-bool ChangedLeaves(const Tree& tree, const LeafPlace& leaf, std::span<const StreamChange> changes,
-                   const std::optional<EntryId>& gone_to, std::vector<NewLeaf>* leaves) {
-  StreamRun held;
+// The leaves that come in the place of one, of which `elements` are left. False: it was damaged.
+bool MakeLeaves(const Tree& tree, std::string_view elements, std::span<const StreamChange> changes,
+                std::vector<NewLeaf>* leaves) {
   StreamRun run;
-  if (!held.Load(leaf.bytes)) return false;
-  const std::string elements = WithChanges(held, changes, gone_to);
   if (!run.Load(elements)) return false;
   const auto is_new = [changes](const StreamKey& key) {
     const auto place = std::lower_bound(
@@ -104,6 +101,29 @@ bool ChangedLeaves(const Tree& tree, const LeafPlace& leaf, std::span<const Stre
     return place != changes.end() && place->key == key;
   };
   *leaves = LeafCutter(run, tree.limits(), is_new).Take();
+  return true;
+}
+
+// Takes the elements of a gap out of the tree. False: a leaf is damaged.
+bool WriteGap(Tree* tree, const StreamGap& gap) {
+  LeafPlace first;
+  LeafPlace last;
+  const bool has_first = tree->SeekKey(0, KeyBytes(gap.first), &first);
+  if (!tree->SeekKey(0, KeyBytes(gap.end), &last) || !has_first) return true;
+  StreamRun before;
+  StreamRun behind;
+  if (!before.Load(first.bytes) || !behind.Load(last.bytes)) return false;
+  const size_t begin = before.BeginOf(before.PlaceOf(gap.first));
+  std::string elements(first.bytes.substr(0, begin));
+  elements += last.bytes.substr(behind.BeginOf(behind.PlaceOf(gap.end)));
+  // Two leaves that stand side by side, or one, may have none of them.
+  const bool is_one = first.path == last.path;
+  const size_t held = first.bytes.size() + (is_one ? 0 : last.bytes.size());
+  const bool are_beside = is_one || last.before == first.before + first.elements;
+  if (are_beside && elements.size() == held) return true;
+  std::vector<NewLeaf> leaves;
+  if (!MakeLeaves(*tree, elements, {}, &leaves)) return false;
+  tree->ReplaceRange(0, first, last, std::move(leaves));
   return true;
 }
 
@@ -124,23 +144,23 @@ std::vector<NewLeaf> StreamLeaves(std::string_view elements, const TreeLimits& l
 }
 
 bool WriteStreamChanges(Tree* tree, std::span<const StreamChange> changes,
-                        const std::optional<EntryId>& gone_to) {
-  std::vector<NewLeaf> leaves;
-  LeafPlace leaf;
-  if (gone_to) {
-    LeafPlace first;
-    const bool has_first = tree->First(0, &first);
-    const StreamKey last{.kind = StreamKind::kNode, .id = *gone_to};
-    if (!tree->SeekKey(0, KeyBytes(last), &leaf) || !has_first) return true;
-    const auto here = ChangesIn(leaf, changes);
-    if (!ChangedLeaves(*tree, leaf, here, gone_to, &leaves)) return false;
-    if (!tree->ReplaceRange(0, first, leaf, std::move(leaves))) return true;
-    changes = changes.subspan(here.size());
+                        std::span<const StreamGap> gaps) {
+  for (const StreamGap& gap : gaps) {
+    if (!WriteGap(tree, gap)) return false;
   }
-  while (!changes.empty()) {
-    if (!tree->SeekKey(0, KeyBytes(changes.front().key), &leaf)) return true;
-    const auto here = ChangesIn(leaf, changes);
-    if (here.empty() || !ChangedLeaves(*tree, leaf, here, std::nullopt, &leaves)) return false;
+  std::vector<NewLeaf> leaves;
+  while (!changes.empty() && tree->missing().empty()) {
+    LeafPlace leaf;
+    std::span<const StreamChange> here = changes;
+    // Without leaves, all that comes makes new ones.
+    if (tree->elements(0) > 0) {
+      if (!tree->SeekKey(0, KeyBytes(changes.front().key), &leaf)) return true;
+      here = ChangesIn(leaf, changes);
+    }
+    StreamRun held;
+    if (here.empty() || !held.Load(leaf.bytes)) return false;
+    const std::string elements = WithChanges(held, here, {});
+    if (!MakeLeaves(*tree, elements, here, &leaves)) return false;
     if (!tree->Replace(0, leaf, std::move(leaves))) return true;
     changes = changes.subspan(here.size());
   }

@@ -5,7 +5,6 @@
 #ifndef ONETRIP_REDIS_COMPAT_VALUES_STREAM_LEAVES_H_
 #define ONETRIP_REDIS_COMPAT_VALUES_STREAM_LEAVES_H_
 
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -23,11 +22,10 @@ bool FitsStreamPage(const StreamChange& change);
 // The leaves of all elements of a packed stream; nothing: it cannot be a tree.
 std::vector<NewLeaf> StreamLeaves(std::string_view elements, const TreeLimits& limits);
 
-// Writes changes, which stand in the order of keys, into the leaves of a tree; without nodes up to
-// `gone_to`. Where pages are missing, not all of them. False: a leaf is damaged. REQUIRES: each
-// change is fit.
+// Writes changes, and gaps, all of which stand in the order of keys, into the leaves of a tree.
+// Where pages are missing, not all of them. False: a leaf is damaged. REQUIRES: each change is fit.
 bool WriteStreamChanges(Tree* tree, std::span<const StreamChange> changes,
-                        const std::optional<EntryId>& gone_to);
+                        std::span<const StreamGap> gaps);
 
 }  // namespace onetrip
 

@@ -16,8 +16,6 @@ void AppendId(const EntryId& id, std::string* to) {
   AppendRdbNumber(id.sequence, to);
 }
 
-constexpr StreamKey KeyOfNode(const EntryId& id) { return {.kind = StreamKind::kNode, .id = id}; }
-
 }  // namespace
 
 bool HasGapsBehind(const StreamHeader& header, const EntryId& id) {
