@@ -113,6 +113,24 @@ TEST(CheckerOfCollections, KnowsThatAStreamRemembersItsLastId) {
                     "+none\r\n", "+stream\r\n");
 }
 
+TEST(CheckerOfCollections, RejectsAnEntryThatIsGivenTwice) {
+  const std::vector<HistoryOp> ops = {
+      Op(0, 1, "XADD k 1-1 f a", V("1-1")),
+      Op(2, 3, "XGROUP CREATE k g 0 MKSTREAM", std::string(kRespOk)),
+      Op(4, 9, "XREADGROUP GROUP g c COUNT 2 STREAMS k >", "*-1\r\n"),
+      Op(5, 8, "XREADGROUP GROUP g d COUNT 2 STREAMS k >", "")};
+  const std::string entry = RespArray({V("1-1"), A({"f", "a"})});
+  const std::string given = RespArray({RespArray({V("k"), RespArray({entry})})});
+  ExpectLastDecides(ops, "*-1\r\n", given);
+  std::vector<HistoryOp> and_done = ops;
+  and_done.back().reply = given;
+  and_done.push_back(Op(10, 11, "XACK k g 1-1", N(1)));
+  and_done.push_back(Op(12, 13, "XPENDING k g", ""));
+  const std::string nil(kRespNil);
+  ExpectLastDecides(and_done, RespArray({N(1), V("1-1"), V("1-1"), RespArray({A({"d", "1"})})}),
+                    RespArray({N(0), nil, nil, "*-1\r\n"}));
+}
+
 TEST(CheckerOfCollections, KnowsTypes) {
   ExpectLastDecides({Op(0, 1, "HSET k a 1", N(1)), Op(2, 3, "LPUSH k a", "")}, N(1), kWrongType);
   ExpectLastDecides({Op(0, 1, "SET k v", std::string(kRespOk)), Op(2, 3, "SADD k a", "")}, N(1),
@@ -143,13 +161,37 @@ TEST(CheckerOfCollections, OverwritesAndDeletesThem) {
 }
 
 TEST(CheckerOfCollections, TakesAllCommandsOfItsTable) {
-  for (const char* const words :
-       {"LPUSH k a",    "RPUSH k a",  "LPOP k",         "RPOP k",        "LRANGE k 0 -1",
-        "LLEN k",       "HSET k a 1", "HGET k a",       "HINCRBY k a 1", "HDEL k a",
-        "HGETALL k",    "HLEN k",     "SADD k a",       "SREM k a",      "SISMEMBER k a",
-        "SCARD k",      "ZADD k 1 a", "ZINCRBY k 1 a",  "ZREM k a",      "ZRANGE k 0 -1 WITHSCORES",
-        "ZPOPMIN k",    "ZCARD k",    "XADD k 1-1 f a", "XDEL k 1-1",    "XTRIM k MAXLEN 2",
-        "XRANGE k - +", "XLEN k"}) {
+  for (const char* const words : {"LPUSH k a",
+                                  "RPUSH k a",
+                                  "LPOP k",
+                                  "RPOP k",
+                                  "LRANGE k 0 -1",
+                                  "LLEN k",
+                                  "HSET k a 1",
+                                  "HGET k a",
+                                  "HINCRBY k a 1",
+                                  "HDEL k a",
+                                  "HGETALL k",
+                                  "HLEN k",
+                                  "SADD k a",
+                                  "SREM k a",
+                                  "SISMEMBER k a",
+                                  "SCARD k",
+                                  "ZADD k 1 a",
+                                  "ZINCRBY k 1 a",
+                                  "ZREM k a",
+                                  "ZRANGE k 0 -1 WITHSCORES",
+                                  "ZPOPMIN k",
+                                  "ZCARD k",
+                                  "XADD k 1-1 f a",
+                                  "XDEL k 1-1",
+                                  "XTRIM k MAXLEN 2",
+                                  "XRANGE k - +",
+                                  "XLEN k",
+                                  "XGROUP CREATE k g 0 MKSTREAM",
+                                  "XREADGROUP GROUP g c COUNT 2 STREAMS k >",
+                                  "XACK k g 1-1",
+                                  "XPENDING k g"}) {
     const Command command = Words(words);
     ASSERT_TRUE(IsCollectionCommand(CommandName(command))) << words;
     const CollectionOutcome outcome = StepCollection(command, std::nullopt);

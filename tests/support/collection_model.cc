@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,10 @@ enum class Verb : uint8_t {
   kEntryTrim,
   kEntries,
   kLength,
+  kGroupMake,
+  kGroupRead,
+  kGroupDone,
+  kGroupTell,
 };
 struct Row {
   std::string_view name;
@@ -75,6 +80,10 @@ constexpr auto kRows = std::to_array<Row>({
     {"xtrim", Verb::kEntryTrim, 'x'},
     {"xrange", Verb::kEntries, 'x', true},
     {"xlen", Verb::kLength, 'x', true},
+    {"xgroup", Verb::kGroupMake, 'x'},
+    {"xreadgroup", Verb::kGroupRead, 'x'},
+    {"xack", Verb::kGroupDone, 'x'},
+    {"xpending", Verb::kGroupTell, 'x', true},
 });
 
 const Row* FindRow(std::string_view name) {
@@ -91,7 +100,7 @@ int64_t Number(std::string_view text) {
 
 // An element of a list or set is a key alone. Scores of the workload are whole numbers. A stream is
 // its last id, as an element of its own, and then its entries, which have one field each: it is
-// there without any, too.
+// there without any, too. The value of the first element is its one group, if it has that.
 struct Element {
   std::string key;
   std::string value;
@@ -247,14 +256,104 @@ std::string TrimEntries(Elements& elements, int64_t length) {
 // The name of the field, which is the same in all entries.
 constexpr std::string_view kField = "f";
 
+std::string EntryReply(const Element& entry) {
+  const std::string fields = RespArray({RespBulk(kField), RespBulk(entry.value)});
+  return RespArray({RespBulk(entry.key), fields});
+}
+
 std::string AllEntries(const Elements& elements) {
   std::vector<std::string> texts;
   for (int64_t i = 1; i <= Length(elements); ++i) {
-    const Element& entry = elements[static_cast<size_t>(i)];
-    const std::string fields = RespArray({RespBulk(kField), RespBulk(entry.value)});
-    texts.push_back(RespArray({RespBulk(entry.key), fields}));
+    texts.push_back(EntryReply(elements[static_cast<size_t>(i)]));
   }
   return RespArray(texts);
+}
+
+// The group of a stream: how far it has read, and the consumers to which entries were given.
+struct Group {
+  std::string last_id = "0-0";
+  std::map<std::pair<int64_t, int64_t>, std::pair<std::string, std::string>> pending;  // id, whose
+
+  static bool IsIn(const Elements& elements) {
+    return !elements.empty() && !elements.front().value.empty();
+  }
+  explicit Group(const Elements& elements) {
+    std::string_view text = elements.front().value;
+    last_id = TakeText(&text);
+    while (!text.empty()) {
+      std::string id = TakeText(&text);
+      pending[IdOf(id)] = {id, TakeText(&text)};
+    }
+  }
+  Group() = default;
+  void PutIn(Elements* elements) const {
+    std::string text;
+    AppendText(last_id, &text);
+    for (const auto& [place, one] : pending) {
+      AppendText(one.first, &text);
+      AppendText(one.second, &text);
+    }
+    elements->front().value = std::move(text);
+  }
+};
+
+// XGROUP CREATE key group 0 MKSTREAM.
+std::string MakeGroup(Elements& elements) {
+  if (Group::IsIn(elements)) return RespError("BUSYGROUP Consumer Group name already exists");
+  if (elements.empty()) elements.push_back({"0-0", ""});
+  Group().PutIn(&elements);
+  return std::string(kRespOk);
+}
+
+std::string NoGroup(const std::string& key, const std::string& group, std::string_view where) {
+  return RespError("NOGROUP No such key '" + key + "' or consumer group '" + group + "'" +
+                   std::string(where));
+}
+
+// XREADGROUP GROUP group consumer COUNT count STREAMS key >.
+std::string ReadByGroup(Elements& elements, const Command& argv) {
+  if (!Group::IsIn(elements)) {
+    return NoGroup(argv[7], argv[2], " in XREADGROUP with GROUP option");
+  }
+  Group group(elements);
+  const auto count = static_cast<size_t>(Number(argv[5]));
+  std::vector<std::string> given;
+  for (size_t i = 1; i < elements.size() && given.size() < count; ++i) {
+    const std::string& id = elements[i].key;
+    if (IdOf(id) <= IdOf(group.last_id)) continue;
+    group.last_id = id;
+    group.pending[IdOf(id)] = {id, argv[3]};
+    given.push_back(EntryReply(elements[i]));
+  }
+  if (given.empty()) return "*-1\r\n";
+  group.PutIn(&elements);
+  return RespArray({RespArray({RespBulk(argv[7]), RespArray(given)})});
+}
+
+// XACK key group id.
+std::string Acknowledge(Elements& elements, const Command& argv) {
+  if (!Group::IsIn(elements)) return RespInteger(0);
+  Group group(elements);
+  const bool was_there = group.pending.erase(IdOf(argv[3])) > 0;
+  group.PutIn(&elements);
+  return RespInteger(was_there ? 1 : 0);
+}
+
+// XPENDING key group.
+std::string TellPending(const Elements& elements, const Command& argv) {
+  if (!Group::IsIn(elements)) return NoGroup(argv[1], argv[2], "");
+  const Group group(elements);
+  const std::string size = RespInteger(static_cast<int64_t>(group.pending.size()));
+  const std::string nil(kRespNil);
+  if (group.pending.empty()) return RespArray({size, nil, nil, "*-1\r\n"});
+  std::map<std::string, int64_t> counts;
+  for (const auto& [place, one] : group.pending) ++counts[one.second];
+  std::vector<std::string> consumers;
+  for (const auto& [name, count] : counts) {
+    consumers.push_back(RespArray({RespBulk(name), RespBulk(std::to_string(count))}));
+  }
+  return RespArray({size, RespBulk(group.pending.begin()->second.first),
+                    RespBulk(group.pending.rbegin()->second.first), RespArray(consumers)});
 }
 
 // Applies the command to the elements; its reply.
@@ -319,6 +418,14 @@ std::string Apply(const Row& row, const Command& argv, Elements& elements) {
       return AllEntries(elements);
     case Verb::kLength:
       return RespInteger(Length(elements));
+    case Verb::kGroupMake:
+      return MakeGroup(elements);
+    case Verb::kGroupRead:
+      return ReadByGroup(elements, argv);
+    case Verb::kGroupDone:
+      return Acknowledge(elements, argv);
+    case Verb::kGroupTell:
+      return TellPending(elements, argv);
   }
   CHECK(false);
 }

@@ -125,7 +125,17 @@ class CollectionCommands {
     const std::string id = std::to_string(op + 1) + "-" + std::to_string(client + 1);
     const std::string other =
         std::to_string(1 + rng_.Below(op + 2)) + "-" + std::to_string(1 + rng_.Below(client + 2));
-    switch (rng_.Below(9)) {
+    const std::string consumer = "d" + std::to_string(client % 2);
+    switch (rng_.Below(14)) {
+      case 9:
+        return {"XGROUP", "CREATE", key, "g", "0", "MKSTREAM"};
+      case 10:
+      case 11:
+        return {"XREADGROUP", "GROUP", "g", consumer, "COUNT", "2", "STREAMS", key, ">"};
+      case 12:
+        return {"XACK", key, "g", other};
+      case 13:
+        return {"XPENDING", key, "g"};
       case 0:
       case 1:
       case 2:

@@ -349,7 +349,9 @@ bool IsOfAllKeys(const Command& argv) {
 
 std::string_view KeyOf(const Command& argv) {
   if (argv.size() < 2 || IsOfAllKeys(argv)) return {};
-  return argv[1];
+  const std::string name = CommandName(argv);
+  const size_t place = name == "xgroup" ? 2 : name == "xreadgroup" ? 7 : 1;
+  return place < argv.size() ? argv[place] : std::string_view();
 }
 
 namespace {
