@@ -187,6 +187,18 @@ void StreamValue::WantEntries(const StreamRange& range, uint64_t count) {
   elements_.WantAll(KeyOfNode(range.first), KeyOfNode(range.last), nodes, range.reverse);
 }
 
+void StreamValue::CopyNodes(const StreamRange& range, uint64_t count, std::string* nodes) {
+  WantEntries(range, count);
+  std::vector<StreamNode> found;
+  StreamEntries entries(*this, range);
+  StreamEntry entry;
+  for (uint64_t met = 0; (count == 0 || met < count) && entries.Next(&entry); ++met) {
+    if (met == 0 || entries.node().id != found.back().id) found.push_back(entries.node());
+  }
+  if (range.reverse) std::reverse(found.begin(), found.end());
+  for (const StreamNode& node : found) *nodes += NodeElement(node);
+}
+
 void StreamValue::WantPending(uint32_t group, const EntryId& first, uint64_t count) {
   StreamKey key{.kind = StreamKind::kPending, .group = group, .id = first};
   StreamKey end = key;
@@ -237,8 +249,8 @@ bool StreamEntries::NextNode(StreamNode* node) {
     if (range_.reverse) return stream_.FindNode(range_.last, node);
     return stream_.FindNode(range_.first, node) || stream_.NodeFrom(range_.first, node);
   }
-  if (range_.reverse) return stream_.NodeBefore(node_id_, node);
-  EntryId behind = node_id_;
+  if (range_.reverse) return stream_.NodeBefore(node_.id, node);
+  EntryId behind = node_.id;
   return StepForward(&behind) && stream_.NodeFrom(behind, node);
 }
 
@@ -253,7 +265,7 @@ bool StreamEntries::CheckOrder(const StreamEntry& first, const StreamEntry& last
 bool StreamEntries::TakeNode() {
   StreamNode node;
   if (is_over_ || !NextNode(&node)) return false;
-  node_id_ = node.id;
+  node_ = node;
   // Nodes are by id: all others are beyond the range, too.
   is_over_ = range_.reverse ? node.id <= range_.first : node.id > range_.last;
   entries_.clear();

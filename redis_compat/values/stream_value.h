@@ -62,6 +62,10 @@ class StreamValue {
   bool Load(std::string_view value);
   // `tree` outlives it.
   bool Load(Tree& tree);
+  // A stream of nodes that CopyNodes() has made, of which the header tells nothing.
+  bool LoadNodes(std::string_view nodes) { return elements_.Load(nodes); }
+  // Makes a copy of the nodes in which the entries of a range are: of all, or the first `count`.
+  void CopyNodes(const StreamRange& range, uint64_t count, std::string* nodes);
 
   [[nodiscard]] const StreamHeader& header() const { return header_; }
   [[nodiscard]] StreamElements& elements() { return elements_; }
@@ -114,6 +118,8 @@ class StreamEntries {
   StreamEntries(StreamValue& stream, const StreamRange& range);
   // Gives the next one. False: there is none, or the stream is damaged.
   bool Next(StreamEntry* entry);
+  // The node of the one that it gave last.
+  [[nodiscard]] const StreamNode& node() const { return node_; }
 
  private:
   // Fills `entries_` from the next node. False: there is none in the range.
@@ -125,7 +131,7 @@ class StreamEntries {
   const StreamRange range_;
   bool has_begun_ = false;
   bool is_over_ = false;              // no node behind is in the range
-  EntryId node_id_;                   // the last node that it took
+  StreamNode node_;                   // the last one that it took
   EntryId met_;                       // the last id in the direction of the range, deleted or not
   std::vector<StreamEntry> entries_;  // those of a node, in the order of the range
   size_t next_entry_ = 0;

@@ -39,21 +39,20 @@ bool CountEntries(StreamValue& stream, const RangeTerms& terms, uint64_t* count)
   return !stream.is_damaged();
 }
 
-// Looks at a range of one that is a tree.
+// Copies the nodes of a range out of one that is a tree.
 class RangeLook final : public StreamLook {
  public:
-  RangeLook(CommandContext& context, const RangeTerms& terms)
-      : terms_(terms), out_(buffer_, context.out.protocol()) {}
+  explicit RangeLook(const RangeTerms& terms) : terms_(terms) {}
   void LookAt(StreamValue& stream) override {
-    buffer_.Clear();
-    if (terms_.count != 0) ReplyStreamRange(out_, stream, terms_.range, terms_.count.value_or(0));
+    nodes_.clear();
+    if (terms_.count != 0) stream.CopyNodes(terms_.range, terms_.count.value_or(0), &nodes_);
   }
-  [[nodiscard]] OutputBuffer& reply() { return buffer_; }
+  // They live as long as it does.
+  [[nodiscard]] std::string_view nodes() const { return nodes_; }
 
  private:
   const RangeTerms& terms_;
-  OutputBuffer buffer_;
-  ReplyWriter out_;
+  std::string nodes_;
 };
 
 Task<void> ReplyRange(CommandContext& context, bool reverse) {
@@ -62,14 +61,15 @@ Task<void> ReplyRange(CommandContext& context, bool reverse) {
   if (arguments.AnsweredError(context.out)) co_return;
   ReadResult result;
   StreamValue stream;
-  RangeLook look(context, terms);
+  RangeLook look(terms);
   const bool is_there = co_await LookAtTree(context, KeyAt(context, 1), look, &result, &stream);
   if (!is_there) co_return;
   if (!result.found()) co_return context.out.Array(0);
   if (terms.count == 0) co_return context.out.NullArray();
-  if (IsTree(result)) co_return context.out.buffer().AppendAll(look.reply());
   uint64_t count = 0;
-  if (!CountEntries(stream, terms, &count)) co_return context.out.Error(kDamagedStreamError);
+  const bool is_sound = !IsTree(result) || stream.LoadNodes(look.nodes());
+  if (!is_sound || !CountEntries(stream, terms, &count))
+    co_return context.out.Error(kDamagedStreamError);
   context.out.Array(count);
   StreamEntries entries(stream, terms.range);
   StreamEntry entry;
