@@ -49,14 +49,19 @@ MutationQueue::Line& MutationQueue::LineOf(const Key& key) {
   return made->second;
 }
 
+std::vector<MutationQueue::Away>::iterator MutationQueue::FindAway(Line& line,
+                                                                   const Place& leader) {
+  return std::find_if(line.away.begin(), line.away.end(),
+                      [&leader](const Away& one) { return one.leader == &leader; });
+}
+
 void MutationQueue::Leave(Place& place) {
   Line& line = *std::exchange(place.line_, nullptr);
   const bool was_first = !line.places.empty() && line.places.front() == &place;
   std::erase(line.places, &place);
   if (was_first && !line.places.empty()) line.places.front()->turn_.Set();
   for (Away& away : line.away) std::erase(away.waiting, &place);
-  const auto away = std::find_if(line.away.begin(), line.away.end(),
-                                 [&place](const Away& one) { return one.leader == &place; });
+  const auto away = FindAway(line, place);
   if (away != line.away.end()) {
     const std::deque<Place*> waiting = std::move(away->waiting);
     line.away.erase(away);
@@ -91,6 +96,8 @@ void MutationQueue::Disband(Batch& batch) {
   batch.all_.resize(1);
   Place& leader = *batch.all_.front();
   Line& line = *leader.line_;
+  // It may have to wait more than once.
+  if (FindAway(line, leader) != line.away.end()) return;
   Away away{&leader, {}};
   std::erase_if(line.places, [&leader, &away](Place* place) {
     const bool waits = place->client_ != nullptr && place->client_ == leader.client_;

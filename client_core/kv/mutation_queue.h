@@ -9,13 +9,13 @@
 #define ONETRIP_CLIENT_CORE_KV_MUTATION_QUEUE_H_
 
 #include <absl/container/node_hash_map.h>
-#include <absl/hash/hash.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,10 +52,11 @@ class RepeatedKeys {
   static constexpr int kNotTried = 60;
 
   struct Seen {
-    size_t hash = 0;
+    uint64_t hash = 0;
     int times = 0;
   };
-  static size_t HashOf(const Key& key) { return absl::HashOf(key.bytes); }
+  // The same in every process: so runs of the simulation are alike.
+  static uint64_t HashOf(const Key& key) { return std::hash<std::string_view>()(key.bytes); }
 
   std::array<Seen, kKeys> seen_;
 };
@@ -152,7 +153,7 @@ class MutationQueue {
     size_t operator()(const Name& name) const { return Of(name.first, name.second); }
     size_t operator()(const NameView& name) const { return Of(name.database, name.bytes); }
     static size_t Of(uint32_t database, std::string_view bytes) {
-      return absl::HashOf(database, bytes);
+      return std::hash<std::string_view>()(bytes) + database;
     }
   };
   struct NameEqual {
@@ -177,6 +178,7 @@ class MutationQueue {
 
   Line& LineOf(const Key& key);
   void Leave(Place& place);
+  static std::vector<Away>::iterator FindAway(Line& line, const Place& leader);
   // Those that have waited for a leader have places again.
   static void ComeBack(Line& line, const std::deque<Place*>& waiting);
 

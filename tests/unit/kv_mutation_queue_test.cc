@@ -250,6 +250,7 @@ TEST_F(MutationQueueTest, ALeaderThatGoesOnAloneIsAwaitedByItsClientsOthers) {
   EXPECT_TRUE(first.has_place && second.has_place);
   MutationQueue::Batch batch = queue_.Lead(place(0));
   queue_.Disband(batch);
+  queue_.Disband(batch);  // it waits once more
   MutationQueue::Batch others = queue_.Lead(place(1));
   EXPECT_EQ(Apply(others, "_"), "_bd");
   Queue('e', &third);
