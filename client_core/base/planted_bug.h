@@ -71,6 +71,7 @@ enum class Bug : uint8_t {
   kLosersPagesKept,       // who loses the slot does not retire the pages that it has written
   kPageCachedByAddr,      // a page that was kept is believed to be there whatever has replaced it
   kExtentsUnchecked,      // a value in extents replaces whatever its key has become meanwhile
+  kTreeRootNotCompared,   // a large change of a tree goes by the version of what it has read alone
   // registers
   kNoAnnounce,              // a writer locks before what overtook its guess is at a majority
   kNoWriteBack,             // a read returns what is not at a majority

@@ -262,10 +262,11 @@ Task<Status> RecordForm::ReplaceByExtents(RegisterOperation& operation, const Ke
   if (!status.ok()) co_return status;
   // A version is of one write of the key: what has it is what was seen, wherever it lies by now.
   const bool is_there = now.found && !now.entry.word.is_register() && !core_.IsExpired(now.record);
+  const bool any_root = root.empty() || Planted(Bug::kTreeRootNotCompared);
   const bool unchanged = seen == nullptr
                              ? !now.found || (!now.entry.word.is_register() && !is_there)
                              : is_there && LoadRecordHeader(now.record).version == seen->version &&
-                                   (root.empty() || RecordValue(now.record) == root);
+                                   (any_root || RecordValue(now.record) == root);
   if (!now.busy && (unchanged || Planted(Bug::kExtentsUnchecked))) {
     status = co_await Replace(operation, key, index_key, now, change, draft, done);
     if (!status.ok() || *done) co_return status;
