@@ -22,6 +22,7 @@ enum class Mechanism : uint8_t {
   kLeave,         // regions are given up: what lies there goes elsewhere, the index or keys
   kEndRegisters,  // all of them become records, before a move
   kExtents,       // a value in extents is written
+  kLargeTree,     // ... or a tree's pages, by a change that has given up its pin
   kExhaustion,    // a register's timestamps end: its key is registered anew
   kEpochAdvance,
   kOpenBlocks,  // partly used blocks become no worker's

@@ -47,6 +47,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kExtentsKept, "extents-kept", "extents"},
     {Bug::kExtentsNotNamed, "extents-not-named", "extents"},
     {Bug::kExtentsUnchecked, "extents-unchecked", "extents"},
+    {Bug::kTreeRootNotCompared, "tree-root-not-compared", "collections", 4000, 3087},
     {Bug::kPageCountKept, "page-count-kept", "collections"},
     {Bug::kJoinDropsLeaf, "join-drops-leaf", "collections"},
     {Bug::kPagesKept, "pages-kept", "collections"},

@@ -9,14 +9,14 @@ namespace onetrip {
 namespace {
 
 constexpr std::string_view kNames[] = {
-    "split",          "take-over",   "expiry walk",    "sweep",         "resolve",
-    "scrub",          "copy",        "move",           "grow",          "leave",
-    "end registers",  "extents",     "exhaustion",     "epoch advance", "open blocks",
-    "account",        "compaction",  "flush",          "swap",          "hot write",
-    "view change",    "recycling",   "shrink",         "inline read",   "inline write",
-    "inline commit",  "agent dies",  "agent leaves",   "agent stands",  "node away",
-    "node lost",      "node slow",   "channel breaks", "link cut",      "master away",
-    "control breaks", "clock wrong", "pool full"};
+    "split",         "take-over",      "expiry walk", "sweep",          "resolve",
+    "scrub",         "copy",           "move",        "grow",           "leave",
+    "end registers", "extents",        "large tree",  "exhaustion",     "epoch advance",
+    "open blocks",   "account",        "compaction",  "flush",          "swap",
+    "hot write",     "view change",    "recycling",   "shrink",         "inline read",
+    "inline write",  "inline commit",  "agent dies",  "agent leaves",   "agent stands",
+    "node away",     "node lost",      "node slow",   "channel breaks", "link cut",
+    "master away",   "control breaks", "clock wrong", "pool full"};
 static_assert(std::size(kNames) == kHappenings);
 
 // The mechanisms of workers come first, in the same order.

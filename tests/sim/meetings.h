@@ -31,6 +31,7 @@ enum class Happening : uint8_t {
   kLeave,
   kEndRegisters,
   kExtents,
+  kLargeTree,
   kExhaustion,
   kEpochAdvance,
   kOpenBlocks,

@@ -89,6 +89,8 @@ std::vector<std::string> Unmet(const MeetingTable& table) {
     for (size_t b = a; b < kHappenings; ++b) {
       const auto one = static_cast<Happening>(a);
       const auto other = static_cast<Happening>(b);
+      // Programs here have no collections.
+      if (one == H::kLargeTree || other == H::kLargeTree) continue;
       if (!CanMeet(one, other) || IsSeldom(one, other) || table.Of(one, other) > 0) continue;
       unmet.push_back(std::string(HappeningName(one)) + " and " +
                       std::string(HappeningName(other)));
@@ -145,6 +147,35 @@ TEST(Meetings, AnyTwoThatCanMeetDo) {
   }
   std::cout << survey.table().ToText() << "shown by" << survey.shown_by() << "\n";
   EXPECT_THAT(survey.unmet(), testing::IsEmpty());
+}
+
+// A change of a tree that has given up its pin, and what moves its pages or takes them away.
+TEST(Meetings, LargeChangesOfTreesMeetWhatMovesTheirPages) {
+  if (kSlowdown > 1) GTEST_SKIP() << "too few seeds under a sanitizer";
+  constexpr H kOthers[] = {H::kLargeTree,    H::kLeave,      H::kShrink,  H::kViewChange,
+                           H::kEpochAdvance, H::kRecycling,  H::kAccount, H::kEndRegisters,
+                           H::kCopy,         H::kAgentStands};
+  const auto unmet = [&kOthers](const MeetingTable& table) {
+    std::vector<std::string> names;
+    for (const H other : kOthers) {
+      if (table.Of(H::kLargeTree, other) == 0) names.emplace_back(HappeningName(other));
+    }
+    return names;
+  };
+  // Those in which regions leave under such changes: MakeCollections.
+  constexpr uint64_t kFirst = 15;
+  constexpr uint64_t kEvery = 32;
+  constexpr uint64_t kSeedsMax = 600;
+  MeetingTable table;
+  for (uint64_t i = 0; i < kSeedsMax && !unmet(table).empty(); ++i) {
+    const uint64_t seed = kFirst + kEvery * i;
+    const Report report = RunPlan(FindScenario("collections")->Make(seed));
+    ASSERT_TRUE(report.ok()) << report.failure
+                             << "\nreplay: simulate --scenario collections --seed " << seed
+                             << " --seeds 1 --timeline";
+    table.Add(report.meetings);
+  }
+  EXPECT_THAT(unmet(table), testing::IsEmpty());
 }
 
 TEST(Meetings, AreCountedFromEitherSideAndARoundTripLater) {

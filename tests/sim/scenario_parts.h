@@ -64,6 +64,8 @@ void JoinNodes(uint64_t span_ns, Rng& rng, Plan* plan);
 // ... and that drain again when they have added regions.
 void DrainWhatJoined(uint64_t span_ns, Rng& rng, Plan* plan);
 void BreakAmidShrink(Rng& rng, Plan* plan);
+// ... for sure, while clients change what lies there.
+void LeaveUnderChanges(Rng& rng, Plan* plan);
 
 // Scenarios: scenarios.cc, then scenarios_members.cc, scenarios_frozen.cc, scenarios_growth.cc,
 // scenarios_joins.cc, scenarios_spread.cc and scenarios_storm.cc.

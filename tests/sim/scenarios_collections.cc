@@ -13,8 +13,13 @@ Plan MakeCollections(uint64_t seed) {
                                           MakeMoves,    MakeExpiry,  MakeFlush,    MakeBroken,
                                           MakeSwap,     MakeExtents, MakeTurnover, MakeGrowth,
                                           MakeFaults,   MakeTight,   MakeExtents,  MakeJoins};
-  Plan plan = kUnder[seed % std::size(kUnder)](seed);
+  const auto under = kUnder[seed % std::size(kUnder)];
+  Plan plan = under(seed);
   plan.scenario = "collections";
+  // Regions leave under changes that give up their pin.
+  const bool leaves = under == MakeJoins && seed / std::size(kUnder) % 2 == 0;
+  Rng leaving(seed ^ 0x6c65617665);
+  if (leaves) LeaveUnderChanges(leaving, &plan);
   UseCollections(seed, &plan.program);
   // Trees of a few elements: most collections are one, with inner pages, and become packed again.
   Rng rng(seed ^ 0x7265657473);
@@ -25,6 +30,10 @@ Plan MakeCollections(uint64_t seed) {
                          .loaded_bytes = OneOf(rng, {100U, 400U, 1U << 20}),
                          .pinned_bytes = OneOf(rng, {60U, 300U, 1U << 18})};
   plan.data_path.page_cache_bytes = OneOf(rng, {uint64_t{0}, uint64_t{3000}, uint64_t{16} << 20});
+  if (leaves) {
+    plan.data_path.tree.packed_bytes = OneOf(rng, {30U, 60U});
+    plan.data_path.tree.pinned_bytes = OneOf(rng, {0U, 60U});
+  }
   return plan;
 }
 

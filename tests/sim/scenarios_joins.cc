@@ -36,6 +36,24 @@ void DrainWhatJoined(uint64_t span_ns, Rng& rng, Plan* plan) {
   }
 }
 
+void LeaveUnderChanges(Rng& rng, Plan* plan) {
+  const uint32_t first = plan->shape.nodes;
+  std::erase_if(plan->faults, [first](const Fault& fault) {
+    return fault.kind == FaultKind::kDrainNode && fault.node >= first;
+  });
+  // What is written since they have joined lies on them.
+  plan->fills_added = 1;
+  WorkloadOptions options = MakeWorkload(rng, OneOf(rng, kAnyMixes));
+  options.operations = 150;
+  options.cold_keys = 4;
+  options.hot_percent = 50;
+  plan->program = MakeProgram(rng.Next(), options);
+  plan->think_ns_max = OneOf(rng, {50'000UL, 200'000UL, 500'000UL});
+  const uint64_t span_ns = SpanOf(*plan);
+  const size_t others = plan->faults.size();
+  while (plan->faults.size() == others) DrainWhatJoined(span_ns, rng, plan);
+}
+
 // Breaks things while regions leave. For a node that is lost for good there is another.
 void BreakAmidShrink(Rng& rng, Plan* plan) {
   const uint64_t span_ns = OneOf(rng, {100'000UL, 1'000'000UL, 10'000'000UL});

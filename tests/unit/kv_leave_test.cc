@@ -226,7 +226,7 @@ class WrittenObserver final : public MechanismObserver {
  public:
   void Began(Mechanism /*mechanism*/) override {}
   void Ended(Mechanism mechanism) override {
-    if (mechanism != Mechanism::kExtents) return;
+    if (mechanism != Mechanism::kLargeTree) return;
     ++written;
     if (std::function<void()> now = std::exchange(then, nullptr)) now();
   }

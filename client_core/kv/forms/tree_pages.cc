@@ -264,7 +264,7 @@ Task<Status> TreePages::WriteSome(std::span<const NewPage> pages, size_t* writte
 }
 
 Task<Status> TreePages::WriteInTurns(Tree& tree, std::optional<WrittenExtents>* written) {
-  const MechanismScope scope(core_.context.mechanism_observer, Mechanism::kExtents);
+  const MechanismScope scope(core_.context.mechanism_observer, Mechanism::kLargeTree);
   const std::vector<uint32_t> sizes = tree.NewPageBytes();
   WrittenExtents& made = written->emplace();
   Status status = co_await TakeInTurns(sizes, &made.list.extents);
