@@ -41,7 +41,7 @@ void LeaveUnderChanges(Rng& rng, Plan* plan) {
   std::erase_if(plan->faults, [first](const Fault& fault) {
     return fault.kind == FaultKind::kDrainNode && fault.node >= first;
   });
-  // What is written since they have joined lies on them.
+  // All that is written once they have joined lies on them.
   plan->fills_added = 1;
   WorkloadOptions options = MakeWorkload(rng, OneOf(rng, kAnyMixes));
   options.operations = 150;

@@ -256,7 +256,7 @@ class KvLeaveTreeTest : public KvLeaveTest {
     ASSERT_TRUE(BlockOn(executor_, workers_[0]->kv().ReadModifyWrite({0, "k"}, edit)).ok());
     model_["k"].insert(at, text);
   }
-  // Of the tree, in the region that leaves, or is to.
+  // The tree's pages in the region that leaves, or is to.
   uint64_t LeavingPages() {
     BlockOn(executor_, Sleep());
     const IndexPicture picture = LookAtIndex(cluster_);
@@ -311,7 +311,7 @@ TEST_F(KvLeaveTreeTest, AChangeThatGaveUpItsPinSeesThatPagesWereMoved) {
 TEST_F(KvLeaveTreeTest, AChangeMayHavePagesWhereRegionsHaveBegunToLeave) {
   EXPECT_EQ(LeaveAmidAChange(/*told=*/false), 2);
   ExpectAll();
-  // What it wrote first lies there, and is given up.
+  // The pages that it wrote first lie there, and are given up.
   EXPECT_EQ(LeavingPages(), 0U);
   EXPECT_EQ(LeavingBlocksInTime(), 0U);
   Cut();
