@@ -31,8 +31,9 @@ Plan MakeCollections(uint64_t seed) {
                          .pinned_bytes = OneOf(rng, {60U, 300U, 1U << 18})};
   plan.data_path.page_cache_bytes = OneOf(rng, {uint64_t{0}, uint64_t{3000}, uint64_t{16} << 20});
   if (leaves) {
-    plan.data_path.tree.packed_bytes = OneOf(rng, {30U, 60U});
-    plan.data_path.tree.pinned_bytes = OneOf(rng, {0U, 60U});
+    plan.data_path.tree.packed_bytes = 30;
+    plan.data_path.tree.pinned_bytes = 0;
+    plan.data_path.page_cache_bytes = 0;
   }
   return plan;
 }

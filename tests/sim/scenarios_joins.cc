@@ -37,10 +37,6 @@ void DrainWhatJoined(uint64_t span_ns, Rng& rng, Plan* plan) {
 }
 
 void LeaveUnderChanges(Rng& rng, Plan* plan) {
-  const uint32_t first = plan->shape.nodes;
-  std::erase_if(plan->faults, [first](const Fault& fault) {
-    return fault.kind == FaultKind::kDrainNode && fault.node >= first;
-  });
   // All that is written once they have joined lies on them.
   plan->fills_added = 1;
   WorkloadOptions options = MakeWorkload(rng, OneOf(rng, kAnyMixes));
@@ -49,9 +45,14 @@ void LeaveUnderChanges(Rng& rng, Plan* plan) {
   options.hot_percent = 50;
   plan->program = MakeProgram(rng.Next(), options);
   plan->think_ns_max = OneOf(rng, {50'000UL, 200'000UL, 500'000UL});
+  // One that is to take the place of a lost one stays.
+  const auto drains = [plan](const Fault& fault) {
+    return fault.kind == FaultKind::kDrainNode && fault.node >= plan->shape.nodes;
+  };
   const uint64_t span_ns = SpanOf(*plan);
-  const size_t others = plan->faults.size();
-  while (plan->faults.size() == others) DrainWhatJoined(span_ns, rng, plan);
+  while (std::none_of(plan->faults.begin(), plan->faults.end(), drains)) {
+    DrainWhatJoined(span_ns, rng, plan);
+  }
 }
 
 // Breaks things while regions leave. For a node that is lost for good there is another.
