@@ -45,14 +45,18 @@ void LeaveUnderChanges(Rng& rng, Plan* plan) {
   options.hot_percent = 50;
   plan->program = MakeProgram(rng.Next(), options);
   plan->think_ns_max = OneOf(rng, {50'000UL, 200'000UL, 500'000UL});
-  // One that is to take the place of a lost one stays.
   const auto drains = [plan](const Fault& fault) {
     return fault.kind == FaultKind::kDrainNode && fault.node >= plan->shape.nodes;
   };
+  const auto loses = [](const Fault& fault) { return fault.kind == FaultKind::kLoseNode; };
+  const bool has_loss = std::any_of(plan->faults.begin(), plan->faults.end(), loses);
   const uint64_t span_ns = SpanOf(*plan);
+  // The last one, which is to take the place of a lost one, stays.
+  plan->spares -= has_loss ? 1 : 0;
   while (std::none_of(plan->faults.begin(), plan->faults.end(), drains)) {
     DrainWhatJoined(span_ns, rng, plan);
   }
+  plan->spares += has_loss ? 1 : 0;
 }
 
 // Breaks things while regions leave. For a node that is lost for good there is another.
