@@ -13,7 +13,7 @@ packages=(
   redis-server redis-tools
   clang-format clang-tidy clang libclang-rt-14-dev
   python3 gnuplot-nox procps iproute2
-  python3-redis ruby ruby-redis
+  python3-redis python3-kombu ruby ruby-redis
   "$@"
 )
 # Node.js may have come from elsewhere, with an npm of its own.

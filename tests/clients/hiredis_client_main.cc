@@ -262,6 +262,78 @@ void TagsStep() {
   Check(IsNumber(Ask(redis, {"SUNIONSTORE", "both", "red", "round"}), 4));
 }
 
+void StreamStep() {
+  HiredisConnection redis = Connect();
+  std::vector<std::string> ids;
+  for (int i = 0; i < 5; ++i) {
+    ids.emplace_back(Text(Ask(redis, {"XADD", "events", "*", "n", std::to_string(i)})));
+  }
+  const Reply range = Ask(redis, {"XRANGE", "events", ids[3], "+"});
+  Check(range->elements == 2 && Text(*range->element[0]->element[0]) == ids[3]);
+  Check(IsText(Ask(redis, {"XGROUP", "CREATE", "events", "workers", "0"}), "OK"));
+  const Reply read =
+      Ask(redis, {"XREADGROUP", "GROUP", "workers", "ann", "COUNT", "3", "STREAMS", "events", ">"});
+  Check(read->elements == 1 && read->element[0]->element[1]->elements == 3);
+  Check(IsNumber(Ask(redis, {"XACK", "events", "workers", ids[0], ids[1]}), 2));
+  Check(Ask(redis, {"XPENDING", "events", "workers"})->element[0]->integer == 1);
+  Check(IsNumber(Ask(redis, {"XTRIM", "events", "MAXLEN", "2"}), 3));
+  Check(IsNumber(Ask(redis, {"XDEL", "events", ids[3]}), 1));
+}
+
+std::string NameOf(int number) {
+  const std::string digits = std::to_string(number);
+  return "element:" + std::string(5 - digits.size(), '0') + digits;
+}
+
+// Each far beyond what lies in one piece.
+void LargeStep() {
+  constexpr int kNames = 2000;
+  HiredisConnection redis = Connect();
+  for (int i = 0; i < kNames; ++i) {
+    const std::string name = NameOf(i);
+    redis.Append({"HSET", "large:hash", name, std::to_string(i)});
+    redis.Append({"RPUSH", "large:list", name});
+    redis.Append({"SADD", "large:set", name});
+    redis.Append({"ZADD", "large:board", std::to_string(i), name});
+  }
+  for (int i = 0; i < kNames; ++i) {
+    for (const int64_t reply : {1, i + 1, 1, 1}) Check(IsNumber(redis.Next(), reply));
+  }
+  Check(Ask(redis, {"HGETALL", "large:hash"})->elements == 2 * kNames);
+  Check(IsNumber(Ask(redis, {"HINCRBY", "large:hash", NameOf(7), "3"}), 10));
+  const Reply part = Ask(redis, {"LRANGE", "large:list", "995", "1004"});
+  Check(part->elements == 10 && Text(*part->element[9]) == NameOf(1004));
+  Check(IsText(Ask(redis, {"LPOP", "large:list"}), NameOf(0)));
+  Check(IsText(Ask(redis, {"RPOP", "large:list"}), NameOf(kNames - 1)));
+  Check(Ask(redis, {"SMEMBERS", "large:set"})->elements == kNames);
+  Check(IsNumber(Ask(redis, {"SREM", "large:set", NameOf(3), NameOf(1999), "none"}), 2));
+  Check(IsNumber(Ask(redis, {"ZRANK", "large:board", NameOf(77)}), 77));
+  Check(IsNumber(Ask(redis, {"ZREMRANGEBYRANK", "large:board", "0", "9"}), 10));
+  Check(Text(*Ask(redis, {"ZRANGE", "large:board", "0", "0"})->element[0]) == NameOf(10));
+  Check(IsNumber(Ask(redis, {"DEL", "large:hash", "large:list", "large:set", "large:board"}), 4));
+}
+
+// Jobs that are due later, in a sorted set; due ones go to a list. Who takes one out owns it.
+void ScheduleStep() {
+  HiredisConnection redis = Connect();
+  for (int i = 0; i < 100; ++i) {
+    Ask(redis, {"ZADD", "scheduled", std::to_string(i), "job:" + std::to_string(i)});
+  }
+  RunThreads(4, [] {
+    HiredisConnection own = Connect();
+    while (true) {
+      const Reply due = Ask(own, {"ZRANGEBYSCORE", "scheduled", "-inf", "49", "LIMIT", "0", "5"});
+      if (due->elements == 0) break;
+      for (size_t i = 0; i < due->elements; ++i) {
+        const std::string job(Text(*due->element[i]));
+        if (IsNumber(Ask(own, {"ZREM", "scheduled", job}), 1)) Ask(own, {"LPUSH", "due", job});
+      }
+    }
+  });
+  Check(IsNumber(Ask(redis, {"LLEN", "due"}), 50));
+  Check(IsNumber(Ask(redis, {"ZCARD", "scheduled"}), 50));
+}
+
 // The reply, over as many connections as it takes.
 Reply AskPatiently(HiredisConnection& redis, const Arguments& args) {
   constexpr int kAttemptsMax = 200;
@@ -295,7 +367,8 @@ constexpr struct {
     {"rate_limit", RateLimitStep}, {"cache", CacheStep},
     {"session", SessionStep},      {"leaderboard", LeaderboardStep},
     {"queue", QueueStep},          {"tags", TagsStep},
-    {"reconnect", ReconnectStep},
+    {"stream", StreamStep},        {"large", LargeStep},
+    {"schedule", ScheduleStep},    {"reconnect", ReconnectStep},
 };
 
 int Main(const char* port) {

@@ -1,6 +1,6 @@
 // ioredis through what applications do with it; see run.py. Usage: ioredis.js PORT
 import Redis from "ioredis";
-import { assert, countOptimistically, port, restart, run, sleep } from "./steps.js";
+import { assert, countOptimistically, manyNames, port, restart, run, sleep } from "./steps.js";
 
 const connect = (options = {}) => new Redis({ port, ...options });
 const redis = connect({ connectionName: "io" });
@@ -132,6 +132,60 @@ run({
     assert.deepEqual((await redis.sinter("red", "round")).sort(), ["b", "c"]);
     assert.equal(await redis.sunionstore("both", "red", "round"), 4);
     assert.deepEqual(await redis.smismember("red", "a", "d"), [1, 0]);
+  },
+  async stream() {
+    const ids = [];
+    for (let i = 0; i < 5; ++i) ids.push(await redis.xadd("events", "*", "n", i));
+    assert.equal(await redis.xlen("events"), 5);
+    assert.deepEqual((await redis.xrange("events", ids[3], "+"))[0], [ids[3], ["n", "3"]]);
+    assert.equal(await redis.xgroup("CREATE", "events", "workers", "0"), "OK");
+    const [[, read]] = await redis.xreadgroup("GROUP", "workers", "ann", "COUNT", 3, "STREAMS", "events", ">");
+    assert.deepEqual(read.map(([id]) => id), ids.slice(0, 3));
+    assert.equal(await redis.xack("events", "workers", ids[0], ids[1]), 2);
+    assert.equal((await redis.xpending("events", "workers"))[0], 1);
+    assert.equal(await redis.xtrim("events", "MAXLEN", 2), 3);
+    assert.equal(await redis.xdel("events", ids[3]), 1);
+  },
+  // Each far beyond what lies in one piece.
+  async large() {
+    const names = manyNames(2000);
+    const pipe = redis.pipeline();
+    names.forEach((name, i) => {
+      pipe.hset("large:hash", name, i).rpush("large:list", name).sadd("large:set", name);
+      pipe.zadd("large:board", i, name);
+    });
+    await pipe.exec();
+    const all = await redis.hgetall("large:hash");
+    assert.deepEqual(all, Object.fromEntries(names.map((name, i) => [name, String(i)])));
+    assert.equal(await redis.hincrby("large:hash", names[7], 3), 10);
+    assert.deepEqual(await redis.lrange("large:list", 995, 1004), names.slice(995, 1005));
+    assert.equal(await redis.lpop("large:list"), names[0]);
+    assert.equal(await redis.rpop("large:list"), names[1999]);
+    assert.deepEqual((await redis.smembers("large:set")).sort(), names);
+    assert.equal(await redis.srem("large:set", ...names.slice(0, 50)), 50);
+    assert.deepEqual(await redis.zrange("large:board", 1000, 1002), names.slice(1000, 1003));
+    assert.equal(await redis.zrank("large:board", names[77]), 77);
+    assert.equal(await redis.zremrangebyrank("large:board", 0, 9), 10);
+    assert.equal(await redis.del("large:hash", "large:list", "large:set", "large:board"), 4);
+  },
+  async schedule() {
+    await redis.zadd("scheduled", ...[...Array(100).keys()].flatMap((i) => [i, `job:${i}`]));
+    let moved = 0;
+    const poll = async () => {
+      const own = connect();
+      for (let due; (due = await own.zrangebyscore("scheduled", "-inf", 49, "LIMIT", 0, 5)).length > 0; ) {
+        for (const job of due) {
+          if ((await own.zrem("scheduled", job)) === 0) continue;
+          await own.lpush("due", job);
+          ++moved;
+        }
+      }
+      await own.quit();
+    };
+    await Promise.all([poll(), poll(), poll(), poll()]);
+    assert.equal(moved, 50);
+    assert.equal(await redis.zcard("scheduled"), 50);
+    assert.equal(await redis.llen("due"), 50);
   },
   async reconnect() {
     redis.on("error", () => {});

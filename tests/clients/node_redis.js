@@ -1,7 +1,7 @@
 // node-redis with HELLO 3 through what applications do with it; see run.py.
 // Usage: node_redis.js PORT
 import { createClient, createClientPool, WatchError } from "redis";
-import { assert, countOptimistically, port, restart, run, sleep } from "./steps.js";
+import { assert, countOptimistically, manyNames, port, restart, run, sleep } from "./steps.js";
 
 const options = { RESP: 3, socket: { port, reconnectStrategy: () => 50 } };
 const connect = () => createClient(options).on("error", () => {}).connect();
@@ -138,6 +138,66 @@ run({
     await redis.sAdd("round", ["b", "c", "d"]);
     assert.deepEqual([...(await redis.sInter(["red", "round"]))].sort(), ["b", "c"]);
     assert.equal(await redis.sUnionStore("both", ["red", "round"]), 4);
+  },
+  async stream() {
+    const ids = [];
+    for (let i = 0; i < 5; ++i) ids.push(await redis.xAdd("events", "*", { n: String(i) }));
+    assert.equal(await redis.xLen("events"), 5);
+    assert.equal((await redis.xRange("events", ids[3], "+"))[0].message.n, "3");
+    assert.equal(await redis.xGroupCreate("events", "workers", "0"), "OK");
+    // Its own method does not take RESP3's reply, whoever sends it.
+    const reading = ["XREADGROUP", "GROUP", "workers", "ann", "COUNT", "3", "STREAMS", "events", ">"];
+    const { events } = await redis.sendCommand(reading);
+    assert.deepEqual(events.map(([id]) => id), ids.slice(0, 3));
+    assert.equal(await redis.xAck("events", "workers", ids.slice(0, 2)), 2);
+    assert.equal((await redis.xPending("events", "workers")).pending, 1);
+    assert.equal(await redis.xTrim("events", "MAXLEN", 2), 3);
+    assert.equal(await redis.xDel("events", ids[3]), 1);
+  },
+  // Each far beyond what lies in one piece.
+  async large() {
+    const names = manyNames(2000);
+    await Promise.all(
+      names.flatMap((name, i) => [
+        redis.hSet("large:hash", name, i),
+        redis.rPush("large:list", name),
+        redis.sAdd("large:set", name),
+        redis.zAdd("large:board", { score: i, value: name }),
+      ]),
+    );
+    const all = { ...(await redis.hGetAll("large:hash")) };
+    assert.deepEqual(all, Object.fromEntries(names.map((name, i) => [name, String(i)])));
+    assert.equal(await redis.hIncrBy("large:hash", names[7], 3), 10);
+    assert.deepEqual(await redis.lRange("large:list", 995, 1004), names.slice(995, 1005));
+    assert.equal(await redis.lPop("large:list"), names[0]);
+    assert.equal(await redis.rPop("large:list"), names[1999]);
+    assert.deepEqual([...(await redis.sMembers("large:set"))].sort(), names);
+    assert.equal(await redis.sRem("large:set", names.slice(0, 50)), 50);
+    assert.deepEqual(await redis.zRange("large:board", 1000, 1002), names.slice(1000, 1003));
+    assert.equal(await redis.zRank("large:board", names[77]), 77);
+    assert.equal(await redis.zRemRangeByRank("large:board", 0, 9), 10);
+    assert.equal(await redis.del(["large:hash", "large:list", "large:set", "large:board"]), 4);
+  },
+  async schedule() {
+    const jobs = [...Array(100).keys()].map((i) => ({ score: i, value: `job:${i}` }));
+    await redis.zAdd("scheduled", jobs);
+    let moved = 0;
+    const poll = async () => {
+      const own = await connect();
+      const next = () => own.zRangeByScore("scheduled", "-inf", 49, { LIMIT: { offset: 0, count: 5 } });
+      for (let due; (due = await next()).length > 0; ) {
+        for (const job of due) {
+          if ((await own.zRem("scheduled", job)) === 0) continue;
+          await own.lPush("due", job);
+          ++moved;
+        }
+      }
+      await own.quit();
+    };
+    await Promise.all([poll(), poll(), poll(), poll()]);
+    assert.equal(moved, 50);
+    assert.equal(await redis.zCard("scheduled"), 50);
+    assert.equal(await redis.lLen("due"), 50);
   },
   async reconnect() {
     await redis.set("before", 1);

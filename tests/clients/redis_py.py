@@ -167,6 +167,64 @@ def tags():
     assert set(r.sscan_iter("red")) == {"a", "b", "c"}
 
 
+def stream():
+    r = client()
+    ids = [r.xadd("events", {"n": i}) for i in range(5)]
+    assert r.xlen("events") == 5 and r.xrange("events", ids[3])[0] == (ids[3], {"n": "3"})
+    assert r.xgroup_create("events", "workers", id="0")
+    read = r.xreadgroup("workers", "ann", {"events": ">"}, count=3)
+    assert [entry for entry, _ in read[0][1]] == ids[:3]
+    assert r.xack("events", "workers", ids[0], ids[1]) == 2
+    assert r.xpending("events", "workers")["pending"] == 1
+    assert r.xtrim("events", maxlen=2, approximate=False) == 3 and r.xdel("events", ids[3]) == 1
+    assert r.xrevrange("events") == [(ids[4], {"n": "4"})]
+
+
+def large():
+    """Each far beyond what lies in one piece."""
+    r = client()
+    names = ["element:%05d" % i for i in range(2000)]
+    pipe = r.pipeline(transaction=False)
+    for i, name in enumerate(names):
+        pipe.hset("large:hash", name, i).rpush("large:list", name).sadd("large:set", name)
+        pipe.zadd("large:board", {name: i})
+    pipe.execute()
+    assert r.hgetall("large:hash") == {name: str(i) for i, name in enumerate(names)}
+    assert r.hincrby("large:hash", names[7], 3) == 10 and len(list(r.hscan_iter("large:hash"))) == 2000
+    assert r.lrange("large:list", 995, 1004) == names[995:1005] and r.lindex("large:list", -1) == names[-1]
+    assert r.lpop("large:list") == names[0] and r.rpop("large:list") == names[-1]
+    assert r.linsert("large:list", "BEFORE", names[1000], "x") == 1999 and r.lrem("large:list", 0, "x") == 1
+    assert r.smembers("large:set") == set(names) and r.srem("large:set", *names[:50]) == 50
+    assert r.smismember("large:set", names[49], names[50]) == [0, 1]
+    assert r.zrange("large:board", 1000, 1002) == names[1000:1003] and r.zrank("large:board", names[77]) == 77
+    assert r.zincrby("large:board", 5000, names[0]) == 5000 and r.zrevrank("large:board", names[0]) == 0
+    assert r.zremrangebyrank("large:board", 0, 9) == 10 and r.zcount("large:board", "-inf", "+inf") == 1990
+    assert r.delete("large:hash", "large:list", "large:set", "large:board") == 4
+
+
+def schedule():
+    """Jobs that are due later, in a sorted set; due ones go to a list. Whoever takes one out owns it."""
+    r = client()
+    r.zadd("scheduled", {"job:%d" % i: i for i in range(100)})
+    moved = []
+
+    def poll():
+        own = client()
+        while due := own.zrangebyscore("scheduled", "-inf", 49, start=0, num=5):
+            for job in due:
+                if own.zrem("scheduled", job) == 1:
+                    own.lpush("due", job)
+                    moved.append(job)
+
+    threads = [threading.Thread(target=poll) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(moved) == 50 and r.zcard("scheduled") == 50
+    assert sorted(r.lrange("due", 0, -1)) == sorted("job:%d" % i for i in range(50))
+
+
 def reconnect():
     r = client(retry=Retry(ConstantBackoff(0.05), 200),
                retry_on_error=[redis.ConnectionError, redis.TimeoutError])
@@ -177,6 +235,6 @@ def reconnect():
 
 
 for step in (connect, pool, pipeline, multi, watch, lock, rate_limit, cache, session, leaderboard,
-             queue, tags, reconnect):
+             queue, tags, stream, large, schedule, reconnect):
     step()
     print("ok", step.__name__, flush=True)

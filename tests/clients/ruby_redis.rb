@@ -130,6 +130,68 @@ STEPS = {
     check redis.sinter("red", "round").sort == %w[b c] && redis.smembers("red").sort == %w[a b c]
     check redis.sunionstore("both", "red", "round") == 4 && redis.sismember("red", "a")
   },
+  stream: lambda {
+    redis = client
+    ids = (0...5).map { |i| redis.xadd("events", { "n" => i }) }
+    check redis.xlen("events") == 5 && redis.xrange("events", ids[3]).first == [ids[3], { "n" => "3" }]
+    check redis.xgroup(:create, "events", "workers", "0") == "OK"
+    check redis.xreadgroup("workers", "ann", "events", ">", count: 3)["events"].map(&:first) == ids[0, 3]
+    check redis.xack("events", "workers", ids[0, 2]) == 2
+    check redis.xpending("events", "workers")["size"] == 1
+    check redis.xtrim("events", 2) == 3 && redis.xdel("events", ids[3]) == 1
+  },
+  # Each far beyond what lies in one piece.
+  large: lambda {
+    redis = client
+    names = (0...2000).map { |i| format("element:%05d", i) }
+    redis.pipelined do |p|
+      names.each_with_index do |name, i|
+        p.hset("large:hash", name, i)
+        p.rpush("large:list", name)
+        p.sadd("large:set", [name])
+        p.zadd("large:board", i, name)
+      end
+    end
+    check redis.hgetall("large:hash") == names.each_with_index.to_h { |name, i| [name, i.to_s] }
+    check redis.hincrby("large:hash", names[7], 3) == 10 && redis.hscan_each("large:hash").count == 2000
+    check redis.lrange("large:list", 995, 1004) == names[995..1004]
+    check redis.lpop("large:list") == names[0] && redis.rpop("large:list") == names[-1]
+    check redis.smembers("large:set").sort == names && redis.srem("large:set", names[0, 50]) == 50
+    check redis.zrange("large:board", 1000, 1002) == names[1000..1002]
+    check redis.zrank("large:board", names[77]) == 77 && redis.zremrangebyrank("large:board", 0, 9) == 10
+    check redis.del("large:hash", "large:list", "large:set", "large:board") == 4
+  },
+  # As sidekiq does: jobs for later in a sorted set, those that are due in the queue of their class,
+  # workers that poll, a counter of what was done, and failed jobs scheduled again.
+  schedule: lambda {
+    redis = client
+    redis.zadd("schedule", (0...100).map { |i| [i, "job:#{i}"] })
+    poller = lambda {
+      own = client
+      until (due = own.zrangebyscore("schedule", "-inf", 49, limit: [0, 5])).empty?
+        due.each do |job|
+          next unless own.zrem("schedule", job)
+
+          own.multi { |t| t.sadd("queues", ["default"]); t.lpush("queue:default", job) }
+        end
+      end
+    }
+    4.times.map { Thread.new(&poller) }.each(&:join)
+    check redis.zcard("schedule") == 50 && redis.llen("queue:default") == 50
+    worker = lambda {
+      own = client
+      while (job = own.rpop("queue:default"))
+        if job.end_with?("7") && own.hincrby("retries", job, 1) == 1
+          own.zadd("retry", Time.now.to_f, job)
+        else
+          own.incr("stat:processed")
+        end
+      end
+    }
+    4.times.map { Thread.new(&worker) }.each(&:join)
+    check redis.zcard("retry") == 5 && redis.get("stat:processed") == "45"
+    check redis.zpopmin("retry", 10).size == 5 && redis.llen("queue:default").zero?
+  },
   reconnect: lambda {
     redis = client(reconnect_attempts: 100, reconnect_delay: 0.05, reconnect_delay_max: 0.05)
     redis.set("before", 1)

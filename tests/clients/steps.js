@@ -27,6 +27,10 @@ export async function countOptimistically(connect, addOne) {
   );
 }
 
+export function manyNames(count) {
+  return [...Array(count).keys()].map((i) => `element:${String(i).padStart(5, "0")}`);
+}
+
 export async function run(steps) {
   for (const [name, step] of Object.entries(steps)) {
     await step();
