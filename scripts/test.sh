@@ -235,6 +235,10 @@ for ((i = 0; i < ${#presets[@]}; ++i)); do
     run_counted "$preset" nemesis python3 -B tests/nemesis/nemesis.py --bin "build/$preset/bin" --minutes "$minutes" \
       --seed "$seed" --out "build/$preset/nemesis"
     note_counts "$preset" nemesis
+    echo "=== $preset: collections under agents that are killed ($(date +%T))"
+    run_counted "$preset" collections python3 -B tests/nemesis/collections_kill.py --bin "build/$preset/bin" \
+      --seconds 20 --seed "$seed"
+    note_counts "$preset" collections
     echo "=== $preset: RDMA, in guests ($(date +%T))"
     if command -v qemu-system-x86_64 >/dev/null || scripts/install_deps.sh qemu-system-x86; then
       run_counted "$preset" verbs scripts/test-verbs.sh
