@@ -94,7 +94,6 @@ PostedRound PostedRound::From(RoundTrip& round_trip, size_t client, CellTable& c
   PostedRound round;
   for (const FabricOp& op : round_trip.ops()) {
     CHECK(op.offset % kWordBytes == 0 && op.node.value < kNodesMax);
-    CHECK(op.kind != FabricOpKind::kWrite || op.bytes % kWordBytes == 0);
     round.nodes |= 1U << op.node.value;
     for (size_t word = 0; word < WordsOf(op); ++word) {
       Access access;
@@ -103,7 +102,10 @@ PostedRound PostedRound::From(RoundTrip& round_trip, size_t client, CellTable& c
       if (op.kind == FabricOpKind::kCas) access.expected = op.expected;
       if (op.kind != FabricOpKind::kRead) access.operand = op.operand;
       if (op.kind == FabricOpKind::kWrite) {
-        std::memcpy(&access.operand, op.local + word * kWordBytes, kWordBytes);
+        // The rest of the last word is the same object's, and read by none.
+        const size_t at = word * kWordBytes;
+        access.operand = 0;
+        std::memcpy(&access.operand, op.local + at, std::min<size_t>(kWordBytes, op.bytes - at));
         access.is_unnoticed = cells.scope().IsUnnoticed(cells.cell(access.cell).at, access.operand);
       } else {
         access.result = static_cast<uint16_t>(round.results++);

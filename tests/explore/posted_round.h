@@ -47,7 +47,7 @@ struct Cell {
 
 class CellTable {
  public:
-  static constexpr size_t kSlotsMax = 384;
+  static constexpr size_t kSlotsMax = 448;
 
   explicit CellTable(const Scope& scope) : scope_(scope) {}
 
@@ -100,7 +100,7 @@ struct Access {
 };
 
 struct PostedRound {
-  static constexpr size_t kResultsMax = 64;
+  static constexpr size_t kResultsMax = 192;
 
   std::array<std::vector<Access>, kNodesMax> by_node;
   uint32_t nodes = 0;          // one bit each

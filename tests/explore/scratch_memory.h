@@ -61,8 +61,8 @@ class ScratchMemory {
             std::memcpy(op.local + at, &word, std::min<uint64_t>(kWordBytes, op.bytes - at));
             break;
           case FabricOpKind::kWrite:
-            CHECK(op.bytes % kWordBytes == 0);
-            std::memcpy(&word, op.local + at, kWordBytes);
+            // The rest of the last word is the same object's.
+            std::memcpy(&word, op.local + at, std::min<uint64_t>(kWordBytes, op.bytes - at));
             words_[KeyOf(here)] = word;
             break;
           case FabricOpKind::kCas:

@@ -27,7 +27,7 @@ struct Flight {
 
 struct ClientNow {
   static constexpr size_t kFlightsMax = 12;
-  static constexpr size_t kFoundMax = 128;
+  static constexpr size_t kFoundMax = 208;
   ClientAutomaton::StateId state = ClientAutomaton::kInitial;
   bool dead = false;
   uint64_t results = 0;      // a hash of what its operations returned, if that is kept
