@@ -155,7 +155,7 @@ class TreeClient final : public ExploredClient {
     }
     if (failed) Add(TreeScope::UnknownAt(client_), 1, round_trip);
     if (round_trip->empty()) co_return;
-    co_await fabric_.Post(round_trip);
+    (void)co_await fabric_.Post(round_trip);
   }
   static void AddBit(uint64_t addr, SizeClass size, std::map<uint32_t, uint64_t>* words) {
     const GlobalAddr at(addr);
