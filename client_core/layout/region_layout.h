@@ -61,7 +61,7 @@ struct RegionHeader {
   uint64_t blocks[kBlocksPerRegion];  // BlockEntry
 };
 inline constexpr uint64_t kRegionMagic = 0x4f4e4554524950ULL;  // "ONETRIP"
-inline constexpr uint64_t kLayoutVersion = 10;
+inline constexpr uint64_t kLayoutVersion = 11;
 static_assert(sizeof(RegionHeader) <= kRegionHeaderBytes);
 static_assert(offsetof(RegionHeader, blocks) == 64);
 
