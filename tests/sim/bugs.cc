@@ -47,7 +47,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::kExtentsKept, "extents-kept", "extents"},
     {Bug::kExtentsNotNamed, "extents-not-named", "extents"},
     {Bug::kExtentsUnchecked, "extents-unchecked", "extents"},
-    {Bug::kTreeRootNotCompared, "tree-root-not-compared", "collections", 4000, 4200},
+    {Bug::kTreeRootNotCompared, "tree-root-not-compared", "collections", 4000, 810},
     {Bug::kPageCountKept, "page-count-kept", "collections"},
     {Bug::kJoinDropsLeaf, "join-drops-leaf", "collections"},
     {Bug::kPagesKept, "pages-kept", "collections"},
