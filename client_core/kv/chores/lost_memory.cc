@@ -250,10 +250,12 @@ Task<Status> LostMemory::FreeLostOf(OrphanInventory& inventory, const OrphanBloc
   }
   Operation operation;
   Status collected;
-  // Another collection may be running there.
+  // Another collection may be running there, at each tick.
+  const uint64_t tick_ns = core_.context.options.epoch_tick_us * 1000;
   for (int i = 0; i < kCollectTries; ++i) {
     operation.in_flight = Quiesce::InFlightGuard();
-    if (i > 0) co_await core_.context.executor.SleepFor(core_.context.options.epoch_tick_us * 1000);
+    if (i > 0)
+      co_await core_.context.executor.SleepFor(core_.context.executor.rng().Below(tick_ns));
     const bool begun = co_await core_.WaitToBegin(&operation);
     if (!begun) co_return kHeld;
     collected = co_await core_.allocator.accounting().CollectFreed(block.start, unused);
