@@ -27,6 +27,11 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Test names of this script -> the name redis-benchmark takes. `ping` means the bulk form.
 NAMED_TESTS = {"ping": "ping_mbulk", "ping_inline": "ping_inline", "set": "set", "get": "get",
                "incr": "incr", "mset": "mset"}
+# Those of collections: each on one key that all clients share, and always the same element, as
+# redis-benchmark has them. A list is as long as its pushes have made it; pops come behind these.
+COLLECTION_TESTS = ("lpush", "rpush", "lpop", "rpop", "sadd", "hset", "spop", "zadd", "zpopmin")
+NAMED_TESTS.update({test: test for test in COLLECTION_TESTS})
+RANGE_ELEMENTS = 600
 RANDOM = "__rand_int__"
 APPENDED = "x" * 8
 # Those for which it has no name -> the command, where VALUE stands for one of --value-bytes.
@@ -34,9 +39,14 @@ COMMAND_TESTS = {"incrhot": ["INCR", "hot"],
                  "setex": ["SET", "timed:" + RANDOM, "VALUE", "EX", "100000"],
                  "setnx": ["SETNX", "key:" + RANDOM, "VALUE"],
                  "append": ["APPEND", "grown:" + RANDOM, APPENDED],
-                 "del": ["DEL", "gone:" + RANDOM]}
+                 "del": ["DEL", "gone:" + RANDOM],
+                 "hsetlarge": ["HSET", "large:hash", "field:" + RANDOM, "VALUE"],
+                 "zaddlarge": ["ZADD", "large:zset", RANDOM, "member:" + RANDOM],
+                 "lrange_100": ["LRANGE", "range:list", "0", "99"],
+                 "lrange_600": ["LRANGE", "range:list", "0", "599"]}
 TESTS = list(NAMED_TESTS) + list(COMMAND_TESTS)
 DEFAULT_TESTS = "ping,set,get,incr,incrhot,mset,setex,setnx,append,del"
+COLLECTIONS = ",".join(COLLECTION_TESTS) + ",lrange_100,lrange_600,hsetlarge,zaddlarge"
 # A DEL is worth measuring where there is a key: these are there before a run, which takes half
 # as many DELs; 79 % of them find one (1 - e^-.5 of the keys go).
 DEL_KEYS = 400000
@@ -56,7 +66,8 @@ def parse_arguments():
                         help="requests per run, instead of --seconds")
     parser.add_argument("--pipeline", default="1,16", help="pipeline depths (default 1,16)")
     parser.add_argument("--tests", default=DEFAULT_TESTS,
-                        help="of %s (default %s)" % (",".join(TESTS), DEFAULT_TESTS))
+                        help="of %s (default %s); collections: all of those"
+                        % (",".join(TESTS), DEFAULT_TESTS))
     parser.add_argument("--clients", type=int, default=50, help="connections (default 50)")
     parser.add_argument("--client-threads", type=int, default=2,
                         help="threads of redis-benchmark (default 2)")
@@ -74,7 +85,7 @@ def parse_arguments():
     parser.add_argument("--out", default="",
                         help="prefix of the .json and .svg (default bench/results/compare-<time>)")
     arguments = parser.parse_args()
-    arguments.tests = arguments.tests.split(",")
+    arguments.tests = arguments.tests.replace("collections", COLLECTIONS).split(",")
     unknown = [test for test in arguments.tests if test not in TESTS]
     if unknown:
         parser.error("unknown test '%s'; there are: %s" % (unknown[0], ", ".join(TESTS)))
@@ -169,6 +180,9 @@ def fill_for(server, test, keys, value_bytes):
         server.fill("timed", keys, "SET", value, "EX", "100000")
     elif test == "append":
         server.fill("grown", keys, "APPEND", APPENDED)
+    elif test.startswith("lrange"):
+        server.ask("DEL", "range:list")
+        server.ask("RPUSH", "range:list", *[value] * RANGE_ELEMENTS)
 
 
 def run_once(server, arguments, test, depth, requests):
@@ -180,8 +194,9 @@ def run_once(server, arguments, test, depth, requests):
     process = subprocess.Popen(
         ["redis-benchmark", "-h", "127.0.0.1", "-p", str(server.port),
          "--threads", str(arguments.client_threads), "-c", str(arguments.clients),
-         "-d", str(arguments.value_bytes), "-r", str(key_space(arguments, test)),
-         "-P", str(depth), "-n", str(requests), "--csv", "--precision", "3"]
+         "-d", str(arguments.value_bytes), "-P", str(depth), "-n", str(requests), "--csv",
+         "--precision", "3"]
+        + ([] if test in COLLECTION_TESTS else ["-r", str(key_space(arguments, test))])
         + test_flags(test, arguments.value_bytes),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     watch = ClientWatch(arguments.clients)

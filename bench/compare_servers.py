@@ -182,6 +182,13 @@ class Server:
                 client.read()
         client.close()
 
+    def ask(self, *words):
+        """Runs one command; returns its reply."""
+        client = Client(self.port)
+        reply = client.call(*words)
+        client.close()
+        return reply
+
     def check_values(self, keys, value_bytes, samples=500):
         """Every sampled GET must return a value of full length; redis-benchmark's are random."""
         client = Client(self.port)
