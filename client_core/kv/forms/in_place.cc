@@ -57,7 +57,10 @@ Task<Status> Drafts::GoOnInPlace(RegisterOperation& operation, Draft* draft) {
   if (now_ns >= draft->in_place_until_ns) co_return kFull;
   // The memory that others have given up so is of that class; the owners of its blocks open them
   // when they hear that a worker is short of it.
-  const Status status = co_await core_.AwaitMemory(operation, draft->gives_up, draft->holder);
+  // One that holds memory goes on holding it: a look for what is lost waits for its end.
+  Allocator::Holder* idle = nullptr;
+  if (draft->addr.is_null() && !draft->extents) idle = draft->holder;
+  const Status status = co_await core_.AwaitMemory(operation, draft->gives_up, idle);
   co_return status;
 }
 

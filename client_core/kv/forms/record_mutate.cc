@@ -13,18 +13,19 @@ const Tree* ChangedTree(const NewRecord& record) {
   return record.tree != nullptr && record.tree->has_root() ? record.tree : nullptr;
 }
 
-// Bytes of memory that the new pages and the root of a changed tree take. REQUIRES: Balance().
-uint64_t TakenBy(const Tree& tree, SizeClass root) {
-  uint64_t bytes = root.bytes();
-  for (const uint32_t page_bytes : tree.NewPageBytes()) bytes += SizeClass::For(page_bytes).bytes();
-  return bytes;
-}
-
-// ... that come back from what they take the place of.
-uint64_t GivenUpBy(const Tree& tree, SizeClass root) {
-  uint64_t bytes = root.bytes();
-  for (const PageRef& page : tree.dropped()) bytes += page.size_class.bytes();
-  return bytes;
+// True if a changed tree, with `root` in the place of `old_root`, is written under a pin and takes
+// no more memory than comes back from what its new pages take the place of. REQUIRES: Balance().
+bool GivesBack(const Tree& tree, SizeClass root, SizeClass old_root, bool frees_as_much) {
+  uint64_t written = 0;
+  uint64_t taken = root.bytes();
+  for (const uint32_t bytes : tree.NewPageBytes()) {
+    written += bytes;
+    taken += SizeClass::For(bytes).bytes();
+  }
+  if (written > tree.limits().pinned_bytes) return false;
+  uint64_t given_up = old_root.bytes();
+  for (const PageRef& page : tree.dropped()) given_up += page.size_class.bytes();
+  return frees_as_much || (tree.has_root() && taken <= given_up);
 }
 
 }  // namespace
@@ -133,14 +134,13 @@ Task<Status> RecordForm::ReplaceByTree(RegisterOperation& operation, const Found
   if (!root_class.is_valid()) {
     co_return Status(StatusCode::kTooLarge, "the elements of the collection are too long for it");
   }
-  const bool gives_back =
-      change.frees_as_much ||
-      (tree.has_root() &&
-       TakenBy(tree, root_class) <= GivenUpBy(tree, found.search.entry.word.size_class()));
-  const bool in_place = gives_back && draft->in_place_until_ns != 0;
+  const SizeClass old_root = tree.has_root() ? found.search.entry.word.size_class() : root_class;
+  const bool gives_back = GivesBack(tree, root_class, old_root, change.frees_as_much);
   if (gives_back) draft->gives_up = root_class;
+  SizeClass* in_place = nullptr;
+  if (gives_back && draft->in_place_until_ns != 0) in_place = &draft->gives_up;
   status = co_await extents_.pages().WriteSoon(operation, tree, in_place, &draft->extents);
-  if (in_place && status.code() == StatusCode::kOutOfMemory) co_return status;
+  if (in_place != nullptr && status.code() == StatusCode::kOutOfMemory) co_return status;
   if (status.ok()) {
     co_return co_await Replace(operation, found.key, found.index_key, found.search, change, draft,
                                done);

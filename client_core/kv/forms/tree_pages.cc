@@ -175,7 +175,7 @@ Task<Status> TreePages::Write(Operation& operation, std::span<const NewPage> pag
   co_return Status::Ok();
 }
 
-Task<Status> TreePages::WriteSoon(Operation& operation, Tree& tree, bool in_place,
+Task<Status> TreePages::WriteSoon(Operation& operation, Tree& tree, SizeClass* in_place,
                                   std::optional<WrittenExtents>* written) {
   const std::vector<uint32_t> sizes = tree.NewPageBytes();
   size_t total = 0;
@@ -200,15 +200,16 @@ Task<Status> TreePages::WriteSoon(Operation& operation, Tree& tree, bool in_plac
   co_return status;
 }
 
-Task<Status> TreePages::TakeSoon(std::span<const uint32_t> bytes, bool in_place,
+Task<Status> TreePages::TakeSoon(std::span<const uint32_t> bytes, SizeClass* in_place,
                                  std::vector<ExtentRef>* places) {
   for (const uint32_t page_bytes : bytes) {
     const SizeClass size_class = SizeClass::For(page_bytes);
     Allocator::Object object{core_.allocator.TryAllocate(size_class), size_class};
     if (object.addr.is_null()) {
-      if (!in_place) co_return kNoPages;
+      if (in_place == nullptr) co_return kNoPages;
       const Result<Allocator::Object> taken =
           co_await core_.allocator.AllocateInPlaceOf(size_class, size_class);
+      if (!taken.ok()) *in_place = size_class;
       if (!taken.ok()) co_return taken.status();
       object = taken.value();
     }
@@ -323,7 +324,9 @@ Task<Status> TreePages::VisitBelow(Operation& operation, std::span<const PageNam
     }
     for (const PageName& name : names.first(count)) {
       TreeTop inner;
-      const bool is_sound = LoadInnerBelow(name, *pages.Find(name.page), level, &inner) &&
+      // Null: two names have its address.
+      const std::string_view* const bytes = pages.Find(name.page);
+      const bool is_sound = bytes != nullptr && LoadInnerBelow(name, *bytes, level, &inner) &&
                             read->insert(name.page.addr.bits()).second;
       if (!is_sound) co_return kPageDamaged;
       for (PageName& one : inner.names) {

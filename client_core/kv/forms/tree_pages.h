@@ -72,10 +72,10 @@ class TreePages {
   Task<Status> Write(Operation& operation, std::span<const NewPage> pages);
 
   // Takes memory for the new pages of a balanced tree, if there is some without a wait, and writes
-  // them. `in_place`: the pool is full, and the tree takes no more than it gives up: also of the
-  // memory nodes' reserve. kOutOfMemory: nothing was taken, for there is none or the pages are too
-  // many.
-  Task<Status> WriteSoon(Operation& operation, Tree& tree, bool in_place,
+  // them. `in_place`, unless null: the pool is full, and the tree takes no more than it gives up;
+  // so it may be of the memory nodes' reserve, and if there is none, this becomes the class that is
+  // short. kOutOfMemory: nothing was taken, for there is none or the pages are too many.
+  Task<Status> WriteSoon(Operation& operation, Tree& tree, SizeClass* in_place,
                          std::optional<WrittenExtents>* written);
   // The same for any number of pages, and waits for memory. REQUIRES: the caller has neither pin
   // nor in-flight guard. Whatever fails leaves nothing behind.
@@ -98,7 +98,7 @@ class TreePages {
   // WRITEs of the first of them to all replicas; returns their number.
   size_t AddSome(RoundTrip& round_trip, std::span<const NewPage> pages) const;
   // Takes memory for the new pages, as WriteSoon(). What was taken is in `places`, whatever comes.
-  Task<Status> TakeSoon(std::span<const uint32_t> bytes, bool in_place,
+  Task<Status> TakeSoon(std::span<const uint32_t> bytes, SizeClass* in_place,
                         std::vector<ExtentRef>* places);
   Task<Status> TakeInTurns(std::span<const uint32_t> bytes, std::vector<ExtentRef>* places);
   Task<Status> WriteSome(std::span<const NewPage> pages, size_t* written);
