@@ -53,7 +53,11 @@ void StreamEdit::Add(const EntryId& id, std::span<const std::string_view> fields
   uint64_t bytes = 0;
   for (const std::string_view part : fields) bytes += part.size();
   StreamNode last;
-  if (!LastNode(&last) || IsFull(last, bytes, limits)) {
+  EntryId end;
+  bool is_new = !LastNode(&last) || IsFull(last, bytes, limits);
+  // XSETID has gone back behind entries that were deleted, which the node still has.
+  if (!is_new && id <= header_.max_deleted_id) is_new = FindLastId(last, &end) && id <= end;
+  if (is_new) {
     CountNode(id, /*comes=*/true);
     PutNode(id, MakeStreamNode(fields));
   } else {
@@ -65,21 +69,48 @@ void StreamEdit::Add(const EntryId& id, std::span<const std::string_view> fields
   if (header_.length == 1) header_.first_id = id;
 }
 
-bool StreamEdit::Delete(const EntryId& id) {
+uint64_t StreamEdit::Delete(std::span<const EntryId> ids) {
+  uint64_t deleted = 0;
+  bool is_first = false;
+  for (const EntryId& id : ids) {
+    if (!DeleteOne(id)) continue;
+    ++deleted;
+    is_first = is_first || id == header_.first_id;
+  }
+  // Once: it goes over all that is gone.
+  if (deleted > 0 && (header_.length == 0 || is_first)) RenewFirstId();
+  return deleted;
+}
+
+bool StreamEdit::DeleteOne(const EntryId& id) {
   StreamEntry entry;
   StreamNode node;
   if (!Find(id, &entry) || !FindNode(id, &node)) return false;
   if (LiveEntries(node) == 1) {
-    StreamElement element;
-    if (elements_.Find(KeyOfNode(node.id), &element)) elements_.Erase(element);
-    CountNode(node.id, /*comes=*/false);
+    EraseNode(node.id);
   } else {
     PutNode(node.id, DeleteFromStreamNode(node.listpack, {&entry.flags_at, 1}));
   }
   --header_.length;
   header_.max_deleted_id = std::max(header_.max_deleted_id, id);
-  if (header_.length == 0 || id == header_.first_id) RenewFirstId();
   return true;
+}
+
+void StreamEdit::EraseNode(const EntryId& id) {
+  StreamElement element;
+  if (!elements_.Find(KeyOfNode(id), &element)) {
+    elements_.Damaged();
+    return;
+  }
+  elements_.Erase(element);
+  CountNode(id, /*comes=*/false);
+}
+
+void StreamEdit::SetLastId(const EntryId& id) {
+  header_.last_id = id;
+  // Nodes in which all is deleted are no place for what comes next.
+  StreamNode last;
+  while (LastNode(&last) && last.id > id && !is_damaged()) EraseNode(last.id);
 }
 
 void StreamEdit::RenewFirstId() {

@@ -34,10 +34,12 @@ class StreamEdit : public StreamValue {
   // Adds an entry. `fields`: names and values in turn. REQUIRES: `id` is greater than the last one.
   void Add(const EntryId& id, std::span<const std::string_view> fields,
            const StreamNodeLimits& limits);
-  // True if the entry was there.
-  bool Delete(const EntryId& id);
+  // Returns how many of them were there.
+  uint64_t Delete(std::span<const EntryId> ids);
   // Returns how many entries have gone.
   uint64_t Trim(const StreamTrim& trim);
+  // REQUIRES: no live entry is behind it.
+  void SetLastId(const EntryId& id);
   [[nodiscard]] StreamHeader& header_to_edit() { return header_; }
 
   // Makes a group without consumers. Its number is given here. REQUIRES: there is none of its name.
@@ -60,6 +62,9 @@ class StreamEdit : public StreamValue {
   bool GoesWhole(const StreamNode& node, uint64_t live, const StreamTrim& trim);
   // Removes entries of a node which does not go as a whole.
   uint64_t TrimWithin(const StreamNode& node, const StreamTrim& trim);
+  bool DeleteOne(const EntryId& id);
+  // REQUIRES: it is there.
+  void EraseNode(const EntryId& id);
   void CountNode(const EntryId& id, bool comes);
   void RenewFirstId();
   uint32_t FreeGroupNumber();

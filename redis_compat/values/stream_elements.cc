@@ -132,9 +132,10 @@ bool StreamElements::SeekHeld(StreamKey key, bool behind, StreamElement* element
       place = 0;
     }
     *element = leaf->run.At(place);
-    if (element->key < key) return Damaged();
+    if (element->key < key || (behind && element->key == key)) return Damaged();
     if (GapOf(element->key) == nullptr) return true;
     key = element->key;
+    behind = false;
   }
 }
 

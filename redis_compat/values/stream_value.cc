@@ -254,7 +254,8 @@ bool StreamEntries::NextNode(StreamNode* node) {
   return StepForward(&behind) && stream_.NodeFrom(behind, node);
 }
 
-// False: entries of nodes that stand one behind the other do not.
+// False: entries of nodes that stand one behind the other do not. Deleted ones need not: XSETID may
+// go back behind them.
 bool StreamEntries::CheckOrder(const StreamEntry& first, const StreamEntry& last) {
   const bool is_first_node = met_.is_zero();
   const bool is_sound = is_first_node || (range_.reverse ? last.id < met_ : met_ < first.id);
@@ -272,14 +273,11 @@ bool StreamEntries::TakeNode() {
   next_entry_ = 0;
   StreamNodeReader reader(node);
   StreamEntry entry;
-  StreamEntry first;
-  bool is_any = false;
   while (reader.Next(&entry) && entry.id <= range_.last) {
-    if (!is_any) first = entry;
-    is_any = true;
     if (!entry.is_deleted && entry.id >= range_.first) entries_.push_back(entry);
   }
-  const bool is_sound = !reader.is_damaged() && (!is_any || CheckOrder(first, entry));
+  const bool is_sound =
+      !reader.is_damaged() && (entries_.empty() || CheckOrder(entries_.front(), entries_.back()));
   if (range_.reverse) std::reverse(entries_.begin(), entries_.end());
   return is_sound || stream_.elements().Damaged();
 }

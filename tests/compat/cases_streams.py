@@ -131,6 +131,12 @@ def trim_cases():
         "XDEL none 1-1", "XDEL none x", "XDEL s", "XDEL s 1435-1", "XINFO STREAM s", "XRANGE s - + COUNT 3",
         "XREVRANGE s + - COUNT 3"] + batches([("XDEL", "s", str(7 * i) + "-" + str(i % 3)) for i in range(1, 206)]) + [
             "XINFO STREAM s", "EXISTS s", "DUMP s", "XADD s 9999-1 a b", "XINFO STREAM s"]
+    yield "XSETID behind entries that were deleted", [
+        "XADD s 1-0 f v", "XADD s 2-0 f v", "XADD s 3-0 f v", "XDEL s 3-0", "XSETID s 2-0", "XADD s 2-5 f w", "XADD s 3-0 f x",
+        "XRANGE s - +", "XREVRANGE s + -", "XRANGE s 2-1 3", "XREAD STREAMS s 2-0", "XDEL s 2-5", "XADD s 3-1 f y", "XRANGE s - +",
+        "XTRIM s MAXLEN 2", "XRANGE s - +", "XLEN s", "XDEL s 2-0 3-0 3-1", "XSETID s 1", "XADD s 1-1 f z", "XRANGE s - +",
+        "XADD t 1-0 f v", "XADD t 2-0 f v", "XADD t 3-0 f v", "XDEL t 3-0", "XTRIM t MINID 3", "XLEN t", "XSETID t 0-1",
+        "XADD t 0-2 f v", "XLEN t", "XRANGE t - +"]
     yield "XSETID", [
         "XSETID none 1-1", "XSETID none x", "XADD s 1-1 a b", "XADD s 5-5 a b", "XSETID s 4-4", "XSETID s 5-5", "XSETID s 6-6",
         "XADD s 6-6 a b", "XADD s 6-7 a b", "XSETID s 9 ENTRIESADDED 2", "XSETID s 9 ENTRIESADDED 3", "XINFO STREAM s",

@@ -136,7 +136,7 @@ void ApplyChange(const FuzzStreamChange& change, StreamEdit* stream) {
       break;
     }
     case FuzzStreamChange::Kind::kDelete:
-      stream->Delete(change.id);
+      stream->Delete({&change.id, 1});
       break;
     case FuzzStreamChange::Kind::kTrimLength:
       trim.by = StreamTrim::By::kLength;

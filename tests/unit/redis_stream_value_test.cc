@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,8 @@ using Fields = Words;
 using Entries = std::map<EntryId, Fields>;
 
 constexpr StreamNodeLimits kSmallNodes{5, 300};
+
+std::span<const EntryId> One(const EntryId& id) { return {&id, 1}; }
 
 std::vector<std::string_view> ViewsOf(const Fields& fields) {
   return {fields.begin(), fields.end()};
@@ -109,7 +112,7 @@ std::string SomeStream(uint64_t seed, uint64_t entries) {
   }
   group.Finish();
   stream.AddGroup({.name = "another"});
-  for (uint64_t i = 1; i <= entries; i += 4) EXPECT_TRUE(stream.Delete({i, 0}));
+  for (uint64_t i = 1; i <= entries; i += 4) EXPECT_EQ(stream.Delete(One({i, 0})), 1U);
   EXPECT_FALSE(stream.is_damaged());
   return stream.Finish();
 }
@@ -186,7 +189,7 @@ TEST(StreamValueTest, HoldsWhatAModelHoldsWhateverIsDone) {
       switch (rng.Below(8)) {
         case 0: {
           const auto found = model.find(some);
-          ASSERT_EQ(stream.Delete(some), found != model.end());
+          ASSERT_EQ(stream.Delete(One(some)), found != model.end() ? 1U : 0U);
           if (found != model.end()) model.erase(found);
           break;
         }
@@ -364,7 +367,7 @@ TEST(StreamValueTest, DamageIsMetAndNeverBelieved) {
     for (; entries.Next(&entry); ++count) FieldsOf(entry);
     EXPECT_TRUE(stream.is_damaged() || count == stream.header().length);
     for (const StreamGroup& group : stream.Groups()) PendingOf(stream, group);
-    stream.Delete({2 + rng.Below(3), 0});
+    stream.Delete(One({2 + rng.Below(3), 0}));
     stream.Trim({.by = StreamTrim::By::kLength, .length = 5});
     stream.Add(kStreamIdMax, ViewsOf(fields), kSmallNodes);
     if (stream.is_damaged()) continue;

@@ -218,7 +218,8 @@ class AutoClaim final : public ClaimMutation {
     constexpr uint64_t kAttemptsPerEntry = 10;
     uint64_t attempts = terms_.count * kAttemptsPerEntry;
     uint64_t count = terms_.count;
-    stream.WantPending(group.head().number, terms_.first, count);
+    stream.WantPending(group.head().number, terms_.first,
+                       std::min<uint64_t>(attempts, group.head().pending));
     StreamPendings pendings(stream, group.head().number, terms_.first);
     StreamPending pending;
     for (; attempts > 0 && count > 0 && pendings.Next(&pending); --attempts) {

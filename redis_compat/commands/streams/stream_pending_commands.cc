@@ -87,14 +87,16 @@ class PendingLook final : public StreamLook {
   void ReplyPending(StreamValue& stream, const StreamGroup& group) {
     const uint32_t number = group.number;
     const EntryId first = terms_.range.first;
+    // Those that are not idle are passed over.
+    const uint64_t wanted = terms_.idle_ms_min != 0 ? group.pending : terms_.count;
     StreamPendings pendings(stream, number, first);
     StreamConsumer consumer;
     if (terms_.consumer) {
       if (!stream.FindConsumer(number, *terms_.consumer, &consumer)) return out_.Array(0);
       pendings.OfConsumer(consumer.number);
-      stream.WantGiven(number, consumer.number, first, std::max<uint64_t>(terms_.count, 1));
+      stream.WantGiven(number, consumer.number, first, std::max<uint64_t>(wanted, 1));
     } else {
-      stream.WantPending(number, first, std::max<uint64_t>(terms_.count, 1));
+      stream.WantPending(number, first, std::max<uint64_t>(wanted, 1));
     }
     ArrayReply reply(out_);
     StreamPending pending;

@@ -107,7 +107,7 @@ class DeleteEntries final : public StreamMutation {
     std::vector<EntryId> ids;
     for (const std::string_view text : texts_) ids.push_back(ReadStreamId(arguments, text));
     if (!arguments.ok()) return RefuseAs(std::string(arguments.error()));
-    for (const EntryId& id : ids) deleted_ += stream.Delete(id) ? 1 : 0;
+    deleted_ = static_cast<int64_t>(stream.Delete(ids));
     return deleted_ == 0 && !stream.is_damaged() ? Change::Keep() : Put(stream);
   }
 
@@ -178,7 +178,7 @@ class SetLastId final : public StreamMutation {
       return Refuse(
           "ERR The entries_added specified in XSETID is smaller than the target stream length");
     }
-    header.last_id = terms_.last_id;
+    stream.SetLastId(terms_.last_id);
     if (counts) header.entries_added = added;
     if (!terms_.max_deleted_id.is_zero()) header.max_deleted_id = terms_.max_deleted_id;
     return Put(stream);
