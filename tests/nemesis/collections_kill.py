@@ -58,9 +58,10 @@ class Seen:
 class Worker:
     """The client of one agent."""
 
-    def __init__(self, agent, port, seed):
+    def __init__(self, agent, connection, seed, stop):
         self.agent = agent
-        self.connection = Connection(port)
+        self.connection = connection
+        self.stop = stop
         self.rng = random.Random(seed)
         self.number = 0
         self.seen = collections.defaultdict(Seen)
@@ -120,6 +121,10 @@ class Worker:
 
     def call(self, words):
         """The reply; None: not known what became of it; an Exception: nothing did."""
+        # An agent that is not there has not got it.
+        while not self.connection.open():
+            if self.stop.is_set():
+                return Exception("TRYAGAIN")
         replies = self.connection.call_all([request(*words)])
         reply = replies[0] if replies else None
         if isinstance(reply, Exception):
@@ -180,8 +185,7 @@ class ArrayConnection(Connection):
 
 def work(agent, port, seed, stop, results):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    worker = Worker(agent, port, seed)
-    worker.connection = ArrayConnection(port)
+    worker = Worker(agent, ArrayConnection(port), seed, stop)
     while not stop.is_set():
         worker.step()
     worker.connection.close()
@@ -278,7 +282,7 @@ def fill(connection):
     first = {}
     for kind in KINDS:
         key = key_of(kind, LONG)
-        worker = Worker(9, 0, 1)
+        worker = Worker(9, None, 1, None)
         elements = [b"first-%d" % i for i in range(LONG_ELEMENTS)]
         for one in elements:
             worker.element = lambda one=one: one

@@ -46,13 +46,24 @@ class Connection:
                 thing.close()
         self.file = self.socket = None
 
-    def call_all(self, requests):
-        """One reply for each request, or None for all when the connection broke: bytes, None for nil,
-        an Exception for an error."""
+    def open(self):
+        """True if it is, or can be opened now; else it waits a little."""
         try:
             if self.socket is None:
                 self.socket = socket.create_connection(("127.0.0.1", self.port), timeout=10)
                 self.file = self.socket.makefile("rb")
+            return True
+        except OSError:
+            self.close()
+            time.sleep(0.05)
+            return False
+
+    def call_all(self, requests):
+        """One reply for each request, or None for all when the connection broke: bytes, None for nil,
+        an Exception for an error."""
+        if not self.open():
+            return None
+        try:
             self.socket.sendall(b"".join(requests))
             return [self.reply() for _ in requests]
         except OSError:
