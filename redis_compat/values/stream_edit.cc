@@ -234,9 +234,8 @@ bool StreamEdit::FinishPacked(std::string* packed) {
   std::string joined;
   if (!JoinLeaves(*elements_.tree(), &joined)) return false;
   StreamElements elements;
-  if (!elements.Load(std::string_view(joined).substr(kStreamHeaderBytes))) {
-    return elements_.Damaged();
-  }
+  const std::string_view held = joined;
+  if (!elements.Load(held.substr(kStreamHeaderBytes))) return elements_.Damaged();
   elements_.RepeatOn(&elements);
   *packed = StreamHeaderBytes(header_);
   elements.AppendTo(packed);
