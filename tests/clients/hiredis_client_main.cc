@@ -265,6 +265,7 @@ void TagsStep() {
 void StreamStep() {
   HiredisConnection redis = Connect();
   std::vector<std::string> ids;
+  ids.reserve(5);
   for (int i = 0; i < 5; ++i) {
     ids.emplace_back(Text(Ask(redis, {"XADD", "events", "*", "n", std::to_string(i)})));
   }

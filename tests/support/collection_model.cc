@@ -349,6 +349,7 @@ std::string TellPending(const Elements& elements, const Command& argv) {
   std::map<std::string, int64_t> counts;
   for (const auto& [place, one] : group.pending) ++counts[one.second];
   std::vector<std::string> consumers;
+  consumers.reserve(counts.size());
   for (const auto& [name, count] : counts) {
     consumers.push_back(RespArray({RespBulk(name), RespBulk(std::to_string(count))}));
   }
@@ -448,7 +449,8 @@ std::string ReplyInOrder(const Command& argv, std::string reply) {
   for (size_t i = 0; i < texts.size(); i += 2) elements.push_back({texts[i], texts[i + 1]});
   // By the field, not by what a bulk string has in front of it.
   const auto field = [](const Element& element) {
-    return std::string_view(element.key).substr(element.key.find('\n') + 1);
+    const std::string_view key = element.key;
+    return key.substr(key.find('\n') + 1);
   };
   std::sort(elements.begin(), elements.end(),
             [&field](const Element& a, const Element& b) { return field(a) < field(b); });
