@@ -13,6 +13,9 @@ constexpr size_t kBatchMax = 1024;
 // its pages are written under a pin.
 constexpr size_t kBatchPagesMax = 64;
 constexpr uint64_t kBatchTreeBytesMax = 65536;
+// Mutations that miss pages of a tree, in a row, for which others have asked already: those behind
+// them do not ask.
+constexpr size_t kAskedInVainMax = 8;
 // A value that is longer is copied for no other mutation's sake.
 constexpr uint64_t kSharedValueBytesMax = 65536;
 // Mutations of long values take their time: no more join once those that did wrote so much.
@@ -140,14 +143,24 @@ Change MutationQueue::Batch::Apply(const RecordView* current) {
   if (current != nullptr && current->tree != nullptr) {
     tree_bytes_ = current->tree->leaf_bytes(0);
   }
+  size_t asked = 0;
+  size_t asked_in_vain = 0;  // in a row
   for (bool more = true; more && applied_ < all_.size();) {
     const Change change =
         all_[applied_]->mutation_.Apply(Planted(Bug::kQueuedSeeTheOld) ? current : view);
     ++applied_;
-    // All of them ask for their pages, or as many as a batch may change; none has taken effect.
+    // They ask for their pages together; none has taken effect.
     if (current != nullptr && current->tree != nullptr && !current->tree->missing().empty()) {
-      if (current->tree->missing().size() > kBatchPagesMax) all_.resize(applied_);
-      more = applied_ < all_.size();
+      const size_t missing = current->tree->missing().size();
+      if (asked == 0 && has_asked_ && applied_ > 1) {
+        // Each one's page comes behind the one before it: those that need no other go now.
+        all_.resize(--applied_);
+        break;
+      }
+      asked_in_vain = missing > asked ? 0 : asked_in_vain + 1;
+      asked = missing;
+      if (missing > kBatchPagesMax) all_.resize(applied_);
+      more = applied_ < all_.size() && asked_in_vain < kAskedInVainMax;
       continue;
     }
     const bool is_kept =
@@ -156,6 +169,7 @@ Change MutationQueue::Batch::Apply(const RecordView* current) {
     if (!is_kept) all = change;
     more = is_whole && applied_ < all_.size() && GoOnBehind(change, &view);
   }
+  has_asked_ = has_asked_ || asked > 0;
   return all;
 }
 

@@ -35,15 +35,17 @@ class RepeatedKeys {
  public:
   // A mutation of the key begins. True: it is such a key.
   bool Note(const Key& key) {
-    Seen& seen = seen_[HashOf(key) % kKeys];
-    if (seen.hash != HashOf(key)) seen = {HashOf(key), 0};
+    const uint64_t hash = HashOf(key);
+    Seen& seen = seen_[hash % kKeys];
+    if (seen.hash != hash) seen = {hash, 0};
     seen.times = std::min(seen.times + 1, kRepeated);
     return seen.times == kRepeated;
   }
   // None has joined one that has waited: the next ones do not wait.
   void NoteAlone(const Key& key) {
-    Seen& seen = seen_[HashOf(key) % kKeys];
-    if (seen.hash == HashOf(key)) seen.times = -kNotTried;
+    const uint64_t hash = HashOf(key);
+    Seen& seen = seen_[hash % kKeys];
+    if (seen.hash == hash) seen.times = -kNotTried;
   }
 
  private:
@@ -124,6 +126,7 @@ class MutationQueue {
     WorkerContext& context_;
     std::vector<Place*> all_;
     size_t applied_ = 0;
+    bool has_asked_ = false;   // for pages of a tree
     uint64_t bytes_ = 0;       // in their writes
     uint64_t tree_bytes_ = 0;  // in the leaves of the tree that the first one saw
     // The last two writes that are not one piece came to these. One that is lies where its

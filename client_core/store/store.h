@@ -43,7 +43,6 @@ class PreparedSets;
 struct PendingSet;
 struct PoolCounts;
 
-// A key of a database; the view maps the database to the keyspace it is stored under.
 // A mutation of a client that begins others of the same key before it has ended: they take effect
 // in the order in which they began.
 struct InOrder {
@@ -52,6 +51,7 @@ struct InOrder {
   bool has_place = false;
 };
 
+// A key of a database; the view maps the database to the keyspace it is stored under.
 struct Key {
   uint32_t database = 0;
   std::string_view bytes;
