@@ -79,17 +79,6 @@ Task<Status> TreePages::Load(Operation& operation, std::span<const PageRef> miss
   co_return Status::Ok();
 }
 
-Task<Status> TreePages::LoadInner(Operation& operation, const TreeRoot& root, LoadedPages* pages,
-                                  bool gives_way) {
-  while (true) {
-    Tree tree(root, *pages, core_.context.options.tree);
-    if (tree.NeedAll(/*inner_only=*/true)) co_return Status::Ok();
-    if (tree.is_damaged() || tree.missing().empty()) co_return kPageDamaged;
-    const Status status = co_await Load(operation, tree.missing(), pages, gives_way);
-    if (!status.ok()) co_return status;
-  }
-}
-
 Task<Status> TreePages::ReadLeaves(Operation& operation, std::span<const PageName> leaves,
                                    std::byte* into) {
   const View& view = core_.context.view();

@@ -60,9 +60,6 @@ class TreePages {
   // quiesce that waits for long.
   Task<Status> Load(Operation& operation, std::span<const PageRef> missing, LoadedPages* pages,
                     bool gives_way = true);
-  // Reads all inner pages of a tree. As Load().
-  Task<Status> LoadInner(Operation& operation, const TreeRoot& root, LoadedPages* pages,
-                         bool gives_way = true);
   // Reads leaves that stand side by side: their bytes, joined, to `into`.
   Task<Status> ReadLeaves(Operation& operation, std::span<const PageName> leaves, std::byte* into);
 
