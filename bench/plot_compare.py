@@ -35,10 +35,11 @@ def panel(name, title, axis_format, rows, value_of, spread_of, ratio):
     """One chart: a group of bars per test, a bar per server. `ratio` is the row's agent/redis
     figure that stands below its group."""
     lines = []
+    shown = [one for one in SERVERS if any(one[0] in row["servers"] for row in rows)]
     for row in rows:
         below = "\\n%.2fx" % row[ratio] if ratio in row else ""
         cells = ['"%s%s"' % (row["test"].upper(), below)]
-        for server, _, _ in SERVERS:
+        for server, _, _ in shown:
             figures = row["servers"].get(server)
             cells += ["%g" % v for v in (value_of(figures), *spread_of(figures))] if figures \
                 else ["NaN"] * 3
@@ -46,7 +47,7 @@ def panel(name, title, axis_format, rows, value_of, spread_of, ratio):
     bars = ", ".join(
         '$%s using %d:%d:%d:xtic(1) title "%s" lc rgb "%s"' % (
             name, 3 * i + 2, 3 * i + 3, 3 * i + 4, label, color)
-        for i, (_, label, color) in enumerate(SERVERS))
+        for i, (_, label, color) in enumerate(shown))
     return '$%s << EOD\n%s\nEOD\nset title "%s"\nset format y "%s"\nplot %s\n' % (
         name, "\n".join(lines), title, axis_format, bars)
 
