@@ -8,6 +8,7 @@
 #include "client_core/base/check.h"
 #include "client_core/base/rng.h"
 #include "tests/support/collection_workload.h"
+#include "tests/support/command_model.h"
 
 namespace onetrip {
 namespace {
@@ -32,8 +33,9 @@ void ForEachKey(Command& command, const Visit& visit) {
   if (name == "flushdb" || name == "swapdb") return;
   const bool several = name == "mset" || name == "mget" || name == "del" || name == "exists";
   const size_t step = name == "mset" ? 2 : 1;
-  const size_t end = several ? command.size() : 2;
-  for (size_t i = 1; i < end; i += step) visit(command[i]);
+  const size_t first = KeyPlace(command);
+  const size_t end = several ? command.size() : first + 1;
+  for (size_t i = first; i < end; i += step) visit(command[i]);
 }
 
 }  // namespace

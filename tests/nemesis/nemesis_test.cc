@@ -9,6 +9,7 @@
 #include "tests/nemesis/generation.h"
 #include "tests/nemesis/growth.h"
 #include "tests/nemesis/lasting.h"
+#include "tests/support/command_model.h"
 
 namespace onetrip {
 namespace {
@@ -17,6 +18,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 constexpr std::string_view kUnknownError = "-UNKNOWN The operation may or may not\r\n";
 
@@ -80,7 +82,7 @@ TEST(NemesisGenerationTest, KeysBelongToTheirGenerationAndMixesLeaveDeadlinesOut
     for (uint32_t client = 0; client < 3; ++client) {
       for (const Command& command : generation.program(client)) {
         if (command[0] == "FLUSHDB" || command[0] == "SWAPDB") continue;
-        EXPECT_TRUE(command[1].starts_with(prefix)) << command[0] << " " << command[1];
+        EXPECT_THAT(KeyOf(command), StartsWith(prefix)) << command[0] << " " << command[1];
         EXPECT_TRUE(command.size() < 4 || command[3] != "PX") << command[0] << " " << command[1];
       }
     }

@@ -347,10 +347,14 @@ bool IsOfAllKeys(const Command& argv) {
   return name == "flushall" || name == "flushdb" || name == "swapdb";
 }
 
+size_t KeyPlace(const Command& argv) {
+  const std::string name = CommandName(argv);
+  return name == "xgroup" ? 2 : name == "xreadgroup" ? 7 : 1;
+}
+
 std::string_view KeyOf(const Command& argv) {
   if (argv.size() < 2 || IsOfAllKeys(argv)) return {};
-  const std::string name = CommandName(argv);
-  const size_t place = name == "xgroup" ? 2 : name == "xreadgroup" ? 7 : 1;
+  const size_t place = KeyPlace(argv);
   return place < argv.size() ? argv[place] : std::string_view();
 }
 

@@ -250,6 +250,9 @@ void SplitByKey(const HistoryOp& op, std::vector<HistoryOp>* steps);
 // Returns true if the command empties or swaps whole databases: a step of it belongs to every key.
 bool IsOfAllKeys(const Command& argv);
 
+// The place of the first key among the arguments of a command that has one.
+size_t KeyPlace(const Command& argv);
+
 // The key of a command on one key; empty if it has none.
 std::string_view KeyOf(const Command& argv);
 
