@@ -11,6 +11,25 @@ struct FreeReply {
   void operator()(redisReply* reply) const { freeReplyObject(reply); }
 };
 
+// hiredis makes the same reply of both nulls of RESP2, a string's and an array's. Here an array's
+// has this for an integer.
+constexpr long long kNullArray = 1;
+
+redisReplyObjectFunctions* RepliesWithNulls(const redisReplyObjectFunctions& plain) {
+  static const redisReplyObjectFunctions hiredis = plain;
+  static redisReplyObjectFunctions marking = [] {
+    redisReplyObjectFunctions functions = hiredis;
+    functions.createNil = [](const redisReadTask* task) {
+      void* const reply = hiredis.createNil(task);
+      const bool is_marked = reply != nullptr && task->type == REDIS_REPLY_ARRAY;
+      if (is_marked) static_cast<redisReply*>(reply)->integer = kNullArray;
+      return reply;
+    };
+    return functions;
+  }();
+  return &marking;
+}
+
 std::string Encode(const redisReply& reply) {
   switch (reply.type) {
     case REDIS_REPLY_STATUS:
@@ -22,7 +41,7 @@ std::string Encode(const redisReply& reply) {
     case REDIS_REPLY_STRING:
       return RespBulk(std::string_view(reply.str, reply.len));
     case REDIS_REPLY_NIL:
-      return std::string(kRespNil);
+      return std::string(reply.integer == kNullArray ? kRespNullArray : kRespNil);
     case REDIS_REPLY_ARRAY: {
       std::vector<std::string> elements;
       for (size_t i = 0; i < reply.elements; ++i) elements.push_back(Encode(*reply.element[i]));
@@ -58,6 +77,7 @@ bool Connection::Connect() {
       (context_->err != 0 || redisSetTimeout(context_.get(), timeout) != REDIS_OK)) {
     context_.reset();
   }
+  if (context_ != nullptr) context_->reader->fn = RepliesWithNulls(*context_->reader->fn);
   if (context_ != nullptr && database_ != 0) {
     Append({"SELECT", std::to_string(database_)});
     if (Next() != kRespOk) context_.reset();

@@ -1,9 +1,14 @@
 // The judges of a run can say no: runs that went wrong are made up here and must be told.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <cstring>
 #include <string>
 
+#include "tests/nemesis/connection.h"
 #include "tests/nemesis/deadlines.h"
 #include "tests/nemesis/gaps.h"
 #include "tests/nemesis/generation.h"
@@ -87,6 +92,28 @@ TEST(NemesisGenerationTest, KeysBelongToTheirGenerationAndMixesLeaveDeadlinesOut
       }
     }
   }
+}
+
+// hiredis does not tell them apart by itself.
+TEST(NemesisConnectionTest, NullsOfStringsAndOfArraysStayWhatTheyAre) {
+  const std::string path = testing::TempDir() + "/nulls." + std::to_string(getpid());
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  ASSERT_LT(path.size(), sizeof(name.sun_path));
+  std::memcpy(name.sun_path, path.data(), path.size());
+  const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  Connection connection(path, 5000);
+  ASSERT_TRUE(connection.Connect());
+  const int peer = accept(listener, nullptr, nullptr);
+  for (const std::string_view reply : {"*-1\r\n", "$-1\r\n", "*2\r\n*-1\r\n$-1\r\n"}) {
+    ASSERT_EQ(write(peer, reply.data(), reply.size()), static_cast<ssize_t>(reply.size()));
+    EXPECT_EQ(connection.Call({"PING"}), reply);
+  }
+  close(peer);
+  close(listener);
+  unlink(path.c_str());
 }
 
 TEST(NemesisLastingTest, ALostIncrementIsTold) {

@@ -325,7 +325,7 @@ std::string ReadByGroup(Elements& elements, const Command& argv) {
     group.pending[IdOf(id)] = {id, argv[3]};
     given.push_back(EntryReply(elements[i]));
   }
-  if (given.empty()) return "*-1\r\n";
+  if (given.empty()) return std::string(kRespNullArray);
   group.PutIn(&elements);
   return RespArray({RespArray({RespBulk(argv[7]), RespArray(given)})});
 }
@@ -345,7 +345,7 @@ std::string TellPending(const Elements& elements, const Command& argv) {
   const Group group(elements);
   const std::string size = RespInteger(static_cast<int64_t>(group.pending.size()));
   const std::string nil(kRespNil);
-  if (group.pending.empty()) return RespArray({size, nil, nil, "*-1\r\n"});
+  if (group.pending.empty()) return RespArray({size, nil, nil, std::string(kRespNullArray)});
   std::map<std::string, int64_t> counts;
   for (const auto& [place, one] : group.pending) ++counts[one.second];
   std::vector<std::string> consumers;

@@ -81,6 +81,7 @@ std::string Quote(std::string_view bytes, size_t bytes_max = ~size_t{0});
 // RESP2 replies.
 inline constexpr std::string_view kRespOk = "+OK\r\n";
 inline constexpr std::string_view kRespNil = "$-1\r\n";
+inline constexpr std::string_view kRespNullArray = "*-1\r\n";
 std::string RespInteger(int64_t value);
 std::string RespBulk(std::string_view value);
 // `message` starts with its error word, without the dash.
