@@ -86,9 +86,9 @@ bool TreeState::Descend(size_t order, Choose choose, LeafPlace* place) {
   }
 }
 
-std::vector<TreeStep> TreeState::StepsTo(size_t order, const LeafPlace& place) {
+TreeSteps TreeState::StepsTo(size_t order, const LeafPlace& place) {
   CHECK(place.path.size() == orders[order].height + size_t{1});
-  std::vector<TreeStep> steps;
+  TreeSteps steps;
   TreeList* list = &orders[order].list;
   for (const uint32_t at : place.path) {
     CHECK(list != nullptr && at < list->size());
@@ -100,7 +100,7 @@ std::vector<TreeStep> TreeState::StepsTo(size_t order, const LeafPlace& place) {
 }
 
 bool TreeState::Walk(size_t order, bool forwards, LeafPlace* place) {
-  std::vector<TreeStep> steps = StepsTo(order, *place);
+  TreeSteps steps = StepsTo(order, *place);
   const auto has_more = [&](const TreeStep& step) {
     return forwards ? step.at + 1 < step.list->size() : step.at > 0;
   };
@@ -114,6 +114,24 @@ bool TreeState::Walk(size_t order, bool forwards, LeafPlace* place) {
     return at;
   };
   return Descend(order, choose, place);
+}
+
+void TreeState::NeedInwards(bool from_front, uint64_t elements) {
+  TreeList* list = &orders[0].list;
+  for (size_t level = orders[0].height; level > 0 && !list->empty(); --level) {
+    TreeNode* const node = (from_front ? list->front() : list->back()).node.get();
+    if (node == nullptr) return;
+    list = &node->list;
+  }
+  uint64_t needed = 0;
+  for (size_t i = 0; i < list->size() && needed < elements; ++i) {
+    TreeBranch& leaf = (*list)[from_front ? i : list->size() - 1 - i];
+    if (leaf.node) continue;
+    // The first one that is not there may be none that a change has met.
+    if (needed == 0 && !asked.contains(leaf.name.page.addr.bits())) return;
+    Load(&leaf, 0);
+    needed += leaf.name.elements;
+  }
 }
 
 Tree::Tree(TreeRoot root, const PageSource& pages, const TreeLimits& limits)
@@ -201,8 +219,12 @@ bool Tree::SeekKey(size_t order, std::string_view key, LeafPlace* place) {
 bool Tree::First(size_t order, LeafPlace* place) { return Seek(order, 0, place); }
 
 bool Tree::Last(size_t order, LeafPlace* place) {
-  const uint64_t count = elements(order);
-  return count > 0 && Seek(order, count - 1, place);
+  const auto choose = [](size_t /*depth*/, const TreeList& list, uint64_t* /*before*/) {
+    return list.size() - 1;
+  };
+  if (!state_->Descend(order, choose, place)) return false;
+  place->before = elements(order) - place->elements;
+  return true;
 }
 
 bool Tree::Next(size_t order, LeafPlace* place) { return state_->Walk(order, true, place); }
@@ -226,6 +248,9 @@ bool Tree::has_root() const { return state_->pages != nullptr; }
 const std::vector<PageRef>& Tree::missing() const { return state_->missing; }
 bool Tree::is_damaged() const { return state_->is_damaged; }
 bool Tree::NeedAll(bool inner_only) { return state_->LoadAll(inner_only); }
+void Tree::NeedInwards(uint64_t elements) {
+  for (const bool from_front : {true, false}) state_->NeedInwards(from_front, elements);
+}
 const std::vector<PageRef>& Tree::dropped() const { return state_->dropped; }
 
 }  // namespace onetrip

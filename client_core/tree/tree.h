@@ -11,6 +11,8 @@
 #ifndef ONETRIP_CLIENT_CORE_TREE_TREE_H_
 #define ONETRIP_CLIENT_CORE_TREE_TREE_H_
 
+#include <absl/container/inlined_vector.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -56,7 +58,7 @@ struct NewLeaf {
 
 // A leaf of a tree; of use until the tree changes.
 struct LeafPlace {
-  std::vector<uint32_t> path;  // which name on each level, from the root's down
+  absl::InlinedVector<uint32_t, 4> path;  // which name on each level, from the root's down
   std::string_view bytes;
   uint64_t elements = 0;
   uint64_t before = 0;    // elements of the order that stand in leaves before this one
@@ -117,6 +119,10 @@ class Tree {
   // Asks for all pages below that are not there yet: for the caller that needs everything.
   // `inner_only`: but for leaves. True: they are there.
   bool NeedAll(bool inner_only);
+  // Where a leaf at an end of the first order is missing, or the one beside it, asks for those
+  // inwards of it, too, until about so many elements are in them: for the caller that has as many
+  // changes there.
+  void NeedInwards(uint64_t elements);
   // Names all pages, those without a place but for. REQUIRES: NeedAll(true).
   void ForEachPage(const std::function<void(const PageName&, bool is_leaf)>& visit) const;
 

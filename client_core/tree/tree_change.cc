@@ -29,7 +29,7 @@ class LeafChange {
       : state_(*state), order_(state->orders[order]), leaves_(std::move(leaves)) {}
 
   // The ways to the first leaf that goes and to the last one.
-  void SetWays(std::vector<TreeStep> left, std::vector<TreeStep> right) {
+  void SetWays(TreeSteps left, TreeSteps right) {
     left_ = std::move(left);
     right_ = std::move(right);
     last_ = left_.size() - 1;
@@ -51,14 +51,19 @@ class LeafChange {
  private:
   [[nodiscard]] size_t Level(size_t depth) const { return last_ - depth; }
   bool LoadBeside(size_t depth, uint64_t bytes);
+  // A leaf comes in the place of one that goes.
+  [[nodiscard]] bool IsOneForOne() const {
+    return fork_ == last_ && end_ - begin_ == 1 && leaves_.size() == 1;
+  }
+  void PutOneForOne();
   void TakeOutBetween();
   void PutLeaves();
 
   TreeState& state_;
   TreeOrder& order_;
   std::vector<NewLeaf> leaves_;
-  std::vector<TreeStep> left_;
-  std::vector<TreeStep> right_;
+  TreeSteps left_;
+  TreeSteps right_;
   size_t last_ = 0;   // step of both ways, which leads to a leaf
   size_t fork_ = 0;   // the step where they part; the last one if they do not
   size_t begin_ = 0;  // the leaves that go, in the first one's list
@@ -149,6 +154,10 @@ void LeafChange::Apply() {
     state_.Touch(&left_[depth].branch());
     state_.Touch(&right_[depth].branch());
   }
+  if (IsOneForOne()) {
+    PutOneForOne();
+    return;
+  }
   if (fork_ < last_) TakeOutBetween();
   PutLeaves();
   for (size_t depth = last_; depth-- > 0;) {
@@ -159,6 +168,30 @@ void LeafChange::Apply() {
     }
   }
   if (order_.list.empty()) order_.height = 0;
+}
+
+// The names above stay, but for their sums: all becomes as Refresh() would have it, without a look
+// at what lies beside the way.
+void LeafChange::PutOneForOne() {
+  TreeBranch& branch = (*left_[last_].list)[begin_];
+  state_.DropAll(branch, 0);
+  const uint64_t elements_before = branch.name.elements;
+  const uint64_t leaf_bytes_before = branch.name.leaf_bytes;
+  const size_t name_bytes_before = PageNameBytes(branch.name);
+  leaves_.front().first = std::move(branch.name.first);
+  branch = NewLeafBranch(std::move(leaves_.front()));
+  // What is less is added modulo 2^64, and 2^32.
+  const uint64_t elements = branch.name.elements - elements_before;
+  const uint64_t leaf_bytes = branch.name.leaf_bytes - leaf_bytes_before;
+  size_t name_bytes = PageNameBytes(branch.name) - name_bytes_before;
+  for (size_t depth = last_; depth-- > 0;) {
+    PageName& above = left_[depth].branch().name;
+    const size_t above_bytes = PageNameBytes(above);
+    if (!Planted(Bug::kPageCountKept)) above.elements += elements;
+    above.leaf_bytes += leaf_bytes;
+    above.page.bytes += static_cast<uint32_t>(name_bytes);
+    name_bytes = PageNameBytes(above) - above_bytes;
+  }
 }
 
 // Takes out all that lies between the two ways, the last leaf included, but for leaves beside the

@@ -7,6 +7,8 @@
 #ifndef ONETRIP_CLIENT_CORE_TREE_TREE_STATE_H_
 #define ONETRIP_CLIENT_CORE_TREE_TREE_STATE_H_
 
+#include <absl/container/inlined_vector.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -51,6 +53,7 @@ struct TreeStep {
 
   [[nodiscard]] TreeBranch& branch() const { return (*list)[at]; }
 };
+using TreeSteps = absl::InlinedVector<TreeStep, 4>;
 
 struct TreeState {
   std::string header;
@@ -79,8 +82,9 @@ struct TreeState {
   template <typename Choose>
   bool Descend(size_t order, Choose choose, LeafPlace* place);
   // The way to a place. REQUIRES: it is a place of this tree as it is now.
-  std::vector<TreeStep> StepsTo(size_t order, const LeafPlace& place);
+  TreeSteps StepsTo(size_t order, const LeafPlace& place);
   bool Walk(size_t order, bool forwards, LeafPlace* place);
+  void NeedInwards(bool from_front, uint64_t elements);
 
   // tree_change.cc: leaves come and go.
   bool Replace(size_t order, const LeafPlace& from, const LeafPlace& to,

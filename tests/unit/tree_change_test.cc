@@ -117,6 +117,62 @@ TEST_F(TreeChangeTest, AChangeWritesThePagesOnItsWayAndDropsTheOldOnes) {
   EXPECT_EQ(after.pages.size(), before.pages.size());
 }
 
+TEST_F(TreeChangeTest, SumsAreRightBeforeThePagesAreBalanced) {
+  Make(200, 8);
+  LoadWay(800);
+  Tree tree = Open();
+  uint64_t elements = 8;
+  for (const int end : {807, 810, 805}) {
+    ASSERT_TRUE(tree.Replace(0, PlaceOf(&tree, 800), {LeafOf(800, end)}));
+    elements = static_cast<uint64_t>(end) - 800;
+    EXPECT_EQ(tree.elements(0), 1592 + elements);
+    EXPECT_EQ(tree.leaf_bytes(0), 10 * (1592 + elements));
+  }
+  LeafPlace last;
+  ASSERT_FALSE(tree.Last(0, &last));
+  LoadMissing(tree);
+  const size_t root_bytes = tree.RootBytes();
+  tree.Balance();
+  EXPECT_EQ(tree.RootBytes(), root_bytes);
+  EXPECT_EQ(tree.elements(0), 1592 + elements);
+  root_ = PlaceTree(&tree, &memory_, nullptr);
+  Contents(root_);
+}
+
+// A batch of pops asks for the leaves that it will meet together.
+TEST_F(TreeChangeTest, WhoChangesAnEndAsksForTheLeavesInwardsToo) {
+  for (const bool front : {true, false}) {
+    Make(200, 8);
+    LoadWay(front ? 0 : 1599);
+    Tree tree = Open();
+    tree.NeedInwards(20);
+    EXPECT_TRUE(tree.missing().empty()) << "no change has met a leaf that is not there";
+    LeafPlace end;
+    ASSERT_TRUE(front ? tree.First(0, &end) : tree.Last(0, &end));
+    ASSERT_EQ(end.before, front ? 0U : 1592U);
+    ASSERT_TRUE(tree.Replace(0, end, {}));
+    ASSERT_FALSE(front ? tree.First(0, &end) : tree.Last(0, &end));
+    ASSERT_EQ(tree.missing().size(), 1U);
+    tree.NeedInwards(20);
+    EXPECT_EQ(tree.missing().size(), 3U);
+    LoadMissing(tree);
+    Tree again = Open();
+    for (const uint64_t number : {8, 16, 24}) {
+      EXPECT_TRUE(again.Seek(0, front ? number : 1599 - number, &end)) << number;
+    }
+  }
+}
+
+TEST_F(TreeChangeTest, WhoChangesTheMiddleAsksForThatLeafAlone) {
+  Make(200, 8);
+  LoadAll(true);
+  Tree tree = Open();
+  LeafPlace place;
+  ASSERT_FALSE(tree.Seek(0, 800, &place));
+  tree.NeedInwards(100);
+  EXPECT_EQ(tree.missing().size(), 1U);
+}
+
 TEST_F(TreeChangeTest, TheOldTreeReadsAsItDid) {
   Make(50, 8);
   const std::string old_root = root_;
