@@ -9,13 +9,13 @@
 #include "client_core/layout/record_codec.h"
 #include "client_core/layout/region_layout.h"
 #include "tests/explore/posted_round.h"
+#include "tests/explore/tree_client.h"
 
 namespace onetrip {
 namespace {
 
 constexpr uint64_t kLedgerOffset = (kBlocksPerRegion - 1) * kBlockBytes;
 constexpr uint64_t kLedgerBytes = 16 * kBlocksPerRegion + 8;  // a client has
-constexpr uint32_t kObjectsMax = 64;                          // a block has that are used
 
 std::string NameOf(const TreeOptions& options) {
   static constexpr const char* kKinds[] = {"hash", "list", "sorted set"};
@@ -29,11 +29,6 @@ std::string NameOf(const TreeOptions& options) {
   return name;
 }
 
-bool ReadsOnly(std::string_view command) {
-  return command.starts_with("HGETALL") || command.starts_with("LRANGE") ||
-         command.starts_with("ZRANGE");
-}
-
 std::vector<std::vector<ProgramOp>> ProgramsOf(const TreeOptions& options) {
   std::vector<std::vector<ProgramOp>> programs;
   for (const auto& program : options.programs) {
@@ -42,141 +37,6 @@ std::vector<std::vector<ProgramOp>> ProgramsOf(const TreeOptions& options) {
   }
   return programs;
 }
-
-std::vector<std::string_view> MakersCommands(TreeKind kind) {
-  switch (kind) {
-    case TreeKind::kHash:
-      return {"HSET a 1 b 1 c 1 d 1 e 1 f 1"};
-    case TreeKind::kList:
-      return {"RPUSH a b c d e f"};
-    default:
-      return {"ZADD 1 a 2 b 3 c 4 d 5 e 6 f"};
-  }
-}
-
-// Takes memory of each class that commands need, on another key.
-std::vector<std::string_view> WarmCommands(TreeKind kind) {
-  std::vector<std::string_view> commands = MakersCommands(kind);
-  switch (kind) {
-    case TreeKind::kHash:
-      commands.insert(commands.end(), {"HDEL a b c d", "HSET g 1"});
-      break;
-    case TreeKind::kList:
-      commands.insert(commands.end(), {"LTRIM 0 1", "LPUSH g"});
-      break;
-    default:
-      commands.insert(commands.end(), {"ZREM a b c d", "ZADD 7 g"});
-  }
-  return commands;
-}
-
-std::string_view ReadingCommand(TreeKind kind) {
-  switch (kind) {
-    case TreeKind::kHash:
-      return "HGETALL";
-    case TreeKind::kList:
-      return "LRANGE 0 -1";
-    default:
-      return "ZRANGE 0 -1 WITHSCORES";
-  }
-}
-
-// The element of a field or member in the sequential object.
-int ShiftOf(char element) { return 8 * (element - 'a'); }
-uint64_t ByteOf(uint64_t value, int shift) { return value >> shift & 0xff; }
-
-uint64_t ObjectOf(TreeKind kind, const std::vector<std::string>& parts) {
-  uint64_t value = 0;
-  if (kind == TreeKind::kList) {
-    for (size_t i = 0; i < parts.size(); ++i) {
-      value |= uint64_t{static_cast<unsigned char>(parts[i][0])} << 8 * i;
-    }
-    return value;
-  }
-  for (size_t i = 0; i + 1 < parts.size(); i += 2) {
-    value |= uint64_t{static_cast<unsigned char>(parts[i + 1][0])} << ShiftOf(parts[i][0]);
-  }
-  return value;
-}
-
-class TreeClient final : public ExploredClient {
- public:
-  TreeClient(const TreeScope& scope, const ClientEnvironment& environment)
-      : scope_(scope),
-        client_(environment.client),
-        fabric_(environment.fabric),
-        notes_(environment.notes),
-        worker_(environment.executor, environment.fabric, scope.view(), client_) {}
-
-  Task<bool> Open() override {
-    const bool good = co_await worker_.Start();
-    if (!good) co_return false;
-    // As long as the key that is explored.
-    const std::string warm_key(TreeScope::kKey.size(), 'w');
-    for (const std::string_view command : WarmCommands(scope_.options().kind)) {
-      const std::string reply = co_await worker_.Run(command, warm_key);
-      if (reply.starts_with('-')) co_return false;
-    }
-    // Every client knows the key.
-    const std::string_view reading = ReadingCommand(scope_.options().kind);
-    const std::string read = co_await worker_.Run(reading, TreeScope::kKey);
-    worker_.ledger() = MemoryLedger();
-    worker_.ledger().notes = &notes_;
-    co_return scope_.ResultOf(reading, read) == scope_.InitialValue();
-  }
-
-  Task<OpResult> Run(size_t op) override {
-    const std::string_view command = scope_.options().programs[client_][op];
-    const std::string reply = co_await worker_.Run(command, TreeScope::kKey);
-    const bool failed = reply.starts_with('-');
-    co_await WriteLedger(failed);
-    if (!failed) {
-      co_return OpResult{OpResult::Kind::kDone, scope_.ResultOf(command, reply), ""};
-    }
-    const bool has_faults = scope_.faults().node_crashes + scope_.faults().worker_crashes > 0;
-    if (has_faults) co_return OpResult{OpResult::Kind::kUnknown, 0, ""};
-    broken_ = reply;
-    co_return OpResult{OpResult::Kind::kBroken, 0, broken_.c_str()};
-  }
-
- private:
-  Task<void> WriteLedger(bool failed) {
-    std::map<uint32_t, uint64_t> taken;
-    std::map<uint32_t, uint64_t> given_back;
-    for (const auto& [addr, size] : worker_.ledger().taken) AddBit(addr, size, &taken);
-    for (const auto& [addr, size] : worker_.ledger().given_back) AddBit(addr, size, &given_back);
-    RoundTripPtr round_trip = fabric_.NewRoundTrip();
-    using Word = TreeScope::LedgerWord;
-    for (const auto& [block, bits] : taken) {
-      Add(TreeScope::LedgerAt(client_, block, Word::kTaken), bits, round_trip);
-    }
-    for (const auto& [block, bits] : given_back) {
-      Add(TreeScope::LedgerAt(client_, block, Word::kGivenBack), bits, round_trip);
-    }
-    if (failed) Add(TreeScope::UnknownAt(client_), 1, round_trip);
-    if (round_trip->empty()) co_return;
-    (void)co_await fabric_.Post(round_trip);
-  }
-  static void AddBit(uint64_t addr, SizeClass size, std::map<uint32_t, uint64_t>* words) {
-    const GlobalAddr at(addr);
-    const uint64_t first = FirstObjectOffset(at.block());
-    const uint64_t number = (at.offset() % kBlockBytes - first) / size.bytes();
-    CHECK(number < kObjectsMax);
-    (*words)[at.block()] |= uint64_t{1} << number;
-  }
-  static void Add(RemoteAddr at, uint64_t word, RoundTripPtr& round_trip) {
-    auto* bytes = round_trip->Reserve(sizeof(word));
-    std::memcpy(bytes, &word, sizeof(word));
-    round_trip->Write(at, bytes, sizeof(word));
-  }
-
-  const TreeScope& scope_;
-  const size_t client_;
-  ExploreFabric& fabric_;
-  std::vector<Note>& notes_;
-  TreeWorker worker_;
-  std::string broken_;
-};
 
 // The memory of node 0 as a tree's pages.
 class ViewedPages final : public PageSource {
@@ -334,40 +194,6 @@ bool TreeScope::IsOfBackground(const PostedRound& round, const CellTable& cells)
 
 std::unique_ptr<ExploredClient> TreeScope::MakeClient(const ClientEnvironment& environment) const {
   return std::make_unique<TreeClient>(*this, environment);
-}
-
-uint64_t TreeScope::ResultOf(std::string_view command, const std::string& reply) const {
-  const std::vector<std::string> parts = ReplyParts(reply);
-  if (ReadsOnly(command)) return ObjectOf(options_.kind, parts);
-  if (parts.empty() || parts[0].empty()) return 0;
-  const bool is_pop = command.starts_with("RPOP") || command.starts_with("LPOP");
-  return is_pop ? static_cast<unsigned char>(parts[0][0]) : std::stoull(parts[0]);
-}
-
-Scope::SpecStep TreeScope::Apply(uint64_t value, size_t client, size_t op) const {
-  const std::string_view command = options_.programs[client][op];
-  const auto with = [value](int shift, char byte) {
-    return (value & ~(uint64_t{0xff} << shift)) | uint64_t{static_cast<unsigned char>(byte)}
-                                                      << shift;
-  };
-  if (ReadsOnly(command)) return {value, value};
-  if (command == "RPOP") {
-    int last = 56;
-    while (last > 0 && ByteOf(value, last) == 0) last -= 8;
-    return {with(last, '\0'), ByteOf(value, last)};
-  }
-  if (command.starts_with("LPUSH ")) {
-    const uint64_t pushed = value << 8 | static_cast<unsigned char>(command[6]);
-    uint64_t length = 0;
-    for (int shift = 0; shift < 64; shift += 8) length += ByteOf(pushed, shift) != 0 ? 1 : 0;
-    return {pushed, length};
-  }
-  const bool is_score = command.starts_with("ZADD ");
-  const char element = command[is_score ? 7 : 5];
-  const int shift = ShiftOf(element);
-  const uint64_t was = ByteOf(value, shift) != 0 ? 1 : 0;
-  if (command[1] == 'D' || command[1] == 'R') return {with(shift, '\0'), was};
-  return {with(shift, command[is_score ? 5 : 7]), 1 - was};
 }
 
 std::vector<uint64_t> TreeScope::Slots(const MemoryView& memory, int replica) const {

@@ -3,9 +3,7 @@
 //
 // A worker of its own makes the collection before the exploration, with elements a to f. Programs
 // are commands without their key: "HSET b 7", "HDEL b", "HGETALL"; "LPUSH x", "RPOP",
-// "LRANGE 0 -1"; "ZADD 7 b", "ZREM b", "ZRANGE 0 -1 WITHSCORES". Elements, values and scores are
-// one letter or digit, so that the sequential object is one word: a byte for each field or member,
-// or for each element of a list.
+// "LRANGE 0 -1"; "ZADD 7 b", "ZREM b", "ZRANGE 0 -1 WITHSCORES".
 //
 // Steps are the accesses to slots. Records and pages are accessed with the step before; epochs
 // stand still, so that none is used twice. Besides results this checks the memory: see OnNote and
@@ -29,11 +27,10 @@
 #include "client_core/layout/slot.h"
 #include "tests/explore/scope.h"
 #include "tests/explore/scratch_memory.h"
+#include "tests/explore/tree_commands.h"
 #include "tests/explore/tree_worker.h"
 
 namespace onetrip {
-
-enum class TreeKind : uint8_t { kHash, kList, kSortedSet };
 
 struct TreeOptions {
   TreeKind kind = TreeKind::kHash;
@@ -47,6 +44,7 @@ class TreeScope final : public Scope {
   static constexpr std::string_view kKey =
       "the key of a collection, which is so long that its record is larger than any page of it";
   static constexpr KeyspaceId kKeyspace{0};
+  static constexpr uint32_t kObjectsMax = 64;  // a block has that are used
 
   explicit TreeScope(TreeOptions options);
 
@@ -79,7 +77,9 @@ class TreeScope final : public Scope {
   }
   [[nodiscard]] uint64_t InitialWord(RemoteAddr at) const override;
   [[nodiscard]] uint64_t InitialValue() const override { return initial_; }
-  [[nodiscard]] SpecStep Apply(uint64_t value, size_t client, size_t op) const override;
+  [[nodiscard]] SpecStep Apply(uint64_t value, size_t client, size_t op) const override {
+    return TreeStepOf(options_.programs[client][op], value);
+  }
   [[nodiscard]] std::string OnAccess(const AppliedAccess& access,
                                      const MemoryView& memory) const override;
   // An object is given back that the slot's primary names, or for the second time.
@@ -95,7 +95,9 @@ class TreeScope final : public Scope {
   [[nodiscard]] std::string CellName(RemoteAddr at) const override;
 
   // The object as replies show it, and the result of a command.
-  [[nodiscard]] uint64_t ResultOf(std::string_view command, const std::string& reply) const;
+  [[nodiscard]] uint64_t ResultOf(std::string_view command, const std::string& reply) const {
+    return TreeResultOf(options_.kind, command, reply);
+  }
 
  private:
   using Objects = std::map<uint64_t, SizeClass>;  // by address
