@@ -70,6 +70,7 @@ enum class Bug : uint8_t {
   kPagesFreedEarly,       // a change of a tree gives back pages before its root is in the index
   kLosersPagesKept,       // who loses the slot does not retire the pages that it has written
   kPageCachedByAddr,      // a page that was kept is believed to be there whatever has replaced it
+  kPageUnchecked,         // a page that is read is believed whatever bytes it has
   kExtentsUnchecked,      // a value in extents replaces whatever its key has become meanwhile
   kTreeRootNotCompared,   // a large change of a tree goes by the version of what it has read alone
   // registers
