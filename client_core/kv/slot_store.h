@@ -89,6 +89,9 @@ class SlotStore final : public Kv {
   [[nodiscard]] uint64_t NowUs() const override { return core_.context.clock.NowUs(); }
   [[nodiscard]] StoreMetrics& metrics() override { return core_.metrics; }
 
+  // A round of maintenance, as a tick begins it.
+  Task<void> TEST_Maintain() { return core_.allocator.Maintain(); }
+
  private:
   // The memory of this store that PreparedSets holds.
   struct PreparedMemory;

@@ -3,6 +3,8 @@
 #ifndef ONETRIP_TESTS_EXPLORE_EXPLORE_FABRIC_H_
 #define ONETRIP_TESTS_EXPLORE_EXPLORE_FABRIC_H_
 
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "client_core/coro/executor.h"
@@ -17,6 +19,9 @@ class ExploreFabric final : public Fabric {
   ~ExploreFabric() override {
     for (RoundTripPtr& round_trip : outstanding_) round_trip->Arm(0, {});
   }
+
+  // Shows each round trip to `watch` when it is posted.
+  void Watch(std::function<void(RoundTrip&)> watch) { watch_ = std::move(watch); }
 
   // Round trips posted and not yet completed, in the order they were posted.
   [[nodiscard]] std::vector<RoundTripPtr>& outstanding() { return outstanding_; }
@@ -63,6 +68,7 @@ class ExploreFabric final : public Fabric {
  protected:
   bool Submit(const RoundTripPtr& round_trip, std::coroutine_handle<> waiter) override {
     if (round_trip->empty()) return true;
+    if (watch_) watch_(*round_trip);
     // One answer stands for all nodes: the explorer knows when the last one came.
     round_trip->Arm(1, waiter);
     outstanding_.push_back(round_trip);
@@ -72,6 +78,7 @@ class ExploreFabric final : public Fabric {
  private:
   Executor& executor_;
   std::vector<RoundTripPtr> outstanding_;
+  std::function<void(RoundTrip&)> watch_;
   uint32_t next_block_ = 0;
   uint32_t end_block_ = 0;
   std::vector<Grant> grants_;

@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client_core/coro/task.h"
@@ -29,6 +31,11 @@ class TreeClient final : public ExploredClient {
   Task<OpResult> Run(size_t op) override;
 
  private:
+  // The reply to a command, and the rounds of maintenance beside it.
+  Task<std::string> RunBeside(std::string_view command);
+  Task<void> RunInto(std::string_view command, std::string* reply);
+  // Takes note of pages that this client READs though it has read, and kept, what lay there.
+  void Watch(RoundTrip& round_trip);
   Task<void> WriteLedger(bool failed);
   static void AddBit(uint64_t addr, SizeClass size, std::map<uint32_t, uint64_t>* words);
   static void Add(RemoteAddr at, uint64_t word, RoundTripPtr& round_trip);
@@ -38,7 +45,7 @@ class TreeClient final : public ExploredClient {
   ExploreFabric& fabric_;
   std::vector<Note>& notes_;
   TreeWorker worker_;
-  std::string broken_;
+  std::set<uint64_t> pages_read_;  // by offset
 };
 
 }  // namespace onetrip

@@ -5,6 +5,9 @@
 namespace onetrip {
 namespace {
 
+constexpr std::string_view kTick = "TICK";
+constexpr std::string_view kBeside = " & TICK ";
+
 // The element of a field or member in the sequential object.
 int ShiftOf(char element) { return 8 * (element - 'a'); }
 uint64_t ByteOf(uint64_t value, int shift) { return value >> shift & 0xff; }
@@ -27,7 +30,18 @@ uint64_t ObjectOf(TreeKind kind, const std::vector<std::string>& parts) {
 
 bool ReadsOnly(std::string_view command) {
   return command.starts_with("HGETALL") || command.starts_with("LRANGE") ||
-         command.starts_with("ZRANGE");
+         command.starts_with("ZRANGE") || command == kTick;
+}
+
+std::string_view CommandIn(std::string_view command) {
+  return command == kTick ? "" : command.substr(0, command.find(kBeside));
+}
+
+size_t TicksIn(std::string_view command) {
+  if (command == kTick) return 1;
+  const size_t beside = command.find(kBeside);
+  if (beside == std::string_view::npos) return 0;
+  return static_cast<size_t>(command[beside + kBeside.size()] - '0');
 }
 
 std::vector<std::string_view> MakersCommands(TreeKind kind) {
@@ -69,6 +83,7 @@ std::string_view ReadingCommand(TreeKind kind) {
 
 uint64_t TreeResultOf(TreeKind kind, std::string_view command, const std::string& reply) {
   const std::vector<std::string> parts = ReplyParts(reply);
+  if (command == kTick) return 0;
   if (ReadsOnly(command)) return ObjectOf(kind, parts);
   if (parts.empty() || parts[0].empty()) return 0;
   const bool is_pop = command.starts_with("RPOP") || command.starts_with("LPOP");
@@ -80,6 +95,7 @@ Scope::SpecStep TreeStepOf(std::string_view command, uint64_t value) {
     return (value & ~(uint64_t{0xff} << shift)) | uint64_t{static_cast<unsigned char>(byte)}
                                                       << shift;
   };
+  if (command == kTick) return {value, 0};
   if (ReadsOnly(command)) return {value, value};
   if (command == "RPOP") {
     int last = 56;

@@ -18,6 +18,10 @@ namespace onetrip {
 enum class TreeKind : uint8_t { kHash, kList, kSortedSet };
 
 bool ReadsOnly(std::string_view command);
+// "TICK": no command, but a round of maintenance. "HGETALL & TICK 3": beside what reads, three of
+// them.
+std::string_view CommandIn(std::string_view command);
+size_t TicksIn(std::string_view command);
 std::vector<std::string_view> MakersCommands(TreeKind kind);
 // They take memory of each class that commands need, on another key.
 std::vector<std::string_view> WarmCommands(TreeKind kind);

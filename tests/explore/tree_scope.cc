@@ -38,6 +38,17 @@ std::vector<std::vector<ProgramOp>> ProgramsOf(const TreeOptions& options) {
   return programs;
 }
 
+std::shared_ptr<const View> ViewOf(const TreeOptions& options) {
+  const std::shared_ptr<const View> plain = MakeExploreView(3);
+  if (!options.recycles) return plain;
+  auto view = std::make_shared<View>(*plain);
+  view->worker_index_end = static_cast<uint16_t>(options.programs.size());
+  for (uint16_t seat = 0; seat < view->worker_index_end; ++seat) {
+    view->SetLive(WorkerIndex{seat}, seat != options.expelled);
+  }
+  return view;
+}
+
 // The memory of node 0 as a tree's pages.
 class ViewedPages final : public PageSource {
  public:
@@ -68,7 +79,7 @@ class ViewedPages final : public PageSource {
 TreeScope::TreeScope(TreeOptions options)
     : Scope(NameOf(options), 3, ProgramsOf(options), options.faults),
       options_(std::move(options)),
-      view_(MakeExploreView(3)),
+      view_(ViewOf(options_)),
       hash_(HashKey(kKeyspace, kKey)) {
   MakeMemory();
 }
@@ -118,6 +129,30 @@ void TreeScope::MakeMemory() {
     }
     for (const auto& [block, size_class] : own.grants()) blocks_[block] = size_class;
   }
+  if (options_.recycles) PublishFirstEpochs();
+}
+
+// As if all had joined before any of them begins.
+void TreeScope::PublishFirstEpochs() {
+  ScratchMemory::Words published;
+  for (size_t client = 0; client < programs().size(); ++client) {
+    ExploreExecutor executor;
+    executor.StandStill();
+    ExploreFabric fabric(executor);
+    std::vector<Note> notes;
+    TreeClient explored(*this, {client, executor, fabric, notes});
+    ScratchMemory scratch([this](RemoteAddr at) { return InitialWord(at); });
+    Task<bool> open = explored.Open();
+    CHECK(scratch.Finish(open, executor, fabric));
+    const GlobalAddr entry = EpochEntryAddr(WorkerIndex{static_cast<uint16_t>(client)});
+    for (int replica = 0; replica < view_->replicas; ++replica) {
+      for (uint64_t at = 0; at < sizeof(EpochEntry); at += 8) {
+        const RemoteAddr word = view_->Locate(entry + at, replica);
+        published[ScratchMemory::KeyOf(word)] = scratch.Word(word);
+      }
+    }
+  }
+  memory_.insert(published.begin(), published.end());
 }
 
 uint64_t TreeScope::InitialWord(RemoteAddr at) const {
@@ -170,6 +205,28 @@ bool TreeScope::IsSlot(uint64_t offset) const {
   const uint64_t begin = subtable_.offset();
   if (offset < begin || offset >= begin + kSubtableBytes) return false;
   return (offset - begin) / 8 % kGroupWords != kGroupHeaderWord;
+}
+
+bool TreeScope::IsPassed(uint64_t offset) const {
+  const bool is_of_table =
+      offset >= kEpochTableOffset &&
+      offset < kEpochTableOffset + view_->worker_index_end * sizeof(EpochEntry);
+  return is_of_table && (offset - kEpochTableOffset) % sizeof(EpochEntry) == 0;
+}
+
+bool TreeScope::IsPage(uint64_t offset) const {
+  if (!options_.recycles) return false;
+  const auto block = static_cast<uint32_t>(offset / kBlockBytes);
+  const auto found = blocks_.find(block);
+  if (found == blocks_.end() || found->second != SizeClass::For(1)) return false;
+  const uint64_t first = FirstObjectOffset(block);
+  const uint64_t in_block = offset % kBlockBytes;
+  return in_block >= first && (in_block - first) % found->second.bytes() == 0;
+}
+
+bool TreeScope::OnlyReads(size_t client) const {
+  const auto& program = options_.programs[client];
+  return std::all_of(program.begin(), program.end(), ReadsOnly);
 }
 
 bool TreeScope::IsLookedAtLater(const PostedRound& round, const CellTable& cells) const {
@@ -245,7 +302,14 @@ TreeScope::Named TreeScope::NamedBy(const MemoryView& memory, GlobalAddr record,
   return named;
 }
 
+void TreeScope::CountRead(const AppliedAccess& access, const MemoryView& memory) const {
+  const SlotWord slot = PrimarySlot(memory);
+  const Named named = NamedBy(memory, slot.addr(), slot.size_class());
+  if (!named.objects.contains(GlobalAddr(0, access.at.offset).bits())) ++met_.read_behind;
+}
+
 std::string TreeScope::OnAccess(const AppliedAccess& access, const MemoryView& memory) const {
+  if (IsPage(access.at.offset) && OnlyReads(access.client)) CountRead(access, memory);
   if (!access.changed || access.at.node.value != 0 || !IsSlot(access.at.offset)) return "";
   const SlotWord slot = PrimarySlot(memory);
   if (slot.is_empty()) return "";
@@ -254,11 +318,18 @@ std::string TreeScope::OnAccess(const AppliedAccess& access, const MemoryView& m
 
 std::string TreeScope::OnNote(size_t /*client*/, const Note& note, const MemoryView& memory) const {
   if (note.kind == MemoryLedger::kGivenBackTwice) return "an object is given back twice";
+  if (note.kind == kReadAgain) ++met_.read_again;
+  if (note.kind == kRefused) ++met_.refused;
+  if (note.kind == kReadAgain || note.kind == kRefused) return "";
+  const bool is_taken = note.kind == MemoryLedger::kTakenAgain;
+  if (is_taken) ++met_.taken_again;
   if ((memory.crashed_nodes() & 1) != 0) return "";
   const SlotWord slot = PrimarySlot(memory);
   if (slot.is_empty()) return "";
   const Named named = NamedBy(memory, slot.addr(), slot.size_class());
-  return named.objects.contains(note.a) ? "an object is given back that the slot's root names" : "";
+  if (!named.objects.contains(note.a)) return "";
+  return is_taken ? "an object is taken that the slot's root names"
+                  : "an object is given back that the slot's root names";
 }
 
 bool TreeScope::LiveObjects(const MemoryView& memory, Objects* live) const {

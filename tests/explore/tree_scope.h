@@ -6,9 +6,9 @@
 // "LRANGE 0 -1"; "ZADD 7 b", "ZREM b", "ZRANGE 0 -1 WITHSCORES".
 //
 // Steps are the accesses to slots. Records and pages are accessed with the step before; epochs
-// stand still, so that none is used twice. Besides results this checks the memory: see OnNote and
-// OnQuiet. For that each client writes what it has taken and given back to memory of its own, which
-// no other reads, when a command returns.
+// stand still, so that none is used twice, unless TreeOptions::recycles. Besides results this
+// checks the memory: see OnNote and OnQuiet. For that each client writes what it has taken and
+// given back to memory of its own, which no other reads, when a command returns.
 #ifndef ONETRIP_TESTS_EXPLORE_TREE_SCOPE_H_
 #define ONETRIP_TESTS_EXPLORE_TREE_SCOPE_H_
 
@@ -36,6 +36,19 @@ struct TreeOptions {
   TreeKind kind = TreeKind::kHash;
   std::vector<std::vector<std::string_view>> programs;
   Scope::Faults faults = {};
+  // Epochs advance by "TICK", and memory is used again: the accesses to the epochs that workers
+  // publish, and to pages that are written, are steps. At most one client writes.
+  bool recycles = false;
+  // A client for whose epoch no other waits, though nothing has stopped it yet: -1 is none.
+  int expelled = -1;
+};
+
+// How often an exploration has met these, by step.
+struct TreeMeetings {
+  uint64_t taken_again = 0;  // a page, or a record, that was given back is taken
+  uint64_t read_behind = 0;  // a page is read that the slot's root does not name any more
+  uint64_t read_again = 0;   // a page is read by a client that keeps what lay there before
+  uint64_t refused = 0;      // a command of the expelled has failed
 };
 
 class TreeScope final : public Scope {
@@ -52,6 +65,18 @@ class TreeScope final : public Scope {
   [[nodiscard]] const std::shared_ptr<const View>& view() const { return view_; }
   // The pages of the collection before the first command, and behind `command`, alone.
   [[nodiscard]] size_t PagesBehind(std::string_view command) const;
+
+  [[nodiscard]] bool OnlyReads(size_t client) const;
+  // A reply that no schedule may bring about: a result that tells of it outlives its client.
+  [[nodiscard]] const char* Remember(const std::string& reply) const {
+    return wrong_replies_.insert(reply).first->c_str();
+  }
+  // A page begins there. False unless `recycles`.
+  [[nodiscard]] bool IsPage(uint64_t offset) const;
+  // Beside those of MemoryLedger: a client has met these.
+  static constexpr uint32_t kReadAgain = 4;
+  static constexpr uint32_t kRefused = 5;
+  [[nodiscard]] const TreeMeetings& met() const { return met_; }
 
   // The word of the memory in which a client says that a command of its has no known outcome, or
   // has taken, or given back, objects of a block: a bit each.
@@ -70,10 +95,12 @@ class TreeScope final : public Scope {
   [[nodiscard]] bool IsOfBackground(const PostedRound& round,
                                     const CellTable& cells) const override;
   [[nodiscard]] bool IsPolled(RemoteAddr at) const override { return IsSlot(at.offset); }
-  [[nodiscard]] bool IsNoStep(RemoteAddr at) const override { return !IsSlot(at.offset); }
+  [[nodiscard]] bool IsNoStep(RemoteAddr at) const override {
+    return !IsSlot(at.offset) && !IsPassed(at.offset) && !IsPage(at.offset);
+  }
   // At node 0 pages are looked for in the end.
   [[nodiscard]] bool IsForReaders(RemoteAddr at) const override {
-    return at.node.value != 0 && IsNoStep(at);
+    return at.node.value != 0 && !IsSlot(at.offset);
   }
   [[nodiscard]] uint64_t InitialWord(RemoteAddr at) const override;
   [[nodiscard]] uint64_t InitialValue() const override { return initial_; }
@@ -108,7 +135,11 @@ class TreeScope final : public Scope {
   };
 
   void MakeMemory();
+  void PublishFirstEpochs();
   [[nodiscard]] bool IsSlot(uint64_t offset) const;
+  // The epoch that a worker has passed; false unless `recycles`.
+  [[nodiscard]] bool IsPassed(uint64_t offset) const;
+  void CountRead(const AppliedAccess& access, const MemoryView& memory) const;
   [[nodiscard]] SlotWord PrimarySlot(const MemoryView& memory) const;
   [[nodiscard]] std::vector<uint64_t> Slots(const MemoryView& memory, int replica) const;
   [[nodiscard]] Named NamedBy(const MemoryView& memory, GlobalAddr record, SizeClass size) const;
@@ -125,6 +156,8 @@ class TreeScope final : public Scope {
   ScratchMemory::Words memory_;
   Objects made_;                          // before the exploration, for the collection
   std::map<uint32_t, SizeClass> blocks_;  // granted to any client, by number in region 0
+  mutable std::set<std::string> wrong_replies_;
+  mutable TreeMeetings met_;  // in an exploration, which sees a scope that is const
 };
 
 }  // namespace onetrip

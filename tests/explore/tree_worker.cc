@@ -72,6 +72,10 @@ Task<std::string> TreeWorker::Run(std::string_view command, std::string_view key
   co_return co_await Send(argv);
 }
 
+Task<void> TreeWorker::Maintain(size_t rounds) {
+  for (size_t i = 0; i < rounds; ++i) co_await kv_.TEST_Maintain();
+}
+
 Task<std::string> TreeWorker::Send(std::span<const std::string_view> argv) {
   OutputBuffer output;
   ReplyWriter out(output, session_.protocol);

@@ -32,10 +32,13 @@ class MemoryLedger final : public MemoryObserver {
   std::vector<Note>* notes = nullptr;
   static constexpr uint32_t kGivenBack = 1;
   static constexpr uint32_t kGivenBackTwice = 2;
+  // An object that had been given back since notes are made.
+  static constexpr uint32_t kTakenAgain = 3;
 
   void Allocated(GlobalAddr addr, SizeClass size_class, MemoryUse /*use*/) override {
     taken[addr.bits()] = size_class;
-    given_back.erase(addr.bits());
+    const bool is_again = given_back.erase(addr.bits()) != 0;
+    if (is_again && notes != nullptr) notes->push_back({kTakenAgain, addr.bits(), 0});
   }
   void Retired(GlobalAddr addr, SizeClass size_class) override { GiveBack(addr, size_class); }
   // Unless it was retired before.
@@ -72,6 +75,9 @@ class TreeWorker {
   Task<bool> Start();
   // Runs one command, as it comes from a client, on `key`, which its second word is to be.
   Task<std::string> Run(std::string_view command, std::string_view key);
+  // Publishes the epoch that this worker has passed, looks at the others', and frees what all have
+  // passed, `rounds` times.
+  Task<void> Maintain(size_t rounds);
 
   MemoryLedger& ledger() { return ledger_; }
 
