@@ -128,10 +128,11 @@ def reserved_huge_pages(wanted_bytes):
 
 
 class Cluster(Server):
-    """`onetrip up` with one agent or more; as a Server it is its first agent."""
+    """`onetrip up` with one agent or more; as a Server it is its first agent. Port 0: a free one."""
 
-    def __init__(self, name, bin_dir, fabric, memory, agents=1):
-        super().__init__(name, [])
+    def __init__(self, name, bin_dir, fabric, memory, agents=1, port=0):
+        super().__init__(name, [], port)
+        self.free_port = port == 0
         self.tool = os.path.join(bin_dir, "onetrip")
         self.path = os.path.join(self.directory, "c")
         self.flags = ["--fabric", fabric, "--memory", memory, "--agents", str(agents)]
@@ -140,7 +141,8 @@ class Cluster(Server):
         self.record = None
 
     def start(self, ready_within_s=60):
-        self.port = free_port()
+        if self.free_port:
+            self.port = free_port()
         started = time.monotonic()
         done = subprocess.run([self.tool, "up", "--dir", self.path, "--port", str(self.port)]
                               + self.flags, capture_output=True, check=False, text=True)

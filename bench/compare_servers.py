@@ -78,11 +78,12 @@ def end_with_parent():
 
 
 class Server:
-    """One child process. `command` may contain {port} and {dir} (a private scratch directory)."""
+    """One child process. `command` may contain {port} and {dir} (a private scratch directory).
+    Port 0: a free one."""
 
-    def __init__(self, name, command):
+    def __init__(self, name, command, port=0):
         self.name = name
-        self.port = free_port()
+        self.port = port or free_port()
         self.directory = tempfile.mkdtemp(prefix="compare_redis.")
         self.command = [word.format(port=self.port, dir=self.directory) for word in command]
         self.log_path = os.path.join(self.directory, "server.log")
