@@ -157,9 +157,9 @@ Change MutationQueue::Batch::Apply(const RecordView* current) {
         all_.resize(--applied_);
         break;
       }
+      if (asked == 0) current->tree->NeedInwards(all_.size() - applied_);
       asked_in_vain = missing > asked ? 0 : asked_in_vain + 1;
       asked = missing;
-      if (asked == 0) current->tree->NeedInwards(all_.size() - applied_);
       if (missing > kBatchPagesMax) all_.resize(applied_);
       more = applied_ < all_.size() && asked_in_vain < kAskedInVainMax;
       continue;

@@ -98,7 +98,10 @@ Task<void> Allocator::Maintain() {
   CHECK(!foreign_.has_late() || !context_.fabric.settled());
   // A failure leaves memory retired a little longer; the next round tries again.
   (void)co_await reclaimer_.Tick(backlog());
-  retirement_.ReleaseSafe();
+  // Those that are left out have the next round.
+  while (retirement_.ReleaseSome() && !context_.quiesce.is_impatient()) {
+    co_await context_.executor.Yield();
+  }
   const uint64_t wanted = reclaimer_.others_want();
   sweeper_.NoteOthersWant(wanted);
   if (opener_.has_closing() || accounting_.is_open()) holders_.Advance();

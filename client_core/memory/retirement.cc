@@ -57,15 +57,20 @@ Task<void> Retirement::DoubtRegisters() {
   if (doubted.ok()) doubted_epoch_ = reclaimer_.current_epoch();
 }
 
-void Retirement::ReleaseSafe() {
+bool Retirement::ReleaseSome() {
+  // A collection of a million gives up tens of thousands of pages at once.
+  constexpr size_t kInATurn = 1000;
+  size_t released = 0;
   while (!retired_.empty() &&
          (reclaimer_.IsSafe(retired_.front().epoch) || Planted(Bug::kRetiredAtOnce))) {
+    if (released++ == kInATurn) return true;
     const Object retired = retired_.front();
     retired_.pop_front();
     metrics_.retired_bytes.Sub(retired.size_class.bytes());
     NoteReleased(retired.unlinked);
     Release(retired.addr, retired.size_class);
   }
+  return false;
 }
 
 uint64_t Retirement::retired_since() const {

@@ -50,8 +50,8 @@ class Retirement {
   void Retire(GlobalAddr addr, SizeClass size_class);
   // The same for a register: all workers forget its address first.
   void RetireRegister(GlobalAddr addr, SizeClass size_class);
-  // Releases the objects whose epoch all have passed.
-  void ReleaseSafe();
+  // Releases some of the objects whose epoch all have passed. True: there may be more.
+  bool ReleaseSome();
   // Tells the others of retired registers, as far as the ring has room.
   Task<void> PublishRegisters();
 

@@ -18,7 +18,10 @@ TreeNode* TreeState::Load(TreeBranch* branch, size_t level) {
   const PageRef& page = branch->name.page;
   const std::string_view* bytes = pages == nullptr ? nullptr : pages->Find(page);
   if (bytes == nullptr) {
-    if (asked.insert(page.addr.bits()).second) missing.push_back(page);
+    if (asked.insert(page.addr.bits()).second) {
+      missing.push_back(page);
+      missing_bytes += page.bytes;
+    }
     return nullptr;
   }
   auto node = std::make_unique<TreeNode>();
@@ -129,6 +132,7 @@ void TreeState::NeedInwards(bool from_front, uint64_t elements) {
     if (leaf.node) continue;
     // The first one that is not there may be none that a change has met.
     if (needed == 0 && !asked.contains(leaf.name.page.addr.bits())) return;
+    if (needed > 0 && missing_bytes + leaf.name.page.bytes > limits.loaded_bytes / 4) return;
     Load(&leaf, 0);
     needed += leaf.name.elements;
   }
@@ -246,6 +250,7 @@ size_t Tree::Renew(const std::function<bool(const PageRef&)>& wanted, size_t mos
 bool Tree::changed() const { return state_->is_changed; }
 bool Tree::has_root() const { return state_->pages != nullptr; }
 const std::vector<PageRef>& Tree::missing() const { return state_->missing; }
+uint64_t Tree::missing_bytes() const { return state_->missing_bytes; }
 bool Tree::is_damaged() const { return state_->is_damaged; }
 bool Tree::NeedAll(bool inner_only) { return state_->LoadAll(inner_only); }
 void Tree::NeedInwards(uint64_t elements) {

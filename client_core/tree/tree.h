@@ -114,14 +114,15 @@ class Tree {
   [[nodiscard]] bool has_root() const;
   // The pages that were needed and are not there.
   [[nodiscard]] const std::vector<PageRef>& missing() const;
+  [[nodiscard]] uint64_t missing_bytes() const;
   // A page was not what its name says.
   [[nodiscard]] bool is_damaged() const;
   // Asks for all pages below that are not there yet: for the caller that needs everything.
   // `inner_only`: but for leaves. True: they are there.
   bool NeedAll(bool inner_only);
   // Where a leaf at an end of the first order is missing, or the one beside it, asks for those
-  // inwards of it, too, until about so many elements are in them: for the caller that has as many
-  // changes there.
+  // inwards of it, too, until about so many elements are in them, or a quarter of `loaded_bytes`:
+  // for the caller that has as many changes there.
   void NeedInwards(uint64_t elements);
   // Names all pages, those without a place but for. REQUIRES: NeedAll(true).
   void ForEachPage(const std::function<void(const PageName&, bool is_leaf)>& visit) const;

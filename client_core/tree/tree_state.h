@@ -63,6 +63,7 @@ struct TreeState {
   bool is_changed = false;
   bool is_damaged = false;
   std::vector<PageRef> missing;
+  uint64_t missing_bytes = 0;
   std::vector<PageRef> dropped;
   std::unordered_set<uint64_t> asked;  // addresses in `missing`
   // Addresses of the inner pages that were loaded. None is in a tree twice; if it could be, a dozen

@@ -193,7 +193,9 @@ bool SeekNumbers(Tree& tree, size_t order, uint64_t first, uint64_t elements) {
   LeafPlace leaf;
   // A damaged tree may say that it has any number.
   const uint64_t end = first + std::min<uint64_t>(elements, kMaxValueBytes);
-  for (uint64_t next = first; next < end;) {
+  // Who needs more of them sees the whole value.
+  const uint64_t most = tree.limits().loaded_bytes;
+  for (uint64_t next = first; next < end && tree.missing_bytes() <= most;) {
     next = tree.Seek(order, next, &leaf) ? leaf.before + leaf.elements : next + step;
   }
   return tree.missing().empty();

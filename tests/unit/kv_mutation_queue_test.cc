@@ -4,12 +4,15 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "client_core/kv/mutation_queue.h"
+#include "client_core/tree/tree.h"
 #include "tests/support/test_cluster.h"
 
 namespace onetrip {
@@ -311,6 +314,76 @@ TEST_F(MutationQueueTest, ManyShareABatchAndTheRestLeadNext) {
     ++batches;
   }
   EXPECT_EQ(batches, 3U);
+}
+
+// Takes the first element of a tree out, each of which has ten bytes.
+class Pops final : public Mutation {
+ public:
+  Change Apply(const RecordView* current) override {
+    Tree* const tree = current->tree;
+    LeafPlace leaf;
+    if (!tree->First(0, &leaf)) return Change::Keep();
+    tree->Replace(0, leaf, {{std::string(leaf.bytes.substr(10)), leaf.elements - 1, {}}});
+    NewRecord record;
+    record.tree = tree;
+    return Change::Write(record);
+  }
+  [[nodiscard]] bool takes_trees() const override { return true; }
+};
+
+// The leaves of a tree, of ten elements each, those that were loaded.
+class SomePages final : public PageSource {
+ public:
+  std::string Make(int leaves, const TreeLimits& limits) {
+    std::vector<std::vector<NewLeaf>> orders(1);
+    for (int i = 0; i < leaves; ++i) orders[0].push_back({std::string(100, 'e'), 10, {}});
+    Tree tree("header", std::move(orders), limits);
+    tree.Balance();
+    std::vector<PageRef> places;
+    for (const uint32_t bytes : tree.NewPageBytes()) {
+      PageRef& page = places.emplace_back();
+      page.addr = GlobalAddr(places.size() * kObjectAlignBytes);
+      page.size_class = SizeClass::For(bytes);
+    }
+    tree.Place(places, [this](const PageRef& page, std::string_view bytes) {
+      pages_.emplace(page.addr.bits(), bytes);
+    });
+    for (auto& [addr, page] : pages_) views_.emplace(addr, page);
+    return tree.EncodeRoot();
+  }
+  const std::string_view* Find(const PageRef& page) const override {
+    return loaded.contains(page.addr.bits()) ? &views_.at(page.addr.bits()) : nullptr;
+  }
+
+  std::set<uint64_t> loaded;
+
+ private:
+  std::map<uint64_t, std::string> pages_;
+  std::map<uint64_t, std::string_view> views_;
+};
+
+TEST_F(MutationQueueTest, PopsOfABatchAskForTheLeavesThatTheyWillMeetAtOnce) {
+  constexpr TreeLimits kLimits{100, 4000, 4000, 400};
+  SomePages pages;
+  const std::string root_bytes = pages.Make(/*leaves=*/60, kLimits);
+  std::deque<Pops> mutations;
+  std::vector<std::unique_ptr<Place>> places;
+  for (int i = 0; i < 100; ++i) {
+    places.push_back(std::make_unique<Place>(queue_, Key{0, "k"}, mutations.emplace_back()));
+  }
+  MutationQueue::Batch batch = queue_.Lead(*places[0]);
+  for (const size_t missing : {10U, 0U}) {
+    TreeRoot root;
+    ASSERT_TRUE(LoadTreeRoot(root_bytes, &root));
+    Tree tree(std::move(root), pages, kLimits);
+    const RecordView current{{}, 606, 0, 7, 0, nullptr, &tree};
+    batch.Apply(&current);
+    // Nine beside the first one hold what the others take; the small rest of one joins the next.
+    EXPECT_NEAR(static_cast<double>(tree.missing().size()), static_cast<double>(missing), 2);
+    for (const PageRef& page : tree.missing()) pages.loaded.insert(page.addr.bits());
+  }
+  EXPECT_GE(batch.applied(), 90U);
+  EXPECT_TRUE(queue_.Finish(*places[0], batch, Status::Ok()));
 }
 
 TEST(RepeatedKeysTest, AKeyIsOneOnceItHasComeAgainAndAgain) {

@@ -13,7 +13,7 @@ constexpr Status kNotATree(StatusCode::kCorrupt, "a root of a collection is dama
 // The leaves of a collection that hold some of its bytes, and where those begin in them. They are
 // told one behind the other.
 struct LeavesOf {
-  std::vector<PageName> leaves;
+  std::vector<PageRef> leaves;
   uint64_t begin = 0;
   uint64_t bytes = 0;
 
@@ -22,7 +22,7 @@ struct LeavesOf {
     const uint64_t behind = at + name.page.bytes;
     if (behind > part.offset && at < part.offset + part.bytes) {
       if (leaves.empty()) begin = at;
-      leaves.push_back(name);
+      leaves.push_back(name.page);
       bytes += name.page.bytes;
     }
     at = behind;

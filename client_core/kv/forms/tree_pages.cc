@@ -83,7 +83,7 @@ Task<Status> TreePages::Load(Operation& operation, std::span<const PageRef> miss
   co_return Status::Ok();
 }
 
-Task<Status> TreePages::ReadLeaves(Operation& operation, std::span<const PageName> leaves,
+Task<Status> TreePages::ReadLeaves(Operation& operation, std::span<const PageRef> leaves,
                                    std::byte* into) {
   const View& view = core_.context.view();
   while (!leaves.empty()) {
@@ -91,7 +91,7 @@ Task<Status> TreePages::ReadLeaves(Operation& operation, std::span<const PageNam
     size_t count = 0;
     size_t bytes = 0;
     while (count < leaves.size() && round_trip->HasRoom(1)) {
-      const PageRef& page = leaves[count].page;
+      const PageRef& page = leaves[count];
       if (!view.Contains(page.addr)) co_return kPageNowhere;
       if (count > 0 && bytes + page.bytes > kTripBytes) break;
       round_trip->ReadTo(view.Locate(page.addr, 0), into + bytes, page.bytes);
@@ -100,10 +100,10 @@ Task<Status> TreePages::ReadLeaves(Operation& operation, std::span<const PageNam
     }
     const Status status = co_await Post(core_.context, operation, round_trip);
     if (!status.ok()) co_return status;
-    for (const PageName& leaf : leaves.first(count)) {
-      const std::string_view read(reinterpret_cast<const char*>(into), leaf.page.bytes);
-      if (!IsPage(leaf.page, read)) co_return kPageDamaged;
-      into += leaf.page.bytes;
+    for (const PageRef& leaf : leaves.first(count)) {
+      const std::string_view read(reinterpret_cast<const char*>(into), leaf.bytes);
+      if (!IsPage(leaf, read)) co_return kPageDamaged;
+      into += leaf.bytes;
     }
     leaves = leaves.subspan(count);
     if (leaves.empty()) break;

@@ -61,7 +61,7 @@ class TreePages {
   Task<Status> Load(Operation& operation, std::span<const PageRef> missing, LoadedPages* pages,
                     bool gives_way = true);
   // Reads leaves that stand side by side: their bytes, joined, to `into`.
-  Task<Status> ReadLeaves(Operation& operation, std::span<const PageName> leaves, std::byte* into);
+  Task<Status> ReadLeaves(Operation& operation, std::span<const PageRef> leaves, std::byte* into);
 
   // Gives the new pages of a balanced tree their places, of the classes that they need.
   static std::vector<NewPage> Place(Tree& tree, std::span<const ExtentRef> places);
