@@ -121,8 +121,8 @@ class Tree {
   // `inner_only`: but for leaves. True: they are there.
   bool NeedAll(bool inner_only);
   // Where a leaf at an end of the first order is missing, or the one beside it, asks for those
-  // inwards of it, too, until about so many elements are in them, or a quarter of `loaded_bytes`:
-  // for the caller that has as many changes there.
+  // inwards of it, too, until they have `elements`, or `missing` a quarter of `loaded_bytes`: for
+  // the caller that has that number of changes there.
   void NeedInwards(uint64_t elements);
   // Names all pages, those without a place but for. REQUIRES: NeedAll(true).
   void ForEachPage(const std::function<void(const PageName&, bool is_leaf)>& visit) const;

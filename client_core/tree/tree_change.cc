@@ -180,7 +180,7 @@ void LeafChange::PutOneForOne() {
   const size_t name_bytes_before = PageNameBytes(branch.name);
   leaves_.front().first = std::move(branch.name.first);
   branch = NewLeafBranch(std::move(leaves_.front()));
-  // What is less is added modulo 2^64, and 2^32.
+  // A loss is added modulo 2^64, and 2^32.
   const uint64_t elements = branch.name.elements - elements_before;
   const uint64_t leaf_bytes = branch.name.leaf_bytes - leaf_bytes_before;
   size_t name_bytes = PageNameBytes(branch.name) - name_bytes_before;
