@@ -39,7 +39,7 @@ std::vector<std::vector<ProgramOp>> ProgramsOf(const TreeOptions& options) {
 }
 
 std::shared_ptr<const View> ViewOf(const TreeOptions& options) {
-  const std::shared_ptr<const View> plain = MakeExploreView(3);
+  std::shared_ptr<const View> plain = MakeExploreView(3);
   if (!options.recycles) return plain;
   auto view = std::make_shared<View>(*plain);
   view->worker_index_end = static_cast<uint16_t>(options.programs.size());

@@ -368,6 +368,7 @@ TEST_F(MutationQueueTest, PopsOfABatchAskForTheLeavesThatTheyWillMeetAtOnce) {
   const std::string root_bytes = pages.Make(/*leaves=*/60, kLimits);
   std::deque<Pops> mutations;
   std::vector<std::unique_ptr<Place>> places;
+  places.reserve(100);
   for (int i = 0; i < 100; ++i) {
     places.push_back(std::make_unique<Place>(queue_, Key{0, "k"}, mutations.emplace_back()));
   }

@@ -132,7 +132,7 @@ TEST_P(KvTreeTest, PartsAreReadAsGetRangeCounts) {
   const auto size = static_cast<int64_t>(model_.size());
   for (int64_t first = 0; first < size; first += 17) {
     for (const int64_t last : {first - 1, first, first + 35, first + 400, int64_t{-1}}) {
-      const int64_t end = last < 0 && last == -1 ? size : std::min(last + 1, size);
+      const int64_t end = last == -1 ? size : std::min(last + 1, size);
       const size_t count = end <= first ? 0 : static_cast<size_t>(end - first);
       if (first == 0 && last == -1 && count == 0) continue;
       ASSERT_EQ(Part(worker, first, last), model_.substr(first, count)) << first << " " << last;

@@ -39,7 +39,7 @@ class StreamTrees : public testing::Test {
     now_ms_ += 3;
     tree_kv_.set_now_ms(now_ms_);
     packed_kv_.set_now_ms(now_ms_);
-    const std::string reply = trees_.Call(words);
+    std::string reply = trees_.Call(words);
     EXPECT_EQ(reply, packed_.Call(words)) << Text(words);
     return reply;
   }

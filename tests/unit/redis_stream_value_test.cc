@@ -307,9 +307,10 @@ TEST(StreamValueTest, GroupsKeepTheirOrderAndWhatIsPending) {
   EXPECT_EQ(PendingOf(again, groups[0]),
             "13:3 20:0 22:2 23:3 ; =2 13:3 23:3 ; b=1 22:2 ; c=1 20:0 ; ");
   EXPECT_TRUE(PendingOf(again, groups[1]).starts_with(all));
+  const std::string_view bytes_of_it = value;
   for (size_t bytes = 1; bytes < value.size(); ++bytes) {
     StreamValue cut;
-    cut.Load(std::string_view(value).substr(0, bytes));
+    cut.Load(bytes_of_it.substr(0, bytes));
     cut.Groups();
   }
 }

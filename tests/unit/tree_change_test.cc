@@ -27,6 +27,7 @@ class TreeChangeTest : public testing::Test {
   // Leaves of `in_leaf` elements each, with keys 0, 10, 20, ...
   void Make(int leaves, int in_leaf) {
     std::vector<NewLeaf> all;
+    all.reserve(static_cast<size_t>(leaves));
     for (int leaf = 0; leaf < leaves; ++leaf) {
       all.push_back(LeafOf(leaf * in_leaf, (leaf + 1) * in_leaf));
     }

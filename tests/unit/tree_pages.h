@@ -153,7 +153,7 @@ class TreeCheck {
       TREE_EXPECT(top.names.size() <= 1 || top.height == kTreeHeightMax ||
                   bytes <= limits_.root_bytes / root.tops.size());
       contents->height = std::max<int>(contents->height, top.height);
-      const std::string error = ReadList(top.names, top.height, true, "");
+      std::string error = ReadList(top.names, top.height, true, "");
       if (!error.empty()) return error;
     }
     return "";
@@ -170,8 +170,8 @@ class TreeCheck {
       TREE_EXPECT(contents_->pages.insert(name.page.addr.bits()).second);
       const std::string_view next = i + 1 < names.size() ? names[i + 1].first : last;
       const bool is_first = is_front && i == 0;
-      const std::string error = level == 0 ? ReadLeaf(name, *bytes, is_first, next)
-                                           : ReadInner(name, *bytes, level, is_first, next);
+      std::string error = level == 0 ? ReadLeaf(name, *bytes, is_first, next)
+                                     : ReadInner(name, *bytes, level, is_first, next);
       if (!error.empty()) return error;
     }
     return "";
